@@ -24,6 +24,9 @@ func Missing(d *Deployment) string {
 	if d.Spec.Paused {
 		missing += "; the deployment is paused"
 	}
+	if c := object.FindCondition(d.Status.Conditions, ConditionClassMissing); c != nil && d.Status.ObservedGeneration == d.Generation {
+		missing += "; " + c.Message
+	}
 	c := object.FindCondition(d.Status.Conditions, ConditionProgressing)
 	if c != nil && c.Status == object.False && c.Reason == ProgressDeadlineExceeded {
 		missing += fmt.Sprintf("; there was no progress within %s", d.Spec.ProgressDeadline)

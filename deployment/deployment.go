@@ -166,6 +166,9 @@ const (
 	// ConditionVMsOutdated is True while VMs still need an update without being replaced, and
 	// absent otherwise.
 	ConditionVMsOutdated = "VMsOutdated"
+	// ConditionClassMissing is True while there is no class of the name in the template, and absent
+	// otherwise. No VM is created meanwhile.
+	ConditionClassMissing = "ClassMissing"
 )
 
 // Clone implements object.Object.

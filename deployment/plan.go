@@ -30,6 +30,10 @@ type Observation struct {
 	// nothing.
 	HotUpdate *HotUpdate
 
+	// ClassMissing says that there is no class of the name in the template. The caller has read that
+	// live.
+	ClassMissing bool
+
 	// Read says how everything above was read in this pass, in this order: the deployment; its sets
 	// and the orphans; the machines. Once machineset.DeleteWithin has passed after it ended, it no
 	// longer allows resizing or deleting a set or marking a machine.

@@ -158,7 +158,22 @@ func (d *decider) status() Status {
 	s.Conditions = object.SetCondition(s.Conditions, d.availability(&s))
 	s.Conditions = object.SetCondition(s.Conditions, d.progress(&s))
 	d.countOutdated(&s)
+	s.Conditions = d.classMissing(s.Conditions)
 	return s
+}
+
+// ClassNotFound is the reason of ConditionClassMissing.
+const ClassNotFound = "ClassNotFound"
+
+// classMissing returns conditions with what is known of the template's class.
+func (d *decider) classMissing(conditions []object.Condition) []object.Condition {
+	if !d.o.ClassMissing {
+		return withoutCondition(conditions, ConditionClassMissing)
+	}
+	return object.SetCondition(conditions, object.Condition{
+		Type: ConditionClassMissing, Status: object.True, Reason: ClassNotFound, Since: d.stamp(),
+		Message: "class " + d.deployment.Spec.Template.Spec.Class.Name + " does not exist; no VM is created until it does",
+	})
 }
 
 func (d *decider) availability(s *Status) object.Condition {

@@ -46,6 +46,23 @@ func (p *pass) hotUpdate(ctx context.Context, d *deployment.Deployment, sets []*
 	return hot, nil
 }
 
+// classMissing reports whether there is no class of the name in the template. A cache may lag behind
+// the creation of a class, so the store is asked too. A class of another kind is not looked for: it
+// becomes one of ours.
+func (p *pass) classMissing(ctx context.Context, d *deployment.Deployment) (bool, error) {
+	ref := &d.Spec.Template.Spec.Class
+	if ref.Name == "" || ref.Foreign() || d.Deleted() {
+		return false, nil
+	}
+	for _, classes := range []store.Reader[*machine.Class]{p.Classes, p.Classes.Live()} {
+		_, err := classes.Get(ctx, object.Key{Namespace: d.Namespace, Name: ref.Name})
+		if !errors.Is(err, store.ErrNotFound) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // classNamed is a class; nil: there is none, or none of ours.
 func (p *pass) classNamed(ctx context.Context, classes store.Reader[*machine.Class], namespace string,
 	ref *machine.ClassRef,
