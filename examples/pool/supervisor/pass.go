@@ -27,7 +27,7 @@ func (s *supervisor) pass(ctx context.Context) (over bool, err error) {
 		if g == nil {
 			return nil, nil //nolint:nilnil // it is gone
 		}
-		// The states are read after the record: by older ones, agents that serve by now could be taken
+		// The states are read after the record: by older ones, agents that serve could be taken
 		// for some that don't, and a new spec would replace all of them at once.
 		states, err := s.states(ctx, g)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 // patience is how long a task waits for its volume.
 const patience = 2 * time.Second
 
-// errAlone says that nobody needs the task any more.
+// errAlone says that no play needs the task any more.
 var errAlone = errors.New("the agent that started it is gone")
 
 // Main is a task's life. It returns the exit status.
