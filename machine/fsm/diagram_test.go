@@ -93,3 +93,12 @@ func hasLine(text, start, part string) bool {
 	}
 	return false
 }
+
+// A state of letters, digits and underscores is drawn under its own name, the first and the last of
+// them too.
+func TestMermaidNamesPlainStatesByThemselves(t *testing.T) {
+	for _, name := range []string{"a", "z", "A", "Z", "s0", "s9", "s_"} {
+		table := machine.NewTable("one", "", nil, []machine.Edge{{From: "", On: "go", To: name}})
+		assert.Equal(t, "stateDiagram-v2\n    [*] --> "+name+" : go\n", fsm.Mermaid(table))
+	}
+}
