@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -58,7 +59,7 @@ func run(ctx context.Context, b *bench, small, large, settled int, quiet time.Du
 		return err
 	}
 	fmt.Printf("%s/%s, %d processors, %s; the server shares them\n\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
-	fmt.Printf("%-28s %8s %8s   %s\n", "", "seconds", "limit", "writes a machine: machines and nodes (limit), sets and deployments (limit)")
+	fmt.Printf("%-28s %8s %8s   %s\n", "", "seconds", "limit", "writes a machine: machines and nodes (limit), sets and deployments")
 	if err := b.life(ctx, small); err != nil {
 		return err
 	}
@@ -68,7 +69,12 @@ func run(ctx context.Context, b *bench, small, large, settled int, quiet time.Du
 		}
 	}
 	if settled > 0 {
-		return b.rest(ctx, settled, quiet)
+		if err := b.rest(ctx, settled, quiet); err != nil {
+			return err
+		}
+	}
+	if len(b.over) > 0 {
+		return fmt.Errorf("more writes a machine than the limit: %s", strings.Join(b.over, ", "))
 	}
 	return nil
 }
