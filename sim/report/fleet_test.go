@@ -31,7 +31,7 @@ func (p plan) timeline(t require.TestingT) *deployment.Timeline {
 	d := &deployment.Deployment{}
 	d.Namespace, d.Name, d.UID, d.CreatedAt = "fleet", "web", "web", born
 	d.Spec.Replicas, d.Spec.MinReady = p.from, p.minReady
-	d.Spec.Strategy = deployment.Strategy{MaxSurge: share(t, p.surge), MaxUnavailable: share(t, p.lost)}
+	d.Spec.Strategy = deployment.Strategy{Kind: deployment.RollingUpdate, MaxSurge: share(t, p.surge), MaxUnavailable: share(t, p.lost)}
 	d.Spec.Selector.Labels = map[string]string{"app": "web"}
 	d.Spec.Template.Labels = map[string]string{"app": "web"}
 	d.Spec.Template.Spec.Class.Name = "small"
