@@ -224,10 +224,13 @@ func (d *decider) handOver(steps []rollout.Scale) {
 }
 
 // deletionCandidates returns the names that a set of this size should know: the earlier ones, as
-// long as it has more machines than that, and the new ones.
+// long as it has more machines than that, and the new ones. A negative size is that of size().
 func (f *family) deletionCandidates(size int32) []machineset.DeletionCandidate {
 	var out []machineset.DeletionCandidate
-	if f.actual > max(size, 0) {
+	if size < 0 {
+		size = f.size()
+	}
+	if f.actual > size {
 		out = append(out, f.aliveDeletionCandidates()...)
 	}
 	return append(out, f.handing...)

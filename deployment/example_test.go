@@ -44,5 +44,5 @@ func ExampleDecide() {
 	// Output:
 	// read live
 	// create: no set has the wanted template: creating web-s6vfvz2m2l
-	// scale: set web-s6vfvz2m2l from 0 to 3: 0 machines ordered or still there, ceiling is 3: 3 new machines may come
+	// scale: set web-s6vfvz2m2l from 0 to 3: 0 machines ordered or still there, ceiling is 4: 3 new machines may come
 }

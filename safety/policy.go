@@ -1,6 +1,7 @@
 package safety
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"time"
@@ -187,9 +188,11 @@ func (p *Policy) Validate() error {
 	if p == nil || p.Off {
 		return ErrNoPolicy
 	}
-	if err := p.validateDurations(); err != nil {
-		return err
-	}
+	return cmp.Or(p.validateDurations(), p.validateFigures())
+}
+
+// validateFigures returns an *object.FieldError for the first other setting out of range.
+func (p *Policy) validateFigures() error {
 	switch {
 	case p.CheckDown > p.CheckPeriod:
 		return object.Invalid("policy.checkDown", "must be at most policy.checkPeriod")

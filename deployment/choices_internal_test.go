@@ -1,0 +1,25 @@
+package deployment
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// What a set is told of its deletion candidates ends what made it be told: else a pass would tell it
+// again and again. A negative size means nothing, and counts as the machines that the set has.
+func TestOutdatedCandidatesAreForgotten(t *testing.T) {
+	for _, size := range []int32{-1, 0, 1, 2} {
+		set := &machineset.Set{Meta: object.Meta{Key: object.Key{Name: "web-a"}, UID: "a"}}
+		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "one"}, Owner: &object.Owner{Kind: machineset.OwnerKind, UID: "a"}}}
+		set.Spec.Replicas = size
+		set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: m.Name}}
+		f := &family{set: set, machines: []*machine.Machine{m}, actual: 1}
+		require.Equal(t, size != 0, f.outdatedDeletionCandidates(), "size %d", size)
+		require.Equal(t, size == 0, len(f.deletionCandidates(size)) == 1, "size %d", size)
+	}
+}
