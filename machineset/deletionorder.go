@@ -78,7 +78,7 @@ const (
 //  5. a scaler's choice that has become available since;
 //  6. machines to be replaced;
 //  7. the age, see Policy.Age;
-//  8. the name.
+//  8. the name, then the UID.
 //
 // A machine that runs but has not been ready for MinReady yet is not available. Neither is one
 // that is selected for an update and about to stop. A rollout assumes that a set first deletes
