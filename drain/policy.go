@@ -28,7 +28,8 @@ type Policy struct {
 	// default 30 s.
 	TerminationBuffer time.Duration
 	// DetachTimeout is how long the detachment of a pod's volumes may take, from the end of its
-	// grace; for Detach, from the beginning of the stage. At least a second; default 2 min.
+	// grace; for Detach, from Observation.Asked. At least a second; default 2 min. machine.Policy has
+	// a DetachTimeout too: after force, all volumes of a machine together have that.
 	DetachTimeout time.Duration
 	// ReattachTimeout is how long the attachment of volumes elsewhere may take, from their
 	// detachment. At least a second; default 90 s.

@@ -25,6 +25,10 @@ func (c creation) create() Plan {
 
 // createGate holds a failed creation back until it may be tried again, and
 // ends it when its time is up meanwhile.
+//
+// The machine is in CrashLoopBackOff. How long it waits follows from the code of the failure: after
+// RESOURCE_EXHAUSTED Policy.QuotaRetry, 10 min. It does not wait once machine, class or secret have
+// changed. The creation timeout runs on; at its end the machine is Failed, and its set replaces it.
 func (c creation) createGate() (Plan, bool) {
 	op := &c.m.Status.LastOperation
 	if op.Kind != OperationCreate || c.heldNoted() {
@@ -57,7 +61,7 @@ func createCall(stage Stage) codes.Call {
 }
 
 // ensureVM asks the driver for the machine's VM, creates it if there is none, and
-// records it.
+// records it. It asks before each create, so that a restart makes no second VM.
 func (c creation) ensureVM() Plan {
 	if c.o.Class == nil {
 		return c.classFailure(codes.NotFound, c.m.Spec.Class.missing())

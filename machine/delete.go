@@ -147,8 +147,12 @@ func (d deletion) askForNode() (Plan, bool) {
 	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonNodeNamed, Name: vm.NodeName}}, true
 }
 
-// deleteVM calls DeleteMachine until it answers OK or NOT_FOUND. Only a
+// deleteVM calls DeleteMachine until it answers OK or NOT_FOUND; one such answer is enough. Only a
 // machine for which it is recorded that no create was ever issued does without.
+//
+// If no provider ID is recorded, since the answer to a create was lost, and askForNode has found no
+// VM either, DeleteMachine is called with the machine's name alone. A create that takes effect after
+// that leaves a VM that no machine owns: package safety/orphan finds and deletes it.
 func (d deletion) deleteVM() Plan {
 	if d.neverCreated() {
 		return d.deleteNode()

@@ -41,6 +41,12 @@ func (d deletion) drain() Plan {
 }
 
 // empty has the node drained until it is empty, or force has had its time.
+//
+// A drain that fails, as it does while the cluster's API server is down, is tried again after 5 s,
+// later every 3 min. The drain timeout runs on meanwhile. Once force is due, a drain that fails is
+// given up: the VM is deleted though its pods were not evicted. The record stays until the node can
+// be read, see deleteNode. If the API server answers again before that, the clock begins again
+// (Status.ClockFrom).
 func (d deletion) empty(n *Node) Plan {
 	answer, forced := d.o.Drain, d.forced()
 	if answer == nil {
@@ -101,8 +107,9 @@ func (d deletion) emptyByForce(n *Node, answer *DrainAnswer) Plan {
 	return Plan{At: d.sooner(answer.At, until), Why: why}
 }
 
-// detach has the volumes detached that a forced drain left behind. Its clock
-// is the time that this stage was stored.
+// detach has the volumes detached that a forced drain left behind. All volumes of the machine
+// together have Policy.DetachTimeout, from the time that this stage was stored. Then the VM is
+// deleted with the others attached, and a warning says so.
 func (d deletion) detach() Plan {
 	if d.o.NoCluster || d.o.NoDrain {
 		return d.stage(EventDetached, decision.Why{Reason: reasonNoNode})

@@ -36,7 +36,11 @@ import (
 //     record follows a status write of the same pass. A reader of an old record fails there.
 
 // update decides about a machine that is being updated. Its time counts from
-// when it was selected. No verdict is passed on its health meanwhile.
+// when it was selected. No verdict is passed on its health meanwhile, even if its node is NotReady.
+//
+// At the end of Policy.InPlaceTimeout the machine is InPlaceUpdateFailed. It stays cordoned and
+// counts as not available. After the health timeout it is Failed, if the replacement budget allows
+// that, and replaced: see outOfTime.
 func (u inPlace) update() Plan {
 	deadline := u.verdictAt(u.m.Status.Since, u.p.inPlaceTimeout(u.m))
 	if u.o.NoCluster {

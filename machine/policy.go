@@ -21,8 +21,9 @@ type Policy struct {
 	// Unresponsive is how long a node is not Ready or read-only before the
 	// deletion of its machine uses force. At least a second; default 5 min.
 	Unresponsive time.Duration
-	// DetachTimeout is how long a forced deletion waits for volumes to leave
-	// the node. At least a second; default 2 min.
+	// DetachTimeout is how long a forced deletion waits for volumes to leave the node, all of them
+	// together. At least a second; default 2 min. drain.Policy has a DetachTimeout too: without
+	// force, each pod with volumes has that.
 	DetachTimeout time.Duration
 	// InPlaceTimeout is how long an in-place update may take from the drain
 	// to the agent's answer; then it has failed. At least a second; default

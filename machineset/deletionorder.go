@@ -80,6 +80,9 @@ const (
 //  7. the age, see Policy.Age;
 //  8. the name, then the UID.
 //
+// Nothing else counts: not whether the node is cordoned, nor how many pods run on it, nor what the
+// machine costs. Who knows better lowers the priority of a machine, or names it as a scaler does.
+//
 // A machine that runs but has not been ready for MinReady yet is not available. Neither is one
 // that is selected for an update and about to stop. A rollout assumes that a set first deletes
 // what is not available.

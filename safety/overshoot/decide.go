@@ -139,8 +139,10 @@ func (d *decider) isNew(s *machineset.Set, m *machine.Machine) bool {
 	return m.CreatedAt.After(since)
 }
 
-// bound returns the number of machines of one set that freezes the fleet. Until all sets know a new
-// size, the size before it still counts.
+// bound returns the number of machines of one set that freezes the fleet: replicas + surge +
+// SafetyUp, which is 2; without a deployment 2 × replicas + SafetyUp. At SafetyDown, which is 1, less
+// than that it thaws. Machines that are being deleted do not count. Until all sets know a new size,
+// the size before it still counts.
 func (d *decider) bound() int64 {
 	if d.deployment == nil {
 		return 2*max(int64(d.sets[0].Set.Spec.Replicas), 0) + int64(d.p.SafetyUp)

@@ -14,6 +14,11 @@ import (
 
 // Brake limits how many different things may be deleted within a period. A repeated order for the
 // same thing counts once.
+//
+// It releases by age alone: an order counts for one period (OrphanPeriod and OwnerPeriod, 15 min),
+// then another thing may go. No command releases it earlier. It is memory of
+// the process: after a restart as many as Policy.Brake may go at once, and the share counts again
+// after a whole period.
 type Brake struct {
 	Most   int // how many may go
 	period time.Duration
