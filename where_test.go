@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestWhereNamesWhatExists: each file, function and test that docs/where.md names exists, and each
-// of its rows names some of each.
+// TestWhereNamesWhatExists: each file, function and test that docs/where.md names exists. Each of its
+// rows states a rule in sentences, and names some of each.
 func TestWhereNamesWhatExists(t *testing.T) {
 	const page = "docs/where.md"
 	text, err := os.ReadFile(page)
@@ -21,13 +21,16 @@ func TestWhereNamesWhatExists(t *testing.T) {
 	read, rows := loadTree(t), 0
 	for _, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| behaviour |") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| rule |") {
 			continue
 		}
 		rows++
 		if len(cells) != 5 {
 			t.Errorf("%s: no three cells in: %s", page, line)
 			continue
+		}
+		if !strings.HasSuffix(strings.TrimSpace(cells[1]), ".") {
+			t.Errorf("%s: %q is no sentence: state the rule", page, strings.TrimSpace(cells[1]))
 		}
 		for _, fault := range append(decidedFaults(read, cells[2]), shownFaults(read, cells[3])...) {
 			t.Errorf("%s: %q: %s", page, strings.TrimSpace(cells[1]), fault)
