@@ -104,7 +104,7 @@ func (d deletion) locate() Plan {
 		return d.stage(EventNoNode, decision.Why{Reason: reasonNoNode})
 	}
 	if !d.looked() || d.unseen() {
-		return d.look(false)
+		return d.find()
 	}
 	node := d.node()
 	if node != nil && d.ours(node) {
@@ -115,8 +115,10 @@ func (d deletion) locate() Plan {
 			return plan
 		}
 	}
-	out := d.stage(EventNoNode, decision.Why{Reason: reasonNoNode})
-	out.Warn = d.foreign()
+	out := d.withoutNode(EventNoNode)
+	if d.isForeign() {
+		out.Warn = d.foreign()
+	}
 	return out
 }
 
@@ -194,7 +196,7 @@ func (d deletion) deleteNode() Plan {
 		return d.release()
 	}
 	gone := d.o.VMDeleted != nil
-	if !d.looked() || d.o.Node.cached() || gone && !d.o.Node.Gone {
+	if !d.looked() || d.o.Node.cached() || d.o.Node.Failure != "" || gone && !d.o.Node.Gone {
 		return d.look(gone)
 	}
 	node := d.node()

@@ -22,11 +22,11 @@ func (d deletion) drain() Plan {
 		return d.stage(EventDrained, decision.Why{Reason: reasonNoNode})
 	}
 	if !d.looked() || d.unseen() {
-		return d.look(false)
+		return d.find()
 	}
 	node := d.node()
 	if node == nil || !d.ours(node) {
-		return d.stage(EventDrained, decision.Why{Reason: reasonNoNode})
+		return d.withoutNode(EventDrained)
 	}
 	if plan, busy := d.mark(node); busy {
 		return plan
@@ -115,11 +115,11 @@ func (d deletion) detach() Plan {
 		return d.stage(EventDetached, decision.Why{Reason: reasonNoNode})
 	}
 	if !d.looked() || d.unseen() {
-		return d.look(false)
+		return d.find()
 	}
 	n := d.node()
 	if n == nil || !d.ours(n) {
-		return d.stage(EventDetached, decision.Why{Reason: reasonNoNode})
+		return d.withoutNode(EventDetached)
 	}
 	until := d.after(d.past(d.m.Status.LastOperation.Time), d.p.DetachTimeout)
 	switch {

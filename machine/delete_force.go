@@ -1,6 +1,10 @@
 package machine
 
-import "time"
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+)
 
 // forcedByLabel reports whether somebody wants the machine gone without regard.
 func (d deletion) forcedByLabel() bool { return d.labelled(d.p.Keys.ForceDeletion) }
@@ -38,6 +42,26 @@ func (d deletion) forceAt() time.Time {
 
 // forced reports whether this deletion may disregard what would hold it back.
 func (d deletion) forced() bool { return !d.now.Before(d.forceAt()) }
+
+// find looks for the node. A read that fails holds the deletion until force is due, by label or by
+// the drain timeout: a cluster that does not answer must not keep a VM.
+func (d deletion) find() Plan {
+	plan := d.look(false)
+	if find, ok := plan.Effect.(FindNode); ok && !d.now.Before(d.forceAnyway()) {
+		find.Forced = true
+		plan.Effect = find
+	}
+	return plan
+}
+
+// withoutNode takes the deletion on without a node. It warns if that is by force.
+func (d deletion) withoutNode(on Event) Plan {
+	plan := d.stage(on, decision.Why{Reason: reasonNoNode})
+	if failure := d.o.Node.Failure; failure != "" {
+		plan.Warn = decision.Why{Reason: reasonNodeUnread, Name: d.m.Name, Detail: failure}
+	}
+	return plan
+}
 
 // hearsay reports whether force is due only by what a cache says of the node. One
 // that answers again may run its pods, and write to its volumes.

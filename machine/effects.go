@@ -35,6 +35,9 @@ type DeleteVM struct{ ProviderID string }
 type FindNode struct {
 	Name string
 	Gone bool // goes into the answer
+	// Forced has a failed read answered as NodeAnswer.Failure. Otherwise it ends the pass, which
+	// is repeated.
+	Forced bool
 }
 
 // SyncNode writes Node, a changed copy of the node observed, under its

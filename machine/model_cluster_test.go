@@ -21,6 +21,7 @@ type clusterModel struct {
 	writes  int
 	unready bool // nodes register without being Ready
 	faults  func(effect string) codes.Code
+	away    bool                // its API server does not answer
 	undo    func(*machine.Node) // what something else changes in each node that is written
 	drain   *drainModel         // nil: there is no drainer
 	agent   agentModel
@@ -127,6 +128,9 @@ func (c *clusterModel) find(m *machine.Machine, name string) *machine.Node {
 
 // fault answers for an effect that is to fail.
 func (c *clusterModel) fault(effect string) (machine.Outcome, bool) {
+	if c.away {
+		return failed(codes.Unavailable), true
+	}
 	if c.faults != nil {
 		if code := c.faults(effect); code != codes.OK {
 			return failed(code), true

@@ -159,6 +159,9 @@ func (s *shell) count(was, op *machine.Operation) {
 // carryOut makes the call of an effect, and puts its answer into the observation.
 func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 	c, m := s.w.cluster, o.Machine
+	if find, ok := effect.(machine.FindNode); ok && c.away {
+		return s.unread(o, find)
+	}
 	if err := s.capacity(m, effect); err != nil {
 		return err
 	}
@@ -240,6 +243,17 @@ func (s *shell) drain(o *machine.Observation, effect machine.Effect) {
 	if e, ok := effect.(*machine.DetachVolumes); ok {
 		o.Detach = pointer(d.detach(o.Machine, e))
 	}
+}
+
+// unread answers that a node can't be read. Unless the read is forced, that ends the pass.
+func (s *shell) unread(o *machine.Observation, find machine.FindNode) error {
+	err := errors.New(codes.Unavailable.Contract())
+	if !find.Forced {
+		return err
+	}
+	return s.w.port(func() {
+		o.Node = &machine.NodeAnswer{Name: find.Name, Gone: find.Gone, Read: s.w.read(), Failure: err.Error()}
+	})
 }
 
 // capacity makes the first of the two calls of a SyncNode, where it is needed.

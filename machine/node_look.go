@@ -65,7 +65,7 @@ func (s *situation) look(gone bool) Plan {
 	if name == "" {
 		return Plan{Effect: FindNode{Gone: gone}, Why: decision.Why{Reason: reasonFindByName, Name: s.m.Name}}
 	}
-	return Plan{Effect: FindNode{name, gone}, Why: decision.Why{Reason: reasonFindNode, Name: name}}
+	return Plan{Effect: FindNode{Name: name, Gone: gone}, Why: decision.Why{Reason: reasonFindNode, Name: name}}
 }
 
 // node is the machine's own node, once it was looked for; nil: there is none,

@@ -40,6 +40,9 @@ type NodeAnswer struct {
 	// Gone says that it was looked for after the VM was gone, so that no node
 	// of it can come any more.
 	Gone bool
+	// Failure says why the node could not be read, for FindNode.Forced. Node is nil then. Empty: it
+	// was read.
+	Failure string
 }
 
 // Observation is what a decision about one machine is made from. The caller

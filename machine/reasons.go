@@ -101,6 +101,7 @@ var (
 	reasonDrain            = decision.NewReason("Drain", "draining node {name}")
 	reasonMarkNode         = decision.NewReason("MarkNode", "telling on node {name} that it is about to go")
 	reasonNoNode           = decision.NewReason("NothingToDrain", "no node to drain")
+	reasonNodeUnread       = decision.NewReason("NodeNotRead", "the node of machine {name} could not be read, and is not drained, because the deletion is forced: {detail}")
 	reasonDrained          = decision.NewReason("Drained", "node {name} is drained")
 	reasonDrainNode        = decision.NewReason("DrainNode", "emptying node {name}")
 	reasonForceDrain       = decision.NewReason("ForceDrain", "emptying node {name} by force")

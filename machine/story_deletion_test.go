@@ -190,6 +190,19 @@ var deletionNodes = map[string]func(*story){
 		s.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "True"} })
 		s.later(time.Second, "the label force-deletion is set")
 	},
+	"forced while the cluster is away": func(s *story) {
+		s.provider.boot = -1
+		s.give()
+		s.run()
+		s.cluster.away = true
+		s.say("the VM boots; the API server of the nodes does not answer, and the node is in no cache")
+		s.doomed()
+		s.run()
+		s.later(time.Hour, "the API server still does not answer")
+		s.later(time.Hour+time.Second, "the drain timeout is over, force is due")
+		s.cluster.away = false
+		s.later(time.Minute, "the API server answers again")
+	},
 	"forced by a node that does not answer": func(s *story) {
 		s.toRunning()
 		s.cluster.ready(node, object.Unknown)

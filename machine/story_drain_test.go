@@ -124,6 +124,19 @@ var drainStories = map[string]func(*story){
 		s.say("the cluster answers again")
 		s.wait()
 	},
+	"cluster away for longer than the drain timeout": func(s *story) {
+		s.toRunning()
+		s.drains(0, 0, 1).volumes = 1
+		s.doomed()
+		s.run()
+		s.cluster.away = true
+		s.later(time.Hour, "the API server of the nodes does not answer")
+		s.later(time.Hour+time.Second, "it has not answered for an hour; the manager has tried again every 3 min")
+		s.wait()
+		s.later(2*time.Minute, "it still does not answer, and the volumes have had their time")
+		s.cluster.away = false
+		s.later(time.Minute, "it answers again")
+	},
 	"drain that fails even by force": func(s *story) {
 		s.toRunning()
 		s.drains(0, 0, 1)

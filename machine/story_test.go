@@ -139,6 +139,9 @@ func answerTo(o *machine.Observation, effect machine.Effect) string {
 	case machine.DeleteVM:
 		return vm(o.VMDeleted)
 	case machine.FindNode:
+		if o.Node.Failure != "" {
+			return "unread"
+		}
 		if o.Node.Node == nil {
 			return "none"
 		}

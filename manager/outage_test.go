@@ -225,3 +225,31 @@ func TestP28SettledIsSilentWhenWatched(t *testing.T) {
 	calls[codes.ListMachines] = w.calls[codes.ListMachines]
 	require.Equal(t, calls, w.calls)
 }
+
+// TestForcedDeletionDuringAnOutage: a machine whose node is in no cache waits for the API server
+// of the nodes. Once its deletion is forced, it waits no longer for it: its VM is deleted.
+func TestForcedDeletionDuringAnOutage(t *testing.T) {
+	w := guardedWorld(t)
+	w.mute = func(string) bool { return true }
+	w.fleet()
+	pending := func() bool { return w.phases()[machine.PhasePending] == 3 && len(w.provider.VMs()) == 3 }
+	p := w.until(w.start(&fuse{}, false), pending, unexpectedly(t))
+	w.targetDown = true
+	p = w.until(p, w.lasts(2*time.Minute), unexpected(t)) // it is noticed, and the fleet is frozen
+	first := keysOf(w.machines)[0]
+	require.NoError(t, w.machines.Delete(ctx, first, ""))
+	p = w.until(p, w.lasts(10*time.Minute), unexpected(t))
+	require.Len(t, w.provider.VMs(), 3, "its node may be there, undrained")
+
+	m := w.get(first)
+	m.Labels[machine.DefaultPolicy().Keys.ForceDeletion] = "True"
+	_, err := w.machines.Update(ctx, m)
+	require.NoError(t, err)
+	p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
+	require.Len(t, w.provider.VMs(), 2)
+	require.Equal(t, 1, w.heard("NodeNotRead: "))
+	require.Equal(t, machine.PhaseTerminating, w.get(first).Status.Phase, "its node is deleted once it can be read")
+
+	w.targetDown = false
+	w.until(p, func() bool { _, err := w.machines.Get(ctx, first); return err != nil }, unexpected(t))
+}

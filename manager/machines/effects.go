@@ -88,6 +88,9 @@ func (p *pass) ask(ctx context.Context, e machine.Effect) (err error) {
 func (p *pass) lookForNode(ctx context.Context, e machine.FindNode) (*machine.NodeAnswer, error) {
 	began := p.Now()
 	answer, err := p.findNode(ctx, p.Nodes.Live(), e.Name)
+	if err != nil && e.Forced && engine.Interrupted(ctx, err) == nil {
+		answer, err = &machine.NodeAnswer{Name: e.Name, Failure: err.Error()}, nil
+	}
 	if answer != nil {
 		answer.Gone, answer.Read = e.Gone, p.Freshness(began, true)
 	}
