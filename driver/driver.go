@@ -22,6 +22,9 @@ import "context"
 //     kubernetes.io/role, or by a resource group; a driver documents which).
 //   - Requests are shared: it changes nothing that it can reach from one, the class
 //     to fill in GenerateMachineClassForMigration excepted, and keeps none of it.
+//   - The secret is nil if the class names none, and if those that it names do not exist. A call
+//     that needs one then answers UNAUTHENTICATED, never NOT_FOUND and no shorter list: the
+//     library takes what it does not find for gone.
 //   - A class of another provider, a blank machine name, and a provider spec that
 //     can't work are INVALID_ARGUMENT; a provider spec that can't be decoded is
 //     INTERNAL.

@@ -8,7 +8,8 @@ type CreateMachineRequest struct {
 	Class   *machine.Class
 	// Secret is boot secret and credentials merged, the placeholders in its user data replaced by
 	// this machine's values. The placeholder of the bootstrap token is replaced in calls that may
-	// need a token: CreateMachine and InitializeMachine. Nil: the class names none.
+	// need a token: CreateMachine and InitializeMachine. Nil: the class names none, or none that
+	// exists.
 	Secret *machine.Secret
 }
 
@@ -45,7 +46,7 @@ type InitializeMachineResponse struct {
 type DeleteMachineRequest struct {
 	Machine *machine.Machine
 	Class   *machine.Class
-	Secret  *machine.Secret // as for CreateMachine; nil also when it is gone
+	Secret  *machine.Secret // as for CreateMachine
 }
 
 // DeleteMachineResponse is the state of a deletion.

@@ -77,6 +77,7 @@ func TestChecksOfABareDriver(t *testing.T) {
 		"LostAnswer/of a create: the VM can be deleted":               hookup,
 		"LostAnswer/of a delete: the next one is OK":                  hookup,
 		"LostAnswer/of an initialization: the next one is OK":         "the driver has no InitializeMachine",
+		"Secrets/without its secret no VM is gone":                    blind,
 	}
 	for _, o := range outcomes(t, bareSuite(func(*Setup, *Memory) {})) {
 		if o.Failed || !strings.HasPrefix(o.Left, want[o.Check]) || o.Skipped != (want[o.Check] != "") {

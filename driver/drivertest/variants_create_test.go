@@ -249,6 +249,38 @@ var argumentVariants = []variant{
 			return b.Memory.CreateMachine(ctx, req)
 		}
 	}, map[string]string{"Secrets/a missing secret ends no process": "CreateMachine panicked"}},
+	{"finds nothing without its secret", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			if req.Secret == nil {
+				return nil, codes.New(codes.NotFound, "secret not found")
+			}
+			return b.Memory.GetMachineStatus(ctx, req)
+		}
+	}, map[string]string{"Secrets/without its secret no VM is gone": "GetMachineStatus answers"}},
+	{"lists nothing without its secret", func(b *broken) {
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			if req.Secret == nil {
+				return &listResponse{}, nil
+			}
+			return b.Memory.ListMachines(ctx, req)
+		}
+	}, map[string]string{"Secrets/without its secret no VM is gone": "ListMachines answers OK"}},
+	{"finds nothing to delete without its secret", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			if req.Secret == nil {
+				return nil, codes.New(codes.NotFound, "secret not found")
+			}
+			return b.Memory.DeleteMachine(ctx, req)
+		}
+	}, map[string]string{"Secrets/without its secret no VM is gone": "DeleteMachine answers"}},
+	{"says OK without its secret", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			if req.Secret == nil {
+				return &deleteResponse{}, nil
+			}
+			return b.Memory.DeleteMachine(ctx, req)
+		}
+	}, map[string]string{"Secrets/without its secret no VM is gone": "still exists"}},
 	{"quotes the token", func(b *broken) {
 		b.create = func(ctx context.Context, req *createRequest) (*createResponse, error) {
 			a, err := b.Memory.CreateMachine(ctx, req)

@@ -14,7 +14,7 @@ type Request struct {
 	Pool  *machinepool.Pool
 	Class *machine.Class
 	// Secret is the class's boot secret and credentials merged, without replaced placeholders. Nil:
-	// the class names none, or, for DeletePool, it is gone.
+	// the class names none, or none that exists.
 	Secret *machine.Secret
 }
 

@@ -426,6 +426,22 @@ var variants = []variant{
 			return b.Memory.CreatePool(ctx, req)
 		}
 	}, map[string]string{"Secrets/a missing secret ends no process": "panicked"}},
+	{"finds nothing without its secret", func(b *broken) {
+		b.status = func(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
+			if req.Secret == nil {
+				return nil, codes.New(codes.NotFound, "secret not found")
+			}
+			return b.Memory.GetPoolStatus(ctx, req)
+		}
+	}, map[string]string{"Secrets/without its secret no group is gone": "GetPoolStatus answers"}},
+	{"says OK without its secret", func(b *broken) {
+		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*answer, error) {
+			if req.Secret == nil {
+				return &answer{}, nil
+			}
+			return b.Memory.DeletePool(ctx, req)
+		}
+	}, map[string]string{"Secrets/without its secret no group is gone": "DeletePool answered OK"}},
 	{"goes on after the end", func(b *broken) {
 		b.around = func(ctx context.Context, _ machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
 			if ctx.Err() != nil {

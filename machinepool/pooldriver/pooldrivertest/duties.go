@@ -134,6 +134,25 @@ var secretChecks = []check{
 		}
 		r.setup.Secret = right
 	}},
+	{"without its secret no group is gone", func(r *trial) {
+		const duty = "without the secret a driver answers what it knows, or UNAUTHENTICATED"
+		p := r.created(r.pool(), 1)
+		right := r.setup.Secret
+		r.setup.Secret = nil
+		_, looked := r.statusOf(r.Ctx, p, r.setup.Class)
+		_, deleted := r.deleteOf(r.Ctx, p, r.setup.Class)
+		r.setup.Secret = right
+		for call, err := range map[machinepool.Call]error{machinepool.GetPoolStatus: looked, machinepool.DeletePool: deleted} {
+			if codes.Of(err) == codes.NotFound {
+				r.Errorf("%s answers %v for the group of pool %s: %s", call, err, p.Name, duty)
+			}
+		}
+		left := 1
+		if deleted == nil {
+			left = 0
+		}
+		r.account(left, "DeletePool answered "+codes.Of(deleted).String())
+	}},
 	{"wrong credentials are not shown", func(r *trial) {
 		right := r.setup.Secret
 		wrong := &machine.Secret{Data: map[string][]byte{"token": nil, "password": nil}}
