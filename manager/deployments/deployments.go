@@ -2,7 +2,7 @@
 //
 // A pass reads the deployment, its sets and their machines, asks deployment.Decide, and carries out the
 // plan: a write of the deployment, a live read, or orders that create, resize or delete sets, or mark
-// machines. safety.DecideOvershoot comes before each decision (bound.go).
+// machines. overshoot.Decide comes before each decision (bound.go).
 //
 // EXPERIMENTAL: the names in this package may change with any release.
 package deployments

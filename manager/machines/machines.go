@@ -3,7 +3,7 @@
 // A pass reads the machine, its class, its node and the versions of its secrets, asks machine.Decide,
 // and carries out the plan: a write of the machine, or a call to the driver, the cluster, the drainer or
 // the maker of tokens (effects.go). Each move of a plan is checked before anything is stored. Within its
-// pass, a machine asks for its permits: safety.DecideGrant before it is marked failed for its health
+// pass, a machine asks for its permits: replacement.Decide before it is marked failed for its health
 // (budget.go), safety/backoff before a create of a class that the provider refuses (backoff.go), and a turn
 // before an update of its VM (updateturns.go).
 //

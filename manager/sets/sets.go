@@ -2,7 +2,7 @@
 //
 // A pass reads the set and its machines, asks machineset.Decide, and carries out the plan: a write of the
 // set, a live read, or orders that create, delete or change machines (orders.go). For a set without a
-// deployment, safety.DecideOvershoot comes before each decision.
+// deployment, overshoot.Decide comes before each decision.
 //
 // EXPERIMENTAL: the names in this package may change with any release.
 package sets

@@ -207,15 +207,15 @@ type runner interface {
 }
 
 // alongside runs a driver's own work in a manager, also while another process leads. It implements
-// manager.Runnable and manager.LeaderElectionRunnable of controller-runtime.
+// ctrlmanager.Runnable and ctrlmanager.LeaderElectionRunnable of controller-runtime.
 type alongside struct{ runner }
 
 var _ ctrlmanager.LeaderElectionRunnable = alongside{}
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
+// NeedLeaderElection implements ctrlmanager.LeaderElectionRunnable.
 func (a alongside) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable.
+// Start implements ctrlmanager.Runnable.
 func (a alongside) Start(ctx context.Context) error {
 	if err := a.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the driver ended: %w", err)

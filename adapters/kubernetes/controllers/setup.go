@@ -70,8 +70,8 @@ func (o *Options) complete(mgr ctrl.Manager) {
 	}
 }
 
-// fleet runs the reconcilers. It implements manager.Runnable and
-// manager.LeaderElectionRunnable of controller-runtime.
+// fleet runs the reconcilers. It implements ctrlmanager.Runnable and
+// ctrlmanager.LeaderElectionRunnable of controller-runtime.
 type fleet struct {
 	Options
 	stores  *stores
@@ -123,10 +123,10 @@ func (f *fleet) only(kind manager.Kind, key object.Key) bool {
 
 func (f *fleet) has(kind manager.Kind) bool { return f.Kinds == nil || slices.Contains(f.Kinds, kind) }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
+// NeedLeaderElection implements ctrlmanager.LeaderElectionRunnable.
 func (f *fleet) NeedLeaderElection() bool { return !f.Observe }
 
-// Start implements manager.Runnable.
+// Start implements ctrlmanager.Runnable.
 func (f *fleet) Start(ctx context.Context) error {
 	f.started.Store(true)
 	ctx, stop := context.WithCancel(ctx)
