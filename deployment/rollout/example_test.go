@@ -2,7 +2,6 @@ package rollout_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
@@ -108,10 +107,9 @@ func ExampleFenceposts() {
 func ExampleParse() {
 	for _, s := range []string{"3", "20%", "250%", "-1", "2.5"} {
 		v, err := rollout.Parse(s)
-		var refused *rollout.ParseError
 		switch {
-		case errors.As(err, &refused):
-			fmt.Println(refused.Reason, err)
+		case err != nil:
+			fmt.Println(err)
 		case v.Over100():
 			fmt.Println(v, "is more than all machines")
 		default:
@@ -122,8 +120,8 @@ func ExampleParse() {
 	// 3 3 3
 	// 20% 2 1
 	// 250% is more than all machines
-	// Negative rollout: "-1" is negative
-	// Malformed rollout: "2.5" is neither a whole number of machines nor a percentage such as 20%
+	// rollout: "-1" is negative
+	// rollout: "2.5" is neither a whole number of machines nor a percentage such as 20%
 }
 
 func ExampleIntOrPercent() {

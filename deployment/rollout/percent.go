@@ -20,82 +20,53 @@ type IntOrPercent struct {
 	Percent bool
 }
 
-// ParseReason says what is wrong with a text that should be an [IntOrPercent].
-type ParseReason string
-
-// These are the reasons why a text is refused.
+// What is wrong with a text that is no [IntOrPercent].
 const (
-	ParseEmpty     ParseReason = "Empty"         // nothing at all
-	ParseMalformed ParseReason = "Malformed"     // neither digits, nor digits and a percent sign
-	ParseNegative  ParseReason = "Negative"      // a minus sign before the digits
-	ParseTooLarge  ParseReason = "TooLarge"      // above math.MaxInt32
-	ParseJSONType  ParseReason = "WrongJSONType" // JSON that is neither number nor string
+	empty         = "is empty; write a number of machines, or a percentage such as 20%"
+	malformed     = "is neither a whole number of machines nor a percentage such as 20%"
+	negative      = "is negative"
+	tooLarge      = "is larger than 2147483647"
+	wrongJSONType = "is neither a JSON number nor a JSON string"
 )
 
-var parseSentences = map[ParseReason]string{
-	ParseEmpty:     "is empty; write a number of machines, or a percentage such as 20%",
-	ParseMalformed: "is neither a whole number of machines nor a percentage such as 20%",
-	ParseNegative:  "is negative",
-	ParseTooLarge:  "is larger than 2147483647",
-	ParseJSONType:  "is neither a JSON number nor a JSON string",
-}
-
-// ParseError is the error for a text that is no [IntOrPercent].
-type ParseError struct {
-	// Input is the text, unchanged. For JSON, it is the content of a string, and anything else as
-	// it was written.
-	Input string
-	// Reason is what is wrong with it.
-	Reason ParseReason
-}
-
-// Error quotes the input, at most 40 bytes of it, and says what is wrong.
-func (e *ParseError) Error() string {
-	if e == nil {
-		return "rollout: no error"
-	}
-	sentence, ok := parseSentences[e.Reason]
-	if !ok {
-		sentence = "is refused: " + string(e.Reason)
-	}
-	return fmt.Sprintf("rollout: %.40q %s", e.Input, sentence)
-}
+// refuse returns the error for a text. It quotes at most 40 bytes of it.
+func refuse(text, wrong string) error { return fmt.Errorf("rollout: %.40q %s", text, wrong) }
 
 // Parse reads "3" or "20%": decimal digits, leading zeros allowed, no sign, no space, no fraction.
-// It refuses everything else, including negative numbers and numbers above math.MaxInt32, with a
-// [*ParseError]. It accepts more than 100%.
+// It refuses everything else, including negative numbers and numbers above math.MaxInt32. It accepts
+// more than 100%.
 func Parse(s string) (IntOrPercent, error) {
 	if s == "" {
-		return IntOrPercent{}, &ParseError{Input: s, Reason: ParseEmpty}
+		return IntOrPercent{}, refuse(s, empty)
 	}
 	digits, percent := strings.CutSuffix(s, "%")
-	value, reason := parseDigits(digits)
-	if reason != "" {
-		return IntOrPercent{}, &ParseError{Input: s, Reason: reason}
+	value, wrong := parseDigits(digits)
+	if wrong != "" {
+		return IntOrPercent{}, refuse(s, wrong)
 	}
 	return IntOrPercent{Value: value, Percent: percent}, nil
 }
 
-func parseDigits(s string) (int32, ParseReason) {
-	digits, negative := strings.CutPrefix(s, "-")
+func parseDigits(s string) (value int32, wrong string) {
+	digits, minus := strings.CutPrefix(s, "-")
 	if digits == "" {
-		return 0, ParseMalformed
+		return 0, malformed
 	}
-	value := int64(0)
+	number := int64(0)
 	for i := range len(digits) {
 		if digits[i] < '0' || digits[i] > '9' {
-			return 0, ParseMalformed
+			return 0, malformed
 		}
 		// Capped, so that a long input does not wrap around into the range.
-		value = min(value*10+int64(digits[i]-'0'), math.MaxInt32+1)
+		number = min(number*10+int64(digits[i]-'0'), math.MaxInt32+1)
 	}
 	switch {
-	case negative:
-		return 0, ParseNegative
-	case value > math.MaxInt32:
-		return 0, ParseTooLarge
+	case minus:
+		return 0, negative
+	case number > math.MaxInt32:
+		return 0, tooLarge
 	}
-	return int32(value), ""
+	return int32(number), ""
 }
 
 // Over100 reports whether the percentage is above 100. That is legal and resolved as it stands
@@ -135,11 +106,10 @@ func (v IntOrPercent) String() string {
 	return s
 }
 
-// MarshalText is String. It refuses a negative Value with a [*ParseError], because it could not be
-// read again.
+// MarshalText is String. It refuses a negative Value, because it could not be read again.
 func (v IntOrPercent) MarshalText() ([]byte, error) {
 	if v.Value < 0 {
-		return nil, &ParseError{Input: v.String(), Reason: ParseNegative}
+		return nil, refuse(v.String(), negative)
 	}
 	return []byte(v.String()), nil
 }
@@ -169,7 +139,7 @@ func (v IntOrPercent) MarshalJSON() ([]byte, error) {
 // refuses the input.
 func (v *IntOrPercent) UnmarshalJSON(input []byte) error {
 	if len(input) == 0 {
-		return &ParseError{Reason: ParseEmpty}
+		return refuse("", empty)
 	}
 	switch first := input[0]; {
 	case string(input) == "null":
@@ -181,9 +151,9 @@ func (v *IntOrPercent) UnmarshalJSON(input []byte) error {
 		}
 		return v.UnmarshalText([]byte(s))
 	case first != '-' && (first < '0' || first > '9'):
-		return &ParseError{Input: string(input), Reason: ParseJSONType}
+		return refuse(string(input), wrongJSONType)
 	case input[len(input)-1] == '%':
-		return &ParseError{Input: string(input), Reason: ParseMalformed}
+		return refuse(string(input), malformed)
 	}
 	return v.UnmarshalText(input)
 }

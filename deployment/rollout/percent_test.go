@@ -2,7 +2,6 @@ package rollout_test
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -32,35 +31,33 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for s, want := range map[string]rollout.ParseReason{
-		"":                         rollout.ParseEmpty,
-		"%":                        rollout.ParseMalformed,
-		"-":                        rollout.ParseMalformed,
-		"-%":                       rollout.ParseMalformed,
-		"--1":                      rollout.ParseMalformed,
-		"+1":                       rollout.ParseMalformed,
-		" 1":                       rollout.ParseMalformed,
-		"1 %":                      rollout.ParseMalformed,
-		"20%%":                     rollout.ParseMalformed,
-		"%20":                      rollout.ParseMalformed,
-		"2.5":                      rollout.ParseMalformed,
-		"1e3":                      rollout.ParseMalformed,
-		"0x10":                     rollout.ParseMalformed,
-		"٣":                        rollout.ParseMalformed,
-		"urgent":                   rollout.ParseMalformed,
-		"-1":                       rollout.ParseNegative,
-		"-0":                       rollout.ParseNegative,
-		"-20%":                     rollout.ParseNegative,
-		"-99999999999":             rollout.ParseNegative,
-		"2147483648":               rollout.ParseTooLarge,
-		"2147483648%":              rollout.ParseTooLarge,
-		"18446744073709551617":     rollout.ParseTooLarge,
-		strings.Repeat("9", 1_000): rollout.ParseTooLarge,
+	for s, want := range map[string]string{
+		"":                         "is empty",
+		"%":                        "is neither a whole number",
+		"-":                        "is neither a whole number",
+		"-%":                       "is neither a whole number",
+		"--1":                      "is neither a whole number",
+		"+1":                       "is neither a whole number",
+		" 1":                       "is neither a whole number",
+		"1 %":                      "is neither a whole number",
+		"20%%":                     "is neither a whole number",
+		"%20":                      "is neither a whole number",
+		"2.5":                      "is neither a whole number",
+		"1e3":                      "is neither a whole number",
+		"0x10":                     "is neither a whole number",
+		"٣":                        "is neither a whole number",
+		"urgent":                   "is neither a whole number",
+		"-1":                       "is negative",
+		"-0":                       "is negative",
+		"-20%":                     "is negative",
+		"-99999999999":             "is negative",
+		"2147483648":               "is larger than 2147483647",
+		"2147483648%":              "is larger than 2147483647",
+		"18446744073709551617":     "is larger than 2147483647",
+		strings.Repeat("9", 1_000): "is larger than 2147483647",
 	} {
 		got, err := rollout.Parse(s)
-		var refused *rollout.ParseError
-		require.ErrorAs(t, err, &refused, s)
-		require.Equal(t, rollout.ParseError{Input: s, Reason: want}, *refused)
+		require.ErrorContains(t, err, want, s)
 		require.Zero(t, got)
 		require.Less(t, len(err.Error()), 150, "the error repeats a long input")
 	}
@@ -71,8 +68,6 @@ func TestParseErrorSentences(t *testing.T) {
 	require.EqualError(t, err, `rollout: "20 %" is neither a whole number of machines nor a percentage such as 20%`)
 	_, err = rollout.Parse("-1")
 	require.EqualError(t, err, `rollout: "-1" is negative`)
-	require.EqualError(t, &rollout.ParseError{Input: "x", Reason: "Other"}, `rollout: "x" is refused: Other`)
-	require.NotPanics(t, func() { _ = (*rollout.ParseError)(nil).Error() })
 }
 
 func TestIntOrPercentJSON(t *testing.T) {
@@ -91,21 +86,19 @@ func TestIntOrPercentJSON(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(input), &got), input)
 		require.Equal(t, want, got.Surge, input)
 	}
-	for input, want := range map[string]rollout.ParseReason{
-		`{"surge":-3}`:         rollout.ParseNegative,
-		`{"surge":"-3"}`:       rollout.ParseNegative,
-		`{"surge":2147483648}`: rollout.ParseTooLarge,
-		`{"surge":2.0}`:        rollout.ParseMalformed,
-		`{"surge":1e1}`:        rollout.ParseMalformed,
-		`{"surge":""}`:         rollout.ParseEmpty,
-		`{"surge":true}`:       rollout.ParseJSONType,
-		`{"surge":[1]}`:        rollout.ParseJSONType,
-		`{"surge":{}}`:         rollout.ParseJSONType,
+	for input, want := range map[string]string{
+		`{"surge":-3}`:         "is negative",
+		`{"surge":"-3"}`:       "is negative",
+		`{"surge":2147483648}`: "is larger than 2147483647",
+		`{"surge":2.0}`:        "is neither a whole number",
+		`{"surge":1e1}`:        "is neither a whole number",
+		`{"surge":""}`:         "is empty",
+		`{"surge":true}`:       "is neither a JSON number",
+		`{"surge":[1]}`:        "is neither a JSON number",
+		`{"surge":{}}`:         "is neither a JSON number",
 	} {
 		got := settings{Surge: rollout.IntOrPercent{Value: 9}}
-		var refused *rollout.ParseError
-		require.ErrorAs(t, json.Unmarshal([]byte(input), &got), &refused, input)
-		require.Equal(t, want, refused.Reason, input)
+		require.ErrorContains(t, json.Unmarshal([]byte(input), &got), want, input)
 		require.EqualValues(t, 9, got.Surge.Value, "changed by a refused input")
 	}
 }
@@ -125,8 +118,7 @@ func TestIntOrPercentRoundTrip(t *testing.T) {
 		encoded, err := json.Marshal(v)
 		text, textErr := v.MarshalText()
 		if v.Value < 0 {
-			var refused *rollout.ParseError
-			require.True(t, errors.As(err, &refused) && refused.Reason == rollout.ParseNegative)
+			require.ErrorContains(t, err, "is negative")
 			require.Error(t, textErr)
 			return
 		}
