@@ -142,34 +142,23 @@ func Parse(s string) (Code, bool) {
 	return c, true
 }
 
-// MarshalText writes the wire's spelling. A number that is no code is a *[SpellingError]: it could
-// not be read back.
+// MarshalText writes the wire's spelling. A number that is no code is an error: it could not be read
+// back.
 func (c Code) MarshalText() ([]byte, error) {
 	if !c.Valid() {
-		return nil, &SpellingError{Text: c.String()}
+		return nil, misspelled(c.String())
 	}
 	return []byte(c.String()), nil
 }
 
-// UnmarshalText reads what [Parse] accepts. Anything else is a *[SpellingError] and leaves c as it
-// was.
+// UnmarshalText reads what [Parse] accepts. Anything else is an error and leaves c as it was.
 func (c *Code) UnmarshalText(text []byte) error {
 	parsed, ok := Parse(string(text))
 	if !ok {
-		return &SpellingError{Text: string(text)}
+		return misspelled(string(text))
 	}
 	*c = parsed
 	return nil
 }
 
-// SpellingError says that a text spells no code.
-type SpellingError struct {
-	// Text is the text that was read as a code. If a number that is no code was to be written, it
-	// is the number's String().
-	Text string
-}
-
-// Error names the text, quoted.
-func (e *SpellingError) Error() string {
-	return fmt.Sprintf("%q is not a provider error code", e.Text)
-}
+func misspelled(text string) error { return fmt.Errorf("%q is not a provider error code", text) }

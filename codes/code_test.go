@@ -2,7 +2,6 @@ package codes_test
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -128,17 +127,15 @@ func TestCodeAsText(t *testing.T) {
 }
 
 func TestTextThatIsNoCode(t *testing.T) {
-	var spelling *codes.SpellingError
 	got := codes.Aborted
 	err := got.UnmarshalText([]byte("Nonsense"))
-	if !errors.As(err, &spelling) || spelling.Text != "Nonsense" || !strings.Contains(err.Error(), `"Nonsense"`) {
+	if err == nil || !strings.Contains(err.Error(), `"Nonsense"`) {
 		t.Errorf("UnmarshalText: %v", err)
 	}
 	if got != codes.Aborted {
 		t.Errorf("a failed UnmarshalText left %v behind", got)
 	}
-	spelling = nil
-	if _, err := codes.Code(42).MarshalText(); !errors.As(err, &spelling) || spelling.Text != "Code(42)" {
+	if _, err := codes.Code(42).MarshalText(); err == nil || !strings.Contains(err.Error(), `"Code(42)"`) {
 		t.Errorf("MarshalText: %v", err)
 	}
 }
