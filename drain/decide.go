@@ -12,15 +12,15 @@ import (
 
 // A caller's mistakes.
 var (
-	ErrNoObservation = errors.New("drain: there is no observation")
-	ErrNoPolicy      = errors.New("drain: there is no policy")
+	errNoObservation = errors.New("drain: there is no observation")
+	errNoPolicy      = errors.New("drain: there is no policy")
 )
 
 // Decide decides what to do next to empty one node. It changes none of its arguments, and returns
 // the same plan for the same arguments.
 //
-// Only a caller's mistake is an error: ErrNoObservation, ErrNoPolicy, or an *object.FieldError for
-// a policy out of range.
+// Only a caller's mistake is an error: no observation, no policy, or an *object.FieldError for a
+// policy out of range.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	d, err := newDecision(o, p, now)
 	if err != nil {
@@ -77,10 +77,10 @@ type decider struct {
 
 func newDecision(o *Observation, p *Policy, now time.Time) (*decider, error) {
 	if o == nil {
-		return nil, ErrNoObservation
+		return nil, errNoObservation
 	}
 	if p == nil {
-		return nil, ErrNoPolicy
+		return nil, errNoPolicy
 	}
 	if err := p.Validate(); err != nil {
 		return nil, err

@@ -177,12 +177,12 @@ func TestP21GarbageComesToRest(t *testing.T) {
 func TestCallersMistakesAreErrors(t *testing.T) {
 	for _, decide := range []func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error){drain.Decide, drain.Detach, drain.Undo} {
 		_, err := decide(nil, drain.DefaultPolicy(), epoch)
-		assert.ErrorIs(t, err, drain.ErrNoObservation)
+		assert.EqualError(t, err, "drain: there is no observation")
 		_, err = decide(&drain.Observation{}, nil, epoch)
-		assert.ErrorIs(t, err, drain.ErrNoPolicy)
+		assert.EqualError(t, err, "drain: there is no policy")
 		_, err = decide(&drain.Observation{}, &drain.Policy{}, epoch)
 		assert.ErrorIs(t, err, object.ErrInvalid)
 	}
 	_, err := drain.Predict(nil, nil, drain.Assumptions{}, epoch)
-	assert.ErrorIs(t, err, drain.ErrNoObservation)
+	assert.EqualError(t, err, "drain: there is no observation")
 }

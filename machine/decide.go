@@ -11,22 +11,22 @@ import (
 
 // A caller's mistakes.
 var (
-	ErrNoMachine = errors.New("machine.Decide: the observation has no machine")
-	ErrNoPolicy  = errors.New("machine.Decide: there is no policy")
+	errNoMachine = errors.New("machine.Decide: the observation has no machine")
+	errNoPolicy  = errors.New("machine.Decide: there is no policy")
 )
 
 // Decide says what to do next about one machine. It changes none of its
 // arguments. Calling it again with the same arguments gives the same plan.
 //
-// The error is for a caller's mistake only: ErrNoMachine, ErrNoPolicy, or an
+// The error is for a caller's mistake only: no machine, no policy, or an
 // *object.FieldError for a policy out of range. A machine that holds nonsense
 // gets a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Machine == nil {
-		return Plan{}, ErrNoMachine
+		return Plan{}, errNoMachine
 	}
 	if p == nil {
-		return Plan{}, ErrNoPolicy
+		return Plan{}, errNoPolicy
 	}
 	if err := p.Validate(); err != nil {
 		return Plan{}, err

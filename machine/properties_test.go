@@ -69,12 +69,12 @@ func TestP11SentencesQuoteBraces(t *testing.T) {
 func TestP11CallersMistakesAreErrors(t *testing.T) {
 	p := machine.DefaultPolicy()
 	_, err := machine.Decide(nil, p, epoch)
-	assert.ErrorIs(t, err, machine.ErrNoMachine)
+	assert.EqualError(t, err, "machine.Decide: the observation has no machine")
 	_, err = machine.Decide(&machine.Observation{}, p, epoch)
-	assert.ErrorIs(t, err, machine.ErrNoMachine)
+	assert.EqualError(t, err, "machine.Decide: the observation has no machine")
 	o := &machine.Observation{Machine: &machine.Machine{}}
 	_, err = machine.Decide(o, nil, epoch)
-	assert.ErrorIs(t, err, machine.ErrNoPolicy)
+	assert.EqualError(t, err, "machine.Decide: there is no policy")
 	_, err = machine.Decide(o, &machine.Policy{}, epoch)
 	assert.ErrorIs(t, err, object.ErrInvalid)
 }

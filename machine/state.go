@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// DefaultPriority is the deletion priority of a machine that records none.
-const DefaultPriority = 3
+// defaultPriority is the deletion priority of a machine that records none.
+const defaultPriority = 3
 
 // Ready reports whether a machine does its work: it is Running, or Available if there
 // is no cluster, and it is not being deleted.
@@ -28,15 +28,15 @@ func (m *Machine) AvailableAt(minReady time.Duration) time.Time {
 }
 
 // Priority is the deletion priority recorded under an annotation key: lower
-// ones go first. DefaultPriority if there is none, or none that can be read.
+// ones go first. It is 3 if there is none, or none that can be read.
 func (m *Machine) Priority(key string) int {
 	text, ok := m.Annotations[key]
 	if !ok {
-		return DefaultPriority
+		return defaultPriority
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return DefaultPriority
+		return defaultPriority
 	}
 	return n
 }

@@ -11,19 +11,19 @@ import (
 
 // A caller's mistakes.
 var (
-	ErrNoObservation = errors.New("machineclass: there is no observation")
-	ErrNoPolicy      = errors.New("machineclass: there is no policy")
+	errNoObservation = errors.New("machineclass: there is no observation")
+	errNoPolicy      = errors.New("machineclass: there is no policy")
 )
 
 // Decide decides what to do next about the class of one name. It changes none of its arguments, and
-// returns the same plan for the same arguments. Only a caller's mistake is an error:
-// ErrNoObservation or ErrNoPolicy.
+// returns the same plan for the same arguments. Only a caller's mistake is an error: no
+// observation, or no policy.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil {
-		return Plan{}, ErrNoObservation
+		return Plan{}, errNoObservation
 	}
 	if p == nil {
-		return Plan{}, ErrNoPolicy
+		return Plan{}, errNoPolicy
 	}
 	d := decider{o: o, p: p, now: now}
 	var migration Plan

@@ -406,13 +406,13 @@ func orders(plan *machineclass.Plan) (n int) {
 // TestCallersMistakes: they are errors, never panics.
 func TestCallersMistakes(t *testing.T) {
 	_, err := machineclass.Decide(nil, &machineclass.Policy{}, start)
-	require.ErrorIs(t, err, machineclass.ErrNoObservation)
+	require.EqualError(t, err, "machineclass: there is no observation")
 	_, err = machineclass.Decide(&machineclass.Observation{}, nil, start)
-	require.ErrorIs(t, err, machineclass.ErrNoPolicy)
+	require.EqualError(t, err, "machineclass: there is no policy")
 	_, err = machineclass.DecideSecret(nil, &machineclass.Policy{})
-	require.ErrorIs(t, err, machineclass.ErrNoObservation)
+	require.EqualError(t, err, "machineclass: there is no observation")
 	_, err = machineclass.DecideSecret(&machineclass.SecretObservation{}, nil)
-	require.ErrorIs(t, err, machineclass.ErrNoPolicy)
+	require.EqualError(t, err, "machineclass: there is no policy")
 }
 
 // TestSettledAllocatesNothing: most decisions find nothing to do.

@@ -25,10 +25,10 @@ type SecretPlan struct {
 // a secret decides nothing and is in no Why.
 func DecideSecret(o *SecretObservation, p *Policy) (SecretPlan, error) {
 	if o == nil {
-		return SecretPlan{}, ErrNoObservation
+		return SecretPlan{}, errNoObservation
 	}
 	if p == nil {
-		return SecretPlan{}, ErrNoPolicy
+		return SecretPlan{}, errNoPolicy
 	}
 	if o.Secret == nil {
 		return SecretPlan{Why: decision.Why{Reason: reasonNoSecret}}, nil

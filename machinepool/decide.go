@@ -14,21 +14,21 @@ import (
 
 // A caller's mistakes.
 var (
-	ErrNoPool   = errors.New("machinepool.Decide: the observation has no pool")
-	ErrNoPolicy = errors.New("machinepool.Decide: there is no policy")
+	errNoPool   = errors.New("machinepool.Decide: the observation has no pool")
+	errNoPolicy = errors.New("machinepool.Decide: there is no policy")
 )
 
 // Decide decides what to do next about one pool. It changes none of its arguments, and returns the
 // same plan for the same arguments.
 //
-// Only a caller's mistake is an error: ErrNoPool, ErrNoPolicy, or an *object.FieldError for a
-// policy out of range. A pool with invalid contents gets a plan that says so.
+// Only a caller's mistake is an error: no pool, no policy, or an *object.FieldError for a policy
+// out of range. A pool with invalid contents gets a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Pool == nil {
-		return Plan{}, ErrNoPool
+		return Plan{}, errNoPool
 	}
 	if p == nil {
-		return Plan{}, ErrNoPolicy
+		return Plan{}, errNoPolicy
 	}
 	if err := p.Validate(); err != nil {
 		return Plan{}, err

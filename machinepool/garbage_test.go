@@ -279,12 +279,12 @@ func counted(o *machinepool.Observation) bool {
 func TestCallersMistakes(t *testing.T) {
 	policy := machinepool.DefaultPolicy()
 	_, err := machinepool.Decide(nil, policy, start)
-	assert.ErrorIs(t, err, machinepool.ErrNoPool)
+	assert.EqualError(t, err, "machinepool.Decide: the observation has no pool")
 	_, err = machinepool.Decide(&machinepool.Observation{}, policy, start)
-	assert.ErrorIs(t, err, machinepool.ErrNoPool)
+	assert.EqualError(t, err, "machinepool.Decide: the observation has no pool")
 	o := &machinepool.Observation{Pool: newWorld().pool()}
 	_, err = machinepool.Decide(o, nil, start)
-	assert.ErrorIs(t, err, machinepool.ErrNoPolicy)
+	assert.EqualError(t, err, "machinepool.Decide: there is no policy")
 	for field, spoil := range map[string]func(*machinepool.Policy){
 		"policy.period":       func(p *machinepool.Policy) { p.Period = 0 },
 		"policy.poll":         func(p *machinepool.Policy) { p.Poll = time.Millisecond },

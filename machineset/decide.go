@@ -10,22 +10,22 @@ import (
 
 // A caller's mistakes.
 var (
-	ErrNoSet    = errors.New("machineset.Decide: the observation has no set")
-	ErrNoPolicy = errors.New("machineset.Decide: there is no policy")
+	errNoSet    = errors.New("machineset.Decide: the observation has no set")
+	errNoPolicy = errors.New("machineset.Decide: there is no policy")
 )
 
 // Decide says what to do next about one set. It changes none of its arguments.
 // Calling it again with the same arguments gives the same plan.
 //
-// The error is for a caller's mistake only: ErrNoSet, ErrNoPolicy, or an
+// The error is for a caller's mistake only: no set, no policy, or an
 // *object.FieldError for a policy out of range. A set that holds nonsense gets
 // a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Set == nil {
-		return Plan{}, ErrNoSet
+		return Plan{}, errNoSet
 	}
 	if p == nil {
-		return Plan{}, ErrNoPolicy
+		return Plan{}, errNoPolicy
 	}
 	if err := p.Validate(); err != nil {
 		return Plan{}, err

@@ -21,11 +21,11 @@ import (
 func TestCallersMistakes(t *testing.T) {
 	p := machineset.DefaultPolicy()
 	_, err := machineset.Decide(nil, p, morning)
-	require.ErrorIs(t, err, machineset.ErrNoSet)
+	require.EqualError(t, err, "machineset.Decide: the observation has no set")
 	_, err = machineset.Decide(&machineset.Observation{}, p, morning)
-	require.ErrorIs(t, err, machineset.ErrNoSet)
+	require.EqualError(t, err, "machineset.Decide: the observation has no set")
 	_, err = machineset.Decide(&machineset.Observation{Set: newSet(1)}, nil, morning)
-	require.ErrorIs(t, err, machineset.ErrNoPolicy)
+	require.EqualError(t, err, "machineset.Decide: there is no policy")
 }
 
 func TestPolicyValidate(t *testing.T) {
