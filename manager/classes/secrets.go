@@ -12,9 +12,6 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// SecretName of the kind of secrets.
-const SecretName = "secret"
-
 // SecretConfig is what secrets need of the rest of a fleet.
 type SecretConfig struct {
 	Config
@@ -33,7 +30,7 @@ type secretReconciler struct {
 func NewSecrets(e *engine.Engine, c SecretConfig) *engine.Reconciler {
 	r := &secretReconciler{c, c.policy()}
 	return e.Reconciler(engine.Kind{
-		Name:  SecretName,
+		Name:  "secret",
 		Begin: func(p *engine.Pass) engine.Steps { return &secretPass{Pass: p, secretReconciler: r} },
 	})
 }

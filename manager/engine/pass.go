@@ -34,7 +34,7 @@ var errHeld = fmt.Errorf("held in a dry run: %w", store.ErrWithheld)
 // Sub makes a pass within a plan that looks: Decide and Execute take turns until a plan waits, and the gate
 // of a dry run is the same. What it reads must be live.
 func (p *Pass) Sub(ctx context.Context, s Steps) error {
-	for range MaxSteps {
+	for range maxSteps {
 		head, err := s.Decide(ctx)
 		switch {
 		case err != nil:
@@ -59,7 +59,7 @@ func (p *Pass) run(ctx context.Context, s Steps, live bool) (Result, int, error)
 	if err := s.Read(ctx, live); err != nil {
 		return Result{}, 0, err
 	}
-	for n := range MaxSteps {
+	for n := range maxSteps {
 		head, err := s.Decide(ctx)
 		if err != nil {
 			return Result{}, n, err
@@ -84,7 +84,7 @@ func (p *Pass) run(ctx context.Context, s Steps, live bool) (Result, int, error)
 			return Result{}, n, err
 		}
 	}
-	return Result{At: p.Now(), Why: decision.Why{Reason: reasonMore}}, MaxSteps, nil
+	return Result{At: p.Now(), Why: decision.Why{Reason: reasonMore}}, maxSteps, nil
 }
 
 // execute carries out one plan. A plan that comes twice in a pass is an error.
@@ -192,11 +192,11 @@ func (p *Pass) Settle() bool {
 }
 
 const (
-	// MaxSteps bounds the plans of a pass. A pass that reaches it goes on at once. A set of 1,000
+	// maxSteps bounds the plans of a pass. A pass that reaches it goes on at once. A set of 1,000
 	// machines needs about 40.
-	MaxSteps = 64
-	// MaxRestarts bounds how often a conflict begins a pass again.
-	MaxRestarts = 4
+	maxSteps = 64
+	// maxRestarts bounds how often a conflict begins a pass again.
+	maxRestarts = 4
 )
 
 // The engine's own reasons.

@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// conflictWait is the wait after MaxRestarts conflicts.
+// conflictWait is the wait after maxRestarts conflicts.
 var conflictWait = codes.Conflict.Period(0)
 
 // Kind is what the engine is told of a kind of object.
@@ -81,7 +81,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key object.Key) (Result, err
 		defer r.kind.Leave(key)
 	}
 	total := 0
-	for try := range MaxRestarts {
+	for try := range maxRestarts {
 		p := &Pass{Engine: r.Engine, Kind: r.kind.Name, Key: key, memory: r.kind.Memory}
 		result, steps, err := p.run(ctx, r.kind.Begin(p), try > 0)
 		total += steps

@@ -28,14 +28,6 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// The names of the kinds.
-const (
-	Reachability = "reachability"
-	Orphans      = "orphans"
-	Unmanaged    = "unmanaged"
-	Ownerless    = "ownerless"
-)
-
 // Config is what the kinds of the fleet need.
 type Config struct {
 	Machines    store.Collection[*machine.Machine]

@@ -17,7 +17,7 @@ import (
 func NewOwnerless(e *engine.Engine, c Config) *engine.Reconciler {
 	r := &ownerlessReconciler{Config: c}
 	return e.Reconciler(engine.Kind{
-		Name: Ownerless, Hold: c.Reach.Hold,
+		Name: "ownerless", Hold: c.Reach.Hold,
 		Begin: func(p *engine.Pass) engine.Steps { return &ownerlessPass{Pass: p, ownerlessReconciler: r} },
 	})
 }

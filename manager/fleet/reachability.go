@@ -29,7 +29,7 @@ type ReachabilityReconciler struct {
 func NewReachability(e *engine.Engine, c Config) *ReachabilityReconciler {
 	r := &ReachabilityReconciler{Config: c, toldFrozen: make(map[string]bool)}
 	r.Reconciler = e.Reconciler(engine.Kind{
-		Name:  Reachability,
+		Name:  "reachability",
 		Begin: func(p *engine.Pass) engine.Steps { return &reachPass{Pass: p, r: r, Config: &r.Config} },
 	})
 	return r

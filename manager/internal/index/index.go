@@ -25,16 +25,16 @@ func OwnedBy(uid string) store.Query { return store.Query{Index: Owner, Value: u
 
 // Orphans returns the objects of a namespace that have no owner.
 func Orphans(namespace string) store.Query {
-	return store.Query{Index: Owner, Value: OrphansOf(namespace)}
+	return store.Query{Index: Owner, Value: orphansOf(namespace)}
 }
 
-// OrphansOf is the value under which Owner holds all objects of a namespace without an owner.
-func OrphansOf(namespace string) string { return "orphans of " + namespace }
+// orphansOf is the value under which Owner holds all objects of a namespace without an owner.
+func orphansOf(namespace string) string { return "orphans of " + namespace }
 
 // OwnerOf is the value under which Owner holds an object.
 func OwnerOf(m *object.Meta) string {
 	if m.Owner == nil {
-		return OrphansOf(m.Namespace)
+		return orphansOf(m.Namespace)
 	}
 	return m.Owner.UID
 }
