@@ -64,15 +64,15 @@ func (d *decider) obstacle(p *Pod, s *standing) (decision.Why, []*Budget) {
 	case d.hooked != "":
 		return decision.Why{Reason: reasonHook, Object: p.Key, Name: d.hooked}, nil
 	case a.Result == "" && why.For > 0:
-		why.Reason = ReasonNotYet
+		why.Reason = reasonNotYet
 	case a.Result == Refused || a.Result == Failed && a.Kind == Evicted:
 		return d.refusal(p, &a, why)
 	case a.Result == Failed:
 		why.Reason, why.Detail = reasonFailed, a.Message
 	case !d.mayGo(s):
-		why.Reason, why.Have, why.Want = ReasonOrder, int64(d.order), int64(s.order)
+		why.Reason, why.Have, why.Want = reasonOrder, int64(d.order), int64(s.order)
 	default:
-		why.Reason = ReasonInTurn
+		why.Reason = reasonInTurn
 	}
 	return why, nil
 }

@@ -86,6 +86,16 @@ type Blocked struct {
 	Budgets []*Budget
 }
 
+// InTurn reports whether the pod waits only for its turn: for pods that go first, for the volumes of
+// the pod before it, or for the end of a slot that an earlier process may have used.
+func (b *Blocked) InTurn() bool {
+	switch b.Why.Reason {
+	case reasonInTurn, reasonOrder, reasonNotYet:
+		return true
+	}
+	return false
+}
+
 // Plan is what to do next. Store Write, or carry out the orders of the one slice that is filled,
 // record the answers in the memory, and decide again. Or read live, and decide again. With none of
 // these, decide again at At.

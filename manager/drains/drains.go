@@ -87,8 +87,7 @@ func answerOf(p drain.Plan, o *drain.Observation, order *machine.DrainNode) mach
 	var names []string
 	for i := range p.Blocked {
 		b := &p.Blocked[i]
-		switch b.Why.Reason {
-		case drain.ReasonInTurn, drain.ReasonOrder, drain.ReasonNotYet:
+		if b.InTurn() {
 			continue
 		}
 		answer.Blocked = true
