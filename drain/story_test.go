@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,8 @@ func (s *story) step(plan drain.Plan, answers []drain.Answer) {
 		s.line("wait until "+s.elapsed(plan.At), plan.Why.String())
 	}
 	for _, b := range plan.Blocked {
+		waits := slices.Contains([]string{"LaterOrder", "NotYet", "WaitingForTurn"}, b.Why.Reason.String())
+		require.Equal(s.t, waits, b.InTurn(), "%s", b.Why)
 		fmt.Fprintf(&s.text, "%-9s   %s\n", "", b.Why)
 		if len(b.Budgets) > 1 {
 			var names []string
