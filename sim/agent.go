@@ -42,7 +42,7 @@ func (w *World) answer(k object.Key, uid, answer string) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
-	n.Labels[w.policy().Keys.UpdateResult] = answer
+	n.Labels[w.machinePolicy().Keys.UpdateResult] = answer
 	_, _ = w.nodes.Update(context.Background(), n) // read in the same instant: no conflict
 }
 

@@ -14,7 +14,7 @@ func (w *World) forceDue(m *machine.Machine) bool {
 	if !m.Deleted() {
 		return false
 	}
-	p, now := w.policy(), w.clock.now.Add(w.skew)
+	p, now := w.machinePolicy(), w.clock.now.Add(w.skew)
 	timeout := p.DrainTimeout
 	if t := m.Spec.Config.DrainTimeout; t > 0 {
 		timeout = t

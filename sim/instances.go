@@ -209,16 +209,6 @@ func (g *groups) examine(i *instance) {
 	}
 }
 
-// isReady reports whether an instance's node is ready.
-func (w *World) isReady(name, id string) bool {
-	n, err := w.nodes.Get(context.Background(), object.Key{Name: name})
-	if err != nil || n.ProviderID != id {
-		return false
-	}
-	c := object.FindCondition(n.Conditions, machine.NodeReady)
-	return c != nil && c.Status == object.True
-}
-
 // stopFaults ends what is wrong with groups.
 func (g *groups) stopFaults() {
 	g.silent = time.Time{}

@@ -8,16 +8,11 @@ type invariant interface{ see(event) }
 // hold makes the invariants that hold in all worlds.
 func (w *World) hold() {
 	w.retries, w.choices = &p28{World: w}, &p20{World: w, chosen: map[string]*choice{}}
-	w.invariants = []invariant{
+	for _, i := range []invariant{
 		&p13{w}, newP07(w), newChildren(w), p10{w}, p23{w}, newP30(w),
 		p04{w}, p15{w}, newP17(w), p19{w}, w.choices, newP22(w), p24{w}, p25{w}, w.retries,
-	}
-}
-
-// emit tells all invariants of an event.
-func (w *World) emit(e event) {
-	for _, i := range w.invariants {
-		i.see(e)
+	} {
+		w.subscribe(i.see)
 	}
 }
 

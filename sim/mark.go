@@ -8,28 +8,6 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// Mark makes every recorder note that something happens now.
-func (w *World) Mark(kind history.Kind, what string) {
-	for _, r := range w.recorders {
-		r.note(kind, what)
-	}
-}
-
-// Span makes every recorder note that something begins now, and that it ends when end is called.
-// end may be called more than once.
-func (w *World) Span(kind history.Kind, what string) (end func()) {
-	var ends []func()
-	for _, r := range w.recorders {
-		s := r.begin(kind, what)
-		ends = append(ends, func() { r.finish(s) })
-	}
-	return func() {
-		for _, end := range ends {
-			end()
-		}
-	}
-}
-
 func (r *Recorder) note(kind history.Kind, what string) {
 	r.h.Note(history.Mark{After: r.after(), Kind: kind, What: what})
 }
@@ -38,6 +16,12 @@ func (r *Recorder) begin(kind history.Kind, what string) *span {
 	s := &span{history.Mark{After: r.after(), Kind: kind, What: what}}
 	r.open = append(r.open, s)
 	return s
+}
+
+// span implements marker.
+func (r *Recorder) span(kind history.Kind, what string) (end func()) {
+	s := r.begin(kind, what)
+	return func() { r.finish(s) }
 }
 
 func (r *Recorder) finish(s *span) {

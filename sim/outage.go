@@ -3,7 +3,6 @@ package sim
 import (
 	"time"
 
-	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim/history"
 )
@@ -14,23 +13,6 @@ type Spells struct {
 	Every time.Duration
 	// For is the longest that one lasts.
 	For time.Duration
-}
-
-// api is one of the two API servers.
-type api int
-
-const (
-	control api = iota // machines, sets, deployments, classes, secrets
-	target             // nodes, pods, budgets
-	apiCount
-)
-
-// apiOf returns the API server that has objects of a kind.
-func apiOf(kind manager.Kind) api {
-	if kind == manager.KindNode || kind == manager.KindWorkload {
-		return target
-	}
-	return control
 }
 
 // faultWindows begins all faults that begin and end by themselves.
@@ -83,23 +65,6 @@ func (w *World) StopTarget(d time.Duration) {
 // nodeGrace is how long a node may be silent before its cluster records it.
 const nodeGrace = 40 * time.Second
 
-func (w *World) stop(a api, d time.Duration) {
-	w.keptFromWork()
-	end := w.clock.now.Add(d)
-	if !w.down(a) {
-		w.outages[a].began = w.clock.now
-	}
-	if end.After(w.outages[a].ends) {
-		w.outages[a].ends = end
-	}
-}
-
-// outage is the last time that an API did not answer.
-type outage struct{ began, ends time.Time }
-
-// down reports whether an API does not answer.
-func (w *World) down(a api) bool { return w.clock.now.Before(w.outages[a].ends) }
-
 // waver makes a node that is ready silent for a while.
 func (w *World) waver(name, id string, d time.Duration) {
 	if !w.ready(name, id, object.Unknown) {
@@ -144,31 +109,4 @@ func (w *World) recover(name, id string) {
 		return
 	}
 	w.ready(name, id, object.True)
-}
-
-// JumpClock sets the manager's clock ahead of the world's by d, or behind it if d is negative.
-// Earlier jumps don't matter.
-func (w *World) JumpClock(d time.Duration) {
-	w.count(ClockJump)
-	w.setClock(d)
-}
-
-func (w *World) setClock(skew time.Duration) {
-	w.skewed, w.jumped = w.skew, w.clock.now
-	w.skew = skew
-}
-
-// latest returns the latest time that the manager's clock may have shown for orders that are
-// carried out now.
-func (w *World) latest() time.Time {
-	skew := w.skew
-	if !w.jumped.IsZero() && w.underWay(w.jumped) {
-		skew = max(skew, w.skewed)
-	}
-	return w.clock.now.Add(skew)
-}
-
-// outSince reports whether an API was out since then.
-func (w *World) outSince(then time.Time) bool {
-	return w.outages[control].ends.After(then) || w.outages[target].ends.After(then)
 }

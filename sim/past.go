@@ -77,16 +77,6 @@ func complete(d *deployment.Deployment, machines []*machine.Machine) bool {
 		s.Available == d.Spec.Replicas && len(machines) == int(d.Spec.Replicas)
 }
 
-// pledged returns how many machines the sets of a deployment want.
-func (w *World) pledged(d *deployment.Deployment) (n int32) {
-	for _, s := range w.sets.all() {
-		if s.OwnedBy(d.UID) {
-			n += s.Spec.Replicas
-		}
-	}
-	return n
-}
-
 // Complete reports whether the deployment of that name, in Namespace, has converged.
 func (w *World) Complete(name string) bool {
 	d := w.deployment(name)
@@ -112,23 +102,6 @@ func (w *World) remember(m *machine.Machine) {
 	}
 }
 
-// fleetOf returns the machines of a deployment, including those being deleted.
-func (w *World) fleetOf(d *deployment.Deployment) []*machine.Machine {
-	sets := map[string]bool{}
-	for _, s := range w.sets.all() {
-		if s.OwnedBy(d.UID) {
-			sets[s.UID] = true
-		}
-	}
-	var out []*machine.Machine
-	for _, m := range w.machines.all() {
-		if m.Owner != nil && sets[m.Owner.UID] {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
 // keptOf returns how many of some machines are kept for inspection: they do not serve, and no
 // machine is made in their place.
 func (w *World) keptOf(fleet []*machine.Machine) (n int) {
@@ -138,15 +111,6 @@ func (w *World) keptOf(fleet []*machine.Machine) (n int) {
 		}
 	}
 	return n
-}
-
-func (w *World) deployment(name string) *deployment.Deployment {
-	for _, d := range w.deployments.all() {
-		if d.Key == (object.Key{Namespace: Namespace, Name: name}) {
-			return d
-		}
-	}
-	return nil
 }
 
 // record is how an object was last seen, and since when some of it is so.
@@ -165,24 +129,6 @@ type record[T any] struct {
 	begun  time.Time // a machine: since when its VM is being changed
 	ailing bool      // a machine: it was not ready meanwhile
 }
-
-// longAgo reports whether no order from before then can still be under way from a process that
-// lives. Calls to the provider take longest, and while an API does not answer, nothing makes
-// progress. The zero time never was.
-func (w *World) longAgo(then time.Time) bool {
-	if then.IsZero() {
-		return false
-	}
-	for a := range apiCount {
-		if ends := w.outages[a].ends; ends.After(then) {
-			then = ends
-		}
-	}
-	return w.clock.now.Sub(then) > w.slowest
-}
-
-// slowest is how long a pass may take that began with what was true before.
-func slowest(f *Faults) time.Duration { return 2*time.Minute + 3*f.CallTime + f.CacheLag }
 
 // pausedLong reports whether a machine has been paused for so long that the manager no longer
 // changes it.

@@ -6,49 +6,48 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
 )
 
+// policies say how the manager treats each kind: those of its options, or the defaults.
+type policies struct {
+	options *manager.Options
+	drains  *drain.Policy
+}
+
 // machinePolicy returns how machines are treated.
-func (w *World) machinePolicy() *machine.Policy {
-	if p := w.o.Manager.MachinePolicy; p != nil {
+func (p *policies) machinePolicy() *machine.Policy {
+	if p := p.options.MachinePolicy; p != nil {
 		return p
 	}
 	return machine.DefaultPolicy()
 }
 
 // setPolicy returns how sets are treated.
-func (w *World) setPolicy() *machineset.Policy {
-	if p := w.o.Manager.SetPolicy; p != nil {
+func (p *policies) setPolicy() *machineset.Policy {
+	if p := p.options.SetPolicy; p != nil {
 		return p
 	}
 	return machineset.DefaultPolicy()
 }
 
-func (w *World) deploymentPolicy() *deployment.Policy {
-	if p := w.o.Manager.DeploymentPolicy; p != nil {
+func (p *policies) deploymentPolicy() *deployment.Policy {
+	if p := p.options.DeploymentPolicy; p != nil {
 		return p
 	}
 	return deployment.DefaultPolicy()
 }
 
 // drainPolicy returns how nodes are drained.
-func (w *World) drainPolicy() *drain.Policy {
-	if p := w.o.Drain; p != nil {
-		return p
+func (p *policies) drainPolicy() *drain.Policy {
+	if p.drains != nil {
+		return p.drains
 	}
 	return drain.DefaultPolicy()
 }
 
-// policy is the policy for machines.
-func (w *World) policy() *machine.Policy {
-	if p := w.o.Manager.MachinePolicy; p != nil {
-		return p
-	}
-	return machine.DefaultPolicy()
-}
-
-func (w *World) poolPolicy() *machinepool.Policy {
-	if p := w.o.Manager.PoolPolicy; p != nil {
+func (p *policies) poolPolicy() *machinepool.Policy {
+	if p := p.options.PoolPolicy; p != nil {
 		return p
 	}
 	return machinepool.DefaultPolicy()

@@ -61,18 +61,6 @@ func (w *World) AddPool(p *machinepool.Pool) error {
 	return err
 }
 
-// editPool changes a pool as its owner would.
-func (w *World) editPool(name string, change func(*machinepool.Pool)) bool {
-	p := w.pool(object.Key{Namespace: Namespace, Name: name})
-	if p == nil || p.Deleted() {
-		return false
-	}
-	p = p.Clone()
-	change(p)
-	_, _ = w.pools.Update(context.Background(), p) // read in the same instant: no conflict
-	return true
-}
-
 // actOnPool does what a step does to a pool.
 func (w *World) actOnPool(s *Step) {
 	if w.o.Pools == nil || !isPoolAction(s.Do) {

@@ -9,11 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
-	"github.com/millwright-go/millwright/store"
 )
-
-// Pools returns all pools.
-func (w *World) Pools() store.Collection[*machinepool.Pool] { return w.pools }
 
 // PoolComplete reports whether the pool of that name, in Namespace, has converged.
 func (w *World) PoolComplete(name string) bool {
@@ -111,21 +107,6 @@ func (w *World) changes() (n int) {
 func (w *World) autoscaled(p *machinepool.Pool) bool {
 	policy := w.poolPolicy()
 	return policy.Autoscaled || policy.Keys.Autoscaled != "" && p.Annotations[policy.Keys.Autoscaled] == "true"
-}
-
-// pool returns a pool as it is stored, or nil if it is gone.
-func (w *World) pool(k object.Key) *machinepool.Pool {
-	p, err := w.pools.Get(context.Background(), k)
-	if err != nil {
-		return nil
-	}
-	return p
-}
-
-// goingPool reports whether a pool is gone or being deleted.
-func (w *World) goingPool(k object.Key) bool {
-	p := w.pool(k)
-	return p == nil || p.Deleted()
 }
 
 // drainIsOver reports whether the drain of an instance may have used up its time.

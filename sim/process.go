@@ -61,7 +61,6 @@ func (w *World) start() error {
 		w: w, began: w.clock.now, refused: map[driver.Method]map[object.Key]refused{}, queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},
 	}
-	w.audience = map[manager.Kind][]func(object.Key, any){}
 	o := w.o.Manager
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler) // Options.Tell is this world's
@@ -73,7 +72,7 @@ func (w *World) start() error {
 	o.Classes, o.Secrets = open(p, w.classes), open(p, w.secrets)
 	o.Driver = driver.Intercept(collected{w.o.Driver(w), w}, p.step)
 	p.keepPools(&o)
-	o.Now, o.Each, o.Hooks = func() time.Time { return w.clock.now.Add(w.skew) }, p.each, p.hooks()
+	o.Now, o.Each, o.Hooks = w.managerNow, p.each, p.hooks()
 	if err := p.join(&o); err != nil {
 		return err
 	}
@@ -134,8 +133,7 @@ func (c cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
 // open gives a process its view of a kind.
 func open[T object.Object[T]](p *process, s *trackedStore[T]) *port[T] {
 	out := &port[T]{p: p, trackedStore: s, cache: newCache(s.indexes, s.all())}
-	p.w.audience[s.kind] = append(p.w.audience[s.kind], func(k object.Key, now any) {
-		o, _ := now.(T)
+	s.notify = func(k object.Key, o T) {
 		out.ahead++
 		first := true
 		p.deliver(s.kind, func() {
@@ -155,7 +153,7 @@ func open[T object.Object[T]](p *process, s *trackedStore[T]) *port[T] {
 				p.wake(s.kind, old, new)
 			}
 		})
-	})
+	}
 	return out
 }
 
@@ -298,7 +296,7 @@ func (p *process) outcome() outcome {
 // kill ends the process, and starts another after a while.
 func (p *process) kill() {
 	w := p.w
-	w.keptFromWork()
+	w.emit(interrupted{})
 	p.dead = true
 	w.Mark(history.Kill, "manager killed")
 	if p.end == killedAfter {

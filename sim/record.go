@@ -90,7 +90,7 @@ func (w *World) Record(name string) *Recorder {
 		r.thaw()
 	}
 	r.sample()
-	w.recorders = append(w.recorders, r)
+	w.recorders, w.markers = append(w.recorders, r), append(w.markers, r)
 	w.Watch(r.sample)
 	return r
 }

@@ -162,7 +162,7 @@ func (s *Scenario) playUntil(end time.Time) (Result, error) {
 	switch {
 	case errors.As(err, &r.Violation):
 		w.tell("violation of %s: %s", r.Violation.Rule, r.Violation.What)
-		w.o.Tell = nil // what is left is how the world ends
+		w.trace = nil // what is left is how the world ends
 		err = nil
 	case errors.Is(err, errOver):
 		err = nil

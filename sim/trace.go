@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/millwright-go/millwright/manager"
@@ -13,7 +12,7 @@ import (
 // hooks returns the hooks of a process: its user's, and the world's own if Options.Tell is set.
 func (p *process) hooks() manager.Hooks {
 	hooks := p.w.o.Manager.Hooks
-	if p.w.o.Tell == nil {
+	if p.w.trace == nil {
 		return hooks
 	}
 	event, effect := hooks.Event, hooks.Effect
@@ -38,11 +37,4 @@ func (p *process) hooks() manager.Hooks {
 		}
 	}
 	return hooks
-}
-
-// tell reports what happens to Options.Tell.
-func (w *World) tell(format string, args ...any) {
-	if w.o.Tell != nil {
-		w.o.Tell(w.clock.now, fmt.Sprintf(format, args...))
-	}
 }

@@ -7,21 +7,6 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// inFlight is how long an order may be under way: a machine that has become
-// available since it was given was not when it was.
-const inFlight = 30 * time.Second
-
-// underWay reports whether an order may still be under way that was given by then:
-// while an API does not answer, none gets on.
-func (w *World) underWay(then time.Time) bool {
-	for a := range apiCount {
-		if o := &w.outages[a]; o.ends.After(then) {
-			then = o.ends
-		}
-	}
-	return w.clock.now.Sub(then) <= inFlight
-}
-
 // unknown reports whether orders that were given before then may still be carried out. Each process
 // goes on with the orders of the one before it, until one has worked for long enough to see what
 // has become of the fleet since then.

@@ -3,8 +3,6 @@ package sim
 import (
 	"fmt"
 	"time"
-
-	"github.com/millwright-go/millwright/sim/history"
 )
 
 // Violation is a rule that was broken, or something that did not become true in its time.
@@ -30,14 +28,4 @@ const (
 // Error returns what was broken, where and when.
 func (v *Violation) Error() string {
 	return fmt.Sprintf("sim: seed %d, at %s: %s: %s", v.Seed, v.At.Format(time.RFC3339), v.Rule, v.What)
-}
-
-func (w *World) violate(rule, format string, args ...any) {
-	v := w.violation(rule, format, args...)
-	w.Mark(history.Violation, v.Rule+": "+v.What)
-	w.violations = append(w.violations, v)
-}
-
-func (w *World) violation(rule, format string, args ...any) *Violation {
-	return &Violation{Rule: rule, Seed: w.o.Seed, At: w.clock.now, What: fmt.Sprintf(format, args...)}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -67,35 +66,25 @@ func (o *Options) resync() time.Duration {
 
 // World is a manager and everything around it. New makes it. It is not safe for concurrent use.
 type World struct {
-	o      Options
-	clock  clock
-	chance func(n int) int
+	*ground
+	*stores
+	*apis
+	*managerClock
+	policies
+	o Options
 
-	machines    *trackedStore[*machine.Machine]
-	sets        *trackedStore[*machineset.Set]
-	deployments *trackedStore[*deployment.Deployment]
-	classes     *trackedStore[*machine.Class]
-	secrets     *trackedStore[*machine.Secret]
-	nodes       *trackedStore[*machine.Node]
-	pools       *trackedStore[*machinepool.Pool]
-	provider    *drivertest.Memory
-	apps        *apps
-	volumes     *volumes
-	groups      *groups
-	bootstraps  bootstraps
-	remade      map[object.Key]bool // pools that are to be made again when they are gone
-	audience    map[manager.Kind][]func(object.Key, any)
+	provider   *drivertest.Memory
+	apps       *apps
+	volumes    *volumes
+	groups     *groups
+	bootstraps bootstraps
+	remade     map[object.Key]bool // pools that are to be made again when they are gone
 
-	process       *process
-	worked        time.Time // when a process was disturbed last that had worked for a while
-	end           time.Time // when a run is over; zero: never
-	faultsStopped bool
-	outages       [apiCount]outage
-	skew          time.Duration        // of the manager's clock
-	skewed        time.Duration        // the same before it jumped
-	jumped        time.Time            // when it jumped last, or zero
-	zones         []string             // by name of their class, in the order of its making
-	dark          map[string]time.Time // until when a zone is out
+	process *process
+	worked  time.Time            // when a process was disturbed last that had worked for a while
+	end     time.Time            // when a run is over; zero: never
+	zones   []string             // by name of their class, in the order of its making
+	dark    map[string]time.Time // until when a zone is out
 
 	vms  map[string]string    // every VM that ever was, with its machine's name
 	gone map[string]bool      // VMs that no longer exist
@@ -105,7 +94,6 @@ type World struct {
 	zoneOf    map[string]string
 	lostNodes map[string]bool
 
-	slowest  time.Duration   // see longAgo
 	actions  map[Action]int  // of users that took effect
 	updating map[string]bool // nodes, by UID, whose agent is at work, or was
 
@@ -114,13 +102,10 @@ type World struct {
 	driverCalls                                      map[codes.Call]int
 	poolCalls                                        map[machinepool.Call]int
 	poolRefusals                                     map[PoolRefusal]int
-	faults                                           [faultCount]int
 	refusals                                         map[Refusal]int
 	past                                             past
-	invariants                                       []invariant
 	retries                                          *p28
 	choices                                          *p20
-	violations                                       []error
 	watchers                                         []func()
 	recorders                                        []*Recorder
 }
@@ -128,7 +113,6 @@ type World struct {
 // New makes a world with a class "small" and its secret in the namespace
 // Namespace, and starts a manager in it. The error is the manager's.
 func New(o Options) (*World, error) {
-	random := rand.New(rand.NewPCG(o.Seed, 1)) //nolint:gosec // a simulation
 	if o.Boot == 0 {
 		o.Boot = time.Minute
 	}
@@ -145,23 +129,21 @@ func New(o Options) (*World, error) {
 		o.Manager.SafetyPolicy = nil // in this package, nil is off
 	}
 	w := &World{
-		o: o, chance: random.IntN, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
+		o: o, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
 		updating: map[string]bool{}, dark: map[string]time.Time{}, zoneOf: map[string]string{}, made: map[string]time.Time{}, lostNodes: map[string]bool{},
-		actions: map[Action]int{}, slowest: slowest(&o.Faults), driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}, past: newPast(),
+		actions: map[Action]int{}, driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}, past: newPast(),
 	}
-	w.clock = clock{now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), chance: random.IntN}
-	w.machines = newTrackedStore(w, manager.KindMachine, manager.MachineIndexes())
-	w.sets = newTrackedStore(w, manager.KindSet, manager.SetIndexes())
-	w.deployments = newTrackedStore(w, manager.KindDeployment, manager.DeploymentIndexes())
-	w.classes = newTrackedStore(w, manager.KindClass, manager.ClassIndexes())
-	w.secrets = newTrackedStore[*machine.Secret](w, manager.KindSecret, nil)
-	w.nodes = newTrackedStore(w, manager.KindNode, manager.NodeIndexes(w.policy().Keys.NodeMachine))
-	w.pools = newTrackedStore(w, manager.KindPool, manager.PoolIndexes())
+	w.ground = newGround(o.Seed, &w.o.Faults, o.Tell)
+	w.policies = policies{&w.o.Manager, o.Drain}
+	w.stores = newStores(w.ground, &w.machinePolicy().Keys)
+	w.apis = newAPIs(w.ground)
+	w.managerClock = &managerClock{apis: w.apis}
 	w.groups, w.bootstraps, w.remade = &groups{w: w, all: map[object.Key]*group{}}, bootstraps{}, map[object.Key]bool{}
 	w.poolCalls, w.poolRefusals = map[machinepool.Call]int{}, map[PoolRefusal]int{}
 	w.provider = drivertest.NewMemory(drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
 	w.volumes = &volumes{w: w}
 	w.apps = &apps{w: w, budgets: map[string]*drain.Budget{}}
+	w.subscribe(w.saw)
 	w.hold()
 	if err := errors.Join(w.AddClass("small"), w.start()); err != nil {
 		return nil, err
@@ -172,9 +154,6 @@ func New(o Options) (*World, error) {
 
 // clusterName is the cluster that all VMs of the fleet are in.
 const clusterName = "blue"
-
-// Namespace holds a world's classes, and should hold its fleets.
-const Namespace = "fleet"
 
 // AddClass stores a class of the simulated provider, and its secret.
 func (w *World) AddClass(name string) error {
@@ -200,32 +179,72 @@ func (w *World) Close() {
 	w.clock.end()
 }
 
-// Now is the world's time.
-func (w *World) Now() time.Time { return w.clock.now }
+// saw brings what happens to the parts of a world that it concerns.
+func (w *World) saw(e event) {
+	switch e := e.(type) {
+	case interrupted:
+		w.keptFromWork()
+	case deleting:
+		if !w.past.acting {
+			w.past.excused[e.uid] = true
+		}
+	case stored[*machine.Node]:
+		w.past.changed = true
+		w.sawNode(e.key, e.now)
+	case stored[*machine.Machine]:
+		w.past.changed = true
+		if e.now != nil {
+			w.sawMachine(e.now)
+		} else {
+			w.emit(machineGone{e.key.Name})
+		}
+		w.told(e.key, e.now)
+	case stored[*machineset.Set]:
+		w.past.changed = true
+		if e.now != nil {
+			w.sawSet(e.now)
+		}
+		w.told(e.key, e.now)
+	case stored[*deployment.Deployment]:
+		w.past.changed = true
+		w.told(e.key, e.now)
+	case stored[*machine.Class], stored[*machine.Secret]:
+		w.past.changed = true
+	case stored[*machinepool.Pool]:
+		w.past.changed = true
+		w.sawPool(e.key, e.now)
+	}
+}
 
-// These are the kinds, as they are stored: reads are live, and writes succeed unless the caller
-// makes a mistake.
+func (w *World) sawNode(k object.Key, n *machine.Node) {
+	w.apps.soon()
+	if n == nil {
+		w.apps.lost(k.Name) // as a cluster collects them
+		return
+	}
+	w.agentLooks(n)
+	w.emit(nodeStored{n})
+}
 
-// Machines returns all machines.
-func (w *World) Machines() store.Collection[*machine.Machine] { return w.machines }
+func (w *World) sawPool(k object.Key, p *machinepool.Pool) {
+	if p != nil {
+		w.emit(poolStored{p})
+		return
+	}
+	w.emit(poolGone{k})
+	delete(w.bootstraps, k)
+	w.remake(k)
+}
 
-// Sets returns all sets.
-func (w *World) Sets() store.Collection[*machineset.Set] { return w.sets }
-
-// Deployments returns all deployments.
-func (w *World) Deployments() store.Collection[*deployment.Deployment] { return w.deployments }
-
-// Classes returns all classes.
-func (w *World) Classes() store.Collection[*machine.Class] { return w.classes }
-
-// Nodes returns all nodes.
-func (w *World) Nodes() store.Collection[*machine.Node] { return w.nodes }
+// told tells the recorders of an object as it is now.
+func (w *World) told(k object.Key, now any) {
+	for _, r := range w.recorders {
+		r.told(k, now)
+	}
+}
 
 // Provider returns the simulated provider.
 func (w *World) Provider() *drivertest.Memory { return w.provider }
-
-// After schedules do to run once d has passed.
-func (w *World) After(d time.Duration, do func()) { w.clock.after(d, do) }
 
 // Watch adds a function that is called after each effect.
 func (w *World) Watch(do func()) { w.watchers = append(w.watchers, do) }
@@ -289,26 +308,4 @@ func (w *World) Run(d time.Duration) error {
 	}
 	w.clock.now = end
 	return nil
-}
-
-// Violations returns the violations that were seen.
-func (w *World) Violations() []error { return w.violations }
-
-func (w *World) latency() time.Duration { return w.upTo(w.o.Faults.Latency) }
-
-// upTo returns a time from 0 to d.
-func (w *World) upTo(d time.Duration) time.Duration {
-	ms := int(d / time.Millisecond)
-	if ms <= 0 {
-		return 0
-	}
-	return time.Duration(w.chance(ms+1)) * time.Millisecond
-}
-
-// happens reports true with probability p.
-func (w *World) happens(p float64) bool {
-	if p <= 0 || w.faultsStopped {
-		return false
-	}
-	return w.chance(1_000_000) < int(p*1_000_000)
 }

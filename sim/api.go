@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/manager"
+)
+
+// api is one of the two API servers.
+type api int
+
+const (
+	control api = iota // machines, sets, deployments, classes, secrets
+	target             // nodes, pods, budgets
+	apiCount
+)
+
+// apiOf returns the API server that has objects of a kind.
+func apiOf(kind manager.Kind) api {
+	if kind == manager.KindNode || kind == manager.KindWorkload {
+		return target
+	}
+	return control
+}
+
+// outage is the last time that an API did not answer.
+type outage struct{ began, ends time.Time }
+
+// apis are the API servers and their outages.
+type apis struct {
+	*ground
+	outages [apiCount]outage
+	slowest time.Duration // see longAgo
+}
+
+func newAPIs(g *ground) *apis { return &apis{ground: g, slowest: slowest(g.hazards)} }
+
+// interrupted: the process that lives is about to be kept from its work, by an outage or its end.
+type interrupted struct{}
+
+// stop makes an API refuse every call for a while, and report no change.
+func (s *apis) stop(a api, d time.Duration) {
+	s.emit(interrupted{})
+	end := s.clock.now.Add(d)
+	if !s.down(a) {
+		s.outages[a].began = s.clock.now
+	}
+	if end.After(s.outages[a].ends) {
+		s.outages[a].ends = end
+	}
+}
+
+// down reports whether an API does not answer.
+func (s *apis) down(a api) bool { return s.clock.now.Before(s.outages[a].ends) }
+
+// outSince reports whether an API was out since then.
+func (s *apis) outSince(then time.Time) bool {
+	return s.outages[control].ends.After(then) || s.outages[target].ends.After(then)
+}
+
+// inFlight is how long an order may be under way: a machine that has become
+// available since it was given was not when it was.
+const inFlight = 30 * time.Second
+
+// underWay reports whether an order may still be under way that was given by then:
+// while an API does not answer, none gets on.
+func (s *apis) underWay(then time.Time) bool { return s.clock.now.Sub(s.answering(then)) <= inFlight }
+
+// longAgo reports whether no order from before then can still be under way from a process that
+// lives. Calls to the provider take longest, and while an API does not answer, nothing makes
+// progress. The zero time never was.
+func (s *apis) longAgo(then time.Time) bool {
+	return !then.IsZero() && s.clock.now.Sub(s.answering(then)) > s.slowest
+}
+
+// answering is since when both APIs answer, then at the earliest.
+func (s *apis) answering(then time.Time) time.Time {
+	for a := range apiCount {
+		if ends := s.outages[a].ends; ends.After(then) {
+			then = ends
+		}
+	}
+	return then
+}
+
+// slowest is how long a pass may take that began with what was true before.
+func slowest(f *Faults) time.Duration { return 2*time.Minute + 3*f.CallTime + f.CacheLag }

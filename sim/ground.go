@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millwright-go/millwright/sim/history"
+)
+
+// ground is what every part of a world stands on: time, chance, the faults that may happen, and the
+// ways to tell what happens. It knows no part.
+type ground struct {
+	seed          uint64
+	clock         clock
+	chance        func(n int) int // returns a number below n
+	hazards       *Faults         // what may fail, and how often: Options has them
+	faultsStopped bool
+	faults        [faultCount]int // that occurred
+
+	subscribers []func(event)
+	markers     []marker
+	trace       func(at time.Time, what string) // Options.Tell, or nil
+	violations  []error
+}
+
+// marker notes what happens over time, as a Recorder does.
+type marker interface {
+	note(kind history.Kind, what string)
+	// span notes something that begins now. end notes its end, and may be called more than once.
+	span(kind history.Kind, what string) (end func())
+}
+
+func newGround(seed uint64, hazards *Faults, trace func(time.Time, string)) *ground {
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a simulation
+	return &ground{
+		seed: seed, chance: random.IntN, hazards: hazards, trace: trace,
+		clock: clock{now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), chance: random.IntN},
+	}
+}
+
+// Now is the world's time.
+func (g *ground) Now() time.Time { return g.clock.now }
+
+// After schedules do to run once d has passed.
+func (g *ground) After(d time.Duration, do func()) { g.clock.after(d, do) }
+
+// subscribe adds a subscriber to all events from now on.
+func (g *ground) subscribe(see func(event)) { g.subscribers = append(g.subscribers, see) }
+
+// emit tells all subscribers of an event, in the order in which they subscribed.
+func (g *ground) emit(e event) {
+	for _, see := range g.subscribers {
+		see(e)
+	}
+}
+
+func (g *ground) latency() time.Duration { return g.upTo(g.hazards.Latency) }
+
+// upTo returns a time from 0 to d.
+func (g *ground) upTo(d time.Duration) time.Duration {
+	ms := int(d / time.Millisecond)
+	if ms <= 0 {
+		return 0
+	}
+	return time.Duration(g.chance(ms+1)) * time.Millisecond
+}
+
+// happens reports true with probability p.
+func (g *ground) happens(p float64) bool {
+	if p <= 0 || g.faultsStopped {
+		return false
+	}
+	return g.chance(1_000_000) < int(p*1_000_000)
+}
+
+// count counts a fault.
+func (g *ground) count(f Fault) {
+	g.faults[f]++
+	if loud[f] {
+		g.tell("%s", f)
+	}
+	if loud[f] && f != ControlOutage && f != TargetOutage && f != ZoneOutage { // those are spans
+		g.Mark(history.Fault, f.String())
+	}
+}
+
+// tell reports what happens to Options.Tell.
+func (g *ground) tell(format string, args ...any) {
+	if g.trace != nil {
+		g.trace(g.clock.now, fmt.Sprintf(format, args...))
+	}
+}
+
+// Mark makes every recorder note that something happens now.
+func (g *ground) Mark(kind history.Kind, what string) {
+	for _, m := range g.markers {
+		m.note(kind, what)
+	}
+}
+
+// Span makes every recorder note that something begins now, and that it ends when end is called.
+// end may be called more than once.
+func (g *ground) Span(kind history.Kind, what string) (end func()) {
+	var ends []func()
+	for _, m := range g.markers {
+		ends = append(ends, m.span(kind, what))
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// Violations returns the violations that were seen.
+func (g *ground) Violations() []error { return g.violations }
+
+func (g *ground) violate(rule, format string, args ...any) {
+	v := g.violation(rule, format, args...)
+	g.Mark(history.Violation, v.Rule+": "+v.What)
+	g.violations = append(g.violations, v)
+}
+
+func (g *ground) violation(rule, format string, args ...any) *Violation {
+	return &Violation{Rule: rule, Seed: g.seed, At: g.clock.now, What: fmt.Sprintf(format, args...)}
+}
