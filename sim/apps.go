@@ -10,85 +10,43 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// App is a workload of equal pods with a disruption budget. A controller keeps their number.
-type App struct {
-	Name     string
-	Replicas int
-	// MinAvailable is how many pods the budget keeps healthy during evictions. Zero means no
-	// budget.
-	MinAvailable int
-	Grace        time.Duration // of each pod
-	// Boot is how long a pod takes from its binding to being healthy.
-	Boot time.Duration
-	// Volumes is how many persistent volumes each pod has. If it is zero, all pods are alike.
-	// Otherwise each pod has a number, which gives its name and its volumes, and a pod that is gone
-	// is replaced by one with the same number.
-	Volumes int
-	// Work makes the app a Job: each of its pods completes at most that long after it became
-	// healthy, and another takes its place. If Work is zero, pods run until they are told to
-	// terminate.
-	Work time.Duration
-}
-
-// apps is the workload of a world: its pods, the controllers that keep their number, and the
-// budgets. They behave as an API server and its controllers do.
+// apps are the controllers of a world's workload, which keep the number of pods of each app, with
+// the budgets. They behave as an API server and its controllers do.
 type apps struct {
-	w       *World
-	apps    []App
-	pods    []*pod // existing, in the order of their creation
+	*workload
+	volumes *volumes
+	nodes   *trackedStore[*machine.Node]
 	number  int
 	budgets map[string]*drain.Budget // by app, as their status says
-	// tell receives the name of a node whose pods have changed.
-	tell []func(node string)
 }
 
-// pod is a pod of an app. drain.Pod is what others see: it is replaced, never changed.
-type pod struct {
-	*drain.Pod
-	app     string
-	index   int       // among the pods with volumes of its app
-	node    string    // empty: not bound yet
-	tried   time.Time // the last attempt to evict it
-	triedBy *process
-	healthy bool
-	kept    bool // a finalizer keeps its object
+func newApps(g *ground, nodes *trackedStore[*machine.Node]) *apps {
+	a := &apps{workload: &workload{ground: g}, nodes: nodes, budgets: map[string]*drain.Budget{}}
+	a.volumes, a.reconcile = &volumes{workload: a.workload}, a.keep
+	return a
 }
 
-// active reports whether a pod counts for its controller: it has neither finished nor been told to
-// terminate.
-func (p *pod) active() bool { return p.GraceEnds.IsZero() && !p.Finished }
-
-// AddApp starts a workload.
-func (w *World) AddApp(a App) {
-	w.apps.apps = append(w.apps.apps, a)
-	if a.MinAvailable > 0 {
-		labels := object.Selector{Labels: map[string]string{"app": a.Name}}
-		w.apps.budgets[a.Name] = &drain.Budget{
-			Key: object.Key{Namespace: "apps", Name: a.Name}, Selector: &labels, Generation: 1, ObservedGeneration: 1,
-			DesiredHealthy: int32(a.MinAvailable), ExpectedPods: int32(a.Replicas),
+// see follows the nodes. The cluster collects the pods of a node that is gone.
+func (a *apps) see(e event) {
+	if e, ok := e.(stored[*machine.Node]); ok {
+		a.soon()
+		if e.now == nil {
+			a.lost(e.key.Name)
 		}
 	}
-	w.apps.keep()
 }
 
-// Healthy is how many pods of an app are healthy.
-func (w *World) Healthy(app string) (n int) {
-	for _, p := range w.apps.pods {
-		if p.app == app && p.healthy && p.active() {
-			n++
+// start adds an app.
+func (a *apps) start(app App) {
+	a.apps = append(a.apps, app)
+	if app.MinAvailable > 0 {
+		labels := object.Selector{Labels: map[string]string{"app": app.Name}}
+		a.budgets[app.Name] = &drain.Budget{
+			Key: object.Key{Namespace: "apps", Name: app.Name}, Selector: &labels, Generation: 1, ObservedGeneration: 1,
+			DesiredHealthy: int32(app.MinAvailable), ExpectedPods: int32(app.Replicas),
 		}
 	}
-	return n
-}
-
-// PodsOn returns how many pods on a node have not finished.
-func (w *World) PodsOn(node string) (n int) {
-	for _, p := range w.apps.on(node) {
-		if !p.Finished {
-			n++
-		}
-	}
-	return n
+	a.keep()
 }
 
 // keep brings every app to its number, binds pods to nodes, and recounts the budgets, as
@@ -105,12 +63,25 @@ func (a *apps) keep() {
 			a.bind(p)
 		}
 	}
-	a.w.volumes.look()
+	a.volumes.look()
 	for name, b := range a.budgets {
 		now := *b
-		now.CurrentHealthy, now.Disrupted, now.ExpectedPods = int32(a.w.Healthy(name)), 0, int32(a.expected(name))
+		now.CurrentHealthy, now.Disrupted, now.ExpectedPods = int32(a.healthy(name)), 0, int32(a.expected(name))
 		now.DisruptionsAllowed = max(now.CurrentHealthy-now.DesiredHealthy, 0)
 		a.budgets[name] = &now
+	}
+}
+
+// tidy deletes the finished pods of an app whose pods have names of their own, as the
+// controller of a StatefulSet does before it makes another of that name.
+func (a *apps) tidy(app *App) {
+	if app.Volumes == 0 || app.Work > 0 {
+		return
+	}
+	for _, p := range slices.Clone(a.pods) {
+		if p.app == app.Name && p.Finished && p.GraceEnds.IsZero() {
+			a.terminate(p, 0)
+		}
 	}
 }
 
@@ -124,14 +95,7 @@ func (a *apps) resize(name string, n int) {
 	}
 }
 
-// soon schedules a pass of the controllers after a moment.
-func (a *apps) soon() {
-	if len(a.apps) > 0 {
-		a.w.clock.after(time.Second+a.w.upTo(2*time.Second), a.keep)
-	}
-}
-
-func (a *apps) count(app string) (n int) {
+func (a *apps) activeOf(app string) (n int) {
 	for _, p := range a.pods {
 		if p.app == app && p.active() {
 			n++
@@ -153,7 +117,7 @@ func (a *apps) expected(app string) (n int) {
 
 // shed terminates surplus pods, the youngest first.
 func (a *apps) shed(app *App) {
-	for i := len(a.pods) - 1; i >= 0 && a.count(app.Name) > app.Replicas; i-- {
+	for i := len(a.pods) - 1; i >= 0 && a.activeOf(app.Name) > app.Replicas; i-- {
 		if p := a.pods[i]; p.app == app.Name && p.active() {
 			a.terminate(p, p.Grace)
 		}
@@ -168,7 +132,7 @@ func (a *apps) grow(app *App) {
 		}
 		return
 	}
-	for a.count(app.Name) < app.Replicas {
+	for a.activeOf(app.Name) < app.Replicas {
 		a.add(app)
 	}
 }
@@ -199,7 +163,7 @@ func (a *apps) add(app *App) {
 	a.pods = append(a.pods, &pod{app: app.Name, Pod: &drain.Pod{
 		Key: object.Key{Namespace: "apps", Name: fmt.Sprintf("%s-%d", app.Name, a.number)}, UID: fmt.Sprintf("pod-%d", a.number),
 		Owner:  &object.Owner{Kind: "ReplicaSet", Name: app.Name, UID: "app-" + app.Name},
-		Labels: map[string]string{"app": app.Name}, CreatedAt: a.w.clock.now, Grace: app.Grace,
+		Labels: map[string]string{"app": app.Name}, CreatedAt: a.clock.now, Grace: app.Grace,
 	}})
 	if app.Work > 0 {
 		a.pods[len(a.pods)-1].Owner.Kind = "Job"
@@ -209,7 +173,7 @@ func (a *apps) add(app *App) {
 // bind puts a pod on the node with the fewest pods, among those that accept pods.
 func (a *apps) bind(p *pod) {
 	best, fewest := "", 0
-	for _, n := range a.w.nodes.all() {
+	for _, n := range a.nodes.all() {
 		if !takesPods(n) {
 			continue
 		}
@@ -222,16 +186,16 @@ func (a *apps) bind(p *pod) {
 	}
 	p.node = best
 	a.changed(best)
-	a.w.clock.after(max(time.Second, a.of(p).Boot), func() { a.run(p) })
-	a.w.volumes.look()
+	a.clock.after(max(time.Second, a.appOf(p).Boot), func() { a.run(p) })
+	a.volumes.look()
 }
 
 // run makes a pod healthy once it has its volumes.
 func (a *apps) run(p *pod) {
 	switch {
 	case !p.active() || !slices.Contains(a.pods, p):
-	case !a.w.volumes.mounted(p):
-		a.w.clock.after(mountRetry, func() { a.run(p) })
+	case !a.volumes.mounted(p):
+		a.clock.after(mountRetry, func() { a.run(p) })
 	default:
 		p.healthy = true
 		a.soon()
@@ -248,40 +212,6 @@ func takesPods(n *machine.Node) bool {
 		return false
 	}
 	return !slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Effect == object.NoSchedule })
-}
-
-// on are the pods bound to a node.
-func (a *apps) on(node string) (pods []*pod) {
-	for _, p := range a.pods {
-		if p.node == node {
-			pods = append(pods, p)
-		}
-	}
-	return pods
-}
-
-// staying counts the pods that a drain may not leave on a node. Two kinds don't count: pods that
-// have finished, and pods whose grace ended half a minute ago by the manager's clock.
-func (a *apps) staying(node string) (n int) {
-	now := a.w.latest()
-	for _, p := range a.on(node) {
-		if !p.Finished && (p.GraceEnds.IsZero() || now.Before(p.GraceEnds.Add(overdue))) {
-			n++
-		}
-	}
-	return n
-}
-
-// overdue is how long a drain waits for a pod whose grace has ended.
-const overdue = 30 * time.Second
-
-func (a *apps) changed(node string) {
-	if node == "" {
-		return
-	}
-	for _, tell := range a.tell {
-		tell(node)
-	}
 }
 
 // find returns the pod that an order means, or nil if that pod is gone or another one has its name.
@@ -304,7 +234,7 @@ func (a *apps) evict(o drain.Order) drain.Answer {
 	if !p.GraceEnds.IsZero() || !p.healthy && p.node == "" {
 		return drain.Answer{Result: drain.Accepted}
 	}
-	a.w.emit(evictionTried{p})
+	a.emit(evictionTried{p})
 	if p.Finished { // no budget applies
 		a.terminate(p, 0)
 		return drain.Answer{Result: drain.Accepted}
@@ -317,7 +247,7 @@ func (a *apps) evict(o drain.Order) drain.Answer {
 		now.DisruptionsAllowed, now.Disrupted = now.DisruptionsAllowed-1, now.Disrupted+1
 		a.budgets[p.app] = &now
 	}
-	a.w.emit(podEvicted{p})
+	a.emit(podEvicted{p})
 	a.terminate(p, p.Grace)
 	return drain.Answer{Result: drain.Accepted}
 }
@@ -329,7 +259,7 @@ func (a *apps) remove(o drain.Order) drain.Answer {
 		return drain.Answer{Result: drain.NotFound}
 	}
 	if p.GraceEnds.IsZero() {
-		a.w.emit(podDeleted{p})
+		a.emit(podDeleted{p})
 	}
 	grace := p.Grace
 	if o.Now || p.Finished {
@@ -339,32 +269,10 @@ func (a *apps) remove(o drain.Order) drain.Answer {
 	return drain.Answer{Result: drain.Accepted}
 }
 
-// terminate ends a pod within its grace.
-func (a *apps) terminate(p *pod, grace time.Duration) {
-	if p.GraceEnds.IsZero() || grace == 0 {
-		going := *p.Pod
-		going.GraceEnds = a.w.clock.now.Add(grace)
-		p.Pod = &going
-		a.w.clock.after(a.w.upTo(grace), func() { a.ended(p, grace == 0) })
-	}
-	a.changed(p.node)
-	a.soon()
-}
-
-// active counts the pods of a node that run and were not told to terminate.
-func (a *apps) active(node string) (n int) {
-	for _, p := range a.on(node) {
-		if p.active() {
-			n++
-		}
-	}
-	return n
-}
-
 // lost removes the pods of a node whose VM is gone.
 func (a *apps) lost(node string) {
 	for _, p := range a.on(node) {
 		a.ended(p, true)
 	}
-	a.w.volumes.lost(node)
+	a.volumes.lost(node)
 }

@@ -10,71 +10,83 @@ import (
 // keeps it. A pod that ends by itself is finished too, and its object stays until its controller, a
 // drain or the cluster deletes it.
 
+// terminate ends a pod within its grace.
+func (w *workload) terminate(p *pod, grace time.Duration) {
+	if p.GraceEnds.IsZero() || grace == 0 {
+		going := *p.Pod
+		going.GraceEnds = w.clock.now.Add(grace)
+		p.Pod = &going
+		w.clock.after(w.upTo(grace), func() { w.ended(p, grace == 0) })
+	}
+	w.changed(p.node)
+	w.soon()
+}
+
 // ended removes a pod that was told to terminate and whose containers have ended. Its object stays
 // for a while as a finished one, if Faults say so. atOnce skips the wait for a kubelet, as the API
 // server does without a grace; then only a finalizer keeps the object.
-func (a *apps) ended(p *pod, atOnce bool) {
-	f := &a.w.o.Faults
-	if !slices.Contains(a.pods, p) || p.kept {
+func (w *workload) ended(p *pod, atOnce bool) {
+	f := w.hazards
+	if !slices.Contains(w.pods, p) || p.kept {
 		return
 	}
 	stays := time.Duration(0)
 	if p.node != "" && !atOnce && !p.Finished {
-		stays = a.w.upTo(f.PodEnd)
+		stays = w.upTo(f.PodEnd)
 	}
-	if p.node != "" && a.w.happens(f.KeptPod) {
+	if p.node != "" && w.happens(f.KeptPod) {
 		p.kept = true
-		stays += time.Second + a.w.upTo(f.KeptPodFor)
-		a.w.count(PodKept)
+		stays += time.Second + w.upTo(f.KeptPodFor)
+		w.count(PodKept)
 	}
 	if stays == 0 {
-		a.gone(p)
+		w.deleted(p)
 		return
 	}
 	if !p.Finished {
-		a.w.count(PodFinished)
-		a.finish(p)
+		w.count(PodFinished)
+		w.finish(p)
 	}
-	a.w.clock.after(stays, func() { a.gone(p) })
+	w.clock.after(stays, func() { w.deleted(p) })
 }
 
 // finish reports a pod as finished.
-func (a *apps) finish(p *pod) {
+func (w *workload) finish(p *pod) {
 	over := *p.Pod
 	over.Finished = true
 	p.Pod, p.healthy = &over, false
-	a.changed(p.node)
-	a.soon()
+	w.changed(p.node)
+	w.soon()
 }
 
-// gone deletes the object of a pod.
-func (a *apps) gone(p *pod) {
-	if i := slices.Index(a.pods, p); i >= 0 {
-		a.pods = slices.Delete(a.pods, i, i+1)
-		a.changed(p.node)
-		a.soon()
+// deleted deletes the object of a pod.
+func (w *workload) deleted(p *pod) {
+	if i := slices.Index(w.pods, p); i >= 0 {
+		w.pods = slices.Delete(w.pods, i, i+1)
+		w.changed(p.node)
+		w.soon()
 	}
 }
 
 // live schedules the end of a pod that has become healthy, if it is a pod that ends by itself.
-func (a *apps) live(p *pod) {
-	if work := a.of(p).Work; work > 0 {
-		a.ends(p, time.Second+a.w.upTo(work), PodCompleted)
+func (w *workload) live(p *pod) {
+	if work := w.appOf(p).Work; work > 0 {
+		w.ends(p, time.Second+w.upTo(work), PodCompleted)
 	}
-	if a.w.happens(a.w.o.Faults.FailedPod) {
-		a.ends(p, a.w.upTo(time.Hour), PodFailed)
+	if w.happens(w.hazards.FailedPod) {
+		w.ends(p, w.upTo(time.Hour), PodFailed)
 	}
 }
 
 // ends schedules a pod to end by itself after a while, unless it is told to terminate before.
-func (a *apps) ends(p *pod, after time.Duration, how Fault) {
-	a.w.clock.after(after, func() {
-		if !p.active() || !slices.Contains(a.pods, p) || how == PodFailed && a.w.faultsStopped {
+func (w *workload) ends(p *pod, after time.Duration, how Fault) {
+	w.clock.after(after, func() {
+		if !p.active() || !slices.Contains(w.pods, p) || how == PodFailed && w.faultsStopped {
 			return
 		}
-		a.w.count(how)
-		a.finish(p)
-		a.w.clock.after(finishedStays, func() { a.remains(p) })
+		w.count(how)
+		w.finish(p)
+		w.clock.after(finishedStays, func() { w.remains(p) })
 	})
 }
 
@@ -83,27 +95,8 @@ func (a *apps) ends(p *pod, after time.Duration, how Fault) {
 const finishedStays = time.Hour
 
 // remains deletes the object of a pod that ended by itself long ago, as clusters do.
-func (a *apps) remains(p *pod) {
-	if p.GraceEnds.IsZero() && slices.Contains(a.pods, p) {
-		a.terminate(p, 0)
+func (w *workload) remains(p *pod) {
+	if p.GraceEnds.IsZero() && slices.Contains(w.pods, p) {
+		w.terminate(p, 0)
 	}
-}
-
-// tidy deletes the finished pods of an app whose pods have names of their own, as the
-// controller of a StatefulSet does before it makes another of that name.
-func (a *apps) tidy(app *App) {
-	if app.Volumes == 0 || app.Work > 0 {
-		return
-	}
-	for _, p := range slices.Clone(a.pods) {
-		if p.app == app.Name && p.Finished && p.GraceEnds.IsZero() {
-			a.terminate(p, 0)
-		}
-	}
-}
-
-// of returns the app of a pod.
-func (a *apps) of(p *pod) *App {
-	i := slices.IndexFunc(a.apps, func(app App) bool { return app.Name == p.app })
-	return &a.apps[i]
 }

@@ -31,7 +31,7 @@ func (w *p22) see(e event) {
 		w.checkLeft(e.node)
 		w.checkDrained(e.node, e.running)
 	case updateAwaited:
-		if running := w.apps.staying(e.node); running > 0 {
+		if running := w.podsStaying(e.node); running > 0 {
 			w.violate("P22", "node %s is ready for its update with %d pods on it", e.node, running)
 		}
 	default:

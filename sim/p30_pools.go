@@ -212,7 +212,7 @@ func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.E
 			continue
 		}
 		n, err := w.nodes.Get(context.Background(), object.Key{Name: i.name})
-		if running := w.apps.staying(i.name); err == nil && running > 0 && w.longAgo(n.CreatedAt) {
+		if running := w.podsStaying(i.name); err == nil && running > 0 && w.longAgo(n.CreatedAt) {
 			w.violate("P34", "instance %s of pool %s goes with %d pods on it", id, p.Name, running)
 		}
 	}

@@ -89,9 +89,9 @@ func (s pods) Detach(_ context.Context, attachment string) (out drain.Answer, er
 
 // drainer is how a process drains nodes.
 func (p *process) drainer(nodes *port[*machine.Node], now func() time.Time) (manager.Drainer, error) {
-	p.w.apps.tell = []func(string){func(node string) {
+	p.w.apps.tell = func(node string) {
 		p.deliver(manager.KindWorkload, func() { p.wake(manager.KindWorkload, nil, node) })
-	}}
+	}
 	return drains.New(drains.Options{
 		Nodes: nodes, Workload: drains.Workload{Pods: pods{p}, Budgets: pods{p}, Volumes: pods{p}}, Policy: p.w.o.Drain,
 		Limit: p.w.o.DrainLimit, Now: now, Each: p.each,

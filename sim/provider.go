@@ -220,7 +220,7 @@ func (w *World) lookAtVMs() {
 		if _, still := alive[id]; !still && !w.gone[id] {
 			w.gone[id] = true
 			if n, err := w.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && n.ProviderID == id {
-				w.emit(vmGone{name, w.apps.active(name)})
+				w.emit(vmGone{name, w.apps.running(name)})
 				w.apps.lost(name)
 			}
 			w.clock.after(30*time.Second, func() { w.silence(name, id) })

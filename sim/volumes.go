@@ -23,7 +23,7 @@ func (v *volume) on(node string) bool { return v.at != nil && v.at.Node == node 
 
 // volumes are those of a world, in the order of their making.
 type volumes struct {
-	w      *World
+	*workload
 	all    []*volume
 	number int // of attachments
 }
@@ -52,7 +52,7 @@ func (s *volumes) of(p *pod) (out []*volume) {
 
 // look attaches what a pod waits for, and detaches what none does.
 func (s *volumes) look() {
-	for _, p := range s.w.apps.pods {
+	for _, p := range s.pods {
 		if p.node == "" {
 			continue
 		}
@@ -72,7 +72,7 @@ func (s *volumes) look() {
 // used reports whether a pod on the volume's node needs it. A finished pod does not, even if its
 // object is still there.
 func (s *volumes) used(v *volume) bool {
-	return slices.ContainsFunc(s.w.apps.pods, func(p *pod) bool {
+	return slices.ContainsFunc(s.pods, func(p *pod) bool {
 		return p.node == v.at.Node && !p.Finished && slices.Contains(p.Claims, v.Claim.Name)
 	})
 }
@@ -80,18 +80,18 @@ func (s *volumes) used(v *volume) bool {
 func (s *volumes) attach(v *volume, node string) {
 	s.number++
 	v.at = &drain.Attachment{Name: fmt.Sprint("attachment-", s.number), Volume: v.Name, Node: node}
-	v.since = s.w.clock.now
+	v.since = s.clock.now
 	name := v.at.Name
-	s.changed(v, node)
-	s.w.clock.after(attachTime+s.w.upTo(attachTime), func() {
+	s.moved(v, node)
+	s.clock.after(attachTime+s.upTo(attachTime), func() {
 		if v.at == nil || v.at.Name != name || !v.at.DeletedAt.IsZero() {
 			return
 		}
 		done := *v.at
 		done.Attached = true
 		v.at = &done
-		s.changed(v, node)
-		s.w.apps.soon()
+		s.moved(v, node)
+		s.soon()
 	})
 }
 
@@ -101,16 +101,16 @@ const attachTime = 4 * time.Second
 // detach takes a volume off its node. A stuck one is released with the VM.
 func (s *volumes) detach(v *volume) {
 	going := *v.at
-	going.DeletedAt = s.w.clock.now.Truncate(time.Second)
+	going.DeletedAt = s.clock.now.Truncate(time.Second)
 	v.at = &going
-	s.changed(v, going.Node)
-	switch d := attachTime + s.w.upTo(attachTime); {
-	case s.w.happens(s.w.o.Faults.StuckVolume):
-		s.w.count(VolumeStuck)
+	s.moved(v, going.Node)
+	switch d := attachTime + s.upTo(attachTime); {
+	case s.happens(s.hazards.StuckVolume):
+		s.count(VolumeStuck)
 		v.stuck = true
-	case s.w.o.Faults.SlowVolume > 0:
-		s.w.count(VolumeSlow)
-		s.released(v, d+s.w.upTo(s.w.o.Faults.SlowVolume))
+	case s.hazards.SlowVolume > 0:
+		s.count(VolumeSlow)
+		s.released(v, d+s.upTo(s.hazards.SlowVolume))
 	default:
 		s.released(v, d)
 	}
@@ -119,14 +119,14 @@ func (s *volumes) detach(v *volume) {
 // released takes a volume off its node after a while.
 func (s *volumes) released(v *volume, after time.Duration) {
 	name := v.at.Name
-	s.w.clock.after(after, func() {
+	s.clock.after(after, func() {
 		if v.at == nil || v.at.Name != name {
 			return
 		}
 		node := v.at.Node
 		v.at, v.stuck = nil, false
-		s.changed(v, node)
-		s.w.apps.soon()
+		s.moved(v, node)
+		s.soon()
 	})
 }
 
@@ -148,10 +148,10 @@ func (s *volumes) stopFaults() {
 	}
 }
 
-// changed tells of a change of a volume at a node.
-func (s *volumes) changed(v *volume, node string) {
-	s.w.emit(volumeMoved{v})
-	s.w.apps.changed(node)
+// moved tells of a change of a volume at a node.
+func (s *volumes) moved(v *volume, node string) {
+	s.emit(volumeMoved{v})
+	s.changed(node)
 }
 
 // mounted reports whether a pod has all its volumes.
@@ -170,7 +170,7 @@ func (s *volumes) remove(name string) drain.Answer {
 		if v.at == nil || v.at.Name != name {
 			continue
 		}
-		s.w.emit(detachOrdered{v})
+		s.emit(detachOrdered{v})
 		if v.at.DeletedAt.IsZero() {
 			s.detach(v)
 		}

@@ -141,8 +141,9 @@ func New(o Options) (*World, error) {
 	w.groups, w.bootstraps, w.remade = &groups{w: w, all: map[object.Key]*group{}}, bootstraps{}, map[object.Key]bool{}
 	w.poolCalls, w.poolRefusals = map[machinepool.Call]int{}, map[PoolRefusal]int{}
 	w.provider = drivertest.NewMemory(drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
-	w.volumes = &volumes{w: w}
-	w.apps = &apps{w: w, budgets: map[string]*drain.Budget{}}
+	w.apps = newApps(w.ground, w.nodes)
+	w.volumes = w.apps.volumes
+	w.subscribe(w.apps.see)
 	w.subscribe(w.saw)
 	w.hold()
 	if err := errors.Join(w.AddClass("small"), w.start()); err != nil {
@@ -190,7 +191,10 @@ func (w *World) saw(e event) {
 		}
 	case stored[*machine.Node]:
 		w.past.changed = true
-		w.sawNode(e.key, e.now)
+		if e.now != nil {
+			w.agentLooks(e.now)
+			w.emit(nodeStored{e.now})
+		}
 	case stored[*machine.Machine]:
 		w.past.changed = true
 		if e.now != nil {
@@ -216,16 +220,6 @@ func (w *World) saw(e event) {
 	}
 }
 
-func (w *World) sawNode(k object.Key, n *machine.Node) {
-	w.apps.soon()
-	if n == nil {
-		w.apps.lost(k.Name) // as a cluster collects them
-		return
-	}
-	w.agentLooks(n)
-	w.emit(nodeStored{n})
-}
-
 func (w *World) sawPool(k object.Key, p *machinepool.Pool) {
 	if p != nil {
 		w.emit(poolStored{p})
@@ -245,6 +239,22 @@ func (w *World) told(k object.Key, now any) {
 
 // Provider returns the simulated provider.
 func (w *World) Provider() *drivertest.Memory { return w.provider }
+
+// AddApp starts a workload.
+func (w *World) AddApp(a App) { w.apps.start(a) }
+
+// Healthy is how many pods of an app are healthy.
+func (w *World) Healthy(app string) int { return w.apps.healthy(app) }
+
+// PodsOn returns how many pods on a node have not finished.
+func (w *World) PodsOn(node string) (n int) {
+	for _, p := range w.apps.on(node) {
+		if !p.Finished {
+			n++
+		}
+	}
+	return n
+}
 
 // Watch adds a function that is called after each effect.
 func (w *World) Watch(do func()) { w.watchers = append(w.watchers, do) }
