@@ -8,43 +8,68 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// agentLooks lets the agents on nodes read what their nodes say. An agent that may update its node
-// does so and answers by a label.
-func (w *World) agentLooks(n *machine.Node) {
+// agents update nodes in place. One runs on each node.
+type agents struct {
+	*ground
+	nodes    *trackedStore[*machine.Node]
+	update   time.Duration   // how long an update takes
+	label    string          // of a node, for the answer
+	updating map[string]bool // nodes, by UID, whose agent is at work, or was
+}
+
+func newAgents(g *ground, nodes *trackedStore[*machine.Node], update time.Duration, label string) *agents {
+	if update == 0 {
+		update = updateTime
+	}
+	return &agents{ground: g, nodes: nodes, update: update, label: label, updating: map[string]bool{}}
+}
+
+// updateTime is how long an agent takes unless Options set another time.
+const updateTime = 2 * time.Minute
+
+// updateAwaited: a node says that it is ready for its update in place.
+type updateAwaited struct{ node string }
+
+// see lets the agents read what their nodes say. An agent that may update its node does so and
+// answers by a label.
+func (a *agents) see(e event) {
+	if e, ok := e.(stored[*machine.Node]); ok && e.now != nil {
+		a.look(e.now)
+	}
+}
+
+func (a *agents) look(n *machine.Node) {
 	c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
 	if c == nil || c.Status != object.True || c.Reason != machine.ReasonReadyForUpdate {
-		delete(w.updating, n.UID)
+		delete(a.updating, n.UID)
 		return
 	}
-	if w.updating[n.UID] {
+	if a.updating[n.UID] {
 		return
 	}
-	w.updating[n.UID] = true
-	w.emit(updateAwaited{n.Name})
-	if w.happens(w.o.Faults.DeadUpdate) {
-		w.count(UpdateSilent)
+	a.updating[n.UID] = true
+	a.emit(updateAwaited{n.Name})
+	if a.happens(a.hazards.DeadUpdate) {
+		a.count(UpdateSilent)
 		return
 	}
 	answer := machine.UpdateSuccessful
-	if w.happens(w.o.Faults.BadUpdate) {
-		w.count(UpdateFailed)
+	if a.happens(a.hazards.BadUpdate) {
+		a.count(UpdateFailed)
 		answer = machine.UpdateFailed
 	}
-	w.clock.after(w.o.Update+w.upTo(w.o.Faults.SlowBoot), func() { w.answer(n.Key, n.UID, answer) })
+	a.clock.after(a.update+a.upTo(a.hazards.SlowBoot), func() { a.answer(n.Key, n.UID, answer) })
 }
 
-func (w *World) answer(k object.Key, uid, answer string) {
-	n, err := w.nodes.Get(context.Background(), k)
-	if err != nil || n.UID != uid || !w.updating[uid] {
+func (a *agents) answer(k object.Key, uid, answer string) {
+	n, err := a.nodes.Get(context.Background(), k)
+	if err != nil || n.UID != uid || !a.updating[uid] {
 		return
 	}
 	n = n.Clone()
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
-	n.Labels[w.machinePolicy().Keys.UpdateResult] = answer
-	_, _ = w.nodes.Update(context.Background(), n) // read in the same instant: no conflict
+	n.Labels[a.label] = answer
+	_, _ = a.nodes.Update(context.Background(), n) // read in the same instant: no conflict
 }
-
-// updateTime is how long an agent takes unless Options set another time.
-const updateTime = 2 * time.Minute

@@ -68,8 +68,6 @@ type (
 	// ordered that it is taken off its node.
 	volumeMoved   struct{ volume *volume }
 	detachOrdered struct{ volume *volume }
-	// updateAwaited: a node says that it is ready for its update in place.
-	updateAwaited struct{ node string }
 )
 
 // What is asked of the provider, and what becomes of VMs.

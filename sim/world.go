@@ -94,8 +94,7 @@ type World struct {
 	zoneOf    map[string]string
 	lostNodes map[string]bool
 
-	actions  map[Action]int  // of users that took effect
-	updating map[string]bool // nodes, by UID, whose agent is at work, or was
+	actions map[Action]int // of users that took effect
 
 	kills, passes, steps, collected, orphans, writes int
 	renewals                                         int // of bootstrap tokens of pools
@@ -116,9 +115,6 @@ func New(o Options) (*World, error) {
 	if o.Boot == 0 {
 		o.Boot = time.Minute
 	}
-	if o.Update == 0 {
-		o.Update = updateTime
-	}
 	if o.Driver == nil {
 		o.Driver = func(w *World) driver.Driver { return w.driver() }
 	}
@@ -130,7 +126,7 @@ func New(o Options) (*World, error) {
 	}
 	w := &World{
 		o: o, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
-		updating: map[string]bool{}, dark: map[string]time.Time{}, zoneOf: map[string]string{}, made: map[string]time.Time{}, lostNodes: map[string]bool{},
+		dark: map[string]time.Time{}, zoneOf: map[string]string{}, made: map[string]time.Time{}, lostNodes: map[string]bool{},
 		actions: map[Action]int{}, driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}, past: newPast(),
 	}
 	w.ground = newGround(o.Seed, &w.o.Faults, o.Tell)
@@ -144,6 +140,7 @@ func New(o Options) (*World, error) {
 	w.apps = newApps(w.ground, w.nodes)
 	w.volumes = w.apps.volumes
 	w.subscribe(w.apps.see)
+	w.subscribe(newAgents(w.ground, w.nodes, o.Update, w.machinePolicy().Keys.UpdateResult).see)
 	w.subscribe(w.saw)
 	w.hold()
 	if err := errors.Join(w.AddClass("small"), w.start()); err != nil {
@@ -192,7 +189,6 @@ func (w *World) saw(e event) {
 	case stored[*machine.Node]:
 		w.past.changed = true
 		if e.now != nil {
-			w.agentLooks(e.now)
 			w.emit(nodeStored{e.now})
 		}
 	case stored[*machine.Machine]:
