@@ -73,17 +73,6 @@ func (w *World) excuseNode(node string) {
 	}
 }
 
-// edit changes a deployment as its owner would.
-func (w *World) edit(name string, change func(*deployment.Spec)) {
-	d := w.deployment(name)
-	if d == nil || d.Deleted() {
-		return
-	}
-	d = d.Clone()
-	change(&d.Spec)
-	_, _ = w.deployments.Update(context.Background(), d) // read in the same instant: no conflict
-}
-
 // removeVM deletes the nth VM at the provider, without the manager.
 func (w *World) removeVM(n int) {
 	vms := w.provider.VMs()
@@ -104,36 +93,6 @@ func (w *World) addOrphanVM(n int) {
 	}
 	w.orphans++
 	w.AddOrphanVM(fmt.Sprint("stray-", w.orphans))
-}
-
-// String returns what a step does.
-func (s *Step) String() string {
-	switch s.Do {
-	case Roll:
-		return fmt.Sprintf("%s: class %s is wanted", s.Name, s.Class)
-	case Scale, Resize:
-		return fmt.Sprintf("%s: %d are wanted", s.Name, s.N)
-	case Rollback:
-		return fmt.Sprintf("%s: back to revision %d", s.Name, s.N)
-	case Pause, Resume, Delete:
-		return fmt.Sprintf("%s: %s", s.Name, s.Do)
-	case StopControl, StopTarget, JumpClock:
-		return fmt.Sprintf("%s for %s", s.Do, s.For)
-	case PauseMachine, PauseSet:
-		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
-	case Preserve, PreserveNode, Prioritize:
-		return fmt.Sprintf("%s %d: %q", s.Do, s.N, s.Value)
-	case ScaleDown, Retag:
-		return fmt.Sprintf("%s: %s %d", s.Name, s.Do, s.N)
-	case Tag:
-		return fmt.Sprintf("%s %s %d", s.Do, s.Class, s.N)
-	case StopZone:
-		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
-	}
-	if isPoolAction(s.Do) {
-		return fmt.Sprintf("%s: %s %d%s%s %s", s.Name, s.Do, s.N, s.Class, s.Value, s.For)
-	}
-	return fmt.Sprintf("%s %d", s.Do, s.N)
 }
 
 // addLone makes a machine that belongs to no set, as a user would by hand.

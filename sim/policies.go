@@ -7,6 +7,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/safety"
 )
 
 // policies say how the manager treats each kind: those of its options, or the defaults.
@@ -51,4 +52,13 @@ func (p *policies) poolPolicy() *machinepool.Policy {
 		return p
 	}
 	return machinepool.DefaultPolicy()
+}
+
+// SafetyPolicy returns the policy of a world whose Options.Manager has none: safety.DefaultPolicy, for
+// a fleet that may be deleted as a whole. It trusts an empty store too, so VMs that come late then
+// are collected.
+func SafetyPolicy() *safety.Policy {
+	p := safety.DefaultPolicy()
+	p.OrphansOfEmptyStore = true
+	return p
 }

@@ -9,44 +9,6 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// These are the steps that change pools. Name is the pool's.
-const (
-	// ScalePool asks for N instances, RollPool for a class of machines.
-	ScalePool Action = "scale pool"
-	RollPool  Action = "roll pool"
-	// SpreadPool asks for N failure domains.
-	SpreadPool Action = "spread pool"
-	// Autoscale gives the size of a pool to the provider, with Value "true", or takes it back.
-	// ResizeGroup sets the group's size to N, as its autoscaler does, or a person by hand.
-	Autoscale   Action = "autoscale pool"
-	ResizeGroup Action = "resize group"
-	// ReplaceNode makes the node of the Nth instance ask for a replacement.
-	ReplaceNode Action = "replace node"
-	// AskDrain makes the provider request the drain of the Nth instance and wait for it.
-	AskDrain Action = "ask drain"
-	// LoseInstance removes the Nth instance at the provider. LoseGroup removes the group.
-	LoseInstance Action = "lose instance"
-	LoseGroup    Action = "lose group"
-	// FailGroup makes the provider report for For that a group can't work.
-	FailGroup Action = "fail group"
-	// StopGroups makes the provider answer no call about groups for For.
-	StopGroups Action = "stop groups"
-	// DeletePool deletes a pool. RemakePool also makes one of the same name once it is gone.
-	DeletePool Action = "delete pool"
-	RemakePool Action = "remake pool"
-	// ForgetPool removes the record of a pool with its finalizer. Its group is then an orphan.
-	ForgetPool Action = "forget pool"
-)
-
-// isPoolAction reports whether a step changes a pool.
-func isPoolAction(d Action) bool {
-	switch d {
-	case ScalePool, RollPool, SpreadPool, Autoscale, ResizeGroup, ReplaceNode, AskDrain, LoseInstance, LoseGroup, FailGroup, StopGroups, DeletePool, RemakePool, ForgetPool:
-		return true
-	}
-	return false
-}
-
 // Groups returns the simulated provider of groups, to be wrapped by
 // Options.PoolDriver.
 func (w *World) Groups() pooldriver.Driver { return w.groups }
@@ -182,22 +144,4 @@ func (w *World) remake(k object.Key) {
 		_ = w.AddPool(p) // its name is free
 		w.check()
 	})
-}
-
-// addPools stores the pools of a scenario.
-func (s *Scenario) addPools(w *World) error {
-	for _, p := range s.Pools {
-		if err := w.AddPool(p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// deletePools deletes all pools.
-func (w *World) deletePools() {
-	w.remade = map[object.Key]bool{}
-	for _, p := range w.pools.all() {
-		_ = w.pools.Delete(context.Background(), p.Key, p.UID) // seen in the same instant: it is there
-	}
 }

@@ -265,3 +265,9 @@ func (w *World) TagClass(name, like string, tags map[string]string) error {
 	_, err = w.classes.Create(ctx, class)
 	return err
 }
+
+// Refusal is a call that the provider refused with a code.
+type Refusal struct {
+	Call codes.Call
+	Code codes.Code
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
-	"github.com/millwright-go/millwright/safety"
 )
 
 // RandomScenario draws a scenario in which anything may fail: the same seed gives the
@@ -126,22 +125,6 @@ func (g generator) fleet(seed uint64) *Scenario {
 // fleetNames are those of the deployments of a storm.
 var fleetNames = [...]string{"web", "batch"}
 
-// generator draws numbers.
-type generator func(n int) int
-
-func (g generator) oneIn(n int) bool { return g(n) == n-1 }
-
-// upTo is a duration from 0 to d, in a hundred steps.
-func (g generator) upTo(d time.Duration) time.Duration { return d / 100 * time.Duration(g(101)) }
-
-// rare is a probability from 0 to most, in a hundred steps; zero one time in four.
-func (g generator) rare(most float64) float64 {
-	if g(4) == 0 {
-		return 0
-	}
-	return most / 100 * float64(g(101))
-}
-
 func (g generator) strategy() deployment.Strategy {
 	kinds := [...]deployment.StrategyKind{deployment.RollingUpdate, deployment.InPlaceUpdate, deployment.Recreate}
 	kind := kinds[g(6)/3+g(6)/5]
@@ -205,11 +188,13 @@ func (g generator) step(s *Scenario) Step {
 	return step
 }
 
-// SafetyPolicy returns the policy of a world whose Options.Manager has none: safety.DefaultPolicy, for
-// a fleet that may be deleted as a whole. It trusts an empty store too, so VMs that come late then
-// are collected.
-func SafetyPolicy() *safety.Policy {
-	p := safety.DefaultPolicy()
-	p.OrphansOfEmptyStore = true
-	return p
+// RandomPoolScenario draws a scenario as RandomScenario does, with pools in every scenario, and at most one
+// deployment.
+func RandomPoolScenario(seed uint64) *Scenario {
+	g := generator(rand.New(rand.NewPCG(seed, 4)).IntN) //nolint:gosec // a simulation
+	s := g.fleet(seed)
+	s.Deployments, s.Lone = s.Deployments[:g(2)], false
+	g.pools(s)
+	g.endings(s)
+	return s
 }

@@ -1,35 +1,11 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
 
-	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
-	"github.com/millwright-go/millwright/object"
 )
-
-// RandomPoolScenario draws a scenario as RandomScenario does, with pools in every scenario, and at most one
-// deployment.
-func RandomPoolScenario(seed uint64) *Scenario {
-	g := generator(rand.New(rand.NewPCG(seed, 4)).IntN) //nolint:gosec // a simulation
-	s := g.fleet(seed)
-	s.Deployments, s.Lone = s.Deployments[:g(2)], false
-	g.pools(s)
-	g.endings(s)
-	return s
-}
-
-// Pool returns a pool, in Namespace, of machines of class "small" that need nothing
-// to boot from.
-func Pool(name string, replicas int32) *machinepool.Pool {
-	nothing := ""
-	return &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: Namespace, Name: name}}, Spec: machinepool.Spec{
-		ClusterName: clusterName, Replicas: &replicas,
-		Template: machinepool.Template{Class: machine.ClassRef{Name: "small"}, Bootstrap: machinepool.Bootstrap{DataSecret: &nothing}},
-	}}
-}
 
 // poolNames are those of the pools of a storm.
 var poolNames = [...]string{"herd", "flock"}

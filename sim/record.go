@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"time"
-
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -13,17 +11,15 @@ import (
 // Recorder records what happens to one deployment. It counts as changes come in and never looks at
 // a whole fleet, and what it keeps is bounded: see package history.
 type Recorder struct {
-	w     *World
-	key   object.Key
-	start time.Time
-	h     history.History
+	tape
+	w   *World
+	key object.Key
 
 	deployment *deployment.Deployment // nil if it does not exist
 	sets       map[string]*machineset.Set
 	machines   map[object.Key]standing
 	counts     map[standing]int
 	frozen     *span
-	open       []*span
 }
 
 // standing is what is counted of a machine.
@@ -68,17 +64,14 @@ func partOf(m *machine.Machine) part {
 	return pending
 }
 
-// span is a mark whose end is still to come.
-type span struct{ mark history.Mark }
-
 // Record begins to record what happens to the deployment of a name, in Namespace, which need not
 // exist yet. It changes nothing in the run.
 func (w *World) Record(name string) *Recorder {
 	r := &Recorder{
-		w: w, key: object.Key{Namespace: Namespace, Name: name}, start: w.clock.now,
+		tape: tape{now: w.Now}, w: w, key: object.Key{Namespace: Namespace, Name: name},
 		sets: map[string]*machineset.Set{}, machines: map[object.Key]standing{}, counts: map[standing]int{},
 	}
-	r.h.Name, r.h.Seed, r.h.Start = name, w.o.Seed, r.start
+	r.h.Name, r.h.Seed, r.h.Start = name, w.o.Seed, w.Now()
 	for _, s := range w.sets.all() {
 		r.set(s.Key, s)
 	}
@@ -106,8 +99,6 @@ func (r *Recorder) History() *history.History {
 	}
 	return h
 }
-
-func (r *Recorder) after() time.Duration { return r.w.clock.now.Sub(r.start) }
 
 // told records an object as it is now. The zero pointer means that it is gone.
 func (r *Recorder) told(k object.Key, now any) {
@@ -184,7 +175,7 @@ func (r *Recorder) sample() {
 func (r *Recorder) count(s *history.Sample, at standing, n int) {
 	switch at.part {
 	case serving:
-		if r.deploymentPolicy().Wants(r.deployment, r.sets[at.set]) {
+		if r.w.deploymentPolicy().Wants(r.deployment, r.sets[at.set]) {
 			s.NewAvailable += n
 		} else {
 			s.OldAvailable += n
@@ -204,9 +195,48 @@ func (r *Recorder) count(s *history.Sample, at standing, n int) {
 	}
 }
 
-func (r *Recorder) deploymentPolicy() *deployment.Policy {
-	if p := r.w.o.Manager.DeploymentPolicy; p != nil {
-		return p
+// thaw notes when the fleet freezes, and when it is no longer frozen.
+func (r *Recorder) thaw() {
+	frozen := r.isFrozen()
+	switch {
+	case frozen && r.frozen == nil:
+		r.frozen = r.begin(history.Freeze, "frozen: too many machines")
+	case !frozen && r.frozen != nil:
+		r.finish(r.frozen)
+		r.frozen = nil
 	}
-	return deployment.DefaultPolicy()
+}
+
+func (r *Recorder) isFrozen() bool {
+	p := r.w.o.Manager.SafetyPolicy
+	if p == nil || r.deployment == nil {
+		return false
+	}
+	if p.Frozen(&r.deployment.Meta) {
+		return true
+	}
+	for uid, s := range r.sets {
+		if r.own(uid) && p.Frozen(&s.Meta) {
+			return true
+		}
+	}
+	return false
+}
+
+// edited notes what the owner of the deployment has changed.
+func (r *Recorder) edited(now *deployment.Deployment) {
+	before := r.deployment
+	switch {
+	case r.w.past.acting:
+	case now == nil || now.Deleted():
+		if before != nil && !before.Deleted() {
+			r.note(history.Edit, "deleted")
+		}
+	case before == nil:
+		r.note(history.Edit, "created with "+machines(now.Spec.Replicas)+" of class "+now.Spec.Template.Spec.Class.Name)
+	case before.Generation != now.Generation:
+		for _, what := range changes(&before.Spec, &now.Spec) {
+			r.note(history.Edit, what)
+		}
+	}
 }

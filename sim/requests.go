@@ -15,28 +15,6 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// These are the requests that users make for single machines and sets, and for existing VMs.
-const (
-	// PauseMachine and PauseSet pause a machine or a set for For. Zero: until the faults stop.
-	PauseMachine Action = "pause machine"
-	PauseSet     Action = "pause set"
-	// Preserve and PreserveNode write Value as the request to keep a machine for inspection, on it
-	// or on its node. If Value is empty, they remove the request.
-	Preserve     Action = "preserve machine"
-	PreserveNode Action = "preserve by node"
-	// Prioritize writes Value as a machine's deletion priority.
-	Prioritize Action = "prioritize machine"
-	// Replace asks for the replacement of a machine.
-	Replace Action = "replace machine"
-	// ScaleDown is what an autoscaler does: the deployment Name loses one or two machines, and
-	// those from the Nth on are to be deleted.
-	ScaleDown Action = "scale down"
-	// Tag changes the tags of class Class, the Nth time. Retag makes the deployment Name ask for a
-	// class that differs from its own in its tags only.
-	Tag   Action = "tag class"
-	Retag Action = "retag"
-)
-
 // request does what a step asks of single machines, sets and VMs.
 func (w *World) request(s *Step) {
 	keys := w.machinePolicy().Keys

@@ -30,12 +30,6 @@ type Stats struct {
 	Collected int
 }
 
-// Refusal is a call that the provider refused with a code.
-type Refusal struct {
-	Call codes.Call
-	Code codes.Code
-}
-
 // Kills is how many times the manager was killed.
 func (s *Stats) Kills() int { return s.Faults[KilledBefore] + s.Faults[KilledAfter] }
 

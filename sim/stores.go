@@ -132,3 +132,14 @@ func (s *stores) isReady(name, id string) bool {
 	c := object.FindCondition(n.Conditions, machine.NodeReady)
 	return c != nil && c.Status == object.True
 }
+
+// edit changes a deployment as its owner would.
+func (s *stores) edit(name string, change func(*deployment.Spec)) {
+	d := s.deployment(name)
+	if d == nil || d.Deleted() {
+		return
+	}
+	d = d.Clone()
+	change(&d.Spec)
+	_, _ = s.deployments.Update(context.Background(), d) // read in the same instant: no conflict
+}

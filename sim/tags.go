@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"time"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -71,39 +69,6 @@ func (w *World) keptAsItIs(m *machine.Machine) bool {
 	class, err := w.classes.Get(context.Background(), object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
 	return err == nil && m.Owner == nil && op.Kind == machine.OperationUpdate && op.State == machine.StateFailed &&
 		op.Code == codes.Unimplemented && op.Against.Machine == m.Generation && op.Against.Class == class.Generation
-}
-
-// aged renews a fleet whose machines get too old once. No machine is older in the end (P7 holds
-// meanwhile).
-func (s *Scenario) aged(w *World) error {
-	var limit time.Duration
-	for _, d := range w.deployments.all() {
-		limit = max(limit, d.Spec.MaxAge)
-	}
-	if limit == 0 {
-		return nil
-	}
-	if err := w.Run(limit + limit/5); err != nil {
-		return err
-	}
-	if err := s.settle(w, "be renewed", func() bool { return !w.anyTooOld() }); err != nil {
-		return err
-	}
-	for _, d := range w.deployments.all() {
-		w.edit(d.Name, func(spec *deployment.Spec) { spec.MaxAge = 0 })
-	}
-	return nil
-}
-
-func (w *World) anyTooOld() bool {
-	for _, s := range w.sets.all() {
-		for _, m := range w.machines.all() {
-			if m.OwnedBy(s.UID) && w.tooOld(m, s) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // lie reports whether a code would be a false answer with consequences: the manager believes that a

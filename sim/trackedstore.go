@@ -88,3 +88,13 @@ func (s *trackedStore[T]) all() []T {
 	objects, _ := s.Collection.List(context.Background(), store.Query{}) // a store in memory answers
 	return objects
 }
+
+// nthOf returns the nth object of what is stored, modulo their number. It returns the zero T if
+// there is none.
+func nthOf[T object.Object[T]](s *trackedStore[T], n int) (o T, found bool) {
+	all, _ := s.List(context.Background(), store.Query{}) // a store in memory answers
+	if len(all) == 0 {
+		return o, false
+	}
+	return all[((n%len(all))+len(all))%len(all)], true
+}

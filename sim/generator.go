@@ -1,0 +1,19 @@
+package sim
+
+import "time"
+
+// generator draws numbers.
+type generator func(n int) int
+
+func (g generator) oneIn(n int) bool { return g(n) == n-1 }
+
+// upTo is a duration from 0 to d, in a hundred steps.
+func (g generator) upTo(d time.Duration) time.Duration { return d / 100 * time.Duration(g(101)) }
+
+// rare is a probability from 0 to most, in a hundred steps; zero one time in four.
+func (g generator) rare(most float64) float64 {
+	if g(4) == 0 {
+		return 0
+	}
+	return most / 100 * float64(g(101))
+}

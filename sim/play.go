@@ -1,0 +1,265 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Result is the outcome of a scenario.
+type Result struct {
+	// Violation is the first violation of a rule, or what did not converge in time. It is nil if
+	// there is none.
+	Violation *Violation
+	Stats     Stats
+	// Left is what was there at the end, counted by kind.
+	Left Left
+	// Took is how long it was, in the world's time.
+	Took time.Duration
+}
+
+// Left counts what is there.
+type Left struct {
+	Deployments, Sets, Machines, Nodes, VMs int
+	Pools, Groups                           int
+}
+
+// None reports whether nothing is left.
+func (l Left) None() bool { return l == Left{} }
+
+// String returns what is left.
+func (l Left) String() string {
+	text := fmt.Sprintf("%d deployments, %d sets, %d machines, %d nodes, %d VMs", l.Deployments, l.Sets, l.Machines, l.Nodes, l.VMs)
+	if l.Pools+l.Groups > 0 {
+		text += fmt.Sprintf(", %d pools, %d groups", l.Pools, l.Groups)
+	}
+	return text
+}
+
+// Left counts what is in the world. Strays count as VMs.
+func (w *World) Left() Left {
+	return Left{
+		len(w.deployments.all()), len(w.sets.all()), len(w.machines.all()), len(w.nodes.all()), w.provider.Count(),
+		len(w.pools.all()), len(w.groups.all),
+	}
+}
+
+// defaultLimit is how long convergence may take once the faults have stopped.
+const defaultLimit = 48 * time.Hour
+
+// Play plays a scenario. The error is a mistake in it, or the manager's. It is ErrIncomplete for a
+// scenario that was read and still lacks code that the written one had.
+func Play(s *Scenario) (Result, error) { return s.playUntil(time.Time{}) }
+
+// playUntil ends a scenario, without a violation, at a time in its world.
+func (s *Scenario) playUntil(end time.Time) (Result, error) {
+	w, err := s.open()
+	if err != nil {
+		return Result{}, err
+	}
+	w.end = end
+	began := w.Now()
+	defer w.Close()
+	err = s.play(w)
+	r := Result{Stats: w.Stats(), Left: w.Left(), Took: w.Now().Sub(began)}
+	switch {
+	case errors.As(err, &r.Violation):
+		w.tell("violation of %s: %s", r.Violation.Rule, r.Violation.What)
+		w.trace = nil // what is left is how the world ends
+		err = nil
+	case errors.Is(err, errOver):
+		err = nil
+	}
+	return r, err
+}
+
+func (s *Scenario) open() (*World, error) {
+	if err := s.whole(); err != nil {
+		return nil, err
+	}
+	o := s.Options
+	if o.Pools == nil && len(s.Pools) > 0 {
+		o.Pools = &PoolOptions{}
+	}
+	w, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, class := range s.Classes {
+		if err := w.AddClass(class); err != nil {
+			return nil, fmt.Errorf("class %s: %w", class, err)
+		}
+	}
+	for _, d := range s.Deployments {
+		if _, err := w.Deployments().Create(context.Background(), d); err != nil {
+			return nil, fmt.Errorf("deployment %s: %w", d.Name, err)
+		}
+	}
+	if err := s.addPools(w); err != nil {
+		return nil, fmt.Errorf("pools: %w", err)
+	}
+	for _, a := range s.Apps {
+		w.AddApp(a)
+	}
+	if s.Lone {
+		return w, w.addLone()
+	}
+	return w, nil
+}
+
+// play does the steps and waits for the world to converge.
+func (s *Scenario) play(w *World) error {
+	for i := range s.Steps {
+		if err := w.Run(s.Steps[i].After); err != nil {
+			return err
+		}
+		w.Do(&s.Steps[i])
+	}
+	if err := w.Run(s.Calm); err != nil {
+		return err
+	}
+	w.StopFaults()
+	for i := range s.Deployments {
+		w.edit(s.Deployments[i].Name, func(spec *deployment.Spec) { spec.Paused = false })
+	}
+	resumeAll(w, w.machines)
+	resumeAll(w, w.sets)
+	if err := s.aged(w); err != nil {
+		return err
+	}
+	if err := s.rest(w); err != nil || s.Keep {
+		return err
+	}
+	for _, d := range w.deployments.all() {
+		_ = w.deployments.Delete(context.Background(), d.Key, d.UID) // seen in the same instant: it is there
+	}
+	w.removeLone()
+	w.deletePools()
+	if err := s.settle(w, "go", func() bool { return w.Left().None() }); err != nil {
+		return err
+	}
+	return w.retries.checkRetries()
+}
+
+// settle waits for something that must become true.
+func (s *Scenario) settle(w *World, what string, goal func() bool) error {
+	limit := s.Limit
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	err := w.Until(goal, limit)
+	if errors.Is(err, ErrLimit) {
+		return w.violation(RuleSettled, "%s are left that had %s to %s%s", w.Left(), limit, what, w.lacks())
+	}
+	return err
+}
+
+// aged renews a fleet whose machines get too old once. No machine is older in the end (P7 holds
+// meanwhile).
+func (s *Scenario) aged(w *World) error {
+	var limit time.Duration
+	for _, d := range w.deployments.all() {
+		limit = max(limit, d.Spec.MaxAge)
+	}
+	if limit == 0 {
+		return nil
+	}
+	if err := w.Run(limit + limit/5); err != nil {
+		return err
+	}
+	if err := s.settle(w, "be renewed", func() bool { return !w.anyTooOld() }); err != nil {
+		return err
+	}
+	for _, d := range w.deployments.all() {
+		w.edit(d.Name, func(spec *deployment.Spec) { spec.MaxAge = 0 })
+	}
+	return nil
+}
+
+func (w *World) anyTooOld() bool {
+	for _, s := range w.sets.all() {
+		for _, m := range w.machines.all() {
+			if m.OwnedBy(s.UID) && w.tooOld(m, s) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rest waits for the world to converge, and checks that it stays so.
+func (s *Scenario) rest(w *World) error {
+	if err := s.settle(w, "come to rest", w.allComplete); err != nil {
+		return err
+	}
+	if err := s.settle(w, "have the tags wanted", func() bool { return w.tagged() && w.allComplete() }); err != nil {
+		return err
+	}
+	if err := w.quiet(); err != nil {
+		return err
+	}
+	if err := w.checkPoolNodes(); err != nil {
+		return err
+	}
+	return w.choices.forgotten()
+}
+
+// quiet checks that nothing writes to a fleet that has converged (P28).
+func (w *World) quiet() error {
+	if err := w.Run(settling); err != nil || !w.allComplete() {
+		return err
+	}
+	before, changes := w.writes, w.changes()
+	if err := w.Run(watched); err != nil {
+		return err
+	}
+	if n := w.writes - before; n > 0 {
+		return w.violation("P28", "%d writes in %s, and nothing was to be done", n, watched)
+	}
+	if n := w.changes() - changes; n > 0 {
+		return w.violation("P37", "%d calls to change groups in %s, and nothing was to be done", n, watched)
+	}
+	return nil
+}
+
+// These say how long a fleet is left alone once it has converged, so that periodic collections take
+// place, and how long it is then watched.
+const (
+	settling = 2 * time.Hour
+	watched  = time.Hour
+)
+
+// allComplete reports whether all deployments have converged.
+func (w *World) allComplete() bool {
+	for _, d := range w.deployments.all() {
+		if fleet := w.fleetOf(d); d.Deleted() || !complete(d, fleet) || w.pledged(d) != d.Spec.Replicas || w.keptOf(fleet) > 0 {
+			return false
+		}
+	}
+	going := func(m *machine.Machine) bool { return m.Deleted() } // also one without a fleet
+	return w.poolsComplete() && !slices.ContainsFunc(w.machines.all(), going)
+}
+
+// addPools stores the pools of a scenario.
+func (s *Scenario) addPools(w *World) error {
+	for _, p := range s.Pools {
+		if err := w.AddPool(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deletePools deletes all pools.
+func (w *World) deletePools() {
+	w.remade = map[object.Key]bool{}
+	for _, p := range w.pools.all() {
+		_ = w.pools.Delete(context.Background(), p.Key, p.UID) // seen in the same instant: it is there
+	}
+}
