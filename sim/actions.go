@@ -68,7 +68,7 @@ func (w *World) disturb(s *Step) {
 func (w *World) excuseNode(node string) {
 	for _, m := range w.machines.all() {
 		if m.Name == node {
-			w.past.excused[m.UID] = true
+			w.facts.excused[m.UID] = true
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (w *World) removeVM(n int) {
 	}
 	w.provider.Remove(vms[n%len(vms)].ID)
 	w.count(VMLost)
-	w.past.provided = true
+	w.changed()
 	w.lookAtVMs()
 }
 
@@ -95,23 +95,29 @@ func (w *World) addOrphanVM(n int) {
 	w.AddOrphanVM(fmt.Sprint("stray-", w.orphans))
 }
 
+// lone is a machine that belongs to no set, and that no selector picks.
+var lone = object.Key{Namespace: Namespace, Name: "by-hand"}
+
+// madeByHand: a user has made that machine.
+type madeByHand struct{}
+
 // addLone makes a machine that belongs to no set, as a user would by hand.
 func (w *World) addLone() error {
 	m := &machine.Machine{Meta: object.Meta{
-		Key: object.Key{Namespace: Namespace, Name: "by-hand"}, Labels: map[string]string{"made": "by hand"},
+		Key: lone, Labels: map[string]string{"made": "by hand"},
 		Finalizers: []string{machine.Finalizer},
 	}}
 	m.Spec.Class.Name = "small"
-	made, err := w.machines.Create(context.Background(), m)
+	_, err := w.machines.Create(context.Background(), m)
 	if err == nil {
-		w.past.lone = made.Key
+		w.emit(madeByHand{})
 	}
 	return err
 }
 
 // removeLone deletes that machine.
 func (w *World) removeLone() {
-	if m, err := w.machines.Get(context.Background(), w.past.lone); err == nil {
+	if m, err := w.machines.Get(context.Background(), lone); err == nil {
 		_ = w.machines.Delete(context.Background(), m.Key, m.UID) // seen in the same instant: it is there
 	}
 }
@@ -125,6 +131,6 @@ func (w *World) cordon(n int) {
 	node = node.Clone()
 	node.Unschedulable = true
 	if _, err := w.nodes.Update(context.Background(), node); err == nil {
-		w.past.cordoned[node.UID] = true
+		w.facts.cordoned[node.UID] = true
 	}
 }

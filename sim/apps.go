@@ -276,3 +276,12 @@ func (a *apps) lost(node string) {
 	}
 	a.volumes.lost(node)
 }
+
+// These tell what is ordered of pods.
+type (
+	// evictionTried: an eviction was ordered. podEvicted: the pod was told to terminate. podDeleted:
+	// its deletion was ordered, and it had not been told to terminate before.
+	evictionTried struct{ pod *pod }
+	podEvicted    struct{ pod *pod }
+	podDeleted    struct{ pod *pod }
+)

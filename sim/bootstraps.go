@@ -87,7 +87,7 @@ func (b bootstrapper) Renew(_ context.Context, p *machinepool.Pool, until time.T
 func (b bootstrapper) Delete(_ context.Context, p *machinepool.Pool) error {
 	return b.p.call(control, func() error {
 		if have := b.p.w.bootstraps[p.Key]; have == nil || have.pool != p.UID {
-			if have != nil && !b.p.w.past.belated { // a call of a dead process may lead to that
+			if have != nil && !b.p.w.belated { // a call of a dead process may lead to that
 				b.p.w.violate("P35", "the bootstrap data of pool %s were to be deleted for an earlier one", p.Name)
 			}
 			return nil
@@ -97,3 +97,6 @@ func (b bootstrapper) Delete(_ context.Context, p *machinepool.Pool) error {
 		return nil
 	})
 }
+
+// dataDeleted: the bootstrap data of a pool are deleted.
+type dataDeleted struct{ pool object.Key }

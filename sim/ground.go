@@ -8,6 +8,13 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
+// event is something that happens in a world. Its type is declared in the file that emits it, at the
+// moment at which it happens, so that a subscriber sees the world as it is then.
+type event any
+
+// effect is the end of any change to what is stored, or to VMs.
+type effect struct{}
+
 // ground is what every part of a world stands on: time, chance, the faults that may happen, and the
 // ways to tell what happens. It knows no part.
 type ground struct {
@@ -18,7 +25,9 @@ type ground struct {
 	faultsStopped bool
 	faults        [faultCount]int // that occurred
 
+	facts
 	subscribers []func(event)
+	altered     bool // since the last effect
 	markers     []marker
 	trace       func(at time.Time, what string) // Options.Tell, or nil
 	violations  []error
@@ -34,7 +43,7 @@ type marker interface {
 func newGround(seed uint64, hazards *Faults, trace func(time.Time, string)) *ground {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a simulation
 	return &ground{
-		seed: seed, chance: random.IntN, hazards: hazards, trace: trace,
+		facts: newFacts(), seed: seed, chance: random.IntN, hazards: hazards, trace: trace,
 		clock: clock{now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), chance: random.IntN},
 	}
 }
@@ -52,6 +61,17 @@ func (g *ground) subscribe(see func(event)) { g.subscribers = append(g.subscribe
 func (g *ground) emit(e event) {
 	for _, see := range g.subscribers {
 		see(e)
+	}
+}
+
+// changed notes a change of what is stored, or of VMs.
+func (g *ground) changed() { g.altered = true }
+
+// check emits an effect if anything has changed since the last one.
+func (g *ground) check() {
+	if g.altered {
+		g.altered = false
+		g.emit(effect{})
 	}
 }
 
@@ -115,6 +135,14 @@ func (g *ground) Span(kind history.Kind, what string) (end func()) {
 
 // Violations returns the violations that were seen.
 func (g *ground) Violations() []error { return g.violations }
+
+// violated returns the first violation, or nil.
+func (g *ground) violated() error {
+	if len(g.violations) == 0 {
+		return nil
+	}
+	return g.violations[0]
+}
 
 func (g *ground) violate(rule, format string, args ...any) {
 	v := g.violation(rule, format, args...)

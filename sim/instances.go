@@ -34,7 +34,7 @@ func (g *groups) soon(at *group) {
 			return
 		}
 		more := g.tend(at)
-		g.w.past.provided = true
+		g.w.changed()
 		g.w.check()
 		if more && g.all[at.pool] == at {
 			g.soon(at)
@@ -231,5 +231,5 @@ func (g *groups) lose(at *group) {
 // vanish deletes a group that has no instance.
 func (g *groups) vanish(at *group) {
 	delete(g.all, at.pool)
-	delete(g.w.past.lateGroups, at.pool)
+	delete(g.w.facts.lateGroups, at.pool)
 }

@@ -6,26 +6,12 @@ package sim
 type invariant interface{ see(event) }
 
 // hold makes the invariants that hold in all worlds.
-func (w *World) hold() {
-	w.retries, w.choices = &p28{World: w}, &p20{World: w, chosen: map[string]*choice{}}
+func hold(w *World) {
+	choices, turns := newP20(w), newP22Volumes(w)
 	for _, i := range []invariant{
-		&p13{w}, newP07(w), newChildren(w), p10{w}, p23{w}, newP30(w),
-		p04{w}, p15{w}, newP17(w), p19{w}, w.choices, newP22(w), p24{w}, p25{w}, w.retries,
+		&p13{w}, newP07(w), newChildren(w), &p10{World: w}, p23{w}, newP30(w),
+		p04{w}, p15{w}, newP17(w), p19{w, choices}, choices, turns, newP22(turns), p24{w}, p25{w}, p25Paused{w}, newP28(w),
 	} {
 		w.subscribe(i.see)
-	}
-}
-
-// check tells all that look at the world of an effect, if there was one since the last time.
-func (w *World) check() {
-	l := &w.past
-	if !l.changed && !l.provided {
-		return
-	}
-	w.emit(effect{w.machines.all()})
-	l.changed, l.provided = false, false
-	w.checkProperties()
-	for _, watch := range w.watchers {
-		watch()
 	}
 }

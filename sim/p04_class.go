@@ -18,7 +18,7 @@ func (w p04) see(e event) {
 }
 
 func (w p04) checkNewSet(s *machineset.Set) {
-	if !w.o.UpdatableTags || !w.past.acting || w.past.belated || s.Owner == nil {
+	if !w.o.UpdatableTags || !w.acting || w.belated || s.Owner == nil {
 		return
 	}
 	last := w.newestBeside(s)

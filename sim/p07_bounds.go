@@ -19,12 +19,14 @@ func newP07(w *World) *p07 { return &p07{World: w} }
 
 func (w *p07) see(e event) {
 	switch e := e.(type) {
-	case machineGone:
-		w.departs(e.name)
+	case stored[*machine.Machine]:
+		if e.now == nil {
+			w.departs(e.key.Name)
+		}
 	case updateBegun:
 		w.checkUpdating(e.machine)
 	case effect:
-		w.checkFleets(e.machines)
+		w.checkFleets(w.machines.all())
 	}
 }
 
@@ -74,7 +76,7 @@ func (w *p07) checkFleet(d *deployment.Deployment, machines []*machine.Machine, 
 	if d.Deleted() {
 		return
 	}
-	if born > 0 && total > b.ceiling && !w.past.belated {
+	if born > 0 && total > b.ceiling && !w.belated {
 		w.violate("P7", "%d machines of %s, %d are allowed", total, d.Name, b.ceiling)
 	}
 	if taken > 0 && serving < b.floor-b.kept {
@@ -132,7 +134,7 @@ func (w *p07) preferred(m *machine.Machine, fleet []*machine.Machine) bool {
 // serves reports whether a machine counts as available: it was available at some time, and it is
 // not being deleted as far as orders under way can know.
 func (w *p07) serves(m *machine.Machine) bool {
-	return w.past.lives[m.UID].served && (!m.Deleted() || w.past.excused[m.UID] && w.unknown(m.DeletedAt))
+	return w.past.lives[m.UID].served && (!m.Deleted() || w.facts.excused[m.UID] && w.unknown(m.DeletedAt))
 }
 
 // departs records a machine that is gone, if it served and somebody other than the manager deleted
@@ -141,7 +143,7 @@ func (w *p07) departs(name string) {
 	l := &w.past
 	uid := l.uids[name]
 	r, known := l.records[uid], l.lives[uid]
-	if r != nil && known != nil && known.served && l.excused[uid] {
+	if r != nil && known != nil && known.served && w.facts.excused[uid] {
 		w.goes = append(w.goes, r.last)
 	}
 }
@@ -164,7 +166,7 @@ func (w *p07) departed(owners map[string]string) map[string]int {
 
 // checkRecreate: with that strategy, machines of two sets never exist at the same time.
 func (w *p07) checkRecreate(d *deployment.Deployment, born *machine.Machine, fleet []*machine.Machine) {
-	if d.Spec.Strategy.Kind != deployment.Recreate || w.past.belated {
+	if d.Spec.Strategy.Kind != deployment.Recreate || w.belated {
 		return
 	}
 	for _, other := range fleet {
@@ -183,7 +185,7 @@ func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor i
 			serving++
 		}
 	}
-	if known := w.past.lives[m.UID]; serving < floor && !w.past.belated && !w.underWay(known.ready) {
+	if known := w.past.lives[m.UID]; serving < floor && !w.belated && !w.underWay(known.ready) {
 		w.violate("P7", "machine %s was taken out of service for its update, and %d are left; %d have to", m.Name, serving, floor)
 	}
 }
@@ -217,7 +219,7 @@ func (w *p07) news(m *machine.Machine) news {
 		return nothing
 	case !m.Deleted():
 		return known.moved(m.Status.Phase)
-	case known.deleted || w.past.excused[m.UID]:
+	case known.deleted || w.facts.excused[m.UID]:
 	case !known.ready.IsZero() && !w.unforeseen(m, known.ready) && !w.resumed(m):
 		return newlyTaken
 	}
@@ -273,7 +275,7 @@ const turnKnown = 20 * time.Second
 
 // turnsKnown reports whether the manager can know which VMs are being updated.
 func (w *p07) turnsKnown() bool {
-	return w.o.Faults.CacheLag <= turnKnown && w.past.acting && !w.past.belated && w.faults[ClockJump] == 0 && w.longAgo(w.process.began)
+	return w.o.Faults.CacheLag <= turnKnown && w.acting && !w.belated && w.faults[ClockJump] == 0 && w.longAgo(w.process.began)
 }
 
 // updatedBeside returns how many VMs of a fleet are being updated, without one of them.
@@ -285,3 +287,15 @@ func (w *p07) updatedBeside(d *deployment.Deployment, m *machine.Machine) (under
 	}
 	return under
 }
+
+// These tell what becomes of machines, as seen after an effect.
+type (
+	// machineBorn: a fleet has another machine.
+	machineBorn struct{ machine *machine.Machine }
+	// machineFailed: a machine was marked failed for its health. fleet has all machines of its
+	// deployment.
+	machineFailed struct {
+		machine *machine.Machine
+		fleet   []*machine.Machine
+	}
+)

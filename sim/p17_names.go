@@ -16,8 +16,10 @@ func newP17(w *World) *p17 { return &p17{w, map[string]time.Time{}} }
 
 func (w *p17) see(e event) {
 	switch e := e.(type) {
-	case machineGone:
-		w.goneAt[e.name] = w.clock.now
+	case stored[*machine.Machine]:
+		if e.now == nil {
+			w.goneAt[e.key.Name] = w.clock.now
+		}
 	case machineBorn:
 		w.checkName(e.machine)
 	}
@@ -25,7 +27,7 @@ func (w *p17) see(e event) {
 
 func (w *p17) checkName(m *machine.Machine) {
 	gone, was := w.goneAt[m.Name]
-	if limit := w.setPolicy().RequestTimeout + inFlight; was && !w.past.belated && w.faults[ClockJump] == 0 && w.clock.now.Sub(gone) > limit {
+	if limit := w.setPolicy().RequestTimeout + inFlight; was && !w.belated && w.faults[ClockJump] == 0 && w.clock.now.Sub(gone) > limit {
 		w.violate("P17", "the name of machine %s comes back after %s", m.Name, w.clock.now.Sub(gone))
 	}
 }

@@ -17,7 +17,10 @@ const RuleKept = "kept"
 
 // p19: of several machines, the one that a set gives up is the right one. Each deletion of one that
 // serves has a reason.
-type p19 struct{ *World }
+type p19 struct {
+	*World
+	choices *p20
+}
 
 func (w p19) see(e event) {
 	d, ok := e.(machineDeleted)
@@ -41,7 +44,7 @@ func (w p19) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set])
 		return
 	}
 	others := w.neighbours(m)
-	w.choices.check(m, s.last, others)
+	w.choices.checkChoice(m, s.last, others)
 	if w.recent(s.stirred) || w.recent(w.past.stirred[s.last.UID]) {
 		return
 	}

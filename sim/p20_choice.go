@@ -21,9 +21,14 @@ type p20 struct {
 	chosen map[string]*choice // by UID of a deployment
 }
 
+func newP20(w *World) *p20 { return &p20{w, map[string]*choice{}} }
+
 func (w *p20) see(e event) {
-	if e, ok := e.(scalerChose); ok {
+	switch e := e.(type) {
+	case scalerChose:
 		w.note(e)
+	case atRest:
+		w.checkForgotten()
 	}
 }
 
@@ -38,8 +43,8 @@ func (w *p20) note(e scalerChose) {
 	w.chosen[d.UID] = &choice{names: e.names, at: e.began, generation: now.Generation}
 }
 
-// check checks the deletion of a machine of a set.
-func (w *p20) check(m *machine.Machine, s *machineset.Set, others []*machine.Machine) {
+// checkChoice checks the deletion of a machine of a set.
+func (w *p20) checkChoice(m *machine.Machine, s *machineset.Set, others []*machine.Machine) {
 	if s.Owner == nil {
 		return
 	}
@@ -54,19 +59,18 @@ func (w *p20) check(m *machine.Machine, s *machineset.Set, others []*machine.Mac
 	}
 }
 
-// forgotten: in a fleet at rest no choice of a scaler is left (P20). There are two exceptions:
+// checkForgotten: in a fleet at rest no choice of a scaler is left (P20). There are two exceptions:
 // the reduction was taken back before the manager saw it, or the choice bears a future time and
 // belongs to a later reduction.
-func (w *p20) forgotten() error {
+func (w *p20) checkForgotten() {
 	if w.faults[ClockJump] > 0 {
-		return nil
+		return
 	}
 	key := w.deploymentPolicy().Keys.DeletionCandidates
 	for _, d := range w.deployments.all() {
 		c := w.chosen[d.UID]
 		if left := d.Annotations[key]; left != "" && c != nil && c.generation == d.Generation {
-			return w.violation("P20", "deployment %s is at rest, and is to give up %s", d.Name, left)
+			w.violate("P20", "deployment %s is at rest, and is to give up %s", d.Name, left)
 		}
 	}
-	return nil
 }

@@ -8,14 +8,22 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// p22 is about drains, with P21: pods leave before the VM does, by eviction, each at its turn, and
-// volumes are taken off by their users (p22_volumes.go).
+// p22 is about drains, with P21: pods leave before the VM does, by eviction, each at its turn. The
+// turns of pods with volumes are those of p22Volumes.
 type p22 struct {
-	*World
-	turns map[string]*turn // by node: the pod with volumes that was told to go last
+	*p22Volumes
+	attempts map[string]attempt // to evict pods, by their UID: the last of each
+	process  *process           // that made the last attempt of all
+	lives    int                // processes that have made one
 }
 
-func newP22(w *World) *p22 { return &p22{w, map[string]*turn{}} }
+// attempt is one to evict a pod. life counts the processes.
+type attempt struct {
+	at   time.Time
+	life int
+}
+
+func newP22(turns *p22Volumes) *p22 { return &p22{p22Volumes: turns, attempts: map[string]attempt{}} }
 
 func (w *p22) see(e event) {
 	switch e := e.(type) {
@@ -28,20 +36,17 @@ func (w *p22) see(e event) {
 			w.checkPodDeleted(e.pod.Name, e.pod.node)
 		}
 	case vmGone:
-		w.checkLeft(e.node)
 		w.checkDrained(e.node, e.running)
 	case updateAwaited:
 		if running := w.podsStaying(e.node); running > 0 {
 			w.violate("P22", "node %s is ready for its update with %d pods on it", e.node, running)
 		}
-	default:
-		w.seeVolumes(e)
 	}
 }
 
 // checkDrained: no VM is deleted while pods run on its node, unless by force.
 func (w *p22) checkDrained(name string, running int) {
-	if running == 0 || !w.past.acting {
+	if running == 0 || !w.acting {
 		return
 	}
 	for _, m := range w.machines.all() {
@@ -55,7 +60,7 @@ func (w *p22) checkDrained(name string, running int) {
 // checkPodDeleted: as long as a drain may not use force and has time left, pods are only evicted
 // (P22).
 func (w *p22) checkPodDeleted(name, node string) {
-	if w.past.belated || w.faults[ClockJump] > 0 {
+	if w.belated || w.faults[ClockJump] > 0 {
 		return
 	}
 	for _, m := range w.machines.all() {
@@ -74,14 +79,17 @@ func (w *p22) checkPodDeleted(name, node string) {
 // checkAttempt: a pod that was refused is not tried again before its slot, also not by another
 // process (P22). Orders take their time to arrive.
 func (w *p22) checkAttempt(p *pod) {
-	if w.past.belated {
+	if w.belated {
 		return
 	}
-	last, by := p.tried, p.triedBy
-	p.tried, p.triedBy = w.clock.now, w.process
-	if apart := w.clock.now.Sub(last); w.faults[ClockJump] == 0 && apart < drain.Slot-2*w.o.Faults.Latency {
+	if w.process != w.World.process {
+		w.process, w.lives = w.World.process, w.lives+1
+	}
+	last := w.attempts[p.UID]
+	w.attempts[p.UID] = attempt{w.clock.now, w.lives}
+	if apart := w.clock.now.Sub(last.at); w.faults[ClockJump] == 0 && apart < drain.Slot-2*w.o.Faults.Latency {
 		w.violate("P22", "it was tried to evict pod %s again after %s", p.Name, apart)
-	} else if by == w.process && apart > forgotten && !w.waitsForTurn(p, last) && w.faults[ClockJump] == 0 && w.drainsSince(p.node, last) && !w.heldUpSince(p.node, last) {
+	} else if last.life == w.lives && apart > forgotten && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.node, last.at) && !w.heldUpSince(p.node, last.at) {
 		w.violate("P21", "it was not tried to evict pod %s for %s, though it had been refused", p.Name, apart)
 	}
 }
@@ -101,4 +109,21 @@ func (w *p22) drainsSince(node string, then time.Time) bool {
 func (w *p22) waitsForTurn(p *pod, since time.Time) bool {
 	t := w.turns[p.node]
 	return t != nil && t.pod != p && t.at.After(since) && len(p.Claims) > 0
+}
+
+// heldUpSince reports whether something since then has held up a drain: an outage, a pause, or a
+// provider that does not answer how a group stands.
+func (w *p22) heldUpSince(node string, then time.Time) bool {
+	return w.outSince(then) || w.pausedSince(node, then) || w.muteSince(node, then)
+}
+
+// muteSince reports whether the group of a node was not read for a while since then. Without such a
+// read, no drain of its nodes goes on.
+func (w *p22) muteSince(node string, then time.Time) bool {
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
+	if err != nil {
+		return false
+	}
+	g, _ := w.groups.instance(n.ProviderID)
+	return g != nil && g.backSince.After(then)
 }

@@ -35,10 +35,21 @@ func (t *turn) follow(now time.Time) {
 	t.moved = t.moved || elsewhere
 }
 
-func (w *p22) seeVolumes(e event) {
+// p22Volumes: pods with volumes leave a node one at a time, and volumes are taken off by their users
+// (P22).
+type p22Volumes struct {
+	*World
+	turns map[string]*turn // by node: the pod with volumes that was told to go last
+}
+
+func newP22Volumes(w *World) *p22Volumes { return &p22Volumes{w, map[string]*turn{}} }
+
+func (w *p22Volumes) see(e event) {
 	switch e := e.(type) {
-	case nodeStored:
-		w.sawTurn(e.now)
+	case stored[*machine.Node]:
+		if e.now != nil {
+			w.sawTurn(e.now)
+		}
 	case podEvicted:
 		w.checkTurn(e.pod)
 		w.take(e.pod)
@@ -50,11 +61,13 @@ func (w *p22) seeVolumes(e event) {
 		}
 	case detachOrdered:
 		w.checkDetached(e.volume)
+	case vmGone:
+		w.checkLeft(e.node)
 	}
 }
 
 // take records that a pod was told to terminate, if it has volumes that are followed.
-func (w *p22) take(p *pod) {
+func (w *p22Volumes) take(p *pod) {
 	var here []*volume
 	for _, v := range w.volumes.of(p) {
 		if v.on(p.node) {
@@ -67,13 +80,13 @@ func (w *p22) take(p *pod) {
 }
 
 // sawTurn notes that a node's record has the turn.
-func (w *p22) sawTurn(n *machine.Node) {
+func (w *p22Volumes) sawTurn(n *machine.Node) {
 	t := w.turns[n.Name]
 	if t == nil || t.recorded || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
 		return
 	}
 	t.recorded = true
-	if w.past.belated {
+	if w.belated {
 		t.late = w.clock.now
 	}
 }
@@ -81,10 +94,10 @@ func (w *p22) sawTurn(n *machine.Node) {
 // binding returns the turn that the drain of a node has recorded, if only the turn decides when the
 // next pod with volumes is evicted: neither force nor the drain's end is due. A drain may have read
 // the node before a call of a dead process recorded the turn.
-func (w *p22) binding(node string) *turn {
+func (w *p22Volumes) binding(node string) *turn {
 	t := w.turns[node]
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
-	if t == nil || err != nil || w.past.belated || w.faults[ClockJump] > 0 || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
+	if t == nil || err != nil || w.belated || w.faults[ClockJump] > 0 || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
 		return nil
 	}
 	if _, i := w.groups.instance(n.ProviderID); i != nil && w.poolDrainEnds(n) {
@@ -104,7 +117,7 @@ func (w *p22) binding(node string) *turn {
 
 // drainEnds reports whether the drain of a machine's node may have used up its time now, or may use
 // force.
-func (w *p22) drainEnds(m *machine.Machine) bool {
+func (w *p22Volumes) drainEnds(m *machine.Machine) bool {
 	since, limit := w.drainTime(m)
 	known := w.past.lives[m.UID]
 	return w.forceDue(m) || known != nil && known.forced || w.clock.now.Sub(since) >= limit-inFlight
@@ -112,7 +125,7 @@ func (w *p22) drainEnds(m *machine.Machine) bool {
 
 // drainTime returns since when the node of a machine may have been drained, and for how long before
 // pods are deleted.
-func (w *p22) drainTime(m *machine.Machine) (since time.Time, limit time.Duration) {
+func (w *p22Volumes) drainTime(m *machine.Machine) (since time.Time, limit time.Duration) {
 	p, kept := w.machinePolicy(), &m.Status.Preservation
 	switch {
 	case m.Deleted():
@@ -125,7 +138,7 @@ func (w *p22) drainTime(m *machine.Machine) (since time.Time, limit time.Duratio
 
 // checkTurn: pods with volumes leave a node one at a time. The next one is evicted when the volumes
 // of the last one have left, and are attached elsewhere or have had their time for it (P22).
-func (w *p22) checkTurn(p *pod) {
+func (w *p22Volumes) checkTurn(p *pod) {
 	t := w.binding(p.node)
 	if t == nil || t.pod == p || !slices.ContainsFunc(w.volumes.of(p), func(v *volume) bool { return w.knownOn(v, p.node) }) {
 		return
@@ -142,20 +155,20 @@ func (w *p22) checkTurn(p *pod) {
 
 // leftInTime reports whether a drain has to know that the volumes of a turn had left before the
 // limit: it has looked since, and before the limit.
-func (w *p22) leftInTime(t *turn, limit time.Time) bool {
+func (w *p22Volumes) leftInTime(t *turn, limit time.Time) bool {
 	seen := t.noted || w.clock.now.Before(limit) || limit.Sub(t.detached) >= w.blind()
 	return !t.detached.IsZero() && t.detached.Before(limit) && seen
 }
 
 // blind is how long a drain may not be looked at: caches lag, a manager has to start again, a fleet
 // is frozen for a while.
-func (w *p22) blind() time.Duration {
+func (w *p22Volumes) blind() time.Duration {
 	return w.o.Faults.CacheLag + w.o.Faults.Restart + w.o.Faults.ControlOutages.For + w.o.Faults.TargetOutages.For + 4*inFlight
 }
 
 // knownOn reports whether a volume has been on a node for so long that no order given now can come
 // from before.
-func (w *p22) knownOn(v *volume, node string) bool {
+func (w *p22Volumes) knownOn(v *volume, node string) bool {
 	return v.on(node) && w.clock.now.Sub(v.since) > w.o.Faults.CacheLag+inFlight
 }
 
@@ -165,9 +178,9 @@ const turnSlack = 15 * time.Second
 
 // checkLeft: no VM is deleted while the volumes of the last pod are attached to it, unless by force
 // or when they had their time (P22).
-func (w *p22) checkLeft(node string) {
+func (w *p22Volumes) checkLeft(node string) {
 	t := w.binding(node)
-	if t == nil || !w.past.acting || !t.detached.IsZero() {
+	if t == nil || !w.acting || !t.detached.IsZero() {
 		return
 	}
 	if limit := t.at.Add(t.pod.Grace + w.drainPolicy().DetachTimeout - turnSlack); w.clock.now.Before(limit) {
@@ -177,8 +190,8 @@ func (w *p22) checkLeft(node string) {
 
 // checkDetached: a volume is only taken off a node by force. Nothing else knows that nothing writes
 // to it any more (P22).
-func (w *p22) checkDetached(v *volume) {
-	if w.past.belated {
+func (w *p22Volumes) checkDetached(v *volume) {
+	if w.belated {
 		return
 	}
 	for _, m := range w.machines.all() {
@@ -190,7 +203,7 @@ func (w *p22) checkDetached(v *volume) {
 
 // looksLate is how much later than by a change a pass over a node's drain may come. A pool is
 // looked at by the clock, and its group before its nodes.
-func (w *p22) looksLate(node string) time.Duration {
+func (w *p22Volumes) looksLate(node string) time.Duration {
 	if n, err := w.nodes.Get(context.Background(), object.Key{Name: node}); err == nil {
 		if _, i := w.groups.instance(n.ProviderID); i != nil {
 			return w.poolPolicy().Poll + 2*w.o.Faults.CallTime + inFlight

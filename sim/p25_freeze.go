@@ -6,8 +6,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// p25: while an API does not answer, no machine is made or marked failed; what is paused stays as it
-// is (p25_pause.go).
+// p25: while an API does not answer, no machine is made or marked failed. What is paused stays as it
+// is: see p25Paused.
 type p25 struct{ *World }
 
 func (w p25) see(e event) {
@@ -16,8 +16,6 @@ func (w p25) see(e event) {
 		w.checkBirth(e.machine)
 	case machineFailed:
 		w.checkFailed(e.machine)
-	default:
-		w.seePaused(e)
 	}
 }
 
@@ -28,7 +26,7 @@ const freezeWithin = 3 * time.Minute
 // mustBeFrozen reports whether the manager has to have noticed an outage. Its timers follow its
 // clock, so nothing is known if that clock jumps.
 func (w p25) mustBeFrozen() bool {
-	if w.o.Manager.SafetyPolicy == nil || w.past.belated || w.faults[ClockJump] > 0 {
+	if w.o.Manager.SafetyPolicy == nil || w.belated || w.faults[ClockJump] > 0 {
 		return false
 	}
 	for a := range apiCount {
@@ -44,7 +42,7 @@ func (w p25) checkBirth(m *machine.Machine) {
 	if w.mustBeFrozen() {
 		w.violate("P25", "machine %s was made though an API does not answer", m.Name)
 	}
-	if w.setPaused(m) && !w.past.belated {
+	if w.setPaused(m) && !w.belated {
 		w.violate("P25", "machine %s was made, and its set is paused", m.Name)
 	}
 }
@@ -70,7 +68,7 @@ func (w p25) checkGrace(m *machine.Machine) {
 	}
 	began := w.process.began
 	watched := w.clock.now.Sub(began)
-	if w.past.belated || w.faults[ClockJump] > 0 || !known.since.Before(began.Truncate(time.Second)) {
+	if w.belated || w.faults[ClockJump] > 0 || !known.since.Before(began.Truncate(time.Second)) {
 		return
 	}
 	if watched < w.machinePolicy().Grace {
@@ -81,7 +79,7 @@ func (w p25) checkGrace(m *machine.Machine) {
 // backSince returns when the last outage ended that the process has to have noticed, from which all
 // clocks count. It returns zero if there was none.
 func (w p25) backSince() (last time.Time) {
-	if w.o.Manager.SafetyPolicy == nil || w.past.belated || w.faults[ClockJump] > 0 {
+	if w.o.Manager.SafetyPolicy == nil || w.belated || w.faults[ClockJump] > 0 {
 		return last
 	}
 	for a := range apiCount {

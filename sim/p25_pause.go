@@ -6,10 +6,11 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// A paused machine is left as it is, and so are the size and the machines of a paused set (P25).
-// What was under way before is excused.
+// p25Paused: a paused machine is left as it is, and so are the size and the machines of a paused set
+// (P25). What was under way before is excused.
+type p25Paused struct{ *World }
 
-func (w p25) seePaused(e event) {
+func (w p25Paused) see(e event) {
 	switch e := e.(type) {
 	case machineChanged:
 		w.checkPausedMachine(e.seen, e.now)
@@ -30,21 +31,21 @@ func (w p25) seePaused(e event) {
 
 // checkPausedCall: the provider is not asked to change anything of a machine
 // that is paused.
-func (w p25) checkPausedCall(s driver.CallInfo) {
+func (w p25Paused) checkPausedCall(s driver.CallInfo) {
 	if s.Object.Name != "" && w.pausedLong(s.Object.Name) {
 		w.violate("P25", "%s was called for machine %s, which is paused", s.Method, s.Object.Name)
 	}
 }
 
 // checkPausedPod: the manager does not drain its node.
-func (w p25) checkPausedPod(p *pod) {
-	if !w.past.belated && w.pausedLong(p.node) {
+func (w p25Paused) checkPausedPod(p *pod) {
+	if !w.belated && w.pausedLong(p.node) {
 		w.violate("P25", "pod %s was told to go from node %s, whose machine is paused", p.Name, p.node)
 	}
 }
 
 // checkPausedMachine: nothing of it changes, and the manager does not delete it.
-func (w p25) checkPausedMachine(r *record[*machine.Machine], now *machine.Machine) {
+func (w p25Paused) checkPausedMachine(r *record[*machine.Machine], now *machine.Machine) {
 	if !w.longAgo(r.paused) {
 		return
 	}
@@ -62,8 +63,8 @@ func (w p25) checkPausedMachine(r *record[*machine.Machine], now *machine.Machin
 
 // checkPausedSet: a paused set keeps its size and is not deleted. Moves of machines that had begun
 // go on.
-func (w p25) checkPausedSet(r *record[*machineset.Set], now *machineset.Set) {
-	if !w.past.acting || w.past.belated || !w.longAgo(r.paused) {
+func (w p25Paused) checkPausedSet(r *record[*machineset.Set], now *machineset.Set) {
+	if !w.acting || w.belated || !w.longAgo(r.paused) {
 		return
 	}
 	moving := len(r.last.Instructions.Handover.Arriving)+len(r.last.Instructions.Handover.Leaving)+len(now.Instructions.Handover.Arriving)+len(now.Instructions.Handover.Leaving) > 0

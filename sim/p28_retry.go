@@ -19,22 +19,39 @@ type refused struct {
 // p28: a call that failed is made again when the recovery table says.
 type p28 struct {
 	*World
-	repeated, early int // calls that were made again after a failure; too early
+	by              *process                                 // that made the last call
+	refused         map[driver.Method]map[object.Key]refused // calls of that process
+	repeated, early int                                      // calls that were made again after a failure; too early
 }
+
+func newP28(w *World) *p28 { return &p28{World: w} }
 
 func (w *p28) see(e event) {
 	switch e := e.(type) {
 	case called:
-		w.noteRetry(e.by, e.call)
+		w.follow(e.by)
+		w.noteRetry(e.call)
 	case answered:
-		w.noteAnswer(e.by, e.call, e.err)
+		if !e.by.dead {
+			w.follow(e.by)
+			w.noteAnswer(e.call, e.err)
+		}
+	case allGone:
+		w.checkRetries()
+	}
+}
+
+// follow forgets the calls of the process before: a process knows nothing of them.
+func (w *p28) follow(p *process) {
+	if p != w.by {
+		w.by, w.refused = p, map[driver.Method]map[object.Key]refused{}
 	}
 }
 
 // noteRetry takes down whether a call that failed is made again before its time,
 // unless what it was made with has changed.
-func (w *p28) noteRetry(p *process, s driver.CallInfo) {
-	f, was := p.refused[s.Method][s.Object]
+func (w *p28) noteRetry(s driver.CallInfo) {
+	f, was := w.refused[s.Method][s.Object]
 	machine, class, known := w.madeWith(s)
 	if !was || !known || f.machine != machine || f.class != class || w.faults[ClockJump] > 0 {
 		return
@@ -47,27 +64,26 @@ func (w *p28) noteRetry(p *process, s driver.CallInfo) {
 
 // checkRetries: of all calls that were made again, few were too early. A refusal may be forgotten
 // if its record met a conflict or was lost.
-func (w *p28) checkRetries() error {
+func (w *p28) checkRetries() {
 	if w.repeated >= 8 && 4*w.early > 3*w.repeated {
-		return w.violation("P28", "of %d calls to the provider that were made again %d came before their time", w.repeated, w.early)
+		w.violate("P28", "of %d calls to the provider that were made again %d came before their time", w.repeated, w.early)
 	}
-	return nil
 }
 
 // noteAnswer takes down how a call was answered.
-func (w *p28) noteAnswer(p *process, s driver.CallInfo, err error) {
+func (w *p28) noteAnswer(s driver.CallInfo, err error) {
 	machine, class, known := w.madeWith(s)
-	if err == nil || p.dead || !known {
-		delete(p.refused[s.Method], s.Object)
+	if err == nil || !known {
+		delete(w.refused[s.Method], s.Object)
 		return
 	}
-	if p.refused[s.Method] == nil {
-		p.refused[s.Method] = map[object.Key]refused{}
+	if w.refused[s.Method] == nil {
+		w.refused[s.Method] = map[object.Key]refused{}
 	}
 	// Times are stored in whole seconds.
 	call, _ := s.Method.(codes.Call)
 	wait := codes.RecoveryFor(call, codes.Of(err)).Class.Period(0) - time.Second
-	p.refused[s.Method][s.Object] = refused{w.clock.now, wait, machine, class}
+	w.refused[s.Method][s.Object] = refused{w.clock.now, wait, machine, class}
 }
 
 // madeWith are the generations of what a call is made with that changes a VM;
@@ -78,7 +94,7 @@ func (w *p28) madeWith(s driver.CallInfo) (machine, class int64, known bool) {
 	}
 	m, err := w.machines.Get(context.Background(), s.Object)
 	c, missing := w.classes.Get(context.Background(), s.Class)
-	if err != nil || missing != nil || w.past.late[m.Name] {
+	if err != nil || missing != nil || w.facts.late[m.Name] {
 		return 0, 0, false
 	}
 	several := 0

@@ -21,10 +21,12 @@ func newP30(w *World) *p30 { return &p30{w, map[string]*poolRecord{}} }
 
 func (w *p30) see(e event) {
 	switch e := e.(type) {
-	case poolStored:
-		w.sawPool(e.now)
-	case poolGone:
-		w.lostPool(e.key)
+	case stored[*machinepool.Pool]:
+		if e.now != nil {
+			w.sawPool(e.now)
+		} else {
+			w.lostPool(e.key)
+		}
 	case poolCalled:
 		w.checkCall(e)
 	case dataDeleted:
@@ -99,8 +101,8 @@ func (w *p30) sawPool(p *machinepool.Pool) {
 	}
 	since(&r.owned, now, w.autoscaled(p))
 	r.last = p
-	if g := w.groups.all[p.Key]; g != nil && g.id == p.Status.GroupID && !p.Deleted() && !w.past.forgotten[p.UID] {
-		delete(w.past.lateGroups, p.Key) // it was adopted
+	if g := w.groups.all[p.Key]; g != nil && g.id == p.Status.GroupID && !p.Deleted() && !w.facts.forgotten[p.UID] {
+		delete(w.facts.lateGroups, p.Key) // it was adopted
 	}
 }
 
@@ -112,7 +114,7 @@ func (w *p30) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 		w.violate("P32", "pool %s went from phase %q to %q", p.Name, from, to)
 	}
 	switch {
-	case !w.past.acting || w.past.belated:
+	case !w.acting || w.belated:
 	case r.last.Spec.Wanted() != p.Spec.Wanted() && r.owned.IsZero():
 		w.violate("P31", "pool %s is to have %d instances, not %d, and no user has said so", p.Name, p.Spec.Wanted(), r.last.Spec.Wanted())
 	case p.Deleted() && !r.last.Deleted():
@@ -122,17 +124,17 @@ func (w *p30) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 
 // lostPool: what was made for a pool is deleted before its record.
 func (w *p30) lostPool(k object.Key) {
-	if w.groups.all[k] != nil && !w.past.lateGroups[k] {
+	if w.groups.all[k] != nil && !w.facts.lateGroups[k] {
 		w.violate("P35", "pool %s is gone, and its group is there", k.Name)
 	}
-	if w.past.acting && w.bootstraps[k] != nil && w.bootstraps[k].made {
+	if w.acting && w.bootstraps[k] != nil && w.bootstraps[k].made {
 		w.violate("P35", "pool %s is gone, and its bootstrap data are there", k.Name)
 	}
 }
 
 // checkDataGo: a pool's bootstrap data are deleted after its group (P35).
 func (w *p30) checkDataGo(k object.Key) {
-	if w.groups.all[k] != nil && !w.past.lateGroups[k] && !w.past.belated {
+	if w.groups.all[k] != nil && !w.facts.lateGroups[k] && !w.belated {
 		w.violate("P35", "the bootstrap data of pool %s go, and its group is there", k.Name)
 	}
 }
@@ -140,7 +142,7 @@ func (w *p30) checkDataGo(k object.Key) {
 // ordered returns what is known of the pool that an order is about. It returns nil for an order of
 // a dead process, from which nothing is expected.
 func (w *p30) ordered(p *machinepool.Pool) *poolRecord {
-	if w.past.belated {
+	if w.belated {
 		return nil
 	}
 	return w.pasts[p.UID]
@@ -222,7 +224,7 @@ func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.E
 // pool was gone may still be being deleted when another pool of that name is made.
 func (w *p30) checkGroupGoes(p *machinepool.Pool) {
 	stored := w.pool(p.Key)
-	if stored == nil || stored.Deleted() || w.past.belated {
+	if stored == nil || stored.Deleted() || w.belated {
 		return
 	}
 	if orphan := p.UID == ""; !orphan || w.longAgo(stored.CreatedAt) || stored.Status.GroupID == p.Status.GroupID {
@@ -253,7 +255,7 @@ func (w *p30) checkPools() {
 		}
 	}
 	for _, g := range w.groups.sorted() {
-		if w.pool(g.pool) == nil && !w.past.lateGroups[g.pool] {
+		if w.pool(g.pool) == nil && !w.facts.lateGroups[g.pool] {
 			w.violate("P35", "a group of pool %s is there, and the pool is gone", g.pool.Name)
 		}
 	}

@@ -6,39 +6,23 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
-	"github.com/millwright-go/millwright/object"
 )
 
-// past is what several invariants need to know of the past: facts that the world notes, such as what
-// a user has done, and what was seen of objects.
+// past is what several invariants need to know of the past: what was seen of machines and sets.
 type past struct {
-	changed, provided bool             // since the last check: objects, VMs
-	acting            bool             // the manager is, not the world
-	belated           bool             // it is a dead one, whose order is an old one
-	excused           map[string]bool  // machines, by UID, that somebody else deletes
-	orphanVMs         map[string]bool  // VMs that were not made through the driver
-	late              map[string]bool  // machines whose VM was made when its caller was dead
-	lives             map[string]*life // machines by UID
-	bounds            map[string]*bounds
-	cordoned          map[string]bool // nodes, by UID, that a user has cordoned
-	lone              object.Key      // of a machine that was made by hand
+	lives  map[string]*life // machines by UID
+	bounds map[string]*bounds
 
 	records    map[string]*record[*machine.Machine] // by UID, also of those that are gone
 	setRecords map[string]*record[*machineset.Set]
 	uids       map[string]string    // of machines, by name
 	stirred    map[string]time.Time // by UID of a set: when something changed about its machines
-	lateTags   map[string]bool      // machines whose VM was changed by a call of the dead
-
-	lateGroups map[object.Key]bool // pools that are gone and have a group, or may get one from a call that comes late
-	forgotten  map[string]bool     // UIDs of pools whose record somebody took away
 }
 
 func newPast() past {
 	return past{
-		excused: map[string]bool{}, orphanVMs: map[string]bool{}, late: map[string]bool{}, lives: map[string]*life{}, bounds: map[string]*bounds{},
-		cordoned: map[string]bool{}, records: map[string]*record[*machine.Machine]{}, setRecords: map[string]*record[*machineset.Set]{},
-		uids: map[string]string{}, stirred: map[string]time.Time{}, lateTags: map[string]bool{},
-		lateGroups: map[object.Key]bool{}, forgotten: map[string]bool{},
+		lives: map[string]*life{}, bounds: map[string]*bounds{}, records: map[string]*record[*machine.Machine]{},
+		setRecords: map[string]*record[*machineset.Set]{}, uids: map[string]string{}, stirred: map[string]time.Time{},
 	}
 }
 
@@ -149,7 +133,7 @@ func (w *World) sawMachine(m *machine.Machine) {
 		l.records[m.UID] = r
 		w.stir(m, nil)
 	} else {
-		w.changed(r, m)
+		w.tellChange(r, m)
 		if w.stirs(r.last, m) {
 			r.stirred = now
 			w.stir(m, r.last)
@@ -172,13 +156,13 @@ func (w *World) sawMachine(m *machine.Machine) {
 	}
 }
 
-// changed tells of a change of a machine by the manager.
-func (w *World) changed(r *record[*machine.Machine], now *machine.Machine) {
-	if !w.past.acting || w.past.belated {
+// tellChange tells of a change of a machine by the manager.
+func (w *World) tellChange(r *record[*machine.Machine], now *machine.Machine) {
+	if !w.acting || w.belated {
 		return
 	}
 	w.emit(machineChanged{r, now})
-	if now.Deleted() && !r.last.Deleted() && !w.past.excused[now.UID] {
+	if now.Deleted() && !r.last.Deleted() && !w.facts.excused[now.UID] {
 		w.emit(machineDeleted{r, now})
 	}
 }
@@ -209,7 +193,7 @@ func (w *World) stirs(before, now *machine.Machine) bool {
 	}
 	return before.Status.Phase != now.Status.Phase && !now.Deleted() || before.Spec.InPlace != now.Spec.InPlace ||
 		before.Status.Preservation.Since != now.Status.Preservation.Since ||
-		now.Deleted() && !before.Deleted() && !w.past.acting || ownerUID(before) != ownerUID(now)
+		now.Deleted() && !before.Deleted() && !w.acting || ownerUID(before) != ownerUID(now)
 }
 
 // stir records that something has changed about the machines of a set.
@@ -234,7 +218,7 @@ func (w *World) sawSet(s *machineset.Set) {
 		if r.last.Generation != s.Generation || r.last.Deleted() != s.Deleted() {
 			r.stirred = now
 		}
-		if s.Spec.Replicas < r.last.Spec.Replicas && !l.belated {
+		if s.Spec.Replicas < r.last.Spec.Replicas && !w.belated {
 			r.lowered = now
 		}
 	}
@@ -311,3 +295,25 @@ func (w *World) atRest(d *deployment.Deployment, fleet []*machine.Machine) bool 
 
 // Made returns how many machines there have ever been.
 func (w *World) Made() int { return len(w.past.lives) }
+
+// These tell of changes by the manager and of sets. seen is what is known of the object from before.
+type (
+	// machineChanged: the manager that lives has changed a machine.
+	machineChanged struct {
+		seen *record[*machine.Machine]
+		now  *machine.Machine
+	}
+	// machineDeleted: it has deleted one, and no user has.
+	machineDeleted struct {
+		seen *record[*machine.Machine]
+		now  *machine.Machine
+	}
+	// updateBegun: the manager has begun to change a machine's VM.
+	updateBegun struct{ machine *machine.Machine }
+	// setCreated, setChanged: something has made a set, or changed one.
+	setCreated struct{ now *machineset.Set }
+	setChanged struct {
+		seen *record[*machineset.Set]
+		now  *machineset.Set
+	}
+)

@@ -144,7 +144,8 @@ func (s *Scenario) play(w *World) error {
 	if err := s.settle(w, "go", func() bool { return w.Left().None() }); err != nil {
 		return err
 	}
-	return w.retries.checkRetries()
+	w.emit(allGone{})
+	return w.violated()
 }
 
 // settle waits for something that must become true.
@@ -207,7 +208,8 @@ func (s *Scenario) rest(w *World) error {
 	if err := w.checkPoolNodes(); err != nil {
 		return err
 	}
-	return w.choices.forgotten()
+	w.emit(atRest{})
+	return w.violated()
 }
 
 // quiet checks that nothing writes to a fleet that has converged (P28).

@@ -63,7 +63,7 @@ func (w *World) forgetPool(k object.Key) bool {
 		return false
 	}
 	delete(w.remade, k)
-	w.past.forgotten[p.UID] = true
+	w.facts.forgotten[p.UID] = true
 	w.ownerlessGroup(k)
 	bare := p.Clone()
 	bare.Finalizers = nil
@@ -85,7 +85,7 @@ func (g *groups) act(s *Step) bool {
 	if len(at.instances) > 0 {
 		i = at.instances[max(s.N, 0)%len(at.instances)]
 	}
-	g.w.past.provided = true
+	g.w.changed()
 	switch s.Do {
 	case ResizeGroup:
 		at.target, at.resized = int32(max(s.N, 0)), g.w.clock.now
@@ -129,6 +129,14 @@ func (g *groups) askReplacement(i *instance) bool {
 func (w *World) stopGroupFaults() {
 	if w.o.Pools != nil {
 		w.groups.stopFaults()
+	}
+}
+
+// poolGone follows pools that are gone: their bootstrap data go with them.
+func (w *World) poolGone(e event) {
+	if e, ok := e.(stored[*machinepool.Pool]); ok && e.now == nil {
+		delete(w.bootstraps, e.key)
+		w.remake(e.key)
 	}
 }
 

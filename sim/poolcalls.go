@@ -92,28 +92,12 @@ func (g *group) told(now time.Time) {
 	g.looked = now
 }
 
-// heldUpSince reports whether something since then has held up a drain: an outage, a pause, or a
-// provider that does not answer how a group stands.
-func (w *World) heldUpSince(node string, then time.Time) bool {
-	return w.outSince(then) || w.pausedSince(node, then) || w.muteSince(node, then)
-}
-
-// muteSince reports whether the group of a node was not read for a while since then. Without such a
-// read, no drain of its nodes goes on.
-func (w *World) muteSince(node string, then time.Time) bool {
-	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
-	if err != nil {
-		return false
-	}
-	g, _ := w.groups.instance(n.ProviderID)
-	return g != nil && g.backSince.After(then)
-}
-
 // providePool carries a call out.
 func (w *World) providePool(ctx context.Context, next func(context.Context) error) error {
-	w.past.acting = true
+	w.acting = true
 	err := next(ctx)
-	w.past.provided, w.past.acting = true, false
+	w.acting = false
+	w.changed()
 	w.check()
 	return err
 }
@@ -123,9 +107,9 @@ func (w *World) latePool(ctx context.Context, next func(context.Context) error) 
 	ctx = context.WithoutCancel(ctx)
 	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
 		w.count(CallLate)
-		w.past.belated = true
+		w.belated = true
 		_ = w.providePool(ctx, next) // no caller gets the answer
-		w.past.belated = false
+		w.belated = false
 	})
 }
 
@@ -171,7 +155,7 @@ func (d watchedPools) Unwrap() pooldriver.Driver { return d.Driver }
 func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	w := d.w
 	w.emit(poolCalled{pool: req.Pool, call: machinepool.CreatePool, to: req.Replicas})
-	if w.past.belated && w.goingPool(req.Pool.Key) || w.past.forgotten[req.Pool.UID] {
+	if w.belated && w.goingPool(req.Pool.Key) || w.facts.forgotten[req.Pool.UID] {
 		w.ownerlessGroup(req.Pool.Key)
 	}
 	return d.Driver.CreatePool(ctx, req)
@@ -180,13 +164,13 @@ func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePool
 // ownerlessGroup expects a group of a pool that is gone. If no manager looks for such groups, a
 // person does.
 func (w *World) ownerlessGroup(k object.Key) {
-	w.past.lateGroups[k] = true
+	w.facts.lateGroups[k] = true
 	m := &w.o.Manager
 	if m.SafetyPolicy != nil && !m.Observe && w.o.PoolDriver == nil {
 		return
 	}
 	w.clock.after(10*time.Minute, func() {
-		delete(w.past.lateGroups, k)
+		delete(w.facts.lateGroups, k)
 		if g := w.groups.all[k]; g != nil && w.goingPool(k) {
 			w.groups.lose(g)
 		}
@@ -221,4 +205,13 @@ func (d watchedPools) ReplaceInstance(ctx context.Context, req *pooldriver.Repla
 func (d watchedPools) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
 	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.InstancesDrained, ids: req.ProviderIDs})
 	return d.Driver.InstancesDrained(ctx, req)
+}
+
+// poolCalled: a process calls the driver of groups about a pool. to is the size that it orders,
+// ids are the instances that are to go.
+type poolCalled struct {
+	pool *machinepool.Pool
+	call machinepool.Call
+	to   int32
+	ids  []string
 }

@@ -71,7 +71,7 @@ func (w *World) instanceLacks(i *instance) string {
 		return "the node of " + i.name + " is not ready"
 	case i.AwaitsDrain:
 		return i.name + " waits to be drained"
-	case n.Unschedulable && !w.past.cordoned[n.UID]:
+	case n.Unschedulable && !w.facts.cordoned[n.UID]:
 		return "node " + i.name + " stays, and is out of service"
 	case asks && w.o.Pools.Features.ReplaceInstance:
 		return "node " + i.name + " asks to be replaced"

@@ -44,9 +44,9 @@ func (p *process) call(a api, do func() error) error {
 		p.kill()
 		return errDead
 	}
-	w.past.acting = true
+	w.acting = true
 	err := do()
-	w.past.acting = false
+	w.acting = false
 	w.check()
 	if errors.Is(err, store.ErrConflict) {
 		w.count(ConflictAnswered)
@@ -76,11 +76,11 @@ func (p *process) write(a api, do func() error) error {
 func (w *World) later(do func() error) {
 	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
 		w.count(CallLate)
-		w.past.acting, w.past.belated = true, true
+		w.acting, w.belated = true, true
 		_ = do() // no caller gets the answer
-		w.past.acting = false
+		w.acting = false
 		w.check()
-		w.past.belated = false
+		w.belated = false
 	})
 }
 

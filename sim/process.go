@@ -27,7 +27,6 @@ type process struct {
 	killAt  int // the call at which it dies, or 0
 	end     outcome
 	dead    bool
-	refused map[driver.Method]map[object.Key]refused
 	last    map[manager.Kind]time.Time // when the last change so far is delivered
 }
 
@@ -58,7 +57,7 @@ type item struct {
 // start begins a process. The process sees what is stored at this moment, and looks at everything.
 func (w *World) start() error {
 	p := &process{
-		w: w, began: w.clock.now, refused: map[driver.Method]map[object.Key]refused{}, queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
+		w: w, began: w.clock.now, queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},
 	}
 	o := w.o.Manager

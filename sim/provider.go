@@ -64,9 +64,10 @@ func (p *process) step(ctx context.Context, s driver.CallInfo, next func(context
 // provide carries a call out.
 func (w *World) provide(ctx context.Context, next func(context.Context) error) error {
 	err := next(ctx)
-	w.past.provided, w.past.acting = true, true
+	w.changed()
+	w.acting = true
 	w.lookAtVMs()
-	w.past.acting = false
+	w.acting = false
 	w.check()
 	return err
 }
@@ -78,10 +79,10 @@ func (w *World) late(ctx context.Context, s driver.CallInfo, next func(context.C
 	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
 		w.count(CallLate)
 		if s.Method == codes.CreateMachine {
-			w.past.late[s.Object.Name] = true
+			w.facts.late[s.Object.Name] = true
 		}
 		if s.Method == codes.UpdateMachine {
-			w.past.lateTags[s.Object.Name] = true
+			w.facts.lateTags[s.Object.Name] = true
 		}
 		_ = w.provide(ctx, next) // no caller gets the answer
 	})
@@ -128,8 +129,8 @@ func (c collected) ListMachines(ctx context.Context, req *driver.ListMachinesReq
 // returns the VM's ID.
 func (w *World) AddOrphanVM(name string) string {
 	id := w.provider.Add(drivertest.MemoryVM{Name: name, Cluster: clusterName, Size: "small", Initialized: true})
-	w.past.orphanVMs[id] = true
-	w.past.provided = true
+	w.facts.orphanVMs[id] = true
+	w.changed()
 	w.lookAtVMs()
 	w.check()
 	return id
@@ -138,7 +139,7 @@ func (w *World) AddOrphanVM(name string) string {
 // OrphanVMs returns how many of the VMs that AddOrphanVM made are left.
 func (w *World) OrphanVMs() (n int) {
 	for _, vm := range w.provider.VMs() {
-		if w.past.orphanVMs[vm.ID] {
+		if w.facts.orphanVMs[vm.ID] {
 			n++
 		}
 	}
@@ -197,7 +198,7 @@ func (w *World) vanish(id string) {
 			return
 		}
 		w.count(VMLost)
-		w.past.provided = true
+		w.changed()
 		w.lookAtVMs()
 		w.check()
 	})
@@ -271,3 +272,24 @@ type Refusal struct {
 	Call codes.Call
 	Code codes.Code
 }
+
+// These tell of calls to the provider, and of VMs.
+type (
+	// called: a process calls the driver. answered: the call has ended, with err or without.
+	called struct {
+		by   *process
+		call driver.CallInfo
+	}
+	answered struct {
+		by   *process
+		call driver.CallInfo
+		err  error
+	}
+	// vmsCollected: orphans were deleted; before are the VMs that there were.
+	vmsCollected struct{ before []drivertest.MemoryVM }
+	// vmGone: the VM of a node is gone, and so many pods ran on it.
+	vmGone struct {
+		node    string
+		running int
+	}
+)

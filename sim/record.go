@@ -83,8 +83,8 @@ func (w *World) Record(name string) *Recorder {
 		r.thaw()
 	}
 	r.sample()
-	w.recorders, w.markers = append(w.recorders, r), append(w.markers, r)
-	w.Watch(r.sample)
+	w.markers = append(w.markers, r)
+	w.subscribe(r.see)
 	return r
 }
 
@@ -100,20 +100,21 @@ func (r *Recorder) History() *history.History {
 	return h
 }
 
-// told records an object as it is now. The zero pointer means that it is gone.
-func (r *Recorder) told(k object.Key, now any) {
-	switch o := now.(type) {
-	case *machine.Machine:
-		r.machine(k, o)
-	case *machineset.Set:
-		r.set(k, o)
+func (r *Recorder) see(e event) {
+	switch e := e.(type) {
+	case stored[*machine.Machine]:
+		r.machine(e.key, e.now)
+	case stored[*machineset.Set]:
+		r.set(e.key, e.now)
 		r.thaw()
-	case *deployment.Deployment:
-		if k == r.key {
-			r.edited(o)
-			r.deployment = o
+	case stored[*deployment.Deployment]:
+		if e.key == r.key {
+			r.edited(e.now)
+			r.deployment = e.now
 			r.thaw()
 		}
+	case effect:
+		r.sample()
 	}
 }
 
@@ -131,7 +132,7 @@ func (r *Recorder) machine(k object.Key, m *machine.Machine) {
 	now := standing{m.Owner.UID, partOf(m)}
 	r.machines[k] = now
 	r.counts[now]++
-	if !r.w.past.acting && now.part == terminating && known && before.part != terminating && r.own(now.set) {
+	if !r.w.acting && now.part == terminating && known && before.part != terminating && r.own(now.set) {
 		r.note(history.Edit, "a machine deleted by hand")
 	}
 }
@@ -227,7 +228,7 @@ func (r *Recorder) isFrozen() bool {
 func (r *Recorder) edited(now *deployment.Deployment) {
 	before := r.deployment
 	switch {
-	case r.w.past.acting:
+	case r.w.acting:
 	case now == nil || now.Deleted():
 		if before != nil && !before.Deleted() {
 			r.note(history.Edit, "deleted")

@@ -168,3 +168,12 @@ func (w *World) retag(s *Step, name, like string) {
 		w.actions[s.Do]++
 	}
 }
+
+// scalerChose: a scaler took machines out of a deployment by their names; began is when it read
+// them. atRest: nothing else was requested of the fleet then.
+type scalerChose struct {
+	deployment *deployment.Deployment
+	names      []string
+	atRest     bool
+	began      time.Time
+}

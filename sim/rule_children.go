@@ -14,8 +14,8 @@ type children struct {
 func newChildren(w *World) *children { return &children{w, map[string]bool{}} }
 
 func (w *children) see(e event) {
-	if e, ok := e.(effect); ok {
-		w.checkOwners(e.machines)
+	if _, ok := e.(effect); ok {
+		w.checkOwners(w.machines.all())
 	}
 }
 
@@ -27,7 +27,7 @@ func (w *children) checkOwners(machines []*machine.Machine) {
 	}
 	for _, m := range machines {
 		known := w.past.lives[m.UID]
-		if m.Owner == nil || now[m.Owner.UID] || !w.was[m.Owner.UID] || w.past.belated || known == nil {
+		if m.Owner == nil || now[m.Owner.UID] || !w.was[m.Owner.UID] || w.belated || known == nil {
 			continue
 		}
 		if !w.underWay(known.born) {

@@ -36,3 +36,11 @@ type Scenario struct {
 
 	needs []string // the code that a written scenario had
 }
+
+// These tell how far a scenario has come.
+type (
+	// atRest: all has converged, and nothing is to be done.
+	atRest struct{}
+	// allGone: all was deleted, and nothing is left.
+	allGone struct{}
+)

@@ -52,7 +52,7 @@ func (w *World) untagged() string {
 	}
 	for _, vm := range w.provider.VMs() {
 		m := machines[vm.ID]
-		if m == nil || m.Deleted() || !m.Ready() || w.keptAsItIs(m) || w.past.lateTags[m.Name] || w.past.late[m.Name] {
+		if m == nil || m.Deleted() || !m.Ready() || w.keptAsItIs(m) || w.facts.lateTags[m.Name] || w.facts.late[m.Name] {
 			continue
 		}
 		if spec, found := w.specOf(m.Spec.Class.Name); found && !maps.Equal(spec.Tags, vm.Tags) {

@@ -78,6 +78,7 @@ func (s *trackedStore[T]) tell(k object.Key) {
 		var none T
 		now = none
 	}
+	s.g.changed()
 	s.g.emit(stored[T]{k, now})
 	if s.notify != nil {
 		s.notify(k, now)

@@ -27,9 +27,9 @@ func TestOrdersOfBefore(t *testing.T) {
 	stop := func(d time.Duration) func(*World) { return func(w *World) { w.StopControl(d) } }
 	order := func(w *World) { w.sawSet(sized(2)) }
 	late := func(w *World) {
-		w.past.belated = true
+		w.belated = true
 		w.sawSet(sized(2))
-		w.past.belated = false
+		w.belated = false
 	}
 	take := func(*World) {}
 	for name, c := range map[string]struct {
@@ -93,10 +93,10 @@ func TestTurnRecordedByTheDead(t *testing.T) {
 		w.emit(podEvicted{told})
 		w.clock.now = start.Add(20 * time.Second)
 		n.Drain = &machine.DrainRecord{Since: start, Turn: machine.DrainTurn{Pod: told.Key, UID: told.UID, Since: start}}
-		w.past.belated = c.dead
+		w.belated = c.dead
 		_, err = w.nodes.Update(ctx, n)
 		require.NoError(t, err)
-		w.past.belated = false
+		w.belated = false
 		w.clock.now = w.clock.now.Add(c.at)
 		w.emit(podEvicted{next})
 		require.Equal(t, c.excused, len(w.Violations()) == 0, name)

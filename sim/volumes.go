@@ -178,3 +178,11 @@ func (s *volumes) remove(name string) drain.Answer {
 	}
 	return drain.Answer{Result: drain.NotFound}
 }
+
+// These tell of volumes.
+type (
+	// volumeMoved: a volume is attached or detached, or about to be. detachOrdered: the manager has
+	// ordered that it is taken off its node.
+	volumeMoved   struct{ volume *volume }
+	detachOrdered struct{ volume *volume }
+)

@@ -31,10 +31,8 @@ type App struct {
 type pod struct {
 	*drain.Pod
 	app     string
-	index   int       // among the pods with volumes of its app
-	node    string    // empty: not bound yet
-	tried   time.Time // the last attempt to evict it
-	triedBy *process
+	index   int    // among the pods with volumes of its app
+	node    string // empty: not bound yet
 	healthy bool
 	kept    bool // a finalizer keeps its object
 }

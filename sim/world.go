@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
@@ -64,6 +63,16 @@ func (o *Options) resync() time.Duration {
 	return 10 * time.Minute
 }
 
+// Property is something that must hold in a world at any time. The world checks it after every
+// effect on an object or a VM, from any source. It checks what happens to pods alone with the next
+// of these effects. Only the error is kept of the state, so it should say what was seen.
+type Property struct {
+	// Name tells properties apart where one is broken.
+	Name string
+	// Check returns an error if the property does not hold. It must not change the world.
+	Check func(*World) error
+}
+
 // World is a manager and everything around it. New makes it. It is not safe for concurrent use.
 type World struct {
 	*ground
@@ -103,51 +112,6 @@ type World struct {
 	poolRefusals                                     map[PoolRefusal]int
 	refusals                                         map[Refusal]int
 	past                                             past
-	retries                                          *p28
-	choices                                          *p20
-	watchers                                         []func()
-	recorders                                        []*Recorder
-}
-
-// New makes a world with a class "small" and its secret in the namespace
-// Namespace, and starts a manager in it. The error is the manager's.
-func New(o Options) (*World, error) {
-	if o.Boot == 0 {
-		o.Boot = time.Minute
-	}
-	if o.Driver == nil {
-		o.Driver = func(w *World) driver.Driver { return w.driver() }
-	}
-	switch p := o.Manager.SafetyPolicy; {
-	case p == nil:
-		o.Manager.SafetyPolicy = SafetyPolicy()
-	case p.Off:
-		o.Manager.SafetyPolicy = nil // in this package, nil is off
-	}
-	w := &World{
-		o: o, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
-		dark: map[string]time.Time{}, zoneOf: map[string]string{}, made: map[string]time.Time{}, lostNodes: map[string]bool{},
-		actions: map[Action]int{}, driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}, past: newPast(),
-	}
-	w.ground = newGround(o.Seed, &w.o.Faults, o.Tell)
-	w.policies = policies{&w.o.Manager, o.Drain}
-	w.stores = newStores(w.ground, &w.machinePolicy().Keys)
-	w.apis = newAPIs(w.ground)
-	w.managerClock = &managerClock{apis: w.apis}
-	w.groups, w.bootstraps, w.remade = &groups{w: w, all: map[object.Key]*group{}}, bootstraps{}, map[object.Key]bool{}
-	w.poolCalls, w.poolRefusals = map[machinepool.Call]int{}, map[PoolRefusal]int{}
-	w.provider = drivertest.NewMemory(drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
-	w.apps = newApps(w.ground, w.nodes)
-	w.volumes = w.apps.volumes
-	w.subscribe(w.apps.see)
-	w.subscribe(newAgents(w.ground, w.nodes, o.Update, w.machinePolicy().Keys.UpdateResult).see)
-	w.subscribe(w.saw)
-	w.hold()
-	if err := errors.Join(w.AddClass("small"), w.start()); err != nil {
-		return nil, err
-	}
-	w.faultWindows()
-	return w, nil
 }
 
 // clusterName is the cluster that all VMs of the fleet are in.
@@ -183,53 +147,17 @@ func (w *World) saw(e event) {
 	case interrupted:
 		w.keptFromWork()
 	case deleting:
-		if !w.past.acting {
-			w.past.excused[e.uid] = true
-		}
-	case stored[*machine.Node]:
-		w.past.changed = true
-		if e.now != nil {
-			w.emit(nodeStored{e.now})
+		if !w.acting {
+			w.facts.excused[e.uid] = true
 		}
 	case stored[*machine.Machine]:
-		w.past.changed = true
 		if e.now != nil {
 			w.sawMachine(e.now)
-		} else {
-			w.emit(machineGone{e.key.Name})
 		}
-		w.told(e.key, e.now)
 	case stored[*machineset.Set]:
-		w.past.changed = true
 		if e.now != nil {
 			w.sawSet(e.now)
 		}
-		w.told(e.key, e.now)
-	case stored[*deployment.Deployment]:
-		w.past.changed = true
-		w.told(e.key, e.now)
-	case stored[*machine.Class], stored[*machine.Secret]:
-		w.past.changed = true
-	case stored[*machinepool.Pool]:
-		w.past.changed = true
-		w.sawPool(e.key, e.now)
-	}
-}
-
-func (w *World) sawPool(k object.Key, p *machinepool.Pool) {
-	if p != nil {
-		w.emit(poolStored{p})
-		return
-	}
-	w.emit(poolGone{k})
-	delete(w.bootstraps, k)
-	w.remake(k)
-}
-
-// told tells the recorders of an object as it is now.
-func (w *World) told(k object.Key, now any) {
-	for _, r := range w.recorders {
-		r.told(k, now)
 	}
 }
 
@@ -253,7 +181,13 @@ func (w *World) PodsOn(node string) (n int) {
 }
 
 // Watch adds a function that is called after each effect.
-func (w *World) Watch(do func()) { w.watchers = append(w.watchers, do) }
+func (w *World) Watch(do func()) {
+	w.subscribe(func(e event) {
+		if _, ok := e.(effect); ok {
+			do()
+		}
+	})
+}
 
 // StopFaults stops all faults that are not under way yet.
 func (w *World) StopFaults() {
@@ -285,8 +219,8 @@ func (w *World) over() bool { return !w.end.IsZero() && w.clock.now.After(w.end)
 func (w *World) Until(goal func() bool, limit time.Duration) error {
 	end := w.clock.now.Add(limit)
 	for !goal() {
-		if len(w.violations) > 0 {
-			return w.violations[0]
+		if err := w.violated(); err != nil {
+			return err
 		}
 		if w.over() {
 			return errOver
@@ -295,10 +229,7 @@ func (w *World) Until(goal func() bool, limit time.Duration) error {
 			return fmt.Errorf("%w within %s", ErrLimit, limit)
 		}
 	}
-	if len(w.violations) > 0 {
-		return w.violations[0]
-	}
-	return nil
+	return w.violated()
 }
 
 // Run lets time pass.
@@ -309,8 +240,8 @@ func (w *World) Run(d time.Duration) error {
 			return errOver
 		}
 	}
-	if len(w.violations) > 0 {
-		return w.violations[0]
+	if err := w.violated(); err != nil {
+		return err
 	}
 	w.clock.now = end
 	return nil
