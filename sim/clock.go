@@ -140,3 +140,13 @@ func (t *timetable) Pop() any {
 	*t = (*t)[:last]
 	return e
 }
+
+// since keeps the time since when something is so.
+func since(t *time.Time, now time.Time, is bool) {
+	switch {
+	case !is:
+		*t = time.Time{}
+	case t.IsZero():
+		*t = now
+	}
+}

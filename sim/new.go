@@ -29,10 +29,10 @@ func New(o Options) (*World, error) {
 	w := &World{
 		o: o, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
 		dark: map[string]time.Time{}, zoneOf: map[string]string{}, made: map[string]time.Time{}, lostNodes: map[string]bool{},
-		actions: map[Action]int{}, driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}, past: newPast(),
+		actions: map[Action]int{}, driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{},
 	}
 	w.ground = newGround(o.Seed, &w.o.Faults, o.Tell)
-	w.policies = policies{&w.o.Manager, o.Drain}
+	w.policies = &policies{&w.o.Manager, o.Drain}
 	w.stores = newStores(w.ground, &w.machinePolicy().Keys)
 	w.apis = newAPIs(w.ground)
 	w.managerClock = &managerClock{apis: w.apis}
@@ -43,7 +43,10 @@ func New(o Options) (*World, error) {
 	w.volumes = w.apps.volumes
 	w.subscribe(w.apps.see)
 	w.subscribe(newAgents(w.ground, w.nodes, o.Update, w.machinePolicy().Keys.UpdateResult).see)
-	w.subscribe(w.saw)
+	orders := &orders{apis: w.apis}
+	w.past = newPast(w.ground, w.stores, orders, &force{w.managerClock, w.policies, w.nodes})
+	w.subscribe(orders.see)
+	w.subscribe(w.past.see)
 	hold(w)
 	checkProperties(w)
 	w.subscribe(w.poolGone)

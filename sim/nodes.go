@@ -75,6 +75,9 @@ func (w *World) silence(name, id string) {
 	})
 }
 
+// readinessTurns: the readiness of a node is about to change.
+type readinessTurns struct{ node string }
+
 // ready writes whether a VM's node is Ready, and reports whether that changed anything.
 func (w *World) ready(name, id string, status object.ConditionStatus) bool {
 	ctx := context.Background()
@@ -85,7 +88,7 @@ func (w *World) ready(name, id string, status object.ConditionStatus) bool {
 	if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil && c.Status == status {
 		return false
 	}
-	w.noteForce(name)
+	w.emit(readinessTurns{name})
 	n = n.Clone()
 	n.Conditions = object.SetCondition(n.Conditions, object.Condition{
 		Type: machine.NodeReady, Status: status, Since: w.clock.now.Truncate(time.Second),

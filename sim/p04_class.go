@@ -22,7 +22,7 @@ func (w p04) checkNewSet(s *machineset.Set) {
 		return
 	}
 	last := w.newestBeside(s)
-	if last == nil || !w.longAgo(w.past.setRecords[last.UID].stirred) || !w.longAgo(w.past.stirred[last.UID]) || !w.within(last) {
+	if last == nil || !w.longAgo(w.setRecords[last.UID].stirred) || !w.longAgo(w.stirred[last.UID]) || !w.within(last) {
 		return
 	}
 	if w.tagsApart(last, s) {
@@ -32,7 +32,7 @@ func (w p04) checkNewSet(s *machineset.Set) {
 
 // newestBeside returns the newest other set of a set's deployment that stays.
 func (w p04) newestBeside(s *machineset.Set) (last *machineset.Set) {
-	for _, r := range w.past.setRecords {
+	for _, r := range w.setRecords {
 		other := r.last
 		if other == nil || other.UID == s.UID || !other.OwnedBy(s.Owner.UID) || other.Deleted() {
 			continue

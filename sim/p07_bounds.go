@@ -99,7 +99,7 @@ func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines [
 			return nothing
 		}
 	case newlyGivenUp:
-		w.past.lives[m.UID].givenUp = true
+		w.lives[m.UID].givenUp = true
 		w.emit(machineFailed{m, machines})
 	}
 	return what
@@ -110,7 +110,7 @@ func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines [
 // set chooses when it carries out the order.
 func (w *p07) traded(m *machine.Machine, fleet []*machine.Machine) bool {
 	for _, other := range fleet {
-		known := w.past.lives[other.UID]
+		known := w.lives[other.UID]
 		if known == nil || known.traded || other.Deleted() || m.Owner == nil || !other.OwnedBy(m.Owner.UID) {
 			continue
 		}
@@ -134,15 +134,14 @@ func (w *p07) preferred(m *machine.Machine, fleet []*machine.Machine) bool {
 // serves reports whether a machine counts as available: it was available at some time, and it is
 // not being deleted as far as orders under way can know.
 func (w *p07) serves(m *machine.Machine) bool {
-	return w.past.lives[m.UID].served && (!m.Deleted() || w.facts.excused[m.UID] && w.unknown(m.DeletedAt))
+	return w.lives[m.UID].served && (!m.Deleted() || w.facts.excused[m.UID] && w.unknown(m.DeletedAt))
 }
 
 // departs records a machine that is gone, if it served and somebody other than the manager deleted
 // it.
 func (w *p07) departs(name string) {
-	l := &w.past
-	uid := l.uids[name]
-	r, known := l.records[uid], l.lives[uid]
+	uid := w.uids[name]
+	r, known := w.records[uid], w.lives[uid]
 	if r != nil && known != nil && known.served && w.facts.excused[uid] {
 		w.goes = append(w.goes, r.last)
 	}
@@ -181,11 +180,11 @@ func (w *p07) checkRecreate(d *deployment.Deployment, born *machine.Machine, fle
 func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor int) {
 	serving := 0
 	for _, other := range fleet {
-		if known := w.past.lives[other.UID]; known != nil && w.serves(other) && !updates(other) {
+		if known := w.lives[other.UID]; known != nil && w.serves(other) && !updates(other) {
 			serving++
 		}
 	}
-	if known := w.past.lives[m.UID]; serving < floor && !w.belated && !w.underWay(known.ready) {
+	if known := w.lives[m.UID]; serving < floor && !w.belated && !w.underWay(known.ready) {
 		w.violate("P7", "machine %s was taken out of service for its update, and %d are left; %d have to", m.Name, serving, floor)
 	}
 }
@@ -211,7 +210,7 @@ const (
 )
 
 func (w *p07) news(m *machine.Machine) news {
-	known := w.past.lives[m.UID]
+	known := w.lives[m.UID]
 	switch {
 	case known == nil && !m.Deleted():
 		return newlyBorn
@@ -241,10 +240,10 @@ func (l *life) moved(to machine.Phase) news {
 // orders given under earlier bounds are still under way.
 func (w *p07) widen(d *deployment.Deployment, machines []*machine.Machine) *bounds {
 	now := boundsOf(d)
-	b := w.past.bounds[d.UID]
+	b := w.bounds[d.UID]
 	if b == nil || complete(d, machines) && w.pledged(d) == d.Spec.Replicas {
 		now.kept = w.keptOf(machines)
-		w.past.bounds[d.UID] = &now
+		w.bounds[d.UID] = &now
 		return &now
 	}
 	b.least, b.most, b.kept = min(b.least, now.least), max(b.most, now.most), max(b.kept, w.keptOf(machines))
@@ -255,15 +254,15 @@ func (w *p07) widen(d *deployment.Deployment, machines []*machine.Machine) *boun
 // checkUpdating: so many VMs of a fleet are updated at a time. One more is allowed, since nothing
 // depends on it. A process that has just begun may have some more.
 func (w *p07) checkUpdating(m *machine.Machine) {
-	s := w.past.setRecords[ownerUID(m)]
+	s := w.setRecords[ownerUID(m)]
 	if s == nil || s.last.Owner == nil || !w.turnsKnown() {
 		return
 	}
 	d := w.deployment(s.last.Owner.Name)
-	if d == nil || w.past.bounds[d.UID] == nil {
+	if d == nil || w.bounds[d.UID] == nil {
 		return
 	}
-	limit := int(max(1, w.deploymentPolicy().UpdateLimit.Ceil(int32(w.past.bounds[d.UID].most))))
+	limit := int(max(1, w.deploymentPolicy().UpdateLimit.Ceil(int32(w.bounds[d.UID].most))))
 	if under := w.updatedBeside(d, m); under > limit {
 		w.violate("P7", "%d VMs of %s are updated at a time, %d may be", under+1, d.Name, limit)
 	}
@@ -281,7 +280,7 @@ func (w *p07) turnsKnown() bool {
 // updatedBeside returns how many VMs of a fleet are being updated, without one of them.
 func (w *p07) updatedBeside(d *deployment.Deployment, m *machine.Machine) (under int) {
 	for _, other := range w.fleetOf(d) {
-		if o := w.past.records[other.UID]; o != nil && other.UID != m.UID && !o.begun.IsZero() && !o.ailing {
+		if o := w.records[other.UID]; o != nil && other.UID != m.UID && !o.begun.IsZero() && !o.ailing {
 			under++
 		}
 	}

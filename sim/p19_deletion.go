@@ -27,7 +27,7 @@ func (w p19) see(e event) {
 	if !ok {
 		return
 	}
-	s := w.past.setRecords[ownerUID(d.now)]
+	s := w.setRecords[ownerUID(d.now)]
 	if s == nil || s.last.Deleted() || w.faults[ClockJump] > 0 {
 		return
 	}
@@ -45,7 +45,7 @@ func (w p19) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set])
 	}
 	others := w.neighbours(m)
 	w.choices.checkChoice(m, s.last, others)
-	if w.recent(s.stirred) || w.recent(w.past.stirred[s.last.UID]) {
+	if w.recent(s.stirred) || w.recent(w.stirred[s.last.UID]) {
 		return
 	}
 	if len(others) < int(s.last.Spec.Replicas) {
@@ -94,12 +94,12 @@ func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	if !w.keptByUser(r) {
 		return
 	}
-	m, stirred := r.last, w.recent(w.past.setRecords[s.UID].stirred)
+	m, stirred := r.last, w.recent(w.setRecords[s.UID].stirred)
 	asked := m.Annotations[w.setPolicy().Keys.Replace] == "true" && w.recent(r.kept) // ordered before it failed
 	if r.kept.Equal(r.failed) && len(w.neighbours(m)) < int(s.Spec.Replicas) && !stirred && !asked {
 		w.violate(RuleKept, "machine %s was replaced, and it had been kept for inspection since it failed", m.Name)
 	}
-	if w.recent(r.kept) || stirred || w.recent(w.past.stirred[s.UID]) {
+	if w.recent(r.kept) || stirred || w.recent(w.stirred[s.UID]) {
 		return
 	}
 	if other := w.staying(w.neighbours(m), s, func(*machine.Machine) bool { return true }); other != nil {
@@ -120,11 +120,11 @@ func (w p19) checkRoom(m *machine.Machine, d *deployment.Deployment) {
 		if w.isPaused(other) && !other.Deleted() {
 			return // it stays in place of a machine that would be deleted
 		}
-		if rec := w.past.records[other.UID]; !rec.kept.IsZero() && (!other.Deleted() || other.UID == m.UID) {
+		if rec := w.records[other.UID]; !rec.kept.IsZero() && (!other.Deleted() || other.UID == m.UID) {
 			kept++
 		}
 	}
-	if b := w.past.bounds[d.UID]; b != nil && kept <= b.least {
+	if b := w.bounds[d.UID]; b != nil && kept <= b.least {
 		w.violate(RuleKept, "machine %s is kept for inspection until %s, and was deleted; %d are kept of %d", m.Name, m.Status.Preservation.Until.Format(time.TimeOnly), kept, b.least)
 	}
 }

@@ -49,7 +49,7 @@ func (w *p20) checkChoice(m *machine.Machine, s *machineset.Set, others []*machi
 		return
 	}
 	c, d := w.chosen[s.Owner.UID], w.deployment(s.Owner.Name)
-	if c == nil || d == nil || d.Generation != c.generation || w.past.stirred[s.UID].After(c.at) || slices.Contains(c.names, m.Name) {
+	if c == nil || d == nil || d.Generation != c.generation || w.stirred[s.UID].After(c.at) || slices.Contains(c.names, m.Name) {
 		return
 	}
 	for _, other := range others {

@@ -13,14 +13,14 @@ import (
 type p22 struct {
 	*p22Volumes
 	attempts map[string]attempt // to evict pods, by their UID: the last of each
-	process  *process           // that made the last attempt of all
-	lives    int                // processes that have made one
+	by       *process           // that made the last attempt of all
+	number   int                // of that process
 }
 
-// attempt is one to evict a pod. life counts the processes.
+// attempt is one to evict a pod, by the process of that number.
 type attempt struct {
-	at   time.Time
-	life int
+	at time.Time
+	by int
 }
 
 func newP22(turns *p22Volumes) *p22 { return &p22{p22Volumes: turns, attempts: map[string]attempt{}} }
@@ -50,7 +50,7 @@ func (w *p22) checkDrained(name string, running int) {
 		return
 	}
 	for _, m := range w.machines.all() {
-		known := w.past.lives[m.UID]
+		known := w.lives[m.UID]
 		if m.Name == name && !w.forceDue(m) && (known == nil || !known.forced) {
 			w.violate("P22", "the VM of machine %s went with %d pods running on it", name, running)
 		}
@@ -68,7 +68,7 @@ func (w *p22) checkPodDeleted(name, node string) {
 			continue
 		}
 		since, limit := w.drainTime(m)
-		known := w.past.lives[m.UID]
+		known := w.lives[m.UID]
 		forced := w.forceDue(m) || known != nil && known.forced // also if no record can be written
 		if took := w.clock.now.Sub(since); !forced && took < limit-inFlight {
 			w.violate("P22", "pod %s was deleted %s after the drain of node %s had begun, and not evicted", name, took, node)
@@ -82,14 +82,14 @@ func (w *p22) checkAttempt(p *pod) {
 	if w.belated {
 		return
 	}
-	if w.process != w.World.process {
-		w.process, w.lives = w.World.process, w.lives+1
+	if w.process != w.by {
+		w.by, w.number = w.process, w.number+1
 	}
 	last := w.attempts[p.UID]
-	w.attempts[p.UID] = attempt{w.clock.now, w.lives}
+	w.attempts[p.UID] = attempt{w.clock.now, w.number}
 	if apart := w.clock.now.Sub(last.at); w.faults[ClockJump] == 0 && apart < drain.Slot-2*w.o.Faults.Latency {
 		w.violate("P22", "it was tried to evict pod %s again after %s", p.Name, apart)
-	} else if last.life == w.lives && apart > forgotten && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.node, last.at) && !w.heldUpSince(p.node, last.at) {
+	} else if last.by == w.number && apart > forgotten && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.node, last.at) && !w.heldUpSince(p.node, last.at) {
 		w.violate("P21", "it was not tried to evict pod %s for %s, though it had been refused", p.Name, apart)
 	}
 }

@@ -119,7 +119,7 @@ func (w *p22Volumes) binding(node string) *turn {
 // force.
 func (w *p22Volumes) drainEnds(m *machine.Machine) bool {
 	since, limit := w.drainTime(m)
-	known := w.past.lives[m.UID]
+	known := w.lives[m.UID]
 	return w.forceDue(m) || known != nil && known.forced || w.clock.now.Sub(since) >= limit-inFlight
 }
 
@@ -195,7 +195,7 @@ func (w *p22Volumes) checkDetached(v *volume) {
 		return
 	}
 	for _, m := range w.machines.all() {
-		if known := w.past.lives[m.UID]; m.Name == v.at.Node && !w.forceDue(m) && (known == nil || !known.forced) {
+		if known := w.lives[m.UID]; m.Name == v.at.Node && !w.forceDue(m) && (known == nil || !known.forced) {
 			w.violate("P22", "volume %s was taken off node %s, and force was not due", v.Name, v.at.Node)
 		}
 	}

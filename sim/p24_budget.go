@@ -18,7 +18,7 @@ func (w p24) checkBudget(m *machine.Machine, fleet []*machine.Machine) {
 	}
 	given := 0
 	for _, other := range fleet {
-		if known := w.past.lives[other.UID]; known != nil && known.givenUp && !other.Deleted() && w.past.records[other.UID].kept.IsZero() && !w.isPaused(other) {
+		if known := w.lives[other.UID]; known != nil && known.givenUp && !other.Deleted() && w.records[other.UID].kept.IsZero() && !w.isPaused(other) {
 			given++
 		}
 	}

@@ -62,7 +62,7 @@ func (w p25) checkFailed(m *machine.Machine) {
 // checkGrace: a process that begins while a machine is unhealthy marks it failed no earlier than
 // its policy's grace after the process began.
 func (w p25) checkGrace(m *machine.Machine) {
-	known := w.past.lives[m.UID]
+	known := w.lives[m.UID]
 	if known.phase != machine.PhaseUnknown && known.phase != machine.PhaseInPlaceUpdateFailed {
 		return
 	}

@@ -1,15 +1,22 @@
 package sim
 
 import (
+	"context"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
 )
 
 // past is what several invariants need to know of the past: what was seen of machines and sets.
 type past struct {
+	*ground
+	*stores
+	*orders
+	*force
+
 	lives  map[string]*life // machines by UID
 	bounds map[string]*bounds
 
@@ -19,10 +26,31 @@ type past struct {
 	stirred    map[string]time.Time // by UID of a set: when something changed about its machines
 }
 
-func newPast() past {
-	return past{
+func newPast(g *ground, s *stores, o *orders, f *force) *past {
+	return &past{
+		ground: g, stores: s, orders: o, force: f,
 		lives: map[string]*life{}, bounds: map[string]*bounds{}, records: map[string]*record[*machine.Machine]{},
 		setRecords: map[string]*record[*machineset.Set]{}, uids: map[string]string{}, stirred: map[string]time.Time{},
+	}
+}
+
+// see follows machines and sets.
+func (l *past) see(e event) {
+	switch e := e.(type) {
+	case deleting:
+		if !l.acting {
+			l.facts.excused[e.uid] = true
+		}
+	case readinessTurns:
+		l.noteForce(e.node)
+	case stored[*machine.Machine]:
+		if e.now != nil {
+			l.sawMachine(e.now)
+		}
+	case stored[*machineset.Set]:
+		if e.now != nil {
+			l.sawSet(e.now)
+		}
 	}
 }
 
@@ -61,36 +89,50 @@ func complete(d *deployment.Deployment, machines []*machine.Machine) bool {
 		s.Available == d.Spec.Replicas && len(machines) == int(d.Spec.Replicas)
 }
 
-// Complete reports whether the deployment of that name, in Namespace, has converged.
-func (w *World) Complete(name string) bool {
-	d := w.deployment(name)
-	return d != nil && complete(d, w.fleetOf(d))
-}
-
 // remember records what is seen of a machine.
-func (w *World) remember(m *machine.Machine) {
-	known := w.past.lives[m.UID]
+func (l *past) remember(m *machine.Machine) {
+	known := l.lives[m.UID]
 	if known == nil {
-		known = &life{born: w.clock.now}
-		w.past.lives[m.UID] = known
+		known = &life{born: l.clock.now}
+		l.lives[m.UID] = known
 	}
 	known.served, known.phase, known.since = known.served || m.Ready(), m.Status.Phase, m.Status.Since
 	known.givenUp = known.givenUp && m.Status.Phase == machine.PhaseFailed
 	known.deleted = known.deleted || m.Deleted()
-	known.forced = known.forced || w.forceDue(m)
+	known.forced = known.forced || l.forceDue(m)
 	switch {
 	case !m.Ready():
 		known.ready = time.Time{}
 	case known.ready.IsZero():
-		known.ready = w.clock.now
+		known.ready = l.clock.now
 	}
+}
+
+// noteForce records whether force is due before a node's readiness changes, because caches may show
+// the old state for a while longer.
+func (l *past) noteForce(node string) {
+	m, err := l.machines.Get(context.Background(), object.Key{Namespace: Namespace, Name: node})
+	if err != nil {
+		return
+	}
+	if known := l.lives[m.UID]; known != nil {
+		known.forced = known.forced || l.forceDue(m)
+	}
+}
+
+// unforeseen reports whether a set may take machine m because of an order from before then, when a
+// machine of the set became available. The order must not be newer, and it could not be
+// taken back yet.
+func (l *past) unforeseen(m *machine.Machine, then time.Time) bool {
+	s := l.setRecords[ownerUID(m)]
+	return l.unknown(then) && (s == nil || s.lowered.Sub(then) <= inFlight)
 }
 
 // keptOf returns how many of some machines are kept for inspection: they do not serve, and no
 // machine is made in their place.
-func (w *World) keptOf(fleet []*machine.Machine) (n int) {
+func (l *past) keptOf(fleet []*machine.Machine) (n int) {
 	for _, m := range fleet {
-		if r := w.past.records[m.UID]; r != nil && !r.kept.IsZero() && !m.Deleted() {
+		if r := l.records[m.UID]; r != nil && !r.kept.IsZero() && !m.Deleted() {
 			n++
 		}
 	}
@@ -116,34 +158,34 @@ type record[T any] struct {
 
 // pausedLong reports whether a machine has been paused for so long that the manager no longer
 // changes it.
-func (w *World) pausedLong(name string) bool {
-	r := w.past.machine(name)
-	return r != nil && w.longAgo(r.paused)
+func (l *past) pausedLong(name string) bool {
+	r := l.machine(name)
+	return r != nil && l.longAgo(r.paused)
 }
 
 func (l *past) machine(name string) *record[*machine.Machine] { return l.records[l.uids[name]] }
 
 // sawMachine records a change of a machine, before anything else looks at it.
-func (w *World) sawMachine(m *machine.Machine) {
-	l, now := &w.past, w.clock.now
+func (l *past) sawMachine(m *machine.Machine) {
+	now := l.clock.now
 	r := l.records[m.UID]
 	l.uids[m.Name] = m.UID
 	if r == nil {
 		r = &record[*machine.Machine]{stirred: now}
 		l.records[m.UID] = r
-		w.stir(m, nil)
+		l.stir(m, nil)
 	} else {
-		w.tellChange(r, m)
-		if w.stirs(r.last, m) {
+		l.tellChange(r, m)
+		if l.stirs(r.last, m) {
 			r.stirred = now
-			w.stir(m, r.last)
+			l.stir(m, r.last)
 		}
 	}
 	r.last = m
-	if !r.paused.IsZero() && !w.isPaused(m) {
+	if !r.paused.IsZero() && !l.isPaused(m) {
 		r.resumed = now
 	}
-	since(&r.paused, now, w.isPaused(m))
+	since(&r.paused, now, l.isPaused(m))
 	since(&r.failed, now, m.Status.Phase == machine.PhaseFailed)
 	since(&r.kept, now, !m.Status.Preservation.Since.IsZero())
 	failed := m.Status.LastOperation.State == machine.StateFailed && machine.NeverUpdated(m.Status.LastOperation.Code)
@@ -152,78 +194,68 @@ func (w *World) sawMachine(m *machine.Machine) {
 	since(&r.begun, now, updates)
 	r.ailing = updates && (r.ailing || !m.Ready() || failed)
 	if begins {
-		w.emit(updateBegun{m})
+		l.emit(updateBegun{m})
 	}
 }
 
 // tellChange tells of a change of a machine by the manager.
-func (w *World) tellChange(r *record[*machine.Machine], now *machine.Machine) {
-	if !w.acting || w.belated {
+func (l *past) tellChange(r *record[*machine.Machine], now *machine.Machine) {
+	if !l.acting || l.belated {
 		return
 	}
-	w.emit(machineChanged{r, now})
-	if now.Deleted() && !r.last.Deleted() && !w.facts.excused[now.UID] {
-		w.emit(machineDeleted{r, now})
+	l.emit(machineChanged{r, now})
+	if now.Deleted() && !r.last.Deleted() && !l.facts.excused[now.UID] {
+		l.emit(machineDeleted{r, now})
 	}
 }
 
-// since keeps the time since when something is so.
-func since(t *time.Time, now time.Time, is bool) {
-	switch {
-	case !is:
-		*t = time.Time{}
-	case t.IsZero():
-		*t = now
-	}
-}
-
-func (w *World) isPaused(m *machine.Machine) bool {
-	paused, _ := machine.Paused(&m.Meta, w.machinePolicy().Keys.Paused)
+func (l *past) isPaused(m *machine.Machine) bool {
+	paused, _ := machine.Paused(&m.Meta, l.machinePolicy().Keys.Paused)
 	return paused
 }
 
 // stirs reports whether a set chooses by a change of a machine: all changes, except that the
 // manager deletes it.
-func (w *World) stirs(before, now *machine.Machine) bool {
-	keys := w.setPolicy().Keys
-	for _, key := range []string{w.machinePolicy().Keys.Paused, w.machinePolicy().Keys.Preserve, keys.Priority, keys.Replace} {
+func (l *past) stirs(before, now *machine.Machine) bool {
+	keys := l.setPolicy().Keys
+	for _, key := range []string{l.machinePolicy().Keys.Paused, l.machinePolicy().Keys.Preserve, keys.Priority, keys.Replace} {
 		if before.Annotations[key] != now.Annotations[key] {
 			return true
 		}
 	}
 	return before.Status.Phase != now.Status.Phase && !now.Deleted() || before.Spec.InPlace != now.Spec.InPlace ||
 		before.Status.Preservation.Since != now.Status.Preservation.Since ||
-		now.Deleted() && !before.Deleted() && !w.acting || ownerUID(before) != ownerUID(now)
+		now.Deleted() && !before.Deleted() && !l.acting || ownerUID(before) != ownerUID(now)
 }
 
 // stir records that something has changed about the machines of a set.
-func (w *World) stir(now, before *machine.Machine) {
+func (l *past) stir(now, before *machine.Machine) {
 	for _, m := range []*machine.Machine{now, before} {
 		if m != nil && m.Owner != nil {
-			w.past.stirred[m.Owner.UID] = w.clock.now
+			l.stirred[m.Owner.UID] = l.clock.now
 		}
 	}
 }
 
 // sawSet records a change of a set.
-func (w *World) sawSet(s *machineset.Set) {
-	l, now := &w.past, w.clock.now
+func (l *past) sawSet(s *machineset.Set) {
+	now := l.clock.now
 	r := l.setRecords[s.UID]
 	if r == nil {
 		r = &record[*machineset.Set]{stirred: now}
 		l.setRecords[s.UID] = r
-		w.emit(setCreated{s})
+		l.emit(setCreated{s})
 	} else {
-		w.emit(setChanged{r, s})
+		l.emit(setChanged{r, s})
 		if r.last.Generation != s.Generation || r.last.Deleted() != s.Deleted() {
 			r.stirred = now
 		}
-		if s.Spec.Replicas < r.last.Spec.Replicas && !w.belated {
+		if s.Spec.Replicas < r.last.Spec.Replicas && !l.belated {
 			r.lowered = now
 		}
 	}
 	r.last = s
-	paused, _ := machine.Paused(&s.Meta, w.machinePolicy().Keys.Paused)
+	paused, _ := machine.Paused(&s.Meta, l.machinePolicy().Keys.Paused)
 	if !r.paused.IsZero() && !paused {
 		r.resumed = now
 	}
@@ -238,63 +270,60 @@ func ownerUID(m *machine.Machine) string {
 }
 
 // setPaused reports whether the set of a machine has been paused for long.
-func (w *World) setPaused(m *machine.Machine) bool {
-	r := w.past.setRecords[ownerUID(m)]
-	return r != nil && w.longAgo(r.paused)
+func (l *past) setPaused(m *machine.Machine) bool {
+	r := l.setRecords[ownerUID(m)]
+	return r != nil && l.longAgo(r.paused)
 }
 
 // pausedSince reports whether a machine is paused, or was at any time since then.
-func (w *World) pausedSince(name string, then time.Time) bool {
-	r := w.past.machine(name)
+func (l *past) pausedSince(name string, then time.Time) bool {
+	r := l.machine(name)
 	return r != nil && (!r.paused.IsZero() || r.resumed.After(then))
 }
 
 // resumed reports whether a machine, or its set, was paused until just now. Orders from before the
 // pause are carried out when it is over.
-func (w *World) resumed(m *machine.Machine) bool {
-	r, s := w.past.records[m.UID], w.past.setRecords[ownerUID(m)]
-	lately := func(t time.Time) bool { return !t.IsZero() && !w.longAgo(t) }
+func (l *past) resumed(m *machine.Machine) bool {
+	r, s := l.records[m.UID], l.setRecords[ownerUID(m)]
+	lately := func(t time.Time) bool { return !t.IsZero() && !l.longAgo(t) }
 	return r != nil && lately(r.resumed) || s != nil && lately(s.resumed)
 }
 
 // plain reports whether nothing protects a machine from deletion.
-func (w *World) plain(m *machine.Machine) bool {
-	r := w.past.records[m.UID]
-	_, requested := m.Annotations[w.machinePolicy().Keys.Preserve]
-	return r != nil && r.kept.IsZero() && !w.isPaused(m) && !requested
+func (l *past) plain(m *machine.Machine) bool {
+	r := l.records[m.UID]
+	_, requested := m.Annotations[l.machinePolicy().Keys.Preserve]
+	return r != nil && r.kept.IsZero() && !l.isPaused(m) && !requested
 }
 
 // recent reports whether orders that were given before then may be under way.
-func (w *World) recent(then time.Time) bool { return w.underWay(then) }
+func (l *past) recent(then time.Time) bool { return l.underWay(then) }
 
 // tooOld reports whether a machine may be replaced for its age now.
-func (w *World) tooOld(m *machine.Machine, s *machineset.Set) bool {
+func (l *past) tooOld(m *machine.Machine, s *machineset.Set) bool {
 	at := machineset.ExpiresAt(m, s.Spec.MaxAge)
-	return !at.IsZero() && !w.clock.now.Add(time.Second).Before(at)
+	return !at.IsZero() && !l.clock.now.Add(time.Second).Before(at)
 }
 
 // asked reports whether a replacement of a machine is requested.
-func (w *World) asked(m *machine.Machine) bool {
-	return machineset.Requested(m, w.setPolicy().Keys.Replace)
+func (l *past) asked(m *machine.Machine) bool {
+	return machineset.Requested(m, l.setPolicy().Keys.Replace)
 }
 
 // atRest reports whether a fleet is at rest and nothing is requested of any machine. Then the
 // machines that a scaler chooses are the ones deleted.
-func (w *World) atRest(d *deployment.Deployment, fleet []*machine.Machine) bool {
+func (l *past) atRest(d *deployment.Deployment, fleet []*machine.Machine) bool {
 	if !complete(d, fleet) || d.Spec.Paused || d.Spec.MaxAge > 0 {
 		return false
 	}
 	for _, m := range fleet {
-		r := w.past.records[m.UID]
-		if w.isPaused(m) || !m.Ready() || !r.kept.IsZero() || w.asked(m) || ownerUID(m) != ownerUID(fleet[0]) || m.Spec.InPlace != machine.InPlaceNone {
+		r := l.records[m.UID]
+		if l.isPaused(m) || !m.Ready() || !r.kept.IsZero() || l.asked(m) || ownerUID(m) != ownerUID(fleet[0]) || m.Spec.InPlace != machine.InPlaceNone {
 			return false
 		}
 	}
 	return true
 }
-
-// Made returns how many machines there have ever been.
-func (w *World) Made() int { return len(w.past.lives) }
 
 // These tell of changes by the manager and of sets. seen is what is known of the object from before.
 type (

@@ -125,13 +125,6 @@ func (g *groups) askReplacement(i *instance) bool {
 	return true
 }
 
-// stopGroupFaults ends what is wrong with the groups.
-func (w *World) stopGroupFaults() {
-	if w.o.Pools != nil {
-		w.groups.stopFaults()
-	}
-}
-
 // poolGone follows pools that are gone: their bootstrap data go with them.
 func (w *World) poolGone(e event) {
 	if e, ok := e.(stored[*machinepool.Pool]); ok && e.now == nil {

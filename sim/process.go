@@ -30,6 +30,9 @@ type process struct {
 	last    map[manager.Kind]time.Time // when the last change so far is delivered
 }
 
+// started: another process begins.
+type started struct{ process *process }
+
 type outcome int
 
 const (
@@ -80,7 +83,8 @@ func (w *World) start() error {
 	if err != nil {
 		return err
 	}
-	p.manager, w.process = m, p
+	p.manager = m
+	w.emit(started{p})
 	for _, wake := range m.Wakes() {
 		p.wakes[wake.From] = append(p.wakes[wake.From], wake)
 	}

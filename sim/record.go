@@ -160,7 +160,7 @@ func (r *Recorder) sample() {
 	if d := r.deployment; d != nil && !d.Deleted() {
 		s.Wanted = int(max(d.Spec.Replicas, 0))
 		b := boundsOf(d)
-		if widened := r.w.past.bounds[d.UID]; widened != nil {
+		if widened := r.w.bounds[d.UID]; widened != nil {
 			b = *widened
 		}
 		s.Floor, s.Ceiling = b.floor, b.ceiling

@@ -26,7 +26,7 @@ func (w *children) checkOwners(machines []*machine.Machine) {
 		now[s.UID] = true
 	}
 	for _, m := range machines {
-		known := w.past.lives[m.UID]
+		known := w.lives[m.UID]
 		if m.Owner == nil || now[m.Owner.UID] || !w.was[m.Owner.UID] || w.belated || known == nil {
 			continue
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
-	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
@@ -79,7 +78,8 @@ type World struct {
 	*stores
 	*apis
 	*managerClock
-	policies
+	*policies
+	*past
 	o Options
 
 	provider   *drivertest.Memory
@@ -89,11 +89,9 @@ type World struct {
 	bootstraps bootstraps
 	remade     map[object.Key]bool // pools that are to be made again when they are gone
 
-	process *process
-	worked  time.Time            // when a process was disturbed last that had worked for a while
-	end     time.Time            // when a run is over; zero: never
-	zones   []string             // by name of their class, in the order of its making
-	dark    map[string]time.Time // until when a zone is out
+	end   time.Time            // when a run is over; zero: never
+	zones []string             // by name of their class, in the order of its making
+	dark  map[string]time.Time // until when a zone is out
 
 	vms  map[string]string    // every VM that ever was, with its machine's name
 	gone map[string]bool      // VMs that no longer exist
@@ -111,7 +109,6 @@ type World struct {
 	poolCalls                                        map[machinepool.Call]int
 	poolRefusals                                     map[PoolRefusal]int
 	refusals                                         map[Refusal]int
-	past                                             past
 }
 
 // clusterName is the cluster that all VMs of the fleet are in.
@@ -139,26 +136,6 @@ func (w *World) Close() {
 	}
 	w.o.Faults = Faults{}
 	w.clock.end()
-}
-
-// saw brings what happens to the parts of a world that it concerns.
-func (w *World) saw(e event) {
-	switch e := e.(type) {
-	case interrupted:
-		w.keptFromWork()
-	case deleting:
-		if !w.acting {
-			w.facts.excused[e.uid] = true
-		}
-	case stored[*machine.Machine]:
-		if e.now != nil {
-			w.sawMachine(e.now)
-		}
-	case stored[*machineset.Set]:
-		if e.now != nil {
-			w.sawSet(e.now)
-		}
-	}
 }
 
 // Provider returns the simulated provider.
@@ -189,6 +166,15 @@ func (w *World) Watch(do func()) {
 	})
 }
 
+// Complete reports whether the deployment of that name, in Namespace, has converged.
+func (w *World) Complete(name string) bool {
+	d := w.deployment(name)
+	return d != nil && complete(d, w.fleetOf(d))
+}
+
+// Made returns how many machines there have ever been.
+func (w *World) Made() int { return len(w.lives) }
+
 // StopFaults stops all faults that are not under way yet.
 func (w *World) StopFaults() {
 	w.faultsStopped = true
@@ -198,7 +184,9 @@ func (w *World) StopFaults() {
 	for _, vm := range w.provider.VMs() {
 		w.recover(vm.Name, vm.ID)
 	}
-	w.stopGroupFaults()
+	if w.o.Pools != nil {
+		w.groups.stopFaults()
+	}
 	w.o.Faults = Faults{CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency, PodEnd: w.o.Faults.PodEnd}
 	if w.process != nil {
 		w.process.killAt = 0
