@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"context"
 	"time"
 
-	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 )
@@ -26,77 +24,43 @@ func (b bootstraps) good(pool object.Key, now time.Time) bool {
 	return have != nil && have.there && (have.expires.IsZero() || now.Before(have.expires))
 }
 
+// needsData reports whether a pool's machines boot from bootstrap data.
+func needsData(p *machinepool.Pool) bool {
+	name := p.Spec.Template.Bootstrap.DataSecret
+	return name != nil && *name != ""
+}
+
+// bootstrapMaker makes the bootstrap data of pools.
+type bootstrapMaker struct {
+	*ground
+	*stores
+	bootstraps bootstraps
+	renewals   int // of tokens
+}
+
+// see deletes the data of a pool that is gone.
+func (b *bootstrapMaker) see(e event) {
+	if e, ok := e.(stored[*machinepool.Pool]); ok && e.now == nil {
+		delete(b.bootstraps, e.key)
+	}
+}
+
 // bootstrapOf begins to make what a pool's machines boot from. The maker takes a while, and then
 // reports the data by name.
-func (w *World) bootstrapOf(p *machinepool.Pool) {
+func (b *bootstrapMaker) bootstrapOf(p *machinepool.Pool) {
 	boot := &p.Spec.Template.Bootstrap
 	made := &bootstrap{pool: p.UID, there: boot.Config == "", made: boot.Config != ""}
-	w.bootstraps[p.Key] = made
+	b.bootstraps[p.Key] = made
 	if boot.Config == "" {
 		return
 	}
-	w.clock.after(10*time.Second+w.upTo(time.Minute), func() {
-		if w.bootstraps[p.Key] != made {
+	b.clock.after(10*time.Second+b.upTo(time.Minute), func() {
+		if b.bootstraps[p.Key] != made {
 			return // the pool is gone
 		}
-		made.there, made.expires = true, w.clock.now.Add(15*time.Minute)
+		made.there, made.expires = true, b.clock.now.Add(15*time.Minute)
 		name := p.Name + "-boot"
-		w.editPool(p.Name, func(now *machinepool.Pool) { now.Spec.Template.Bootstrap.DataSecret = &name })
-		w.check()
+		b.editPool(p.Name, func(now *machinepool.Pool) { now.Spec.Template.Bootstrap.DataSecret = &name })
+		b.check()
 	})
 }
-
-// bootstrapper is the maker of bootstrap data, as one process asks it.
-type bootstrapper struct{ p *process }
-
-// Look implements manager.PoolBootstrap, from a cache.
-func (b bootstrapper) Look(_ context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
-	if b.p.dead {
-		return machinepool.BootstrapAnswer{}, errDead
-	}
-	have := b.p.w.bootstraps[p.Key]
-	if have == nil {
-		return machinepool.BootstrapAnswer{}, nil
-	}
-	return machinepool.BootstrapAnswer{Ready: have.there, Found: have.there, TokenExpires: have.expires}, nil
-}
-
-// Data implements manager.PoolBootstrap.
-func (b bootstrapper) Data(_ context.Context, p *machinepool.Pool) (data *machine.Secret, err error) {
-	err = b.p.call(control, func() error {
-		if have := b.p.w.bootstraps[p.Key]; have != nil && have.there && needsData(p) {
-			data = &machine.Secret{Data: map[string][]byte{machine.UserData: []byte("join")}}
-		}
-		return nil
-	})
-	return data, err
-}
-
-// Renew implements manager.PoolBootstrap.
-func (b bootstrapper) Renew(_ context.Context, p *machinepool.Pool, until time.Time) error {
-	return b.p.call(control, func() error {
-		b.p.w.renewals++
-		if have := b.p.w.bootstraps[p.Key]; have != nil && have.there {
-			have.expires = until
-		}
-		return nil
-	})
-}
-
-// Delete implements manager.PoolBootstrap.
-func (b bootstrapper) Delete(_ context.Context, p *machinepool.Pool) error {
-	return b.p.call(control, func() error {
-		if have := b.p.w.bootstraps[p.Key]; have == nil || have.pool != p.UID {
-			if have != nil && !b.p.w.belated { // a call of a dead process may lead to that
-				b.p.w.violate("P35", "the bootstrap data of pool %s were to be deleted for an earlier one", p.Name)
-			}
-			return nil
-		}
-		b.p.w.emit(dataDeleted{p.Key})
-		delete(b.p.w.bootstraps, p.Key)
-		return nil
-	})
-}
-
-// dataDeleted: the bootstrap data of a pool are deleted.
-type dataDeleted struct{ pool object.Key }

@@ -105,3 +105,11 @@ func (f *Faults) String() string {
 	}
 	return strings.Join(set, ", ")
 }
+
+// Spells are faults that begin and end again. The zero value has none.
+type Spells struct {
+	// Every is about how long there is between two. Zero means that there are none.
+	Every time.Duration
+	// For is the longest that one lasts.
+	For time.Duration
+}

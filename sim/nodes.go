@@ -8,111 +8,157 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// kubelets join VMs to the cluster as nodes, and write how the nodes are.
+type kubelets struct {
+	*ground
+	*region
+	nodes     *trackedStore[*machine.Node]
+	apps      *apps
+	boots     time.Duration   // how long it takes from a VM's creation until it joins
+	none      bool            // there is no cluster
+	lostNodes map[string]bool // VMs whose nodes are never ready again
+}
+
+func newKubelets(r *region, a *apps, boots time.Duration, none bool) *kubelets {
+	return &kubelets{ground: r.ground, region: r, nodes: a.nodes, apps: a, boots: boots, none: none, lostNodes: map[string]bool{}}
+}
+
+// readinessTurns: the readiness of a node is about to change.
+type readinessTurns struct{ node string }
+
 // boot joins a VM to the cluster after a while, unless the VM never joins.
-func (w *World) boot(name, id string) {
-	if w.o.NoCluster {
+func (k *kubelets) boot(name, id string) {
+	if k.none {
 		return
 	}
-	if w.happens(w.o.Faults.DeadBoot) {
-		w.count(DeadBoot)
+	if k.happens(k.hazards.DeadBoot) {
+		k.count(DeadBoot)
 		return
 	}
-	slow := w.upTo(w.o.Faults.SlowBoot)
+	slow := k.upTo(k.hazards.SlowBoot)
 	if slow > 0 {
-		w.count(SlowBoot)
+		k.count(SlowBoot)
 	}
-	w.clock.after(w.o.Boot+slow, func() {
-		if w.gone[id] {
+	k.clock.after(k.boots+slow, func() {
+		if k.removed[id] {
 			return
 		}
-		if dark := w.dark[w.zoneOf[id]]; w.clock.now.Before(dark) {
-			w.clock.after(dark.Sub(w.clock.now), func() { w.boot(name, id) })
+		if dark := k.dark[k.zoneOf[id]]; k.clock.now.Before(dark) {
+			k.clock.after(dark.Sub(k.clock.now), func() { k.boot(name, id) })
 			return
 		}
 		node := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}, ProviderID: id}
 		if key := machine.DefaultPolicy().Keys.NotReadyTaint; key != "" {
 			node.Taints = []object.Taint{{Key: key, Effect: "NoSchedule"}}
 		}
-		if _, err := w.nodes.Create(context.Background(), node); err != nil {
-			w.clock.after(10*time.Second, func() { w.boot(name, id) }) // the name is taken: it tries again
-			return
+		if !k.join(node) {
+			k.clock.after(10*time.Second, func() { k.boot(name, id) }) // the name is taken: it tries again
 		}
-		w.clock.after(w.upTo(2*time.Second), func() { w.recover(name, id) })
-		w.flap(name, id)
 	})
 }
 
+// join makes a node, which becomes ready a moment later. It returns false if the name is taken.
+func (k *kubelets) join(n *machine.Node) bool {
+	if _, err := k.nodes.Create(context.Background(), n); err != nil {
+		return false
+	}
+	name, id := n.Name, n.ProviderID
+	k.clock.after(k.upTo(2*time.Second), func() { k.recover(name, id) })
+	k.flap(name, id)
+	return true
+}
+
 // flap makes a node unhealthy for a while now and then.
-func (w *World) flap(name, id string) {
-	if !w.happens(w.o.Faults.Flap) {
+func (k *kubelets) flap(name, id string) {
+	if !k.happens(k.hazards.Flap) {
 		return
 	}
-	w.clock.after(w.upTo(10*time.Minute), func() {
-		if w.faultsStopped || w.gone[id] {
+	k.clock.after(k.upTo(10*time.Minute), func() {
+		if k.faultsStopped || k.removed[id] {
 			return
 		}
-		w.count(NodeFlapped)
-		w.ready(name, id, object.False)
-		if w.happens(w.o.Faults.FlapForGood) {
-			w.count(NodeLost)
-			w.lostNodes[id] = true
-			w.chatter(name, id)
+		k.count(NodeFlapped)
+		k.ready(name, id, object.False)
+		if k.happens(k.hazards.FlapForGood) {
+			k.count(NodeLost)
+			k.lostNodes[id] = true
+			k.chatter(name, id)
 			return
 		}
-		w.clock.after(w.upTo(15*time.Minute), func() { w.recover(name, id) })
+		k.clock.after(k.upTo(15*time.Minute), func() { k.recover(name, id) })
 	})
+}
+
+// recover makes a node ready again, unless something prevents it.
+func (k *kubelets) recover(name, id string) {
+	if k.lostNodes[id] || k.isDark(k.zoneOf[id]) {
+		return
+	}
+	k.ready(name, id, object.True)
+}
+
+// waver makes a node that is ready silent for a while.
+func (k *kubelets) waver(name, id string, d time.Duration) {
+	if !k.ready(name, id, object.Unknown) {
+		return
+	}
+	k.clock.after(d, func() { k.recover(name, id) })
 }
 
 // silence is what the cluster records of a node whose VM is gone. The cluster deletes such a node
 // after a while if no machine has marked it, because nothing else can know that it was ours.
-func (w *World) silence(name, id string) {
-	w.ready(name, id, object.Unknown)
-	w.clock.after(10*time.Minute, func() {
-		n, err := w.nodes.Get(context.Background(), object.Key{Name: name})
+func (k *kubelets) silence(name, id string) {
+	k.ready(name, id, object.Unknown)
+	k.clock.after(10*time.Minute, func() {
+		n, err := k.nodes.Get(context.Background(), object.Key{Name: name})
 		if err == nil && n.ProviderID == id && len(n.Finalizers) == 0 && len(n.Labels) == 0 {
-			_ = w.nodes.Delete(context.Background(), n.Key, n.UID) // read in the same instant: it is there
+			_ = k.nodes.Delete(context.Background(), n.Key, n.UID) // read in the same instant: it is there
 		}
 	})
 }
 
-// readinessTurns: the readiness of a node is about to change.
-type readinessTurns struct{ node string }
-
 // ready writes whether a VM's node is Ready, and reports whether that changed anything.
-func (w *World) ready(name, id string, status object.ConditionStatus) bool {
+func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 	ctx := context.Background()
-	n, err := w.nodes.Get(ctx, object.Key{Name: name})
-	if err != nil || n.ProviderID != id || status == object.True && w.gone[id] {
+	n, err := k.nodes.Get(ctx, object.Key{Name: name})
+	if err != nil || n.ProviderID != id || status == object.True && k.removed[id] {
 		return false
 	}
 	if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil && c.Status == status {
 		return false
 	}
-	w.emit(readinessTurns{name})
+	k.emit(readinessTurns{name})
 	n = n.Clone()
 	n.Conditions = object.SetCondition(n.Conditions, object.Condition{
-		Type: machine.NodeReady, Status: status, Since: w.clock.now.Truncate(time.Second),
+		Type: machine.NodeReady, Status: status, Since: k.clock.now.Truncate(time.Second),
 	})
-	_, _ = w.nodes.UpdateStatus(ctx, n) // read in the same instant: no conflict
-	w.apps.soon()
-	w.check()
+	_, _ = k.nodes.UpdateStatus(ctx, n) // read in the same instant: no conflict
+	k.apps.soon()
+	k.check()
 	return true
 }
 
 // chatter changes the message of a node that is unhealthy for good again and again, as kubelets do.
-func (w *World) chatter(name, id string) {
-	w.clock.after(3*time.Minute+w.upTo(time.Minute), func() {
-		n, err := w.nodes.Get(context.Background(), object.Key{Name: name})
-		if err != nil || n.ProviderID != id || w.gone[id] {
+func (k *kubelets) chatter(name, id string) {
+	k.clock.after(3*time.Minute+k.upTo(time.Minute), func() {
+		n, err := k.nodes.Get(context.Background(), object.Key{Name: name})
+		if err != nil || n.ProviderID != id || k.removed[id] {
 			return
 		}
 		n = n.Clone()
 		for i := range n.Conditions {
 			if n.Conditions[i].Type == machine.NodeReady {
-				n.Conditions[i].Message = "still ill at " + w.clock.now.Format(time.TimeOnly)
+				n.Conditions[i].Message = "still ill at " + k.clock.now.Format(time.TimeOnly)
 			}
 		}
-		_, _ = w.nodes.UpdateStatus(context.Background(), n) // read in the same instant: no conflict
-		w.chatter(name, id)
+		_, _ = k.nodes.UpdateStatus(context.Background(), n) // read in the same instant: no conflict
+		k.chatter(name, id)
 	})
+}
+
+// stopFaults makes the nodes of all VMs ready that can be.
+func (k *kubelets) stopFaults() {
+	for _, vm := range k.provider.VMs() {
+		k.recover(vm.Name, vm.ID)
+	}
 }

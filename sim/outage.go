@@ -7,57 +7,56 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// Spells are faults that begin and end again. The zero value has none.
-type Spells struct {
-	// Every is about how long there is between two. Zero means that there are none.
-	Every time.Duration
-	// For is the longest that one lasts.
-	For time.Duration
+// disturbances are the faults that begin and end again: outages and jumps of the clock.
+type disturbances struct {
+	*managerClock
+	*region
+	kubelets *kubelets
 }
 
-// faultWindows begins all faults that begin and end by themselves.
-func (w *World) faultWindows() {
-	w.spell(func(f *Faults) Spells { return f.ControlOutages }, w.StopControl)
-	w.spell(func(f *Faults) Spells { return f.TargetOutages }, w.StopTarget)
-	w.spell(func(f *Faults) Spells { return f.ZoneOutages }, func(d time.Duration) { w.StopZone(w.chance(max(len(w.zones), 1)), d) })
-	w.spell(func(f *Faults) Spells { return f.ClockJumps }, func(d time.Duration) {
-		w.JumpClock(d - w.upTo(2*d))
+// begin begins all faults that begin and end by themselves.
+func (s *disturbances) begin() {
+	s.spell(func(f *Faults) Spells { return f.ControlOutages }, s.StopControl)
+	s.spell(func(f *Faults) Spells { return f.TargetOutages }, s.StopTarget)
+	s.spell(func(f *Faults) Spells { return f.ZoneOutages }, func(d time.Duration) { s.StopZone(s.chance(max(len(s.zones), 1)), d) })
+	s.spell(func(f *Faults) Spells { return f.ClockJumps }, func(d time.Duration) {
+		s.JumpClock(d - s.upTo(2*d))
 	})
 }
 
 // spell starts a fault again and again, as long as there are faults.
-func (w *World) spell(of func(*Faults) Spells, begin func(time.Duration)) {
-	every := of(&w.o.Faults).Every
+func (s *disturbances) spell(of func(*Faults) Spells, begin func(time.Duration)) {
+	every := of(s.hazards).Every
 	if every <= 0 {
 		return
 	}
-	w.clock.after(w.upTo(2*every), func() {
-		if s := of(&w.o.Faults); s.Every > 0 && !w.faultsStopped {
-			begin(w.upTo(s.For))
-			w.spell(of, begin)
+	s.clock.after(s.upTo(2*every), func() {
+		if now := of(s.hazards); now.Every > 0 && !s.faultsStopped {
+			begin(s.upTo(now.For))
+			s.spell(of, begin)
 		}
 	})
 }
 
 // StopControl makes the control plane's API refuse every call for a while, and report no change.
-func (w *World) StopControl(d time.Duration) {
-	w.count(ControlOutage)
-	w.clock.after(d, w.Span(history.Outage, "the control plane"))
-	w.stop(control, d)
+func (s *disturbances) StopControl(d time.Duration) {
+	s.count(ControlOutage)
+	s.clock.after(d, s.Span(history.Outage, "the control plane"))
+	s.stop(control, d)
 }
 
 // StopTarget does the same to the target cluster's API. If it comes back after more than the 40 s
 // that clusters wait, all nodes are silent at first.
-func (w *World) StopTarget(d time.Duration) {
-	w.count(TargetOutage)
-	w.clock.after(d, w.Span(history.Outage, "the target cluster"))
-	w.stop(target, d)
+func (s *disturbances) StopTarget(d time.Duration) {
+	s.count(TargetOutage)
+	s.clock.after(d, s.Span(history.Outage, "the target cluster"))
+	s.stop(target, d)
 	if d <= nodeGrace {
 		return
 	}
-	w.clock.after(d, func() {
-		for _, n := range w.nodes.all() {
-			w.waver(n.Name, n.ProviderID, w.upTo(20*time.Second))
+	s.clock.after(d, func() {
+		for _, n := range s.kubelets.nodes.all() {
+			s.kubelets.waver(n.Name, n.ProviderID, s.upTo(20*time.Second))
 		}
 	})
 }
@@ -65,48 +64,29 @@ func (w *World) StopTarget(d time.Duration) {
 // nodeGrace is how long a node may be silent before its cluster records it.
 const nodeGrace = 40 * time.Second
 
-// waver makes a node that is ready silent for a while.
-func (w *World) waver(name, id string, d time.Duration) {
-	if !w.ready(name, id, object.Unknown) {
-		return
-	}
-	w.clock.after(d, func() { w.recover(name, id) })
-}
-
 // StopZone makes the nodes of a zone silent for a while, and the provider creates no VM there. Each
 // class is in a zone of its own; n counts the zones in their order, modulo their number.
-func (w *World) StopZone(n int, d time.Duration) {
-	if len(w.zones) == 0 {
+func (s *disturbances) StopZone(n int, d time.Duration) {
+	if len(s.zones) == 0 {
 		return
 	}
-	zone := w.zones[n%len(w.zones)]
-	w.count(ZoneOutage)
-	w.clock.after(d, w.Span(history.Outage, "zone "+zone))
-	if end := w.clock.now.Add(d); end.After(w.dark[zone]) {
-		w.dark[zone] = end
+	zone := s.zones[n%len(s.zones)]
+	s.count(ZoneOutage)
+	s.clock.after(d, s.Span(history.Outage, "zone "+zone))
+	if end := s.clock.now.Add(d); end.After(s.dark[zone]) {
+		s.dark[zone] = end
 	}
 	if d <= nodeGrace {
 		return
 	}
-	w.clock.after(nodeGrace, func() { w.eachIn(zone, func(name, id string) { w.ready(name, id, object.Unknown) }) })
-	w.clock.after(d, func() { w.eachIn(zone, w.recover) })
+	s.clock.after(nodeGrace, func() {
+		s.eachIn(zone, func(name, id string) { s.kubelets.ready(name, id, object.Unknown) })
+	})
+	s.clock.after(d, func() { s.eachIn(zone, s.kubelets.recover) })
 }
 
-// isDark reports whether a zone is out.
-func (w *World) isDark(zone string) bool { return w.clock.now.Before(w.dark[zone]) }
-
-func (w *World) eachIn(zone string, do func(name, id string)) {
-	for _, vm := range w.provider.VMs() {
-		if vm.Size == zone {
-			do(vm.Name, vm.ID)
-		}
-	}
-}
-
-// recover makes a node ready again, unless something prevents it.
-func (w *World) recover(name, id string) {
-	if w.lostNodes[id] || w.isDark(w.zoneOf[id]) {
-		return
-	}
-	w.ready(name, id, object.True)
+// end ends the faults that are under way.
+func (s *disturbances) end() {
+	s.setClock(0)
+	s.outages, s.dark = [apiCount]outage{}, map[string]time.Time{}
 }

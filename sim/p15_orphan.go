@@ -11,22 +11,14 @@ type p15 struct{ *World }
 
 func (w p15) see(e event) {
 	if e, ok := e.(vmsCollected); ok {
-		w.checkCollected(e.before)
+		w.checkCollected(e.gone)
 	}
 }
 
 // checkCollected checks the VMs that are gone. No machine whose VM one of them may be has yet to
 // record which VM is its own.
-func (w p15) checkCollected(before []drivertest.MemoryVM) {
-	left := map[string]bool{}
-	for _, vm := range w.provider.VMs() {
-		left[vm.ID] = true
-	}
-	for _, vm := range before {
-		if left[vm.ID] {
-			continue
-		}
-		w.collected++
+func (w p15) checkCollected(gone []drivertest.MemoryVM) {
+	for _, vm := range gone {
 		for _, m := range w.machines.all() {
 			if m.Spec.ProviderID == vm.ID || m.Name == vm.Name && m.Spec.ProviderID == "" && !severalVMs(m) {
 				w.violate("P15", "the VM of machine %s was collected as an orphan", m.Name)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -32,7 +33,7 @@ func (w p25Paused) see(e event) {
 // checkPausedCall: the provider is not asked to change anything of a machine
 // that is paused.
 func (w p25Paused) checkPausedCall(s driver.CallInfo) {
-	if s.Object.Name != "" && w.pausedLong(s.Object.Name) {
+	if _, ofMachines := s.Method.(codes.Call); ofMachines && s.Object.Name != "" && w.pausedLong(s.Object.Name) {
 		w.violate("P25", "%s was called for machine %s, which is paused", s.Method, s.Object.Name)
 	}
 }

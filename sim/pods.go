@@ -4,17 +4,16 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/millwright-go/millwright/drain"
-	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/manager"
-	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 )
 
 // pods is the workload as one process sees it.
-type pods struct{ p *process }
+type pods struct {
+	p    *process
+	apps *apps
+}
 
 // On implements drains.Pods.
 func (s pods) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
@@ -22,7 +21,7 @@ func (s pods) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
 		return nil, false, errDead
 	}
 	var out []*drain.Pod
-	for _, p := range s.p.w.apps.on(node) {
+	for _, p := range s.apps.on(node) {
 		out = append(out, p.Pod)
 	}
 	return out, true, nil
@@ -30,13 +29,13 @@ func (s pods) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
 
 // Evict implements drains.Pods.
 func (s pods) Evict(_ context.Context, o drain.Order) (out drain.Answer, err error) {
-	err = s.p.call(target, func() error { out = s.p.w.apps.evict(o); return nil })
+	err = s.p.call(target, func() error { out = s.apps.evict(o); return nil })
 	return out, err
 }
 
 // Delete implements drains.Pods.
 func (s pods) Delete(_ context.Context, o drain.Order) (out drain.Answer, err error) {
-	err = s.p.call(target, func() error { out = s.p.w.apps.remove(o); return nil })
+	err = s.p.call(target, func() error { out = s.apps.remove(o); return nil })
 	return out, err
 }
 
@@ -48,8 +47,8 @@ func (s pods) Watch(context.Context) iter.Seq2[string, error] {
 // In implements drains.Budgets.
 func (s pods) In(_ context.Context, namespaces []string) (out []*drain.Budget, complete bool, err error) {
 	for _, name := range namespaces {
-		for _, app := range s.p.w.apps.apps {
-			if b := s.p.w.apps.budgets[app.Name]; b != nil && b.Namespace == name {
+		for _, app := range s.apps.apps {
+			if b := s.apps.budgets[app.Name]; b != nil && b.Namespace == name {
 				out = append(out, b)
 			}
 		}
@@ -59,7 +58,7 @@ func (s pods) In(_ context.Context, namespaces []string) (out []*drain.Budget, c
 
 // Bound implements drains.Volumes.
 func (s pods) Bound(_ context.Context, claims []object.Key) (out []*drain.Volume, complete bool, err error) {
-	for _, v := range s.p.w.volumes.all {
+	for _, v := range s.apps.volumes.all {
 		if slices.Contains(claims, v.Claim) {
 			out = append(out, v.Volume)
 		}
@@ -70,7 +69,7 @@ func (s pods) Bound(_ context.Context, claims []object.Key) (out []*drain.Volume
 // Attachments implements drains.Volumes.
 func (s pods) Attachments(_ context.Context, node string, names []string) ([]*drain.Attachment, error) {
 	out := []*drain.Attachment{}
-	for _, v := range s.p.w.volumes.all {
+	for _, v := range s.apps.volumes.all {
 		if v.on(node) || v.at != nil && slices.Contains(names, v.Name) {
 			out = append(out, v.at)
 		}
@@ -83,17 +82,6 @@ func (s pods) Attached(context.Context, string) ([]string, error) { return nil, 
 
 // Detach implements drains.Volumes.
 func (s pods) Detach(_ context.Context, attachment string) (out drain.Answer, err error) {
-	err = s.p.call(target, func() error { out = s.p.w.volumes.remove(attachment); return nil })
+	err = s.p.call(target, func() error { out = s.apps.volumes.remove(attachment); return nil })
 	return out, err
-}
-
-// drainer is how a process drains nodes.
-func (p *process) drainer(nodes *port[*machine.Node], now func() time.Time) (manager.Drainer, error) {
-	p.w.apps.tell = func(node string) {
-		p.deliver(manager.KindWorkload, func() { p.wake(manager.KindWorkload, nil, node) })
-	}
-	return drains.New(drains.Options{
-		Nodes: nodes, Workload: drains.Workload{Pods: pods{p}, Budgets: pods{p}, Volumes: pods{p}}, Policy: p.w.o.Drain,
-		Limit: p.w.o.DrainLimit, Now: now, Each: p.each,
-	})
 }

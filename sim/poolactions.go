@@ -11,7 +11,7 @@ import (
 
 // Groups returns the simulated provider of groups, to be wrapped by
 // Options.PoolDriver.
-func (w *World) Groups() pooldriver.Driver { return w.groups }
+func (w *World) Groups() pooldriver.Driver { return groupDriver{w.groups} }
 
 // AddPool stores a pool, which should be in Namespace. If its template names a bootstrap config,
 // the data come after a while.
@@ -49,7 +49,7 @@ func (w *World) actOnPool(s *Step) {
 	case ForgetPool:
 		done = w.forgetPool(object.Key{Namespace: Namespace, Name: s.Name})
 	default:
-		done = w.groups.act(s)
+		done = w.groups.act(s, w.poolPolicy().Keys.Replace)
 	}
 	if done {
 		w.actions[s.Do]++
@@ -75,8 +75,8 @@ func (w *World) forgetPool(k object.Key) bool {
 }
 
 // act does what a step does at the provider, and reports whether there is a group or instance
-// that it can be done to.
-func (g *groups) act(s *Step) bool {
+// that it can be done to. replace is the annotation of a node that asks for a replacement.
+func (g *instances) act(s *Step, replace string) bool {
 	at := g.all[object.Key{Namespace: Namespace, Name: s.Name}]
 	if at == nil || at.going {
 		return false
@@ -85,15 +85,15 @@ func (g *groups) act(s *Step) bool {
 	if len(at.instances) > 0 {
 		i = at.instances[max(s.N, 0)%len(at.instances)]
 	}
-	g.w.changed()
+	g.changed()
 	switch s.Do {
 	case ResizeGroup:
-		at.target, at.resized = int32(max(s.N, 0)), g.w.clock.now
+		at.target, at.resized = int32(max(s.N, 0)), g.clock.now
 		g.soon(at)
 		return true
 	case FailGroup:
 		at.failure = "the simulated provider is out of addresses"
-		g.w.clock.after(s.For, func() { at.failure = "" })
+		g.clock.after(s.For, func() { at.failure = "" })
 		return true
 	case LoseGroup:
 		g.lose(at)
@@ -102,33 +102,32 @@ func (g *groups) act(s *Step) bool {
 		if i == nil || i.AwaitsDrain {
 			return false
 		}
-		i.AwaitsDrain, i.asked = true, g.w.clock.now
+		i.AwaitsDrain, i.asked = true, g.clock.now
 		return true
 	case LoseInstance:
 		if i == nil {
 			return false
 		}
-		g.w.count(VMLost)
+		g.count(VMLost)
 		g.drop(i.ProviderID)
 		return true
 	}
-	return i != nil && g.askReplacement(i)
+	return i != nil && g.askReplacement(i, replace)
 }
 
 // askReplacement makes an instance's node ask for a replacement.
-func (g *groups) askReplacement(i *instance) bool {
-	n, err := g.w.nodes.Get(context.Background(), object.Key{Name: i.name})
+func (g *instances) askReplacement(i *instance, key string) bool {
+	n, err := g.nodes.Get(context.Background(), object.Key{Name: i.name})
 	if err != nil {
 		return false
 	}
-	annotated(g.w.nodes, n, g.w.poolPolicy().Keys.Replace, "true")
+	annotated(g.nodes, n, key, "true")
 	return true
 }
 
-// poolGone follows pools that are gone: their bootstrap data go with them.
+// poolGone makes pools again that are gone.
 func (w *World) poolGone(e event) {
 	if e, ok := e.(stored[*machinepool.Pool]); ok && e.now == nil {
-		delete(w.bootstraps, e.key)
 		w.remake(e.key)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
-	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -18,193 +17,31 @@ type PoolRefusal struct {
 	Code codes.Code
 }
 
-// keepPools makes a process reconcile pools.
-func (p *process) keepPools(o *manager.Options) {
-	w := p.w
-	if w.o.Pools == nil {
-		return
-	}
-	o.Pools, o.PoolBootstrap = open(p, w.pools), bootstrapper{p}
-	d := pooldriver.Driver(w.groups)
-	if w.o.PoolDriver != nil {
-		d = w.o.PoolDriver(w)
-	}
-	o.PoolDriver = pooldriver.Intercept(watchedPools{d, w}, p.poolStep)
+// poolCalls are the calls to the provider about groups.
+type poolCalls struct {
+	*ground
+	*stores
+	groups       *instances
+	collects     bool // the manager finds the groups of pools that are gone
+	calls        map[machinepool.Call]int
+	poolRefusals map[PoolRefusal]int
 }
 
-// poolStep takes one call to the pool driver through what may happen to it.
-func (p *process) poolStep(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
-	w := p.w
-	if p.dead {
-		return errDead // no caller is alive
+func newPoolCalls(g *instances, collects bool) *poolCalls {
+	return &poolCalls{
+		ground: g.ground, stores: g.stores, groups: g, collects: collects,
+		calls: map[machinepool.Call]int{}, poolRefusals: map[PoolRefusal]int{},
 	}
-	w.clock.pause(w.o.Faults.CallTime/2 + w.upTo(w.o.Faults.CallTime/2))
-	if p.dead {
-		if w.happens(w.o.Faults.Late) {
-			w.latePool(ctx, next)
+}
+
+// changes returns how many calls that change a group were made so far.
+func (c *poolCalls) changes() (n int) {
+	for call, times := range c.calls {
+		if call != machinepool.GetPoolStatus && call != machinepool.ListPools {
+			n += times
 		}
-		return errDead
 	}
-	p.calls++
-	w.steps++
-	call, _ := s.Method.(machinepool.Call)
-	w.poolCalls[call]++
-	outcome := p.outcome()
-	switch outcome {
-	case killedLate:
-		w.latePool(ctx, next)
-		fallthrough
-	case killedBefore:
-		p.kill()
-		return errDead
-	}
-	if err := w.poolRefusal(s); err != nil {
-		return err
-	}
-	err := w.providePool(ctx, next)
-	if outcome == killedAfter {
-		p.kill()
-		return errDead
-	}
-	if err == nil && w.happens(w.o.Faults.LostCall) {
-		w.count(CallAnswerLost)
-		err = codes.New(codes.DeadlineExceeded, "the answer was lost")
-	}
-	w.clock.pause(w.latency())
-	if p.dead {
-		return errDead
-	}
-	if g := w.groups.all[s.Object]; err == nil && g != nil && call == machinepool.GetPoolStatus {
-		g.told(w.clock.now)
-	}
-	return err
-}
-
-// mute is how long a group that drains may go without a status read before that counts as an outage
-// of the group. The manager reads it every few seconds.
-const mute = 5 * time.Minute
-
-// told records that a process has read the status of a group.
-func (g *group) told(now time.Time) {
-	if !g.looked.IsZero() && now.Sub(g.looked) > mute {
-		g.backSince = now
-	}
-	g.looked = now
-}
-
-// providePool carries a call out.
-func (w *World) providePool(ctx context.Context, next func(context.Context) error) error {
-	w.acting = true
-	err := next(ctx)
-	w.acting = false
-	w.changed()
-	w.check()
-	return err
-}
-
-// latePool carries out a call whose caller has died.
-func (w *World) latePool(ctx context.Context, next func(context.Context) error) {
-	ctx = context.WithoutCancel(ctx)
-	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
-		w.count(CallLate)
-		w.belated = true
-		_ = w.providePool(ctx, next) // no caller gets the answer
-		w.belated = false
-	})
-}
-
-// poolRefusal is an error instead of the call; nil: it is carried out.
-func (w *World) poolRefusal(s driver.CallInfo) error {
-	call, _ := s.Method.(machinepool.Call)
-	if w.happens(w.o.Faults.Call) {
-		w.count(CallFailed)
-		all := w.o.Faults.Codes
-		if all == nil {
-			all = commonCodes
-		}
-		code := all[w.chance(len(all))]
-		if code == codes.NotFound && (call == machinepool.DeletePool || call == machinepool.GetPoolStatus) {
-			code = codes.Unavailable // it would be a lie
-		}
-		w.poolRefusals[PoolRefusal{call, code}]++
-		return codes.New(code, "a fault of the simulated provider")
-	}
-	if w.clock.now.Before(w.groups.silent) {
-		w.count(CallFailed)
-		w.poolRefusals[PoolRefusal{call, codes.Unavailable}]++
-		return codes.New(codes.Unavailable, "the simulated provider does not answer")
-	}
-	if g := w.groups.all[s.Object]; g != nil && call == machinepool.GetPoolStatus && w.clock.now.Sub(g.made) < w.o.Faults.Eventually {
-		w.count(StatusLagged)
-		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
-	}
-	return nil
-}
-
-// watchedPools is a pool driver that tells of each request.
-type watchedPools struct {
-	pooldriver.Driver
-	w *World
-}
-
-// Unwrap returns the driver that is watched.
-func (d watchedPools) Unwrap() pooldriver.Driver { return d.Driver }
-
-// CreatePool implements pooldriver.Driver. One that is carried out for a pool that
-// is gone leaves a group without a pool: the manager has to find it.
-func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
-	w := d.w
-	w.emit(poolCalled{pool: req.Pool, call: machinepool.CreatePool, to: req.Replicas})
-	if w.belated && w.goingPool(req.Pool.Key) || w.facts.forgotten[req.Pool.UID] {
-		w.ownerlessGroup(req.Pool.Key)
-	}
-	return d.Driver.CreatePool(ctx, req)
-}
-
-// ownerlessGroup expects a group of a pool that is gone. If no manager looks for such groups, a
-// person does.
-func (w *World) ownerlessGroup(k object.Key) {
-	w.facts.lateGroups[k] = true
-	m := &w.o.Manager
-	if m.SafetyPolicy != nil && !m.Observe && w.o.PoolDriver == nil {
-		return
-	}
-	w.clock.after(10*time.Minute, func() {
-		delete(w.facts.lateGroups, k)
-		if g := w.groups.all[k]; g != nil && w.goingPool(k) {
-			w.groups.lose(g)
-		}
-	})
-}
-
-// ScalePool implements pooldriver.Driver.
-func (d watchedPools) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
-	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.ScalePool, to: req.To})
-	return d.Driver.ScalePool(ctx, req)
-}
-
-// DeletePool implements pooldriver.Driver.
-func (d watchedPools) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
-	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.DeletePool})
-	return d.Driver.DeletePool(ctx, req)
-}
-
-// DeleteInstances implements pooldriver.Driver.
-func (d watchedPools) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
-	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.DeleteInstances, ids: req.ProviderIDs})
-	return d.Driver.DeleteInstances(ctx, req)
-}
-
-// ReplaceInstance implements pooldriver.Driver.
-func (d watchedPools) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
-	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.ReplaceInstance, ids: []string{req.ProviderID}})
-	return d.Driver.ReplaceInstance(ctx, req)
-}
-
-// InstancesDrained implements pooldriver.Driver.
-func (d watchedPools) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
-	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.InstancesDrained, ids: req.ProviderIDs})
-	return d.Driver.InstancesDrained(ctx, req)
+	return n
 }
 
 // poolCalled: a process calls the driver of groups about a pool. to is the size that it orders,
@@ -214,4 +51,119 @@ type poolCalled struct {
 	call machinepool.Call
 	to   int32
 	ids  []string
+}
+
+func (c *poolCalls) arrived(s driver.CallInfo) {
+	call, _ := s.Method.(machinepool.Call)
+	c.calls[call]++
+}
+
+func (c *poolCalls) provide(ctx context.Context, next func(context.Context) error) error {
+	c.acting = true
+	err := next(ctx)
+	c.acting = false
+	c.changed()
+	c.check()
+	return err
+}
+
+func (c *poolCalls) late(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) {
+	ctx = context.WithoutCancel(ctx)
+	c.clock.after(c.upTo(c.hazards.LateBy), func() {
+		c.count(CallLate)
+		c.belated = true
+		_ = c.provide(ctx, next) // no caller gets the answer
+		c.belated = false
+	})
+}
+
+func (c *poolCalls) refusal(s driver.CallInfo) error {
+	call, _ := s.Method.(machinepool.Call)
+	asks := call == machinepool.GetPoolStatus
+	code := c.refused(func(code codes.Code) bool { return code == codes.NotFound && (asks || call == machinepool.DeletePool) })
+	if code != codes.OK {
+		c.poolRefusals[PoolRefusal{call, code}]++
+		return codes.New(code, "a fault of the simulated provider")
+	}
+	if c.clock.now.Before(c.groups.silent) {
+		c.count(CallFailed)
+		c.poolRefusals[PoolRefusal{call, codes.Unavailable}]++
+		return codes.New(codes.Unavailable, "the simulated provider does not answer")
+	}
+	if g := c.groups.all[s.Object]; g != nil && asks && c.clock.now.Sub(g.made) < c.hazards.Eventually {
+		c.count(StatusLagged)
+		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
+	}
+	return nil
+}
+
+func (c *poolCalls) returned(s driver.CallInfo, err error) {
+	if g := c.groups.all[s.Object]; err == nil && g != nil && s.Method == machinepool.GetPoolStatus {
+		g.told(c.clock.now)
+	}
+}
+
+// watchedPools is a pool driver that tells of each request.
+type watchedPools struct {
+	pooldriver.Driver
+	calls *poolCalls
+}
+
+// Unwrap returns the driver that is watched.
+func (d watchedPools) Unwrap() pooldriver.Driver { return d.Driver }
+
+// CreatePool implements pooldriver.Driver. One that is carried out for a pool that
+// is gone leaves a group without a pool: the manager has to find it.
+func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
+	c := d.calls
+	c.emit(poolCalled{pool: req.Pool, call: machinepool.CreatePool, to: req.Replicas})
+	if c.belated && c.goingPool(req.Pool.Key) || c.forgotten[req.Pool.UID] {
+		c.ownerlessGroup(req.Pool.Key)
+	}
+	return d.Driver.CreatePool(ctx, req)
+}
+
+// ownerlessGroup expects a group of a pool that is gone. If no manager looks for such groups, a
+// person does.
+func (c *poolCalls) ownerlessGroup(k object.Key) {
+	c.lateGroups[k] = true
+	if c.collects {
+		return
+	}
+	c.clock.after(10*time.Minute, func() {
+		delete(c.lateGroups, k)
+		if g := c.groups.all[k]; g != nil && c.goingPool(k) {
+			c.groups.lose(g)
+		}
+	})
+}
+
+// ScalePool implements pooldriver.Driver.
+func (d watchedPools) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+	d.calls.emit(poolCalled{pool: req.Pool, call: machinepool.ScalePool, to: req.To})
+	return d.Driver.ScalePool(ctx, req)
+}
+
+// DeletePool implements pooldriver.Driver.
+func (d watchedPools) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+	d.calls.emit(poolCalled{pool: req.Pool, call: machinepool.DeletePool})
+	return d.Driver.DeletePool(ctx, req)
+}
+
+// DeleteInstances implements pooldriver.Driver.
+func (d watchedPools) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
+	d.calls.emit(poolCalled{pool: req.Pool, call: machinepool.DeleteInstances, ids: req.ProviderIDs})
+	return d.Driver.DeleteInstances(ctx, req)
+}
+
+// ReplaceInstance implements pooldriver.Driver.
+func (d watchedPools) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
+	d.calls.emit(poolCalled{pool: req.Pool, call: machinepool.ReplaceInstance, ids: []string{req.ProviderID}})
+	return d.Driver.ReplaceInstance(ctx, req)
+}
+
+// InstancesDrained implements pooldriver.Driver.
+func (d watchedPools) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
+	d.calls.emit(poolCalled{pool: req.Pool, call: machinepool.InstancesDrained, ids: req.ProviderIDs})
+	return d.Driver.InstancesDrained(ctx, req)
 }

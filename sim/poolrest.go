@@ -93,16 +93,6 @@ func (w *World) checkPoolNodes() error {
 	return nil
 }
 
-// changes returns how many calls that change a group were made so far.
-func (w *World) changes() (n int) {
-	for call, times := range w.poolCalls {
-		if call != machinepool.GetPoolStatus && call != machinepool.ListPools {
-			n += times
-		}
-	}
-	return n + w.renewals
-}
-
 // autoscaled reports whether the provider owns the size of a pool.
 func (w *World) autoscaled(p *machinepool.Pool) bool {
 	policy := w.poolPolicy()

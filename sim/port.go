@@ -2,87 +2,11 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
-
-// These are the answers to calls that the world disturbs.
-var (
-	errDead   = errors.New("sim: the process is dead")
-	errOutage = errors.New("sim: the API does not answer")
-	errLost   = errors.New("sim: the answer was lost")
-)
-
-// call takes one call of a process to the outside through everything that may happen to it. do
-// carries it out.
-func (p *process) call(a api, do func() error) error {
-	w := p.w
-	if p.dead {
-		return errDead // no caller is alive
-	}
-	w.clock.pause(w.latency()) // on its way
-	if p.dead {
-		if w.happens(w.o.Faults.Late) {
-			w.later(do)
-		}
-		return errDead
-	}
-	p.calls++
-	w.steps++
-	if w.down(a) {
-		return errOutage
-	}
-	outcome := p.outcome()
-	switch outcome {
-	case killedLate:
-		w.later(do)
-		fallthrough
-	case killedBefore:
-		p.kill()
-		return errDead
-	}
-	w.acting = true
-	err := do()
-	w.acting = false
-	w.check()
-	if errors.Is(err, store.ErrConflict) {
-		w.count(ConflictAnswered)
-	}
-	switch {
-	case outcome == killedAfter:
-		p.kill()
-		return errDead
-	case w.happens(w.o.Faults.LostAnswer):
-		w.count(StoreAnswerLost)
-		return errLost
-	}
-	w.clock.pause(w.latency()) // the answer is on its way
-	if p.dead {
-		return errDead
-	}
-	return err
-}
-
-// write is a call that changes what is stored.
-func (p *process) write(a api, do func() error) error {
-	p.w.writes++
-	return p.call(a, do)
-}
-
-// later carries out a call whose caller is dead.
-func (w *World) later(do func() error) {
-	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
-		w.count(CallLate)
-		w.acting, w.belated = true, true
-		_ = do() // no caller gets the answer
-		w.acting = false
-		w.check()
-		w.belated = false
-	})
-}
 
 // port is a kind of objects as one process sees it.
 type port[T object.Object[T]] struct {
@@ -95,7 +19,7 @@ type port[T object.Object[T]] struct {
 // read counts a read that may be answered with stale data.
 func (s *port[T]) read() {
 	if s.ahead > 0 {
-		s.p.w.count(StaleRead)
+		s.p.count(StaleRead)
 	}
 }
 

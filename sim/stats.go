@@ -57,7 +57,7 @@ func sum[K comparable](a, b map[K]int) map[K]int {
 // Stats returns what has happened so far.
 func (w *World) Stats() Stats {
 	s := Stats{Steps: w.steps, Passes: w.passes, Calls: maps.Clone(w.driverCalls), Refusals: maps.Clone(w.refusals), Actions: maps.Clone(w.actions), Collected: w.collected}
-	s.PoolCalls, s.PoolRefusals = maps.Clone(w.poolCalls), maps.Clone(w.poolRefusals)
+	s.PoolCalls, s.PoolRefusals = maps.Clone(w.poolCalls.calls), maps.Clone(w.poolRefusals)
 	s.Faults = make(map[Fault]int, faultCount)
 	for f := range AllFaults() {
 		s.Faults[f] = w.faults[f]

@@ -2,30 +2,12 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
-
-// specOf returns what a class asks of the simulated provider. It returns false if there is no such
-// class.
-func (w *World) specOf(class string) (spec drivertest.MemorySpec, found bool) {
-	c, err := w.classes.Get(context.Background(), object.Key{Namespace: Namespace, Name: class})
-	if err != nil || json.Unmarshal(c.ProviderSpec, &spec) != nil {
-		return spec, false
-	}
-	return spec, true
-}
-
-// sizeOf returns the zone that a class is in, which is also the size of its VMs.
-func (w *World) sizeOf(class string) string {
-	spec, _ := w.specOf(class)
-	return spec.Size
-}
 
 // tagged reports whether all VMs of machines have the tags that their classes say. It skips VMs
 // that a call of a dead process may have changed since.
@@ -69,10 +51,4 @@ func (w *World) keptAsItIs(m *machine.Machine) bool {
 	class, err := w.classes.Get(context.Background(), object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
 	return err == nil && m.Owner == nil && op.Kind == machine.OperationUpdate && op.State == machine.StateFailed &&
 		op.Code == codes.Unimplemented && op.Against.Machine == m.Generation && op.Against.Class == class.Generation
-}
-
-// lie reports whether a code would be a false answer with consequences: the manager believes that a
-// VM is gone.
-func lie(call codes.Call, code codes.Code) bool {
-	return code == codes.NotFound && (call == codes.DeleteMachine || call == codes.UpdateMachine)
 }

@@ -10,15 +10,14 @@ import (
 )
 
 // hooks returns the hooks of a process: its user's, and the world's own if Options.Tell is set.
-func (p *process) hooks() manager.Hooks {
-	hooks := p.w.o.Manager.Hooks
-	if p.w.trace == nil {
+func (p *process) hooks(hooks manager.Hooks) manager.Hooks {
+	if p.trace == nil {
 		return hooks
 	}
 	event, effect := hooks.Event, hooks.Effect
 	hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 		if !p.dead {
-			p.w.tell("%s %s: %s: %s", kind, key.Name, reason, why)
+			p.tell("%s %s: %s: %s", kind, key.Name, reason, why)
 		}
 		if event != nil {
 			event(kind, key, typ, reason, why)
@@ -28,9 +27,9 @@ func (p *process) hooks() manager.Hooks {
 		switch {
 		case p.dead || kind == manager.KindReachability && errors.Is(err, store.ErrNotFound): // that is an answer
 		case err != nil:
-			p.w.tell("%s %s: %s failed: %v", kind, key.Name, name, err)
+			p.tell("%s %s: %s failed: %v", kind, key.Name, name, err)
 		default:
-			p.w.tell("%s %s: %s", kind, key.Name, name)
+			p.tell("%s %s: %s", kind, key.Name, name)
 		}
 		if effect != nil {
 			effect(kind, key, name, took, err)

@@ -1,22 +1,17 @@
 package sim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
-	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/store"
 )
 
 // Options configure a World. The zero value is a world without faults.
@@ -55,13 +50,6 @@ type Options struct {
 	Tell func(at time.Time, what string)
 }
 
-func (o *Options) resync() time.Duration {
-	if o.Manager.Resync > 0 {
-		return o.Manager.Resync
-	}
-	return 10 * time.Minute
-}
-
 // Property is something that must hold in a world at any time. The world checks it after every
 // effect on an object or a VM, from any source. It checks what happens to pods alone with the next
 // of these effects. Only the error is kept of the state, so it should say what was seen.
@@ -82,51 +70,91 @@ type World struct {
 	*past
 	o Options
 
-	provider   *drivertest.Memory
-	apps       *apps
-	volumes    *volumes
-	groups     *groups
-	bootstraps bootstraps
-	remade     map[object.Key]bool // pools that are to be made again when they are gone
+	*region
+	*catalog
+	*vms
+	*disturbances
+	*machineCalls
+	*poolCalls
+	*bootstrapMaker
+	*effort
 
-	end   time.Time            // when a run is over; zero: never
-	zones []string             // by name of their class, in the order of its making
-	dark  map[string]time.Time // until when a zone is out
+	kubelets *kubelets
+	apps     *apps
+	volumes  *volumes
+	groups   *instances
+	managers *managers
 
-	vms  map[string]string    // every VM that ever was, with its machine's name
-	gone map[string]bool      // VMs that no longer exist
-	born map[string]time.Time // when a machine's VM was made
-	// zoneOf is the zone of a VM. lostNodes are the VMs whose nodes are never ready again.
-	made      map[string]time.Time // when a VM was
-	zoneOf    map[string]string
-	lostNodes map[string]bool
-
-	actions map[Action]int // of users that took effect
-
-	kills, passes, steps, collected, orphans, writes int
-	renewals                                         int // of bootstrap tokens of pools
-	driverCalls                                      map[codes.Call]int
-	poolCalls                                        map[machinepool.Call]int
-	poolRefusals                                     map[PoolRefusal]int
-	refusals                                         map[Refusal]int
+	end     time.Time           // when a run is over; zero: never
+	actions map[Action]int      // of users that took effect
+	orphans int                 // VMs that users made
+	remade  map[object.Key]bool // pools that are to be made again when they are gone
 }
 
-// clusterName is the cluster that all VMs of the fleet are in.
-const clusterName = "blue"
+// newWorld makes a world in which nothing happens yet.
+func newWorld(o Options) *World {
+	w := &World{o: o, actions: map[Action]int{}, remade: map[object.Key]bool{}}
+	w.policies = &policies{&w.o.Manager, o.Drain}
+	w.ground = newGround(o.Seed, &w.o.Faults, o.Tell)
+	w.stores = newStores(w.ground, &w.machinePolicy().Keys)
+	w.apis = newAPIs(w.ground)
+	w.managerClock = &managerClock{apis: w.apis}
+	w.region = newRegion(w.ground, drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
+	w.catalog = &catalog{w.region, w.stores}
+	w.apps = newApps(w.ground, w.nodes)
+	w.volumes = w.apps.volumes
+	w.kubelets = newKubelets(w.region, w.apps, o.Boot, o.NoCluster)
+	w.vms = newVMs(w.kubelets)
+	w.disturbances = &disturbances{w.managerClock, w.region, w.kubelets}
+	w.bootstrapMaker = &bootstrapMaker{ground: w.ground, stores: w.stores, bootstraps: bootstraps{}}
+	w.groups = newInstances(newGroups(w.ground, o.Pools), w.bootstrapMaker, w.apis, w.catalog, w.kubelets)
+	w.machineCalls = newMachineCalls(w.vms, w.catalog)
+	w.poolCalls = newPoolCalls(w.groups, o.Manager.SafetyPolicy != nil && !o.Manager.Observe && o.PoolDriver == nil)
+	w.effort = &effort{}
+	w.managers = w.newManagers()
+	w.follow()
+	return w
+}
 
-// AddClass stores a class of the simulated provider, and its secret.
-func (w *World) AddClass(name string) error {
-	ctx := context.Background()
-	class := w.provider.Class(object.Key{Namespace: Namespace, Name: name}, drivertest.MemorySpec{Cluster: clusterName, Size: name})
-	class.SecretRef = &object.Key{Name: "boot"}
-	class.NodeTemplate = &machine.NodeShape{Zone: "zone-" + name}
-	w.zones = append(w.zones, name)
-	_, err := w.classes.Create(ctx, class)
-	_, exists := w.secrets.Create(ctx, w.provider.Secret(object.Key{Namespace: Namespace, Name: "boot"}))
-	if errors.Is(exists, store.ErrAlreadyExists) {
-		exists = nil
+// follow makes the parts see what happens.
+func (w *World) follow() {
+	orders := &orders{apis: w.apis}
+	w.past = newPast(w.ground, w.stores, orders, &force{w.managerClock, w.policies, w.nodes})
+	w.subscribe(w.apps.see)
+	w.subscribe(newAgents(w.ground, w.nodes, w.o.Update, w.machinePolicy().Keys.UpdateResult).see)
+	w.subscribe(orders.see)
+	w.subscribe(w.past.see)
+}
+
+// newManagers says what each life of the manager is made from.
+func (w *World) newManagers() *managers {
+	p := program{options: w.o.Manager, noCluster: w.o.NoCluster, drain: w.o.Drain, limit: w.o.DrainLimit, driver: w.driver}
+	if w.o.Pools != nil {
+		p.poolDriver = w.groupDriver
 	}
-	return errors.Join(err, exists)
+	return &managers{
+		ground: w.ground, stores: w.stores, effort: w.effort, program: p, apis: w.apis, shown: w.managerClock,
+		machines: w.machineCalls, groups: w.poolCalls, apps: w.apps, bootstraps: w.bootstrapMaker,
+	}
+}
+
+// driver returns the driver of the machines for the next life of the manager.
+func (w *World) driver() driver.Driver {
+	switch {
+	case w.o.Driver != nil:
+		return w.o.Driver(w)
+	case w.o.UpdatableTags:
+		return w.provider
+	}
+	return silent{w.provider}
+}
+
+// groupDriver returns the driver of groups for the next life of the manager.
+func (w *World) groupDriver() pooldriver.Driver {
+	if w.o.PoolDriver != nil {
+		return w.o.PoolDriver(w)
+	}
+	return groupDriver{w.groups}
 }
 
 // Close ends all passes that are under way. Nothing happens in the world after it.
@@ -137,9 +165,6 @@ func (w *World) Close() {
 	w.o.Faults = Faults{}
 	w.clock.end()
 }
-
-// Provider returns the simulated provider.
-func (w *World) Provider() *drivertest.Memory { return w.provider }
 
 // AddApp starts a workload.
 func (w *World) AddApp(a App) { w.apps.start(a) }
@@ -178,12 +203,9 @@ func (w *World) Made() int { return len(w.lives) }
 // StopFaults stops all faults that are not under way yet.
 func (w *World) StopFaults() {
 	w.faultsStopped = true
-	w.setClock(0)
-	w.outages, w.dark = [apiCount]outage{}, map[string]time.Time{}
+	w.disturbances.end()
 	w.volumes.stopFaults()
-	for _, vm := range w.provider.VMs() {
-		w.recover(vm.Name, vm.ID)
-	}
+	w.kubelets.stopFaults()
 	if w.o.Pools != nil {
 		w.groups.stopFaults()
 	}

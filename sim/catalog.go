@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// catalog has the classes of machines, and says what they ask of the simulated provider.
+type catalog struct {
+	*region
+	*stores
+}
+
+// AddClass stores a class of the simulated provider, and its secret.
+func (c *catalog) AddClass(name string) error {
+	ctx := context.Background()
+	class := c.provider.Class(object.Key{Namespace: Namespace, Name: name}, drivertest.MemorySpec{Cluster: clusterName, Size: name})
+	class.SecretRef = &object.Key{Name: "boot"}
+	class.NodeTemplate = &machine.NodeShape{Zone: "zone-" + name}
+	c.zones = append(c.zones, name)
+	_, err := c.classes.Create(ctx, class)
+	_, exists := c.secrets.Create(ctx, c.provider.Secret(object.Key{Namespace: Namespace, Name: "boot"}))
+	if errors.Is(exists, store.ErrAlreadyExists) {
+		exists = nil
+	}
+	return errors.Join(err, exists)
+}
+
+// TagClass makes a class equal to another, or to itself, except for its tags. The simulated
+// provider can change tags on existing VMs if Options say so.
+func (c *catalog) TagClass(name, like string, tags map[string]string) error {
+	ctx := context.Background()
+	class, err := c.classes.Get(ctx, object.Key{Namespace: Namespace, Name: like})
+	if err != nil {
+		return err
+	}
+	var spec drivertest.MemorySpec
+	if err := json.Unmarshal(class.ProviderSpec, &spec); err != nil {
+		return err
+	}
+	class = class.Clone()
+	spec.Tags = tags
+	class.ProviderSpec = spec.Encode()
+	if name == like {
+		_, err = c.classes.Update(ctx, class)
+		return err
+	}
+	class.Meta = object.Meta{Key: object.Key{Namespace: Namespace, Name: name}}
+	_, err = c.classes.Create(ctx, class)
+	return err
+}
+
+// specOf returns what a class asks of the simulated provider. It returns false if there is no such
+// class.
+func (c *catalog) specOf(class string) (spec drivertest.MemorySpec, found bool) {
+	stored, err := c.classes.Get(context.Background(), object.Key{Namespace: Namespace, Name: class})
+	if err != nil || json.Unmarshal(stored.ProviderSpec, &spec) != nil {
+		return spec, false
+	}
+	return spec, true
+}
+
+// sizeOf returns the zone that a class is in, which is also the size of its VMs.
+func (c *catalog) sizeOf(class string) string {
+	spec, _ := c.specOf(class)
+	return spec.Size
+}

@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"context"
+	"slices"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+)
+
+// Refusal is a call that the provider refused with a code.
+type Refusal struct {
+	Call codes.Call
+	Code codes.Code
+}
+
+// machineCalls are the calls to the provider about machines.
+type machineCalls struct {
+	*ground
+	*vms
+	catalog     *catalog
+	driverCalls map[codes.Call]int
+	refusals    map[Refusal]int
+}
+
+func newMachineCalls(v *vms, c *catalog) *machineCalls {
+	return &machineCalls{ground: v.ground, vms: v, catalog: c, driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}}
+}
+
+// vmsCollected: orphans were deleted; gone are their VMs.
+type vmsCollected struct{ gone []drivertest.MemoryVM }
+
+func (c *machineCalls) arrived(s driver.CallInfo) {
+	call, _ := s.Method.(codes.Call)
+	c.driverCalls[call]++
+}
+
+func (c *machineCalls) provide(ctx context.Context, next func(context.Context) error) error {
+	err := next(ctx)
+	c.acting = true
+	c.lookAtVMs()
+	c.acting = false
+	c.check()
+	return err
+}
+
+// late carries out a call whose caller has died. What it creates may come when
+// the machine is gone: that is no fault, and the VM has to be collected.
+func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(context.Context) error) {
+	ctx = context.WithoutCancel(ctx)
+	c.clock.after(c.upTo(c.hazards.LateBy), func() {
+		c.count(CallLate)
+		if s.Method == codes.CreateMachine {
+			c.ground.late[s.Object.Name] = true
+		}
+		if s.Method == codes.UpdateMachine {
+			c.lateTags[s.Object.Name] = true
+		}
+		_ = c.provide(ctx, next) // no caller gets the answer
+	})
+}
+
+func (c *machineCalls) refusal(s driver.CallInfo) error {
+	call, _ := s.Method.(codes.Call)
+	if code := c.refused(func(code codes.Code) bool { return lie(call, code) }); code != codes.OK {
+		c.refusals[Refusal{call, code}]++
+		return codes.New(code, "a fault of the simulated provider")
+	}
+	full := c.hazards.Capacity > 0 && c.provider.Count() >= c.hazards.Capacity
+	if call == codes.CreateMachine && (full || c.isDark(c.catalog.sizeOf(s.Class.Name))) {
+		c.count(CapacityOut)
+		return codes.New(codes.ResourceExhausted, "the simulated provider has no more capacity")
+	}
+	if call == codes.GetMachineStatus && c.clock.now.Sub(c.born[s.Object.Name]) < c.hazards.Eventually {
+		c.count(StatusLagged)
+		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
+	}
+	return nil
+}
+
+// lie reports whether a code would make the manager believe wrongly that a VM is gone.
+func lie(call codes.Call, code codes.Code) bool {
+	return code == codes.NotFound && (call == codes.DeleteMachine || call == codes.UpdateMachine)
+}
+
+func (c *machineCalls) returned(driver.CallInfo, error) {}
+
+// collected is a driver that checks which VMs are deleted as orphans. The machine of such a call is
+// made up, and has no UID.
+type collected struct {
+	driver.Driver
+	vms *vms
+}
+
+// Unwrap returns the driver that is watched.
+func (c collected) Unwrap() driver.Driver { return c.Driver }
+
+// DeleteMachine implements driver.Driver.
+func (c collected) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	before := c.vms.provider.VMs()
+	out, err := c.Driver.DeleteMachine(ctx, req)
+	if req.Machine.UID == "" {
+		left := c.vms.provider.VMs()
+		gone := slices.DeleteFunc(before, func(vm drivertest.MemoryVM) bool {
+			return slices.ContainsFunc(left, func(other drivertest.MemoryVM) bool { return other.ID == vm.ID })
+		})
+		c.vms.collected += len(gone)
+		c.vms.emit(vmsCollected{gone})
+	}
+	return out, err
+}
+
+// ListMachines implements driver.Driver. VMs that were made just now are missing.
+func (c collected) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	got, err := c.Driver.ListMachines(ctx, req)
+	if err != nil || c.vms.hazards.Eventually == 0 {
+		return got, err
+	}
+	seen := make(map[string]string, len(got.Machines))
+	for id, name := range got.Machines {
+		if c.vms.clock.now.Sub(c.vms.made[id]) < c.vms.hazards.Eventually {
+			c.vms.count(ListLagged)
+			continue
+		}
+		seen[id] = name
+	}
+	return &driver.ListMachinesResponse{Machines: seen}, nil
+}
+
+// silent is a driver that declares that it can't change VMs.
+type silent struct{ *drivertest.Memory }
+
+// UpdatableFields implements driver.FieldUpdater.
+func (silent) UpdatableFields() []string { return nil }

@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// program is what each life of the manager is made from.
+type program struct {
+	options    manager.Options // its ports, clock and hooks are the world's
+	noCluster  bool
+	drain      *drain.Policy
+	limit      drains.Limit
+	driver     func() driver.Driver
+	poolDriver func() pooldriver.Driver // nil: the manager knows of no pools
+}
+
+// managers are the lives of the manager, one after another.
+type managers struct {
+	*ground
+	*stores
+	*effort
+	program
+	apis       *apis
+	shown      *managerClock
+	machines   *machineCalls
+	groups     *poolCalls
+	apps       *apps
+	bootstraps *bootstrapMaker
+}
+
+// start begins a process. The process sees what is stored at this moment, and looks at everything.
+func (s *managers) start() error {
+	p := s.newRunner()
+	o := s.options
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler) // Options.Tell is this world's
+	}
+	if o.SafetyPolicy == nil { // see New
+		o.SafetyPolicy = safety.Off()
+	}
+	o.Machines, o.Sets, o.Deployments = open(p, s.stores.machines), open(p, s.sets), open(p, s.deployments)
+	o.Classes, o.Secrets = open(p, s.classes), open(p, s.secrets)
+	o.Driver = driver.Intercept(collected{s.driver(), s.machines.vms}, p.through(s.machines))
+	s.keepPools(p, &o)
+	o.Now, o.Each, o.Hooks = s.shown.managerNow, p.each, p.hooks(o.Hooks)
+	if err := s.join(p, &o); err != nil {
+		return err
+	}
+	o.Jitter = func(d time.Duration) time.Duration { return d + s.upTo(d/10) }
+	m, err := manager.New(o)
+	if err != nil {
+		return err
+	}
+	p.manager = m
+	s.emit(started{p.process})
+	for _, wake := range m.Wakes() {
+		p.wakes[wake.From] = append(p.wakes[wake.From], wake)
+	}
+	for _, r := range m.Reconcilers() {
+		p.works[r.Kind()] = r
+	}
+	s.planKill(p.process)
+	s.lookAtAll(p)
+	return nil
+}
+
+func (s *managers) newRunner() *runner {
+	p := &runner{
+		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.clock.now, restart: s.restart},
+		shown:   s.shown, resync: s.options.Resync,
+		queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
+		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},
+	}
+	if p.resync <= 0 {
+		p.resync = 10 * time.Minute
+	}
+	return p
+}
+
+// planKill draws when a process dies, if it is to be killed.
+func (s *managers) planKill(p *process) {
+	if s.kills >= s.hazards.Kills || s.faultsStopped {
+		return
+	}
+	s.kills++
+	p.killAt = 1 + s.chance(max(s.hazards.KillWithin, 1))
+	p.end = killedBefore + outcome(s.chance(2))
+	if s.happens(s.hazards.Late) {
+		p.end = killedLate
+	}
+}
+
+// lookAtAll plans a pass over everything that is stored.
+func (s *managers) lookAtAll(p *runner) {
+	for _, r := range p.manager.Reconcilers() {
+		if r.Kind().Fleet() {
+			p.look(place{r.Kind(), manager.Fleet}, s.clock.now)
+		}
+	}
+	if p.works[manager.KindClass] != nil {
+		lookAll(p, manager.KindClass, s.classes)
+		lookAll(p, manager.KindSecret, s.secrets)
+	}
+	lookAll(p, manager.KindDeployment, s.deployments)
+	lookAll(p, manager.KindSet, s.sets)
+	lookAll(p, manager.KindMachine, s.stores.machines)
+	lookAll(p, manager.KindPool, s.pools)
+}
+
+// keepPools makes a process reconcile pools.
+func (s *managers) keepPools(p *runner, o *manager.Options) {
+	if s.poolDriver == nil {
+		return
+	}
+	o.Pools, o.PoolBootstrap = open(p, s.pools), bootstrapper{p.process, s.bootstraps}
+	o.PoolDriver = pooldriver.Intercept(watchedPools{s.poolDriver(), s.groups}, p.through(s.groups))
+}
+
+// join gives a process its view of the cluster.
+func (s *managers) join(p *runner, o *manager.Options) (err error) {
+	if s.noCluster {
+		return nil
+	}
+	nodes, work := open(p, s.nodes), pods{p.process, s.apps}
+	o.Cluster = cluster{nodes}
+	s.apps.tell = func(node string) {
+		p.deliver(manager.KindWorkload, func() { p.wake(manager.KindWorkload, nil, node) })
+	}
+	o.Drainer, err = drains.New(drains.Options{
+		Nodes: nodes, Workload: drains.Workload{Pods: work, Budgets: work, Volumes: work}, Policy: s.drain,
+		Limit: s.limit, Now: o.Now, Each: p.each,
+	})
+	return err
+}
+
+type cluster struct {
+	nodes store.Collection[*machine.Node]
+}
+
+// Nodes implements manager.Cluster.
+func (c cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
+
+// restart begins another process, once both APIs can fill its caches.
+func (s *managers) restart() {
+	for a := range apiCount {
+		if s.apis.down(a) {
+			s.clock.after(s.apis.outages[a].ends.Sub(s.clock.now), s.restart)
+			return
+		}
+	}
+	if err := s.start(); err != nil {
+		s.violate(RuleStarted, "a manager does not start again: %v", err)
+	}
+}
