@@ -8,7 +8,7 @@
 // not. Everything follows from Options.Seed: the same seed gives the same run.
 //
 // What must be true at any moment are invariants. The world emits events: something was stored, a
-// pod was told to go, a call was made. Each invariant sees them all (event.go, invariant.go), and has
+// pod was told to go, a call was made. Each invariant sees them all (ground.go, invariant.go), and has
 // a file named after its number in docs/invariants.md: p07_bounds.go has P7. Violations returns what
 // they found. The caller says what must become true, with Until.
 package sim

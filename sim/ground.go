@@ -8,8 +8,9 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// event is something that happens in a world. Its type is declared in the file that emits it, at the
-// moment at which it happens, so that a subscriber sees the world as it is then.
+// event is something that happens in a world. Its type is declared in the file that emits it, or in
+// one below. It is emitted at the moment at which it happens, so that a subscriber sees the world as
+// it is then.
 type event any
 
 // effect is the end of any change to what is stored, or to VMs.

@@ -35,8 +35,8 @@ func (t *turn) follow(now time.Time) {
 	t.moved = t.moved || elsewhere
 }
 
-// p22Volumes: pods with volumes leave a node one at a time, and volumes are taken off by their users
-// (P22).
+// p22Volumes: pods with volumes leave a node one at a time, and volumes are taken off by their
+// users (P22).
 type p22Volumes struct {
 	*World
 	turns map[string]*turn // by node: the pod with volumes that was told to go last

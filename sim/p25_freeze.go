@@ -6,8 +6,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// p25: while an API does not answer, no machine is made or marked failed. What is paused stays as it
-// is: see p25Paused.
+// p25: while an API does not answer, no machine is made or marked failed. What is paused stays as
+// it is: see p25Paused.
 type p25 struct{ *World }
 
 func (w p25) see(e event) {

@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// p25Paused: a paused machine is left as it is, and so are the size and the machines of a paused set
-// (P25). What was under way before is excused.
+// p25Paused: a paused machine is left as it is, and so are the size and the machines of a paused
+// set (P25). What was under way before is excused.
 type p25Paused struct{ *World }
 
 func (w p25Paused) see(e event) {

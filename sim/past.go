@@ -325,7 +325,8 @@ func (l *past) atRest(d *deployment.Deployment, fleet []*machine.Machine) bool {
 	return true
 }
 
-// These tell of changes by the manager and of sets. seen is what is known of the object from before.
+// These tell of changes by the manager and of sets. seen is what is known of the object from
+// before.
 type (
 	// machineChanged: the manager that lives has changed a machine.
 	machineChanged struct {

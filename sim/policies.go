@@ -54,8 +54,8 @@ func (p *policies) poolPolicy() *machinepool.Policy {
 	return machinepool.DefaultPolicy()
 }
 
-// SafetyPolicy returns the policy of a world whose Options.Manager has none: safety.DefaultPolicy, for
-// a fleet that may be deleted as a whole. It trusts an empty store too, so VMs that come late then
+// SafetyPolicy returns the policy of a world whose Options.Manager has none: safety.DefaultPolicy,
+// for a fleet that may be deleted as a whole. It trusts an empty store too, so VMs that come late then
 // are collected.
 func SafetyPolicy() *safety.Policy {
 	p := safety.DefaultPolicy()
