@@ -40,7 +40,6 @@ const (
 	rapid     = "pgregory.net/rapid"
 	testify   = "github.com/stretchr/testify"
 	xsys      = "golang.org/x/sys"
-	xterm     = "golang.org/x/term"
 	yaml      = "go.yaml.in/yaml/v3"
 )
 
@@ -148,7 +147,7 @@ var architecture = []row{
 	{dir: "sim/history"},
 	{dir: "sim/report", reaches: []string{"sim/history", "deployment", "deployment/rollout", "machineset", "machine", "decision", "codes", "object"}},
 	{dir: "adapters/bolt", below: true, reaches: shells, modules: []string{bbolt}},
-	{dir: "examples", below: true, reaches: []string{anything}, modules: []string{xterm, xsys}},
+	{dir: "examples", below: true, reaches: []string{anything}, modules: []string{xsys}},
 	{dir: "examples/drainplan", reaches: []string{"drain", "machine", "decision", "codes", "object"}, modules: []string{yaml}},
 	{dir: "docs", below: true, reaches: []string{anything}, modules: []string{stateless}},
 	// A kind of somebody else's needs no more than this.
@@ -366,7 +365,7 @@ func goCommand(t *testing.T, args ...string) []byte {
 var requirable = map[string][]string{
 	".":             {stateless, testify, rapid},
 	"adapters/bolt": {modulePath, bbolt, testify, rapid},
-	"examples":      {modulePath, modulePath + "/adapters/bolt", xterm, xsys, yaml, testify, rapid},
+	"examples":      {modulePath, modulePath + "/adapters/bolt", xsys, yaml, testify, rapid},
 	"test/kind":     {modulePath, testify},
 }
 
@@ -482,7 +481,7 @@ func TestNestedImportRulesBite(t *testing.T) {
 		{"adapters/bolt", modulePath + "/examples/pool", false},
 		{"examples/quickstart", modulePath + "/sim", true},
 		{"examples/quickstart", modulePath + "/adapters/bolt", true},
-		{"examples/quickstart", xterm, true},
+		{"examples/quickstart", xsys + "/unix", true},
 		{"examples/quickstart", yaml, false},
 		{"examples/quickstart", "k8s.io/api/core/v1", false},
 		{"test/kind", modulePath + "/manager/engine", true},

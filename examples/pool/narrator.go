@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/screen"
+	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/manager"
@@ -21,7 +19,7 @@ import (
 
 // narrator reports what the manager decides, what the provider does, and why.
 type narrator struct {
-	screen *screen.Screen
+	screen *stage.Screen
 	pools  store.Reader[*machinepool.Pool]
 
 	mu    sync.Mutex
@@ -29,7 +27,7 @@ type narrator struct {
 	phase machinepool.Phase // the pool's, as reported last; "" if no transition was
 }
 
-func newNarrator(s *screen.Screen, pools store.Reader[*machinepool.Pool]) *narrator {
+func newNarrator(s *stage.Screen, pools store.Reader[*machinepool.Pool]) *narrator {
 	return &narrator{screen: s, pools: pools, goes: make(map[string]bool)}
 }
 
@@ -37,9 +35,9 @@ func newNarrator(s *screen.Screen, pools store.Reader[*machinepool.Pool]) *narra
 func (n *narrator) event(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 	switch {
 	case typ == manager.Warning:
-		n.screen.Line(screen.Bad, fmt.Sprintf("%s %s: %s: %s", kind, key.Name, reason, why))
+		n.screen.Line(fmt.Sprintf("%s %s: %s: %s", kind, key.Name, reason, why))
 	case reason != machinepool.ReasonStatus.String():
-		n.screen.Line(screen.Plain, fmt.Sprintf("%s %s: %s", kind, key.Name, why))
+		n.screen.Line(fmt.Sprintf("%s %s: %s", kind, key.Name, why))
 	}
 }
 
@@ -59,7 +57,7 @@ func (n *narrator) transition(key object.Key, move machine.Move, _ decision.Why)
 		tally = fmt.Sprintf(" (%d of %d)", p.Status.Ready, p.Spec.Wanted())
 	}
 	to := machinepool.Phase(move.To)
-	n.screen.Line(toneOf(to), fmt.Sprintf("pool %s: %s -> %s: %s%s", key.Name, cmp.Or(move.From, "new"), to, why, tally))
+	n.screen.Line(fmt.Sprintf("pool %s: %s -> %s: %s%s", key.Name, cmp.Or(move.From, "new"), to, why, tally))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.phase = to
@@ -85,7 +83,7 @@ func (n *narrator) leaving() {
 		n.goes[l.ProviderID] = true
 		n.mu.Unlock()
 		if !told {
-			n.screen.Line(screen.Busy, fmt.Sprintf("pool %s: machine %s leaves (%s), once it is drained", p.Name, machineOf(l.ProviderID), l.Exit))
+			n.screen.Line(fmt.Sprintf("pool %s: machine %s leaves (%s), once it is drained", p.Name, machineOf(l.ProviderID), l.Exit))
 		}
 	}
 }
@@ -98,50 +96,5 @@ func machineOf(id string) string {
 
 // agent reports on a process, by the process's own account.
 func (n *narrator) agent(l ledger.Life, text string) {
-	n.screen.Line(screen.Dim, fmt.Sprintf("process %d of machine %s %s", l.ID.PID, l.Machine, text))
-}
-
-func toneOf(p machinepool.Phase) screen.Tone {
-	switch p {
-	case machinepool.PhaseRunning:
-		return screen.Good
-	case machinepool.PhaseFailed:
-		return screen.Bad
-	case machinepool.PhaseNew, machinepool.PhasePending, machinepool.PhaseProvisioning, machinepool.PhaseProvisioned, machinepool.PhaseDeleting:
-	}
-	return screen.Busy
-}
-
-// table shows the machines as provider and pool have them.
-func (p *play) table() screen.Table {
-	now, phase := p.census.Latest(), "-"
-	pool, record := p.pool(), p.record()
-	if pool != nil {
-		phase = string(pool.Status.Phase)
-	}
-	t := screen.Table{
-		Title:  fmt.Sprintf("-- pool %s: %s; %d processes, %d serving", poolKey.Name, phase, now.Running, now.Serving),
-		Header: []string{"MACHINE", "VERSION", "NODE", "TASKS", "STATE"},
-	}
-	if record == nil {
-		return t
-	}
-	for _, m := range record.Members {
-		state, node := "stays", "-"
-		switch {
-		case m.Going:
-			state = "goes"
-		case m.Asked:
-			state = "asked for"
-		case m.ProviderID == "":
-			state = "comes"
-		}
-		if pool != nil && slices.ContainsFunc(pool.Status.NodeRefs, func(r machinepool.NodeRef) bool { return r.ProviderID == m.ProviderID }) {
-			node = m.Name
-		}
-		t.Rows = append(t.Rows, []screen.Cell{
-			{Text: m.Name}, {Text: m.Spec.Version}, {Text: node}, {Text: strconv.Itoa(len(p.workload.Tasks(m.Name)))}, {Text: state, Tone: screen.Dim},
-		})
-	}
-	return t
+	n.screen.Line(fmt.Sprintf("process %d of machine %s %s", l.ID.PID, l.Machine, text))
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/command"
 	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/screen"
 	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/manager"
 )
@@ -30,8 +29,8 @@ type play struct {
 
 // perform plays all acts, in that directory or a temporary one, and then closes the ledgers. An
 // error says which promise was not kept.
-func perform(ctx context.Context, out io.Writer, options screen.Options, state string) error {
-	p, err := newPlay(out, options, state)
+func perform(ctx context.Context, out io.Writer, state string) error {
+	p, err := newPlay(out, state)
 	if err != nil {
 		return err
 	}
@@ -44,7 +43,7 @@ func perform(ctx context.Context, out io.Writer, options screen.Options, state s
 	return p.close(ctx, err)
 }
 
-func newPlay(out io.Writer, options screen.Options, state string) (*play, error) {
+func newPlay(out io.Writer, state string) (*play, error) {
 	h, err := newPlace(state)
 	if err != nil {
 		return nil, err
@@ -54,8 +53,8 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 		return nil, err
 	}
 	p := &play{}
-	p.Stage = stage.New(h.Place, done, screen.New(out, options, p.table), ledger.Open(h.agents()), "agents")
-	tell := func(text string) { p.Screen.Line(screen.Plain, text) }
+	p.Stage = stage.New(h.Place, done, stage.NewScreen(out), ledger.Open(h.agents()), "agents")
+	tell := func(text string) { p.Screen.Line(text) }
 	p.token, err = o.Token(context.Background(), secretKey)
 	if err == nil {
 		p.fleet, err = newFleet(h, o, p.token, tell)
@@ -84,7 +83,6 @@ func (p *play) begin(ctx context.Context) error {
 	p.Go(within, "the workload", p.workload.Run)
 	p.Go(within, "the care of nodes", p.sweepNodes)
 	p.Count(within, p.census.Counter)
-	p.Show(within)
 	stage.Follow(within, p.Stage, p.Pools, p.narrator.leaving)
 	stage.Follow(within, p.Stage, p.Nodes, nil)
 	m, err := p.newManager(manager.Hooks{Event: p.narrator.event, Transition: p.narrator.transition, Effect: p.Calls.Effect})

@@ -24,7 +24,6 @@ type census struct {
 	found    func([]ledger.Life) // receives all processes
 
 	mu      sync.Mutex
-	pids    map[string]int  // by machine
 	orphans map[string]bool // instances that ran though there was no machine of theirs
 }
 
@@ -54,9 +53,7 @@ func (c *census) count(ctx context.Context) (ledger.Tally, error) {
 	t := ledger.Tally{Running: len(alive)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pids = make(map[string]int, len(alive))
 	for _, life := range alive {
-		c.pids[life.Machine] = life.ID.PID
 		if serving[life.Instance] {
 			t.Serving++
 		}
@@ -69,13 +66,6 @@ func (c *census) count(ctx context.Context) (ledger.Tally, error) {
 		}
 	}
 	return t, nil
-}
-
-// latestPIDs returns the PIDs of machines' processes, by machine.
-func (c *census) latestPIDs() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pids
 }
 
 // checkCensus checks the counts of a rollout against its bounds: how many have to serve at any

@@ -12,7 +12,6 @@ import (
 
 	"github.com/millwright-go/millwright/adapters/bolt"
 	"github.com/millwright-go/millwright/examples/quickstart/home"
-	"github.com/millwright-go/millwright/examples/quickstart/screen"
 )
 
 // TestDamagedStateIsNamed: the program does not go on with a directory that has an unreadable file.
@@ -34,7 +33,7 @@ func TestDamagedStateIsNamed(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 				ctx, cancel := context.WithCancelCause(t.Context())
 				cancel(errors.New("the test is over"))
-				err := perform(ctx, io.Discard, screen.Options{}, h.Path)
+				err := perform(ctx, io.Discard, h.Path)
 				require.ErrorContains(t, err, path)
 				_, err = bolt.Open(h.Store(), bolt.Options{LockTimeout: -1})
 				require.NotErrorIs(t, err, bolt.ErrLocked)

@@ -11,7 +11,6 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
 	"github.com/millwright-go/millwright/examples/quickstart/command"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/screen"
 	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/manager"
 )
@@ -32,8 +31,8 @@ type play struct {
 
 // perform plays all acts, in that directory or a temporary one, and then closes the ledgers. An
 // error says which promise was not kept.
-func perform(ctx context.Context, out io.Writer, options screen.Options, state string) error {
-	p, err := newPlay(out, options, state)
+func perform(ctx context.Context, out io.Writer, state string) error {
+	p, err := newPlay(out, state)
 	if err != nil {
 		return err
 	}
@@ -46,7 +45,7 @@ func perform(ctx context.Context, out io.Writer, options screen.Options, state s
 	return p.close(ctx, err)
 }
 
-func newPlay(out io.Writer, options screen.Options, state string) (*play, error) {
+func newPlay(out io.Writer, state string) (*play, error) {
 	h, err := newPlace(state)
 	if err != nil {
 		return nil, err
@@ -56,8 +55,8 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 		return nil, err
 	}
 	p := &play{}
-	p.Stage = stage.New(h.Place, done, screen.New(out, options, p.table), ledger.Open(h.ledger()), "processes")
-	tell := func(text string) { p.Screen.Line(screen.Plain, text) }
+	p.Stage = stage.New(h.Place, done, stage.NewScreen(out), ledger.Open(h.ledger()), "processes")
+	tell := func(text string) { p.Screen.Line(text) }
 	p.token, err = o.Token(context.Background(), secretKey)
 	if err == nil {
 		p.fleet, err = newFleet(h, o, p.token, tell)
@@ -91,7 +90,6 @@ func (p *play) begin() error {
 	p.Go(ctx, "the workload", p.workload.Run)
 	p.Count(ctx, p.census.Counter)
 	p.Count(ctx, p.tasks.Counter)
-	p.Show(ctx)
 	stage.Follow(ctx, p.Stage, p.Machines, nil)
 	stage.Follow(ctx, p.Stage, p.Sets, nil)
 	stage.Follow(ctx, p.Stage, p.Deployments, nil)
@@ -105,7 +103,7 @@ func (p *play) startCluster() {
 	p.cutCluster = cut
 	p.answering.Go(func() {
 		if err := p.cluster.Run(ctx); ctx.Err() == nil {
-			p.Screen.Line(screen.Bad, "the cluster broke: "+err.Error())
+			p.Screen.Line("the cluster broke: " + err.Error())
 		}
 	})
 }
@@ -122,7 +120,7 @@ func (p *play) stopCluster() {
 // startManager makes a manager and runs it.
 func (p *play) startManager() error {
 	m, err := p.newManager(manager.Hooks{
-		Event: p.narrator.event, Transition: p.narrator.transition, Effect: p.Calls.Effect, Pass: p.narrator.pass,
+		Event: p.narrator.event, Transition: p.narrator.transition, Effect: p.Calls.Effect,
 	})
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
-	"github.com/millwright-go/millwright/examples/quickstart/screen"
 	"github.com/millwright-go/millwright/examples/quickstart/stage"
 )
 
@@ -60,7 +59,7 @@ func startFleet(t *testing.T, strategy deployment.Strategy) *play {
 // startFleetWith is startFleet. It calls prepare before anything runs.
 func startFleetWith(t *testing.T, strategy deployment.Strategy, prepare func(*play)) *play {
 	t.Helper()
-	p, err := newPlay(io.Discard, screen.Options{}, "")
+	p, err := newPlay(io.Discard, "")
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx := context.Background() // the test's own has ended

@@ -17,7 +17,6 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/screen"
 	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/examples/quickstart/task"
 	"github.com/millwright-go/millwright/machine"
@@ -103,7 +102,7 @@ func TestBudgetHoldsDrainsBack(t *testing.T) {
 
 // TestTaskThatSurvivesIsAnOrphan: with any parent.
 func TestTaskThatSurvivesIsAnOrphan(t *testing.T) {
-	p, err := newPlay(io.Discard, screen.Options{}, "")
+	p, err := newPlay(io.Discard, "")
 	require.NoError(t, err)
 	require.NoError(t, p.begin())
 	desk := task.At(t.TempDir())
@@ -130,7 +129,7 @@ func TestHostWaitsForTasks(t *testing.T) {
 		t.Skip("takes some seconds")
 	}
 	t.Parallel()
-	p, err := newPlay(io.Discard, screen.Options{}, "")
+	p, err := newPlay(io.Discard, "")
 	require.NoError(t, err)
 	failed := errors.New("its machines were killed")
 	t.Cleanup(func() { require.ErrorIs(t, p.close(context.Background(), failed), failed) })

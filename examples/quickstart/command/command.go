@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/millwright-go/millwright/examples/quickstart/screen"
 )
 
 // These are the exit statuses.
@@ -38,7 +36,7 @@ type Command struct {
 	// Limit is how long the whole may take.
 	Limit time.Duration
 	// Play plays in that directory. If it is empty, it plays in a temporary one.
-	Play func(ctx context.Context, out io.Writer, options screen.Options, state string) error
+	Play func(ctx context.Context, out io.Writer, state string) error
 }
 
 // Main runs the program, and returns its exit status.
@@ -57,7 +55,7 @@ func (c *Command) Main() int {
 		fmt.Fprintf(os.Stderr, "%v and was not to be stopped\n", errTooLong)
 		os.Exit(Failed)
 	})
-	err := c.Play(ctx, os.Stdout, screen.Detect(os.Stdout), state)
+	err := c.Play(ctx, os.Stdout, state)
 	switch {
 	case err == nil:
 		return 0

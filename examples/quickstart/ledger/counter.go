@@ -30,7 +30,6 @@ type Counter struct {
 	limit time.Duration
 
 	mu      sync.Mutex
-	now     Tally
 	counts  Counts
 	trouble error
 }
@@ -64,7 +63,6 @@ func (c *Counter) take(t Tally, err error, valid bool) {
 		c.trouble = err
 		return
 	}
-	c.now = t
 	if !valid {
 		return
 	}
@@ -84,13 +82,6 @@ func (c *Counter) Begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts = Counts{}
-}
-
-// Latest returns the last count.
-func (c *Counter) Latest() Tally {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
 }
 
 // Missing names what Counts still needs, or nothing. What an earlier program has finished may leave no

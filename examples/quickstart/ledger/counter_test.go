@@ -41,7 +41,6 @@ func TestCounterKeepsExtremes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, ledger.Tally{1, 1, 1}, counts.Least)
 		require.Equal(t, ledger.Tally{3, 3, 2}, counts.Most)
-		require.Equal(t, ledger.Tally{2, 3, 2}, c.Latest())
 		require.Greater(t, counts.Number, 3)
 
 		c.Begin()
@@ -49,7 +48,6 @@ func TestCounterKeepsExtremes(t *testing.T) {
 		late = 10 * time.Millisecond
 		run(ledger.Tally{9, 9, 9})
 		require.NotEmpty(t, c.Missing(), "it took too long")
-		require.Equal(t, 9, c.Latest().Running)
 
 		broken = errors.New("no ledger")
 		run(ledger.Tally{})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/screen"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -27,7 +26,7 @@ const glance = 50 * time.Millisecond
 
 // Stage is where a play goes on. New makes it.
 type Stage struct {
-	Screen *screen.Screen
+	Screen *Screen
 	Book   *ledger.Book // of the processes that acts create
 	Done   home.Progress
 	Calls  Calls
@@ -43,13 +42,13 @@ type Stage struct {
 
 // New returns a stage for a play that has come so far. who is what it calls the processes in the
 // book.
-func New(p *home.Place, done home.Progress, s *screen.Screen, book *ledger.Book, who string) *Stage {
+func New(p *home.Place, done home.Progress, s *Screen, book *ledger.Book, who string) *Stage {
 	return &Stage{place: p, Done: done, Screen: s, Book: book, who: who, changed: make(chan struct{}, 1)}
 }
 
 // Say reports what has come true.
 func (s *Stage) Say(format string, args ...any) {
-	s.Screen.Line(screen.Good, fmt.Sprintf(format, args...))
+	s.Screen.Line(fmt.Sprintf(format, args...))
 }
 
 // Note changes the progress, and saves it if the place lasts.
@@ -106,7 +105,7 @@ func (s *Stage) Background() context.Context {
 func (s *Stage) Go(ctx context.Context, what string, run func(context.Context) error) {
 	s.background.Go(func() {
 		if err := run(ctx); ctx.Err() == nil {
-			s.Screen.Line(screen.Bad, fmt.Sprintf("%s broke: %v", what, err))
+			s.Screen.Line(fmt.Sprintf("%s broke: %v", what, err))
 		}
 	})
 }
@@ -114,11 +113,6 @@ func (s *Stage) Go(ctx context.Context, what string, run func(context.Context) e
 // Count counts in the background.
 func (s *Stage) Count(ctx context.Context, c *ledger.Counter) {
 	s.background.Go(func() { c.Run(ctx) })
-}
-
-// Show shows the screen, in the background.
-func (s *Stage) Show(ctx context.Context) {
-	s.background.Go(func() { s.Screen.Run(ctx) })
 }
 
 // Follow lets every change of an object end a wait, and reports it to told, which may be nil.
@@ -150,7 +144,7 @@ func (s *Stage) StartManager(m *manager.Manager) {
 	s.dismiss = dismiss
 	s.managing.Go(func() {
 		if err := m.Run(ctx); err != nil {
-			s.Screen.Line(screen.Bad, "the manager can't run: "+err.Error())
+			s.Screen.Line("the manager can't run: " + err.Error())
 		}
 	})
 }
