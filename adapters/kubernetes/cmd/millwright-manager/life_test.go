@@ -74,8 +74,8 @@ func TestLostLease(t *testing.T) {
 	require.Equal(t, app.StatusDone, other.stop(t))
 }
 
-// TestShutdownInRollout: a process that is stopped in a rollout finishes what is under way and no
-// more, and the next one goes on. No log at any level holds user data or a token.
+// TestShutdownInRollout: a process that is stopped in a rollout cancels the calls under way, waits
+// for them and does no more, and the next one goes on. No log at any level holds user data or a token.
 func TestShutdownInRollout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
