@@ -50,7 +50,7 @@ func TestKeepersDoNotTrustCaches(t *testing.T) {
 	o.Classes = blind[*machine.Class]{w.classes, old}
 	secret, err := w.secrets.Get(ctx, bootKey)
 	require.NoError(t, err)
-	_, err = w.secrets.Update(ctx, secret) // the same data, another version
+	_, err = w.secrets.Update(ctx, secret.Clone()) // the same data, another version
 	require.NoError(t, err)
 	o.Secrets = blind[*machine.Secret]{w.secrets, secret}
 	for _, kind := range []manager.Kind{manager.KindClass, manager.KindSecret} {

@@ -241,7 +241,7 @@ func TestForcedDeletionDuringAnOutage(t *testing.T) {
 	p = w.until(p, w.lasts(10*time.Minute), unexpected(t))
 	require.Len(t, w.provider.VMs(), 3, "its node may be there, undrained")
 
-	m := w.get(first)
+	m := w.get(first).Clone()
 	m.Labels[machine.DefaultPolicy().Keys.ForceDeletion] = "True"
 	_, err := w.machines.Update(ctx, m)
 	require.NoError(t, err)

@@ -92,6 +92,7 @@ func TestTurnRecordedByTheDead(t *testing.T) {
 		told, next := podWithVolume(w, "a"), podWithVolume(w, "b")
 		w.emit(podEvicted{told})
 		w.clock.now = start.Add(20 * time.Second)
+		n = n.Clone()
 		n.Drain = &machine.DrainRecord{Since: start, Turn: machine.DrainTurn{Pod: told.Key, UID: told.UID, Since: start}}
 		w.belated = c.dead
 		_, err = w.nodes.Update(ctx, n)

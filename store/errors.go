@@ -27,6 +27,7 @@ var (
 	errNoName         = fmt.Errorf("%w: it has no name", ErrInvalid)
 	errNoVersion      = fmt.Errorf("%w: it has no version", ErrInvalid)
 	errNoIndex        = fmt.Errorf("%w: a value needs an index", ErrInvalid)
+	errShared         = fmt.Errorf("%w: it is the very object that a read returned, which all readers share: change a Clone of it", ErrInvalid)
 	errFinalizerAdded = fmt.Errorf("%w: it is being deleted, no finalizer may be added", ErrInvalid)
 )
 

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -72,9 +73,27 @@ func TestMemorySharesOnePointer(t *testing.T) {
 	check(o)
 	o = update(t, m, o, func(o *storetest.Object) { o.Spec.Replicas = 2 })
 	check(o)
-	o, err := m.UpdateStatus(noContext, o)
+	o, err := m.UpdateStatus(noContext, o.Clone())
 	require.NoError(t, err)
 	check(o)
+}
+
+// TestMemoryRefusesWhatReadersShare: who changes an object that a read returned, in place of a copy,
+// has changed it for everybody. The update that follows says so.
+func TestMemoryRefusesWhatReadersShare(t *testing.T) {
+	m := newMemory()
+	created := create(t, m, machine("a"))
+	for _, update := range []func(context.Context, *storetest.Object) (*storetest.Object, error){m.Update, m.UpdateStatus} {
+		read, err := m.Get(noContext, created.Key)
+		require.NoError(t, err)
+		_, err = update(noContext, read)
+		require.ErrorIs(t, err, store.ErrInvalid)
+		require.ErrorContains(t, err, "change a Clone of it")
+		_, err = update(noContext, read.Clone())
+		require.NoError(t, err)
+		_, err = update(noContext, read)
+		require.ErrorIs(t, err, store.ErrConflict)
+	}
 }
 
 // A write that changes nothing shows in its version and in watches.
@@ -86,7 +105,7 @@ func TestMemoryMakesAVersionPerWrite(t *testing.T) {
 	again := update(t, m, o, func(*storetest.Object) {})
 	require.NotEqual(t, o.Version, again.Version)
 	require.Equal(t, store.Change[*storetest.Object]{Old: o, New: again}, w.step())
-	status, err := m.UpdateStatus(noContext, again)
+	status, err := m.UpdateStatus(noContext, again.Clone())
 	require.NoError(t, err)
 	require.NotEqual(t, again.Version, status.Version)
 	require.Same(t, status, w.step().New)
@@ -170,7 +189,7 @@ func TestMemoryErrorsReadWell(t *testing.T) {
 	o := create(t, m, machine("a"))
 	update(t, m, o, func(*storetest.Object) {})
 	_, conflict := m.Update(noContext, o)
-	_, status := m.UpdateStatus(noContext, o)
+	_, status := m.UpdateStatus(noContext, o.Clone())
 	_, taken := m.Create(noContext, o)
 	_, nothing := m.Create(noContext, nil)
 	_, nameless := m.Create(noContext, &storetest.Object{})

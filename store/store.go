@@ -62,7 +62,9 @@ type Reader[T object.Object[T]] interface {
 //   - ErrInvalid if the object has no name or no version;
 //   - ErrNotFound if there is no object of that key;
 //   - ErrConflict if the stored object has another UID or another version. An
-//     empty UID stands for any.
+//     empty UID stands for any;
+//   - ErrInvalid, where the store can tell, if the object is the very one that a
+//     read returned: a change in it has reached all readers already.
 //
 // A failed call changes nothing.
 //

@@ -71,6 +71,8 @@ func (w *write[T]) decide(stored, blank T) (outcome[T], error) {
 		return w.deleted(stored)
 	case !matches(stored.ObjectMeta(), w.object.ObjectMeta()):
 		return outcome[T]{}, w.refuse(ErrConflict)
+	case w.object == stored:
+		return outcome[T]{}, w.refuse(errShared)
 	case w.verb == reporting:
 		return outcome[T]{object: statusUpdated(stored, w.object)}, nil
 	}

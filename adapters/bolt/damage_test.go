@@ -109,7 +109,7 @@ func TestDamagedAmongOthers(t *testing.T) {
 		require.NoError(t, err)
 		o = o.Clone()
 		o.Data["more"] = nil
-		_, err = secrets.Update(noContext, o)
+		_, err = secrets.Update(noContext, o.Clone())
 		require.NoError(t, err)
 	}
 	seen := 0
@@ -183,7 +183,7 @@ func TestSequenceBehindItsObjects(t *testing.T) {
 		seen[o.Version] = true
 	}
 	for _, o := range listed {
-		o, err = secrets.Update(noContext, o)
+		o, err = secrets.Update(noContext, o.Clone())
 		require.NoError(t, err)
 		require.False(t, seen[o.Version], "version %s comes twice", o.Version)
 		seen[o.Version] = true
