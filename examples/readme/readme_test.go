@@ -1,7 +1,6 @@
 package readme_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -10,19 +9,14 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver"
-	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machineset"
-	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
-	"github.com/millwright-go/millwright/store"
 )
 
-// The README's examples are the bodies of the functions here.
+// The README's examples are the bodies of the functions here, and the program in shell.
 
 func Example_rollout() {
 	fleet := rollout.Fleet{
@@ -82,59 +76,29 @@ func Example_decide() {
 	// *machine.UpdateStatus: about to create the VM, <nil>
 }
 
-func Example_manager() {
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
-	provider := drivertest.NewMemory(drivertest.MemoryOptions{}) // your driver here
-	o := manager.InMemory(time.Now)                              // your store here
-	o.Driver = provider
-	m, err := manager.New(o)
-	check(err)
-	go m.Run(ctx)
-
-	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}}}
-	web.Spec.Replicas = 3
-	web.Spec.Selector.Labels = map[string]string{"app": "web"}
-	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
-	web.Spec.Template.Spec.Class.Name = "small"
-	_, err = o.Classes.Create(ctx, provider.Class(object.Key{Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
-	check(err)
-	_, err = o.Deployments.Create(ctx, web)
-	check(err)
-	_, err = store.Await(ctx, o.Deployments, web.Key, deployment.Missing)
-	check(err)
-	fmt.Println(provider.Count(), "VMs")
-	// Output: 3 VMs
-}
-
-func TestDriver(t *testing.T) {
-	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
-		provider := drivertest.NewMemory(drivertest.MemoryOptions{}) // your driver here
-		class := provider.Class(object.Key{Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"})
-		return drivertest.Setup{Driver: provider, Class: class}
-	}})
-}
-
 func check(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// TestReadmeExamples: each piece of Go in the README is code of this file.
+// TestReadmeExamples: each piece of Go in the README is code of this directory.
 func TestReadmeExamples(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	check(err)
-	source, err := os.ReadFile("readme_test.go")
-	check(err)
-	code := flat(string(source))
+	code := ""
+	for _, path := range []string{"readme_test.go", "shell/main.go", "shell/main_test.go"} {
+		source, err := os.ReadFile(path)
+		check(err)
+		code += flat(string(source))
+	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
 	if len(blocks) < 4 {
 		t.Fatalf("the README has %d examples, it should have one at each depth", len(blocks))
 	}
 	for _, block := range blocks {
 		if !strings.Contains(code, flat(block[1])) {
-			t.Errorf("the README shows code that is not in readme_test.go:\n%s", block[1])
+			t.Errorf("the README shows code that is not in examples/readme:\n%s", block[1])
 		}
 	}
 }

@@ -1,0 +1,143 @@
+// Command shell is the program of the README: a manager with a driver of its own.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+func main() {
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	o := manager.InMemory(time.Now)             // your store here
+	o.Driver = &cloud{vms: map[string]string{}} // your driver here
+	m, err := manager.New(o)
+	check(err)
+	ended := make(chan error)
+	go func() { ended <- m.Run(ctx) }()
+
+	for _, size := range []string{"small", "large"} { // a class says how VMs are made, in the driver's own words
+		_, err = o.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: object.Key{Name: size}}, ProviderSpec: []byte(`{"size":"` + size + `"}`)})
+		check(err)
+	}
+	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}}}
+	web.Spec.Replicas = 3
+	web.Spec.Selector.Labels = map[string]string{"app": "web"}
+	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
+	web.Spec.Template.Spec.Class.Name = "small"
+	_, err = o.Deployments.Create(ctx, web)
+	check(err)
+	_, err = store.Await(ctx, o.Deployments, web.Key, deployment.Missing)
+	check(err)
+
+	// All readers share what is stored, so it is never changed in place: Edit changes a copy and stores that.
+	_, err = store.Edit(ctx, o.Deployments, web.Key, func(d *deployment.Deployment) error {
+		d.Spec.Template.Spec.Class.Name = "large" // a rollout: by default 25% more machines for a while, and 25% less
+		d.Spec.Replicas = 5
+		return nil
+	})
+	check(err)
+	web, err = store.Await(ctx, o.Deployments, web.Key, deployment.Missing)
+	check(err)
+	fmt.Println(web.Status.Available, "large VMs")
+
+	check(o.Deployments.Delete(ctx, web.Key, web.UID))
+	_, err = store.Await(ctx, o.Deployments, web.Key, func(*deployment.Deployment) string { return "its end" })
+	fmt.Println("gone:", errors.Is(err, store.ErrNotFound)) // and all its machines, with their VMs
+	stop()
+	check(<-ended)
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// cloud is a driver whose VMs are entries of a map.
+type cloud struct {
+	driver.Unimplemented // the calls that a driver may leave out
+	mu                   sync.Mutex
+	vms                  map[string]string // the names of machines by provider ID
+	made                 int
+}
+
+// CreateMachine makes one VM for a machine's name, however often it is called.
+func (c *cloud) CreateMachine(_ context.Context, q *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id, size, err := c.find(q.Class, q.Machine)
+	if err == nil && id == "" {
+		c.made++
+		id = fmt.Sprintf("cloud:///%s/%d", size, c.made)
+		c.vms[id] = q.Machine.Name
+	}
+	return &driver.CreateMachineResponse{ProviderID: id}, err
+}
+
+// DeleteMachine answers without an error once the VM is gone.
+func (c *cloud) DeleteMachine(_ context.Context, q *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id, _, err := c.find(q.Class, q.Machine)
+	delete(c.vms, id)
+	return &driver.DeleteMachineResponse{}, err
+}
+
+// GetMachineStatus is asked before a create whether the VM is there already.
+func (c *cloud) GetMachineStatus(_ context.Context, q *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id, _, err := c.find(q.Class, q.Machine)
+	if err == nil && id == "" {
+		err = codes.New(codes.NotFound, "there is no VM of machine "+q.Machine.Name)
+	}
+	return &driver.GetMachineStatusResponse{ProviderID: id}, err
+}
+
+// ListMachines names the VMs of this fleet and no others: one that belongs to no machine is deleted.
+func (c *cloud) ListMachines(_ context.Context, q *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := sizeOf(q.Class)
+	return &driver.ListMachinesResponse{Machines: maps.Clone(c.vms)}, err
+}
+
+// find returns the provider ID of a machine's VM: the recorded one, or else the one of its name. It
+// is empty if there is none.
+func (c *cloud) find(class *machine.Class, m *machine.Machine) (id, size string, err error) {
+	if m.Name == "" {
+		return "", "", codes.New(codes.InvalidArgument, "the machine has no name")
+	}
+	if size, err = sizeOf(class); err != nil {
+		return "", "", err
+	}
+	for id, name := range c.vms {
+		if id == m.Spec.ProviderID || m.Spec.ProviderID == "" && name == m.Name {
+			return id, size, nil
+		}
+	}
+	return "", size, nil
+}
+
+// sizeOf reads what a class says of its VMs.
+func sizeOf(class *machine.Class) (string, error) {
+	var spec struct{ Size string }
+	if err := json.Unmarshal(class.ProviderSpec, &spec); err != nil {
+		return "", codes.Wrap(codes.Internal, err, "the provider spec can't be decoded")
+	}
+	return spec.Size, nil
+}

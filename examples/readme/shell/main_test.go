@@ -1,0 +1,26 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+func TestDriver(t *testing.T) {
+	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
+		return drivertest.Setup{
+			NoNodeNames: true, // no cluster is joined
+			Driver:      &cloud{vms: map[string]string{}},
+			Class:       &machine.Class{Meta: object.Meta{Key: object.Key{Name: "small"}}, ProviderSpec: []byte(`{"size":"small"}`)},
+		}
+	}})
+}
+
+func Example() {
+	main()
+	// Output:
+	// 5 large VMs
+	// gone: true
+}
