@@ -9,15 +9,20 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
 )
 
-// TestLife: without any fault, a life of three machines, rolled once, makes six.
+// TestLife: without any fault, a life of three machines, rolled once, makes six and warns of nothing.
 func TestLife(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
+	w.shape("small", func(c *machine.Class) {
+		c.NodeTemplate = &machine.NodeShape{Capacity: map[string]string{"cpu": "2"}, InstanceType: "s", Region: "r", Zone: "a"}
+	})
 	w.life(w.start(&fuse{}, false), unexpected(t))
 	require.Len(t, w.made, 6)
 	require.Equal(t, 6, count(w, codes.CreateMachine))
 	require.Equal(t, 6, count(w, codes.DeleteMachine))
+	require.Empty(t, w.warned)
 }
 
 // TestKilledAnywhere kills the manager at every call of a life to any port,

@@ -58,6 +58,7 @@ type world struct {
 	agents   bool            // of nodes, update machines in place, see update
 	refused  int             // effects that ended in an error
 	story    []string        // what was told, for a failure's message
+	warned   []string        // of it, the warnings
 
 	strays                  map[string]bool // IDs of VMs that were not asked for
 	controlDown, targetDown bool            // an API server does not answer
@@ -131,8 +132,11 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Cluster:     nodes{p.cluster(w, stale)},
 		Driver:      driver.Intercept(w.driver(), w.through(f)),
 		Now:         w.now, SafetyPolicy: cmp.Or(w.safety, safety.Off()), DeploymentPolicy: w.policy,
-		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
+		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
+			if typ == manager.Warning {
+				w.warned = append(w.warned, w.story[len(w.story)-1])
+			}
 		}},
 		Jitter: func(d time.Duration) time.Duration { return d },
 		Each: func(_ context.Context, n int, do func(int)) {
