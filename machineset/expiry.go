@@ -82,9 +82,7 @@ func (d *decider) admitExpired() {
 	for _, v := range old {
 		r.count++
 		r.ready++
-		if r.available.limit > 0 {
-			r.available.offer(v)
-		}
+		r.available.offer(v)
 	}
 	e.granted = len(old)
 }

@@ -55,9 +55,7 @@ func (v *counter) visitRequest(m *machine.Machine, available bool) bool {
 		r.ready++
 		list = &r.available
 	}
-	if list.limit > 0 {
-		list.offer(v.rank(m, available))
-	}
+	list.offer(v.rank(m, available))
 	return true
 }
 
