@@ -254,12 +254,7 @@ func TestReplacementIsAskedForOnce(t *testing.T) {
 				m.Annotations = map[string]string{machine.DefaultPolicy().Keys.Replace: said}
 			}
 		})
-		w.provider.faults = func(call codes.Call) fault {
-			if call == codes.UpdateMachine {
-				return fault{code: codes.Unimplemented}
-			}
-			return fault{}
-		}
+		w.refusing(codes.Unimplemented)
 		w.passes(s)
 		want := said
 		if said == "" {
@@ -269,6 +264,22 @@ func TestReplacementIsAskedForOnce(t *testing.T) {
 		writes := w.store.writes
 		w.passes(s)
 		require.Equal(t, writes, w.store.writes)
+	}
+}
+
+// TestVMsThatStayAsTheyAreAreWarnedOf: their machines look healthy, and only a person can help.
+func TestVMsThatStayAsTheyAreAreWarnedOf(t *testing.T) {
+	for reason, disturb := range map[string]func(*world){
+		"ClassChangedOtherwise": func(w *world) { w.becomes(spec("m", "team", "a")) },
+		"VMToUpdateMissing":     func(w *world) { w.refusing(codes.NotFound) },
+		"VMUpdateRefused":       func(w *world) { w.refusing(codes.Unimplemented) },
+	} {
+		w, s := hotWorld(t)
+		disturb(w)
+		plan, _, err := s.reconcile()
+		require.NoError(t, err)
+		require.Equal(t, reason, plan.Warn.Reason.String())
+		require.Equal(t, plan.Why, plan.Warn)
 	}
 }
 
