@@ -206,6 +206,12 @@ func TestDryRun(t *testing.T) {
 	_, err = r.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, 1, looked, "what changes nothing is done")
+
+	k, s, r = house(t, engine.Options{Now: now, DryRun: true})
+	k.unnamed = true
+	_, err = r.Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Zero(t, s.writes, "a kind that can't say what it would change does not change it")
 }
 
 // TestWaits: the jitter makes a wait longer and never shorter; one that is drawn beside a plan that goes

@@ -41,6 +41,8 @@ type lamps struct {
 	edit func(*engine.Head)
 	// instead is executed instead of the write; nil: the write is.
 	instead func(context.Context, *engine.Pass) error
+	// unnamed: it does not say what its plans would change.
+	unnamed bool
 
 	reads     []bool // which of them were live
 	left      []object.Key
@@ -101,6 +103,9 @@ func (p *lampPass) Execute(ctx context.Context) error {
 }
 
 func (p *lampPass) Changes() []engine.Change {
+	if p.unnamed {
+		return nil
+	}
 	return []engine.Change{{What: "update status of lamp " + p.Key.String()}}
 }
 
