@@ -81,11 +81,26 @@ func (alert) Watch(context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) { yield("node", nil) }
 }
 
-// TestObservedPorts: nothing is drained, detached or marked, also outside of a
-// pass; the workload is watched where it can be, and older classes are read.
+// keeper and alertKeeper are drainers that also take nodes into service again.
+type (
+	keeper      struct{ busy }
+	alertKeeper struct{ alert }
+)
+
+func (k keeper) Keep(context.Context, *machine.Node) (bool, error) {
+	k.t.Fatal("it uncordons")
+	return false, nil
+}
+
+func (k alertKeeper) Keep(ctx context.Context, n *machine.Node) (bool, error) {
+	return keeper{k.busy}.Keep(ctx, n)
+}
+
+// TestObservedPorts: nothing is drained, detached, kept or marked, also outside of a pass. A drainer has
+// the methods that it has otherwise. The workload is watched if it can be, and older classes are read.
 func TestObservedPorts(t *testing.T) {
 	ctx, m, n := t.Context(), &machine.Machine{}, &machine.Node{}
-	for _, d := range []Drainer{busy{t}, alert{busy{t}}} {
+	for _, d := range []Drainer{busy{t}, alert{busy{t}}, keeper{busy{t}}, alertKeeper{alert{busy{t}}}} {
 		o := Options{PoolDriver: pooldriver.UnimplementedPools{}, PoolBootstrap: struct{ PoolBootstrap }{}, Drainer: d, ForeignClasses: busy{t}, Tokens: struct{ Tokens }{}, Driver: driver.Unimplemented{}}
 		o.onlyObserve()
 		_, err := o.Drainer.Drain(ctx, m, &machine.DrainNode{Node: n})
@@ -114,6 +129,13 @@ func TestObservedPorts(t *testing.T) {
 			for node := range w.Watch(ctx) {
 				require.Equal(t, "node", node)
 			}
+		}
+		_, keeps := d.(NodeKeeper)
+		k, still := o.Drainer.(NodeKeeper)
+		require.Equal(t, keeps, still)
+		if still {
+			_, err := k.Keep(ctx, n)
+			require.ErrorIs(t, err, store.ErrWithheld)
 		}
 	}
 	o := Options{Driver: driver.Unimplemented{}}
