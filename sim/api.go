@@ -10,26 +10,26 @@ import (
 type api int
 
 const (
-	control api = iota // machines, sets, deployments, classes, secrets
-	target             // nodes, pods, budgets
+	controlAPI api = iota // machines, sets, deployments, classes, secrets
+	targetAPI             // nodes, pods, budgets
 	apiCount
 )
 
 // apiOf returns the API server that has objects of a kind.
 func apiOf(kind manager.Kind) api {
 	if kind == manager.KindNode || kind == manager.KindWorkload {
-		return target
+		return targetAPI
 	}
-	return control
+	return controlAPI
 }
 
-// outage is the last time that an API did not answer.
-type outage struct{ began, ends time.Time }
+// downtime is the last time that an API did not answer.
+type downtime struct{ began, ends time.Time }
 
 // apis are the API servers and their outages.
 type apis struct {
 	*ground
-	outages [apiCount]outage
+	outages [apiCount]downtime
 	slowest time.Duration // see longAgo
 }
 
@@ -55,7 +55,7 @@ func (s *apis) down(a api) bool { return s.clock.now.Before(s.outages[a].ends) }
 
 // outSince reports whether an API was out since then.
 func (s *apis) outSince(then time.Time) bool {
-	return s.outages[control].ends.After(then) || s.outages[target].ends.After(then)
+	return s.outages[controlAPI].ends.After(then) || s.outages[targetAPI].ends.After(then)
 }
 
 // inFlight is how long an order may be under way: a machine that has become

@@ -32,7 +32,7 @@ func (b bootstrapper) Look(_ context.Context, p *machinepool.Pool) (machinepool.
 
 // Data implements manager.PoolBootstrap.
 func (b bootstrapper) Data(_ context.Context, p *machinepool.Pool) (data *machine.Secret, err error) {
-	err = b.p.call(control, func() error {
+	err = b.p.call(controlAPI, func() error {
 		if have := b.maker.bootstraps[p.Key]; have != nil && have.there && needsData(p) {
 			data = &machine.Secret{Data: map[string][]byte{machine.UserData: []byte("join")}}
 		}
@@ -43,7 +43,7 @@ func (b bootstrapper) Data(_ context.Context, p *machinepool.Pool) (data *machin
 
 // Renew implements manager.PoolBootstrap.
 func (b bootstrapper) Renew(_ context.Context, p *machinepool.Pool, until time.Time) error {
-	return b.p.call(control, func() error {
+	return b.p.call(controlAPI, func() error {
 		b.maker.renewals++
 		if have := b.maker.bootstraps[p.Key]; have != nil && have.there {
 			have.expires = until
@@ -54,7 +54,7 @@ func (b bootstrapper) Renew(_ context.Context, p *machinepool.Pool, until time.T
 
 // Delete implements manager.PoolBootstrap.
 func (b bootstrapper) Delete(_ context.Context, p *machinepool.Pool) error {
-	return b.p.call(control, func() error {
+	return b.p.call(controlAPI, func() error {
 		if have := b.maker.bootstraps[p.Key]; have == nil || have.pool != p.UID {
 			if have != nil && !b.p.belated { // a call of a dead process may lead to that
 				b.p.violate("P35", "the bootstrap data of pool %s were to be deleted for an earlier one", p.Name)

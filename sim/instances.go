@@ -202,7 +202,7 @@ func (g *instances) sweep(at *group) {
 
 func (g *instances) examine(i *instance) {
 	now := g.clock.now
-	if g.apis.down(target) {
+	if g.apis.down(targetAPI) {
 		return
 	}
 	since(&i.ill, now, !g.isReady(i.name, i.ProviderID) && !g.kubelets.none)

@@ -5,8 +5,8 @@ package sim
 // remembers. What several need of the past is in past.go.
 type invariant interface{ see(event) }
 
-// hold makes the invariants that hold in all worlds.
-func hold(w *World) {
+// addInvariants makes the invariants that hold in all worlds.
+func addInvariants(w *World) {
 	choices, turns := newP20(w), newP22Volumes(w)
 	for _, i := range []invariant{
 		&p13{w}, newP07(w), newChildren(w), &p10{World: w}, p23{w}, newP30(w),

@@ -63,7 +63,7 @@ func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(co
 
 func (c *machineCalls) refusal(s driver.CallInfo) error {
 	call, _ := s.Method.(codes.Call)
-	if code := c.refused(func(code codes.Code) bool { return lie(call, code) }); code != codes.OK {
+	if code := c.refused(func(code codes.Code) bool { return liesAboutVM(call, code) }); code != codes.OK {
 		c.refusals[Refusal{call, code}]++
 		return codes.New(code, "a fault of the simulated provider")
 	}
@@ -79,25 +79,25 @@ func (c *machineCalls) refusal(s driver.CallInfo) error {
 	return nil
 }
 
-// lie reports whether a code would make the manager believe wrongly that a VM is gone.
-func lie(call codes.Call, code codes.Code) bool {
+// liesAboutVM reports whether a code would make the manager believe wrongly that a VM is gone.
+func liesAboutVM(call codes.Call, code codes.Code) bool {
 	return code == codes.NotFound && (call == codes.DeleteMachine || call == codes.UpdateMachine)
 }
 
 func (c *machineCalls) returned(driver.CallInfo, error) {}
 
-// collected is a driver that checks which VMs are deleted as orphans. The machine of such a call is
-// made up, and has no UID.
-type collected struct {
+// watchedMachines is a driver that checks which VMs are deleted as orphans. The machine of such a
+// call is made up, and has no UID.
+type watchedMachines struct {
 	driver.Driver
 	vms *vms
 }
 
 // Unwrap returns the driver that is watched.
-func (c collected) Unwrap() driver.Driver { return c.Driver }
+func (c watchedMachines) Unwrap() driver.Driver { return c.Driver }
 
 // DeleteMachine implements driver.Driver.
-func (c collected) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+func (c watchedMachines) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	before := c.vms.provider.VMs()
 	out, err := c.Driver.DeleteMachine(ctx, req)
 	if req.Machine.UID == "" {
@@ -112,7 +112,7 @@ func (c collected) DeleteMachine(ctx context.Context, req *driver.DeleteMachineR
 }
 
 // ListMachines implements driver.Driver. VMs that were made just now are missing.
-func (c collected) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+func (c watchedMachines) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	got, err := c.Driver.ListMachines(ctx, req)
 	if err != nil || c.vms.hazards.Eventually == 0 {
 		return got, err
@@ -128,8 +128,8 @@ func (c collected) ListMachines(ctx context.Context, req *driver.ListMachinesReq
 	return &driver.ListMachinesResponse{Machines: seen}, nil
 }
 
-// silent is a driver that declares that it can't change VMs.
-type silent struct{ *drivertest.Memory }
+// withoutUpdates is a driver that declares that it can't change VMs.
+type withoutUpdates struct{ *drivertest.Memory }
 
 // UpdatableFields implements driver.FieldUpdater.
-func (silent) UpdatableFields() []string { return nil }
+func (withoutUpdates) UpdatableFields() []string { return nil }

@@ -48,9 +48,9 @@ func (s *managers) start() error {
 	if o.SafetyPolicy == nil { // see New
 		o.SafetyPolicy = safety.Off()
 	}
-	o.Machines, o.Sets, o.Deployments = open(p, s.stores.machines), open(p, s.sets), open(p, s.deployments)
-	o.Classes, o.Secrets = open(p, s.classes), open(p, s.secrets)
-	o.Driver = driver.Intercept(collected{s.driver(), s.machines.vms}, p.through(s.machines))
+	o.Machines, o.Sets, o.Deployments = openPort(p, s.stores.machines), openPort(p, s.sets), openPort(p, s.deployments)
+	o.Classes, o.Secrets = openPort(p, s.classes), openPort(p, s.secrets)
+	o.Driver = driver.Intercept(watchedMachines{s.driver(), s.machines.vms}, p.through(s.machines))
 	s.keepPools(p, &o)
 	o.Now, o.Each, o.Hooks = s.shown.managerNow, p.each, p.hooks(o.Hooks)
 	if err := s.join(p, &o); err != nil {
@@ -62,7 +62,7 @@ func (s *managers) start() error {
 		return err
 	}
 	p.manager = m
-	s.emit(started{p.process})
+	s.emit(processStarted{p.process})
 	for _, wake := range m.Wakes() {
 		p.wakes[wake.From] = append(p.wakes[wake.From], wake)
 	}
@@ -78,7 +78,7 @@ func (s *managers) newRunner() *runner {
 	p := &runner{
 		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.clock.now, restart: s.restart},
 		shown:   s.shown, resync: s.options.Resync,
-		queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
+		queue: map[queueKey]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},
 	}
 	if p.resync <= 0 {
@@ -104,7 +104,7 @@ func (s *managers) planKill(p *process) {
 func (s *managers) lookAtAll(p *runner) {
 	for _, r := range p.manager.Reconcilers() {
 		if r.Kind().Fleet() {
-			p.look(place{r.Kind(), manager.Fleet}, s.clock.now)
+			p.look(queueKey{r.Kind(), manager.Fleet}, s.clock.now)
 		}
 	}
 	if p.works[manager.KindClass] != nil {
@@ -122,7 +122,7 @@ func (s *managers) keepPools(p *runner, o *manager.Options) {
 	if s.poolDriver == nil {
 		return
 	}
-	o.Pools, o.PoolBootstrap = open(p, s.pools), bootstrapper{p.process, s.bootstraps}
+	o.Pools, o.PoolBootstrap = openPort(p, s.pools), bootstrapper{p.process, s.bootstraps}
 	o.PoolDriver = pooldriver.Intercept(watchedPools{s.poolDriver(), s.groups}, p.through(s.groups))
 }
 
@@ -131,8 +131,8 @@ func (s *managers) join(p *runner, o *manager.Options) (err error) {
 	if s.noCluster {
 		return nil
 	}
-	nodes, work := open(p, s.nodes), pods{p.process, s.apps}
-	o.Cluster = cluster{nodes}
+	nodes, work := openPort(p, s.nodes), workloadPort{p.process, s.apps}
+	o.Cluster = clusterView{nodes}
 	s.apps.tell = func(node string) {
 		p.deliver(manager.KindWorkload, func() { p.wake(manager.KindWorkload, nil, node) })
 	}
@@ -143,12 +143,12 @@ func (s *managers) join(p *runner, o *manager.Options) (err error) {
 	return err
 }
 
-type cluster struct {
+type clusterView struct {
 	nodes store.Collection[*machine.Node]
 }
 
 // Nodes implements manager.Cluster.
-func (c cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
+func (c clusterView) Nodes() store.Collection[*machine.Node] { return c.nodes }
 
 // restart begins another process, once both APIs can fill its caches.
 func (s *managers) restart() {

@@ -12,11 +12,11 @@ import (
 type tape struct {
 	now  func() time.Time
 	h    history.History
-	open []*span
+	open []*openMark
 }
 
-// span is a mark whose end is still to come.
-type span struct{ mark history.Mark }
+// openMark is a mark whose end is still to come.
+type openMark struct{ mark history.Mark }
 
 // after is the time since the beginning.
 func (t *tape) after() time.Duration { return t.now().Sub(t.h.Start) }
@@ -32,13 +32,13 @@ func (t *tape) span(kind history.Kind, what string) (end func()) {
 	return func() { t.finish(s) }
 }
 
-func (t *tape) begin(kind history.Kind, what string) *span {
-	s := &span{history.Mark{After: t.after(), Kind: kind, What: what}}
+func (t *tape) begin(kind history.Kind, what string) *openMark {
+	s := &openMark{history.Mark{After: t.after(), Kind: kind, What: what}}
 	t.open = append(t.open, s)
 	return s
 }
 
-func (t *tape) finish(s *span) {
+func (t *tape) finish(s *openMark) {
 	i := slices.Index(t.open, s)
 	if i < 0 {
 		return

@@ -18,7 +18,7 @@ func New(o Options) (*World, error) {
 		o.Manager.SafetyPolicy = nil // in this package, nil is off
 	}
 	w := newWorld(o)
-	hold(w)
+	addInvariants(w)
 	checkProperties(w)
 	w.subscribe(w.bootstrapMaker.see)
 	w.subscribe(w.poolGone)

@@ -42,7 +42,7 @@ func (s *disturbances) spell(of func(*Faults) Spells, begin func(time.Duration))
 func (s *disturbances) StopControl(d time.Duration) {
 	s.count(ControlOutage)
 	s.clock.after(d, s.Span(history.Outage, "the control plane"))
-	s.stop(control, d)
+	s.stop(controlAPI, d)
 }
 
 // StopTarget does the same to the target cluster's API. If it comes back after more than the 40 s
@@ -50,7 +50,7 @@ func (s *disturbances) StopControl(d time.Duration) {
 func (s *disturbances) StopTarget(d time.Duration) {
 	s.count(TargetOutage)
 	s.clock.after(d, s.Span(history.Outage, "the target cluster"))
-	s.stop(target, d)
+	s.stop(targetAPI, d)
 	if d <= nodeGrace {
 		return
 	}
@@ -88,5 +88,5 @@ func (s *disturbances) StopZone(n int, d time.Duration) {
 // end ends the faults that are under way.
 func (s *disturbances) end() {
 	s.setClock(0)
-	s.outages, s.dark = [apiCount]outage{}, map[string]time.Time{}
+	s.outages, s.dark = [apiCount]downtime{}, map[string]time.Time{}
 }

@@ -27,7 +27,7 @@ func (w *p20) see(e event) {
 	switch e := e.(type) {
 	case scalerChose:
 		w.note(e)
-	case atRest:
+	case allAtRest:
 		w.checkForgotten()
 	}
 }

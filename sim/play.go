@@ -208,7 +208,7 @@ func (s *Scenario) rest(w *World) error {
 	if err := w.checkPoolNodes(); err != nil {
 		return err
 	}
-	w.emit(atRest{})
+	w.emit(allAtRest{})
 	return w.violated()
 }
 

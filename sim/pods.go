@@ -9,14 +9,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// pods is the workload as one process sees it.
-type pods struct {
+// workloadPort is the workload as one process sees it.
+type workloadPort struct {
 	p    *process
 	apps *apps
 }
 
 // On implements drains.Pods.
-func (s pods) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
+func (s workloadPort) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
 	if s.p.dead {
 		return nil, false, errDead
 	}
@@ -28,24 +28,24 @@ func (s pods) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
 }
 
 // Evict implements drains.Pods.
-func (s pods) Evict(_ context.Context, o drain.Order) (out drain.Answer, err error) {
-	err = s.p.call(target, func() error { out = s.apps.evict(o); return nil })
+func (s workloadPort) Evict(_ context.Context, o drain.Order) (out drain.Answer, err error) {
+	err = s.p.call(targetAPI, func() error { out = s.apps.evict(o); return nil })
 	return out, err
 }
 
 // Delete implements drains.Pods.
-func (s pods) Delete(_ context.Context, o drain.Order) (out drain.Answer, err error) {
-	err = s.p.call(target, func() error { out = s.apps.remove(o); return nil })
+func (s workloadPort) Delete(_ context.Context, o drain.Order) (out drain.Answer, err error) {
+	err = s.p.call(targetAPI, func() error { out = s.apps.remove(o); return nil })
 	return out, err
 }
 
 // Watch implements drains.Pods. Nothing watches in a simulation.
-func (s pods) Watch(context.Context) iter.Seq2[string, error] {
+func (s workloadPort) Watch(context.Context) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
 
 // In implements drains.Budgets.
-func (s pods) In(_ context.Context, namespaces []string) (out []*drain.Budget, complete bool, err error) {
+func (s workloadPort) In(_ context.Context, namespaces []string) (out []*drain.Budget, complete bool, err error) {
 	for _, name := range namespaces {
 		for _, app := range s.apps.apps {
 			if b := s.apps.budgets[app.Name]; b != nil && b.Namespace == name {
@@ -57,7 +57,7 @@ func (s pods) In(_ context.Context, namespaces []string) (out []*drain.Budget, c
 }
 
 // Bound implements drains.Volumes.
-func (s pods) Bound(_ context.Context, claims []object.Key) (out []*drain.Volume, complete bool, err error) {
+func (s workloadPort) Bound(_ context.Context, claims []object.Key) (out []*drain.Volume, complete bool, err error) {
 	for _, v := range s.apps.volumes.all {
 		if slices.Contains(claims, v.Claim) {
 			out = append(out, v.Volume)
@@ -67,7 +67,7 @@ func (s pods) Bound(_ context.Context, claims []object.Key) (out []*drain.Volume
 }
 
 // Attachments implements drains.Volumes.
-func (s pods) Attachments(_ context.Context, node string, names []string) ([]*drain.Attachment, error) {
+func (s workloadPort) Attachments(_ context.Context, node string, names []string) ([]*drain.Attachment, error) {
 	out := []*drain.Attachment{}
 	for _, v := range s.apps.volumes.all {
 		if v.on(node) || v.at != nil && slices.Contains(names, v.Name) {
@@ -78,10 +78,10 @@ func (s pods) Attachments(_ context.Context, node string, names []string) ([]*dr
 }
 
 // Attached implements drains.Volumes. Nodes say nothing of volumes here.
-func (s pods) Attached(context.Context, string) ([]string, error) { return nil, nil }
+func (s workloadPort) Attached(context.Context, string) ([]string, error) { return nil, nil }
 
 // Detach implements drains.Volumes.
-func (s pods) Detach(_ context.Context, attachment string) (out drain.Answer, err error) {
-	err = s.p.call(target, func() error { out = s.apps.volumes.remove(attachment); return nil })
+func (s workloadPort) Detach(_ context.Context, attachment string) (out drain.Answer, err error) {
+	err = s.p.call(targetAPI, func() error { out = s.apps.volumes.remove(attachment); return nil })
 	return out, err
 }

@@ -29,8 +29,8 @@ type effort struct {
 	kills, passes, steps, writes int
 }
 
-// started: another process begins.
-type started struct{ process *process }
+// processStarted: another process begins.
+type processStarted struct{ process *process }
 
 type outcome int
 

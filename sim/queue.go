@@ -15,13 +15,13 @@ type runner struct {
 	shown  *managerClock
 	wakes  map[manager.Kind][]manager.Wake
 	works  map[manager.Kind]manager.Reconciler
-	queue  map[place]*item
+	queue  map[queueKey]*item
 	last   map[manager.Kind]time.Time // when the last change so far is delivered
 	resync time.Duration
 }
 
-// place is an object by kind and key.
-type place struct {
+// queueKey is an object by kind and key.
+type queueKey struct {
 	kind manager.Kind
 	key  object.Key
 }
@@ -35,8 +35,8 @@ type item struct {
 	hold     time.Time // not before, after a pass that could not be finished
 }
 
-// open gives a process its view of a kind.
-func open[T object.Object[T]](p *runner, s *trackedStore[T]) *port[T] {
+// openPort gives a process its view of a kind.
+func openPort[T object.Object[T]](p *runner, s *trackedStore[T]) *port[T] {
 	out := &port[T]{p: p.process, trackedStore: s, cache: newCache(s.indexes, s.all())}
 	s.notify = func(k object.Key, o T) {
 		out.ahead++
@@ -64,7 +64,7 @@ func open[T object.Object[T]](p *runner, s *trackedStore[T]) *port[T] {
 
 func lookAll[T object.Object[T]](p *runner, kind manager.Kind, s *trackedStore[T]) {
 	for _, o := range s.all() {
-		p.look(place{kind, o.ObjectMeta().Key}, p.clock.now)
+		p.look(queueKey{kind, o.ObjectMeta().Key}, p.clock.now)
 	}
 }
 
@@ -99,13 +99,13 @@ func (p *runner) deliver(kind manager.Kind, show func()) {
 func (p *runner) wake(kind manager.Kind, old, new any) {
 	for _, wake := range p.wakes[kind] {
 		for _, key := range wake.Keys(context.Background(), old, new) {
-			p.look(place{wake.To, key}, p.clock.now.Add(wake.Settle))
+			p.look(queueKey{wake.To, key}, p.clock.now.Add(wake.Settle))
 		}
 	}
 }
 
 // look plans a pass over an object, unless one is planned for an earlier time.
-func (p *runner) look(at place, due time.Time) {
+func (p *runner) look(at queueKey, due time.Time) {
 	i := p.queue[at]
 	if i == nil {
 		i = &item{}
@@ -121,7 +121,7 @@ func (p *runner) look(at place, due time.Time) {
 	p.plan(at, i)
 }
 
-func (p *runner) plan(at place, i *item) {
+func (p *runner) plan(at queueKey, i *item) {
 	if i.running || i.due.IsZero() {
 		return // it is planned again when the pass ends
 	}
@@ -135,7 +135,7 @@ func (p *runner) plan(at place, i *item) {
 }
 
 // pass runs one pass of an object's reconciler.
-func (p *runner) pass(at place, i *item) {
+func (p *runner) pass(at queueKey, i *item) {
 	i.running, i.due, i.hold = true, time.Time{}, time.Time{}
 	result, err := p.reconcile(at)
 	i.running = false
@@ -168,7 +168,7 @@ func (p *runner) pass(at place, i *item) {
 }
 
 // reconcile makes a pass. A pass that panics is a violation, and ends its process.
-func (p *runner) reconcile(at place) (manager.Result, error) {
+func (p *runner) reconcile(at queueKey) (manager.Result, error) {
 	result, err := p.works[at.kind].Reconcile(context.Background(), at.key)
 	if errors.Is(err, manager.ErrPanicked) {
 		p.dead = true

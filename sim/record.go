@@ -19,7 +19,7 @@ type Recorder struct {
 	sets       map[string]*machineset.Set
 	machines   map[object.Key]standing
 	counts     map[standing]int
-	frozen     *span
+	frozen     *openMark
 }
 
 // standing is what is counted of a machine.
@@ -32,36 +32,36 @@ type standing struct {
 type part uint8
 
 const (
-	serving part = iota
-	pending
-	updating
-	unknown
-	crashLoop
-	failed
-	terminating
+	partServing part = iota
+	partPending
+	partUpdating
+	partUnknown
+	partCrashLoop
+	partFailed
+	partTerminating
 )
 
 // partOf returns the number in a sample that a machine counts in.
 func partOf(m *machine.Machine) part {
 	if m.Deleted() {
-		return terminating
+		return partTerminating
 	}
 	switch m.Status.Phase {
 	case machine.PhaseRunning, machine.PhaseAvailable:
-		return serving
+		return partServing
 	case machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed:
-		return updating
+		return partUpdating
 	case machine.PhaseUnknown:
-		return unknown
+		return partUnknown
 	case machine.PhaseCrashLoopBackOff:
-		return crashLoop
+		return partCrashLoop
 	case machine.PhaseFailed:
-		return failed
+		return partFailed
 	case machine.PhaseTerminating:
-		return terminating
+		return partTerminating
 	case machine.PhaseNew, machine.PhasePending:
 	}
-	return pending
+	return partPending
 }
 
 // Record begins to record what happens to the deployment of a name, in Namespace, which need not
@@ -132,7 +132,7 @@ func (r *Recorder) machine(k object.Key, m *machine.Machine) {
 	now := standing{m.Owner.UID, partOf(m)}
 	r.machines[k] = now
 	r.counts[now]++
-	if !r.w.acting && now.part == terminating && known && before.part != terminating && r.own(now.set) {
+	if !r.w.acting && now.part == partTerminating && known && before.part != partTerminating && r.own(now.set) {
 		r.note(history.Edit, "a machine deleted by hand")
 	}
 }
@@ -175,23 +175,23 @@ func (r *Recorder) sample() {
 
 func (r *Recorder) count(s *history.Sample, at standing, n int) {
 	switch at.part {
-	case serving:
+	case partServing:
 		if r.w.deploymentPolicy().Wants(r.deployment, r.sets[at.set]) {
 			s.NewAvailable += n
 		} else {
 			s.OldAvailable += n
 		}
-	case pending:
+	case partPending:
 		s.Pending += n
-	case updating:
+	case partUpdating:
 		s.Updating += n
-	case unknown:
+	case partUnknown:
 		s.Unknown += n
-	case crashLoop:
+	case partCrashLoop:
 		s.CrashLoop += n
-	case failed:
+	case partFailed:
 		s.Failed += n
-	case terminating:
+	case partTerminating:
 		s.Terminating += n
 	}
 }

@@ -20,9 +20,9 @@ func (w *World) request(s *Step) {
 	keys := w.machinePolicy().Keys
 	switch s.Do {
 	case PauseMachine:
-		pause(w, w.machines, s)
+		pauseNth(w, w.machines, s)
 	case PauseSet:
-		pause(w, w.sets, s)
+		pauseNth(w, w.sets, s)
 	case Preserve:
 		annotateNth(w, w.machines, s, keys.Preserve, s.Value)
 	case PreserveNode:
@@ -70,8 +70,8 @@ func annotated[T object.Object[T]](of *trackedStore[T], o T, key, value string) 
 	return o
 }
 
-// pause pauses the nth object for a while.
-func pause[T object.Object[T]](w *World, of *trackedStore[T], s *Step) {
+// pauseNth pauses the nth object for a while.
+func pauseNth[T object.Object[T]](w *World, of *trackedStore[T], s *Step) {
 	key := w.machinePolicy().Keys.Paused
 	o, found := annotateNth(w, of, s, key, "true")
 	if !found || s.For == 0 {

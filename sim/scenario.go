@@ -39,8 +39,8 @@ type Scenario struct {
 
 // These tell how far a scenario has come.
 type (
-	// atRest: all has converged, and nothing is to be done.
-	atRest struct{}
+	// allAtRest: all has converged, and nothing is to be done.
+	allAtRest struct{}
 	// allGone: all was deleted, and nothing is left.
 	allGone struct{}
 )

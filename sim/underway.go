@@ -14,7 +14,7 @@ type orders struct {
 
 func (s *orders) see(e event) {
 	switch e := e.(type) {
-	case started:
+	case processStarted:
 		s.process = e.process
 	case interrupted:
 		s.keptFromWork()
@@ -34,7 +34,7 @@ func (s *orders) unknown(then time.Time) bool {
 // workingSince is since when the present process has been able to work, then at the earliest: it
 // lives, and both APIs answer.
 func (s *orders) workingSince(then time.Time) time.Time {
-	return slices.MaxFunc([]time.Time{then, s.process.began, s.outages[control].ends, s.outages[target].ends}, time.Time.Compare)
+	return slices.MaxFunc([]time.Time{then, s.process.began, s.outages[controlAPI].ends, s.outages[targetAPI].ends}, time.Time.Compare)
 }
 
 // keptFromWork notes that the present process is about to be kept from its work. One that has worked for

@@ -23,7 +23,7 @@ func TestOrdersOfBefore(t *testing.T) {
 		do func(*World)
 	}
 	kill := func(w *World) { w.process.kill() }
-	start := func(w *World) { w.emit(started{&process{ground: w.ground, began: w.clock.now}}) }
+	start := func(w *World) { w.emit(processStarted{&process{ground: w.ground, began: w.clock.now}}) }
 	stop := func(d time.Duration) func(*World) { return func(w *World) { w.StopControl(d) } }
 	order := func(w *World) { w.sawSet(sized(2)) }
 	late := func(w *World) {

@@ -146,7 +146,7 @@ func (w *World) driver() driver.Driver {
 	case w.o.UpdatableTags:
 		return w.provider
 	}
-	return silent{w.provider}
+	return withoutUpdates{w.provider}
 }
 
 // groupDriver returns the driver of groups for the next life of the manager.
