@@ -10,9 +10,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// apps are the controllers of a world's workload, which keep the number of pods of each app, with
-// the budgets. They behave as an API server and its controllers do.
-type apps struct {
+// appControllers are the controllers of a world's workload, which keep the number of pods of each
+// app, with the budgets. They behave as an API server and its controllers do.
+type appControllers struct {
 	*workload
 	volumes *volumes
 	nodes   *trackedStore[*machine.Node]
@@ -20,14 +20,14 @@ type apps struct {
 	budgets map[string]*drain.Budget // by app, as their status says
 }
 
-func newApps(g *ground, nodes *trackedStore[*machine.Node]) *apps {
-	a := &apps{workload: &workload{ground: g}, nodes: nodes, budgets: map[string]*drain.Budget{}}
+func newAppControllers(g *ground, nodes *trackedStore[*machine.Node]) *appControllers {
+	a := &appControllers{workload: &workload{ground: g}, nodes: nodes, budgets: map[string]*drain.Budget{}}
 	a.volumes, a.reconcile = &volumes{workload: a.workload}, a.keep
 	return a
 }
 
 // see follows the nodes. The cluster collects the pods of a node that is gone.
-func (a *apps) see(e event) {
+func (a *appControllers) see(e event) {
 	if e, ok := e.(stored[*machine.Node]); ok {
 		a.soon()
 		if e.now == nil {
@@ -37,7 +37,7 @@ func (a *apps) see(e event) {
 }
 
 // start adds an app.
-func (a *apps) start(app App) {
+func (a *appControllers) start(app App) {
 	a.apps = append(a.apps, app)
 	if app.MinAvailable > 0 {
 		labels := object.Selector{Labels: map[string]string{"app": app.Name}}
@@ -51,7 +51,7 @@ func (a *apps) start(app App) {
 
 // keep brings every app to its number, binds pods to nodes, and recounts the budgets, as
 // controllers and scheduler do.
-func (a *apps) keep() {
+func (a *appControllers) keep() {
 	for i := range a.apps {
 		app := &a.apps[i]
 		a.tidy(app)
@@ -74,7 +74,7 @@ func (a *apps) keep() {
 
 // tidy deletes the finished pods of an app whose pods have names of their own, as the
 // controller of a StatefulSet does before it makes another of that name.
-func (a *apps) tidy(app *App) {
+func (a *appControllers) tidy(app *App) {
 	if app.Volumes == 0 || app.Work > 0 {
 		return
 	}
@@ -86,7 +86,7 @@ func (a *apps) tidy(app *App) {
 }
 
 // resize changes how many pods an app has. Surplus pods terminate as if a user had deleted them.
-func (a *apps) resize(name string, n int) {
+func (a *appControllers) resize(name string, n int) {
 	for i := range a.apps {
 		if app := &a.apps[i]; app.Name == name {
 			app.Replicas = max(n, 0)
@@ -95,7 +95,7 @@ func (a *apps) resize(name string, n int) {
 	}
 }
 
-func (a *apps) activeOf(app string) (n int) {
+func (a *appControllers) activeOf(app string) (n int) {
 	for _, p := range a.pods {
 		if p.app == app && p.active() {
 			n++
@@ -106,7 +106,7 @@ func (a *apps) activeOf(app string) (n int) {
 
 // expected is how many pods a budget that names a number expects: one for each object, finished
 // ones included, without those that were told to terminate.
-func (a *apps) expected(app string) (n int) {
+func (a *appControllers) expected(app string) (n int) {
 	for _, p := range a.pods {
 		if p.app == app && p.GraceEnds.IsZero() {
 			n++
@@ -116,7 +116,7 @@ func (a *apps) expected(app string) (n int) {
 }
 
 // shed terminates surplus pods, the youngest first.
-func (a *apps) shed(app *App) {
+func (a *appControllers) shed(app *App) {
 	for i := len(a.pods) - 1; i >= 0 && a.activeOf(app.Name) > app.Replicas; i-- {
 		if p := a.pods[i]; p.app == app.Name && p.active() {
 			a.terminate(p, p.Grace)
@@ -125,7 +125,7 @@ func (a *apps) shed(app *App) {
 }
 
 // grow makes the pods that are missing.
-func (a *apps) grow(app *App) {
+func (a *appControllers) grow(app *App) {
 	if app.Volumes > 0 {
 		for i := range app.Replicas {
 			a.addNumbered(app, i)
@@ -139,9 +139,9 @@ func (a *apps) grow(app *App) {
 
 // addNumbered makes the pod of a number, unless one is there. The pods of a Job have names of their
 // own, so another takes the place of one that has finished or is terminating.
-func (a *apps) addNumbered(app *App, i int) {
+func (a *appControllers) addNumbered(app *App, i int) {
 	name := fmt.Sprintf("%s-%d", app.Name, i)
-	if slices.ContainsFunc(a.pods, func(p *pod) bool {
+	if slices.ContainsFunc(a.pods, func(p *appPod) bool {
 		return p.app == app.Name && p.index == i && (app.Work == 0 || p.active())
 	}) {
 		return
@@ -158,9 +158,9 @@ func (a *apps) addNumbered(app *App, i int) {
 	}
 }
 
-func (a *apps) add(app *App) {
+func (a *appControllers) add(app *App) {
 	a.number++
-	a.pods = append(a.pods, &pod{app: app.Name, Pod: &drain.Pod{
+	a.pods = append(a.pods, &appPod{app: app.Name, Pod: &drain.Pod{
 		Key: object.Key{Namespace: "apps", Name: fmt.Sprintf("%s-%d", app.Name, a.number)}, UID: fmt.Sprintf("pod-%d", a.number),
 		Owner:  &object.Owner{Kind: "ReplicaSet", Name: app.Name, UID: "app-" + app.Name},
 		Labels: map[string]string{"app": app.Name}, CreatedAt: a.clock.now, Grace: app.Grace,
@@ -171,7 +171,7 @@ func (a *apps) add(app *App) {
 }
 
 // bind puts a pod on the node with the fewest pods, among those that accept pods.
-func (a *apps) bind(p *pod) {
+func (a *appControllers) bind(p *appPod) {
 	best, fewest := "", 0
 	for _, n := range a.nodes.all() {
 		if !takesPods(n) {
@@ -191,7 +191,7 @@ func (a *apps) bind(p *pod) {
 }
 
 // run makes a pod healthy once it has its volumes.
-func (a *apps) run(p *pod) {
+func (a *appControllers) run(p *appPod) {
 	switch {
 	case !p.active() || !slices.Contains(a.pods, p):
 	case !a.volumes.mounted(p):
@@ -215,7 +215,7 @@ func takesPods(n *machine.Node) bool {
 }
 
 // find returns the pod that an order means, or nil if that pod is gone or another one has its name.
-func (a *apps) find(o drain.Order) *pod {
+func (a *appControllers) find(o drain.Order) *appPod {
 	for _, p := range a.pods {
 		if p.Key == o.Pod && p.UID == o.UID {
 			return p
@@ -226,7 +226,7 @@ func (a *apps) find(o drain.Order) *pod {
 
 // evict answers as the eviction API does. It asks the budgets and counts down what they allow until
 // their controller counts again.
-func (a *apps) evict(o drain.Order) drain.Answer {
+func (a *appControllers) evict(o drain.Order) drain.Answer {
 	p := a.find(o)
 	if p == nil {
 		return drain.Answer{Result: drain.NotFound}
@@ -253,7 +253,7 @@ func (a *apps) evict(o drain.Order) drain.Answer {
 }
 
 // remove answers as the deletion of a pod does.
-func (a *apps) remove(o drain.Order) drain.Answer {
+func (a *appControllers) remove(o drain.Order) drain.Answer {
 	p := a.find(o)
 	if p == nil {
 		return drain.Answer{Result: drain.NotFound}
@@ -270,7 +270,7 @@ func (a *apps) remove(o drain.Order) drain.Answer {
 }
 
 // lost removes the pods of a node whose VM is gone.
-func (a *apps) lost(node string) {
+func (a *appControllers) lost(node string) {
 	for _, p := range a.on(node) {
 		a.ended(p, true)
 	}
@@ -281,7 +281,7 @@ func (a *apps) lost(node string) {
 type (
 	// evictionTried: an eviction was ordered. podEvicted: the pod was told to terminate. podDeleted:
 	// its deletion was ordered, and it had not been told to terminate before.
-	evictionTried struct{ pod *pod }
-	podEvicted    struct{ pod *pod }
-	podDeleted    struct{ pod *pod }
+	evictionTried struct{ pod *appPod }
+	podEvicted    struct{ pod *appPod }
+	podDeleted    struct{ pod *appPod }
 )

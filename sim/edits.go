@@ -6,10 +6,10 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 )
 
-// changes returns the differences between two specs, in words.
-func changes(before, now *deployment.Spec) (out []string) {
+// specChanges returns the differences between two specs, in words.
+func specChanges(before, now *deployment.Spec) (out []string) {
 	if before.Replicas != now.Replicas {
-		out = append(out, machines(now.Replicas)+" wanted")
+		out = append(out, machinesInWords(now.Replicas)+" wanted")
 	}
 	old, new := before.Template, now.Template
 	switch {
@@ -33,7 +33,7 @@ func changes(before, now *deployment.Spec) (out []string) {
 	return out
 }
 
-func machines(n int32) string {
+func machinesInWords(n int32) string {
 	if n == 1 {
 		return "1 machine"
 	}

@@ -11,7 +11,7 @@ import (
 // drain or the cluster deletes it.
 
 // terminate ends a pod within its grace.
-func (w *workload) terminate(p *pod, grace time.Duration) {
+func (w *workload) terminate(p *appPod, grace time.Duration) {
 	if p.GraceEnds.IsZero() || grace == 0 {
 		going := *p.Pod
 		going.GraceEnds = w.clock.now.Add(grace)
@@ -25,7 +25,7 @@ func (w *workload) terminate(p *pod, grace time.Duration) {
 // ended removes a pod that was told to terminate and whose containers have ended. Its object stays
 // for a while as a finished one, if Faults say so. atOnce skips the wait for a kubelet, as the API
 // server does without a grace; then only a finalizer keeps the object.
-func (w *workload) ended(p *pod, atOnce bool) {
+func (w *workload) ended(p *appPod, atOnce bool) {
 	f := w.hazards
 	if !slices.Contains(w.pods, p) || p.kept {
 		return
@@ -51,7 +51,7 @@ func (w *workload) ended(p *pod, atOnce bool) {
 }
 
 // finish reports a pod as finished.
-func (w *workload) finish(p *pod) {
+func (w *workload) finish(p *appPod) {
 	over := *p.Pod
 	over.Finished = true
 	p.Pod, p.healthy = &over, false
@@ -60,7 +60,7 @@ func (w *workload) finish(p *pod) {
 }
 
 // deleted deletes the object of a pod.
-func (w *workload) deleted(p *pod) {
+func (w *workload) deleted(p *appPod) {
 	if i := slices.Index(w.pods, p); i >= 0 {
 		w.pods = slices.Delete(w.pods, i, i+1)
 		w.changed(p.node)
@@ -69,7 +69,7 @@ func (w *workload) deleted(p *pod) {
 }
 
 // live schedules the end of a pod that has become healthy, if it is a pod that ends by itself.
-func (w *workload) live(p *pod) {
+func (w *workload) live(p *appPod) {
 	if work := w.appOf(p).Work; work > 0 {
 		w.ends(p, time.Second+w.upTo(work), PodCompleted)
 	}
@@ -79,7 +79,7 @@ func (w *workload) live(p *pod) {
 }
 
 // ends schedules a pod to end by itself after a while, unless it is told to terminate before.
-func (w *workload) ends(p *pod, after time.Duration, how Fault) {
+func (w *workload) ends(p *appPod, after time.Duration, how Fault) {
 	w.clock.after(after, func() {
 		if !p.active() || !slices.Contains(w.pods, p) || how == PodFailed && w.faultsStopped {
 			return
@@ -95,7 +95,7 @@ func (w *workload) ends(p *pod, after time.Duration, how Fault) {
 const finishedStays = time.Hour
 
 // remains deletes the object of a pod that ended by itself long ago, as clusters do.
-func (w *workload) remains(p *pod) {
+func (w *workload) remains(p *appPod) {
 	if p.GraceEnds.IsZero() && slices.Contains(w.pods, p) {
 		w.terminate(p, 0)
 	}

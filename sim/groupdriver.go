@@ -13,7 +13,7 @@ import (
 )
 
 // groupDriver is the driver of the simulated provider of groups.
-type groupDriver struct{ *instances }
+type groupDriver struct{ *groupController }
 
 // of is the group that a request is about. Any program that asks without credentials gets
 // no answer.

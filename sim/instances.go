@@ -19,8 +19,9 @@ const (
 	askFor = time.Hour
 )
 
-// instances are what the provider of groups does by itself to make each group what it should be.
-type instances struct {
+// groupController is what the provider of groups does by itself to make each group what it should
+// be.
+type groupController struct {
 	*ground
 	*groups
 	*stores
@@ -30,14 +31,14 @@ type instances struct {
 	bootstraps bootstraps
 }
 
-func newInstances(g *groups, b *bootstrapMaker, a *apis, c *catalog, k *kubelets) *instances {
-	return &instances{ground: g.ground, groups: g, stores: b.stores, apis: a, catalog: c, kubelets: k, bootstraps: b.bootstraps}
+func newGroupController(g *groups, b *bootstrapMaker, a *apis, c *catalog, k *kubelets) *groupController {
+	return &groupController{ground: g.ground, groups: g, stores: b.stores, apis: a, catalog: c, kubelets: k, bootstraps: b.bootstraps}
 }
 
-func (g *instances) lag() time.Duration { return time.Second + g.upTo(g.options.Lag) }
+func (g *groupController) lag() time.Duration { return time.Second + g.upTo(g.options.Lag) }
 
 // soon schedules the provider's next look at a group after a while.
-func (g *instances) soon(at *group) {
+func (g *groupController) soon(at *group) {
 	if at.planned {
 		return
 	}
@@ -57,7 +58,7 @@ func (g *instances) soon(at *group) {
 }
 
 // tend brings a group one step nearer to its target, and reports whether there is more to do.
-func (g *instances) tend(at *group) bool {
+func (g *groupController) tend(at *group) bool {
 	staying := at.staying()
 	going := slices.IndexFunc(at.instances, func(i *instance) bool { return i.Going || at.going })
 	switch {
@@ -78,7 +79,7 @@ func (g *instances) tend(at *group) bool {
 
 // choose returns the instance that the provider removes if no caller has named one: one that has
 // not joined, else any.
-func (g *instances) choose(from []*instance) *instance {
+func (g *groupController) choose(from []*instance) *instance {
 	for _, i := range from {
 		if !g.isReady(i.name, i.ProviderID) {
 			return i
@@ -89,7 +90,7 @@ func (g *instances) choose(from []*instance) *instance {
 
 // refresh replaces the instances made from an earlier template, one after the other. It replaces
 // the next one when all are ready.
-func (g *instances) refresh(at *group, staying []*instance) (more bool) {
+func (g *groupController) refresh(at *group, staying []*instance) (more bool) {
 	var old *instance
 	for _, i := range staying {
 		if !g.isReady(i.name, i.ProviderID) {
@@ -109,7 +110,7 @@ func (g *instances) refresh(at *group, staying []*instance) (more bool) {
 }
 
 // takeOut removes an instance because the provider wants it, with or without a request for a drain.
-func (g *instances) takeOut(i *instance) {
+func (g *groupController) takeOut(i *instance) {
 	if g.chance(1_000_000) < int(g.options.Asks*1_000_000) {
 		i.AwaitsDrain, i.asked = true, g.clock.now
 		return
@@ -118,7 +119,7 @@ func (g *instances) takeOut(i *instance) {
 }
 
 // add makes an instance if there is room for one. Otherwise it tries again from time to time.
-func (g *instances) add(at *group) (more bool) {
+func (g *groupController) add(at *group) (more bool) {
 	full := g.hazards.Capacity > 0 && g.members() >= g.hazards.Capacity
 	if full || g.catalog.isDark(g.catalog.sizeOf(at.class)) {
 		g.count(CapacityOut)
@@ -147,7 +148,7 @@ func (g *instances) add(at *group) (more bool) {
 }
 
 // join makes an instance a node, once its bootstrap token is good.
-func (g *instances) join(at *group, i *instance) {
+func (g *groupController) join(at *group, i *instance) {
 	if g.catalog.removed[i.ProviderID] || g.kubelets.none {
 		return
 	}
@@ -164,7 +165,7 @@ func (g *instances) join(at *group, i *instance) {
 }
 
 // remove deletes an instance with what runs on it. The cluster collects its node.
-func (g *instances) remove(at *group, i *instance) {
+func (g *groupController) remove(at *group, i *instance) {
 	at.instances = slices.DeleteFunc(at.instances, func(other *instance) bool { return other == i })
 	g.catalog.removed[i.ProviderID] = true
 	g.kubelets.apps.lost(i.name)
@@ -178,7 +179,7 @@ func (g *instances) remove(at *group, i *instance) {
 }
 
 // drop deletes an instance without the manager.
-func (g *instances) drop(id string) {
+func (g *groupController) drop(id string) {
 	if at, i := g.instance(id); i != nil {
 		g.remove(at, i)
 		g.soon(at)
@@ -187,7 +188,7 @@ func (g *instances) drop(id string) {
 
 // sweep checks the provider's instances again and again. An instance that is unhealthy for too long
 // is replaced. One that was not drained in time is removed undrained.
-func (g *instances) sweep(at *group) {
+func (g *groupController) sweep(at *group) {
 	g.clock.after(sweepEvery, func() {
 		if g.all[at.pool] != at {
 			return
@@ -200,7 +201,7 @@ func (g *instances) sweep(at *group) {
 	})
 }
 
-func (g *instances) examine(i *instance) {
+func (g *groupController) examine(i *instance) {
 	now := g.clock.now
 	if g.apis.down(targetAPI) {
 		return
@@ -216,7 +217,7 @@ func (g *instances) examine(i *instance) {
 }
 
 // stopFaults ends what is wrong with groups.
-func (g *instances) stopFaults() {
+func (g *groupController) stopFaults() {
 	g.silent = time.Time{}
 	for _, at := range g.sorted() {
 		at.failure = ""
@@ -227,7 +228,7 @@ func (g *instances) stopFaults() {
 }
 
 // lose deletes a group with all of its instances, without the manager.
-func (g *instances) lose(at *group) {
+func (g *groupController) lose(at *group) {
 	for len(at.instances) > 0 {
 		g.remove(at, at.instances[0])
 	}
@@ -235,7 +236,7 @@ func (g *instances) lose(at *group) {
 }
 
 // vanish deletes a group that has no instance.
-func (g *instances) vanish(at *group) {
+func (g *groupController) vanish(at *group) {
 	delete(g.all, at.pool)
 	delete(g.lateGroups, at.pool)
 }

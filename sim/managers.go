@@ -34,7 +34,7 @@ type managers struct {
 	shown      *managerClock
 	machines   *machineCalls
 	groups     *poolCalls
-	apps       *apps
+	apps       *appControllers
 	bootstraps *bootstrapMaker
 }
 

@@ -13,13 +13,13 @@ type kubelets struct {
 	*ground
 	*region
 	nodes     *trackedStore[*machine.Node]
-	apps      *apps
+	apps      *appControllers
 	boots     time.Duration   // how long it takes from a VM's creation until it joins
 	none      bool            // there is no cluster
 	lostNodes map[string]bool // VMs whose nodes are never ready again
 }
 
-func newKubelets(r *region, a *apps, boots time.Duration, none bool) *kubelets {
+func newKubelets(r *region, a *appControllers, boots time.Duration, none bool) *kubelets {
 	return &kubelets{ground: r.ground, region: r, nodes: a.nodes, apps: a, boots: boots, none: none, lostNodes: map[string]bool{}}
 }
 

@@ -96,7 +96,7 @@ func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines [
 		w.checkUpdated(m, machines, floor)
 	case newlyTaken:
 		if w.traded(m, machines) || w.preferred(m, machines) {
-			return nothing
+			return noNews
 		}
 	case newlyGivenUp:
 		w.lives[m.UID].givenUp = true
@@ -180,7 +180,7 @@ func (w *p07) checkRecreate(d *deployment.Deployment, born *machine.Machine, fle
 func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor int) {
 	serving := 0
 	for _, other := range fleet {
-		if known := w.lives[other.UID]; known != nil && w.serves(other) && !updates(other) {
+		if known := w.lives[other.UID]; known != nil && w.serves(other) && !outForUpdate(other) {
 			serving++
 		}
 	}
@@ -189,8 +189,8 @@ func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor i
 	}
 }
 
-// updates reports whether a machine is out of service for its update.
-func updates(m *machine.Machine) bool {
+// outForUpdate reports whether a machine is out of service for its update.
+func outForUpdate(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed, machine.PhaseInPlaceUpdateSuccessful:
 		return true
@@ -202,7 +202,7 @@ func updates(m *machine.Machine) bool {
 type news int
 
 const (
-	nothing news = iota
+	noNews news = iota
 	newlyBorn
 	newlyTaken // one that served, by the manager
 	newlyGivenUp
@@ -215,14 +215,14 @@ func (w *p07) news(m *machine.Machine) news {
 	case known == nil && !m.Deleted():
 		return newlyBorn
 	case known == nil:
-		return nothing
+		return noNews
 	case !m.Deleted():
 		return known.moved(m.Status.Phase)
 	case known.deleted || w.facts.excused[m.UID]:
 	case !known.ready.IsZero() && !w.unforeseen(m, known.ready) && !w.resumed(m):
 		return newlyTaken
 	}
-	return nothing
+	return noNews
 }
 
 // moved returns what a change of phase means for the fleet.
@@ -233,7 +233,7 @@ func (l *life) moved(to machine.Phase) news {
 	case to == machine.PhaseInPlaceUpdating && l.phase == machine.PhaseRunning && !l.ready.IsZero():
 		return newlyUpdated
 	}
-	return nothing
+	return noNews
 }
 
 // widen keeps a deployment's bounds as wide as they have been since it was last complete, because

@@ -53,7 +53,7 @@ func (w p19) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set])
 	}
 	key := w.setPolicy().Keys.Priority
 	lower := w.staying(others, s.last, func(other *machine.Machine) bool { return other.Priority(key) < m.Priority(key) })
-	if lower != nil && !slices.ContainsFunc(s.last.Instructions.DeletionCandidates, named(m.Name)) {
+	if lower != nil && !slices.ContainsFunc(s.last.Instructions.DeletionCandidates, isNamed(m.Name)) {
 		w.violate("P19", "machine %s of priority %d was deleted before %s of priority %d", m.Name, m.Priority(key), lower.Name, lower.Priority(key))
 	}
 }
@@ -74,7 +74,7 @@ func (w p19) staying(others []*machine.Machine, s *machineset.Set, first func(*m
 	return one
 }
 
-func named(name string) func(machineset.DeletionCandidate) bool {
+func isNamed(name string) func(machineset.DeletionCandidate) bool {
 	return func(v machineset.DeletionCandidate) bool { return v.Name == name }
 }
 

@@ -78,7 +78,7 @@ func (w *p22) checkPodDeleted(name, node string) {
 
 // checkAttempt: a pod that was refused is not tried again before its slot, also not by another
 // process (P22). Orders take their time to arrive.
-func (w *p22) checkAttempt(p *pod) {
+func (w *p22) checkAttempt(p *appPod) {
 	if w.belated {
 		return
 	}
@@ -89,14 +89,14 @@ func (w *p22) checkAttempt(p *pod) {
 	w.attempts[p.UID] = attempt{w.clock.now, w.number}
 	if apart := w.clock.now.Sub(last.at); w.faults[ClockJump] == 0 && apart < drain.Slot-2*w.o.Faults.Latency {
 		w.violate("P22", "it was tried to evict pod %s again after %s", p.Name, apart)
-	} else if last.by == w.number && apart > forgotten && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.node, last.at) && !w.heldUpSince(p.node, last.at) {
+	} else if last.by == w.number && apart > forgottenAfter && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.node, last.at) && !w.heldUpSince(p.node, last.at) {
 		w.violate("P21", "it was not tried to evict pod %s for %s, though it had been refused", p.Name, apart)
 	}
 }
 
-// forgotten is the longest time in which a waiting pod may not be looked at again, also if the
+// forgottenAfter is the longest time in which a waiting pod may not be looked at again, also if the
 // cluster refuses writes and retries have become rare.
-const forgotten = 20 * time.Minute
+const forgottenAfter = 20 * time.Minute
 
 // drainsSince reports whether the drain of a node that is under way was under way at that time.
 func (w *p22) drainsSince(node string, then time.Time) bool {
@@ -106,7 +106,7 @@ func (w *p22) drainsSince(node string, then time.Time) bool {
 
 // waitsForTurn reports whether a pod with volumes has had to wait for others of its node, which
 // leave one at a time.
-func (w *p22) waitsForTurn(p *pod, since time.Time) bool {
+func (w *p22) waitsForTurn(p *appPod, since time.Time) bool {
 	t := w.turns[p.node]
 	return t != nil && t.pod != p && t.at.After(since) && len(p.Claims) > 0
 }

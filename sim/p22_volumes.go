@@ -11,10 +11,10 @@ import (
 
 // turn is a pod with volumes that a drain has told to terminate, and the progress of its volumes.
 type turn struct {
-	pod      *pod
+	pod      *appPod
 	node     string
 	at       time.Time
-	volumes  []*volume
+	volumes  []*persistentVolume
 	detached time.Time // when the last of them had left the node, or zero
 	moved    bool      // all are attached elsewhere, or were at some time
 	noted    bool      // the drain has recorded that they have left
@@ -67,8 +67,8 @@ func (w *p22Volumes) see(e event) {
 }
 
 // take records that a pod was told to terminate, if it has volumes that are followed.
-func (w *p22Volumes) take(p *pod) {
-	var here []*volume
+func (w *p22Volumes) take(p *appPod) {
+	var here []*persistentVolume
 	for _, v := range w.volumes.of(p) {
 		if v.on(p.node) {
 			here = append(here, v)
@@ -138,9 +138,9 @@ func (w *p22Volumes) drainTime(m *machine.Machine) (since time.Time, limit time.
 
 // checkTurn: pods with volumes leave a node one at a time. The next one is evicted when the volumes
 // of the last one have left, and are attached elsewhere or have had their time for it (P22).
-func (w *p22Volumes) checkTurn(p *pod) {
+func (w *p22Volumes) checkTurn(p *appPod) {
 	t := w.binding(p.node)
-	if t == nil || t.pod == p || !slices.ContainsFunc(w.volumes.of(p), func(v *volume) bool { return w.knownOn(v, p.node) }) {
+	if t == nil || t.pod == p || !slices.ContainsFunc(w.volumes.of(p), func(v *persistentVolume) bool { return w.knownOn(v, p.node) }) {
 		return
 	}
 	policy, now := w.drainPolicy(), w.clock.now
@@ -168,7 +168,7 @@ func (w *p22Volumes) blind() time.Duration {
 
 // knownOn reports whether a volume has been on a node for so long that no order given now can come
 // from before.
-func (w *p22Volumes) knownOn(v *volume, node string) bool {
+func (w *p22Volumes) knownOn(v *persistentVolume, node string) bool {
 	return v.on(node) && w.clock.now.Sub(v.since) > w.o.Faults.CacheLag+inFlight
 }
 
@@ -190,7 +190,7 @@ func (w *p22Volumes) checkLeft(node string) {
 
 // checkDetached: a volume is only taken off a node by force. Nothing else knows that nothing writes
 // to it any more (P22).
-func (w *p22Volumes) checkDetached(v *volume) {
+func (w *p22Volumes) checkDetached(v *persistentVolume) {
 	if w.belated {
 		return
 	}

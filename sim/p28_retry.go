@@ -9,8 +9,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// refused is a call to the provider that was answered with an error.
-type refused struct {
+// refusedCall is a call to the provider that was answered with an error.
+type refusedCall struct {
 	at             time.Time
 	wait           time.Duration // when the recovery table allows the next attempt
 	machine, class int64         // generations at that time
@@ -19,9 +19,9 @@ type refused struct {
 // p28: a call that failed is made again when the recovery table says.
 type p28 struct {
 	*World
-	by              *process                                 // that made the last call
-	refused         map[driver.Method]map[object.Key]refused // calls of that process
-	repeated, early int                                      // calls that were made again after a failure; too early
+	by              *process                                     // that made the last call
+	refused         map[driver.Method]map[object.Key]refusedCall // calls of that process
+	repeated, early int                                          // calls that were made again after a failure; too early
 }
 
 func newP28(w *World) *p28 { return &p28{World: w} }
@@ -44,7 +44,7 @@ func (w *p28) see(e event) {
 // follow forgets the calls of the process before: a process knows nothing of them.
 func (w *p28) follow(p *process) {
 	if p != w.by {
-		w.by, w.refused = p, map[driver.Method]map[object.Key]refused{}
+		w.by, w.refused = p, map[driver.Method]map[object.Key]refusedCall{}
 	}
 }
 
@@ -78,12 +78,12 @@ func (w *p28) noteAnswer(s driver.CallInfo, err error) {
 		return
 	}
 	if w.refused[s.Method] == nil {
-		w.refused[s.Method] = map[object.Key]refused{}
+		w.refused[s.Method] = map[object.Key]refusedCall{}
 	}
 	// Times are stored in whole seconds.
 	call, _ := s.Method.(codes.Call)
 	wait := codes.RecoveryFor(call, codes.Of(err)).Class.Period(0) - time.Second
-	w.refused[s.Method][s.Object] = refused{w.clock.now, wait, machine, class}
+	w.refused[s.Method][s.Object] = refusedCall{w.clock.now, wait, machine, class}
 }
 
 // madeWith are the generations of what a call is made with that changes a VM;

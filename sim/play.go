@@ -218,14 +218,14 @@ func (w *World) quiet() error {
 		return err
 	}
 	before, changes := w.writes, w.changes()+w.renewals
-	if err := w.Run(watched); err != nil {
+	if err := w.Run(watchedFor); err != nil {
 		return err
 	}
 	if n := w.writes - before; n > 0 {
-		return w.violation("P28", "%d writes in %s, and nothing was to be done", n, watched)
+		return w.violation("P28", "%d writes in %s, and nothing was to be done", n, watchedFor)
 	}
 	if n := w.changes() + w.renewals - changes; n > 0 {
-		return w.violation("P37", "%d calls to change groups in %s, and nothing was to be done", n, watched)
+		return w.violation("P37", "%d calls to change groups in %s, and nothing was to be done", n, watchedFor)
 	}
 	return nil
 }
@@ -233,8 +233,8 @@ func (w *World) quiet() error {
 // These say how long a fleet is left alone once it has converged, so that periodic collections take
 // place, and how long it is then watched.
 const (
-	settling = 2 * time.Hour
-	watched  = time.Hour
+	settling   = 2 * time.Hour
+	watchedFor = time.Hour
 )
 
 // allComplete reports whether all deployments have converged.

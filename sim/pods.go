@@ -12,7 +12,7 @@ import (
 // workloadPort is the workload as one process sees it.
 type workloadPort struct {
 	p    *process
-	apps *apps
+	apps *appControllers
 }
 
 // On implements drains.Pods.

@@ -76,7 +76,7 @@ func (w *World) forgetPool(k object.Key) bool {
 
 // act does what a step does at the provider, and reports whether there is a group or instance
 // that it can be done to. replace is the annotation of a node that asks for a replacement.
-func (g *instances) act(s *Step, replace string) bool {
+func (g *groupController) act(s *Step, replace string) bool {
 	at := g.all[object.Key{Namespace: Namespace, Name: s.Name}]
 	if at == nil || at.going {
 		return false
@@ -116,7 +116,7 @@ func (g *instances) act(s *Step, replace string) bool {
 }
 
 // askReplacement makes an instance's node ask for a replacement.
-func (g *instances) askReplacement(i *instance, key string) bool {
+func (g *groupController) askReplacement(i *instance, key string) bool {
 	n, err := g.nodes.Get(context.Background(), object.Key{Name: i.name})
 	if err != nil {
 		return false

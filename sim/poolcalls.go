@@ -21,13 +21,13 @@ type PoolRefusal struct {
 type poolCalls struct {
 	*ground
 	*stores
-	groups       *instances
+	groups       *groupController
 	collects     bool // the manager finds the groups of pools that are gone
 	calls        map[machinepool.Call]int
 	poolRefusals map[PoolRefusal]int
 }
 
-func newPoolCalls(g *instances, collects bool) *poolCalls {
+func newPoolCalls(g *groupController, collects bool) *poolCalls {
 	return &poolCalls{
 		ground: g.ground, stores: g.stores, groups: g, collects: collects,
 		calls: map[machinepool.Call]int{}, poolRefusals: map[PoolRefusal]int{},

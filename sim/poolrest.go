@@ -45,7 +45,7 @@ func (w *World) poolLacks(p *machinepool.Pool) string {
 		return fmt.Sprintf("%d leave", len(s.Leaving))
 	case s.Phase != machinepool.PhaseRunning || s.ObservedGeneration != p.Generation || s.FailureReason != "":
 		return fmt.Sprintf("its phase is %s %s", s.Phase, s.FailureMessage)
-	case !counts(p, n):
+	case !statusCounts(p, n):
 		return fmt.Sprintf("%d are wanted, and its status counts %d, ready %d, available %d, unavailable %d, nodes %d",
 			n, s.Replicas, s.Ready, s.Available, s.Unavailable, len(s.NodeRefs))
 	}
@@ -57,8 +57,9 @@ func (w *World) poolLacks(p *machinepool.Pool) string {
 	return ""
 }
 
-// counts reports whether a pool's status says that it has so many instances, all of them at work.
-func counts(p *machinepool.Pool, n int32) bool {
+// statusCounts reports whether a pool's status says that it has so many instances, all of them at
+// work.
+func statusCounts(p *machinepool.Pool, n int32) bool {
 	s := &p.Status
 	return s.Replicas == n && s.Ready == n && s.Available == n && s.Unavailable == 0 && len(s.NodeRefs) == int(n) && len(p.Spec.ProviderIDs) == int(n)
 }

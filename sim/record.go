@@ -234,9 +234,9 @@ func (r *Recorder) edited(now *deployment.Deployment) {
 			r.note(history.Edit, "deleted")
 		}
 	case before == nil:
-		r.note(history.Edit, "created with "+machines(now.Spec.Replicas)+" of class "+now.Spec.Template.Spec.Class.Name)
+		r.note(history.Edit, "created with "+machinesInWords(now.Spec.Replicas)+" of class "+now.Spec.Template.Spec.Class.Name)
 	case before.Generation != now.Generation:
-		for _, what := range changes(&before.Spec, &now.Spec) {
+		for _, what := range specChanges(&before.Spec, &now.Spec) {
 			r.note(history.Edit, what)
 		}
 	}

@@ -41,18 +41,18 @@ func (k *shrinking) round() bool {
 	for i := range reflect.TypeFor[Faults]().NumField() {
 		k.try(func(s *Scenario) bool { return cleared(reflect.ValueOf(&s.Options.Faults).Elem().Field(i)) })
 	}
-	lower(k, 1, func(s *Scenario) *int { return &s.Options.Faults.Kills })
+	lowerNumber(k, 1, func(s *Scenario) *int { return &s.Options.Faults.Kills })
 	for i := range k.best.Deployments {
-		lower(k, 1, func(s *Scenario) *int32 { return &s.Deployments[i].Spec.Replicas })
+		lowerNumber(k, 1, func(s *Scenario) *int32 { return &s.Deployments[i].Spec.Replicas })
 	}
 	for i := range k.best.Steps {
-		lower(k, time.Second, func(s *Scenario) *time.Duration { return &s.Steps[i].After })
-		lower(k, 1, func(s *Scenario) *int { return &s.Steps[i].N })
+		lowerNumber(k, time.Second, func(s *Scenario) *time.Duration { return &s.Steps[i].After })
+		lowerNumber(k, 1, func(s *Scenario) *int { return &s.Steps[i].N })
 	}
 	for i := range k.best.Apps {
-		lower(k, 1, func(s *Scenario) *int { return &s.Apps[i].Replicas })
+		lowerNumber(k, 1, func(s *Scenario) *int { return &s.Apps[i].Replicas })
 	}
-	lower(k, time.Second, func(s *Scenario) *time.Duration { return &s.Calm })
+	lowerNumber(k, time.Second, func(s *Scenario) *time.Duration { return &s.Calm })
 	return k.best != before
 }
 
@@ -98,11 +98,11 @@ func (k *shrinking) shorten(length func(*Scenario) int, cut func(s *Scenario, i,
 	}
 }
 
-// number is anything that may be lower.
-type number interface{ ~int | ~int32 | ~int64 }
+// lowerable is anything that may be lower.
+type lowerable interface{ ~int | ~int32 | ~int64 }
 
-// lower lowers a number of a scenario: to zero, to a half, or by one unit.
-func lower[N number](k *shrinking, unit N, of func(*Scenario) *N) {
+// lowerNumber lowers a number of a scenario: to zero, to a half, or by one unit.
+func lowerNumber[N lowerable](k *shrinking, unit N, of func(*Scenario) *N) {
 	to := func(n func(N) N) bool {
 		return k.try(func(s *Scenario) bool {
 			at := of(s)

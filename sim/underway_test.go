@@ -106,8 +106,8 @@ func TestTurnRecordedByTheDead(t *testing.T) {
 }
 
 // podWithVolume adds a pod to the node "node", whose volume has been attached there for long.
-func podWithVolume(w *World, name string) *pod {
-	p := &pod{node: "node", Pod: &drain.Pod{
+func podWithVolume(w *World, name string) *appPod {
+	p := &appPod{node: "node", Pod: &drain.Pod{
 		Key: object.Key{Namespace: "apps", Name: name}, UID: name, Grace: 30 * time.Second, Claims: []string{name},
 	}}
 	v := w.volumes.claim(name)

@@ -9,9 +9,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// volume is a persistent volume. A controller attaches it to one node at a time and asks nothing
-// else.
-type volume struct {
+// persistentVolume is one of the cluster. A controller attaches it to one node at a time and asks
+// nothing else.
+type persistentVolume struct {
 	*drain.Volume
 	at    *drain.Attachment // nil if attached to no node; it is replaced, never changed
 	since time.Time         // when it was last to be attached to a node
@@ -19,23 +19,23 @@ type volume struct {
 }
 
 // on reports whether the volume is attached to a node, or about to be, or not quite detached.
-func (v *volume) on(node string) bool { return v.at != nil && v.at.Node == node }
+func (v *persistentVolume) on(node string) bool { return v.at != nil && v.at.Node == node }
 
 // volumes are those of a world, in the order of their making.
 type volumes struct {
 	*workload
-	all    []*volume
+	all    []*persistentVolume
 	number int // of attachments
 }
 
 // claim returns the volume of a claim, and makes it at the first call.
-func (s *volumes) claim(name string) *volume {
+func (s *volumes) claim(name string) *persistentVolume {
 	for _, v := range s.all {
 		if v.Claim.Name == name {
 			return v
 		}
 	}
-	v := &volume{Volume: &drain.Volume{
+	v := &persistentVolume{Volume: &drain.Volume{
 		Name: "pv-" + name, Claim: object.Key{Namespace: "apps", Name: name}, Driver: "volumes.simulated", Handle: "handle-" + name,
 	}}
 	s.all = append(s.all, v)
@@ -43,7 +43,7 @@ func (s *volumes) claim(name string) *volume {
 }
 
 // of returns the volumes of a pod.
-func (s *volumes) of(p *pod) (out []*volume) {
+func (s *volumes) of(p *appPod) (out []*persistentVolume) {
 	for _, name := range p.Claims {
 		out = append(out, s.claim(name))
 	}
@@ -71,13 +71,13 @@ func (s *volumes) look() {
 
 // used reports whether a pod on the volume's node needs it. A finished pod does not, even if its
 // object is still there.
-func (s *volumes) used(v *volume) bool {
-	return slices.ContainsFunc(s.pods, func(p *pod) bool {
+func (s *volumes) used(v *persistentVolume) bool {
+	return slices.ContainsFunc(s.pods, func(p *appPod) bool {
 		return p.node == v.at.Node && !p.Finished && slices.Contains(p.Claims, v.Claim.Name)
 	})
 }
 
-func (s *volumes) attach(v *volume, node string) {
+func (s *volumes) attach(v *persistentVolume, node string) {
 	s.number++
 	v.at = &drain.Attachment{Name: fmt.Sprint("attachment-", s.number), Volume: v.Name, Node: node}
 	v.since = s.clock.now
@@ -99,7 +99,7 @@ func (s *volumes) attach(v *volume, node string) {
 const attachTime = 4 * time.Second
 
 // detach takes a volume off its node. A stuck one is released with the VM.
-func (s *volumes) detach(v *volume) {
+func (s *volumes) detach(v *persistentVolume) {
 	going := *v.at
 	going.DeletedAt = s.clock.now.Truncate(time.Second)
 	v.at = &going
@@ -117,7 +117,7 @@ func (s *volumes) detach(v *volume) {
 }
 
 // released takes a volume off its node after a while.
-func (s *volumes) released(v *volume, after time.Duration) {
+func (s *volumes) released(v *persistentVolume, after time.Duration) {
 	name := v.at.Name
 	s.clock.after(after, func() {
 		if v.at == nil || v.at.Name != name {
@@ -149,13 +149,13 @@ func (s *volumes) stopFaults() {
 }
 
 // moved tells of a change of a volume at a node.
-func (s *volumes) moved(v *volume, node string) {
+func (s *volumes) moved(v *persistentVolume, node string) {
 	s.emit(volumeMoved{v})
 	s.changed(node)
 }
 
 // mounted reports whether a pod has all its volumes.
-func (s *volumes) mounted(p *pod) bool {
+func (s *volumes) mounted(p *appPod) bool {
 	for _, v := range s.of(p) {
 		if !v.on(p.node) || !v.at.Attached || !v.at.DeletedAt.IsZero() {
 			return false
@@ -183,6 +183,6 @@ func (s *volumes) remove(name string) drain.Answer {
 type (
 	// volumeMoved: a volume is attached or detached, or about to be. detachOrdered: the manager has
 	// ordered that it is taken off its node.
-	volumeMoved   struct{ volume *volume }
-	detachOrdered struct{ volume *volume }
+	volumeMoved   struct{ volume *persistentVolume }
+	detachOrdered struct{ volume *persistentVolume }
 )

@@ -27,8 +27,8 @@ type App struct {
 	Work time.Duration
 }
 
-// pod is a pod of an app. drain.Pod is what others see: it is replaced, never changed.
-type pod struct {
+// appPod is a pod of an app. drain.Pod is what others see: it is replaced, never changed.
+type appPod struct {
 	*drain.Pod
 	app     string
 	index   int    // among the pods with volumes of its app
@@ -39,13 +39,13 @@ type pod struct {
 
 // active reports whether a pod counts for its controller: it has neither finished nor been told to
 // terminate.
-func (p *pod) active() bool { return p.GraceEnds.IsZero() && !p.Finished }
+func (p *appPod) active() bool { return p.GraceEnds.IsZero() && !p.Finished }
 
 // workload is what runs in the cluster: apps and their pods.
 type workload struct {
 	*ground
 	apps []App
-	pods []*pod // existing, in the order of their creation
+	pods []*appPod // existing, in the order of their creation
 
 	// reconcile is a pass of the controllers. tell receives the name of a node whose pods have
 	// changed.
@@ -68,13 +68,13 @@ func (w *workload) changed(node string) {
 }
 
 // appOf returns the app of a pod.
-func (w *workload) appOf(p *pod) *App {
+func (w *workload) appOf(p *appPod) *App {
 	i := slices.IndexFunc(w.apps, func(app App) bool { return app.Name == p.app })
 	return &w.apps[i]
 }
 
 // on are the pods bound to a node.
-func (w *workload) on(node string) (pods []*pod) {
+func (w *workload) on(node string) (pods []*appPod) {
 	for _, p := range w.pods {
 		if p.node == node {
 			pods = append(pods, p)

@@ -80,9 +80,9 @@ type World struct {
 	*effort
 
 	kubelets *kubelets
-	apps     *apps
+	apps     *appControllers
 	volumes  *volumes
-	groups   *instances
+	groups   *groupController
 	managers *managers
 
 	end     time.Time           // when a run is over; zero: never
@@ -101,13 +101,13 @@ func newWorld(o Options) *World {
 	w.managerClock = &managerClock{apis: w.apis}
 	w.region = newRegion(w.ground, drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
 	w.catalog = &catalog{w.region, w.stores}
-	w.apps = newApps(w.ground, w.nodes)
+	w.apps = newAppControllers(w.ground, w.nodes)
 	w.volumes = w.apps.volumes
 	w.kubelets = newKubelets(w.region, w.apps, o.Boot, o.NoCluster)
 	w.vms = newVMs(w.kubelets)
 	w.disturbances = &disturbances{w.managerClock, w.region, w.kubelets}
 	w.bootstrapMaker = &bootstrapMaker{ground: w.ground, stores: w.stores, bootstraps: bootstraps{}}
-	w.groups = newInstances(newGroups(w.ground, o.Pools), w.bootstrapMaker, w.apis, w.catalog, w.kubelets)
+	w.groups = newGroupController(newGroups(w.ground, o.Pools), w.bootstrapMaker, w.apis, w.catalog, w.kubelets)
 	w.machineCalls = newMachineCalls(w.vms, w.catalog)
 	w.poolCalls = newPoolCalls(w.groups, o.Manager.SafetyPolicy != nil && !o.Manager.Observe && o.PoolDriver == nil)
 	w.effort = &effort{}
