@@ -9,12 +9,6 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 )
 
-// Refusal is a call that the provider refused with a code.
-type Refusal struct {
-	Call codes.Call
-	Code codes.Code
-}
-
 // machineCalls are the calls to the provider about machines.
 type machineCalls struct {
 	*ground

@@ -12,44 +12,6 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Result is the outcome of a scenario.
-type Result struct {
-	// Violation is the first violation of a rule, or what did not converge in time. It is nil if
-	// there is none.
-	Violation *Violation
-	Stats     Stats
-	// Left is what was there at the end, counted by kind.
-	Left Left
-	// Took is how long it was, in the world's time.
-	Took time.Duration
-}
-
-// Left counts what is there.
-type Left struct {
-	Deployments, Sets, Machines, Nodes, VMs int
-	Pools, Groups                           int
-}
-
-// None reports whether nothing is left.
-func (l Left) None() bool { return l == Left{} }
-
-// String returns what is left.
-func (l Left) String() string {
-	text := fmt.Sprintf("%d deployments, %d sets, %d machines, %d nodes, %d VMs", l.Deployments, l.Sets, l.Machines, l.Nodes, l.VMs)
-	if l.Pools+l.Groups > 0 {
-		text += fmt.Sprintf(", %d pools, %d groups", l.Pools, l.Groups)
-	}
-	return text
-}
-
-// Left counts what is in the world. Strays count as VMs.
-func (w *World) Left() Left {
-	return Left{
-		len(w.deployments.all()), len(w.sets.all()), len(w.machines.all()), len(w.nodes.all()), w.provider.Count(),
-		len(w.pools.all()), len(w.groups.all),
-	}
-}
-
 // defaultLimit is how long convergence may take once the faults have stopped.
 const defaultLimit = 48 * time.Hour
 

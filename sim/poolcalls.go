@@ -11,12 +11,6 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// PoolRefusal is a call about a group that the provider refused with a code.
-type PoolRefusal struct {
-	Call machinepool.Call
-	Code codes.Code
-}
-
 // poolCalls are the calls to the provider about groups.
 type poolCalls struct {
 	*ground
