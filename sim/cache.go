@@ -13,11 +13,11 @@ import (
 type cache[T object.Object[T]] struct {
 	objects map[object.Key]T
 	indexes map[store.Index]func(T) []string
-	places  map[store.Query]map[object.Key]bool
+	places  map[store.Query][]T // sorted by key
 }
 
 func newCache[T object.Object[T]](indexes map[store.Index]func(T) []string, objects []T) *cache[T] {
-	c := &cache[T]{objects: map[object.Key]T{}, indexes: indexes, places: map[store.Query]map[object.Key]bool{}}
+	c := &cache[T]{objects: map[object.Key]T{}, indexes: indexes, places: map[store.Query][]T{}}
 	for _, o := range objects {
 		c.put(o.ObjectMeta().Key, o)
 	}
@@ -30,26 +30,30 @@ func (c *cache[T]) put(k object.Key, o T) (before T) {
 	var none T
 	before = c.objects[k]
 	if before != none {
-		c.place(before, func(at map[object.Key]bool) { delete(at, k) })
+		c.place(before, func(at []T, i int) []T { return slices.Delete(at, i, i+1) })
 		delete(c.objects, k)
 	}
 	if o != none {
 		c.objects[k] = o
-		c.place(o, func(at map[object.Key]bool) { at[k] = true })
+		c.place(o, func(at []T, i int) []T { return slices.Insert(at, i, o) })
 	}
 	return before
 }
 
-// place calls visit for each place at which an object can be found.
-func (c *cache[T]) place(o T, visit func(map[object.Key]bool)) {
+// place changes each list in which an object can be found. The object is at position i, or belongs
+// there.
+func (c *cache[T]) place(o T, change func(list []T, i int) []T) {
+	places := map[store.Query]bool{{}: true} // a set: an index may yield a value twice
 	for index, values := range c.indexes {
 		for _, value := range values(o) {
-			q := store.Query{Index: index, Value: value}
-			if c.places[q] == nil {
-				c.places[q] = map[object.Key]bool{}
-			}
-			visit(c.places[q])
+			places[store.Query{Index: index, Value: value}] = true
 		}
+	}
+	for q := range places {
+		i, _ := slices.BinarySearchFunc(c.places[q], o.ObjectMeta().Key, func(other T, k object.Key) int {
+			return compareKeys(other.ObjectMeta().Key, k)
+		})
+		c.places[q] = change(c.places[q], i)
 	}
 }
 
@@ -62,19 +66,10 @@ func (c *cache[T]) get(k object.Key) (T, error) {
 }
 
 func (c *cache[T]) list(q store.Query) ([]T, error) {
-	var out []T
-	if q == (store.Query{}) {
-		for _, o := range c.objects {
-			out = append(out, o)
-		}
-	} else if _, known := c.indexes[q.Index]; !known {
+	if _, known := c.indexes[q.Index]; !known && q != (store.Query{}) {
 		return nil, fmt.Errorf("list by %s: %w", q.Index, store.ErrInvalid)
 	}
-	for k := range c.places[q] {
-		out = append(out, c.objects[k])
-	}
-	slices.SortFunc(out, func(a, b T) int { return compareKeys(a.ObjectMeta().Key, b.ObjectMeta().Key) })
-	return out, nil
+	return slices.Clone(c.places[q]), nil
 }
 
 func compareKeys(a, b object.Key) int {

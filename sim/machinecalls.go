@@ -92,16 +92,17 @@ func (c watchedMachines) Unwrap() driver.Driver { return c.Driver }
 
 // DeleteMachine implements driver.Driver.
 func (c watchedMachines) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	if req.Machine.UID != "" {
+		return c.Driver.DeleteMachine(ctx, req)
+	}
 	before := c.vms.provider.VMs()
 	out, err := c.Driver.DeleteMachine(ctx, req)
-	if req.Machine.UID == "" {
-		left := c.vms.provider.VMs()
-		gone := slices.DeleteFunc(before, func(vm drivertest.MemoryVM) bool {
-			return slices.ContainsFunc(left, func(other drivertest.MemoryVM) bool { return other.ID == vm.ID })
-		})
-		c.vms.collected += len(gone)
-		c.vms.emit(vmsCollected{gone})
-	}
+	left := c.vms.provider.VMs()
+	gone := slices.DeleteFunc(before, func(vm drivertest.MemoryVM) bool {
+		return slices.ContainsFunc(left, func(other drivertest.MemoryVM) bool { return other.ID == vm.ID })
+	})
+	c.vms.collected += len(gone)
+	c.vms.emit(vmsCollected{gone})
 	return out, err
 }
 

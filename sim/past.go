@@ -84,9 +84,14 @@ func boundsOf(d *deployment.Deployment) bounds {
 // complete reports whether a deployment has converged: its status is true of its present spec, and
 // all machines are new, available and as many as wanted.
 func complete(d *deployment.Deployment, machines []*machine.Machine) bool {
+	return done(d) && len(machines) == int(d.Spec.Replicas)
+}
+
+// done reports whether a deployment's status says that it has converged.
+func done(d *deployment.Deployment) bool {
 	s := &d.Status
 	return s.ObservedGeneration == d.Generation && s.Updated == d.Spec.Replicas && s.Replicas == d.Spec.Replicas &&
-		s.Available == d.Spec.Replicas && len(machines) == int(d.Spec.Replicas)
+		s.Available == d.Spec.Replicas
 }
 
 // remember records what is seen of a machine.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +17,8 @@ type vms struct {
 	names     map[string]string    // every VM that ever was, with its machine's name
 	born      map[string]time.Time // when a machine's VM was made
 	made      map[string]time.Time // when a VM was
+	living    []string             // the VMs that were there at the last look, sorted by ID
+	looked    int                  // the provider's changes up to the last look
 	collected int                  // VMs that were deleted as orphans
 }
 
@@ -72,25 +73,38 @@ func (v *vms) vanish(id string) {
 // lookAtVMs boots new VMs, and makes the nodes of VMs that are gone silent.
 func (v *vms) lookAtVMs() {
 	v.changed()
+	changes := v.provider.Changes()
+	if changes == v.looked {
+		return
+	}
+	v.looked = changes
 	alive := map[string]bool{}
 	for _, vm := range v.provider.VMs() {
 		alive[vm.ID] = true
 		if _, known := v.names[vm.ID]; !known {
 			v.names[vm.ID] = vm.Name
 			v.born[vm.Name], v.made[vm.ID], v.zoneOf[vm.ID] = v.clock.now, v.clock.now, vm.Size
+			at, _ := slices.BinarySearch(v.living, vm.ID)
+			v.living = slices.Insert(v.living, at, vm.ID)
 			v.kubelets.boot(vm.Name, vm.ID)
 			v.vanish(vm.ID)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(v.names)) { // sorted, so that chance decides the same way each time
-		name := v.names[id]
-		if !alive[id] && !v.removed[id] {
-			v.removed[id] = true
-			if n, err := v.kubelets.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && n.ProviderID == id {
-				v.emit(vmGone{name, v.kubelets.apps.running(name)})
-				v.kubelets.apps.lost(name)
-			}
-			v.clock.after(30*time.Second, func() { v.kubelets.silence(name, id) })
+	known := v.living
+	v.living = slices.DeleteFunc(slices.Clone(known), func(id string) bool { return !alive[id] })
+	for _, id := range known { // sorted, so that chance decides the same way each time
+		if !alive[id] {
+			v.gone(v.names[id], id)
 		}
 	}
+}
+
+// gone makes the node of a VM silent that no longer exists.
+func (v *vms) gone(name, id string) {
+	v.removed[id] = true
+	if n, err := v.kubelets.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && n.ProviderID == id {
+		v.emit(vmGone{name, v.kubelets.apps.running(name)})
+		v.kubelets.apps.lost(name)
+	}
+	v.clock.after(30*time.Second, func() { v.kubelets.silence(name, id) })
 }

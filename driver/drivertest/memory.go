@@ -38,11 +38,13 @@ type MemoryOptions struct {
 type Memory struct {
 	options MemoryOptions
 
-	mu     sync.Mutex
-	number int
-	vms    map[string]*MemoryVM
-	before faults // for calls that are not carried out
-	after  faults // for calls that are carried out and still fail
+	mu      sync.Mutex
+	number  int
+	vms     map[string]*MemoryVM
+	ordered []*MemoryVM // the same, in the order of their creation
+	changes int
+	before  faults // for calls that are not carried out
+	after   faults // for calls that are carried out and still fail
 }
 
 var (
@@ -92,12 +94,19 @@ func (m *Memory) Secret(key object.Key) *machine.Secret {
 func (m *Memory) VMs() []MemoryVM {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := make([]MemoryVM, 0, len(m.vms))
-	for _, vm := range m.vms {
-		all = append(all, vm.clone())
+	all := make([]MemoryVM, len(m.ordered))
+	for i, vm := range m.ordered {
+		all[i] = vm.clone()
 	}
-	slices.SortFunc(all, func(a, b MemoryVM) int { return cmp.Compare(a.number, b.number) })
 	return all
+}
+
+// Changes returns how many VMs were made and removed so far, in all clusters. As long as it stays
+// the same, there are the same VMs.
+func (m *Memory) Changes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changes
 }
 
 // Count returns how many VMs there are in all clusters.
@@ -121,6 +130,8 @@ func (m *Memory) add(vm MemoryVM) *MemoryVM {
 	added.number = m.number
 	added.ID = fmt.Sprintf("memory:///%s/%d", vm.Cluster, m.number)
 	m.vms[added.ID] = &added
+	m.ordered = append(m.ordered, &added)
+	m.changes++
 	return &added
 }
 
@@ -128,9 +139,19 @@ func (m *Memory) add(vm MemoryVM) *MemoryVM {
 func (m *Memory) Remove(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, there := m.vms[id]
+	return m.remove(id)
+}
+
+func (m *Memory) remove(id string) bool {
+	vm := m.vms[id]
+	if vm == nil {
+		return false
+	}
+	at, _ := slices.BinarySearchFunc(m.ordered, vm.number, func(other *MemoryVM, n int) int { return cmp.Compare(other.number, n) })
+	m.ordered = slices.Delete(m.ordered, at, at+1)
 	delete(m.vms, id)
-	return there
+	m.changes++
+	return true
 }
 
 // UpdatableFields implements driver.FieldUpdater.

@@ -139,6 +139,9 @@ func TestMemoryWithNamesakes(t *testing.T) {
 		t.Error("Remove does not tell whether there was something")
 	}
 	a.want()
+	if a.Changes() != 4+4 {
+		t.Errorf("%d changes; 4 VMs were made, and all are gone", a.Changes())
+	}
 	if id, err := a.create("a"); err != nil || id != "memory:///blue/5" {
 		t.Errorf("create: %q, %v; IDs are not used twice", id, err)
 	}

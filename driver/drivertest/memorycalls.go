@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -25,12 +24,11 @@ func (m *Memory) find(of *machine.Machine, cluster string) []*MemoryVM {
 
 func (m *Memory) named(name, cluster string) []*MemoryVM {
 	var found []*MemoryVM
-	for _, vm := range m.vms {
+	for _, vm := range m.ordered {
 		if vm.Name == name && vm.Cluster == cluster {
 			found = append(found, vm)
 		}
 	}
-	slices.SortFunc(found, func(a, b *MemoryVM) int { return cmp.Compare(a.number, b.number) })
 	return found
 }
 
@@ -107,7 +105,7 @@ func (m *Memory) DeleteMachine(
 			return nil, err
 		}
 		for _, vm := range m.find(req.Machine, spec.Cluster) {
-			delete(m.vms, vm.ID)
+			m.remove(vm.ID)
 		}
 		return &driver.DeleteMachineResponse{LastKnownState: "deleted"}, nil
 	})
