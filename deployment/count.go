@@ -157,7 +157,7 @@ type failing struct {
 func (d *decider) listFailed(set *machineset.Set, m *machine.Machine) {
 	d.failures++
 	f := failing{m, set.Name}
-	limit := d.p.FailedSummaries
+	limit := max(d.p.FailedSummaries, 0)
 	if n := len(d.failed); n >= limit && (limit == 0 || newestFirst(d.failed[n-1], f) <= 0) {
 		return
 	}

@@ -36,7 +36,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o.Deployment.UID == "" {
 		return Plan{}, object.Invalid("metadata.uid", "must not be empty").Of("deployment", o.Deployment.Key)
 	}
-	d := decider{o: o, p: p, deployment: o.Deployment, now: now, gathering: o.Gathering}
+	d := decider{o: o, p: p.WithDefaults(), deployment: o.Deployment, now: now, gathering: o.Gathering}
 	d.count()
 	d.current = d.findNewSet()
 	d.revision = d.revisionOf(d.current)

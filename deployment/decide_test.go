@@ -232,13 +232,13 @@ func TestCallersMistakes(t *testing.T) {
 	require.EqualError(t, err, "deployment fleet/web: metadata.uid must not be empty")
 
 	for field, change := range map[string]func(*deployment.Policy){
-		"policy.statusInterval":    func(p *deployment.Policy) { p.StatusInterval = -1 },
+		"policy.statusInterval":    func(p *deployment.Policy) { p.StatusInterval = -2 },
 		"policy.progressInterval":  func(p *deployment.Policy) { p.ProgressInterval = -1 },
 		"policy.gather":            func(p *deployment.Policy) { p.Gather = -1 },
 		"policy.names":             func(p *deployment.Policy) { p.Names = 1001 },
 		"policy.resync":            func(p *deployment.Policy) { p.Resync = time.Second - 1 },
 		"policy.retry":             func(p *deployment.Policy) { p.Retry = codes.Requeue },
-		"policy.failedSummaries":   func(p *deployment.Policy) { p.FailedSummaries = -1 },
+		"policy.failedSummaries":   func(p *deployment.Policy) { p.FailedSummaries = -2 },
 		"policy.keys.templateHash": func(p *deployment.Policy) { p.Keys.TemplateHash = "" },
 	} {
 		p := deployment.DefaultPolicy()

@@ -32,7 +32,7 @@ func (d *decider) gather() (held bool) {
 func (d *decider) news() bool {
 	s := &d.deployment.Status
 	resized := !s.WantedSince.IsZero() && s.Wanted != d.deployment.Spec.Replicas
-	return resized || s.ObservedGeneration != d.deployment.Generation && !d.now.Before(d.statusAt(d.p.StatusInterval))
+	return resized || s.ObservedGeneration != d.deployment.Generation && !d.now.Before(d.statusAt(max(d.p.StatusInterval, 0)))
 }
 
 // moreToCome reports whether the rollout will probably continue by itself: new machines are not

@@ -9,10 +9,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Policy says how to treat deployments. The zero Policy is invalid: start from DefaultPolicy.
+// Policy says how to treat deployments. A setting that is zero means its default, so the zero Policy
+// is DefaultPolicy without RolloutMarks.
 type Policy struct {
-	// StatusInterval is the least time between two writes of one
-	// deployment's status. Zero: no limit; default 1 s.
+	// StatusInterval is the least time between two writes of one deployment's status. Not negative;
+	// default 1 s. object.Off: no limit.
 	StatusInterval time.Duration
 	// ProgressInterval is the least time between two writes if only the numbers of machines differ,
 	// and not all are as wanted. Not negative. It counts as at least StatusInterval. Default 0.
@@ -32,20 +33,20 @@ type Policy struct {
 	// Retry is how long orders wait after one was refused: the class's period, longer with each
 	// failure. A class that waits; default codes.Short, 5 s.
 	Retry codes.RetryClass
-	// FailedSummaries is how many failed machines a status lists at most, the newest first. From 0
-	// to 100; default 10, as for sets.
+	// FailedSummaries is how many failed machines a status lists at most, the newest first. From 1
+	// to 100; default 10, as for sets. object.Off: none.
 	FailedSummaries int
 	// MaxReplicas is the largest size of a deployment. A deployment that asks for more is not acted
 	// upon: it neither grows nor shrinks nor rolls, its sets continue with their orders, and its
 	// condition SpecValid is False. Not negative; zero, the default: no limit.
 	MaxReplicas int32
 	// RolloutMarks says which marks nodes get during a rollout: Avoid those of the old sets, Keep
-	// those of all sets. Default: Avoid alone.
+	// those of all sets. They are what they say; DefaultPolicy has Avoid alone.
 	RolloutMarks machine.RolloutMarks
 	// UpdateLimit is how many VMs of a deployment, or of a set without one, are updated at a time,
 	// as a number or a part of its replicas, rounded up; at least one. A VM whose update fails
 	// counts until it succeeds, so that a change that can't work reaches no more VMs than that.
-	// Default 10%.
+	// Default 10%. 0% is one.
 	UpdateLimit rollout.IntOrPercent
 	// StrictQuota counts terminating machines toward R + S. A rollout then never has more than R +
 	// S machines at a provider, and waits until terminating ones are gone. The policy of the sets
@@ -54,8 +55,9 @@ type Policy struct {
 	Keys        Keys
 }
 
-// Keys are the labels and annotations that this library and others set on sets and machines. An
-// empty key switches its feature off, if that is possible.
+// Keys are the labels and annotations that this library and others set on sets and machines. The
+// zero Keys are those of DefaultPolicy. In others, an empty key switches its feature off, if that is
+// possible.
 type Keys struct {
 	// TemplateHash is the label that distinguishes a deployment's sets. It must not be empty.
 	TemplateHash string
@@ -120,11 +122,57 @@ func DefaultPolicy() *Policy {
 	}
 }
 
+// defaults are DefaultPolicy, for comparison.
+var defaults = DefaultPolicy()
+
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
+// is none, and DefaultPolicy if p is nil.
+func (p *Policy) WithDefaults() *Policy {
+	if p == nil {
+		return DefaultPolicy()
+	}
+	if probe := *p; !probe.fill() {
+		return p
+	}
+	c := *p
+	c.fill()
+	return &c
+}
+
+// fill puts defaults in place of zeros, and reports whether there were any.
+func (p *Policy) fill() (filled bool) {
+	for _, at := range [...]struct {
+		have *time.Duration
+		want time.Duration
+	}{
+		{&p.StatusInterval, defaults.StatusInterval},
+		{&p.Resync, defaults.Resync},
+	} {
+		if *at.have == 0 {
+			*at.have, filled = at.want, true
+		}
+	}
+	if p.Retry == codes.None {
+		p.Retry, filled = defaults.Retry, true
+	}
+	if p.FailedSummaries == 0 {
+		p.FailedSummaries, filled = defaults.FailedSummaries, true
+	}
+	if p.UpdateLimit == (rollout.IntOrPercent{}) {
+		p.UpdateLimit, filled = defaults.UpdateLimit, true
+	}
+	if p.Keys == (Keys{}) {
+		p.Keys, filled = defaults.Keys, true
+	}
+	return filled
+}
+
 // Validate returns an *object.FieldError for the first setting out of range.
 func (p *Policy) Validate() error {
+	p = p.WithDefaults()
 	switch {
-	case p.StatusInterval < 0:
-		return object.Invalid("policy.statusInterval", "must not be negative")
+	case p.StatusInterval != object.Off && p.StatusInterval < 0:
+		return object.Invalid("policy.statusInterval", "must not be negative, or off")
 	case p.ProgressInterval < 0:
 		return object.Invalid("policy.progressInterval", "must not be negative")
 	case p.Gather < 0:
@@ -135,8 +183,8 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.resync", "must be at least a second")
 	case p.Retry.Period(0) <= 0:
 		return object.Invalid("policy.retry", "must be a class that waits")
-	case p.FailedSummaries < 0 || p.FailedSummaries > 100:
-		return object.Invalid("policy.failedSummaries", "must be from 0 to 100")
+	case p.FailedSummaries != object.Off && p.FailedSummaries < 0 || p.FailedSummaries > 100:
+		return object.Invalid("policy.failedSummaries", "must be from 1 to 100, or off")
 	case p.MaxReplicas < 0:
 		return object.Invalid("policy.maxReplicas", "must not be negative")
 	case p.Keys.TemplateHash == "":

@@ -146,17 +146,12 @@ func (m *Model) budget() int64 {
 // policies returns those of the model with a few changes for the preview: statuses are written at
 // once, and there are no decisions just to make sure.
 func (m *Model) policies() (*Policy, *machineset.Policy) {
-	p, s := DefaultPolicy(), machineset.DefaultPolicy()
-	if m.Policy != nil {
-		*p = *m.Policy
-	}
-	if m.SetPolicy != nil {
-		*s = *m.SetPolicy
-	}
-	p.FailedSummaries, p.RolloutMarks = 0, machine.RolloutMarks{}
+	policy, sets := *m.Policy.WithDefaults(), *m.SetPolicy.WithDefaults()
+	p, s := &policy, &sets
+	p.FailedSummaries, p.RolloutMarks = object.Off, machine.RolloutMarks{}
 	p.Resync = m.limit() + time.Hour
 	s.Resync = p.Resync
-	p.StatusInterval, p.ProgressInterval, p.Gather, s.StatusInterval = 0, 0, 0, s.Resync
+	p.StatusInterval, p.ProgressInterval, p.Gather, s.StatusInterval = object.Off, 0, 0, s.Resync
 	p.Names, s.SettleWithin = 0, 0 // they save writes, which do not count here
 	return p, s
 }

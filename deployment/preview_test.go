@@ -319,8 +319,8 @@ func TestModelValidate(t *testing.T) {
 		"model.limit must not be more than 87600h0m0s":      {Limit: deployment.MaxPreviewLimit + 1},
 		"model.budget must not be negative":                 {Budget: -1},
 		"model.start must be zero or from 1970 to 9999":     {Start: time.Unix(-1, 0)},
-		"policy.resync must be at least a second":           {Policy: &deployment.Policy{}},
-		"policy.burst must be from 1 to 10000":              {SetPolicy: &machineset.Policy{}},
+		"policy.resync must be at least a second":           {Policy: &deployment.Policy{Resync: 1}},
+		"policy.burst must be from 1 to 10000":              {SetPolicy: &machineset.Policy{Burst: -1}},
 		"":                                                  {},
 	} {
 		err := m.Validate()

@@ -56,7 +56,7 @@ func (d *decider) statusInterval(want *Status) time.Duration {
 	if d.onlyProgress(want) {
 		return max(d.p.StatusInterval, d.p.ProgressInterval)
 	}
-	return d.p.StatusInterval
+	return max(d.p.StatusInterval, 0)
 }
 
 // onlyProgress reports whether a status only says how far machines are, and they are not all done.

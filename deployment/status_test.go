@@ -139,7 +139,7 @@ func TestThrottle(t *testing.T) {
 	require.Equal(t, decision.Why{Reason: deployment.ReasonThrottled, For: 999 * time.Millisecond}, decide(t, o, begin).Why)
 
 	p := deployment.DefaultPolicy()
-	p.StatusInterval = 0
+	p.StatusInterval = object.Off
 	plan, err := deployment.Decide(o, p, begin)
 	require.NoError(t, err)
 	require.NotNil(t, plan.Write)
@@ -218,8 +218,9 @@ func TestFailedSummaries(t *testing.T) {
 		})
 		failing := int32(len(want))
 		p := deployment.DefaultPolicy()
-		p.FailedSummaries = rapid.IntRange(0, 25).Draw(t, "limit")
-		want = want[:min(len(want), p.FailedSummaries)]
+		limit := rapid.IntRange(0, 25).Draw(t, "limit")
+		p.FailedSummaries = cmp.Or(limit, object.Off)
+		want = want[:min(len(want), limit)]
 
 		o.Deployment.DeletedAt = begin // nothing but the status is left to do
 		o.Sets[1].Set.DeletedAt = begin

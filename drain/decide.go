@@ -85,7 +85,7 @@ func newDecision(o *Observation, p *Policy, now time.Time) (*decider, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	return &decider{o: o, p: p, now: now}, nil
+	return &decider{o: o, p: p.WithDefaults(), now: now}, nil
 }
 
 // incomplete waits for caches, or for the drain's end, when the caller may have force.

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/object"
 )
 
 var forecasts = map[string]func(*shell){
@@ -46,7 +47,7 @@ var forecasts = map[string]func(*shell){
 		s.add("web")
 	},
 	"endless": func(s *shell) {
-		s.policy.Timeout = 0
+		s.policy.Timeout = object.Off
 		s.protect("mq", 1, 0)
 		s.add("mq")
 	},

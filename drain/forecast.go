@@ -215,7 +215,7 @@ func (f *future) stays() {
 		case alone:
 			f.say(Step{Action: Stay, Pod: p.Key, Why: decision.Why{Reason: s.reason, Object: p.Key, Detail: s.name}})
 		case !p.GraceEnds.IsZero() && !p.Finished:
-			left := max(p.GraceEnds.Add(f.p.TerminationBuffer).Sub(f.now), 0)
+			left := max(p.GraceEnds.Add(f.p.terminationBuffer()).Sub(f.now), 0)
 			f.say(Step{Action: Wait, Pod: p.Key, Why: decision.Why{Reason: reasonLeaving, Object: p.Key, For: left}})
 		}
 	}

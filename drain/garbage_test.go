@@ -116,7 +116,7 @@ func garbageBudget(t *rapid.T) *drain.Budget {
 
 func anyPolicy(t *rapid.T) *drain.Policy {
 	p := drain.DefaultPolicy()
-	p.Timeout = time.Duration(rapid.IntRange(0, 2).Draw(t, "timeout")) * time.Minute
+	p.Timeout = rapid.SampledFrom([]time.Duration{object.Off, 0, time.Minute, 2 * time.Minute}).Draw(t, "timeout")
 	p.MaxEvictRetries = rapid.SampledFrom([]int{0, 1, 5, math.MaxInt}).Draw(t, "limit")
 	p.OutOfService = rapid.Bool().Draw(t, "out of service")
 	p.AtTimeout = rapid.SampledFrom([]drain.Treatment{drain.DeletePods, drain.KeepWaiting, drain.LeavePods}).Draw(t, "treatment")
@@ -180,8 +180,13 @@ func TestCallersMistakesAreErrors(t *testing.T) {
 		assert.EqualError(t, err, "drain: there is no observation")
 		_, err = decide(&drain.Observation{}, nil, epoch)
 		assert.EqualError(t, err, "drain: there is no policy")
-		_, err = decide(&drain.Observation{}, &drain.Policy{}, epoch)
+		_, err = decide(&drain.Observation{}, &drain.Policy{Timeout: 1}, epoch)
 		assert.ErrorIs(t, err, object.ErrInvalid)
+		want, err := decide(&drain.Observation{}, drain.DefaultPolicy(), epoch)
+		assert.NoError(t, err)
+		plan, err := decide(&drain.Observation{}, &drain.Policy{}, epoch)
+		assert.NoError(t, err)
+		assert.Equal(t, want, plan)
 	}
 	_, err := drain.Predict(nil, nil, drain.Assumptions{}, epoch)
 	assert.EqualError(t, err, "drain: there is no observation")

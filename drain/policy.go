@@ -13,19 +13,19 @@ import (
 // pod (PodEvictionRetryInterval of machine-controller-manager).
 const Slot = 20 * time.Second
 
-// Policy says how to drain nodes. The zero Policy is invalid: start from DefaultPolicy. The figures
-// are those of machine-controller-manager.
+// Policy says how to drain nodes. A setting that is zero means its default, so the zero Policy is
+// DefaultPolicy. The figures are those of machine-controller-manager.
 type Policy struct {
 	// Timeout ends a drain that has no Observation.Deadline. The drain then deletes the remaining
 	// pods with their own grace, and does not wait for them. It counts from the drain's start.
-	// Zero: no end; else at least a second; default 2 h.
+	// At least a second; default 2 h. object.Off: no end.
 	Timeout time.Duration
 	// MaxEvictRetries is the number of slots of Slot, from the drain's start, in which the drain
 	// tries to evict a pod. After them it deletes the pod with its own grace. Zero, the default:
 	// until the drain's end.
 	MaxEvictRetries int
-	// TerminationBuffer is how much longer than its grace a pod may take to go. From zero on;
-	// default 30 s.
+	// TerminationBuffer is how much longer than its grace a pod may take to go. Not negative;
+	// default 30 s. object.Off: no longer.
 	TerminationBuffer time.Duration
 	// DetachTimeout is how long the detachment of a pod's volumes may take, from the end of its
 	// grace; for Detach, from Observation.Asked. At least a second; default 2 min. machine.Policy has
@@ -50,7 +50,7 @@ type Policy struct {
 	// Rules are tried in order. The first rule that selects a pod counts.
 	Rules []Rule
 	// AtTimeout is what happens at the drain's end to pods that are not evicted before: protected
-	// ones, and those that the drain lets complete.
+	// ones, and those that the drain lets complete. Default DeletePods.
 	AtTimeout Treatment
 	Keys      Keys
 }
@@ -69,8 +69,8 @@ const (
 	LeavePods Treatment = "Leave"
 )
 
-// Keys are the annotations that users and other programs share with a drain. An empty key switches
-// its feature off.
+// Keys are the annotations that users and other programs share with a drain. The zero Keys are those
+// of DefaultPolicy. In others, an empty key switches its feature off.
 type Keys struct {
 	// DoNotDisrupt are annotations on pods. A pod with one that parses as true is not evicted
 	// before the drain's end.
@@ -123,15 +123,60 @@ func DefaultPolicy() *Policy {
 	}
 }
 
+// defaults are DefaultPolicy, for comparison.
+var defaults = DefaultPolicy()
+
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
+// is none, and DefaultPolicy if p is nil.
+func (p *Policy) WithDefaults() *Policy {
+	if p == nil {
+		return DefaultPolicy()
+	}
+	if probe := *p; !probe.fill() {
+		return p
+	}
+	c := *p
+	c.fill()
+	return &c
+}
+
+// fill puts defaults in place of zeros, and reports whether there were any.
+func (p *Policy) fill() (filled bool) {
+	for _, at := range [...]struct {
+		have *time.Duration
+		want time.Duration
+	}{
+		{&p.Timeout, defaults.Timeout},
+		{&p.TerminationBuffer, defaults.TerminationBuffer},
+		{&p.DetachTimeout, defaults.DetachTimeout},
+		{&p.ReattachTimeout, defaults.ReattachTimeout},
+		{&p.ForceBound, defaults.ForceBound},
+		{&p.RetryDelete, defaults.RetryDelete},
+		{&p.Unresponsive, defaults.Unresponsive},
+	} {
+		if *at.have == 0 {
+			*at.have, filled = at.want, true
+		}
+	}
+	if p.AtTimeout == "" {
+		p.AtTimeout, filled = defaults.AtTimeout, true
+	}
+	if p.Keys.DoNotDisrupt == nil && p.Keys.PreDrainHook == "" {
+		p.Keys, filled = DefaultPolicy().Keys, true
+	}
+	return filled
+}
+
 // Validate returns an *object.FieldError for the first setting out of range.
 func (p *Policy) Validate() error {
+	p = p.WithDefaults()
 	switch {
-	case p.Timeout < 0 || p.Timeout > 0 && p.Timeout < time.Second:
-		return object.Invalid("policy.timeout", "must be zero or at least a second")
+	case p.Timeout != object.Off && p.Timeout < time.Second:
+		return object.Invalid("policy.timeout", "must be at least a second, or off")
 	case p.MaxEvictRetries < 0:
 		return object.Invalid("policy.maxEvictRetries", "must not be negative")
-	case p.TerminationBuffer < 0:
-		return object.Invalid("policy.terminationBuffer", "must not be negative")
+	case p.TerminationBuffer != object.Off && p.TerminationBuffer < 0:
+		return object.Invalid("policy.terminationBuffer", "must not be negative, or off")
 	case p.AtTimeout != DeletePods && p.AtTimeout != KeepWaiting && p.AtTimeout != LeavePods:
 		return object.Invalid("policy.atTimeout", fmt.Sprintf("%q is unknown", p.AtTimeout))
 	case slices.Contains(p.Keys.DoNotDisrupt, ""):
@@ -196,3 +241,6 @@ func (p *Policy) rule(pod *Pod) *Rule {
 	}
 	return nil
 }
+
+// terminationBuffer returns how much longer than its grace a pod may take.
+func (p *Policy) terminationBuffer() time.Duration { return max(p.TerminationBuffer, 0) }

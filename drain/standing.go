@@ -89,13 +89,13 @@ func (d *decider) told(p *Pod) (standing, bool) {
 	case p.Finished && (!p.GraceEnds.IsZero() || a.Result == Accepted):
 		return standing{state: over, ended: true}, true // nothing of it runs any more
 	case !p.GraceEnds.IsZero():
-		until = p.GraceEnds.Add(d.p.TerminationBuffer)
+		until = p.GraceEnds.Add(d.p.terminationBuffer())
 	case a.Result == NotFound:
 		return standing{state: over}, true
 	case a.Result != Accepted:
 		return standing{}, false
 	default:
-		until = a.At.Add(p.grace()).Add(d.p.TerminationBuffer)
+		until = a.At.Add(p.grace()).Add(d.p.terminationBuffer())
 		if !d.now.Before(until) {
 			return standing{}, false // accepted, without effect
 		}

@@ -19,12 +19,12 @@ func TestPolicyValidate(t *testing.T) {
 		"policy.timeout":            func(p *drain.Policy) { p.Timeout = time.Millisecond },
 		"policy.timeout must":       func(p *drain.Policy) { p.Timeout = -time.Hour },
 		"policy.maxEvictRetries":    func(p *drain.Policy) { p.MaxEvictRetries = -1 },
-		"policy.terminationBuffer":  func(p *drain.Policy) { p.TerminationBuffer = -1 },
-		"policy.detachTimeout":      func(p *drain.Policy) { p.DetachTimeout = 0 },
+		"policy.terminationBuffer":  func(p *drain.Policy) { p.TerminationBuffer = -2 },
+		"policy.detachTimeout":      func(p *drain.Policy) { p.DetachTimeout = object.Off },
 		"policy.reattachTimeout":    func(p *drain.Policy) { p.ReattachTimeout = time.Second - 1 },
-		"policy.forceBound":         func(p *drain.Policy) { p.ForceBound = 0 },
-		"policy.retryDelete":        func(p *drain.Policy) { p.RetryDelete = 0 },
-		"policy.unresponsive":       func(p *drain.Policy) { p.Unresponsive = 0 },
+		"policy.forceBound":         func(p *drain.Policy) { p.ForceBound = 1 },
+		"policy.retryDelete":        func(p *drain.Policy) { p.RetryDelete = 1 },
+		"policy.unresponsive":       func(p *drain.Policy) { p.Unresponsive = 1 },
 		"policy.atTimeout":          func(p *drain.Policy) { p.AtTimeout = "Shrug" },
 		"policy.keys.doNotDisrupt":  func(p *drain.Policy) { p.Keys.DoNotDisrupt = []string{"a", ""} },
 		"policy.rules[0].behaviour": func(p *drain.Policy) { p.Rules = []drain.Rule{{Selector: web}} },
@@ -42,7 +42,7 @@ func TestPolicyValidate(t *testing.T) {
 		assert.ErrorIs(t, p.Validate(), object.ErrInvalid)
 	}
 	p := drain.DefaultPolicy()
-	p.Timeout = 0
+	p.Timeout, p.TerminationBuffer = object.Off, object.Off
 	assert.NoError(t, p.Validate(), "no end, on purpose")
 }
 

@@ -31,7 +31,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	s := situationOf(o, p, now)
+	s := situationOf(o, p.WithDefaults(), now)
 	return pause{&s}.warnInvalid(decider{&s}.decide()), nil
 }
 

@@ -129,7 +129,7 @@ func TestGraceIsForWhatWasNotWatched(t *testing.T) {
 			"no start is known":           func(*world, time.Time) {},
 			"it began in the same second": func(w *world, d time.Time) { w.watched = d.Add(-l.timeout - time.Second) },
 			"the grace was long over":     func(w *world, d time.Time) { w.watched = d.Add(-w.policy.Grace) },
-			"there is no grace":           func(w *world, d time.Time) { w.watched, w.policy.Grace = d.Add(-time.Second), 0 },
+			"there is no grace":           func(w *world, d time.Time) { w.watched, w.policy.Grace = d.Add(-time.Second), object.Off },
 			"its clock was restarted": func(w *world, d time.Time) {
 				status := w.store.live().Status.Clone()
 				status.ClockFrom = l.base(w.store.live()).Add(time.Second)

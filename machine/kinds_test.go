@@ -269,17 +269,22 @@ func TestPolicyValidate(t *testing.T) {
 	require.NoError(t, machine.DefaultPolicy().Validate())
 	for field, change := range map[string]func(*machine.Policy){
 		"policy.creationTimeout": func(p *machine.Policy) { p.CreationTimeout = time.Second - 1 },
-		"policy.healthTimeout":   func(p *machine.Policy) { p.HealthTimeout = 0 },
+		"policy.healthTimeout":   func(p *machine.Policy) { p.HealthTimeout = 1 },
 		"policy.drainTimeout":    func(p *machine.Policy) { p.DrainTimeout = -time.Hour },
-		"policy.unresponsive":    func(p *machine.Policy) { p.Unresponsive = 0 },
+		"policy.unresponsive":    func(p *machine.Policy) { p.Unresponsive = object.Off },
 		"policy.detachTimeout":   func(p *machine.Policy) { p.DetachTimeout = time.Second - 1 },
-		"policy.inPlaceTimeout":  func(p *machine.Policy) { p.InPlaceTimeout = 0 },
+		"policy.inPlaceTimeout":  func(p *machine.Policy) { p.InPlaceTimeout = -1 },
+		"policy.grace":           func(p *machine.Policy) { p.Grace = time.Millisecond },
+		"policy.hookTimeout":     func(p *machine.Policy) { p.HookTimeout = -time.Second },
 		"policy.quotaRetry":      func(p *machine.Policy) { p.QuotaRetry = time.Millisecond },
 	} {
 		p := machine.DefaultPolicy()
 		change(p)
 		assert.ErrorContains(t, p.Validate(), field)
 	}
+	p := machine.DefaultPolicy()
+	p.Grace, p.HookTimeout = object.Off, object.Off
+	assert.NoError(t, p.Validate())
 }
 
 func TestReadyAndAvailable(t *testing.T) {

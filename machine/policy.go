@@ -1,13 +1,14 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/object"
 )
 
-// Policy says how to treat machines. The zero Policy is invalid: start
-// from DefaultPolicy. The figures are those of machine-controller-manager.
+// Policy says how to treat machines. A setting that is zero means its default, so the zero Policy is
+// DefaultPolicy. The figures are those of machine-controller-manager.
 type Policy struct {
 	// CreationTimeout is how long a machine may take from its creation to
 	// its joining; then it is Failed. At least a second; default 20 min.
@@ -34,21 +35,22 @@ type Policy struct {
 	// process looked, see Observation.WatchedSince. A process that was stopped
 	// for longer than this, as by SIGSTOP or with its VM, starts to watch again
 	// when it continues. It concerns the creation,
-	// health and in-place timeouts, and nothing is stored for it. Zero: such a
-	// wait ends on its own time. Not negative, at least a second otherwise;
-	// default 1 min, this library's.
+	// health and in-place timeouts, and nothing is stored for it. At least a
+	// second; default 1 min, this library's. object.Off: such a wait ends on its
+	// own time.
 	Grace time.Duration
 	// PreserveTimeout is how long a machine is kept for inspection. At least a
 	// second; default 96 h.
 	PreserveTimeout time.Duration
 	// HookTimeout is how long the hooks on a machine may hold its deletion
-	// back, from its beginning; force by label does not wait for them. Zero:
-	// without end. Not negative; default 2 h.
+	// back, from its beginning; force by label does not wait for them. At
+	// least a second; default 2 h. object.Off: without end.
 	HookTimeout time.Duration
-	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. Zero: as
+	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. At least a second; default as
 	// long as the recovery table's long class, 10 min.
 	QuotaRetry time.Duration
-	// NodeConditions make a node unhealthy unless they are False or absent.
+	// NodeConditions make a node unhealthy unless they are False or absent. Nil: those of
+	// DefaultPolicy. Empty: none do.
 	NodeConditions []string
 	// ProviderIDsMatch is what a driver declares: that a node's provider ID
 	// is always spelled as the driver's own answer.
@@ -57,7 +59,8 @@ type Policy struct {
 }
 
 // Keys are the names by which users and other programs speak to this library
-// on machines and nodes. An empty key switches its feature off.
+// on machines and nodes. The zero Keys are those of DefaultPolicy. In others, an empty key switches
+// its feature off.
 type Keys struct {
 	ForceDeletion      string // label on a machine: delete without regard
 	ForceDrain         string // label on a machine: drain it by force for an in-place update, or while it is preserved
@@ -142,12 +145,58 @@ func DefaultPolicy() *Policy {
 	}
 }
 
+// defaults are DefaultPolicy, for comparison.
+var defaults = DefaultPolicy()
+
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
+// is none, and DefaultPolicy if p is nil.
+func (p *Policy) WithDefaults() *Policy {
+	if p == nil {
+		return DefaultPolicy()
+	}
+	if probe := *p; !probe.fill() {
+		return p
+	}
+	c := *p
+	c.fill()
+	return &c
+}
+
+// fill puts defaults in place of zeros, and reports whether there were any.
+func (p *Policy) fill() (filled bool) {
+	for _, at := range [...]struct {
+		have *time.Duration
+		want time.Duration
+	}{
+		{&p.CreationTimeout, defaults.CreationTimeout},
+		{&p.HealthTimeout, defaults.HealthTimeout},
+		{&p.DrainTimeout, defaults.DrainTimeout},
+		{&p.Unresponsive, defaults.Unresponsive},
+		{&p.DetachTimeout, defaults.DetachTimeout},
+		{&p.InPlaceTimeout, defaults.InPlaceTimeout},
+		{&p.Grace, defaults.Grace},
+		{&p.PreserveTimeout, defaults.PreserveTimeout},
+		{&p.HookTimeout, defaults.HookTimeout},
+	} {
+		if *at.have == 0 {
+			*at.have, filled = at.want, true
+		}
+	}
+	if p.NodeConditions == nil {
+		p.NodeConditions, filled = slices.Clone(defaults.NodeConditions), true
+	}
+	if p.Keys == (Keys{}) {
+		p.Keys, filled = defaults.Keys, true
+	}
+	return filled
+}
+
 // Validate returns an *object.FieldError for the first setting out of range.
 func (p *Policy) Validate() error {
 	for _, d := range [...]struct {
 		field string
 		value time.Duration
-		off   bool // zero is a value
+		off   bool // may be object.Off
 	}{
 		{"policy.creationTimeout", p.CreationTimeout, false},
 		{"policy.healthTimeout", p.HealthTimeout, false},
@@ -158,12 +207,12 @@ func (p *Policy) Validate() error {
 		{"policy.grace", p.Grace, true},
 		{"policy.preserveTimeout", p.PreserveTimeout, false},
 		{"policy.hookTimeout", p.HookTimeout, true},
-		{"policy.quotaRetry", p.QuotaRetry, true},
+		{"policy.quotaRetry", p.QuotaRetry, false},
 	} {
 		switch {
-		case d.value >= time.Second, d.off && d.value == 0:
+		case d.value >= time.Second, d.value == 0, d.off && d.value == object.Off:
 		case d.off:
-			return object.Invalid(d.field, "must be zero or at least a second")
+			return object.Invalid(d.field, "must be at least a second, or off")
 		default:
 			return object.Invalid(d.field, "must be at least a second")
 		}

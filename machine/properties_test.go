@@ -75,8 +75,13 @@ func TestP11CallersMistakesAreErrors(t *testing.T) {
 	o := &machine.Observation{Machine: &machine.Machine{}}
 	_, err = machine.Decide(o, nil, epoch)
 	assert.EqualError(t, err, "machine.Decide: there is no policy")
-	_, err = machine.Decide(o, &machine.Policy{}, epoch)
+	_, err = machine.Decide(o, &machine.Policy{Grace: 1}, epoch)
 	assert.ErrorIs(t, err, object.ErrInvalid)
+	want, err := machine.Decide(o, p, epoch)
+	require.NoError(t, err)
+	plan, err := machine.Decide(o, &machine.Policy{}, epoch)
+	require.NoError(t, err)
+	assert.Equal(t, want, plan)
 }
 
 // P17: a node that carries another machine's name is never touched, for any

@@ -37,7 +37,7 @@ func (s *situation) verdictAt(base time.Time, wait time.Duration) time.Time {
 	if watched.IsZero() || watched.After(s.now) || !s.since(base).Before(watched.Truncate(time.Second)) {
 		return at
 	}
-	until := watched.Add(s.p.Grace)
+	until := watched.Add(max(s.p.Grace, 0))
 	if !until.After(at) {
 		return at
 	}

@@ -33,7 +33,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	d := decider{o: o, p: p, s: o.Pool, now: now, bad: o.Pool.invalidField()}
+	d := decider{o: o, p: p.WithDefaults(), s: o.Pool, now: now, bad: o.Pool.invalidField()}
 	return d.decide(), nil
 }
 

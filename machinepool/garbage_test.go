@@ -286,10 +286,10 @@ func TestCallersMistakes(t *testing.T) {
 	_, err = machinepool.Decide(o, nil, start)
 	assert.EqualError(t, err, "machinepool.Decide: there is no policy")
 	for field, spoil := range map[string]func(*machinepool.Policy){
-		"policy.period":       func(p *machinepool.Policy) { p.Period = 0 },
+		"policy.period":       func(p *machinepool.Policy) { p.Period = 1 },
 		"policy.poll":         func(p *machinepool.Policy) { p.Poll = time.Millisecond },
-		"policy.drainTimeout": func(p *machinepool.Policy) { p.DrainTimeout = 0 },
-		"policy.tokenRenew":   func(p *machinepool.Policy) { p.TokenRenew = 0 },
+		"policy.drainTimeout": func(p *machinepool.Policy) { p.DrainTimeout = 1 },
+		"policy.tokenRenew":   func(p *machinepool.Policy) { p.TokenRenew = 1 },
 		"policy.tokenTTL":     func(p *machinepool.Policy) { p.TokenTTL = p.TokenRenew },
 		"policy.quotaRetry":   func(p *machinepool.Policy) { p.QuotaRetry = time.Millisecond },
 	} {

@@ -6,7 +6,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Policy says how to treat pools. The zero Policy is invalid: start from DefaultPolicy.
+// Policy says how to treat pools. A setting that is zero means its default, so the zero Policy is
+// DefaultPolicy.
 type Policy struct {
 	// Period is the time between looks at a settled pool's group, because a provider does not
 	// report what happens to it. At least a second; default 1 min.
@@ -21,8 +22,8 @@ type Policy struct {
 	// lifetime at which the token is renewed. TokenRenew is at least a second and less than
 	// TokenTTL; defaults 15 min and 5 min.
 	TokenTTL, TokenRenew time.Duration
-	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. Zero: the long class of the recovery
-	// table, 10 min. Not negative, whole seconds at least.
+	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. At least a second; default the long
+	// class of the recovery table, 10 min.
 	QuotaRetry time.Duration
 	// Autoscaled: the provider owns the size of every pool, not only of those with the annotation
 	// Keys.Autoscaled. Spec.Replicas is the size a group is created with, and follows the group's
@@ -31,8 +32,8 @@ type Policy struct {
 	Keys       Keys
 }
 
-// Keys are the annotations that users set on pools and their nodes for this library. An empty key
-// switches its feature off.
+// Keys are the annotations that users set on pools and their nodes for this library. The zero Keys
+// are those of DefaultPolicy. In others, an empty key switches its feature off.
 type Keys struct {
 	Autoscaled string // annotation on a pool, "true": as Policy.Autoscaled, for this one
 	Replace    string // annotation on a node, "true": its instance is replaced
@@ -53,8 +54,48 @@ func DefaultPolicy() *Policy {
 	}
 }
 
+// defaults are DefaultPolicy, for comparison.
+var defaults = DefaultPolicy()
+
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
+// is none, and DefaultPolicy if p is nil.
+func (p *Policy) WithDefaults() *Policy {
+	if p == nil {
+		return DefaultPolicy()
+	}
+	if probe := *p; !probe.fill() {
+		return p
+	}
+	c := *p
+	c.fill()
+	return &c
+}
+
+// fill puts defaults in place of zeros, and reports whether there were any.
+func (p *Policy) fill() (filled bool) {
+	for _, at := range [...]struct {
+		have *time.Duration
+		want time.Duration
+	}{
+		{&p.Period, defaults.Period},
+		{&p.Poll, defaults.Poll},
+		{&p.DrainTimeout, defaults.DrainTimeout},
+		{&p.TokenTTL, defaults.TokenTTL},
+		{&p.TokenRenew, defaults.TokenRenew},
+	} {
+		if *at.have == 0 {
+			*at.have, filled = at.want, true
+		}
+	}
+	if p.Keys == (Keys{}) {
+		p.Keys, filled = defaults.Keys, true
+	}
+	return filled
+}
+
 // Validate returns an *object.FieldError for the first setting out of range.
 func (p *Policy) Validate() error {
+	p = p.WithDefaults()
 	switch {
 	case p.Period < time.Second:
 		return object.Invalid("policy.period", "must be at least a second")
@@ -67,7 +108,7 @@ func (p *Policy) Validate() error {
 	case p.TokenTTL <= p.TokenRenew:
 		return object.Invalid("policy.tokenTTL", "must be more than policy.tokenRenew")
 	case p.QuotaRetry < 0 || p.QuotaRetry > 0 && p.QuotaRetry < time.Second:
-		return object.Invalid("policy.quotaRetry", "must be zero or at least a second")
+		return object.Invalid("policy.quotaRetry", "must be at least a second")
 	}
 	return nil
 }

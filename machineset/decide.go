@@ -30,6 +30,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
+	p = p.WithDefaults()
 	d := decider{o: o, p: p, s: o.Set, now: now, at: now.Add(p.Resync)}
 	return d.oddPause(d.decide()), nil
 }

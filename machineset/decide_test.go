@@ -26,18 +26,23 @@ func TestCallersMistakes(t *testing.T) {
 	require.EqualError(t, err, "machineset.Decide: the observation has no set")
 	_, err = machineset.Decide(&machineset.Observation{Set: newSet(1)}, nil, morning)
 	require.EqualError(t, err, "machineset.Decide: there is no policy")
+	want, err := machineset.Decide(&machineset.Observation{Set: newSet(1)}, p, morning)
+	require.NoError(t, err)
+	plan, err := machineset.Decide(&machineset.Observation{Set: newSet(1)}, &machineset.Policy{}, morning)
+	require.NoError(t, err)
+	require.Equal(t, want, plan)
 }
 
 func TestPolicyValidate(t *testing.T) {
 	require.NoError(t, machineset.DefaultPolicy().Validate())
 	for field, change := range map[string]func(*machineset.Policy){
-		"policy.burst":            func(p *machineset.Policy) { p.Burst = 0 },
+		"policy.burst":            func(p *machineset.Policy) { p.Burst = -1 },
 		"policy.requestTimeout":   func(p *machineset.Policy) { p.RequestTimeout = 9 * time.Second },
 		"policy.settleWithin":     func(p *machineset.Policy) { p.SettleWithin = -1 },
-		"policy.statusInterval":   func(p *machineset.Policy) { p.StatusInterval = -1 },
+		"policy.statusInterval":   func(p *machineset.Policy) { p.StatusInterval = -2 },
 		"policy.progressInterval": func(p *machineset.Policy) { p.ProgressInterval = -1 },
-		"policy.resync":           func(p *machineset.Policy) { p.Resync = 0 },
-		"policy.retryBase":        func(p *machineset.Policy) { p.RetryBase = 0 },
+		"policy.resync":           func(p *machineset.Policy) { p.Resync = 1 },
+		"policy.retryBase":        func(p *machineset.Policy) { p.RetryBase = 1 },
 		"policy.retryMax":         func(p *machineset.Policy) { p.RetryMax = p.RetryBase - 1 },
 		"policy.age":              func(p *machineset.Policy) { p.Age = "Middle" },
 	} {
@@ -47,6 +52,8 @@ func TestPolicyValidate(t *testing.T) {
 		requireField(t, err, field)
 	}
 	p := machineset.DefaultPolicy()
+	p.StatusInterval = object.Off
+	require.NoError(t, p.Validate())
 	p.Burst = 10_001
 	requireField(t, p.Validate(), "policy.burst")
 }
@@ -59,15 +66,17 @@ func TestPolicyOfChurn(t *testing.T) {
 		field      string // empty: both are valid
 	}{
 		{0, 0, ""},
-		{0, time.Hour, ""},
+		{object.Off, 0, ""},
+		{object.Off, time.Second, ""},
+		{time.Second, 0, ""},
 		{time.Second, time.Second, ""},
 		{time.Minute, time.Hour, ""},
-		{-1, time.Hour, "policy.crashLoopBase"},
+		{-2, time.Hour, "policy.crashLoopBase"},
 		{1, time.Hour, "policy.crashLoopBase"},
 		{time.Second - 1, time.Hour, "policy.crashLoopBase"},
-		{0, -1, "policy.crashLoopMax"},
+		{object.Off, -1, "policy.crashLoopMax"},
 		{time.Minute, time.Minute - 1, "policy.crashLoopMax"},
-		{time.Second, 0, "policy.crashLoopMax"},
+		{time.Hour, 0, "policy.crashLoopMax"},
 	} {
 		p := machineset.DefaultPolicy()
 		p.CrashLoopBase, p.CrashLoopMax = line.base, line.most

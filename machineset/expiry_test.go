@@ -235,7 +235,7 @@ func TestAgesThatAreNone(t *testing.T) {
 		require.ErrorContains(t, set.Validate(), "spec.maxAge")
 	}
 	p := machineset.DefaultPolicy()
-	for _, n := range []int32{0, -1, 10_001} {
+	for _, n := range []int32{-1, 10_001} {
 		p.ExpireAtOnce = n
 		require.ErrorContains(t, p.Validate(), "expireAtOnce")
 	}

@@ -18,9 +18,9 @@ const (
 	RandomAge AgeOrder = "Random"
 )
 
-// Policy says how to treat sets. The zero Policy is invalid: start from
-// DefaultPolicy. The figures are those of machine-controller-manager, unless another
-// source is named.
+// Policy says how to treat sets. A setting that is zero means its default, so the
+// zero Policy is DefaultPolicy. The figures are those of machine-controller-manager,
+// unless another source is named.
 type Policy struct {
 	// Burst is how many machines one plan creates, deletes or changes at
 	// most. From 1 to 10,000; default 100.
@@ -39,7 +39,7 @@ type Policy struct {
 	SettleWithin time.Duration
 	// StatusInterval is the least time between two writes of a status by one
 	// process; a refused order is written at once. Not negative; default 1 s,
-	// this library's.
+	// this library's. object.Off: no limit.
 	StatusInterval time.Duration
 	// ProgressInterval is the same for a status of a deployment's set that differs
 	// in the numbers of machines and the generation observed alone; the deployment's
@@ -56,9 +56,9 @@ type Policy struct {
 	RetryMax  time.Duration
 	// CrashLoopBase is how long a set waits before it replaces machines that failed twice
 	// in a row before they were ready. Each further failure doubles the wait, up to
-	// CrashLoopMax. Zero: no wait. At least a second otherwise; at most
-	// CrashLoopMax. Defaults 1 min and 30 min, this library's. Stored policies know
-	// both by other names.
+	// CrashLoopMax. At least a second, at most CrashLoopMax; defaults 1 min and
+	// 30 min, this library's. object.Off: no wait. Stored policies know both by
+	// other names.
 	CrashLoopBase time.Duration `json:"ChurnBase"`
 	CrashLoopMax  time.Duration `json:"ChurnMax"`
 	// Age orders the machines to delete that priority, phase and readiness leave equal.
@@ -82,7 +82,8 @@ type Policy struct {
 }
 
 // Keys are the names by which users and other programs speak to this package.
-// An empty key switches its feature off.
+// The zero Keys are those of DefaultPolicy. In others, an empty key switches its
+// feature off.
 type Keys struct {
 	Priority        string // annotation on a machine: its deletion priority
 	ScaleUpDisabled string // label on a set, "true": no machine is created
@@ -113,8 +114,56 @@ func DefaultPolicy() *Policy {
 	}
 }
 
+// defaults are DefaultPolicy, for comparison.
+var defaults = DefaultPolicy()
+
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
+// is none, and DefaultPolicy if p is nil.
+func (p *Policy) WithDefaults() *Policy {
+	if p == nil {
+		return DefaultPolicy()
+	}
+	if probe := *p; !probe.fill() {
+		return p
+	}
+	c := *p
+	c.fill()
+	return &c
+}
+
+// fill puts defaults in place of zeros, and reports whether there were any.
+func (p *Policy) fill() (filled bool) {
+	for _, at := range [...]struct {
+		have *time.Duration
+		want time.Duration
+	}{
+		{&p.RequestTimeout, defaults.RequestTimeout},
+		{&p.StatusInterval, defaults.StatusInterval},
+		{&p.Resync, defaults.Resync},
+		{&p.RetryBase, defaults.RetryBase},
+		{&p.RetryMax, defaults.RetryMax},
+		{&p.CrashLoopBase, defaults.CrashLoopBase},
+		{&p.CrashLoopMax, defaults.CrashLoopMax},
+	} {
+		if *at.have == 0 {
+			*at.have, filled = at.want, true
+		}
+	}
+	if p.Burst == 0 {
+		p.Burst, filled = defaults.Burst, true
+	}
+	if p.ExpireAtOnce == 0 {
+		p.ExpireAtOnce, filled = defaults.ExpireAtOnce, true
+	}
+	if p.Keys == (Keys{}) {
+		p.Keys, filled = defaults.Keys, true
+	}
+	return filled
+}
+
 // Validate returns an *object.FieldError for the first setting out of range.
 func (p *Policy) Validate() error {
+	p = p.WithDefaults()
 	switch {
 	case p.Burst < 1 || p.Burst > 10_000:
 		return object.Invalid("policy.burst", "must be from 1 to 10000")
@@ -126,8 +175,8 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.requestTimeout", "must be at least 10 s")
 	case p.SettleWithin < 0:
 		return object.Invalid("policy.settleWithin", "must not be negative")
-	case p.StatusInterval < 0:
-		return object.Invalid("policy.statusInterval", "must not be negative")
+	case p.StatusInterval != object.Off && p.StatusInterval < 0:
+		return object.Invalid("policy.statusInterval", "must not be negative, or off")
 	case p.ProgressInterval < 0:
 		return object.Invalid("policy.progressInterval", "must not be negative")
 	case p.Resync < time.Second:
@@ -147,9 +196,9 @@ func (p *Policy) validateWaits() error {
 		return object.Invalid("policy.retryBase", "must be at least a second")
 	case p.RetryMax < p.RetryBase:
 		return object.Invalid("policy.retryMax", "must be at least policy.retryBase")
-	case p.CrashLoopBase < 0 || p.CrashLoopBase > 0 && p.CrashLoopBase < time.Second:
-		return object.Invalid("policy.crashLoopBase", "must be zero or at least a second")
-	case p.CrashLoopMax < p.CrashLoopBase:
+	case p.CrashLoopBase != object.Off && p.CrashLoopBase < time.Second:
+		return object.Invalid("policy.crashLoopBase", "must be at least a second, or off")
+	case p.CrashLoopMax < max(p.CrashLoopBase, 0):
 		return object.Invalid("policy.crashLoopMax", "must be at least policy.crashLoopBase")
 	}
 	return nil

@@ -50,7 +50,7 @@ func (d *decider) statusAt(next *Status) time.Time {
 	if written.IsZero() || written.After(d.now) {
 		return time.Time{}
 	}
-	wait := d.p.StatusInterval
+	wait := max(d.p.StatusInterval, 0)
 	if d.s.Owner != nil && d.onlyProgress(next) {
 		wait = max(wait, d.p.ProgressInterval)
 	}

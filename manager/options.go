@@ -74,7 +74,8 @@ type Options struct {
 	// Drainer empties nodes before they are deleted; nil: deletions do not wait for workload.
 	Drainer Drainer
 
-	// Policies. Nil means the DefaultPolicy of the package.
+	// Policies. Nil means the DefaultPolicy of the package, and a setting in one that is zero means
+	// its default. What can be turned off is turned off with object.Off.
 	MachinePolicy    *machine.Policy
 	SetPolicy        *machineset.Policy
 	DeploymentPolicy *deployment.Policy
@@ -195,18 +196,11 @@ func (o *Options) validate() error {
 }
 
 func (o *Options) completePolicies() error {
-	if o.MachinePolicy == nil {
-		o.MachinePolicy = machine.DefaultPolicy()
-	}
-	if o.SetPolicy == nil {
-		o.SetPolicy = machineset.DefaultPolicy()
-	}
-	if o.DeploymentPolicy == nil {
-		o.DeploymentPolicy = deployment.DefaultPolicy()
-	}
-	if o.PoolPolicy == nil {
-		o.PoolPolicy = machinepool.DefaultPolicy()
-	}
+	o.MachinePolicy = o.MachinePolicy.WithDefaults()
+	o.SetPolicy = o.SetPolicy.WithDefaults()
+	o.DeploymentPolicy = o.DeploymentPolicy.WithDefaults()
+	o.PoolPolicy = o.PoolPolicy.WithDefaults()
+	o.SafetyPolicy = o.SafetyPolicy.WithDefaults()
 	if err := o.PoolPolicy.Validate(); err != nil {
 		return err
 	}
@@ -215,9 +209,6 @@ func (o *Options) completePolicies() error {
 	}
 	if err := o.SetPolicy.Validate(); err != nil {
 		return err
-	}
-	if o.SafetyPolicy == nil {
-		o.SafetyPolicy = safety.DefaultPolicy()
 	}
 	if o.SafetyPolicy.Off {
 		o.SafetyPolicy = nil // from here on, nil is off

@@ -185,7 +185,7 @@ func TestOrphanGroupIsLookedAtJustBefore(t *testing.T) {
 // TestOrphanGroupsAreBraked: of many groups without a pool three go in a period.
 func TestOrphanGroupsAreBraked(t *testing.T) {
 	h := newHerd(t)
-	h.safety.BrakeShare = 0
+	h.safety.BrakeShare = object.Off
 	h.process = h.start(&fuse{})
 	for i := range 7 {
 		h.stray("blue", fmt.Sprint("lost-", i))

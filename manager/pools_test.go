@@ -173,7 +173,7 @@ func TestPoolOptions(t *testing.T) {
 	for says, spoil := range map[string]func(*manager.Options){
 		"no Pools for a PoolDriver":         func(o *manager.Options) { o.Pools, o.PoolDriver = nil, pooldriver.UnimplementedPools{} },
 		"no PoolDriver for a PoolBootstrap": func(o *manager.Options) { o.PoolBootstrap = &bootMaker{} },
-		"policy.period":                     func(o *manager.Options) { o.PoolPolicy = &machinepool.Policy{} },
+		"policy.period":                     func(o *manager.Options) { o.PoolPolicy = &machinepool.Policy{Period: 1} },
 	} {
 		o := base
 		spoil(&o)

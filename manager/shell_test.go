@@ -235,7 +235,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"Driver":        func(o *manager.Options) { o.Driver = nil },
 		"Sets":          func(o *manager.Options) { o.Sets = nil },
 		"Workers":       func(o *manager.Options) { o.Workers = -1 },
-		"healthTimeout": func(o *manager.Options) { o.MachinePolicy = machine.DefaultPolicy(); o.MachinePolicy.HealthTimeout = 0 },
+		"healthTimeout": func(o *manager.Options) { o.MachinePolicy = machine.DefaultPolicy(); o.MachinePolicy.HealthTimeout = 1 },
 	} {
 		o := complete()
 		spoil(&o)

@@ -13,5 +13,6 @@
 //     adopts a fleet.
 //   - [SetCondition] and the functions beside it return changed lists and leave their arguments alone.
 //     A condition's Since changes only with its status.
+//   - [Off] turns a setting of a policy off; zero is its default.
 //   - [FieldError] is the error of every Validate: which field, and what is wrong with it.
 package object

@@ -2,15 +2,18 @@ package safety_test
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 )
 
-// A policy begins with the defaults. What it can't mean is an error that names the field.
+// A policy says what differs from the defaults: what is zero has its default, and object.Off turns
+// off. A value out of range is an error that names the field.
 func ExamplePolicy() {
-	p := safety.DefaultPolicy()
-	fmt.Println("orphans are looked for every", p.OrphanPeriod)
-	p.CheckPeriod = 0
+	p := &safety.Policy{PaceBase: object.Off}
+	fmt.Println("orphans are looked for every", p.WithDefaults().OrphanPeriod)
+	p.CheckPeriod = time.Millisecond
 	fmt.Println(p.Validate())
 	// Output:
 	// orphans are looked for every 15m0s

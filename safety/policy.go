@@ -19,8 +19,8 @@ var (
 	ErrNoPolicy = errors.New("safety: there is no policy")
 )
 
-// Policy says how carefully a fleet is treated. The zero Policy is invalid: start from
-// DefaultPolicy. Unless another source is named, the figures are those of
+// Policy says how carefully a fleet is treated. A setting that is zero means its default, so the zero
+// Policy is DefaultPolicy. Unless another source is named, the figures are those of
 // machine-controller-manager.
 type Policy struct {
 	// Off turns all of safety off, see Off. The other settings then mean nothing.
@@ -33,7 +33,7 @@ type Policy struct {
 	// listings of one class. At least a second; default 30 s.
 	OrphanGap time.Duration
 	// OrphanSoon is how soon after a machine has disappeared its class is listed. Not negative;
-	// default 10 s, this library's.
+	// default 10 s, this library's. object.Off: at once.
 	OrphanSoon time.Duration
 	// OrphanPrefix is the prefix of the machine names of this fleet. A VM without it is never
 	// deleted. Empty, the default: the library trusts the driver to list this cluster's VMs only.
@@ -41,8 +41,9 @@ type Policy struct {
 	// Brake is how many VMs that no machine owns may go within OrphanPeriod, regardless of their
 	// share. At least 1; default 3. BrakeShare is the share of the VMs listed that may go, in
 	// percent, rounded down. The larger of the two counts, BrakeShare from a process's second
-	// OrphanPeriod on. 0 to 100; default 10; 100 is no brake. Both limit machines and sets whose
-	// owner is gone in the same way, in an OwnerPeriod. The figures are this library's.
+	// OrphanPeriod on. 1 to 100; default 10; 100 is no brake. object.Off: Brake alone counts. Both
+	// limit machines and sets whose owner is gone in the same way, in an OwnerPeriod. The figures
+	// are this library's.
 	Brake, BrakeShare int32
 	// OrphansOfEmptyStore lets VMs be collected, within the brake, even while the store holds no
 	// machine, no set and no deployment. Off by default: it may be the wrong store.
@@ -71,7 +72,7 @@ type Policy struct {
 	// second; default 30 s.
 	DownTimeout time.Duration
 	// SettleTime is how long a fleet stays frozen after all its clocks were restarted, so that
-	// nodes can report. Not negative; default 30 s.
+	// nodes can report. Not negative; default 30 s. object.Off: it thaws at once.
 	SettleTime time.Duration
 
 	// Replacements is how many machines of one deployment, or of a set without one, may be in
@@ -97,8 +98,8 @@ type Policy struct {
 
 	// PaceBase is the wait between a refusal that concerns a whole class (see Slows) and the next
 	// try of a machine of the class. It doubles with each further refusal up to PaceMax, and no
-	// further than machines' creation timeout. Zero: no class is slowed. At least a second
-	// otherwise; default 1 min, this library's.
+	// further than machines' creation timeout. At least a second; default 1 min, this library's.
+	// object.Off: no class is slowed.
 	PaceBase time.Duration
 	// PaceMax is the longest such wait. At least PaceBase; default 20 min, the creation timeout of
 	// machines.
@@ -113,8 +114,8 @@ type Policy struct {
 	Keys Keys
 }
 
-// Keys are the labels and annotations that users and other programs share with this package. An
-// empty key switches its feature off.
+// Keys are the labels and annotations that users and other programs share with this package. The
+// zero Keys are those of DefaultPolicy. In others, an empty key switches its feature off.
 type Keys struct {
 	Freeze      string // label on a deployment or set, "True": frozen
 	Unfreeze    string // annotation on a deployment or set: do not freeze it for this overshoot
@@ -168,18 +169,85 @@ func DefaultPolicy() *Policy {
 // orphan. Its clocks are restarted when the pause ends and not before. It takes no place in the
 // budget of replacements, even if it has failed, because no set replaces it.
 func (p *Policy) Paused(m *machine.Machine) bool {
-	paused, _ := machine.Paused(&m.Meta, p.Keys.Paused)
+	paused, _ := machine.Paused(&m.Meta, p.WithDefaults().Keys.Paused)
 	return paused
 }
 
 // Frozen reports whether a deployment or a set is frozen by its label. A frozen set has
 // machineset.Observation.Frozen set.
 func (p *Policy) Frozen(m *object.Meta) bool {
-	if p.Keys.Freeze == "" {
+	key := p.WithDefaults().Keys.Freeze
+	if key == "" {
 		return false
 	}
-	frozen, err := strconv.ParseBool(m.Labels[p.Keys.Freeze])
+	frozen, err := strconv.ParseBool(m.Labels[key])
 	return err == nil && frozen
+}
+
+// defaults are DefaultPolicy, for comparison.
+var defaults = DefaultPolicy()
+
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
+// is none or it is Off, and DefaultPolicy if p is nil.
+func (p *Policy) WithDefaults() *Policy {
+	if p == nil {
+		return DefaultPolicy()
+	}
+	if probe := *p; p.Off || !probe.fill() {
+		return p
+	}
+	c := *p
+	c.fill()
+	return &c
+}
+
+// fill puts defaults in place of zeros, and reports whether there were any.
+func (p *Policy) fill() (filled bool) {
+	for _, at := range [...]struct {
+		have *time.Duration
+		want time.Duration
+	}{
+		{&p.OrphanPeriod, defaults.OrphanPeriod},
+		{&p.OrphanGap, defaults.OrphanGap},
+		{&p.OrphanSoon, defaults.OrphanSoon},
+		{&p.OwnerPeriod, defaults.OwnerPeriod},
+		{&p.OwnerGap, defaults.OwnerGap},
+		{&p.CheckPeriod, defaults.CheckPeriod},
+		{&p.CheckDown, defaults.CheckDown},
+		{&p.DownTimeout, defaults.DownTimeout},
+		{&p.SettleTime, defaults.SettleTime},
+		{&p.GrantUse, defaults.GrantUse},
+		{&p.GrantFlight, defaults.GrantFlight},
+		{&p.NodeAge, defaults.NodeAge},
+		{&p.NodePeriod, defaults.NodePeriod},
+		{&p.PaceBase, defaults.PaceBase},
+		{&p.PaceMax, defaults.PaceMax},
+		{&p.PaceTurn, defaults.PaceTurn},
+	} {
+		if *at.have == 0 {
+			*at.have, filled = at.want, true
+		}
+	}
+	for _, at := range [...]struct {
+		have *int32
+		want int32
+	}{
+		{&p.Brake, defaults.Brake},
+		{&p.BrakeShare, defaults.BrakeShare},
+		{&p.SafetyUp, defaults.SafetyUp},
+		{&p.SafetyDown, defaults.SafetyDown},
+	} {
+		if *at.have == 0 {
+			*at.have, filled = at.want, true
+		}
+	}
+	if p.Burst == 0 {
+		p.Burst, filled = defaults.Burst, true
+	}
+	if p.Keys == (Keys{}) {
+		p.Keys, filled = defaults.Keys, true
+	}
+	return filled
 }
 
 // Validate returns an *object.FieldError for the first setting out of range, and ErrNoPolicy for a
@@ -188,6 +256,7 @@ func (p *Policy) Validate() error {
 	if p == nil || p.Off {
 		return ErrNoPolicy
 	}
+	p = p.WithDefaults()
 	return cmp.Or(p.validateDurations(), p.validateFigures())
 }
 
@@ -198,14 +267,14 @@ func (p *Policy) validateFigures() error {
 		return object.Invalid("policy.checkDown", "must be at most policy.checkPeriod")
 	case p.Brake < 1:
 		return object.Invalid("policy.brake", "must be at least 1")
-	case p.BrakeShare < 0 || p.BrakeShare > 100:
-		return object.Invalid("policy.brakeShare", "must be from 0 to 100")
+	case p.BrakeShare != object.Off && p.BrakeShare < 0 || p.BrakeShare > 100:
+		return object.Invalid("policy.brakeShare", "must be from 1 to 100, or off")
 	case p.SafetyUp < 1:
 		return object.Invalid("policy.safetyUp", "must be at least 1")
 	case p.SafetyDown < 1:
 		return object.Invalid("policy.safetyDown", "must be at least 1")
-	case p.PaceBase < 0 || p.PaceBase > 0 && p.PaceBase < time.Second:
-		return object.Invalid("policy.paceBase", "must be zero or at least a second")
+	case p.PaceBase != object.Off && p.PaceBase < time.Second:
+		return object.Invalid("policy.paceBase", "must be at least a second, or off")
 	case p.Replacements.Value < 0:
 		return object.Invalid("policy.replacements", "must not be negative")
 	case p.Burst < 1:
@@ -225,18 +294,18 @@ func (p *Policy) validateDurations() error {
 	}{
 		{"orphanPeriod", p.OrphanPeriod, time.Minute, "must be at least a minute"},
 		{"orphanGap", p.OrphanGap, time.Second, "must be at least a second"},
-		{"orphanSoon", p.OrphanSoon, 0, "must not be negative"},
+		{"orphanSoon", p.OrphanSoon, object.Off, "must not be negative, or off"},
 		{"ownerPeriod", p.OwnerPeriod, time.Minute, "must be at least a minute"},
 		{"ownerGap", p.OwnerGap, time.Second, "must be at least a second"},
 		{"checkPeriod", p.CheckPeriod, time.Second, "must be at least a second"},
 		{"checkDown", p.CheckDown, time.Second, "must be at least a second"},
 		{"downTimeout", p.DownTimeout, time.Second, "must be at least a second"},
-		{"settleTime", p.SettleTime, 0, "must not be negative"},
+		{"settleTime", p.SettleTime, object.Off, "must not be negative, or off"},
 		{"grantUse", p.GrantUse, time.Second, "must be at least a second"},
 		{"grantFlight", p.GrantFlight, time.Second, "must be at least a second"},
 		{"nodeAge", p.NodeAge, time.Second, "must be at least a second"},
 		{"nodePeriod", p.NodePeriod, time.Second, "must be at least a second"},
-		{"paceMax", p.PaceMax, p.PaceBase, "must be at least policy.paceBase"},
+		{"paceMax", p.PaceMax, max(p.PaceBase, 0), "must be at least policy.paceBase"},
 		{"paceTurn", p.PaceTurn, time.Second, "must be at least a second"},
 	} {
 		if at.have < at.min {

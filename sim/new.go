@@ -16,6 +16,8 @@ func New(o Options) (*World, error) {
 		o.Manager.SafetyPolicy = SafetyPolicy()
 	case p.Off:
 		o.Manager.SafetyPolicy = nil // in this package, nil is off
+	default:
+		o.Manager.SafetyPolicy = p.WithDefaults()
 	}
 	w := newWorld(o)
 	addInvariants(w)

@@ -17,42 +17,19 @@ type policies struct {
 }
 
 // machinePolicy returns how machines are treated.
-func (p *policies) machinePolicy() *machine.Policy {
-	if p := p.options.MachinePolicy; p != nil {
-		return p
-	}
-	return machine.DefaultPolicy()
-}
+func (p *policies) machinePolicy() *machine.Policy { return p.options.MachinePolicy.WithDefaults() }
 
 // setPolicy returns how sets are treated.
-func (p *policies) setPolicy() *machineset.Policy {
-	if p := p.options.SetPolicy; p != nil {
-		return p
-	}
-	return machineset.DefaultPolicy()
-}
+func (p *policies) setPolicy() *machineset.Policy { return p.options.SetPolicy.WithDefaults() }
 
 func (p *policies) deploymentPolicy() *deployment.Policy {
-	if p := p.options.DeploymentPolicy; p != nil {
-		return p
-	}
-	return deployment.DefaultPolicy()
+	return p.options.DeploymentPolicy.WithDefaults()
 }
 
 // drainPolicy returns how nodes are drained.
-func (p *policies) drainPolicy() *drain.Policy {
-	if p.drains != nil {
-		return p.drains
-	}
-	return drain.DefaultPolicy()
-}
+func (p *policies) drainPolicy() *drain.Policy { return p.drains.WithDefaults() }
 
-func (p *policies) poolPolicy() *machinepool.Policy {
-	if p := p.options.PoolPolicy; p != nil {
-		return p
-	}
-	return machinepool.DefaultPolicy()
-}
+func (p *policies) poolPolicy() *machinepool.Policy { return p.options.PoolPolicy.WithDefaults() }
 
 // SafetyPolicy returns the policy of a world whose Options.Manager has none: safety.DefaultPolicy,
 // for a fleet that may be deleted as a whole. It trusts an empty store too, so VMs that come late then

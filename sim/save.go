@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,10 +10,12 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 )
 
@@ -55,8 +58,13 @@ func (s *Scenario) MarshalJSON() ([]byte, error) {
 		Seed: o.Seed, Boot: o.Boot, Update: o.Update, Faults: o.Faults, UpdatableTags: o.UpdatableTags,
 		NoCluster: o.NoCluster, NeedsInitialization: o.NeedsInitialization, KeepClasses: m.KeepClasses,
 		Resync: m.Resync, CallTimeout: m.CallTimeout,
-		MachinePolicy: m.MachinePolicy, SetPolicy: m.SetPolicy, DeploymentPolicy: m.DeploymentPolicy, SafetyPolicy: m.SafetyPolicy,
-		Drain: o.Drain, DrainMax: o.DrainLimit.Max, PoolPolicy: m.PoolPolicy, PoolOptions: o.Pools, Pools: s.Pools,
+		MachinePolicy:    inFull(m.MachinePolicy, (*machine.Policy).WithDefaults),
+		SetPolicy:        inFull(m.SetPolicy, (*machineset.Policy).WithDefaults),
+		DeploymentPolicy: inFull(m.DeploymentPolicy, (*deployment.Policy).WithDefaults),
+		PoolPolicy:       inFull(m.PoolPolicy, (*machinepool.Policy).WithDefaults),
+		SafetyPolicy:     inFull(m.SafetyPolicy, (*safety.Policy).WithDefaults),
+		Drain:            inFull(o.Drain, (*drain.Policy).WithDefaults),
+		DrainMax:         o.DrainLimit.Max, PoolOptions: o.Pools, Pools: s.Pools,
 		Classes: s.Classes, Deployments: s.Deployments, Apps: s.Apps, Steps: s.Steps, Calm: s.Calm, Limit: s.Limit, Keep: s.Keep, Lone: s.Lone,
 		Needs: s.code(),
 	})
@@ -68,6 +76,7 @@ func (s *Scenario) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
+	in.turnOff()
 	o, m := &s.Options, &s.Options.Manager
 	o.Seed, o.Boot, o.Update, o.Faults = in.Seed, in.Boot, in.Update, in.Faults
 	o.UpdatableTags = in.UpdatableTags
@@ -80,6 +89,40 @@ func (s *Scenario) UnmarshalJSON(text []byte) error {
 	s.Calm, s.Limit, s.Keep, s.Lone = in.Calm, in.Limit, in.Keep, in.Lone
 	s.needs = in.Needs
 	return nil
+}
+
+// inFull returns a policy to be written, if there is one: with defaults in place of zeros, which in
+// a stored policy mean off, see turnOff.
+func inFull[P any](p *P, withDefaults func(*P) *P) *P {
+	if p == nil {
+		return nil
+	}
+	return withDefaults(p)
+}
+
+// turnOff makes zeros of stored policies what they meant before object.Off was its name: off, where a
+// setting can be, no conditions of nodes, and one update at a time.
+func (s *saved) turnOff() {
+	if p := s.MachinePolicy; p != nil {
+		p.Grace, p.HookTimeout = cmp.Or(p.Grace, object.Off), cmp.Or(p.HookTimeout, object.Off)
+		if p.NodeConditions == nil {
+			p.NodeConditions = []string{}
+		}
+	}
+	if p := s.SetPolicy; p != nil {
+		p.StatusInterval, p.CrashLoopBase = cmp.Or(p.StatusInterval, object.Off), cmp.Or(p.CrashLoopBase, object.Off)
+	}
+	if p := s.DeploymentPolicy; p != nil {
+		p.StatusInterval, p.FailedSummaries = cmp.Or(p.StatusInterval, object.Off), cmp.Or(p.FailedSummaries, object.Off)
+		p.UpdateLimit = cmp.Or(p.UpdateLimit, rollout.IntOrPercent{Value: 1})
+	}
+	if p := s.SafetyPolicy; p != nil && !p.Off {
+		p.OrphanSoon, p.SettleTime = cmp.Or(p.OrphanSoon, object.Off), cmp.Or(p.SettleTime, object.Off)
+		p.BrakeShare, p.PaceBase = cmp.Or(p.BrakeShare, object.Off), cmp.Or(p.PaceBase, object.Off)
+	}
+	if p := s.Drain; p != nil {
+		p.Timeout, p.TerminationBuffer = cmp.Or(p.Timeout, object.Off), cmp.Or(p.TerminationBuffer, object.Off)
+	}
 }
 
 // ErrIncomplete is what Play returns for a scenario that was read from JSON, if it was written with

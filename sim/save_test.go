@@ -8,8 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim"
 )
 
@@ -63,6 +70,38 @@ func TestStoredPoliciesAreRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"ChurnBase":1,"ChurnMax":2`)
 	require.Contains(t, string(text), `"Victims":"a"`)
+}
+
+// TestZeroOfAStoredPolicyIsOff: a zero that was written before object.Off was its name means off when
+// it is read. A zero that is written now is the default, and stays it.
+func TestZeroOfAStoredPolicyIsOff(t *testing.T) {
+	const stored = `{"MachinePolicy":{},"SetPolicy":{},"DeploymentPolicy":{},"SafetyPolicy":{},"Drain":{}}`
+	read := &sim.Scenario{}
+	require.NoError(t, json.Unmarshal([]byte(stored), read))
+	o, m := &read.Options, &read.Options.Manager
+	require.Equal(t, &machine.Policy{Grace: object.Off, HookTimeout: object.Off, NodeConditions: []string{}}, m.MachinePolicy)
+	require.Equal(t, &machineset.Policy{StatusInterval: object.Off, CrashLoopBase: object.Off}, m.SetPolicy)
+	require.Equal(t, &deployment.Policy{
+		StatusInterval: object.Off, FailedSummaries: object.Off, UpdateLimit: rollout.IntOrPercent{Value: 1},
+	}, m.DeploymentPolicy)
+	require.Equal(t, &safety.Policy{OrphanSoon: object.Off, BrakeShare: object.Off, SettleTime: object.Off, PaceBase: object.Off}, m.SafetyPolicy)
+	require.Equal(t, &drain.Policy{Timeout: object.Off, TerminationBuffer: object.Off}, o.Drain)
+
+	written := &sim.Scenario{}
+	o, m = &written.Options, &written.Options.Manager
+	m.MachinePolicy, m.SetPolicy, m.DeploymentPolicy, m.PoolPolicy = &machine.Policy{}, &machineset.Policy{}, &deployment.Policy{}, &machinepool.Policy{}
+	m.SafetyPolicy, o.Drain = &safety.Policy{PaceBase: object.Off}, &drain.Policy{}
+	text, err := json.Marshal(written)
+	require.NoError(t, err)
+	again := &sim.Scenario{}
+	require.NoError(t, json.Unmarshal(text, again))
+	o, m = &again.Options, &again.Options.Manager
+	require.Equal(t, machine.DefaultPolicy(), m.MachinePolicy)
+	require.Equal(t, machineset.DefaultPolicy(), m.SetPolicy)
+	require.Equal(t, (&deployment.Policy{}).WithDefaults(), m.DeploymentPolicy)
+	require.Equal(t, machinepool.DefaultPolicy(), m.PoolPolicy)
+	require.Equal(t, (&safety.Policy{PaceBase: object.Off}).WithDefaults(), m.SafetyPolicy)
+	require.Equal(t, drain.DefaultPolicy(), o.Drain)
 }
 
 // TestUnsettledMachinesAreNamed with their phases and reasons.

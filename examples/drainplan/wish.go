@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/object"
 )
 
 // wish is what the flags ask for.
@@ -60,6 +62,7 @@ func parse(args []string, out io.Writer) (*wish, error) {
 	case w.policy.MaxEvictRetries < 0:
 		return nil, errors.New("-retries must not be negative")
 	}
+	w.policy.Timeout = cmp.Or(w.policy.Timeout, object.Off)
 	return w, w.policy.Validate()
 }
 

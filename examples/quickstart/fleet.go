@@ -107,7 +107,7 @@ func safetyPolicy() *safety.Policy {
 	p := safety.DefaultPolicy()
 	p.CheckPeriod, p.CheckDown, p.DownTimeout = time.Second, time.Second, time.Second
 	p.SettleTime = time.Second
-	p.OrphanPeriod, p.OrphanSoon, p.OrphanGap = time.Minute, 0, time.Second
+	p.OrphanPeriod, p.OrphanSoon, p.OrphanGap = time.Minute, object.Off, time.Second
 	return p
 }
 

@@ -17,7 +17,7 @@ type Options struct {
 	// Nodes are those of the Cluster.
 	Nodes    store.Collection[*machine.Node]
 	Workload Workload
-	Policy   *drain.Policy // nil: drain.DefaultPolicy
+	Policy   *drain.Policy // nil: drain.DefaultPolicy; a setting that is zero: its default
 	// Known returns the IDs by which the provider knows those of some volumes
 	// that it knows (GetVolumeIDs); the others are not waited for. Nil: all
 	// are.
@@ -54,9 +54,7 @@ func (o *Options) complete() error {
 	case o.Limit.Max < 0:
 		return fmt.Errorf("%w: negative Limit.Max", ErrOptions)
 	}
-	if o.Policy == nil {
-		o.Policy = drain.DefaultPolicy()
-	}
+	o.Policy = o.Policy.WithDefaults()
 	if err := o.Policy.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}

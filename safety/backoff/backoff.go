@@ -99,7 +99,7 @@ func (c State) Ask(m object.Key, in machine.Inputs, p *safety.Policy, now time.T
 	case now.Before(c.until):
 		return c, machine.CreateTurn{At: c.until}
 	case len(c.turns) >= 1<<min(c.good, steps):
-		return c, machine.CreateTurn{At: now.Add(p.PaceTurn)}
+		return c, machine.CreateTurn{At: now.Add(p.WithDefaults().PaceTurn)}
 	}
 	c.turns = append(slices.Clone(c.turns), turn{m, c.round})
 	return c, machine.CreateTurn{Given: true}
@@ -116,7 +116,7 @@ func (c State) Leave(m object.Key) State {
 // latest refusal. longest bounds the wait if it is shorter than the policy's: the creation timeout.
 func (c State) Answer(m object.Key, in machine.Inputs, code codes.Code, p *safety.Policy, longest time.Duration, now time.Time) State {
 	at := slices.IndexFunc(c.turns, func(t turn) bool { return t.machine == m && t.round == c.round })
-	c = c.Leave(m)
+	c, p = c.Leave(m), p.WithDefaults()
 	refused := Slows(code)
 	switch {
 	case !c.applies(in, now):

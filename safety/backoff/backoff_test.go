@@ -396,7 +396,7 @@ func TestStatesAreValues(t *testing.T) {
 	require.False(t, before.Idle())
 
 	off := safety.DefaultPolicy()
-	off.PaceBase = 0
+	off.PaceBase = object.Off
 	require.NoError(t, off.Validate())
 	require.True(t, backoff.State{}.Answer(named("m-1"), s.inputs, codes.ResourceExhausted, off, 0, s.Now).Idle())
 }

@@ -1,6 +1,7 @@
 package orphan_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"testing"
@@ -58,7 +59,7 @@ func TestBrake(t *testing.T) {
 		g := &gauge{cloud: newCloud(t, "a", "b"), first: map[string]time.Time{}, listed: map[string]int{}}
 		g.began, g.shared = safetytest.Epoch, rapid.Bool().Draw(t, "shared")
 		g.policy.Brake = rapid.Int32Range(1, 4).Draw(t, "brake")
-		g.policy.BrakeShare = rapid.Int32Range(0, 50).Draw(t, "share")
+		g.policy.BrakeShare = cmp.Or(rapid.Int32Range(0, 50).Draw(t, "share"), object.Off)
 		g.policy.Burst = rapid.IntRange(1, 10).Draw(t, "burst")
 		g.give("own", "a", machine.PhaseRunning, g.boot("own", "a").id)
 		stuck := map[string]bool{}
@@ -150,7 +151,7 @@ func TestBrakeFromTheFuture(t *testing.T) {
 	}
 	o.Classes = []orphan.Class{{Key: class, Asked: safetytest.Epoch, Listed: math.MaxInt}}
 	p := safety.DefaultPolicy()
-	p.BrakeShare = 0
+	p.BrakeShare = object.Off
 	plan, err := orphan.Decide(o, p, safetytest.Epoch)
 	require.NoError(t, err)
 	assert.Len(t, plan.Spent, 3)

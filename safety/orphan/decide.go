@@ -27,6 +27,7 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
+	p = p.WithDefaults()
 	d := decider{o: o, p: p, now: now, classes: classesOf(o.Classes), tries: make(map[string]*Try, len(o.Tries))}
 	for i := range o.Tries {
 		d.tries[o.Tries[i].ProviderID] = &o.Tries[i]
@@ -146,7 +147,7 @@ func (d *decider) dueAt(c *Class) time.Time {
 			continue
 		}
 		if h.Several == "" {
-			h.At = h.At.Add(d.p.OrphanSoon)
+			h.At = h.At.Add(max(d.p.OrphanSoon, 0))
 		}
 		at = times.Earlier(at, h.At)
 	}

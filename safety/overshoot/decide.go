@@ -31,6 +31,7 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
+	p = p.WithDefaults()
 	sets := setsOf(o)
 	going := o.Deployment == nil && len(sets) == 0 || o.Deployment != nil && o.Deployment.Deleted()
 	if p.Keys.Freeze == "" || going {

@@ -28,6 +28,7 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
+	p = p.WithDefaults()
 	d := decider{o: o, p: p, now: now}
 	d.brake = brake.New(p, o.Spent, len(o.Machines)+len(o.Sets), !now.Before(o.Began.Add(p.OwnerPeriod)), p.OwnerPeriod, now)
 	plan := d.decide()

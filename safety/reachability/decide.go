@@ -24,6 +24,7 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
+	p = p.WithDefaults()
 	d := decider{o: o, p: p, now: now, r: o.State}
 	if o.Control == nil || o.Target == nil && !o.NoTarget {
 		if at := d.checkAt(); !now.Before(at) {
@@ -161,7 +162,7 @@ func (d *decider) restart() Plan {
 		d.r.Stage = Open
 		return d.wait(decision.Why{Reason: ReasonReachable})
 	}
-	d.r.Stage, d.r.Until = Settling, d.now.Add(d.p.SettleTime)
+	d.r.Stage, d.r.Until = Settling, d.now.Add(max(d.p.SettleTime, 0))
 	return d.advance()
 }
 

@@ -23,6 +23,7 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
+	p = p.WithDefaults()
 	d := decider{o: o, p: p, now: now}
 	why := decision.Why{Reason: reasonGranted, Name: o.Machine.Name}
 	if o.Set == nil && o.Deployment == nil {

@@ -24,6 +24,7 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
+	p = p.WithDefaults()
 	if o.Frozen {
 		return Plan{At: now.Add(p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}, nil
 	}

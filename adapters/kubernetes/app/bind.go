@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -117,8 +118,14 @@ func short(d time.Duration) string {
 	return text
 }
 
-// apply sets the policies to the values that were read.
+// apply sets the policies to the values that were read. A setting of 0 means off, as it did before
+// object.Off was its name in a policy. A policy refuses it for what can't be off. A setting whose
+// default is 0 in the library is a number like others.
 func (r *rules) apply(flags []*kong.Flag) error {
+	library := &rules{
+		machine: machine.DefaultPolicy(), set: machineset.DefaultPolicy(), deployment: deployment.DefaultPolicy(),
+		safety: safety.DefaultPolicy(), drain: drain.DefaultPolicy(), pool: machinepool.DefaultPolicy(),
+	}
 	for _, flag := range flags {
 		tag := flag.Tag.Get("policy")
 		if tag == "" {
@@ -128,13 +135,21 @@ func (r *rules) apply(flags []*kong.Flag) error {
 		if err != nil {
 			return err
 		}
-		for _, field := range fields {
+		defaults, err := library.fields(tag)
+		if err != nil {
+			return err
+		}
+		for i, field := range fields {
 			if field.Type() != flag.Target.Type() {
 				return fmt.Errorf("setting %s is no %s", flag.Name, field.Type())
 			}
 			field.Set(flag.Target)
+			if field.CanInt() && field.IsZero() && !defaults[i].IsZero() {
+				field.SetInt(object.Off)
+			}
 		}
 	}
+	r.deployment.UpdateLimit = cmp.Or(r.deployment.UpdateLimit, rollout.IntOrPercent{Value: 1})
 	r.safety.CheckDown = min(r.safety.CheckDown, r.safety.CheckPeriod)
 	return nil
 }
@@ -163,7 +178,7 @@ func asSetting(flags []*kong.Flag, policy string, err error) error {
 		return err
 	}
 	name := settingOf(flags, policy, bad.Field)
-	problem := bad.Problem
+	problem := strings.Replace(bad.Problem, ", or off", ", or 0", 1)
 	if _, other, refers := strings.Cut(problem, " policy."); refers {
 		problem = strings.TrimSuffix(problem, "policy."+other) + settingOf(flags, policy, "policy."+other)
 	}

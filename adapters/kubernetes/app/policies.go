@@ -9,8 +9,8 @@ import (
 )
 
 // policies are settings of the policies. The tag policy names the fields that one sets, of the
-// package named first. Its default is theirs unless it has one of its own. If a check of a policy
-// fails, the error names the setting.
+// package named first. Its default is theirs unless it has one of its own. 0 means off: see
+// rules.apply. If a check of a policy fails, the error names the setting.
 type policies struct {
 	machinePolicy    `group:"Machines"`
 	drainPolicy      `group:"Drain"`

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/object"
 )
 
 var durations = rapid.Custom(func(t *rapid.T) time.Duration {
@@ -82,6 +83,27 @@ func TestEachPolicySetting(t *testing.T) {
 		require.Equal(t, base.rules, r.rules, "%s changes more than it says", flag.Name)
 	}
 	require.Greater(t, count, 35)
+}
+
+// TestZeroOfASettingIsOff: 0 turns off what can be turned off, as it always has, and is a number
+// where the default of the library is 0.
+func TestZeroOfASettingIsOff(t *testing.T) {
+	r, err := sources{args: []string{
+		"--machine-grace=0s", "--machine-hook-timeout=0s", "--set-churn-base=0s", "--safety-pace-base=0s",
+		"--safety-freeze-settle-time=0s", "--machine-safety-orphan-brake-share=0",
+		"--rollout-gather=0s", "--rollout-names=0", "--progress-every=0s", "--set-settle-within=0s", "--machine-quota-retry=0s", "--update-limit=0",
+	}}.read(t.TempDir(), nil)
+	require.NoError(t, err)
+	for _, d := range []time.Duration{
+		r.rules.machine.Grace, r.rules.machine.HookTimeout, r.rules.set.CrashLoopBase, r.rules.safety.PaceBase, r.rules.safety.SettleTime,
+	} {
+		require.EqualValues(t, object.Off, d)
+	}
+	require.EqualValues(t, object.Off, r.rules.safety.BrakeShare)
+	of := r.rules.deployment
+	require.Zero(t, of.Gather+of.ProgressInterval+r.rules.set.ProgressInterval+r.rules.set.SettleWithin+r.rules.machine.QuotaRetry)
+	require.Zero(t, of.Names)
+	require.Equal(t, "1", of.UpdateLimit.String(), "at least one at a time")
 }
 
 // TestTags: a tag that names no field, or one of another type, is reported.

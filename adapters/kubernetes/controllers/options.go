@@ -54,7 +54,7 @@ type Options struct {
 	Shard Shard
 
 	// Policies. Nil means the defaults of their packages, for sets and deployments DefaultSetPolicy
-	// and DefaultDeploymentPolicy.
+	// and DefaultDeploymentPolicy. A setting that is zero means the default of its package.
 	MachinePolicy    *machine.Policy
 	SetPolicy        *machineset.Policy
 	DeploymentPolicy *deployment.Policy

@@ -16,11 +16,8 @@ import (
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/cluster"
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
-	"github.com/millwright-go/millwright/drain"
-	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
 )
 
 const defaultSettle = 200 * time.Millisecond
@@ -44,20 +41,14 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 }
 
 func (o *Options) complete(mgr ctrl.Manager) {
-	if o.MachinePolicy == nil {
-		o.MachinePolicy = machine.DefaultPolicy()
-	}
+	o.MachinePolicy = o.MachinePolicy.WithDefaults()
+	o.SafetyPolicy = o.SafetyPolicy.WithDefaults()
+	o.DrainPolicy = o.DrainPolicy.WithDefaults()
 	if o.SetPolicy == nil {
 		o.SetPolicy = DefaultSetPolicy()
 	}
 	if o.DeploymentPolicy == nil {
 		o.DeploymentPolicy = DefaultDeploymentPolicy()
-	}
-	if o.SafetyPolicy == nil {
-		o.SafetyPolicy = safety.DefaultPolicy()
-	}
-	if o.DrainPolicy == nil {
-		o.DrainPolicy = drain.DefaultPolicy()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("millwright")))
