@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -122,49 +123,30 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// defaults are DefaultPolicy, for comparison.
-var defaults = DefaultPolicy()
-
 // WithDefaults returns p with the default in place of each setting that is zero: p itself if there
 // is none, and DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
-	if p == nil {
-		return DefaultPolicy()
-	}
-	if probe := *p; !probe.fill() {
+	if p != nil && p.complete() {
 		return p
 	}
+	d := DefaultPolicy()
+	if p == nil {
+		return d
+	}
 	c := *p
-	c.fill()
+	c.StatusInterval = cmp.Or(c.StatusInterval, d.StatusInterval)
+	c.Resync = cmp.Or(c.Resync, d.Resync)
+	c.Retry = cmp.Or(c.Retry, d.Retry)
+	c.FailedSummaries = cmp.Or(c.FailedSummaries, d.FailedSummaries)
+	c.UpdateLimit = cmp.Or(c.UpdateLimit, d.UpdateLimit)
+	c.Keys = cmp.Or(c.Keys, d.Keys)
 	return &c
 }
 
-// fill puts defaults in place of zeros, and reports whether there were any.
-func (p *Policy) fill() (filled bool) {
-	for _, at := range [...]struct {
-		have *time.Duration
-		want time.Duration
-	}{
-		{&p.StatusInterval, defaults.StatusInterval},
-		{&p.Resync, defaults.Resync},
-	} {
-		if *at.have == 0 {
-			*at.have, filled = at.want, true
-		}
-	}
-	if p.Retry == codes.None {
-		p.Retry, filled = defaults.Retry, true
-	}
-	if p.FailedSummaries == 0 {
-		p.FailedSummaries, filled = defaults.FailedSummaries, true
-	}
-	if p.UpdateLimit == (rollout.IntOrPercent{}) {
-		p.UpdateLimit, filled = defaults.UpdateLimit, true
-	}
-	if p.Keys == (Keys{}) {
-		p.Keys, filled = defaults.Keys, true
-	}
-	return filled
+// complete reports whether no setting is left to its default.
+func (p *Policy) complete() bool {
+	return p.StatusInterval != 0 && p.Resync != 0 && p.Retry != codes.None && p.FailedSummaries != 0 &&
+		p.UpdateLimit != (rollout.IntOrPercent{}) && p.Keys != (Keys{})
 }
 
 // Validate returns an *object.FieldError for the first setting out of range.

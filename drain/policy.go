@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,49 +124,39 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// defaults are DefaultPolicy, for comparison.
-var defaults = DefaultPolicy()
-
 // WithDefaults returns p with the default in place of each setting that is zero: p itself if there
 // is none, and DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
-	if p == nil {
-		return DefaultPolicy()
-	}
-	if probe := *p; !probe.fill() {
+	if p != nil && p.complete() {
 		return p
 	}
+	d := DefaultPolicy()
+	if p == nil {
+		return d
+	}
 	c := *p
-	c.fill()
+	c.Timeout = cmp.Or(c.Timeout, d.Timeout)
+	c.TerminationBuffer = cmp.Or(c.TerminationBuffer, d.TerminationBuffer)
+	c.DetachTimeout = cmp.Or(c.DetachTimeout, d.DetachTimeout)
+	c.ReattachTimeout = cmp.Or(c.ReattachTimeout, d.ReattachTimeout)
+	c.ForceBound = cmp.Or(c.ForceBound, d.ForceBound)
+	c.RetryDelete = cmp.Or(c.RetryDelete, d.RetryDelete)
+	c.Unresponsive = cmp.Or(c.Unresponsive, d.Unresponsive)
+	c.AtTimeout = cmp.Or(c.AtTimeout, d.AtTimeout)
+	if c.Keys.none() {
+		c.Keys = d.Keys
+	}
 	return &c
 }
 
-// fill puts defaults in place of zeros, and reports whether there were any.
-func (p *Policy) fill() (filled bool) {
-	for _, at := range [...]struct {
-		have *time.Duration
-		want time.Duration
-	}{
-		{&p.Timeout, defaults.Timeout},
-		{&p.TerminationBuffer, defaults.TerminationBuffer},
-		{&p.DetachTimeout, defaults.DetachTimeout},
-		{&p.ReattachTimeout, defaults.ReattachTimeout},
-		{&p.ForceBound, defaults.ForceBound},
-		{&p.RetryDelete, defaults.RetryDelete},
-		{&p.Unresponsive, defaults.Unresponsive},
-	} {
-		if *at.have == 0 {
-			*at.have, filled = at.want, true
-		}
-	}
-	if p.AtTimeout == "" {
-		p.AtTimeout, filled = defaults.AtTimeout, true
-	}
-	if p.Keys.DoNotDisrupt == nil && p.Keys.PreDrainHook == "" {
-		p.Keys, filled = DefaultPolicy().Keys, true
-	}
-	return filled
+// complete reports whether no setting is left to its default.
+func (p *Policy) complete() bool {
+	return p.Timeout != 0 && p.TerminationBuffer != 0 && p.DetachTimeout != 0 && p.ReattachTimeout != 0 &&
+		p.ForceBound != 0 && p.RetryDelete != 0 && p.Unresponsive != 0 && p.AtTimeout != "" && !p.Keys.none()
 }
+
+// none reports whether no key is given.
+func (k *Keys) none() bool { return k.DoNotDisrupt == nil && k.PreDrainHook == "" }
 
 // Validate returns an *object.FieldError for the first setting out of range.
 func (p *Policy) Validate() error {

@@ -1,7 +1,7 @@
 package machine
 
 import (
-	"slices"
+	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/object"
@@ -145,50 +145,38 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// defaults are DefaultPolicy, for comparison.
-var defaults = DefaultPolicy()
-
 // WithDefaults returns p with the default in place of each setting that is zero: p itself if there
 // is none, and DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
-	if p == nil {
-		return DefaultPolicy()
-	}
-	if probe := *p; !probe.fill() {
+	if p != nil && p.complete() {
 		return p
 	}
+	d := DefaultPolicy()
+	if p == nil {
+		return d
+	}
 	c := *p
-	c.fill()
+	c.CreationTimeout = cmp.Or(c.CreationTimeout, d.CreationTimeout)
+	c.HealthTimeout = cmp.Or(c.HealthTimeout, d.HealthTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, d.DrainTimeout)
+	c.Unresponsive = cmp.Or(c.Unresponsive, d.Unresponsive)
+	c.DetachTimeout = cmp.Or(c.DetachTimeout, d.DetachTimeout)
+	c.InPlaceTimeout = cmp.Or(c.InPlaceTimeout, d.InPlaceTimeout)
+	c.Grace = cmp.Or(c.Grace, d.Grace)
+	c.PreserveTimeout = cmp.Or(c.PreserveTimeout, d.PreserveTimeout)
+	c.HookTimeout = cmp.Or(c.HookTimeout, d.HookTimeout)
+	if c.NodeConditions == nil {
+		c.NodeConditions = d.NodeConditions
+	}
+	c.Keys = cmp.Or(c.Keys, d.Keys)
 	return &c
 }
 
-// fill puts defaults in place of zeros, and reports whether there were any.
-func (p *Policy) fill() (filled bool) {
-	for _, at := range [...]struct {
-		have *time.Duration
-		want time.Duration
-	}{
-		{&p.CreationTimeout, defaults.CreationTimeout},
-		{&p.HealthTimeout, defaults.HealthTimeout},
-		{&p.DrainTimeout, defaults.DrainTimeout},
-		{&p.Unresponsive, defaults.Unresponsive},
-		{&p.DetachTimeout, defaults.DetachTimeout},
-		{&p.InPlaceTimeout, defaults.InPlaceTimeout},
-		{&p.Grace, defaults.Grace},
-		{&p.PreserveTimeout, defaults.PreserveTimeout},
-		{&p.HookTimeout, defaults.HookTimeout},
-	} {
-		if *at.have == 0 {
-			*at.have, filled = at.want, true
-		}
-	}
-	if p.NodeConditions == nil {
-		p.NodeConditions, filled = slices.Clone(defaults.NodeConditions), true
-	}
-	if p.Keys == (Keys{}) {
-		p.Keys, filled = defaults.Keys, true
-	}
-	return filled
+// complete reports whether no setting is left to its default.
+func (p *Policy) complete() bool {
+	return p.CreationTimeout != 0 && p.HealthTimeout != 0 && p.DrainTimeout != 0 && p.Unresponsive != 0 &&
+		p.DetachTimeout != 0 && p.InPlaceTimeout != 0 && p.Grace != 0 && p.PreserveTimeout != 0 &&
+		p.HookTimeout != 0 && p.NodeConditions != nil && p.Keys != (Keys{})
 }
 
 // Validate returns an *object.FieldError for the first setting out of range.

@@ -1,6 +1,7 @@
 package machinepool
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/object"
@@ -54,43 +55,30 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// defaults are DefaultPolicy, for comparison.
-var defaults = DefaultPolicy()
-
 // WithDefaults returns p with the default in place of each setting that is zero: p itself if there
 // is none, and DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
-	if p == nil {
-		return DefaultPolicy()
-	}
-	if probe := *p; !probe.fill() {
+	if p != nil && p.complete() {
 		return p
 	}
+	d := DefaultPolicy()
+	if p == nil {
+		return d
+	}
 	c := *p
-	c.fill()
+	c.Period = cmp.Or(c.Period, d.Period)
+	c.Poll = cmp.Or(c.Poll, d.Poll)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, d.DrainTimeout)
+	c.TokenTTL = cmp.Or(c.TokenTTL, d.TokenTTL)
+	c.TokenRenew = cmp.Or(c.TokenRenew, d.TokenRenew)
+	c.Keys = cmp.Or(c.Keys, d.Keys)
 	return &c
 }
 
-// fill puts defaults in place of zeros, and reports whether there were any.
-func (p *Policy) fill() (filled bool) {
-	for _, at := range [...]struct {
-		have *time.Duration
-		want time.Duration
-	}{
-		{&p.Period, defaults.Period},
-		{&p.Poll, defaults.Poll},
-		{&p.DrainTimeout, defaults.DrainTimeout},
-		{&p.TokenTTL, defaults.TokenTTL},
-		{&p.TokenRenew, defaults.TokenRenew},
-	} {
-		if *at.have == 0 {
-			*at.have, filled = at.want, true
-		}
-	}
-	if p.Keys == (Keys{}) {
-		p.Keys, filled = defaults.Keys, true
-	}
-	return filled
+// complete reports whether no setting is left to its default.
+func (p *Policy) complete() bool {
+	return p.Period != 0 && p.Poll != 0 && p.DrainTimeout != 0 && p.TokenTTL != 0 && p.TokenRenew != 0 &&
+		p.Keys != (Keys{})
 }
 
 // Validate returns an *object.FieldError for the first setting out of range.

@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/object"
@@ -114,51 +115,35 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// defaults are DefaultPolicy, for comparison.
-var defaults = DefaultPolicy()
-
 // WithDefaults returns p with the default in place of each setting that is zero: p itself if there
 // is none, and DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
-	if p == nil {
-		return DefaultPolicy()
-	}
-	if probe := *p; !probe.fill() {
+	if p != nil && p.complete() {
 		return p
 	}
+	d := DefaultPolicy()
+	if p == nil {
+		return d
+	}
 	c := *p
-	c.fill()
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, d.RequestTimeout)
+	c.StatusInterval = cmp.Or(c.StatusInterval, d.StatusInterval)
+	c.Resync = cmp.Or(c.Resync, d.Resync)
+	c.RetryBase = cmp.Or(c.RetryBase, d.RetryBase)
+	c.RetryMax = cmp.Or(c.RetryMax, d.RetryMax)
+	c.CrashLoopBase = cmp.Or(c.CrashLoopBase, d.CrashLoopBase)
+	c.CrashLoopMax = cmp.Or(c.CrashLoopMax, d.CrashLoopMax)
+	c.Burst = cmp.Or(c.Burst, d.Burst)
+	c.ExpireAtOnce = cmp.Or(c.ExpireAtOnce, d.ExpireAtOnce)
+	c.Keys = cmp.Or(c.Keys, d.Keys)
 	return &c
 }
 
-// fill puts defaults in place of zeros, and reports whether there were any.
-func (p *Policy) fill() (filled bool) {
-	for _, at := range [...]struct {
-		have *time.Duration
-		want time.Duration
-	}{
-		{&p.RequestTimeout, defaults.RequestTimeout},
-		{&p.StatusInterval, defaults.StatusInterval},
-		{&p.Resync, defaults.Resync},
-		{&p.RetryBase, defaults.RetryBase},
-		{&p.RetryMax, defaults.RetryMax},
-		{&p.CrashLoopBase, defaults.CrashLoopBase},
-		{&p.CrashLoopMax, defaults.CrashLoopMax},
-	} {
-		if *at.have == 0 {
-			*at.have, filled = at.want, true
-		}
-	}
-	if p.Burst == 0 {
-		p.Burst, filled = defaults.Burst, true
-	}
-	if p.ExpireAtOnce == 0 {
-		p.ExpireAtOnce, filled = defaults.ExpireAtOnce, true
-	}
-	if p.Keys == (Keys{}) {
-		p.Keys, filled = defaults.Keys, true
-	}
-	return filled
+// complete reports whether no setting is left to its default.
+func (p *Policy) complete() bool {
+	return p.RequestTimeout != 0 && p.StatusInterval != 0 && p.Resync != 0 && p.RetryBase != 0 &&
+		p.RetryMax != 0 && p.CrashLoopBase != 0 && p.CrashLoopMax != 0 && p.Burst != 0 &&
+		p.ExpireAtOnce != 0 && p.Keys != (Keys{})
 }
 
 // Validate returns an *object.FieldError for the first setting out of range.

@@ -3,6 +3,7 @@ package safety
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -184,70 +185,50 @@ func (p *Policy) Frozen(m *object.Meta) bool {
 	return err == nil && frozen
 }
 
-// defaults are DefaultPolicy, for comparison.
-var defaults = DefaultPolicy()
-
 // WithDefaults returns p with the default in place of each setting that is zero: p itself if there
 // is none or it is Off, and DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
-	if p == nil {
-		return DefaultPolicy()
-	}
-	if probe := *p; p.Off || !probe.fill() {
+	if p != nil && (p.Off || p.complete()) {
 		return p
 	}
+	d := DefaultPolicy()
+	if p == nil {
+		return d
+	}
 	c := *p
-	c.fill()
+	c.OrphanPeriod = cmp.Or(c.OrphanPeriod, d.OrphanPeriod)
+	c.OrphanGap = cmp.Or(c.OrphanGap, d.OrphanGap)
+	c.OrphanSoon = cmp.Or(c.OrphanSoon, d.OrphanSoon)
+	c.OwnerPeriod = cmp.Or(c.OwnerPeriod, d.OwnerPeriod)
+	c.OwnerGap = cmp.Or(c.OwnerGap, d.OwnerGap)
+	c.CheckPeriod = cmp.Or(c.CheckPeriod, d.CheckPeriod)
+	c.CheckDown = cmp.Or(c.CheckDown, d.CheckDown)
+	c.DownTimeout = cmp.Or(c.DownTimeout, d.DownTimeout)
+	c.SettleTime = cmp.Or(c.SettleTime, d.SettleTime)
+	c.GrantUse = cmp.Or(c.GrantUse, d.GrantUse)
+	c.GrantFlight = cmp.Or(c.GrantFlight, d.GrantFlight)
+	c.NodeAge = cmp.Or(c.NodeAge, d.NodeAge)
+	c.NodePeriod = cmp.Or(c.NodePeriod, d.NodePeriod)
+	c.PaceBase = cmp.Or(c.PaceBase, d.PaceBase)
+	c.PaceMax = cmp.Or(c.PaceMax, d.PaceMax)
+	c.PaceTurn = cmp.Or(c.PaceTurn, d.PaceTurn)
+	c.Brake = cmp.Or(c.Brake, d.Brake)
+	c.BrakeShare = cmp.Or(c.BrakeShare, d.BrakeShare)
+	c.SafetyUp = cmp.Or(c.SafetyUp, d.SafetyUp)
+	c.SafetyDown = cmp.Or(c.SafetyDown, d.SafetyDown)
+	c.Burst = cmp.Or(c.Burst, d.Burst)
+	c.Keys = cmp.Or(c.Keys, d.Keys)
 	return &c
 }
 
-// fill puts defaults in place of zeros, and reports whether there were any.
-func (p *Policy) fill() (filled bool) {
-	for _, at := range [...]struct {
-		have *time.Duration
-		want time.Duration
-	}{
-		{&p.OrphanPeriod, defaults.OrphanPeriod},
-		{&p.OrphanGap, defaults.OrphanGap},
-		{&p.OrphanSoon, defaults.OrphanSoon},
-		{&p.OwnerPeriod, defaults.OwnerPeriod},
-		{&p.OwnerGap, defaults.OwnerGap},
-		{&p.CheckPeriod, defaults.CheckPeriod},
-		{&p.CheckDown, defaults.CheckDown},
-		{&p.DownTimeout, defaults.DownTimeout},
-		{&p.SettleTime, defaults.SettleTime},
-		{&p.GrantUse, defaults.GrantUse},
-		{&p.GrantFlight, defaults.GrantFlight},
-		{&p.NodeAge, defaults.NodeAge},
-		{&p.NodePeriod, defaults.NodePeriod},
-		{&p.PaceBase, defaults.PaceBase},
-		{&p.PaceMax, defaults.PaceMax},
-		{&p.PaceTurn, defaults.PaceTurn},
-	} {
-		if *at.have == 0 {
-			*at.have, filled = at.want, true
-		}
+// complete reports whether no setting is left to its default.
+func (p *Policy) complete() bool {
+	durations := []time.Duration{
+		p.OrphanPeriod, p.OrphanGap, p.OrphanSoon, p.OwnerPeriod, p.OwnerGap, p.CheckPeriod, p.CheckDown, p.DownTimeout,
+		p.SettleTime, p.GrantUse, p.GrantFlight, p.NodeAge, p.NodePeriod, p.PaceBase, p.PaceMax, p.PaceTurn,
 	}
-	for _, at := range [...]struct {
-		have *int32
-		want int32
-	}{
-		{&p.Brake, defaults.Brake},
-		{&p.BrakeShare, defaults.BrakeShare},
-		{&p.SafetyUp, defaults.SafetyUp},
-		{&p.SafetyDown, defaults.SafetyDown},
-	} {
-		if *at.have == 0 {
-			*at.have, filled = at.want, true
-		}
-	}
-	if p.Burst == 0 {
-		p.Burst, filled = defaults.Burst, true
-	}
-	if p.Keys == (Keys{}) {
-		p.Keys, filled = defaults.Keys, true
-	}
-	return filled
+	figures := []int32{p.Brake, p.BrakeShare, p.SafetyUp, p.SafetyDown, int32(p.Burst)}
+	return !slices.Contains(durations, 0) && !slices.Contains(figures, 0) && p.Keys != (Keys{})
 }
 
 // Validate returns an *object.FieldError for the first setting out of range, and ErrNoPolicy for a
