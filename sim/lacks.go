@@ -78,7 +78,7 @@ func (w *World) fleetLacks(d *deployment.Deployment) string {
 	switch pledged := w.pledged(d); {
 	case d.Deleted():
 		return fmt.Sprintf("it is being deleted, and has %d machines", len(fleet))
-	case !complete(d, fleet):
+	case !isComplete(d, fleet):
 		return fmt.Sprintf("%d are wanted, %d machines are there, and its status counts %d, updated %d, available %d",
 			d.Spec.Replicas, len(fleet), s.Replicas, s.Updated, s.Available)
 	case pledged != d.Spec.Replicas:

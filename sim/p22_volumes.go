@@ -9,8 +9,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// turn is a pod with volumes that a drain has told to terminate, and the progress of its volumes.
-type turn struct {
+// volumeTurn is a pod with volumes that a drain has told to terminate, and the progress of its
+// volumes.
+type volumeTurn struct {
 	pod      *appPod
 	node     string
 	at       time.Time
@@ -23,7 +24,7 @@ type turn struct {
 }
 
 // follow notes where the volumes of a turn are.
-func (t *turn) follow(now time.Time) {
+func (t *volumeTurn) follow(now time.Time) {
 	here, elsewhere := false, true
 	for _, v := range t.volumes {
 		here = here || v.on(t.node)
@@ -39,10 +40,10 @@ func (t *turn) follow(now time.Time) {
 // users (P22).
 type p22Volumes struct {
 	*World
-	turns map[string]*turn // by node: the pod with volumes that was told to go last
+	turns map[string]*volumeTurn // by node: the pod with volumes that was told to go last
 }
 
-func newP22Volumes(w *World) *p22Volumes { return &p22Volumes{w, map[string]*turn{}} }
+func newP22Volumes(w *World) *p22Volumes { return &p22Volumes{w, map[string]*volumeTurn{}} }
 
 func (w *p22Volumes) see(e event) {
 	switch e := e.(type) {
@@ -75,7 +76,7 @@ func (w *p22Volumes) take(p *appPod) {
 		}
 	}
 	if len(here) > 0 {
-		w.turns[p.node] = &turn{pod: p, node: p.node, at: w.clock.now, volumes: here}
+		w.turns[p.node] = &volumeTurn{pod: p, node: p.node, at: w.clock.now, volumes: here}
 	}
 }
 
@@ -94,7 +95,7 @@ func (w *p22Volumes) sawTurn(n *machine.Node) {
 // binding returns the turn that the drain of a node has recorded, if only the turn decides when the
 // next pod with volumes is evicted: neither force nor the drain's end is due. A drain may have read
 // the node before a call of a dead process recorded the turn.
-func (w *p22Volumes) binding(node string) *turn {
+func (w *p22Volumes) binding(node string) *volumeTurn {
 	t := w.turns[node]
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
 	if t == nil || err != nil || w.belated || w.faults[ClockJump] > 0 || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
@@ -155,7 +156,7 @@ func (w *p22Volumes) checkTurn(p *appPod) {
 
 // leftInTime reports whether a drain has to know that the volumes of a turn had left before the
 // limit: it has looked since, and before the limit.
-func (w *p22Volumes) leftInTime(t *turn, limit time.Time) bool {
+func (w *p22Volumes) leftInTime(t *volumeTurn, limit time.Time) bool {
 	seen := t.noted || w.clock.now.Before(limit) || limit.Sub(t.detached) >= w.blind()
 	return !t.detached.IsZero() && t.detached.Before(limit) && seen
 }

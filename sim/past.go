@@ -81,9 +81,9 @@ func boundsOf(d *deployment.Deployment) bounds {
 	return bounds{floor: int(r - f.Unavailable), ceiling: int(r) + int(f.Surge), least: int(r), most: int(r)}
 }
 
-// complete reports whether a deployment has converged: its status is true of its present spec, and
-// all machines are new, available and as many as wanted.
-func complete(d *deployment.Deployment, machines []*machine.Machine) bool {
+// isComplete reports whether a deployment has converged: its status is true of its present spec,
+// and all machines are new, available and as many as wanted.
+func isComplete(d *deployment.Deployment, machines []*machine.Machine) bool {
 	return done(d) && len(machines) == int(d.Spec.Replicas)
 }
 
@@ -318,7 +318,7 @@ func (l *past) asked(m *machine.Machine) bool {
 // atRest reports whether a fleet is at rest and nothing is requested of any machine. Then the
 // machines that a scaler chooses are the ones deleted.
 func (l *past) atRest(d *deployment.Deployment, fleet []*machine.Machine) bool {
-	if !complete(d, fleet) || d.Spec.Paused || d.Spec.MaxAge > 0 {
+	if !isComplete(d, fleet) || d.Spec.Paused || d.Spec.MaxAge > 0 {
 		return false
 	}
 	for _, m := range fleet {

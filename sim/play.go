@@ -202,7 +202,7 @@ const (
 // allComplete reports whether all deployments have converged.
 func (w *World) allComplete() bool {
 	for _, d := range w.deployments.all() {
-		if fleet := w.fleetOf(d); d.Deleted() || !complete(d, fleet) || w.pledged(d) != d.Spec.Replicas || w.keptOf(fleet) > 0 {
+		if fleet := w.fleetOf(d); d.Deleted() || !isComplete(d, fleet) || w.pledged(d) != d.Spec.Replicas || w.keptOf(fleet) > 0 {
 			return false
 		}
 	}

@@ -43,7 +43,7 @@ func (s *port[T]) List(_ context.Context, q store.Query) ([]T, error) {
 }
 
 // Live implements store.Collection.
-func (s *port[T]) Live() store.Reader[T] { return live[T]{s.p, s.trackedStore} }
+func (s *port[T]) Live() store.Reader[T] { return liveReader[T]{s.p, s.trackedStore} }
 
 // Create implements store.Collection.
 func (s *port[T]) Create(ctx context.Context, o T) (out T, err error) {
@@ -74,20 +74,20 @@ func (s *port[T]) Watch(context.Context) iter.Seq2[store.Change[T], error] {
 	return func(func(store.Change[T], error) bool) {}
 }
 
-// live reads a kind as it is stored.
-type live[T object.Object[T]] struct {
+// liveReader reads a kind as it is stored.
+type liveReader[T object.Object[T]] struct {
 	p            *process
 	trackedStore *trackedStore[T]
 }
 
 // Get implements store.Reader.
-func (s live[T]) Get(ctx context.Context, k object.Key) (out T, err error) {
+func (s liveReader[T]) Get(ctx context.Context, k object.Key) (out T, err error) {
 	err = s.p.call(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.Get(ctx, k); return err })
 	return out, err
 }
 
 // List implements store.Reader.
-func (s live[T]) List(ctx context.Context, q store.Query) (out []T, err error) {
+func (s liveReader[T]) List(ctx context.Context, q store.Query) (out []T, err error) {
 	err = s.p.call(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.List(ctx, q); return err })
 	return out, err
 }
