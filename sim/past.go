@@ -84,11 +84,11 @@ func boundsOf(d *deployment.Deployment) bounds {
 // isComplete reports whether a deployment has converged: its status is true of its present spec,
 // and all machines are new, available and as many as wanted.
 func isComplete(d *deployment.Deployment, machines []*machine.Machine) bool {
-	return done(d) && len(machines) == int(d.Spec.Replicas)
+	return saysComplete(d) && len(machines) == int(d.Spec.Replicas)
 }
 
-// done reports whether a deployment's status says that it has converged.
-func done(d *deployment.Deployment) bool {
+// saysComplete reports whether a deployment's status says that it has converged.
+func saysComplete(d *deployment.Deployment) bool {
 	s := &d.Status
 	return s.ObservedGeneration == d.Generation && s.Updated == d.Spec.Replicas && s.Replicas == d.Spec.Replicas &&
 		s.Available == d.Spec.Replicas

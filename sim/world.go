@@ -194,7 +194,7 @@ func (w *World) Watch(do func()) {
 // Complete reports whether the deployment of that name, in Namespace, has converged.
 func (w *World) Complete(name string) bool {
 	d := w.deployment(name)
-	return d != nil && done(d) && isComplete(d, w.fleetOf(d))
+	return d != nil && saysComplete(d) && isComplete(d, w.fleetOf(d))
 }
 
 // Made returns how many machines there have ever been.
