@@ -21,7 +21,7 @@ func ExampleDecide() {
 	pool.Spec.Template.Bootstrap.DataSecret = &nothing
 
 	o := &machinepool.Observation{Pool: pool, Class: &machine.Class{}, NoCluster: true}
-	for o.Created == nil {
+	for range 6 {
 		plan, err := machinepool.Decide(o, machinepool.DefaultPolicy(), now)
 		if err != nil {
 			fmt.Println(err)
