@@ -20,6 +20,7 @@ func (s *story) toAvailable() {
 	s.give()
 	s.run()
 	require.Equal(s.t, machine.PhaseAvailable, s.store.live().Status.Phase)
+	require.Empty(s.t, s.store.live().Spec.NodeName, "there are no nodes")
 	s.text.Reset()
 }
 

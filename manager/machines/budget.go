@@ -132,7 +132,6 @@ func (p *pass) readFleet(ctx context.Context, o *replacement.Observation) error 
 	if o.Deployment == nil {
 		sets = append(sets, set)
 	}
-	o.Fleet = nil
 	for _, s := range sets {
 		machines, err := p.Machines.Live().List(ctx, index.OwnedBy(s.UID))
 		if err != nil {
