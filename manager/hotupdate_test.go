@@ -320,6 +320,14 @@ func TestUpdatedMachinesWakeTheirDeployment(t *testing.T) {
 	}
 	require.Equal(t, 1, machines)
 	require.Equal(t, 1, classes)
+
+	o := w.options()
+	o.Driver = driver.Unimplemented{}
+	fixed, err := manager.New(o)
+	require.NoError(t, err)
+	for _, wake := range fixed.Wakes() {
+		require.False(t, wake.From == manager.KindClass && wake.To == manager.KindDeployment, "no VM can be updated to a class")
+	}
 }
 
 // TestTurnsPassOn: as soon as one VM is changed, the next may be.
