@@ -157,6 +157,40 @@ func TestOrphanGroupsAreJudgedByALiveRead(t *testing.T) {
 	require.Equal(t, []string{lost}, h.deletes)
 }
 
+// unlistable are pools of which no live list succeeds.
+type unlistable struct {
+	store.Collection[*machinepool.Pool]
+}
+
+func (u unlistable) Live() store.Reader[*machinepool.Pool] { return unlisted{u.Collection.Live()} }
+
+type unlisted struct {
+	store.Reader[*machinepool.Pool]
+}
+
+func (unlisted) List(context.Context, store.Query) ([]*machinepool.Pool, error) { return nil, errNo }
+
+// TestOrphanGroupsAreNotJudgedWithoutARead: pools that can't be listed are not pools that are gone. The
+// pass fails, though the rest of the store answers.
+func TestOrphanGroupsAreNotJudgedWithoutARead(t *testing.T) {
+	h := newHerd(t)
+	h.cached = func(c store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] { return unlistable{c} }
+	var reads []error
+	h.hooks.Effect = func(_ manager.Kind, _ object.Key, effect string, _ time.Duration, err error) {
+		if effect == "ReadPools" {
+			reads = append(reads, err)
+		}
+	}
+	h.process = h.start(&fuse{})
+	h.stray("blue", "lost")
+	_, err := h.machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m"}}})
+	require.NoError(t, err)
+	require.NoError(t, h.lookAt(manager.KindReachability))
+	require.ErrorIs(t, h.lookAt(manager.KindOrphans), errNo)
+	require.Equal(t, []error{errNo}, reads)
+	require.Empty(t, h.deletes)
+}
+
 // TestOrphanGroupIsLookedAtJustBefore: a pool that is created between the last live read of
 // all and the delete keeps its group.
 func TestOrphanGroupIsLookedAtJustBefore(t *testing.T) {
