@@ -110,7 +110,7 @@ func (c creation) issueCreate() Plan {
 			return plan
 		}
 		if !c.announced() {
-			return c.move(EventCreate, decision.Why{Reason: reasonFence}, func(s *Status) {
+			return c.move(eventCreate, decision.Why{Reason: reasonFence}, func(s *Status) {
 				s.LastOperation = c.operation(OperationCreate, StateProcessing, StageCreateVM)
 				s.NeverCreated = false
 				c.announceSpec(s)
@@ -164,7 +164,7 @@ func (c creation) discard(made *VM) Plan {
 		}
 	}
 	why := decision.Why{Reason: reasonStaleNode, Name: made.NodeName}
-	return c.move(EventCreateRefused, why, func(s *Status) {
+	return c.move(eventCreateRefused, why, func(s *Status) {
 		s.LastOperation = c.failure(OperationCreate, StageCreateVM, codes.Aborted, why.String())
 	})
 }
@@ -257,7 +257,7 @@ func (c creation) initialize() (Plan, bool) {
 func (c creation) settle() Plan {
 	id := c.m.Spec.ProviderID
 	if c.o.NoCluster {
-		return c.move(EventAvailable, decision.Why{Reason: reasonAvailable, Name: id}, func(s *Status) {
+		return c.move(eventAvailable, decision.Why{Reason: reasonAvailable, Name: id}, func(s *Status) {
 			s.LastOperation = c.operation(OperationCreate, StateSuccessful, StageInitialized)
 			s.LastOperation.Message = "the VM is available"
 		})

@@ -42,12 +42,12 @@ func (c creation) statusFailure(code codes.Code, message string) Plan {
 
 // createFailed records a failed step of the creation.
 func (c creation) createFailed(stage Stage, code codes.Code, message string) Plan {
-	on, reason := EventCreateFailed, reasonCreateFailed
+	on, reason := eventCreateFailed, reasonCreateFailed
 	switch {
 	case code == codes.AlreadyExists && c.o.Created != nil && stage == StageCreateVM:
-		on, reason = EventCreateRefused, reasonCreateRefused
+		on, reason = eventCreateRefused, reasonCreateRefused
 	case !c.now.Before(c.creationDeadline()):
-		on, reason = EventCreationTimeout, reasonCreateFailed
+		on, reason = eventCreationTimeout, reasonCreateFailed
 	}
 	why := decision.Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
 	never := c.m.untouched() && !c.known()
@@ -60,7 +60,7 @@ func (c creation) createFailed(stage Stage, code codes.Code, message string) Pla
 // timedOut marks a machine failed that did not run in time.
 func (c creation) timedOut(message string) Plan {
 	why := decision.Why{Reason: reasonCreationTimeout, For: c.p.creationTimeout(c.m), Detail: message}
-	return c.move(EventCreationTimeout, why, func(s *Status) {
+	return c.move(eventCreationTimeout, why, func(s *Status) {
 		op := c.failure(OperationCreate, s.LastOperation.Stage, codes.DeadlineExceeded, why.String())
 		if s.LastOperation.State == StateFailed {
 			op.Code = s.LastOperation.Code // the cause says more than the time it took

@@ -63,7 +63,7 @@ func (c creation) unnoted(h *Hold) bool {
 func (c creation) noteHeld(h *Hold) Plan {
 	why := decision.Why{Reason: reasonHeldNoted, Detail: h.String(), Code: h.Code}
 	never := !c.known()
-	return c.move(EventCreateFailed, why, func(s *Status) {
+	return c.move(eventCreateFailed, why, func(s *Status) {
 		s.LastOperation, s.NeverCreated = c.failure(OperationCreate, StageNone, h.Code, h.String()), never
 	})
 }
@@ -80,7 +80,7 @@ func (c creation) heldNoted() bool {
 func (c creation) heldTooLong() Plan {
 	h, last, never := c.o.Hold, &c.m.Status.LastOperation, c.m.untouched() && !c.known()
 	why := decision.Why{Reason: reasonCreationTimeout, For: c.p.creationTimeout(c.m), Detail: h.String()}
-	return c.move(EventCreationTimeout, why, func(s *Status) {
+	return c.move(eventCreationTimeout, why, func(s *Status) {
 		op := c.failure(OperationCreate, last.Stage, h.Code, why.String())
 		if last.Kind != OperationCreate {
 			op.Stage = StageNone

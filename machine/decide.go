@@ -97,7 +97,7 @@ func (d decider) follow() Plan {
 		}
 		return hotUpdate(d).refresh(Plan{Why: decision.Why{Reason: reasonAvailable, Name: d.m.Spec.ProviderID}})
 	case PhaseTerminating:
-		return d.move(EventNotDeleted, decision.Why{Reason: reasonNotDeleted}, func(s *Status) {
+		return d.move(eventNotDeleted, decision.Why{Reason: reasonNotDeleted}, func(s *Status) {
 			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "terminating, but deletion was not asked for")
 		})
 	case PhaseInPlaceUpdating:

@@ -45,7 +45,7 @@ func (d deletion) terminate() Plan {
 		why.Detail = "new"
 	}
 	never := d.m.untouched()
-	plan := d.move(EventDelete, why, func(s *Status) {
+	plan := d.move(eventDelete, why, func(s *Status) {
 		s.Phase = PhaseTerminating // also from a phase that no table knows
 		s.NeverCreated = never
 		if from != PhaseTerminating {
@@ -53,7 +53,7 @@ func (d deletion) terminate() Plan {
 		}
 		s.LastOperation = d.operation(OperationDelete, StateProcessing, StageGetVMStatus)
 	})
-	plan.Moves[1] = Move{deletions.Name, string(StageNone), EventDelete, string(StageGetVMStatus)}
+	plan.Moves[1] = Move{deletions.Name, string(StageNone), eventDelete, string(StageGetVMStatus)}
 	if !phases.Knows(string(from)) {
 		plan.Moves[0] = Move{} // no table leads out of an unknown phase; deletion does
 	}
@@ -101,21 +101,21 @@ func removeCall(stage Stage) codes.Call {
 // else by the machine's name on it, else under the name the driver gives.
 func (d deletion) locate() Plan {
 	if d.o.NoCluster {
-		return d.stage(EventNoNode, decision.Why{Reason: reasonNoNode})
+		return d.stage(eventNoNode, decision.Why{Reason: reasonNoNode})
 	}
 	if !d.looked() || d.unseen() {
 		return d.find()
 	}
 	node := d.node()
 	if node != nil && d.ours(node) {
-		return d.stage(EventNodeFound, decision.Why{Reason: reasonDrain, Name: node.Name})
+		return d.stage(eventNodeFound, decision.Why{Reason: reasonDrain, Name: node.Name})
 	}
 	if d.m.Spec.NodeName == "" && !d.neverCreated() {
 		if plan, busy := d.askForNode(); busy {
 			return plan
 		}
 	}
-	out := d.withoutNode(EventNoNode)
+	out := d.withoutNode(eventNoNode)
 	if d.isForeign() {
 		out.Warn = d.foreign()
 	}

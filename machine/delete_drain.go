@@ -112,14 +112,14 @@ func (d deletion) emptyByForce(n *Node, answer *DrainAnswer) Plan {
 // deleted with the others attached, and a warning says so.
 func (d deletion) detach() Plan {
 	if d.o.NoCluster || d.o.NoDrain {
-		return d.stage(EventDetached, decision.Why{Reason: reasonNoNode})
+		return d.stage(eventDetached, decision.Why{Reason: reasonNoNode})
 	}
 	if !d.looked() || d.unseen() {
 		return d.find()
 	}
 	n := d.node()
 	if n == nil || !d.ours(n) {
-		return d.withoutNode(EventDetached)
+		return d.withoutNode(eventDetached)
 	}
 	until := d.after(d.past(d.m.Status.LastOperation.Time), d.p.DetachTimeout)
 	switch {
@@ -140,7 +140,7 @@ func (d deletion) detachFrom(n *Node, until time.Time) Plan {
 	case answer == nil:
 		return Plan{Effect: &DetachVolumes{Node: n, Until: until}, Why: decision.Why{Reason: reasonNoForce, Name: n.Name}}
 	case answer.Code == codes.OK && answer.Done:
-		return d.stage(EventDetached, decision.Why{Reason: reasonDetached, Name: n.Name})
+		return d.stage(eventDetached, decision.Why{Reason: reasonDetached, Name: n.Name})
 	case !d.now.Before(until):
 		return d.detachTimeout(n)
 	}
@@ -159,7 +159,7 @@ func (d deletion) detachFrom(n *Node, until time.Time) Plan {
 
 // detachTimeout goes on with volumes attached.
 func (d deletion) detachTimeout(n *Node) Plan {
-	plan := d.stage(EventDetached, decision.Why{Reason: reasonDetachTimeout, Name: n.Name, For: d.p.DetachTimeout})
+	plan := d.stage(eventDetached, decision.Why{Reason: reasonDetachTimeout, Name: n.Name, For: d.p.DetachTimeout})
 	plan.Warn = plan.Why
 	return plan
 }

@@ -25,9 +25,9 @@ func (d deletion) stage(on Event, why decision.Why) Plan {
 // same pass, it is stored as reached first.
 func (d deletion) stageFailed(stage Stage, answer Outcome) Plan {
 	from := d.m.Status.LastOperation.Stage
-	on := EventStageFailed
+	on := eventStageFailed
 	if from != stage {
-		on = EventVMDeleted // the one stage that a pass goes through without storing it
+		on = eventVMDeleted // the one stage that a pass goes through without storing it
 	}
 	why := decision.Why{Reason: reasonDeleteFailed, Name: string(stage), Code: answer.Code, Detail: answer.Message}
 	plan := d.setStatus(why, func(s *Status) {

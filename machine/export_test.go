@@ -11,3 +11,17 @@ func DecideStepByStep(o *Observation, p *Policy, now time.Time) Plan {
 
 // Unite is unite: what either of two records of updatable values says.
 func Unite(first, second string) string { return unite(first, second) }
+
+// Events, for tests.
+const (
+	EventCreate        = eventCreate
+	EventDetached      = eventDetached
+	EventHealthTimeout = eventHealthTimeout
+	EventLost          = eventLost
+	EventReturned      = eventReturned
+	EventSelected      = eventSelected
+	EventUnhealthy     = eventUnhealthy
+	EventUpdateFailed  = eventUpdateFailed
+	EventUpdated       = eventUpdated
+	EventWithdrawn     = eventWithdrawn
+)

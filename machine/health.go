@@ -100,7 +100,7 @@ func (h health) nodeUnhealthy(why decision.Why, node *Node) Plan {
 		return h.look(false)
 	}
 	if h.m.Status.Phase == PhaseRunning {
-		return h.move(EventUnhealthy, why, func(s *Status) {
+		return h.move(eventUnhealthy, why, func(s *Status) {
 			s.LastOperation = h.operation(OperationHealthCheck, StateProcessing, StageNone)
 			s.LastOperation.Message = why.String()
 			if node != nil {
@@ -141,7 +141,7 @@ func (h health) outOfTime(why decision.Why) Plan {
 	if plan, wait := h.awaitGrant(decision.Why{Reason: reasonAskGrant, Name: name}, decision.Why{Reason: reasonNotGranted, Name: name}); wait {
 		return plan
 	}
-	return h.move(EventHealthTimeout, failed, func(s *Status) {
+	return h.move(eventHealthTimeout, failed, func(s *Status) {
 		s.LastOperation = h.failure(OperationHealthCheck, stage, codes.DeadlineExceeded, failed.String())
 	})
 }

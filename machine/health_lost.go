@@ -41,7 +41,7 @@ func (h health) lost() (Plan, bool) {
 	if vm == nil {
 		return ask, true
 	}
-	return h.move(EventLost, why, func(s *Status) {
+	return h.move(eventLost, why, func(s *Status) {
 		s.LastOperation = h.failure(OperationHealthCheck, StageNone, codes.NotFound, why.String())
 	}), true
 }

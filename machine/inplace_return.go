@@ -54,7 +54,7 @@ func (u inPlace) backInService() Plan {
 func (u inPlace) returned(name string) Plan {
 	op := u.operation(OperationInPlaceUpdate, StateSuccessful, StageInService)
 	op.Message = "node " + name + " is updated and in service"
-	plan := u.advance(EventReturned, StageUpdateSuccessful, EventReturned, decision.Why{Reason: reasonReturned, Name: name}, op)
+	plan := u.advance(eventReturned, StageUpdateSuccessful, eventReturned, decision.Why{Reason: reasonReturned, Name: name}, op)
 	return u.settleStatus(hotUpdate{u.situation}.noteAgent(plan))
 }
 
@@ -68,7 +68,7 @@ func (u inPlace) awaitRecovery(ill decision.Why) Plan {
 	if !forever && !u.now.Before(at) {
 		op := u.operation(OperationHealthCheck, StateProcessing, StageNone)
 		op.Message = ill.String()
-		return u.settleStatus(hotUpdate{u.situation}.noteAgent(u.advance(EventUnhealthy, StageUpdateSuccessful, EventUnhealthy, ill, op)))
+		return u.settleStatus(hotUpdate{u.situation}.noteAgent(u.advance(eventUnhealthy, StageUpdateSuccessful, eventUnhealthy, ill, op)))
 	}
 	if u.n != nil {
 		if plan, busy := u.adjust(ReasonUpdateSuccessful); busy {

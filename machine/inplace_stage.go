@@ -6,7 +6,7 @@ import (
 )
 
 func (u inPlace) begin() Plan {
-	return u.advance(EventSelected, StageCandidate, EventSelected, decision.Why{Reason: reasonSelected, Name: u.n.Name},
+	return u.advance(eventSelected, StageCandidate, eventSelected, decision.Why{Reason: reasonSelected, Name: u.n.Name},
 		u.operation(OperationInPlaceUpdate, StateProcessing, StageSelected))
 }
 
@@ -22,7 +22,7 @@ func (u inPlace) emptied() Plan {
 func (u inPlace) succeeded(from Stage) Plan {
 	op := u.operation(OperationInPlaceUpdate, StateSuccessful, StageUpdateSuccessful)
 	op.Message = "node " + u.n.Name + " is updated"
-	return u.advance(EventUpdated, from, EventUpdated, decision.Why{Reason: reasonUpdated, Name: u.n.Name}, op)
+	return u.advance(eventUpdated, from, eventUpdated, decision.Why{Reason: reasonUpdated, Name: u.n.Name}, op)
 }
 
 // tooLate ends an update that succeeded though it had been withdrawn. What is
@@ -32,13 +32,13 @@ func (u inPlace) succeeded(from Stage) Plan {
 func (u inPlace) tooLate() Plan {
 	why := decision.Why{Reason: reasonOutdated, Name: u.n.Name}
 	op := u.failure(OperationInPlaceUpdate, StageCandidate, codes.Aborted, why.String())
-	return u.settleStatus(u.advance(EventUpdateFailed, StageReady, EventOutdated, why, op))
+	return u.settleStatus(u.advance(eventUpdateFailed, StageReady, eventOutdated, why, op))
 }
 
 func (u inPlace) withdrawn(name string, from Stage) Plan {
 	op := u.operation(OperationInPlaceUpdate, StateSuccessful, StageCandidate)
 	op.Message = "the in-place update was withdrawn"
-	return u.advance(EventWithdrawn, from, EventWithdrawn, decision.Why{Reason: reasonWithdrawn, Name: name}, op)
+	return u.advance(eventWithdrawn, from, eventWithdrawn, decision.Why{Reason: reasonWithdrawn, Name: name}, op)
 }
 
 func (u inPlace) timedOut() Plan {
@@ -47,7 +47,7 @@ func (u inPlace) timedOut() Plan {
 }
 
 func (u inPlace) failed(why decision.Why, code codes.Code, message string) Plan {
-	return u.advance(EventUpdateFailed, u.m.Status.LastOperation.Stage, EventUpdateFailed, why,
+	return u.advance(eventUpdateFailed, u.m.Status.LastOperation.Stage, eventUpdateFailed, why,
 		u.failure(OperationInPlaceUpdate, StageUpdateFailed, code, message))
 }
 
@@ -69,7 +69,7 @@ func (u inPlace) stepFailed(answer Outcome) Plan {
 	plan := u.setStatus(why, func(s *Status) {
 		s.LastOperation = u.failure(OperationInPlaceUpdate, stage, answer.Code, answer.Message)
 	})
-	plan.Moves[0] = stageMove(stage, EventStageFailed)
+	plan.Moves[0] = stageMove(stage, eventStageFailed)
 	return plan
 }
 

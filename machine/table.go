@@ -2,48 +2,49 @@ package machine
 
 import "slices"
 
-// Event is what moves a state machine from one state to another.
+// Event is what moves a state machine from one state to another. The tables list all of them, and so
+// does docs/state-machines.md. One is exported if another package matches on it.
 type Event string
 
 // Events of the phase table.
 const (
-	EventCreate          Event = "create"           // a create is about to be issued
+	eventCreate          Event = "create"           // a create is about to be issued
 	EventProvisioned     Event = "provisioned"      // the VM exists and is recorded
-	EventCreateFailed    Event = "create failed"    // a step of the creation failed
-	EventCreateRefused   Event = "create refused"   // it can never succeed under this name
-	EventCreationTimeout Event = "creation timeout" // it took too long
-	EventAvailable       Event = "available"        // made, and no cluster to join
+	eventCreateFailed    Event = "create failed"    // a step of the creation failed
+	eventCreateRefused   Event = "create refused"   // it can never succeed under this name
+	eventCreationTimeout Event = "creation timeout" // it took too long
+	eventAvailable       Event = "available"        // made, and no cluster to join
 	EventJoined          Event = "joined"           // the node is there and healthy
-	EventUnhealthy       Event = "unhealthy"        // the node is unhealthy or missing
+	eventUnhealthy       Event = "unhealthy"        // the node is unhealthy or missing
 	EventRecovered       Event = "recovered"        // it is healthy again
-	EventLost            Event = "vm lost"          // the provider says that the VM is gone
-	EventHealthTimeout   Event = "health timeout"   // it stayed unhealthy too long
-	EventDelete          Event = "delete"           // deletion was asked for
-	EventNotDeleted      Event = "not deleted"      // Terminating, but deletion was not asked for
+	eventLost            Event = "vm lost"          // the provider says that the VM is gone
+	eventHealthTimeout   Event = "health timeout"   // it stayed unhealthy too long
+	eventDelete          Event = "delete"           // deletion was asked for
+	eventNotDeleted      Event = "not deleted"      // Terminating, but deletion was not asked for
 )
 
 // Events of an in-place update. Most move the phase and the stage at once.
 const (
-	EventSelected     Event = "selected"      // it is this machine's turn
-	EventWithdrawn    Event = "withdrawn"     // the update is not wanted any more
-	EventUpdated      Event = "updated"       // the agent says that it is done
-	EventUpdateFailed Event = "update failed" // the agent says so, or the time is up
-	EventOutdated     Event = "outdated"      // done after it had been withdrawn
-	EventReturned     Event = "returned"      // moved to its new owner, and well
+	eventSelected     Event = "selected"      // it is this machine's turn
+	eventWithdrawn    Event = "withdrawn"     // the update is not wanted any more
+	eventUpdated      Event = "updated"       // the agent says that it is done
+	eventUpdateFailed Event = "update failed" // the agent says so, or the time is up
+	eventOutdated     Event = "outdated"      // done after it had been withdrawn
+	eventReturned     Event = "returned"      // moved to its new owner, and well
 )
 
 // Events of the deletion table.
 const (
-	EventNodeFound   Event = "node found"
-	EventNoNode      Event = "no node"
+	eventNodeFound   Event = "node found"
+	eventNoNode      Event = "no node"
 	EventDrained     Event = "drained"
 	EventForced      Event = "forced"
-	EventDetached    Event = "detached"
-	EventVMDeleted   Event = "vm deleted"
-	EventNodeDeleted Event = "node deleted"
+	eventDetached    Event = "detached"
+	eventVMDeleted   Event = "vm deleted"
+	eventNodeDeleted Event = "node deleted"
 	EventReleased    Event = "released"
-	EventStageFailed Event = "failed"
-	EventRestart     Event = "restart"
+	eventStageFailed Event = "failed"
+	eventRestart     Event = "restart"
 )
 
 // StageGone is the end of a deletion: the finalizer is removed and the object
@@ -137,37 +138,37 @@ func newPhaseTable() *Table {
 		edges = append(edges, Edge{string(from), on, string(to), why})
 	}
 	for _, from := range []Phase{PhaseNew, PhasePending, PhaseCrashLoopBackOff} {
-		add(from, EventCreate, PhasePending, "written before each create call, so that a stale reader's write fails before it calls")
+		add(from, eventCreate, PhasePending, "written before each create call, so that a stale reader's write fails before it calls")
 		add(from, EventProvisioned, PhasePending, "the VM is there and waits to join")
-		add(from, EventAvailable, PhaseAvailable, "without a cluster there is nothing to join")
-		add(from, EventCreateFailed, PhaseCrashLoopBackOff, "to be tried again by the recovery table")
-		add(from, EventCreateRefused, PhaseFailed, "the name is taken, or the node's name is: only another machine can succeed")
-		add(from, EventCreationTimeout, PhaseFailed, "not joined in time: a replacement has better chances")
+		add(from, eventAvailable, PhaseAvailable, "without a cluster there is nothing to join")
+		add(from, eventCreateFailed, PhaseCrashLoopBackOff, "to be tried again by the recovery table")
+		add(from, eventCreateRefused, PhaseFailed, "the name is taken, or the node's name is: only another machine can succeed")
+		add(from, eventCreationTimeout, PhaseFailed, "not joined in time: a replacement has better chances")
 	}
 	add(PhasePending, EventJoined, PhaseRunning, "the node is healthy and ready for workload")
-	add(PhaseRunning, EventUnhealthy, PhaseUnknown, "the health clock starts")
+	add(PhaseRunning, eventUnhealthy, PhaseUnknown, "the health clock starts")
 	add(PhaseUnknown, EventRecovered, PhaseRunning, "the node is healthy again")
 	add(PhaseFailed, EventRecovered, PhaseRunning, "kept for inspection, and the node is healthy again")
 	for _, from := range []Phase{PhaseAvailable, PhaseRunning} {
-		add(from, EventLost, PhaseFailed, "without a cluster, nothing but its VM says that it is there")
+		add(from, eventLost, PhaseFailed, "without a cluster, nothing but its VM says that it is there")
 	}
-	add(PhaseUnknown, EventHealthTimeout, PhaseFailed, "unhealthy for too long")
-	add(PhaseInPlaceUpdateFailed, EventHealthTimeout, PhaseFailed, "unhealthy for too long after a failed update")
-	add(PhaseRunning, EventSelected, PhaseInPlaceUpdating, "the node is taken out of service, drained, and updated by an agent")
-	add(PhaseInPlaceUpdating, EventWithdrawn, PhaseRunning, "the agent was not told yet: nothing has happened to the node")
-	add(PhaseInPlaceUpdating, EventUpdated, PhaseInPlaceUpdateSuccessful, "the agent is done; the owner takes the machine over")
-	add(PhaseInPlaceUpdating, EventUpdateFailed, PhaseInPlaceUpdateFailed, "the agent failed, did not answer in time, or answered for nothing")
-	add(PhaseInPlaceUpdateFailed, EventUpdated, PhaseInPlaceUpdateSuccessful, "the agent tried again and is done")
-	add(PhaseInPlaceUpdateFailed, EventWithdrawn, PhaseRunning, "nobody wants the update any more, and the node is healthy")
-	add(PhaseInPlaceUpdateFailed, EventSelected, PhaseInPlaceUpdating, "its update came too late for its owner: it is updated once more")
-	add(PhaseInPlaceUpdateSuccessful, EventReturned, PhaseRunning, "the owner has taken it over, and the node is in service again")
-	add(PhaseInPlaceUpdateSuccessful, EventUnhealthy, PhaseUnknown, "the node did not become healthy again in time")
-	add(PhaseTerminating, EventNotDeleted, PhaseFailed, "its VM may be half gone and no deletion will finish it: it must be replaced")
+	add(PhaseUnknown, eventHealthTimeout, PhaseFailed, "unhealthy for too long")
+	add(PhaseInPlaceUpdateFailed, eventHealthTimeout, PhaseFailed, "unhealthy for too long after a failed update")
+	add(PhaseRunning, eventSelected, PhaseInPlaceUpdating, "the node is taken out of service, drained, and updated by an agent")
+	add(PhaseInPlaceUpdating, eventWithdrawn, PhaseRunning, "the agent was not told yet: nothing has happened to the node")
+	add(PhaseInPlaceUpdating, eventUpdated, PhaseInPlaceUpdateSuccessful, "the agent is done; the owner takes the machine over")
+	add(PhaseInPlaceUpdating, eventUpdateFailed, PhaseInPlaceUpdateFailed, "the agent failed, did not answer in time, or answered for nothing")
+	add(PhaseInPlaceUpdateFailed, eventUpdated, PhaseInPlaceUpdateSuccessful, "the agent tried again and is done")
+	add(PhaseInPlaceUpdateFailed, eventWithdrawn, PhaseRunning, "nobody wants the update any more, and the node is healthy")
+	add(PhaseInPlaceUpdateFailed, eventSelected, PhaseInPlaceUpdating, "its update came too late for its owner: it is updated once more")
+	add(PhaseInPlaceUpdateSuccessful, eventReturned, PhaseRunning, "the owner has taken it over, and the node is in service again")
+	add(PhaseInPlaceUpdateSuccessful, eventUnhealthy, PhaseUnknown, "the node did not become healthy again in time")
+	add(PhaseTerminating, eventNotDeleted, PhaseFailed, "its VM may be half gone and no deletion will finish it: it must be replaced")
 	for _, from := range []Phase{
 		PhaseNew, PhasePending, PhaseAvailable, PhaseRunning, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff,
 		PhaseInPlaceUpdating, PhaseInPlaceUpdateSuccessful, PhaseInPlaceUpdateFailed, PhaseTerminating,
 	} {
-		add(from, EventDelete, PhaseTerminating, "deletion can begin at any time")
+		add(from, eventDelete, PhaseTerminating, "deletion can begin at any time")
 	}
 	return NewTable("phase", string(PhaseNew), nil, edges)
 }
@@ -177,14 +178,14 @@ func newDeletionTable() *Table {
 	add := func(from Stage, on Event, to Stage, why string) {
 		edges = append(edges, Edge{string(from), on, string(to), why})
 	}
-	add(StageNone, EventDelete, StageGetVMStatus, "deletion was asked for")
-	add(StageGetVMStatus, EventNodeFound, StageInitiateDrain, "its node carries workload that must leave first")
-	add(StageGetVMStatus, EventNoNode, StageInitiateVMDeletion, "nothing to drain")
+	add(StageNone, eventDelete, StageGetVMStatus, "deletion was asked for")
+	add(StageGetVMStatus, eventNodeFound, StageInitiateDrain, "its node carries workload that must leave first")
+	add(StageGetVMStatus, eventNoNode, StageInitiateVMDeletion, "nothing to drain")
 	add(StageInitiateDrain, EventDrained, StageInitiateVMDeletion, "the workload has left")
 	add(StageInitiateDrain, EventForced, StageDeleteVolumeAttachments, "a forced drain does not wait for volumes")
-	add(StageDeleteVolumeAttachments, EventDetached, StageInitiateVMDeletion, "no volume is held any more, or its time is up")
-	add(StageInitiateVMDeletion, EventVMDeleted, StageInitiateNodeDeletion, "the provider said that the VM is gone")
-	add(StageInitiateNodeDeletion, EventNodeDeleted, StageInitiateFinalizerRemoval, "no node of it is left")
+	add(StageDeleteVolumeAttachments, eventDetached, StageInitiateVMDeletion, "no volume is held any more, or its time is up")
+	add(StageInitiateVMDeletion, eventVMDeleted, StageInitiateNodeDeletion, "the provider said that the VM is gone")
+	add(StageInitiateNodeDeletion, eventNodeDeleted, StageInitiateFinalizerRemoval, "no node of it is left")
 	for _, from := range []Stage{StageInitiateVMDeletion, StageInitiateNodeDeletion, StageInitiateFinalizerRemoval} {
 		add(from, EventReleased, StageGone, "VM and node are gone; what is left of the way was done in the same pass")
 	}
@@ -192,8 +193,8 @@ func newDeletionTable() *Table {
 		StageGetVMStatus, StageInitiateDrain, StageDeleteVolumeAttachments,
 		StageInitiateVMDeletion, StageInitiateNodeDeletion, StageInitiateFinalizerRemoval,
 	} {
-		add(s, EventStageFailed, s, "a deletion is tried until it succeeds")
-		add(s, EventRestart, StageGetVMStatus, "what storage holds makes no sense: every stage can be done again")
+		add(s, eventStageFailed, s, "a deletion is tried until it succeeds")
+		add(s, eventRestart, StageGetVMStatus, "what storage holds makes no sense: every stage can be done again")
 	}
 	return NewTable("deletion", string(StageNone), []string{string(StageGone)}, edges)
 }
@@ -203,18 +204,18 @@ func newUpdateTable() *Table {
 	add := func(from Stage, on Event, to Stage, why string) {
 		edges = append(edges, Edge{string(from), on, string(to), why})
 	}
-	add(StageCandidate, EventSelected, StageSelected, "its owner or a user says that it is its turn")
-	add(StageSelected, EventWithdrawn, StageCandidate, "rolled back or deselected before the agent was told")
-	add(StageSelected, EventStageFailed, StageSelected, "the node could not be drained or written, which is tried again")
-	add(StageSelected, EventUpdateFailed, StageUpdateFailed, "the time was up before the node was empty")
+	add(StageCandidate, eventSelected, StageSelected, "its owner or a user says that it is its turn")
+	add(StageSelected, eventWithdrawn, StageCandidate, "rolled back or deselected before the agent was told")
+	add(StageSelected, eventStageFailed, StageSelected, "the node could not be drained or written, which is tried again")
+	add(StageSelected, eventUpdateFailed, StageUpdateFailed, "the time was up before the node was empty")
 	add(StageSelected, EventDrained, StageReady, "the workload has left: from here on the agent may be at work")
-	add(StageReady, EventStageFailed, StageReady, "the node could not be written, which is tried again")
-	add(StageReady, EventUpdated, StageUpdateSuccessful, "the agent says so")
-	add(StageReady, EventUpdateFailed, StageUpdateFailed, "the agent says so, or it did not answer in time")
-	add(StageReady, EventOutdated, StageCandidate, "withdrawn while the agent was at work: the node is not what the machine's owner says, and needs another update")
-	add(StageUpdateFailed, EventUpdated, StageUpdateSuccessful, "the agent tried again and is done")
-	add(StageUpdateFailed, EventWithdrawn, StageCandidate, "nobody wants the update any more, and the node is healthy")
-	add(StageUpdateSuccessful, EventReturned, StageInService, "the owner has taken it over, and the node is healthy")
-	add(StageUpdateSuccessful, EventUnhealthy, StageInService, "not healthy in time: the health clock decides")
+	add(StageReady, eventStageFailed, StageReady, "the node could not be written, which is tried again")
+	add(StageReady, eventUpdated, StageUpdateSuccessful, "the agent says so")
+	add(StageReady, eventUpdateFailed, StageUpdateFailed, "the agent says so, or it did not answer in time")
+	add(StageReady, eventOutdated, StageCandidate, "withdrawn while the agent was at work: the node is not what the machine's owner says, and needs another update")
+	add(StageUpdateFailed, eventUpdated, StageUpdateSuccessful, "the agent tried again and is done")
+	add(StageUpdateFailed, eventWithdrawn, StageCandidate, "nobody wants the update any more, and the node is healthy")
+	add(StageUpdateSuccessful, eventReturned, StageInService, "the owner has taken it over, and the node is healthy")
+	add(StageUpdateSuccessful, eventUnhealthy, StageInService, "not healthy in time: the health clock decides")
 	return NewTable("update", string(StageCandidate), []string{string(StageInService)}, edges)
 }

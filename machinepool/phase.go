@@ -18,13 +18,13 @@ const (
 
 // Events of the phase table: which condition is the strongest that holds.
 const (
-	EventAccepted       machine.Event = "accepted"
-	EventBootstrapReady machine.Event = "bootstrap ready"
-	EventGroupReady     machine.Event = "group ready"
-	EventNodesReady     machine.Event = "nodes ready"
-	EventFailed         machine.Event = "failed"
-	EventDelete         machine.Event = "delete"
-	EventNotDeleted     machine.Event = "not deleted" // Deleting, but no deletion was asked for
+	eventAccepted       machine.Event = "accepted"
+	eventBootstrapReady machine.Event = "bootstrap ready"
+	eventGroupReady     machine.Event = "group ready"
+	eventNodesReady     machine.Event = "nodes ready"
+	eventFailed         machine.Event = "failed"
+	eventDelete         machine.Event = "delete"
+	eventNotDeleted     machine.Event = "not deleted" // Deleting, but no deletion was asked for
 )
 
 // step is one phase with the condition under which a pool is in it.
@@ -37,14 +37,14 @@ type step struct {
 
 // steps are in order of precedence: the last condition that holds counts.
 var steps = []step{
-	{PhasePending, EventAccepted, "", "neither bootstrap data nor a group are there any more"},
-	{PhaseProvisioning, EventBootstrapReady, "bootstrap data are there, or none are needed: the group can be made",
+	{PhasePending, eventAccepted, "", "neither bootstrap data nor a group are there any more"},
+	{PhaseProvisioning, eventBootstrapReady, "bootstrap data are there, or none are needed: the group can be made",
 		"the group is gone or not ready any more; bootstrap data are there"},
-	{PhaseProvisioned, EventGroupReady, "the provider says that the group is ready",
+	{PhaseProvisioned, eventGroupReady, "the provider says that the group is ready",
 		"the group is ready; its ready nodes are not as many as are wanted, or the failure is over"},
-	{PhaseRunning, EventNodesReady, "as many nodes of the group are ready as are wanted",
+	{PhaseRunning, eventNodesReady, "as many nodes of the group are ready as are wanted",
 		"the failure is over, and as many nodes are ready as are wanted"},
-	{PhaseFailed, EventFailed, "a failure is recorded that a person has to see to", ""},
+	{PhaseFailed, eventFailed, "a failure is recorded that a person has to see to", ""},
 }
 
 var phases = newPhaseTable()
@@ -57,7 +57,7 @@ func newPhaseTable() *machine.Table {
 	add := func(from Phase, on machine.Event, to Phase, why string) {
 		edges = append(edges, machine.Edge{From: string(from), On: on, To: string(to), Why: why})
 	}
-	add(PhaseNew, EventAccepted, PhasePending, "every pool begins here")
+	add(PhaseNew, eventAccepted, PhasePending, "every pool begins here")
 	for i, from := range steps {
 		for j, to := range steps {
 			switch {
@@ -68,11 +68,11 @@ func newPhaseTable() *machine.Table {
 			}
 		}
 	}
-	add(PhaseDeleting, EventNotDeleted, PhasePending, "its group may be half gone and no deletion will finish it: it is made whole again")
+	add(PhaseDeleting, eventNotDeleted, PhasePending, "its group may be half gone and no deletion will finish it: it is made whole again")
 	for _, from := range []Phase{
 		PhaseNew, PhasePending, PhaseProvisioning, PhaseProvisioned, PhaseRunning, PhaseFailed,
 	} {
-		add(from, EventDelete, PhaseDeleting, "deletion can begin at any time")
+		add(from, eventDelete, PhaseDeleting, "deletion can begin at any time")
 	}
 	return machine.NewTable("pool", string(PhaseNew), nil, edges)
 }

@@ -43,13 +43,13 @@ func (d *decider) remove() Plan {
 func (d *decider) deleting() Plan {
 	s := &d.s.Status
 	from := known(s.Phase)
-	to, _ := phases.Next(string(from), EventDelete)
+	to, _ := phases.Next(string(from), eventDelete)
 	never := s.LastOperation == (Operation{}) && s.GroupID == "" && s.Replicas == 0 && !s.InfrastructureReady &&
 		len(d.s.Spec.ProviderIDs) == 0
 	plan := d.setStatus(decision.Why{Reason: reasonDeleting, Name: string(from)}, func(s *Status) {
 		s.Phase, s.Since, s.NeverCreated = Phase(to), d.stamp(), never
 	})
-	plan.Move = machine.Move{Table: phases.Name, From: string(from), On: EventDelete, To: to}
+	plan.Move = machine.Move{Table: phases.Name, From: string(from), On: eventDelete, To: to}
 	return plan
 }
 

@@ -272,19 +272,19 @@ func (d *decider) notePhase(next *Status) machine.Move {
 func (d *decider) strongest(from Phase, s *Status) machine.Event {
 	switch {
 	case from == PhaseNew:
-		return EventAccepted
+		return eventAccepted
 	case from == PhaseDeleting:
-		return EventNotDeleted
+		return eventNotDeleted
 	case s.FailureReason != "" || s.FailureMessage != "":
-		return EventFailed
+		return eventFailed
 	case s.InfrastructureReady && d.running(from, s):
-		return EventNodesReady
+		return eventNodesReady
 	case s.InfrastructureReady:
-		return EventGroupReady
+		return eventGroupReady
 	case s.BootstrapReady:
-		return EventBootstrapReady
+		return eventBootstrapReady
 	}
-	return EventAccepted
+	return eventAccepted
 }
 
 // running reports whether as many nodes are ready as are wanted. While no nodes are known, the

@@ -75,9 +75,9 @@ func TestFireSaysWhatIsWrong(t *testing.T) {
 		`phase: Running on joined to Running: the event leads nowhere from there`: {
 			Table: "phase", From: "Running", On: machine.EventJoined, To: "Running"},
 		`phase: "" on create to Running: the event leads to Pending`: {
-			Table: "phase", On: machine.EventCreate, To: "Running"},
+			Table: "phase", On: "create", To: "Running"},
 		`phase: Dancing on delete to Terminating: Dancing is not a state of this table`: {
-			Table: "phase", From: "Dancing", On: machine.EventDelete, To: "Terminating"},
+			Table: "phase", From: "Dancing", On: "delete", To: "Terminating"},
 		`mood: Good on  to Bad: there is no such table`: {Table: "mood", From: "Good", To: "Bad"},
 	} {
 		err := c.Fire(context.Background(), move)
@@ -93,7 +93,7 @@ func TestZeroMoveIsLegal(t *testing.T) {
 }
 
 func TestSelfEdgesFire(t *testing.T) {
-	move := machine.Move{Table: "deletion", From: "InitiateDrain", On: machine.EventStageFailed, To: "InitiateDrain"}
+	move := machine.Move{Table: "deletion", From: "InitiateDrain", On: "failed", To: "InitiateDrain"}
 	assert.NoError(t, checker(t, tables()...).Fire(context.Background(), move))
 }
 
@@ -136,7 +136,7 @@ func TestFireConcurrently(t *testing.T) {
 
 func BenchmarkFire(b *testing.B) {
 	c := checker(b, tables()...)
-	move := machine.Move{Table: "phase", From: "Running", On: machine.EventUnhealthy, To: "Unknown"}
+	move := machine.Move{Table: "phase", From: "Running", On: "unhealthy", To: "Unknown"}
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {

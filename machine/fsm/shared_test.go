@@ -19,7 +19,7 @@ func TestUnknownStatesAreNotAddedToTheSharedMachine(t *testing.T) {
 	require.NoError(t, err)
 	before := c.machines["phase"].machine.ToGraph()
 	for i := range 100 {
-		move := machine.Move{Table: "phase", From: fmt.Sprintf("junk%d", i), On: machine.EventDelete, To: "Terminating"}
+		move := machine.Move{Table: "phase", From: fmt.Sprintf("junk%d", i), On: "delete", To: "Terminating"}
 		require.ErrorIs(t, c.Fire(context.Background(), move), ErrIllegal)
 	}
 	assert.Equal(t, before, c.machines["phase"].machine.ToGraph())
