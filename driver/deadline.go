@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -8,17 +9,14 @@ import (
 
 // Timeouts says how long calls may take. The zero value sets no limit.
 type Timeouts struct {
-	// Default is for calls that are not in By. Zero or less: no bound.
+	// Default is for calls that are not in By, or with zero. Zero or less: no bound.
 	Default time.Duration
-	// By is for single calls. Zero or less: no bound for this one.
+	// By is for single calls. Zero: Default. object.Off, or any negative one: no bound for this one.
 	By map[Method]time.Duration
 }
 
 func (t Timeouts) of(call Method) time.Duration {
-	if limit, ok := t.By[call]; ok {
-		return limit
-	}
-	return t.Default
+	return cmp.Or(t.By[call], t.Default)
 }
 
 // Deadline gives each call a deadline. An earlier one in the caller's context

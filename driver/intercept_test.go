@@ -12,6 +12,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/object"
 )
 
 // An interceptor sees what a call is about, and decides about its error only.
@@ -59,7 +60,8 @@ func TestInterceptInOrder(t *testing.T) {
 // Deadlines as each call gets them, in virtual time.
 func TestDeadline(t *testing.T) {
 	by := map[driver.Method]time.Duration{
-		codes.CreateMachine: 10 * time.Minute, codes.DeleteMachine: 0, codes.ListMachines: -time.Second,
+		codes.CreateMachine: 10 * time.Minute, codes.DeleteMachine: object.Off, codes.ListMachines: -time.Second,
+		codes.UpdateMachine: 0,
 	}
 	for _, c := range []struct {
 		name     string

@@ -93,7 +93,7 @@ func TestAsPool(t *testing.T) {
 // Deadlines as each call gets them, in virtual time.
 func TestDeadlinePool(t *testing.T) {
 	timeouts := driver.Timeouts{Default: time.Minute, By: map[driver.Method]time.Duration{
-		machinepool.CreatePool: 10 * time.Minute, machinepool.DeletePool: 0,
+		machinepool.CreatePool: 10 * time.Minute, machinepool.DeletePool: object.Off,
 	}}
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
