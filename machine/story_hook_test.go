@@ -1,9 +1,13 @@
 package machine_test
 
 import (
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
 )
 
 // holdStories are about hooks that hold a deletion back.
@@ -48,6 +52,24 @@ var holdStories = map[string]func(*story){
 		s.waits(1)
 		s.unhook("pre-terminate.millwright-go/wipe")
 	},
+}
+
+// TestHooksHoldWithoutEnd: with HookTimeout off a hook holds a deletion back for as long as it is there.
+func TestHooksHoldWithoutEnd(t *testing.T) {
+	for timeout, gone := range map[time.Duration]bool{0: true, object.Off: false} {
+		w := newWorld(t)
+		w.policy.HookTimeout = timeout
+		w.running()
+		m := w.store.live().Clone()
+		m.Annotations = map[string]string{"pre-terminate.millwright-go/wipe": ""}
+		w.store.force(m)
+		w.store.remove()
+		w.passes(&shell{w: w})
+		require.NotEmpty(t, w.provider.vms, "it holds the deletion back")
+		w.pass(1000 * time.Hour)
+		w.passes(&shell{w: w})
+		require.Equal(t, gone, len(w.provider.vms) == 0, "timeout %s", timeout)
+	}
 }
 
 func (s *story) hook(names ...string) {

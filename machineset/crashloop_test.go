@@ -189,6 +189,19 @@ func TestChurnDelays(t *testing.T) {
 	}
 }
 
+// TestChurnIsOff: with CrashLoopBase off no failure delays a replacement.
+func TestChurnIsOff(t *testing.T) {
+	set := newSet(1)
+	set.Finalizers = []string{machineset.Finalizer}
+	set.Status.CrashLoop = machineset.CrashLoop{Rounds: 7, Last: morning, Missing: 1}
+	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}}
+	for base, creates := range map[time.Duration]bool{0: false, object.Off: true} {
+		plan, err := machineset.Decide(o, &machineset.Policy{CrashLoopBase: base}, morning)
+		require.NoError(t, err)
+		require.Equal(t, creates, plan.Why.Reason == machineset.ReasonReserve, "%s: %s", base, plan.Why)
+	}
+}
+
 // From any state: with a machine that fails each time, creates stay within
 // one a round, and rounds within the delays; killed or stale at any point, the
 // count is not forgotten (P12, P26). Once machines run, all are there within the
