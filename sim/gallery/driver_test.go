@@ -79,8 +79,8 @@ var ofDriver = []mutant{
 		name:   "the bound of one call counts for all",
 		breaks: "each call has its own deadline",
 		file:   "driver/deadline.go",
-		from:   "if limit, ok := t.By[call]; ok {",
-		to:     "if limit, ok := t.By[call]; ok && limit > t.Default {",
+		from:   "cmp.Or(t.By[call], t.Default)",
+		to:     "max(t.By[call], t.Default)",
 		by:     "TestDeadline",
 	},
 	{
