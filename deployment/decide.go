@@ -11,32 +11,27 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A caller's mistakes.
-var (
-	ErrNoDeployment = errors.New("deployment.Decide: the observation has no deployment")
-	ErrNoPolicy     = errors.New("deployment.Decide: there is no policy")
-)
+// ErrNoDeployment is the error for a mistake of the caller.
+var ErrNoDeployment = errors.New("deployment.Decide: the observation has no deployment")
 
 // Decide decides what to do next about one deployment. It changes none of its arguments, and
 // returns the same plan for the same arguments.
 //
-// Only a caller's mistake is an error: ErrNoDeployment, ErrNoPolicy, or an *object.FieldError for a
+// Only a caller's mistake is an error: ErrNoDeployment, or an *object.FieldError for a
 // deployment without UID, which no store holds, or for a policy out of range. A deployment with
 // invalid contents gets a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Deployment == nil {
 		return Plan{}, ErrNoDeployment
 	}
-	if p == nil {
-		return Plan{}, ErrNoPolicy
-	}
+	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
 	if o.Deployment.UID == "" {
 		return Plan{}, object.Invalid("metadata.uid", "must not be empty").Of("deployment", o.Deployment.Key)
 	}
-	d := decider{o: o, p: p.WithDefaults(), deployment: o.Deployment, now: now, gathering: o.Gathering}
+	d := decider{o: o, p: p, deployment: o.Deployment, now: now, gathering: o.Gathering}
 	d.count()
 	d.current = d.findNewSet()
 	d.revision = d.revisionOf(d.current)

@@ -225,11 +225,11 @@ func TestCallersMistakes(t *testing.T) {
 	require.ErrorIs(t, err, deployment.ErrNoDeployment)
 	_, err = deployment.Decide(&deployment.Observation{}, deployment.DefaultPolicy(), begin)
 	require.ErrorIs(t, err, deployment.ErrNoDeployment)
-	_, err = deployment.Decide(o, nil, begin)
-	require.ErrorIs(t, err, deployment.ErrNoPolicy)
-	_, err = deployment.Decide(o, deployment.DefaultPolicy(), begin)
-	require.ErrorIs(t, err, object.ErrInvalid)
-	require.EqualError(t, err, "deployment fleet/web: metadata.uid must not be empty")
+	for _, p := range []*deployment.Policy{nil, {}, deployment.DefaultPolicy()} {
+		_, err = deployment.Decide(o, p, begin)
+		require.ErrorIs(t, err, object.ErrInvalid)
+		require.EqualError(t, err, "deployment fleet/web: metadata.uid must not be empty")
+	}
 
 	for field, change := range map[string]func(*deployment.Policy){
 		"policy.statusInterval":    func(p *deployment.Policy) { p.StatusInterval = -2 },

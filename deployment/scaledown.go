@@ -42,9 +42,6 @@ func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Tim
 	if o == nil || o.Deployment == nil {
 		return nil, ErrNoDeployment
 	}
-	if p == nil {
-		return nil, ErrNoPolicy
-	}
 	d, p := o.Deployment, p.WithDefaults()
 	refuse := func(err error) (*Deployment, error) {
 		return nil, fmt.Errorf("scaling deployment %s from %d to %d: %w", d.Key, d.Spec.Replicas, to, err)

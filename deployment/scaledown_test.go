@@ -324,8 +324,9 @@ func TestScaleDownRefuses(t *testing.T) {
 	require.ErrorIs(t, err, deployment.ErrGoing)
 	_, err = deployment.ScaleDown(nil, nil, 1, p, begin)
 	require.True(t, errors.Is(err, deployment.ErrNoDeployment))
-	_, err = deployment.ScaleDown(o, nil, 1, nil, begin)
-	require.ErrorIs(t, err, deployment.ErrNoPolicy)
+	again, err = deployment.ScaleDown(o, []string{a}, 2, nil, begin)
+	require.NoError(t, err)
+	require.Same(t, chosen, again, "no policy is the default one")
 }
 
 // FuzzVictims: any annotation gives a decision, and one that is written back reads as before.

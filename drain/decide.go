@@ -10,17 +10,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A caller's mistakes.
-var (
-	errNoObservation = errors.New("drain: there is no observation")
-	errNoPolicy      = errors.New("drain: there is no policy")
-)
+// errNoObservation is the error for a mistake of the caller.
+var errNoObservation = errors.New("drain: there is no observation")
 
 // Decide decides what to do next to empty one node. It changes none of its arguments, and returns
 // the same plan for the same arguments.
 //
-// Only a caller's mistake is an error: no observation, no policy, or an *object.FieldError for a
-// policy out of range.
+// Only a caller's mistake is an error: no observation, or an *object.FieldError for a policy
+// out of range. A nil policy is the default one.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	d, err := newDecision(o, p, now)
 	if err != nil {
@@ -79,13 +76,11 @@ func newDecision(o *Observation, p *Policy, now time.Time) (*decider, error) {
 	if o == nil {
 		return nil, errNoObservation
 	}
-	if p == nil {
-		return nil, errNoPolicy
-	}
+	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	return &decider{o: o, p: p.WithDefaults(), now: now}, nil
+	return &decider{o: o, p: p, now: now}, nil
 }
 
 // incomplete waits for caches, or for the drain's end, when the caller may have force.

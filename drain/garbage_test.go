@@ -178,15 +178,15 @@ func TestCallersMistakesAreErrors(t *testing.T) {
 	for _, decide := range []func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error){drain.Decide, drain.Detach, drain.Undo} {
 		_, err := decide(nil, drain.DefaultPolicy(), epoch)
 		assert.EqualError(t, err, "drain: there is no observation")
-		_, err = decide(&drain.Observation{}, nil, epoch)
-		assert.EqualError(t, err, "drain: there is no policy")
 		_, err = decide(&drain.Observation{}, &drain.Policy{Timeout: 1}, epoch)
 		assert.ErrorIs(t, err, object.ErrInvalid)
 		want, err := decide(&drain.Observation{}, drain.DefaultPolicy(), epoch)
 		assert.NoError(t, err)
-		plan, err := decide(&drain.Observation{}, &drain.Policy{}, epoch)
-		assert.NoError(t, err)
-		assert.Equal(t, want, plan)
+		for _, p := range []*drain.Policy{nil, {}} {
+			plan, err := decide(&drain.Observation{}, p, epoch)
+			assert.NoError(t, err)
+			assert.Equal(t, want, plan)
+		}
 	}
 	_, err := drain.Predict(nil, nil, drain.Assumptions{}, epoch)
 	assert.EqualError(t, err, "drain: there is no observation")

@@ -9,29 +9,24 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A caller's mistakes.
-var (
-	errNoMachine = errors.New("machine.Decide: the observation has no machine")
-	errNoPolicy  = errors.New("machine.Decide: there is no policy")
-)
+// errNoMachine is the error for a mistake of the caller.
+var errNoMachine = errors.New("machine.Decide: the observation has no machine")
 
 // Decide says what to do next about one machine. It changes none of its
 // arguments. Calling it again with the same arguments gives the same plan.
 //
-// The error is for a caller's mistake only: no machine, no policy, or an
-// *object.FieldError for a policy out of range. A machine that holds nonsense
+// The error is for a caller's mistake only: no machine, or an
+// *object.FieldError for a policy out of range. A nil policy is the default one. A machine that holds nonsense
 // gets a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Machine == nil {
 		return Plan{}, errNoMachine
 	}
-	if p == nil {
-		return Plan{}, errNoPolicy
-	}
+	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	s := situationOf(o, p.WithDefaults(), now)
+	s := situationOf(o, p, now)
 	return pause{&s}.warnInvalid(decider{&s}.decide()), nil
 }
 

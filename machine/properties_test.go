@@ -73,15 +73,15 @@ func TestP11CallersMistakesAreErrors(t *testing.T) {
 	_, err = machine.Decide(&machine.Observation{}, p, epoch)
 	assert.EqualError(t, err, "machine.Decide: the observation has no machine")
 	o := &machine.Observation{Machine: &machine.Machine{}}
-	_, err = machine.Decide(o, nil, epoch)
-	assert.EqualError(t, err, "machine.Decide: there is no policy")
 	_, err = machine.Decide(o, &machine.Policy{Grace: 1}, epoch)
 	assert.ErrorIs(t, err, object.ErrInvalid)
 	want, err := machine.Decide(o, p, epoch)
 	require.NoError(t, err)
-	plan, err := machine.Decide(o, &machine.Policy{}, epoch)
-	require.NoError(t, err)
-	assert.Equal(t, want, plan)
+	for _, p := range []*machine.Policy{nil, {}} {
+		plan, err := machine.Decide(o, p, epoch)
+		require.NoError(t, err)
+		assert.Equal(t, want, plan)
+	}
 }
 
 // P17: a node that carries another machine's name is never touched, for any

@@ -9,21 +9,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A caller's mistakes.
-var (
-	errNoObservation = errors.New("machineclass: there is no observation")
-	errNoPolicy      = errors.New("machineclass: there is no policy")
-)
+// errNoObservation is the error for a mistake of the caller.
+var errNoObservation = errors.New("machineclass: there is no observation")
 
 // Decide decides what to do next about the class of one name. It changes none of its arguments, and
 // returns the same plan for the same arguments. Only a caller's mistake is an error: no
-// observation, or no policy.
+// observation. A nil policy is the zero one.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil {
 		return Plan{}, errNoObservation
 	}
 	if p == nil {
-		return Plan{}, errNoPolicy
+		p = &Policy{}
 	}
 	d := decider{o: o, p: p, now: now}
 	var migration Plan

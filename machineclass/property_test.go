@@ -407,12 +407,24 @@ func orders(plan *machineclass.Plan) (n int) {
 func TestCallersMistakes(t *testing.T) {
 	_, err := machineclass.Decide(nil, &machineclass.Policy{}, start)
 	require.EqualError(t, err, "machineclass: there is no observation")
-	_, err = machineclass.Decide(&machineclass.Observation{}, nil, start)
-	require.EqualError(t, err, "machineclass: there is no policy")
 	_, err = machineclass.DecideSecret(nil, &machineclass.Policy{})
 	require.EqualError(t, err, "machineclass: there is no observation")
-	_, err = machineclass.DecideSecret(&machineclass.SecretObservation{}, nil)
-	require.EqualError(t, err, "machineclass: there is no policy")
+}
+
+// TestWithoutAPolicyNothingIsDone: a nil policy is the zero one.
+func TestWithoutAPolicyNothingIsDone(t *testing.T) {
+	o := &machineclass.Observation{Class: &machine.Class{}, Users: machineclass.Users{Machines: 1}}
+	want, err := machineclass.Decide(o, &machineclass.Policy{}, start)
+	require.NoError(t, err)
+	plan, err := machineclass.Decide(o, nil, start)
+	require.NoError(t, err)
+	require.Equal(t, want, plan)
+	secret := &machineclass.SecretObservation{Secret: &machine.Secret{}, Classes: 1}
+	wanted, err := machineclass.DecideSecret(secret, &machineclass.Policy{})
+	require.NoError(t, err)
+	have, err := machineclass.DecideSecret(secret, nil)
+	require.NoError(t, err)
+	require.Equal(t, wanted, have)
 }
 
 // TestSettledAllocatesNothing: most decisions find nothing to do.

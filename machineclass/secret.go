@@ -28,7 +28,7 @@ func DecideSecret(o *SecretObservation, p *Policy) (SecretPlan, error) {
 		return SecretPlan{}, errNoObservation
 	}
 	if p == nil {
-		return SecretPlan{}, errNoPolicy
+		p = &Policy{}
 	}
 	if o.Secret == nil {
 		return SecretPlan{Why: decision.Why{Reason: reasonNoSecret}}, nil

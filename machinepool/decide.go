@@ -12,28 +12,23 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A caller's mistakes.
-var (
-	errNoPool   = errors.New("machinepool.Decide: the observation has no pool")
-	errNoPolicy = errors.New("machinepool.Decide: there is no policy")
-)
+// errNoPool is the error for a mistake of the caller.
+var errNoPool = errors.New("machinepool.Decide: the observation has no pool")
 
 // Decide decides what to do next about one pool. It changes none of its arguments, and returns the
 // same plan for the same arguments.
 //
-// Only a caller's mistake is an error: no pool, no policy, or an *object.FieldError for a policy
-// out of range. A pool with invalid contents gets a plan that says so.
+// Only a caller's mistake is an error: no pool, or an *object.FieldError for a policy out of
+// range. A nil policy is the default one. A pool with invalid contents gets a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Pool == nil {
 		return Plan{}, errNoPool
 	}
-	if p == nil {
-		return Plan{}, errNoPolicy
-	}
+	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	d := decider{o: o, p: p.WithDefaults(), s: o.Pool, now: now, bad: o.Pool.invalidField()}
+	d := decider{o: o, p: p, s: o.Pool, now: now, bad: o.Pool.invalidField()}
 	return d.decide(), nil
 }
 

@@ -283,8 +283,13 @@ func TestCallersMistakes(t *testing.T) {
 	_, err = machinepool.Decide(&machinepool.Observation{}, policy, start)
 	assert.EqualError(t, err, "machinepool.Decide: the observation has no pool")
 	o := &machinepool.Observation{Pool: newWorld().pool()}
-	_, err = machinepool.Decide(o, nil, start)
-	assert.EqualError(t, err, "machinepool.Decide: there is no policy")
+	want, err := machinepool.Decide(o, policy, start)
+	assert.NoError(t, err)
+	for _, p := range []*machinepool.Policy{nil, {}} {
+		plan, err := machinepool.Decide(o, p, start)
+		assert.NoError(t, err)
+		assert.Equal(t, want, plan)
+	}
 	for field, spoil := range map[string]func(*machinepool.Policy){
 		"policy.period":       func(p *machinepool.Policy) { p.Period = 1 },
 		"policy.poll":         func(p *machinepool.Policy) { p.Poll = time.Millisecond },

@@ -8,29 +8,23 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A caller's mistakes.
-var (
-	errNoSet    = errors.New("machineset.Decide: the observation has no set")
-	errNoPolicy = errors.New("machineset.Decide: there is no policy")
-)
+// errNoSet is the error for a mistake of the caller.
+var errNoSet = errors.New("machineset.Decide: the observation has no set")
 
 // Decide says what to do next about one set. It changes none of its arguments.
 // Calling it again with the same arguments gives the same plan.
 //
-// The error is for a caller's mistake only: no set, no policy, or an
-// *object.FieldError for a policy out of range. A set that holds nonsense gets
+// The error is for a caller's mistake only: no set, or an *object.FieldError
+// for a policy out of range. A nil policy is the default one. A set that holds nonsense gets
 // a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Set == nil {
 		return Plan{}, errNoSet
 	}
-	if p == nil {
-		return Plan{}, errNoPolicy
-	}
+	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	p = p.WithDefaults()
 	d := decider{o: o, p: p, s: o.Set, now: now, at: now.Add(p.Resync)}
 	return d.oddPause(d.decide()), nil
 }

@@ -24,13 +24,13 @@ func TestCallersMistakes(t *testing.T) {
 	require.EqualError(t, err, "machineset.Decide: the observation has no set")
 	_, err = machineset.Decide(&machineset.Observation{}, p, morning)
 	require.EqualError(t, err, "machineset.Decide: the observation has no set")
-	_, err = machineset.Decide(&machineset.Observation{Set: newSet(1)}, nil, morning)
-	require.EqualError(t, err, "machineset.Decide: there is no policy")
 	want, err := machineset.Decide(&machineset.Observation{Set: newSet(1)}, p, morning)
 	require.NoError(t, err)
-	plan, err := machineset.Decide(&machineset.Observation{Set: newSet(1)}, &machineset.Policy{}, morning)
-	require.NoError(t, err)
-	require.Equal(t, want, plan)
+	for _, p := range []*machineset.Policy{nil, {}} {
+		plan, err := machineset.Decide(&machineset.Observation{Set: newSet(1)}, p, morning)
+		require.NoError(t, err)
+		require.Equal(t, want, plan)
+	}
 }
 
 func TestPolicyValidate(t *testing.T) {

@@ -10,4 +10,6 @@ package object
 //   - Keys without any key are the default ones. In Keys with some, an empty key switches its
 //     feature off.
 //   - A list that is empty but not nil has no entries.
+//   - A decision of safety needs a policy that was meant: without one it is an error, see
+//     safety.ErrNoPolicy.
 const Off = -1
