@@ -94,9 +94,9 @@ func TestAnnouncedMachinesHaveRoom(t *testing.T) {
 	old.Set.Spec.Replicas = 2
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, current}}
 	for _, line := range []struct {
-		settled int64 // of 5 reserved; 3 is seen, 4 and 5 are not
+		settled int64 // of 5 reserved; 3 is seen, 4 and 5 are not; nonsense announces nothing
 		room    int32
-	}{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 2}, {5, 3}} {
+	}{{-1, 3}, {6, 3}, {0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 2}, {5, 3}} {
 		o.Sets[0].Set.Instructions.Reservation = machineset.Reservation{Settled: line.settled, Reserved: 5}
 		plan := decide(t, o, begin)
 		require.Len(t, plan.Scale, 1)
