@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// TestLife: without any fault, a life of three machines, rolled once, makes six and warns of nothing.
+// TestLife: without a fault, a life of three machines, rolled once, makes six. It warns of nothing.
 func TestLife(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.shape("small", func(c *machine.Class) {
