@@ -171,8 +171,8 @@ func (c *preserveChaos) storm() {
 	c.stormy, c.frozen, c.killAt = false, false, 0
 }
 
-// requireMarked fails unless the node of a kept machine is cordoned and tainted while the machine is
-// Failed, and is as it was before while it is not. A user's cordon does not stand for the taint.
+// requireMarked fails unless the node of a kept machine is cordoned and tainted while the machine
+// is Failed, and is as it was before while it is not. A user's cordon does not stand for the taint.
 func (c *preserveChaos) requireMarked() {
 	m, n := c.store.live(), c.cluster.live(node)
 	if m.Preserved(c.now) {
@@ -184,9 +184,9 @@ func (c *preserveChaos) requireMarked() {
 
 // A storm of requests, verdicts, faults, kills and stale reads: no machine is kept
 // or let go but for what is so at that moment, no node is drained that is in
-// service. When it is over, the node carries the marks of its machine's phase. When nothing is asked
-// for any more, the machine is not kept; if it runs, nothing of it is left on the node, and what was
-// there before still is (P23, P26, P28).
+// service. When it is over, the node carries the marks of its machine's phase. When nothing is
+// asked for any more, the machine is not kept; if it runs, nothing of it is left on the node, and
+// what was there before still is (P23, P26, P28).
 func TestP23P26P28PreservedThroughAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newPreserveChaos(t)

@@ -96,9 +96,9 @@ func (k alertKeeper) Keep(ctx context.Context, n *machine.Node) (bool, error) {
 	return keeper{k.busy}.Keep(ctx, n)
 }
 
-// TestObservedPorts: nothing is drained, detached, kept or marked, also outside of a pass. A drainer
-// has the methods that it has otherwise. The workload is watched if it can be, and older classes are
-// read.
+// TestObservedPorts: nothing is drained, detached, kept or marked, also outside of a pass. A
+// drainer has the methods that it has otherwise. The workload is watched if it can be, and older
+// classes are read.
 func TestObservedPorts(t *testing.T) {
 	ctx, m, n := t.Context(), &machine.Machine{}, &machine.Node{}
 	for _, d := range []Drainer{busy{t}, alert{busy{t}}, keeper{busy{t}}, alertKeeper{alert{busy{t}}}} {

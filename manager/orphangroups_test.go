@@ -170,8 +170,8 @@ type unlisted struct {
 
 func (unlisted) List(context.Context, store.Query) ([]*machinepool.Pool, error) { return nil, errNo }
 
-// TestOrphanGroupsAreNotJudgedWithoutARead: pools that can't be listed are not gone. The pass fails,
-// though the rest of the store answers.
+// TestOrphanGroupsAreNotJudgedWithoutARead: pools that can't be listed are not gone. The pass
+// fails, though the rest of the store answers.
 func TestOrphanGroupsAreNotJudgedWithoutARead(t *testing.T) {
 	h := newHerd(t)
 	h.cached = func(c store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] { return unlistable{c} }
