@@ -42,7 +42,6 @@ func TestRulesBite(t *testing.T) {
 		{"deployment/rollout/a.go", "package m\nimport _ \"context\"\n", data},
 		{"driver/a.go", "package m\nimport _ \"context\"\n", ""},
 		{"deployment/decide.go", "package m\nimport _ \"context\"\n", data},
-		{"deployment/preview.go", "package m\nimport _ \"context\"\n", ""},
 
 		{"machine/a.go", "package m\nimport \"time\"\nvar t = time.Now()\n", clock},
 		{"store/a.go", "package m\nimport \"time\"\nvar now = time.Now\n", clock},

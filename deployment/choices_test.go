@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
@@ -85,17 +84,6 @@ func TestP20ChoicesOutlastAPause(t *testing.T) {
 	d.Annotations = nil
 	set.Annotations = map[string]string{"millwright-go/paused": "true"}
 	require.Equal(t, int32(2), statusOf(t, decide(t, o, begin)).Wanted, "without a choice nothing is waited for")
-}
-
-// TestPreviewLeavesMarksOut: the prediction for a rollout under way is the same as without marks.
-func TestPreviewLeavesMarksOut(t *testing.T) {
-	d, sets := rolling(3)
-	plain := preview(t, d, sets, usual())
-	sets[0].Set.Instructions.Marks.Avoid = true
-	for _, m := range sets[0].Machines {
-		m.Spec.Marks.Avoid = true
-	}
-	assert.Equal(t, plain.Steps, preview(t, d, sets, usual()).Steps)
 }
 
 const scaledAtKey = "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time"

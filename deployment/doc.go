@@ -4,8 +4,7 @@
 //
 // [Decide] is the entry point. It decides what to do next about one deployment: which sets to adopt,
 // to create, to resize and to delete, which machines to select for an update in place, what to
-// report. Package rollout computes how far sizes may move at once. [Preview] shows a rollout before
-// it happens.
+// report. Package rollout computes how far sizes may move at once.
 //
 // # A pass
 //

@@ -107,21 +107,3 @@ func TestExpiryNeedsItsTime(t *testing.T) {
 		return o.Deployment.Validate(deployment.DefaultPolicy().Keys)
 	}(), "maxAge")
 }
-
-// TestPreviewKnowsNoAge: a preview predicts a rollout as if machines had no age limit. A paused
-// machine stays, and the rollout waits for it.
-func TestPreviewKnowsNoAge(t *testing.T) {
-	d, sets := rolling(4)
-	plain := preview(t, d, sets, usual())
-	d.Spec.MaxAge, sets[0].Set.Spec.MaxAge = time.Hour, time.Hour
-	require.Equal(t, plain, preview(t, d, sets, usual()))
-	setPause(&sets[0].Machines[0].Meta, true)
-	line := preview(t, d, sets, usual())
-	require.False(t, line.Complete)
-	require.EqualValues(t, 3, line.Deleted)
-	require.Contains(t, line.Ending.String(), "is paused")
-	setPause(&sets[0].Set.Meta, true)
-	line = preview(t, d, sets, usual())
-	require.Zero(t, line.Deleted)
-	require.Contains(t, line.Ending.String(), "set web-old is paused and stays as it is, with 4 machines")
-}

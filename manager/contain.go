@@ -34,6 +34,9 @@ func engineHooks(h *Hooks) engine.Hooks {
 			event(Kind(kind), key, typ, reason, why)
 		}
 	}
+	if told := h.Told; told != nil {
+		out.Told = func(kind string, key object.Key, why decision.Why) { told(Kind(kind), key, why) }
+	}
 	if effect := h.Effect; effect != nil {
 		out.Effect = func(kind string, key object.Key, name string, took time.Duration, err error) {
 			effect(Kind(kind), key, name, took, err)

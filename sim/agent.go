@@ -13,6 +13,7 @@ type agents struct {
 	*ground
 	nodes    *trackedStore[*machine.Node]
 	update   time.Duration   // how long an update takes
+	fails    func() bool     // says which updates fail, beside chance; nil: none
 	label    string          // of a node, for the answer
 	updating map[string]bool // nodes, by UID, whose agent is at work, or was
 }
@@ -54,7 +55,7 @@ func (a *agents) look(n *machine.Node) {
 		return
 	}
 	answer := machine.UpdateSuccessful
-	if a.happens(a.hazards.BadUpdate) {
+	if a.happens(a.hazards.BadUpdate) || a.fails != nil && a.fails() {
 		a.count(UpdateFailed)
 		answer = machine.UpdateFailed
 	}

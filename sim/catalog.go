@@ -19,13 +19,17 @@ type catalog struct {
 
 // AddClass stores a class of the simulated provider, and its secret.
 func (c *catalog) AddClass(name string) error {
-	ctx := context.Background()
-	class := c.provider.Class(object.Key{Namespace: Namespace, Name: name}, drivertest.MemorySpec{Cluster: clusterName, Size: name})
+	return c.addClass(object.Key{Namespace: Namespace, Name: name})
+}
+
+func (c *catalog) addClass(key object.Key) error {
+	ctx, name := context.Background(), key.Name
+	class := c.provider.Class(key, drivertest.MemorySpec{Cluster: clusterName, Size: name})
 	class.SecretRef = &object.Key{Name: "boot"}
 	class.NodeTemplate = &machine.NodeShape{Zone: "zone-" + name}
 	c.zones = append(c.zones, name)
 	_, err := c.classes.Create(ctx, class)
-	_, exists := c.secrets.Create(ctx, c.provider.Secret(object.Key{Namespace: Namespace, Name: "boot"}))
+	_, exists := c.secrets.Create(ctx, c.provider.Secret(object.Key{Namespace: key.Namespace, Name: "boot"}))
 	if errors.Is(exists, store.ErrAlreadyExists) {
 		exists = nil
 	}

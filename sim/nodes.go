@@ -14,24 +14,28 @@ type kubelets struct {
 	*region
 	nodes     *trackedStore[*machine.Node]
 	apps      *appControllers
-	boots     time.Duration   // how long it takes from a VM's creation until it joins
-	none      bool            // there is no cluster
-	lostNodes map[string]bool // VMs whose nodes are never ready again
+	boots     time.Duration          // how long it takes from a VM's creation until it joins
+	fails     func(name string) bool // says which VMs never join, beside chance; nil: none
+	none      bool                   // there is no cluster
+	readies   time.Duration          // how long it takes at most from joining until a node is ready
+	lostNodes map[string]bool        // VMs whose nodes are never ready again
 }
 
 func newKubelets(r *region, a *appControllers, boots time.Duration, none bool) *kubelets {
-	return &kubelets{ground: r.ground, region: r, nodes: a.nodes, apps: a, boots: boots, none: none, lostNodes: map[string]bool{}}
+	return &kubelets{ground: r.ground, region: r, nodes: a.nodes, apps: a, boots: boots, none: none, readies: 2 * time.Second, lostNodes: map[string]bool{}}
 }
 
 // readinessTurns: the readiness of a node is about to change.
 type readinessTurns struct{ node string }
 
 // boot joins a VM to the cluster after a while, unless the VM never joins.
-func (k *kubelets) boot(name, id string) {
+func (k *kubelets) boot(name, id string) { k.bootIn(k.boots, name, id) }
+
+func (k *kubelets) bootIn(d time.Duration, name, id string) {
 	if k.none {
 		return
 	}
-	if k.happens(k.hazards.DeadBoot) {
+	if k.happens(k.hazards.DeadBoot) || k.fails != nil && k.fails(name) {
 		k.count(DeadBoot)
 		return
 	}
@@ -39,7 +43,7 @@ func (k *kubelets) boot(name, id string) {
 	if slow > 0 {
 		k.count(SlowBoot)
 	}
-	k.clock.after(k.boots+slow, func() {
+	k.clock.after(d+slow, func() {
 		if k.removed[id] {
 			return
 		}
@@ -63,7 +67,7 @@ func (k *kubelets) join(n *machine.Node) bool {
 		return false
 	}
 	name, id := n.Name, n.ProviderID
-	k.clock.after(k.upTo(2*time.Second), func() { k.recover(name, id) })
+	k.clock.after(k.upTo(k.readies), func() { k.recover(name, id) })
 	k.flap(name, id)
 	return true
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -83,6 +84,15 @@ func (s *trackedStore[T]) tell(k object.Key) {
 	if s.notify != nil {
 		s.notify(k, now)
 	}
+}
+
+// load fills a store that is new with objects that there were before the world began.
+func (s *trackedStore[T]) load(objects []T) {
+	memory, _ := s.Collection.(*store.Memory[T]) // newTrackedStore made it
+	for i, o := range objects {
+		o.ObjectMeta().Version = strconv.Itoa(i + 1)
+	}
+	memory.Load(objects, uint64(len(objects)))
 }
 
 func (s *trackedStore[T]) all() []T {

@@ -78,17 +78,20 @@ func (v *vms) lookAtVMs() {
 		return
 	}
 	v.looked = changes
-	alive := map[string]bool{}
-	for _, vm := range v.provider.VMs() {
-		alive[vm.ID] = true
+	all := v.provider.VMs()
+	for _, vm := range all {
 		if _, known := v.names[vm.ID]; !known {
-			v.names[vm.ID] = vm.Name
-			v.born[vm.Name], v.made[vm.ID], v.zoneOf[vm.ID] = v.clock.now, v.clock.now, vm.Size
-			at, _ := slices.BinarySearch(v.living, vm.ID)
-			v.living = slices.Insert(v.living, at, vm.ID)
+			v.know(vm.Name, vm.ID, vm.Size)
 			v.kubelets.boot(vm.Name, vm.ID)
 			v.vanish(vm.ID)
 		}
+	}
+	if len(v.living) == len(all) {
+		return // none is gone
+	}
+	alive := make(map[string]bool, len(all))
+	for _, vm := range all {
+		alive[vm.ID] = true
 	}
 	known := v.living
 	v.living = slices.DeleteFunc(slices.Clone(known), func(id string) bool { return !alive[id] })
@@ -97,6 +100,21 @@ func (v *vms) lookAtVMs() {
 			v.gone(v.names[id], id)
 		}
 	}
+}
+
+// know records a VM that is new.
+func (v *vms) know(name, id, size string) {
+	v.names[id] = name
+	v.born[name], v.made[id], v.zoneOf[id] = v.clock.now, v.clock.now, size
+	at, _ := slices.BinarySearch(v.living, id)
+	v.living = slices.Insert(v.living, at, id)
+}
+
+// found adds the VM of a machine that there was before the world began, and returns its ID.
+func (v *vms) found(name, size string) (id string) {
+	id = v.provider.Add(drivertest.MemoryVM{Name: name, Cluster: clusterName, Size: size, Initialized: true})
+	v.know(name, id, size)
+	return id
 }
 
 // gone makes the node of a VM silent that no longer exists.

@@ -80,6 +80,7 @@ type World struct {
 	*effort
 
 	kubelets *kubelets
+	agents   *agents
 	apps     *appControllers
 	volumes  *volumes
 	groups   *groupController
@@ -121,7 +122,8 @@ func (w *World) follow() {
 	orders := &orders{apis: w.apis}
 	w.past = newPast(w.ground, w.stores, orders, &force{w.managerClock, w.policies, w.nodes})
 	w.subscribe(w.apps.see)
-	w.subscribe(newAgents(w.ground, w.nodes, w.o.Update, w.machinePolicy().Keys.UpdateResult).see)
+	w.agents = newAgents(w.ground, w.nodes, w.o.Update, w.machinePolicy().Keys.UpdateResult)
+	w.subscribe(w.agents.see)
 	w.subscribe(orders.see)
 	w.subscribe(w.past.see)
 }

@@ -3,11 +3,10 @@
 //
 //	go -C examples run ./preview -replicas 50 -max-surge 20% -max-unavailable 0 -create 90s -fail 5% -o $PWD/rollout.svg
 //
-// It carries out nothing, and no time passes. The orders come from the functions that run a real
-// fleet, deployment.Decide and machineset.Decide.
+// It carries out nothing, and no time passes. The orders come from the reconcilers that run a real
+// fleet, those of package manager.
 //
-// The exit status is 0, 1 if the preview took too many decisions or the chart
-// could not be written, or 2 if the flags make no sense.
+// The exit status is 0, 1 if the chart could not be written, or 2 if the flags make no sense.
 package main
 
 import (
@@ -18,7 +17,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/preview"
 	"github.com/millwright-go/millwright/sim/report"
 )
 
@@ -39,7 +39,7 @@ func run(args []string, out, complaints io.Writer) int {
 		return complain(complaints, exitUsage, fmt.Errorf("%w (-h lists the flags)", err))
 	}
 	web, sets := asked.fleet()
-	timeline, err := deployment.Preview(context.Background(), web, sets, asked.model)
+	timeline, err := sim.Preview(context.Background(), web, sets, asked.model)
 	if err != nil {
 		return complain(complaints, exitFailed, err)
 	}
@@ -55,7 +55,7 @@ func complain(w io.Writer, status int, err error) int {
 }
 
 // show prints the table and the summary, and writes the chart.
-func show(out io.Writer, timeline *deployment.Timeline, asked *wish) error {
+func show(out io.Writer, timeline *preview.Timeline, asked *wish) error {
 	if err := report.Text(out, timeline, report.TextOptions{Rows: asked.rows}); err != nil {
 		return err
 	}

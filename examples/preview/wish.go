@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/sim/preview"
 )
 
 // wish is what the flags ask for.
 type wish struct {
 	replicas, from int // -1 means as many as replicas
 	surge, lost    rollout.IntOrPercent
-	model          deployment.Model
+	model          preview.Model
 	template       bool // a new one
 	minReady       time.Duration
 	rows           int
@@ -26,7 +26,7 @@ type wish struct {
 // parse reads the flags. A help text goes to out, with flag.ErrHelp.
 func parse(args []string, out io.Writer) (*wish, error) {
 	w := &wish{surge: rollout.IntOrPercent{Value: 25, Percent: true}, lost: rollout.IntOrPercent{Value: 25, Percent: true}}
-	w.model = deployment.Model{Create: 90 * time.Second, Delete: 30 * time.Second, Start: born.AddDate(0, 1, 0)}
+	w.model = preview.Model{Create: 90 * time.Second, Delete: 30 * time.Second, Start: born.AddDate(0, 1, 0)}
 	flags := flag.NewFlagSet("preview", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.IntVar(&w.replicas, "replicas", 10, "how many machines are wanted")
@@ -35,10 +35,9 @@ func parse(args []string, out io.Writer) (*wish, error) {
 	flags.TextVar(&w.surge, "max-surge", w.surge, "how many more than wanted may exist, a number or a `share` such as 20%")
 	flags.TextVar(&w.lost, "max-unavailable", w.lost, "how many of those wanted may be missing, a number or a `share`")
 	flags.DurationVar(&w.minReady, "min-ready", 0, "how long a machine must be ready to count as available")
-	flags.DurationVar(&w.model.Create, "create", w.model.Create, "how long a machine takes until it is ready")
-	flags.DurationVar(&w.model.Delete, "delete", w.model.Delete, "how long a machine takes until it is gone")
+	flags.DurationVar(&w.model.Create, "create", w.model.Create, "how long a machine takes until its node joins")
+	flags.DurationVar(&w.model.Delete, "delete", w.model.Delete, "how long the provider takes to delete a VM")
 	flags.TextVar(&w.model.Fail, "fail", w.model.Fail, "which creations fail, a `share` such as 5%, or a number: the first so many")
-	flags.DurationVar(&w.model.FailAfter, "fail-after", 0, "after what time a machine that fails is given up; 0: 20 min, the creation timeout")
 	flags.DurationVar(&w.model.Limit, "limit", 0, "how far to look ahead; 0: 30 days")
 	flags.IntVar(&w.rows, "rows", 40, "how many steps the table shows at most; 0: all")
 	flags.StringVar(&w.chart, "o", "", "the `file` to write the chart to, as SVG; empty: no chart")
@@ -64,7 +63,7 @@ func (w *wish) check() error {
 	if w.from == -1 {
 		w.from = w.replicas
 	}
-	const most = deployment.MaxPreviewMachines
+	const most = preview.MaxMachines
 	switch {
 	case w.replicas < 0 || w.replicas > most:
 		return fmt.Errorf("-replicas must be from 0 to %d", most)

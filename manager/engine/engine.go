@@ -108,6 +108,9 @@ func (e *Engine) Tell(ctx context.Context, m *Memory, kind string, key object.Ke
 	if typ == Warning {
 		level = slog.LevelWarn
 	}
+	if e.Hooks.Told != nil && m == nil {
+		e.Hooks.Told(kind, key, why)
+	}
 	if e.Hooks.Event == nil && !e.Log.Enabled(ctx, level) {
 		return
 	}

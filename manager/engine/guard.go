@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -136,6 +137,11 @@ func (g *Guard) contain(h Hooks) Hooks {
 	if event := h.Event; event != nil {
 		h.Event = func(kind string, key object.Key, typ EventType, reason, why string) {
 			g.Hook(kind, key, func() { event(kind, key, typ, reason, why) })
+		}
+	}
+	if told := h.Told; told != nil {
+		h.Told = func(kind string, key object.Key, why decision.Why) {
+			g.Hook(kind, key, func() { told(kind, key, why) })
 		}
 	}
 	if effect := h.Effect; effect != nil {

@@ -134,10 +134,11 @@ func (d *decider) isNew(s *machineset.Set, m *machine.Machine) bool {
 	if since.IsZero() || m.CreatedAt.IsZero() {
 		return true
 	}
-	if !s.Instructions.Reservation.At.After(since) && s.Named(m.Name) {
-		since = since.Add(madeLate)
+	if !m.CreatedAt.After(since) {
+		return false
 	}
-	return m.CreatedAt.After(since)
+	late := !s.Instructions.Reservation.At.After(since) && s.Named(m.Name)
+	return !late || m.CreatedAt.After(since.Add(madeLate))
 }
 
 // bound returns the number of machines of one set that freezes the fleet: replicas + surge +

@@ -76,7 +76,7 @@ var ofDeployment = []mutant{
 		file:   "deployment/history.go",
 		from:   "return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&",
 		to:     "return s.Spec.Replicas == 0 && f.actual == 0 && f.announced <= 0 &&",
-		by:     "TestPreviewPrunes|TestPruneOnly",
+		by:     "TestPruneOnly",
 	},
 	{
 		name:   "one revision too many is kept",

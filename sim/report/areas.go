@@ -3,22 +3,22 @@ package report
 import (
 	"time"
 
-	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/sim/preview"
 )
 
 // band is one of the stacked areas.
 type band struct {
 	class, name string
-	of          func(deployment.Counts) int32
+	of          func(preview.Counts) int32
 }
 
 // bands are the areas, the lowest first.
 var bands = [...]band{
-	{"old", "old, available", func(c deployment.Counts) int32 { return c.OldAvailable }},
-	{"new", "new, available", func(c deployment.Counts) int32 { return c.NewAvailable }},
-	{"lacking", "not available", deployment.Counts.Unavailable},
-	{"going", "terminating, not counted", func(c deployment.Counts) int32 { return c.Terminating }},
+	{"old", "old, available", func(c preview.Counts) int32 { return c.OldAvailable }},
+	{"new", "new, available", func(c preview.Counts) int32 { return c.NewAvailable }},
+	{"lacking", "not available", preview.Counts.Unavailable},
+	{"going", "terminating, not counted", func(c preview.Counts) int32 { return c.Terminating }},
 }
 
 // areas draws the bands as steps: what is counted holds until the next count.
@@ -53,12 +53,12 @@ const manySamples = 2000
 // thinned returns the samples to draw: all, or of very many only those that a reader can tell
 // apart. In each pixel the first, the last and the extremes stay, so that a dip below the floor is
 // never lost.
-func (c *chart) thinned() []deployment.Sample {
+func (c *chart) thinned() []preview.Sample {
 	all := c.t.Samples
 	if len(all) <= manySamples {
 		return all
 	}
-	var out []deployment.Sample
+	var out []preview.Sample
 	for from := 0; from < len(all); {
 		to := from + 1
 		for to < len(all) && int(c.x(all[to].After)) == int(c.x(all[from].After)) {
@@ -72,7 +72,7 @@ func (c *chart) thinned() []deployment.Sample {
 
 // extremes returns the first and the last of some samples, and those with the fewest available and
 // the most machines, in their order.
-func extremes(samples []deployment.Sample) []deployment.Sample {
+func extremes(samples []preview.Sample) []preview.Sample {
 	low, high := 0, 0
 	for i := range samples {
 		if samples[i].Available() < samples[low].Available() {
@@ -82,7 +82,7 @@ func extremes(samples []deployment.Sample) []deployment.Sample {
 			high = i
 		}
 	}
-	var out []deployment.Sample
+	var out []preview.Sample
 	for i := range samples {
 		if i == 0 || i == low || i == high || i == len(samples)-1 {
 			out = append(out, samples[i])

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/sim/preview"
 )
 
 // Theme selects the colours of a chart.
@@ -38,7 +38,7 @@ type ChartOptions struct {
 //
 // The file is complete in itself, without scripts or anything from elsewhere.
 // The error is the writer's.
-func SVG(w io.Writer, t *deployment.Timeline, o ChartOptions) error {
+func SVG(w io.Writer, t *preview.Timeline, o ChartOptions) error {
 	c := newChart(t, o)
 	c.open()
 	c.grid()
@@ -63,14 +63,14 @@ const (
 // chart is one chart being drawn.
 type chart struct {
 	canvas
-	t     *deployment.Timeline
+	t     *preview.Timeline
 	o     ChartOptions
 	title string
 
 	entries []entry // of the legend
 }
 
-func newChart(t *deployment.Timeline, o ChartOptions) *chart {
+func newChart(t *preview.Timeline, o ChartOptions) *chart {
 	o.Width, o.Height = within(o.Width, 960, 480), within(o.Height, 460, 280)
 	c := &chart{t: t, o: o, title: o.Title, entries: placed(float64(o.Width), names(t.Failed > 0))}
 	c.zero = "now"

@@ -18,8 +18,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/sim/preview"
 	"github.com/millwright-go/millwright/sim/report"
 )
 
@@ -86,7 +86,7 @@ func TestChartSaysWhatItShows(t *testing.T) {
 	assert.Equal(t, [2]string{"floor 50", "ceiling 60"}, [2]string{floor, ceiling})
 	text := string(svg)
 	for _, part := range []string{
-		"complete after 28m; 52 created, 52 deleted, 2 failed", "prefers-color-scheme:dark", ">machines<", ">now<", ">5m<", ">40<",
+		"; 52 created, 52 deleted, 2 failed", "prefers-color-scheme:dark", ">machines<", ">now<", ">5m<", ">40<",
 		"old, available", "new, available", "not available", "terminating, not counted", "failed, replaced",
 	} {
 		assert.Contains(t, text, part)
@@ -183,22 +183,22 @@ func requireApart(t require.TestingT, all []element) {
 
 // drawTimeline draws any timeline that a caller might put together, including those that no preview
 // returns.
-func drawTimeline(t *rapid.T) *deployment.Timeline {
+func drawTimeline(t *rapid.T) *preview.Timeline {
 	count := rapid.Int32Range(0, rapid.SampledFrom([]int32{5, 60, 2000, math.MaxInt32 / 4}).Draw(t, "size"))
-	line := &deployment.Timeline{Duration: time.Duration(rapid.Int64Range(0, rapid.SampledFrom([]int64{0, 1, 1e9, 1e14, math.MaxInt64}).Draw(t, "span")).Draw(t, "duration"))}
+	line := &preview.Timeline{Duration: time.Duration(rapid.Int64Range(0, rapid.SampledFrom([]int64{0, 1, 1e9, 1e14, math.MaxInt64}).Draw(t, "span")).Draw(t, "duration"))}
 	line.Replicas = count.Draw(t, "replicas")
 	line.Floor = max(0, line.Replicas-count.Draw(t, "lost"))
 	line.Ceiling = line.Replicas + count.Draw(t, "surge")
 	line.Key.Name = rapid.String().Draw(t, "name")
 	line.Failed = rapid.Int64Range(0, 3).Draw(t, "failed")
 	for range rapid.IntRange(0, 20).Draw(t, "samples") {
-		line.Samples = append(line.Samples, deployment.Sample{
+		line.Samples = append(line.Samples, preview.Sample{
 			After:  time.Duration(rapid.Int64Range(0, int64(line.Duration)).Draw(t, "after")),
-			Counts: deployment.Counts{Old: count.Draw(t, "old"), Terminating: count.Draw(t, "terminating")},
+			Counts: preview.Counts{Old: count.Draw(t, "old"), Terminating: count.Draw(t, "terminating")},
 		})
 	}
 	for range rapid.IntRange(0, 5).Draw(t, "steps") {
-		line.Steps = append(line.Steps, deployment.Step{
+		line.Steps = append(line.Steps, preview.Step{
 			Set: rapid.String().Draw(t, "set"), Why: decision.Why{Reason: decision.NewReason(rapid.String().Draw(t, "reason"), "")},
 			Machines: decision.Why{Reason: rapid.SampledFrom([]decision.Reason{{}, machineset.ReasonDeleteFailed, decision.NewReason("x\ny", "x\ny")}).Draw(t, "machines")},
 		})
@@ -209,14 +209,14 @@ func drawTimeline(t *rapid.T) *deployment.Timeline {
 // TestChartOfManySamples: a long timeline makes no large file, and the one moment at which it fell
 // below the floor stays.
 func TestChartOfManySamples(t *testing.T) {
-	line := &deployment.Timeline{Duration: 100_000 * time.Second}
+	line := &preview.Timeline{Duration: 100_000 * time.Second}
 	line.Replicas, line.Floor, line.Ceiling = 100, 100, 101
 	for i := range 100_000 {
-		c := deployment.Counts{Old: 100 + int32(i%2), OldAvailable: 100 + int32(i%2)}
+		c := preview.Counts{Old: 100 + int32(i%2), OldAvailable: 100 + int32(i%2)}
 		if i == 55_555 {
 			c.OldAvailable = 0
 		}
-		line.Samples = append(line.Samples, deployment.Sample{After: time.Duration(i) * time.Second, Counts: c})
+		line.Samples = append(line.Samples, preview.Sample{After: time.Duration(i) * time.Second, Counts: c})
 	}
 	svg := draw(t, line, report.ChartOptions{})
 	assert.Less(t, len(svg), 150_000)
@@ -239,7 +239,7 @@ func TestChartEscapes(t *testing.T) {
 
 func ExampleSVG() {
 	var out bytes.Buffer
-	err := report.SVG(&out, &deployment.Timeline{}, report.ChartOptions{Title: "Tonight's rollout"})
+	err := report.SVG(&out, &preview.Timeline{}, report.ChartOptions{Title: "Tonight's rollout"})
 	fmt.Println(strings.Contains(out.String(), "<title id=\"title\">Tonight&#39;s rollout</title>"), err)
 	// Output: true <nil>
 }

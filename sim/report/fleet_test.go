@@ -12,6 +12,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/preview"
 )
 
 var born = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -22,12 +24,12 @@ type plan struct {
 	surge, lost    string
 	scaleOnly      bool
 	minReady       time.Duration
-	model          deployment.Model
+	model          preview.Model
 	change         func(*deployment.Deployment, []deployment.Children)
 }
 
 // timeline previews a plan.
-func (p plan) timeline(t require.TestingT) *deployment.Timeline {
+func (p plan) timeline(t require.TestingT) *preview.Timeline {
 	d := &deployment.Deployment{}
 	d.Namespace, d.Name, d.UID, d.CreatedAt = "fleet", "web", "web", born
 	d.Spec.Replicas, d.Spec.MinReady = p.from, p.minReady
@@ -49,7 +51,7 @@ func (p plan) timeline(t require.TestingT) *deployment.Timeline {
 	if p.model.Start.IsZero() {
 		p.model.Start = born.Add(time.Hour)
 	}
-	line, err := deployment.Preview(context.Background(), d, sets, p.model)
+	line, err := sim.Preview(context.Background(), d, sets, p.model)
 	require.NoError(t, err)
 	return &line
 }
@@ -85,6 +87,6 @@ func staffed(d *deployment.Deployment) deployment.Children {
 }
 
 // usual is a model with so many creations failing.
-func usual(t require.TestingT, fail string) deployment.Model {
-	return deployment.Model{Create: 90 * time.Second, Delete: 30 * time.Second, Fail: share(t, fail)}
+func usual(t require.TestingT, fail string) preview.Model {
+	return preview.Model{Create: 90 * time.Second, Delete: 30 * time.Second, Fail: share(t, fail)}
 }

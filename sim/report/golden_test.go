@@ -12,6 +12,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/sim/preview"
 	"github.com/millwright-go/millwright/sim/report"
 )
 
@@ -23,7 +24,7 @@ func plans(t require.TestingT) map[string]plan {
 	slow.Delete = 10 * time.Minute
 	short := usual(t, "")
 	short.Limit = 4 * time.Minute
-	quick := deployment.Model{}
+	quick := preview.Model{}
 	hasty := usual(t, "1")
 	updating := usual(t, "")
 	updating.Update, updating.FailUpdate.Value = 15*time.Minute, 1
@@ -128,7 +129,7 @@ func golden(t *testing.T, name string, got []byte) {
 	require.Equal(t, string(want), string(got))
 }
 
-func draw(t require.TestingT, line *deployment.Timeline, o report.ChartOptions) []byte {
+func draw(t require.TestingT, line *preview.Timeline, o report.ChartOptions) []byte {
 	var out bytes.Buffer
 	require.NoError(t, report.SVG(&out, line, o))
 	return out.Bytes()

@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/sim/preview"
 )
 
 // TextOptions say how a table is written. The zero value writes all of it.
@@ -20,7 +21,7 @@ type TextOptions struct {
 
 // Text writes a timeline as a table, one row for each step, with the counts that the step was
 // decided on, and a last row for the end. The error is the writer's.
-func Text(w io.Writer, t *deployment.Timeline, o TextOptions) error {
+func Text(w io.Writer, t *preview.Timeline, o TextOptions) error {
 	rows := [][]string{{"TIME", "OLD", "NEW", "AVAIL", "TOTAL", "BOUNDS", "WHAT", "WHY"}}
 	bounds := decimal(t.Floor) + ".." + decimal(t.Ceiling)
 	first, second := shown(len(t.Steps), o.Rows)
@@ -35,7 +36,7 @@ func Text(w io.Writer, t *deployment.Timeline, o TextOptions) error {
 		what, why := told(s)
 		rows = append(rows, append(numbers(clock(s.After), s.Seen, bounds), what, why))
 	}
-	var last deployment.Counts
+	var last preview.Counts
 	if n := len(t.Samples); n > 0 {
 		last = t.Samples[n-1].Counts
 	}
@@ -55,12 +56,12 @@ func shown(steps, rows int) (from, to int) {
 	return (rows + 1) / 2, steps - rows/2
 }
 
-func numbers(at string, c deployment.Counts, bounds string) []string {
+func numbers(at string, c preview.Counts, bounds string) []string {
 	return []string{at, decimal(c.Old), decimal(c.New), decimal(c.Available()), decimal(c.Total()), bounds}
 }
 
 // told returns what a step orders, and why.
-func told(s *deployment.Step) (what, why string) {
+func told(s *preview.Step) (what, why string) {
 	age := "old "
 	if s.New {
 		age = "new "
@@ -107,7 +108,7 @@ func verb(reason decision.Reason, n int64) string {
 }
 
 // ended returns the last row: the outcome, and its reason.
-func ended(t *deployment.Timeline) (what, why string) {
+func ended(t *preview.Timeline) (what, why string) {
 	if t.Complete {
 		return "complete", printable(t.Ending.Waits.String())
 	}
@@ -116,7 +117,7 @@ func ended(t *deployment.Timeline) (what, why string) {
 
 // Summary returns in a few lines the outcome and what was promised on the way, each line ended by a
 // newline.
-func Summary(t *deployment.Timeline) string {
+func Summary(t *preview.Timeline) string {
 	created := counted(t.Created, "machine") + " created"
 	if t.Failed > 0 {
 		created += ", " + decimal(t.Failed) + " of them failed"
@@ -142,7 +143,7 @@ func Summary(t *deployment.Timeline) string {
 
 // mostOfAll returns how many machines there are at most, including terminating ones: the quota that
 // a provider has to allow.
-func mostOfAll(t *deployment.Timeline) int64 {
+func mostOfAll(t *preview.Timeline) int64 {
 	most := int64(0)
 	for i := range t.Samples {
 		most = max(most, int64(t.Samples[i].Total())+int64(t.Samples[i].Terminating))
@@ -151,13 +152,13 @@ func mostOfAll(t *deployment.Timeline) int64 {
 }
 
 // heading returns what the rollout is of.
-func heading(t *deployment.Timeline) string {
+func heading(t *preview.Timeline) string {
 	return printable(t.Key.String()) + ": " + counted(t.Replicas, "machine") + " wanted, surge " + decimal(t.Surge) +
 		", unavailable " + decimal(t.Unavailable)
 }
 
 // conclusion returns the outcome.
-func conclusion(t *deployment.Timeline) string {
+func conclusion(t *preview.Timeline) string {
 	switch {
 	case t.Complete && len(t.Steps) == 0 && t.Duration == 0:
 		return "nothing to do"

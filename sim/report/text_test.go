@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/sim/preview"
 	"github.com/millwright-go/millwright/sim/report"
 )
 
-func table(t require.TestingT, line *deployment.Timeline, rows int) []string {
+func table(t require.TestingT, line *preview.Timeline, rows int) []string {
 	var out bytes.Buffer
 	require.NoError(t, report.Text(&out, line, report.TextOptions{Rows: rows}))
 	text, ended := strings.CutSuffix(out.String(), "\n")

@@ -1,4 +1,4 @@
-package deployment
+package preview
 
 import (
 	"time"
@@ -7,11 +7,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Timeline is what a preview says will happen. Offsets count from
-// Model.Start; numbers are machines.
+// Timeline is what a preview says will happen. Offsets count from Model.Start, in whole seconds;
+// numbers are machines.
 type Timeline struct {
 	Key object.Key // the deployment's
-	PreviewBounds
+	Bounds
 
 	// Steps are the orders that were given, in their order.
 	Steps []Step
@@ -43,8 +43,8 @@ type Timeline struct {
 	Ending Ending
 }
 
-// PreviewBounds are the bounds for the fleet, in machines.
-type PreviewBounds struct {
+// Bounds are the bounds for the fleet, in machines.
+type Bounds struct {
 	Replicas    int32 // R, wanted; negative ones count as 0
 	Surge       int32 // S, more than R for a time
 	Unavailable int32 // U, of R missing for a time
@@ -125,21 +125,13 @@ const (
 	EndComplete EndReason = "Complete"
 	// EndLimit: there was more to do when Model.Limit was reached.
 	EndLimit EndReason = "LimitReached"
-	// EndStuck: it is not done, and nothing more will happen.
+	// EndStuck: the rollout made no progress for Model.Patience.
 	EndStuck EndReason = "Stuck"
-	// EndPaused: the deployment is paused, and everything that a paused one does is done.
+	// EndPaused: the same, and the deployment is paused.
 	EndPaused EndReason = "Paused"
 	// EndFailing: every creation fails, including those that replace failed machines.
 	EndFailing EndReason = "EveryCreationFails"
-	// EndRefused: the deployment holds something that can't be acted upon.
-	EndRefused EndReason = "Refused"
-	// EndCircling: orders follow orders without end at one moment. Only objects that no store would
-	// hold cause that, such as two sets of one name.
-	EndCircling EndReason = "Circling"
-	// EndTooLarge: a set should have more than MaxPreviewMachines.
-	EndTooLarge EndReason = "TooLarge"
-	// EndStopped: the context ended, or Model.Budget was spent. Preview returns
-	// a *StoppedError with it.
+	// EndStopped: the context ended. The preview returns its error.
 	EndStopped EndReason = "Stopped"
 )
 
@@ -152,8 +144,7 @@ type Ending struct {
 	Set decision.Why
 	// After is when it ended, since Model.Start.
 	After time.Duration
-	// Count is how many machines failed since the rollout last made progress (EveryCreationFails),
-	// or how many a set should have (TooLarge).
+	// Count is how many machines failed since the rollout last made progress, of EveryCreationFails.
 	Count int64
 }
 
@@ -163,9 +154,6 @@ var endings = map[EndReason]decision.Reason{
 	EndStuck:    decision.NewReason("Stuck", "stuck after {wait}: {cause}"),
 	EndPaused:   decision.NewReason("Paused", "on hold after {wait}: {cause}"),
 	EndFailing:  decision.NewReason("Failing", "given up after {wait}: every creation fails, {count} did in a row: {cause}"),
-	EndRefused:  decision.NewReason("Refused", "the deployment can't be acted upon: {cause}"),
-	EndCircling: decision.NewReason("Circling", "given up after {wait}: orders come without end: {cause}"),
-	EndTooLarge: decision.NewReason("TooLarge", "given up after {wait}: {count} machines in one set are more than a preview follows"),
 	EndStopped:  decision.NewReason("Stopped", "stopped after {wait}, before its end: {cause}"),
 }
 

@@ -1,4 +1,4 @@
-package deployment_test
+package preview_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/sim/preview"
 )
 
 // staffed is a set of d's template with n running machines, as the set itself would have created
@@ -40,7 +41,7 @@ func percent(n int32) rollout.IntOrPercent { return rollout.IntOrPercent{Value: 
 
 // drawPlausible draws a deployment that is scaled, rolled, both or neither, with a model in which
 // it completes within the limit.
-func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, deployment.Model) {
+func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, preview.Model) {
 	d := stored(rapid.Int32Range(0, 25).Draw(t, "before"))
 	d.Spec.Strategy = drawStrategy(t)
 	d.Spec.Strategy.Orchestration = deployment.Automatic // no user selects in a preview
@@ -55,12 +56,11 @@ func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, d
 	if rapid.Bool().Draw(t, "scale") {
 		d.Spec.Replicas = rapid.Int32Range(0, 25).Draw(t, "replicas")
 	}
-	return d, sets, deployment.Model{
-		Create:    drawSpan(t, "create"),
-		Delete:    drawSpan(t, "delete"),
-		Fail:      rapid.SampledFrom([]rollout.IntOrPercent{{}, {}, percent(5), percent(33), percent(90), {Value: 7}}).Draw(t, "fail"),
-		FailAfter: rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Minute}).Draw(t, "fail after"),
-		Start:     later,
+	return d, sets, preview.Model{
+		Create: drawSpan(t, "create"),
+		Delete: drawSpan(t, "delete"),
+		Fail:   rapid.SampledFrom([]rollout.IntOrPercent{{}, {}, percent(5), percent(33), {Value: 7}}).Draw(t, "fail"),
+		Start:  later,
 
 		Update:     drawSpan(t, "update"),
 		FailUpdate: rapid.SampledFrom([]rollout.IntOrPercent{{}, {}, percent(33), percent(100), {Value: 2}}).Draw(t, "fail update"),
@@ -68,24 +68,20 @@ func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, d
 }
 
 func drawSpan(t *rapid.T, label string) time.Duration {
-	return rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 30 * time.Second, 90 * time.Second, time.Hour}).Draw(t, label)
+	return rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 30 * time.Second, 90 * time.Second, 10 * time.Minute}).Draw(t, label)
 }
 
 // drawModel draws any valid model.
-func drawModel(t *rapid.T) deployment.Model {
+func drawModel(t *rapid.T) preview.Model {
 	span := rapid.OneOf(rapid.Int64Range(0, 1<<62), rapid.Int64Range(0, int64(time.Hour)))
-	m := deployment.Model{
-		Create:    time.Duration(span.Draw(t, "create")),
-		Delete:    time.Duration(span.Draw(t, "delete")),
-		Fail:      rollout.IntOrPercent{Value: rapid.Int32Range(0, 100).Draw(t, "fail"), Percent: rapid.Bool().Draw(t, "percent")},
-		FailAfter: time.Duration(span.Draw(t, "fail after")),
-		Limit:     time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "limit")),
-		Update:    time.Duration(span.Draw(t, "update")),
+	m := preview.Model{
+		Create: time.Duration(span.Draw(t, "create")),
+		Delete: time.Duration(span.Draw(t, "delete")),
+		Fail:   rollout.IntOrPercent{Value: rapid.Int32Range(0, 100).Draw(t, "fail"), Percent: rapid.Bool().Draw(t, "percent")},
+		Limit:  time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "limit")),
+		Update: time.Duration(span.Draw(t, "update")),
 	}
 	m.FailUpdate = rollout.IntOrPercent{Value: rapid.Int32Range(0, 100).Draw(t, "fail update"), Percent: true}
-	if m.FailAfter > 0 {
-		m.FailAfter = max(m.FailAfter, time.Minute)
-	}
 	if rapid.Bool().Draw(t, "start") {
 		m.Start = time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "seconds"), 0)
 	}
@@ -93,16 +89,15 @@ func drawModel(t *rapid.T) deployment.Model {
 }
 
 // drawOdd draws any model at all.
-func drawOdd(t *rapid.T) deployment.Model {
+func drawOdd(t *rapid.T) preview.Model {
 	odd := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, -1, 1, 1 << 62, -1 << 63}), rapid.Int64Range(0, int64(time.Hour)))
-	m := deployment.Model{
-		Create:    time.Duration(odd.Draw(t, "create")),
-		Delete:    time.Duration(odd.Draw(t, "delete")),
-		Fail:      rollout.IntOrPercent{Value: rapid.Int32().Draw(t, "fail"), Percent: rapid.Bool().Draw(t, "percent")},
-		FailAfter: time.Duration(odd.Draw(t, "fail after")),
-		Update:    time.Duration(odd.Draw(t, "update")),
-		Limit:     time.Duration(odd.Draw(t, "limit")),
-		Start:     rapid.SampledFrom([]time.Time{{}, begin, time.Unix(1<<61, 0), time.Unix(-1<<61, 0)}).Draw(t, "start"),
+	m := preview.Model{
+		Create: time.Duration(odd.Draw(t, "create")),
+		Delete: time.Duration(odd.Draw(t, "delete")),
+		Fail:   rollout.IntOrPercent{Value: rapid.Int32().Draw(t, "fail"), Percent: rapid.Bool().Draw(t, "percent")},
+		Update: time.Duration(odd.Draw(t, "update")),
+		Limit:  time.Duration(odd.Draw(t, "limit")),
+		Start:  rapid.SampledFrom([]time.Time{{}, begin, time.Unix(1<<61, 0), time.Unix(-1<<61, 0)}).Draw(t, "start"),
 	}
 	if rapid.Bool().Draw(t, "policies") {
 		m.Policy, m.SetPolicy = &deployment.Policy{}, machineset.DefaultPolicy()
@@ -127,8 +122,8 @@ func hired(o *deployment.Observation) []deployment.Children {
 }
 
 // brief prints a timeline for a failed test.
-func brief(t *deployment.Timeline) string {
-	s := fmt.Sprintf("%+v, lowest %d, highest %d, %s\n", t.PreviewBounds, t.LowestAvailable, t.HighestTotal, t.Ending)
+func brief(t *preview.Timeline) string {
+	s := fmt.Sprintf("%+v, lowest %d, highest %d, %s\n", t.Bounds, t.LowestAvailable, t.HighestTotal, t.Ending)
 	for i := range t.Steps {
 		step := &t.Steps[i]
 		s += fmt.Sprintf("%9s %+v %s\n", step.After, step.Seen, step)

@@ -1,0 +1,322 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/preview"
+)
+
+// Preview predicts what a rollout will do: a manager runs it in a world without faults that takes
+// the times of the model. Nothing is carried out, and the time is virtual. The same arguments give
+// the same timeline.
+//
+// d is the deployment as it should be; sets are its present sets, with their machines. For a future
+// rollout, d has the new template. Before the first creation, sets is empty and d may lack its UID.
+// Preview changes neither.
+//
+// Machines that are in transition at the start continue as follows. One whose VM is coming up joins
+// when Model.Create has passed since its creation, or, if it is late, when that has passed from now.
+// An unhealthy one stays so, and one in CrashLoopBackOff never joins: their timeouts end them. All
+// others are healthy. Calls that are under way begin again.
+//
+// Preview stops when ctx ends. It then returns the timeline so far, whose Ending is EndStopped, and
+// the context's error. Every other error comes with an empty timeline: deployment.ErrNoDeployment,
+// or an *object.FieldError for a model out of range
+// or more machines than preview.MaxMachines.
+func Preview(ctx context.Context, d *deployment.Deployment, sets []deployment.Children, m preview.Model) (preview.Timeline, error) {
+	if d == nil {
+		return preview.Timeline{}, fmt.Errorf("sim.Preview: %w", deployment.ErrNoDeployment)
+	}
+	if err := m.Validate(); err != nil {
+		return preview.Timeline{}, err
+	}
+	if err := tooMany(d, sets); err != nil {
+		return preview.Timeline{}, err
+	}
+	p := newForecast(d, sets, &m)
+	defer p.w.Close()
+	if err := p.w.managers.start(); err != nil {
+		return preview.Timeline{}, err
+	}
+	return p.run(ctx)
+}
+
+// tooMany returns an error if a fleet is too large for a preview.
+func tooMany(d *deployment.Deployment, sets []deployment.Children) error {
+	most := d.Spec.Replicas
+	for _, c := range sets {
+		if c.Set != nil {
+			most = max(most, c.Set.Spec.Replicas)
+		}
+	}
+	if most > preview.MaxMachines {
+		return object.Invalid("spec.replicas", "must not be more than "+strconv.Itoa(preview.MaxMachines)+" in a preview")
+	}
+	return nil
+}
+
+// forecast is one preview.
+type forecast struct {
+	*tally
+	w       *World
+	model   *preview.Model
+	start   time.Time
+	why     decision.Why            // why the deployment has nothing to do
+	setWhys map[string]decision.Why // the same of its sets
+	sizes   map[string]int32        // of its sets, as the steps so far say
+	fate    map[string]bool         // machines that never join
+	updates int64                   // in place, so far
+	out     preview.Timeline
+}
+
+func newForecast(d *deployment.Deployment, sets []deployment.Children, m *preview.Model) *forecast {
+	p := &forecast{
+		model: m, start: m.Begins(d, sets), setWhys: map[string]decision.Why{}, sizes: map[string]int32{}, fate: map[string]bool{},
+	}
+	o := p.managerOptions()
+	p.w = newWorld(Options{
+		Boot: m.Create, Update: max(m.Update, 1), Faults: Faults{Capacity: m.Capacity}, Manager: o,
+		Driver: func(w *World) driver.Driver { return slowDeletion{withoutUpdates{w.provider}, &w.clock, m.Delete} },
+	})
+	p.w.clock.now, p.w.clock.brisk = p.start, true
+	d = p.w.settle(d, sets, p.model)
+	for _, mach := range p.w.machines.all() {
+		if mach.Status.Phase == machine.PhaseCrashLoopBackOff {
+			p.fate[mach.Name] = true
+		}
+	}
+	p.w.kubelets.readies = 0
+	p.w.kubelets.fails = func(name string) bool { return p.fate[name] }
+	p.w.agents.fails = func() bool { p.updates++; return preview.Among(p.updates, m.FailUpdate) }
+	p.tally = newTally(p.w, d)
+	p.out.Key, p.out.Bounds = d.Key, previewBounds(d)
+	for _, s := range p.w.sets.all() {
+		p.sizes[s.Name] = s.Spec.Replicas
+	}
+	p.take()
+	p.out.LowestAvailable = p.seen.Available()
+	p.w.subscribe(p.see)
+	return p
+}
+
+// managerOptions returns what the manager is made from. Nothing is looked at just to make sure.
+func (p *forecast) managerOptions() manager.Options {
+	ds, ss := *deployment.DefaultPolicy(), *machineset.DefaultPolicy()
+	if p.model.Policy != nil {
+		ds = *p.model.Policy
+	}
+	if p.model.SetPolicy != nil {
+		ss = *p.model.SetPolicy
+	}
+	never := p.model.Ahead() + time.Hour
+	ds.FailedSummaries, ds.RolloutMarks = object.Off, machine.RolloutMarks{}
+	ds.Resync, ss.Resync = never, never
+	ds.StatusInterval, ds.ProgressInterval, ss.StatusInterval = object.Off, 0, time.Hour // sets report nothing that is waited for
+	o := manager.Options{
+		DeploymentPolicy: &ds, SetPolicy: &ss, MachinePolicy: p.model.MachinePolicy, SafetyPolicy: p.model.Safety, Resync: never,
+		Hooks: manager.Hooks{Told: p.told, Pass: p.passed},
+	}
+	switch {
+	case o.SafetyPolicy == nil:
+		o.SafetyPolicy = SafetyPolicy()
+	case o.SafetyPolicy.Off:
+		o.SafetyPolicy = nil // in this package, nil is off
+	}
+	return o
+}
+
+// previewBounds returns the bounds for d's machines.
+func previewBounds(d *deployment.Deployment) preview.Bounds {
+	b, replicas := boundsOf(d), max(d.Spec.Replicas, 0)
+	f := d.Spec.Strategy.Bounds(replicas)
+	out := preview.Bounds{
+		Replicas: replicas, Surge: f.Surge, Unavailable: f.Unavailable, Floor: int32(max(b.floor, 0)), Ceiling: int32(b.ceiling),
+	}
+	if d.Deleted() {
+		out.Floor = 0
+	}
+	return out
+}
+
+// elapsed returns how far into the rollout it is.
+func (p *forecast) elapsed() time.Duration { return p.w.Now().Sub(p.start).Truncate(time.Second) }
+
+// run lets time pass until the rollout has come to an end.
+func (p *forecast) run(ctx context.Context) (preview.Timeline, error) {
+	err := p.w.Until(func() bool {
+		p.take()
+		return p.over(ctx)
+	}, p.model.Ahead())
+	switch {
+	case errors.Is(err, ErrLimit):
+		p.w.clock.now = p.start.Add(p.model.Ahead())
+		p.stop(preview.EndLimit)
+	case err != nil:
+		return preview.Timeline{}, fmt.Errorf("sim.Preview: %w", err)
+	}
+	return p.out, ctx.Err()
+}
+
+// over ends the preview if it has come to an end.
+func (p *forecast) over(ctx context.Context) bool {
+	done := deployment.RolloutOf(p.why).Reason == rollout.ReasonDone
+	switch {
+	case ctx.Err() != nil:
+		p.stop(preview.EndStopped)
+	case p.deployment == nil || done && p.seen.Terminating == 0:
+		p.stop(preview.EndComplete)
+	case p.model.Hopeless() && p.inVain > int64(p.out.HighestTotal):
+		p.stop(preview.EndFailing)
+	case p.w.Now().Sub(p.progressed) <= p.model.Waits():
+		return false
+	case p.deployment.Spec.Paused:
+		p.stop(preview.EndPaused)
+	default:
+		p.stop(preview.EndStuck)
+	}
+	return true
+}
+
+func (p *forecast) stop(reason preview.EndReason) {
+	e := preview.Ending{Reason: reason, Waits: p.why, After: p.elapsed()}
+	if reason == preview.EndFailing {
+		e.Count = p.inVain
+	}
+	e.Set = p.setWhys[deployment.RolloutOf(p.why).Set]
+	p.out.Ending, p.out.Complete, p.out.Duration = e, reason == preview.EndComplete, e.After
+	p.out.Created, p.out.Deleted, p.out.Failed = p.created, p.deleted, p.failed
+	p.out.Selected, p.out.Moved = p.selected, p.moved
+}
+
+// see decides the fate of a machine that was just made, and notes that the rollout is overdue.
+func (p *forecast) see(e event) {
+	switch e := e.(type) {
+	case stored[*machine.Machine]:
+		if _, known := p.fate[e.key.Name]; !known && p.ours[e.key] { // the tally saw it first
+			p.fate[e.key.Name] = preview.Among(p.created, p.model.Fail)
+		}
+	case stored[*deployment.Deployment]:
+		if e.now == nil || p.out.Overdue > 0 {
+			return
+		}
+		c := object.FindCondition(e.now.Status.Conditions, deployment.ConditionProgressing)
+		if c != nil && c.Reason == deployment.ProgressDeadlineExceeded {
+			p.out.Overdue = p.elapsed()
+		}
+	}
+}
+
+// passed notes why a pass over the deployment or a set ended.
+func (p *forecast) passed(kind manager.Kind, key object.Key, _ int, result manager.Result, err error) {
+	switch {
+	case err != nil:
+	case kind == manager.KindDeployment && key == p.out.Key:
+		p.why = result.Why
+	case kind == manager.KindSet:
+		p.setWhys[key.Name] = result.Why
+	}
+}
+
+// told notes an order as a step.
+func (p *forecast) told(kind manager.Kind, key object.Key, why decision.Why) {
+	name := why.Name
+	switch {
+	case kind == manager.KindSet && ownOrder(why.Reason):
+		name = key.Name
+	case kind != manager.KindDeployment || key != p.out.Key || !ordered(why.Reason):
+		return
+	}
+	p.take()
+	if why.Reason == deployment.ReasonSelect {
+		name = p.setOf(object.Key{Namespace: key.Namespace, Name: why.Name})
+	}
+	if p.noted(name, why) {
+		return
+	}
+	step := preview.Step{After: p.elapsed(), Set: name, Seen: p.seen, From: p.sizes[name], To: p.sizes[name]}
+	if s, err := p.w.sets.Get(context.Background(), object.Key{Namespace: key.Namespace, Name: name}); err == nil {
+		step.To, step.New = s.Spec.Replicas, s == p.current
+		if _, known := p.sizes[name]; !known {
+			step.From = step.To
+		}
+		p.sizes[name] = step.To
+	}
+	if step.Why = why; kind == manager.KindSet {
+		step.Why, step.Machines = decision.Why{}, why
+	}
+	p.out.Steps = append(p.out.Steps, step)
+}
+
+// noted reports whether an order is a step already: a plan is told of after its orders, and so is
+// each of several machines that are selected at once.
+func (p *forecast) noted(set string, why decision.Why) bool {
+	for i := len(p.out.Steps) - 1; i >= 0 && p.out.Steps[i].After == p.elapsed(); i-- {
+		s := &p.out.Steps[i]
+		if s.Why == why || why.Reason == deployment.ReasonSelect && s.Why.Reason == why.Reason && s.Set == set {
+			return true
+		}
+	}
+	return false
+}
+
+// setOf returns the name of the set that owns a machine.
+func (p *forecast) setOf(machine object.Key) string {
+	if m := p.machines[machine].machine; m != nil && m.Owner != nil {
+		return m.Owner.Name
+	}
+	return ""
+}
+
+// ordered reports whether an order of the deployment is a step.
+func ordered(r decision.Reason) bool {
+	switch r {
+	case deployment.ReasonCreate, deployment.ReasonScale, deployment.ReasonDelete, deployment.ReasonPrune,
+		deployment.ReasonRelease, deployment.ReasonRepair, deployment.ReasonSelect, deployment.ReasonMoveTo,
+		deployment.ReasonMoveFrom, deployment.ReasonMoveBack, deployment.ReasonRollbackDone,
+		deployment.ReasonRollbackInvalid, deployment.ReasonRollbackRevisionNotFound,
+		deployment.ReasonRollbackTemplateUnchanged:
+		return true
+	}
+	return false
+}
+
+// ownOrder reports whether a set's own order to its machines is a step. Creations and deletions
+// that follow from its size are none.
+func ownOrder(r decision.Reason) bool {
+	return r == machineset.ReasonDeleteFailed || r == machineset.ReasonDeleteAll || r == machineset.ReasonReleasing
+}
+
+// take counts the fleet, and records the counts if they have changed.
+func (p *forecast) take() {
+	if !p.recount() && len(p.out.Samples) > 0 {
+		return
+	}
+	p.out.Samples = append(p.out.Samples, preview.Sample{After: p.elapsed(), Counts: p.seen})
+	p.out.LowestAvailable = min(p.out.LowestAvailable, p.seen.Available())
+	p.out.HighestTotal = max(p.out.HighestTotal, p.seen.Total())
+}
+
+// slowDeletion is a driver that takes its time to delete VMs.
+type slowDeletion struct {
+	withoutUpdates
+	clock *clock
+	takes time.Duration
+}
+
+// DeleteMachine implements driver.Driver.
+func (s slowDeletion) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	s.clock.pause(s.takes)
+	return s.withoutUpdates.DeleteMachine(ctx, req)
+}

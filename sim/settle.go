@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/preview"
+)
+
+// settler fills a world with a fleet that there was before.
+type settler struct {
+	w        *World
+	model    *preview.Model
+	machines map[object.Key]*machine.Machine
+	sets     map[object.Key]*machineset.Set
+	nodes    map[object.Key]*machine.Node
+}
+
+// settle fills a world with a fleet, and returns the deployment as it is stored. It changes none of
+// its arguments.
+func (w *World) settle(d *deployment.Deployment, children []deployment.Children, m *preview.Model) *deployment.Deployment {
+	s := &settler{
+		w: w, model: m, machines: map[object.Key]*machine.Machine{}, sets: map[object.Key]*machineset.Set{}, nodes: map[object.Key]*machine.Node{},
+	}
+	d = d.Clone()
+	d.Spec.MaxAge = 0 // that is something other than a rollout
+	rename(&d.Meta)
+	s.class(d.Namespace, &d.Spec.Template.Spec)
+	for _, c := range children {
+		s.enroll(c)
+	}
+	w.deployments.load([]*deployment.Deployment{d})
+	w.sets.load(sorted(s.sets))
+	w.machines.load(sorted(s.machines))
+	w.nodes.load(sorted(s.nodes))
+	return d
+}
+
+// rename gives an object a UID that the stores give to no other, and its owner likewise.
+func rename(m *object.Meta) {
+	m.UID = "before/" + m.UID
+	if m.Owner != nil {
+		owner := *m.Owner
+		owner.UID = "before/" + owner.UID
+		m.Owner = &owner
+	}
+}
+
+// sorted returns objects in the order of their keys.
+func sorted[T object.Object[T]](objects map[object.Key]T) []T {
+	all := make([]T, 0, len(objects))
+	for _, o := range objects {
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b T) int { return compareKeys(a.ObjectMeta().Key, b.ObjectMeta().Key) })
+	return all
+}
+
+// class makes a class that a fleet names, unless there is one.
+func (s *settler) class(namespace string, spec *machine.Spec) {
+	if spec.Class.Name != "" {
+		_ = s.w.addClass(object.Key{Namespace: namespace, Name: spec.Class.Name}) // it may be there
+	}
+}
+
+// enroll stores a set and its machines. Of two of a name, the first counts.
+func (s *settler) enroll(c deployment.Children) {
+	if c.Set == nil || s.sets[c.Set.Key] != nil {
+		return
+	}
+	set := c.Set.Clone()
+	set.Instructions.Marks, set.Spec.MaxAge = machine.RolloutMarks{}, 0
+	rename(&set.Meta)
+	s.sets[set.Key] = set
+	s.class(set.Namespace, &set.Spec.Template.Spec)
+	for _, m := range c.Machines {
+		if m != nil && m.OwnedBy(c.Set.UID) && s.machines[m.Key] == nil {
+			s.enlist(m.Clone())
+		}
+	}
+}
+
+// enlist stores a machine, with its VM and its node if it has them.
+func (s *settler) enlist(m *machine.Machine) {
+	rename(&m.Meta)
+	s.machines[m.Key] = m
+	s.class(m.Namespace, &m.Spec)
+	m.Spec.Marks = machine.RolloutMarks{}
+	switch m.Status.Phase {
+	case machine.PhaseNew, machine.PhaseCrashLoopBackOff:
+		m.Spec.ProviderID, m.Spec.NodeName = "", ""
+		return
+	case machine.PhaseAvailable:
+		m.Status.Phase = machine.PhaseRunning // here, all machines join the cluster
+	}
+	m.AddFinalizer(machine.Finalizer)
+	id := s.w.vms.found(m.Name, m.Spec.Class.Name)
+	m.Spec.ProviderID, m.Spec.NodeName = id, m.Name
+	switch m.Status.Phase {
+	case machine.PhasePending:
+		left := m.CreatedAt.Add(s.model.Create).Sub(s.w.Now())
+		if left <= 0 || left > s.model.Create { // late, or from the future
+			left = s.model.Create
+		}
+		s.w.kubelets.bootIn(left, m.Name, id)
+	case machine.PhaseFailed, machine.PhaseTerminating:
+	default:
+		s.join(m)
+	}
+}
+
+// join stores the node of a machine that has joined.
+func (s *settler) join(m *machine.Machine) {
+	n := &machine.Node{Meta: object.Meta{Key: object.Key{Name: m.Name}, UID: "before/" + m.Name, Generation: 1, CreatedAt: m.CreatedAt}}
+	n.ProviderID = m.Spec.ProviderID
+	ready := object.Condition{Type: machine.NodeReady, Status: object.True, Since: m.Status.Since}
+	if m.Status.Phase == machine.PhaseUnknown {
+		ready.Status = object.Unknown
+	}
+	n.Conditions = []object.Condition{ready}
+	n.AddFinalizer(machine.NodeFinalizer)
+	t := m.Spec.NodeTemplate.Clone()
+	n.Applied.NodeTemplate, n.Applied.Generation = m.Spec.NodeTemplate.Clone(), m.Generation
+	n.Labels, n.Annotations, n.Taints = t.Labels, t.Annotations, t.Taints
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels[s.w.machinePolicy().Keys.NodeMachine] = m.Name
+	m.Status.Conditions = []object.Condition{ready}
+	s.nodes[n.Key] = n
+}

@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/preview"
+)
+
+// tally counts the machines of one deployment as decisions count them. It counts as changes come in
+// and never looks at a whole fleet.
+type tally struct {
+	w          *World
+	deployment *deployment.Deployment     // nil once it is gone
+	sets       map[string]*machineset.Set // the deployment's, by UID
+	current    *machineset.Set            // the one that has the wanted template; nil: none has it
+	machines   map[object.Key]tallied
+	counts     map[standsAs]int32
+	maturing   map[object.Key]bool // machines that count otherwise as time passes
+	dirty      bool                // the counts may have changed
+
+	seen, best preview.Counts
+	progressed time.Time // when the rollout last made progress
+	inVain     int64     // creations that failed since then
+
+	ours                     map[object.Key]bool // machines that were made meanwhile
+	created, deleted, failed int64
+	selected, moved          int64 // to be updated in place, and to another set
+}
+
+// tallied is a machine as it was last seen, and what it was counted as.
+type tallied struct {
+	machine *machine.Machine
+	as      standsAs
+}
+
+// standsAs is what counts of a machine.
+type standsAs struct {
+	set                     string // UID of its owner
+	going, ready, available bool
+}
+
+func newTally(w *World, d *deployment.Deployment) *tally {
+	t := &tally{
+		w: w, deployment: d, sets: map[string]*machineset.Set{}, machines: map[object.Key]tallied{}, counts: map[standsAs]int32{},
+		maturing: map[object.Key]bool{}, ours: map[object.Key]bool{}, progressed: w.Now(),
+	}
+	for _, s := range w.sets.all() {
+		t.setChanged(s.Key, s)
+	}
+	for _, m := range w.machines.all() {
+		t.count(m.Key, m)
+	}
+	t.recount()
+	t.best = t.seen
+	w.subscribe(t.follow)
+	return t
+}
+
+// follow follows the changes of what is stored.
+func (t *tally) follow(e event) {
+	switch e := e.(type) {
+	case stored[*machine.Machine]:
+		t.machineChanged(t.machines[e.key].machine, e.now)
+		t.count(e.key, e.now)
+	case stored[*machineset.Set]:
+		t.setChanged(e.key, e.now)
+	case stored[*deployment.Deployment]:
+		if t.deployment != nil && e.key == t.deployment.Key {
+			t.deployment = e.now
+			t.choose()
+		}
+	}
+}
+
+func (t *tally) setChanged(k object.Key, now *machineset.Set) {
+	for uid, s := range t.sets {
+		if s.Key == k {
+			delete(t.sets, uid)
+		}
+	}
+	if now != nil && t.deployment != nil && now.OwnedBy(t.deployment.UID) {
+		t.sets[now.UID] = now
+	}
+	t.choose()
+}
+
+// choose finds the set that has the wanted template: the newest one.
+func (t *tally) choose() {
+	t.current, t.dirty = nil, true
+	for _, s := range t.sets {
+		newer := t.current == nil || s.Revision > t.current.Revision
+		if t.deployment != nil && newer && !s.Deleted() && t.w.deploymentPolicy().Wants(t.deployment, s) {
+			t.current = s
+		}
+	}
+}
+
+// machineChanged counts what becomes of machines.
+func (t *tally) machineChanged(before, now *machine.Machine) {
+	switch {
+	case now == nil:
+		if before != nil && !before.Deleted() {
+			t.deleted++
+		}
+	case before == nil:
+		t.created++
+		t.ours[now.Key] = true
+	default:
+		if now.Deleted() && !before.Deleted() {
+			t.deleted++
+		}
+		if now.Status.Phase == machine.PhaseFailed && before.Status.Phase != machine.PhaseFailed && t.ours[now.Key] {
+			t.failed++
+			t.inVain++
+		}
+		if now.Spec.InPlace == machine.InPlaceSelected && before.Spec.InPlace != machine.InPlaceSelected {
+			t.selected++
+		}
+		if ownerUID(now) != ownerUID(before) && ownerUID(now) != "" {
+			t.moved++
+		}
+	}
+}
+
+// count counts a machine as it is now; nil: it is gone.
+func (t *tally) count(k object.Key, now *machine.Machine) {
+	t.dirty = true
+	if before, known := t.machines[k]; known {
+		if t.counts[before.as]--; t.counts[before.as] == 0 {
+			delete(t.counts, before.as)
+		}
+		delete(t.machines, k)
+		delete(t.maturing, k)
+	}
+	if now == nil {
+		return
+	}
+	as := standsAs{set: ownerUID(now), going: now.Deleted(), ready: now.Ready()}
+	if as.ready && t.deployment != nil {
+		preserved := now.Preserved(t.w.Now())
+		as.available = !preserved && !now.AvailableAt(t.deployment.Spec.MinReady).After(t.w.Now())
+		if !as.available {
+			t.maturing[k] = true
+		}
+	}
+	t.machines[k] = tallied{now, as}
+	t.counts[as]++
+}
+
+// recount brings the counts up to date, and reports whether they have changed.
+func (t *tally) recount() bool {
+	for k := range t.maturing {
+		t.count(k, t.machines[k].machine)
+	}
+	if !t.dirty {
+		return false
+	}
+	t.dirty = false
+	var c preview.Counts
+	for as, n := range t.counts {
+		s := t.sets[as.set]
+		switch {
+		case s == nil:
+		case as.going:
+			c.Terminating += n
+		default:
+			total, available := &c.Old, &c.OldAvailable
+			if s == t.current {
+				total, available = &c.New, &c.NewAvailable
+			}
+			*total += n
+			if as.ready {
+				c.Ready += n
+			}
+			if as.available {
+				*available += n
+			}
+		}
+	}
+	changed := c != t.seen
+	t.seen = c
+	t.advance()
+	return changed
+}
+
+// advance notes progress: more new machines are available than ever, or fewer old ones or fewer
+// machines in all are there.
+func (t *tally) advance() {
+	all := func(c *preview.Counts) int32 { return c.Total() + c.Terminating }
+	if t.seen.NewAvailable <= t.best.NewAvailable && t.seen.Old >= t.best.Old && all(&t.seen) >= all(&t.best) {
+		return
+	}
+	fewest := min(all(&t.seen), all(&t.best))
+	t.best.NewAvailable, t.best.Old = max(t.seen.NewAvailable, t.best.NewAvailable), min(t.seen.Old, t.best.Old)
+	t.best.New, t.best.Terminating = 0, fewest-t.best.Old
+	t.progressed, t.inVain = t.w.Now(), 0
+}
