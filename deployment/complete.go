@@ -48,9 +48,9 @@ func lack(d *Deployment) string {
 	case s.Updated < wanted:
 		return fmt.Sprintf("%d of %d machines are updated", s.Updated, wanted)
 	case s.Replicas > s.Updated:
-		return fmt.Sprintf("%d old machines are still there", s.Replicas-s.Updated)
+		return fmt.Sprintf("old machines are still there: %d", s.Replicas-s.Updated)
 	case s.Updated > wanted:
-		return fmt.Sprintf("%d machines are more than wanted", s.Updated-wanted)
+		return fmt.Sprintf("more machines than wanted: %d", s.Updated-wanted)
 	case s.Available < wanted && s.Preserved > 0:
 		return fmt.Sprintf("%d of %d machines are available, %d are kept for inspection", s.Available, wanted, s.Preserved)
 	case s.Available < wanted:

@@ -25,12 +25,12 @@ func TestMissing(t *testing.T) {
 		"the spec is invalid: no selector": func(d *deployment.Deployment) {
 			d.Status.Conditions = []object.Condition{{Type: deployment.ConditionSpecValid, Status: object.False, Message: "no selector"}}
 		},
-		"9 of 10 machines are updated":     func(d *deployment.Deployment) { d.Status.Updated = 9 },
-		"2 old machines are still there":   func(d *deployment.Deployment) { d.Status.Replicas = 12 },
-		"1 machines are more than wanted":  func(d *deployment.Deployment) { d.Status.Replicas, d.Status.Updated = 11, 11 },
-		"7 of 10 machines are available":   func(d *deployment.Deployment) { d.Status.Available = 7 },
-		"10 machines are more than wanted": func(d *deployment.Deployment) { d.Spec.Replicas = 0 },
-		"0 of 10 machines are updated":     func(d *deployment.Deployment) { d.Status = deployment.Status{ObservedGeneration: 4} },
+		"9 of 10 machines are updated":    func(d *deployment.Deployment) { d.Status.Updated = 9 },
+		"old machines are still there: 2": func(d *deployment.Deployment) { d.Status.Replicas = 12 },
+		"more machines than wanted: 1":    func(d *deployment.Deployment) { d.Status.Replicas, d.Status.Updated = 11, 11 },
+		"7 of 10 machines are available":  func(d *deployment.Deployment) { d.Status.Available = 7 },
+		"more machines than wanted: 10":   func(d *deployment.Deployment) { d.Spec.Replicas = 0 },
+		"0 of 10 machines are updated":    func(d *deployment.Deployment) { d.Status = deployment.Status{ObservedGeneration: 4} },
 		"0 of 10 machines are updated; the deployment is paused": func(d *deployment.Deployment) {
 			d.Spec.Paused, d.Status.Updated = true, 0
 		},

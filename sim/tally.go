@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -88,15 +89,23 @@ func (t *tally) setChanged(k object.Key, now *machineset.Set) {
 	t.choose()
 }
 
-// choose finds the set that has the wanted template: the newest one.
+// choose finds the set that has the wanted template: the newest revision, and of several the oldest
+// set, as a deployment does.
 func (t *tally) choose() {
 	t.current, t.dirty = nil, true
 	for _, s := range t.sets {
-		newer := t.current == nil || s.Revision > t.current.Revision
-		if t.deployment != nil && newer && !s.Deleted() && t.w.deploymentPolicy().Wants(t.deployment, s) {
+		if t.deployment == nil || s.Deleted() || !t.w.deploymentPolicy().Wants(t.deployment, s) {
+			continue
+		}
+		if t.current == nil || t.before(s, t.current) {
 			t.current = s
 		}
 	}
+}
+
+// before reports whether a set goes before another one as the one that has the wanted template.
+func (*tally) before(a, b *machineset.Set) bool {
+	return cmp.Or(cmp.Compare(b.Revision, a.Revision), a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name)) < 0
 }
 
 // machineChanged counts what becomes of machines.

@@ -11,7 +11,7 @@ import (
 
 // Await watches one object until missing returns "" for it, and returns the object. It calls missing
 // with the object as it is, and again with each change, one call at a time; so missing can also
-// report the progress. An object that does not exist yet is waited for.
+// report the progress. An object that does not exist is waited for, also one that is gone already.
 //
 // The wait ends with an error when ctx ends (its cause), when the object is gone that missing has seen
 // (ErrNotFound), and when the watch breaks (its error). The error says what was still missing.

@@ -60,7 +60,7 @@ func TestClusterThatIsDown(t *testing.T) {
 		"list":   func() error { _, err := nodes.Live().List(t.Context(), store.Query{}); return err },
 		"create": func() error { _, err := nodes.Create(t.Context(), n); return err },
 		"update": func() error { _, err := nodes.Update(t.Context(), n); return err },
-		"status": func() error { _, err := nodes.UpdateStatus(t.Context(), n); return err },
+		"status": func() error { _, err := nodes.UpdateStatus(t.Context(), n.Clone()); return err },
 		"delete": func() error { return nodes.Delete(t.Context(), n.Key, "") },
 	}
 	for name, call := range calls {
@@ -83,7 +83,7 @@ func TestClusterThatIsDown(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NoError(t, calls["list"]())
 	require.ErrorIs(t, calls["create"](), store.ErrAlreadyExists)
-	n, err = nodes.Update(t.Context(), n)
+	n, err = nodes.Update(t.Context(), n.Clone())
 	require.NoError(t, err)
 	require.NoError(t, calls["status"]())
 	require.NoError(t, nodes.Delete(t.Context(), n.Key, ""))

@@ -55,7 +55,9 @@ func main() {
 	fmt.Println(web.Status.Available, "large VMs")
 
 	check(o.Deployments.Delete(ctx, web.Key, web.UID))
-	_, err = store.Await(ctx, o.Deployments, web.Key, func(*deployment.Deployment) string { return "its end" })
+	for err = nil; err == nil; time.Sleep(100 * time.Millisecond) {
+		_, err = o.Deployments.Get(ctx, web.Key)
+	}
 	fmt.Println("gone:", errors.Is(err, store.ErrNotFound)) // and all its machines, with their VMs
 	stop()
 	check(<-ended)
