@@ -26,7 +26,7 @@ func fleet(b *testing.B, size int) (*memory, []*storetest.Object) {
 		o.Owner.UID = fmt.Sprint("set-", i/setSize)
 		o.Spec.Zones = []string{fmt.Sprint("zone-", i%3)}
 		machines[i] = create(b, m, o)
-		machines[i] = status(b, m, machines[i], fmt.Sprint("node-", i))
+		machines[i] = status(b, m, machines[i], fmt.Sprint("node-", i)).Clone()
 	}
 	return m, machines
 }
@@ -86,7 +86,7 @@ func updateStatuses(b *testing.B, size, watches int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		machines[at] = o
+		machines[at].Version = o.Version
 		i++
 	}
 	cancel()
@@ -121,7 +121,7 @@ func BenchmarkUpdate(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		machines[at] = o
+		machines[at].Version = o.Version
 		i++
 	}
 }

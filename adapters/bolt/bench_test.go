@@ -68,7 +68,7 @@ func BenchmarkUpdateStatus(b *testing.B) {
 							b.Error(err)
 							return
 						}
-						mine[i] = stored
+						mine[i].Version = stored.Version
 					}
 				})
 			}
