@@ -33,9 +33,9 @@ func (w *World) settle(d *deployment.Deployment, children []deployment.Children,
 		s.enroll(c)
 	}
 	w.deployments.load([]*deployment.Deployment{d})
-	w.sets.load(sorted(s.sets))
-	w.machines.load(sorted(s.machines))
-	w.nodes.load(sorted(s.nodes))
+	w.sets.load(inKeyOrder(s.sets))
+	w.machines.load(inKeyOrder(s.machines))
+	w.nodes.load(inKeyOrder(s.nodes))
 	return d
 }
 
@@ -49,8 +49,8 @@ func rename(m *object.Meta) {
 	}
 }
 
-// sorted returns objects in the order of their keys.
-func sorted[T object.Object[T]](objects map[object.Key]T) []T {
+// inKeyOrder returns objects in the order of their keys.
+func inKeyOrder[T object.Object[T]](objects map[object.Key]T) []T {
 	all := make([]T, 0, len(objects))
 	for _, o := range objects {
 		all = append(all, o)
