@@ -40,12 +40,18 @@ func (e *ears) hooks() manager.Hooks {
 	}
 }
 
-func (e *ears) heard(event string) func() bool {
-	return func() bool {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return e.told[event] > 0
-	}
+func (e *ears) heard(event string) func() bool { return func() bool { return e.count(event) > 0 } }
+
+// next reports whether an event has been told of since next was called.
+func (e *ears) next(event string) func() bool {
+	before := e.count(event)
+	return func() bool { return e.count(event) > before }
+}
+
+func (e *ears) count(event string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.told[event]
 }
 
 // made returns how many passes there were over a kind.
@@ -78,10 +84,11 @@ func TestFrozenWhileTheTargetIsAway(t *testing.T) {
 	w.eventually("three machines", w.settled("web", 3))
 	require.Equal(t, 3, w.nodes())
 
+	frozen := e.next("reachability " + reachability.ReasonUnreachable.String())
 	require.NoError(t, target.Suspend())
 	resume := sync.OnceFunc(func() { require.NoError(t, target.Resume()) })
 	t.Cleanup(resume)
-	w.eventually("the freeze", e.heard("reachability "+reachability.ReasonUnreachable.String()))
+	w.eventually("the freeze", frozen)
 	require.NoError(t, w.client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":5}}`))))
 	before := e.made(manager.KindReachability)
 	w.eventually("a few more looks at the server", func() bool { return e.made(manager.KindReachability) > before+2 })
