@@ -43,6 +43,32 @@ func TestP23UpdatesLeaveWhatIsNotTheirs(t *testing.T) {
 	assert.Equal(t, "true", w.cluster.live(node).Labels[k.SelectedForUpdate], "withdrawn by the owner: the user's label is the user's")
 }
 
+// P28: a template that names a label of ours changes nothing about it. Otherwise the template and the
+// update would write it in turns, without end.
+func TestP28TemplateNamesOurLabels(t *testing.T) {
+	w := newWorld(t)
+	k := w.policy.Keys
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: ours}}} // its update was begun, and nothing recorded
+	m.Spec.Class.Name, m.Spec.InPlace = "small", machine.InPlaceSelected
+	m.Spec.NodeTemplate.Labels = map[string]string{k.CandidateForUpdate: "", "zone": "a"}
+	m.Status.Phase, m.Status.ClockFrom = machine.PhaseInPlaceUpdating, w.now.Add(700*time.Millisecond)
+	w.store.force(m)
+	n := machine.Node{Meta: object.Meta{Key: object.Key{Name: node}, UID: "node-uid"}, Unschedulable: true}
+	n.Labels = map[string]string{k.NodeMachine: ours}
+	w.cluster.put(&n)
+	s := &shell{w: w}
+	for range 3 {
+		_, _, err := s.reconcile()
+		require.NoError(t, err)
+	}
+	writes, nodeWrites := w.store.writes, w.cluster.writes
+	plan, _, err := s.reconcile()
+	require.NoError(t, err)
+	require.Equal(t, writes, w.store.writes, "written again: %s", plan.Why)
+	require.Equal(t, nodeWrites, w.cluster.writes, "node written again: %s", plan.Why)
+	require.Equal(t, "a", w.cluster.live(node).Labels["zone"])
+}
+
 // The critical-components taint comes back only where it has been before, and
 // as it was.
 func TestCriticalComponentsTaintComesBack(t *testing.T) {

@@ -166,8 +166,8 @@ func (s nodeSync) apply() {
 	inspection.dropKept(marks)
 	due := rollout.due()
 	t := rollout.template(due)
-	s.n.Labels = merge(s.n.Labels, s.n.Applied.Labels, t.Labels)
-	s.n.Annotations = merge(s.n.Annotations, s.n.Applied.Annotations, t.Annotations)
+	s.n.Labels = s.mergeForeign(s.n.Labels, s.n.Applied.Labels, t.Labels, ownLabel)
+	s.n.Annotations = s.mergeForeign(s.n.Annotations, s.n.Applied.Annotations, t.Annotations, ownAnnotation)
 	s.n.Capacity = merge(s.n.Capacity, s.n.Applied.VirtualCapacity, s.virtualCapacity())
 	s.n.Taints = mergeTaints(s.n.Taints, without(s.n.Applied.Taints, s.startup), without(t.Taints, s.startup))
 	s.n.Applied = Applied{
@@ -186,6 +186,24 @@ func (s nodeSync) apply() {
 	nodeUpdate{s.situation, s.n}.apply()
 	inspection.apply(marks)
 	s.n.AddFinalizer(NodeFinalizer)
+}
+
+// mergeForeign is merge that leaves entries as they are that are the library's own, even if a template
+// names them: the update in place would put back what the template writes, and so on without end.
+func (s nodeSync) mergeForeign(have, last, want map[string]string, own func(*Keys, string) bool) map[string]string {
+	out := merge(have, last, want)
+	for _, changed := range [...]map[string]string{last, want} {
+		for k := range changed {
+			if !own(&s.p.Keys, k) {
+				continue
+			}
+			delete(out, k)
+			if v, had := have[k]; had {
+				out[k] = v
+			}
+		}
+	}
+	return out
 }
 
 // behind reports whether the node knows of an update that began after what the
