@@ -18,7 +18,7 @@ var errNoMachine = errors.New("machine.Decide: the observation has no machine")
 // The error is for a caller's mistake only: no machine, or an
 // *object.FieldError for a policy out of range. A nil policy is the default one. A machine that holds nonsense
 // gets a plan that says so.
-func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
+func Decide(o *Observation, p *Policy, now time.Time) (plan Plan, err error) {
 	if o == nil || o.Machine == nil {
 		return Plan{}, errNoMachine
 	}
@@ -27,14 +27,16 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return Plan{}, err
 	}
 	s := situationOf(o, p, now)
-	return pause{&s}.warnInvalid(decider{&s}.decide()), nil
+	plan = decider{&s}.decide()
+	pause{&s}.warnInvalid(&plan)
+	return plan, nil
 }
 
 // decide decides about any machine.
 func (d decider) decide() Plan {
 	p, h := pause(d), health(d)
-	if plan, paused := p.begin(); paused {
-		return plan
+	if p.asked() {
+		return p.begin()
 	}
 	if h.settled() {
 		return Plan{Why: decision.Why{Reason: reasonHealthy, Name: d.o.Node.Node.Name}}

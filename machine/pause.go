@@ -27,22 +27,24 @@ func Paused(m *object.Meta, key string) (paused bool, odd string) {
 	return paused, ""
 }
 
-// begin leaves a machine alone if its annotation asks for that, and records the
-// condition once. A machine that is being deleted without our finalizer is not even
-// written.
-func (p pause) begin() (Plan, bool) {
-	if paused, _ := Paused(&p.m.Meta, p.p.Keys.Paused); !paused || p.notOurs() {
-		return Plan{}, false
-	}
+// asked reports whether the machine's annotation asks for a pause. A machine that is being deleted
+// without our finalizer is not even written.
+func (p pause) asked() bool {
+	paused, _ := Paused(&p.m.Meta, p.p.Keys.Paused)
+	return paused && !p.notOurs()
+}
+
+// begin leaves the machine alone, and records the condition once.
+func (p pause) begin() Plan {
 	why := decision.Why{Reason: reasonPaused, Name: p.p.Keys.Paused}
 	want := object.Condition{
 		Type: ConditionPaused, Status: object.True, Reason: reasonPaused.String(), Message: why.String(), Since: p.stamp(),
 	}
 	have := object.FindCondition(p.m.Status.Conditions, ConditionPaused)
 	if have != nil && have.Status == want.Status && have.Message == want.Message {
-		return Plan{Why: why}, true
+		return Plan{Why: why}
 	}
-	return p.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) }), true
+	return p.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) })
 }
 
 // end ends a pause with the write that restarts the machine's clocks:
@@ -61,9 +63,8 @@ func (p pause) end() (Plan, bool) {
 func (p pause) notOurs() bool { return p.m.Deleted() && !p.m.HasFinalizer(Finalizer) }
 
 // warnInvalid lets a plan warn of a pause that can't be read.
-func (p pause) warnInvalid(plan Plan) Plan {
+func (p pause) warnInvalid(plan *Plan) {
 	if _, odd := Paused(&p.m.Meta, p.p.Keys.Paused); odd != "" && plan.Warn == (decision.Why{}) {
 		plan.Warn = decision.Why{Reason: reasonOddPause, Name: p.p.Keys.Paused, Detail: odd}
 	}
-	return plan
 }
