@@ -228,7 +228,7 @@ func (d *decider) label(m *object.Meta) {
 	m.Labels[d.p.Keys.Freeze] = "True"
 }
 
-// tell writes the deployment's condition. A set writes its own.
+// writeCondition writes the deployment's condition. A set writes its own.
 func (d *decider) writeCondition() (Plan, bool) {
 	if d.deployment == nil {
 		return Plan{}, false

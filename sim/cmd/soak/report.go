@@ -100,6 +100,9 @@ func (s *settings) flags() (text string) {
 	if s.shrinking > 0 {
 		text += fmt.Sprintf(" -shrinking %s", s.shrinking)
 	}
+	if s.moves {
+		text += " -moves"
+	}
 	return text
 }
 

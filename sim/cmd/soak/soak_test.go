@@ -71,13 +71,24 @@ func TestViolationIsExplained(t *testing.T) {
 	require.Equal(t, exitViolated, status, "%s%s", again, errs)
 	require.Contains(t, again, said)
 	require.Contains(t, again, "violated: sim: seed")
+}
 
-	seed := regexp.MustCompile(`go run \./sim/cmd/soak (-seed .*)`).FindStringSubmatch(out)
-	require.NotNil(t, seed, out)
-	status, whole, _ := soak(append(strings.Fields(seed[1]), "-dir", dir, "-shrink", "0")...)
-	require.Equal(t, exitViolated, status)
-	first := regexp.MustCompile(`\nviolated: .*`)
-	require.Equal(t, first.FindString(out), first.FindString(whole))
+// TestEachStormIsRepeated: the printed command plays the same storm, with each flag that draws
+// others.
+func TestEachStormIsRepeated(t *testing.T) {
+	violated := regexp.MustCompile(`\nviolated: .*`)
+	for _, drawn := range [][]string{nil, {"-pools"}, {"-moves"}, {"-shrinking", "3s"}} {
+		dir := t.TempDir()
+		args := append([]string{"-seed", "1", "-scenarios", "8", "-settle", "1s", "-shrink", "0", "-dir", dir}, drawn...)
+		status, out, errs := soak(args...)
+		require.Equal(t, exitViolated, status, "%v: %s%s", drawn, out, errs)
+
+		seed := regexp.MustCompile(`go run \./sim/cmd/soak (-seed .*)`).FindStringSubmatch(out)
+		require.NotNil(t, seed, out)
+		status, again, _ := soak(append(strings.Fields(seed[1]), "-dir", dir, "-shrink", "0")...)
+		require.Equal(t, exitViolated, status)
+		require.Equal(t, violated.FindString(out), violated.FindString(again), "%v", drawn)
+	}
 }
 
 // TestReplayNeedsTheDriver: a scenario that was found with a user's own driver is not reported as
