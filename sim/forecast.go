@@ -91,6 +91,7 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 		Driver: func(w *World) driver.Driver { return slowDeletion{withoutUpdates{w.provider}, &w.clock, m.Delete} },
 	})
 	p.w.clock.now, p.w.clock.brisk = p.start, true
+	p.w.managers.workload = newNodePods(p.w.ground, p.w.nodes, m.Pods, m.PodEnd).open
 	d = p.w.settle(d, sets, p.model)
 	for _, mach := range p.w.machines.all() {
 		if mach.Status.Phase == machine.PhaseCrashLoopBackOff {

@@ -36,6 +36,10 @@ type managers struct {
 	groups     *poolCalls
 	apps       *appControllers
 	bootstraps *bootstrapMaker
+
+	// workload opens what runs on the nodes for a process, which is told of nodes whose pods have
+	// changed. Nil: apps.
+	workload func(by *process, tell func(node string)) drains.Workload
 }
 
 // start begins a process. The process sees what is stored at this moment, and looks at everything.
@@ -131,16 +135,26 @@ func (s *managers) join(p *runner, o *manager.Options) (err error) {
 	if s.noCluster {
 		return nil
 	}
-	nodes, work := openPort(p, s.nodes), workloadPort{p.process, s.apps}
+	nodes := openPort(p, s.nodes)
 	o.Cluster = clusterView{nodes}
-	s.apps.tell = func(node string) {
-		p.deliver(manager.KindWorkload, func() { p.wake(manager.KindWorkload, nil, node) })
+	open := s.workload
+	if open == nil {
+		open = s.openApps
 	}
+	work := open(p.process, func(node string) {
+		p.deliver(manager.KindWorkload, func() { p.wake(manager.KindWorkload, nil, node) })
+	})
 	o.Drainer, err = drains.New(drains.Options{
-		Nodes: nodes, Workload: drains.Workload{Pods: work, Budgets: work, Volumes: work}, Policy: s.drain,
-		Limit: s.limit, Now: o.Now, Each: p.each,
+		Nodes: nodes, Workload: work, Policy: s.drain, Limit: s.limit, Now: o.Now, Each: p.each,
 	})
 	return err
+}
+
+// openApps opens the apps for a process.
+func (s *managers) openApps(by *process, tell func(node string)) drains.Workload {
+	s.apps.tell = tell
+	work := workloadPort{by, s.apps}
+	return drains.Workload{Pods: work, Budgets: work, Volumes: work}
 }
 
 type clusterView struct {

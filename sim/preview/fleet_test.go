@@ -64,6 +64,9 @@ func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, p
 
 		Update:     drawSpan(t, "update"),
 		FailUpdate: rapid.SampledFrom([]rollout.IntOrPercent{{}, {}, percent(33), percent(100), {Value: 2}}).Draw(t, "fail update"),
+
+		Pods:   rapid.SampledFrom([]int{0, 1, 7}).Draw(t, "pods"),
+		PodEnd: drawSpan(t, "pod end"),
 	}
 }
 
@@ -82,6 +85,7 @@ func drawModel(t *rapid.T) preview.Model {
 		Update: time.Duration(span.Draw(t, "update")),
 	}
 	m.FailUpdate = rollout.IntOrPercent{Value: rapid.Int32Range(0, 100).Draw(t, "fail update"), Percent: true}
+	m.Pods, m.PodEnd = rapid.IntRange(0, 3).Draw(t, "pods"), time.Duration(span.Draw(t, "pod end"))
 	if rapid.Bool().Draw(t, "start") {
 		m.Start = time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "seconds"), 0)
 	}
@@ -97,6 +101,8 @@ func drawOdd(t *rapid.T) preview.Model {
 		Fail:   rollout.IntOrPercent{Value: rapid.Int32().Draw(t, "fail"), Percent: rapid.Bool().Draw(t, "percent")},
 		Update: time.Duration(odd.Draw(t, "update")),
 		Limit:  time.Duration(odd.Draw(t, "limit")),
+		PodEnd: time.Duration(odd.Draw(t, "pod end")),
+		Pods:   rapid.IntRange(-1, 3).Draw(t, "pods"),
 		Start:  rapid.SampledFrom([]time.Time{{}, begin, time.Unix(1<<61, 0), time.Unix(-1<<61, 0)}).Draw(t, "start"),
 	}
 	if rapid.Bool().Draw(t, "policies") {

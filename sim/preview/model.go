@@ -2,6 +2,7 @@ package preview
 
 import (
 	"cmp"
+	"strconv"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -20,6 +21,8 @@ const (
 	MaxLimit = 10 * 365 * 24 * time.Hour
 	// MaxMachines is how many machines a deployment or a set may want in a preview.
 	MaxMachines = 50_000
+	// MaxPods is how many pods each node may carry.
+	MaxPods = 1000
 	// DefaultPatience is how long a rollout may make no progress by default.
 	DefaultPatience = 24 * time.Hour
 )
@@ -43,6 +46,11 @@ type Model struct {
 	// FailUpdate says which of the updates in place fail, when they have taken Update, in the same
 	// form as Fail. A machine whose update failed is Failed at the end of its health timeout.
 	FailUpdate rollout.IntOrPercent
+	// Pods is how many pods each node carries, unless it was drained. From 0 to MaxPods. PodEnd is how
+	// long each of them takes to end once it is evicted, which is its termination grace. Not negative.
+	// No budget protects them, they have no volumes, and where they go next does not matter.
+	Pods   int
+	PodEnd time.Duration
 	// Capacity is how many VMs the provider has room for. Beyond that it answers RESOURCE_EXHAUSTED.
 	// Not negative. Zero: no limit.
 	Capacity int
@@ -104,6 +112,10 @@ func (m *Model) invalidField() *object.FieldError {
 		return object.Invalid("model.create", "must not be negative")
 	case m.Delete < 0:
 		return object.Invalid("model.delete", "must not be negative")
+	case m.Pods < 0 || m.Pods > MaxPods:
+		return object.Invalid("model.pods", "must be from 0 to "+strconv.Itoa(MaxPods))
+	case m.PodEnd < 0:
+		return object.Invalid("model.podEnd", "must not be negative")
 	case m.Capacity < 0:
 		return object.Invalid("model.capacity", "must not be negative")
 	case m.Patience < 0:

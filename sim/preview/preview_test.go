@@ -296,6 +296,8 @@ func TestModelValidate(t *testing.T) {
 		"model.limit must not be negative":              {Limit: -1},
 		"model.limit must not be more than 87600h0m0s":  {Limit: preview.MaxLimit + 1},
 		"model.capacity must not be negative":           {Capacity: -1},
+		"model.pods must be from 0 to 1000":             {Pods: preview.MaxPods + 1},
+		"model.podEnd must not be negative":             {PodEnd: -1},
 		"model.patience must not be negative":           {Patience: -1},
 		"model.start must be zero or from 1970 to 9999": {Start: time.Unix(-1, 0)},
 		"policy.resync must be at least a second":       {Policy: &deployment.Policy{Resync: 1}},
