@@ -46,7 +46,7 @@ func (d *decider) exchangeClass() (Plan, bool) {
 	changed.Spec.Template.Spec.Class = d.deployment.Spec.Template.Spec.Class
 	changed.Revision = d.revision
 	why := decision.Why{
-		Reason: reasonExchange, Name: changed.Name, Detail: changed.Spec.Template.Spec.Class.Name, Number: changed.Revision,
+		Reason: ReasonExchange, Name: changed.Name, Detail: changed.Spec.Template.Spec.Class.Name, Number: changed.Revision,
 	}
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }

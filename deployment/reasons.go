@@ -56,7 +56,7 @@ var (
 	ReasonSelect           = decision.NewReason("Select", "machine {name} is to be updated in place now: {cause}")
 	reasonTarget           = decision.NewReason("NoteTarget", "machine {name} was selected, for the template of set {detail}")
 	reasonWithdraw         = decision.NewReason("Withdraw", "machine {name} is not to be updated in place: {detail}")
-	reasonExchange         = decision.NewReason("ExchangeClass", "set {name} gets class {detail}, to which its VMs can be updated: revision {number}, and no machine is replaced for it")
+	ReasonExchange         = decision.NewReason("ExchangeClass", "set {name} gets class {detail}, to which its VMs can be updated: revision {number}, and no machine is replaced for it")
 
 	// The answers to a rollback request, in the established spelling.
 	ReasonRollbackDone              = decision.NewReason("DeploymentRollback", "rolled back to revision {number}, the template of set {name}")

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,21 +20,32 @@ type catalog struct {
 
 // AddClass stores a class of the simulated provider, and its secret.
 func (c *catalog) AddClass(name string) error {
-	return c.addClass(object.Key{Namespace: Namespace, Name: name})
+	return c.addClass(c.madeUp(object.Key{Namespace: Namespace, Name: name}))
 }
 
-func (c *catalog) addClass(key object.Key) error {
-	ctx, name := context.Background(), key.Name
-	class := c.provider.Class(key, drivertest.MemorySpec{Cluster: clusterName, Size: name})
+// madeUp returns a class of the simulated provider. It differs from those of all other names.
+func (c *catalog) madeUp(key object.Key) *machine.Class {
+	class := c.provider.Class(key, drivertest.MemorySpec{Cluster: clusterName, Size: key.Name})
 	class.SecretRef = &object.Key{Name: "boot"}
-	class.NodeTemplate = &machine.NodeShape{Zone: "zone-" + name}
-	c.zones = append(c.zones, name)
+	class.NodeTemplate = &machine.NodeShape{Zone: "zone-" + key.Name}
+	return class
+}
+
+// addClass stores a class, and the secrets that it names.
+func (c *catalog) addClass(class *machine.Class) error {
+	ctx := context.Background()
+	c.zones = append(c.zones, class.Name)
 	_, err := c.classes.Create(ctx, class)
-	_, exists := c.secrets.Create(ctx, c.provider.Secret(object.Key{Namespace: key.Namespace, Name: "boot"}))
-	if errors.Is(exists, store.ErrAlreadyExists) {
-		exists = nil
+	for _, ref := range []*object.Key{class.SecretRef, class.CredentialsRef} {
+		if ref == nil {
+			continue
+		}
+		key := object.Key{Namespace: cmp.Or(ref.Namespace, class.Namespace), Name: ref.Name}
+		if _, exists := c.secrets.Create(ctx, c.provider.Secret(key)); !errors.Is(exists, store.ErrAlreadyExists) {
+			err = errors.Join(err, exists)
+		}
 	}
-	return errors.Join(err, exists)
+	return err
 }
 
 // TagClass makes a class equal to another, or to itself, except for its tags. The simulated

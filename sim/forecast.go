@@ -88,7 +88,7 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 	o := p.managerOptions()
 	p.w = newWorld(Options{
 		Boot: m.Create, Update: max(m.Update, 1), Faults: Faults{Capacity: m.Capacity}, Manager: o,
-		Driver: func(w *World) driver.Driver { return slowDeletion{withoutUpdates{w.provider}, &w.clock, m.Delete} },
+		Driver: func(w *World) driver.Driver { return newModelDriver(w, m) },
 	})
 	p.w.clock.now, p.w.clock.brisk = p.start, true
 	p.w.managers.workload = newNodePods(p.w.ground, p.w.nodes, m.Pods, m.PodEnd).open
@@ -101,7 +101,7 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 	p.w.kubelets.readies = 0
 	p.w.kubelets.fails = func(name string) bool { return p.fate[name] }
 	p.w.agents.fails = func() bool { p.updates++; return preview.Among(p.updates, m.FailUpdate) }
-	p.tally = newTally(p.w, d)
+	p.tally = newTally(p.w, d, m.Updatable)
 	p.out.Key, p.out.Bounds = d.Key, previewBounds(d)
 	for _, s := range p.w.sets.all() {
 		p.sizes[s.Name] = s.Spec.Replicas
@@ -176,7 +176,7 @@ func (p *forecast) over(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil:
 		p.stop(preview.EndStopped)
-	case p.deployment == nil || done && p.seen.Terminating == 0:
+	case p.deployment == nil || done && p.seen.Terminating == 0 && p.seen.Outdated == 0:
 		p.stop(preview.EndComplete)
 	case p.model.Hopeless() && p.inVain > int64(p.out.HighestTotal):
 		p.stop(preview.EndFailing)
@@ -198,7 +198,7 @@ func (p *forecast) stop(reason preview.EndReason) {
 	e.Set = p.setWhys[deployment.RolloutOf(p.why).Set]
 	p.out.Ending, p.out.Complete, p.out.Duration = e, reason == preview.EndComplete, e.After
 	p.out.Created, p.out.Deleted, p.out.Failed = p.created, p.deleted, p.failed
-	p.out.Selected, p.out.Moved = p.selected, p.moved
+	p.out.Selected, p.out.Moved, p.out.Updated = p.selected, p.moved, p.updated
 }
 
 // see decides the fate of a machine that was just made, and notes that the rollout is overdue.
@@ -283,7 +283,7 @@ func (p *forecast) setOf(machine object.Key) string {
 // ordered reports whether an order of the deployment is a step.
 func ordered(r decision.Reason) bool {
 	switch r {
-	case deployment.ReasonCreate, deployment.ReasonScale, deployment.ReasonDelete, deployment.ReasonPrune,
+	case deployment.ReasonCreate, deployment.ReasonExchange, deployment.ReasonScale, deployment.ReasonDelete, deployment.ReasonPrune,
 		deployment.ReasonRelease, deployment.ReasonRepair, deployment.ReasonSelect, deployment.ReasonMoveTo,
 		deployment.ReasonMoveFrom, deployment.ReasonMoveBack, deployment.ReasonRollbackDone,
 		deployment.ReasonRollbackInvalid, deployment.ReasonRollbackRevisionNotFound,
@@ -307,17 +307,4 @@ func (p *forecast) take() {
 	p.out.Samples = append(p.out.Samples, preview.Sample{After: p.elapsed(), Counts: p.seen})
 	p.out.LowestAvailable = min(p.out.LowestAvailable, p.seen.Available())
 	p.out.HighestTotal = max(p.out.HighestTotal, p.seen.Total())
-}
-
-// slowDeletion is a driver that takes its time to delete VMs.
-type slowDeletion struct {
-	withoutUpdates
-	clock *clock
-	takes time.Duration
-}
-
-// DeleteMachine implements driver.Driver.
-func (s slowDeletion) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	s.clock.pause(s.takes)
-	return s.withoutUpdates.DeleteMachine(ctx, req)
 }

@@ -17,6 +17,7 @@ type settler struct {
 	machines map[object.Key]*machine.Machine
 	sets     map[object.Key]*machineset.Set
 	nodes    map[object.Key]*machine.Node
+	specs    map[object.Key]machine.VMSpec // of classes
 }
 
 // settle fills a world with a fleet, and returns the deployment as it is stored. It changes none of
@@ -24,6 +25,7 @@ type settler struct {
 func (w *World) settle(d *deployment.Deployment, children []deployment.Children, m *preview.Model) *deployment.Deployment {
 	s := &settler{
 		w: w, model: m, machines: map[object.Key]*machine.Machine{}, sets: map[object.Key]*machineset.Set{}, nodes: map[object.Key]*machine.Node{},
+		specs: map[object.Key]machine.VMSpec{},
 	}
 	d = d.Clone()
 	d.Spec.MaxAge = 0 // that is something other than a rollout
@@ -59,11 +61,31 @@ func inKeyOrder[T object.Object[T]](objects map[object.Key]T) []T {
 	return all
 }
 
-// class makes a class that a fleet names, unless there is one.
+// class stores a class that a fleet names, unless it is there: the model's, or one that differs from
+// every other.
 func (s *settler) class(namespace string, spec *machine.Spec) {
-	if spec.Class.Name != "" {
-		_ = s.w.addClass(object.Key{Namespace: namespace, Name: spec.Class.Name}) // it may be there
+	key := object.Key{Namespace: namespace, Name: spec.Class.Name}
+	if _, known := s.specs[key]; known || key.Name == "" {
+		return
 	}
+	class := s.given(key)
+	if class == nil {
+		class = s.w.madeUp(key)
+	}
+	_ = s.w.addClass(class) // a store in memory, and it is not there yet
+	s.specs[key] = machine.SplitSpec(class, s.model.Updatable)
+}
+
+// given returns a copy of a class of the model. Nil: the model has none of that key.
+func (s *settler) given(k object.Key) *machine.Class {
+	for _, c := range s.model.Classes {
+		if c != nil && c.Key == k {
+			c = c.Clone()
+			c.Meta = object.Meta{Key: k}
+			return c
+		}
+	}
+	return nil
 }
 
 // enroll stores a set and its machines. Of two of a name, the first counts.
@@ -99,6 +121,9 @@ func (s *settler) enlist(m *machine.Machine) {
 	m.AddFinalizer(machine.Finalizer)
 	id := s.w.vms.found(m.Name, m.Spec.Class.Name)
 	m.Spec.ProviderID, m.Spec.NodeName = id, m.Name
+	if (m.Status.VMSpec == machine.VMSpec{}) && len(s.model.Updatable) > 0 {
+		m.Status.VMSpec = s.specs[object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}] // as it is noted of VMs of which nothing is known
+	}
 	switch m.Status.Phase {
 	case machine.PhasePending:
 		left := m.CreatedAt.Add(s.model.Create).Sub(s.w.Now())

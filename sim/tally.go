@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -22,6 +23,9 @@ type tally struct {
 	counts     map[standsAs]int32
 	maturing   map[object.Key]bool // machines that count otherwise as time passes
 	dirty      bool                // the counts may have changed
+	updatable  []string            // fields of a provider spec that can be changed on VMs
+	class      machine.ClassRef    // of the deployment
+	spec       machine.VMSpec      // that its VMs should have; zero: they stay as they are
 
 	seen, best preview.Counts
 	progressed time.Time // when the rollout last made progress
@@ -30,6 +34,7 @@ type tally struct {
 	ours                     map[object.Key]bool // machines that were made meanwhile
 	created, deleted, failed int64
 	selected, moved          int64 // to be updated in place, and to another set
+	updated                  int64 // VMs, without a drain
 }
 
 // tallied is a machine as it was last seen, and what it was counted as.
@@ -42,13 +47,15 @@ type tallied struct {
 type standsAs struct {
 	set                     string // UID of its owner
 	going, ready, available bool
+	outdated                bool // its VM is to be changed
 }
 
-func newTally(w *World, d *deployment.Deployment) *tally {
+func newTally(w *World, d *deployment.Deployment, updatable []string) *tally {
 	t := &tally{
-		w: w, deployment: d, sets: map[string]*machineset.Set{}, machines: map[object.Key]tallied{}, counts: map[standsAs]int32{},
+		w: w, deployment: d, updatable: updatable, sets: map[string]*machineset.Set{}, machines: map[object.Key]tallied{}, counts: map[standsAs]int32{},
 		maturing: map[object.Key]bool{}, ours: map[object.Key]bool{}, progressed: w.Now(),
 	}
+	t.classChanged()
 	for _, s := range w.sets.all() {
 		t.setChanged(s.Key, s)
 	}
@@ -72,9 +79,31 @@ func (t *tally) follow(e event) {
 	case stored[*deployment.Deployment]:
 		if t.deployment != nil && e.key == t.deployment.Key {
 			t.deployment = e.now
+			t.classChanged()
 			t.choose()
 		}
 	}
+}
+
+// classChanged finds out what the VMs should be like, if the deployment names another class now.
+func (t *tally) classChanged() {
+	if t.deployment == nil || len(t.updatable) == 0 || t.class == t.deployment.Spec.Template.Spec.Class {
+		return
+	}
+	t.class, t.spec = t.deployment.Spec.Template.Spec.Class, machine.VMSpec{}
+	class, err := t.w.classes.Get(context.Background(), object.Key{Namespace: t.deployment.Namespace, Name: t.class.Name})
+	if err == nil {
+		t.spec = machine.SplitSpec(class, t.updatable)
+	}
+	for k, m := range t.machines {
+		t.count(k, m.machine)
+	}
+}
+
+// outdated reports whether a VM is to be changed to what its class says.
+func (t *tally) outdated(m *machine.Machine) bool {
+	have, want := &m.Status.VMSpec, &t.spec
+	return *want != machine.VMSpec{} && *have != *want && have.Declared == want.Declared && have.Fixed == want.Fixed
 }
 
 func (t *tally) setChanged(k object.Key, now *machineset.Set) {
@@ -129,6 +158,9 @@ func (t *tally) machineChanged(before, now *machine.Machine) {
 		if now.Spec.InPlace == machine.InPlaceSelected && before.Spec.InPlace != machine.InPlaceSelected {
 			t.selected++
 		}
+		if now.Status.VMSpec.Begun == "" && before.Status.VMSpec.Begun != "" {
+			t.updated++
+		}
 		if ownerUID(now) != ownerUID(before) && ownerUID(now) != "" {
 			t.moved++
 		}
@@ -148,7 +180,7 @@ func (t *tally) count(k object.Key, now *machine.Machine) {
 	if now == nil {
 		return
 	}
-	as := standsAs{set: ownerUID(now), going: now.Deleted(), ready: now.Ready()}
+	as := standsAs{set: ownerUID(now), going: now.Deleted(), ready: now.Ready(), outdated: t.outdated(now)}
 	if as.ready && t.deployment != nil {
 		preserved := now.Preserved(t.w.Now())
 		as.available = !preserved && !now.AvailableAt(t.deployment.Spec.MinReady).After(t.w.Now())
@@ -180,6 +212,9 @@ func (t *tally) recount() bool {
 			total, available := &c.Old, &c.OldAvailable
 			if s == t.current {
 				total, available = &c.New, &c.NewAvailable
+				if as.outdated {
+					c.Outdated += n
+				}
 			}
 			*total += n
 			if as.ready {
@@ -190,17 +225,18 @@ func (t *tally) recount() bool {
 			}
 		}
 	}
-	changed := c != t.seen
+	before := t.seen
 	t.seen = c
-	t.advance()
-	return changed
+	t.advance(&before)
+	return c != before
 }
 
 // advance notes progress: more new machines are available than ever, or fewer old ones or fewer
-// machines in all are there.
-func (t *tally) advance() {
+// machines in all are there, or fewer VMs than before are to be changed.
+func (t *tally) advance(before *preview.Counts) {
 	all := func(c *preview.Counts) int32 { return c.Total() + c.Terminating }
-	if t.seen.NewAvailable <= t.best.NewAvailable && t.seen.Old >= t.best.Old && all(&t.seen) >= all(&t.best) {
+	if t.seen.NewAvailable <= t.best.NewAvailable && t.seen.Old >= t.best.Old && all(&t.seen) >= all(&t.best) &&
+		t.seen.Outdated >= before.Outdated {
 		return
 	}
 	fewest := min(all(&t.seen), all(&t.best))

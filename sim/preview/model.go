@@ -46,6 +46,15 @@ type Model struct {
 	// FailUpdate says which of the updates in place fail, when they have taken Update, in the same
 	// form as Fail. A machine whose update failed is Failed at the end of its health timeout.
 	FailUpdate rollout.IntOrPercent
+	// Classes are those that templates and machines name, as they should be. A class that is missing
+	// here is made up, and differs from every other.
+	Classes []*machine.Class
+	// Updatable are the fields of a provider spec that the driver can change on VMs, as
+	// driver.FieldUpdater declares them. If a class changes in these only, its VMs are changed and
+	// not replaced. Nil: none. A VM whose Status.VMSpec is zero is as the class of its machine says.
+	Updatable []string
+	// UpdateVM is how long the provider takes to change a VM. Not negative.
+	UpdateVM time.Duration
 	// Pods is how many pods each node carries, unless it was drained. From 0 to MaxPods. PodEnd is how
 	// long each of them takes to end once it is evicted, which is its termination grace. Not negative.
 	// No budget protects them, they have no volumes, and where they go next does not matter.
@@ -122,6 +131,8 @@ func (m *Model) invalidField() *object.FieldError {
 		return object.Invalid("model.patience", "must not be negative")
 	case m.Update < 0:
 		return object.Invalid("model.update", "must not be negative")
+	case m.UpdateVM < 0:
+		return object.Invalid("model.updateVM", "must not be negative")
 	case m.Limit < 0:
 		return object.Invalid("model.limit", "must not be negative")
 	case m.Limit > MaxLimit:

@@ -291,6 +291,7 @@ func TestModelValidate(t *testing.T) {
 		"model.fail must not be more than 100%":         {Fail: percent(101)},
 		"model.fail must not be more than 1000000":      {Fail: rollout.IntOrPercent{Value: 1_000_001}},
 		"model.update must not be negative":             {Update: -1},
+		"model.updateVM must not be negative":           {UpdateVM: -1},
 		"model.failUpdate must not be negative":         {FailUpdate: rollout.IntOrPercent{Value: -1}},
 		"model.failUpdate must not be more than 100%":   {FailUpdate: percent(101)},
 		"model.limit must not be negative":              {Limit: -1},

@@ -33,6 +33,8 @@ type Timeline struct {
 	// came to their new set.
 	Selected int64
 	Moved    int64
+	// Updated are VMs that were changed to what their class says, without a drain.
+	Updated int64
 
 	// Overdue is when the rollout had made no progress for its progress deadline the first time.
 	// Zero: never.
@@ -61,6 +63,7 @@ type Counts struct {
 	NewAvailable int32 // of New, likewise
 	Ready        int32 // of Old and New, ready for any time
 	Terminating  int32 // ordered to go, and not gone yet
+	Outdated     int32 // of New, whose VM is to be changed, as Model.Updatable allows
 }
 
 // Total returns how many machines there are, without the terminating ones. The ceiling limits it.
@@ -82,7 +85,7 @@ type Sample struct {
 // Step is one order, to a set or of a set to its machines, or the answer to a request for a
 // rollback. Machines of one set that are selected at once to be updated in place are one step.
 // These are no steps: creations and deletions that follow from a set's size, numbers of revisions,
-// and notes about updates in place that select and move nothing.
+// notes about updates in place that select and move nothing, and changes of VMs.
 type Step struct {
 	After time.Duration // since Model.Start
 	Set   string        // name of the set that it is about

@@ -77,6 +77,8 @@ func told(s *preview.Step) (what, why string) {
 		return name + ": update " + decimal(deployment.RolloutOf(s.Why).Count), printable(deployment.RolloutOf(s.Why).String())
 	case deployment.ReasonRepair, deployment.ReasonMoveTo, deployment.ReasonMoveFrom, deployment.ReasonMoveBack:
 		what = name + " " + decimal(s.From) + " -> " + decimal(s.To)
+	case deployment.ReasonExchange:
+		what = name + ": class " + printable(s.Why.Detail)
 	case deployment.ReasonCreate:
 		what = "create " + name
 	case deployment.ReasonDelete, deployment.ReasonPrune:
@@ -128,6 +130,9 @@ func Summary(t *preview.Timeline) string {
 	b.WriteString(created + ", " + decimal(t.Deleted) + " deleted\n")
 	if t.Selected > 0 {
 		b.WriteString(counted(t.Selected, "machine") + " selected to be updated in place, " + decimal(t.Moved) + " of them moved\n")
+	}
+	if t.Updated > 0 {
+		b.WriteString(counted(t.Updated, "VM") + " changed to what the class says\n")
 	}
 	b.WriteString("available: never below " + decimal(t.LowestAvailable) + " (floor " + decimal(t.Floor) + "); in all: never above " +
 		decimal(t.HighestTotal) + " (ceiling " + decimal(t.Ceiling) + ")")
