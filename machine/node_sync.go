@@ -47,10 +47,24 @@ func (s nodeSync) undone() bool {
 	return s.o.NodeSynced.Code == codes.OK && !s.n.hasTaint(s.p.Keys.NotReadyTaint)
 }
 
+// outdated reports whether the node was written for a status that this pass has
+// replaced since: it would record other marks now.
+func (s nodeSync) outdated() bool {
+	if s.o.NodeSynced.Code != codes.OK || !s.o.Fenced {
+		return false
+	}
+	want, have := s.n.toApply(), &s.n.Applied
+	nodeSync{s.situation, want, s.joining}.apply()
+	return !want.Applied.Preserved.equal(&have.Preserved) || !want.Applied.Update.equal(&have.Update)
+}
+
 // notInLine says why a node is not as it should be though it was just written.
 func (s nodeSync) notInLine() decision.Why {
 	answer := s.o.NodeSynced
-	if answer.Code == codes.OK {
+	switch {
+	case s.outdated():
+		return decision.Why{Reason: reasonSyncAgain, Name: s.n.Name}
+	case answer.Code == codes.OK:
 		return decision.Why{Reason: reasonSyncUndone, Name: s.n.Name}
 	}
 	return decision.Why{Reason: reasonSyncFailed, Name: s.n.Name, Code: answer.Code, Detail: answer.Message}
@@ -63,15 +77,14 @@ func (s nodeSync) syncLater(plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
 	}
-	wait := nodeRetry
-	if s.o.NodeSynced.Code == codes.OK {
+	wait, why := nodeRetry, s.notInLine()
+	if why.Reason == reasonSyncUndone {
 		wait = undoneRetry
 	}
-	if at := s.now.Add(wait); plan.At.IsZero() || at.Before(plan.At) {
-		plan.At = at
+	if why.Reason != reasonSyncAgain {
+		plan.Warn = why
 	}
-	plan.Warn = s.notInLine()
-	return plan
+	return sooner(plan, s.now.Add(wait))
 }
 
 // inLine reports whether labels, annotations and taints are as apply would leave

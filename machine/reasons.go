@@ -39,6 +39,7 @@ var (
 	reasonSyncNode         = decision.NewReason("SyncNode", "bringing node {name} in line with its template")
 	reasonSyncFailed       = decision.NewReason("SyncNodeFailed", "node {name} could not be written: {code}: {detail}")
 	reasonSyncUndone       = decision.NewReason("SyncNodeUndone", "node {name} is not as it was just written: something else changes it too")
+	reasonSyncAgain        = decision.NewReason("SyncNodeAgain", "node {name} is brought in line in the next pass: its machine changed after it was written")
 	reasonJoined           = decision.NewReason("Joined", "node {name} joined and is healthy")
 	reasonConditions       = decision.NewReason("ConditionsChanged", "conditions of node {name} changed")
 	reasonNodeMissing      = decision.NewReason("NodeMissing", "node {name} is missing")

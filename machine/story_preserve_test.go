@@ -262,6 +262,19 @@ var preserveStories = map[string]func(*story){
 		s.preserve("")
 		s.later(time.Hour, "the user takes the annotation off")
 	},
+	"kept and failed in one pass": func(s *story) {
+		s.toRunning()
+		s.cluster.ready(node, object.False)
+		s.later(0, "the kubelet reports that it is not ready")
+		s.frozen = true
+		s.later(15*time.Minute, "the fleet is frozen when the time is up")
+		s.preserve(machine.PreserveNow)
+		s.frozen = false
+		s.later(0, "thawed; a user asks to keep the machine now")
+		s.care()
+		s.later(0, "the write of the status wakes the machine")
+		s.care()
+	},
 	"kept when its update is given up": func(s *story) {
 		s.toRunning()
 		s.cluster.agent = agentModel{answer: machine.UpdateFailed}
