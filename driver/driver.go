@@ -39,7 +39,9 @@ import "context"
 type Driver interface {
 	// CreateMachine creates the VM of a machine. It is idempotent by the machine's name. It adopts
 	// a VM of that name that fits the class, and answers as if it had just created it. It never
-	// creates a second one, even if two calls race or the answer to an earlier call was lost.
+	// creates a second one, even if two calls race or the answer to an earlier call was lost. It
+	// marks the VM, also one that it adopts, with Machine.UID, in a tag for example, if the provider
+	// can: see DeleteMachine.
 	//
 	// OK comes with ProviderID, and with NodeName if a cluster is attached. ALREADY_EXISTS: a VM of
 	// that name differs from the request; the machine fails, and its replacement has another name.
@@ -56,7 +58,12 @@ type Driver interface {
 
 	// DeleteMachine removes the VM of a machine and everything that was created with it. Given a
 	// provider ID, it deletes exactly that VM and no other of the same name. Without an ID, it
-	// deletes every VM of the machine's name. It is idempotent.
+	// deletes every VM of the machine's name, except one that is marked with the UID of another
+	// machine. It is idempotent.
+	//
+	// The exception protects a machine that a person makes again under its name. A delete of the
+	// machine before it may take effect late, when its caller has died. Machines of sets need no such
+	// protection, because their names never return.
 	//
 	// OK: there is no such VM any more, or there never was one. An error may come with
 	// LastKnownState.
@@ -67,8 +74,9 @@ type Driver interface {
 	//
 	// OK: the VM is there; the response is as CreateMachine's. UNINITIALIZED: it
 	// is there and InitializeMachine has to be called; the response comes beside
-	// this error. NOT_FOUND: there is none. OUT_OF_RANGE: several VMs have the
-	// machine's name and no provider ID was given to tell them apart.
+	// this error. NOT_FOUND: there is none; one that is marked with another UID does not count if no
+	// provider ID was given, so that CreateMachine adopts and marks it. OUT_OF_RANGE: several
+	// VMs have the machine's name and no provider ID was given to tell them apart.
 	GetMachineStatus(context.Context, *GetMachineStatusRequest) (*GetMachineStatusResponse, error)
 
 	// ListMachines lists the VMs of the class's cluster that the class may have created, with the

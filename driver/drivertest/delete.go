@@ -1,9 +1,13 @@
 package drivertest
 
+import "github.com/millwright-go/millwright/machine"
+
 var deleteChecks = []check{
 	{"of an absent VM is OK", deleteAbsent},
 	{"removes the VM, and is idempotent", deleteRemoves},
 	{"finds the VM by name when no ID was recorded", deleteByName},
+	{"finds the VM of a machine made again under its name", deleteMadeAgain},
+	{"that comes late spares a machine made again under its name", deleteLate},
 	{"with a provider ID deletes exactly that VM", deleteByID},
 	{"with the ID of a VM that is gone spares its namesake", deleteStaleID},
 }
@@ -39,6 +43,53 @@ func deleteByName(r *trial) {
 		r.gone(v, duty)
 	}
 	r.present(other, duty)
+	r.total(1, duty)
+}
+
+// again returns a machine made again under the name of another, which is gone. Each has a UID.
+func (r *trial) again(m *machine.Machine) *machine.Machine {
+	m.UID = m.Name + "-first"
+	again := m.Clone()
+	again.UID = m.Name + "-second"
+	r.also(again, r.setup.Class)
+	return again
+}
+
+// deleteMadeAgain leaves a VM to the next machine of the name, as a late create does.
+func deleteMadeAgain(r *trial) {
+	const duty = "CreateMachine adopts a VM of the machine's name, so it is this machine's to delete"
+	m := r.machine()
+	again := r.again(m)
+	first := r.created(m)
+	r.Settled()
+	second := r.created(again)
+	if second.id != first.id {
+		r.Errorf("VM %q is answered to one machine, then %q to the next of its name: %s", first.id, second.id, duty)
+	}
+	r.only(again, duty, first)
+	r.total(1, duty)
+	r.deleted(again)
+	r.gone(first, duty)
+	r.total(0, duty)
+}
+
+// deleteLate repeats a deletion by name after the machine was made again. A driver that does not
+// mark VMs with a UID can't know, so it is not blamed.
+func deleteLate(r *trial) {
+	const duty = "a VM that is marked with the UID of another machine is not this one's"
+	m := r.machine()
+	again := r.again(m)
+	r.created(m)
+	r.Settled()
+	r.deleted(m)
+	r.Settled()
+	v := r.created(again)
+	r.Settled()
+	r.deleted(m)
+	if there, known := r.there(v, r.setup.Class); known && !there {
+		r.NotRun("the driver does not mark VMs with their machine's UID: a late delete hits a machine made again under its name")
+	}
+	r.present(v, duty)
 	r.total(1, duty)
 }
 

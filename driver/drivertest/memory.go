@@ -58,6 +58,7 @@ var (
 type MemoryVM struct {
 	ID          string
 	Name        string // of the machine it was made for, and of its node
+	UID         string // of that machine; empty: it is not known
 	Cluster     string
 	Size        string
 	Tags        map[string]string

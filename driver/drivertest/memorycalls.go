@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -11,7 +12,8 @@ import (
 )
 
 // find returns the VMs of a cluster that a machine means: the one with its ID
-// if it has one recorded, else those with its name, oldest first.
+// if it has one recorded, else those with its name, oldest first, except those
+// that are marked with another UID.
 func (m *Memory) find(of *machine.Machine, cluster string) []*MemoryVM {
 	if id := of.Spec.ProviderID; id != "" {
 		if vm := m.vms[id]; vm != nil && vm.Cluster == cluster {
@@ -19,7 +21,9 @@ func (m *Memory) find(of *machine.Machine, cluster string) []*MemoryVM {
 		}
 		return nil
 	}
-	return m.named(of.Name, cluster)
+	return slices.DeleteFunc(m.named(of.Name, cluster), func(vm *MemoryVM) bool {
+		return vm.UID != "" && of.UID != "" && vm.UID != of.UID
+	})
 }
 
 func (m *Memory) named(name, cluster string) []*MemoryVM {
@@ -49,7 +53,7 @@ func (vm *MemoryVM) addresses() []machine.Address {
 }
 
 // CreateMachine implements driver.Driver. Of several VMs of the name, it adopts
-// the oldest.
+// the oldest, and marks it with the machine's UID.
 func (m *Memory) CreateMachine(
 	ctx context.Context, req *driver.CreateMachineRequest,
 ) (*driver.CreateMachineResponse, error) {
@@ -70,6 +74,7 @@ func (m *Memory) CreateMachine(
 		if vm.Size != spec.Size {
 			return nil, codes.Newf(codes.AlreadyExists, "the VM of machine %s is %s, not %s", vm.Name, vm.Size, spec.Size)
 		}
+		vm.UID = cmp.Or(req.Machine.UID, vm.UID)
 		return &driver.CreateMachineResponse{
 			ProviderID: vm.ID, NodeName: vm.Name, Addresses: vm.addresses(), LastKnownState: "made",
 		}, nil
@@ -95,7 +100,7 @@ func (m *Memory) InitializeMachine(
 }
 
 // DeleteMachine implements driver.Driver. Without a provider ID it deletes
-// every VM of the name.
+// every VM of the name that is not marked with another UID.
 func (m *Memory) DeleteMachine(
 	ctx context.Context, req *driver.DeleteMachineRequest,
 ) (*driver.DeleteMachineResponse, error) {

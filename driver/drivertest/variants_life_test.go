@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -77,7 +78,27 @@ var deleteVariants = []variant{
 			}
 			return b.Memory.DeleteMachine(ctx, req)
 		}
-	}, map[string]string{"Delete/finds the VM by name when no ID was recorded": "by the machine's name"}},
+	}, map[string]string{
+		"Delete/finds the VM by name when no ID was recorded":        "by the machine's name",
+		"Delete/finds the VM of a machine made again under its name": "this machine's to delete",
+	}},
+	{"marks a VM with the first machine's UID alone", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			if strings.HasSuffix(req.Machine.UID, "-second") && req.Machine.Spec.ProviderID == "" {
+				return &deleteResponse{}, nil
+			}
+			return b.Memory.DeleteMachine(ctx, req)
+		}
+	}, map[string]string{"Delete/finds the VM of a machine made again under its name": "this machine's to delete"}},
+	{"complains about the VM of a machine made again", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			found := b.existing(req.Machine.Name, spec(req.Class.ProviderSpec))
+			if len(found) > 0 && found[0].UID != req.Machine.UID {
+				return nil, codes.New(codes.PreconditionFailed, "the VM is another machine's")
+			}
+			return b.Memory.DeleteMachine(ctx, req)
+		}
+	}, map[string]string{"Delete/that comes late spares a machine made again under its name": "the VM is another machine's"}},
 }
 
 var statusVariants = []variant{
