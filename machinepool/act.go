@@ -217,6 +217,8 @@ func (d *decider) settled() decision.Why {
 	switch {
 	case s.Phase == PhaseRunning:
 		why.Reason = reasonRunning
+	case d.held():
+		why = d.heldWhy()
 	case s.FailureReason != "":
 		why.Reason, why.Name, why.Detail = reasonFailed, string(s.FailureReason), s.FailureMessage
 	case !s.InfrastructureReady:

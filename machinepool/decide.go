@@ -60,6 +60,12 @@ func (d *decider) decide() Plan {
 			changed.AddFinalizer(Finalizer)
 			return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonFinalizer}}
 		}
+		if d.found() {
+			d.instances = orderly(d.o.Group.Instances)
+		}
+		if plan, busy := d.hold(); busy {
+			return plan
+		}
 		if plan, busy := d.follow(); busy {
 			return plan
 		}
@@ -97,9 +103,6 @@ func (d *decider) wanted() int32 {
 func (d *decider) follow() (Plan, bool) {
 	if !d.found() && !d.absent() {
 		return Plan{}, false
-	}
-	if d.found() {
-		d.instances = orderly(d.o.Group.Instances)
 	}
 	same := slices.EqualFunc(d.instances, d.s.Spec.ProviderIDs, func(i Instance, id string) bool { return i.ProviderID == id })
 	resized := d.autoscaled() && d.s.Spec.Wanted() != d.wanted()

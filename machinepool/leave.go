@@ -86,6 +86,9 @@ func (d *decider) leaving() (want []Leaving, back []string) {
 			want = append(want, Leaving{in.ProviderID, ExitProvider, d.stamp()})
 		}
 	}
+	if d.held() {
+		surplus = 0
+	}
 	for _, id := range d.choose(surplus, want) {
 		want = append(want, Leaving{id, ExitScaleDown, d.stamp()})
 	}

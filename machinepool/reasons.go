@@ -27,6 +27,7 @@ var (
 	reasonUpdate           = decision.NewReason("Update", "bringing the group to what the pool and its class {name} say")
 	reasonScale            = decision.NewReason("Scale", "the group is to have {all} instances, not {count}")
 	reasonLeaving          = decision.NewReason("LeavingChosen", "{count} of {all} instances leave, the last chosen {name}: {detail}")
+	reasonHeld             = decision.NewReason("ScaleDownHeld", "DeleteInstances succeeded and the provider made others: the group stays larger than {all}; no more are removed for {for}, unless another size is wanted")
 	reasonLeft             = decision.NewReason("NoneLeaving", "those that were to leave have left, or stay")
 	reasonKeep             = decision.NewReason("Keep", "{count} instances stay after all, the first {name}: their nodes are taken into service again")
 	reasonKeepFailed       = decision.NewReason("KeepFailed", "node of instance {name} could not be taken into service again: {code}: {detail}")

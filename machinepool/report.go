@@ -23,6 +23,7 @@ func (d *decider) report() (Plan, bool) {
 		}
 		d.noteGroup(&next)
 		d.noteNodes(&next)
+		d.noteHeld(&next)
 	}
 	d.noteSpec(&next)
 	d.noteFailure(&next)

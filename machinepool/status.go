@@ -66,6 +66,11 @@ const (
 // ConditionSpecValid is False while a spec can't be acted upon. Its message names the field.
 const ConditionSpecValid = machine.ConditionSpecValid
 
+// ConditionScaleDownHeld is True while no further instance is chosen for a smaller size, because the
+// provider has replaced what DeleteInstances removed. That lasts for an hour, or until another size
+// is wanted.
+const ConditionScaleDownHeld = "ScaleDownHeld"
+
 // Exit is why an instance leaves.
 type Exit string
 

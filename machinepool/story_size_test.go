@@ -93,6 +93,24 @@ func TestSizes(t *testing.T) {
 		s.after(10 * time.Second)
 		s.after(20 * time.Second)
 	})
+	story(t, "provider replaces what is removed", func(s *stage) {
+		s.running()
+		s.w.repairs = true
+		s.w.scaleTo(2)
+		s.look()
+		s.after(15 * time.Second)
+		s.w.join()
+		s.look()
+		s.after(30 * time.Minute)
+		s.say("a person asks for another size")
+		s.w.scaleTo(1)
+		s.look()
+		s.after(15 * time.Second)
+		s.say("the provider is mended")
+		s.w.repairs = false
+		s.after(time.Hour)
+		s.after(15 * time.Second)
+	})
 	story(t, "size of an autoscaler", func(s *stage) {
 		s.w.edit(func(p *machinepool.Pool) { p.Annotations = map[string]string{"millwright-go/autoscaled": "true"} })
 		s.running()

@@ -36,6 +36,9 @@ type world struct {
 	slow    time.Duration // how long a node takes to become empty
 	choose  machinepool.Features
 	noDrain bool
+	// repairs: the provider keeps the size of the group and replaces each instance that is removed.
+	repairs bool
+	removed int // instances that it has replaced
 	// violation is what must never happen, and did.
 	violation string
 }
@@ -251,6 +254,11 @@ func (w *world) dismiss(ids []string, shrink bool) *machinepool.Group {
 			w.violated("%s goes though it is not empty", id)
 		}
 		w.drop(id)
+		if w.repairs {
+			w.removed++
+			w.supply()
+			continue
+		}
 		if shrink {
 			w.group.target--
 			if w.group.target < w.pool().Spec.Wanted() || w.autoscaled() {
