@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -45,7 +46,7 @@ func TestLastPodWithAVolumeFinishes(t *testing.T) {
 // once panicked.
 func TestStormsWithFinishedPods(t *testing.T) {
 	for _, seed := range []uint64{3, 4, 7, 9, 12} {
-		r := play(t, sim.RandomScenario(seed))
+		r := play(t, scenario.Random(seed))
 		require.NoError(t, errorOf(r.Violation))
 		require.Positive(t, r.Stats.Faults[sim.PodFinished], "seed %d", seed)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -22,7 +23,7 @@ func TestObservingInAStorm(t *testing.T) {
 	for seed := range uint64(10) {
 		told := 0
 		hooks := manager.Hooks{Observed: func(manager.Kind, object.Key, string, string, string) { told++ }}
-		faults := sim.RandomScenario(seed).Options.Faults
+		faults := scenario.Random(seed).Options.Faults
 		faults.Kills, faults.LostVM = 5, 0
 		r := &run{t: t}
 		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{

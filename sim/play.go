@@ -17,10 +17,11 @@ const defaultLimit = 48 * time.Hour
 
 // Play plays a scenario. The error is a mistake in it, or the manager's. It is ErrIncomplete for a
 // scenario that was read and still lacks code that the written one had.
-func Play(s *Scenario) (Result, error) { return s.playUntil(time.Time{}) }
+func Play(s *Scenario) (Result, error) { return PlayUntil(s, time.Time{}) }
 
-// playUntil ends a scenario, without a violation, at a time in its world.
-func (s *Scenario) playUntil(end time.Time) (Result, error) {
+// PlayUntil plays a scenario as Play does, and ends it at a time in its world. A run that is ended
+// is no violation. A zero end means none.
+func PlayUntil(s *Scenario, end time.Time) (Result, error) {
 	w, err := s.open()
 	if err != nil {
 		return Result{}, err

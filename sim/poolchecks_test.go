@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 )
 
 // herd is a pool of three in a world without faults, whose driver may remove what we choose, with
@@ -121,7 +122,7 @@ func TestBrokenPoolDriversAreSeen(t *testing.T) {
 		found := play(t, s).Violation
 		require.NotNil(t, found, "%s", call)
 		require.Equal(t, rule, found.Rule)
-		small := sim.Shrink(s, rule, 200)
+		small := scenario.Shrink(s, rule, 200)
 		require.Len(t, small.Pools, 1)
 		require.Len(t, s.Pools, 2)
 		require.LessOrEqual(t, len(small.Steps), 1)
@@ -132,14 +133,14 @@ func TestBrokenPoolDriversAreSeen(t *testing.T) {
 // the same run.
 func TestPoolScenariosAreSaved(t *testing.T) {
 	for seed := range uint64(5) {
-		s := sim.RandomPoolScenario(seed)
+		s := scenario.RandomPools(seed)
 		text, err := json.Marshal(s)
 		require.NoError(t, err)
 		again := &sim.Scenario{}
 		require.NoError(t, json.Unmarshal(text, again))
-		first, err := sim.Trace(s)
+		first, err := scenario.Trace(s)
 		require.NoError(t, err)
-		second, err := sim.Trace(again)
+		second, err := scenario.Trace(again)
 		require.NoError(t, err)
 		require.Equal(t, first, second, "seed %d", seed)
 	}
@@ -149,7 +150,7 @@ func TestPoolScenariosAreSaved(t *testing.T) {
 func TestStormsWithoutPools(t *testing.T) {
 	with := 0
 	for seed := range uint64(100) {
-		s := sim.RandomScenario(seed)
+		s := scenario.Random(seed)
 		if s.Options.Pools != nil {
 			with++
 			require.NotEmpty(t, s.Pools)

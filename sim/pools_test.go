@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 )
 
 // poolActions are the steps that change pools in storms.
@@ -39,7 +40,7 @@ func TestPoolStorm(t *testing.T) {
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
 				t.Parallel()
 				for seed := uint64(part); seed < seeds; seed += uint64(len(all)) {
-					r := play(t, sim.RandomPoolScenario(seed))
+					r := play(t, scenario.RandomPools(seed))
 					require.NoError(t, errorOf(r.Violation))
 					require.True(t, r.Left.None(), "%s", r.Left)
 					all[part].Add(&r.Stats)

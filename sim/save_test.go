@@ -23,8 +23,8 @@ import (
 // TestScenariosNeedTheirCode: a scenario that was played with a driver or a property of its own is
 // not played without them when it is read again.
 func TestScenariosNeedTheirCode(t *testing.T) {
-	own := func(w *sim.World) driver.Driver { return forgetful{w.Provider()} }
-	huge := sim.Property{Name: "no huge ones", Check: noHugeOnes}
+	own := func(w *sim.World) driver.Driver { return w.Provider() }
+	huge := sim.Property{Name: "no huge ones", Check: func(*sim.World) error { return nil }}
 	for name, c := range map[string]struct {
 		set   func(*sim.Options)
 		needs string

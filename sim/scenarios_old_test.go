@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 )
 
 // TestScenariosOfOld plays what soaks once found, made as small as possible: each scenario violated
@@ -31,6 +32,6 @@ func TestScenariosOfOld(t *testing.T) {
 // TestMoves is a sample of the scenarios in which moves from set to set are interrupted (P7, P10).
 func TestMoves(t *testing.T) {
 	for seed := range uint64(60) {
-		require.NoError(t, errorOf(play(t, sim.Moves(seed)).Violation), "seed %d", seed)
+		require.NoError(t, errorOf(play(t, scenario.Moves(seed)).Violation), "seed %d", seed)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 )
 
 // TestShrinking scales fleets down amid rollouts (P7). The first seeds of each latency are those
@@ -26,7 +26,7 @@ func TestShrinking(t *testing.T) {
 				old = append(old, 10_000+seed)
 			}
 			for _, seed := range old {
-				require.NoError(t, errorOf(play(t, sim.Shrinking(seed, latency)).Violation), "seed %d", seed)
+				require.NoError(t, errorOf(play(t, scenario.ScaleDown(seed, latency)).Violation), "seed %d", seed)
 			}
 		})
 	}

@@ -77,12 +77,3 @@ func flicker(w *sim.World) {
 	}
 	w.After(20*time.Minute, func() { flicker(w) })
 }
-
-// TestNothingSmallerBreaksAnotherRule: a scenario that breaks another rule is no smaller form of
-// it, and a fault that a violation does not need is removed.
-func TestNothingSmallerBreaksAnotherRule(t *testing.T) {
-	b := broken["a property that does not hold"]
-	s, found := firstViolation(t, b.change)
-	require.Same(t, s, sim.Shrink(s, "another rule", 20))
-	require.Equal(t, "none", sim.Shrink(s, found.Rule, 400).Options.Faults.String())
-}

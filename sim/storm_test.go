@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -30,7 +31,7 @@ func TestStorm(t *testing.T) {
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
 				t.Parallel()
 				for seed := uint64(part); seed < seeds; seed += uint64(len(all)) {
-					r := play(t, sim.RandomScenario(seed))
+					r := play(t, scenario.Random(seed))
 					require.NoError(t, errorOf(r.Violation))
 					require.True(t, r.Left.None(), "%s", r.Left)
 					all[part].Add(&r.Stats)
@@ -71,7 +72,7 @@ func errorOf(v *sim.Violation) error {
 func TestAnyScenario(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }
-		s := sim.Draw(draw, rapid.Uint64Range(0, 1000).Draw(t, "seed"))
+		s := scenario.Draw(draw, rapid.Uint64Range(0, 1000).Draw(t, "seed"))
 		r, err := sim.Play(s)
 		require.NoError(t, err)
 		if r.Violation != nil {
@@ -120,7 +121,7 @@ func TestStormsOfOld(t *testing.T) {
 		3515: "a scaler chooses machines of a set that is paused",
 		858:  "what a pause held up is carried out when it is over",
 	} {
-		s := sim.RandomScenario(seed)
+		s := scenario.Random(seed)
 		s.Pools, s.Options.Pools, s.Steps = nil, nil, slices.DeleteFunc(s.Steps, none)
 		require.NoError(t, errorOf(play(t, s).Violation), why)
 	}

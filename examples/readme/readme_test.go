@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 )
 
 // The README's examples are the bodies of the functions here, and the program in shell.
@@ -41,7 +42,7 @@ func TestMyFleet(t *testing.T) {
 	policy := machine.DefaultPolicy() // your policy here
 	policy.HealthTimeout = 5 * time.Minute
 	for seed := range uint64(20) {
-		s := sim.RandomScenario(seed)
+		s := scenario.Random(seed)
 		s.Options.Driver = func(w *sim.World) driver.Driver { return w.Provider() } // your driver here, around the world's provider
 		s.Options.Manager.MachinePolicy = policy
 		s.Options.Properties = []sim.Property{{Name: "not too many", Check: func(w *sim.World) error { // your property here

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 )
 
 func main() {
@@ -54,13 +55,13 @@ type settings struct {
 func (s *settings) storm(seed uint64) *sim.Scenario {
 	switch {
 	case s.shrinking > 0:
-		return sim.Shrinking(seed, s.shrinking)
+		return scenario.ScaleDown(seed, s.shrinking)
 	case s.pools:
-		return sim.RandomPoolScenario(seed)
+		return scenario.RandomPools(seed)
 	case s.moves:
-		return sim.Moves(seed)
+		return scenario.Moves(seed)
 	}
-	return sim.RandomScenario(seed)
+	return scenario.Random(seed)
 }
 
 // defaultTime is how long a soak takes unless the command line says otherwise.

@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 )
 
 // summary returns what has happened in total.
@@ -72,7 +73,7 @@ func codesOf(s *sim.Stats) string {
 func (s *settings) explain(out, errs io.Writer, t *tally) error {
 	_, _ = fmt.Fprintf(out, "\nviolated: %v\n", t.violation)
 	_, _ = fmt.Fprintln(errs, "looking for a smaller scenario that breaks the same rule")
-	small := sim.Shrink(t.failed, t.violation.Rule, s.shrink)
+	small := scenario.Shrink(t.failed, t.violation.Rule, s.shrink)
 	text, err := json.MarshalIndent(small, "", "  ")
 	if err != nil {
 		return err
@@ -108,7 +109,7 @@ func (s *settings) flags() (text string) {
 
 // tell prints what a scenario consists of, and what happens in it.
 func tell(out io.Writer, s *sim.Scenario) error {
-	lines, err := sim.Trace(s)
+	lines, err := scenario.Trace(s)
 	if err != nil {
 		return err
 	}
@@ -132,14 +133,14 @@ func (s *settings) play(out io.Writer) (violated bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	scenario := &sim.Scenario{}
-	if err := json.Unmarshal(text, scenario); err != nil {
+	found := &sim.Scenario{}
+	if err := json.Unmarshal(text, found); err != nil {
 		return false, fmt.Errorf("%s: %w", s.replay, err)
 	}
-	if err := tell(out, scenario); err != nil {
+	if err := tell(out, found); err != nil {
 		return false, fmt.Errorf("%s: %w", s.replay, err)
 	}
-	r, err := sim.Play(scenario)
+	r, err := sim.Play(found)
 	if err != nil {
 		return false, err
 	}

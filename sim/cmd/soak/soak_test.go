@@ -14,6 +14,7 @@ import (
 
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 )
 
 func soak(args ...string) (status int, out, errs string) {
@@ -94,7 +95,7 @@ func TestEachStormIsRepeated(t *testing.T) {
 // TestReplayNeedsTheDriver: a scenario that was found with a user's own driver is not reported as
 // clean without that driver.
 func TestReplayNeedsTheDriver(t *testing.T) {
-	s := sim.RandomScenario(1)
+	s := scenario.Random(1)
 	s.Options.Driver = func(w *sim.World) driver.Driver { return w.Provider() }
 	text, err := json.Marshal(s)
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 )
 
 // Seen is the exit status when a violation was seen.
@@ -25,7 +26,7 @@ func main() {
 	flag.Parse()
 	draw := weather
 	if *pools {
-		draw = sim.RandomPoolScenario
+		draw = scenario.RandomPools
 	}
 	os.Exit(hunt(*storms, draw))
 }
@@ -67,9 +68,9 @@ func hunt(storms uint64, draw func(seed uint64) *sim.Scenario) int {
 // weather is a storm for two seeds of three, a rush for the third.
 func weather(seed uint64) *sim.Scenario {
 	if seed%3 == 2 {
-		return sim.Rush(seed)
+		return scenario.Rush(seed)
 	}
-	return sim.RandomScenario(seed)
+	return scenario.Random(seed)
 }
 
 // lower sets v to n if that is less.

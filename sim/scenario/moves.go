@@ -1,4 +1,4 @@
-package sim
+package scenario
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/sim"
 )
 
 // Moves draws a scenario in which machines are updated in place and move from set to set, while
@@ -14,38 +15,38 @@ import (
 // is killed again and again, machines are deleted on their way, and the rollout is paused, resumed
 // and reverted. All machines may be missing at once: what was selected before a kill is carried out
 // long after, and moves affect only the ceiling. The same seed gives the same scenario.
-func Moves(seed uint64) *Scenario {
+func Moves(seed uint64) *sim.Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 5)).IntN) //nolint:gosec // a simulation
 	replicas := int32(2 + g(3))
-	s := &Scenario{
-		Options: Options{
+	s := &sim.Scenario{
+		Options: sim.Options{
 			Seed: seed, Update: 10*time.Second + g.upTo(30*time.Second),
-			Faults: Faults{
+			Faults: sim.Faults{
 				Latency: 2*time.Second + g.upTo(2*time.Second), CacheLag: g.upTo(2 * time.Second), LostAnswer: g.rare(0.15),
 				Kills: g(60), KillWithin: 1 + g(60), Restart: g.upTo(15 * time.Second),
 			},
-			Manager: manager.Options{SafetyPolicy: SafetyPolicy(), KeepClasses: true},
+			Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy(), KeepClasses: true},
 		},
 		Classes: []string{"large", "huge"},
-		Deployments: []*deployment.Deployment{Fleet("web", replicas, deployment.Strategy{
+		Deployments: []*deployment.Deployment{sim.Fleet("web", replicas, deployment.Strategy{
 			Kind: deployment.InPlaceUpdate, MaxSurge: rollout.IntOrPercent{Value: int32(g(2))},
 			MaxUnavailable: rollout.IntOrPercent{Value: replicas},
 		})},
-		Steps: []Step{{After: 12 * time.Minute, Do: Roll, Name: "web", Class: "large"}},
+		Steps: []sim.Step{{After: 12 * time.Minute, Do: sim.Roll, Name: "web", Class: "large"}},
 		Calm:  5 * time.Minute,
 		Keep:  true,
 	}
 	for range 4 + g(8) {
-		deletion := Step{After: g.upTo(40 * time.Second), Do: DeleteMachine, N: g(30)}
+		deletion := sim.Step{After: g.upTo(40 * time.Second), Do: sim.DeleteMachine, N: g(30)}
 		if g.oneIn(6) {
-			deletion.Do = RemoveVM
+			deletion.Do = sim.RemoveVM
 		}
 		s.Steps = append(s.Steps, deletion)
 		if g(2) == 0 {
 			continue
 		}
-		turn := Step{After: g.upTo(10 * time.Second), Do: [...]Action{Roll, Pause, Resume, Roll}[g(4)], Name: "web"}
-		if turn.Do == Roll {
+		turn := sim.Step{After: g.upTo(10 * time.Second), Do: [...]sim.Action{sim.Roll, sim.Pause, sim.Resume, sim.Roll}[g(4)], Name: "web"}
+		if turn.Do == sim.Roll {
 			turn.Class = [...]string{"small", "large", "huge"}[g(3)]
 		}
 		s.Steps = append(s.Steps, turn)

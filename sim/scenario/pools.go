@@ -1,18 +1,19 @@
-package sim
+package scenario
 
 import (
 	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/sim"
 )
 
 // poolNames are those of the pools of a storm.
 var poolNames = [...]string{"herd", "flock"}
 
 // pools adds pools to a scenario, and adds what happens to them to its steps.
-func (g generator) pools(s *Scenario) {
-	s.Options.Pools = &PoolOptions{
+func (g generator) pools(s *sim.Scenario) {
+	s.Options.Pools = &sim.PoolOptions{
 		Features: machinepool.Features{DeleteInstances: !g.oneIn(3), ReplaceInstance: !g.oneIn(3)},
 		Lag:      g.upTo(40 * time.Second), Asks: g.rare(1),
 	}
@@ -27,7 +28,7 @@ func (g generator) pools(s *Scenario) {
 // pool draws a pool. Most pools get bootstrap data made for them, a few bring it along or need
 // none.
 func (g generator) pool(name string) *machinepool.Pool {
-	p := Pool(name, int32(g(5)))
+	p := sim.Pool(name, int32(g(5)))
 	boot := &p.Spec.Template.Bootstrap
 	switch g(4) {
 	case 0:
@@ -47,25 +48,25 @@ func (g generator) pool(name string) *machinepool.Pool {
 }
 
 // poolActions are what a step of a storm does to a pool.
-var poolActions = [...]Action{
-	ScalePool, ScalePool, ScalePool, RollPool, AskDrain, ReplaceNode, Autoscale, ResizeGroup, ResizeGroup, LoseInstance, FailGroup, ScalePool, SpreadPool,
-	LoseGroup, StopGroups, RemakePool, DeletePool, ForgetPool,
+var poolActions = [...]sim.Action{
+	sim.ScalePool, sim.ScalePool, sim.ScalePool, sim.RollPool, sim.AskDrain, sim.ReplaceNode, sim.Autoscale, sim.ResizeGroup, sim.ResizeGroup, sim.LoseInstance, sim.FailGroup, sim.ScalePool, sim.SpreadPool,
+	sim.LoseGroup, sim.StopGroups, sim.RemakePool, sim.DeletePool, sim.ForgetPool,
 }
 
-func (g generator) poolStep(s *Scenario) Step {
+func (g generator) poolStep(s *sim.Scenario) sim.Step {
 	after := g.upTo(30 * time.Minute)
 	if g(2) == 0 { // while something is under way
 		after /= 20
 	}
-	step := Step{
+	step := sim.Step{
 		After: after, Do: poolActions[g(len(poolActions))], N: g(8), Name: s.Pools[g(len(s.Pools))].Name,
 	}
 	switch step.Do {
-	case RollPool:
+	case sim.RollPool:
 		step.Class = [...]string{"small", "large", "huge"}[g(3)]
-	case Autoscale:
+	case sim.Autoscale:
 		step.Value = [...]string{"true", "false"}[g(2)]
-	case FailGroup, StopGroups:
+	case sim.FailGroup, sim.StopGroups:
 		step.For = g.upTo(time.Hour)
 	}
 	return step

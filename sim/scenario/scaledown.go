@@ -1,4 +1,4 @@
-package sim
+package scenario
 
 import (
 	"math/rand/v2"
@@ -7,33 +7,34 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/sim"
 )
 
-// Shrinking draws a scenario in which a fleet becomes smaller while its rollout is under way, once
+// ScaleDown draws a scenario in which a fleet becomes smaller while its rollout is under way, once
 // or twice. Nothing fails; every call to an API takes up to latency, and machines boot slowly. So
 // sets choose machines that boot for deletion, and some of them become available before the set has
 // deleted them. The same seed and latency give the same scenario.
-func Shrinking(seed uint64, latency time.Duration) *Scenario {
+func ScaleDown(seed uint64, latency time.Duration) *sim.Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 4)).IntN) //nolint:gosec // a simulation
 	replicas := 3 + g(12)
-	s := &Scenario{
-		Options: Options{
+	s := &sim.Scenario{
+		Options: sim.Options{
 			Seed: seed,
-			Faults: Faults{
+			Faults: sim.Faults{
 				Latency: latency, CacheLag: g.upTo(10 * time.Second), CallTime: g.upTo(30 * time.Second),
 				SlowBoot: 20*time.Second + g.upTo(3*time.Minute),
 			},
-			Manager: manager.Options{SafetyPolicy: SafetyPolicy(), KeepClasses: true},
+			Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy(), KeepClasses: true},
 		},
 		Classes:     []string{"large"},
-		Deployments: []*deployment.Deployment{Fleet("web", int32(replicas), g.rolling())},
-		Steps:       []Step{{After: 15 * time.Minute, Do: Roll, Name: "web", Class: "large"}},
+		Deployments: []*deployment.Deployment{sim.Fleet("web", int32(replicas), g.rolling())},
+		Steps:       []sim.Step{{After: 15 * time.Minute, Do: sim.Roll, Name: "web", Class: "large"}},
 		Calm:        10 * time.Minute,
 		Keep:        true,
 	}
 	for range 1 + g(2) {
 		replicas = 1 + g(max(1, replicas-1))
-		s.Steps = append(s.Steps, Step{After: 5*time.Second + g.upTo(4*time.Minute), Do: Scale, Name: "web", N: replicas})
+		s.Steps = append(s.Steps, sim.Step{After: 5*time.Second + g.upTo(4*time.Minute), Do: sim.Scale, Name: "web", N: replicas})
 	}
 	return s
 }

@@ -1,4 +1,4 @@
-package sim
+package scenario
 
 import (
 	"fmt"
@@ -9,27 +9,27 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/sim"
 )
 
-// RandomScenario draws a scenario in which anything may fail: the same seed gives the
-// same one.
-func RandomScenario(seed uint64) *Scenario {
+// Random draws a scenario in which anything may fail. The same seed gives the same one.
+func Random(seed uint64) *sim.Scenario {
 	return Draw(rand.New(rand.NewPCG(seed, 2)).IntN, seed) //nolint:gosec // a simulation
 }
 
 // Rush draws a scenario in which nothing fails and all is late. Calls, answers and changes take
 // long, and a fleet is edited again and again before it can converge. The effects of stale reads
 // and orders under way show best if nothing else fails.
-func Rush(seed uint64) *Scenario {
+func Rush(seed uint64) *sim.Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 3)).IntN) //nolint:gosec // a simulation
-	s := &Scenario{
-		Options: Options{
+	s := &sim.Scenario{
+		Options: sim.Options{
 			Seed:    seed,
-			Faults:  Faults{Latency: g.upTo(5 * time.Second), CacheLag: g.upTo(time.Minute), Repeat: g.rare(0.3), CallTime: g.upTo(20 * time.Second), SlowBoot: g.upTo(2 * time.Minute)},
-			Manager: manager.Options{SafetyPolicy: SafetyPolicy(), KeepClasses: true},
+			Faults:  sim.Faults{Latency: g.upTo(5 * time.Second), CacheLag: g.upTo(time.Minute), Repeat: g.rare(0.3), CallTime: g.upTo(20 * time.Second), SlowBoot: g.upTo(2 * time.Minute)},
+			Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy(), KeepClasses: true},
 		},
 		Classes:     []string{"large", "huge"},
-		Deployments: []*deployment.Deployment{Fleet("web", int32(2+g(8)), g.strategy())},
+		Deployments: []*deployment.Deployment{sim.Fleet("web", int32(2+g(8)), g.strategy())},
 	}
 	s.Options.UpdatableTags = true
 	g.ages(s.Deployments[0])
@@ -38,11 +38,11 @@ func Rush(seed uint64) *Scenario {
 			s.Steps = append(s.Steps, g.request(s))
 			continue
 		}
-		step := Step{After: g.upTo(6 * time.Minute), Do: [...]Action{Scale, Roll, Roll, Rollback}[g(4)], Name: "web", N: 1 + g(9)}
-		if step.Do == Rollback {
+		step := sim.Step{After: g.upTo(6 * time.Minute), Do: [...]sim.Action{sim.Scale, sim.Roll, sim.Roll, sim.Rollback}[g(4)], Name: "web", N: 1 + g(9)}
+		if step.Do == sim.Rollback {
 			step.N = 0
 		}
-		if step.Do == Roll {
+		if step.Do == sim.Roll {
 			step.Class = [...]string{"small", "large", "huge"}[g(3)]
 		}
 		s.Steps = append(s.Steps, step)
@@ -50,9 +50,9 @@ func Rush(seed uint64) *Scenario {
 	return s
 }
 
-// Draw draws a scenario as RandomScenario does, from any source of numbers: draw(n) returns one from 0 to
+// Draw draws a scenario as Random does, from any source of numbers: draw(n) returns one from 0 to
 // n-1, and smaller numbers make fewer faults. seed is that of the world.
-func Draw(draw func(n int) int, seed uint64) *Scenario {
+func Draw(draw func(n int) int, seed uint64) *sim.Scenario {
 	g := generator(draw)
 	s := g.fleet(seed)
 	if g.oneIn(5) { // last, so that the others stay as they are without
@@ -67,7 +67,7 @@ func Draw(draw func(n int) int, seed uint64) *Scenario {
 
 // endings makes pods end as kubelets and controllers end them. It is drawn last, so that the rest
 // of a seed's scenario stays as it is.
-func (g generator) endings(s *Scenario) {
+func (g generator) endings(s *sim.Scenario) {
 	if len(s.Apps) == 0 {
 		return
 	}
@@ -81,7 +81,7 @@ func (g generator) endings(s *Scenario) {
 }
 
 // patience saves a store writes: orders gather, and progress is reported late.
-func (g generator) patience(s *Scenario) {
+func (g generator) patience(s *sim.Scenario) {
 	of, sets := deployment.DefaultPolicy(), machineset.DefaultPolicy()
 	of.Gather, of.ProgressInterval = g.upTo(time.Minute), g.upTo(time.Minute)
 	sets.ProgressInterval = of.ProgressInterval
@@ -90,19 +90,19 @@ func (g generator) patience(s *Scenario) {
 }
 
 // fleet draws a scenario without pools.
-func (g generator) fleet(seed uint64) *Scenario {
-	s := &Scenario{
-		Options: Options{
+func (g generator) fleet(seed uint64) *sim.Scenario {
+	s := &sim.Scenario{
+		Options: sim.Options{
 			Seed: seed, Faults: g.faults(),
 			NeedsInitialization: g.oneIn(4), UpdatableTags: !g.oneIn(3),
-			Manager: manager.Options{SafetyPolicy: SafetyPolicy(), KeepClasses: true},
+			Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy(), KeepClasses: true},
 		},
 		Classes: []string{"large", "huge"},
 		Calm:    g.upTo(20 * time.Minute),
 		Lone:    g.oneIn(3),
 	}
 	for i := range 1 + g(2) {
-		d := Fleet(fleetNames[i], int32(1+g(5)), g.strategy())
+		d := sim.Fleet(fleetNames[i], int32(1+g(5)), g.strategy())
 		if keep := int32(g(4)); keep < 2 {
 			d.Spec.RevisionHistoryLimit = &keep
 		}
@@ -111,7 +111,7 @@ func (g generator) fleet(seed uint64) *Scenario {
 	}
 	for i := range g(3) {
 		replicas := 1 + g(6)
-		s.Apps = append(s.Apps, App{
+		s.Apps = append(s.Apps, sim.App{
 			Name: fmt.Sprint("app-", i), Replicas: replicas, MinAvailable: g(replicas),
 			Grace: g.upTo(2 * time.Minute), Boot: g.upTo(time.Minute), Volumes: g(3),
 		})
@@ -139,11 +139,11 @@ func (g generator) strategy() deployment.Strategy {
 }
 
 // faultWindows occur in half of the scenarios, with at least that distance.
-func (g generator) faultWindows(every, most time.Duration) Spells {
+func (g generator) faultWindows(every, most time.Duration) sim.Spells {
 	if g(2) == 0 {
-		return Spells{}
+		return sim.Spells{}
 	}
-	return Spells{Every: every + g.upTo(3*every), For: most/100 + g.upTo(most)}
+	return sim.Spells{Every: every + g.upTo(3*every), For: most/100 + g.upTo(most)}
 }
 
 // capacity is short in a third of the scenarios.
@@ -154,10 +154,10 @@ func (g generator) capacity() int {
 	return 1 + g(8)
 }
 
-func (g generator) faults() Faults {
-	return Faults{
+func (g generator) faults() sim.Faults {
+	return sim.Faults{
 		Latency: g.upTo(3 * time.Second), CacheLag: g.upTo(10 * time.Second), Repeat: g.rare(0.3), LostAnswer: g.rare(0.06),
-		CallTime: g.upTo(40 * time.Second), Call: g.rare(0.2), Codes: AllCodes(), LostCall: g.rare(0.1), Eventually: g.upTo(40 * time.Second),
+		CallTime: g.upTo(40 * time.Second), Call: g.rare(0.2), Codes: sim.AllCodes(), LostCall: g.rare(0.1), Eventually: g.upTo(40 * time.Second),
 		SlowBoot: g.upTo(4 * time.Minute), DeadBoot: g.rare(0.2), Flap: g.rare(0.6), FlapForGood: g.rare(0.6),
 		LostVM: g.rare(0.2), ControlOutages: g.faultWindows(time.Hour, 10*time.Minute), TargetOutages: g.faultWindows(time.Hour, 10*time.Minute),
 		ZoneOutages: g.faultWindows(time.Hour, 20*time.Minute), ClockJumps: g.faultWindows(time.Hour, 5*time.Minute),
@@ -167,30 +167,30 @@ func (g generator) faults() Faults {
 	}
 }
 
-func (g generator) step(s *Scenario) Step {
+func (g generator) step(s *sim.Scenario) sim.Step {
 	if g.oneIn(3) {
 		return g.request(s)
 	}
-	actions := [...]Action{
-		Scale, Roll, Roll, Scale, Roll, Roll, Roll, Rollback, Pause, Resume, DeleteMachine, RemoveVM, OrphanVM, DeleteNode, CordonNode,
+	actions := [...]sim.Action{
+		sim.Scale, sim.Roll, sim.Roll, sim.Scale, sim.Roll, sim.Roll, sim.Roll, sim.Rollback, sim.Pause, sim.Resume, sim.DeleteMachine, sim.RemoveVM, sim.OrphanVM, sim.DeleteNode, sim.CordonNode,
 	}
-	step := Step{After: g.upTo(40 * time.Minute), Do: actions[g(len(actions))], N: g(8)}
+	step := sim.Step{After: g.upTo(40 * time.Minute), Do: actions[g(len(actions))], N: g(8)}
 	switch step.Do {
-	case Roll:
+	case sim.Roll:
 		step.Class = [...]string{"small", "large", "huge"}[g(3)]
 		step.Name = s.Deployments[g(len(s.Deployments))].Name
-	case Rollback:
+	case sim.Rollback:
 		step.N = max(step.N-4, 0)
 		step.Name = s.Deployments[g(len(s.Deployments))].Name
-	case Scale, Pause, Resume:
+	case sim.Scale, sim.Pause, sim.Resume:
 		step.Name = s.Deployments[g(len(s.Deployments))].Name
 	}
 	return step
 }
 
-// RandomPoolScenario draws a scenario as RandomScenario does, with pools in every scenario, and at most one
+// RandomPools draws a scenario as Random does, with pools in every scenario, and at most one
 // deployment.
-func RandomPoolScenario(seed uint64) *Scenario {
+func RandomPools(seed uint64) *sim.Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 4)).IntN) //nolint:gosec // a simulation
 	s := g.fleet(seed)
 	s.Deployments, s.Lone = s.Deployments[:g(2)], false

@@ -1,4 +1,4 @@
-package sim_test
+package scenario_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -46,7 +47,7 @@ var broken = map[string]struct {
 }
 
 func noHugeOnes(w *sim.World) error {
-	machines, err := w.Machines().List(ctx, store.Query{})
+	machines, err := w.Machines().List(context.Background(), store.Query{})
 	for _, m := range machines {
 		if m.Spec.Class.Name == "huge" {
 			return errors.New("machine " + m.Name + " is huge")
@@ -57,7 +58,7 @@ func noHugeOnes(w *sim.World) error {
 
 // noHaste: the manager replaces no machine whose node was not ready for only a minute.
 func noHaste(w *sim.World) error {
-	machines, err := w.Machines().List(ctx, store.Query{})
+	machines, err := w.Machines().List(context.Background(), store.Query{})
 	for _, m := range machines {
 		if op := &m.Status.LastOperation; m.Status.Phase == machine.PhaseFailed && op.Kind == machine.OperationHealthCheck && w.Now().Sub(readySince(w, m.Name)) < time.Minute {
 			return errors.New("machine " + m.Name + " is given up too soon")
@@ -68,7 +69,7 @@ func noHaste(w *sim.World) error {
 
 // readySince is when a node's readiness last changed.
 func readySince(w *sim.World, node string) time.Time {
-	n, err := w.Nodes().Get(ctx, object.Key{Name: node})
+	n, err := w.Nodes().Get(context.Background(), object.Key{Name: node})
 	if err != nil {
 		return time.Time{}
 	}
@@ -86,7 +87,7 @@ func TestBrokenIsFoundAndShrunk(t *testing.T) {
 			s, found := firstViolation(t, b.change)
 			require.Equal(t, b.rule, found.Rule)
 			before := len(s.Steps)
-			small := sim.Shrink(s, found.Rule, 400)
+			small := scenario.Shrink(s, found.Rule, 400)
 			require.Len(t, s.Steps, before, "the scenario itself stays as it is")
 			require.LessOrEqual(t, len(small.Steps), b.steps)
 			require.LessOrEqual(t, len(small.Deployments), 1)
@@ -101,7 +102,7 @@ func TestBrokenIsFoundAndShrunk(t *testing.T) {
 			b.change(again) // what is code is not written down
 			require.NoError(t, json.Unmarshal(text, again))
 			require.Equal(t, first, play(t, again).Violation)
-			lines, err := sim.Trace(again)
+			lines, err := scenario.Trace(again)
 			require.NoError(t, err)
 			require.Contains(t, lines[len(lines)-1], "violation of "+b.rule)
 			require.Less(t, len(lines), 400)
@@ -113,7 +114,7 @@ func TestBrokenIsFoundAndShrunk(t *testing.T) {
 func firstViolation(t *testing.T, change func(*sim.Scenario)) (*sim.Scenario, *sim.Violation) {
 	t.Helper()
 	for seed := range uint64(50) {
-		s := sim.RandomScenario(seed)
+		s := scenario.Random(seed)
 		change(s)
 		if r := play(t, s); r.Violation != nil {
 			return s, r.Violation
@@ -121,4 +122,20 @@ func firstViolation(t *testing.T, change func(*sim.Scenario)) (*sim.Scenario, *s
 	}
 	require.Fail(t, "nothing is violated")
 	return nil, nil
+}
+
+// TestNothingSmallerBreaksAnotherRule: a scenario that breaks another rule is no smaller form of
+// it, and a fault that a violation does not need is removed.
+func TestNothingSmallerBreaksAnotherRule(t *testing.T) {
+	b := broken["a property that does not hold"]
+	s, found := firstViolation(t, b.change)
+	require.Same(t, s, scenario.Shrink(s, "another rule", 20))
+	require.Equal(t, "none", scenario.Shrink(s, found.Rule, 400).Options.Faults.String())
+}
+
+func play(t *testing.T, s *sim.Scenario) sim.Result {
+	t.Helper()
+	r, err := sim.Play(s)
+	require.NoError(t, err)
+	return r
 }

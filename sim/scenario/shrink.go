@@ -1,4 +1,4 @@
-package sim
+package scenario
 
 import (
 	"fmt"
@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/sim"
 )
 
 // Shrink looks for a smaller scenario that breaks the same rule: with fewer steps, deployments and
 // apps, fewer kinds of faults, fewer machines, and less time between. It plays at most tries of
 // them. It returns the last one that it found, or s itself if there is none. s is not changed.
-func Shrink(s *Scenario, rule string, tries int) *Scenario {
+func Shrink(s *sim.Scenario, rule string, tries int) *sim.Scenario {
 	k := &shrinking{best: s, rule: rule, left: tries}
-	k.try(func(*Scenario) bool { return true }) // to know when it breaks
+	k.try(func(*sim.Scenario) bool { return true }) // to know when it breaks
 	for again := true; again && k.left > 0; {
 		again = k.round()
 	}
@@ -22,7 +23,7 @@ func Shrink(s *Scenario, rule string, tries int) *Scenario {
 }
 
 type shrinking struct {
-	best *Scenario
+	best *sim.Scenario
 	rule string
 	left int
 	end  time.Time // a scenario that takes longer is no better than the best one
@@ -34,25 +35,25 @@ const slack = time.Hour
 // round tries everything once, and reports whether any change was of use.
 func (k *shrinking) round() bool {
 	before := k.best
-	k.shorten(func(s *Scenario) int { return len(s.Steps) }, func(s *Scenario, i, j int) { s.Steps = slices.Delete(s.Steps, i, j) })
-	k.shorten(func(s *Scenario) int { return len(s.Deployments) }, func(s *Scenario, i, j int) { s.Deployments = slices.Delete(s.Deployments, i, j) })
-	k.shorten(func(s *Scenario) int { return len(s.Pools) }, func(s *Scenario, i, j int) { s.Pools = slices.Delete(s.Pools, i, j) })
-	k.shorten(func(s *Scenario) int { return len(s.Apps) }, func(s *Scenario, i, j int) { s.Apps = slices.Delete(s.Apps, i, j) })
-	for i := range reflect.TypeFor[Faults]().NumField() {
-		k.try(func(s *Scenario) bool { return cleared(reflect.ValueOf(&s.Options.Faults).Elem().Field(i)) })
+	k.shorten(func(s *sim.Scenario) int { return len(s.Steps) }, func(s *sim.Scenario, i, j int) { s.Steps = slices.Delete(s.Steps, i, j) })
+	k.shorten(func(s *sim.Scenario) int { return len(s.Deployments) }, func(s *sim.Scenario, i, j int) { s.Deployments = slices.Delete(s.Deployments, i, j) })
+	k.shorten(func(s *sim.Scenario) int { return len(s.Pools) }, func(s *sim.Scenario, i, j int) { s.Pools = slices.Delete(s.Pools, i, j) })
+	k.shorten(func(s *sim.Scenario) int { return len(s.Apps) }, func(s *sim.Scenario, i, j int) { s.Apps = slices.Delete(s.Apps, i, j) })
+	for i := range reflect.TypeFor[sim.Faults]().NumField() {
+		k.try(func(s *sim.Scenario) bool { return cleared(reflect.ValueOf(&s.Options.Faults).Elem().Field(i)) })
 	}
-	lowerNumber(k, 1, func(s *Scenario) *int { return &s.Options.Faults.Kills })
+	lowerNumber(k, 1, func(s *sim.Scenario) *int { return &s.Options.Faults.Kills })
 	for i := range k.best.Deployments {
-		lowerNumber(k, 1, func(s *Scenario) *int32 { return &s.Deployments[i].Spec.Replicas })
+		lowerNumber(k, 1, func(s *sim.Scenario) *int32 { return &s.Deployments[i].Spec.Replicas })
 	}
 	for i := range k.best.Steps {
-		lowerNumber(k, time.Second, func(s *Scenario) *time.Duration { return &s.Steps[i].After })
-		lowerNumber(k, 1, func(s *Scenario) *int { return &s.Steps[i].N })
+		lowerNumber(k, time.Second, func(s *sim.Scenario) *time.Duration { return &s.Steps[i].After })
+		lowerNumber(k, 1, func(s *sim.Scenario) *int { return &s.Steps[i].N })
 	}
 	for i := range k.best.Apps {
-		lowerNumber(k, 1, func(s *Scenario) *int { return &s.Apps[i].Replicas })
+		lowerNumber(k, 1, func(s *sim.Scenario) *int { return &s.Apps[i].Replicas })
 	}
-	lowerNumber(k, time.Second, func(s *Scenario) *time.Duration { return &s.Calm })
+	lowerNumber(k, time.Second, func(s *sim.Scenario) *time.Duration { return &s.Calm })
 	return k.best != before
 }
 
@@ -67,8 +68,8 @@ func cleared(field reflect.Value) bool {
 
 // try plays the best scenario with a change. The changed scenario becomes the best if it still
 // breaks the rule. Because a change also changes the random events, try plays several seeds.
-func (k *shrinking) try(change func(*Scenario) bool) bool {
-	smaller := k.best.clone()
+func (k *shrinking) try(change func(*sim.Scenario) bool) bool {
+	smaller := clone(k.best)
 	if k.left <= 0 || !change(smaller) {
 		return false
 	}
@@ -78,7 +79,7 @@ func (k *shrinking) try(change func(*Scenario) bool) bool {
 		}
 		k.left--
 		smaller.Options.Seed = seed
-		if r, err := smaller.playUntil(k.end); err == nil && r.Violation != nil && r.Violation.Rule == k.rule {
+		if r, err := sim.PlayUntil(smaller, k.end); err == nil && r.Violation != nil && r.Violation.Rule == k.rule {
 			k.best, k.end = smaller, r.Violation.At.Add(slack)
 			return true
 		}
@@ -87,11 +88,11 @@ func (k *shrinking) try(change func(*Scenario) bool) bool {
 }
 
 // shorten leaves out parts of a list: first long ones, then short ones.
-func (k *shrinking) shorten(length func(*Scenario) int, cut func(s *Scenario, i, j int)) {
+func (k *shrinking) shorten(length func(*sim.Scenario) int, cut func(s *sim.Scenario, i, j int)) {
 	for size := length(k.best); size > 0; size /= 2 {
 		for i := 0; i < length(k.best); {
 			j := min(i+size, length(k.best))
-			if !k.try(func(s *Scenario) bool { cut(s, i, j); return true }) {
+			if !k.try(func(s *sim.Scenario) bool { cut(s, i, j); return true }) {
 				i = j
 			}
 		}
@@ -102,9 +103,9 @@ func (k *shrinking) shorten(length func(*Scenario) int, cut func(s *Scenario, i,
 type lowerable interface{ ~int | ~int32 | ~int64 }
 
 // lowerNumber lowers a number of a scenario: to zero, to a half, or by one unit.
-func lowerNumber[N lowerable](k *shrinking, unit N, of func(*Scenario) *N) {
+func lowerNumber[N lowerable](k *shrinking, unit N, of func(*sim.Scenario) *N) {
 	to := func(n func(N) N) bool {
-		return k.try(func(s *Scenario) bool {
+		return k.try(func(s *sim.Scenario) bool {
 			at := of(s)
 			was := *at
 			*at = n(was)
@@ -120,7 +121,7 @@ func lowerNumber[N lowerable](k *shrinking, unit N, of func(*Scenario) *N) {
 }
 
 // clone returns a scenario that can be changed without changing s.
-func (s *Scenario) clone() *Scenario {
+func clone(s *sim.Scenario) *sim.Scenario {
 	c := *s
 	c.Steps, c.Apps, c.Classes = slices.Clone(s.Steps), slices.Clone(s.Apps), slices.Clone(s.Classes)
 	c.Deployments = make([]*deployment.Deployment, len(s.Deployments))
@@ -131,9 +132,9 @@ func (s *Scenario) clone() *Scenario {
 	return &c
 }
 
-// Trace plays a scenario and returns what happened in it, a line each with the
-// time since its beginning. The error is Play's.
-func Trace(s *Scenario) (lines []string, err error) {
+// Trace plays a scenario and returns what happened in it, a line each with the time since its
+// beginning. The error is that of sim.Play.
+func Trace(s *sim.Scenario) (lines []string, err error) {
 	told := *s
 	var began time.Time
 	told.Options.Tell = func(at time.Time, what string) {
@@ -142,6 +143,6 @@ func Trace(s *Scenario) (lines []string, err error) {
 		}
 		lines = append(lines, fmt.Sprintf("%12s  %s", at.Sub(began).Round(time.Millisecond), what))
 	}
-	_, err = Play(&told)
+	_, err = sim.Play(&told)
 	return lines, err
 }
