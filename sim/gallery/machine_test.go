@@ -98,10 +98,8 @@ var ofMachine = []mutant{
 		name:   "a machine that is paused is looked after once it is unhealthy",
 		breaks: "P25",
 		file:   "machine/pause.go",
-		from: `!paused || p.notOurs() {
-		return Plan{}, false`,
-		to: `!paused || p.notOurs() || p.m.Status.Phase == PhaseUnknown {
-		return Plan{}, false`,
+		from:   "return paused && !p.notOurs()",
+		to:     "return paused && !p.notOurs() && p.m.Status.Phase != PhaseUnknown",
 	},
 	{
 		name:   "an update of a VM that was not answered in time counts as done",
