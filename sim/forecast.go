@@ -180,6 +180,10 @@ func (p *forecast) over(ctx context.Context) bool {
 		p.stop(preview.EndComplete)
 	case p.model.Hopeless() && p.inVain > int64(p.out.HighestTotal):
 		p.stop(preview.EndFailing)
+	case p.refused():
+		p.stop(preview.EndRefused)
+	case p.deployment.Spec.Paused && p.onHold():
+		p.stop(preview.EndPaused)
 	case p.w.Now().Sub(p.progressed) <= p.model.Waits():
 		return false
 	case p.deployment.Spec.Paused:
@@ -188,6 +192,24 @@ func (p *forecast) over(ctx context.Context) bool {
 		p.stop(preview.EndStuck)
 	}
 	return true
+}
+
+// refused reports whether the deployment's last decision was that it can't be acted upon.
+func (p *forecast) refused() bool {
+	if p.deployment.Deleted() && !p.deployment.HasFinalizer(deployment.Finalizer) {
+		return p.why != (decision.Why{})
+	}
+	c := object.FindCondition(p.deployment.Status.Conditions, deployment.ConditionSpecValid)
+	return c != nil && c.Status == object.False && c.Reason == p.why.Reason.String()
+}
+
+// onHold reports whether a paused deployment has what its sets want: its status, which comes after
+// all orders, knows every machine, and no machine comes or goes.
+func (p *forecast) onHold() bool {
+	s := &p.deployment.Status
+	c := object.FindCondition(s.Conditions, deployment.ConditionProgressing)
+	return p.why != (decision.Why{}) && c != nil && c.Reason == deployment.ProgressPaused &&
+		s.Replicas == p.seen.Total() && s.Ready == p.seen.Ready && s.Available == p.seen.Available() && p.still()
 }
 
 func (p *forecast) stop(reason preview.EndReason) {

@@ -48,6 +48,7 @@ type standsAs struct {
 	set                     string // UID of its owner
 	going, ready, available bool
 	outdated                bool // its VM is to be changed
+	kept                    bool // for inspection
 }
 
 func newTally(w *World, d *deployment.Deployment, updatable []string) *tally {
@@ -181,9 +182,9 @@ func (t *tally) count(k object.Key, now *machine.Machine) {
 		return
 	}
 	as := standsAs{set: ownerUID(now), going: now.Deleted(), ready: now.Ready(), outdated: t.outdated(now)}
+	as.kept = now.Preserved(t.w.Now())
 	if as.ready && t.deployment != nil {
-		preserved := now.Preserved(t.w.Now())
-		as.available = !preserved && !now.AvailableAt(t.deployment.Spec.MinReady).After(t.w.Now())
+		as.available = !as.kept && !now.AvailableAt(t.deployment.Spec.MinReady).After(t.w.Now())
 		if !as.available {
 			t.maturing[k] = true
 		}
@@ -229,6 +230,27 @@ func (t *tally) recount() bool {
 	t.seen = c
 	t.advance(&before)
 	return c != before
+}
+
+// still reports whether each set has the machines that it wants, and all are available or kept. One
+// that is being deleted is neither.
+func (t *tally) still() bool {
+	have := map[string]int32{}
+	for as, n := range t.counts {
+		if t.sets[as.set] == nil {
+			continue
+		}
+		if !as.available && !as.kept {
+			return false
+		}
+		have[as.set] += n
+	}
+	for uid, s := range t.sets {
+		if s.Deleted() || have[uid] != s.Spec.Replicas {
+			return false
+		}
+	}
+	return true
 }
 
 // advance notes progress: more new machines are available than ever, or fewer old ones or fewer

@@ -184,13 +184,33 @@ func TestPreviewEndings(t *testing.T) {
 		"failing": {func(_ *deployment.Deployment, _ []deployment.Children, m *preview.Model) { m.Fail = percent(100) },
 			preview.EndFailing, "every creation fails"},
 		"refused": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) { d.Spec.Replicas = -1 },
-			preview.EndStuck, "spec.replicas must not be negative"},
+			preview.EndRefused, "refused: spec.replicas must not be negative"},
 		"foreign": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) {
 			d.Finalizers, d.DeletedAt = nil, begin
 		},
-			preview.EndStuck, "without our finalizer"},
+			preview.EndRefused, "without our finalizer"},
 		"paused": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) { d.Spec.Paused = true },
-			preview.EndPaused, "paused: rolling is on hold"},
+			preview.EndPaused, "on hold after 0s: paused: rolling is on hold"},
+		"paused and scaled": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) {
+			d.Spec.Paused, d.Spec.Replicas = true, 5
+		},
+			preview.EndPaused, "on hold after 1m3"},
+		"paused and smaller": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) {
+			d.Spec.Paused, d.Spec.Replicas = true, 1
+		},
+			preview.EndPaused, "on hold after 3"},
+		"paused, and paused machines": {func(d *deployment.Deployment, c []deployment.Children, _ *preview.Model) {
+			d.Spec.Paused = true
+			c[0].Machines[0].Annotations = map[string]string{machine.DefaultPolicy().Keys.Paused: "true"}
+			c[0].Machines[0].Status.Phase = machine.PhasePending
+		},
+			preview.EndPaused, "on hold after 24h"},
+		"paused, one kept": {func(d *deployment.Deployment, c []deployment.Children, _ *preview.Model) {
+			d.Spec.Paused = true
+			c[0].Machines[0].Annotations = map[string]string{machine.DefaultPolicy().Keys.Preserve: "now"}
+			c[0].Machines[0].Status.Preservation = machine.Preservation{Request: "now", Since: later.Add(-time.Hour), Until: later.Add(time.Hour)}
+		},
+			preview.EndPaused, "on hold after 0s"},
 		"deleted": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) { d.DeletedAt = begin },
 			preview.EndComplete, "complete after 3"},
 	} {

@@ -130,8 +130,12 @@ const (
 	EndLimit EndReason = "LimitReached"
 	// EndStuck: the rollout made no progress for Model.Patience.
 	EndStuck EndReason = "Stuck"
-	// EndPaused: the same, and the deployment is paused.
+	// EndPaused: the deployment is paused, and its sets have what they want, or the rollout made no
+	// progress for Model.Patience.
 	EndPaused EndReason = "Paused"
+	// EndRefused: the deployment can't be acted upon. Its spec is invalid, or it is being deleted
+	// without our finalizer.
+	EndRefused EndReason = "Refused"
 	// EndFailing: every creation fails, including those that replace failed machines.
 	EndFailing EndReason = "EveryCreationFails"
 	// EndStopped: the context ended. The preview returns its error.
@@ -156,6 +160,7 @@ var endings = map[EndReason]decision.Reason{
 	EndLimit:    decision.NewReason("Limit", "not complete after {wait}, which is as far as the preview looks: {cause}"),
 	EndStuck:    decision.NewReason("Stuck", "stuck after {wait}: {cause}"),
 	EndPaused:   decision.NewReason("Paused", "on hold after {wait}: {cause}"),
+	EndRefused:  decision.NewReason("Refused", "refused: {cause}"),
 	EndFailing:  decision.NewReason("Failing", "given up after {wait}: every creation fails, {count} did in a row: {cause}"),
 	EndStopped:  decision.NewReason("Stopped", "stopped after {wait}, before its end: {cause}"),
 }
