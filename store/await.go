@@ -5,32 +5,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millwright-go/millwright/object"
 )
 
 // Await watches one object until missing returns "" for it, and returns the object. It calls missing
 // with the object as it is, and again with each change, one call at a time; so missing can also
-// report the progress. An object that does not exist is waited for, also one that is gone already.
+// report the progress. It never calls missing with a spec older than the one that was stored when
+// Await began, even if the collection answers from a cache. So it is safe right after Edit.
 //
-// The wait ends with an error when ctx ends (its cause), when the object is gone that missing has seen
-// (ErrNotFound), and when the watch breaks (its error). The error says what was still missing.
+// The wait ends with an error
+//   - when there is no object of that key, or it is gone later: ErrNotFound;
+//   - when ctx ends: its cause;
+//   - when a read fails or the watch breaks: its error.
+//
+// The error says what was still missing. AwaitGone waits for the end of an object.
 func Await[T object.Object[T]](ctx context.Context, c Collection[T], k object.Key, missing func(T) string) (T, error) {
 	var none T
 	lacks := "the object"
 	failed := func(err error) (T, error) {
 		return none, fmt.Errorf("waiting for %s: still missing: %s: %w", k, lacks, err)
 	}
+	w := waiter[T]{Collection: c, key: k}
+	if err := w.read(ctx); err != nil {
+		return failed(cmp.Or(context.Cause(ctx), err))
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	unseen, seen := context.WithCancel(ctx)
+	defer seen()
+	go lookAgain(unseen, c, k, end)
 	for change, err := range c.Watch(ctx) {
-		o := change.New
-		switch {
-		case err != nil:
+		if err != nil {
 			return failed(err)
-		case o == none && change.Old != none && change.Old.ObjectMeta().Key == k:
-			return failed(ErrNotFound)
-		case o == none || o.ObjectMeta().Key != k:
+		}
+		o, err := w.shown(ctx, change)
+		if err != nil {
+			return failed(cmp.Or(context.Cause(ctx), err))
+		}
+		if o == none {
 			continue
 		}
+		seen()
 		if lacks = missing(o); lacks == "" {
 			return o, nil
 		}
@@ -38,4 +55,72 @@ func Await[T object.Object[T]](ctx context.Context, c Collection[T], k object.Ke
 	return failed(cmp.Or(context.Cause(ctx), errWatchEnded))
 }
 
+// AwaitGone waits until the object of that key is gone, or returns at once if there is none. The end
+// of a deletion may take as long as the machines of the object take. An error is as for Await.
+func AwaitGone[T object.Object[T]](ctx context.Context, c Collection[T], k object.Key) error {
+	_, err := Await(ctx, c, k, func(T) string { return "its end" })
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
 var errWatchEnded = errors.New("the watch ended by itself")
+
+// waiter knows which object Await waits for, and how old a state of it may be.
+type waiter[T object.Object[T]] struct {
+	Collection[T]
+	key        object.Key
+	uid        string
+	generation int64
+}
+
+// read notes what is stored now.
+func (w *waiter[T]) read(ctx context.Context) error {
+	o, err := w.Live().Get(ctx, w.key)
+	if err == nil {
+		w.uid, w.generation = o.ObjectMeta().UID, o.ObjectMeta().Generation
+	}
+	return err
+}
+
+// shown returns the object that a change shows. Nil: the change is about another object, or the
+// watch lags behind what was read. The end of the object is ErrNotFound.
+func (w *waiter[T]) shown(ctx context.Context, change Change[T]) (T, error) {
+	var none T
+	o, gone := change.New, change.New == none
+	if gone {
+		o = change.Old
+	}
+	if o == none || o.ObjectMeta().Key != w.key {
+		return none, nil
+	}
+	switch meta := o.ObjectMeta(); {
+	case gone && meta.UID == w.uid:
+		return none, ErrNotFound
+	case gone:
+		return none, nil // an object of that name before this one
+	case meta.UID != w.uid: // one before this one, or one after it
+		if err := w.read(ctx); err != nil {
+			return none, err
+		}
+	}
+	if meta := o.ObjectMeta(); meta.UID != w.uid || meta.Generation < w.generation {
+		return none, nil
+	}
+	return o, nil
+}
+
+// lookAgain ends the wait if the object is gone before the watch has shown it. It may have gone
+// between the first read and the beginning of the watch, which then never tells of it.
+func lookAgain[T object.Object[T]](unseen context.Context, c Collection[T], k object.Key, end context.CancelCauseFunc) {
+	for unseen.Err() == nil {
+		pause, over := context.WithTimeout(unseen, time.Second)
+		<-pause.Done()
+		over()
+		if _, err := c.Live().Get(unseen, k); errors.Is(err, ErrNotFound) {
+			end(ErrNotFound)
+			return
+		}
+	}
+}

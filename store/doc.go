@@ -6,7 +6,7 @@
 //
 // [Edit], [EditStatus] and [CreateOrEdit] change one object that others write too: they read, change,
 // write, and begin again on a conflict. [Await] waits for a state of one object, and tells what is
-// missing until then.
+// missing until then. [AwaitGone] waits for its end.
 //
 // The rules are those of a Kubernetes API server with a status subresource. So a controller meets
 // the same conflicts, and can be killed between the same writes, on every store:

@@ -16,7 +16,8 @@ const editAttempts = 10
 // a copy, and updates it. If another writer was faster, it begins again with what is stored then, up
 // to 10 times in all. So change may be called more than once, and must depend on its argument alone.
 //
-// Edit returns what is stored. It writes nothing if change leaves the copy as it was. The errors are
+// Edit returns what is stored. It writes nothing if change leaves the copy as it was. Await right
+// after Edit sees that change or a later one, on every store. The errors are
 //   - that of change, as it is; nothing is written then;
 //   - ErrNotFound if there is no object of that key;
 //   - ErrConflict if the last attempt was too late as well;

@@ -23,6 +23,7 @@ var watchRules = []rule{
 	{"ends with its context", watchEnds},
 	{"ends with its consumer", watchStops},
 	{"begins anew when ranged over again", watchAgain},
+	{"is enough to wait for a state, and for an end", watchAwaited},
 }
 
 func watchBegins(r *trial) {
@@ -285,6 +286,42 @@ func watchAgain(r *trial) {
 		return err != nil
 	})
 	r.within("the second range", func() error { return reaches(changes, 2) })
+}
+
+// watchAwaited waits with store.Await and store.AwaitGone.
+func watchAwaited(r *trial) {
+	ctx, cancel := context.WithTimeout(r.ctx, r.suite.Patience)
+	defer cancel()
+	lacking := func(o *Object) string {
+		if o.Spec.Replicas < 100 {
+			return "replicas"
+		}
+		return ""
+	}
+	_, err := store.Await(ctx, r.store, key("a"), lacking)
+	require.ErrorIs(r, err, store.ErrNotFound)
+	o := sample("a")
+	o.Finalizers = []string{holdOne}
+	r.create(o)
+	o, err = store.Edit(ctx, r.store, o.Key, func(o *Object) error {
+		o.Spec.Replicas = 100
+		return nil
+	})
+	require.NoError(r, err)
+	seen, err := store.Await(ctx, r.store, o.Key, lacking)
+	require.NoError(r, err)
+	require.Equal(r, canonical(o), canonical(seen))
+	r.remove("a")
+	r.within("the object to go", func() error {
+		ended := make(chan error, 1)
+		go func() { ended <- store.AwaitGone(ctx, r.store, o.Key) }()
+		_, err := store.Edit(ctx, r.store, o.Key, func(o *Object) error {
+			o.Finalizers = nil
+			return nil
+		})
+		return errors.Join(err, <-ended)
+	})
+	require.NoError(r, store.AwaitGone(ctx, r.store, o.Key))
 }
 
 // reaches ranges over changes until they leave that many objects.
