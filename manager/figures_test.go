@@ -1,7 +1,10 @@
 package manager_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -140,4 +143,47 @@ func TestBackoffIsTold(t *testing.T) {
 	require.Contains(t, f.others, fmt.Sprint(smallKey, " ", 2*base+time.Second))
 	require.Equal(t, 3, f.calls["CreateMachine OK"])
 	require.Contains(t, f.others, fmt.Sprint(smallKey, " ", time.Duration(0)))
+}
+
+// plain is a provider that has no InitializeMachine, and answers NOT_FOUND for a VM that is gone.
+type plain struct{ *drivertest.Memory }
+
+func (plain) InitializeMachine(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+	return nil, codes.New(codes.Unimplemented, "there is nothing to initialize")
+}
+
+func (p plain) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	if !p.Remove(q.Machine.Spec.ProviderID) {
+		return nil, codes.New(codes.NotFound, "there is no such VM")
+	}
+	return &driver.DeleteMachineResponse{}, nil
+}
+
+// TestNormalAnswersAreNoErrors: an answer that the library goes on with is not logged as an error.
+func TestNormalAnswersAreNoErrors(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	var log bytes.Buffer
+	o := w.options()
+	o.Driver = plain{w.provider}
+	o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r := reconciler(t, o, manager.KindMachine)
+	_, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}})
+	require.NoError(t, err)
+	w.look(r)
+	w.join()
+	w.look(r)
+	w.provider.Remove(w.machine().Spec.ProviderID)
+	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
+	w.look(r)
+	require.Empty(t, keysOf(w.machines))
+	for _, answer := range []string{"GetMachineStatus code=NOT_FOUND", "InitializeMachine code=UNIMPLEMENTED", "DeleteMachine code=NOT_FOUND"} {
+		require.Contains(t, log.String(), `msg="driver call answered" call=`+answer)
+	}
+	require.NotContains(t, log.String(), "with an error")
+
+	w.provider.FailNext(codes.CreateMachine, codes.New(codes.Unavailable, "later"))
+	_, err = w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}})
+	require.NoError(t, err)
+	w.look(r)
+	require.Contains(t, log.String(), `msg="driver call answered with an error" call=CreateMachine code=UNAVAILABLE`)
 }

@@ -107,7 +107,11 @@ func (p *pass) answer(ctx context.Context, call codes.Call, err error, fill func
 	vm := &machine.VM{Outcome: answer.Of(err)}
 	fill(vm)
 	if err != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
-		p.Log.LogAttrs(ctx, slog.LevelDebug, "driver call answered with an error", slog.String("call", call.String()),
+		what := "driver call answered with an error"
+		if codes.RecoveryFor(call, vm.Code).Class == codes.None { // the decision goes on with it
+			what = "driver call answered"
+		}
+		p.Log.LogAttrs(ctx, slog.LevelDebug, what, slog.String("call", call.String()),
 			slog.String("code", vm.Code.Contract()), logAttrs(p.o.Machine))
 	}
 	return vm, nil
