@@ -59,7 +59,7 @@ func (a *agents) look(n *machine.Node) {
 		a.count(UpdateFailed)
 		answer = machine.UpdateFailed
 	}
-	a.clock.after(a.update+a.upTo(a.hazards.SlowBoot), func() { a.answer(n.Key, n.UID, answer) })
+	a.After(a.update+a.upTo(a.hazards.SlowBoot), func() { a.answer(n.Key, n.UID, answer) })
 }
 
 func (a *agents) answer(k object.Key, uid, answer string) {

@@ -41,9 +41,9 @@ type interrupted struct{}
 // stop makes an API refuse every call for a while, and report no change.
 func (s *apis) stop(a api, d time.Duration) {
 	s.emit(interrupted{})
-	end := s.clock.now.Add(d)
+	end := s.Now().Add(d)
 	if !s.down(a) {
-		s.outages[a].began = s.clock.now
+		s.outages[a].began = s.Now()
 	}
 	if end.After(s.outages[a].ends) {
 		s.outages[a].ends = end
@@ -51,7 +51,7 @@ func (s *apis) stop(a api, d time.Duration) {
 }
 
 // down reports whether an API does not answer.
-func (s *apis) down(a api) bool { return s.clock.now.Before(s.outages[a].ends) }
+func (s *apis) down(a api) bool { return s.Now().Before(s.outages[a].ends) }
 
 // outSince reports whether an API was out since then.
 func (s *apis) outSince(then time.Time) bool {
@@ -64,13 +64,13 @@ const inFlight = 30 * time.Second
 
 // underWay reports whether an order may still be under way that was given by then:
 // while an API does not answer, none gets on.
-func (s *apis) underWay(then time.Time) bool { return s.clock.now.Sub(s.answering(then)) <= inFlight }
+func (s *apis) underWay(then time.Time) bool { return s.Now().Sub(s.answering(then)) <= inFlight }
 
 // longAgo reports whether no order from before then can still be under way from a process that
 // lives. Calls to the provider take longest, and while an API does not answer, nothing makes
 // progress. The zero time never was.
 func (s *apis) longAgo(then time.Time) bool {
-	return !then.IsZero() && s.clock.now.Sub(s.answering(then)) > s.slowest
+	return !then.IsZero() && s.Now().Sub(s.answering(then)) > s.slowest
 }
 
 // answering is since when both APIs answer, then at the earliest.

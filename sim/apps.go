@@ -163,7 +163,7 @@ func (a *appControllers) add(app *App) {
 	a.pods = append(a.pods, &appPod{app: app.Name, Pod: &drain.Pod{
 		Key: object.Key{Namespace: "apps", Name: fmt.Sprintf("%s-%d", app.Name, a.number)}, UID: fmt.Sprintf("pod-%d", a.number),
 		Owner:  &object.Owner{Kind: "ReplicaSet", Name: app.Name, UID: "app-" + app.Name},
-		Labels: map[string]string{"app": app.Name}, CreatedAt: a.clock.now, Grace: app.Grace,
+		Labels: map[string]string{"app": app.Name}, CreatedAt: a.Now(), Grace: app.Grace,
 	}})
 	if app.Work > 0 {
 		a.pods[len(a.pods)-1].Owner.Kind = "Job"
@@ -186,7 +186,7 @@ func (a *appControllers) bind(p *appPod) {
 	}
 	p.node = best
 	a.changed(best)
-	a.clock.after(max(time.Second, a.appOf(p).Boot), func() { a.run(p) })
+	a.After(max(time.Second, a.appOf(p).Boot), func() { a.run(p) })
 	a.volumes.look()
 }
 
@@ -195,7 +195,7 @@ func (a *appControllers) run(p *appPod) {
 	switch {
 	case !p.active() || !slices.Contains(a.pods, p):
 	case !a.volumes.mounted(p):
-		a.clock.after(mountRetry, func() { a.run(p) })
+		a.After(mountRetry, func() { a.run(p) })
 	default:
 		p.healthy = true
 		a.soon()

@@ -54,11 +54,11 @@ func (b *bootstrapMaker) bootstrapOf(p *machinepool.Pool) {
 	if boot.Config == "" {
 		return
 	}
-	b.clock.after(10*time.Second+b.upTo(time.Minute), func() {
+	b.After(10*time.Second+b.upTo(time.Minute), func() {
 		if b.bootstraps[p.Key] != made {
 			return // the pool is gone
 		}
-		made.there, made.expires = true, b.clock.now.Add(15*time.Minute)
+		made.there, made.expires = true, b.Now().Add(15*time.Minute)
 		name := p.Name + "-boot"
 		b.editPool(p.Name, func(now *machinepool.Pool) { now.Spec.Template.Bootstrap.DataSecret = &name })
 		b.check()

@@ -14,9 +14,9 @@ import (
 func (w *workload) terminate(p *appPod, grace time.Duration) {
 	if p.GraceEnds.IsZero() || grace == 0 {
 		going := *p.Pod
-		going.GraceEnds = w.clock.now.Add(grace)
+		going.GraceEnds = w.Now().Add(grace)
 		p.Pod = &going
-		w.clock.after(w.upTo(grace), func() { w.ended(p, grace == 0) })
+		w.After(w.upTo(grace), func() { w.ended(p, grace == 0) })
 	}
 	w.changed(p.node)
 	w.soon()
@@ -47,7 +47,7 @@ func (w *workload) ended(p *appPod, atOnce bool) {
 		w.count(PodFinished)
 		w.finish(p)
 	}
-	w.clock.after(stays, func() { w.deleted(p) })
+	w.After(stays, func() { w.deleted(p) })
 }
 
 // finish reports a pod as finished.
@@ -80,13 +80,13 @@ func (w *workload) live(p *appPod) {
 
 // ends schedules a pod to end by itself after a while, unless it is told to terminate before.
 func (w *workload) ends(p *appPod, after time.Duration, how Fault) {
-	w.clock.after(after, func() {
+	w.After(after, func() {
 		if !p.active() || !slices.Contains(w.pods, p) || how == PodFailed && w.faultsStopped {
 			return
 		}
 		w.count(how)
 		w.finish(p)
-		w.clock.after(finishedStays, func() { w.remains(p) })
+		w.After(finishedStays, func() { w.remains(p) })
 	})
 }
 

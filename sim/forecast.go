@@ -90,7 +90,8 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 		Boot: m.Create, Update: max(m.Update, 1), Faults: Faults{Capacity: m.Capacity}, Manager: o,
 		Driver: func(w *World) driver.Driver { return newModelDriver(w, m) },
 	})
-	p.w.clock.now, p.w.clock.brisk = p.start, true
+	p.w.clock.Set(p.start)
+	p.w.clock.Brisk = true
 	p.w.managers.workload = newNodePods(p.w.ground, p.w.nodes, m.Pods, m.PodEnd).open
 	d = p.w.settle(d, sets, p.model)
 	for _, mach := range p.w.machines.all() {
@@ -162,7 +163,7 @@ func (p *forecast) run(ctx context.Context) (preview.Timeline, error) {
 	}, p.model.Ahead())
 	switch {
 	case errors.Is(err, ErrLimit):
-		p.w.clock.now = p.start.Add(p.model.Ahead())
+		p.w.clock.Set(p.start.Add(p.model.Ahead()))
 		p.stop(preview.EndLimit)
 	case err != nil:
 		return preview.Timeline{}, fmt.Errorf("sim.Preview: %w", err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/sim/history"
+	"github.com/millwright-go/millwright/sim/internal/clock"
 )
 
 // event is something that happens in a world. Its type is declared in the file that emits it, or in
@@ -20,7 +21,7 @@ type effect struct{}
 // ways to tell what happens. It knows no part.
 type ground struct {
 	seed          uint64
-	clock         clock
+	clock         *clock.Clock
 	chance        func(n int) int // returns a number below n
 	hazards       *Faults         // what may fail, and how often: Options has them
 	faultsStopped bool
@@ -45,15 +46,15 @@ func newGround(seed uint64, hazards *Faults, trace func(time.Time, string)) *gro
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a simulation
 	return &ground{
 		facts: newFacts(), seed: seed, chance: random.IntN, hazards: hazards, trace: trace,
-		clock: clock{now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), chance: random.IntN},
+		clock: clock.New(time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), random.IntN),
 	}
 }
 
 // Now is the world's time.
-func (g *ground) Now() time.Time { return g.clock.now }
+func (g *ground) Now() time.Time { return g.clock.Now() }
 
 // After schedules do to run once d has passed.
-func (g *ground) After(d time.Duration, do func()) { g.clock.after(d, do) }
+func (g *ground) After(d time.Duration, do func()) { g.clock.After(d, do) }
 
 // subscribe adds a subscriber to all events from now on.
 func (g *ground) subscribe(see func(event)) { g.subscribers = append(g.subscribers, see) }
@@ -109,7 +110,7 @@ func (g *ground) count(f Fault) {
 // tell reports what happens to Options.Tell.
 func (g *ground) tell(format string, args ...any) {
 	if g.trace != nil {
-		g.trace(g.clock.now, fmt.Sprintf(format, args...))
+		g.trace(g.Now(), fmt.Sprintf(format, args...))
 	}
 }
 
@@ -152,5 +153,15 @@ func (g *ground) violate(rule, format string, args ...any) {
 }
 
 func (g *ground) violation(rule, format string, args ...any) *Violation {
-	return &Violation{Rule: rule, Seed: g.seed, At: g.clock.now, What: fmt.Sprintf(format, args...)}
+	return &Violation{Rule: rule, Seed: g.seed, At: g.Now(), What: fmt.Sprintf(format, args...)}
+}
+
+// since keeps the time since when something is so.
+func since(t *time.Time, now time.Time, is bool) {
+	switch {
+	case !is:
+		*t = time.Time{}
+	case t.IsZero():
+		*t = now
+	}
 }

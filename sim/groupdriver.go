@@ -57,10 +57,10 @@ func (g groupDriver) CreatePool(_ context.Context, req *pooldriver.CreatePoolReq
 	}
 	g.number++
 	made := &group{
-		id: fmt.Sprint("group-", g.number), pool: req.Pool.Key, class: req.Class.Name, target: req.Replicas, made: g.clock.now,
+		id: fmt.Sprint("group-", g.number), pool: req.Pool.Key, class: req.Class.Name, target: req.Replicas, made: g.Now(),
 	}
 	g.all[made.pool] = made
-	g.clock.after(g.lag(), func() { made.ready = true })
+	g.After(g.lag(), func() { made.ready = true })
 	g.soon(made)
 	g.sweep(made)
 	return &pooldriver.Response{GroupID: made.id, LastKnownState: "made"}, nil

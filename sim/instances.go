@@ -43,7 +43,7 @@ func (g *groupController) soon(at *group) {
 		return
 	}
 	at.planned = true
-	g.clock.after(g.lag(), func() {
+	g.After(g.lag(), func() {
 		at.planned = false
 		if g.all[at.pool] != at {
 			return
@@ -112,7 +112,7 @@ func (g *groupController) refresh(at *group, staying []*instance) (more bool) {
 // takeOut removes an instance because the provider wants it, with or without a request for a drain.
 func (g *groupController) takeOut(i *instance) {
 	if g.chance(1_000_000) < int(g.options.Asks*1_000_000) {
-		i.AwaitsDrain, i.asked = true, g.clock.now
+		i.AwaitsDrain, i.asked = true, g.Now()
 		return
 	}
 	i.Going = true
@@ -123,7 +123,7 @@ func (g *groupController) add(at *group) (more bool) {
 	full := g.hazards.Capacity > 0 && g.members() >= g.hazards.Capacity
 	if full || g.catalog.isDark(g.catalog.sizeOf(at.class)) {
 		g.count(CapacityOut)
-		g.clock.after(time.Minute, func() { g.soon(at) })
+		g.After(time.Minute, func() { g.soon(at) })
 		return false
 	}
 	g.number++
@@ -132,7 +132,7 @@ func (g *groupController) add(at *group) (more bool) {
 	at.instances = append(at.instances, i)
 	g.catalog.zoneOf[i.ProviderID] = g.catalog.sizeOf(at.class)
 	if g.happens(g.hazards.LostVM) {
-		g.clock.after(g.upTo(time.Hour), func() {
+		g.After(g.upTo(time.Hour), func() {
 			if !g.faultsStopped && !g.catalog.removed[i.ProviderID] {
 				g.count(VMLost)
 				g.drop(i.ProviderID)
@@ -143,7 +143,7 @@ func (g *groupController) add(at *group) (more bool) {
 		g.count(DeadBoot)
 		return true
 	}
-	g.clock.after(g.kubelets.boots+g.upTo(g.hazards.SlowBoot), func() { g.join(at, i) })
+	g.After(g.kubelets.boots+g.upTo(g.hazards.SlowBoot), func() { g.join(at, i) })
 	return true
 }
 
@@ -153,12 +153,12 @@ func (g *groupController) join(at *group, i *instance) {
 		return
 	}
 	again := func() { g.join(at, i) }
-	if dark := g.catalog.dark[g.catalog.zoneOf[i.ProviderID]]; g.clock.now.Before(dark) {
-		g.clock.after(dark.Sub(g.clock.now), again)
+	if dark := g.catalog.dark[g.catalog.zoneOf[i.ProviderID]]; g.Now().Before(dark) {
+		g.After(dark.Sub(g.Now()), again)
 		return
 	}
-	if !g.bootstraps.good(at.pool, g.clock.now) {
-		g.clock.after(20*time.Second, again)
+	if !g.bootstraps.good(at.pool, g.Now()) {
+		g.After(20*time.Second, again)
 		return
 	}
 	g.kubelets.join(&machine.Node{Meta: object.Meta{Key: object.Key{Name: i.name}}, ProviderID: i.ProviderID})
@@ -169,8 +169,8 @@ func (g *groupController) remove(at *group, i *instance) {
 	at.instances = slices.DeleteFunc(at.instances, func(other *instance) bool { return other == i })
 	g.catalog.removed[i.ProviderID] = true
 	g.kubelets.apps.lost(i.name)
-	g.clock.after(30*time.Second, func() { g.kubelets.ready(i.name, i.ProviderID, object.Unknown) })
-	g.clock.after(time.Minute+g.upTo(2*time.Minute), func() {
+	g.After(30*time.Second, func() { g.kubelets.ready(i.name, i.ProviderID, object.Unknown) })
+	g.After(time.Minute+g.upTo(2*time.Minute), func() {
 		if n, err := g.nodes.Get(context.Background(), object.Key{Name: i.name}); err == nil {
 			_ = g.nodes.Delete(context.Background(), n.Key, n.UID) // read in the same instant: it is there
 			g.check()
@@ -189,7 +189,7 @@ func (g *groupController) drop(id string) {
 // sweep checks the provider's instances again and again. An instance that is unhealthy for too long
 // is replaced. One that was not drained in time is removed undrained.
 func (g *groupController) sweep(at *group) {
-	g.clock.after(sweepEvery, func() {
+	g.After(sweepEvery, func() {
 		if g.all[at.pool] != at {
 			return
 		}
@@ -202,7 +202,7 @@ func (g *groupController) sweep(at *group) {
 }
 
 func (g *groupController) examine(i *instance) {
-	now := g.clock.now
+	now := g.Now()
 	if g.apis.down(targetAPI) {
 		return
 	}

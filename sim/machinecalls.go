@@ -43,7 +43,7 @@ func (c *machineCalls) provide(ctx context.Context, next func(context.Context) e
 // the machine is gone: that is no fault, and the VM has to be collected.
 func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(context.Context) error) {
 	ctx = context.WithoutCancel(ctx)
-	c.clock.after(c.upTo(c.hazards.LateBy), func() {
+	c.After(c.upTo(c.hazards.LateBy), func() {
 		c.count(CallLate)
 		if s.Method == codes.CreateMachine {
 			c.ground.late[s.Object.Name] = true
@@ -66,7 +66,7 @@ func (c *machineCalls) refusal(s driver.CallInfo) error {
 		c.count(CapacityOut)
 		return codes.New(codes.ResourceExhausted, "the simulated provider has no more capacity")
 	}
-	if call == codes.GetMachineStatus && c.clock.now.Sub(c.born[s.Object.Name]) < c.hazards.Eventually {
+	if call == codes.GetMachineStatus && c.Now().Sub(c.born[s.Object.Name]) < c.hazards.Eventually {
 		c.count(StatusLagged)
 		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
 	}
@@ -114,7 +114,7 @@ func (c watchedMachines) ListMachines(ctx context.Context, req *driver.ListMachi
 	}
 	seen := make(map[string]string, len(got.Machines))
 	for id, name := range got.Machines {
-		if c.vms.clock.now.Sub(c.vms.made[id]) < c.vms.hazards.Eventually {
+		if c.vms.Now().Sub(c.vms.made[id]) < c.vms.hazards.Eventually {
 			c.vms.count(ListLagged)
 			continue
 		}

@@ -18,12 +18,12 @@ func (c *managerClock) JumpClock(d time.Duration) {
 }
 
 func (c *managerClock) setClock(skew time.Duration) {
-	c.skewed, c.jumped = c.skew, c.clock.now
+	c.skewed, c.jumped = c.skew, c.Now()
 	c.skew = skew
 }
 
 // managerNow is the time that the manager's clock shows.
-func (c *managerClock) managerNow() time.Time { return c.clock.now.Add(c.skew) }
+func (c *managerClock) managerNow() time.Time { return c.Now().Add(c.skew) }
 
 // latest returns the latest time that the manager's clock may have shown for orders that are
 // carried out now.
@@ -32,5 +32,5 @@ func (c *managerClock) latest() time.Time {
 	if !c.jumped.IsZero() && c.underWay(c.jumped) {
 		skew = max(skew, c.skewed)
 	}
-	return c.clock.now.Add(skew)
+	return c.Now().Add(skew)
 }

@@ -80,7 +80,7 @@ func (s *managers) start() error {
 
 func (s *managers) newRunner() *runner {
 	p := &runner{
-		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.clock.now, restart: s.restart},
+		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.Now(), restart: s.restart},
 		shown:   s.shown, resync: s.options.Resync,
 		queue: map[queueKey]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},
@@ -108,7 +108,7 @@ func (s *managers) planKill(p *process) {
 func (s *managers) lookAtAll(p *runner) {
 	for _, r := range p.manager.Reconcilers() {
 		if r.Kind().Fleet() {
-			p.look(queueKey{r.Kind(), manager.Fleet}, s.clock.now)
+			p.look(queueKey{r.Kind(), manager.Fleet}, s.Now())
 		}
 	}
 	if p.works[manager.KindClass] != nil {
@@ -168,7 +168,7 @@ func (c clusterView) Nodes() store.Collection[*machine.Node] { return c.nodes }
 func (s *managers) restart() {
 	for a := range apiCount {
 		if s.apis.down(a) {
-			s.clock.after(s.apis.outages[a].ends.Sub(s.clock.now), s.restart)
+			s.After(s.apis.outages[a].ends.Sub(s.Now()), s.restart)
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/clock"
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
@@ -14,13 +15,13 @@ import (
 // from any class: what a provider spec says means nothing to it.
 type modelDriver struct {
 	*drivertest.Memory
-	clock *clock
+	clock *clock.Clock
 	model *preview.Model
 	class *machine.Class // what the simulated provider sees instead
 }
 
 func newModelDriver(w *World, m *preview.Model) modelDriver {
-	return modelDriver{w.provider, &w.clock, m, w.provider.Class(object.Key{Name: "any"}, drivertest.MemorySpec{Cluster: clusterName, Size: "any"})}
+	return modelDriver{w.provider, w.clock, m, w.provider.Class(object.Key{Name: "any"}, drivertest.MemorySpec{Cluster: clusterName, Size: "any"})}
 }
 
 // UpdatableFields implements driver.FieldUpdater.
@@ -44,7 +45,7 @@ func (d modelDriver) InitializeMachine(ctx context.Context, req *driver.Initiali
 func (d modelDriver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	r := *req
 	r.Class = d.class
-	d.clock.pause(d.model.Delete)
+	d.clock.Pause(d.model.Delete)
 	return d.Memory.DeleteMachine(ctx, &r)
 }
 
@@ -64,6 +65,6 @@ func (d modelDriver) ListMachines(ctx context.Context, req *driver.ListMachinesR
 
 // UpdateMachine implements driver.Driver.
 func (d modelDriver) UpdateMachine(context.Context, *driver.UpdateMachineRequest) (*driver.UpdateMachineResponse, error) {
-	d.clock.pause(d.model.UpdateVM)
+	d.clock.Pause(d.model.UpdateVM)
 	return &driver.UpdateMachineResponse{}, nil
 }

@@ -57,7 +57,7 @@ func (p *nodePods) of(node string) []*drain.Pod {
 		p.number++
 		pods[i] = &drain.Pod{
 			Key: object.Key{Namespace: node, Name: fmt.Sprintf("%s-%d", node, i)}, UID: fmt.Sprintf("pod-%d", p.number),
-			Owner: &object.Owner{Kind: "ReplicaSet", Name: "app", UID: "app"}, CreatedAt: p.clock.now.Truncate(time.Second), Grace: p.ends,
+			Owner: &object.Owner{Kind: "ReplicaSet", Name: "app", UID: "app"}, CreatedAt: p.clock.Now().Truncate(time.Second), Grace: p.ends,
 		}
 	}
 	p.on[node] = pods
@@ -77,10 +77,10 @@ func (p *nodePods) end(o drain.Order, now bool) drain.Answer {
 	}
 	if pod := p.on[node][at]; pod.GraceEnds.IsZero() || now {
 		going := *pod
-		going.GraceEnds = p.clock.now.Add(takes)
+		going.GraceEnds = p.clock.Now().Add(takes)
 		pods := slices.Clone(p.on[node]) // readers share them
 		pods[at], p.on[node] = &going, pods
-		p.clock.after(takes, func() { p.gone(node, o.UID) })
+		p.clock.After(takes, func() { p.gone(node, o.UID) })
 	}
 	return drain.Answer{Result: drain.Accepted}
 }

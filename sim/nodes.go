@@ -43,12 +43,12 @@ func (k *kubelets) bootIn(d time.Duration, name, id string) {
 	if slow > 0 {
 		k.count(SlowBoot)
 	}
-	k.clock.after(d+slow, func() {
+	k.After(d+slow, func() {
 		if k.removed[id] {
 			return
 		}
-		if dark := k.dark[k.zoneOf[id]]; k.clock.now.Before(dark) {
-			k.clock.after(dark.Sub(k.clock.now), func() { k.boot(name, id) })
+		if dark := k.dark[k.zoneOf[id]]; k.Now().Before(dark) {
+			k.After(dark.Sub(k.Now()), func() { k.boot(name, id) })
 			return
 		}
 		node := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}, ProviderID: id}
@@ -56,7 +56,7 @@ func (k *kubelets) bootIn(d time.Duration, name, id string) {
 			node.Taints = []object.Taint{{Key: key, Effect: "NoSchedule"}}
 		}
 		if !k.join(node) {
-			k.clock.after(10*time.Second, func() { k.boot(name, id) }) // the name is taken: it tries again
+			k.After(10*time.Second, func() { k.boot(name, id) }) // the name is taken: it tries again
 		}
 	})
 }
@@ -67,7 +67,7 @@ func (k *kubelets) join(n *machine.Node) bool {
 		return false
 	}
 	name, id := n.Name, n.ProviderID
-	k.clock.after(k.upTo(k.readies), func() { k.recover(name, id) })
+	k.After(k.upTo(k.readies), func() { k.recover(name, id) })
 	k.flap(name, id)
 	return true
 }
@@ -77,7 +77,7 @@ func (k *kubelets) flap(name, id string) {
 	if !k.happens(k.hazards.Flap) {
 		return
 	}
-	k.clock.after(k.upTo(10*time.Minute), func() {
+	k.After(k.upTo(10*time.Minute), func() {
 		if k.faultsStopped || k.removed[id] {
 			return
 		}
@@ -89,7 +89,7 @@ func (k *kubelets) flap(name, id string) {
 			k.chatter(name, id)
 			return
 		}
-		k.clock.after(k.upTo(15*time.Minute), func() { k.recover(name, id) })
+		k.After(k.upTo(15*time.Minute), func() { k.recover(name, id) })
 	})
 }
 
@@ -106,14 +106,14 @@ func (k *kubelets) waver(name, id string, d time.Duration) {
 	if !k.ready(name, id, object.Unknown) {
 		return
 	}
-	k.clock.after(d, func() { k.recover(name, id) })
+	k.After(d, func() { k.recover(name, id) })
 }
 
 // silence is what the cluster records of a node whose VM is gone. The cluster deletes such a node
 // after a while if no machine has marked it, because nothing else can know that it was ours.
 func (k *kubelets) silence(name, id string) {
 	k.ready(name, id, object.Unknown)
-	k.clock.after(10*time.Minute, func() {
+	k.After(10*time.Minute, func() {
 		n, err := k.nodes.Get(context.Background(), object.Key{Name: name})
 		if err == nil && n.ProviderID == id && len(n.Finalizers) == 0 && len(n.Labels) == 0 {
 			_ = k.nodes.Delete(context.Background(), n.Key, n.UID) // read in the same instant: it is there
@@ -134,7 +134,7 @@ func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 	k.emit(readinessTurns{name})
 	n = n.Clone()
 	n.Conditions = object.SetCondition(n.Conditions, object.Condition{
-		Type: machine.NodeReady, Status: status, Since: k.clock.now.Truncate(time.Second),
+		Type: machine.NodeReady, Status: status, Since: k.Now().Truncate(time.Second),
 	})
 	_, _ = k.nodes.UpdateStatus(ctx, n) // read in the same instant: no conflict
 	k.apps.soon()
@@ -144,7 +144,7 @@ func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 
 // chatter changes the message of a node that is unhealthy for good again and again, as kubelets do.
 func (k *kubelets) chatter(name, id string) {
-	k.clock.after(3*time.Minute+k.upTo(time.Minute), func() {
+	k.After(3*time.Minute+k.upTo(time.Minute), func() {
 		n, err := k.nodes.Get(context.Background(), object.Key{Name: name})
 		if err != nil || n.ProviderID != id || k.removed[id] {
 			return
@@ -152,7 +152,7 @@ func (k *kubelets) chatter(name, id string) {
 		n = n.Clone()
 		for i := range n.Conditions {
 			if n.Conditions[i].Type == machine.NodeReady {
-				n.Conditions[i].Message = "still ill at " + k.clock.now.Format(time.TimeOnly)
+				n.Conditions[i].Message = "still ill at " + k.Now().Format(time.TimeOnly)
 			}
 		}
 		_, _ = k.nodes.UpdateStatus(context.Background(), n) // read in the same instant: no conflict

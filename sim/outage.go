@@ -30,7 +30,7 @@ func (s *disturbances) spell(of func(*Faults) Spells, begin func(time.Duration))
 	if every <= 0 {
 		return
 	}
-	s.clock.after(s.upTo(2*every), func() {
+	s.After(s.upTo(2*every), func() {
 		if now := of(s.hazards); now.Every > 0 && !s.faultsStopped {
 			begin(s.upTo(now.For))
 			s.spell(of, begin)
@@ -41,7 +41,7 @@ func (s *disturbances) spell(of func(*Faults) Spells, begin func(time.Duration))
 // StopControl makes the control plane's API refuse every call for a while, and report no change.
 func (s *disturbances) StopControl(d time.Duration) {
 	s.count(ControlOutage)
-	s.clock.after(d, s.Span(history.Outage, "the control plane"))
+	s.After(d, s.Span(history.Outage, "the control plane"))
 	s.stop(controlAPI, d)
 }
 
@@ -49,12 +49,12 @@ func (s *disturbances) StopControl(d time.Duration) {
 // that clusters wait, all nodes are silent at first.
 func (s *disturbances) StopTarget(d time.Duration) {
 	s.count(TargetOutage)
-	s.clock.after(d, s.Span(history.Outage, "the target cluster"))
+	s.After(d, s.Span(history.Outage, "the target cluster"))
 	s.stop(targetAPI, d)
 	if d <= nodeGrace {
 		return
 	}
-	s.clock.after(d, func() {
+	s.After(d, func() {
 		for _, n := range s.kubelets.nodes.all() {
 			s.kubelets.waver(n.Name, n.ProviderID, s.upTo(20*time.Second))
 		}
@@ -72,17 +72,17 @@ func (s *disturbances) StopZone(n int, d time.Duration) {
 	}
 	zone := s.zones[n%len(s.zones)]
 	s.count(ZoneOutage)
-	s.clock.after(d, s.Span(history.Outage, "zone "+zone))
-	if end := s.clock.now.Add(d); end.After(s.dark[zone]) {
+	s.After(d, s.Span(history.Outage, "zone "+zone))
+	if end := s.Now().Add(d); end.After(s.dark[zone]) {
 		s.dark[zone] = end
 	}
 	if d <= nodeGrace {
 		return
 	}
-	s.clock.after(nodeGrace, func() {
+	s.After(nodeGrace, func() {
 		s.eachIn(zone, func(name, id string) { s.kubelets.ready(name, id, object.Unknown) })
 	})
-	s.clock.after(d, func() { s.eachIn(zone, s.kubelets.recover) })
+	s.After(d, func() { s.eachIn(zone, s.kubelets.recover) })
 }
 
 // end ends the faults that are under way.

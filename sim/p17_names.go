@@ -18,7 +18,7 @@ func (w *p17) see(e event) {
 	switch e := e.(type) {
 	case stored[*machine.Machine]:
 		if e.now == nil {
-			w.goneAt[e.key.Name] = w.clock.now
+			w.goneAt[e.key.Name] = w.Now()
 		}
 	case machineBorn:
 		w.checkName(e.machine)
@@ -27,7 +27,7 @@ func (w *p17) see(e event) {
 
 func (w *p17) checkName(m *machine.Machine) {
 	gone, was := w.goneAt[m.Name]
-	if limit := w.setPolicy().RequestTimeout + inFlight; was && !w.belated && w.faults[ClockJump] == 0 && w.clock.now.Sub(gone) > limit {
-		w.violate("P17", "the name of machine %s comes back after %s", m.Name, w.clock.now.Sub(gone))
+	if limit := w.setPolicy().RequestTimeout + inFlight; was && !w.belated && w.faults[ClockJump] == 0 && w.Now().Sub(gone) > limit {
+		w.violate("P17", "the name of machine %s comes back after %s", m.Name, w.Now().Sub(gone))
 	}
 }

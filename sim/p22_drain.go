@@ -70,7 +70,7 @@ func (w *p22) checkPodDeleted(name, node string) {
 		since, limit := w.drainTime(m)
 		known := w.lives[m.UID]
 		forced := w.forceDue(m) || known != nil && known.forced // also if no record can be written
-		if took := w.clock.now.Sub(since); !forced && took < limit-inFlight {
+		if took := w.Now().Sub(since); !forced && took < limit-inFlight {
 			w.violate("P22", "pod %s was deleted %s after the drain of node %s had begun, and not evicted", name, took, node)
 		}
 	}
@@ -86,8 +86,8 @@ func (w *p22) checkAttempt(p *appPod) {
 		w.by, w.number = w.process, w.number+1
 	}
 	last := w.attempts[p.UID]
-	w.attempts[p.UID] = attempt{w.clock.now, w.number}
-	if apart := w.clock.now.Sub(last.at); w.faults[ClockJump] == 0 && apart < drain.Slot-2*w.o.Faults.Latency {
+	w.attempts[p.UID] = attempt{w.Now(), w.number}
+	if apart := w.Now().Sub(last.at); w.faults[ClockJump] == 0 && apart < drain.Slot-2*w.o.Faults.Latency {
 		w.violate("P22", "it was tried to evict pod %s again after %s", p.Name, apart)
 	} else if last.by == w.number && apart > forgottenAfter && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.node, last.at) && !w.heldUpSince(p.node, last.at) {
 		w.violate("P21", "it was not tried to evict pod %s for %s, though it had been refused", p.Name, apart)

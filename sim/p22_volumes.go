@@ -57,7 +57,7 @@ func (w *p22Volumes) see(e event) {
 	case volumeMoved:
 		for _, t := range w.turns {
 			if slices.Contains(t.volumes, e.volume) {
-				t.follow(w.clock.now)
+				t.follow(w.Now())
 			}
 		}
 	case detachOrdered:
@@ -76,7 +76,7 @@ func (w *p22Volumes) take(p *appPod) {
 		}
 	}
 	if len(here) > 0 {
-		w.turns[p.node] = &volumeTurn{pod: p, node: p.node, at: w.clock.now, volumes: here}
+		w.turns[p.node] = &volumeTurn{pod: p, node: p.node, at: w.Now(), volumes: here}
 	}
 }
 
@@ -88,7 +88,7 @@ func (w *p22Volumes) sawTurn(n *machine.Node) {
 	}
 	t.recorded = true
 	if w.belated {
-		t.late = w.clock.now
+		t.late = w.Now()
 	}
 }
 
@@ -121,7 +121,7 @@ func (w *p22Volumes) binding(node string) *volumeTurn {
 func (w *p22Volumes) drainEnds(m *machine.Machine) bool {
 	since, limit := w.drainTime(m)
 	known := w.lives[m.UID]
-	return w.forceDue(m) || known != nil && known.forced || w.clock.now.Sub(since) >= limit-inFlight
+	return w.forceDue(m) || known != nil && known.forced || w.Now().Sub(since) >= limit-inFlight
 }
 
 // drainTime returns since when the node of a machine may have been drained, and for how long before
@@ -144,7 +144,7 @@ func (w *p22Volumes) checkTurn(p *appPod) {
 	if t == nil || t.pod == p || !slices.ContainsFunc(w.volumes.of(p), func(v *persistentVolume) bool { return w.knownOn(v, p.node) }) {
 		return
 	}
-	policy, now := w.drainPolicy(), w.clock.now
+	policy, now := w.drainPolicy(), w.Now()
 	limit := t.at.Add(t.pod.Grace + policy.DetachTimeout - turnSlack - w.looksLate(p.node))
 	switch {
 	case t.detached.IsZero() && now.Before(limit):
@@ -157,7 +157,7 @@ func (w *p22Volumes) checkTurn(p *appPod) {
 // leftInTime reports whether a drain has to know that the volumes of a turn had left before the
 // limit: it has looked since, and before the limit.
 func (w *p22Volumes) leftInTime(t *volumeTurn, limit time.Time) bool {
-	seen := t.noted || w.clock.now.Before(limit) || limit.Sub(t.detached) >= w.blind()
+	seen := t.noted || w.Now().Before(limit) || limit.Sub(t.detached) >= w.blind()
 	return !t.detached.IsZero() && t.detached.Before(limit) && seen
 }
 
@@ -170,7 +170,7 @@ func (w *p22Volumes) blind() time.Duration {
 // knownOn reports whether a volume has been on a node for so long that no order given now can come
 // from before.
 func (w *p22Volumes) knownOn(v *persistentVolume, node string) bool {
-	return v.on(node) && w.clock.now.Sub(v.since) > w.o.Faults.CacheLag+inFlight
+	return v.on(node) && w.Now().Sub(v.since) > w.o.Faults.CacheLag+inFlight
 }
 
 // turnSlack is what times of a turn may differ by: they are stored in whole
@@ -184,7 +184,7 @@ func (w *p22Volumes) checkLeft(node string) {
 	if t == nil || !w.acting || !t.detached.IsZero() {
 		return
 	}
-	if limit := t.at.Add(t.pod.Grace + w.drainPolicy().DetachTimeout - turnSlack); w.clock.now.Before(limit) {
+	if limit := t.at.Add(t.pod.Grace + w.drainPolicy().DetachTimeout - turnSlack); w.Now().Before(limit) {
 		w.violate("P22", "the VM of machine %s went with the volumes of pod %s attached to it", node, t.pod.Name)
 	}
 }

@@ -30,7 +30,7 @@ func (w p25) mustBeFrozen() bool {
 		return false
 	}
 	for a := range apiCount {
-		if w.down(a) && w.clock.now.Sub(w.outages[a].began) > freezeWithin {
+		if w.down(a) && w.Now().Sub(w.outages[a].began) > freezeWithin {
 			return true
 		}
 	}
@@ -53,7 +53,7 @@ func (w p25) checkFailed(m *machine.Machine) {
 	if w.mustBeFrozen() {
 		w.violate("P25", "machine %s was given up though an API does not answer", m.Name)
 	}
-	if since := w.clock.now.Sub(w.backSince()); since < w.machinePolicy().HealthTimeout {
+	if since := w.Now().Sub(w.backSince()); since < w.machinePolicy().HealthTimeout {
 		w.violate("P25", "machine %s was given up %s after an outage: its clock has not begun anew", m.Name, since)
 	}
 	w.checkGrace(m)
@@ -67,7 +67,7 @@ func (w p25) checkGrace(m *machine.Machine) {
 		return
 	}
 	began := w.process.began
-	watched := w.clock.now.Sub(began)
+	watched := w.Now().Sub(began)
 	if w.belated || w.faults[ClockJump] > 0 || !known.since.Before(began.Truncate(time.Second)) {
 		return
 	}

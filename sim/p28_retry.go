@@ -57,7 +57,7 @@ func (w *p28) noteRetry(s driver.CallInfo) {
 		return
 	}
 	w.repeated++
-	if w.clock.now.Sub(f.at) < f.wait {
+	if w.Now().Sub(f.at) < f.wait {
 		w.early++
 	}
 }
@@ -83,7 +83,7 @@ func (w *p28) noteAnswer(s driver.CallInfo, err error) {
 	// Times are stored in whole seconds.
 	call, _ := s.Method.(codes.Call)
 	wait := codes.RecoveryFor(call, codes.Of(err)).Class.Period(0) - time.Second
-	w.refused[s.Method][s.Object] = refusedCall{w.clock.now, wait, machine, class}
+	w.refused[s.Method][s.Object] = refusedCall{w.Now(), wait, machine, class}
 }
 
 // madeWith are the generations of what a call is made with that changes a VM;

@@ -85,7 +85,7 @@ func (w *p30) wanted(r *poolRecord) (least, most int32) {
 
 // sawPool records a change of a pool.
 func (w *p30) sawPool(p *machinepool.Pool) {
-	now := w.clock.now
+	now := w.Now()
 	r := w.pasts[p.UID]
 	if r == nil {
 		r = &poolRecord{sizes: []poolSize{{p.Spec.Wanted(), now}}}

@@ -98,7 +98,7 @@ func saysComplete(d *deployment.Deployment) bool {
 func (l *past) remember(m *machine.Machine) {
 	known := l.lives[m.UID]
 	if known == nil {
-		known = &life{born: l.clock.now}
+		known = &life{born: l.Now()}
 		l.lives[m.UID] = known
 	}
 	known.served, known.phase, known.since = known.served || m.Ready(), m.Status.Phase, m.Status.Since
@@ -109,7 +109,7 @@ func (l *past) remember(m *machine.Machine) {
 	case !m.Ready():
 		known.ready = time.Time{}
 	case known.ready.IsZero():
-		known.ready = l.clock.now
+		known.ready = l.Now()
 	}
 }
 
@@ -172,7 +172,7 @@ func (l *past) machine(name string) *record[*machine.Machine] { return l.records
 
 // sawMachine records a change of a machine, before anything else looks at it.
 func (l *past) sawMachine(m *machine.Machine) {
-	now := l.clock.now
+	now := l.Now()
 	r := l.records[m.UID]
 	l.uids[m.Name] = m.UID
 	if r == nil {
@@ -237,14 +237,14 @@ func (l *past) stirs(before, now *machine.Machine) bool {
 func (l *past) stir(now, before *machine.Machine) {
 	for _, m := range []*machine.Machine{now, before} {
 		if m != nil && m.Owner != nil {
-			l.stirred[m.Owner.UID] = l.clock.now
+			l.stirred[m.Owner.UID] = l.Now()
 		}
 	}
 }
 
 // sawSet records a change of a set.
 func (l *past) sawSet(s *machineset.Set) {
-	now := l.clock.now
+	now := l.Now()
 	r := l.setRecords[s.UID]
 	if r == nil {
 		r = &record[*machineset.Set]{stirred: now}
@@ -307,7 +307,7 @@ func (l *past) recent(then time.Time) bool { return l.underWay(then) }
 // tooOld reports whether a machine may be replaced for its age now.
 func (l *past) tooOld(m *machine.Machine, s *machineset.Set) bool {
 	at := machineset.ExpiresAt(m, s.Spec.MaxAge)
-	return !at.IsZero() && !l.clock.now.Add(time.Second).Before(at)
+	return !at.IsZero() && !l.Now().Add(time.Second).Before(at)
 }
 
 // asked reports whether a replacement of a machine is requested.

@@ -40,7 +40,7 @@ func (w *World) actOnPool(s *Step) {
 	case Autoscale:
 		done = w.editPool(s.Name, func(p *machinepool.Pool) { p.Annotations = map[string]string{key: s.Value} })
 	case StopGroups:
-		w.groups.silent, done = w.clock.now.Add(s.For), true
+		w.groups.silent, done = w.Now().Add(s.For), true
 	case DeletePool, RemakePool:
 		if p := w.pool(object.Key{Namespace: Namespace, Name: s.Name}); p != nil && !p.Deleted() {
 			w.remade[p.Key] = s.Do == RemakePool
@@ -88,12 +88,12 @@ func (g *groupController) act(s *Step, replace string) bool {
 	g.changed()
 	switch s.Do {
 	case ResizeGroup:
-		at.target, at.resized = int32(max(s.N, 0)), g.clock.now
+		at.target, at.resized = int32(max(s.N, 0)), g.Now()
 		g.soon(at)
 		return true
 	case FailGroup:
 		at.failure = "the simulated provider is out of addresses"
-		g.clock.after(s.For, func() { at.failure = "" })
+		g.After(s.For, func() { at.failure = "" })
 		return true
 	case LoseGroup:
 		g.lose(at)
@@ -102,7 +102,7 @@ func (g *groupController) act(s *Step, replace string) bool {
 		if i == nil || i.AwaitsDrain {
 			return false
 		}
-		i.AwaitsDrain, i.asked = true, g.clock.now
+		i.AwaitsDrain, i.asked = true, g.Now()
 		return true
 	case LoseInstance:
 		if i == nil {
@@ -138,7 +138,7 @@ func (w *World) remake(k object.Key) {
 		return
 	}
 	delete(w.remade, k)
-	w.clock.after(w.upTo(time.Minute), func() {
+	w.After(w.upTo(time.Minute), func() {
 		p := Pool(k.Name, int32(w.chance(4)))
 		p.Spec.Template.Bootstrap = machinepool.Bootstrap{Config: "join"}
 		_ = w.AddPool(p) // its name is free

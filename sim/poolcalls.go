@@ -63,7 +63,7 @@ func (c *poolCalls) provide(ctx context.Context, next func(context.Context) erro
 
 func (c *poolCalls) late(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) {
 	ctx = context.WithoutCancel(ctx)
-	c.clock.after(c.upTo(c.hazards.LateBy), func() {
+	c.After(c.upTo(c.hazards.LateBy), func() {
 		c.count(CallLate)
 		c.belated = true
 		_ = c.provide(ctx, next) // no caller gets the answer
@@ -79,12 +79,12 @@ func (c *poolCalls) refusal(s driver.CallInfo) error {
 		c.poolRefusals[PoolRefusal{call, code}]++
 		return codes.New(code, "a fault of the simulated provider")
 	}
-	if c.clock.now.Before(c.groups.silent) {
+	if c.Now().Before(c.groups.silent) {
 		c.count(CallFailed)
 		c.poolRefusals[PoolRefusal{call, codes.Unavailable}]++
 		return codes.New(codes.Unavailable, "the simulated provider does not answer")
 	}
-	if g := c.groups.all[s.Object]; g != nil && asks && c.clock.now.Sub(g.made) < c.hazards.Eventually {
+	if g := c.groups.all[s.Object]; g != nil && asks && c.Now().Sub(g.made) < c.hazards.Eventually {
 		c.count(StatusLagged)
 		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
 	}
@@ -93,7 +93,7 @@ func (c *poolCalls) refusal(s driver.CallInfo) error {
 
 func (c *poolCalls) returned(s driver.CallInfo, err error) {
 	if g := c.groups.all[s.Object]; err == nil && g != nil && s.Method == machinepool.GetPoolStatus {
-		g.told(c.clock.now)
+		g.told(c.Now())
 	}
 }
 
@@ -124,7 +124,7 @@ func (c *poolCalls) ownerlessGroup(k object.Key) {
 	if c.collects {
 		return
 	}
-	c.clock.after(10*time.Minute, func() {
+	c.After(10*time.Minute, func() {
 		delete(c.lateGroups, k)
 		if g := c.groups.all[k]; g != nil && c.goingPool(k) {
 			c.groups.lose(g)

@@ -102,7 +102,7 @@ func (w *World) autoscaled(p *machinepool.Pool) bool {
 
 // drainIsOver reports whether the drain of an instance may have used up its time.
 func (w *World) drainIsOver(l *machinepool.Leaving) bool {
-	return w.faults[ClockJump] > 0 || w.clock.now.Sub(l.Since) >= w.poolPolicy().DrainTimeout-inFlight
+	return w.faults[ClockJump] > 0 || w.Now().Sub(l.Since) >= w.poolPolicy().DrainTimeout-inFlight
 }
 
 // poolDrainEnds reports whether the drain of a pool's node may have used up its time now, or may no

@@ -54,7 +54,7 @@ func (p *process) call(a api, do func() error) error {
 	if p.dead {
 		return errDead // no caller is alive
 	}
-	p.clock.pause(p.latency()) // on its way
+	p.clock.Pause(p.latency()) // on its way
 	if p.dead {
 		if p.happens(p.hazards.Late) {
 			p.later(do)
@@ -90,7 +90,7 @@ func (p *process) call(a api, do func() error) error {
 		p.count(StoreAnswerLost)
 		return errLost
 	}
-	p.clock.pause(p.latency()) // the answer is on its way
+	p.clock.Pause(p.latency()) // the answer is on its way
 	if p.dead {
 		return errDead
 	}
@@ -105,7 +105,7 @@ func (p *process) write(a api, do func() error) error {
 
 // later carries out a call whose caller is dead.
 func (p *process) later(do func() error) {
-	p.clock.after(p.upTo(p.hazards.LateBy), func() {
+	p.After(p.upTo(p.hazards.LateBy), func() {
 		p.count(CallLate)
 		p.acting, p.belated = true, true
 		_ = do() // no caller gets the answer
@@ -132,5 +132,5 @@ func (p *process) kill() {
 	} else {
 		p.count(KilledBefore)
 	}
-	p.clock.after(p.upTo(p.hazards.Restart), p.restart)
+	p.After(p.upTo(p.hazards.Restart), p.restart)
 }

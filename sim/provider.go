@@ -40,7 +40,7 @@ func (p *process) through(to service) driver.Interceptor {
 		if p.dead {
 			return errDead // no caller is alive
 		}
-		p.clock.pause(p.hazards.CallTime/2 + p.upTo(p.hazards.CallTime/2))
+		p.clock.Pause(p.hazards.CallTime/2 + p.upTo(p.hazards.CallTime/2))
 		if p.dead {
 			if p.happens(p.hazards.Late) {
 				to.late(ctx, s, next)
@@ -74,7 +74,7 @@ func (p *process) through(to service) driver.Interceptor {
 			err = codes.New(codes.DeadlineExceeded, "the answer was lost")
 		}
 		p.emit(answered{p, s, err})
-		p.clock.pause(p.latency())
+		p.clock.Pause(p.latency())
 		if p.dead {
 			return errDead
 		}

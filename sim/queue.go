@@ -64,17 +64,17 @@ func openPort[T object.Object[T]](p *runner, s *trackedStore[T]) *port[T] {
 
 func lookAll[T object.Object[T]](p *runner, kind manager.Kind, s *trackedStore[T]) {
 	for _, o := range s.all() {
-		p.look(queueKey{kind, o.ObjectMeta().Key}, p.clock.now)
+		p.look(queueKey{kind, o.ObjectMeta().Key}, p.Now())
 	}
 }
 
 // deliver brings a change to the caches after a while. Changes of a kind stay in order.
 func (p *runner) deliver(kind manager.Kind, show func()) {
-	at := p.clock.now.Add(p.upTo(p.hazards.CacheLag))
+	at := p.Now().Add(p.upTo(p.hazards.CacheLag))
 	if ends := p.outages[apiOf(kind)].ends; at.Before(ends) {
 		at = ends
 	}
-	if at.After(p.clock.now) {
+	if at.After(p.Now()) {
 		p.count(ChangeDelayed)
 	}
 	if !at.After(p.last[kind]) {
@@ -87,7 +87,7 @@ func (p *runner) deliver(kind manager.Kind, show func()) {
 		p.count(ChangeRepeated)
 	}
 	for range times {
-		p.clock.after(at.Sub(p.clock.now), func() {
+		p.After(at.Sub(p.Now()), func() {
 			if !p.dead {
 				p.steps++
 				show()
@@ -99,7 +99,7 @@ func (p *runner) deliver(kind manager.Kind, show func()) {
 func (p *runner) wake(kind manager.Kind, old, new any) {
 	for _, wake := range p.wakes[kind] {
 		for _, key := range wake.Keys(context.Background(), old, new) {
-			p.look(queueKey{wake.To, key}, p.clock.now.Add(wake.Settle))
+			p.look(queueKey{wake.To, key}, p.Now().Add(wake.Settle))
 		}
 	}
 }
@@ -127,9 +127,9 @@ func (p *runner) plan(at queueKey, i *item) {
 	}
 	i.ticket++
 	ticket := i.ticket
-	p.clock.after(i.due.Sub(p.clock.now), func() {
+	p.After(i.due.Sub(p.Now()), func() {
 		if !p.dead && i.ticket == ticket && !i.running {
-			p.clock.begin(func() { p.pass(at, i) })
+			p.clock.Begin(func() { p.pass(at, i) })
 		}
 	})
 }
@@ -143,7 +143,7 @@ func (p *runner) pass(at queueKey, i *item) {
 		return
 	}
 	p.passes++
-	now := p.clock.now
+	now := p.Now()
 	if err != nil {
 		i.failures = min(i.failures+1, 12)
 		pause := min(200*time.Millisecond<<i.failures, 3*time.Minute)

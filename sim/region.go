@@ -29,7 +29,7 @@ func newRegion(g *ground, o drivertest.MemoryOptions) *region {
 func (r *region) Provider() *drivertest.Memory { return r.provider }
 
 // isDark reports whether a zone is out.
-func (r *region) isDark(zone string) bool { return r.clock.now.Before(r.dark[zone]) }
+func (r *region) isDark(zone string) bool { return r.Now().Before(r.dark[zone]) }
 
 // eachIn calls do for each VM of a zone.
 func (r *region) eachIn(zone string, do func(name, id string)) {

@@ -78,7 +78,7 @@ func pauseNth[T object.Object[T]](w *World, of *trackedStore[T], s *Step) {
 		return
 	}
 	name := o.ObjectMeta().Key
-	w.clock.after(s.For, func() {
+	w.After(s.For, func() {
 		now, err := of.Get(context.Background(), name)
 		if err == nil && now.ObjectMeta().Annotations[key] != "" {
 			annotated(of, now, key, "")
@@ -115,8 +115,8 @@ func (w *World) scaleDown(s *Step) {
 		names = append(names, fleet[(s.N+i)%len(fleet)].Name)
 	}
 	clean := w.atRest(d, fleet)
-	began := w.clock.now
-	w.clock.begin(func() { w.commandScaleDown(d, names, to, clean, began) })
+	began := w.Now()
+	w.clock.Begin(func() { w.commandScaleDown(d, names, to, clean, began) })
 }
 
 // commandTries is how often a command is given whose answer is an error. commandRetry is the wait
@@ -130,7 +130,7 @@ func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to in
 	for range commandTries {
 		p := w.process
 		if p.dead {
-			w.clock.pause(commandRetry)
+			w.clock.Pause(commandRetry)
 			continue
 		}
 		err := p.manager.ScaleDown(context.Background(), d.Key, names, to)
@@ -142,7 +142,7 @@ func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to in
 		case refusedForGood(err):
 			return
 		}
-		w.clock.pause(commandRetry)
+		w.clock.Pause(commandRetry)
 	}
 }
 

@@ -28,7 +28,7 @@ func (s *orders) unknown(then time.Time) bool {
 	if s.worked.Sub(then) > inFlight {
 		return false
 	}
-	return s.process.dead || s.clock.now.Sub(s.workingSince(then)) <= inFlight
+	return s.process.dead || s.Now().Sub(s.workingSince(then)) <= inFlight
 }
 
 // workingSince is since when the present process has been able to work, then at the earliest: it
@@ -40,7 +40,7 @@ func (s *orders) workingSince(then time.Time) time.Time {
 // keptFromWork notes that the present process is about to be kept from its work. One that has worked for
 // a while has seen what has become of the fleet.
 func (s *orders) keptFromWork() {
-	if !s.process.dead && s.clock.now.Sub(s.workingSince(time.Time{})) > inFlight {
-		s.worked = s.clock.now
+	if !s.process.dead && s.Now().Sub(s.workingSince(time.Time{})) > inFlight {
+		s.worked = s.Now()
 	}
 }

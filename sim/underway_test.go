@@ -23,7 +23,7 @@ func TestOrdersOfBefore(t *testing.T) {
 		do func(*World)
 	}
 	kill := func(w *World) { w.process.kill() }
-	start := func(w *World) { w.emit(processStarted{&process{ground: w.ground, began: w.clock.now}}) }
+	start := func(w *World) { w.emit(processStarted{&process{ground: w.ground, began: w.Now()}}) }
 	stop := func(d time.Duration) func(*World) { return func(w *World) { w.StopControl(d) } }
 	order := func(w *World) { w.sawSet(sized(2)) }
 	late := func(w *World) {
@@ -53,10 +53,10 @@ func TestOrdersOfBefore(t *testing.T) {
 	} {
 		w, err := New(Options{})
 		require.NoError(t, err)
-		ready := w.clock.now.Add(time.Hour)
+		ready := w.Now().Add(time.Hour)
 		w.sawSet(sized(3))
 		for _, e := range c.events {
-			w.clock.now = ready.Add(e.at * time.Second)
+			w.clock.Set(ready.Add(e.at * time.Second))
 			e.do(w)
 		}
 		m := &machine.Machine{Meta: object.Meta{Owner: &object.Owner{Kind: machineset.OwnerKind, UID: "set"}}}
@@ -86,19 +86,19 @@ func TestTurnRecordedByTheDead(t *testing.T) {
 	} {
 		w, err := New(Options{})
 		require.NoError(t, err)
-		ctx, start := context.Background(), w.clock.now.Truncate(time.Second)
+		ctx, start := context.Background(), w.Now().Truncate(time.Second)
 		n, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "node"}}})
 		require.NoError(t, err)
 		told, next := podWithVolume(w, "a"), podWithVolume(w, "b")
 		w.emit(podEvicted{told})
-		w.clock.now = start.Add(20 * time.Second)
+		w.clock.Set(start.Add(20 * time.Second))
 		n = n.Clone()
 		n.Drain = &machine.DrainRecord{Since: start, Turn: machine.DrainTurn{Pod: told.Key, UID: told.UID, Since: start}}
 		w.belated = c.dead
 		_, err = w.nodes.Update(ctx, n)
 		require.NoError(t, err)
 		w.belated = false
-		w.clock.now = w.clock.now.Add(c.at)
+		w.clock.Set(w.Now().Add(c.at))
 		w.emit(podEvicted{next})
 		require.Equal(t, c.excused, len(w.Violations()) == 0, name)
 		w.Close()

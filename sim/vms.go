@@ -60,7 +60,7 @@ func (v *vms) vanish(id string) {
 	if !v.happens(v.hazards.LostVM) {
 		return
 	}
-	v.clock.after(v.upTo(time.Hour), func() {
+	v.After(v.upTo(time.Hour), func() {
 		if v.faultsStopped || !v.provider.Remove(id) {
 			return
 		}
@@ -105,7 +105,7 @@ func (v *vms) lookAtVMs() {
 // know records a VM that is new.
 func (v *vms) know(name, id, size string) {
 	v.names[id] = name
-	v.born[name], v.made[id], v.zoneOf[id] = v.clock.now, v.clock.now, size
+	v.born[name], v.made[id], v.zoneOf[id] = v.Now(), v.Now(), size
 	at, _ := slices.BinarySearch(v.living, id)
 	v.living = slices.Insert(v.living, at, id)
 }
@@ -124,5 +124,5 @@ func (v *vms) gone(name, id string) {
 		v.emit(vmGone{name, v.kubelets.apps.running(name)})
 		v.kubelets.apps.lost(name)
 	}
-	v.clock.after(30*time.Second, func() { v.kubelets.silence(name, id) })
+	v.After(30*time.Second, func() { v.kubelets.silence(name, id) })
 }

@@ -80,10 +80,10 @@ func (s *volumes) used(v *persistentVolume) bool {
 func (s *volumes) attach(v *persistentVolume, node string) {
 	s.number++
 	v.at = &drain.Attachment{Name: fmt.Sprint("attachment-", s.number), Volume: v.Name, Node: node}
-	v.since = s.clock.now
+	v.since = s.Now()
 	name := v.at.Name
 	s.moved(v, node)
-	s.clock.after(attachTime+s.upTo(attachTime), func() {
+	s.After(attachTime+s.upTo(attachTime), func() {
 		if v.at == nil || v.at.Name != name || !v.at.DeletedAt.IsZero() {
 			return
 		}
@@ -101,7 +101,7 @@ const attachTime = 4 * time.Second
 // detach takes a volume off its node. A stuck one is released with the VM.
 func (s *volumes) detach(v *persistentVolume) {
 	going := *v.at
-	going.DeletedAt = s.clock.now.Truncate(time.Second)
+	going.DeletedAt = s.Now().Truncate(time.Second)
 	v.at = &going
 	s.moved(v, going.Node)
 	switch d := attachTime + s.upTo(attachTime); {
@@ -119,7 +119,7 @@ func (s *volumes) detach(v *persistentVolume) {
 // released takes a volume off its node after a while.
 func (s *volumes) released(v *persistentVolume, after time.Duration) {
 	name := v.at.Name
-	s.clock.after(after, func() {
+	s.After(after, func() {
 		if v.at == nil || v.at.Name != name {
 			return
 		}

@@ -56,7 +56,7 @@ type workload struct {
 // soon schedules a pass of the controllers after a moment.
 func (w *workload) soon() {
 	if len(w.apps) > 0 {
-		w.clock.after(time.Second+w.upTo(2*time.Second), w.reconcile)
+		w.After(time.Second+w.upTo(2*time.Second), w.reconcile)
 	}
 }
 

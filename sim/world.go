@@ -165,7 +165,7 @@ func (w *World) Close() {
 		w.process.dead = true
 	}
 	w.o.Faults = Faults{}
-	w.clock.end()
+	w.clock.Close()
 }
 
 // AddApp starts a workload.
@@ -224,12 +224,12 @@ var ErrLimit = errors.New("sim: the goal was not reached")
 var errOver = errors.New("sim: the run is over")
 
 // over reports whether anything that still happens is of no interest.
-func (w *World) over() bool { return !w.end.IsZero() && w.clock.now.After(w.end) }
+func (w *World) over() bool { return !w.end.IsZero() && w.Now().After(w.end) }
 
 // Until lets time pass until a goal is reached, for at most limit. It returns ErrLimit, or the
 // first violation of what must hold at any time.
 func (w *World) Until(goal func() bool, limit time.Duration) error {
-	end := w.clock.now.Add(limit)
+	end := w.Now().Add(limit)
 	for !goal() {
 		if err := w.violated(); err != nil {
 			return err
@@ -237,7 +237,7 @@ func (w *World) Until(goal func() bool, limit time.Duration) error {
 		if w.over() {
 			return errOver
 		}
-		if !w.clock.step(end) {
+		if !w.clock.Step(end) {
 			return fmt.Errorf("%w within %s", ErrLimit, limit)
 		}
 	}
@@ -246,8 +246,8 @@ func (w *World) Until(goal func() bool, limit time.Duration) error {
 
 // Run lets time pass.
 func (w *World) Run(d time.Duration) error {
-	end := w.clock.now.Add(d)
-	for w.clock.step(end) && len(w.violations) == 0 {
+	end := w.Now().Add(d)
+	for w.clock.Step(end) && len(w.violations) == 0 {
 		if w.over() {
 			return errOver
 		}
@@ -255,6 +255,6 @@ func (w *World) Run(d time.Duration) error {
 	if err := w.violated(); err != nil {
 		return err
 	}
-	w.clock.now = end
+	w.clock.Set(end)
 	return nil
 }

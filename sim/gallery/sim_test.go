@@ -6,8 +6,8 @@ var ofSim = []mutant{
 		name:   "nobody carries out an order of a process that was killed",
 		breaks: "P7",
 		file:   "sim/underway.go",
-		from:   "s.clock.now.Sub(s.workingSince(then)) <= inFlight",
-		to:     "s.clock.now.Sub(then) <= inFlight",
+		from:   "s.Now().Sub(s.workingSince(then)) <= inFlight",
+		to:     "s.Now().Sub(then) <= inFlight",
 		by:     "TestOrdersOfBefore",
 	},
 }

@@ -1,4 +1,4 @@
-package sim
+package clock
 
 import (
 	"container/heap"
@@ -6,18 +6,31 @@ import (
 	"time"
 )
 
-// clock is virtual time and the timers that are due. Timers at the same instant happen in a random
-// order.
-type clock struct {
+// Clock is virtual time, with the timers that are due and the tasks that are under way. Timers at
+// the same instant run in a random order. New makes it. It is not safe for concurrent use.
+type Clock struct {
+	// Brisk makes tasks continue at once if a pause takes no time. Otherwise a pause lets others
+	// run that are due at the same instant.
+	Brisk bool
+
 	now    time.Time
 	timers timetable
 	seq    uint64
 	chance func(n int) int // returns a number below n
 	within *task           // the one that is running, or nil
-	brisk  bool            // tasks continue at once if a pause takes no time
 	tasks  []*task
 	idle   []*task
 }
+
+// New makes a clock that shows now. chance(n) returns a number from 0 to n-1: it orders the timers
+// of an instant.
+func New(now time.Time, chance func(n int) int) *Clock { return &Clock{now: now, chance: chance} }
+
+// Now is the time that the clock shows.
+func (c *Clock) Now() time.Time { return c.now }
+
+// Set makes the clock show another time. It runs no timer: one that is overdue then runs next.
+func (c *Clock) Set(now time.Time) { c.now = now }
 
 // timer is something to do at an instant.
 type timer struct {
@@ -27,14 +40,15 @@ type timer struct {
 	do   func()
 }
 
-// after schedules do to run once d has passed.
-func (c *clock) after(d time.Duration, do func()) {
+// After schedules do to run once d has passed.
+func (c *Clock) After(d time.Duration, do func()) {
 	c.seq++
 	heap.Push(&c.timers, timer{c.now.Add(max(d, 0)), c.chance(1 << 20), c.seq, do})
 }
 
-// step runs the next timer. It returns false if none is due up to a time.
-func (c *clock) step(until time.Time) bool {
+// Step runs the next timer, at the time at which it is due. It returns false if none is due up to
+// until.
+func (c *Clock) Step(until time.Time) bool {
 	if len(c.timers) == 0 || c.timers[0].at.After(until) {
 		return false
 	}
@@ -67,8 +81,8 @@ func newTask() *task {
 	return t
 }
 
-// begin starts a task. The task runs up to its first pause at once.
-func (c *clock) begin(do func()) {
+// Begin starts a task. The task runs up to its first pause at once.
+func (c *Clock) Begin(do func()) {
 	var t *task
 	if last := len(c.idle) - 1; last >= 0 {
 		t, c.idle = c.idle[last], c.idle[:last]
@@ -81,7 +95,7 @@ func (c *clock) begin(do func()) {
 }
 
 // resume runs a task up to its next pause or its end.
-func (c *clock) resume(t *task) {
+func (c *Clock) resume(t *task) {
 	before := c.within
 	c.within = t
 	d, _ := t.next()
@@ -90,11 +104,11 @@ func (c *clock) resume(t *task) {
 		c.idle = append(c.idle, t)
 		return
 	}
-	c.after(d, func() { c.resume(t) })
+	c.After(d, func() { c.resume(t) })
 }
 
-// end runs all tasks to their ends without letting time pass. Nothing happens after that.
-func (c *clock) end() {
+// Close runs all tasks to their ends without letting time pass. Nothing happens after that.
+func (c *Clock) Close() {
 	for _, t := range c.tasks {
 		c.within = t
 		for more := true; t.do != nil && more; {
@@ -105,9 +119,9 @@ func (c *clock) end() {
 	c.within, c.tasks, c.idle, c.timers = nil, nil, nil, nil
 }
 
-// pause gives other tasks time d to run. Outside a task it does nothing.
-func (c *clock) pause(d time.Duration) {
-	if c.within != nil && (d > 0 || !c.brisk) {
+// Pause gives other tasks time d to run. Outside a task it does nothing.
+func (c *Clock) Pause(d time.Duration) {
+	if c.within != nil && (d > 0 || !c.Brisk) {
 		c.within.yield(d)
 	}
 }
@@ -140,14 +154,4 @@ func (t *timetable) Pop() any {
 	(*t)[last] = timer{}
 	*t = (*t)[:last]
 	return e
-}
-
-// since keeps the time since when something is so.
-func since(t *time.Time, now time.Time, is bool) {
-	switch {
-	case !is:
-		*t = time.Time{}
-	case t.IsZero():
-		*t = now
-	}
 }

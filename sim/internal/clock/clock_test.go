@@ -1,0 +1,123 @@
+package clock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/sim/internal/clock"
+)
+
+var start = time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+
+// run is a clock, and what happened by it: seconds since start, and what.
+type run struct {
+	*clock.Clock
+	seen []string
+}
+
+// newRun makes a clock that orders the timers of an instant by luck, in the order in which they are
+// scheduled. Without any it keeps that order.
+func newRun(luck ...int) *run {
+	return &run{Clock: clock.New(start, func(int) int {
+		if len(luck) == 0 {
+			return 0
+		}
+		next := luck[0]
+		luck = luck[1:]
+		return next
+	})}
+}
+
+func (r *run) note(what string) {
+	r.seen = append(r.seen, fmt.Sprint(r.Now().Sub(start).Seconds(), " ", what))
+}
+
+func (r *run) schedule(d time.Duration, what string) { r.After(d, func() { r.note(what) }) }
+
+// stepAll runs all timers that are due within a minute.
+func (r *run) stepAll() []string {
+	for r.Step(start.Add(time.Minute)) {
+	}
+	return r.seen
+}
+
+func TestTimersRunInTheirOrder(t *testing.T) {
+	r := newRun()
+	r.schedule(3*time.Second, "late")
+	r.schedule(2*time.Second, "early")
+	r.schedule(-time.Second, "at once")
+	r.schedule(2*time.Minute, "too late")
+	require.Equal(t, []string{"0 at once", "2 early", "3 late"}, r.stepAll())
+	require.Equal(t, start.Add(3*time.Second), r.Now())
+}
+
+// TestChanceOrdersAnInstant: of timers at the same instant, the one with the smaller number runs
+// first. With equal numbers it is the one that was scheduled first.
+func TestChanceOrdersAnInstant(t *testing.T) {
+	r := newRun(2, 1, 3, 1)
+	for _, what := range []string{"a", "b", "c", "d"} {
+		r.schedule(time.Second, what)
+	}
+	require.Equal(t, []string{"1 b", "1 d", "1 a", "1 c"}, r.stepAll())
+}
+
+// TestSetRunsNothing: what is overdue after Set runs at the time that was set.
+func TestSetRunsNothing(t *testing.T) {
+	r := newRun()
+	r.schedule(time.Second, "overdue")
+	r.Set(start.Add(5 * time.Second))
+	require.Empty(t, r.seen)
+	require.Equal(t, []string{"5 overdue"}, r.stepAll())
+}
+
+// TestTasksPause: a task runs alone up to its pause, and what is due meanwhile runs before it goes
+// on.
+func TestTasksPause(t *testing.T) {
+	r := newRun()
+	for range 2 { // the second task uses the stack of the first one
+		r.seen = nil
+		r.Set(start)
+		r.schedule(time.Second, "other")
+		r.Begin(func() {
+			r.note("begins")
+			r.Pause(2 * time.Second)
+			r.note("goes on")
+		})
+		require.Equal(t, []string{"0 begins"}, r.seen)
+		require.Equal(t, []string{"0 begins", "1 other", "2 goes on"}, r.stepAll())
+	}
+}
+
+// TestPauseWithoutTime: it lets others run that are due at the same instant, unless the clock is
+// brisk.
+func TestPauseWithoutTime(t *testing.T) {
+	for brisk, want := range map[bool][]string{false: {"0 other", "0 goes on"}, true: {"0 goes on", "0 other"}} {
+		r := newRun()
+		r.Brisk = brisk
+		r.schedule(0, "other")
+		r.Begin(func() {
+			r.Pause(0)
+			r.note("goes on")
+		})
+		require.Equal(t, want, r.stepAll(), "brisk: %t", brisk)
+	}
+	r := newRun()
+	r.Pause(time.Hour) // outside a task
+	require.Equal(t, start, r.Now())
+}
+
+// TestClose: tasks end without their pauses, and no timer runs any more.
+func TestClose(t *testing.T) {
+	r := newRun()
+	r.schedule(time.Second, "other")
+	r.Begin(func() {
+		r.Pause(2 * time.Second)
+		r.Pause(2 * time.Second)
+		r.note("ends")
+	})
+	r.Close()
+	require.Equal(t, []string{"0 ends"}, r.stepAll())
+}
