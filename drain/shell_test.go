@@ -1,6 +1,7 @@
 package drain_test
 
 import (
+	"regexp"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -180,6 +181,9 @@ func (s *shell) dies() bool { return s.killed != nil && s.killed() }
 // restart starts a new process.
 func (s *shell) restart() { s.memory, s.killed = drain.NewMemory(s.now), nil }
 
+// unfilled is a word of a sentence that was not filled in.
+var unfilled = regexp.MustCompile(`\{(pod|budget|name|detail|have|want|all|for|until|ago|again)\}`)
+
 // check checks the form of a plan.
 func (s *shell) check(o *drain.Observation, plan *drain.Plan) {
 	filled := 0
@@ -191,7 +195,7 @@ func (s *shell) check(o *drain.Observation, plan *drain.Plan) {
 	require.LessOrEqual(s.t, filled, 1, "a plan holds one thing")
 	require.True(s.t, filled == 0 || plan.At.IsZero(), "a plan with orders does not wait")
 	require.NotEmpty(s.t, plan.Why.Reason)
-	require.NotRegexp(s.t, `\{(pod|budget|name|detail|have|want|all|for|until|ago|again)\}`, plan.Why.String(), "every word is filled in")
+	require.NotRegexp(s.t, unfilled, plan.Why.String(), "every word is filled in")
 	again, err := drain.Decide(o, s.policy, s.now)
 	require.NoError(s.t, err)
 	require.Equal(s.t, *plan, again, "P27: the same input gives the same plan")
