@@ -43,7 +43,8 @@ type Driver interface {
 	// marks the VM, also one that it adopts, with Machine.UID, in a tag for example, if the provider
 	// can: see DeleteMachine.
 	//
-	// OK comes with ProviderID, and with NodeName if a cluster is attached. ALREADY_EXISTS: a VM of
+	// OK comes with ProviderID, and with NodeName if a cluster is attached. Without a cluster the
+	// machine is Available from then on, so the VM must be usable. ALREADY_EXISTS: a VM of
 	// that name differs from the request; the machine fails, and its replacement has another name.
 	// RESOURCE_EXHAUSTED: quota or capacity. OUT_OF_RANGE: sizes the provider does not offer. An
 	// error may come with LastKnownState.

@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -55,10 +54,8 @@ func main() {
 	fmt.Println(web.Status.Available, "large VMs")
 
 	check(o.Deployments.Delete(ctx, web.Key, web.UID))
-	for err = nil; err == nil; time.Sleep(100 * time.Millisecond) {
-		_, err = o.Deployments.Get(ctx, web.Key)
-	}
-	fmt.Println("gone:", errors.Is(err, store.ErrNotFound)) // and all its machines, with their VMs
+	check(store.AwaitGone(ctx, o.Deployments, web.Key))
+	fmt.Println("gone, with all its machines and their VMs")
 	stop()
 	check(<-ended)
 }

@@ -22,5 +22,5 @@ func Example() {
 	main()
 	// Output:
 	// 5 large VMs
-	// gone: true
+	// gone, with all its machines and their VMs
 }
