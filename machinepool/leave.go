@@ -86,9 +86,6 @@ func (d *decider) leaving() (want []Leaving, back []string) {
 			want = append(want, Leaving{in.ProviderID, ExitProvider, d.stamp()})
 		}
 	}
-	if d.held() {
-		surplus = 0
-	}
 	for _, id := range d.choose(surplus, want) {
 		want = append(want, Leaving{id, ExitScaleDown, d.stamp()})
 	}
@@ -155,9 +152,9 @@ func (v deletionCandidate) compare(w deletionCandidate) int {
 }
 
 // choose picks n instances that are not on the list yet: those without a node first, then those
-// that are not ready, then the oldest.
+// that are not ready, then the oldest. It picks none while the provider undoes the scale-down.
 func (d *decider) choose(n int, listed []Leaving) []string {
-	if n == 0 {
+	if n == 0 || d.held() {
 		return nil
 	}
 	var all []deletionCandidate

@@ -10,10 +10,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Await watches one object until missing returns "" for it, and returns the object. It calls missing
-// with the object as it is, and again with each change, one call at a time; so missing can also
-// report the progress. It never calls missing with a spec older than the one that was stored when
-// Await began, even if the collection answers from a cache. So it is safe right after Edit.
+// Await watches one object until missing returns "" for it, and returns the object. It calls
+// missing with the object as it is, and again with each change, one call at a time; so missing can
+// also report the progress. It never calls missing with a spec older than the one that was stored
+// when Await began, even if the collection answers from a cache. So it is safe right after Edit.
 //
 // The wait ends with an error
 //   - when there is no object of that key, or it is gone later: ErrNotFound;
@@ -55,8 +55,8 @@ func Await[T object.Object[T]](ctx context.Context, c Collection[T], k object.Ke
 	return failed(cmp.Or(context.Cause(ctx), errWatchEnded))
 }
 
-// AwaitGone waits until the object of that key is gone, or returns at once if there is none. The end
-// of a deletion may take as long as the machines of the object take. An error is as for Await.
+// AwaitGone waits until the object of that key is gone, or returns at once if there is none. A
+// deployment is gone once all its machines are. The other errors are those of Await.
 func AwaitGone[T object.Object[T]](ctx context.Context, c Collection[T], k object.Key) error {
 	_, err := Await(ctx, c, k, func(T) string { return "its end" })
 	if errors.Is(err, ErrNotFound) {
