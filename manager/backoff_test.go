@@ -234,11 +234,7 @@ func TestQuotaKilledAnywhere(t *testing.T) {
 	total := &fuse{}
 	undisturbed := newShortage(t, codes.ResourceExhausted)
 	undisturbed.shortLife(undisturbed.start(total, false), unexpected(t))
-	apart := 3
-	if testing.Short() {
-		apart = 41
-	}
-	for n := range callsApart(total.calls, apart) {
+	for n := range callsApart(total.calls, shortened(3, 41)) {
 		w := newShortage(t, codes.ResourceExhausted)
 		w.shortLife(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
 		require.LessOrEqual(t, len(w.creates), len(undisturbed.creates)+6, "call %d", n)

@@ -8,16 +8,19 @@ import (
 )
 
 // everyCall are the calls of a life, 1 to total, at each of which a test kills, or fails,
-// once. With -short they are only every n-th of them, and under the race detector, which
-// takes four times as long, every 3n-th.
-func everyCall(total, n int) iter.Seq[int] {
+// once. With -short they are only every n-th of them, or as shortened says.
+func everyCall(total, n int) iter.Seq[int] { return callsApart(total, shortened(1, n)) }
+
+// shortened returns whole, and n with -short. Under the race detector, which takes four times as
+// long, it returns 3n instead of n.
+func shortened(whole, n int) int {
 	switch {
 	case !testing.Short():
-		n = 1
+		return whole
 	case raceDetector:
-		n *= 3
+		return 3 * n
 	}
-	return callsApart(total, n)
+	return n
 }
 
 // callsApart are every n-th of the calls 1 to total. The seed of the property tests says

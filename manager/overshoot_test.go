@@ -95,29 +95,32 @@ func TestOvershootFreezesAndThaws(t *testing.T) {
 // thaw the process died.
 func TestOvershootKilledAnywhere(t *testing.T) {
 	total := 0
-	for n := 0; n <= total; n++ {
-		for _, after := range []bool{false, true} {
-			w, p := crowded(t)
-			p.fuse.calls, p.fuse.blowAt, p.fuse.after = 0, n, after
-			if err := p.pass(manager.KindDeployment, fleetKey); err == nil {
-				require.Equal(t, 1, w.heard("Overshoot: "))
-			} else {
-				require.ErrorIs(t, err, errDead)
-			}
-			settled := w.settled(3)
-			w.until(p, func() bool {
-				if n == 0 && w.heard("OvershootOver: ") > 0 && total == 0 {
-					total = p.fuse.calls // all up to the thaw, and the rest of its round
-				}
-				return settled()
-			}, func() *process { return w.start(&fuse{}, false) })
-			d, err := w.deployments.Get(ctx, fleetKey)
-			require.NoError(t, err)
-			require.Empty(t, d.Labels, "call %d, after %t", n, after)
-			require.Nil(t, object.FindCondition(d.Status.Conditions, machineset.ConditionFrozen))
+	killed := func(n int, after bool) {
+		w, p := crowded(t)
+		p.fuse.calls, p.fuse.blowAt, p.fuse.after = 0, n, after
+		if err := p.pass(manager.KindDeployment, fleetKey); err == nil {
+			require.Equal(t, 1, w.heard("Overshoot: "))
+		} else {
+			require.ErrorIs(t, err, errDead)
 		}
+		settled := w.settled(3)
+		w.until(p, func() bool {
+			if n == 0 && w.heard("OvershootOver: ") > 0 && total == 0 {
+				total = p.fuse.calls // all up to the thaw, and the rest of its round
+			}
+			return settled()
+		}, func() *process { return w.start(&fuse{}, false) })
+		d, err := w.deployments.Get(ctx, fleetKey)
+		require.NoError(t, err)
+		require.Empty(t, d.Labels, "call %d, after %t", n, after)
+		require.Nil(t, object.FindCondition(d.Status.Conditions, machineset.ConditionFrozen))
 	}
+	killed(0, false)
 	require.Greater(t, total, 20)
+	for n := range everyCall(total, 3) {
+		killed(n, false)
+		killed(n, true)
+	}
 }
 
 // TestUnfreeze: the owner's annotation keeps a fleet from freezing, which is
