@@ -17,8 +17,9 @@ import (
 // provider is the Provider of the classes for this driver.
 const provider = "file"
 
-// vm is one VM. Cluster and Size come from the provider spec of its class, in JSON.
-type vm struct{ Machine, Cluster, Size string }
+// vm is one VM, with the name and UID of its machine. Cluster and Size come from the provider spec
+// of its class, in JSON.
+type vm struct{ Machine, UID, Cluster, Size string }
 
 // fileDriver is a driver whose VMs are entries of a JSON file, by provider ID. driver.Driver lists
 // the duties of each call, and TestDriver checks them.
@@ -28,7 +29,8 @@ type fileDriver struct {
 	mu                   sync.Mutex // one call at a time
 }
 
-// CreateMachine adopts a VM that has the machine's name. So a repeated call makes no second one.
+// CreateMachine adopts a VM that has the machine's name, so a repeated call makes no second one. It
+// marks the VM with the machine's UID.
 func (d *fileDriver) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,16 +38,14 @@ func (d *fileDriver) CreateMachine(ctx context.Context, q *driver.CreateMachineR
 	if err != nil {
 		return nil, err
 	}
-	id := find(vms, want, "")
+	id := find(vms, vm{Machine: want.Machine, Cluster: want.Cluster}, "")
 	if id == "" {
 		id = "file:///" + want.Cluster + "/" + rand.Text() // no ID is used twice
-		vms[id] = want
-		return &driver.CreateMachineResponse{ProviderID: id}, d.save(vms)
-	}
-	if vms[id] != want {
+	} else if vms[id].Size != want.Size {
 		return nil, codes.Newf(codes.AlreadyExists, "the VM of machine %s is %s, not %s", want.Machine, vms[id].Size, want.Size)
 	}
-	return &driver.CreateMachineResponse{ProviderID: id}, nil
+	vms[id] = want
+	return &driver.CreateMachineResponse{ProviderID: id}, d.save(vms)
 }
 
 // DeleteMachine answers OK if the VM is gone already.
@@ -97,10 +97,11 @@ func (d *fileDriver) ListMachines(ctx context.Context, q *driver.ListMachinesReq
 }
 
 // find returns the provider ID of the wanted VM, or "" if there is none. With an ID it looks for that
-// VM, otherwise for one that has the machine's name.
+// VM, otherwise for one that has the machine's name and no other machine's UID.
 func find(vms map[string]vm, want vm, id string) string {
 	for of, v := range vms {
-		if v.Cluster == want.Cluster && (of == id || id == "" && v.Machine == want.Machine) {
+		named := v.Machine == want.Machine && (v.UID == want.UID || v.UID == "" || want.UID == "")
+		if v.Cluster == want.Cluster && (of == id || id == "" && named) {
 			return of
 		}
 	}
@@ -116,7 +117,7 @@ func (d *fileDriver) load(ctx context.Context, c *machine.Class, m *machine.Mach
 		return nil, want, codes.Wrap(codes.Internal, err, "the provider spec can't be decoded")
 	}
 	if m != nil {
-		want.Machine = m.Name
+		want.Machine, want.UID = m.Name, m.UID
 	}
 	if want.Cluster == "" || want.Size == "" || m != nil && m.Name == "" {
 		return nil, want, codes.New(codes.InvalidArgument, "the cluster, the size or the machine's name is missing")
