@@ -18,6 +18,7 @@ type settler struct {
 	sets     map[object.Key]*machineset.Set
 	nodes    map[object.Key]*machine.Node
 	specs    map[object.Key]machine.VMSpec // of classes
+	uids     map[string]string             // by those from before
 }
 
 // settle fills a world with a fleet, and returns the deployment as it is stored. It changes none of
@@ -25,11 +26,11 @@ type settler struct {
 func (w *World) settle(d *deployment.Deployment, children []deployment.Children, m *preview.Model) *deployment.Deployment {
 	s := &settler{
 		w: w, model: m, machines: map[object.Key]*machine.Machine{}, sets: map[object.Key]*machineset.Set{}, nodes: map[object.Key]*machine.Node{},
-		specs: map[object.Key]machine.VMSpec{},
+		specs: map[object.Key]machine.VMSpec{}, uids: map[string]string{},
 	}
 	d = d.Clone()
 	d.Spec.MaxAge = 0 // that is something other than a rollout
-	rename(&d.Meta)
+	s.rename(&d.Meta)
 	s.class(d.Namespace, &d.Spec.Template.Spec)
 	for _, c := range children {
 		s.enroll(c)
@@ -42,13 +43,22 @@ func (w *World) settle(d *deployment.Deployment, children []deployment.Children,
 }
 
 // rename gives an object a UID that the stores give to no other, and its owner likewise.
-func rename(m *object.Meta) {
-	m.UID = "before/" + m.UID
+func (s *settler) rename(m *object.Meta) {
+	m.UID = s.renamed(m.UID)
 	if m.Owner != nil {
 		owner := *m.Owner
-		owner.UID = "before/" + owner.UID
+		owner.UID = s.renamed(owner.UID)
 		m.Owner = &owner
 	}
+}
+
+// renamed returns the UID that stands for one from before. Equal ones share their memory, so that
+// comparing them is fast.
+func (s *settler) renamed(uid string) string {
+	if s.uids[uid] == "" {
+		s.uids[uid] = "before/" + uid
+	}
+	return s.uids[uid]
 }
 
 // inKeyOrder returns objects in the order of their keys.
@@ -95,7 +105,7 @@ func (s *settler) enroll(c deployment.Children) {
 	}
 	set := c.Set.Clone()
 	set.Instructions.Marks, set.Spec.MaxAge = machine.RolloutMarks{}, 0
-	rename(&set.Meta)
+	s.rename(&set.Meta)
 	s.sets[set.Key] = set
 	s.class(set.Namespace, &set.Spec.Template.Spec)
 	for _, m := range c.Machines {
@@ -107,7 +117,7 @@ func (s *settler) enroll(c deployment.Children) {
 
 // enlist stores a machine, with its VM and its node if it has them.
 func (s *settler) enlist(m *machine.Machine) {
-	rename(&m.Meta)
+	s.rename(&m.Meta)
 	s.machines[m.Key] = m
 	s.class(m.Namespace, &m.Spec)
 	m.Spec.Marks = machine.RolloutMarks{}

@@ -14,18 +14,29 @@ type vms struct {
 	*ground
 	*region
 	kubelets  *kubelets
-	names     map[string]string    // every VM that ever was, with its machine's name
-	born      map[string]time.Time // when a machine's VM was made
-	made      map[string]time.Time // when a VM was
-	living    []string             // the VMs that were there at the last look, sorted by ID
-	looked    int                  // the provider's changes up to the last look
-	collected int                  // VMs that were deleted as orphans
+	names     map[string]string     // every VM that ever was, with its machine's name
+	born      map[string]time.Time  // when a machine's VM was made
+	made      map[string]time.Time  // when a VM was
+	added     []drivertest.MemoryVM // since the last look, in the order of their creation
+	missing   []string              // VMs that were removed since the last look
+	collected int                   // VMs that were deleted as orphans
 }
 
 func newVMs(k *kubelets) *vms {
-	return &vms{
+	v := &vms{
 		ground: k.ground, region: k.region, kubelets: k,
 		names: map[string]string{}, born: map[string]time.Time{}, made: map[string]time.Time{},
+	}
+	v.provider.Watch(v.note)
+	return v
+}
+
+// note keeps a change of the provider's VMs for the next look.
+func (v *vms) note(vm drivertest.MemoryVM, gone bool) {
+	if gone {
+		v.missing = append(v.missing, vm.ID)
+	} else {
+		v.added = append(v.added, vm)
 	}
 }
 
@@ -70,34 +81,23 @@ func (v *vms) vanish(id string) {
 	})
 }
 
-// lookAtVMs boots new VMs, and makes the nodes of VMs that are gone silent.
+// lookAtVMs boots new VMs, and makes the nodes of VMs that are gone silent. It never sees one that came
+// and went since the last look.
 func (v *vms) lookAtVMs() {
 	v.changed()
-	changes := v.provider.Changes()
-	if changes == v.looked {
-		return
-	}
-	v.looked = changes
-	all := v.provider.VMs()
-	for _, vm := range all {
-		if _, known := v.names[vm.ID]; !known {
+	added, missing := v.added, v.missing
+	v.added, v.missing = nil, nil
+	for _, vm := range added {
+		if _, known := v.names[vm.ID]; !known && !slices.Contains(missing, vm.ID) {
 			v.know(vm.Name, vm.ID, vm.Size)
 			v.kubelets.boot(vm.Name, vm.ID)
 			v.vanish(vm.ID)
 		}
 	}
-	if len(v.living) == len(all) {
-		return // none is gone
-	}
-	alive := make(map[string]bool, len(all))
-	for _, vm := range all {
-		alive[vm.ID] = true
-	}
-	known := v.living
-	v.living = slices.DeleteFunc(slices.Clone(known), func(id string) bool { return !alive[id] })
-	for _, id := range known { // sorted, so that chance decides the same way each time
-		if !alive[id] {
-			v.gone(v.names[id], id)
+	slices.Sort(missing) // so that chance decides the same way each time
+	for _, id := range missing {
+		if name, known := v.names[id]; known {
+			v.gone(name, id)
 		}
 	}
 }
@@ -106,8 +106,6 @@ func (v *vms) lookAtVMs() {
 func (v *vms) know(name, id, size string) {
 	v.names[id] = name
 	v.born[name], v.made[id], v.zoneOf[id] = v.Now(), v.Now(), size
-	at, _ := slices.BinarySearch(v.living, id)
-	v.living = slices.Insert(v.living, at, id)
 }
 
 // found adds the VM of a machine that there was before the world began, and returns its ID.

@@ -41,10 +41,10 @@ type Memory struct {
 	mu      sync.Mutex
 	number  int
 	vms     map[string]*MemoryVM
-	ordered []*MemoryVM // the same, in the order of their creation
-	changes int
-	before  faults // for calls that are not carried out
-	after   faults // for calls that are carried out and still fail
+	ordered []*MemoryVM                  // the same, in the order of their creation
+	tell    func(vm MemoryVM, gone bool) // nil: nothing watches
+	before  faults                       // for calls that are not carried out
+	after   faults                       // for calls that are carried out and still fail
 }
 
 var (
@@ -102,12 +102,13 @@ func (m *Memory) VMs() []MemoryVM {
 	return all
 }
 
-// Changes returns how many VMs were made and removed so far, in all clusters. As long as it stays
-// the same, there are the same VMs.
-func (m *Memory) Changes() int {
+// Watch makes Memory tell of each VM that is made or removed from now on, in any cluster: the VM, and
+// whether it is gone. tell is called within the call that does it, and must not call Memory. There is
+// one watcher; nil: none.
+func (m *Memory) Watch(tell func(vm MemoryVM, gone bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.changes
+	m.tell = tell
 }
 
 // Count returns how many VMs there are in all clusters.
@@ -132,7 +133,7 @@ func (m *Memory) add(vm MemoryVM) *MemoryVM {
 	added.ID = fmt.Sprintf("memory:///%s/%d", vm.Cluster, m.number)
 	m.vms[added.ID] = &added
 	m.ordered = append(m.ordered, &added)
-	m.changes++
+	m.told(&added, false)
 	return &added
 }
 
@@ -151,8 +152,14 @@ func (m *Memory) remove(id string) bool {
 	at, _ := slices.BinarySearchFunc(m.ordered, vm.number, func(other *MemoryVM, n int) int { return cmp.Compare(other.number, n) })
 	m.ordered = slices.Delete(m.ordered, at, at+1)
 	delete(m.vms, id)
-	m.changes++
+	m.told(vm, true)
 	return true
+}
+
+func (m *Memory) told(vm *MemoryVM, gone bool) {
+	if m.tell != nil {
+		m.tell(vm.clone(), gone)
+	}
 }
 
 // UpdatableFields implements driver.FieldUpdater.
