@@ -170,7 +170,7 @@ func (d *decider) wait() Plan {
 	case d.gathered > 0:
 		why = decision.Why{Reason: reasonGathering, For: d.gathered}
 	case d.throttled > 0 && d.step.Reason == rollout.ReasonDone:
-		why = decision.Why{Reason: reasonThrottled, For: d.throttled}
+		why = decision.Why{Reason: reasonThrottled, For: d.throttled, Cause: d.step}
 	}
 	return d.rest(why, warn)
 }

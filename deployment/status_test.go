@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -136,7 +137,10 @@ func TestThrottle(t *testing.T) {
 	o = settledObservation(t, 1)
 	o.Sets[0].Machines[0].Status.LastOperation = failed("out of room")
 	o.StatusWritten = begin.Add(-time.Millisecond)
-	require.Equal(t, decision.Why{Reason: deployment.ReasonThrottled, For: 999 * time.Millisecond}, decide(t, o, begin).Why)
+	why := decide(t, o, begin).Why
+	require.Equal(t, rollout.ReasonDone, deployment.RolloutOf(why).Reason)
+	why.Cause = nil
+	require.Equal(t, decision.Why{Reason: deployment.ReasonThrottled, For: 999 * time.Millisecond}, why)
 
 	p := deployment.DefaultPolicy()
 	p.StatusInterval = object.Off

@@ -85,7 +85,7 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 	p := &forecast{
 		model: m, start: m.Begins(d, sets), setWhys: map[string]decision.Why{}, sizes: map[string]int32{}, fate: map[string]bool{},
 	}
-	o := p.managerOptions()
+	o := p.managerOptions(d)
 	p.w = newWorld(Options{
 		Boot: m.Create, Update: max(m.Update, 1), Faults: Faults{Capacity: m.Capacity}, Manager: o,
 		Driver: func(w *World) driver.Driver { return newModelDriver(w, m) },
@@ -114,7 +114,7 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 }
 
 // managerOptions returns what the manager is made from. Nothing is looked at just to make sure.
-func (p *forecast) managerOptions() manager.Options {
+func (p *forecast) managerOptions(d *deployment.Deployment) manager.Options {
 	ds, ss := *deployment.DefaultPolicy(), *machineset.DefaultPolicy()
 	if p.model.Policy != nil {
 		ds = *p.model.Policy
@@ -126,6 +126,9 @@ func (p *forecast) managerOptions() manager.Options {
 	ds.FailedSummaries, ds.RolloutMarks = object.Off, machine.RolloutMarks{}
 	ds.Resync, ss.Resync = never, never
 	ds.StatusInterval, ds.ProgressInterval, ss.StatusInterval = object.Off, 0, time.Hour // sets report nothing that is waited for
+	if d.Spec.ProgressDeadline <= 0 && !d.Spec.Paused {
+		ds.ProgressInterval = time.Hour // nothing but its deadline follows from how far a rollout is
+	}
 	o := manager.Options{
 		DeploymentPolicy: &ds, SetPolicy: &ss, MachinePolicy: p.model.MachinePolicy, SafetyPolicy: p.model.Safety, Resync: never,
 		Hooks: manager.Hooks{Told: p.told, Pass: p.passed},

@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
@@ -62,4 +64,23 @@ func TestPreviewOfACapacity(t *testing.T) {
 	model.Capacity = 4
 	roomy := predict(t, d, sets, model)
 	near(t, 3*90*time.Second, roomy.Duration, 2, &roomy)
+}
+
+// TestPreviewIsDoneBesideAKeptMachine: a fleet with a kept machine is as it should be, though one
+// machine less than wanted is available. The preview does not wait for the status to say so.
+func TestPreviewIsDoneBesideAKeptMachine(t *testing.T) {
+	d := stored(3)
+	d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 3}
+	set := staffed(d, "web-a", 3)
+	kept := set.Machines[1]
+	kept.Annotations = map[string]string{machine.DefaultPolicy().Keys.Preserve: "now"}
+	kept.Status.Preservation = machine.Preservation{Request: "now", Since: later.Add(-time.Hour), Until: later.Add(5 * time.Hour)}
+	d.Spec.Replicas = 4
+	d.Status.Conditions = []object.Condition{
+		{Type: deployment.ConditionProgressing, Status: object.True, Reason: deployment.ProgressAvailable},
+		{Type: deployment.ConditionAvailable, Status: object.True, Reason: deployment.MinimumAvailable},
+	}
+	line := predict(t, d, []deployment.Children{set}, usual())
+	require.True(t, line.Complete, "%s", brief(&line))
+	near(t, 90*time.Second, line.Duration, 1, &line)
 }

@@ -74,8 +74,8 @@ type Model struct {
 	// Otherwise from 1970 to 9999.
 	Start time.Time
 	// Policy, SetPolicy, MachinePolicy and Safety are the fleet's policies. The preview ignores
-	// StatusInterval, Resync and FailedSummaries, which order nothing, and RolloutMarks, which
-	// creates and deletes no machine. Nil: the defaults.
+	// StatusInterval, ProgressInterval, Resync and FailedSummaries, which order nothing, and
+	// RolloutMarks, which creates and deletes no machine. Nil: the defaults.
 	Policy        *deployment.Policy
 	SetPolicy     *machineset.Policy
 	MachinePolicy *machine.Policy
