@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/millwright-go/millwright/object"
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
 
 // facts are what a world notes of its own doings and of its users', so that the manager is not held
 // to what it could not know or did not do.
@@ -22,5 +26,15 @@ func newFacts() facts {
 	return facts{
 		excused: map[string]bool{}, orphanVMs: map[string]bool{}, late: map[string]bool{}, lateTags: map[string]bool{},
 		cordoned: map[string]bool{}, lateGroups: map[object.Key]bool{}, forgotten: map[string]bool{},
+	}
+}
+
+// since keeps the time since when something is so.
+func since(t *time.Time, now time.Time, is bool) {
+	switch {
+	case !is:
+		*t = time.Time{}
+	case t.IsZero():
+		*t = now
 	}
 }

@@ -155,13 +155,3 @@ func (g *ground) violate(rule, format string, args ...any) {
 func (g *ground) violation(rule, format string, args ...any) *Violation {
 	return &Violation{Rule: rule, Seed: g.seed, At: g.Now(), What: fmt.Sprintf(format, args...)}
 }
-
-// since keeps the time since when something is so.
-func since(t *time.Time, now time.Time, is bool) {
-	switch {
-	case !is:
-		*t = time.Time{}
-	case t.IsZero():
-		*t = now
-	}
-}
