@@ -36,6 +36,7 @@ complexity() {
 }
 
 prepare
+collect_less
 all=$(modules)
 if [ -n "${MODULE:-}" ]; then
 	printf '%s\n' "$all" | grep -qxF -e "${MODULE%/}" || die "MODULE=$MODULE is not the directory of a module; there is $(printf '%s ' $all)"

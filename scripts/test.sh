@@ -247,6 +247,7 @@ longest() {
 }
 
 prepare
+collect_less
 case "$mode" in
 all)
 	all=$(modules)
