@@ -124,11 +124,15 @@ add_job() {
 	printf '%s\n' "$@" >"$scratch/job$jobs"
 }
 
-# work does the jobs that nobody has taken yet, in their order.
+# work ORDER does the jobs that nobody has taken yet: first to last, or last to first.
 work() {
-	job=0
-	while [ "$job" -lt "$jobs" ]; do
-		job=$((job + 1))
+	tried=0
+	while [ "$tried" -lt "$jobs" ]; do
+		tried=$((tried + 1))
+		case "$1" in
+		first) job=$tried ;;
+		last) job=$((jobs + 1 - tried)) ;;
+		esac
 		mkdir "$scratch/taken$job" 2>/dev/null || continue
 		{
 			IFS= read -r module
@@ -141,12 +145,13 @@ work() {
 	done
 }
 
-# run_jobs does the jobs of all modules, two at a time: many tests wait for processes and
-# servers, and one long package, or a module with few of them, would keep the others waiting.
+# run_jobs does the jobs of all modules, two at a time. Those of the root module, which
+# compute, begin at one end; those of the nested ones, many of which wait for processes
+# and servers, begin at the other. So the processors have work while tests wait.
 run_jobs() {
 	: >"$scratch/failed"
-	work &
-	work
+	work last &
+	work first
 	wait "$!" || failed="$failed, tests: a worker ended early"
 	failed=$failed$(cat "$scratch/failed")
 }
