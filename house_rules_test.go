@@ -183,7 +183,7 @@ func goroutineFaults(s *source) []string {
 	return found
 }
 
-var raceDirsLine = regexp.MustCompile(`(?m)^race_dirs="(.+)"$`)
+var raceDirsLine = regexp.MustCompile(`(?m)^race_dirs="([^"]+)"$`)
 
 func raceDirs() []string {
 	text, err := os.ReadFile("scripts/test.sh")
