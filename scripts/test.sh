@@ -149,12 +149,14 @@ work() {
 	done
 }
 
-# run_jobs does the jobs of all modules, two at a time. Those of the root module, which
-# compute, begin at one end; those of the nested ones, many of which wait for processes
-# and servers, begin at the other. So the processors have work while tests wait.
+# run_jobs [COMMAND...] does the command and the jobs of all modules, two at a time. The
+# command and those of the root module, which compute, begin at one end; those of the nested
+# ones, many of which wait for processes and servers, begin at the other. So the processors
+# have work while tests wait.
 run_jobs() {
 	: >"$scratch/failed"
 	work last &
+	"$@"
 	work first
 	wait "$!" || failed="$failed, tests: a worker ended early"
 	failed=$failed$(cat "$scratch/failed")
@@ -264,7 +266,6 @@ all)
 	label=test
 	choose_seed $label
 	add=add_tests
-	check lint timed lint sh scripts/lint.sh
 	probe_race
 	;;
 prove)
@@ -295,7 +296,11 @@ for module in $all; do
 	check "test API server" timed "test API server" test_server "$module"
 	$add "$module"
 done
-run_jobs
+if [ "$mode" = all ]; then
+	run_jobs check lint timed lint sh scripts/lint.sh
+else
+	run_jobs
+fi
 if [ "$mode" = prove ]; then
 	check replay timed replay compare_goldens
 	check soak timed soak play_storms
