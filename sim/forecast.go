@@ -126,6 +126,9 @@ func (p *forecast) managerOptions(d *deployment.Deployment) manager.Options {
 	ds.FailedSummaries, ds.RolloutMarks = object.Off, machine.RolloutMarks{}
 	ds.Resync, ss.Resync = never, never
 	ds.StatusInterval, ds.ProgressInterval, ss.StatusInterval = object.Off, 0, time.Hour // sets report nothing that is waited for
+	if d.Spec.RevisionHistoryLimit != nil {
+		ss.StatusInterval = time.Second // a set is pruned once its status says that it is empty
+	}
 	if d.Spec.ProgressDeadline <= 0 && !d.Spec.Paused {
 		ds.ProgressInterval = time.Hour // nothing but its deadline follows from how far a rollout is
 	}
@@ -180,7 +183,7 @@ func (p *forecast) over(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil:
 		p.stop(preview.EndStopped)
-	case p.deployment == nil || done && p.seen.Terminating == 0 && p.seen.Outdated == 0:
+	case p.deployment == nil || done && p.seen.Terminating == 0 && p.seen.Outdated == 0 && !p.prunes():
 		p.stop(preview.EndComplete)
 	case p.model.Hopeless() && p.inVain > int64(p.out.HighestTotal):
 		p.stop(preview.EndFailing)
@@ -196,6 +199,13 @@ func (p *forecast) over(ctx context.Context) bool {
 		p.stop(preview.EndStuck)
 	}
 	return true
+}
+
+// prunes reports whether a set is about to be pruned. It is not waited for long: a set that is in use
+// otherwise stays.
+func (p *forecast) prunes() bool {
+	limit := p.deployment.Spec.RevisionHistoryLimit
+	return limit != nil && p.w.Now().Sub(p.progressed) < time.Minute && p.surplusHistory(int(*limit))
 }
 
 // refused reports whether the deployment's last decision was that it can't be acted upon.

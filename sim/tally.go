@@ -232,6 +232,26 @@ func (t *tally) recount() bool {
 	return c != before
 }
 
+// surplusHistory reports whether more old sets than the limit are there, and one is empty.
+func (t *tally) surplusHistory(limit int) bool {
+	empty := map[string]bool{}
+	for uid, s := range t.sets {
+		if s != t.current {
+			empty[uid] = s.Spec.Replicas == 0
+			limit--
+		}
+	}
+	for as := range t.counts {
+		delete(empty, as.set)
+	}
+	for _, is := range empty {
+		if is {
+			return limit < 0
+		}
+	}
+	return false
+}
+
 // still reports whether each set has the machines that it wants, and all are available or kept. One
 // that is being deleted is neither.
 func (t *tally) still() bool {

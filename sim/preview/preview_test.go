@@ -383,3 +383,25 @@ func TestPreviewRefusesTooMany(t *testing.T) {
 	_, err = sim.Preview(t.Context(), d, sets, usual())
 	require.ErrorIs(t, err, object.ErrInvalid)
 }
+
+// TestPreviewPrunes: old sets above the limit are deleted at the end, the lowest revision first.
+func TestPreviewPrunes(t *testing.T) {
+	for limit, pruned := range []int{2, 1, 0} {
+		d, sets := rolling(2)
+		older := staffed(d, "web-older", 0)
+		older.Set.Spec.Template.Spec.Class.Name = "ancient"
+		sets[0].Set.Revision, d.Revision = 2, 2
+		d.Spec.RevisionHistoryLimit = new(int32)
+		*d.Spec.RevisionHistoryLimit = int32(limit)
+		line := predict(t, d, append(sets, older), usual())
+		require.True(t, line.Complete, "%s", brief(&line))
+		near(t, 2*90*time.Second+30*time.Second, line.Duration, 2, &line)
+		var gone []string
+		for i := range line.Steps {
+			if line.Steps[i].Why.Reason == deployment.ReasonPrune {
+				gone = append(gone, line.Steps[i].Set)
+			}
+		}
+		require.Equal(t, []string{"web-older", "web-old"}[:pruned], append([]string{}, gone...), "%s", brief(&line))
+	}
+}
