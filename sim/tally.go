@@ -149,22 +149,27 @@ func (t *tally) machineChanged(before, now *machine.Machine) {
 		t.created++
 		t.ours[now.Key] = true
 	default:
-		if now.Deleted() && !before.Deleted() {
-			t.deleted++
-		}
-		if now.Status.Phase == machine.PhaseFailed && before.Status.Phase != machine.PhaseFailed && t.ours[now.Key] {
-			t.failed++
-			t.inVain++
-		}
-		if now.Spec.InPlace == machine.InPlaceSelected && before.Spec.InPlace != machine.InPlaceSelected {
-			t.selected++
-		}
-		if now.Status.VMSpec.Begun == "" && before.Status.VMSpec.Begun != "" {
-			t.updated++
-		}
-		if ownerUID(now) != ownerUID(before) && ownerUID(now) != "" {
-			t.moved++
-		}
+		t.changed(before, now)
+	}
+}
+
+// changed counts what happens to a machine that stays.
+func (t *tally) changed(before, now *machine.Machine) {
+	if now.Deleted() && !before.Deleted() {
+		t.deleted++
+	}
+	if now.Status.Phase == machine.PhaseFailed && before.Status.Phase != machine.PhaseFailed && t.ours[now.Key] {
+		t.failed++
+		t.inVain++
+	}
+	if now.Spec.InPlace == machine.InPlaceSelected && before.Spec.InPlace != machine.InPlaceSelected {
+		t.selected++
+	}
+	if now.Status.VMSpec.Begun == "" && before.Status.VMSpec.Begun != "" {
+		t.updated++
+	}
+	if ownerUID(now) != ownerUID(before) && ownerUID(now) != "" {
+		t.moved++
 	}
 }
 
