@@ -12,13 +12,13 @@ import (
 func everyCall(total, n int) iter.Seq[int] { return callsApart(total, shortened(1, n)) }
 
 // shortened returns whole, and n with -short. Under the race detector, which takes four times as
-// long, it returns 3n instead of n.
+// long, it returns 7n instead of n.
 func shortened(whole, n int) int {
 	switch {
 	case !testing.Short():
 		return whole
 	case raceDetector:
-		return 3 * n
+		return 7 * n
 	}
 	return n
 }
