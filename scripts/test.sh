@@ -7,14 +7,16 @@
 . scripts/format.sh
 
 # The directories (and those below) whose tests run under the race detector:
-# the places with goroutines. The deciding packages, the simulator and the adapter's
-# conversions have none, and would take five to ten times as long.
+# the places with goroutines. The deciding packages, the simulator with the examples that
+# only play it, and the adapter's conversions have none, and would take five to ten times
+# as long.
 # The house rules test fails when a package elsewhere starts a goroutine.
-race_dirs="adapters/bolt driver examples machine/fsm machinepool/pooldriver manager sim/cmd
+race_dirs="adapters/bolt driver machine/fsm machinepool/pooldriver manager sim/cmd
 	sim/gallery/hunt store adapters/kubernetes/apistore adapters/kubernetes/app
 	adapters/kubernetes/bootstrap adapters/kubernetes/cluster adapters/kubernetes/cmd
 	adapters/kubernetes/config adapters/kubernetes/controllers adapters/kubernetes/examples
-	adapters/kubernetes/internal adapters/kubernetes/mcm adapters/kubernetes/simulated"
+	adapters/kubernetes/internal adapters/kubernetes/mcm adapters/kubernetes/simulated
+	examples/embed examples/pool examples/quickstart examples/readme/shell"
 
 # Of these (relative to the root module) only what -short leaves in runs under
 # it, and all of it without: their long tests kill a program or a manager at every
