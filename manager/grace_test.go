@@ -60,8 +60,7 @@ func TestFreshManagerGivesTime(t *testing.T) {
 // joined or fell ill.
 func TestRestartedEveryQuarterOfAnHour(t *testing.T) {
 	policy := machine.DefaultPolicy()
-	for offset := range callsApart(15*60, shortened(50, 100)) {
-		offset := time.Duration(offset) * time.Second
+	for offset := time.Duration(0); offset < 15*time.Minute; offset += 50 * time.Second {
 		for _, joins := range []bool{true, false} {
 			w := guardedWorld(t)
 			w.fleet()
