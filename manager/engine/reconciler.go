@@ -55,7 +55,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, key object.Key) (Result, err
 	var result Result
 	var err error
 	at := Place{InPass, r.kind.Name, key}
-	end := r.Guard.Run(ctx, at, func() { result, err = r.reconcile(ctx, key) })
+	end := r.Guard.Run(ctx, at, func() {
+		growStack()
+		result, err = r.reconcile(ctx, key)
+	})
 	if end == nil {
 		if err == nil {
 			r.Guard.succeeded(at)
