@@ -29,8 +29,8 @@ func TestTurnsAreTakenOneByOne(t *testing.T) {
 	refuse.Store(true)
 	provider := drivertest.NewMemory(drivertest.MemoryOptions{})
 	o := manager.InMemory(func() time.Time { return time.Unix(now.Load(), 0) })
-	o.SafetyPolicy, o.MachinePolicy = safety.DefaultPolicy(), machine.DefaultPolicy()
-	o.MachinePolicy.CreationTimeout = time.Hour
+	o.Policies.Safety, o.Policies.Machine = safety.DefaultPolicy(), machine.DefaultPolicy()
+	o.Policies.Machine.CreationTimeout = time.Hour
 	o.Driver = driver.Intercept(provider, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		if s.Method != codes.CreateMachine {
 			return next(ctx)
@@ -48,13 +48,13 @@ func TestTurnsAreTakenOneByOne(t *testing.T) {
 	})
 	m, err := manager.New(o)
 	require.NoError(t, err)
-	_, err = o.Classes.Create(ctx, provider.Class(object.Key{Namespace: namespace, Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
+	_, err = o.Store.Classes.Create(ctx, provider.Class(object.Key{Namespace: namespace, Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
 	require.NoError(t, err)
 	var keys []object.Key
 	for i := range 16 {
 		one := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: fmt.Sprint("m-", i)}, Finalizers: []string{machine.Finalizer}}}
 		one.Spec.Class.Name = "small"
-		_, err := o.Machines.Create(ctx, one)
+		_, err := o.Store.Machines.Create(ctx, one)
 		require.NoError(t, err)
 		keys = append(keys, one.Key)
 	}

@@ -82,7 +82,7 @@ func createFleet(b *testing.B, machines int) {
 	b.StopTimer()
 	o := manager.InMemory(nil)
 	cluster := nodes{store.NewMemory(nil, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))}
-	o.Cluster, o.Driver, o.SafetyPolicy = cluster, &instant{nodes: cluster.Collection}, safety.Off()
+	o.Cluster, o.Driver, o.Policies.Safety = cluster, &instant{nodes: cluster.Collection}, safety.Off()
 	var mu sync.Mutex
 	running, done := 0, make(chan struct{})
 	o.Hooks.Transition = func(_ object.Key, move machine.Move, _ decision.Why) {
@@ -125,10 +125,10 @@ func prepare(ctx context.Context, b *testing.B, o manager.Options, machines int)
 	}
 	secret := &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "boot"}}}
 	secret.Data = map[string][]byte{machine.UserData: []byte("join <<MACHINE_NAME>>")}
-	_, err := o.Secrets.Create(ctx, secret)
+	_, err := o.Store.Secrets.Create(ctx, secret)
 	must(err)
 	class := &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}, SecretRef: &object.Key{Name: "boot"}}
-	_, err = o.Classes.Create(ctx, class)
+	_, err = o.Store.Classes.Create(ctx, class)
 	must(err)
 	for n := 0; n < machines; n += 1000 {
 		set := &machineset.Set{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: fmt.Sprint("set", n/1000)}}}
@@ -138,7 +138,7 @@ func prepare(ctx context.Context, b *testing.B, o manager.Options, machines int)
 		set.Spec.Template.Labels = labels
 		set.Spec.Template.Spec.Class.Name = "small"
 		set.Spec.Template.Spec.NodeTemplate.Labels = map[string]string{"pool": "a", "zone": "b"}
-		_, err = o.Sets.Create(ctx, set)
+		_, err = o.Store.Sets.Create(ctx, set)
 		must(err)
 	}
 }

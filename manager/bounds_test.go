@@ -128,7 +128,7 @@ func TestSecretNamespaces(t *testing.T) {
 		class.CredentialsRef = &vault
 		_, err = w.classes.Update(ctx, class)
 		require.NoError(t, err)
-		w.classed = func(o *manager.Options, _ *fuse) { o.SecretNamespaces, o.KeepClasses = c.allowed, true }
+		w.classed = func(o *manager.Options, _ *fuse) { o.Classes.SecretNamespaces, o.Classes.Keep = c.allowed, true }
 		w.lone()
 		p := w.start(&fuse{}, false)
 		require.NoError(t, p.pass(manager.KindSecret, vault))

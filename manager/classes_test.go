@@ -39,7 +39,7 @@ func (w *world) classNames() []object.Key {
 }
 
 // keeping has a world's processes keep classes and secrets.
-func (w *world) keeping() { w.classed = func(o *manager.Options, _ *fuse) { o.KeepClasses = true } }
+func (w *world) keeping() { w.classed = func(o *manager.Options, _ *fuse) { o.Classes.Keep = true } }
 
 // classless reports whether class and secret are gone.
 func (w *world) classless() bool { return len(keysOf(w.classes))+len(keysOf(w.secrets)) == 0 }
@@ -218,7 +218,7 @@ func TestWhoUsesAClass(t *testing.T) {
 			w := newWorld(t, drivertest.MemoryOptions{})
 			require.NoError(t, c.make(w))
 			o := w.options()
-			o.KeepClasses = true
+			o.Classes.Keep = true
 			_, err := reconciler(t, o, manager.KindClass).Reconcile(ctx, smallKey)
 			require.NoError(t, err)
 			class, err := w.classes.Get(ctx, smallKey)
@@ -323,13 +323,13 @@ func TestClassWakes(t *testing.T) {
 func TestKeepersRun(t *testing.T) {
 	o := manager.InMemory(nil)
 	provider := drivertest.NewMemory(drivertest.MemoryOptions{})
-	o.Driver, o.KeepClasses = provider, true
-	o.Resync = time.Second // a machine that goes before machines are watched wakes nothing
+	o.Driver, o.Classes.Keep = provider, true
+	o.Tuning.Resync = time.Second // a machine that goes before machines are watched wakes nothing
 	class := provider.Class(smallKey, drivertest.MemorySpec{Cluster: "blue", Size: "s"})
 	class.SecretRef = &object.Key{Name: bootKey.Name}
-	_, err := o.Classes.Create(ctx, class)
+	_, err := o.Store.Classes.Create(ctx, class)
 	require.NoError(t, err)
-	_, err = o.Secrets.Create(ctx, provider.Secret(bootKey))
+	_, err = o.Store.Secrets.Create(ctx, provider.Secret(bootKey))
 	require.NoError(t, err)
 	m, err := manager.New(o)
 	require.NoError(t, err)
@@ -338,15 +338,15 @@ func TestKeepersRun(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(within) }()
 
-	_, err = o.Machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}})
+	_, err = o.Store.Machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}})
 	require.NoError(t, err)
-	classes, secrets := watch(within, t, o.Classes), watch(within, t, o.Secrets)
+	classes, secrets := watch(within, t, o.Store.Classes), watch(within, t, o.Store.Secrets)
 	classes(func(c *machine.Class) bool { return c != nil && c.HasFinalizer(machine.Finalizer) })
 	secrets(func(s *machine.Secret) bool { return s != nil && s.HasFinalizer(machine.SecretFinalizer) })
-	watch(within, t, o.Machines)(func(m *machine.Machine) bool { return m.Status.Phase == machine.PhaseAvailable })
-	require.NoError(t, o.Classes.Delete(ctx, smallKey, ""))
-	require.NoError(t, o.Secrets.Delete(ctx, bootKey, ""))
-	require.NoError(t, o.Machines.Delete(ctx, fleetKey, ""))
+	watch(within, t, o.Store.Machines)(func(m *machine.Machine) bool { return m.Status.Phase == machine.PhaseAvailable })
+	require.NoError(t, o.Store.Classes.Delete(ctx, smallKey, ""))
+	require.NoError(t, o.Store.Secrets.Delete(ctx, bootKey, ""))
+	require.NoError(t, o.Store.Machines.Delete(ctx, fleetKey, ""))
 	classes(func(c *machine.Class) bool { return c == nil })
 	secrets(func(s *machine.Secret) bool { return s == nil })
 	require.Zero(t, provider.Count())
@@ -374,14 +374,14 @@ func watch[T object.Object[T]](ctx context.Context, t *testing.T, c store.Collec
 func TestClassIndexesAreProbed(t *testing.T) {
 	for _, kind := range []string{"Sets", "Deployments"} {
 		o := manager.InMemory(nil)
-		o.Driver, o.KeepClasses = driver.Unimplemented{}, true
+		o.Driver, o.Classes.Keep = driver.Unimplemented{}, true
 		sets, deployments := manager.SetIndexes(), manager.DeploymentIndexes()
 		delete(sets, manager.IndexClass)
 		delete(deployments, manager.IndexClass)
 		if kind == "Sets" {
-			o.Sets = store.NewMemory(nil, sets)
+			o.Store.Sets = store.NewMemory(nil, sets)
 		} else {
-			o.Deployments = store.NewMemory(nil, deployments)
+			o.Store.Deployments = store.NewMemory(nil, deployments)
 		}
 		m, err := manager.New(o)
 		require.NoError(t, err)

@@ -18,7 +18,7 @@ type Cluster interface {
 }
 
 // ErrSecretNamespace says that a class refers to a secret in a namespace that
-// Options.SecretNamespaces does not allow. The error around it has the code
+// Options.Classes.SecretNamespaces does not allow. The error around it has the code
 // INVALID_ARGUMENT and names class and secret.
 var ErrSecretNamespace = secrets.ErrNamespace
 

@@ -14,10 +14,10 @@ import (
 // interceptors are what each call to a provider goes through, the outermost first.
 func (o *Options) interceptors(g *engine.Guard) []driver.Interceptor {
 	all := []driver.Interceptor{
-		driver.Recover(func(p driver.Panic) { driverPanicked(g, p) }), driver.Deadline(driver.Timeouts{Default: o.CallTimeout}),
+		driver.Recover(func(p driver.Panic) { driverPanicked(g, p) }), driver.Deadline(driver.Timeouts{Default: o.Tuning.CallTimeout}),
 	}
 	if tell := o.Hooks.Call; tell != nil {
-		counted := driver.Hook(o.Now, func(_ context.Context, c driver.Call) { tell(c.Method.String(), c.Code, c.Took) })
+		counted := driver.Hook(o.Runtime.Now, func(_ context.Context, c driver.Call) { tell(c.Method.String(), c.Code, c.Took) })
 		all = append([]driver.Interceptor{counted}, all...)
 	}
 	return all
@@ -37,9 +37,9 @@ func (o *Options) decoratePools(interceptors []driver.Interceptor) {
 	if !o.managesPools() {
 		return
 	}
-	o.PoolDriver = pooldriver.Intercept(pooldriver.Validate(o.PoolDriver, o.cut), interceptors...)
-	if o.PoolBootstrap == nil {
-		o.PoolBootstrap = pools.FromSecrets(o.Secrets)
+	o.Pools.Driver = pooldriver.Intercept(pooldriver.Validate(o.Pools.Driver, o.cut), interceptors...)
+	if o.Pools.Bootstrap == nil {
+		o.Pools.Bootstrap = pools.FromSecrets(o.Store.Secrets)
 	}
 }
 

@@ -1,9 +1,15 @@
 // Package manager keeps fleets: it composes the reconcilers of all kinds, and runs them.
 //
-// [New] takes [Options]: a driver, a store for each kind, policies, and perhaps a cluster, a drainer
-// and hooks. It returns a [Manager] and starts nothing. [Manager.Run] reconciles until its context
-// ends. [InMemory] returns options with stores in memory; adapters/bolt and adapters/kubernetes have
-// others.
+// [New] takes [Options]: a [Store], a driver, and perhaps a [Cluster], a [Drainer], [Policies] and
+// [Hooks]. It returns a [Manager] and starts nothing. [Manager.Run] reconciles until its context
+// ends. [InMemory] returns options with a store in memory. adapters/bolt and adapters/kubernetes
+// have others. A program changes objects in the same store:
+//
+//	o := manager.InMemory(time.Now)
+//	o.Driver = myDriver
+//	m, err := manager.New(o)
+//	…
+//	_, err = o.Store.Deployments.Create(ctx, web)
 //
 // # Passes
 //
@@ -24,9 +30,19 @@
 //
 // # Safety
 //
-// Unless Options.SafetyPolicy is safety.Off, some reconcilers concern the whole fleet. They have one
-// key, [Fleet], and are reconciled from the start on, see [Kind.Fleet].
+// Unless Options.Policies.Safety is safety.Off, some reconcilers concern the whole fleet. They have
+// one key, [Fleet], and are reconciled from the start on, see [Kind.Fleet].
 //
-// With Options.Observe all of this is decided and reported, and nothing is done: the engine executes
-// no plan that acts, and every port that could change something stands behind one that does not.
+// # Dry run
+//
+// With Options.Observe every reconciler reads and decides as usual. It ends its pass with the first
+// thing that it would do: it reports that to Hooks.Observed and to the log, and does not do it. It
+// looks again when something changes, or after Options.Tuning.Resync. The manager
+//
+//   - writes to no collection, and drains no node;
+//   - makes only the driver calls that change nothing by contract: GetMachineStatus, ListMachines,
+//     GetVolumeIDs and GenerateMachineClassForMigration.
+//
+// The engine executes no plan that acts, and every port that could change something stands behind
+// one that does not.
 package manager

@@ -123,7 +123,7 @@ func conflictOnTheTurn(t *testing.T, later time.Duration, detaches bool) {
 	work := &database{now: func() time.Time { return w.at }}
 	var err error
 	o.Drainer, err = drains.New(drains.Options{
-		Nodes: nodes, Workload: drains.Workload{Pods: work, Volumes: work}, Now: o.Now,
+		Nodes: nodes, Workload: drains.Workload{Pods: work, Volumes: work}, Now: o.Runtime.Now,
 	})
 	require.NoError(t, err)
 	r := reconciler(t, o, manager.KindMachine)

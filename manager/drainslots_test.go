@@ -41,7 +41,7 @@ func TestPanickingDrainsKeepTheLimit(t *testing.T) {
 	w.classed = func(o *manager.Options, _ *fuse) {
 		var err error
 		o.Drainer, err = drains.New(drains.Options{
-			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: pods}, Now: o.Now, Each: o.Each,
+			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: pods}, Now: o.Runtime.Now, Each: o.Runtime.Each,
 			Limit: drains.Limit{Max: limit},
 		})
 		require.NoError(t, err)

@@ -20,7 +20,7 @@ func Example() {
 	provider := drivertest.NewMemory(drivertest.MemoryOptions{}) // your driver here
 	options := manager.InMemory(time.Now)                        // your store here
 	options.Driver = provider
-	options.SafetyPolicy = safety.DefaultPolicy()
+	options.Policies.Safety = safety.DefaultPolicy()
 	m, err := manager.New(options)
 	if err != nil {
 		fmt.Println(err)
@@ -34,15 +34,15 @@ func Example() {
 	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
 	web.Spec.Template.Spec.Class.Name = "small"
 	class := provider.Class(object.Key{Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"})
-	if _, err := options.Classes.Create(ctx, class); err != nil {
+	if _, err := options.Store.Classes.Create(ctx, class); err != nil {
 		fmt.Println(err)
 		return
 	}
-	if _, err := options.Deployments.Create(ctx, web); err != nil {
+	if _, err := options.Store.Deployments.Create(ctx, web); err != nil {
 		fmt.Println(err)
 		return
 	}
-	for change, err := range options.Deployments.Watch(ctx) {
+	for change, err := range options.Store.Deployments.Watch(ctx) {
 		if err != nil || change.New.Status.Available == 3 {
 			fmt.Println(provider.Count(), "VMs", err)
 			break

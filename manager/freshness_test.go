@@ -44,15 +44,18 @@ func TestSlowResizesReadLiveAgain(t *testing.T) {
 	})
 	updates, unread, reads := 0, 0, 0
 	m, err := manager.New(manager.Options{
-		Deployments: w.deployments, Classes: w.classes, Secrets: w.secrets, Driver: w.provider, Now: w.now,
-		Machines: w.machines, MachinePolicy: machine.DefaultPolicy(),
-		Sets: sluggish{w.sets, func() {
-			w.at = w.at.Add(machineset.DeleteWithin + time.Second)
-			if updates++; reads == 0 {
-				unread++
-			}
-			reads = 0
-		}, func() { reads++ }},
+		Store: manager.Store{
+			Deployments: w.deployments, Classes: w.classes, Secrets: w.secrets,
+			Machines: w.machines,
+			Sets: sluggish{w.sets, func() {
+				w.at = w.at.Add(machineset.DeleteWithin + time.Second)
+				if updates++; reads == 0 {
+					unread++
+				}
+				reads = 0
+			}, func() { reads++ }},
+		}, Driver: w.provider, Runtime: manager.Runtime{Now: w.now},
+		Policies: manager.Policies{Machine: machine.DefaultPolicy()},
 	})
 	require.NoError(t, err)
 	for _, r := range m.Reconcilers() {

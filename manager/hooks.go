@@ -38,7 +38,7 @@ type Hooks struct {
 	// Observed tells what was not done because of Options.Observe: what, as in
 	// "update machine fleet/a", and why. The same is told once for as long as it
 	// is decided again and again; when but the numbers in why have changed, not
-	// sooner than Options.Resync after the last time.
+	// sooner than Options.Tuning.Resync after the last time.
 	Observed func(kind Kind, key object.Key, what, reason, why string)
 	// Pass tells that a pass ended.
 	Pass func(kind Kind, key object.Key, steps int, result Result, err error)
@@ -51,7 +51,7 @@ type Hooks struct {
 	// change concerns) or "watch". what says how it ended, in at most a few hundred bytes
 	// and without the value of the panic, which may be a secret.
 	Panicked func(kind Kind, key object.Key, in, what string)
-	// Call tells of a call of Driver or PoolDriver, by its name, that was answered with
+	// Call tells of a call of Driver or Pools.Driver, by its name, that was answered with
 	// this code; a panic is codes.Internal.
 	Call func(call string, code codes.Code, took time.Duration)
 	// Lasted tells how long a part of a machine's life took that has just ended, from

@@ -56,7 +56,7 @@ func TestAClassIsReadLiveBeforeARollout(t *testing.T) {
 	w.fleet()
 	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
 	p.sync()
-	w.classed = func(o *manager.Options, _ *fuse) { o.Classes = behindOn{o.Classes, "small-b"} }
+	w.classed = func(o *manager.Options, _ *fuse) { o.Store.Classes = behindOn{o.Store.Classes, "small-b"} }
 	p = w.start(&fuse{}, false)
 	w.tag("small-b", "s", tags{"team": "b"})
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Spec.Class.Name = "small-b" })

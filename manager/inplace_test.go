@@ -254,21 +254,23 @@ func movedBetweenTwoReads(t *testing.T, owner *object.Owner) {
 	}
 	moved := false
 	m, err := manager.New(manager.Options{
-		SafetyPolicy: safety.Off(),
-		Sets:         w.sets, Classes: w.classes, Secrets: w.secrets, Driver: w.provider, Now: w.now,
-		Machines: interrupting{w.machines, func() {
-			if moved {
-				return
-			}
-			moved = true
-			s, err := w.sets.Get(ctx, fleetKey)
-			require.NoError(t, err)
-			s = s.Clone()
-			s.Spec.Replicas, s.Instructions.Handover.Arriving = 2, []string{"web-2"}
-			_, err = w.sets.Update(ctx, s)
-			require.NoError(t, err)
-			join("web-2")
-		}},
+		Policies: manager.Policies{Safety: safety.Off()},
+		Store: manager.Store{
+			Sets: w.sets, Classes: w.classes, Secrets: w.secrets,
+			Machines: interrupting{w.machines, func() {
+				if moved {
+					return
+				}
+				moved = true
+				s, err := w.sets.Get(ctx, fleetKey)
+				require.NoError(t, err)
+				s = s.Clone()
+				s.Spec.Replicas, s.Instructions.Handover.Arriving = 2, []string{"web-2"}
+				_, err = w.sets.Update(ctx, s)
+				require.NoError(t, err)
+				join("web-2")
+			}},
+		}, Driver: w.provider, Runtime: manager.Runtime{Now: w.now},
 	})
 	require.NoError(t, err)
 	for _, r := range m.Reconcilers() {

@@ -64,7 +64,7 @@ func TestLogByDefault(t *testing.T) {
 	o := manager.InMemory(nil)
 	o.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
 	m := reconciler(t, o, manager.KindMachine)
-	made, err := o.Machines.Create(ctx, &machine.Machine{
+	made, err := o.Store.Machines.Create(ctx, &machine.Machine{
 		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "none"}},
 	})
 	require.NoError(t, err)

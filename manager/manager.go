@@ -26,18 +26,18 @@ func New(options Options) (*Manager, error) {
 		return nil, err
 	}
 	e := engine.New(engine.Options{
-		Now: options.Now, Jitter: options.Jitter, Each: options.Each, Resync: options.Resync, DryRun: options.Observe,
-		Log: options.Log, Hooks: engineHooks(&options.Hooks),
+		Now: options.Runtime.Now, Jitter: options.Runtime.Jitter, Each: options.Runtime.Each,
+		Resync: options.Tuning.Resync, DryRun: options.Observe, Log: options.Log, Hooks: engineHooks(&options.Hooks),
 	})
-	options.Hooks, options.Each = contain(e.Guard, options.Hooks), e.Each
+	options.Hooks, options.Runtime.Each = contain(e.Guard, options.Hooks), e.Each
 	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil, Cut: options.cut})
 	interceptors := options.interceptors(e.Guard)
 	options.Driver = driver.Intercept(checked, interceptors...)
 	options.decoratePools(interceptors)
 	if driver.ProviderIDsMatch(options.Driver) {
-		policy := *options.MachinePolicy
+		policy := *options.Policies.Machine
 		policy.ProviderIDsMatch = true
-		options.MachinePolicy = &policy
+		options.Policies.Machine = &policy
 	}
 	options.reconcilePolicies()
 	if options.Observe {
@@ -49,7 +49,9 @@ func New(options Options) (*Manager, error) {
 	}
 	m := &Manager{options: options, engine: e}
 	s := &shell{
-		Options: &m.options, engine: e, moves: moves, reach: fleet.NewReach(options.SafetyPolicy, options.Now), hints: &m.hints, backoff: machines.NewBackoff(options.Now, options.Hooks.Slowed),
+		Options: &m.options, engine: e, moves: moves, hints: &m.hints,
+		reach:   fleet.NewReach(options.Policies.Safety, options.Runtime.Now),
+		backoff: machines.NewBackoff(options.Runtime.Now, options.Hooks.Slowed),
 		permits: newPermits(&m.options), watched: &m.watched, missing: &m.missing,
 	}
 	s.specs = newSpecs(options.Driver)
@@ -60,10 +62,10 @@ func New(options Options) (*Manager, error) {
 // reconcilers returns one reconciler a kind that is reconciled.
 func (s *shell) reconcilers() []Reconciler {
 	all := []Reconciler{newMachineReconciler(s)}
-	if s.Sets != nil {
+	if s.Store.Sets != nil {
 		all = append(all, newSetReconciler(s))
 	}
-	if s.Deployments != nil {
+	if s.Store.Deployments != nil {
 		all = append(all, newDeploymentReconciler(s))
 	}
 	if s.managesPools() {
@@ -75,7 +77,7 @@ func (s *shell) reconcilers() []Reconciler {
 	if s.keepsSecrets() {
 		all = append(all, newSecretReconciler(s))
 	}
-	if s.SafetyPolicy == nil {
+	if s.Policies.Safety == nil {
 		return all
 	}
 	c := s.fleet()
@@ -83,7 +85,7 @@ func (s *shell) reconcilers() []Reconciler {
 	if s.Cluster != nil {
 		all = append(all, reconciler{fleet.NewUnmanaged(s.engine, c)})
 	}
-	if s.Sets != nil {
+	if s.Store.Sets != nil {
 		all = append(all, reconciler{fleet.NewOwnerless(s.engine, c)})
 	}
 	return all
@@ -92,23 +94,23 @@ func (s *shell) reconcilers() []Reconciler {
 // reconcilePolicies makes copies of the policies that agree where one depends on
 // another. The caller's policies stay as they are. Without a cluster there are no nodes to mark.
 func (o *Options) reconcilePolicies() {
-	sets, deployments := *o.SetPolicy, *o.DeploymentPolicy
+	sets, deployments := *o.Policies.Set, *o.Policies.Deployment
 	if o.Cluster == nil {
 		deployments.RolloutMarks = machine.RolloutMarks{}
 	}
-	sets.StrictQuota = sets.StrictQuota || deployments.StrictQuota && o.Deployments != nil
+	sets.StrictQuota = sets.StrictQuota || deployments.StrictQuota && o.Store.Deployments != nil
 	deployments.Names = min(deployments.Names, sets.Burst) // names beyond that would be used after others
 	deployments.Keys.Replace, deployments.Keys.ScaleUpDisabled = sets.Keys.Replace, sets.Keys.ScaleUpDisabled
-	machines := *o.MachinePolicy
+	machines := *o.Policies.Machine
 	machines.Keys.Replace = sets.Keys.Replace
 	paused := machines.Keys.Paused
 	sets.Keys.Paused, deployments.Keys.Paused = paused, paused
-	if o.SafetyPolicy != nil && o.SafetyPolicy.Keys.Paused != paused {
-		safe := *o.SafetyPolicy
+	if o.Policies.Safety != nil && o.Policies.Safety.Keys.Paused != paused {
+		safe := *o.Policies.Safety
 		safe.Keys.Paused = paused
-		o.SafetyPolicy = &safe
+		o.Policies.Safety = &safe
 	}
-	o.SetPolicy, o.DeploymentPolicy, o.MachinePolicy = &sets, &deployments, &machines
+	o.Policies.Set, o.Policies.Deployment, o.Policies.Machine = &sets, &deployments, &machines
 }
 
 // Reconcilers returns one reconciler a kind.

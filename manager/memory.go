@@ -11,12 +11,14 @@ import (
 // them, by the clock now; nil: time.Now. Driver is still to be set.
 func InMemory(now func() time.Time) Options {
 	return Options{
-		Machines:    store.NewMemory(now, MachineIndexes()),
-		Classes:     store.NewMemory(now, ClassIndexes()),
-		Secrets:     store.NewMemory[*machine.Secret](now, nil),
-		Sets:        store.NewMemory(now, SetIndexes()),
-		Deployments: store.NewMemory(now, DeploymentIndexes()),
-		Pools:       store.NewMemory(now, PoolIndexes()),
-		Now:         now,
+		Store: Store{
+			Machines:    store.NewMemory(now, MachineIndexes()),
+			Classes:     store.NewMemory(now, ClassIndexes()),
+			Secrets:     store.NewMemory[*machine.Secret](now, nil),
+			Sets:        store.NewMemory(now, SetIndexes()),
+			Deployments: store.NewMemory(now, DeploymentIndexes()),
+			Pools:       store.NewMemory(now, PoolIndexes()),
+		},
+		Runtime: Runtime{Now: now},
 	}
 }

@@ -70,7 +70,9 @@ func (d door) MarkMigrated(_ context.Context, _ machine.ClassRef, key object.Key
 func older(t tb, half bool) (*world, *attic) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	a := &attic{class: manager.ForeignClass{Object: drivertest.MemorySpec{Cluster: "blue", Size: "s"}, Version: "1"}}
-	w.classed = func(o *manager.Options, f *fuse) { o.KeepClasses, o.ForeignClasses, o.Cluster = true, door{a, f}, nil }
+	w.classed = func(o *manager.Options, f *fuse) {
+		o.Classes.Keep, o.Classes.Foreign, o.Cluster = true, door{a, f}, nil
+	}
 	class, err := w.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
 	require.NoError(t, w.classes.Delete(ctx, smallKey, ""))
@@ -229,7 +231,7 @@ func TestMigrationOfLoneObjects(t *testing.T) {
 	o := w.options()
 	w.classed(&o, &fuse{})
 	// once listed, a goes: before its reference is moved
-	o.ForeignClasses = door{a, &fuse{meanwhile: func(call int) {
+	o.Classes.Foreign = door{a, &fuse{meanwhile: func(call int) {
 		if call == 1 {
 			require.NoError(t, w.machines.Delete(ctx, object.Key{Namespace: namespace, Name: "a"}, ""))
 		}
@@ -245,7 +247,7 @@ func TestMigrationOfLoneObjects(t *testing.T) {
 	require.Equal(t, olderKind, a.seenWith)
 }
 
-// TestMigrationKeepsToItself: without ForeignClasses the kind of a class is
+// TestMigrationKeepsToItself: without Classes.Foreign the kind of a class is
 // not looked at, and with it a class of ours is not used for an older kind.
 func TestMigrationKeepsToItself(t *testing.T) {
 	for _, migrates := range []bool{false, true} {

@@ -42,21 +42,21 @@ func TestKeepersDoNotTrustCaches(t *testing.T) {
 	old, err := w.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
 	o := w.options()
-	o.KeepClasses = true
+	o.Classes.Keep = true
 	relabelled := old.Clone()
 	relabelled.Labels = map[string]string{"a": "b"}
 	_, err = w.classes.Update(ctx, relabelled)
 	require.NoError(t, err)
-	o.Classes = blind[*machine.Class]{w.classes, old}
+	o.Store.Classes = blind[*machine.Class]{w.classes, old}
 	secret, err := w.secrets.Get(ctx, bootKey)
 	require.NoError(t, err)
 	_, err = w.secrets.Update(ctx, secret.Clone()) // the same data, another version
 	require.NoError(t, err)
-	o.Secrets = blind[*machine.Secret]{w.secrets, secret}
+	o.Store.Secrets = blind[*machine.Secret]{w.secrets, secret}
 	for _, kind := range []manager.Kind{manager.KindClass, manager.KindSecret} {
 		seeing := o
 		if kind == manager.KindSecret {
-			seeing.Classes = w.classes
+			seeing.Store.Classes = w.classes
 		}
 		_, err = reconciler(t, seeing, kind).Reconcile(ctx, map[manager.Kind]object.Key{manager.KindClass: smallKey, manager.KindSecret: bootKey}[kind])
 		require.NoError(t, err)
@@ -64,11 +64,11 @@ func TestKeepersDoNotTrustCaches(t *testing.T) {
 	require.True(t, w.held())
 
 	// now the finalizers are there, and the caches show no object that needs them
-	o.Classes, o.Secrets = w.classes, w.secrets
-	o.Deployments, o.Sets, o.Machines = blind[*deployment.Deployment]{w.deployments, nil}, w.sets, w.machines
+	o.Store.Classes, o.Store.Secrets = w.classes, w.secrets
+	o.Store.Deployments, o.Store.Sets, o.Store.Machines = blind[*deployment.Deployment]{w.deployments, nil}, w.sets, w.machines
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(ctx, smallKey)
 	require.NoError(t, err)
-	o.Classes = blind[*machine.Class]{w.classes, nil}
+	o.Store.Classes = blind[*machine.Class]{w.classes, nil}
 	_, err = reconciler(t, o, manager.KindSecret).Reconcile(ctx, bootKey)
 	require.NoError(t, err)
 	require.True(t, w.held())
@@ -89,7 +89,7 @@ func TestAllUsersAreNamed(t *testing.T) {
 // the older class is read.
 func (w *world) meet(t *testing.T, a *attic, o *manager.Options, meanwhile func()) error {
 	a.marks = 0
-	o.ForeignClasses = door{a, &fuse{meanwhile: func(call int) {
+	o.Classes.Foreign = door{a, &fuse{meanwhile: func(call int) {
 		if call == 1 {
 			meanwhile()
 		}
@@ -161,14 +161,14 @@ func TestMigrationFails(t *testing.T) {
 	require.Empty(t, before.ProviderSpec)
 
 	stopping, stop := context.WithCancel(ctx)
-	o.ForeignClasses = door{a, &fuse{meanwhile: func(int) { stop() }}}
+	o.Classes.Foreign = door{a, &fuse{meanwhile: func(int) { stop() }}}
 	w.story = nil
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(stopping, smallKey)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotContains(t, strings.Join(w.story, "\n"), "MigrationFailed")
 
 	a.blank = true
-	o.ForeignClasses = door{a, &fuse{}}
+	o.Classes.Foreign = door{a, &fuse{}}
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(ctx, smallKey)
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(w.story, "\n"), "OldClassMissing")
@@ -199,10 +199,10 @@ func TestMigrationIntoOddStores(t *testing.T) {
 	o := w.options()
 	w.classed(&o, &fuse{})
 	writes := 0
-	o.Classes = meddling{w.classes, &writes}
-	o.ForeignClasses = door{a, &fuse{}}
+	o.Store.Classes = meddling{w.classes, &writes}
+	o.Classes.Foreign = door{a, &fuse{}}
 	no := errNo
-	o.Deployments = &refusing[*deployment.Deployment]{Collection: w.deployments, updates: func() error { return no }}
+	o.Store.Deployments = &refusing[*deployment.Deployment]{Collection: w.deployments, updates: func() error { return no }}
 	r := reconciler(t, o, manager.KindClass)
 	_, err := r.Reconcile(ctx, smallKey)
 	require.ErrorIs(t, err, errNo)

@@ -19,11 +19,11 @@ import (
 
 // onlyObserve puts every port behind one that withholds changes.
 func (o *Options) onlyObserve() {
-	o.Machines = withhold(o.Machines)
-	o.Classes = withhold(o.Classes)
-	o.Secrets = withhold(o.Secrets)
-	o.Sets = withhold(o.Sets)
-	o.Deployments = withhold(o.Deployments)
+	o.Store.Machines = withhold(o.Store.Machines)
+	o.Store.Classes = withhold(o.Store.Classes)
+	o.Store.Secrets = withhold(o.Store.Secrets)
+	o.Store.Sets = withhold(o.Store.Sets)
+	o.Store.Deployments = withhold(o.Store.Deployments)
 	o.Driver = driver.Intercept(o.Driver, withholdCall)
 	if o.Cluster != nil {
 		o.Cluster = onlooker{o.Cluster}
@@ -31,8 +31,8 @@ func (o *Options) onlyObserve() {
 	if o.Tokens != nil {
 		o.Tokens = untaken{}
 	}
-	if o.ForeignClasses != nil {
-		o.ForeignClasses = unmarked{o.ForeignClasses}
+	if o.Classes.Foreign != nil {
+		o.Classes.Foreign = unmarked{o.Classes.Foreign}
 	}
 	o.observePools()
 	o.Drainer = onlyLook(o.Drainer)
@@ -40,12 +40,12 @@ func (o *Options) onlyObserve() {
 
 // observePools withholds what changes pools, their groups and bootstrap data.
 func (o *Options) observePools() {
-	o.Pools = withhold(o.Pools)
-	if o.PoolDriver != nil {
-		o.PoolDriver = pooldriver.Intercept(o.PoolDriver, withholdCall)
+	o.Store.Pools = withhold(o.Store.Pools)
+	if o.Pools.Driver != nil {
+		o.Pools.Driver = pooldriver.Intercept(o.Pools.Driver, withholdCall)
 	}
-	if o.PoolBootstrap != nil {
-		o.PoolBootstrap = unprepared{o.PoolBootstrap}
+	if o.Pools.Bootstrap != nil {
+		o.Pools.Bootstrap = unprepared{o.Pools.Bootstrap}
 	}
 }
 

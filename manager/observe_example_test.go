@@ -18,7 +18,7 @@ func ExampleOptions_observe() {
 	options := manager.InMemory(nil)
 	options.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
 	options.Observe = true
-	options.SafetyPolicy = safety.Off() // one reconciler is called, and not what keeps the fleet
+	options.Policies.Safety = safety.Off() // one reconciler is called, and not what keeps the fleet
 	options.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, reason, why string) {
 		fmt.Printf("not done: %s (%s: %s)\n", what, reason, why)
 	}
@@ -30,7 +30,7 @@ func ExampleOptions_observe() {
 		Labels: map[string]string{"app": "web"}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 	}
 	set.AddFinalizer(machineset.Finalizer) // as if another manager had it
-	set, _ = options.Sets.Create(ctx, set)
+	set, _ = options.Store.Sets.Create(ctx, set)
 
 	m, err := manager.New(options)
 	if err != nil {

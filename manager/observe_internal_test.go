@@ -102,7 +102,10 @@ func (k alertKeeper) Keep(ctx context.Context, n *machine.Node) (bool, error) {
 func TestObservedPorts(t *testing.T) {
 	ctx, m, n := t.Context(), &machine.Machine{}, &machine.Node{}
 	for _, d := range []Drainer{busy{t}, alert{busy{t}}, keeper{busy{t}}, alertKeeper{alert{busy{t}}}} {
-		o := Options{PoolDriver: pooldriver.UnimplementedPools{}, PoolBootstrap: struct{ PoolBootstrap }{}, Drainer: d, ForeignClasses: busy{t}, Tokens: struct{ Tokens }{}, Driver: driver.Unimplemented{}}
+		o := Options{
+			Driver: driver.Unimplemented{}, Drainer: d, Tokens: struct{ Tokens }{}, Classes: ClassOptions{Foreign: busy{t}},
+			Pools: PoolOptions{Driver: pooldriver.UnimplementedPools{}, Bootstrap: struct{ PoolBootstrap }{}},
+		}
 		o.onlyObserve()
 		_, err := o.Drainer.Drain(ctx, m, &machine.DrainNode{Node: n})
 		require.ErrorIs(t, err, store.ErrWithheld)
@@ -112,15 +115,15 @@ func TestObservedPorts(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrWithheld)
 		_, err = o.Tokens.Renew(ctx, TokenOwner{}, time.Time{})
 		require.ErrorIs(t, err, store.ErrWithheld)
-		_, err = o.PoolDriver.CreatePool(ctx, &pooldriver.CreatePoolRequest{})
+		_, err = o.Pools.Driver.CreatePool(ctx, &pooldriver.CreatePoolRequest{})
 		require.ErrorIs(t, err, store.ErrWithheld)
-		_, err = o.PoolDriver.GetPoolStatus(ctx, &pooldriver.GetPoolStatusRequest{})
+		_, err = o.Pools.Driver.GetPoolStatus(ctx, &pooldriver.GetPoolStatusRequest{})
 		require.Equal(t, codes.Unimplemented, codes.Of(err))
-		require.ErrorIs(t, o.PoolBootstrap.Renew(ctx, &machinepool.Pool{}, time.Time{}), store.ErrWithheld)
-		require.ErrorIs(t, o.PoolBootstrap.Delete(ctx, &machinepool.Pool{}), store.ErrWithheld)
+		require.ErrorIs(t, o.Pools.Bootstrap.Renew(ctx, &machinepool.Pool{}, time.Time{}), store.ErrWithheld)
+		require.ErrorIs(t, o.Pools.Bootstrap.Delete(ctx, &machinepool.Pool{}), store.ErrWithheld)
 		require.ErrorIs(t, o.Tokens.Delete(ctx, TokenOwner{}), store.ErrWithheld)
-		require.ErrorIs(t, o.ForeignClasses.MarkMigrated(ctx, machine.ClassRef{}, m.Key, "7"), store.ErrWithheld)
-		old, err := o.ForeignClasses.Get(ctx, machine.ClassRef{}, m.Key)
+		require.ErrorIs(t, o.Classes.Foreign.MarkMigrated(ctx, machine.ClassRef{}, m.Key, "7"), store.ErrWithheld)
+		old, err := o.Classes.Foreign.Get(ctx, machine.ClassRef{}, m.Key)
 		require.NoError(t, err)
 		require.Equal(t, "7", old.Version)
 		_, watches := d.(WorkloadWatcher)
@@ -141,7 +144,10 @@ func TestObservedPorts(t *testing.T) {
 	}
 	o := Options{Driver: driver.Unimplemented{}}
 	o.onlyObserve()
-	require.Equal(t, Options{}, Options{Machines: o.Machines, Sets: o.Sets, Drainer: o.Drainer, Cluster: o.Cluster, ForeignClasses: o.ForeignClasses})
+	require.Equal(t, Options{}, Options{
+		Store: o.Store, Drainer: o.Drainer, Cluster: o.Cluster, Tokens: o.Tokens, Classes: ClassOptions{Foreign: o.Classes.Foreign},
+		Pools: PoolOptions{Driver: o.Pools.Driver, Bootstrap: o.Pools.Bootstrap},
+	})
 }
 
 // careless are steps whose plan says that it only looks, and that writes.
@@ -154,7 +160,7 @@ func (careless) Decide(context.Context) (engine.Head, error) {
 }
 
 func (c careless) Execute(ctx context.Context) error {
-	return c.Machines.Delete(ctx, object.Key{Name: "a"}, "")
+	return c.Store.Machines.Delete(ctx, object.Key{Name: "a"}, "")
 }
 
 func (careless) Changes() []engine.Change { return nil }
@@ -164,7 +170,7 @@ func (careless) Changes() []engine.Change { return nil }
 func TestObservedPassCantAct(t *testing.T) {
 	o := InMemory(nil)
 	o.Driver, o.Observe = driver.Unimplemented{}, true
-	machines := o.Machines
+	machines := o.Store.Machines
 	_, err := machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "a"}}})
 	require.NoError(t, err)
 	m, err := New(o)

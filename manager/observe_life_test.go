@@ -86,7 +86,7 @@ func TestObservingALife(t *testing.T) {
 func observedLife(t *testing.T, n int) map[string]bool {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
 	l := newLived(w, n)
-	w.classed = func(o *manager.Options, f *fuse) { o.KeepClasses, o.Drainer = true, patient{w, f} }
+	w.classed = func(o *manager.Options, f *fuse) { o.Classes.Keep, o.Drainer = true, patient{w, f} }
 	w.fleet()
 	p := w.until(l.next(), w.settled(3), l.died)
 	w.tag("small", "s", tags{"a": "1"})

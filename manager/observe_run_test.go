@@ -35,7 +35,7 @@ func TestObserveRun(t *testing.T) {
 		w.late("late", machineset.OwnerKind)
 		w.stray("blue", "web-lost")
 		o := w.options()
-		o.Now, o.Each, o.Observe, o.SafetyPolicy, o.KeepClasses = time.Now, nil, true, safety.DefaultPolicy(), true
+		o.Runtime.Now, o.Runtime.Each, o.Observe, o.Policies.Safety, o.Classes.Keep = time.Now, nil, true, safety.DefaultPolicy(), true
 		var log bytes.Buffer
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		var mu sync.Mutex

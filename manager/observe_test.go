@@ -25,7 +25,7 @@ func TestObservingAnyFleet(t *testing.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "initialize")})
 		w.safety, w.sick = safety.DefaultPolicy(), map[string]bool{}
 		drains := 0
-		w.classed = func(o *manager.Options, f *fuse) { o.KeepClasses, o.Drainer = true, fused{f, &drains} }
+		w.classed = func(o *manager.Options, f *fuse) { o.Classes.Keep, o.Drainer = true, fused{f, &drains} }
 		w.fleet()
 		for range rapid.IntRange(1, 4).Draw(t, "stages") {
 			w.befall(rapid.IntRange(0, 12).Draw(t, "event"), rapid.IntRange(0, 5).Draw(t, "n"))

@@ -47,9 +47,9 @@ func (w *world) twins() (observer, real *twin) {
 func (w *world) twin(observe bool) *twin {
 	p := &twin{}
 	o := w.options()
-	o.Machines, o.Sets = blockAll(p, "machine", o.Machines), blockAll(p, "set", o.Sets)
-	o.Deployments, o.Classes = blockAll(p, "deployment", o.Deployments), blockAll(p, "class", o.Classes)
-	o.Secrets = blockAll(p, "secret", o.Secrets)
+	o.Store.Machines, o.Store.Sets = blockAll(p, "machine", o.Store.Machines), blockAll(p, "set", o.Store.Sets)
+	o.Store.Deployments, o.Store.Classes = blockAll(p, "deployment", o.Store.Deployments), blockAll(p, "class", o.Store.Classes)
+	o.Store.Secrets = blockAll(p, "secret", o.Store.Secrets)
 	o.Driver = driver.Intercept(w.provider, p.call)
 	if w.classed != nil {
 		w.classed(&o, &fuse{})
@@ -57,10 +57,10 @@ func (w *world) twin(observe bool) *twin {
 	if o.Cluster != nil {
 		o.Cluster, o.Drainer = nodes{blockAll(p, "node", o.Cluster.Nodes())}, blockedDrainer{p}
 	}
-	if o.ForeignClasses != nil {
-		o.ForeignClasses = blockedAttic{o.ForeignClasses, p}
+	if o.Classes.Foreign != nil {
+		o.Classes.Foreign = blockedAttic{o.Classes.Foreign, p}
 	}
-	o.SafetyPolicy, o.DeploymentPolicy, o.KeepClasses, o.Observe = cmp.Or(w.safety, safety.Off()), w.policy, true, observe
+	o.Policies.Safety, o.Policies.Deployment, o.Classes.Keep, o.Observe = cmp.Or(w.safety, safety.Off()), w.policy, true, observe
 	o.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, reason, why string) {
 		require.NotEmpty(w.t, reason, what)
 		require.NotEmpty(w.t, why, what)

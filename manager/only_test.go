@@ -28,8 +28,8 @@ func TestOnlyWhatIsOurs(t *testing.T) {
 	defer stop()
 	o := manager.InMemory(nil)
 	provider := drivertest.NewMemory(drivertest.MemoryOptions{})
-	o.Driver, o.SafetyPolicy = provider, safety.DefaultPolicy()
-	_, err := o.Classes.Create(ctx, provider.Class(smallKey, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
+	o.Driver, o.Policies.Safety = provider, safety.DefaultPolicy()
+	_, err := o.Store.Classes.Create(ctx, provider.Class(smallKey, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
 	require.NoError(t, err)
 	first := func(kind manager.Kind, key object.Key) bool {
 		return kind == manager.KindSet || kind == manager.KindMachine && key.Name[len(key.Name)-1]%2 == 0
@@ -56,9 +56,9 @@ func TestOnlyWhatIsOurs(t *testing.T) {
 		Replicas: 6, Selector: object.Selector{Labels: map[string]string{"app": "web"}},
 		Template: machineset.Template{Labels: map[string]string{"app": "web"}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}},
 	}}
-	_, err = o.Deployments.Create(ctx, d)
+	_, err = o.Store.Deployments.Create(ctx, d)
 	require.NoError(t, err)
-	_, err = store.Await(within, o.Deployments, fleetKey, deployment.Missing)
+	_, err = store.Await(within, o.Store.Deployments, fleetKey, deployment.Missing)
 	require.NoError(t, err)
 	require.Equal(t, 6, provider.Count())
 	stop()

@@ -20,118 +20,150 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Options of a Manager. Machines, Classes and Driver are needed; the rest has
-// defaults or may be absent.
+// Options of a Manager. Store.Machines, Store.Classes and Driver are required. For the rest nil and
+// zero mean the default, or that the part is absent. What most programs leave alone comes last.
 type Options struct {
-	Machines store.Collection[*machine.Machine]
-	Classes  store.Collection[*machine.Class]
-	// Namespace is the one that the collections are limited to: a server that is
-	// asked whether it answers may refuse to tell of others. Empty: they aren't.
-	Namespace string
-	// Secrets holds what classes refer to; nil: there are none.
-	Secrets store.Collection[*machine.Secret]
-	// Sets and Deployments are reconciled where they are given; without
-	// Sets, machines are made by hand.
-	Sets        store.Collection[*machineset.Set]
-	Deployments store.Collection[*deployment.Deployment]
-	// Pools are reconciled where there is a PoolDriver too.
-	Pools store.Collection[*machinepool.Pool]
-
-	// KeepClasses puts machine.Finalizer on classes while anything refers to
-	// them, and on secrets while classes do, so that none is gone before the
-	// last machine that needs it. False, the default, is for embedders whose
-	// classes and secrets this manager must not write.
-	KeepClasses bool
-	// SecretNamespaces are the namespaces that classes may take secrets from,
-	// beside their own. A class that refers to another gets no call of the driver
-	// and holds no secret there: its machines say so with INVALID_ARGUMENT. Nil,
-	// the default: any. Empty, and not nil: each class's own alone.
-	SecretNamespaces []string
-	// ForeignClasses holds classes of the provider's older kinds, which are
-	// migrated when a machine, set or deployment refers to one: Classes is
-	// then written, and a machine whose class has not been migrated is as one
-	// whose class does not exist. Nil: the kind of a class is not looked at.
-	ForeignClasses ForeignClasses
-
-	// Driver makes and deletes VMs. New wraps it in the decorators of package
-	// driver for panics, for the answers' validation, and for CallTimeout;
-	// others, such as limits, are the caller's.
+	// Store holds the objects. InMemory and adapters/bolt return options with one.
+	Store Store
+	// Driver makes and deletes VMs. New adds decorators of package driver to it: they contain panics,
+	// validate answers and apply Tuning.CallTimeout. Others, such as limits, are the caller's.
 	Driver driver.Driver
-	// PoolDriver makes and deletes the groups of Pools. New wraps it as it does
-	// Driver.
-	PoolDriver pooldriver.Driver
-	// PoolBootstrap says how bootstrap data of pools stand. Nil: their secrets
-	// are read from Secrets as they are, and nothing makes them.
-	PoolBootstrap PoolBootstrap
-	// Cluster is what machines join; nil: nothing.
-	Cluster Cluster
 
-	// Tokens makes the bootstrap tokens that user data asks for. Nil: none are
-	// made, and no VM is created from user data that asks for one. It needs a
-	// Cluster: a token is deleted when its machine has joined.
+	// Cluster is what machines join. Nil: they join nothing, and end at phase Available.
+	Cluster Cluster
+	// Drainer empties nodes before they are deleted. Nil: deletions do not wait for workload. It
+	// needs a Cluster.
+	Drainer Drainer
+	// Tokens makes the bootstrap tokens that user data asks for. Nil: there are none, and the manager
+	// creates no VM from user data that asks for one. It needs a Cluster, because the manager deletes
+	// a token when its machine has joined.
 	Tokens Tokens
 
-	// Drainer empties nodes before they are deleted; nil: deletions do not wait for workload.
-	Drainer Drainer
-
-	// Policies. Nil means the DefaultPolicy of the package, and a setting in one that is zero means
-	// its default. What can be turned off is turned off with object.Off.
-	MachinePolicy    *machine.Policy
-	SetPolicy        *machineset.Policy
-	DeploymentPolicy *deployment.Policy
-	PoolPolicy       *machinepool.Policy
-	// SafetyPolicy keeps the fleet from harm, see package safety. It limits replacements, slows a
-	// class that the provider refuses, and deletes VMs that no machine owns. It freezes what has too
-	// many machines and, while an API server does not answer, everything. It lets nodes without a
-	// machine go. Nil means safety.DefaultPolicy; safety.Off turns all of it off.
-	SafetyPolicy *safety.Policy
-
-	// Observe is a dry run: every reconciler reads and decides as usual, and
-	// ends its pass with the first thing that it would do, which it reports
-	// (Hooks.Observed) and logs instead. It then looks again when something
-	// changes, or after Resync. Nothing is written to any collection, no node is
-	// drained, and of the driver's calls those alone are made that change nothing
-	// by its contract: GetMachineStatus, ListMachines, GetVolumeIDs and
-	// GenerateMachineClassForMigration. False, the default: all is done.
+	// Policies are the rules for each kind and for the safety of the fleet. Zero: the defaults.
+	Policies Policies
+	// Observe makes every pass a dry run: the manager decides and reports, and changes nothing. See
+	// the package comment. False: it acts.
 	Observe bool
-
-	// Hooks tell a program what happens. LogHooks are ready-made ones.
+	// Hooks tell a program what happens. Zero: none. LogHooks returns ready-made ones.
 	Hooks Hooks
 	// Log gets each event: what a machine, set, deployment or pool has become or was told to do at
-	// Info, what went wrong at Warn. Nil means slog.Default; a logger with slog.DiscardHandler turns
-	// it off.
+	// Info, what went wrong at Warn. Nil: slog.Default. A logger with slog.DiscardHandler turns it
+	// off.
 	Log *slog.Logger
 
-	// Now is the clock; nil: time.Now.
-	Now func() time.Time
-	// Jitter spreads waits: it returns a duration not shorter than the one
-	// given; nil: up to a tenth longer, at random.
-	Jitter func(time.Duration) time.Duration
-	// Each carries out n orders of a batch and returns when all have ended;
-	// nil: up to 16 at a time. A simulation runs them in order.
-	Each func(ctx context.Context, n int, do func(i int))
-
-	// Only restricts Run to some objects, so that several managers can divide a
-	// fleet; nil: all. It is asked with the key Fleet for the kinds of the whole
-	// fleet (see Kind.Fleet), which belong to one of the managers. It is not asked
-	// for KindReachability, which each of them needs.
-	// It must always answer the same.
+	// Pools says who makes the groups of Store.Pools. Zero: the manager reconciles no pools.
+	Pools PoolOptions
+	// Classes says what the manager does to classes and secrets. Zero: it reads them.
+	Classes ClassOptions
+	// Only restricts Run to some objects, so that several managers can divide a fleet. Nil: all. It
+	// must always answer the same. For the kinds of the whole fleet (see Kind.Fleet), which belong to
+	// one of the managers, Run asks with the key Fleet. Run does not ask for KindReachability, because
+	// each manager needs it.
 	Only func(kind Kind, key object.Key) bool
+	// Tuning has the sizes and waits. Zero: the defaults.
+	Tuning Tuning
+	// Runtime has the clock, the randomness and the concurrency. Zero: those of the process. Tests
+	// and simulations replace them.
+	Runtime Runtime
+}
 
-	// Workers is how many machines Run works on at a time; zero: 64. A slow
-	// provider needs more of them, not faster ones.
+// Store is where the objects of a Manager are: a collection for each kind. Machines and Classes are
+// required. Each collection must support the indexes of its kind, such as MachineIndexes.
+type Store struct {
+	Machines store.Collection[*machine.Machine]
+	Classes  store.Collection[*machine.Class]
+	// Secrets holds what classes refer to. Nil: there are none. A Cluster needs it, because machines
+	// join with the user data in secrets.
+	Secrets store.Collection[*machine.Secret]
+	// Sets nil: the manager reconciles no sets, and other programs make the machines.
+	Sets store.Collection[*machineset.Set]
+	// Deployments nil: the manager reconciles none. They need Sets.
+	Deployments store.Collection[*deployment.Deployment]
+	// Pools nil: the manager reconciles none. It reconciles them if there is a driver for them too,
+	// see PoolOptions.
+	Pools store.Collection[*machinepool.Pool]
+	// Namespace is the one that the collections are limited to. The manager then asks for no other
+	// when it checks that a server answers, because the server may refuse. Empty: they are not
+	// limited.
+	Namespace string
+}
+
+// Policies are the rules that a Manager decides by. A nil policy means the DefaultPolicy of its
+// package. A setting in a policy that is zero means its default. object.Off turns off what can be
+// turned off.
+type Policies struct {
+	Machine    *machine.Policy
+	Set        *machineset.Policy
+	Deployment *deployment.Policy
+	Pool       *machinepool.Policy
+	// Safety keeps the fleet from harm, see package safety. It
+	//
+	//   - limits replacements;
+	//   - slows a class that the provider refuses;
+	//   - deletes VMs that no machine owns;
+	//   - deletes machines and sets whose owner is gone;
+	//   - freezes what has too many machines and, while an API server does not answer, everything;
+	//   - lets nodes without a machine go.
+	//
+	// Nil means safety.DefaultPolicy. safety.Off turns all of it off.
+	Safety *safety.Policy
+}
+
+// PoolOptions say who makes the groups of Store.Pools. The manager reconciles pools if it has both
+// the collection and a Driver here.
+type PoolOptions struct {
+	// Driver makes and deletes the groups. New adds decorators to it as it does to Options.Driver.
+	// Nil: the manager reconciles no pools. It needs Store.Pools.
+	Driver pooldriver.Driver
+	// Bootstrap says how bootstrap data of pools stand. Nil: the manager reads their secrets from
+	// Store.Secrets as they are, and nothing makes them. It needs a Driver.
+	Bootstrap PoolBootstrap
+}
+
+// ClassOptions say what a Manager does to classes and secrets. The zero value only reads them.
+type ClassOptions struct {
+	// Keep puts machine.Finalizer on classes while anything refers to them, and on secrets while
+	// classes do, so that none is gone before the last machine that needs it. False is for programs
+	// whose classes and secrets this manager must not write.
+	Keep bool
+	// SecretNamespaces are the namespaces that classes may take secrets from, beside their own. For a
+	// class that refers to another namespace, the manager calls no driver and keeps no secret. The
+	// machines of the class say so with INVALID_ARGUMENT. Nil: any namespace. Empty, and not nil: each
+	// class's own alone.
+	SecretNamespaces []string
+	// Foreign holds classes of the provider's older kinds. The manager migrates one when a machine,
+	// set or deployment refers to it, and writes the result to Store.Classes. Until then the machine
+	// is as one whose class does not exist. Nil: the manager does not look at the kind of a class.
+	Foreign ForeignClasses
+}
+
+// Tuning has the sizes and waits of a Manager. Zero means the default. None may be negative.
+type Tuning struct {
+	// Workers is how many machines Run works on at a time. Zero: 64. A slow provider needs more of
+	// them, not faster ones.
 	Workers int
-	// Resync is after how long an object is looked at again, from the caches,
-	// though nothing is known to have changed; zero: 10 min. It bounds what a
-	// change can cost that no watch has seen: of an object that came and went
-	// before Run had begun to watch.
+	// Resync is after how long the manager looks at an object again, from the caches, though nothing
+	// is known to have changed. Zero: 10 min. It bounds the cost of a change that no watch has seen:
+	// of an object that came and went before Run had begun to watch.
 	Resync time.Duration
-	// CallTimeout bounds each call of Driver and Tokens; zero: 15 min.
+	// CallTimeout bounds each call of a driver and of Tokens. Zero: 15 min.
 	CallTimeout time.Duration
-	// Settle is how long Run lets changes of machines gather before it looks
-	// at their set and deployment; zero: 10 ms. While machines wait for a worker
-	// it is longer, by as much again for each 100 of them, up to 500 ms.
+	// Settle is how long Run lets changes of machines gather before it looks at their set and
+	// deployment. Zero: 10 ms. While machines wait for a worker it is longer, by as much again for
+	// each 100 of them, up to 500 ms.
 	Settle time.Duration
+}
+
+// Runtime has the sources of what differs from run to run. A simulation replaces all of them.
+type Runtime struct {
+	// Now is the clock. Nil: time.Now.
+	Now func() time.Time
+	// Jitter spreads waits. It returns a duration not shorter than the one given. Nil: up to a tenth
+	// longer, at random.
+	Jitter func(time.Duration) time.Duration
+	// Each carries out n orders of a batch and returns when all have ended. Nil: up to 16 at a time.
+	// A simulation runs them in order.
+	Each func(ctx context.Context, n int, do func(i int))
 }
 
 // Sizes of what Run does at a time unless Options say otherwise.
@@ -151,88 +183,110 @@ func (o *Options) complete() error {
 	if err := o.validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Runtime.Now == nil {
+		o.Runtime.Now = time.Now
 	}
-	if o.Jitter == nil {
-		o.Jitter = engine.Spread
+	if o.Runtime.Jitter == nil {
+		o.Runtime.Jitter = engine.Spread
 	}
-	if o.Each == nil {
-		o.Each = engine.Parallel
+	if o.Runtime.Each == nil {
+		o.Runtime.Each = engine.Parallel
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	o.Workers = cmp.Or(o.Workers, defaultWorkers)
-	o.Settle = cmp.Or(o.Settle, defaultSettle)
-	o.Resync = cmp.Or(o.Resync, defaultResync)
-	o.CallTimeout = cmp.Or(o.CallTimeout, defaultTimeout)
+	o.Tuning.Workers = cmp.Or(o.Tuning.Workers, defaultWorkers)
+	o.Tuning.Settle = cmp.Or(o.Tuning.Settle, defaultSettle)
+	o.Tuning.Resync = cmp.Or(o.Tuning.Resync, defaultResync)
+	o.Tuning.CallTimeout = cmp.Or(o.Tuning.CallTimeout, defaultTimeout)
 	return nil
 }
 
 func (o *Options) validate() error {
 	switch {
-	case o.Machines == nil:
-		return errors.New("no Machines")
-	case o.Classes == nil:
-		return errors.New("no Classes")
+	case o.Store.Machines == nil:
+		return errors.New("no Store.Machines")
+	case o.Store.Classes == nil:
+		return errors.New("no Store.Classes")
 	case o.Driver == nil:
 		return errors.New("no Driver")
-	case o.Deployments != nil && o.Sets == nil:
-		return errors.New("no Sets for Deployments")
-	case o.Cluster != nil && o.Secrets == nil:
-		return errors.New("no Secrets for a Cluster: machines join with the user data in them")
+	case o.Store.Deployments != nil && o.Store.Sets == nil:
+		return errors.New("no Store.Sets for Store.Deployments")
+	case o.Cluster != nil && o.Store.Secrets == nil:
+		return errors.New("no Store.Secrets for a Cluster: machines join with the user data in them")
 	case o.Tokens != nil && o.Cluster == nil:
 		return errors.New("no Cluster for Tokens: nobody would see a machine join")
 	case o.Drainer != nil && o.Cluster == nil:
 		return errors.New("no Cluster for a Drainer")
-	case min(o.Workers, 0) != 0 || min(o.Settle, o.Resync, o.CallTimeout, 0) != 0:
-		return errors.New("negative Workers, Settle, Resync or CallTimeout")
 	}
 	if err := o.validatePools(); err != nil {
 		return err
 	}
-	return o.completePolicies()
-}
-
-func (o *Options) completePolicies() error {
-	o.MachinePolicy = o.MachinePolicy.WithDefaults()
-	o.SetPolicy = o.SetPolicy.WithDefaults()
-	o.DeploymentPolicy = o.DeploymentPolicy.WithDefaults()
-	o.PoolPolicy = o.PoolPolicy.WithDefaults()
-	o.SafetyPolicy = o.SafetyPolicy.WithDefaults()
-	if err := o.PoolPolicy.Validate(); err != nil {
+	if err := o.Tuning.validate(); err != nil {
 		return err
 	}
-	if err := o.MachinePolicy.Validate(); err != nil {
-		return err
-	}
-	if err := o.SetPolicy.Validate(); err != nil {
-		return err
-	}
-	if o.SafetyPolicy.Off {
-		o.SafetyPolicy = nil // from here on, nil is off
-	} else if err := o.SafetyPolicy.Validate(); err != nil {
-		return err
-	}
-	return o.DeploymentPolicy.Validate()
+	return o.Policies.complete()
 }
 
 func (o *Options) validatePools() error {
 	switch {
-	case o.PoolDriver != nil && o.Pools == nil:
-		return errors.New("no Pools for a PoolDriver")
-	case o.PoolBootstrap != nil && o.PoolDriver == nil:
-		return errors.New("no PoolDriver for a PoolBootstrap")
+	case o.Pools.Driver != nil && o.Store.Pools == nil:
+		return errors.New("no Store.Pools for Pools.Driver")
+	case o.Pools.Bootstrap != nil && o.Pools.Driver == nil:
+		return errors.New("no Pools.Driver for Pools.Bootstrap")
+	}
+	return nil
+}
+
+func (t *Tuning) validate() error {
+	switch {
+	case t.Workers < 0:
+		return errors.New("negative Tuning.Workers")
+	case t.Resync < 0:
+		return errors.New("negative Tuning.Resync")
+	case t.CallTimeout < 0:
+		return errors.New("negative Tuning.CallTimeout")
+	case t.Settle < 0:
+		return errors.New("negative Tuning.Settle")
+	}
+	return nil
+}
+
+// complete fills in the defaults and checks the result.
+func (p *Policies) complete() error {
+	p.Machine = p.Machine.WithDefaults()
+	p.Set = p.Set.WithDefaults()
+	p.Deployment = p.Deployment.WithDefaults()
+	p.Pool = p.Pool.WithDefaults()
+	p.Safety = p.Safety.WithDefaults()
+	if p.Safety.Off {
+		p.Safety = nil // from here on, nil is off
+	}
+	if err := p.Pool.Validate(); err != nil {
+		return fmt.Errorf("Policies.Pool: %w", err)
+	}
+	if err := p.Machine.Validate(); err != nil {
+		return fmt.Errorf("Policies.Machine: %w", err)
+	}
+	if err := p.Set.Validate(); err != nil {
+		return fmt.Errorf("Policies.Set: %w", err)
+	}
+	if p.Safety != nil {
+		if err := p.Safety.Validate(); err != nil {
+			return fmt.Errorf("Policies.Safety: %w", err)
+		}
+	}
+	if err := p.Deployment.Validate(); err != nil {
+		return fmt.Errorf("Policies.Deployment: %w", err)
 	}
 	return nil
 }
 
 // managesPools reports whether pools are reconciled.
-func (o *Options) managesPools() bool { return o.Pools != nil && o.PoolDriver != nil }
+func (o *Options) managesPools() bool { return o.Store.Pools != nil && o.Pools.Driver != nil }
 
 // managesClasses reports whether classes are reconciled at all.
-func (o *Options) managesClasses() bool { return o.KeepClasses || o.ForeignClasses != nil }
+func (o *Options) managesClasses() bool { return o.Classes.Keep || o.Classes.Foreign != nil }
 
 // keepsSecrets reports whether secrets are reconciled at all.
-func (o *Options) keepsSecrets() bool { return o.KeepClasses && o.Secrets != nil }
+func (o *Options) keepsSecrets() bool { return o.Classes.Keep && o.Store.Secrets != nil }

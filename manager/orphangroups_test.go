@@ -305,12 +305,14 @@ type plainPools struct{ pooldriver.Driver }
 func TestGroupsThatNobodyLists(t *testing.T) {
 	h := newHerd(t)
 	m, err := manager.New(manager.Options{
-		Machines: h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
-		PoolDriver: pooldriver.Intercept(plainPools{h.provider}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+		Store:  manager.Store{Machines: h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools},
+		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
+		Pools: manager.PoolOptions{Driver: pooldriver.Intercept(plainPools{h.provider}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 			h.calls[s.Method]++
 			return next(ctx)
-		}),
-		Now: func() time.Time { return h.now }, SafetyPolicy: cmp.Or(h.safety, safety.Off()), Hooks: h.hooks,
+		})},
+		Runtime:  manager.Runtime{Now: func() time.Time { return h.now }},
+		Policies: manager.Policies{Safety: cmp.Or(h.safety, safety.Off())}, Hooks: h.hooks,
 	})
 	require.NoError(t, err)
 	h.process = m

@@ -273,8 +273,8 @@ func TestUnmanagedNodesMayBeGone(t *testing.T) {
 func TestRunLooksAfterTheFleet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	o := manager.InMemory(nil)
-	o.Classes, o.Secrets, o.Driver, o.SafetyPolicy = w.classes, w.secrets, w.provider, safety.DefaultPolicy()
-	o.SafetyPolicy.OrphanGap = time.Second
+	o.Store.Classes, o.Store.Secrets, o.Driver, o.Policies.Safety = w.classes, w.secrets, w.provider, safety.DefaultPolicy()
+	o.Policies.Safety.OrphanGap = time.Second
 	gone := make(chan string, 9)
 	stray := w.stray("blue", "web-lost")
 	began := time.Now()
@@ -293,7 +293,7 @@ func TestRunLooksAfterTheFleet(t *testing.T) {
 	}
 	m, err := manager.New(o)
 	require.NoError(t, err)
-	_, err = o.Machines.Create(ctx, &machine.Machine{
+	_, err = o.Store.Machines.Create(ctx, &machine.Machine{
 		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 	})
 	require.NoError(t, err)

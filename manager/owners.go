@@ -36,13 +36,13 @@ func (r reconciler) Kind() Kind { return Kind(r.Name()) }
 
 // newMachineReconciler gives machines what they need of the others.
 func newMachineReconciler(s *shell) Reconciler {
-	limit := s.DeploymentPolicy.UpdateLimit
+	limit := s.Policies.Deployment.UpdateLimit
 	c := machines.Config{
-		Machines: s.Machines, Classes: s.Classes, Secrets: s.Secrets, Sets: s.Sets, Deployments: s.Deployments,
-		SecretNamespaces: s.SecretNamespaces, MigratesClasses: s.ForeignClasses != nil,
-		Driver: s.Driver, Tokens: s.Tokens, Drainer: s.Drainer, CallTimeout: s.CallTimeout, Policy: s.MachinePolicy,
+		Machines: s.Store.Machines, Classes: s.Store.Classes, Secrets: s.Store.Secrets, Sets: s.Store.Sets, Deployments: s.Store.Deployments,
+		SecretNamespaces: s.Classes.SecretNamespaces, MigratesClasses: s.Classes.Foreign != nil,
+		Driver: s.Driver, Tokens: s.Tokens, Drainer: s.Drainer, CallTimeout: s.Tuning.CallTimeout, Policy: s.Policies.Machine,
 		UpdateLimit: func(replicas int32) int { return int(max(1, limit.Ceil(replicas))) },
-		Safety:      s.SafetyPolicy, Backoff: s.backoff,
+		Safety:      s.Policies.Safety, Backoff: s.backoff,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since,
 		Split: s.specs.of, Missing: s.missing.of, Asked: s.missing.asked, Hint: s.hints.add,
 		Check: s.moves.Fire, Transition: s.Hooks.Transition, Lasted: s.Hooks.Lasted, Panicked: s.abandoned(KindMachine),
@@ -56,13 +56,13 @@ func newMachineReconciler(s *shell) Reconciler {
 // newSetReconciler gives sets what they need of the others.
 func newSetReconciler(s *shell) Reconciler {
 	c := sets.Config{
-		Sets: s.Sets, Machines: s.Machines, Policy: s.SetPolicy, Safety: s.SafetyPolicy,
+		Sets: s.Store.Sets, Machines: s.Store.Machines, Policy: s.Policies.Set, Safety: s.Policies.Safety,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, Creations: s.creations,
 		Forget: func(key object.Key) { s.permits.forget(KindSet, key) },
 	}
 	if s.permits.wanted() {
 		c.Settled = func(set *machineset.Set, fleet []*machine.Machine) {
-			if s.Deployments != nil && set.Owner != nil && set.Owner.Kind == deployment.OwnerKind {
+			if s.Store.Deployments != nil && set.Owner != nil && set.Owner.Kind == deployment.OwnerKind {
 				return // its permits are the deployment's
 			}
 			s.permits.tell(KindSet, &set.Meta, set.Spec.Replicas, fleet)
@@ -74,8 +74,8 @@ func newSetReconciler(s *shell) Reconciler {
 // newDeploymentReconciler gives deployments what they need of the others.
 func newDeploymentReconciler(s *shell) Reconciler {
 	c := deployments.Config{
-		Deployments: s.Deployments, Sets: s.Sets, Machines: s.Machines, Classes: s.Classes,
-		Policy: s.DeploymentPolicy, Safety: s.SafetyPolicy, MigratesClasses: s.ForeignClasses != nil,
+		Deployments: s.Store.Deployments, Sets: s.Store.Sets, Machines: s.Store.Machines, Classes: s.Store.Classes,
+		Policy: s.Policies.Deployment, Safety: s.Policies.Safety, MigratesClasses: s.Classes.Foreign != nil,
 		Forget: func(key object.Key) { s.permits.forget(KindDeployment, key) },
 	}
 	if len(s.specs.fields) > 0 {
@@ -96,8 +96,8 @@ func newDeploymentReconciler(s *shell) Reconciler {
 // classes is what classes need of the others.
 func (s *shell) classes() classes.Config {
 	c := classes.Config{
-		Classes: s.Classes, Machines: s.Machines, Sets: s.Sets, Deployments: s.Deployments, Driver: s.Driver,
-		Keep: s.KeepClasses, Foreign: s.ForeignClasses,
+		Classes: s.Store.Classes, Machines: s.Store.Machines, Sets: s.Store.Sets, Deployments: s.Store.Deployments, Driver: s.Driver,
+		Keep: s.Classes.Keep, Foreign: s.Classes.Foreign,
 	}
 	if s.managesPools() {
 		c.OtherUsers = s.poolsUsing
@@ -108,8 +108,8 @@ func (s *shell) classes() classes.Config {
 func newClassReconciler(s *shell) Reconciler { return reconciler{classes.New(s.engine, s.classes())} }
 
 func newSecretReconciler(s *shell) Reconciler {
-	c := classes.SecretConfig{Config: s.classes(), Secrets: s.Secrets, Namespaces: s.SecretNamespaces}
-	if s.Pools != nil {
+	c := classes.SecretConfig{Config: s.classes(), Secrets: s.Store.Secrets, Namespaces: s.Classes.SecretNamespaces}
+	if s.Store.Pools != nil {
 		c.OtherUsers = s.poolsUsing
 	}
 	return reconciler{classes.NewSecrets(s.engine, c)}
@@ -117,9 +117,9 @@ func newSecretReconciler(s *shell) Reconciler {
 
 // poolsUsing counts the pools of a class.
 func (s *shell) poolsUsing(ctx context.Context, class object.Key, live bool) (int, error) {
-	reader := store.Reader[*machinepool.Pool](s.Pools)
+	reader := store.Reader[*machinepool.Pool](s.Store.Pools)
 	if live {
-		reader = s.Pools.Live()
+		reader = s.Store.Pools.Live()
 	}
 	pools, err := reader.List(ctx, index.OfClass(class))
 	return len(pools), err
@@ -127,19 +127,19 @@ func (s *shell) poolsUsing(ctx context.Context, class object.Key, live bool) (in
 
 // secretsOfClasses are the secrets that classes may take.
 func (o *Options) secretsOfClasses() secrets.Secrets {
-	return secrets.Secrets{Collection: o.Secrets, Namespaces: o.SecretNamespaces}
+	return secrets.Secrets{Collection: o.Store.Secrets, Namespaces: o.Classes.SecretNamespaces}
 }
 
 // fleet is what the kinds of the whole fleet need of the others.
 func (s *shell) fleet() fleet.Config {
 	c := fleet.Config{
-		Machines: s.Machines, Classes: s.Classes, Sets: s.Sets, Deployments: s.Deployments, Pools: s.Pools,
-		Secrets: s.secretsOfClasses(), Driver: s.Driver, Policy: s.SafetyPolicy, Namespace: s.Namespace,
+		Machines: s.Store.Machines, Classes: s.Store.Classes, Sets: s.Store.Sets, Deployments: s.Store.Deployments, Pools: s.Store.Pools,
+		Secrets: s.secretsOfClasses(), Driver: s.Driver, Policy: s.Policies.Safety, Namespace: s.Store.Namespace,
 		MachineKind: string(KindMachine), Reach: s.reach, Hints: s.hints.open, Missing: s.missing.note,
 		Check: s.moves.Fire, Transition: s.Hooks.Transition, Frozen: s.Hooks.Frozen,
 	}
 	if s.managesPools() {
-		c.PoolDriver = s.PoolDriver
+		c.PoolDriver = s.Pools.Driver
 	}
 	if s.Cluster != nil {
 		c.Nodes = s.Cluster.Nodes()
@@ -150,11 +150,11 @@ func (s *shell) fleet() fleet.Config {
 // creations returns what holds the creations of a class back; nil: nothing does. The versions that
 // machines are made from are read only if creations are slowed, or fail.
 func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*machine.Hold, machine.Inputs, error) {
-	slowed := s.SafetyPolicy != nil && s.backoff.Knows(key)
+	slowed := s.Policies.Safety != nil && s.backoff.Knows(key)
 	if !slowed && !failing {
 		return nil, machine.Inputs{}, nil
 	}
-	class, err := s.Classes.Get(ctx, key)
+	class, err := s.Store.Classes.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, machine.Inputs{}, nil
 	}
@@ -168,7 +168,7 @@ func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*m
 	}
 	inputs := machine.Inputs{Class: class.Generation, Secret: version}
 	if slowed {
-		if hold, trying := s.backoff.Of(key).Slowed(class, inputs, s.Now()); !trying {
+		if hold, trying := s.backoff.Of(key).Slowed(class, inputs, s.Runtime.Now()); !trying {
 			return hold, inputs, nil
 		}
 	}
@@ -178,8 +178,8 @@ func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*m
 // newPoolReconciler gives pools what they need of the others.
 func newPoolReconciler(s *shell) Reconciler {
 	c := pools.Config{
-		Pools: s.Pools, Classes: s.Classes, Secrets: s.Secrets, SecretNamespaces: s.SecretNamespaces,
-		Driver: s.PoolDriver, Bootstrap: s.PoolBootstrap, Drainer: s.Drainer, Policy: s.PoolPolicy,
+		Pools: s.Store.Pools, Classes: s.Store.Classes, Secrets: s.Store.Secrets, SecretNamespaces: s.Classes.SecretNamespaces,
+		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Policy: s.Policies.Pool,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
 		Check: s.moves.Fire, Transition: s.Hooks.Transition, Panicked: s.abandoned(KindPool),
 	}
@@ -201,7 +201,7 @@ func (s *shell) abandoned(kind Kind) func(context.Context, object.Key) {
 		node := ""
 		engine.Catch(func() { // the store may be what panicked
 			if kind == KindMachine {
-				if m, err := s.Machines.Get(ctx, key); err == nil {
+				if m, err := s.Store.Machines.Get(ctx, key); err == nil {
 					node = m.Spec.NodeName
 				}
 			}

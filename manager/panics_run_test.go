@@ -119,17 +119,17 @@ func TestRunOutlivesPanics(t *testing.T) {
 		o := manager.InMemory(time.Now)
 		nodesOf := store.NewMemory(time.Now, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
 		w := newWorld(t, drivertest.MemoryOptions{})
-		w.deployments, w.machines = o.Deployments.(*store.Memory[*deployment.Deployment]), o.Machines.(*store.Memory[*machine.Machine])
-		w.sets = o.Sets.(*store.Memory[*machineset.Set])
+		w.deployments, w.machines = o.Store.Deployments.(*store.Memory[*deployment.Deployment]), o.Store.Machines.(*store.Memory[*machine.Machine])
+		w.sets = o.Store.Sets.(*store.Memory[*machineset.Set])
 		for _, key := range []object.Key{smallKey} {
 			class, err := w.classes.Get(ctx, key)
 			require.NoError(t, err)
-			_, err = o.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: key}, SecretRef: class.SecretRef})
+			_, err = o.Store.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: key}, SecretRef: class.SecretRef})
 			require.NoError(t, err)
 		}
 		secret, err := w.secrets.Get(ctx, bootKey)
 		require.NoError(t, err)
-		_, err = o.Secrets.Create(ctx, &machine.Secret{Meta: object.Meta{Key: bootKey}, Data: secret.Data})
+		_, err = o.Store.Secrets.Create(ctx, &machine.Secret{Meta: object.Meta{Key: bootKey}, Data: secret.Data})
 		require.NoError(t, err)
 		w.fleet()
 
@@ -175,15 +175,15 @@ func TestRunOutlivesPanics(t *testing.T) {
 
 // disturb puts every port of o behind a chance.
 func (c *chance) disturb(o *manager.Options, nodesOf store.Collection[*machine.Node]) {
-	o.Each, o.SafetyPolicy, o.KeepClasses = nil, safety.DefaultPolicy(), true
-	o.Machines, o.Sets, o.Deployments = shake(c, o.Machines), shake(c, o.Sets), shake(c, o.Deployments)
-	o.Classes, o.Secrets, o.Pools = shake(c, o.Classes), shake(c, o.Secrets), nil
+	o.Runtime.Each, o.Policies.Safety, o.Classes.Keep = nil, safety.DefaultPolicy(), true
+	o.Store.Machines, o.Store.Sets, o.Store.Deployments = shake(c, o.Store.Machines), shake(c, o.Store.Sets), shake(c, o.Store.Deployments)
+	o.Store.Classes, o.Store.Secrets, o.Store.Pools = shake(c, o.Store.Classes), shake(c, o.Store.Secrets), nil
 	o.Cluster = nodes{shake(c, nodesOf)}
 	o.Driver = driver.Intercept(&instant{nodes: nodesOf}, func(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) error {
 		c.strike()
 		return next(ctx)
 	})
-	o.Jitter = func(d time.Duration) time.Duration { c.strike(); return d }
+	o.Runtime.Jitter = func(d time.Duration) time.Duration { c.strike(); return d }
 	o.Only = func(manager.Kind, object.Key) bool { return true }
 	o.Log = slog.New(slog.NewTextHandler(c, nil))
 	o.Hooks = manager.Hooks{

@@ -65,9 +65,9 @@ func crowd(t tb) *world {
 	w.shaky, w.safety = true, safety.DefaultPolicy()
 	gone := map[string]bool{}
 	w.classed = func(o *manager.Options, f *fuse) {
-		o.KeepClasses = true
+		o.Classes.Keep = true
 		drainer, err := drains.New(drains.Options{
-			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: &guests{f.pass, gone}}, Now: o.Now, Each: o.Each,
+			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: &guests{f.pass, gone}}, Now: o.Runtime.Now, Each: o.Runtime.Each,
 			Limit: drains.Limit{Max: 1, Group: func(*machine.Node) (group string) {
 				_ = f.pass(func() error { group = "all"; return nil })
 				return group

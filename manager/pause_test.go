@@ -225,8 +225,8 @@ func TestPausedKeysAgree(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.safety = safety.DefaultPolicy()
 	w.classed = func(o *manager.Options, _ *fuse) {
-		o.MachinePolicy = machine.DefaultPolicy()
-		o.MachinePolicy.Keys.Paused = "example.com/hands-off"
+		o.Policies.Machine = machine.DefaultPolicy()
+		o.Policies.Machine.Keys.Paused = "example.com/hands-off"
 	}
 	w.fleet()
 	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))

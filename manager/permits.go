@@ -24,13 +24,13 @@ func newPermits(o *Options) *permits { return &permits{options: o, told: make(ma
 
 // wanted reports whether anybody is told.
 func (r *permits) wanted() bool {
-	return r.options.SafetyPolicy != nil && r.options.Hooks.Permits != nil
+	return r.options.Policies.Safety != nil && r.options.Hooks.Permits != nil
 }
 
 // tell tells how many are in use, unless that was told last.
 func (r *permits) tell(kind Kind, holder *object.Meta, replicas int32, fleet []*machine.Machine) {
 	used, limit := replacement.SlotsInUse(
-		holder, replicas, fleet, r.options.Cluster == nil, r.options.SafetyPolicy, r.options.Now())
+		holder, replicas, fleet, r.options.Cluster == nil, r.options.Policies.Safety, r.options.Runtime.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, now := visited{kind, holder.Key}, [2]int{used, limit}

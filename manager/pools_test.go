@@ -140,14 +140,17 @@ func TestPoolTroubles(t *testing.T) {
 	require.Equal(t, before+1, l.boot.renewed)
 }
 
-// TestPoolOfAUsersSecret: without a PoolBootstrap the secret is read as it is.
+// TestPoolOfAUsersSecret: without Pools.Bootstrap the secret is read as it is.
 func TestPoolOfAUsersSecret(t *testing.T) {
 	w := newPoolWorld(t)
 	var got *machine.Secret
 	d := &watched{Driver: w.provider, create: func(req *pooldriver.CreatePoolRequest) { got = req.Bootstrap }}
 	m, err := manager.New(manager.Options{
-		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, PoolDriver: d,
-		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}), Now: func() time.Time { return w.now }, SafetyPolicy: safety.Off(),
+		Store:    manager.Store{Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools},
+		Pools:    manager.PoolOptions{Driver: d},
+		Driver:   drivertest.NewMemory(drivertest.MemoryOptions{}),
+		Runtime:  manager.Runtime{Now: func() time.Time { return w.now }},
+		Policies: manager.Policies{Safety: safety.Off()},
 	})
 	require.NoError(t, err)
 	l := &poolLife{poolWorld: w, process: m}
@@ -168,12 +171,12 @@ func TestPoolOptions(t *testing.T) {
 	m, err := manager.New(base)
 	require.NoError(t, err)
 	for _, r := range m.Reconcilers() {
-		assert.NotEqual(t, manager.KindPool, r.Kind(), "there is no PoolDriver")
+		assert.NotEqual(t, manager.KindPool, r.Kind(), "there is no driver of pools")
 	}
 	for says, spoil := range map[string]func(*manager.Options){
-		"no Pools for a PoolDriver":         func(o *manager.Options) { o.Pools, o.PoolDriver = nil, pooldriver.UnimplementedPools{} },
-		"no PoolDriver for a PoolBootstrap": func(o *manager.Options) { o.PoolBootstrap = &bootMaker{} },
-		"policy.period":                     func(o *manager.Options) { o.PoolPolicy = &machinepool.Policy{Period: 1} },
+		"no Store.Pools for Pools.Driver":     func(o *manager.Options) { o.Store.Pools, o.Pools.Driver = nil, pooldriver.UnimplementedPools{} },
+		"no Pools.Driver for Pools.Bootstrap": func(o *manager.Options) { o.Pools.Bootstrap = &bootMaker{} },
+		"Policies.Pool: policy.period":        func(o *manager.Options) { o.Policies.Pool = &machinepool.Policy{Period: 1} },
 	} {
 		o := base
 		spoil(&o)
@@ -240,8 +243,10 @@ func TestPoolsHaveNoOrphans(t *testing.T) {
 		require.NoError(t, err)
 	}
 	m, err := manager.New(manager.Options{
-		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, Driver: vms, Cluster: cluster{w.nodes},
-		SafetyPolicy: safety.DefaultPolicy(), Now: func() time.Time { return w.now }, Jitter: func(d time.Duration) time.Duration { return d },
+		Store:  manager.Store{Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools},
+		Driver: vms, Cluster: cluster{w.nodes},
+		Policies: manager.Policies{Safety: safety.DefaultPolicy()},
+		Runtime:  manager.Runtime{Now: func() time.Time { return w.now }, Jitter: func(d time.Duration) time.Duration { return d }},
 	})
 	require.NoError(t, err)
 	_, err = w.machines.Create(t.Context(), &machine.Machine{
@@ -279,8 +284,10 @@ func TestPoolTakesItsNodesBack(t *testing.T) {
 	_, err := w.nodes.Create(t.Context(), n)
 	require.NoError(t, err)
 	m, err := manager.New(manager.Options{
-		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
-		Cluster: cluster{w.nodes}, SafetyPolicy: safety.DefaultPolicy(), Now: func() time.Time { return w.now },
+		Store:   manager.Store{Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools},
+		Driver:  drivertest.NewMemory(drivertest.MemoryOptions{}),
+		Cluster: cluster{w.nodes}, Policies: manager.Policies{Safety: safety.DefaultPolicy()},
+		Runtime: manager.Runtime{Now: func() time.Time { return w.now }},
 	})
 	require.NoError(t, err)
 	marks := func() int {
@@ -306,8 +313,11 @@ func TestPoolTakesItsNodesBack(t *testing.T) {
 func TestPoolKeepsItsClass(t *testing.T) {
 	w := newPoolWorld(t)
 	m, err := manager.New(manager.Options{
-		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, PoolDriver: w.provider, KeepClasses: true,
-		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}), Now: func() time.Time { return w.now }, SafetyPolicy: safety.Off(),
+		Store: manager.Store{Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools},
+		Pools: manager.PoolOptions{Driver: w.provider}, Classes: manager.ClassOptions{Keep: true},
+		Driver:   drivertest.NewMemory(drivertest.MemoryOptions{}),
+		Runtime:  manager.Runtime{Now: func() time.Time { return w.now }},
+		Policies: manager.Policies{Safety: safety.Off()},
 	})
 	require.NoError(t, err)
 	key := object.Key{Namespace: "fleet", Name: "small"}

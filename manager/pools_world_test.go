@@ -74,7 +74,7 @@ func newPoolWorld(t testing.TB) *poolWorld {
 	}
 	clock := func() time.Time { return w.now }
 	in := manager.InMemory(clock)
-	w.pools, w.classes, w.machines, w.secrets = in.Pools, in.Classes, in.Machines, in.Secrets
+	w.pools, w.classes, w.machines, w.secrets = in.Store.Pools, in.Store.Classes, in.Store.Machines, in.Store.Secrets
 	w.nodes = store.NewMemory(clock, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
 	w.boot = &bootMaker{w: w, there: true, expires: w.now.Add(15 * time.Minute)}
 	class := w.provider.Class(object.Key{Namespace: "fleet", Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "small"})
@@ -108,19 +108,24 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 		pools = w.cached(pools)
 	}
 	m, err := manager.New(manager.Options{
-		Machines:   w.machines,
-		Classes:    &port[*machine.Class]{Collection: w.classes, fuse: f, writes: count, down: &down},
-		Secrets:    &port[*machine.Secret]{Collection: w.secrets, fuse: f, writes: count, down: &down},
-		Pools:      pools,
-		Driver:     drivertest.NewMemory(drivertest.MemoryOptions{}),
-		PoolDriver: d, PoolBootstrap: w.boot, Cluster: cluster{nodes}, Drainer: &cordoner{w: w, nodes: nodes},
-		Now: func() time.Time { return w.now }, Jitter: func(d time.Duration) time.Duration { return d },
-		Each: func(_ context.Context, n int, do func(int)) {
-			for i := range n { // a fuse counts calls
-				do(i)
-			}
+		Store: manager.Store{
+			Machines: w.machines,
+			Classes:  &port[*machine.Class]{Collection: w.classes, fuse: f, writes: count, down: &down},
+			Secrets:  &port[*machine.Secret]{Collection: w.secrets, fuse: f, writes: count, down: &down},
+			Pools:    pools,
 		},
-		Observe: w.observe, SafetyPolicy: cmp.Or(w.safety, safety.Off()), Hooks: w.hooks,
+		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
+		Pools:  manager.PoolOptions{Driver: d, Bootstrap: w.boot}, Cluster: cluster{nodes},
+		Drainer: &cordoner{w: w, nodes: nodes},
+		Runtime: manager.Runtime{
+			Now: func() time.Time { return w.now }, Jitter: func(d time.Duration) time.Duration { return d },
+			Each: func(_ context.Context, n int, do func(int)) {
+				for i := range n { // a fuse counts calls
+					do(i)
+				}
+			},
+		},
+		Observe: w.observe, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off())}, Hooks: w.hooks,
 	})
 	require.NoError(w.t, err)
 	return m

@@ -29,13 +29,18 @@ func TestPoolSecretNamespaces(t *testing.T) {
 	_, err = h.classes.Update(t.Context(), class)
 	require.NoError(t, err)
 	h.process, err = manager.New(manager.Options{
-		SafetyPolicy: safety.Off(),
-		Machines:     h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
-		PoolDriver: pooldriver.Intercept(h.provider, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
-			h.calls[s.Method]++
-			return next(ctx)
-		}),
-		PoolBootstrap: h.boot, Now: func() time.Time { return h.now }, Hooks: h.hooks, SecretNamespaces: []string{},
+		Policies: manager.Policies{Safety: safety.Off()},
+		Store:    manager.Store{Machines: h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools},
+		Driver:   drivertest.NewMemory(drivertest.MemoryOptions{}),
+		Pools: manager.PoolOptions{
+			Driver: pooldriver.Intercept(h.provider, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+				h.calls[s.Method]++
+				return next(ctx)
+			}),
+			Bootstrap: h.boot,
+		},
+		Runtime: manager.Runtime{Now: func() time.Time { return h.now }}, Hooks: h.hooks,
+		Classes: manager.ClassOptions{SecretNamespaces: []string{}},
 	})
 	require.NoError(t, err)
 	h.boot.fuse = &fuse{}
@@ -66,13 +71,13 @@ func TestSecretOfLivingMachinesIsHeld(t *testing.T) {
 		_, err = w.classes.Update(ctx, class)
 		require.NoError(t, err)
 		w.classed = func(o *manager.Options, _ *fuse) {
-			o.SecretNamespaces, o.KeepClasses, o.Pools = []string{}, true, in.Pools
+			o.Classes.SecretNamespaces, o.Classes.Keep, o.Store.Pools = []string{}, true, in.Store.Pools
 		}
 		switch used {
 		case "by a machine":
 			w.lone()
 		case "by a pool":
-			_, err := in.Pools.Create(ctx, &machinepool.Pool{
+			_, err := in.Store.Pools.Create(ctx, &machinepool.Pool{
 				Meta: object.Meta{Key: poolKey}, Spec: machinepool.Spec{Template: machinepool.Template{Class: machine.ClassRef{Name: "small"}}},
 			})
 			require.NoError(t, err)

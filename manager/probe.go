@@ -12,15 +12,15 @@ import (
 // probe asks each collection for each index that is needed, so that a missing
 // one is an error at the start and not a change that wakes nothing.
 func (o *Options) probe(ctx context.Context) error {
-	err := probeAll(ctx, o.Machines, "Machines", IndexOwner, IndexClass, IndexNode, IndexVM)
-	if o.Secrets != nil {
-		err = errors.Join(err, probeAll(ctx, o.Classes, "Classes", IndexSecret))
+	err := probeAll(ctx, o.Store.Machines, "Store.Machines", IndexOwner, IndexClass, IndexNode, IndexVM)
+	if o.Store.Secrets != nil {
+		err = errors.Join(err, probeAll(ctx, o.Store.Classes, "Store.Classes", IndexSecret))
 	}
-	if o.Sets != nil {
-		err = errors.Join(err, probeAll(ctx, o.Sets, "Sets", IndexOwner, IndexNamespace))
+	if o.Store.Sets != nil {
+		err = errors.Join(err, probeAll(ctx, o.Store.Sets, "Store.Sets", IndexOwner, IndexNamespace))
 	}
-	if o.Deployments != nil {
-		err = errors.Join(err, probeAll(ctx, o.Deployments, "Deployments", IndexNamespace))
+	if o.Store.Deployments != nil {
+		err = errors.Join(err, probeAll(ctx, o.Store.Deployments, "Store.Deployments", IndexNamespace))
 	}
 	if o.Cluster != nil {
 		err = errors.Join(err, probeAll(ctx, o.Cluster.Nodes(), "Cluster.Nodes", IndexMachine))
@@ -33,7 +33,7 @@ func (o *Options) probePools(ctx context.Context) error {
 	if !o.managesPools() {
 		return nil
 	}
-	err := probeAll(ctx, o.Pools, "Pools", IndexClass, IndexVM)
+	err := probeAll(ctx, o.Store.Pools, "Store.Pools", IndexClass, IndexVM)
 	if o.Cluster != nil {
 		err = errors.Join(err, probeAll(ctx, o.Cluster.Nodes(), "Cluster.Nodes", IndexVM))
 	}
@@ -45,13 +45,13 @@ func (o *Options) probeClasses(ctx context.Context) error {
 	if !o.managesClasses() {
 		return nil
 	}
-	if o.Sets != nil {
-		if err := probeAll(ctx, o.Sets, "Sets", IndexClass); err != nil {
+	if o.Store.Sets != nil {
+		if err := probeAll(ctx, o.Store.Sets, "Store.Sets", IndexClass); err != nil {
 			return err
 		}
 	}
-	if o.Deployments != nil {
-		return probeAll(ctx, o.Deployments, "Deployments", IndexClass)
+	if o.Store.Deployments != nil {
+		return probeAll(ctx, o.Store.Deployments, "Store.Deployments", IndexClass)
 	}
 	return nil
 }

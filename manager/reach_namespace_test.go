@@ -32,7 +32,9 @@ func TestReachabilityIsAskedForWhereLeaveIs(t *testing.T) {
 			require.NoError(t, err)
 		}
 		m, err := manager.New(manager.Options{
-			Namespace: c.namespace, Machines: machines, Classes: classes, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}), SafetyPolicy: safety.DefaultPolicy(),
+			Store:    manager.Store{Namespace: c.namespace, Machines: machines, Classes: classes},
+			Driver:   drivertest.NewMemory(drivertest.MemoryOptions{}),
+			Policies: manager.Policies{Safety: safety.DefaultPolicy()},
 		})
 		require.NoError(t, err)
 		for _, r := range m.Reconcilers() {

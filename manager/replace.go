@@ -28,20 +28,20 @@ var (
 // far as the bounds allow, the others after them; during a rollout, and while
 // the deployment is paused, they wait.
 func (m *Manager) Replace(ctx context.Context, key object.Key) error {
-	if _, err := store.Edit(ctx, m.options.Machines, key, m.options.requestReplacement); err != nil {
+	if _, err := store.Edit(ctx, m.options.Store.Machines, key, m.options.requestReplacement); err != nil {
 		return fmt.Errorf("replacing machine %s: %w", key, err)
 	}
 	return nil
 }
 
 func (o *Options) requestReplacement(found *machine.Machine) error {
-	request := o.SetPolicy.Keys.Replace
+	request := o.Policies.Set.Keys.Replace
 	switch {
 	case request == "":
 		return ErrNoKey
 	case found.Deleted():
 		return ErrGoing
-	case found.Owner == nil || found.Owner.Kind != machineset.OwnerKind || o.Sets == nil:
+	case found.Owner == nil || found.Owner.Kind != machineset.OwnerKind || o.Store.Sets == nil:
 		return ErrNoOwner
 	case machineset.Requested(found, request):
 		return nil

@@ -35,7 +35,7 @@ func rollFleet(b *testing.B, replicas int32) {
 	b.StopTimer()
 	o := manager.InMemory(nil)
 	cluster := nodes{store.NewMemory(nil, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))}
-	o.Cluster, o.Driver, o.SafetyPolicy = cluster, &instant{nodes: cluster.Collection}, safety.Off()
+	o.Cluster, o.Driver, o.Policies.Safety = cluster, &instant{nodes: cluster.Collection}, safety.Off()
 	m, err := manager.New(o)
 	if err != nil {
 		b.Fatal(err)
@@ -48,24 +48,24 @@ func rollFleet(b *testing.B, replicas int32) {
 	d.Spec.Template.Labels = d.Spec.Selector.Labels
 	d.Spec.Template.Spec.Class.Name = "small"
 	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Percent: true, Value: 10}
-	if d, err = o.Deployments.Create(ctx, d); err != nil {
+	if d, err = o.Store.Deployments.Create(ctx, d); err != nil {
 		b.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
 	awaitFleet(ctx, b, o, d.Key)
 	class := &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "large"}}, SecretRef: &object.Key{Name: "boot"}}
-	if _, err := o.Classes.Create(ctx, class); err != nil {
+	if _, err := o.Store.Classes.Create(ctx, class); err != nil {
 		b.Fatal(err)
 	}
-	if d, err = o.Deployments.Live().Get(ctx, d.Key); err != nil {
+	if d, err = o.Store.Deployments.Live().Get(ctx, d.Key); err != nil {
 		b.Fatal(err)
 	}
 	changed := d.Clone()
 	changed.Spec.Template.Spec.Class.Name = "large"
 	runtime.GC()
 	b.StartTimer()
-	if _, err := o.Deployments.Update(ctx, changed); err != nil {
+	if _, err := o.Store.Deployments.Update(ctx, changed); err != nil {
 		b.Fatal(err)
 	}
 	awaitFleet(ctx, b, o, d.Key)
@@ -80,7 +80,7 @@ func rollFleet(b *testing.B, replicas int32) {
 // awaitFleet returns when all machines of a deployment are of its present
 // template and available, and no others are there but such as are being deleted.
 func awaitFleet(ctx context.Context, b *testing.B, o manager.Options, key object.Key) {
-	if _, err := store.Await(ctx, o.Deployments, key, deployment.Missing); err != nil {
+	if _, err := store.Await(ctx, o.Store.Deployments, key, deployment.Missing); err != nil {
 		b.Fatal(err)
 	}
 }

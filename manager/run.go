@@ -17,7 +17,7 @@ const (
 	// watchPause is how long to wait before a watch that broke is begun again.
 	watchPause = time.Second
 	// settleBacklog is how many machines that wait for a worker make changes
-	// settle for another Options.Settle, up to longestSettle.
+	// settle for another Options.Tuning.Settle, up to longestSettle.
 	settleBacklog = 100
 	longestSettle = 500 * time.Millisecond
 )
@@ -40,7 +40,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	r := &runner{Manager: m, queues: make(map[Kind]*engine.Queue), wakes: make(map[Kind][]Wake)}
 	for _, reconciler := range m.reconcilers {
-		r.queues[reconciler.Kind()] = engine.NewQueue(m.options.Now)
+		r.queues[reconciler.Kind()] = engine.NewQueue(m.options.Runtime.Now)
 	}
 	for _, wake := range m.Wakes() {
 		r.wakes[wake.From] = append(r.wakes[wake.From], wake)
@@ -57,7 +57,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		workers := parentWorkers
 		switch kind := reconciler.Kind(); {
 		case kind == KindMachine:
-			workers = m.options.Workers
+			workers = m.options.Tuning.Workers
 		case kind.Fleet():
 			if !r.options.ours(kind, Fleet) {
 				continue
@@ -98,19 +98,19 @@ type runner struct {
 
 func (r *runner) watchAll(ctx context.Context) {
 	o := &r.options
-	follow(ctx, r, KindMachine, o.Machines)
-	follow(ctx, r, KindClass, o.Classes)
-	if o.Secrets != nil {
-		follow(ctx, r, KindSecret, o.Secrets)
+	follow(ctx, r, KindMachine, o.Store.Machines)
+	follow(ctx, r, KindClass, o.Store.Classes)
+	if o.Store.Secrets != nil {
+		follow(ctx, r, KindSecret, o.Store.Secrets)
 	}
-	if o.Sets != nil {
-		follow(ctx, r, KindSet, o.Sets)
+	if o.Store.Sets != nil {
+		follow(ctx, r, KindSet, o.Store.Sets)
 	}
-	if o.Deployments != nil {
-		follow(ctx, r, KindDeployment, o.Deployments)
+	if o.Store.Deployments != nil {
+		follow(ctx, r, KindDeployment, o.Store.Deployments)
 	}
 	if o.managesPools() {
-		follow(ctx, r, KindPool, o.Pools)
+		follow(ctx, r, KindPool, o.Store.Pools)
 	}
 	if o.Cluster != nil {
 		follow[*machine.Node](ctx, r, KindNode, o.Cluster.Nodes())
@@ -151,7 +151,7 @@ type watcher func(ctx context.Context, changed func(key object.Key, old, new any
 
 // follow begins a watch that ended again: it starts with all there is. What went
 // meanwhile is found when the objects that it matters to are looked at again, see
-// Options.Resync.
+// Options.Tuning.Resync.
 func (r *runner) follow(ctx context.Context, kind Kind, w watcher) {
 	r.running.Go(func() {
 		for failures := 0; ctx.Err() == nil; {
@@ -224,7 +224,7 @@ func (r *runner) wakeBy(ctx context.Context, wake *Wake, old, new any) {
 			continue
 		}
 		if wake.Settle > 0 {
-			q.AddAt(key, r.options.Now().Add(r.settle(wake)))
+			q.AddAt(key, r.options.Runtime.Now().Add(r.settle(wake)))
 			continue
 		}
 		q.Add(key)
@@ -256,9 +256,9 @@ func (n named) Name() string { return string(n.Kind()) }
 
 // beat runs until ctx ends. Without a grace there is nothing to restart.
 func (m *Manager) beat(ctx context.Context) {
-	grace := m.options.MachinePolicy.Grace
+	grace := m.options.Policies.Machine.Grace
 	for grace > 0 && ctx.Err() == nil {
-		m.watched.beat(m.options.Now(), grace)
+		m.watched.beat(m.options.Runtime.Now(), grace)
 		pause(ctx, grace/beatsOfGrace)
 	}
 }

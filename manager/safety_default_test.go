@@ -15,7 +15,7 @@ import (
 func TestSafetyIsOnUnlessTurnedOff(t *testing.T) {
 	kinds := func(p *safety.Policy) (all []manager.Kind) {
 		o := manager.InMemory(time.Now)
-		o.Driver, o.SafetyPolicy = drivertest.NewMemory(drivertest.MemoryOptions{}), p
+		o.Driver, o.Policies.Safety = drivertest.NewMemory(drivertest.MemoryOptions{}), p
 		m, err := manager.New(o)
 		require.NoError(t, err)
 		for _, r := range m.Reconcilers() {
@@ -31,7 +31,7 @@ func TestSafetyIsOnUnlessTurnedOff(t *testing.T) {
 		require.NotContains(t, kinds(safety.Off()), kind)
 	}
 	o := manager.InMemory(time.Now)
-	o.Driver, o.SafetyPolicy = drivertest.NewMemory(drivertest.MemoryOptions{}), &safety.Policy{Brake: -1}
+	o.Driver, o.Policies.Safety = drivertest.NewMemory(drivertest.MemoryOptions{}), &safety.Policy{Brake: -1}
 	_, err := manager.New(o)
 	require.ErrorIs(t, err, manager.ErrOptions)
 }

@@ -59,7 +59,7 @@ func openFleet(b *testing.B, deployments int) *largeFleet {
 	f := &largeFleet{b: b, deployments: deployments, ended: make(chan error, 1), before: liveHeap()}
 	f.o = manager.InMemory(nil)
 	cluster := nodes{store.NewMemory(nil, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))}
-	f.o.Cluster, f.o.Driver, f.o.SafetyPolicy = cluster, &instant{nodes: cluster.Collection}, safety.Off()
+	f.o.Cluster, f.o.Driver, f.o.Policies.Safety = cluster, &instant{nodes: cluster.Collection}, safety.Off()
 	f.o.Hooks.Pass = func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, _ error) {
 		if kind != manager.KindMachine {
 			f.parents.Add(1)
@@ -70,7 +70,7 @@ func openFleet(b *testing.B, deployments int) *largeFleet {
 	f.ctx, f.cancel = context.WithTimeout(context.Background(), 10*time.Minute)
 	prepare(f.ctx, b, f.o, 0)
 	large := &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "large"}}, SecretRef: &object.Key{Name: "boot"}}
-	_, err = f.o.Classes.Create(f.ctx, large)
+	_, err = f.o.Store.Classes.Create(f.ctx, large)
 	f.must(err)
 	go func() { f.ended <- m.Run(f.ctx) }()
 	return f
@@ -94,7 +94,7 @@ func (f *largeFleet) create() {
 		d.Spec.Template.Spec.Class.Name = "small"
 		d.Spec.Template.Spec.NodeTemplate.Labels = map[string]string{"pool": "a", "zone": "b"}
 		d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Percent: true, Value: 10}
-		_, err := f.o.Deployments.Create(f.ctx, d)
+		_, err := f.o.Store.Deployments.Create(f.ctx, d)
 		f.must(err)
 	}
 	f.await()
@@ -107,16 +107,16 @@ func (f *largeFleet) create() {
 func (f *largeFleet) roll() {
 	begin := read()
 	f.rolling = true
-	all, err := f.o.Deployments.List(f.ctx, store.Query{})
+	all, err := f.o.Store.Deployments.List(f.ctx, store.Query{})
 	f.must(err)
 	for _, d := range all {
 		d = d.Clone()
 		for {
 			d.Spec.Template.Spec.Class.Name = "large"
-			if _, err = f.o.Deployments.Update(f.ctx, d); err == nil {
+			if _, err = f.o.Store.Deployments.Update(f.ctx, d); err == nil {
 				break
 			}
-			d, err = f.o.Deployments.Live().Get(f.ctx, d.Key)
+			d, err = f.o.Store.Deployments.Live().Get(f.ctx, d.Key)
 			f.must(err)
 			d = d.Clone()
 		}
@@ -128,7 +128,7 @@ func (f *largeFleet) roll() {
 // await returns when all deployments are complete.
 func (f *largeFleet) await() {
 	done := map[string]bool{}
-	for change, err := range f.o.Deployments.Watch(f.ctx) {
+	for change, err := range f.o.Store.Deployments.Watch(f.ctx) {
 		f.must(err)
 		d := change.New
 		if d == nil {

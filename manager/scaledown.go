@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoDeployments is the answer to commands about deployments where
-// Options.Deployments is not set.
+// Options.Store.Deployments is not set.
 var ErrNoDeployments = errors.New("manager: no Deployments")
 
 // ScaleDown lowers the replicas of a deployment to to and names the machines that
@@ -22,10 +22,10 @@ var ErrNoDeployments = errors.New("manager: no Deployments")
 // afterwards. It may be called again if its answer was lost.
 func (m *Manager) ScaleDown(ctx context.Context, key object.Key, names []string, to int32) error {
 	o := &m.options
-	if o.Deployments == nil {
+	if o.Store.Deployments == nil {
 		return ErrNoDeployments
 	}
-	_, err := store.Edit(ctx, o.Deployments, key, func(d *deployment.Deployment) error {
+	_, err := store.Edit(ctx, o.Store.Deployments, key, func(d *deployment.Deployment) error {
 		changed, err := o.scaledDown(ctx, d, names, to)
 		if err == nil {
 			*d = *changed
@@ -38,12 +38,12 @@ func (m *Manager) ScaleDown(ctx context.Context, key object.Key, names []string,
 // scaledDown returns what the command makes of a deployment that was read just now.
 func (o *Options) scaledDown(ctx context.Context, d *deployment.Deployment, names []string, to int32) (*deployment.Deployment, error) {
 	seen := &deployment.Observation{Deployment: d}
-	sets, err := o.Sets.Live().List(ctx, store.Query{Index: IndexOwner, Value: d.UID})
+	sets, err := o.Store.Sets.Live().List(ctx, store.Query{Index: IndexOwner, Value: d.UID})
 	if err == nil {
-		seen.Sets, err = deployments.WithMachines(ctx, sets, o.Machines.Live())
+		seen.Sets, err = deployments.WithMachines(ctx, sets, o.Store.Machines.Live())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("scaling deployment %s: %w", d.Key, err)
 	}
-	return deployment.ScaleDown(seen, names, to, o.DeploymentPolicy, o.Now())
+	return deployment.ScaleDown(seen, names, to, o.Policies.Deployment, o.Runtime.Now())
 }

@@ -46,7 +46,8 @@ func TestScaleDownBeginsAnew(t *testing.T) {
 	w.fleet()
 	busy := &contested{Collection: w.deployments, conflicts: 3}
 	o := manager.Options{
-		Machines: w.machines, Sets: w.sets, Deployments: busy, Classes: w.classes, Driver: w.provider, Now: w.now,
+		Store:  manager.Store{Machines: w.machines, Sets: w.sets, Deployments: busy, Classes: w.classes},
+		Driver: w.provider, Runtime: manager.Runtime{Now: w.now},
 	}
 	m, err := manager.New(o)
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestScaleDownBeginsAnew(t *testing.T) {
 	require.EqualValues(t, 1, d.Spec.Replicas)
 	busy.conflicts = 1000
 	require.ErrorIs(t, m.ScaleDown(ctx, fleetKey, nil, 0), store.ErrConflict)
-	o.Deployments = nil
+	o.Store.Deployments = nil
 	m, err = manager.New(o)
 	require.NoError(t, err)
 	require.ErrorIs(t, m.ScaleDown(ctx, fleetKey, nil, 0), manager.ErrNoDeployments)

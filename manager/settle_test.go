@@ -55,7 +55,7 @@ func TestSettleGrowsWithTheBacklog(t *testing.T) {
 func TestWakesSettle(t *testing.T) {
 	c := &clock{}
 	q := engine.NewQueue(c.now)
-	r := &runner{Manager: &Manager{options: Options{Now: c.now}}, queues: map[Kind]*engine.Queue{KindMachine: engine.NewQueue(c.now), KindSet: q}}
+	r := &runner{Manager: &Manager{options: Options{Runtime: Runtime{Now: c.now}}}, queues: map[Kind]*engine.Queue{KindMachine: engine.NewQueue(c.now), KindSet: q}}
 	keys := func(_ context.Context, old, _ any) []object.Key { return []object.Key{{Name: old.(string)}} }
 	r.wakeBy(t.Context(), &Wake{From: KindMachine, To: KindSet, Keys: keys, Settle: time.Millisecond}, "later", nil)
 	require.Zero(t, q.Depth())

@@ -164,15 +164,15 @@ func TestSecretsStayInside(t *testing.T) {
 	d := &nosy{w.provider, map[string]string{}}
 	w.provider.FailNext(codes.CreateMachine, codes.New(codes.Unavailable, "later"))
 	o := manager.InMemory(w.now)
-	o.Machines, o.Sets, o.Deployments, o.Classes, o.Secrets = w.machines, w.sets, w.deployments, w.classes, w.secrets
-	o.Cluster, o.Driver, o.Now = nodes{w.nodes}, d, w.now
+	o.Store.Machines, o.Store.Sets, o.Store.Deployments, o.Store.Classes, o.Store.Secrets = w.machines, w.sets, w.deployments, w.classes, w.secrets
+	o.Cluster, o.Driver, o.Runtime.Now = nodes{w.nodes}, d, w.now
 	o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.Hooks = manager.Hooks{
 		Event:  func(_ manager.Kind, _ object.Key, _ manager.EventType, r, why string) { fmt.Fprintln(&log, r, why) },
 		Effect: func(_ manager.Kind, _ object.Key, _ string, _ time.Duration, err error) { fmt.Fprintln(&log, err) },
 		Pass:   func(_ manager.Kind, _ object.Key, _ int, r manager.Result, err error) { fmt.Fprintln(&log, r.Why, err) },
 	}
-	o.Each = func(_ context.Context, n int, do func(int)) {
+	o.Runtime.Each = func(_ context.Context, n int, do func(int)) {
 		for i := range n {
 			do(i)
 		}
@@ -229,19 +229,31 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 	_, err := manager.New(complete())
 	require.NoError(t, err)
-	for missing, spoil := range map[string]func(*manager.Options){
-		"Machines":      func(o *manager.Options) { o.Machines = nil },
-		"Classes":       func(o *manager.Options) { o.Classes = nil },
-		"Driver":        func(o *manager.Options) { o.Driver = nil },
-		"Sets":          func(o *manager.Options) { o.Sets = nil },
-		"Workers":       func(o *manager.Options) { o.Workers = -1 },
-		"healthTimeout": func(o *manager.Options) { o.MachinePolicy = machine.DefaultPolicy(); o.MachinePolicy.HealthTimeout = 1 },
+	for says, spoil := range map[string]func(*manager.Options){
+		"no Store.Machines":                   func(o *manager.Options) { o.Store.Machines = nil },
+		"no Store.Classes":                    func(o *manager.Options) { o.Store.Classes = nil },
+		"no Driver":                           func(o *manager.Options) { o.Driver = nil },
+		"no Store.Sets for Store.Deployments": func(o *manager.Options) { o.Store.Sets = nil },
+		"no Store.Secrets for a Cluster":      func(o *manager.Options) { o.Cluster, o.Store.Secrets = nodes{}, nil },
+		"negative Tuning.Workers":             func(o *manager.Options) { o.Tuning.Workers = -1 },
+		"negative Tuning.Resync":              func(o *manager.Options) { o.Tuning.Resync = -1 },
+		"negative Tuning.CallTimeout":         func(o *manager.Options) { o.Tuning.CallTimeout = -1 },
+		"negative Tuning.Settle":              func(o *manager.Options) { o.Tuning.Settle = -1 },
+		"Policies.Machine: policy.healthTimeout": func(o *manager.Options) {
+			o.Policies.Machine = machine.DefaultPolicy()
+			o.Policies.Machine.HealthTimeout = 1
+		},
+		"Policies.Set: policy.burst": func(o *manager.Options) { o.Policies.Set = &machineset.Policy{Burst: -1} },
+		"Policies.Deployment: policy.maxReplicas": func(o *manager.Options) {
+			o.Policies.Deployment = &deployment.Policy{MaxReplicas: -1}
+		},
+		"Policies.Safety: policy.brake": func(o *manager.Options) { o.Policies.Safety = &safety.Policy{Brake: -1} },
 	} {
 		o := complete()
 		spoil(&o)
 		_, err := manager.New(o)
-		require.ErrorIs(t, err, manager.ErrOptions, missing)
-		require.ErrorContains(t, err, missing)
+		require.ErrorIs(t, err, manager.ErrOptions, says)
+		require.ErrorContains(t, err, says)
 	}
 }
 
@@ -273,9 +285,9 @@ func TestShutdown(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	d := &slow{Memory: w.provider, began: make(chan string, 3), gates: 3}
 	o := manager.InMemory(nil)
-	o.Machines, o.Sets, o.Deployments, o.Classes, o.Secrets, o.Driver = w.machines, w.sets, w.deployments, w.classes, w.secrets, d
-	o.MachinePolicy = machine.DefaultPolicy()
-	o.MachinePolicy.CreationTimeout = 1000 * time.Hour // the stores' clock stands still
+	o.Store.Machines, o.Store.Sets, o.Store.Deployments, o.Store.Classes, o.Store.Secrets, o.Driver = w.machines, w.sets, w.deployments, w.classes, w.secrets, d
+	o.Policies.Machine = machine.DefaultPolicy()
+	o.Policies.Machine.CreationTimeout = 1000 * time.Hour // the stores' clock stands still
 	w.fleet()
 	within, giveUp := context.WithTimeout(ctx, time.Minute)
 	defer giveUp()
@@ -336,8 +348,8 @@ func TestDriverPanics(t *testing.T) {
 		var log bytes.Buffer
 		var told []string
 		o := manager.InMemory(w.now)
-		o.Machines, o.Classes, o.Driver, o.Now = w.machines, w.classes, panicking{end: end}, w.now
-		o.SafetyPolicy = safety.Off()
+		o.Store.Machines, o.Store.Classes, o.Driver, o.Runtime.Now = w.machines, w.classes, panicking{end: end}, w.now
+		o.Policies.Safety = safety.Off()
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		o.Hooks.Panicked = func(kind manager.Kind, key object.Key, in, what string) {
 			told = append(told, string(kind)+" "+key.String()+" "+in+" "+what)

@@ -29,17 +29,17 @@ func TestStoppedProcessGivesTime(t *testing.T) {
 		o := manager.InMemory(now)
 		nodesOf := store.NewMemory(now, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
 		w := newWorld(t, drivertest.MemoryOptions{})
-		w.deployments, w.machines = o.Deployments.(*store.Memory[*deployment.Deployment]), o.Machines.(*store.Memory[*machine.Machine])
-		w.sets = o.Sets.(*store.Memory[*machineset.Set])
+		w.deployments, w.machines = o.Store.Deployments.(*store.Memory[*deployment.Deployment]), o.Store.Machines.(*store.Memory[*machine.Machine])
+		w.sets = o.Store.Sets.(*store.Memory[*machineset.Set])
 		class, err := w.classes.Get(ctx, smallKey)
 		require.NoError(t, err)
-		_, err = o.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: smallKey}, SecretRef: class.SecretRef})
+		_, err = o.Store.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: smallKey}, SecretRef: class.SecretRef})
 		require.NoError(t, err)
-		_, err = o.Secrets.Create(ctx, &machine.Secret{Meta: object.Meta{Key: bootKey}, Data: map[string][]byte{"userData": []byte("join")}})
+		_, err = o.Store.Secrets.Create(ctx, &machine.Secret{Meta: object.Meta{Key: bootKey}, Data: map[string][]byte{"userData": []byte("join")}})
 		require.NoError(t, err)
 		w.fleet()
 		o.Cluster, o.Driver = nodes{nodesOf}, &instant{nodes: nodesOf}
-		o.Jitter = func(d time.Duration) time.Duration { return d }
+		o.Runtime.Jitter = func(d time.Duration) time.Duration { return d }
 		var lost atomic.Int32
 		o.Hooks.Transition = func(_ object.Key, move machine.Move, _ decision.Why) {
 			if move.To == string(machine.PhaseFailed) {

@@ -154,17 +154,17 @@ func newSwift() (*swift, error) {
 	w.sets = newTap(w, manager.KindSet, manager.SetIndexes())
 	w.deployments = newTap(w, manager.KindDeployment, manager.DeploymentIndexes())
 	w.nodes = newTap(w, manager.KindNode, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
-	w.classes = o.Classes
-	o.Machines, o.Sets, o.Deployments, o.Cluster = w.machines, w.sets, w.deployments, nodes{w.nodes}
+	w.classes = o.Store.Classes
+	o.Store.Machines, o.Store.Sets, o.Store.Deployments, o.Cluster = w.machines, w.sets, w.deployments, nodes{w.nodes}
 	o.Driver = &swiftDriver{w: w, vms: map[string]string{}}
-	o.Jitter = func(d time.Duration) time.Duration { return d }
-	o.Each = func(_ context.Context, n int, do func(int)) {
+	o.Runtime.Jitter = func(d time.Duration) time.Duration { return d }
+	o.Runtime.Each = func(_ context.Context, n int, do func(int)) {
 		for i := range n {
 			do(i)
 		}
 	}
 	o.Hooks.Pass = func(_ manager.Kind, _ object.Key, steps int, _ manager.Result, _ error) { w.decisions += steps }
-	o.SafetyPolicy = safety.Off()
+	o.Policies.Safety = safety.Off()
 	m, err := manager.New(o)
 	if err != nil {
 		return nil, err
@@ -183,10 +183,10 @@ func (w *swift) furnish(o manager.Options) error {
 	ctx := context.Background()
 	boot := &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "boot"}}}
 	boot.Data = map[string][]byte{machine.UserData: []byte("join")}
-	_, err := o.Secrets.Create(ctx, boot)
+	_, err := o.Store.Secrets.Create(ctx, boot)
 	for _, name := range []string{"small", "large"} {
 		class := &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}, SecretRef: &object.Key{Name: "boot"}}
-		_, failed := o.Classes.Create(ctx, class)
+		_, failed := o.Store.Classes.Create(ctx, class)
 		err = errors.Join(err, failed)
 	}
 	return err

@@ -206,7 +206,9 @@ func TestTokensOfTheSettled(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	b := w.booth()
 	reads := 0
-	w.classed = func(o *manager.Options, f *fuse) { o.Tokens, o.Secrets = window{b, f}, counted{o.Secrets, &reads} }
+	w.classed = func(o *manager.Options, f *fuse) {
+		o.Tokens, o.Store.Secrets = window{b, f}, counted{o.Store.Secrets, &reads}
+	}
 	w.lone()
 	p := w.start(&fuse{}, false)
 	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
@@ -391,7 +393,7 @@ func (blankTokens) Delete(context.Context, manager.TokenOwner) error { return ni
 func TestTokensEndWithTheirContext(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.booth()
-	w.classed = func(o *manager.Options, _ *fuse) { o.Tokens, o.CallTimeout = hangingTokens{}, time.Millisecond }
+	w.classed = func(o *manager.Options, _ *fuse) { o.Tokens, o.Tuning.CallTimeout = hangingTokens{}, time.Millisecond }
 	w.lone()
 	p := w.start(&fuse{}, false)
 	w.round(p)

@@ -56,7 +56,7 @@ var errNo = errors.New("the store says no")
 
 // reconciler is the one of a kind in a manager with these options.
 func reconciler(t *testing.T, o manager.Options, kind manager.Kind) manager.Reconciler {
-	o.SafetyPolicy = cmp.Or(o.SafetyPolicy, safety.Off())
+	o.Policies.Safety = cmp.Or(o.Policies.Safety, safety.Off())
 	m, err := manager.New(o)
 	require.NoError(t, err)
 	for _, r := range m.Reconcilers() {
@@ -70,13 +70,13 @@ func reconciler(t *testing.T, o manager.Options, kind manager.Kind) manager.Reco
 
 func (w *world) options() manager.Options {
 	o := manager.InMemory(w.now)
-	o.Machines, o.Sets, o.Deployments, o.Classes, o.Secrets = w.machines, w.sets, w.deployments, w.classes, w.secrets
-	o.Cluster, o.Driver, o.SafetyPolicy = nodes{w.nodes}, w.provider, safety.Off()
-	o.Jitter = func(d time.Duration) time.Duration { return d }
+	o.Store.Machines, o.Store.Sets, o.Store.Deployments, o.Store.Classes, o.Store.Secrets = w.machines, w.sets, w.deployments, w.classes, w.secrets
+	o.Cluster, o.Driver, o.Policies.Safety = nodes{w.nodes}, w.provider, safety.Off()
+	o.Runtime.Jitter = func(d time.Duration) time.Duration { return d }
 	o.Hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 		w.story = append(w.story, strings.Join([]string{string(typ), string(kind), reason, why}, " "))
 	}
-	o.Each = func(_ context.Context, n int, do func(int)) {
+	o.Runtime.Each = func(_ context.Context, n int, do func(int)) {
 		for i := range n {
 			do(i)
 		}
@@ -99,8 +99,8 @@ func TestRefusedOrdersBackOff(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	tries, bad := 0, true
 	o := w.options()
-	o.Deployments = nil
-	o.Machines = &refusing[*machine.Machine]{Collection: w.machines, creates: func() error {
+	o.Store.Deployments = nil
+	o.Store.Machines = &refusing[*machine.Machine]{Collection: w.machines, creates: func() error {
 		if tries++; bad {
 			return errNo
 		}
@@ -142,7 +142,7 @@ func TestRefusedSetWaits(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	tries := 0
 	o := w.options()
-	o.Sets = &refusing[*machineset.Set]{Collection: w.sets, creates: func() error { tries++; return errNo }}
+	o.Store.Sets = &refusing[*machineset.Set]{Collection: w.sets, creates: func() error { tries++; return errNo }}
 	r := reconciler(t, o, manager.KindDeployment)
 	w.fleet()
 	wake := func(times int) {
@@ -167,7 +167,7 @@ func TestOrdersAreToldOnce(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	conflicts := 1
 	o := w.options()
-	o.Sets = &refusing[*machineset.Set]{Collection: w.sets, updates: func() error {
+	o.Store.Sets = &refusing[*machineset.Set]{Collection: w.sets, updates: func() error {
 		if conflicts--; conflicts == 0 {
 			return store.ErrConflict
 		}
@@ -184,9 +184,9 @@ func TestOrdersAreToldOnce(t *testing.T) {
 func TestFailedPassPauses(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	o := w.options()
-	o.Now, o.Jitter, o.Sets, o.Deployments = nil, nil, nil, nil
-	o.MachinePolicy = machine.DefaultPolicy()
-	o.MachinePolicy.CreationTimeout = 1000 * time.Hour // the stores' clock stands still
+	o.Runtime.Now, o.Runtime.Jitter, o.Store.Sets, o.Store.Deployments = nil, nil, nil, nil
+	o.Policies.Machine = machine.DefaultPolicy()
+	o.Policies.Machine.CreationTimeout = 1000 * time.Hour // the stores' clock stands still
 	o.Cluster = nodes{&refusing[*machine.Node]{Collection: w.nodes, reads: func() error { return errNo }}}
 	within, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
@@ -247,12 +247,12 @@ func (w *world) capacity(virtual map[string]string) {
 func TestMissingIndex(t *testing.T) {
 	o := manager.InMemory(nil)
 	o.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
-	o.Machines = store.NewMemory[*machine.Machine](nil, nil)
+	o.Store.Machines = store.NewMemory[*machine.Machine](nil, nil)
 	m, err := manager.New(o)
 	require.NoError(t, err)
 	err = m.Run(ctx)
 	require.ErrorIs(t, err, manager.ErrOptions)
-	require.ErrorContains(t, err, "Machines, index owner")
+	require.ErrorContains(t, err, "Store.Machines, index owner")
 }
 
 // TestNoVerdictFromACache: a machine whose node is healthy again is not given

@@ -54,8 +54,8 @@ func TestNamesOfVanishedMachines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, drivertest.MemoryOptions{})
 			w.classed = func(o *manager.Options, _ *fuse) {
-				o.SetPolicy = machineset.DefaultPolicy()
-				o.SetPolicy.SettleWithin = o.SetPolicy.RequestTimeout
+				o.Policies.Set = machineset.DefaultPolicy()
+				o.Policies.Set.SettleWithin = o.Policies.Set.RequestTimeout
 			}
 			w.fleet()
 			settled := w.settled(3)

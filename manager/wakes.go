@@ -20,34 +20,34 @@ func (m *Manager) Wakes() []Wake {
 		{From: KindMachine, To: KindMachine, Keys: self[*machine.Machine]},
 		{From: KindClass, To: KindMachine, Keys: o.machinesOfClass},
 	}
-	if o.Secrets != nil {
+	if o.Store.Secrets != nil {
 		wakes = append(wakes, Wake{From: KindSecret, To: KindMachine, Keys: o.machinesOfSecret})
 	}
 	if o.Cluster != nil {
 		wakes = append(wakes, Wake{From: KindNode, To: KindMachine, Keys: o.machinesOfNode})
 	}
 	if o.Drainer != nil {
-		wakes = append(wakes, Wake{From: KindWorkload, To: KindMachine, Keys: o.machinesOfWorkload, Settle: o.Settle})
+		wakes = append(wakes, Wake{From: KindWorkload, To: KindMachine, Keys: o.machinesOfWorkload, Settle: o.Tuning.Settle})
 	}
-	if o.Sets != nil {
+	if o.Store.Sets != nil {
 		wakes = append(wakes,
 			Wake{From: KindSet, To: KindSet, Keys: self[*machineset.Set]},
-			Wake{From: KindMachine, To: KindSet, Keys: o.setsOfMachine, Settle: o.Settle},
-			Wake{From: KindClass, To: KindSet, Keys: o.setsOfClass, Settle: o.Settle})
+			Wake{From: KindMachine, To: KindSet, Keys: o.setsOfMachine, Settle: o.Tuning.Settle},
+			Wake{From: KindClass, To: KindSet, Keys: o.setsOfClass, Settle: o.Tuning.Settle})
 	}
-	if o.Deployments != nil {
+	if o.Store.Deployments != nil {
 		wakes = append(wakes,
 			Wake{From: KindDeployment, To: KindDeployment, Keys: self[*deployment.Deployment]},
-			Wake{From: KindSet, To: KindDeployment, Keys: o.deploymentsOfSet, Settle: o.Settle},
-			Wake{From: KindMachine, To: KindDeployment, Keys: o.deploymentsOfMachine, Settle: o.Settle})
+			Wake{From: KindSet, To: KindDeployment, Keys: o.deploymentsOfSet, Settle: o.Tuning.Settle},
+			Wake{From: KindMachine, To: KindDeployment, Keys: o.deploymentsOfMachine, Settle: o.Tuning.Settle})
 		if len(driver.UpdatableFields(o.Driver)) > 0 {
-			wakes = append(wakes, Wake{From: KindClass, To: KindDeployment, Keys: o.deploymentsOfClass, Settle: o.Settle})
+			wakes = append(wakes, Wake{From: KindClass, To: KindDeployment, Keys: o.deploymentsOfClass, Settle: o.Tuning.Settle})
 		}
 	}
-	if o.SafetyPolicy != nil {
+	if o.Policies.Safety != nil {
 		wakes = append(wakes,
-			Wake{From: KindMachine, To: KindOrphans, Keys: m.orphansOfMachine, Settle: o.Settle},
-			Wake{From: KindClass, To: KindOrphans, Keys: newClass, Settle: o.Settle})
+			Wake{From: KindMachine, To: KindOrphans, Keys: m.orphansOfMachine, Settle: o.Tuning.Settle},
+			Wake{From: KindClass, To: KindOrphans, Keys: newClass, Settle: o.Tuning.Settle})
 		wakes = append(wakes, o.ownerlessWakes()...)
 	}
 	wakes = append(wakes, o.poolWakes()...)
@@ -60,7 +60,7 @@ func (m *Manager) orphansOfMachine(_ context.Context, old, new any) []object.Key
 	a, b := both[*machine.Machine](old, new)
 	switch {
 	case b == nil && a != nil:
-		m.hints.add(orphan.Hint{Class: classKey(a), At: m.options.Now()})
+		m.hints.add(orphan.Hint{Class: classKey(a), At: m.options.Runtime.Now()})
 	case b == nil || b.Status.LastOperation.Code != codes.OutOfRange || a != nil && a.Status.LastOperation == b.Status.LastOperation:
 		return nil
 	}

@@ -16,16 +16,16 @@ func (o *Options) classWakes() []Wake {
 	}
 	wakes := []Wake{
 		{From: KindClass, To: KindClass, Keys: self[*machine.Class]},
-		{From: KindMachine, To: KindClass, Keys: classesOf(classes.UseOfMachine), Settle: o.Settle},
+		{From: KindMachine, To: KindClass, Keys: classesOf(classes.UseOfMachine), Settle: o.Tuning.Settle},
 	}
-	if o.Sets != nil {
-		wakes = append(wakes, Wake{From: KindSet, To: KindClass, Keys: classesOf(classes.UseOfSet), Settle: o.Settle})
+	if o.Store.Sets != nil {
+		wakes = append(wakes, Wake{From: KindSet, To: KindClass, Keys: classesOf(classes.UseOfSet), Settle: o.Tuning.Settle})
 	}
-	if o.Deployments != nil {
-		wakes = append(wakes, Wake{From: KindDeployment, To: KindClass, Keys: classesOf(classes.UseOfDeployment), Settle: o.Settle})
+	if o.Store.Deployments != nil {
+		wakes = append(wakes, Wake{From: KindDeployment, To: KindClass, Keys: classesOf(classes.UseOfDeployment), Settle: o.Tuning.Settle})
 	}
 	if o.managesPools() {
-		wakes = append(wakes, Wake{From: KindPool, To: KindClass, Keys: classesOf(useOfPool), Settle: o.Settle})
+		wakes = append(wakes, Wake{From: KindPool, To: KindClass, Keys: classesOf(useOfPool), Settle: o.Tuning.Settle})
 	}
 	if o.keepsSecrets() {
 		wakes = append(wakes,

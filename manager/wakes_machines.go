@@ -13,13 +13,13 @@ func (o *Options) machinesOfClass(ctx context.Context, old, new any) []object.Ke
 	if len(keys) == 0 {
 		return nil
 	}
-	return keysOf(o.Machines.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
+	return keysOf(o.Store.Machines.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
 }
 
 func (o *Options) machinesOfSecret(ctx context.Context, old, new any) []object.Key {
 	var keys []object.Key
 	for _, secret := range self[*machine.Secret](ctx, old, new) {
-		classes, err := o.Classes.List(ctx, store.Query{Index: IndexSecret, Value: secret.String()})
+		classes, err := o.Store.Classes.List(ctx, store.Query{Index: IndexSecret, Value: secret.String()})
 		if err != nil {
 			return nil
 		}
@@ -39,9 +39,9 @@ func (o *Options) machinesOfNode(ctx context.Context, old, new any) []object.Key
 	if b == nil {
 		return nil
 	}
-	keys := keysOf(o.Machines.List(ctx, store.Query{Index: IndexNode, Value: b.Name}))
-	if name := b.Labels[o.MachinePolicy.Keys.NodeMachine]; name != "" {
-		keys = append(keys, keysOf(o.Machines.List(ctx, store.Query{Index: IndexNode, Value: nodeOf(name)}))...)
+	keys := keysOf(o.Store.Machines.List(ctx, store.Query{Index: IndexNode, Value: b.Name}))
+	if name := b.Labels[o.Policies.Machine.Keys.NodeMachine]; name != "" {
+		keys = append(keys, keysOf(o.Store.Machines.List(ctx, store.Query{Index: IndexNode, Value: nodeOf(name)}))...)
 	}
 	return keys
 }
@@ -50,7 +50,7 @@ func (o *Options) machinesOfNode(ctx context.Context, old, new any) []object.Key
 // rest of the time, what runs on it decides nothing.
 func (o *Options) machinesOfWorkload(ctx context.Context, _, new any) []object.Key {
 	node, _ := new.(string)
-	machines, err := o.Machines.List(ctx, store.Query{Index: IndexNode, Value: node})
+	machines, err := o.Store.Machines.List(ctx, store.Query{Index: IndexNode, Value: node})
 	if err != nil {
 		return nil
 	}

@@ -14,25 +14,25 @@ import (
 // ownerlessWakes have owners looked for when something is seen first whose owner
 // the cache does not know.
 func (o *Options) ownerlessWakes() []Wake {
-	if o.Sets == nil {
+	if o.Store.Sets == nil {
 		return nil
 	}
-	wakes := []Wake{{From: KindMachine, To: KindOwnerless, Settle: o.Settle, Keys: func(ctx context.Context, old, new any) []object.Key {
+	wakes := []Wake{{From: KindMachine, To: KindOwnerless, Settle: o.Tuning.Settle, Keys: func(ctx context.Context, old, new any) []object.Key {
 		a, b := both[*machine.Machine](old, new)
 		if a != nil || b == nil {
 			return nil
 		}
-		return strayed(ctx, &b.Meta, machineset.OwnerKind, o.Sets)
+		return strayed(ctx, &b.Meta, machineset.OwnerKind, o.Store.Sets)
 	}}}
-	if o.Deployments == nil {
+	if o.Store.Deployments == nil {
 		return wakes
 	}
-	return append(wakes, Wake{From: KindSet, To: KindOwnerless, Settle: o.Settle, Keys: func(ctx context.Context, old, new any) []object.Key {
+	return append(wakes, Wake{From: KindSet, To: KindOwnerless, Settle: o.Tuning.Settle, Keys: func(ctx context.Context, old, new any) []object.Key {
 		a, b := both[*machineset.Set](old, new)
 		if a != nil || b == nil {
 			return nil
 		}
-		return strayed(ctx, &b.Meta, deployment.OwnerKind, o.Deployments)
+		return strayed(ctx, &b.Meta, deployment.OwnerKind, o.Store.Deployments)
 	}})
 }
 

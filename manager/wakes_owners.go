@@ -24,7 +24,7 @@ func (o *Options) setsOfMachine(ctx context.Context, old, new any) []object.Key 
 		switch {
 		case m == nil:
 		case m.Owner == nil:
-			keys = append(keys, keysOf(o.Sets.List(ctx, store.Query{Index: IndexNamespace, Value: m.Namespace}))...)
+			keys = append(keys, keysOf(o.Store.Sets.List(ctx, store.Query{Index: IndexNamespace, Value: m.Namespace}))...)
 		case m.Owner.Kind == machineset.OwnerKind:
 			keys = append(keys, object.Key{Namespace: m.Namespace, Name: m.Owner.Name})
 		}
@@ -39,7 +39,7 @@ func (o *Options) setsOfClass(ctx context.Context, old, new any) []object.Key {
 	if len(keys) == 0 {
 		return nil
 	}
-	return keysOf(o.Sets.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
+	return keysOf(o.Store.Sets.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
 }
 
 // countsDiffer reports whether a change of a machine may change what its set and
@@ -87,7 +87,7 @@ func (o *Options) deploymentsOfSet(ctx context.Context, old, new any) []object.K
 		switch {
 		case s == nil:
 		case s.Owner == nil:
-			keys = append(keys, keysOf(o.Deployments.List(ctx, store.Query{Index: IndexNamespace, Value: s.Namespace}))...)
+			keys = append(keys, keysOf(o.Store.Deployments.List(ctx, store.Query{Index: IndexNamespace, Value: s.Namespace}))...)
 		case s.Owner.Kind == deployment.OwnerKind:
 			keys = append(keys, object.Key{Namespace: s.Namespace, Name: s.Owner.Name})
 		}
@@ -106,7 +106,7 @@ func (o *Options) deploymentsOfMachine(ctx context.Context, old, new any) []obje
 		if m == nil || m.Owner == nil || m.Owner.Kind != machineset.OwnerKind {
 			continue
 		}
-		set, err := o.Sets.Get(ctx, object.Key{Namespace: m.Namespace, Name: m.Owner.Name})
+		set, err := o.Store.Sets.Get(ctx, object.Key{Namespace: m.Namespace, Name: m.Owner.Name})
 		if err == nil && set.Owner != nil && set.Owner.Kind == deployment.OwnerKind {
 			keys = append(keys, object.Key{Namespace: set.Namespace, Name: set.Owner.Name})
 		}
@@ -121,5 +121,5 @@ func (o *Options) deploymentsOfClass(ctx context.Context, old, new any) []object
 	if len(keys) == 0 {
 		return nil
 	}
-	return keysOf(o.Deployments.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
+	return keysOf(o.Store.Deployments.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
 }

@@ -16,10 +16,10 @@ func (o *Options) poolWakes() []Wake {
 	}
 	wakes := []Wake{
 		{From: KindPool, To: KindPool, Keys: self[*machinepool.Pool]},
-		{From: KindClass, To: KindPool, Keys: o.poolsOfClass, Settle: o.Settle},
+		{From: KindClass, To: KindPool, Keys: o.poolsOfClass, Settle: o.Tuning.Settle},
 	}
 	if o.Cluster != nil {
-		wakes = append(wakes, Wake{From: KindNode, To: KindPool, Keys: o.poolsOfNode, Settle: o.Settle})
+		wakes = append(wakes, Wake{From: KindNode, To: KindPool, Keys: o.poolsOfNode, Settle: o.Tuning.Settle})
 	}
 	return wakes
 }
@@ -27,7 +27,7 @@ func (o *Options) poolWakes() []Wake {
 func (o *Options) poolsOfClass(ctx context.Context, old, new any) []object.Key {
 	var keys []object.Key
 	for _, class := range self[*machine.Class](ctx, old, new) {
-		keys = append(keys, keysOf(o.Pools.List(ctx, store.Query{Index: IndexClass, Value: class.String()}))...)
+		keys = append(keys, keysOf(o.Store.Pools.List(ctx, store.Query{Index: IndexClass, Value: class.String()}))...)
 	}
 	return keys
 }
@@ -43,7 +43,7 @@ func (o *Options) poolsOfNode(ctx context.Context, old, new any) []object.Key {
 		if n == nil || n.ProviderID == "" || i == 1 && a != nil && a.ProviderID == b.ProviderID {
 			continue
 		}
-		keys = append(keys, keysOf(o.Pools.List(ctx, store.Query{Index: IndexVM, Value: n.ProviderID}))...)
+		keys = append(keys, keysOf(o.Store.Pools.List(ctx, store.Query{Index: IndexVM, Value: n.ProviderID}))...)
 	}
 	return keys
 }

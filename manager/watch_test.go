@@ -38,9 +38,9 @@ func TestBrokenWatchesPause(t *testing.T) {
 		within, stop := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
 		defer stop()
 		o := manager.InMemory(nil)
-		o.Driver, o.SafetyPolicy = driver.Unimplemented{}, safety.Off()
-		classes := &broken{Collection: o.Classes, enough: stop}
-		o.Classes = classes
+		o.Driver, o.Policies.Safety = driver.Unimplemented{}, safety.Off()
+		classes := &broken{Collection: o.Store.Classes, enough: stop}
+		o.Store.Classes = classes
 		m, err := manager.New(o)
 		require.NoError(t, err)
 		require.NoError(t, m.Run(within))

@@ -124,26 +124,30 @@ func (w *world) start(f *fuse, stale bool) *process {
 	p := &process{fuse: f, sync: func() {}}
 	p.look = func() bool { p.sync(); return true }
 	o := manager.Options{
-		Machines:    attach(w, p, stale, w.machines, manager.MachineIndexes()),
-		Sets:        attach(w, p, stale, w.sets, manager.SetIndexes()),
-		Deployments: attach(w, p, stale, w.deployments, manager.DeploymentIndexes()),
-		Classes:     attach(w, p, false, w.classes, manager.ClassIndexes()),
-		Secrets:     attach(w, p, false, w.secrets, nil),
-		Cluster:     nodes{p.cluster(w, stale)},
-		Driver:      driver.Intercept(w.driver(), w.through(f)),
-		Now:         w.now, SafetyPolicy: cmp.Or(w.safety, safety.Off()), DeploymentPolicy: w.policy,
+		Store: manager.Store{
+			Machines:    attach(w, p, stale, w.machines, manager.MachineIndexes()),
+			Sets:        attach(w, p, stale, w.sets, manager.SetIndexes()),
+			Deployments: attach(w, p, stale, w.deployments, manager.DeploymentIndexes()),
+			Classes:     attach(w, p, false, w.classes, manager.ClassIndexes()),
+			Secrets:     attach(w, p, false, w.secrets, nil),
+		},
+		Cluster: nodes{p.cluster(w, stale)},
+		Driver:  driver.Intercept(w.driver(), w.through(f)),
+		Runtime: manager.Runtime{
+			Now:    w.now,
+			Jitter: func(d time.Duration) time.Duration { return d },
+			Each: func(_ context.Context, n int, do func(int)) {
+				for i := range n {
+					do(i)
+				}
+			},
+		}, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off()), Deployment: w.policy},
 		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
 			if typ == manager.Warning {
 				w.warned = append(w.warned, w.story[len(w.story)-1])
 			}
 		}},
-		Jitter: func(d time.Duration) time.Duration { return d },
-		Each: func(_ context.Context, n int, do func(int)) {
-			for i := range n {
-				do(i)
-			}
-		},
 	}
 	if w.classed != nil {
 		w.classed(&o, f)

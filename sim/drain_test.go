@@ -67,7 +67,7 @@ func TestMisconfiguredBudgetIsNamedOnce(t *testing.T) {
 	policy := machine.DefaultPolicy()
 	policy.DrainTimeout = 30 * time.Minute
 	r.open(sim.Options{Manager: manager.Options{
-		MachinePolicy: policy,
+		Policies: manager.Policies{Machine: policy},
 		Hooks: manager.Hooks{Event: func(_ manager.Kind, _ object.Key, typ manager.EventType, _, why string) {
 			if typ == manager.Warning {
 				told = append(told, why)

@@ -133,14 +133,15 @@ func (p *forecast) managerOptions(d *deployment.Deployment) manager.Options {
 		ds.ProgressInterval = time.Hour // nothing but its deadline follows from how far a rollout is
 	}
 	o := manager.Options{
-		DeploymentPolicy: &ds, SetPolicy: &ss, MachinePolicy: p.model.MachinePolicy, SafetyPolicy: p.model.Safety, Resync: never,
-		Hooks: manager.Hooks{Told: p.told, Pass: p.passed},
+		Policies: manager.Policies{Deployment: &ds, Set: &ss, Machine: p.model.MachinePolicy, Safety: p.model.Safety},
+		Tuning:   manager.Tuning{Resync: never},
+		Hooks:    manager.Hooks{Told: p.told, Pass: p.passed},
 	}
 	switch {
-	case o.SafetyPolicy == nil:
-		o.SafetyPolicy = SafetyPolicy()
-	case o.SafetyPolicy.Off:
-		o.SafetyPolicy = nil // in this package, nil is off
+	case o.Policies.Safety == nil:
+		o.Policies.Safety = SafetyPolicy()
+	case o.Policies.Safety.Off:
+		o.Policies.Safety = nil // in this package, nil is off
 	}
 	return o
 }

@@ -49,18 +49,18 @@ func (s *managers) start() error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler) // Options.Tell is this world's
 	}
-	if o.SafetyPolicy == nil { // see New
-		o.SafetyPolicy = safety.Off()
+	if o.Policies.Safety == nil { // see New
+		o.Policies.Safety = safety.Off()
 	}
-	o.Machines, o.Sets, o.Deployments = openPort(p, s.stores.machines), openPort(p, s.sets), openPort(p, s.deployments)
-	o.Classes, o.Secrets = openPort(p, s.classes), openPort(p, s.secrets)
+	o.Store.Machines, o.Store.Sets, o.Store.Deployments = openPort(p, s.stores.machines), openPort(p, s.sets), openPort(p, s.deployments)
+	o.Store.Classes, o.Store.Secrets = openPort(p, s.classes), openPort(p, s.secrets)
 	o.Driver = driver.Intercept(watchedMachines{s.driver(), s.machines.vms}, p.through(s.machines))
 	s.keepPools(p, &o)
-	o.Now, o.Each, o.Hooks = s.shown.managerNow, p.each, p.hooks(o.Hooks)
+	o.Runtime.Now, o.Runtime.Each, o.Hooks = s.shown.managerNow, p.each, p.hooks(o.Hooks)
 	if err := s.join(p, &o); err != nil {
 		return err
 	}
-	o.Jitter = func(d time.Duration) time.Duration { return d + s.upTo(d/10) }
+	o.Runtime.Jitter = func(d time.Duration) time.Duration { return d + s.upTo(d/10) }
 	m, err := manager.New(o)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *managers) start() error {
 func (s *managers) newRunner() *runner {
 	p := &runner{
 		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.Now(), restart: s.restart},
-		shown:   s.shown, resync: s.options.Resync,
+		shown:   s.shown, resync: s.options.Tuning.Resync,
 		queue: map[queueKey]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},
 	}
@@ -126,8 +126,8 @@ func (s *managers) keepPools(p *runner, o *manager.Options) {
 	if s.poolDriver == nil {
 		return
 	}
-	o.Pools, o.PoolBootstrap = openPort(p, s.pools), bootstrapper{p.process, s.bootstraps}
-	o.PoolDriver = pooldriver.Intercept(watchedPools{s.poolDriver(), s.groups}, p.through(s.groups))
+	o.Store.Pools, o.Pools.Bootstrap = openPort(p, s.pools), bootstrapper{p.process, s.bootstraps}
+	o.Pools.Driver = pooldriver.Intercept(watchedPools{s.poolDriver(), s.groups}, p.through(s.groups))
 }
 
 // join gives a process its view of the cluster.
@@ -145,7 +145,7 @@ func (s *managers) join(p *runner, o *manager.Options) (err error) {
 		p.deliver(manager.KindWorkload, func() { p.wake(manager.KindWorkload, nil, node) })
 	})
 	o.Drainer, err = drains.New(drains.Options{
-		Nodes: nodes, Workload: work, Policy: s.drain, Limit: s.limit, Now: o.Now, Each: p.each,
+		Nodes: nodes, Workload: work, Policy: s.drain, Limit: s.limit, Now: o.Runtime.Now, Each: p.each,
 	})
 	return err
 }

@@ -11,13 +11,13 @@ func New(o Options) (*World, error) {
 	if o.Boot == 0 {
 		o.Boot = time.Minute
 	}
-	switch p := o.Manager.SafetyPolicy; {
+	switch p := o.Manager.Policies.Safety; {
 	case p == nil:
-		o.Manager.SafetyPolicy = SafetyPolicy()
+		o.Manager.Policies.Safety = SafetyPolicy()
 	case p.Off:
-		o.Manager.SafetyPolicy = nil // in this package, nil is off
+		o.Manager.Policies.Safety = nil // in this package, nil is off
 	default:
-		o.Manager.SafetyPolicy = p.WithDefaults()
+		o.Manager.Policies.Safety = p.WithDefaults()
 	}
 	w := newWorld(o)
 	addInvariants(w)

@@ -27,7 +27,8 @@ func TestObservingInAStorm(t *testing.T) {
 		faults.Kills, faults.LostVM = 5, 0
 		r := &run{t: t}
 		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{
-			Observe: true, KeepClasses: true, SafetyPolicy: sim.SafetyPolicy(), Hooks: hooks,
+			Observe: true, Classes: manager.ClassOptions{Keep: true},
+			Policies: manager.Policies{Safety: sim.SafetyPolicy()}, Hooks: hooks,
 		}}, fleet(3, deployment.Strategy{}))
 		lone := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: web.Namespace, Name: "lone"}}}
 		lone.Spec.Class.Name = "large"

@@ -35,7 +35,7 @@ func TestLateCreatesAreCollected(t *testing.T) {
 	for seed := range uint64(60) {
 		r := &run{t: t}
 		faults := sim.Faults{CallTime: 40 * time.Second, Kills: 1, KillWithin: 70, Late: 1, LateBy: 2 * time.Minute, Latency: time.Second}
-		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy()}}, fleet(3, deployment.Strategy{}))
+		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}, fleet(3, deployment.Strategy{}))
 		late := false
 		r.w.Watch(func() { late = late || r.ownerless() })
 		require.NoError(t, r.w.Run(45*time.Second))
@@ -55,7 +55,7 @@ func TestLateCreatesAreCollected(t *testing.T) {
 // no VM of the fleet.
 func TestStraysOnlyAreCollected(t *testing.T) {
 	r := &run{t: t}
-	r.open(sim.Options{Faults: busy(), Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy()}}, fleet(4, deployment.Strategy{}))
+	r.open(sim.Options{Faults: busy(), Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}, fleet(4, deployment.Strategy{}))
 	defer r.w.Close()
 	r.complete()
 	own := r.w.Provider().VMs()
@@ -99,7 +99,7 @@ func TestLateStoreCreatesGo(t *testing.T) {
 	for seed := range uint64(60) {
 		r := &run{t: t}
 		faults := sim.Faults{Latency: 3 * time.Second, Kills: 1, KillWithin: 25, Late: 1, LateBy: 10 * time.Minute, Restart: time.Second}
-		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy()}}, fleet(5, deployment.Strategy{}))
+		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}, fleet(5, deployment.Strategy{}))
 		lone := false
 		r.w.Watch(func() { lone = lone || r.bereft() })
 		require.NoError(t, r.w.Run(20*time.Second))

@@ -19,7 +19,7 @@ import (
 // settled returns a converged fleet of three that no fault can hit.
 func settled(t *testing.T, o sim.Options) *run {
 	r := &run{t: t}
-	o.Manager.SafetyPolicy = safety.DefaultPolicy()
+	o.Manager.Policies.Safety = safety.DefaultPolicy()
 	r.open(o, fleet(3, deployment.Strategy{}))
 	r.complete()
 	return r
@@ -100,8 +100,8 @@ func TestNoManagerBeginsInAnOutage(t *testing.T) {
 	var lives int
 	r := &run{t: t}
 	r.open(sim.Options{Faults: sim.Faults{Kills: 1, KillWithin: 1}, Manager: manager.Options{
-		SafetyPolicy: safety.DefaultPolicy(),
-		Hooks:        manager.Hooks{Pass: func(manager.Kind, object.Key, int, manager.Result, error) { lives++ }},
+		Policies: manager.Policies{Safety: safety.DefaultPolicy()},
+		Hooks:    manager.Hooks{Pass: func(manager.Kind, object.Key, int, manager.Result, error) { lives++ }},
 	}}, fleet(1, deployment.Strategy{}))
 	defer r.w.Close()
 	r.w.StopTarget(time.Hour)

@@ -12,7 +12,7 @@ func (w p24) see(e event) {
 }
 
 func (w p24) checkBudget(m *machine.Machine, fleet []*machine.Machine) {
-	p := w.o.Manager.SafetyPolicy
+	p := w.o.Manager.Policies.Safety
 	if p == nil || p.Replacements.Percent {
 		return
 	}

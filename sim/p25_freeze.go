@@ -26,7 +26,7 @@ const freezeWithin = 3 * time.Minute
 // mustBeFrozen reports whether the manager has to have noticed an outage. Its timers follow its
 // clock, so nothing is known if that clock jumps.
 func (w p25) mustBeFrozen() bool {
-	if w.o.Manager.SafetyPolicy == nil || w.belated || w.faults[ClockJump] > 0 {
+	if w.o.Manager.Policies.Safety == nil || w.belated || w.faults[ClockJump] > 0 {
 		return false
 	}
 	for a := range apiCount {
@@ -79,7 +79,7 @@ func (w p25) checkGrace(m *machine.Machine) {
 // backSince returns when the last outage ended that the process has to have noticed, from which all
 // clocks count. It returns zero if there was none.
 func (w p25) backSince() (last time.Time) {
-	if w.o.Manager.SafetyPolicy == nil || w.belated || w.faults[ClockJump] > 0 {
+	if w.o.Manager.Policies.Safety == nil || w.belated || w.faults[ClockJump] > 0 {
 		return last
 	}
 	for a := range apiCount {

@@ -99,7 +99,7 @@ func TestPausesInAStorm(t *testing.T) {
 			r := &run{t: t}
 			d := fleet(4, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}})
 			d.Spec.MaxAge = 6 * time.Hour
-			r.open(sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy()}}, d)
+			r.open(sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}, d)
 			defer r.w.Close()
 			kept, classes := 0, []string{"large", "huge", "small"}
 			for i := range uint64(4) {
@@ -144,7 +144,7 @@ func TestDeletedInAStorm(t *testing.T) {
 
 func endInAStorm(t *testing.T, seed uint64) {
 	r := &run{t: t}
-	r.open(sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy()}},
+	r.open(sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}},
 		fleet(int32(2+seed%5), deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 2}}))
 	defer r.w.Close()
 	r.wait(time.Duration(seed%40) * 5 * time.Second)

@@ -17,19 +17,19 @@ type policies struct {
 }
 
 // machinePolicy returns how machines are treated.
-func (p *policies) machinePolicy() *machine.Policy { return p.options.MachinePolicy.WithDefaults() }
+func (p *policies) machinePolicy() *machine.Policy { return p.options.Policies.Machine.WithDefaults() }
 
 // setPolicy returns how sets are treated.
-func (p *policies) setPolicy() *machineset.Policy { return p.options.SetPolicy.WithDefaults() }
+func (p *policies) setPolicy() *machineset.Policy { return p.options.Policies.Set.WithDefaults() }
 
 func (p *policies) deploymentPolicy() *deployment.Policy {
-	return p.options.DeploymentPolicy.WithDefaults()
+	return p.options.Policies.Deployment.WithDefaults()
 }
 
 // drainPolicy returns how nodes are drained.
 func (p *policies) drainPolicy() *drain.Policy { return p.drains.WithDefaults() }
 
-func (p *policies) poolPolicy() *machinepool.Policy { return p.options.PoolPolicy.WithDefaults() }
+func (p *policies) poolPolicy() *machinepool.Policy { return p.options.Policies.Pool.WithDefaults() }
 
 // SafetyPolicy returns the policy of a world whose Options.Manager has none: safety.DefaultPolicy,
 // for a fleet that may be deleted as a whole. It trusts an empty store too, so VMs that come late then

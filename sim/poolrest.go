@@ -83,7 +83,7 @@ func (w *World) instanceLacks(i *instance) string {
 // checkPoolNodes: nodes of pools have an owner (P39).
 func (w *World) checkPoolNodes() error {
 	key := safety.DefaultPolicy().Keys.NotManaged
-	if p := w.o.Manager.SafetyPolicy; p != nil {
+	if p := w.o.Manager.Policies.Safety; p != nil {
 		key = p.Keys.NotManaged
 	}
 	for _, n := range w.nodes.all() {

@@ -209,7 +209,7 @@ func (r *Recorder) thaw() {
 }
 
 func (r *Recorder) isFrozen() bool {
-	p := r.w.o.Manager.SafetyPolicy
+	p := r.w.o.Manager.Policies.Safety
 	if p == nil || r.deployment == nil {
 		return false
 	}

@@ -16,7 +16,7 @@ import (
 
 // This example records a run and writes it as a page that a browser opens.
 func ExampleWorld_Record() {
-	w, err := sim.New(sim.Options{Seed: 7, Faults: sim.Faults{DeadBoot: 0.2}, Manager: manager.Options{SafetyPolicy: safety.Off()}})
+	w, err := sim.New(sim.Options{Seed: 7, Faults: sim.Faults{DeadBoot: 0.2}, Manager: manager.Options{Policies: manager.Policies{Safety: safety.Off()}}})
 	if err != nil {
 		fmt.Println(err)
 		return

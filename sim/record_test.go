@@ -21,7 +21,7 @@ import (
 
 // stormy is a world in which anything fails, with the safety loops of the fleet on.
 func stormy(seed uint64) sim.Options {
-	return sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy()}}
+	return sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}
 }
 
 // TestRecordingChangesNothing: a run is the same with and without a recorder, and two records of a
@@ -291,7 +291,7 @@ func TestRecordedViolation(t *testing.T) {
 func TestRecordedFreeze(t *testing.T) {
 	p := safety.DefaultPolicy()
 	r := &run{t: t}
-	r.open(sim.Options{Manager: manager.Options{SafetyPolicy: p}}, fleet(2, deployment.Strategy{}))
+	r.open(sim.Options{Manager: manager.Options{Policies: manager.Policies{Safety: p}}}, fleet(2, deployment.Strategy{}))
 	defer r.w.Close()
 	recorder := r.w.Record("web")
 	r.complete()
@@ -379,7 +379,7 @@ func TestRecordersOfTwoFleets(t *testing.T) {
 func TestFrozenSetsAreForgotten(t *testing.T) {
 	p := safety.DefaultPolicy()
 	r := &run{t: t}
-	r.open(sim.Options{Manager: manager.Options{SafetyPolicy: p}}, fleet(0, deployment.Strategy{}))
+	r.open(sim.Options{Manager: manager.Options{Policies: manager.Policies{Safety: p}}}, fleet(0, deployment.Strategy{}))
 	defer r.w.Close()
 	recorder, other := r.w.Record("web"), r.w.Record("api")
 	r.wait(time.Minute)

@@ -36,11 +36,11 @@ func (r *run) start(seed uint64, faults sim.Faults, d *deployment.Deployment, ho
 }
 
 // off are the options of a world in which nothing happens but what a test is about.
-var off = sim.Options{Manager: manager.Options{SafetyPolicy: safety.Off()}}
+var off = sim.Options{Manager: manager.Options{Policies: manager.Policies{Safety: safety.Off()}}}
 
 func (r *run) open(o sim.Options, d *deployment.Deployment) {
 	r.t.Helper()
-	o.Manager.SafetyPolicy = cmp.Or(o.Manager.SafetyPolicy, off.Manager.SafetyPolicy)
+	o.Manager.Policies.Safety = cmp.Or(o.Manager.Policies.Safety, off.Manager.Policies.Safety)
 	w, err := sim.New(o)
 	require.NoError(r.t, err)
 	r.w = w

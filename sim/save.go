@@ -56,13 +56,13 @@ func (s *Scenario) MarshalJSON() ([]byte, error) {
 	o, m := &s.Options, &s.Options.Manager
 	return json.Marshal(&saved{
 		Seed: o.Seed, Boot: o.Boot, Update: o.Update, Faults: o.Faults, UpdatableTags: o.UpdatableTags,
-		NoCluster: o.NoCluster, NeedsInitialization: o.NeedsInitialization, KeepClasses: m.KeepClasses,
-		Resync: m.Resync, CallTimeout: m.CallTimeout,
-		MachinePolicy:    inFull(m.MachinePolicy, (*machine.Policy).WithDefaults),
-		SetPolicy:        inFull(m.SetPolicy, (*machineset.Policy).WithDefaults),
-		DeploymentPolicy: inFull(m.DeploymentPolicy, (*deployment.Policy).WithDefaults),
-		PoolPolicy:       inFull(m.PoolPolicy, (*machinepool.Policy).WithDefaults),
-		SafetyPolicy:     inFull(m.SafetyPolicy, (*safety.Policy).WithDefaults),
+		NoCluster: o.NoCluster, NeedsInitialization: o.NeedsInitialization, KeepClasses: m.Classes.Keep,
+		Resync: m.Tuning.Resync, CallTimeout: m.Tuning.CallTimeout,
+		MachinePolicy:    inFull(m.Policies.Machine, (*machine.Policy).WithDefaults),
+		SetPolicy:        inFull(m.Policies.Set, (*machineset.Policy).WithDefaults),
+		DeploymentPolicy: inFull(m.Policies.Deployment, (*deployment.Policy).WithDefaults),
+		PoolPolicy:       inFull(m.Policies.Pool, (*machinepool.Policy).WithDefaults),
+		SafetyPolicy:     inFull(m.Policies.Safety, (*safety.Policy).WithDefaults),
 		Drain:            inFull(o.Drain, (*drain.Policy).WithDefaults),
 		DrainMax:         o.DrainLimit.Max, PoolOptions: o.Pools, Pools: s.Pools,
 		Classes: s.Classes, Deployments: s.Deployments, Apps: s.Apps, Steps: s.Steps, Calm: s.Calm, Limit: s.Limit, Keep: s.Keep, Lone: s.Lone,
@@ -80,11 +80,11 @@ func (s *Scenario) UnmarshalJSON(text []byte) error {
 	o, m := &s.Options, &s.Options.Manager
 	o.Seed, o.Boot, o.Update, o.Faults = in.Seed, in.Boot, in.Update, in.Faults
 	o.UpdatableTags = in.UpdatableTags
-	o.NoCluster, o.NeedsInitialization, m.KeepClasses = in.NoCluster, in.NeedsInitialization, in.KeepClasses
-	m.Resync, m.CallTimeout = in.Resync, in.CallTimeout
-	m.MachinePolicy, m.SetPolicy, m.DeploymentPolicy, m.SafetyPolicy = in.MachinePolicy, in.SetPolicy, in.DeploymentPolicy, in.SafetyPolicy
+	o.NoCluster, o.NeedsInitialization, m.Classes.Keep = in.NoCluster, in.NeedsInitialization, in.KeepClasses
+	m.Tuning.Resync, m.Tuning.CallTimeout = in.Resync, in.CallTimeout
+	m.Policies.Machine, m.Policies.Set, m.Policies.Deployment, m.Policies.Safety = in.MachinePolicy, in.SetPolicy, in.DeploymentPolicy, in.SafetyPolicy
 	o.Drain, o.DrainLimit.Max = in.Drain, in.DrainMax
-	m.PoolPolicy, o.Pools, s.Pools = in.PoolPolicy, in.PoolOptions, in.Pools
+	m.Policies.Pool, o.Pools, s.Pools = in.PoolPolicy, in.PoolOptions, in.Pools
 	s.Classes, s.Deployments, s.Apps, s.Steps = in.Classes, in.Deployments, in.Apps, in.Steps
 	s.Calm, s.Limit, s.Keep, s.Lone = in.Calm, in.Limit, in.Keep, in.Lone
 	s.needs = in.Needs

@@ -62,10 +62,10 @@ func TestStoredPoliciesAreRead(t *testing.T) {
 	const stored = `{"SetPolicy":{"ChurnBase":1,"ChurnMax":2},"DeploymentPolicy":{"Keys":{"Victims":"a"}}}`
 	read := &sim.Scenario{}
 	require.NoError(t, json.Unmarshal([]byte(stored), read))
-	sets := read.Options.Manager.SetPolicy
+	sets := read.Options.Manager.Policies.Set
 	require.EqualValues(t, 1, sets.CrashLoopBase)
 	require.EqualValues(t, 2, sets.CrashLoopMax)
-	require.Equal(t, "a", read.Options.Manager.DeploymentPolicy.Keys.DeletionCandidates)
+	require.Equal(t, "a", read.Options.Manager.Policies.Deployment.Keys.DeletionCandidates)
 	text, err := json.Marshal(read)
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"ChurnBase":1,"ChurnMax":2`)
@@ -79,28 +79,28 @@ func TestZeroOfAStoredPolicyIsOff(t *testing.T) {
 	read := &sim.Scenario{}
 	require.NoError(t, json.Unmarshal([]byte(stored), read))
 	o, m := &read.Options, &read.Options.Manager
-	require.Equal(t, &machine.Policy{Grace: object.Off, HookTimeout: object.Off, NodeConditions: []string{}}, m.MachinePolicy)
-	require.Equal(t, &machineset.Policy{StatusInterval: object.Off, CrashLoopBase: object.Off}, m.SetPolicy)
+	require.Equal(t, &machine.Policy{Grace: object.Off, HookTimeout: object.Off, NodeConditions: []string{}}, m.Policies.Machine)
+	require.Equal(t, &machineset.Policy{StatusInterval: object.Off, CrashLoopBase: object.Off}, m.Policies.Set)
 	require.Equal(t, &deployment.Policy{
 		StatusInterval: object.Off, FailedSummaries: object.Off, UpdateLimit: rollout.IntOrPercent{Value: 1},
-	}, m.DeploymentPolicy)
-	require.Equal(t, &safety.Policy{OrphanSoon: object.Off, BrakeShare: object.Off, SettleTime: object.Off, PaceBase: object.Off}, m.SafetyPolicy)
+	}, m.Policies.Deployment)
+	require.Equal(t, &safety.Policy{OrphanSoon: object.Off, BrakeShare: object.Off, SettleTime: object.Off, PaceBase: object.Off}, m.Policies.Safety)
 	require.Equal(t, &drain.Policy{Timeout: object.Off, TerminationBuffer: object.Off}, o.Drain)
 
 	written := &sim.Scenario{}
 	o, m = &written.Options, &written.Options.Manager
-	m.MachinePolicy, m.SetPolicy, m.DeploymentPolicy, m.PoolPolicy = &machine.Policy{}, &machineset.Policy{}, &deployment.Policy{}, &machinepool.Policy{}
-	m.SafetyPolicy, o.Drain = &safety.Policy{PaceBase: object.Off}, &drain.Policy{}
+	m.Policies.Machine, m.Policies.Set, m.Policies.Deployment, m.Policies.Pool = &machine.Policy{}, &machineset.Policy{}, &deployment.Policy{}, &machinepool.Policy{}
+	m.Policies.Safety, o.Drain = &safety.Policy{PaceBase: object.Off}, &drain.Policy{}
 	text, err := json.Marshal(written)
 	require.NoError(t, err)
 	again := &sim.Scenario{}
 	require.NoError(t, json.Unmarshal(text, again))
 	o, m = &again.Options, &again.Options.Manager
-	require.Equal(t, machine.DefaultPolicy(), m.MachinePolicy)
-	require.Equal(t, machineset.DefaultPolicy(), m.SetPolicy)
-	require.Equal(t, (&deployment.Policy{}).WithDefaults(), m.DeploymentPolicy)
-	require.Equal(t, machinepool.DefaultPolicy(), m.PoolPolicy)
-	require.Equal(t, (&safety.Policy{PaceBase: object.Off}).WithDefaults(), m.SafetyPolicy)
+	require.Equal(t, machine.DefaultPolicy(), m.Policies.Machine)
+	require.Equal(t, machineset.DefaultPolicy(), m.Policies.Set)
+	require.Equal(t, (&deployment.Policy{}).WithDefaults(), m.Policies.Deployment)
+	require.Equal(t, machinepool.DefaultPolicy(), m.Policies.Pool)
+	require.Equal(t, (&safety.Policy{PaceBase: object.Off}).WithDefaults(), m.Policies.Safety)
 	require.Equal(t, drain.DefaultPolicy(), o.Drain)
 }
 

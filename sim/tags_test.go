@@ -53,7 +53,7 @@ func TestTagsInAStorm(t *testing.T) {
 			faults.Late = 0
 		}
 		r := &run{t: t}
-		r.open(sim.Options{Seed: seed, UpdatableTags: true, Faults: faults, Manager: manager.Options{SafetyPolicy: safety.DefaultPolicy()}},
+		r.open(sim.Options{Seed: seed, UpdatableTags: true, Faults: faults, Manager: manager.Options{Policies: manager.Policies{Safety: safety.DefaultPolicy()}}},
 			fleet(6, deployment.Strategy{}))
 		require.NoError(t, r.w.Until(func() bool { return r.tagged(nil) }, patience), "seed %d", seed)
 		made, want, class := r.w.Made(), map[string]string{}, "small"

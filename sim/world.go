@@ -110,7 +110,7 @@ func newWorld(o Options) *World {
 	w.bootstrapMaker = &bootstrapMaker{ground: w.ground, stores: w.stores, bootstraps: bootstraps{}}
 	w.groups = newGroupController(newGroups(w.ground, o.Pools), w.bootstrapMaker, w.apis, w.catalog, w.kubelets)
 	w.machineCalls = newMachineCalls(w.vms, w.catalog)
-	w.poolCalls = newPoolCalls(w.groups, o.Manager.SafetyPolicy != nil && !o.Manager.Observe && o.PoolDriver == nil)
+	w.poolCalls = newPoolCalls(w.groups, o.Manager.Policies.Safety != nil && !o.Manager.Observe && o.PoolDriver == nil)
 	w.effort = &effort{}
 	w.managers = w.newManagers()
 	w.follow()

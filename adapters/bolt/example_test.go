@@ -26,7 +26,7 @@ func Example() {
 	}
 	defer func() { _ = db.Close() }()
 
-	options := db.ManagerOptions()          // Machines, Classes, Secrets, Sets, Deployments
+	options := db.ManagerOptions()          // its Store is db, its clock that of db
 	options.Driver = driver.Unimplemented{} // yours
 	options.Cluster = db                    // only if nodes have no other store
 	_, err = manager.New(options)

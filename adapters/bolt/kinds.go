@@ -73,13 +73,15 @@ func (db *DB) Nodes() store.Collection[*machine.Node] { return db.nodes }
 // Machines join no cluster unless you set Cluster, which may be db itself.
 func (db *DB) ManagerOptions() manager.Options {
 	return manager.Options{
-		Machines:    db.Machines(),
-		Classes:     db.Classes(),
-		Secrets:     db.Secrets(),
-		Sets:        db.Sets(),
-		Deployments: db.Deployments(),
-		Pools:       db.Pools(),
-		Now:         db.options.Now,
+		Store: manager.Store{
+			Machines:    db.Machines(),
+			Classes:     db.Classes(),
+			Secrets:     db.Secrets(),
+			Sets:        db.Sets(),
+			Deployments: db.Deployments(),
+			Pools:       db.Pools(),
+		},
+		Runtime: manager.Runtime{Now: db.options.Now},
 	}
 }
 

@@ -229,7 +229,7 @@ func (p *play) remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.Pools.Delete(ctx, poolKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := p.Store.Pools.Delete(ctx, poolKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err // not found: an earlier program has got that far
 	}
 	return p.Await(ctx, p.left)
@@ -251,7 +251,7 @@ func (p *play) left() string {
 
 // pool returns the pool as it is stored, or nil.
 func (p *play) pool() *machinepool.Pool {
-	pool, err := p.Pools.Get(context.Background(), poolKey)
+	pool, err := p.Store.Pools.Get(context.Background(), poolKey)
 	if err != nil {
 		return nil
 	}

@@ -110,8 +110,8 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	}
 	options := f.Options
 	options.Driver = driver.Unimplemented{}
-	options.PoolDriver = pooldriver.Intercept(f.provider, driver.Deadline(driver.Timeouts{Default: 20 * time.Second}))
-	options.PoolPolicy = poolPolicy()
+	options.Pools.Driver = pooldriver.Intercept(f.provider, driver.Deadline(driver.Timeouts{Default: 20 * time.Second}))
+	options.Policies.Pool = poolPolicy()
 	options.Cluster = f.cluster
 	options.Drainer = drainer
 	options.Hooks = hooks
@@ -123,7 +123,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 // are. The provider fills the node's name into the bootstrap data, which all machines share.
 func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error {
 	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "any"}
-	_, err := store.CreateOrEdit(ctx, f.Secrets, &machine.Secret{
+	_, err := store.CreateOrEdit(ctx, f.Store.Secrets, &machine.Secret{
 		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
 	}, nil)
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error 
 	}
 	for _, version := range []string{"v1", "v2"} {
 		spec := procdriver.Spec{Cluster: clusterName, Version: version, BootDelay: bootDelay.String()}
-		_, err := store.CreateOrEdit(ctx, f.Classes, &machine.Class{
+		_, err := store.CreateOrEdit(ctx, f.Store.Classes, &machine.Class{
 			Meta:     object.Meta{Key: object.Key{Namespace: namespace, Name: version}},
 			Provider: procdriver.Provider, ProviderSpec: spec.Encode(),
 		}, nil)
@@ -139,7 +139,7 @@ func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error 
 			return err
 		}
 	}
-	_, err = store.CreateOrEdit(ctx, f.Pools, &machinepool.Pool{
+	_, err = store.CreateOrEdit(ctx, f.Store.Pools, &machinepool.Pool{
 		Meta: object.Meta{Key: poolKey},
 		Spec: machinepool.Spec{
 			ClusterName: clusterName, Replicas: &replicas,
@@ -153,7 +153,7 @@ func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error 
 
 // edit changes the pool, as its owner would.
 func (f *fleet) edit(ctx context.Context, change func(*machinepool.Spec)) error {
-	_, err := store.Edit(ctx, f.Pools, poolKey, func(p *machinepool.Pool) error {
+	_, err := store.Edit(ctx, f.Store.Pools, poolKey, func(p *machinepool.Pool) error {
 		change(&p.Spec)
 		return nil
 	})

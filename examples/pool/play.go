@@ -63,7 +63,7 @@ func newPlay(out io.Writer, state string) (*play, error) {
 		return nil, errors.Join(err, o.Close(), h.Drop())
 	}
 	p.keepers, p.jobs = ledger.Open(h.supervisors()), ledger.Open(h.tasks())
-	p.narrator = newNarrator(p.Screen, p.Pools)
+	p.narrator = newNarrator(p.Screen, p.Store.Pools)
 	p.census = newCensus(p.Book, p.narrator.agent)
 	return p, nil
 }
@@ -83,7 +83,7 @@ func (p *play) begin(ctx context.Context) error {
 	p.Go(within, "the workload", p.workload.Run)
 	p.Go(within, "the care of nodes", p.sweepNodes)
 	p.Count(within, p.census.Counter)
-	stage.Follow(within, p.Stage, p.Pools, p.narrator.leaving)
+	stage.Follow(within, p.Stage, p.Store.Pools, p.narrator.leaving)
 	stage.Follow(within, p.Stage, p.Nodes, nil)
 	m, err := p.newManager(manager.Hooks{Event: p.narrator.event, Transition: p.narrator.transition, Effect: p.Calls.Effect})
 	if err != nil {

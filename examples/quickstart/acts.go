@@ -227,7 +227,7 @@ func (p *play) remove(ctx context.Context) error {
 	if err := p.stopTasks(ctx); err != nil {
 		return err
 	}
-	if err := p.Deployments.Delete(ctx, deploymentKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := p.Store.Deployments.Delete(ctx, deploymentKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err // not found: an earlier program has got that far
 	}
 	return p.Await(ctx, p.left)

@@ -146,8 +146,8 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	options.Driver = driver.Intercept(processes, driver.Deadline(driver.Timeouts{Default: 20 * time.Second}))
 	options.Cluster = f.cluster
 	options.Drainer = drainer
-	options.MachinePolicy = f.health
-	options.SafetyPolicy = f.safety
+	options.Policies.Machine = f.health
+	options.Policies.Safety = f.safety
 	options.Hooks = hooks
 	options.Log = slog.New(slog.DiscardHandler) // the screen tells
 	return manager.New(options)
@@ -157,19 +157,19 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 // they are.
 func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.Strategy) error {
 	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "<<MACHINE_NAME>>"}
-	_, err := store.CreateOrEdit(ctx, f.Secrets, &machine.Secret{
+	_, err := store.CreateOrEdit(ctx, f.Store.Secrets, &machine.Secret{
 		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
 	}, nil)
 	if err != nil {
 		return err
 	}
 	for _, version := range []string{"v1", "v2", "v3"} {
-		if _, err := store.CreateOrEdit(ctx, f.Classes, newClass(clusterName, version), nil); err != nil {
+		if _, err := store.CreateOrEdit(ctx, f.Store.Classes, newClass(clusterName, version), nil); err != nil {
 			return err
 		}
 	}
 	labels := map[string]string{"app": "web"}
-	_, err = store.CreateOrEdit(ctx, f.Deployments, &deployment.Deployment{
+	_, err = store.CreateOrEdit(ctx, f.Store.Deployments, &deployment.Deployment{
 		Meta: object.Meta{Key: deploymentKey},
 		Spec: deployment.Spec{
 			Replicas: replicas,
@@ -196,7 +196,7 @@ func newClass(cluster, version string) *machine.Class {
 
 // edit changes the deployment, as its owner would.
 func (f *fleet) edit(ctx context.Context, change func(*deployment.Spec)) error {
-	_, err := store.Edit(ctx, f.Deployments, deploymentKey, func(d *deployment.Deployment) error {
+	_, err := store.Edit(ctx, f.Store.Deployments, deploymentKey, func(d *deployment.Deployment) error {
 		change(&d.Spec)
 		return nil
 	})

@@ -65,7 +65,7 @@ func newPlay(out io.Writer, state string) (*play, error) {
 		return nil, errors.Join(err, o.Close(), h.Drop())
 	}
 	p.tasks = newTaskCensus(ledger.Open(h.taskLedger()))
-	p.census = newCensus(p.Book, p.Machines, p.host.Adopt)
+	p.census = newCensus(p.Book, p.Store.Machines, p.host.Adopt)
 	p.narrator = newNarrator(p.Screen)
 	return p, nil
 }
@@ -90,9 +90,9 @@ func (p *play) begin() error {
 	p.Go(ctx, "the workload", p.workload.Run)
 	p.Count(ctx, p.census.Counter)
 	p.Count(ctx, p.tasks.Counter)
-	stage.Follow(ctx, p.Stage, p.Machines, nil)
-	stage.Follow(ctx, p.Stage, p.Sets, nil)
-	stage.Follow(ctx, p.Stage, p.Deployments, nil)
+	stage.Follow(ctx, p.Stage, p.Store.Machines, nil)
+	stage.Follow(ctx, p.Stage, p.Store.Sets, nil)
+	stage.Follow(ctx, p.Stage, p.Store.Deployments, nil)
 	stage.Follow(ctx, p.Stage, p.Nodes, nil)
 	return p.startManager()
 }

@@ -31,8 +31,8 @@ type observed struct {
 
 // observe puts an observer between a manager and its machines.
 func (p *play) observe() *observed {
-	o := &observed{Collection: p.Machines}
-	p.Machines = o
+	o := &observed{Collection: p.Store.Machines}
+	p.Store.Machines = o
 	return o
 }
 
@@ -152,7 +152,7 @@ func (p *play) nudge(of []ledger.Life) {
 		}
 		changed := m.Clone()
 		changed.Annotations = map[string]string{"nudged": time.Now().String()}
-		_, _ = p.Machines.Update(context.Background(), changed) // another program may have been faster
+		_, _ = p.Store.Machines.Update(context.Background(), changed) // another program may have been faster
 	}
 }
 
@@ -231,7 +231,7 @@ func TestStrayIsCollected(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.close()) })
 	require.True(t, s.stray.ID.Alive())
-	require.NoError(t, p.Machines.Delete(t.Context(), object.Key{Namespace: namespace, Name: alive[0].Machine}, ""))
+	require.NoError(t, p.Store.Machines.Delete(t.Context(), object.Key{Namespace: namespace, Name: alive[0].Machine}, ""))
 	require.NoError(t, p.checkStrangers(t.Context(), s))
 	require.NoError(t, p.settled(t.Context(), replicas, "v1"))
 	require.NoError(t, p.asked(t.Context(), 2)) // time enough to collect another one

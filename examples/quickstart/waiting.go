@@ -14,7 +14,7 @@ import (
 // node and a process each, and nothing else is there.
 func (p *play) settled(ctx context.Context, n int, class string) error {
 	return p.Await(ctx, func() string {
-		d, err := p.Deployments.Get(ctx, deploymentKey)
+		d, err := p.Store.Deployments.Get(ctx, deploymentKey)
 		if err != nil {
 			return err.Error()
 		}
@@ -24,7 +24,7 @@ func (p *play) settled(ctx context.Context, n int, class string) error {
 		if ready := p.running(class); ready != n {
 			return fmt.Sprintf("%d of %d machines run %s", ready, n, class)
 		}
-		if all := count(p.Machines.List(ctx, store.Query{})); all != n {
+		if all := count(p.Store.Machines.List(ctx, store.Query{})); all != n {
 			return fmt.Sprintf("%d machines that are not to stay", all-n)
 		}
 		if nodes := count(p.Nodes.List(ctx, store.Query{})); nodes != n {
@@ -40,7 +40,7 @@ func (p *play) settled(ctx context.Context, n int, class string) error {
 
 // running counts the machines of a class that run.
 func (p *play) running(class string) int {
-	machines, _ := p.Machines.List(context.Background(), store.Query{})
+	machines, _ := p.Store.Machines.List(context.Background(), store.Query{})
 	n := 0
 	for _, m := range machines {
 		if m.Spec.Class.Name == class && m.Status.Phase == machine.PhaseRunning && !m.Deleted() {
@@ -52,7 +52,7 @@ func (p *play) running(class string) int {
 
 // machine returns the object of that name, or nil.
 func (p *play) machine(name string) *machine.Machine {
-	m, err := p.Machines.Get(context.Background(), object.Key{Namespace: namespace, Name: name})
+	m, err := p.Store.Machines.Get(context.Background(), object.Key{Namespace: namespace, Name: name})
 	if err != nil {
 		return nil
 	}
@@ -92,9 +92,9 @@ func (p *play) left() string {
 		kind string
 		n    int
 	}{
-		{"deployments", count(p.Deployments.List(ctx, store.Query{}))},
-		{"sets", count(p.Sets.List(ctx, store.Query{}))},
-		{"machines", count(p.Machines.List(ctx, store.Query{}))},
+		{"deployments", count(p.Store.Deployments.List(ctx, store.Query{}))},
+		{"sets", count(p.Store.Sets.List(ctx, store.Query{}))},
+		{"machines", count(p.Store.Machines.List(ctx, store.Query{}))},
 		{"nodes", count(p.Nodes.List(ctx, store.Query{}))},
 	}
 	for _, o := range objects {

@@ -44,7 +44,7 @@ func TestMyFleet(t *testing.T) {
 	for seed := range uint64(20) {
 		s := scenario.Random(seed)
 		s.Options.Driver = func(w *sim.World) driver.Driver { return w.Provider() } // your driver here, around the world's provider
-		s.Options.Manager.MachinePolicy = policy
+		s.Options.Manager.Policies.Machine = policy
 		s.Options.Properties = []sim.Property{{Name: "not too many", Check: func(w *sim.World) error { // your property here
 			if n := len(w.Provider().VMs()) - w.OrphanVMs(); n > 60 {
 				return fmt.Errorf("there are %d VMs", n)

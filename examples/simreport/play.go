@@ -32,7 +32,7 @@ const patience = 24 * time.Hour
 // play makes a fleet, rolls it and makes it larger on the way. It returns what was recorded, even
 // of a run that failed, or nil if there was none.
 func (asked *wish) play() (*history.History, error) {
-	w, err := sim.New(sim.Options{Seed: asked.seed, Faults: weather(), Manager: manager.Options{SafetyPolicy: safety.DefaultPolicy()}})
+	w, err := sim.New(sim.Options{Seed: asked.seed, Faults: weather(), Manager: manager.Options{Policies: manager.Policies{Safety: safety.DefaultPolicy()}}})
 	if err != nil {
 		return nil, err
 	}

@@ -53,19 +53,19 @@ func TestIllegalMove(t *testing.T) {
 	} {
 		for _, dry := range []bool{false, true} {
 			o := manager.InMemory(nil)
-			_, err := o.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}, Provider: "memory"})
+			_, err := o.Store.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}, Provider: "memory"})
 			require.NoError(t, err)
 			m := &machine.Machine{Meta: object.Meta{Key: key, Finalizers: []string{machine.Finalizer}}}
 			m.Spec.Class.Name = "small"
-			_, err = o.Machines.Create(ctx, m)
+			_, err = o.Store.Machines.Create(ctx, m)
 			require.NoError(t, err)
 			checker, err := fsm.NewChecker(c.tables...)
 			require.NoError(t, err)
-			stored, provider := &writes{Collection: o.Machines}, drivertest.NewMemory(drivertest.MemoryOptions{})
+			stored, provider := &writes{Collection: o.Store.Machines}, drivertest.NewMemory(drivertest.MemoryOptions{})
 			var moved []machine.Move
 			fired := 0
 			r := machines.New(engine.New(engine.Options{DryRun: dry}), machines.Config{
-				Machines: stored, Classes: o.Classes, Driver: provider, Policy: machine.DefaultPolicy(),
+				Machines: stored, Classes: o.Store.Classes, Driver: provider, Policy: machine.DefaultPolicy(),
 				Backoff: machines.NewBackoff(time.Now, nil), Frozen: func() bool { return false },
 				WatchedSince: func(now time.Time) time.Time { return now },
 				Split:        func(*machine.Class) *machine.VMSpec { return nil },

@@ -27,7 +27,7 @@ func TestIllegalMove(t *testing.T) {
 			o := manager.InMemory(nil)
 			pool := &machinepool.Pool{Meta: object.Meta{Key: key, Finalizers: []string{machinepool.Finalizer}}}
 			pool.Spec.ClusterName = "fleet"
-			_, err := o.Pools.Create(ctx, pool)
+			_, err := o.Store.Pools.Create(ctx, pool)
 			require.NoError(t, err)
 			tables := []*machine.Table{machine.PhaseTable()}
 			if legal {
@@ -37,8 +37,8 @@ func TestIllegalMove(t *testing.T) {
 			require.NoError(t, err)
 			var moved []machine.Move
 			r := pools.New(engine.New(engine.Options{DryRun: dry}), pools.Config{
-				Pools: o.Pools, Classes: o.Classes, Secrets: o.Secrets, Driver: pooldriver.UnimplementedPools{},
-				Bootstrap: pools.FromSecrets(o.Secrets), Policy: machinepool.DefaultPolicy(),
+				Pools: o.Store.Pools, Classes: o.Store.Classes, Secrets: o.Store.Secrets, Driver: pooldriver.UnimplementedPools{},
+				Bootstrap: pools.FromSecrets(o.Store.Secrets), Policy: machinepool.DefaultPolicy(),
 				Frozen: func() bool { return false }, Thaw: func(at time.Time) time.Time { return at },
 				Check: func(ctx context.Context, move machine.Move) error { return checker.Fire(ctx, move) },
 				Transition: func(_ object.Key, move machine.Move, _ decision.Why) {
@@ -47,7 +47,7 @@ func TestIllegalMove(t *testing.T) {
 			})
 			_, err = r.Reconcile(ctx, key)
 			require.Equal(t, legal, err == nil, err)
-			after, missing := o.Pools.Get(ctx, key)
+			after, missing := o.Store.Pools.Get(ctx, key)
 			require.NoError(t, missing)
 			require.Equal(t, legal && !dry, after.Status.Phase != "")
 			require.Equal(t, legal && !dry, len(moved) > 0)

@@ -92,7 +92,7 @@ var ofManager = []mutant{
 		name:   "a change that is to settle wakes nobody",
 		breaks: "P3",
 		file:   "manager/run.go",
-		from:   "q.AddAt(key, r.options.Now().Add(r.settle(wake)))",
+		from:   "q.AddAt(key, r.options.Runtime.Now().Add(r.settle(wake)))",
 		to:     "_ = r.settle(wake)",
 		by:     "TestWakesSettle",
 	},

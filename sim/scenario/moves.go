@@ -25,7 +25,7 @@ func Moves(seed uint64) *sim.Scenario {
 				Latency: 2*time.Second + g.upTo(2*time.Second), CacheLag: g.upTo(2 * time.Second), LostAnswer: g.rare(0.15),
 				Kills: g(60), KillWithin: 1 + g(60), Restart: g.upTo(15 * time.Second),
 			},
-			Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy(), KeepClasses: true},
+			Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}, Classes: manager.ClassOptions{Keep: true}},
 		},
 		Classes: []string{"large", "huge"},
 		Deployments: []*deployment.Deployment{sim.Fleet("web", replicas, deployment.Strategy{

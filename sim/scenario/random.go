@@ -26,7 +26,7 @@ func Rush(seed uint64) *sim.Scenario {
 		Options: sim.Options{
 			Seed:    seed,
 			Faults:  sim.Faults{Latency: g.upTo(5 * time.Second), CacheLag: g.upTo(time.Minute), Repeat: g.rare(0.3), CallTime: g.upTo(20 * time.Second), SlowBoot: g.upTo(2 * time.Minute)},
-			Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy(), KeepClasses: true},
+			Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}, Classes: manager.ClassOptions{Keep: true}},
 		},
 		Classes:     []string{"large", "huge"},
 		Deployments: []*deployment.Deployment{sim.Fleet("web", int32(2+g(8)), g.strategy())},
@@ -86,7 +86,7 @@ func (g generator) patience(s *sim.Scenario) {
 	of.Gather, of.ProgressInterval = g.upTo(time.Minute), g.upTo(time.Minute)
 	sets.ProgressInterval = of.ProgressInterval
 	of.Names, sets.SettleWithin = int32(g(6)), g.upTo(2*time.Minute)
-	s.Options.Manager.DeploymentPolicy, s.Options.Manager.SetPolicy = of, sets
+	s.Options.Manager.Policies.Deployment, s.Options.Manager.Policies.Set = of, sets
 }
 
 // fleet draws a scenario without pools.
@@ -95,7 +95,7 @@ func (g generator) fleet(seed uint64) *sim.Scenario {
 		Options: sim.Options{
 			Seed: seed, Faults: g.faults(),
 			NeedsInitialization: g.oneIn(4), UpdatableTags: !g.oneIn(3),
-			Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy(), KeepClasses: true},
+			Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}, Classes: manager.ClassOptions{Keep: true}},
 		},
 		Classes: []string{"large", "huge"},
 		Calm:    g.upTo(20 * time.Minute),

@@ -24,7 +24,7 @@ func ScaleDown(seed uint64, latency time.Duration) *sim.Scenario {
 				Latency: latency, CacheLag: g.upTo(10 * time.Second), CallTime: g.upTo(30 * time.Second),
 				SlowBoot: 20*time.Second + g.upTo(3*time.Minute),
 			},
-			Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy(), KeepClasses: true},
+			Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}, Classes: manager.ClassOptions{Keep: true}},
 		},
 		Classes:     []string{"large"},
 		Deployments: []*deployment.Deployment{sim.Fleet("web", int32(replicas), g.rolling())},

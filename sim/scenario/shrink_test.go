@@ -36,8 +36,8 @@ var broken = map[string]struct {
 		s.Options.Driver = func(w *sim.World) driver.Driver { return forgetful{w.Provider()} }
 	}, 1},
 	"a policy that takes nodes for dead too soon": {"no haste", func(s *sim.Scenario) {
-		s.Options.Manager.MachinePolicy = machine.DefaultPolicy()
-		s.Options.Manager.MachinePolicy.HealthTimeout = time.Second
+		s.Options.Manager.Policies.Machine = machine.DefaultPolicy()
+		s.Options.Manager.Policies.Machine.HealthTimeout = time.Second
 		s.Options.Properties = []sim.Property{{Name: "no haste", Check: noHaste}}
 	}, 1},
 	"a property that does not hold": {"no huge ones", func(s *sim.Scenario) {

@@ -136,9 +136,9 @@ func (w *world) manage() *fleet {
 	require.NoError(w, err)
 	class := f.provider.Class(object.Key{Namespace: w.name, Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"})
 	class.SecretRef = &object.Key{Name: "boot"}
-	_, err = f.options.Classes.Create(w.Context(), class)
+	_, err = f.options.Store.Classes.Create(w.Context(), class)
 	require.NoError(w, err)
-	_, err = f.options.Secrets.Create(w.Context(), f.provider.Secret(object.Key{Namespace: w.name, Name: "boot"}))
+	_, err = f.options.Store.Secrets.Create(w.Context(), f.provider.Secret(object.Key{Namespace: w.name, Name: "boot"}))
 	require.NoError(w, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -154,11 +154,11 @@ func (w *world) manage() *fleet {
 func (f *fleet) edit(k object.Key, do func(*machine.Machine)) {
 	f.Helper()
 	eventually(f.T, "the machine to be edited", func() bool {
-		m, err := f.options.Machines.Get(f.Context(), k)
+		m, err := f.options.Store.Machines.Get(f.Context(), k)
 		require.NoError(f, err)
 		c := m.Clone()
 		do(c)
-		_, err = f.options.Machines.Update(f.Context(), c)
+		_, err = f.options.Store.Machines.Update(f.Context(), c)
 		return err == nil
 	})
 }
@@ -175,11 +175,11 @@ func TestThreeWayApplication(t *testing.T) {
 		Labels: map[string]string{"pool": "a", "goes": "1"}, Annotations: map[string]string{"note": "x"},
 		Taints: []object.Taint{{Key: "mill", Value: "1", Effect: object.NoSchedule}},
 	}
-	_, err := f.options.Machines.Create(t.Context(), m)
+	_, err := f.options.Store.Machines.Create(t.Context(), m)
 	require.NoError(t, err)
 	var name string
 	eventually(t, "the machine to have a node's name", func() bool {
-		got, err := f.options.Machines.Get(t.Context(), key)
+		got, err := f.options.Store.Machines.Get(t.Context(), key)
 		require.NoError(t, err)
 		name = got.Spec.NodeName
 		return name != ""
@@ -220,10 +220,10 @@ func TestThreeWayApplication(t *testing.T) {
 	require.JSONEq(t, `{"metadata":{"labels":{"pool":"b"}}}`, n.Annotations[keys.LastApplied])
 
 	// The node is deleted with the machine.
-	require.NoError(t, f.options.Machines.Delete(t.Context(), key, ""))
+	require.NoError(t, f.options.Store.Machines.Delete(t.Context(), key, ""))
 	eventually(t, "machine and node to be gone", func() bool {
 		_, err := w.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-		_, gone := f.options.Machines.Get(t.Context(), key)
+		_, gone := f.options.Store.Machines.Get(t.Context(), key)
 		return err != nil && gone != nil
 	})
 }

@@ -73,7 +73,7 @@ type Options struct {
 	// empty list means none.
 	Rivals []Lease
 
-	// Sizes and waits, see manager.Options. Zero means its defaults.
+	// Sizes and waits, see manager.Tuning. Zero means its defaults.
 	Workers     int
 	Resync      time.Duration
 	CallTimeout time.Duration

@@ -35,11 +35,11 @@ func (s *stores) connectPools(config *rest.Config, c connection, keys convert.Ke
 
 // managePools gives a manager what it needs for pools. Without a driver for pools it gives nothing.
 func (f *fleet) managePools(to *manager.Options) {
-	to.PoolPolicy = f.PoolPolicy
+	to.Policies.Pool = f.PoolPolicy
 	if f.PoolDriver == nil {
 		return
 	}
-	to.Pools, to.PoolDriver, to.PoolBootstrap = f.stores.pools, f.PoolDriver, f.PoolBootstrap
+	to.Store.Pools, to.Pools.Driver, to.Pools.Bootstrap = f.stores.pools, f.PoolDriver, f.PoolBootstrap
 }
 
 var (

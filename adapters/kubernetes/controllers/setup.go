@@ -88,12 +88,15 @@ func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 		return err
 	}
 	options := manager.Options{
-		Machines: f.stores.machines, Sets: f.stores.sets, Deployments: f.stores.deployments,
-		Classes: f.stores.classes, Secrets: f.stores.secrets, KeepClasses: true,
-		Namespace: f.Namespace, Driver: f.Driver,
-		MachinePolicy: f.MachinePolicy, SetPolicy: f.SetPolicy, DeploymentPolicy: f.DeploymentPolicy, SafetyPolicy: f.SafetyPolicy,
-		Hooks: chain(metrics.hooks(), events.hooks(), f.Hooks), Log: f.Log, Only: f.only, Observe: f.Observe,
-		Workers: f.Workers, Resync: f.Resync, CallTimeout: f.CallTimeout, Settle: cmp.Or(f.Settle, defaultSettle),
+		Store: manager.Store{
+			Machines: f.stores.machines, Sets: f.stores.sets, Deployments: f.stores.deployments,
+			Classes: f.stores.classes, Secrets: f.stores.secrets, Namespace: f.Namespace,
+		},
+		Classes:  manager.ClassOptions{Keep: true},
+		Driver:   f.Driver,
+		Policies: manager.Policies{Machine: f.MachinePolicy, Set: f.SetPolicy, Deployment: f.DeploymentPolicy, Safety: f.SafetyPolicy},
+		Hooks:    chain(metrics.hooks(), events.hooks(), f.Hooks), Log: f.Log, Only: f.only, Observe: f.Observe,
+		Tuning: manager.Tuning{Workers: f.Workers, Resync: f.Resync, CallTimeout: f.CallTimeout, Settle: cmp.Or(f.Settle, defaultSettle)},
 	}
 	f.managePools(&options)
 	if err := f.join(control, report, &options); err != nil {

@@ -20,11 +20,11 @@ func raise(t *testing.T, c *careless, losses int) *machine.Machine {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	o := manager.InMemory(func() time.Time { return now })
-	o.Driver, o.SafetyPolicy = bridged(c), safety.Off()
+	o.Driver, o.Policies.Safety = bridged(c), safety.Off()
 	class := c.Class(object.Key{Namespace: "fleet", Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "small"})
-	_, err := o.Classes.Create(t.Context(), class)
+	_, err := o.Store.Classes.Create(t.Context(), class)
 	require.NoError(t, err)
-	made, err := o.Machines.Create(t.Context(), &machine.Machine{
+	made, err := o.Store.Machines.Create(t.Context(), &machine.Machine{
 		Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web-1"}},
 		Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 	})
@@ -41,7 +41,7 @@ func raise(t *testing.T, c *careless, losses int) *machine.Machine {
 				require.NoError(t, err)
 			}
 		}
-		if got, err := o.Machines.Get(t.Context(), made.Key); err == nil && got.Status.Phase == machine.PhaseAvailable {
+		if got, err := o.Store.Machines.Get(t.Context(), made.Key); err == nil && got.Status.Phase == machine.PhaseAvailable {
 			return got
 		}
 		now = now.Add(30 * time.Second)

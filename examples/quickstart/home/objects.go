@@ -43,7 +43,7 @@ func inFile(path string, now func() time.Time) (Objects, error) {
 // Token returns the token of the cluster that machines join: the one in the stored secret, or else a
 // new one.
 func (o Objects) Token(ctx context.Context, secret object.Key) (string, error) {
-	stored, err := o.Secrets.Get(ctx, secret)
+	stored, err := o.Store.Secrets.Get(ctx, secret)
 	if errors.Is(err, store.ErrNotFound) {
 		return rand.Text(), nil
 	}

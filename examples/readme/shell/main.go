@@ -29,7 +29,7 @@ func main() {
 	go func() { ended <- m.Run(ctx) }()
 
 	for _, size := range []string{"small", "large"} { // a class says how VMs are made, in the driver's own words
-		_, err = o.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: object.Key{Name: size}}, ProviderSpec: []byte(`{"size":"` + size + `"}`)})
+		_, err = o.Store.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: object.Key{Name: size}}, ProviderSpec: []byte(`{"size":"` + size + `"}`)})
 		check(err)
 	}
 	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}}}
@@ -37,24 +37,24 @@ func main() {
 	web.Spec.Selector.Labels = map[string]string{"app": "web"}
 	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
 	web.Spec.Template.Spec.Class.Name = "small"
-	_, err = o.Deployments.Create(ctx, web)
+	_, err = o.Store.Deployments.Create(ctx, web)
 	check(err)
-	_, err = store.Await(ctx, o.Deployments, web.Key, deployment.Missing)
+	_, err = store.Await(ctx, o.Store.Deployments, web.Key, deployment.Missing)
 	check(err)
 
 	// All readers share what is stored, so it is never changed in place: Edit changes a copy and stores that.
-	_, err = store.Edit(ctx, o.Deployments, web.Key, func(d *deployment.Deployment) error {
+	_, err = store.Edit(ctx, o.Store.Deployments, web.Key, func(d *deployment.Deployment) error {
 		d.Spec.Template.Spec.Class.Name = "large" // a rollout: by default 25% more machines for a while, and 25% less
 		d.Spec.Replicas = 5
 		return nil
 	})
 	check(err)
-	web, err = store.Await(ctx, o.Deployments, web.Key, deployment.Missing)
+	web, err = store.Await(ctx, o.Store.Deployments, web.Key, deployment.Missing)
 	check(err)
 	fmt.Println(web.Status.Available, "large VMs")
 
-	check(o.Deployments.Delete(ctx, web.Key, web.UID))
-	check(store.AwaitGone(ctx, o.Deployments, web.Key))
+	check(o.Store.Deployments.Delete(ctx, web.Key, web.UID))
+	check(store.AwaitGone(ctx, o.Store.Deployments, web.Key))
 	fmt.Println("gone, with all its machines and their VMs")
 	stop()
 	check(<-ended)
