@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
@@ -139,11 +140,22 @@ func (p *forecast) managerOptions(d *deployment.Deployment) manager.Options {
 	}
 	switch {
 	case o.Policies.Safety == nil:
-		o.Policies.Safety = SafetyPolicy()
+		o.Policies.Safety = searchless(SafetyPolicy(), never)
 	case o.Policies.Safety.Off:
 		o.Policies.Safety = nil // in this package, nil is off
+	default:
+		o.Policies.Safety = searchless(o.Policies.Safety, never)
 	}
 	return o
+}
+
+// searchless returns a policy that searches only once for what a preview has none of: orphans, what has
+// no owner, and nodes without a machine. The API servers are checked once an hour: when nothing else
+// happens, that is when the preview finds out that it waits in vain.
+func searchless(p *safety.Policy, never time.Duration) *safety.Policy {
+	c := *p.WithDefaults()
+	c.OrphanPeriod, c.OrphanSoon, c.OwnerPeriod, c.NodePeriod, c.CheckPeriod = never, never, never, never, time.Hour
+	return &c
 }
 
 // previewBounds returns the bounds for d's machines.
