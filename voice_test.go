@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -18,7 +19,7 @@ type expression struct {
 }
 
 // expressions are not used in prose: in comments of Go files, without the names that they begin with,
-// and in Markdown, without code. Add one when the last use is gone.
+// in messages, and in Markdown, without code. Add one when the last use is gone.
 var expressions = []expression{
 	{phrase("tells whether"), "reports whether"},
 	{phrase("whoever"), "a plain subject: the caller, the set, the user"},
@@ -57,6 +58,9 @@ func TestVoice(t *testing.T) {
 		if !s.generated() {
 			faults = append(faults, commentFaults(s)...)
 		}
+		if s.path != "voice_test.go" {
+			faults = append(faults, messageFaults(s)...)
+		}
 	}
 	for _, page := range read.pages {
 		text, err := os.ReadFile(page)
@@ -78,6 +82,23 @@ func commentFaults(s *source) []string {
 			found = append(found, proseFaults(s.at(group.Pos()), withoutName(s, group), slices.Concat(expressions, inComments))...)
 		}
 	}
+	return found
+}
+
+// messageFaults returns one sentence for each expression in the strings of a file: messages, reasons,
+// usage, and what stories say.
+func messageFaults(s *source) []string {
+	var found []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		lit, ok := n.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			return true
+		}
+		if text, err := strconv.Unquote(lit.Value); err == nil {
+			found = append(found, proseFaults(s.at(lit.Pos()), text, expressions)...)
+		}
+		return true
+	})
 	return found
 }
 
@@ -165,6 +186,9 @@ func TestVoiceBites(t *testing.T) {
 		}
 		if got := commentFaults(s); len(got) != c.faults {
 			t.Errorf("%q: %d faults, want %d: %q", c.comment, len(got), c.faults, got)
+		}
+		if got := messageFaults(s); len(got) != 1 {
+			t.Errorf("%d faults in a message, want 1: %q", len(got), got)
 		}
 		if got := pageFaults("a.md", c.page); min(len(got), 1) != c.faults {
 			t.Errorf("%q: %d faults, want %d: %q", c.page, len(got), c.faults, got)

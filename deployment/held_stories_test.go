@@ -281,7 +281,7 @@ func deadlineExceeded(t *testing.T) *story {
 
 func deadlinePaused(t *testing.T) *story {
 	s := stuck(t)
-	s.say("paused for an hour, then resumed: the clock begins anew")
+	s.say("paused for an hour, then resumed: the clock starts again")
 	for _, yes := range []bool{true, false} {
 		s.edit(paused(yes))
 		s.pass(time.Minute)
@@ -302,7 +302,7 @@ func deadlineChanged(t *testing.T) *story {
 	s := stuck(t)
 	s.pass(time.Hour)
 	s.decide()
-	s.say("a day is allowed by now")
+	s.say("a day is allowed now")
 	s.edit(func(spec *deployment.Spec) { spec.ProgressDeadline = 24 * time.Hour })
 	s.pass(time.Minute)
 	s.decide()

@@ -120,7 +120,7 @@ func TestPausedFollowsReplicas(t *testing.T) {
 		made := c.made
 		c.shell.refuse, c.shell.age = nil, nil
 		c.shell.end()
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest: %s", c)
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
 		require.Equal(t, made, c.made, "a set was made while paused")
 		ordered, live := int32(0), 0
 		for _, s := range c.setsOf(c.deployment.UID) {

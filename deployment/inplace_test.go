@@ -191,7 +191,7 @@ func (i *interrupted) settleDown(t *testing.T) {
 		if quiet++; i.number != before {
 			quiet = 0
 		}
-		require.Less(t, i.number, 5000, "never comes to rest: %s\n%s", i, i.where())
+		require.Less(t, i.number, 5000, "never converges: %s\n%s", i, i.where())
 	}
 }
 
@@ -366,8 +366,8 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 		"the new set has yet to":       {old: 2, current: 1},
 		"the new set has all it wants": {old: 2, current: 5},
 		"sizes that mean nothing":      {old: -1, current: -1},
-		"rolled by now":                {old: 2, current: 2, moves: true, kind: deployment.RollingUpdate},
-		"recreated by now":             {old: 2, current: 2, kind: deployment.Recreate},
+		"rolled now":                {old: 2, current: 2, moves: true, kind: deployment.RollingUpdate},
+		"recreated now":             {old: 2, current: 2, kind: deployment.Recreate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := stored(5)

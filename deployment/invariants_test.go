@@ -77,7 +77,7 @@ func TestP3Converges(t *testing.T) {
 			require.False(t, p.At.After(c.now.Add(c.shell.p.Resync)), "P21: waiting for longer than Resync")
 		}
 		decisions := c.rest()
-		require.GreaterOrEqual(t, decisions, 0, "P3: never comes to rest: %s", c)
+		require.GreaterOrEqual(t, decisions, 0, "P3: never converges: %s", c)
 		// Each machine is replaced in a decision or two, of at most 6 steps.
 		require.LessOrEqual(t, decisions, 12*(len(c.sets)+9+4))
 		requireComplete(t, c.world)

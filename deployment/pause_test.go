@@ -144,7 +144,7 @@ func pausedInPlace(t *testing.T) *story {
 	s.edit(class("large"))
 	s.decide()
 	s.follow(6)
-	s.say("the old set is paused in its stead")
+	s.say("the old set is paused instead")
 	s.pauseSet(s.sets[0].Name, true)
 	s.pauseMachine(first, false)
 	s.follow(1)
@@ -260,9 +260,9 @@ func TestP7WithPauses(t *testing.T) {
 			}
 			require.True(t, waitsFor[deployment.RolloutOf(p.Why).Reason], "P3: %s", p.Why)
 		}
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest while paused: %s", c)
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges while paused: %s", c)
 		c.resumeAll()
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest: %s", c)
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
 		requireComplete(t, c.world)
 	})
 }
@@ -341,9 +341,9 @@ func TestP7WithPausesAndIllness(t *testing.T) {
 				c.move()
 			}
 		}
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest while paused: %s", c)
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges while paused: %s", c)
 		c.resumeAll()
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest: %s", c)
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
 		requireComplete(t, c.world)
 	})
 }

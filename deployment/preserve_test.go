@@ -75,7 +75,7 @@ func TestP7UnderFaultsPreserved(t *testing.T) {
 				c.preserve(m.Name, time.Time{})
 			}
 		}
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest: %s", c)
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
 		requireComplete(t, c.world)
 	})
 }
@@ -108,7 +108,7 @@ func TestP7EndToEndPreserved(t *testing.T) {
 			}
 		}
 		c.preserves = false
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest: %s", c)
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
 		kept, d := min(c.kept(), int(spec.Replicas)), c.deployment
 		require.Equal(t, kept, int(d.Status.Preserved))
 		require.Equal(t, int(spec.Replicas)-kept, int(d.Status.Available), "%s", c)

@@ -18,7 +18,7 @@ var (
 	ReasonCreate           = decision.NewReason("CreateSet", "no set has the wanted template: creating {name}")
 	reasonSeen             = decision.NewReason("SetSeen", "set {name} appeared meanwhile; looking again in {wait}")
 	reasonNameTaken        = decision.NewReason("NameTaken", "the name {name} is taken[{detail}]: trying the next one")
-	reasonNameFree         = decision.NewReason("NameFreeAgain", "the name {name} was taken and is free by now; trying again in {wait}")
+	reasonNameFree         = decision.NewReason("NameFreeAgain", "the name {name} was taken and is free now; trying again in {wait}")
 	reasonPush             = decision.NewReason("PushToSet", "set {name} gets the {detail} of the deployment; no machine is replaced for it")
 	reasonMark             = decision.NewReason("MarkSet", "the nodes of set {name} {detail}")
 	reasonSurgeAllowance   = decision.NewReason("ReplaceOnRequest", "set {name} is asked to replace {count} of its machines: it may make {want} more and miss {all}")

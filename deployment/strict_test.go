@@ -57,7 +57,7 @@ func TestP8StrictQuota(t *testing.T) {
 				require.NotEmpty(t, p.Why.String())
 			}
 		}
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest: %s", c)
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
 		requireComplete(t, c.world)
 	})
 }

@@ -6,8 +6,8 @@ import "github.com/millwright-go/millwright/decision"
 var (
 	reasonCordon        = decision.NewReason("Cordon", "cordoning node {name}, so that no pod comes any more")
 	reasonBegin         = decision.NewReason("Begin", "node {name} is cordoned already: noting that the drain begins")
-	reasonAgain         = decision.NewReason("BeginAgain", "the drain record of node {name} is from an earlier drain: beginning anew")
-	reasonRecordInvalid = decision.NewReason("RecordInvalid", "the drain record of node {name} holds a time that has not come yet: beginning anew")
+	reasonAgain         = decision.NewReason("BeginAgain", "the drain record of node {name} is from an earlier drain: beginning again")
+	reasonRecordInvalid = decision.NewReason("RecordInvalid", "the drain record of node {name} holds a time that has not come yet: beginning again")
 	reasonCordonAgain   = decision.NewReason("CordonAgain", "node {name} was uncordoned in the middle of its drain: cordoning it again")
 	reasonUncordoned    = decision.NewReason("UncordonedByOthers", "somebody else uncordons node {name} while it is drained; next cordon in {for}")
 	reasonNotStored     = decision.NewReason("RecordNotStored", "the drain record of node {name} could not be stored: nothing is done without it")

@@ -142,7 +142,7 @@ var budgetStories = map[string]func(*story){
 		s.protect("db", 2, 0, func(b *budget) { b.ExpectedPods = 3 })
 		s.add("db")
 		s.drain(time.Minute)
-		s.anew(time.Second)
+		s.restartAfter(time.Second)
 		s.shell.told = nil
 		s.drain(s.deadline.Sub(s.now) - time.Second)
 		s.shell.told = s.step

@@ -136,7 +136,7 @@ var forceStories = map[string]func(*story){
 		s.fails = func(_ drain.Kind, name string) bool { return name == "web" }
 		s.add("web")
 		s.look()
-		s.anew(50 * time.Second)
+		s.restartAfter(50 * time.Second)
 		s.drain(time.Hour)
 	},
 	"detachment from a node that answers again": func(s *story) {

@@ -113,8 +113,8 @@ func (s *story) later(d time.Duration, what string, args ...any) {
 	}
 }
 
-// anew starts a new process, after some time.
-func (s *story) anew(after time.Duration) {
+// restartAfter starts a new process, after some time.
+func (s *story) restartAfter(after time.Duration) {
 	s.advance(s.now.Add(after))
 	s.restart()
 	s.say("the process was killed; a new one starts")

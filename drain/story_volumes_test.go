@@ -77,9 +77,9 @@ var volumeStories = map[string]func(*story){
 		s.add("db-1", s.volume("vol-1"))
 		s.add("db-2", s.volume("vol-2"))
 		s.drain(50 * time.Second)
-		s.anew(5 * time.Second)
+		s.restartAfter(5 * time.Second)
 		s.drain(100 * time.Second)
-		s.anew(5 * time.Second)
+		s.restartAfter(5 * time.Second)
 		s.drain(time.Hour)
 	},
 	"a process dies before a turn is recorded": func(s *story) {
@@ -88,7 +88,7 @@ var volumeStories = map[string]func(*story){
 		calls := 0
 		s.killed = func() bool { calls++; return calls == 3 }
 		s.look()
-		s.anew(2 * time.Second)
+		s.restartAfter(2 * time.Second)
 		s.drain(time.Hour)
 	},
 	"a turn is not recorded before its pod is gone": func(s *story) {

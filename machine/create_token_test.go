@@ -106,7 +106,7 @@ var tokenStories = map[string]func(*story){
 		s.pass(10 * time.Minute)
 		s.thawed()
 		s.tokens.faults = on[machine.RenewToken](fault{code: codes.Unavailable})
-		s.later(0, "after a freeze, its clock begins anew; the cluster is not quite there yet")
+		s.later(0, "after a freeze, its clock starts again; the cluster is not quite there yet")
 		s.tokens.faults = nil
 		s.wait()
 		s.later(19*time.Minute+55*time.Second, "it registers after the time that its token was first made for")

@@ -119,7 +119,7 @@ func TestP28HeldMachinesCostNothing(t *testing.T) {
 			require.Equal(t, before, w.store.live().Version, "written: %s", plan.Why)
 			require.Empty(t, w.provider.calls, "called: %s", plan.Why)
 			require.True(t, plan.At.After(w.now) && !plan.At.After(deadline), "P21")
-			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 600_000).Draw(t, "looks after")) * time.Millisecond)
+			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 600_000).Draw(t, "passes")) * time.Millisecond)
 		}
 		w.passes(s)
 		status := &w.store.live().Status

@@ -93,7 +93,7 @@ func ends(t *testing.T, w *world, from string) {
 		if gone {
 			return
 		}
-		require.False(t, plan.At.IsZero(), "%s: waits for ever: %s", from, plan.Why)
+		require.False(t, plan.At.IsZero(), "%s: waits endlessly: %s", from, plan.Why)
 		w.now = plan.At
 	}
 	require.Fail(t, "no end", "%s until %s, given until %s: %s", from, w.now, end, state(w.store.live()))
@@ -119,7 +119,7 @@ func TestP18DeletionEndsFromAnyGarbage(t *testing.T) {
 			if gone {
 				return
 			}
-			require.False(t, plan.At.IsZero(), "waits for ever: %s", plan.Why)
+			require.False(t, plan.At.IsZero(), "waits endlessly: %s", plan.Why)
 			require.False(t, plan.At.After(w.now.Add(time.Hour)), "waits till %s: %s", plan.At, plan.Why)
 			w.now = plan.At
 		}

@@ -298,7 +298,7 @@ func TestToBePreserved(t *testing.T) {
 	require.True(t, m.Preserved(epoch))
 	require.False(t, m.Preserved(epoch.Add(time.Hour)))
 	m.DeletedAt = epoch
-	require.False(t, m.Preserved(epoch), "whoever deletes a machine does not keep it")
+	require.False(t, m.Preserved(epoch), "a machine that is deleted is not preserved")
 }
 
 // Nonsense on a node that never asked for anything does not silence the machine,

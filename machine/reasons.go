@@ -8,7 +8,7 @@ var (
 	reasonSpecValid        = decision.NewReason("SpecValid", "the spec is valid again")
 	reasonFrozen           = decision.NewReason("Frozen", "frozen: nothing is created or judged")
 	reasonPaused           = decision.NewReason("Paused", "paused by annotation {name}: nothing is done, judged or deleted")
-	reasonResumed          = decision.NewReason("Resumed", "paused no more: all waits begin anew")
+	reasonResumed          = decision.NewReason("Resumed", "no longer paused: all waits start again")
 	reasonOddPause         = decision.NewReason("PauseUnreadable", "annotation {name} says {detail}, which is neither true nor false: not paused")
 	reasonFinalizer        = decision.NewReason("FinalizerAdded", "finalizer added, so that the record outlives the VM")
 	reasonAskVM            = decision.NewReason("AskVM", "asking the provider whether the VM exists")

@@ -285,7 +285,7 @@ var updateStories = map[string]func(*story){
 		s.later(time.Minute, "the node is gone, finalizer and all")
 		s.wait()
 	},
-	"node registers anew while it is updated": func(s *story) {
+	"node registers again while it is updated": func(s *story) {
 		s.updatable(machine.UpdateSuccessful, 5*time.Minute)
 		s.selectIt()
 		s.cluster.change(node, func(n *machine.Node) { n.Finalizers = nil })

@@ -66,7 +66,7 @@ func TestNodes(t *testing.T) {
 	o = s.observe()
 	o.Nodes = map[string]*machine.Node{ids[0]: w.nodes[ids[0]], ids[1]: again, ids[2]: w.nodes[ids[2]]}
 	got = status(t, decide(t, w, o))
-	assert.Equal(t, "another", got.NodeRefs[1].UID, "a node that came anew")
+	assert.Equal(t, "another", got.NodeRefs[1].UID, "a node that came again")
 	o.Nodes, o.NoCluster = nil, true
 	got = status(t, decide(t, w, o))
 	assert.Equal(t, machinepool.PhaseProvisioned, got.Phase, "without a cluster nothing runs")
@@ -167,7 +167,7 @@ func TestAnnouncements(t *testing.T) {
 	assert.True(t, plan.Announces)
 	blind := *base
 	blind.Looked = false
-	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, &blind).Effect, "the group may have another size by now")
+	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, &blind).Effect, "the group may have another size now")
 	done := edited(base, func(p *machinepool.Pool) { p.Status.LastOperation.State = machine.StateSuccessful })
 	done.Scaled, done.Group = &machinepool.Group{}, nil
 	w.now = w.now.Add(2 * time.Second)
@@ -282,7 +282,7 @@ func TestToken(t *testing.T) {
 	assert.Equal(t, w.now.Add(3*time.Second), decide(t, w, waiting).At, "in time")
 	unseen := observe(time.Minute)
 	unseen.Nodes = nil
-	assert.Equal(t, want, decide(t, w, unseen).Effect, "before it grows, whatever is known of the nodes")
+	assert.Equal(t, want, decide(t, w, unseen).Effect, "before it grows, regardless of what is known of the nodes")
 	shrinking := edited(observe(time.Minute), func(p *machinepool.Pool) { n := int32(1); p.Spec.Replicas = &n })
 	shrinking.Nodes = map[string]*machine.Node{}
 	plan := decide(t, w, reported(t, w, shrinking))

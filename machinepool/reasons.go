@@ -8,7 +8,7 @@ var (
 	reasonFrozen           = decision.NewReason("Frozen", "the fleet is frozen: nothing is done")
 	reasonFinalizer        = decision.NewReason("FinalizerAdded", "taking the pool on: our finalizer first")
 	reasonInstances        = decision.NewReason("InstancesNoted", "noting the {count} instances of the group; wanted are {all}")
-	reasonFollows          = decision.NewReason("ReplicasFollow", "the provider owns the size: {all} are wanted by now, {count} instances are there")
+	reasonFollows          = decision.NewReason("ReplicasFollow", "the provider owns the size: {all} are wanted now, {count} instances are there")
 	ReasonStatus           = decision.NewReason("StatusChanged", "{name}: {count} of {all} nodes are ready")
 	reasonDone             = decision.NewReason("CallDone", "{name} is done")
 	reasonCallFailed       = decision.NewReason("CallFailed", "{name} failed: {code}: {detail}")

@@ -81,7 +81,7 @@ func (s *stage) look() {
 		s.group, s.failures = nil, 0
 		s.line("the process dies")
 	case conflict:
-		s.line("conflict: the pass begins anew")
+		s.line("conflict: the pass begins again")
 	case vanished:
 		s.line("the pool is gone")
 	case waits:

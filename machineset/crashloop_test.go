@@ -70,7 +70,7 @@ func TestChurn(t *testing.T) {
 		s.w.advance(time.Minute)
 		s.run(s.name(7))
 		s.pass()
-		s.round("the other one does not: the count begins anew")
+		s.round("the other one does not: the count begins again")
 	})
 	story(t, "never-run-while-one-is-lost-that-ran", 3, func(s *stage) {
 		s.settled()
@@ -100,7 +100,7 @@ func TestChurn(t *testing.T) {
 		s.scale(0)
 		s.after(10 * time.Second)
 		s.scale(1)
-		s.say("whoever asks anew is answered at once")
+		s.say("a new request is answered at once")
 		s.after(10 * time.Second)
 	})
 	story(t, "never-run-until-the-class-is-corrected", 1, func(s *stage) {

@@ -272,7 +272,7 @@ func TestTheFirstPausedIsNamed(t *testing.T) {
 		require.EqualValues(t, 3, plan.Why.Count)
 		return
 	}
-	require.Fail(t, "it does not come to rest")
+	require.Fail(t, "it does not converge")
 }
 
 // TestPausedSetLooksOnTime: its status says when a machine has become available;

@@ -302,7 +302,7 @@ func TestHeldBack(t *testing.T) {
 	story(t, "refused-then-frozen", 1, func(s *stage) {
 		s.faults("create", refuse)
 		s.pass()
-		s.say("frozen: whether it would succeed by now nobody knows")
+		s.say("frozen: nobody knows whether it would succeed now")
 		s.p.frozen = true
 		s.after(time.Minute)
 		s.say("thawed")

@@ -28,7 +28,7 @@ func TestObservingAnyFleet(t *testing.T) {
 		w.classed = func(o *manager.Options, f *fuse) { o.Classes.Keep, o.Drainer = true, fused{f, &drains} }
 		w.fleet()
 		for range rapid.IntRange(1, 4).Draw(t, "stages") {
-			w.befall(rapid.IntRange(0, 12).Draw(t, "event"), rapid.IntRange(0, 5).Draw(t, "n"))
+			w.disturb(rapid.IntRange(0, 12).Draw(t, "event"), rapid.IntRange(0, 5).Draw(t, "n"))
 			p := w.start(&fuse{}, false)
 			for range rapid.IntRange(0, 6).Draw(t, "rounds") {
 				w.round(p)
@@ -43,20 +43,20 @@ func TestObservingAnyFleet(t *testing.T) {
 }
 
 // happen to has others do one thing to the fleet, if it is there to be done.
-func (w *world) befall(event, n int) {
+func (w *world) disturb(event, n int) {
 	d, err := w.deployments.Get(ctx, fleetKey)
 	switch {
 	case event < 4 && err == nil && !d.Deleted():
-		w.befallDeployment(event, n)
+		w.disturbDeployment(event, n)
 	case event < 7 && len(keysOf(w.machines)) > 0:
 		machines := keysOf(w.machines)
-		w.befallMachine(event, machines[n%len(machines)])
+		w.disturbMachine(event, machines[n%len(machines)])
 	default:
-		w.befallRest(event, n)
+		w.disturbRest(event, n)
 	}
 }
 
-func (w *world) befallDeployment(event, n int) {
+func (w *world) disturbDeployment(event, n int) {
 	switch event {
 	case 0:
 		w.change(func(d *deployment.Deployment) { d.Spec.Replicas = int32(n) })
@@ -71,7 +71,7 @@ func (w *world) befallDeployment(event, n int) {
 	}
 }
 
-func (w *world) befallMachine(event int, key object.Key) {
+func (w *world) disturbMachine(event int, key object.Key) {
 	switch event {
 	case 4:
 		require.NoError(w.t, w.machines.Delete(ctx, key, ""))
@@ -82,7 +82,7 @@ func (w *world) befallMachine(event int, key object.Key) {
 	}
 }
 
-func (w *world) befallRest(event, n int) {
+func (w *world) disturbRest(event, n int) {
 	sets := keysOf(w.sets)
 	switch {
 	case event == 7:

@@ -76,7 +76,7 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 	require.Equal(t, 2, w.heard("ClockRestarted: "))
 	p = w.until(p, w.lasts(9*time.Minute), unexpected(t))
 	require.Equal(t, 1, w.heard("Reachable: both API servers answer"))
-	require.Zero(t, w.lost, "the health timeout counts from anew")
+	require.Zero(t, w.lost, "the health timeout starts again")
 	require.Len(t, keysOf(w.machines), 5)
 	p = w.until(p, func() bool { return w.lost == 2 }, unexpected(t))
 	require.GreaterOrEqual(t, w.at.Sub(back), 10*time.Minute)

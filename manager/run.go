@@ -184,7 +184,7 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time
 			}
 		})
 		if err != nil && within.Err() == nil {
-			r.options.Log.LogAttrs(ctx, slog.LevelWarn, "watch broke and begins anew",
+			r.options.Log.LogAttrs(ctx, slog.LevelWarn, "watch broke and begins again",
 				slog.String("kind", string(kind)), slog.String("error", err.Error()))
 		}
 	})

@@ -268,7 +268,7 @@ func (b *book) lookFleet(d *deployment.Deployment) {
 }
 
 // widen takes in the bounds of the present spec; again: those before are over.
-func (b *book) widen(anew bool) {
+func (b *book) widen(again bool) {
 	floor, ceiling := int(b.fleet.Spec.Replicas), int(b.fleet.Spec.Replicas)
 	if s := &b.fleet.Spec.Strategy; s.Kind == deployment.Recreate {
 		floor = 0
@@ -276,7 +276,7 @@ func (b *book) widen(anew bool) {
 		f := rollout.Fenceposts(s.MaxSurge, s.MaxUnavailable, b.fleet.Spec.Replicas)
 		floor, ceiling = floor-int(f.Unavailable), ceiling+int(f.Surge)
 	}
-	if !anew {
+	if !again {
 		floor, ceiling = min(floor, b.floor), max(ceiling, b.ceiling)
 	}
 	b.floor, b.ceiling = floor, ceiling

@@ -54,7 +54,7 @@ func (w p25) checkFailed(m *machine.Machine) {
 		w.violate("P25", "machine %s was given up though an API does not answer", m.Name)
 	}
 	if since := w.Now().Sub(w.backSince()); since < w.machinePolicy().HealthTimeout {
-		w.violate("P25", "machine %s was given up %s after an outage: its clock has not begun anew", m.Name, since)
+		w.violate("P25", "machine %s was given up %s after an outage: its clock has not started again", m.Name, since)
 	}
 	w.checkGrace(m)
 }

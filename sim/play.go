@@ -159,7 +159,7 @@ func (w *World) anyTooOld() bool {
 
 // rest waits for the world to converge, and checks that it stays so.
 func (s *Scenario) rest(w *World) error {
-	if err := s.settle(w, "come to rest", w.allComplete); err != nil {
+	if err := s.settle(w, "converge", w.allComplete); err != nil {
 		return err
 	}
 	if err := s.settle(w, "have the tags wanted", func() bool { return w.tagged() && w.allComplete() }); err != nil {

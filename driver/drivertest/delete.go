@@ -95,7 +95,7 @@ func deleteLate(r *trial) {
 
 // deleteByID deletes by the ID of one VM under the name of another's machine.
 func deleteByID(r *trial) {
-	const duty = "a provider ID says which VM to delete, whatever the name"
+	const duty = "a provider ID says which VM to delete, regardless of the name"
 	a, b := r.created(r.machine()), r.created(r.machine())
 	r.Settled()
 	crossed := b.machine.Clone()

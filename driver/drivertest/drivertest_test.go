@@ -118,7 +118,7 @@ func TestRun(t *testing.T) {
 		"broken": {false, []string{
 			"--- FAIL: TestRun/Delete/with_a_provider_ID_deletes_exactly_that_VM",
 			"--- PASS: TestRun/Create/is_idempotent_by_name",
-			"a provider ID says which VM to delete, whatever the name",
+			"a provider ID says which VM to delete, regardless of the name",
 		}},
 		"bare": {true, []string{
 			"--- SKIP: TestRun/Create/refuses_a_VM_that_differs",

@@ -108,7 +108,7 @@ var createVariants = []variant{
 		"Create/makes one VM a name":           "a VM of its own",
 		"Context/a canceled call ends":         "CreateMachine answered OK",
 	}},
-	{"adopts whatever is there", func(b *broken) {
+	{"adopts any VM that is there", func(b *broken) {
 		b.create = func(ctx context.Context, req *createRequest) (*createResponse, error) {
 			if all := b.VMs(); len(all) > 0 && ctx.Err() == nil {
 				return &createResponse{ProviderID: all[0].ID, NodeName: all[0].Name}, nil

@@ -101,7 +101,7 @@ var extraVariants = []variant{
 			return a, nil
 		}
 	}, map[string]string{"Volumes/of types it does not know are left out": "does not know"}},
-	{"migrates whatever it gets", func(b *broken) {
+	{"migrates anything", func(b *broken) {
 		b.migrate = func(context.Context, *migrateRequest) (*migrateResponse, error) { return &migrateResponse{}, nil }
 	}, map[string]string{
 		"Migration/of a kind it does not know is refused": "a kind that can't be known",

@@ -207,7 +207,7 @@ var statusVariants = []variant{
 			return a, err
 		}
 	}, map[string]string{"LostAnswer/of an initialization: the next one is OK": "has to be initialized"}},
-	{"names a VM anew each time", func(b *broken) {
+	{"names a VM differently each time", func(b *broken) {
 		var n atomic.Int32
 		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
 			a, err := b.Memory.GetMachineStatus(ctx, req)

@@ -207,7 +207,7 @@ func (p *play) drained(ctx context.Context, do func() error) error {
 			moved++
 		}
 	}
-	p.Say("%d of %d tasks were told to end and serve elsewhere by now; none was lost", moved, len(before))
+	p.Say("%d of %d tasks were told to end and serve elsewhere now; none was lost", moved, len(before))
 	return nil
 }
 

@@ -55,5 +55,5 @@ const stateUsage = `keep the store, a bbolt file, and all else that is to last i
 if needed and must be empty or of an earlier run. Then the group outlives this
 program: after Ctrl-C, a crash or kill -9 the same command goes on where it was, if
 it comes within a minute; later all processes have ended by themselves, and it
-begins anew. DIR is empty again after a run that has come to its end. Its path may
+begins again. DIR is empty again after a run that has come to its end. Its path may
 have at most 101 bytes.`

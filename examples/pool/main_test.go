@@ -160,7 +160,7 @@ func TestPoolSettles(t *testing.T) {
 		"2. Scaled to 5", "(3 of 5)", "ScalePool is done", "(5 of 5)",
 		"3. A new version", "UpdatePool is done", "agents counted",
 		"4. The process of one machine is killed", "(4 of 5)", "(5 of 5)",
-		"5. The supervisor itself is killed", "is gone: nobody looks after its agents", "Running -> Failed", "Failed -> Running", "has the same 5 agents",
+		"5. The supervisor itself is killed", "is gone: nothing supervises its agents", "Running -> Failed", "Failed -> Running", "has the same 5 agents",
 		"6. The provider takes a machine out", "leaves (Provider), once it is drained", "InstancesDrained is done", "none was lost",
 		"7. Scaled to 2", "leaves (ScaleDown), once it is drained", "DeleteInstances is done", "(2 of 2)", "none was lost",
 		"8. The pool is deleted", "Running -> Deleting", "DeleteGroup 1", "supervisors: 2 created, 2 ended, 0 duplicates", settledLine,

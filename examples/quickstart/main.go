@@ -52,6 +52,6 @@ const stateUsage = `keep the store, a bbolt file, and all else that is to last i
 if needed and must be empty or of an earlier run. Then the machines outlive this
 program: after Ctrl-C, a crash or kill -9 the same command goes on where it was, if
 it comes within a minute; later the machines have ended by themselves, and it
-begins anew. Two programs can't use DIR at a time. DIR is empty again after a run
+begins again. Two programs can't use DIR at a time. DIR is empty again after a run
 that has come to its end. Removing it ends all processes. Its path may have at most
 101 bytes.`

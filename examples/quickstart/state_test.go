@@ -238,7 +238,7 @@ func TestHomeOfAPlayThatIsOver(t *testing.T) {
 			require.NoError(t, err)
 			left := ledger.Hand{Path: h.ledger(), Machine: "a", Instance: "one", ID: id}
 			require.NoError(t, left.Enter(ledger.Seated, ""))
-			require.Equal(t, 2, opened(t, h).Act, "who runs is no reason to begin anew")
+			require.Equal(t, 2, opened(t, h).Act, "who runs is no reason to begin again")
 			require.True(t, id.Alive())
 
 			ends(t, h)

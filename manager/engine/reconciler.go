@@ -123,7 +123,7 @@ var (
 	// ErrGone ends a pass: its own object is not there any more.
 	ErrGone = errors.New("the object is gone")
 	// ErrReplaced begins a pass again: another object has the name now. It is a conflict.
-	ErrReplaced = fmt.Errorf("another object has its name by now: %w", store.ErrConflict)
+	ErrReplaced = fmt.Errorf("another object has its name now: %w", store.ErrConflict)
 )
 
 // Gone returns ErrGone if the object's last write let it go.

@@ -70,7 +70,7 @@ var stories = map[string]func(*ward){
 		for range 5 {
 			n.step(false)
 		}
-		w.Say("the process dies with the slot taken; the next one takes it anew")
+		w.Say("the process dies with the slot taken; the next one takes it again")
 		w.pass(time.Minute)
 		w.send(a).all()
 	},

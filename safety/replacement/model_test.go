@@ -244,18 +244,18 @@ func (w *ward) treat(t *rapid.T, act string) {
 		w.replace()
 	case act == "plague":
 		for _, m := range w.machines {
-			w.befall(m, "ill")
+			w.disturb(m, "ill")
 		}
 	case act == "late" && len(w.late) > 0:
 		w.late[0]()
 		w.late = w.late[1:]
 	case len(w.machines) > 0:
-		w.befall(w.machines[rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")], act)
+		w.disturb(w.machines[rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")], act)
 	}
 }
 
-// befall does something to one machine, if it can.
-func (w *ward) befall(m *machine.Machine, act string) {
+// disturb does something to one machine, if it can.
+func (w *ward) disturb(m *machine.Machine, act string) {
 	switch {
 	case act == "ill" && !m.Deleted() && m.Status.Phase == machine.PhaseRunning:
 		w.turn(m.Name, machine.PhaseUnknown)

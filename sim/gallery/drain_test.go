@@ -62,7 +62,7 @@ var ofDrain = []mutant{
 		by:     "TestP21GarbageComesToRest",
 	},
 	{
-		name:   "a drain that was asked for anew goes on as the old one",
+		name:   "a drain that was asked for again goes on as the old one",
 		breaks: "P21",
 		file:   "drain/decide.go",
 		from:   "case !d.o.Asked.After(d.now) && old.Since.Before(d.o.Asked.Truncate(time.Second)):",
@@ -78,7 +78,7 @@ var ofDrain = []mutant{
 		by:     "TestP23OnlyOursIsUndone",
 	},
 	{
-		name:   "force waits for ever for a pod that resists",
+		name:   "force waits endlessly for a pod that resists",
 		breaks: "P22",
 		file:   "drain/force.go",
 		from: `case !d.now.Before(bound):

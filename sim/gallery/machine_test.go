@@ -68,7 +68,7 @@ var ofMachine = []mutant{
 		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
 	},
 	{
-		name:   "a failed stage of a deletion is tried again at once, whatever wakes the machine",
+		name:   "a failed stage of a deletion is tried again at once, whenever anything wakes the machine",
 		breaks: "failures are tried again by the recovery table, ever more rarely",
 		file:   "machine/delete.go",
 		from: `	if plan, wait := d.removeGate(); wait {
@@ -86,7 +86,7 @@ var ofMachine = []mutant{
 		to:     "if !w.Cordoned {",
 	},
 	{
-		name:   "nobody looks after a machine whose update has failed",
+		name:   "nothing reconciles a machine whose update has failed",
 		breaks: "a failed update is tried again, withdrawn, or given up after the health timeout",
 		file:   "machine/decide.go",
 		from: `	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
@@ -95,7 +95,7 @@ var ofMachine = []mutant{
 		return health(d).watch()`,
 	},
 	{
-		name:   "a machine that is paused is looked after once it is unhealthy",
+		name:   "a machine that is paused is reconciled once it is unhealthy",
 		breaks: "P25",
 		file:   "machine/pause.go",
 		from:   "return paused && !p.notOurs()",
@@ -228,7 +228,7 @@ var ofMachine = []mutant{
 		by:     "TestP28PreservedIsQuietUntilItsEnd|TestToBePreserved",
 	},
 	{
-		name:   "preservation is asked for again for ever",
+		name:   "preservation is asked for again endlessly",
 		breaks: "P28",
 		file:   "machine/preserve.go",
 		from:   "p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, k.stamp(), false",

@@ -37,7 +37,7 @@ var ofMachinepool = []mutant{
 		by:     poolStorms,
 	},
 	{
-		name:   "the group of a pool that is gone is deleted, whosever it is by now",
+		name:   "the group of a pool that is gone is deleted, even if another pool has it now",
 		breaks: "P35",
 		file:   "machinepool/remove.go",
 		from:   "if !d.o.Fenced {",

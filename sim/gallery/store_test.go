@@ -3,14 +3,14 @@ package gallery_test
 // ofStore are mistakes in package store.
 var ofStore = []mutant{
 	{
-		name:   "the status is written whatever version the writer has read",
-		breaks: "a writer that has read an old state fails, and begins anew",
+		name:   "the status is written for any version that the writer has read",
+		breaks: "a writer that has read an old state fails, and begins again",
 		file:   "store/write.go",
 		from:   "case !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
 		to:     "case w.verb != reporting && !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
 	},
 	{
-		name:   "an object is deleted whatever UID was asked for",
+		name:   "an object is deleted for any UID that was asked for",
 		breaks: "a deletion meant for one object never takes another of its name",
 		file:   "store/write.go",
 		from:   `case w.uid != "" && w.uid != meta.UID:`,

@@ -22,7 +22,7 @@ var watchRules = []rule{
 	{"can be called from within", watchWithin},
 	{"ends with its context", watchEnds},
 	{"ends with its consumer", watchStops},
-	{"begins anew when ranged over again", watchAgain},
+	{"begins again when ranged over again", watchAgain},
 	{"is enough to wait for a state, and for an end", watchAwaited},
 }
 

@@ -172,7 +172,7 @@ func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (contro
 		o.Kinds = append(o.Kinds, manager.Kind(kind))
 	}
 	if pools == nil && slices.Contains(o.Kinds, manager.KindPool) {
-		return o, bad("kinds", "pool is not looked after: the driver makes no groups, or pools is false")
+		return o, bad("kinds", "pool is not reconciled: the driver makes no groups, or pools is false")
 	}
 	o.Shard, _ = s.shard() // checked
 	o.TokenGroups = s.BootstrapTokenAuthExtraGroups

@@ -67,7 +67,7 @@ func TestKindWithoutPools(t *testing.T) {
 		r := given(t, append(c.args, "--kinds=machine,pool", "--no-target")...)
 		_, err := r.options(c.driver, Clusters{}, nil)
 		require.ErrorIs(t, err, ErrSettings)
-		require.EqualError(t, r.sourced(err), "kinds (from a flag): pool is not looked after: the driver makes no groups, or pools is false")
+		require.EqualError(t, r.sourced(err), "kinds (from a flag): pool is not reconciled: the driver makes no groups, or pools is false")
 	}
 	require.Equal(t, "millwright-manager-pool", given(t, "--kinds=pool").settings.lease())
 }

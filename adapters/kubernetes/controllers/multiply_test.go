@@ -58,7 +58,7 @@ func (o *original) copy(i int) error {
 	name, id := o.machine.Name+"-"+strconv.Itoa(i), o.vm.ID+strconv.Itoa(i)
 	change := []string{o.machine.Name, name, o.vm.ID, id}
 	node := renamed(&o.node, change...)
-	node.ObjectMeta = anew(node.ObjectMeta)
+	node.ObjectMeta = renewed(node.ObjectMeta)
 	status, err := json.Marshal(map[string]any{"status": node.Status})
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (o *original) copy(i int) error {
 	}
 	m := renamed(&o.machine, append(change, string(o.node.UID), string(node.UID))...)
 	reported := m.Status
-	m.ObjectMeta = anew(m.ObjectMeta)
+	m.ObjectMeta = renewed(m.ObjectMeta)
 	if err := o.client.Create(o.Context(), m); err != nil {
 		return err
 	}
@@ -104,8 +104,8 @@ func renamed[T any](o *T, pairs ...string) *T {
 	return out
 }
 
-// anew returns the parts of an object that a user may set on a new one.
-func anew(m metav1.ObjectMeta) metav1.ObjectMeta {
+// renewed returns the parts of an object that a user may set on a new one.
+func renewed(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: m.Namespace, Name: m.Name, Labels: m.Labels, Annotations: m.Annotations,
 		OwnerReferences: m.OwnerReferences, Finalizers: m.Finalizers,

@@ -195,7 +195,7 @@ func (d *Driver) GetPoolStatus(ctx context.Context, q *pooldriver.GetPoolStatusR
 	kept := g.Supervisor.Alive()
 	a := &pooldriver.GetPoolStatusResponse{GroupID: g.ID, Target: int32(g.Target), Ready: kept, Failure: g.Trouble}
 	if !kept {
-		a.Failure = "the supervisor of group " + g.ID + " is gone: nobody looks after its agents"
+		a.Failure = "the supervisor of group " + g.ID + " is gone: nothing supervises its agents"
 	}
 	for _, m := range g.Members {
 		if m.ProviderID != "" {

@@ -85,7 +85,7 @@ func (h *Host) ensure(ctx context.Context, t *target) error {
 	case h.turn <- struct{}{}:
 		defer func() { <-h.turn }()
 	case <-ctx.Done():
-		return failure(ctx.Err(), "the supervisor was not looked after")
+		return failure(ctx.Err(), "the supervisor was not watched")
 	}
 	for range starts {
 		if up, err := kept(t); up || err != nil {

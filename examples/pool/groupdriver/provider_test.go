@@ -144,7 +144,7 @@ func TestLostSupervisor(t *testing.T) {
 	for range 2 {
 		a := s.status("web")
 		require.False(t, a.Ready)
-		require.Equal(t, "the supervisor of group "+a.GroupID+" is gone: nobody looks after its agents", a.Failure)
+		require.Equal(t, "the supervisor of group "+a.GroupID+" is gone: nothing supervises its agents", a.Failure)
 		require.Len(t, a.Instances, 3)
 	}
 	require.Equal(t, before, s.instances(), "agents don't go with their supervisor")

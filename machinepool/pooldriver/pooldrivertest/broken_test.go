@@ -133,7 +133,7 @@ var variants = []variant{
 			}
 			return a, err
 		}
-	}, map[string]string{"Create/adopts a group whatever its size": "a create resizes nothing"}},
+	}, map[string]string{"Create/adopts a group of any size": "a create resizes nothing"}},
 	{"makes another group each time", func(b *broken) {
 		n := 0
 		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*answer, error) {
@@ -304,7 +304,7 @@ var variants = []variant{
 			return &answer{}, nil
 		}
 	}, map[string]string{"Instances/goes when the provider is told that it is empty": "still await a drain"}},
-	{"removes whatever is empty", func(b *broken) {
+	{"removes any empty group", func(b *broken) {
 		b.drained = func(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*answer, error) {
 			for _, id := range req.ProviderIDs {
 				b.AskDrain(id)
@@ -350,7 +350,7 @@ var variants = []variant{
 		"List/is the same again":                                 "ListPools changes nothing",
 		"List/a deletion by ID spares another group of the pool": "",
 	}},
-	{"deletes by name whatever the ID", func(b *broken) {
+	{"deletes by name, regardless of the ID", func(b *broken) {
 		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*answer, error) {
 			byName := *req
 			byName.Pool = req.Pool.Clone()

@@ -9,7 +9,7 @@ import (
 var createChecks = []check{
 	{"makes the group, and its instances come", createMakes},
 	{"is idempotent by name", createIsIdempotent},
-	{"adopts a group whatever its size", createAdopts},
+	{"adopts a group of any size", createAdopts},
 	{"makes one group a pool", createMakesOneAPool},
 	{"of no instances is a group all the same", createEmpty},
 }

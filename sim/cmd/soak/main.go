@@ -75,7 +75,7 @@ func parse(args []string, errs io.Writer) (*settings, error) {
 	f.Uint64Var(&s.seed, "seed", 1, "of the first scenario; the others follow")
 	f.Uint64Var(&s.scenarios, "scenarios", 0, "how many to live through; 0: as many as there is time for")
 	f.IntVar(&s.workers, "workers", runtime.NumCPU(), "how many at a time")
-	f.DurationVar(&s.settle, "settle", 0, "how long a world may take to come to rest, in its own time (default 48h)")
+	f.DurationVar(&s.settle, "settle", 0, "how long a world may take to converge, in its own time (default 48h)")
 	f.IntVar(&s.shrink, "shrink", 2000, "how many scenarios to try in search of a smaller one that fails")
 	f.BoolVar(&s.pools, "pools", false, "have pools in all scenarios, and fewer machines (default: pools in one of five)")
 	f.DurationVar(&s.shrinking, "shrinking", 0, "scale fleets down amid rollouts, with this latency and no other faults; 0: storms")
