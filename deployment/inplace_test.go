@@ -366,8 +366,8 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 		"the new set has yet to":       {old: 2, current: 1},
 		"the new set has all it wants": {old: 2, current: 5},
 		"sizes that mean nothing":      {old: -1, current: -1},
-		"rolled now":                {old: 2, current: 2, moves: true, kind: deployment.RollingUpdate},
-		"recreated now":             {old: 2, current: 2, kind: deployment.Recreate},
+		"rolled now":                   {old: 2, current: 2, moves: true, kind: deployment.RollingUpdate},
+		"recreated now":                {old: 2, current: 2, kind: deployment.Recreate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := stored(5)
