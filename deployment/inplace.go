@@ -326,7 +326,7 @@ func (d *decider) chosen(s rollout.Select) []*machine.Machine {
 func (f *family) first(limit int, wanted func(*machine.Machine) bool) []*machine.Machine {
 	var out []*machine.Machine
 	for _, m := range f.machines {
-		if !f.owns(m) || !wanted(m) {
+		if m == nil || !wanted(m) || !f.owns(m) { // the owner is another read of memory for each machine
 			continue
 		}
 		if limit <= 0 || len(out) == limit && olderMachine(out[limit-1], m) <= 0 {
