@@ -3,13 +3,15 @@ package machineset
 import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/object"
 )
+
+// adoption takes in machines without an owner, and releases those that match no more.
+type adoption struct{ *counted }
 
 // claim releases machines that do not match the selector any more, and adopts those
 // that match and have no owner. Both are decided live, because a machine that looks
 // free in a cache may have another owner by then.
-func (d *decider) claim() (Plan, bool) {
+func (d adoption) claim() (Plan, bool) {
 	if d.o.Refused.Change != nil {
 		return Plan{}, false
 	}
@@ -24,20 +26,15 @@ func (d *decider) claim() (Plan, bool) {
 		orders := changed(d.summary.strays, decision.Why{Reason: reasonRelease}, func(m *machine.Machine) {
 			m.Owner, m.Spec.Marks = nil, machine.RolloutMarks{} // nothing else would remove them
 		})
-		return Plan{Release: orders, Why: d.deletion(ReasonReleasing, len(orders))}, true
+		return Plan{Release: orders, Why: d.tallyOf(ReasonReleasing, len(orders))}, true
 	}
 	orders := changed(adoptable, decision.Why{Reason: reasonAdopt}, func(m *machine.Machine) {
 		m.Owner = d.owner()
 	})
-	return Plan{Adopt: orders, Why: d.deletion(reasonAdopting, len(orders))}, true
+	return Plan{Adopt: orders, Why: d.tallyOf(reasonAdopting, len(orders))}, true
 }
 
-// owner is the mark of this set on its machines.
-func (d *decider) owner() *object.Owner {
-	return &object.Owner{Kind: OwnerKind, Name: d.s.Name, UID: d.s.UID}
-}
-
-func (d *decider) adoptable() []*machine.Machine {
+func (d adoption) adoptable() []*machine.Machine {
 	var found []*machine.Machine
 	for _, m := range d.o.Orphans {
 		if m != nil && m.Owner == nil && !m.Deleted() && m.Namespace == d.s.Namespace &&
@@ -48,10 +45,13 @@ func (d *decider) adoptable() []*machine.Machine {
 	return found
 }
 
+// alignment brings machines in line with the template, in place.
+type alignment struct{ *counted }
+
 // push brings machines in line with those parts of the template that are
 // applied in place. Cached reads do: a machine that changed meanwhile refuses
 // the update.
-func (d *decider) push() (Plan, bool) {
+func (d alignment) push() (Plan, bool) {
 	if len(d.summary.differing) == 0 || d.o.Refused.Change != nil {
 		return Plan{}, false
 	}
@@ -70,7 +70,7 @@ func (d *decider) push() (Plan, bool) {
 		clone.Spec.Marks = d.s.Instructions.Marks
 		orders[i] = Order{Machine: clone, Why: decision.Why{Reason: reasonPush, Detail: differs.what}}
 	}
-	return Plan{Push: orders, Why: d.deletion(reasonPushing, len(orders))}, true
+	return Plan{Push: orders, Why: d.tallyOf(reasonPushing, len(orders))}, true
 }
 
 // changed makes an order with a changed copy of each machine.

@@ -7,43 +7,47 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// deletion takes a set that is being deleted to its end.
+type deletion struct{ *counted }
+
 // remove takes a set that is being deleted to its end: its machines first, then
 // the finalizer. It creates nothing. Machines that are to stay behind are left
 // alone until they have no owner.
-func (d *decider) remove() Plan {
+func (d deletion) remove() Plan {
 	if !d.s.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
-	d.summarize()
-	if d.allCame() { // once the machines are gone it would look as if some of them were yet to come
-		return d.settled()
+	d.summary.count(&d.situation)
+	names := reservation(d)
+	if names.allCame() { // once the machines are gone it would look as if some of them were yet to come
+		return names.settled()
 	}
 	if !d.retryAt().IsZero() {
-		return d.rest()
+		return report(d).rest()
 	}
 	if d.s.HasFinalizer(object.OrphanDependents) {
 		d.waiting = decision.Why{Reason: reasonLeaving}
-		return d.rest()
+		return report(d).rest()
 	}
 	if plan, busy := d.removeMachines(); busy {
 		return plan
 	}
 	if n := d.summary.spared.count; n > 0 {
 		d.waiting = d.kept(n)
-		return d.rest()
+		return report(d).rest()
 	}
 	if d.summary.owned > 0 {
 		d.waiting = decision.Why{Reason: reasonTerminating, Count: int64(d.summary.terminating)}
-		return d.rest()
+		return report(d).rest()
 	}
 	var since time.Time
 	if n := d.s.Instructions.Reservation.Reserved - d.s.Instructions.Reservation.Settled; n > 0 {
-		if d.inFlight() {
-			d.lookAgain(d.doneAt())
-			d.waiting = decision.Why{Reason: reasonLateCreates, Count: n, For: d.doneAt().Sub(d.now)}
-			return d.rest()
+		if names.inFlight() {
+			d.lookAgain(names.doneAt())
+			d.waiting = decision.Why{Reason: reasonLateCreates, Count: n, For: names.doneAt().Sub(d.now)}
+			return report(d).rest()
 		}
-		since = d.doneAt()
+		since = names.doneAt()
 	}
 	if plan, busy := d.readLiveSince(since, "letting the set go"); busy {
 		return plan
@@ -55,7 +59,7 @@ func (d *decider) remove() Plan {
 
 // removeMachines deletes the machines of a set that is being deleted, whether
 // or not they match its selector.
-func (d *decider) removeMachines() (Plan, bool) {
+func (d deletion) removeMachines() (Plan, bool) {
 	if d.summary.owned == d.summary.terminating+d.summary.spared.count || d.o.Refused.Delete != nil {
 		return Plan{}, false
 	}
@@ -67,5 +71,5 @@ func (d *decider) removeMachines() (Plan, bool) {
 	for i, v := range machines {
 		orders[i] = Order{Machine: v.machine, Why: decision.Why{Reason: reasonSetDeleted}}
 	}
-	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.deletion(ReasonDeleteAll, len(orders))}, true
+	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.tallyOf(ReasonDeleteAll, len(orders))}, true
 }

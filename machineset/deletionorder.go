@@ -1,36 +1,10 @@
 package machineset
 
 import (
-	"cmp"
 	"math"
-	"slices"
-	"time"
 
-	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
-
-// ranked is a machine with its place in an order: lower is deleted first. The facts
-// it is ranked by are packed, so that comparing two rarely looks at a machine.
-type ranked struct {
-	rank    uint64
-	age     int64
-	machine *machine.Machine
-}
-
-// compare is total: no two objects share name, namespace and UID.
-func (a ranked) compare(b ranked) int {
-	if a.rank != b.rank {
-		return cmp.Compare(a.rank, b.rank)
-	}
-	if a.age != b.age {
-		return cmp.Compare(a.age, b.age)
-	}
-	if a.machine.Name != b.machine.Name {
-		return cmp.Compare(a.machine.Name, b.machine.Name)
-	}
-	return cmp.Compare(a.machine.UID, b.machine.UID)
-}
 
 // The bits of a rank, from the one that decides last to the one that decides
 // first. What is marked to go or kept from going belongs above the priority.
@@ -67,6 +41,12 @@ const (
 	classExpired class = 7
 )
 
+// order is the deletion order of the set's machines.
+type order struct {
+	*situation
+	chosen candidates
+}
+
 // rank returns a machine's place in the deletion order. Of two machines, the first of these
 // that differs decides:
 //
@@ -86,7 +66,7 @@ const (
 // A machine that runs but has not been ready for MinReady yet is not available. Neither is one
 // that is selected for an update and about to stop. A rollout assumes that a set first deletes
 // what is not available.
-func (d *decider) rank(m *machine.Machine, available bool) ranked {
+func (d order) rank(m *machine.Machine, available bool) ranked {
 	priority := min(max(m.Priority(d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
 	rank := uint64(d.class(m, available))<<classShift |
 		uint64(priority-math.MinInt32)<<priorityShift |
@@ -133,7 +113,7 @@ func phaseRank(p machine.Phase) uint64 {
 }
 
 // age places machines that nothing else tells apart.
-func (d *decider) age(m *machine.Machine) int64 {
+func (d order) age(m *machine.Machine) int64 {
 	switch d.p.Age {
 	case NewestFirst:
 		return -m.CreatedAt.Unix()
@@ -156,97 +136,29 @@ func (p *Policy) ageWord() string {
 	return "oldest first"
 }
 
-// removeSurplus deletes machines beyond what the spec asks for.
-func (d *decider) removeSurplus() (Plan, bool) {
-	surplus := -d.short()
-	if surplus <= 0 || d.o.Refused.Delete != nil {
-		return Plan{}, false
-	}
-	may := d.removable(surplus)
-	if may == 0 {
-		return Plan{}, false
-	}
-	if plan, busy := d.readFresh("deleting surplus machines"); busy {
-		return plan, true
-	}
-	machines := d.summary.deletionOrder.sorted()
-	machines = machines[:min(len(machines), may)]
-	orders := make([]Order, len(machines))
-	for i, v := range machines {
-		why := decision.Why{
-			Reason: reasonSurplus, Count: int64(surplus), Detail: d.p.ageWord(),
-			Have: int64(v.machine.Priority(d.p.Keys.Priority)), Name: phaseWord(v.machine.Status.Phase),
-		}
-		if at, chosen := d.s.Instructions.chosenAt(v.machine.Name); chosen && !d.explicit(v.machine) {
-			why.Reason, why.Detail = reasonChosen, at.UTC().Format(time.RFC3339)
-		}
-		orders[i] = Order{Machine: v.machine, Why: why}
-	}
-	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.deletion(ReasonDeleteSurplus, len(orders))}, true
-}
-
-// deletion is the reason of a plan that deletes n machines.
-func (d *decider) deletion(reason decision.Reason, n int) decision.Why {
-	why := d.tally(reason)
-	why.Count = int64(n)
-	return why
-}
-
-// lowest keeps the lowest of what it is offered, up to its limit: a heap with
-// the highest of them on top. A limit of zero keeps nothing.
-type lowest struct {
-	limit int
-	items []ranked
-}
-
-func (l *lowest) offer(r ranked) {
-	switch {
-	case len(l.items) < l.limit:
-		l.items = append(l.items, r)
-		l.up(len(l.items) - 1)
-	case l.limit > 0 && r.compare(l.items[0]) < 0:
-		l.items[0] = r
-		l.down(0)
-	}
-}
-
-func (l *lowest) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if l.items[i].compare(l.items[parent]) <= 0 {
-			return
-		}
-		l.items[i], l.items[parent] = l.items[parent], l.items[i]
-		i = parent
-	}
-}
-
-func (l *lowest) down(i int) {
-	for {
-		top := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(l.items); child++ {
-			if l.items[child].compare(l.items[top]) > 0 {
-				top = child
-			}
-		}
-		if top == i {
-			return
-		}
-		l.items[i], l.items[top] = l.items[top], l.items[i]
-		i = top
-	}
-}
-
-// sorted returns what was kept, lowest first. Nothing can be offered afterwards.
-func (l *lowest) sorted() []ranked {
-	slices.SortFunc(l.items, ranked.compare)
-	return l.items
-}
-
 // phaseWord returns a phase as a sentence names it.
 func phaseWord(p machine.Phase) string {
 	if p == machine.PhaseNew {
 		return "new"
 	}
 	return string(p)
+}
+
+// class comes before everything else in the deletion order. A machine
+// that a user keeps for inspection is last even if a scaler chose it, or its
+// replacement was requested. One that works is deleted for its replacement
+// only after those that do not: a rollout assumes that a set deletes these
+// first.
+func (d order) class(m *machine.Machine, available bool) class {
+	switch {
+	case d.explicit(m):
+		return classExplicit
+	case d.chosen.still(m, available, d.s.Spec.MinReady):
+		return classMarked
+	case !available && Requested(m, d.p.Keys.Replace):
+		return classRequested
+	case d.keeps(m):
+		return classAutomatic
+	}
+	return classPlain
 }

@@ -3,7 +3,6 @@ package machineset
 import (
 	"time"
 
-	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -50,33 +49,31 @@ type expiries struct {
 	granted int       // that are among the requests now
 }
 
-// visitAge notes a machine that is too old and available.
-func (v *counter) visitAge(m *machine.Machine, available, requested bool) {
-	e := &v.summary.expiries
-	if requested || !available || v.s.Spec.MaxAge <= 0 || !MayExpire(m) || v.surgeAllowance() == (SurgeAllowance{}) {
+// visit notes an available machine that is too old.
+func (e *expiries) visit(d *situation, m *machine.Machine) {
+	if d.s.Spec.MaxAge <= 0 || !MayExpire(m) || d.surgeAllowance() == (SurgeAllowance{}) {
 		return
 	}
-	at := ExpiresAt(m, v.s.Spec.MaxAge)
+	at := ExpiresAt(m, d.s.Spec.MaxAge)
 	switch {
 	case at.IsZero():
-	case v.now.Before(at):
+	case d.now.Before(at):
 		if e.next.IsZero() || at.Before(e.next) {
 			e.next = at
 		}
 	default:
-		e.oldest.limit = int(v.p.ExpireAtOnce)
+		e.oldest.limit = int(d.p.ExpireAtOnce)
 		e.oldest.offer(ranked{rank: uint64(classExpired) << classShift, age: at.Unix(), machine: m})
 	}
 }
 
-// admitExpired takes those machines up that may be replaced now. Without a
+// admit takes those machines up that may be replaced now. Without a
 // surge the ones that are missing already count among them: the next ones wait
 // for their replacements.
-func (d *decider) admitExpired() {
-	e, r := &d.summary.expiries, &d.summary.requests
+func (r *requests) admit(d *situation, e *expiries, available int) {
 	old := e.oldest.sorted()
 	if d.surgeAllowance().Surge == 0 {
-		missing := max(0, d.wanted()-d.summary.available)
+		missing := max(0, d.wanted()-available)
 		old = old[:max(0, min(len(old), int(d.p.ExpireAtOnce)-missing))]
 	}
 	for _, v := range old {
@@ -85,20 +82,4 @@ func (d *decider) admitExpired() {
 		r.available.offer(v)
 	}
 	e.granted = len(old)
-}
-
-// replacing picks a reason by why machines are replaced.
-func (d *decider) replacing(asked, aged decision.Reason) decision.Reason {
-	if n := d.summary.expiries.granted; n == d.summary.requests.count {
-		return aged
-	}
-	return asked
-}
-
-// whyReplaced is why one machine is deleted, to be replaced.
-func (d *decider) whyReplaced(v ranked) decision.Why {
-	if v.rank>>classShift == uint64(classExpired) {
-		return decision.Why{Reason: reasonExpired, For: d.now.Sub(v.machine.CreatedAt)}
-	}
-	return decision.Why{Reason: reasonRequested, Name: phaseWord(v.machine.Status.Phase)}
 }

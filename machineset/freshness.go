@@ -14,7 +14,7 @@ import (
 const DeleteWithin = 10 * time.Second
 
 // readFresh is readLive for what only a fresh live read allows, see DeleteWithin.
-func (d *decider) readFresh(before string) (plan Plan, busy bool) {
+func (d *situation) readFresh(before string) (plan Plan, busy bool) {
 	if d.live() && !d.o.Read.Within(DeleteWithin, d.now) {
 		return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Detail: before}}, true
 	}

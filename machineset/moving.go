@@ -30,15 +30,6 @@ func (h *Handover) Clone() Handover {
 	return Handover{Arriving: slices.Clone(h.Arriving), Leaving: slices.Clone(h.Leaving), Closed: h.Closed}
 }
 
-// handover is the names on their way as sets, empty where they are to be
-// disregarded.
-func (d *decider) handover() (arriving, leaving map[string]bool) {
-	if d.s.Owner == nil || d.s.Deleted() {
-		return nil, nil
-	}
-	return nameSet(d.s.Instructions.Handover.Arriving), nameSet(d.s.Instructions.Handover.Leaving)
-}
-
 func nameSet(names []string) map[string]bool {
 	if len(names) == 0 {
 		return nil
@@ -49,6 +40,3 @@ func nameSet(names []string) map[string]bool {
 	}
 	return set
 }
-
-// closed reports whether the deployment has closed the set to new machines.
-func (d *decider) closed() bool { return d.s.Owner != nil && d.s.Instructions.Handover.Closed }

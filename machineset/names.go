@@ -4,9 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/object"
 )
 
 // maxOrdinal is the highest ordinal that is ever given out: far out of reach,
@@ -84,65 +81,56 @@ func ordinalOf(prefix, name string) int64 {
 	return n
 }
 
-// blank is the machine that a set makes under a name.
-func (d *decider) blank(name string) *machine.Machine {
-	t := d.s.Spec.Template.Clone()
-	t.Spec.Marks = d.s.Instructions.Marks
-	return &machine.Machine{
-		Meta: object.Meta{
-			Key:         object.Key{Namespace: d.s.Namespace, Name: name},
-			Labels:      t.Labels,
-			Annotations: t.Annotations,
-			Finalizers:  []string{machine.Finalizer},
-			Owner:       d.owner(),
-		},
-		Spec: t.Spec,
-	}
+// openNames are the names of the open reservation, if there is one.
+type openNames struct {
+	prefix     string
+	ordinals   []int64 // of machines with such names
+	unanswered int64   // that nothing is known of
+	parting    bool    // a machine with such a name is about to go
 }
 
-// noteOrdinal remembers that a machine exists under a name of the open
+// note remembers that a machine exists under a name of the open
 // reservation, and reports whether it has such a name.
-func (d *decider) noteOrdinal(name string) bool {
-	n := ordinalOf(d.prefix, name)
+func (r *openNames) note(d *situation, name string) bool {
+	n := ordinalOf(r.prefix, name)
 	if n > d.answeredUpTo() && n <= d.s.Instructions.Reservation.Reserved {
-		d.summary.ordinals = append(d.summary.ordinals, n)
+		r.ordinals = append(r.ordinals, n)
 	}
 	return n > d.s.Instructions.Reservation.Settled && n <= d.s.Instructions.Reservation.Reserved
 }
 
 // answeredUpTo is the highest ordinal of which it is known that it, and all
 // below, are done with or were created.
-func (d *decider) answeredUpTo() int64 {
+func (d *situation) answeredUpTo() int64 {
 	r := &d.s.Instructions.Reservation
 	return min(max(d.o.Created, r.Settled), r.Reserved)
 }
 
-// countUnanswered finds out how many names of the open reservation may still
+// count finds out how many names of the open reservation may still
 // have to become machines, and whether one of those machines is about to go. A
 // machine that lost its owner was created, too.
-func (d *decider) countUnanswered(leaving map[string]bool) {
-	c := &d.summary
-	d.prefix = d.s.namePrefix()
+func (r *openNames) count(d *situation, leaving map[string]bool) {
+	r.prefix = d.s.namePrefix()
 	for _, m := range d.o.Machines {
-		if m != nil && m.OwnedBy(d.s.UID) && d.noteOrdinal(m.Name) {
-			c.parting = c.parting || m.Deleted() || leaving[m.Name]
+		if m != nil && m.OwnedBy(d.s.UID) && r.note(d, m.Name) {
+			r.parting = r.parting || m.Deleted() || leaving[m.Name]
 		}
 	}
 	for _, m := range d.o.Orphans {
-		if m != nil && d.noteOrdinal(m.Name) {
-			c.parting = true
+		if m != nil && r.note(d, m.Name) {
+			r.parting = true
 		}
 	}
-	slices.Sort(c.ordinals)
-	c.ordinals = slices.Compact(c.ordinals)
-	c.unanswered = d.s.Instructions.Reservation.Reserved - d.answeredUpTo() - int64(len(c.ordinals))
+	slices.Sort(r.ordinals)
+	r.ordinals = slices.Compact(r.ordinals)
+	r.unanswered = d.s.Instructions.Reservation.Reserved - d.answeredUpTo() - int64(len(r.ordinals))
 }
 
 // missing returns the n lowest ordinals of the open reservation that are not
 // known to have become machines. There are at least n.
-func (d *decider) missing(n int) []int64 {
+func (r *openNames) missing(d *situation, n int) []int64 {
 	out := make([]int64, 0, n)
-	seen := d.summary.ordinals
+	seen := r.ordinals
 	for ordinal := d.answeredUpTo() + 1; len(out) < n; ordinal++ {
 		if len(seen) > 0 && seen[0] == ordinal {
 			seen = seen[1:]

@@ -19,18 +19,18 @@ import (
 // keeps reports whether a failed machine is not to be replaced: it is kept for
 // inspection, or asks to be and has not said so in its status yet. The latter
 // has no deadline: the machine's next decision ends it.
-func (d *decider) keeps(m *machine.Machine) bool {
+func (d *situation) keeps(m *machine.Machine) bool {
 	return m.Preserved(d.now) || m.ToBePreserved(d.p.Keys.Preserve)
 }
 
 // explicit reports whether a machine is kept because a user wants it.
-func (d *decider) explicit(m *machine.Machine) bool {
+func (d *situation) explicit(m *machine.Machine) bool {
 	return m.Preserved(d.now) && !m.Status.Preservation.Automatic() ||
 		m.ToBePreserved(d.p.Keys.Preserve) && !d.automatic(m)
 }
 
 // automatic reports whether a machine carries the set's own request.
-func (d *decider) automatic(m *machine.Machine) bool {
+func (d *situation) automatic(m *machine.Machine) bool {
 	key := d.p.Keys.Preserve
 	return key != "" && m.Annotations[key] == machine.PreserveAutomatically
 }
@@ -45,20 +45,28 @@ func Preserving(m *machine.Machine, key string) bool {
 
 // preserving is what the summary holds about machines that the set keeps.
 type preserving struct {
-	counted  []*machine.Machine // against the limit
-	lapsed   []*machine.Machine // of these, those that do not need it any more
-	eligible []*machine.Machine // failed, and may be kept
+	preserved int                // kept for inspection, in any phase
+	failed    int                // of these, failed
+	counted   []*machine.Machine // against the limit
+	lapsed    []*machine.Machine // of these, those that do not need it any more
+	eligible  []*machine.Machine // failed, and may be kept
 }
 
-// visitPreserving looks at a machine that is not being deleted.
-func (v *counter) visitPreserving(m *machine.Machine) {
-	c := &v.summary
+// preservation keeps failed machines for inspection, as many as the set may.
+type preservation struct {
+	*situation
+	preserving *preserving
+}
+
+// visit looks at a machine that is not being deleted.
+func (v preservation) visit(m *machine.Machine) {
+	c := v.preserving
 	if m.Preserved(v.now) {
 		c.preserved++
 		if m.PreservedFailed(v.now) {
-			c.preservedFailed++
+			c.failed++
 		}
-		v.noteEnd(m)
+		v.lookAgain(m.Status.Preservation.Until)
 	}
 	key := v.p.Keys.Preserve
 	if key == "" {
@@ -67,32 +75,27 @@ func (v *counter) visitPreserving(m *machine.Machine) {
 	failed := m.Status.Phase == machine.PhaseFailed
 	switch _, asked := m.Annotations[key]; {
 	case Preserving(m, key):
-		c.preserving.counted = append(c.preserving.counted, m)
+		c.counted = append(c.counted, m)
 		if !failed {
-			c.preserving.lapsed = append(c.preserving.lapsed, m)
+			c.lapsed = append(c.lapsed, m)
 		}
 	case failed && !asked && v.s.Spec.AutoPreserve > 0 && !m.Preserved(v.now) && v.mayPreserve(m):
-		c.preserving.eligible = append(c.preserving.eligible, m)
+		c.eligible = append(c.eligible, m)
 	}
 }
 
 // mayPreserve reports whether the set may keep a machine that failed. One whose
 // node has ever been asked for it obeys the node; one that was kept since it
 // failed is to be replaced.
-func (v *counter) mayPreserve(m *machine.Machine) bool {
+func (v preservation) mayPreserve(m *machine.Machine) bool {
 	p := &m.Status.Preservation
 	return !p.NodeAsked && (p.Ended.IsZero() || p.Ended.Before(m.Status.Since))
 }
 
-// noteEnd has the set looked at when a machine is not kept any more.
-func (v *counter) noteEnd(m *machine.Machine) {
-	v.lookAgain(m.Status.Preservation.Until)
-}
-
 // preserve asks for machines that failed to be kept, within the limit. It removes the
 // request from those beyond the limit and from those that run again.
-func (d *decider) preserve() (Plan, bool) {
-	p := &d.summary.preserving
+func (d preservation) preserve() (Plan, bool) {
+	p := d.preserving
 	limit := int(d.s.Spec.AutoPreserve)
 	room := limit - len(p.counted)
 	if d.o.Refused.Change != nil || len(p.lapsed) == 0 && room >= 0 && (room == 0 || len(p.eligible) == 0) {
@@ -112,7 +115,7 @@ func (d *decider) preserve() (Plan, bool) {
 		orders := changed(over, decision.Why{Reason: reasonUnpreserve, Want: int64(limit)}, func(m *machine.Machine) {
 			delete(m.Annotations, key)
 		})
-		return Plan{Push: orders, Why: d.preservation(reasonUnpreserving, len(orders))}, true
+		return Plan{Push: orders, Why: d.why(reasonUnpreserving, len(orders))}, true
 	}
 	slices.SortFunc(p.eligible, failedFirst)
 	chosen := p.eligible[:min(room, len(p.eligible), int(d.p.Burst))]
@@ -122,28 +125,18 @@ func (d *decider) preserve() (Plan, bool) {
 		annotations[key] = machine.PreserveAutomatically
 		m.Annotations = annotations
 	})
-	return Plan{Push: orders, Why: d.preservation(reasonPreserving, len(orders))}, true
+	return Plan{Push: orders, Why: d.why(reasonPreserving, len(orders))}, true
 }
 
-func (d *decider) preservation(reason decision.Reason, n int) decision.Why {
-	return decision.Why{Reason: reason, Count: int64(n), Have: int64(len(d.summary.preserving.counted)), Want: int64(d.s.Spec.AutoPreserve)}
+func (d preservation) why(reason decision.Reason, n int) decision.Why {
+	return decision.Why{Reason: reason, Count: int64(n), Have: int64(len(d.preserving.counted)), Want: int64(d.s.Spec.AutoPreserve)}
 }
 
 // undecided reports whether failed machines should be kept, and could not be told
 // so in this pass: none is replaced meanwhile.
-func (d *decider) undecided() bool {
-	p := &d.summary.preserving
+func (d preservation) undecided() bool {
+	p := d.preserving
 	return d.o.Refused.Change != nil && len(p.eligible) > 0 && len(p.counted) < int(d.s.Spec.AutoPreserve)
-}
-
-// staying is how many failed machines stay for now: it is undecided which of them
-// are kept, or their deletion was refused, or its answer lost. None is made in their
-// place.
-func (d *decider) staying() int {
-	if d.undecided() || d.o.Refused.Delete != nil {
-		return d.summary.failed
-	}
-	return 0
 }
 
 // soonestOver orders machines by when they would not be kept any more: what has

@@ -6,7 +6,6 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/object"
 )
 
 // worst is the refusal that is told in the status: the one that keeps the set
@@ -32,7 +31,7 @@ func (r *Refused) worst() (machine.OperationKind, decision.Why, bool) {
 // of all kinds: the write that stores a refusal wakes the set up again, and
 // two kinds that fail in turns would never settle. A changed set opens
 // it, and so does a time that no clock can have written.
-func (d *decider) retryAt() time.Time {
+func (d *situation) retryAt() time.Time {
 	failures := d.o.Failures
 	if _, _, refused := d.o.Refused.worst(); refused {
 		failures++
@@ -41,7 +40,7 @@ func (d *decider) retryAt() time.Time {
 }
 
 // retryAfter returns when orders may be given again after so many failures in a row.
-func (d *decider) retryAfter(failures int) time.Time {
+func (d *situation) retryAfter(failures int) time.Time {
 	op := &d.s.Status.LastOperation
 	if op.State != machine.StateFailed || op.Against.Machine != d.s.Generation ||
 		op.Time.After(d.now.Add(d.p.RetryMax)) {
@@ -52,33 +51,4 @@ func (d *decider) retryAfter(failures int) time.Time {
 		return time.Time{}
 	}
 	return at
-}
-
-// noteRefusal records in the status what was refused in this pass, or that
-// what failed before has come right. told is the reason; zero: nothing new.
-func (d *decider) noteRefusal(s *Status) (told decision.Why) {
-	if !d.retryAfter(d.o.Failures).IsZero() {
-		return decision.Why{} // stored already
-	}
-	if kind, why, ok := d.o.Refused.worst(); ok {
-		s.LastOperation = machine.Operation{
-			Kind: kind, State: machine.StateFailed, Code: why.Code, Message: why.String(),
-			Time: d.stamp(), Against: machine.Inputs{Machine: d.s.Generation},
-		}
-		s.Conditions = withCondition(s.Conditions, object.Condition{
-			Type: ConditionReplicaFailure, Status: object.True, Reason: why.Reason.String(),
-			Message: s.LastOperation.Message, Since: d.stamp(),
-		})
-		return why
-	}
-	if d.short() != 0 {
-		return decision.Why{} // held back by something else, so it is not known yet
-	}
-	if s.LastOperation.State == machine.StateFailed {
-		s.LastOperation = machine.Operation{
-			Kind: s.LastOperation.Kind, State: machine.StateSuccessful, Time: d.stamp(),
-		}
-	}
-	s.Conditions = withoutCondition(s.Conditions, ConditionReplicaFailure)
-	return decision.Why{}
 }

@@ -13,7 +13,7 @@ import (
 // one of them, it deletes that one.
 
 // surgeAllowance is what holds for the set.
-func (d *decider) surgeAllowance() SurgeAllowance {
+func (d *situation) surgeAllowance() SurgeAllowance {
 	s := d.s.Instructions.SurgeAllowance
 	if s == (SurgeAllowance{}) && d.s.Owner == nil {
 		return SurgeAllowance{Surge: 1}
@@ -40,67 +40,19 @@ type requests struct {
 
 func (r *requests) limit(n int) { r.available.limit, r.others.limit = n, n }
 
-// visitRequest counts an active machine if it is to be replaced. A template
+// toReplace reports whether an active machine is to be replaced on request. A template
 // that asks for it would never come to an end, and is not listened to.
-// It reports whether it did.
-func (v *counter) visitRequest(m *machine.Machine, available bool) bool {
-	key := v.p.Keys.Replace
-	if !Requested(m, key) || v.explicit(m) || v.s.Spec.Template.Annotations[key] != "" || v.surgeAllowance() == (SurgeAllowance{}) {
-		return false
-	}
-	r := &v.summary.requests
+func (d *situation) toReplace(m *machine.Machine) bool {
+	key := d.p.Keys.Replace
+	return Requested(m, key) && !d.explicit(m) && d.s.Spec.Template.Annotations[key] == "" && d.surgeAllowance() != (SurgeAllowance{})
+}
+
+func (r *requests) add(m ranked, available bool) {
 	r.count++
 	list := &r.others
 	if available {
 		r.ready++
 		list = &r.available
 	}
-	list.offer(v.rank(m, available))
-	return true
-}
-
-// extra is how many machines there should be beyond the set's size, to take the
-// place of others.
-func (d *decider) extra() int { return min(d.summary.requests.count, int(d.surgeAllowance().Surge)) }
-
-// dispensable is how many of the available machines that are to be replaced may
-// go now. Availability must permit it, and if there may be more machines for a
-// time, the replacements must be available.
-func (d *decider) dispensable() int {
-	c, r, allowance := &d.summary, &d.summary.requests, d.surgeAllowance()
-	n := min(r.ready, c.available-max(0, d.wanted()-int(allowance.Unavailable)))
-	if allowance.Surge > 0 {
-		n = min(n, c.available-r.ready-(d.wanted()-r.count))
-	}
-	return max(0, n)
-}
-
-// replaceRequested deletes machines that are to be replaced, as many as can be
-// spared. Those that are not available cost nothing. Surplus machines are deleted
-// before them: a scaler may have chosen one that is available.
-func (d *decider) replaceRequested() (Plan, bool) {
-	r := &d.summary.requests
-	if r.count == 0 || d.o.Refused.Delete != nil || d.o.Frozen || d.scaleUpDisabled() {
-		return Plan{}, false
-	}
-	if short := d.short(); short < 0 && d.removable(-short) > 0 {
-		return Plan{}, false
-	}
-	n, out := d.dispensable(), r.count-r.ready
-	if n+out == 0 {
-		d.waiting = d.tally(d.replacing(reasonReplacing, reasonExpiring))
-		d.waiting.Count = int64(r.count)
-		return Plan{}, false
-	}
-	if plan, busy := d.readFresh("deleting machines that are to be replaced"); busy {
-		return plan, true
-	}
-	spared := r.available.sorted()
-	machines := append(r.others.sorted(), spared[:min(n, len(spared))]...)
-	machines = machines[:min(len(machines), int(d.p.Burst))]
-	orders := make([]Order, len(machines))
-	for i, v := range machines {
-		orders[i] = Order{Machine: v.machine, Why: d.whyReplaced(v)}
-	}
-	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.deletion(d.replacing(reasonDeleteRequested, reasonDeleteExpired), len(orders))}, true
+	list.offer(m)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
 )
 
 // Never a machine twice. A cache may be old, and a create may still be on its
@@ -15,12 +17,37 @@ import (
 // without creating, on a live read made after that time. names.go says how a
 // number becomes a name that never returns.
 
+// reservation gives out names, and creates the missing machines under them.
+type reservation struct{ *counted }
+
+// scale creates machines that are missing, once surplus has nothing to do. Names
+// of an open reservation are used before new ones.
+func (d reservation) scale() (Plan, bool) {
+	short := d.withinQuota(crashLoopBackoff(d).within(d.short()))
+	if d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled {
+		return d.finish(short)
+	}
+	return d.reserve(short)
+}
+
+// withinQuota returns how many of the missing machines may be created. Under a strict
+// quota they wait until terminating machines are gone.
+func (d reservation) withinQuota(short int) int {
+	room := d.wanted() + d.extra() - d.summary.owned - d.summary.arriving
+	if !d.p.StrictQuota || short <= max(0, room) {
+		return short
+	}
+	d.waiting = d.tally(reasonQuota)
+	d.waiting.Count = int64(d.summary.owned - d.summary.active)
+	return max(0, room)
+}
+
 // finish continues a reservation that is open. Names that became
 // machines are settled. The others are used while a create under them is
 // allowed, and settled when none can be in flight any more. In between the set
 // only waits, because a new name could be one machine too many.
-func (d *decider) finish(short int) (Plan, bool) {
-	unanswered := d.summary.unanswered
+func (d reservation) finish(short int) (Plan, bool) {
+	unanswered := d.summary.names.unanswered
 	if unanswered == 0 {
 		return d.finishCame(short)
 	}
@@ -49,7 +76,7 @@ func (d *decider) finish(short int) (Plan, bool) {
 
 // finishCame is finish for a reservation whose names all became machines. If
 // some are missing though they are remembered, the cache may not have caught up.
-func (d *decider) finishCame(short int) (Plan, bool) {
+func (d reservation) finishCame(short int) (Plan, bool) {
 	if short <= 0 && d.mayStayOpen() {
 		return Plan{}, false
 	}
@@ -63,16 +90,16 @@ func (d *decider) finishCame(short int) (Plan, bool) {
 
 // remembered reports whether this process knows, without looking at the machines,
 // that all names of the open reservation became machines.
-func (d *decider) remembered() bool { return d.o.Created >= d.s.Instructions.Reservation.Reserved }
+func (d reservation) remembered() bool { return d.o.Created >= d.s.Instructions.Reservation.Reserved }
 
 // mayStayOpen reports whether a reservation whose names all became machines may
 // wait for the next write that settles it anyway. To a process that does not
 // remember them, one that is gone by then would look as if it was yet to come. So
 // they must be remembered, and none may be about to go: the next process would
 // not know.
-func (d *decider) mayStayOpen() bool {
+func (d reservation) mayStayOpen() bool {
 	until := d.s.Instructions.Reservation.At.Add(d.p.SettleWithin)
-	if !d.remembered() || d.summary.parting || !d.inFlight() || !d.now.Before(until) {
+	if !d.remembered() || d.summary.names.parting || !d.inFlight() || !d.now.Before(until) {
 		return false
 	}
 	d.lookAgain(until)
@@ -80,7 +107,7 @@ func (d *decider) mayStayOpen() bool {
 }
 
 // settleFirst has names settled before machines go that have them.
-func (d *decider) settleFirst(plan Plan) Plan {
+func (d reservation) settleFirst(plan Plan) Plan {
 	if len(plan.Delete)+len(plan.Release) == 0 || !d.allCame() {
 		return plan
 	}
@@ -88,12 +115,12 @@ func (d *decider) settleFirst(plan Plan) Plan {
 }
 
 // allCame reports whether a reservation is open whose names all became machines.
-func (d *decider) allCame() bool {
-	return d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled && d.summary.unanswered == 0
+func (d reservation) allCame() bool {
+	return d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled && d.summary.names.unanswered == 0
 }
 
 // settled is done with such a reservation, and does no more.
-func (d *decider) settled() Plan {
+func (d reservation) settled() Plan {
 	plan, _ := d.settle(0, decision.Why{Reason: reasonSettle, Number: d.s.Instructions.Reservation.Reserved})
 	return plan
 }
@@ -101,7 +128,7 @@ func (d *decider) settled() Plan {
 // settle is done with the open reservation, and opens the next one in the same
 // write if more machines are needed. What a cache has shown is settled without
 // waiting for a live read, which might not show it any more.
-func (d *decider) settle(short int, why decision.Why) (Plan, bool) {
+func (d reservation) settle(short int, why decision.Why) (Plan, bool) {
 	if short > 0 && d.live() && d.mayCreate() {
 		return d.reserve(short)
 	}
@@ -112,7 +139,7 @@ func (d *decider) settle(short int, why decision.Why) (Plan, bool) {
 
 // reserve gives out names for missing machines. All names given out before are
 // settled.
-func (d *decider) reserve(short int) (Plan, bool) {
+func (d reservation) reserve(short int) (Plan, bool) {
 	if short <= 0 || !d.mayCreate() {
 		return Plan{}, false
 	}
@@ -129,20 +156,20 @@ func (d *decider) reserve(short int) (Plan, bool) {
 
 // create orders machines under the lowest names that have no machine yet. It orders no
 // more than are missing: a set that was scaled down meanwhile leaves the rest.
-func (d *decider) create(short int) Plan {
-	n := int(min(int64(short), int64(d.p.Burst), d.summary.unanswered))
+func (d reservation) create(short int) Plan {
+	n := int(min(int64(short), int64(d.p.Burst), d.summary.names.unanswered))
 	why := d.tally(reasonCreate)
 	why.Count, why.For = int64(n), d.reservedFor()
 	orders := make([]Order, n)
-	for i, ordinal := range d.missing(n) {
-		name := d.prefix + strconv.FormatInt(ordinal, 10)
+	for i, ordinal := range d.summary.names.missing(&d.situation, n) {
+		name := d.summary.names.prefix + strconv.FormatInt(ordinal, 10)
 		orders[i] = Order{Machine: d.blank(name), Ordinal: ordinal, Why: why}
 	}
 	return Plan{Create: orders, Until: d.createUntil(), Why: why}
 }
 
 // createUntil is the moment up to which names of the last reservation are used.
-func (d *decider) createUntil() time.Time {
+func (d reservation) createUntil() time.Time {
 	return d.s.Instructions.Reservation.At.Add(d.p.RequestTimeout)
 }
 
@@ -150,7 +177,7 @@ func (d *decider) createUntil() time.Time {
 // reservation can take effect any more: none was issued after createUntil, but
 // for one that was on its way at that moment, and has a second more. A
 // reservation from further ahead than clocks may differ counts as settled.
-func (d *decider) doneAt() time.Time {
+func (d reservation) doneAt() time.Time {
 	at := d.s.Instructions.Reservation.At
 	if at.After(d.now.Add(d.p.RequestTimeout)) {
 		return time.Time{}
@@ -160,9 +187,25 @@ func (d *decider) doneAt() time.Time {
 
 // inFlight reports whether a create under a name of the last reservation may
 // still take effect.
-func (d *decider) inFlight() bool { return d.now.Before(d.doneAt()) }
+func (d reservation) inFlight() bool { return d.now.Before(d.doneAt()) }
 
 // reservedFor is the age of the last reservation.
-func (d *decider) reservedFor() time.Duration {
+func (d reservation) reservedFor() time.Duration {
 	return max(0, d.now.Sub(d.s.Instructions.Reservation.At))
+}
+
+// blank is the machine that a set makes under a name.
+func (d reservation) blank(name string) *machine.Machine {
+	t := d.s.Spec.Template.Clone()
+	t.Spec.Marks = d.s.Instructions.Marks
+	return &machine.Machine{
+		Meta: object.Meta{
+			Key:         object.Key{Namespace: d.s.Namespace, Name: name},
+			Labels:      t.Labels,
+			Annotations: t.Annotations,
+			Finalizers:  []string{machine.Finalizer},
+			Owner:       d.owner(),
+		},
+		Spec: t.Spec,
+	}
 }

@@ -1,24 +1,23 @@
 package machineset
 
-import (
-	"strconv"
-)
+import "github.com/millwright-go/millwright/decision"
 
-// scale creates machines that are missing, once removeSurplus has nothing to do. Names
-// of an open reservation are used before new ones.
-func (d *decider) scale() (Plan, bool) {
-	short := d.withinQuota(d.withinBackoff(d.short()))
-	if d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled {
-		return d.finish(short)
-	}
-	return d.reserve(short)
+// counted is a situation whose machines are counted: how many are missing, or too many.
+type counted struct {
+	situation
+	summary summary
+}
+
+// preservation is the part that keeps failed machines.
+func (d *counted) preservation() preservation {
+	return preservation{&d.situation, &d.summary.preserving}
 }
 
 // short returns how many machines are missing; negative: how many active ones are
 // surplus. Machines that are moving to this set are not missing, and neither are
 // failed ones that stay for now. They do not make others surplus, because it is not
 // known yet whether they come, or stay.
-func (d *decider) short() int {
+func (d *counted) short() int {
 	short := d.wanted() + d.extra() - d.summary.active
 	if short <= 0 {
 		return short
@@ -26,20 +25,8 @@ func (d *decider) short() int {
 	return max(0, short-d.summary.arriving-d.staying())
 }
 
-// withinQuota returns how many of the missing machines may be created. Under a strict
-// quota they wait until terminating machines are gone.
-func (d *decider) withinQuota(short int) int {
-	room := d.wanted() + d.extra() - d.summary.owned - d.summary.arriving
-	if !d.p.StrictQuota || short <= max(0, room) {
-		return short
-	}
-	d.waiting = d.tally(reasonQuota)
-	d.waiting.Count = int64(d.summary.owned - d.summary.active)
-	return max(0, room)
-}
-
 // mayCreate reports whether creations are allowed at all, and notes why not.
-func (d *decider) mayCreate() bool {
+func (d *counted) mayCreate() bool {
 	switch {
 	case d.o.Frozen:
 		d.waiting = d.tally(reasonFrozen)
@@ -55,11 +42,49 @@ func (d *decider) mayCreate() bool {
 	return d.o.Refused.Create == nil
 }
 
-func (d *decider) scaleUpDisabled() bool {
-	key := d.p.Keys.ScaleUpDisabled
-	if key == "" {
-		return false
+// staying is how many failed machines stay for now: it is undecided which of them
+// are kept, or their deletion was refused, or its answer lost. None is made in their
+// place.
+func (d *counted) staying() int {
+	if d.preservation().undecided() || d.o.Refused.Delete != nil {
+		return d.summary.failed
 	}
-	disabled, err := strconv.ParseBool(d.s.Labels[key])
-	return err == nil && disabled
+	return 0
+}
+
+// extra is how many machines there should be beyond the set's size, to take the
+// place of others.
+func (d *counted) extra() int { return min(d.summary.requests.count, int(d.surgeAllowance().Surge)) }
+
+// removable is how many machines of a surplus may be deleted now.
+func (d *counted) removable(surplus int) int {
+	c := &d.summary
+	n := min(surplus-c.spared.idle, c.active-c.spared.count)
+	if n < surplus {
+		d.waiting = d.kept(surplus - max(n, 0))
+	}
+	return max(n, 0)
+}
+
+// kept is the reason why n machines stay that would go.
+func (d *counted) kept(n int) decision.Why {
+	why := d.tally(reasonSpared)
+	why.Name, why.Count = d.summary.spared.first, int64(n)
+	return why
+}
+
+// tally is a reason with the numbers of machines.
+func (d *counted) tally(reason decision.Reason) decision.Why {
+	c := &d.summary
+	return decision.Why{
+		Reason: reason, Have: int64(c.active), Want: int64(d.wanted()),
+		Ready: int64(c.ready), Available: int64(c.available),
+	}
+}
+
+// tallyOf is a reason with the numbers of machines, and n of those it is about.
+func (d *counted) tallyOf(reason decision.Reason, n int) decision.Why {
+	why := d.tally(reason)
+	why.Count = int64(n)
+	return why
 }

@@ -190,3 +190,35 @@ func (s *Set) SpecEqual(t *Set) bool {
 	return a.Replicas == b.Replicas && a.MinReady == b.MinReady && a.MaxAge == b.MaxAge && a.AutoPreserve == b.AutoPreserve &&
 		s.Instructions.specEqual(&t.Instructions) && a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }
+
+// CrashLoop counts the failures of machines that were never ready. The zero value:
+// no machine has failed so since the last one became ready.
+type CrashLoop struct {
+	// Rounds is how often in a row machines failed. Those that were made
+	// before the failure of another fail in the same round.
+	Rounds int32
+	// UpTo is the highest number that was given out when the last round was
+	// counted. A failure of a machine with a higher number is another round.
+	UpTo int64
+	// Last is when a failure was last noted. Whole seconds.
+	Last time.Time
+	// Missing is how many machines were missing then, with those that failed.
+	Missing int32
+	// Against are the versions of class and secrets that they failed with:
+	// once one of them is another, the count begins again.
+	Against machine.Inputs
+}
+
+// Equal reports whether both say the same, the same instant in any location.
+func (c *CrashLoop) Equal(d *CrashLoop) bool {
+	e := *d
+	e.Last = c.Last
+	return *c == e && c.Last.Equal(d.Last)
+}
+
+// tryAt is a wait after the last failure, which lost its fraction of a second.
+func (c *CrashLoop) tryAt(wait time.Duration) time.Time { return c.Last.Add(wait + time.Second) }
+
+// ConditionPaused is True while a set is left as it is. A set that is resumed takes it off before it gives
+// any order. So while it is True, the set is deleting no machine, even if it was resumed and paused again.
+const ConditionPaused = machine.ConditionPaused

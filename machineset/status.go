@@ -5,21 +5,25 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
+
+// report writes the set's status, and says what the set waits for.
+type report struct{ *counted }
 
 // status plans a write of the status if it would say something else; not
 // yet, if this process wrote it a moment ago and nothing was refused since.
 // Nothing is allocated while it stays as it is, unless machines failed.
-func (d *decider) status() (Plan, bool) {
+func (d report) status() (Plan, bool) {
 	c, next := &d.summary, d.s.Status
 	next.Replicas, next.FullyLabeled = int32(c.present), int32(c.fullyLabeled)
-	next.Ready, next.Available, next.Preserved = int32(c.ready), int32(c.available), int32(c.preserved)
-	next.PreservedFailed, next.AutoPreserved = int32(c.preservedFailed), int32(len(c.preserving.counted))
+	next.Ready, next.Available, next.Preserved = int32(c.ready), int32(c.available), int32(c.preserving.preserved)
+	next.PreservedFailed, next.AutoPreserved = int32(c.preserving.failed), int32(len(c.preserving.counted))
 	next.ObservedGeneration = d.s.Generation
 	next.Conditions = withoutCondition(next.Conditions, ConditionSpecValid)
-	next.CrashLoop = d.crashLoop()
-	next.Conditions = d.crashLoopCondition(d.holdCondition(d.frozenCondition(next.Conditions)), &next.CrashLoop)
+	next.CrashLoop = crashLoopBackoff(d).current()
+	next.Conditions = crashLoopBackoff(d).condition(d.holdCondition(d.frozenCondition(next.Conditions)), &next.CrashLoop)
 	next.Conditions = d.pausedCondition(next.Conditions)
 	next.Failed, next.Failing = d.failedMachines(next.Failed), int32(c.failures)
 	refused := d.noteRefusal(&next)
@@ -45,7 +49,7 @@ func (d *decider) status() (Plan, bool) {
 
 // statusAt is when this process may write the status again, if it is this; zero:
 // at any time, also after the clock went back.
-func (d *decider) statusAt(next *Status) time.Time {
+func (d report) statusAt(next *Status) time.Time {
 	written := d.o.StatusWritten
 	if written.IsZero() || written.After(d.now) {
 		return time.Time{}
@@ -59,7 +63,7 @@ func (d *decider) statusAt(next *Status) time.Time {
 
 // onlyProgress reports whether a status differs in the numbers of machines alone,
 // and in the generation, which a deployment changes with each order.
-func (d *decider) onlyProgress(next *Status) bool {
+func (d report) onlyProgress(next *Status) bool {
 	have, counted := &d.s.Status, *next
 	counted.ObservedGeneration = have.ObservedGeneration
 	counted.Replicas, counted.FullyLabeled = have.Replicas, have.FullyLabeled
@@ -68,7 +72,7 @@ func (d *decider) onlyProgress(next *Status) bool {
 	return counted.Equal(have)
 }
 
-func (d *decider) frozenCondition(conditions []object.Condition) []object.Condition {
+func (d report) frozenCondition(conditions []object.Condition) []object.Condition {
 	if !d.o.Frozen {
 		return withoutCondition(conditions, ConditionFrozen)
 	}
@@ -80,7 +84,7 @@ func (d *decider) frozenCondition(conditions []object.Condition) []object.Condit
 
 // failedMachines are those whose last operation failed; have, if it
 // says the same.
-func (d *decider) failedMachines(have []FailedMachine) []FailedMachine {
+func (d report) failedMachines(have []FailedMachine) []FailedMachine {
 	failing := d.summary.failing.sorted()
 	if slices.EqualFunc(failing, have, func(r ranked, s FailedMachine) bool {
 		want := FailedMachineOf(r.machine, d.s.Name)
@@ -95,21 +99,79 @@ func (d *decider) failedMachines(have []FailedMachine) []FailedMachine {
 	return out
 }
 
-// withCondition is conditions with c among them; the same slice if it says so
-// already, a new one otherwise.
-func withCondition(conditions []object.Condition, c object.Condition) []object.Condition {
-	have := object.FindCondition(conditions, c.Type)
-	if have != nil && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message {
-		return conditions
+// rest writes the status if it would say something else, and waits.
+func (d report) rest() Plan {
+	if at := d.retryAt(); !at.IsZero() {
+		d.lookAgain(at)
+		d.waiting = decision.Why{Reason: reasonRetryAt, Detail: d.s.Status.LastOperation.Message, For: at.Sub(d.now)}
 	}
-	return object.SetCondition(conditions, c)
+	for _, at := range [...]time.Time{d.summary.nextAvailable, d.summary.expiries.next} {
+		if !at.IsZero() {
+			d.lookAgain(at)
+		}
+	}
+	if plan, busy := d.status(); busy {
+		return plan
+	}
+	why := d.waiting
+	if why == (decision.Why{}) {
+		why = d.tally(reasonSettled)
+	}
+	return Plan{At: d.at, Why: why}
 }
 
-// withoutCondition is conditions without those of a type; the same slice if
-// there is none.
-func withoutCondition(conditions []object.Condition, typ string) []object.Condition {
-	if object.FindCondition(conditions, typ) == nil {
-		return conditions
+func (d report) pausedCondition(conditions []object.Condition) []object.Condition {
+	if !d.paused() {
+		return withoutCondition(conditions, ConditionPaused)
 	}
-	return object.DropCondition(conditions, typ)
+	return withCondition(conditions, object.Condition{
+		Type: ConditionPaused, Status: object.True, Reason: reasonPaused.String(),
+		Message: "paused by annotation " + d.p.Keys.Paused + ": no machine is made or deleted", Since: d.stamp(),
+	})
+}
+
+// holdCondition is conditions with why machines are not created that exist, if
+// the provider refuses their class.
+func (d report) holdCondition(conditions []object.Condition) []object.Condition {
+	h := d.o.Hold
+	if h == nil || d.summary.unmade == 0 {
+		return withoutCondition(conditions, ConditionCreationSlowed)
+	}
+	if h.Until.After(d.now) {
+		d.lookAgain(h.Until)
+	}
+	return withCondition(conditions, object.Condition{
+		Type: ConditionCreationSlowed, Status: object.True, Reason: h.Code.String(),
+		Message: h.String() + "; the next is not tried before " + h.Until.UTC().Format(time.RFC3339),
+		Since:   d.stamp(),
+	})
+}
+
+// noteRefusal records in the status what was refused in this pass, or that
+// what failed before has come right. told is the reason; zero: nothing new.
+func (d report) noteRefusal(s *Status) (told decision.Why) {
+	if !d.retryAfter(d.o.Failures).IsZero() {
+		return decision.Why{} // stored already
+	}
+	if kind, why, ok := d.o.Refused.worst(); ok {
+		s.LastOperation = machine.Operation{
+			Kind: kind, State: machine.StateFailed, Code: why.Code, Message: why.String(),
+			Time: d.stamp(), Against: machine.Inputs{Machine: d.s.Generation},
+		}
+		s.Conditions = withCondition(s.Conditions, object.Condition{
+			Type: ConditionReplicaFailure, Status: object.True, Reason: why.Reason.String(),
+			Message: s.LastOperation.Message, Since: d.stamp(),
+		})
+		return why
+	}
+	if d.short() != 0 {
+		return decision.Why{} // held back by something else, so it is not known yet
+	}
+	if s.LastOperation.State == machine.StateFailed {
+		s.LastOperation = machine.Operation{
+			Kind: s.LastOperation.Kind, State: machine.StateSuccessful, Time: d.stamp(),
+		}
+	}
+	s.Conditions = withoutCondition(s.Conditions, ConditionReplicaFailure)
+	return decision.Why{}
 }

@@ -26,10 +26,8 @@ type summary struct {
 	fullyLabeled, ready, available int
 	nextAvailable                  time.Time // of ready machines; zero: none is waiting
 
-	failedBeforeReady int       // of failed, those that never ran
-	latest            int64     // the highest number among them
-	joined            time.Time // when the last ready machine came to run; zero: not looked for
-	unmade            int       // of active, those that have no VM yet
+	starts starts
+	unmade int // of active, those that have no VM yet
 
 	failing       lowest // machines whose last operation failed, the newest first
 	failures      int    // so many there are
@@ -38,13 +36,8 @@ type summary struct {
 	requests      requests
 	expiries      expiries
 	spared        spared
-	preserved     int // kept for inspection, in any phase
-	// preservedFailed is how many of preserved failed.
-	preservedFailed int
-	preserving      preserving
-	ordinals        []int64 // of machines with names from the open reservation
-	unanswered      int64   // names of the open reservation that nothing is known of
-	parting         bool    // a machine with such a name is about to go
+	preserving    preserving
+	names         openNames
 }
 
 // difference is what of the template has to be applied to a machine.
@@ -53,10 +46,9 @@ type difference struct {
 	what    string
 }
 
-// summarize fills in the summary. It reads each machine's facts once. What is
+// count fills in the summary. It reads each machine's facts once. What is
 // decided from them costs in proportion to the decision.
-func (d *decider) summarize() {
-	c := &d.summary
+func (c *summary) count(d *situation) {
 	burst := int(d.p.Burst)
 	c.failing.limit = failedLimit
 	if d.live() {
@@ -67,13 +59,15 @@ func (d *decider) summarize() {
 	var space [3][8]label
 	t := &d.s.Spec.Template
 	v := counter{
-		decider:     d,
+		situation:   d,
+		summary:     c,
+		order:       order{situation: d},
 		labels:      flatten(space[0][:0], t.Labels),
 		nodeLabels:  flatten(space[1][:0], t.Spec.NodeTemplate.Labels),
 		annotations: flatten(space[2][:0], t.Spec.NodeTemplate.Annotations),
 	}
 	if c.deletionOrder.limit > 0 {
-		d.chosen = d.s.Instructions.chosen()
+		v.order.chosen = d.s.Instructions.chosen()
 	}
 	arriving, leaving := d.handover()
 	for _, m := range d.o.Machines {
@@ -90,29 +84,23 @@ func (d *decider) summarize() {
 		}
 	}
 	c.arriving = len(arriving)
-	d.admitExpired()
+	c.requests.admit(d, &c.expiries, c.available)
 	if d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled {
-		d.countUnanswered(leaving)
+		c.names.count(d, leaving)
 	}
-}
-
-// wanted is how many machines there should be.
-func (d *decider) wanted() int {
-	if d.s.Deleted() {
-		return 0
-	}
-	return int(d.s.Spec.Replicas)
 }
 
 // counter counts the machines that are not being deleted.
 type counter struct {
-	*decider
+	*situation
+	summary *summary
+	order   order
 	// What of the template is looked up in each machine.
 	labels, nodeLabels, annotations []label
 }
 
 func (v *counter) visit(m *machine.Machine) {
-	c := &v.summary
+	c := v.summary
 	full := hasLabels(m.Labels, v.labels)
 	if !v.s.Deleted() && !v.matches(m, full) {
 		c.strays = appendUpTo(c.strays, m, v.p.Burst)
@@ -130,11 +118,11 @@ func (v *counter) visit(m *machine.Machine) {
 		}
 		available = v.countReady(m)
 		if !spared {
-			v.visitAge(m, available, v.visitRequest(m, available))
+			v.visitReplaced(m, available)
 		}
 	} else {
 		c.failed++
-		v.countFailedBeforeReady(m)
+		c.starts.failed(v.situation, m)
 		if !v.s.Deleted() {
 			machines = &c.replaced
 		}
@@ -144,13 +132,13 @@ func (v *counter) visit(m *machine.Machine) {
 	case spared:
 		c.spared.add(m, available)
 	case machines.limit > 0:
-		machines.offer(v.rank(m, available))
+		machines.offer(v.order.rank(m, available))
 	}
 }
 
 // note counts what does not depend on the machine's phase.
 func (v *counter) note(m *machine.Machine) {
-	c := &v.summary
+	c := v.summary
 	c.present++
 	if m.Status.LastOperation.State == machine.StateFailed && !m.PreservedFailed(v.now) {
 		c.failures++
@@ -161,7 +149,7 @@ func (v *counter) note(m *machine.Machine) {
 			c.differing = append(c.differing, difference{m, what})
 		}
 	}
-	v.visitPreserving(m)
+	preservation{v.situation, &c.preserving}.visit(m)
 }
 
 // matches reports whether the selector picks m. Labels of the template are known
@@ -178,9 +166,9 @@ func (v *counter) countReady(m *machine.Machine) bool {
 	if !m.Ready() {
 		return false
 	}
-	c, at := &v.summary, m.AvailableAt(v.s.Spec.MinReady)
+	c, at := v.summary, m.AvailableAt(v.s.Spec.MinReady)
 	c.ready++
-	v.countJoined(m)
+	c.starts.joined(v.situation, m)
 	if m.Preserved(v.now) {
 		return false
 	}
@@ -241,4 +229,25 @@ func (v *counter) difference(m *machine.Machine) string {
 		return "rollout mark"
 	}
 	return ""
+}
+
+// visitReplaced counts an active machine that is to be replaced, on request or for its age.
+func (v *counter) visitReplaced(m *machine.Machine, available bool) {
+	c := v.summary
+	if v.toReplace(m) {
+		c.requests.add(v.order.rank(m, available), available)
+	} else if available {
+		c.expiries.visit(v.situation, m)
+	}
+}
+
+// unmade reports whether a machine has no VM yet and is to get one.
+func unmade(m *machine.Machine) bool {
+	switch m.Status.Phase {
+	case machine.PhaseNew, machine.PhasePending, machine.PhaseCrashLoopBackOff:
+		return m.Spec.ProviderID == ""
+	case machine.PhaseAvailable, machine.PhaseRunning, machine.PhaseUnknown, machine.PhaseFailed, machine.PhaseTerminating,
+		machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed:
+	}
+	return false
 }

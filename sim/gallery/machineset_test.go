@@ -5,7 +5,7 @@ var ofMachineset = []mutant{
 	{
 		name:   "a set believes its cache",
 		breaks: "P5, P12",
-		file:   "machineset/decide.go",
+		file:   "machineset/situation.go",
 		from:   "if d.o.Read.Covers(since) {",
 		to:     "if d.o.Read.Covers(since) || since.IsZero() {",
 	},
@@ -68,15 +68,15 @@ var ofMachineset = []mutant{
 		name:   "machines are replaced for their age an hour early",
 		breaks: "reason",
 		file:   "machineset/expiry.go",
-		from:   "case v.now.Before(at):",
-		to:     "case v.now.Before(at.Add(-time.Hour)):",
+		from:   "case d.now.Before(at):",
+		to:     "case d.now.Before(at.Add(-time.Hour)):",
 		by:     "TestNextExpiryIsWaitedFor|TestExpiryWithinBounds",
 	},
 	{
 		name:   "no machine is replaced for its age",
 		breaks: "P21",
 		file:   "machineset/expiry.go",
-		from:   "e.oldest.limit = int(v.p.ExpireAtOnce)",
+		from:   "e.oldest.limit = int(d.p.ExpireAtOnce)",
 		to:     "e.oldest.limit = 0",
 	},
 	{
@@ -89,7 +89,7 @@ var ofMachineset = []mutant{
 	{
 		name:   "a machine that works and is to be replaced goes before one that does not",
 		breaks: "P7",
-		file:   "machineset/candidates.go",
+		file:   "machineset/deletionorder.go",
 		from:   "case !available && Requested(",
 		to:     "case Requested(",
 		by:     "TestRequestedVictims",
