@@ -26,6 +26,12 @@ import (
 // Only a new reduction gives out names. Status.Wanted is the size wanted so far. Names that the
 // reduction does not use are out of date, and so are all names from before the number went up.
 
+// scaler is a scaler's choices: it reads them, gives them to the sets, and forgets the used ones.
+type scaler struct {
+	*summary
+	choices []choice // of machines that are not being deleted, in the order in which they were made
+}
+
 // choice is one name in the annotation that a machine has.
 type choice struct {
 	machineset.DeletionCandidate
@@ -90,7 +96,7 @@ func (d *Deployment) scaledAt(p *Policy) time.Time {
 // choice from before it belongs to an earlier reduction, and a choice from after it to a later one.
 // If the scaler says when it changed the size, the period follows the scaler's clock: it begins
 // with the change before, as far as the status knows one.
-func (d *decider) choosing() (since, until time.Time) {
+func (d *scaler) choosing() (since, until time.Time) {
 	s, at := &d.deployment.Status, d.deployment.scaledAt(d.p)
 	if at.IsZero() {
 		return s.WantedSince, d.now
@@ -117,7 +123,7 @@ func formatDeletionCandidates(candidates []machineset.DeletionCandidate) string 
 
 // readChoices returns the machines that the annotation names and that are not being deleted, in the
 // order in which they were chosen.
-func (d *decider) readChoices() {
+func (d *scaler) readChoices() {
 	text := d.deployment.Annotations[d.p.Keys.DeletionCandidates]
 	if d.p.Keys.DeletionCandidates == "" || text == "" {
 		return
@@ -140,7 +146,7 @@ func (d *decider) readChoices() {
 	d.choices = slices.DeleteFunc(found, func(c choice) bool { return c.family == nil })
 }
 
-func (d *decider) choice(v machineset.DeletionCandidate, f *family, m *machine.Machine) choice {
+func (d *scaler) choice(v machineset.DeletionCandidate, f *family, m *machine.Machine) choice {
 	c := choice{
 		DeletionCandidate: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
 		untimed: v.At.IsZero(), foreign: !d.deployment.scaledAt(d.p).IsZero(),
@@ -153,7 +159,7 @@ func (d *decider) choice(v machineset.DeletionCandidate, f *family, m *machine.M
 
 // deletionCandidate returns the choice as a set gets it: always with a time of this process's
 // clock, because the set compares it with the times of its machines.
-func (d *decider) deletionCandidate(c *choice) machineset.DeletionCandidate {
+func (d *scaler) deletionCandidate(c *choice) machineset.DeletionCandidate {
 	v := c.DeletionCandidate
 	if c.untimed || c.foreign {
 		v.At = d.stamp()
@@ -161,13 +167,9 @@ func (d *decider) deletionCandidate(c *choice) machineset.DeletionCandidate {
 	return v
 }
 
-func (d *decider) available(m *machine.Machine) bool {
-	return m.Ready() && !m.Preserved(d.now) && !m.AvailableAt(d.deployment.Spec.MinReady).After(d.now)
-}
-
 // reduction returns how many replicas were removed since the status was written, less the names
 // that sets got already.
-func (d *decider) reduction() int64 {
+func (d *scaler) reduction() int64 {
 	s := &d.deployment.Status
 	if s.WantedSince.IsZero() {
 		return 0
@@ -187,7 +189,7 @@ func (d *decider) reduction() int64 {
 // A set first deletes what is not available, unless a choice says otherwise. So an available
 // machine is only taken if enough stay without it. A set that has not created all its machines
 // gives up the missing ones first, and no other for them.
-func (d *decider) offer() {
+func (d *scaler) offer() {
 	n := d.reduction()
 	since, until := d.choosing()
 	spare := -max(0, int64(d.deployment.Spec.Replicas)-int64(d.bounds.Unavailable))
@@ -213,7 +215,7 @@ func (d *decider) offer() {
 }
 
 // handOver gives the sets that are lowered the names of machines chosen to go.
-func (d *decider) handOver(steps []rollout.Scale) {
+func (d *scaler) handOver(steps []rollout.Scale) {
 	for _, step := range steps {
 		f := d.resizable(step.Name)
 		if f == nil || step.To >= f.size() {
@@ -223,69 +225,12 @@ func (d *decider) handOver(steps []rollout.Scale) {
 	}
 }
 
-// deletionCandidates returns the names that a set of this size should know: the earlier ones, as
-// long as it has more machines than that, and the new ones. A negative size is that of size().
-func (f *family) deletionCandidates(size int32) []machineset.DeletionCandidate {
-	var out []machineset.DeletionCandidate
-	if size < 0 {
-		size = f.size()
-	}
-	if f.actual > size {
-		out = append(out, f.aliveDeletionCandidates()...)
-	}
-	return append(out, f.handing...)
-}
-
-// aliveDeletionCandidates returns those that the set has not deleted yet.
-func (f *family) aliveDeletionCandidates() []machineset.DeletionCandidate {
-	if len(f.set.Instructions.DeletionCandidates) == 0 {
-		return nil
-	}
-	alive := make(map[string]bool, len(f.machines))
-	for _, m := range f.machines {
-		if m != nil && !m.Deleted() && m.OwnedBy(f.set.UID) {
-			alive[m.Name] = true
-		}
-	}
-	var out []machineset.DeletionCandidate
-	for _, v := range f.set.Instructions.DeletionCandidates {
-		if alive[v.Name] {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-// outdatedDeletionCandidates reports whether a set still knows candidates that it has, although it
-// has no surplus left to delete. They must not count for the next reduction.
-func (f *family) outdatedDeletionCandidates() bool {
-	return f.actual <= f.size() && len(f.aliveDeletionCandidates()) > 0
-}
-
-// countLeaving counts the available machines that a set was told to delete and has not deleted.
-func (d *decider) countLeaving(f *family) {
-	surplus := f.actual - f.size()
-	if surplus <= 0 || len(f.set.Instructions.DeletionCandidates) == 0 {
-		return
-	}
-	named := make(map[string]bool, len(f.set.Instructions.DeletionCandidates))
-	for _, v := range f.set.Instructions.DeletionCandidates {
-		named[v.Name] = true
-	}
-	for _, m := range f.machines {
-		if m != nil && named[m.Name] && !m.Deleted() && m.OwnedBy(f.set.UID) && d.available(m) {
-			f.given = min(f.given+1, surplus)
-		}
-	}
-	f.told = f.given
-}
-
 // tidy removes useless names from the annotation: those of machines that are gone or going, those
 // whose reduction is over, and those that can't be read. It comes after the status has recorded the
 // wanted size.
-func (d *decider) tidy() (Plan, bool) {
+func (d *scaler) tidy() (Plan, bool) {
 	text, key := d.deployment.Annotations[d.p.Keys.DeletionCandidates], d.p.Keys.DeletionCandidates
-	if text == "" || key == "" || d.held() || d.throttled > 0 {
+	if text == "" || key == "" || d.held() {
 		return Plan{}, false
 	}
 	var stay []machineset.DeletionCandidate
@@ -319,8 +264,8 @@ func (c *choice) useful(since time.Time, waiting bool) bool {
 }
 
 // noteWanted keeps in the status which size was wanted when all orders for it were given.
-func (d *decider) noteWanted(s *Status) {
-	if d.held() || d.gathered > 0 || d.choicesWait() {
+func (d *scaler) noteWanted(s *Status, gathered bool) {
+	if d.held() || gathered || d.choicesWait() {
 		return
 	}
 	if at := d.deployment.scaledAt(d.p); !at.IsZero() {
@@ -333,7 +278,7 @@ func (d *decider) noteWanted(s *Status) {
 
 // choicesWait reports whether a paused set could not be told yet which of its machines go with a
 // new reduction. Until it is told, the size does not count as the size wanted so far.
-func (d *decider) choicesWait() bool {
+func (d *scaler) choicesWait() bool {
 	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.family.paused && !c.handed })
 }
 

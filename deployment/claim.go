@@ -4,12 +4,14 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
-	"github.com/millwright-go/millwright/object"
 )
+
+// adoption brings ownership in line with the selector: it adopts and releases sets.
+type adoption struct{ *summary }
 
 // claim adopts orphans that the selector matches, and releases sets that it no longer matches. It
 // neither adopts nor releases a set that is being deleted.
-func (d *decider) claim() (Plan, bool) {
+func (d adoption) claim() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -41,7 +43,7 @@ func (d *decider) claim() (Plan, bool) {
 	return Plan{}, false
 }
 
-func (d *decider) adoptable(s *machineset.Set) bool {
+func (d adoption) adoptable(s *machineset.Set) bool {
 	return s != nil && s.Owner == nil && !s.Deleted() && s.Namespace == d.deployment.Namespace &&
 		d.deployment.Spec.Selector.Matches(s.Labels)
 }
@@ -49,7 +51,7 @@ func (d *decider) adoptable(s *machineset.Set) bool {
 // adopted returns a copy of an orphan that belongs to the deployment. If the hash label is missing,
 // the set and its future machines get it. Its selector stays, because its present machines do not
 // carry the label.
-func (d *decider) adopted(orphan *machineset.Set) *machineset.Set {
+func (d adoption) adopted(orphan *machineset.Set) *machineset.Set {
 	s := orphan.Clone()
 	s.Owner = d.owner()
 	s.AddFinalizer(machineset.Finalizer)
@@ -63,8 +65,4 @@ func (d *decider) adopted(orphan *machineset.Set) *machineset.Set {
 		s.Spec.Template.Labels = withEntry(s.Spec.Template.Labels, label, hash)
 	}
 	return s
-}
-
-func (d *decider) owner() *object.Owner {
-	return &object.Owner{Kind: OwnerKind, Name: d.deployment.Name, UID: d.deployment.UID}
 }

@@ -4,7 +4,7 @@ package deployment
 // Policy.Gather at most. A wave of machines, which become available one by one, then needs one
 // write of a set. Orders that follow a change of the spec are given at once, and so are those that
 // no other will join.
-func (d *decider) gather() (held bool) {
+func (d *resizing) gather() (held bool) {
 	spec := &d.deployment.Spec
 	rolling := spec.Strategy.Kind != Recreate && spec.Strategy.Kind != InPlaceUpdate && !spec.Paused
 	if d.p.Gather == 0 || d.news() || !rolling || !d.moreToCome() {
@@ -29,7 +29,7 @@ func (d *decider) gather() (held bool) {
 
 // news reports whether the spec has changed since the last status, as far as is known. If that
 // status was written a moment ago, the next one may be delayed. Then only the size tells.
-func (d *decider) news() bool {
+func (d *resizing) news() bool {
 	s := &d.deployment.Status
 	resized := !s.WantedSince.IsZero() && s.Wanted != d.deployment.Spec.Replicas
 	return resized || s.ObservedGeneration != d.deployment.Generation && !d.now.Before(d.statusAt(max(d.p.StatusInterval, 0)))
@@ -37,7 +37,7 @@ func (d *decider) news() bool {
 
 // moreToCome reports whether the rollout will probably continue by itself: new machines are not
 // available yet, or old ones that are about to go are not gone.
-func (d *decider) moreToCome() bool {
+func (d *resizing) moreToCome() bool {
 	for i := range d.sets {
 		f, numbers := &d.sets[i], &d.fleet.Sets[i]
 		if f == d.current && numbers.Available < numbers.Spec || numbers.Actual > numbers.Spec ||

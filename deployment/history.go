@@ -8,12 +8,18 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
+// history is the old sets that stay for rollbacks.
+type history struct {
+	*summary
+	rollout *resizing
+}
+
 // prune deletes old sets above the limit, the lowest revision first, once the rollout is complete
 // or while it is paused. Those of them that are still in use stay, and no younger set is deleted
 // instead.
-func (d *decider) prune() (Plan, bool) {
+func (d history) prune() (Plan, bool) {
 	spec := &d.deployment.Spec
-	if d.held() || spec.RevisionHistoryLimit == nil || spec.RollbackTo != nil || !spec.Paused && !rollout.Done(d.fleet) {
+	if d.held() || spec.RevisionHistoryLimit == nil || spec.RollbackTo != nil || !spec.Paused && !rollout.Done(d.rollout.fleet) {
 		return Plan{}, false
 	}
 	limit := *spec.RevisionHistoryLimit
@@ -36,7 +42,7 @@ func (d *decider) prune() (Plan, bool) {
 // old returns the sets that are history and not being deleted, the lowest revision first, of equal
 // ones the oldest. If there is no new set, because the template was changed while paused, the
 // youngest does not count as history: scaling may need it.
-func (d *decider) old() []*family {
+func (d history) old() []*family {
 	var out []*family
 	for i := range d.sets {
 		if f := &d.sets[i]; f != d.current && !f.set.Deleted() {
@@ -52,7 +58,7 @@ func (d *decider) old() []*family {
 
 // awaited reports whether a machine is being updated in place to a set's template, and belongs to
 // that set afterwards.
-func (d *decider) awaited(f *family) bool {
+func (d history) awaited(f *family) bool {
 	key := d.p.Keys.InPlaceTarget
 	for i := range d.sets {
 		for _, m := range d.sets[i].machines {
@@ -62,12 +68,4 @@ func (d *decider) awaited(f *family) bool {
 		}
 	}
 	return false
-}
-
-// unused reports whether a set has no machines, should have none and has none under way, also
-// according to its own status.
-func (f *family) unused() bool {
-	s := f.set
-	return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&
-		s.Status.Replicas == 0 && s.Status.ObservedGeneration >= s.Generation
 }

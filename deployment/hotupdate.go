@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,6 +24,9 @@ type HotUpdate struct {
 	From []string
 }
 
+// hotUpdate gives the VMs of the newest set another class without a replacement.
+type hotUpdate struct{ *summary }
+
 // maxPreviousClasses is how many previous classes a set remembers, besides those that machines
 // name: a machine that was ordered before may still be on its way.
 const maxPreviousClasses = 10
@@ -32,7 +34,7 @@ const maxPreviousClasses = 10
 // exchangeClass gives the newest set the class of the template instead of creating a new set. Older
 // sets stay as they are, because a rollout would replace their machines anyway. That is so even if
 // one of them has exactly this template, because returning to it would cost machines.
-func (d *decider) exchangeClass() (Plan, bool) {
+func (d hotUpdate) exchangeClass() (Plan, bool) {
 	if d.o.HotUpdate == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
 	}
@@ -51,24 +53,9 @@ func (d *decider) exchangeClass() (Plan, bool) {
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }
 
-// newest returns the set that was the new one last. Nil: there is none.
-func (d *decider) newest() *family {
-	var found *family
-	for i := range d.sets {
-		f := &d.sets[i]
-		if f.set.Deleted() {
-			continue
-		}
-		if found == nil || cmp.Or(cmp.Compare(f.set.Revision, found.set.Revision), olderFirst(f.set, found.set)) > 0 {
-			found = f
-		}
-	}
-	return found
-}
-
 // updatable reports whether the set's template differs from the deployment's only in the class, and
 // whether each of its VMs, as far as known, can be updated to that class.
-func (d *decider) updatable(f *family) bool {
+func (d hotUpdate) updatable(f *family) bool {
 	hot, have := d.o.HotUpdate, f.set.Spec.Template
 	class := have.Spec.Class
 	if class.APIGroup != d.deployment.Spec.Template.Spec.Class.APIGroup || !slices.Contains(hot.From, class.Name) {
@@ -88,7 +75,7 @@ func (d *decider) updatable(f *family) bool {
 
 // within reports whether a machine's VM can be updated to the template's class. A VM that does not
 // exist yet is created from the set's class.
-func (d *decider) within(m *machine.Machine, class *machine.ClassRef) bool {
+func (d hotUpdate) within(m *machine.Machine, class *machine.ClassRef) bool {
 	spec, want := &m.Status.VMSpec, &d.o.HotUpdate.Spec
 	if *spec == (machine.VMSpec{}) {
 		return m.Spec.ProviderID == "" && m.Spec.Class.Name == class.Name
@@ -119,7 +106,7 @@ func (f *family) previousClasses(next string) []string {
 
 // countOutdated counts the VMs of the new set that still need an update, and reports their
 // progress.
-func (d *decider) countOutdated(s *Status) {
+func (d hotUpdate) countOutdated(s *Status) {
 	behind, failing, odd := d.behind()
 	s.Outdated = behind
 	if behind+odd == 0 {
@@ -150,7 +137,7 @@ const (
 
 // behind counts the machines of the new set whose VMs are to be updated, those of them whose last
 // update failed, and those whose differences from their class can't be updated.
-func (d *decider) behind() (outdated, failing, odd int32) {
+func (d hotUpdate) behind() (outdated, failing, odd int32) {
 	if d.current == nil || d.o.HotUpdate == nil {
 		return 0, 0, 0
 	}

@@ -1,14 +1,11 @@
 package deployment
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machineset"
-	"github.com/millwright-go/millwright/object"
 )
 
 // In an update in place, machines of old sets are marked as candidates. Some are selected, no more
@@ -26,78 +23,14 @@ import (
 //     timeout. With Manual, none is deleted for that.
 //   - Old sets are closed: what they lose is replaced in the new set.
 
+// inPlace marks the machines of old sets for an update in place, and closes those sets meanwhile.
+type inPlace struct {
+	*summary
+	selects []rollout.Select // what the rollout's step wants updated
+}
+
 // markBurst is how many machines one plan changes at most, the same as for sets.
 const markBurst = 100
-
-// begun reports whether a machine's update can't be cancelled any more by removing the request. Its
-// outcome is known when it is over.
-func begun(m *machine.Machine) bool {
-	return m.Status.Phase == machine.PhaseInPlaceUpdating || updated(m)
-}
-
-// updated reports whether a machine's update was successful.
-func updated(m *machine.Machine) bool { return m.Status.Phase == machine.PhaseInPlaceUpdateSuccessful }
-
-// inUpdate reports whether a machine is being updated, or about to be, and will move then. A
-// machine that was selected, here or by another program, and is not healthy begins, if ever, when
-// it is healthy again. A machine without a request returns to work where it is.
-func inUpdate(m *machine.Machine) bool {
-	if m.Spec.InPlace == machine.InPlaceNone {
-		return false
-	}
-	return begun(m) || m.Ready() && (m.Spec.InPlace == machine.InPlaceSelected || selectedElsewhere(m))
-}
-
-// selectedElsewhere reports whether a machine's node says that its update has begun. If the update
-// began here, the machine says so itself before.
-func selectedElsewhere(m *machine.Machine) bool {
-	c := object.FindCondition(m.Status.Conditions, machine.NodeInPlaceUpdate)
-	if c == nil || c.Status != object.True {
-		return false
-	}
-	switch c.Reason {
-	case machine.ReasonSelectedForUpdate, machine.ReasonDrainSuccessful, machine.ReasonReadyForUpdate:
-		return true
-	}
-	return false
-}
-
-// selectable reports whether a machine that is available can be selected. A machine without a node
-// has no agent that could update it.
-func selectable(m *machine.Machine) bool {
-	return m.Status.Phase == machine.PhaseRunning && m.Spec.InPlace != machine.InPlaceSelected
-}
-
-// countInPlace counts a machine that is not being deleted.
-func (f *family) countInPlace(m *machine.Machine, available, paused bool) {
-	under := inUpdate(m)
-	if under {
-		f.underWay++
-	} else if !m.Ready() && !begun(m) {
-		f.broken++
-	}
-	if available {
-		f.available++
-		if under {
-			f.leaving++
-		} else if selectable(m) && !paused {
-			f.selectable++
-		}
-	}
-	c := &f.inPlace
-	switch {
-	case m.Status.Phase == machine.PhaseInPlaceUpdating:
-		c.Updating++
-	case updated(m):
-		c.Updated++
-	case m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
-		c.Failed++
-	case m.Spec.InPlace == machine.InPlaceSelected:
-		c.Selected++
-	case m.Spec.InPlace == machine.InPlaceCandidate:
-		c.Candidates++
-	}
-}
 
 func (c *InPlaceCounts) add(other *InPlaceCounts) {
 	c.Candidates += other.Candidates
@@ -113,72 +46,11 @@ func (c *InPlaceCounts) furtherThan(b *InPlaceCounts) bool {
 	return c.Updated > b.Updated || c.Updating > b.Updating || c.Selected > b.Selected
 }
 
-// updatesInPlace reports whether machines of old sets are being updated in place.
-func (d *decider) updatesInPlace() bool {
-	spec := &d.deployment.Spec
-	return spec.Strategy.Kind == InPlaceUpdate && !spec.Paused && d.current != nil
-}
-
-// gate keeps old sets from creating machines while theirs are updated in place. It opens sets that
-// were closed for that, or when machines were given back to them. A closed set's size may be larger
-// than what it has, because other sets may have replaced the rest already. So it is opened at what
-// it has, in the same write. A paused set stays closed, because it keeps its size. If another
-// manager has labelled the current set to make no machines, gate removes the label.
-func (d *decider) gate() (Plan, bool) {
-	if d.held() {
-		return Plan{}, false
-	}
-	var plan Plan
-	for i := range d.sets {
-		f := &d.sets[i]
-		why := decision.Why{Reason: reasonOpen, Name: f.set.Name}
-		closed, barred := d.updatesInPlace() && f != d.current, f == d.current && d.barred(f.set)
-		if closed {
-			why.Reason = reasonClose
-		}
-		if f.set.Deleted() || f.set.Instructions.Handover.Closed == closed && !barred || !d.mayGate(f, closed) {
-			continue
-		}
-		changed := f.set.Clone()
-		if barred {
-			changed.Labels = withoutEntry(changed.Labels, d.p.Keys.ScaleUpDisabled)
-		}
-		changed.Instructions.Handover.Closed, changed.Instructions.Marks, changed.Instructions.SurgeAllowance = closed, d.marks(f.set), d.surgeAllowance(f)
-		if !closed {
-			changed.Spec.Replicas -= int32(f.vacant())
-		}
-		if f == d.current {
-			changed.Revision = d.revision
-		}
-		plan.Push = append(plan.Push, Order{changed, why})
-	}
-	if len(plan.Push) == 0 {
-		return Plan{}, false
-	}
-	plan.Why = plan.Push[0].Why
-	return plan, true
-}
-
-// mayGate reports whether a set may be closed or opened. An empty one need not be closed: it makes none.
-func (d *decider) mayGate(f *family, closed bool) bool {
-	if closed {
-		return f.size() != 0
-	}
-	return d.mayOpen(f)
-}
-
-// barred reports whether another manager has labelled a set so that it makes no
-// machines. It does so to old sets, and leaves the label there.
-func (d *decider) barred(s *machineset.Set) bool {
-	_, labelled := s.Labels[d.p.Keys.ScaleUpDisabled]
-	return labelled && d.p.Keys.ScaleUpDisabled != ""
-}
-
 // withdraw removes requests from machines that are not to be updated: those that have the wanted
 // template again, and all if the strategy is another one. A machine whose update has begun finishes
 // it, and its place is decided afterwards. A failed machine keeps its request as long as it is
 // failed.
-func (d *decider) withdraw() (Plan, bool) {
+func (d inPlace) withdraw() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -203,7 +75,7 @@ func (d *decider) withdraw() (Plan, bool) {
 }
 
 // withdrawable reports whether a request may be removed from a machine, for any reason.
-func (d *decider) withdrawable(f *family, m *machine.Machine) bool {
+func (d inPlace) withdrawable(f *family, m *machine.Machine) bool {
 	switch {
 	case updated(m):
 		return d.target(f, m) == nil
@@ -211,11 +83,6 @@ func (d *decider) withdrawable(f *family, m *machine.Machine) bool {
 		return false
 	}
 	return m.Status.Phase != machine.PhaseInPlaceUpdateFailed
-}
-
-// owns reports whether a machine counts as one of the set.
-func (f *family) owns(m *machine.Machine) bool {
-	return m != nil && m.OwnedBy(f.set.UID) && !m.Deleted()
 }
 
 func markPlan(orders []MachineOrder) (Plan, bool) {
@@ -227,7 +94,7 @@ func markPlan(orders []MachineOrder) (Plan, bool) {
 
 // requested returns a copy of a machine with another request. target is the set whose template it
 // is to be updated to. Empty: none.
-func (d *decider) requested(m *machine.Machine, request machine.InPlaceRequest, target string) *machine.Machine {
+func (d inPlace) requested(m *machine.Machine, request machine.InPlaceRequest, target string) *machine.Machine {
 	changed := m.Clone()
 	changed.Spec.InPlace = request
 	switch key := d.p.Keys.InPlaceTarget; {
@@ -244,7 +111,7 @@ func (d *decider) requested(m *machine.Machine, request machine.InPlaceRequest, 
 // selected are updated to, and makes all other machines of old sets candidates. While paused it
 // marks nothing, and marks stay. It selects none while a set may be deleting others to replace
 // them.
-func (d *decider) markMachines() (Plan, bool) {
+func (d inPlace) markMachines() (Plan, bool) {
 	if d.held() || !d.updatesInPlace() {
 		return Plan{}, false
 	}
@@ -280,7 +147,7 @@ func isChosen(orders []MachineOrder, m *machine.Machine) bool {
 // unmarked reports whether a machine of an old set lacks the mark that note returns. If a machine
 // is being updated without a request, another program selected it. It continues its update like one
 // that a user has selected.
-func (d *decider) unmarked(m *machine.Machine) bool {
+func (d inPlace) unmarked(m *machine.Machine) bool {
 	if d.deselects(m) {
 		return true
 	}
@@ -293,13 +160,13 @@ func (d *decider) unmarked(m *machine.Machine) bool {
 
 // deselects reports whether to deselect a machine, because it is kept for inspection and could
 // begin its update at any time otherwise.
-func (d *decider) deselects(m *machine.Machine) bool {
+func (d inPlace) deselects(m *machine.Machine) bool {
 	return m.Preserved(d.now) && m.Spec.InPlace == machine.InPlaceSelected && m.Status.Phase == machine.PhaseRunning &&
 		d.deployment.Spec.Strategy.Orchestration == Automatic
 }
 
 // note returns the mark of a machine of an old set that is not selected now.
-func (d *decider) note(m *machine.Machine) MachineOrder {
+func (d inPlace) note(m *machine.Machine) MachineOrder {
 	if inUpdate(m) && !d.deselects(m) {
 		name := d.current.set.Name
 		why := decision.Why{Reason: reasonTarget, Name: m.Name, Detail: name}
@@ -311,7 +178,7 @@ func (d *decider) note(m *machine.Machine) MachineOrder {
 
 // chosen returns the machines of a set that are selected, no more than a plan may hold: those that
 // are available and selectable, the oldest first, equal ones by name.
-func (d *decider) chosen(s rollout.Select) []*machine.Machine {
+func (d inPlace) chosen(s rollout.Select) []*machine.Machine {
 	f := d.resizable(s.Name)
 	if f == nil {
 		return nil
@@ -319,83 +186,4 @@ func (d *decider) chosen(s rollout.Select) []*machine.Machine {
 	return f.first(int(min(s.Count, markBurst)), func(m *machine.Machine) bool {
 		return selectable(m) && !d.leaves(&m.Meta) && d.available(m)
 	})
-}
-
-// first returns the oldest of a set's machines, by age and then by name, that are wanted and not
-// being deleted.
-func (f *family) first(limit int, wanted func(*machine.Machine) bool) []*machine.Machine {
-	var out []*machine.Machine
-	for _, m := range f.machines {
-		if m == nil || !wanted(m) || !f.owns(m) { // the owner is another read of memory for each machine
-			continue
-		}
-		if limit <= 0 || len(out) == limit && olderMachine(out[limit-1], m) <= 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(out, m, olderMachine)
-		out = slices.Insert(out, at, m)
-		out = out[:min(len(out), limit)]
-	}
-	return out
-}
-
-func olderMachine(a, b *machine.Machine) int {
-	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-}
-
-// family returns the set of that name that can be given orders.
-func (d *decider) family(name string) *family {
-	for i := range d.sets {
-		if f := &d.sets[i]; f.set.Name == name && !f.set.Deleted() {
-			return f
-		}
-	}
-	return nil
-}
-
-// target returns the set that an updated machine belongs to: the one it was selected for or, if
-// that is not known or gone, the new one. Nil: it is there already, or there is none.
-func (d *decider) target(f *family, m *machine.Machine) *family {
-	to := d.current
-	if key := d.p.Keys.InPlaceTarget; key != "" && m.Annotations[key] != "" {
-		if noted := d.family(m.Annotations[key]); noted != nil {
-			to = noted
-		}
-	}
-	if to == f {
-		return nil
-	}
-	return to
-}
-
-// moved returns a copy of a machine as a set would have created it. It keeps what is its own: its
-// identity, and what others put on it.
-func (d *decider) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
-	c := m.Clone()
-	have, want := &from.Spec.Template, to.Spec.Template.Clone()
-	c.Owner.Name, c.Owner.UID, c.Owner.Kind = to.Name, to.UID, machineset.OwnerKind
-	c.Labels = exchanged(c.Labels, have.Labels, want.Labels)
-	if !to.Spec.Selector.Matches(c.Labels) {
-		c.Labels = want.Labels // what others put there would make it a stray
-	}
-	c.Annotations = exchanged(c.Annotations, have.Annotations, want.Annotations)
-	delete(c.Annotations, d.p.Keys.InPlaceTarget)
-	id, node := c.Spec.ProviderID, c.Spec.NodeName
-	c.Spec = want.Spec
-	c.Spec.ProviderID, c.Spec.NodeName, c.Spec.InPlace = id, node, machine.InPlaceNone
-	return c
-}
-
-// exchanged returns m with the entries of a new template in place of those of an old one.
-func exchanged(m, old, add map[string]string) map[string]string {
-	out := make(map[string]string, len(m)+len(add))
-	for k, v := range m {
-		if was, ok := old[k]; !ok || was != v {
-			out[k] = v
-		}
-	}
-	for k, v := range add {
-		out[k] = v
-	}
-	return out
 }

@@ -2,12 +2,43 @@ package deployment
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
+
+// moved returns a copy of a machine as a set would have created it. It keeps what is its own: its
+// identity, and what others put on it.
+func (j *journey) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
+	c := m.Clone()
+	have, want := &from.Spec.Template, to.Spec.Template.Clone()
+	c.Owner.Name, c.Owner.UID, c.Owner.Kind = to.Name, to.UID, machineset.OwnerKind
+	c.Labels = exchanged(c.Labels, have.Labels, want.Labels)
+	if !to.Spec.Selector.Matches(c.Labels) {
+		c.Labels = want.Labels // what others put there would make it a stray
+	}
+	c.Annotations = exchanged(c.Annotations, have.Annotations, want.Annotations)
+	delete(c.Annotations, j.p.Keys.InPlaceTarget)
+	id, node := c.Spec.ProviderID, c.Spec.NodeName
+	c.Spec = want.Spec
+	c.Spec.ProviderID, c.Spec.NodeName, c.Spec.InPlace = id, node, machine.InPlaceNone
+	return c
+}
+
+// exchanged returns m with the entries of a new template in place of those of an old one.
+func exchanged(m, old, add map[string]string) map[string]string {
+	out := make(map[string]string, len(m)+len(add))
+	for k, v := range m {
+		if was, ok := old[k]; !ok || was != v {
+			out[k] = v
+		}
+	}
+	for k, v := range add {
+		out[k] = v
+	}
+	return out
+}
 
 // A machine moves from one set to another in four steps. A process may die after each step:
 //
@@ -28,8 +59,12 @@ import (
 // it was to leave: the other set gives up the place together with the name. If it is named as both,
 // its place is in the set that it was to come to, which creates another machine.
 
+// moves begins and continues moves of machines from set to set.
+type moves struct{ *summary }
+
 // journey is what is known of the machines that sets name as on their way.
 type journey struct {
+	*summary
 	to   map[string]*family // by machine: the set that it arrives at
 	at   map[string]*family // by machine: the set that it is in
 	live map[string]*machine.Machine
@@ -37,7 +72,7 @@ type journey struct {
 }
 
 // journey reads the sets' notes. Nil: there are none.
-func (d *decider) journey() *journey {
+func (d moves) journey() *journey {
 	names := 0
 	for i := range d.sets {
 		h := &d.sets[i].set.Instructions.Handover
@@ -47,7 +82,8 @@ func (d *decider) journey() *journey {
 		return nil
 	}
 	j := &journey{
-		to: make(map[string]*family, names), at: make(map[string]*family, names),
+		summary: d.summary,
+		to:      make(map[string]*family, names), at: make(map[string]*family, names),
 		live: make(map[string]*machine.Machine, names), left: make(map[string]bool, names),
 	}
 	noted := make(map[string]bool, names)
@@ -75,7 +111,7 @@ func (d *decider) journey() *journey {
 }
 
 // finishMoves continues the moves of machines that are on their way.
-func (d *decider) finishMoves() (Plan, bool) {
+func (d moves) finishMoves() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -89,15 +125,15 @@ func (d *decider) finishMoves() (Plan, bool) {
 		if f.set.Deleted() {
 			continue
 		}
-		if order, found := d.settleSizes(f, j); found {
+		if order, found := j.settleSizes(f); found {
 			plan.Handover = append(plan.Handover, order)
 		}
 	}
 	if len(plan.Handover) == 0 {
-		plan.Move = d.moves(j)
+		plan.Move = j.moves()
 	}
 	if len(plan.Handover)+len(plan.Move) == 0 {
-		plan.Handover = d.closeMoves(j)
+		plan.Handover = j.closeMoves()
 	}
 	switch {
 	case len(plan.Handover) > 0:
@@ -112,7 +148,7 @@ func (d *decider) finishMoves() (Plan, bool) {
 
 // settleSizes subtracts machines that arrive elsewhere from a set's size, and adds those that will
 // not leave.
-func (d *decider) settleSizes(f *family, j *journey) (Order, bool) {
+func (j *journey) settleSizes(f *family) (Order, bool) {
 	h := f.set.Instructions.Handover.Clone()
 	var back, gone []string
 	h.Leaving = slices.DeleteFunc(h.Leaving, func(name string) bool {
@@ -131,36 +167,18 @@ func (d *decider) settleSizes(f *family, j *journey) (Order, bool) {
 	h.Leaving = append(h.Leaving, gone...)
 	switch {
 	case len(gone) > 0:
-		return d.handedOver(f, h, len(back)-len(gone), gone, ReasonMoveFrom), true
+		return setWrite{j.summary, f}.handedOver(h, len(back)-len(gone), gone, ReasonMoveFrom), true
 	case len(back) > 0:
-		return d.handedOver(f, h, len(back), back, ReasonMoveBack), true
+		return setWrite{j.summary, f}.handedOver(h, len(back), back, ReasonMoveBack), true
 	}
 	return Order{}, false
 }
 
-// handedOver returns a set with other notes, and a size that differs by this many.
-func (d *decider) handedOver(f *family, h machineset.Handover, by int, names []string, reason decision.Reason) Order {
-	size := max(0, f.size()+int32(by))
-	changed := d.resized(f, size)
-	changed.Instructions.Handover = h
-	return Order{changed, decision.Why{
-		Reason: reason, Name: f.set.Name, Have: int64(f.set.Spec.Replicas), Want: int64(size), Detail: are(names),
-	}}
-}
-
-// are returns the beginning of a sentence about machines.
-func are(names []string) string {
-	if len(names) == 1 {
-		return "machine " + names[0] + " is"
-	}
-	return strconv.Itoa(len(names)) + " machines are"
-}
-
 // moves orders the machines themselves to their new sets. A set that is being deleted takes its
 // machines with it unless they move first.
-func (d *decider) moves(j *journey) (orders []MachineOrder) {
-	for i := range d.sets {
-		f := &d.sets[i]
+func (j *journey) moves() (orders []MachineOrder) {
+	for i := range j.sets {
+		f := &j.sets[i]
 		leaves := func(m *machine.Machine) bool {
 			to := j.to[m.Name]
 			return j.at[m.Name] == f && to != nil && to != f
@@ -168,7 +186,7 @@ func (d *decider) moves(j *journey) (orders []MachineOrder) {
 		for _, m := range f.first(markBurst-len(orders), leaves) {
 			to := j.to[m.Name]
 			why := decision.Why{Reason: ReasonMove, Name: m.Name, Detail: to.set.Name}
-			orders = append(orders, MachineOrder{d.moved(m, f.set, to.set), why})
+			orders = append(orders, MachineOrder{j.moved(m, f.set, to.set), why})
 		}
 	}
 	return orders
@@ -176,17 +194,17 @@ func (d *decider) moves(j *journey) (orders []MachineOrder) {
 
 // closeMoves removes the names of machines that have arrived, and of those that are gone. A set
 // that a machine arrived at comes before the one it left.
-func (d *decider) closeMoves(j *journey) (orders []Order) {
-	for i := range d.sets {
-		if order, found := d.closeArrivals(&d.sets[i], j); found {
+func (j *journey) closeMoves() (orders []Order) {
+	for i := range j.sets {
+		if order, found := j.closeArrivals(&j.sets[i]); found {
 			orders = append(orders, order)
 		}
 	}
 	if len(orders) > 0 {
 		return orders
 	}
-	for i := range d.sets {
-		if order, found := d.closeDepartures(&d.sets[i]); found {
+	for i := range j.sets {
+		if order, found := j.closeDepartures(&j.sets[i]); found {
 			orders = append(orders, order)
 		}
 	}
@@ -195,7 +213,7 @@ func (d *decider) closeMoves(j *journey) (orders []Order) {
 
 // closeArrivals removes names of machines that a set names as arriving. Machines that died before
 // they left the other set have their place there.
-func (d *decider) closeArrivals(f *family, j *journey) (Order, bool) {
+func (j *journey) closeArrivals(f *family) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Arriving) == 0 {
 		return Order{}, false
 	}
@@ -214,35 +232,29 @@ func (d *decider) closeArrivals(f *family, j *journey) (Order, bool) {
 	})
 	switch {
 	case len(twice) > 0:
-		return d.handedOver(f, h, -min(len(twice), f.vacant()), twice, reasonMoveOff), true
+		return setWrite{j.summary, f}.handedOver(h, -min(len(twice), f.vacant()), twice, reasonMoveOff), true
 	case len(done) > 0:
-		return d.handedOver(f, h, 0, done, reasonMoveDone), true
+		return setWrite{j.summary, f}.handedOver(h, 0, done, reasonMoveDone), true
 	}
 	return Order{}, false
 }
 
 // closeDepartures removes names of machines that a set names as leaving. The set has none of them
 // any more: they would have moved, or come back, before.
-func (d *decider) closeDepartures(f *family) (Order, bool) {
+func (j *journey) closeDepartures(f *family) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Leaving) == 0 {
 		return Order{}, false
 	}
 	h := f.set.Instructions.Handover.Clone()
 	done := h.Leaving
 	h.Leaving = nil
-	return d.handedOver(f, h, 0, done, reasonMoveDone), true
+	return setWrite{j.summary, f}.handedOver(h, 0, done, reasonMoveDone), true
 }
-
-// has returns how many machines a set has, including those that may still be created with any size.
-func (f *family) has() int64 { return int64(f.actual) + max(f.announced, 0) }
-
-// vacant returns how many places of a set are empty.
-func (f *family) vacant() int { return int(max(int64(f.set.Spec.Replicas)-f.has(), 0)) }
 
 // beginMoves sends updated machines to the sets that they belong to now, one such set at a time.
 // The new set takes no more than are wanted; the rest stays. A set that still has to delete
 // machines keeps its own until then, because it may be about to delete the one that would go.
-func (d *decider) beginMoves() (Plan, bool) {
+func (d moves) beginMoves() (Plan, bool) {
 	if d.held() || d.deployment.Spec.Strategy.Kind == Recreate {
 		return Plan{}, false
 	}
@@ -272,7 +284,7 @@ func (d *decider) beginMoves() (Plan, bool) {
 }
 
 // bound returns the set that a machine is to move to. Nil: none, or it is full.
-func (d *decider) bound(f *family, m *machine.Machine) *family {
+func (d moves) bound(f *family, m *machine.Machine) *family {
 	if !updated(m) || m.Spec.InPlace == machine.InPlaceNone {
 		return nil
 	}
@@ -286,7 +298,7 @@ func (d *decider) bound(f *family, m *machine.Machine) *family {
 // room returns how many machines a set may take at once. A set that still has to delete machines
 // takes none until then: with a larger size those would count as there, while they may be about to
 // go.
-func (d *decider) room(to *family) int64 {
+func (d moves) room(to *family) int64 {
 	switch {
 	case to.set.Spec.Replicas < to.actual || to.paused:
 		return 0
@@ -298,7 +310,7 @@ func (d *decider) room(to *family) int64 {
 
 // beginning records which machines move: first in the set where they arrive, then in the set that
 // they leave.
-func (d *decider) beginning(to *family, leaving map[*family][]string) Plan {
+func (d moves) beginning(to *family, leaving map[*family][]string) Plan {
 	arrive := to.set.Instructions.Handover.Clone()
 	var from []Order
 	for i := range d.sets {
@@ -311,9 +323,9 @@ func (d *decider) beginning(to *family, leaving map[*family][]string) Plan {
 		arrive.Arriving = append(arrive.Arriving, names...)
 		h := f.set.Instructions.Handover.Clone()
 		h.Leaving = append(h.Leaving, names...)
-		from = append(from, d.handedOver(f, h, -len(names), names, ReasonMoveFrom))
+		from = append(from, setWrite{d.summary, f}.handedOver(h, -len(names), names, ReasonMoveFrom))
 	}
 	names := arrive.Arriving[len(to.set.Instructions.Handover.Arriving):]
-	first := d.handedOver(to, arrive, len(names), names, ReasonMoveTo)
+	first := setWrite{d.summary, to}.handedOver(arrive, len(names), names, ReasonMoveTo)
 	return Plan{Handover: append([]Order{first}, from...), Why: first.Why}
 }

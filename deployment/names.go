@@ -6,9 +6,6 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// manyNames is the maximum number of open names of a set that are searched for among its machines.
-const manyNames = 1000
-
 // A set gives out the names of its machines before it creates them. In a rolling update a set needs
 // names wave by wave. There the names come with its new size: the write compares and swaps like the
 // set's own, everything was read live before, and the set reads its machines again before it
@@ -19,16 +16,10 @@ const manyNames = 1000
 // waiting are the conditions under which a set delays the creation of its machines.
 var waiting = [...]string{ConditionCreationSlowed, ConditionReplacementSlowed, machineset.ConditionFrozen}
 
-// namesDone reports whether all names that the set has given out became machines, or can't any
-// more.
-func (f *family) namesDone() bool {
-	r := &f.set.Instructions.Reservation
-	return f.announced == 0 && r.Settled >= 0 && r.Reserved >= r.Settled
-}
-
 // nameNew gives names to the machines that a set is going to create for its new size in a rolling
 // update.
-func (d *decider) nameNew(changed *machineset.Set, f *family) {
+func (d setWrite) nameNew(changed *machineset.Set) {
+	f := d.f
 	waits := slices.ContainsFunc(waiting[:], func(typ string) bool { return f.condition(typ) != nil })
 	n := min(d.p.Names, changed.Spec.Replicas-f.actual)
 	if n <= 0 || waits || !f.namesDone() || f.actual < f.size() || d.p.StrictQuota || !d.rolling() ||

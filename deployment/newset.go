@@ -8,26 +8,12 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// findNewSet returns a set, not being deleted, that has the deployment's template. Nil: none has.
-// If there are several, it is the one that was the new set last, or else the oldest, because an old
-// set may have a template that another set got later.
-func (d *decider) findNewSet() (found *family) {
-	for i := range d.sets {
-		f := &d.sets[i]
-		if !f.set.Deleted() && d.wanted(f.set) && (found == nil || f.set.Revision > found.set.Revision) {
-			found = f
-		}
-	}
-	return found
-}
-
-func (d *decider) wanted(s *machineset.Set) bool {
-	return d.p.Wants(d.deployment, s)
-}
+// newSet is the set with the deployment's template: it creates one, and brings it up to date.
+type newSet struct{ *summary }
 
 // obtainNewSet creates the new set, without machines, unless there is one or
 // the deployment is paused.
-func (d *decider) obtainNewSet() (Plan, bool) {
+func (d newSet) obtainNewSet() (Plan, bool) {
 	if d.current != nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
 	}
@@ -46,7 +32,7 @@ func (d *decider) obtainNewSet() (Plan, bool) {
 
 // lookAgain leaves it to the next pass to find out what a name belongs to now. A pass creates no
 // set twice, and reads none live twice.
-func (d *decider) lookAgain(reason decision.Reason, name string) (Plan, bool) {
+func (d newSet) lookAgain(reason decision.Reason, name string) (Plan, bool) {
 	wait := codes.Conflict.Backoff(d.o.Failures, 0)
 	d.hold = decision.Why{Reason: reason, Name: name, For: wait}
 	d.lookAt(d.now.Add(wait))
@@ -55,7 +41,7 @@ func (d *decider) lookAgain(reason decision.Reason, name string) (Plan, bool) {
 
 // bearNewSet returns a set for the deployment's template as it is to be created. It shares nothing
 // with the deployment.
-func (d *decider) bearNewSet() *machineset.Set {
+func (d newSet) bearNewSet() *machineset.Set {
 	spec, label := &d.deployment.Spec, d.p.Keys.TemplateHash
 	hash := templateHash(&spec.Template, label, d.deployment.Status.Collisions)
 
@@ -85,7 +71,7 @@ func setName(deployment, hash string) string {
 
 // holder returns the set known to have a name, including this deployment's own sets. Nil: none is
 // known.
-func (d *decider) holder(name string) *machineset.Set {
+func (d newSet) holder(name string) *machineset.Set {
 	for i := range d.sets {
 		if d.sets[i].set.Name == name {
 			return d.sets[i].set
@@ -104,13 +90,13 @@ func (d *decider) holder(name string) *machineset.Set {
 
 // usable reports whether a set that has the new set's name turns out to be the new set, or an
 // orphan that could become it.
-func (d *decider) usable(holder *machineset.Set) bool {
+func (d newSet) usable(holder *machineset.Set) bool {
 	ours := holder.OwnedBy(d.deployment.UID) && !holder.Deleted() && d.wanted(holder)
-	return ours || d.adoptable(holder)
+	return ours || adoption(d).adoptable(holder)
 }
 
 // otherName moves on to the next name.
-func (d *decider) otherName(holder *machineset.Set) Plan {
+func (d newSet) otherName(holder *machineset.Set) Plan {
 	why := decision.Why{Reason: reasonNameTaken, Name: holder.Name}
 	if holder.Deleted() {
 		why.Detail = " by a set that is being deleted"
@@ -121,7 +107,7 @@ func (d *decider) otherName(holder *machineset.Set) Plan {
 }
 
 // push updates the new set's fields that decide nothing about the template. Its machines stay.
-func (d *decider) push() (Plan, bool) {
+func (d newSet) push() (Plan, bool) {
 	if d.current == nil || d.held() {
 		return Plan{}, false
 	}
@@ -131,7 +117,7 @@ func (d *decider) push() (Plan, bool) {
 	}
 	changed := d.current.set.Clone()
 	bringUpToDate(changed, d.deployment)
-	d.carry(changed, d.current.set)
+	setWrite{d.summary, d.current}.carry(changed)
 	why := decision.Why{Reason: reasonPush, Name: changed.Name, Detail: what}
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }

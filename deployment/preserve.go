@@ -2,7 +2,6 @@ package deployment
 
 import (
 	"github.com/millwright-go/millwright/deployment/rollout"
-	"github.com/millwright-go/millwright/machineset"
 )
 
 // Machines that are kept for inspection count towards a fleet's size and are not available. Sets
@@ -18,7 +17,7 @@ import (
 
 // setAside computes how many machines of each set the arithmetic must not see: those of the new set
 // first, then of the newest.
-func (d *decider) setAside() {
+func (d *summary) setAside() {
 	left := max(d.deployment.Spec.Replicas, 0)
 	take := func(f *family) {
 		f.aside = max(0, min(f.preserved, f.size(), left))
@@ -38,16 +37,8 @@ func (d *decider) setAside() {
 	}
 }
 
-// without returns the numbers of a set without the machines set aside. None of these is available,
-// ready for an update or broken.
-func (f *family) without(s rollout.Set) rollout.Set {
-	s.Spec -= f.aside
-	s.Actual -= min(s.Actual, f.aside)
-	return s
-}
-
 // asideAll returns how many machines are set aside.
-func (d *decider) asideAll() (n int32) {
+func (d *summary) asideAll() (n int32) {
 	for i := range d.sets {
 		n += d.sets[i].aside
 	}
@@ -55,7 +46,7 @@ func (d *decider) asideAll() (n int32) {
 }
 
 // addAside adds the machines set aside to orders.
-func (d *decider) addAside(steps []rollout.Scale) {
+func (d *summary) addAside(steps []rollout.Scale) {
 	for i := range steps {
 		if f := d.resizable(steps[i].Name); f != nil {
 			steps[i].From += f.aside
@@ -65,31 +56,10 @@ func (d *decider) addAside(steps []rollout.Scale) {
 }
 
 // asideOld returns how many of them are in old sets.
-func (d *decider) asideOld() int32 {
+func (d *summary) asideOld() int32 {
 	n := d.asideAll()
 	if d.current != nil {
 		n -= d.current.aside
 	}
 	return n
-}
-
-// preserveShare returns how many failed machines a set may keep by itself. Old sets keep those that
-// they have, as far as the limit allows, the newest first. The new set gets the rest. Its share
-// grows only by what the others have given up. So all sets together never keep more than the limit,
-// except for what a set was about to write when its share was reduced.
-func (d *decider) preserveShare(s *machineset.Set) int32 {
-	left, taken := max(d.deployment.Spec.AutoPreserve, 0), int64(0)
-	for i := len(d.sets) - 1; i >= 0; i-- {
-		f := &d.sets[i]
-		if f == d.current {
-			continue
-		}
-		share := max(0, min(f.preserving, f.set.Spec.AutoPreserve, left))
-		if f.set.UID == s.UID {
-			return share
-		}
-		left -= share
-		taken += int64(max(f.preserving, f.set.Spec.AutoPreserve, 0))
-	}
-	return int32(max(0, int64(max(d.deployment.Spec.AutoPreserve, 0))-taken))
 }

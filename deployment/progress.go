@@ -8,6 +8,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// progress is how far the rollout is.
+type progress struct {
+	*summary
+	rollout *resizing
+}
+
 // Reasons of ConditionProgressing, in the spelling that stored objects have.
 const (
 	// ProgressCreated: a rollout has begun with a new set that has had no machine yet.
@@ -36,8 +42,8 @@ var underWay = map[string]object.ConditionStatus{
 
 // progress computes how far the rollout is, by comparing s with the stored status. It records in s
 // if there was progress.
-func (d *decider) progress(s *Status) object.Condition {
-	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.step.String() + d.keptRemark()}
+func (d progress) progress(s *Status) object.Condition {
+	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.rollout.step.String() + d.rollout.keptRemark()}
 	have, had := d.hadProgress()
 	if d.deployment.Spec.Paused {
 		if had == ProgressDeadlineExceeded {
@@ -48,7 +54,7 @@ func (d *decider) progress(s *Status) object.Condition {
 	}
 	further := true
 	switch {
-	case rollout.Done(d.fleet):
+	case rollout.Done(d.rollout.fleet):
 		c.Reason = ProgressAvailable
 		further = had != ProgressAvailable
 	case had == ProgressAvailable && d.onlyNew(s):
@@ -70,7 +76,7 @@ func (d *decider) progress(s *Status) object.Condition {
 
 // hadProgress returns the stored condition and its reason. Empty: there is none, or none that this
 // library has written.
-func (d *decider) hadProgress() (have *object.Condition, reason string) {
+func (d progress) hadProgress() (have *object.Condition, reason string) {
 	have = object.FindCondition(d.deployment.Status.Conditions, ConditionProgressing)
 	if have == nil {
 		return nil, ""
@@ -89,7 +95,7 @@ func (d *decider) hadProgress() (have *object.Condition, reason string) {
 }
 
 // standstill completes the condition of a rollout that has made no progress.
-func (d *decider) standstill(s *Status, c object.Condition, had string) object.Condition {
+func (d progress) standstill(s *Status, c object.Condition, had string) object.Condition {
 	if s.ProgressedAt.IsZero() {
 		s.ProgressedAt = d.stamp()
 	}
@@ -106,7 +112,7 @@ func (d *decider) standstill(s *Status, c object.Condition, had string) object.C
 
 // overdue reports whether the progress deadline, counted from the last progress, has passed. If it
 // has not, the next decision is no later.
-func (d *decider) overdue(since time.Time) bool {
+func (d progress) overdue(since time.Time) bool {
 	deadline := d.deployment.Spec.ProgressDeadline
 	if deadline <= 0 {
 		return false
@@ -121,12 +127,12 @@ func (d *decider) overdue(since time.Time) bool {
 
 // begun reports whether another set has become the new one since the deployment's revision was
 // recorded. The revision is recorded after the status has reported the rollout.
-func (d *decider) begun() bool {
+func (d progress) begun() bool {
 	return !d.held() && d.current != nil && d.deployment.Revision != d.revision
 }
 
 // opening returns the reason with which a rollout begins.
-func (d *decider) opening() string {
+func (d progress) opening() string {
 	if d.fresh() {
 		return ProgressCreated
 	}
@@ -134,13 +140,7 @@ func (d *decider) opening() string {
 }
 
 // onlyNew reports whether no machine is left to be replaced.
-func (d *decider) onlyNew(s *Status) bool { return s.Replicas-s.Updated == d.asideOld() && !d.fresh() }
-
-// fresh reports whether the new set has never had a machine, or is not created yet.
-func (d *decider) fresh() bool {
-	f := d.current
-	return f == nil || f.actual == 0 && f.set.Instructions.Reservation.Settled == 0 && f.announced == f.set.Instructions.Reservation.Reserved
-}
+func (d progress) onlyNew(s *Status) bool { return s.Replicas-s.Updated == d.asideOld() && !d.fresh() }
 
 // furtherThan reports whether a rollout has progressed from b to a.
 func furtherThan(a, b *Status) bool {

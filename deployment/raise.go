@@ -20,8 +20,7 @@ import (
 
 // noteRaise notes on a set that is about to get another size the smaller one that it may still act
 // on.
-func (d *decider) noteRaise(changed *machineset.Set, f *family) {
-	key := d.p.Keys.RaisedFrom
+func (f *family) noteRaise(changed *machineset.Set, key string) {
 	if key == "" {
 		return
 	}
@@ -53,25 +52,8 @@ func (f *family) actsOn(key string) int32 {
 }
 
 // keepOnly closes a set that a step raises to keep machines: it creates none.
-func (d *decider) keepOnly(changed *machineset.Set, step *rollout.Scale) {
+func keepOnly(changed *machineset.Set, step *rollout.Scale) {
 	if step.Why.Reason == rollout.ReasonGivenBack {
 		changed.Instructions.Handover.Closed = true
 	}
-}
-
-// mayOpen reports whether a closed set may be opened. An old set that was raised must have observed
-// that: until then it may be deleting machines that it would create again.
-func (d *decider) mayOpen(f *family) bool {
-	return !f.paused && (f == d.current || f.actsOn(d.p.Keys.RaisedFrom) >= f.size())
-}
-
-// givesBack reports whether an old set is raised to keep machines that it is about to delete. It
-// must know at once.
-func (d *decider) givesBack(steps []rollout.Scale) bool {
-	for _, step := range steps {
-		if f := d.resizable(step.Name); f != nil && f != d.current && step.To > step.From {
-			return true
-		}
-	}
-	return false
 }

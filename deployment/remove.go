@@ -5,10 +5,26 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// removal deletes the sets of a deployment that is being deleted, and releases its record last.
+type removal struct {
+	*summary
+	report *report
+}
+
+// pausedSets names the oldest set that is paused, and so is not deleted.
+func (d removal) pausedSets() string {
+	for i := range d.sets {
+		if f := &d.sets[i]; f.paused {
+			return "; set " + f.set.Name + " is paused"
+		}
+	}
+	return ""
+}
+
 // remove deletes the sets of a deployment that is being deleted. It releases its record when a live
 // read finds none left. It creates and claims nothing. Sets that are to stay behind are left alone
 // until they have no owner.
-func (d *decider) remove() Plan {
+func (d removal) remove() Plan {
 	if !d.deployment.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
@@ -24,7 +40,7 @@ func (d *decider) remove() Plan {
 	if plan, found := d.deleteSets(); found {
 		return d.live(plan)
 	}
-	if plan, found := d.report(d.counted()); found {
+	if plan, found := d.report.report(d.report.counted()); found {
 		return plan
 	}
 	if d.held() {
@@ -33,7 +49,7 @@ func (d *decider) remove() Plan {
 	return d.rest(decision.Why{Reason: reasonGoing, Count: int64(len(d.sets)), Detail: d.pausedSets()}, decision.Why{})
 }
 
-func (d *decider) deleteSets() (Plan, bool) {
+func (d removal) deleteSets() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}

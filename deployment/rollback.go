@@ -7,9 +7,12 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
+// rollback answers a request for an earlier template.
+type rollback struct{ *summary }
+
 // rollBack answers a request for an earlier template. The write that answers it removes the
 // request, so it is answered once. While paused it waits.
-func (d *decider) rollBack() (Plan, bool) {
+func (d rollback) rollBack() (Plan, bool) {
 	request := d.deployment.Spec.RollbackTo
 	if request == nil || d.held() || d.deployment.Spec.Paused {
 		return Plan{}, false
@@ -42,7 +45,7 @@ func (d *decider) rollBack() (Plan, bool) {
 // rollbackTarget returns the youngest set of a revision. For 0 it is that of the highest revision
 // with another template than the present one. Nil: there is none. A set that is being deleted is no
 // longer history.
-func (d *decider) rollbackTarget(revision int64) *family {
+func (d rollback) rollbackTarget(revision int64) *family {
 	var found *family
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -61,7 +64,7 @@ func (d *decider) rollbackTarget(revision int64) *family {
 }
 
 // restore copies a set's template and annotations, without those that deployments put on sets.
-func (d *decider) restore(changed *Deployment, from *family) {
+func (d rollback) restore(changed *Deployment, from *family) {
 	keys := &d.p.Keys
 	changed.Spec.Template = from.set.Spec.Template.Clone()
 	delete(changed.Spec.Template.Labels, keys.TemplateHash)

@@ -1,21 +1,68 @@
 package deployment
 
 import (
-	"math"
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
-	"github.com/millwright-go/millwright/machineset"
 )
 
+// resizing is the next step of the rollout, and the sizes that it orders.
+type resizing struct {
+	*summary
+	scaler *scaler
+
+	fleet     rollout.Fleet
+	step      rollout.Why
+	selects   []rollout.Select // what the step wants updated in place
+	gathering time.Time        // since when orders wait for others; zero: they do not
+	gathered  time.Duration    // for how long they still do; zero: they do not
+}
+
+// remark returns what else to say of a deployment that waits: that the object it waits for is
+// paused, and that machines are too old.
+func (d *resizing) remark() string {
+	text := d.keptRemark()
+	if n := d.expired(); n > 0 {
+		what := "are being replaced"
+		if d.current == nil || d.rolling() || d.deployment.Spec.Paused || d.current.paused {
+			what = "have to wait"
+		}
+		text += fmt.Sprintf("; %d too old: they %s", n, what)
+	}
+	return text
+}
+
+// keptRemark returns a remark if the set that the deployment waits for has paused machines.
+func (d *resizing) keptRemark() string {
+	f := d.family(d.step.Set)
+	switch {
+	case f == nil || f.spared == 0 || d.step.Reason == rollout.ReasonPaused:
+		return ""
+	case f.spared == 1:
+		return fmt.Sprintf("; machine %s of it is paused", f.firstKept)
+	}
+	return fmt.Sprintf("; %d machines of it are paused, such as %s", f.spared, f.firstKept)
+}
+
+// givesBack reports whether an old set is raised to keep machines that it is about to delete. It
+// must know at once.
+func (d *resizing) givesBack(steps []rollout.Scale) bool {
+	for _, step := range steps {
+		if f := d.resizable(step.Name); f != nil && f != d.current && step.To > step.From {
+			return true
+		}
+	}
+	return false
+}
+
 // nextStep converts the sets to a rollout's numbers, and asks the strategy what is next.
-func (d *decider) nextStep() (steps []rollout.Scale) {
+func (d *resizing) nextStep() (steps []rollout.Scale) {
 	spec := &d.deployment.Spec
 	recreate := spec.Strategy.Kind == Recreate
-	d.readChoices()
-	d.offer()
+	d.scaler.readChoices()
+	d.scaler.offer()
 	d.fleet = rollout.Fleet{
 		Replicas: spec.Replicas - d.asideAll(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
 		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoGiveBack: d.o.Frozen || d.p.Keys.RaisedFrom == "",
@@ -49,18 +96,19 @@ func (d *decider) nextStep() (steps []rollout.Scale) {
 
 // scale orders what the rollout's next step asks for. If there is no order, it keeps the reason for
 // that. While the fleet is frozen, no set is raised.
-func (d *decider) scale() (Plan, bool) {
+func (d *resizing) scale() (Plan, bool) {
 	steps := d.nextStep()
 	if d.held() {
 		return Plan{}, false
 	}
-	d.handOver(steps)
+	d.scaler.handOver(steps)
 	var plan Plan
 	for _, step := range steps {
 		if f := d.resizable(step.Name); f != nil && !(d.o.Frozen && step.To > step.From) {
-			s, changed := f.set, d.resized(f, step.To)
-			d.keepOnly(changed, &step)
-			d.nameNew(changed, f)
+			s, write := f.set, setWrite{d.summary, f}
+			changed := write.resized(step.To)
+			keepOnly(changed, &step)
+			write.nameNew(changed)
 			why := decision.Why{Reason: ReasonScale, Name: s.Name, Have: int64(step.From), Want: int64(step.To), Cause: step.Why}
 			plan.Scale = append(plan.Scale, Order{changed, why})
 		}
@@ -76,19 +124,9 @@ func (d *decider) scale() (Plan, bool) {
 	return plan, true
 }
 
-// resizable returns the set with this UID, if it can be resized.
-func (d *decider) resizable(uid string) *family {
-	for i := range d.sets {
-		if f := &d.sets[i]; f.set.UID == uid && !f.set.Deleted() {
-			return f
-		}
-	}
-	return nil
-}
-
 // repair gives a set of negative size, which is invalid, the size that the rollout has assumed for
 // it.
-func (d *decider) repair() (Plan, bool) {
+func (d *resizing) repair() (Plan, bool) {
 	var plan Plan
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -96,45 +134,11 @@ func (d *decider) repair() (Plan, bool) {
 			continue
 		}
 		why := decision.Why{Reason: ReasonRepair, Name: f.set.Name, Have: int64(f.set.Spec.Replicas), Want: int64(f.size())}
-		plan.Scale = append(plan.Scale, Order{d.resized(f, f.size()), why})
+		plan.Scale = append(plan.Scale, Order{setWrite{d.summary, f}.resized(f.size()), why})
 	}
 	if len(plan.Scale) == 0 {
 		return Plan{}, false
 	}
 	plan.Why = plan.Scale[0].Why
 	return plan, true
-}
-
-// resized returns a set with another size. It also settles the names that became machines.
-func (d *decider) resized(f *family, size int32) *machineset.Set {
-	changed := f.set.Clone()
-	changed.Spec.Replicas = size
-	if f.namesDone() {
-		changed.Instructions.Reservation = changed.Instructions.Reservation.Next(0, time.Time{})
-	}
-	d.carry(changed, f.set)
-	d.annotate(changed)
-	d.noteRaise(changed, f)
-	return changed
-}
-
-// annotate notes R and R + S on a set that is being written anyway, unless another program has
-// written them.
-func (d *decider) annotate(s *machineset.Set) {
-	replicas := int64(d.deployment.Spec.Replicas)
-	for _, note := range [...]struct {
-		key string
-		n   int64
-	}{
-		{d.p.Keys.DesiredReplicas, replicas},
-		{d.p.Keys.MaxReplicas, min(replicas+int64(d.bounds.Surge), math.MaxInt32)},
-	} {
-		if note.key == "" {
-			continue
-		}
-		if s.Annotations == nil {
-			s.Annotations = make(map[string]string, 2)
-		}
-		s.Annotations[note.key] = strconv.FormatInt(note.n, 10)
-	}
 }

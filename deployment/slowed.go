@@ -17,7 +17,7 @@ const (
 
 // slowed returns conditions with what slows the sets: the new set's condition, or else that of the
 // oldest.
-func (d *decider) slowed(conditions []object.Condition) []object.Condition {
+func (d *report) slowed(conditions []object.Condition) []object.Condition {
 	for _, typ := range [...]string{ConditionCreationSlowed, ConditionReplacementSlowed} {
 		found := d.current.condition(typ)
 		for i := 0; i < len(d.sets) && found == nil; i++ {
@@ -41,17 +41,4 @@ func withoutCondition(conditions []object.Condition, typ string) []object.Condit
 		return conditions
 	}
 	return object.DropCondition(conditions, typ)
-}
-
-// condition returns a set's own condition of a type, if it is true and the set is not being
-// deleted. Nil: otherwise.
-func (f *family) condition(typ string) *object.Condition {
-	if f == nil || f.set.Deleted() {
-		return nil
-	}
-	c := object.FindCondition(f.set.Status.Conditions, typ)
-	if c == nil || c.Status != object.True {
-		return nil
-	}
-	return c
 }

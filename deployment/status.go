@@ -12,6 +12,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// report is the status as it should be, and whether it may be written yet.
+type report struct {
+	*summary
+	scaler    *scaler
+	rollout   *resizing
+	throttled time.Duration // how long the status has to wait; zero: it need not
+}
+
 // Reasons of ConditionAvailable, in the spelling that stored objects have.
 const (
 	MinimumAvailable   = "MinimumReplicasAvailable"
@@ -24,7 +32,7 @@ const FailureRefused = "OrderRefused"
 
 // report plans a write of the status if it differs from what is stored and the
 // last write is long enough ago.
-func (d *decider) report(want Status) (Plan, bool) {
+func (d *report) report(want Status) (Plan, bool) {
 	if want.Equal(&d.deployment.Status) {
 		return Plan{}, false
 	}
@@ -41,18 +49,8 @@ func (d *decider) report(want Status) (Plan, bool) {
 	return Plan{Write: &UpdateStatus{want}, Why: why}, true
 }
 
-// statusAt returns the moment from which on the status may be written that long after its last
-// write. Zero: at any time. A last write in the future means that the clock was set back since.
-func (d *decider) statusAt(interval time.Duration) time.Time {
-	last := d.o.StatusWritten
-	if last.IsZero() || last.After(d.now) {
-		return time.Time{}
-	}
-	return last.Add(interval)
-}
-
 // statusInterval returns the least time between the last write of the status and that of this one.
-func (d *decider) statusInterval(want *Status) time.Duration {
+func (d *report) statusInterval(want *Status) time.Duration {
 	if d.onlyProgress(want) {
 		return max(d.p.StatusInterval, d.p.ProgressInterval)
 	}
@@ -60,9 +58,9 @@ func (d *decider) statusInterval(want *Status) time.Duration {
 }
 
 // onlyProgress reports whether a status only says how far machines are, and they are not all done.
-func (d *decider) onlyProgress(want *Status) bool {
+func (d *report) onlyProgress(want *Status) bool {
 	have := &d.deployment.Status
-	settled := d.step.Reason == rollout.ReasonDone && want.Unavailable == 0
+	settled := d.rollout.step.Reason == rollout.ReasonDone && want.Unavailable == 0
 	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.FailedMachine) bool { return a.Name == b.Name })
 	return !settled && sameNames && want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions &&
 		want.Wanted == have.Wanted && want.WantedSince.Equal(have.WantedSince) && want.ScaledAt.Equal(have.ScaledAt) &&
@@ -71,9 +69,9 @@ func (d *decider) onlyProgress(want *Status) bool {
 
 // gotFurther returns the conditions of a rollout that had begun, if want only says that it made
 // progress.
-func (d *decider) gotFurther(have []object.Condition, want *Status) []object.Condition {
+func (d *report) gotFurther(have []object.Condition, want *Status) []object.Condition {
 	next := object.FindCondition(want.Conditions, ConditionProgressing)
-	_, had := d.hadProgress()
+	_, had := progress{d.summary, d.rollout}.hadProgress()
 	if next == nil || next.Reason != ProgressUpdated || had != ProgressCreated && had != ProgressFound {
 		return have
 	}
@@ -82,7 +80,7 @@ func (d *decider) gotFurther(have []object.Condition, want *Status) []object.Con
 
 // counted returns the status that any deployment has, including one that is being deleted or is
 // invalid.
-func (d *decider) counted() Status {
+func (d *report) counted() Status {
 	s := d.deployment.Status.Clone()
 	s.ObservedGeneration = d.deployment.Generation
 	s.Failed, s.Failing = d.failedMachines(), d.failures
@@ -117,7 +115,7 @@ func (d *decider) counted() Status {
 // them, fail. The zero condition: none does. The new set's failures come first, then those of the
 // oldest. Only the code of a refusal is recorded, because its message may differ each time, and
 // each write counts as a change.
-func (d *decider) replicaFailure() object.Condition {
+func (d *report) replicaFailure() object.Condition {
 	if failed := d.o.Failed; failed != nil {
 		return object.Condition{
 			Type: ConditionReplicaFailure, Status: object.True, Reason: FailureRefused, Since: d.stamp(),
@@ -151,13 +149,13 @@ func (f *family) failure() *object.Condition {
 }
 
 // status returns the whole status of a deployment that can be acted upon.
-func (d *decider) status() Status {
+func (d *report) status() Status {
 	s := d.counted()
-	d.noteWanted(&s)
+	d.scaler.noteWanted(&s, d.rollout.gathered > 0)
 	s.Conditions = withoutCondition(s.Conditions, ConditionSpecValid)
 	s.Conditions = object.SetCondition(s.Conditions, d.availability(&s))
-	s.Conditions = object.SetCondition(s.Conditions, d.progress(&s))
-	d.countOutdated(&s)
+	s.Conditions = object.SetCondition(s.Conditions, progress{d.summary, d.rollout}.progress(&s))
+	hotUpdate{d.summary}.countOutdated(&s)
 	s.Conditions = d.classMissing(s.Conditions)
 	return s
 }
@@ -166,7 +164,7 @@ func (d *decider) status() Status {
 const ClassNotFound = "ClassNotFound"
 
 // classMissing returns conditions with what is known of the template's class.
-func (d *decider) classMissing(conditions []object.Condition) []object.Condition {
+func (d *report) classMissing(conditions []object.Condition) []object.Condition {
 	if !d.o.ClassMissing {
 		return withoutCondition(conditions, ConditionClassMissing)
 	}
@@ -176,7 +174,7 @@ func (d *decider) classMissing(conditions []object.Condition) []object.Condition
 	})
 }
 
-func (d *decider) availability(s *Status) object.Condition {
+func (d *report) availability(s *Status) object.Condition {
 	replicas := d.deployment.Spec.Replicas
 	floor := max(0, int64(replicas)-int64(d.bounds.Unavailable))
 	if d.deployment.Spec.Strategy.Kind == Recreate {

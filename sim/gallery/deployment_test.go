@@ -5,14 +5,14 @@ var ofDeployment = []mutant{
 	{
 		name:   "a deployment sizes its sets by its cache",
 		breaks: "P5, P7",
-		file:   "deployment/decide.go",
+		file:   "deployment/situation.go",
 		from:   "if d.o.Read.Live() && (!bound || d.o.Read.Within(machineset.DeleteWithin, d.now)) {",
 		to:     "if d.o.Read.Live() || d.p != nil {",
 	},
 	{
 		name:   "machines are replaced on request amid an update in place to what was wanted before",
 		breaks: "P5",
-		file:   "deployment/marks.go",
+		file:   "deployment/setwrite.go",
 		from:   "f.paused || f.underWay > 0 ||",
 		to:     "f.paused ||",
 		by:     "TestRequestsWaitForAnUpdateInPlace",
@@ -20,7 +20,7 @@ var ofDeployment = []mutant{
 	{
 		name:   "a set is given names with its size while creates under others are on their way",
 		breaks: "P12",
-		file:   "deployment/names.go",
+		file:   "deployment/family.go",
 		from:   "return f.announced == 0 && r.Settled >= 0",
 		to:     "return r.Settled >= 0",
 		by:     "TestNamesComeWithTheSize",
@@ -29,21 +29,21 @@ var ofDeployment = []mutant{
 		name:   "a set is lowered without being told which machines a scaler has chosen",
 		breaks: "machines that a scaler has marked go first",
 		file:   "deployment/scale.go",
-		from: `	d.handOver(steps)
+		from: `	d.scaler.handOver(steps)
 	var plan Plan`,
 		to: "\tvar plan Plan",
 	},
 	{
 		name:   "creations of an old set that are still on their way are not counted",
 		breaks: "orders that are not visible yet count as done: never more than R + S machines",
-		file:   "deployment/count.go",
+		file:   "deployment/family.go",
 		from:   "most := f.has()",
 		to:     "most := int64(f.actual)",
 	},
 	{
 		name:   "machines that are selected for an update, and about to stop, count as available",
 		breaks: "an update in place keeps R - U machines available",
-		file:   "deployment/count.go",
+		file:   "deployment/family.go",
 		from:   "f.available-f.leaving-f.given",
 		to:     "f.available-f.given",
 	},
@@ -73,7 +73,7 @@ var ofDeployment = []mutant{
 	{
 		name:   "old sets that are in use are pruned",
 		breaks: "P10",
-		file:   "deployment/history.go",
+		file:   "deployment/family.go",
 		from:   "return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&",
 		to:     "return s.Spec.Replicas == 0 && f.actual == 0 && f.announced <= 0 &&",
 		by:     "TestPruneOnly",
@@ -121,9 +121,9 @@ var ofDeployment = []mutant{
 	{
 		name:   "a set of negative size is emptied when a machine has moved",
 		breaks: "P7, P10",
-		file:   "deployment/moving.go",
-		from:   "size := max(0, f.size()+int32(by))",
-		to:     "size := max(0, f.set.Spec.Replicas+int32(by))",
+		file:   "deployment/setwrite.go",
+		from:   "size := max(0, d.f.size()+int32(by))",
+		to:     "size := max(0, d.f.set.Spec.Replicas+int32(by))",
 		by:     "TestP10SizeThatMeansNothingAmidAMove",
 	},
 }
