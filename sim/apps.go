@@ -234,7 +234,7 @@ func (a *appControllers) evict(o drain.Order) drain.Answer {
 	if !p.GraceEnds.IsZero() || !p.healthy && p.node == "" {
 		return drain.Answer{Result: drain.Accepted}
 	}
-	a.emit(evictionTried{p})
+	a.emit(evictionTried{p.bound()})
 	if p.Finished { // no budget applies
 		a.terminate(p, 0)
 		return drain.Answer{Result: drain.Accepted}
@@ -247,7 +247,7 @@ func (a *appControllers) evict(o drain.Order) drain.Answer {
 		now.DisruptionsAllowed, now.Disrupted = now.DisruptionsAllowed-1, now.Disrupted+1
 		a.budgets[p.app] = &now
 	}
-	a.emit(podEvicted{p})
+	a.emit(podEvicted{p.bound(), a.volumes.statesOf(p)})
 	a.terminate(p, p.Grace)
 	return drain.Answer{Result: drain.Accepted}
 }
@@ -259,7 +259,7 @@ func (a *appControllers) remove(o drain.Order) drain.Answer {
 		return drain.Answer{Result: drain.NotFound}
 	}
 	if p.GraceEnds.IsZero() {
-		a.emit(podDeleted{p})
+		a.emit(podDeleted{p.bound()})
 	}
 	grace := p.Grace
 	if o.Now || p.Finished {
@@ -281,7 +281,10 @@ func (a *appControllers) lost(node string) {
 type (
 	// evictionTried: an eviction was ordered. podEvicted: the pod was told to terminate. podDeleted:
 	// its deletion was ordered, and it had not been told to terminate before.
-	evictionTried struct{ pod *appPod }
-	podEvicted    struct{ pod *appPod }
-	podDeleted    struct{ pod *appPod }
+	evictionTried struct{ pod boundPod }
+	podEvicted    struct {
+		pod     boundPod
+		volumes []volumeState
+	}
+	podDeleted struct{ pod boundPod }
 )

@@ -78,7 +78,7 @@ func (w *p22) checkPodDeleted(name, node string) {
 
 // checkAttempt: a pod that was refused is not tried again before its slot, also not by another
 // process (P22). Orders take their time to arrive.
-func (w *p22) checkAttempt(p *appPod) {
+func (w *p22) checkAttempt(p boundPod) {
 	if w.belated {
 		return
 	}
@@ -106,9 +106,9 @@ func (w *p22) drainsSince(node string, then time.Time) bool {
 
 // waitsForTurn reports whether a pod with volumes has had to wait for others of its node, which
 // leave one at a time.
-func (w *p22) waitsForTurn(p *appPod, since time.Time) bool {
+func (w *p22) waitsForTurn(p boundPod, since time.Time) bool {
 	t := w.turns[p.node]
-	return t != nil && t.pod != p && t.at.After(since) && len(p.Claims) > 0
+	return t != nil && t.pod.UID != p.UID && t.at.After(since) && len(p.Claims) > 0
 }
 
 // heldUpSince reports whether something since then has held up a drain: an outage, a pause, or a

@@ -12,19 +12,24 @@ import (
 // volumeTurn is a pod with volumes that a drain has told to terminate, and the progress of its
 // volumes.
 type volumeTurn struct {
-	pod      *appPod
+	pod      boundPod
 	node     string
 	at       time.Time
-	volumes  []*persistentVolume
-	detached time.Time // when the last of them had left the node, or zero
-	moved    bool      // all are attached elsewhere, or were at some time
-	noted    bool      // the drain has recorded that they have left
-	recorded bool      // the drain has recorded the turn
-	late     time.Time // when a call of a dead process recorded it, or zero
+	volumes  []volumeState // where they were last seen
+	detached time.Time     // when the last of them had left the node, or zero
+	moved    bool          // all are attached elsewhere, or were at some time
+	noted    bool          // the drain has recorded that they have left
+	recorded bool          // the drain has recorded the turn
+	late     time.Time     // when a call of a dead process recorded it, or zero
 }
 
-// follow notes where the volumes of a turn are.
-func (t *volumeTurn) follow(now time.Time) {
+// follow notes where a volume is now, if it is one of the turn.
+func (t *volumeTurn) follow(moved volumeState, now time.Time) {
+	i := slices.IndexFunc(t.volumes, func(v volumeState) bool { return v.name == moved.name })
+	if i < 0 {
+		return
+	}
+	t.volumes[i] = moved
 	here, elsewhere := false, true
 	for _, v := range t.volumes {
 		here = here || v.on(t.node)
@@ -52,13 +57,11 @@ func (w *p22Volumes) see(e event) {
 			w.sawTurn(e.now)
 		}
 	case podEvicted:
-		w.checkTurn(e.pod)
-		w.take(e.pod)
+		w.checkTurn(e.pod, e.volumes)
+		w.take(e.pod, e.volumes)
 	case volumeMoved:
 		for _, t := range w.turns {
-			if slices.Contains(t.volumes, e.volume) {
-				t.follow(w.Now())
-			}
+			t.follow(e.volume, w.Now())
 		}
 	case detachOrdered:
 		w.checkDetached(e.volume)
@@ -68,9 +71,9 @@ func (w *p22Volumes) see(e event) {
 }
 
 // take records that a pod was told to terminate, if it has volumes that are followed.
-func (w *p22Volumes) take(p *appPod) {
-	var here []*persistentVolume
-	for _, v := range w.volumes.of(p) {
+func (w *p22Volumes) take(p boundPod, volumes []volumeState) {
+	var here []volumeState
+	for _, v := range volumes {
 		if v.on(p.node) {
 			here = append(here, v)
 		}
@@ -139,9 +142,9 @@ func (w *p22Volumes) drainTime(m *machine.Machine) (since time.Time, limit time.
 
 // checkTurn: pods with volumes leave a node one at a time. The next one is evicted when the volumes
 // of the last one have left, and are attached elsewhere or have had their time for it (P22).
-func (w *p22Volumes) checkTurn(p *appPod) {
+func (w *p22Volumes) checkTurn(p boundPod, volumes []volumeState) {
 	t := w.binding(p.node)
-	if t == nil || t.pod == p || !slices.ContainsFunc(w.volumes.of(p), func(v *persistentVolume) bool { return w.knownOn(v, p.node) }) {
+	if t == nil || t.pod.UID == p.UID || !slices.ContainsFunc(volumes, func(v volumeState) bool { return w.knownOn(v, p.node) }) {
 		return
 	}
 	policy, now := w.drainPolicy(), w.Now()
@@ -169,7 +172,7 @@ func (w *p22Volumes) blind() time.Duration {
 
 // knownOn reports whether a volume has been on a node for so long that no order given now can come
 // from before.
-func (w *p22Volumes) knownOn(v *persistentVolume, node string) bool {
+func (w *p22Volumes) knownOn(v volumeState, node string) bool {
 	return v.on(node) && w.Now().Sub(v.since) > w.o.Faults.CacheLag+inFlight
 }
 
@@ -191,13 +194,13 @@ func (w *p22Volumes) checkLeft(node string) {
 
 // checkDetached: a volume is only taken off a node by force. Nothing else knows that nothing writes
 // to it any more (P22).
-func (w *p22Volumes) checkDetached(v *persistentVolume) {
+func (w *p22Volumes) checkDetached(v volumeState) {
 	if w.belated {
 		return
 	}
 	for _, m := range w.machines.all() {
 		if known := w.lives[m.UID]; m.Name == v.at.Node && !w.forceDue(m) && (known == nil || !known.forced) {
-			w.violate("P22", "volume %s was taken off node %s, and force was not due", v.Name, v.at.Node)
+			w.violate("P22", "volume %s was taken off node %s, and force was not due", v.name, v.at.Node)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (w p25Paused) checkPausedCall(s driver.CallInfo) {
 }
 
 // checkPausedPod: the manager does not drain its node.
-func (w p25Paused) checkPausedPod(p *appPod) {
+func (w p25Paused) checkPausedPod(p boundPod) {
 	if !w.belated && w.pausedLong(p.node) {
 		w.violate("P25", "pod %s was told to go from node %s, whose machine is paused", p.Name, p.node)
 	}

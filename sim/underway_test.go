@@ -89,28 +89,27 @@ func TestTurnRecordedByTheDead(t *testing.T) {
 		ctx, start := context.Background(), w.Now().Truncate(time.Second)
 		n, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "node"}}})
 		require.NoError(t, err)
-		told, next := podWithVolume(w, "a"), podWithVolume(w, "b")
-		w.emit(podEvicted{told})
+		told, next := evicted("a"), evicted("b")
+		w.emit(told)
 		w.clock.Set(start.Add(20 * time.Second))
 		n = n.Clone()
-		n.Drain = &machine.DrainRecord{Since: start, Turn: machine.DrainTurn{Pod: told.Key, UID: told.UID, Since: start}}
+		n.Drain = &machine.DrainRecord{Since: start, Turn: machine.DrainTurn{Pod: told.pod.Key, UID: told.pod.UID, Since: start}}
 		w.belated = c.dead
 		_, err = w.nodes.Update(ctx, n)
 		require.NoError(t, err)
 		w.belated = false
 		w.clock.Set(w.Now().Add(c.at))
-		w.emit(podEvicted{next})
+		w.emit(next)
 		require.Equal(t, c.excused, len(w.Violations()) == 0, name)
 		w.Close()
 	}
 }
 
-// podWithVolume adds a pod to the node "node", whose volume has been attached there for long.
-func podWithVolume(w *World, name string) *appPod {
-	p := &appPod{node: "node", Pod: &drain.Pod{
+// evicted is the eviction of a pod from the node "node". Its volume has been attached there for long.
+func evicted(name string) podEvicted {
+	p := boundPod{node: "node", Pod: &drain.Pod{
 		Key: object.Key{Namespace: "apps", Name: name}, UID: name, Grace: 30 * time.Second, Claims: []string{name},
 	}}
-	v := w.volumes.claim(name)
-	v.at = &drain.Attachment{Name: name, Volume: v.Name, Node: p.node, Attached: true}
-	return p
+	at := &drain.Attachment{Name: name, Volume: "pv-" + name, Node: p.node, Attached: true}
+	return podEvicted{p, []volumeState{{name: at.Volume, at: at}}}
 }

@@ -21,6 +21,18 @@ type persistentVolume struct {
 // on reports whether the volume is attached to a node, or about to be, or not quite detached.
 func (v *persistentVolume) on(node string) bool { return v.at != nil && v.at.Node == node }
 
+// volumeState is where a volume was when an event showed it.
+type volumeState struct {
+	name  string
+	at    *drain.Attachment // nil if attached to no node
+	since time.Time         // when it was last to be attached to a node
+}
+
+func (v *persistentVolume) state() volumeState { return volumeState{v.Name, v.at, v.since} }
+
+// on reports whether the volume was attached to a node, or about to be, or not quite detached.
+func (v volumeState) on(node string) bool { return v.at != nil && v.at.Node == node }
+
 // volumes are those of a world, in the order of their making.
 type volumes struct {
 	*workload
@@ -46,6 +58,14 @@ func (s *volumes) claim(name string) *persistentVolume {
 func (s *volumes) of(p *appPod) (out []*persistentVolume) {
 	for _, name := range p.Claims {
 		out = append(out, s.claim(name))
+	}
+	return out
+}
+
+// statesOf returns where the volumes of a pod are.
+func (s *volumes) statesOf(p *appPod) (out []volumeState) {
+	for _, v := range s.of(p) {
+		out = append(out, v.state())
 	}
 	return out
 }
@@ -150,7 +170,7 @@ func (s *volumes) stopFaults() {
 
 // moved tells of a change of a volume at a node.
 func (s *volumes) moved(v *persistentVolume, node string) {
-	s.emit(volumeMoved{v})
+	s.emit(volumeMoved{v.state()})
 	s.changed(node)
 }
 
@@ -170,7 +190,7 @@ func (s *volumes) remove(name string) drain.Answer {
 		if v.at == nil || v.at.Name != name {
 			continue
 		}
-		s.emit(detachOrdered{v})
+		s.emit(detachOrdered{v.state()})
 		if v.at.DeletedAt.IsZero() {
 			s.detach(v)
 		}
@@ -183,6 +203,6 @@ func (s *volumes) remove(name string) drain.Answer {
 type (
 	// volumeMoved: a volume is attached or detached, or about to be. detachOrdered: the manager has
 	// ordered that it is taken off its node.
-	volumeMoved   struct{ volume *persistentVolume }
-	detachOrdered struct{ volume *persistentVolume }
+	volumeMoved   struct{ volume volumeState }
+	detachOrdered struct{ volume volumeState }
 )

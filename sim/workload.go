@@ -37,6 +37,14 @@ type appPod struct {
 	kept    bool // a finalizer keeps its object
 }
 
+// boundPod is a pod as an event shows it, and the node that it is bound to.
+type boundPod struct {
+	*drain.Pod
+	node string
+}
+
+func (p *appPod) bound() boundPod { return boundPod{p.Pod, p.node} }
+
 // active reports whether a pod counts for its controller: it has neither finished nor been told to
 // terminate.
 func (p *appPod) active() bool { return p.GraceEnds.IsZero() && !p.Finished }

@@ -82,7 +82,6 @@ type World struct {
 	kubelets *kubelets
 	agents   *agents
 	apps     *appControllers
-	volumes  *volumes
 	groups   *groupController
 	managers *managers
 
@@ -103,7 +102,6 @@ func newWorld(o Options) *World {
 	w.region = newRegion(w.ground, drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
 	w.catalog = &catalog{w.region, w.stores}
 	w.apps = newAppControllers(w.ground, w.nodes)
-	w.volumes = w.apps.volumes
 	w.kubelets = newKubelets(w.region, w.apps, o.Boot, o.NoCluster)
 	w.vms = newVMs(w.kubelets)
 	w.disturbances = &disturbances{w.managerClock, w.region, w.kubelets}
@@ -206,7 +204,7 @@ func (w *World) Made() int { return len(w.lives) }
 func (w *World) StopFaults() {
 	w.faultsStopped = true
 	w.disturbances.end()
-	w.volumes.stopFaults()
+	w.apps.volumes.stopFaults()
 	w.kubelets.stopFaults()
 	if w.o.Pools != nil {
 		w.groups.stopFaults()
