@@ -108,7 +108,8 @@ func (d *decider) measure() {
 //
 // A deployment's status says since when it has its size, and machines created earlier do not count
 // against it. A set without a deployment has no such record. It has grown if it has more machines
-// than its status, which is written after this decision, last counted.
+// than its status, which is written after this decision, last counted. A status of another spec says
+// nothing: machines that it has not counted may have been ordered for the size before.
 func (d *decider) counted(c *deployment.Children) (n int64, grown bool) {
 	for _, m := range c.Machines {
 		if m == nil || m.Deleted() || !m.OwnedBy(c.Set.UID) {
@@ -118,7 +119,8 @@ func (d *decider) counted(c *deployment.Children) (n int64, grown bool) {
 		grown = grown || d.deployment != nil && d.isNew(c.Set, m)
 	}
 	if d.deployment == nil {
-		grown = n > int64(c.Set.Status.Replicas)
+		status := &c.Set.Status
+		grown = status.ObservedGeneration == c.Set.Generation && n > int64(status.Replicas)
 	}
 	return n, grown
 }

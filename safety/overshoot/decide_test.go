@@ -445,6 +445,23 @@ func TestLoneSetScaledDown(t *testing.T) {
 	h.agreed(true)
 }
 
+// TestLoneSetScaledDownBeforeItWasCounted: a set that is scaled down right after its creation has
+// more machines than its status says, all of them ordered. It freezes once it has grown since.
+func TestLoneSetScaledDownBeforeItWasCounted(t *testing.T) {
+	h := newLoneHerd(t, 3, 10)
+	set := h.sets[0]
+	set.Generation, set.Status.ObservedGeneration, set.Status.Replicas = 2, 1, 8
+	h.pass()
+	h.agreed(false)
+	set = h.sets[0]
+	set.Status.ObservedGeneration, set.Status.Replicas = 2, 10
+	h.pass()
+	h.agreed(false)
+	h.sizes[0] = 11
+	h.pass()
+	h.agreed(true)
+}
+
 // At the number that thaws, the annotation is removed: a fleet that stays there freezes again.
 func TestUnfreezeEndsWhereItThaws(t *testing.T) {
 	h := newHerd(t, 3, 6)
