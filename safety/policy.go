@@ -3,7 +3,6 @@ package safety
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
@@ -223,12 +222,15 @@ func (p *Policy) WithDefaults() *Policy {
 
 // complete reports whether no setting is left to its default.
 func (p *Policy) complete() bool {
-	durations := []time.Duration{
+	for _, setting := range [...]time.Duration{
 		p.OrphanPeriod, p.OrphanGap, p.OrphanSoon, p.OwnerPeriod, p.OwnerGap, p.CheckPeriod, p.CheckDown, p.DownTimeout,
 		p.SettleTime, p.GrantUse, p.GrantFlight, p.NodeAge, p.NodePeriod, p.PaceBase, p.PaceMax, p.PaceTurn,
+	} {
+		if setting == 0 {
+			return false
+		}
 	}
-	figures := []int32{p.Brake, p.BrakeShare, p.SafetyUp, p.SafetyDown, int32(p.Burst)}
-	return !slices.Contains(durations, 0) && !slices.Contains(figures, 0) && p.Keys != (Keys{})
+	return p.Brake != 0 && p.BrakeShare != 0 && p.SafetyUp != 0 && p.SafetyDown != 0 && p.Burst != 0 && p.Keys != (Keys{})
 }
 
 // Validate returns an *object.FieldError for the first setting out of range, and ErrNoPolicy for a

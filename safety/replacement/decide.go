@@ -119,7 +119,7 @@ func (d *decider) serves(m *machine.Machine) bool {
 	if m.Deleted() {
 		return false
 	}
-	if d.p.Paused(m) {
+	if d.paused(m) {
 		return true // no set replaces it
 	}
 	switch m.Status.Phase {
@@ -129,6 +129,12 @@ func (d *decider) serves(m *machine.Machine) bool {
 		machine.PhaseTerminating, machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful:
 	}
 	return d.o.Preserved[m.Name]
+}
+
+// paused reports whether a user has paused a machine (safety.Policy.Paused).
+func (d *decider) paused(m *machine.Machine) bool {
+	paused, _ := machine.Paused(&m.Meta, d.p.Keys.Paused)
+	return paused
 }
 
 // count goes through the fleet once. A slot counts while its machine waits for the verdict that the
@@ -170,7 +176,7 @@ func (d *decider) count() {
 // stands reports whether a machine is failed by its slot, or about to be, and is not being deleted
 // yet.
 func (d *decider) stands(m *machine.Machine, slot Slot) bool {
-	if m.Deleted() || d.o.Preserved[m.Name] || d.p.Paused(m) {
+	if m.Deleted() || d.o.Preserved[m.Name] || d.paused(m) {
 		return false
 	}
 	return m.Status.Phase == machine.PhaseFailed || d.awaits(m) && !d.expired(slot)
@@ -182,6 +188,7 @@ func (d *decider) stands(m *machine.Machine, slot Slot) bool {
 func SlotsInUse(
 	holder *object.Meta, replicas int32, fleet []*machine.Machine, noCluster bool, p *safety.Policy, now time.Time,
 ) (used, limit int) {
+	p = p.WithDefaults()
 	limit = int(max(1, p.Replacements.Ceil(max(replicas, 0))))
 	slots := ParseSlots(holder.Annotations[p.Keys.Slots])
 	if len(slots) == 0 {
