@@ -149,7 +149,7 @@ var architecture = []row{
 	{dir: "sim/preview", reaches: []string{"safety", "deployment", "deployment/rollout", "machineset", "machine", "decision", "codes", "object"}},
 	{dir: "sim/report", reaches: []string{"sim/history", "sim/preview", "safety", "deployment", "deployment/rollout", "machineset", "machine", "decision", "codes", "object"}},
 	{dir: "adapters/bolt", below: true, reaches: shells, modules: []string{bbolt}},
-	{dir: "examples", below: true, reaches: []string{anything}, modules: []string{xsys}},
+	{dir: "examples", below: true, reaches: []string{anything}},
 	{dir: "examples/drainplan", reaches: []string{"drain", "machine", "decision", "codes", "object"}, modules: []string{yaml}},
 	{dir: "docs", below: true, reaches: []string{anything}, modules: []string{stateless}},
 	// A kind of somebody else's needs no more than this.
@@ -367,7 +367,7 @@ func goCommand(t *testing.T, args ...string) []byte {
 var requirable = map[string][]string{
 	".":             {stateless, testify, rapid},
 	"adapters/bolt": {modulePath, bbolt, testify, rapid},
-	"examples":      {modulePath, modulePath + "/adapters/bolt", xsys, yaml, testify, rapid},
+	"examples":      {modulePath, modulePath + "/adapters/bolt", yaml, testify, rapid},
 	"test/kind":     {modulePath, testify},
 }
 
@@ -483,7 +483,7 @@ func TestNestedImportRulesBite(t *testing.T) {
 		{"adapters/bolt", modulePath + "/examples/pool", false},
 		{"examples/quickstart", modulePath + "/sim", true},
 		{"examples/quickstart", modulePath + "/adapters/bolt", true},
-		{"examples/quickstart", xsys + "/unix", true},
+		{"examples/quickstart", xsys + "/unix", false},
 		{"examples/quickstart", yaml, false},
 		{"examples/quickstart", "k8s.io/api/core/v1", false},
 		{"test/kind", modulePath + "/manager/engine", true},

@@ -3,14 +3,17 @@ package main
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/pool/groupdriver"
+	"github.com/millwright-go/millwright/examples/pool/supervisor"
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
-	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
+	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/examples/quickstart/workload"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
@@ -21,15 +24,14 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// fleet is everything besides the manager: a store for each kind of object, the cluster that
+// fleet is everything besides the manager: the stores of objects, the processes, the cluster that
 // machines join, what runs on them, and the provider.
 type fleet struct {
-	place
-	home.Objects
+	*stage.Stage
+	supervisors, agents, tasks *roster.Roster
 
 	cluster  *heartbeat.Cluster
 	workload *workload.Workload
-	host     *groupdriver.Host
 	provider *groupdriver.Driver
 }
 
@@ -37,7 +39,7 @@ type fleet struct {
 const (
 	namespace   = "default"
 	clusterName = "pools"
-	app         = "front"
+	taskCount   = 6
 )
 
 var (
@@ -55,32 +57,28 @@ const (
 	alone     = time.Second
 )
 
-// newFleet makes cluster, workload and provider. It passes the workload's reports to tell.
-func newFleet(h place, o home.Objects, token string, tell func(text string)) (*fleet, error) {
-	f := &fleet{place: h, Objects: o}
+// newFleet makes cluster, workload and provider.
+func newFleet(s *stage.Stage) (*fleet, error) {
+	options := groupdriver.HostOptions{Dir: s.In(groupsDir), Lock: s.Lock(), Alone: alone}
+	if lasts := s.Outlives(); lasts > 0 {
+		options.Program, options.Alone = s.In("program"), lasts
+		if err := groupdriver.Install(options.Program); err != nil {
+			return nil, err
+		}
+	}
+	f := &fleet{
+		Stage: s, provider: groupdriver.New(groupdriver.NewHost(options)),
+		supervisors: roster.Open(supervisor.Supervisors(options.Dir)),
+		agents:      roster.Open(filepath.Join(supervisor.Agents(options.Dir), clusterName)),
+		tasks:       roster.Open(s.In(taskRoster)),
+	}
+	f.cluster = heartbeat.New(f.agents, s.Nodes, silence)
 	var err error
-	f.cluster, err = heartbeat.Listen(heartbeat.Options{Socket: h.Socket(), Token: token, Silence: silence, Nodes: f.Nodes})
-	if err != nil {
-		return nil, err
-	}
+	// The budget lets all tasks move at a time, because a refused eviction would wait for 20 s.
 	f.workload, err = workload.New(workload.Options{
-		Desks: h.desks(), Volumes: h.In("volumes"), Ledger: h.tasks(), Nodes: f.Nodes, Tell: tell,
+		Machines: f.agents, Tasks: f.tasks, Nodes: s.Nodes, App: "front", MaxUnavailable: taskCount,
 	})
-	if err != nil {
-		return nil, err
-	}
-	options := groupdriver.HostOptions{
-		Dir: h.groups(), Program: h.Program(), Supervisors: h.supervisors(), Agents: h.agents(), Tasks: h.desks(), Alone: alone,
-	}
-	if h.Lasts {
-		options.Alone = 0 // as long as agents go on alone
-	}
-	f.host, err = groupdriver.NewHost(options)
-	if err != nil {
-		return nil, err
-	}
-	f.provider = groupdriver.New(f.host)
-	return f, nil
+	return f, err
 }
 
 // poolPolicy reads the provider every second. Everything else has its default.
@@ -121,16 +119,15 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 
 // deploy stores a pool of the first version, and what it refers to. Existing objects stay as they
 // are. The provider fills the node's name into the bootstrap data, which all machines share.
-func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error {
-	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "any"}
+func (f *fleet) deploy(ctx context.Context, replicas int32) error {
 	_, err := store.CreateOrEdit(ctx, f.Store.Secrets, &machine.Secret{
-		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
+		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: []byte("any")},
 	}, nil)
 	if err != nil {
 		return err
 	}
 	for _, version := range []string{"v1", "v2"} {
-		spec := procdriver.Spec{Cluster: clusterName, Version: version, BootDelay: bootDelay.String()}
+		spec := procdriver.Spec{Cluster: clusterName, Version: version, BootDelay: bootDelay}
 		_, err := store.CreateOrEdit(ctx, f.Store.Classes, &machine.Class{
 			Meta:     object.Meta{Key: object.Key{Namespace: namespace, Name: version}},
 			Provider: procdriver.Provider, ProviderSpec: spec.Encode(),
@@ -158,16 +155,4 @@ func (f *fleet) edit(ctx context.Context, change func(*machinepool.Spec)) error 
 		return nil
 	})
 	return err
-}
-
-// taskCount is how many tasks there are. Their budget lets all of them move at a time, because a
-// refused eviction would wait for 20 s.
-const taskCount = 6
-
-// setTasks asks for so many tasks.
-func (f *fleet) setTasks(n int) error {
-	return f.workload.Apply(workload.App{
-		Name: app, Replicas: n, MaxUnavailable: n,
-		Boot: 50 * time.Millisecond, Linger: 100 * time.Millisecond, Grace: 1500 * time.Millisecond,
-	})
 }

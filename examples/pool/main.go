@@ -20,26 +20,16 @@ package main
 
 import (
 	"os"
-	"time"
 
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
-	"github.com/millwright-go/millwright/examples/quickstart/command"
-	"github.com/millwright-go/millwright/examples/quickstart/task"
+	"github.com/millwright-go/millwright/examples/quickstart/stage"
 )
 
-var example = command.Command{Name: "pool", Usage: usage, State: stateUsage, Limit: 3 * time.Minute, Play: perform}
-
 func main() {
-	switch {
-	case task.Ordered():
-		os.Exit(task.Main()) // this process is what runs on a machine
-	case agent.Ordered():
-		os.Exit(agent.Main()) // this process is a machine
-	case supervisor.Ordered():
-		os.Exit(supervisor.Main()) // this process keeps a group of them
-	}
-	os.Exit(example.Main())
+	agent.Main()      // if this process is a machine or a task
+	supervisor.Main() // if it keeps a group of machines
+	os.Exit(stage.Main(usage, perform))
 }
 
 // usage is what -h says, before the flags.
@@ -50,10 +40,3 @@ changes, losses and deletion, and counts what really runs. Takes a quarter of a
 minute.
 
 `
-
-const stateUsage = `keep the store, a bbolt file, and all else that is to last in DIR, which is made
-if needed and must be empty or of an earlier run. Then the group outlives this
-program: after Ctrl-C, a crash or kill -9 the same command goes on where it was, if
-it comes within a minute; later all processes have ended by themselves, and it
-begins again. DIR is empty again after a run that has come to its end. Its path may
-have at most 101 bytes.`

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
@@ -19,15 +18,15 @@ import (
 
 // narrator reports what the manager decides, what the provider does, and why.
 type narrator struct {
-	screen *stage.Screen
-	pools  store.Reader[*machinepool.Pool]
+	screen *stage.Stage
+	pools  store.Collection[*machinepool.Pool]
 
 	mu    sync.Mutex
 	goes  map[string]bool   // instances that were reported as leaving
 	phase machinepool.Phase // the pool's, as reported last; "" if no transition was
 }
 
-func newNarrator(s *stage.Screen, pools store.Reader[*machinepool.Pool]) *narrator {
+func newNarrator(s *stage.Stage, pools store.Collection[*machinepool.Pool]) *narrator {
 	return &narrator{screen: s, pools: pools, goes: make(map[string]bool)}
 }
 
@@ -35,9 +34,9 @@ func newNarrator(s *stage.Screen, pools store.Reader[*machinepool.Pool]) *narrat
 func (n *narrator) event(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 	switch {
 	case typ == manager.Warning:
-		n.screen.Line(fmt.Sprintf("%s %s: %s: %s", kind, key.Name, reason, why))
+		n.screen.Say("%s %s: %s: %s", kind, key.Name, reason, why)
 	case reason != machinepool.ReasonStatus.String():
-		n.screen.Line(fmt.Sprintf("%s %s: %s", kind, key.Name, why))
+		n.screen.Say("%s %s: %s", kind, key.Name, why)
 	}
 }
 
@@ -57,7 +56,7 @@ func (n *narrator) transition(key object.Key, move machine.Move, _ decision.Why)
 		tally = fmt.Sprintf(" (%d of %d)", p.Status.Ready, p.Spec.Wanted())
 	}
 	to := machinepool.Phase(move.To)
-	n.screen.Line(fmt.Sprintf("pool %s: %s -> %s: %s%s", key.Name, cmp.Or(move.From, "new"), to, why, tally))
+	n.screen.Say("pool %s: %s -> %s: %s%s", key.Name, cmp.Or(move.From, "new"), to, why, tally)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.phase = to
@@ -71,9 +70,16 @@ func (n *narrator) behind(phase machinepool.Phase) bool {
 	return n.phase != "" && n.phase != phase
 }
 
-// leaving reports which machines will be drained, once each.
-func (n *narrator) leaving() {
-	p, err := n.pools.Get(context.Background(), poolKey)
+// follow reports which machines will be drained, once each, until ctx ends.
+func (n *narrator) follow(ctx context.Context) error {
+	for range n.pools.Watch(ctx) {
+		n.leaving(ctx)
+	}
+	return ctx.Err()
+}
+
+func (n *narrator) leaving(ctx context.Context) {
+	p, err := n.pools.Get(ctx, poolKey)
 	if err != nil {
 		return
 	}
@@ -83,7 +89,7 @@ func (n *narrator) leaving() {
 		n.goes[l.ProviderID] = true
 		n.mu.Unlock()
 		if !told {
-			n.screen.Line(fmt.Sprintf("pool %s: machine %s leaves (%s), once it is drained", p.Name, machineOf(l.ProviderID), l.Exit))
+			n.screen.Say("pool %s: machine %s leaves (%s), once it is drained", p.Name, machineOf(l.ProviderID), l.Exit)
 		}
 	}
 }
@@ -92,9 +98,4 @@ func (n *narrator) leaving() {
 func machineOf(id string) string {
 	parts := strings.Split(id, "/")
 	return parts[max(0, len(parts)-2)]
-}
-
-// agent reports on a process, by the process's own account.
-func (n *narrator) agent(l ledger.Life, text string) {
-	n.screen.Line(fmt.Sprintf("process %d of machine %s %s", l.ID.PID, l.Machine, text))
 }

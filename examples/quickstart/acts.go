@@ -4,231 +4,275 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
-	"time"
 
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/deployment/rollout"
-	"github.com/millwright-go/millwright/examples/quickstart/home"
-	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety/reachability"
 	"github.com/millwright-go/millwright/store"
 )
 
-var acts = []stage.Act[*play]{
-	{Headline: "A deployment of 6 machines, and 13 tasks on them", Creates: replicas, Do: (*play).create},
-	{Headline: "A new version is rolled out, with at most 2 machines more and never one less; tasks move within their budget", Creates: replicas, Do: (*play).roll},
-	{Headline: "The process of one machine is killed; two processes run that no manager knows of", Creates: 1, Do: (*play).kill},
-	{Headline: "The cluster does not answer for some seconds", Creates: 0, Do: (*play).outage},
-	{Headline: "The manager is stopped in the middle of a rollout, and another one takes over", Creates: replicas, Do: (*play).restart},
-	{Headline: "Scaled to 3", Creates: 0, Do: (*play).scale},
-	{Headline: "The deployment is deleted", Creates: 0, Do: (*play).remove},
+func (p *play) acts() []stage.Act {
+	return []stage.Act{
+		{Headline: "A deployment of 6 machines, and 12 tasks on them", Creates: replicas, Do: p.create},
+		{Headline: "A new version is rolled out, with at most 2 machines more and never one less; tasks move within their budget", Creates: replicas, Do: p.roll},
+		{Headline: "The process of one machine is killed; a process runs that no manager knows of", Creates: 1, Do: p.kill},
+		{Headline: "The cluster does not answer for some seconds", Do: p.outage},
+		{Headline: "The manager is stopped in the middle of a rollout, and another one takes over", Creates: replicas, Do: p.restart},
+		{Headline: "Scaled to 3", Do: p.scale},
+		{Headline: "The deployment is deleted", Do: p.remove},
+	}
 }
 
 func (p *play) create(ctx context.Context) error {
-	strategy := deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: surge}} // and none unavailable
-	if err := p.deploy(ctx, p.token, strategy); err != nil {
+	if err := p.deploy(ctx, surge); err != nil {
 		return err
 	}
 	if err := p.settled(ctx, replicas, "v1"); err != nil {
 		return err
 	}
-	return p.startTasks(ctx)
+	p.workload.Scale(tasks)
+	return p.tasksServe(ctx)
 }
 
 // roll changes the template, and counts processes meanwhile.
 func (p *play) roll(ctx context.Context) error {
-	if err := p.noteData(); err != nil {
-		return err
-	}
-	p.beginCounts()
 	if err := p.edit(ctx, useClass("v2")); err != nil {
 		return err
 	}
-	if err := p.settled(ctx, replicas, "v2"); err != nil {
-		return err
-	}
-	if err := p.checkRollout(ctx); err != nil {
-		return err
-	}
-	return p.checkMoved(*p.Done.Chosen, p.Done.From)
-}
-
-// beginCounts forgets what was counted so far.
-func (p *play) beginCounts() {
-	p.census.Begin()
-	p.tasks.Begin()
-}
-
-// counted waits for a count of each kind.
-func (p *play) counted(ctx context.Context) error {
-	return errors.Join(p.Await(ctx, p.census.Missing), p.Await(ctx, p.tasks.Missing))
-}
-
-// checkRollout checks a rollout against its bounds, those of machines and of tasks.
-func (p *play) checkRollout(ctx context.Context) error {
-	if err := p.tasksServe(ctx); err != nil {
-		return err
-	}
-	if err := p.counted(ctx); err != nil {
-		return err
-	}
-	if err := p.checkCensus(replicas, replicas+surge); err != nil {
-		return err
-	}
-	return p.checkTasks()
+	return p.kept(ctx, replicas, "v2")
 }
 
 func useClass(name string) func(*deployment.Spec) {
 	return func(d *deployment.Spec) { d.Template.Spec.Class.Name = name }
 }
 
-// noteData records which process has the volume, and where, unless an earlier program has.
-func (p *play) noteData() error {
-	if p.Done.Chosen != nil {
-		return nil
-	}
-	data, _ := p.data()
-	from := p.workload.Where(dataTask)
-	return p.Note(func(done *home.Progress) { done.Chosen, done.From = &data, from })
-}
-
-// kill ends a process in a way that no program can prepare for. The loss of a machine makes the
-// manager look for orphan processes.
-func (p *play) kill(ctx context.Context) (err error) {
-	strangers, err := p.bringStrangers(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, strangers.close()) }()
-	if p.Done.Chosen != nil {
-		// With an earlier program a machine may be lost already, and no other one will be. A
-		// manager that starts looks too.
-		p.StopManager()
-		if err := p.startManager(); err != nil {
-			return err
-		}
-	}
-	victim, err := p.Choose(p.withoutVolume)
-	if err != nil {
-		return err
-	}
-	start := time.Now()
-	lost := p.workload.Tasks(victim.Machine)
-	if err := victim.ID.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, procid.ErrGone) { // an earlier program's
-		return err
-	}
-	p.Say("killed process %d of machine %s, and with it %d tasks", victim.ID.PID, victim.Machine, len(lost))
-	noticed := func() string {
-		if m := p.machine(victim.Machine); m != nil && m.Status.Phase == machine.PhaseRunning {
-			return "machine " + victim.Machine + " still counts as Running"
-		}
-		return ""
-	}
-	if err := p.Await(ctx, noticed); err != nil {
-		return err
-	}
-	after := time.Since(start)
-	if err := p.settled(ctx, replicas, "v2"); err != nil {
+// kept waits until n machines run a class and all tasks serve. It checks that at least so many
+// machines served meanwhile, and as many tasks as their budget says.
+func (p *play) kept(ctx context.Context, n int, class string) error {
+	if err := p.settled(ctx, n, class); err != nil {
 		return err
 	}
 	if err := p.tasksServe(ctx); err != nil {
 		return err
 	}
-	p.Say("noticed %.1f s after the kill, replaced after %.1f s", after.Seconds(), time.Since(start).Seconds())
-	return p.checkStrangers(ctx, strangers)
+	counts, err := p.Counts(ctx, p.machineCount, n)
+	if err == nil && counts.MostStaying > replicas+surge {
+		err = fmt.Errorf("%d machines were there at a time, %d are allowed", counts.MostStaying, replicas+surge)
+	}
+	if err != nil {
+		return err
+	}
+	p.Say("machines counted %d times: never fewer than %d serving, never more than %d, besides those told to end",
+		counts.Number, counts.LeastServing, counts.MostStaying)
+	const budget = tasks - maxUnavailable
+	if counts, err = p.Counts(ctx, p.taskCount, budget); err != nil {
+		return err
+	}
+	p.Say("tasks counted %d times: never fewer than %d of %d serving (budget: %d)", counts.Number, counts.LeastServing, tasks, budget)
+	return nil
 }
 
-// withoutVolume returns the processes of which one may be killed: a volume of a lost machine
-// comes back only when the loss is certain.
-func (p *play) withoutVolume() ([]ledger.Life, error) {
-	alive, err := p.processes("v2")
-	return slices.DeleteFunc(alive, func(l ledger.Life) bool { return l.Machine == p.workload.Where(dataTask) }), err
+// kill ends a process in a way that no program can prepare for, beside one that is an orphan.
+func (p *play) kill(ctx context.Context) error {
+	orphan, err := p.bringStray(ctx)
+	if err != nil {
+		return err
+	}
+	victim, err := p.Choose(p.running("v2"))
+	if err != nil {
+		return err
+	}
+	if err := victim.Signal(syscall.SIGKILL); err != nil && victim.Alive { // not an earlier program's
+		return err
+	}
+	p.Say("killed process %d of machine %s, and its tasks with it", victim.PID, victim.Name)
+	if err := p.Await(ctx, func() string { return survives(victim) }); err != nil {
+		return err
+	}
+	if err := errors.Join(p.settled(ctx, replicas, "v2"), p.tasksServe(ctx)); err != nil {
+		return err
+	}
+	if err := p.Await(ctx, func() string { return survives(orphan) }); err != nil {
+		return err
+	}
+	p.Say("process %d, which had no machine, was ended", orphan.PID)
+	return nil
+}
+
+// bringStray starts a process that no manager knows, through the driver, unless an earlier program
+// has got further. It joins no cluster. The loss of a machine makes the manager look for orphans.
+func (p *play) bringStray(ctx context.Context) (found roster.Entry, err error) {
+	if p.Done.Chosen == "" {
+		_, err = p.driver.CreateMachine(ctx, &driver.CreateMachineRequest{
+			Machine: &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: stray}}},
+			Class:   newClass("v1"),
+		})
+	}
+	if err != nil {
+		return found, err
+	}
+	all, err := p.processes.Entries()
+	for _, e := range all {
+		if e.Name == stray && (e.Alive || found.PID == 0) {
+			found = e
+		}
+	}
+	return found, err
+}
+
+// survives names a process that still runs.
+func survives(e roster.Entry) string {
+	if now, err := roster.Read(e.Path); err != nil || now.Alive {
+		return fmt.Sprintf("the end of process %d, %s (%v)", e.PID, e.Name, err)
+	}
+	return ""
+}
+
+// outage disconnects the cluster, and connects it again. Meanwhile there are no heartbeats, which
+// says nothing about the machines.
+func (p *play) outage(ctx context.Context) error {
+	before, err := p.running("v2")
+	if err != nil {
+		return err
+	}
+	p.beginCounts()
+	p.stopCluster()
+	if err := p.hears(ctx, reachability.ReasonUnreachable.String(), 1); err != nil {
+		return err
+	}
+	p.Say("the cluster does not answer: nothing is created or given up")
+	if err := p.hears(ctx, "CheckTarget", 2); err != nil { // the manager asks every second
+		return err
+	}
+	p.stopCluster = p.Go("the cluster", p.cluster.Run)
+	if err := p.hears(ctx, reachability.ReasonReachable.String(), 1); err != nil {
+		return err
+	}
+	if err := p.kept(ctx, replicas, "v2"); err != nil {
+		return err
+	}
+	return p.sameStill(before, "the cluster is back")
+}
+
+// sameStill checks that processes still run.
+func (p *play) sameStill(before []roster.Entry, since string) error {
+	for _, e := range before {
+		if survives(e) == "" {
+			return fmt.Errorf("process %d of machine %s was lost until %s", e.PID, e.Name, since)
+		}
+	}
+	p.Say("%s, with the same %d processes", since, len(before))
+	return nil
 }
 
 // restart loses a manager with all it knew. The machines don't notice.
 func (p *play) restart(ctx context.Context) error {
-	p.beginCounts()
 	if err := p.edit(ctx, useClass("v3")); err != nil {
 		return err
 	}
-	halfWay := func() string {
-		if made, err := p.processes("v3"); err != nil || len(made) < replicas/2 {
-			return fmt.Sprintf("half of the processes of v3: there are %d (%v)", len(made), err)
+	var half []roster.Entry
+	if err := p.Await(ctx, func() (lack string) {
+		var err error
+		if half, err = p.running("v3"); err != nil || len(half) < replicas/2 {
+			return fmt.Sprintf("half of the processes of v3: there are %d (%v)", len(half), err)
 		}
 		return ""
-	}
-	if err := p.Await(ctx, halfWay); err != nil {
+	}); err != nil {
 		return err
 	}
-	p.StopManager()
-	kept, err := p.processes("v3")
-	if err != nil {
-		return err
-	}
-	p.Say("the manager is gone; of %d processes of v3 it knew %d to run", len(kept), p.running("v3"))
-	if err := p.Await(ctx, p.unjoined); err != nil {
-		return err
-	}
-	p.Say("without a manager, every process has booted and joined the cluster")
+	p.stopManager()
+	p.Say("the manager is gone, with %d processes of v3; all the next one has is the store", len(half))
 	if err := p.startManager(); err != nil {
 		return err
 	}
-	p.Say("another manager begins; all it has is the store")
-	if err := p.settled(ctx, replicas, "v3"); err != nil {
+	if err := p.kept(ctx, replicas, "v3"); err != nil {
 		return err
 	}
-	for _, life := range kept {
-		if !life.ID.Alive() {
-			return fmt.Errorf("process %d of machine %s was lost between the managers", life.ID.PID, life.Machine)
-		}
-	}
-	p.Say("of %d processes of v3, %d are the first manager's", replicas, len(kept))
-	return p.checkRollout(ctx)
-}
-
-// processes returns those that run and belong to a machine of a class.
-func (p *play) processes(class string) ([]ledger.Life, error) {
-	alive, err := p.Book.Alive()
-	var of []ledger.Life
-	for _, life := range alive {
-		m := p.machine(life.Machine)
-		if m != nil && m.Spec.Class.Name == class {
-			of = append(of, life)
-		}
-	}
-	return of, err
+	return p.sameStill(half, "another manager has completed the rollout")
 }
 
 func (p *play) scale(ctx context.Context) error {
 	const fewer = 3
-	p.beginCounts()
 	if err := p.edit(ctx, func(d *deployment.Spec) { d.Replicas = fewer }); err != nil {
 		return err
 	}
-	if err := p.settled(ctx, fewer, "v3"); err != nil {
-		return err
-	}
-	if err := p.tasksServe(ctx); err != nil {
-		return err
-	}
-	if err := p.counted(ctx); err != nil {
-		return err
-	}
-	return p.checkTasks()
+	return p.kept(ctx, fewer, "v3")
 }
 
 // remove ends the tasks first, because a budget would hold the last machines permanently: their
 // tasks have no other node.
 func (p *play) remove(ctx context.Context) error {
-	if err := p.stopTasks(ctx); err != nil {
+	p.workload.Scale(0)
+	if err := p.Await(ctx, func() string {
+		if left := p.workload.Left(); left > 0 {
+			return fmt.Sprintf("the end of %d tasks", left)
+		}
+		return ""
+	}); err != nil {
 		return err
 	}
 	if err := p.Store.Deployments.Delete(ctx, deploymentKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err // not found: an earlier program has got that far
 	}
-	return p.Await(ctx, p.left)
+	if err := store.AwaitGone(ctx, p.Store.Deployments, deploymentKey); err != nil {
+		return err
+	}
+	nodes, err := p.Nodes.List(ctx, store.Query{})
+	if err == nil && len(nodes) > 0 {
+		err = fmt.Errorf("%d nodes are left", len(nodes))
+	}
+	return err
+}
+
+// settled waits until the deployment is complete: n machines run, all of them of one class, with a
+// node and a process each, and nothing else is there.
+func (p *play) settled(ctx context.Context, n int, class string) error {
+	return p.Await(ctx, func() string {
+		d, err := p.Store.Deployments.Get(ctx, deploymentKey)
+		if err != nil {
+			return err.Error()
+		}
+		if missing := deployment.Missing(d); missing != "" {
+			return missing
+		}
+		machines, err1 := p.Store.Machines.List(ctx, store.Query{})
+		nodes, err2 := p.Nodes.List(ctx, store.Query{})
+		running, err3 := p.running(class)
+		if err := errors.Join(err1, err2, err3); err != nil || len(machines) != n || len(nodes) != n || len(running) != n {
+			return fmt.Sprintf("%d machines, nodes and processes of %s: there are %d, %d and %d (%v)", n, class, len(machines), len(nodes), len(running), err)
+		}
+		return ""
+	})
+}
+
+// running returns the processes that serve and belong to a machine of a class.
+func (p *play) running(class string) ([]roster.Entry, error) {
+	alive, err := p.processes.Running()
+	var of []roster.Entry
+	for _, e := range alive {
+		if m, err := p.machine(e.Name); err == nil && m.Spec.Class.Name == class && e.State == roster.Serving {
+			of = append(of, e)
+		}
+	}
+	return of, err
+}
+
+func (p *play) machine(name string) (*machine.Machine, error) {
+	return p.Store.Machines.Get(context.Background(), object.Key{Namespace: namespace, Name: name})
+}
+
+// tasksServe waits until every task serves, by the cluster and by the processes.
+func (p *play) tasksServe(ctx context.Context) error {
+	return p.Await(ctx, func() string {
+		running, err := p.tasks.Running()
+		if known := p.workload.Serving(); err != nil || known != tasks || len(running) != tasks {
+			return fmt.Sprintf("%d of %d tasks serve, %d processes run (%v)", known, tasks, len(running), err)
+		}
+		return ""
+	})
 }

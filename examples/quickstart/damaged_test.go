@@ -11,43 +11,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/adapters/bolt"
-	"github.com/millwright-go/millwright/examples/quickstart/home"
 )
 
 // TestDamagedStateIsNamed: the program does not go on with a directory that has an unreadable file.
-// The error names the file, and the store is closed again.
+// The error names the file, the directory stays as it is, and the store is closed again.
 func TestDamagedStateIsNamed(t *testing.T) {
 	for file, contents := range map[string][]string{
-		home.ProgressFile:        {"", "{", "[]", `{"act":-1}`, `{"act":99}`, `{"chosen":7}`},
-		"ledger":                 {"x\n", "{}\n[]\n", "\x00\x00\n"},
-		"tasks":                  {"x\n", "{}\n[]\n"},
-		"desks/node-1/u-1.order": {"", "{", "[]"},
-		storeFile:                {"", "no store", "\x00"},
+		"play.json":          {"", "{", "[]", `{"chosen":7}`},
+		clusterName + "/one": {"x\n", "{}\n[]\n", "\x00\x00\n"},
+		taskRoster + "/task": {"x\n", "{}\n[]\n"},
+		storeFile:            {"", "no store", "\x00"},
 	} {
 		for _, content := range contents {
 			t.Run(file+" "+content, func(t *testing.T) {
-				h := lasting(t)
-				opened(t, h)
-				path := h.In(file)
+				dir := lasting(t)
+				path := filepath.Join(dir, file)
 				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 				require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 				ctx, cancel := context.WithCancelCause(t.Context())
 				cancel(errors.New("the test is over"))
-				err := perform(ctx, io.Discard, h.Path)
+				err := perform(ctx, io.Discard, dir)
 				require.ErrorContains(t, err, path)
-				_, err = bolt.Open(h.Store(), bolt.Options{LockTimeout: -1})
+				require.FileExists(t, path)
+				_, err = bolt.Open(filepath.Join(dir, storeFile), bolt.Options{LockTimeout: -1})
 				require.NotErrorIs(t, err, bolt.ErrLocked)
 			})
 		}
 	}
-}
-
-// A record that can't be read is named by its file too.
-func TestDamagedRecordIsNamed(t *testing.T) {
-	h := lasting(t)
-	path := filepath.Join(h.records(), clusterName, "a.json")
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
-	_, err := h.recordsOf(clusterName).Read("a")
-	require.ErrorContains(t, err, path)
 }

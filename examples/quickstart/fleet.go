@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
-	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
+	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/examples/quickstart/workload"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -20,27 +22,6 @@ import (
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
-
-// fleet is what stays when managers are replaced: a store for each kind of object, the cluster that
-// machines join, and the host of their processes.
-type fleet struct {
-	place
-	home.Objects
-	care
-
-	cluster  *heartbeat.Cluster
-	workload *workload.Workload // what runs on the cluster's nodes
-	host     *procdriver.Host
-	drainer  func() (manager.Drainer, error) // of each new manager
-	report   time.Duration                   // how long finished tasks are still there
-}
-
-// care holds the policies of a fleet.
-type care struct {
-	health *machine.Policy
-	safety *safety.Policy
-	grace  time.Duration // of a process that is told to end; zero means the driver's
-}
 
 // These are the names of the one deployment, of what its machines are made from, and of their
 // cluster.
@@ -54,10 +35,13 @@ var (
 	secretKey     = object.Key{Namespace: namespace, Name: "join"}
 )
 
-// replicas, surge: act 1 asks for 6 machines, rollouts may have 2 more.
+// Act 1 asks for 6 machines, rollouts may have 2 more. Of the tasks on them, at most 3 may be
+// missing at a time.
 const (
-	replicas = 6
-	surge    = 2
+	replicas       = 6
+	surge          = 2
+	tasks          = 12
+	maxUnavailable = 3
 )
 
 // bootDelay is how long a machine takes from its start to its first heartbeat. silence is how long
@@ -67,26 +51,36 @@ const (
 	silence   = 1200 * time.Millisecond
 )
 
-// newFleet makes the cluster, its workload and the host. It passes the workload's reports to tell.
-func newFleet(h place, o home.Objects, token string, tell func(text string)) (*fleet, error) {
-	f := &fleet{place: h, Objects: o, care: care{health: machinePolicy(), safety: safetyPolicy()}}
+// fleet is what stays when managers are replaced: the stores of objects, the processes, the cluster
+// that machines join, and what runs on it.
+type fleet struct {
+	*stage.Stage
+	driver    *procdriver.Driver
+	processes *roster.Roster // of machines
+	tasks     *roster.Roster
+	cluster   *heartbeat.Cluster
+	workload  *workload.Workload
+
+	// Policies of the managers.
+	health *machine.Policy
+	safety *safety.Policy
+	drains drains.Options
+}
+
+func newFleet(s *stage.Stage) (*fleet, error) {
+	f := &fleet{Stage: s, tasks: roster.Open(s.In(taskRoster)), health: machinePolicy(), safety: safetyPolicy()}
+	f.driver = procdriver.New(procdriver.Options{Dir: s.In("."), Lock: s.Lock(), Outlives: s.Outlives()})
+	f.processes = f.driver.Roster(clusterName)
+	f.cluster = heartbeat.New(f.processes, s.Nodes, silence)
 	var err error
-	f.cluster, err = heartbeat.Listen(heartbeat.Options{
-		Socket: h.Socket(), Token: token, Silence: silence, Nodes: f.Nodes,
-	})
-	if err != nil {
-		return nil, err
-	}
 	f.workload, err = workload.New(workload.Options{
-		Desks: h.desks(), Volumes: h.volumes(), Ledger: h.taskLedger(), Nodes: f.Nodes, Tell: tell,
+		Machines: f.processes, Tasks: f.tasks, Nodes: s.Nodes, App: "front", MaxUnavailable: maxUnavailable,
 	})
-	if err != nil {
-		return nil, err
+	// One node at a time is drained, so that its tasks can start elsewhere before the next one is.
+	f.drains = drains.Options{
+		Nodes: f.cluster.Nodes(), Workload: drains.Workload{Pods: f.workload, Budgets: f.workload},
+		Policy: drain.DefaultPolicy(), Limit: drains.Limit{Max: 1}, Now: clock,
 	}
-	f.drainer, f.report = f.newDrainer, taskReport
-	f.host, err = procdriver.NewHost(procdriver.HostOptions{
-		Program: h.Program(), Ledger: h.ledger(), Tasks: h.desks(), Outlived: h.Lasts,
-	})
 	return f, err
 }
 
@@ -111,39 +105,14 @@ func safetyPolicy() *safety.Policy {
 	return p
 }
 
-// drainPolicy waits a shorter time than usual for tasks and volumes of nodes that no longer answer.
-// Everything else has its default.
-func drainPolicy() *drain.Policy {
-	p := drain.DefaultPolicy()
-	p.TerminationBuffer = 500 * time.Millisecond
-	p.DetachTimeout = 5 * time.Second
-	return p
-}
-
-// newDrainer makes a drainer that empties one node at a time, so that evicted tasks can start
-// elsewhere before the next node is emptied.
-func (f *fleet) newDrainer() (manager.Drainer, error) {
-	return drains.New(drains.Options{
-		Nodes:    f.cluster.Nodes(),
-		Workload: drains.Workload{Pods: f.workload, Budgets: f.workload, Volumes: f.workload},
-		Policy:   drainPolicy(),
-		Limit:    drains.Limit{Max: 1},
-		Now:      clock,
-	})
-}
-
 // newManager makes a manager without any state of an earlier one.
 func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
-	processes, err := procdriver.New(procdriver.Options{Dir: f.records(), Host: f.host, Grace: f.grace})
-	if err != nil {
-		return nil, err
-	}
-	drainer, err := f.drainer()
+	drainer, err := drains.New(f.drains)
 	if err != nil {
 		return nil, err
 	}
 	options := f.Options
-	options.Driver = driver.Intercept(processes, driver.Deadline(driver.Timeouts{Default: 20 * time.Second}))
+	options.Driver = driver.Intercept(f.driver, driver.Deadline(driver.Timeouts{Default: 20 * time.Second}))
 	options.Cluster = f.cluster
 	options.Drainer = drainer
 	options.Policies.Machine = f.health
@@ -154,17 +123,17 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 }
 
 // deploy stores a deployment of the first version, and what it refers to. Existing objects stay as
-// they are.
-func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.Strategy) error {
-	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "<<MACHINE_NAME>>"}
+// they are. The library fills in the placeholder of the secret, which tells a machine its node's
+// name.
+func (f *fleet) deploy(ctx context.Context, surge int32) error {
 	_, err := store.CreateOrEdit(ctx, f.Store.Secrets, &machine.Secret{
-		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
+		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: []byte("<<MACHINE_NAME>>")},
 	}, nil)
 	if err != nil {
 		return err
 	}
 	for _, version := range []string{"v1", "v2", "v3"} {
-		if _, err := store.CreateOrEdit(ctx, f.Store.Classes, newClass(clusterName, version), nil); err != nil {
+		if _, err := store.CreateOrEdit(ctx, f.Store.Classes, newClass(version), nil); err != nil {
 			return err
 		}
 	}
@@ -174,31 +143,18 @@ func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.St
 		Spec: deployment.Spec{
 			Replicas: replicas,
 			Selector: object.Selector{Labels: labels},
-			Template: machineset.Template{
-				Labels: labels,
-				Spec:   machine.Spec{Class: machine.ClassRef{Name: "v1"}},
-			},
-			Strategy: strategy,
+			Template: machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "v1"}}},
+			Strategy: deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: surge}}, // and none unavailable
 		},
 	}, nil)
 	return err
 }
 
-// newClass returns what machines of a version are made from. The cluster is the tag by which the
-// driver tells its fleet's processes from others.
-func newClass(cluster, version string) *machine.Class {
-	spec := procdriver.Spec{Cluster: cluster, Version: version, BootDelay: bootDelay.String()}
+// newClass returns what machines of a version are made from.
+func newClass(version string) *machine.Class {
+	spec := procdriver.Spec{Cluster: clusterName, Version: version, BootDelay: bootDelay}
 	return &machine.Class{
 		Meta:     object.Meta{Key: object.Key{Namespace: namespace, Name: version}},
 		Provider: procdriver.Provider, ProviderSpec: spec.Encode(), SecretRef: &secretKey,
 	}
-}
-
-// edit changes the deployment, as its owner would.
-func (f *fleet) edit(ctx context.Context, change func(*deployment.Spec)) error {
-	_, err := store.Edit(ctx, f.Store.Deployments, deploymentKey, func(d *deployment.Deployment) error {
-		change(&d.Spec)
-		return nil
-	})
-	return err
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
+	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -15,10 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millwright-go/millwright/examples/quickstart/command"
-	"github.com/millwright-go/millwright/examples/quickstart/home"
-	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
+	"github.com/millwright-go/millwright/examples/quickstart/stage"
 )
 
 // killDrains allows kills while programs drain nodes. That takes up to 40 s more, because the next
@@ -54,7 +54,7 @@ func TestKilledProgramIsContinued(t *testing.T) {
 		}
 		signal, status := syscall.SIGKILL, -1
 		if n == kills/2 {
-			signal, status = syscall.SIGINT, command.Interrupted
+			signal, status = syscall.SIGINT, stage.Interrupted
 		}
 		failed := syscall.Kill(-p.cmd.Process.Pid, signal) // agents are in groups of their own
 		err := p.cmd.Wait()
@@ -103,11 +103,10 @@ func TestKilledProgramGivesUpNobody(t *testing.T) {
 			t.Cleanup(func() { endAll(t, dir) })
 			p := startProgramBehind(t, away, temp, "-state", dir)
 			p.until(t, "-6: new -> Pending")
-			book := ledger.Open(filepath.Join(dir, "ledger"))
 			require.Eventually(t, func() bool {
-				alive, err := book.Alive()
-				return err == nil && len(alive) > 0
-			}, slow, time.Millisecond, "nobody is left to go on with")
+				running, err := roster.Open(filepath.Join(dir, clusterName)).Running()
+				return err == nil && len(running) > 0
+			}, slow, time.Millisecond, "no process is left to go on with")
 			require.NoError(t, p.cmd.Process.Kill())
 			require.Error(t, p.cmd.Wait())
 			p = startProgramIn(t, temp, "-state", dir)
@@ -124,7 +123,7 @@ func refused(t *testing.T, temp, dir string) {
 	t.Helper()
 	second := startProgramIn(t, temp, "-state", dir)
 	require.Error(t, second.cmd.Wait())
-	require.Equal(t, command.Failed, second.cmd.ProcessState.ExitCode())
+	require.Equal(t, stage.Failed, second.cmd.ProcessState.ExitCode())
 	require.Contains(t, second.printed(), filepath.Join(dir, storeFile)+": the file is in use")
 }
 
@@ -172,101 +171,64 @@ func (p *program) lastLine() string {
 // endAll ends what a failed test has left running.
 func endAll(t *testing.T, dir string) {
 	t.Helper()
-	for _, name := range []string{"ledger", "tasks"} {
-		_, err := ledger.Open(filepath.Join(dir, name)).Kill()
+	for _, name := range []string{clusterName, taskRoster} {
+		_, err := roster.Open(filepath.Join(dir, name)).End(context.Background())
 		assert.NoError(t, err)
 	}
 }
 
-func lasting(t *testing.T) place {
+// lasting opens a play in a directory, as an earlier program has, and returns the directory.
+func lasting(t *testing.T) string {
 	t.Helper()
-	h, err := newPlace(filepath.Join(t.TempDir(), "state"))
+	dir := filepath.Join(t.TempDir(), "state")
+	p, err := newPlay(t.Context(), io.Discard, dir)
 	require.NoError(t, err)
-	return h
+	require.NoError(t, p.Release())
+	return dir
 }
 
-func opened(t *testing.T, h place) home.Progress {
-	t.Helper()
-	s, done, err := h.Open(clock)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-	require.NoError(t, s.Close())
-	return done
-}
-
-func TestProgressIsKept(t *testing.T) {
-	h := lasting(t)
-	require.Zero(t, opened(t, h))
-	life := ledger.Life{Machine: "a", Instance: "one", ID: procid.ID{PID: 1, Start: "2"}}
-	done := home.Progress{Act: 3, Created: 12, Tasks: true, From: "a", Chosen: &life}
-	require.NoError(t, h.Save(done))
-	again, err := newPlace(h.Path)
-	require.NoError(t, err)
-	require.Equal(t, done, opened(t, again))
-	require.NoError(t, os.WriteFile(h.In(home.ProgressFile), []byte("{"), 0o600))
-	_, _, err = h.Open(clock)
-	require.ErrorContains(t, err, home.ProgressFile)
-}
-
-// TestHomeOfAPlayThatIsOver: what an earlier program could not remove is removed, and processes
-// that it could not kill are ended.
-func TestHomeOfAPlayThatIsOver(t *testing.T) {
-	for name, ends := range map[string]func(*testing.T, place){
-		"its end was noted": func(t *testing.T, h place) {
-			require.NoError(t, h.Save(home.Progress{Act: 2, Over: true}))
-		},
-		"it was killed while it wiped": func(t *testing.T, h place) {
-			require.NoError(t, h.Save(home.Progress{Over: true}))
-			require.NoError(t, os.Remove(h.Store()))
-		},
-		"nobody came in time": func(t *testing.T, h place) {
-			gone := ledger.Hand{Path: h.ledger(), Machine: "b", Instance: "two"}
-			require.NoError(t, gone.Enter(ledger.Abandoned, ""))
+// TestEmptiedPlace: a place whose play has ended is emptied, even if the program that ended it was
+// killed meanwhile. So is one whose processes have ended because no program came in time.
+func TestEmptiedPlace(t *testing.T) {
+	abandoned := `{"name":"web-1","pid":1}` + "\n" + `{"state":"abandoned"}` + "\n"
+	for name, change := range map[string]func(dir string) error{
+		"its progress was removed": func(dir string) error { return os.Remove(filepath.Join(dir, "play.json")) },
+		"no program came in time": func(dir string) error {
+			return errors.Join(os.MkdirAll(filepath.Join(dir, clusterName), 0o700),
+				os.WriteFile(filepath.Join(dir, clusterName, "one"), []byte(abandoned), 0o600))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := lasting(t)
-			opened(t, h)
-			require.NoError(t, h.Save(home.Progress{Act: 2}))
-			require.NoError(t, os.MkdirAll(h.records(), 0o700))
-			cmd := exec.Command("sleep", "600")
-			require.NoError(t, cmd.Start())
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			t.Cleanup(func() { _ = cmd.Process.Kill() })
-			id, err := procid.Of(cmd.Process.Pid)
+			dir := lasting(t)
+			done := []byte(`{"act":2}`)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "play.json"), done, 0o600))
+			p, err := newPlay(t.Context(), io.Discard, dir)
 			require.NoError(t, err)
-			left := ledger.Hand{Path: h.ledger(), Machine: "a", Instance: "one", ID: id}
-			require.NoError(t, left.Enter(ledger.Seated, ""))
-			require.Equal(t, 2, opened(t, h).Act, "who runs is no reason to begin again")
-			require.True(t, id.Alive())
+			require.Equal(t, 2, p.Done.Act, "it goes on")
+			left := filepath.Join(dir, "left")
+			require.NoError(t, os.WriteFile(left, nil, 0o600))
+			require.NoError(t, p.Release())
 
-			ends(t, h)
-			require.Zero(t, opened(t, h))
-			require.ErrorContains(t, <-ended, "killed")
-			require.NoDirExists(t, h.records())
-			require.NoFileExists(t, h.ledger())
-			require.NoFileExists(t, h.In(home.ProgressFile))
+			require.NoError(t, change(dir))
+			p, err = newPlay(t.Context(), io.Discard, dir)
+			require.NoError(t, err)
+			require.Zero(t, p.Done)
+			require.NoFileExists(t, left)
+			require.NoError(t, p.Close(t.Context()))
+			entries, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Empty(t, entries)
 		})
 	}
 }
 
-func TestHomeOfSomebodyElseIsRefused(t *testing.T) {
-	for name, refused := range map[string]bool{
-		"machines": true, "notes.txt": true, storeFile: false, home.ProgressFile: false, "." + storeFile + ".new-1": false,
-	} {
+// TestForeignDirectoryIsRefused: a directory that is no play's stays as it is.
+func TestForeignDirectoryIsRefused(t *testing.T) {
+	for name, refused := range map[string]bool{"machines": true, "notes.txt": true, storeFile: false, "." + storeFile + ".new-1": false} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
-		_, err := newPlace(dir)
+		_, err := stage.NewPlace(dir, storeFile)
 		require.Equal(t, refused, err != nil, "%s: %v", name, err)
+		require.FileExists(t, filepath.Join(dir, name))
 	}
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, storeFile), []byte("letters"), 0o600))
-	h, err := newPlace(dir)
-	require.NoError(t, err)
-	_, _, err = h.Open(clock)
-	require.Error(t, err)
-	text, err := os.ReadFile(filepath.Join(dir, storeFile))
-	require.NoError(t, err)
-	require.Equal(t, "letters", string(text))
 }

@@ -2,56 +2,70 @@ package group
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 
-	"github.com/millwright-go/millwright/examples/quickstart/registry"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 )
 
 // Dir is the directory of one cluster's groups.
-type Dir struct{ locks *registry.Dir }
+type Dir struct{ path string }
 
 // At returns the directory of that path. If there is none, it is empty.
-func At(path string) *Dir { return &Dir{registry.At(path)} }
+func At(path string) *Dir { return &Dir{path} }
 
 // Make makes the directory if it is not there.
-func (d *Dir) Make() error {
-	_, err := registry.Make(d.locks.Path())
-	return err
-}
+func (d *Dir) Make() error { return os.MkdirAll(d.path, 0o700) }
 
 const suffix = ".group"
 
-func (d *Dir) path(name string) string { return filepath.Join(d.locks.Path(), name+suffix) }
+func (d *Dir) file(name string) string { return filepath.Join(d.path, name+suffix) }
 
 // Read returns the record of a group, or nil.
 func (d *Dir) Read(name string) (*Group, error) {
-	g := &Group{}
-	found, err := registry.Load(d.path(name), g)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("record of group %s: %w", name, err)
-	case !found:
+	text, err := os.ReadFile(d.file(name))
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // nothing is on record
+	}
+	g := &Group{}
+	if err == nil {
+		err = json.Unmarshal(text, g)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.file(name), err)
 	}
 	return g, nil
 }
 
 // Names returns the names of all groups.
-func (d *Dir) Names() ([]string, error) { return registry.Names(d.locks.Path(), suffix) }
+func (d *Dir) Names() (names []string, err error) {
+	files, err := os.ReadDir(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, file := range files {
+		if name, ok := strings.CutSuffix(file.Name(), suffix); ok {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
 
 // Change writes the record that change makes of the existing one (nil if there is none). No other
-// program changes it meanwhile. If change returns nil, the record is removed with everything else
-// of that name. If change returns an error, nothing changes.
+// program changes it meanwhile. If change returns nil, the record is removed. If change returns an
+// error, nothing changes.
 func (d *Dir) Change(ctx context.Context, name string, change func(*Group) (*Group, error)) error {
-	guard, err := d.locks.Guard(ctx, name)
+	guard, err := roster.Hold(ctx, filepath.Join(d.path, name+".guard"))
 	if err != nil {
 		return err
 	}
-	defer guard.Release()
+	defer func() { _ = guard.Close() }()
 	have, err := d.Read(name)
 	if err != nil {
 		return err
@@ -62,28 +76,19 @@ func (d *Dir) Change(ctx context.Context, name string, change func(*Group) (*Gro
 	}
 	next, err := change(have)
 	switch {
-	case err != nil:
+	case err != nil, next == nil && before == nil:
 		return err
-	case next == nil && before == nil:
-		return guard.Remove()
 	case next == nil:
-		return errors.Join(os.Remove(d.path(name)), guard.Remove())
+		return os.Remove(d.file(name))
 	case reflect.DeepEqual(next, before):
 		return nil
 	}
-	return registry.Write(d.path(name), next)
-}
-
-// Seat waits for the right to be the supervisor of a group. The kernel frees it
-// when the process ends.
-func (d *Dir) Seat(ctx context.Context, name string) (*registry.Seat, error) {
-	for {
-		seat, err := d.locks.TakeSeat(name)
-		if !errors.Is(err, registry.ErrHeld) {
-			return seat, err
-		}
-		if registry.Pause(ctx) != nil {
-			return nil, registry.ErrHeld
-		}
+	text, err := json.Marshal(next)
+	if err != nil {
+		return err
 	}
+	if err := os.WriteFile(d.file(name)+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(d.file(name)+".new", d.file(name))
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
-	"github.com/millwright-go/millwright/examples/quickstart/procid"
 )
 
 // Group is the record of one group.
@@ -17,8 +16,6 @@ type Group struct {
 	Boot    []byte   `json:"boot,omitempty"`
 	Going   bool     `json:"going,omitempty"` // all of it is to be deleted
 	Members []Member `json:"members,omitempty"`
-	// Supervisor is the process that took over the group last. It may be gone.
-	Supervisor procid.ID `json:"supervisor"`
 	// Trouble says why an agent could not be started. It is empty if all could.
 	Trouble string `json:"trouble,omitempty"`
 }

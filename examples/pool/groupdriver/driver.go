@@ -15,13 +15,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/examples/pool/group"
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
-	"github.com/millwright-go/millwright/examples/quickstart/registry"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -46,6 +47,8 @@ func (d *Driver) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
 }
 
+var names = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?)?$`)
+
 // target is the group that a call is about.
 type target struct {
 	dir  *group.Dir
@@ -58,8 +61,8 @@ func (d *Driver) target(q *pooldriver.Request) (*target, error) {
 		return nil, codes.New(codes.InvalidArgument, "the pool has no name")
 	}
 	for _, name := range []string{q.Pool.Name, q.Pool.Namespace} {
-		if err := registry.CheckName(name); err != nil && name != "" {
-			return nil, codes.Wrap(codes.InvalidArgument, err, "the pool's name "+err.Error())
+		if !names.MatchString(name) {
+			return nil, codes.Newf(codes.InvalidArgument, "%q can't be the name of a file: lower-case letters, digits, '-' and '.' can", name)
 		}
 	}
 	spec, err := procdriver.SpecOf(q.Class)
@@ -192,7 +195,11 @@ func (d *Driver) GetPoolStatus(ctx context.Context, q *pooldriver.GetPoolStatusR
 	if err != nil || g == nil {
 		return nil, t.missing(err)
 	}
-	kept := g.Supervisor.Alive()
+	found, err := d.host.supervisor(t)
+	if err != nil {
+		return nil, failure(err, "the supervisors can't be looked up")
+	}
+	kept := found != nil
 	a := &pooldriver.GetPoolStatusResponse{GroupID: g.ID, Target: int32(g.Target), Ready: kept, Failure: g.Trouble}
 	if !kept {
 		a.Failure = "the supervisor of group " + g.ID + " is gone: nothing supervises its agents"
@@ -235,7 +242,7 @@ func (d *Driver) remove(ctx context.Context, t *target) (*pooldriver.Response, e
 		if _, err := d.enter(ctx, t, dismiss); err != nil {
 			return nil, err
 		}
-		if err := registry.Pause(ctx); err != nil {
+		if err := roster.Pause(ctx); err != nil {
 			return nil, failure(err, "the agents of the group are ending")
 		}
 	}

@@ -14,9 +14,8 @@ import (
 	"github.com/millwright-go/millwright/examples/pool/groupdriver"
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
-	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
-	"github.com/millwright-go/millwright/examples/quickstart/registry"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -26,12 +25,10 @@ import (
 
 // TestMain lets this test program be an agent, a supervisor and a provider.
 func TestMain(m *testing.M) {
-	switch {
-	case agent.Ordered():
-		os.Exit(agent.Main())
-	case supervisor.Ordered():
-		os.Exit(supervisor.Main())
-	case os.Getenv(providerEnvironment) != "":
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // processes under the race detector end at once
+	agent.Main()
+	supervisor.Main()
+	if os.Getenv(providerEnvironment) != "" {
 		os.Exit(providerMain())
 	}
 	os.Exit(m.Run())
@@ -40,53 +37,43 @@ func TestMain(m *testing.M) {
 // patience is how long tests wait for what takes a moment.
 const patience = 2 * time.Minute
 
-// site is a directory with a host and its ledgers.
+// site is a directory that this program has locked, as the provider.
 type site struct {
 	t           testing.TB
 	dir         string
-	host        *groupdriver.Host
 	driver      *groupdriver.Driver
-	agents      *ledger.Book
-	supervisors *ledger.Book
+	agents      []*roster.Roster // of both clusters
+	supervisors *roster.Roster
 }
 
 func options(dir string) groupdriver.HostOptions {
-	return groupdriver.HostOptions{
-		Dir: filepath.Join(dir, "groups"), Agents: filepath.Join(dir, "agents"), Supervisors: filepath.Join(dir, "supervisors"),
-		Env: []string{"GORACE=atexit_sleep_ms=0"}, Grace: 500 * time.Millisecond,
-	}
+	return groupdriver.HostOptions{Dir: filepath.Join(dir, "groups"), Lock: filepath.Join(dir, "lock"), Alone: time.Hour}
 }
 
 func newSite(t testing.TB) *site {
 	t.Helper()
-	return siteAt(t, t.TempDir())
-}
-
-func siteAt(t testing.TB, dir string) *site {
-	t.Helper()
-	return siteWith(t, options(dir))
+	return siteWith(t, options(t.TempDir()))
 }
 
 func siteWith(t testing.TB, o groupdriver.HostOptions) *site {
 	t.Helper()
-	s := &site{t: t, dir: o.Dir, agents: ledger.Open(o.Agents), supervisors: ledger.Open(o.Supervisors)}
-	var err error
-	s.host, err = groupdriver.NewHost(o)
+	lock, err := roster.Hold(t.Context(), o.Lock)
 	require.NoError(t, err)
-	s.driver = groupdriver.New(s.host)
-	t.Cleanup(s.close)
-	return s
-}
-
-// close ends what a test has left, first the processes that would start others.
-func (s *site) close() {
-	s.host.Close()
-	_, err := s.agents.Kill()
-	require.NoError(s.t, err)
-	s.await("the end of agents", func() bool {
-		left, err := s.agents.Survivors()
-		return err == nil && len(left) == 0
+	s := &site{
+		t: t, dir: o.Dir, driver: groupdriver.New(groupdriver.NewHost(o)),
+		supervisors: roster.Open(supervisor.Supervisors(o.Dir)),
+	}
+	for _, cluster := range []string{blue.Cluster, red.Cluster} {
+		s.agents = append(s.agents, roster.Open(filepath.Join(supervisor.Agents(o.Dir), cluster)))
+	}
+	t.Cleanup(func() {
+		for _, r := range append([]*roster.Roster{s.supervisors}, s.agents...) { // first those that would start others
+			_, err := r.End(context.Background())
+			require.NoError(t, err)
+		}
+		_ = lock.Close()
 	})
+	return s
 }
 
 // await waits until a condition holds. It can be called from any goroutine.
@@ -95,18 +82,32 @@ func (s *site) await(what string, holds func() bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for !holds() {
-		if registry.Pause(ctx) != nil {
+		if roster.Pause(ctx) != nil {
 			s.t.Errorf("not within %s: %s", patience, what)
 			return
 		}
 	}
 }
 
-func (s *site) running() []ledger.Life {
+func (s *site) running() (all []roster.Entry) {
 	s.t.Helper()
-	alive, err := s.agents.Alive()
-	require.NoError(s.t, err)
-	return alive
+	for _, r := range s.agents {
+		running, err := r.Running()
+		require.NoError(s.t, err)
+		all = append(all, running...)
+	}
+	return all
+}
+
+// created returns how many agents there have been.
+func (s *site) created() (n int) {
+	s.t.Helper()
+	for _, r := range s.agents {
+		entries, err := r.Entries()
+		require.NoError(s.t, err)
+		n += len(entries)
+	}
+	return n
 }
 
 // atRest reports whether every group is as its record requires.
@@ -161,11 +162,11 @@ func TestConformance(t *testing.T) {
 			Class:  class(blue),
 			Secret: &machine.Secret{Data: map[string][]byte{"password": []byte("correct horse")}},
 			Bootstrap: &machine.Secret{Data: map[string][]byte{
-				machine.UserData: []byte(`{"socket": "/nowhere", "node": "any", "token": "swordfish"}`),
+				machine.UserData: []byte("swordfish"),
 			}},
 			Changed:      changed(func(s *procdriver.Spec) { s.Version = "v2" }),
 			OtherCluster: class(red),
-			Invalid:      changed(func(s *procdriver.Spec) { s.BootDelay = "soon" }),
+			Invalid:      changed(func(s *procdriver.Spec) { s.BootDelay = -1 }),
 			Settle:       func(context.Context) { s.await("groups as they are wanted", s.atRest) },
 			Count:        func() int { return len(s.running()) },
 			AskDrain:     func(id string) { require.NoError(t, s.driver.Ask(t.Context(), id)) },

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,9 +17,8 @@ import (
 	"github.com/millwright-go/millwright/examples/pool/group"
 	"github.com/millwright-go/millwright/examples/pool/groupdriver"
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
-	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
-	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -32,15 +32,17 @@ const providerEnvironment = "MILLWRIGHT_TEST_PROVIDER"
 func providerMain() int {
 	dir := os.Getenv(providerEnvironment)
 	o := options(dir)
-	host, err := groupdriver.NewHost(o)
+	lock, err := roster.Hold(context.Background(), o.Lock)
 	if err != nil {
 		return 1
 	}
-	_, err = groupdriver.New(host).CreatePool(context.Background(), &pooldriver.CreatePoolRequest{Request: request("web", blue), Replicas: 3})
+	d := groupdriver.New(groupdriver.NewHost(o))
+	_, err = d.CreatePool(context.Background(), &pooldriver.CreatePoolRequest{Request: request("web", blue), Replicas: 3})
 	if err != nil || os.WriteFile(filepath.Join(dir, "made"), nil, 0o600) != nil {
 		return 1
 	}
 	_, _ = os.Stdin.Read(make([]byte, 1))
+	_ = lock.Close()
 	return 0
 }
 
@@ -71,6 +73,25 @@ func (s *site) remove(name string) {
 	require.NoError(s.t, err)
 }
 
+// keeper returns the supervisor that runs, or a zero entry.
+func (s *site) keeper() (keeper roster.Entry) {
+	s.t.Helper()
+	running, err := s.supervisors.Running()
+	require.NoError(s.t, err)
+	for _, e := range running {
+		e.Beat = time.Time{}
+		keeper = e
+	}
+	return keeper
+}
+
+func (s *site) alive(e roster.Entry) bool {
+	s.t.Helper()
+	now, err := roster.Read(e.Path)
+	require.NoError(s.t, err)
+	return now.Alive
+}
+
 func (s *site) record(name string) *group.Group {
 	s.t.Helper()
 	g, err := group.At(supervisor.Groups(s.dir, blue.Cluster)).Read(groupdriver.Name(request(name, blue).Pool.Key))
@@ -78,7 +99,7 @@ func (s *site) record(name string) *group.Group {
 	return g
 }
 
-// instances returns the agents that run, by the ledger.
+// instances returns the agents that run.
 func (s *site) instances() []string {
 	var all []string
 	for _, life := range s.running() {
@@ -88,32 +109,20 @@ func (s *site) instances() []string {
 	return all
 }
 
-// Nothing of a deleted group is left: no process, no file, no entry without an end.
+// Nothing of a deleted group is left: no process, and no record.
 func TestNothingIsLeft(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 3)
 	s.create("web", 3)
 	require.Len(t, s.running(), 3)
 	s.remove("web")
-	keepers, err := s.supervisors.Lives()
+	keepers, err := s.supervisors.Entries()
 	require.NoError(t, err)
 	require.Len(t, keepers, 1, "no second one was started while there was one")
+	require.False(t, keepers[0].Alive)
 	require.Empty(t, s.running())
-	for _, book := range []*ledger.Book{s.agents, s.supervisors} {
-		a, err := book.Account()
-		require.NoError(t, err)
-		require.NotZero(t, a.Created)
-		require.Equal(t, a.Created, a.Deleted)
-		require.Zero(t, a.Duplicates)
-	}
-	var files []string
-	require.NoError(t, filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			files = append(files, path)
-		}
-		return err
-	}))
-	require.Equal(t, []string{supervisor.Provider(s.dir)}, files)
+	require.Equal(t, 3, s.created())
+	require.Nil(t, s.record("web"))
 }
 
 // A supervisor replaces a lost agent.
@@ -122,7 +131,7 @@ func TestLostAgentIsReplaced(t *testing.T) {
 	s.create("web", 2)
 	before := s.status("web").Instances
 	victim := s.running()[0]
-	require.NoError(t, victim.ID.Signal(syscall.SIGKILL))
+	require.NoError(t, victim.Signal(syscall.SIGKILL))
 	s.await("another agent", func() bool {
 		now := s.instances()
 		return len(now) == 2 && !slices.Contains(now, victim.Instance) && s.atRest()
@@ -138,9 +147,9 @@ func TestLostSupervisor(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 3)
 	before := s.instances()
-	first := s.record("web").Supervisor
+	first := s.keeper()
 	require.NoError(t, first.Signal(syscall.SIGKILL))
-	s.await("the end of the supervisor", func() bool { return !first.Alive() })
+	s.await("the end of the supervisor", func() bool { return !s.alive(first) })
 	for range 2 {
 		a := s.status("web")
 		require.False(t, a.Ready)
@@ -149,18 +158,18 @@ func TestLostSupervisor(t *testing.T) {
 	}
 	require.Equal(t, before, s.instances(), "agents don't go with their supervisor")
 	victim := s.running()[0]
-	require.NoError(t, victim.ID.Signal(syscall.SIGKILL))
-	s.await("the end of an agent", func() bool { return !victim.ID.Alive() })
+	require.NoError(t, victim.Signal(syscall.SIGKILL))
+	s.await("the end of an agent", func() bool { return !s.alive(victim) })
 
 	require.NoError(t, s.driver.Revive(t.Context()))
 	s.await("three agents", func() bool { return len(s.running()) == 3 && s.atRest() })
 	a := s.status("web")
 	require.True(t, a.Ready)
 	require.Empty(t, a.Failure)
-	second := s.record("web").Supervisor
+	second := s.keeper()
 	require.NotEqual(t, first, second)
 	require.NoError(t, s.driver.Revive(t.Context()))
-	require.Equal(t, second, s.record("web").Supervisor, "one that is well is left alone")
+	require.Equal(t, second, s.keeper(), "one that is well is left alone")
 	kept := 0
 	for _, instance := range s.instances() {
 		if slices.Contains(before, instance) {
@@ -169,24 +178,23 @@ func TestLostSupervisor(t *testing.T) {
 	}
 	require.Equal(t, 2, kept)
 	s.remove("web")
-	account, err := s.agents.Account()
-	require.NoError(t, err)
-	require.Equal(t, ledger.Account{Created: 4, Deleted: 4}, account)
+	require.Equal(t, 4, s.created())
+	require.Empty(t, s.running())
 }
 
 // Every call that changes a group brings its supervisor back.
 func TestCallsBringTheSupervisorBack(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 1)
-	first := s.record("web").Supervisor
+	first := s.keeper()
 	require.NoError(t, first.Signal(syscall.SIGKILL))
-	s.await("the end of the supervisor", func() bool { return !first.Alive() })
+	s.await("the end of the supervisor", func() bool { return !s.alive(first) })
 	_, err := s.driver.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: request("web", blue), To: 2})
 	require.NoError(t, err)
 	s.await("two agents", func() bool { return len(s.running()) == 2 && s.atRest() })
-	second := s.record("web").Supervisor
+	second := s.keeper()
 	require.NoError(t, second.Signal(syscall.SIGKILL))
-	s.await("its end", func() bool { return !second.Alive() })
+	s.await("its end", func() bool { return !s.alive(second) })
 	s.remove("web")
 	require.Empty(t, s.running())
 }
@@ -212,42 +220,36 @@ func TestAnotherProgramGoesOn(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
 
-	s := siteAt(t, dir)
+	s := siteWith(t, options(dir))
 	s.await("the group", s.atRest)
-	before, keeper := s.instances(), s.record("web").Supervisor
+	before, keeper := s.instances(), s.keeper()
 	require.Len(t, before, 3)
-	require.True(t, keeper.Alive())
+	require.True(t, s.alive(keeper))
 	s.create("web", 7)
 	require.Equal(t, before, s.instances(), "a create adopts")
-	require.Equal(t, keeper, s.record("web").Supervisor)
+	require.Equal(t, keeper, s.keeper())
 	s.remove("web")
-	for _, book := range []*ledger.Book{s.agents, s.supervisors} {
-		a, err := book.Account()
-		require.NoError(t, err)
-		require.Equal(t, a.Created, a.Deleted)
-	}
+	require.Equal(t, 3, s.created())
+	require.Empty(t, s.keeper())
 	require.Empty(t, s.running())
 }
 
-// If no program comes, groups end by themselves, and the ledger says why.
+// If no program comes, groups end by themselves, and the roster says why.
 func TestAbandonedGroupEnds(t *testing.T) {
-	s := newSite(t)
+	o := options(t.TempDir())
+	o.Alone = time.Second
+	s := siteWith(t, o)
 	s.create("web", 2)
-	s.host.Close()
-	require.Len(t, s.running(), 2, "agents go on")
-	o := options(filepath.Dir(s.dir))
-	o.Alone = 1 // as good as nothing
-	host, err := groupdriver.NewHost(o)
+	lock, err := os.OpenFile(o.Lock+".free", os.O_CREATE, 0o600) // no program has it
 	require.NoError(t, err)
-	t.Cleanup(func() { host.Close() })
-	require.NoError(t, groupdriver.New(host).Revive(t.Context()))
-	s.await("a supervisor", func() bool { return s.status("web").Ready })
-	nobody := []byte(`{"pid":0,"start":""}`)
-	require.NoError(t, os.WriteFile(supervisor.Provider(s.dir), nobody, 0o600))
-	s.await("the end of the group", func() bool { return s.record("web") == nil && len(s.running()) == 0 })
-	lives, err := s.supervisors.Lives()
+	require.NoError(t, lock.Close())
+	require.Len(t, s.running(), 2)
+	require.NoError(t, os.Rename(o.Lock+".free", o.Lock))
+	s.await("the end of the group", func() bool { return s.record("web") == nil && len(s.running()) == 0 && s.keeper().PID == 0 })
+	entries, err := s.supervisors.Entries()
 	require.NoError(t, err)
-	require.True(t, slices.ContainsFunc(lives, func(l ledger.Life) bool { return l.Abandoned }))
+	require.Len(t, entries, 1)
+	require.Equal(t, roster.Abandoned, entries[0].State)
 }
 
 // Agents are replaced by agents of another spec, and at most one is down.
@@ -256,7 +258,7 @@ func TestOneAtATime(t *testing.T) {
 	s.create("web", 3)
 	before := s.instances()
 	q := request("web", blue)
-	q.Class = changed(func(s *procdriver.Spec) { s.Version, s.BootDelay = "v2", "100ms" })
+	q.Class = changed(func(s *procdriver.Spec) { s.Version, s.BootDelay = "v2", 100*time.Millisecond })
 	_, err := s.driver.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: q})
 	require.NoError(t, err)
 	s.await("the exchange", func() bool {
@@ -277,21 +279,19 @@ func TestOneAtATime(t *testing.T) {
 // long as that is so.
 func TestTroubleIsTold(t *testing.T) {
 	dir := t.TempDir()
-	self, err := os.Executable()
-	require.NoError(t, err)
 	o := options(dir)
 	o.Program = filepath.Join(dir, "program")
-	require.NoError(t, os.Symlink(self, o.Program))
+	require.NoError(t, groupdriver.Install(o.Program))
 	s := siteWith(t, o)
 	s.create("web", 1)
 	require.Empty(t, s.status("web").Failure)
 	require.NoError(t, os.Remove(o.Program))
-	require.NoError(t, s.running()[0].ID.Signal(syscall.SIGKILL))
+	require.NoError(t, s.running()[0].Signal(syscall.SIGKILL))
 	s.await("the trouble", func() bool { return s.status("web").Failure != "" })
 	a := s.status("web")
 	require.True(t, a.Ready, "the supervisor is there")
-	require.Contains(t, a.Failure, "can't be started")
-	require.NoError(t, os.Symlink(self, o.Program))
+	require.Contains(t, a.Failure, "no such file")
+	require.NoError(t, groupdriver.Install(o.Program))
 	s.await("its end", func() bool { return s.status("web").Failure == "" && s.atRest() && len(s.running()) == 1 })
 }
 
@@ -319,22 +319,20 @@ func TestBootstrapStaysSecret(t *testing.T) {
 	s := newSite(t)
 	_, err := s.driver.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{
 		Request: request("web", blue), Replicas: 1,
-		Bootstrap: &machine.Secret{Data: map[string][]byte{machine.UserData: []byte(`{"socket": "/nowhere", "node": "any", "token": "swordfish"}`)}},
+		Bootstrap: &machine.Secret{Data: map[string][]byte{machine.UserData: []byte("swordfish")}},
 	})
 	require.NoError(t, err)
 	s.await("the group", s.atRest)
 	info, err := os.Stat(filepath.Join(supervisor.Groups(s.dir, blue.Cluster), "fleet_web.group"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	for _, life := range append(s.running(), ledger.Life{ID: s.record("web").Supervisor}) {
-		shown, err := exec.Command("ps", "eww", "-p", pid(life)).Output()
+	for _, e := range append(s.running(), s.keeper()) {
+		shown, err := exec.Command("ps", "eww", "-p", strconv.Itoa(e.PID)).Output()
 		require.NoError(t, err)
 		require.Contains(t, string(shown), "MILLWRIGHT_")
 		require.NotContains(t, string(shown), "swordfish")
 	}
 }
-
-func pid(l ledger.Life) string { return strconv.Itoa(l.ID.PID) }
 
 // A group that is being deleted loses its pool. Later agents of a group that stays are made from
 // what was entered last.
@@ -342,20 +340,24 @@ func TestWhatIsEntered(t *testing.T) {
 	s := newSite(t)
 	dir := group.At(supervisor.Groups(s.dir, blue.Cluster))
 	require.NoError(t, dir.Make())
-	self, err := procid.Self()
-	require.NoError(t, err)
 	put := func(g *group.Group) {
 		err := dir.Change(t.Context(), "fleet_web", func(*group.Group) (*group.Group, error) { return g, nil })
 		require.NoError(t, err)
 	}
 	base := request("web", blue)
-	put(&group.Group{ID: "web-1", Spec: blue, Supervisor: self}) // as good as a supervisor: it lives
+	put(&group.Group{ID: "web-1", Spec: blue})
+	require.NoError(t, os.MkdirAll(supervisor.Supervisors(s.dir), 0o700))
+	keeper, err := roster.Hold(t.Context(), filepath.Join(supervisor.Supervisors(s.dir), "one"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = keeper.Close() })
+	_, err = keeper.WriteString(`{"name":"blue/fleet_web","pid":1073741824}`) // a supervisor that does nothing
+	require.NoError(t, err)
 	_, err = s.driver.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{
 		Request: base, Bootstrap: &machine.Secret{Data: map[string][]byte{machine.UserData: []byte("other")}},
 	})
 	require.NoError(t, err)
 	require.Equal(t, "other", string(s.record("web").Boot))
-	put(&group.Group{ID: "web-1", Spec: blue, Supervisor: self, Going: true})
+	put(&group.Group{ID: "web-1", Spec: blue, Going: true})
 	_, err = s.driver.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: base, Replicas: 1})
 	require.Equal(t, codes.Aborted, codes.Of(err))
 	_, err = s.driver.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: base, To: 3})

@@ -1,121 +1,117 @@
+// Package supervisor is the program that keeps a group. It is one process that runs as many agents
+// as the group's record asks for, replaces one that is lost, and replaces them one by one if they
+// are to be made from something else.
+//
+// It can be killed at any moment. Its agents go on, and the next supervisor takes them over.
 package supervisor
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/millwright-go/millwright/examples/pool/group"
-	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/life"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
-	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 )
+
+// Role is the role of a supervisor's process.
+const Role = "supervisor"
 
 const (
-	look     = 20 * time.Millisecond // how often it looks at record and agents
-	patience = 2 * time.Second       // for the seat
-	again    = time.Second           // after a failure to start or to end an agent
+	look  = 20 * time.Millisecond // how often it looks at record and agents
+	again = time.Second           // after a failure to start or to end an agent
+	spare = 2 * time.Second       // how much longer than the supervisor its agents go on alone
 )
 
-// Main is a supervisor's life. It returns the exit status.
-func Main() int {
-	order, err := readOrder()
-	if err != nil {
-		return life.Misuse("supervisor", err)
-	}
-	s := &supervisor{Order: order, dir: group.At(Groups(order.Root, order.Cluster)), agents: ledger.Open(order.Agents)}
-	return life.End("supervisor of group "+order.Group, s.live())
+// Order is what a supervisor is started with. It holds no secret.
+type Order struct {
+	Root    string `json:"root"` // the provider's directory
+	Cluster string `json:"cluster"`
+	Group   string `json:"group"` // name of the group's record
+	// Provider is the file that the provider's program has locked. Alone is how long the group goes
+	// on without one. Then the group ends.
+	Provider string        `json:"provider"`
+	Alone    time.Duration `json:"alone"`
 }
+
+// Groups returns the directory of the records of a cluster's groups.
+func Groups(root, cluster string) string { return filepath.Join(root, "groups", cluster) }
+
+// Agents returns the directory of the rosters of agents, one a cluster.
+func Agents(root string) string { return filepath.Join(root, "agents") }
+
+// Supervisors returns the directory of the roster of supervisors.
+func Supervisors(root string) string { return filepath.Join(root, "supervisors") }
 
 type supervisor struct {
 	Order
-	self    procid.ID
-	account ledger.Hand
-	dir     *group.Dir
-	agents  *ledger.Book
-	host    *procdriver.Host
-	driver  *procdriver.Driver
+	self   roster.Self
+	dir    *group.Dir
+	driver *procdriver.Driver
 
-	provided time.Time // when a program last was the provider
+	provided time.Time // when there last was a provider
 	held     time.Time // until then nothing that failed is tried again
 	left     bool      // there was no provider for too long
 }
 
-// live enters the ledger before anything else, and takes the seat.
-func (s *supervisor) live() (err error) {
-	if s.account, err = life.Begin(s.Ledger, s.Cluster+"/"+s.Group, s.Instance); err != nil {
+// Main makes this process a supervisor if it was started as one, and does not return then.
+func Main() {
+	if roster.Role() != Role {
+		return
+	}
+	if err := run(); err != nil && !errors.Is(err, fs.ErrNotExist) { // agents without a directory end by themselves
+		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[0], err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// run goes on until the group is gone. If a pass fails, another one follows as long as there is a
+// provider.
+func run() error {
+	s := &supervisor{provided: time.Now()}
+	var err error
+	if s.self, err = roster.Join(&s.Order); err != nil {
 		return err
 	}
-	s.self = s.account.ID
-	ctx, cancel := context.WithTimeout(context.Background(), life.Longest)
-	defer cancel()
-	within, over := context.WithTimeout(ctx, patience)
-	seat, err := s.dir.Seat(within, s.Group)
-	over()
-	if err != nil {
-		return errors.Join(err, s.account.Enter(ledger.Turned, err.Error()))
-	}
-	defer seat.Release()
-	if err := s.account.Seated(); err != nil {
-		return err
-	}
-	s.host, err = procdriver.NewHost(procdriver.HostOptions{
-		Program: s.Program, Env: s.Env, Ledger: s.Agents, Tasks: s.Tasks,
-		Outlived: true, Alone: s.alone() + patience, // the supervisor ends them before
+	s.dir = group.At(Groups(s.Root, s.Cluster))
+	s.driver = procdriver.New(procdriver.Options{Dir: Agents(s.Root), Lock: s.Provider, Outlives: s.Alone + spare})
+	errOver := errors.New("the group is gone")
+	err = roster.Every(context.Background(), look, func(ctx context.Context) error {
+		over, err := s.pass(ctx)
+		if over {
+			return errOver
+		}
+		if s.left || errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	s.driver, err = procdriver.New(procdriver.Options{Dir: Agents(s.Root), Host: s.host, Grace: s.Grace})
-	if err != nil {
-		return err
-	}
-	err = s.keep(ctx)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the directory is gone, and agents without a record end by themselves
-	}
-	if err == nil {
-		err = seat.Remove()
+	if errors.Is(err, errOver) {
+		return nil
 	}
 	return err
 }
 
-// keep goes on until the group is gone. If a pass fails, another one follows as long as there is a
-// provider.
-func (s *supervisor) keep(ctx context.Context) error {
-	s.provided = time.Now()
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-	for {
-		over, err := s.pass(ctx)
-		if over || err != nil && (s.left || errors.Is(err, fs.ErrNotExist)) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
-}
-
-// abandoned reports whether there was no provider for too long. Then the group ends, and the ledger
+// abandoned notes whether there was no provider for too long. Then the group ends, and the roster
 // has the reason.
 func (s *supervisor) abandoned() error {
-	text, err := os.ReadFile(Provider(s.Root))
+	held, err := roster.Held(s.Provider)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	if provider, err := group.ParseProvider(text); err != nil || provider.Alive() {
-		s.provided = now // a record that can't be read proves nothing
+	if held {
+		s.provided = now
 	}
-	if s.left || now.Sub(s.provided) <= s.alone() {
+	if s.left || now.Sub(s.provided) <= s.Alone {
 		return nil
 	}
 	s.left = true
-	return s.account.Enter(ledger.Abandoned, "")
+	return s.self.Say(roster.Abandoned)
 }

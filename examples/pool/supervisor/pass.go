@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/pool/group"
-	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -29,11 +29,11 @@ func (s *supervisor) pass(ctx context.Context) (over bool, err error) {
 		}
 		// The states are read after the record: by older ones, agents that serve could be taken
 		// for some that don't, and a new spec would replace all of them at once.
-		states, err := s.states(ctx, g)
+		states, err := s.states(g)
 		if err != nil {
 			return nil, err
 		}
-		g.Supervisor, g.Going = s.self, g.Going || s.left
+		g.Going = g.Going || s.left
 		g.Next(states, s.newName)
 		if g.Going && len(g.Members) == 0 {
 			return nil, nil //nolint:nilnil // its last agent has ended
@@ -53,42 +53,24 @@ func (s *supervisor) newName() string {
 	return pool + "-" + strings.ToLower(rand.Text()[:8])
 }
 
-// states returns the states of the members' processes. Their registry says whether they live, and
-// their own account whether they serve. It adopts what an earlier supervisor has started.
-func (s *supervisor) states(ctx context.Context, g *group.Group) (map[string]group.State, error) {
-	lives, err := s.agents.Lives()
-	if err != nil {
-		return nil, err
-	}
-	names, ours := make(map[string]string, len(g.Members)), lives[:0]
+// states returns the states of the members' processes.
+func (s *supervisor) states(g *group.Group) (map[string]group.State, error) {
+	all, err := s.driver.Roster(s.Cluster).Entries()
+	states := make(map[string]group.State, len(g.Members))
 	for _, m := range g.Members {
-		names[m.Name] = m.ProviderID
-	}
-	states := make(map[string]group.State, len(names))
-	for _, life := range lives {
-		if id, ok := names[life.Machine]; ok {
-			ours = append(ours, life)
-			if life.Serving && strings.HasSuffix(id, "/"+life.Instance) {
-				states[life.Machine] = group.Serving
+		for _, e := range all {
+			switch {
+			case m.ProviderID != procdriver.ProviderID(s.Cluster, e.Name, e.Instance):
+			case !e.Alive:
+				states[m.Name] = group.Gone
+			case e.State == roster.Serving:
+				states[m.Name] = group.Serving
+			default:
+				states[m.Name] = group.Booting
 			}
 		}
 	}
-	s.host.Adopt(ours)
-	for _, m := range g.Members {
-		if m.ProviderID == "" {
-			continue
-		}
-		_, err := s.driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: standIn(&m), Class: classOf(&m)})
-		switch {
-		case codes.Of(err) == codes.NotFound:
-			states[m.Name] = group.Gone
-		case err != nil:
-			return nil, err
-		case states[m.Name] == group.Starting:
-			states[m.Name] = group.Booting
-		}
-	}
-	return states, nil
+	return states, err
 }
 
 // done is the result for one member.
@@ -159,9 +141,8 @@ func (s *supervisor) enter(g *group.Group, results map[string]done) {
 
 // start runs a member's agent: the running one, or a new one.
 func (s *supervisor) start(ctx context.Context, m *group.Member, boot []byte) (string, error) {
-	if join, ok := heartbeat.ParseJoin(boot); ok {
-		join.Node = m.Name
-		boot = join.UserData()
+	if len(boot) > 0 {
+		boot = []byte(m.Name) // the provider fills in the name of the node
 	}
 	a, err := s.driver.CreateMachine(ctx, &driver.CreateMachineRequest{
 		Machine: standIn(m), Class: classOf(m),

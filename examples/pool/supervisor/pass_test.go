@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -10,36 +11,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/examples/pool/group"
-	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
-	"github.com/millwright-go/millwright/examples/quickstart/procid"
-	"github.com/millwright-go/millwright/examples/quickstart/registry"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 )
 
-// TestStatesAreAsNewAsTheRecord: all agents serve, and then a new spec is entered while a pass waits
-// for the record. Only one agent is replaced.
+// TestStatesAreAsNewAsTheRecord: all agents serve, and then a new spec is entered while a pass
+// waits for the record. Only one agent is replaced.
 func TestStatesAreAsNewAsTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &supervisor{Order: Order{Root: t.TempDir(), Cluster: "blue", Group: "fleet_web"}}
 		s.held = time.Now().Add(time.Hour) // nothing is carried out
-		path := filepath.Join(s.Root, "ledger")
-		s.agents, s.dir = ledger.Open(path), group.At(Groups(s.Root, s.Cluster))
+		s.dir, s.provided = group.At(Groups(s.Root, s.Cluster)), time.Now()
 		require.NoError(t, s.dir.Make())
-		require.NoError(t, group.WriteProvider(Provider(s.Root)))
-		var err error
-		s.self, err = procid.Self()
+		provider, err := roster.Hold(t.Context(), filepath.Join(s.Root, "lock"))
 		require.NoError(t, err)
-		s.host, err = procdriver.NewHost(procdriver.HostOptions{})
-		require.NoError(t, err)
-		s.driver, err = procdriver.New(procdriver.Options{Dir: Agents(s.Root), Host: s.host})
-		require.NoError(t, err)
+		defer func() { _ = provider.Close() }()
+		s.Provider = provider.Name()
+		s.driver = procdriver.New(procdriver.Options{Dir: Agents(s.Root), Lock: s.Provider})
 
 		g := &group.Group{ID: "web-1", Target: 2, Spec: procdriver.Spec{Cluster: s.Cluster, Version: "v1"}}
+		agents := make(map[string]*os.File)
 		for _, name := range []string{"a", "b"} {
 			g.Members = append(g.Members, group.Member{
 				Name: name, Spec: g.Spec, ProviderID: procdriver.ProviderID(s.Cluster, name, name),
 			})
-			s.runs(t, name)
+			agents[name] = s.runs(t, name)
 		}
 		passed := make(chan error)
 		require.NoError(t, s.dir.Change(t.Context(), s.Group, func(*group.Group) (*group.Group, error) {
@@ -49,10 +45,8 @@ func TestStatesAreAsNewAsTheRecord(t *testing.T) {
 			}()
 			synctest.Wait() // it waits for its turn
 			for _, name := range []string{"a", "b"} {
-				// Its end is entered too, or else it would be adopted.
-				for _, event := range []ledger.Event{ledger.Born, ledger.Serving, ledger.Ended} {
-					require.NoError(t, ledger.Hand{Path: path, Machine: name, Instance: name, ID: s.self}.Enter(event, ""))
-				}
+				_, err := agents[name].WriteString(`{"state":"serving"}` + "\n")
+				require.NoError(t, err)
 			}
 			g.Spec.Version = "v2"
 			return g, nil
@@ -66,17 +60,15 @@ func TestStatesAreAsNewAsTheRecord(t *testing.T) {
 	})
 }
 
-// runs lets this process be an agent.
-func (s *supervisor) runs(t *testing.T, name string) {
+// runs lets this process be an agent, and returns its entry.
+func (s *supervisor) runs(t *testing.T, name string) *os.File {
 	t.Helper()
-	d, err := registry.Make(AgentsOf(s.Root, s.Cluster))
+	dir := filepath.Join(Agents(s.Root), s.Cluster)
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	file, err := roster.Hold(t.Context(), filepath.Join(dir, name))
 	require.NoError(t, err)
-	record := registry.Record{Machine: name, Instance: name, Spec: []byte("{}")}
-	seat, err := d.TakeSeat(name)
+	t.Cleanup(func() { _ = file.Close() })
+	_, err = file.WriteString(`{"name":"` + name + `","pid":1}` + "\n")
 	require.NoError(t, err)
-	require.NoError(t, seat.Write(&record))
-	seat.Release()
-	lock, err := d.Occupy(t.Context(), record, s.self)
-	require.NoError(t, err)
-	t.Cleanup(lock.Release)
+	return file
 }

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"errors"
-	"os"
 	"testing"
 	"time"
 
@@ -19,26 +18,9 @@ func TestFailuresArePaced(t *testing.T) {
 	require.Equal(t, []group.Member{{Name: "a"}, {Name: "b", ProviderID: "process:///b"}}, g.Members)
 	require.Contains(t, g.Trouble, "no room")
 	require.True(t, s.held.After(time.Now()))
-	require.NoError(t, s.carryOut(t.Context(), g), "nobody is asked: there is no driver")
+	require.NoError(t, s.carryOut(t.Context(), g), "no call is made: there is no driver")
 
 	s.enter(g, map[string]done{"a": {id: "process:///a"}})
 	require.Empty(t, g.Trouble)
 	require.Equal(t, "process:///a", g.Members[0].ProviderID)
-}
-
-func TestOrders(t *testing.T) {
-	t.Setenv(environment, "")
-	require.False(t, Ordered())
-	want := Order{Root: "/dir", Cluster: "blue", Group: "fleet_web", Instance: "one", Alone: time.Second}
-	text := want.Environ()[0][len(environment)+1:]
-	t.Setenv(environment, text)
-	require.True(t, Ordered())
-	got, err := readOrder()
-	require.NoError(t, err)
-	require.Equal(t, want, got)
-	for _, bad := range []string{"{", "{}", `{"root":"/dir","cluster":"blue","group":"fleet_web"}`} {
-		require.NoError(t, os.Setenv(environment, bad))
-		_, err := readOrder()
-		require.Error(t, err, bad)
-	}
 }

@@ -1,193 +1,123 @@
+// Package agent is what runs as a process: a machine, which sends heartbeats, and a task on a
+// machine.
 package agent
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
-	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
-	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/life"
-	"github.com/millwright-go/millwright/examples/quickstart/registry"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 )
 
+// These are the roles of processes.
 const (
-	interval = 200 * time.Millisecond
-	patience = 2 * time.Second // how long it waits for its seat
+	MachineRole = "machine"
+	TaskRole    = "task"
 )
 
-// These are the reasons why an agent ends.
-var (
-	errAlone    = errors.New("the program that started it is gone")
-	errUnwanted = errors.New("it is not on record any more")
-	errNobody   = errors.New("nobody has taken its heartbeats for too long")
-)
-
-// Abandonment is how long an agent that outlives the program that started it goes on while its
-// heartbeats are not taken. Then it ends. A program that starts within a minute finds its machines.
-// The rest of the time is for a cluster that was down before the program was killed, and is down
-// again when the next one goes on.
+// Abandonment is how long a machine that outlives its program waits for another one. A program that
+// starts within a minute finds its machines.
 const Abandonment = 90 * time.Second
 
-// Main is an agent's life. It returns the exit status.
-func Main() int {
-	order, err := readOrder()
-	if err != nil {
-		return life.Misuse("agent", err)
-	}
-	a := &agent{Order: order, dir: registry.At(order.Registry)}
-	return life.End("agent of machine "+order.Machine, a.live())
+// beat is the time between two heartbeats.
+const beat = 200 * time.Millisecond
+
+// Machine is what a machine is started with.
+type Machine struct {
+	ProviderID string        `json:"providerID"`
+	Version    string        `json:"version"` // of what it runs
+	Boot       time.Duration `json:"boot"`    // how long it takes before the first heartbeat
+	// Node is the name of the node that the machine becomes: its user data. If it is empty, the
+	// machine joins no cluster.
+	Node string `json:"node,omitempty"`
+	// Program is the file that a program locks as long as it manages the machine. Outlives is how
+	// long the machine goes on without one.
+	Program  string        `json:"program"`
+	Outlives time.Duration `json:"outlives"`
 }
 
-type agent struct {
-	Order
-	dir     *registry.Dir
-	account ledger.Hand
+// Task is what a task is started with. A task serves until it is told to end, and ends by itself
+// when its machine is gone.
+type Task struct {
+	Machine string        `json:"machine"` // the file of the machine's process
+	Node    string        `json:"node"`
+	Boot    time.Duration `json:"boot"`   // how long it takes until it serves
+	Linger  time.Duration `json:"linger"` // how long it takes to end; it does not serve meanwhile
 }
 
-// live enters the ledger before anything else, waits for all it needs, and takes the seat. So a
-// process that had the seat goes on even if the program that started it dies, if it is to outlive
-// that.
-func (a *agent) live() error {
+// Main makes this process what it was started for, and does not return. It returns if this process
+// is the program itself. A program that starts machines calls Main first of all.
+func Main() {
 	var err error
-	if a.account, err = life.Begin(a.Ledger, a.Machine, a.Instance); err != nil {
+	switch roster.Role() {
+	case MachineRole:
+		err = runMachine()
+	case TaskRole:
+		err = runTask()
+	default:
+		return
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[0], err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// runMachine boots, and sends heartbeats until no program manages the machine. A signal ends it: it
+// has nothing to finish, because its tasks are moved before.
+func runMachine() error {
+	var order Machine
+	self, err := roster.Join(&order)
+	if err != nil {
 		return err
 	}
+	time.Sleep(order.Boot)
+	if err := self.Say(roster.Serving); err != nil {
+		return err
+	}
+	for managed := time.Now(); ; time.Sleep(beat) {
+		if err := self.Beat(); err != nil {
+			return err // its entry was removed, and the machine with it
+		}
+		switch held, err := roster.Held(order.Program); {
+		case err != nil:
+			return err
+		case held:
+			managed = time.Now()
+		case time.Since(managed) >= order.Outlives:
+			return self.Say(roster.Abandoned)
+		}
+	}
+}
+
+// runTask boots and serves. A task that is told to end leaves the service at once, and takes its
+// time.
+func runTask() error {
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	go func() {
-		<-told
-		cancel(life.ErrTold)
-	}()
-	ctx, over := context.WithTimeoutCause(ctx, life.Longest, life.ErrLongest)
-	defer over()
-	letters := make(chan letter, 1)
-	go func() {
-		if err := listen(os.Stdin, letters, a.Outlives); err != nil {
-			cancel(err)
-		}
-	}()
-
-	report := os.NewFile(ReportFD, "report")
-	defer func() { _ = report.Close() }()
-	seat, sender, err := a.sit(ctx, letters)
-	if err != nil {
-		_, _ = fmt.Fprintln(report, ReportTurned)
-		return errors.Join(err, a.account.Enter(ledger.Turned, err.Error()))
-	}
-	defer seat.Release()
-	if err := a.account.Seated(); err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintln(report, ReportSeated)
-	_ = report.Close()
-
-	err = a.work(ctx, sender)
-	if errors.Is(err, errNobody) {
-		err = errors.Join(err, a.account.Enter(ledger.Abandoned, ""))
-	}
-	return err
-}
-
-// sit waits for the letter and takes the machine's seat, or returns why it must not. Without a
-// sender the machine joins no cluster.
-func (a *agent) sit(ctx context.Context, letters <-chan letter) (seat *registry.Lock, sender *heartbeat.Sender, err error) {
-	select {
-	case <-ctx.Done():
-		return nil, nil, context.Cause(ctx)
-	case l := <-letters:
-		if join, ok := heartbeat.ParseJoin(l.UserData); ok {
-			if sender, err = heartbeat.NewSender(join, a.ProviderID); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	within, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	seat, err = a.dir.Occupy(within, registry.Record{Machine: a.Machine, Instance: a.Instance}, a.account.ID)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = registry.ErrHeld
-	}
-	return seat, sender, err
-}
-
-// listen reads the letter and then waits for the end of input, which comes when no process holds
-// the other end any more. It returns why the agent must end, or nil if it may outlive that.
-func listen(input io.Reader, letters chan<- letter, outlives bool) error {
-	reader := bufio.NewReader(input)
-	line, err := reader.ReadBytes('\n')
-	if err != nil {
-		return errAlone
-	}
-	var l letter
-	_ = json.Unmarshal(line, &l) // an unreadable one says nothing
-	letters <- l
-	_, _ = io.Copy(io.Discard, reader)
-	if outlives {
-		return nil
-	}
-	return errAlone
-}
-
-// work boots, and sends heartbeats if it knows where to. A machine that joins no cluster is up
-// without them.
-func (a *agent) work(ctx context.Context, sender *heartbeat.Sender) error {
-	boot := time.NewTimer(a.Boot)
-	defer boot.Stop()
-	select {
-	case <-ctx.Done():
-		return ending(ctx)
-	case <-boot.C:
-	}
-	if err := a.account.Enter(ledger.Serving, ""); err != nil {
-		return err
-	}
-	stop, err := a.runTasks(ctx)
+	var order Task
+	self, err := roster.Join(&order)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	taken := time.Now() // when a heartbeat was last taken
-	for {
-		if sender != nil && sender.Send(interval) == nil { // one that is lost is followed by the next
-			taken = time.Now()
-		}
-		switch {
-		case a.Outlives && time.Since(taken) > a.abandonment():
-			return errNobody
-		case !a.wanted():
-			return errUnwanted
-		}
+	time.Sleep(order.Boot)
+	if err := self.Say(roster.Serving); err != nil {
+		return err
+	}
+	for look := time.NewTicker(beat); ; {
 		select {
-		case <-ctx.Done():
-			return ending(ctx)
-		case <-ticker.C:
+		case <-told:
+			err := self.Say(roster.Leaving)
+			time.Sleep(order.Linger)
+			return err
+		case <-look.C:
+		}
+		if machine, err := roster.Read(order.Machine); err != nil || !machine.Alive {
+			return err
 		}
 	}
-}
-
-// wanted reports whether the machine's record still names this process. An unreadable record proves
-// nothing.
-func (a *agent) wanted() bool {
-	wanted, err := a.dir.Wanted(registry.Record{Machine: a.Machine, Instance: a.Instance})
-	return wanted || err != nil
-}
-
-// ending returns an agent's result when its context has ended: nil for a requested end.
-func ending(ctx context.Context) error {
-	if err := context.Cause(ctx); !errors.Is(err, life.ErrTold) {
-		return err
-	}
-	return nil
 }

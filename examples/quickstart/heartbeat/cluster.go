@@ -1,263 +1,130 @@
+// Package heartbeat is a target cluster in its simplest form. A machine that sends heartbeats is a
+// Ready node. The state of one that has fallen silent is unknown.
 package heartbeat
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
-	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/examples/quickstart/agent"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
 
-// Options of a Cluster.
-type Options struct {
-	// Socket is the path of the socket, at most 103 bytes. An existing socket counts as a leftover
-	// and is replaced.
-	Socket string
-	Token  string // what heartbeats must hold; not empty
-	// Silence is the time after its last heartbeat when a node's state becomes unknown. At least 10
-	// ms.
-	Silence time.Duration
-	// Nodes keeps the cluster's nodes. Existing nodes are known, and count as just heard.
-	Nodes store.Collection[*machine.Node]
-}
+// interval is the time between two looks at the heartbeats.
+const interval = 100 * time.Millisecond
 
-// Cluster is a cluster whose nodes send heartbeats. Listen makes it.
+// Cluster is a cluster whose nodes send heartbeats. New makes it.
 type Cluster struct {
-	options Options
-	conn    *net.UnixConn     // if nil, Run listens again
-	guests  map[string]*guest // by provider ID; used by Run alone
-	down    atomic.Bool       // Run has ended
+	machines *roster.Roster
+	nodes    store.Collection[*machine.Node]
+	silence  time.Duration
+	joined   map[string]bool // by provider ID: these don't join again once their nodes are deleted
+	down     atomic.Bool     // Run has ended
 }
 
-var _ manager.Cluster = (*Cluster)(nil)
-
-// guest is a machine that has sent a heartbeat.
-type guest struct {
-	node  string
-	uid   string    // of the node it registered; empty if it could not yet
-	last  time.Time // when it was heard last
-	ready bool      // what its node says
-	gone  bool      // its node was deleted, and it does not register a second time
+// New returns a cluster. Run reads its heartbeats. silence is the time after its last heartbeat when
+// a node's state becomes unknown.
+func New(machines *roster.Roster, nodes store.Collection[*machine.Node], silence time.Duration) *Cluster {
+	return &Cluster{machines: machines, nodes: nodes, silence: silence, joined: make(map[string]bool)}
 }
 
-// Listen makes a cluster and its socket. Run serves it.
-func Listen(o Options) (*Cluster, error) {
-	switch {
-	case len(o.Socket) > MaxSocketPath:
-		return nil, fmt.Errorf("the path of socket %s is longer than %d bytes", o.Socket, MaxSocketPath)
-	case o.Token == "":
-		return nil, errors.New("a cluster needs a token")
-	case o.Silence < 10*time.Millisecond:
-		return nil, fmt.Errorf("a silence of %s is too short", o.Silence)
-	}
-	c := &Cluster{options: o, guests: make(map[string]*guest)}
-	return c, c.listen()
+// Nodes implements manager.Cluster. While the cluster is down, live reads are UNAVAILABLE. The
+// manager makes such a read to see whether the cluster answers, and freezes everything while it
+// does not.
+func (c *Cluster) Nodes() store.Collection[*machine.Node] { return api{c.nodes, c} }
+
+// api is the cluster's nodes as its clients reach them.
+type api struct {
+	store.Collection[*machine.Node]
+	c *Cluster
 }
 
-// listen makes the socket.
-func (c *Cluster) listen() error {
-	path := c.options.Socket
-	if there, err := os.Lstat(path); err == nil && there.Mode().Type() == fs.ModeSocket {
-		if err := os.Remove(path); err != nil {
-			return err
-		}
+// Live implements store.Collection.
+func (a api) Live() store.Reader[*machine.Node] {
+	if a.c.down.Load() {
+		return down{}
 	}
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		return err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return errors.Join(err, conn.Close())
-	}
-	c.conn = conn
-	return nil
+	return a.Collection.Live()
 }
 
-// Nodes implements manager.Cluster. While the cluster is down, live reads and
-// writes are UNAVAILABLE.
-func (c *Cluster) Nodes() store.Collection[*machine.Node] { return api{c.options.Nodes, c} }
+// down is a cluster that does not answer.
+type down struct{}
 
-// Run reads heartbeats until ctx ends. Then it closes the socket, and the cluster is down until Run
-// is called again. It returns ctx's error, or what else ended it.
+var errDown = codes.New(codes.Unavailable, "the cluster is down")
+
+// Get implements store.Reader.
+func (down) Get(context.Context, object.Key) (*machine.Node, error) { return nil, errDown }
+
+// List implements store.Reader.
+func (down) List(context.Context, store.Query) ([]*machine.Node, error) { return nil, errDown }
+
+// Run reads heartbeats until ctx ends. Then the cluster is down until Run is called again. It
+// returns ctx's error, or what else ended it.
 func (c *Cluster) Run(ctx context.Context) error {
-	if c.conn == nil {
-		if err := c.listen(); err != nil {
-			return err
-		}
-	}
-	within, cancel := context.WithCancel(ctx)
-	var reading sync.WaitGroup
-	defer func() {
-		c.down.Store(true)
-		cancel()
-		_ = c.conn.Close()
-		reading.Wait()
-		c.conn = nil
-	}()
-	if err := c.know(ctx, time.Now()); err != nil {
-		return err
-	}
 	c.down.Store(false)
-	beats := make(chan beat)
-	failed := make(chan error, 1)
-	reading.Go(func() { failed <- c.read(within, beats) })
+	defer c.down.Store(true)
+	return roster.Every(ctx, interval, c.look)
+}
 
-	every := c.options.Silence / 4
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	swept := time.Now()
-	for {
-		var err error
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case err = <-failed:
-		case b := <-beats:
-			err = c.hear(ctx, b, time.Now())
-		case now := <-ticker.C:
-			// If this program was held up, silence proves nothing: heartbeats from that time are
-			// still unread.
-			if now.Sub(swept) < c.options.Silence/2 {
-				err = c.sweep(ctx, now)
+// look lets the machines join that are up, and writes which nodes are silent.
+func (c *Cluster) look(ctx context.Context) error {
+	all, err := c.machines.Entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		var order agent.Machine
+		if err := json.Unmarshal(e.About, &order); err != nil {
+			return err
+		}
+		if order.Node == "" {
+			continue
+		}
+		n, err := c.nodes.Get(ctx, object.Key{Name: order.Node})
+		if errors.Is(err, store.ErrNotFound) {
+			if !e.Alive || e.State != roster.Serving || c.joined[order.ProviderID] {
+				continue
 			}
-			swept = now
+			n, err = c.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: order.Node}}, ProviderID: order.ProviderID})
+		}
+		if err == nil && n.ProviderID == order.ProviderID { // not an earlier machine's
+			c.joined[order.ProviderID] = true
+			err = c.judge(ctx, n, e.Beat)
 		}
 		if err != nil {
 			return err
-		}
-	}
-}
-
-// know reads the existing nodes, which an earlier program may have let join. Missing heartbeats
-// from before this moment don't count.
-func (c *Cluster) know(ctx context.Context, now time.Time) error {
-	nodes, err := c.options.Nodes.List(ctx, store.Query{})
-	if err != nil {
-		return err
-	}
-	for _, n := range nodes {
-		ready := object.FindCondition(n.Conditions, machine.NodeReady)
-		c.guests[n.ProviderID] = &guest{
-			node: n.Name, uid: n.UID, last: now, ready: ready != nil && ready.Status == object.True,
 		}
 	}
 	return nil
 }
 
-// read passes heartbeats with the right token on until the socket is closed.
-func (c *Cluster) read(ctx context.Context, beats chan<- beat) error {
-	buffer := make([]byte, 4096)
-	for {
-		n, _, err := c.conn.ReadFromUnix(buffer)
-		if err != nil {
-			return err
-		}
-		b, ok := c.admit(buffer[:n])
-		if !ok {
-			continue
-		}
-		select {
-		case beats <- b:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// judge writes whether a node is ready, if that has changed.
+func (c *Cluster) judge(ctx context.Context, n *machine.Node, heard time.Time) error {
+	now := time.Now()
+	ready := object.Condition{
+		Type: machine.NodeReady, Status: object.True, Reason: "Heartbeat", Message: "heartbeats arrive", Since: now.Truncate(time.Second),
 	}
-}
-
-// admit reads a datagram. It returns false if it is no heartbeat of this cluster.
-func (c *Cluster) admit(message []byte) (beat, bool) {
-	var b beat
-	if json.Unmarshal(message, &b) != nil || b.Node == "" || b.ProviderID == "" {
-		return beat{}, false
+	if now.Sub(heard) >= c.silence {
+		ready.Status, ready.Reason, ready.Message = object.Unknown, "Silence", fmt.Sprintf("no heartbeat for %s", c.silence)
 	}
-	return b, subtle.ConstantTimeCompare([]byte(b.Token), []byte(c.options.Token)) == 1
-}
-
-// hear processes one heartbeat.
-func (c *Cluster) hear(ctx context.Context, b beat, now time.Time) error {
-	g := c.guests[b.ProviderID]
-	if g == nil {
-		g = &guest{node: b.Node}
-		c.guests[b.ProviderID] = g
-	}
-	g.last = now
-	if g.gone || g.node != b.Node {
+	if was := object.FindCondition(n.Conditions, machine.NodeReady); was != nil && was.Status == ready.Status {
 		return nil
 	}
-	if g.uid == "" {
-		if err := c.register(ctx, g, b); err != nil || g.uid == "" {
-			return err
-		}
-	}
-	if g.ready {
-		return nil
-	}
-	return c.say(ctx, g, object.Condition{
-		Type: machine.NodeReady, Status: object.True, Reason: "Heartbeat", Message: "heartbeats arrive", Since: now,
-	})
-}
-
-// register makes the machine a node, once only: a machine whose node was deleted does not register
-// again, and neither does one that is being deleted and still sends.
-func (c *Cluster) register(ctx context.Context, g *guest, b beat) error {
-	node, err := c.options.Nodes.Create(ctx, &machine.Node{
-		Meta: object.Meta{Key: object.Key{Name: b.Node}}, ProviderID: b.ProviderID,
-	})
-	if errors.Is(err, store.ErrAlreadyExists) {
-		return nil // an earlier machine's; it must be deleted first
-	}
-	if err != nil {
-		return err
-	}
-	g.uid = node.UID
-	return nil
-}
-
-// sweep looks for nodes that have fallen silent.
-func (c *Cluster) sweep(ctx context.Context, now time.Time) error {
-	for _, g := range c.guests {
-		if g.uid == "" || g.gone || !g.ready || now.Sub(g.last) < c.options.Silence {
-			continue
-		}
-		err := c.say(ctx, g, object.Condition{
-			Type: machine.NodeReady, Status: object.Unknown, Reason: "Silence",
-			Message: fmt.Sprintf("no heartbeat for %s", c.options.Silence), Since: now,
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// say writes a condition of a guest's node, unless the node is gone.
-func (c *Cluster) say(ctx context.Context, g *guest, condition object.Condition) error {
-	condition.Since = condition.Since.Truncate(time.Second)
-	_, err := store.EditStatus(ctx, c.options.Nodes, object.Key{Name: g.node}, func(node *machine.Node) error {
-		if node.UID != g.uid {
-			return store.ErrNotFound
-		}
-		node.Conditions = object.SetCondition(node.Conditions, condition)
-		node.Addresses = []machine.Address{{Type: "Hostname", Value: g.node}}
+	_, err := store.EditStatus(ctx, c.nodes, n.Key, func(n *machine.Node) error {
+		n.Conditions = object.SetCondition(n.Conditions, ready)
+		n.Addresses = []machine.Address{{Type: "Hostname", Value: n.Name}}
 		return nil
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		g.gone = true
-		return nil
-	}
-	if err == nil {
-		g.ready = condition.Status == object.True
+		return nil // deleted meanwhile
 	}
 	return err
 }

@@ -1,9 +1,16 @@
 package procdriver_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,79 +20,111 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
-	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestMain lets this test program be an agent, and a host of agents.
+// programEnvironment makes this test program another program that starts one machine, "theirs", in
+// the site of that directory. outlivesEnvironment says how long the machine outlives it.
+const (
+	programEnvironment  = "MILLWRIGHT_TEST_PROGRAM"
+	outlivesEnvironment = "MILLWRIGHT_TEST_OUTLIVES"
+)
+
+// TestMain lets this test program be a machine, and another program.
 func TestMain(m *testing.M) {
-	if agent.Ordered() {
-		os.Exit(agent.Main())
-	}
-	if os.Getenv(hostEnvironment) != "" {
-		os.Exit(hostMain())
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // machines under the race detector end at once
+	agent.Main()
+	if dir := os.Getenv(programEnvironment); dir != "" {
+		if err := otherMain(dir); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+func otherMain(dir string) error {
+	lock, err := roster.Hold(context.Background(), filepath.Join(dir, "lock"))
+	if err != nil {
+		return err
+	}
+	outlives, _ := time.ParseDuration(os.Getenv(outlivesEnvironment)) // if zero, its machine ends with it
+	d := procdriver.New(procdriver.Options{Dir: dir, Lock: lock.Name(), Outlives: outlives})
+	_, err = d.CreateMachine(context.Background(), &driver.CreateMachineRequest{Machine: newMachine("theirs"), Class: class(blue)})
+	fmt.Println("made")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	return errors.Join(err, lock.Close())
 }
 
 // patience is how long tests wait for what takes a moment.
 const patience = 2 * time.Minute
 
-// agentEnv keeps agents under the race detector from pausing at their end.
-var agentEnv = []string{"GORACE=atexit_sleep_ms=0"}
-
-// site is a directory, a host and a ledger.
+// site is a directory that this program has locked.
 type site struct {
 	dir  string
-	host *procdriver.Host
-	book *ledger.Book
+	lock *os.File
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	return siteAt(t, t.TempDir())
-}
-
-func siteAt(t *testing.T, dir string) *site {
-	t.Helper()
-	s := &site{dir: dir, book: ledger.Open(filepath.Join(dir, "ledger"))}
-	var err error
-	s.host, err = procdriver.NewHost(procdriver.HostOptions{Env: agentEnv, Ledger: s.book.Path()})
-	require.NoError(t, err)
-	t.Cleanup(func() { s.host.Close() })
+	s := &site{dir: t.TempDir()}
+	s.holds(t)
+	t.Cleanup(func() {
+		for _, cluster := range []string{"blue", "red"} {
+			_, err := roster.Open(filepath.Join(s.dir, cluster)).End(context.Background())
+			require.NoError(t, err)
+		}
+	})
 	return s
 }
 
+func (s *site) holds(t *testing.T) {
+	t.Helper()
+	var err error
+	s.lock, err = roster.Hold(t.Context(), filepath.Join(s.dir, "lock"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.lock.Close() })
+}
+
 // driver returns a driver without any state.
-func (s *site) driver(t *testing.T) *procdriver.Driver {
-	t.Helper()
-	d, err := procdriver.New(procdriver.Options{Dir: filepath.Join(s.dir, "records"), Host: s.host, Grace: 200 * time.Millisecond})
-	require.NoError(t, err)
-	return d
+func (s *site) driver() *procdriver.Driver {
+	return procdriver.New(procdriver.Options{Dir: s.dir, Lock: s.lock.Name()})
 }
 
-// running returns the processes of a machine that hold its seat, by ledger and
-// process table.
-func (s *site) running(t *testing.T, name string) []ledger.Life {
+func (s *site) running(t *testing.T) []roster.Entry {
 	t.Helper()
-	alive, err := s.book.Alive()
+	running, err := roster.Open(filepath.Join(s.dir, blue.Cluster)).Running()
 	require.NoError(t, err)
-	var of []ledger.Life
-	for _, life := range alive {
-		if life.Machine == name {
-			of = append(of, life)
-		}
-	}
-	return of
+	return running
 }
 
-func (s *site) account(t *testing.T) ledger.Account {
+// theirs starts another program, which makes a machine, and kills the program. Meanwhile this one
+// does not hold the site.
+func (s *site) theirs(t *testing.T, outlives time.Duration) roster.Entry {
 	t.Helper()
-	a, err := s.book.Account()
+	require.NoError(t, s.lock.Close())
+	program, err := os.Executable()
 	require.NoError(t, err)
-	return a
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), programEnvironment+"="+s.dir, outlivesEnvironment+"="+outlives.String())
+	input, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	output, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = input.Close() })
+	line, err := bufio.NewReader(output).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "made", strings.TrimSpace(line))
+	running := s.running(t)
+	require.Len(t, running, 1)
+	require.NoError(t, cmd.Process.Kill())
+	require.ErrorContains(t, cmd.Wait(), "killed")
+	return running[0]
 }
 
 func class(spec procdriver.Spec) *machine.Class {
@@ -104,11 +143,11 @@ func newMachine(name string) *machine.Machine {
 	}
 }
 
-func create(t *testing.T, d driver.Driver, name string, spec procdriver.Spec) (string, error) {
+func create(t *testing.T, d driver.Driver, name string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	a, err := d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: newMachine(name), Class: class(spec)})
+	a, err := d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: newMachine(name), Class: class(blue)})
 	if err != nil {
 		return "", err
 	}
@@ -134,7 +173,13 @@ func status(t *testing.T, d driver.Driver, name string) (string, codes.Code) {
 	return a.ProviderID, codes.OK
 }
 
-// eventually waits until a condition holds.
+func alive(t *testing.T, e roster.Entry) bool {
+	t.Helper()
+	now, err := roster.Read(e.Path)
+	require.NoError(t, err)
+	return now.Alive
+}
+
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	require.Eventually(t, holds, patience, 5*time.Millisecond, what)
@@ -146,20 +191,24 @@ func TestConformance(t *testing.T) {
 		different, other, invalid := blue, blue, blue
 		different.Version = "v2"
 		other.Cluster = "red"
-		invalid.BootDelay = "soon"
+		invalid.BootDelay = -1
 		return drivertest.Setup{
-			Driver: &forgetful{Driver: s.driver(t)},
+			Driver: &forgetful{Driver: s.driver()},
 			Class:  class(blue),
 			Secret: &machine.Secret{Data: map[string][]byte{
-				machine.UserData: []byte(`{"socket": "/nowhere", "token": "swordfish"}`), "password": []byte("correct horse"),
+				machine.UserData: []byte("swordfish"), "password": []byte("correct horse"),
 			}},
 			Different:    class(different),
 			OtherCluster: class(other),
 			Invalid:      class(invalid),
 			Count: func() int {
-				alive, err := s.book.Alive()
-				require.NoError(t, err)
-				return len(alive)
+				n := 0
+				for _, cluster := range []string{"blue", "red"} {
+					running, err := roster.Open(filepath.Join(s.dir, cluster)).Running()
+					require.NoError(t, err)
+					n += len(running)
+				}
+				return n
 			},
 		}
 	}})
@@ -204,4 +253,115 @@ func (f *forgetful) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRe
 		return nil, err
 	}
 	return a, nil
+}
+
+// TestDriverTogetherStartsOneProcess creates one machine from many goroutines. One process is
+// started, not several of which all but one end.
+func TestDriverTogetherStartsOneProcess(t *testing.T) {
+	s := newSite(t)
+	d := s.driver()
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			if _, err := create(t, d, "a"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	entries, err := d.Roster(blue.Cluster).Entries()
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+// TestProcessThatOutlivesItsProgramIsAdopted: the next program knows it, adopts it and deletes it.
+func TestProcessThatOutlivesItsProgramIsAdopted(t *testing.T) {
+	s := newSite(t)
+	theirs := s.theirs(t, time.Hour)
+	s.holds(t)
+	d := s.driver()
+	before, code := status(t, d, "theirs")
+	require.Equal(t, codes.OK, code)
+	list, err := d.ListMachines(t.Context(), &driver.ListMachinesRequest{Class: class(blue)})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{before: "theirs"}, list.Machines)
+	id, err := create(t, d, "theirs")
+	require.NoError(t, err)
+	require.Equal(t, before, id)
+	require.NoError(t, remove(t, d, "theirs", id))
+	require.False(t, alive(t, theirs))
+	_, code = status(t, d, "theirs")
+	require.Equal(t, codes.NotFound, code)
+}
+
+// TestNoProcessSurvivesItsProgram, unless it is to, and then only for a time.
+func TestNoProcessSurvivesItsProgram(t *testing.T) {
+	for _, outlives := range []time.Duration{0, time.Second} {
+		s := newSite(t)
+		theirs := s.theirs(t, outlives)
+		eventually(t, "it ends by itself", func() bool { return !alive(t, theirs) })
+		now, err := roster.Read(theirs.Path)
+		require.NoError(t, err)
+		require.Equal(t, roster.Abandoned, now.State)
+	}
+}
+
+func TestKilledProcessIsNotFoundAndGetsASuccessor(t *testing.T) {
+	s := newSite(t)
+	d := s.driver()
+	first, err := create(t, d, "a")
+	require.NoError(t, err)
+	require.NoError(t, s.running(t)[0].Signal(syscall.SIGKILL))
+	eventually(t, "it is not there any more", func() bool {
+		_, code := status(t, d, "a")
+		return code == codes.NotFound
+	})
+	second, err := create(t, d, "a")
+	require.NoError(t, err)
+	require.NotEqual(t, first, second)
+	require.NoError(t, remove(t, d, "a", first))
+	require.Len(t, s.running(t), 1, "the first one's ID is not the second one's")
+}
+
+func TestProcessThatDoesNotEndIsKilled(t *testing.T) {
+	s := newSite(t)
+	d := s.driver()
+	_, err := create(t, d, "a")
+	require.NoError(t, err)
+	process := s.running(t)[0]
+	require.NoError(t, process.Signal(syscall.SIGSTOP)) // it will not hear SIGTERM
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: newMachine("a"), Class: class(blue)})
+	require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
+	_, code := status(t, d, "a")
+	require.Equal(t, codes.OK, code, "it is still there")
+	require.NoError(t, remove(t, s.driver(), "a", ""))
+	require.False(t, alive(t, process))
+}
+
+func TestProcessWhoseEntryIsGoneEnds(t *testing.T) {
+	s := newSite(t)
+	_, err := create(t, s.driver(), "a")
+	require.NoError(t, err)
+	pid := s.running(t)[0].PID
+	require.NoError(t, os.RemoveAll(filepath.Join(s.dir, blue.Cluster)))
+	eventually(t, "it ends by itself", func() bool { return syscall.Kill(pid, 0) != nil })
+}
+
+func FuzzSpec(f *testing.F) {
+	d := procdriver.New(procdriver.Options{Dir: f.TempDir()})
+	f.Add(blue.Encode(), "")
+	f.Add([]byte(`{"cluster": "../.."}`), "process:///blue/../x")
+	f.Add([]byte(`{"cluster": "a", "size": 3}`), procdriver.ProviderID("blue", "a", "one"))
+	f.Fuzz(func(t *testing.T, spec []byte, id string) {
+		c, m := class(blue), newMachine("a")
+		c.ProviderSpec, m.Spec.ProviderID = spec, id
+		_, err := d.GetMachineStatus(t.Context(), &driver.GetMachineStatusRequest{Machine: m, Class: c})
+		switch code := codes.Of(err); code {
+		case codes.NotFound, codes.Internal, codes.InvalidArgument:
+		default:
+			t.Errorf("spec %q, ID %q: %v", spec, id, err)
+		}
+	})
 }

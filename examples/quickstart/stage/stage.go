@@ -1,18 +1,19 @@
-// Package stage is what plays of fleets share that are made of processes of this computer: a play
-// goes on from act to act, and each act waits until what it promises has come true.
 package stage
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"sync"
 	"time"
 
-	"github.com/millwright-go/millwright/examples/quickstart/home"
-	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/adapters/bolt"
+	"github.com/millwright-go/millwright/examples/quickstart/agent"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
-	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -20,64 +21,73 @@ import (
 // earlier program has begun, is retried after 20 s, and the machine may be slow.
 const Patience = 3 * time.Minute
 
-// glance is the time between two looks at a condition without a change of an object, because
-// processes change without one.
-const glance = 50 * time.Millisecond
+// endPatience is how long killed processes may take to be gone.
+const endPatience = 10 * time.Second
 
 // Stage is where a play goes on. New makes it.
 type Stage struct {
-	Screen *Screen
-	Book   *ledger.Book // of the processes that acts create
-	Done   home.Progress
-	Calls  Calls
+	*Place
+	manager.Options // where each kind of object is kept, and the clock
+	Nodes           store.Collection[*machine.Node]
+	Done            Progress
 
-	place      *home.Place
-	who        string        // the processes in the book
-	changed    chan struct{} // filled when an object has changed
-	background sync.WaitGroup
-	end        context.CancelFunc // of the background
-	managing   sync.WaitGroup
-	dismiss    context.CancelFunc // of the manager, or nil
+	db    *bolt.DB
+	mu    sync.Mutex // for out
+	out   io.Writer
+	start time.Time
 }
 
-// New returns a stage for a play that has come so far. who is what it calls the processes in the
-// book.
-func New(p *home.Place, done home.Progress, s *Screen, book *ledger.Book, who string) *Stage {
-	return &Stage{place: p, Done: done, Screen: s, Book: book, who: who, changed: make(chan struct{}, 1)}
+// Act is one part of a play. It returns once what it promises has come true.
+type Act struct {
+	Headline string
+	Creates  int // how many processes it needs, and so how many there must be
+	Do       func(context.Context) error
 }
 
-// Say reports what has come true.
-func (s *Stage) Say(format string, args ...any) {
-	s.Screen.Line(fmt.Sprintf(format, args...))
-}
-
-// Note changes the progress, and saves it if the place lasts.
-func (s *Stage) Note(change func(*home.Progress)) error {
-	change(&s.Done)
-	return s.place.Save(s.Done)
-}
-
-// Choose records one of these processes as the one that something will be done to. If an earlier
-// program has chosen one, it stays that one.
-func (s *Stage) Choose(among func() ([]ledger.Life, error)) (*ledger.Life, error) {
-	if s.Done.Chosen != nil {
-		return s.Done.Chosen, nil
-	}
-	alive, err := among()
-	if err != nil {
+// New opens a place for a play. now is the clock of its objects.
+func New(ctx context.Context, out io.Writer, p *Place, now func() time.Time) (*Stage, error) {
+	s := &Stage{Place: p, out: out, start: time.Now()}
+	var err error
+	if s.db, s.Done, err = p.open(ctx, now); err != nil {
 		return nil, err
 	}
-	if len(alive) == 0 {
-		return nil, errors.New("there is no process to choose")
+	s.Options, s.Nodes = s.db.ManagerOptions(), s.db.Nodes()
+	return s, nil
+}
+
+// Say reports what has come true, with the present time.
+func (s *Stage) Say(format string, args ...any) {
+	s.Text(fmt.Sprintf("%7.2fs  ", time.Since(s.start).Seconds()) + fmt.Sprintf(format, args...))
+}
+
+// Text prints a text as it is.
+func (s *Stage) Text(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = fmt.Fprintln(s.out, text) // if the output fails, there is no other place to report that
+}
+
+// Go runs something in the background until stop is called, and reports if it ends earlier.
+func (s *Stage) Go(what string, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := run(ctx); ctx.Err() == nil {
+			s.Say("%s broke: %v", what, err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
 	}
-	return &alive[0], s.Note(func(done *home.Progress) { done.Chosen = &alive[0] })
 }
 
 // Await waits until nothing is missing. Its error names what was.
 func (s *Stage) Await(ctx context.Context, missing func() string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("not within %s", Patience))
 	defer cancel()
-	ticker := time.NewTicker(glance)
+	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		lack := missing()
@@ -87,73 +97,75 @@ func (s *Stage) Await(ctx context.Context, missing func() string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w; still missing: %s", context.Cause(ctx), lack)
-		case <-s.changed:
 		case <-ticker.C:
 		}
 	}
 }
 
-// Background returns the context of what goes on in the background. It does not depend on what ends
-// the acts, because the cleanup needs it.
-func (s *Stage) Background() context.Context {
-	ctx, end := context.WithCancel(context.Background())
-	s.end = end
-	return ctx
-}
-
-// Go runs something in the background, and reports if it ends too early.
-func (s *Stage) Go(ctx context.Context, what string, run func(context.Context) error) {
-	s.background.Go(func() {
-		if err := run(ctx); ctx.Err() == nil {
-			s.Screen.Line(fmt.Sprintf("%s broke: %v", what, err))
-		}
-	})
-}
-
-// Count counts in the background.
-func (s *Stage) Count(ctx context.Context, c *ledger.Counter) {
-	s.background.Go(func() { c.Run(ctx) })
-}
-
-// Follow lets every change of an object end a wait, and reports it to told, which may be nil.
-func Follow[T object.Object[T]](ctx context.Context, s *Stage, c store.Collection[T], told func()) {
-	s.background.Go(func() {
-		for range c.Watch(ctx) {
-			if told != nil {
-				told()
-			}
-			select {
-			case s.changed <- struct{}{}:
-			default: // a look is due already
-			}
-		}
-	})
-}
-
-// EndBackground ends what goes on in the background.
-func (s *Stage) EndBackground() {
-	if s.end != nil {
-		s.end()
-		s.background.Wait()
+// Choose records one of these processes as the one that something will be done to. If an earlier
+// program has chosen one in this act, it stays that one.
+func (s *Stage) Choose(among []roster.Entry, err error) (roster.Entry, error) {
+	if s.Done.Chosen != "" {
+		return roster.Read(s.Done.Chosen)
 	}
-}
-
-// StartManager runs a manager.
-func (s *Stage) StartManager(m *manager.Manager) {
-	ctx, dismiss := context.WithCancel(context.Background())
-	s.dismiss = dismiss
-	s.managing.Go(func() {
-		if err := m.Run(ctx); err != nil {
-			s.Screen.Line("the manager can't run: " + err.Error())
-		}
-	})
-}
-
-// StopManager ends the manager. Its calls under way are cancelled.
-func (s *Stage) StopManager() {
-	if s.dismiss != nil {
-		s.dismiss()
-		s.managing.Wait()
-		s.dismiss = nil
+	if err != nil || len(among) == 0 {
+		return roster.Entry{}, errors.Join(err, errors.New("there is no process to choose"))
 	}
+	s.Done.Chosen = among[0].Path
+	return among[0], s.save(s.Done)
+}
+
+// Play goes through the acts that are left. After each act, created must report as many processes
+// as the acts so far needed. An error says which promise was not kept.
+func (s *Stage) Play(ctx context.Context, acts []Act, created func() (int, error)) error {
+	if n, err := created(); err != nil || n > 0 || s.Done != (Progress{}) {
+		s.Say("an earlier program has created %d processes: the play goes on", n)
+	}
+	needed := 0
+	for i, act := range acts {
+		needed += act.Creates
+		if i < s.Done.Act {
+			continue
+		}
+		s.Text(fmt.Sprintf("\n%d. %s", i+1, act.Headline))
+		err := act.Do(ctx)
+		if err == nil {
+			var n int
+			if n, err = created(); err == nil && n != needed {
+				err = fmt.Errorf("%d processes were created so far, where %d were needed", n, needed)
+			}
+		}
+		if err == nil {
+			s.Done = Progress{Act: i + 1}
+			err = s.save(s.Done)
+		}
+		if err != nil {
+			return fmt.Errorf("act %d, %q: %w", i+1, act.Headline, err)
+		}
+	}
+	return nil
+}
+
+// Close closes a play. If it was interrupted and can go on, Close leaves all as it is. Otherwise it
+// ends the processes that are left, and removes what the play kept.
+func (s *Stage) Close(ctx context.Context) error {
+	if s.Interrupted(ctx) {
+		s.Text(fmt.Sprintf("\nthe machines go on for %s, for the same command to go on with them", agent.Abandonment))
+		return s.Release()
+	}
+	within, cancel := context.WithTimeout(context.Background(), endPatience)
+	defer cancel()
+	err := errors.Join(s.clear(within), s.Release())
+	if err == nil && !s.lasts {
+		err = os.Remove(s.path)
+	}
+	return err
+}
+
+// Release lets another program use the place.
+func (s *Stage) Release() error { return errors.Join(s.lock.Close(), s.db.Close()) }
+
+// Interrupted reports whether the play was interrupted, and another program can go on with it.
+func (s *Stage) Interrupted(ctx context.Context) bool {
+	return s.lasts && errors.Is(context.Cause(ctx), ErrInterrupted)
 }

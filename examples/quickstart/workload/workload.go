@@ -1,304 +1,257 @@
+// Package workload is what runs on the cluster of the quickstart: an app whose tasks are kept at
+// their number, bound to nodes, and counted against a disruption budget. A drain knows them as pods
+// and a budget.
+//
+// It keeps what it knows in memory, as a cluster's API server and controllers would in theirs, and
+// starts and ends the processes of tasks.
 package workload
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/millwright-go/millwright/drain"
-	"github.com/millwright-go/millwright/examples/quickstart/task"
+	"github.com/millwright-go/millwright/examples/quickstart/agent"
+	"github.com/millwright-go/millwright/examples/quickstart/roster"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/manager/drains"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
 
-// interval is the time between two looks of the controllers at the agents' reports.
-const interval = 25 * time.Millisecond
+// Namespace is where the app is.
+const Namespace = "apps"
 
-// Options of a Workload. All but Tell are required.
+// boot is how long a task takes until it serves. linger is how long one takes to end, without
+// serving. Another one usually serves in its place then; otherwise the budget holds back the next
+// eviction. After its grace it is killed. interval is the time between two rounds of the
+// controllers.
+const (
+	boot     = 100 * time.Millisecond
+	linger   = 400 * time.Millisecond
+	grace    = 1500 * time.Millisecond
+	interval = 25 * time.Millisecond
+)
+
+// Options of a Workload. The program calls agent.Main first of all.
 type Options struct {
-	// Desks is the directory of the nodes' desks; Volumes is where volumes
-	// are, on the same file system.
-	Desks, Volumes string
-	// Ledger is the path of the ledger that tasks are entered in.
-	Ledger string
-	Nodes  store.Reader[*machine.Node]
-	// Tell receives what happens to volumes, and refused evictions. It may be nil.
-	Tell func(text string)
+	Machines *roster.Roster // the processes of the machines behind the nodes
+	Tasks    *roster.Roster // those of tasks
+	Nodes    store.Reader[*machine.Node]
+
+	App string // the name of the app; its tasks' names begin with it
+	// MaxUnavailable is how many tasks evictions may disrupt at a time.
+	MaxUnavailable int
 }
 
-// Workload is the apps of a cluster. New makes it. It is safe for concurrent use.
+// Workload is the app of a cluster. New makes it. It is safe for concurrent use.
 type Workload struct {
 	options Options
 
-	mu      sync.Mutex
-	apps    []*App
-	pods    []*pod // in the order of their creation
-	number  int    // of pods there have been
-	nodes   map[string]*machine.Node
-	looked  bool          // the nodes were read once
-	volumes []*attachment // in the order of their creation
-	found   []leftover    // of apps that were not applied yet
-	told    []string      // to be told once the lock is free
-
-	watchers map[*watcher]bool
+	mu       sync.Mutex
+	replicas int // negative until the first Scale
+	pods     []*pod
+	number   int // of pods there have been
+	nodes    map[string]*machine.Node
+	news     chan struct{} // closed when something has changed
 }
-
-var (
-	_ drains.Pods    = (*Workload)(nil)
-	_ drains.Budgets = (*Workload)(nil)
-	_ drains.Volumes = (*Workload)(nil)
-)
 
 // pod is a task as the cluster knows it. What others see of it is replaced, never
 // changed.
 type pod struct {
 	*drain.Pod
-	app     *App
-	number  int       // of its creation
-	node    string    // empty if not bound yet
-	given   bool      // its order lies on the node's desk
-	serving bool      // says the node's agent
-	goes    time.Time // when its finished object is deleted
+	node    string       // empty if not bound yet
+	process roster.Entry // as it was seen last; zero if it was not started yet
 }
 
-// going reports whether the pod was told to end.
-func (p *pod) going() bool { return !p.GraceEnds.IsZero() }
+// active reports whether the pod counts for its app: it was not told to end.
+func (p *pod) active() bool { return p.GraceEnds.IsZero() }
 
-// active reports whether the pod counts for its app: it was not told to end, and has not.
-func (p *pod) active() bool { return !p.going() && !p.Finished }
-
-// New returns a workload without apps. The leftovers of an earlier program on the desks belong to
-// the apps of their names, once these are applied.
+// New returns a workload with the tasks that an earlier program has left running.
 func New(o Options) (*Workload, error) {
-	if o.Desks == "" || o.Volumes == "" || o.Ledger == "" || o.Nodes == nil {
-		return nil, errors.New("workload: Options need Desks, Volumes, a Ledger and Nodes")
-	}
-	if err := os.MkdirAll(o.Volumes, 0o700); err != nil {
+	w := &Workload{options: o, replicas: -1, news: make(chan struct{})}
+	left, err := o.Tasks.Entries()
+	if err != nil {
 		return nil, err
 	}
-	w := &Workload{options: o, nodes: make(map[string]*machine.Node), watchers: make(map[*watcher]bool)}
-	return w, w.recall()
-}
-
-// Apply adds an app, or updates the one of its name.
-func (w *Workload) Apply(a App) error {
-	if a.Name == "" || a.Replicas < 0 || a.MaxUnavailable < 0 {
-		return errors.New("an app needs a name, and numbers that are not negative")
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, app := range w.apps {
-		if app.Name == a.Name {
-			*app = a
-			return nil
+	for _, e := range left {
+		n, _ := strconv.Atoi(e.Name[strings.LastIndexByte(e.Name, '-')+1:])
+		w.number = max(w.number, n)
+		var t agent.Task
+		if err := json.Unmarshal(e.About, &t); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Path, err)
+		}
+		if !e.Alive {
+			continue
+		}
+		p := w.add(e.Name)
+		p.node, p.process = t.Node, e
+		if e.State == roster.Leaving {
+			p.GraceEnds = time.Now().Add(grace)
 		}
 	}
-	w.apps = append(w.apps, &a)
-	w.adopt(&a, time.Now())
-	return nil
+	return w, nil
+}
+
+// add adds a pod. No other one ever has its name.
+func (w *Workload) add(name string) *pod {
+	p := &pod{Pod: &drain.Pod{
+		Key: object.Key{Namespace: Namespace, Name: name}, UID: name,
+		Owner: &object.Owner{Kind: "ReplicaSet", Name: w.options.App, UID: w.options.App},
+		Grace: grace, CreatedAt: time.Now().Truncate(time.Second),
+	}}
+	w.pods = append(w.pods, p)
+	return p
+}
+
+// Scale sets the number of tasks. Before that, tasks are neither started nor ended.
+func (w *Workload) Scale(replicas int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replicas = replicas
 }
 
 // Run runs the controllers again and again until ctx ends. It returns what ended it.
-func (w *Workload) Run(ctx context.Context) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		if err := w.look(ctx, time.Now()); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
-}
+func (w *Workload) Run(ctx context.Context) error { return roster.Every(ctx, interval, w.look) }
 
 // look is one round of all controllers.
-func (w *Workload) look(ctx context.Context, now time.Time) error {
+func (w *Workload) look(ctx context.Context) error {
 	nodes, err := w.options.Nodes.List(ctx, store.Query{})
 	if err != nil {
 		return err
 	}
+	tasks, err := w.options.Tasks.Entries()
+	if err != nil {
+		return err
+	}
 	w.mu.Lock()
-	defer func() {
-		told := w.told
-		w.told = nil
-		w.mu.Unlock()
-		w.tell(told)
-	}()
-	w.know(nodes)
-	if err := w.hear(now); err != nil {
-		return err
+	defer w.mu.Unlock()
+	if len(nodes) != len(w.nodes) {
+		w.changed() // the end of a node makes room for the drain of another one
 	}
-	w.keep(now)
-	w.bind()
-	if err := w.moveVolumes(now); err != nil {
-		return err
-	}
-	return w.give()
-}
-
-// know reads which nodes exist. The end of a node makes room for the drain of another one, which
-// none of the other one's own pods shows.
-func (w *Workload) know(nodes []*machine.Node) {
-	gone := len(w.nodes)
-	now := make(map[string]*machine.Node, len(nodes))
+	w.nodes = make(map[string]*machine.Node, len(nodes))
 	for _, n := range nodes {
-		if w.nodes[n.Name] != nil {
-			gone--
-		}
-		now[n.Name] = n
+		w.nodes[n.Name] = n
 	}
-	w.nodes, w.looked = now, true
-	if gone == 0 {
-		return
-	}
-	for name := range w.nodes {
-		w.changed(name)
-	}
+	now := time.Now()
+	w.hear(tasks, now)
+	w.keep(now)
+	return w.bind()
 }
 
-// hear reads the agents' reports, finishes the pods whose processes have ended, and removes the
-// pods of nodes that are gone: their machines' processes have ended, and their tasks with them.
-func (w *Workload) hear(now time.Time) error {
-	desks := make(map[string]map[string]task.Report)
-	for _, p := range slices.Clone(w.pods) {
+// hear reads what processes say of themselves, forgets the pods whose processes have ended, and
+// tells those to end that are to.
+func (w *Workload) hear(tasks []roster.Entry, now time.Time) {
+	processes := make(map[string]roster.Entry, len(tasks))
+	for _, e := range tasks {
+		processes[e.Name] = e
+	}
+	w.pods = slices.DeleteFunc(w.pods, func(p *pod) bool {
+		e, started := processes[p.Name]
+		if e.State != p.process.State || e.Alive != p.process.Alive {
+			w.changed()
+		}
+		p.process = e
 		switch {
-		case p.node == "":
-			continue
-		case w.nodes[p.node] == nil:
-			if err := w.remove(p); err != nil {
-				return err
-			}
-			continue
-		case desks[p.node] == nil:
-			reports, err := w.desk(p.node).Reports()
-			if err != nil {
-				return err
-			}
-			desks[p.node] = reports
+		case started && !e.Alive, !started && !p.active():
+			return true
+		case !p.active() && now.After(p.GraceEnds):
+			_ = e.Signal(syscall.SIGKILL) // it may have ended, or is killed in the next round
+		case !p.active() && e.State != roster.Leaving:
+			_ = e.Signal(syscall.SIGTERM)
 		}
-		switch desks[p.node][p.UID].State {
-		case task.Serving:
-			if !p.serving && !p.Finished {
-				p.serving = true
-				w.changed(p.node)
-			}
-		case task.Ended:
-			if err := w.finish(p, now); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+		return false
+	})
 }
 
-// finish marks a pod whose process has ended as finished, and removes it in its time.
-func (w *Workload) finish(p *pod, now time.Time) error {
-	if !p.Finished {
-		over := *p.Pod
-		over.Finished = true
-		p.Pod, p.serving, p.goes = &over, false, now.Add(p.app.Report)
-		w.changed(p.node)
+// keep brings the app to its number of tasks. A task that was told to end no longer counts. The
+// youngest are ended first.
+func (w *Workload) keep(now time.Time) {
+	active := slices.DeleteFunc(slices.Clone(w.pods), func(p *pod) bool { return !p.active() })
+	for n := len(active); n < w.replicas; n++ {
+		w.number++
+		w.add(w.options.App + "-" + strconv.Itoa(w.number))
 	}
-	if now.Before(p.goes) {
-		return nil
+	for n := len(active); w.replicas >= 0 && n > w.replicas; n-- {
+		w.end(active[n-1], now)
 	}
-	return w.remove(p)
 }
 
-// remove forgets a pod whose process has ended.
-func (w *Workload) remove(p *pod) error {
-	w.pods = slices.DeleteFunc(w.pods, func(q *pod) bool { return q == p })
-	w.changed(p.node)
-	if p.node == "" {
-		return nil
-	}
-	return w.desk(p.node).Drop(p.UID)
-}
-
-// give puts orders on desks. A task with a volume waits for it to be attached.
-func (w *Workload) give() error {
+// bind puts tasks on nodes: each on the one with the fewest, among those that accept any. A node
+// whose machine is being deleted is a last resort, because a task would move twice.
+func (w *Workload) bind() error {
+	load := make(map[string]int) // of nodes, with staying tasks
 	for _, p := range w.pods {
-		if p.given || p.node == "" || p.app.Volume && !w.mounted(p) {
+		if p.active() {
+			load[p.node]++
+		}
+	}
+	for _, p := range w.pods {
+		if p.node != "" || !p.active() {
 			continue
 		}
-		if err := w.desk(p.node).Give(w.letter(p)); err != nil {
+		best, least := "", 0
+		for name, n := range w.nodes {
+			if n.Unschedulable || n.Deleted() || !is(n, machine.NodeReady) {
+				continue // a drain cordons a node first
+			}
+			rank := load[name]
+			if is(n, machine.NodeTerminating) {
+				rank += len(w.pods)
+			}
+			if best == "" || cmp.Or(rank-least, cmp.Compare(name, best)) < 0 {
+				best, least = name, rank
+			}
+		}
+		if best == "" {
+			return nil // all wait for a node
+		}
+		load[best]++
+		if err := w.start(p, best); err != nil {
 			return err
 		}
-		p.given = true
 	}
 	return nil
 }
 
-func (w *Workload) letter(p *pod) task.Letter {
-	o := task.Order{
-		Name: p.Name, UID: p.UID, Ledger: w.options.Ledger, Boot: p.app.Boot, Linger: p.app.Linger,
+// start starts the process of a task, as the agent of its node would. If the machine is gone, its
+// node will be soon, and the task waits.
+func (w *Workload) start(p *pod, node string) error {
+	machines, err := w.options.Machines.Running()
+	i := slices.IndexFunc(machines, func(e roster.Entry) bool { return e.Name == node })
+	if err != nil || i < 0 {
+		return err
 	}
-	if p.app.Volume {
-		o.Volume = w.desk(p.node).Mount(volumeOf(p.Name))
+	about, err := json.Marshal(agent.Task{
+		Machine: machines[i].Path, Node: node, Boot: boot, Linger: linger,
+	})
+	if err != nil {
+		return err
 	}
-	return task.Letter{Order: o}
+	p.node = node
+	w.changed()
+	return w.options.Tasks.Start("", agent.TaskRole, roster.Entry{
+		Name: p.Name, Instance: roster.NewInstance(), About: about,
+	})
 }
 
-func (w *Workload) desk(node string) *task.Desk { return task.At(filepath.Join(w.options.Desks, node)) }
-
-// say reports something once the lock is free.
-func (w *Workload) say(format string, args ...any) {
-	w.told = append(w.told, fmt.Sprintf(format, args...))
+func is(n *machine.Node, condition string) bool {
+	c := object.FindCondition(n.Conditions, condition)
+	return c != nil && c.Status == object.True
 }
 
-func (w *Workload) tell(texts []string) {
-	if w.options.Tell == nil {
-		return
-	}
-	for _, text := range texts {
-		w.options.Tell(text)
-	}
-}
-
-// Serving returns how many tasks of an app serve, as agents report.
-func (w *Workload) Serving(app string) (n int) {
+// Serving returns how many tasks serve and stay.
+func (w *Workload) Serving() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, p := range w.pods {
-		if p.app.Name == app && w.healthy(p) {
-			n++
-		}
-	}
-	return n
-}
-
-// Tasks returns the names of the tasks on a node that were not told to end and have not ended, in
-// the order of their creation.
-func (w *Workload) Tasks(node string) (names []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range w.pods {
-		if p.node == node && p.active() {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
-// Where returns the node that a task is bound to, or nothing.
-func (w *Workload) Where(name string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range w.pods {
-		if p.Name == name && p.active() {
-			return p.node
-		}
-	}
-	return ""
+	return int(w.budget().CurrentHealthy)
 }
 
 // Left returns how many tasks there are, in any state.
