@@ -77,6 +77,18 @@ func (d *decider) obstacle(p *Pod, s *standing) (decision.Why, []*Budget) {
 	return why, nil
 }
 
+func (d *decider) nameOf(b *Budget) string {
+	if d.names == nil {
+		d.names = make(map[*Budget]string, len(d.o.Budgets))
+	}
+	name, known := d.names[b]
+	if !known {
+		name = b.Key.String()
+		d.names[b] = name
+	}
+	return name
+}
+
 // refusal returns the budgets that an eviction was refused for. A budget that can never be met
 // comes first.
 func (d *decider) refusal(p *Pod, a *Answer, why decision.Why) (decision.Why, []*Budget) {
@@ -95,7 +107,7 @@ func (d *decider) refusal(p *Pod, a *Answer, why decision.Why) (decision.Why, []
 			break
 		}
 	}
-	why.Name = named.Key.String()
+	why.Name = d.nameOf(named)
 	why.Have, why.Want, why.All = int64(named.CurrentHealthy), int64(named.DesiredHealthy), int64(named.ExpectedPods)
 	switch {
 	case named.Misconfigured():

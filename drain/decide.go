@@ -70,6 +70,8 @@ type decider struct {
 
 	at     time.Time // when to decide again; zero: never
 	warned decision.Why
+
+	names map[*Budget]string // as reasons have them: many pods are refused for few budgets
 }
 
 func newDecision(o *Observation, p *Policy, now time.Time) (*decider, error) {
