@@ -99,7 +99,8 @@ func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	if r.kept.Equal(r.failed) && len(w.neighbours(m)) < int(s.Spec.Replicas) && !stirred && !asked {
 		w.violate(RuleKept, "machine %s was replaced, and it had been kept for inspection since it failed", m.Name)
 	}
-	if w.recent(r.kept) || stirred || w.recent(w.stirred[s.UID]) {
+	// The order to lower the set may be that of a process which died before it saw that the machine is kept.
+	if w.recent(r.kept) || w.unknown(r.kept) || stirred || w.recent(w.stirred[s.UID]) {
 		return
 	}
 	if other := w.staying(w.neighbours(m), s, func(*machine.Machine) bool { return true }); other != nil {
