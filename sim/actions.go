@@ -26,7 +26,7 @@ func (w *World) Do(s *Step) {
 			_ = w.deployments.Delete(context.Background(), d.Key, d.UID) // seen in the same instant: it is there
 		}
 	case Resize:
-		w.apps.resize(s.Name, s.N)
+		w.apps.Resize(s.Name, s.N)
 	default:
 		w.disturb(s)
 		w.request(s)

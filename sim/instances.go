@@ -168,7 +168,7 @@ func (g *groupController) join(at *group, i *instance) {
 func (g *groupController) remove(at *group, i *instance) {
 	at.instances = slices.DeleteFunc(at.instances, func(other *instance) bool { return other == i })
 	g.catalog.removed[i.ProviderID] = true
-	g.kubelets.apps.lost(i.name)
+	g.kubelets.apps.Lost(i.name)
 	g.After(30*time.Second, func() { g.kubelets.ready(i.name, i.ProviderID, object.Unknown) })
 	g.After(time.Minute+g.upTo(2*time.Minute), func() {
 		if n, err := g.nodes.Get(context.Background(), object.Key{Name: i.name}); err == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/sim/internal/cluster"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -34,7 +35,7 @@ type managers struct {
 	shown      *managerClock
 	machines   *machineCalls
 	groups     *poolCalls
-	apps       *appControllers
+	apps       *cluster.Cluster
 	bootstraps *bootstrapMaker
 
 	// workload opens what runs on the nodes for a process, which is told of nodes whose pods have
@@ -152,7 +153,7 @@ func (s *managers) join(p *runner, o *manager.Options) (err error) {
 
 // openApps opens the apps for a process.
 func (s *managers) openApps(by *process, tell func(node string)) drains.Workload {
-	s.apps.tell = tell
+	s.apps.Watch(tell)
 	work := workloadPort{by, s.apps}
 	return drains.Workload{Pods: work, Budgets: work, Volumes: work}
 }

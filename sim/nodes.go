@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
 // kubelets join VMs to the cluster as nodes, and write how the nodes are.
@@ -13,7 +14,7 @@ type kubelets struct {
 	*ground
 	*region
 	nodes     *trackedStore[*machine.Node]
-	apps      *appControllers
+	apps      *cluster.Cluster
 	boots     time.Duration          // how long it takes from a VM's creation until it joins
 	fails     func(name string) bool // says which VMs never join, beside chance; nil: none
 	none      bool                   // there is no cluster
@@ -21,8 +22,8 @@ type kubelets struct {
 	lostNodes map[string]bool        // VMs whose nodes are never ready again
 }
 
-func newKubelets(r *region, a *appControllers, boots time.Duration, none bool) *kubelets {
-	return &kubelets{ground: r.ground, region: r, nodes: a.nodes, apps: a, boots: boots, none: none, readies: 2 * time.Second, lostNodes: map[string]bool{}}
+func newKubelets(r *region, nodes *trackedStore[*machine.Node], apps *cluster.Cluster, boots time.Duration, none bool) *kubelets {
+	return &kubelets{ground: r.ground, region: r, nodes: nodes, apps: apps, boots: boots, none: none, readies: 2 * time.Second, lostNodes: map[string]bool{}}
 }
 
 // readinessTurns: the readiness of a node is about to change.
@@ -137,7 +138,7 @@ func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 		Type: machine.NodeReady, Status: status, Since: k.Now().Truncate(time.Second),
 	})
 	_, _ = k.nodes.UpdateStatus(ctx, n) // read in the same instant: no conflict
-	k.apps.soon()
+	k.apps.Soon()
 	k.check()
 	return true
 }

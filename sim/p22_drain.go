@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
 // p22 is about drains, with P21: pods leave before the VM does, by eviction, each at its turn. The
@@ -27,13 +28,13 @@ func newP22(turns *p22Volumes) *p22 { return &p22{p22Volumes: turns, attempts: m
 
 func (w *p22) see(e event) {
 	switch e := e.(type) {
-	case evictionTried:
-		if !e.pod.Finished {
-			w.checkAttempt(e.pod)
+	case cluster.EvictionTried:
+		if !e.Pod.Finished {
+			w.checkAttempt(e.Pod)
 		}
-	case podDeleted:
-		if !e.pod.Finished {
-			w.checkPodDeleted(e.pod.Name, e.pod.node)
+	case cluster.PodDeleted:
+		if !e.Pod.Finished {
+			w.checkPodDeleted(e.Pod.Name, e.Pod.Node)
 		}
 	case vmGone:
 		w.checkDrained(e.node, e.running)
@@ -78,7 +79,7 @@ func (w *p22) checkPodDeleted(name, node string) {
 
 // checkAttempt: a pod that was refused is not tried again before its slot, also not by another
 // process (P22). Orders take their time to arrive.
-func (w *p22) checkAttempt(p boundPod) {
+func (w *p22) checkAttempt(p cluster.Pod) {
 	if w.belated {
 		return
 	}
@@ -89,7 +90,7 @@ func (w *p22) checkAttempt(p boundPod) {
 	w.attempts[p.UID] = attempt{w.Now(), w.number}
 	if apart := w.Now().Sub(last.at); w.faults[ClockJump] == 0 && apart < drain.Slot-2*w.o.Faults.Latency {
 		w.violate("P22", "it was tried to evict pod %s again after %s", p.Name, apart)
-	} else if last.by == w.number && apart > forgottenAfter && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.node, last.at) && !w.heldUpSince(p.node, last.at) {
+	} else if last.by == w.number && apart > forgottenAfter && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.Node, last.at) && !w.heldUpSince(p.Node, last.at) {
 		w.violate("P21", "it was not tried to evict pod %s for %s, though it had been refused", p.Name, apart)
 	}
 }
@@ -106,8 +107,8 @@ func (w *p22) drainsSince(node string, then time.Time) bool {
 
 // waitsForTurn reports whether a pod with volumes has had to wait for others of its node, which
 // leave one at a time.
-func (w *p22) waitsForTurn(p boundPod, since time.Time) bool {
-	t := w.turns[p.node]
+func (w *p22) waitsForTurn(p cluster.Pod, since time.Time) bool {
+	t := w.turns[p.Node]
 	return t != nil && t.pod.UID != p.UID && t.at.After(since) && len(p.Claims) > 0
 }
 

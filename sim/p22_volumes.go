@@ -7,33 +7,34 @@ import (
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
 // volumeTurn is a pod with volumes that a drain has told to terminate, and the progress of its
 // volumes.
 type volumeTurn struct {
-	pod      boundPod
+	pod      cluster.Pod
 	node     string
 	at       time.Time
-	volumes  []volumeState // where they were last seen
-	detached time.Time     // when the last of them had left the node, or zero
-	moved    bool          // all are attached elsewhere, or were at some time
-	noted    bool          // the drain has recorded that they have left
-	recorded bool          // the drain has recorded the turn
-	late     time.Time     // when a call of a dead process recorded it, or zero
+	volumes  []cluster.Volume // where they were last seen
+	detached time.Time        // when the last of them had left the node, or zero
+	moved    bool             // all are attached elsewhere, or were at some time
+	noted    bool             // the drain has recorded that they have left
+	recorded bool             // the drain has recorded the turn
+	late     time.Time        // when a call of a dead process recorded it, or zero
 }
 
 // follow notes where a volume is now, if it is one of the turn.
-func (t *volumeTurn) follow(moved volumeState, now time.Time) {
-	i := slices.IndexFunc(t.volumes, func(v volumeState) bool { return v.name == moved.name })
+func (t *volumeTurn) follow(moved cluster.Volume, now time.Time) {
+	i := slices.IndexFunc(t.volumes, func(v cluster.Volume) bool { return v.Name == moved.Name })
 	if i < 0 {
 		return
 	}
 	t.volumes[i] = moved
 	here, elsewhere := false, true
 	for _, v := range t.volumes {
-		here = here || v.on(t.node)
-		elsewhere = elsewhere && v.at != nil && v.at.Node != t.node && v.at.Attached
+		here = here || v.On(t.node)
+		elsewhere = elsewhere && v.At != nil && v.At.Node != t.node && v.At.Attached
 	}
 	if !here && t.detached.IsZero() {
 		t.detached = now
@@ -56,30 +57,30 @@ func (w *p22Volumes) see(e event) {
 		if e.now != nil {
 			w.sawTurn(e.now)
 		}
-	case podEvicted:
-		w.checkTurn(e.pod, e.volumes)
-		w.take(e.pod, e.volumes)
-	case volumeMoved:
+	case cluster.PodEvicted:
+		w.checkTurn(e.Pod, e.Volumes)
+		w.take(e.Pod, e.Volumes)
+	case cluster.VolumeMoved:
 		for _, t := range w.turns {
-			t.follow(e.volume, w.Now())
+			t.follow(e.Volume, w.Now())
 		}
-	case detachOrdered:
-		w.checkDetached(e.volume)
+	case cluster.DetachOrdered:
+		w.checkDetached(e.Volume)
 	case vmGone:
 		w.checkLeft(e.node)
 	}
 }
 
 // take records that a pod was told to terminate, if it has volumes that are followed.
-func (w *p22Volumes) take(p boundPod, volumes []volumeState) {
-	var here []volumeState
+func (w *p22Volumes) take(p cluster.Pod, volumes []cluster.Volume) {
+	var here []cluster.Volume
 	for _, v := range volumes {
-		if v.on(p.node) {
+		if v.On(p.Node) {
 			here = append(here, v)
 		}
 	}
 	if len(here) > 0 {
-		w.turns[p.node] = &volumeTurn{pod: p, node: p.node, at: w.Now(), volumes: here}
+		w.turns[p.Node] = &volumeTurn{pod: p, node: p.Node, at: w.Now(), volumes: here}
 	}
 }
 
@@ -142,18 +143,18 @@ func (w *p22Volumes) drainTime(m *machine.Machine) (since time.Time, limit time.
 
 // checkTurn: pods with volumes leave a node one at a time. The next one is evicted when the volumes
 // of the last one have left, and are attached elsewhere or have had their time for it (P22).
-func (w *p22Volumes) checkTurn(p boundPod, volumes []volumeState) {
-	t := w.binding(p.node)
-	if t == nil || t.pod.UID == p.UID || !slices.ContainsFunc(volumes, func(v volumeState) bool { return w.knownOn(v, p.node) }) {
+func (w *p22Volumes) checkTurn(p cluster.Pod, volumes []cluster.Volume) {
+	t := w.binding(p.Node)
+	if t == nil || t.pod.UID == p.UID || !slices.ContainsFunc(volumes, func(v cluster.Volume) bool { return w.knownOn(v, p.Node) }) {
 		return
 	}
 	policy, now := w.drainPolicy(), w.Now()
-	limit := t.at.Add(t.pod.Grace + policy.DetachTimeout - turnSlack - w.looksLate(p.node))
+	limit := t.at.Add(t.pod.Grace + policy.DetachTimeout - turnSlack - w.looksLate(p.Node))
 	switch {
 	case t.detached.IsZero() && now.Before(limit):
-		w.violate("P22", "pod %s was told to go while the volumes of %s were attached to node %s", p.Name, t.pod.Name, p.node)
+		w.violate("P22", "pod %s was told to go while the volumes of %s were attached to node %s", p.Name, t.pod.Name, p.Node)
 	case w.leftInTime(t, limit) && !t.moved && now.Before(t.detached.Add(policy.ReattachTimeout-turnSlack)):
-		w.violate("P22", "pod %s was told to go %s after the volumes of %s had left node %s, and they are nowhere", p.Name, now.Sub(t.detached), t.pod.Name, p.node)
+		w.violate("P22", "pod %s was told to go %s after the volumes of %s had left node %s, and they are nowhere", p.Name, now.Sub(t.detached), t.pod.Name, p.Node)
 	}
 }
 
@@ -172,8 +173,8 @@ func (w *p22Volumes) blind() time.Duration {
 
 // knownOn reports whether a volume has been on a node for so long that no order given now can come
 // from before.
-func (w *p22Volumes) knownOn(v volumeState, node string) bool {
-	return v.on(node) && w.Now().Sub(v.since) > w.o.Faults.CacheLag+inFlight
+func (w *p22Volumes) knownOn(v cluster.Volume, node string) bool {
+	return v.On(node) && w.Now().Sub(v.Since) > w.o.Faults.CacheLag+inFlight
 }
 
 // turnSlack is what times of a turn may differ by: they are stored in whole
@@ -194,13 +195,13 @@ func (w *p22Volumes) checkLeft(node string) {
 
 // checkDetached: a volume is only taken off a node by force. Nothing else knows that nothing writes
 // to it any more (P22).
-func (w *p22Volumes) checkDetached(v volumeState) {
+func (w *p22Volumes) checkDetached(v cluster.Volume) {
 	if w.belated {
 		return
 	}
 	for _, m := range w.machines.all() {
-		if known := w.lives[m.UID]; m.Name == v.at.Node && !w.forceDue(m) && (known == nil || !known.forced) {
-			w.violate("P22", "volume %s was taken off node %s, and force was not due", v.name, v.at.Node)
+		if known := w.lives[m.UID]; m.Name == v.At.Node && !w.forceDue(m) && (known == nil || !known.forced) {
+			w.violate("P22", "volume %s was taken off node %s, and force was not due", v.Name, v.At.Node)
 		}
 	}
 }

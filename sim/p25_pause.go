@@ -5,6 +5,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
 // p25Paused: a paused machine is left as it is, and so are the size and the machines of a paused
@@ -23,10 +24,10 @@ func (w p25Paused) see(e event) {
 		w.checkPausedSet(e.seen, e.now)
 	case called:
 		w.checkPausedCall(e.call)
-	case evictionTried:
-		w.checkPausedPod(e.pod)
-	case podDeleted:
-		w.checkPausedPod(e.pod)
+	case cluster.EvictionTried:
+		w.checkPausedPod(e.Pod)
+	case cluster.PodDeleted:
+		w.checkPausedPod(e.Pod)
 	}
 }
 
@@ -39,9 +40,9 @@ func (w p25Paused) checkPausedCall(s driver.CallInfo) {
 }
 
 // checkPausedPod: the manager does not drain its node.
-func (w p25Paused) checkPausedPod(p boundPod) {
-	if !w.belated && w.pausedLong(p.node) {
-		w.violate("P25", "pod %s was told to go from node %s, whose machine is paused", p.Name, p.node)
+func (w p25Paused) checkPausedPod(p cluster.Pod) {
+	if !w.belated && w.pausedLong(p.Node) {
+		w.violate("P25", "pod %s was told to go from node %s, whose machine is paused", p.Name, p.Node)
 	}
 }
 

@@ -3,16 +3,16 @@ package sim
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
 // workloadPort is the workload as one process sees it.
 type workloadPort struct {
 	p    *process
-	apps *appControllers
+	apps *cluster.Cluster
 }
 
 // On implements drains.Pods.
@@ -20,22 +20,18 @@ func (s workloadPort) On(_ context.Context, node string) ([]*drain.Pod, bool, er
 	if s.p.dead {
 		return nil, false, errDead
 	}
-	var out []*drain.Pod
-	for _, p := range s.apps.on(node) {
-		out = append(out, p.Pod)
-	}
-	return out, true, nil
+	return s.apps.On(node), true, nil
 }
 
 // Evict implements drains.Pods.
 func (s workloadPort) Evict(_ context.Context, o drain.Order) (out drain.Answer, err error) {
-	err = s.p.call(targetAPI, func() error { out = s.apps.evict(o); return nil })
+	err = s.p.call(targetAPI, func() error { out = s.apps.Evict(o); return nil })
 	return out, err
 }
 
 // Delete implements drains.Pods.
 func (s workloadPort) Delete(_ context.Context, o drain.Order) (out drain.Answer, err error) {
-	err = s.p.call(targetAPI, func() error { out = s.apps.remove(o); return nil })
+	err = s.p.call(targetAPI, func() error { out = s.apps.Delete(o); return nil })
 	return out, err
 }
 
@@ -47,34 +43,19 @@ func (s workloadPort) Watch(context.Context) iter.Seq2[string, error] {
 // In implements drains.Budgets.
 func (s workloadPort) In(_ context.Context, namespaces []string) (out []*drain.Budget, complete bool, err error) {
 	for _, name := range namespaces {
-		for _, app := range s.apps.apps {
-			if b := s.apps.budgets[app.Name]; b != nil && b.Namespace == name {
-				out = append(out, b)
-			}
-		}
+		out = append(out, s.apps.Budgets(name)...)
 	}
 	return out, true, nil
 }
 
 // Bound implements drains.Volumes.
-func (s workloadPort) Bound(_ context.Context, claims []object.Key) (out []*drain.Volume, complete bool, err error) {
-	for _, v := range s.apps.volumes.all {
-		if slices.Contains(claims, v.Claim) {
-			out = append(out, v.Volume)
-		}
-	}
-	return out, true, nil
+func (s workloadPort) Bound(_ context.Context, claims []object.Key) ([]*drain.Volume, bool, error) {
+	return s.apps.Bound(claims), true, nil
 }
 
 // Attachments implements drains.Volumes.
 func (s workloadPort) Attachments(_ context.Context, node string, names []string) ([]*drain.Attachment, error) {
-	out := []*drain.Attachment{}
-	for _, v := range s.apps.volumes.all {
-		if v.on(node) || v.at != nil && slices.Contains(names, v.Name) {
-			out = append(out, v.at)
-		}
-	}
-	return out, nil
+	return s.apps.Attachments(node, names), nil
 }
 
 // Attached implements drains.Volumes. Nodes say nothing of volumes here.
@@ -82,6 +63,6 @@ func (s workloadPort) Attached(context.Context, string) ([]string, error) { retu
 
 // Detach implements drains.Volumes.
 func (s workloadPort) Detach(_ context.Context, attachment string) (out drain.Answer, err error) {
-	err = s.p.call(targetAPI, func() error { out = s.apps.volumes.remove(attachment); return nil })
+	err = s.p.call(targetAPI, func() error { out = s.apps.Detach(attachment); return nil })
 	return out, err
 }

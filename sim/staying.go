@@ -6,7 +6,7 @@ import "time"
 // have finished, and pods whose grace ended half a minute ago by the manager's clock.
 func (w *World) podsStaying(node string) (n int) {
 	now := w.latest()
-	for _, p := range w.apps.on(node) {
+	for _, p := range w.apps.On(node) {
 		if !p.Finished && (p.GraceEnds.IsZero() || now.Before(p.GraceEnds.Add(overdue))) {
 			n++
 		}

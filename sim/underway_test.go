@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
 // TestOrdersOfBefore has a machine become available while an order is under way, and its set take it
@@ -93,7 +94,7 @@ func TestTurnRecordedByTheDead(t *testing.T) {
 		w.emit(told)
 		w.clock.Set(start.Add(20 * time.Second))
 		n = n.Clone()
-		n.Drain = &machine.DrainRecord{Since: start, Turn: machine.DrainTurn{Pod: told.pod.Key, UID: told.pod.UID, Since: start}}
+		n.Drain = &machine.DrainRecord{Since: start, Turn: machine.DrainTurn{Pod: told.Pod.Key, UID: told.Pod.UID, Since: start}}
 		w.belated = c.dead
 		_, err = w.nodes.Update(ctx, n)
 		require.NoError(t, err)
@@ -106,10 +107,10 @@ func TestTurnRecordedByTheDead(t *testing.T) {
 }
 
 // evicted is the eviction of a pod from the node "node". Its volume has been attached there for long.
-func evicted(name string) podEvicted {
-	p := boundPod{node: "node", Pod: &drain.Pod{
+func evicted(name string) cluster.PodEvicted {
+	p := cluster.Pod{Node: "node", Pod: &drain.Pod{
 		Key: object.Key{Namespace: "apps", Name: name}, UID: name, Grace: 30 * time.Second, Claims: []string{name},
 	}}
-	at := &drain.Attachment{Name: name, Volume: "pv-" + name, Node: p.node, Attached: true}
-	return podEvicted{p, []volumeState{{name: at.Volume, at: at}}}
+	at := &drain.Attachment{Name: name, Volume: "pv-" + name, Node: p.Node, Attached: true}
+	return cluster.PodEvicted{Pod: p, Volumes: []cluster.Volume{{Name: at.Volume, At: at}}}
 }

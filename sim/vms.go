@@ -119,8 +119,8 @@ func (v *vms) found(name, size string) (id string) {
 func (v *vms) gone(name, id string) {
 	v.removed[id] = true
 	if n, err := v.kubelets.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && n.ProviderID == id {
-		v.emit(vmGone{name, v.kubelets.apps.running(name)})
-		v.kubelets.apps.lost(name)
+		v.emit(vmGone{name, v.kubelets.apps.Running(name)})
+		v.kubelets.apps.Lost(name)
 	}
 	v.After(30*time.Second, func() { v.kubelets.silence(name, id) })
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
 // Options configure a World. The zero value is a world without faults.
@@ -81,7 +82,7 @@ type World struct {
 
 	kubelets *kubelets
 	agents   *agents
-	apps     *appControllers
+	apps     *cluster.Cluster
 	groups   *groupController
 	managers *managers
 
@@ -101,8 +102,8 @@ func newWorld(o Options) *World {
 	w.managerClock = &managerClock{apis: w.apis}
 	w.region = newRegion(w.ground, drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
 	w.catalog = &catalog{w.region, w.stores}
-	w.apps = newAppControllers(w.ground, w.nodes)
-	w.kubelets = newKubelets(w.region, w.apps, o.Boot, o.NoCluster)
+	w.apps = cluster.New(clusterWorld{w.ground, w.nodes})
+	w.kubelets = newKubelets(w.region, w.nodes, w.apps, o.Boot, o.NoCluster)
 	w.vms = newVMs(w.kubelets)
 	w.disturbances = &disturbances{w.managerClock, w.region, w.kubelets}
 	w.bootstrapMaker = &bootstrapMaker{ground: w.ground, stores: w.stores, bootstraps: bootstraps{}}
@@ -119,7 +120,7 @@ func newWorld(o Options) *World {
 func (w *World) follow() {
 	orders := &orders{apis: w.apis}
 	w.past = newPast(w.ground, w.stores, orders, &force{w.managerClock, w.policies, w.nodes})
-	w.subscribe(w.apps.see)
+	w.subscribe(seenBy(w.apps))
 	w.agents = newAgents(w.ground, w.nodes, w.o.Update, w.machinePolicy().Keys.UpdateResult)
 	w.subscribe(w.agents.see)
 	w.subscribe(orders.see)
@@ -167,14 +168,14 @@ func (w *World) Close() {
 }
 
 // AddApp starts a workload.
-func (w *World) AddApp(a App) { w.apps.start(a) }
+func (w *World) AddApp(a App) { w.apps.Start(cluster.App(a)) }
 
 // Healthy is how many pods of an app are healthy.
-func (w *World) Healthy(app string) int { return w.apps.healthy(app) }
+func (w *World) Healthy(app string) int { return w.apps.Healthy(app) }
 
 // PodsOn returns how many pods on a node have not finished.
 func (w *World) PodsOn(node string) (n int) {
-	for _, p := range w.apps.on(node) {
+	for _, p := range w.apps.On(node) {
 		if !p.Finished {
 			n++
 		}
@@ -204,7 +205,7 @@ func (w *World) Made() int { return len(w.lives) }
 func (w *World) StopFaults() {
 	w.faultsStopped = true
 	w.disturbances.end()
-	w.apps.volumes.stopFaults()
+	w.apps.StopFaults()
 	w.kubelets.stopFaults()
 	if w.o.Pools != nil {
 		w.groups.stopFaults()

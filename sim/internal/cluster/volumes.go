@@ -1,4 +1,4 @@
-package sim
+package cluster
 
 import (
 	"fmt"
@@ -21,17 +21,17 @@ type persistentVolume struct {
 // on reports whether the volume is attached to a node, or about to be, or not quite detached.
 func (v *persistentVolume) on(node string) bool { return v.at != nil && v.at.Node == node }
 
-// volumeState is where a volume was when an event showed it.
-type volumeState struct {
-	name  string
-	at    *drain.Attachment // nil if attached to no node
-	since time.Time         // when it was last to be attached to a node
+// Volume is a volume as an event shows it.
+type Volume struct {
+	Name  string
+	At    *drain.Attachment // nil if attached to no node
+	Since time.Time         // when it was last to be attached to a node
 }
 
-func (v *persistentVolume) state() volumeState { return volumeState{v.Name, v.at, v.since} }
+func (v *persistentVolume) state() Volume { return Volume{v.Name, v.at, v.since} }
 
-// on reports whether the volume was attached to a node, or about to be, or not quite detached.
-func (v volumeState) on(node string) bool { return v.at != nil && v.at.Node == node }
+// On reports whether the volume was attached to a node, or about to be, or not quite detached.
+func (v Volume) On(node string) bool { return v.At != nil && v.At.Node == node }
 
 // volumes are those of a world, in the order of their making.
 type volumes struct {
@@ -55,7 +55,7 @@ func (s *volumes) claim(name string) *persistentVolume {
 }
 
 // of returns the volumes of a pod.
-func (s *volumes) of(p *appPod) (out []*persistentVolume) {
+func (s *volumes) of(p *pod) (out []*persistentVolume) {
 	for _, name := range p.Claims {
 		out = append(out, s.claim(name))
 	}
@@ -63,7 +63,7 @@ func (s *volumes) of(p *appPod) (out []*persistentVolume) {
 }
 
 // statesOf returns where the volumes of a pod are.
-func (s *volumes) statesOf(p *appPod) (out []volumeState) {
+func (s *volumes) statesOf(p *pod) (out []Volume) {
 	for _, v := range s.of(p) {
 		out = append(out, v.state())
 	}
@@ -92,7 +92,7 @@ func (s *volumes) look() {
 // used reports whether a pod on the volume's node needs it. A finished pod does not, even if its
 // object is still there.
 func (s *volumes) used(v *persistentVolume) bool {
-	return slices.ContainsFunc(s.pods, func(p *appPod) bool {
+	return slices.ContainsFunc(s.pods, func(p *pod) bool {
 		return p.node == v.at.Node && !p.Finished && slices.Contains(p.Claims, v.Claim.Name)
 	})
 }
@@ -100,10 +100,10 @@ func (s *volumes) used(v *persistentVolume) bool {
 func (s *volumes) attach(v *persistentVolume, node string) {
 	s.number++
 	v.at = &drain.Attachment{Name: fmt.Sprint("attachment-", s.number), Volume: v.Name, Node: node}
-	v.since = s.Now()
+	v.since = s.world.Now()
 	name := v.at.Name
 	s.moved(v, node)
-	s.After(attachTime+s.upTo(attachTime), func() {
+	s.world.After(attachTime+s.world.UpTo(attachTime), func() {
 		if v.at == nil || v.at.Name != name || !v.at.DeletedAt.IsZero() {
 			return
 		}
@@ -111,7 +111,7 @@ func (s *volumes) attach(v *persistentVolume, node string) {
 		done.Attached = true
 		v.at = &done
 		s.moved(v, node)
-		s.soon()
+		s.Soon()
 	})
 }
 
@@ -121,16 +121,16 @@ const attachTime = 4 * time.Second
 // detach takes a volume off its node. A stuck one is released with the VM.
 func (s *volumes) detach(v *persistentVolume) {
 	going := *v.at
-	going.DeletedAt = s.Now().Truncate(time.Second)
+	going.DeletedAt = s.world.Now().Truncate(time.Second)
 	v.at = &going
 	s.moved(v, going.Node)
-	switch d := attachTime + s.upTo(attachTime); {
-	case s.happens(s.hazards.StuckVolume):
-		s.count(VolumeStuck)
+	switch d := attachTime + s.world.UpTo(attachTime); {
+	case s.world.Happens(s.world.Faults().StuckVolume):
+		s.world.Count(VolumeStuck)
 		v.stuck = true
-	case s.hazards.SlowVolume > 0:
-		s.count(VolumeSlow)
-		s.released(v, d+s.upTo(s.hazards.SlowVolume))
+	case s.world.Faults().SlowVolume > 0:
+		s.world.Count(VolumeSlow)
+		s.released(v, d+s.world.UpTo(s.world.Faults().SlowVolume))
 	default:
 		s.released(v, d)
 	}
@@ -139,14 +139,14 @@ func (s *volumes) detach(v *persistentVolume) {
 // released takes a volume off its node after a while.
 func (s *volumes) released(v *persistentVolume, after time.Duration) {
 	name := v.at.Name
-	s.After(after, func() {
+	s.world.After(after, func() {
 		if v.at == nil || v.at.Name != name {
 			return
 		}
 		node := v.at.Node
 		v.at, v.stuck = nil, false
 		s.moved(v, node)
-		s.soon()
+		s.Soon()
 	})
 }
 
@@ -170,12 +170,12 @@ func (s *volumes) stopFaults() {
 
 // moved tells of a change of a volume at a node.
 func (s *volumes) moved(v *persistentVolume, node string) {
-	s.emit(volumeMoved{v.state()})
+	s.world.Emit(VolumeMoved{v.state()})
 	s.changed(node)
 }
 
 // mounted reports whether a pod has all its volumes.
-func (s *volumes) mounted(p *appPod) bool {
+func (s *volumes) mounted(p *pod) bool {
 	for _, v := range s.of(p) {
 		if !v.on(p.node) || !v.at.Attached || !v.at.DeletedAt.IsZero() {
 			return false
@@ -184,25 +184,8 @@ func (s *volumes) mounted(p *appPod) bool {
 	return true
 }
 
-// remove answers as the deletion of an attachment does.
-func (s *volumes) remove(name string) drain.Answer {
-	for _, v := range s.all {
-		if v.at == nil || v.at.Name != name {
-			continue
-		}
-		s.emit(detachOrdered{v.state()})
-		if v.at.DeletedAt.IsZero() {
-			s.detach(v)
-		}
-		return drain.Answer{Result: drain.Accepted}
-	}
-	return drain.Answer{Result: drain.NotFound}
-}
+// VolumeMoved tells that a volume is attached or detached, or about to be.
+type VolumeMoved struct{ Volume Volume }
 
-// These tell of volumes.
-type (
-	// volumeMoved: a volume is attached or detached, or about to be. detachOrdered: the manager has
-	// ordered that it is taken off its node.
-	volumeMoved   struct{ volume volumeState }
-	detachOrdered struct{ volume volumeState }
-)
+// DetachOrdered tells that the manager has ordered to take a volume off its node.
+type DetachOrdered struct{ Volume Volume }

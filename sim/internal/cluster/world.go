@@ -1,0 +1,54 @@
+// Package cluster is what runs on the nodes of a simulated fleet: apps, whose pods controllers keep
+// at their number, their disruption budgets and their volumes. It behaves as an API server, its
+// controllers and kubelets do. It knows nothing of machines, VMs or the manager.
+//
+// Its events are EvictionTried, PodEvicted, PodDeleted, VolumeMoved and DetachOrdered. Each is
+// emitted at the moment at which it happens.
+package cluster
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// World is what a cluster stands on.
+type World interface {
+	Now() time.Time
+	// After schedules do to run once d has passed.
+	After(d time.Duration, do func())
+	// UpTo returns a time from 0 to d, by chance.
+	UpTo(d time.Duration) time.Duration
+	// Happens reports true with probability p, and false once faults have stopped.
+	Happens(p float64) bool
+	// Faults are those that may happen now.
+	Faults() Faults
+	// Stopped reports whether faults have stopped.
+	Stopped() bool
+	// Count counts a fault.
+	Count(f Fault)
+	// Emit tells of an event.
+	Emit(event any)
+	// Nodes returns the nodes of the cluster, in the order of their names.
+	Nodes() []*machine.Node
+}
+
+// Faults are how likely it is that a pod or a volume misbehaves, and for how long: the fields of
+// those names in sim.Faults.
+type Faults struct {
+	PodEnd, KeptPodFor, SlowVolume  time.Duration
+	KeptPod, FailedPod, StuckVolume float64
+}
+
+// Fault is a kind of misbehaviour: the one of that name in package sim.
+type Fault int
+
+// The faults of pods and volumes.
+const (
+	PodFinished Fault = iota
+	PodKept
+	PodFailed
+	PodCompleted
+	VolumeSlow
+	VolumeStuck
+)
