@@ -99,14 +99,16 @@ func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	if r.kept.Equal(r.failed) && len(w.neighbours(m)) < int(s.Spec.Replicas) && !stirred && !asked {
 		w.violate(RuleKept, "machine %s was replaced, and it had been kept for inspection since it failed", m.Name)
 	}
-	// The order to lower the set may be that of a process which died before it saw that the machine is kept.
-	if w.recent(r.kept) || w.unknown(r.kept) || stirred || w.recent(w.stirred[s.UID]) {
+	if w.recent(r.kept) || stirred || w.recent(w.stirred[s.UID]) {
 		return
 	}
 	if other := w.staying(w.neighbours(m), s, func(*machine.Machine) bool { return true }); other != nil {
 		w.violate("P19", "machine %s is kept for inspection, and was deleted before %s", m.Name, other.Name)
 	}
-	if s.Owner != nil {
+	// A size that was ordered before anyone could see that the machine is kept may be carried out
+	// late: after a pause, or by the next process.
+	lowered := w.setRecords[s.UID].lowered
+	if before := !lowered.IsZero() && lowered.Sub(r.kept) <= inFlight; s.Owner != nil && !before {
 		w.checkRoom(m, w.deployment(s.Owner.Name))
 	}
 }
