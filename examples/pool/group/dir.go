@@ -87,8 +87,5 @@ func (d *Dir) Change(ctx context.Context, name string, change func(*Group) (*Gro
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(d.file(name)+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(d.file(name)+".new", d.file(name))
+	return roster.WriteFile(d.file(name), text, 0o600)
 }

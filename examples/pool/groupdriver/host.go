@@ -77,13 +77,7 @@ func (h *Host) ensure(ctx context.Context, t *target) error {
 // supervisor returns the process of a group's supervisor, or nil if it has none. It may not have
 // joined yet.
 func (h *Host) supervisor(t *target) (*roster.Entry, error) {
-	all, err := h.supervisors.Entries()
-	for _, e := range all {
-		if e.Alive && e.Name == t.entry() {
-			return &e, nil
-		}
-	}
-	return nil, err
+	return h.supervisors.Living(t.entry(), "")
 }
 
 // start starts a supervisor.
@@ -129,8 +123,5 @@ func Install(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", text, 0o700); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return roster.WriteFile(path, text, 0o700)
 }

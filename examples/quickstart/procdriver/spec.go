@@ -91,13 +91,7 @@ func (d *Driver) target(m *machine.Machine, c *machine.Class) (*target, error) {
 
 // living returns the process that is meant, or nil if it does not run. It may not have joined yet.
 func (t *target) living() (*roster.Entry, error) {
-	all, err := t.roster.Entries()
-	for _, e := range all {
-		if e.Alive && e.Name == t.name && (t.instance == "" || t.instance == e.Instance) {
-			return &e, nil
-		}
-	}
-	return nil, err
+	return t.roster.Living(t.name, t.instance)
 }
 
 // adopt returns an error unless a process is like the one that was asked for.

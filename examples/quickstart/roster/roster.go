@@ -107,6 +107,18 @@ func (r *Roster) Running() (running []Entry, err error) {
 	return running, err
 }
 
+// Living returns the process of a name that runs, or nil if there is none. It may not have joined
+// yet. An empty instance means any.
+func (r *Roster) Living(name, instance string) (*Entry, error) {
+	all, err := r.Entries()
+	for _, e := range all {
+		if e.Alive && e.Name == name && (instance == "" || instance == e.Instance) {
+			return &e, nil
+		}
+	}
+	return nil, err
+}
+
 // Read reads the file of one process.
 func Read(path string) (Entry, error) {
 	e := Entry{Path: path, Instance: filepath.Base(path)}
@@ -170,6 +182,14 @@ func Hold(ctx context.Context, path string) (*os.File, error) {
 			return nil, errors.Join(err, file.Close())
 		}
 	}
+}
+
+// WriteFile writes a file in one step: a crash leaves what was there before.
+func WriteFile(path string, text []byte, mode fs.FileMode) error {
+	if err := os.WriteFile(path+".new", text, mode); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // Every calls look again and again until ctx ends. It returns what ended it.

@@ -127,16 +127,13 @@ func (p *Place) abandoned() (bool, error) {
 
 func (p *Place) progress() string { return p.In("play.json") }
 
-// save writes the progress, in one step.
+// save writes the progress.
 func (p *Place) save(done Progress) error {
 	text, err := json.Marshal(done)
-	if err == nil {
-		err = os.WriteFile(p.progress()+".new", text, 0o600)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = os.Rename(p.progress()+".new", p.progress())
-	}
-	return err
+	return roster.WriteFile(p.progress(), text, 0o600)
 }
 
 // clear ends the processes that are left, and removes all that is in the place: first the progress,
