@@ -17,7 +17,10 @@ import (
 // HotUpdate is what a driver that can update VMs makes possible. The caller reads it from the
 // classes, live if the observation is.
 type HotUpdate struct {
-	// Spec is that of the class that the deployment's template names.
+	// Class is the one that the deployment's template named when this was read. Once a rollback has
+	// changed that, this counts for nothing.
+	Class machine.ClassRef
+	// Spec is that of Class.
 	Spec machine.VMSpec
 	// From are the names of other classes, of the same group, whose only differences from that one
 	// can be updated on VMs.
@@ -27,6 +30,14 @@ type HotUpdate struct {
 // hotUpdate gives the VMs of the newest set another class without a replacement.
 type hotUpdate struct{ *summary }
 
+// hot returns what the observation says about the class that the template names. Nil: nothing.
+func (d hotUpdate) hot() *HotUpdate {
+	if h := d.o.HotUpdate; h != nil && h.Class == d.deployment.Spec.Template.Spec.Class {
+		return h
+	}
+	return nil
+}
+
 // maxPreviousClasses is how many previous classes a set remembers, besides those that machines
 // name: a machine that was ordered before may still be on its way.
 const maxPreviousClasses = 10
@@ -35,7 +46,7 @@ const maxPreviousClasses = 10
 // sets stay as they are, because a rollout would replace their machines anyway. That is so even if
 // one of them has exactly this template, because returning to it would cost machines.
 func (d hotUpdate) exchangeClass() (Plan, bool) {
-	if d.o.HotUpdate == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
+	if d.hot() == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
 	}
 	f := d.newest()
@@ -56,7 +67,7 @@ func (d hotUpdate) exchangeClass() (Plan, bool) {
 // updatable reports whether the set's template differs from the deployment's only in the class, and
 // whether each of its VMs, as far as known, can be updated to that class.
 func (d hotUpdate) updatable(f *family) bool {
-	hot, have := d.o.HotUpdate, f.set.Spec.Template
+	hot, have := d.hot(), f.set.Spec.Template
 	class := have.Spec.Class
 	if class.APIGroup != d.deployment.Spec.Template.Spec.Class.APIGroup || !slices.Contains(hot.From, class.Name) {
 		return false
@@ -76,7 +87,7 @@ func (d hotUpdate) updatable(f *family) bool {
 // within reports whether a machine's VM can be updated to the template's class. A VM that does not
 // exist yet is created from the set's class.
 func (d hotUpdate) within(m *machine.Machine, class *machine.ClassRef) bool {
-	spec, want := &m.Status.VMSpec, &d.o.HotUpdate.Spec
+	spec, want := &m.Status.VMSpec, &d.hot().Spec
 	if *spec == (machine.VMSpec{}) {
 		return m.Spec.ProviderID == "" && m.Spec.Class.Name == class.Name
 	}
@@ -138,10 +149,10 @@ const (
 // behind counts the machines of the new set whose VMs are to be updated, those of them whose last
 // update failed, and those whose differences from their class can't be updated.
 func (d hotUpdate) behind() (outdated, failing, odd int32) {
-	if d.current == nil || d.o.HotUpdate == nil {
+	if d.current == nil || d.hot() == nil {
 		return 0, 0, 0
 	}
-	want := &d.o.HotUpdate.Spec
+	want := &d.hot().Spec
 	for _, m := range d.current.machines {
 		if !d.current.owns(m) || m.Status.VMSpec == *want || m.Status.VMSpec == (machine.VMSpec{}) {
 			continue

@@ -30,7 +30,7 @@ func (w *world) hotUpdate(o *deployment.Observation) *deployment.HotUpdate {
 	if w.hot == nil || w.hot[to] == (machine.VMSpec{}) {
 		return nil
 	}
-	hot := &deployment.HotUpdate{Spec: w.hot[to]}
+	hot := &deployment.HotUpdate{Class: o.Deployment.Spec.Template.Spec.Class, Spec: w.hot[to]}
 	for name, spec := range w.hot {
 		if name != to && spec.Fixed == hot.Spec.Fixed {
 			hot.From = append(hot.From, name)
@@ -260,7 +260,7 @@ func reachable(o *deployment.Observation) *machineset.Set {
 			last = c
 		}
 	}
-	if last == nil || o.HotUpdate == nil || !slices.Contains(o.HotUpdate.From, last.Set.Spec.Template.Spec.Class.Name) {
+	if last == nil || o.HotUpdate == nil || o.HotUpdate.Class != o.Deployment.Spec.Template.Spec.Class || !slices.Contains(o.HotUpdate.From, last.Set.Spec.Template.Spec.Class.Name) {
 		return nil
 	}
 	for _, m := range last.Machines {
@@ -308,7 +308,11 @@ func TestP4ClassesAreExchangedIfTheyCanBe(t *testing.T) {
 		o.Frozen = rapid.IntRange(0, 5).Draw(t, "frozen") == 0
 		spec := machine.VMSpec{Declared: "tags", Fixed: "f", Updatable: "u"}
 		if rapid.IntRange(0, 5).Draw(t, "hot") > 0 {
-			o.HotUpdate = &deployment.HotUpdate{Spec: spec, From: rapid.SliceOfN(rapid.SampledFrom([]string{"large", "huge"}), 0, 2).Draw(t, "from")}
+			about := o.Deployment.Spec.Template.Spec.Class
+			if rapid.IntRange(0, 9).Draw(t, "about another class") == 0 { // the template was rolled back since
+				about.Name += "-before"
+			}
+			o.HotUpdate = &deployment.HotUpdate{Class: about, Spec: spec, From: rapid.SliceOfN(rapid.SampledFrom([]string{"large", "huge"}), 0, 2).Draw(t, "from")}
 		}
 		for _, c := range o.Sets {
 			c.Set.Spec.Template.Spec.Class.APIGroup = rapid.SampledFrom([]string{"", "", "", "other"}).Draw(t, "group")

@@ -29,7 +29,7 @@ func (p *pass) hotUpdate(ctx context.Context, d *deployment.Deployment, sets []*
 	if err != nil || to == nil {
 		return nil, err
 	}
-	hot := &deployment.HotUpdate{Spec: *p.Split(to)}
+	hot := &deployment.HotUpdate{Class: *wanted, Spec: *p.Split(to)}
 	for _, set := range sets {
 		have := &set.Spec.Template.Spec.Class
 		if have.Name == wanted.Name || have.APIGroup != wanted.APIGroup || slices.Contains(hot.From, have.Name) {
