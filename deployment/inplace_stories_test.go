@@ -32,6 +32,7 @@ func init() {
 		"inplace-rolled-back":            inPlaceRolledBack,
 		"inplace-reverted-at-once":       inPlaceReverted,
 		"inplace-reverted-amid-update":   inPlaceRevertedAmid,
+		"inplace-reverted-and-recreated": inPlaceRecreated,
 		"inplace-third-template":         inPlaceThird,
 		"inplace-switched-to-rolling":    inPlaceSwitched,
 		"inplace-switched-from-rolling":  inPlaceSwitchedTo,
@@ -232,6 +233,19 @@ func inPlaceRevertedAmid(t *testing.T) *story {
 	s.edit(class("small"))
 	s.decide()
 	s.follow(9)
+	return s
+}
+
+func inPlaceRecreated(t *testing.T) *story {
+	s := begun(t, inPlace(2, 0, 1))
+	s.follow(1)
+	s.say("the old class is wanted again, by recreating: what is being updated to the new one ends up there, and is replaced")
+	s.edit(func(spec *deployment.Spec) {
+		class("small")(spec)
+		spec.Strategy = deployment.Strategy{Kind: deployment.Recreate}
+	})
+	s.decide()
+	s.follow(6)
 	return s
 }
 

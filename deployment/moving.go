@@ -255,7 +255,7 @@ func (j *journey) closeDepartures(f *family) (Order, bool) {
 // The new set takes no more than are wanted; the rest stays. A set that still has to delete
 // machines keeps its own until then, because it may be about to delete the one that would go.
 func (d moves) beginMoves() (Plan, bool) {
-	if d.held() || d.deployment.Spec.Strategy.Kind == Recreate {
+	if d.held() {
 		return Plan{}, false
 	}
 	var to *family
@@ -297,10 +297,10 @@ func (d moves) bound(f *family, m *machine.Machine) *family {
 
 // room returns how many machines a set may take at once. A set that still has to delete machines
 // takes none until then: with a larger size those would count as there, while they may be about to
-// go.
+// go. With Recreate the new set takes none, because all its machines are made from its template.
 func (d moves) room(to *family) int64 {
 	switch {
-	case to.set.Spec.Replicas < to.actual || to.paused:
+	case to.set.Spec.Replicas < to.actual || to.paused, to == d.current && d.deployment.Spec.Strategy.Kind == Recreate:
 		return 0
 	case to == d.current:
 		return min(markBurst, int64(d.deployment.Spec.Replicas)-int64(to.set.Spec.Replicas))
