@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
 )
 
 // p07: rollouts stay within their bounds. No more machines than the maximum are made, none that
@@ -23,11 +24,28 @@ func (w *p07) see(e event) {
 		if e.now == nil {
 			w.departs(e.key.Name)
 		}
+	case setChanged:
+		w.raisedLate(e.seen.last, e.now)
 	case updateBegun:
 		w.checkUpdating(e.machine)
 	case effect:
 		w.checkFleets(w.machines.all())
 	}
+}
+
+// raisedLate raises the ceiling of a deployment by as much as a call of a dead process has raised one
+// of its sets: a process that lives may have ordered as many of another set before that.
+func (w *p07) raisedLate(before, now *machineset.Set) {
+	if b := w.bounds[setOwner(now)]; b != nil && w.belated {
+		b.ceiling += int(max(now.Spec.Replicas-before.Spec.Replicas, 0))
+	}
+}
+
+func setOwner(s *machineset.Set) string {
+	if s.Owner == nil {
+		return ""
+	}
+	return s.Owner.UID
 }
 
 // checkFleets checks each deployment against its bounds (P7).
