@@ -45,8 +45,8 @@ func (w clusterWorld) Emit(e any) { w.emit(e) }
 // Nodes implements cluster.World.
 func (w clusterWorld) Nodes() []*machine.Node { return w.nodes.all() }
 
-// seenBy makes a cluster follow the nodes.
-func seenBy(c *cluster.Cluster) func(event) {
+// followNodes makes a cluster follow the nodes.
+func followNodes(c *cluster.Cluster) func(event) {
 	return func(e event) {
 		if e, ok := e.(stored[*machine.Node]); ok {
 			c.Soon()

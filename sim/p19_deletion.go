@@ -105,12 +105,16 @@ func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	if other := w.staying(w.neighbours(m), s, func(*machine.Machine) bool { return true }); other != nil {
 		w.violate("P19", "machine %s is kept for inspection, and was deleted before %s", m.Name, other.Name)
 	}
-	// A size that was ordered before anyone could see that the machine is kept may be carried out
-	// late: after a pause, or by the next process.
-	lowered := w.setRecords[s.UID].lowered
-	if before := !lowered.IsZero() && lowered.Sub(r.kept) <= inFlight; s.Owner != nil && !before {
+	if s.Owner != nil && !w.loweredBefore(s, r.kept) {
 		w.checkRoom(m, w.deployment(s.Owner.Name))
 	}
+}
+
+// loweredBefore reports whether a set got its size before anyone could see what happened then.
+// That size may be carried out late: after a pause, or by the next process.
+func (w p19) loweredBefore(s *machineset.Set, then time.Time) bool {
+	lowered := w.setRecords[s.UID].lowered
+	return !lowered.IsZero() && lowered.Sub(then) <= inFlight
 }
 
 // checkRoom: a kept machine is deleted only if more machines are kept than its fleet has room for.

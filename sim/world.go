@@ -120,7 +120,7 @@ func newWorld(o Options) *World {
 func (w *World) follow() {
 	orders := &orders{apis: w.apis}
 	w.past = newPast(w.ground, w.stores, orders, &force{w.managerClock, w.policies, w.nodes})
-	w.subscribe(seenBy(w.apps))
+	w.subscribe(followNodes(w.apps))
 	w.agents = newAgents(w.ground, w.nodes, w.o.Update, w.machinePolicy().Keys.UpdateResult)
 	w.subscribe(w.agents.see)
 	w.subscribe(orders.see)
