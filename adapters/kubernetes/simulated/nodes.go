@@ -215,16 +215,23 @@ func node(v VM) *corev1.Node {
 	return n
 }
 
-// keep retries failed registrations, and renews leases.
+// unheard is after how many missed heartbeats a node may be taken for silent.
+const unheard = 4
+
+// keep retries failed registrations, and renews leases. A node that has missed heartbeats reports
+// that it is ready, as a kubelet does: a controller may have called its state unknown since.
 func (n *nodes) keep(ctx context.Context) {
 	n.mu.Lock()
-	var late, due []*boot
+	var late, due, missed []*boot
 	now := time.Now()
 	for _, b := range n.known {
 		switch {
 		case !b.joined && now.Sub(b.vm.Booted) > time.Second:
 			late = append(late, b)
 		case b.joined && n.heartbeat > 0 && now.Sub(b.renewed) >= n.heartbeat:
+			if !b.renewed.IsZero() && now.Sub(b.renewed) >= unheard*n.heartbeat {
+				missed = append(missed, b)
+			}
 			b.renewed = now
 			due = append(due, b)
 		}
@@ -236,16 +243,24 @@ func (n *nodes) keep(ctx context.Context) {
 	for _, b := range due {
 		n.renew(ctx, b.vm.Machine)
 	}
+	for _, b := range missed {
+		n.report(ctx, b.vm, `{"type":"Ready","status":"True","reason":"KubeletReady"}`)
+	}
 }
 
 // silence reports the node of a VM that is gone as silent, if the node still exists, as a cluster
 // does.
 func (n *nodes) silence(ctx context.Context, v VM) {
+	n.report(ctx, v, `{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}`)
+}
+
+// report writes a condition of a VM's node, if the node exists.
+func (n *nodes) report(ctx context.Context, v VM, condition string) {
 	stored, err := n.client.CoreV1().Nodes().Get(ctx, v.Machine, metav1.GetOptions{})
 	if err != nil || stored.Spec.ProviderID != v.ID {
 		return
 	}
-	patch := `{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}`
+	patch := `{"status":{"conditions":[` + condition + `]}}`
 	_, _ = n.client.CoreV1().Nodes().Patch(ctx, v.Machine, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 }
 

@@ -301,6 +301,30 @@ func TestPoolNodes(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
+// TestNodeThatMissedHeartbeats: once it is heard again it is ready.
+func TestNodeThatMissedHeartbeats(t *testing.T) {
+	ctx, client := t.Context(), fake.NewClientset()
+	p := provider(t, Options{Nodes: client, Heartbeat: time.Minute})
+	v := VM{Machine: "a", Cluster: "blue", ID: "simulated:///blue/1"}
+	b := &boot{vm: v}
+	p.nodes.known["blue/a"] = b
+	p.nodes.join(ctx, b)
+	ready := func() corev1.ConditionStatus {
+		n, err := client.CoreV1().Nodes().Get(ctx, "a", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Len(t, n.Status.Conditions, 1)
+		return n.Status.Conditions[0].Status
+	}
+	p.nodes.keep(ctx)
+	p.nodes.silence(ctx, v)
+	b.renewed = time.Now().Add(-2 * time.Minute)
+	p.nodes.keep(ctx)
+	require.Equal(t, corev1.ConditionUnknown, ready(), "what has missed none says nothing")
+	b.renewed = time.Now().Add(-unheard * time.Minute)
+	p.nodes.keep(ctx)
+	require.Equal(t, corev1.ConditionTrue, ready())
+}
+
 // TestPoolLatencies: creating and deleting a group takes its time, and others do not wait for it. A
 // call that finds its work done takes none.
 func TestPoolLatencies(t *testing.T) {
