@@ -35,13 +35,13 @@ var (
 	secretKey     = object.Key{Namespace: namespace, Name: "join"}
 )
 
-// Act 1 asks for 6 machines, rollouts may have 2 more. Of the tasks on them, at most 3 may be
+// Act 1 asks for 6 machines, rollouts may have 2 more. Of the tasks on them, at most 4 may be
 // missing at a time.
 const (
 	replicas       = 6
 	surge          = 2
 	tasks          = 12
-	maxUnavailable = 3
+	maxUnavailable = 4
 )
 
 // bootDelay is how long a machine takes from its start to its first heartbeat. silence is how long

@@ -23,8 +23,9 @@ const (
 	Interrupted = 130
 )
 
-// limit is how long a play may take.
-const limit = 3 * time.Minute
+// limit is how long a play may take. Each eviction that a budget refuses costs 20 s, and on a slow
+// machine many are refused.
+const limit = 10 * time.Minute
 
 // ErrInterrupted is the cause of a context that ended because someone interrupted the program.
 var ErrInterrupted = errors.New("interrupted")

@@ -19,7 +19,7 @@ import (
 
 // Patience is how long an act waits for anything. An eviction that a budget refuses, or that an
 // earlier program has begun, is retried after 20 s, and the machine may be slow.
-const Patience = 3 * time.Minute
+const Patience = 6 * time.Minute
 
 // endPatience is how long killed processes may take to be gone.
 const endPatience = 10 * time.Second
