@@ -147,6 +147,7 @@ var architecture = []row{
 	{dir: "sim/history"},
 	{dir: "sim/internal/clock"},
 	{dir: "sim/internal/cluster", reaches: []string{"drain", "machine", "decision", "codes", "object"}},
+	{dir: "sim/internal/groups", reaches: []string{"machinepool/pooldriver", "machinepool", "driver/drivertest", "driver/conformance", "driver", "drain", "machine", "decision", "codes", "object"}},
 	{dir: "sim/preview", reaches: []string{"safety", "deployment", "deployment/rollout", "machineset", "machine", "decision", "codes", "object"}},
 	{dir: "sim/report", reaches: []string{"sim/history", "sim/preview", "safety", "deployment", "deployment/rollout", "machineset", "machine", "decision", "codes", "object"}},
 	{dir: "adapters/bolt", below: true, reaches: shells, modules: []string{bbolt}},

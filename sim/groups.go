@@ -1,12 +1,13 @@
 package sim
 
 import (
-	"maps"
-	"slices"
+	"context"
 	"time"
 
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
 // PoolOptions say how the provider provides the groups of a world's pools. The zero value is a
@@ -22,98 +23,83 @@ type PoolOptions struct {
 	Asks float64
 }
 
-// groups are those of the simulated provider. A group belongs to its pool by the pool's key, as
-// names are unique in an account.
-type groups struct {
-	*ground
-	options PoolOptions
-	all     map[object.Key]*group
-	number  int
-	silent  time.Time // until then no call is answered
-}
-
-func newGroups(g *ground, o *PoolOptions) *groups {
-	out := &groups{ground: g, all: map[object.Key]*group{}}
-	if o != nil {
-		out.options = *o
+// newGroups returns the provider of groups of a world.
+func newGroups(o *PoolOptions, b *bootstrapMaker, a *apis, k *kubelets) *groups.Provider {
+	if o == nil {
+		o = &PoolOptions{}
 	}
-	return out
+	return groups.New(groupWorld{chances{b.ground}, b.stores, b.bootstraps, a, k.region, k}, k.provider, groups.Options(*o))
 }
 
-type group struct {
-	id        string
-	pool      object.Key
-	class     string // that instances are made from
-	target    int32
-	instances []*instance // oldest first
-	made      time.Time
-	ready     bool
-	failure   string // empty: it works
-	going     bool
-	planned   bool      // a look at it is scheduled
-	resized   time.Time // when something other than the manager changed the target
-	looked    time.Time // when a process last read its status
-	backSince time.Time // when the status was last read again after a while without a read
+// groupWorld is the world as the provider of groups sees it.
+type groupWorld struct {
+	chances
+	stores     *stores
+	bootstraps bootstraps
+	apis       *apis
+	region     *region
+	kubelets   *kubelets
 }
 
-type instance struct {
-	machinepool.Instance
-	name  string // of its node
-	class string
-	ill   time.Time // since when its node was seen not to be ready; zero: it is ready
-	asked time.Time // since when the provider waits for its drain
+// Faults implements groups.World.
+func (w groupWorld) Faults() groups.Faults {
+	f := w.hazards
+	return groups.Faults{LostVM: f.LostVM, DeadBoot: f.DeadBoot, SlowBoot: f.SlowBoot, Capacity: f.Capacity}
 }
 
-// sorted returns all groups, in the order of their keys.
-func (g *groups) sorted() []*group {
-	return slices.SortedFunc(maps.Values(g.all), func(a, b *group) int { return compareKeys(a.pool, b.pool) })
+// Count implements groups.World.
+func (w groupWorld) Count(f groups.Fault) {
+	w.count([...]Fault{groups.CapacityOut: CapacityOut, groups.VMLost: VMLost, groups.DeadBoot: DeadBoot}[f])
 }
 
-// instance returns the instance of that ID and its group, or nil.
-func (g *groups) instance(id string) (*group, *instance) {
-	for _, group := range g.all {
-		if i := group.find(id); i != nil {
-			return group, i
-		}
+// Changed implements groups.World.
+func (w groupWorld) Changed() {
+	w.changed()
+	w.check()
+}
+
+// Back implements groups.World.
+func (w groupWorld) Back(zone string) time.Time { return w.region.dark[zone] }
+
+// Boots implements groups.World.
+func (w groupWorld) Boots(pool object.Key) bool { return w.bootstraps.good(pool, w.Now()) }
+
+// Placed implements groups.World.
+func (w groupWorld) Placed(id, zone string) { w.region.zoneOf[id] = zone }
+
+// Removed implements groups.World.
+func (w groupWorld) Removed(name, id string) {
+	w.region.removed[id] = true
+	w.kubelets.apps.Lost(name)
+}
+
+// Boot implements groups.World.
+func (w groupWorld) Boot() time.Duration { return w.kubelets.boots }
+
+// NoCluster implements groups.World.
+func (w groupWorld) NoCluster() bool { return w.kubelets.none }
+
+// Join implements groups.World.
+func (w groupWorld) Join(name, id string) {
+	w.kubelets.join(&machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}, ProviderID: id})
+}
+
+// Ready implements groups.World.
+func (w groupWorld) Ready(name, id string) bool { return w.stores.isReady(name, id) }
+
+// Seen implements groups.World.
+func (w groupWorld) Seen() bool { return !w.apis.down(targetAPI) }
+
+// Silent implements groups.World.
+func (w groupWorld) Silent(name, id string) { w.kubelets.ready(name, id, object.Unknown) }
+
+// Recover implements groups.World.
+func (w groupWorld) Recover(name, id string) { w.kubelets.recover(name, id) }
+
+// Delete implements groups.World.
+func (w groupWorld) Delete(name string) {
+	if n, err := w.stores.nodes.Get(context.Background(), object.Key{Name: name}); err == nil {
+		_ = w.stores.nodes.Delete(context.Background(), n.Key, n.UID) // read in the same instant: it is there
+		w.check()
 	}
-	return nil, nil
-}
-
-func (g *group) find(id string) *instance {
-	for _, i := range g.instances {
-		if i.ProviderID == id {
-			return i
-		}
-	}
-	return nil
-}
-
-// staying returns the instances that are not being removed.
-func (g *group) staying() (out []*instance) {
-	for _, i := range g.instances {
-		if !i.Going {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
-// members returns how many instances there are in all groups together.
-func (g *groups) members() (n int) {
-	for _, group := range g.all {
-		n += len(group.instances)
-	}
-	return n
-}
-
-// mute is how long a group that drains may go without a status read before that counts as an outage
-// of the group. The manager reads it every few seconds.
-const mute = 5 * time.Minute
-
-// told records that a process has read the status of a group.
-func (g *group) told(now time.Time) {
-	if !g.looked.IsZero() && now.Sub(g.looked) > mute {
-		g.backSince = now
-	}
-	g.looked = now
 }

@@ -60,7 +60,7 @@ func (w *World) nobodys() (all []string) {
 		machines[m.Name] = true
 	}
 	for _, n := range w.nodes.all() {
-		if _, i := w.groups.instance(n.ProviderID); i == nil && !machines[n.Name] {
+		if _, i := w.groups.Instance(n.ProviderID); i == nil && !machines[n.Name] {
 			all = append(all, fmt.Sprintf("node %s has no machine", n.Name))
 		}
 	}

@@ -125,6 +125,6 @@ func (w *p22) muteSince(node string, then time.Time) bool {
 	if err != nil {
 		return false
 	}
-	g, _ := w.groups.instance(n.ProviderID)
-	return g != nil && g.backSince.After(then)
+	g, _ := w.groups.Instance(n.ProviderID)
+	return w.poolCalls.muteSince(g, then)
 }

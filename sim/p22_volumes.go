@@ -105,7 +105,7 @@ func (w *p22Volumes) binding(node string) *volumeTurn {
 	if t == nil || err != nil || w.belated || w.faults[ClockJump] > 0 || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
 		return nil
 	}
-	if _, i := w.groups.instance(n.ProviderID); i != nil && w.poolDrainEnds(n) {
+	if _, i := w.groups.Instance(n.ProviderID); i != nil && w.poolDrainEnds(n) {
 		return nil
 	}
 	if !t.late.IsZero() && w.unknown(t.late) {
@@ -210,7 +210,7 @@ func (w *p22Volumes) checkDetached(v cluster.Volume) {
 // looked at by the clock, and its group before its nodes.
 func (w *p22Volumes) looksLate(node string) time.Duration {
 	if n, err := w.nodes.Get(context.Background(), object.Key{Name: node}); err == nil {
-		if _, i := w.groups.instance(n.ProviderID); i != nil {
+		if _, i := w.groups.Instance(n.ProviderID); i != nil {
 			return w.poolPolicy().Poll + 2*w.o.Faults.CallTime + inFlight
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
 // p30 is about pools, from P30 to P35: what is ordered is what is wanted, of instances that were
@@ -101,7 +102,7 @@ func (w *p30) sawPool(p *machinepool.Pool) {
 	}
 	since(&r.owned, now, w.autoscaled(p))
 	r.last = p
-	if g := w.groups.all[p.Key]; g != nil && g.id == p.Status.GroupID && !p.Deleted() && !w.facts.forgotten[p.UID] {
+	if g := w.groups.Of(p.Key); g != nil && g.ID == p.Status.GroupID && !p.Deleted() && !w.facts.forgotten[p.UID] {
 		delete(w.facts.lateGroups, p.Key) // it was adopted
 	}
 }
@@ -124,7 +125,7 @@ func (w *p30) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 
 // lostPool: what was made for a pool is deleted before its record.
 func (w *p30) lostPool(k object.Key) {
-	if w.groups.all[k] != nil && !w.facts.lateGroups[k] {
+	if w.groups.Of(k) != nil && !w.facts.lateGroups[k] {
 		w.violate("P35", "pool %s is gone, and its group is there", k.Name)
 	}
 	if w.acting && w.bootstraps[k] != nil && w.bootstraps[k].made {
@@ -134,7 +135,7 @@ func (w *p30) lostPool(k object.Key) {
 
 // checkDataGo: a pool's bootstrap data are deleted after its group (P35).
 func (w *p30) checkDataGo(k object.Key) {
-	if w.groups.all[k] != nil && !w.facts.lateGroups[k] && !w.belated {
+	if w.groups.Of(k) != nil && !w.facts.lateGroups[k] && !w.belated {
 		w.violate("P35", "the bootstrap data of pool %s go, and its group is there", k.Name)
 	}
 }
@@ -157,20 +158,20 @@ func (w *p30) checkOwned(p *machinepool.Pool, call machinepool.Call) {
 
 // resizable reports whether something other than users of the pool sets the size of a group, or may
 // just have done so.
-func (w *p30) resizable(r *poolRecord, g *group) bool {
+func (w *p30) resizable(r *poolRecord, g *groups.Group) bool {
 	lately := func(t time.Time) bool { return !t.IsZero() && !w.longAgo(t) }
-	return !r.owned.IsZero() || lately(r.released) || g != nil && lately(g.resized)
+	return !r.owned.IsZero() || lately(r.released) || g != nil && lately(g.Resized)
 }
 
 // checkSize: an ordered size is a wanted size (P30). A shrinking group may be told to keep its
 // size, because its instances are then removed by name.
 func (w *p30) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) {
-	r, g := w.ordered(p), w.groups.all[p.Key]
+	r, g := w.ordered(p), w.groups.Of(p.Key)
 	if r == nil || w.resizable(r, g) {
 		return
 	}
 	least, most := w.wanted(r)
-	shrinks := call == machinepool.ScalePool && (g == nil || to <= g.target) // one that is lost has no size
+	shrinks := call == machinepool.ScalePool && (g == nil || to <= g.Target) // one that is lost has no size
 	switch {
 	case to < least:
 		w.violate("P30", "pool %s was ordered %d instances, and %d are wanted", p.Name, to, least)
@@ -181,17 +182,17 @@ func (w *p30) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) {
 
 // checkSurplus: only surplus instances are removed (P30).
 func (w *p30) checkSurplus(p *machinepool.Pool, ids []string) {
-	r, g := w.ordered(p), w.groups.all[p.Key]
+	r, g := w.ordered(p), w.groups.Of(p.Key)
 	if r == nil || g == nil || w.resizable(r, g) {
 		return
 	}
-	left := g.target
+	left := g.Target
 	for _, id := range ids {
-		if i := g.find(id); i != nil && !i.Going {
+		if i := g.Find(id); i != nil && !i.Going {
 			left--
 		}
 	}
-	if least, _ := w.wanted(r); left < least && left < g.target {
+	if least, _ := w.wanted(r); left < least && left < g.Target {
 		w.violate("P30", "pool %s is told to go down to %d instances, and %d are wanted", p.Name, left, least)
 	}
 }
@@ -209,12 +210,12 @@ func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.E
 			w.violate("P34", "instance %s of pool %s goes (%s), and was never chosen", id, p.Name, exit)
 			return
 		}
-		_, i := w.groups.instance(id)
+		_, i := w.groups.Instance(id)
 		if i == nil || w.drainIsOver(&stored.Status.Leaving[at]) {
 			continue
 		}
-		n, err := w.nodes.Get(context.Background(), object.Key{Name: i.name})
-		if running := w.podsStaying(i.name); err == nil && running > 0 && w.longAgo(n.CreatedAt) {
+		n, err := w.nodes.Get(context.Background(), object.Key{Name: i.Name})
+		if running := w.podsStaying(i.Name); err == nil && running > 0 && w.longAgo(n.CreatedAt) {
 			w.violate("P34", "instance %s of pool %s goes with %d pods on it", id, p.Name, running)
 		}
 	}
@@ -254,9 +255,9 @@ func (w *p30) checkPools() {
 			refs[ref] = true
 		}
 	}
-	for _, g := range w.groups.sorted() {
-		if w.pool(g.pool) == nil && !w.facts.lateGroups[g.pool] {
-			w.violate("P35", "a group of pool %s is there, and the pool is gone", g.pool.Name)
+	for _, g := range w.groups.All() {
+		if w.pool(g.Pool) == nil && !w.facts.lateGroups[g.Pool] {
+			w.violate("P35", "a group of pool %s is there, and the pool is gone", g.Pool.Name)
 		}
 	}
 }

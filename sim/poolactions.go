@@ -7,11 +7,12 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
 // Groups returns the simulated provider of groups, to be wrapped by
 // Options.PoolDriver.
-func (w *World) Groups() pooldriver.Driver { return groupDriver{w.groups} }
+func (w *World) Groups() pooldriver.Driver { return w.groups }
 
 // AddPool stores a pool, which should be in Namespace. If its template names a bootstrap config,
 // the data come after a while.
@@ -40,7 +41,7 @@ func (w *World) actOnPool(s *Step) {
 	case Autoscale:
 		done = w.editPool(s.Name, func(p *machinepool.Pool) { p.Annotations = map[string]string{key: s.Value} })
 	case StopGroups:
-		w.groups.silent, done = w.Now().Add(s.For), true
+		w.poolCalls.silent, done = w.Now().Add(s.For), true
 	case DeletePool, RemakePool:
 		if p := w.pool(object.Key{Namespace: Namespace, Name: s.Name}); p != nil && !p.Deleted() {
 			w.remade[p.Key] = s.Do == RemakePool
@@ -49,7 +50,7 @@ func (w *World) actOnPool(s *Step) {
 	case ForgetPool:
 		done = w.forgetPool(object.Key{Namespace: Namespace, Name: s.Name})
 	default:
-		done = w.groups.act(s, w.poolPolicy().Keys.Replace)
+		done = w.actOnGroup(s)
 	}
 	if done {
 		w.actions[s.Do]++
@@ -74,55 +75,40 @@ func (w *World) forgetPool(k object.Key) bool {
 	return err == nil
 }
 
-// act does what a step does at the provider, and reports whether there is a group or instance
-// that it can be done to. replace is the annotation of a node that asks for a replacement.
-func (g *groupController) act(s *Step, replace string) bool {
-	at := g.all[object.Key{Namespace: Namespace, Name: s.Name}]
-	if at == nil || at.going {
+// actOnGroup does what a step does at the provider, and reports whether there is a group or instance
+// that it can be done to.
+func (w *World) actOnGroup(s *Step) bool {
+	g := w.groups.Of(object.Key{Namespace: Namespace, Name: s.Name})
+	if g == nil || g.Going {
 		return false
 	}
-	var i *instance
-	if len(at.instances) > 0 {
-		i = at.instances[max(s.N, 0)%len(at.instances)]
-	}
-	g.changed()
+	w.changed()
 	switch s.Do {
 	case ResizeGroup:
-		at.target, at.resized = int32(max(s.N, 0)), g.Now()
-		g.soon(at)
-		return true
+		w.groups.Resize(g, int32(max(s.N, 0)))
 	case FailGroup:
-		at.failure = "the simulated provider is out of addresses"
-		g.After(s.For, func() { at.failure = "" })
-		return true
+		w.groups.Fail(g, s.For)
 	case LoseGroup:
-		g.lose(at)
-		return true
-	case AskDrain:
-		if i == nil || i.AwaitsDrain {
-			return false
-		}
-		i.AwaitsDrain, i.asked = true, g.Now()
-		return true
-	case LoseInstance:
-		if i == nil {
-			return false
-		}
-		g.count(VMLost)
-		g.drop(i.ProviderID)
-		return true
+		w.groups.Lose(g)
+	default:
+		return len(g.Instances) > 0 && w.actOnInstance(s, g.Instances[max(s.N, 0)%len(g.Instances)])
 	}
-	return i != nil && g.askReplacement(i, replace)
+	return true
 }
 
-// askReplacement makes an instance's node ask for a replacement.
-func (g *groupController) askReplacement(i *instance, key string) bool {
-	n, err := g.nodes.Get(context.Background(), object.Key{Name: i.name})
-	if err != nil {
-		return false
+func (w *World) actOnInstance(s *Step, i *groups.Instance) bool {
+	switch s.Do {
+	case AskDrain:
+		return w.groups.AskDrain(i)
+	case LoseInstance:
+		w.groups.LoseInstance(i.ProviderID)
+		return true
 	}
-	annotated(g.nodes, n, key, "true")
-	return true
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: i.Name})
+	if err == nil {
+		annotated(w.nodes, n, w.poolPolicy().Keys.Replace, "true")
+	}
+	return err == nil
 }
 
 // poolGone makes pools again that are gone.

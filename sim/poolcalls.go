@@ -9,21 +9,24 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
 // poolCalls are the calls to the provider about groups.
 type poolCalls struct {
 	*ground
 	*stores
-	groups       *groupController
+	groups       *groups.Provider
+	silent       time.Time // until then no call is answered
+	reads        map[*groups.Group]*statusReads
 	collects     bool // the manager finds the groups of pools that are gone
 	calls        map[machinepool.Call]int
 	poolRefusals map[PoolRefusal]int
 }
 
-func newPoolCalls(g *groupController, collects bool) *poolCalls {
+func newPoolCalls(g *ground, s *stores, p *groups.Provider, collects bool) *poolCalls {
 	return &poolCalls{
-		ground: g.ground, stores: g.stores, groups: g, collects: collects,
+		ground: g, stores: s, groups: p, collects: collects, reads: map[*groups.Group]*statusReads{},
 		calls: map[machinepool.Call]int{}, poolRefusals: map[PoolRefusal]int{},
 	}
 }
@@ -79,12 +82,12 @@ func (c *poolCalls) refusal(s driver.CallInfo) error {
 		c.poolRefusals[PoolRefusal{call, code}]++
 		return codes.New(code, "a fault of the simulated provider")
 	}
-	if c.Now().Before(c.groups.silent) {
+	if c.Now().Before(c.silent) {
 		c.count(CallFailed)
 		c.poolRefusals[PoolRefusal{call, codes.Unavailable}]++
 		return codes.New(codes.Unavailable, "the simulated provider does not answer")
 	}
-	if g := c.groups.all[s.Object]; g != nil && asks && c.Now().Sub(g.made) < c.hazards.Eventually {
+	if g := c.groups.Of(s.Object); g != nil && asks && c.Now().Sub(g.Made) < c.hazards.Eventually {
 		c.count(StatusLagged)
 		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
 	}
@@ -92,8 +95,38 @@ func (c *poolCalls) refusal(s driver.CallInfo) error {
 }
 
 func (c *poolCalls) returned(s driver.CallInfo, err error) {
-	if g := c.groups.all[s.Object]; err == nil && g != nil && s.Method == machinepool.GetPoolStatus {
-		g.told(c.Now())
+	g := c.groups.Of(s.Object)
+	if err != nil || g == nil || s.Method != machinepool.GetPoolStatus {
+		return
+	}
+	r := c.reads[g]
+	if r == nil {
+		r = &statusReads{}
+		c.reads[g] = r
+	} else if c.Now().Sub(r.last) > mute {
+		r.backSince = c.Now()
+	}
+	r.last = c.Now()
+}
+
+// statusReads are when processes read the status of a group: the last time, and the last time after
+// a while without a read.
+type statusReads struct{ last, backSince time.Time }
+
+// mute is how long a group that drains may go without a status read before that counts as an outage
+// of the group. The manager reads it every few seconds.
+const mute = 5 * time.Minute
+
+// muteSince reports whether a group was not read for a while since then.
+func (c *poolCalls) muteSince(g *groups.Group, then time.Time) bool {
+	r := c.reads[g]
+	return r != nil && r.backSince.After(then)
+}
+
+// see forgets what was expected of a group that is gone.
+func (c *poolCalls) see(e event) {
+	if e, ok := e.(groups.Gone); ok {
+		delete(c.lateGroups, e.Pool)
 	}
 }
 
@@ -126,8 +159,8 @@ func (c *poolCalls) ownerlessGroup(k object.Key) {
 	}
 	c.After(10*time.Minute, func() {
 		delete(c.lateGroups, k)
-		if g := c.groups.all[k]; g != nil && c.goingPool(k) {
-			c.groups.lose(g)
+		if g := c.groups.Of(k); g != nil && c.goingPool(k) {
+			c.groups.Lose(g)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
 // PoolComplete reports whether the pool of that name, in Namespace, has converged.
@@ -19,8 +20,8 @@ func (w *World) PoolComplete(name string) bool {
 
 // poolsComplete reports whether all pools have converged, and no group is left whose pool is gone.
 func (w *World) poolsComplete() bool {
-	for _, g := range w.groups.sorted() {
-		if w.pool(g.pool) == nil {
+	for _, g := range w.groups.All() {
+		if w.pool(g.Pool) == nil {
 			return false
 		}
 	}
@@ -31,16 +32,16 @@ func (w *World) poolsComplete() bool {
 // instances as are wanted, all of them nodes that are ready and in service, and a status that says
 // so.
 func (w *World) poolLacks(p *machinepool.Pool) string {
-	g, s, n := w.groups.all[p.Key], &p.Status, p.Spec.Wanted()
+	g, s, n := w.groups.Of(p.Key), &p.Status, p.Spec.Wanted()
 	switch {
 	case p.Deleted():
 		return "it is being deleted"
-	case g == nil || g.going:
+	case g == nil || g.Going:
 		return "it has no group"
-	case g.target != n || len(g.instances) != int(n):
-		return fmt.Sprintf("%d are wanted, the target is %d, %d instances are there", n, g.target, len(g.instances))
-	case g.class != p.Spec.Template.Class.Name:
-		return "the group is made from class " + g.class
+	case g.Target != n || len(g.Instances) != int(n):
+		return fmt.Sprintf("%d are wanted, the target is %d, %d instances are there", n, g.Target, len(g.Instances))
+	case g.Class != p.Spec.Template.Class.Name:
+		return "the group is made from class " + g.Class
 	case len(s.Leaving) > 0:
 		return fmt.Sprintf("%d leave", len(s.Leaving))
 	case s.Phase != machinepool.PhaseRunning || s.ObservedGeneration != p.Generation || s.FailureReason != "":
@@ -49,7 +50,7 @@ func (w *World) poolLacks(p *machinepool.Pool) string {
 		return fmt.Sprintf("%d are wanted, and its status counts %d, ready %d, available %d, unavailable %d, nodes %d",
 			n, s.Replicas, s.Ready, s.Available, s.Unavailable, len(s.NodeRefs))
 	}
-	for _, i := range g.instances {
+	for _, i := range g.Instances {
 		if lacks := w.instanceLacks(i); lacks != "" {
 			return lacks
 		}
@@ -64,18 +65,18 @@ func statusCounts(p *machinepool.Pool, n int32) bool {
 	return s.Replicas == n && s.Ready == n && s.Available == n && s.Unavailable == 0 && len(s.NodeRefs) == int(n) && len(p.Spec.ProviderIDs) == int(n)
 }
 
-func (w *World) instanceLacks(i *instance) string {
-	n, err := w.nodes.Get(context.Background(), object.Key{Name: i.name})
+func (w *World) instanceLacks(i *groups.Instance) string {
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: i.Name})
 	asks := err == nil && n.Annotations[w.poolPolicy().Keys.Replace] == "true"
 	switch {
-	case err != nil || !w.isReady(i.name, i.ProviderID):
-		return "the node of " + i.name + " is not ready"
+	case err != nil || !w.isReady(i.Name, i.ProviderID):
+		return "the node of " + i.Name + " is not ready"
 	case i.AwaitsDrain:
-		return i.name + " waits to be drained"
+		return i.Name + " waits to be drained"
 	case n.Unschedulable && !w.facts.cordoned[n.UID]:
-		return "node " + i.name + " stays, and is out of service"
+		return "node " + i.Name + " stays, and is out of service"
 	case asks && w.o.Pools.Features.ReplaceInstance:
-		return "node " + i.name + " asks to be replaced"
+		return "node " + i.Name + " asks to be replaced"
 	}
 	return ""
 }
@@ -87,7 +88,7 @@ func (w *World) checkPoolNodes() error {
 		key = p.Keys.NotManaged
 	}
 	for _, n := range w.nodes.all() {
-		if _, i := w.groups.instance(n.ProviderID); i != nil && n.Annotations[key] != "" {
+		if _, i := w.groups.Instance(n.ProviderID); i != nil && n.Annotations[key] != "" {
 			return w.violation("P39", "node %s is a pool's, and is said to have no owner", n.Name)
 		}
 	}

@@ -6,7 +6,7 @@ import "maps"
 func (w *World) Left() Left {
 	return Left{
 		len(w.deployments.all()), len(w.sets.all()), len(w.machines.all()), len(w.nodes.all()), w.provider.Count(),
-		len(w.pools.all()), len(w.groups.all),
+		len(w.pools.all()), w.groups.Count(),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim/internal/cluster"
+	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
 // Options configure a World. The zero value is a world without faults.
@@ -83,7 +84,7 @@ type World struct {
 	kubelets *kubelets
 	agents   *agents
 	apps     *cluster.Cluster
-	groups   *groupController
+	groups   *groups.Provider
 	managers *managers
 
 	end     time.Time           // when a run is over; zero: never
@@ -102,14 +103,14 @@ func newWorld(o Options) *World {
 	w.managerClock = &managerClock{apis: w.apis}
 	w.region = newRegion(w.ground, drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
 	w.catalog = &catalog{w.region, w.stores}
-	w.apps = cluster.New(clusterWorld{w.ground, w.nodes})
+	w.apps = cluster.New(clusterWorld{chances{w.ground}, w.nodes})
 	w.kubelets = newKubelets(w.region, w.nodes, w.apps, o.Boot, o.NoCluster)
 	w.vms = newVMs(w.kubelets)
 	w.disturbances = &disturbances{w.managerClock, w.region, w.kubelets}
 	w.bootstrapMaker = &bootstrapMaker{ground: w.ground, stores: w.stores, bootstraps: bootstraps{}}
-	w.groups = newGroupController(newGroups(w.ground, o.Pools), w.bootstrapMaker, w.apis, w.catalog, w.kubelets)
+	w.groups = newGroups(o.Pools, w.bootstrapMaker, w.apis, w.kubelets)
 	w.machineCalls = newMachineCalls(w.vms, w.catalog)
-	w.poolCalls = newPoolCalls(w.groups, o.Manager.Policies.Safety != nil && !o.Manager.Observe && o.PoolDriver == nil)
+	w.poolCalls = newPoolCalls(w.ground, w.stores, w.groups, o.Manager.Policies.Safety != nil && !o.Manager.Observe && o.PoolDriver == nil)
 	w.effort = &effort{}
 	w.managers = w.newManagers()
 	w.follow()
@@ -123,6 +124,7 @@ func (w *World) follow() {
 	w.subscribe(followNodes(w.apps))
 	w.agents = newAgents(w.ground, w.nodes, w.o.Update, w.machinePolicy().Keys.UpdateResult)
 	w.subscribe(w.agents.see)
+	w.subscribe(w.poolCalls.see)
 	w.subscribe(orders.see)
 	w.subscribe(w.past.see)
 }
@@ -155,7 +157,7 @@ func (w *World) groupDriver() pooldriver.Driver {
 	if w.o.PoolDriver != nil {
 		return w.o.PoolDriver(w)
 	}
-	return groupDriver{w.groups}
+	return w.groups
 }
 
 // Close ends all passes that are under way. Nothing happens in the world after it.
@@ -208,7 +210,8 @@ func (w *World) StopFaults() {
 	w.apps.StopFaults()
 	w.kubelets.stopFaults()
 	if w.o.Pools != nil {
-		w.groups.stopFaults()
+		w.poolCalls.silent = time.Time{}
+		w.groups.StopFaults()
 	}
 	w.o.Faults = Faults{CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency, PodEnd: w.o.Faults.PodEnd}
 	if w.process != nil {

@@ -1,0 +1,243 @@
+package groups_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/machinepool/pooldriver/pooldrivertest"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/clock"
+	"github.com/millwright-go/millwright/sim/internal/groups"
+)
+
+// world is a cluster whose nodes are ready once they have joined, and no chance but whose turn it
+// is: what may take a while takes as long as it may.
+type world struct {
+	*clock.Clock
+	chance  func(int) int
+	nodes   map[string]bool // by provider ID: ready
+	back    time.Time       // when the zone works again
+	noBoots bool
+	blind   bool
+	faults  groups.Faults
+	counts  map[groups.Fault]int
+	gone    []object.Key
+}
+
+func newWorld() *world {
+	chance := rand.New(rand.NewPCG(1, 1)).IntN
+	return &world{
+		Clock:  clock.New(time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), chance),
+		chance: chance, nodes: map[string]bool{}, counts: map[groups.Fault]int{},
+	}
+}
+
+func (w *world) Chance(n int) int                   { return w.chance(n) }
+func (w *world) UpTo(d time.Duration) time.Duration { return d }
+func (w *world) Happens(p float64) bool             { return p > 0 }
+func (w *world) Faults() groups.Faults              { return w.faults }
+func (w *world) Stopped() bool                      { return false }
+func (w *world) Count(f groups.Fault)               { w.counts[f]++ }
+func (w *world) Emit(event any)                     { w.gone = append(w.gone, event.(groups.Gone).Pool) }
+func (w *world) Changed()                           {}
+func (w *world) Back(string) time.Time              { return w.back }
+func (w *world) Boots(object.Key) bool              { return !w.noBoots }
+func (w *world) Placed(string, string)              {}
+func (w *world) Removed(_, id string)               { delete(w.nodes, id) }
+func (w *world) Boot() time.Duration                { return time.Minute }
+func (w *world) NoCluster() bool                    { return false }
+func (w *world) Join(_, id string)                  { w.nodes[id] = true }
+func (w *world) Ready(_, id string) bool            { return w.nodes[id] }
+func (w *world) Seen() bool                         { return !w.blind }
+func (w *world) Silent(string, string)              {}
+func (w *world) Recover(_, id string)               { w.nodes[id] = true }
+func (w *world) Delete(string)                      {}
+
+// pass lets time pass.
+func (w *world) pass(d time.Duration) {
+	for until := w.Now().Add(d); w.Step(until); {
+	}
+}
+
+var account = drivertest.NewMemory(drivertest.MemoryOptions{Token: "a-token-of-some-length"})
+
+func class(name string) *machine.Class {
+	return account.Class(object.Key{Namespace: "fleet", Name: name}, drivertest.MemorySpec{Cluster: "blue", Size: name})
+}
+
+func secret(name string) *machine.Secret {
+	return account.Secret(object.Key{Namespace: "fleet", Name: name})
+}
+
+var all = machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
+
+// oneByOne is a driver whose calls come one at a time, and whose answers can be lost.
+type oneByOne struct {
+	pooldriver.Driver
+	lost map[driver.Method]error
+}
+
+func (o oneByOne) Unwrap() pooldriver.Driver { return o.Driver }
+
+func (o oneByOne) FailPoolAfter(call machinepool.Call, err error) { o.lost[call] = err }
+
+func serial(p *groups.Provider) oneByOne {
+	o := oneByOne{lost: map[driver.Method]error{}}
+	var mu sync.Mutex
+	o.Driver = pooldriver.Intercept(p, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+		mu.Lock()
+		defer mu.Unlock()
+		err := next(ctx)
+		if lost := o.lost[s.Method]; lost != nil {
+			delete(o.lost, s.Method)
+			return lost
+		}
+		return err
+	})
+	return o
+}
+
+// TestConforms: the simulated provider meets every duty of a pool driver.
+func TestConforms(t *testing.T) {
+	pooldrivertest.Run(t, pooldrivertest.Suite{New: func(*testing.T) pooldrivertest.Setup {
+		w := newWorld()
+		p := groups.New(w, account, groups.Options{Features: all})
+		return pooldrivertest.Setup{
+			Driver: serial(p), Class: class("small"), Changed: class("large"), Secret: secret("cloud"), Bootstrap: secret("boot"),
+			Invalid: account.Class(object.Key{Namespace: "fleet", Name: "none"}, drivertest.MemorySpec{Cluster: "blue"}),
+			Settle:  func(context.Context) { w.pass(10 * time.Minute) },
+			Count: func() (n int) {
+				for _, g := range p.All() {
+					n += len(g.Instances)
+				}
+				return n
+			},
+			AskDrain: func(id string) {
+				if _, i := p.Instance(id); i != nil {
+					p.AskDrain(i)
+				}
+			},
+		}
+	}})
+}
+
+// site is a provider with one group.
+type site struct {
+	*world
+	*groups.Provider
+	t    *testing.T
+	pool *machinepool.Pool
+}
+
+func newSite(t *testing.T, n int32, o groups.Options, faults groups.Faults) *site {
+	t.Helper()
+	w := newWorld()
+	w.faults = faults
+	s := &site{w, groups.New(w, account, o), t, &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "herd"}}}}
+	_, err := s.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: s.request("small"), Replicas: n})
+	require.NoError(t, err)
+	s.pass(5 * time.Minute)
+	return s
+}
+
+func (s *site) request(of string) pooldriver.Request {
+	return pooldriver.Request{Pool: s.pool, Class: class(of), Secret: secret("cloud")}
+}
+
+func (s *site) ids() (ids []string) {
+	for _, i := range s.Of(s.pool.Key).Instances {
+		ids = append(ids, i.ProviderID)
+	}
+	return ids
+}
+
+// TestIllInstancesAreReplaced: an instance whose node is not ready for 20 min is replaced. As long as
+// the cluster can't be asked, none is.
+func TestIllInstancesAreReplaced(t *testing.T) {
+	s := newSite(t, 2, groups.Options{}, groups.Faults{})
+	ill := s.ids()[0]
+	s.nodes[ill] = false
+	s.blind = true
+	s.pass(2 * time.Hour)
+	require.Contains(t, s.ids(), ill)
+	s.blind = false
+	s.pass(15 * time.Minute)
+	require.Contains(t, s.ids(), ill)
+	s.pass(20 * time.Minute)
+	require.NotContains(t, s.ids(), ill)
+	require.Len(t, s.ids(), 2)
+}
+
+// TestDrainsAreWaitedFor: a provider that asks for drains replaces an outdated instance when it is
+// said to be drained, or an hour later.
+func TestDrainsAreWaitedFor(t *testing.T) {
+	s := newSite(t, 1, groups.Options{Asks: 1}, groups.Faults{})
+	first := s.ids()[0]
+	_, err := s.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: s.request("large")})
+	require.NoError(t, err)
+	s.pass(50 * time.Minute)
+	require.Equal(t, []string{first}, s.ids())
+	require.True(t, s.Of(s.pool.Key).Instances[0].AwaitsDrain)
+	_, err = s.InstancesDrained(t.Context(), &pooldriver.InstancesDrainedRequest{Request: s.request("large"), ProviderIDs: s.ids()})
+	require.NoError(t, err)
+	s.pass(5 * time.Minute)
+	second := s.ids()
+	require.NotEqual(t, []string{first}, second)
+	require.True(t, s.AskDrain(s.Of(s.pool.Key).Instances[0]))
+	require.False(t, s.AskDrain(s.Of(s.pool.Key).Instances[0]))
+	s.pass(70 * time.Minute)
+	require.NotEqual(t, second, s.ids())
+}
+
+// TestInstancesWait: for capacity, for a zone that is out, and for a token to boot with.
+func TestInstancesWait(t *testing.T) {
+	s := newSite(t, 3, groups.Options{}, groups.Faults{Capacity: 2})
+	require.Len(t, s.ids(), 2)
+	require.Positive(t, s.world.counts[groups.CapacityOut])
+	s.faults.Capacity, s.noBoots = 0, true
+	s.pass(5 * time.Minute)
+	require.Len(t, s.ids(), 3)
+	require.Len(t, s.nodes, 2)
+	s.noBoots = false
+	s.pass(time.Minute)
+	require.Len(t, s.nodes, 3)
+
+	s.back = s.Now().Add(time.Hour)
+	_, err := s.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: s.request("small"), To: 4})
+	require.NoError(t, err)
+	s.pass(50 * time.Minute)
+	require.Len(t, s.ids(), 3)
+	s.pass(15 * time.Minute)
+	require.Len(t, s.ids(), 4)
+}
+
+// TestLosses: an instance that is lost is replaced, a group that is lost is not.
+func TestLosses(t *testing.T) {
+	s := newSite(t, 2, groups.Options{}, groups.Faults{})
+	g, lost := s.Of(s.pool.Key), s.ids()[1]
+	s.LoseInstance(lost)
+	require.Len(t, s.ids(), 1)
+	s.pass(5 * time.Minute)
+	require.Len(t, s.ids(), 2)
+	require.NotContains(t, s.ids(), lost)
+	s.Fail(g, time.Hour)
+	a, err := s.GetPoolStatus(t.Context(), &pooldriver.GetPoolStatusRequest{Request: s.request("small")})
+	require.NoError(t, err)
+	require.False(t, a.Ready)
+	require.NotEmpty(t, a.Failure)
+	s.Lose(g)
+	require.Nil(t, s.Of(s.pool.Key))
+	require.Equal(t, []object.Key{s.pool.Key}, s.gone)
+	s.pass(2 * time.Hour)
+	require.Zero(t, s.Provider.Count())
+}

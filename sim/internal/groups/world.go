@@ -1,0 +1,77 @@
+// Package groups is the simulated provider of groups: of the instances that a pool counts. It does
+// what such a provider does by itself. It replaces what is lost or ill, and what was made from an
+// earlier template, one after the other, and it waits for drains. It knows nothing of the manager.
+package groups
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// World is what the provider stands on.
+type World interface {
+	Now() time.Time
+	// After schedules do to run once d has passed.
+	After(d time.Duration, do func())
+	// Chance returns a number from 0 to n-1.
+	Chance(n int) int
+	// UpTo returns a time from 0 to d, by chance.
+	UpTo(d time.Duration) time.Duration
+	// Happens reports true with probability p, and false once faults have stopped.
+	Happens(p float64) bool
+	// Faults are those that may happen now.
+	Faults() Faults
+	// Stopped reports whether faults have stopped.
+	Stopped() bool
+	// Count counts a fault.
+	Count(f Fault)
+	// Emit tells of an event.
+	Emit(event any)
+	// Changed tells that the provider has done something by itself.
+	Changed()
+
+	// Back returns when a zone works again. It works if that time has passed.
+	Back(zone string) time.Time
+	// Boots reports whether an instance of a pool can boot now: its bootstrap token is good.
+	Boots(pool object.Key) bool
+
+	// The following are about one instance, by its provider ID, and the name of its node.
+
+	// Placed tells that the instance is in a zone, and Removed that it is gone with what runs on it.
+	Placed(id, zone string)
+	Removed(name, id string)
+	// Boot is how long an instance takes until it joins. NoCluster: none ever does.
+	Boot() time.Duration
+	NoCluster() bool
+	// Join makes the node.
+	Join(name, id string)
+	// Ready reports whether it is ready. Seen: the cluster can be asked.
+	Ready(name, id string) bool
+	Seen() bool
+	// Silent makes the cluster note that the node does not report. Recover makes it ready again.
+	Silent(name, id string)
+	Recover(name, id string)
+	// Delete deletes the node.
+	Delete(name string)
+}
+
+// Faults are how likely it is that an instance misbehaves: the fields of those names in sim.Faults.
+type Faults struct {
+	LostVM, DeadBoot float64
+	SlowBoot         time.Duration
+	Capacity         int
+}
+
+// Fault is a kind of misbehaviour: the one of that name in package sim.
+type Fault int
+
+// The faults of instances.
+const (
+	CapacityOut Fault = iota
+	VMLost
+	DeadBoot
+)
+
+// Gone is the event that a pool's group is deleted.
+type Gone struct{ Pool object.Key }
