@@ -32,15 +32,6 @@ func (p *Provider) Lose(g *Group) {
 	p.vanish(g)
 }
 
-// LoseInstance removes an instance. Another one replaces it.
-func (p *Provider) LoseInstance(id string) {
-	p.world.Count(VMLost)
-	if g, i := p.Instance(id); i != nil {
-		p.remove(g, i)
-		p.soon(g)
-	}
-}
-
 // StopFaults ends what is wrong with groups.
 func (p *Provider) StopFaults() {
 	for _, g := range p.All() {

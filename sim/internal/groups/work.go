@@ -152,6 +152,15 @@ func (p *Provider) remove(g *Group, i *Instance) {
 	p.world.After(time.Minute+p.world.UpTo(2*time.Minute), func() { p.world.Delete(i.Name) })
 }
 
+// LoseInstance removes an instance. Another one replaces it.
+func (p *Provider) LoseInstance(id string) {
+	p.world.Count(VMLost)
+	if g, i := p.Instance(id); i != nil {
+		p.remove(g, i)
+		p.soon(g)
+	}
+}
+
 // sweep checks the provider's instances again and again. An instance that is unhealthy for too long
 // is replaced. One that was not drained in time is removed undrained.
 func (p *Provider) sweep(g *Group) {
