@@ -228,6 +228,16 @@ func TestRemoval(t *testing.T) {
 		s.run(s.name(3), s.name(4))
 		s.after(time.Minute)
 	})
+	story(t, "scaled-down-with-a-failed-one", 5, func(s *stage) {
+		s.settled()
+		s.say("one of five fails, and three are wanted")
+		s.w.phase(s.name(4), machine.PhaseFailed)
+		s.scale(3)
+		s.pass()
+		s.say("both are gone")
+		s.w.finish()
+		s.after(time.Minute)
+	})
 	story(t, "set-deleted", 3, func(s *stage) {
 		s.settled()
 		s.w.phase(s.name(2), machine.PhaseFailed)
