@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -21,8 +20,8 @@ import (
 
 func main() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	o := manager.InMemory(time.Now)             // your store here
-	o.Driver = &cloud{vms: map[string]string{}} // your driver here
+	o := manager.InMemory(time.Now)         // your store here
+	o.Driver = &cloud{vms: map[string]vm{}} // your driver here
 	m, err := manager.New(o)
 	check(err)
 	ended := make(chan error)
@@ -66,32 +65,39 @@ func check(err error) {
 	}
 }
 
-// cloud is a driver whose VMs are entries of a map.
+// cloud is a driver whose VMs are entries of a map, by provider ID.
 type cloud struct {
 	driver.Unimplemented // the calls that a driver may leave out
 	mu                   sync.Mutex
-	vms                  map[string]string // the names of machines by provider ID
+	vms                  map[string]vm
 	made                 int
 }
 
-// CreateMachine makes one VM for a machine's name, however often it is called.
+// vm is one VM. It is marked with the name and the UID of its machine.
+type vm struct{ machine, uid string }
+
+// CreateMachine makes one VM for a machine's name, however often it is called: it adopts, and marks,
+// the one that is there.
 func (c *cloud) CreateMachine(_ context.Context, q *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id, size, err := c.find(q.Class, q.Machine)
-	if err == nil && id == "" {
+	id, size, err := c.find(q.Class, q.Machine, true)
+	if err != nil {
+		return nil, err
+	}
+	if id == "" {
 		c.made++
 		id = fmt.Sprintf("cloud:///%s/%d", size, c.made)
-		c.vms[id] = q.Machine.Name
 	}
-	return &driver.CreateMachineResponse{ProviderID: id}, err
+	c.vms[id] = vm{q.Machine.Name, q.Machine.UID}
+	return &driver.CreateMachineResponse{ProviderID: id}, nil
 }
 
 // DeleteMachine answers without an error once the VM is gone.
 func (c *cloud) DeleteMachine(_ context.Context, q *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id, _, err := c.find(q.Class, q.Machine)
+	id, _, err := c.find(q.Class, q.Machine, false)
 	delete(c.vms, id)
 	return &driver.DeleteMachineResponse{}, err
 }
@@ -100,7 +106,7 @@ func (c *cloud) DeleteMachine(_ context.Context, q *driver.DeleteMachineRequest)
 func (c *cloud) GetMachineStatus(_ context.Context, q *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id, _, err := c.find(q.Class, q.Machine)
+	id, _, err := c.find(q.Class, q.Machine, false)
 	if err == nil && id == "" {
 		err = codes.New(codes.NotFound, "there is no VM of machine "+q.Machine.Name)
 	}
@@ -112,20 +118,25 @@ func (c *cloud) ListMachines(_ context.Context, q *driver.ListMachinesRequest) (
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, err := sizeOf(q.Class)
-	return &driver.ListMachinesResponse{Machines: maps.Clone(c.vms)}, err
+	names := map[string]string{}
+	for id, v := range c.vms {
+		names[id] = v.machine
+	}
+	return &driver.ListMachinesResponse{Machines: names}, err
 }
 
 // find returns the provider ID of a machine's VM: the recorded one, or else the one of its name. It
-// is empty if there is none.
-func (c *cloud) find(class *machine.Class, m *machine.Machine) (id, size string, err error) {
+// is empty if there is none. A VM that is marked with another UID counts only for a create.
+func (c *cloud) find(class *machine.Class, m *machine.Machine, adopt bool) (id, size string, err error) {
 	if m.Name == "" {
 		return "", "", codes.New(codes.InvalidArgument, "the machine has no name")
 	}
 	if size, err = sizeOf(class); err != nil {
 		return "", "", err
 	}
-	for id, name := range c.vms {
-		if id == m.Spec.ProviderID || m.Spec.ProviderID == "" && name == m.Name {
+	for id, v := range c.vms {
+		ours := v.machine == m.Name && (adopt || v.uid == m.UID)
+		if id == m.Spec.ProviderID || m.Spec.ProviderID == "" && ours {
 			return id, size, nil
 		}
 	}
@@ -137,6 +148,9 @@ func sizeOf(class *machine.Class) (string, error) {
 	var spec struct{ Size string }
 	if err := json.Unmarshal(class.ProviderSpec, &spec); err != nil {
 		return "", codes.Wrap(codes.Internal, err, "the provider spec can't be decoded")
+	}
+	if spec.Size != "small" && spec.Size != "large" {
+		return "", codes.Newf(codes.InvalidArgument, "there are no VMs of size %q", spec.Size)
 	}
 	return spec.Size, nil
 }
