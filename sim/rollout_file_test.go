@@ -34,7 +34,7 @@ type command struct{ verb, arg string }
 
 // setting is a fault and its probability.
 type setting struct {
-	fault func(*sim.Faults) *float64
+	fault string
 	value float64
 }
 
@@ -138,11 +138,10 @@ func (f *rolloutFile) parseFaults(words []string) error {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		p, err := strconv.ParseFloat(value, 64)
-		fault := rolloutFaults[key]
-		if fault == nil || err != nil {
+		if rolloutFaults[key] == nil || err != nil {
 			return fmt.Errorf("%q is no fault with a probability", word)
 		}
-		f.faults = append(f.faults, setting{fault, p})
+		f.faults = append(f.faults, setting{key, p})
 	}
 	return nil
 }
@@ -178,10 +177,13 @@ func (f *rolloutFile) play(r *run) {
 // with adds the faults of the file.
 func (f *rolloutFile) with(faults sim.Faults) sim.Faults {
 	for _, s := range f.faults {
-		*s.fault(&faults) = s.value
+		*rolloutFaults[s.fault](&faults) = s.value
 	}
 	return faults
 }
+
+// course is all of the file but the strategy that it begins with.
+func (f *rolloutFile) course() string { return fmt.Sprint(f.replicas, f.faults, f.commands) }
 
 func TestParseRollout(t *testing.T) {
 	f, err := parseRollout("one", "# a comment\nfleet 4 InPlaceUpdate surge=25% unavailable=1\nfaults call=0.5\nclass large\nuntil updated 3\n----\noutcome\n")
