@@ -28,7 +28,8 @@ func main() {
 	go func() { ended <- m.Run(ctx) }()
 
 	for _, size := range []string{"small", "large"} { // a class says how VMs are made, in the driver's own words
-		_, err = o.Store.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: object.Key{Name: size}}, ProviderSpec: []byte(`{"size":"` + size + `"}`)})
+		class := &machine.Class{Meta: object.Meta{Key: object.Key{Name: size}}, ProviderSpec: []byte(`{"size":"` + size + `"}`)}
+		_, err = store.CreateOrEdit(ctx, o.Store.Classes, class, nil) // nil: one that is there stays as it is
 		check(err)
 	}
 	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}}}
@@ -36,7 +37,7 @@ func main() {
 	web.Spec.Selector.Labels = map[string]string{"app": "web"}
 	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
 	web.Spec.Template.Spec.Class.Name = "small"
-	_, err = o.Store.Deployments.Create(ctx, web)
+	_, err = store.CreateOrEdit(ctx, o.Store.Deployments, web, nil)
 	check(err)
 	_, err = store.Await(ctx, o.Store.Deployments, web.Key, deployment.Missing)
 	check(err)
