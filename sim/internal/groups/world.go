@@ -36,24 +36,25 @@ type World interface {
 	// Boots reports whether an instance of a pool can boot now: its bootstrap token is good.
 	Boots(pool object.Key) bool
 
-	// The following are about one instance, by its provider ID, and the name of its node.
+	// NoCluster: there is none to join. Otherwise Boot is how long an instance takes until it joins,
+	// and Seen reports whether the cluster can be asked now.
+	NoCluster() bool
+	Boot() time.Duration
+	Seen() bool
 
-	// Placed tells that the instance is in a zone, and Removed that it is gone with what runs on it.
+	// The following are about one instance, by the name of its node and its provider ID.
+
+	// Placed tells that it is in a zone, and Removed that it is gone with what runs on it.
 	Placed(id, zone string)
 	Removed(name, id string)
-	// Boot is how long an instance takes until it joins. NoCluster: none ever does.
-	Boot() time.Duration
-	NoCluster() bool
-	// Join makes the node.
+	// Join makes its node, and Delete deletes it.
 	Join(name, id string)
-	// Ready reports whether it is ready. Seen: the cluster can be asked.
+	Delete(name string)
+	// Ready reports whether its node is ready.
 	Ready(name, id string) bool
-	Seen() bool
-	// Silent makes the cluster note that the node does not report. Recover makes it ready again.
+	// Silent makes the cluster note that its node does not report. Recover makes it ready again.
 	Silent(name, id string)
 	Recover(name, id string)
-	// Delete deletes the node.
-	Delete(name string)
 }
 
 // Faults are how likely it is that an instance misbehaves: the fields of those names in sim.Faults.
