@@ -78,8 +78,6 @@ func liesAboutVM(call codes.Call, code codes.Code) bool {
 	return code == codes.NotFound && (call == codes.DeleteMachine || call == codes.UpdateMachine)
 }
 
-func (c *machineCalls) returned(driver.CallInfo, error) {}
-
 // watchedMachines is a driver that checks which VMs are deleted as orphans. The machine of such a
 // call is made up, and has no UID.
 type watchedMachines struct {

@@ -112,19 +112,7 @@ func (w *p22) waitsForTurn(p cluster.Pod, since time.Time) bool {
 	return t != nil && t.pod.UID != p.UID && t.at.After(since) && len(p.Claims) > 0
 }
 
-// heldUpSince reports whether something since then has held up a drain: an outage, a pause, or a
-// provider that does not answer how a group stands.
+// heldUpSince reports whether something since then has held up a drain: an outage or a pause.
 func (w *p22) heldUpSince(node string, then time.Time) bool {
-	return w.outSince(then) || w.pausedSince(node, then) || w.muteSince(node, then)
-}
-
-// muteSince reports whether the group of a node was not read for a while since then. Without such a
-// read, no drain of its nodes goes on.
-func (w *p22) muteSince(node string, then time.Time) bool {
-	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
-	if err != nil {
-		return false
-	}
-	g, _ := w.groups.Instance(n.ProviderID)
-	return w.poolCalls.muteSince(g, then)
+	return w.outSince(then) || w.pausedSince(node, then)
 }

@@ -37,8 +37,15 @@ func (w *p30) see(e event) {
 	}
 }
 
-// checkCall checks what a call orders.
+// checkCall checks what a call orders. Nothing is expected of a call of a dead process. One that
+// sets the size may come between a read of its successor and what that orders.
 func (w *p30) checkCall(e poolCalled) {
+	if w.belated {
+		if r := w.pasts[e.pool.UID]; r != nil && (e.call == machinepool.ScalePool || e.call == machinepool.DeleteInstances) {
+			r.sizedLate = w.Now()
+		}
+		return
+	}
 	switch e.call {
 	case machinepool.CreatePool:
 		w.checkSize(e.pool, e.call, e.to)
@@ -60,10 +67,11 @@ func (w *p30) checkCall(e poolCalled) {
 
 // poolRecord is what the checks remember of a pool.
 type poolRecord struct {
-	last     *machinepool.Pool
-	sizes    []poolSize // that orders may be under way for, oldest first
-	owned    time.Time  // since when the provider owns the size, or zero
-	released time.Time  // when that ended last
+	last      *machinepool.Pool
+	sizes     []poolSize // that orders may be under way for, oldest first
+	owned     time.Time  // since when the provider owns the size, or zero
+	released  time.Time  // when that ended last
+	sizedLate time.Time  // when a call of a dead process last set the size of the group
 }
 
 // poolSize is how many instances were wanted from a time on.
@@ -140,18 +148,9 @@ func (w *p30) checkDataGo(k object.Key) {
 	}
 }
 
-// ordered returns what is known of the pool that an order is about. It returns nil for an order of
-// a dead process, from which nothing is expected.
-func (w *p30) ordered(p *machinepool.Pool) *poolRecord {
-	if w.belated {
-		return nil
-	}
-	return w.pasts[p.UID]
-}
-
 // checkOwned: while the provider owns a size, the manager orders none (P31).
 func (w *p30) checkOwned(p *machinepool.Pool, call machinepool.Call) {
-	if r := w.ordered(p); r != nil && w.longAgo(r.owned) {
+	if r := w.pasts[p.UID]; r != nil && w.longAgo(r.owned) {
 		w.violate("P31", "%s was called for pool %s, whose size is the provider's", call, p.Name)
 	}
 }
@@ -160,13 +159,13 @@ func (w *p30) checkOwned(p *machinepool.Pool, call machinepool.Call) {
 // just have done so.
 func (w *p30) resizable(r *poolRecord, g *groups.Group) bool {
 	lately := func(t time.Time) bool { return !t.IsZero() && !w.longAgo(t) }
-	return !r.owned.IsZero() || lately(r.released) || g != nil && lately(g.Resized)
+	return !r.owned.IsZero() || lately(r.released) || lately(r.sizedLate) || g != nil && lately(g.Resized)
 }
 
 // checkSize: an ordered size is a wanted size (P30). A shrinking group may be told to keep its
 // size, because its instances are then removed by name.
 func (w *p30) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) {
-	r, g := w.ordered(p), w.groups.Of(p.Key)
+	r, g := w.pasts[p.UID], w.groups.Of(p.Key)
 	if r == nil || w.resizable(r, g) {
 		return
 	}
@@ -182,7 +181,7 @@ func (w *p30) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) {
 
 // checkSurplus: only surplus instances are removed (P30).
 func (w *p30) checkSurplus(p *machinepool.Pool, ids []string) {
-	r, g := w.ordered(p), w.groups.Of(p.Key)
+	r, g := w.pasts[p.UID], w.groups.Of(p.Key)
 	if r == nil || g == nil || w.resizable(r, g) {
 		return
 	}
@@ -201,7 +200,7 @@ func (w *p30) checkSurplus(p *machinepool.Pool, ids []string) {
 // choice was stored. Nothing runs on its node, unless its drain's time is up (P34).
 func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.Exit) {
 	stored := w.pool(p.Key)
-	if stored == nil || w.ordered(p) == nil {
+	if stored == nil || w.pasts[p.UID] == nil {
 		return
 	}
 	for _, id := range ids {
@@ -225,7 +224,7 @@ func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.E
 // pool was gone may still be being deleted when another pool of that name is made.
 func (w *p30) checkGroupGoes(p *machinepool.Pool) {
 	stored := w.pool(p.Key)
-	if stored == nil || stored.Deleted() || w.belated {
+	if stored == nil || stored.Deleted() {
 		return
 	}
 	if orphan := p.UID == ""; !orphan || w.longAgo(stored.CreatedAt) || stored.Status.GroupID == p.Status.GroupID {

@@ -18,15 +18,14 @@ type poolCalls struct {
 	*stores
 	groups       *groups.Provider
 	silent       time.Time // until then no call is answered
-	reads        map[*groups.Group]*statusReads
-	collects     bool // the manager finds the groups of pools that are gone
+	collects     bool      // the manager finds the groups of pools that are gone
 	calls        map[machinepool.Call]int
 	poolRefusals map[PoolRefusal]int
 }
 
 func newPoolCalls(g *ground, s *stores, p *groups.Provider, collects bool) *poolCalls {
 	return &poolCalls{
-		ground: g, stores: s, groups: p, collects: collects, reads: map[*groups.Group]*statusReads{},
+		ground: g, stores: s, groups: p, collects: collects,
 		calls: map[machinepool.Call]int{}, poolRefusals: map[PoolRefusal]int{},
 	}
 }
@@ -92,35 +91,6 @@ func (c *poolCalls) refusal(s driver.CallInfo) error {
 		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
 	}
 	return nil
-}
-
-func (c *poolCalls) returned(s driver.CallInfo, err error) {
-	g := c.groups.Of(s.Object)
-	if err != nil || g == nil || s.Method != machinepool.GetPoolStatus {
-		return
-	}
-	r := c.reads[g]
-	if r == nil {
-		r = &statusReads{}
-		c.reads[g] = r
-	} else if c.Now().Sub(r.last) > mute {
-		r.backSince = c.Now()
-	}
-	r.last = c.Now()
-}
-
-// statusReads are when processes read the status of a group: the last time, and the last time after
-// a while without a read.
-type statusReads struct{ last, backSince time.Time }
-
-// mute is how long a group that drains may go without a status read before that counts as an outage
-// of the group. The manager reads it every few seconds.
-const mute = 5 * time.Minute
-
-// muteSince reports whether a group was not read for a while since then.
-func (c *poolCalls) muteSince(g *groups.Group, then time.Time) bool {
-	r := c.reads[g]
-	return r != nil && r.backSince.After(then)
 }
 
 // see forgets what was expected of a group that is gone.

@@ -16,8 +16,6 @@ type service interface {
 	// provide carries a call out. late does so some time after its caller has died.
 	provide(ctx context.Context, next func(context.Context) error) error
 	late(ctx context.Context, s driver.CallInfo, next func(context.Context) error)
-	// returned: the caller has the answer.
-	returned(s driver.CallInfo, err error)
 }
 
 // These tell of calls to the provider.
@@ -78,7 +76,6 @@ func (p *process) through(to service) driver.Interceptor {
 		if p.dead {
 			return errDead
 		}
-		to.returned(s, err)
 		return err
 	}
 }
