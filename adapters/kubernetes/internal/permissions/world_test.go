@@ -158,6 +158,7 @@ func (w *world) manage() (stop func()) {
 	w.Helper()
 	provider, err := simulated.New(simulated.Options{
 		Dir: w.TempDir(), Nodes: w.core, Create: 10 * time.Millisecond, Boot: 50 * time.Millisecond, Delete: 10 * time.Millisecond, Period: 200 * time.Millisecond,
+		Heartbeat: 5 * time.Second, // the server's controllers take a node for lost that is silent for 40 s
 	})
 	require.NoError(w, err)
 	term, deadline, period := 20*time.Second, 15*time.Second, 300*time.Millisecond
