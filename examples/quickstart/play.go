@@ -37,8 +37,8 @@ var clock = time.Now
 // library.
 type play struct {
 	*fleet
-	machineCount, taskCount                  *stage.Counter
-	stopManager, stopCluster, stopEverything func()
+	machineCount, taskCount                                *stage.Counter
+	stopManager, stopCluster, stopWorkload, stopEverything func()
 
 	mu      sync.Mutex
 	heard   map[string]int  // how often there was an event of each reason, or a call of each kind
@@ -82,12 +82,12 @@ func (p *play) begin() error {
 	if 0 < p.Done.Act && p.Done.Act < len(p.acts())-1 {
 		p.workload.Scale(tasks)
 	}
-	stopWorkload := p.Go("the workload", p.workload.Run)
+	p.stopWorkload = p.Go("the workload", p.workload.Run)
 	stopMachines := p.Go("the count of machines", p.machineCount.Run)
 	stopTasks := p.Go("the count of tasks", p.taskCount.Run)
 	p.stopManager, p.stopCluster = func() {}, p.Go("the cluster", p.cluster.Run)
 	p.stopEverything = func() {
-		for _, stop := range []func(){p.stopManager, p.stopCluster, stopWorkload, stopMachines, stopTasks} {
+		for _, stop := range []func(){p.stopManager, p.stopCluster, p.stopWorkload, stopMachines, stopTasks} {
 			stop()
 		}
 	}

@@ -26,21 +26,28 @@ func startTasks(t *testing.T, surge int32, prepare func(*play)) *play {
 	return p
 }
 
-// TestUndrainedMachinesBreakTheBudget: the count sees what a drain prevents. Many machines are
-// deleted at a time, and the drainer finds all nodes empty.
+// TestUndrainedMachinesBreakTheBudget: the count sees what a drain prevents. The drainer finds all
+// nodes empty, and no task is started in the place of those that end with their machines.
 func TestUndrainedMachinesBreakTheBudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some ten seconds")
 	}
 	t.Parallel()
 	p := startTasks(t, replicas, func(p *play) { p.drains.Workload = drains.Workload{Pods: noPods{p.workload}} })
+	p.stopWorkload()
 	require.NoError(t, p.edit(t.Context(), useClass("v2")))
 	require.NoError(t, p.settled(t.Context(), replicas, "v2"))
-	require.NoError(t, p.tasksServe(t.Context()))
 	_, err := p.Counts(t.Context(), p.machineCount, replicas)
 	require.NoError(t, err, "the machines' own bounds are kept")
-	_, err = p.Counts(t.Context(), p.taskCount, tasks-maxUnavailable)
+	require.NoError(t, p.Await(t.Context(), func() string {
+		if _, err = p.Counts(t.Context(), p.taskCount, tasks-maxUnavailable); err == nil {
+			return "a count of too few tasks"
+		}
+		return ""
+	}))
 	require.ErrorContains(t, err, "processes were serving at a time, 8 should be")
+	p.stopWorkload = p.Go("the workload", p.workload.Run)
+	require.NoError(t, p.tasksServe(t.Context()))
 }
 
 // noPods says that no node has a pod.
