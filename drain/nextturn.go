@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// unrecorded returns the turn of the pod that this process told to go last, if the record has an
-// older turn, the pod is no longer waited for, and its volumes are. That happens if the write of
+// unrecorded returns the turn of the pod that this process told to go last, if the record has no
+// later turn, the pod is no longer waited for, and its volumes are. That happens if the write of
 // the record met a conflict, or the answer to the eviction was lost. Nil: there is none.
 func (d *decider) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
 	if d.o.Memory == nil || d.o.Memory.Turn.UID == "" {
@@ -17,7 +17,7 @@ func (d *decider) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
 	}
 	last := &d.o.Memory.Turn
 	switch recorded := t.UID != "" && !d.ahead(t.Since); {
-	case t.UID == last.UID || recorded && !last.Since.After(t.Since):
+	case t.UID == last.UID || recorded && last.Since.Before(t.Since): // each recorded turn is later than the one before
 		return nil
 	case d.ahead(last.Since) || last.Since.Before(d.rec.Since): // of an earlier drain
 		return nil
@@ -41,8 +41,9 @@ func (d *decider) awaits(uid string) bool {
 
 // goingNow returns a pod with volumes that is going, or should be gone, and whose turn is not
 // recorded. The drain or another program has just told it to go. Turns are recorded in the order in
-// which pods were told to go, so that no two of them replace each other endlessly. others is true
-// if any pod is going, whether its turn is to be recorded or not.
+// which pods were told to go, so that no two of them replace each other endlessly. The pod that this
+// process gave its turn comes first: others begin to be followed while they go, when they are the last
+// here to use a volume. others is true if any pod is going, whether its turn is to be recorded or not.
 func (d *decider) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
 	for i, p := range d.o.Pods {
 		if p == nil || turnOf(t, p) {
@@ -55,11 +56,19 @@ func (d *decider) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
 			since := d.toldAt(p)
 			begins = !since.IsZero() && (t.UID == "" || d.ahead(t.Since) || !since.Before(t.Since))
 		}
-		if begins && (first == nil || goesBefore(p, first)) {
+		if begins && (first == nil || d.recordedBefore(p, first)) {
 			first = p
 		}
 	}
 	return first, others
+}
+
+// recordedBefore compares pods whose turns are to be recorded.
+func (d *decider) recordedBefore(a, b *Pod) bool {
+	if m := d.o.Memory; m != nil && turnOf(&m.Turn, a) != turnOf(&m.Turn, b) {
+		return turnOf(&m.Turn, a)
+	}
+	return goesBefore(a, b)
 }
 
 // leaves reports whether a pod that the drain no longer waits for has volumes that still have time

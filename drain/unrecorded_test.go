@@ -101,6 +101,46 @@ func TestUnrecordedTurnOfALostAnswer(t *testing.T) {
 	}
 }
 
+// A pod that shares its volume goes without a turn. It is followed once it is the last here to use
+// the volume. Its turn, told of in the same second, does not take the place of one that could not be
+// recorded: neither while that one's pod is there, nor if an old cache shows that pod as it was.
+func TestUnrecordedTurnBeforeOneThatNobodyGave(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		s := newShell(t)
+		s.now = epoch.Truncate(time.Second)
+		s.detach = -1
+		p := s.add("db-1", s.volume("vol-1"), func(p *pod) { p.Grace = 10 * time.Second })
+		s.add("web-1", s.volume("vol-2"), func(p *pod) { p.Grace = 0 })
+		s.add("web-2", s.volume("vol-2"), func(p *pod) { p.Grace, p.Priority, p.stuck = time.Minute, 1, true })
+		before := s.snapshot()
+		s.conflict = func(plan *drain.Plan) bool { return plan.Why.Reason == drain.ReasonTurn }
+		s.look()
+		s.conflict = nil
+		require.False(t, p.ends.IsZero())
+		require.Equal(t, p.UID, s.memory.Turn.UID)
+		s.advance(s.now.Add(time.Second)) // web-1 goes
+		require.Len(t, s.pods, 2)
+		if old {
+			s.cache = s.snapshot()
+			s.cache[slices.IndexFunc(s.cache, func(c *drain.Pod) bool { return c.UID == p.UID })] = before[0]
+			delete(s.memory.Answers, p.UID)
+		}
+		s.observed = func(_ *drain.Observation, plan *drain.Plan) { require.Empty(t, plan.Evict, "its turn is not over") }
+		s.look()
+		if old {
+			require.Equal(t, []string{"vol-2"}, s.node.Drain.Turn.Volumes)
+		} else {
+			require.Equal(t, []string{"vol-1"}, s.node.Drain.Turn.Volumes)
+		}
+		s.cache = nil
+		s.advance(p.ends.Add(time.Second)) // db-1 goes
+		s.attachments = slices.DeleteFunc(s.attachments, func(a *drain.Attachment) bool { return a.Volume == "vol-2" })
+		plan, _ := s.pass()
+		require.Equal(t, drain.ReasonDetaching, plan.Blocked[0].Why.Reason)
+		require.Equal(t, []string{"vol-1"}, s.node.Drain.Turn.Volumes)
+	}
+}
+
 // If an old cache shows the node, it is read live before a turn is recorded a second time.
 func TestUnrecordedTurnsAreBelievedLive(t *testing.T) {
 	s, first, _ := twoDatabases(t)
