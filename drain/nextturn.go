@@ -17,7 +17,7 @@ func (d *decider) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
 	}
 	last := &d.o.Memory.Turn
 	switch recorded := t.UID != "" && !d.ahead(t.Since); {
-	case t.UID == last.UID || recorded && last.Since.Before(t.Since): // each recorded turn is later than the one before
+	case t.UID == last.UID || recorded && last.Since.Before(t.Since): // what follows a recorded turn is later
 		return nil
 	case d.ahead(last.Since) || last.Since.Before(d.rec.Since): // of an earlier drain
 		return nil
