@@ -3,6 +3,8 @@ package driver
 import (
 	"context"
 	"slices"
+
+	"github.com/millwright-go/millwright/codes"
 )
 
 // Interceptor does something around each call. next makes the call, with the given context, and
@@ -42,6 +44,7 @@ func passed(ctx context.Context, with []Interceptor, info CallInfo, call func(co
 type intercepted struct {
 	inner Driver
 	with  []Interceptor
+	calls *Calls // nil: they are not tracked
 }
 
 // Unwrap returns the driver that is decorated.
@@ -51,7 +54,15 @@ func (i *intercepted) Unwrap() Driver { return i.inner }
 func invoke[Q request, R any](
 	ctx context.Context, i *intercepted, req Q, call func(context.Context, Q) (*R, error),
 ) (*R, error) {
-	return Invoke(ctx, i.with, req.content().info(), req, call)
+	c := req.content()
+	if i.calls == nil {
+		return Invoke(ctx, i.with, c.info(), req, call)
+	}
+	uid := ""
+	if c.machine != nil {
+		uid = c.machine.UID
+	}
+	return Tracked(ctx, i.calls, c.info(), uid, c.method == codes.CreateMachine, req, call)
 }
 
 // CreateMachine implements Driver.

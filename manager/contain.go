@@ -75,6 +75,11 @@ func contain(g *engine.Guard, h Hooks) Hooks {
 			hook(KindMachine, Fleet, func() { call(name, code, took) })
 		}
 	}
+	if overdue := h.Overdue; overdue != nil {
+		h.Overdue = func(name string, n int) {
+			hook(KindMachine, Fleet, func() { overdue(name, n) })
+		}
+	}
 	if lasted := h.Lasted; lasted != nil {
 		h.Lasted = func(key object.Key, span Span, took time.Duration) {
 			hook(KindMachine, key, func() { lasted(key, span, took) })

@@ -11,16 +11,22 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// interceptors are what each call to a provider goes through, the outermost first.
-func (o *Options) interceptors(g *engine.Guard) []driver.Interceptor {
-	all := []driver.Interceptor{
-		driver.Recover(func(p driver.Panic) { driverPanicked(g, p) }), driver.Deadline(driver.Timeouts{Default: o.Tuning.CallTimeout}),
-	}
+// decorate wraps both drivers. A call goes through the hook, which sees what its caller gets; the
+// set of calls, where it gets its deadline, and where its caller leaves it if it is overdue; the guard
+// against panics; and the check of requests and answers.
+func (o *Options) decorate(g *engine.Guard, c *driver.Calls) {
+	guard := driver.Recover(func(p driver.Panic) { driverPanicked(g, p) })
+	var counted []driver.Interceptor
 	if tell := o.Hooks.Call; tell != nil {
-		counted := driver.Hook(o.Runtime.Now, func(_ context.Context, c driver.Call) { tell(c.Method.String(), c.Code, c.Took) })
-		all = append([]driver.Interceptor{counted}, all...)
+		counted = append(counted, driver.Hook(o.Runtime.Now, func(_ context.Context, c driver.Call) { tell(c.Method.String(), c.Code, c.Took) }))
 	}
-	return all
+	checked := driver.Validate(o.Driver, driver.ValidateOptions{NodeNames: o.Cluster != nil, Cut: o.cut})
+	o.Driver = driver.Intercept(driver.Track(driver.Intercept(checked, guard), c), counted...)
+	if !o.managesPools() {
+		return
+	}
+	pools := pooldriver.Validate(o.Pools.Driver, o.cut)
+	o.Pools.Driver = pooldriver.Intercept(pooldriver.Track(pooldriver.Intercept(pools, guard), c), counted...)
 }
 
 // driverPanicked tells of a panic of a driver, whose call is INTERNAL.
@@ -32,13 +38,9 @@ func driverPanicked(g *engine.Guard, p driver.Panic) {
 	g.Tell(context.Background(), at, engine.NewCaught(p.Method.String(), p.Value, p.Stack))
 }
 
-// decoratePools wraps the pool driver as New does the driver.
-func (o *Options) decoratePools(interceptors []driver.Interceptor) {
-	if !o.managesPools() {
-		return
-	}
-	o.Pools.Driver = pooldriver.Intercept(pooldriver.Validate(o.Pools.Driver, o.cut), interceptors...)
-	if o.Pools.Bootstrap == nil {
+// defaultBootstrap reads the secrets of pools as they are, if nothing else makes them.
+func (o *Options) defaultBootstrap() {
+	if o.managesPools() && o.Pools.Bootstrap == nil {
 		o.Pools.Bootstrap = pools.FromSecrets(o.Store.Secrets)
 	}
 }

@@ -54,6 +54,11 @@ type Hooks struct {
 	// Call tells of a call of Driver or Pools.Driver, by its name, that was answered with
 	// this code; a panic is codes.Internal.
 	Call func(call string, code codes.Code, took time.Duration)
+	// Overdue tells of a call of Driver or Pools.Driver, by its name, that has not returned
+	// Options.Tuning.CallGrace after its context ended, and of one that was so and has returned:
+	// overdue is how many are so then. The events CallOverdue and OverdueCallReturned say for what
+	// machine, pool or class; TooManyOverdueCalls says that no more are made.
+	Overdue func(call string, overdue int)
 	// Lasted tells how long a part of a machine's life took that has just ended, from
 	// what is stored of it: see the Spans. Never negative.
 	Lasted func(key object.Key, span Span, took time.Duration)

@@ -18,6 +18,8 @@ type Manager struct {
 	engine      *engine.Engine
 	watched     watched
 	missing     missing
+	calls       *calls
+	busy        busy
 }
 
 // New returns a manager; an error is mostly an ErrOptions. It starts nothing.
@@ -30,10 +32,10 @@ func New(options Options) (*Manager, error) {
 		Resync: options.Tuning.Resync, DryRun: options.Observe, Log: options.Log, Hooks: engineHooks(&options.Hooks),
 	})
 	options.Hooks, options.Runtime.Each = contain(e.Guard, options.Hooks), e.Each
-	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil, Cut: options.cut})
-	interceptors := options.interceptors(e.Guard)
-	options.Driver = driver.Intercept(checked, interceptors...)
-	options.decoratePools(interceptors)
+	m := &Manager{engine: e}
+	m.calls = newCalls(&m.options, e)
+	options.decorate(e.Guard, m.calls.Calls)
+	options.defaultBootstrap()
 	if driver.ProviderIDsMatch(options.Driver) {
 		policy := *options.Policies.Machine
 		policy.ProviderIDsMatch = true
@@ -47,7 +49,7 @@ func New(options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{options: options, engine: e}
+	m.options = options
 	s := &shell{
 		Options: &m.options, engine: e, moves: moves, hints: &m.hints,
 		reach:   fleet.NewReach(options.Policies.Safety, options.Runtime.Now),

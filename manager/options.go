@@ -26,7 +26,8 @@ type Options struct {
 	// Store holds the objects. InMemory and adapters/bolt return options with one.
 	Store Store
 	// Driver makes and deletes VMs. New adds decorators of package driver to it: they contain panics,
-	// validate answers and apply Tuning.CallTimeout. Others, such as limits, are the caller's.
+	// validate answers, apply Tuning.CallTimeout and go on without a call that does not end by then.
+	// Others, such as limits, are the caller's.
 	Driver driver.Driver
 
 	// Cluster is what machines join. Nil: they join nothing, and end at phase Available.
@@ -148,6 +149,14 @@ type Tuning struct {
 	Resync time.Duration
 	// CallTimeout bounds each call of a driver and of Tokens. Zero: 15 min.
 	CallTimeout time.Duration
+	// CallGrace is how long a call of a driver may take to return when its context has ended: by
+	// CallTimeout, or with that of Run. Then its worker goes on without it, and the call is overdue,
+	// see driver.Calls. Run returns within this time and a second after its context's end. Zero: 10 s.
+	CallGrace time.Duration
+	// OverdueCalls is how many calls of drivers may be overdue before no more are made, and four
+	// times as many as may be of one class: then calls are answered UNAVAILABLE at once. Those that are
+	// under way by then may come in addition. Zero: 512.
+	OverdueCalls int
 	// Settle is how long Run lets changes of machines gather before it looks at their set and
 	// deployment. Zero: 10 ms. While machines wait for a worker it is longer, by as much again for
 	// each 100 of them, up to 500 ms.
@@ -164,6 +173,9 @@ type Runtime struct {
 	// Each carries out n orders of a batch and returns when all have ended. Nil: up to 16 at a time.
 	// A simulation runs them in order.
 	Each func(ctx context.Context, n int, do func(i int))
+	// Await calls do, which is a call of a driver, and waits for its end, see
+	// driver.CallsOptions.Await. Nil: in a goroutine of its own, by the clock of the process.
+	Await func(ctx context.Context, limit, grace time.Duration, do func()) bool
 }
 
 // Sizes of what Run does at a time unless Options say otherwise.
@@ -173,6 +185,8 @@ const (
 	defaultSettle  = 10 * time.Millisecond
 	defaultResync  = 10 * time.Minute
 	defaultTimeout = 15 * time.Minute
+	defaultGrace   = 10 * time.Second
+	defaultOverdue = 512
 )
 
 // ErrOptions is what every error of New is, for errors.Is.
@@ -199,6 +213,8 @@ func (o *Options) complete() error {
 	o.Tuning.Settle = cmp.Or(o.Tuning.Settle, defaultSettle)
 	o.Tuning.Resync = cmp.Or(o.Tuning.Resync, defaultResync)
 	o.Tuning.CallTimeout = cmp.Or(o.Tuning.CallTimeout, defaultTimeout)
+	o.Tuning.CallGrace = cmp.Or(o.Tuning.CallGrace, defaultGrace)
+	o.Tuning.OverdueCalls = cmp.Or(o.Tuning.OverdueCalls, defaultOverdue)
 	return nil
 }
 
@@ -246,6 +262,10 @@ func (t *Tuning) validate() error {
 		return errors.New("negative Tuning.Resync")
 	case t.CallTimeout < 0:
 		return errors.New("negative Tuning.CallTimeout")
+	case t.CallGrace < 0:
+		return errors.New("negative Tuning.CallGrace")
+	case t.OverdueCalls < 0:
+		return errors.New("negative Tuning.OverdueCalls")
 	case t.Settle < 0:
 		return errors.New("negative Tuning.Settle")
 	}

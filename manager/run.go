@@ -23,11 +23,15 @@ const (
 )
 
 // Run reconciles until ctx ends. It then cancels what is under way, waits for it, and returns nil.
-// Nothing is left that a new Run does not finish. An error says that Run could not begin: a
-// collection lacks an index (ErrOptions), or panicked when it was asked. Run may be called once at a
-// time.
+// Nothing is left that a new Run does not finish. It waits for Tuning.CallGrace and a second: if a call
+// of a driver or something else does not end by then, Run returns a *LeftError that names it. End the
+// process then, or call Run again: a machine is not called while a call about it is left.
+//
+// Any other error says that Run could not begin: a collection lacks an index (ErrOptions), or panicked
+// when it was asked. Run may be called once at a time.
 func (m *Manager) Run(ctx context.Context) error {
 	m.watched.forget()
+	m.calls.Forget()
 	var err error
 	if end := engine.Catch(func() { err = m.options.probe(ctx) }); end != nil {
 		return fmt.Errorf("a look at the indexes: %w: %s", ErrPanicked, end.What)
@@ -51,7 +55,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 	})
 	r.running.Go(func() { m.beat(ctx) })
-	m.first(ctx)
+	m.busy.do(place(engine.InPass, KindReachability, Fleet), m.options.Runtime.Now(), func() { m.first(ctx) })
 	r.watchAll(ctx)
 	for _, reconciler := range m.reconcilers {
 		workers := parentWorkers
@@ -73,8 +77,34 @@ func (m *Manager) Run(ctx context.Context) error {
 	for _, q := range r.queues {
 		q.Close()
 	}
-	r.running.Wait()
-	m.watched.forget()
+	defer m.watched.forget()
+	return r.left()
+}
+
+// unwind is how long passes whose calls were left have to end.
+const unwind = time.Second
+
+// left waits for all that Run has begun, as long as it may. The error says what has not ended.
+func (r *runner) left() error {
+	ended := make(chan struct{})
+	go func() {
+		r.running.Wait()
+		close(ended)
+	}()
+	alarm := time.NewTimer(r.options.Tuning.CallGrace + unwind)
+	defer alarm.Stop()
+	left := &LeftError{}
+	select {
+	case <-ended:
+	case <-alarm.C:
+		left.Places = r.busy.places(func(Place, time.Time) bool { return true })
+		if len(left.Places) == 0 {
+			left.Places = []Place{{In: engine.InHook}} // all else is known
+		}
+	}
+	if left.Calls = r.calls.Overdue(); len(left.Calls)+len(left.Places) > 0 {
+		return left
+	}
 	return nil
 }
 
@@ -177,7 +207,8 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time
 			alarm.Stop()
 		}
 	}()
-	r.engine.Guard.Run(ctx, place(inWatch, kind, object.Key{}), func() {
+	at := place(inWatch, kind, object.Key{})
+	look := func() {
 		err := w(within, func(key object.Key, old, new any) {
 			if !r.wake(ctx, kind, key, old, new) && alarm == nil {
 				alarm = time.AfterFunc(again, end)
@@ -187,7 +218,8 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time
 			r.options.Log.LogAttrs(ctx, slog.LevelWarn, "watch broke and begins again",
 				slog.String("kind", string(kind)), slog.String("error", err.Error()))
 		}
-	})
+	}
+	r.busy.do(at, r.options.Runtime.Now(), func() { r.engine.Guard.Run(ctx, at, look) })
 	return alarm == nil
 }
 
@@ -245,14 +277,25 @@ func (r *runner) settle(wake *Wake) time.Duration {
 // work reconciles one key after the other until the queue is closed.
 func (r *runner) work(ctx context.Context, reconciler Reconciler) {
 	kind := reconciler.Kind()
-	r.engine.Work(ctx, r.queues[kind], named{reconciler}, func(due int) { r.options.Hooks.queue(kind, due) })
+	r.engine.Work(ctx, r.queues[kind], worker{reconciler, r}, func(due int) { r.options.Hooks.queue(kind, due) })
 }
 
-// named is a reconciler under the name of its kind.
-type named struct{ Reconciler }
+// worker is a reconciler under the name of its kind, whose passes are known while they last.
+type worker struct {
+	Reconciler
+	of *runner
+}
 
 // Name implements engine.Worker.
-func (n named) Name() string { return string(n.Kind()) }
+func (w worker) Name() string { return string(w.Kind()) }
+
+// Reconcile implements engine.Worker.
+func (w worker) Reconcile(ctx context.Context, key object.Key) (result Result, err error) {
+	w.of.busy.do(place(engine.InPass, w.Kind(), key), w.of.options.Runtime.Now(), func() {
+		result, err = w.Reconciler.Reconcile(ctx, key)
+	})
+	return result, err
+}
 
 // beat runs until ctx ends. Without a grace there is nothing to restart.
 func (m *Manager) beat(ctx context.Context) {

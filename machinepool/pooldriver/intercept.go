@@ -14,10 +14,15 @@ func Intercept(d Driver, with ...driver.Interceptor) Driver {
 	return &intercepted{inner: d, with: slices.Clone(with)}
 }
 
+// Track returns a pool driver whose calls are those of c, as driver.Track does. The set may be the
+// one of a driver of machines.
+func Track(d Driver, c *driver.Calls) Driver { return &intercepted{inner: d, calls: c} }
+
 // intercepted is every decorator that does not inspect requests and responses.
 type intercepted struct {
 	inner Driver
 	with  []driver.Interceptor
+	calls *driver.Calls // nil: they are not tracked
 }
 
 // Unwrap returns the driver that is decorated.
@@ -27,7 +32,15 @@ func (i *intercepted) Unwrap() Driver { return i.inner }
 func invoke[Q request, R any](
 	ctx context.Context, i *intercepted, method machinepool.Call, req Q, call func(context.Context, Q) (*R, error),
 ) (*R, error) {
-	return driver.Invoke(ctx, i.with, infoOf(method, baseOf(req)), req, call)
+	base := baseOf(req)
+	if i.calls == nil {
+		return driver.Invoke(ctx, i.with, infoOf(method, base), req, call)
+	}
+	uid := ""
+	if base != nil && base.Pool != nil {
+		uid = base.Pool.UID
+	}
+	return driver.Tracked(ctx, i.calls, infoOf(method, base), uid, method == machinepool.CreatePool, req, call)
 }
 
 // CreatePool implements Driver.

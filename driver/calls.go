@@ -1,0 +1,323 @@
+package driver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/object"
+)
+
+// The errors of calls that Calls does not wait for, or does not make.
+var (
+	// ErrOverdue is in the error of a call that has not returned although its context has ended. The
+	// call goes on, and may still take effect. Its code is that of the context's error.
+	ErrOverdue = errors.New("the driver has not returned, although its context has ended")
+	// ErrUnderWay is in the error of a call that was not made because another one about the same
+	// object has not returned. Its code is ABORTED.
+	ErrUnderWay = errors.New("an earlier call about it has not returned")
+	// ErrTooManyOverdue is in the error of a call that was not made because too many are overdue. Its
+	// code is UNAVAILABLE.
+	ErrTooManyOverdue = errors.New("too many calls of the driver have not returned")
+)
+
+// CallsOptions say how long calls may take. The zero value is usable.
+type CallsOptions struct {
+	// Timeouts are the deadlines of calls, as Deadline gives them.
+	Timeouts Timeouts
+	// Grace is how long after the end of its context a call may take to return. Not positive: none.
+	Grace time.Duration
+	// Most is how many calls may be overdue before no more are made, and four times as many as may be
+	// of one class. Calls that are under way by then may become overdue beyond it. Not positive: 512.
+	Most int
+	// Now is the clock for OverdueCall.Began. Nil: time.Now.
+	Now func() time.Time
+	// Await calls do, and returns true when do has returned. It returns false if grace has passed
+	// since the end of ctx, and do goes on. limit is the time until the deadline that ctx was given,
+	// for clocks other than the process's; not positive: none. Nil: by the clock of the process.
+	Await func(ctx context.Context, limit, grace time.Duration, do func()) bool
+	// Told tells of a call that has become overdue, or that was and has returned, with how many are
+	// overdue then. It may be called by several goroutines at once. Nil: nobody is told.
+	Told func(c OverdueCall, overdue int)
+}
+
+// OverdueCall is a call that its caller went on without.
+type OverdueCall struct {
+	CallInfo
+	Began time.Time
+	// Returned reports whether it has returned, with the code that is in Code.
+	Returned bool
+	Code     codes.Code
+}
+
+// Calls are the calls of one or several drivers that are under way. It gives a caller its goroutine
+// back when the driver ignores its context. Make it with NewCalls.
+//
+// Such a call is overdue: it can't be ended, and goes on. Calls keeps these rules:
+//
+//   - One call about an object is made at a time, overdue ones included. An object is a machine or
+//     a pool, by its namespace and name; for ListMachines, ListPools and
+//     GenerateMachineClassForMigration it is the class. GetVolumeIDs is about none.
+//   - If an overdue CreateMachine or CreatePool succeeds in the end, the next such call for the same
+//     machine or pool, by its UID, is answered with that and not made. Another call that changes the
+//     object comes first: then the answer is dropped. An answer of any other call is dropped, since
+//     the call can be repeated.
+//   - The number of overdue calls is bounded, see CallsOptions.Most.
+type Calls struct {
+	options CallsOptions
+
+	mu      sync.Mutex
+	busy    map[callee]*underWay   // a call about each
+	overdue map[*underWay]struct{} // of all calls
+	late    map[callee]lateAnswer  // to calls that were overdue
+	serial  int                    // of late answers
+}
+
+// callee is what one call is made about at a time.
+type callee struct {
+	kind   string
+	object object.Key // zero: a method of a class
+	method Method
+	class  object.Key
+}
+
+// underWay is a call that has not returned.
+type underWay struct {
+	OverdueCall
+	of   callee
+	uid  string
+	kept bool // its late success is the answer to the next such call
+
+	response any // once it has returned
+	err      error
+}
+
+// lateAnswer is the success of a call that was overdue.
+type lateAnswer struct {
+	uid      string
+	serial   int
+	response any
+}
+
+const (
+	defaultMost  = 512
+	shareOfClass = 4 // a class may have a fourth of what may be overdue
+)
+
+// NewCalls returns a set without calls.
+func NewCalls(o CallsOptions) *Calls {
+	if o.Most <= 0 {
+		o.Most = defaultMost
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Await == nil {
+		o.Await = await
+	}
+	return &Calls{
+		options: o, busy: make(map[callee]*underWay), overdue: make(map[*underWay]struct{}), late: make(map[callee]lateAnswer),
+	}
+}
+
+// Track returns a driver whose calls are c's. It belongs outside of Recover: a panic in a call that
+// is not recovered ends the process. What is inside must not use a response after the call returned.
+func Track(d Driver, c *Calls) Driver { return &intercepted{inner: d, calls: c} }
+
+// Tracked makes one call as one of c's. Track uses it, and so does its equivalent for another
+// interface than Driver. uid is the UID of info.Object; empty: it has none. creates says that a late
+// success is the answer to the next call of the method for that UID.
+func Tracked[Q, R any](
+	ctx context.Context, c *Calls, info CallInfo, uid string, creates bool, req Q, call func(context.Context, Q) (*R, error),
+) (*R, error) {
+	u := &underWay{OverdueCall: OverdueCall{CallInfo: info, Began: c.options.Now()}, of: calleeOf(&info), uid: uid, kept: creates && uid != ""}
+	if late, err := c.begin(u); late != nil || err != nil {
+		response, _ := late.(*R)
+		return response, err
+	}
+	limit, cancel := c.options.Timeouts.of(info.Method), context.CancelFunc(func() {})
+	if limit > 0 {
+		ctx, cancel = context.WithTimeout(ctx, limit)
+	}
+	returned := c.options.Await(ctx, limit, c.options.Grace, func() {
+		defer cancel()
+		response, err := call(ctx, req)
+		c.returned(u, response, err)
+	})
+	if returned || !c.leave(u) {
+		response, _ := u.response.(*R)
+		return response, u.err
+	}
+	code := codes.DeadlineExceeded
+	if ctx.Err() != nil {
+		code = codes.Of(ctx.Err())
+	}
+	return nil, codes.Wrap(code, ErrOverdue, info.Method.String())
+}
+
+func calleeOf(info *CallInfo) callee {
+	if info.Object != (object.Key{}) {
+		return callee{kind: info.Kind, object: info.Object}
+	}
+	return callee{kind: info.Kind, method: info.Method, class: info.Class}
+}
+
+// about reports whether there is something that one call at a time is made about.
+func (c callee) about() bool { return c.object != (object.Key{}) || c.class != (object.Key{}) }
+
+// begin enters a call, or returns its answer: a late one, or why it is not made.
+func (c *Calls) begin(u *underWay) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before := c.busy[u.of]; before != nil {
+		return nil, codes.Wrap(codes.Aborted, ErrUnderWay, u.Method.String()+" was not called: "+before.Method.String()+" is under way")
+	}
+	if late, has := c.late[u.of]; has && !u.ReadOnly {
+		delete(c.late, u.of)
+		if u.kept && late.uid == u.uid {
+			return late.response, nil
+		}
+	}
+	if c.full(u.Class) {
+		return nil, codes.Wrap(codes.Unavailable, ErrTooManyOverdue, u.Method.String()+" was not called")
+	}
+	if u.of.about() {
+		c.busy[u.of] = u
+	}
+	return nil, nil
+}
+
+// full reports whether too many calls are overdue to make one of a class.
+func (c *Calls) full(class object.Key) bool {
+	of := 0
+	for u := range c.overdue {
+		if u.Class == class {
+			of++
+		}
+	}
+	return len(c.overdue) >= c.options.Most || of >= max(1, c.options.Most/shareOfClass)
+}
+
+// leave makes a call overdue. It returns false if the call has returned meanwhile.
+func (c *Calls) leave(u *underWay) bool {
+	c.mu.Lock()
+	if u.Returned {
+		c.mu.Unlock()
+		return false
+	}
+	c.overdue[u] = struct{}{}
+	told, n := u.OverdueCall, len(c.overdue)
+	c.mu.Unlock()
+	c.tell(told, n)
+	return true
+}
+
+// returned ends a call. Its caller waits for the answer unless the call is overdue.
+func (c *Calls) returned(u *underWay, response any, err error) {
+	c.mu.Lock()
+	u.Returned, u.Code, u.response, u.err = true, codes.Of(err), response, err
+	if c.busy[u.of] == u {
+		delete(c.busy, u.of)
+	}
+	if _, left := c.overdue[u]; !left {
+		c.mu.Unlock()
+		return
+	}
+	delete(c.overdue, u)
+	if err == nil && u.kept {
+		c.keep(u, response)
+	}
+	told, n := u.OverdueCall, len(c.overdue)
+	c.mu.Unlock()
+	c.tell(told, n)
+}
+
+// keep remembers a late answer. There are as many at most as calls may be overdue: the oldest goes.
+func (c *Calls) keep(u *underWay, response any) {
+	c.serial++
+	c.late[u.of] = lateAnswer{u.uid, c.serial, response}
+	if len(c.late) <= c.options.Most {
+		return
+	}
+	var oldest callee
+	least := c.serial
+	for of, late := range c.late {
+		if late.serial < least {
+			oldest, least = of, late.serial
+		}
+	}
+	delete(c.late, oldest)
+}
+
+func (c *Calls) tell(told OverdueCall, n int) {
+	if c.options.Told != nil {
+		c.options.Told(told, n)
+	}
+}
+
+// Forget drops late answers, also those that are still to come to calls that are under way now. It
+// is for a process that begins its work anew when another may have worked meanwhile.
+func (c *Calls) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.late)
+	for _, u := range c.busy {
+		u.kept = false
+	}
+}
+
+// Overdue returns the calls that are overdue, the oldest first.
+func (c *Calls) Overdue() []OverdueCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]OverdueCall, 0, len(c.overdue))
+	for u := range c.overdue {
+		all = append(all, u.OverdueCall)
+	}
+	slices.SortFunc(all, func(a, b OverdueCall) int {
+		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Object.String(), b.Object.String()),
+			cmp.Compare(a.Class.String(), b.Class.String()), cmp.Compare(a.Method.String(), b.Method.String()))
+	})
+	return all
+}
+
+// Refused returns the classes of which no call is made at present because too many are overdue. A zero
+// key among them means calls without a class.
+func (c *Calls) Refused() []object.Key {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []object.Key
+	for u := range c.overdue {
+		if !slices.Contains(all, u.Class) && c.full(u.Class) {
+			all = append(all, u.Class)
+		}
+	}
+	slices.SortFunc(all, func(a, b object.Key) int { return cmp.Compare(a.String(), b.String()) })
+	return all
+}
+
+// await is CallsOptions.Await by the clock of the process.
+func await(ctx context.Context, _, grace time.Duration, do func()) bool {
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		do()
+	}()
+	select {
+	case <-returned:
+		return true
+	case <-ctx.Done():
+	}
+	alarm := time.NewTimer(max(grace, 0))
+	defer alarm.Stop()
+	select {
+	case <-returned:
+		return true
+	case <-alarm.C:
+		return false
+	}
+}

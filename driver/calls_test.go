@@ -1,0 +1,280 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// deaf is a driver that does not look at its context: a call takes as long as it is told.
+type deaf struct {
+	takes func(codes.Call) time.Duration
+	calls int
+}
+
+func (d *deaf) driver() driver.Driver {
+	return &scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
+		d.calls++
+		<-time.After(d.takes(call))
+		return whole(call), nil
+	}}
+}
+
+func named(name string) *machine.Machine {
+	return &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: "uid-of-" + name}}
+}
+
+// Every kind of call gives its caller back after its deadline and the grace, and goes on. Until it
+// returns, nothing else is asked about its object.
+func TestOverdueCallsAreLeft(t *testing.T) {
+	for call := range codes.Calls() {
+		synctest.Test(t, func(t *testing.T) {
+			provider := &deaf{takes: func(codes.Call) time.Duration { return time.Hour }}
+			var told []driver.OverdueCall
+			calls := driver.NewCalls(driver.CallsOptions{
+				Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second,
+				Told: func(c driver.OverdueCall, n int) {
+					told = append(told, c)
+					assert.Equal(t, 2-len(told), n)
+				},
+			})
+			d := driver.Track(provider.driver(), calls)
+			began := time.Now()
+			response, err := ask(t.Context(), d, call, named("a"), aClass, aSecret)
+			require.Nil(t, response)
+			require.Equal(t, codes.DeadlineExceeded, codes.Of(err), call)
+			require.ErrorIs(t, err, driver.ErrOverdue)
+			require.Equal(t, time.Minute+10*time.Second, time.Since(began))
+			require.Len(t, told, 1)
+			require.Equal(t, call, told[0].Method)
+			require.Equal(t, told, calls.Overdue())
+
+			provider.takes = func(codes.Call) time.Duration { return 0 }
+			_, err = ask(t.Context(), d, call, named("a"), aClass, aSecret)
+			if call == codes.GetVolumeIDs { // it is about nothing in particular
+				require.NoError(t, err)
+			} else {
+				require.Equal(t, codes.Aborted, codes.Of(err), call)
+				require.ErrorIs(t, err, driver.ErrUnderWay)
+				require.Equal(t, 1, provider.calls)
+			}
+			_, err = ask(t.Context(), d, codes.UpdateMachine, named("b"), aClass, aSecret)
+			require.NoError(t, err, "another machine")
+
+			<-time.After(time.Hour)
+			synctest.Wait()
+			require.Len(t, told, 2)
+			require.True(t, told[1].Returned)
+			require.Empty(t, calls.Overdue())
+			_, err = ask(t.Context(), d, call, named("a"), aClass, aSecret)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// A driver that keeps to its context has the grace to say what became of the call.
+func TestPromptDriversAreHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := driver.NewCalls(driver.CallsOptions{
+			Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second,
+			Told: func(c driver.OverdueCall, _ int) { t.Errorf("%+v is overdue", c) },
+		})
+		d := driver.Track(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
+			<-ctx.Done()
+			<-time.After(9 * time.Second)
+			return whole(call), fmt.Errorf("half way: %w", ctx.Err())
+		}}, calls)
+		for call := range codes.Calls() {
+			response, err := ask(t.Context(), d, call, named("a"), aClass, aSecret)
+			require.Equal(t, whole(call), response)
+			require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
+			require.NotErrorIs(t, err, driver.ErrOverdue)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := ask(ctx, d, codes.CreateMachine, named("a"), aClass, aSecret)
+		require.Equal(t, codes.Canceled, codes.Of(err))
+	})
+}
+
+// The late answer to a create is the answer to the next create for the same machine, unless the
+// machine was changed in between, or is another one of the name. A look in between drops nothing.
+func TestLateCreate(t *testing.T) {
+	again := named("a")
+	again.UID = "another"
+	for name, c := range map[string]struct {
+		between []codes.Call
+		then    *machine.Machine
+		forget  bool
+		made    int // further creates
+	}{
+		"the next":       {then: named("a")},
+		"after a look":   {between: []codes.Call{codes.GetMachineStatus, codes.ListMachines}, then: named("a")},
+		"after a delete": {between: []codes.Call{codes.DeleteMachine}, then: named("a"), made: 1},
+		"another UID":    {then: again, made: 1},
+		"forgotten":      {then: named("a"), forget: true, made: 1},
+	} {
+		for _, early := range []bool{true, false} { // it is forgotten before it comes, or after
+			synctest.Test(t, func(t *testing.T) {
+				made := 0
+				first := time.Hour
+				calls := driver.NewCalls(driver.CallsOptions{Timeouts: driver.Timeouts{Default: time.Minute}})
+				d := driver.Track(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
+					if call != codes.CreateMachine {
+						return whole(call), nil
+					}
+					made++
+					response := &driver.CreateMachineResponse{ProviderID: fmt.Sprint("vm-", made)}
+					wait := first
+					first = 0
+					<-time.After(wait)
+					return response, nil
+				}}, calls)
+				_, err := ask(t.Context(), d, codes.CreateMachine, named("a"), aClass, nil)
+				require.ErrorIs(t, err, driver.ErrOverdue)
+				if c.forget && early {
+					calls.Forget()
+				}
+				<-time.After(time.Hour)
+				synctest.Wait()
+				if c.forget && !early {
+					calls.Forget()
+				}
+				for _, call := range c.between {
+					_, err := ask(t.Context(), d, call, named("a"), aClass, nil)
+					require.NoError(t, err)
+				}
+				response, err := ask(t.Context(), d, codes.CreateMachine, c.then, aClass, nil)
+				require.NoError(t, err)
+				require.Equal(t, 1+c.made, made, name)
+				require.Equal(t, fmt.Sprint("vm-", made), response.(*driver.CreateMachineResponse).ProviderID, name)
+				_, err = ask(t.Context(), d, codes.CreateMachine, c.then, aClass, nil)
+				require.NoError(t, err)
+				require.Equal(t, 2+c.made, made, "an answer is given once")
+			})
+		}
+	}
+}
+
+// What is overdue is bounded, for all and for each class. Who comes then is refused at once.
+func TestOverdueCallsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provider := &deaf{takes: func(codes.Call) time.Duration { return time.Hour }}
+		calls := driver.NewCalls(driver.CallsOptions{Timeouts: driver.Timeouts{Default: time.Second}, Most: 8})
+		d := driver.Track(provider.driver(), calls)
+		classes := make([]*machine.Class, 6)
+		for i := range classes {
+			classes[i] = &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: fmt.Sprint("class-", i)}}}
+		}
+		n := 0
+		for i, class := range classes {
+			for j := range 4 {
+				_, err := ask(t.Context(), d, codes.DeleteMachine, named(fmt.Sprint(i, "-", j)), class, nil)
+				if errors.Is(err, driver.ErrTooManyOverdue) {
+					require.Equal(t, codes.Unavailable, codes.Of(err))
+					continue
+				}
+				require.ErrorIs(t, err, driver.ErrOverdue)
+				require.Less(t, i, 4, "eight are overdue")
+				require.Less(t, j, 2, "a fourth of them are of a class")
+				n++
+			}
+		}
+		require.Equal(t, 8, n)
+		require.Equal(t, 8, provider.calls)
+		require.Len(t, calls.Overdue(), 8)
+		require.Len(t, calls.Refused(), 4)
+		<-time.After(time.Hour)
+		synctest.Wait()
+		require.Empty(t, calls.Refused())
+		provider.takes = func(codes.Call) time.Duration { return 0 }
+		_, err := ask(t.Context(), d, codes.DeleteMachine, named("0-0"), classes[0], nil)
+		require.NoError(t, err)
+	})
+}
+
+// P52: of any calls by any number of callers, none holds its caller past deadline and grace, and the
+// driver has one about a machine at a time. Callers that repeat a create until it succeeds get one
+// VM each, from a driver that makes one at every call: no late answer is lost.
+func TestP52OneCallAtATime(t *testing.T) {
+	const timeout, grace = 10 * time.Second, 3 * time.Second
+	type plan struct{ waits, takes []time.Duration }
+	rapid.Check(t, func(rt *rapid.T) {
+		plans := make([]plan, rapid.IntRange(1, 6).Draw(rt, "machines"))
+		for i := range plans {
+			for range rapid.IntRange(1, 5).Draw(rt, "calls") {
+				plans[i].takes = append(plans[i].takes, time.Duration(rapid.IntRange(0, 40).Draw(rt, "takes"))*time.Second)
+				plans[i].waits = append(plans[i].waits, time.Duration(rapid.IntRange(1, 20).Draw(rt, "waits"))*time.Second)
+			}
+		}
+		problem := ""
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			under, made, next := map[string]int{}, map[string]int{}, map[string]int{}
+			calls := driver.NewCalls(driver.CallsOptions{Timeouts: driver.Timeouts{Default: timeout}, Grace: grace})
+			d := driver.Track(&scripted{answer: func(_ context.Context, call codes.Call, req any) (any, error) {
+				q := req.(*driver.CreateMachineRequest)
+				mu.Lock()
+				name := q.Machine.Name
+				if under[name]++; under[name] > 1 {
+					problem = "two calls about one machine"
+				}
+				var i int
+				_, _ = fmt.Sscan(name, &i)
+				takes := time.Duration(0)
+				if n := next[name]; n < len(plans[i].takes) {
+					takes = plans[i].takes[n]
+				}
+				next[name]++
+				made[name]++
+				id := fmt.Sprint(name, "/", made[name])
+				mu.Unlock()
+				<-time.After(takes)
+				mu.Lock()
+				defer mu.Unlock()
+				under[name]--
+				return &driver.CreateMachineResponse{ProviderID: id}, nil
+			}}, calls)
+			var all sync.WaitGroup
+			for i := range plans {
+				all.Go(func() {
+					for try := 0; ; try++ {
+						began := time.Now()
+						_, err := ask(t.Context(), d, codes.CreateMachine, named(fmt.Sprint(i)), aClass, nil)
+						if time.Since(began) > timeout+grace {
+							mu.Lock()
+							problem = "a caller was held"
+							mu.Unlock()
+						}
+						if err == nil {
+							return
+						}
+						<-time.After(plans[i].waits[try%len(plans[i].waits)])
+					}
+				})
+			}
+			all.Wait()
+			for i := range plans {
+				if n := made[fmt.Sprint(i)]; n != 1 {
+					problem = fmt.Sprintf("machine %d has %d VMs", i, n)
+				}
+			}
+		})
+		if problem != "" {
+			rt.Fatalf("%+v: %s", plans, problem)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package manager
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// calls are those of the drivers that are under way. It tells of each that its driver does not end.
+type calls struct {
+	*driver.Calls
+	options *Options
+	engine  *engine.Engine
+	told    engine.Memory // of overdue calls, by what they are about
+}
+
+// newCalls returns it. The hooks of the options are contained already.
+func newCalls(o *Options, e *engine.Engine) *calls {
+	c := &calls{options: o, engine: e}
+	c.Calls = driver.NewCalls(driver.CallsOptions{
+		Timeouts: driver.Timeouts{Default: o.Tuning.CallTimeout}, Grace: o.Tuning.CallGrace, Most: o.Tuning.OverdueCalls,
+		Now: o.Runtime.Now, Await: o.Runtime.Await, Told: c.tell,
+	})
+	return c
+}
+
+// tell tells of a call that is overdue, or has returned.
+func (c *calls) tell(call driver.OverdueCall, overdue int) {
+	ctx, kind, about := context.Background(), call.Kind, call.Object
+	if about == (object.Key{}) {
+		kind, about = string(KindClass), call.Class
+	}
+	why := decision.Why{Name: call.Method.String(), For: c.options.Runtime.Now().Sub(call.Began).Round(time.Second)}
+	if call.Returned {
+		why.Reason, why.Code = reasonReturned, call.Code
+		c.told.Forget(about)
+		c.engine.Tell(ctx, &c.told, kind, about, Normal, why)
+		c.told.Forget(about)
+	} else {
+		why.Reason = reasonOverdue
+		c.engine.Tell(ctx, &c.told, kind, about, Warning, why)
+	}
+	switch refused := slices.Contains(c.Refused(), call.Class); {
+	case !refused:
+		c.told.Forget(call.Class)
+	case !call.Returned:
+		c.engine.Tell(ctx, &c.told, string(KindClass), call.Class, Warning, decision.Why{Reason: reasonRefused, Name: call.Class.Name})
+	}
+	if hook := c.options.Hooks.Overdue; hook != nil {
+		hook(call.Method.String(), overdue)
+	}
+}
+
+var (
+	reasonOverdue = decision.NewReason("CallOverdue",
+		"{name} has not returned after {for}: the driver does not end when its context does; until it returns, no other call about this is made")
+	reasonReturned = decision.NewReason("OverdueCallReturned", "{name} has returned after {for}: {code}")
+	reasonRefused  = decision.NewReason("TooManyOverdueCalls",
+		"so many calls of the driver have not returned that none is made for class {name}, until some do")
+)
