@@ -41,7 +41,7 @@ type CallsOptions struct {
 	// for clocks other than the process's; not positive: none. Nil: by the clock of the process.
 	Await func(ctx context.Context, limit, grace time.Duration, do func()) bool
 	// Told tells of a call that has become overdue, or that was and has returned, with how many are
-	// overdue then. It may be called by several goroutines at once. Nil: nobody is told.
+	// overdue then. It is called by one goroutine at a time, and must not block. Nil: nobody is told.
 	Told func(c OverdueCall, overdue int)
 }
 
@@ -75,6 +75,8 @@ type Calls struct {
 	overdue map[*underWay]struct{} // of all calls
 	late    map[callee]lateAnswer  // to calls that were overdue
 	serial  int                    // of late answers
+
+	telling sync.Mutex // locked before mu
 }
 
 // callee is what one call is made about at a time.
@@ -210,9 +212,9 @@ func (c *Calls) leave(u *underWay) bool {
 		return false
 	}
 	c.overdue[u] = struct{}{}
-	told, n := u.OverdueCall, len(c.overdue)
+	told := u.OverdueCall
 	c.mu.Unlock()
-	c.tell(told, n)
+	c.tell(told)
 	return true
 }
 
@@ -231,9 +233,9 @@ func (c *Calls) returned(u *underWay, response any, err error) {
 	if err == nil && u.kept {
 		c.keep(u, response)
 	}
-	told, n := u.OverdueCall, len(c.overdue)
+	told := u.OverdueCall
 	c.mu.Unlock()
-	c.tell(told, n)
+	c.tell(told)
 }
 
 // keep remembers a late answer. There are as many at most as calls may be overdue: the oldest goes.
@@ -253,10 +255,17 @@ func (c *Calls) keep(u *underWay, response any) {
 	delete(c.late, oldest)
 }
 
-func (c *Calls) tell(told OverdueCall, n int) {
-	if c.options.Told != nil {
-		c.options.Told(told, n)
+// tell tells of a call. Who is told last is told the number as it is.
+func (c *Calls) tell(told OverdueCall) {
+	if c.options.Told == nil {
+		return
 	}
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	c.mu.Lock()
+	n := len(c.overdue)
+	c.mu.Unlock()
+	c.options.Told(told, n)
 }
 
 // Forget drops late answers, also those that are still to come to calls that are under way now. It

@@ -77,7 +77,7 @@ func (m *Manager) Health() error {
 			return fmt.Errorf("%w: %w", ErrStuck, &LeftError{Calls: []driver.OverdueCall{c}})
 		}
 	}
-	long := m.busy.places(func(p Place, since time.Time) bool {
+	long := m.doing.places(func(p Place, since time.Time) bool {
 		return p.In != inWatch && now.Sub(since) > stuckAfter+callsOfAPass*longest
 	})
 	if len(long) > 0 {
@@ -86,14 +86,14 @@ func (m *Manager) Health() error {
 	return nil
 }
 
-// busy is what Run does at present, and since when. The zero value is nothing.
-type busy struct {
+// doing is what Run does at present, and since when. The zero value is nothing.
+type doing struct {
 	mu  sync.Mutex
 	all map[*Place]time.Time
 }
 
 // do calls do, which is under way at a place until it returns.
-func (b *busy) do(at Place, now time.Time, do func()) {
+func (b *doing) do(at Place, now time.Time, do func()) {
 	b.mu.Lock()
 	if b.all == nil {
 		b.all = make(map[*Place]time.Time)
@@ -109,7 +109,7 @@ func (b *busy) do(at Place, now time.Time, do func()) {
 }
 
 // places returns what is under way that is wanted, in order.
-func (b *busy) places(wanted func(Place, time.Time) bool) []Place {
+func (b *doing) places(wanted func(Place, time.Time) bool) []Place {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []Place

@@ -19,7 +19,7 @@ type Manager struct {
 	watched     watched
 	missing     missing
 	calls       *calls
-	busy        busy
+	doing       doing
 }
 
 // New returns a manager; an error is mostly an ErrOptions. It starts nothing.
@@ -32,9 +32,8 @@ func New(options Options) (*Manager, error) {
 		Resync: options.Tuning.Resync, DryRun: options.Observe, Log: options.Log, Hooks: engineHooks(&options.Hooks),
 	})
 	options.Hooks, options.Runtime.Each = contain(e.Guard, options.Hooks), e.Each
-	m := &Manager{engine: e}
-	m.calls = newCalls(&m.options, e)
-	options.decorate(e.Guard, m.calls.Calls)
+	calls := newCalls(&options, e)
+	options.decorate(e.Guard, calls.Calls)
 	options.defaultBootstrap()
 	if driver.ProviderIDsMatch(options.Driver) {
 		policy := *options.Policies.Machine
@@ -49,7 +48,7 @@ func New(options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.options = options
+	m := &Manager{options: options, engine: e, calls: calls}
 	s := &shell{
 		Options: &m.options, engine: e, moves: moves, hints: &m.hints,
 		reach:   fleet.NewReach(options.Policies.Safety, options.Runtime.Now),

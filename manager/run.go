@@ -55,7 +55,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 	})
 	r.running.Go(func() { m.beat(ctx) })
-	m.busy.do(place(engine.InPass, KindReachability, Fleet), m.options.Runtime.Now(), func() { m.first(ctx) })
+	m.doing.do(place(engine.InPass, KindReachability, Fleet), m.options.Runtime.Now(), func() { m.first(ctx) })
 	r.watchAll(ctx)
 	for _, reconciler := range m.reconcilers {
 		workers := parentWorkers
@@ -97,7 +97,7 @@ func (r *runner) left() error {
 	select {
 	case <-ended:
 	case <-alarm.C:
-		left.Places = r.busy.places(func(Place, time.Time) bool { return true })
+		left.Places = r.doing.places(func(Place, time.Time) bool { return true })
 		if len(left.Places) == 0 {
 			left.Places = []Place{{In: engine.InHook}} // all else is known
 		}
@@ -219,7 +219,7 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time
 				slog.String("kind", string(kind)), slog.String("error", err.Error()))
 		}
 	}
-	r.busy.do(at, r.options.Runtime.Now(), func() { r.engine.Guard.Run(ctx, at, look) })
+	r.doing.do(at, r.options.Runtime.Now(), func() { r.engine.Guard.Run(ctx, at, look) })
 	return alarm == nil
 }
 
@@ -291,7 +291,7 @@ func (w worker) Name() string { return string(w.Kind()) }
 
 // Reconcile implements engine.Worker.
 func (w worker) Reconcile(ctx context.Context, key object.Key) (result Result, err error) {
-	w.of.busy.do(place(engine.InPass, w.Kind(), key), w.of.options.Runtime.Now(), func() {
+	w.of.doing.do(place(engine.InPass, w.Kind(), key), w.of.options.Runtime.Now(), func() {
 		result, err = w.Reconciler.Reconcile(ctx, key)
 	})
 	return result, err
