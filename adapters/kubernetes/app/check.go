@@ -114,6 +114,10 @@ func (s *settings) checkSizes() *problemOf {
 		return bad("settle", "must be more than zero")
 	case s.DriverTimeout <= 0:
 		return bad("driver-timeout", "must be more than zero")
+	case s.DriverGrace <= 0:
+		return bad("driver-grace", "must be more than zero")
+	case s.DriverGrace >= s.ShutdownTimeout:
+		return bad("driver-grace", "must be less than shutdown-timeout, %s", s.ShutdownTimeout)
 	case s.DriverConcurrency < 0:
 		return bad("driver-concurrency", "must not be negative")
 	case s.DriverQPS < 0:

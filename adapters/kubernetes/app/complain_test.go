@@ -62,6 +62,8 @@ func TestComplaints(t *testing.T) {
 		{sources{args: []string{"--resync=0s"}}, "resync (from a flag): must be more than zero"},
 		{sources{args: []string{"--settle=0s"}}, "settle (from a flag): must be more than zero"},
 		{sources{args: []string{"--driver-timeout=0s"}}, "driver-timeout (from a flag): must be more than zero"},
+		{sources{args: []string{"--driver-grace=0s"}}, "driver-grace (from a flag): must be more than zero"},
+		{sources{args: []string{"--driver-grace=30s"}}, "driver-grace (from a flag): must be less than shutdown-timeout, 30s"},
 		{sources{args: []string{"--driver-concurrency=-1"}}, "driver-concurrency (from a flag): must not be negative"},
 		{sources{args: []string{"--driver-qps=-1"}}, "driver-qps (from a flag): must not be negative"},
 		{sources{args: []string{"--driver-burst=0"}}, "driver-burst (from a flag): must be at least 1"},

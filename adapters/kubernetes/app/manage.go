@@ -165,7 +165,7 @@ func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (contro
 		Driver: machines, PoolDriver: pools, Namespace: s.Namespace, Target: c.Target, NoTarget: s.NoTarget,
 		MachinePolicy: r.rules.machine, SetPolicy: r.rules.set, DeploymentPolicy: r.rules.deployment,
 		SafetyPolicy: r.rules.safety, DrainPolicy: r.rules.drain, PoolPolicy: r.rules.pool, MaxDrains: s.MaxDrains,
-		Observe: s.Observe, Rivals: s.rivals(), Workers: s.Workers, Resync: s.Resync, CallTimeout: 2 * s.DriverTimeout, Settle: s.Settle,
+		Observe: s.Observe, Rivals: s.rivals(), Workers: s.Workers, Resync: s.Resync, CallTimeout: 2 * s.DriverTimeout, CallGrace: s.DriverGrace, Settle: s.Settle,
 		Log: log,
 	}
 	for _, kind := range s.Kinds {

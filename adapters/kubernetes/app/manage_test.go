@@ -80,7 +80,7 @@ func TestRivals(t *testing.T) {
 
 // TestOptions: settings reach the options that they are about.
 func TestOptions(t *testing.T) {
-	r := given(t, "--namespace=x", "--kinds=machine,set", "--shard=1/3", "--max-drains=4", "--workers=5", "--resync=7m", "--settle=3ms", "--driver-timeout=3m",
+	r := given(t, "--namespace=x", "--kinds=machine,set", "--shard=1/3", "--max-drains=4", "--workers=5", "--resync=7m", "--settle=3ms", "--driver-timeout=3m", "--driver-grace=4s",
 		"--no-target", "--observe", "--rivals=y/b", "--machine-health-timeout=42s", "--leader-elect-lease-duration=60s",
 		"--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=5s", "--shutdown-timeout=9s", "--metrics-bind-address=", "--health-bind-address=:1", "--pprof-bind-address=:2")
 	log := slog.New(slog.DiscardHandler)
@@ -92,7 +92,7 @@ func TestOptions(t *testing.T) {
 		Namespace: "x", NoTarget: true, Kinds: o.Kinds, Shard: controllers.Shard{Index: 1, Of: 3},
 		MachinePolicy: r.rules.machine, SetPolicy: r.rules.set, DeploymentPolicy: r.rules.deployment, SafetyPolicy: r.rules.safety, DrainPolicy: r.rules.drain,
 		PoolPolicy: r.rules.pool, MaxDrains: 4, Observe: true, Rivals: []controllers.Lease{{Namespace: "y", Name: "b"}},
-		Workers: 5, Resync: 7 * time.Minute, CallTimeout: 6 * time.Minute, Settle: 3 * time.Millisecond, Log: log,
+		Workers: 5, Resync: 7 * time.Minute, CallTimeout: 6 * time.Minute, CallGrace: 4 * time.Second, Settle: 3 * time.Millisecond, Log: log,
 	}, o)
 	require.Len(t, o.Kinds, 2)
 	require.Equal(t, 42*time.Second, o.MachinePolicy.HealthTimeout)

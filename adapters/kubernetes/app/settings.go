@@ -63,6 +63,7 @@ type sizes struct {
 	Resync            time.Duration `default:"10m" help:"After how long an object is looked at again though nothing is known to have changed."`
 	Settle            time.Duration `default:"200ms" help:"How long changes of machines gather before their set and deployment are looked at. The shorter, the faster a rollout, and the more writes it takes."`
 	DriverTimeout     time.Duration `default:"15m" help:"How long a call of the driver may take. It may wait for its turn for as long again."`
+	DriverGrace       time.Duration `default:"10s" help:"How long a call of the driver may take to return once it was told to end. One that takes longer is left: it goes on, its machine is not called until it returns, and /healthz fails if it takes more than an hour. Less than shutdown-timeout."`
 	DriverConcurrency int           `default:"0" help:"Calls of the driver that may be under way at once, those for pools among them; 0: any number."`
 	DriverQPS         float64       `name:"driver-qps" default:"0" help:"Calls of the driver that may begin in a second; 0: any number."`
 	DriverBurst       int           `default:"10" help:"Calls of the driver that may begin at once after a quiet time, where driver-qps is set."`

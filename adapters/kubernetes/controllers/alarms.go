@@ -14,6 +14,7 @@ import (
 type alarms struct {
 	panics  *prometheus.CounterVec
 	calls   *prometheus.CounterVec
+	overdue prometheus.Gauge
 	spans   *prometheus.HistogramVec
 	frozen  *prometheus.GaugeVec
 	permits *prometheus.GaugeVec
@@ -30,6 +31,10 @@ func newAlarms() *alarms {
 			Name: "millwright_driver_calls_total",
 			Help: "Calls of the driver by the code of their answer.",
 		}, []string{"call", "code"}),
+		overdue: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "millwright_driver_calls_overdue",
+			Help: "Calls of the driver that have not returned although they were told to end.",
+		}),
 		spans: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "millwright_machine_seconds",
 			Help:    "Time that parts of a machine's life took: creation, initialization, join, drain, deletion.",
@@ -51,7 +56,7 @@ func newAlarms() *alarms {
 }
 
 func (a *alarms) all() []prometheus.Collector {
-	return []prometheus.Collector{a.panics, a.calls, a.spans, a.frozen, a.permits, a.backoff}
+	return []prometheus.Collector{a.panics, a.calls, a.overdue, a.spans, a.frozen, a.permits, a.backoff}
 }
 
 func (a *alarms) panicked(kind manager.Kind, _ object.Key, in, _ string) {
@@ -64,6 +69,8 @@ func (a *alarms) called(call string, code codes.Code, _ time.Duration) {
 	}
 	a.calls.WithLabelValues(call, code.Contract()).Inc()
 }
+
+func (a *alarms) late(_ string, overdue int) { a.overdue.Set(float64(overdue)) }
 
 func (a *alarms) lasted(_ object.Key, span manager.Span, took time.Duration) {
 	a.spans.WithLabelValues(string(span)).Observe(took.Seconds())

@@ -22,6 +22,7 @@ func TestMetricsToAlertOn(t *testing.T) {
 	h := chain(m.hooks(), manager.Hooks{
 		Panicked: func(manager.Kind, object.Key, string, string) { told++ },
 		Call:     func(string, codes.Code, time.Duration) { told++ },
+		Overdue:  func(string, int) { told++ },
 		Lasted:   func(object.Key, manager.Span, time.Duration) { told++ },
 		Frozen:   func(string, bool) { told++ },
 		Permits:  func(manager.Kind, object.Key, int, int) { told++ },
@@ -31,6 +32,8 @@ func TestMetricsToAlertOn(t *testing.T) {
 	h.Panicked(manager.KindMachine, web, "pass", "hush")
 	h.Call("CreateMachine", codes.ResourceExhausted, time.Second)
 	h.Call("CreateMachine", 200, time.Second)
+	h.Overdue("CreateMachine", 2)
+	h.Overdue("ListMachines", 3)
 	h.Lasted(web, manager.SpanJoin, 40*time.Second)
 	h.Frozen("control", true)
 	h.Frozen("target", true)
@@ -41,9 +44,10 @@ func TestMetricsToAlertOn(t *testing.T) {
 	h.Slowed(class, 90*time.Second)
 	h.Slowed(other, 90*time.Second)
 	h.Slowed(other, 0)
-	require.Equal(t, 13, told)
+	require.Equal(t, 15, told)
 	require.Equal(t, []string{
 		"millwright_class_backoff_seconds class=small namespace=fleet: 90",
+		"millwright_driver_calls_overdue: 3",
 		"millwright_driver_calls_total call=CreateMachine code=RESOURCE_EXHAUSTED: 1",
 		"millwright_driver_calls_total call=CreateMachine code=UNKNOWN: 1",
 		"millwright_frozen server=control: 1",

@@ -77,6 +77,13 @@ func chainFigures(h *manager.Hooks, all []manager.Hooks) {
 			}
 		}
 	}
+	h.Overdue = func(call string, overdue int) {
+		for i := range all {
+			if all[i].Overdue != nil {
+				all[i].Overdue(call, overdue)
+			}
+		}
+	}
 	h.Lasted = func(key object.Key, span manager.Span, took time.Duration) {
 		for i := range all {
 			if all[i].Lasted != nil {

@@ -65,7 +65,7 @@ func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
 
 func (m *metrics) hooks() manager.Hooks {
 	return manager.Hooks{
-		Panicked: m.alarms.panicked, Call: m.alarms.called, Lasted: m.alarms.lasted,
+		Panicked: m.alarms.panicked, Call: m.alarms.called, Overdue: m.alarms.late, Lasted: m.alarms.lasted,
 		Frozen: m.alarms.froze, Permits: m.alarms.permitted, Slowed: m.alarms.slowed,
 		Pass: func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, err error) {
 			m.passes.WithLabelValues(string(kind), outcome(err)).Inc()

@@ -77,6 +77,7 @@ type Options struct {
 	Workers     int
 	Resync      time.Duration
 	CallTimeout time.Duration
+	CallGrace   time.Duration
 	// Settle is how long changes of machines gather before their set and deployment are reconciled.
 	// Zero means 200 ms. A shorter time makes a rollout faster, and costs more writes.
 	Settle time.Duration

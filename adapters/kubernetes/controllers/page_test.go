@@ -31,6 +31,10 @@ func (d *described) Register(c prometheus.Collector) error {
 		if m == nil {
 			return fmt.Errorf("odd description %s", text)
 		}
+		if m[3] == "" {
+			d.all = append(d.all, fmt.Sprintf("| `%s` | | %s |", m[1], m[2]))
+			continue
+		}
 		labels := "`" + strings.ReplaceAll(m[3], ",", "`, `") + "`"
 		d.all = append(d.all, fmt.Sprintf("| `%s` | %s | %s |", m[1], labels, m[2]))
 	}
@@ -53,6 +57,6 @@ func TestMetricsOfThePage(t *testing.T) {
 	}
 	slices.Sort(to.all)
 	slices.Sort(listed)
-	require.Len(t, to.all, 16)
+	require.Len(t, to.all, 17)
 	require.Equal(t, to.all, listed)
 }

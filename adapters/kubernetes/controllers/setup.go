@@ -37,6 +37,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if err := mgr.AddReadyzCheck("millwright-caches", f.ready); err != nil {
 		return err
 	}
+	if err := mgr.AddHealthzCheck("millwright-calls", func(*http.Request) error { return f.manager.Health() }); err != nil {
+		return err
+	}
 	return mgr.Add(f)
 }
 
@@ -96,7 +99,7 @@ func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 		Driver:   f.Driver,
 		Policies: manager.Policies{Machine: f.MachinePolicy, Set: f.SetPolicy, Deployment: f.DeploymentPolicy, Safety: f.SafetyPolicy},
 		Hooks:    chain(metrics.hooks(), events.hooks(), f.Hooks), Log: f.Log, Only: f.only, Observe: f.Observe,
-		Tuning: manager.Tuning{Workers: f.Workers, Resync: f.Resync, CallTimeout: f.CallTimeout, Settle: cmp.Or(f.Settle, defaultSettle)},
+		Tuning: manager.Tuning{Workers: f.Workers, Resync: f.Resync, CallTimeout: f.CallTimeout, CallGrace: f.CallGrace, Settle: cmp.Or(f.Settle, defaultSettle)},
 	}
 	f.managePools(&options)
 	if err := f.join(control, report, &options); err != nil {
