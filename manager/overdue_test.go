@@ -169,7 +169,9 @@ func (d *deaf) within(limit time.Duration, goal func() bool, what string) {
 
 // creates hang for a class.
 func creates(class string) func(driver.CallInfo) (bool, bool) {
-	return func(c driver.CallInfo) (bool, bool) { return c.Method == codes.CreateMachine && c.Class.Name == class, false }
+	return func(c driver.CallInfo) (bool, bool) {
+		return c.Method == codes.CreateMachine && c.Class.Name == class, false
+	}
 }
 
 // TestOthersProceedWhileCallsHang: as many creates hang as there are workers. Each is told once, with its
@@ -331,7 +333,9 @@ func TestHungListIsTold(t *testing.T) {
 		d := newDeaf(t, drivertest.MemoryOptions{})
 		d.class("stuck", 1)
 		d.class("web", 1)
-		d.hangs = func(c driver.CallInfo) (bool, bool) { return c.Method == codes.ListMachines && c.Class.Name == "stuck", false }
+		d.hangs = func(c driver.CallInfo) (bool, bool) {
+			return c.Method == codes.ListMachines && c.Class.Name == "stuck", false
+		}
 		d.provider.Add(drivertest.MemoryVM{Name: "lost", Cluster: "web", Size: "s", Initialized: true})
 		d.provider.Add(drivertest.MemoryVM{Name: "lost-too", Cluster: "stuck", Size: "s", Initialized: true})
 		_, end := d.run()
@@ -434,7 +438,9 @@ func TestLateCreateIsRecorded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDeaf(t, drivertest.MemoryOptions{})
 			d.options.Driver = driver.Intercept(makes{d.provider, d}, d.call)
-			d.hangs = func(c driver.CallInfo) (bool, bool) { return c.Method == codes.CreateMachine && !after, c.Method == codes.CreateMachine && after }
+			d.hangs = func(c driver.CallInfo) (bool, bool) {
+				return c.Method == codes.CreateMachine && !after, c.Method == codes.CreateMachine && after
+			}
 			d.class("web", 3)
 			_, end := d.run()
 			<-time.After(10 * time.Minute)

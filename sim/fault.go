@@ -28,6 +28,8 @@ const (
 	CallFailed
 	// CallAnswerLost: the provider carried a call out, and its answer was lost.
 	CallAnswerLost
+	// CallHung: the provider did not look at a call's deadline, and took its time.
+	CallHung
 	// CapacityOut: the provider had no room for another VM.
 	CapacityOut
 	// StatusLagged: the provider denied a VM that it had just made.
@@ -85,6 +87,7 @@ var faultNames = [faultCount]string{
 	ClockJump:        "clock jumped",
 	CallFailed:       "call to the provider failed",
 	CallAnswerLost:   "answer of the provider lost",
+	CallHung:         "call to the provider hung",
 	CapacityOut:      "no capacity",
 	StatusLagged:     "status not consistent yet",
 	ListLagged:       "list not consistent yet",

@@ -33,6 +33,10 @@ type Faults struct {
 	// LostCall is the probability that a call to the provider is carried out and answered with an
 	// error.
 	LostCall float64
+	// Hang is the probability that the provider does not look at a call's deadline. Such a call takes
+	// up to HangFor longer than its caller waits for it, before it takes effect or after that.
+	Hang    float64
+	HangFor time.Duration
 	// Capacity is how many VMs there can be. Zero means no limit.
 	Capacity int
 	// Eventually is how long the provider denies a VM that it has just made, and

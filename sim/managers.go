@@ -57,7 +57,7 @@ func (s *managers) start() error {
 	o.Store.Classes, o.Store.Secrets = openPort(p, s.classes), openPort(p, s.secrets)
 	o.Driver = driver.Intercept(watchedMachines{s.driver(), s.machines.vms}, p.through(s.machines))
 	s.keepPools(p, &o)
-	o.Runtime.Now, o.Runtime.Each, o.Hooks = s.shown.managerNow, p.each, p.hooks(o.Hooks)
+	o.Runtime.Now, o.Runtime.Each, o.Runtime.Await, o.Hooks = s.shown.managerNow, p.each, p.await, p.hooks(o.Hooks)
 	if err := s.join(p, &o); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (s *managers) start() error {
 
 func (s *managers) newRunner() *runner {
 	p := &runner{
-		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.Now(), restart: s.restart},
+		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.Now(), restart: s.restart, under: map[queueKey]driver.Method{}},
 		shown:   s.shown, resync: s.options.Tuning.Resync,
 		queue: map[queueKey]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},

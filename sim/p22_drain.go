@@ -90,7 +90,7 @@ func (w *p22) checkAttempt(p cluster.Pod) {
 	w.attempts[p.UID] = attempt{w.Now(), w.number}
 	if apart := w.Now().Sub(last.at); w.faults[ClockJump] == 0 && apart < drain.Slot-2*w.o.Faults.Latency {
 		w.violate("P22", "it was tried to evict pod %s again after %s", p.Name, apart)
-	} else if last.by == w.number && apart > forgottenAfter && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.Node, last.at) && !w.heldUpSince(p.Node, last.at) {
+	} else if last.by == w.number && apart > forgottenAfter+w.hung() && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.Node, last.at) && !w.heldUpSince(p.Node, last.at) {
 		w.violate("P21", "it was not tried to evict pod %s for %s, though it had been refused", p.Name, apart)
 	}
 }
@@ -98,6 +98,15 @@ func (w *p22) checkAttempt(p cluster.Pod) {
 // forgottenAfter is the longest time in which a waiting pod may not be looked at again, also if the
 // cluster refuses writes and retries have become rare.
 const forgottenAfter = 20 * time.Minute
+
+// hung is for how long a call that hangs may keep an object from its next pass: it is looked at again
+// when the caller has left the call, and when the call has returned.
+func (w *p22) hung() time.Duration {
+	if w.o.Faults.Hang <= 0 {
+		return 0
+	}
+	return 2 * (w.o.Manager.Tuning.CallTimeout + w.o.Faults.HangFor)
+}
 
 // drainsSince reports whether the drain of a node that is under way was under way at that time.
 func (w *p22) drainsSince(node string, then time.Time) bool {

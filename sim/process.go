@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/sim/history"
 	"github.com/millwright-go/millwright/store"
@@ -14,13 +15,15 @@ type process struct {
 	*ground
 	*apis
 	*effort
-	manager *manager.Manager
-	began   time.Time
-	calls   int // to the outside
-	killAt  int // the call at which it dies, or 0
-	end     outcome
-	dead    bool
-	restart func() // begins the next one
+	manager  *manager.Manager
+	began    time.Time
+	calls    int // to the outside
+	killAt   int // the call at which it dies, or 0
+	end      outcome
+	dead     bool
+	patience time.Duration              // how long a caller waits for a call
+	under    map[queueKey]driver.Method // calls to the driver that have not returned
+	restart  func()                     // begins the next one
 }
 
 // effort counts what all processes of a world have done.

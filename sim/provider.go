@@ -2,9 +2,12 @@ package sim
 
 import (
 	"context"
+	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
 )
 
 // service is one kind of calls to the simulated provider: about machines, or about groups.
@@ -38,6 +41,7 @@ func (p *process) through(to service) driver.Interceptor {
 		if p.dead {
 			return errDead // no caller is alive
 		}
+		defer p.only(s)()
 		p.clock.Pause(p.hazards.CallTime/2 + p.upTo(p.hazards.CallTime/2))
 		if p.dead {
 			if p.happens(p.hazards.Late) {
@@ -62,6 +66,13 @@ func (p *process) through(to service) driver.Interceptor {
 			p.emit(answered{p, s, err})
 			return err
 		}
+		early := p.hang(0.5)
+		if p.dead {
+			if p.happens(p.hazards.Late) {
+				to.late(ctx, s, next)
+			}
+			return errDead
+		}
 		err := to.provide(ctx, next)
 		if outcome == killedAfter {
 			p.kill()
@@ -73,11 +84,49 @@ func (p *process) through(to service) driver.Interceptor {
 		}
 		p.emit(answered{p, s, err})
 		p.clock.Pause(p.latency())
+		if !early {
+			p.hang(1)
+		}
 		if p.dead {
 			return errDead
 		}
 		return err
 	}
+}
+
+// only notes a call that has begun, and returns what notes its end.
+//
+// P52: one call about an object is under way at a time.
+func (p *process) only(s driver.CallInfo) (ended func()) {
+	if s.Object == (object.Key{}) {
+		return func() {}
+	}
+	about := queueKey{manager.Kind(s.Kind), s.Object}
+	if before, busy := p.under[about]; busy {
+		p.violate("P52", "%s is called for %s %s while %s is under way", s.Method, s.Kind, s.Object, before)
+	}
+	p.under[about] = s.Method
+	return func() { delete(p.under, about) }
+}
+
+// hang makes a call take longer than its caller waits for it, by chance, and reports whether it did.
+func (p *process) hang(share float64) bool {
+	if !p.happens(p.hazards.Hang * share) {
+		return false
+	}
+	p.count(CallHung)
+	p.clock.Pause(p.patience + p.upTo(p.hazards.HangFor))
+	return true
+}
+
+// await is manager.Runtime.Await. Without calls that hang, each is part of its pass.
+func (p *process) await(_ context.Context, limit, grace time.Duration, do func()) bool {
+	if p.hazards.Hang <= 0 {
+		do()
+		return true
+	}
+	p.patience = limit + grace
+	return p.clock.Await(p.patience, do)
 }
 
 // commonCodes are those that a healthy provider may answer now and then.

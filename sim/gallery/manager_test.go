@@ -112,4 +112,12 @@ var ofManager = []mutant{
 		to:     "p.o.Announced = true",
 		by:     "TestPoolKilledAtTwoCreates",
 	},
+	{
+		name:   "Run does not say what it left",
+		breaks: "P52",
+		file:   "manager/run.go",
+		from:   "if left.Calls = r.calls.Overdue(); len(left.Calls)+len(left.Places) > 0 {",
+		to:     "if left.Calls = r.calls.Overdue(); len(left.Calls)+len(left.Places) < 0 {",
+		by:     "TestRunNamesWhatItLeft",
+	},
 }

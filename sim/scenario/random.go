@@ -62,7 +62,17 @@ func Draw(draw func(n int) int, seed uint64) *sim.Scenario {
 		g.patience(s)
 	}
 	g.endings(s)
+	if g.oneIn(4) {
+		g.hangs(s)
+	}
 	return s
+}
+
+// hangs makes calls to the provider that do not look at their deadline.
+func (g generator) hangs(s *sim.Scenario) {
+	f := &s.Options.Faults
+	f.Hang, f.HangFor = g.rare(0.2), g.upTo(20*time.Minute)
+	s.Options.Manager.Tuning.CallTimeout = time.Minute + g.upTo(5*time.Minute)
 }
 
 // endings makes pods end as kubelets and controllers end them. It is drawn last, so that the rest
@@ -196,5 +206,8 @@ func RandomPools(seed uint64) *sim.Scenario {
 	s.Deployments, s.Lone = s.Deployments[:g(2)], false
 	g.pools(s)
 	g.endings(s)
+	if g.oneIn(4) {
+		g.hangs(s)
+	}
 	return s
 }

@@ -20,6 +20,7 @@ type Clock struct {
 	within *task           // the one that is running, or nil
 	tasks  []*task
 	idle   []*task
+	closed bool
 }
 
 // New makes a clock that shows now. chance(n) returns a number from 0 to n-1: it orders the timers
@@ -104,11 +105,49 @@ func (c *Clock) resume(t *task) {
 		c.idle = append(c.idle, t)
 		return
 	}
-	c.After(d, func() { c.resume(t) })
+	if d >= 0 {
+		c.After(d, func() { c.resume(t) })
+	}
+}
+
+// parked is what a task yields that is not resumed by time.
+const parked = time.Duration(-1)
+
+// Await calls do in a task of its own, and returns true when do has returned. It returns false if d
+// passes before that; do goes on. Outside a task, and once the clock is closed, it just calls do.
+func (c *Clock) Await(d time.Duration, do func()) bool {
+	me := c.within
+	if me == nil || c.closed {
+		do()
+		return true
+	}
+	returned, waits := false, false
+	wake := func() {
+		if waits {
+			waits = false
+			c.resume(me)
+		}
+	}
+	c.Begin(func() {
+		do()
+		returned = true
+		if waits {
+			c.After(0, wake)
+		}
+	})
+	if returned {
+		return true
+	}
+	waits = true
+	c.After(d, wake)
+	me.yield(parked)
+	waits = false
+	return returned
 }
 
 // Close runs all tasks to their ends without letting time pass. Nothing happens after that.
 func (c *Clock) Close() {
+	c.closed = true
 	for _, t := range c.tasks {
 		c.within = t
 		for more := true; t.do != nil && more; {

@@ -121,3 +121,35 @@ func TestClose(t *testing.T) {
 	r.Close()
 	require.Equal(t, []string{"0 ends"}, r.stepAll())
 }
+
+// TestAwait: a task waits for another one, up to a time. The other goes on.
+func TestAwait(t *testing.T) {
+	r := newRun()
+	for _, takes := range []time.Duration{0, 2 * time.Second, 9 * time.Second} {
+		r.Begin(func() {
+			returned := r.Await(5*time.Second, func() {
+				if takes > 0 {
+					r.Pause(takes)
+				}
+				r.note(fmt.Sprint(takes, " is over"))
+			})
+			r.note(fmt.Sprint(takes, " waited for: ", returned))
+		})
+	}
+	require.Equal(t, []string{
+		"0 0s is over", "0 0s waited for: true", "2 2s is over", "2 2s waited for: true",
+		"5 9s waited for: false", "9 9s is over",
+	}, r.stepAll())
+}
+
+// TestAwaitOutsideATask: it is a plain call, as it is once the clock is closed.
+func TestAwaitOutsideATask(t *testing.T) {
+	r := newRun()
+	require.True(t, r.Await(time.Second, func() { r.note("plain") }))
+	r.Begin(func() {
+		r.Await(time.Second, func() { r.Pause(time.Hour); r.note("closed") })
+		require.True(t, r.Await(time.Second, func() { r.note("after") }))
+	})
+	r.Close()
+	require.ElementsMatch(t, []string{"0 plain", "0 closed", "0 after"}, r.seen)
+}
