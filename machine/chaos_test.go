@@ -222,6 +222,65 @@ func TestP16NoDeleteCallWithoutCreateCall(t *testing.T) {
 	require.Empty(t, w.provider.calls)
 }
 
+// P16: a name that is another VM's is passed to no delete call, since a careless driver would delete
+// that VM. Only an earlier create that may have made one has it called.
+func TestP16NoDeleteCallForTheNameOfAnotherVM(t *testing.T) {
+	for name, c := range map[string]struct {
+		before []fault // of the creates before the one that finds the name taken
+		calls  int
+	}{
+		"at once":                    {nil, 0},
+		"after refusals":             {[]fault{{code: codes.ResourceExhausted}, {code: codes.PermissionDenied}}, 0},
+		"after a create that failed": {[]fault{{code: codes.Internal}}, 1},
+		"after a lost answer":        {[]fault{{code: codes.ResourceExhausted}, {code: codes.DeadlineExceeded}, {code: codes.InvalidArgument}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.needTokens()
+			w.provider.differs = true
+			w.provider.faults = func(call codes.Call) fault {
+				if n := w.provider.calls[codes.CreateMachine]; call == codes.CreateMachine && n <= len(c.before) {
+					return c.before[n-1]
+				}
+				return fault{}
+			}
+			w.give()
+			s := &shell{w: w}
+			for i := range c.before {
+				w.passes(s)
+				w.edit(func(m *machine.Machine) { m.Spec.Config.DrainTimeout = time.Duration(i+1) * time.Hour })
+			}
+			s.settle(10)
+			require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
+			require.Equal(t, len(c.before)+1, w.provider.calls[codes.CreateMachine])
+			w.store.remove()
+			s.settle(20)
+			require.Nil(t, w.store.live())
+			require.Equal(t, c.calls, w.provider.calls[codes.DeleteMachine])
+			require.Empty(t, w.tokens.of, "the token goes all the same")
+		})
+	}
+}
+
+// P16: nor is a create forgotten whose process died before it recorded the answer.
+func TestP16CrashBeforeTheNameIsTaken(t *testing.T) {
+	w := newWorld(t)
+	w.give()
+	w.killAt, w.after = 3, true // at the create
+	_, _, err := (&shell{w: w}).reconcile()
+	require.ErrorIs(t, err, errKilled)
+	require.Equal(t, 1, w.provider.calls[codes.CreateMachine])
+	w.killAt = 0
+	w.provider.differs, w.provider.vms = true, nil
+	s := &shell{w: w}
+	s.settle(10)
+	require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
+	w.store.remove()
+	s.settle(20)
+	require.Nil(t, w.store.live())
+	require.Equal(t, 1, w.provider.calls[codes.DeleteMachine])
+}
+
 // P16: not even if VMs of the name are there that we did not make.
 func TestP16VMsThatWereThereBefore(t *testing.T) {
 	for _, faulty := range []fault{{}, {code: codes.Uninitialized}, {code: codes.OutOfRange}} {

@@ -112,7 +112,7 @@ func (c creation) issueCreate() Plan {
 		if !c.announced() {
 			return c.move(eventCreate, decision.Why{Reason: reasonFence}, func(s *Status) {
 				s.LastOperation = c.operation(OperationCreate, StateProcessing, StageCreateVM)
-				s.NeverCreated = false
+				s.OnlyRefused, s.NeverCreated = c.onlyRefused(), false
 				c.announceSpec(s)
 			})
 		}

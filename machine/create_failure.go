@@ -51,10 +51,32 @@ func (c creation) createFailed(stage Stage, code codes.Code, message string) Pla
 	}
 	why := decision.Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
 	never := c.m.untouched() && !c.known()
+	answered := c.o.Created != nil && stage == StageCreateVM
 	return c.move(on, why, func(s *Status) {
 		s.LastOperation = c.failure(OperationCreate, stage, code, message)
+		if answered {
+			s.OnlyRefused = s.OnlyRefused && madeNothing(code)
+			never = s.OnlyRefused && code == codes.AlreadyExists && !c.known()
+		}
 		s.NeverCreated = never
 	})
+}
+
+// onlyRefused reports whether it is certain that no create call so far has made anything. One
+// whose answer nobody has recorded may have.
+func (c creation) onlyRefused() bool {
+	unanswered := c.began() && c.m.Status.LastOperation.State != StateFailed
+	return c.m.untouched() || c.m.Status.OnlyRefused && !unanswered
+}
+
+// madeNothing reports whether a create that ended with code has made nothing.
+func madeNothing(code codes.Code) bool {
+	switch code {
+	case codes.InvalidArgument, codes.AlreadyExists, codes.PermissionDenied, codes.ResourceExhausted,
+		codes.Unauthenticated, codes.Unimplemented:
+		return true
+	}
+	return false
 }
 
 // timedOut marks a machine failed that did not run in time.

@@ -18,9 +18,6 @@ func (c creation) join() Plan {
 	if node == nil {
 		return c.awaitRegistration()
 	}
-	if leaving(node) {
-		return c.followDeletion(node)
-	}
 	bad := node.judge(c.p.nodeConditions(c.m))
 	sync := nodeSync{c.situation, node, bad.healthy()}
 	out := sync.outOfLine()

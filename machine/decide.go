@@ -77,7 +77,10 @@ func (d decider) keep() Plan {
 	if plan, busy := inspection.preserve(); busy {
 		return plan
 	}
-	return inspection.whilePreserved(d.whileSpared(inspection.alsoPreserve(d.follow())))
+	if plan, busy := d.followDeletion(); busy {
+		return plan
+	}
+	return inspection.whilePreserved(d.whileSpared(d.stayLater(inspection.alsoPreserve(d.follow()))))
 }
 
 // follow decides by the phase.

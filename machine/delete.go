@@ -150,10 +150,11 @@ func (d deletion) askForNode() (Plan, bool) {
 }
 
 // deleteVM calls DeleteMachine until it answers OK or NOT_FOUND; one such answer is enough. Only a
-// machine for which it is recorded that no create was ever issued does without.
+// machine for which it is recorded that no VM was ever made does without.
 //
 // If no provider ID is recorded, since the answer to a create was lost, and askForNode has found no
-// VM either, DeleteMachine is called with the machine's name alone. A create that takes effect after
+// VM either, DeleteMachine is called with the machine's name alone. After ALREADY_EXISTS it is not,
+// unless an earlier create may have made a VM: the VM of that name is another's. A create that takes effect after
 // that leaves a VM that no machine owns: package safety/orphan finds and deletes it.
 func (d deletion) deleteVM() Plan {
 	if d.neverCreated() {
@@ -209,7 +210,7 @@ func (d deletion) deleteNode() Plan {
 // release removes the finalizer, and with it the record.
 func (d deletion) release() Plan {
 	bootstrap := token(d)
-	if plan, busy := bootstrap.remove(); busy && !d.neverCreated() {
+	if plan, busy := bootstrap.remove(); busy && (!d.neverCreated() || d.m.Status.OnlyRefused) {
 		return plan
 	}
 	changed := d.m.Clone()

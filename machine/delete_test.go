@@ -85,7 +85,7 @@ func ends(t *testing.T, w *world, from string) {
 	// What the model holds finalizer removal to does not apply to records
 	// that say the VM is gone when it is not.
 	w.provider.vms, w.provider.deletedOK = nil, true
-	clear(w.provider.calls)
+	w.provider.mayHaveMade = false
 	s, end := &shell{w: w}, w.now.Add(24*time.Hour)
 	for range 10 {
 		plan, gone, err := s.reconcile()

@@ -98,10 +98,11 @@ type DetachVolumes struct {
 // until the pass has ended without.
 type AskCreate struct{}
 
-// AskGrant asks whether this machine may be marked failed now (Observation.Grant).
+// AskGrant asks whether this machine may be given up now (Observation.Grant): marked failed or,
+// with NodeLeaves, deleted because others delete its node.
 // The answer is read live: it must take into account every grant that was ever
 // given.
-type AskGrant struct{}
+type AskGrant struct{ NodeLeaves bool }
 
 // AskUpdate asks whether this machine's VM may be changed now (Observation.UpdateTurn).
 // It protects the provider, and a fleet from a change that fails everywhere; it

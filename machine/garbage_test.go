@@ -116,7 +116,7 @@ func anyStatus(t *rapid.T) machine.Status {
 			},
 		},
 		Conditions: anyConditions.Draw(t, "conditions"), Addresses: anyAddresses.Draw(t, "addresses"),
-		LastKnown: anyWord.Draw(t, "known"), NeverCreated: rapid.Bool().Draw(t, "never"),
+		LastKnown: anyWord.Draw(t, "known"), NeverCreated: rapid.Bool().Draw(t, "never"), OnlyRefused: rapid.Bool().Draw(t, "only refused"),
 		DeletedFrom: anyPhase.Draw(t, "from"), JoinedAfter: anyWait.Draw(t, "joined"), Preservation: anyPreservation(t), VMSpec: anyVMSpec(t),
 	}
 }

@@ -20,9 +20,6 @@ func (h health) watch() Plan {
 		}
 		return h.nodeUnhealthy(decision.Why{Reason: reasonNodeMissing, Name: h.m.Spec.NodeName}, nil)
 	}
-	if leaving(node) {
-		return h.followDeletion(node)
-	}
 	bad := node.judge(h.p.nodeConditions(h.m))
 	inspection, update, sync := preservation(h), inPlace{h.situation, node}, nodeSync{h.situation, node, false}
 	if plan, busy := inspection.retract(node); busy {
@@ -138,7 +135,7 @@ func (h health) outOfTime(why decision.Why) Plan {
 		return h.look(false)
 	}
 	name := h.m.Spec.NodeName
-	if plan, wait := h.awaitGrant(decision.Why{Reason: reasonAskGrant, Name: name}, decision.Why{Reason: reasonNotGranted, Name: name}); wait {
+	if plan, wait := h.awaitGrant(AskGrant{}, decision.Why{Reason: reasonAskGrant, Name: name}, decision.Why{Reason: reasonNotGranted, Name: name}); wait {
 		return plan
 	}
 	return h.move(eventHealthTimeout, failed, func(s *Status) {

@@ -15,17 +15,17 @@ import (
 // grantRetry is after how long a verdict that was refused is asked for again.
 const grantRetry = 30 * time.Second
 
-// awaitGrant holds a verdict back until the budget of replacements allows it: ask
-// says what is asked, refused what becomes of it while that is refused. Without a
+// awaitGrant holds a verdict back until the budget of replacements allows it: ask is
+// asked for the reason why, refused says what becomes of it while that is refused. Without a
 // budget nothing is held back.
-func (h health) awaitGrant(ask, refused decision.Why) (Plan, bool) {
+func (h health) awaitGrant(ask AskGrant, why, refused decision.Why) (Plan, bool) {
 	if !h.o.Budgeted {
 		return Plan{}, false
 	}
 	grant := h.o.Grant
 	switch {
 	case grant == nil:
-		return Plan{Effect: AskGrant{}, Why: ask}, true
+		return Plan{Effect: ask, Why: why}, true
 	case grant.Allowed && (grant.Until.IsZero() || h.now.Before(grant.Until)):
 		return Plan{}, false
 	}

@@ -41,6 +41,16 @@ var grantStories = map[string]func(*story){
 		s.cluster.ready(node, object.True)
 		s.later(10*time.Second, "the kubelet is ready")
 	},
+	"node deleted by somebody and the budget spent": func(s *story) {
+		s.toRunning()
+		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
+		s.cluster.delete(node)
+		s.later(time.Minute, "somebody deletes the node, as those of other machines")
+		s.wait()
+		s.answering(machine.Grant{Allowed: true, Until: s.now.Add(time.Hour)})
+		s.say("the other one was replaced")
+		s.wait()
+	},
 	"creation timeout needs no grant": func(s *story) {
 		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
 		s.provider.boot = -1
@@ -92,12 +102,85 @@ func TestNoBudgetNoQuestion(t *testing.T) {
 		}
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 		require.NoError(t, err)
-		require.NotEqual(t, machine.AskGrant{}, plan.Effect)
+		require.NotContains(t, []machine.Effect{machine.AskGrant{}, machine.AskGrant{NodeLeaves: true}}, plan.Effect)
 		o.Grant = nil
 		same, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 		require.NoError(t, err)
 		require.Equal(t, plan, same)
 	})
+}
+
+// P45: while there is a budget no machine is deleted for a node that others delete but with a grant
+// and after a live read, whatever its phase; what is frozen or paused is not deleted at all.
+func TestP45NoMachineFollowsItsNodeWithoutAGrant(t *testing.T) {
+	followed, held := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyObservation(t)
+		o.Budgeted = rapid.IntRange(0, 9).Draw(t, "no budget") != 0
+		makeLeaving(t, o)
+		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
+		require.NoError(t, err)
+		if _, deletes := plan.Write.(*machine.Delete); !deletes {
+			held++
+			return
+		}
+		followed++
+		require.True(t, o.Node.Read.Live(), "a cache may show a node of before")
+		require.False(t, o.Frozen)
+		paused, _ := machine.Paused(&o.Machine.Meta, machine.DefaultPolicy().Keys.Paused)
+		require.False(t, paused)
+		if o.Budgeted {
+			require.NotNil(t, o.Grant)
+			require.True(t, o.Grant.Allowed)
+			require.True(t, o.Grant.Until.IsZero() || epoch.Before(o.Grant.Until))
+		}
+	})
+	assert.Positive(t, followed, "no machine ever followed its node")
+	assert.Positive(t, held, "no machine ever stayed")
+}
+
+// makeLeaving makes o one of a machine whose node somebody deletes.
+func makeLeaving(t *rapid.T, o *machine.Observation) {
+	m := o.Machine
+	m.Name, m.DeletedAt, m.Finalizers = ours, time.Time{}, []string{machine.Finalizer}
+	m.Spec.Class.Name, m.Spec.NodeName, m.Spec.ProviderID = "small", node, "p://1"
+	m.Spec.InPlace, m.Spec.Config = machine.InPlaceNone, machine.Configuration{}
+	m.Status.Phase = rapid.SampledFrom([]machine.Phase{
+		machine.PhasePending, machine.PhaseRunning, machine.PhaseUnknown, machine.PhaseInPlaceUpdating,
+		machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed, machine.PhaseFailed,
+	}).Draw(t, "phase of a machine with a node")
+	o.NoCluster = false
+	if o.Node == nil || o.Node.Node == nil {
+		o.Node = &machine.NodeAnswer{Node: &machine.Node{}, Read: readAt(epoch)}
+	}
+	o.Node.Name, o.Node.Node.Name, o.Node.Failure = node, node, ""
+	o.Node.Node.ProviderID, o.Node.Node.Labels = "p://1", nil
+	o.Node.Node.DeletedAt, o.Node.Node.Finalizers = epoch.Add(-time.Minute), []string{machine.NodeFinalizer}
+}
+
+// A machine that may not follow its node is treated as if nobody had deleted it: it becomes
+// unhealthy and well again, and its node gets what its template says.
+func TestMachineOfALeavingNodeWorksOn(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
+	w.cluster.delete(node)
+	s := &shell{w: w}
+	w.passes(s)
+	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
+	w.cluster.ready(node, object.False)
+	w.passes(s)
+	require.Equal(t, machine.PhaseUnknown, w.store.live().Status.Phase)
+	w.cluster.ready(node, object.True)
+	w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"} })
+	w.passes(s)
+	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
+	assert.Equal(t, "b", w.cluster.live(node).Labels["pool"])
+	assert.True(t, w.cluster.live(node).HasFinalizer(machine.NodeFinalizer))
+	w.answering(machine.Grant{Allowed: true})
+	s.settle(20)
+	assert.Nil(t, w.store.live())
+	assert.Empty(t, w.provider.vms)
 }
 
 // What does not ripen from health is not held back: only the verdict asks.

@@ -35,7 +35,7 @@ func (h health) lost() (Plan, bool) {
 		return ask, true
 	}
 	why := decision.Why{Reason: reasonLost, Name: h.m.Spec.ProviderID, For: h.now.Sub(missing.Since)}
-	if plan, wait := h.awaitGrant(decision.Why{Reason: reasonAskGrantLost, Name: why.Name}, decision.Why{Reason: reasonLostNotGranted, Name: why.Name}); wait {
+	if plan, wait := h.awaitGrant(AskGrant{}, decision.Why{Reason: reasonAskGrantLost, Name: why.Name}, decision.Why{Reason: reasonLostNotGranted, Name: why.Name}); wait {
 		return plan, true
 	}
 	if vm == nil {

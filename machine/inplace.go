@@ -53,9 +53,6 @@ func (u inPlace) update() Plan {
 		return u.look(false)
 	}
 	u.n = u.node()
-	if u.n != nil && leaving(u.n) {
-		return u.followDeletion(u.n)
-	}
 	op := &u.m.Status.LastOperation
 	if op.Kind != OperationInPlaceUpdate || op.Stage != StageSelected && op.Stage != StageReady {
 		return u.reorient()

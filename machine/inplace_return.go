@@ -18,9 +18,6 @@ func (u inPlace) finish() Plan {
 		return u.look(false)
 	}
 	u.n = u.node()
-	if u.n != nil && leaving(u.n) {
-		return u.followDeletion(u.n)
-	}
 	if u.m.Spec.InPlace != InPlaceNone {
 		return Plan{Why: decision.Why{Reason: reasonAwaitOwner, Name: name}, Warn: u.foreign()}
 	}

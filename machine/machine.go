@@ -128,9 +128,12 @@ type Status struct {
 	// VMSpec is what the VM was made from or last updated to, as far as it can
 	// be updated. Zero: not known, or the driver can't update VMs.
 	VMSpec VMSpec
-	// NeverCreated records that no create call was issued for this machine.
-	// False says nothing: one may have been.
+	// NeverCreated records that no VM was made for this machine: no create call was issued, or each
+	// was refused, the last one with ALREADY_EXISTS. False says nothing: one may have been made.
 	NeverCreated bool
+	// OnlyRefused records that every create call but the latest was refused with a code after which
+	// nothing was made. It says nothing of a machine for which none was announced.
+	OnlyRefused bool
 	// DeletedFrom is the phase in which deletion found the machine.
 	DeletedFrom Phase
 	// JoinedAfter is the time from creation to the first Running; zero: not

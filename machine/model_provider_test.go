@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -51,7 +52,9 @@ type providerModel struct {
 	token     int            // likewise
 	made      int
 	deletedOK bool // a delete of our machine was answered OK or NOT_FOUND
-	calls     map[codes.Call]int
+	// mayHaveMade: a create was not answered with a refusal after which nothing was made.
+	mayHaveMade bool
+	calls       map[codes.Call]int
 }
 
 // call makes one driver call about a machine.
@@ -66,14 +69,22 @@ func (p *providerModel) call(call codes.Call, m *machine.Machine, id string, do 
 	if p.faults != nil {
 		f = p.faults(call)
 	}
+	created := call == codes.CreateMachine
 	if f.code == codes.OK || f.done {
 		answer := do(m, id)
+		p.mayHaveMade = p.mayHaveMade || created && answer.Code != codes.AlreadyExists
 		if f.code == codes.OK {
 			answer.LastKnown = note
 			return answer
 		}
 	}
+	p.mayHaveMade = p.mayHaveMade || created && !slices.Contains(refusals, f.code)
 	return machine.VM{Outcome: failed(f.code), LastKnown: note}
+}
+
+// refusals are the codes after which a create has made nothing.
+var refusals = []codes.Code{
+	codes.InvalidArgument, codes.AlreadyExists, codes.PermissionDenied, codes.ResourceExhausted, codes.Unauthenticated, codes.Unimplemented,
 }
 
 func failed(code codes.Code) machine.Outcome {

@@ -7,10 +7,6 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// leaving reports whether somebody deletes the node of a machine. A node without
-// our finalizer may be anybody's leftover and decides nothing.
-func leaving(n *Node) bool { return n.Deleted() && n.HasFinalizer(NodeFinalizer) }
-
 // sameConditions reports whether a machine has its node's conditions already.
 // Times are the same if their seconds are: store and cluster may differ in
 // zones and fractions.
@@ -121,11 +117,6 @@ func (s *situation) stale(n *Node, providerID string) bool {
 		return true
 	}
 	return n.CreatedAt.Before(s.m.CreatedAt)
-}
-
-// followDeletion deletes the machine of a node that is being deleted by others.
-func (s *situation) followDeletion(n *Node) Plan {
-	return Plan{Write: &Delete{}, Why: decision.Why{Reason: reasonNodeDeletion, Name: n.Name}}
 }
 
 // copyConditions keeps the machine's conditions equal to its node's.

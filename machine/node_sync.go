@@ -11,9 +11,9 @@ import (
 )
 
 // outOfLine reports whether a node is to be synced. A node that is going stays
-// as it is.
+// as it is, unless our finalizer keeps it.
 func (s nodeSync) outOfLine() bool {
-	return !(s.inLine() && s.capacityInLine()) && !s.n.Deleted()
+	return !(s.inLine() && s.capacityInLine()) && (!s.n.Deleted() || leaving(s.n))
 }
 
 // sync brings a node in line: the machine's name, our finalizer, the template

@@ -93,7 +93,8 @@ type Observation struct {
 
 	Drain, Detach *DrainAnswer
 	// Budgeted says that a budget limits how many machines are replaced at a
-	// time: none is marked failed for its health without a Grant.
+	// time: without a Grant none is marked failed for its health, and none is
+	// deleted because others delete its node.
 	Budgeted bool
 	Grant    *Grant
 
@@ -122,7 +123,7 @@ type MissingVM struct {
 
 // Grant is the answer to AskGrant.
 type Grant struct {
-	// Allowed lets the machine be marked failed by one write, to be issued before
+	// Allowed lets the machine be given up by one write, to be issued before
 	// Until.
 	Allowed bool
 	// Until is when a grant lapses; zero: it does not.

@@ -32,8 +32,6 @@ func (k preservation) failed() Plan {
 	case n == nil || !k.ours(n):
 		rest.Warn = k.foreign()
 		return rest
-	case leaving(n):
-		return k.followDeletion(n)
 	}
 	return k.failedNode(n, rest)
 }

@@ -30,7 +30,7 @@ func (r *permits) wanted() bool {
 // tell tells how many are in use, unless that was told last.
 func (r *permits) tell(kind Kind, holder *object.Meta, replicas int32, fleet []*machine.Machine) {
 	used, limit := replacement.SlotsInUse(
-		holder, replicas, fleet, r.options.Cluster == nil, r.options.Policies.Safety, r.options.Runtime.Now())
+		holder, replicas, fleet, r.options.Policies.Safety, r.options.Runtime.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, now := visited{kind, holder.Key}, [2]int{used, limit}

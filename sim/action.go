@@ -48,6 +48,8 @@ const (
 	DeleteMachine Action = "delete machine"
 	// DeleteNode deletes a node.
 	DeleteNode Action = "delete node"
+	// DeleteNodes deletes N nodes at the same moment, as a mistaken program does.
+	DeleteNodes Action = "delete nodes"
 	// CordonNode cordons a node that is not cordoned.
 	CordonNode Action = "cordon node"
 	// RemoveVM removes a VM at the provider.

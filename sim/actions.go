@@ -44,8 +44,12 @@ func (w *World) disturb(s *Step) {
 		}
 	case DeleteNode:
 		if n, found := nthOf(w.nodes, s.N); found {
-			w.excuseNode(n.Name)
-			_ = w.nodes.Delete(context.Background(), n.Key, n.UID)
+			w.deleteNode(n)
+		}
+	case DeleteNodes:
+		all := w.nodes.all()
+		for _, n := range all[:min(max(s.N, 0), len(all))] {
+			w.deleteNode(n)
 		}
 	case CordonNode:
 		w.cordon(s.N)
@@ -62,6 +66,12 @@ func (w *World) disturb(s *Step) {
 	case JumpClock:
 		w.JumpClock(s.For)
 	}
+}
+
+// deleteNode deletes a node, as somebody does who is not the manager.
+func (w *World) deleteNode(n *machine.Node) {
+	w.excuseNode(n.Name)
+	_ = w.nodes.Delete(context.Background(), n.Key, n.UID)
 }
 
 // excuseNode records that a user asks for the deletion of a node's machine by deleting the node.

@@ -57,7 +57,7 @@ func (s *managers) start() error {
 	o.Store.Classes, o.Store.Secrets = openPort(p, s.classes), openPort(p, s.secrets)
 	o.Driver = driver.Intercept(watchedMachines{s.driver(), s.machines.vms}, p.through(s.machines))
 	s.keepPools(p, &o)
-	o.Runtime.Now, o.Runtime.Each, o.Runtime.Await, o.Hooks = s.shown.managerNow, p.each, p.await, p.hooks(o.Hooks)
+	o.Runtime.Now, o.Runtime.Each, o.Runtime.Await, o.Hooks = s.shown.managerNow, p.each, p.await, p.hooks(p.follows(o.Hooks))
 	if err := s.join(p, &o); err != nil {
 		return err
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// askGrant finds out whether the machine may be marked failed for its health. It is
+// askGrant finds out whether the machine may be given up. It is
 // a pass of its own, over the fleet that the machine belongs to. A conflict ends
 // the machine's pass too, which begins again.
-func (p *pass) askGrant(ctx context.Context) (*machine.Grant, error) {
+func (p *pass) askGrant(ctx context.Context, e machine.AskGrant) (*machine.Grant, error) {
 	if p.Safety == nil || p.Sets == nil {
 		return &machine.Grant{Allowed: true}, nil
 	}
-	o := &replacement.Observation{Machine: p.o.Machine, NoCluster: p.Nodes == nil}
+	o := &replacement.Observation{Machine: p.o.Machine, NodeLeaves: e.NodeLeaves, NoCluster: p.Nodes == nil}
 	if err := p.findFleet(ctx, o); err != nil {
 		return nil, err
 	}
@@ -43,8 +43,13 @@ type grantSteps struct {
 
 // Decide implements engine.Steps.
 func (g *grantSteps) Decide(context.Context) (engine.Head, error) {
+	g.alone.Lock()
+	g.o.Spent = g.spent
 	var err error
-	g.plan, err = replacement.Decide(g.o, g.Safety, g.Now())
+	if g.plan, err = replacement.Decide(g.o, g.Safety, g.Now()); err == nil && g.o.Set == nil && !g.DryRun {
+		g.spent = g.plan.Spent
+	}
+	g.alone.Unlock()
 	head := engine.Head{Why: g.plan.Why}
 	switch {
 	case g.plan.ReadFleet:

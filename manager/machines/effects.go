@@ -73,9 +73,9 @@ func (p *pass) do(ctx context.Context, e machine.Effect) (err error) {
 
 // ask carries out a question for leave.
 func (p *pass) ask(ctx context.Context, e machine.Effect) (err error) {
-	switch any(e).(type) { // of all effects, only these are asked
+	switch e := any(e).(type) { // of all effects, only these are asked
 	case machine.AskGrant:
-		p.o.Grant, err = p.askGrant(ctx)
+		p.o.Grant, err = p.askGrant(ctx, e)
 	case machine.AskCreate:
 		p.o.CreateTurn = p.askCreate()
 	case machine.AskUpdate:

@@ -195,7 +195,7 @@ func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.M
 	}
 	status, ok := plan.Write.(*machine.UpdateStatus)
 	if !ok {
-		if moved {
+		if _, deletes := plan.Write.(*machine.Delete); moved || deletes {
 			p.Once(ctx, engine.Normal, plan.Why)
 		}
 		return

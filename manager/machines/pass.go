@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/safety"
 )
 
 type reconciler struct {
@@ -18,6 +19,9 @@ type reconciler struct {
 	// uninitialized holds the names of providers known to have no InitializeMachine.
 	uninitialized sync.Map
 	turns         turns
+	// spent is the brake's memory of machines without a set that followed their nodes.
+	alone sync.Mutex
+	spent []safety.Spent
 }
 
 func newReconciler(c Config) *reconciler {

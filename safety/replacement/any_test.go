@@ -16,6 +16,7 @@ func anyObservation(t *rapid.T) *replacement.Observation {
 	return &replacement.Observation{
 		Machine: safetytest.AnyMachine(t), Deployment: safetytest.AnyDeployment(t), Set: safetytest.AnySet(t), Fleet: safetytest.List(t, "machines", safetytest.AnyMachine),
 		Read: safetytest.ReadIf(rapid.Bool().Draw(t, "grant live")), Taken: rapid.Bool().Draw(t, "taken"), Zones: map[string]string{"a": "z"},
+		NodeLeaves: rapid.Bool().Draw(t, "node leaves"),
 	}
 }
 

@@ -7,11 +7,16 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/internal/brake"
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// Decide decides whether a machine may be failed for its health now. It changes none of its
-// arguments, and returns the same plan for the same arguments. Only a caller's mistake is an error.
+// Decide decides whether a machine may be given up now: failed for its health, or deleted because
+// others delete its node. It changes none of its arguments, and returns the same plan for the same
+// arguments. Only a caller's mistake is an error.
+//
+// A machine that no set replaces is in no budget. If others delete its node, the brake limits how
+// many such machines go within an OwnerPeriod, to policy.Brake; all others are granted.
 //
 // A machine is in replacement from the moment its grant is written until as many machines do their
 // work as are wanted. Each grant first writes a slot to one shared object, because two machines
@@ -27,7 +32,7 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	d := decider{o: o, p: p, now: now}
 	why := decision.Why{Reason: reasonGranted, Name: o.Machine.Name}
 	if o.Set == nil && o.Deployment == nil {
-		return Plan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil
+		return d.alone(), nil
 	}
 	if !o.Read.Live() {
 		return Plan{ReadFleet: true, Why: decision.Why{Reason: reasonReadFleet, Name: o.Machine.Name}}, nil
@@ -47,6 +52,23 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 		return Plan{Grant: &machine.Grant{Detail: no.String()}, Why: no}, nil
 	}
 	return d.take(), nil
+}
+
+// alone answers for a machine that no set replaces.
+func (d *decider) alone() Plan {
+	name := d.o.Machine.Name
+	granted := Plan{Grant: &machine.Grant{Allowed: true}, Why: decision.Why{Reason: reasonAlone, Name: name}, Spent: d.o.Spent}
+	if !d.o.NodeLeaves {
+		return granted
+	}
+	b := brake.New(d.p, d.o.Spent, 0, false, d.p.OwnerPeriod, d.now)
+	may := b.Take(d.o.Machine.UID)
+	granted.Spent = b.Orders()
+	if may {
+		return granted
+	}
+	no := decision.Why{Reason: reasonAloneBraked, Name: name, Want: int64(b.Most), For: d.p.OwnerPeriod}
+	return Plan{Grant: &machine.Grant{Detail: no.String()}, Why: no, Spent: granted.Spent}
 }
 
 // decider is one call of Decide.
@@ -100,7 +122,7 @@ func (d *decider) expired(s Slot) bool {
 }
 
 // awaits reports whether a machine may wait for a verdict on its health or, without a cluster, on
-// its VM. A machine that waits for a verdict on its VM has no record of that but its slot.
+// its VM.
 func (d *decider) awaits(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseUnknown, machine.PhaseInPlaceUpdateFailed:
@@ -155,7 +177,7 @@ func (d *decider) count() {
 		slot, has := holds[m.Name]
 		switch {
 		case m.Name == d.o.Machine.Name:
-			d.ripe = !m.Deleted() && d.awaits(m)
+			d.ripe = !m.Deleted() && (d.o.NodeLeaves || d.awaits(m))
 			if has {
 				own := slot
 				d.own = &own
@@ -166,27 +188,27 @@ func (d *decider) count() {
 		case d.serves(m):
 			d.serving++
 			// It counts again once it is neither paused nor preserved.
-			if has && (m.Status.Phase == machine.PhaseFailed || d.awaits(m) && !d.expired(slot)) {
+			if has && (m.Status.Phase == machine.PhaseFailed || !d.expired(slot)) {
 				d.kept = append(d.kept, slot)
 			}
 		}
 	}
 }
 
-// stands reports whether a machine is failed by its slot, or about to be, and is not being deleted
-// yet.
+// stands reports whether a machine is given up by its slot, or about to be, and is not being deleted
+// yet. Of a machine whose node or VM goes nothing is recorded but its slot, so any phase counts.
 func (d *decider) stands(m *machine.Machine, slot Slot) bool {
 	if m.Deleted() || d.o.Preserved[m.Name] || d.paused(m) {
 		return false
 	}
-	return m.Status.Phase == machine.PhaseFailed || d.awaits(m) && !d.expired(slot)
+	return m.Status.Phase == machine.PhaseFailed || !d.expired(slot)
 }
 
 // SlotsInUse returns how many machines of a fleet are in replacement by a permit that holder
 // records: machines that are failed, or gone and not yet replaced by one that works. limit is how
-// many may be in replacement, for so many replicas. noCluster is Observation.NoCluster.
+// many may be in replacement, for so many replicas.
 func SlotsInUse(
-	holder *object.Meta, replicas int32, fleet []*machine.Machine, noCluster bool, p *safety.Policy, now time.Time,
+	holder *object.Meta, replicas int32, fleet []*machine.Machine, p *safety.Policy, now time.Time,
 ) (used, limit int) {
 	p = p.WithDefaults()
 	limit = int(max(1, p.Replacements.Ceil(max(replicas, 0))))
@@ -194,7 +216,7 @@ func SlotsInUse(
 	if len(slots) == 0 {
 		return 0, limit
 	}
-	d := decider{o: &Observation{NoCluster: noCluster}, p: p, now: now}
+	d := decider{o: &Observation{}, p: p, now: now}
 	there, serving := make(map[string]*machine.Machine, len(fleet)), 0
 	for _, m := range fleet {
 		if m == nil || m.Deleted() {

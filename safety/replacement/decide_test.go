@@ -1,6 +1,7 @@
 package replacement_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/replacement"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
@@ -107,9 +110,9 @@ func tellStories(t *testing.T) {
 	}
 }
 
-// P24: machines ask at the same time, processes read old state, die with a slot taken or write
-// late. No more verdicts are in flight than the budget allows. Once all is quiet again, every
-// machine that is ill is replaced.
+// P24, P45: machines ask at the same time, for their health or because others delete their nodes.
+// Processes read old state, die with a slot taken or write late. No more verdicts are in flight than
+// the budget allows. Once all is quiet again, every machine that is ill is replaced.
 func TestP24VerdictsStayWithinTheBudget(t *testing.T) {
 	given, late := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -122,7 +125,7 @@ func TestP24VerdictsStayWithinTheBudget(t *testing.T) {
 		flying := map[int]time.Time{}
 		for i := range rapid.IntRange(1, 120).Draw(t, "steps") {
 			act := rapid.SampledFrom([]string{
-				"step", "step", "step", "rest", "rest", "ask", "ask", "plague", "ill", "well", "replace", "bury", "join", "user deletes", "late", "time", "stall", "crash",
+				"step", "step", "step", "rest", "rest", "ask", "ask", "leave", "all nodes", "plague", "ill", "well", "replace", "bury", "join", "user deletes", "late", "time", "stall", "crash",
 			}).Draw(t, "act")
 			switch {
 			case act == "time":
@@ -343,6 +346,61 @@ func TestGrantDetails(t *testing.T) {
 	n = w.send(w.machines[1].Name)
 	n.all()
 	assert.True(t, n.grant.Allowed, "the rule is off")
+}
+
+// P45: others delete all nodes. A machine asks in any phase that it may have with a node, one goes
+// at a time, and its slot counts while it still looks well.
+func TestP45NodesDeletedByOthers(t *testing.T) {
+	for _, phase := range []machine.Phase{
+		machine.PhasePending, machine.PhaseRunning, machine.PhaseUnknown, machine.PhaseInPlaceUpdating,
+		machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed,
+	} {
+		w := newWard(t, 8, false)
+		w.turn(w.machines[0].Name, phase)
+		first := w.sendLeaving(w.machines[0].Name)
+		for range 5 {
+			first.step(false) // the slot is taken
+		}
+		for _, m := range w.machines[1:] {
+			n := w.sendLeaving(m.Name)
+			n.all()
+			require.False(t, n.grant.Allowed, "%q", phase)
+		}
+		first.all()
+		require.Equal(t, 1, w.given, "%q", phase)
+		second := w.sendLeaving(w.machines[1].Name)
+		second.all()
+		require.Equal(t, replacement.ReasonBudgetSpent, second.plan.Why.Reason, "the first is not replaced yet")
+		w.replace()
+		w.turn(w.machines[len(w.machines)-1].Name, machine.PhaseRunning)
+		w.sendLeaving(w.machines[1].Name).all()
+		require.Equal(t, 2, w.given, "%q", phase)
+	}
+}
+
+// P45: no budget counts machines that no set replaces. So many may follow their nodes within a
+// period as orphans may go.
+func TestP45LoneMachinesAreBraked(t *testing.T) {
+	p, now := safety.DefaultPolicy(), safetytest.Epoch
+	var spent []safety.Spent
+	ask := func(i int, leaves bool) bool {
+		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m"}, UID: strconv.Itoa(i)}}
+		plan, err := replacement.Decide(&replacement.Observation{Machine: m, NodeLeaves: leaves, Spent: spent}, p, now)
+		require.NoError(t, err)
+		spent = plan.Spent
+		return plan.Grant.Allowed
+	}
+	allowed := 0
+	for i := range 20 {
+		if ask(i, true) {
+			allowed++
+		}
+		require.True(t, ask(i, false), "to be failed costs no VM that no set replaces")
+	}
+	require.Equal(t, int(p.Brake), allowed)
+	require.True(t, ask(0, true), "the same one again")
+	now = now.Add(p.OwnerPeriod)
+	require.True(t, ask(19, true))
 }
 
 // Only the slots that count are stored.

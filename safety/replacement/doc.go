@@ -1,5 +1,6 @@
-// Package replacement decides whether a machine may be failed for its health now. A budget limits
-// how many machines of a deployment, or of a set without one, are in replacement at a time.
+// Package replacement decides whether a machine may be given up now: failed for its health, or
+// deleted because others delete its node. A budget limits how many machines of a deployment, or of a
+// set without one, are in replacement at a time.
 //
 // The executor of machine.AskGrant makes a pass of its own inside the machine's pass.
 //

@@ -94,6 +94,13 @@ type nurse struct {
 	plan  replacement.Plan
 }
 
+// sendLeaving is send for a machine whose node somebody deletes.
+func (w *ward) sendLeaving(name string) *nurse {
+	n := w.send(name)
+	n.o.NodeLeaves = true
+	return n
+}
+
 func (w *ward) send(name string) *nurse {
 	n := &nurse{w: w, m: w.find(name)}
 	n.o = &replacement.Observation{Machine: n.m, Deployment: w.deployment, Set: w.set, Zones: w.zones}
@@ -168,7 +175,15 @@ func (n *nurse) take(write replacement.Write) bool {
 	return true
 }
 
-// conclude fails the machine, if it has not changed and the grant holds.
+// verdict is the phase of a machine that was given up.
+func (n *nurse) verdict() machine.Phase {
+	if n.o.NodeLeaves {
+		return machine.PhaseTerminating
+	}
+	return machine.PhaseFailed
+}
+
+// conclude gives the machine up, if it has not changed and the grant holds.
 func (n *nurse) conclude(delay bool) bool {
 	w := n.w
 	if !w.Now.Before(n.grant.Until) {
@@ -176,7 +191,7 @@ func (n *nurse) conclude(delay bool) bool {
 	}
 	apply := func() {
 		if m := w.find(n.m.Name); m != nil && m.Version == n.m.Version {
-			w.turn(m.Name, machine.PhaseFailed)
+			w.turn(m.Name, n.verdict())
 			w.verdicts = append(w.verdicts, m)
 			w.given++
 		}
@@ -242,9 +257,9 @@ func (w *ward) treat(t *rapid.T, act string) {
 	switch {
 	case act == "replace":
 		w.replace()
-	case act == "plague":
-		for _, m := range w.machines {
-			w.disturb(m, "ill")
+	case act == "plague", act == "all nodes":
+		for _, m := range slices.Clone(w.machines) {
+			w.disturb(m, map[string]string{"plague": "ill", "all nodes": "leave"}[act])
 		}
 	case act == "late" && len(w.late) > 0:
 		w.late[0]()
@@ -263,6 +278,8 @@ func (w *ward) disturb(m *machine.Machine, act string) {
 		w.turn(m.Name, machine.PhaseRunning)
 	case act == "ask" && m.Status.Phase == machine.PhaseUnknown:
 		w.send(m.Name)
+	case act == "leave" && !m.Deleted() && m.Status.Phase != machine.PhaseFailed:
+		w.sendLeaving(m.Name)
 	case act == "bury" && m.Deleted():
 		w.machines = slices.DeleteFunc(slices.Clone(w.machines), func(x *machine.Machine) bool { return x == m })
 	case act == "join" && m.Status.Phase == machine.PhasePending:

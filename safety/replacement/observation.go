@@ -5,6 +5,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/safety"
 )
 
 // Observation is what a decision is made from about a machine that is to be failed for its health.
@@ -28,6 +29,11 @@ type Observation struct {
 	// Zones maps the name of a class to the zone of its machines. A class that is missing is in no
 	// zone.
 	Zones map[string]string
+	// NodeLeaves: it asks because others delete its node. It may then be in any phase.
+	NodeLeaves bool
+	// Spent is the memory of this process: Plan.Spent of the last plan for a machine without a set.
+	// Losing it costs safety, not time: the brake begins anew.
+	Spent []safety.Spent
 	// NoCluster: machines join no cluster. A machine that does its work then asks when the provider
 	// says that its VM is gone.
 	NoCluster bool
@@ -61,5 +67,7 @@ type Plan struct {
 	Write Write
 	// Grant is the answer to machine.AskGrant; nil: not yet.
 	Grant *machine.Grant
+	// Spent replaces the memory, with a plan for a machine without a set.
+	Spent []safety.Spent
 	Why   decision.Why
 }

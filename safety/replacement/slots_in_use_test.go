@@ -28,24 +28,19 @@ func TestSlotsInUse(t *testing.T) {
 		fleet []*machine.Machine
 		used  int
 	}{
-		"none":               {nil, []*machine.Machine{at("a", failed)}, 0},
-		"given up":           {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("a", failed), at("b", ok)}, 1},
-		"about to be":        {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 1},
-		"not used in time":   {[]replacement.Slot{{"a", now.Add(-24 * time.Hour)}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 0},
-		"going":              {[]replacement.Slot{{"a", now}}, []*machine.Machine{going, at("b", ok)}, 1},
-		"gone":               {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("b", ok)}, 1},
-		"made good for":      {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("c", ok), at("b", ok)}, 0},
-		"no more than lacks": {[]replacement.Slot{{"a", now}, {"x", now}, {"y", now}}, []*machine.Machine{nil, at("b", ok)}, 1},
+		"none":                     {nil, []*machine.Machine{at("a", failed)}, 0},
+		"given up":                 {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("a", failed), at("b", ok)}, 1},
+		"about to be":              {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 1},
+		"about to follow its node": {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("a", ok), at("b", ok)}, 1},
+		"not used in time":         {[]replacement.Slot{{"a", now.Add(-24 * time.Hour)}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 0},
+		"going":                    {[]replacement.Slot{{"a", now}}, []*machine.Machine{going, at("b", ok)}, 1},
+		"gone":                     {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("b", ok)}, 1},
+		"made good for":            {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("c", ok), at("b", ok)}, 0},
+		"no more than lacks":       {[]replacement.Slot{{"a", now}, {"x", now}, {"y", now}}, []*machine.Machine{nil, at("b", ok)}, 1},
 	} {
 		holder := &object.Meta{Annotations: map[string]string{p.Keys.Slots: replacement.FormatSlots(c.slots)}}
-		used, limit := replacement.SlotsInUse(holder, 2, c.fleet, false, p, now)
+		used, limit := replacement.SlotsInUse(holder, 2, c.fleet, p, now)
 		require.Equal(t, c.used, used, name)
 		require.Equal(t, 1, limit, name)
-	}
-	holder := &object.Meta{Annotations: map[string]string{p.Keys.Slots: replacement.FormatSlots([]replacement.Slot{{"a", now}})}}
-	fleet := []*machine.Machine{at("a", machine.PhaseAvailable)}
-	for noCluster, want := range map[bool]int{false: 0, true: 1} {
-		used, _ := replacement.SlotsInUse(holder, 2, fleet, noCluster, p, now)
-		require.Equal(t, want, used, "one that does its work waits without a cluster only: %t", noCluster)
 	}
 }

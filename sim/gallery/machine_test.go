@@ -33,10 +33,25 @@ var ofMachine = []mutant{
 		to:     "if h.o.Budgeted {",
 	},
 	{
+		name:   "a machine asks for no grant when others delete its node",
+		breaks: "P45",
+		file:   "machine/node_leaving.go",
+		from:   "if plan, wait := d.awaitLeave(n); wait {",
+		to:     "if plan, wait := d.awaitLeave(n); wait && n == nil {",
+	},
+	{
+		name:   "a create that may have made a VM is forgotten when the name is taken",
+		breaks: "P16",
+		file:   "machine/create_failure.go",
+		from:   "s.OnlyRefused = s.OnlyRefused && madeNothing(code)",
+		to:     "s.OnlyRefused = madeNothing(code)",
+		by:     "TestP16NoDeleteCallForTheNameOfAnotherVM",
+	},
+	{
 		name:   "that no create was ever issued stays noted when one is announced",
 		breaks: "no VM is left behind: DeleteMachine is called before the finalizer goes",
 		file:   "machine/create.go",
-		from: `				s.NeverCreated = false
+		from: `				s.OnlyRefused, s.NeverCreated = c.onlyRefused(), false
 				c.announceSpec(s)`,
 		to: "\t\t\t\tc.announceSpec(s)",
 		by: "TestP13P14P16P17AfterAStorm|TestP13OneVMIsRecordedByAnyProvider",

@@ -24,6 +24,14 @@ var ofSafety = []mutant{
 		by:     "TestP25NoClockRunsThroughAnOutage",
 	},
 	{
+		name:   "a slot counts only while its machine is unhealthy, so machines whose nodes go take one each",
+		breaks: "P45",
+		file:   "safety/replacement/decide.go",
+		from:   "return m.Status.Phase == machine.PhaseFailed || !d.expired(slot)",
+		to:     "return m.Status.Phase == machine.PhaseFailed || d.awaits(m) && !d.expired(slot)",
+		by:     "TestP45NodesDeletedByOthers|TestP24VerdictsStayWithinTheBudget",
+	},
+	{
 		name:   "a replacement is granted without its slot being written first",
 		breaks: "no more machines are in replacement than the budget says, also if several ask at a time",
 		file:   "safety/replacement/decide.go",

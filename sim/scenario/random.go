@@ -182,7 +182,7 @@ func (g generator) step(s *sim.Scenario) sim.Step {
 		return g.request(s)
 	}
 	actions := [...]sim.Action{
-		sim.Scale, sim.Roll, sim.Roll, sim.Scale, sim.Roll, sim.Roll, sim.Roll, sim.Rollback, sim.Pause, sim.Resume, sim.DeleteMachine, sim.RemoveVM, sim.OrphanVM, sim.DeleteNode, sim.CordonNode,
+		sim.Scale, sim.Roll, sim.Roll, sim.Scale, sim.Roll, sim.Roll, sim.Roll, sim.Rollback, sim.Pause, sim.Resume, sim.DeleteMachine, sim.RemoveVM, sim.OrphanVM, sim.DeleteNode, sim.CordonNode, sim.DeleteNodes,
 	}
 	step := sim.Step{After: g.upTo(40 * time.Minute), Do: actions[g(len(actions))], N: g(8)}
 	switch step.Do {

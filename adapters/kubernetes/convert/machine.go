@@ -63,6 +63,7 @@ func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
 	n.read(r.problems, noteOperation, &e)
 	s.LastOperation = readOperation(r.problems, "status.lastOperation", &w.Status.LastOperation, &e)
 	s.NeverCreated = e.NeverCreated && e.of(&s.LastOperation)
+	s.OnlyRefused = e.OnlyRefused && e.of(&s.LastOperation)
 	if s.Phase == machine.PhaseNew && calledFor(m) {
 		s.Phase = machine.PhasePending
 	}
@@ -130,8 +131,9 @@ func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machin
 	for _, note := range machineNotes {
 		n.write(x, note.name, note.at(was), note.at(now))
 	}
-	if a.LastOperation != b.LastOperation || a.NeverCreated != b.NeverCreated {
-		e := writeOperation(&w.Status.LastOperation, &a.LastOperation, &b.LastOperation, b.NeverCreated)
+	if a.LastOperation != b.LastOperation || a.NeverCreated != b.NeverCreated || a.OnlyRefused != b.OnlyRefused {
+		e := writeOperation(&w.Status.LastOperation, &a.LastOperation, &b.LastOperation,
+			extra{NeverCreated: b.NeverCreated, OnlyRefused: b.OnlyRefused})
 		n.set(x, noteOperation, &e)
 	}
 	nodeConditions.join(&w.Status.Conditions, a.Conditions, b.Conditions, n.text(x))

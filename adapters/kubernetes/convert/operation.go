@@ -20,9 +20,9 @@ type extra struct {
 	Message *string
 	Forced  bool
 	Against machine.Inputs
-	// NeverCreated is what a machine's status says about that name: another manager may have
-	// created the VM since.
-	NeverCreated bool
+	// NeverCreated and OnlyRefused are what a machine's status says under these names: another
+	// manager may have created the VM since.
+	NeverCreated, OnlyRefused bool
 }
 
 // of reports whether it is about that operation.
@@ -54,14 +54,15 @@ func readOperation(p *problems, field string, o *v1alpha1.LastOperation, e *extr
 	return op
 }
 
-// writeOperation returns what o has no field for. never says whether the VM was never created.
-func writeOperation(o *v1alpha1.LastOperation, was, now *machine.Operation, never bool) extra {
+// writeOperation returns what o has no field for. more is what else is kept with the operation.
+func writeOperation(o *v1alpha1.LastOperation, was, now *machine.Operation, more extra) extra {
 	put(&o.Type, v1alpha1.MachineOperationType(was.Kind), v1alpha1.MachineOperationType(now.Kind))
 	put(&o.State, v1alpha1.MachineState(was.State), v1alpha1.MachineState(now.State))
 	o.LastUpdateTime = metav1.NewTime(now.Time)
 	put(&o.ErrorCode, spelled(was.Code), spelled(now.Code))
 
-	e := extra{Forced: now.Forced, Against: now.Against, NeverCreated: never}
+	e := more
+	e.Forced, e.Against = now.Forced, now.Against
 	stage, message := understand(now.Kind, now.State, o.Description)
 	if stage != now.Stage || message != now.Message {
 		o.Description = describe(now)
@@ -109,7 +110,7 @@ func writeSummaries(all []machineset.FailedMachine) ([]v1alpha1.MachineSummary, 
 	for i := range all {
 		s := &all[i]
 		list[i] = v1alpha1.MachineSummary{Name: s.Name, ProviderID: s.ProviderID, OwnerRef: s.Owner}
-		extras[i] = writeOperation(&list[i].LastOperation, &machine.Operation{}, &s.LastOperation, false)
+		extras[i] = writeOperation(&list[i].LastOperation, &machine.Operation{}, &s.LastOperation, extra{})
 		needed = needed || extras[i] != extra{}
 	}
 	if !needed {

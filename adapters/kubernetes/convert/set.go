@@ -109,7 +109,7 @@ func writeSetStatus(x *writer, w *v1alpha1.MachineSet, was, now *machineset.Set)
 		out.ObservedGeneration = n.observe(x, b.ObservedGeneration)
 	}
 	if a.LastOperation != b.LastOperation {
-		e := writeOperation(&out.LastOperation, &a.LastOperation, &b.LastOperation, false)
+		e := writeOperation(&out.LastOperation, &a.LastOperation, &b.LastOperation, extra{})
 		n.set(x, noteOperation, &e)
 	}
 	if !slices.EqualFunc(a.Failed, b.Failed, func(s, t machineset.FailedMachine) bool { return s.Equal(&t) }) {

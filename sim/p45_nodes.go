@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"context"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// p45: of the machines of a fleet whose nodes others delete, no more go at a time than the
+// replacement budget allows.
+type p45 struct {
+	*World
+	gone map[string]int // machines that followed their nodes and are not replaced yet, by UID of their deployment
+}
+
+func newP45(w *World) p45 { return p45{w, map[string]int{}} }
+
+// followed: the manager has deleted a machine because somebody deletes its node.
+type followed struct{ key object.Key }
+
+// follows has a process tell of machines that follow their nodes.
+func (p *runner) follows(hooks manager.Hooks) manager.Hooks {
+	tell := hooks.Event
+	hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+		if tell != nil {
+			tell(kind, key, typ, reason, why)
+		}
+		if kind == manager.KindMachine && reason == machine.ReasonNodeDeletion.String() {
+			p.emit(followed{key})
+		}
+	}
+	return hooks
+}
+
+func (w p45) see(e event) {
+	switch e := e.(type) {
+	case effect:
+		for _, d := range w.deployments.all() {
+			if w.gone[d.UID] > 0 {
+				w.replaced(d)
+			}
+		}
+	case followed:
+		if d := w.deploymentOf(e.key); d != nil && !d.Deleted() {
+			w.gone[d.UID]++
+			w.replaced(d)
+			w.checkFollowed(d, e.key.Name)
+		}
+	}
+}
+
+// deploymentOf returns the deployment of a machine, or nil.
+func (w p45) deploymentOf(k object.Key) *deployment.Deployment {
+	m, err := w.machines.Get(context.Background(), k)
+	if err != nil {
+		return nil
+	}
+	s := w.setRecords[ownerUID(m)]
+	if s == nil || s.last.Owner == nil {
+		return nil
+	}
+	return w.deployment(s.last.Owner.Name)
+}
+
+// replaced forgets as many machines as others do the work of.
+func (w p45) replaced(d *deployment.Deployment) {
+	missing := int(max(d.Spec.Replicas, 0))
+	for _, m := range w.fleetOf(d) {
+		if w.inService(m) {
+			missing--
+		}
+	}
+	w.gone[d.UID] = min(w.gone[d.UID], max(missing, 0))
+}
+
+// inService reports whether no replacement of a machine is under way.
+func (w p45) inService(m *machine.Machine) bool {
+	if m.Deleted() {
+		return false
+	}
+	switch m.Status.Phase {
+	case machine.PhaseRunning, machine.PhaseAvailable, machine.PhaseUnknown, machine.PhaseInPlaceUpdateFailed:
+		return true
+	}
+	return w.isPaused(m) || m.Preserved(w.Now())
+}
+
+func (w p45) checkFollowed(d *deployment.Deployment, name string) {
+	p := w.o.Manager.Policies.Safety
+	if p == nil || p.Off {
+		return
+	}
+	if limit := max(1, int(p.Replacements.Ceil(max(d.Spec.Replicas, 0)))); w.gone[d.UID] > limit {
+		w.violate("P45", "machine %s followed its node, which makes %d of %s at a time; %d may be", name, w.gone[d.UID], d.Name, limit)
+	}
+}
