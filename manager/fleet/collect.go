@@ -30,6 +30,7 @@ func (p *orphanPass) list(ctx context.Context, orders []orphan.ListVMs) error {
 	if err != nil {
 		return err
 	}
+	p.o.Instances = spared
 	for i := range orders {
 		if answers[i] != nil {
 			failed[i] = nil // the hook was told

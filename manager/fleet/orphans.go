@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/machine"
@@ -102,6 +103,10 @@ func (p *orphanPass) Decide(ctx context.Context) (engine.Head, error) {
 	p.candidates, p.o.Candidates = plan.Candidates, plan.Candidates
 	p.spent, p.o.Spent = plan.Spent, plan.Spent
 	p.unlisted, p.o.Unlisted = plan.Unlisted, plan.Unlisted
+	for i := range p.o.Classes {
+		class := &p.o.Classes[i]
+		class.Blind = slices.Contains(plan.Blind, class.Key)
+	}
 	if !p.groups {
 		p.Missing(plan.Unlisted)
 	}

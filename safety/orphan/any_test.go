@@ -2,6 +2,7 @@ package orphan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ func anyClass(t *rapid.T) orphan.Class {
 	c := orphan.Class{
 		Key: object.Key{Name: safetytest.AnyWord.Draw(t, "class")}, Asked: safetytest.AnyTime.Draw(t, "asked"), Code: safetytest.AnyCode.Draw(t, "code"),
 		Failures: int(safetytest.AnyInt.Draw(t, "failures")), Listed: int(safetytest.AnyInt.Draw(t, "listed")),
+		Blind: rapid.Bool().Draw(t, "blind"),
 	}
 	if rapid.Bool().Draw(t, "listed") {
 		c.Listing = &orphan.Listing{Asked: safetytest.AnyTime.Draw(t, "from"), Answered: safetytest.AnyTime.Draw(t, "to"), VMs: map[string]string{}}
@@ -58,6 +60,27 @@ func FuzzDecide(f *testing.F) {
 	safetytest.Fuzz(f, orphan.Decide, anyObservation, func(t testing.TB, p orphan.Plan) {
 		safetytest.Explained(t, time.Time{}, p.Why) // At counts from the last listing, which may have been long ago
 	}, nil)
+}
+
+// BenchmarkSpelledOtherwise compares 100,000 VMs with as many machines that are known by other
+// spellings.
+func BenchmarkSpelledOtherwise(b *testing.B) {
+	machines, vms := safetytest.Fleet(100_000)
+	spelled := make(map[string]string, len(vms))
+	for id, name := range vms {
+		spelled[strings.ToUpper(id)] = name + "/"
+	}
+	o := &orphan.Observation{
+		Classes: []orphan.Class{{Key: object.Key{Name: "a"}, Asked: safetytest.Epoch, Listing: &orphan.Listing{Asked: safetytest.Epoch, Answered: safetytest.Epoch, VMs: spelled}}},
+		Read:    decision.Freshness{Began: safetytest.Epoch}, Machines: machines,
+	}
+	p := safety.DefaultPolicy()
+	for b.Loop() {
+		plan, err := orphan.Decide(o, p, safetytest.Epoch.Add(time.Second))
+		if err != nil || len(plan.Candidates) != 0 {
+			b.Fatal(len(plan.Candidates), err)
+		}
+	}
 }
 
 // BenchmarkDecide compares 10,000 VMs with 10,000 machines, with no orphan or with a thousand among

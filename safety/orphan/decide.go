@@ -19,7 +19,9 @@ import (
 //
 // A VM is deleted if two listings show it, and a live read of the machines after each listing shows
 // no owner. The second listing is asked for at least OrphanGap after the first live read. The
-// policy's brake limits how many VMs go in an OrphanPeriod. While the store is empty none goes.
+// policy's brake limits how many VMs go in an OrphanPeriod. While the store is empty none goes. A VM
+// whose ID or name is alike to a machine's (object.Alike) is left alone, and so is every VM that a
+// class lists while it lists none of its available machines.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
 		return Plan{}, safety.ErrNoObservation
@@ -34,8 +36,13 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	}
 	d.brake = brake.New(p, o.Spent, d.listed(), !now.Before(o.Began.Add(p.OrphanPeriod)), p.OrphanPeriod, now)
 	d.missed = o.Unlisted
+	for _, c := range d.classes {
+		if c.Blind {
+			d.blind = append(d.blind, c.Key)
+		}
+	}
 	plan := d.decide()
-	plan.Spent, plan.Unlisted = d.brake.Orders(), d.missed
+	plan.Spent, plan.Unlisted, plan.Blind = d.brake.Orders(), d.missed, d.blind
 	if o.Groups {
 		plan.aboutGroups()
 	}
@@ -51,7 +58,7 @@ func (d *decider) decide() Plan {
 		return Plan{List: orders, Candidates: o.Candidates, Why: orders[0].Why}
 	}
 	d.missed = d.unlisted()
-	d.suspect()
+	owners := d.suspect()
 	if len(d.suspects) > 0 && !d.live() {
 		why := decision.Why{Reason: reasonReadMachines, Have: int64(len(d.suspects))}
 		return Plan{ReadMachines: true, Candidates: o.Candidates, Why: why}
@@ -63,6 +70,7 @@ func (d *decider) decide() Plan {
 		plan.Why = why
 		return plan
 	}
+	d.spare(&owners)
 	candidates := d.remember()
 	if orders := d.planDeletions(); len(orders) > 0 {
 		return Plan{Delete: orders, Candidates: candidates, Warn: d.warnings(), Why: orders[0].Why}
@@ -81,7 +89,8 @@ type decider struct {
 	brake    *brake.Brake
 	suspects []suspect // by provider ID
 	missed   []Unlisted
-	held     int64 // by the brake
+	blind    []object.Key // classes, see Class.Blind
+	held     int64        // by the brake
 	warn     []decision.Why
 }
 
@@ -167,9 +176,9 @@ func (d *decider) retryAt(id string) time.Time {
 	return t.At.Add(class.Backoff(t.Failures, 0))
 }
 
-// suspect finds the VMs that no machine owns, and warns about odd ones.
-func (d *decider) suspect() {
-	var owners owners
+// suspect finds the VMs that no machine owns, and warns about odd ones. It returns the owners, if
+// there is a listing to look at.
+func (d *decider) suspect() (owners owners) {
 	for _, c := range d.classes {
 		if c.Listing == nil {
 			continue
@@ -186,6 +195,7 @@ func (d *decider) suspect() {
 	slices.SortStableFunc(d.suspects, func(a, b suspect) int { return cmp.Compare(a.id, b.id) })
 	d.suspects = slices.CompactFunc(d.suspects, func(a, b suspect) bool { return a.id == b.id })
 	d.suspects = slices.DeleteFunc(d.suspects, func(s suspect) bool { return d.claimedElsewhere(&s, &owners) })
+	return owners
 }
 
 // search goes through one listing.

@@ -68,6 +68,16 @@ func TestOrphanGroupsAreGuarded(t *testing.T) {
 		"a pool that records it": func(o *orphan.Observation, _ *safety.Policy) {
 			o.Pools = append(o.Pools, poolNamed("renamed", "g-web"))
 		},
+		"a pool that records it in another spelling": func(o *orphan.Observation, _ *safety.Policy) {
+			o.Pools = append(o.Pools, poolNamed("renamed", "G-WEB/"))
+		},
+		"a pool of its name in another spelling": func(o *orphan.Observation, _ *safety.Policy) {
+			o.Pools = append(o.Pools, poolNamed("Web", "g-new"))
+		},
+		"no pool's group is listed": func(o *orphan.Observation, _ *safety.Policy) {
+			o.Pools = []*machinepool.Pool{poolNamed("unlisted", "g-1")}
+			o.Pools[0].Spec.Template.Class.Name, o.Pools[0].Status.InfrastructureReady = "a", true
+		},
 		"an empty store":  func(o *orphan.Observation, _ *safety.Policy) { o.Pools = []*machinepool.Pool{nil} },
 		"frozen":          func(o *orphan.Observation, _ *safety.Policy) { o.Frozen = true },
 		"another fleet's": func(_ *orphan.Observation, p *safety.Policy) { p.OrphanPrefix = "fleet" },

@@ -31,8 +31,9 @@ type cloud struct {
 	policy   *safety.Policy
 	vms      []*vm
 	machines map[string]*machine.Machine
-	lag      time.Duration // how far listings lag behind
-	shared   bool          // every class lists all VMs
+	lag      time.Duration               // how far listings lag behind
+	shared   bool                        // every class lists all VMs
+	spell    func(*vm) (id, name string) // how listings spell them; nil: as they are
 	classes  []string
 	made     int
 
@@ -51,6 +52,7 @@ type cloud struct {
 	answer   func(call, about string) codes.Code // what the provider answers
 	deleting func(orphan.Delete)                 // sees each delete that is issued
 	plan     orphan.Plan
+	warned   map[decision.Reason]int
 	lists    int
 }
 
@@ -58,6 +60,7 @@ func newCloud(t require.TestingT, classes ...string) *cloud {
 	return &cloud{
 		Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), classes: classes,
 		machines: map[string]*machine.Machine{}, known: map[string]*orphan.Class{}, owners: 1,
+		warned: map[decision.Reason]int{},
 	}
 }
 
@@ -89,10 +92,18 @@ func (c *cloud) list(class string) map[string]string {
 	for _, v := range c.vms {
 		visible := !v.born.After(seen) && (v.gone.IsZero() || v.gone.After(seen))
 		if visible && (c.shared || v.class == class) {
-			out[v.id] = v.name
+			id, name := c.spelled(v)
+			out[id] = name
 		}
 	}
 	return out
+}
+
+func (c *cloud) spelled(v *vm) (id, name string) {
+	if c.spell == nil {
+		return v.id, v.name
+	}
+	return c.spell(v)
 }
 
 func (c *cloud) left() []string {
@@ -146,6 +157,10 @@ func (c *cloud) pass() error {
 		require.NoError(c.t, err)
 		c.candidates, o.Candidates, c.plan = plan.Candidates, plan.Candidates, plan
 		c.spent, o.Spent = plan.Spent, plan.Spent
+		for i := range o.Classes {
+			o.Classes[i].Blind = slices.Contains(plan.Blind, o.Classes[i].Key)
+			c.known[o.Classes[i].Key.Name].Blind = o.Classes[i].Blind
+		}
 		c.tell(&plan)
 		var failed error
 		switch {
@@ -210,7 +225,8 @@ func (c *cloud) deleteAll(o *orphan.Observation, orders []orphan.Delete) error {
 		code := c.code("delete", order.ProviderID)
 		if code == codes.OK {
 			for _, v := range c.vms {
-				if v.id == order.ProviderID && v.gone.IsZero() {
+				id, _ := c.spelled(v)
+				if (v.id == order.ProviderID || id == order.ProviderID) && v.gone.IsZero() {
 					v.gone = c.Now
 				}
 			}
@@ -256,4 +272,7 @@ func (c *cloud) tell(plan *orphan.Plan) {
 		c.Line("", "wait until "+c.Since(plan.At), plan.Why)
 	}
 	c.Warn(plan.Warn...)
+	for _, why := range plan.Warn {
+		c.warned[why.Reason]++
+	}
 }

@@ -27,6 +27,9 @@ type Observation struct {
 	// Pools are all pools, also those being deleted; read as Machines are. They count only if
 	// Groups is set.
 	Pools []*machinepool.Pool
+	// Instances are the provider IDs of instances whose owner is not a machine, such as those of a
+	// pool. What is alike to one is left alone. Nil: there are none.
+	Instances map[string]bool
 	// Read says how Machines were read in this pass. It is zero if a listing came in since.
 	Read decision.Freshness
 	// Owners is how many sets and deployments there are, read with Machines. With Groups, machines
@@ -67,6 +70,9 @@ type Class struct {
 	Failures int
 	// Listed is how many VMs the last OK answer named. A process remembers it.
 	Listed int
+	// Blind: the last OK answer named VMs of nobody, and none of the class's available machines. A
+	// process remembers it: Plan.Blind.
+	Blind bool
 	// Listing is the answer of this pass. Nil: there is none.
 	Listing *Listing
 }
@@ -129,6 +135,8 @@ type Plan struct {
 	// Unlisted replaces that memory, with every plan. Those that are Missing go into the
 	// observations of their machines, as MissingVM.
 	Unlisted []Unlisted
+	// Blind are the classes that are Blind from now on; all others are not.
+	Blind []object.Key
 	// Spent replaces the brake's memory, with every plan. It includes the orders of this plan.
 	Spent []safety.Spent
 	// Warn are warnings for the operator, in order, at most Burst.
@@ -162,7 +170,7 @@ func (o *Delete) StillOrphan(m *machine.Machine) bool {
 	if m == nil {
 		return true
 	}
-	if m.Spec.ProviderID == o.ProviderID {
+	if m.Spec.ProviderID == o.ProviderID || object.Alike(m.Spec.ProviderID, o.ProviderID) {
 		return false
 	}
 	return m.Name != o.Name || verdictOn(m, o.Several, o.paused) != inFlight
@@ -172,5 +180,8 @@ func (o *Delete) StillOrphan(m *machine.Machine) bool {
 // pool keeps the group that it has recorded. It also keeps every group of its name, because it may
 // be about to create or adopt one. Nil: there is no pool, and the order holds.
 func (o *Delete) StillOrphanGroup(p *machinepool.Pool) bool {
-	return p == nil || p.Key.String() != o.Name && p.Status.GroupID != o.ProviderID
+	if p == nil {
+		return true
+	}
+	return p.Key.String() != o.Name && p.Status.GroupID != o.ProviderID && !object.Alike(p.Status.GroupID, o.ProviderID)
 }

@@ -65,9 +65,9 @@ func hasSeveral(m *machine.Machine) bool {
 
 // owners finds the machine of a VM, or the pool of a group.
 type owners struct {
-	unowned decision.Reason     // of machines that have none
-	pools   map[string]struct{} // that there are, "namespace/name"
-	paused  string              // the key of that annotation
+	unowned decision.Reason   // of machines that have none
+	pools   map[string]string // that there are, "namespace/name", with the group that each has recorded
+	paused  string            // the key of that annotation
 	ids     map[string]struct{}
 	byName  map[string]*named
 	listed  func(id string) bool // in this pass
@@ -100,7 +100,7 @@ func ownersOf(machines []*machine.Machine, pausedKey string) owners {
 // ownersOfGroups returns the owners of groups. A pool owns the group that it has recorded, and
 // every group of its name, because one may exist whose ID it does not know yet.
 func ownersOfGroups(pools []*machinepool.Pool) owners {
-	o := owners{unowned: reasonOrphanGroup, ids: make(map[string]struct{}, len(pools)), pools: make(map[string]struct{}, len(pools))}
+	o := owners{unowned: reasonOrphanGroup, ids: make(map[string]struct{}, len(pools)), pools: make(map[string]string, len(pools))}
 	for _, p := range pools {
 		if p == nil {
 			continue
@@ -108,17 +108,17 @@ func ownersOfGroups(pools []*machinepool.Pool) owners {
 		if id := p.Status.GroupID; id != "" {
 			o.ids[id] = struct{}{}
 		}
-		o.pools[p.Key.String()] = struct{}{}
+		o.pools[p.Key.String()] = p.Status.GroupID
 	}
 	return o
 }
 
 // owners returns the owners of what is searched for.
 func (d *decider) owners() owners {
-	if d.o.Groups {
-		return ownersOfGroups(d.o.Pools)
-	}
 	o := ownersOf(d.o.Machines, d.p.Keys.Paused)
+	if d.o.Groups {
+		o = ownersOfGroups(d.o.Pools)
+	}
 	o.listed = d.lists
 	return o
 }

@@ -1,0 +1,95 @@
+package object
+
+import (
+	"iter"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Alike reports whether two identities may be two spellings of one: provider IDs, or names of VMs
+// and nodes. They are equal but for case, for slashes and other signs at their ends, for a scheme
+// ("aws://"), or for a prefix of one of them that ends with a sign. A sign is neither a letter nor a
+// digit. An identity without a letter or digit is alike to none.
+//
+// Providers and clusters do not agree on such spellings, so what is alike may be one thing or two.
+// Nothing may be deleted because two identities differ only so, nor because they are alike.
+func Alike(a, b string) bool {
+	f, g := formOf(a), formOf(b)
+	if f == "" || g == "" {
+		return false
+	}
+	return f == g || isTail(f, g) || isTail(g, f)
+}
+
+// Spellings is a set of identities in which those that are Alike to another one are found, in a time
+// that does not depend on the size of the set. The zero value is an empty set.
+type Spellings struct {
+	forms map[string][]string // by their form
+	tails map[string][]string // by each end of their form that a prefix stands before
+}
+
+// Add adds an identity.
+func (s *Spellings) Add(identity string) {
+	form := formOf(identity)
+	if form == "" {
+		return
+	}
+	if s.forms == nil {
+		s.forms, s.tails = make(map[string][]string), make(map[string][]string)
+	}
+	s.forms[form] = append(s.forms[form], identity)
+	for tail := range tailsOf(form) {
+		s.tails[tail] = append(s.tails[tail], identity)
+	}
+}
+
+// Alike returns those of the set that are Alike to an identity: equal ones too, and each as often as
+// it was added.
+func (s *Spellings) Alike(identity string) []string {
+	form := formOf(identity)
+	if form == "" {
+		return nil
+	}
+	var all []string
+	all = append(append(all, s.forms[form]...), s.tails[form]...)
+	for tail := range tailsOf(form) {
+		all = append(all, s.forms[tail]...)
+	}
+	return all
+}
+
+// formOf returns what all spellings of an identity have in common, but for a prefix.
+func formOf(identity string) string {
+	if _, rest, schemed := strings.Cut(identity, "://"); schemed {
+		identity = rest
+	}
+	form := strings.ToLower(strings.TrimFunc(identity, isSign))
+	for strings.Contains(form, "//") {
+		form = strings.ReplaceAll(form, "//", "/")
+	}
+	return form
+}
+
+func isSign(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+
+// tailsOf yields the ends of a form that are left without a prefix, the longest first.
+func tailsOf(form string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		after := false // a sign
+		for i, r := range form {
+			sign := isSign(r)
+			if after && !sign && !yield(form[i:]) {
+				return
+			}
+			after = sign
+		}
+	}
+}
+
+// isTail reports whether a form is another one without a prefix.
+func isTail(tail, form string) bool {
+	prefix, found := strings.CutSuffix(form, tail)
+	last, _ := utf8.DecodeLastRuneInString(prefix)
+	return found && prefix != "" && isSign(last)
+}
