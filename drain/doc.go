@@ -12,6 +12,7 @@
 //
 // A pass reads everything from caches once, and then:
 //
+//	o.Memory.See(o.Pods, o.Complete, now()) // after each read of pods
 //	for {
 //		plan, err := drain.Decide(&o, policy, now())
 //		switch {
@@ -33,7 +34,6 @@
 //				o.Memory.Note(order.UID, remove(order))
 //			}
 //		default: // Done, or decide again at plan.At, or when something changes
-//			o.Memory.Forget(o.Pods)
 //			return end(plan)
 //		}
 //		if err != nil { // a conflict, a shutdown

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"maps"
 	"time"
 
 	"github.com/millwright-go/millwright/machine"
@@ -15,6 +16,8 @@ type Memory struct {
 	From time.Time
 	// Answers are the last ones by UID of the pod, for Detach by name of the attachment.
 	Answers map[string]Answer
+	// Going is when this process first saw a pod being deleted, by UID of the pod.
+	Going map[string]time.Time
 	// NoEviction: the cluster answered that it has no eviction API.
 	NoEviction bool
 	// Turn is the turn of the pod with volumes that this process told to go last. If the pod goes
@@ -95,23 +98,35 @@ func (m *Memory) Note(uid string, a Answer) {
 	m.Answers[uid] = a
 }
 
-// Forget drops the answers about pods that are not among those given, so that the memory of a long
-// drain does not grow. Only pass complete lists.
-func (m *Memory) Forget(pods []*Pod) {
-	if len(m.Answers) <= len(pods) {
-		return
+// See must be called with the pods that were read, before a decision about them. It notes which are
+// first seen being deleted, and from when on by the clock of this process: the cluster's may differ.
+// If the pods are all that the node has, See drops what is known of others, so that the memory of a
+// long drain does not grow.
+func (m *Memory) See(pods []*Pod, all bool, now time.Time) {
+	for _, p := range pods {
+		if p == nil || p.GraceEnds.IsZero() || !m.Going[p.UID].IsZero() {
+			continue
+		}
+		if m.Going == nil {
+			m.Going = map[string]time.Time{}
+		}
+		m.Going[p.UID] = now
 	}
+	if all && max(len(m.Answers), len(m.Going)) > len(pods) {
+		m.forget(pods)
+	}
+}
+
+// forget drops what is known of pods that are not among those given.
+func (m *Memory) forget(pods []*Pod) {
 	there := make(map[string]bool, len(pods))
 	for _, p := range pods {
 		if p != nil {
 			there[p.UID] = true
 		}
 	}
-	for uid := range m.Answers {
-		if !there[uid] {
-			delete(m.Answers, uid)
-		}
-	}
+	maps.DeleteFunc(m.Answers, func(uid string, _ Answer) bool { return !there[uid] })
+	maps.DeleteFunc(m.Going, func(uid string, _ time.Time) bool { return !there[uid] })
 }
 
 // answer returns the answer about a pod or an attachment. The zero Answer: none is known.
@@ -120,4 +135,16 @@ func (m *Memory) answer(uid string) Answer {
 		return Answer{}
 	}
 	return m.Answers[uid]
+}
+
+// told returns when a pod was told to go, by the clock of this process: when an order of it was
+// accepted, or else when it was first seen being deleted, which may be later. Zero: it is not known.
+func (m *Memory) told(uid string) time.Time {
+	if a := m.answer(uid); a.Result == Accepted {
+		return a.At
+	}
+	if m == nil {
+		return time.Time{}
+	}
+	return m.Going[uid]
 }

@@ -85,21 +85,25 @@ func (d *decider) leaves(p *Pod) bool {
 	return false
 }
 
-// ended returns when the grace of a pod that the drain no longer waits for ends, in whole seconds.
-// A pod that had finished before it was told to go gets no grace.
+// ended returns when the grace of a pod that the drain no longer waits for ends, in whole seconds,
+// by the clock of this process. A pod that had finished before it was told to go gets no grace.
 func (d *decider) ended(p *Pod) time.Time {
-	if !p.GraceEnds.IsZero() {
+	told := d.o.Memory.told(p.UID)
+	switch {
+	case p.GraceEnds.IsZero():
+		return told.Truncate(time.Second)
+	case told.IsZero():
 		return p.GraceEnds
 	}
-	return d.o.Memory.answer(p.UID).At.Truncate(time.Second)
+	return told.Add(p.grace()).Truncate(time.Second)
 }
 
-// toldAt returns when a pod was told to go, in whole seconds. Zero: not known, because it was given
-// another grace than its own.
+// toldAt returns when a pod was told to go, in whole seconds, by the clock of this process. Zero: not
+// known.
 func (d *decider) toldAt(p *Pod) time.Time {
-	since := p.GraceEnds.Add(-p.grace())
-	if a := d.o.Memory.answer(p.UID); a.Result == Accepted {
-		since = a.At
+	since := d.o.Memory.told(p.UID)
+	if since.IsZero() {
+		since = p.GraceEnds.Add(-p.grace())
 	}
 	if since.After(d.now) {
 		return time.Time{}

@@ -29,7 +29,8 @@ type Pod struct {
 	Mirror bool
 	// CreatedAt is when the pod was created, whole seconds. Zero: not known.
 	CreatedAt time.Time
-	// Grace is the pod's own termination grace period. Zero: none; a negative one counts as none.
+	// Grace is the pod's own termination grace period, or the one that it was given if it is being
+	// deleted. Zero: none; a negative one counts as none.
 	Grace time.Duration
 	// GraceEnds is when the grace of a pod that is being deleted ends, according to its deletion
 	// timestamp. Zero: it is not being deleted.

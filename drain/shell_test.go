@@ -22,6 +22,7 @@ type shell struct {
 	deadline time.Time
 	forced   bool
 	stays    bool
+	skew     time.Duration // how far the process's clock is ahead of the cluster's
 
 	incomplete, resolved, noAttachments bool
 	attached, known                     []string
@@ -38,6 +39,9 @@ func newShell(t require.TestingT) *shell {
 	c := newCluster()
 	return &shell{cluster: c, t: t, policy: drain.DefaultPolicy(), memory: drain.NewMemory(c.now)}
 }
+
+// local is what the process's clock shows.
+func (s *shell) local() time.Time { return s.now.Add(s.skew) }
 
 // observe reads the caches.
 func (s *shell) observe() *drain.Observation {
@@ -90,8 +94,9 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 	failed := false
 	for range bound {
 		o := s.observe()
+		s.memory.See(o.Pods, o.Complete, s.local())
 		o.WriteFailed = failed
-		plan, err := drain.Decide(o, s.policy, s.now)
+		plan, err := drain.Decide(o, s.policy, s.local())
 		require.NoError(s.t, err)
 		s.check(o, &plan)
 		if s.observed != nil {
@@ -119,12 +124,9 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 				return plan, true
 			}
 		default:
-			require.True(s.t, plan.At.IsZero() || plan.At.After(s.now), "a wait that is over: %s", plan.Why)
+			require.True(s.t, plan.At.IsZero() || plan.At.After(s.local()), "a wait that is over: %s", plan.Why)
 			if s.told != nil {
 				s.told(plan, nil)
-			}
-			if o.Complete {
-				s.memory.Forget(o.Pods)
 			}
 			return plan, false
 		}
@@ -167,6 +169,7 @@ func (s *shell) carryOut(plan *drain.Plan, done map[string]bool) (died bool) {
 			return true
 		}
 		a := s.call(k, o)
+		a.At = s.local()
 		s.memory.Note(o.UID, a)
 		answers = append(answers, a)
 	}
@@ -179,7 +182,7 @@ func (s *shell) carryOut(plan *drain.Plan, done map[string]bool) (died bool) {
 func (s *shell) dies() bool { return s.killed != nil && s.killed() }
 
 // restart starts a new process.
-func (s *shell) restart() { s.memory, s.killed = drain.NewMemory(s.now), nil }
+func (s *shell) restart() { s.memory, s.killed = drain.NewMemory(s.local()), nil }
 
 // unfilled is a word of a sentence that was not filled in.
 var unfilled = regexp.MustCompile(`\{(pod|budget|name|detail|have|want|all|for|until|ago|again)\}`)
@@ -196,7 +199,7 @@ func (s *shell) check(o *drain.Observation, plan *drain.Plan) {
 	require.True(s.t, filled == 0 || plan.At.IsZero(), "a plan with orders does not wait")
 	require.NotEmpty(s.t, plan.Why.Reason)
 	require.NotRegexp(s.t, unfilled, plan.Why.String(), "every word is filled in")
-	again, err := drain.Decide(o, s.policy, s.now)
+	again, err := drain.Decide(o, s.policy, s.local())
 	require.NoError(s.t, err)
 	require.Equal(s.t, *plan, again, "P27: the same input gives the same plan")
 }
@@ -218,8 +221,8 @@ func (s *shell) run(until time.Time) drain.Plan {
 			return plan
 		}
 		next := s.next()
-		if !plan.At.IsZero() && (next.IsZero() || plan.At.Before(next)) {
-			next = plan.At
+		if at := plan.At.Add(-s.skew); !plan.At.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
 		}
 		if next.IsZero() || next.After(until) {
 			next = until

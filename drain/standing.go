@@ -89,7 +89,7 @@ func (d *decider) told(p *Pod) (standing, bool) {
 	case p.Finished && (!p.GraceEnds.IsZero() || a.Result == Accepted):
 		return standing{state: over, ended: true}, true // nothing of it runs any more
 	case !p.GraceEnds.IsZero():
-		until = p.GraceEnds.Add(d.p.terminationBuffer())
+		until = d.graceEnds(p).Add(d.p.terminationBuffer())
 	case a.Result == NotFound:
 		return standing{state: over}, true
 	case a.Result != Accepted:
@@ -107,6 +107,17 @@ func (d *decider) told(p *Pod) (standing, bool) {
 		return standing{state: over, reason: reasonGoing, until: until}, true
 	}
 	return standing{state: leaving, reason: reasonLeaving, until: until}, true
+}
+
+// graceEnds returns when the grace of a pod that is being deleted ends: when the cluster says, or
+// after its grace from when it was told to go by the clock of this process, if that is later. The
+// cluster's clock may be behind this one, and no pod loses its grace for it.
+func (d *decider) graceEnds(p *Pod) time.Time {
+	told := d.o.Memory.told(p.UID)
+	if own := told.Add(p.grace()); !told.IsZero() && own.After(p.GraceEnds) {
+		return own
+	}
+	return p.GraceEnds
 }
 
 // held decides about a pod that is not to be evicted before the drain's end, and what happens to it

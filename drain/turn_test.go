@@ -77,17 +77,18 @@ func TestTurnsDoNotReplaceEachOtherForEver(t *testing.T) {
 	}
 }
 
-// If a pod was given another grace than its own, the time at which it was told to go is not known.
-// No turn counts from a time in the future. The next pod waits.
+// A pod that somebody gave another grace has its turn for that long. The next pod waits.
 func TestPodsWithAnotherGrace(t *testing.T) {
 	s := newShell(t)
 	first, second := s.add("db-1", s.volume("vol-1")), s.add("db-2", s.volume("vol-2"))
 	first.lasts = 10 * time.Minute
-	s.tell(first, 10*time.Minute)
+	first.Grace = 10 * time.Minute
+	s.tell(first, first.Grace)
 	s.look()
-	assert.Empty(t, s.node.Drain.Turn.UID)
+	assert.Equal(t, first.UID, s.node.Drain.Turn.UID)
+	s.run(s.now.Add(599 * time.Second))
 	assert.True(t, second.ends.IsZero(), "one at a time")
-	s.run(s.now.Add(11 * time.Minute))
+	s.run(s.now.Add(time.Minute))
 	assert.False(t, second.ends.IsZero())
 }
 

@@ -86,9 +86,9 @@ func TestMemory(t *testing.T) {
 	m.Begun()
 	assert.True(t, m.From.IsZero())
 	assert.Len(t, m.Answers, 2, "answers of an earlier drain hold pods back still")
-	m.Forget([]*drain.Pod{{UID: "a"}, nil})
+	m.See([]*drain.Pod{{UID: "a"}, nil}, true, epoch)
 	assert.Len(t, m.Answers, 2, "no more answers than pods: nothing to gain")
-	m.Forget([]*drain.Pod{{UID: "a"}})
+	m.See([]*drain.Pod{{UID: "a"}}, true, epoch)
 	assert.Len(t, m.Answers, 1)
 	assert.Contains(t, m.Answers, "a")
 }

@@ -26,9 +26,7 @@ func (d *Drainer) see(ctx context.Context, o *drain.Observation) (err error) {
 		return err
 	}
 	_, o.PodsCached = d.options.Workload.Pods.(LivePods)
-	if o.Complete {
-		o.Memory.Forget(o.Pods)
-	}
+	o.Memory.See(o.Pods, o.Complete, d.options.Now())
 	return d.seeWhatHolds(ctx, o)
 }
 
@@ -89,6 +87,7 @@ func (d *Drainer) look(ctx context.Context, o *drain.Observation) error {
 		return err
 	}
 	o.PodsCached = false
+	o.Memory.See(o.Pods, true, d.options.Now())
 	return d.seeWhatHolds(ctx, o)
 }
 
