@@ -27,9 +27,15 @@ func Missing(d *Deployment) string {
 	if c := object.FindCondition(d.Status.Conditions, ConditionClassMissing); c != nil && d.Status.ObservedGeneration == d.Generation {
 		missing += "; " + c.Message
 	}
-	c := object.FindCondition(d.Status.Conditions, ConditionProgressing)
-	if c != nil && c.Status == object.False && c.Reason == ProgressDeadlineExceeded {
+	if c := object.FindCondition(d.Status.Conditions, ConditionClassInvalid); c != nil && d.Status.ObservedGeneration == d.Generation {
+		missing += "; " + c.Message
+	}
+	switch c := object.FindCondition(d.Status.Conditions, ConditionProgressing); {
+	case c == nil || c.Status != object.False:
+	case c.Reason == ProgressDeadlineExceeded:
 		missing += fmt.Sprintf("; there was no progress within %s", d.Spec.ProgressDeadline)
+	case c.Reason == ProgressStopped:
+		missing += "; " + c.Message
 	}
 	return missing
 }

@@ -37,6 +37,8 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	d.count()
 	d.current = d.findNewSet()
 	d.revision = d.revisionOf(d.current)
+	d.bounds = d.deployment.Spec.bounds()
+	d.countFailures()
 	if d.deployment.Deleted() {
 		return removal{&d.summary, &d.report}.remove(), nil
 	}
@@ -71,7 +73,6 @@ func (d *decider) keep() Plan {
 		}
 		return Plan{Write: &Update{Deployment: changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
-	d.bounds = d.deployment.Spec.bounds()
 	d.setAside()
 	d.holdIfRefused()
 	if plan, found := decision.FirstOf(d,
@@ -117,6 +118,11 @@ func (d *decider) wait() Plan {
 		why.Reason = reasonFrozen
 	}
 	warn := d.deployment.Spec.Strategy.tolerated()
+	if d.stopped() {
+		warn = d.whyStopped()
+	} else if d.o.ClassInvalid != "" {
+		warn = decision.Why{Reason: reasonClassInvalid, Detail: d.o.ClassInvalid}
+	}
 	switch {
 	case d.held():
 		why = d.hold

@@ -104,6 +104,17 @@ type Strategy struct {
 	MaxUnavailable rollout.IntOrPercent // of Replicas, rounded down
 	// Orchestration is for InPlaceUpdate. Zero: Automatic.
 	Orchestration Orchestration
+	// StopAfter is how many machines may fail until the rollout stops, of Replicas, rounded up, and
+	// 100 at most. Not negative. More than Replicas: it never stops.
+	//
+	// InPlaceUpdate that is Automatic: so many updates in a row. Zero: as many as may be out of
+	// service at a time, which are S + U. A rollout that has stopped selects no machine.
+	//
+	// RollingUpdate: so many new machines in phase Failed. Zero: it never stops. A rollout that has
+	// stopped replaces no old machine, and the new set creates none.
+	//
+	// Others ignore it. See Status.RolloutFailures for what ends the stop.
+	StopAfter rollout.IntOrPercent
 }
 
 // Status is what is known of a deployment. Only the library writes it.
@@ -145,6 +156,11 @@ type Status struct {
 	// ScaledAt is the annotation Keys.ScaledAt when Wanted was last confirmed: a time of the
 	// scaler's clock. Whole seconds. Zero: not known.
 	ScaledAt time.Time
+	// RolloutFailures are the machines that failed in the rollout that is under way. It has stopped
+	// if they are as many as Strategy.StopAfter says. It goes on with another template, when failed
+	// machines recover or an update succeeds, when StopAfter is raised, and after the deployment
+	// was paused and resumed.
+	RolloutFailures RolloutFailures
 }
 
 // InPlaceCounts are machines by the stage of their update in place. Each counts once, at its last
@@ -169,6 +185,10 @@ const (
 	// ConditionClassMissing is True while there is no class of the name in the template, and absent
 	// otherwise. No VM is created meanwhile.
 	ConditionClassMissing = "ClassMissing"
+	// ConditionClassInvalid is True while no machine could be created from the template's class, and
+	// absent otherwise. It is known of deployments that are updated in place. No machine is selected
+	// meanwhile.
+	ConditionClassInvalid = "ClassInvalid"
 )
 
 // Clone implements object.Object.
@@ -204,13 +224,14 @@ func (s *Status) Clone() Status {
 	c := *s
 	c.Conditions = slices.Clone(s.Conditions)
 	c.Failed = slices.Clone(s.Failed)
+	c.RolloutFailures = s.RolloutFailures.Clone()
 	return c
 }
 
 // Equal reports whether both are the same.
 func (s *Status) Equal(t *Status) bool {
 	return s.ObservedGeneration == t.ObservedGeneration && s.sameCounts(t) && s.InPlace == t.InPlace && s.Collisions == t.Collisions &&
-		s.ProgressedAt.Equal(t.ProgressedAt) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) && s.ScaledAt.Equal(t.ScaledAt) &&
+		s.RolloutFailures.Equal(&t.RolloutFailures) && s.ProgressedAt.Equal(t.ProgressedAt) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) && s.ScaledAt.Equal(t.ScaledAt) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
 		slices.EqualFunc(s.Failed, t.Failed, sameFailedMachine)
 }

@@ -21,10 +21,10 @@ type family struct {
 	available int32 // of these, ready for the deployment's MinReady
 
 	inPlace    InPlaceCounts
-	underWay   int32 // selected or further, and not failed
-	leaving    int32 // of available, selected: they are about to stop
-	selectable int32 // of available, that could be selected
-	broken     int32 // of actual, neither ready nor in an update
+	underWay   int32            // selected or further, and not failed
+	leaving    int32            // of available, selected: they are about to stop
+	selectable int32            // of available, that could be selected
+	unfit      *machine.Machine // neither ready nor in an update, the first by name; nil: there is none
 
 	terminating int32 // machines that are being deleted
 	// announced is how many machines may still be created, with any present size of the set. Their
@@ -113,7 +113,7 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
 		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.given),
 		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.offered)), Accounted: f.told + f.idle,
-		Selected: f.underWay, Selectable: f.selectable, Broken: f.broken, Paused: f.paused,
+		Selected: f.underWay, Selectable: f.selectable, Paused: f.paused,
 	}
 	if !raised {
 		// The room that another set may still fill is not given away. The raised set needs no such
@@ -200,7 +200,7 @@ func (f *family) namesDone() bool {
 }
 
 // without returns the numbers of a set without the machines set aside. None of these is available,
-// ready for an update or broken.
+// or ready for an update.
 func (f *family) without(s rollout.Set) rollout.Set {
 	s.Spec -= f.aside
 	s.Actual -= min(s.Actual, f.aside)

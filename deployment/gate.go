@@ -18,8 +18,11 @@ func (d inPlace) gate() (Plan, bool) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		why := decision.Why{Reason: reasonOpen, Name: f.set.Name}
-		closed, barred := d.updatesInPlace() && f != d.current, f == d.current && d.barred(f.set)
-		if closed {
+		closed, barred := d.closes(f), f == d.current && d.barred(f.set)
+		switch {
+		case closed && f == d.current:
+			why.Reason = reasonCloseStopped
+		case closed:
 			why.Reason = reasonClose
 		}
 		if f.set.Deleted() || f.set.Instructions.Handover.Closed == closed && !barred || !d.mayGate(f, closed) {
@@ -43,6 +46,15 @@ func (d inPlace) gate() (Plan, bool) {
 	}
 	plan.Why = plan.Push[0].Why
 	return plan, true
+}
+
+// closes reports whether a set is to create no machines: an old one while its machines are updated
+// in place, and the new one while a rolling update is stopped.
+func (d inPlace) closes(f *family) bool {
+	if f != d.current {
+		return d.updatesInPlace()
+	}
+	return d.stopped() && d.deployment.Spec.Strategy.Kind != InPlaceUpdate
 }
 
 // mayGate reports whether a set may be closed or opened. An empty one need not be closed: it makes none.

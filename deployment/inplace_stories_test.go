@@ -121,7 +121,17 @@ func inPlaceInTheWay(t *testing.T) *story {
 	s.say("another class is wanted; the first update will fail, and only one machine may be missing")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(12)
+	s.follow(4)
+	s.say("its health timeout ends: it is Failed, and a new machine takes its place; the rollout is still stopped")
+	s.enter(s.names()[0], machine.PhaseFailed)
+	s.decide()
+	s.follow(4)
+	s.say("the deployment is paused and resumed: the rollout goes on")
+	s.edit(func(s *deployment.Spec) { s.Paused = true })
+	s.decide()
+	s.edit(func(s *deployment.Spec) { s.Paused = false })
+	s.decide()
+	s.follow(9)
 	return s
 }
 
@@ -132,7 +142,12 @@ func inPlaceAllFail(t *testing.T) *story {
 	s.say("another class is wanted; no update will succeed")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(9)
+	s.follow(4)
+	s.say("the class is put back: what failed is replaced when its health timeout ends")
+	s.edit(class("small"))
+	s.decide()
+	s.enter(s.names()[0], machine.PhaseFailed)
+	s.follow(4)
 	return s
 }
 

@@ -33,6 +33,10 @@ type Observation struct {
 	// ClassMissing says that there is no class of the name in the template. The caller has read that
 	// live.
 	ClassMissing bool
+	// ClassInvalid says why no machine could be created from the template's class: what is wrong
+	// with the class, or which of its secrets is missing or may not be taken. Empty: nothing, or the
+	// strategy is not InPlaceUpdate.
+	ClassInvalid string
 
 	// Read says how everything above was read in this pass, in this order: the deployment; its sets
 	// and the orphans; the machines. Once machineset.DeleteWithin has passed after it ended, it no

@@ -27,8 +27,11 @@ const (
 	ProgressAvailable = "NewMachineSetAvailable"
 	// ProgressPaused: the deployment is paused; the status is Unknown.
 	ProgressPaused = "DeploymentPaused"
-	// ProgressResumed: it is no longer paused, and has made no progress since.
+	// ProgressResumed: it is no longer paused or stopped, and has made no progress since.
 	ProgressResumed = "DeploymentResumed"
+	// ProgressStopped: the rollout has stopped because machines failed, see Strategy.StopAfter; the
+	// status is False.
+	ProgressStopped = "RolloutStopped"
 	// ProgressDeadlineExceeded: the rollout has made no progress for Spec.ProgressDeadline; the
 	// status is False. It stays while the deployment is paused, and until there is progress.
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
@@ -37,7 +40,7 @@ const (
 // underWay are the reasons that stand during a rollout, each with its status.
 var underWay = map[string]object.ConditionStatus{
 	ProgressCreated: object.True, ProgressFound: object.True, ProgressUpdated: object.True,
-	ProgressResumed: object.True, ProgressDeadlineExceeded: object.False,
+	ProgressResumed: object.True, ProgressDeadlineExceeded: object.False, ProgressStopped: object.False,
 }
 
 // progress computes how far the rollout is, by comparing s with the stored status. It records in s
@@ -54,12 +57,15 @@ func (d progress) progress(s *Status) object.Condition {
 	}
 	further := true
 	switch {
+	case d.stopped():
+		c.Status, c.Reason, c.Message = object.False, ProgressStopped, d.whyStopped().String()
+		further = false
 	case rollout.Done(d.rollout.fleet):
 		c.Reason = ProgressAvailable
 		further = had != ProgressAvailable
 	case had == ProgressAvailable && d.onlyNew(s):
 		return *have
-	case had == ProgressPaused && !d.begun():
+	case (had == ProgressPaused || had == ProgressStopped) && !d.begun():
 		c.Reason = ProgressResumed
 	case underWay[had] == "" || d.begun():
 		c.Reason = d.opening()

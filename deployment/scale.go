@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -37,6 +38,9 @@ func (d *resizing) remark() string {
 // keptRemark returns a remark if the set that the deployment waits for has paused machines.
 func (d *resizing) keptRemark() string {
 	f := d.family(d.step.Set)
+	if unfit := d.unfitRemark(); unfit != "" {
+		return unfit
+	}
 	switch {
 	case f == nil || f.spared == 0 || d.step.Reason == rollout.ReasonPaused:
 		return ""
@@ -44,6 +48,21 @@ func (d *resizing) keptRemark() string {
 		return fmt.Sprintf("; machine %s of it is paused", f.firstKept)
 	}
 	return fmt.Sprintf("; %d machines of it are paused, such as %s", f.spared, f.firstKept)
+}
+
+// unfitRemark names a machine that can't be updated in place as it is. The rollout waits until it
+// recovers, or is replaced by whoever judges its health.
+func (d *resizing) unfitRemark() string {
+	if d.step.Reason != rollout.ReasonUnfit {
+		return ""
+	}
+	for i := range d.sets {
+		f := &d.sets[i]
+		if m := f.unfit; m != nil && f != d.current {
+			return fmt.Sprintf("; machine %s is %s", m.Name, cmp.Or(string(m.Status.Phase), "new"))
+		}
+	}
+	return ""
 }
 
 // givesBack reports whether an old set is raised to keep machines that it is about to delete. It
@@ -65,6 +84,7 @@ func (d *resizing) nextStep() (steps []rollout.Scale) {
 	d.scaler.offer()
 	d.fleet = rollout.Fleet{
 		Replicas: spec.Replicas - d.asideAll(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
+		StopAfter: d.stopAfter, Failed: d.rolloutFailures.Count, NoSelect: d.o.Frozen || d.o.ClassMissing || d.o.ClassInvalid != "",
 		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoGiveBack: d.o.Frozen || d.p.Keys.RaisedFrom == "",
 	}
 	for i := range d.sets {

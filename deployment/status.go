@@ -62,7 +62,7 @@ func (d *report) onlyProgress(want *Status) bool {
 	have := &d.deployment.Status
 	settled := d.rollout.step.Reason == rollout.ReasonDone && want.Unavailable == 0
 	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.FailedMachine) bool { return a.Name == b.Name })
-	return !settled && sameNames && want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions &&
+	return !settled && sameNames && want.RolloutFailures.Equal(&have.RolloutFailures) && want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions &&
 		want.Wanted == have.Wanted && want.WantedSince.Equal(have.WantedSince) && want.ScaledAt.Equal(have.ScaledAt) &&
 		object.SameVerdicts(want.Conditions, d.gotFurther(have.Conditions, want))
 }
@@ -156,7 +156,8 @@ func (d *report) status() Status {
 	s.Conditions = object.SetCondition(s.Conditions, d.availability(&s))
 	s.Conditions = object.SetCondition(s.Conditions, progress{d.summary, d.rollout}.progress(&s))
 	hotUpdate{d.summary}.countOutdated(&s)
-	s.Conditions = d.classMissing(s.Conditions)
+	s.Conditions = d.classInvalid(d.classMissing(s.Conditions))
+	s.RolloutFailures = d.rolloutFailures
 	return s
 }
 
@@ -171,6 +172,17 @@ func (d *report) classMissing(conditions []object.Condition) []object.Condition 
 	return object.SetCondition(conditions, object.Condition{
 		Type: ConditionClassMissing, Status: object.True, Reason: ClassNotFound, Since: d.stamp(),
 		Message: "class " + d.deployment.Spec.Template.Spec.Class.Name + " does not exist; no VM is created until it does",
+	})
+}
+
+// classInvalid returns conditions with what is wrong with the template's class.
+func (d *report) classInvalid(conditions []object.Condition) []object.Condition {
+	if d.o.ClassInvalid == "" {
+		return withoutCondition(conditions, ConditionClassInvalid)
+	}
+	return object.SetCondition(conditions, object.Condition{
+		Type: ConditionClassInvalid, Status: object.True, Reason: ConditionClassInvalid, Since: d.stamp(),
+		Message: d.o.ClassInvalid + "; no machine is updated in place until that is put right",
 	})
 }
 

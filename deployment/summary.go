@@ -18,6 +18,9 @@ type summary struct {
 
 	revision int64 // of the new set: what it has, or will get
 	bounds   rollout.Bounds
+
+	rolloutFailures RolloutFailures // as the status should have them
+	stopAfter       int32           // so many failures stop the rollout; zero: none do
 }
 
 // newest returns the set that was the new one last. Nil: there is none.

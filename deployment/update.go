@@ -49,8 +49,8 @@ func (f *family) countInPlace(m *machine.Machine, available, paused bool) {
 	under := inUpdate(m)
 	if under {
 		f.underWay++
-	} else if !m.Ready() && !begun(m) {
-		f.broken++
+	} else if !m.Ready() && !begun(m) && (f.unfit == nil || m.Name < f.unfit.Name) {
+		f.unfit = m
 	}
 	if available {
 		f.available++

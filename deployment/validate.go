@@ -72,6 +72,8 @@ func (s *Strategy) invalidField() *object.FieldError {
 		return object.Invalid("spec.strategy.maxSurge", "must not be negative")
 	case s.MaxUnavailable.Value < 0:
 		return object.Invalid("spec.strategy.maxUnavailable", "must not be negative")
+	case s.StopAfter.Value < 0:
+		return object.Invalid("spec.strategy.stopAfter", "must not be negative")
 	}
 	return nil
 }

@@ -202,6 +202,8 @@ func (p *forecast) over(ctx context.Context) bool {
 		p.stop(preview.EndFailing)
 	case p.refused():
 		p.stop(preview.EndRefused)
+	case p.rolloutStopped():
+		p.stop(preview.EndRolloutStopped)
 	case p.deployment.Spec.Paused && p.onHold():
 		p.stop(preview.EndPaused)
 	case p.w.Now().Sub(p.progressed) <= p.model.Waits():
@@ -212,6 +214,12 @@ func (p *forecast) over(ctx context.Context) bool {
 		p.stop(preview.EndStuck)
 	}
 	return true
+}
+
+// rolloutStopped reports whether the rollout has stopped and no update is under way any more.
+func (p *forecast) rolloutStopped() bool {
+	updates := &p.deployment.Status.InPlace
+	return deployment.RolloutOf(p.why).Reason == rollout.ReasonStopped && updates.Selected+updates.Updating+updates.Updated == 0
 }
 
 // prunes reports whether a set is about to be pruned. It is not waited for long: a set that is in use

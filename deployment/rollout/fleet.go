@@ -24,15 +24,12 @@ type Set struct {
 	// and the caller must not pass them again.
 	Marked int32
 	// Selected is how many of Actual are to be updated in place, or being updated, or done and not
-	// moved yet. They do not work meanwhile: none of them is in Available. Only [InPlace] reads it,
-	// and the next two.
+	// moved yet. They do not work meanwhile: none of them is in Available. Only [InPlace] reads it
+	// and Selectable.
 	Selected int32
 	// Selectable is how many of Available could be selected now. More than Available counts as
 	// Available.
 	Selectable int32
-	// Broken is how many of Actual, neither Available nor Selected, are not working and could not
-	// be updated.
-	Broken int32
 	// Accounted is how many of Actual, none of them Available, cost no available machine although
 	// they are surplus. These are the machines that do not exist yet but may come, those left out
 	// of Available because the set removes them first, and those that the set leaves alone. More
@@ -82,6 +79,22 @@ type Fleet struct {
 	// Manual says that the fleet's user selects the machines to be updated. Only [InPlace] reads
 	// it.
 	Manual bool
+	// NoSelect says that no machine may be selected now. Only [InPlace] reads it.
+	NoSelect bool
+	// StopAfter is how many machines may fail before the rollout stops. A rollout that has stopped
+	// still scales. [Step] then is as [Resize]; [InPlace] selects no machine. [Recreate] does not
+	// read it. Zero or negative: it never stops.
+	StopAfter int32
+	// Failed is how many machines of this rollout have failed. Only with StopAfter it is read.
+	Failed int32
+}
+
+// Stopped reports whether so many machines have failed that nothing is rolled any more.
+func (f Fleet) Stopped() bool { return f.StopAfter > 0 && f.Failed >= f.StopAfter }
+
+// stopped is the reason for that.
+func (f Fleet) stopped() Why {
+	return Why{Reason: ReasonStopped, Count: int64(f.Failed), Total: int64(f.StopAfter)}
 }
 
 // newSet returns the position of the new set, or -1 if there is none.

@@ -15,21 +15,22 @@ type Select struct {
 // and then moves them to the new set. Each move takes one from the size of the set that the machine
 // leaves and adds one to that of the new set. Machines stop working while they are updated. The
 // caller counts them as [Set.Selected] from the moment they are selected until they are moved, or
-// broken. Bounds, orders and what to do with them are as for [Step].
+// failed. Bounds, orders and what to do with them are as for [Step].
 //
 //  1. A new set above R is lowered to R; sizes above R + S are shared, as in Step.
 //  2. An old set makes no machines: its size is lowered to what it has. The new set grows as far as
 //     R and R + S allow, leaving out those that are selected already. So with a surge, new machines
 //     come first, and what they stand in for is left over in the end.
 //  3. Once R machines are ordered of the new set, old sets shrink as in Step.
-//  4. Else, if broken machines use up all allowed unavailability, and others wait behind them, they
-//     are removed, and new ones come in their place. As long as the others can go on, or nothing
-//     but broken ones is left, they stay.
-//  5. As many machines are selected as are available above the floor, and as the new set lacks to
-//     R: from the oldest set first. Of a set that has yet to remove machines, none is.
+//  4. As many machines are selected as are available above the floor, and as the new set lacks to
+//     R: from the oldest set first. Of a set that has yet to remove machines, none is. Once machines
+//     have failed, no more are selected and under way than may still fail ([Fleet.StopAfter]).
 //
-// With [Fleet.Manual] the last two steps do not apply: InPlace waits until the user selects
-// machines.
+// InPlace removes no machine because it is unavailable or because its update failed. It waits for
+// it: whoever judges the health of machines replaces it, or it recovers.
+//
+// With [Fleet.Manual] the last step does not apply: InPlace waits until the user selects machines.
+// With [Fleet.NoSelect] it does not apply either.
 //
 // InPlace builds the orders in out and the selections in selects, and replaces their contents. The
 // selections are valid if the orders are carried out, but need not wait for them.
@@ -47,12 +48,8 @@ func InPlace(f Fleet, out []Scale, selects []Select) ([]Scale, []Select, Why) {
 	}
 	d.scaleDown()
 	d.growBeside(d.underWay(f))
-	switch {
-	case !d.hasNew:
-	case d.current.spec == d.replicas:
+	if d.hasNew && d.current.spec == d.replicas {
 		d.retire()
-	case !f.Manual:
-		d.clear(f)
 	}
 	out = d.orders(f, out[:0])
 	selects = d.selects(f, selects[:0])
@@ -103,35 +100,16 @@ func (m *member) selectable(f Fleet) int64 {
 // any choice of machines that the sets remove.
 func (d *decision) spareMachines() int64 { return d.secure() - d.floor }
 
-// clear lowers old sets by broken machines that are in the way, the oldest set first. It takes no
-// available machine, and no more than retire would.
-func (d *decision) clear(f Fleet) {
-	waiting := int64(0)
-	for i := range d.old {
-		waiting += d.old[i].selectable(f)
-	}
-	ordered, usable := d.totals()
-	if waiting == 0 || d.underWay(f) > 0 || usable > d.floor {
-		return
-	}
-	budget := ordered - d.floor - d.current.lacking() - d.pausedLacking()
-	for i := range d.old {
-		m := &d.old[i]
-		broken := max(int64(f.Sets[m.index].Broken), 0) - m.surplus()
-		if k := min(budget, broken, m.lacking()); k > 0 && !m.paused {
-			m.spec -= k
-			budget -= k
-		}
-	}
-}
-
 // selects orders machines to be updated.
 func (d *decision) selects(f Fleet, out []Select) []Select {
-	if !d.hasNew || f.Manual {
+	if !d.hasNew || f.Manual || f.NoSelect {
 		return out
 	}
 	total, usable := d.totals()
 	left := min(d.spareMachines(), d.replicas-d.current.spec-d.underWay(f))
+	if f.StopAfter > 0 && f.Failed > 0 { // those under way may fail, too
+		left = min(left, int64(f.StopAfter)-int64(f.Failed)-d.underWay(f))
+	}
 	for i := range d.old {
 		m := &d.old[i]
 		k := min(left, m.selectable(f))
@@ -148,13 +126,10 @@ func (d *decision) selects(f Fleet, out []Select) []Select {
 
 // inPlaceReason returns why an old set is lowered.
 func (d *decision) inPlaceReason(m *member) Reason {
-	switch {
-	case m.spec >= m.actual:
+	if m.spec >= m.actual {
 		return ReasonOldMissing
-	case d.current.spec == d.replicas:
-		return ReasonLeftover
 	}
-	return ReasonInTheWay
+	return ReasonLeftover
 }
 
 // waitInPlace returns why nothing is ordered or selected. If all of R are ordered of the new set,
@@ -169,6 +144,9 @@ func (d *decision) waitInPlace(f Fleet) Why {
 	}
 	if why, some := d.awaitRemoval(f); some {
 		return why
+	}
+	if f.Stopped() {
+		return f.stopped()
 	}
 	updating, waiting := Why{Reason: ReasonUpdating}, Why{Reason: ReasonUnselected}
 	unfit, lacking := Why{Reason: ReasonUnfit}, Why{Reason: ReasonUnfit}
@@ -187,6 +165,8 @@ func (d *decision) waitInPlace(f Fleet) Why {
 		return unfit
 	case f.Manual:
 		return waiting
+	case f.NoSelect:
+		return Why{Reason: ReasonNoSelect, Set: waiting.Set, Count: waiting.Count}
 	case d.current.lacking() == 0:
 		return lacking // they may recover; until then nothing is to spare
 	}

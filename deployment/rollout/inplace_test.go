@@ -18,10 +18,13 @@ type inPlaceOracle struct {
 	sets   map[string]rollout.Set
 	manual bool
 	chosen map[string]int64
+
+	noSelect          bool
+	stopAfter, failed int64
 }
 
 func newInPlaceOracle(f rollout.Fleet) *inPlaceOracle {
-	o := &inPlaceOracle{oracle: newOracle(f), sets: map[string]rollout.Set{}, manual: f.Manual, chosen: map[string]int64{}}
+	o := &inPlaceOracle{oracle: newOracle(f), sets: map[string]rollout.Set{}, manual: f.Manual, noSelect: f.NoSelect, chosen: map[string]int64{}, stopAfter: int64(f.StopAfter), failed: int64(f.Failed)}
 	for _, set := range f.Sets {
 		o.sets[set.Name] = set
 	}
@@ -72,36 +75,22 @@ func (o *inPlaceOracle) run() {
 		o.shrink()
 		return
 	}
-	if !o.manual {
-		o.clear()
+	if !o.manual && !o.noSelect {
 		o.selectSome()
-	}
-}
-
-func (o *inPlaceOracle) clear() {
-	waiting := int64(0)
-	for _, c := range o.old {
-		waiting += o.fit(c)
-	}
-	if waiting == 0 || o.coming() > 0 || o.available() > o.least {
-		return
-	}
-	for _, c := range o.old {
-		pending := max(0, c.actual-c.spec)
-		unavailable := c.spec - min(c.available, c.spec)
-		broken := max(int64(o.sets[c.name].Broken), 0) - pending
-		change(c, -1, max(0, min(broken, unavailable)), o.withinBudget)
 	}
 }
 
 func (o *inPlaceOracle) selectSome() {
 	selected := int64(0)
+	bearable := func(n int64) bool { // if all of them fail as well
+		return o.stopAfter <= 0 || o.failed <= 0 || o.failed+o.coming()+selected+n <= o.stopAfter
+	}
 	room := func() bool {
-		return o.secure()-selected > o.least && o.current.spec+o.coming()+selected < o.wanted
+		return o.secure()-selected > o.least && o.current.spec+o.coming()+selected < o.wanted && bearable(1)
 	}
 	for _, c := range o.old {
 		n := largest(o.fit(c), func(n int64) bool {
-			return o.secure()-selected-n >= o.least && o.current.spec+o.coming()+selected+n <= o.wanted
+			return o.secure()-selected-n >= o.least && o.current.spec+o.coming()+selected+n <= o.wanted && bearable(n)
 		})
 		if n > 0 && room() {
 			o.chosen[c.name], selected = n, selected+n
@@ -112,23 +101,22 @@ func (o *inPlaceOracle) selectSome() {
 // inPlace returns fleets as numbers makes them, in the middle of updates.
 func (n numbers) inPlace(sets int) rollout.Fleet {
 	f := n.fleet(sets)
-	f.Manual = n.below(5) == 0
+	f.Manual, f.NoSelect = n.below(5) == 0, n.below(5) == 0
+	if n.below(2) == 0 {
+		f.StopAfter, f.Failed = n.count(), n.count()
+	}
 	for i := range f.Sets {
 		set := &f.Sets[i]
 		if n.below(6) == 0 { // any numbers at all
-			set.Selected, set.Selectable, set.Broken = n.count(), n.count(), n.count()
+			set.Selected, set.Selectable = n.count(), n.count()
 			continue
 		}
 		set.Available = min(max(set.Available, 0), max(set.Actual, 0))
 		rest := max(set.Actual, 0) - set.Available
 		set.Selected = min(max(n.count(), 0), rest)
-		set.Broken = rest - set.Selected
 		set.Selectable = set.Available
 		if n.below(4) == 0 {
 			set.Selectable = min(max(n.count(), 0), set.Available)
-		}
-		if n.below(4) == 0 {
-			set.Broken = min(max(n.count(), 0), set.Broken)
 		}
 		set.Going = n.below(12) == 0
 	}
@@ -196,10 +184,10 @@ func TestInPlaceAgreesWithOracle(t *testing.T) {
 	requireInPlaceAsOracle(t, extremeNumbers(rand.New(rand.NewPCG(23, 24))), cases/4, 5)
 	requireInPlaceAsOracle(t, smallNumbers(rand.New(rand.NewPCG(25, 26))), 2_000, 60)
 	for _, reason := range []rollout.Reason{
-		rollout.ReasonOldMissing, rollout.ReasonLeftover, rollout.ReasonInTheWay, rollout.ReasonSelect, rollout.ReasonScaleDown,
+		rollout.ReasonOldMissing, rollout.ReasonLeftover, rollout.ReasonSelect, rollout.ReasonScaleDown,
 		rollout.ReasonNewGrows, rollout.ReasonNewAboveReplicas, rollout.ReasonUpdating, rollout.ReasonUnselected,
 		rollout.ReasonUnfit, rollout.ReasonFloor, rollout.ReasonRemoval, rollout.ReasonNoNewSet, rollout.ReasonNewUnavailable,
-		rollout.ReasonDone,
+		rollout.ReasonDone, rollout.ReasonStopped, rollout.ReasonNoSelect,
 	} {
 		require.Greater(t, seen[reason], cases/4_000, "too few cases of %s: %v", reason, seen)
 	}
@@ -256,8 +244,8 @@ func keepsInPlace(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Sel
 // adds reports whether the numbers of each set can be those of one set.
 func adds(f rollout.Fleet) bool {
 	for _, set := range f.Sets {
-		least := min(set.Actual, set.Available, set.Selected, set.Selectable, set.Broken)
-		if least < 0 || set.Selectable > set.Available || int64(set.Available)+int64(set.Selected)+int64(set.Broken) > int64(set.Actual) {
+		least := min(set.Actual, set.Available, set.Selected, set.Selectable)
+		if least < 0 || set.Selectable > set.Available || int64(set.Available)+int64(set.Selected) > int64(set.Actual) {
 			return false
 		}
 	}
@@ -276,9 +264,12 @@ func selectsWithinBudget(f rollout.Fleet, orders []rollout.Scale, selects []roll
 	for _, s := range selects {
 		set := find(then, s.Name)
 		n += int64(s.Count)
-		if s.Count < 1 || s.Count > min(set.Selectable, set.Available) || set.New || set.Going || f.Manual || set.Actual > set.Spec {
+		if s.Count < 1 || s.Count > min(set.Selectable, set.Available) || set.New || set.Going || f.Manual || f.NoSelect || set.Actual > set.Spec {
 			return fmt.Errorf("selects %+v of %+v", s, set)
 		}
+	}
+	if n > 0 && f.StopAfter > 0 && f.Failed > 0 && int64(f.Failed)+underWay+n > int64(f.StopAfter) {
+		return fmt.Errorf("selects %d, %d under way, %d failed of %d", n, underWay, f.Failed, f.StopAfter)
 	}
 	if n > 0 && (l.usable-n < l.floor || l.newSpec+underWay+n > l.wanted) {
 		return fmt.Errorf("selects %d, %d available, floor %d, %d of %d new, %d under way", n, l.usable, l.floor, l.newSpec, l.wanted, underWay)
@@ -299,7 +290,14 @@ func inPlaceIsTrue(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Se
 	holds := map[rollout.Reason]bool{
 		rollout.ReasonUpdating:   set.Selected > 0,
 		rollout.ReasonUnselected: f.Manual && set.Selectable > 0,
+		rollout.ReasonNoSelect:   f.NoSelect && set.Selectable > 0,
 		rollout.ReasonUnfit:      set.Spec > 0 && why.Count <= l.ordered-l.newSpec,
+	}
+	if why.Reason == rollout.ReasonStopped {
+		if why.Count != int64(f.Failed) || why.Total != int64(f.StopAfter) || !f.Stopped() {
+			return fmt.Errorf("it is not so: %+v", why)
+		}
+		return nil
 	}
 	so, ours := holds[why.Reason]
 	if !ours {
@@ -330,11 +328,12 @@ func TestP11InPlaceAnswersAnything(t *testing.T) {
 		draw := func(label string) int32 { return number.Draw(t, label) }
 		f := rollout.Fleet{Replicas: draw("replicas"), Bounds: rollout.Bounds{Surge: draw("surge"), Unavailable: draw("unavailable")}}
 		f.Manual = rapid.Bool().Draw(t, "manual")
+		f.StopAfter, f.Failed = draw("stop after"), draw("failed")
 		for range rapid.IntRange(0, 18).Draw(t, "sets") {
 			f.Sets = append(f.Sets, rollout.Set{
 				Name: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "name"), New: rapid.Bool().Draw(t, "new"),
 				Spec: draw("spec"), Actual: draw("actual"), Available: draw("available"), Selected: draw("selected"),
-				Selectable: draw("selectable"), Broken: draw("broken"), Going: rapid.Bool().Draw(t, "going"),
+				Selectable: draw("selectable"), Going: rapid.Bool().Draw(t, "going"),
 			})
 		}
 		before := append([]rollout.Set(nil), f.Sets...)

@@ -197,28 +197,3 @@ func TestPausedSetIsNamed(t *testing.T) {
 	_, why = rollout.Step(f, nil)
 	require.Equal(t, rollout.ReasonDone, why.Reason)
 }
-
-// TestPausedIsNotMadeUpFor: if broken machines are in the way of an update in place, other broken
-// machines do not make up for those of a paused set.
-func TestPausedIsNotMadeUpFor(t *testing.T) {
-	f := rollout.Fleet{Replicas: 4, Bounds: rollout.Bounds{Unavailable: 1}, Sets: []rollout.Set{
-		{Name: "web-1", Paused: true, Spec: 1, Actual: 1, Broken: 1},
-		{Name: "web-2", Spec: 3, Actual: 3, Available: 1, Selectable: 1, Broken: 2},
-		{Name: "web-3", New: true},
-	}}
-	orders, _, why := rollout.InPlace(f, nil, nil)
-	require.Empty(t, orders, "1 works, 3 have to")
-	require.Equal(t, rollout.ReasonPaused, why.Reason)
-	f.Sets[0].Paused = false
-	orders, _, _ = rollout.InPlace(f, nil, nil)
-	require.Len(t, orders, 1)
-	require.EqualValues(t, 0, orders[0].To)
-
-	f.Bounds.Surge = 1
-	f.Sets[0].Paused = true
-	f.Sets[1] = rollout.Set{Name: "web-2", Spec: 4, Actual: 4, Available: 2, Selectable: 2, Broken: 2}
-	orders, _, _ = rollout.InPlace(f, nil, nil)
-	require.Len(t, orders, 1, "%+v", orders)
-	require.Equal(t, "web-2", orders[0].Name)
-	require.EqualValues(t, 3, orders[0].To)
-}

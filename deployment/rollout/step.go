@@ -21,6 +21,9 @@ type Scale struct {
 // The second result is about the fleet as a whole: that there are orders, that the rollout is done,
 // or else what it waits for.
 func Step(f Fleet, out []Scale) ([]Scale, Why) {
+	if f.Stopped() && f.newSet() >= 0 {
+		return stopped(f, out)
+	}
 	var array [inline]member
 	storage := array[:]
 	if len(f.Sets) > inline {
@@ -45,6 +48,15 @@ func Step(f Fleet, out []Scale) ([]Scale, Why) {
 		return out, Why{Reason: ReasonOrdered, Count: int64(len(out))}
 	}
 	return out, d.wait(f)
+}
+
+// stopped scales a fleet whose rollout has stopped.
+func stopped(f Fleet, out []Scale) ([]Scale, Why) {
+	out, why := Resize(f, out)
+	if why.Reason == ReasonHeld {
+		why = f.stopped()
+	}
+	return out, why
 }
 
 // member is a set in the working copy.

@@ -33,9 +33,6 @@ const (
 	ReasonOldMissing Reason = "OldMissing"
 	// ReasonLeftover: the new set has all the machines that are wanted ([InPlace]).
 	ReasonLeftover Reason = "Leftover"
-	// ReasonInTheWay: broken machines use up all allowed unavailability, so that no other can be
-	// updated ([InPlace]).
-	ReasonInTheWay Reason = "InTheWay"
 	// ReasonSelect: machines may stop working to be updated ([InPlace]).
 	ReasonSelect Reason = "Select"
 )
@@ -71,8 +68,13 @@ const (
 	ReasonUpdating Reason = "Updating"
 	// ReasonUnselected: the user has to select machines to be updated ([InPlace]).
 	ReasonUnselected Reason = "Unselected"
-	// ReasonUnfit: none of the old machines can be updated as it is ([InPlace]).
+	// ReasonUnfit: none of the old machines can be updated as it is, or those that can have to
+	// stay in service until others recover or are replaced ([InPlace]).
 	ReasonUnfit Reason = "Unfit"
+	// ReasonNoSelect: machines could be updated, but none may be selected ([InPlace]).
+	ReasonNoSelect Reason = "NoSelect"
+	// ReasonStopped: as many machines have failed as [Fleet.StopAfter] says ([Step], [InPlace]).
+	ReasonStopped Reason = "Stopped"
 )
 
 // Why is the reason of an order, or why there is none, with its numbers, in machines unless said
@@ -81,14 +83,14 @@ const (
 type Why struct {
 	Reason Reason
 	// Set is the set that the rollout waits for (Floor, Removal, Unseen, NewUnavailable,
-	// OldPresent, Paused, Updating, Unselected, Unfit): of several the oldest.
+	// OldPresent, Paused, Updating, Unselected, NoSelect, Unfit): of several the oldest.
 	Set string
 	// Count is how many machines are added (NewGrows), removed (the other orders) or waited for: to
 	// become available (Floor, NewUnavailable), or to be removed from Set (Removal, Unseen).
 	// NoNewSet: machines that stay; Done: R; Ordered: sets that change size; Held: ordered machines
 	// of old sets; OldPresent: machines that exist in Set; Paused: those ordered, or existing if
 	// they are more. Select: machines that are selected; Updating: selected ones; Unselected: those
-	// that could be; Unfit: machines of Set.
+	// that could be; Unfit: machines of Set; Stopped: machines that failed.
 	Count int64
 	// Share is how many of Count are removed as the set's part of the excess above the ceiling
 	// (ScaleDown), or as chosen by a scaler (Marked).
@@ -104,6 +106,7 @@ type Why struct {
 	// Total is how many machines were ordered in all sets together before this decision. NewGrows,
 	// Grows: how many there may be besides those that are added, ordered or, in the other sets,
 	// still there. NewAboveReplicas, AboveReplicas, NewUnavailable: those ordered in that set.
+	// Stopped: how many may fail.
 	Total int64
 	// Available is how many of Total are available (orders that lower, Floor, NewUnavailable);
 	// NewAboveReplicas, AboveReplicas: of all ordered machines.
@@ -140,7 +143,7 @@ func (w Why) String() string {
 		return fmt.Sprintf("%s ordered of the one set in use, %d wanted: %d may go", machines(w.Total, ""), w.Ceiling, w.Count)
 	case ReasonRecreate:
 		return fmt.Sprintf("%s of this set to go before any new one comes", machines(w.Count, "old "))
-	case ReasonOldMissing, ReasonLeftover, ReasonInTheWay, ReasonSelect, ReasonUpdating, ReasonUnselected, ReasonUnfit:
+	case ReasonOldMissing, ReasonLeftover, ReasonSelect, ReasonUpdating, ReasonUnselected, ReasonNoSelect, ReasonUnfit:
 		return w.inPlace()
 	}
 	return w.state()
@@ -166,6 +169,8 @@ func (w Why) state() string {
 			machines(w.Total, ""), w.Set, machines(w.Count, "terminating "), w.Ceiling)
 	case ReasonOldPresent:
 		return w.oldPresent()
+	case ReasonStopped:
+		return fmt.Sprintf("the rollout has stopped: %s failed, the limit is %d", machines(w.Count, ""), w.Total)
 	case ReasonPaused:
 		return fmt.Sprintf("set %s is paused and stays as it is, with %s", w.Set, machines(w.Count, ""))
 	case ReasonRemoval:

@@ -9,12 +9,12 @@ func (w Why) inPlace() string {
 		return fmt.Sprintf("%s missing: new ones come in their place", machines(w.Count, "old "))
 	case ReasonLeftover:
 		return fmt.Sprintf("%s: the new set has all it should have, %s may go", w.availability(), machines(w.Count, "old "))
-	case ReasonInTheWay:
-		return fmt.Sprintf("%s: %s that cannot be updated may go, as others wait behind", w.availability(), machines(w.Count, "broken "))
 	case ReasonSelect:
 		return fmt.Sprintf("%s: %s may stop to be updated", w.availability(), machines(w.Count, ""))
 	case ReasonUpdating:
 		return fmt.Sprintf("waiting for %s to be updated in place, first of set %s", machines(w.Count, ""), w.Set)
+	case ReasonNoSelect:
+		return fmt.Sprintf("%s could be updated in place, first of set %s, but none may be selected now", machines(w.Count, ""), w.Set)
 	case ReasonUnselected:
 		return fmt.Sprintf("waiting for somebody to select machines to be updated: %s could be, first of set %s",
 			machines(w.Count, ""), w.Set)

@@ -86,5 +86,8 @@ func drawStrategy(t *rapid.T) deployment.Strategy {
 		}
 	}
 	s.MaxSurge, s.MaxUnavailable = bound.Draw(t, "surge"), bound.Draw(t, "unavailable")
+	if rapid.Bool().Draw(t, "stops") {
+		s.StopAfter = bound.Draw(t, "stop after")
+	}
 	return s
 }

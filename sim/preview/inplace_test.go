@@ -56,20 +56,27 @@ func TestPreviewInPlaceWithSurge(t *testing.T) {
 	require.Equal(t, []int32{3, 4}, []int32{line.LowestAvailable, line.HighestTotal})
 }
 
-// TestPreviewInPlaceFailing: the first update fails. Its machine is in the way and replaced at
-// once. The last one's would wait for its health timeout.
+// TestPreviewInPlaceFailing: the first update fails, and the rollout stops. Without a limit, the
+// machine is replaced at the end of its health timeout, and the others wait for that.
 func TestPreviewInPlaceFailing(t *testing.T) {
 	d, sets := updating(2, 0, 1)
 	model := preview.Model{Update: 15 * time.Minute, FailUpdate: rollout.IntOrPercent{Value: 1}, Start: later}
 	line := predict(t, d, sets, model)
+	require.Equal(t, preview.EndRolloutStopped, line.Ending.Reason, "%s", brief(&line))
+	require.Contains(t, line.Ending.String(), ": the rollout has stopped: 1 machine failed, the limit is 1")
+	near(t, 15*time.Minute, line.Duration, 30, &line)
+	require.Equal(t, []int64{1, 0, 0, 0}, []int64{line.Selected, line.Moved, line.Created, line.Deleted})
+
+	d.Spec.Strategy.StopAfter.Value = 3 // of 2 machines: never
+	line = predict(t, d, sets, model)
 	require.True(t, line.Complete, "%s", brief(&line))
-	near(t, 30*time.Minute, line.Duration, 30, &line)
+	near(t, 40*time.Minute, line.Duration, 30, &line)
 	require.Equal(t, []int64{2, 1, 1, 1}, []int64{line.Selected, line.Moved, line.Created, line.Deleted})
 
 	model.FailUpdate = percent(100)
 	line = predict(t, d, sets, model)
 	require.True(t, line.Complete, "%s", brief(&line))
-	near(t, 40*time.Minute, line.Duration, 30, &line)
+	near(t, 50*time.Minute, line.Duration, 30, &line)
 	require.Equal(t, []int64{2, 0, 2, 2}, []int64{line.Selected, line.Moved, line.Created, line.Deleted})
 }
 

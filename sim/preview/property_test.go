@@ -18,7 +18,8 @@ import (
 )
 
 // TestP7InPreviews: a preview of a settled fleet keeps floor and ceiling at every moment, also
-// while creations fail, unless the fleet is beyond them from the start, and it completes.
+// while creations fail, unless the fleet is beyond them from the start. It completes, or stops for
+// the machines that failed.
 func TestP7InPreviews(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, sets, model := drawPlausible(t)
@@ -27,6 +28,10 @@ func TestP7InPreviews(t *testing.T) {
 		floor, ceiling := min(line.Floor, first.Available()), max(line.Ceiling, first.Total())
 		require.GreaterOrEqual(t, line.LowestAvailable, floor, "P7: %s", brief(&line))
 		require.LessOrEqual(t, line.HighestTotal, ceiling, "P7: %s", brief(&line))
+		if line.Ending.Reason == preview.EndRolloutStopped {
+			require.NotEqual(t, model.FailUpdate.Value+model.Fail.Value, int32(0), "%s", brief(&line))
+			return
+		}
 		require.True(t, line.Complete, "P3: %s", brief(&line))
 		want := preview.Counts{New: d.Spec.Replicas, NewAvailable: d.Spec.Replicas, Ready: d.Spec.Replicas}
 		require.Equal(t, want, line.Samples[len(line.Samples)-1].Counts, "P3: %s", brief(&line))

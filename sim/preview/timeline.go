@@ -138,6 +138,9 @@ const (
 	EndRefused EndReason = "Refused"
 	// EndFailing: every creation fails, including those that replace failed machines.
 	EndFailing EndReason = "EveryCreationFails"
+	// EndRolloutStopped: so many machines failed that the rollout has stopped, see
+	// deployment.Strategy.StopAfter. Nothing more would happen but replacements of those that failed.
+	EndRolloutStopped EndReason = "RolloutStopped"
 	// EndStopped: the context ended. The preview returns its error.
 	EndStopped EndReason = "Stopped"
 )
@@ -156,13 +159,14 @@ type Ending struct {
 }
 
 var endings = map[EndReason]decision.Reason{
-	EndComplete: decision.NewReason("Complete", "complete after {wait}"),
-	EndLimit:    decision.NewReason("Limit", "not complete after {wait}, which is as far as the preview looks: {cause}"),
-	EndStuck:    decision.NewReason("Stuck", "stuck after {wait}: {cause}"),
-	EndPaused:   decision.NewReason("Paused", "on hold after {wait}: {cause}"),
-	EndRefused:  decision.NewReason("Refused", "refused: {cause}"),
-	EndFailing:  decision.NewReason("Failing", "given up after {wait}: every creation fails, {count} did in a row: {cause}"),
-	EndStopped:  decision.NewReason("Stopped", "stopped after {wait}, before its end: {cause}"),
+	EndComplete:       decision.NewReason("Complete", "complete after {wait}"),
+	EndLimit:          decision.NewReason("Limit", "not complete after {wait}, which is as far as the preview looks: {cause}"),
+	EndStuck:          decision.NewReason("Stuck", "stuck after {wait}: {cause}"),
+	EndPaused:         decision.NewReason("Paused", "on hold after {wait}: {cause}"),
+	EndRefused:        decision.NewReason("Refused", "refused: {cause}"),
+	EndFailing:        decision.NewReason("Failing", "given up after {wait}: every creation fails, {count} did in a row: {cause}"),
+	EndRolloutStopped: decision.NewReason("RolloutStopped", "ended after {wait}: {cause}"),
+	EndStopped:        decision.NewReason("Stopped", "stopped after {wait}, before its end: {cause}"),
 }
 
 // String returns a sentence that a person can act on.

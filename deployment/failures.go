@@ -1,0 +1,188 @@
+package deployment
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// A rollout stops when too many machines have failed in it: Strategy.StopAfter says how many. In
+// place, a machine fails if its update fails, or if the new set has it and it becomes
+// machine.PhaseFailed. In a rolling update only the latter counts.
+//
+// The count outlives the machines, because a failed one is replaced after a while. It is stored in
+// the status. Each machine counts once, so the status names those of them that are still there.
+
+// RolloutFailures counts the machines that failed in a rollout. The zero value: no rollout is under
+// way, or it does not stop for failures.
+type RolloutFailures struct {
+	// Revision is that of the new set. Another rollout begins its own count.
+	Revision int64
+	// Count is how many machines failed since Since, and did not recover. It is not counted further
+	// than to the number that stops the rollout.
+	Count int32
+	// Since is when a machine was last updated in place with success, or the count began. A machine
+	// that failed before does not count. Whole seconds. Zero: all count.
+	Since time.Time
+	// Names are those of Count that are still there, in order.
+	Names []string
+}
+
+// Clone returns a copy that shares nothing with r.
+func (r RolloutFailures) Clone() RolloutFailures {
+	r.Names = slices.Clone(r.Names)
+	return r
+}
+
+// Equal reports whether both are the same, the same instant in any location.
+func (r *RolloutFailures) Equal(s *RolloutFailures) bool {
+	return r.Revision == s.Revision && r.Count == s.Count && r.Since.Equal(s.Since) && slices.Equal(r.Names, s.Names)
+}
+
+// mostFailures is the largest count at which a rollout stops. It bounds the names in a status.
+const mostFailures = 100
+
+// stopAfter returns after how many failures a rollout with these bounds stops. Zero: it does not.
+func (s *Spec) stopAfter(bounds rollout.Bounds) int32 {
+	inPlace := s.Strategy.Kind == InPlaceUpdate && s.Strategy.Orchestration == Automatic
+	limit := int64(s.Strategy.StopAfter.Ceil(s.Replicas))
+	switch {
+	case s.Strategy.Kind == Recreate, s.Strategy.Kind == InPlaceUpdate && !inPlace:
+		return 0
+	case s.Strategy.StopAfter.Value > 0:
+		if limit > int64(max(s.Replicas, 0)) {
+			return 0
+		}
+	case inPlace:
+		limit = int64(bounds.Surge) + int64(bounds.Unavailable)
+	default:
+		return 0
+	}
+	return int32(min(max(limit, 1), mostFailures))
+}
+
+// failure is a machine that is bad because of the rollout.
+type failure struct {
+	name string
+	at   time.Time // whole seconds
+}
+
+// countFailures counts the machines that failed in this rollout. While the deployment is paused it
+// begins anew, so whoever pauses and resumes a rollout that has stopped has it go on.
+func (d *summary) countFailures() {
+	d.stopAfter = d.deployment.Spec.stopAfter(d.bounds)
+	if d.stopAfter == 0 || d.current == nil || !d.rolling() {
+		return
+	}
+	was, now := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
+	bad := d.bad()
+	now.Revision = d.revision
+	if was.Revision != d.revision || d.deployment.Spec.Paused {
+		for _, b := range bad {
+			if next := b.at.Add(time.Second); next.After(now.Since) {
+				now.Since = next
+			}
+		}
+		return
+	}
+	now.Since, now.Count = was.Since, was.Count
+	for _, name := range was.Names {
+		switch m := d.named(name); {
+		case m == nil || m.Deleted():
+		case m.Status.Phase == machine.PhaseFailed || m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
+			now.Names = append(now.Names, name)
+		default:
+			now.Count = max(now.Count-1, 0) // it has recovered
+		}
+	}
+	if at := d.succeeded(); at.After(was.Since) {
+		now.Since, now.Count, now.Names = at, 0, nil
+	}
+	for _, b := range bad {
+		if now.Count < d.stopAfter && !b.at.Before(now.Since) && !slices.Contains(now.Names, b.name) {
+			now.Names = append(now.Names, b.name)
+			now.Count++
+		}
+	}
+	slices.Sort(now.Names)
+}
+
+// bad returns the machines that failed because of the present template, the first that failed
+// first.
+func (d *summary) bad() (out []failure) {
+	inPlace := d.deployment.Spec.Strategy.Kind == InPlaceUpdate
+	for i := range d.sets {
+		f := &d.sets[i]
+		if f.set.Deleted() || f != d.current && !inPlace {
+			continue
+		}
+		for _, m := range f.machines {
+			if m == nil || !f.owns(m) {
+				continue
+			}
+			switch m.Status.Phase {
+			case machine.PhaseFailed:
+				if f != d.current {
+					continue
+				}
+			case machine.PhaseInPlaceUpdateFailed:
+				if f == d.current || d.target(f, m) != d.current || m.Status.LastOperation.Stage == machine.StageCandidate {
+					continue
+				}
+			default:
+				continue
+			}
+			out = append(out, failure{m.Name, m.Status.Since})
+		}
+	}
+	slices.SortFunc(out, func(a, b failure) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.name, b.name)) })
+	return out
+}
+
+// succeeded returns when a machine was last updated in place and in service again. Zero: none is
+// known. In a rolling update nothing makes up for a failure.
+func (d *summary) succeeded() (last time.Time) {
+	if d.deployment.Spec.Strategy.Kind != InPlaceUpdate {
+		return last
+	}
+	for _, m := range d.current.machines {
+		if m == nil || !d.current.owns(m) || m.Status.LastOperation.Kind != machine.OperationInPlaceUpdate || !d.available(m) {
+			continue
+		}
+		if m.Status.Since.After(last) {
+			last = m.Status.Since
+		}
+	}
+	return last
+}
+
+// named returns the machine of that name. Nil: no set has it.
+func (d *summary) named(name string) *machine.Machine {
+	for i := range d.sets {
+		f := &d.sets[i]
+		for _, m := range f.machines {
+			if m != nil && m.Name == name && m.OwnedBy(f.set.UID) {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// stopped reports whether the rollout has stopped because machines failed.
+func (d *summary) stopped() bool { return d.stopAfter > 0 && d.rolloutFailures.Count >= d.stopAfter }
+
+// whyStopped says so.
+func (d *summary) whyStopped() decision.Why {
+	r := &d.rolloutFailures
+	why := decision.Why{Reason: ReasonRolloutStopped, Count: int64(r.Count), All: int64(d.stopAfter)}
+	if len(r.Names) > 0 {
+		why.Detail = " (" + strings.Join(r.Names[:min(len(r.Names), 3)], ", ") + ")"
+	}
+	return why
+}
