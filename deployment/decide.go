@@ -118,10 +118,12 @@ func (d *decider) wait() Plan {
 		why.Reason = reasonFrozen
 	}
 	warn := d.deployment.Spec.Strategy.tolerated()
+	if unusable := d.unusableClass(); unusable != "" {
+		warn = decision.Why{Reason: reasonClassInvalid, Detail: unusable}
+		d.lookAt(d.now.Add(classRetry))
+	}
 	if d.stopped() {
 		warn = d.whyStopped()
-	} else if d.o.ClassInvalid != "" {
-		warn = decision.Why{Reason: reasonClassInvalid, Detail: d.o.ClassInvalid}
 	}
 	switch {
 	case d.held():

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"slices"
+	"time"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
@@ -17,16 +18,34 @@ import (
 //   - A machine that was selected and has not begun is deselected when its set has the wanted
 //     template again.
 //   - While the deployment is paused, none is selected; what has begun is finished and moved. None
-//     is selected either while a set may be deleting a machine for a replacement.
-//   - A machine whose update failed stays as long as it blocks no other. If it uses up the allowed
-//     unavailability, it is deleted and replaced; the last ones wait for the end of their health
-//     timeout. With Manual, none is deleted for that.
+//     is selected either while a set may be deleting a machine for a replacement, while the fleet is
+//     frozen, and while no machine could be created from the template's class.
+//   - A machine that is not ready, or whose update failed, uses up the allowed unavailability. It is
+//     never deleted for that. Its health is judged as any other's: after the health timeout, and
+//     within the budget of replacements, its set deletes it and the new set replaces it.
+//   - When too many updates have failed, none is selected (failures.go).
 //   - Old sets are closed: what they lose is replaced in the new set.
 
 // inPlace marks the machines of old sets for an update in place, and closes those sets meanwhile.
 type inPlace struct {
 	*summary
 	selects []rollout.Select // what the rollout's step wants updated
+}
+
+// classRetry is how soon a deployment looks again at a class or a secret that is missing or invalid,
+// if no change of another object wakes it before.
+const classRetry = 30 * time.Second
+
+// unusableClass says why no machine could be created from the template's class. Then none is
+// updated to it in place either. Empty: nothing is known against it, or the strategy is another one.
+func (d *summary) unusableClass() string {
+	switch {
+	case d.deployment.Spec.Strategy.Kind != InPlaceUpdate || d.current == nil || !d.rolling():
+		return ""
+	case d.o.ClassMissing:
+		return "class " + d.deployment.Spec.Template.Spec.Class.Name + " does not exist"
+	}
+	return d.o.ClassInvalid
 }
 
 // markBurst is how many machines one plan changes at most, the same as for sets.
@@ -110,7 +129,7 @@ func (d inPlace) requested(m *machine.Machine, request machine.InPlaceRequest, t
 // markMachines selects machines as the rollout's next step wants, records what those that others
 // selected are updated to, and makes all other machines of old sets candidates. While paused it
 // marks nothing, and marks stay. It selects none while a set may be deleting others to replace
-// them.
+// them. While the template's class can't be used, it makes no candidates, which users could select.
 func (d inPlace) markMachines() (Plan, bool) {
 	if d.held() || !d.updatesInPlace() {
 		return Plan{}, false
@@ -126,13 +145,15 @@ func (d inPlace) markMachines() (Plan, bool) {
 			orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceSelected, d.current.set.Name), why})
 		}
 	}
-	chosen := orders
+	chosen, usable := orders, d.unusableClass() == ""
 	for i := range d.sets {
 		f := &d.sets[i]
 		if f == d.current || f.set.Deleted() {
 			continue
 		}
-		unmarked := func(m *machine.Machine) bool { return d.unmarked(m) && !isChosen(chosen, m) }
+		unmarked := func(m *machine.Machine) bool {
+			return d.unmarked(m) && !isChosen(chosen, m) && (usable || m.Spec.InPlace != machine.InPlaceNone || inUpdate(m))
+		}
 		for _, m := range f.first(markBurst-len(orders), unmarked) {
 			orders = append(orders, d.note(m))
 		}

@@ -84,7 +84,7 @@ func (d *resizing) nextStep() (steps []rollout.Scale) {
 	d.scaler.offer()
 	d.fleet = rollout.Fleet{
 		Replicas: spec.Replicas - d.asideAll(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
-		StopAfter: d.stopAfter, Failed: d.rolloutFailures.Count, NoSelect: d.o.Frozen || d.o.ClassMissing || d.o.ClassInvalid != "",
+		StopAfter: d.stopAfter, Failed: d.rolloutFailures.Count, NoSelect: d.o.Frozen || d.unusableClass() != "",
 		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoGiveBack: d.o.Frozen || d.p.Keys.RaisedFrom == "",
 	}
 	for i := range d.sets {

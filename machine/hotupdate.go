@@ -34,6 +34,11 @@ func (h hotUpdate) refresh(plan Plan) Plan {
 	if h.hasSpec() || plan.Write != nil || plan.Effect != nil || !h.changeable() {
 		return plan
 	}
+	if err := h.o.Class.Validate(); err != nil {
+		plan.Why = decision.Why{Reason: reasonUpdateClass, Name: h.m.Spec.ProviderID, Detail: err.Error()}
+		plan.Warn = firstOf(plan.Warn, plan.Why)
+		return plan
+	}
 	want, have := h.o.VMSpec, h.knownSpec()
 	switch {
 	case have == VMSpec{}:

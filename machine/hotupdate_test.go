@@ -231,6 +231,7 @@ func TestVMsAreLeftAloneOtherwise(t *testing.T) {
 		"otherwise": func(w *world) { w.becomes(spec("l", "team", "b")) },
 		"provider":  func(w *world) { w.class = w.class.Clone(); w.class.Provider = "another" },
 		"opaque":    func(w *world) { w.becomes("tags: none") },
+		"invalid":   func(w *world) { w.class = w.class.Clone(); w.class.SecretRef = &object.Key{} },
 	} {
 		w, s := hotWorld(t)
 		disturb(w)

@@ -129,6 +129,7 @@ var (
 	reasonSpecTaken        = decision.NewReason("VMSpecTaken", "nothing is known of what the VM was made from: taking it to be as class {name} says now")
 	reasonSpecNoted        = decision.NewReason("VMSpecNoted", "the VM is as class {name} says: noting it in terms of what can be updated now")
 	reasonSpecFixed        = decision.NewReason("ClassChangedOtherwise", "class {name} has changed in what can't be changed on a VM that exists: the VM stays as it was made")
+	reasonUpdateClass      = decision.NewReason("UpdateClassInvalid", "VM {name} is not changed to what its class says: {detail}")
 	reasonAskUpdate        = decision.NewReason("AskUpdate", "VM {name} is not as its class says: asking whether it may be changed now")
 	reasonAwaitTurn        = decision.NewReason("AwaitTurn", "VM {name} is to be changed, but {detail}")
 	reasonUpdateAnnounced  = decision.NewReason("VMUpdateAnnounced", "about to change VM {name}")

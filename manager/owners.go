@@ -75,6 +75,7 @@ func newSetReconciler(s *shell) Reconciler {
 func newDeploymentReconciler(s *shell) Reconciler {
 	c := deployments.Config{
 		Deployments: s.Store.Deployments, Sets: s.Store.Sets, Machines: s.Store.Machines, Classes: s.Store.Classes,
+		Secrets: secrets.Secrets{Collection: s.Store.Secrets, Namespaces: s.Classes.SecretNamespaces}, Joins: s.Cluster != nil,
 		Policy: s.Policies.Deployment, Safety: s.Policies.Safety, MigratesClasses: s.Classes.Foreign != nil,
 		Forget: func(key object.Key) { s.permits.forget(KindDeployment, key) },
 	}

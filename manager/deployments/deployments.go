@@ -292,7 +292,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	if p.o.HotUpdate, err = p.hotUpdate(ctx, d, owned, live); err != nil {
 		return err
 	}
-	if p.o.ClassMissing, err = p.classMissing(ctx, d); err != nil {
+	if err := p.lookAtClass(ctx, d); err != nil {
 		return err
 	}
 	p.o.Read = p.Freshness(began, live)

@@ -46,21 +46,39 @@ func (p *pass) hotUpdate(ctx context.Context, d *deployment.Deployment, sets []*
 	return hot, nil
 }
 
-// classMissing reports whether there is no class of the name in the template. A cache may lag behind
-// the creation of a class, so the store is asked too. A class of another kind is not looked for: it
-// becomes one of ours.
-func (p *pass) classMissing(ctx context.Context, d *deployment.Deployment) (bool, error) {
-	ref := &d.Spec.Template.Spec.Class
-	if ref.Name == "" || ref.Foreign() || d.Deleted() {
-		return false, nil
+// lookAtClass reads the class that the template names. It notes whether there is none and, for an
+// update in place, why no machine could be created from it. A cache may lag behind the creation of a
+// class, so the store is asked too. A class of another kind is not looked for: it becomes one of
+// ours.
+func (p *pass) lookAtClass(ctx context.Context, d *deployment.Deployment) error {
+	p.o.ClassMissing, p.o.ClassInvalid = false, ""
+	ref, inPlace := &d.Spec.Template.Spec.Class, d.Spec.Strategy.Kind == deployment.InPlaceUpdate
+	switch {
+	case ref.Name == "" || d.Deleted():
+		return nil
+	case ref.Foreign():
+		if inPlace && p.MigratesClasses {
+			p.o.ClassInvalid = "class " + ref.Name + " of kind " + ref.GroupKind() + " is not migrated yet"
+		}
+		return nil
 	}
+	var class *machine.Class
 	for _, classes := range []store.Reader[*machine.Class]{p.Classes, p.Classes.Live()} {
-		_, err := classes.Get(ctx, object.Key{Namespace: d.Namespace, Name: ref.Name})
+		found, err := classes.Get(ctx, object.Key{Namespace: d.Namespace, Name: ref.Name})
+		if err == nil {
+			class = found
+			break
+		}
 		if !errors.Is(err, store.ErrNotFound) {
-			return false, err
+			return err
 		}
 	}
-	return true, nil
+	if p.o.ClassMissing = class == nil; class == nil || !inPlace {
+		return nil
+	}
+	var err error
+	p.o.ClassInvalid, err = p.Secrets.Problem(ctx, class, p.Joins)
+	return err
 }
 
 // classNamed is a class; nil: there is none, or none of ours.

@@ -7,6 +7,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/overshoot"
@@ -19,6 +20,8 @@ type Config struct {
 	Sets        store.Collection[*machineset.Set]
 	Machines    store.Collection[*machine.Machine]
 	Classes     store.Collection[*machine.Class]
+	Secrets     secrets.Secrets
+	Joins       bool // machines join a cluster
 	Policy      *deployment.Policy
 	// Safety freezes deployments that have too many machines; nil: nothing does.
 	Safety *safety.Policy

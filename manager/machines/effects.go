@@ -174,9 +174,7 @@ func (p *pass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
 }
 
 func (p *pass) createVM(ctx context.Context) (*machine.VM, error) {
-	if key, missing := p.secrets.Missing(ctx, p.o.Class); missing {
-		p.Once(ctx, engine.Warning, decision.Why{Reason: reasonSecretMissing, Name: p.o.Class.Name, Object: key})
-	}
+	p.warnOfSecret(ctx)
 	p.oddClass(ctx)
 	secret, err := p.secret(ctx)
 	if err != nil {
@@ -202,6 +200,13 @@ func (p *pass) createVM(ctx context.Context) (*machine.VM, error) {
 		err = p.lookUp(ctx, vm)
 	}
 	return vm, err
+}
+
+// warnOfSecret warns once of a secret that the class refers to and that does not exist.
+func (p *pass) warnOfSecret(ctx context.Context) {
+	if key, missing := p.secrets.Missing(ctx, p.o.Class); missing {
+		p.Once(ctx, engine.Warning, decision.Why{Reason: reasonSecretMissing, Name: p.o.Class.Name, Object: key})
+	}
 }
 
 // oddClass warns once of a class that yields nodes of which an autoscaler knows too
@@ -357,6 +362,7 @@ func (p *pass) updateVM(ctx context.Context, lastApplied string) (*machine.VM, e
 	if err != nil {
 		return refused(err)
 	}
+	p.warnOfSecret(ctx)
 	got, err := p.Driver.UpdateMachine(ctx, &driver.UpdateMachineRequest{
 		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
 		LastApplied: []byte(lastApplied), Wanted: slices.Clone(p.o.Class.ProviderSpec),

@@ -127,6 +127,29 @@ func (s *Secrets) Missing(ctx context.Context, c *machine.Class) (object.Key, bo
 	return object.Key{}, false
 }
 
+// Problem says why no machine could be created from a class: what is wrong with the class, or with
+// its secrets. joins says that machines join a cluster, for which they need user data. Empty:
+// nothing.
+func (s *Secrets) Problem(ctx context.Context, c *machine.Class, joins bool) (string, error) {
+	if err := c.Validate(); err != nil {
+		return err.Error(), nil
+	}
+	secret, err := s.Merged(ctx, c)
+	if errors.Is(err, ErrNamespace) {
+		return codes.Message(err), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if key, missing := s.Missing(ctx, c); missing {
+		return fmt.Sprintf("class %s refers to secret %s, which does not exist", c.Name, key), nil
+	}
+	if joins && (secret == nil || len(secret.Data[machine.UserData]) == 0) {
+		return fmt.Sprintf("the secrets of class %s hold no %s: a machine could not join a cluster", c.Name, machine.UserData), nil
+	}
+	return "", nil
+}
+
 // Address puts the machine's name into the user data, as it is and
 // URL-encoded. secret is the caller's own copy.
 func Address(secret *machine.Secret, name string) {
