@@ -106,7 +106,9 @@ func (c creation) joined(node *Node) Plan {
 	plan := c.move(EventJoined, decision.Why{Reason: reasonJoined, Name: node.Name}, func(s *Status) {
 		s.LastOperation = c.operation(OperationCreate, StateSuccessful, StageInitialized)
 		s.LastOperation.Message = "the machine joined as node " + node.Name
-		s.JoinedAfter = c.now.Sub(c.m.CreatedAt).Truncate(time.Second)
+		if s.JoinedAfter == 0 {
+			s.JoinedAfter = c.now.Sub(c.m.CreatedAt).Truncate(time.Second)
+		}
 		takeOver(s, node)
 	})
 	plan.Warn = bootstrap.left()

@@ -105,8 +105,12 @@ func (d decider) follow() Plan {
 	case PhaseInPlaceUpdateSuccessful:
 		return inPlace{situation: d.situation}.finish()
 	case PhaseFailed:
+		return preservation(d).failed()
 	}
-	return preservation(d).failed()
+	why := decision.Why{Reason: reasonPhaseRestart, Name: string(d.m.Status.Phase)}
+	plan := d.move(eventRestart, why, func(s *Status) { s.ClockFrom = d.stamp() })
+	plan.Warn = why
+	return plan
 }
 
 // invalid records once which field can't be acted upon, and waits for a change.

@@ -7,20 +7,20 @@ import (
 
 // remove takes a machine that is being deleted through the stages of its deletion:
 // find the node, drain it, detach volumes, delete the VM, delete the node, remove
-// the finalizer. A stage is stored where a pass ends. All but the last two are also
-// stored before a call that must be reached in one way only.
+// the finalizer. Each is stored before the first call that it makes. One that has
+// nothing to do is passed over, see skip.
 func (d deletion) remove() Plan {
 	if !d.m.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
-	op := &d.m.Status.LastOperation
-	if d.m.Status.Phase != PhaseTerminating || op.Kind != OperationDelete {
+	stage := d.m.Status.deletionStage()
+	if stage == StageNone {
 		return d.terminate()
 	}
 	if plan, wait := d.removeGate(); wait {
 		return plan
 	}
-	switch op.Stage {
+	switch stage {
 	case StageGetVMStatus:
 		return d.locate()
 	case StageInitiateDrain:
@@ -34,7 +34,7 @@ func (d deletion) remove() Plan {
 	case StageInitiateFinalizerRemoval:
 		return d.release()
 	}
-	return d.restart()
+	return d.stage(eventRestart, decision.Why{Reason: reasonRestart, Name: string(d.m.Status.LastOperation.Stage)})
 }
 
 // terminate begins a deletion.
@@ -46,26 +46,14 @@ func (d deletion) terminate() Plan {
 	}
 	never := d.m.untouched()
 	plan := d.move(eventDelete, why, func(s *Status) {
-		s.Phase = PhaseTerminating // also from a phase that no table knows
 		s.NeverCreated = never
 		if from != PhaseTerminating {
-			s.DeletedFrom, s.Since = from, d.stamp()
+			s.DeletedFrom = from
 		}
 		s.LastOperation = d.operation(OperationDelete, StateProcessing, StageGetVMStatus)
 	})
 	plan.Moves[1] = Move{deletions.Name, string(StageNone), eventDelete, string(StageGetVMStatus)}
-	if !phases.Knows(string(from)) {
-		plan.Moves[0] = Move{} // no table leads out of an unknown phase; deletion does
-	}
 	return plan
-}
-
-// restart begins again where storage holds a stage that is none.
-func (d deletion) restart() Plan {
-	why := decision.Why{Reason: reasonRestart, Name: string(d.m.Status.LastOperation.Stage)}
-	return d.setStatus(why, func(s *Status) {
-		s.LastOperation = d.operation(OperationDelete, StateProcessing, StageGetVMStatus)
-	})
 }
 
 // removeGate holds a failed stage back until it may be tried again. A stage
@@ -101,21 +89,21 @@ func removeCall(stage Stage) codes.Call {
 // else by the machine's name on it, else under the name the driver gives.
 func (d deletion) locate() Plan {
 	if d.o.NoCluster {
-		return d.stage(eventNoNode, decision.Why{Reason: reasonNoNode})
+		return d.stage(eventLocated, decision.Why{Reason: reasonNoNode})
 	}
 	if !d.looked() || d.unseen() {
 		return d.find()
 	}
 	node := d.node()
 	if node != nil && d.ours(node) {
-		return d.stage(eventNodeFound, decision.Why{Reason: reasonDrain, Name: node.Name})
+		return d.stage(eventLocated, decision.Why{Reason: reasonDrain, Name: node.Name})
 	}
 	if d.m.Spec.NodeName == "" && !d.neverCreated() {
 		if plan, busy := d.askForNode(); busy {
 			return plan
 		}
 	}
-	out := d.withoutNode(eventNoNode)
+	out := d.withoutNode(eventLocated)
 	if d.isForeign() {
 		out.Warn = d.foreign()
 	}
@@ -129,14 +117,14 @@ func (d deletion) askForNode() (Plan, bool) {
 	vm := d.o.VM
 	if vm == nil {
 		if d.o.Class == nil {
-			return d.withoutClass(StageGetVMStatus), !d.forced()
+			return d.withoutClass(), !d.forced()
 		}
 		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}, true
 	}
 	switch vm.Code {
 	case codes.OK, codes.NotFound, codes.Uninitialized, codes.Unimplemented, codes.OutOfRange:
 	default:
-		return d.stageFailed(StageGetVMStatus, vm.Outcome), !d.forced()
+		return d.stageFailed(vm.Outcome), !d.forced()
 	}
 	if vm.NodeName == "" || vm.Of != "" {
 		return Plan{}, false
@@ -157,23 +145,23 @@ func (d deletion) askForNode() (Plan, bool) {
 // unless an earlier create may have made a VM: the VM of that name is another's. A create that takes effect after
 // that leaves a VM that no machine owns: package safety/orphan finds and deletes it.
 func (d deletion) deleteVM() Plan {
-	if d.neverCreated() {
-		return d.deleteNode()
+	if on := d.skip(StageInitiateVMDeletion); on != "" {
+		return d.stage(on, decision.Why{Reason: reasonNoVM})
 	}
 	answer := d.o.VMDeleted
 	if answer == nil {
-		if plan, held := d.hold(d.p.Keys.PreTerminateHook, StageInitiateVMDeletion); held {
+		if plan, held := d.hold(d.p.Keys.PreTerminateHook); held {
 			return plan
 		}
 		if d.o.Class == nil {
-			return d.withoutClass(StageInitiateVMDeletion)
+			return d.withoutClass()
 		}
 		return Plan{Effect: DeleteVM{}, Why: decision.Why{Reason: reasonDeleteVM, Name: d.vmName()}}
 	}
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
-		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)
+		return d.stageFailed(answer.Outcome)
 	}
-	return d.deleteNode()
+	return d.stage(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: d.vmName()})
 }
 
 // vmName is what a sentence calls the machine's VM.
@@ -187,28 +175,44 @@ func (d deletion) vmName() string {
 // deleteNode removes the node of a VM that is gone, also one that joined while
 // the VM was being deleted. A node that is another machine's is left alone.
 func (d deletion) deleteNode() Plan {
-	if d.o.NoCluster {
-		return d.release()
-	}
 	if answer := d.o.NodeDeleted; answer != nil {
-		if answer.Code != codes.OK && answer.Code != codes.NotFound {
-			return d.stageFailed(StageInitiateNodeDeletion, *answer)
+		if !d.nodeDeleted() {
+			return d.stageFailed(*answer)
 		}
-		return d.release()
+		return d.stage(eventNodeDeleted, decision.Why{Reason: reasonNodeDeleted, Name: d.o.Node.Node.Name})
 	}
-	gone := d.o.VMDeleted != nil
-	if !d.looked() || d.o.Node.cached() || d.o.Node.Failure != "" || gone && !d.o.Node.Gone {
-		return d.look(gone)
+	if on := d.skip(StageInitiateNodeDeletion); on != "" {
+		return d.stage(on, decision.Why{Reason: reasonNodeGone})
+	}
+	if !d.knowsNode() {
+		return d.look(true)
 	}
 	node := d.node()
-	if node == nil || !d.ours(node) {
-		return d.release()
-	}
 	return Plan{Effect: DeleteNode{node.Name, node.UID}, Why: decision.Why{Reason: reasonDeleteNode, Name: node.Name}}
 }
 
-// release removes the finalizer, and with it the record.
+// nodeDeleted reports whether this pass has deleted the node.
+func (d deletion) nodeDeleted() bool {
+	answer := d.o.NodeDeleted
+	return answer != nil && (answer.Code == codes.OK || answer.Code == codes.NotFound)
+}
+
+// knowsNode reports whether the node was read live, after the VM was gone: no node of it can
+// come any more. A machine that never had a VM has no node to come.
+func (d deletion) knowsNode() bool {
+	return d.looked() && !d.o.Node.cached() && d.o.Node.Failure == "" && (d.o.Node.Gone || d.neverCreated())
+}
+
+// release removes the finalizer, and with it the record. The node is looked for once more where
+// that was done by an earlier pass: a kubelet that was slow to stop may have registered it again.
 func (d deletion) release() Plan {
+	switch {
+	case d.o.NoCluster || d.nodeDeleted():
+	case !d.knowsNode():
+		return d.look(true)
+	case d.hasNode():
+		return d.stage(eventNodeFound, decision.Why{Reason: reasonNodeAgain, Name: d.o.Node.Node.Name})
+	}
 	bootstrap := token(d)
 	if plan, busy := bootstrap.remove(); busy && (!d.neverCreated() || d.m.Status.OnlyRefused) {
 		return plan
@@ -216,8 +220,6 @@ func (d deletion) release() Plan {
 	changed := d.m.Clone()
 	changed.RemoveFinalizer(Finalizer)
 	plan := Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonReleased}, Warn: bootstrap.left()}
-	from := string(d.m.Status.LastOperation.Stage)
-	to, _ := deletions.Next(from, EventReleased)
-	plan.Moves[0] = Move{deletions.Name, from, EventReleased, to}
+	plan.Moves[0] = Move{deletions.Name, string(StageInitiateFinalizerRemoval), EventReleased, string(StageGone)}
 	return plan
 }

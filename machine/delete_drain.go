@@ -15,19 +15,16 @@ const forcedDrain = time.Minute
 // drain empties the node of a machine that is being deleted. Without a drainer there
 // is nothing to wait for: the node is marked and the VM is deleted.
 func (d deletion) drain() Plan {
-	if plan, held := d.hold(d.p.Keys.PreDrainHook, StageInitiateDrain); held {
+	if plan, held := d.hold(d.p.Keys.PreDrainHook); held {
 		return plan
 	}
-	if d.o.NoCluster {
-		return d.stage(EventDrained, decision.Why{Reason: reasonNoNode})
+	if on := d.skip(StageInitiateDrain); on != "" {
+		return d.withoutNode(on)
 	}
 	if !d.looked() || d.unseen() {
 		return d.find()
 	}
 	node := d.node()
-	if node == nil || !d.ours(node) {
-		return d.withoutNode(EventDrained)
-	}
 	if plan, busy := d.mark(node); busy {
 		return plan
 	}
@@ -56,7 +53,7 @@ func (d deletion) empty(n *Node) Plan {
 	case answer.Code != codes.OK && forced:
 		return d.stage(EventForced, decision.Why{Reason: reasonDrainGivenUp, Name: n.Name, Detail: answer.Message})
 	case answer.Code != codes.OK:
-		return d.stageFailed(StageInitiateDrain, answer.Outcome)
+		return d.stageFailed(answer.Outcome)
 	case answer.Done && answer.Forced:
 		return d.stage(EventForced, decision.Why{Reason: reasonDrainedByForce, Name: n.Name})
 	case answer.Done:
@@ -111,16 +108,16 @@ func (d deletion) emptyByForce(n *Node, answer *DrainAnswer) Plan {
 // together have Policy.DetachTimeout, from the time that this stage was stored. Then the VM is
 // deleted with the others attached, and a warning says so.
 func (d deletion) detach() Plan {
-	if d.o.NoCluster || d.o.NoDrain {
+	if on := d.skip(StageDeleteVolumeAttachments); on != "" {
+		return d.withoutNode(on)
+	}
+	if d.o.NoDrain {
 		return d.stage(eventDetached, decision.Why{Reason: reasonNoNode})
 	}
 	if !d.looked() || d.unseen() {
 		return d.find()
 	}
 	n := d.node()
-	if n == nil || !d.ours(n) {
-		return d.withoutNode(eventDetached)
-	}
 	until := d.after(d.past(d.m.Status.LastOperation.Time), d.p.DetachTimeout)
 	switch {
 	case !d.hearsay():
@@ -173,7 +170,7 @@ func (d deletion) mark(n *Node) (Plan, bool) {
 	}
 	if answer := d.o.NodeMarked; answer != nil {
 		failed := answer.Code != codes.OK && answer.Code != codes.NotFound
-		return d.stageFailed(StageInitiateDrain, *answer), failed && !d.forced()
+		return d.stageFailed(*answer), failed && !d.forced()
 	}
 	reason := ReasonScaleDown
 	if from == PhaseFailed {

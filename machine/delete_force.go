@@ -57,8 +57,8 @@ func (d deletion) find() Plan {
 // withoutNode takes the deletion on without a node. It warns if that is by force.
 func (d deletion) withoutNode(on Event) Plan {
 	plan := d.stage(on, decision.Why{Reason: reasonNoNode})
-	if failure := d.o.Node.Failure; failure != "" {
-		plan.Warn = decision.Why{Reason: reasonNodeUnread, Name: d.m.Name, Detail: failure}
+	if node := d.o.Node; node != nil && node.Failure != "" {
+		plan.Warn = decision.Why{Reason: reasonNodeUnread, Name: d.m.Name, Detail: node.Failure}
 	}
 	return plan
 }

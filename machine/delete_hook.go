@@ -12,7 +12,7 @@ import (
 // deleted: annotations that begin with prefix. The program that put one there takes it
 // off when the deletion may go on. The wait ends at Policy.HookTimeout, and
 // with the label that forces a deletion.
-func (d deletion) hold(prefix string, stage Stage) (Plan, bool) {
+func (d deletion) hold(prefix string) (Plan, bool) {
 	hook := d.hook(prefix)
 	if hook == "" || d.forcedByLabel() {
 		return Plan{}, false
@@ -25,7 +25,7 @@ func (d deletion) hold(prefix string, stage Stage) (Plan, bool) {
 		}
 		why.For = until.Sub(d.now)
 	}
-	op := d.operation(OperationDelete, StateProcessing, stage)
+	op := d.operation(OperationDelete, StateProcessing, d.m.Status.deletionStage())
 	op.Message = "waiting for hook " + strconv.Quote(hook) + " to be taken off"
 	if last := &d.m.Status.LastOperation; last.State != op.State || last.Message != op.Message {
 		return d.setStatus(why, func(s *Status) {

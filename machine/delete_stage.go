@@ -9,37 +9,65 @@ func (d deletion) neverCreated() bool {
 	return d.m.Status.NeverCreated && d.m.Spec.ProviderID == ""
 }
 
-// stage plans the write that takes the deletion along an edge of the table.
+// hasNode reports whether the node that was looked for is this machine's.
+func (d deletion) hasNode() bool {
+	node := d.node()
+	return node != nil && d.ours(node)
+}
+
+// stage plans the write that takes the deletion along an edge of the table, and on along the
+// edges of stages that have nothing to do, to the first that has. Only that one is stored.
 func (d deletion) stage(on Event, why decision.Why) Plan {
-	from := string(d.m.Status.LastOperation.Stage)
-	to, _ := deletions.Next(from, on)
+	var moves [len(Plan{}.Moves)]Move
+	at := d.m.Status.deletionStage()
+	for i := 0; on != ""; i++ {
+		to, _ := deletions.Next(string(at), on)
+		moves[i] = Move{deletions.Name, string(at), on, to}
+		at = Stage(to)
+		on = d.skip(at)
+	}
 	plan := d.setStatus(why, func(s *Status) {
 		d.noteVM(s)
-		s.LastOperation = d.operation(OperationDelete, StateProcessing, Stage(to))
+		s.LastOperation = d.operation(OperationDelete, StateProcessing, at)
 	})
-	plan.Moves[0] = Move{deletions.Name, from, on, to}
+	plan.Moves = moves
 	return plan
 }
 
-// stageFailed records a failure in a stage. Coming from an earlier one in the
-// same pass, it is stored as reached first.
-func (d deletion) stageFailed(stage Stage, answer Outcome) Plan {
-	from := d.m.Status.LastOperation.Stage
-	on := eventStageFailed
-	if from != stage {
-		on = eventVMDeleted // the one stage that a pass goes through without storing it
+// skip returns the event that passes over a stage that has nothing to do. Empty: it has, or
+// that is not known yet.
+func (d deletion) skip(stage Stage) Event {
+	switch stage {
+	case StageInitiateDrain, StageDeleteVolumeAttachments:
+		if d.o.NoCluster || d.looked() && !d.unseen() && !d.hasNode() {
+			return eventNoNode
+		}
+	case StageInitiateVMDeletion:
+		if d.neverCreated() {
+			return eventNeverCreated
+		}
+	case StageInitiateNodeDeletion:
+		if d.o.NoCluster || d.knowsNode() && !d.hasNode() {
+			return eventNoNode
+		}
 	}
+	return ""
+}
+
+// stageFailed records a failure in a stage, which is tried again.
+func (d deletion) stageFailed(answer Outcome) Plan {
+	stage := d.m.Status.deletionStage()
 	why := decision.Why{Reason: reasonDeleteFailed, Name: string(stage), Code: answer.Code, Detail: answer.Message}
 	plan := d.setStatus(why, func(s *Status) {
 		d.noteVM(s)
 		s.LastOperation = d.failure(OperationDelete, stage, answer.Code, answer.Message)
 	})
-	plan.Moves[0] = Move{deletions.Name, string(from), on, string(stage)}
+	plan.Moves[0] = Move{deletions.Name, string(stage), eventStageFailed, string(stage)}
 	return plan
 }
 
 // withoutClass says that a provider call can't be made.
-func (d deletion) withoutClass(stage Stage) Plan {
+func (d deletion) withoutClass() Plan {
 	why := decision.Why{Reason: reasonClassGone, Name: d.m.Spec.Class.Name}
-	return d.stageFailed(stage, Outcome{codes.PreconditionFailed, why.String()})
+	return d.stageFailed(Outcome{codes.PreconditionFailed, why.String()})
 }

@@ -43,8 +43,12 @@ import (
 // that, and replaced: see outOfTime.
 func (u inPlace) update() Plan {
 	deadline := u.verdictAt(u.m.Status.Since, u.p.inPlaceTimeout(u.m))
+	unknown := u.m.Status.updateStage() == Unrecognized
 	if u.o.NoCluster {
-		if !u.now.Before(deadline) {
+		switch {
+		case unknown:
+			return u.reorient()
+		case !u.now.Before(deadline):
 			return u.timedOut()
 		}
 		return Plan{At: deadline, Why: decision.Why{Reason: reasonUpdating}}
@@ -53,8 +57,7 @@ func (u inPlace) update() Plan {
 		return u.look(false)
 	}
 	u.n = u.node()
-	op := &u.m.Status.LastOperation
-	if op.Kind != OperationInPlaceUpdate || op.Stage != StageSelected && op.Stage != StageReady {
+	if unknown {
 		return u.reorient()
 	}
 	switch {
@@ -67,7 +70,7 @@ func (u inPlace) update() Plan {
 		return u.withdraw(deadline)
 	case u.n == nil:
 		return u.awaitNode(deadline)
-	case op.Stage == StageReady:
+	case u.m.Status.LastOperation.Stage == StageReady:
 		return u.awaitAgent(deadline)
 	}
 	return u.prepare(deadline)
@@ -85,17 +88,19 @@ func (u inPlace) overWithout() bool {
 // reorient finds out from the node where an update stands of which storage
 // says nothing that makes sense.
 func (u inPlace) reorient() Plan {
-	if u.o.Node.cached() {
+	if !u.o.NoCluster && u.o.Node.cached() {
 		return u.look(false)
 	}
-	stage := StageSelected
+	stage, moves := StageSelected, [...]Move{stageMove(Unrecognized, eventRestart), {}, {}, {}}
 	if u.n != nil && (u.n.told() || u.n.concluded(&u.p.Keys) && (nodeUpdate(u).adopts() || !u.n.Applied.Update.Since.IsZero())) {
-		stage = StageReady
+		stage, moves[1] = StageReady, stageMove(StageSelected, EventDrained)
 	}
 	why := decision.Why{Reason: reasonUpdateRestart, Name: string(u.m.Status.LastOperation.Stage)}
-	return u.setStatus(why, func(s *Status) {
+	plan := u.setStatus(why, func(s *Status) {
 		s.LastOperation = u.operation(OperationInPlaceUpdate, StateProcessing, stage)
 	})
+	plan.Moves = moves
+	return plan
 }
 
 // awaitNode waits for a node that is missing during its update. It may come

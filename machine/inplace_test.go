@@ -153,33 +153,6 @@ func TestDrainsAreNotedOnce(t *testing.T) {
 	}
 }
 
-// Every way of the tables that belongs to a drain or an in-place update is
-// taken by a story.
-func TestEveryWayOfAnUpdateIsTold(t *testing.T) {
-	taken := map[machine.Move]bool{}
-	for _, stories := range []map[string]func(*story){drainStories, updateStories} {
-		for _, run := range stories {
-			s := newStory(t)
-			run(s)
-			for _, move := range s.moves {
-				taken[move] = true
-			}
-		}
-	}
-	events := map[machine.Event]bool{
-		machine.EventForced: true, machine.EventDetached: true, machine.EventSelected: true, machine.EventWithdrawn: true,
-		machine.EventUpdated: true, machine.EventUpdateFailed: true, machine.EventReturned: true,
-	}
-	for _, table := range tables() {
-		for _, e := range table.Transitions() {
-			if table.Name == "update" || events[e.On] {
-				move := machine.Move{Table: table.Name, From: e.From, On: e.On, To: e.To}
-				assert.True(t, taken[move], "%s: %s on %s", table.Name, e.From, e.On)
-			}
-		}
-	}
-}
-
 // The time of an update counts from when it was selected, or from a restart of
 // the clocks, and ends a second later than its figure.
 func TestUpdatesEndOnTheSecond(t *testing.T) {

@@ -240,7 +240,6 @@ func TestValidate(t *testing.T) {
 		"machine fleet/m: spec.config.drainTimeout must not be negative":    func(m *machine.Machine) { m.Spec.Config.DrainTimeout = -1 },
 		"machine fleet/m: spec.config.inPlaceTimeout must not be negative":  func(m *machine.Machine) { m.Spec.Config.InPlaceTimeout = -1 },
 		"machine fleet/m: spec.inPlace is unknown: Perhaps":                 func(m *machine.Machine) { m.Spec.InPlace = "Perhaps" },
-		"machine fleet/m: status.phase is unknown: Dancing":                 func(m *machine.Machine) { m.Status.Phase = "Dancing" },
 	} {
 		m := good.Clone()
 		change(m)

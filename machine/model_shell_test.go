@@ -102,7 +102,27 @@ func (s *shell) decide(o *machine.Observation) machine.Plan {
 	require.True(t, plan.At.IsZero() || plan.At.After(s.w.now), "a wait that is over")
 	require.NotEmpty(t, plan.Why.Reason, "a decision without a reason")
 	s.w.legal(o.Machine, plan)
+	if want := stageBefore(plan.Effect); want != "" && o.Machine.Deleted() {
+		require.Equal(t, want, o.Machine.Status.LastOperation.Stage, "%T at another stage: %s", plan.Effect, plan.Why)
+	}
 	return plan
+}
+
+// stageBefore is the stage of a deletion that is stored before an effect; empty: any.
+func stageBefore(e machine.Effect) machine.Stage {
+	switch e.(type) {
+	case *machine.MarkNode, *machine.DrainNode:
+		return machine.StageInitiateDrain
+	case *machine.DetachVolumes:
+		return machine.StageDeleteVolumeAttachments
+	case machine.DeleteVM:
+		return machine.StageInitiateVMDeletion
+	case machine.DeleteNode:
+		return machine.StageInitiateNodeDeletion
+	case machine.RemoveToken:
+		return machine.StageInitiateFinalizerRemoval
+	}
+	return ""
 }
 
 func (s *shell) tell(o *machine.Observation, plan machine.Plan, err error) {

@@ -142,33 +142,33 @@ func (w *world) port(call func()) error {
 	return nil
 }
 
-// legal fires a plan's moves and holds its write to them.
+// legal holds a plan to the tables (P44). Its moves, in their order, lead from the states that are
+// stored to those that its write stores. A stage ends without a move where its phase does.
 func (w *world) legal(before *machine.Machine, plan machine.Plan) {
+	at, ended := machine.StatesOf(before.Status), false
 	for _, move := range plan.Moves {
-		require.NoError(w.t, w.checker.Fire(context.Background(), move))
-	}
-	status, ok := plan.Write.(*machine.UpdateStatus)
-	if !ok {
-		return
-	}
-	from, to := before.Status.Phase, status.Status.Phase
-	if from != to && machine.PhaseTable().Knows(string(from)) {
-		require.Equal(w.t, machine.Move{
-			Table: "phase", From: string(from), On: plan.Moves[0].On, To: string(to),
-		}, plan.Moves[0], "a phase was written that no move leads to")
-	}
-	if move := plan.Moves[0]; move.Table == "deletion" {
-		require.Equal(w.t, string(before.Status.LastOperation.Stage), move.From)
-		require.Equal(w.t, string(status.Status.LastOperation.Stage), move.To)
-	}
-	was, is := &before.Status.LastOperation, &status.Status.LastOperation
-	for _, move := range plan.Moves {
-		if move.Table == "update" && is.Kind == machine.OperationInPlaceUpdate {
-			require.Equal(w.t, move.To, string(is.Stage))
+		if move == (machine.Move{}) {
+			ended = true
+			continue
 		}
-		if move.Table == "update" && move.On != machine.EventSelected && was.Kind == machine.OperationInPlaceUpdate &&
-			machine.UpdateTable().Knows(string(was.Stage)) {
-			require.Equal(w.t, string(was.Stage), move.From)
+		require.False(w.t, ended, "a move after none: %s", plan.Why)
+		require.Equal(w.t, at[move.Table], move.From, "%s does not begin where the machine stands: %s", move, plan.Why)
+		require.NoError(w.t, w.checker.Fire(context.Background(), move))
+		at[move.Table] = move.To
+	}
+	stored := machine.StatesOf(before.Status)
+	switch write := plan.Write.(type) {
+	case *machine.UpdateStatus:
+		stored = machine.StatesOf(write.Status)
+	case *machine.Update:
+		if before.HasFinalizer(machine.Finalizer) && !write.Machine.HasFinalizer(machine.Finalizer) {
+			stored["deletion"] = string(machine.StageGone)
+		}
+	}
+	for _, table := range tables() {
+		if to := stored[table.Name]; to != table.Initial || table.Name == "phase" {
+			require.Equal(w.t, at[table.Name], to, "%s: stored without a move that leads there: %s", table.Name, plan.Why)
 		}
 	}
 }
+

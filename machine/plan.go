@@ -42,7 +42,7 @@ func (m Move) String() string {
 // the observation, and decide again; with neither, look again at At.
 type Plan struct {
 	Write  Write
-	Moves  [2]Move // state changes that Write makes; unused ones are zero
+	Moves  [4]Move // state changes that Write makes, in their order; unused ones, at the end, are zero
 	Effect Effect  // only when Write is nil
 	// At is when to look again though nothing has changed; zero: never.
 	At  time.Time

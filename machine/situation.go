@@ -58,7 +58,7 @@ func (s *situation) setStatus(why decision.Why, change func(*Status)) Plan {
 
 // move plans a write of the status that takes the phase along an edge of the table.
 func (s *situation) move(on Event, why decision.Why, change func(*Status)) Plan {
-	from := string(s.m.Status.Phase)
+	from := phases.State(string(s.m.Status.Phase))
 	to, _ := phases.Next(from, on)
 	plan := s.setStatus(why, func(status *Status) {
 		if to != from {

@@ -14,6 +14,40 @@ func (m *Machine) Ready() bool {
 	return !m.Deleted() && (m.Status.Phase == PhaseRunning || m.Status.Phase == PhaseAvailable)
 }
 
+// deletionStage is where the machine stands in the deletion table: at StageNone until its
+// deletion was begun.
+func (s *Status) deletionStage() Stage {
+	op := &s.LastOperation
+	if s.Phase != PhaseTerminating || op.Kind != OperationDelete {
+		return StageNone
+	}
+	return Stage(deletions.State(string(op.Stage)))
+}
+
+// updateStage is where the machine stands in the table of updates in place. While the agent may
+// be at work the operation says it, afterwards the phase does. It is StageCandidate outside of updates.
+func (s *Status) updateStage() Stage {
+	op := &s.LastOperation
+	stage := StageNone
+	if op.Kind == OperationInPlaceUpdate {
+		stage = op.Stage
+	}
+	switch s.Phase {
+	case PhaseInPlaceUpdating:
+		if stage == StageSelected || stage == StageReady {
+			return stage
+		}
+		return Unrecognized
+	case PhaseInPlaceUpdateSuccessful:
+		return StageUpdateSuccessful
+	case PhaseInPlaceUpdateFailed:
+		if stage != StageCandidate {
+			return StageUpdateFailed
+		}
+	}
+	return StageCandidate
+}
+
 // AvailableAt returns when a ready machine has been ready for minReady; zero if it is
 // not ready.
 func (m *Machine) AvailableAt(minReady time.Duration) time.Time {

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"maps"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -133,9 +134,68 @@ var deletionStories = map[string]func(*story){
 }
 
 func init() {
-	for name, run := range deletionNodes {
-		deletionStories[name] = run
+	for _, more := range []map[string]func(*story){deletionNodes, resumedStories} {
+		maps.Copy(deletionStories, more)
 	}
+}
+
+// resumedStories are about what an earlier process, or another program, has stored.
+var resumedStories = map[string]func(*story){
+	"node that registers again before the record goes": func(s *story) {
+		s.toRunning()
+		s.doomed()
+		s.killAt = s.calls + 10
+		s.run()
+		s.cluster.madeOf[s.cluster.add(node).UID] = ours
+		s.restart()
+		s.say("the kubelet was slow to stop: the node is there again")
+		s.run()
+		s.say("node %s: %t", node, s.cluster.live(node) != nil)
+	},
+	"unknown phase of a machine without VM": func(s *story) {
+		s.give(func(m *machine.Machine) { m.Status.Phase = "Dancing" })
+		s.say("storage says that the phase is Dancing")
+		s.run()
+		s.later(time.Minute, "the node registers")
+	},
+	"VM of another program without cluster": func(s *story) {
+		s.cluster = nil
+		s.provider.vms = []*vm{{id: "p://7", name: ours}}
+		s.give(func(m *machine.Machine) { m.Spec.ProviderID = "p://7" })
+		s.say("another program has recorded a VM and no phase")
+		s.run()
+	},
+	"lost response without cluster": func(s *story) {
+		s.cluster = nil
+		s.failing(codes.CreateMachine, codes.DeadlineExceeded, true)
+		s.give()
+		s.run()
+		s.wait()
+	},
+	"lost response beside a stale node": func(s *story) {
+		s.cluster.add(node)
+		s.pass(time.Hour)
+		s.failing(codes.CreateMachine, codes.DeadlineExceeded, true)
+		s.give()
+		s.run()
+		s.wait()
+	},
+	"announced without phase beside a stale node": func(s *story) {
+		s.cluster.add(node)
+		s.pass(time.Hour)
+		s.provider.vms = []*vm{{id: "p://7", name: ours, node: node}}
+		s.give(func(m *machine.Machine) {
+			m.Status.LastOperation = machine.Operation{Kind: machine.OperationCreate, State: machine.StateProcessing, Stage: machine.StageCreateVM}
+		})
+		s.say("a create was announced, its VM is there, and no phase is stored")
+		s.run()
+	},
+	"VM lost after the cluster was detached": func(s *story) {
+		s.toRunning()
+		s.cluster, s.provider.vms = nil, nil
+		s.unlisted()
+		s.later(time.Hour, "there is no cluster any more, and two listings did not name the VM")
+	},
 }
 
 var deletionNodes = map[string]func(*story){

@@ -21,6 +21,7 @@ const (
 	eventHealthTimeout   Event = "health timeout"   // it stayed unhealthy too long
 	eventDelete          Event = "delete"           // deletion was asked for
 	eventNotDeleted      Event = "not deleted"      // Terminating, but deletion was not asked for
+	eventRestart         Event = "restart"          // what storage holds makes no sense; of all tables
 )
 
 // Events of an in-place update. Most move the phase and the stage at once.
@@ -35,21 +36,26 @@ const (
 
 // Events of the deletion table.
 const (
-	eventNodeFound   Event = "node found"
-	eventNoNode      Event = "no node"
-	EventDrained     Event = "drained"
-	EventForced      Event = "forced"
-	eventDetached    Event = "detached"
-	eventVMDeleted   Event = "vm deleted"
-	eventNodeDeleted Event = "node deleted"
-	EventReleased    Event = "released"
-	eventStageFailed Event = "failed"
-	eventRestart     Event = "restart"
+	eventLocated      Event = "located" // whether it has a node is known
+	EventDrained      Event = "drained"
+	EventForced       Event = "forced"
+	eventDetached     Event = "detached"
+	eventVMDeleted    Event = "vm deleted"
+	eventNeverCreated Event = "never created"
+	eventNodeDeleted  Event = "node deleted"
+	eventNoNode       Event = "no node"
+	eventNodeFound    Event = "node found"
+	EventReleased     Event = "released"
+	eventStageFailed  Event = "failed"
 )
 
 // StageGone is the end of a deletion: the finalizer is removed and the object
 // is gone. It is never stored.
 const StageGone Stage = "Gone"
+
+// Unrecognized is the state that a table has in place of each stored value that it does not know.
+// It is never stored.
+const Unrecognized = "Unrecognized"
 
 // Edge is one way through a state machine.
 type Edge struct {
@@ -81,6 +87,15 @@ func (t *Table) Next(from string, on Event) (string, bool) {
 func (t *Table) Knows(state string) bool {
 	_, ok := t.index[state]
 	return ok
+}
+
+// State returns the state that a stored value stands for: the value itself, or Unrecognized if
+// nothing leads out of it.
+func (t *Table) State(stored string) string {
+	if len(t.index[stored]) == 0 {
+		return Unrecognized
+	}
+	return stored
 }
 
 // States lists all states: the initial one first, then in order of appearance.
@@ -166,10 +181,11 @@ func newPhaseTable() *Table {
 	add(PhaseTerminating, eventNotDeleted, PhaseFailed, "its VM may be half gone and no deletion will finish it: it must be replaced")
 	for _, from := range []Phase{
 		PhaseNew, PhasePending, PhaseAvailable, PhaseRunning, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff,
-		PhaseInPlaceUpdating, PhaseInPlaceUpdateSuccessful, PhaseInPlaceUpdateFailed, PhaseTerminating,
+		PhaseInPlaceUpdating, PhaseInPlaceUpdateSuccessful, PhaseInPlaceUpdateFailed, PhaseTerminating, Unrecognized,
 	} {
 		add(from, eventDelete, PhaseTerminating, "deletion can begin at any time")
 	}
+	add(Unrecognized, eventRestart, PhasePending, "what storage holds makes no sense: its VM is looked for again, and its node awaited")
 	return NewTable("phase", string(PhaseNew), nil, edges)
 }
 
@@ -179,23 +195,22 @@ func newDeletionTable() *Table {
 		edges = append(edges, Edge{string(from), on, string(to), why})
 	}
 	add(StageNone, eventDelete, StageGetVMStatus, "deletion was asked for")
-	add(StageGetVMStatus, eventNodeFound, StageInitiateDrain, "its node carries workload that must leave first")
-	add(StageGetVMStatus, eventNoNode, StageInitiateVMDeletion, "nothing to drain")
+	add(StageGetVMStatus, eventLocated, StageInitiateDrain, "a node carries workload that must leave first")
 	add(StageInitiateDrain, EventDrained, StageInitiateVMDeletion, "the workload has left")
 	add(StageInitiateDrain, EventForced, StageDeleteVolumeAttachments, "a forced drain does not wait for volumes")
+	add(StageInitiateDrain, eventNoNode, StageInitiateVMDeletion, "nothing to drain")
 	add(StageDeleteVolumeAttachments, eventDetached, StageInitiateVMDeletion, "no volume is held any more, or its time is up")
+	add(StageDeleteVolumeAttachments, eventNoNode, StageInitiateVMDeletion, "nothing to detach")
 	add(StageInitiateVMDeletion, eventVMDeleted, StageInitiateNodeDeletion, "the provider said that the VM is gone")
+	add(StageInitiateVMDeletion, eventNeverCreated, StageInitiateNodeDeletion, "it is recorded that no create was ever issued")
 	add(StageInitiateNodeDeletion, eventNodeDeleted, StageInitiateFinalizerRemoval, "no node of it is left")
-	for _, from := range []Stage{StageInitiateVMDeletion, StageInitiateNodeDeletion, StageInitiateFinalizerRemoval} {
-		add(from, EventReleased, StageGone, "VM and node are gone; what is left of the way was done in the same pass")
-	}
-	for _, s := range []Stage{
-		StageGetVMStatus, StageInitiateDrain, StageDeleteVolumeAttachments,
-		StageInitiateVMDeletion, StageInitiateNodeDeletion, StageInitiateFinalizerRemoval,
-	} {
+	add(StageInitiateNodeDeletion, eventNoNode, StageInitiateFinalizerRemoval, "it had none, or the node of that name is not its own")
+	add(StageInitiateFinalizerRemoval, eventNodeFound, StageInitiateNodeDeletion, "its kubelet was slow to stop and has registered it again")
+	add(StageInitiateFinalizerRemoval, EventReleased, StageGone, "VM and node are gone")
+	for _, s := range []Stage{StageGetVMStatus, StageInitiateDrain, StageInitiateVMDeletion, StageInitiateNodeDeletion} {
 		add(s, eventStageFailed, s, "a deletion is tried until it succeeds")
-		add(s, eventRestart, StageGetVMStatus, "what storage holds makes no sense: every stage can be done again")
 	}
+	add(Unrecognized, eventRestart, StageGetVMStatus, "what storage holds makes no sense: every stage can be done again")
 	return NewTable("deletion", string(StageNone), []string{string(StageGone)}, edges)
 }
 
@@ -217,5 +232,6 @@ func newUpdateTable() *Table {
 	add(StageUpdateFailed, eventWithdrawn, StageCandidate, "nobody wants the update any more, and the node is healthy")
 	add(StageUpdateSuccessful, eventReturned, StageInService, "the owner has taken it over, and the node is healthy")
 	add(StageUpdateSuccessful, eventUnhealthy, StageInService, "not healthy in time: the health clock decides")
+	add(Unrecognized, eventRestart, StageSelected, "what storage holds makes no sense: the node says how far its update is")
 	return NewTable("update", string(StageCandidate), []string{string(StageInService)}, edges)
 }

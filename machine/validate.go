@@ -32,8 +32,5 @@ func (m *Machine) invalidField() *object.FieldError {
 	case !m.Spec.InPlace.known():
 		return object.Invalid("spec.inPlace", "is unknown: "+string(m.Spec.InPlace))
 	}
-	if m.Status.Phase != PhaseRunning && !phases.Knows(string(m.Status.Phase)) { // most run: no lookup
-		return object.Invalid("status.phase", "is unknown: "+string(m.Status.Phase))
-	}
 	return nil
 }

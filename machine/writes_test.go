@@ -64,20 +64,34 @@ func TestCreationAddsAMissingFinalizer(t *testing.T) {
 	assert.Equal(t, 5, w.store.writes)
 }
 
-// Deletion takes at most five writes of the machine (the request, Terminating,
-// the drain, the VM's deletion, the finalizer), and two of its node.
-func TestDeletionTakesFiveWrites(t *testing.T) {
+// Deletion takes seven writes of the machine (the request, one for each stage but that of volumes,
+// and the finalizer), and two of its node.
+func TestDeletionTakesSevenWrites(t *testing.T) {
 	w := newWorld(t)
 	w.running()
 	w.store.writes, w.cluster.writes = 0, 0
 	w.store.remove()
 	(&shell{w: w}).settle(2)
 	require.Nil(t, w.store.live())
-	assert.Equal(t, 5, w.store.writes)
+	assert.Equal(t, 7, w.store.writes)
 	assert.Equal(t, 2, w.cluster.writes)
 }
 
-// A new machine is deleted with four, and no call is made.
+// By force it takes one more, for the volumes.
+func TestForcedDeletionTakesEightWrites(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.drains(0, 0, 1)
+	w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "true"} })
+	w.store.writes, w.cluster.writes = 0, 0
+	w.store.remove()
+	(&shell{w: w}).settle(2)
+	require.Nil(t, w.store.live())
+	assert.Equal(t, 8, w.store.writes)
+	assert.Equal(t, 2, w.cluster.writes)
+}
+
+// A new machine is deleted with four, and no call is made: stages without work are not written.
 func TestDeletionOfANewMachineTakesFourWrites(t *testing.T) {
 	w := newWorld(t)
 	w.give()

@@ -66,11 +66,8 @@ func (l *lived) died() *process {
 // TestObservingALife: in every stage of a life an observer tells what an
 // ordinary manager would begin with, and changes nothing.
 func TestObservingALife(t *testing.T) {
-	seen, lives := map[string]bool{}, 2
-	if testing.Short() {
-		lives = 1
-	}
-	for n := range lives {
+	seen := map[string]bool{}
+	for n := range 2 {
 		maps.Copy(seen, observedLife(t, 17*n))
 	}
 	require.Subset(t, sorted(seen), []string{

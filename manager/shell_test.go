@@ -68,7 +68,7 @@ func TestWriteBudget(t *testing.T) {
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 	w.until(p, w.empty, unexpected(t))
 	require.Equal(t, map[reflect.Type]int{
-		reflect.TypeFor[*machine.Machine](): 3 * 5,
+		reflect.TypeFor[*machine.Machine](): 3 * 7,
 		reflect.TypeFor[*machine.Node]():    3 * 3, // told that it goes, let go, deleted
 	}, w.spent(), "deletion")
 }
@@ -109,7 +109,7 @@ func TestBadObjects(t *testing.T) {
 	}
 	for _, told := range []string{
 		"machine fleet/classless: SpecInvalid: spec.class.name must not be empty",
-		"machine fleet/odd: SpecInvalid: status.phase is unknown",
+		"machine fleet/odd: PhaseUnknown: phase Dreaming makes no sense",
 		"set fleet/negative: ", "spec.replicas must not be negative",
 		"deployment fleet/everything: ", "spec.selector",
 	} {

@@ -27,10 +27,14 @@ type chapter struct {
 func chapters() []chapter {
 	return []chapter{
 		{machine.PhaseTable(), "Phases of a machine", `The phase of a machine is Status.Phase. A machine begins without one. Nothing
-is final: a machine that is gone has no phase at all.`},
+is final: a machine that is gone has no phase at all. Unrecognized is never
+stored: it stands for every stored value that is no phase.`},
 		{machine.DeletionTable(), "Stages of a deletion", `While the phase is Terminating, LastOperation.Stage says how far the deletion
-has come. The last two stages are stored only when a deletion stops there.
-Gone is never stored: the record itself goes.`},
+has come. A stage is stored before the first call that it makes. One that has
+nothing to do is passed over within the write that stores the next: the moves
+into it and out of it are made all the same. Unrecognized and Gone are never
+stored: the one stands for every stored value that is no stage, and with the
+other the record itself goes.`},
 		{machine.UpdateTable(), "Stages of an in-place update", `While the last operation is an in-place update, LastOperation.Stage says how far
 it has come. A candidate is recognized by its request; the stage is stored only
 for a machine that has been selected before. Until ReadyForUpdate is stored the

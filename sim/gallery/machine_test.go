@@ -14,9 +14,9 @@ var ofMachine = []mutant{
 		breaks: "P14, P16",
 		file:   "machine/delete.go",
 		from: `if answer.Code != codes.OK && answer.Code != codes.NotFound {
-		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
+		return d.stageFailed(answer.Outcome)`,
 		to: `if answer.Code == codes.Internal {
-		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
+		return d.stageFailed(answer.Outcome)`,
 	},
 	{
 		name:   "a machine without a recorded VM counts as never created",
@@ -78,9 +78,25 @@ var ofMachine = []mutant{
 		breaks: "no finalizer goes before DeleteMachine has answered OK or NOT_FOUND, not even by force",
 		file:   "machine/delete.go",
 		from: `	if answer.Code != codes.OK && answer.Code != codes.NotFound {
-		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
+		return d.stageFailed(answer.Outcome)`,
 		to: `	if answer.Code != codes.OK && answer.Code != codes.NotFound && !d.forced() {
-		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
+		return d.stageFailed(answer.Outcome)`,
+	},
+	{
+		name:   "the node is deleted before it is stored that the VM is",
+		breaks: "P44",
+		file:   "machine/delete.go",
+		from:   "return d.stage(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: d.vmName()})",
+		to:     "return d.deleteNode()",
+		by:     "TestP44StagesAreStoredInOrderThroughKills",
+	},
+	{
+		name:   "a stage that has nothing to do is left without its move",
+		breaks: "P44",
+		file:   "machine/delete_stage.go",
+		from:   "moves[i] = Move{deletions.Name, string(at), on, to}",
+		to:     "moves[0] = Move{deletions.Name, string(at), on, to}",
+		by:     "TestP44StagesAreStoredInOrderThroughKills",
 	},
 	{
 		name:   "a failed stage of a deletion is tried again at once, whenever anything wakes the machine",
@@ -89,8 +105,8 @@ var ofMachine = []mutant{
 		from: `	if plan, wait := d.removeGate(); wait {
 		return plan
 	}
-	switch op.Stage {`,
-		to: "\tswitch op.Stage {",
+	switch stage {`,
+		to: "\tswitch stage {",
 		by: "TestGatesStayShutOtherwise",
 	},
 	{
