@@ -171,4 +171,3 @@ func (w *world) legal(before *machine.Machine, plan machine.Plan) {
 		}
 	}
 }
-
