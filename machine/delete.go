@@ -52,7 +52,7 @@ func (d deletion) terminate() Plan {
 		}
 		s.LastOperation = d.operation(OperationDelete, StateProcessing, StageGetVMStatus)
 	})
-	plan.Moves[1] = Move{deletions.Name, string(StageNone), eventDelete, string(StageGetVMStatus)}
+	plan.Moves[1] = deletionMove(StageNone, eventDelete, StageGetVMStatus)
 	return plan
 }
 
@@ -220,6 +220,6 @@ func (d deletion) release() Plan {
 	changed := d.m.Clone()
 	changed.RemoveFinalizer(Finalizer)
 	plan := Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonReleased}, Warn: bootstrap.left()}
-	plan.Moves[0] = Move{deletions.Name, string(StageInitiateFinalizerRemoval), EventReleased, string(StageGone)}
+	plan.Moves[0] = deletionMove(StageInitiateFinalizerRemoval, EventReleased, StageGone)
 	return plan
 }

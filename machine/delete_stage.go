@@ -22,7 +22,7 @@ func (d deletion) stage(on Event, why decision.Why) Plan {
 	at := d.m.Status.deletionStage()
 	for i := 0; on != ""; i++ {
 		to, _ := deletions.Next(string(at), on)
-		moves[i] = Move{deletions.Name, string(at), on, to}
+		moves[i] = deletionMove(at, on, Stage(to))
 		at = Stage(to)
 		on = d.skip(at)
 	}
@@ -62,7 +62,7 @@ func (d deletion) stageFailed(answer Outcome) Plan {
 		d.noteVM(s)
 		s.LastOperation = d.failure(OperationDelete, stage, answer.Code, answer.Message)
 	})
-	plan.Moves[0] = Move{deletions.Name, string(stage), eventStageFailed, string(stage)}
+	plan.Moves[0] = deletionMove(stage, eventStageFailed, stage)
 	return plan
 }
 
@@ -70,4 +70,8 @@ func (d deletion) stageFailed(answer Outcome) Plan {
 func (d deletion) withoutClass() Plan {
 	why := decision.Why{Reason: reasonClassGone, Name: d.m.Spec.Class.Name}
 	return d.stageFailed(Outcome{codes.PreconditionFailed, why.String()})
+}
+
+func deletionMove(from Stage, on Event, to Stage) Move {
+	return Move{Table: deletions.Name, From: string(from), On: on, To: string(to)}
 }

@@ -12,15 +12,6 @@ func DecideStepByStep(o *Observation, p *Policy, now time.Time) Plan {
 // Unite is unite: what either of two records of updatable values says.
 func Unite(first, second string) string { return unite(first, second) }
 
-// StatesOf are the states that a status stands at, by table.
-func StatesOf(s Status) map[string]string {
-	return map[string]string{
-		phases.Name:    phases.State(string(s.Phase)),
-		deletions.Name: string(s.deletionStage()),
-		updates.Name:   string(s.updateStage()),
-	}
-}
-
 // Events, for tests.
 const (
 	EventCreate        = eventCreate

@@ -101,7 +101,7 @@ func (s *shell) decide(o *machine.Observation) machine.Plan {
 	}
 	require.True(t, plan.At.IsZero() || plan.At.After(s.w.now), "a wait that is over")
 	require.NotEmpty(t, plan.Why.Reason, "a decision without a reason")
-	s.w.legal(o.Machine, plan)
+	s.w.legal(o, plan)
 	if want := stageBefore(plan.Effect); want != "" && o.Machine.Deleted() {
 		require.Equal(t, want, o.Machine.Status.LastOperation.Stage, "%T at another stage: %s", plan.Effect, plan.Why)
 	}

@@ -35,7 +35,7 @@ type world struct {
 	// nothing does.
 	hold       *machine.Hold
 	createTurn func(*machine.Machine) *machine.CreateTurn
-	checker    *fsm.Checker
+	states     *fsm.States[machine.Machine]
 
 	store    *storeModel
 	provider *providerModel
@@ -54,10 +54,8 @@ var epoch = time.Date(2026, 3, 1, 9, 0, 0, 700_000_000, time.UTC)
 const ours = "m-1" // the machine that tests are about
 
 func newWorld(t require.TestingT) *world {
-	checker, err := fsm.NewChecker(tables()...)
-	require.NoError(t, err)
 	w := &world{
-		t: t, now: epoch, policy: machine.DefaultPolicy(), checker: checker, secret: "v1",
+		t: t, now: epoch, policy: machine.DefaultPolicy(), states: states(t), secret: "v1",
 		class: &machine.Class{
 			Meta:     object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}, UID: "class-1", Generation: 1},
 			Provider: "model",
@@ -142,32 +140,31 @@ func (w *world) port(call func()) error {
 	return nil
 }
 
-// legal holds a plan to the tables (P44). Its moves, in their order, lead from the states that are
-// stored to those that its write stores. A stage ends without a move where its phase does.
-func (w *world) legal(before *machine.Machine, plan machine.Plan) {
-	at, ended := machine.StatesOf(before.Status), false
+// legal holds a plan to its moves (P44): none comes after a zero one, and they explain its write.
+func (w *world) legal(o *machine.Observation, plan machine.Plan) {
+	ended := false
 	for _, move := range plan.Moves {
-		if move == (machine.Move{}) {
-			ended = true
-			continue
-		}
-		require.False(w.t, ended, "a move after none: %s", plan.Why)
-		require.Equal(w.t, at[move.Table], move.From, "%s does not begin where the machine stands: %s", move, plan.Why)
-		require.NoError(w.t, w.checker.Fire(context.Background(), move))
-		at[move.Table] = move.To
+		require.False(w.t, ended && move != (machine.Move{}), "a move after none: %s", plan.Why)
+		ended = move == machine.Move{}
 	}
-	stored := machine.StatesOf(before.Status)
+	require.NoError(w.t, explained(w.states, o, &plan), "%s", plan.Why)
+}
+
+// explained reports whether a plan's moves lead from the machine as it is to what the plan's write makes of it.
+func explained(states *fsm.States[machine.Machine], o *machine.Observation, plan *machine.Plan) error {
+	after := o.Machine.Clone()
 	switch write := plan.Write.(type) {
-	case *machine.UpdateStatus:
-		stored = machine.StatesOf(write.Status)
 	case *machine.Update:
-		if before.HasFinalizer(machine.Finalizer) && !write.Machine.HasFinalizer(machine.Finalizer) {
-			stored["deletion"] = string(machine.StageGone)
-		}
+		after.Meta, after.Spec = write.Machine.CloneMeta(), write.Machine.Spec.Clone()
+	case *machine.UpdateStatus:
+		after.Status = write.Status.Clone()
 	}
-	for _, table := range tables() {
-		if to := stored[table.Name]; to != table.Initial || table.Name == "phase" {
-			require.Equal(w.t, at[table.Name], to, "%s: stored without a move that leads there: %s", table.Name, plan.Why)
-		}
-	}
+	return states.Fire(context.Background(), o.Machine, after, o, plan.Moves[:]...)
+}
+
+// states are those of machines.
+func states(t require.TestingT) *fsm.States[machine.Machine] {
+	s, err := fsm.New(fsm.Machines()...)
+	require.NoError(t, err)
+	return s
 }

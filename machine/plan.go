@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
@@ -26,17 +25,7 @@ func (*UpdateStatus) write() {}
 func (*Delete) write()       {}
 
 // Move is one step of a state machine that a write carries out.
-type Move struct {
-	Table string
-	From  string
-	On    Event
-	To    string
-}
-
-// String returns the step as in "Pending -> Running (joined)".
-func (m Move) String() string {
-	return cmp.Or(m.From, "new") + " -> " + cmp.Or(m.To, "none") + " (" + string(m.On) + ")"
-}
+type Move = decision.Move
 
 // Plan is what to do next: carry out Write, or Effect, put the answer into
 // the observation, and decide again; with neither, look again at At.

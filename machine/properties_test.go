@@ -1,7 +1,6 @@
 package machine_test
 
 import (
-	"context"
 	"math"
 	"reflect"
 	"testing"
@@ -14,14 +13,12 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machine/fsm"
 	"github.com/millwright-go/millwright/object"
 )
 
 // P11: total on any input, and nothing is done without our finalizer.
 func TestP11AnyObservationGetsAPlan(t *testing.T) {
-	checker, err := fsm.NewChecker(tables()...)
-	require.NoError(t, err)
+	states := states(t)
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
 		plan, err := machine.Decide(o, anyPolicy(t), epoch)
@@ -33,9 +30,7 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 			require.True(t, o.Machine.HasFinalizer(machine.Finalizer), "%T without finalizer", plan.Effect)
 		}
 		require.True(t, plan.At.IsZero() || plan.At.After(epoch), "a wait that is over: %v", plan.At)
-		for _, move := range plan.Moves {
-			require.NoError(t, checker.Fire(context.Background(), move))
-		}
+		require.NoError(t, explained(states, o, &plan), "%s", plan.Why)
 		if status, ok := plan.Write.(*machine.UpdateStatus); ok {
 			require.True(t, machine.PhaseTable().Knows(string(status.Status.Phase)) || status.Status.Phase == o.Machine.Status.Phase)
 		}

@@ -1,10 +1,14 @@
 package machine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/decision"
+)
 
 // Event is what moves a state machine from one state to another. The tables list all of them, and so
 // does docs/state-machines.md. One is exported if another package matches on it.
-type Event string
+type Event = decision.Event
 
 // Events of the phase table.
 const (

@@ -165,12 +165,3 @@ func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
 	change(&next)
 	return Plan{Write: &UpdateStatus{next}, Why: why}
 }
-
-// known returns a phase as the table knows it. A phase that the table does not have becomes
-// PhaseNew.
-func known(p Phase) Phase {
-	if phases.Knows(string(p)) {
-		return p
-	}
-	return PhaseNew
-}

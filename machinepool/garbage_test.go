@@ -200,7 +200,7 @@ func TestAnyObservation(t *testing.T) {
 		require.False(t, plan.Write != nil && plan.Effect != nil)
 		require.NotEmpty(t, plan.Why.String())
 		require.NotContains(t, plan.Why.String(), "{", "a word is not filled in")
-		require.NoError(t, checker.Fire(t.Context(), plan.Move))
+		require.NoError(t, states.Fire(t.Context(), o.Pool, changed(o.Pool, &plan), o, plan.Move))
 		if plan.Write == nil && plan.Effect == nil && !plan.At.IsZero() {
 			require.True(t, plan.At.After(start), "look again in the past: %v", plan.Why)
 		}

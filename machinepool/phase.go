@@ -25,6 +25,7 @@ const (
 	eventFailed         machine.Event = "failed"
 	eventDelete         machine.Event = "delete"
 	eventNotDeleted     machine.Event = "not deleted" // Deleting, but no deletion was asked for
+	eventRestart        machine.Event = "restart"     // what storage holds makes no sense
 )
 
 // step is one phase with the condition under which a pool is in it.
@@ -70,9 +71,10 @@ func newPhaseTable() *machine.Table {
 	}
 	add(PhaseDeleting, eventNotDeleted, PhasePending, "its group may be half gone and no deletion will finish it: it is made whole again")
 	for _, from := range []Phase{
-		PhaseNew, PhasePending, PhaseProvisioning, PhaseProvisioned, PhaseRunning, PhaseFailed,
+		PhaseNew, PhasePending, PhaseProvisioning, PhaseProvisioned, PhaseRunning, PhaseFailed, machine.Unrecognized,
 	} {
 		add(from, eventDelete, PhaseDeleting, "deletion can begin at any time")
 	}
+	add(machine.Unrecognized, eventRestart, PhasePending, "what storage holds makes no sense: every pool begins here")
 	return machine.NewTable("pool", string(PhaseNew), nil, edges)
 }

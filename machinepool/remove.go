@@ -42,7 +42,7 @@ func (d *decider) remove() Plan {
 // records that, because its class may never have existed.
 func (d *decider) deleting() Plan {
 	s := &d.s.Status
-	from := known(s.Phase)
+	from := Phase(phases.State(string(s.Phase)))
 	to, _ := phases.Next(string(from), eventDelete)
 	never := s.LastOperation == (Operation{}) && s.GroupID == "" && s.Replicas == 0 && !s.InfrastructureReady &&
 		len(d.s.Spec.ProviderIDs) == 0

@@ -260,7 +260,7 @@ func (d *decider) noteFailure(next *Status) {
 
 // notePhase moves the phase to the strongest one whose condition holds.
 func (d *decider) notePhase(next *Status) machine.Move {
-	from := known(next.Phase)
+	from := Phase(phases.State(string(next.Phase)))
 	on := d.strongest(from, next)
 	to, ok := phases.Next(string(from), on)
 	if !ok {
@@ -274,6 +274,8 @@ func (d *decider) strongest(from Phase, s *Status) machine.Event {
 	switch {
 	case from == PhaseNew:
 		return eventAccepted
+	case from == machine.Unrecognized:
+		return eventRestart
 	case from == PhaseDeleting:
 		return eventNotDeleted
 	case s.FailureReason != "" || s.FailureMessage != "":

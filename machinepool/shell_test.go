@@ -13,13 +13,25 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-var checker = func() *fsm.Checker {
-	c, err := fsm.NewChecker(machinepool.PhaseTable())
+var states = func() *fsm.States[machinepool.Pool] {
+	s, err := fsm.New(fsm.Pools()...)
 	if err != nil {
 		panic(err)
 	}
-	return c
+	return s
 }()
+
+// changed is what a plan's write makes of a pool.
+func changed(before *machinepool.Pool, plan *machinepool.Plan) *machinepool.Pool {
+	after := before.Clone()
+	switch write := plan.Write.(type) {
+	case *machinepool.Update:
+		after.Meta, after.Spec = write.Pool.CloneMeta(), write.Pool.Spec.Clone()
+	case *machinepool.UpdateStatus:
+		after.Status = write.Status.Clone()
+	}
+	return after
+}
 
 // ending is how a pass ended.
 type ending int
@@ -107,7 +119,7 @@ func (s *shell) pass() (ending, error) {
 
 func (s *shell) write(o *machinepool.Observation, plan machinepool.Plan) (ending, error) {
 	w := s.w
-	if err := checker.Fire(context.Background(), plan.Move); err != nil {
+	if err := states.Fire(context.Background(), o.Pool, changed(o.Pool, &plan), o, plan.Move); err != nil {
 		return waits, err
 	}
 	if s.killed() {
@@ -120,13 +132,7 @@ func (s *shell) write(o *machinepool.Observation, plan machinepool.Plan) (ending
 	if o.Pool.Version != w.pool().Version {
 		return conflict, nil
 	}
-	next := w.pool().Clone()
-	switch write := plan.Write.(type) {
-	case *machinepool.Update:
-		next.Meta, next.Spec = write.Pool.CloneMeta(), write.Pool.Spec.Clone()
-	case *machinepool.UpdateStatus:
-		next.Status = write.Status.Clone()
-	}
+	next := changed(w.pool(), &plan)
 	w.store(next)
 	if s.killed() {
 		return died, nil

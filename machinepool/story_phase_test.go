@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 )
@@ -142,6 +143,6 @@ func TestEveryTransitionHasAStory(t *testing.T) {
 		assert.True(t, known[m], "a story has %q -> %q, which the table has not", m[0], m[1])
 	}
 	for _, state := range table.States() {
-		assert.True(t, state == "" || phases[state], "no story rests in phase %s", state)
+		assert.True(t, state == "" || state == machine.Unrecognized || phases[state], "no story rests in phase %s", state)
 	}
 }

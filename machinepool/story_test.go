@@ -357,4 +357,10 @@ func TestRunning(t *testing.T) {
 		s.w.edit(func(p *machinepool.Pool) { p.Status.Phase = machinepool.PhaseDeleting })
 		s.look()
 	})
+	story(t, "deletion in a phase that makes no sense", func(s *stage) {
+		s.running()
+		s.w.edit(func(p *machinepool.Pool) { p.Status.Phase = "Melted" })
+		s.w.remove()
+		s.look()
+	})
 }

@@ -68,9 +68,9 @@ func TestPhaseTableIsSound(t *testing.T) {
 		assert.NotEmpty(t, e.Why, "%s to %s", e.From, e.To)
 	}
 	states := table.States()
-	require.Len(t, states, 7)
+	require.Len(t, states, 8)
 	for _, p := range rank {
 		assert.True(t, slices.Contains(states, string(p)), p)
 	}
-	assert.Equal(t, 1+5*4+1+6, len(table.Edges))
+	assert.Equal(t, 1+5*4+1+6+2, len(table.Edges))
 }

@@ -37,6 +37,9 @@ func engineHooks(h *Hooks) engine.Hooks {
 	if told := h.Told; told != nil {
 		out.Told = func(kind string, key object.Key, why decision.Why) { told(Kind(kind), key, why) }
 	}
+	if transition := h.Transition; transition != nil {
+		out.Transition = func(_ string, key object.Key, move machine.Move, why decision.Why) { transition(key, move, why) }
+	}
 	if effect := h.Effect; effect != nil {
 		out.Effect = func(kind string, key object.Key, name string, took time.Duration, err error) {
 			effect(Kind(kind), key, name, took, err)
@@ -62,11 +65,6 @@ func engineHooks(h *Hooks) engine.Hooks {
 // that the engine calls are not among them.
 func contain(g *engine.Guard, h Hooks) Hooks {
 	hook := func(kind Kind, key object.Key, do func()) { g.Hook(string(kind), key, do) }
-	if transition := h.Transition; transition != nil {
-		h.Transition = func(key object.Key, move machine.Move, why decision.Why) {
-			hook(KindMachine, key, func() { transition(key, move, why) })
-		}
-	}
 	if queue := h.Queue; queue != nil {
 		h.Queue = func(kind Kind, due int) { hook(kind, Fleet, func() { queue(kind, due) }) }
 	}

@@ -3,8 +3,6 @@ package manager
 import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machine/fsm"
-	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/fleet"
 	"github.com/millwright-go/millwright/manager/machines"
@@ -44,13 +42,13 @@ func New(options Options) (*Manager, error) {
 	if options.Observe {
 		options.onlyObserve()
 	}
-	moves, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable(), machine.UpdateTable(), machinepool.PhaseTable())
+	objects, err := newObjects(e, &options.Store)
 	if err != nil {
 		return nil, err
 	}
 	m := &Manager{options: options, engine: e, calls: calls}
 	s := &shell{
-		Options: &m.options, engine: e, moves: moves, hints: &m.hints,
+		Options: &m.options, engine: e, objects: objects, hints: &m.hints,
 		reach:   fleet.NewReach(options.Policies.Safety, options.Runtime.Now),
 		backoff: machines.NewBackoff(options.Runtime.Now, options.Hooks.Slowed),
 		permits: newPermits(&m.options), watched: &m.watched, missing: &m.missing,

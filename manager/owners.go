@@ -38,14 +38,14 @@ func (r reconciler) Kind() Kind { return Kind(r.Name()) }
 func newMachineReconciler(s *shell) Reconciler {
 	limit := s.Policies.Deployment.UpdateLimit
 	c := machines.Config{
-		Machines: s.Store.Machines, Classes: s.Store.Classes, Secrets: s.Store.Secrets, Sets: s.Store.Sets, Deployments: s.Store.Deployments,
+		Machines: s.objects.machines, Classes: s.objects.classes, Secrets: s.Store.Secrets, Sets: s.objects.sets, Deployments: s.objects.deployments,
 		SecretNamespaces: s.Classes.SecretNamespaces, MigratesClasses: s.Classes.Foreign != nil,
 		Driver: s.Driver, Tokens: s.Tokens, Drainer: s.Drainer, CallTimeout: s.Tuning.CallTimeout, Policy: s.Policies.Machine,
 		UpdateLimit: func(replicas int32) int { return int(max(1, limit.Ceil(replicas))) },
 		Safety:      s.Policies.Safety, Backoff: s.backoff,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since,
 		Split: s.specs.of, Missing: s.missing.of, Asked: s.missing.asked, Hint: s.hints.add,
-		Check: s.moves.Fire, Transition: s.Hooks.Transition, Lasted: s.Hooks.Lasted, Panicked: s.abandoned(KindMachine),
+		Lasted: s.Hooks.Lasted, Panicked: s.abandoned(KindMachine),
 	}
 	if s.Cluster != nil {
 		c.Nodes = s.Cluster.Nodes()
@@ -56,7 +56,7 @@ func newMachineReconciler(s *shell) Reconciler {
 // newSetReconciler gives sets what they need of the others.
 func newSetReconciler(s *shell) Reconciler {
 	c := sets.Config{
-		Sets: s.Store.Sets, Machines: s.Store.Machines, Policy: s.Policies.Set, Safety: s.Policies.Safety,
+		Sets: s.objects.sets, Machines: s.objects.machines, Policy: s.Policies.Set, Safety: s.Policies.Safety,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, Creations: s.creations,
 		Forget: func(key object.Key) { s.permits.forget(KindSet, key) },
 	}
@@ -74,7 +74,7 @@ func newSetReconciler(s *shell) Reconciler {
 // newDeploymentReconciler gives deployments what they need of the others.
 func newDeploymentReconciler(s *shell) Reconciler {
 	c := deployments.Config{
-		Deployments: s.Store.Deployments, Sets: s.Store.Sets, Machines: s.Store.Machines, Classes: s.Store.Classes,
+		Deployments: s.objects.deployments, Sets: s.objects.sets, Machines: s.objects.machines, Classes: s.objects.classes,
 		Secrets: secrets.Secrets{Collection: s.Store.Secrets, Namespaces: s.Classes.SecretNamespaces}, Joins: s.Cluster != nil,
 		Policy: s.Policies.Deployment, Safety: s.Policies.Safety, MigratesClasses: s.Classes.Foreign != nil,
 		Forget: func(key object.Key) { s.permits.forget(KindDeployment, key) },
@@ -97,7 +97,7 @@ func newDeploymentReconciler(s *shell) Reconciler {
 // classes is what classes need of the others.
 func (s *shell) classes() classes.Config {
 	c := classes.Config{
-		Classes: s.Store.Classes, Machines: s.Store.Machines, Sets: s.Store.Sets, Deployments: s.Store.Deployments, Driver: s.Driver,
+		Classes: s.objects.classes, Machines: s.objects.machines, Sets: s.objects.sets, Deployments: s.objects.deployments, Driver: s.Driver,
 		Keep: s.Classes.Keep, Foreign: s.Classes.Foreign,
 	}
 	if s.managesPools() {
@@ -134,10 +134,10 @@ func (o *Options) secretsOfClasses() secrets.Secrets {
 // fleet is what the kinds of the whole fleet need of the others.
 func (s *shell) fleet() fleet.Config {
 	c := fleet.Config{
-		Machines: s.Store.Machines, Classes: s.Store.Classes, Sets: s.Store.Sets, Deployments: s.Store.Deployments, Pools: s.Store.Pools,
+		Machines: s.objects.machines, Classes: s.objects.classes, Sets: s.objects.sets, Deployments: s.objects.deployments, Pools: s.objects.pools,
 		Secrets: s.secretsOfClasses(), Driver: s.Driver, Policy: s.Policies.Safety, Namespace: s.Store.Namespace,
 		MachineKind: string(KindMachine), Reach: s.reach, Hints: s.hints.open, Missing: s.missing.note,
-		Check: s.moves.Fire, Transition: s.Hooks.Transition, Frozen: s.Hooks.Frozen,
+		Frozen: s.Hooks.Frozen,
 	}
 	if s.managesPools() {
 		c.PoolDriver = s.Pools.Driver
@@ -179,10 +179,10 @@ func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*m
 // newPoolReconciler gives pools what they need of the others.
 func newPoolReconciler(s *shell) Reconciler {
 	c := pools.Config{
-		Pools: s.Store.Pools, Classes: s.Store.Classes, Secrets: s.Store.Secrets, SecretNamespaces: s.Classes.SecretNamespaces,
+		Pools: s.objects.pools, Classes: s.objects.classes, Secrets: s.Store.Secrets, SecretNamespaces: s.Classes.SecretNamespaces,
 		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Policy: s.Policies.Pool,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
-		Check: s.moves.Fire, Transition: s.Hooks.Transition, Panicked: s.abandoned(KindPool),
+		Panicked: s.abandoned(KindPool),
 	}
 	c.Keeper, _ = s.Drainer.(NodeKeeper)
 	if s.Cluster != nil {

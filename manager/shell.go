@@ -1,7 +1,11 @@
 package manager
 
 import (
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machine/fsm"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/fleet"
 	"github.com/millwright-go/millwright/manager/machines"
@@ -11,7 +15,7 @@ import (
 type shell struct {
 	*Options
 	engine  *engine.Engine
-	moves   *fsm.Checker
+	objects objects
 	reach   *fleet.Reach
 	hints   *hints
 	backoff *machines.Backoff
@@ -20,4 +24,32 @@ type shell struct {
 	// watched is shared with Manager.Run.
 	watched *watched
 	missing *missing // likewise
+}
+
+// objects are the objects of all kinds as reconcilers see them.
+type objects struct {
+	machines    *engine.Objects[*machine.Machine]
+	classes     *engine.Objects[*machine.Class]
+	sets        *engine.Objects[*machineset.Set]
+	deployments *engine.Objects[*deployment.Deployment]
+	pools       *engine.Objects[*machinepool.Pool]
+}
+
+// newObjects gives machines and pools their states. The other kinds have none.
+func newObjects(e *engine.Engine, s *Store) (o objects, err error) {
+	machines, err := fsm.New(fsm.Machines()...)
+	if err != nil {
+		return o, err
+	}
+	pools, err := fsm.New(fsm.Pools()...)
+	if err != nil {
+		return o, err
+	}
+	return objects{
+		machines:    engine.NewObjects(e, string(KindMachine), s.Machines, machines),
+		classes:     engine.NewObjects(e, string(KindClass), s.Classes, nil),
+		sets:        engine.NewObjects(e, string(KindSet), s.Sets, nil),
+		deployments: engine.NewObjects(e, string(KindDeployment), s.Deployments, nil),
+		pools:       engine.NewObjects(e, string(KindPool), s.Pools, pools),
+	}, nil
 }

@@ -25,7 +25,9 @@ func TestListSpelledOtherwise(t *testing.T) {
 		"a prefix":   {func(s string) string { return "list:" + s }, "SpelledOtherwise: class fleet/small lists 30 VMs"},
 		"a slash":    {func(s string) string { return s + "/" }, "SpelledOtherwise: class fleet/small lists 30 VMs"},
 		"other IDs and names": {
-			func(s string) string { return strings.NewReplacer("memory", "m", "web", "w", "/", "x", "-", "y").Replace(s) },
+			func(s string) string {
+				return strings.NewReplacer("memory", "m", "web", "w", "/", "x", "-", "y").Replace(s)
+			},
 			"StrangersOnly: 30 VMs that class fleet/small lists",
 		},
 	} {

@@ -22,7 +22,7 @@ func DOT(t *machine.Table) (string, error) {
 		return s
 	}
 	sm := stateless.NewStateMachine(name(t.Initial))
-	if err := configure(sm, t, name); err != nil {
+	if err := configure(sm, t, nil, name); err != nil {
 		return "", err
 	}
 	return sm.ToGraph(), nil

@@ -12,24 +12,28 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// What storage holds is anybody's text. The library adds a state it is asked
-// about to its table for good, so one machine a table would grow without end.
+// TestUnknownStatesAreNotAddedToTheSharedMachine: what storage holds is anybody's text. The library adds a
+// state it is asked about to its table for good, so one machine a table would grow without end.
 func TestUnknownStatesAreNotAddedToTheSharedMachine(t *testing.T) {
-	c, err := NewChecker(machine.PhaseTable())
+	s, err := New(Machines()...)
 	require.NoError(t, err)
-	before := c.machines["phase"].machine.ToGraph()
+	before := s.states[0].machine.ToGraph()
 	for i := range 100 {
-		move := machine.Move{Table: "phase", From: fmt.Sprintf("junk%d", i), On: "delete", To: "Terminating"}
-		require.ErrorIs(t, c.Fire(context.Background(), move), ErrIllegal)
+		m := &machine.Machine{Status: machine.Status{Phase: machine.Phase(fmt.Sprintf("junk%d", i))}}
+		move := machine.Move{Table: "phase", From: string(m.Status.Phase), On: "delete", To: "Terminating"}
+		require.ErrorIs(t, s.Fire(context.Background(), m, m, nil, move), ErrIllegal)
+		move.From = machine.Unrecognized
+		require.ErrorIs(t, s.Fire(context.Background(), m, m, nil, move), ErrIllegal, "the phase stays")
 	}
-	assert.Equal(t, before, c.machines["phase"].machine.ToGraph())
+	assert.Equal(t, before, s.states[0].machine.ToGraph())
 }
 
-// The library asks for the state with a context of its own when it draws.
+// TestAContextWithoutCellIsAnError: the library asks for the state with a context of its own when it draws.
 func TestAContextWithoutCellIsAnError(t *testing.T) {
 	_, err := read(context.Background())
 	assert.ErrorIs(t, err, errNoCell)
 	assert.ErrorIs(t, write(context.Background(), "Running"), errNoCell)
+	assert.False(t, Guard(nil).asked(context.Background()))
 }
 
 func TestMoveErrorUnwraps(t *testing.T) {

@@ -153,7 +153,7 @@ func (p *pass) write(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", store.ErrConflict, err)
 		}
 	case *machineclass.Update:
-		if after, err = p.Classes.Update(ctx, w.Class); errors.Is(err, store.ErrNotFound) {
+		if after, err = p.Classes.Write(ctx, &engine.Write[*machine.Class]{Before: p.o.Class, After: w.Class}); errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("%w: %w", store.ErrConflict, err) // there may be references all the same
 		}
 	default:

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -33,7 +34,7 @@ func (p *pass) references(ctx context.Context, live bool) ([]machineclass.Refere
 }
 
 // referring lists what a query picks as references.
-func referring[T object.Object[T]](ctx context.Context, c store.Collection[T], live bool, q store.Query,
+func referring[T object.Object[T]](ctx context.Context, c *engine.Objects[T], live bool, q store.Query,
 	holder machineclass.Holder, of func(T) Use,
 ) ([]machineclass.Reference, error) {
 	if c == nil {
@@ -157,7 +158,7 @@ func (p *pass) moveOne(ctx context.Context, r *machineclass.Reference) error {
 
 // moved has one object refer to our kind, if it still refers to the other. The
 // group stays: a deployment's template with another one would be another template.
-func moved[T object.Object[T]](ctx context.Context, c store.Collection[T], r *machineclass.Reference, ref func(T) *machine.ClassRef) error {
+func moved[T object.Object[T]](ctx context.Context, c *engine.Objects[T], r *machineclass.Reference, ref func(T) *machine.ClassRef) error {
 	have, err := c.Live().Get(ctx, r.Key)
 	if err != nil {
 		return index.IgnoreNotFound(err)
@@ -167,6 +168,6 @@ func moved[T object.Object[T]](ctx context.Context, c store.Collection[T], r *ma
 	}
 	changed := have.Clone()
 	ref(changed).Kind = machine.ClassKind
-	_, err = c.Update(ctx, changed)
+	_, err = c.Write(ctx, &engine.Write[T]{Before: have, After: changed})
 	return err
 }

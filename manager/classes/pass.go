@@ -10,15 +10,14 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/store"
 )
 
 // Config is what classes need of the rest of a fleet.
 type Config struct {
-	Classes     store.Collection[*machine.Class]
-	Machines    store.Collection[*machine.Machine]
-	Sets        store.Collection[*machineset.Set]        // nil: there are none
-	Deployments store.Collection[*deployment.Deployment] // nil: there are none
+	Classes     *engine.Objects[*machine.Class]
+	Machines    *engine.Objects[*machine.Machine]
+	Sets        *engine.Objects[*machineset.Set]        // nil: there are none
+	Deployments *engine.Objects[*deployment.Deployment] // nil: there are none
 	Driver      driver.Driver
 	// Keep has classes, and the secrets they refer to, stay while they are used.
 	Keep bool

@@ -6,6 +6,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -38,7 +39,7 @@ func UseOfDeployment(d *deployment.Deployment) Use {
 }
 
 // count counts the objects that a query picks and that matter. A collection that is not there has none.
-func count[T object.Object[T]](ctx context.Context, c store.Collection[T], live bool, q store.Query, matters func(T) bool) (int, error) {
+func count[T object.Object[T]](ctx context.Context, c *engine.Objects[T], live bool, q store.Query, matters func(T) bool) (int, error) {
 	if c == nil {
 		return 0, nil
 	}

@@ -36,13 +36,13 @@ func (p *pass) warnBound(ctx context.Context) {
 func (p *pass) executeBound(ctx context.Context) error {
 	switch w := p.bound.Write.(type) {
 	case *overshoot.LabelDeployment:
-		after, err := p.Deployments.Update(ctx, w.Deployment)
+		after, err := p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: w.Deployment})
 		if err != nil {
 			return engine.Itself(err)
 		}
 		p.o.Deployment = after
 	case *overshoot.LabelSet:
-		after, err := p.Sets.Update(ctx, w.Set)
+		after, err := p.setsBatch().Change(setsOf(p.o.Sets))(ctx, w.Set)
 		if err != nil {
 			return engine.Elsewhere(err)
 		}
@@ -50,7 +50,7 @@ func (p *pass) executeBound(ctx context.Context) error {
 	case *overshoot.TellDeployment:
 		changed := *p.o.Deployment
 		changed.Status = w.Status
-		after, err := p.Deployments.UpdateStatus(ctx, &changed)
+		after, err := p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: &changed, Status: true})
 		if err != nil {
 			return engine.Itself(err)
 		}

@@ -102,7 +102,8 @@ func (p *pass) machineOrders() []deployment.MachineOrder {
 // Execute implements engine.Steps.
 func (p *pass) Execute(ctx context.Context) error {
 	plan := &p.plan
-	b := &engine.Batch[*machineset.Set]{Pass: p.Pass, Objects: p.Sets, Until: plan.Until}
+	b := p.setsBatch()
+	b.Until = plan.Until
 	switch {
 	case p.bound.Write != nil:
 		return p.executeBound(ctx)
@@ -115,15 +116,15 @@ func (p *pass) Execute(ctx context.Context) error {
 	case len(plan.Delete) > 0:
 		return p.each(ctx, b, "Delete", plan.Delete, p.remove(b))
 	case len(plan.Scale) > 0:
-		return p.each(ctx, b, "Scale", plan.Scale, p.Sets.Update)
+		return p.each(ctx, b, "Scale", plan.Scale, p.changeSets(b))
 	case len(plan.Push) > 0:
-		return p.each(ctx, b, "Push", plan.Push, p.Sets.Update)
+		return p.each(ctx, b, "Push", plan.Push, p.changeSets(b))
 	case len(plan.Adopt) > 0:
-		return p.each(ctx, b, "Adopt", plan.Adopt, p.Sets.Update)
+		return p.each(ctx, b, "Adopt", plan.Adopt, p.changeSets(b))
 	case len(plan.Release) > 0:
-		return p.each(ctx, b, "Release", plan.Release, p.Sets.Update)
+		return p.each(ctx, b, "Release", plan.Release, p.changeSets(b))
 	case len(plan.Handover) > 0:
-		return p.each(ctx, b, "Handover", plan.Handover, p.Sets.Update)
+		return p.each(ctx, b, "Handover", plan.Handover, p.changeSets(b))
 	case len(plan.Mark) > 0:
 		return p.eachMachine(ctx, "Mark", plan.Mark)
 	default:
@@ -323,13 +324,13 @@ func (p *pass) write(ctx context.Context) error {
 	var err error
 	switch w := p.plan.Write.(type) {
 	case *deployment.Update:
-		if after, err = p.Deployments.Update(ctx, w.Deployment); err == nil && w.News != "" {
+		if after, err = p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: w.Deployment}); err == nil && w.News != "" {
 			p.Tell(ctx, engine.EventType(w.News), p.plan.Why)
 		}
 	case *deployment.UpdateStatus:
 		changed := *p.o.Deployment
 		changed.Status = w.Status
-		if after, err = p.Deployments.UpdateStatus(ctx, &changed); err == nil {
+		if after, err = p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: &changed, Status: true}); err == nil {
 			p.o.StatusWritten = p.Now()
 			p.notes.Change(p.Key, func(n *notes) { n.statusWritten = p.o.StatusWritten })
 		}

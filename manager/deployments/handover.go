@@ -18,7 +18,11 @@ func (p *pass) eachMachine(ctx context.Context, name string, orders []deployment
 		machines[i] = order.Machine
 	}
 	b := &engine.Batch[*machine.Machine]{Pass: p.Pass, Objects: p.Machines, Until: p.plan.Until}
-	out := b.All(ctx, name, machines, b.Update)
+	lists := make([][]*machine.Machine, len(p.o.Sets))
+	for i := range p.o.Sets {
+		lists[i] = p.o.Sets[i].Machines
+	}
+	out := b.All(ctx, name, machines, b.Update(lists...))
 	p.Ordered(false)
 	for i := range out {
 		if out[i].Err == nil {

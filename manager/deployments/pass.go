@@ -11,15 +11,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/overshoot"
-	"github.com/millwright-go/millwright/store"
 )
 
 // Config is what deployments need of the rest of a fleet.
 type Config struct {
-	Deployments store.Collection[*deployment.Deployment]
-	Sets        store.Collection[*machineset.Set]
-	Machines    store.Collection[*machine.Machine]
-	Classes     store.Collection[*machine.Class]
+	Deployments *engine.Objects[*deployment.Deployment]
+	Sets        *engine.Objects[*machineset.Set]
+	Machines    *engine.Objects[*machine.Machine]
+	Classes     *engine.Objects[*machine.Class]
 	Secrets     secrets.Secrets
 	Joins       bool // machines join a cluster
 	Policy      *deployment.Policy
@@ -75,4 +74,22 @@ func (p *pass) refuse(refusal *engine.Refusal) {
 	})
 	p.Ordered(true)
 	p.o.Failed = answer
+}
+
+// setsBatch carries out orders to sets.
+func (p *pass) setsBatch() *engine.Batch[*machineset.Set] {
+	return &engine.Batch[*machineset.Set]{Pass: p.Pass, Objects: p.Sets}
+}
+
+// changeSets is the order to change a set that was read.
+func (p *pass) changeSets(b *engine.Batch[*machineset.Set]) engine.Order[*machineset.Set] {
+	return b.Change(setsOf(p.o.Sets), p.o.Orphans)
+}
+
+func setsOf(children []deployment.Children) []*machineset.Set {
+	sets := make([]*machineset.Set, len(children))
+	for i := range children {
+		sets[i] = children[i].Set
+	}
+	return sets
 }

@@ -16,7 +16,7 @@ import (
 // where an order must not be given any more.
 type Batch[T object.Object[T]] struct {
 	*Pass
-	Objects store.Collection[T]
+	Objects *Objects[T]
 	// Until is the moment from which on no order is issued. Zero: there is none.
 	Until time.Time
 }
@@ -100,14 +100,39 @@ func (b *Batch[T]) Create(until time.Time) Order[T] {
 	}
 }
 
-// Update writes an object. One that is gone needs nothing any more.
-func (b *Batch[T]) Update(ctx context.Context, child T) (T, error) {
-	after, err := b.Objects.Update(ctx, child)
-	if errors.Is(err, store.ErrNotFound) {
-		var none T
-		return none, nil
+// Change returns the order to change objects of these lists. What it is given is one of them, changed; its
+// states stay as they are.
+func (b *Batch[T]) Change(lists ...[]T) Order[T] {
+	observed := make(map[object.Key]T)
+	for _, list := range lists {
+		for _, o := range list {
+			observed[o.ObjectMeta().Key] = o
+		}
 	}
-	return after, err
+	return func(ctx context.Context, child T) (T, error) {
+		before, known := observed[child.ObjectMeta().Key]
+		if !known {
+			var none T
+			return none, fmt.Errorf("update %s: %w", child.ObjectMeta().Key, errUnobserved)
+		}
+		return b.Objects.Write(ctx, &Write[T]{Before: before, After: child})
+	}
+}
+
+// errUnobserved says that an order is about an object that the pass has not read.
+var errUnobserved = errors.New("it was not read")
+
+// Update is Change, and an object that is gone needs nothing any more.
+func (b *Batch[T]) Update(lists ...[]T) Order[T] {
+	change := b.Change(lists...)
+	return func(ctx context.Context, child T) (T, error) {
+		after, err := change(ctx, child)
+		if errors.Is(err, store.ErrNotFound) {
+			var none T
+			return none, nil
+		}
+		return after, err
+	}
 }
 
 // Delete asks for an object's deletion. What it returns stands for the object until the next read: a

@@ -255,7 +255,7 @@ func TestPanicInABatch(t *testing.T) {
 			more = append(more, &lamp{Meta: object.Meta{Key: object.Key{Namespace: "house", Name: fmt.Sprint(i)}}})
 		}
 		k.instead = func(ctx context.Context, p *engine.Pass) error {
-			b := &engine.Batch[*lamp]{Pass: p, Objects: s}
+			b := &engine.Batch[*lamp]{Pass: p, Objects: engine.NewObjects(p.Engine, "lamp", s, nil)}
 			b.All(ctx, "Create", more, func(ctx context.Context, l *lamp) (*lamp, error) {
 				if l.Name == "7" {
 					end()
@@ -456,7 +456,7 @@ func TestDeletionMarksACopy(t *testing.T) {
 	require.NoError(t, err)
 	kept := before.Clone()
 	e := engine.New(engine.Options{Now: now})
-	b := &engine.Batch[*lamp]{Pass: &engine.Pass{Engine: e}, Objects: s}
+	b := &engine.Batch[*lamp]{Pass: &engine.Pass{Engine: e}, Objects: engine.NewObjects(e, "lamp", s, nil)}
 	forward(time.Hour)
 	after, err := b.Delete(t.Context(), before)
 	require.NoError(t, err)

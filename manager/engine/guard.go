@@ -144,6 +144,11 @@ func (g *Guard) contain(h Hooks) Hooks {
 			g.Hook(kind, key, func() { told(kind, key, why) })
 		}
 	}
+	if transition := h.Transition; transition != nil {
+		h.Transition = func(kind string, key object.Key, move decision.Move, why decision.Why) {
+			g.Hook(kind, key, func() { transition(kind, key, move, why) })
+		}
+	}
 	if effect := h.Effect; effect != nil {
 		h.Effect = func(kind string, key object.Key, name string, took time.Duration, err error) {
 			g.Hook(kind, key, func() { effect(kind, key, name, took, err) })

@@ -23,6 +23,8 @@ type Hooks struct {
 	Event func(kind string, key object.Key, typ EventType, reason, why string)
 	// Told tells of each order and each plan that was carried out, with the decision's own value.
 	Told func(kind string, key object.Key, why decision.Why)
+	// Transition tells of a move of a state machine, once it is stored.
+	Transition func(kind string, key object.Key, move decision.Move, why decision.Why)
 	// Effect tells of a call or an order, and how long it took.
 	Effect func(kind string, key object.Key, name string, took time.Duration, err error)
 	// Withheld tells what was not done in a dry run, and why it would be.

@@ -30,12 +30,12 @@ import (
 
 // Config is what the kinds of the fleet need.
 type Config struct {
-	Machines    store.Collection[*machine.Machine]
-	Classes     store.Collection[*machine.Class]
-	Sets        store.Collection[*machineset.Set]        // nil: there are none
-	Deployments store.Collection[*deployment.Deployment] // nil: there are none
-	Pools       store.Collection[*machinepool.Pool]      // nil: there are none
-	Nodes       store.Collection[*machine.Node]          // nil: there is no cluster
+	Machines    *engine.Objects[*machine.Machine]
+	Classes     *engine.Objects[*machine.Class]
+	Sets        *engine.Objects[*machineset.Set]        // nil: there are none
+	Deployments *engine.Objects[*deployment.Deployment] // nil: there are none
+	Pools       *engine.Objects[*machinepool.Pool]      // nil: there are none
+	Nodes       store.Collection[*machine.Node]         // nil: there is no cluster
 	Secrets     secrets.Secrets
 	Driver      driver.Driver
 	PoolDriver  pooldriver.Driver // nil: groups are not looked for
@@ -50,10 +50,6 @@ type Config struct {
 	Hints func(map[object.Key]orphan.Class) []orphan.Hint
 	// Missing is told of machines whose VMs no listing names.
 	Missing func([]orphan.Unlisted)
-	// Check fires a move of a machine's state machine; an error fails the pass before anything is stored.
-	Check func(context.Context, machine.Move) error
-	// Transition is told of a move that is stored; may be nil.
-	Transition func(object.Key, machine.Move, decision.Why)
 	// Frozen is told whether everything is frozen because of a server; may be nil.
 	Frozen func(server string, frozen bool)
 }

@@ -102,7 +102,7 @@ func (p *ownerlessPass) read(ctx context.Context, live bool) (err error) {
 	return err
 }
 
-func listAll[T object.Object[T]](ctx context.Context, c store.Collection[T], live bool) ([]T, error) {
+func listAll[T object.Object[T]](ctx context.Context, c *engine.Objects[T], live bool) ([]T, error) {
 	if live {
 		return c.Live().List(ctx, store.Query{})
 	}
@@ -127,7 +127,7 @@ func (p *ownerlessPass) remove(ctx context.Context, orders []ownerless.Delete) e
 }
 
 func removeOne[T object.Object[T], O object.Object[O]](
-	ctx context.Context, p *ownerlessPass, order *ownerless.Delete, children store.Collection[T], owners store.Reader[O],
+	ctx context.Context, p *ownerlessPass, order *ownerless.Delete, children *engine.Objects[T], owners store.Reader[O],
 ) error {
 	child, err := index.MetaOf(children.Live().Get(ctx, order.Key))
 	if err != nil {

@@ -99,10 +99,8 @@ func (p *reachPass) Decide(ctx context.Context) (engine.Head, error) {
 		head.Verb = engine.Look
 	case len(plan.Restart) > 0:
 		head.Verb, head.Live = engine.Act, true
-		for i := range plan.Restart {
-			if err := p.Check(ctx, plan.Restart[i].Move); err != nil {
-				return head, err
-			}
+		if p.DryRun {
+			return head, p.checkRestarts(ctx)
 		}
 	}
 	return head, nil
@@ -270,14 +268,12 @@ func (p *reachPass) restart(ctx context.Context, orders []reachability.RestartCl
 // restartOne restarts one clock, unless somebody else has written the machine
 // meanwhile: then it is read again. Nil: it is gone.
 func (p *reachPass) restartOne(ctx context.Context, order *reachability.RestartClock) (*machine.Machine, error) {
-	changed := *order.Machine // the store takes its own copy
-	changed.Status = order.Status
-	after, err := p.Machines.UpdateStatus(ctx, &changed)
+	after, err := p.Machines.Write(ctx, restarted(order))
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		after, err = p.Machines.Live().Get(ctx, order.Machine.Key)
 	case err == nil:
-		p.restarted(ctx, order)
+		p.Engine.Tell(ctx, nil, p.MachineKind, order.Machine.Key, engine.Normal, order.Why)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil //nolint:nilnil // it is gone
@@ -288,9 +284,21 @@ func (p *reachPass) restartOne(ctx context.Context, order *reachability.RestartC
 	return after, nil
 }
 
-func (p *reachPass) restarted(ctx context.Context, order *reachability.RestartClock) {
-	if order.Move != (machine.Move{}) && p.Transition != nil {
-		p.Transition(order.Machine.Key, order.Move, order.Why)
+// restarted is the write that restarts a clock.
+func restarted(order *reachability.RestartClock) *engine.Write[*machine.Machine] {
+	changed := *order.Machine // the store takes its own copy
+	changed.Status = order.Status
+	return &engine.Write[*machine.Machine]{
+		Before: order.Machine, After: &changed, Status: true, Moves: []machine.Move{order.Move}, Why: order.Why,
 	}
-	p.Engine.Tell(ctx, nil, p.MachineKind, order.Machine.Key, engine.Normal, order.Why)
+}
+
+// checkRestarts finds, in a dry run, moves that a write would refuse.
+func (p *reachPass) checkRestarts(ctx context.Context) error {
+	for i := range p.plan.Restart {
+		if err := p.Machines.Check(ctx, restarted(&p.plan.Restart[i])); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -190,13 +190,13 @@ func (p *pass) zones(ctx context.Context, o *replacement.Observation) error {
 func (p *pass) takeSlot(ctx context.Context, o *replacement.Observation, w replacement.Write) error {
 	switch w := w.(type) {
 	case *replacement.TakeFromDeployment:
-		stored, err := p.Deployments.Update(ctx, w.Deployment)
+		stored, err := p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: o.Deployment, After: w.Deployment})
 		if err != nil {
 			return err
 		}
 		o.Deployment = stored
 	case *replacement.TakeFromSet:
-		stored, err := p.Sets.Update(ctx, w.Set)
+		stored, err := p.Sets.Write(ctx, &engine.Write[*machineset.Set]{Before: o.Set, After: w.Set})
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
@@ -19,12 +18,12 @@ import (
 
 // Config is what machines need of the rest of a fleet.
 type Config struct {
-	Machines    store.Collection[*machine.Machine]
-	Classes     store.Collection[*machine.Class]
-	Secrets     store.Collection[*machine.Secret]        // nil: there are none
-	Sets        store.Collection[*machineset.Set]        // nil: there are none
-	Deployments store.Collection[*deployment.Deployment] // nil: there are none
-	Nodes       store.Collection[*machine.Node]          // nil: there is no cluster
+	Machines    *engine.Objects[*machine.Machine]
+	Classes     *engine.Objects[*machine.Class]
+	Secrets     store.Collection[*machine.Secret]       // nil: there are none
+	Sets        *engine.Objects[*machineset.Set]        // nil: there are none
+	Deployments *engine.Objects[*deployment.Deployment] // nil: there are none
+	Nodes       store.Collection[*machine.Node]         // nil: there is no cluster
 	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
 	SecretNamespaces []string
 	// MigratesClasses says that a class of another kind is not ours, even if one of ours has its name.
@@ -60,10 +59,6 @@ type Config struct {
 	// Hint is told of a reason to look for orphans.
 	Hint func(orphan.Hint)
 
-	// Check fires a move of a machine's state machine; an error fails the pass before anything is stored.
-	Check func(context.Context, machine.Move) error
-	// Transition is told of a move that is stored; may be nil.
-	Transition func(object.Key, machine.Move, decision.Why)
 	// Lasted is told how long a part of a machine's life took; may be nil.
 	Lasted func(object.Key, Span, time.Duration)
 	// Panicked sets aside what a machine's drain holds; nil: nothing does.

@@ -2,8 +2,7 @@
 //
 // A pass reads the machine, its class, its node and the versions of its secrets, asks machine.Decide,
 // and carries out the plan: a write of the machine, or a call to the driver, the cluster, the drainer or
-// the maker of tokens (effects.go). Each move of a plan is checked before anything is stored. Within its
-// pass, a machine asks for its permits: replacement.Decide before it is marked failed for its health
+// the maker of tokens (effects.go). Within its pass, a machine asks for its permits: replacement.Decide before it is marked failed for its health
 // (budget.go), safety/backoff before a create of a class that the provider refuses (backoff.go), and a turn
 // before an update of its VM (updateturns.go).
 //
@@ -13,7 +12,6 @@ package machines
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
@@ -31,7 +29,7 @@ func New(e *engine.Engine, c Config) *engine.Reconciler {
 	})
 }
 
-// Decide implements engine.Steps. Illegal moves end the pass here, before anything is stored or called.
+// Decide implements engine.Steps. In a dry run, moves that a write would refuse end the pass here.
 func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 	if p.o.Frozen, p.o.Hold = p.Frozen(), p.hold(); !p.o.Frozen {
 		p.o.WatchedSince = p.WatchedSince(p.Now())
@@ -40,9 +38,11 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 	if p.plan, err = machine.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Head{}, err
 	}
-	for _, move := range p.plan.Moves {
-		if err := p.Check(ctx, move); err != nil {
-			return engine.Head{}, err
+	if p.DryRun && p.plan.Write != nil {
+		if w := p.changed(); w.After != nil {
+			if err := p.Machines.Check(ctx, w); err != nil {
+				return engine.Head{}, err
+			}
 		}
 	}
 	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
@@ -152,7 +152,7 @@ func (p *pass) class(ctx context.Context, m *machine.Machine) (*machine.Class, e
 // machine's place in the observation.
 func (p *pass) write(ctx context.Context) error {
 	plan, before := &p.plan, p.o.Machine
-	after, err := p.put(ctx, plan.Write)
+	after, err := p.put(ctx)
 	if err != nil {
 		return engine.Itself(err)
 	}
@@ -162,35 +162,40 @@ func (p *pass) write(ctx context.Context) error {
 	return engine.Gone(&after.Meta)
 }
 
-func (p *pass) put(ctx context.Context, w machine.Write) (*machine.Machine, error) {
-	switch w := w.(type) {
+func (p *pass) put(ctx context.Context) (*machine.Machine, error) {
+	if _, deletes := p.plan.Write.(*machine.Delete); !deletes {
+		return p.Machines.Write(ctx, p.changed())
+	}
+	if err := p.Machines.Delete(ctx, p.Key, p.o.Machine.UID); err != nil {
+		return nil, err
+	}
+	return p.Machines.Live().Get(ctx, p.Key)
+}
+
+// changed is what the plan's write makes of the machine, unless it deletes it: then After is nil.
+func (p *pass) changed() *engine.Write[*machine.Machine] {
+	w := &engine.Write[*machine.Machine]{Before: p.o.Machine, Moves: p.plan.Moves[:], Why: p.plan.Why, Seen: &p.o}
+	switch change := p.plan.Write.(type) {
 	case *machine.Update:
-		return p.Machines.Update(ctx, w.Machine)
+		w.After = change.Machine
 	case *machine.UpdateStatus:
 		if p.scratch == nil {
 			p.scratch = new(machine.Machine)
 		}
 		*p.scratch = *p.o.Machine // the store takes its own copy
-		p.scratch.Status = w.Status
-		return p.Machines.UpdateStatus(ctx, p.scratch)
+		p.scratch.Status = change.Status
+		w.After, w.Status = p.scratch, true
 	case *machine.Delete:
-		if err := p.Machines.Delete(ctx, p.Key, p.o.Machine.UID); err != nil {
-			return nil, err
-		}
-		return p.Machines.Live().Get(ctx, p.Key)
 	}
-	return nil, fmt.Errorf("unknown write %T", w)
+	return w
 }
 
-// report tells hooks and log of a write that is stored.
+// report tells of a write that is stored.
 func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.Machine) {
 	moved := false
 	for _, move := range plan.Moves {
 		if move != (machine.Move{}) {
 			moved = true
-			if p.Transition != nil {
-				p.Transition(p.Key, move, plan.Why)
-			}
 		}
 	}
 	status, ok := plan.Write.(*machine.UpdateStatus)

@@ -12,7 +12,6 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machine/fsm"
-	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/machines"
@@ -37,19 +36,17 @@ func (w *writes) UpdateStatus(ctx context.Context, m *machine.Machine) (*machine
 	return w.Collection.UpdateStatus(ctx, m)
 }
 
-// TestIllegalMove: a plan whose move the tables do not know fails the pass before anything is stored or
-// called, also in a dry run. With the tables as they are, the same machine goes on.
+// TestIllegalMove: a plan whose move the tables do not know fails the pass before it is stored, and no VM
+// is made, also in a dry run. With the tables as they are, the same machine goes on.
 func TestIllegalMove(t *testing.T) {
 	ctx, key := t.Context(), object.Key{Namespace: "fleet", Name: "a"}
-	without := *machine.PhaseTable()
-	without.Edges = nil
+	without := fsm.Machines()
+	without[0].Table = machine.NewTable(machine.PhaseTable().Name, string(machine.PhaseNew), nil, nil)
 	for _, c := range []struct {
-		tables []*machine.Table
+		states []fsm.State[machine.Machine]
 		legal  bool
 	}{
-		{[]*machine.Table{machine.PhaseTable(), machine.DeletionTable(), machine.UpdateTable()}, true},
-		{[]*machine.Table{&without, machine.DeletionTable(), machine.UpdateTable()}, false},
-		{[]*machine.Table{machinepool.PhaseTable()}, false},
+		{fsm.Machines(), true}, {without, false}, {fsm.Machines()[1:], false},
 	} {
 		for _, dry := range []bool{false, true} {
 			o := manager.InMemory(nil)
@@ -59,34 +56,34 @@ func TestIllegalMove(t *testing.T) {
 			m.Spec.Class.Name = "small"
 			_, err = o.Store.Machines.Create(ctx, m)
 			require.NoError(t, err)
-			checker, err := fsm.NewChecker(c.tables...)
+			states, err := fsm.New(c.states...)
 			require.NoError(t, err)
 			stored, provider := &writes{Collection: o.Store.Machines}, drivertest.NewMemory(drivertest.MemoryOptions{})
 			var moved []machine.Move
-			fired := 0
-			r := machines.New(engine.New(engine.Options{DryRun: dry}), machines.Config{
-				Machines: stored, Classes: o.Store.Classes, Driver: provider, Policy: machine.DefaultPolicy(),
+			e := engine.New(engine.Options{DryRun: dry, Hooks: engine.Hooks{
+				Transition: func(kind string, _ object.Key, move machine.Move, _ decision.Why) {
+					require.Equal(t, "machine", kind)
+					moved = append(moved, move)
+				},
+			}})
+			r := machines.New(e, machines.Config{
+				Machines: engine.NewObjects(e, "machine", stored, states), Classes: engine.NewObjects(e, "class", o.Store.Classes, nil),
+				Driver: provider, Policy: machine.DefaultPolicy(),
 				Backoff: machines.NewBackoff(time.Now, nil), Frozen: func() bool { return false },
 				WatchedSince: func(now time.Time) time.Time { return now },
 				Split:        func(*machine.Class) *machine.VMSpec { return nil },
 				Missing:      func(*machine.Machine) *machine.MissingVM { return nil },
 				Asked:        func(object.Key, codes.Code) {}, Hint: func(orphan.Hint) {},
-				Check: func(ctx context.Context, move machine.Move) error {
-					if move != (machine.Move{}) {
-						fired++
-					}
-					return checker.Fire(ctx, move)
-				},
-				Transition: func(_ object.Key, move machine.Move, _ decision.Why) { moved = append(moved, move) },
 			})
 			_, err = r.Reconcile(ctx, key)
-			require.NotZero(t, fired)
 			if c.legal {
 				require.NoError(t, err)
 				require.Equal(t, !dry, stored.n > 0)
+				require.Equal(t, !dry, len(moved) > 0)
 				continue
 			}
-			require.Error(t, err)
+			require.ErrorIs(t, err, engine.ErrUnexplained)
+			require.ErrorIs(t, err, fsm.ErrIllegal)
 			require.Zero(t, stored.n)
 			require.Zero(t, provider.Count())
 			require.Empty(t, moved)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -45,7 +46,7 @@ func TestTurnsOutlastTheCache(t *testing.T) {
 		if c.phase == machine.PhaseTerminating {
 			require.NoError(t, machines.Delete(context.Background(), m.Key, created.UID))
 		}
-		r := newReconciler(Config{Machines: machines})
+		r := newReconciler(Config{Machines: engine.NewObjects(engine.New(engine.Options{}), "machine", machines, nil)})
 		held := turn{key: m.Key, since: since, want: machine.VMSpec{Fixed: "f"}}
 		require.Equal(t, c.soon, r.updating(context.Background(), created.UID, held, now), name)
 		now = since.Add(turnGrace)

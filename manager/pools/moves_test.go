@@ -1,7 +1,6 @@
 package pools_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -29,21 +28,23 @@ func TestIllegalMove(t *testing.T) {
 			pool.Spec.ClusterName = "fleet"
 			_, err := o.Store.Pools.Create(ctx, pool)
 			require.NoError(t, err)
-			tables := []*machine.Table{machine.PhaseTable()}
-			if legal {
-				tables = append(tables, machinepool.PhaseTable())
+			declared := fsm.Pools()
+			if !legal {
+				declared = nil
 			}
-			checker, err := fsm.NewChecker(tables...)
+			states, err := fsm.New(declared...)
 			require.NoError(t, err)
 			var moved []machine.Move
-			r := pools.New(engine.New(engine.Options{DryRun: dry}), pools.Config{
-				Pools: o.Store.Pools, Classes: o.Store.Classes, Secrets: o.Store.Secrets, Driver: pooldriver.UnimplementedPools{},
-				Bootstrap: pools.FromSecrets(o.Store.Secrets), Policy: machinepool.DefaultPolicy(),
-				Frozen: func() bool { return false }, Thaw: func(at time.Time) time.Time { return at },
-				Check: func(ctx context.Context, move machine.Move) error { return checker.Fire(ctx, move) },
-				Transition: func(_ object.Key, move machine.Move, _ decision.Why) {
+			e := engine.New(engine.Options{DryRun: dry, Hooks: engine.Hooks{
+				Transition: func(kind string, _ object.Key, move machine.Move, _ decision.Why) {
+					require.Equal(t, "pool", kind)
 					moved = append(moved, move)
 				},
+			}})
+			r := pools.New(e, pools.Config{
+				Pools: engine.NewObjects(e, "pool", o.Store.Pools, states), Classes: engine.NewObjects(e, "class", o.Store.Classes, nil), Secrets: o.Store.Secrets, Driver: pooldriver.UnimplementedPools{},
+				Bootstrap: pools.FromSecrets(o.Store.Secrets), Policy: machinepool.DefaultPolicy(),
+				Frozen: func() bool { return false }, Thaw: func(at time.Time) time.Time { return at },
 			})
 			_, err = r.Reconcile(ctx, key)
 			require.Equal(t, legal, err == nil, err)

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -18,8 +17,8 @@ import (
 
 // Config is what pools need of the rest of a fleet.
 type Config struct {
-	Pools   store.Collection[*machinepool.Pool]
-	Classes store.Collection[*machine.Class]
+	Pools   *engine.Objects[*machinepool.Pool]
+	Classes *engine.Objects[*machine.Class]
 	Nodes   store.Collection[*machine.Node]   // nil: there is no cluster
 	Secrets store.Collection[*machine.Secret] // nil: there are none
 	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
@@ -37,10 +36,6 @@ type Config struct {
 	Frozen func() bool
 	// Thaw returns when to look again at what is frozen and would be looked at again at at.
 	Thaw func(at time.Time) time.Time
-	// Check fires a move of the pool's state machine; an error fails the pass before anything is stored.
-	Check func(context.Context, machine.Move) error
-	// Transition is told of a move that is stored; may be nil.
-	Transition func(object.Key, machine.Move, decision.Why)
 	// Panicked sets aside what a pool's drains hold; nil: nothing does.
 	Panicked func(context.Context, object.Key)
 }

@@ -44,8 +44,9 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 	}
 	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
 	switch {
+	case p.plan.Write != nil && p.DryRun:
+		err = p.Pools.Check(ctx, p.changed())
 	case p.plan.Write != nil:
-		err = p.Check(ctx, p.plan.Move)
 	case p.plan.Effect != nil:
 		head.Name = strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", p.plan.Effect), "*"), "machinepool.")
 		head.Once, head.Verb = head.Name, verb(p.plan.Effect)
@@ -118,18 +119,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 // pool's place in the observation, and its instances' nodes are found again.
 func (p *pass) write(ctx context.Context) error {
 	before := p.o.Pool
-	var after *machinepool.Pool
-	var err error
-	switch w := p.plan.Write.(type) {
-	case *machinepool.Update:
-		after, err = p.Pools.Update(ctx, w.Pool)
-	case *machinepool.UpdateStatus:
-		changed := *before // the store takes its own copy
-		changed.Status = w.Status
-		after, err = p.Pools.UpdateStatus(ctx, &changed)
-	default:
-		err = fmt.Errorf("unknown write %T", w)
-	}
+	after, err := p.Pools.Write(ctx, p.changed())
 	if err != nil {
 		return engine.Itself(err)
 	}
@@ -145,12 +135,23 @@ func (p *pass) write(ctx context.Context) error {
 	return nil
 }
 
+// changed is what the plan's write makes of the pool.
+func (p *pass) changed() *engine.Write[*machinepool.Pool] {
+	w := &engine.Write[*machinepool.Pool]{Before: p.o.Pool, Moves: []machine.Move{p.plan.Move}, Why: p.plan.Why, Seen: &p.o}
+	switch change := p.plan.Write.(type) {
+	case *machinepool.Update:
+		w.After = change.Pool
+	case *machinepool.UpdateStatus:
+		changed := *p.o.Pool // the store takes its own copy
+		changed.Status = change.Status
+		w.After, w.Status = &changed, true
+	}
+	return w
+}
+
 // report tells of a write that is stored.
 func (p *pass) report(ctx context.Context, before *machinepool.Pool) {
 	why, moved := p.plan.Why, p.plan.Move != (machine.Move{})
-	if moved && p.Transition != nil {
-		p.Transition(p.Key, p.plan.Move, why)
-	}
 	op := &p.o.Pool.Status.LastOperation
 	changed := *op != before.Status.LastOperation
 	switch {

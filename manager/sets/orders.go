@@ -89,7 +89,7 @@ func (p *pass) executeBound(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("unknown write %T", p.bound.Write)
 	}
-	after, err := p.Sets.Update(ctx, w.Set)
+	after, err := p.Sets.Write(ctx, &engine.Write[*machineset.Set]{Before: p.o.Set, After: w.Set})
 	if err != nil {
 		return engine.Itself(err)
 	}

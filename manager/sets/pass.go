@@ -10,13 +10,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/overshoot"
-	"github.com/millwright-go/millwright/store"
 )
 
 // Config is what sets need of the rest of a fleet.
 type Config struct {
-	Sets     store.Collection[*machineset.Set]
-	Machines store.Collection[*machine.Machine]
+	Sets     *engine.Objects[*machineset.Set]
+	Machines *engine.Objects[*machine.Machine]
 	Policy   *machineset.Policy
 	// Safety freezes sets that have too many machines; nil: nothing does.
 	Safety *safety.Policy

@@ -87,11 +87,11 @@ func (p *pass) Execute(ctx context.Context) error {
 		b.Until = plan.Until
 		return p.each(ctx, b, "Delete", b.Delete, &p.o.Refused.Delete)
 	case len(plan.Adopt) > 0:
-		return p.each(ctx, b, "Adopt", b.Update, &p.o.Refused.Change)
+		return p.each(ctx, b, "Adopt", b.Update(p.o.Machines, p.o.Orphans), &p.o.Refused.Change)
 	case len(plan.Release) > 0:
-		return p.each(ctx, b, "Release", b.Update, &p.o.Refused.Change)
+		return p.each(ctx, b, "Release", b.Update(p.o.Machines, p.o.Orphans), &p.o.Refused.Change)
 	default:
-		return p.each(ctx, b, "Push", b.Update, &p.o.Refused.Change)
+		return p.each(ctx, b, "Push", b.Update(p.o.Machines, p.o.Orphans), &p.o.Refused.Change)
 	}
 }
 
@@ -181,11 +181,11 @@ func (p *pass) write(ctx context.Context) error {
 	var err error
 	switch w := p.plan.Write.(type) {
 	case *machineset.Update:
-		after, err = p.Sets.Update(ctx, w.Set)
+		after, err = p.Sets.Write(ctx, &engine.Write[*machineset.Set]{Before: p.o.Set, After: w.Set})
 	case *machineset.UpdateStatus:
 		changed := *p.o.Set
 		changed.Status = w.Status
-		if after, err = p.Sets.UpdateStatus(ctx, &changed); err == nil {
+		if after, err = p.Sets.Write(ctx, &engine.Write[*machineset.Set]{Before: p.o.Set, After: &changed, Status: true}); err == nil {
 			p.o.StatusWritten = p.Now()
 			p.notes.Change(p.Key, func(n *notes) { n.statusWritten = p.o.StatusWritten })
 		}

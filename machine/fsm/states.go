@@ -1,0 +1,267 @@
+package fsm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/qmuntal/stateless"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// ErrIllegal is what every *MoveError and every *StateError is, for errors.Is.
+var ErrIllegal = errors.New("illegal move")
+
+// MoveError says that a move can't be made.
+type MoveError struct {
+	Move    machine.Move
+	Problem string       // completes "phase: Running on joined to Pending: …"
+	Why     decision.Why // of the guard that refuses it; zero: no guard does
+	Err     error        // the library's own error; may be nil
+}
+
+// Error is "phase: Running on joined to Pending: leads nowhere".
+func (e *MoveError) Error() string {
+	return fmt.Sprintf("%s: %s on %s to %s: %s",
+		e.Move.Table, display(e.Move.From), e.Move.On, display(e.Move.To), e.Problem)
+}
+
+// Unwrap returns the library's own error, if there is one.
+func (e *MoveError) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, ErrIllegal) true.
+func (e *MoveError) Is(target error) bool { return target == ErrIllegal }
+
+// StateError says that an object is to be in another state than the moves lead to.
+type StateError struct {
+	Table string
+	Led   string // where the moves lead
+	Have  string // what the object is to have
+}
+
+// Error is "phase: the moves lead to Pending, and it is to be Running".
+func (e *StateError) Error() string {
+	return fmt.Sprintf("%s: the moves lead to %s, and it is to be %s", e.Table, display(e.Led), display(e.Have))
+}
+
+// Is makes errors.Is(err, ErrIllegal) true.
+func (e *StateError) Is(target error) bool { return target == ErrIllegal }
+
+// TableError says that no state machine can be built from a table.
+type TableError struct {
+	Table   string
+	Problem string
+}
+
+// Error is "table phase: …".
+func (e *TableError) Error() string { return "table " + e.Table + ": " + e.Problem }
+
+// State is one state of objects of type M: the ways of it, and where it lies in the object.
+type State[M any] struct {
+	Table *machine.Table
+	// Get returns the state. What nothing leads out of stands for [machine.Unrecognized].
+	Get func(*M) string
+	// Set changes the state. It changes no value that the object only refers to.
+	Set func(*M, string)
+	// Guard returns what guards an edge; nil: nothing does. A nil Guard guards no edge.
+	Guard func(machine.Edge) Guard
+}
+
+// Guard is an interlock on an edge. It says why a move may not be made, by what was seen; the zero Why
+// says that it may. It repeats what the decision has to have checked.
+type Guard func(seen any) decision.Why
+
+// States are all states of objects of type M, each with the one state machine of its table. They are safe
+// for concurrent use.
+type States[M any] struct {
+	states []running[M]
+}
+
+type running[M any] struct {
+	State[M]
+	machine *stateless.StateMachine
+}
+
+// maxStates is how many states an object may have.
+const maxStates = 4
+
+// New returns the states of objects of type M, at most 4. The error is a *TableError: a table without a
+// name, two of one name, two edges with the same state and event, or too many tables.
+func New[M any](states ...State[M]) (*States[M], error) {
+	s := &States[M]{states: make([]running[M], len(states))}
+	for i, state := range states {
+		name := state.Table.Name
+		switch {
+		case name == "":
+			return nil, &TableError{Table: `""`, Problem: "has no name"}
+		case s.find(name) >= 0:
+			return nil, &TableError{Table: name, Problem: "is given twice"}
+		case i == maxStates:
+			return nil, &TableError{Table: name, Problem: "is one too many"}
+		}
+		sm := stateless.NewStateMachineWithExternalStorage(read, write, stateless.FiringImmediate)
+		if err := configure(sm, state.Table, state.Guard, func(s string) string { return s }); err != nil {
+			return nil, err
+		}
+		s.states[i] = running[M]{state, sm}
+	}
+	return s, nil
+}
+
+// find returns where the state with this table is; -1: nowhere.
+func (s *States[M]) find(table string) int {
+	for i := range s.states {
+		if s.states[i].Table != nil && s.states[i].Table.Name == table {
+			return i
+		}
+	}
+	return -1
+}
+
+// configure gives a machine the edges of a table; name is what it calls a state.
+func configure(sm *stateless.StateMachine, t *machine.Table, guard func(machine.Edge) Guard, name func(string) string) error {
+	type way struct {
+		from string
+		on   machine.Event
+	}
+	seen := make(map[way]bool, len(t.Edges))
+	for _, s := range t.States() {
+		sm.Configure(name(s)) // states that nothing leads out of are states too
+	}
+	for _, e := range t.Edges {
+		if seen[way{e.From, e.On}] {
+			return &TableError{Table: t.Name, Problem: fmt.Sprintf("two edges from %s on %s", display(e.From), e.On)}
+		}
+		seen[way{e.From, e.On}] = true
+		var guards []stateless.GuardFunc
+		if guard != nil {
+			if g := guard(e); g != nil {
+				guards = append(guards, g.asked)
+			}
+		}
+		state := sm.Configure(name(e.From))
+		if e.From == e.To {
+			state.PermitReentry(string(e.On), guards...)
+		} else {
+			state.Permit(string(e.On), name(e.To), guards...)
+		}
+	}
+	return nil
+}
+
+// asked is the guard as the library asks it. It leaves its answer in the cell.
+func (g Guard) asked(ctx context.Context, _ ...any) bool {
+	at, ok := ctx.Value(cellKey{}).(*cell)
+	if !ok {
+		return false
+	}
+	if at.refused = (decision.Why{Reason: reasonUnseen}); at.seen != nil {
+		at.refused = g(at.seen)
+	}
+	return at.refused == (decision.Why{})
+}
+
+// Fire verifies that moves lead from the states of before to those of after, and changes neither. It
+// copies the states of before, and fires each move in order with that copy as the storage of the move's
+// state machine. A move that its table does not have, that begins in another state, or that a guard
+// refuses is a *MoveError. What no move explains is a *StateError: a state of after that no move leads
+// to, or a move too many. The zero move stands for none. seen is what guards look at; a move that has a
+// guard is refused without it.
+func (s *States[M]) Fire(ctx context.Context, before, after *M, seen any, moves ...machine.Move) error {
+	var copied [maxStates]string
+	var moved [maxStates]bool
+	led := before
+	for i := range s.states {
+		copied[i] = s.states[i].Get(before)
+	}
+	for _, move := range moves {
+		if move == (machine.Move{}) {
+			continue
+		}
+		i := s.find(move.Table)
+		if i < 0 {
+			return &MoveError{Move: move, Problem: "there is no such table"}
+		}
+		if err := s.states[i].fire(ctx, &copied[i], seen, move); err != nil {
+			return err
+		}
+		moved[i] = true
+		if led == before {
+			c := *before
+			led = &c
+		}
+	}
+	for i := range s.states {
+		if moved[i] {
+			s.states[i].Set(led, copied[i])
+		}
+	}
+	for i := range s.states {
+		if is, want := s.states[i].Get(after), s.states[i].Get(led); is != want {
+			return &StateError{Table: s.states[i].Table.Name, Led: want, Have: is}
+		}
+	}
+	return nil
+}
+
+// fire makes one move of the state in the cell.
+func (r *running[M]) fire(ctx context.Context, state *string, seen any, move machine.Move) error {
+	from := r.Table.State(*state)
+	switch {
+	case move.From != from:
+		return &MoveError{Move: move, Problem: "it is in " + display(from)}
+	case !r.Table.Knows(move.From):
+		return &MoveError{Move: move, Problem: display(move.From) + " is not a state of this table"}
+	}
+	at := &cell{state: from, seen: seen}
+	err := r.machine.FireCtx(context.WithValue(ctx, cellKey{}, at), string(move.On))
+	switch {
+	case at.refused != (decision.Why{}):
+		return &MoveError{Move: move, Problem: at.refused.String(), Why: at.refused, Err: err}
+	case err != nil:
+		return &MoveError{Move: move, Problem: "the event leads nowhere from there", Err: err}
+	case !at.set || at.state != move.To:
+		return &MoveError{Move: move, Problem: "the event leads to " + display(at.state)}
+	}
+	*state = at.state
+	return nil
+}
+
+// cell is where the state lies that one firing is about.
+type cell struct {
+	state   string
+	set     bool
+	seen    any          // what guards look at
+	refused decision.Why // the answer of the last guard
+}
+
+type cellKey struct{}
+
+var errNoCell = errors.New("the context carries no state")
+
+func read(ctx context.Context) (stateless.State, error) {
+	at, ok := ctx.Value(cellKey{}).(*cell)
+	if !ok {
+		return nil, errNoCell
+	}
+	return at.state, nil
+}
+
+func write(ctx context.Context, to stateless.State) error {
+	at, ok := ctx.Value(cellKey{}).(*cell)
+	if !ok {
+		return errNoCell
+	}
+	at.state, at.set = to.(string), true
+	return nil
+}
+
+// display is a state as people read it.
+func display(state string) string {
+	if state == "" {
+		return `""`
+	}
+	return state
+}
