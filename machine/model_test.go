@@ -55,7 +55,7 @@ const ours = "m-1" // the machine that tests are about
 
 func newWorld(t require.TestingT) *world {
 	w := &world{
-		t: t, now: epoch, policy: machine.DefaultPolicy(), states: states(t), secret: "v1",
+		t: t, now: epoch, policy: machine.DefaultPolicy(), states: states(t, nil), secret: "v1",
 		class: &machine.Class{
 			Meta:     object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}, UID: "class-1", Generation: 1},
 			Provider: "model",
@@ -162,9 +162,9 @@ func explained(states *fsm.States[machine.Machine], o *machine.Observation, plan
 	return states.Fire(context.Background(), o.Machine, after, o, plan.Moves[:]...)
 }
 
-// states are those of machines.
-func states(t require.TestingT) *fsm.States[machine.Machine] {
-	s, err := fsm.New(fsm.Machines()...)
+// states are those of machines, with the guards of a policy.
+func states(t require.TestingT, p *machine.Policy) *fsm.States[machine.Machine] {
+	s, err := fsm.New(fsm.Machines(p)...)
 	require.NoError(t, err)
 	return s
 }

@@ -18,10 +18,10 @@ import (
 
 // P11: total on any input, and nothing is done without our finalizer.
 func TestP11AnyObservationGetsAPlan(t *testing.T) {
-	states := states(t)
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
-		plan, err := machine.Decide(o, anyPolicy(t), epoch)
+		policy := anyPolicy(t)
+		plan, err := machine.Decide(o, policy, epoch)
 		require.NoError(t, err)
 		require.NotEmpty(t, plan.Why.Reason)
 		require.NotContains(t, plan.Why.String(), "{", "a sentence has a gap")
@@ -30,7 +30,7 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 			require.True(t, o.Machine.HasFinalizer(machine.Finalizer), "%T without finalizer", plan.Effect)
 		}
 		require.True(t, plan.At.IsZero() || plan.At.After(epoch), "a wait that is over: %v", plan.At)
-		require.NoError(t, explained(states, o, &plan), "%s", plan.Why)
+		require.NoError(t, explained(states(t, policy), o, &plan), "%s", plan.Why)
 		if status, ok := plan.Write.(*machine.UpdateStatus); ok {
 			require.True(t, machine.PhaseTable().Knows(string(status.Status.Phase)) || status.Status.Phase == o.Machine.Status.Phase)
 		}

@@ -151,3 +151,14 @@ var (
 	reasonTokenLeft        = decision.NewReason("TokenNotDeleted", "its bootstrap token could not be deleted and is left to expire: {code}: {detail}")
 	reasonTokenNotRenewed  = decision.NewReason("TokenNotRenewed", "its bootstrap token could not be prolonged: {code}: {detail}")
 )
+
+// What guards say, see GuardOf.
+var (
+	reasonGuardFrozen      = decision.NewReason("GuardFrozen", "the fleet is frozen")
+	reasonGuardDeleted     = decision.NewReason("GuardBeingDeleted", "it is being deleted")
+	reasonGuardHasVM       = decision.NewReason("GuardHasVM", "it has VM {name} already")
+	reasonGuardNotGranted  = decision.NewReason("GuardNotGranted", "no budget has granted it")
+	reasonGuardVM          = decision.NewReason("GuardVMNotDeleted", "DeleteMachine has answered neither OK nor NOT_FOUND, and a create may have been issued")
+	reasonGuardNodeUnknown = decision.NewReason("GuardNodeUnknown", "whether it has a node is not known")
+	reasonGuardNode        = decision.NewReason("GuardNodeNotDeleted", "node {name} is still there")
+)

@@ -42,7 +42,7 @@ func New(options Options) (*Manager, error) {
 	if options.Observe {
 		options.onlyObserve()
 	}
-	objects, err := newObjects(e, &options.Store)
+	objects, err := newObjects(e, &options)
 	if err != nil {
 		return nil, err
 	}

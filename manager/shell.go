@@ -36,20 +36,20 @@ type objects struct {
 }
 
 // newObjects gives machines and pools their states. The other kinds have none.
-func newObjects(e *engine.Engine, s *Store) (o objects, err error) {
-	machines, err := fsm.New(fsm.Machines()...)
+func newObjects(e *engine.Engine, o *Options) (objects, error) {
+	machines, err := fsm.New(fsm.Machines(o.Policies.Machine)...)
 	if err != nil {
-		return o, err
+		return objects{}, err
 	}
 	pools, err := fsm.New(fsm.Pools()...)
 	if err != nil {
-		return o, err
+		return objects{}, err
 	}
 	return objects{
-		machines:    engine.NewObjects(e, string(KindMachine), s.Machines, machines),
-		classes:     engine.NewObjects(e, string(KindClass), s.Classes, nil),
-		sets:        engine.NewObjects(e, string(KindSet), s.Sets, nil),
-		deployments: engine.NewObjects(e, string(KindDeployment), s.Deployments, nil),
-		pools:       engine.NewObjects(e, string(KindPool), s.Pools, pools),
+		machines:    engine.NewObjects(e, string(KindMachine), o.Store.Machines, machines),
+		classes:     engine.NewObjects(e, string(KindClass), o.Store.Classes, nil),
+		sets:        engine.NewObjects(e, string(KindSet), o.Store.Sets, nil),
+		deployments: engine.NewObjects(e, string(KindDeployment), o.Store.Deployments, nil),
+		pools:       engine.NewObjects(e, string(KindPool), o.Store.Pools, pools),
 	}, nil
 }

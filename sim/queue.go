@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -173,6 +174,9 @@ func (p *runner) reconcile(at queueKey) (manager.Result, error) {
 	if errors.Is(err, manager.ErrPanicked) {
 		p.dead = true
 		p.violate(RulePanicked, "%v", err)
+	}
+	if errors.Is(err, engine.ErrUnexplained) {
+		p.violate(RuleMoves, "%v", err)
 	}
 	return result, err
 }

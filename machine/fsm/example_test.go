@@ -11,7 +11,7 @@ import (
 // The moves of a plan are fired before its write. One that no table allows is an error, and so is a
 // change that no move explains.
 func Example() {
-	states, err := fsm.New(fsm.Machines()...)
+	states, err := fsm.New(fsm.Machines(nil)...)
 	if err != nil {
 		fmt.Println(err)
 		return

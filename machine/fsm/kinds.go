@@ -1,16 +1,37 @@
 package fsm
 
 import (
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 )
 
 // Machines are the states of machines: the phase, and the stages of a deletion and of an in-place update.
-func Machines() []State[machine.Machine] {
-	return []State[machine.Machine]{
+// What their guards look at is the *machine.Observation that a plan was decided from, and its policy; nil
+// is the default one.
+func Machines(p *machine.Policy) []State[machine.Machine] {
+	states := []State[machine.Machine]{
 		{Table: machine.PhaseTable(), Get: phaseOf, Set: setPhase},
 		{Table: machine.DeletionTable(), Get: deletionOf, Set: setDeletion},
 		{Table: machine.UpdateTable(), Get: updateOf, Set: setUpdate},
+	}
+	for i, state := range states {
+		states[i].Guard = func(e machine.Edge) Guard { return guardOf(state.Table.Name, e, p) }
+	}
+	return states
+}
+
+func guardOf(table string, e machine.Edge, p *machine.Policy) Guard {
+	guard := machine.GuardOf(table, e)
+	if guard == nil {
+		return nil
+	}
+	return func(seen any) decision.Why {
+		o, ok := seen.(*machine.Observation)
+		if !ok || o == nil || o.Machine == nil {
+			return decision.Why{Reason: reasonUnseen}
+		}
+		return guard(o, p)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // TestUnknownStatesAreNotAddedToTheSharedMachine: what storage holds is anybody's text. The library adds a
 // state it is asked about to its table for good, so one machine a table would grow without end.
 func TestUnknownStatesAreNotAddedToTheSharedMachine(t *testing.T) {
-	s, err := New(Machines()...)
+	s, err := New(Machines(nil)...)
 	require.NoError(t, err)
 	before := s.states[0].machine.ToGraph()
 	for i := range 100 {

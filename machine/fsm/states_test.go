@@ -283,7 +283,7 @@ func TestSetsMakeWhatGetsRead(t *testing.T) {
 	phases := map[string][]machine.Phase{
 		"update": {machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed},
 	}
-	for _, state := range fsm.Machines() {
+	for _, state := range fsm.Machines(nil) {
 		for _, e := range state.Table.Transitions() {
 			read := false
 			for _, phase := range append(phases[state.Table.Name], machine.PhaseTerminating) {
@@ -304,7 +304,7 @@ func TestSetsMakeWhatGetsRead(t *testing.T) {
 }
 
 func BenchmarkFire(b *testing.B) {
-	s, err := fsm.New(fsm.Machines()...)
+	s, err := fsm.New(fsm.Machines(nil)...)
 	require.NoError(b, err)
 	before := &machine.Machine{Status: machine.Status{Phase: machine.PhaseRunning}}
 	after := &machine.Machine{Status: machine.Status{Phase: machine.PhaseUnknown}}

@@ -120,7 +120,7 @@ func (b *Batch[T]) Change(lists ...[]T) Order[T] {
 }
 
 // errUnobserved says that an order is about an object that the pass has not read.
-var errUnobserved = errors.New("it was not read")
+var errUnobserved = fmt.Errorf("it was not read: %w", ErrUnexplained)
 
 // Update is Change, and an object that is gone needs nothing any more.
 func (b *Batch[T]) Update(lists ...[]T) Order[T] {
@@ -168,15 +168,15 @@ type Refusal struct {
 }
 
 // Refused returns what a decision should know of a batch: the first error that is not a matter of the
-// engine. An order that was not issued is none. A conflict, an object that is gone and the end of the
-// context are returned as errors: they end the pass.
+// engine. An order that was not issued is none. A conflict, an object that is gone, a change that its moves do
+// not explain and the end of the context are returned as errors: they end the pass.
 func Refused[T any](ctx context.Context, out []Outcome[T]) (*Refusal, error) {
 	for i := range out {
 		err := out[i].Err
 		switch {
 		case err == nil, errors.Is(err, errStale):
 			continue
-		case Interrupted(ctx, err) != nil || errors.Is(err, store.ErrConflict):
+		case Interrupted(ctx, err) != nil || errors.Is(err, store.ErrConflict) || errors.Is(err, ErrUnexplained):
 			return nil, err
 		case errors.Is(err, store.ErrNotFound):
 			return nil, fmt.Errorf("%w: %w", store.ErrConflict, err)

@@ -34,7 +34,7 @@ func TestIllegalMove(t *testing.T) {
 				require.NoError(t, err)
 			}
 			now = now.Add(time.Minute)
-			declared := fsm.Machines()
+			declared := fsm.Machines(nil)
 			if !legal {
 				declared = declared[1:]
 			}

@@ -40,13 +40,13 @@ func (w *writes) UpdateStatus(ctx context.Context, m *machine.Machine) (*machine
 // is made, also in a dry run. With the tables as they are, the same machine goes on.
 func TestIllegalMove(t *testing.T) {
 	ctx, key := t.Context(), object.Key{Namespace: "fleet", Name: "a"}
-	without := fsm.Machines()
+	without := fsm.Machines(nil)
 	without[0].Table = machine.NewTable(machine.PhaseTable().Name, string(machine.PhaseNew), nil, nil)
 	for _, c := range []struct {
 		states []fsm.State[machine.Machine]
 		legal  bool
 	}{
-		{fsm.Machines(), true}, {without, false}, {fsm.Machines()[1:], false},
+		{fsm.Machines(nil), true}, {without, false}, {fsm.Machines(nil)[1:], false},
 	} {
 		for _, dry := range []bool{false, true} {
 			o := manager.InMemory(nil)

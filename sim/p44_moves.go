@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machine/fsm"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// RuleMoves is P44: no stage is stored without a fired move.
+const RuleMoves = "P44"
+
+// p44: each change of a state that a manager stores follows the edges of its table. No pass fails because
+// its moves do not explain its write, or because a guard refuses them, see runner.reconcile.
+type p44 struct {
+	machines moves[machine.Machine]
+	pools    moves[machinepool.Pool]
+}
+
+func newP44(w *World) *p44 {
+	return &p44{
+		moves[machine.Machine]{w, fsm.Machines(nil), (*machine.Machine).ObjectMeta, map[object.Key]*machine.Machine{}},
+		moves[machinepool.Pool]{w, fsm.Pools(), (*machinepool.Pool).ObjectMeta, map[object.Key]*machinepool.Pool{}},
+	}
+}
+
+func (p *p44) see(e event) {
+	switch e := e.(type) {
+	case stored[*machine.Machine]:
+		p.machines.saw(e.key, e.now)
+	case stored[*machinepool.Pool]:
+		p.pools.saw(e.key, e.now)
+	}
+}
+
+// moves follows the states of objects of one kind.
+type moves[M any] struct {
+	*World
+	states []fsm.State[M]
+	meta   func(*M) *object.Meta
+	last   map[object.Key]*M
+}
+
+// saw checks a change of one object; now is nil if it is gone. A stage may also end with the phase that
+// has it.
+func (w *moves[M]) saw(key object.Key, now *M) {
+	before := w.last[key]
+	if w.last[key] = now; now == nil {
+		delete(w.last, key)
+	}
+	if before == nil || now == nil || w.meta(before).UID != w.meta(now).UID || !w.acting {
+		return
+	}
+	phase := &w.states[0]
+	for i, s := range w.states {
+		from, to := s.Table.State(s.Get(before)), s.Table.State(s.Get(now))
+		ended := i > 0 && to == s.Table.Initial && phase.Get(before) != phase.Get(now)
+		if from != to && !ended && !leads(s.Table, from, to) {
+			w.violate(RuleMoves, "the %s of %s went from %q to %q, and no moves lead there", s.Table.Name, key.Name, from, to)
+		}
+	}
+}
+
+// leads reports whether the moves of one write can lead from one state to the other.
+func leads(t *machine.Table, from, to string) bool {
+	reached := []string{from}
+	for range len(machine.Plan{}.Moves) {
+		for _, e := range t.Edges {
+			if slices.Contains(reached, e.From) && !slices.Contains(reached, e.To) {
+				reached = append(reached, e.To)
+			}
+		}
+	}
+	return slices.Contains(reached, to)
+}
