@@ -25,23 +25,25 @@ var (
 	ErrTooManyOverdue = errors.New("too many calls of the driver have not returned")
 )
 
-// CallsOptions say how long calls may take. The zero value is usable.
+// CallsOptions say how long calls may take. The zero value sets no limit.
 type CallsOptions struct {
 	// Timeouts are the deadlines of calls, as Deadline gives them.
 	Timeouts Timeouts
-	// Grace is how long after the end of its context a call may take to return. Not positive: none.
+	// Grace is how long after the end of its context a call may take to return. Not positive: no time.
 	Grace time.Duration
+	// After is the clock for Grace; time.After serves. Nil: there is no grace.
+	After func(time.Duration) <-chan time.Time
 	// Most is how many calls may be overdue before no more are made, and four times as many as may be
 	// of one class. Calls that are under way by then may become overdue beyond it. Not positive: 512.
 	Most int
-	// Now is the clock for OverdueCall.Began. Nil: time.Now.
+	// Now is the clock for OverdueCall.Began; time.Now serves. Nil: Began is zero.
 	Now func() time.Time
 	// Await calls do, and returns true when do has returned. It returns false if grace has passed
 	// since the end of ctx, and do goes on. limit is the time until the deadline that ctx was given,
-	// for clocks other than the process's; not positive: none. Nil: by the clock of the process.
+	// for clocks other than the process's; not positive: none. Nil: by ctx and After.
 	Await func(ctx context.Context, limit, grace time.Duration, do func()) bool
 	// Told tells of a call that has become overdue, or that was and has returned, with how many are
-	// overdue then. It is called by one goroutine at a time, and must not block. Nil: nobody is told.
+	// overdue then. It is called by one goroutine at a time, and must not block. Nil: no one is told.
 	Told func(c OverdueCall, overdue int)
 }
 
@@ -116,10 +118,10 @@ func NewCalls(o CallsOptions) *Calls {
 		o.Most = defaultMost
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = func() time.Time { return time.Time{} }
 	}
 	if o.Await == nil {
-		o.Await = await
+		o.Await = o.await
 	}
 	return &Calls{
 		options: o, busy: make(map[callee]*underWay), overdue: make(map[*underWay]struct{}), late: make(map[callee]lateAnswer),
@@ -269,7 +271,7 @@ func (c *Calls) tell(told OverdueCall) {
 }
 
 // Forget drops late answers, also those that are still to come to calls that are under way now. It
-// is for a process that begins its work anew when another may have worked meanwhile.
+// is for a process that begins to work again when another may have worked meanwhile.
 func (c *Calls) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -309,8 +311,8 @@ func (c *Calls) Refused() []object.Key {
 	return all
 }
 
-// await is CallsOptions.Await by the clock of the process.
-func await(ctx context.Context, _, grace time.Duration, do func()) bool {
+// await is Await by ctx and After.
+func (o *CallsOptions) await(ctx context.Context, _, grace time.Duration, do func()) bool {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
@@ -321,12 +323,13 @@ func await(ctx context.Context, _, grace time.Duration, do func()) bool {
 		return true
 	case <-ctx.Done():
 	}
-	alarm := time.NewTimer(max(grace, 0))
-	defer alarm.Stop()
+	if o.After == nil || grace <= 0 {
+		return false
+	}
 	select {
 	case <-returned:
 		return true
-	case <-alarm.C:
+	case <-o.After(grace):
 		return false
 	}
 }

@@ -45,7 +45,7 @@ func TestOverdueCallsAreLeft(t *testing.T) {
 			provider := &deaf{takes: func(codes.Call) time.Duration { return time.Hour }}
 			var told []driver.OverdueCall
 			calls := driver.NewCalls(driver.CallsOptions{
-				Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second,
+				Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second, Now: time.Now, After: time.After,
 				Told: func(c driver.OverdueCall, n int) {
 					told = append(told, c)
 					assert.Equal(t, 2-len(told), n)
@@ -89,7 +89,7 @@ func TestOverdueCallsAreLeft(t *testing.T) {
 func TestPromptDriversAreHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := driver.NewCalls(driver.CallsOptions{
-			Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second,
+			Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second, Now: time.Now, After: time.After,
 			Told: func(c driver.OverdueCall, _ int) { t.Errorf("%+v is overdue", c) },
 		})
 		d := driver.Track(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
@@ -224,7 +224,7 @@ func TestP52OneCallAtATime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			under, made, next := map[string]int{}, map[string]int{}, map[string]int{}
-			calls := driver.NewCalls(driver.CallsOptions{Timeouts: driver.Timeouts{Default: timeout}, Grace: grace})
+			calls := driver.NewCalls(driver.CallsOptions{Timeouts: driver.Timeouts{Default: timeout}, Grace: grace, Now: time.Now, After: time.After})
 			d := driver.Track(&scripted{answer: func(_ context.Context, call codes.Call, req any) (any, error) {
 				q := req.(*driver.CreateMachineRequest)
 				mu.Lock()

@@ -112,5 +112,10 @@ func (o *Options) reconcilePolicies() {
 	o.Policies.Set, o.Policies.Deployment, o.Policies.Machine = &sets, &deployments, &machines
 }
 
+// Driver returns Options.Driver as the manager calls it: with deadlines, checks and hooks, and given back
+// when it does not end. It is for programs that make calls of their own, such as GetVolumeIDs for a
+// drain.
+func (m *Manager) Driver() driver.Driver { return m.options.Driver }
+
 // Reconcilers returns one reconciler a kind.
 func (m *Manager) Reconcilers() []Reconciler { return m.reconcilers }

@@ -449,6 +449,10 @@ func TestLateCreateIsRecorded(t *testing.T) {
 			d.within(5*time.Minute, func() bool { return d.available("web") == 3 }, "the answer is lost")
 			<-time.After(time.Hour)
 			d.exact(3)
+			require.Len(t, d.machines, 3)
+			for name, creates := range d.machines {
+				require.Equal(t, 1, creates, name)
+			}
 			require.False(t, d.doubled)
 			require.NoError(t, end())
 		})

@@ -81,7 +81,7 @@ func (s *managers) start() error {
 
 func (s *managers) newRunner() *runner {
 	p := &runner{
-		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.Now(), restart: s.restart, under: map[queueKey]driver.Method{}},
+		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.Now(), restart: s.restart, under: map[callee]driver.Method{}},
 		shown:   s.shown, resync: s.options.Tuning.Resync,
 		queue: map[queueKey]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},

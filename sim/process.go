@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim/history"
 	"github.com/millwright-go/millwright/store"
 )
@@ -21,9 +22,15 @@ type process struct {
 	killAt   int // the call at which it dies, or 0
 	end      outcome
 	dead     bool
-	patience time.Duration              // how long a caller waits for a call
-	under    map[queueKey]driver.Method // calls to the driver that have not returned
-	restart  func()                     // begins the next one
+	patience time.Duration            // how long a caller waits for a call
+	under    map[callee]driver.Method // calls to the driver that have not returned
+	restart  func()                   // begins the next one
+}
+
+// callee is an object that the driver is called about.
+type callee struct {
+	kind   string
+	object object.Key
 }
 
 // effort counts what all processes of a world have done.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
-	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -101,7 +100,7 @@ func (p *process) only(s driver.CallInfo) (ended func()) {
 	if s.Object == (object.Key{}) {
 		return func() {}
 	}
-	about := queueKey{manager.Kind(s.Kind), s.Object}
+	about := callee{s.Kind, s.Object}
 	if before, busy := p.under[about]; busy {
 		p.violate("P52", "%s is called for %s %s while %s is under way", s.Method, s.Kind, s.Object, before)
 	}

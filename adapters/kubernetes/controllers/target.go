@@ -50,7 +50,7 @@ func (f *fleet) knownVolumes(ctx context.Context, volumes []*drain.Volume) ([]st
 	for i, v := range volumes {
 		req.Volumes[i] = driver.Volume{Name: v.Name, Type: v.Driver, Handle: v.Handle, Spec: f.cluster.VolumeSpec(v.Name)}
 	}
-	resp, err := f.Driver.GetVolumeIDs(ctx, req)
+	resp, err := f.manager.Driver().GetVolumeIDs(ctx, req)
 	switch {
 	case err != nil && codes.Of(err) == codes.Unimplemented:
 		return nil, nil
