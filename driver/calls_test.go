@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,14 +22,20 @@ import (
 
 // deaf is a driver that does not look at its context: a call takes as long as it is told.
 type deaf struct {
-	takes func(codes.Call) time.Duration
-	calls int
+	takes atomic.Int64 // a time.Duration
+	calls atomic.Int64
+}
+
+func newDeaf(takes time.Duration) *deaf {
+	d := &deaf{}
+	d.takes.Store(int64(takes))
+	return d
 }
 
 func (d *deaf) driver() driver.Driver {
 	return &scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
-		d.calls++
-		<-time.After(d.takes(call))
+		d.calls.Add(1)
+		<-time.After(time.Duration(d.takes.Load()))
 		return whole(call), nil
 	}}
 }
@@ -42,7 +49,7 @@ func named(name string) *machine.Machine {
 func TestOverdueCallsAreLeft(t *testing.T) {
 	for call := range codes.Calls() {
 		synctest.Test(t, func(t *testing.T) {
-			provider := &deaf{takes: func(codes.Call) time.Duration { return time.Hour }}
+			provider := newDeaf(time.Hour)
 			var told []driver.OverdueCall
 			calls := driver.NewCalls(driver.CallsOptions{
 				Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second, Now: time.Now, After: time.After,
@@ -62,14 +69,14 @@ func TestOverdueCallsAreLeft(t *testing.T) {
 			require.Equal(t, call, told[0].Method)
 			require.Equal(t, told, calls.Overdue())
 
-			provider.takes = func(codes.Call) time.Duration { return 0 }
+			provider.takes.Store(0)
 			_, err = ask(t.Context(), d, call, named("a"), aClass, aSecret)
 			if call == codes.GetVolumeIDs { // it is about nothing in particular
 				require.NoError(t, err)
 			} else {
 				require.Equal(t, codes.Aborted, codes.Of(err), call)
 				require.ErrorIs(t, err, driver.ErrUnderWay)
-				require.Equal(t, 1, provider.calls)
+				require.EqualValues(t, 1, provider.calls.Load())
 			}
 			_, err = ask(t.Context(), d, codes.UpdateMachine, named("b"), aClass, aSecret)
 			require.NoError(t, err, "another machine")
@@ -172,7 +179,7 @@ func TestLateCreate(t *testing.T) {
 // What is overdue is bounded, for all and for each class. Who comes then is refused at once.
 func TestOverdueCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		provider := &deaf{takes: func(codes.Call) time.Duration { return time.Hour }}
+		provider := newDeaf(time.Hour)
 		calls := driver.NewCalls(driver.CallsOptions{Timeouts: driver.Timeouts{Default: time.Second}, Most: 8})
 		d := driver.Track(provider.driver(), calls)
 		classes := make([]*machine.Class, 6)
@@ -194,13 +201,13 @@ func TestOverdueCallsAreBounded(t *testing.T) {
 			}
 		}
 		require.Equal(t, 8, n)
-		require.Equal(t, 8, provider.calls)
+		require.EqualValues(t, 8, provider.calls.Load())
 		require.Len(t, calls.Overdue(), 8)
 		require.Len(t, calls.Refused(), 4)
 		<-time.After(time.Hour)
 		synctest.Wait()
 		require.Empty(t, calls.Refused())
-		provider.takes = func(codes.Call) time.Duration { return 0 }
+		provider.takes.Store(0)
 		_, err := ask(t.Context(), d, codes.DeleteMachine, named("0-0"), classes[0], nil)
 		require.NoError(t, err)
 	})
