@@ -15,6 +15,8 @@ const (
 	inWake   = "wake"
 	inWatch  = "watch"
 	inDriver = "driver"
+	// inIndexes is what a LeftError says of the look at indexes with which Run begins.
+	inIndexes = "look at indexes"
 )
 
 // ErrPanicked is the error of a pass in which something panicked or called runtime.Goexit: a

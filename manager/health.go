@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/manager/engine"
 )
 
 // ErrStuck is in the error of Health.
@@ -34,7 +35,7 @@ func (m *Manager) Health() error {
 		}
 	}
 	long := m.doing.places(func(p Place, since time.Time) bool {
-		return p.In != inWatch && now.Sub(since) > stuckAfter+callsOfAPass*longest
+		return p.In == engine.InPass && now.Sub(since) > stuckAfter+callsOfAPass*longest
 	})
 	if len(long) > 0 {
 		return fmt.Errorf("%w: %w", ErrStuck, &LeftError{Places: long})

@@ -52,7 +52,8 @@ type Hooks struct {
 	// and without the value of the panic, which may be a secret.
 	Panicked func(kind Kind, key object.Key, in, what string)
 	// Call tells of a call of Driver or Pools.Driver, by its name, that was answered with
-	// this code; a panic is codes.Internal.
+	// this code; a panic is codes.Internal. A call that was not made, or not waited for, see
+	// Overdue, has the code that its caller got.
 	Call func(call string, code codes.Code, took time.Duration)
 	// Overdue tells of a call of Driver or Pools.Driver, by its name, that has not returned
 	// Options.Tuning.CallGrace after its context ended, and of one that was so and has returned:

@@ -42,7 +42,11 @@ func (e *LeftError) Error() string {
 		all = append(all, c.Method.String()+" for "+about)
 	}
 	for _, p := range e.Places {
-		all = append(all, "a "+p.In+" of "+p.Kind+" "+p.Key.String())
+		of := ""
+		if p.Kind != "" {
+			of = strings.TrimSuffix(" of "+p.Kind+" "+p.Key.String(), " ")
+		}
+		all = append(all, "a "+p.In+of)
 	}
 	more := ""
 	if len(all) > mostNamed {

@@ -297,6 +297,32 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 			close(release)
 		})
 	})
+	t.Run("indexes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDeaf(t, drivertest.MemoryOptions{})
+			release := make(chan struct{})
+			d.options.Store.Sets = hungLists{d.options.Store.Sets, release}
+			_, end := d.run()
+			<-time.After(time.Minute)
+			var left *manager.LeftError
+			require.ErrorAs(t, end(), &left)
+			require.Equal(t, []manager.Place{{In: "look at indexes"}}, left.Places)
+			close(release)
+		})
+	})
+	t.Run("first look", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDeaf(t, drivertest.MemoryOptions{})
+			release := make(chan struct{})
+			d.options.Store.Machines = hungReads{d.options.Store.Machines, release}
+			_, end := d.run()
+			<-time.After(time.Minute)
+			var left *manager.LeftError
+			require.ErrorAs(t, end(), &left)
+			require.Equal(t, []manager.Place{{In: "pass", Kind: string(manager.KindReachability), Key: manager.Fleet}}, left.Places)
+			close(release)
+		})
+	})
 	t.Run("nothing", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDeaf(t, drivertest.MemoryOptions{})
@@ -314,6 +340,30 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 			require.NoError(t, end())
 		})
 	})
+}
+
+// hungLists is a collection whose lists do not end.
+type hungLists struct {
+	store.Collection[*machineset.Set]
+	release chan struct{}
+}
+
+func (u hungLists) List(context.Context, store.Query) ([]*machineset.Set, error) {
+	<-u.release
+	return nil, nil
+}
+
+// hungReads is a collection whose live reads do not end.
+type hungReads struct {
+	store.Collection[*machine.Machine]
+	release chan struct{}
+}
+
+func (u hungReads) Live() store.Reader[*machine.Machine] { return u }
+
+func (u hungReads) Get(context.Context, object.Key) (*machine.Machine, error) {
+	<-u.release
+	return nil, store.ErrNotFound
 }
 
 // unended is a collection whose watch does not end with its context.

@@ -32,17 +32,17 @@ const (
 func (m *Manager) Run(ctx context.Context) error {
 	m.watched.forget()
 	m.calls.Forget()
-	var err error
-	if end := engine.Catch(func() { err = m.options.probe(ctx) }); end != nil {
-		return fmt.Errorf("a look at the indexes: %w: %s", ErrPanicked, end.What)
-	}
-	if ctx.Err() != nil {
-		return nil // no collection answers any more
-	}
-	if err != nil {
-		return err
-	}
 	r := &runner{Manager: m, queues: make(map[Kind]*engine.Queue), wakes: make(map[Kind][]Wake)}
+	checked := make(chan error, 1)
+	r.running.Go(func() { checked <- m.check(ctx) })
+	select {
+	case err := <-checked:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return r.left()
+	}
 	for _, reconciler := range m.reconcilers {
 		r.queues[reconciler.Kind()] = engine.NewQueue(m.options.Runtime.Now)
 	}
@@ -54,14 +54,41 @@ func (m *Manager) Run(ctx context.Context) error {
 			r.queues[KindMachine].Add(key)
 		}
 	})
-	r.running.Go(func() { m.beat(ctx) })
-	m.doing.do(place(engine.InPass, KindReachability, Fleet), m.options.Runtime.Now(), func() { m.first(ctx) })
+	r.running.Go(func() { r.begin(ctx) })
+	<-ctx.Done()
+	for _, q := range r.queues {
+		q.Close()
+	}
+	defer m.watched.forget()
+	return r.left()
+}
+
+// check asks each collection for its indexes. When ctx has ended nothing is concluded: no collection
+// answers any more.
+func (m *Manager) check(ctx context.Context) (err error) {
+	var end *engine.Caught
+	m.doing.do(Place{In: inIndexes}, m.options.Runtime.Now(), func() {
+		end = engine.Catch(func() { err = m.options.probe(ctx) })
+	})
+	switch {
+	case end != nil:
+		return fmt.Errorf("a look at the indexes: %w: %s", ErrPanicked, end.What)
+	case ctx.Err() != nil:
+		return nil
+	}
+	return err
+}
+
+// begin asks the API servers, then starts what watches and what works.
+func (r *runner) begin(ctx context.Context) {
+	r.running.Go(func() { r.beat(ctx) })
+	r.doing.do(place(engine.InPass, KindReachability, Fleet), r.options.Runtime.Now(), func() { r.first(ctx) })
 	r.watchAll(ctx)
-	for _, reconciler := range m.reconcilers {
+	for _, reconciler := range r.reconcilers {
 		workers := parentWorkers
 		switch kind := reconciler.Kind(); {
 		case kind == KindMachine:
-			workers = m.options.Tuning.Workers
+			workers = r.options.Tuning.Workers
 		case kind.Fleet():
 			if !r.options.ours(kind, Fleet) {
 				continue
@@ -73,12 +100,6 @@ func (m *Manager) Run(ctx context.Context) error {
 			r.running.Go(func() { r.work(ctx, reconciler) })
 		}
 	}
-	<-ctx.Done()
-	for _, q := range r.queues {
-		q.Close()
-	}
-	defer m.watched.forget()
-	return r.left()
 }
 
 // unwind is how long passes whose calls were left have to end.
