@@ -27,13 +27,16 @@ func (d *decider) drain() Plan {
 		return plan
 	}
 	held := !free && stuck.Reason != reasonReattaching
-	unclaimed := d.unclaimed(held)
-	plan := d.rest(held || unclaimed != decision.Why{})
+	write, last := d.lastVolumes()
+	if write.busy() {
+		return write
+	}
+	plan := d.rest(held || last != decision.Why{})
 	switch {
 	case stuck != decision.Why{}:
 		d.noteStuck(&plan, stuck)
-	case unclaimed != decision.Why{}:
-		plan.Why = unclaimed
+	case last != decision.Why{}:
+		plan.Why = last
 	}
 	return plan
 }
@@ -149,9 +152,9 @@ func (d *decider) choose(free bool) Plan {
 	}
 	switch {
 	case len(deletes) > 0:
-		return d.orders(deletes, true)
+		return d.tell(deletes, true)
 	case len(evicts) > 0:
-		return d.orders(evicts, false)
+		return d.tell(evicts, false)
 	case next < 0:
 		return Plan{}
 	}
@@ -159,7 +162,16 @@ func (d *decider) choose(free bool) Plan {
 	if !nextAct.delete {
 		d.standings[next].doing = reasonEvictVolumes
 	}
-	return d.orders([]int32{int32(next)}, nextAct.delete)
+	return d.tell([]int32{int32(next)}, nextAct.delete)
+}
+
+// tell returns the orders about pods that are to go, or what is to be recorded before.
+func (d *decider) tell(places []int32, deletes bool) Plan {
+	d.byName(places)
+	if plan := d.countRounds(places); plan.busy() {
+		return plan
+	}
+	return d.orders(places, deletes)
 }
 
 // inTurn reports whether a pod goes alone, because of its volumes.
@@ -207,9 +219,9 @@ func (d *decider) byName(places []int32) {
 	})
 }
 
-// orders returns a plan of deletions or evictions, in the order of names, each pod once.
+// orders returns a plan of deletions or evictions of pods that are in the order of names, each pod
+// once.
 func (d *decider) orders(places []int32, deletes bool) Plan {
-	d.byName(places)
 	list := make([]Order, 0, len(places))
 	for _, i := range places {
 		p := d.o.Pods[i]
@@ -239,10 +251,14 @@ func (d *decider) orders(places []int32, deletes bool) Plan {
 
 // rest waits, or ends the drain. held: the drain has to wait for something other than a pod.
 func (d *decider) rest(held bool) Plan {
+	done := d.live == 0 && !held
+	if done && !d.o.Stays && d.warned == (decision.Why{}) {
+		d.warnOfHeld()
+	}
 	plan := Plan{Blocked: d.blocked(), Warn: d.warned}
 	n := d.o.Node
 	switch {
-	case d.live == 0 && !held:
+	case done:
 		plan.Done, plan.Why = true, decision.Why{Reason: reasonDrained, Name: n.Name}
 		if d.left > 0 {
 			plan.Why = decision.Why{Reason: reasonLeft, Name: n.Name, Have: d.left}

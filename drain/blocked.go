@@ -8,12 +8,12 @@ import (
 )
 
 // blocked returns why each pod that the drain waits for was not told to go yet. It also returns the
-// pods that are still there although the drain no longer waits for them.
+// pods that are still there although the drain no longer waits for them, and those that came back.
 func (d *decider) blocked() []Blocked {
 	var places []int32
 	for i, p := range d.o.Pods {
 		s := &d.standings[i]
-		if p == nil || s.state == alone || s.state == over && s.reason == (decision.Reason{}) || s.state == leaving {
+		if p == nil || s.state == alone && s.reason != reasonCameBack || s.state == over && s.reason == (decision.Reason{}) || s.state == leaving {
 			continue
 		}
 		if places == nil {

@@ -64,7 +64,7 @@ type decider struct {
 	live      int64      // pods that the drain waits for
 	left      int64      // pods that are there and that the drain no longer waits for
 	serial    int        // pods with volumes that wait for their turn
-	taken     bool       // one of them is told to go, or was told and the record does not say so
+	taken     bool       // the plan rests on there being no record of a later turn
 
 	hooked string // the annotation that holds the drain back, or empty
 
@@ -201,7 +201,7 @@ func (d *decider) forceBegins(rec *machine.DrainRecord) bool {
 // current returns a new record if the node has none of this drain, else nil.
 func (d *decider) current() (*machine.DrainRecord, decision.Why) {
 	n, old := d.o.Node, d.o.Node.Drain
-	next := &machine.DrainRecord{Since: d.stamp()}
+	next := &machine.DrainRecord{Since: d.stamp(), Youngest: d.youngest()}
 	why := decision.Why{Name: n.Name}
 	switch {
 	case old == nil || old.Since.IsZero():

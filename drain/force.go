@@ -15,6 +15,7 @@ func (d *decider) force() Plan {
 	}
 	due, failed := d.kills(bound)
 	if len(due) > 0 {
+		d.byName(due)
 		return d.orders(due, true)
 	}
 	n := d.o.Node
@@ -47,7 +48,8 @@ func (d *decider) resisting() (first *Pod) {
 }
 
 // kills returns the deletions that are due, and the number of those that were not accepted. Each is
-// tried at least once, regardless of the bound.
+// tried at least once, regardless of the bound. Only pods that came after the drain began are not:
+// there may be another one each time.
 func (d *decider) kills(bound time.Time) (due []int32, failed int64) {
 	d.standings = make([]standing, len(d.o.Pods))
 	for i, p := range d.o.Pods {
@@ -56,6 +58,10 @@ func (d *decider) kills(bound time.Time) (due []int32, failed int64) {
 		}
 		a := d.o.Memory.answer(p.UID)
 		if a.Result == NotFound || a.Kind == Killed && a.Result == Accepted {
+			continue
+		}
+		if a.Kind != Killed && d.late(p) && !d.now.Before(bound) {
+			failed++
 			continue
 		}
 		if a.Kind == Killed {
@@ -72,10 +78,10 @@ func (d *decider) kills(bound time.Time) (due []int32, failed int64) {
 	return due, failed
 }
 
-// spared reports whether even force leaves a pod alone: static pods, pods of daemon sets, and pods
-// that a rule skips.
+// spared reports whether even force leaves a pod alone: static pods, pods of daemon sets, pods that
+// a rule skips, and those that would come back.
 func (d *decider) spared(p *Pod) bool {
-	if _, left := d.leftAlone(p); left {
+	if _, left := d.leftAlone(p); left || p.ToleratesCordon && d.late(p) || d.keepsComing(p) {
 		return true
 	}
 	rule := d.p.rule(p)

@@ -60,6 +60,8 @@ func TestDrainsEndLive(t *testing.T) {
 	s.advance(first.ends.Add(time.Second))
 	s.pods = nil
 	_ = second
+	s.node = s.node.Clone()
+	s.node.Drain.Emptied = s.now.Add(-time.Hour) // the volumes have had their time
 	s.memory = drain.NewMemory(s.now.Add(-time.Hour)) // another process: this one would record the turn
 	require.True(t, decide(t, s, s.behind()).Look)
 	for what, o := range map[string]func(*drain.Observation){

@@ -23,6 +23,9 @@ type pod struct {
 	ends  time.Time     // when it is gone; zero: not told to go
 	stays time.Duration // from finished to gone: how long its object stays; 0: it goes unfinished
 	ended bool          // it finished because it was told to go
+	gone  time.Time     // when its object went; zero: it is there
+	// returns: its controller makes another, which is bound to this node in spite of the cordon.
+	returns bool
 }
 
 // budget is a disruption budget with the pods it counts.
@@ -280,6 +283,9 @@ func (c *cluster) tell(p *pod, grace time.Duration) {
 	} else if p.lasts > 0 {
 		gone = c.now.Add(p.lasts)
 	}
+	if p.returns && p.ends.IsZero() && p.Owner.Kind != "StatefulSet" {
+		c.at(time.Second, func() { c.again(p) })
+	}
 	if p.ends.IsZero() || gone.Before(p.ends) || grace == 0 && p.Finished {
 		p.ends = gone
 		c.changed(p)
@@ -305,21 +311,47 @@ func (c *cluster) remove(p *pod) {
 		return
 	}
 	c.pods = slices.Delete(c.pods, i, i+1)
+	p.gone = c.now
 	c.changed(p)
+	if p.returns && p.Owner.Kind == "StatefulSet" {
+		c.at(time.Second, func() { c.again(p) })
+	}
 	for _, b := range c.budgets {
 		if b.Selects(&p.Pod) && b.heals > 0 {
 			c.at(b.heals, func() { b.elsewhere++; c.changed(p) })
 		}
 	}
 	for _, v := range c.volumes {
-		if v.Claim.Namespace == p.Namespace && slices.Contains(p.Claims, v.Claim.Name) && c.detach >= 0 {
+		if v.Claim.Namespace == p.Namespace && slices.Contains(p.Claims, v.Claim.Name) && c.detach >= 0 && !c.used(v.Name) {
 			c.at(c.detach, func() { c.move(v.Name) })
 		}
 	}
 }
 
+// again has the controller of a pod make another one, which comes to this node with its volumes.
+func (c *cluster) again(old *pod) {
+	c.add(old.Name, func(p *pod) {
+		p.Key, p.Labels, p.Owner, p.Grace, p.Claims, p.ToleratesCordon = old.Key, old.Labels, old.Owner, old.Grace, old.Claims, old.ToleratesCordon
+		p.CreatedAt, p.lasts, p.returns = c.now.Truncate(time.Second), old.lasts, true
+	})
+	for _, v := range c.volumes {
+		if slices.Contains(old.Claims, v.Claim.Name) {
+			c.attachments = slices.DeleteFunc(c.attachments, func(a *drain.Attachment) bool { return a.Volume == v.Name })
+			c.attachments = append(c.attachments, &drain.Attachment{Name: "att-" + v.Name, Volume: v.Name, Node: here, Attached: true})
+		}
+	}
+}
+
+// used reports whether a pod here uses a volume.
+func (c *cluster) used(volume string) bool {
+	return slices.ContainsFunc(c.pods, func(p *pod) bool { return !p.Finished && slices.Contains(p.Claims, "claim-"+volume) })
+}
+
 // move detaches a volume that no pod here uses, and attaches it elsewhere.
 func (c *cluster) move(volume string) {
+	if c.used(volume) {
+		return
+	}
 	before := len(c.attachments)
 	c.attachments = slices.DeleteFunc(c.attachments, func(a *drain.Attachment) bool { return a.Volume == volume && a.Node == here })
 	if len(c.attachments) == before || c.reattach < 0 {

@@ -20,6 +20,10 @@ type Pod struct {
 	Owner       *object.Owner
 	Labels      map[string]string
 	Annotations map[string]string
+	// ToleratesCordon: the pod tolerates the taint of cordoned nodes
+	// (node.kubernetes.io/unschedulable, NoSchedule), so that another of its controller may be bound
+	// to this node when it goes.
+	ToleratesCordon bool
 	// Priority of scheduling. Pods with volumes leave in its order, the higher first. A missing
 	// priority is zero.
 	Priority int32
@@ -27,7 +31,8 @@ type Pod struct {
 	Finished bool
 	// Mirror: the pod is the image of a static one, which only its node can remove.
 	Mirror bool
-	// CreatedAt is when the pod was created, whole seconds. Zero: not known.
+	// CreatedAt is when the pod was created, by the cluster's clock, in whole seconds. Zero: not
+	// known; then the drain can't see that a pod came back, and tells it to go as any other.
 	CreatedAt time.Time
 	// Grace is the pod's own termination grace period, or the one that it was given if it is being
 	// deleted. Zero: none; a negative one counts as none.

@@ -9,7 +9,8 @@ var (
 	ReasonTurn        = reasonTurn
 	ReasonDetaching   = reasonDetaching
 	ReasonDetachLate  = reasonDetachLate
-	ReasonUnclaimed   = reasonUnclaimed
+	ReasonAttached    = reasonAttached
+	ReasonCameBack    = reasonCameBack
 	ReasonDrained     = reasonDrained
 	ReasonDetachEnded = reasonDetachEnded
 )

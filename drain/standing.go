@@ -38,6 +38,15 @@ type standing struct {
 
 // stand computes where a pod stands.
 func (d *decider) stand(p *Pod) standing {
+	s := d.group(p)
+	if (s.state == staying || s.state == finished) && d.keepsComing(p) {
+		return standing{state: alone, reason: reasonCameBack}
+	}
+	return s
+}
+
+// group computes where a pod stands, whatever came before it.
+func (d *decider) group(p *Pod) standing {
 	if s, left := d.leftAlone(p); left {
 		return s
 	}
@@ -165,6 +174,9 @@ func (d *decider) survey() {
 		d.standings[i] = s
 		switch s.state {
 		case alone:
+			if s.reason == reasonCameBack {
+				d.left++
+			}
 			continue
 		case over, overdue:
 			if s.reason != (decision.Reason{}) {

@@ -35,10 +35,40 @@ var volumeStories = map[string]func(*story){
 		s.say("the other pod of db-1 is healthy again")
 		s.drain(time.Hour)
 	},
-	"a volume that two pods share is not waited for": func(s *story) {
+	"a volume that two pods share": func(s *story) {
 		s.detach = time.Hour
 		s.add("a", s.volume("shared"))
 		s.add("b", s.volume("shared"))
+		s.drain(time.Hour)
+	},
+	"a volume whose pod went before the drain began": func(s *story) {
+		s.detach = 40 * time.Second
+		a := s.add("a", s.volume("vol-1"))
+		s.tell(a, time.Second)
+		s.later(2*time.Second, "a is gone, vol-1 is attached still")
+		s.drain(time.Hour)
+	},
+	"a volume that no pod here ever used": func(s *story) {
+		s.attachments = append(s.attachments, &drain.Attachment{Name: "att-x", Volume: "vol-x", Node: here})
+		s.drain(time.Minute)
+		s.restartAfter(time.Second)
+		s.drain(time.Hour)
+	},
+	"volumes of pods that are left alone": func(s *story) {
+		s.add("logs", s.volume("vol-1"), func(p *pod) { p.Owner.Kind = drain.DaemonSet })
+		s.add("web", s.volume("vol-2"))
+		s.drain(time.Hour)
+	},
+	"a volume that is attached when the node stays": func(s *story) {
+		s.stays = true
+		s.attachments = append(s.attachments, &drain.Attachment{Name: "att-x", Volume: "vol-x", Node: here})
+		s.drain(time.Hour)
+	},
+	"pods come when only volumes are left": func(s *story) {
+		s.attachments = append(s.attachments, &drain.Attachment{Name: "att-x", Volume: "vol-x", Node: here})
+		s.drain(time.Minute)
+		s.add("late", func(p *pod) { p.CreatedAt = s.now })
+		s.say("a pod that was bound before the cordon starts")
 		s.drain(time.Hour)
 	},
 	"a volume that the driver does not know": func(s *story) {
@@ -50,7 +80,7 @@ var volumeStories = map[string]func(*story){
 	},
 	"a local volume is not waited for": func(s *story) {
 		s.add("a", s.volume("disk"))
-		s.volumes[0].Local = true
+		s.volumes[0].Local, s.attachments = true, nil // what is part of a node is not attached to it
 		s.drain(time.Hour)
 	},
 	"only the node knows what is attached": func(s *story) {

@@ -259,10 +259,10 @@ func (d *decider) turn(t *machine.DrainTurn) (write Plan, free bool, stuck decis
 	return Plan{}, false, why
 }
 
-// firstHere returns a volume of the turn that is still attached here.
+// firstHere returns a volume of the turn that is still attached here, and can go.
 func (d *decider) firstHere(t *machine.DrainTurn) (string, bool) {
 	for _, id := range t.Volumes {
-		if d.attachedHere(id) {
+		if d.attachedHere(id) && !d.heldBy(id, t.UID) {
 			return id, true
 		}
 	}
@@ -271,7 +271,7 @@ func (d *decider) firstHere(t *machine.DrainTurn) (string, bool) {
 
 func (d *decider) firstNotElsewhere(t *machine.DrainTurn) (string, bool) {
 	for _, id := range t.Volumes {
-		if !d.attachedElsewhere(id) {
+		if !d.attachedElsewhere(id) && !d.heldBy(id, t.UID) {
 			return id, true
 		}
 	}
@@ -299,38 +299,6 @@ func (d *decider) noteStuck(plan *Plan, why decision.Why) {
 	plan.Blocked = slices.Insert(plan.Blocked, at, entry)
 }
 
-// unclaimed returns why a drain that has nothing else to wait for is not over. An earlier process
-// may have told the last pod to go and died before it stored its record. So a volume that is
-// attached here, and that no pod and no turn knows of, gets the time of a turn. Zero: there is
-// none.
-func (d *decider) unclaimed(held bool) decision.Why {
-	if held || d.live > 0 || d.past || d.o.Memory == nil || d.o.Memory.From.IsZero() || d.ahead(d.o.Memory.From) {
-		return decision.Why{}
-	}
-	limit := d.o.Memory.From.Add(d.p.DetachTimeout)
-	if !d.now.Before(limit) {
-		return decision.Why{}
-	}
-	for _, a := range d.o.Attachments {
-		if a == nil || a.Node != d.o.Node.Name || slices.Contains(d.rec.Turn.Volumes, a.Volume) || d.inUse(a.Volume) {
-			continue
-		}
-		d.lookAgain(limit)
-		return decision.Why{Reason: reasonUnclaimed, Name: a.Volume, For: limit.Sub(d.now)}
-	}
-	return decision.Why{}
-}
-
-// inUse reports whether a pod here uses the volume of that name.
-func (d *decider) inUse(name string) bool {
-	for i, v := range d.o.Volumes {
-		if v != nil && v.Name == name && d.usersOf(i) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // needsRecord reports whether a plan made from a cached node depends on there being no recorded
 // turn. The last turn's pod may be gone from the node, and its volumes not, before the cache knows
 // whose they are.
@@ -338,13 +306,5 @@ func (d *decider) needsRecord(plan *Plan) bool {
 	if !d.o.Cached || d.past {
 		return false
 	}
-	return d.taken || plan.Why.Reason == reasonUnclaimed || plan.Done && d.holdsVolumes()
-}
-
-// holdsVolumes reports whether any volume may be attached to the node, for any user.
-func (d *decider) holdsVolumes() bool {
-	if d.o.Attachments == nil {
-		return d.o.Attached == nil || len(d.o.Attached) > 0
-	}
-	return slices.ContainsFunc(d.o.Attachments, func(a *Attachment) bool { return a != nil && a.Node == d.o.Node.Name })
+	return d.taken || plan.Done && d.holdsVolumes()
 }

@@ -24,6 +24,27 @@ type DrainRecord struct {
 	Fenced bool
 	// Turn is the pod with volumes that left last. The zero Turn: none did.
 	Turn DrainTurn
+	// Youngest is when the youngest of the pods was created that were on the node when the drain
+	// began, by the cluster's clock. Pods that were created later came in spite of the cordon. Zero:
+	// there was no pod.
+	Youngest time.Time
+	// Returns are the rounds in which such later pods were told to go, by controller.
+	Returns []DrainReturn
+	// Emptied is when the drain found that it had nothing more to wait for than volumes that are
+	// attached to the node. Zero: it has not come so far.
+	Emptied time.Time
+}
+
+// DrainReturn counts the rounds in which the later pods of a controller were told to go.
+type DrainReturn struct {
+	Controller string // its UID, or a namespace of pods without one
+	Rounds     int
+	// Youngest is when the youngest pod of the last round was created, by the cluster's clock.
+	Youngest time.Time
+}
+
+func (r DrainReturn) equal(o DrainReturn) bool {
+	return r.Controller == o.Controller && r.Rounds == o.Rounds && r.Youngest.Equal(o.Youngest)
 }
 
 // DrainTurn is a pod whose volumes are followed from its eviction on.
@@ -45,6 +66,7 @@ func (r *DrainRecord) Clone() *DrainRecord {
 	}
 	c := *r
 	c.Turn.Volumes = slices.Clone(r.Turn.Volumes)
+	c.Returns = slices.Clone(r.Returns)
 	return &c
 }
 
@@ -54,7 +76,8 @@ func (r *DrainRecord) Equal(o *DrainRecord) bool {
 		return r == o
 	}
 	return r.Since.Equal(o.Since) && r.Cordoned.Equal(o.Cordoned) && r.Forced.Equal(o.Forced) &&
-		r.Fenced == o.Fenced && r.Turn.equal(&o.Turn)
+		r.Fenced == o.Fenced && r.Turn.equal(&o.Turn) && r.Youngest.Equal(o.Youngest) &&
+		slices.EqualFunc(r.Returns, o.Returns, DrainReturn.equal) && r.Emptied.Equal(o.Emptied)
 }
 
 func (t *DrainTurn) equal(o *DrainTurn) bool {

@@ -16,7 +16,8 @@ func TestSpecEqualSeesTheDrain(t *testing.T) {
 	at := epoch.Truncate(time.Second)
 	node := &machine.Node{Drain: &machine.DrainRecord{
 		Since: at, Cordoned: at, Forced: at,
-		Turn: machine.DrainTurn{Pod: object.Key{Name: "db"}, UID: "u", Since: at, Grace: time.Minute, Volumes: []string{"v"}, Detached: at},
+		Turn:     machine.DrainTurn{Pod: object.Key{Name: "db"}, UID: "u", Since: at, Grace: time.Minute, Volumes: []string{"v"}, Detached: at},
+		Youngest: at, Returns: []machine.DrainReturn{{Controller: "c", Rounds: 1, Youngest: at}}, Emptied: at,
 	}}
 	require.True(t, node.SpecEqual(node.Clone()))
 	assert.False(t, node.SpecEqual(&machine.Node{}))
@@ -32,6 +33,11 @@ func TestSpecEqualSeesTheDrain(t *testing.T) {
 		"grace":    func(r *machine.DrainRecord) { r.Turn.Grace = 0 },
 		"volumes":  func(r *machine.DrainRecord) { r.Turn.Volumes[0] = "other" },
 		"detached": func(r *machine.DrainRecord) { r.Turn.Detached = time.Time{} },
+		"youngest": func(r *machine.DrainRecord) { r.Youngest = time.Time{} },
+		"returns":  func(r *machine.DrainRecord) { r.Returns[0].Rounds = 2 },
+		"round":    func(r *machine.DrainRecord) { r.Returns[0].Youngest = time.Time{} },
+		"returner": func(r *machine.DrainRecord) { r.Returns[0].Controller = "other" },
+		"emptied":  func(r *machine.DrainRecord) { r.Emptied = time.Time{} },
 	} {
 		c := node.Clone()
 		change(c.Drain)
