@@ -62,7 +62,7 @@ func (s *shell) usedUntil(a *drain.Attachment, all []*pod, begun time.Time) (las
 		if !p.gone.IsZero() && p.gone.Before(end) {
 			end = p.gone
 		}
-		held = held || untouchable(p)
+		held = held || untouchable(p) || p.stuck // the cluster detaches nothing that a pod still has
 		if end.After(last) {
 			last = end
 		}

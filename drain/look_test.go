@@ -61,7 +61,7 @@ func TestDrainsEndLive(t *testing.T) {
 	s.pods = nil
 	_ = second
 	s.node = s.node.Clone()
-	s.node.Drain.Emptied = s.now.Add(-time.Hour) // the volumes have had their time
+	s.node.Drain.Emptied = s.now.Add(-time.Hour)      // the volumes have had their time
 	s.memory = drain.NewMemory(s.now.Add(-time.Hour)) // another process: this one would record the turn
 	require.True(t, decide(t, s, s.behind()).Look)
 	for what, o := range map[string]func(*drain.Observation){

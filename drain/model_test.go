@@ -23,7 +23,7 @@ type pod struct {
 	ends  time.Time     // when it is gone; zero: not told to go
 	stays time.Duration // from finished to gone: how long its object stays; 0: it goes unfinished
 	ended bool          // it finished because it was told to go
-	gone  time.Time     // when its object went; zero: it is there
+	gone  time.Time     // when it finished, or its object went; zero: it runs
 	// returns: its controller makes another, which is bound to this node in spite of the cordon.
 	returns bool
 }
@@ -300,7 +300,7 @@ func (c *cluster) end(p *pod) {
 		c.remove(p)
 		return
 	}
-	p.Finished, p.ended = true, true
+	p.Finished, p.ended, p.gone = true, true, c.now
 	c.at(p.stays, func() { c.remove(p) })
 }
 
@@ -311,7 +311,9 @@ func (c *cluster) remove(p *pod) {
 		return
 	}
 	c.pods = slices.Delete(c.pods, i, i+1)
-	p.gone = c.now
+	if p.gone.IsZero() {
+		p.gone = c.now
+	}
 	c.changed(p)
 	if p.returns && p.Owner.Kind == "StatefulSet" {
 		c.at(time.Second, func() { c.again(p) })
