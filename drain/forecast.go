@@ -59,8 +59,8 @@ type Forecast struct {
 }
 
 // Predict returns how a drain would go. It runs the real decisions. It assumes that pods go when
-// their grace ends, that budgets recover when the replacement is there, and that nothing else
-// changes. It does not change o. The observation counts as complete and read live: Complete and
+// their grace ends, that those which tolerate the cordon come back to the node, that budgets recover
+// when the replacement is there, and that nothing else changes. It does not change o. The observation counts as complete and read live: Complete and
 // Cached are ignored.
 //
 // A forecast ends without Done at the limit. It ends with ReasonNoProgress if decisions repeat
@@ -112,10 +112,15 @@ func (f *future) spins() bool {
 
 // end closes the forecast, with a last step unless there is nothing to say.
 func (f *future) end(plan *Plan, why decision.Why) *Forecast {
+	f.explain(plan)
+	if plan.Done && plan.Warn != (decision.Why{}) {
+		f.say(Step{Action: Stay, Pod: plan.Warn.Object, Why: plan.Warn})
+	}
 	if why != (decision.Why{}) {
 		f.say(Step{Action: End, Why: why})
 	}
-	f.out.Left, f.out.Took = plan.Blocked, f.now.Sub(f.began)
+	f.out.Left = slices.DeleteFunc(slices.Clone(plan.Blocked), func(b Blocked) bool { return b.Why.Reason == reasonCameBack })
+	f.out.Took = f.now.Sub(f.began)
 	return f.out
 }
 
@@ -169,9 +174,11 @@ func newFuture(d *decider, a Assumptions) *future {
 			f.at(c.GraceEnds, func() { f.remove(&c) })
 		}
 	}
+	f.o.Memory.See(f.o.Pods, true, f.now)
 	f.out.Pods = len(f.o.Pods)
 	if d.o.Node != nil {
 		f.out.Node = d.o.Node.Name
+		f.detachUnused()
 	}
 	return f
 }
@@ -221,15 +228,23 @@ func (f *future) stays() {
 	}
 }
 
-// explain adds steps for why pods wait, if the reason is new.
+// explain adds steps for why pods wait or stay, and for which volumes the drain waits, if the reason
+// is new.
 func (f *future) explain(plan *Plan) {
+	if volume := "volume " + plan.Why.Name; plan.Why.Reason == reasonAttached && f.said[volume] != reasonAttached {
+		f.said[volume] = reasonAttached
+		f.say(Step{Action: Wait, Why: plan.Why})
+	}
 	for i := range plan.Blocked {
 		b := &plan.Blocked[i]
-		if f.said[b.UID] == b.Why.Reason {
+		if f.said[b.UID] == b.Why.Reason || plan.Done && b.Why.Reason != reasonCameBack {
 			continue
 		}
 		f.said[b.UID] = b.Why.Reason
 		step := Step{Action: Wait, Pod: b.Pod, Why: b.Why}
+		if b.Why.Reason == reasonCameBack {
+			step.Action = Stay
+		}
 		for _, budget := range b.Budgets {
 			step.Budgets = append(step.Budgets, budget.Key)
 		}

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -78,6 +79,9 @@ func (f *future) tell(uid string, now bool) {
 		return
 	}
 	if p.GraceEnds.IsZero() && !p.Finished {
+		if p.Owner != nil && p.Owner.Kind != statefulSet {
+			f.comeBack(p)
+		}
 		for _, b := range f.budgetsOf(p) {
 			b.DisruptionsAllowed, b.CurrentHealthy, b.Disrupted = b.DisruptionsAllowed-1, b.CurrentHealthy-1, b.Disrupted+1
 		}
@@ -105,15 +109,57 @@ func (f *future) remove(p *Pod) {
 			}
 		})
 	}
+	if p.Owner != nil && p.Owner.Kind == statefulSet && !p.Finished {
+		f.comeBack(p)
+	}
 	for _, v := range f.o.Volumes {
-		if v != nil && claims(p, v) {
+		if v != nil && claims(p, v) && !f.used(v) {
 			f.at(f.now.Add(f.a.Detach), func() { f.detach(v) })
 		}
 	}
 }
 
-// detach takes a volume off the node, and attaches it to a node without a name.
+// comeBack binds another pod of the same controller to the node, if it tolerates the cordon.
+func (f *future) comeBack(p *Pod) {
+	if !p.ToleratesCordon {
+		return
+	}
+	f.at(f.now.Add(time.Second), func() {
+		again := *p
+		again.UID, again.GraceEnds, again.CreatedAt = p.UID+"'", time.Time{}, f.now.Truncate(time.Second)
+		f.o.Pods = append(f.o.Pods, &again)
+	})
+}
+
+// used reports whether a pod here uses a volume.
+func (f *future) used(v *Volume) bool {
+	return slices.ContainsFunc(f.o.Pods, func(p *Pod) bool { return !p.Finished && claims(p, v) })
+}
+
+// detachUnused takes off the node what is attached to it now and no pod here uses.
+func (f *future) detachUnused() {
+	d := decider{o: &f.o}
+	gone := map[string]bool{}
+	for _, id := range d.attached() {
+		gone[id] = !slices.ContainsFunc(f.o.Volumes, func(v *Volume) bool {
+			return v != nil && d.sameVolume(id, d.volumeID(v)) && slices.ContainsFunc(f.o.Pods, func(p *Pod) bool { return claims(p, v) })
+		})
+		if gone[id] {
+			f.at(f.now.Add(f.a.Detach), func() {
+				f.o.Attached = slices.DeleteFunc(f.o.Attached, func(have string) bool { return gone[have] })
+				f.o.Attachments = slices.DeleteFunc(f.o.Attachments, func(a *Attachment) bool {
+					return a != nil && a.Node == f.out.Node && gone[cmp.Or(a.Volume, a.Name)]
+				})
+			})
+		}
+	}
+}
+
+// detach takes a volume off the node that no pod here uses, and attaches it to a node without a name.
 func (f *future) detach(v *Volume) {
+	if f.used(v) {
+		return
+	}
 	tail := tailOf(v.Handle)
 	f.o.Attached = slices.DeleteFunc(f.o.Attached, func(id string) bool { return sameHandle(id, tail) })
 	here := func(a *Attachment) bool { return a != nil && a.Volume == v.Name && a.Node == f.out.Node }

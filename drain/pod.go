@@ -10,6 +10,9 @@ import (
 // the same node at once.
 const DaemonSet = "DaemonSet"
 
+// statefulSet is the kind of owner that makes another pod only when the last one is gone.
+const statefulSet = "StatefulSet"
+
 // Pod is what a drain needs to know of a pod that is bound to the node. Readers share pods; a
 // decision does not change them.
 type Pod struct {
