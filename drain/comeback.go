@@ -63,7 +63,7 @@ func (d *decider) keepsComing(p *Pod) bool {
 	if !d.late(p) {
 		return false
 	}
-	r, limit := roundsOf(d.rec, p), latestRounds
+	r, limit := roundsOf(d.rec, p), int32(latestRounds)
 	switch {
 	case !p.CreatedAt.After(r.Youngest): // of a round that was counted
 		return false

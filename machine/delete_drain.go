@@ -57,7 +57,7 @@ func (d deletion) empty(n *Node) Plan {
 	case answer.Done && answer.Forced:
 		return d.stage(EventForced, decision.Why{Reason: reasonDrainedByForce, Name: n.Name})
 	case answer.Done:
-		return d.stage(EventDrained, decision.Why{Reason: reasonDrained, Name: n.Name})
+		return toldOfLeft(d.stage(EventDrained, drained(n, answer)), n, answer)
 	case forced:
 		return d.emptyByForce(n, answer)
 	}

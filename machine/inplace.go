@@ -156,7 +156,7 @@ func (u inPlace) prepare(deadline time.Time) Plan {
 	case answer.Code != codes.OK:
 		return u.stepFailed(answer.Outcome)
 	case answer.Done:
-		return u.emptied()
+		return toldOfLeft(u.emptied(), u.n, answer)
 	}
 	if plan, unsaid := u.noteDrain(u.n, u.operation(OperationInPlaceUpdate, StateProcessing, StageSelected)); unsaid {
 		return plan

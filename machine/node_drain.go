@@ -17,6 +17,22 @@ func (s *situation) drainStaying(n *Node, since, until time.Time) Plan {
 	return Plan{Effect: order, Why: why}
 }
 
+// drained says that a drain of a node has ended, and what it has left there.
+func drained(n *Node, answer *DrainAnswer) decision.Why {
+	if answer.Blocked {
+		return decision.Why{Reason: reasonDrainedBut, Name: n.Name, Detail: answer.Why}
+	}
+	return decision.Why{Reason: reasonDrained, Name: n.Name}
+}
+
+// toldOfLeft returns a plan that warns of what a drain has left on its node.
+func toldOfLeft(p Plan, n *Node, answer *DrainAnswer) Plan {
+	if answer.Blocked {
+		p.Warn = drained(n, answer)
+	}
+	return p
+}
+
 // noteDrain stores what a drain waits for, once it changes.
 func (s *situation) noteDrain(n *Node, op Operation) (Plan, bool) {
 	last, answer := &s.m.Status.LastOperation, s.o.Drain

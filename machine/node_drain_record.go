@@ -38,7 +38,7 @@ type DrainRecord struct {
 // DrainReturn counts the rounds in which the later pods of a controller were told to go.
 type DrainReturn struct {
 	Controller string // its UID, or a namespace of pods without one
-	Rounds     int
+	Rounds     int32
 	// Youngest is when the youngest pod of the last round was created, by the cluster's clock.
 	Youngest time.Time
 }

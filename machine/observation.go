@@ -177,8 +177,8 @@ type DrainAnswer struct {
 	// Why says what is waited for. It is stored on the machine when it
 	// changes, so it should not hold what changes by itself, such as times.
 	Why string
-	// Blocked says that Why names something that will not pass by itself; it
-	// is told as a warning.
+	// Blocked says that Why names something that will not pass by itself, or
+	// with Done, something that was left on the node; it is told as a warning.
 	Blocked bool
 	// Node is the node as the drain has written it; nil: it was not written.
 	Node *Node

@@ -104,7 +104,8 @@ func (k preservation) empty(n *Node, rest Plan) Plan {
 		why := decision.Why{Reason: reasonPreserveDrain, Name: n.Name, Code: answer.Code, Detail: answer.Message}
 		return Plan{At: k.sooner(k.now.Add(preserveRetry), p.Until), Why: why, Warn: why}
 	case answer.Done:
-		return k.setStatus(decision.Why{Reason: reasonDrained, Name: n.Name}, func(s *Status) { s.Preservation.Drained = true })
+		plan := k.setStatus(drained(n, answer), func(s *Status) { s.Preservation.Drained = true })
+		return toldOfLeft(plan, n, answer)
 	}
 	why := decision.Why{Reason: reasonPreserveDraining, Name: n.Name, Detail: answer.Why, For: p.Until.Sub(k.now)}
 	plan := Plan{At: k.sooner(answer.At, p.Until), Why: why}

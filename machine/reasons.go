@@ -107,6 +107,7 @@ var (
 	reasonNoNode           = decision.NewReason("NothingToDrain", "no node to drain")
 	reasonNodeUnread       = decision.NewReason("NodeNotRead", "the node of machine {name} could not be read, and is not drained, because the deletion is forced: {detail}")
 	reasonDrained          = decision.NewReason("Drained", "node {name} is drained")
+	reasonDrainedBut       = decision.NewReason("DrainedButNotEmpty", "node {name} is drained, and not empty: {detail}")
 	reasonDrainNode        = decision.NewReason("DrainNode", "emptying node {name}")
 	reasonForceDrain       = decision.NewReason("ForceDrain", "emptying node {name} by force")
 	reasonDraining         = decision.NewReason("Draining", "node {name} is not empty yet: {detail}; {for} left before force")

@@ -18,7 +18,9 @@ type metadata struct {
 	Labels, Annotations  map[string]string
 	CreationTimestamp    time.Time
 	DeletionTimestamp    time.Time
-	OwnerReferences      []struct {
+	// DeletionGracePeriodSeconds is the grace that was given; nil: it is not being deleted.
+	DeletionGracePeriodSeconds *int64
+	OwnerReferences            []struct {
 		Kind, Name, UID string
 		Controller      bool
 	}
@@ -48,6 +50,7 @@ type kubePod struct {
 		NodeName                      string
 		Priority                      int32
 		TerminationGracePeriodSeconds *int64
+		Tolerations                   []struct{ Key, Operator, Value, Effect string }
 		Volumes                       []struct {
 			Name                  string
 			PersistentVolumeClaim *struct{ ClaimName string }

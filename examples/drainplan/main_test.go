@@ -53,6 +53,8 @@ func TestPlans(t *testing.T) {
 		"shop-forced":  {"-node", "worker-1", "-force", "testdata/shop.yaml"},
 		"shop-retries": {"-node", "worker-1", "-retries", "3", "-heal", "5m", "testdata/shop.yaml"},
 		"pair":         {"-node", "edge", "-timeout", "10m", "testdata/pair.json"},
+		"tolerates":    {"testdata/tolerates.json"},
+		"shared":       {"testdata/shared.json"},
 		"both":         {"-node", "worker-2", "testdata/pair.json", "testdata/shop.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

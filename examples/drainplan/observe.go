@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,9 @@ import (
 
 // mirrorAnnotation is on the image of a static pod.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
+
+// unschedulable is the key of the taint of cordoned nodes.
+const unschedulable = "node.kubernetes.io/unschedulable"
 
 // observation returns what a drain of the node would see.
 func (c *cluster) observation(name string) (*drain.Observation, error) {
@@ -109,9 +113,17 @@ func (p *kubePod) convert() *drain.Pod {
 		pod.UID = pod.Key.String() // a dump that was made anonymous
 	}
 	_, pod.Mirror = p.Metadata.Annotations[mirrorAnnotation]
-	if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
+	if s := cmp.Or(p.Metadata.DeletionGracePeriodSeconds, p.Spec.TerminationGracePeriodSeconds); s != nil {
 		const longest = 10 * 365 * 24 * 3600 // seconds; what is longer would overflow
 		pod.Grace = time.Duration(min(max(*s, 0), longest)) * time.Second
+	}
+	for _, t := range p.Spec.Tolerations { // of node.kubernetes.io/unschedulable:NoSchedule
+		exists := t.Operator == "Exists"
+		equal := (t.Operator == "" || t.Operator == "Equal") && t.Value == ""
+		any := t.Key == "" && exists
+		if (t.Effect == "" || t.Effect == "NoSchedule") && (any || t.Key == unschedulable && (exists || equal)) {
+			pod.ToleratesCordon = true
+		}
 	}
 	for _, v := range p.Spec.Volumes {
 		switch {

@@ -75,16 +75,17 @@ func (d *Drainer) Keep(ctx context.Context, node *machine.Node) (bool, error) {
 const blockersNamed = 3
 
 // answerOf tells a machine how far its drain has come. The sentence does not
-// hold what changes by itself, since it is stored whenever it changes.
+// hold what changes by itself, since it is stored whenever it changes. Once it
+// is done, the sentence names what was left on the node.
 func answerOf(p drain.Plan, o *drain.Observation, order *machine.DrainNode) machine.DrainAnswer {
 	answer := machine.DrainAnswer{Done: p.Done, Forced: p.Done && order.Forced, At: p.At, Why: steady(p.Why)}
 	if o.Node != order.Node {
 		answer.Node = o.Node
 	}
-	if p.Done || len(p.Blocked) == 0 {
-		return answer
-	}
 	var names []string
+	if p.Done && p.Warn != (decision.Why{}) {
+		answer.Blocked, names = true, append(names, steady(p.Warn))
+	}
 	for i := range p.Blocked {
 		b := &p.Blocked[i]
 		if b.InTurn() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -69,13 +70,17 @@ func stripped(p *corev1.Pod) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
 			CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
-			Labels: p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences,
+			DeletionGracePeriodSeconds: p.DeletionGracePeriodSeconds,
+			Labels:                     p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences,
 		},
 		Spec: corev1.PodSpec{
 			NodeName: p.Spec.NodeName, Priority: p.Spec.Priority,
 			TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds,
 		},
 		Status: corev1.PodStatus{Phase: p.Status.Phase},
+	}
+	if i := slices.IndexFunc(p.Spec.Tolerations, convert.ToleratesCordon); i >= 0 {
+		s.Spec.Tolerations = p.Spec.Tolerations[i : i+1]
 	}
 	for i := range p.Spec.Volumes {
 		v := corev1.Volume{Name: p.Spec.Volumes[i].Name}

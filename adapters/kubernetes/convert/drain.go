@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,9 +29,10 @@ func Pod(w *corev1.Pod) *drain.Pod {
 		p.Priority = *w.Spec.Priority
 	}
 	p.Grace = corev1.DefaultTerminationGracePeriodSeconds * time.Second
-	if s := w.Spec.TerminationGracePeriodSeconds; s != nil {
+	if s := cmp.Or(w.DeletionGracePeriodSeconds, w.Spec.TerminationGracePeriodSeconds); s != nil {
 		p.Grace = seconds(*s)
 	}
+	p.ToleratesCordon = slices.ContainsFunc(w.Spec.Tolerations, ToleratesCordon)
 	for i := range w.Spec.Volumes {
 		switch v := &w.Spec.Volumes[i]; {
 		case v.PersistentVolumeClaim != nil:
@@ -39,6 +42,15 @@ func Pod(w *corev1.Pod) *drain.Pod {
 		}
 	}
 	return p
+}
+
+// ToleratesCordon reports whether a pod that has this may be bound to a cordoned node: it matches the
+// taint node.kubernetes.io/unschedulable:NoSchedule, which has no value.
+func ToleratesCordon(t corev1.Toleration) bool {
+	effect := t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule
+	key := t.Key == corev1.TaintNodeUnschedulable || t.Key == "" && t.Operator == corev1.TolerationOpExists
+	equal := (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == ""
+	return effect && key && (t.Operator == corev1.TolerationOpExists || equal)
 }
 
 // seconds returns a duration that does not overflow.

@@ -43,8 +43,30 @@ func TestPods(t *testing.T) {
 		`{"metadata":{"namespace":"shop","name":"web"},"spec":{"terminationGracePeriodSeconds":9223372036854775807}}`: {
 			Key: web, Grace: 9223372036 * time.Second,
 		},
+		`{"metadata":{"namespace":"shop","name":"web","deletionTimestamp":"2026-03-01T12:00:00Z","deletionGracePeriodSeconds":600},
+		"spec":{"terminationGracePeriodSeconds":90,"tolerations":[{"key":"x","operator":"Exists"},{"operator":"Exists"}]}}`: {
+			Key: web, GraceEnds: begin, Grace: 10 * time.Minute, ToleratesCordon: true,
+		},
 	} {
 		assert.Equal(t, &want, convert.Pod(stored[corev1.Pod](t, text)))
+	}
+}
+
+func TestToleratesCordon(t *testing.T) {
+	const key = "node.kubernetes.io/unschedulable"
+	for want, tolerations := range map[bool][]corev1.Toleration{
+		true: {
+			{Operator: "Exists"}, {Operator: "Exists", Effect: "NoSchedule"}, {Key: key, Operator: "Exists"}, {Key: key}, {Key: key, Operator: "Equal"},
+			{Key: key, Operator: "Exists", Effect: "NoSchedule"},
+		},
+		false: {
+			{}, {Key: "other", Operator: "Exists"}, {Operator: "Exists", Effect: "NoExecute"}, {Key: key, Operator: "Exists", Effect: "PreferNoSchedule"},
+			{Key: key, Value: "x"}, {Key: key, Operator: "Gt"}, {Operator: "Equal"},
+		},
+	} {
+		for _, toleration := range tolerations {
+			assert.Equal(t, want, convert.ToleratesCordon(toleration), "%+v", toleration)
+		}
 	}
 }
 
