@@ -8,7 +8,6 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -145,15 +144,6 @@ func (d *decider) instance(id string) (Instance, bool) {
 		return Instance{}, false
 	}
 	return d.instances[i], true
-}
-
-// node returns the node of an instance. Nil: it has none, or none is known.
-func (d *decider) node(id string) *machine.Node {
-	n := d.o.Nodes[id]
-	if n == nil || n.ProviderID != id {
-		return nil
-	}
-	return n
 }
 
 // stamp returns now as stores keep it.

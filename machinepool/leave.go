@@ -137,7 +137,7 @@ func (d *decider) asksReplacement(id string) bool {
 // deletionCandidate is an instance that may be chosen to go.
 type deletionCandidate struct {
 	id    string
-	class int // 0: no node, 1: not ready, 2: ready
+	class int // 0: no node, 1: not ready, 2: ready, 3: a node that is not known yet
 	born  time.Time
 }
 
@@ -152,12 +152,14 @@ func (v deletionCandidate) compare(w deletionCandidate) int {
 }
 
 // choose picks n instances that are not on the list yet: those without a node first, then those
-// that are not ready, then the oldest. It picks none while the provider undoes the scale-down.
+// that are not ready, then the oldest. Last are those that may have a node that is not known: it
+// could not be drained. It picks none while the provider undoes the scale-down.
 func (d *decider) choose(n int, listed []Leaving) []string {
 	if n == 0 || d.held() {
 		return nil
 	}
 	var all []deletionCandidate
+	free := d.nobodys()
 	for i := range d.instances {
 		in := &d.instances[i]
 		if in.Going || contains(listed, in.ProviderID) {
@@ -169,6 +171,8 @@ func (d *decider) choose(n int, listed []Leaving) []string {
 			if ready := object.FindCondition(node.Conditions, machine.NodeReady); ready != nil && ready.Status == object.True {
 				v.class = 2
 			}
+		} else if d.unsure(v.id, &free) {
+			v.class = 3
 		}
 		all = append(all, v)
 	}
@@ -232,9 +236,8 @@ func (d *decider) empty(exit Exit) []string {
 		if l.Exit != exit {
 			continue
 		}
-		nodeless := d.o.Nodes != nil && d.o.Nodes[l.ProviderID] == nil
 		drained := d.o.Drain != nil && slices.Contains(d.o.Drain.Done, l.ProviderID)
-		if d.o.NoDrain || nodeless || drained || !d.now.Before(d.overdueAt(l)) {
+		if d.o.NoDrain || d.nodeless(l.ProviderID) || drained || !d.now.Before(d.overdueAt(l)) {
 			ids = append(ids, l.ProviderID)
 		}
 	}

@@ -68,9 +68,14 @@ type Observation struct {
 	Secret string         // opaque version of the class's merged secrets; empty: none
 	// Bootstrap is needed if the template names a secret. Nil: not looked.
 	Bootstrap *BootstrapAnswer
-	// Nodes are the nodes of Spec.ProviderIDs, by provider ID. Other nodes do no harm. A node under
-	// another ID than its own is ignored. Nil: not known, so nothing is concluded.
+	// Nodes are the nodes of Spec.ProviderIDs, by the ID there. Other nodes do no harm. A node under
+	// an ID that its own is not alike to (object.Alike) is ignored. Nil: not known, so nothing is
+	// concluded.
 	Nodes map[string]*machine.Node
+	// Unmatched are nodes of nobody, one of which may be that of an instance without a node: what
+	// MatchNodes returns. While there are any, such an instance is not empty before DrainTimeout has
+	// passed. They are needed only if an instance is not in Nodes.
+	Unmatched []*machine.Node
 	// NoCluster: there is no target cluster, and no instance becomes a node.
 	NoCluster bool
 	// NoDrain: this process drains no nodes, and instances go without a drain.

@@ -2,6 +2,7 @@ package machinepool_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +94,9 @@ func storm(t *rapid.T, w *world) *shell {
 		w.choose = machinepool.Features{}
 	}
 	w.noDrain = rapid.Bool().Draw(t, "no drain")
+	if rapid.Bool().Draw(t, "spelled") {
+		w.spell, w.matches = anySpelling(t), true
+	}
 	for range rapid.IntRange(1, 25).Draw(t, "steps") {
 		if rapid.Bool().Draw(t, "disturb") {
 			disturb(t, w)
@@ -106,7 +110,32 @@ func storm(t *rapid.T, w *world) *shell {
 		w.advance(time.Duration(rapid.IntRange(0, 400).Draw(t, "time")) * time.Second)
 	}
 	s.cached, s.kill, s.fault = nil, nil, nil
+	for id, n := range w.nodes {
+		if n.ProviderID == "" { // the cluster has learnt it
+			known := n.Clone()
+			known.ProviderID = id
+			w.nodes[id] = known
+		}
+	}
+	if w.spell != nil {
+		w.spell = strings.ToUpper
+	}
 	return s
+}
+
+// anySpelling is how a cluster spells provider IDs. Of some nodes it does not know the ID yet.
+func anySpelling(t *rapid.T) func(string) string {
+	prefix := rapid.SampledFrom([]string{"", "list-", "cloud:///region/"}).Draw(t, "prefix")
+	end := rapid.SampledFrom([]string{"", "/"}).Draw(t, "end")
+	return func(id string) string {
+		switch rapid.IntRange(0, 3).Draw(t, "spelling") {
+		case 0:
+			return ""
+		case 1:
+			return id
+		}
+		return prefix + strings.ToUpper(id) + end
+	}
 }
 
 // In any storm, no order exceeds what is wanted, and none is given while the provider owns the

@@ -2,12 +2,13 @@ package machinepool
 
 // Reasons that tests of this package name.
 var (
-	ReasonRetryAt     = reasonRetryAt
-	ReasonFence       = reasonFence
-	ReasonTakesEffect = reasonTakesEffect
-	ReasonLeaving     = reasonLeaving
-	ReasonKeepFailed  = reasonKeepFailed
-	ReasonRunning     = reasonRunning
-	ReasonWaiting     = reasonWaiting
-	ReasonClassGone   = reasonClassGone
+	ReasonRetryAt      = reasonRetryAt
+	ReasonFence        = reasonFence
+	ReasonTakesEffect  = reasonTakesEffect
+	ReasonLeaving      = reasonLeaving
+	ReasonKeepFailed   = reasonKeepFailed
+	ReasonRunning      = reasonRunning
+	ReasonWaiting      = reasonWaiting
+	ReasonClassGone    = reasonClassGone
+	ReasonNodesSpelled = reasonNodesSpelled
 )

@@ -16,7 +16,7 @@ import (
 func (d *decider) report() (Plan, bool) {
 	next := d.s.Status
 	next.ObservedGeneration = d.s.Generation
-	why := decision.Why{Reason: ReasonStatus}
+	why, unmatched := decision.Why{Reason: ReasonStatus}, decision.Why{}
 	if d.bad == nil {
 		if note := d.noteCalls(&next); note != (decision.Why{}) {
 			why = note
@@ -24,6 +24,7 @@ func (d *decider) report() (Plan, bool) {
 		d.noteGroup(&next)
 		d.noteNodes(&next)
 		d.noteHeld(&next)
+		unmatched = d.noteUnmatched(&next)
 	}
 	d.noteSpec(&next)
 	d.noteFailure(&next)
@@ -31,7 +32,7 @@ func (d *decider) report() (Plan, bool) {
 	if next.Equal(&d.s.Status) {
 		return Plan{}, false
 	}
-	plan := Plan{Write: &UpdateStatus{next.Clone()}, Move: move, Why: why}
+	plan := Plan{Write: &UpdateStatus{next.Clone()}, Move: move, Why: why, Warn: unmatched}
 	if why.Reason == ReasonStatus {
 		plan.Why = d.tally(&next)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -74,9 +75,34 @@ func (s *shell) observe() *machinepool.Observation {
 	if s.cached != nil {
 		at = min(max(0, s.cached(newest)), newest)
 	}
-	return &machinepool.Observation{
-		Pool: w.history[at], Class: w.class, Bootstrap: w.boot, Nodes: w.nodes, NoDrain: w.noDrain,
+	o := &machinepool.Observation{
+		Pool: w.history[at], Class: w.class, Bootstrap: w.boot, NoDrain: w.noDrain,
 		Failures: s.failures, Features: w.choose, Group: s.group,
+	}
+	w.match(o)
+	return o
+}
+
+// match finds the nodes of the pool's instances, as the manager does. Where each carries its ID, the
+// observation has those of this moment.
+func (w *world) match(o *machinepool.Observation) {
+	if !w.matches {
+		o.Nodes = w.nodes
+		return
+	}
+	found, ids := map[string]*machine.Node{}, o.Pool.Spec.ProviderIDs
+	var free []*machine.Node
+	for _, of := range slices.Sorted(maps.Keys(w.nodes)) {
+		n := w.nodes[of]
+		if slices.Contains(ids, n.ProviderID) {
+			found[n.ProviderID] = n
+		} else {
+			free = append(free, n)
+		}
+	}
+	o.Nodes, o.Unmatched = found, nil
+	if len(found) < len(ids) {
+		o.Unmatched = machinepool.MatchNodes(ids, found, free)
 	}
 }
 
@@ -141,6 +167,9 @@ func (s *shell) write(o *machinepool.Observation, plan machinepool.Plan) (ending
 		return vanished, nil
 	}
 	o.Pool, o.Fenced = next, true
+	if _, ok := plan.Write.(*machinepool.Update); ok {
+		w.match(o)
+	}
 	o.Announced = o.Announced || plan.Announces
 	return waits, nil
 }
@@ -183,13 +212,14 @@ func (s *shell) answer(o *machinepool.Observation, e machinepool.Effect, fault *
 	switch e := e.(type) {
 	case machinepool.ReadPool:
 		o.Pool, o.Fenced = w.pool(), true
+		w.match(o)
 	case machinepool.GetGroup:
 		if fault == nil {
 			group = w.observed()
 		}
 		o.Group, o.Looked, s.group = group, true, group
 	case *machinepool.DrainNodes:
-		o.Drain = w.drain(e.Leaving)
+		o.Drain = w.drain(e.Leaving, o.Nodes)
 	case *machinepool.KeepNodes:
 		o.Kept = s.keep(e.ProviderIDs, outcome)
 	case machinepool.DeleteGroup:

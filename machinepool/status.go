@@ -71,6 +71,10 @@ const ConditionSpecValid = machine.ConditionSpecValid
 // is wanted.
 const ConditionScaleDownHeld = "ScaleDownHeld"
 
+// ConditionNodesUnmatched is True while the nodes of instances carry their provider IDs in another
+// spelling, or while no node is known for an instance that may have one. The message says which.
+const ConditionNodesUnmatched = "NodesUnmatched"
+
 // Exit is why an instance leaves.
 type Exit string
 

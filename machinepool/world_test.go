@@ -33,7 +33,9 @@ type world struct {
 	config  bool // what makes the bootstrap data is there
 	drains  map[string]time.Time
 	kept    []string
-	slow    time.Duration // how long a node takes to become empty
+	slow    time.Duration          // how long a node takes to become empty
+	matches bool                   // nodes are matched by what they carry
+	spell   func(id string) string // what a node carries as its provider ID; nil: the ID
 	choose  machinepool.Features
 	noDrain bool
 	// repairs: the provider keeps the size of the group and replaces each instance that is removed.
@@ -155,9 +157,13 @@ func (w *world) join() {
 
 func (w *world) newNode(id string) *machine.Node {
 	name := "node-" + id[strings.LastIndex(id, "/")+1:]
+	carried := id
+	if w.spell != nil {
+		carried = w.spell(id)
+	}
 	return &machine.Node{
 		Meta:       object.Meta{Key: object.Key{Name: name}, UID: "uid-" + name, CreatedAt: w.now},
-		ProviderID: id,
+		ProviderID: carried,
 		Conditions: []object.Condition{{Type: machine.NodeReady, Status: object.True, Since: w.now.Truncate(time.Second)}},
 	}
 }
@@ -250,7 +256,8 @@ func (w *world) dismiss(ids []string, shrink bool) *machinepool.Group {
 		if w.group == nil || w.group.instances[id] == nil {
 			continue
 		}
-		if drained := w.drains[id]; !w.noDrain && w.nodes[id] != nil && w.now.Before(drained) && w.inTime(id) {
+		drained, begun := w.drains[id]
+		if !w.noDrain && w.nodes[id] != nil && (!begun || w.now.Before(drained)) && w.inTime(id) {
 			w.violated("%s goes though it is not empty", id)
 		}
 		w.drop(id)
@@ -279,10 +286,13 @@ func (w *world) inTime(id string) bool {
 	return true
 }
 
-// drain drains nodes, as long as that takes.
-func (w *world) drain(list []machinepool.Leaving) *machinepool.DrainAnswer {
+// drain drains nodes that are known, as long as that takes.
+func (w *world) drain(list []machinepool.Leaving, nodes map[string]*machine.Node) *machinepool.DrainAnswer {
 	a := &machinepool.DrainAnswer{Detail: "a pod is being evicted"}
 	for _, l := range list {
+		if nodes[l.ProviderID] == nil {
+			continue
+		}
 		if _, begun := w.drains[l.ProviderID]; !begun {
 			w.drains[l.ProviderID] = w.now.Add(w.slow)
 		}

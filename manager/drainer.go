@@ -28,6 +28,6 @@ type abandoner interface {
 	Abandon(of object.Key, node string)
 }
 
-// NodeKeeper is a Drainer that can undo its drains. Without one, instances of
-// pools go without a drain: one that was begun might have to be undone.
+// NodeKeeper is a Drainer that can undo its drains: a drain of a pool's instance that was begun might
+// have to be undone. New refuses a Drainer that is none if there are pools to manage.
 type NodeKeeper = pools.NodeKeeper

@@ -250,6 +250,10 @@ func (o *Options) validatePools() error {
 		return errors.New("no Store.Pools for Pools.Driver")
 	case o.Pools.Bootstrap != nil && o.Pools.Driver == nil:
 		return errors.New("no Pools.Driver for Pools.Bootstrap")
+	case o.managesPools() && o.Drainer != nil:
+		if _, keeps := o.Drainer.(NodeKeeper); !keeps {
+			return errors.New("Drainer is no NodeKeeper: instances of pools would go undrained")
+		}
 	}
 	return nil
 }

@@ -180,6 +180,7 @@ func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*m
 func newPoolReconciler(s *shell) Reconciler {
 	c := pools.Config{
 		Pools: s.objects.pools, Classes: s.objects.classes, Secrets: s.Store.Secrets, SecretNamespaces: s.Classes.SecretNamespaces,
+		Machines: s.objects.machines, NodeMachine: s.Policies.Machine.Keys.NodeMachine,
 		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Policy: s.Policies.Pool,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
 		Panicked: s.abandoned(KindPool),

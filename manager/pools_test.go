@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,42 @@ func TestPoolKeepsNodes(t *testing.T) {
 	require.Empty(t, l.pool().Status.Leaving)
 }
 
+// Nodes that carry their provider IDs in another spelling are counted and drained, and are told of. So
+// is one that gets its ID late: its instance stays.
+func TestP48PoolSpelledOtherwise(t *testing.T) {
+	w := newPoolWorld(t)
+	w.carried = strings.ToUpper
+	var told []string
+	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) { told = append(told, reason) }
+	l := undying(w)
+	l.live(4 * time.Minute)
+	l.settled(3)
+	require.Equal(t, 1, strings.Count(strings.Join(told, " "), "NodesSpelledOtherwise"), told)
+	require.NotNil(t, object.FindCondition(l.pool().Status.Conditions, machinepool.ConditionNodesUnmatched))
+
+	late, err := l.nodes.List(t.Context(), store.Query{})
+	require.NoError(t, err)
+	n := late[0].Clone()
+	id := n.ProviderID
+	n.ProviderID = ""
+	_, err = l.nodes.Update(t.Context(), n)
+	require.NoError(t, err)
+	w.carried = func(i string) string {
+		if i = strings.ToUpper(i); i == id {
+			return ""
+		}
+		return i
+	}
+	two := int32(2)
+	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &two })
+	l.live(10 * time.Minute)
+	require.Len(t, l.seen().Instances, 2)
+	require.Len(t, l.drained, 1, "it was drained")
+	require.Zero(t, l.drained[n.Name])
+	require.True(t, slices.ContainsFunc(l.seen().Instances, func(i machinepool.Instance) bool { return strings.ToUpper(i.ProviderID) == id }))
+	require.Contains(t, object.FindCondition(l.pool().Status.Conditions, machinepool.ConditionNodesUnmatched).Message, "node "+n.Name+" belongs to nobody known")
+}
+
 // A size that the provider owns is followed.
 func TestPoolFollowsAnAutoscaler(t *testing.T) {
 	l := undying(newPoolWorld(t))
@@ -176,7 +213,11 @@ func TestPoolOptions(t *testing.T) {
 	for says, spoil := range map[string]func(*manager.Options){
 		"no Store.Pools for Pools.Driver":     func(o *manager.Options) { o.Store.Pools, o.Pools.Driver = nil, pooldriver.UnimplementedPools{} },
 		"no Pools.Driver for Pools.Bootstrap": func(o *manager.Options) { o.Pools.Bootstrap = &bootMaker{} },
-		"Policies.Pool: policy.period":        func(o *manager.Options) { o.Policies.Pool = &machinepool.Policy{Period: 1} },
+		"Drainer is no NodeKeeper: instances of pools would go undrained": func(o *manager.Options) {
+			o.Pools.Driver, o.Cluster = pooldriver.UnimplementedPools{}, cluster{store.NewMemory(time.Now, manager.NodeIndexes(""))}
+			o.Drainer = struct{ manager.Drainer }{}
+		},
+		"Policies.Pool: policy.period": func(o *manager.Options) { o.Policies.Pool = &machinepool.Policy{Period: 1} },
 	} {
 		o := base
 		spoil(&o)
@@ -232,10 +273,17 @@ func TestPoolWakes(t *testing.T) {
 // TestPoolsHaveNoOrphans: neither the VMs nor the nodes of pools are taken for
 // orphans, also by a driver that lists them.
 func TestPoolsHaveNoOrphans(t *testing.T) {
+	t.Run("as they are", func(t *testing.T) { poolsHaveNoOrphans(t, strings.Clone) })
+	t.Run("in another spelling", func(t *testing.T) { poolsHaveNoOrphans(t, func(id string) string { return strings.ToUpper(id) + "/" }) })
+}
+
+// poolsHaveNoOrphans has a pool whose driver spells IDs so.
+func poolsHaveNoOrphans(t *testing.T, spell func(string) string) {
+	t.Helper()
 	w := newPoolWorld(t)
 	vms := drivertest.NewMemory(drivertest.MemoryOptions{})
 	ours, stray := vms.Add(drivertest.MemoryVM{Name: "in-the-pool", Cluster: "blue"}), vms.Add(drivertest.MemoryVM{Name: "stray", Cluster: "blue"})
-	w.edit(func(p *machinepool.Pool) { p.Spec.ProviderIDs = []string{ours} })
+	w.edit(func(p *machinepool.Pool) { p.Spec.ProviderIDs = []string{spell(ours)} })
 	for _, id := range []string{ours, stray} {
 		n := &machine.Node{ProviderID: id}
 		n.Name = id[len(id)-1:]

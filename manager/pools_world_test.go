@@ -36,8 +36,9 @@ type poolWorld struct {
 	nodes    store.Collection[*machine.Node]
 	provider *pooldrivertest.Memory
 	boot     *bootMaker
-	made     map[string]bool // instances ever seen
-	groups   map[string]bool // groups ever seen
+	carried  func(id string) string // what nodes carry as their provider IDs; nil: the instances'
+	made     map[string]bool        // instances ever seen
+	groups   map[string]bool        // groups ever seen
 	writes   int
 	observe  bool           // managers that begin only observe
 	safety   *safety.Policy // of managers that begin
@@ -258,16 +259,16 @@ func (w *poolWorld) work() {
 	nodes, err := w.nodes.Live().List(ctx, store.Query{})
 	require.NoError(w.t, err)
 	for _, n := range nodes {
-		if !slices.ContainsFunc(a.Instances, func(i machinepool.Instance) bool { return i.ProviderID == n.ProviderID }) {
+		if !slices.ContainsFunc(a.Instances, func(i machinepool.Instance) bool { return w.carry(i.ProviderID) == n.ProviderID }) {
 			require.NoError(w.t, w.nodes.Delete(ctx, n.Key, n.UID))
 		}
 	}
 	for _, i := range a.Instances {
 		w.made[i.ProviderID] = true
-		if slices.ContainsFunc(nodes, func(n *machine.Node) bool { return n.ProviderID == i.ProviderID }) {
+		if slices.ContainsFunc(nodes, func(n *machine.Node) bool { return n.ProviderID == w.carry(i.ProviderID) }) {
 			continue
 		}
-		n := &machine.Node{ProviderID: i.ProviderID}
+		n := &machine.Node{ProviderID: w.carry(i.ProviderID)}
 		n.Name = fmt.Sprintf("node-%d", len(w.made))
 		created, err := w.nodes.Create(ctx, n)
 		require.NoError(w.t, err)
@@ -276,6 +277,14 @@ func (w *poolWorld) work() {
 		_, err = w.nodes.UpdateStatus(ctx, created)
 		require.NoError(w.t, err)
 	}
+}
+
+// carry is what the node of an instance carries as its provider ID.
+func (w *poolWorld) carry(id string) string {
+	if w.carried == nil {
+		return id
+	}
+	return w.carried(id)
 }
 
 func (w *poolWorld) pool() *machinepool.Pool {

@@ -21,6 +21,10 @@ type Config struct {
 	Classes *engine.Objects[*machine.Class]
 	Nodes   store.Collection[*machine.Node]   // nil: there is no cluster
 	Secrets store.Collection[*machine.Secret] // nil: there are none
+	// Machines own nodes that are of no pool. Nil: there are none.
+	Machines *engine.Objects[*machine.Machine]
+	// NodeMachine is the label of nodes that names the machine of each.
+	NodeMachine string
 	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
 	SecretNamespaces []string
 
@@ -99,6 +103,48 @@ func (p *pass) readNodes(ctx context.Context) error {
 			}
 		}
 	}
-	p.o.Nodes = found
+	p.o.Nodes, p.o.Unmatched = found, nil
+	for _, id := range p.o.Pool.Spec.ProviderIDs {
+		if id != "" && found[id] == nil {
+			free, err := p.free(ctx)
+			p.o.Unmatched = machinepool.MatchNodes(p.o.Pool.Spec.ProviderIDs, found, free)
+			return err
+		}
+	}
 	return nil
+}
+
+// free returns the nodes that neither a machine nor an instance of a pool owns, as far as names and IDs
+// show.
+func (p *pass) free(ctx context.Context) (free []*machine.Node, err error) {
+	nodes, err := p.Nodes.List(ctx, store.Query{})
+	if err != nil {
+		return nil, err
+	}
+	pools, err := p.Pools.List(ctx, store.Query{})
+	if err != nil {
+		return nil, err
+	}
+	var machines []*machine.Machine
+	if p.Machines != nil {
+		if machines, err = p.Machines.List(ctx, store.Query{}); err != nil {
+			return nil, err
+		}
+	}
+	ids, names := make(map[string]bool), make(map[string]bool)
+	for _, pool := range pools {
+		for _, id := range pool.Spec.ProviderIDs {
+			ids[id] = true
+		}
+	}
+	for _, m := range machines {
+		ids[m.Spec.ProviderID], names[m.Spec.NodeName] = true, true
+	}
+	delete(ids, "")
+	for _, n := range nodes {
+		if !ids[n.ProviderID] && !names[n.Name] && (p.NodeMachine == "" || n.Labels[p.NodeMachine] == "") {
+			free = append(free, n)
+		}
+	}
+	return free, nil
 }

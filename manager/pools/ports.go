@@ -30,8 +30,7 @@ type Bootstrap interface {
 	Delete(ctx context.Context, p *machinepool.Pool) error
 }
 
-// NodeKeeper is a Drainer that can undo its drains. Without one, instances of
-// pools go without a drain: one that was begun might have to be undone.
+// NodeKeeper is a Drainer that can undo its drains: one that was begun might have to be undone.
 type NodeKeeper interface {
 	// Keep takes a node into service again that was being drained, as far as the
 	// drain took it out. It does not wait; done: nothing of the drain is left.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
@@ -16,7 +17,8 @@ import (
 //
 // A node's machine is the one that has recorded its name or its provider ID, or the one whose name
 // the node carries. A node younger than NodeAge is left alone, because it may belong to a machine
-// that is still joining.
+// that is still joining. A node whose provider ID is alike to that of a machine or an instance
+// (object.Alike) is left alone, too.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
 		return Plan{}, safety.ErrNoObservation
@@ -33,6 +35,9 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 		if n != nil && n.Name != "" && !o.Refused[n.Name] && len(d.writes) < p.Burst {
 			d.look(n)
 		}
+	}
+	if d.spelled.Have > 0 && len(d.warn) < p.Burst {
+		d.warn = append(d.warn, d.spelled)
 	}
 	if len(d.writes) > 0 && !o.Read.Live() {
 		return Plan{ReadMachines: true, Why: decision.Why{Reason: reasonReadOwners, Have: int64(len(d.writes))}}, nil
@@ -52,6 +57,8 @@ type decider struct {
 	writes  []WriteNode
 	warn    []decision.Why
 	young   int64
+	ids     *object.Spellings // of machines and instances; nil: not needed yet
+	spelled decision.Why      // of nodes whose IDs are alike to one
 }
 
 // holders maps what a node may be known as to the machine that claims it. If several machines claim
@@ -113,7 +120,7 @@ func (d *decider) look(n *machine.Node) {
 	owner := d.holders.of(n, d.p.Keys.NodeMachine)
 	_, marked := n.Annotations[d.p.Keys.NotManaged]
 	marked = marked && d.p.Keys.NotManaged != ""
-	pooled := n.ProviderID != "" && d.o.Instances[n.ProviderID]
+	pooled := n.ProviderID != "" && (d.o.Instances[n.ProviderID] || owner.name == "" && d.alike(n))
 	switch {
 	case owner.name == "" && !pooled:
 		d.disown(n, marked)
@@ -125,6 +132,27 @@ func (d *decider) look(n *machine.Node) {
 	if owner.more && len(d.warn) < d.p.Burst {
 		d.warn = append(d.warn, decision.Why{Reason: reasonTwoOwners, Name: n.Name, Detail: owner.name})
 	}
+}
+
+// alike reports whether a node's provider ID is that of a machine or an instance in another spelling,
+// and notes it.
+func (d *decider) alike(n *machine.Node) bool {
+	if d.ids == nil {
+		d.ids = new(object.Spellings)
+		for id := range d.holders.ids {
+			d.ids.Add(id)
+		}
+		for id := range d.o.Instances {
+			d.ids.Add(id)
+		}
+	}
+	if len(d.ids.Alike(n.ProviderID)) == 0 {
+		return false
+	}
+	if d.spelled.Have++; d.spelled.Have == 1 {
+		d.spelled.Reason, d.spelled.Name, d.spelled.Detail = reasonSpelled, n.Name, n.ProviderID
+	}
+	return true
 }
 
 // disown removes the finalizer of a node that no machine owns, and marks it, once it is old enough.

@@ -147,7 +147,7 @@ func TestNodesWithoutMachine(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
 			n := f.node([]string{"a", "b", "c", "d"}[i])
 			n.CreatedAt = safetytest.Epoch.Add(-time.Duration(rapid.IntRange(0, 2500).Draw(t, "age")) * time.Second).Truncate(time.Second)
-			n.ProviderID = word.Draw(t, "id")
+			n.ProviderID = rapid.SampledFrom([]string{"", "", "a", "b", "c", "p:///A", "b/"}).Draw(t, "id")
 			n.Labels = map[string]string{f.policy.Keys.NodeMachine: word.Draw(t, "label")}
 			n.Annotations = map[string]string{"mine": "x"}
 			if rapid.Bool().Draw(t, "marked") {
@@ -194,18 +194,37 @@ func TestNodesWithoutMachine(t *testing.T) {
 	assert.Positive(t, taken)
 }
 
-// owned is the model's own idea of ownership.
+// owned is the model's own idea of ownership: an ID in another spelling counts.
 func (f *field) owned(n *machine.Node) bool {
-	if n.ProviderID != "" && f.pooled[n.ProviderID] {
+	id := map[string]string{"p:///A": "a", "b/": "b"}[n.ProviderID]
+	if id == "" {
+		id = n.ProviderID
+	}
+	if id != "" && f.pooled[id] {
 		return true
 	}
 	for _, m := range f.machines {
 		if m != nil && m.Name != "" && (m.Spec.NodeName == n.Name ||
-			m.Spec.ProviderID == n.ProviderID && n.ProviderID != "" || n.Labels[f.policy.Keys.NodeMachine] == m.Name) {
+			m.Spec.ProviderID == id && id != "" || n.Labels[f.policy.Keys.NodeMachine] == m.Name) {
 			return true
 		}
 	}
 	return false
+}
+
+// A node with an ID that is known in another spelling keeps our finalizer, and is told of.
+func TestP48NodesSpelledOtherwise(t *testing.T) {
+	f := newField(t)
+	n := f.node("n-1")
+	n.ProviderID, f.pooled = "cloud:///blue/1", map[string]bool{"cloud:///Blue/1": true}
+	f.Now = f.Now.Add(time.Hour)
+	f.pass()
+	assert.Empty(t, f.wrote)
+	require.Len(t, f.plan.Warn, 1)
+	assert.Equal(t, "1 nodes, such as n-1, carry the provider ID of a machine or an instance in another spelling, cloud:///blue/1: they are left alone", f.plan.Warn[0].String())
+	f.pooled = nil
+	f.pass()
+	assert.Len(t, f.wrote, 1)
 }
 
 // Frozen: nothing is concluded. Without a key no annotation is written.

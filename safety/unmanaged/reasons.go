@@ -9,5 +9,6 @@ var (
 	reasonNotManaged = decision.NewReason("NotManaged", "no machine owns node {name}, which is older than {for}")
 	reasonManaged    = decision.NewReason("ManagedAgain", "node {name} has an owner, {detail}")
 	reasonTwoOwners  = decision.NewReason("SeveralMachines", "node {name} is claimed by several machines, {detail} among them: left alone")
+	reasonSpelled    = decision.NewReason("NodeSpelledOtherwise", "{have} nodes, such as {name}, carry the provider ID of a machine or an instance in another spelling, {detail}: they are left alone")
 	reasonDone       = decision.NewReason("NodesLookedThrough", "nodes looked through; {have} without a machine are too young to tell")
 )

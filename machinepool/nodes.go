@@ -1,0 +1,134 @@
+package machinepool
+
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// The node of an instance is found by its provider ID. A cluster may spell it otherwise than the
+// provider does, or learn it late. An instance whose node is not known is not empty for that, as long
+// as there is a node that may be its own.
+
+// controlPlane are labels of nodes that no pool has: its instances are workers.
+var controlPlane = [...]string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+
+// MatchNodes finds the nodes of instances that carry the ID of one in another spelling. nodes are
+// those found by the ID itself, by that ID. free are the nodes of which nobody is known as the owner.
+//
+// It adds to nodes each free one that is alike to one instance only (object.Alike), if that instance
+// has no node and no other free one is alike to it. It returns the others, without nodes of a control
+// plane. These may be of any instance without a node: see Observation.Unmatched.
+func MatchNodes(ids []string, nodes map[string]*machine.Node, free []*machine.Node) []*machine.Node {
+	var instances object.Spellings
+	for _, id := range ids {
+		instances.Add(id)
+	}
+	alike := make(map[string]int) // free nodes, by the instance that they are alike to
+	for _, n := range free {
+		for _, id := range instances.Alike(n.ProviderID) {
+			alike[id]++
+		}
+	}
+	var rest []*machine.Node
+	for _, n := range free {
+		switch of := instances.Alike(n.ProviderID); {
+		case len(of) == 1 && alike[of[0]] == 1 && nodes[of[0]] == nil:
+			nodes[of[0]] = n
+		case !slices.ContainsFunc(controlPlane[:], func(label string) bool { _, is := n.Labels[label]; return is }):
+			rest = append(rest, n)
+		}
+	}
+	return rest
+}
+
+// node returns the node of an instance. Nil: it has none, or none is known.
+func (d *decider) node(id string) *machine.Node {
+	n := d.o.Nodes[id]
+	if n == nil || n.ProviderID != id && !object.Alike(n.ProviderID, id) {
+		return nil
+	}
+	return n
+}
+
+// nodeless reports whether an instance has no node: none is known, and there is none that may be its
+// own.
+func (d *decider) nodeless(id string) bool {
+	return d.o.Nodes != nil && d.o.Nodes[id] == nil && len(d.o.Unmatched) == 0
+}
+
+// nobodys are the nodes of nobody, as far as one of them looks like an instance's.
+type nobodys struct {
+	late bool // one has no provider ID yet
+	ids  object.Spellings
+}
+
+func (d *decider) nobodys() (all nobodys) {
+	for _, n := range d.o.Unmatched {
+		all.ids.Add(n.ProviderID)
+		all.late = all.late || n.ProviderID == ""
+	}
+	return all
+}
+
+// unsure reports whether one of nobody's nodes looks like that of an instance, though none is known.
+func (d *decider) unsure(id string, all *nobodys) bool {
+	return d.o.Nodes[id] == nil && (all.late || len(all.ids.Alike(id)) > 0)
+}
+
+// noteUnmatched records whether nodes were found by another spelling only, or not at all where one
+// may be there, and returns what is to be told of it. It allocates nothing if there is nothing to say.
+func (d *decider) noteUnmatched(next *Status) decision.Why {
+	if d.o.Nodes == nil && !d.o.NoCluster {
+		return decision.Why{}
+	}
+	have, why := object.FindCondition(next.Conditions, ConditionNodesUnmatched), d.unmatched()
+	switch {
+	case why == decision.Why{}:
+		if have != nil {
+			next.Conditions = object.DropCondition(next.Conditions, ConditionNodesUnmatched)
+		}
+		return why
+	case have != nil && have.Status == object.True && have.Message == why.String():
+		return decision.Why{}
+	}
+	told := have != nil && have.Reason == why.Reason.String()
+	next.Conditions = object.SetCondition(next.Conditions, object.Condition{
+		Type: ConditionNodesUnmatched, Status: object.True, Reason: why.Reason.String(), Message: why.String(), Since: d.stamp(),
+	})
+	if told {
+		return decision.Why{}
+	}
+	return why
+}
+
+// unmatched says what has to be known of nodes that are not found by their instances' IDs.
+func (d *decider) unmatched() decision.Why {
+	all := int64(len(d.s.Spec.ProviderIDs))
+	unknown := decision.Why{Reason: reasonNodeUnknown, All: all, For: d.p.DrainTimeout}
+	spelled := decision.Why{Reason: reasonNodesSpelled, All: all}
+	free := d.nobodys()
+	for _, id := range d.s.Spec.ProviderIDs {
+		switch n := d.node(id); {
+		case n != nil && n.ProviderID != id:
+			spelled.Count++
+			if spelled.Name == "" {
+				spelled.Name, spelled.Detail = id, n.ProviderID
+			}
+		case n == nil && len(d.o.Unmatched) > 0 && (d.unsure(id, &free) || contains(d.s.Status.Leaving, id)):
+			unknown.Count++
+			if unknown.Name == "" {
+				unknown.Name, unknown.Detail = id, d.o.Unmatched[0].Name
+			}
+		}
+	}
+	switch {
+	case unknown.Count > 0:
+		return unknown
+	case spelled.Count > 0:
+		return spelled
+	}
+	return decision.Why{}
+}
