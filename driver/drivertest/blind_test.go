@@ -51,6 +51,7 @@ func TestChecksOfABareDriver(t *testing.T) {
 		"Initialize/of an absent VM is NotFound":                            "the driver has no InitializeMachine",
 		"List/has each VM under its ID, with its machine":                   "the driver has no ListMachines",
 		"List/is the same again":                                            "the driver has no ListMachines",
+		"Spelling/of IDs and names is one in create, status and list":       "the driver has neither GetMachineStatus nor ListMachines",
 		"Cluster/others' VMs are not listed":                                "Setup has no OtherCluster",
 		"Cluster/others' VMs are not found":                                 "Setup has no OtherCluster",
 		"Cluster/others' VMs are not adopted":                               "Setup has no OtherCluster",

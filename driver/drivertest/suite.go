@@ -84,6 +84,7 @@ func groups() []group {
 		{"Status", statusChecks},
 		{"Initialize", initializeChecks},
 		{"List", listChecks},
+		{"Spelling", spellingChecks},
 		{"Cluster", clusterChecks},
 		{"Update", updateChecks},
 		{"Volumes", volumeChecks},

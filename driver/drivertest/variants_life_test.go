@@ -238,7 +238,34 @@ var statusVariants = []variant{
 	}, map[string]string{"Initialize/is idempotent": "makes no VM"}},
 }
 
+const oneSpelling = "one spelling in all calls"
+
 var listVariants = []variant{
+	{"lists in upper case, with a slash", func(b *broken) {
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			a, err := b.Memory.ListMachines(ctx, req)
+			if err == nil {
+				spelled := map[string]string{}
+				for id, name := range a.Machines {
+					spelled[strings.ToUpper(id)] = name + "/"
+				}
+				a.Machines = spelled
+			}
+			return a, err
+		}
+	}, map[string]string{
+		"Spelling/of IDs and names is one in create, status and list": oneSpelling,
+		"List/has each VM under its ID, with its machine":             "ListMachines has the IDs []",
+	}},
+	{"answers status with a prefix", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			a, err := b.Memory.GetMachineStatus(ctx, req)
+			if a != nil {
+				a.ProviderID = "region-1:" + a.ProviderID
+			}
+			return a, err
+		}
+	}, map[string]string{"Spelling/of IDs and names is one in create, status and list": oneSpelling}},
 	{"lists everyone's VMs", func(b *broken) {
 		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
 			a, err := b.Memory.ListMachines(ctx, req)

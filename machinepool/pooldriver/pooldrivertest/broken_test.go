@@ -3,6 +3,7 @@ package pooldrivertest
 import (
 	"context"
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/millwright-go/millwright/codes"
@@ -323,6 +324,32 @@ var variants = []variant{
 			return a, err
 		}
 	}, map[string]string{"List/names each group with its pool, until it is deleted": "it was deleted"}},
+	{"lists in upper case", func(b *broken) {
+		b.listing = func(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
+			a, err := b.Memory.ListPools(ctx, req)
+			if err == nil {
+				spelled := map[string]object.Key{}
+				for id, pool := range a.Groups {
+					spelled[strings.ToUpper(id)] = pool
+				}
+				a.Groups = spelled
+			}
+			return a, err
+		}
+	}, map[string]string{"Spelling/of group IDs is one in create, status and list": "one spelling in all calls"}},
+	{"spells instances otherwise each time", func(b *broken) {
+		n := 0
+		b.status = func(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
+			a, err := b.Memory.GetPoolStatus(ctx, req)
+			if err == nil {
+				n++
+				for i := range a.Instances {
+					a.Instances[i].ProviderID += strings.Repeat("/", n)
+				}
+			}
+			return a, err
+		}
+	}, map[string]string{"Spelling/of instance IDs is one in every answer": "one spelling in all calls"}},
 	{"lists the groups of all clusters", func(b *broken) {
 		b.listing = func(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 			a, err := b.Memory.ListPools(ctx, req)

@@ -72,6 +72,7 @@ func groups() []group {
 		{"Delete", deleteChecks},
 		{"Instances", instanceChecks},
 		{"List", listChecks},
+		{"Spelling", spellingChecks},
 		{"Cluster", clusterChecks},
 		{"Arguments", argumentChecks},
 		{"Secrets", secretChecks},

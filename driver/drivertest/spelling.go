@@ -1,0 +1,49 @@
+package drivertest
+
+import (
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+var spellingChecks = []check{
+	{"of IDs and names is one in create, status and list", spellingIsOne},
+}
+
+// spellingIsOne compares what calls say of one VM. Where they differ in more than the spelling, other
+// checks fail.
+func spellingIsOne(r *trial) {
+	v := r.created(r.machine())
+	r.Settled()
+	sight := false
+	unrecorded := v.machine.Clone()
+	unrecorded.Spec.ProviderID, unrecorded.Spec.NodeName = "", ""
+	for _, m := range []*machine.Machine{v.machine, unrecorded} {
+		a, err := r.status(r.Ctx, m)
+		sight = sight || codes.Of(err) != codes.Unimplemented
+		if a != nil {
+			r.spelled("GetMachineStatus", "the ID", a.ProviderID, v.id)
+			r.spelled("GetMachineStatus", "the node name", a.NodeName, v.node)
+		}
+	}
+	list, err := r.list(r.Ctx, r.setup.Class)
+	sight = sight || codes.Of(err) != codes.Unimplemented
+	if list != nil {
+		for id, name := range list.Machines {
+			r.spelled("ListMachines", "the ID", id, v.id)
+			r.spelled("ListMachines", "the machine name", name, v.machine.Name)
+		}
+	}
+	if !sight {
+		r.NotRun("the driver has neither GetMachineStatus nor ListMachines")
+	}
+}
+
+// spelled requires that a call does not spell something otherwise than CreateMachine did.
+func (r *trial) spelled(call, what, got, want string) {
+	r.Helper()
+	if got != want && object.Alike(got, want) {
+		r.Errorf("%s gives %s %q, and it is %q since CreateMachine: one spelling in all calls, in case, prefix and slashes. "+
+			"The library can't tell such a VM from another one: it leaves it alone, and no orphan of its class is found", call, what, got, want)
+	}
+}
