@@ -108,12 +108,12 @@ func (s *situation) ours(n *Node) bool {
 }
 
 // stale reports whether a node was there before the VM with this provider ID
-// and only shares its name.
+// and only shares its name. An ID in another spelling proves nothing.
 func (s *situation) stale(n *Node, providerID string) bool {
 	if n.ProviderID != "" && n.ProviderID == providerID {
 		return false
 	}
-	if s.p.ProviderIDsMatch && n.ProviderID != "" && providerID != "" {
+	if s.p.ProviderIDsMatch && n.ProviderID != "" && providerID != "" && !object.Alike(n.ProviderID, providerID) {
 		return true
 	}
 	return n.CreatedAt.Before(s.m.CreatedAt)

@@ -53,7 +53,8 @@ type Policy struct {
 	// DefaultPolicy. Empty: none do.
 	NodeConditions []string
 	// ProviderIDsMatch is what a driver declares: that a node's provider ID
-	// is always spelled as the driver's own answer.
+	// is always spelled as the driver's own answer. One that is alike to it
+	// (object.Alike) still is no other VM's.
 	ProviderIDsMatch bool
 	Keys             Keys
 }

@@ -81,6 +81,17 @@ var driverStories = map[string]func(*story){
 		s.say("a node %s joins that is another VM's", node)
 		s.run()
 	},
+	"node by its provider ID in another spelling": func(s *story) {
+		s.policy.ProviderIDsMatch = true
+		s.give()
+		n := s.cluster.add(node, func(n *machine.Node) { n.ProviderID = "P://1/" })
+		s.cluster.madeOf[n.UID] = "m-1"
+		s.say("node %s joins, with the VM's ID in another spelling", node)
+		s.run()
+		s.doomed()
+		s.run()
+		s.say("node %s: %t", node, s.cluster.live(node) != nil)
+	},
 	"deletion after a stale node by its provider ID": func(s *story) {
 		s.policy.ProviderIDsMatch = true
 		s.give()
