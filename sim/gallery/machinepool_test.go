@@ -24,8 +24,8 @@ var ofMachinepool = []mutant{
 		name:   "instances that are too many go as they are",
 		breaks: "P34",
 		file:   "machinepool/leave.go",
-		from:   "if d.o.NoDrain || nodeless || drained ||",
-		to:     "if d.o.NoDrain || nodeless || drained || exit == ExitScaleDown ||",
+		from:   "if d.o.NoDrain || d.nodeless(l.ProviderID) || drained ||",
+		to:     "if d.o.NoDrain || d.nodeless(l.ProviderID) || drained || exit == ExitScaleDown ||",
 		by:     poolStorms,
 	},
 	{
@@ -99,6 +99,14 @@ var ofMachinepool = []mutant{
 		from:   "to = max(wanted, d.staying())",
 		to:     "to = min(target, wanted)",
 		by:     "TestDismissal|TestNothingToEmpty",
+	},
+	{
+		name:   "an instance whose node is not known is empty",
+		breaks: "P48",
+		file:   "machinepool/nodes.go",
+		from:   " && len(d.o.Unmatched) == 0",
+		to:     "",
+		by:     "TestP48NoneGoesUndrained|TestP48NodesThatComeLate",
 	},
 	{
 		name:   "instances that are ready go before others",
