@@ -159,7 +159,7 @@ func (d *decider) choose(n int, listed []Leaving) []string {
 		return nil
 	}
 	var all []deletionCandidate
-	free := d.nobodys()
+	strays := d.strays()
 	for i := range d.instances {
 		in := &d.instances[i]
 		if in.Going || contains(listed, in.ProviderID) {
@@ -171,7 +171,7 @@ func (d *decider) choose(n int, listed []Leaving) []string {
 			if ready := object.FindCondition(node.Conditions, machine.NodeReady); ready != nil && ready.Status == object.True {
 				v.class = 2
 			}
-		} else if d.unsure(v.id, &free) {
+		} else if d.unsure(v.id, &strays) {
 			v.class = 3
 		}
 		all = append(all, v)

@@ -16,7 +16,7 @@ import (
 var controlPlane = [...]string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 
 // MatchNodes finds the nodes of instances that carry the ID of one in another spelling. nodes are
-// those found by the ID itself, by that ID. free are the nodes of which nobody is known as the owner.
+// those found by the ID itself, by that ID. free are the nodes without a known owner.
 //
 // It adds to nodes each free one that is alike to one instance only (object.Alike), if that instance
 // has no node and no other free one is alike to it. It returns the others, without nodes of a control
@@ -59,13 +59,13 @@ func (d *decider) nodeless(id string) bool {
 	return d.o.Nodes != nil && d.o.Nodes[id] == nil && len(d.o.Unmatched) == 0
 }
 
-// nobodys are the nodes of nobody, as far as one of them looks like an instance's.
-type nobodys struct {
+// strays are the nodes without a known owner, as far as one of them looks like an instance's.
+type strays struct {
 	late bool // one has no provider ID yet
 	ids  object.Spellings
 }
 
-func (d *decider) nobodys() (all nobodys) {
+func (d *decider) strays() (all strays) {
 	for _, n := range d.o.Unmatched {
 		all.ids.Add(n.ProviderID)
 		all.late = all.late || n.ProviderID == ""
@@ -73,8 +73,9 @@ func (d *decider) nobodys() (all nobodys) {
 	return all
 }
 
-// unsure reports whether one of nobody's nodes looks like that of an instance, though none is known.
-func (d *decider) unsure(id string, all *nobodys) bool {
+// unsure reports whether a node without a known owner looks like that of an instance, though none is
+// known.
+func (d *decider) unsure(id string, all *strays) bool {
 	return d.o.Nodes[id] == nil && (all.late || len(all.ids.Alike(id)) > 0)
 }
 
@@ -109,7 +110,7 @@ func (d *decider) unmatched() decision.Why {
 	all := int64(len(d.s.Spec.ProviderIDs))
 	unknown := decision.Why{Reason: reasonNodeUnknown, All: all, For: d.p.DrainTimeout}
 	spelled := decision.Why{Reason: reasonNodesSpelled, All: all}
-	free := d.nobodys()
+	strays := d.strays()
 	for _, id := range d.s.Spec.ProviderIDs {
 		switch n := d.node(id); {
 		case n != nil && n.ProviderID != id:
@@ -117,7 +118,7 @@ func (d *decider) unmatched() decision.Why {
 			if spelled.Name == "" {
 				spelled.Name, spelled.Detail = id, n.ProviderID
 			}
-		case n == nil && len(d.o.Unmatched) > 0 && (d.unsure(id, &free) || contains(d.s.Status.Leaving, id)):
+		case n == nil && len(d.o.Unmatched) > 0 && (d.unsure(id, &strays) || contains(d.s.Status.Leaving, id)):
 			unknown.Count++
 			if unknown.Name == "" {
 				unknown.Name, unknown.Detail = id, d.o.Unmatched[0].Name

@@ -112,7 +112,7 @@ func TestP48NodesThatComeLate(t *testing.T) {
 	require.Empty(t, w.violation)
 	said := object.FindCondition(w.pool().Status.Conditions, machinepool.ConditionNodesUnmatched)
 	require.NotNil(t, said)
-	assert.Contains(t, said.Message, fmt.Sprintf("1 of 2 instances, such as %s, have no known node, and node %s belongs to nobody known", ids[0], late.Name))
+	assert.Contains(t, said.Message, fmt.Sprintf("1 of 2 instances, such as %s, have no known node, and node %s has no known owner", ids[0], late.Name))
 
 	w.scaleTo(0)
 	require.NoError(t, s.until(2*time.Hour, w.supply))
@@ -122,20 +122,20 @@ func TestP48NodesThatComeLate(t *testing.T) {
 	assert.Empty(t, w.violation)
 }
 
-// With nodes of nobody there, an instance that never had a node waits for the drain's time, and one
+// With nodes without an owner there, an instance that never had a node waits for the drain's time, and one
 // goes at once without them. Its own node comes first.
-func TestInstanceBesideNodesOfNobody(t *testing.T) {
-	for _, nobody := range []bool{true, false} {
+func TestInstanceBesideStrayNodes(t *testing.T) {
+	for _, stray := range []bool{true, false} {
 		w, s := running(t, 3)
 		ids := w.ids()
 		delete(w.nodes, ids[0])
 		w.matches = true
-		if nobody {
+		if stray {
 			w.nodes["red:///9"] = nodeCarrying("stranger", "red:///9")
 		}
 		w.scaleTo(2)
 		require.NoError(t, s.until(5*time.Minute, w.supply))
-		assert.Equal(t, nobody, len(w.ids()) == 3)
+		assert.Equal(t, stray, len(w.ids()) == 3)
 		require.NoError(t, s.until(2*time.Hour, w.supply))
 		assert.Equal(t, ids[1:], w.ids(), "what has no node goes before what has one")
 		assert.Nil(t, object.FindCondition(w.pool().Status.Conditions, machinepool.ConditionNodesUnmatched))

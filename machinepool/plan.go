@@ -72,7 +72,7 @@ type Observation struct {
 	// an ID that its own is not alike to (object.Alike) is ignored. Nil: not known, so nothing is
 	// concluded.
 	Nodes map[string]*machine.Node
-	// Unmatched are nodes of nobody, one of which may be that of an instance without a node: what
+	// Unmatched are nodes without a known owner, one of which may be that of an instance without a node: what
 	// MatchNodes returns. While there are any, such an instance is not empty before DrainTimeout has
 	// passed. They are needed only if an instance is not in Nodes.
 	Unmatched []*machine.Node

@@ -34,7 +34,7 @@ var (
 	reasonDrain            = decision.NewReason("Drain", "emptying the nodes of {count} instances, the first {name}")
 	reasonDraining         = decision.NewReason("Draining", "{count} instances are not empty yet, the first {name}: {detail}; {for} left for it")
 	reasonNodesSpelled     = decision.NewReason("NodesSpelledOtherwise", "nodes of {count} of {all} instances carry the provider ID in another spelling, such as {detail} for {name}: they are counted and drained; let the pool driver answer what nodes carry")
-	reasonNodeUnknown      = decision.NewReason("NodeUnknown", "{count} of {all} instances, such as {name}, have no known node, and node {detail} belongs to nobody known: such an instance is removed undrained only after {for}; let its node carry its provider ID")
+	reasonNodeUnknown      = decision.NewReason("NodeUnknown", "{count} of {all} instances, such as {name}, have no known node, and node {detail} has no known owner: such an instance is removed undrained only after {for}; let its node carry its provider ID")
 	reasonDismiss          = decision.NewReason("Dismiss", "{count} instances go, the first {name}: {detail}")
 	reasonRunning          = decision.NewReason("Running", "{count} of {all} nodes are ready")
 	reasonWaiting          = decision.NewReason("Waiting", "{count} of {all} nodes are ready: waiting for the others")

@@ -143,7 +143,7 @@ func TestP48PoolSpelledOtherwise(t *testing.T) {
 	require.Len(t, l.drained, 1, "it was drained")
 	require.Zero(t, l.drained[n.Name])
 	require.True(t, slices.ContainsFunc(l.seen().Instances, func(i machinepool.Instance) bool { return strings.ToUpper(i.ProviderID) == id }))
-	require.Contains(t, object.FindCondition(l.pool().Status.Conditions, machinepool.ConditionNodesUnmatched).Message, "node "+n.Name+" belongs to nobody known")
+	require.Contains(t, object.FindCondition(l.pool().Status.Conditions, machinepool.ConditionNodesUnmatched).Message, "node "+n.Name+" has no known owner")
 }
 
 // A size that the provider owns is followed.

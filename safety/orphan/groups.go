@@ -8,7 +8,7 @@ var ofGroups = map[decision.Reason]decision.Reason{
 	ReasonDeleteFailed: ReasonGroupDeleteFailed, reasonListFailed: reasonListGroupsFailed, reasonNoID: reasonGroupNoID,
 	reasonNoName: reasonGroupNoName, reasonOtherPrefix: reasonGroupOfOthers, reasonNoOrphans: reasonNoOrphanGroups,
 	reasonBraked: reasonGroupsBraked, reasonEmptyStore: reasonNoPoolInStore,
-	ReasonSpelled: reasonGroupsSpelled, ReasonStrangersOnly: reasonOtherGroupsOnly,
+	reasonSpelled: reasonGroupsSpelled, reasonStrangersOnly: reasonOtherGroupsOnly,
 }
 
 func aboutGroup(w *decision.Why) {

@@ -70,7 +70,7 @@ type Class struct {
 	Failures int
 	// Listed is how many VMs the last OK answer named. A process remembers it.
 	Listed int
-	// Blind: the last OK answer named VMs of nobody, and none of the class's available machines. A
+	// Blind: the last OK answer named VMs without an owner, and none of the class's available machines. A
 	// process remembers it: Plan.Blind.
 	Blind bool
 	// Listing is the answer of this pass. Nil: there is none.

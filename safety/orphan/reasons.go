@@ -19,10 +19,10 @@ var (
 	reasonNoOrphans    = decision.NewReason("NoOrphans", "every VM that was listed is some machine's")
 	reasonUnlisted     = decision.NewReason("OwnVMNotListed", "VM {name} carries the name of machine {detail}, whose own VM is not listed: it may be that one under another ID, and is left alone")
 	reasonNoneListed   = decision.NewReason("NoVMListed", "class {name} lists no VM of its {have} machines: does it, or its secret, point to another account? They count as missing after {for}")
-	// ReasonSpelled and ReasonStrangersOnly tell of VMs that may be a machine's by another spelling.
-	ReasonSpelled = decision.NewReason("SpelledOtherwise", "class {name} lists {have} VMs whose ID or name is a machine's but for case, a prefix or a slash: they are left alone; "+
+	// reasonSpelled and reasonStrangersOnly tell of VMs that may be a machine's by another spelling.
+	reasonSpelled = decision.NewReason("SpelledOtherwise", "class {name} lists {have} VMs whose ID or name is a machine's but for case, a prefix or a slash: they are left alone; "+
 		"its driver must list the IDs and names that CreateMachine answers, else no orphan of these is found")
-	ReasonStrangersOnly = decision.NewReason("StrangersOnly", "{have} VMs that class {name} lists are no machine's and are left alone, because class {detail} lists none of its available machines: "+
+	reasonStrangersOnly = decision.NewReason("StrangersOnly", "{have} VMs that class {name} lists are no machine's and are left alone, because class {detail} lists none of its available machines: "+
 		"does its driver list other IDs and names than CreateMachine answers, or does its secret point to another account?")
 	reasonBraked = decision.NewReason("TooManyOrphans", "{have} more VMs are nobody's and held back, since only {want} may go in {for}: if they are in use, stop this "+
 		"manager and see whether it has the right store; if not, they go little by little")

@@ -2,17 +2,18 @@ package orphan
 
 // Reasons that tests of this package name.
 var (
-	ReasonNoneListed       = reasonNoneListed
-	ReasonEmptyStore       = reasonEmptyStore
-	ReasonListGroups       = reasonListGroups
-	ReasonReadPools        = reasonReadPools
-	ReasonOrphanGroup      = reasonOrphanGroup
-	ReasonGroupSecondLook  = reasonGroupSecondLook
-	ReasonListGroupsFailed = reasonListGroupsFailed
-	ReasonGroupNoID        = reasonGroupNoID
-	ReasonGroupNoName      = reasonGroupNoName
-	ReasonGroupOfOthers    = reasonGroupOfOthers
-	ReasonNoOrphanGroups   = reasonNoOrphanGroups
-	ReasonGroupsBraked     = reasonGroupsBraked
-	ReasonNoPoolInStore    = reasonNoPoolInStore
+	ReasonSpelled, ReasonStrangersOnly = reasonSpelled, reasonStrangersOnly
+	ReasonNoneListed                   = reasonNoneListed
+	ReasonEmptyStore                   = reasonEmptyStore
+	ReasonListGroups                   = reasonListGroups
+	ReasonReadPools                    = reasonReadPools
+	ReasonOrphanGroup                  = reasonOrphanGroup
+	ReasonGroupSecondLook              = reasonGroupSecondLook
+	ReasonListGroupsFailed             = reasonListGroupsFailed
+	ReasonGroupNoID                    = reasonGroupNoID
+	ReasonGroupNoName                  = reasonGroupNoName
+	ReasonGroupOfOthers                = reasonGroupOfOthers
+	ReasonNoOrphanGroups               = reasonNoOrphanGroups
+	ReasonGroupsBraked                 = reasonGroupsBraked
+	ReasonNoPoolInStore                = reasonNoPoolInStore
 )

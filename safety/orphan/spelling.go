@@ -24,9 +24,9 @@ func (d *decider) spare(owners *owners) {
 	d.suspects = slices.DeleteFunc(d.suspects, func(s suspect) bool {
 		why := decision.Why{Name: s.class.Key.String()}
 		if known.has(&s, owners) {
-			why.Reason = ReasonSpelled
+			why.Reason = reasonSpelled
 		} else if blind := d.distrusted(s.class, seen); blind != nil {
-			why.Reason, why.Detail = ReasonStrangersOnly, blind.String()
+			why.Reason, why.Detail = reasonStrangersOnly, blind.String()
 		} else {
 			return false
 		}
@@ -88,12 +88,12 @@ func (o *owners) mayOwn(name string) bool {
 // c itself, or another one while c's own list shows none of c's machines. Nil: there is none.
 func (d *decider) distrusted(c *Class, seen map[object.Key]bool) *object.Key {
 	switch {
+	case len(d.blind) == 0 || seen[c.Key]:
+		return nil
 	case slices.Contains(d.blind, c.Key):
 		return &c.Key
-	case len(d.blind) > 0 && !seen[c.Key]:
-		return &d.blind[0]
 	}
-	return nil
+	return &d.blind[0]
 }
 
 // sights says of classes with a good list in this pass and with available machines, or with pools

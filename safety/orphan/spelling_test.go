@@ -30,7 +30,7 @@ var phases = []machine.Phase{
 	machine.PhaseFailed, machine.PhaseTerminating, machine.PhaseCrashLoopBackOff, machine.PhaseInPlaceUpdating,
 }
 
-// However lists spell the IDs and names of machines' VMs, and whatever the machines do, none of
+// However lists spell the IDs and names of machines' VMs, and in any phase of the machines, none of
 // these VMs goes. What was spelled otherwise is told once.
 func TestP48SpelledOtherwise(t *testing.T) {
 	spelled, gone := 0, 0
