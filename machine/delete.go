@@ -13,7 +13,7 @@ func (d deletion) remove() Plan {
 	if !d.m.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
-	stage := d.m.Status.deletionStage()
+	stage := d.m.Status.DeletionStage()
 	if stage == StageNone {
 		return d.terminate()
 	}

@@ -25,7 +25,7 @@ func (d deletion) hold(prefix string) (Plan, bool) {
 		}
 		why.For = until.Sub(d.now)
 	}
-	op := d.operation(OperationDelete, StateProcessing, d.m.Status.deletionStage())
+	op := d.operation(OperationDelete, StateProcessing, d.m.Status.DeletionStage())
 	op.Message = "waiting for hook " + strconv.Quote(hook) + " to be taken off"
 	if last := &d.m.Status.LastOperation; last.State != op.State || last.Message != op.Message {
 		return d.setStatus(why, func(s *Status) {

@@ -19,7 +19,7 @@ func (d deletion) hasNode() bool {
 // edges of stages that have nothing to do, to the first that has. Only that one is stored.
 func (d deletion) stage(on Event, why decision.Why) Plan {
 	var moves [len(Plan{}.Moves)]Move
-	at := d.m.Status.deletionStage()
+	at := d.m.Status.DeletionStage()
 	for i := 0; on != ""; i++ {
 		to, _ := deletions.Next(string(at), on)
 		moves[i] = deletionMove(at, on, Stage(to))
@@ -56,7 +56,7 @@ func (d deletion) skip(stage Stage) Event {
 
 // stageFailed records a failure in a stage, which is tried again.
 func (d deletion) stageFailed(answer Outcome) Plan {
-	stage := d.m.Status.deletionStage()
+	stage := d.m.Status.DeletionStage()
 	why := decision.Why{Reason: reasonDeleteFailed, Name: string(stage), Code: answer.Code, Detail: answer.Message}
 	plan := d.setStatus(why, func(s *Status) {
 		d.noteVM(s)

@@ -9,12 +9,12 @@ import (
 
 // Guard says why a move may not be made, by what its plan was decided from; the zero Why says that it
 // may. A guard is an interlock: a decision has checked the same before it plans the move, and never
-// asks a guard. Whoever stores a move asks, so that a mistake in a decision costs no VM.
+// asks a guard. What stores a move asks it, so that a mistake in a decision costs no VM.
 type Guard func(o *Observation, p *Policy) decision.Why
 
 // GuardOf returns what guards an edge of the tables of machines. Nil: nothing does.
 //
-//   - Nobody creates a VM while the fleet is frozen, for a machine that has one or is being deleted.
+//   - No VM is created while the fleet is frozen, or for a machine that has one or is being deleted.
 //   - A machine fails for its health only if that is granted, and not while the fleet is frozen.
 //   - The VM's deletion is over once DeleteMachine has answered OK or NOT_FOUND, or if it is recorded
 //     that no create was ever issued.

@@ -43,7 +43,7 @@ import (
 // that, and replaced: see outOfTime.
 func (u inPlace) update() Plan {
 	deadline := u.verdictAt(u.m.Status.Since, u.p.inPlaceTimeout(u.m))
-	unknown := u.m.Status.updateStage() == Unrecognized
+	unknown := u.m.Status.UpdateStage() == Unrecognized
 	if u.o.NoCluster {
 		switch {
 		case unknown:

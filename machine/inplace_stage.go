@@ -77,7 +77,7 @@ func (u inPlace) stepFailed(answer Outcome) Plan {
 // that this phase has. A candidate's is not stored.
 func (u inPlace) advance(on Event, from Stage, stageOn Event, why decision.Why, op Operation) Plan {
 	plan := u.move(on, why, func(s *Status) { s.LastOperation = op })
-	if u.m.Status.updateStage() == from {
+	if u.m.Status.UpdateStage() == from {
 		plan.Moves[1] = stageMove(from, stageOn)
 	}
 	return plan

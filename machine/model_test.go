@@ -54,8 +54,9 @@ var epoch = time.Date(2026, 3, 1, 9, 0, 0, 700_000_000, time.UTC)
 const ours = "m-1" // the machine that tests are about
 
 func newWorld(t require.TestingT) *world {
+	policy := machine.DefaultPolicy()
 	w := &world{
-		t: t, now: epoch, policy: machine.DefaultPolicy(), states: states(t, nil), secret: "v1",
+		t: t, now: epoch, policy: policy, states: states(t, policy), secret: "v1",
 		class: &machine.Class{
 			Meta:     object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}, UID: "class-1", Generation: 1},
 			Provider: "model",

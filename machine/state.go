@@ -14,9 +14,9 @@ func (m *Machine) Ready() bool {
 	return !m.Deleted() && (m.Status.Phase == PhaseRunning || m.Status.Phase == PhaseAvailable)
 }
 
-// deletionStage is where the machine stands in the deletion table: at StageNone until its
+// DeletionStage is where the machine stands in the deletion table: at StageNone until its
 // deletion was begun.
-func (s *Status) deletionStage() Stage {
+func (s *Status) DeletionStage() Stage {
 	op := &s.LastOperation
 	if s.Phase != PhaseTerminating || op.Kind != OperationDelete {
 		return StageNone
@@ -24,9 +24,9 @@ func (s *Status) deletionStage() Stage {
 	return Stage(deletions.State(string(op.Stage)))
 }
 
-// updateStage is where the machine stands in the table of updates in place. While the agent may
+// UpdateStage is where the machine stands in the table of updates in place. While the agent may
 // be at work the operation says it, afterwards the phase does. It is StageCandidate outside of updates.
-func (s *Status) updateStage() Stage {
+func (s *Status) UpdateStage() Stage {
 	op := &s.LastOperation
 	stage := StageNone
 	if op.Kind == OperationInPlaceUpdate {

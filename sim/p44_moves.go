@@ -9,10 +9,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// RuleMoves is P44: no stage is stored without a fired move.
-const RuleMoves = "P44"
-
-// p44: each change of a state that a manager stores follows the edges of its table. No pass fails because
+// p44: no stage is stored without a fired move. Each change of a state that a manager stores follows the edges of its table. No pass fails because
 // its moves do not explain its write, or because a guard refuses them, see runner.reconcile.
 type p44 struct {
 	machines moves[machine.Machine]
@@ -58,7 +55,7 @@ func (w *moves[M]) saw(key object.Key, now *M) {
 		from, to := s.Table.State(s.Get(before)), s.Table.State(s.Get(now))
 		ended := i > 0 && to == s.Table.Initial && phase.Get(before) != phase.Get(now)
 		if from != to && !ended && !leads(s.Table, from, to) {
-			w.violate(RuleMoves, "the %s of %s went from %q to %q, and no moves lead there", s.Table.Name, key.Name, from, to)
+			w.violate("P44", "the %s of %s went from %q to %q, and no moves lead there", s.Table.Name, key.Name, from, to)
 		}
 	}
 }
@@ -67,11 +64,13 @@ func (w *moves[M]) saw(key object.Key, now *M) {
 func leads(t *machine.Table, from, to string) bool {
 	reached := []string{from}
 	for range len(machine.Plan{}.Moves) {
+		next := slices.Clone(reached)
 		for _, e := range t.Edges {
-			if slices.Contains(reached, e.From) && !slices.Contains(reached, e.To) {
-				reached = append(reached, e.To)
+			if slices.Contains(reached, e.From) && !slices.Contains(next, e.To) {
+				next = append(next, e.To)
 			}
 		}
+		reached = next
 	}
 	return slices.Contains(reached, to)
 }

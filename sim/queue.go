@@ -176,7 +176,7 @@ func (p *runner) reconcile(at queueKey) (manager.Result, error) {
 		p.violate(RulePanicked, "%v", err)
 	}
 	if errors.Is(err, engine.ErrUnexplained) {
-		p.violate(RuleMoves, "%v", err)
+		p.violate("P44", "%v", err)
 	}
 	return result, err
 }

@@ -39,16 +39,13 @@ func phaseOf(m *machine.Machine) string { return string(m.Status.Phase) }
 
 func setPhase(m *machine.Machine, to string) { m.Status.Phase = machine.Phase(to) }
 
-// deletionOf is the stage of a deletion that was begun. It is over when our finalizer is gone.
+// deletionOf is the stage of a deletion. It is over when our finalizer is gone.
 func deletionOf(m *machine.Machine) string {
-	op := &m.Status.LastOperation
-	switch {
-	case m.Status.Phase != machine.PhaseTerminating || op.Kind != machine.OperationDelete:
-		return string(machine.StageNone)
-	case m.Deleted() && !m.HasFinalizer(machine.Finalizer):
-		return string(machine.StageGone)
+	stage := m.Status.DeletionStage()
+	if stage != machine.StageNone && m.Deleted() && !m.HasFinalizer(machine.Finalizer) {
+		stage = machine.StageGone
 	}
-	return machine.DeletionTable().State(string(op.Stage))
+	return string(stage)
 }
 
 func setDeletion(m *machine.Machine, to string) {
@@ -59,31 +56,7 @@ func setDeletion(m *machine.Machine, to string) {
 	m.Status.LastOperation.Kind, m.Status.LastOperation.Stage = machine.OperationDelete, machine.Stage(to)
 }
 
-// updateOf is the stage of an in-place update: what is stored of it while the phase is of one, and what
-// the phase says where that makes no sense with it. A machine in any other phase is a candidate.
-func updateOf(m *machine.Machine) string {
-	op := &m.Status.LastOperation
-	stage := op.Stage
-	if op.Kind != machine.OperationInPlaceUpdate {
-		stage = machine.StageNone
-	}
-	switch m.Status.Phase {
-	case machine.PhaseInPlaceUpdating:
-		if stage != machine.StageSelected && stage != machine.StageReady {
-			return machine.Unrecognized
-		}
-		return string(stage)
-	case machine.PhaseInPlaceUpdateSuccessful:
-		return string(machine.StageUpdateSuccessful)
-	case machine.PhaseInPlaceUpdateFailed:
-		if stage != machine.StageCandidate {
-			return string(machine.StageUpdateFailed)
-		}
-	case machine.PhaseNew, machine.PhasePending, machine.PhaseAvailable, machine.PhaseRunning, machine.PhaseUnknown,
-		machine.PhaseFailed, machine.PhaseCrashLoopBackOff, machine.PhaseTerminating:
-	}
-	return string(machine.StageCandidate)
-}
+func updateOf(m *machine.Machine) string { return string(m.Status.UpdateStage()) }
 
 func setUpdate(m *machine.Machine, to string) {
 	m.Status.LastOperation.Kind, m.Status.LastOperation.Stage = machine.OperationInPlaceUpdate, machine.Stage(to)

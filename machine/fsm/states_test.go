@@ -277,7 +277,7 @@ func TestFireConcurrently(t *testing.T) {
 // set, and nothing that the object only refers to is changed.
 func TestSetsMakeWhatGetsRead(t *testing.T) {
 	before := machine.Machine{Status: machine.Status{Phase: machine.PhaseTerminating}}
-	before.Status.LastOperation.Kind = machine.OperationDelete
+	before.Status.LastOperation.Kind, before.Status.LastOperation.Stage = machine.OperationDelete, machine.StageInitiateFinalizerRemoval
 	before.DeletedAt = before.DeletedAt.AddDate(2030, 0, 0)
 	before.Finalizers = []string{"other", machine.Finalizer}
 	phases := map[string][]machine.Phase{

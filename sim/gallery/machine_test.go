@@ -83,6 +83,40 @@ var ofMachine = []mutant{
 		return d.stageFailed(answer.Outcome)`,
 	},
 	{
+		name:   "a new machine's VM is created in a frozen fleet",
+		breaks: "P25, P44",
+		file:   "machine/decide.go",
+		from: `	if d.o.Frozen {
+		return Plan{Why: decision.Why{Reason: reasonFrozen}}`,
+		to: `	if d.o.Frozen && d.m.Status.Phase != PhaseNew {
+		return Plan{Why: decision.Why{Reason: reasonFrozen}}`,
+		by: "TestP44DecisionsPassTheirGuards",
+	},
+	{
+		name:   "a verdict that the budget refuses is passed all the same",
+		breaks: "P24, P44",
+		file:   "machine/health_grant.go",
+		from:   "case grant.Allowed && (grant.Until.IsZero() || h.now.Before(grant.Until)):",
+		to:     "case grant.Until.IsZero() || h.now.Before(grant.Until):",
+		by:     "TestP44DecisionsPassTheirGuards",
+	},
+	{
+		name:   "a VM counts as deleted though DeleteMachine may not be called",
+		breaks: "P16, P44",
+		file:   "machine/delete.go",
+		from:   "if answer.Code != codes.OK && answer.Code != codes.NotFound {",
+		to:     "if answer.Code != codes.OK && answer.Code != codes.NotFound && answer.Code != codes.PermissionDenied {",
+		by:     "TestP44DecisionsPassTheirGuards",
+	},
+	{
+		name:   "a record goes though its node has registered again",
+		breaks: "P44",
+		file:   "machine/delete.go",
+		from:   "case d.hasNode():",
+		to:     "case d.hasNode() && d.m.Spec.ProviderID == \"\":",
+		by:     "TestP44DecisionsPassTheirGuards",
+	},
+	{
 		name:   "the node is deleted before it is stored that the VM is",
 		breaks: "P44",
 		file:   "machine/delete.go",
@@ -94,8 +128,8 @@ var ofMachine = []mutant{
 		name:   "a stage that has nothing to do is left without its move",
 		breaks: "P44",
 		file:   "machine/delete_stage.go",
-		from:   "moves[i] = Move{deletions.Name, string(at), on, to}",
-		to:     "moves[0] = Move{deletions.Name, string(at), on, to}",
+		from:   "moves[i] = deletionMove(at, on, Stage(to))",
+		to:     "moves[0] = deletionMove(at, on, Stage(to))",
 		by:     "TestP44StagesAreStoredInOrderThroughKills",
 	},
 	{

@@ -53,10 +53,10 @@ var ofManager = []mutant{
 		breaks: "P24",
 		file:   "manager/machines/budget.go",
 		from: `	case *replacement.TakeFromDeployment:
-		stored, err := p.Deployments.Update(ctx, w.Deployment)
+		stored, err := p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: o.Deployment, After: w.Deployment})
 		if err != nil {`,
 		to: `	case *replacement.TakeFromDeployment:
-		stored, err := p.Deployments.Update(ctx, w.Deployment)
+		stored, err := p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: o.Deployment, After: w.Deployment})
 		if errors.Is(err, store.ErrConflict) {
 			stored, err = w.Deployment, nil
 		}
