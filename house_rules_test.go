@@ -52,6 +52,7 @@ var rules = []rule{
 	{"no clock in the core", inCore, clockFaults},
 	{"no panic in the core", inCore, panicFaults},
 	{"goroutines under the race detector", func(s *source) bool { return s.module != "test/kubelab" }, goroutineFaults},
+	{"objects with states are written in one place", writesObjects, writeFaults},
 	{"function length", (*source).written, functionFaults},
 	{"file length", (*source).written, fileFaults},
 	{"doc comments", func(s *source) bool { return s.written() && s.file.Name.Name != "main" }, docFaults},
@@ -177,6 +178,43 @@ func goroutineFaults(s *source) []string {
 		}
 		if starts {
 			found = append(found, s.at(n.Pos())+": starts a goroutine; add the directory to race_dirs in scripts/test.sh")
+		}
+		return true
+	})
+	return found
+}
+
+// writesObjects: the file may write objects, and is not the one place that does.
+func writesObjects(s *source) bool {
+	inManager := s.dir() == "manager" || strings.HasPrefix(s.dir(), "manager/")
+	return inManager && !s.test() && s.path != "manager/engine/write.go"
+}
+
+// writeFaults reports writes of objects, other than nodes and secrets, which have no states. Writes of
+// metadata and spec by store.Edit are a user's, and change no state.
+func writeFaults(s *source) []string {
+	var found []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		selector, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		first, _ := call.Args[0].(*ast.Ident)
+		var of string
+		switch x := selector.X.(type) {
+		case *ast.Ident:
+			of = x.Name
+		case *ast.SelectorExpr:
+			of = x.Sel.Name
+		}
+		writes := slices.Contains([]string{"Update", "UpdateStatus"}, selector.Sel.Name) && first != nil && first.Name == "ctx"
+		stateless := slices.Contains([]string{"nodes", "secrets"}, strings.ToLower(of))
+		if writes && !stateless || selector.Sel.Name == "EditStatus" {
+			found = append(found, s.at(n.Pos())+": writes an object; use engine.Objects.Write, which fires its moves")
 		}
 		return true
 	})

@@ -16,6 +16,7 @@ func TestRulesBite(t *testing.T) {
 		clock    = "no clock in the core"
 		panics   = "no panic in the core"
 		watched  = "goroutines under the race detector"
+		written  = "objects with states are written in one place"
 		long     = "function length"
 		longFile = "file length"
 		doc      = "doc comments"
@@ -61,6 +62,13 @@ func TestRulesBite(t *testing.T) {
 		{"machineset/a_test.go", "package m\nfunc f() { group.Go(f) }\n", watched},
 		{"machine/b_test.go", "package m\nfunc f() { b.RunParallel(f) }\n", watched},
 		{"manager/queue/a.go", "package m\nfunc f() { go f() }\n", ""},
+
+		{"manager/sets/a.go", "package m\nfunc f() { p.Machines.UpdateStatus(ctx, m) }\n", written},
+		{"manager/a.go", "package m\nfunc f() { machines.Update(ctx, m) }\n", written},
+		{"manager/a.go", "package m\nfunc f() { store.EditStatus(ctx, c, k, f) }\n", written},
+		{"manager/machines/a.go", "package m\nfunc f() { p.Nodes.UpdateStatus(ctx, n) }\n", ""},
+		{"manager/engine/write.go", "package m\nfunc f() { o.stored.Update(ctx, m) }\n", ""},
+		{"manager/a_test.go", "package m\nfunc f() { machines.Update(ctx, m) }\n", ""},
 
 		{"machine/a.go", "package m\n" + lines(66), long},
 		{"machine/a.go", "package m\n" + lines(65), ""},

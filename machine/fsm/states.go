@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/qmuntal/stateless"
 
@@ -199,11 +200,21 @@ func (s *States[M]) Fire(ctx context.Context, before, after *M, seen any, moves 
 		}
 	}
 	for i := range s.states {
-		if is, want := s.states[i].Get(after), s.states[i].Get(led); is != want {
-			return &StateError{Table: s.states[i].Table.Name, Led: want, Have: is}
+		r := &s.states[i]
+		want := r.Get(led)
+		if moved[i] && want != copied[i] && !r.begunAnew(copied[i], want) {
+			want = copied[i] // another state that moved has overwritten it
+		}
+		if is := r.Get(after); is != want {
+			return &StateError{Table: r.Table.Name, Led: want, Have: is}
 		}
 	}
 	return nil
+}
+
+// begunAnew reports whether an object that was led to a final state stands where its table begins.
+func (r *running[M]) begunAnew(led, now string) bool {
+	return now == r.Table.Initial && slices.Contains(r.Table.Final, led)
 }
 
 // fire makes one move of the state in the cell.

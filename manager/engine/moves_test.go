@@ -1,0 +1,193 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machine/fsm"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// machinesOf are a store's machines, with or without their states.
+func machinesOf(t testing.TB, e *engine.Engine, c store.Collection[*machine.Machine]) *engine.Objects[*machine.Machine] {
+	states, err := fsm.New(fsm.Machines(nil)...)
+	require.NoError(t, err)
+	return engine.NewObjects(e, "machine", c, states)
+}
+
+// storedMachine stores a machine of that status.
+func storedMachine(t require.TestingT, c store.Collection[*machine.Machine], s machine.Status) *machine.Machine {
+	ctx := context.Background()
+	m, err := c.Create(ctx, &machine.Machine{Meta: object.Meta{Key: key, Finalizers: []string{machine.Finalizer}}})
+	require.NoError(t, err)
+	m = m.Clone()
+	m.Status = s
+	m, err = c.UpdateStatus(ctx, m)
+	require.NoError(t, err)
+	return m
+}
+
+var (
+	anyPhase = rapid.SampledFrom([]machine.Phase{
+		machine.PhaseNew, machine.PhasePending, machine.PhaseRunning, machine.PhaseUnknown, machine.PhaseFailed, machine.PhaseTerminating,
+		machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed, machine.PhaseInPlaceUpdateSuccessful, "Dancing", "Singing",
+	})
+	anyKind = rapid.SampledFrom([]machine.OperationKind{
+		"", machine.OperationCreate, machine.OperationHealthCheck, machine.OperationDelete, machine.OperationInPlaceUpdate,
+	})
+	anyStage = rapid.SampledFrom([]machine.Stage{
+		machine.StageNone, machine.StageGetVMStatus, machine.StageInitiateDrain, machine.StageInitiateVMDeletion,
+		machine.StageInitiateNodeDeletion, machine.StageSelected, machine.StageReady, machine.StageCandidate, "Meditating",
+	})
+)
+
+func anyStatus(t *rapid.T) machine.Status {
+	return machine.Status{
+		Phase:         anyPhase.Draw(t, "phase"),
+		LastOperation: machine.Operation{Kind: anyKind.Draw(t, "kind"), Stage: anyStage.Draw(t, "stage")},
+	}
+}
+
+// statesOf are where a status stands, by the names of the tables.
+func statesOf(s *machine.Status) map[string]string {
+	return map[string]string{
+		"phase": string(s.Phase), "deletion": string(s.DeletionStage()), "update": string(s.UpdateStage()),
+	}
+}
+
+// explained is the oracle: whether the moves lead, by the tables, from one status to the other. A stage
+// also ends with the phase that has it. Guards refuse their moves, since nothing was seen.
+func explained(from, to *machine.Status, moves []decision.Move) bool {
+	tables := map[string]*machine.Table{
+		"phase": machine.PhaseTable(), "deletion": machine.DeletionTable(), "update": machine.UpdateTable(),
+	}
+	at, moved := statesOf(from), map[string]bool{}
+	for _, m := range moves {
+		edge := machine.Edge{From: m.From, On: m.On, To: m.To}
+		next, leads := tables[m.Table].Next(m.From, m.On)
+		if tables[m.Table].State(at[m.Table]) != m.From || !leads || next != m.To || machine.GuardOf(m.Table, edge) != nil {
+			return false
+		}
+		at[m.Table], moved[m.Table] = m.To, true
+	}
+	led := *from
+	led.Phase = machine.Phase(at["phase"])
+	if moved["deletion"] && moved["update"] {
+		return false // the operation is one or the other
+	}
+	for table, kind := range map[string]machine.OperationKind{"deletion": machine.OperationDelete, "update": machine.OperationInPlaceUpdate} {
+		if moved[table] {
+			led.LastOperation.Kind, led.LastOperation.Stage = kind, machine.Stage(at[table])
+			now, over := statesOf(&led)[table], at[table] == string(machine.StageInService)
+			if now != at[table] && !(over && now == string(machine.StageCandidate)) {
+				return false // the phase has no such stage
+			}
+		}
+	}
+	want, have := statesOf(&led), statesOf(to)
+	return want["phase"] == have["phase"] && want["deletion"] == have["deletion"] && want["update"] == have["update"]
+}
+
+// TestP44NoStageIsStoredWithoutAMove: whatever a machine's status is, is to be, and which moves are said to
+// lead there, it is stored if and only if they do. Otherwise nothing is stored, and no hook is told.
+func TestP44NoStageIsStoredWithoutAMove(t *testing.T) {
+	counts := map[bool]int{}
+	told := 0
+	e := engine.New(engine.Options{Hooks: engine.Hooks{
+		Transition: func(string, object.Key, decision.Move, decision.Why) { told++ },
+	}})
+	all := slices.Concat(edgesOf(machine.PhaseTable()), edgesOf(machine.DeletionTable()), edgesOf(machine.UpdateTable()))
+	rapid.Check(t, func(rt *rapid.T) {
+		stored := store.NewMemory[*machine.Machine](nil, nil)
+		before := storedMachine(rt, stored, anyStatus(rt))
+		after := before.Clone()
+		if rapid.Bool().Draw(rt, "changed") {
+			after.Status = anyStatus(rt)
+		}
+		var moves []decision.Move
+		for range rapid.IntRange(0, 2).Draw(rt, "moves") {
+			at := statesOf(&after.Status)
+			possible := slices.DeleteFunc(slices.Clone(all), func(m decision.Move) bool { return m.From != at[m.Table] })
+			if len(possible) == 0 || rapid.IntRange(0, 5).Draw(rt, "odd") == 0 {
+				possible = all
+			}
+			m := rapid.SampledFrom(possible).Draw(rt, "move")
+			moves = append(moves, m)
+			switch m.Table {
+			case "phase":
+				after.Status.Phase = machine.Phase(m.To)
+			case "deletion":
+				after.Status.LastOperation.Kind, after.Status.LastOperation.Stage = machine.OperationDelete, machine.Stage(m.To)
+			case "update":
+				after.Status.LastOperation.Kind, after.Status.LastOperation.Stage = machine.OperationInPlaceUpdate, machine.Stage(m.To)
+			}
+		}
+		told = 0
+		want := after.Status
+		_, err := machinesOf(t, e, stored).Write(t.Context(), &engine.Write[*machine.Machine]{
+			Before: before, After: after, Status: true, Moves: moves,
+		})
+		now, missing := stored.Get(t.Context(), key)
+		require.NoError(rt, missing)
+		legal := explained(&before.Status, &want, moves)
+		counts[legal && len(moves) > 0]++
+		if legal {
+			require.NoError(rt, err)
+			require.Equal(rt, want, now.Status)
+			require.Equal(rt, len(moves), told)
+			return
+		}
+		require.ErrorIs(rt, err, engine.ErrUnexplained)
+		require.ErrorIs(rt, err, fsm.ErrIllegal)
+		require.Equal(rt, before, now)
+		require.Zero(rt, told)
+	})
+	require.NotZero(t, counts[true])
+	require.NotZero(t, counts[false])
+}
+
+func edgesOf(t *machine.Table) []decision.Move {
+	var moves []decision.Move
+	for _, e := range t.Transitions() {
+		moves = append(moves, decision.Move{Table: t.Name, From: e.From, On: e.On, To: e.To})
+	}
+	return moves
+}
+
+// BenchmarkWrite is what firing adds to a write of a status: at most 5 µs.
+func BenchmarkWrite(b *testing.B) {
+	ctx, e := context.Background(), engine.New(engine.Options{})
+	moves := []decision.Move{
+		{Table: "phase", From: "Running", On: "delete", To: "Terminating"}, {Table: "deletion", On: "delete", To: "GetVMStatus"},
+	}
+	for name, states := range map[string]bool{"store": false, "fired": true} {
+		b.Run(name, func(b *testing.B) {
+			stored := store.NewMemory[*machine.Machine](nil, nil)
+			before := storedMachine(b, stored, machine.Status{Phase: machine.PhaseRunning}).Clone()
+			after := before.Clone()
+			after.Status.Phase = machine.PhaseTerminating
+			after.Status.LastOperation = machine.Operation{Kind: machine.OperationDelete, Stage: machine.StageGetVMStatus}
+			w := &engine.Write[*machine.Machine]{Before: before, After: after, Status: true}
+			machines := engine.NewObjects[*machine.Machine](e, "machine", stored, nil)
+			if states {
+				machines, w.Moves = machinesOf(b, e, stored), moves
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				made, err := machines.Write(ctx, w)
+				if err != nil {
+					b.Fatal(err)
+				}
+				w.Before.Version, w.After.Version = made.Version, made.Version
+			}
+		})
+	}
+}
