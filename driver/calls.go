@@ -160,7 +160,7 @@ func Tracked[Q, R any](
 	if ctx.Err() != nil {
 		code = codes.Of(ctx.Err())
 	}
-	return nil, codes.Wrap(code, ErrOverdue, info.Method.String())
+	return nil, codes.Wrap(code, ErrOverdue, info.Method.String()+" has not returned, although it was told to end: it may still take effect")
 }
 
 func calleeOf(info *CallInfo) callee {
@@ -187,7 +187,7 @@ func (c *Calls) begin(u *underWay) (any, error) {
 		}
 	}
 	if c.full(u.Class) {
-		return nil, codes.Wrap(codes.Unavailable, ErrTooManyOverdue, u.Method.String()+" was not called")
+		return nil, codes.Wrap(codes.Unavailable, ErrTooManyOverdue, u.Method.String()+" was not called: too many calls of the driver have not returned")
 	}
 	if u.of.about() {
 		c.busy[u.of] = u
