@@ -26,13 +26,16 @@ const (
 )
 
 // late reports whether a pod was made after the drain began.
-func (d *decider) late(p *Pod) bool { return p.CreatedAt.After(d.rec.Youngest) }
+func (d *decider) late(p *Pod) bool { return madeAfter(p, d.rec.Youngest) }
+
+// madeAfter compares with a time that was stored, in whole seconds.
+func madeAfter(p *Pod, t time.Time) bool { return p.CreatedAt.Truncate(time.Second).After(t) }
 
 // youngest returns when the youngest pod here was made. Zero: there is none.
 func (d *decider) youngest() (at time.Time) {
 	for _, p := range d.o.Pods {
-		if p != nil && p.CreatedAt.After(at) {
-			at = p.CreatedAt
+		if p != nil && madeAfter(p, at) {
+			at = p.CreatedAt.Truncate(time.Second)
 		}
 	}
 	return at
@@ -65,7 +68,7 @@ func (d *decider) keepsComing(p *Pod) bool {
 	}
 	r, limit := roundsOf(d.rec, p), int32(latestRounds)
 	switch {
-	case !p.CreatedAt.After(r.Youngest): // of a round that was counted
+	case !madeAfter(p, r.Youngest): // of a round that was counted
 		return false
 	case p.ToleratesCordon:
 		limit = toleratingRounds
@@ -81,7 +84,7 @@ func (d *decider) countRounds(places []int32) Plan {
 	for _, i := range places {
 		p := d.o.Pods[i]
 		r := roundsOf(rec, p)
-		if !d.late(p) || !p.CreatedAt.After(r.Youngest) {
+		if !d.late(p) || !madeAfter(p, r.Youngest) {
 			continue
 		}
 		if first == nil {
@@ -101,8 +104,8 @@ func (d *decider) countRounds(places []int32) Plan {
 func (d *decider) nextRound(r machine.DrainReturn) machine.DrainReturn {
 	r.Rounds++
 	for _, p := range d.o.Pods {
-		if p != nil && p.CreatedAt.After(r.Youngest) && controllerOf(p) == r.Controller {
-			r.Youngest = p.CreatedAt
+		if p != nil && madeAfter(p, r.Youngest) && controllerOf(p) == r.Controller {
+			r.Youngest = p.CreatedAt.Truncate(time.Second)
 		}
 	}
 	return r

@@ -20,4 +20,6 @@ type App struct {
 	// healthy, and another takes its place. If Work is zero, pods run until they are told to
 	// terminate.
 	Work time.Duration
+	// Tolerates says that the pods tolerate everything, so that they are bound to cordoned nodes too.
+	Tolerates bool
 }

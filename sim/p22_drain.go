@@ -37,7 +37,7 @@ func (w *p22) see(e event) {
 			w.checkPodDeleted(e.Pod.Name, e.Pod.Node)
 		}
 	case vmGone:
-		w.checkDrained(e.node, e.running)
+		w.checkDrained(e.node)
 	case updateAwaited:
 		if running := w.podsStaying(e.node); running > 0 {
 			w.violate("P22", "node %s is ready for its update with %d pods on it", e.node, running)
@@ -45,17 +45,36 @@ func (w *p22) see(e event) {
 	}
 }
 
-// checkDrained: no VM is deleted while pods run on its node, unless by force.
-func (w *p22) checkDrained(name string, running int) {
-	if running == 0 || !w.acting {
+// checkDrained: no VM is deleted while pods run on its node, or have some of their grace left, unless
+// by force.
+func (w *p22) checkDrained(name string) {
+	running, going := w.podsRunning(name), w.podsInGrace(name)
+	if running+going == 0 || !w.acting {
 		return
 	}
 	for _, m := range w.machines.all() {
 		known := w.lives[m.UID]
-		if m.Name == name && !w.forceDue(m) && (known == nil || !known.forced) {
+		if m.Name != name || w.forceDue(m) || known != nil && known.forced {
+			continue
+		}
+		if running > 0 {
 			w.violate("P22", "the VM of machine %s went with %d pods running on it", name, running)
 		}
+		if going > 0 {
+			w.violate("P50", "the VM of machine %s went with %d pods on it in their grace", name, going)
+		}
 	}
+}
+
+// podsInGrace counts the pods of a node that were told to terminate and whose grace has not ended, by
+// the cluster's clock. Pods that were told before the manager's clock jumped don't count.
+func (w *p22) podsInGrace(name string) (n int) {
+	for _, p := range w.apps.On(name) {
+		if told := p.GraceEnds.Add(-p.Grace); !p.Finished && w.Now().Before(p.GraceEnds) && w.jumped.Before(told) {
+			n++
+		}
+	}
+	return n
 }
 
 // checkPodDeleted: as long as a drain may not use force and has time left, pods are only evicted

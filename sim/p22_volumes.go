@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim/internal/cluster"
@@ -145,7 +146,7 @@ func (w *p22Volumes) drainTime(m *machine.Machine) (since time.Time, limit time.
 // of the last one have left, and are attached elsewhere or have had their time for it (P22).
 func (w *p22Volumes) checkTurn(p cluster.Pod, volumes []cluster.Volume) {
 	t := w.binding(p.Node)
-	if t == nil || t.pod.UID == p.UID || !slices.ContainsFunc(volumes, func(v cluster.Volume) bool { return w.knownOn(v, p.Node) }) {
+	if t == nil || t.pod.UID == p.UID || w.usedAgain(t) || !slices.ContainsFunc(volumes, func(v cluster.Volume) bool { return w.knownOn(v, p.Node) }) {
 		return
 	}
 	policy, now := w.drainPolicy(), w.Now()
@@ -156,6 +157,13 @@ func (w *p22Volumes) checkTurn(p cluster.Pod, volumes []cluster.Volume) {
 	case w.leftInTime(t, limit) && !t.moved && now.Before(t.detached.Add(policy.ReattachTimeout-turnSlack)):
 		w.violate("P22", "pod %s was told to go %s after the volumes of %s had left node %s, and they are nowhere", p.Name, now.Sub(t.detached), t.pod.Name, p.Node)
 	}
+}
+
+// usedAgain reports whether another pod of a turn's node uses the volumes of the turn: it has come back.
+func (w *p22Volumes) usedAgain(t *volumeTurn) bool {
+	return slices.ContainsFunc(w.apps.On(t.node), func(p *drain.Pod) bool {
+		return p.UID != t.pod.UID && !p.Finished && p.GraceEnds.IsZero() && slices.Equal(p.Claims, t.pod.Claims)
+	})
 }
 
 // leftInTime reports whether a drain has to know that the volumes of a turn had left before the
@@ -185,7 +193,7 @@ const turnSlack = 15 * time.Second
 // or when they had their time (P22).
 func (w *p22Volumes) checkLeft(node string) {
 	t := w.binding(node)
-	if t == nil || !w.acting || !t.detached.IsZero() {
+	if t == nil || !w.acting || !t.detached.IsZero() || w.usedAgain(t) {
 		return
 	}
 	if limit := t.at.Add(t.pod.Grace + w.drainPolicy().DetachTimeout - turnSlack); w.Now().Before(limit) {

@@ -88,6 +88,9 @@ func (g generator) endings(s *sim.Scenario) {
 			s.Apps[i].Work = time.Minute + g.upTo(time.Hour)
 		}
 	}
+	for i := range s.Apps {
+		s.Apps[i].Tolerates = g.oneIn(4)
+	}
 }
 
 // patience saves a store writes: orders gather, and progress is reported late.

@@ -160,6 +160,7 @@ func (c *Cluster) add(app *App) {
 		Key: object.Key{Namespace: "apps", Name: fmt.Sprintf("%s-%d", app.Name, c.number)}, UID: fmt.Sprintf("pod-%d", c.number),
 		Owner:  &object.Owner{Kind: "ReplicaSet", Name: app.Name, UID: "app-" + app.Name},
 		Labels: map[string]string{"app": app.Name}, CreatedAt: c.world.Now(), Grace: app.Grace,
+		ToleratesCordon: app.Tolerates,
 	}})
 	if app.Work > 0 {
 		c.pods[len(c.pods)-1].Owner.Kind = "Job"
@@ -170,7 +171,7 @@ func (c *Cluster) add(app *App) {
 func (c *Cluster) bind(p *pod) {
 	best, fewest := "", 0
 	for _, n := range c.world.Nodes() {
-		if !takesPods(n) {
+		if !takesPods(n, p.ToleratesCordon) {
 			continue
 		}
 		if here := len(c.on(n.Name)); best == "" || here < fewest {
@@ -202,12 +203,13 @@ func (c *Cluster) run(p *pod) {
 // mountRetry is how often a pod looks for its volumes.
 const mountRetry = 15 * time.Second
 
-func takesPods(n *machine.Node) bool {
+// takesPods reports whether a node takes a pod, of those that tolerate everything or of the others.
+func takesPods(n *machine.Node, tolerates bool) bool {
 	ready := object.FindCondition(n.Conditions, machine.NodeReady)
-	if n.Unschedulable || n.Deleted() || ready == nil || ready.Status != object.True {
+	if n.Deleted() || ready == nil || ready.Status != object.True {
 		return false
 	}
-	return !slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Effect == object.NoSchedule })
+	return tolerates || !n.Unschedulable && !slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Effect == object.NoSchedule })
 }
 
 // find returns the pod that an order means, or nil if that pod is gone or another one has its name.

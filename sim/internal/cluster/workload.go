@@ -16,6 +16,7 @@ type App struct {
 	Boot         time.Duration
 	Volumes      int
 	Work         time.Duration
+	Tolerates    bool
 }
 
 // Pod is a pod as an event shows it, and the node that it is bound to.
@@ -100,12 +101,12 @@ func (w *workload) Healthy(app string) (n int) {
 	return n
 }
 
-// Running counts the pods of a node that run and were not told to terminate.
-func (w *workload) Running(node string) (n int) {
-	for _, p := range w.on(node) {
-		if p.active() {
-			n++
+// Replicas is how many pods an app is to have.
+func (w *workload) Replicas(app string) int {
+	for _, a := range w.apps {
+		if a.Name == app {
+			return a.Replicas
 		}
 	}
-	return n
+	return 0
 }

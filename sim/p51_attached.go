@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/object"
+)
+
+// p51: no VM goes with a volume attached that nobody waited for, unless by force (P51).
+type p51 struct{ *p22Volumes }
+
+func (w *p51) see(e event) {
+	if e, ok := e.(vmGone); ok && w.acting && !w.belated && w.faults[ClockJump] == 0 {
+		w.checkAttached(e.node)
+	}
+}
+
+// checkAttached: what is attached is being detached for as long as a drain waits for it, or a pod
+// uses it.
+func (w *p51) checkAttached(node string) {
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
+	if err != nil || n.Drain == nil {
+		return
+	}
+	for _, m := range w.machines.all() {
+		if m.Name != node || w.drainEnds(m) {
+			continue
+		}
+		for _, a := range w.apps.Attachments(node, nil) {
+			took := time.Duration(0)
+			if !a.DeletedAt.IsZero() {
+				took = w.Now().Sub(a.DeletedAt)
+			}
+			if !w.inUse(a.Volume, node) && took < w.drainPolicy().DetachTimeout-turnSlack {
+				w.violate("P51", "the VM of machine %s went with volume %s attached, which nothing had used for %s", node, a.Volume, took)
+			}
+		}
+	}
+}
+
+func (w *p51) inUse(volume, node string) bool {
+	return slices.ContainsFunc(w.apps.On(node), func(p *drain.Pod) bool {
+		return !p.Finished && slices.ContainsFunc(p.Claims, func(claim string) bool { return "pv-"+claim == volume })
+	})
+}
