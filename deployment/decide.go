@@ -122,6 +122,9 @@ func (d *decider) wait() Plan {
 		warn = decision.Why{Reason: reasonClassInvalid, Detail: unusable}
 		d.lookAt(d.now.Add(classRetry))
 	}
+	if bad := d.deployment.Spec.Template.InvalidEntry(); bad != nil {
+		warn = decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
+	}
 	if d.stopped() {
 		warn = d.whyStopped()
 	}
@@ -147,10 +150,7 @@ func (d *decider) invalid(bad *object.FieldError) Plan {
 		why = decision.Why{Reason: reasonSelectsAll, Name: bad.Field}
 	}
 	status := d.report.counted()
-	status.Conditions = object.SetCondition(status.Conditions, object.Condition{
-		Type: ConditionSpecValid, Status: object.False, Reason: why.Reason.String(),
-		Message: bad.Error(), Since: d.stamp(),
-	})
+	status.Conditions = object.SetCondition(status.Conditions, d.report.specInvalid(bad, why.Reason))
 	if plan, found := d.report.report(status); found {
 		return plan
 	}

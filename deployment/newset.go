@@ -14,7 +14,7 @@ type newSet struct{ *summary }
 // obtainNewSet creates the new set, without machines, unless there is one or
 // the deployment is paused.
 func (d newSet) obtainNewSet() (Plan, bool) {
-	if d.current != nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
+	if d.current != nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen || d.deployment.Spec.Template.InvalidEntry() != nil {
 		return Plan{}, false
 	}
 	set := d.bearNewSet()

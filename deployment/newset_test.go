@@ -128,7 +128,7 @@ func TestBirth(t *testing.T) {
 	d.Spec.Selector.Requirements = []object.Requirement{{Key: "app", Operator: object.In, Values: []string{"web"}}}
 	d.Spec.Template.Labels["tier"] = "front"
 	d.Spec.Template.Annotations = map[string]string{"note": "x"}
-	d.Spec.Template.Spec.NodeTemplate.Taints = []object.Taint{{Key: "a"}}
+	d.Spec.Template.Spec.NodeTemplate.Taints = []object.Taint{{Key: "a", Effect: object.NoSchedule}}
 	d.Spec.Template.Spec.Config.NodeConditions = []string{"A"}
 	before := d.Clone()
 

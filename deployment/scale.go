@@ -93,7 +93,7 @@ func (d *resizing) nextStep() (steps []rollout.Scale) {
 		d.fleet.Sets[i].Behind = d.sets[i].size() - d.sets[i].actsOn(d.p.Keys.RaisedFrom)
 	}
 	switch {
-	case spec.Paused:
+	case spec.Paused || spec.Template.InvalidEntry() != nil: // no machine is made that could take another's place
 		if recreate {
 			d.fleet.Bounds = rollout.Bounds{} // scaling alone needs no missing machine
 		}

@@ -153,12 +153,22 @@ func (d *report) status() Status {
 	s := d.counted()
 	d.scaler.noteWanted(&s, d.rollout.gathered > 0)
 	s.Conditions = withoutCondition(s.Conditions, ConditionSpecValid)
+	if bad := d.deployment.Spec.Template.InvalidEntry(); bad != nil {
+		s.Conditions = object.SetCondition(s.Conditions, d.specInvalid(bad, reasonSpecInvalid))
+	}
 	s.Conditions = object.SetCondition(s.Conditions, d.availability(&s))
 	s.Conditions = object.SetCondition(s.Conditions, progress{d.summary, d.rollout}.progress(&s))
 	hotUpdate{d.summary}.countOutdated(&s)
 	s.Conditions = d.classInvalid(d.classMissing(s.Conditions))
 	s.RolloutFailures = d.rolloutFailures
 	return s
+}
+
+// specInvalid is the condition of a spec that can't be acted upon, or not by all that it asks for.
+func (d *report) specInvalid(bad *object.FieldError, reason decision.Reason) object.Condition {
+	return object.Condition{
+		Type: ConditionSpecValid, Status: object.False, Reason: reason.String(), Message: bad.Error(), Since: d.stamp(),
+	}
 }
 
 // ClassNotFound is the reason of ConditionClassMissing.

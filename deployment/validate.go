@@ -8,15 +8,20 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
 
 // Validate returns an *object.FieldError that names the first field which
-// can't be acted upon. More than 100 %, and neither surge nor unavailable, are
-// tolerated.
+// can't be acted upon, or else the first entry of the node template that no API
+// server accepts. With such an entry no machine is made and nothing is rolled
+// out. More than 100 %, and neither surge nor unavailable, are tolerated.
 func (d *Deployment) Validate(keys Keys) error {
 	err := d.invalidField(keys)
+	if err == nil {
+		err = d.Spec.Template.InvalidEntry()
+	}
 	if err == nil {
 		return nil
 	}
@@ -29,6 +34,7 @@ func (d *Deployment) invalidField(keys Keys) *object.FieldError {
 		Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template, MinReady: d.Spec.MinReady,
 		MaxAge: d.Spec.MaxAge,
 	}}
+	set.Spec.Template.Spec.NodeTemplate = machine.NodeTemplate{} // it holds back creations alone
 	var bad *object.FieldError
 	if errors.As(set.Validate(), &bad) {
 		return bad.Of("", object.Key{})

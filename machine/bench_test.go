@@ -86,7 +86,9 @@ var disturbances = []func(*rapid.T, *machine.Observation){
 		o.Machine.Status.Conditions = anyConditions.Draw(t, "conditions")
 	},
 	func(t *rapid.T, o *machine.Observation) { o.Machine.Spec.Class.Name = "" },
-	func(t *rapid.T, o *machine.Observation) { o.Machine.Spec.NodeTemplate = anyTemplate(t) },
+	func(t *rapid.T, o *machine.Observation) {
+		o.Machine.Spec.NodeTemplate, o.Machine.Generation = anyTemplate(t), o.Machine.Generation+1
+	},
 	func(t *rapid.T, o *machine.Observation) { o.Machine.Spec.InPlace = anyRequest.Draw(t, "request") },
 	func(t *rapid.T, o *machine.Observation) { o.Node.Node.Applied.Update = anyMarks(t) },
 	func(t *rapid.T, o *machine.Observation) { o.Machine.Status.Preservation = anyPreservation(t) },

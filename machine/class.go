@@ -91,8 +91,12 @@ func (c *Class) Validate() error {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.NodeTemplate.VirtualCapacity)) {
-		if name == "" || c.NodeTemplate.VirtualCapacity[name] == "" {
+		quantity := c.NodeTemplate.VirtualCapacity[name]
+		if name == "" || quantity == "" {
 			return object.Invalid("nodeTemplate.virtualCapacity", "has an entry without name or quantity").Of("class", c.Key)
+		}
+		if problem := resourceProblem(name, quantity); problem != "" {
+			return entryError("nodeTemplate.virtualCapacity", name, problem).Of("class", c.Key)
 		}
 	}
 	return nil

@@ -71,7 +71,7 @@ func (c creation) ensureVM() Plan {
 	}
 	vm := c.o.VM
 	if vm == nil {
-		if plan, wait := c.held(); wait && !c.mayBeMade() {
+		if plan, wait := c.unfitOrHeld(); wait && !c.mayBeMade() {
 			return plan
 		}
 		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}
@@ -100,7 +100,7 @@ func (c creation) ensureVM() Plan {
 func (c creation) issueCreate() Plan {
 	made := c.o.Created
 	if made == nil {
-		if plan, wait := c.held(); wait {
+		if plan, wait := c.unfitOrHeld(); wait {
 			return plan
 		}
 		if !c.now.Before(c.creationDeadline()) {
@@ -132,6 +132,15 @@ func (c creation) issueCreate() Plan {
 		return c.createFailed(StageCreateVM, codes.Internal, "the driver gave no node name")
 	}
 	return c.accept(made, reasonCreated)
+}
+
+// unfitOrHeld keeps a machine from calling the provider whose node nobody could write, without an
+// end, or whose class is slowed.
+func (c creation) unfitOrHeld() (Plan, bool) {
+	if bad := c.unfit(); bad != nil && c.o.Created == nil {
+		return Plan{Why: specInvalid(bad)}, true
+	}
+	return c.held()
 }
 
 // accept records a VM that was made for this machine, unless it came up under

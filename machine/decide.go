@@ -61,9 +61,16 @@ func (d decider) keep() Plan {
 	if bad := d.m.invalidField(); bad != nil {
 		return d.invalid(bad)
 	}
-	if c := object.FindCondition(d.m.Status.Conditions, ConditionSpecValid); c != nil {
+	if bad := d.unfit(); bad != nil {
+		if plan, unsaid := d.noteInvalid(bad); unsaid {
+			return plan
+		}
+	} else if object.FindCondition(d.m.Status.Conditions, ConditionSpecValid) != nil {
 		return d.setStatus(decision.Why{Reason: reasonSpecValid}, func(s *Status) {
 			s.Conditions = object.DropCondition(s.Conditions, ConditionSpecValid)
+			if d.m.Spec.ProviderID == "" && !d.o.Frozen {
+				s.ResumedAt = d.stamp() // its creation was held back, and has its time now
+			}
 		})
 	}
 	if d.o.Frozen {
@@ -115,18 +122,30 @@ func (d decider) follow() Plan {
 
 // invalid records once which field can't be acted upon, and waits for a change.
 func (d decider) invalid(bad *object.FieldError) Plan {
-	why := decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
+	if plan, unsaid := d.noteInvalid(bad); unsaid {
+		return plan
+	}
+	return Plan{Why: specInvalid(bad)}
+}
+
+func specInvalid(bad *object.FieldError) decision.Why {
+	return decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
+}
+
+// noteInvalid records once which field is wrong.
+func (d decider) noteInvalid(bad *object.FieldError) (Plan, bool) {
+	why := specInvalid(bad)
 	want := object.Condition{
 		Type: ConditionSpecValid, Status: object.False, Reason: reasonSpecInvalid.String(),
 		Message: bad.Error(), Since: d.stamp(),
 	}
 	have := object.FindCondition(d.m.Status.Conditions, ConditionSpecValid)
 	if have != nil && have.Status == want.Status && have.Message == want.Message {
-		return Plan{Why: why}
+		return Plan{}, false
 	}
 	plan := d.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) })
 	plan.Warn = why
-	return plan
+	return plan, true
 }
 
 // whileSpared says so of a plan that ends the pass, where the machine's time is

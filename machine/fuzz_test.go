@@ -22,7 +22,7 @@ var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 	string(machine.StageGetVMStatus), string(machine.StageInitiateDrain), string(machine.StageDeleteVolumeAttachments),
 	string(machine.StageInitiateVMDeletion), string(machine.StageInitiateNodeDeletion), string(machine.StageInitiateFinalizerRemoval),
 	string(machine.StageGone), string(machine.StageCandidate), string(machine.StageSelected), string(machine.StageReady),
-	string(machine.StageUpdateSuccessful), string(machine.StageUpdateFailed), string(machine.StageInService), string(machine.StageUpdateVM),
+	string(machine.StageUpdateSuccessful), string(machine.StageUpdateFailed), string(machine.StageInService), string(machine.StageUpdateVM), string(machine.StageSyncNode),
 	string(machine.OperationCreate), string(machine.OperationUpdate), string(machine.OperationInPlaceUpdate),
 	string(machine.OperationHealthCheck), string(machine.OperationDrainNode), string(machine.OperationDelete),
 	string(machine.StateProcessing), string(machine.StateFailed), string(machine.StateSuccessful),

@@ -26,7 +26,7 @@ var (
 		machine.StageInitiateVMDeletion, machine.StageInitiateNodeDeletion, machine.StageInitiateFinalizerRemoval,
 		machine.StageGone, "Meditating",
 		machine.StageCandidate, machine.StageSelected, machine.StageReady, machine.StageUpdateSuccessful,
-		machine.StageUpdateFailed, machine.StageInService, machine.StageUpdateVM,
+		machine.StageUpdateFailed, machine.StageInService, machine.StageUpdateVM, machine.StageSyncNode,
 	})
 	anyKind = rapid.SampledFrom([]machine.OperationKind{
 		"", machine.OperationCreate, machine.OperationUpdate, machine.OperationInPlaceUpdate,

@@ -3,6 +3,7 @@ package machine
 import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/object"
 )
 
 // watch decides about a machine that has joined once.
@@ -40,8 +41,11 @@ func (h health) watch() Plan {
 		if tell, busy := inspection.tell(node); busy {
 			return tell
 		}
+		if note, busy := sync.noteRefused(); busy {
+			return note
+		}
 	}
-	return hotUpdate(h).refresh(inspection.tellLater(update.tellLater(plan), node))
+	return hotUpdate(h).refresh(inspection.tellLater(update.tellLater(sync.refusedLater(plan)), node))
 }
 
 // settled reports whether a machine runs and all is as it should be. It is the
@@ -53,7 +57,7 @@ func (h health) settled() bool {
 		return false
 	}
 	n := h.o.Node.Node
-	return n != nil && h.undisturbed(n) && m.HasFinalizer(Finalizer) && m.invalidField() == nil &&
+	return n != nil && h.undisturbed(n) && m.HasFinalizer(Finalizer) && m.invalidField() == nil && h.accepted(n) &&
 		sameConditions(m.Status.Conditions, n.Conditions) &&
 		n.judge(h.p.nodeConditions(m)).healthy() && !nodeSync{h.situation, n, false}.outOfLine() // nor another machine's
 }
@@ -62,6 +66,14 @@ func (h health) settled() bool {
 // update, no deletion, and neither is kept for inspection.
 func (h health) undisturbed(n *Node) bool {
 	return h.m.Spec.InPlace == InPlaceNone && n.Applied.Update.none() && nodePreservation{h.situation, n}.ordinary() && !n.Deleted() && !nodeUpdate{h.situation, n}.misleads()
+}
+
+// accepted reports whether all of the machine's template is on its node, and nothing else is said.
+func (h health) accepted(n *Node) bool {
+	last, s := &n.Applied, &h.m.Status
+	vouched := last.Generation != 0 && last.Generation == h.m.Generation
+	return last.Refused.At.IsZero() && !(s.LastOperation.Stage == StageSyncNode && s.LastOperation.State == StateFailed) && (vouched || h.m.Spec.NodeTemplate.valid()) &&
+		object.FindCondition(s.Conditions, ConditionSpecValid) == nil
 }
 
 // judged passes the verdict on a machine with a node.

@@ -121,7 +121,7 @@ func (h hotUpdate) noteAgent(plan Plan) Plan {
 // were gone its machine would have failed by then.
 func (h hotUpdate) refreshGate(plan Plan) (Plan, bool) {
 	op := &h.m.Status.LastOperation
-	if op.Kind != OperationUpdate || op.State != StateFailed {
+	if op.Kind != OperationUpdate || op.State != StateFailed || op.Stage == StageSyncNode {
 		return Plan{}, false
 	}
 	if NeverUpdated(op.Code) && op.Against == h.inputs() {

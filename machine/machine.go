@@ -322,5 +322,9 @@ type RolloutMarks struct {
 	Keep bool
 }
 
-// StageUpdateVM is the stage of an operation of kind OperationUpdate.
-const StageUpdateVM Stage = "UpdateVM"
+// Stages of an operation of kind OperationUpdate. StageSyncNode has failed if the API server refuses
+// what the template says of the node; such a machine does its work.
+const (
+	StageUpdateVM Stage = "UpdateVM"
+	StageSyncNode Stage = "SyncNode"
+)

@@ -13,18 +13,20 @@ import (
 
 // clusterModel holds nodes and all their versions. A nil version: it was gone.
 type clusterModel struct {
-	w       *world
-	nodes   map[string][]*machine.Node // versions, by name
-	madeOf  map[string]string          // node UID to the machine whose VM registered it; absent: none of ours
-	version int
-	halfway string // the version that the first half of a sync has written
-	writes  int
-	unready bool // nodes register without being Ready
-	faults  func(effect string) codes.Code
-	away    bool                // its API server does not answer
-	undo    func(*machine.Node) // what something else changes in each node that is written
-	drain   *drainModel         // nil: there is no drainer
-	agent   agentModel
+	w        *world
+	nodes    map[string][]*machine.Node // versions, by name
+	madeOf   map[string]string          // node UID to the machine whose VM registered it; absent: none of ours
+	version  int
+	halfway  string // the version that the first half of a sync has written
+	writes   int
+	unready  bool // nodes register without being Ready
+	faults   func(effect string) codes.Code
+	away     bool                     // its API server does not answer
+	undo     func(*machine.Node)      // what something else changes in each node that is written
+	refuses  func(*machine.Node) bool // whether the server refuses a node's content
+	refusals int
+	drain    *drainModel // nil: there is no drainer
+	agent    agentModel
 }
 
 func (c *clusterModel) cached(name string, lag int) *machine.Node {
@@ -175,7 +177,15 @@ func (c *clusterModel) sync(m *machine.Machine, e *machine.SyncNode) (*machine.N
 		return nil, failed(codes.Aborted)
 	}
 	c.touch(m, now)
-	next := e.Node.Clone()
+	want := e.Node
+	for i := 0; c.refuses != nil && c.refuses(want); i++ {
+		if c.refusals++; i == len(e.Rest) {
+			return nil, failed(codes.InvalidArgument)
+		}
+		want = e.Rest[i].Clone()
+		want.Applied.Refused.Code, want.Applied.Refused.Message = codes.InvalidArgument, "the server refuses it"
+	}
+	next := want.Clone()
 	next.Capacity = now.Capacity
 	if c.undo != nil {
 		c.undo(next)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -41,6 +42,19 @@ type Applied struct {
 	Critical object.Taint
 	// Preserved is what the machine's preservation has put on the node.
 	Preserved PreservedMarks
+	// Refused says what of the template the API server has refused, so that it is not on the node.
+	Refused RefusedTemplate
+}
+
+// RefusedTemplate is the record of a write of a node that the API server refused. The zero value:
+// nothing was refused.
+type RefusedTemplate struct {
+	// Generation of the machine whose template was refused. The write is tried again when the
+	// machine has another.
+	Generation int64
+	At         time.Time // whole seconds; it is tried again 10 min later
+	Code       codes.Code
+	Message    string // the server's, at most 1,024 bytes
 }
 
 // Condition types of a node that decisions look at.
@@ -78,6 +92,7 @@ func (n *Node) SpecEqual(o *Node) bool {
 	return n.ProviderID == o.ProviderID && n.Unschedulable == o.Unschedulable &&
 		slices.Equal(n.Taints, o.Taints) && n.Applied.Equal(&o.Applied.NodeTemplate) &&
 		n.Applied.Generation == o.Applied.Generation && n.Applied.Critical == o.Applied.Critical &&
+		n.Applied.Refused == o.Applied.Refused &&
 		n.Applied.Update.equal(&o.Applied.Update) && n.Applied.Preserved.equal(&o.Applied.Preserved) && n.Drain.Equal(o.Drain) &&
 		maps.Equal(n.Applied.VirtualCapacity, o.Applied.VirtualCapacity)
 }

@@ -11,31 +11,39 @@ import (
 // Times are the same if their seconds are: store and cluster may differ in
 // zones and fractions.
 func sameConditions(machines, nodes []object.Condition) bool {
-	seen := 0
-	for i := range nodes {
-		n := &nodes[i]
-		if ownCondition(n.Type) {
-			continue
+	i, j := 0, 0
+	for {
+		i, j = nextForeign(machines, i), nextForeign(nodes, j)
+		if i == len(machines) || j == len(nodes) {
+			return i == len(machines) && j == len(nodes)
 		}
-		if seen == len(machines) {
-			return false
-		}
-		m := &machines[seen]
+		m, n := &machines[i], &nodes[j]
 		if m.Status != n.Status || m.Type != n.Type || m.Reason != n.Reason || m.Message != n.Message ||
 			m.Since != n.Since && m.Since.Unix() != n.Since.Unix() {
 			return false
 		}
-		seen++
+		i, j = i+1, j+1
 	}
-	return seen == len(machines)
+}
+
+// nextForeign returns the index of the first condition from i on that is a node's.
+func nextForeign(conditions []object.Condition, i int) int {
+	for i < len(conditions) && ownCondition(conditions[i].Type) {
+		i++
+	}
+	return i
 }
 
 // takeOver copies what a node says of itself. ConditionSpecValid and
 // ConditionPaused are a machine's own and are never taken from a node.
 func takeOver(s *Status, n *Node) {
+	invalid := object.FindCondition(s.Conditions, ConditionSpecValid)
 	s.Conditions = object.DropCondition(object.DropCondition(n.Conditions, ConditionSpecValid), ConditionPaused)
 	for i := range s.Conditions {
 		s.Conditions[i].Since = s.Conditions[i].Since.Truncate(time.Second)
+	}
+	if invalid != nil {
+		s.Conditions = object.SetCondition(s.Conditions, *invalid)
 	}
 	if len(n.Addresses) > 0 {
 		s.Addresses = append([]Address(nil), n.Addresses...)

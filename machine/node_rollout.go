@@ -96,7 +96,8 @@ func (r nodeRollout) inLine(due made) bool {
 
 // template is a copy of the template with the marks that are due.
 func (r nodeRollout) template(due made) NodeTemplate {
-	t := r.m.Spec.NodeTemplate.Clone()
+	usable := r.m.Spec.NodeTemplate.usable()
+	t := usable.Clone()
 	if due.annotations() > 0 {
 		annotations := make(map[string]string, len(t.Annotations)+due.annotations())
 		maps.Copy(annotations, t.Annotations)

@@ -130,7 +130,7 @@ func (g *marking) others() {
 // owner changes what the machine's own template says of a place.
 func (g *marking) owner() {
 	p := rapid.SampledFrom([]place{avoid, keep, kept}).Draw(g.t, "place")
-	p.write(&g.w.policy.Keys, &g.m.Spec.NodeTemplate, rapid.SampledFrom([]content{{}, {}, p.mark(), {true, "owner's"}}).Draw(g.t, "content"))
+	p.write(&g.w.policy.Keys, &g.m.Spec.NodeTemplate, rapid.SampledFrom([]content{{}, {}, p.mark(), {true, "owners"}}).Draw(g.t, "content"))
 	g.m.Generation++
 }
 

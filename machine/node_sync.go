@@ -23,11 +23,92 @@ func (s nodeSync) sync() Plan {
 		return s.fence()
 	}
 	want := s.n.toApply()
-	nodeSync{s.situation, want, s.joining}.apply()
+	nodeSync{s.situation, want, s.joining}.apply(s.allowed())
 	return Plan{
-		Effect: &SyncNode{Node: want, Spec: true, Capacity: !s.capacityInLine()},
+		Effect: &SyncNode{Node: want, Spec: true, Capacity: !s.capacityInLine(), Rest: s.rest()},
 		Why:    decision.Why{Reason: reasonSyncNode, Name: s.n.Name},
 	}
+}
+
+// entries are the kinds of entries that a template has for a node. Of those that are not allowed,
+// what was applied last stays.
+type entries struct{ labels, annotations, taints, capacity bool }
+
+var (
+	allEntries = entries{true, true, true, true}
+	noEntries  = entries{}
+)
+
+// allowed is what to write: no entry of a template that the server has refused a while ago.
+func (s nodeSync) allowed() entries {
+	if s.refused() {
+		return noEntries
+	}
+	return allEntries
+}
+
+// rest is what to write if the server refuses the whole: all entries but those of one kind, or none.
+func (s nodeSync) rest() (nodes []*Node) {
+	if s.refused() {
+		return nil
+	}
+	t, last := &s.m.Spec.NodeTemplate, &s.n.Applied
+	if len(t.Labels)+len(last.Labels) > 0 {
+		nodes = append(nodes, s.less(entries{annotations: true, taints: true, capacity: true}))
+	}
+	if len(t.Annotations)+len(last.NodeTemplate.Annotations) > 0 {
+		nodes = append(nodes, s.less(entries{labels: true, taints: true, capacity: true}))
+	}
+	if len(t.Taints)+len(last.Taints) > 0 {
+		nodes = append(nodes, s.less(entries{labels: true, annotations: true, capacity: true}))
+	}
+	if len(nodes)+len(s.virtualCapacity())+len(last.VirtualCapacity) > 0 {
+		nodes = append(nodes, s.less(noEntries))
+	}
+	return nodes
+}
+
+// less is a node with some of its template's entries, of which it says that the server refused others.
+func (s nodeSync) less(with entries) *Node {
+	n := s.n.toApply()
+	nodeSync{s.situation, n, s.joining}.apply(with)
+	n.Applied.Generation = 0
+	n.Applied.Refused = RefusedTemplate{Generation: s.m.Generation, At: s.stamp()}
+	return n
+}
+
+// refused reports whether the server has refused this template a while ago, so that it is not tried
+// yet whether it accepts it now.
+func (s nodeSync) refused() bool {
+	r := &s.n.Applied.Refused
+	return r.Generation == s.m.Generation && !r.At.IsZero() && !r.At.After(s.now) && s.now.Before(r.At.Add(undoneRetry))
+}
+
+// noteRefused records on a machine that runs what the server refuses, or that it does not any more.
+func (s nodeSync) noteRefused() (Plan, bool) {
+	r, op := &s.n.Applied.Refused, &s.m.Status.LastOperation
+	noted := op.Kind == OperationUpdate && op.Stage == StageSyncNode && op.State == StateFailed
+	switch {
+	case s.m.Status.Phase != PhaseRunning:
+	case s.refused() && (!noted || op.Code != r.Code || op.Message != r.Message):
+		why := decision.Why{Reason: reasonSyncRefused, Name: s.n.Name, Code: r.Code, Detail: r.Message}
+		return s.setStatus(why, func(status *Status) {
+			status.LastOperation = s.failure(OperationUpdate, StageSyncNode, r.Code, r.Message)
+		}), true
+	case noted && r.At.IsZero():
+		return s.setStatus(decision.Why{Reason: reasonSyncAccepted, Name: s.n.Name}, func(status *Status) {
+			status.LastOperation = s.operation(OperationUpdate, StateSuccessful, StageSyncNode)
+		}), true
+	}
+	return Plan{}, false
+}
+
+// refusedLater has a plan that ends the pass try again in time what the server refuses.
+func (s nodeSync) refusedLater(plan Plan) Plan {
+	if plan.Write != nil || plan.Effect != nil || !s.refused() {
+		return plan
+	}
+	return sooner(plan, s.n.Applied.Refused.At.Add(undoneRetry))
 }
 
 // toApply is a clone, but for what apply replaces anyway.
@@ -54,7 +135,7 @@ func (s nodeSync) outdated() bool {
 		return false
 	}
 	want, have := s.n.toApply(), &s.n.Applied
-	nodeSync{s.situation, want, s.joining}.apply()
+	nodeSync{s.situation, want, s.joining}.apply(s.allowed())
 	return !want.Applied.Preserved.equal(&have.Preserved) || !want.Applied.Update.equal(&have.Update)
 }
 
@@ -91,13 +172,19 @@ func (s nodeSync) syncLater(plan Plan) Plan {
 // them. Passes of settled machines spend most of their time here. So it allocates
 // nothing, and does not compare the record while its generation is the same.
 func (s nodeSync) inLine() bool {
-	key := s.p.Keys.NodeMachine
-	if key != "" && s.owner != s.m.Name || !s.n.HasFinalizer(NodeFinalizer) || s.joining && s.n.hasTaint(s.p.Keys.NotReadyTaint) {
+	named := s.owner == s.m.Name && s.owner != ""
+	if !named && s.nameKey() != "" || !s.n.HasFinalizer(NodeFinalizer) || s.joining && s.n.hasTaint(s.p.Keys.NotReadyTaint) {
 		return false
 	}
 	last := &s.n.Applied
 	// Generations of different machines say nothing, hence the name first.
-	vouched := key != "" && last.Generation != 0 && last.Generation == s.m.Generation
+	vouched := named && last.Generation != 0 && last.Generation == s.m.Generation
+	if s.refused() {
+		return nodeUpdate{s.situation, s.n}.inLine() && nodePreservation{s.situation, s.n}.inLine()
+	}
+	if !s.n.Applied.Refused.At.IsZero() {
+		return false // it is time to try again
+	}
 	var due made
 	if !vouched || s.m.Spec.Marks != (RolloutMarks{}) {
 		rollout := nodeRollout{s.situation, s.n}
@@ -112,6 +199,10 @@ func (s nodeSync) inLine() bool {
 // templateInLine reports whether the template is on the node as it was recorded.
 func (s nodeSync) templateInLine(vouched bool, due made) bool {
 	t, last := &s.m.Spec.NodeTemplate, &s.n.Applied
+	if !vouched && !t.valid() {
+		usable := t.usable()
+		t = &usable
+	}
 	return s.mapInLine(s.n.Labels, last.Labels, t.Labels, ownLabel, vouched, 0) &&
 		s.mapInLine(s.n.Annotations, last.Annotations, t.Annotations, ownAnnotation, vouched, due.annotations()) &&
 		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && s.holdsTaints(s.n.Taints, t.Taints)
@@ -124,14 +215,23 @@ func recordsTaints(last, want []object.Taint, marks int) bool {
 }
 
 func (s nodeSync) capacityInLine() bool {
-	return s.mapInLine(s.n.Capacity, s.n.Applied.VirtualCapacity, s.virtualCapacity(), nil, false, 0)
+	return s.refused() || s.mapInLine(s.n.Capacity, s.n.Applied.VirtualCapacity, s.virtualCapacity(), nil, false, 0)
 }
 
+// virtualCapacity is that of the class, without entries that no API server accepts.
 func (s nodeSync) virtualCapacity() map[string]string {
 	if s.o.Class == nil || s.o.Class.NodeTemplate == nil {
 		return nil
 	}
-	return s.o.Class.NodeTemplate.VirtualCapacity
+	all := s.o.Class.NodeTemplate.VirtualCapacity
+	for name, quantity := range all {
+		if resourceProblem(name, quantity) != "" {
+			usable := maps.Clone(all)
+			maps.DeleteFunc(usable, func(name, quantity string) bool { return resourceProblem(name, quantity) != "" })
+			return usable
+		}
+	}
+	return all
 }
 
 // mapInLine reports whether want is what was applied last, unless that is vouched
@@ -171,26 +271,45 @@ func (s nodeSync) startup(t object.Taint) bool {
 	return t.Key != "" && t.Key == s.p.Keys.NotReadyTaint
 }
 
-// apply changes a node into what it should be. It replaces the maps of labels,
-// annotations and capacity, the taints, and the record of what was applied.
-func (s nodeSync) apply() {
+// apply changes a node into what it should be, as far as its entries are allowed. It replaces the
+// maps of labels, annotations and capacity, the taints, and the record of what was applied.
+func (s nodeSync) apply(with entries) {
 	inspection, rollout := nodePreservation{s.situation, s.n}, nodeRollout{s.situation, s.n}
 	marks := inspection.marks()
 	inspection.dropKept(marks)
 	due := rollout.due()
-	t := rollout.template(due)
+	t, capacity := rollout.template(due), maps.Clone(s.virtualCapacity())
+	last, refused := s.n.Applied.Clone(), RefusedTemplate{}
+	if with == noEntries {
+		refused = s.n.Applied.Refused
+	}
+	if !with.labels {
+		t.Labels = last.Labels
+	}
+	if !with.annotations {
+		t.Annotations = last.Annotations
+	}
+	if !with.taints {
+		t.Taints = last.Taints
+	}
+	if !with.capacity {
+		capacity = maps.Clone(s.n.Applied.VirtualCapacity)
+	}
 	s.n.Labels = s.mergeForeign(s.n.Labels, s.n.Applied.Labels, t.Labels, ownLabel)
 	s.n.Annotations = s.mergeForeign(s.n.Annotations, s.n.Applied.Annotations, t.Annotations, ownAnnotation)
-	s.n.Capacity = merge(s.n.Capacity, s.n.Applied.VirtualCapacity, s.virtualCapacity())
+	s.n.Capacity = merge(s.n.Capacity, s.n.Applied.VirtualCapacity, capacity)
 	s.n.Taints = mergeTaints(s.n.Taints, without(s.n.Applied.Taints, s.startup), without(t.Taints, s.startup))
 	s.n.Applied = Applied{
-		NodeTemplate: t, VirtualCapacity: maps.Clone(s.virtualCapacity()), Generation: s.m.Generation,
-		Update: s.n.Applied.Update, Critical: s.n.Applied.Critical, Preserved: s.n.Applied.Preserved,
+		NodeTemplate: t, VirtualCapacity: capacity, Generation: s.m.Generation,
+		Update: s.n.Applied.Update, Critical: s.n.Applied.Critical, Preserved: s.n.Applied.Preserved, Refused: refused,
 	}
 	if s.m.Spec.Marks == (RolloutMarks{}) && due != (made{}) {
 		s.n.Applied.Generation = 0 // a preserved machine's marks, which are to go once it is not preserved any more
 	}
-	if key := s.p.Keys.NodeMachine; key != "" {
+	if with == noEntries || !s.m.Spec.NodeTemplate.valid() {
+		s.n.Applied.Generation = 0 // not all of the template
+	}
+	if key := s.nameKey(); key != "" {
 		s.n.Labels[key] = s.m.Name
 	}
 	if s.joining {

@@ -3,6 +3,7 @@ package machine_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -101,7 +102,7 @@ func TestTemplatesAreAppliedThreeWay(t *testing.T) {
 		m.Spec.NodeTemplate = p.template(t)
 		capacity := p.mapOf(t, p.capacity, "class")
 		for k := range capacity {
-			capacity[k] += "x" // a class needs a quantity
+			capacity[k] = strconv.Itoa(len(capacity[k])) // a class needs a quantity
 		}
 		w.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: capacity}
 		n.Labels, n.Annotations = p.mapOf(t, p.labels, "has"), p.mapOf(t, p.annotations, "notes")

@@ -38,6 +38,8 @@ var (
 	reasonCritical         = decision.NewReason("CriticalComponentsNotReady", "node {name} waits for its critical components; {for} left")
 	reasonSyncNode         = decision.NewReason("SyncNode", "bringing node {name} in line with its template")
 	reasonSyncFailed       = decision.NewReason("SyncNodeFailed", "node {name} could not be written: {code}: {detail}")
+	reasonSyncRefused      = decision.NewReason("SyncNodeRefused", "the API server refuses what the template says of node {name}, which has the rest: {code}: {detail}")
+	reasonSyncAccepted     = decision.NewReason("SyncNodeAccepted", "node {name} is as its template says")
 	reasonSyncUndone       = decision.NewReason("SyncNodeUndone", "node {name} is not as it was just written: something else changes it too")
 	reasonSyncAgain        = decision.NewReason("SyncNodeAgain", "node {name} is brought in line in the next pass: its machine changed after it was written")
 	reasonJoined           = decision.NewReason("Joined", "node {name} joined and is healthy")

@@ -46,6 +46,15 @@ func (s *situation) labelled(key string) bool {
 	return err == nil && yes
 }
 
+// nameKey is the label on a node with its machine's name. Empty: there is none, or no label can have
+// that name as its value.
+func (s *situation) nameKey() string {
+	if !named(s.m.Name) {
+		return ""
+	}
+	return s.p.Keys.NodeMachine
+}
+
 // stamp is now as stores keep it.
 func (s *situation) stamp() time.Time { return s.now.Truncate(time.Second) }
 

@@ -123,12 +123,12 @@ func TestEveryPhaseIsInTheTable(t *testing.T) {
 	assert.Len(t, constants(t, "Phase"), len(machine.PhaseTable().States())-1, "all but Unrecognized")
 }
 
-// A stage belongs to a creation, is that of an update of the VM, or to the table of deletions or of updates.
+// A stage belongs to a creation, is one of an update of the VM or its node, or belongs to the table of deletions or of updates.
 func TestEveryStageIsKnown(t *testing.T) {
 	creation := []string{"StageNone", "StageCreateVM", "StageInstanceInitialization", "StageInitialized"}
-	update := string(machine.StageUpdateVM)
+	update := []string{string(machine.StageUpdateVM), string(machine.StageSyncNode)}
 	for name, value := range constants(t, "Stage") {
-		assert.True(t, machine.DeletionTable().Knows(value) || machine.UpdateTable().Knows(value) || slices.Contains(creation, name) || value == update, name)
+		assert.True(t, machine.DeletionTable().Knows(value) || machine.UpdateTable().Knows(value) || slices.Contains(creation, name) || slices.Contains(update, value), name)
 	}
 }
 

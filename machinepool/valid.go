@@ -41,5 +41,5 @@ func (s *Pool) invalidField() *object.FieldError {
 			return object.Invalid(field+"["+strconv.Itoa(i)+"]", "must not be named twice")
 		}
 	}
-	return nil
+	return s.Spec.Template.NodeTemplate.InvalidEntry("spec.template.nodeTemplate")
 }

@@ -31,7 +31,7 @@ func (d replacement) replaceFailed() (Plan, bool) {
 // before them: a scaler may have chosen one that is available.
 func (d replacement) replaceRequested() (Plan, bool) {
 	r := &d.summary.requests
-	if r.count == 0 || d.o.Refused.Delete != nil || d.o.Frozen || d.scaleUpDisabled() {
+	if r.count == 0 || d.o.Refused.Delete != nil || d.o.Frozen || d.scaleUpDisabled() || d.s.Spec.Template.InvalidEntry() != nil {
 		return Plan{}, false
 	}
 	if short := d.short(); short < 0 && d.removable(-short) > 0 {

@@ -39,6 +39,10 @@ func (d *counted) mayCreate() bool {
 		d.waiting.Name = d.p.Keys.ScaleUpDisabled
 		return false
 	}
+	if bad := d.s.Spec.Template.InvalidEntry(); bad != nil {
+		d.waiting = decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
+		return false
+	}
 	return d.o.Refused.Create == nil
 }
 

@@ -21,7 +21,7 @@ func (d report) status() (Plan, bool) {
 	next.Ready, next.Available, next.Preserved = int32(c.ready), int32(c.available), int32(c.preserving.preserved)
 	next.PreservedFailed, next.AutoPreserved = int32(c.preserving.failed), int32(len(c.preserving.counted))
 	next.ObservedGeneration = d.s.Generation
-	next.Conditions = withoutCondition(next.Conditions, ConditionSpecValid)
+	next.Conditions = d.templateCondition(next.Conditions)
 	next.CrashLoop = crashLoopBackoff(d).current()
 	next.Conditions = crashLoopBackoff(d).condition(d.holdCondition(d.frozenCondition(next.Conditions)), &next.CrashLoop)
 	next.Conditions = d.pausedCondition(next.Conditions)
@@ -43,6 +43,8 @@ func (d report) status() (Plan, bool) {
 	plan := Plan{Write: &UpdateStatus{next.Clone()}, Why: d.tally(reasonStatus)}
 	if refused != (decision.Why{}) {
 		plan.Why, plan.Warn = refused, refused
+	} else if bad := d.s.Spec.Template.InvalidEntry(); bad != nil {
+		plan.Warn = decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 	}
 	return plan, true
 }
@@ -70,6 +72,18 @@ func (d report) onlyProgress(next *Status) bool {
 	counted.Ready, counted.Available, counted.Preserved = have.Ready, have.Available, have.Preserved
 	counted.PreservedFailed, counted.AutoPreserved, counted.Failing = have.PreservedFailed, have.AutoPreserved, have.Failing
 	return counted.Equal(have)
+}
+
+// templateCondition is conditions with what no API server accepts of the node template.
+func (d report) templateCondition(conditions []object.Condition) []object.Condition {
+	bad := d.s.Spec.Template.InvalidEntry()
+	if bad == nil {
+		return withoutCondition(conditions, ConditionSpecValid)
+	}
+	return withCondition(conditions, object.Condition{
+		Type: ConditionSpecValid, Status: object.False, Reason: reasonSpecInvalid.String(),
+		Message: bad.Error(), Since: d.stamp(),
+	})
 }
 
 func (d report) frozenCondition(conditions []object.Condition) []object.Condition {

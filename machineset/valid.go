@@ -10,9 +10,13 @@ import (
 )
 
 // Validate returns an *object.FieldError that names the first field which
-// can't be acted upon.
+// can't be acted upon, or else the first entry of the node template that no API
+// server accepts. With such an entry a set makes no machine.
 func (s *Set) Validate() error {
 	err := s.invalidField()
+	if err == nil {
+		err = s.Spec.Template.InvalidEntry()
+	}
 	if err == nil {
 		return nil
 	}
@@ -69,6 +73,12 @@ func (s *Spec) invalidSelector() *object.FieldError {
 		return object.Invalid("spec.template.labels", "must match spec.selector")
 	}
 	return nil
+}
+
+// InvalidEntry returns the first entry of the node template that no API server
+// accepts on a node, or nil: see machine.NodeTemplate.InvalidEntry.
+func (t *Template) InvalidEntry() *object.FieldError {
+	return t.Spec.NodeTemplate.InvalidEntry("spec.template.spec.nodeTemplate")
 }
 
 func (t *Template) invalidField() *object.FieldError {

@@ -138,7 +138,7 @@ func TestDrainFails(t *testing.T) {
 	require.Equal(t, 2, s.drains)
 	op := w.machine().Status.LastOperation
 	require.Equal(t, machine.StateFailed, op.State)
-	require.Equal(t, codes.Unknown, op.Code)
+	require.Equal(t, codes.Unavailable, op.Code)
 	require.Contains(t, op.Message, "API server")
 	for range 3 {
 		w.look(r)

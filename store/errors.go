@@ -8,7 +8,7 @@ import (
 )
 
 // These are the errors with which a store refuses a call. They come wrapped with the verb and the
-// object; use errors.Is.
+// object; use errors.Is. A call that the store did not answer has none of them.
 var (
 	// ErrConflict: the stored object is not the one that the caller has read. Read again, and
 	// decide again.
@@ -20,6 +20,15 @@ var (
 	// ErrInvalid: the call can't succeed at any time, such as an update without a version or a list
 	// through an unknown index.
 	ErrInvalid = errors.New("invalid")
+	// ErrTooLarge: the object is larger than the store takes. It is an ErrInvalid, too.
+	ErrTooLarge = fmt.Errorf("%w: too large", ErrInvalid)
+	// ErrForbidden: the caller may not do this, or a rule of the store's operator refuses it. It is
+	// refused until somebody changes that.
+	ErrForbidden = errors.New("forbidden")
+	// ErrUnauthenticated: the store does not know who calls.
+	ErrUnauthenticated = errors.New("unauthenticated")
+	// ErrThrottled: the store takes no more calls for now. A later one may succeed.
+	ErrThrottled = errors.New("throttled")
 )
 
 var (

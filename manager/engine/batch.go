@@ -181,14 +181,7 @@ func Refused[T any](ctx context.Context, out []Outcome[T]) (*Refusal, error) {
 		case errors.Is(err, store.ErrNotFound):
 			return nil, fmt.Errorf("%w: %w", store.ErrConflict, err)
 		}
-		code := codes.Of(err)
-		switch {
-		case errors.Is(err, store.ErrInvalid):
-			code = codes.InvalidArgument
-		case code == codes.Unknown:
-			code = codes.Unavailable
-		}
-		return &Refusal{Code: code, Message: err.Error()}, nil
+		return &Refusal{Code: CodeOf(err), Message: err.Error()}, nil
 	}
 	return nil, nil //nolint:nilnil // nothing was refused
 }

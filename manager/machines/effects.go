@@ -277,20 +277,40 @@ func (p *pass) findNode(ctx context.Context, nodes store.Reader[*machine.Node], 
 	return &machine.NodeAnswer{Node: first}, nil
 }
 
-// syncNode writes the halves of a node that differ: the record of what was
-// applied last, so that it never says more than was done.
+// syncNode writes a node, or what the server accepts of it.
 func (p *pass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outcome, error) {
-	nodes, node, began := p.Nodes, e.Node, p.Now()
-	var err error
-	if e.Capacity {
-		node, err = nodes.UpdateStatus(ctx, node)
-	}
-	if err == nil && e.Spec {
-		changed := *e.Node // the store takes its own copy
-		changed.Version = node.Version
-		node, err = nodes.Update(ctx, &changed)
+	began, version := p.Now(), e.Node.Version
+	node, err := p.writeNode(ctx, e, e.Node, &version)
+	refusal := err
+	for _, rest := range e.Rest {
+		if !machine.Refusal(engine.CodeOf(err)) {
+			break
+		}
+		less := *rest
+		less.Applied.Refused.Code = engine.CodeOf(refusal)
+		less.Applied.Refused.Message, _ = codes.Bounded(codes.Message(refusal))
+		node, err = p.writeNode(ctx, e, &less, &version)
 	}
 	return p.nodeWritten(ctx, node, began, err)
+}
+
+// writeNode writes the halves of a node that differ: the record of what was
+// applied last, so that it never says more than was done.
+func (p *pass) writeNode(ctx context.Context, e *machine.SyncNode, node *machine.Node, version *string) (*machine.Node, error) {
+	changed := *node // the store takes its own copy
+	changed.Version = *version
+	written := &changed
+	var err error
+	if e.Capacity {
+		if written, err = p.Nodes.UpdateStatus(ctx, &changed); err != nil {
+			return written, err
+		}
+		changed.Version, *version = written.Version, written.Version
+	}
+	if e.Spec {
+		written, err = p.Nodes.Update(ctx, &changed)
+	}
+	return written, err
 }
 
 func (p *pass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outcome, error) {
@@ -313,7 +333,7 @@ func (p *pass) nodeWritten(ctx context.Context, node *machine.Node, began time.T
 	case errors.Is(err, store.ErrNotFound):
 		return nil, fmt.Errorf("node %s vanished: %w", p.o.Node.Name, store.ErrConflict)
 	}
-	return &machine.Outcome{Code: codes.Unavailable, Message: err.Error()}, nil
+	return &machine.Outcome{Code: engine.CodeOf(err), Message: codes.Message(err)}, nil
 }
 
 // deleteNode takes our finalizer off a node and deletes it, if it is still the
@@ -331,7 +351,7 @@ func (p *pass) deleteNode(ctx context.Context, e machine.DeleteNode) (*machine.O
 	case engine.Interrupted(ctx, err) != nil:
 		return nil, err
 	}
-	return &machine.Outcome{Code: codes.Unavailable, Message: err.Error()}, nil
+	return &machine.Outcome{Code: engine.CodeOf(err), Message: codes.Message(err)}, nil
 }
 
 func (p *pass) tryDeleteNode(ctx context.Context, e machine.DeleteNode) error {
@@ -384,7 +404,7 @@ func (p *pass) drained(ctx context.Context, node *machine.Node, call func() (mac
 	case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
 		return nil, err
 	default:
-		answer.Outcome = machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}
+		answer.Outcome = machine.Outcome{Code: engine.CodeOf(err), Message: codes.Message(err)}
 	}
 	if answer.Node != nil && answer.Node.UID == node.UID {
 		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: answer.Node, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}

@@ -304,7 +304,7 @@ func (p *pass) keepNodes(ctx context.Context, e *machinepool.KeepNodes) (*machin
 		case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
 			return nil, errors.Join(err, ctx.Err())
 		case err != nil:
-			return &machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}, nil
+			return &machine.Outcome{Code: engine.CodeOf(err), Message: codes.Message(err)}, nil
 		case !done:
 			return &machine.Outcome{Code: codes.Aborted, Message: "its drain could not be undone yet"}, nil
 		}

@@ -148,7 +148,7 @@ func (l *live[T, R]) Get(ctx context.Context, k object.Key) (T, error) {
 	}
 	raw, err := l.client.get(ctx, k)
 	if err != nil {
-		return none, about("get", k, translate(err))
+		return none, about("get", k, Translate(err))
 	}
 	return l.read(raw), nil
 }
@@ -168,7 +168,7 @@ func (l *live[T, R]) List(ctx context.Context, q store.Query) ([]T, error) {
 	}
 	all, err := l.candidates(ctx, q)
 	if err != nil {
-		return nil, about("list", object.Key{}, translate(err))
+		return nil, about("list", object.Key{}, Translate(err))
 	}
 	out := make([]T, 0, len(all))
 	for _, o := range all {

@@ -33,9 +33,9 @@ func (r *refused) Error() string { return r.as.Error() + ": " + r.err.Error() }
 // Unwrap leads to both errors.
 func (r *refused) Unwrap() []error { return []error{r.as, r.err} }
 
-// translate wraps an answer of the server in the store's error of the same meaning. An answer
-// without such an error stays as it is.
-func translate(err error) error {
+// Translate wraps an answer of the server in the error of package store of the same meaning. Errors.Is
+// and errors.As find both. An answer without such an error stays as it is, and so does nil.
+func Translate(err error) error {
 	switch {
 	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
@@ -45,8 +45,16 @@ func translate(err error) error {
 		return &refused{store.ErrAlreadyExists, err}
 	case apierrors.IsConflict(err):
 		return &refused{store.ErrConflict, err}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &refused{store.ErrInvalid, err}
+	case apierrors.IsRequestEntityTooLargeError(err):
+		return &refused{store.ErrTooLarge, err}
+	case apierrors.IsForbidden(err):
+		return &refused{store.ErrForbidden, err}
+	case apierrors.IsUnauthorized(err):
+		return &refused{store.ErrUnauthenticated, err}
+	case apierrors.IsTooManyRequests(err):
+		return &refused{store.ErrThrottled, err}
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func (c *Collection[T, R]) Create(ctx context.Context, o T) (T, error) {
 	}
 	made, err := c.client.create(ctx, raw)
 	if err != nil {
-		return none, about("create", k, translate(err))
+		return none, about("create", k, Translate(err))
 	}
 	return c.written(made), nil
 }
@@ -90,7 +90,7 @@ func (c *Collection[T, R]) write(ctx context.Context, verb string, o T, part str
 	}
 	changed, err := c.client.patch(ctx, k, part, body)
 	if err != nil {
-		return none, about(verb, k, translate(err))
+		return none, about(verb, k, Translate(err))
 	}
 	return c.written(changed), nil
 }
@@ -114,7 +114,7 @@ func (c *Collection[T, R]) base(ctx context.Context, m *object.Meta) (R, error) 
 	}
 	raw, err := c.client.get(ctx, m.Key)
 	if err != nil {
-		return none, translate(err)
+		return none, Translate(err)
 	}
 	if raw.GetResourceVersion() != m.Version || m.UID != "" && string(raw.GetUID()) != m.UID {
 		return none, store.ErrConflict
@@ -130,7 +130,7 @@ func (c *Collection[T, R]) Delete(ctx context.Context, k object.Key, uid string)
 	if err := c.place(k); err != nil {
 		return about("delete", k, err)
 	}
-	err := translate(c.client.delete(ctx, k, uid))
+	err := Translate(c.client.delete(ctx, k, uid))
 	if errors.Is(err, store.ErrInvalid) && uid != "" {
 		// A UID that no object can have.
 		if raw, failed := c.client.get(ctx, k); failed == nil && string(raw.GetUID()) != uid {

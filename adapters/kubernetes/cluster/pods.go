@@ -121,7 +121,7 @@ func (p *pods) Live(ctx context.Context, node string) ([]*drain.Pod, error) {
 	bound := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()}
 	found, err := p.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, bound)
 	if err != nil {
-		return nil, err
+		return nil, apistore.Translate(err)
 	}
 	out := make([]*drain.Pod, len(found.Items))
 	for i := range found.Items {

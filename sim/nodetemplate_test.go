@@ -1,0 +1,93 @@
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/store"
+)
+
+// typo is a node template that no API server accepts.
+var typo = machine.NodeTemplate{Taints: []object.Taint{{Key: "dedicated", Effect: "NoShedule"}}}
+
+// invalid reports whether the deployment says that its spec is, and where.
+func (r *run) invalid(field string) {
+	r.t.Helper()
+	d, err := r.w.Deployments().Get(ctx, web)
+	require.NoError(r.t, err)
+	c := object.FindCondition(d.Status.Conditions, deployment.ConditionSpecValid)
+	require.NotNil(r.t, c)
+	require.Equal(r.t, object.False, c.Status)
+	require.Contains(r.t, c.Message, field)
+	require.Contains(r.t, deployment.Missing(d), field)
+	require.ErrorContains(r.t, d.Validate(deployment.DefaultPolicy().Keys), field)
+}
+
+// TestNodeTemplateThatNoServerAccepts: for a deployment whose nodes no API server would accept, no
+// machine is ever made, and it says why. Once it is corrected it comes up.
+func TestNodeTemplateThatNoServerAccepts(t *testing.T) {
+	r := &run{t: t}
+	d := fleet(3, deployment.Strategy{})
+	d.Spec.Template.Spec.NodeTemplate = typo
+	r.open(sim.Options{Seed: 1}, d)
+	r.wait(24 * time.Hour)
+	require.Zero(t, r.w.Made())
+	r.invalid("taints[0]")
+	r.edit("the effect is corrected", func(s *deployment.Spec) { s.Template.Spec.NodeTemplate.Taints[0].Effect = object.NoSchedule })
+	r.complete()
+	require.Equal(t, 3, r.w.Made())
+}
+
+// TestRunningFleetWithAnInvalidNodeTemplate: a fleet that runs keeps its machines when its node
+// template becomes invalid, with any strategy. It can be made smaller and larger as a paused one,
+// and nothing is rolled out until the template is corrected.
+func TestRunningFleetWithAnInvalidNodeTemplate(t *testing.T) {
+	one := rollout.IntOrPercent{Value: 1}
+	for _, strategy := range []deployment.Strategy{
+		{Kind: deployment.RollingUpdate, MaxUnavailable: one}, {Kind: deployment.RollingUpdate, MaxSurge: one}, {Kind: deployment.Recreate},
+	} {
+		t.Run(fmt.Sprintf("%s %s/%s", strategy.Kind, strategy.MaxSurge.String(), strategy.MaxUnavailable.String()), func(t *testing.T) {
+			r := &run{t: t}
+			r.open(sim.Options{Seed: 1}, fleet(4, strategy))
+			r.complete()
+			r.edit("another class, and a typo", func(s *deployment.Spec) {
+				s.Template.Spec.Class.Name, s.Template.Spec.NodeTemplate = "large", typo
+			})
+			r.wait(6 * time.Hour)
+			require.Equal(t, 4, r.w.Made())
+			require.Equal(t, 4, r.running())
+			r.invalid("taints[0]")
+			r.scale(3)
+			r.wait(time.Hour)
+			require.Equal(t, 3, r.running())
+			r.scale(5)
+			r.wait(time.Hour)
+			require.Equal(t, 5, r.running(), "the old set, whose template is valid, grows")
+			require.Equal(t, 6, r.w.Made())
+			r.edit("the effect is corrected", func(s *deployment.Spec) { s.Template.Spec.NodeTemplate.Taints[0].Effect = object.NoSchedule })
+			r.complete()
+			require.Equal(t, 5, r.running())
+		})
+	}
+}
+
+// running counts the machines that run.
+func (r *run) running() (n int) {
+	r.t.Helper()
+	all, err := r.w.Machines().List(ctx, store.Query{})
+	require.NoError(r.t, err)
+	for _, m := range all {
+		if !m.Deleted() && m.Status.Phase == machine.PhaseRunning {
+			n++
+		}
+	}
+	return n
+}
