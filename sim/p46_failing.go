@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// p46: once updates in place fail, no more machines are touched than may be out of service at a
+// time, or than may fail until the rollout stops.
+type p46 struct {
+	*World
+	rollouts map[string]*failures // by UID of the deployment
+}
+
+// failures are the updates in place that failed in a row, in one rollout.
+type failures struct {
+	class  string // of the template that is rolled out
+	failed map[string]time.Time
+}
+
+func newP46(w *World) *p46 { return &p46{w, map[string]*failures{}} }
+
+func (w *p46) see(e event) {
+	switch e := e.(type) {
+	case stored[*deployment.Deployment]:
+		if e.now != nil && e.now.Spec.Paused {
+			delete(w.rollouts, e.now.UID) // it begins anew
+		}
+	case machineChanged:
+		w.changed(e.seen.last, e.now)
+	}
+}
+
+func (w *p46) changed(before, now *machine.Machine) {
+	d, limit := w.updatedInPlace(now)
+	if d == nil {
+		return
+	}
+	r := w.rollouts[d.UID]
+	if r == nil || r.class != d.Spec.Template.Spec.Class.Name {
+		r = &failures{d.Spec.Template.Spec.Class.Name, map[string]time.Time{}}
+		w.rollouts[d.UID] = r
+	}
+	switch from, to := before.Status.Phase, now.Status.Phase; {
+	case from == machine.PhaseInPlaceUpdating && to == machine.PhaseInPlaceUpdateFailed:
+		if w.wanted(d, now.Annotations[w.deploymentPolicy().Keys.InPlaceTarget]) {
+			r.failed[now.Name] = w.Now()
+		}
+	case from == machine.PhaseInPlaceUpdateFailed && to != from && to != machine.PhaseFailed && !now.Deleted():
+		delete(r.failed, now.Name)
+	case from == machine.PhaseInPlaceUpdateSuccessful && to == machine.PhaseRunning:
+		clear(r.failed)
+	case before.Spec.InPlace != machine.InPlaceSelected && now.Spec.InPlace == machine.InPlaceSelected:
+		w.check(d, r, now, limit)
+	}
+}
+
+// wanted reports whether the set of that name has the template that is rolled out. An update to
+// another one may have begun before.
+func (w *p46) wanted(d *deployment.Deployment, set string) bool {
+	for _, s := range w.sets.all() {
+		if s.Name == set {
+			return w.deploymentPolicy().Wants(d, s)
+		}
+	}
+	return false
+}
+
+// check checks a machine that was selected.
+func (w *p46) check(d *deployment.Deployment, r *failures, m *machine.Machine, limit int) {
+	failed, under := 0, 0
+	for _, at := range r.failed {
+		if !w.unknown(at) {
+			failed++
+		}
+	}
+	for _, other := range w.fleetOf(d) {
+		if other.Spec.InPlace == machine.InPlaceSelected && !other.Deleted() && r.failed[other.Name].IsZero() && other.Status.Phase != machine.PhaseFailed {
+			under++
+		}
+	}
+	if failed > 0 && failed+under > limit && !w.belated {
+		w.violate("P46", "machine %s was selected for an update in place: %d failed in a row, %d are under way, %d may fail", m.Name, failed, under, limit)
+	}
+}
+
+// updatedInPlace returns the deployment that updates a machine in place, and how many may fail in a
+// row. Nil: none does, or it never stops.
+func (w *World) updatedInPlace(m *machine.Machine) (*deployment.Deployment, int) {
+	s := w.setRecords[ownerUID(m)]
+	if s == nil || s.last.Owner == nil {
+		return nil, 0
+	}
+	d := w.deployment(s.last.Owner.Name)
+	if d == nil || d.Deleted() || d.Spec.Strategy.Kind != deployment.InPlaceUpdate || d.Spec.Strategy.Orchestration != deployment.Automatic || w.bounds[d.UID] == nil {
+		return nil, 0
+	}
+	b, own := w.bounds[d.UID], d.Spec.Strategy.StopAfter
+	switch {
+	case own.Value == 0:
+		return d, b.ceiling - b.floor
+	case own.Ceil(d.Spec.Replicas) > d.Spec.Replicas:
+		return nil, 0
+	}
+	return d, int(max(own.Ceil(int32(b.most)), 1))
+}
+
+// p47: in an update in place, no VM is lost for a node that is not Ready for less than the health
+// timeout, nor for an update that failed, without a grant of the budget of replacements: no machine
+// is deleted to make way for the others. It is checked of fleets without surge.
+type p47 struct{ *World }
+
+func (w p47) see(e event) {
+	e47, ok := e.(machineDeleted)
+	if !ok {
+		return
+	}
+	m, s := e47.seen.last, w.setRecords[ownerUID(e47.now)]
+	if s == nil || s.last.Deleted() || s.last.Owner == nil || w.faults[ClockJump] > 0 {
+		return
+	}
+	d := w.deployment(s.last.Owner.Name)
+	if d == nil || d.Deleted() || d.Spec.Strategy.Kind != deployment.InPlaceUpdate || w.bounds[d.UID] == nil {
+		return
+	}
+	b := w.bounds[d.UID]
+	if b.ceiling > b.most { // what surge brings stands in for old machines, and the worst of these go
+		return
+	}
+	if m.Status.Phase == machine.PhaseFailed || w.asked(m) || w.tooOld(m, s.last) || chosen(s.last, m) {
+		return
+	}
+	left := 0
+	for _, other := range w.fleetOf(d) {
+		if other.UID != m.UID && !other.Deleted() {
+			left++
+		}
+	}
+	if least := b.least; left < least {
+		w.violate("P47", "machine %s was deleted in phase %s, and %d of %s are left of %d: nobody has judged it", m.Name, m.Status.Phase, left, d.Name, least)
+	}
+}
+
+// chosen reports whether a scaler has chosen a machine of a set.
+func chosen(s *machineset.Set, m *machine.Machine) bool {
+	for _, c := range s.Instructions.DeletionCandidates {
+		if c.Name == m.Name {
+			return true
+		}
+	}
+	return false
+}
