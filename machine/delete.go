@@ -50,7 +50,7 @@ func (d deletion) terminate() Plan {
 		if from != PhaseTerminating {
 			s.DeletedFrom = from
 		}
-		s.LastOperation = d.operation(OperationDelete, StateProcessing, StageGetVMStatus)
+		d.enter(s, StageGetVMStatus)
 	})
 	plan.Moves[1] = deletionMove(StageNone, eventDelete, StageGetVMStatus)
 	return plan

@@ -51,11 +51,11 @@ func (d deletion) empty(n *Node) Plan {
 	}
 	switch {
 	case answer.Code != codes.OK && forced:
-		return d.stage(EventForced, decision.Why{Reason: reasonDrainGivenUp, Name: n.Name, Detail: answer.Message})
+		return d.drainedByForce(decision.Why{Reason: reasonDrainGivenUp, Name: n.Name, Detail: answer.Message})
 	case answer.Code != codes.OK:
 		return d.stageFailed(answer.Outcome)
 	case answer.Done && answer.Forced:
-		return d.stage(EventForced, decision.Why{Reason: reasonDrainedByForce, Name: n.Name})
+		return d.drainedByForce(decision.Why{Reason: reasonDrainedByForce, Name: n.Name})
 	case answer.Done:
 		return toldOfLeft(d.stage(EventDrained, drained(n, answer)), n, answer)
 	case forced:
@@ -67,6 +67,16 @@ func (d deletion) empty(n *Node) Plan {
 	until := d.forceAt()
 	why := decision.Why{Reason: reasonDraining, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
 	return Plan{At: d.sooner(answer.At, until), Why: why}
+}
+
+// drainedByForce goes on to the volumes, and records whether force was due regardless of the node,
+// which may answer again.
+func (d deletion) drainedByForce(why decision.Why) Plan {
+	plan := d.stage(EventForced, why)
+	if status, ok := plan.Write.(*UpdateStatus); ok {
+		status.Status.LastOperation.Forced = !d.now.Before(d.forceAnyway())
+	}
+	return plan
 }
 
 func (d deletion) drainNode(n *Node, forced bool) Plan {
@@ -98,7 +108,7 @@ func (d deletion) emptyByForce(n *Node, answer *DrainAnswer) Plan {
 	}
 	until := d.after(d.past(op.Time), forcedDrain)
 	if !d.now.Before(until) {
-		return d.stage(EventForced, decision.Why{Reason: reasonDrainGivenUp, Name: n.Name, Detail: answer.Why})
+		return d.drainedByForce(decision.Why{Reason: reasonDrainGivenUp, Name: n.Name, Detail: answer.Why})
 	}
 	why := decision.Why{Reason: reasonForceDraining, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
 	return Plan{At: d.sooner(answer.At, until), Why: why}

@@ -9,16 +9,21 @@ import (
 // forcedByLabel reports whether somebody wants the machine gone without regard.
 func (d deletion) forcedByLabel() bool { return d.labelled(d.p.Keys.ForceDeletion) }
 
-// forceAnyway returns when force becomes due, regardless of the node.
+// forceAnyway returns when force becomes due, regardless of the node. To detach volumes by force is
+// due where the drain has ended so.
 func (d deletion) forceAnyway() time.Time {
-	if d.forcedByLabel() {
+	op := &d.m.Status.LastOperation
+	switch {
+	case d.forcedByLabel():
 		return d.m.DeletedAt
+	case op.Stage == StageDeleteVolumeAttachments && op.Forced:
+		return d.past(op.Time)
 	}
-	return d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))
+	return d.after(d.begun(), d.p.drainTimeout(d.m))
 }
 
-// forceAt returns when force becomes due: at once with the label; else when the
-// deletion is older than the drain timeout, or the node has not answered for
+// forceAt returns when force becomes due: at once with the label; else when the stage has
+// worked for the drain timeout, or the node has not answered for
 // Policy.Unresponsive. A node that was read before that time may have answered
 // since, and is read again.
 func (d deletion) forceAt() time.Time {

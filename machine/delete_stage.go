@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"time"
+
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 )
@@ -28,10 +30,25 @@ func (d deletion) stage(on Event, why decision.Why) Plan {
 	}
 	plan := d.setStatus(why, func(s *Status) {
 		d.noteVM(s)
-		s.LastOperation = d.operation(OperationDelete, StateProcessing, at)
+		d.enter(s, at)
 	})
 	plan.Moves = moves
 	return plan
+}
+
+// enter begins a stage, and its clock.
+func (d deletion) enter(s *Status, stage Stage) {
+	s.LastOperation = d.operation(OperationDelete, StateProcessing, stage)
+	s.StageSince, s.HeldSince = d.stamp(), time.Time{}
+}
+
+// begun is when the present stage began its own work. What an earlier version or another program
+// has begun counts from the deletion.
+func (d deletion) begun() time.Time {
+	if since := d.past(d.m.Status.StageSince); since.After(d.m.DeletedAt) {
+		return since
+	}
+	return d.m.DeletedAt
 }
 
 // skip returns the event that passes over a stage that has nothing to do. Empty: it has, or

@@ -136,6 +136,13 @@ type Status struct {
 	OnlyRefused bool
 	// DeletedFrom is the phase in which deletion found the machine.
 	DeletedFrom Phase
+	// StageSince is when the present stage of the deletion began its own work,
+	// whole seconds: its deadline counts from it. Zero: hooks hold the stage
+	// back, or it is not known, and the deadline counts from the deletion.
+	StageSince time.Time
+	// HeldSince is when hooks first held the present stage of the deletion
+	// back, whole seconds. Zero: none did.
+	HeldSince time.Time
 	// JoinedAfter is the time from creation to the first Running; zero: not
 	// joined yet.
 	JoinedAfter time.Duration

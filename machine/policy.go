@@ -16,8 +16,10 @@ type Policy struct {
 	// HealthTimeout is how long a machine may be unhealthy; then it is
 	// Failed. At least a second; default 10 min.
 	HealthTimeout time.Duration
-	// DrainTimeout is how old a deletion gets before force is used. At
-	// least a second; default 2 h.
+	// DrainTimeout is how long the drain of a machine that is being deleted may
+	// take before force is used. It counts from when the drain's stage is stored,
+	// or the last hook before it is off. To look for the node may take as long
+	// again. At least a second; default 2 h.
 	DrainTimeout time.Duration
 	// Unresponsive is how long a node is not Ready or read-only before the
 	// deletion of its machine uses force. At least a second; default 5 min.
@@ -42,9 +44,10 @@ type Policy struct {
 	// PreserveTimeout is how long a machine is kept for inspection. At least a
 	// second; default 96 h.
 	PreserveTimeout time.Duration
-	// HookTimeout is how long the hooks on a machine may hold its deletion
-	// back, from its beginning; force by label does not wait for them. At
-	// least a second; default 2 h. object.Off: without end.
+	// HookTimeout is how long the hooks on a machine may hold one stage of its
+	// deletion back, the drain or the VM's deletion, from when the first of them
+	// does; force by label does not wait for them. At least a second; default 2 h.
+	// object.Off: without end.
 	HookTimeout time.Duration
 	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. At least a second; default as
 	// long as the recovery table's long class, 10 min.

@@ -114,6 +114,7 @@ var (
 	reasonForceDrain       = decision.NewReason("ForceDrain", "emptying node {name} by force")
 	reasonDraining         = decision.NewReason("Draining", "node {name} is not empty yet: {detail}; {for} left before force")
 	reasonHook             = decision.NewReason("WaitingForHook", "annotation {name} holds the deletion back; {for} left for it")
+	reasonUnheld           = decision.NewReason("HookOver", "no hook holds {name} back any more")
 	reasonForceDraining    = decision.NewReason("ForceDraining", "node {name} is not empty yet in spite of force: {detail}; {for} left")
 	reasonDrainNoted       = decision.NewReason("DrainProgress", "draining node {name}: {detail}")
 	reasonDrainedByForce   = decision.NewReason("DrainedByForce", "node {name} is drained by force")

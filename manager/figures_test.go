@@ -70,7 +70,7 @@ func TestSpansAreTold(t *testing.T) {
 	later(time.Minute)
 	later(time.Hour)
 	require.Empty(t, keysOf(w.machines))
-	require.Equal(t, []time.Duration{2 * time.Minute}, f.spans[manager.SpanDrain])
+	require.Equal(t, []time.Duration{time.Minute}, f.spans[manager.SpanDrain], "from the first pass on")
 	require.Equal(t, []time.Duration{time.Hour + 2*time.Minute}, f.spans[manager.SpanDeletion])
 	require.Len(t, f.spans, 5)
 	for _, call := range []string{"CreateMachine UNAVAILABLE", "CreateMachine OK", "InitializeMachine UNAVAILABLE", "InitializeMachine OK", "DeleteMachine UNAVAILABLE", "DeleteMachine OK"} {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"time"
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -14,9 +15,9 @@ type force struct {
 	nodes *trackedStore[*machine.Node]
 }
 
-// forceDue reports whether force may be used on a machine now, by the manager's clock: its deletion
-// is too old, or its node has been silent for too long. The record alone is not enough, because the
-// manager cannot record on a cluster that does not answer.
+// forceDue reports whether force may be used on a machine now, by the manager's clock: the present
+// stage of its deletion has worked for too long, or its node has been silent for too long. The
+// record alone is not enough, because the manager cannot record on a cluster that does not answer.
 func (f *force) forceDue(m *machine.Machine) bool {
 	if !m.Deleted() {
 		return false
@@ -26,7 +27,7 @@ func (f *force) forceDue(m *machine.Machine) bool {
 	if t := m.Spec.Config.DrainTimeout; t > 0 {
 		timeout = t
 	}
-	if m.Status.LastOperation.Forced || !now.Before(m.DeletedAt.Add(timeout)) {
+	if m.Status.LastOperation.Forced || !now.Before(stageBegan(m).Add(timeout)) {
 		return true
 	}
 	n, err := f.nodes.Get(context.Background(), object.Key{Name: m.Name})
@@ -35,4 +36,12 @@ func (f *force) forceDue(m *machine.Machine) bool {
 	}
 	c := object.FindCondition(n.Conditions, machine.NodeReady)
 	return c != nil && c.Status != object.True && !now.Before(c.Since.Add(p.Unresponsive))
+}
+
+// stageBegan is when the present stage of a machine's deletion began its own work.
+func stageBegan(m *machine.Machine) time.Time {
+	if since := m.Status.StageSince; since.After(m.DeletedAt) {
+		return since
+	}
+	return m.DeletedAt
 }

@@ -135,7 +135,7 @@ func (w *p22Volumes) drainTime(m *machine.Machine) (since time.Time, limit time.
 	p, kept := w.machinePolicy(), &m.Status.Preservation
 	switch {
 	case m.Deleted():
-		return m.DeletedAt, p.DrainTimeout
+		return stageBegan(m), p.DrainTimeout
 	case !kept.Since.IsZero():
 		return kept.Since, kept.Until.Sub(kept.Since)
 	}

@@ -59,6 +59,7 @@ type life struct {
 	served  bool // was available at some time
 	deleted bool
 	forced  bool // force was due at some time
+	last    *machine.Machine
 	givenUp bool // for its health
 	traded  bool // another one was deleted in its place
 	phase   machine.Phase
@@ -104,7 +105,8 @@ func (l *past) remember(m *machine.Machine) {
 	known.served, known.phase, known.since = known.served || m.Ready(), m.Status.Phase, m.Status.Since
 	known.givenUp = known.givenUp && m.Status.Phase == machine.PhaseFailed
 	known.deleted = known.deleted || m.Deleted()
-	known.forced = known.forced || l.forceDue(m)
+	known.forced = known.forced || l.forceDue(m) || known.last != nil && l.forceDue(known.last) // a new stage has a new clock
+	known.last = m
 	switch {
 	case !m.Ready():
 		known.ready = time.Time{}

@@ -92,6 +92,6 @@ const (
 	SpanCreation       Span = "creation"       // from the machine's creation until its VM is recorded
 	SpanInitialization Span = "initialization" // from then until the VM is initialized, if the driver does that
 	SpanJoin           Span = "join"           // from then until its node is healthy for the first time
-	SpanDrain          Span = "drain"          // from the request to delete it until its node is drained, or drained by force
+	SpanDrain          Span = "drain"          // from when nothing holds its drain back until its node is drained, or drained by force
 	SpanDeletion       Span = "deletion"       // from the request to delete it until VM, node and record are gone
 )

@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -26,7 +27,7 @@ func (p *pass) tellSpans(plan *machine.Plan, before *machine.Machine) {
 			}
 		case machine.EventDrained, machine.EventForced:
 			if p.o.Drain != nil {
-				p.lasted(SpanDrain, before.DeletedAt)
+				p.lasted(SpanDrain, cmp.Or(before.Status.StageSince, before.DeletedAt))
 			}
 		case machine.EventReleased:
 			p.lasted(SpanDeletion, before.DeletedAt)

@@ -133,6 +133,22 @@ var ofMachine = []mutant{
 		by:     "TestP44StagesAreStoredInOrderThroughKills",
 	},
 	{
+		name:   "the drain's time counts from the deletion, so hooks use it up",
+		breaks: "P21",
+		file:   "machine/delete_force.go",
+		from:   "return d.after(d.begun(), d.p.drainTimeout(d.m))",
+		to:     "return d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))",
+		by:     "TestP21HookLeavesTheDrainItsTime",
+	},
+	{
+		name:   "the time of a hook counts from the deletion, so the drain uses it up",
+		breaks: "P21",
+		file:   "machine/delete_hook.go",
+		from:   "until = d.after(since, timeout)",
+		to:     "until = d.after(d.m.DeletedAt, timeout)",
+		by:     "TestP21ForcedDrainLeavesTheHookItsTime",
+	},
+	{
 		name:   "a failed stage of a deletion is tried again at once, whenever anything wakes the machine",
 		breaks: "failures are tried again by the recovery table, ever more rarely",
 		file:   "machine/delete.go",

@@ -26,13 +26,13 @@ type machinePolicy struct {
 	MachineInplaceTimeout  time.Duration `name:"machine-inplace-update-timeout" policy:"machine.InPlaceTimeout" help:"How long an update in place may take before it has failed."`
 	MachineGrace           time.Duration `policy:"machine.Grace" help:"How long a manager watches, from its start and filled caches on, before it gives machines up for a timeout that began before; 0: it does not wait."`
 	MachinePreserveTimeout time.Duration `policy:"machine.PreserveTimeout" help:"How long a machine is kept for inspection."`
-	MachineHookTimeout     time.Duration `policy:"machine.HookTimeout" help:"How long hooks on a machine may hold its deletion back; 0: without end."`
+	MachineHookTimeout     time.Duration `policy:"machine.HookTimeout" help:"How long hooks on a machine may hold its drain back, and how long the deletion of its VM; 0: without end."`
 	MachineQuotaRetry      time.Duration `policy:"machine.QuotaRetry" help:"How long to wait after RESOURCE_EXHAUSTED; 0: 10m, the wait of the recovery table."`
 	NodeConditions         []string      `placeholder:"TYPE" policy:"machine.NodeConditions" help:"Conditions that make a node unhealthy unless they are False or absent. Default: ${default}."`
 }
 
 type drainPolicy struct {
-	MachineDrainTimeout      time.Duration   `policy:"machine.DrainTimeout,drain.Timeout" help:"How old a deletion gets before force is used."`
+	MachineDrainTimeout      time.Duration   `policy:"machine.DrainTimeout,drain.Timeout" help:"How long the drain of a machine that is deleted may take before force is used; the time of hooks does not count."`
 	MachineMaxEvictRetries   int             `policy:"drain.MaxEvictRetries" help:"Slots of 20s that a pod has to be evicted in before it is deleted; 0: until the drain's end."`
 	MachinePVDetachTimeout   time.Duration   `name:"machine-pv-detach-timeout" policy:"drain.DetachTimeout,machine.DetachTimeout" help:"How long volumes may take to be detached."`
 	MachinePVReattachTimeout time.Duration   `name:"machine-pv-reattach-timeout" policy:"drain.ReattachTimeout" help:"How long volumes may take to be attached elsewhere."`

@@ -33,6 +33,8 @@ var machineNotes = []record[*machine.Machine]{
 	{"resumedAt", func(m *machine.Machine) any { return &m.Status.ResumedAt }},
 	{"vmSpec", func(m *machine.Machine) any { return &m.Status.VMSpec }},
 	{"deletedFrom", func(m *machine.Machine) any { return &m.Status.DeletedFrom }},
+	{"stageSince", func(m *machine.Machine) any { return &m.Status.StageSince }},
+	{"heldSince", func(m *machine.Machine) any { return &m.Status.HeldSince }},
 	{"joinedAfter", func(m *machine.Machine) any { return &m.Status.JoinedAfter }},
 	{"preservation", func(m *machine.Machine) any { return &m.Status.Preservation }},
 }
