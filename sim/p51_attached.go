@@ -41,8 +41,11 @@ func (w *p51) checkAttached(node string) {
 	}
 }
 
+// inUse reports whether a pod of the node uses a volume, or a pod that is left alone may have used it
+// until a moment ago.
 func (w *p51) inUse(volume, node string) bool {
-	return slices.ContainsFunc(w.apps.On(node), func(p *drain.Pod) bool {
-		return !p.Finished && slices.ContainsFunc(p.Claims, func(claim string) bool { return "pv-"+claim == volume })
+	here := w.apps.On(node)
+	return slices.ContainsFunc(w.apps.UsersOf(volume), func(p *drain.Pod) bool {
+		return p.ToleratesCordon || !p.Finished && slices.Contains(here, p)
 	})
 }
