@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,7 @@ import (
 var steady = simulated.Options{Create: 20 * time.Millisecond, Boot: 100 * time.Millisecond, Delete: 20 * time.Millisecond, Heartbeat: 5 * time.Second}
 
 // workload runs pods on the nodes of the test, spread over them, and waits until they are ready.
-func (w *world) workload(name string, pods int32) map[string]string {
+func (w *world) workload(name string, pods int32, change ...func(*corev1.PodSpec)) map[string]string {
 	w.Helper()
 	labels, none := map[string]string{"app": name}, int64(0)
 	d := &appsv1.Deployment{ObjectMeta: w.meta(name), Spec: appsv1.DeploymentSpec{
@@ -41,6 +42,9 @@ func (w *world) workload(name string, pods int32) map[string]string {
 			}},
 		}},
 	}}
+	for _, f := range change {
+		f(&d.Spec.Template.Spec)
+	}
 	require.NoError(w, w.client.Create(w.Context(), d))
 	w.eventually("the pods to be ready", func() bool {
 		require.NoError(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(d), d))
@@ -195,4 +199,52 @@ func TestMisconfiguredBudget(t *testing.T) {
 	w.eventually("the machine to go", func() bool { return len(w.machines()) == 1 && w.settled("web", 1)() })
 	assert.NotContains(t, w.names(), name)
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
+}
+
+// TestPodsThatTolerateTheCordon: the only pod of a deployment tolerates everything and prefers the
+// node of a machine that is deleted, so that the scheduler binds each replacement to it again. The
+// drain leaves it alone after a round, says so, and ends (P49).
+func TestPodsThatTolerateTheCordon(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, steady)
+	w.manage()
+	w.class("small", w.namespace)
+	w.deployment("web", "small", 1)
+	w.eventually("the machine", w.settled("web", 1))
+	name := w.names()[0]
+	grace := int64(5)
+	labels := w.workload("op", 1, func(s *corev1.PodSpec) {
+		s.TerminationGracePeriodSeconds = &grace // the next pod is there before the last one is gone
+		s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+			Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name},
+			}}},
+		}}}}
+	})
+	var mu sync.Mutex
+	here := map[string]bool{}
+	follow(w, &corev1.PodList{}, func(list client.ObjectList) (out []*corev1.Pod) {
+		items := list.(*corev1.PodList).Items
+		for i := range items {
+			out = append(out, &items[i])
+		}
+		return out
+	}, func(pods map[string]*corev1.Pod) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, p := range pods {
+			if p.Labels["app"] == labels["app"] && p.Spec.NodeName == name {
+				here[string(p.UID)] = true
+			}
+		}
+	})
+	require.NoError(t, w.client.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: w.meta(name)}))
+	w.eventually("the machine to go", func() bool { return !slices.Contains(w.names(), name) })
+	w.eventually("the event", w.announced(name, "in spite of the cordon"))
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Greater(t, len(here), 1, "no pod came back")
+	// Creations have whole seconds, and a pod lasts for half of one here.
+	assert.LessOrEqual(t, len(here), 8, "the pods of two seconds, and the one that stays until its VM is gone")
 }
