@@ -36,6 +36,8 @@ const (
 	StatusLagged
 	// ListLagged: the provider left a VM out of a list that it had just made.
 	ListLagged
+	// ListSpelled: a list named VMs in another spelling.
+	ListSpelled
 	// VMLost: a VM vanished without a request.
 	VMLost
 
@@ -91,6 +93,7 @@ var faultNames = [faultCount]string{
 	CapacityOut:      "no capacity",
 	StatusLagged:     "status not consistent yet",
 	ListLagged:       "list not consistent yet",
+	ListSpelled:      "list in another spelling",
 	VMLost:           "VM lost",
 	SlowBoot:         "slow boot",
 	DeadBoot:         "VM never boots",

@@ -42,6 +42,9 @@ type Faults struct {
 	// Eventually is how long the provider denies a VM that it has just made, and
 	// leaves it out of its lists.
 	Eventually time.Duration
+	// Spelling is the probability that a list names all VMs in another spelling than their creation
+	// did: in upper case, with a slash. The provider knows them by both.
+	Spelling float64
 
 	// SlowBoot is the longest time that a VM takes beyond Options.Boot.
 	SlowBoot time.Duration

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
@@ -93,6 +94,13 @@ func (c watchedMachines) DeleteMachine(ctx context.Context, req *driver.DeleteMa
 	if req.Machine.UID != "" {
 		return c.Driver.DeleteMachine(ctx, req)
 	}
+	if c.vms.hazards.Spelling > 0 {
+		for _, vm := range c.vms.provider.VMs() {
+			if req.Machine.Spec.ProviderID == spelled(vm.ID) {
+				req.Machine.Spec.ProviderID = vm.ID
+			}
+		}
+	}
 	before := c.vms.provider.VMs()
 	out, err := c.Driver.DeleteMachine(ctx, req)
 	left := c.vms.provider.VMs()
@@ -104,11 +112,19 @@ func (c watchedMachines) DeleteMachine(ctx context.Context, req *driver.DeleteMa
 	return out, err
 }
 
+// spelled is an identity in another spelling.
+func spelled(identity string) string { return strings.ToUpper(identity) + "/" }
+
 // ListMachines implements driver.Driver. VMs that were made just now are missing.
 func (c watchedMachines) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	got, err := c.Driver.ListMachines(ctx, req)
-	if err != nil || c.vms.hazards.Eventually == 0 {
+	if err != nil || c.vms.hazards.Eventually == 0 && c.vms.hazards.Spelling == 0 {
 		return got, err
+	}
+	spell := strings.Clone
+	if c.vms.happens(c.vms.hazards.Spelling) {
+		c.vms.count(ListSpelled)
+		spell = spelled
 	}
 	seen := make(map[string]string, len(got.Machines))
 	for id, name := range got.Machines {
@@ -116,7 +132,7 @@ func (c watchedMachines) ListMachines(ctx context.Context, req *driver.ListMachi
 			c.vms.count(ListLagged)
 			continue
 		}
-		seen[id] = name
+		seen[spell(id)] = spell(name)
 	}
 	return &driver.ListMachinesResponse{Machines: seen}, nil
 }

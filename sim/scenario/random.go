@@ -65,6 +65,7 @@ func Draw(draw func(n int) int, seed uint64) *sim.Scenario {
 	if g.oneIn(4) {
 		g.hangs(s)
 	}
+	s.Options.Faults.Spelling = g.rare(0.3)
 	return s
 }
 
@@ -75,7 +76,7 @@ func (g generator) hangs(s *sim.Scenario) {
 	s.Options.Manager.Tuning.CallTimeout = time.Minute + g.upTo(5*time.Minute)
 }
 
-// endings makes pods end as kubelets and controllers end them. It is drawn last, so that the rest
+// endings makes pods end as kubelets and controllers end them. It is drawn late, so that the rest
 // of a seed's scenario stays as it is.
 func (g generator) endings(s *sim.Scenario) {
 	if len(s.Apps) == 0 {

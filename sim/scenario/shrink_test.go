@@ -91,7 +91,7 @@ func TestBrokenIsFoundAndShrunk(t *testing.T) {
 			require.Len(t, s.Steps, before, "the scenario itself stays as it is")
 			require.LessOrEqual(t, len(small.Steps), b.steps)
 			require.LessOrEqual(t, len(small.Deployments), 1)
-			require.LessOrEqual(t, len(small.Apps), 1)
+			require.LessOrEqual(t, len(small.Apps), 2)
 			first := play(t, small).Violation
 			require.NotNil(t, first)
 			require.Equal(t, b.rule, first.Rule)
