@@ -45,6 +45,7 @@ type deaf struct {
 	overdue  []int
 	log      bytes.Buffer
 	machines map[string]int // creates that took effect, by name
+	longest  time.Duration  // that a caller waited for a call
 }
 
 func newDeaf(t *testing.T, o drivertest.MemoryOptions) *deaf {
@@ -62,6 +63,11 @@ func newDeaf(t *testing.T, o drivertest.MemoryOptions) *deaf {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.events[reason] = append(d.events[reason], key)
+	}
+	d.options.Hooks.Call = func(_ string, _ codes.Code, took time.Duration) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.longest = max(d.longest, took)
 	}
 	d.options.Hooks.Overdue = func(_ string, n int) {
 		d.mu.Lock()
@@ -509,6 +515,38 @@ func TestLateCreateIsRecorded(t *testing.T) {
 	}
 }
 
+// TestNoVMIsCollectedBesideItsCreate: a create has made a VM and does not return. Its machine is deleted,
+// which waits for it; then a person takes the finalizer off. The VM is no orphan that may be deleted
+// until the create has returned.
+func TestNoVMIsCollectedBesideItsCreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeaf(t, drivertest.MemoryOptions{})
+		d.hangs = func(c driver.CallInfo) (bool, bool) { return false, c.Method == codes.CreateMachine }
+		d.class("web", 1)
+		_, end := d.run()
+		d.within(time.Minute, func() bool { return len(d.told("CallOverdue")) == 1 }, "the create hangs")
+		d.resize(0)
+		<-time.After(time.Hour)
+		all, err := d.options.Store.Machines.List(ctx, store.Query{})
+		require.NoError(t, err)
+		require.Len(t, all, 1, "its deletion does not wait for the create")
+		require.True(t, all[0].Deleted())
+		require.Equal(t, 1, d.provider.Count())
+
+		gone := all[0].Clone()
+		gone.Finalizers = nil
+		_, err = d.options.Store.Machines.Update(ctx, gone)
+		require.NoError(t, err)
+		<-time.After(time.Hour)
+		require.Equal(t, 1, d.provider.Count(), "it is deleted beside its create")
+		require.False(t, d.doubled)
+		d.freed()
+		d.within(20*time.Minute, func() bool { return d.provider.Count() == 0 }, "it is never collected")
+		require.False(t, d.doubled)
+		require.NoError(t, end())
+	})
+}
+
 // exact requires that there are n machines with a VM each, and no other VM.
 func (d *deaf) exact(n int) {
 	all, err := d.options.Store.Machines.List(ctx, store.Query{})
@@ -619,6 +657,9 @@ func (d *deaf) problem() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all, err := d.options.Store.Machines.List(ctx, store.Query{})
+	if limit := d.options.Tuning.CallTimeout + d.options.Tuning.CallGrace; d.longest > limit {
+		return fmt.Errorf("a worker was held for %s", d.longest)
+	}
 	if err != nil || d.doubled {
 		return errors.Join(err, fmt.Errorf("two calls about one machine at a time: %t", d.doubled))
 	}
