@@ -139,6 +139,9 @@ func (h health) outOfTime(why decision.Why) Plan {
 	failed, stage := decision.Why{Reason: reasonHealthTimeout, Name: h.m.Spec.NodeName, For: timeout}, StageNone
 	if why.Reason == reasonUpdateOpen {
 		wait.Reason, failed.Reason, stage = reasonUpdateOpen, reasonUpdateAbandoned, StageUpdateFailed
+		if h.p.ReplaceFailedUpdates {
+			at = h.m.Status.Since
+		}
 	}
 	if h.now.Before(at) {
 		return Plan{At: at, Why: wait}

@@ -52,6 +52,9 @@ type Policy struct {
 	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. At least a second; default as
 	// long as the recovery table's long class, 10 min.
 	QuotaRetry time.Duration
+	// ReplaceFailedUpdates has a machine whose in-place update failed replaced at once, within the
+	// budget of replacements. Default: when its health timeout has passed since.
+	ReplaceFailedUpdates bool
 	// NodeConditions make a node unhealthy unless they are False or absent. Nil: those of
 	// DefaultPolicy. Empty: none do.
 	NodeConditions []string

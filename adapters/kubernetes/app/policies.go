@@ -24,6 +24,7 @@ type machinePolicy struct {
 	MachineCreationTimeout time.Duration `policy:"machine.CreationTimeout,safety.NodeAge" help:"How long a machine may take to join before it is Failed. A node that no machine owns counts as unmanaged after as long."`
 	MachineHealthTimeout   time.Duration `policy:"machine.HealthTimeout" help:"How long a machine may be unhealthy before it is Failed."`
 	MachineInplaceTimeout  time.Duration `name:"machine-inplace-update-timeout" policy:"machine.InPlaceTimeout" help:"How long an update in place may take before it has failed."`
+	ReplaceFailedUpdates   bool          `name:"replace-failed-inplace-updates" policy:"machine.ReplaceFailedUpdates" help:"Replace a machine whose update in place failed at once, within safety-replacements. Default: after machine-health-timeout."`
 	MachineGrace           time.Duration `policy:"machine.Grace" help:"How long a manager watches, from its start and filled caches on, before it gives machines up for a timeout that began before; 0: it does not wait."`
 	MachinePreserveTimeout time.Duration `policy:"machine.PreserveTimeout" help:"How long a machine is kept for inspection."`
 	MachineHookTimeout     time.Duration `policy:"machine.HookTimeout" help:"How long hooks on a machine may hold its drain back, and how long the deletion of its VM; 0: without end."`

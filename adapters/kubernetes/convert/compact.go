@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// encode writes what a pointer points to: text for strings, numbers and durations, else JSON
+// encode writes what a pointer points to: text for strings, numbers, percentages and durations, else JSON
 // without fields that are zero. It returns nothing for zero.
 func encode(pointer any) (string, error) {
 	v := reflect.ValueOf(pointer).Elem()
@@ -21,6 +23,9 @@ func encode(pointer any) (string, error) {
 		return x.String(), nil
 	case *time.Time:
 		return stamp(*x), nil
+	case *rollout.IntOrPercent:
+		text, err := x.MarshalText()
+		return string(text), err
 	}
 	switch v.Kind() {
 	case reflect.String:
@@ -58,6 +63,8 @@ func decodeInto(text string, fresh reflect.Value) error {
 		at, err := time.Parse(time.RFC3339, text)
 		*x = at.UTC()
 		return err
+	case *rollout.IntOrPercent:
+		return x.UnmarshalText([]byte(text))
 	}
 	switch v := fresh.Elem(); v.Kind() {
 	case reflect.String:

@@ -23,6 +23,7 @@ func Deployments(keys Keys) *Kind[*v1alpha1.MachineDeployment, *deployment.Deplo
 		records: []record[*deployment.Deployment]{
 			{keys.Revision, func(d *deployment.Deployment) any { return &d.Revision }},
 			{keys.MaxAge, func(d *deployment.Deployment) any { return &d.Spec.MaxAge }},
+			{keys.StopAfter, func(d *deployment.Deployment) any { return &d.Spec.Strategy.StopAfter }},
 		},
 	}
 }
@@ -37,6 +38,7 @@ var deploymentNotes = []record[*deployment.Deployment]{
 	{"progressedAt", func(d *deployment.Deployment) any { return &d.Status.ProgressedAt }},
 	{"wanted", func(d *deployment.Deployment) any { return &d.Status.Wanted }},
 	{"wantedSince", func(d *deployment.Deployment) any { return &d.Status.WantedSince }},
+	{"rolloutFailures", func(d *deployment.Deployment) any { return &d.Status.RolloutFailures }},
 	{"scaledAt", func(d *deployment.Deployment) any { return &d.Status.ScaledAt }},
 }
 
@@ -44,7 +46,7 @@ func readDeployment(r *reader, w *v1alpha1.MachineDeployment, d *deployment.Depl
 	s, from := &d.Spec, &w.Spec
 	s.Replicas, s.Paused, s.AutoPreserve = from.Replicas, from.Paused, from.AutoPreserveFailedMachineMax
 	s.Selector, s.Template = readSelector(from.Selector), readTemplate(&from.Template)
-	s.Strategy = r.strategy(&from.Strategy)
+	s.Strategy = r.strategy(&from.Strategy, s.Strategy.StopAfter)
 	s.MinReady = minReady(from.MinReadySeconds)
 	s.RevisionHistoryLimit = copied(from.RevisionHistoryLimit)
 	if from.RollbackTo != nil {
@@ -97,8 +99,9 @@ func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil &&
 // orchestrationAuto is how Automatic is spelled, if at all.
 const orchestrationAuto v1alpha1.OrchestrationType = "Auto"
 
-func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy) deployment.Strategy {
-	s := deployment.Strategy{Kind: deployment.StrategyKind(w.Type)}
+// strategy reads a strategy. stopAfter is what an annotation says.
+func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy, stopAfter rollout.IntOrPercent) deployment.Strategy {
+	s := deployment.Strategy{Kind: deployment.StrategyKind(w.Type), StopAfter: stopAfter}
 	bounds, unset := v1alpha1.UpdateConfiguration{}, rollout.IntOrPercent{Value: 1}
 	if w.InPlaceUpdate != nil && w.InPlaceUpdate.OrchestrationType != orchestrationAuto {
 		s.Orchestration = deployment.Orchestration(w.InPlaceUpdate.OrchestrationType)
@@ -148,7 +151,7 @@ func writeStrategy(w *v1alpha1.MachineDeploymentStrategy, was, now *deployment.S
 		}
 		w.InPlaceUpdate.OrchestrationType = v1alpha1.OrchestrationType(now.Orchestration)
 	}
-	reads := (&reader{problems: &problems{}}).strategy(w) // in the place that counts now
+	reads := (&reader{problems: &problems{}}).strategy(w, now.StopAfter) // in the place that counts now
 	if reads.MaxSurge == now.MaxSurge && reads.MaxUnavailable == now.MaxUnavailable {
 		return
 	}

@@ -26,6 +26,7 @@ type Keys struct {
 	Handover           string
 	DeletionCandidates string
 	MaxAge             string // on deployments too: a duration such as 720h
+	StopAfter          string // on a deployment: a number or a percentage, such as 3 or 5%
 	PreviousClasses    string
 	SurgeAllowance     string
 	Applied            string // on a node
@@ -57,6 +58,7 @@ func DefaultKeys() Keys {
 		Handover:           "millwright-go/handover",
 		DeletionCandidates: "millwright-go/victims",
 		MaxAge:             "millwright-go/max-age",
+		StopAfter:          "millwright-go/stop-after",
 		PreviousClasses:    "millwright-go/former-classes",
 		SurgeAllowance:     "millwright-go/slack",
 		Applied:            "millwright-go/applied",

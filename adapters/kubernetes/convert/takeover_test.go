@@ -262,7 +262,7 @@ func TestPreservationWithoutAPhase(t *testing.T) {
 func TestOddValuesAreNamedAndStay(t *testing.T) {
 	doc := map[string]any{
 		"metadata": map[string]any{"namespace": "fleet", "name": "d", "annotations": map[string]any{
-			keys.Revision: "seven", keys.MaxAge: "long", keys.SpecChanges: "x",
+			keys.Revision: "seven", keys.MaxAge: "long", keys.StopAfter: "some", keys.SpecChanges: "x",
 		}},
 		"spec": map[string]any{"strategy": map[string]any{
 			"type": "Odd", "rollingUpdate": map[string]any{"maxSurge": "many", "maxUnavailable": "9%"},
@@ -280,6 +280,7 @@ func TestOddValuesAreNamedAndStay(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		"deployment fleet/d: metadata.annotations[deployment.kubernetes.io/revision] can't be read",
 		"deployment fleet/d: metadata.annotations[millwright-go/max-age] can't be read",
+		"deployment fleet/d: metadata.annotations[millwright-go/stop-after] can't be read",
 		"deployment fleet/d: spec.strategy.maxSurge is neither a number nor a percentage",
 		"deployment fleet/d: status.conditions[MillwrightRecord].expired can't be read",
 		"deployment fleet/d: status.failedMachines.lastOperation.errorCode is unknown: Odd",
