@@ -15,6 +15,7 @@ var stories = map[string]func(*testing.T) *story{
 	"roll-with-surge":               rollWithSurge,
 	"roll-with-unavailable":         rollWithUnavailable,
 	"roll-stuck":                    rollStuck,
+	"roll-stopped":                  rollStopped,
 	"roll-reverted":                 rollReverted,
 	"roll-unhealthy-first":          rollUnhealthyFirst,
 	"roll-new-template-meanwhile":   rollAgain,
@@ -94,6 +95,36 @@ func rollStuck(t *testing.T) *story {
 		s.obeyAll()
 		s.decide()
 	}
+	return s
+}
+
+func rollStopped(t *testing.T) *story {
+	d := web(4)
+	d.Spec.Strategy = deployment.DefaultStrategy()
+	d.Spec.Strategy.StopAfter.Value = 1
+	s := settled(t, d)
+	s.say("another class is wanted; the first machine that fails is to stop the rollout")
+	s.edit(class("large"))
+	s.decide()
+	s.pass(time.Minute)
+	s.obeyAll()
+	s.decide()
+	s.say("one of the new machines does not join in time")
+	for _, m := range s.machines {
+		if m.Spec.Class.Name == "large" {
+			s.enter(m.Name, machine.PhaseFailed)
+		}
+	}
+	s.pass(20 * time.Minute)
+	s.decide()
+	s.say("its set deletes it, and makes none; the old machines stay")
+	s.obeyAll()
+	s.pass(time.Minute)
+	s.decide()
+	s.say("the class is put back")
+	s.edit(class("small"))
+	s.decide()
+	s.follow(4)
 	return s
 }
 

@@ -71,6 +71,26 @@ func TestP46FailingUpdatesStop(t *testing.T) {
 	}
 }
 
+// TestFailedUpdateIsReplacedAtOnce by policy, and the rollout stops all the same.
+func TestFailedUpdateIsReplacedAtOnce(t *testing.T) {
+	for atOnce, made := range map[bool]int{true: 4, false: 3} {
+		r := &run{t: t}
+		o := sim.Options{Faults: sim.Faults{BadUpdate: 1}, Update: time.Minute}
+		o.Manager.Policies.Safety = safety.DefaultPolicy()
+		o.Manager.Policies.Machine = &machine.Policy{ReplaceFailedUpdates: atOnce}
+		r.open(o, fleet(3, inPlace(1)))
+		r.complete()
+		touched := r.touched()
+		r.roll("large")
+		r.wait(5 * time.Minute)
+		require.Equal(t, made, r.w.Made(), "%v", atOnce)
+		r.wait(24 * time.Hour)
+		require.Equal(t, 4, r.w.Made())
+		require.Len(t, touched, 1)
+		r.w.Close()
+	}
+}
+
 // TestP46AgentsThatNeverReturn: an update that succeeds, and whose node never comes back, has failed
 // when its machine is given up.
 func TestP46AgentsThatNeverReturn(t *testing.T) {

@@ -183,6 +183,10 @@ func TestPreviewEndings(t *testing.T) {
 		}, preview.EndStuck, "waiting for 1 surplus machine of set web-old to be removed (spec.selector must not be empty"},
 		"failing": {func(_ *deployment.Deployment, _ []deployment.Children, m *preview.Model) { m.Fail = percent(100) },
 			preview.EndFailing, "every creation fails"},
+		"rollout stopped": {func(d *deployment.Deployment, _ []deployment.Children, m *preview.Model) {
+			m.Fail, d.Spec.Strategy = percent(100), deployment.DefaultStrategy()
+			d.Spec.Strategy.StopAfter.Value = 2
+		}, preview.EndRolloutStopped, "the rollout has stopped: 2 machines failed, the limit is 2"},
 		"refused": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) { d.Spec.Replicas = -1 },
 			preview.EndRefused, "refused: spec.replicas must not be negative"},
 		"foreign": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) {

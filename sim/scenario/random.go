@@ -66,6 +66,7 @@ func Draw(draw func(n int) int, seed uint64) *sim.Scenario {
 		g.hangs(s)
 	}
 	s.Options.Faults.Spelling = g.rare(0.3)
+	g.stops(s)
 	return s
 }
 
@@ -74,6 +75,15 @@ func (g generator) hangs(s *sim.Scenario) {
 	f := &s.Options.Faults
 	f.Hang, f.HangFor = g.rare(0.2), g.upTo(20*time.Minute)
 	s.Options.Manager.Tuning.CallTimeout = time.Minute + g.upTo(5*time.Minute)
+}
+
+// stops says after how many failures rollouts stop. It is drawn after all else, too.
+func (g generator) stops(s *sim.Scenario) {
+	for _, d := range s.Deployments {
+		if g.oneIn(4) {
+			d.Spec.Strategy.StopAfter.Value = int32(1 + g(3))
+		}
+	}
 }
 
 // endings makes pods end as kubelets and controllers end them. It is drawn late, so that the rest
