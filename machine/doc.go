@@ -33,7 +33,8 @@
 //   - A plan holds at most one write or one effect. Do nothing beside it.
 //   - The answer of a driver or a cluster, also a failure, goes into the field of the observation
 //     that the effect names. Only the caller's own shutdown is no answer: it ends the pass.
-//   - A write is compared and swapped. A conflict ends the pass; nothing is merged.
+//   - A write is compared and swapped. A conflict ends the pass; nothing is merged. Fire the plan's
+//     moves before (package machine/fsm): a mistake in a decision is stopped there, by a table or a guard.
 //   - Stored times have whole seconds.
 //   - No effect comes twice in a pass, and a pass takes few decisions. Check both, so that a mistake
 //     shows.
@@ -48,7 +49,7 @@
 // [Machine] is the record. [Class] and [Secret] say what it is made from. [Node] is the machine as a
 // cluster sees it. [Phase] says where a machine stands. [PhaseTable] holds every transition from one
 // phase to another, [DeletionTable] those of the stages of a deletion, [UpdateTable] those of an
-// update in place. Package machine/fsm checks and draws these tables; docs/state-machines.md shows
+// update in place. Package machine/fsm fires and draws these tables; docs/state-machines.md shows
 // them.
 //
 // A machine that is not being deleted is created (Pending, CrashLoopBackOff), is watched (Running,

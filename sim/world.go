@@ -214,7 +214,7 @@ func (w *World) StopFaults() {
 		w.poolCalls.silent = time.Time{}
 		w.groups.StopFaults()
 	}
-	w.o.Faults = Faults{CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency, PodEnd: w.o.Faults.PodEnd}
+	w.o.Faults = Faults{CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency, PodEnd: w.o.Faults.PodEnd, HangFor: w.o.Faults.HangFor}
 	if w.process != nil {
 		w.process.killAt = 0
 	}

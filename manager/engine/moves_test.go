@@ -96,7 +96,7 @@ func explained(from, to *machine.Status, moves []decision.Move) bool {
 	return want["phase"] == have["phase"] && want["deletion"] == have["deletion"] && want["update"] == have["update"]
 }
 
-// TestP44NoStageIsStoredWithoutAMove: whatever a machine's status is, is to be, and which moves are said to
+// TestP44NoStageIsStoredWithoutAMove: for any status of a machine, any that it is to have, and any moves that are said to
 // lead there, it is stored if and only if they do. Otherwise nothing is stored, and no hook is told.
 func TestP44NoStageIsStoredWithoutAMove(t *testing.T) {
 	counts := map[bool]int{}
