@@ -153,7 +153,7 @@ func configure(sm *stateless.StateMachine, t *machine.Table, guard func(machine.
 }
 
 // asked is the guard as the library asks it. It leaves its answer in the cell.
-func (g Guard) asked(ctx context.Context, _ ...any) bool {
+func (g Guard) asked(ctx context.Context, args ...any) bool {
 	at, ok := ctx.Value(cellKey{}).(*cell)
 	if !ok {
 		return false

@@ -172,6 +172,8 @@ func TestFireSaysWhatIsWrong(t *testing.T) {
 			machine.Move{Table: "phase", On: "create", To: "Running"}, ""},
 		`phase: Dancing on delete to Terminating: it is in Unrecognized`: {
 			machine.Move{Table: "phase", From: "Dancing", On: "delete", To: "Terminating"}, "Dancing"},
+		`phase: Unknown on delete to Terminating: it is in Running`: { // which the event leads to from there, too
+			machine.Move{Table: "phase", From: "Unknown", On: "delete", To: "Terminating"}, "Running"},
 		`mood: Good on  to Bad: there is no such table`: {machine.Move{Table: "mood", From: "Good", To: "Bad"}, ""},
 	} {
 		o := &thing{[4]string{c.from}}

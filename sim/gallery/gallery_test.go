@@ -32,13 +32,13 @@ const poolStorms = "storms of pools"
 // mutants are the mistakes, by package.
 var mutants = slices.Concat(
 	ofCodes, ofObject, ofMachine, ofMachineset, ofDeployment, ofRollout, ofDrain, ofSafety,
-	ofMachineclass, ofMachinepool, ofDriver, ofStore, ofBolt, ofManager, ofSim,
+	ofMachineclass, ofMachinepool, ofDriver, ofStore, ofBolt, ofManager, ofFsm, ofSim,
 )
 
 // core are the packages that have mistakes here.
 var core = []string{
 	"codes", "object", "machine", "machineset", "deployment", "deployment/rollout", "drain", "safety",
-	"machineclass", "machinepool", "driver", "store", "adapters/bolt", "manager",
+	"machineclass", "machinepool", "driver", "store", "adapters/bolt", "manager", "machine/fsm",
 }
 
 // root is the module's directory.
