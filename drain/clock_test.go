@@ -18,7 +18,8 @@ func anySkew(t *rapid.T) time.Duration {
 }
 
 // P50: no pod loses its grace because the clock of the process and that of the cluster differ, by up
-// to an hour, whoever told the pod to go, and although the next process has another clock.
+// to an hour. That holds if this drain told the pod to go or another program did, and if the next
+// process has another clock.
 func TestP50GraceByAnyClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)

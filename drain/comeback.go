@@ -41,8 +41,8 @@ func (d *decider) youngest() (at time.Time) {
 	return at
 }
 
-// controllerOf returns what makes another pod when p is gone. Whatever makes pods without a
-// controller in a namespace counts as one.
+// controllerOf returns what makes another pod when p is gone. All pods of a namespace
+// that have no controller count as those of one.
 func controllerOf(p *Pod) string {
 	if p.Owner != nil && p.Owner.UID != "" {
 		return p.Owner.UID

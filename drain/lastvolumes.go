@@ -9,8 +9,8 @@ import (
 )
 
 // When a VM goes with a volume attached, the cluster attaches that volume nowhere else for minutes.
-// So a drain does not end while anything is attached to the node that may still come off, whoever
-// used it: pods that went before the drain began, pods that shared it, or a pod that an earlier
+// So a drain does not end while anything is attached to the node that may still come off, regardless of
+// its user: pods that went before the drain began, pods that shared it, or a pod that an earlier
 // process told to go and did not record. All of them together have the time for one detachment, from
 // when nothing else was left to wait for. The volumes of a recorded turn have had theirs.
 

@@ -15,7 +15,7 @@ import (
 
 // P51: a drain after which the VM goes ends with a volume attached only if a pod that is left alone
 // holds it, or the volume has had the time of a detachment since its last user was gone: of pods with
-// turns, of pods that share volumes, and of nobody.
+// turns, of pods that share volumes, and volumes that no pod here ever used.
 func TestP51VolumesAreWaitedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)

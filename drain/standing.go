@@ -45,7 +45,7 @@ func (d *decider) stand(p *Pod) standing {
 	return s
 }
 
-// group computes where a pod stands, whatever came before it.
+// group computes where a pod stands, regardless of the pods that came before it.
 func (d *decider) group(p *Pod) standing {
 	if s, left := d.leftAlone(p); left {
 		return s

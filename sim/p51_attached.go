@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// p51: no VM goes with a volume attached that nobody waited for, unless by force (P51).
+// p51: no VM goes with a volume attached that no drain waited for, unless by force (P51).
 type p51 struct{ *p22Volumes }
 
 func (w *p51) see(e event) {

@@ -332,3 +332,13 @@ func (c *Cluster) Attachments(node string, names []string) []*drain.Attachment {
 	}
 	return out
 }
+
+// UsersOf returns the pods of a volume, on any node.
+func (c *Cluster) UsersOf(volume string) (pods []*drain.Pod) {
+	for _, p := range c.pods {
+		if slices.ContainsFunc(c.volumes.of(p), func(v *persistentVolume) bool { return v.Name == volume }) {
+			pods = append(pods, p.Pod)
+		}
+	}
+	return pods
+}

@@ -62,16 +62,6 @@ func (s *volumes) of(p *pod) (out []*persistentVolume) {
 	return out
 }
 
-// UsersOf returns the pods of a volume, on any node.
-func (c *Cluster) UsersOf(volume string) (pods []*drain.Pod) {
-	for _, p := range c.pods {
-		if slices.ContainsFunc(c.volumes.of(p), func(v *persistentVolume) bool { return v.Name == volume }) {
-			pods = append(pods, p.Pod)
-		}
-	}
-	return pods
-}
-
 // statesOf returns where the volumes of a pod are.
 func (s *volumes) statesOf(p *pod) (out []Volume) {
 	for _, v := range s.of(p) {
