@@ -24,6 +24,7 @@ type family struct {
 	underWay   int32            // selected or further, and not failed
 	leaving    int32            // of available, selected: they are about to stop
 	selectable int32            // of available, that could be selected
+	delayed    int32            // of actual, selected and not healthy enough to begin
 	unfit      *machine.Machine // neither ready nor in an update, the first by name; nil: there is none
 
 	terminating int32 // machines that are being deleted

@@ -99,7 +99,7 @@ func (c *chaos) checkProgress(o *deployment.Observation, p deployment.Plan) {
 	due := status.ProgressedAt.Add(spec.ProgressDeadline + time.Second)
 	throttled := o.StatusWritten.Add(max(c.shell.p.StatusInterval, c.shell.p.ProgressInterval)) // may lag
 	counts := spec.ProgressDeadline > 0 && progress.Status == object.True && progress.Reason != deployment.ProgressAvailable
-	if p.Write != nil && progress.Status == object.False && (spec.ProgressDeadline == 0 || due.After(c.now)) {
+	if p.Write != nil && progress.Reason == deployment.ProgressDeadlineExceeded && (spec.ProgressDeadline == 0 || due.After(c.now)) {
 		c.t.Fatalf("P21: exceeded before %v: %+v", due, progress)
 	}
 	if counts && p.At.After(due) && p.At.After(throttled) && due.After(c.now) {

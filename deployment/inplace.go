@@ -180,10 +180,14 @@ func (d inPlace) unmarked(m *machine.Machine) bool {
 }
 
 // deselects reports whether to deselect a machine, because it is kept for inspection and could
-// begin its update at any time otherwise.
+// begin its update at any time otherwise. The same goes for one that can't begin, once others have
+// failed.
 func (d inPlace) deselects(m *machine.Machine) bool {
-	return m.Preserved(d.now) && m.Spec.InPlace == machine.InPlaceSelected && m.Status.Phase == machine.PhaseRunning &&
-		d.deployment.Spec.Strategy.Orchestration == Automatic
+	if d.deployment.Spec.Strategy.Orchestration != Automatic {
+		return false
+	}
+	return m.Preserved(d.now) && m.Spec.InPlace == machine.InPlaceSelected && m.Status.Phase == machine.PhaseRunning ||
+		d.rolloutFailures.Count > 0 && delayed(m)
 }
 
 // note returns the mark of a machine of an old set that is not selected now.

@@ -3,6 +3,7 @@ package deployment
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
@@ -50,6 +51,11 @@ func (d *resizing) keptRemark() string {
 	return fmt.Sprintf("; %d machines of it are paused, such as %s", f.spared, f.firstKept)
 }
 
+// delayed reports whether some machine was selected and has yet to begin when it is healthy again.
+func (d *summary) delayed() bool {
+	return slices.ContainsFunc(d.sets, func(f family) bool { return f.delayed > 0 && !f.set.Deleted() })
+}
+
 // unfitRemark names a machine that can't be updated in place as it is. The rollout waits until it
 // recovers, or is replaced by whoever judges its health.
 func (d *resizing) unfitRemark() string {
@@ -84,7 +90,7 @@ func (d *resizing) nextStep() (steps []rollout.Scale) {
 	d.scaler.offer()
 	d.fleet = rollout.Fleet{
 		Replicas: spec.Replicas - d.asideAll(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
-		StopAfter: d.stopAfter, Failed: d.rolloutFailures.Count, NoSelect: d.o.Frozen || d.unusableClass() != "",
+		StopAfter: d.stopAfter, Failed: d.rolloutFailures.Count, NoSelect: d.o.Frozen || d.unusableClass() != "" || d.rolloutFailures.Count > 0 && d.delayed(),
 		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoGiveBack: d.o.Frozen || d.p.Keys.RaisedFrom == "",
 	}
 	for i := range d.sets {

@@ -38,6 +38,11 @@ func selectedElsewhere(m *machine.Machine) bool {
 	return false
 }
 
+// delayed reports whether a machine was selected and begins when it is healthy again.
+func delayed(m *machine.Machine) bool {
+	return m.Status.Phase == machine.PhaseUnknown && m.Spec.InPlace == machine.InPlaceSelected
+}
+
 // selectable reports whether a machine that is available can be selected. A machine without a node
 // has no agent that could update it.
 func selectable(m *machine.Machine) bool {
@@ -59,6 +64,9 @@ func (f *family) countInPlace(m *machine.Machine, available, paused bool) {
 		} else if selectable(m) && !paused {
 			f.selectable++
 		}
+	}
+	if delayed(m) {
+		f.delayed++
 	}
 	c := &f.inPlace
 	switch {

@@ -78,7 +78,8 @@ func (w *p46) check(d *deployment.Deployment, r *failures, m *machine.Machine, l
 		}
 	}
 	for _, other := range w.fleetOf(d) {
-		if other.Spec.InPlace == machine.InPlaceSelected && !other.Deleted() && r.failed[other.Name].IsZero() && other.Status.Phase != machine.PhaseFailed {
+		over := other.Status.Phase == machine.PhaseFailed || other.Status.Phase == machine.PhaseInPlaceUpdateFailed // of this rollout or one before
+		if other.Spec.InPlace == machine.InPlaceSelected && !other.Deleted() && !over {
 			under++
 		}
 	}
