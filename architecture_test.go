@@ -120,7 +120,7 @@ var architecture = []row{
 	{dir: "manager/internal/secrets", reaches: append(slices.Clone(kinds), "store", "manager/internal/index")},
 	{dir: "manager/internal/bounds", reaches: append(slices.Clone(subject), "safety/overshoot", "store", "manager/engine")},
 	{dir: "manager/sets", reaches: kindsRest},
-	{dir: "manager/deployments", reaches: kindsRest},
+	{dir: "manager/deployments", reaches: append(slices.Clone(kindsRest), "manager/internal/secrets")},
 	{
 		dir:     "manager/pools",
 		reaches: append(slices.Clone(kindsRest), "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets"),

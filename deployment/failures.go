@@ -73,7 +73,7 @@ type failure struct {
 }
 
 // countFailures counts the machines that failed in this rollout. While the deployment is paused it
-// begins anew, so whoever pauses and resumes a rollout that has stopped has it go on.
+// forgets them, so a user continues a rollout that has stopped by a pause and its end.
 func (d *summary) countFailures() {
 	d.stopAfter = d.deployment.Spec.stopAfter(d.bounds)
 	if d.stopAfter == 0 || d.current == nil || !d.rolling() {

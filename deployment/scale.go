@@ -57,7 +57,7 @@ func (d *summary) delayed() bool {
 }
 
 // unfitRemark names a machine that can't be updated in place as it is. The rollout waits until it
-// recovers, or is replaced by whoever judges its health.
+// recovers, or is replaced for its health.
 func (d *resizing) unfitRemark() string {
 	if d.step.Reason != rollout.ReasonUnfit {
 		return ""

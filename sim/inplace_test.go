@@ -133,7 +133,7 @@ func (r *run) ready(name string, status object.ConditionStatus) {
 }
 
 // TestP47NotReadyCostsNoVM: nodes that are not Ready for less than the health timeout, before an
-// update in place and amid it, cost no VM, whoever selects the machines. The rollout waits, says for
+// update in place and amid it, cost no VM, also if a user selects the machines. The rollout waits, says for
 // which machine, and ends.
 func TestP47NotReadyCostsNoVM(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -27,7 +27,7 @@ func (w *p46) see(e event) {
 	switch e := e.(type) {
 	case stored[*deployment.Deployment]:
 		if e.now != nil && e.now.Spec.Paused {
-			delete(w.rollouts, e.now.UID) // it begins anew
+			delete(w.rollouts, e.now.UID) // it begins again
 		}
 	case machineChanged:
 		w.changed(e.seen.last, e.now)

@@ -7,11 +7,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// retrier is a user who has rollouts go on that stopped because machines failed, once the faults have
-// stopped: the deployment is paused, and resumed when it has begun to count anew.
+// retrier is a user who continues rollouts that stopped because machines failed, once the faults have
+// stopped: the user pauses the deployment, and resumes it when the failures are forgotten.
 type retrier struct {
-	*World
-	retries map[string]bool // deployments that it has paused, by name
+	*ground
+	edit    func(name string, change func(*deployment.Spec))
+	retries map[string]bool // deployments that are paused for it, by name
 }
 
 func (r *retrier) see(e event) {

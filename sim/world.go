@@ -127,7 +127,7 @@ func (w *World) follow() {
 	w.subscribe(w.poolCalls.see)
 	w.subscribe(orders.see)
 	w.subscribe(w.past.see)
-	w.subscribe((&retrier{w, map[string]bool{}}).see)
+	w.subscribe((&retrier{w.ground, w.edit, map[string]bool{}}).see)
 }
 
 // newManagers says what each life of the manager is made from.

@@ -26,8 +26,8 @@ type Select struct {
 //     R: from the oldest set first. Of a set that has yet to remove machines, none is. Once machines
 //     have failed, no more are selected and under way than may still fail ([Fleet.StopAfter]).
 //
-// InPlace removes no machine because it is unavailable or because its update failed. It waits for
-// it: whoever judges the health of machines replaces it, or it recovers.
+// InPlace removes no machine because it is unavailable or because its update failed. It waits until
+// the machine recovers, or until the caller, who judges its health, replaces it.
 //
 // With [Fleet.Manual] the last step does not apply: InPlace waits until the user selects machines.
 // With [Fleet.NoSelect] it does not apply either.

@@ -3,6 +3,14 @@ package gallery_test
 // ofDeployment are mistakes in package deployment.
 var ofDeployment = []mutant{
 	{
+		name:   "an update in place never stops for failures",
+		breaks: "P46",
+		file:   "deployment/failures.go",
+		from:   "limit = int64(bounds.Surge) + int64(bounds.Unavailable)",
+		to:     "return 0",
+		by:     "TestNarratives",
+	},
+	{
 		name:   "a deployment sizes its sets by its cache",
 		breaks: "P5, P7",
 		file:   "deployment/situation.go",

@@ -3,6 +3,14 @@ package gallery_test
 // ofRollout are mistakes in package rollout.
 var ofRollout = []mutant{
 	{
+		name:   "old machines that are not available are removed amid an update in place",
+		breaks: "P47",
+		file:   "deployment/rollout/inplace.go",
+		from:   "if d.hasNew && d.current.spec == d.replicas {",
+		to:     "if d.hasNew {",
+		by:     "TestInPlaceAgreesWithOracle",
+	},
+	{
 		name:   "the ceiling is one too high",
 		breaks: "P7",
 		file:   "deployment/rollout/step.go",
