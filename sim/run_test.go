@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim"
 )
@@ -69,10 +70,34 @@ func (r *run) roll(class string) {
 	r.edit("class "+class+" is wanted", func(s *deployment.Spec) { s.Template.Spec.Class.Name = class })
 }
 
-// complete waits until all machines are as wanted.
+// complete waits until all machines are as wanted. Its user continues rollouts that stop.
 func (r *run) complete() {
 	r.t.Helper()
-	require.NoError(r.t, r.w.Until(func() bool { return r.w.Complete(web.Name) }, patience))
+	for range 100 {
+		require.NoError(r.t, r.w.Until(func() bool { return r.w.Complete(web.Name) || r.stopped() }, patience))
+		if r.w.Complete(web.Name) {
+			return
+		}
+		r.edit("paused, as the rollout has stopped", func(s *deployment.Spec) { s.Paused = true })
+		require.NoError(r.t, r.w.Until(func() bool { return r.failures() == 0 }, patience))
+		r.edit("resumed", func(s *deployment.Spec) { s.Paused = false })
+	}
+	require.Fail(r.t, "the rollout stopped 100 times")
+}
+
+// stopped reports whether the present rollout has stopped because machines failed.
+func (r *run) stopped() bool {
+	d, err := r.w.Deployments().Get(ctx, web)
+	require.NoError(r.t, err)
+	c := object.FindCondition(d.Status.Conditions, deployment.ConditionProgressing)
+	return c != nil && c.Reason == deployment.ProgressStopped && d.Status.ObservedGeneration == d.Generation
+}
+
+// failures returns how many failures the rollout counts.
+func (r *run) failures() int32 {
+	d, err := r.w.Deployments().Get(ctx, web)
+	require.NoError(r.t, err)
+	return d.Status.RolloutFailures.Count
 }
 
 // underWay waits until n machines of a class are available, or the rollout is over.
