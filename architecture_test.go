@@ -62,7 +62,7 @@ var (
 		"safety/backoff", "safety/orphan", "safety/overshoot", "safety/ownerless", "safety/reachability", "safety/replacement", "safety/unmanaged",
 	}
 	subject = append(slices.Clone(kinds), "safety", "safety/internal/times")
-	// braked is what a subject stands on that deletes what has no owner.
+	// braked is what a subject stands on that limits how many go within a period.
 	braked = append(slices.Clone(subject), "safety/internal/brake")
 
 	// kindsRest is what the reconcilers of one kind stand on. None of them reaches another kind's.
@@ -94,7 +94,7 @@ var architecture = []row{
 	{dir: "safety/overshoot", core: true, reaches: subject},
 	{dir: "safety/ownerless", core: true, reaches: braked},
 	{dir: "safety/reachability", core: true, reaches: subject},
-	{dir: "safety/replacement", core: true, reaches: subject},
+	{dir: "safety/replacement", core: true, reaches: braked},
 	{dir: "safety/unmanaged", core: true, reaches: subject},
 	{dir: "store", core: true, context: true, reaches: []string{"object"}},
 

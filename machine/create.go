@@ -134,8 +134,8 @@ func (c creation) issueCreate() Plan {
 	return c.accept(made, reasonCreated)
 }
 
-// unfitOrHeld keeps a machine from calling the provider whose node nobody could write, without an
-// end, or whose class is slowed.
+// unfitOrHeld keeps a machine from calling the provider if no API server would accept its node,
+// without an end, or if its class is slowed.
 func (c creation) unfitOrHeld() (Plan, bool) {
 	if bad := c.unfit(); bad != nil && c.o.Created == nil {
 		return Plan{Why: specInvalid(bad)}, true

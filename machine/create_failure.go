@@ -63,7 +63,7 @@ func (c creation) createFailed(stage Stage, code codes.Code, message string) Pla
 }
 
 // onlyRefused reports whether it is certain that no create call so far has made anything. One
-// whose answer nobody has recorded may have.
+// whose answer is not recorded may have.
 func (c creation) onlyRefused() bool {
 	unanswered := c.began() && c.m.Status.LastOperation.State != StateFailed
 	return c.m.untouched() || c.m.Status.OnlyRefused && !unanswered

@@ -3,7 +3,6 @@ package machine
 import (
 	"time"
 
-	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -49,17 +48,11 @@ type SyncNode struct {
 	Node     *Node
 	Spec     bool // metadata, taints and Applied differ
 	Capacity bool // Capacity differs
-	// Rest is what to write instead if the server refuses Node, as Refusal says: each in turn until
-	// it accepts one. It has less and less of what a user's template asks for. The code and the
+	// Rest is what to write instead if the server refuses Node (INVALID_ARGUMENT, PERMISSION_DENIED):
+	// each in turn until it accepts one. It has less and less of what a user's template asks for. The code and the
 	// message of the first refusal go into Applied.Refused of what is written, and the answer is
 	// that of the last write.
 	Rest []*Node
-}
-
-// Refusal reports whether a code of a write says that the server refuses its content, and not that
-// it can't answer now.
-func Refusal(code codes.Code) bool {
-	return code == codes.InvalidArgument || code == codes.PermissionDenied
 }
 
 // MarkNode sets a condition on the node, under its version

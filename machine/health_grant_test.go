@@ -111,7 +111,7 @@ func TestNoBudgetNoQuestion(t *testing.T) {
 }
 
 // P45: while there is a budget no machine is deleted for a node that others delete but with a grant
-// and after a live read, whatever its phase; what is frozen or paused is not deleted at all.
+// and after a live read, in any phase; what is frozen or paused is not deleted at all.
 func TestP45NoMachineFollowsItsNodeWithoutAGrant(t *testing.T) {
 	followed, held := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -158,7 +158,7 @@ func makeLeaving(t *rapid.T, o *machine.Observation) {
 	o.Node.Node.DeletedAt, o.Node.Node.Finalizers = epoch.Add(-time.Minute), []string{machine.NodeFinalizer}
 }
 
-// A machine that may not follow its node is treated as if nobody had deleted it: it becomes
+// A machine that may not follow its node is treated as if its node stayed: it becomes
 // unhealthy and well again, and its node gets what its template says.
 func TestMachineOfALeavingNodeWorksOn(t *testing.T) {
 	w := newWorld(t)

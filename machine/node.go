@@ -52,9 +52,9 @@ type RefusedTemplate struct {
 	// Generation of the machine whose template was refused. The write is tried again when the
 	// machine has another.
 	Generation int64
-	At         time.Time // whole seconds; it is tried again 10 min later
 	Code       codes.Code
-	Message    string // the server's, at most 1,024 bytes
+	At         time.Time // whole seconds; it is tried again 10 min later
+	Message    string    // the server's, at most 1,024 bytes
 }
 
 // Condition types of a node that decisions look at.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -17,23 +16,6 @@ type p45 struct {
 }
 
 func newP45(w *World) p45 { return p45{w, map[string]int{}} }
-
-// followed: the manager has deleted a machine because somebody deletes its node.
-type followed struct{ key object.Key }
-
-// follows has a process tell of machines that follow their nodes.
-func (p *runner) follows(hooks manager.Hooks) manager.Hooks {
-	tell := hooks.Event
-	hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
-		if tell != nil {
-			tell(kind, key, typ, reason, why)
-		}
-		if kind == manager.KindMachine && reason == machine.ReasonNodeDeletion.String() {
-			p.emit(followed{key})
-		}
-	}
-	return hooks
-}
 
 func (w p45) see(e event) {
 	switch e := e.(type) {

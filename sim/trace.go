@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -33,6 +34,23 @@ func (p *process) hooks(hooks manager.Hooks) manager.Hooks {
 		}
 		if effect != nil {
 			effect(kind, key, name, took, err)
+		}
+	}
+	return hooks
+}
+
+// followed: the manager has deleted a machine because somebody deletes its node.
+type followed struct{ key object.Key }
+
+// follows has a process tell of machines that follow their nodes.
+func (p *process) follows(hooks manager.Hooks) manager.Hooks {
+	tell := hooks.Event
+	hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+		if tell != nil {
+			tell(kind, key, typ, reason, why)
+		}
+		if kind == manager.KindMachine && reason == machine.ReasonNodeDeletion.String() {
+			p.emit(followed{key})
 		}
 	}
 	return hooks

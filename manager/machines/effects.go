@@ -283,7 +283,7 @@ func (p *pass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outc
 	node, err := p.writeNode(ctx, e, e.Node, &version)
 	refusal := err
 	for _, rest := range e.Rest {
-		if !machine.Refusal(engine.CodeOf(err)) {
+		if code := engine.CodeOf(err); code != codes.InvalidArgument && code != codes.PermissionDenied {
 			break
 		}
 		less := *rest

@@ -32,7 +32,7 @@ type Observation struct {
 	// NodeLeaves: it asks because others delete its node. It may then be in any phase.
 	NodeLeaves bool
 	// Spent is the memory of this process: Plan.Spent of the last plan for a machine without a set.
-	// Losing it costs safety, not time: the brake begins anew.
+	// Losing it costs safety, not time: the brake begins again.
 	Spent []safety.Spent
 	// NoCluster: machines join no cluster. A machine that does its work then asks when the provider
 	// says that its VM is gone.
