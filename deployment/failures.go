@@ -69,7 +69,7 @@ func (s *Spec) stopAfter(bounds rollout.Bounds) int32 {
 // failure is a machine that is bad because of the rollout.
 type failure struct {
 	name string
-	at   time.Time // whole seconds
+	at   time.Time // whole seconds; not later than when it failed
 }
 
 // countFailures counts the machines that failed in this rollout. While the deployment is paused it
@@ -93,8 +93,8 @@ func (d *summary) countFailures() {
 	now.Since, now.Count = was.Since, was.Count
 	for _, name := range was.Names {
 		switch m := d.named(name); {
-		case m == nil || m.Deleted():
-		case m.Status.Phase == machine.PhaseFailed || m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
+		case m == nil:
+		case m.Deleted() || m.Status.Phase == machine.PhaseFailed || m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
 			now.Names = append(now.Names, name)
 		default:
 			now.Count = max(now.Count-1, 0) // it has recovered
@@ -122,14 +122,20 @@ func (d *summary) bad() (out []failure) {
 			continue
 		}
 		for _, m := range f.machines {
-			if m == nil || !f.owns(m) {
+			if m == nil || !m.OwnedBy(f.set.UID) {
 				continue
 			}
+			at := m.Status.Since
 			switch m.Status.Phase {
 			case machine.PhaseFailed:
 				if f != d.current {
 					continue
 				}
+			case machine.PhaseTerminating: // the set may have replaced it before we looked
+				if f != d.current || m.Status.DeletedFrom != machine.PhaseFailed {
+					continue
+				}
+				at = m.CreatedAt // when it failed is not known any more
 			case machine.PhaseInPlaceUpdateFailed:
 				if f == d.current || d.target(f, m) != d.current || m.Status.LastOperation.Stage == machine.StageCandidate {
 					continue
@@ -137,7 +143,7 @@ func (d *summary) bad() (out []failure) {
 			default:
 				continue
 			}
-			out = append(out, failure{m.Name, m.Status.Since})
+			out = append(out, failure{m.Name, at})
 		}
 	}
 	slices.SortFunc(out, func(a, b failure) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.name, b.name)) })

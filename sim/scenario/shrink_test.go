@@ -22,7 +22,11 @@ import (
 type forgetful struct{ *drivertest.Memory }
 
 func (f forgetful) CreateMachine(_ context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	id := f.Add(drivertest.MemoryVM{Name: req.Machine.Name, Cluster: "blue", Size: req.Class.Name, Initialized: true})
+	var spec drivertest.MemorySpec
+	if err := json.Unmarshal(req.Class.ProviderSpec, &spec); err != nil {
+		return nil, err
+	}
+	id := f.Add(drivertest.MemoryVM{Name: req.Machine.Name, Cluster: "blue", Size: spec.Size, Tags: spec.Tags, Initialized: true})
 	return &driver.CreateMachineResponse{ProviderID: id, NodeName: req.Machine.Name}, nil
 }
 
