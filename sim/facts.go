@@ -17,6 +17,7 @@ type facts struct {
 	late      map[string]bool // machines whose VM was made when its caller was dead
 	lateTags  map[string]bool // machines whose VM was changed by a call of the dead
 	cordoned  map[string]bool // nodes, by UID, that a user has cordoned
+	misled    map[string]bool // machines for which GetMachineStatus named no node, though there may be one
 
 	lateGroups map[object.Key]bool // pools that are gone and have a group, or may get one from a call that comes late
 	forgotten  map[string]bool     // UIDs of pools whose record somebody took away
@@ -25,7 +26,7 @@ type facts struct {
 func newFacts() facts {
 	return facts{
 		excused: map[string]bool{}, orphanVMs: map[string]bool{}, late: map[string]bool{}, lateTags: map[string]bool{},
-		cordoned: map[string]bool{}, lateGroups: map[object.Key]bool{}, forgotten: map[string]bool{},
+		cordoned: map[string]bool{}, misled: map[string]bool{}, lateGroups: map[object.Key]bool{}, forgotten: map[string]bool{},
 	}
 }
 

@@ -60,6 +60,9 @@ func (c *machineCalls) refusal(s driver.CallInfo) error {
 	call, _ := s.Method.(codes.Call)
 	if code := c.refused(func(code codes.Code) bool { return liesAboutVM(call, code) }); code != codes.OK {
 		c.refusals[Refusal{call, code}]++
+		if call == codes.GetMachineStatus && (code == codes.NotFound || code == codes.OutOfRange || code == codes.Unimplemented) {
+			c.misled[s.Object.Name] = true
+		}
 		return codes.New(code, "a fault of the simulated provider")
 	}
 	full := c.hazards.Capacity > 0 && c.provider.Count() >= c.hazards.Capacity

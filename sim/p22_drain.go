@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
@@ -54,7 +55,7 @@ func (w *p22) checkDrained(name string) {
 	}
 	for _, m := range w.machines.all() {
 		known := w.lives[m.UID]
-		if m.Name != name || w.forceDue(m) || known != nil && known.forced {
+		if m.Name != name || w.forceDue(m) || known != nil && known.forced || m.Spec.NodeName == "" && w.misled[name] || w.joinedSince(m) {
 			continue
 		}
 		if running > 0 {
@@ -64,6 +65,13 @@ func (w *p22) checkDrained(name string) {
 			w.violate("P50", "the VM of machine %s went with %d pods on it in their grace", name, going)
 		}
 	}
+}
+
+// joinedSince reports whether a machine's node registered after its deletion had begun: then it was
+// decided that there is nothing to drain.
+func (w *p22) joinedSince(m *machine.Machine) bool {
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: m.Name})
+	return err == nil && m.Deleted() && n.CreatedAt.After(m.DeletedAt)
 }
 
 // podsInGrace counts the pods of a node that were told to terminate and whose grace has not ended, by
