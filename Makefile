@@ -33,7 +33,7 @@ test-core: ## gofmt, go vet and the short tests of the root module; no linters n
 prove: ## the long tests that make test shortens, and a soak of 2 min: 20 min
 	@sh scripts/test.sh prove
 
-replay: ## compares the goldens with those of before the house was rebuilt, see test/replay
+replay: ## compares the goldens with those of the commit in test/replay/before
 	@GOWORK=off go run ./test/replay
 
 soak: ## a soak of 10 min, then 40 quickstarts that are killed and go on after up to a minute (SOAK=1h RUNS=100)

@@ -1,6 +1,6 @@
 # test.sh all: lint, then the tests of every module; the long ones shortened (-short).
-# test.sh prove: what that leaves out, the goldens beside those of before the house was
-# rebuilt, and a soak of two minutes.
+# test.sh prove: what that leaves out, the goldens beside those of the commit in
+# test/replay/before, and a soak of two minutes.
 # test.sh core: gofmt, vet and the short tests of the root module, no linters.
 # Goes on after a failure. The last lines say what took longest, and what failed.
 . "$(dirname "$0")/prelude.sh"
@@ -237,9 +237,9 @@ play_storms() {
 	go run ./sim/cmd/soak -for "$soak" -seed "$RAPID_SEED"
 }
 
-# compare_goldens compares the goldens with those of before the house was rebuilt.
+# compare_goldens compares the goldens with those of the commit in test/replay/before.
 compare_goldens() {
-	before=$(grep -v '^#' test/replay/before-house | head -n 1)
+	before=$(grep -v '^#' test/replay/before | head -n 1)
 	if ! git cat-file -e "$before^{commit}" 2>/dev/null; then
 		note "replay: this clone has no history as far back as $before: skipped"
 		return 0

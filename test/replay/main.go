@@ -1,5 +1,5 @@
 // Command replay compares the stories, goldens and scenarios of this tree with those of the commit
-// in before-house. The tests of that commit made and checked those, and the tests of this tree
+// in the file before. The tests of that commit made and checked those, and the tests of this tree
 // check its own. So what a golden says on both sides is what the code of both sides does.
 //
 // Words may change: map.txt gives them as lines "old<TAB>new", applied in their order to the old
@@ -39,7 +39,7 @@ func run() error {
 	}
 	root := strings.TrimSpace(string(top))
 	dir := filepath.Join(root, "test", "replay")
-	hash, err := os.ReadFile(filepath.Join(dir, "before-house"))
+	hash, err := os.ReadFile(filepath.Join(dir, "before"))
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (r *replay) compare(file string) error {
 	cause, known := r.listed[file]
 	delete(r.listed, file)
 	want := r.words.Replace(string(old))
-	switch same := err == nil && (want == string(now) || want == outcome(string(now))); {
+	switch same := err == nil && want == string(now); {
 	case same && known:
 		r.report(file, "listed in differences.txt, and does not differ")
 	case same:
@@ -118,12 +118,6 @@ func (r *replay) compare(file string) error {
 		r.report(file, "differs\n"+difference(want, string(now)))
 	}
 	return nil
-}
-
-// outcome returns what follows the commands in a file that holds both.
-func outcome(text string) string {
-	_, after, _ := strings.Cut(text, "\n----\n")
-	return after
 }
 
 func (r *replay) report(file, what string) {

@@ -27,8 +27,3 @@ func TestDifference(t *testing.T) {
 	require.Equal(t, "  line 2\n  - b\n  + c\n", difference("a\nb\n", "a\nc\n"))
 	require.Equal(t, "  line 2\n  - b\n  + \n", difference("a\nb", "a"))
 }
-
-func TestOutcome(t *testing.T) {
-	require.Equal(t, "it grew\n", outcome("fleet 3\n----\nit grew\n"))
-	require.Empty(t, outcome("no commands\n"))
-}
