@@ -111,6 +111,8 @@ func guardedObservation(t *rapid.T) *machine.Observation {
 		m.DeletedAt, m.Status.Phase, m.Status.Since = time.Time{}, machine.PhaseUnknown, epoch.Add(-24*time.Hour)
 		m.Status.ClockFrom, m.Status.ResumedAt, m.Status.Preservation = time.Time{}, time.Time{}, machine.Preservation{}
 		o.NoCluster, o.Node = false, &machine.NodeAnswer{Name: m.Spec.NodeName, Read: read}
+		o.Budgeted = rapid.Bool().Draw(t, "budgeted")
+		o.Grant = rapid.SampledFrom([]*machine.Grant{nil, {Allowed: true}, {Detail: "no"}}).Draw(t, "grant")
 	case 2:
 		m.DeletedAt, m.Status.Phase = epoch.Add(-time.Hour), machine.PhaseTerminating
 		*op = machine.Operation{Kind: machine.OperationDelete, State: machine.StateProcessing, Stage: machine.StageInitiateVMDeletion, Time: epoch.Add(-time.Hour)}
