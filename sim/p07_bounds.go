@@ -198,13 +198,21 @@ func (w *p07) checkRecreate(d *deployment.Deployment, born *machine.Machine, fle
 func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor int) {
 	serving := 0
 	for _, other := range fleet {
-		if known := w.lives[other.UID]; known != nil && w.serves(other) && !outForUpdate(other) {
+		if known := w.lives[other.UID]; known != nil && (w.serves(other) || w.leftAfter(other, m)) && !outForUpdate(other) {
 			serving++
 		}
 	}
 	if known := w.lives[m.UID]; serving < floor && !w.belated && !w.underWay(known.ready) {
 		w.violate("P7", "machine %s was taken out of service for its update, and %d are left; %d have to", m.Name, serving, floor)
 	}
+}
+
+// leftAfter reports whether somebody other than the manager had a machine deleted when m had been
+// selected for its update, or so shortly before that it was not known then.
+func (w *p07) leftAfter(other, m *machine.Machine) bool {
+	r := w.records[m.UID]
+	return w.lives[other.UID].served && w.facts.excused[other.UID] && r != nil && !r.selected.IsZero() &&
+		other.DeletedAt.After(r.selected.Add(-inFlight))
 }
 
 // outForUpdate reports whether a machine is out of service for its update.

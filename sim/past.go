@@ -161,6 +161,8 @@ type record[T any] struct {
 	failed time.Time // a machine: since when it is in phase Failed
 	begun  time.Time // a machine: since when its VM is being changed
 	ailing bool      // a machine: it was not ready meanwhile
+
+	selected time.Time // a machine: since when it is selected to be updated in place
 }
 
 // pausedLong reports whether a machine has been paused for so long that the manager no longer
@@ -195,6 +197,7 @@ func (l *past) sawMachine(m *machine.Machine) {
 	since(&r.paused, now, l.isPaused(m))
 	since(&r.failed, now, m.Status.Phase == machine.PhaseFailed)
 	since(&r.kept, now, !m.Status.Preservation.Since.IsZero())
+	since(&r.selected, now, m.Spec.InPlace == machine.InPlaceSelected)
 	failed := m.Status.LastOperation.State == machine.StateFailed && machine.NeverUpdated(m.Status.LastOperation.Code)
 	updates := m.Status.VMSpec.Begun != "" && !m.Deleted()
 	begins := updates && r.begun.IsZero()
