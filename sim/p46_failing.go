@@ -111,7 +111,8 @@ func (w *World) updatedInPlace(m *machine.Machine) (*deployment.Deployment, int)
 
 // p47: in an update in place, no VM is lost for a node that is not Ready for less than the health
 // timeout, nor for an update that failed, without a grant of the budget of replacements: no machine
-// is deleted to make way for the others. It is checked of fleets without surge.
+// is deleted to make way for the others. It is checked of fleets without surge
+// whose size stays.
 type p47 struct{ *World }
 
 func (w p47) see(e event) {
@@ -128,7 +129,7 @@ func (w p47) see(e event) {
 		return
 	}
 	b := w.bounds[d.UID]
-	if b.ceiling > b.most { // what surge brings stands in for old machines, and the worst of these go
+	if b.ceiling > b.most || b.least < b.most { // what surge brings stands in for old machines, or fewer are wanted: the worst of these go
 		return
 	}
 	if m.Status.Phase == machine.PhaseFailed || w.asked(m) || w.tooOld(m, s.last) || chosen(s.last, m) {

@@ -12,8 +12,8 @@ import (
 // few rounds at most (P49).
 type p49 struct {
 	*World
-	told map[comeback]int // late pods that were told to terminate
-	size map[string]int   // the largest of each app
+	told map[comeback]map[time.Time]bool // when the late pods were created that were told to terminate, whole seconds as a drain knows them
+	size map[string]int                  // the largest of each app
 }
 
 // comeback is what late pods are counted by: one drain of a node, and their app.
@@ -25,7 +25,7 @@ type comeback struct {
 // mostRounds is how many rounds a drain makes.
 const mostRounds = 3
 
-func newP49(w *World) *p49 { return &p49{w, map[comeback]int{}, map[string]int{}} }
+func newP49(w *World) *p49 { return &p49{w, map[comeback]map[time.Time]bool{}, map[string]int{}} }
 
 func (w *p49) see(e event) {
 	if e, ok := e.(cluster.PodEvicted); ok {
@@ -37,11 +37,16 @@ func (w *p49) see(e event) {
 
 func (w *p49) checkRounds(p cluster.Pod, app string) {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: p.Node})
-	if err != nil || n.Drain == nil || w.belated || !p.CreatedAt.Truncate(time.Second).After(n.Drain.Youngest) {
+	created := p.CreatedAt.Truncate(time.Second)
+	if err != nil || n.Drain == nil || w.belated || !created.After(n.Drain.Youngest) {
 		return
 	}
 	key := comeback{n.UID, app, n.Drain.Since}
-	if w.told[key]++; w.told[key] > mostRounds*w.size[app] {
-		w.violate("P49", "pods of %s were evicted from node %s %d times after its drain had begun", app, p.Node, w.told[key])
+	if w.told[key] == nil {
+		w.told[key] = map[time.Time]bool{}
+	}
+	w.told[key][created] = true
+	if times := len(w.told[key]); times > mostRounds*w.size[app] {
+		w.violate("P49", "pods of %s were evicted from node %s %d times after its drain had begun", app, p.Node, times)
 	}
 }
