@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -205,6 +206,45 @@ func (w *world) unmarked() (n int) {
 		}
 	}
 	return n
+}
+
+// TestUpdateInPlaceThatFails: no VM is lost when every update fails, and no more machines are touched
+// than may be out of service. The rollout stops and says so.
+func TestUpdateInPlaceThatFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("old", "o")
+	w.class("new", "n")
+	d := w.pool("web", "old", 5, fmt.Sprintf(inPlace, 1, "Auto"))
+	names, vms := w.names(), w.vms()
+	found := w.agent(machine.UpdateFailed)
+	w.roll(d, "new")
+	failed := func() (n int) {
+		for _, m := range w.machines() {
+			if m.Status.CurrentStatus.Phase == v1alpha1.MachinePhase(machine.PhaseInPlaceUpdateFailed) {
+				n++
+			}
+		}
+		return n
+	}
+	stopped := func() bool {
+		for _, c := range w.get("web").Status.Conditions {
+			if string(c.Type) == deployment.ConditionProgressing {
+				return c.Reason == deployment.ReasonRolloutStopped.String()
+			}
+		}
+		return false
+	}
+	w.eventually("the rollout to stop", stopped)
+	w.eventually("an event that says so", w.announced("web", "RolloutStopped", "the limit is 1"))
+	assert.Len(t, found(), 1)
+	assert.Equal(t, 1, failed())
+	assert.Equal(t, names, w.names())
+	assert.Equal(t, vms, w.vms())
+	for _, m := range w.machines() {
+		assert.Nil(t, m.DeletionTimestamp, m.Name)
+	}
 }
 
 // TestUpdateInPlaceByHand: all machines are candidates, and only those that a person selects on the
