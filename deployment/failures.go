@@ -90,16 +90,7 @@ func (d *summary) countFailures() {
 		}
 		return
 	}
-	now.Since, now.Count = was.Since, was.Count
-	for _, name := range was.Names {
-		switch m := d.named(name); {
-		case m == nil:
-		case m.Deleted() || m.Status.Phase == machine.PhaseFailed || m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
-			now.Names = append(now.Names, name)
-		default:
-			now.Count = max(now.Count-1, 0) // it has recovered
-		}
-	}
+	d.stillFailed()
 	if at := d.succeeded(); at.After(was.Since) {
 		now.Since, now.Count, now.Names = at, 0, nil
 	}
@@ -110,6 +101,21 @@ func (d *summary) countFailures() {
 		}
 	}
 	slices.Sort(now.Names)
+}
+
+// stillFailed takes over the count that is stored, without those that have recovered.
+func (d *summary) stillFailed() {
+	was, now := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
+	now.Since, now.Count = was.Since, was.Count
+	for _, name := range was.Names {
+		switch m := d.named(name); {
+		case m == nil:
+		case m.Deleted() || m.Status.Phase == machine.PhaseFailed || m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
+			now.Names = append(now.Names, name)
+		default:
+			now.Count = max(now.Count-1, 0)
+		}
+	}
 }
 
 // bad returns the machines that failed because of the present template, the first that failed
@@ -125,29 +131,26 @@ func (d *summary) bad() (out []failure) {
 			if m == nil || !m.OwnedBy(f.set.UID) {
 				continue
 			}
-			at := m.Status.Since
-			switch m.Status.Phase {
-			case machine.PhaseFailed:
-				if f != d.current {
-					continue
-				}
-			case machine.PhaseTerminating: // the set may have replaced it before we looked
-				if f != d.current || m.Status.DeletedFrom != machine.PhaseFailed {
-					continue
-				}
-				at = m.CreatedAt // when it failed is not known any more
-			case machine.PhaseInPlaceUpdateFailed:
-				if f == d.current || d.target(f, m) != d.current || m.Status.LastOperation.Stage == machine.StageCandidate {
-					continue
-				}
-			default:
-				continue
+			if at := d.failedAt(f, m); !at.IsZero() {
+				out = append(out, failure{m.Name, at})
 			}
-			out = append(out, failure{m.Name, at})
 		}
 	}
 	slices.SortFunc(out, func(a, b failure) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.name, b.name)) })
 	return out
+}
+
+// failedAt returns when a machine of f failed because of the present template, or an earlier time.
+// Zero: it did not.
+func (d *summary) failedAt(f *family, m *machine.Machine) (at time.Time) {
+	updating := f != d.current && d.target(f, m) == d.current && m.Status.LastOperation.Stage != machine.StageCandidate
+	switch phase := m.Status.Phase; {
+	case phase == machine.PhaseFailed && f == d.current, phase == machine.PhaseInPlaceUpdateFailed && updating:
+		return m.Status.Since
+	case phase == machine.PhaseTerminating && m.Status.DeletedFrom == machine.PhaseFailed && f == d.current:
+		return m.CreatedAt // its set has replaced it before we looked: when it failed is not known any more
+	}
+	return at
 }
 
 // succeeded returns when a machine was last updated in place and in service again. Zero: none is

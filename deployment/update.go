@@ -68,7 +68,11 @@ func (f *family) countInPlace(m *machine.Machine, available, paused bool) {
 	if delayed(m) {
 		f.delayed++
 	}
-	c := &f.inPlace
+	countUpdate(&f.inPlace, m)
+}
+
+// countUpdate counts a machine by how far its update is.
+func countUpdate(c *InPlaceCounts, m *machine.Machine) {
 	switch {
 	case m.Status.Phase == machine.PhaseInPlaceUpdating:
 		c.Updating++

@@ -12,8 +12,7 @@ import (
 func (d *decider) blocked() []Blocked {
 	var places []int32
 	for i, p := range d.o.Pods {
-		s := &d.standings[i]
-		if p == nil || s.state == alone && s.reason != reasonCameBack || s.state == over && s.reason == (decision.Reason{}) || s.state == leaving {
+		if p == nil || d.standings[i].silent() {
 			continue
 		}
 		if places == nil {
@@ -43,6 +42,20 @@ func (d *decider) blocked() []Blocked {
 		}
 	}
 	return list
+}
+
+// silent reports whether nothing is to be said of a pod: it is no matter of the drain, or on its way.
+func (s *standing) silent() bool {
+	switch s.state {
+	case alone:
+		return s.reason != reasonCameBack
+	case over:
+		return s.reason == (decision.Reason{})
+	case leaving:
+		return true
+	case overdue, holding, finished, staying:
+	}
+	return false
 }
 
 // timeLeft returns the remaining time of the drain. Zero: there is no end, or it has come.

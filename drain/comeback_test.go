@@ -13,6 +13,27 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// comingBack adds the pods of an app, each of which comes back when it was told to go.
+func comingBack(t *rapid.T, s *shell, app string, replicas int, tolerates bool) {
+	owner := &object.Owner{Kind: rapid.SampledFrom([]string{"ReplicaSet", "StatefulSet"}).Draw(t, "kind"), Name: app, UID: "uid-" + app}
+	if rapid.IntRange(0, 3).Draw(t, "bare") == 0 {
+		owner = &object.Owner{Kind: owner.Kind} // as good as none
+	}
+	grace, volumes := rapid.IntRange(0, 60).Draw(t, "grace"), rapid.IntRange(0, 1).Draw(t, "volumes")
+	for i := range replicas {
+		s.add(fmt.Sprintf("%s-%d", app, i), func(p *pod) {
+			p.Labels["app"], p.Namespace, p.Owner = app, app, owner
+			p.Grace, p.ToleratesCordon, p.returns = time.Duration(grace)*time.Second, tolerates, true
+			for range volumes {
+				s.volume("vol-" + p.Name)(p)
+			}
+		})
+	}
+	if rapid.IntRange(0, 2).Draw(t, "budget") == 0 {
+		s.protect(app, int32(replicas-1), 0, func(b *budget) { b.Namespace = app })
+	}
+}
+
 // P49: a drain ends although pods come back to its node each time: the evictions of the pods of one
 // controller are bounded, also over restarts, and by a clock that is not the cluster's.
 func TestP49PodsThatComeBack(t *testing.T) {
@@ -25,23 +46,7 @@ func TestP49PodsThatComeBack(t *testing.T) {
 		for a := range rapid.IntRange(1, 3).Draw(t, "apps") {
 			app := fmt.Sprintf("app-%d", a)
 			replicas[app], tolerates[app] = rapid.IntRange(1, 3).Draw(t, "replicas"), rapid.Bool().Draw(t, "tolerates")
-			owner := &object.Owner{Kind: rapid.SampledFrom([]string{"ReplicaSet", "StatefulSet"}).Draw(t, "kind"), Name: app, UID: "uid-" + app}
-			if rapid.IntRange(0, 3).Draw(t, "bare") == 0 {
-				owner = &object.Owner{Kind: owner.Kind} // as good as none
-			}
-			grace, volumes := rapid.IntRange(0, 60).Draw(t, "grace"), rapid.IntRange(0, 1).Draw(t, "volumes")
-			for i := range replicas[app] {
-				s.add(fmt.Sprintf("%s-%d", app, i), func(p *pod) {
-					p.Labels["app"], p.Namespace, p.Owner = app, app, owner
-					p.Grace, p.ToleratesCordon, p.returns = time.Duration(grace)*time.Second, tolerates[app], true
-					for range volumes {
-						s.volume("vol-" + p.Name)(p)
-					}
-				})
-			}
-			if rapid.IntRange(0, 2).Draw(t, "budget") == 0 {
-				s.protect(app, int32(replicas[app]-1), 0, func(b *budget) { b.Namespace = app })
-			}
+			comingBack(t, s, app, replicas[app], tolerates[app])
 		}
 		all := map[string]*pod{}
 		s.observed = func(*drain.Observation, *drain.Plan) {

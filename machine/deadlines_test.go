@@ -16,7 +16,7 @@ import (
 type patience struct {
 	*world
 	preDrain, preTerminate string
-	unhooked, vmGone       time.Time // when the hook before the drain was off, when the VM went
+	vmGone                 time.Time // when the VM went
 	forced                 time.Time // when the drain was first told to use force
 	polite                 time.Time // when it was first told not to
 }
@@ -52,11 +52,7 @@ func (p *patience) hook(name string, on bool) {
 // pass makes one pass, by a fresh process if it is killed in it, and notes what has happened.
 func (p *patience) passOnce(s *shell) (next time.Time) {
 	plan, _, err := s.reconcile()
-	if errors.Is(err, errKilled) {
-		*s = shell{w: p.world}
-		return p.now
-	}
-	if !errors.Is(err, errConflict) {
+	if !errors.Is(err, errConflict) && !errors.Is(err, errKilled) {
 		require.NoError(p.t, err)
 	}
 	for _, order := range p.cluster.drain.asked {
@@ -69,6 +65,10 @@ func (p *patience) passOnce(s *shell) (next time.Time) {
 	}
 	if len(p.provider.vms) == 0 && p.vmGone.IsZero() {
 		p.vmGone = p.now
+	}
+	if errors.Is(err, errKilled) {
+		*s = shell{w: p.world}
+		return p.now
 	}
 	return plan.At
 }

@@ -179,10 +179,12 @@ func (s nodeSync) inLine() bool {
 	last := &s.n.Applied
 	// Generations of different machines say nothing, hence the name first.
 	vouched := named && last.Generation != 0 && last.Generation == s.m.Generation
-	if s.refused() {
-		return nodeUpdate{s.situation, s.n}.inLine() && nodePreservation{s.situation, s.n}.inLine()
-	}
-	if !s.n.Applied.Refused.At.IsZero() {
+	switch {
+	case !s.marksInLine():
+		return false
+	case s.refused():
+		return true
+	case !last.Refused.At.IsZero():
 		return false // it is time to try again
 	}
 	var due made
@@ -193,7 +195,12 @@ func (s nodeSync) inLine() bool {
 			return false
 		}
 	}
-	return nodeUpdate{s.situation, s.n}.inLine() && nodePreservation{s.situation, s.n}.inLine() && s.templateInLine(vouched, due)
+	return s.templateInLine(vouched, due)
+}
+
+// marksInLine reports whether the marks of an update in place and of preservation are on the node.
+func (s nodeSync) marksInLine() bool {
+	return nodeUpdate{s.situation, s.n}.inLine() && nodePreservation{s.situation, s.n}.inLine()
 }
 
 // templateInLine reports whether the template is on the node as it was recorded.

@@ -116,20 +116,18 @@ func (w *World) updatedInPlace(m *machine.Machine) (*deployment.Deployment, int)
 type p47 struct{ *World }
 
 func (w p47) see(e event) {
-	e47, ok := e.(machineDeleted)
-	if !ok {
-		return
+	if e, ok := e.(machineDeleted); ok && w.faults[ClockJump] == 0 {
+		w.checkNeed(e.seen.last, e.now)
 	}
-	m, s := e47.seen.last, w.setRecords[ownerUID(e47.now)]
-	if s == nil || s.last.Deleted() || s.last.Owner == nil || w.faults[ClockJump] > 0 {
+}
+
+func (w p47) checkNeed(m, now *machine.Machine) {
+	s := w.setRecords[ownerUID(now)]
+	if s == nil || s.last.Deleted() || s.last.Owner == nil {
 		return
 	}
 	d := w.deployment(s.last.Owner.Name)
-	if d == nil || d.Deleted() || d.Spec.Strategy.Kind != deployment.InPlaceUpdate || w.bounds[d.UID] == nil {
-		return
-	}
-	b := w.bounds[d.UID]
-	if b.ceiling > b.most || b.least < b.most { // what surge brings stands in for old machines, or fewer are wanted: the worst of these go
+	if d == nil || d.Deleted() || !w.keepsSize(d) {
 		return
 	}
 	if m.Status.Phase == machine.PhaseFailed || w.asked(m) || w.tooOld(m, s.last) || chosen(s.last, m) {
@@ -141,9 +139,16 @@ func (w p47) see(e event) {
 			left++
 		}
 	}
-	if least := b.least; left < least {
+	if least := w.bounds[d.UID].least; left < least {
 		w.violate("P47", "machine %s was deleted in phase %s, and %d of %s are left of %d: nobody has judged it", m.Name, m.Status.Phase, left, d.Name, least)
 	}
+}
+
+// keepsSize reports whether a fleet is updated in place without surge, and its size has not changed:
+// what surge brings stands in for old machines, and the worst of these go, as when fewer are wanted.
+func (w p47) keepsSize(d *deployment.Deployment) bool {
+	b := w.bounds[d.UID]
+	return b != nil && d.Spec.Strategy.Kind == deployment.InPlaceUpdate && b.ceiling <= b.most && b.least == b.most
 }
 
 // chosen reports whether a scaler has chosen a machine of a set.

@@ -264,7 +264,7 @@ func selectsWithinBudget(f rollout.Fleet, orders []rollout.Scale, selects []roll
 	for _, s := range selects {
 		set := find(then, s.Name)
 		n += int64(s.Count)
-		if s.Count < 1 || s.Count > min(set.Selectable, set.Available) || set.New || set.Going || f.Manual || f.NoSelect || set.Actual > set.Spec {
+		if s.Count < 1 || s.Count > mostSelectable(f, set) {
 			return fmt.Errorf("selects %+v of %+v", s, set)
 		}
 	}
@@ -277,6 +277,14 @@ func selectsWithinBudget(f rollout.Fleet, orders []rollout.Scale, selects []roll
 	return nil
 }
 
+// mostSelectable is how many machines of a set may be selected at most.
+func mostSelectable(f rollout.Fleet, set rollout.Set) int32 {
+	if set.New || set.Going || f.Manual || f.NoSelect || set.Actual > set.Spec {
+		return 0
+	}
+	return min(set.Selectable, set.Available)
+}
+
 // inPlaceIsTrue checks the reason about the fleet against the fleet.
 func inPlaceIsTrue(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select, why rollout.Why) error {
 	if n := len(orders) + len(selects); n > 0 {
@@ -286,6 +294,9 @@ func inPlaceIsTrue(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Se
 		return nil
 	}
 	f = gone(f)
+	if why.Reason == rollout.ReasonStopped {
+		return stopIsTrue(f, why)
+	}
 	l, set := count(f), find(f, why.Set)
 	holds := map[rollout.Reason]bool{
 		rollout.ReasonUpdating:   set.Selected > 0,
@@ -293,17 +304,18 @@ func inPlaceIsTrue(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Se
 		rollout.ReasonNoSelect:   f.NoSelect && set.Selectable > 0,
 		rollout.ReasonUnfit:      set.Spec > 0 && why.Count <= l.ordered-l.newSpec,
 	}
-	if why.Reason == rollout.ReasonStopped {
-		if why.Count != int64(f.Failed) || why.Total != int64(f.StopAfter) || !f.Stopped() {
-			return fmt.Errorf("it is not so: %+v", why)
-		}
-		return nil
-	}
 	so, ours := holds[why.Reason]
 	if !ours {
 		return emptyPlanNamesWhatItWaitsFor(f, nil, why)
 	}
 	if !so || why.Count <= 0 || !l.hasNew || l.newSpec >= l.wanted || set.New {
+		return fmt.Errorf("it is not so: %+v", why)
+	}
+	return nil
+}
+
+func stopIsTrue(f rollout.Fleet, why rollout.Why) error {
+	if why.Count != int64(f.Failed) || why.Total != int64(f.StopAfter) || !f.Stopped() {
 		return fmt.Errorf("it is not so: %+v", why)
 	}
 	return nil

@@ -44,13 +44,15 @@ type kubeNode struct {
 	}
 }
 
+type kubeToleration struct{ Key, Operator, Value, Effect string }
+
 type kubePod struct {
 	Metadata metadata
 	Spec     struct {
 		NodeName                      string
 		Priority                      int32
 		TerminationGracePeriodSeconds *int64
-		Tolerations                   []struct{ Key, Operator, Value, Effect string }
+		Tolerations                   []kubeToleration
 		Volumes                       []struct {
 			Name                  string
 			PersistentVolumeClaim *struct{ ClaimName string }

@@ -117,14 +117,7 @@ func (p *kubePod) convert() *drain.Pod {
 		const longest = 10 * 365 * 24 * 3600 // seconds; what is longer would overflow
 		pod.Grace = time.Duration(min(max(*s, 0), longest)) * time.Second
 	}
-	for _, t := range p.Spec.Tolerations { // of node.kubernetes.io/unschedulable:NoSchedule
-		exists := t.Operator == "Exists"
-		equal := (t.Operator == "" || t.Operator == "Equal") && t.Value == ""
-		any := t.Key == "" && exists
-		if (t.Effect == "" || t.Effect == "NoSchedule") && (any || t.Key == unschedulable && (exists || equal)) {
-			pod.ToleratesCordon = true
-		}
-	}
+	pod.ToleratesCordon = slices.ContainsFunc(p.Spec.Tolerations, toleratesCordon)
 	for _, v := range p.Spec.Volumes {
 		switch {
 		case v.PersistentVolumeClaim != nil:
@@ -134,6 +127,16 @@ func (p *kubePod) convert() *drain.Pod {
 		}
 	}
 	return pod
+}
+
+// toleratesCordon reports whether a toleration is of node.kubernetes.io/unschedulable:NoSchedule.
+func toleratesCordon(t kubeToleration) bool {
+	if t.Effect != "" && t.Effect != "NoSchedule" {
+		return false
+	}
+	exists := t.Operator == "Exists"
+	equal := (t.Operator == "" || t.Operator == "Equal") && t.Value == ""
+	return t.Key == "" && exists || t.Key == unschedulable && (exists || equal)
 }
 
 func (b *kubeBudget) convert() *drain.Budget {

@@ -114,17 +114,30 @@ func (d *decider) sights() map[object.Key]bool {
 		_, listed := c.Listing.VMs[id]
 		seen[class] = listed || names[class][name]
 	}
+	if d.o.Groups {
+		d.readyPools(look)
+	} else {
+		d.availableMachines(look)
+	}
+	return seen
+}
+
+// availableMachines gives the class, ID and name of each available machine whose VM is recorded.
+func (d *decider) availableMachines(look func(class object.Key, id, name string)) {
 	for _, m := range d.o.Machines {
-		if !d.o.Groups && m != nil && m.Spec.ProviderID != "" && !m.Deleted() && available(m.Status.Phase) {
+		if m != nil && m.Spec.ProviderID != "" && !m.Deleted() && available(m.Status.Phase) {
 			look(object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}, m.Spec.ProviderID, m.Name)
 		}
 	}
+}
+
+// readyPools gives the class, ID and name of each ready pool whose group is recorded.
+func (d *decider) readyPools(look func(class object.Key, id, name string)) {
 	for _, p := range d.o.Pools {
-		if d.o.Groups && p != nil && p.Status.GroupID != "" && !p.Deleted() && p.Status.InfrastructureReady {
+		if p != nil && p.Status.GroupID != "" && !p.Deleted() && p.Status.InfrastructureReady {
 			look(object.Key{Namespace: p.Namespace, Name: p.Spec.Template.Class.Name}, p.Status.GroupID, p.Key.String())
 		}
 	}
-	return seen
 }
 
 func available(p machine.Phase) bool { return p == machine.PhaseAvailable || p == machine.PhaseRunning }

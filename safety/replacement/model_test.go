@@ -271,20 +271,24 @@ func (w *ward) treat(t *rapid.T, act string) {
 
 // disturb does something to one machine, if it can.
 func (w *ward) disturb(m *machine.Machine, act string) {
+	if m.Deleted() {
+		if act == "bury" {
+			w.machines = slices.DeleteFunc(slices.Clone(w.machines), func(x *machine.Machine) bool { return x == m })
+		}
+		return
+	}
 	switch {
-	case act == "ill" && !m.Deleted() && m.Status.Phase == machine.PhaseRunning:
+	case act == "ill" && m.Status.Phase == machine.PhaseRunning:
 		w.turn(m.Name, machine.PhaseUnknown)
-	case act == "well" && !m.Deleted() && m.Status.Phase == machine.PhaseUnknown:
+	case act == "well" && m.Status.Phase == machine.PhaseUnknown:
 		w.turn(m.Name, machine.PhaseRunning)
 	case act == "ask" && m.Status.Phase == machine.PhaseUnknown:
 		w.send(m.Name)
-	case act == "leave" && !m.Deleted() && m.Status.Phase != machine.PhaseFailed:
+	case act == "leave" && m.Status.Phase != machine.PhaseFailed:
 		w.sendLeaving(m.Name)
-	case act == "bury" && m.Deleted():
-		w.machines = slices.DeleteFunc(slices.Clone(w.machines), func(x *machine.Machine) bool { return x == m })
 	case act == "join" && m.Status.Phase == machine.PhasePending:
 		w.turn(m.Name, machine.PhaseRunning)
-	case act == "user deletes" && !m.Deleted():
+	case act == "user deletes":
 		w.turn(m.Name, machine.PhaseTerminating)
 	}
 }

@@ -51,6 +51,7 @@ func chain(all ...manager.Hooks) manager.Hooks {
 		},
 	}
 	chainFigures(&h, all)
+	chainBounds(&h, all)
 	return h
 }
 
@@ -91,6 +92,10 @@ func chainFigures(h *manager.Hooks, all []manager.Hooks) {
 			}
 		}
 	}
+}
+
+// chainBounds is chain for the hooks that tell what is held back.
+func chainBounds(h *manager.Hooks, all []manager.Hooks) {
 	h.Frozen = func(server string, frozen bool) {
 		for i := range all {
 			if all[i].Frozen != nil {
