@@ -12,7 +12,8 @@ import (
 // time, or than may fail until the rollout stops.
 type p46 struct {
 	*World
-	rollouts map[string]*failures // by UID of the deployment
+	rollouts map[string]*failures     // by UID of the deployment
+	phases   map[string]machine.Phase // of machines, by UID
 }
 
 // failures are the updates in place that failed in a row, in one rollout.
@@ -21,7 +22,7 @@ type failures struct {
 	failed map[string]time.Time
 }
 
-func newP46(w *World) *p46 { return &p46{w, map[string]*failures{}} }
+func newP46(w *World) *p46 { return &p46{w, map[string]*failures{}, map[string]machine.Phase{}} }
 
 func (w *p46) see(e event) {
 	switch e := e.(type) {
@@ -29,9 +30,22 @@ func (w *p46) see(e event) {
 		if e.now != nil && e.now.Spec.Paused {
 			delete(w.rollouts, e.now.UID) // it begins again
 		}
+	case stored[*machine.Machine]:
+		w.stored(e.now)
 	case machineChanged:
 		w.changed(e.seen.last, e.now)
 	}
+}
+
+// stored notes an update that has succeeded, also if a dead manager wrote it.
+func (w *p46) stored(m *machine.Machine) {
+	if m == nil {
+		return
+	}
+	if d, _ := w.updatedInPlace(m); d != nil && w.rollouts[d.UID] != nil && w.phases[m.UID] == machine.PhaseInPlaceUpdateSuccessful && m.Status.Phase == machine.PhaseRunning {
+		clear(w.rollouts[d.UID].failed)
+	}
+	w.phases[m.UID] = m.Status.Phase
 }
 
 func (w *p46) changed(before, now *machine.Machine) {
@@ -51,8 +65,6 @@ func (w *p46) changed(before, now *machine.Machine) {
 		}
 	case from == machine.PhaseInPlaceUpdateFailed && to != from && to != machine.PhaseFailed && !now.Deleted():
 		delete(r.failed, now.Name)
-	case from == machine.PhaseInPlaceUpdateSuccessful && to == machine.PhaseRunning:
-		clear(r.failed)
 	case before.Spec.InPlace != machine.InPlaceSelected && now.Spec.InPlace == machine.InPlaceSelected:
 		w.check(d, r, now, limit)
 	}
