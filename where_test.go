@@ -135,3 +135,35 @@ func TestWhereBites(t *testing.T) {
 		}
 	}
 }
+
+// TestContractNamesWhatExists: what docs/contract.md says that a rule is decided in exists. Each row has
+// what the texts say, what we do, why, and where.
+func TestContractNamesWhatExists(t *testing.T) {
+	const page = "docs/contract.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, rows, where := loadTree(t), 0, false
+	for _, line := range strings.Split(string(text), "\n") {
+		cells := strings.Split(line, "|")
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| the texts |") {
+			where = len(cells) > 1 && (where || strings.HasSuffix(line, "| decided in |"))
+			continue
+		}
+		if !where { // the table of codes
+			continue
+		}
+		rows++
+		if len(cells) != 6 {
+			t.Errorf("%s: no four cells in: %s", page, line)
+			continue
+		}
+		for _, fault := range decidedFaults(read, cells[4]) {
+			t.Errorf("%s: %q: %s", page, strings.TrimSpace(cells[1]), fault)
+		}
+	}
+	if rows < 18 {
+		t.Errorf("%s has %d rows: the test does not see its tables", page, rows)
+	}
+}

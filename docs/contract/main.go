@@ -1,0 +1,138 @@
+// Command contract writes docs/contract.md, the page of what differs from the driver contract on
+// purpose: the text of contract.md.tmpl with the figures of the exported defaults and of the
+// recovery table. Its arguments are the directory docs/ and the file of the table.
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/backoff"
+)
+
+//go:generate go run . .. ../../codes/testdata/recovery.csv
+
+//go:embed contract.md.tmpl
+var text string
+
+// retry is a pair that the contract says is not retried, and that is.
+type retry struct{ Call, Code, First, Longest string }
+
+// retries reads from the recovery table's file which rows are the contract's, and takes from the
+// code what is done.
+func retries(file string) ([]retry, error) {
+	table, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := csv.NewReader(bytes.NewReader(table)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	contract := map[[2]string]bool{}
+	for _, row := range rows {
+		contract[[2]string{row[0], row[2]}] = row[len(row)-1] == "contract"
+	}
+	var all []retry
+	for _, call := range []codes.Call{codes.CreateMachine, codes.DeleteMachine, codes.GetMachineStatus, codes.ListMachines} {
+		for code := range codes.All() {
+			r := codes.RecoveryFor(call, code)
+			if !contract[[2]string{call.String(), code.Contract()}] || r.AutoRetry || r.Class == codes.None || r.Remedy == codes.UseAnotherName {
+				continue
+			}
+			least, quota := time.Duration(0), machine.DefaultPolicy().QuotaRetry
+			if call == codes.ListMachines && code == codes.Unimplemented { // see safety/orphan
+				least = safety.DefaultPolicy().OrphanPeriod
+			}
+			first, longest := max(r.Class.Period(quota), least), max(r.Class.Backoff(math.MaxInt32, quota), least)
+			all = append(all, retry{call.String(), code.Contract(), duration(first), duration(longest)})
+		}
+	}
+	return all, nil
+}
+
+// slowing lists the answers of CreateMachine that slow a class.
+func slowing() string {
+	var names []string
+	for code := range codes.All() {
+		if backoff.Slows(code) {
+			names = append(names, code.Contract())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func phases() string {
+	var names []string
+	for _, p := range []machinepool.Phase{
+		machinepool.PhasePending, machinepool.PhaseProvisioning, machinepool.PhaseProvisioned,
+		machinepool.PhaseRunning, machinepool.PhaseDeleting, machinepool.PhaseFailed,
+	} {
+		names = append(names, "`"+string(p)+"`")
+	}
+	return strings.Join(names, ", ")
+}
+
+// duration writes whole units: "2 h", "90 s".
+func duration(d time.Duration) string {
+	switch {
+	case d >= time.Hour && d%time.Hour == 0:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d >= time.Minute && d%time.Minute == 0:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return fmt.Sprintf("%g s", d.Seconds())
+}
+
+// page returns docs/contract.md.
+func page(table string) ([]byte, error) {
+	again, err := retries(table)
+	if err != nil {
+		return nil, err
+	}
+	failed := codes.RecoveryFor(codes.DeleteMachine, codes.Unknown).Class
+	t, err := template.New("contract").Option("missingkey=error").Funcs(template.FuncMap{"dur": duration}).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, map[string]any{
+		"Retries": again, "Slowing": slowing(), "Phases": phases(),
+		"Machine": machine.DefaultPolicy(), "Set": machineset.DefaultPolicy(), "Safety": safety.DefaultPolicy(),
+		"Priority": (&machine.Machine{}).Priority(machineset.DefaultPolicy().Keys.Priority), "DeleteWithin": machineset.DeleteWithin,
+		"NamesFor":   2*machineset.DefaultPolicy().RequestTimeout + time.Second,
+		"DrainFirst": failed.Period(0), "DrainLongest": failed.Backoff(math.MaxInt32, 0),
+	})
+	return out.Bytes(), err
+}
+
+func run(args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("usage: contract DIR TABLE, where DIR is docs/ and TABLE is codes/testdata/recovery.csv")
+	}
+	text, err := page(args[1])
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(args[0], "contract.md"), text, 0o644)
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "contract:", err)
+		os.Exit(1)
+	}
+}
