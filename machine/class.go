@@ -103,24 +103,29 @@ func (c *Class) Validate() error {
 }
 
 // Unshaped names what an autoscaler must know of a class to make the first
-// machine of it and what the node template does not say: capacity, instance type,
-// region, zone. Nil: it says all of it. Machines are made from the class all the
-// same.
+// machine of it and what the node template does not say, though it says some of
+// it: capacity, instance type, region, zone. Nil: it says all of it, or nothing,
+// since then no autoscaler is meant to scale it up. Machines are made from the class all
+// the same.
 func (c *Class) Unshaped() (missing []string) {
 	var t NodeShape
 	if c.NodeTemplate != nil {
 		t = *c.NodeTemplate
 	}
-	for _, part := range [...]struct {
+	parts := [...]struct {
 		name  string
 		there bool
 	}{
 		{"capacity", len(t.Capacity) > 0}, {"instance type", t.InstanceType != ""},
 		{"region", t.Region != ""}, {"zone", t.Zone != ""},
-	} {
+	}
+	for _, part := range parts {
 		if !part.there {
 			missing = append(missing, part.name)
 		}
+	}
+	if len(missing) == len(parts) {
+		return nil
 	}
 	return missing
 }

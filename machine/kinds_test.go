@@ -70,12 +70,13 @@ func TestSecretsAreNotLogged(t *testing.T) {
 
 // A class says what an autoscaler would miss in it, and is valid all the same.
 func TestUnshaped(t *testing.T) {
-	all := []string{"capacity", "instance type", "region", "zone"}
 	c := &machine.Class{}
-	assert.Equal(t, all, c.Unshaped())
+	assert.Empty(t, c.Unshaped(), "it is meant for no autoscaler")
 	assert.NoError(t, c.Validate())
-	c.NodeTemplate = &machine.NodeShape{}
-	assert.Equal(t, all, c.Unshaped())
+	c.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.com/fpga": "1"}, Architecture: "arm64"}
+	assert.Empty(t, c.Unshaped(), "nor is this one")
+	c.NodeTemplate.Zone = "z"
+	assert.Equal(t, []string{"capacity", "instance type", "region"}, c.Unshaped())
 	c.NodeTemplate = &machine.NodeShape{Capacity: map[string]string{"cpu": "2"}, Region: "r", Zone: "z"}
 	assert.Equal(t, []string{"instance type"}, c.Unshaped())
 	c.NodeTemplate.InstanceType = "small"

@@ -149,12 +149,24 @@ func TestSecretNamespaces(t *testing.T) {
 	}
 }
 
-// TestIncompleteClasses: a class that an autoscaler can't make a first machine of
-// is warned of once, and machines are made from it.
+// TestIncompleteClasses: a class whose owner began to write what autoscalers need is warned of once, and
+// machines are made from it. A class that says nothing of it is meant for no autoscaler.
 func TestIncompleteClasses(t *testing.T) {
-	w := newWorld(t, drivertest.MemoryOptions{})
-	w.fleet()
-	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
-	require.Equal(t, 1, w.heard("NodeTemplateIncomplete: "))
-	require.Equal(t, 1, w.heard("class fleet/small: NodeTemplateIncomplete: class small: the node template has no capacity, instance type, region, zone"))
+	for _, template := range []*machine.NodeShape{nil, {Architecture: "arm64"}, {Region: "r", Zone: "z"}} {
+		w := newWorld(t, drivertest.MemoryOptions{})
+		class, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
+		require.NoError(t, err)
+		class = class.Clone()
+		class.NodeTemplate = template
+		_, err = w.classes.Update(ctx, class)
+		require.NoError(t, err)
+		w.fleet()
+		w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		want := 0
+		if template != nil && template.Region != "" {
+			want = 1
+		}
+		require.Equal(t, want, w.heard("NodeTemplateIncomplete: "))
+		require.Equal(t, want, w.heard("class fleet/small: NodeTemplateIncomplete: class small: the node template has no capacity, instance type"))
+	}
 }

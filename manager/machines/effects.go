@@ -209,8 +209,8 @@ func (p *pass) warnOfSecret(ctx context.Context) {
 	}
 }
 
-// oddClass warns once of a class that yields nodes of which an autoscaler knows too
-// little to make the first.
+// oddClass warns once of a class that was begun to be written for autoscalers, and from which one
+// can't make the first node.
 func (p *pass) oddClass(ctx context.Context) {
 	if p.Nodes == nil || p.o.Class == nil {
 		return
