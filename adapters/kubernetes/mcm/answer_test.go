@@ -167,3 +167,17 @@ func TestCodesThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// TestOldKindsAreRefused: no class of an older kind is converted. The answer names the kind, and says what
+// to do.
+func TestOldKindsAreRefused(t *testing.T) {
+	d := mcm.Driver(
+		(&cloud{}).CreateMachine, (&cloud{}).InitializeMachine, (&cloud{}).DeleteMachine,
+		(&cloud{}).GetMachineStatus, (&cloud{}).ListMachines, (&cloud{}).GetVolumeIDs,
+	)
+	_, err := d.GenerateMachineClassForMigration(context.Background(), &driver.GenerateMachineClassForMigrationRequest{
+		Class: &machine.Class{}, ClassRef: machine.ClassRef{APIGroup: "machine.sapcloud.io", Kind: "AWSMachineClass"},
+	})
+	require.Equal(t, codes.Unimplemented, codes.Of(err))
+	require.Contains(t, codes.Message(err), "AWSMachineClass.machine.sapcloud.io")
+}

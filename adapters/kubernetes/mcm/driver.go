@@ -17,8 +17,8 @@ import (
 //	mcm.Driver(d.CreateMachine, d.InitializeMachine, d.DeleteMachine, d.GetMachineStatus, d.ListMachines, d.GetVolumeIDs)
 //
 // Mind the order: InitializeMachine and GetMachineStatus have the same shape. An older provider has
-// no InitializeMachine: pass a function that returns UNIMPLEMENTED. The two calls that are this
-// library's own are UNIMPLEMENTED.
+// no InitializeMachine: pass a function that returns UNIMPLEMENTED. GenerateMachineClassForMigration
+// and UpdateMachine are UNIMPLEMENTED: such a provider has neither.
 //
 // A request that can't be translated is a *TranslationError, and the provider is not called. The
 // manager checks answers against the bounds of driver.Validate.
@@ -150,6 +150,15 @@ func (b *bridge) GetMachineStatus(ctx context.Context, q *driver.GetMachineStatu
 // ListMachines implements driver.Driver.
 func (b *bridge) ListMachines(ctx context.Context, q *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	return b.list(ctx, q.Class, q.Secret)
+}
+
+// GenerateMachineClassForMigration implements driver.Driver. It is UNIMPLEMENTED: the providers that
+// this package runs have no such call any more, and their manager converts no classes.
+func (b *bridge) GenerateMachineClassForMigration(
+	_ context.Context, q *driver.GenerateMachineClassForMigrationRequest,
+) (*driver.GenerateMachineClassForMigrationResponse, error) {
+	return nil, codes.New(codes.Unimplemented, "a provider of machine-controller-manager converts no class of kind "+
+		q.ClassRef.GroupKind()+": write a MachineClass of the same name, and change the references")
 }
 
 // GetVolumeIDs implements driver.Driver.
