@@ -46,6 +46,9 @@ that names it and says where it comes from. An unknown flag and an unknown key o
 the file are such mistakes; an unknown variable is a warning, since Kubernetes
 sets variables for services. A provider may have settings of its own: ` + "`--help`" + `
 lists those too.
+
+Variables that begin with ` + "`MC_`" + ` are reserved by the driver contract for what it may define. None is read here,
+and a provider must not use the prefix for settings of its own: ours begin with ` + "`MILLWRIGHT_`" + `.
 `)
 	group := ""
 	for _, flag := range r.parser.Model.Flags {
