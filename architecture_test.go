@@ -21,7 +21,7 @@ type row struct {
 	dir string
 	// below: packages under dir follow this row too, unless they have one.
 	below bool
-	// core: decides or defines; the house rules on purity hold.
+	// core: decides or defines; the rules on purity hold.
 	core bool
 	// context: a core package whose signatures carry a context.
 	context bool

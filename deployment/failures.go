@@ -143,12 +143,19 @@ func (d *summary) bad() (out []failure) {
 // failedAt returns when a machine of f failed because of the present template, or an earlier time.
 // Zero: it did not.
 func (d *summary) failedAt(f *family, m *machine.Machine) (at time.Time) {
-	updating := f != d.current && d.target(f, m) == d.current && m.Status.LastOperation.Stage != machine.StageCandidate
-	switch phase := m.Status.Phase; {
-	case phase == machine.PhaseFailed && f == d.current, phase == machine.PhaseInPlaceUpdateFailed && updating:
-		return m.Status.Since
-	case phase == machine.PhaseTerminating && m.Status.DeletedFrom == machine.PhaseFailed && f == d.current:
-		return m.CreatedAt // its set has replaced it before we looked: when it failed is not known any more
+	switch m.Status.Phase {
+	case machine.PhaseFailed:
+		if f == d.current {
+			return m.Status.Since
+		}
+	case machine.PhaseTerminating: // its set may have replaced it before we looked
+		if f == d.current && m.Status.DeletedFrom == machine.PhaseFailed {
+			return m.CreatedAt // when it failed is not known any more
+		}
+	case machine.PhaseInPlaceUpdateFailed:
+		if f != d.current && d.target(f, m) == d.current && m.Status.LastOperation.Stage != machine.StageCandidate {
+			return m.Status.Since
+		}
 	}
 	return at
 }

@@ -164,15 +164,21 @@ func told(n *corev1.Node) bool {
 
 const inPlace = `{"type":"InPlaceUpdate","rollingUpdate":null,"inPlaceUpdate":{"maxSurge":0,"maxUnavailable":%d,"orchestrationType":%q}}`
 
-// TestUpdateInPlace: the machines, the VMs and the nodes stay, no more are out of service at a time
-// than allowed, and each moves to the new set.
-func TestUpdateInPlace(t *testing.T) {
-	t.Parallel()
+// inPlaceFleet is a deployment of machines of class old that is updated in place, and a class new.
+func inPlaceFleet(t *testing.T, replicas int32, unavailable int, orchestration string) (*world, *v1alpha1.MachineDeployment) {
+	t.Helper()
 	w := newWorld(t, quick)
 	w.manage()
 	w.class("old", "o")
 	w.class("new", "n")
-	d := w.pool("web", "old", 4, fmt.Sprintf(inPlace, 2, "Auto"))
+	return w, w.pool("web", "old", replicas, fmt.Sprintf(inPlace, unavailable, orchestration))
+}
+
+// TestUpdateInPlace: the machines, the VMs and the nodes stay, no more are out of service at a time
+// than allowed, and each moves to the new set.
+func TestUpdateInPlace(t *testing.T) {
+	t.Parallel()
+	w, d := inPlaceFleet(t, 4, 2, "Auto")
 	names, vms := w.names(), w.vms()
 	found := w.agent(machine.UpdateSuccessful)
 	seen := w.census(4)
@@ -212,11 +218,7 @@ func (w *world) unmarked() (n int) {
 // than may be out of service. The rollout stops and says so.
 func TestUpdateInPlaceThatFails(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quick)
-	w.manage()
-	w.class("old", "o")
-	w.class("new", "n")
-	d := w.pool("web", "old", 5, fmt.Sprintf(inPlace, 1, "Auto"))
+	w, d := inPlaceFleet(t, 5, 1, "Auto")
 	names, vms := w.names(), w.vms()
 	found := w.agent(machine.UpdateFailed)
 	w.roll(d, "new")
@@ -251,11 +253,7 @@ func TestUpdateInPlaceThatFails(t *testing.T) {
 // node are updated.
 func TestUpdateInPlaceByHand(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quick)
-	w.manage()
-	w.class("old", "o")
-	w.class("new", "n")
-	d := w.pool("web", "old", 3, fmt.Sprintf(inPlace, 1, "Manual"))
+	w, d := inPlaceFleet(t, 3, 1, "Manual")
 	found := w.agent(machine.UpdateSuccessful)
 	names := w.names()
 	w.roll(d, "new")
