@@ -191,8 +191,10 @@ func (n *nurse) conclude(delay bool) bool {
 	}
 	apply := func() {
 		if m := w.find(n.m.Name); m != nil && m.Version == n.m.Version {
+			if serves(m) { // else it is in replacement already
+				w.verdicts = append(w.verdicts, m)
+			}
 			w.turn(m.Name, n.verdict())
-			w.verdicts = append(w.verdicts, m)
 			w.given++
 		}
 	}
@@ -208,11 +210,15 @@ func (n *nurse) conclude(delay bool) bool {
 func (w *ward) serving() int {
 	n := 0
 	for _, m := range w.machines {
-		if !m.Deleted() && (m.Status.Phase == machine.PhaseRunning || m.Status.Phase == machine.PhaseUnknown) {
+		if serves(m) {
 			n++
 		}
 	}
 	return n
+}
+
+func serves(m *machine.Machine) bool {
+	return !m.Deleted() && (m.Status.Phase == machine.PhaseRunning || m.Status.Phase == machine.PhaseUnknown)
 }
 
 // inFlight returns how many verdicts have not led to a replacement yet. Once their machines are
