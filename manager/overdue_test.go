@@ -395,7 +395,7 @@ func TestHungListIsTold(t *testing.T) {
 		d.provider.Add(drivertest.MemoryVM{Name: "lost", Cluster: "web", Size: "s", Initialized: true})
 		d.provider.Add(drivertest.MemoryVM{Name: "lost-too", Cluster: "stuck", Size: "s", Initialized: true})
 		_, end := d.run()
-		d.within(30*time.Minute, func() bool { return d.provider.Count() == 3 && d.available("web") == 1 }, "orphans of another class stay")
+		d.within(5*time.Minute, func() bool { return d.provider.Count() == 3 && d.available("web") == 1 }, "orphans of another class stay")
 		require.Equal(t, []object.Key{{Namespace: namespace, Name: "stuck"}}, d.told("CallOverdue"))
 		d.freed()
 		d.within(30*time.Minute, func() bool { return d.provider.Count() == 2 }, "the class's own stay")

@@ -2,6 +2,7 @@ package orphan
 
 import (
 	"slices"
+	"time"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
@@ -96,13 +97,13 @@ func (d *decider) distrusted(c *Class, seen map[object.Key]bool) *object.Key {
 	return &d.blind[0]
 }
 
-// sights says of classes with a good list in this pass and with available machines, or with pools
-// that have recorded a group, whether the list shows one of them.
+// sights says of classes with a good list in this pass and with machines that were available before
+// it was asked for, or with pools that have recorded a group, whether the list shows one of them.
 func (d *decider) sights() map[object.Key]bool {
 	seen, names := make(map[object.Key]bool), make(map[object.Key]map[string]bool)
-	look := func(class object.Key, id, name string) {
+	look := func(class object.Key, id, name string, since time.Time) {
 		c := d.classOf(class)
-		if c == nil || c.silent() || seen[class] {
+		if c == nil || c.silent() || seen[class] || !since.Before(c.Listing.Asked.Truncate(time.Second)) {
 			return
 		}
 		if names[class] == nil {
@@ -122,20 +123,22 @@ func (d *decider) sights() map[object.Key]bool {
 	return seen
 }
 
-// availableMachines gives the class, ID and name of each available machine whose VM is recorded.
-func (d *decider) availableMachines(look func(class object.Key, id, name string)) {
+// availableMachines gives the class, ID and name of each available machine whose VM is recorded, and
+// since when it is so, whole seconds.
+func (d *decider) availableMachines(look func(class object.Key, id, name string, since time.Time)) {
 	for _, m := range d.o.Machines {
 		if m != nil && m.Spec.ProviderID != "" && !m.Deleted() && available(m.Status.Phase) {
-			look(object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}, m.Spec.ProviderID, m.Name)
+			look(object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}, m.Spec.ProviderID, m.Name, m.Status.Since)
 		}
 	}
 }
 
-// readyPools gives the class, ID and name of each ready pool whose group is recorded.
-func (d *decider) readyPools(look func(class object.Key, id, name string)) {
+// readyPools gives the class, ID and name of each ready pool whose group is recorded. Since when is
+// not known.
+func (d *decider) readyPools(look func(class object.Key, id, name string, since time.Time)) {
 	for _, p := range d.o.Pools {
 		if p != nil && p.Status.GroupID != "" && !p.Deleted() && p.Status.InfrastructureReady {
-			look(object.Key{Namespace: p.Namespace, Name: p.Spec.Template.Class.Name}, p.Status.GroupID, p.Key.String())
+			look(object.Key{Namespace: p.Namespace, Name: p.Spec.Template.Class.Name}, p.Status.GroupID, p.Key.String(), time.Time{})
 		}
 	}
 }

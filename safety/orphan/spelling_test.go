@@ -115,6 +115,22 @@ func TestStillOrphanComparesSpellings(t *testing.T) {
 	assert.True(t, (&orphan.Delete{ProviderID: "cloud:///Blue/11", Name: "gone"}).StillOrphan(m))
 }
 
+// A list shows no machine that became available when it had been asked for, and is right all the same.
+func TestMachinesThatComeAfterTheList(t *testing.T) {
+	for _, since := range []time.Duration{-time.Hour, -time.Second, 0, time.Second} {
+		m := &machine.Machine{}
+		m.Name, m.Spec.ProviderID, m.Spec.Class.Name = "web-1", "cloud:///1", "a"
+		m.Status.Phase, m.Status.Since = machine.PhaseRunning, safetytest.Epoch.Add(since)
+		l := &orphan.Listing{Asked: safetytest.Epoch, Answered: safetytest.Epoch, VMs: map[string]string{"cloud:///9": "gone"}}
+		o := &orphan.Observation{Owners: 1, Machines: []*machine.Machine{m}, Classes: []orphan.Class{{Asked: safetytest.Epoch, Listing: l}}}
+		o.Read, o.Classes[0].Key.Name = decision.Freshness{Began: safetytest.Epoch}, "a"
+		plan, err := orphan.Decide(o, safety.DefaultPolicy(), safetytest.Epoch)
+		require.NoError(t, err)
+		require.Equal(t, since < 0, len(plan.Blind) > 0, since)
+		require.Equal(t, since >= 0, len(plan.Candidates) > 0, since)
+	}
+}
+
 // The instances of pools are no strangers in another spelling either.
 func TestInstancesSpelledOtherwise(t *testing.T) {
 	o := &orphan.Observation{Owners: 1, Instances: map[string]bool{"cloud:///Blue/1": true}}
