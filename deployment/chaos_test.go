@@ -373,6 +373,19 @@ func (c *chaos) bearSet(owner string) {
 	}
 }
 
+// userContinues pauses a deployment whose rollout has stopped because machines failed, and resumes it
+// once the failures are forgotten.
+func (c *chaos) userContinues() {
+	if c.deployment == nil || c.deployment.Deleted() || c.pause {
+		return
+	}
+	progressing := object.FindCondition(c.deployment.Status.Conditions, deployment.ConditionProgressing)
+	stopped := progressing != nil && progressing.Reason == deployment.ReasonRolloutStopped.String()
+	if stopped != c.deployment.Spec.Paused {
+		c.edit(func(s *deployment.Spec) { s.Paused = stopped })
+	}
+}
+
 // rest stops all faults and lets each actor act in turn until nothing changes. It returns how many
 // decisions that took. A negative number: it never converged.
 func (c *chaos) rest() int {
@@ -389,6 +402,7 @@ func (c *chaos) rest() int {
 		c.obeyAll()
 		c.liveAll()
 		c.userSelects()
+		c.userContinues()
 		c.now = c.now.Add(10 * time.Second)
 		if c.number != before {
 			quiet = 0

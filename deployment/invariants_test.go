@@ -14,7 +14,7 @@ import (
 var waitsFor = map[rollout.Reason]bool{
 	rollout.ReasonFloor: true, rollout.ReasonRemoval: true, rollout.ReasonNewUnavailable: true,
 	rollout.ReasonOldPresent: true, rollout.ReasonUpdating: true, rollout.ReasonUnselected: true, rollout.ReasonUnfit: true, rollout.ReasonPaused: true,
-	rollout.ReasonUnseen: true,
+	rollout.ReasonUnseen: true, rollout.ReasonStopped: true,
 }
 
 // TestP7UnderFaults: every order obeys the rules of chaos.check, in every interleaving, with stale
@@ -70,6 +70,7 @@ func TestP3Converges(t *testing.T) {
 			case p.Why.Reason == deployment.ReasonGathering:
 				require.False(t, p.At.After(c.now.Add(c.patience)), "P21: orders gather for longer than they may")
 			case p.Why.Reason == deployment.ReasonSeen, p.Why.Reason == deployment.ReasonNameFree:
+			case o.Deployment.Spec.Paused: // a user continues a rollout that has stopped
 			case !waitsFor[deployment.RolloutOf(p.Why).Reason]:
 				t.Fatalf("P3: waiting for nothing: %s", p.Why)
 			}
