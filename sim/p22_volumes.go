@@ -146,7 +146,7 @@ func (w *p22Volumes) drainTime(m *machine.Machine) (since time.Time, limit time.
 // of the last one have left, and are attached elsewhere or have had their time for it (P22).
 func (w *p22Volumes) checkTurn(p cluster.Pod, volumes []cluster.Volume) {
 	t := w.binding(p.Node)
-	if t == nil || t.pod.UID == p.UID || w.usedAgain(t) || !slices.ContainsFunc(volumes, func(v cluster.Volume) bool { return w.knownOn(v, p.Node) }) {
+	if t == nil || t.pod.UID == p.UID || w.usedAgain(t) || w.shares(p) || !slices.ContainsFunc(volumes, func(v cluster.Volume) bool { return w.knownOn(v, p.Node) }) {
 		return
 	}
 	policy, now := w.drainPolicy(), w.Now()
@@ -157,6 +157,14 @@ func (w *p22Volumes) checkTurn(p cluster.Pod, volumes []cluster.Volume) {
 	case w.leftInTime(t, limit) && !t.moved && now.Before(t.detached.Add(policy.ReattachTimeout-turnSlack)):
 		w.violate("P22", "pod %s was told to go %s after the volumes of %s had left node %s, and they are nowhere", p.Name, now.Sub(t.detached), t.pod.Name, p.Node)
 	}
+}
+
+// shares reports whether another pod of its node uses volumes of p, such as the one before it that
+// still has its grace: no turn waits for these.
+func (w *p22Volumes) shares(p cluster.Pod) bool {
+	return slices.ContainsFunc(w.apps.On(p.Node), func(other *drain.Pod) bool {
+		return other.UID != p.UID && !other.Finished && slices.ContainsFunc(other.Claims, func(c string) bool { return slices.Contains(p.Claims, c) })
+	})
 }
 
 // usedAgain reports whether another pod of a turn's node uses the volumes of the turn: it has come back.
