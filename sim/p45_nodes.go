@@ -64,7 +64,8 @@ func (w p45) inService(m *machine.Machine) bool {
 		return false
 	}
 	switch m.Status.Phase {
-	case machine.PhaseRunning, machine.PhaseAvailable, machine.PhaseUnknown, machine.PhaseInPlaceUpdateFailed:
+	case machine.PhaseRunning, machine.PhaseAvailable, machine.PhaseUnknown,
+		machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed: // it is there
 		return true
 	}
 	return w.isPaused(m) || m.Preserved(w.Now())
