@@ -82,7 +82,11 @@ type poolSize struct {
 
 // wanted returns the fewest and the most instances that orders may be under way for.
 func (w *p30) wanted(r *poolRecord) (least, most int32) {
-	for len(r.sizes) > 1 && w.longAgo(r.sizes[1].at) {
+	hung := time.Duration(0) // for so long a call may be under way
+	if w.faults[CallHung] > 0 {
+		hung = w.o.Faults.HangFor
+	}
+	for len(r.sizes) > 1 && w.longAgo(r.sizes[1].at.Add(hung)) {
 		r.sizes = r.sizes[1:]
 	}
 	least, most = r.sizes[0].n, r.sizes[0].n
