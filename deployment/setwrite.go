@@ -89,13 +89,15 @@ func (d setWrite) carry(changed *machineset.Set) {
 // their age: as far as a rollout may, if there is none. During a rollout, or while the deployment
 // or the set is paused, requests wait. They also wait while a machine of the set is being updated
 // in place and will move to another set. Otherwise the machine would wait for the set to reach its
-// size, and the set for the machine to be available.
+// size, and the set for the machine to be available. While the set has been ordered fewer machines
+// than the deployment wants, it may miss as many fewer.
 func (d setWrite) surgeAllowance() machineset.SurgeAllowance {
 	f := d.f
 	if f.requested == 0 || f != d.current || f.paused || f.underWay > 0 || d.deployment.Spec.Paused || d.rolling() {
 		return machineset.SurgeAllowance{}
 	}
-	return machineset.SurgeAllowance{Surge: d.bounds.Surge, Unavailable: d.bounds.Unavailable}
+	missing := max(0, d.deployment.Spec.Replicas-f.size())
+	return machineset.SurgeAllowance{Surge: d.bounds.Surge, Unavailable: max(0, d.bounds.Unavailable-missing)}
 }
 
 // handedOver returns a set with other notes, and a size that differs by this many.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -70,6 +71,32 @@ func TestSlackOfAnEmptySet(t *testing.T) {
 	require.Empty(t, plan.Push)
 	progressing := object.FindCondition(statusOf(t, plan).Conditions, deployment.ConditionProgressing)
 	require.Equal(t, deployment.ProgressAvailable, progressing.Reason)
+}
+
+// TestSlackOfASetThatIsNotWhole: a rollout has taken the old set's last machine, and the order for
+// the new set's last one waits for others to join it. What it lacks counts as unavailable.
+func TestSlackOfASetThatIsNotWhole(t *testing.T) {
+	p := deployment.DefaultPolicy()
+	p.Gather = time.Minute
+	for unavailable, want := range map[int32]int32{1: 0, 2: 1, 3: 2} {
+		o := settledObservation(t, 3)
+		o.Deployment.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: unavailable}
+		c := &o.Sets[0]
+		c.Set.Spec.Replicas, c.Machines = 2, c.Machines[:2]
+		c.Machines[0].Annotations = map[string]string{replaceKey: "true"}
+		c.Machines[1].Status.Phase = machine.PhasePending
+		for decisions := 0; ; decisions++ {
+			require.Less(t, decisions, mostDecisions)
+			plan, err := deployment.Decide(o, p, begin)
+			require.NoError(t, err)
+			require.Empty(t, plan.Scale)
+			if len(plan.Push) == 0 {
+				break
+			}
+			follow(t, o, plan)
+		}
+		require.Equal(t, want, o.Sets[0].Set.Instructions.SurgeAllowance.Unavailable, "unavailable: %d", unavailable)
+	}
 }
 
 // TestRequestsWait: requests wait while the deployment is paused, and end when they are withdrawn.
