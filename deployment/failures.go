@@ -161,17 +161,18 @@ func (d *summary) failedAt(f *family, m *machine.Machine) (at time.Time) {
 }
 
 // succeeded returns when a machine was last updated in place and in service again. Zero: none is
-// known. In a rolling update nothing makes up for a failure.
+// known. It is the same time whenever the deployment looks, so that no failure after it is
+// forgotten. In a rolling update nothing makes up for a failure.
 func (d *summary) succeeded() (last time.Time) {
 	if d.deployment.Spec.Strategy.Kind != InPlaceUpdate {
 		return last
 	}
 	for _, m := range d.current.machines {
-		if m == nil || !d.current.owns(m) || m.Status.LastOperation.Kind != machine.OperationInPlaceUpdate || !d.available(m) {
+		if m == nil || !d.current.owns(m) || m.Status.LastOperation.Kind != machine.OperationInPlaceUpdate {
 			continue
 		}
-		if m.Status.Since.After(last) {
-			last = m.Status.Since
+		if at := m.AvailableAt(d.deployment.Spec.MinReady); at.After(last) && !at.After(d.now) {
+			last = at
 		}
 	}
 	return last

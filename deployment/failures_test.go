@@ -55,3 +55,33 @@ func TestFailuresSeenLate(t *testing.T) {
 		})
 	}
 }
+
+// TestSuccessCountsFromItsTime: a machine was updated with success and kept for inspection, and
+// another one's update failed since. When the machine is not kept any more, that is no new success:
+// the rollout does not go on.
+func TestSuccessCountsFromItsTime(t *testing.T) {
+	d := stored(3)
+	d.Spec.Strategy, d.Spec.MinReady = inPlace(3, 0, 1).Spec.Strategy, time.Minute
+	old, s := another(d, "large", 1, 2), ownSet(d, "web-a", 1)
+	s.Set.Revision = 2
+	updated := s.Machines[0]
+	updated.Status.LastOperation.Kind = machine.OperationInPlaceUpdate
+	updated.Status.Preservation = machine.Preservation{Since: begin, Until: begin.Add(time.Hour)}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, s}}
+	count := func(after time.Duration) int32 {
+		for decisions := 0; ; decisions++ {
+			require.Less(t, decisions, mostDecisions)
+			plan := decide(t, o, begin.Add(after))
+			if plan.Write != nil {
+				d.Status = statusOf(t, plan)
+				return d.Status.RolloutFailures.Count
+			}
+			follow(t, o, plan)
+		}
+	}
+	require.EqualValues(t, 0, count(time.Minute))
+	require.EqualValues(t, 0, count(2*time.Minute))
+	require.Equal(t, begin.Add(time.Minute+time.Second), d.Status.RolloutFailures.Since, "kept, and in service for its MinReady")
+	d.Status.RolloutFailures.Count = 1 // of a machine that failed half an hour later and is gone
+	require.EqualValues(t, 1, count(2*time.Hour))
+}
