@@ -167,7 +167,12 @@ func (n *nodes) join(ctx context.Context, b *boot) {
 	if ctx.Err() != nil || !n.current(b) {
 		return
 	}
-	_, err := n.client.CoreV1().Nodes().Create(ctx, node(b.vm), metav1.CreateOptions{})
+	made, err := n.client.CoreV1().Nodes().Create(ctx, node(b.vm), metav1.CreateOptions{})
+	if err == nil && !n.current(b) {
+		// The VM was deleted meanwhile, and its manager may have found no node to delete.
+		_ = n.client.CoreV1().Nodes().Delete(ctx, made.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(made.UID))})
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	b.joined = err == nil || apierrors.IsAlreadyExists(err)

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
@@ -323,6 +325,23 @@ func TestNodeThatMissedHeartbeats(t *testing.T) {
 	b.renewed = time.Now().Add(-unheard * time.Minute)
 	p.nodes.keep(ctx)
 	require.Equal(t, corev1.ConditionTrue, ready())
+}
+
+// TestVMThatIsDeletedAsItJoinsLeavesNoNode: a manager finds no node, which is registered a moment
+// later.
+func TestVMThatIsDeletedAsItJoinsLeavesNoNode(t *testing.T) {
+	client := fake.NewClientset()
+	p := provider(t, Options{Nodes: client})
+	b := &boot{vm: VM{Machine: "a", Cluster: "blue", ID: "simulated:///blue/1"}}
+	p.nodes.known["blue/a"] = b
+	client.PrependReactor("create", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
+		p.nodes.forget(b.vm)
+		return false, nil, nil
+	})
+	p.nodes.join(t.Context(), b)
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, nodes.Items)
 }
 
 // TestPoolLatencies: creating and deleting a group takes its time, and others do not wait for it. A

@@ -26,7 +26,7 @@ type Cluster struct {
 	machines *roster.Roster
 	nodes    store.Collection[*machine.Node]
 	silence  time.Duration
-	joined   map[string]bool // by provider ID: these don't join again once their nodes are deleted
+	joined   map[string]bool // by provider ID: their nodes were seen; these don't join again
 	down     atomic.Bool     // Run has ended
 }
 
@@ -75,35 +75,76 @@ func (c *Cluster) Run(ctx context.Context) error {
 }
 
 // look lets the machines join that are up, and writes which nodes are silent.
+//
+// The manager ends a machine before it deletes its node. So the nodes are read before the machines:
+// a machine that is alive after that, and had no node, was not deleted yet when it had none.
 func (c *Cluster) look(ctx context.Context) error {
+	nodes, err := c.nodes.List(ctx, store.Query{})
+	if err != nil {
+		return err
+	}
+	registered := make(map[string]*machine.Node, len(nodes))
+	for _, n := range nodes {
+		registered[n.Name] = n
+		c.joined[n.ProviderID] = true
+	}
 	all, err := c.machines.Entries()
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
-		var order agent.Machine
-		if err := json.Unmarshal(e.About, &order); err != nil {
-			return err
-		}
-		if order.Node == "" {
-			continue
-		}
-		n, err := c.nodes.Get(ctx, object.Key{Name: order.Node})
-		if errors.Is(err, store.ErrNotFound) {
-			if !e.Alive || e.State != roster.Serving || c.joined[order.ProviderID] {
-				continue
-			}
-			n, err = c.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: order.Node}}, ProviderID: order.ProviderID})
-		}
-		if err == nil && n.ProviderID == order.ProviderID { // not an earlier machine's
-			c.joined[order.ProviderID] = true
-			err = c.judge(ctx, n, e.Beat)
-		}
-		if err != nil {
+		if err := c.see(ctx, e, registered); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// see lets one machine join, or judges its node.
+func (c *Cluster) see(ctx context.Context, e roster.Entry, registered map[string]*machine.Node) error {
+	var order agent.Machine
+	if err := json.Unmarshal(e.About, &order); err != nil {
+		return err
+	}
+	n := registered[order.Node]
+	switch {
+	case order.Node == "":
+		return nil
+	case n == nil && (!e.Alive || e.State != roster.Serving || c.joined[order.ProviderID]):
+		return nil
+	case n == nil:
+		var err error
+		n, err = c.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: order.Node}}, ProviderID: order.ProviderID})
+		if errors.Is(err, store.ErrAlreadyExists) {
+			return nil // the next look sees whose it is
+		}
+		if err != nil {
+			return err
+		}
+		c.joined[order.ProviderID] = true
+	case n.ProviderID != order.ProviderID: // an earlier machine's
+		return nil
+	}
+	if object.FindCondition(n.Conditions, machine.NodeReady) == nil {
+		if gone, err := c.withdraw(ctx, n, e); gone || err != nil {
+			return err
+		}
+	}
+	return c.judge(ctx, n, e.Beat)
+}
+
+// withdraw deletes a node that has not been judged yet if its machine has ended: the manager may have
+// looked for it before it was made, and no other program deletes it. A machine that still runs is
+// ended later, and then the manager sees its node.
+func (c *Cluster) withdraw(ctx context.Context, n *machine.Node, e roster.Entry) (bool, error) {
+	now, err := roster.Read(e.Path)
+	if err != nil || now.Alive {
+		return false, err
+	}
+	if err := c.nodes.Delete(ctx, n.Key, n.UID); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, err
+	}
+	return true, nil
 }
 
 // judge writes whether a node is ready, if that has changed.

@@ -95,6 +95,79 @@ func TestDeletedNodeDoesNotComeBack(t *testing.T) {
 	require.Empty(t, c.readiness(t, "a"))
 }
 
+// meanwhile is a store of nodes in which something happens once: after the nodes were read, or just
+// before one is made.
+type meanwhile struct {
+	store.Collection[*machine.Node]
+	read, create func()
+}
+
+func (m *meanwhile) List(ctx context.Context, q store.Query) ([]*machine.Node, error) {
+	nodes, err := m.Collection.List(ctx, q)
+	m.read()
+	return nodes, err
+}
+
+func (m *meanwhile) Create(ctx context.Context, n *machine.Node) (*machine.Node, error) {
+	m.create()
+	return m.Collection.Create(ctx, n)
+}
+
+// end is what a manager does to a machine: it ends the process, and then deletes the node if it
+// finds one.
+func (c *Cluster) end(t *testing.T, node string) {
+	t.Helper()
+	_, err := c.machines.End(t.Context())
+	require.NoError(t, err)
+	if err := c.nodes.Delete(t.Context(), object.Key{Name: node}, ""); err != nil {
+		require.ErrorIs(t, err, store.ErrNotFound)
+	}
+}
+
+// TestRestartedClusterRevivesNoNode: a program that was killed goes on, and remembers no node that
+// has joined. The manager ends a machine while the first look is under way.
+func TestRestartedClusterRevivesNoNode(t *testing.T) {
+	first, start := newCluster(t)
+	start("a")
+	first.becomes(t, "a", object.True)
+	during := &meanwhile{first.nodes, func() { first.end(t, "a") }, func() {}}
+	restarted := New(first.machines, during, time.Second)
+	require.NoError(t, restarted.look(t.Context()))
+	require.Empty(t, first.readiness(t, "a"), "nobody would delete it before 20 min")
+}
+
+// serves waits until a machine is up. No cluster has looked at it yet.
+func serves(t *testing.T, machines *roster.Roster) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		running, err := machines.Running()
+		return err == nil && len(running) == 1 && running[0].State == roster.Serving
+	}, time.Minute, time.Millisecond)
+}
+
+// TestMachineThatEndsAsItJoinsLeavesNoNode: the manager finds no node, which is made a moment later.
+func TestMachineThatEndsAsItJoinsLeavesNoNode(t *testing.T) {
+	c, start := newCluster(t)
+	start("a")
+	serves(t, c.machines)
+	during := &meanwhile{c.nodes, func() {}, func() { c.end(t, "a") }}
+	require.NoError(t, New(c.machines, during, time.Second).look(t.Context()))
+	require.Empty(t, c.readiness(t, "a"))
+}
+
+// TestNodeThatNobodyJudgedIsWithdrawn: the program was killed when it had made the node of a machine
+// that has ended.
+func TestNodeThatNobodyJudgedIsWithdrawn(t *testing.T) {
+	c, start := newCluster(t)
+	start("a")
+	serves(t, c.machines)
+	c.end(t, "a")
+	_, err := c.nodes.Create(t.Context(), &machine.Node{Meta: object.Meta{Key: object.Key{Name: "a"}}, ProviderID: "id:a"})
+	require.NoError(t, err)
+	require.NoError(t, New(c.machines, c.nodes, time.Second).look(t.Context()))
+	require.Empty(t, c.readiness(t, "a"))
+}
+
 // TestWhatOthersWriteStays: the cluster writes one condition.
 func TestWhatOthersWriteStays(t *testing.T) {
 	c, start := newCluster(t)
