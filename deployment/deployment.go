@@ -49,7 +49,7 @@ type Spec struct {
 	RollbackTo *Rollback
 	// ProgressDeadline is how long a rollout may make no progress before ConditionProgressing says
 	// so. The rollout continues. Zero: no limit. Not negative, and at least a second, because its
-	// start is stored in whole seconds.
+	// start is stored in whole seconds. It begins again when an outage of an API server ends.
 	ProgressDeadline time.Duration
 	// AutoPreserve is how many failed machines are kept for inspection at a time, in all sets,
 	// instead of being replaced. Not negative; zero: none.

@@ -44,6 +44,10 @@ type Observation struct {
 	Read decision.Freshness
 	// Frozen: no set is created and none grows. Everything else goes on.
 	Frozen bool
+	// ClockFrom is when the last outage of an API server ended, as far as this process knows, and now
+	// while one does not answer: Spec.ProgressDeadline counts from it if no progress came later. Zero:
+	// there was none. After a restart of the process the machines' own machine.Status.ClockFrom say it.
+	ClockFrom time.Time
 	// Taken is what holds the name of a new set, after its creation was answered "already exists".
 	// Nil: it was not.
 	Taken *Taken

@@ -107,7 +107,7 @@ func (d progress) standstill(s *Status, c object.Condition, had string) object.C
 	}
 	c.Reason = had
 	switch {
-	case d.overdue(s.ProgressedAt):
+	case d.overdue(s.ProgressedAt, had):
 		c.Status, c.Reason = object.False, ProgressDeadlineExceeded
 		c.Message = fmt.Sprintf("no progress within %s: %s", d.deployment.Spec.ProgressDeadline, c.Message)
 	case had == ProgressDeadlineExceeded: // the deadline has changed
@@ -116,12 +116,16 @@ func (d progress) standstill(s *Status, c object.Condition, had string) object.C
 	return c
 }
 
-// overdue reports whether the progress deadline, counted from the last progress, has passed. If it
-// has not, the next decision is no later.
-func (d progress) overdue(since time.Time) bool {
+// overdue reports whether the progress deadline, counted from the last progress or the end of an
+// outage after it, has passed. If it has not, the next decision is no later. An outage takes back no
+// verdict that came before it.
+func (d progress) overdue(since time.Time, had string) bool {
 	deadline := d.deployment.Spec.ProgressDeadline
 	if deadline <= 0 {
 		return false
+	}
+	if restarted := d.clockFrom(); had != ProgressDeadlineExceeded && restarted.After(since) {
+		since = restarted
 	}
 	due := since.Add(deadline).Add(time.Second) // since was rounded down
 	if due.After(d.now) {
@@ -129,6 +133,23 @@ func (d progress) overdue(since time.Time) bool {
 		return false
 	}
 	return true
+}
+
+// clockFrom returns when clocks were restarted last. What this process does not know, its machines do.
+// A time in the future counts as none.
+func (d progress) clockFrom() (last time.Time) {
+	note := func(at time.Time) {
+		if at.After(last) && !at.After(d.now) {
+			last = at
+		}
+	}
+	note(d.o.ClockFrom)
+	for i := range d.sets {
+		for _, m := range d.sets[i].machines {
+			note(m.Status.ClockFrom)
+		}
+	}
+	return last
 }
 
 // begun reports whether another set has become the new one since the deployment's revision was

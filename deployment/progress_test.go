@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
@@ -98,6 +99,48 @@ func TestDeadlineCountsFromProgress(t *testing.T) {
 		progressed := line.reason == deployment.ProgressUpdated || line.reason == deployment.ProgressCreated
 		require.Equal(t, progressed || name == "its time is unknown", o.Deployment.Status.ProgressedAt.Equal(later), name)
 	}
+}
+
+// TestP25DeadlineBeginsAnewAfterAnOutage: the time of an outage, and that before it, counts for no
+// verdict, whether this process has seen the outage or only the machines know of it.
+func TestP25DeadlineBeginsAnewAfterAnOutage(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seconds := func(name string, low, high int64) time.Duration {
+			return time.Duration(rapid.Int64Range(low, high).Draw(rt, name)) * time.Second
+		}
+		deadline := seconds("deadline", 1, 7200)
+		outage := seconds("until the outage", 0, int64(deadline/time.Second))
+		back := outage + seconds("its length", 1, 36000)
+		o := slow(t, deadline)
+		for at := outage; at < back; at += max(back/7, time.Second) {
+			o.ClockFrom = begin.Add(at) // as long as it lasts
+			status, _ := condition(o.Deployment, o, t, begin.Add(at))
+			require.Equal(t, object.True, status, at)
+		}
+		o.ClockFrom = begin.Add(back)
+		if rapid.Bool().Draw(rt, "restarted") {
+			o.ClockFrom = time.Time{}
+			set := rapid.IntRange(0, 1).Draw(rt, "set")
+			o.Sets[set].Machines[0].Status.ClockFrom = begin.Add(back)
+		}
+		due := begin.Add(back + deadline + time.Second)
+		early := decide(t, o, due.Add(-1))
+		require.Nil(t, early.Write)
+		require.Equal(t, due, early.At)
+		status, reason := condition(o.Deployment, o, t, due)
+		require.Equal(t, []any{object.False, deployment.ProgressDeadlineExceeded}, []any{status, reason})
+		o.ClockFrom = due.Add(time.Minute)
+		require.Nil(t, decide(t, o, due.Add(2*time.Minute)).Write, "a verdict that came before an outage stays")
+	})
+}
+
+// TestDeadlineHeedsNoClockOfTheFuture: a clock that was set back since delays no verdict.
+func TestDeadlineHeedsNoClockOfTheFuture(t *testing.T) {
+	o := slow(t, time.Minute)
+	o.ClockFrom = begin.Add(time.Hour)
+	o.Sets[0].Machines[0].Status.ClockFrom = begin.Add(2 * time.Hour)
+	_, reason := condition(o.Deployment, o, t, begin.Add(2*time.Minute))
+	require.Equal(t, deployment.ProgressDeadlineExceeded, reason)
 }
 
 // TestPauseAndResume: paused is Unknown, with any state before. Resumed is progress, so that the

@@ -83,6 +83,34 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 	w.until(p, w.settled(5), unexpected(t))
 }
 
+// TestP25OutageOfARollout: a rollout whose machine can't join while nodes can't be read gets no verdict
+// for the time of the outage, and its whole deadline after it, also from a manager that has just begun.
+func TestP25OutageOfARollout(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		w := guardedWorld(t)
+		w.fleet()
+		w.change(func(d *deployment.Deployment) { d.Spec.ProgressDeadline = 10 * time.Minute })
+		p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		w.mute = func(string) bool { return true }
+		w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
+		p = w.until(p, func() bool { return w.phases()[machine.PhasePending] > 0 }, unexpected(t))
+		progressing := func() string {
+			return w.condition(fleetKey.Name, deployment.ConditionProgressing).Reason
+		}
+		w.targetDown = true
+		p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
+		require.NotEqual(t, deployment.ProgressDeadlineExceeded, progressing())
+		w.targetDown = false
+		p = w.until(p, w.lasts(time.Minute), unexpected(t))
+		if restarted {
+			p = w.start(&fuse{}, false)
+		}
+		p = w.until(p, w.lasts(8*time.Minute), unexpected(t))
+		require.NotEqual(t, deployment.ProgressDeadlineExceeded, progressing())
+		w.until(p, func() bool { return progressing() == deployment.ProgressDeadlineExceeded }, unexpected(t))
+	}
+}
+
 // TestP25OutageOfTheControlPlane: nothing can be written meanwhile, and then
 // no machine is marked failed for what could not be seen. Short ones are overlooked.
 func TestP25OutageOfTheControlPlane(t *testing.T) {

@@ -77,7 +77,8 @@ func newDeploymentReconciler(s *shell) Reconciler {
 		Deployments: s.objects.deployments, Sets: s.objects.sets, Machines: s.objects.machines, Classes: s.objects.classes,
 		Secrets: secrets.Secrets{Collection: s.Store.Secrets, Namespaces: s.Classes.SecretNamespaces}, Joins: s.Cluster != nil,
 		Policy: s.Policies.Deployment, Safety: s.Policies.Safety, MigratesClasses: s.Classes.Foreign != nil,
-		Forget: func(key object.Key) { s.permits.forget(KindDeployment, key) },
+		ClockFrom: s.reach.ClockFrom,
+		Forget:    func(key object.Key) { s.permits.forget(KindDeployment, key) },
 	}
 	if len(s.specs.fields) > 0 {
 		c.Split = s.specs.of

@@ -43,6 +43,9 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 		return engine.Head{Verb: engine.Act, Why: p.bound.Why}, err
 	}
 	p.o.Frozen = p.Safety != nil && p.Safety.Frozen(&p.o.Deployment.Meta)
+	if p.ClockFrom != nil {
+		p.o.ClockFrom = p.ClockFrom()
+	}
 	var err error
 	if p.plan, err = deployment.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Head{}, err

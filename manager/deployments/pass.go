@@ -25,6 +25,9 @@ type Config struct {
 	// Safety freezes deployments that have too many machines; nil: nothing does.
 	Safety *safety.Policy
 
+	// ClockFrom returns what deployment.Observation.ClockFrom asks for; nil: nothing.
+	ClockFrom func() time.Time
+
 	// Split splits the spec of a class into what can be updated in place and what can't. Nil: VMs are
 	// not updated.
 	Split func(*machine.Class) *machine.VMSpec

@@ -63,6 +63,15 @@ func (r *Reach) Hold() (engine.Result, bool) {
 // Frozen reports whether everything is, because an API server does not answer.
 func (r *Reach) Frozen() bool { return r.policy != nil && r.get().Stage.Frozen() }
 
+// ClockFrom returns the moment from which clocks count that ran while an API server did not answer: now
+// while everything is frozen, then the end of the last outage. Zero: this process has seen none.
+func (r *Reach) ClockFrom() time.Time {
+	if r.Frozen() {
+		return r.now()
+	}
+	return r.get().From
+}
+
 // Thaw returns when to look again at what is frozen and would be looked at again at at; zero: only at a
 // change. No change of an object announces a thaw.
 func (r *Reach) Thaw(at time.Time) time.Time {
