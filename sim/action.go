@@ -116,6 +116,12 @@ const (
 	ForgetPool Action = "forget pool"
 )
 
+// These are what other programs and people do to objects that the manager works on.
+const (
+	// FlickerNodes makes up to N nodes silent for up to For, again and again for half an hour.
+	FlickerNodes Action = "flicker nodes"
+)
+
 // isPoolAction reports whether a step changes a pool.
 func isPoolAction(d Action) bool {
 	switch d {
@@ -146,7 +152,7 @@ func (s *Step) String() string {
 		return fmt.Sprintf("%s: %s %d", s.Name, s.Do, s.N)
 	case Tag:
 		return fmt.Sprintf("%s %s %d", s.Do, s.Class, s.N)
-	case StopZone:
+	case StopZone, FlickerNodes:
 		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
 	}
 	if isPoolAction(s.Do) {

@@ -30,6 +30,7 @@ func (w *World) Do(s *Step) {
 	default:
 		w.disturb(s)
 		w.request(s)
+		w.meddle(s)
 		w.actOnPool(s)
 	}
 	w.check()

@@ -129,7 +129,7 @@ const forgottenAfter = 20 * time.Minute
 
 // hung is for how long a call that hangs may keep an object from its next pass: it is looked at again
 // when the caller has left the call, and when the call has returned.
-func (w *p22) hung() time.Duration {
+func (w *World) hung() time.Duration {
 	if w.faults[CallHung] == 0 {
 		return 0
 	}

@@ -22,12 +22,16 @@ type mutant struct {
 	file   string // from the root of the module
 	from   string // occurs once
 	to     string
-	// by says what notices it: storms, if empty; poolStorms; or short tests of the
+	// by says what notices it: storms, if empty; poolStorms; openStorms; or short tests of the
 	// file's package, as "TestX|TestY".
 	by string
 }
 
-const poolStorms = "storms of pools"
+// These are storms of other kinds, as command hunt names them.
+const (
+	poolStorms = "pools"
+	openStorms = "open"
+)
 
 // mutants are the mistakes, by package.
 var mutants = slices.Concat(
@@ -48,7 +52,7 @@ const root = "../.."
 const storms = 600
 
 // tested reports whether tests, and not storms, notice the mistake.
-func (m *mutant) tested() bool { return m.by != "" && m.by != poolStorms }
+func (m *mutant) tested() bool { return !slices.Contains([]string{"", poolStorms, openStorms}, m.by) }
 
 // dir is the package whose tests notice the mistake: the file's, manager for what that is composed of,
 // or orphan for its brake.
@@ -73,8 +77,8 @@ func TestGallery(t *testing.T) {
 	named := namedTests()
 	build, err := overlay.New(t.Context(), root, t.TempDir(), edits(t), slices.Sorted(maps.Keys(named)))
 	require.NoError(t, err)
-	for _, pools := range []bool{false, true} {
-		said, err := build.Storms(t.Context(), 0, 5, pools)
+	for _, kind := range []string{"", poolStorms, openStorms} {
+		said, err := build.Storms(t.Context(), 0, 5, kind)
 		require.NoError(t, err, said)
 	}
 	for dir, names := range named {
@@ -92,7 +96,7 @@ func TestGallery(t *testing.T) {
 			if m.tested() {
 				said, err = build.Tests(t.Context(), i+1, m.dir(), pattern(m.by))
 			} else {
-				said, err = build.Storms(t.Context(), i+1, storms, m.by == poolStorms)
+				said, err = build.Storms(t.Context(), i+1, storms, m.by)
 			}
 			var exit *exec.ExitError
 			require.True(t, errors.As(err, &exit), "%s (%s) is not noticed: %v %s", m.name, m.breaks, err, said)

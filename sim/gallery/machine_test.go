@@ -33,6 +33,14 @@ var ofMachine = []mutant{
 		to:     "if h.o.Budgeted {",
 	},
 	{
+		name:   "a node that is healthy again for a moment does not end its machine's health clock",
+		breaks: "P61",
+		file:   "machine/health.go",
+		from:   "if h.m.Status.Phase == PhaseUnknown {\n\t\treturn h.move(EventRecovered,",
+		to:     "if h.m.Status.Phase == PhaseUnknown && h.now.Unix() > h.m.Status.Since.Unix()+120 {\n\t\treturn h.move(EventRecovered,",
+		by:     openStorms,
+	},
+	{
 		name:   "a machine asks for no grant when others delete its node",
 		breaks: "P45",
 		file:   "machine/node_leaving.go",

@@ -1,7 +1,8 @@
 // Package scenario draws scenarios for package sim to play, and makes those smaller that break a
 // rule. The same seed always gives the same scenario.
 //
-// Random is the one to begin with: anything may fail in it. RandomPools has pools in each scenario.
+// Random is the one to begin with: anything may fail in it. Open adds what other programs and people
+// do. RandomPools has pools in each scenario.
 // Rush, ScaleDown and Moves look at one thing each, which many faults would hide: stale reads,
 // fleets that become smaller amid a rollout, and machines that move from set to set.
 //

@@ -14,7 +14,7 @@ import (
 // TestSameSeedSameScenario: a seed gives the same scenario each time, and another seed another one.
 func TestSameSeedSameScenario(t *testing.T) {
 	for name, draw := range map[string]func(seed uint64) *sim.Scenario{
-		"Random": scenario.Random, "RandomPools": scenario.RandomPools, "Rush": scenario.Rush, "Moves": scenario.Moves,
+		"Random": scenario.Random, "RandomPools": scenario.RandomPools, "Rush": scenario.Rush, "Moves": scenario.Moves, "Open": scenario.Open,
 		"ScaleDown": func(seed uint64) *sim.Scenario { return scenario.ScaleDown(seed, time.Second) },
 	} {
 		seen := map[string]uint64{}

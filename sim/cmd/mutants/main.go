@@ -140,8 +140,9 @@ func (t *trial) one(ctx context.Context, number int, dir string) string {
 		run  func(context.Context) error
 	}{
 		{"its own tests", func(ctx context.Context) error { _, err := t.build.Tests(ctx, number, dir, ""); return err }},
-		{"storms", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, false); return err }},
-		{"storms of pools", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, true); return err }},
+		{"storms", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, ""); return err }},
+		{"storms of pools", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, "pools"); return err }},
+		{"storms of an open world", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, "open"); return err }},
 		{"the manager's tests", func(ctx context.Context) error { _, err := t.build.Tests(ctx, number, "manager", ""); return err }},
 	}
 	switch {
@@ -176,7 +177,7 @@ func report(drawn []change, caught []string) {
 		}
 	}
 	fmt.Printf("%d of %d noticed, %d do not end", len(drawn)-by[""]-by[endless], len(drawn), by[endless])
-	for _, name := range []string{"its own tests", "storms", "storms of pools", "the manager's tests"} {
+	for _, name := range []string{"its own tests", "storms", "storms of pools", "storms of an open world", "the manager's tests"} {
 		fmt.Printf(", %d by %s", by[name], name)
 	}
 	fmt.Println()

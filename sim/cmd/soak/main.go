@@ -49,6 +49,7 @@ type settings struct {
 	shrinking time.Duration // latency of scenarios that scale down; zero: storms
 	all       bool
 	moves     bool
+	open      bool
 }
 
 // storm is the scenario of a seed.
@@ -60,6 +61,8 @@ func (s *settings) storm(seed uint64) *sim.Scenario {
 		return scenario.RandomPools(seed)
 	case s.moves:
 		return scenario.Moves(seed)
+	case s.open:
+		return scenario.Open(seed)
 	}
 	return scenario.Random(seed)
 }
@@ -81,6 +84,7 @@ func parse(args []string, errs io.Writer) (*settings, error) {
 	f.DurationVar(&s.shrinking, "shrinking", 0, "scale fleets down amid rollouts, with this latency and no other faults; 0: storms")
 	f.BoolVar(&s.all, "all", false, "go on after a violation, and count them")
 	f.BoolVar(&s.moves, "moves", false, "have machines updated in place and interrupted on their way from set to set")
+	f.BoolVar(&s.open, "open", false, "have other programs and people change nodes, machines and classes, beside the faults")
 	f.StringVar(&s.dir, "dir", ".", "where a scenario is written that fails")
 	f.StringVar(&s.replay, "replay", "", "play the scenario in this file, and tell what happens")
 	if err := f.Parse(args); err != nil {
@@ -91,13 +95,24 @@ func parse(args []string, errs io.Writer) (*settings, error) {
 		return nil, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	case s.limit < 0 || s.settle < 0 || s.shrink < 0 || s.shrinking < 0 || s.workers < 1:
 		return nil, errors.New("-for, -settle, -shrink and -shrinking must not be negative, -workers at least 1")
-	case s.pools && s.shrinking > 0:
-		return nil, errors.New("-pools and -shrinking exclude each other")
+	case several(s.pools, s.shrinking > 0, s.moves, s.open):
+		return nil, errors.New("-pools, -shrinking, -moves and -open exclude each other")
 	}
 	if s.limit == 0 && s.scenarios == 0 {
 		s.limit = defaultTime
 	}
 	return s, nil
+}
+
+// several reports whether more than one is set.
+func several(set ...bool) bool {
+	n := 0
+	for _, is := range set {
+		if is {
+			n++
+		}
+	}
+	return n > 1
 }
 
 func run(args []string, out, errs io.Writer) int {

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -36,6 +38,9 @@ func summary(out io.Writer, s *settings, t *tally, took time.Duration) error {
 	line("VMs collected", t.stats.Collected)
 	for f := range sim.AllFaults() {
 		line(f.String(), t.stats.Faults[f])
+	}
+	for _, action := range slices.Sorted(maps.Keys(t.stats.Actions)) {
+		line("step: "+string(action), t.stats.Actions[action])
 	}
 	line("kills", t.stats.Kills())
 	line("violations", t.violated)
@@ -103,6 +108,9 @@ func (s *settings) flags() (text string) {
 	}
 	if s.moves {
 		text += " -moves"
+	}
+	if s.open {
+		text += " -open"
 	}
 	return text
 }

@@ -78,7 +78,7 @@ func TestViolationIsExplained(t *testing.T) {
 // others.
 func TestEachStormIsRepeated(t *testing.T) {
 	violated := regexp.MustCompile(`\nviolated: .*`)
-	for _, drawn := range [][]string{nil, {"-pools"}, {"-moves"}, {"-shrinking", "3s"}} {
+	for _, drawn := range [][]string{nil, {"-pools"}, {"-moves"}, {"-open"}, {"-shrinking", "3s"}} {
 		dir := t.TempDir()
 		args := append([]string{"-seed", "1", "-scenarios", "8", "-settle", "1s", "-shrink", "0", "-dir", dir}, drawn...)
 		status, out, errs := soak(args...)

@@ -22,11 +22,14 @@ const seen = 3
 
 func main() {
 	storms := flag.Uint64("storms", 100, "how many storms are played at most")
-	pools := flag.Bool("pools", false, "whether all of them have pools")
+	kind := flag.String("kind", "", "pools: all of them have pools; open: other programs and people take part")
 	flag.Parse()
 	draw := weather
-	if *pools {
+	switch *kind {
+	case "pools":
 		draw = scenario.RandomPools
+	case "open":
+		draw = scenario.Open
 	}
 	os.Exit(hunt(*storms, draw))
 }

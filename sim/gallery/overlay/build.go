@@ -60,10 +60,10 @@ func (b *Build) run(ctx context.Context, module string, args ...string) error {
 	return nil
 }
 
-// Storms plays storms with a mistake, or 0 for none, until one shows a violation. The error is an
+// Storms plays storms of a kind, see command hunt, with a mistake, or 0 for none, until one shows a violation. The error is an
 // *exec.ExitError if one did, or if the program failed in another way.
-func (b *Build) Storms(ctx context.Context, mistake, storms int, pools bool) (said string, err error) {
-	c := b.command(ctx, mistake, "hunt", "-storms", strconv.Itoa(storms), "-pools="+strconv.FormatBool(pools))
+func (b *Build) Storms(ctx context.Context, mistake, storms int, kind string) (said string, err error) {
+	c := b.command(ctx, mistake, "hunt", "-storms", strconv.Itoa(storms), "-kind", kind)
 	out, err := c.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }

@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// p61: a machine is given up for its health only if its node was unhealthy for the whole health
+// timeout. A healthy time in between counts if a manager has had the time to notice it.
+type p61 struct {
+	*World
+	nodes map[string]*spells // by name
+}
+
+// spells say how a node was lately.
+type spells struct {
+	ill     time.Time // since when it has been unhealthy; zero: it never was
+	healthy time.Time // since when it has been healthy; zero: it is not
+}
+
+func newP61(w *World) *p61 { return &p61{w, map[string]*spells{}} }
+
+func (w *p61) see(e event) {
+	switch e := e.(type) {
+	case stored[*machine.Node]:
+		w.look(e.key.Name, e.now != nil && w.isHealthy(e.now))
+	case machineFailed:
+		w.checkHealth(e.machine)
+	}
+}
+
+// isHealthy reports whether a node's conditions are all as they should be.
+func (w *p61) isHealthy(n *machine.Node) bool {
+	ready := object.FindCondition(n.Conditions, machine.NodeReady)
+	if ready == nil || ready.Status != object.True {
+		return false
+	}
+	return !slices.ContainsFunc(n.Conditions, func(c object.Condition) bool {
+		return c.Status != object.False && slices.Contains(w.machinePolicy().NodeConditions, c.Type)
+	})
+}
+
+func (w *p61) look(node string, healthy bool) {
+	s := w.nodes[node]
+	if s == nil {
+		s = &spells{}
+		w.nodes[node] = s
+	}
+	if !healthy && (s.ill.IsZero() || w.noticed(s.healthy)) {
+		s.ill = w.Now()
+	}
+	since(&s.healthy, w.Now(), healthy)
+}
+
+// noticed reports whether a manager has had the time to see what began then and still is.
+func (w *p61) noticed(then time.Time) bool {
+	return !then.IsZero() && w.Now().Sub(then) > inFlight+w.hung() && !w.unknown(then.Add(w.hung()))
+}
+
+func (w *p61) checkHealth(m *machine.Machine) {
+	s := w.nodes[m.Name]
+	if s == nil || w.lives[m.UID].phase != machine.PhaseUnknown || w.belated || w.faults[ClockJump] > 0 || w.pausedSince(m.Name, s.ill) {
+		return
+	}
+	timeout := w.machinePolicy().HealthTimeout
+	if own := m.Spec.Config.HealthTimeout; own > 0 {
+		timeout = own
+	}
+	switch ill := w.Now().Sub(s.ill); {
+	case w.noticed(s.healthy):
+		w.violate("P61", "machine %s was given up, and its node has been healthy for %s", m.Name, w.Now().Sub(s.healthy))
+	case ill < timeout-time.Second: // times are stored in whole seconds
+		w.violate("P61", "machine %s was given up when its node had been unhealthy for %s, and not for %s", m.Name, ill, timeout)
+	}
+}
