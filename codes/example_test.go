@@ -20,7 +20,7 @@ func Example() {
 	code := codes.Of(err)
 	recovery := codes.RecoveryFor(codes.CreateMachine, code)
 	fmt.Println(code, recovery.AutoRetry, recovery.Class, recovery.Remedy)
-	fmt.Println(recovery.Class.Backoff(1, 30*time.Minute))
+	fmt.Println(recovery.Backoff(1, 30*time.Minute))
 	// Output:
 	// no cores are left in zone b
 	// machine m-1: ResourceExhausted: no cores are left in zone b: status 403: cores 64 of 64

@@ -1,22 +1,42 @@
 package codes
 
+import "time"
+
 // Recovery is what follows the answer of a driver call. The zero value does nothing.
 type Recovery struct {
 	// AutoRetry says that a retry soon may help by itself. False does not end the retries: unless
 	// Class is None, the call is retried as Class says, and at once when machine, class or secret
 	// change. Package machine decides the wait itself, in wait.go.
 	AutoRetry bool
-	// Class says how soon the call is retried.
+	// Class says how soon the call is retried, after the quick retries.
 	Class RetryClass
+	// Quick is how many of the first retries in a row come as soon as those of Short.
+	Quick uint8
 	// Remedy says what helps.
 	Remedy Remedy
+}
+
+// quick is how many quick retries follow an INTERNAL. The code says that something failed in a way
+// that has no name, which often passes by itself, while other codes name what must be changed.
+const quick = 2
+
+// Backoff returns how long to wait after so many failures in a row: [RetryClass.Backoff] of Short
+// while there are quick retries, and of Class from then on. A count that was lost, which reads as
+// zero, waits for Class's period: a process that dies again and again must not call again at once
+// each time. quota is as for [RetryClass.Period]. The caller adds jitter.
+func (r Recovery) Backoff(failures int, quota time.Duration) time.Duration {
+	quick := int(r.Quick)
+	if 0 < failures && failures <= quick {
+		return Short.Backoff(failures, quota)
+	}
+	return r.Class.Backoff(max(failures, quick)-quick, quota)
 }
 
 // RecoveryFor returns how call recovers from code. Every pair has an answer, found without
 // allocating:
 //   - a pair with a row in the table: that row. The rows are the provider contract's where it
 //     speaks and this library's elsewhere; the column origin of testdata/recovery.csv tells which.
-//   - Unimplemented without a row: {false, None, Continue}; the call is optional.
+//   - Unimplemented without a row: {false, None, 0, Continue}; the call is optional.
 //   - any other pair without a row, and numbers that are no code: as that call's Unknown.
 //
 // A number that is no call answers as a call that has rows for OK (nothing to do) and Unknown
@@ -46,7 +66,7 @@ func rowOrDefault(ofCall map[Code]Recovery, code Code) Recovery {
 		return r
 	}
 	if code == Unimplemented {
-		return Recovery{false, None, Continue}
+		return Recovery{false, None, 0, Continue}
 	}
 	return ofCall[Unknown]
 }
@@ -55,112 +75,112 @@ func rowOrDefault(ofCall map[Code]Recovery, code Code) Recovery {
 // for numbers that are no call. Every call has a row for Unknown.
 var rows = [callCount + 1]map[Code]Recovery{
 	CreateMachine: {
-		OK:                 {false, None, NoRemedy},
-		Canceled:           {false, Medium, CleanUpAndReturn},
-		Unknown:            {true, Short, RetryLater},
-		InvalidArgument:    {false, Medium, FixArgument},
-		DeadlineExceeded:   {true, Short, RetryLater},
-		NotFound:           {false, Medium, FixArgument},
-		AlreadyExists:      {false, Medium, UseAnotherName},
-		PermissionDenied:   {false, Medium, GrantPermission},
-		ResourceExhausted:  {false, Quota, RaiseQuota},
-		PreconditionFailed: {false, Medium, ManualIntervention},
-		Aborted:            {true, Short, WaitForPendingOperation},
-		OutOfRange:         {false, Medium, FixArgument},
-		Unimplemented:      {false, Medium, ImplementOrAlternate},
-		Internal:           {false, Medium, ManualIntervention},
-		Unavailable:        {true, Short, RetryLater},
-		Unauthenticated:    {false, Medium, FixCredentials},
+		OK:                 {false, None, 0, NoRemedy},
+		Canceled:           {false, Medium, 0, CleanUpAndReturn},
+		Unknown:            {true, Short, 0, RetryLater},
+		InvalidArgument:    {false, Medium, 0, FixArgument},
+		DeadlineExceeded:   {true, Short, 0, RetryLater},
+		NotFound:           {false, Medium, 0, FixArgument},
+		AlreadyExists:      {false, Medium, 0, UseAnotherName},
+		PermissionDenied:   {false, Medium, 0, GrantPermission},
+		ResourceExhausted:  {false, Quota, 0, RaiseQuota},
+		PreconditionFailed: {false, Medium, 0, ManualIntervention},
+		Aborted:            {true, Short, 0, WaitForPendingOperation},
+		OutOfRange:         {false, Medium, 0, FixArgument},
+		Unimplemented:      {false, Medium, 0, ImplementOrAlternate},
+		Internal:           {false, Medium, quick, ManualIntervention},
+		Unavailable:        {true, Short, 0, RetryLater},
+		Unauthenticated:    {false, Medium, 0, FixCredentials},
 	},
 	InitializeMachine: {
-		OK:            {false, None, NoRemedy},
-		Unknown:       {true, Short, RetryLater},
-		NotFound:      {false, None, Continue},
-		Unimplemented: {false, None, Continue},
-		Internal:      {true, Short, ManualIntervention},
-		Uninitialized: {true, Short, Reinitialize},
+		OK:            {false, None, 0, NoRemedy},
+		Unknown:       {true, Short, 0, RetryLater},
+		NotFound:      {false, None, 0, Continue},
+		Unimplemented: {false, None, 0, Continue},
+		Internal:      {true, Short, 0, ManualIntervention},
+		Uninitialized: {true, Short, 0, Reinitialize},
 	},
 	DeleteMachine: {
-		OK:                 {false, None, NoRemedy},
-		Canceled:           {false, Long, CleanUpAndReturn},
-		Unknown:            {true, Short, RetryLater},
-		InvalidArgument:    {false, Long, FixArgument},
-		DeadlineExceeded:   {true, Short, RetryLater},
-		NotFound:           {false, None, Continue},
-		PermissionDenied:   {false, Long, GrantPermission},
-		PreconditionFailed: {false, Long, ManualIntervention},
-		Aborted:            {true, Short, WaitForPendingOperation},
-		Unimplemented:      {false, Long, ImplementOrAlternate},
-		Internal:           {false, Long, ManualIntervention},
-		Unavailable:        {true, Short, RetryLater},
-		Unauthenticated:    {false, Long, FixCredentials},
+		OK:                 {false, None, 0, NoRemedy},
+		Canceled:           {false, Long, 0, CleanUpAndReturn},
+		Unknown:            {true, Short, 0, RetryLater},
+		InvalidArgument:    {false, Long, 0, FixArgument},
+		DeadlineExceeded:   {true, Short, 0, RetryLater},
+		NotFound:           {false, None, 0, Continue},
+		PermissionDenied:   {false, Long, 0, GrantPermission},
+		PreconditionFailed: {false, Long, 0, ManualIntervention},
+		Aborted:            {true, Short, 0, WaitForPendingOperation},
+		Unimplemented:      {false, Long, 0, ImplementOrAlternate},
+		Internal:           {false, Long, quick, ManualIntervention},
+		Unavailable:        {true, Short, 0, RetryLater},
+		Unauthenticated:    {false, Long, 0, FixCredentials},
 	},
 	GetMachineStatus: {
-		OK:                 {false, None, NoRemedy},
-		Canceled:           {false, Medium, CleanUpAndReturn},
-		Unknown:            {true, Short, RetryLater},
-		InvalidArgument:    {false, Medium, FixArgument},
-		DeadlineExceeded:   {true, Short, RetryLater},
-		NotFound:           {false, None, Continue},
-		PermissionDenied:   {false, Medium, GrantPermission},
-		PreconditionFailed: {false, Medium, ManualIntervention},
-		Aborted:            {true, Short, WaitForPendingOperation},
-		OutOfRange:         {true, Short, CollectOrphans},
-		Unimplemented:      {false, None, Continue},
-		Internal:           {false, Medium, ManualIntervention},
-		Unavailable:        {true, Short, RetryLater},
-		Unauthenticated:    {false, Medium, FixCredentials},
-		Uninitialized:      {false, None, Reinitialize},
+		OK:                 {false, None, 0, NoRemedy},
+		Canceled:           {false, Medium, 0, CleanUpAndReturn},
+		Unknown:            {true, Short, 0, RetryLater},
+		InvalidArgument:    {false, Medium, 0, FixArgument},
+		DeadlineExceeded:   {true, Short, 0, RetryLater},
+		NotFound:           {false, None, 0, Continue},
+		PermissionDenied:   {false, Medium, 0, GrantPermission},
+		PreconditionFailed: {false, Medium, 0, ManualIntervention},
+		Aborted:            {true, Short, 0, WaitForPendingOperation},
+		OutOfRange:         {true, Short, 0, CollectOrphans},
+		Unimplemented:      {false, None, 0, Continue},
+		Internal:           {false, Medium, quick, ManualIntervention},
+		Unavailable:        {true, Short, 0, RetryLater},
+		Unauthenticated:    {false, Medium, 0, FixCredentials},
+		Uninitialized:      {false, None, 0, Reinitialize},
 	},
 	ListMachines: {
-		OK:               {false, None, NoRemedy},
-		Canceled:         {false, Medium, CleanUpAndReturn},
-		Unknown:          {true, Short, RetryLater},
-		InvalidArgument:  {false, Medium, FixArgument},
-		DeadlineExceeded: {true, Short, RetryLater},
-		NotFound:         {false, Medium, FixArgument},
-		PermissionDenied: {false, Medium, GrantPermission},
-		Unimplemented:    {false, Medium, ImplementOrAlternate},
-		Internal:         {false, Medium, ManualIntervention},
-		Unavailable:      {true, Short, RetryLater},
-		Unauthenticated:  {false, Medium, FixCredentials},
+		OK:               {false, None, 0, NoRemedy},
+		Canceled:         {false, Medium, 0, CleanUpAndReturn},
+		Unknown:          {true, Short, 0, RetryLater},
+		InvalidArgument:  {false, Medium, 0, FixArgument},
+		DeadlineExceeded: {true, Short, 0, RetryLater},
+		NotFound:         {false, Medium, 0, FixArgument},
+		PermissionDenied: {false, Medium, 0, GrantPermission},
+		Unimplemented:    {false, Medium, 0, ImplementOrAlternate},
+		Internal:         {false, Medium, 0, ManualIntervention},
+		Unavailable:      {true, Short, 0, RetryLater},
+		Unauthenticated:  {false, Medium, 0, FixCredentials},
 	},
 	GetVolumeIDs: {
-		OK:               {false, None, NoRemedy},
-		Canceled:         {false, Medium, CleanUpAndReturn},
-		Unknown:          {true, Short, RetryLater},
-		InvalidArgument:  {false, Medium, FixArgument},
-		DeadlineExceeded: {true, Short, RetryLater},
-		Unimplemented:    {false, None, Continue},
-		Internal:         {false, Medium, ManualIntervention},
-		Unavailable:      {true, Short, RetryLater},
+		OK:               {false, None, 0, NoRemedy},
+		Canceled:         {false, Medium, 0, CleanUpAndReturn},
+		Unknown:          {true, Short, 0, RetryLater},
+		InvalidArgument:  {false, Medium, 0, FixArgument},
+		DeadlineExceeded: {true, Short, 0, RetryLater},
+		Unimplemented:    {false, None, 0, Continue},
+		Internal:         {false, Medium, 0, ManualIntervention},
+		Unavailable:      {true, Short, 0, RetryLater},
 	},
 	GenerateMachineClassForMigration: {
-		OK:            {true, Requeue, RequeueMachine},
-		Unknown:       {true, Short, RetryLater},
-		Unimplemented: {false, None, NoRemedy},
-		Internal:      {true, Short, ManualIntervention},
+		OK:            {true, Requeue, 0, RequeueMachine},
+		Unknown:       {true, Short, 0, RetryLater},
+		Unimplemented: {false, None, 0, NoRemedy},
+		Internal:      {true, Short, 0, ManualIntervention},
 	},
 	UpdateMachine: {
-		OK:                 {false, None, NoRemedy},
-		Canceled:           {false, Medium, CleanUpAndReturn},
-		Unknown:            {true, Short, RetryLater},
-		InvalidArgument:    {false, Medium, FixArgument},
-		DeadlineExceeded:   {true, Short, RetryLater},
-		NotFound:           {false, None, Continue},
-		PermissionDenied:   {false, Medium, GrantPermission},
-		ResourceExhausted:  {false, Quota, RaiseQuota},
-		PreconditionFailed: {false, Medium, ManualIntervention},
-		Aborted:            {true, Short, WaitForPendingOperation},
-		OutOfRange:         {false, Medium, FixArgument},
-		Unimplemented:      {false, None, ReplaceInstead},
-		Internal:           {false, Medium, ManualIntervention},
-		Unavailable:        {true, Short, RetryLater},
-		Unauthenticated:    {false, Medium, FixCredentials},
-		Uninitialized:      {true, Short, Reinitialize},
+		OK:                 {false, None, 0, NoRemedy},
+		Canceled:           {false, Medium, 0, CleanUpAndReturn},
+		Unknown:            {true, Short, 0, RetryLater},
+		InvalidArgument:    {false, Medium, 0, FixArgument},
+		DeadlineExceeded:   {true, Short, 0, RetryLater},
+		NotFound:           {false, None, 0, Continue},
+		PermissionDenied:   {false, Medium, 0, GrantPermission},
+		ResourceExhausted:  {false, Quota, 0, RaiseQuota},
+		PreconditionFailed: {false, Medium, 0, ManualIntervention},
+		Aborted:            {true, Short, 0, WaitForPendingOperation},
+		OutOfRange:         {false, Medium, 0, FixArgument},
+		Unimplemented:      {false, None, 0, ReplaceInstead},
+		Internal:           {false, Medium, quick, ManualIntervention},
+		Unavailable:        {true, Short, 0, RetryLater},
+		Unauthenticated:    {false, Medium, 0, FixCredentials},
+		Uninitialized:      {true, Short, 0, Reinitialize},
 	},
 	callCount: {
-		OK:      {false, None, NoRemedy},
-		Unknown: {true, Short, RetryLater},
+		OK:      {false, None, 0, NoRemedy},
+		Unknown: {true, Short, 0, RetryLater},
 	},
 }

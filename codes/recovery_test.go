@@ -21,7 +21,7 @@ func specified(t *testing.T) []rowOf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := []string{"call", "code", "name", "auto_retry", "retry_class", "remedy", "origin"}
+	header := []string{"call", "code", "name", "auto_retry", "retry_class", "quick", "remedy", "origin"}
 	if !slices.Equal(lines[0], header) {
 		t.Fatalf("the columns are %v", lines[0])
 	}
@@ -56,7 +56,8 @@ func parsedRow(t *testing.T, line int, fields []string) rowOf {
 	return rowOf{line, named(t, line, slices.Collect(Calls()), fields[0]), code, Recovery{
 		AutoRetry: fields[3] == "Y",
 		Class:     named(t, line, upTo(RetryClass(classCount)), fields[4]),
-		Remedy:    named(t, line, upTo(Remedy(remedyCount)), fields[5]),
+		Quick:     uint8(slices.Index([]string{"0", "1", "2"}, fields[5])),
+		Remedy:    named(t, line, upTo(Remedy(remedyCount)), fields[6]),
 	}}
 }
 
@@ -110,7 +111,7 @@ func TestTableHasNoOtherRows(t *testing.T) {
 		for code := range All() {
 			want := RecoveryFor(call, Unknown)
 			if code == Unimplemented {
-				want = Recovery{false, None, Continue}
+				want = Recovery{false, None, 0, Continue}
 			}
 			if got := RecoveryFor(call, code); !known[pair{call, code}] && got != want {
 				t.Errorf("RecoveryFor(%v, %v) = %v, want the default %v", call, code, got, want)
@@ -129,12 +130,12 @@ func TestRecoveryOfNumbersThatAreNoneOfThem(t *testing.T) {
 	}
 	for _, call := range []Call{8, 42, 255} {
 		for code := range Code(255) {
-			want := Recovery{true, Short, RetryLater}
+			want := Recovery{true, Short, 0, RetryLater}
 			switch code {
 			case OK:
 				want = Recovery{}
 			case Unimplemented:
-				want = Recovery{false, None, Continue}
+				want = Recovery{false, None, 0, Continue}
 			}
 			if got := RecoveryFor(call, code); got != want {
 				t.Errorf("RecoveryFor(%v, %v) = %v, want %v", call, code, got, want)

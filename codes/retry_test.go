@@ -2,6 +2,7 @@ package codes_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,6 +88,40 @@ func TestBackoffSteps(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestQuickRetries(t *testing.T) {
+	const s, min = time.Second, time.Minute
+	for call, want := range map[codes.Call][]time.Duration{
+		codes.CreateMachine: {3 * min, 5 * s, 10 * s, 3 * min, 6 * min, 10 * min, 10 * min},
+		codes.DeleteMachine: {10 * min, 5 * s, 10 * s, 10 * min, 10 * min},
+		codes.ListMachines:  {3 * min, 3 * min, 6 * min, 10 * min},
+	} {
+		r := codes.RecoveryFor(call, codes.Internal)
+		for failures, w := range want {
+			if got := r.Backoff(failures, 0); got != w {
+				t.Errorf("%v after %d failures: %v, want %v", call, failures, got, w)
+			}
+		}
+		for failures, w := range map[int]time.Duration{math.MinInt: want[0], math.MaxInt: 10 * min} {
+			if got := r.Backoff(failures, 0); got != w {
+				t.Errorf("%v after %d failures: %v, want %v", call, failures, got, w)
+			}
+		}
+	}
+}
+
+// Without quick retries the class alone says how long to wait.
+func TestPropertyBackoffIsThatOfTheClass(t *testing.T) {
+	all := slices.Collect(codes.All())
+	rapid.Check(t, func(t *rapid.T) {
+		r := codes.RecoveryFor(rapid.SampledFrom(slices.Collect(codes.Calls())).Draw(t, "call"), rapid.SampledFrom(all).Draw(t, "code"))
+		failures := rapid.IntRange(math.MinInt, math.MaxInt).Draw(t, "failures")
+		quota := time.Duration(rapid.Int64().Draw(t, "quota"))
+		if got, want := r.Backoff(failures, quota), r.Class.Backoff(failures, quota); r.Quick == 0 && got != want {
+			t.Fatalf("%v after %d failures, want %v", got, failures, want)
+		}
+	})
 }
 
 // A wait is never negative, never shorter after one more failure, and stays within its class.

@@ -18,6 +18,7 @@ var driverStories = map[string]func(*story){
 		s.provider.blank = nil
 		s.say("the driver is repaired")
 		s.wait()
+		s.later(time.Minute, "the node joins")
 	},
 	"driver gives no node name": func(s *story) {
 		s.provider.noStatus = true

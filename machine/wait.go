@@ -54,11 +54,11 @@ func (s *situation) retryAt(call codes.Call) time.Time {
 	if op.State != StateFailed || op.Against != s.inputs() || op.Time.After(s.now) {
 		return time.Time{}
 	}
-	class := codes.RecoveryFor(call, op.Code).Class
-	if class == codes.None || class == codes.Requeue {
-		class = codes.Short // a failure that was persisted is never retried in a spin
+	recovery := codes.RecoveryFor(call, op.Code)
+	if recovery.Class == codes.None || recovery.Class == codes.Requeue {
+		recovery.Class = codes.Short // a failure that was persisted is never retried in a spin
 	}
-	at := op.Time.Add(class.Backoff(s.o.Failures, s.p.QuotaRetry)).Add(time.Second)
+	at := op.Time.Add(recovery.Backoff(s.o.Failures, s.p.QuotaRetry)).Add(time.Second)
 	if !s.now.Before(at) {
 		return time.Time{}
 	}

@@ -28,11 +28,11 @@ func (d *decider) retryAt(call Call) time.Time {
 	if op.Call != call || op.State != machine.StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
 		return time.Time{}
 	}
-	class := call.Recovery(op.Code).Class
-	if class == codes.None || class == codes.Requeue {
-		class = codes.Short // a failure that was persisted is never retried in a spin
+	recovery := call.Recovery(op.Code)
+	if recovery.Class == codes.None || recovery.Class == codes.Requeue {
+		recovery.Class = codes.Short // a failure that was persisted is never retried in a spin
 	}
-	at := op.Time.Add(class.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
+	at := op.Time.Add(recovery.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
 	if !d.now.Before(at) {
 		return time.Time{}
 	}

@@ -82,7 +82,7 @@ func (w *p28) noteAnswer(s driver.CallInfo, err error) {
 	}
 	// Times are stored in whole seconds.
 	call, _ := s.Method.(codes.Call)
-	wait := codes.RecoveryFor(call, codes.Of(err)).Class.Period(0) - time.Second
+	wait := codes.RecoveryFor(call, codes.Of(err)).Backoff(1, 0) - time.Second
 	w.refused[s.Method][s.Object] = refusedCall{w.Now(), wait, machine, class}
 }
 

@@ -57,8 +57,12 @@ func retries(file string) ([]retry, error) {
 			if call == codes.ListMachines && code == codes.Unimplemented { // see safety/orphan
 				least = safety.DefaultPolicy().OrphanPeriod
 			}
-			first, longest := max(r.Class.Period(quota), least), max(r.Class.Backoff(math.MaxInt32, quota), least)
-			all = append(all, retry{call.String(), code.Contract(), duration(first), duration(longest)})
+			var first []string
+			for n := range int(r.Quick) + 1 {
+				first = append(first, duration(max(r.Backoff(n+1, quota), least)))
+			}
+			longest := max(r.Backoff(math.MaxInt32, quota), least)
+			all = append(all, retry{call.String(), code.Contract(), strings.Join(first, ", "), duration(longest)})
 		}
 	}
 	return all, nil

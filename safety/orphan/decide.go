@@ -134,7 +134,7 @@ func (d *decider) dueAt(c *Class) time.Time {
 		return time.Time{}
 	}
 	if c.Code != codes.OK {
-		wait := codes.RecoveryFor(codes.ListMachines, c.Code).Class.Backoff(c.Failures, 0)
+		wait := codes.RecoveryFor(codes.ListMachines, c.Code).Backoff(c.Failures, 0)
 		if c.Code == codes.Unimplemented {
 			wait = max(wait, d.p.OrphanPeriod)
 		}
@@ -169,11 +169,11 @@ func (d *decider) retryAt(id string) time.Time {
 	if t == nil || t.At.After(d.now) {
 		return time.Time{}
 	}
-	class := codes.RecoveryFor(codes.DeleteMachine, t.Code).Class
-	if class == codes.None || class == codes.Requeue {
-		class = codes.Short
+	recovery := codes.RecoveryFor(codes.DeleteMachine, t.Code)
+	if recovery.Class == codes.None || recovery.Class == codes.Requeue {
+		recovery.Class = codes.Short
 	}
-	return t.At.Add(class.Backoff(t.Failures, 0))
+	return t.At.Add(recovery.Backoff(t.Failures, 0))
 }
 
 // suspect finds the VMs that no machine owns, and warns about odd ones. It returns the owners, if
