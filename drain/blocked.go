@@ -131,6 +131,8 @@ func (d *decider) refusal(p *Pod, a *Answer, why decision.Why) (decision.Why, []
 		why.Reason, why.Detail = reasonFailed, a.Message
 	case named.Stale():
 		why.Reason = reasonBudgetStale
+	case p.NotReady && !named.AlwaysAllow:
+		why.Reason = reasonUnhealthy
 	default:
 		why.Reason = reasonBudget
 	}

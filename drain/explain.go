@@ -78,7 +78,7 @@ func summary(f *Forecast) string {
 
 // refused are the reasons of pods that a budget or a server holds back.
 var refused = map[decision.Reason]bool{
-	reasonBudget: true, reasonBudgets: true, reasonBudgetStale: true, reasonMisconfigured: true, reasonRefused: true, reasonFailed: true,
+	reasonBudget: true, reasonUnhealthy: true, reasonBudgets: true, reasonBudgetStale: true, reasonMisconfigured: true, reasonRefused: true, reasonFailed: true,
 }
 
 func counted(n int, what string) string {

@@ -133,8 +133,10 @@ type future struct {
 	now     time.Time
 	busy    int // plans that were carried out at now
 	events  []happening
+	then    []func()                   // what follows from the calls of a plan
 	said    map[string]decision.Reason // of each pod, why it waits
 	budgets map[*Budget]*Budget
+	came    map[string]bool // UIDs of pods that came in spite of the cordon
 	out     *Forecast
 }
 
@@ -145,7 +147,7 @@ type happening struct {
 
 func newFuture(d *decider, a Assumptions) *future {
 	f := &future{
-		o: *d.o, p: d.p, began: d.now, now: d.now, said: map[string]decision.Reason{}, budgets: map[*Budget]*Budget{},
+		o: *d.o, p: d.p, began: d.now, now: d.now, said: map[string]decision.Reason{}, budgets: map[*Budget]*Budget{}, came: map[string]bool{},
 		a:   Assumptions{or(a.Heal, time.Minute), or(a.Detach, 10*time.Second), or(a.Reattach, 10*time.Second), or(a.Limit, 24*time.Hour)},
 		out: &Forecast{},
 	}

@@ -1,11 +1,13 @@
 package drain_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/object"
@@ -55,4 +57,125 @@ func TestForecastOfVolumesOfNobody(t *testing.T) {
 	s.stays = true
 	f, _ = forecast(t, s)
 	assert.Zero(t, f.Took, "the VM stays")
+}
+
+// P57: a forecast has an eviction answered as the API server answers it: the pods that it says are
+// evicted at first are those that a drain evicts at first.
+func TestP57ForecastOfFirstEvictions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newShell(t)
+		anyCluster(t, s)
+		for _, b := range s.budgets {
+			b.Generation += int64(rapid.IntRange(0, 5).Draw(t, "stale") / 5)
+		}
+		f, err := drain.Predict(s.observe(), s.policy, drain.Assumptions{}, s.now)
+		require.NoError(t, err)
+		var foretold, evicted []string
+		for i := range f.Steps {
+			if f.Steps[i].At == 0 && f.Steps[i].Action == drain.Evict {
+				foretold = append(foretold, f.Steps[i].Pod.Name)
+			}
+		}
+		s.pass()
+		for _, c := range s.calls {
+			if c.kind == drain.Evicted && c.result == drain.Accepted {
+				evicted = append(evicted, c.name)
+			}
+		}
+		require.Equal(t, evicted, foretold)
+	})
+}
+
+// P57: what the eviction API documents of pods that are pending or not ready, line by line.
+func TestP57ForecastOfUnhealthyPods(t *testing.T) {
+	pending := func(p *drain.Pod) { p.Pending, p.NotReady = true, true }
+	notReady := func(p *drain.Pod) { p.NotReady = true }
+	ready := func(*drain.Pod) {}
+	for name, c := range map[string]struct {
+		pod                       func(*drain.Pod)
+		always, stale             bool
+		current, desired, allowed int32
+		disrupted                 int32
+		others                    int
+		want                      string // of the forecast; empty: evicted at once
+	}{
+		"ready, room":                        {pod: ready, current: 2, desired: 1, allowed: 1},
+		"ready, no room":                     {pod: ready, current: 1, desired: 1, want: "refuses to have"},
+		"ready, no room, AlwaysAllow":        {pod: ready, always: true, current: 1, desired: 1, want: "refuses to have"},
+		"ready, stale":                       {pod: ready, stale: true, current: 2, desired: 1, allowed: 1, want: "out of date"},
+		"ready, negative":                    {pod: ready, current: 2, desired: 1, allowed: -1, want: "disruptions allowed is negative"},
+		"ready, too many unconfirmed":        {pod: ready, current: 2, desired: 1, allowed: 1, disrupted: 2001, want: "too many evictions"},
+		"pending":                            {pod: pending, current: 1, desired: 1},
+		"pending, stale":                     {pod: pending, stale: true, current: 0, desired: 1},
+		"pending, several budgets":           {pod: pending, current: 0, desired: 1, others: 1},
+		"not ready, AlwaysAllow":             {pod: notReady, always: true, current: 0, desired: 1},
+		"not ready, AlwaysAllow, stale":      {pod: notReady, always: true, stale: true, current: 0, desired: 1},
+		"not ready, several budgets":         {pod: notReady, always: true, current: 0, desired: 1, others: 1, want: "several budgets"},
+		"not ready, application healthy":     {pod: notReady, current: 2, desired: 2},
+		"not ready, application disrupted":   {pod: notReady, current: 1, desired: 2, want: "AlwaysAllow would let it go"},
+		"not ready, none is wanted, no room": {pod: notReady, current: 0, desired: 0, want: "AlwaysAllow would let it go"},
+		"not ready, none is wanted, room":    {pod: notReady, current: 1, desired: 0, allowed: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShell(t)
+			p := s.add("web")
+			c.pod(&p.Pod)
+			o := s.observe()
+			o.Budgets = nil
+			for i := range 1 + c.others {
+				b := &drain.Budget{
+					Key: object.Key{Namespace: "default", Name: fmt.Sprint("b-", i)}, Selector: &object.Selector{}, AlwaysAllow: c.always, Generation: 1,
+					ObservedGeneration: 1, DisruptionsAllowed: c.allowed, CurrentHealthy: c.current, DesiredHealthy: c.desired, ExpectedPods: 3, Disrupted: c.disrupted,
+				}
+				if c.stale {
+					b.ObservedGeneration = 0
+				}
+				o.Budgets = append(o.Budgets, b)
+			}
+			f, err := drain.Predict(o, s.policy, drain.Assumptions{}, s.now)
+			require.NoError(t, err)
+			text := drain.Explain(f)
+			if c.want == "" {
+				assert.Equal(t, 30*time.Second, f.Took, text)
+				assert.Empty(t, f.Budgets(), text)
+				return
+			}
+			assert.Greater(t, f.Took, 2*time.Hour-time.Second, text)
+			assert.Contains(t, text, c.want)
+		})
+	}
+}
+
+// A pod that is not ready uses up nothing of its budget, and its replacement counts as healthy when it
+// runs: the ready pod waits for that, and not longer.
+func TestForecastCountsUnhealthyPodsOnce(t *testing.T) {
+	s := newShell(t)
+	s.add("bad", func(p *pod) { p.NotReady, p.Labels["app"] = true, "web" })
+	s.add("good", func(p *pod) { p.Labels["app"] = "web" })
+	s.protect("web", 2, 1, func(b *budget) { b.ExpectedPods = 3 })
+	f, text := forecast(t, s)
+	assert.Equal(t, 2*time.Minute+10*time.Second, f.Took, text)
+	assert.Contains(t, text, "+0s     evict   default/bad ")
+	assert.Contains(t, text, "+1m40s  evict   default/good ", "30 s of grace, a minute to heal, and the next slot")
+}
+
+// A pod that came back to the node is evicted before it runs, without asking its budget, and the
+// budget does not count it twice.
+func TestForecastOfPodsThatComeBackUnderABudget(t *testing.T) {
+	s := newShell(t)
+	s.add("op", func(p *pod) { p.ToleratesCordon = true })
+	s.add("op-2", func(p *pod) { p.Labels["app"] = "op" })
+	s.protect("op", 1, 0)
+	f, text := forecast(t, s)
+	assert.Contains(t, text, "+1s     evict   default/op ", "the one that came back, without its budget")
+	assert.Less(t, f.Took, 3*time.Minute, text)
+	assert.Empty(t, f.Left)
+}
+
+// A negative grace is a second, as for an API server.
+func TestNegativeGrace(t *testing.T) {
+	s := newShell(t)
+	s.add("web", func(p *pod) { p.Grace = -time.Hour })
+	f, _ := forecast(t, s)
+	assert.Equal(t, time.Second, f.Took)
 }

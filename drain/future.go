@@ -31,7 +31,8 @@ func (f *future) carryOut(plan *Plan) {
 		f.tell(o.UID, o.Now)
 	}
 	for _, o := range plan.Evict {
-		answer := Answer{Kind: Evicted, Result: f.evict(o.UID), At: f.now}
+		answer := f.evict(o.UID)
+		answer.Kind, answer.At = Evicted, f.now
 		f.o.Memory.Begin(o)
 		f.o.Memory.Note(o.UID, answer)
 		if answer.Result == Accepted {
@@ -39,6 +40,10 @@ func (f *future) carryOut(plan *Plan) {
 			f.tell(o.UID, false)
 		}
 	}
+	for _, do := range f.then {
+		do()
+	}
+	f.then = nil
 }
 
 func (f *future) pod(uid string) *Pod {
@@ -55,24 +60,31 @@ func (f *future) budgetsOf(p *Pod) []*Budget {
 }
 
 // evict answers as an API server does.
-func (f *future) evict(uid string) Result {
+func (f *future) evict(uid string) Answer {
 	p := f.pod(uid)
 	if p == nil {
-		return NotFound
+		return Answer{Result: NotFound}
+	}
+	if p.Pending || p.Finished || !p.GraceEnds.IsZero() {
+		return Answer{Result: Accepted} // no budget is asked
 	}
 	budgets := f.budgetsOf(p)
-	switch {
-	case len(budgets) == 0 || p.Finished || !p.GraceEnds.IsZero():
-		return Accepted
-	case len(budgets) > 1:
-		return Failed
-	case budgets[0].Stale() || budgets[0].DisruptionsAllowed <= 0:
-		return Refused
+	switch len(budgets) {
+	case 0:
+		return Answer{Result: Accepted}
+	case 1:
+	default:
+		return Answer{Result: Failed, Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}
 	}
-	return Accepted
+	answer, counts := budgets[0].admits(p)
+	if counts {
+		budgets[0].DisruptionsAllowed--
+		budgets[0].Disrupted++
+	}
+	return answer
 }
 
-// tell makes a pod go when its grace ends. The budgets no longer count it.
+// tell makes a pod go when its grace ends. The controller of budgets no longer counts it.
 func (f *future) tell(uid string, now bool) {
 	p := f.pod(uid)
 	if p == nil {
@@ -82,9 +94,7 @@ func (f *future) tell(uid string, now bool) {
 		if p.Owner != nil && p.Owner.Kind != statefulSet {
 			f.comeBack(p)
 		}
-		for _, b := range f.budgetsOf(p) {
-			b.DisruptionsAllowed, b.CurrentHealthy, b.Disrupted = b.DisruptionsAllowed-1, b.CurrentHealthy-1, b.Disrupted+1
-		}
+		f.recount(p)
 	}
 	ends := f.now.Add(p.grace())
 	if now || p.Finished {
@@ -92,6 +102,20 @@ func (f *future) tell(uid string, now bool) {
 	}
 	p.GraceEnds = ends
 	f.at(ends, func() { f.remove(p) })
+}
+
+// recount has the controller of budgets count those of a pod that goes, once all calls of this moment
+// were answered.
+func (f *future) recount(p *Pod) {
+	budgets, healthy := f.budgetsOf(p), p.healthy()
+	f.then = append(f.then, func() {
+		for _, b := range budgets {
+			if healthy {
+				b.CurrentHealthy--
+			}
+			b.count()
+		}
+	})
 }
 
 // remove ends a pod: its volumes move on, its replacement comes up.
@@ -103,11 +127,7 @@ func (f *future) remove(p *Pod) {
 	f.o.Pods = slices.Delete(slices.Clone(f.o.Pods), i, i+1)
 	if p.Owner != nil && !p.Finished {
 		budgets := f.budgetsOf(p)
-		f.at(f.now.Add(f.a.Heal), func() {
-			for _, b := range budgets {
-				b.DisruptionsAllowed, b.CurrentHealthy, b.Disrupted = b.DisruptionsAllowed+1, b.CurrentHealthy+1, max(b.Disrupted-1, 0)
-			}
-		})
+		f.at(f.now.Add(f.a.Heal), func() { f.heal(p, budgets) })
 	}
 	if p.Owner != nil && p.Owner.Kind == statefulSet && !p.Finished {
 		f.comeBack(p)
@@ -119,6 +139,20 @@ func (f *future) remove(p *Pod) {
 	}
 }
 
+// heal has the replacement of a pod run. One that came to this node may have been told to go before.
+func (f *future) heal(p *Pod, budgets []*Budget) {
+	if again := f.pod(p.UID + "'"); f.came[p.UID+"'"] {
+		if again == nil || !again.GraceEnds.IsZero() {
+			return
+		}
+		again.Pending, again.NotReady = false, false
+	}
+	for _, b := range budgets {
+		b.CurrentHealthy++
+		b.count()
+	}
+}
+
 // comeBack binds another pod of the same controller to the node, if it tolerates the cordon.
 func (f *future) comeBack(p *Pod) {
 	if !p.ToleratesCordon {
@@ -127,6 +161,8 @@ func (f *future) comeBack(p *Pod) {
 	f.at(f.now.Add(time.Second), func() {
 		again := *p
 		again.UID, again.GraceEnds, again.CreatedAt = p.UID+"'", time.Time{}, f.now.Truncate(time.Second)
+		again.Pending, again.NotReady = true, true
+		f.came[again.UID] = true
 		f.o.Pods = append(f.o.Pods, &again)
 	})
 }

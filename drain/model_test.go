@@ -28,6 +28,9 @@ type pod struct {
 	returns bool
 }
 
+// unhealthy: no budget counts the pod, wherever it goes.
+func (p *pod) unhealthy() bool { return p.Pending || p.NotReady }
+
 // budget is a disruption budget with the pods it counts.
 type budget struct {
 	drain.Budget
@@ -141,7 +144,7 @@ func (c *cluster) protect(name string, desired, elsewhere int32, change ...func(
 func (c *cluster) healthy(b *budget) int32 {
 	n := b.elsewhere
 	for _, p := range c.pods {
-		if b.Selects(&p.Pod) && p.ends.IsZero() && !p.Finished {
+		if b.Selects(&p.Pod) && p.ends.IsZero() && !p.Finished && !p.unhealthy() {
 			n++
 		}
 	}
@@ -236,9 +239,10 @@ func (c *cluster) call(kind drain.Kind, o drain.Order) drain.Answer {
 	return a
 }
 
-// evict follows the rules of policy/v1. A pod that is going or has finished goes without a check.
-// Several budgets are an error. A stale status refuses with Retry-After. Otherwise the allowance is
-// used up at once.
+// evict follows the rules of policy/v1. A pod that is going, has finished or never ran goes without a
+// check. Several budgets are an error. A pod that is not ready goes if the budget's policy or its
+// numbers allow it, and uses up nothing. A stale status refuses with Retry-After. Otherwise the
+// allowance is used up at once.
 func (c *cluster) evict(p *pod, a *drain.Answer) {
 	var applies []*budget
 	for _, b := range c.budgets {
@@ -246,7 +250,7 @@ func (c *cluster) evict(p *pod, a *drain.Answer) {
 			applies = append(applies, b)
 		}
 	}
-	going := !p.GraceEnds.IsZero() || p.Finished
+	going := !p.GraceEnds.IsZero() || p.Finished || p.Pending
 	a.Result = drain.Refused
 	switch {
 	case c.noEviction:
@@ -256,6 +260,9 @@ func (c *cluster) evict(p *pod, a *drain.Answer) {
 		c.tell(p, p.Grace)
 	case len(applies) > 1:
 		a.Result, a.Message = drain.Failed, "the pod has more than one budget"
+	case p.NotReady && (applies[0].AlwaysAllow || applies[0].DesiredHealthy > 0 && applies[0].CurrentHealthy >= applies[0].DesiredHealthy):
+		a.Result = drain.Accepted
+		c.tell(p, p.Grace)
 	case applies[0].Stale():
 		a.RetryAfter = 10 * time.Second
 	case applies[0].DisruptionsAllowed > 0:

@@ -32,13 +32,18 @@ type Pod struct {
 	Priority int32
 	// Finished says that all containers have ended for good.
 	Finished bool
+	// Pending: no container has run yet. An API server evicts such a pod in spite of any budget. Only
+	// forecasts ask for this and NotReady; false for both counts as running and ready.
+	Pending bool
+	// NotReady: the pod's condition Ready is missing or not True. No budget counts it as healthy.
+	NotReady bool
 	// Mirror: the pod is the image of a static one, which only its node can remove.
 	Mirror bool
 	// CreatedAt is when the pod was created, by the cluster's clock, in whole seconds. Zero: not
 	// known; then the drain can't see that a pod came back, and tells it to go as any other.
 	CreatedAt time.Time
 	// Grace is the pod's own termination grace period, or the one that it was given if it is being
-	// deleted. Zero: none; a negative one counts as none.
+	// deleted. Zero: none; a negative one counts as a second, as it does for an API server.
 	Grace time.Duration
 	// GraceEnds is when the grace of a pod that is being deleted ends, according to its deletion
 	// timestamp. Zero: it is not being deleted.
@@ -57,37 +62,14 @@ type Pod struct {
 func EphemeralClaim(pod, volume string) string { return pod + "-" + volume }
 
 // grace returns the pod's termination grace, never negative.
-func (p *Pod) grace() time.Duration { return max(p.Grace, 0) }
-
-// Budget is a PodDisruptionBudget of policy/v1.
-type Budget struct {
-	object.Key
-	// Selector picks pods of the budget's namespace. Nil picks none, an empty
-	// one picks all.
-	Selector *object.Selector
-
-	Generation         int64 // of the spec
-	ObservedGeneration int64 // of the spec that the numbers below belong to
-
-	DisruptionsAllowed int32 // right now
-	CurrentHealthy     int32
-	DesiredHealthy     int32
-	ExpectedPods       int32
-	Disrupted          int32 // pods whose eviction was accepted and that are not gone yet
+func (p *Pod) grace() time.Duration {
+	if p.Grace < 0 {
+		return time.Second
+	}
+	return p.Grace
 }
 
-// Selects reports whether the budget applies to the pod.
-func (b *Budget) Selects(p *Pod) bool {
-	return b != nil && b.Selector != nil && b.Namespace == p.Namespace &&
-		(b.Selector.Empty() || b.Selector.Matches(p.Labels))
-}
-
-// Stale reports whether the status belongs to an older spec. Its numbers then prove nothing.
-func (b *Budget) Stale() bool { return b.ObservedGeneration < b.Generation }
-
-// Misconfigured reports whether the budget can never be met: its status is current, all expected
-// pods are healthy, none is being disrupted, and still no disruption is allowed.
-func (b *Budget) Misconfigured() bool {
-	return !b.Stale() && b.ExpectedPods > 0 && b.CurrentHealthy >= b.ExpectedPods &&
-		b.Disrupted == 0 && b.DisruptionsAllowed <= 0
+// healthy reports whether budgets count the pod as healthy.
+func (p *Pod) healthy() bool {
+	return !p.Finished && !p.Pending && !p.NotReady && p.GraceEnds.IsZero()
 }

@@ -21,6 +21,7 @@ func anyCluster(t *rapid.T, s *shell) {
 			b.lag = time.Duration(rapid.IntRange(0, 30).Draw(t, "lag")) * time.Second
 			b.heals = time.Duration(rapid.IntRange(1, 60).Draw(t, "heals")) * time.Second
 			b.ExpectedPods = rapid.Int32Range(0, 4).Draw(t, "expected")
+			b.AlwaysAllow = rapid.Bool().Draw(t, "always allow")
 		})
 	}
 	if rapid.IntRange(0, 5).Draw(t, "overlap") == 0 {
@@ -52,6 +53,8 @@ func anyPod(t *rapid.T, s *shell, p *pod, app string) {
 	case 4:
 		p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
 	}
+	p.Pending = rapid.IntRange(0, 9).Draw(t, "pending") == 0
+	p.NotReady = p.Pending || rapid.IntRange(0, 4).Draw(t, "not ready") == 0
 	for range rapid.IntRange(0, 2).Draw(t, "volumes") {
 		s.volume(fmt.Sprintf("vol-%d", rapid.IntRange(0, 12).Draw(t, "volume")))(p)
 	}
@@ -142,7 +145,7 @@ func TestP22OnlyEvicted(t *testing.T) {
 // counted returns how many evicted pods of a budget counted as healthy.
 func (c *cluster) counted(b *budget, all map[string]*pod) (n int) {
 	for _, p := range all {
-		if b.Selects(&p.Pod) && (!p.Finished || p.ended) && !p.ends.IsZero() {
+		if b.Selects(&p.Pod) && (!p.Finished || p.ended) && !p.unhealthy() && !p.ends.IsZero() {
 			n++
 		}
 	}
@@ -196,7 +199,8 @@ func TestDrainsEndWhereTheyCan(t *testing.T) {
 		}
 		s.budgets = s.budgets[:min(len(s.budgets), 1)]
 		for _, b := range s.budgets {
-			b.elsewhere = max(b.DesiredHealthy, b.elsewhere)
+			// Where none is healthy and none is wanted, pods that are not ready are refused endlessly.
+			b.elsewhere = max(b.DesiredHealthy, b.elsewhere, 1)
 			s.compute(b)
 		}
 		plan := s.run(s.now.Add(110 * time.Minute))

@@ -31,6 +31,7 @@ var (
 	reasonOverdue       = decision.NewReason("Overdue", "{object} should have gone[ {for} ago]: no longer waited for")
 	reasonRefused       = decision.NewReason("Refused", "eviction of {object} was refused, and no budget of it is known; [again in {for}|again when its turn comes]")
 	reasonBudget        = decision.NewReason("BudgetRefuses", "budget {name} refuses to have {object} evicted: {have} of {all} pods healthy, {want} wanted; [again in {for}|again when its turn comes]")
+	reasonUnhealthy     = decision.NewReason("BudgetRefusesUnhealthy", "budget {name} refuses to have {object} evicted, which is not ready: {have} of {all} pods healthy, {want} wanted; unhealthyPodEvictionPolicy AlwaysAllow would let it go; [again in {for}|again when its turn comes]")
 	reasonBudgetStale   = decision.NewReason("BudgetStale", "eviction of {object} was refused, and the status of budget {name} is out of date; [again in {for}|again when its turn comes]")
 	reasonMisconfigured = decision.NewReason("BudgetMisconfigured", "budget {name} is misconfigured: all {have} of {all} pods are healthy and it never lets {object} go")
 	reasonBudgets       = decision.NewReason("SeveralBudgets", "several budgets apply to {object} ({have}, the first is {name}): the cluster evicts no such pod; [again in {for}|again when its turn comes]")

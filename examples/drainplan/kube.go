@@ -59,7 +59,13 @@ type kubePod struct {
 			Ephemeral             *struct{}
 		}
 	}
-	Status struct{ Phase string }
+	Status struct {
+		Phase      string
+		Conditions []struct {
+			Type   string
+			Status object.ConditionStatus
+		}
+	}
 }
 
 type kubeBudget struct {
@@ -69,6 +75,7 @@ type kubeBudget struct {
 			MatchLabels      map[string]string
 			MatchExpressions []object.Requirement
 		}
+		UnhealthyPodEvictionPolicy string
 	}
 	Status struct {
 		ObservedGeneration                                               int64

@@ -55,6 +55,7 @@ func TestPlans(t *testing.T) {
 		"pair":         {"-node", "edge", "-timeout", "10m", "testdata/pair.json"},
 		"tolerates":    {"testdata/tolerates.json"},
 		"shared":       {"testdata/shared.json"},
+		"unhealthy":    {"testdata/unhealthy.json"},
 		"both":         {"-node", "worker-2", "testdata/pair.json", "testdata/shop.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

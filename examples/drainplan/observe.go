@@ -107,15 +107,19 @@ func (p *kubePod) convert() *drain.Pod {
 	pod := &drain.Pod{
 		Key: meta.Key, UID: meta.UID, Owner: meta.Owner, Labels: meta.Labels, Annotations: meta.Annotations, CreatedAt: meta.CreatedAt,
 		Priority: p.Spec.Priority, Finished: p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed",
-		Grace: 30 * time.Second, GraceEnds: p.Metadata.DeletionTimestamp,
+		Pending: p.Status.Phase == "Pending",
+		Grace:   30 * time.Second, GraceEnds: p.Metadata.DeletionTimestamp,
 	}
 	if pod.UID == "" {
 		pod.UID = pod.Key.String() // a dump that was made anonymous
 	}
+	for _, c := range p.Status.Conditions { // without the condition, the dump leaves out what it is
+		pod.NotReady = pod.NotReady || c.Type == "Ready" && c.Status != object.True
+	}
 	_, pod.Mirror = p.Metadata.Annotations[mirrorAnnotation]
 	if s := cmp.Or(p.Metadata.DeletionGracePeriodSeconds, p.Spec.TerminationGracePeriodSeconds); s != nil {
 		const longest = 10 * 365 * 24 * 3600 // seconds; what is longer would overflow
-		pod.Grace = time.Duration(min(max(*s, 0), longest)) * time.Second
+		pod.Grace = time.Duration(min(max(*s, -1), longest)) * time.Second
 	}
 	pod.ToleratesCordon = slices.ContainsFunc(p.Spec.Tolerations, toleratesCordon)
 	for _, v := range p.Spec.Volumes {
@@ -146,6 +150,7 @@ func (b *kubeBudget) convert() *drain.Budget {
 		DisruptionsAllowed: b.Status.DisruptionsAllowed, CurrentHealthy: b.Status.CurrentHealthy,
 		DesiredHealthy: b.Status.DesiredHealthy, ExpectedPods: b.Status.ExpectedPods, Disrupted: int32(min(len(b.Status.DisruptedPods), 1<<30)),
 	}
+	budget.AlwaysAllow = b.Spec.UnhealthyPodEvictionPolicy == "AlwaysAllow"
 	if s := b.Spec.Selector; s != nil {
 		budget.Selector = &object.Selector{Labels: s.MatchLabels, Requirements: s.MatchExpressions}
 	}

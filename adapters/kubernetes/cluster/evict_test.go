@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 
+	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -228,4 +231,104 @@ func TestOddAnswersToEvictions(t *testing.T) {
 		require.Equal(t, row.want, a.Result, row.name)
 		require.Equal(t, row.wait, a.RetryAfter, row.name)
 	}
+}
+
+// standing is what the server is asked to evict: a pod, and the status of its budgets.
+type standing struct {
+	phase                     corev1.PodPhase
+	ready                     corev1.ConditionStatus // empty: no condition says
+	policy                    policyv1.UnhealthyPodEvictionPolicyType
+	current, desired, allowed int32
+	disrupted                 int
+	stale                     bool
+	budgets                   int
+}
+
+// standings are all combinations of what the eviction API distinguishes.
+func standings() (all []standing) {
+	for _, pod := range []standing{
+		{phase: corev1.PodRunning, ready: corev1.ConditionTrue}, {phase: corev1.PodRunning, ready: corev1.ConditionFalse},
+		{phase: corev1.PodRunning}, {phase: corev1.PodPending}, {phase: corev1.PodSucceeded, ready: corev1.ConditionFalse},
+	} {
+		for _, policy := range []policyv1.UnhealthyPodEvictionPolicyType{"", policyv1.IfHealthyBudget, policyv1.AlwaysAllow} {
+			for _, counts := range [][3]int32{{2, 1, 1}, {1, 1, 0}, {0, 1, 0}, {3, 2, 0}, {0, 0, 0}, {1, 0, 1}} {
+				s := pod
+				s.policy, s.current, s.desired, s.allowed, s.budgets = policy, counts[0], counts[1], counts[2], 1
+				all = append(all, s)
+				s.stale = true
+				all = append(all, s)
+			}
+			several, many := pod, pod
+			several.policy, several.current, several.desired, several.allowed, several.budgets = policy, 2, 1, 1, 2
+			many.policy, many.current, many.desired, many.allowed, many.budgets, many.disrupted = policy, 2, 3, 1, 1, 2001
+			all = append(all, several, many)
+		}
+	}
+	return all
+}
+
+// stand makes the pod and its budgets.
+func (w *world) stand(name string, s standing) (*corev1.Pod, []*policyv1.PodDisruptionBudget) {
+	w.Helper()
+	labels := map[string]string{"case": name}
+	pods, policies := w.client.CoreV1().Pods(w.name), w.client.PolicyV1().PodDisruptionBudgets(w.name)
+	// It is not bound to a node, so the kubelet leaves its status to the test.
+	p, err := pods.Create(w.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
+	}, metav1.CreateOptions{})
+	require.NoError(w, err)
+	p.Status.Phase = s.phase
+	if s.ready != "" {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: s.ready}}
+	}
+	p, err = pods.UpdateStatus(w.Context(), p, metav1.UpdateOptions{})
+	require.NoError(w, err)
+	var budgets []*policyv1.PodDisruptionBudget
+	for i := range s.budgets {
+		b := &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: name + "-" + string(rune('a'+i))},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &intstr.IntOrString{IntVal: s.desired}, Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		}
+		if s.policy != "" {
+			b.Spec.UnhealthyPodEvictionPolicy = &s.policy
+		}
+		b, err = policies.Create(w.Context(), b, metav1.CreateOptions{})
+		require.NoError(w, err)
+		b.Status = policyv1.PodDisruptionBudgetStatus{
+			DisruptionsAllowed: s.allowed, CurrentHealthy: s.current, DesiredHealthy: s.desired, ExpectedPods: 3, DisruptedPods: map[string]metav1.Time{},
+		}
+		if !s.stale {
+			b.Status.ObservedGeneration = b.Generation
+		}
+		for n := range s.disrupted {
+			b.Status.DisruptedPods[strconv.Itoa(n)] = metav1.Now()
+		}
+		b, err = policies.UpdateStatus(w.Context(), b, metav1.UpdateOptions{})
+		require.NoError(w, err)
+		budgets = append(budgets, b)
+	}
+	return p, budgets
+}
+
+// P57: a forecast has an eviction answered as this server answers it.
+func TestP57ForecastsAnswerAsTheServerDoes(t *testing.T) {
+	w := newWorld(t)
+	now := time.Now()
+	seen := map[bool]int{}
+	for i, s := range standings() {
+		p, budgets := w.stand("p"+strconv.Itoa(i), s)
+		o := &drain.Observation{Node: &machine.Node{Meta: object.Meta{Key: object.Key{Name: "n"}}}, Pods: []*drain.Pod{convert.Pod(p)}, Attachments: []*drain.Attachment{}}
+		for _, b := range budgets {
+			o.Budgets = append(o.Budgets, convert.Budget(b))
+		}
+		f, err := drain.Predict(o, nil, drain.Assumptions{}, now)
+		require.NoError(t, err)
+		foretold := len(f.Budgets()) == 0
+		a, err := w.cache.Workload().Pods.Evict(t.Context(), orderOf(p))
+		require.NoError(t, err)
+		require.Equal(t, a.Result == drain.Accepted, foretold, "%+v: the server says %+v, the forecast\n%s", s, a, drain.Explain(f))
+		seen[foretold]++
+	}
+	require.Greater(t, min(seen[true], seen[false]), 40)
 }

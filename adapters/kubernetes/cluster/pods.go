@@ -79,6 +79,9 @@ func stripped(p *corev1.Pod) *corev1.Pod {
 		},
 		Status: corev1.PodStatus{Phase: p.Status.Phase},
 	}
+	if slices.ContainsFunc(p.Status.Conditions, convert.Ready) {
+		s.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
 	if i := slices.IndexFunc(p.Spec.Tolerations, convert.ToleratesCordon); i >= 0 {
 		s.Spec.Tolerations = p.Spec.Tolerations[i : i+1]
 	}
@@ -169,12 +172,18 @@ func nodesOf(obj any) []string {
 	return podNode(obj)
 }
 
-// same reports whether a drain would see no difference.
+// same reports whether a drain would do nothing else: pods become ready all the time, and only a
+// refusal names that.
 func same(old, new any) bool {
 	switch a := old.(type) {
 	case *corev1.Pod:
 		b, ok := new.(*corev1.Pod)
-		return ok && a.Spec.NodeName == b.Spec.NodeName && reflect.DeepEqual(convert.Pod(a), convert.Pod(b))
+		if !ok {
+			return false
+		}
+		was, is := convert.Pod(a), convert.Pod(b)
+		was.Pending, was.NotReady = is.Pending, is.NotReady
+		return a.Spec.NodeName == b.Spec.NodeName && reflect.DeepEqual(was, is)
 	case *storagev1.VolumeAttachment:
 		b, ok := new.(*storagev1.VolumeAttachment)
 		return ok && *convert.Attachment(a) == *convert.Attachment(b)

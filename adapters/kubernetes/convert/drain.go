@@ -21,6 +21,8 @@ func Pod(w *corev1.Pod) *drain.Pod {
 		Key: key(w), UID: string(w.UID), Owner: controller(w),
 		Labels: without(w.Labels, nil), Annotations: without(w.Annotations, nil),
 		Finished:  w.Status.Phase == corev1.PodSucceeded || w.Status.Phase == corev1.PodFailed,
+		Pending:   w.Status.Phase == corev1.PodPending,
+		NotReady:  !slices.ContainsFunc(w.Status.Conditions, Ready),
 		CreatedAt: instant(w.CreationTimestamp),
 		GraceEnds: deletion(w),
 	}
@@ -42,6 +44,11 @@ func Pod(w *corev1.Pod) *drain.Pod {
 		}
 	}
 	return p
+}
+
+// Ready reports whether a pod that has this condition is ready, for its budgets too.
+func Ready(c corev1.PodCondition) bool {
+	return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 }
 
 // ToleratesCordon reports whether a pod that has this may be bound to a cordoned node: it matches the
@@ -91,6 +98,9 @@ func Budget(w *policyv1.PodDisruptionBudget) *drain.Budget {
 		DesiredHealthy:     w.Status.DesiredHealthy,
 		ExpectedPods:       w.Status.ExpectedPods,
 		Disrupted:          int32(min(len(w.Status.DisruptedPods), 1<<30)),
+	}
+	if policy := w.Spec.UnhealthyPodEvictionPolicy; policy != nil {
+		b.AlwaysAllow = *policy == policyv1.AlwaysAllow
 	}
 	if w.Spec.Selector != nil {
 		s := readSelector(w.Spec.Selector)

@@ -29,23 +29,27 @@ func TestPods(t *testing.T) {
 		`{"metadata":{"namespace":"shop","name":"web","uid":"u","creationTimestamp":"2026-03-01T12:00:00Z","labels":{"a":"b"},"annotations":{"c":"d"},
 		"ownerReferences":[{"kind":"X","name":"x","uid":"1"},{"kind":"DaemonSet","name":"d","uid":"2","controller":true}]},
 		"spec":{"priority":7,"terminationGracePeriodSeconds":90,"volumes":[{"name":"a","emptyDir":{}},
-		{"name":"b","persistentVolumeClaim":{"claimName":"data"}},{"name":"c","ephemeral":{"volumeClaimTemplate":{}}}]},"status":{"phase":"Running"}}`: {
+		{"name":"b","persistentVolumeClaim":{"claimName":"data"}},{"name":"c","ephemeral":{"volumeClaimTemplate":{}}}]},
+		"status":{"phase":"Running","conditions":[{"type":"Initialized","status":"False"},{"type":"Ready","status":"True"}]}}`: {
 			Key: web, UID: "u", CreatedAt: begin, Owner: &object.Owner{Kind: drain.DaemonSet, Name: "d", UID: "2"}, Priority: 7,
 			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Grace: 90 * time.Second, Claims: []string{"data", "web-c"},
 		},
-		`{"metadata":{"namespace":"shop","name":"web","deletionTimestamp":"2026-03-01T12:00:00Z"},"status":{"phase":"Succeeded"}}`: {
-			Key: web, Finished: true, GraceEnds: begin, Grace: 30 * time.Second,
+		`{"metadata":{"namespace":"shop","name":"web","deletionTimestamp":"2026-03-01T12:00:00Z"},"status":{"phase":"Succeeded","conditions":[{"type":"Ready","status":"False"}]}}`: {
+			Key: web, Finished: true, NotReady: true, GraceEnds: begin, Grace: 30 * time.Second,
 		},
 		`{"metadata":{"namespace":"shop","name":"web","annotations":{"kubernetes.io/config.mirror":"x"}},
 		"spec":{"terminationGracePeriodSeconds":0},"status":{"phase":"Failed"}}`: {
-			Key: web, Finished: true, Mirror: true, Annotations: map[string]string{"kubernetes.io/config.mirror": "x"},
+			Key: web, Finished: true, NotReady: true, Mirror: true, Annotations: map[string]string{"kubernetes.io/config.mirror": "x"},
 		},
 		`{"metadata":{"namespace":"shop","name":"web"},"spec":{"terminationGracePeriodSeconds":9223372036854775807}}`: {
-			Key: web, Grace: 9223372036 * time.Second,
+			Key: web, NotReady: true, Grace: 9223372036 * time.Second,
 		},
 		`{"metadata":{"namespace":"shop","name":"web","deletionTimestamp":"2026-03-01T12:00:00Z","deletionGracePeriodSeconds":600},
 		"spec":{"terminationGracePeriodSeconds":90,"tolerations":[{"key":"x","operator":"Exists"},{"operator":"Exists"}]}}`: {
-			Key: web, GraceEnds: begin, Grace: 10 * time.Minute, ToleratesCordon: true,
+			Key: web, NotReady: true, GraceEnds: begin, Grace: 10 * time.Minute, ToleratesCordon: true,
+		},
+		`{"metadata":{"namespace":"shop","name":"web"},"status":{"phase":"Pending","conditions":[{"type":"Ready","status":"Unknown"}]}}`: {
+			Key: web, Pending: true, NotReady: true, Grace: 30 * time.Second,
 		},
 	} {
 		assert.Equal(t, &want, convert.Pod(stored[corev1.Pod](t, text)))
@@ -72,11 +76,11 @@ func TestToleratesCordon(t *testing.T) {
 
 func TestBudgets(t *testing.T) {
 	b := convert.Budget(stored[policyv1.PodDisruptionBudget](t, `{"metadata":{"namespace":"shop","name":"b","generation":4},
-		"spec":{"selector":{"matchLabels":{"a":"b"}}},"status":{"observedGeneration":3,"disruptionsAllowed":1,"currentHealthy":2,
+		"spec":{"selector":{"matchLabels":{"a":"b"}},"unhealthyPodEvictionPolicy":"AlwaysAllow"},"status":{"observedGeneration":3,"disruptionsAllowed":1,"currentHealthy":2,
 		"desiredHealthy":5,"expectedPods":6,"disruptedPods":{"x":"2026-03-01T12:00:00Z"}}}`))
 	assert.Equal(t, &drain.Budget{
 		Key: object.Key{Namespace: "shop", Name: "b"}, Selector: &object.Selector{Labels: map[string]string{"a": "b"}},
-		Generation: 4, ObservedGeneration: 3, DisruptionsAllowed: 1, CurrentHealthy: 2, DesiredHealthy: 5, ExpectedPods: 6, Disrupted: 1,
+		AlwaysAllow: true, Generation: 4, ObservedGeneration: 3, DisruptionsAllowed: 1, CurrentHealthy: 2, DesiredHealthy: 5, ExpectedPods: 6, Disrupted: 1,
 	}, b)
 	pod := &drain.Pod{}
 	assert.False(t, convert.Budget(&policyv1.PodDisruptionBudget{}).Selects(pod), "without a selector it picks none")
