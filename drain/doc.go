@@ -18,8 +18,11 @@
 //		switch {
 //		case err != nil: // a mistake of the caller
 //			return err
+//		case plan.Look: // read node, pods and the rest live, without Cached and PodsCached; then See
+//			err = look(&o)
 //		case plan.Write != nil: // store it under its version
 //			o.Node, err = store(plan.Write)
+//			o.Cached = false
 //			if err == nil && plan.Begins {
 //				o.Memory.Begun()
 //			}
