@@ -50,7 +50,7 @@ func olderFirst(a, b *machineset.Set) int {
 }
 
 func (d *summary) countMachines(f *family) {
-	minReady := d.deployment.Spec.MinReady
+	minReady := d.minReady()
 	open := f.openNames()
 	f.paused = d.leaves(&f.set.Meta)
 	for _, m := range f.machines {

@@ -53,7 +53,11 @@ type Policy struct {
 	// S machines at a provider, and waits until terminating ones are gone. The policy of the sets
 	// must have it too. Default: no.
 	StrictQuota bool
-	Keys        Keys
+	// IgnoreMinReady has a machine count as available as soon as it is ready: Spec.MinReady stays on
+	// deployments and sets, and nothing waits for it. The policy of the sets must have it too.
+	// Default: no.
+	IgnoreMinReady bool
+	Keys           Keys
 }
 
 // Keys are the labels and annotations that this library and others set on sets and machines. The

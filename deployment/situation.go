@@ -22,7 +22,15 @@ type situation struct {
 }
 
 func (d *situation) available(m *machine.Machine) bool {
-	return m.Ready() && !m.Preserved(d.now) && !m.AvailableAt(d.deployment.Spec.MinReady).After(d.now)
+	return m.Ready() && !m.Preserved(d.now) && !m.AvailableAt(d.minReady()).After(d.now)
+}
+
+// minReady is how long a machine must be ready to count as available.
+func (d *situation) minReady() time.Duration {
+	if d.p.IgnoreMinReady {
+		return 0
+	}
+	return d.deployment.Spec.MinReady
 }
 
 func (d *situation) owner() *object.Owner {

@@ -153,7 +153,7 @@ func (d order) class(m *machine.Machine, available bool) class {
 	switch {
 	case d.explicit(m):
 		return classExplicit
-	case d.chosen.still(m, available, d.s.Spec.MinReady):
+	case d.chosen.still(m, available, d.minReady()):
 		return classMarked
 	case !available && Requested(m, d.p.Keys.Replace):
 		return classRequested

@@ -70,6 +70,9 @@ type Policy struct {
 	// while the set has as many as it should have, those among them. Default:
 	// no.
 	StrictQuota bool
+	// IgnoreMinReady has a machine count as available as soon as it is ready:
+	// Spec.MinReady stays on the set, and nothing waits for it. Default: no.
+	IgnoreMinReady bool
 	// ExpireAtOnce is how many machines a set replaces at a time for their age
 	// (Spec.MaxAge), however far the surge allowance reaches. From 1 to 10,000; default 10,
 	// this library's.

@@ -34,6 +34,14 @@ func (d *situation) readLiveSince(since time.Time, before string) (plan Plan, bu
 	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Detail: before}}, true
 }
 
+// minReady is how long a machine must be ready to count as available.
+func (d *situation) minReady() time.Duration {
+	if d.p.IgnoreMinReady {
+		return 0
+	}
+	return d.s.Spec.MinReady
+}
+
 func (d *situation) live() bool { return d.o.Read.Live() }
 
 // lookAgain makes the next look no later than t.

@@ -166,7 +166,7 @@ func (v *counter) countReady(m *machine.Machine) bool {
 	if !m.Ready() {
 		return false
 	}
-	c, at := v.summary, m.AvailableAt(v.s.Spec.MinReady)
+	c, at := v.summary, m.AvailableAt(v.minReady())
 	c.ready++
 	c.starts.joined(v.situation, m)
 	if m.Preserved(v.now) {

@@ -98,6 +98,7 @@ func (o *Options) reconcilePolicies() {
 		deployments.RolloutMarks = machine.RolloutMarks{}
 	}
 	sets.StrictQuota = sets.StrictQuota || deployments.StrictQuota && o.Store.Deployments != nil
+	sets.IgnoreMinReady = sets.IgnoreMinReady || deployments.IgnoreMinReady && o.Store.Deployments != nil
 	deployments.Names = min(deployments.Names, sets.Burst) // names beyond that would be used after others
 	deployments.Keys.Replace, deployments.Keys.ScaleUpDisabled = sets.Keys.Replace, sets.Keys.ScaleUpDisabled
 	machines := *o.Policies.Machine

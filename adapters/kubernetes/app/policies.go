@@ -58,6 +58,7 @@ type deploymentPolicy struct {
 	ProgressEvery  time.Duration        `policy:"deployment.ProgressInterval,set.ProgressInterval" help:"Least time between two statuses of a deployment, and of its sets, that tell of progress alone."`
 	RolloutGather  time.Duration        `policy:"deployment.Gather" help:"How long the orders of a rolling update may wait for others to join them. The longer, the fewer writes it takes; 0: not at all."`
 	RolloutNames   int32                `policy:"deployment.Names" help:"Names of machines that a set is given at most, in a rolling update, in the write that makes it larger; no more than set-burst. 0: it gives them out itself, which takes more writes."`
+	IgnoreMinReady bool                 `name:"ignore-min-ready-seconds" policy:"deployment.IgnoreMinReady,set.IgnoreMinReady" help:"Take minReadySeconds as machine-controller-manager does: it stays on deployments and sets, and nothing waits for it. Default: a machine counts as available when it has been ready for that long."`
 	UpdateLimit    rollout.IntOrPercent `placeholder:"N|N%" policy:"deployment.UpdateLimit" help:"VMs of a deployment that are updated without replacement at a time. Default: ${default}."`
 }
 
