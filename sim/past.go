@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -225,7 +226,7 @@ func (l *past) isPaused(m *machine.Machine) bool {
 }
 
 // stirs reports whether a set chooses by a change of a machine: all changes, except that the
-// manager deletes it.
+// manager deletes it, and not because somebody else deletes its node.
 func (l *past) stirs(before, now *machine.Machine) bool {
 	keys := l.setPolicy().Keys
 	for _, key := range []string{l.machinePolicy().Keys.Paused, l.machinePolicy().Keys.Preserve, keys.Priority, keys.Replace} {
@@ -235,7 +236,12 @@ func (l *past) stirs(before, now *machine.Machine) bool {
 	}
 	return before.Status.Phase != now.Status.Phase && !now.Deleted() || before.Spec.InPlace != now.Spec.InPlace ||
 		before.Status.Preservation.Since != now.Status.Preservation.Since ||
-		now.Deleted() && !before.Deleted() && !l.acting || ownerUID(before) != ownerUID(now)
+		now.Deleted() && !before.Deleted() && (!l.acting || l.nodeGoes(now)) || ownerUID(before) != ownerUID(now)
+}
+
+// nodeGoes reports whether the node of a machine is being deleted.
+func (l *past) nodeGoes(m *machine.Machine) bool {
+	return slices.ContainsFunc(l.stores.nodes.all(), func(n *machine.Node) bool { return n.Name == m.Spec.NodeName && n.Deleted() })
 }
 
 // stir records that something has changed about the machines of a set.
