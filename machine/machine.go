@@ -253,7 +253,7 @@ type Operation struct {
 type Inputs struct {
 	Machine int64  // the machine's generation
 	Class   int64  // the class's generation; zero: there was none
-	Secret  string // opaque version of the merged secrets
+	Secret  string // opaque; changes with the data of the merged secrets, and with nothing else
 }
 
 // Clone implements object.Object.

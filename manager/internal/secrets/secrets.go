@@ -4,8 +4,12 @@ package secrets
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 
@@ -54,16 +58,33 @@ func (s *Secrets) refusal(c *machine.Class) error {
 	return nil
 }
 
-// Version changes whenever what Merged returns may change. It reads caches only.
+// Version changes when the data that Merged returns change, and with nothing else of the secrets:
+// labels, finalizers and the like end no wait. Empty: there is no secret. It reads caches only.
+//
+// It is stored in statuses, which more people may read than secrets. So it has 32 bits of a hash:
+// too few to check a guess of a value against. Should two values have the same, a wait is not cut
+// short.
 func (s *Secrets) Version(ctx context.Context, c *machine.Class) (string, error) {
-	version := ""
+	var data map[string][]byte
 	err := s.Each(ctx, c, func(secret *machine.Secret) {
-		if version != "" {
-			version += " "
+		if data == nil {
+			data = make(map[string][]byte, len(secret.Data))
 		}
-		version += secret.UID + "/" + secret.Version
+		maps.Copy(data, secret.Data)
 	})
-	return version, err
+	if data == nil || err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	var size [8]byte
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		for _, part := range [...][]byte{[]byte(key), data[key]} {
+			binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+			h.Write(size[:])
+			h.Write(part)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:4]), nil
 }
 
 // Merged is the data of a class's secrets in one, under the class's name, the
