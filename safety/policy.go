@@ -26,8 +26,8 @@ type Policy struct {
 	// Off turns all of safety off, see Off. The other settings then mean nothing.
 	Off bool `json:",omitempty"`
 
-	// OrphanPeriod is how often the VMs of each class are listed. At least a minute; default 15
-	// min.
+	// OrphanPeriod is how often the VMs of each class are listed, though no class more often than
+	// OrphanGap says. At least a second; default 15 min.
 	OrphanPeriod time.Duration
 	// OrphanGap is the minimum time between the two sightings of an orphan, and between two
 	// listings of one class. At least a second; default 30 s.
@@ -38,8 +38,8 @@ type Policy struct {
 	// OrphanPrefix is the prefix of the machine names of this fleet. A VM without it is never
 	// deleted. Empty, the default: the library trusts the driver to list this cluster's VMs only.
 	OrphanPrefix string
-	// Brake is how many VMs that no machine owns may go within OrphanPeriod, regardless of their
-	// share. At least 1; default 3. BrakeShare is the share of the VMs listed that may go, in
+	// Brake is how many VMs that no machine owns may go within OrphanPeriod, or within a minute if
+	// that is longer, regardless of their share. At least 1; default 3. BrakeShare is the share of the VMs listed that may go, in
 	// percent, rounded down. The larger of the two counts, BrakeShare from a process's second
 	// OrphanPeriod on. 1 to 100; default 10; 100 is no brake. object.Off: Brake alone counts. Both
 	// limit machines and sets whose owner is gone in the same way, in an OwnerPeriod. The figures
@@ -275,7 +275,7 @@ func (p *Policy) validateDurations() error {
 		have, min  time.Duration
 		complaints string
 	}{
-		{"orphanPeriod", p.OrphanPeriod, time.Minute, "must be at least a minute"},
+		{"orphanPeriod", p.OrphanPeriod, time.Second, "must be at least a second"},
 		{"orphanGap", p.OrphanGap, time.Second, "must be at least a second"},
 		{"orphanSoon", p.OrphanSoon, object.Off, "must not be negative, or off"},
 		{"ownerPeriod", p.OwnerPeriod, time.Minute, "must be at least a minute"},

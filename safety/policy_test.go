@@ -14,7 +14,7 @@ import (
 func TestPoliciesOutOfRange(t *testing.T) {
 	require.NoError(t, safety.DefaultPolicy().Validate())
 	for field, change := range map[string]func(*safety.Policy){
-		"policy.orphanPeriod": func(p *safety.Policy) { p.OrphanPeriod = time.Second },
+		"policy.orphanPeriod": func(p *safety.Policy) { p.OrphanPeriod = time.Second - 1 },
 		"policy.orphanGap":    func(p *safety.Policy) { p.OrphanGap = 1 },
 		"policy.orphanSoon":   func(p *safety.Policy) { p.OrphanSoon = -2 },
 		"policy.ownerPeriod":  func(p *safety.Policy) { p.OwnerPeriod = time.Second },
@@ -46,6 +46,8 @@ func TestPoliciesOutOfRange(t *testing.T) {
 	}
 	p := safety.DefaultPolicy()
 	p.OrphanSoon, p.BrakeShare, p.SettleTime, p.PaceBase = object.Off, object.Off, object.Off, object.Off
+	require.NoError(t, p.Validate())
+	p.OrphanPeriod = 20 * time.Second // as the integration tests of machine-controller-manager have it
 	require.NoError(t, p.Validate())
 	require.ErrorIs(t, (*safety.Policy)(nil).Validate(), safety.ErrNoPolicy)
 }

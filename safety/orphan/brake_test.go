@@ -29,7 +29,7 @@ type gauge struct {
 
 // held requires that with this order no more than allowed went in a period.
 func (g *gauge) held(t require.TestingT, d orphan.Delete) {
-	now, period := g.Now, g.policy.OrphanPeriod
+	now, period := g.Now, max(g.policy.OrphanPeriod, time.Minute)
 	if at, known := g.first[d.ProviderID]; known && now.Before(at.Add(period)) {
 		return // it is tried again
 	}
@@ -60,6 +60,7 @@ func TestBrake(t *testing.T) {
 		g.began, g.shared = safetytest.Epoch, rapid.Bool().Draw(t, "shared")
 		g.policy.Brake = rapid.Int32Range(1, 4).Draw(t, "brake")
 		g.policy.BrakeShare = cmp.Or(rapid.Int32Range(0, 50).Draw(t, "share"), object.Off)
+		g.policy.OrphanPeriod = rapid.SampledFrom([]time.Duration{time.Second, 20 * time.Second, time.Minute, 15 * time.Minute}).Draw(t, "period")
 		g.policy.Burst = rapid.IntRange(1, 10).Draw(t, "burst")
 		g.give("own", "a", machine.PhaseRunning, g.boot("own", "a").id)
 		stuck := map[string]bool{}
@@ -84,7 +85,7 @@ func TestBrake(t *testing.T) {
 			}
 			require.True(t, g.plan.At.After(g.Now), "no wait")
 			g.Now = g.plan.At
-			if g.Now.Sub(safetytest.Epoch) > 20*g.policy.OrphanPeriod {
+			if g.Now.Sub(safetytest.Epoch) > 20*max(g.policy.OrphanPeriod, time.Minute) {
 				break
 			}
 		}

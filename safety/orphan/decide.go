@@ -34,7 +34,8 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	for i := range o.Tries {
 		d.tries[o.Tries[i].ProviderID] = &o.Tries[i]
 	}
-	d.brake = brake.New(p, o.Spent, d.listed(), !now.Before(o.Began.Add(p.OrphanPeriod)), p.OrphanPeriod, now)
+	period := brake.Period(p.OrphanPeriod)
+	d.brake = brake.New(p, o.Spent, d.listed(), !now.Before(o.Began.Add(period)), period, now)
 	d.missed = o.Unlisted
 	for _, c := range d.classes {
 		if c.Blind {

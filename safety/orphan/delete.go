@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/safety/internal/brake"
 )
 
 // planDeletions orders the deletion of VMs that were seen twice, as far as the brake allows. VMs
@@ -51,7 +52,7 @@ func (d *decider) tried(id string) int {
 }
 
 func (d *decider) braked() decision.Why {
-	return decision.Why{Reason: reasonBraked, Have: d.held, Want: int64(d.brake.Most), For: d.p.OrphanPeriod}
+	return decision.Why{Reason: reasonBraked, Have: d.held, Want: int64(d.brake.Most), For: brake.Period(d.p.OrphanPeriod)}
 }
 
 // listed returns how many VMs the largest listing has named. Classes may list the same VMs, so

@@ -26,6 +26,11 @@ type Brake struct {
 	used   map[string]time.Time // of this period, by ID
 }
 
+// Period returns the period of a brake on what is looked for once in every: every itself, but at
+// least a minute. Fast searches must not take the brake off, because people need time to see what
+// goes wrong.
+func Period(every time.Duration) time.Duration { return max(every, time.Minute) }
+
 // New returns the brake of a period that ends now. before are the earlier orders, and the policy's
 // share applies to the number of things. settled means that this process has watched for a whole
 // period, and so knows every order of that period.
