@@ -2,6 +2,9 @@ package millwright_test
 
 import (
 	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +54,51 @@ func TestExampleRuleBites(t *testing.T) {
 		}
 		if got := hasExample(s); got != want {
 			t.Errorf("%v, want %v: %s", got, want, text)
+		}
+	}
+}
+
+// TestLoopsOfDocs: a loop that a package's documentation shows is code of an example of that package.
+// So it compiles, and the example shows that it ends.
+func TestLoopsOfDocs(t *testing.T) {
+	read, found := loadTree(t), 0
+	for _, s := range read.sources {
+		if s.test() || s.file.Doc == nil {
+			continue
+		}
+		for _, loop := range loopsOf(s.file.Doc.Text()) {
+			found++
+			example, err := os.ReadFile(filepath.Join(s.dir(), "example_test.go"))
+			if err != nil || !strings.Contains(unindented(string(example)), loop) {
+				t.Errorf("%s shows a loop that is not in %s/example_test.go: %v\n%s", s.path, s.dir(), err, loop)
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("only %d loops were found", found)
+	}
+}
+
+// loopsOf returns the pieces of code in a comment that hold a loop, without their indentation.
+func loopsOf(doc string) (loops []string) {
+	for _, block := range regexp.MustCompile(`(?m)(?:^\t.*\n|^\n)+`).FindAllString(doc, -1) {
+		if code := unindented(strings.TrimSpace(block)); regexp.MustCompile(`(?m)^for .*\{$`).MatchString(code) {
+			loops = append(loops, code)
+		}
+	}
+	return loops
+}
+
+func unindented(code string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "") }
+
+// TestLoopRuleBites: what counts as a loop that a comment shows.
+func TestLoopRuleBites(t *testing.T) {
+	for doc, want := range map[string]int{
+		"Package p does.\n\n\tfor {\n\t\tf()\n\n\t\tg()\n\t}\n\nMore.\n\n\tfor i := range 3 {\n\t}\n": 2,
+		"Package p waits for {x}.\n\n\tx := 1\n":                                                      0,
+	} {
+		if got := loopsOf(doc); len(got) != want {
+			t.Errorf("%q: %q, want %d", doc, got, want)
 		}
 	}
 }

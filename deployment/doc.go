@@ -11,15 +11,22 @@
 // The caller reads the deployment, its sets and their machines from caches, and then:
 //
 //	for {
-//		plan, err := deployment.Decide(&o, policy, now())
+//		plan, err := deployment.Decide(o, policy, now())
+//		o.Gathering = plan.Gathering
 //		switch {
 //		case err != nil: // a mistake of the caller
 //			return err
 //		case plan.Write != nil: // store it under its version; the answer replaces o.Deployment
+//			err = store(plan.Write, o)
 //		case plan.ReadLive: // read all of it live: deployment, sets, machines; o.Read says when
-//		case orders(plan): // those of the one slice that is filled, from first to last
+//			err = read(o)
+//		case orders(&plan): // those of the one slice that is filled, from first to last
+//			err = carryOut(&plan, o)
 //		default: // decide again at plan.At, or when something changes
 //			return wait(plan.At)
+//		}
+//		if err != nil { // a conflict, a shutdown: a new pass; or the deployment is gone
+//			return err
 //		}
 //	}
 //

@@ -11,17 +11,25 @@
 // The caller reads the set, its machines and those without an owner from caches, and then:
 //
 //	for {
-//		plan, err := machineset.Decide(&o, policy, now())
+//		plan, err := machineset.Decide(o, policy, now())
 //		switch {
 //		case err != nil: // a mistake of the caller
 //			return err
 //		case plan.Write != nil: // store it under its version; the answer replaces o.Set
+//			err = store(plan.Write, o)
 //		case plan.ReadLive: // read the set, then its machines, live; o.Read says when
+//			err = read(o)
 //		case len(plan.Create) > 0: // in order, in batches of 1, 2, 4, …; none after plan.Until
+//			err = create(&plan, o)
 //		case len(plan.Delete) > 0: // none after plan.Until
+//			err = remove(&plan, o)
 //		case len(plan.Adopt)+len(plan.Release)+len(plan.Push) > 0: // one of them
+//			err = change(&plan, o)
 //		default: // decide again at plan.At, or when something changes
 //			return wait(plan.At)
+//		}
+//		if err != nil { // a conflict, a shutdown: a new pass; or the set is gone
+//			return err
 //		}
 //	}
 //

@@ -5,16 +5,24 @@
 // One pass for the whole fleet, on a key that never changes. The form of a pass is in the
 // documentation of package safety.
 //
-//	o := &orphan.Observation{Classes: classes, Machines: cached, Candidates: memory, Spent: spent, …}
 //	for {
 //		plan, err := orphan.Decide(o, policy, now())
-//		memory, o.Candidates = plan.Candidates, plan.Candidates
-//		spent, o.Spent = plan.Spent, plan.Spent
+//		if err != nil { // a mistake of the caller
+//			return err
+//		}
+//		o.Candidates, o.Unlisted, o.Spent = plan.Candidates, plan.Unlisted, plan.Spent // keep them from pass to pass
 //		switch {
-//		case len(plan.List) > 0:   // ListMachines for each class; note the times before and after
-//		case plan.ReadMachines:    // a live list of all machines, and o.Read says when
+//		case len(plan.List) > 0: // ListMachines for each class; note the times before and after
+//			err = list(plan.List, o)
+//		case plan.ReadMachines: // a live list of all machines, and o.Read says when
+//			err = read(o)
 //		case len(plan.Delete) > 0: // for each: read the machines of that name live, ask StillOrphan, DeleteMachine
-//		default:                   // wait until plan.At
+//			err = remove(plan.Delete, o)
+//		default:
+//			return wait(plan.At)
+//		}
+//		if err != nil { // a shutdown, an error of the store
+//			return err
 //		}
 //	}
 //

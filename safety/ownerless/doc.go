@@ -4,15 +4,22 @@
 //
 // One pass for the fleet. The form of a pass is in the documentation of package safety.
 //
-//	o := &ownerless.Observation{Machines: machines, Sets: sets, Deployments: deployments, Candidates: memory, Spent: spent, …}
 //	for {
 //		plan, err := ownerless.Decide(o, policy, now())
-//		memory, o.Candidates = plan.Candidates, plan.Candidates
-//		spent, o.Spent = plan.Spent, plan.Spent
+//		if err != nil { // a mistake of the caller
+//			return err
+//		}
+//		o.Candidates, o.Spent = plan.Candidates, plan.Spent // keep both from pass to pass
 //		switch {
-//		case plan.Read:            // live lists: all machines, then all sets, then all deployments
+//		case plan.Read: // live lists: all machines, then all sets, then all deployments
+//			err = read(o)
 //		case len(plan.Delete) > 0: // for each: read the object live, then its owner; ask StillOwnerless, delete
-//		default:                   // wait until plan.At
+//			err = remove(plan.Delete, o)
+//		default:
+//			return wait(plan.At)
+//		}
+//		if err != nil { // a shutdown, an error of the store
+//			return err
 //		}
 //	}
 package ownerless

@@ -4,13 +4,21 @@
 //
 // The executor of machine.AskGrant makes a pass of its own inside the machine's pass.
 //
-//	o := &replacement.Observation{Machine: m, Deployment: d, Set: s}
 //	for {
 //		plan, err := replacement.Decide(o, policy, now())
 //		switch {
-//		case plan.ReadFleet:    // read live: what holds the budget, then the sets, then their machines
-//		case plan.Write != nil: // compare and swap; o.Taken = true; after a conflict: a new pass
-//		default:                // plan.Grant is the answer
+//		case err != nil: // a mistake of the caller
+//			return err
+//		case plan.ReadFleet: // read live: what holds the budget, then the sets, then their machines
+//			err = read(o)
+//		case plan.Write != nil: // compare and swap; the answer replaces the budget's holder
+//			err = store(plan.Write, o)
+//			o.Taken = true
+//		default:
+//			return answer(plan.Grant)
+//		}
+//		if err != nil { // a conflict, a shutdown: a new pass
+//			return err
 //		}
 //	}
 //

@@ -12,6 +12,30 @@ import (
 	"github.com/millwright-go/millwright/safety/replacement"
 )
 
+// pass carries plans out until there is an answer.
+func pass(
+	o *replacement.Observation, policy *safety.Policy, now func() time.Time,
+	read func(*replacement.Observation) error, store func(replacement.Write, *replacement.Observation) error, answer func(*machine.Grant) error,
+) error {
+	for {
+		plan, err := replacement.Decide(o, policy, now())
+		switch {
+		case err != nil: // a mistake of the caller
+			return err
+		case plan.ReadFleet: // read live: what holds the budget, then the sets, then their machines
+			err = read(o)
+		case plan.Write != nil: // compare and swap; the answer replaces the budget's holder
+			err = store(plan.Write, o)
+			o.Taken = true
+		default:
+			return answer(plan.Grant)
+		}
+		if err != nil { // a conflict, a shutdown: a new pass
+			return err
+		}
+	}
+}
+
 // Two of three machines of a set are unhealthy for too long. One of them may be replaced; the other
 // one waits until its set is whole again.
 func ExampleDecide() {
@@ -26,22 +50,27 @@ func ExampleDecide() {
 			Status: machine.Status{Phase: phase},
 		})
 	}
-
-	for _, asking := range fleet[1:] {
-		o := &replacement.Observation{Machine: asking, Set: set}
-		var plan replacement.Plan
-		for plan.Grant == nil {
-			plan, _ = replacement.Decide(o, safety.DefaultPolicy(), now)
-			switch write := plan.Write.(type) {
-			case *replacement.TakeFromSet: // compare and swap; the store's answer
-				set, o.Set, o.Taken = write.Set, write.Set, true
-			default:
-				o.Fleet, o.Read = fleet, decision.Freshness{Began: now}
-			}
+	read := func(o *replacement.Observation) error {
+		o.Fleet, o.Read = fleet, decision.Freshness{Began: now}
+		return nil
+	}
+	store := func(w replacement.Write, o *replacement.Observation) error {
+		if take, ok := w.(*replacement.TakeFromSet); ok { // compare and swap; the store's answer
+			set, o.Set = take.Set, take.Set
 		}
-		fmt.Println(plan.Grant.Allowed, "-", plan.Why)
+		return nil
+	}
+	answer := func(g *machine.Grant) error {
+		fmt.Println(g.Allowed)
+		return nil
+	}
+	for _, asking := range fleet[1:] {
+		err := pass(&replacement.Observation{Machine: asking, Set: set}, safety.DefaultPolicy(), func() time.Time { return now }, read, store, answer)
+		if err != nil {
+			fmt.Println(err)
+		}
 	}
 	// Output:
-	// true - machine web-2 may be given up: 1 of at most 1 in replacement with it
-	// false - machines in replacement: 1 of at most 1
+	// true
+	// false
 }

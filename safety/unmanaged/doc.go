@@ -4,13 +4,20 @@
 //
 // One pass for the cluster. The form of a pass is in the documentation of package safety.
 //
-//	o := &unmanaged.Observation{Nodes: nodes, Machines: cached}
 //	for {
 //		plan, err := unmanaged.Decide(o, policy, now())
 //		switch {
-//		case plan.ReadMachines:   // a live list of all machines, and o.Read says when
+//		case err != nil: // a mistake of the caller
+//			return err
+//		case plan.ReadMachines: // a live list of all machines, and o.Read says when
+//			err = read(o)
 //		case len(plan.Write) > 0: // update each node under its version
-//		default:                  // wait until plan.At
+//			err = store(plan.Write, o)
+//		default:
+//			return wait(plan.At)
+//		}
+//		if err != nil { // a shutdown, an error of the store
+//			return err
 //		}
 //	}
 package unmanaged
