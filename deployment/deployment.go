@@ -95,7 +95,8 @@ const (
 // Strategy of a rollout. The zero Strategy is one that is not set: it means DefaultStrategy, which is
 // RollingUpdate with a surge of 25% and 25% unavailable.
 //
-// The bounds are for RollingUpdate and InPlaceUpdate. Once anything is set, they are what they say.
+// The bounds are for RollingUpdate and InPlaceUpdate. Once anything is set, they are what they say. So a
+// program whose bounds may both be 0, such as those of its own settings, must set Kind too: Rolling does.
 // If both come out as zero, one machine may be unavailable. If both are zero, as in
 // Strategy{Kind: RollingUpdate}, a warning says so. Recreate ignores them.
 type Strategy struct {

@@ -30,6 +30,9 @@ func TestStrategyNotSet(t *testing.T) {
 		{none, 10, rollout.Bounds{Unavailable: 1}, true},
 		{deployment.Strategy{Kind: deployment.InPlaceUpdate}, 10, rollout.Bounds{Unavailable: 1}, true},
 		{more, 10, rollout.Bounds{Surge: 2}, false},
+		{deployment.Rolling(rollout.IntOrPercent{}, rollout.IntOrPercent{}), 10, rollout.Bounds{Unavailable: 1}, true},
+		{deployment.Rolling(rollout.IntOrPercent{Value: 2}, rollout.IntOrPercent{}), 10, rollout.Bounds{Surge: 2}, false},
+		{deployment.Rolling(rollout.IntOrPercent{}, rollout.IntOrPercent{Value: 20, Percent: true}), 10, rollout.Bounds{Unavailable: 2}, false},
 		{deployment.Strategy{Kind: deployment.Recreate}, 10, rollout.Bounds{Unavailable: 10}, false},
 		{deployment.Strategy{Kind: deployment.Recreate}, -10, rollout.Bounds{}, false},
 	} {

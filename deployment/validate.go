@@ -110,6 +110,12 @@ func DefaultStrategy() Strategy {
 	return Strategy{Kind: RollingUpdate, MaxSurge: quarter, MaxUnavailable: quarter}
 }
 
+// Rolling returns the rolling update with exactly these bounds, also if both are zero. A Strategy with
+// both bounds zero and nothing else set means DefaultStrategy.
+func Rolling(maxSurge, maxUnavailable rollout.IntOrPercent) Strategy {
+	return Strategy{Kind: RollingUpdate, MaxSurge: maxSurge, MaxUnavailable: maxUnavailable}
+}
+
 // unset reports whether nothing of the strategy is set.
 func (s *Strategy) unset() bool { return *s == Strategy{} }
 

@@ -20,7 +20,7 @@ func (w *wish) fleet() (*deployment.Deployment, []deployment.Children) {
 	web.Name, web.UID, web.CreatedAt = "web", "web", born
 	web.Spec.Replicas = int32(w.replicas)
 	web.Spec.MinReady = w.minReady
-	web.Spec.Strategy = deployment.Strategy{MaxSurge: w.surge, MaxUnavailable: w.lost}
+	web.Spec.Strategy = deployment.Rolling(w.surge, w.lost)
 	web.Spec.Selector.Labels = map[string]string{"app": "web"}
 	web.Spec.Template = template("v1")
 	if w.from == 0 {

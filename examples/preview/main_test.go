@@ -70,20 +70,21 @@ func TestPreviewOfARollout(t *testing.T) {
 // TestFlagsArriveWhereTheyBelong: each flag changes what is previewed.
 func TestFlagsArriveWhereTheyBelong(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                            "10 machines wanted, surge 3, unavailable 2\ncomplete after 3m30s",
-		"-replicas 3":                 "web: 3 machines wanted, surge 1, unavailable 0\ncomplete after 5m",
-		"-from 0":                     "complete after 1m30s\n10 machines created, 0 deleted",
-		"-from 4 -roll=false":         "complete after 1m30s\n6 machines created, 0 deleted",
-		"-roll=false":                 "nothing to do",
-		"-delete 10m":                 "complete after 13m",
-		"-min-ready 1m":               "complete after 5m38s",
-		"-fail 100%":                  "every creation fails",
-		"-limit 1m":                   "not complete after 1m0s",
-		"-rows 2":                     "steps left out",
-		"-max-surge 0 -replicas 4":    "surge 0, unavailable 1",
-		"-max-unavailable 2 -from 10": "surge 3, unavailable 2",
-		"-replicas 0 -max-surge 1":    "web: 0 machines wanted, surge 1",
-		"-create 0s -delete 0s":       "complete after 0s",
+		"":                                "10 machines wanted, surge 3, unavailable 2\ncomplete after 3m30s",
+		"-replicas 3":                     "web: 3 machines wanted, surge 1, unavailable 0\ncomplete after 5m",
+		"-from 0":                         "complete after 1m30s\n10 machines created, 0 deleted",
+		"-from 4 -roll=false":             "complete after 1m30s\n6 machines created, 0 deleted",
+		"-roll=false":                     "nothing to do",
+		"-delete 10m":                     "complete after 13m",
+		"-min-ready 1m":                   "complete after 5m38s",
+		"-fail 100%":                      "every creation fails",
+		"-limit 1m":                       "not complete after 1m0s",
+		"-rows 2":                         "steps left out",
+		"-max-surge 0 -replicas 4":        "surge 0, unavailable 1",
+		"-max-surge 0 -max-unavailable 0": "surge 0, unavailable 1\ncomplete after 15m",
+		"-max-unavailable 2 -from 10":     "surge 3, unavailable 2",
+		"-replicas 0 -max-surge 1":        "web: 0 machines wanted, surge 1",
+		"-create 0s -delete 0s":           "complete after 0s",
 	} {
 		t.Run(args, func(t *testing.T) {
 			status, out, complaints := start(t, strings.Fields(args)...)

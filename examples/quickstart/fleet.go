@@ -144,7 +144,7 @@ func (f *fleet) deploy(ctx context.Context, surge int32) error {
 			Replicas: replicas,
 			Selector: object.Selector{Labels: labels},
 			Template: machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "v1"}}},
-			Strategy: deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: surge}}, // and none unavailable
+			Strategy: deployment.Rolling(rollout.IntOrPercent{Value: surge}, rollout.IntOrPercent{}), // none unavailable
 		},
 	}, nil)
 	return err

@@ -84,9 +84,7 @@ func (asked *wish) fleet() *deployment.Deployment {
 	labels := map[string]string{"app": "web"}
 	d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: sim.Namespace, Name: "web"}}}
 	d.Spec.Replicas, d.Spec.Selector = int32(asked.machines), object.Selector{Labels: labels} //nolint:gosec // checked to be small
-	d.Spec.Strategy = deployment.Strategy{
-		MaxSurge: rollout.IntOrPercent{Value: 25, Percent: true}, MaxUnavailable: rollout.IntOrPercent{Value: 10, Percent: true},
-	}
+	d.Spec.Strategy = deployment.Rolling(rollout.IntOrPercent{Value: 25, Percent: true}, rollout.IntOrPercent{Value: 10, Percent: true})
 	d.Spec.Template = machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}}
 	return d
 }
