@@ -37,20 +37,36 @@ func (d *decider) act() Plan {
 
 // look asks for the group if what is known of it is too old.
 func (d *decider) look() (Plan, bool) {
-	g := d.o.Group
 	if d.o.Looked {
-		if g != nil && (g.Code == codes.OK || g.Code == codes.NotFound) {
+		if d.found() || d.absent() {
 			return Plan{}, false
+		}
+		if d.doubted() {
+			return d.doubt(), true
 		}
 		if plan, waits := d.gate(GetPoolStatus); waits {
 			return plan, true
 		}
 		return Plan{At: d.now.Add(d.p.Poll), Why: decision.Why{Reason: reasonTakesEffect, For: d.p.Poll}}, true
 	}
-	if d.found() && !g.At.After(d.now) && d.now.Before(d.lookAt()) {
+	if d.recent() {
+		if d.doubted() {
+			return d.doubt(), true
+		}
 		return Plan{}, false
 	}
 	return d.ask(), true
+}
+
+// recent reports whether what is known of the group need not be asked for yet.
+func (d *decider) recent() bool {
+	return (d.found() || d.doubted()) && !d.o.Group.At.After(d.now) && d.now.Before(d.lookAt())
+}
+
+// doubt waits for another answer, because the last one said that the recorded group does not exist.
+func (d *decider) doubt() Plan {
+	why := decision.Why{Reason: reasonDoubted, Name: d.s.Status.GroupID, Count: int64(len(d.s.Spec.ProviderIDs)), For: d.p.Period}
+	return Plan{At: d.lookAt(), Why: why, Warn: why}
 }
 
 // ask plans a look at the group.
@@ -64,7 +80,7 @@ func (d *decider) ask() Plan {
 // lookAt returns when to look at the group again.
 func (d *decider) lookAt() time.Time {
 	every := d.p.Period
-	if d.s.Status.Phase != PhaseRunning || len(d.s.Status.Leaving) > 0 {
+	if d.s.Status.Phase != PhaseRunning || len(d.s.Status.Leaving) > 0 || len(d.unlisted) > 0 || d.doubted() {
 		every = min(every, d.p.Poll)
 	}
 	return d.o.Group.At.Add(every)
@@ -140,7 +156,7 @@ func (d *decider) renewAt() time.Time { return d.o.Bootstrap.TokenExpires.Add(-d
 
 // keep decides about a group that is there.
 func (d *decider) keep() Plan {
-	if d.missing() {
+	if d.awaited() {
 		if plan, busy := d.renew(); busy {
 			return plan
 		}
@@ -188,8 +204,8 @@ func (d *decider) update() (plan Plan, due bool) {
 	return d.order(UpdatePool, UpdateGroup{}, decision.Why{Reason: reasonUpdate, Name: d.s.Spec.Template.Class.Name}), true
 }
 
-// missing reports whether a machine may still need the bootstrap token.
-func (d *decider) missing() bool {
+// awaited reports whether a machine may still need the bootstrap token.
+func (d *decider) awaited() bool {
 	return d.o.Nodes != nil && d.joined < d.wanted() && d.wanted() >= d.o.Group.Target
 }
 
@@ -204,7 +220,7 @@ func (d *decider) settle() Plan {
 	if !d.next.IsZero() && d.next.Before(at) {
 		at = d.next
 	}
-	if b := d.o.Bootstrap; b != nil && !b.TokenExpires.IsZero() && d.missing() && d.renewAt().After(d.now) && d.renewAt().Before(at) {
+	if b := d.o.Bootstrap; b != nil && !b.TokenExpires.IsZero() && d.awaited() && d.renewAt().After(d.now) && d.renewAt().Before(at) {
 		at = d.renewAt()
 	}
 	return Plan{At: at, Why: d.settled()}
@@ -215,6 +231,8 @@ func (d *decider) settled() decision.Why {
 	s := &d.s.Status
 	why := decision.Why{Reason: reasonWaiting, Name: string(s.Phase), Count: int64(s.Ready), All: int64(d.wanted())}
 	switch {
+	case len(d.unlisted) > 0:
+		why = d.unlistedWhy()
 	case s.Phase == PhaseRunning:
 		why.Reason = reasonRunning
 	case d.held():

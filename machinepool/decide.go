@@ -40,6 +40,8 @@ type decider struct {
 	bad *object.FieldError
 	// instances are the group's, each once, sorted. Nil unless the group is found.
 	instances []Instance
+	// unlisted are those of instances that the answer lacks, sorted.
+	unlisted []string
 	// next is when a node that is ready becomes available. Zero: none will.
 	next time.Time
 	// joined is how many of the instances have a node.
@@ -61,6 +63,7 @@ func (d *decider) decide() Plan {
 		}
 		if d.found() {
 			d.instances = orderly(d.o.Group.Instances)
+			d.supplement()
 		}
 		if plan, busy := d.hold(); busy {
 			return plan
@@ -82,7 +85,9 @@ func (d *decider) decide() Plan {
 func (d *decider) found() bool { return d.o.Group != nil && d.o.Group.Code == codes.OK }
 
 // absent reports whether it is known that there is no group.
-func (d *decider) absent() bool { return d.o.Group != nil && d.o.Group.Code == codes.NotFound }
+func (d *decider) absent() bool {
+	return d.o.Group != nil && d.o.Group.Code == codes.NotFound && !d.doubted()
+}
 
 // autoscaled reports whether the provider owns the pool's size.
 func (d *decider) autoscaled() bool {

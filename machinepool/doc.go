@@ -13,6 +13,7 @@
 //   - An answer to GetGroup is kept from pass to pass, with the time it was
 //     asked, and sets Looked in its own pass. With the first changing effect it
 //     is dropped. Losing it costs one call.
+//   - A [Memory] for each pool is given each answer to GetGroup ([Memory.See]). Losing it costs time.
 //   - Once a write is stored whose plan Announces, Announced is set until the pass ends.
 //   - The caller names the nodes by the provider IDs in the spec. Nil is for
 //     caches that are not in sync, an empty map for no nodes.

@@ -63,17 +63,19 @@ func (d *decider) anyToLeave() bool {
 // leaving returns the list as it should be, and the instances of the stored list that stay after
 // all. An instance stays on the list while its reason lasts.
 func (d *decider) leaving() (want []Leaving, back []string) {
-	surplus := d.surplus()
+	surplus, unlisted := d.surplus(), 0
 	for _, l := range d.s.Status.Leaving {
 		i, there := d.instance(l.ProviderID)
 		if !there || i.Going || contains(want, l.ProviderID) {
 			continue
 		}
-		if !d.lasts(l, i, surplus) {
+		switch {
+		case d.isUnlisted(l.ProviderID): // it stays on the list until it is known whether it is gone
+			unlisted++
+		case !d.lasts(l, i, surplus):
 			back = append(back, l.ProviderID)
 			continue
-		}
-		if l.Exit == ExitScaleDown {
+		case l.Exit == ExitScaleDown:
 			surplus--
 		}
 		if l.Since.After(d.now) {
@@ -86,7 +88,7 @@ func (d *decider) leaving() (want []Leaving, back []string) {
 			want = append(want, Leaving{in.ProviderID, ExitProvider, d.stamp()})
 		}
 	}
-	for _, id := range d.choose(surplus, want) {
+	for _, id := range d.choose(max(0, surplus-unlisted), want) {
 		want = append(want, Leaving{id, ExitScaleDown, d.stamp()})
 	}
 	if id := d.toReplace(); id != "" && len(want) == 0 {
@@ -120,7 +122,7 @@ func (d *decider) toReplace() string {
 		return ""
 	}
 	for i := range d.instances {
-		if id := d.instances[i].ProviderID; !d.instances[i].Going && d.asksReplacement(id) && d.node(id) != nil {
+		if id := d.instances[i].ProviderID; !d.instances[i].Going && !d.isUnlisted(id) && d.asksReplacement(id) && d.node(id) != nil {
 			return id
 		}
 	}
@@ -162,7 +164,7 @@ func (d *decider) choose(n int, listed []Leaving) []string {
 	strays := d.strays()
 	for i := range d.instances {
 		in := &d.instances[i]
-		if in.Going || contains(listed, in.ProviderID) {
+		if in.Going || contains(listed, in.ProviderID) || d.isUnlisted(in.ProviderID) {
 			continue
 		}
 		v := deletionCandidate{id: in.ProviderID}
@@ -189,7 +191,7 @@ func readLive() Plan { return Plan{Effect: ReadPool{}, Why: decision.Why{Reason:
 
 // drain drains the leaving instances, and removes them when they are empty.
 func (d *decider) drain() (Plan, bool) {
-	list := d.s.Status.Leaving
+	list := d.listed(d.s.Status.Leaving)
 	if len(list) == 0 {
 		return Plan{}, false
 	}
@@ -223,6 +225,15 @@ func (d *decider) drain() (Plan, bool) {
 	return Plan{At: at, Why: why}, true
 }
 
+// listed returns the instances of the list that the provider lists. It returns the same slice if that
+// is all.
+func (d *decider) listed(list []Leaving) []Leaving {
+	if len(d.unlisted) == 0 {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(l Leaving) bool { return d.isUnlisted(l.ProviderID) })
+}
+
 // overdueAt returns when an instance is removed even if it is not empty.
 func (d *decider) overdueAt(l *Leaving) time.Time {
 	return l.Since.Add(d.p.DrainTimeout).Add(time.Second)
@@ -233,7 +244,7 @@ func (d *decider) empty(exit Exit) []string {
 	var ids []string
 	for i := range d.s.Status.Leaving {
 		l := &d.s.Status.Leaving[i]
-		if l.Exit != exit {
+		if l.Exit != exit || d.isUnlisted(l.ProviderID) {
 			continue
 		}
 		drained := d.o.Drain != nil && slices.Contains(d.o.Drain.Done, l.ProviderID)

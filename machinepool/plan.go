@@ -97,6 +97,9 @@ type Observation struct {
 	// issues a changing effect (see Call.Changing). Looked: GetGroup was carried out in this pass.
 	Group  *Group
 	Looked bool
+	// Memory of this process about this pool. Nil: nothing is remembered, so a recorded group or
+	// instance that an answer lacks is never given up.
+	Memory *Memory
 
 	// Created, Updated, Scaled, Deleted (of instances), Replaced and Told are
 	// the answers to the changing effects of this pass.

@@ -105,7 +105,7 @@ func storm(t *rapid.T, w *world) *shell {
 		require.NoError(t, err)
 		require.Empty(t, w.violation)
 		if how == died {
-			s.group, s.failures = nil, 0
+			s.restart()
 		}
 		w.advance(time.Duration(rapid.IntRange(0, 400).Draw(t, "time")) * time.Second)
 	}
@@ -182,7 +182,7 @@ func TestDeletionEnds(t *testing.T) {
 			how, err := s.pass()
 			require.NoError(t, err)
 			if how == died {
-				s.group, s.failures = nil, 0
+				s.restart()
 			}
 			w.advance(time.Second)
 		}

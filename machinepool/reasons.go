@@ -24,6 +24,8 @@ var (
 	reasonRenew            = decision.NewReason("RenewToken", "the bootstrap token lapses in {for} and machines may need it: renewing it")
 	reasonCreate           = decision.NewReason("Create", "making the group with {count} instances")
 	reasonGroupGone        = decision.NewReason("GroupGone", "group {name} is gone, though nobody deleted the pool: it is made again")
+	reasonDoubted          = decision.NewReason("GroupNotFound", "the provider does not know group {name} of {count} instances: it is asked for {for} before that is believed")
+	reasonUnlisted         = decision.NewReason("InstancesUnlisted", "the provider does not list {count} of {all} instances, such as {name}: it is asked again before that is believed")
 	reasonUpdate           = decision.NewReason("Update", "bringing the group to what the pool and its class {name} say")
 	reasonScale            = decision.NewReason("Scale", "the group is to have {all} instances, not {count}")
 	reasonLeaving          = decision.NewReason("LeavingChosen", "{count} of {all} instances leave, the last chosen {name}: {detail}")

@@ -146,7 +146,7 @@ func (d *decider) noteGroup(next *Status) {
 	switch {
 	case d.found():
 		next.InfrastructureReady = d.o.Group.Ready
-		next.Replicas = int32(min(len(d.instances), maxReplicas))
+		next.Replicas = int32(min(len(d.instances)-len(d.unlisted), maxReplicas))
 	case d.absent():
 		next.InfrastructureReady, next.Replicas = false, 0
 	}

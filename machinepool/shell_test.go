@@ -48,6 +48,7 @@ const (
 type shell struct {
 	w        *world
 	group    *machinepool.Group // the last answer
+	memory   machinepool.Memory
 	failures int
 	wait     machinepool.Plan // the last plan of the last pass
 
@@ -55,6 +56,8 @@ type shell struct {
 	cached func(newest int) int
 	// fault is called before each port call. An outcome is answered in its place.
 	fault func(name string) *machine.Outcome
+	// lie, if set, changes the provider's next answers about the group.
+	lie func(*machinepool.Group)
 	// kill is called before and after each port call.
 	kill func() bool
 	// lost makes the call take effect and loses its answer.
@@ -77,7 +80,7 @@ func (s *shell) observe() *machinepool.Observation {
 	}
 	o := &machinepool.Observation{
 		Pool: w.history[at], Class: w.class, Bootstrap: w.boot, NoDrain: w.noDrain,
-		Failures: s.failures, Features: w.choose, Group: s.group,
+		Failures: s.failures, Features: w.choose, Group: s.group, Memory: &s.memory,
 	}
 	w.match(o)
 	return o
@@ -174,6 +177,9 @@ func (s *shell) write(o *machinepool.Observation, plan machinepool.Plan) (ending
 	return waits, nil
 }
 
+// restart is what a process knows that follows one that died.
+func (s *shell) restart() { s.group, s.memory, s.failures = nil, machinepool.Memory{}, 0 }
+
 func (s *shell) killed() bool { return s.kill != nil && s.kill() }
 
 func (s *shell) carry(o *machinepool.Observation, e machinepool.Effect) ending {
@@ -216,7 +222,11 @@ func (s *shell) answer(o *machinepool.Observation, e machinepool.Effect, fault *
 	case machinepool.GetGroup:
 		if fault == nil {
 			group = w.observed()
+			if s.lie != nil {
+				s.lie(group)
+			}
 		}
+		s.memory.See(o.Pool, group)
 		o.Group, o.Looked, s.group = group, true, group
 	case *machinepool.DrainNodes:
 		o.Drain = w.drain(e.Leaving, o.Nodes)
@@ -279,7 +289,7 @@ func (s *shell) until(limit time.Duration, between func()) error {
 		}
 		between()
 		if how == died {
-			s.group, s.failures = nil, 0
+			s.restart()
 		}
 		next := s.w.now.Add(time.Second)
 		if how == waits && s.wait.At.After(next) {

@@ -93,11 +93,13 @@ func TestPhases(t *testing.T) {
 		s.say("group and secret are gone")
 		s.w.group, s.w.boot = nil, &machinepool.BootstrapAnswer{}
 		s.after(15 * time.Second)
+		s.after(time.Minute)
 	})
 	story(t, "group and bootstrap data that somebody deletes", func(s *stage) {
 		s.running()
 		s.say("their nodes are still there")
 		s.w.group, s.w.boot = nil, &machinepool.BootstrapAnswer{}
+		s.after(time.Minute)
 		s.after(time.Minute)
 	})
 	story(t, "failure that is over while a node is not ready", func(s *stage) {

@@ -36,6 +36,7 @@ func TestSizes(t *testing.T) {
 		s.look()
 		s.w.supply()
 		s.after(15 * time.Second)
+		s.after(15 * time.Second)
 	})
 	story(t, "scale down with drain", func(s *stage) {
 		s.w.slow = 40 * time.Second
@@ -46,6 +47,7 @@ func TestSizes(t *testing.T) {
 		s.look()
 		s.after(15 * time.Second)
 		s.after(25 * time.Second)
+		s.after(15 * time.Second)
 		s.after(15 * time.Second)
 	})
 	story(t, "scale down, and up again in the middle", func(s *stage) {
@@ -67,6 +69,7 @@ func TestSizes(t *testing.T) {
 		s.look()
 		s.after(2*time.Hour - time.Second)
 		s.after(2 * time.Second)
+		s.after(15 * time.Second)
 		s.after(15 * time.Second)
 	})
 	story(t, "scale down before all are there", func(s *stage) {
@@ -101,6 +104,7 @@ func TestSizes(t *testing.T) {
 		s.after(15 * time.Second)
 		s.w.join()
 		s.look()
+		s.after(15 * time.Second)
 		s.after(30 * time.Minute)
 		s.say("a person asks for another size")
 		s.w.scaleTo(1)
@@ -109,6 +113,23 @@ func TestSizes(t *testing.T) {
 		s.say("the provider is mended")
 		s.w.repairs = false
 		s.after(time.Hour)
+		s.after(15 * time.Second)
+		s.after(15 * time.Second)
+	})
+	story(t, "instances that are not listed for a moment, amid a scale down", func(s *stage) {
+		s.w.slow = 40 * time.Second
+		s.running()
+		s.lie = func(g *machinepool.Group) { g.Instances = nil }
+		s.w.scaleTo(1)
+		s.look()
+		s.lie = nil
+		s.after(15 * time.Second)
+		s.say("one that is being drained is not listed")
+		s.lie = func(g *machinepool.Group) { g.Instances = g.Instances[1:] }
+		s.after(15 * time.Second)
+		s.lie = nil
+		s.after(25 * time.Second)
+		s.after(15 * time.Second)
 		s.after(15 * time.Second)
 	})
 	story(t, "size of an autoscaler", func(s *stage) {
@@ -146,6 +167,7 @@ func TestSizes(t *testing.T) {
 		s.after(15 * time.Second)
 		s.w.join()
 		s.look()
+		s.after(15 * time.Second)
 	})
 	story(t, "provider waits for a drain", func(s *stage) {
 		s.w.slow = 20 * time.Second
@@ -157,6 +179,7 @@ func TestSizes(t *testing.T) {
 		s.after(15 * time.Second)
 		s.w.join()
 		s.look()
+		s.after(15 * time.Second)
 	})
 }
 

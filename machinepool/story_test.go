@@ -78,7 +78,7 @@ func (s *stage) look() {
 	require.NoError(s.t, err, s.text.String())
 	switch how {
 	case died:
-		s.group, s.failures = nil, 0
+		s.restart()
 		s.line("the process dies")
 	case conflict:
 		s.line("conflict: the pass begins again")
@@ -283,6 +283,18 @@ func TestRunning(t *testing.T) {
 		s.running()
 		s.w.group, s.w.nodes = nil, map[string]*machine.Node{}
 		s.look()
+		s.say("45 s later")
+		s.w.advance(45 * time.Second)
+		s.after(15 * time.Second)
+		s.after(15 * time.Second)
+	})
+	story(t, "group that is not found for a moment", func(s *stage) {
+		s.running()
+		s.lie = func(g *machinepool.Group) {
+			*g = machinepool.Group{Outcome: machine.Outcome{Code: codes.NotFound}, At: g.At}
+		}
+		s.after(time.Minute)
+		s.lie = nil
 		s.after(15 * time.Second)
 	})
 	story(t, "group that is not ready any more", func(s *stage) {

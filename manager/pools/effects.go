@@ -177,6 +177,7 @@ func (p *pass) getGroup(ctx context.Context) error {
 		g.ID, g.Target, g.Instances, g.Ready = got.GroupID, got.Target, got.Instances, got.Ready
 		g.Failure, g.LastKnown = got.Failure, got.LastKnownState
 	}
+	p.o.Memory.See(p.o.Pool, g)
 	p.o.Group, p.o.Looked = g, true
 	p.groups.Store(p.Key, known{p.o.Pool.UID, g})
 	return nil

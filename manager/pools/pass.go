@@ -56,6 +56,30 @@ type reconciler struct {
 	// groups holds the last answer about each pool's group, by the pool's key.
 	// To lose it costs a call.
 	groups sync.Map
+	// memories holds what the answers about each pool's group were, by the pool's key.
+	memories sync.Map
+}
+
+// memory is what is remembered of a pool by its UID.
+type memory struct {
+	uid string
+	machinepool.Memory
+}
+
+// remembered returns what is remembered of a pool.
+func (r *reconciler) remembered(pool *machinepool.Pool) *machinepool.Memory {
+	if have, ok := r.memories.Load(pool.Key); ok && have.(*memory).uid == pool.UID {
+		return &have.(*memory).Memory
+	}
+	m := &memory{uid: pool.UID}
+	r.memories.Store(pool.Key, m)
+	return &m.Memory
+}
+
+// forget drops what is known of a pool that is gone.
+func (r *reconciler) forget(key object.Key) {
+	r.groups.Delete(key)
+	r.memories.Delete(key)
 }
 
 // known is a group as it was last seen, of a pool by its UID.

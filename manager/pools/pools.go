@@ -30,7 +30,7 @@ func New(e *engine.Engine, c Config) *engine.Reconciler {
 		secrets: secrets.Secrets{Collection: c.Secrets, Namespaces: c.SecretNamespaces},
 	}
 	return e.Reconciler(engine.Kind{
-		Name: "pool", Hold: c.Hold, Panicked: c.Panicked, Forget: func(key object.Key) { r.groups.Delete(key) },
+		Name: "pool", Hold: c.Hold, Panicked: c.Panicked, Forget: r.forget,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }
@@ -95,7 +95,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	}
 	p.o = machinepool.Observation{
 		Pool: pool, NoCluster: p.Nodes == nil, NoDrain: p.Keeper == nil, Fenced: live,
-		Failures: p.Failures(), Features: p.features,
+		Failures: p.Failures(), Features: p.features, Memory: p.remembered(pool),
 	}
 	if last, ok := p.groups.Load(p.Key); ok && last.(known).uid == pool.UID {
 		p.o.Group = last.(known).group

@@ -109,6 +109,22 @@ var ofMachinepool = []mutant{
 		by:     "TestP48NoneGoesUndrained|TestP48NodesThatComeLate",
 	},
 	{
+		name:   "one answer without an instance is believed",
+		breaks: "P60",
+		file:   "machinepool/memory.go",
+		from:   "return missed && d.o.Group.At.Sub(since) >= d.p.Poll",
+		to:     "return missed && d.o.Group.At.Sub(since) >= 0",
+		by:     "TestP60OneAnswerIsNotBelieved",
+	},
+	{
+		name:   "one answer without a group is believed",
+		breaks: "P60",
+		file:   "machinepool/memory.go",
+		from:   "d.o.Group.At.Sub(m.Gone) < d.p.Period",
+		to:     "d.o.Group.At.Sub(m.Gone) < 0",
+		by:     "TestP60OneAnswerIsNotBelieved|TestGoneIsBelieved",
+	},
+	{
 		name:   "instances that are ready go before others",
 		breaks: "P34",
 		file:   "machinepool/leave.go",
