@@ -60,7 +60,9 @@ func (c *machineCalls) refusal(s driver.CallInfo) error {
 	call, _ := s.Method.(codes.Call)
 	if code := c.refused(func(code codes.Code) bool { return liesAboutVM(call, code) }); code != codes.OK {
 		c.refusals[Refusal{call, code}]++
-		if call == codes.GetMachineStatus && (code == codes.NotFound || code == codes.OutOfRange || code == codes.Unimplemented) {
+		switch {
+		case call != codes.GetMachineStatus:
+		case code == codes.NotFound, code == codes.OutOfRange, code == codes.Unimplemented, code == codes.Uninitialized: // and no node
 			c.misled[s.Object.Name] = true
 		}
 		return codes.New(code, "a fault of the simulated provider")
