@@ -90,6 +90,8 @@ func (f *future) run(decide func(*Observation, *Policy, time.Time) (Plan, error)
 		case plan.busy():
 			f.carryOut(&plan)
 			continue
+		case f.follow():
+			continue
 		case plan.Done:
 			f.out.Done = true
 			return f.end(&plan, plan.Why), nil
@@ -133,7 +135,7 @@ type future struct {
 	now     time.Time
 	busy    int // plans that were carried out at now
 	events  []happening
-	then    []func()                   // what follows from the calls of a plan
+	then    []func()                   // what follows from the calls that were made now
 	said    map[string]decision.Reason // of each pod, why it waits
 	budgets map[*Budget]*Budget
 	came    map[string]bool // UIDs of pods that came in spite of the cordon

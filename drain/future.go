@@ -40,10 +40,16 @@ func (f *future) carryOut(plan *Plan) {
 			f.tell(o.UID, false)
 		}
 	}
-	for _, do := range f.then {
+}
+
+// follow has happen what follows from the calls of this moment, and reports whether anything did.
+func (f *future) follow() bool {
+	then := f.then
+	f.then = nil
+	for _, do := range then {
 		do()
 	}
-	f.then = nil
+	return len(then) > 0
 }
 
 func (f *future) pod(uid string) *Pod {
