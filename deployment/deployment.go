@@ -122,7 +122,7 @@ type Strategy struct {
 type Status struct {
 	ObservedGeneration int64
 	Replicas           int32 // machines of all sets that are not being deleted
-	Updated            int32 // of these, in the new set
+	Updated            int32 // of these, in the new set, also those without a VM yet
 	Ready              int32
 	Available          int32
 	Preserved          int32 // kept for inspection; none of them counts as available

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
@@ -16,14 +17,14 @@ type progress struct {
 
 // Reasons of ConditionProgressing, in the spelling that stored objects have.
 const (
-	// ProgressCreated: a rollout has begun with a new set that has had no machine yet.
+	// ProgressCreated: a rollout has begun with a set that was made for it.
 	ProgressCreated = "NewMachineSetCreated"
-	// ProgressFound: a rollout has begun with a set that existed before.
+	// ProgressFound: a rollout has begun with a set that was there before it.
 	ProgressFound = "FoundNewMachineSet"
 	// ProgressUpdated: the rollout has made progress.
 	ProgressUpdated = "MachineSetUpdated"
-	// ProgressAvailable: the rollout is complete. This stays when machines fail or the fleet is
-	// scaled later, until the next rollout.
+	// ProgressAvailable: the rollout is complete. This reason stays when machines fail or the fleet
+	// is scaled later, until the next rollout. The message says what is missing then.
 	ProgressAvailable = "NewMachineSetAvailable"
 	// ProgressPaused: the deployment is paused; the status is Unknown.
 	ProgressPaused = "DeploymentPaused"
@@ -47,10 +48,10 @@ var underWay = map[string]object.ConditionStatus{
 // if there was progress.
 func (d progress) progress(s *Status) object.Condition {
 	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.rollout.step.String() + d.rollout.keptRemark()}
-	have, had := d.hadProgress()
+	_, had := d.hadProgress()
 	if d.deployment.Spec.Paused {
 		if had == ProgressDeadlineExceeded {
-			return *have
+			return d.exceeded(c)
 		}
 		c.Status, c.Reason = object.Unknown, ProgressPaused
 		return c
@@ -64,7 +65,7 @@ func (d progress) progress(s *Status) object.Condition {
 		c.Reason = ProgressAvailable
 		further = had != ProgressAvailable
 	case had == ProgressAvailable && d.onlyNew(s):
-		return *have
+		c.Reason, further = ProgressAvailable, false
 	case (had == ProgressPaused || had == ProgressStopped) && !d.begun():
 		c.Reason = ProgressResumed
 	case underWay[had] == "" || d.begun():
@@ -108,11 +109,17 @@ func (d progress) standstill(s *Status, c object.Condition, had string) object.C
 	c.Reason = had
 	switch {
 	case d.overdue(s.ProgressedAt, had):
-		c.Status, c.Reason = object.False, ProgressDeadlineExceeded
-		c.Message = fmt.Sprintf("no progress within %s: %s", d.deployment.Spec.ProgressDeadline, c.Message)
+		return d.exceeded(c)
 	case had == ProgressDeadlineExceeded: // the deadline has changed
 		c.Reason = d.opening()
 	}
+	return c
+}
+
+// exceeded returns c as the condition of a rollout whose deadline has passed.
+func (d progress) exceeded(c object.Condition) object.Condition {
+	c.Status, c.Reason = object.False, ProgressDeadlineExceeded
+	c.Message = fmt.Sprintf("no progress within %s: %s", d.deployment.Spec.ProgressDeadline, c.Message)
 	return c
 }
 
@@ -158,12 +165,18 @@ func (d progress) begun() bool {
 	return !d.held() && d.current != nil && d.deployment.Revision != d.revision
 }
 
-// opening returns the reason with which a rollout begins.
+// opening returns the reason with which a rollout begins. A set that has had machines was made for
+// this rollout if it is no older than the deployment and all other sets.
 func (d progress) opening() string {
 	if d.fresh() {
 		return ProgressCreated
 	}
-	return ProgressFound
+	made := d.current.set.CreatedAt
+	older := func(f family) bool { return made.Before(f.set.CreatedAt) }
+	if made.Before(d.deployment.CreatedAt) || slices.ContainsFunc(d.sets, older) {
+		return ProgressFound
+	}
+	return ProgressCreated
 }
 
 // onlyNew reports whether no machine is left to be replaced.

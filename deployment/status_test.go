@@ -291,7 +291,11 @@ func TestProgressSticks(t *testing.T) {
 	o.Deployment.Status.Conditions = nil
 	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason, "a name is no machine yet")
 	o.Sets[1].Set.Instructions.Reservation.Settled = 1
-	require.Equal(t, deployment.ProgressFound, progressing(t, o, begin).Reason)
+	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason, "its first machine came before the status")
+	o.Sets[0].Set.CreatedAt = begin.Add(time.Second)
+	require.Equal(t, deployment.ProgressFound, progressing(t, o, begin).Reason, "it was there before another")
+	o.Sets[0].Set.CreatedAt, o.Deployment.CreatedAt = begin, begin.Add(time.Second)
+	require.Equal(t, deployment.ProgressFound, progressing(t, o, begin).Reason, "it was adopted")
 }
 
 // TestReplicaFailure: the new set's failures come first, then the oldest's. A refusal comes before

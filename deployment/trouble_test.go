@@ -81,6 +81,7 @@ func (s *story) orphan(name, class string, n int) *machineset.Set {
 
 func adopt(t *testing.T) *story {
 	s := newStory(t, web(3))
+	s.deployment.CreatedAt = begin.Add(time.Minute) // it comes to machines that are there
 	s.orphan("web-legacy", "small", 2)
 	s.orphan("web-older", "tiny", 1)
 	s.decide()

@@ -236,16 +236,18 @@ func (d *decider) writeCondition() (Plan, bool) {
 		return Plan{}, false
 	}
 	have := object.FindCondition(d.deployment.Status.Conditions, machineset.ConditionFrozen)
-	if told := have != nil && have.Status == object.True; told == d.frozen {
+	text := decision.Why{Reason: ReasonFreeze, Name: d.deployment.Name, Have: d.largest, Want: d.upper}.String()
+	told := have != nil && have.Status == object.True
+	if told == d.frozen && (!told || have.Message == text) {
 		return Plan{}, false
 	}
 	status := d.deployment.Status.Clone()
-	status.Conditions = object.DropCondition(status.Conditions, machineset.ConditionFrozen)
-	if d.frozen {
-		why := decision.Why{Reason: ReasonFreeze, Name: d.deployment.Name, Have: d.largest, Want: d.upper}
+	if !d.frozen {
+		status.Conditions = object.DropCondition(status.Conditions, machineset.ConditionFrozen)
+	} else {
 		status.Conditions = object.SetCondition(status.Conditions, object.Condition{
 			Type: machineset.ConditionFrozen, Status: object.True, Reason: ReasonFreeze.String(),
-			Message: why.String(), Since: times.Stamp(d.now),
+			Message: text, Since: times.Stamp(d.now),
 		})
 	}
 	why := decision.Why{Reason: reasonCondition, Name: d.deployment.Name}

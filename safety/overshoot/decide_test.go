@@ -349,6 +349,18 @@ func TestDeploymentLeads(t *testing.T) {
 	}
 }
 
+// TestP58FreezeSaysHowManyThereAre: the condition's number follows the machines for as long as the freeze
+// lasts.
+func TestP58FreezeSaysHowManyThereAre(t *testing.T) {
+	h := newHerd(t, 3, 6, 1)
+	for _, size := range []int{6, 8, 7} {
+		h.sizes[0] = size
+		h.pass()
+		c := object.FindCondition(h.deployment.Status.Conditions, machineset.ConditionFrozen)
+		assert.Contains(t, c.Message, fmt.Sprintf("has %d machines", size))
+	}
+}
+
 // Objects that are being deleted are left alone. Without a key nothing is watched.
 func TestOvershootLeftAlone(t *testing.T) {
 	h := newHerd(t, 3, 9)
