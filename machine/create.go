@@ -113,6 +113,7 @@ func (c creation) issueCreate() Plan {
 			return c.move(eventCreate, decision.Why{Reason: reasonFence}, func(s *Status) {
 				s.LastOperation = c.operation(OperationCreate, StateProcessing, StageCreateVM)
 				s.OnlyRefused, s.NeverCreated = c.onlyRefused(), false
+				c.begin(s)
 				c.announceSpec(s)
 			})
 		}
@@ -253,6 +254,7 @@ func (c creation) initialize() (Plan, bool) {
 		}
 		why := decision.Why{Reason: reasonInitialized, Name: c.m.Spec.ProviderID}
 		return c.move(EventProvisioned, why, func(s *Status) {
+			c.begin(s)
 			s.LastOperation = c.operation(OperationCreate, StateProcessing, StageInitialized)
 		}), true
 	case codes.Unimplemented, codes.NotFound:
@@ -273,6 +275,7 @@ func (c creation) settle() Plan {
 	}
 	if c.m.Status.Phase != PhasePending || c.m.Status.LastOperation.State == StateFailed {
 		return c.move(EventProvisioned, decision.Why{Reason: reasonPending, Name: id}, func(s *Status) {
+			c.begin(s)
 			s.LastOperation = c.operation(OperationCreate, StateProcessing, c.keepBegun(StageInitialized))
 		})
 	}

@@ -53,6 +53,7 @@ func (c creation) createFailed(stage Stage, code codes.Code, message string) Pla
 	never := c.m.untouched() && !c.known()
 	answered := c.o.Created != nil && stage == StageCreateVM
 	return c.move(on, why, func(s *Status) {
+		c.begin(s)
 		s.LastOperation = c.failure(OperationCreate, stage, code, message)
 		if answered {
 			s.OnlyRefused = s.OnlyRefused && madeNothing(code)

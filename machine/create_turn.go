@@ -11,7 +11,7 @@ import (
 // or the class has a mistake, refuses it to every machine of the class. Package
 // safety keeps count, and the caller passes a Hold to each of them. A machine with a
 // Hold makes no call until it is its turn to try for all. Its creation
-// clock runs on. If a quota is missing, the machine's status says so once: an
+// clock begins with its first try. If a quota is missing, the machine's status says so once: an
 // autoscaler reads that, and tries another group of nodes.
 
 // createTurnRetry is after how long a turn is asked for again where the answer says
@@ -45,7 +45,7 @@ func (c creation) held() (Plan, bool) {
 	if !c.now.Before(at) {
 		at = c.now.Add(createTurnRetry)
 	}
-	if deadline.Before(at) {
+	if deadline.Before(at) && !c.unbegun() {
 		at = deadline
 	}
 	why.For = at.Sub(c.now)
@@ -70,12 +70,12 @@ func (c creation) noteHeld(h *Hold) Plan {
 
 // heldNoted reports whether the last operation is what noteHeld wrote. It is no
 // attempt of this machine, so nothing waits for it.
-func (c creation) heldNoted() bool {
-	op := &c.m.Status.LastOperation
+func (s *situation) heldNoted() bool {
+	op := &s.m.Status.LastOperation
 	return op.Kind == OperationCreate && op.State == StateFailed && op.Stage == StageNone && op.Code == codes.ResourceExhausted
 }
 
-// heldTooLong marks a machine failed whose time was up before its turn. Its
+// heldTooLong marks a machine failed whose time was up before its next turn. Its
 // failure carries the code of what held it back.
 func (c creation) heldTooLong() Plan {
 	h, last, never := c.o.Hold, &c.m.Status.LastOperation, c.m.untouched() && !c.known()

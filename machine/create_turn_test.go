@@ -60,12 +60,24 @@ var turnStories = map[string]func(*story){
 		s.wait()
 	},
 	"class slowed until the time is up": func(s *story) {
-		s.slow(time.Hour)
+		s.failing(codes.CreateMachine, codes.ResourceExhausted, false)
 		s.give()
 		s.run()
+		s.slow(time.Hour)
+		s.say("its own try was refused, and the class is slowed for an hour")
+		s.wait()
 		s.wait()
 		s.doomed()
 		s.run()
+	},
+	"class slowed for longer than the creation may take": func(s *story) {
+		s.slow(time.Hour)
+		s.give()
+		s.run()
+		s.provider.boot = -1
+		s.say("no node registers")
+		s.wait()
+		s.wait()
 	},
 	"class slowed after a first try": func(s *story) {
 		s.failing(codes.CreateMachine, codes.ResourceExhausted, false)
@@ -99,35 +111,71 @@ var turnStories = map[string]func(*story){
 }
 
 // P28: while its class is slowed because a quota is used up, a machine of which no VM can
-// exist is written once and not called for, in any number of passes; it is
-// marked failed on the second, with the code that held it back.
+// exist is written once and not called for, in any number of passes. The time
+// does not count: once it is tried, it has all of its creation timeout.
 func TestP28HeldMachinesCostNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.slow(24 * time.Hour)
+		w.provider.boot = -1
 		w.give()
-		deadline := w.store.live().CreatedAt.Add(w.policy.CreationTimeout + time.Second)
+		until := w.hold.Until
 		s := &shell{w: w}
 		_, _, err := s.reconcile()
 		require.NoError(t, err)
 		op := w.store.live().Status.LastOperation
 		require.Equal(t, []any{machine.OperationCreate, machine.StateFailed, codes.ResourceExhausted}, []any{op.Kind, op.State, op.Code}, "an autoscaler reads it")
-		for w.now.Before(deadline) {
+		for w.now.Before(until) {
 			before := w.store.live().Version
 			plan, _, err := s.reconcile()
 			require.NoError(t, err)
 			require.Equal(t, before, w.store.live().Version, "written: %s", plan.Why)
 			require.Empty(t, w.provider.calls, "called: %s", plan.Why)
-			require.True(t, plan.At.After(w.now) && !plan.At.After(deadline), "P21")
-			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 600_000).Draw(t, "passes")) * time.Millisecond)
+			require.True(t, plan.At.After(w.now) && !plan.At.After(until), "P21")
+			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 10_000_000).Draw(t, "passes")) * time.Millisecond)
 		}
 		w.passes(s)
-		status := &w.store.live().Status
-		require.Equal(t, machine.PhaseFailed, status.Phase)
-		require.Equal(t, codes.ResourceExhausted, status.LastOperation.Code)
-		require.Contains(t, status.LastOperation.Message, "creations of class small in zone a are refused with RESOURCE_EXHAUSTED since")
-		require.True(t, status.NeverCreated)
-		require.Empty(t, w.provider.calls)
+		require.Equal(t, machine.PhasePending, w.store.live().Status.Phase)
+		before, then := w.until(w.now.Truncate(time.Second).Add(w.policy.CreationTimeout + time.Second))
+		require.Equal(t, machine.PhasePending, before)
+		require.Equal(t, machine.PhaseFailed, then)
+	})
+}
+
+// TestHeldMachineHasItsTimeAfterwards: a machine that was held, as by its class, a freeze, a class
+// that had a mistake or a library that was down, has all of its creation timeout after its first try,
+// though nothing holds it any more when that is made and though the first tries fail.
+func TestHeldMachineHasItsTimeAfterwards(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.provider.boot = -1
+		w.give()
+		s := &shell{w: w}
+		if rapid.Bool().Draw(t, "held") {
+			w.slow(100 * time.Hour)
+			w.passes(s)
+		}
+		w.pass(time.Duration(rapid.IntRange(61, 100_000).Draw(t, "seconds")) * time.Second)
+		w.hold = nil
+		begun := w.now
+		failing := rapid.SampledFrom([]codes.Code{codes.OK, codes.Unavailable, codes.Internal}).Draw(t, "first answer")
+		failed := rapid.SampledFrom([]codes.Call{codes.GetMachineStatus, codes.CreateMachine}).Draw(t, "of")
+		w.provider.faults = func(call codes.Call) fault {
+			if call == failed && w.now.Sub(begun) < time.Minute {
+				return fault{code: failing}
+			}
+			return fault{}
+		}
+		deadline := begun.Truncate(time.Second).Add(w.policy.CreationTimeout + time.Second)
+		for w.now.Before(deadline) {
+			plan, _, err := s.reconcile()
+			require.NoError(t, err)
+			require.NotEqual(t, machine.PhaseFailed, w.store.live().Status.Phase, "%s after its first try", w.now.Sub(begun))
+			require.True(t, plan.At.After(w.now))
+			w.now = plan.At
+		}
+		w.passes(s)
+		require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
 	})
 }
 

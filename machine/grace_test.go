@@ -59,8 +59,13 @@ var lates = map[string]late{
 			}
 		}, 20 * time.Minute, machine.PhaseFailed, sinceCreation,
 	},
-	"its class is slowed": {
-		func(w *world) { w.give(); w.slow(100 * time.Hour) }, 20 * time.Minute, machine.PhaseFailed, sinceCreation,
+	"its class is slowed after its own try": {
+		func(w *world) {
+			w.give()
+			w.provider.faults = func(codes.Call) fault { return fault{code: codes.ResourceExhausted} }
+			w.passes(&shell{w: w})
+			w.slow(100 * time.Hour)
+		}, 20 * time.Minute, machine.PhaseFailed, sinceCreation,
 	},
 	"it is ill": {
 		func(w *world) { w.running(); w.cluster.ready(node, object.False) }, 10 * time.Minute, machine.PhaseFailed, sincePhase,

@@ -114,8 +114,9 @@ type Status struct {
 	// nothing could be judged); waits count from the later of it and their
 	// own base. Zero: never restarted.
 	ClockFrom time.Time
-	// ResumedAt is when a pause ended: waits count from it as from ClockFrom,
-	// which speaks for a whole fleet. Zero: there was none.
+	// ResumedAt is when a pause ended, or a creation began that was held back:
+	// waits count from it as from ClockFrom, which speaks for a whole fleet.
+	// Zero: there was none.
 	ResumedAt     time.Time
 	LastOperation Operation
 	// Conditions are copied from the node; ConditionSpecValid

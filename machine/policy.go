@@ -11,7 +11,9 @@ import (
 // DefaultPolicy. The figures are those of machine-controller-manager.
 type Policy struct {
 	// CreationTimeout is how long a machine may take from its creation to
-	// its joining; then it is Failed. At least a second; default 20 min.
+	// its joining; then it is Failed. If its first step was held back for
+	// more than Grace, as by a class that the provider refuses, it counts
+	// from that step. At least a second; default 20 min.
 	CreationTimeout time.Duration
 	// HealthTimeout is how long a machine may be unhealthy; then it is
 	// Failed. At least a second; default 10 min.

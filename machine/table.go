@@ -162,6 +162,8 @@ func newPhaseTable() *Table {
 		add(from, eventAvailable, PhaseAvailable, "without a cluster there is nothing to join")
 		add(from, eventCreateFailed, PhaseCrashLoopBackOff, "to be tried again by the recovery table")
 		add(from, eventCreateRefused, PhaseFailed, "the name is taken, or the node's name is: only another machine can succeed")
+	}
+	for _, from := range []Phase{PhasePending, PhaseCrashLoopBackOff} { // a new machine's time has not begun
 		add(from, eventCreationTimeout, PhaseFailed, "not joined in time: a replacement has better chances")
 	}
 	add(PhasePending, EventJoined, PhaseRunning, "the node is healthy and ready for workload")

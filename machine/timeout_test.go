@@ -31,6 +31,7 @@ func TestLimitsEndOnTheSecond(t *testing.T) {
 		w := newWorld(t)
 		w.provider.boot = -1
 		w.give()
+		w.passes(&shell{w: w})
 		before, then := w.until(w.store.live().CreatedAt.Add(w.policy.CreationTimeout + time.Second))
 		assert.Equal(t, machine.PhasePending, before)
 		assert.Equal(t, machine.PhaseFailed, then)

@@ -97,9 +97,25 @@ func (s *situation) past(at time.Time) time.Time {
 	return at
 }
 
-// creationDeadline returns when a machine that has not joined is marked failed.
+// creationDeadline returns when a machine that has not joined is marked failed. The time of one
+// whose creation has not begun has not begun either.
 func (s *situation) creationDeadline() time.Time {
-	return s.verdictAt(s.m.CreatedAt, s.p.creationTimeout(s.m))
+	base := s.m.CreatedAt
+	if s.unbegun() {
+		base = s.now
+	}
+	return s.verdictAt(base, s.p.creationTimeout(s.m))
+}
+
+// unbegun reports whether no step of the machine's creation is recorded: it was held back, or
+// no process looked.
+func (s *situation) unbegun() bool { return s.m.Status.Phase == PhaseNew || s.heldNoted() }
+
+// begin restarts the clock of a machine whose creation begins late.
+func (s *situation) begin(status *Status) {
+	if s.unbegun() && s.now.Sub(s.m.CreatedAt) > max(s.p.Grace, 0) {
+		status.ResumedAt = s.stamp()
+	}
 }
 
 // sooner is the earlier of when an answer asks to be looked at again, if it

@@ -104,6 +104,16 @@ func TestQuotaForSixHours(t *testing.T) {
 	require.LessOrEqual(t, after[2]-after[1], 4*3, "no more than three an hour")
 }
 
+// TestOnlyTriedMachinesFailForWantOfQuota: while a class waits for quota, its machines that were not
+// tried keep their time. Each that was made again stands for one that had been tried.
+func TestOnlyTriedMachinesFailForWantOfQuota(t *testing.T) {
+	w := newShortage(t, codes.ResourceExhausted)
+	w.fleetOf("web", "small", 12)
+	w.until(w.start(&fuse{}, false), w.lasts(2*time.Hour), unexpected(t))
+	require.Greater(t, len(w.made), 12)
+	require.LessOrEqual(t, len(w.made), 12+len(w.creates))
+}
+
 // TestOneClassIsSlowedAndAnotherIsNot: a manager of two classes goes on at full
 // speed with the one that is not refused, and says of the other what is wrong.
 func TestOneClassIsSlowedAndAnotherIsNot(t *testing.T) {
