@@ -35,7 +35,7 @@ func (d *decider) blocked() []Blocked {
 		case over:
 			entry.Why.For = s.until.Sub(d.now)
 		case holding:
-			entry.Why.For = d.timeLeft()
+			entry.Why.For, entry.Why.Detail = d.heldFor(s), s.detail
 		case finished, staying:
 			entry.Why, entry.Budgets = d.obstacle(p, s)
 		case alone, leaving:

@@ -20,7 +20,7 @@ import (
 var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 	"", here, there, "node-uid", "default", "db-1-1", "db-2-2", "db-1", "db-2", "web", "a", "b",
 	"vol-1", "vol-2", "claim-vol-1", "claim-vol-2", "att-vol-1", "att-vol-2", "zone-a/vol-1", "zone-a/vol-2",
-	"ReplicaSet", drain.DaemonSet, "app", "late", "true", "karpenter.sh/do-not-disrupt", "millwright-go/do-not-disrupt",
+	"ReplicaSet", drain.DaemonSet, "app", "late", "true", "4h", "karpenter.sh/do-not-disrupt", "millwright-go/do-not-disrupt",
 	string(drain.Evicted), string(drain.Deleted), string(drain.Killed),
 	string(drain.Accepted), string(drain.Refused), string(drain.NotFound), string(drain.NoEvictionAPI), string(drain.Failed),
 	machine.NodeReady, machine.NodeReadonlyFilesystem, string(object.True), string(object.False), string(object.Unknown),

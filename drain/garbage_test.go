@@ -95,7 +95,7 @@ func garbagePod(t *rapid.T) *drain.Pod {
 	p := &drain.Pod{
 		Key: object.Key{Name: word(t)}, UID: word(t), Finished: rapid.Bool().Draw(t, "finished"), CreatedAt: anyTime(t, "created"),
 		Grace: anyDuration(t, "grace"), GraceEnds: anyTime(t, "grace ends"), Claims: rapid.SliceOfN(words, 0, 2).Draw(t, "claims"),
-		Labels: map[string]string{"app": word(t)}, Annotations: map[string]string{"karpenter.sh/do-not-disrupt": rapid.SampledFrom([]string{"", "true", "?"}).Draw(t, "mark")},
+		Labels: map[string]string{"app": word(t)}, Annotations: map[string]string{"karpenter.sh/do-not-disrupt": rapid.SampledFrom([]string{"", "true", "?", "4h", "-9223372036854775808ns", "2562047h"}).Draw(t, "mark")},
 	}
 	if rapid.IntRange(0, 3).Draw(t, "resolved") == 0 {
 		p.Budgets = []*drain.Budget{nil, garbageBudget(t)}

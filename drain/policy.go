@@ -74,8 +74,13 @@ const (
 // of DefaultPolicy. In others, an empty key switches its feature off.
 type Keys struct {
 	// DoNotDisrupt are annotations on pods. A pod with one that parses as true is not evicted
-	// before the drain's end.
+	// before the drain's end. A duration, such as 4h, protects for that long after the pod's
+	// creation. Any value that is neither, nor false, protects as true does, and Blocked says so.
 	DoNotDisrupt []string
+	// SafeToEvict are annotations on pods. A pod with one that parses as false is protected as by
+	// DoNotDisrupt, and so is one with a value that is neither true nor false. None by default;
+	// that of the cluster autoscaler is cluster-autoscaler.kubernetes.io/safe-to-evict.
+	SafeToEvict []string
 	// PreDrainHook is the prefix of the keys of annotations on nodes. While a node has one, and the
 	// drain's end has not come, its pods stay.
 	PreDrainHook string
@@ -156,7 +161,9 @@ func (p *Policy) complete() bool {
 }
 
 // none reports whether no key is given.
-func (k *Keys) none() bool { return k.DoNotDisrupt == nil && k.PreDrainHook == "" }
+func (k *Keys) none() bool {
+	return k.DoNotDisrupt == nil && k.SafeToEvict == nil && k.PreDrainHook == ""
+}
 
 // Validate returns an *object.FieldError for the first setting out of range.
 func (p *Policy) Validate() error {
@@ -172,6 +179,8 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.atTimeout", fmt.Sprintf("%q is unknown", p.AtTimeout))
 	case slices.Contains(p.Keys.DoNotDisrupt, ""):
 		return object.Invalid("policy.keys.doNotDisrupt", "must not hold an empty key")
+	case slices.Contains(p.Keys.SafeToEvict, ""):
+		return object.Invalid("policy.keys.safeToEvict", "must not hold an empty key")
 	}
 	if err := p.validateWaits(); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
@@ -26,7 +25,8 @@ type standing struct {
 	reason decision.Reason
 	name   string    // an annotation, an owner
 	order  int32     // among those that are drained in order
-	until  time.Time // when the wait for a leaving one ends, or has ended
+	detail string    // the value of that annotation, if it is unclear
+	until  time.Time // when the wait for a leaving one, or the protection of a holding one, ends or has ended
 	// followed: the pod has a volume that the drain waits for.
 	followed bool
 	// ended: the pod was told to go and has finished, or has used up its time. The drain waits for
@@ -72,8 +72,8 @@ func (d *decider) group(p *Pod) standing {
 	if rule != nil && rule.Behaviour == WaitCompleted {
 		return d.held(s, reasonCompleting, "")
 	}
-	if key := d.protection(p); key != "" {
-		return d.held(s, reasonProtected, key)
+	if by := d.protection(p); by.key != "" {
+		return d.protect(s, &by)
 	}
 	return s
 }
@@ -149,19 +149,6 @@ func (d *decider) held(s standing, reason decision.Reason, name string) standing
 	return s
 }
 
-// protection returns the annotation by which a pod asks not to be disrupted.
-func (d *decider) protection(p *Pod) string {
-	if len(p.Annotations) == 0 {
-		return ""
-	}
-	for _, key := range d.p.Keys.DoNotDisrupt {
-		if yes, err := strconv.ParseBool(p.Annotations[key]); err == nil && yes {
-			return key
-		}
-	}
-	return ""
-}
-
 // survey computes where each pod stands and which order's turn it is.
 func (d *decider) survey() {
 	d.standings = make([]standing, len(d.o.Pods))
@@ -188,7 +175,9 @@ func (d *decider) survey() {
 		case finished:
 			d.live++
 			continue // it goes at once, in any order
-		case holding, staying:
+		case holding:
+			d.lookAgain(s.until)
+		case staying:
 		}
 		d.live++
 		if s.reason != reasonCompleting && (first || s.order < d.order) {

@@ -1,6 +1,7 @@
 package drain_test
 
 import (
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/drain"
@@ -124,6 +125,47 @@ var podStories = map[string]func(*story){
 		s.remove(batch)
 		s.say("the pod has ended by itself")
 		s.look()
+	},
+	"a pod protected for a time": func(s *story) {
+		s.add("batch", func(p *pod) {
+			p.Annotations, p.CreatedAt = map[string]string{"karpenter.sh/do-not-disrupt": "1h30m"}, s.now.Add(-time.Hour)
+		})
+		s.add("over", func(p *pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "30m"} })
+		s.add("both", func(p *pod) {
+			p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "65m", "millwright-go/do-not-disrupt": "61m"}
+		})
+		s.drain(time.Hour)
+	},
+	"a pod protected for longer than the drain lasts": func(s *story) {
+		s.policy.Timeout = 10 * time.Minute
+		s.add("batch", func(p *pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "4h"} })
+		s.add("age-unknown", func(p *pod) {
+			p.Annotations, p.CreatedAt = map[string]string{"karpenter.sh/do-not-disrupt": "1s"}, time.Time{}
+		})
+		s.drain(time.Hour)
+	},
+	"a protection that nobody can read": func(s *story) {
+		s.policy.Timeout = 10 * time.Minute
+		s.add("never", func(p *pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "Never"} })
+		s.add("empty", func(p *pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": ""} })
+		s.add("long", func(p *pod) {
+			p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": strings.Repeat("four hours\n", 30)}
+		})
+		s.drain(time.Hour)
+	},
+	"pods that are not safe to evict": func(s *story) {
+		const key = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+		s.policy.Timeout, s.policy.Keys.SafeToEvict = 10*time.Minute, []string{key}
+		for name, value := range map[string]string{"no": "false", "yes": "true", "unclear": "maybe"} {
+			s.add(name, func(p *pod) { p.Annotations = map[string]string{key: value} })
+		}
+		s.drain(time.Hour)
+	},
+	"pods that are not safe to evict where that is not configured": func(s *story) {
+		s.add("no", func(p *pod) {
+			p.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+		})
+		s.drain(time.Hour)
 	},
 	"a process dies and another goes on": func(s *story) {
 		s.protect("db", 1, 0)

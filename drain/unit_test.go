@@ -26,6 +26,7 @@ func TestPolicyValidate(t *testing.T) {
 		"policy.retryDelete":        func(p *drain.Policy) { p.RetryDelete = 1 },
 		"policy.unresponsive":       func(p *drain.Policy) { p.Unresponsive = 1 },
 		"policy.atTimeout":          func(p *drain.Policy) { p.AtTimeout = "Shrug" },
+		"policy.keys.safeToEvict":   func(p *drain.Policy) { p.Keys.SafeToEvict = []string{""} },
 		"policy.keys.doNotDisrupt":  func(p *drain.Policy) { p.Keys.DoNotDisrupt = []string{"a", ""} },
 		"policy.rules[0].behaviour": func(p *drain.Policy) { p.Rules = []drain.Rule{{Selector: web}} },
 		"policy.rules[0].selector":  func(p *drain.Policy) { p.Rules = []drain.Rule{{Behaviour: drain.Skip}} },

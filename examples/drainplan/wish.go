@@ -14,6 +14,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// safeToEvict is the annotation of the cluster autoscaler.
+const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
 // wish is what the flags ask for.
 type wish struct {
 	node   string
@@ -37,11 +40,15 @@ func parse(args []string, out io.Writer) (*wish, error) {
 	flags.DurationVar(&w.heal, "heal", time.Minute, "from a pod's end until its replacement counts as healthy")
 	flags.DurationVar(&w.policy.Timeout, "timeout", w.policy.Timeout, "when the drain ends in any case; 0: never")
 	flags.IntVar(&w.policy.MaxEvictRetries, "retries", 0, "slots of 20s to evict a pod in, then it is deleted; 0: until the timeout")
+	notSafe := flags.Bool("safe-to-evict", false, "heed the annotation "+safeToEvict+": \"false\"")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			help(flags, out)
 		}
 		return nil, err
+	}
+	if *notSafe {
+		w.policy.Keys.SafeToEvict = []string{safeToEvict}
 	}
 	w.files = flags.Args()
 	w.at = time.Now()

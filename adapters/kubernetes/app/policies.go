@@ -39,6 +39,7 @@ type drainPolicy struct {
 	MachinePVReattachTimeout time.Duration   `name:"machine-pv-reattach-timeout" policy:"drain.ReattachTimeout" help:"How long volumes may take to be attached elsewhere."`
 	DrainUnresponsive        time.Duration   `policy:"drain.Unresponsive,machine.Unresponsive" help:"How long a node is not Ready or read-only before it counts as not answering, and force is used."`
 	DrainAtTimeout           drain.Treatment `policy:"drain.AtTimeout" help:"What happens at the drain's end to pods that were not to be evicted: Delete, Wait, Leave."`
+	DrainSafeToEvict         []string        `placeholder:"ANNOTATION" policy:"drain.Keys.SafeToEvict" help:"Annotations that keep a pod from being evicted until the drain's end if they are false, such as cluster-autoscaler.kubernetes.io/safe-to-evict."`
 	DrainOutOfService        bool            `policy:"drain.OutOfService" help:"Force puts the taint node.kubernetes.io/out-of-service on a node that does not answer. Only where such a node is known to be down."`
 }
 
