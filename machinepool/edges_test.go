@@ -72,19 +72,58 @@ func TestNodes(t *testing.T) {
 	assert.Equal(t, machinepool.PhaseProvisioned, got.Phase, "without a cluster nothing runs")
 }
 
+// The time for which a node has been ready counts by our clock, from when it was seen ready, also if the
+// cluster's clock is off. A time from the future, as of a clock that was ahead, counts from now.
+func TestMinReadyByAnyClock(t *testing.T) {
+	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
+		w, s := running(t, 1)
+		id := w.ids()[0]
+		w.edit(func(p *machinepool.Pool) { p.Spec.MinReady = 30 * time.Second })
+		look := func(after time.Duration) machinepool.Status {
+			w.advance(after)
+			_, err := s.pass()
+			require.NoError(t, err)
+			return w.pool().Status
+		}
+		turn := func(status object.ConditionStatus) {
+			n := w.nodes[id].Clone()
+			n.Conditions = object.SetCondition(n.Conditions, object.Condition{
+				Type: machine.NodeReady, Status: status, Since: w.now.Truncate(time.Second).Add(off),
+			})
+			w.nodes[id] = n
+		}
+		turn(object.False)
+		require.Zero(t, look(time.Second).Ready)
+		turn(object.True)
+		require.Zero(t, look(0).Available, "off by %s", off)
+		s.restart()
+		require.Zero(t, look(30*time.Second).Available, "off by %s", off)
+		require.Equal(t, int32(1), look(time.Second).Available, "off by %s", off)
+
+		w.edit(func(p *machinepool.Pool) { p.Status.NodeRefs[0].ReadySince = w.now.Add(time.Hour) })
+		require.Zero(t, look(0).Available)
+		require.Equal(t, int32(1), look(31*time.Second).Available)
+	}
+}
+
 // A minimum time to be ready ends on the second.
 func TestMinReadyEndsOnTheSecond(t *testing.T) {
 	w, s := running(t, 1)
 	id := w.ids()[0]
 	w.edit(func(p *machinepool.Pool) { p.Spec.MinReady = 30 * time.Second })
+	look := func() *machinepool.Observation {
+		o := s.observe()
+		got := status(t, decide(t, w, o))
+		assert.Equal(t, int32(0), got.Available)
+		w.edit(func(p *machinepool.Pool) { p.Status = got })
+		return s.observe()
+	}
 	w.ready(id, object.False)
+	look()
 	w.ready(id, object.True)
 	since := w.now.Truncate(time.Second)
-	o := s.observe()
+	o := look()
 	w.now = since.Add(31*time.Second - 1)
-	got := status(t, decide(t, w, o))
-	assert.Equal(t, int32(0), got.Available)
-	o.Pool = edited(o, func(p *machinepool.Pool) { p.Status = got }).Pool
 	plan := decide(t, w, o)
 	assert.Nil(t, plan.Write)
 	w.now = since.Add(10 * time.Second)

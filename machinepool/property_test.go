@@ -272,12 +272,17 @@ func TestCounts(t *testing.T) {
 	going := w.nodes[ids[2]].Clone()
 	going.DeletedAt = w.now
 	w.nodes[ids[2]] = going
-	w.advance(40 * time.Second)
+	look := func(after time.Duration) {
+		w.advance(after)
+		_, err = s.pass()
+		require.NoError(t, err)
+	}
+	look(0)
 	w.ready(ids[3], object.Unknown)
+	look(40 * time.Second)
 	w.ready(ids[3], object.True)
-	w.advance(21 * time.Second)
-	_, err = s.pass()
-	require.NoError(t, err)
+	look(0)
+	look(21 * time.Second)
 	got := w.pool().Status
 	assert.Equal(t, []int32{5, 2, 1, 5}, []int32{got.Replicas, got.Ready, got.Available, got.Unavailable})
 	require.Len(t, got.NodeRefs, 4)

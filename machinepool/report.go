@@ -2,6 +2,7 @@ package machinepool
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -162,29 +163,37 @@ func (d *decider) noteNodes(next *Status) {
 		return
 	}
 	next.Ready, next.Available = 0, 0
+	at, same := 0, true
 	for _, id := range ids {
 		n := d.node(id)
 		if n == nil {
 			continue
 		}
 		d.joined++
-		ready := object.FindCondition(n.Conditions, machine.NodeReady)
-		if ready == nil || ready.Status != object.True || n.Deleted() {
-			continue
-		}
-		next.Ready++
-		at := ready.Since
-		if wait := d.s.Spec.MinReady; wait > 0 {
-			at = at.Add(wait).Add(time.Second) // Since lost its fraction of a second
-		}
-		if !d.now.Before(at) || d.s.Spec.MinReady <= 0 {
-			next.Available++
-		} else if d.next.IsZero() || at.Before(d.next) {
-			d.next = at
+		ref := d.nodeRef(id, n)
+		same = same && at < len(next.NodeRefs) && next.NodeRefs[at] == ref
+		at++
+		if !ref.ReadySince.IsZero() {
+			next.Ready++
+			d.noteAvailable(next, ref.ReadySince)
 		}
 	}
 	next.Unavailable = max(0, d.wanted()-next.Available)
-	d.noteRefs(next, ids)
+	if !same || at != len(next.NodeRefs) {
+		next.NodeRefs = d.nodeRefs(ids, at)
+	}
+}
+
+// noteAvailable counts a node that is ready since then, if that is long enough, and notes when it will
+// be.
+func (d *decider) noteAvailable(next *Status, since time.Time) {
+	at := since.Add(d.s.Spec.MinReady).Add(time.Second) // since lost its fraction of a second
+	switch {
+	case d.s.Spec.MinReady <= 0 || !d.now.Before(at):
+		next.Available++
+	case d.next.IsZero() || at.Before(d.next):
+		d.next = at
+	}
 }
 
 func strictlySorted(ids []string) bool {
@@ -198,27 +207,35 @@ func strictlySorted(ids []string) bool {
 	return true
 }
 
-// noteRefs names the nodes. It returns the same slice if that names them already.
-func (d *decider) noteRefs(next *Status, ids []string) {
-	at, same := 0, true
-	for _, id := range ids {
-		n := d.node(id)
-		if n == nil {
-			continue
+// nodeRef returns what the status says of a node. The node's own time of its condition is another
+// clock's, so the time is that of the first decision that finds the node ready.
+func (d *decider) nodeRef(id string, n *machine.Node) NodeRef {
+	ref := NodeRef{ProviderID: id, Name: n.Name, UID: n.UID}
+	ready := object.FindCondition(n.Conditions, machine.NodeReady)
+	if ready == nil || ready.Status != object.True || n.Deleted() {
+		return ref
+	}
+	i, known := slices.BinarySearchFunc(d.s.Status.NodeRefs, id, func(r NodeRef, id string) int { return strings.Compare(r.ProviderID, id) })
+	if known {
+		if have := &d.s.Status.NodeRefs[i]; have.Name == n.Name && have.UID == n.UID && !have.ReadySince.After(d.now) {
+			ref.ReadySince = have.ReadySince
 		}
-		same = same && at < len(next.NodeRefs) && next.NodeRefs[at] == NodeRef{id, n.Name, n.UID}
-		at++
 	}
-	if same && at == len(next.NodeRefs) {
-		return
+	if ref.ReadySince.IsZero() {
+		ref.ReadySince = d.stamp()
 	}
-	refs := make([]NodeRef, 0, at)
+	return ref
+}
+
+// nodeRefs names n nodes.
+func (d *decider) nodeRefs(ids []string, n int) []NodeRef {
+	refs := make([]NodeRef, 0, n)
 	for _, id := range ids {
 		if n := d.node(id); n != nil {
-			refs = append(refs, NodeRef{id, n.Name, n.UID})
+			refs = append(refs, d.nodeRef(id, n))
 		}
 	}
-	next.NodeRefs = slices.Clip(refs)
+	return refs
 }
 
 // noteSpec records which field can't be acted upon, or that all can.

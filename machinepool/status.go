@@ -48,6 +48,9 @@ type NodeRef struct {
 	ProviderID string
 	Name       string
 	UID        string
+	// ReadySince is when the library saw that the node had become ready, by its own clock; whole
+	// seconds. Spec.MinReady counts from here. Zero: it is not ready.
+	ReadySince time.Time
 }
 
 // FailureReason is one word for what an operator must act on.

@@ -44,7 +44,7 @@ func (w *world) pool(name string) *machinepool.Pool {
 	p.Status = machinepool.Status{
 		Phase: machinepool.PhaseFailed, Since: since, ObservedGeneration: 1, Replicas: 2, Ready: 1, Available: 1, Unavailable: 2,
 		BootstrapReady: true, InfrastructureReady: true, FailureReason: machinepool.FailureUpdate, FailureMessage: "no room",
-		NodeRefs: []machinepool.NodeRef{{ProviderID: "memory:///1", Name: "n-1", UID: "u"}}, GroupID: "group-1", LastKnown: "note",
+		NodeRefs: []machinepool.NodeRef{{ProviderID: "memory:///1", Name: "n-1", UID: "u", ReadySince: since}}, GroupID: "group-1", LastKnown: "note",
 		Conditions: []object.Condition{{Type: machinepool.ConditionSpecValid, Status: object.True, Since: since}},
 		Applied:    machinepool.Applied{Template: p.Spec.Template.Clone(), FailureDomains: []string{"a"}, ClassUID: "c", ClassGeneration: 2},
 		Leaving:    []machinepool.Leaving{{ProviderID: "memory:///2", Exit: machinepool.ExitScaleDown, Since: since}},

@@ -88,6 +88,7 @@ func TestPoolListsAreCompared(t *testing.T) {
 		"leaving exit":    func(s *machinepool.Status) { s.Leaving[0].Exit = machinepool.ExitReplace },
 		"condition since": func(s *machinepool.Status) { s.Conditions[0].Since = begin.Add(time.Second) },
 		"node":            func(s *machinepool.Status) { s.NodeRefs[0].UID = "other" },
+		"node ready":      func(s *machinepool.Status) { s.NodeRefs[0].ReadySince = begin.Add(time.Hour) },
 		"taint":           func(s *machinepool.Status) { s.Applied.Template.NodeTemplate.Taints[0].Effect = object.NoExecute },
 	} {
 		p := full.Clone()

@@ -31,7 +31,7 @@ func readPoolStatus(r *reader, w *pools.MachinePoolStatus, s *machinepool.Status
 		s.Conditions = append(s.Conditions, plain(c.Type, c.Status, c.LastTransitionTime, c.Reason, c.Message))
 	}
 	for _, n := range w.NodeRefs {
-		s.NodeRefs = append(s.NodeRefs, machinepool.NodeRef{ProviderID: n.ProviderID, Name: n.Name, UID: n.UID})
+		s.NodeRefs = append(s.NodeRefs, machinepool.NodeRef{ProviderID: n.ProviderID, Name: n.Name, UID: n.UID, ReadySince: instant(n.ReadySince)})
 	}
 	for _, l := range w.Leaving {
 		s.Leaving = append(s.Leaving, machinepool.Leaving{ProviderID: l.ProviderID, Exit: machinepool.Exit(l.Exit), Since: instant(l.Since)})
@@ -105,10 +105,12 @@ func writePoolLists(out *pools.MachinePoolStatus, a, b *machinepool.Status) {
 			out.Conditions = append(out.Conditions, poolCondition(c))
 		}
 	}
-	if !slices.Equal(a.NodeRefs, b.NodeRefs) {
+	if !slices.EqualFunc(a.NodeRefs, b.NodeRefs, sameNodeRef) {
 		out.NodeRefs = nil
 		for _, n := range b.NodeRefs {
-			out.NodeRefs = append(out.NodeRefs, pools.MachinePoolNode{ProviderID: n.ProviderID, Name: n.Name, UID: n.UID})
+			ref := pools.MachinePoolNode{ProviderID: n.ProviderID, Name: n.Name, UID: n.UID}
+			putTime(&ref.ReadySince, time.Time{}, n.ReadySince)
+			out.NodeRefs = append(out.NodeRefs, ref)
 		}
 	}
 	if !slices.EqualFunc(a.Leaving, b.Leaving, sameLeaving) {
@@ -125,6 +127,10 @@ func poolCondition(c object.Condition) pools.MachinePoolCondition {
 	return pools.MachinePoolCondition{
 		Type: c.Type, Status: string(c.Status), LastTransitionTime: metav1.NewTime(c.Since), Reason: c.Reason, Message: c.Message,
 	}
+}
+
+func sameNodeRef(a, b machinepool.NodeRef) bool {
+	return a.ProviderID == b.ProviderID && a.Name == b.Name && a.UID == b.UID && a.ReadySince.Equal(b.ReadySince)
 }
 
 func sameLeaving(a, b machinepool.Leaving) bool {

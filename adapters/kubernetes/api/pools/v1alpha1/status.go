@@ -122,6 +122,10 @@ type MachinePoolNode struct {
 	// Identity of its node.
 	// +optional
 	UID string `json:"uid,omitempty"`
+
+	// Since when it is ready, by the manager's clock; spec.minReadySeconds counts from here. Not set: it is not ready.
+	// +optional
+	ReadySince metav1.Time `json:"readySince,omitempty,omitzero"`
 }
 
 // MachinePoolApplied is what a group was made from.
