@@ -147,22 +147,49 @@ func (u inPlace) prepare(deadline time.Time) Plan {
 	if plan, busy := u.adjust(ReasonSelectedForUpdate); busy {
 		return within(plan, deadline)
 	}
+	if plan, done := u.empty(deadline); !done {
+		return plan
+	}
+	if answer := u.o.Drain; answer != nil {
+		return toldOfLeft(u.emptied(), u.n, answer)
+	}
+	return u.emptied()
+}
+
+// empty has the node drained, and reports whether it is.
+func (u inPlace) empty(deadline time.Time) (Plan, bool) {
 	answer := u.o.Drain
 	switch {
 	case u.o.NoDrain:
-		return u.emptied()
+		return Plan{}, true
 	case answer == nil:
-		return u.drainStaying(u.node(), u.since(u.m.Status.Since), deadline)
+		return u.drainStaying(u.node(), u.since(u.m.Status.Since), deadline), false
 	case answer.Code != codes.OK:
-		return u.stepFailed(answer.Outcome)
+		return u.stepFailed(answer.Outcome), false
 	case answer.Done:
-		return toldOfLeft(u.emptied(), u.n, answer)
+		return Plan{}, true
 	}
-	if plan, unsaid := u.noteDrain(u.n, u.operation(OperationInPlaceUpdate, StateProcessing, StageSelected)); unsaid {
-		return plan
+	if plan, unsaid := u.noteDrain(u.n, u.operation(OperationInPlaceUpdate, StateProcessing, u.m.Status.LastOperation.Stage)); unsaid {
+		return plan, false
 	}
 	why := decision.Why{Reason: reasonUpdateDraining, Name: u.n.Name, Detail: answer.Why, For: deadline.Sub(u.now)}
-	return Plan{At: u.sooner(answer.At, deadline), Why: why}
+	return Plan{At: u.sooner(answer.At, deadline), Why: why}, false
+}
+
+// drainAnew has a node drained that was registered again since it was: it lost its cordon with all
+// else, and pods may have come to it.
+func (u inPlace) drainAnew(deadline time.Time) (Plan, bool) {
+	if u.n.told() || !u.n.Applied.Update.Since.IsZero() {
+		return Plan{}, false
+	}
+	if u.o.Node.cached() {
+		return u.look(false), true
+	}
+	if plan, wait := u.gate(); wait {
+		return within(plan, deadline), true
+	}
+	plan, done := u.empty(deadline)
+	return within(plan, deadline), !done
 }
 
 // awaitAgent tells the agent that it may go to work, and waits for its answer.
@@ -183,6 +210,9 @@ func (u inPlace) awaitAgent(deadline time.Time) Plan {
 		return u.settleStatus(u.failed(decision.Why{Reason: reasonUpdateFailed, Name: u.n.Name, Detail: detail}, codes.Internal, detail))
 	case late:
 		return u.settleStatus(u.timedOut())
+	}
+	if plan, busy := u.drainAnew(deadline); busy {
+		return plan
 	}
 	if plan, busy := u.adjust(ReasonReadyForUpdate); busy {
 		return within(plan, deadline)

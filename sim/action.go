@@ -120,6 +120,12 @@ const (
 const (
 	// FlickerNodes makes up to N nodes silent for up to For, again and again for half an hour.
 	FlickerNodes Action = "flicker nodes"
+	// RegisterNode removes the Nth node with its finalizer. Its kubelet registers it again within For,
+	// with another UID and without anything that others have put on it.
+	RegisterNode Action = "register node again"
+	// StripNode takes labels of the manager's and all taints off the Nth node, puts the labels back
+	// after For unless it is zero, and leaves a label of its own.
+	StripNode Action = "strip node"
 )
 
 // isPoolAction reports whether a step changes a pool.
@@ -152,7 +158,7 @@ func (s *Step) String() string {
 		return fmt.Sprintf("%s: %s %d", s.Name, s.Do, s.N)
 	case Tag:
 		return fmt.Sprintf("%s %s %d", s.Do, s.Class, s.N)
-	case StopZone, FlickerNodes:
+	case StopZone, FlickerNodes, RegisterNode, StripNode:
 		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
 	}
 	if isPoolAction(s.Do) {

@@ -198,3 +198,32 @@ func TestWaitsForUnreadyMachines(t *testing.T) {
 	require.Contains(t, c.Message, "machine "+name+" is Unknown")
 	require.EqualValues(t, 3, r.w.Made())
 }
+
+// TestNodeRegisteredAnewIsDrainedAgain: a node that registers again when it has been emptied for its
+// update takes pods until it is cordoned again. Its agent is told to go to work when these are gone
+// (P22).
+func TestNodeRegisteredAnewIsDrainedAgain(t *testing.T) {
+	landed := 0
+	for seed := range uint64(10) {
+		r := &run{t: t}
+		o := sim.Options{Seed: seed, Faults: sim.Faults{Latency: 2 * time.Second, CacheLag: 10 * time.Second}}
+		o.Manager.Policies.Safety = safety.DefaultPolicy()
+		r.open(o, fleet(1, inPlace(1)))
+		r.w.AddApp(sim.App{Name: "app", Replicas: 2, Grace: 30 * time.Second})
+		r.complete()
+		name := r.all()[0].Name
+		r.roll("large")
+		require.NoError(t, r.w.Until(func() bool {
+			return r.all()[0].Status.LastOperation.Stage == machine.StageReady
+		}, time.Hour))
+		r.w.Do(&sim.Step{Do: sim.RegisterNode, For: time.Second})
+		require.NoError(t, r.w.Until(func() bool {
+			landed += r.w.PodsOn(name)
+			return r.all()[0].Status.Phase == machine.PhaseInPlaceUpdateSuccessful
+		}, time.Hour))
+		r.complete()
+		require.EqualValues(t, 1, r.w.Made())
+		r.w.Close()
+	}
+	require.Positive(t, landed, "pods have come to the node")
+}

@@ -1,11 +1,24 @@
 package sim
 
-import "time"
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
 
 // meddle does what a step says of other programs and people.
 func (w *World) meddle(s *Step) {
-	if s.Do == FlickerNodes {
+	switch s.Do {
+	case FlickerNodes:
 		w.flicker(s)
+	case RegisterNode:
+		w.registerAnew(s)
+	case StripNode:
+		w.strip(s)
 	}
 }
 
@@ -25,4 +38,73 @@ func (w *World) flicker(s *Step) {
 			w.After(w.upTo(flickering), func() { w.kubelets.waver(n.Name, n.ProviderID, d) })
 		}
 	}
+}
+
+// registerAnew removes a node whose VM runs, and lets its kubelet register again.
+func (w *World) registerAnew(s *Step) {
+	n, found := nthOf(w.nodes, s.N)
+	if !found || w.removed[n.ProviderID] || n.Deleted() {
+		return
+	}
+	w.actions[s.Do]++
+	ctx := context.Background()
+	bare := n.Clone()
+	bare.Finalizers = nil
+	_, _ = w.nodes.Update(ctx, bare) // read in the same instant: no conflict
+	_ = w.nodes.Delete(ctx, n.Key, n.UID)
+	w.After(w.upTo(s.For), func() {
+		if !w.removed[n.ProviderID] {
+			w.kubelets.join(&machine.Node{Meta: object.Meta{Key: n.Key}, ProviderID: n.ProviderID})
+			w.check()
+		}
+	})
+}
+
+// patrolLabel is what a program that strips nodes leaves on them.
+const patrolLabel = "patrol"
+
+// patrolled: a node has that label now.
+type patrolled struct{ uid string }
+
+// strip takes labels of the manager's and all taints off a node, and puts the labels back after a while.
+func (w *World) strip(s *Step) {
+	n, found := nthOf(w.nodes, s.N)
+	if !found || n.Deleted() || !n.HasFinalizer(machine.NodeFinalizer) {
+		return
+	}
+	w.actions[s.Do]++
+	n = n.Clone()
+	taken := map[string]string{}
+	for _, key := range append(slices.Sorted(maps.Keys(n.Applied.Labels)), w.machinePolicy().Keys.NodeMachine) {
+		if value, has := n.Labels[key]; has && w.chance(2) == 0 {
+			taken[key] = value
+			delete(n.Labels, key)
+		}
+	}
+	n.Labels, n.Taints = withLabel(n.Labels, patrolLabel, "yes"), nil
+	_, _ = w.nodes.Update(context.Background(), n) // read in the same instant: no conflict
+	w.emit(patrolled{n.UID})
+	if s.For == 0 {
+		return
+	}
+	w.After(s.For, func() {
+		now, err := w.nodes.Get(context.Background(), n.Key)
+		if err != nil || now.UID != n.UID {
+			return
+		}
+		now = now.Clone()
+		for key, value := range taken {
+			now.Labels = withLabel(now.Labels, key, value)
+		}
+		_, _ = w.nodes.Update(context.Background(), now) // read in the same instant: no conflict
+		w.check()
+	})
+}
+
+func withLabel(labels map[string]string, key, value string) map[string]string {
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	return labels
 }

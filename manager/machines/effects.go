@@ -48,7 +48,7 @@ func (p *pass) do(ctx context.Context, e machine.Effect) (err error) {
 	case machine.DeleteVM:
 		p.o.VMDeleted, err = p.deleteVM(ctx, e.ProviderID)
 	case machine.FindNode:
-		p.o.Node, err = p.lookForNode(ctx, e)
+		err = p.lookAgain(ctx, e)
 	case *machine.SyncNode:
 		p.o.NodeSynced, err = p.syncNode(ctx, e)
 	case *machine.MarkNode:
@@ -82,6 +82,18 @@ func (p *pass) ask(ctx context.Context, e machine.Effect) (err error) {
 		p.o.UpdateTurn, err = p.askUpdate(ctx)
 	}
 	return err
+}
+
+// lookAgain looks for the machine's node. What was answered in this pass about a node that has been
+// registered again since is not true of the new one.
+func (p *pass) lookAgain(ctx context.Context, e machine.FindNode) (err error) {
+	before := p.o.Node
+	p.o.Node, err = p.lookForNode(ctx, e)
+	if err != nil || before == nil || before.Node == nil || p.o.Node.Node == nil || before.Node.UID == p.o.Node.Node.UID {
+		return err
+	}
+	p.o.NodeSynced, p.o.NodeMarked, p.o.Drain, p.o.Detach = nil, nil, nil, nil
+	return nil
 }
 
 // lookForNode reads the machine's node live.

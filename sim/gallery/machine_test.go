@@ -41,6 +41,22 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
+		name:   "labels that others take off a node stay off as long as the template is the same",
+		breaks: "P62",
+		file:   "machine/node_sync.go",
+		from:   "if is, ok := have[k]; (!ok || is != v) && (own",
+		to:     "if is, ok := have[k]; !vouched && (!ok || is != v) && (own",
+		by:     openStorms,
+	},
+	{
+		name:   "labels that others put on a node go with the next write",
+		breaks: "P62",
+		file:   "machine/node_sync.go",
+		from:   "s.n.Labels = s.mergeForeign(s.n.Labels, s.n.Applied.Labels, t.Labels, ownLabel)",
+		to:     "s.n.Labels = s.mergeForeign(nil, s.n.Applied.Labels, t.Labels, ownLabel)",
+		by:     openStorms,
+	},
+	{
 		name:   "a machine asks for no grant when others delete its node",
 		breaks: "P45",
 		file:   "machine/node_leaving.go",

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
 )
 
@@ -13,14 +15,28 @@ import (
 func Open(seed uint64) *sim.Scenario {
 	s := Random(seed)
 	g := generator(rand.New(rand.NewPCG(seed, 6)).IntN) //nolint:gosec // a simulation
+	for _, d := range s.Deployments {
+		g.nodeTemplate(&d.Spec.Template.Spec.NodeTemplate)
+	}
 	for range 2 + g(8) {
 		s.Steps = slices.Insert(s.Steps, g(len(s.Steps)+1), g.meddling())
 	}
 	return s
 }
 
+// nodeTemplate draws what is on the nodes of a fleet.
+func (g generator) nodeTemplate(t *machine.NodeTemplate) {
+	if g.oneIn(3) {
+		return
+	}
+	t.Labels, t.Annotations = map[string]string{"team": "blue", "tier": "web"}, map[string]string{"contact": "blue"}
+	if g(2) == 0 {
+		t.Taints = []object.Taint{{Key: "dedicated", Value: "web", Effect: object.PreferNoSchedule}}
+	}
+}
+
 // others are what a step of other programs and people does.
-var others = [...]sim.Action{sim.FlickerNodes}
+var others = [...]sim.Action{sim.FlickerNodes, sim.RegisterNode, sim.StripNode}
 
 // Others returns the actions that only Open draws.
 func Others() []sim.Action { return slices.Clone(others[:]) }
@@ -31,5 +47,9 @@ func (g generator) meddling() sim.Step {
 	if g(2) == 0 { // while something is under way
 		after /= 20
 	}
-	return sim.Step{After: after, Do: others[g(len(others))], N: 1 + g(8), For: g.upTo(2 * time.Minute)}
+	step := sim.Step{After: after, Do: others[g(len(others))], N: 1 + g(8), For: g.upTo(2 * time.Minute)}
+	if step.Do == sim.StripNode && g(2) == 0 {
+		step.For = 0
+	}
+	return step
 }
