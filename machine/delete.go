@@ -138,7 +138,8 @@ func (d deletion) askForNode() (Plan, bool) {
 }
 
 // deleteVM calls DeleteMachine until it answers OK or NOT_FOUND; one such answer is enough. Only a
-// machine for which it is recorded that no VM was ever made does without.
+// machine for which it is recorded that no VM was ever made does without. Before each call the node is
+// looked for, because it may have joined while an earlier call failed or a hook held the VM.
 //
 // If no provider ID is recorded, since the answer to a create was lost, and askForNode has found no
 // VM either, DeleteMachine is called with the machine's name alone. After ALREADY_EXISTS it is not,
@@ -150,6 +151,9 @@ func (d deletion) deleteVM() Plan {
 	}
 	answer := d.o.VMDeleted
 	if answer == nil {
+		if plan, late := d.drainLate(); late {
+			return plan
+		}
 		if plan, held := d.hold(d.p.Keys.PreTerminateHook); held {
 			return plan
 		}

@@ -37,6 +37,19 @@ func (d deletion) drain() Plan {
 	return d.empty(node)
 }
 
+// drainLate leads back to the drain if a node of this VM has joined since the last drain ended (P53).
+// Each node is drained once, in a drain's time of its own. Once force is due, or was, no node is.
+func (d deletion) drainLate() (Plan, bool) {
+	switch status := &d.m.Status; {
+	case d.o.NoCluster || status.DrainForced || d.forcedByLabel():
+	case !d.looked() || d.unseen():
+		return d.find(), true
+	case d.hasNode() && d.node().UID != status.DrainedNode:
+		return d.stage(eventNodeFound, decision.Why{Reason: reasonNodeLate, Name: d.node().Name}), true
+	}
+	return Plan{}, false
+}
+
 // empty has the node drained until it is empty, or force has had its time.
 //
 // A drain that fails, as it does while the cluster's API server is down, is tried again after 5 s,

@@ -21,8 +21,9 @@ func (d deletion) hasNode() bool {
 // edges of stages that have nothing to do, to the first that has. Only that one is stored.
 func (d deletion) stage(on Event, why decision.Why) Plan {
 	var moves [len(Plan{}.Moves)]Move
-	at := d.m.Status.DeletionStage()
+	at, drained := d.m.Status.DeletionStage(), false
 	for i := 0; on != ""; i++ {
+		drained = drained || at == StageInitiateDrain
 		to, _ := deletions.Next(string(at), on)
 		moves[i] = deletionMove(at, on, Stage(to))
 		at = Stage(to)
@@ -30,10 +31,22 @@ func (d deletion) stage(on Event, why decision.Why) Plan {
 	}
 	plan := d.setStatus(why, func(s *Status) {
 		d.noteVM(s)
+		if drained {
+			d.noteDrained(s)
+		}
 		d.enter(s, at)
 	})
 	plan.Moves = moves
 	return plan
+}
+
+// noteDrained records which node a drain has ended with, and whether force was due.
+func (d deletion) noteDrained(s *Status) {
+	s.DrainedNode = ""
+	if d.o.Node != nil && d.hasNode() {
+		s.DrainedNode = d.o.Node.Node.UID
+	}
+	s.DrainForced = s.DrainForced || !d.now.Before(d.forceAnyway())
 }
 
 // enter begins a stage, and its clock.

@@ -116,6 +116,7 @@ func guardedObservation(t *rapid.T) *machine.Observation {
 	case 2:
 		m.DeletedAt, m.Status.Phase = epoch.Add(-time.Hour), machine.PhaseTerminating
 		*op = machine.Operation{Kind: machine.OperationDelete, State: machine.StateProcessing, Stage: machine.StageInitiateVMDeletion, Time: epoch.Add(-time.Hour)}
+		o.VMDeleted = rapid.SampledFrom([]*machine.VM{nil, {}, {Outcome: machine.Outcome{Code: codes.Internal}}}).Draw(t, "deleted")
 	case 3:
 		m.DeletedAt, m.Status.Phase = epoch.Add(-time.Hour), machine.PhaseTerminating
 		*op = machine.Operation{Kind: machine.OperationDelete, State: machine.StateProcessing, Stage: machine.StageInitiateFinalizerRemoval, Time: epoch.Add(-time.Hour)}

@@ -144,6 +144,12 @@ type Status struct {
 	// HeldSince is when hooks first held the present stage of the deletion
 	// back, whole seconds. Zero: none did.
 	HeldSince time.Time
+	// DrainedNode is the UID of the node that the deletion's last drain has ended with. Empty: no drain
+	// has ended, or there was no node. A node of the machine with another UID has joined since.
+	DrainedNode string
+	// DrainForced records that a drain of the deletion ended when force was due, by the label or by the
+	// drain timeout. Nodes that join later are not drained.
+	DrainForced bool
 	// JoinedAfter is the time from creation to the first Running; zero: not
 	// joined yet.
 	JoinedAfter time.Duration

@@ -132,6 +132,7 @@ var (
 	reasonDeleteNode       = decision.NewReason("DeleteNode", "deleting node {name}")
 	reasonNodeDeleted      = decision.NewReason("NodeDeleted", "node {name} is deleted")
 	reasonNodeGone         = decision.NewReason("NoNodeToDelete", "no node of it is left")
+	reasonNodeLate         = decision.NewReason("NodeJoinedLate", "node {name} has joined after the drain: draining it before the VM is deleted")
 	reasonNodeAgain        = decision.NewReason("NodeRegisteredAgain", "node {name} has registered again: deleting it")
 	reasonDeleteFailed     = decision.NewReason("DeleteFailed", "deletion failed in {name}: {code}: {detail}")
 	reasonReleased         = decision.NewReason("Deleted", "VM and node are gone: letting the record go")

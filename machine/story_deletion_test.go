@@ -134,7 +134,7 @@ var deletionStories = map[string]func(*story){
 }
 
 func init() {
-	for _, more := range []map[string]func(*story){deletionNodes, resumedStories} {
+	for _, more := range []map[string]func(*story){deletionNodes, resumedStories, lateStories} {
 		maps.Copy(deletionStories, more)
 	}
 }

@@ -207,6 +207,7 @@ func newDeletionTable() *Table {
 	add(StageInitiateDrain, eventNoNode, StageInitiateVMDeletion, "nothing to drain")
 	add(StageDeleteVolumeAttachments, eventDetached, StageInitiateVMDeletion, "no volume is held any more, or its time is up")
 	add(StageDeleteVolumeAttachments, eventNoNode, StageInitiateVMDeletion, "nothing to detach")
+	add(StageInitiateVMDeletion, eventNodeFound, StageInitiateDrain, "its node has joined after the drain, and its VM is still there: the node's pods leave first")
 	add(StageInitiateVMDeletion, eventVMDeleted, StageInitiateNodeDeletion, "the provider said that the VM is gone")
 	add(StageInitiateVMDeletion, eventNeverCreated, StageInitiateNodeDeletion, "it is recorded that no create was ever issued")
 	add(StageInitiateNodeDeletion, eventNodeDeleted, StageInitiateFinalizerRemoval, "no node of it is left")

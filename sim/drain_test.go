@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
@@ -123,4 +124,37 @@ func drained(w *sim.World) (n int) {
 		}
 	}
 	return n
+}
+
+// TestP53NodesThatJoinLate plays fleets that shrink while machines come up, with a provider that refuses
+// most calls: no VM goes with pods on its node, though the node joined after the drain (P53).
+func TestP53NodesThatJoinLate(t *testing.T) {
+	seeds, late := uint64(40), 0
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := range seeds {
+		r := &run{t: t}
+		faults := busy()
+		faults.NoStartupTaint = true
+		faults.SlowBoot, faults.Call, faults.Codes = 10*time.Minute, 0.6, []codes.Code{codes.Unavailable, codes.Internal}
+		r.start(seed, faults, fleet(2, deployment.Strategy{}), manager.Hooks{
+			Event: func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) {
+				if reason == "NodeJoinedLate" {
+					late++
+				}
+			},
+		})
+		r.complete()
+		r.w.AddApp(sim.App{Name: "jobs", Replicas: 8, Grace: 2 * time.Minute, Boot: 20 * time.Second, Work: 5 * time.Minute})
+		for range 3 {
+			r.scale(8)
+			r.wait(6 * time.Minute)
+			r.scale(2)
+			r.wait(40 * time.Minute)
+		}
+		r.complete()
+		r.w.Close()
+	}
+	require.Positive(t, late)
 }

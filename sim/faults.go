@@ -48,6 +48,9 @@ type Faults struct {
 
 	// SlowBoot is the longest time that a VM takes beyond Options.Boot.
 	SlowBoot time.Duration
+	// NoStartupTaint has kubelets register their nodes without the startup taint: pods are bound to a
+	// node as soon as it is ready.
+	NoStartupTaint bool
 	// DeadBoot is the probability that a VM never joins.
 	DeadBoot float64
 	// Flap is the probability that a node is not ready for up to 15 min once in its life.

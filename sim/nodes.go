@@ -53,7 +53,7 @@ func (k *kubelets) bootIn(d time.Duration, name, id string) {
 			return
 		}
 		node := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}, ProviderID: id}
-		if key := machine.DefaultPolicy().Keys.NotReadyTaint; key != "" {
+		if key := machine.DefaultPolicy().Keys.NotReadyTaint; key != "" && !k.hazards.NoStartupTaint {
 			node.Taints = []object.Taint{{Key: key, Effect: "NoSchedule"}}
 		}
 		if !k.join(node) {

@@ -4,19 +4,21 @@ import (
 	"context"
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
-// p22 is about drains, with P21: pods leave before the VM does, by eviction, each at its turn. The
-// turns of pods with volumes are those of p22Volumes.
+// p22 is about drains, with P21 and P53: pods leave before the VM does, by eviction, each at its turn.
+// The turns of pods with volumes are those of p22Volumes.
 type p22 struct {
 	*p22Volumes
-	attempts map[string]attempt // to evict pods, by their UID: the last of each
-	by       *process           // that made the last attempt of all
-	number   int                // of that process
+	attempts map[string]attempt   // to evict pods, by their UID: the last of each
+	deleting map[string]time.Time // when the last DeleteMachine was begun, by the machine's name
+	by       *process             // that made the last attempt of all
+	number   int                  // of that process
 }
 
 // attempt is one to evict a pod, by the process of that number.
@@ -25,7 +27,9 @@ type attempt struct {
 	by int
 }
 
-func newP22(turns *p22Volumes) *p22 { return &p22{p22Volumes: turns, attempts: map[string]attempt{}} }
+func newP22(turns *p22Volumes) *p22 {
+	return &p22{p22Volumes: turns, attempts: map[string]attempt{}, deleting: map[string]time.Time{}}
+}
 
 func (w *p22) see(e event) {
 	switch e := e.(type) {
@@ -36,6 +40,10 @@ func (w *p22) see(e event) {
 	case cluster.PodDeleted:
 		if !e.Pod.Finished {
 			w.checkPodDeleted(e.Pod.Name, e.Pod.Node)
+		}
+	case calling:
+		if e.call.Method == codes.DeleteMachine {
+			w.deleting[e.call.Object.Name] = w.Now()
 		}
 	case vmGone:
 		w.checkDrained(e.node)
@@ -55,11 +63,11 @@ func (w *p22) checkDrained(name string) {
 	}
 	for _, m := range w.machines.all() {
 		known := w.lives[m.UID]
-		if m.Name != name || w.forceDue(m) || known != nil && known.forced || m.Spec.NodeName == "" && w.misled[name] || w.joinedSince(m) {
+		if m.Name != name || w.forceDue(m) || known != nil && known.forced || m.Spec.NodeName == "" && w.misled[name] || w.unseenBy(m) {
 			continue
 		}
 		if running > 0 {
-			w.violate("P22", "the VM of machine %s went with %d pods running on it", name, running)
+			w.violate(w.drainRule(m), "the VM of machine %s went with %d pods running on it", name, running)
 		}
 		if going > 0 {
 			w.violate("P50", "the VM of machine %s went with %d pods on it in their grace", name, going)
@@ -67,11 +75,29 @@ func (w *p22) checkDrained(name string) {
 	}
 }
 
-// joinedSince reports whether a machine's node registered after its deletion had begun: then it was
-// decided that there is nothing to drain.
-func (w *p22) joinedSince(m *machine.Machine) bool {
+// drainRule is the rule that has pods leave a machine's node before its VM goes: P53 if the node
+// registered after the machine's deletion had begun.
+func (w *p22) drainRule(m *machine.Machine) string {
+	if w.joinedAt(m).After(m.DeletedAt) {
+		return "P53"
+	}
+	return "P22"
+}
+
+// unseenBy reports whether a machine's node registered after its deletion had begun, and when the call
+// that deletes its VM was about to be made, or later, so that it could not be seen before the call.
+func (w *p22) unseenBy(m *machine.Machine) bool {
+	joined := w.joinedAt(m)
+	return joined.After(m.DeletedAt) && joined.Add(inFlight).After(w.deleting[m.Name])
+}
+
+// joinedAt is when a machine's node registered; zero: there is none.
+func (w *p22) joinedAt(m *machine.Machine) time.Time {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: m.Name})
-	return err == nil && m.Deleted() && n.CreatedAt.After(m.DeletedAt)
+	if err != nil || !m.Deleted() {
+		return time.Time{}
+	}
+	return n.CreatedAt
 }
 
 // podsInGrace counts the pods of a node that were told to terminate and whose grace has not ended, by

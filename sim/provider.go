@@ -22,6 +22,8 @@ type service interface {
 
 // These tell of calls to the provider.
 type (
+	// calling: a process has begun a call, which is on its way.
+	calling struct{ call driver.CallInfo }
 	// called: a process calls the driver. answered: the call has ended, with err or without.
 	called struct {
 		by   *process
@@ -41,6 +43,7 @@ func (p *process) through(to service) driver.Interceptor {
 			return errDead // no caller is alive
 		}
 		defer p.only(s)()
+		p.emit(calling{s})
 		p.clock.Pause(p.hazards.CallTime/2 + p.upTo(p.hazards.CallTime/2))
 		if p.dead {
 			if p.happens(p.hazards.Late) {

@@ -64,6 +64,14 @@ var ofMachine = []mutant{
 		to:     "if plan, wait := d.awaitLeave(n); wait && n == nil {",
 	},
 	{
+		name:   "a node that joins after the drain is not drained",
+		breaks: "P53",
+		file:   "machine/delete_drain.go",
+		from:   "case d.hasNode() && d.node().UID != status.DrainedNode:",
+		to:     `case d.hasNode() && d.node().UID == "":`,
+		by:     "TestP53NodesThatJoinLateAreDrained",
+	},
+	{
 		name:   "a create that may have made a VM is forgotten when the name is taken",
 		breaks: "P16",
 		file:   "machine/create_failure.go",

@@ -35,6 +35,8 @@ var machineNotes = []record[*machine.Machine]{
 	{"deletedFrom", func(m *machine.Machine) any { return &m.Status.DeletedFrom }},
 	{"stageSince", func(m *machine.Machine) any { return &m.Status.StageSince }},
 	{"heldSince", func(m *machine.Machine) any { return &m.Status.HeldSince }},
+	{"drainedNode", func(m *machine.Machine) any { return &m.Status.DrainedNode }},
+	{"drainForced", func(m *machine.Machine) any { return &m.Status.DrainForced }},
 	{"joinedAfter", func(m *machine.Machine) any { return &m.Status.JoinedAfter }},
 	{"preservation", func(m *machine.Machine) any { return &m.Status.Preservation }},
 }

@@ -141,7 +141,11 @@ func TestTakingOverADeletion(t *testing.T) {
 	} {
 		m, problems := machines.Read(machines.typed(t, terminating(description)))
 		require.Empty(t, problems)
-		plan, err := machine.Decide(&machine.Observation{Machine: m, Class: class}, machine.DefaultPolicy(), begin.Add(time.Minute))
+		o := &machine.Observation{Machine: m, Class: class}
+		if want == any(machine.DeleteVM{}) {
+			o.Node = &machine.NodeAnswer{Name: "n", Read: decision.Freshness{Began: begin, Ended: begin}} // there is none any more
+		}
+		plan, err := machine.Decide(o, machine.DefaultPolicy(), begin.Add(time.Minute))
 		require.NoError(t, err)
 		if plan.Write != nil {
 			assert.IsType(t, want, plan.Write, "%s: %s", description, plan.Why)
