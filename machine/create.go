@@ -42,11 +42,7 @@ func (c creation) createGate() (Plan, bool) {
 	if !c.now.Before(deadline) {
 		return c.timedOut(op.Message), true
 	}
-	if deadline.Before(at) {
-		at = deadline
-	}
-	why := decision.Why{Reason: reasonRetryAt, Name: op.Stage.title(), Code: op.Code, For: at.Sub(c.now)}
-	return Plan{At: at, Why: why}, true
+	return c.retryLater(op.Stage.title(), at, deadline), true
 }
 
 // createCall is the driver call that a failed stage of a creation made.

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"time"
+
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 )
@@ -64,16 +66,14 @@ func (d deletion) removeGate() (Plan, bool) {
 	if at.IsZero() {
 		return Plan{}, false
 	}
+	var due time.Time
 	if op.Stage == StageGetVMStatus || op.Stage == StageInitiateDrain {
 		if d.forced() {
 			return Plan{}, false
 		}
-		if due := d.forceAt(); due.Before(at) {
-			at = due
-		}
+		due = d.forceAt()
 	}
-	why := decision.Why{Reason: reasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(d.now)}
-	return Plan{At: at, Why: why}, true
+	return d.retryLater(string(op.Stage), at, due), true
 }
 
 // removeCall is the driver call whose recovery governs a failed stage; the

@@ -118,6 +118,46 @@ func TestInternalIsRepeatedTwiceAtOnce(t *testing.T) {
 	}
 }
 
+// By policy, the contract's codes that are not retried wait for a change and nothing else, but for the
+// end of a creation's time; the others are made again as usual.
+func TestGatesWaitForChange(t *testing.T) {
+	for _, g := range gates {
+		for code := range codes.All() {
+			if g.passesOver(code) || code == codes.Uninitialized {
+				continue
+			}
+			w, s, _ := g.fails(t, code)
+			w.policy.WaitForChange = true
+			calls := w.provider.calls[g.call]
+			creating := g.call != codes.DeleteMachine && g.call != codes.UpdateMachine
+			for range 6 {
+				w.pass(3 * time.Minute)
+				w.passes(s)
+			}
+			if codes.RecoveryFor(g.call, code).AutoRetry {
+				require.Greater(t, w.provider.calls[g.call], calls, "%s %s", g.call, code)
+				continue
+			}
+			if codes.RecoveryFor(g.call, code).Class == codes.None {
+				continue
+			}
+			require.Equal(t, calls, w.provider.calls[g.call], "%s %s: made again", g.call, code)
+			plan, _, err := s.reconcile()
+			require.NoError(t, err)
+			require.Equal(t, machine.ReasonWaitForChange, plan.Why.Reason, "%s %s", g.call, code)
+			require.Equal(t, creating, !plan.At.IsZero(), "%s %s: %s", g.call, code, plan.At)
+			w.secret = "another"
+			w.passes(s)
+			require.Equal(t, calls+1, w.provider.calls[g.call], "%s %s: not made again after a change", g.call, code)
+			if creating {
+				w.pass(3 * time.Minute)
+				w.passes(s)
+				require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase, "%s %s", g.call, code)
+			}
+		}
+	}
+}
+
 func (w *world) passes(s *shell) {
 	_, _, err := s.reconcile()
 	require.NoError(w.t, err)

@@ -131,7 +131,10 @@ func (h hotUpdate) refreshGate(plan Plan) (Plan, bool) {
 	if at.IsZero() {
 		return Plan{}, false
 	}
-	plan.Why = decision.Why{Reason: reasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(h.now)}
+	later := h.retryLater(string(op.Stage), at, time.Time{})
+	if plan.Why = later.Why; later.At.IsZero() {
+		return plan, true
+	}
 	return sooner(plan, at), true
 }
 

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"time"
+
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 )
@@ -58,8 +60,7 @@ func (u inPlace) gate() (Plan, bool) {
 	if at.IsZero() {
 		return Plan{}, false
 	}
-	op := &u.m.Status.LastOperation
-	return Plan{At: at, Why: decision.Why{Reason: reasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(u.now)}}, true
+	return u.retryLater(string(u.m.Status.LastOperation.Stage), at, time.Time{}), true
 }
 
 // stepFailed records that a node could not be drained or written.

@@ -54,6 +54,11 @@ type Policy struct {
 	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. At least a second; default as
 	// long as the recovery table's long class, 10 min.
 	QuotaRetry time.Duration
+	// WaitForChange has the calls to the provider whose code the driver contract says is not
+	// retried (codes.Recovery.AutoRetry) wait until machine, class or secret change. A creation
+	// still ends with CreationTimeout; a deletion waits without end, and its VM costs money
+	// meanwhile. Default: they are made again, slowly.
+	WaitForChange bool
 	// ReplaceFailedUpdates has a machine whose in-place update failed replaced at once, within the
 	// budget of replacements. Default: when its health timeout has passed since.
 	ReplaceFailedUpdates bool

@@ -30,6 +30,7 @@ var (
 	reasonCreateFailed     = decision.NewReason("CreateFailed", "creation failed in {name}: {code}: {detail}")
 	reasonCreateRefused    = decision.NewReason("CreateRefused", "creation refused for good in {name}: {code}: {detail}")
 	reasonCreationTimeout  = decision.NewReason("CreationTimeout", "not running within {for} of its creation: {detail}")
+	reasonWaitForChange    = decision.NewReason("WaitForChange", "{name} failed with {code}; not tried again until machine, class or secret change")
 	reasonRetryAt          = decision.NewReason("RetryLater", "{name} failed with {code}; trying again in {for}, or when machine, class or secret change")
 	reasonFindNode         = decision.NewReason("FindNode", "looking for node {name}")
 	reasonFindByName       = decision.NewReason("FindNodeByMachine", "looking for a node that carries the name of machine {name}")

@@ -2,14 +2,15 @@ package machine
 
 // Reasons that tests of this package name.
 var (
-	ReasonPaused       = reasonPaused
-	ReasonResumed      = reasonResumed
-	ReasonHeld         = reasonHeld
-	ReasonCreateFailed = reasonCreateFailed
-	ReasonGrace        = reasonGrace
-	ReasonHealthy      = reasonHealthy
-	ReasonNotOurs      = reasonNotOurs
-	ReasonTerminating  = reasonTerminating
-	ReasonDrainNoted   = reasonDrainNoted
-	ReasonSpecFixed    = reasonSpecFixed
+	ReasonPaused        = reasonPaused
+	ReasonWaitForChange = reasonWaitForChange
+	ReasonResumed       = reasonResumed
+	ReasonHeld          = reasonHeld
+	ReasonCreateFailed  = reasonCreateFailed
+	ReasonGrace         = reasonGrace
+	ReasonHealthy       = reasonHealthy
+	ReasonNotOurs       = reasonNotOurs
+	ReasonTerminating   = reasonTerminating
+	ReasonDrainNoted    = reasonDrainNoted
+	ReasonSpecFixed     = reasonSpecFixed
 )

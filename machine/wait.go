@@ -55,14 +55,46 @@ func (s *situation) retryAt(call codes.Call) time.Time {
 		return time.Time{}
 	}
 	recovery := codes.RecoveryFor(call, op.Code)
+	waits := s.p.WaitForChange && !recovery.AutoRetry && recovery.Class != codes.None && calls(op.Stage)
 	if recovery.Class == codes.None || recovery.Class == codes.Requeue {
 		recovery.Class = codes.Short // a failure that was persisted is never retried in a spin
 	}
 	at := op.Time.Add(recovery.Backoff(s.o.Failures, s.p.QuotaRetry)).Add(time.Second)
+	if waits {
+		at = op.Time.Add(endless)
+	}
 	if !s.now.Before(at) {
 		return time.Time{}
 	}
 	return at
+}
+
+// endless is longer than any wait. What waits so long waits for a change alone.
+const endless = 200 * 365 * 24 * time.Hour
+
+// calls reports whether a failed stage is one that calls the provider. In other stages the cluster
+// has answered, and none of the changes that a wait ends with can mend that.
+func calls(stage Stage) bool {
+	switch stage {
+	case StageGetVMStatus, StageCreateVM, StageInstanceInitialization, StageInitiateVMDeletion, StageUpdateVM:
+		return true
+	}
+	return false
+}
+
+// retryLater waits until a failed call may be made again, but not beyond a deadline. Zero: there is
+// none.
+func (s *situation) retryLater(name string, at, deadline time.Time) Plan {
+	why := decision.Why{Reason: reasonRetryAt, Name: name, Code: s.m.Status.LastOperation.Code}
+	if at.Sub(s.now) > endless/2 {
+		why.Reason = reasonWaitForChange
+		return Plan{At: deadline, Why: why}
+	}
+	if !deadline.IsZero() && deadline.Before(at) {
+		at = deadline
+	}
+	why.For = at.Sub(s.now)
+	return Plan{At: at, Why: why}
 }
 
 // How long after a write of a node the next one is made: of one that failed,

@@ -29,6 +29,7 @@ type machinePolicy struct {
 	MachinePreserveTimeout time.Duration `policy:"machine.PreserveTimeout" help:"How long a machine is kept for inspection."`
 	MachineHookTimeout     time.Duration `policy:"machine.HookTimeout" help:"How long hooks on a machine may hold its drain back, and how long the deletion of its VM; 0: without end."`
 	MachineQuotaRetry      time.Duration `policy:"machine.QuotaRetry" help:"How long to wait after RESOURCE_EXHAUSTED; 0: 10m, the wait of the recovery table."`
+	MachineWaitForChange   bool          `policy:"machine.WaitForChange" help:"Make no call again whose error code the driver contract says is not retried, until machine, class or secret change."`
 	NodeConditions         []string      `placeholder:"TYPE" policy:"machine.NodeConditions" help:"Conditions that make a node unhealthy unless they are False or absent. Default: ${default}."`
 }
 
