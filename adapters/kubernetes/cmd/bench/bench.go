@@ -161,11 +161,11 @@ func (b *bench) life(ctx context.Context, n int) error {
 		func() error { return b.client.Create(ctx, d) }, b.available(n))
 	if err == nil {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`))
-		err = b.measure(ctx, fmt.Sprintf("%d rolled, surge 20%%", n), 8, n, 17,
+		err = b.measure(ctx, fmt.Sprintf("%d rolled, surge 20%%", n), 8, n, 19,
 			func() error { return b.client.Patch(ctx, d, patch) }, b.available(n))
 	}
 	if err == nil {
-		err = b.measure(ctx, fmt.Sprintf("%d deleted", n), 3, n, 9, func() error { return b.client.Delete(ctx, d) }, nil)
+		err = b.measure(ctx, fmt.Sprintf("%d deleted", n), 3, n, 11, func() error { return b.client.Delete(ctx, d) }, nil)
 	}
 	if stopped := stop(); err == nil {
 		err = stopped
