@@ -23,8 +23,11 @@ const (
 // zero Policy is DefaultPolicy. The figures are those of machine-controller-manager,
 // unless another source is named.
 type Policy struct {
-	// Burst is how many machines one plan creates, deletes or changes at
-	// most. From 1 to 10,000; default 100.
+	// Burst is how many machines one plan creates, deletes or changes at most. It bounds one step,
+	// so that a plan and its answers stay small, and is no brake: the next plan follows at once, and
+	// one pass of a set of 250 may create all of them. How many calls reach the provider at a time is
+	// limited elsewhere, see manager.Options.Tuning.Workers and driver.Limit. From 1 to 10,000;
+	// default 100.
 	Burst int32
 	// RequestTimeout is how long after it was issued a create may still take
 	// effect, even if its process has died. For as long after a

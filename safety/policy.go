@@ -108,7 +108,8 @@ type Policy struct {
 	// second; default 10 s, this library's.
 	PaceTurn time.Duration
 
-	// Burst is the maximum number of orders in one plan. At least 1; default 100.
+	// Burst is the maximum number of orders in one plan. It is no brake: the next plan follows at
+	// once. At least 1; default 100.
 	Burst int
 
 	Keys Keys

@@ -45,7 +45,7 @@ type drainPolicy struct {
 }
 
 type setPolicy struct {
-	SetBurst        int32               `policy:"set.Burst" help:"Machines that a set creates or deletes at once."`
+	SetBurst        int32               `policy:"set.Burst" help:"Machines that a set creates or deletes in one step. It is no brake: the next step follows at once. driver-concurrency and driver-qps limit calls."`
 	SetAgeOrder     machineset.AgeOrder `placeholder:"ORDER" policy:"set.Age" help:"Which goes first of machines that nothing else tells apart: empty (the oldest), Newest, Random."`
 	SetChurnBase    time.Duration       `policy:"set.CrashLoopBase" help:"How long the replacements of machines wait that failed twice before they ever ran, doubled with each failure; 0: none waits."`
 	SetChurnMax     time.Duration       `policy:"set.CrashLoopMax" help:"The longest such wait."`
