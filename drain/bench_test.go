@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/object"
 )
 
 // full is a node with 250 pods, 30 budgets and 60 volumes. Every pod was refused, so that the
@@ -145,4 +146,37 @@ func BenchmarkFleet(b *testing.B) {
 		b.ReportMetric(float64(most), "MiB")
 		b.ReportMetric(float64(runtime.NumGoroutine()), "goroutines")
 	}
+}
+
+// BenchmarkPredict shows how a forecast grows with the pods of a node: budgets let one of forty go at a
+// time. Each look of a drain is at all pods, and a turn of volumes has several looks, so pods with volumes take longer.
+func BenchmarkPredict(b *testing.B) {
+	for _, n := range []int{1000, 20_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			o := crowd(n)
+			for b.Loop() {
+				if f, err := drain.Predict(o, nil, drain.Assumptions{}, epoch); err != nil || !f.Done {
+					b.Fatal(f, err)
+				}
+			}
+		})
+	}
+}
+
+// crowd is a node with many pods.
+func crowd(n int) *drain.Observation {
+	o := &drain.Observation{Node: newCluster().node, Complete: true, Attachments: []*drain.Attachment{}}
+	for i := range n {
+		key := object.Key{Namespace: "default", Name: fmt.Sprintf("pod-%05d", i)}
+		app := fmt.Sprint("app-", i/40)
+		if i%40 == 0 {
+			o.Budgets = append(o.Budgets, &drain.Budget{
+				Key: object.Key{Namespace: "default", Name: app}, Selector: &object.Selector{Labels: map[string]string{"app": app}},
+				DisruptionsAllowed: 1, CurrentHealthy: 40, DesiredHealthy: 39, ExpectedPods: 40,
+			})
+		}
+		p := &drain.Pod{Key: key, UID: key.Name, Labels: map[string]string{"app": app}, Grace: 30 * time.Second, Owner: &object.Owner{Kind: "ReplicaSet", Name: app, UID: app}}
+		o.Pods = append(o.Pods, p)
+	}
+	return o
 }

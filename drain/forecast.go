@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"container/heap"
 	"slices"
 	"time"
 
@@ -134,7 +135,12 @@ type future struct {
 	began   time.Time
 	now     time.Time
 	busy    int // plans that were carried out at now
-	events  []happening
+	events  happenings
+	serial  int
+	pods    map[string]*Pod // by UID
+	gone    map[*Pod]bool
+	users   map[object.Key]int // of a claim: pods that are there and have not finished
+	bound   map[object.Key][]*Volume
 	then    []func()                   // what follows from the calls that were made now
 	said    map[string]decision.Reason // of each pod, why it waits
 	budgets map[*Budget]*Budget
@@ -143,15 +149,32 @@ type future struct {
 }
 
 type happening struct {
-	at time.Time
-	do func()
+	at     time.Time
+	serial int // among those of one time
+	do     func()
+}
+
+// happenings are a heap: the next one first.
+type happenings []happening
+
+func (h happenings) Len() int { return len(h) }
+func (h happenings) Less(i, j int) bool {
+	return h[i].at.Before(h[j].at) || h[i].at.Equal(h[j].at) && h[i].serial < h[j].serial
+}
+func (h happenings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *happenings) Push(x any)   { *h = append(*h, x.(happening)) }
+func (h *happenings) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }
 
 func newFuture(d *decider, a Assumptions) *future {
 	f := &future{
 		o: *d.o, p: d.p, began: d.now, now: d.now, said: map[string]decision.Reason{}, budgets: map[*Budget]*Budget{}, came: map[string]bool{},
-		a:   Assumptions{or(a.Heal, time.Minute), or(a.Detach, 10*time.Second), or(a.Reattach, 10*time.Second), or(a.Limit, 24*time.Hour)},
-		out: &Forecast{},
+		a:    Assumptions{or(a.Heal, time.Minute), or(a.Detach, 10*time.Second), or(a.Reattach, 10*time.Second), or(a.Limit, 24*time.Hour)},
+		out:  &Forecast{},
+		pods: map[string]*Pod{}, gone: map[*Pod]bool{}, users: map[object.Key]int{}, bound: map[object.Key][]*Volume{},
 	}
 	memory := Memory{}
 	if d.o.Memory != nil {
@@ -165,19 +188,25 @@ func newFuture(d *decider, a Assumptions) *future {
 	f.o.Budgets = f.copied(d.o.Budgets)
 	f.o.Attachments, f.o.Attached = slices.Clone(d.o.Attachments), slices.Clone(d.o.Attached)
 	f.o.Pods = nil
+	for _, v := range d.o.Volumes {
+		if v != nil {
+			f.bound[v.Claim] = append(f.bound[v.Claim], v)
+		}
+	}
 	for _, p := range d.o.Pods {
-		if p == nil {
+		if p == nil || p.UID != "" && f.pods[p.UID] != nil {
 			continue
 		}
 		c := *p
-		if p.Budgets != nil {
-			c.Budgets = f.copied(p.Budgets)
+		if c.Budgets = f.copied(p.Budgets); p.Budgets == nil {
+			c.Budgets = f.selecting(p)
 		}
-		f.o.Pods = append(f.o.Pods, &c)
+		f.add(&c)
 		if !c.GraceEnds.IsZero() {
 			f.at(c.GraceEnds, func() { f.remove(&c) })
 		}
 	}
+	slices.SortStableFunc(f.o.Pods, func(a, b *Pod) int { return compareKeys(a.Namespace, a.Name, b.Namespace, b.Name) })
 	f.o.Memory.See(f.o.Pods, true, f.now)
 	f.out.Pods = len(f.o.Pods)
 	if d.o.Node != nil {
@@ -205,6 +234,17 @@ func (f *future) copied(budgets []*Budget) []*Budget {
 			f.budgets[b] = &c
 		}
 		list = append(list, f.budgets[b])
+	}
+	return list
+}
+
+// selecting returns the budgets that select a pod.
+func (f *future) selecting(p *Pod) []*Budget {
+	list := []*Budget{}
+	for _, b := range f.o.Budgets {
+		if b.Selects(p) {
+			list = append(list, b)
+		}
 	}
 	return list
 }
@@ -258,10 +298,8 @@ func (f *future) explain(plan *Plan) {
 
 // next returns when something happens or the drain decides again. Zero: never.
 func (f *future) next(at time.Time) time.Time {
-	for _, e := range f.events {
-		if at.IsZero() || e.at.Before(at) {
-			at = e.at
-		}
+	if len(f.events) > 0 && (at.IsZero() || f.events[0].at.Before(at)) {
+		return f.events[0].at
 	}
 	return at
 }
@@ -270,7 +308,8 @@ func (f *future) at(at time.Time, do func()) {
 	if at.Before(f.now) {
 		at = f.now
 	}
-	f.events = append(f.events, happening{at, do})
+	f.serial++
+	heap.Push(&f.events, happening{at, f.serial, do})
 }
 
 func (f *future) advance(to time.Time) {
@@ -278,13 +317,11 @@ func (f *future) advance(to time.Time) {
 		f.busy = 0
 	}
 	f.now = to
-	for {
-		i := slices.IndexFunc(f.events, func(e happening) bool { return !e.at.After(f.now) })
-		if i < 0 {
-			return
-		}
-		e := f.events[i]
-		f.events = slices.Delete(f.events, i, i+1)
-		e.do()
+	before := len(f.gone)
+	for len(f.events) > 0 && !f.events[0].at.After(f.now) {
+		heap.Pop(&f.events).(happening).do()
+	}
+	if len(f.gone) > before { // once for all that went now
+		f.o.Pods = slices.DeleteFunc(f.o.Pods, func(p *Pod) bool { return f.gone[p] })
 	}
 }

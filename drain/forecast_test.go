@@ -2,6 +2,7 @@ package drain_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,6 +171,19 @@ func TestForecastOfPodsThatComeBackUnderABudget(t *testing.T) {
 	assert.Contains(t, text, "+1s     evict   default/op ", "the one that came back, without its budget")
 	assert.Less(t, f.Took, 3*time.Minute, text)
 	assert.Empty(t, f.Left)
+}
+
+// Two pods of one UID are one: the second is a caller's mistake, or comes of a list that was put together.
+func TestForecastOfOneUID(t *testing.T) {
+	s := newShell(t)
+	s.add("web")
+	o := s.observe()
+	o.Pods = append(o.Pods, o.Pods[0], &drain.Pod{Key: object.Key{Namespace: "default", Name: "z"}, UID: o.Pods[0].UID, Grace: time.Hour})
+	f, err := drain.Predict(o, s.policy, drain.Assumptions{}, s.now)
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(drain.Explain(f), "evict "), drain.Explain(f))
+	assert.Equal(t, 30*time.Second, f.Took)
+	assert.Equal(t, 1, f.Pods)
 }
 
 // A negative grace is a second, as for an API server.

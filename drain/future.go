@@ -52,17 +52,30 @@ func (f *future) follow() bool {
 	return len(then) > 0
 }
 
-func (f *future) pod(uid string) *Pod {
-	i := slices.IndexFunc(f.o.Pods, func(p *Pod) bool { return p.UID == uid })
-	if i < 0 {
-		return nil
+// add has a pod run on the node.
+func (f *future) add(p *Pod) {
+	f.o.Pods = append(f.o.Pods, p)
+	if p.UID != "" {
+		f.pods[p.UID] = p
 	}
-	return f.o.Pods[i]
+	f.use(p, 1)
 }
 
-func (f *future) budgetsOf(p *Pod) []*Budget {
-	d := decider{o: &f.o, p: f.p}
-	return d.budgetsOf(p)
+// use counts the users of a pod's claims.
+func (f *future) use(p *Pod, more int) {
+	for _, claim := range p.Claims {
+		if !p.Finished {
+			f.users[object.Key{Namespace: p.Namespace, Name: claim}] += more
+		}
+	}
+}
+
+// pod returns a pod that is there, or nil.
+func (f *future) pod(uid string) *Pod {
+	if p := f.pods[uid]; p != nil && !f.gone[p] {
+		return p
+	}
+	return nil
 }
 
 // evict answers as an API server does.
@@ -74,7 +87,7 @@ func (f *future) evict(uid string) Answer {
 	if p.Pending || p.Finished || !p.GraceEnds.IsZero() {
 		return Answer{Result: Accepted} // no budget is asked
 	}
-	budgets := f.budgetsOf(p)
+	budgets := p.Budgets
 	switch len(budgets) {
 	case 0:
 		return Answer{Result: Accepted}
@@ -113,7 +126,7 @@ func (f *future) tell(uid string, now bool) {
 // recount has the controller of budgets count those of a pod that goes, once all calls of this moment
 // were answered.
 func (f *future) recount(p *Pod) {
-	budgets, healthy := f.budgetsOf(p), p.healthy()
+	budgets, healthy := p.Budgets, p.healthy()
 	f.then = append(f.then, func() {
 		for _, b := range budgets {
 			if healthy {
@@ -126,34 +139,35 @@ func (f *future) recount(p *Pod) {
 
 // remove ends a pod: its volumes move on, its replacement comes up.
 func (f *future) remove(p *Pod) {
-	i := slices.Index(f.o.Pods, p)
-	if i < 0 {
+	if f.gone[p] {
 		return
 	}
-	f.o.Pods = slices.Delete(slices.Clone(f.o.Pods), i, i+1)
+	f.gone[p] = true
+	f.use(p, -1)
 	if p.Owner != nil && !p.Finished {
-		budgets := f.budgetsOf(p)
-		f.at(f.now.Add(f.a.Heal), func() { f.heal(p, budgets) })
+		f.at(f.now.Add(f.a.Heal), func() { f.heal(p) })
+		if p.Owner.Kind == statefulSet {
+			f.comeBack(p)
+		}
 	}
-	if p.Owner != nil && p.Owner.Kind == statefulSet && !p.Finished {
-		f.comeBack(p)
-	}
-	for _, v := range f.o.Volumes {
-		if v != nil && claims(p, v) && !f.used(v) {
-			f.at(f.now.Add(f.a.Detach), func() { f.detach(v) })
+	for _, claim := range p.Claims {
+		for _, v := range f.bound[object.Key{Namespace: p.Namespace, Name: claim}] {
+			if !f.used(v) {
+				f.at(f.now.Add(f.a.Detach), func() { f.detach(v) })
+			}
 		}
 	}
 }
 
 // heal has the replacement of a pod run. One that came to this node may have been told to go before.
-func (f *future) heal(p *Pod, budgets []*Budget) {
+func (f *future) heal(p *Pod) {
 	if again := f.pod(p.UID + "'"); f.came[p.UID+"'"] {
 		if again == nil || !again.GraceEnds.IsZero() {
 			return
 		}
 		again.Pending, again.NotReady = false, false
 	}
-	for _, b := range budgets {
+	for _, b := range p.Budgets {
 		b.CurrentHealthy++
 		b.count()
 	}
@@ -169,14 +183,12 @@ func (f *future) comeBack(p *Pod) {
 		again.UID, again.GraceEnds, again.CreatedAt = p.UID+"'", time.Time{}, f.now.Truncate(time.Second)
 		again.Pending, again.NotReady = true, true
 		f.came[again.UID] = true
-		f.o.Pods = append(f.o.Pods, &again)
+		f.add(&again)
 	})
 }
 
 // used reports whether a pod here uses a volume.
-func (f *future) used(v *Volume) bool {
-	return slices.ContainsFunc(f.o.Pods, func(p *Pod) bool { return !p.Finished && claims(p, v) })
-}
+func (f *future) used(v *Volume) bool { return f.users[v.Claim] > 0 }
 
 // detachUnused takes off the node what is attached to it now and no pod here uses.
 func (f *future) detachUnused() {

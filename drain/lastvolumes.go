@@ -96,12 +96,16 @@ func (d *decider) heldBy(id, uid string) bool {
 
 // holder returns the pod that holds a volume here, as heldBy says. Nil: there is none.
 func (d *decider) holder(id, uid string) *Pod {
+	same := slices.IndexFunc(d.o.Volumes, func(v *Volume) bool { return v != nil && d.sameVolume(id, d.volumeID(v)) })
+	if same < 0 {
+		return nil
+	}
 	for i, p := range d.o.Pods {
 		s := &d.standings[i]
-		if p == nil || p.UID == uid || p.Finished || s.state != alone && s.state != staying && s.state != holding {
+		if p == nil || len(p.Claims) == 0 || p.UID == uid || p.Finished || s.state != alone && s.state != staying && s.state != holding {
 			continue
 		}
-		for _, v := range d.o.Volumes {
+		for _, v := range d.o.Volumes[same:] {
 			if v != nil && claims(p, v) && d.sameVolume(id, d.volumeID(v)) {
 				return p
 			}
