@@ -72,12 +72,17 @@ type fleet struct {
 	cluster *cluster.Cluster // nil if machines join none
 	manager *manager.Manager
 	rivals  *rivals
+	events  *events
 	started atomic.Bool
 }
 
 func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 	control := unlimited(mgr.GetConfig())
-	events := &events{recorder: mgr.GetEventRecorder("millwright"), silent: f.Observe}
+	events, err := newEvents(mgr, f.Observe)
+	if err != nil {
+		return err
+	}
+	f.events = events
 	report := events.report(f.Log)
 	if f.stores, err = newStores(control, f.Namespace, convert.DefaultKeys(), f.PoolDriver != nil, report); err != nil {
 		return err
@@ -130,6 +135,7 @@ func (f *fleet) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
+	defer f.events.start(ctx)()
 	failed := make(chan error, 16)
 	run := f.stores.runners()
 	if f.cluster != nil {

@@ -99,7 +99,7 @@ pool of 2. In another terminal:
   kubectl get machines --watch
   kubectl scale machinedeployment web --replicas=5
   kubectl patch machinedeployment web --type=merge -p '{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}'
-  kubectl get events --sort-by=.lastTimestamp
+  kubectl events
 
 The VMs are files; to lose one, remove its file:
 

@@ -1,0 +1,45 @@
+package controllers_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestEachTextIsAnEvent: events of one object and reason keep their own texts, and no trace of what tells
+// them apart. A text that is told again is counted.
+func TestEachTextIsAnEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "s")
+	d := w.deployment("web", "small", 1)
+	w.eventually("the first machine", w.settled("web", 1))
+	from := int32(1)
+	for _, to := range []int32{3, 1, 3} {
+		w.scale(d, from, to)
+		w.eventually("the scaled fleet", w.settled("web", to))
+		from = to
+	}
+	told := func(text string) (n int32) {
+		list := &eventsv1.EventList{}
+		require.NoError(t, w.client.List(t.Context(), list, client.InNamespace(w.namespace)))
+		for _, e := range list.Items {
+			require.Empty(t, e.Regarding.FieldPath)
+			require.False(t, e.EventTime.IsZero())
+			switch {
+			case e.Regarding.Name != "web" || e.Reason != "ScaleSet" || !strings.Contains(e.Note, text):
+			case e.Series == nil:
+				n++
+			default:
+				require.True(t, e.EventTime.Before(&e.Series.LastObservedTime))
+				n += e.Series.Count
+			}
+		}
+		return n
+	}
+	w.eventually("all texts", func() bool { return told(" from 3 to 1: ") == 1 && told(" from 1 to 3: ") == 2 })
+}
