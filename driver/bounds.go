@@ -29,9 +29,19 @@ func vmBounds(id, node *string, addresses *[]machine.Address) []Bound {
 	}
 	return []Bound{
 		{Name: "a provider ID", Text: id, Most: MaxID, Needed: true},
-		{Name: "a node name", Text: node, Most: MaxName, Needed: true},
+		{Name: "a node name", Text: node, Most: MaxName, Needed: true, Unfit: func(shows func(string) bool) bool {
+			if !shows(*node) {
+				return false
+			}
+			*node = ""
+			return true
+		}},
 		{Name: "an address", Size: longest, Most: MaxName, Drop: func() {
 			*addresses = without(*addresses, func(a machine.Address) bool { return size(a) > MaxName })
+		}, Unfit: func(shows func(string) bool) bool {
+			all := len(*addresses)
+			*addresses = without(*addresses, func(a machine.Address) bool { return shows(a.Type) || shows(a.Value) })
+			return len(*addresses) < all
 		}},
 		{Name: "a number of addresses", Size: len(*addresses), Most: MaxAddresses, Drop: func() {
 			*addresses = slices.Clip((*addresses)[:min(len(*addresses), MaxAddresses)])

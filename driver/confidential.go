@@ -4,14 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/millwright-go/millwright/machine"
@@ -29,7 +23,9 @@ const shortestPart = 16
 type confidential struct {
 	secrets []*machine.Secret // the request's; nil ones are none
 	shows   []byte            // the class's provider spec: its contents are not secret
+	name    string            // of the object: not secret either
 	spoken  []spoken          // the caller's own
+	values  *needles          // of secrets; nil: not made yet
 }
 
 // spoken is one confidential text, and its replacement.
@@ -61,9 +57,9 @@ func WithConfidentialSecret(ctx context.Context, s *machine.Secret) context.Cont
 	return context.WithValue(ctx, unsentKey{}, append(slices.Clip(before), s))
 }
 
-func confidentialOf(ctx context.Context, class *machine.Class, secrets ...*machine.Secret) *confidential {
+func confidentialOf(ctx context.Context, name string, class *machine.Class, secrets ...*machine.Secret) *confidential {
 	unsent, _ := ctx.Value(unsentKey{}).([]*machine.Secret)
-	c := &confidential{secrets: append(secrets, unsent...)}
+	c := &confidential{secrets: append(secrets, unsent...), name: name}
 	c.spoken, _ = ctx.Value(spokenKey{}).([]spoken)
 	if class != nil {
 		c.shows = class.ProviderSpec
@@ -73,71 +69,121 @@ func confidentialOf(ctx context.Context, class *machine.Class, secrets ...*machi
 
 // hidden returns a message without values of secrets and without the caller's confidential texts.
 func (c *confidential) hidden(message string) string {
-	all := make(map[string]string)
+	return c.replaced(message, c.ofSecrets())
+}
+
+// noted returns a driver's note without the caller's confidential texts. The values of secrets stay
+// in it. The driver gets its note back and could not read it any more without them. By contract it
+// holds none.
+func (c *confidential) noted(note string) string {
+	if len(c.spoken) == 0 {
+		return note
+	}
+	return c.replaced(note, nil)
+}
+
+// shown reports whether a name or an address shows a value of a secret, or a part of one. A short
+// value may be there by chance, or because it is a word that is not secret.
+func (c *confidential) shown(text string) bool {
+	if len(c.ofSecrets().by) == 0 {
+		return false
+	}
+	found := false
+	readings(text, func(r *reading) {
+		c.ofSecrets().in(r.text, func(_ int, n *needle) { found = found || len(n.text) >= shortestPart })
+	})
+	return found
+}
+
+// needle is a text that is searched for.
+type needle struct {
+	text  []byte
+	shown string // what takes its place
+}
+
+// needles are searched for together, by how they begin.
+type needles struct{ by map[uint64][]needle }
+
+// add adds a text of at least shortestHidden bytes. Of two that are equal, the one counts whose
+// replacement sorts first.
+func (n *needles) add(text []byte, shown string) {
+	begins := prefix(text)
+	for i := range n.by[begins] {
+		if have := &n.by[begins][i]; bytes.Equal(have.text, text) {
+			have.shown = min(have.shown, shown)
+			return
+		}
+	}
+	n.by[begins] = append(n.by[begins], needle{text, shown})
+}
+
+// in calls found for each place of a text where one begins.
+func (n *needles) in(text []byte, found func(at int, n *needle)) {
+	if n == nil || len(n.by) == 0 {
+		return
+	}
+	for at := 0; at+shortestHidden <= len(text); at++ {
+		candidates := n.by[prefix(text[at:])]
+		for i := range candidates {
+			if bytes.HasPrefix(text[at:], candidates[i].text) {
+				found(at, &candidates[i])
+			}
+		}
+	}
+}
+
+// ofSecrets returns the values of the secrets, and the parts of them that can be told.
+func (c *confidential) ofSecrets() *needles {
+	if c.values != nil {
+		return c.values
+	}
+	c.values = &needles{by: map[uint64][]needle{}}
 	for _, s := range c.secrets {
 		if s == nil {
 			continue
 		}
 		for key, value := range s.Data {
-			c.hide(all, key, value)
+			c.hide(key, value)
 		}
 	}
-	return c.noted(replaced(message, all))
+	return c.values
 }
 
-// hide adds the forms in which a value, or a part of it, is likely to be printed.
-func (c *confidential) hide(all map[string]string, key string, value []byte) {
-	c.add(all, key, value, shortestHidden, forms)
-	for _, text := range append(members(value), string(value)) {
-		c.add(all, key, []byte(text), shortestPart, forms)
+// hide adds a value and its parts.
+func (c *confidential) hide(key string, value []byte) {
+	c.add(key, value, shortestHidden)
+	for _, text := range append(members(value, deepest), string(value)) {
+		c.add(key, []byte(text), shortestPart)
 		for line := range strings.Lines(text) {
-			c.add(all, key, []byte(strings.TrimSpace(line)), shortestPart, textForms)
+			c.add(key, []byte(strings.TrimSpace(line)), shortestPart)
+			c.add(key, []byte(scalar(line)), shortestPart)
 		}
 	}
 }
 
-// add adds the forms of one text, if it has at least that many bytes.
-func (c *confidential) add(all map[string]string, key string, value []byte, shortest int, forms func([]byte) []string) {
+// add adds one text, if it has at least that many bytes.
+func (c *confidential) add(key string, value []byte, shortest int) {
 	trimmed := bytes.TrimSpace(value)
-	if len(trimmed) < shortest || bytes.Contains(c.shows, trimmed) {
+	if len(trimmed) < shortest || bytes.Contains(c.shows, trimmed) || strings.Contains(c.name, string(trimmed)) {
 		return
 	}
-	for _, v := range [][]byte{value, trimmed} {
-		for _, form := range forms(v) {
-			if old, has := all[form]; !has || key < old {
-				all[form] = key
-			}
-		}
-		if len(trimmed) == len(value) {
-			return
-		}
-	}
+	c.values.add(value, "[value of "+key+"]")
+	c.values.add(trimmed, "[value of "+key+"]")
 }
 
-// forms returns those in which a value is likely to be printed.
-func forms(v []byte) []string {
-	text, digits := string(v), hex.EncodeToString(v)
-	return append(textForms(v), url.QueryEscape(text), url.PathEscape(text), digits, strings.ToUpper(digits),
-		base64.RawStdEncoding.EncodeToString(v), base64.RawURLEncoding.EncodeToString(v), fmt.Sprint(v))
-}
-
-// textForms returns those of forms in which a text can still be read.
-func textForms(v []byte) []string {
-	quoted := strconv.Quote(string(v))
-	all := []string{string(v), quoted[1 : len(quoted)-1]}
-	if text, err := json.Marshal(string(v)); err == nil {
-		all = append(all, string(text[1:len(text)-1]))
-	}
-	return all
-}
-
-// members returns the strings in a value that is JSON.
-func members(value []byte) []string {
+// members returns the strings in a value that is JSON, and in strings of it that are.
+func members(value []byte, depth int) (all []string) {
 	var whole any
-	if json.Unmarshal(value, &whole) != nil {
+	if depth == 0 || json.Unmarshal(value, &whole) != nil {
 		return nil
 	}
-	return stringsIn(whole)
+	all = stringsIn(whole)
+	for _, member := range slices.Clip(all) {
+		if _, plain := whole.(string); !plain || member != string(value) {
+			all = append(all, members([]byte(member), depth-1)...)
+		}
+	}
+	return all
 }
 
 func stringsIn(value any) (all []string) {
@@ -156,27 +202,91 @@ func stringsIn(value any) (all []string) {
 	return all
 }
 
-// replaced returns a text with the name of its key in place of each value. A long value goes before
-// a short one that may be a part of it.
-func replaced(text string, keyOf map[string]string) string {
-	for _, form := range slices.SortedFunc(maps.Keys(keyOf), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
-	}) {
-		if strings.Contains(text, form) {
-			text = strings.ReplaceAll(text, form, "[value of "+keyOf[form]+"]")
-		}
+// scalar returns the value in a line of YAML or of a file of settings, such as "- token: 'abc'" or
+// TOKEN=abc. Empty: there is none.
+func scalar(line string) string {
+	text := strings.TrimSpace(line)
+	for strings.HasPrefix(text, "- ") {
+		text = strings.TrimSpace(text[2:])
+	}
+	if _, value, ok := strings.Cut(text, ": "); ok {
+		text = value
+	} else if _, value, ok := strings.Cut(text, "="); ok {
+		text = value
+	}
+	text, _, _ = strings.Cut(text, " #")
+	text = strings.TrimSpace(text)
+	if n := len(text); n >= 2 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
+		text = text[1 : n-1]
 	}
 	return text
 }
 
-// noted returns a driver's note without the caller's confidential texts. The values of secrets stay
-// in it. The driver gets its note back and could not read it any more without them. By contract it
-// holds none.
-func (c *confidential) noted(note string) string {
-	for _, s := range c.spoken {
-		for _, form := range []string{s.text, url.QueryEscape(s.text)} {
-			note = strings.ReplaceAll(note, form, s.shown)
-		}
+// span is a part of a text that is replaced.
+type span struct {
+	from, to int32
+	size     int // of what was found there
+	shown    string
+}
+
+// replaced returns a text with other words in place of what is confidential in it.
+func (c *confidential) replaced(text string, values *needles) string {
+	if len(c.spoken) == 0 && (values == nil || len(values.by) == 0) {
+		return text
 	}
-	return note
+	rest := ""
+	if len(text) > mostSearched {
+		text, rest = text[:mostSearched], " … (cut)"
+	}
+	var spans []span
+	whole := readings(text, func(r *reading) {
+		note := func(at, size int, shown string) {
+			spans = append(spans, span{r.from[at], r.to[at+size-1], size, shown})
+		}
+		values.in(r.text, func(at int, n *needle) { note(at, len(n.text), n.shown) })
+		for _, s := range c.spoken {
+			for at := 0; ; {
+				i := bytes.Index(r.text[at:], []byte(s.text))
+				if i < 0 {
+					break
+				}
+				note(at+i, len(s.text), s.shown)
+				at += i + len(s.text)
+			}
+		}
+	})
+	if !whole {
+		return "[a text in so many encodings that it was not searched for values of secrets]"
+	}
+	if len(spans) == 0 {
+		return text + rest
+	}
+	return spliced(text, spans) + rest
+}
+
+// spliced replaces parts of a text. Of those that overlap one takes the place of all: that of the
+// longest value.
+func spliced(text string, spans []span) string {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+	var all strings.Builder
+	done := int32(0)
+	for i := 0; i < len(spans); {
+		one := spans[i]
+		for i++; i < len(spans) && spans[i].from < one.to; i++ {
+			one.to = max(one.to, spans[i].to)
+			if longer(&spans[i], &one) {
+				one.size, one.shown = spans[i].size, spans[i].shown
+			}
+		}
+		all.WriteString(text[done:one.from])
+		all.WriteString(one.shown)
+		done = one.to
+	}
+	all.WriteString(text[done:])
+	return all.String()
+}
+
+// longer reports whether what was found at a takes the place of what was found at b.
+func longer(a, b *span) bool {
+	return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(b.shown, a.shown)) > 0
 }

@@ -43,18 +43,24 @@ type ValidateOptions struct {
 //
 // Errors of d keep their code. A message is passed on
 //
-//   - without the values of the request's secret that have 8 bytes or more, as
-//     they are, in base64, in hexadecimal, quoted, as JSON, as a list of bytes or
-//     URL-encoded, unless the class's provider spec shows the value too; their keys
-//     stand for them. The same holds for strings of 16 bytes or more within values
-//     that are JSON; of values of several lines, lines of 16 bytes or more are
-//     found as they are, quoted or as JSON;
+//   - without the values of the request's secret that have 8 bytes or more, unless
+//     the class's provider spec or the machine's name shows the value too; their
+//     keys stand for them. The same holds for parts of 16 bytes or more: strings
+//     within values that are JSON, also JSON in JSON, lines, and values in lines of
+//     YAML or of settings (KEY=value). They are found as they are, percent-encoded,
+//     with entities of HTML or XML, behind backslashes as in Go and JSON, in base64
+//     of either alphabet, in hexadecimal and as a list of bytes; also within a
+//     longer text in that form, in lines, and in up to four of them one in another.
+//     docs/safety.md has the table. 128 KiB of a message are searched;
 //   - without control characters, see codes.Printable;
 //   - up to codes.MaxMessage bytes, with the mark of a cut.
 //
+// A node name or an address that shows a value or a part of 16 bytes or more is left
+// out, as if it were too long. A provider ID is not searched: without it the VM would
+// be lost.
+//
 // Not found are other parts of a value, values from before the secret was changed,
-// and other encodings (encrypted, compressed, base64 of a longer text). A driver
-// must repeat no secret.
+// and other forms (encrypted, compressed). A driver must repeat no secret.
 //
 // An error that needs no change is passed on as it is. Of any other error only code and message
 // remain.

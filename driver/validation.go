@@ -45,7 +45,7 @@ func (v Validation[R]) Do(ctx context.Context, call func(context.Context) (*R, e
 		return nil, codes.Newf(codes.InvalidArgument, "%s was not called: %s", v.Call.Method, v.Missing)
 	}
 	answered, err := call(ctx)
-	hidden := confidentialOf(ctx, v.Class, v.Secrets...)
+	hidden := confidentialOf(ctx, v.Call.Object.Name, v.Class, v.Secrets...)
 	response, fault := v.bounded(ctx, answered, hidden)
 	if err != nil {
 		whole, passed := heard(err, hidden)
@@ -81,12 +81,10 @@ func (v *Validation[R]) bounded(ctx context.Context, answered *R, hidden *confid
 		bounds = append(bounds, Bound{Name: "a last known state", Text: note, Most: MaxNote})
 	}
 	for _, b := range bounds {
-		size := b.size()
-		if size <= b.Most {
+		what := b.excess(hidden)
+		if what == "" {
 			continue
 		}
-		what := fmt.Sprintf("%s of size %d, and %d is the most", b.Name, size, b.Most)
-		b.drop()
 		changed = true
 		v.cut(ctx, "the answer has "+what+": left out")
 		if b.Needed && fault == "" {
@@ -149,6 +147,21 @@ type Bound struct {
 	Text *string
 	Size int
 	Drop func()
+	// Unfit removes from the response each text of the part for which shows returns true, and reports
+	// whether there was any: the text shows a value of a secret. Nil: the part is not searched.
+	Unfit func(shows func(string) bool) bool
+}
+
+// excess removes the part if it may not be passed on, and returns why. Empty: it may.
+func (b *Bound) excess(hidden *confidential) string {
+	if size := b.size(); size > b.Most {
+		b.drop()
+		return fmt.Sprintf("%s of size %d, and %d is the most", b.Name, size, b.Most)
+	}
+	if b.Unfit != nil && b.Unfit(hidden.shown) {
+		return b.Name + " that shows a value of a secret"
+	}
+	return ""
 }
 
 func (b *Bound) size() int {

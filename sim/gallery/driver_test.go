@@ -90,11 +90,11 @@ var ofDriver = []mutant{
 		breaks: "P42",
 		file:   "driver/confidential.go",
 		from: `		for key, value := range s.Data {
-			c.hide(all, key, value)
+			c.hide(key, value)
 		}`,
 		to: `		for key, value := range s.Data {
 			if len(key) > 100 {
-				c.hide(all, key, value)
+				c.hide(key, value)
 			}
 		}`,
 		by: "TestChangedMessagesAreTold|TestPartsOfSecretsAreTakenOut",
@@ -103,9 +103,17 @@ var ofDriver = []mutant{
 		name:   "a short value takes the place of a long one",
 		breaks: "P42",
 		file:   "driver/confidential.go",
-		from:   "cmp.Compare(len(b), len(a))",
-		to:     "cmp.Compare(len(a), len(b))",
+		from:   "cmp.Compare(a.size, b.size), cmp.Compare(b.shown, a.shown)",
+		to:     "cmp.Compare(b.size, a.size), cmp.Compare(b.shown, a.shown)",
 		by:     "TestSecretsAreTakenOut|TestPartsOfSecretsAreTakenOut",
+	},
+	{
+		name:   "a text in two encodings is decoded once",
+		breaks: "P59",
+		file:   "driver/reading.go",
+		from:   "if depth == deepest {",
+		to:     "if depth == 1 {",
+		by:     "TestP59FormsOfSecrets",
 	},
 	{
 		name:   "the bound of one call counts for all",
@@ -127,8 +135,8 @@ var ofDriver = []mutant{
 		name:   "an answer that is too long is passed on",
 		breaks: "P42",
 		file:   "driver/validation.go",
-		from:   "if size <= b.Most {",
-		to:     "if size <= 2*b.Most {",
+		from:   "if size := b.size(); size > b.Most {",
+		to:     "if size := b.size(); size > 2*b.Most {",
 		by:     "TestAnswersAreBounded",
 	},
 }

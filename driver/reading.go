@@ -1,0 +1,334 @@
+package driver
+
+import (
+	"encoding/binary"
+	"html"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// How far an encoded text is decoded. The figures are this library's.
+const (
+	// deepest is how many encodings a text may be wrapped in, such as base64 of JSON in JSON.
+	deepest = 4
+	// mostSearched is how many bytes of a text are searched, and mostRead how many bytes in all
+	// readings of it. What is beyond them is not shown.
+	mostSearched = 128 << 10
+	mostRead     = 4 << 20
+)
+
+// reading is a text as it reads after some decodings. Byte i of text stands for bytes from[i] to to[i]
+// of the original. A byte that separates two decoded parts stands for none.
+type reading struct {
+	text     []byte
+	from, to []int32
+}
+
+// plainReading is a text as it is.
+func plainReading(text string) *reading {
+	r := &reading{text: []byte(text), from: make([]int32, len(text)), to: make([]int32, len(text))}
+	for i := range r.text {
+		r.from[i], r.to[i] = int32(i), int32(i)+1
+	}
+	return r
+}
+
+// add appends bytes that stand for bytes i to j of another reading.
+func (r *reading) add(of *reading, i, j int, decoded ...byte) {
+	for _, b := range decoded {
+		r.text, r.from, r.to = append(r.text, b), append(r.from, of.from[i]), append(r.to, of.to[j-1])
+	}
+}
+
+// separate appends a byte that is of no text, so that two parts are not read as one.
+func (r *reading) separate() {
+	if len(r.text) > 0 {
+		r.text, r.from, r.to = append(r.text, 0), append(r.from, 0), append(r.to, 0)
+	}
+}
+
+// readings calls found with a text and all that it decodes to. It reports whether that is all: the
+// work is bounded.
+func readings(text string, found func(*reading)) bool {
+	read := 0
+	level := []*reading{plainReading(text)}
+	for depth := 0; len(level) > 0; depth++ {
+		var next []*reading
+		for _, r := range level {
+			if read += len(r.text); read > mostRead {
+				return false
+			}
+			found(r)
+			if depth == deepest {
+				continue
+			}
+			next = append(next, r.decoded()...)
+		}
+		level = next
+	}
+	return true
+}
+
+// decoded returns what a reading is if it is taken for a text in each of the encodings. One that
+// changes nothing is left out.
+func (r *reading) decoded() (all []*reading) {
+	for _, decode := range []func([]byte) ([]byte, int){percent, query, entity, quoted} {
+		if d := r.unescaped(decode); d != nil {
+			all = append(all, d)
+		}
+	}
+	for shift := range 4 {
+		if d := r.packed(base64Digit, 6, longestSeparated, shift); len(d.text) > 0 {
+			all = append(all, d)
+		}
+	}
+	for shift := range 2 {
+		if d := r.packed(hexDigit, 4, 0, shift); len(d.text) > 0 {
+			all = append(all, d)
+		}
+	}
+	if d := r.numbers(); len(d.text) > 0 {
+		all = append(all, d)
+	}
+	return all
+}
+
+// unescaped replaces escapes by what they stand for. decode returns what the escape at the beginning of
+// a text stands for, and its length: zero if there is none. Nil: there is no escape.
+func (r *reading) unescaped(decode func([]byte) ([]byte, int)) *reading {
+	var d *reading
+	for i := 0; i < len(r.text); {
+		b, n := decode(r.text[i:])
+		if n == 0 {
+			if d != nil {
+				d.add(r, i, i+1, r.text[i])
+			}
+			i++
+			continue
+		}
+		if d == nil {
+			d = &reading{text: append([]byte(nil), r.text[:i]...), from: append([]int32(nil), r.from[:i]...), to: append([]int32(nil), r.to[:i]...)}
+		}
+		d.add(r, i, i+n, b...)
+		i += n
+	}
+	return d
+}
+
+// percent decodes %2F in either case.
+func percent(text []byte) ([]byte, int) {
+	if len(text) < 3 || text[0] != '%' {
+		return nil, 0
+	}
+	return hexByte(text[1], text[2], 3)
+}
+
+// query is percent, and a plus stands for a space.
+func query(text []byte) ([]byte, int) {
+	if text[0] == '+' {
+		return []byte{' '}, 1
+	}
+	return percent(text)
+}
+
+func hexByte(a, b byte, n int) ([]byte, int) {
+	high, low := hexDigit(a), hexDigit(b)
+	if high < 0 || low < 0 {
+		return nil, 0
+	}
+	return []byte{byte(high<<4 | low)}, n
+}
+
+// longestEntity is as long as an entity of HTML may be.
+const longestEntity = 34
+
+// entity decodes &lt; and &#60; and &#x3c;.
+func entity(text []byte) ([]byte, int) {
+	if text[0] != '&' {
+		return nil, 0
+	}
+	part := string(text[:min(len(text), longestEntity)])
+	end := strings.IndexByte(part, ';')
+	if end < 0 {
+		return nil, 0
+	}
+	if plain := html.UnescapeString(part[:end+1]); plain != part[:end+1] {
+		return []byte(plain), end + 1
+	}
+	return nil, 0
+}
+
+// quoted decodes what Go, JSON and YAML write behind a backslash.
+func quoted(text []byte) ([]byte, int) {
+	if len(text) < 2 || text[0] != '\\' {
+		return nil, 0
+	}
+	const names, bytes = `nrtbfva0/\"'`, "\n\r\t\b\f\v\a\x00/\\\"'"
+	if i := strings.IndexByte(names, text[1]); i >= 0 {
+		return []byte{bytes[i]}, 2
+	}
+	switch {
+	case text[1] == 'x' && len(text) >= 4:
+		return hexByte(text[2], text[3], 4)
+	case text[1] == 'u':
+		return quotedRune(text)
+	case text[1] == 'U':
+		if v, ok := hexNumber(text, 2, 8); ok {
+			return utf8.AppendRune(nil, v), 10
+		}
+	}
+	return nil, 0
+}
+
+// quotedRune decodes \u20ac, and two that are one character.
+func quotedRune(text []byte) ([]byte, int) {
+	first, ok := hexNumber(text, 2, 4)
+	if !ok {
+		return nil, 0
+	}
+	if len(text) >= 12 && text[6] == '\\' && text[7] == 'u' {
+		if second, ok := hexNumber(text, 8, 4); ok {
+			if both := utf16.DecodeRune(first, second); both != utf8.RuneError {
+				return utf8.AppendRune(nil, both), 12
+			}
+		}
+	}
+	return utf8.AppendRune(nil, first), 6
+}
+
+// hexNumber returns the number of n hexadecimal digits from i on.
+func hexNumber(text []byte, i, n int) (v rune, ok bool) {
+	if len(text) < i+n {
+		return 0, false
+	}
+	for _, c := range text[i : i+n] {
+		digit := hexDigit(c)
+		if digit < 0 {
+			return 0, false
+		}
+		v = v<<4 | rune(digit)
+	}
+	return v, true
+}
+
+// longestSeparated: lines of this length or more may go on after a space, as where a text in lines was
+// made one line.
+const longestSeparated = 60
+
+// base64Digit returns what a character stands for in base64 of either alphabet, or -1.
+func base64Digit(c byte) int {
+	switch {
+	case c >= 'A' && c <= 'Z':
+		return int(c - 'A')
+	case c >= 'a' && c <= 'z':
+		return int(c-'a') + 26
+	case c >= '0' && c <= '9':
+		return int(c-'0') + 52
+	case c == '+' || c == '-':
+		return 62
+	case c == '/' || c == '_':
+		return 63
+	}
+	return -1
+}
+
+// hexDigit returns the value of a hexadecimal digit, or -1.
+func hexDigit(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// packed decodes runs of digits of so many bits each, without the first digits of each run: it may begin
+// amid a longer one. A run goes on in the next line; after a line of at least wrapped characters, unless
+// that is zero, also after a space.
+func (r *reading) packed(digit func(byte) int, bits, wrapped, shift int) *reading {
+	d := &reading{}
+	var run []int // positions of the digits
+	line := 0     // digits of the run since its last line break
+	for i := 0; i <= len(r.text); i++ {
+		if i < len(r.text) {
+			c := r.text[i]
+			if digit(c) >= 0 {
+				run, line = append(run, i), line+1
+				continue
+			}
+			if len(run) > 0 && (c == '\n' || c == '\r' || c == ' ' && (line == 0 || wrapped > 0 && line >= wrapped)) {
+				line = 0
+				continue
+			}
+		}
+		if len(run) > shift && (len(run)-shift)*bits >= 8*shortestHidden {
+			r.unpack(d, run[shift:], digit, bits)
+		}
+		run, line = run[:0], 0
+	}
+	return d
+}
+
+// unpack decodes one run.
+func (r *reading) unpack(d *reading, run []int, digit func(byte) int, bits int) {
+	d.separate()
+	held, have, first := 0, 0, 0
+	for at, i := range run {
+		if have == 0 {
+			first = at
+		}
+		held, have = held<<bits|digit(r.text[i]), have+bits
+		if have < 8 {
+			continue
+		}
+		have -= 8
+		d.add(r, run[first], i+1, byte(held>>have))
+		held &= 1<<have - 1
+		first = at
+	}
+	for end := run[len(run)-1] + 1; end < len(r.text) && r.text[end] == '='; end++ { // padding
+		d.to[len(d.to)-1] = r.to[end]
+	}
+}
+
+// numbers decodes lists of bytes in decimal, such as [104 105] or [104, 105].
+func (r *reading) numbers() *reading {
+	d := &reading{}
+	for i := 0; i < len(r.text); i++ {
+		if r.text[i] != '[' {
+			continue
+		}
+		list := &reading{}
+		start, end := i, i+1
+		for end < len(r.text) {
+			value, digits := 0, 0
+			for ; digits < 3 && end+digits < len(r.text) && r.text[end+digits] >= '0' && r.text[end+digits] <= '9'; digits++ {
+				value = value*10 + int(r.text[end+digits]-'0')
+			}
+			if digits == 0 || value > 255 {
+				break
+			}
+			list.add(r, start, end+digits, byte(value))
+			for end += digits; end < len(r.text) && (r.text[end] == ' ' || r.text[end] == ','); end++ {
+			}
+			start = end
+		}
+		if len(list.text) < shortestHidden {
+			continue
+		}
+		if end < len(r.text) && r.text[end] == ']' {
+			list.to[len(list.to)-1] = r.to[end]
+		}
+		d.separate()
+		d.text, d.from, d.to = append(d.text, list.text...), append(d.from, list.from...), append(d.to, list.to...)
+		i = end - 1
+	}
+	return d
+}
+
+// prefix is the beginning of a text of at least shortestHidden bytes.
+func prefix(text []byte) uint64 { return binary.LittleEndian.Uint64(text) }
