@@ -33,7 +33,7 @@ func (d *decider) blocked() []Blocked {
 		case overdue:
 			entry.Why.For = d.now.Sub(s.until)
 		case over:
-			entry.Why.For = s.until.Sub(d.now)
+			entry.Why.For = sensible(s.until.Sub(d.now))
 		case holding:
 			entry.Why.For, entry.Why.Detail = d.heldFor(s), s.detail
 		case finished, staying:

@@ -266,10 +266,30 @@ func (f *future) stays() {
 		case alone:
 			f.say(Step{Action: Stay, Pod: p.Key, Why: decision.Why{Reason: s.reason, Object: p.Key, Detail: s.name}})
 		case !p.GraceEnds.IsZero() && !p.Finished:
-			left := max(p.GraceEnds.Add(f.p.terminationBuffer()).Sub(f.now), 0)
+			left := sensible(p.GraceEnds.Add(f.p.terminationBuffer()).Sub(f.now))
+			if end := f.ends(); end > 0 && (left == 0 || end < left) && f.now.Before(p.GraceEnds) {
+				left = end
+			}
 			f.say(Step{Action: Wait, Pod: p.Key, Why: decision.Why{Reason: reasonLeaving, Object: p.Key, For: left}})
 		}
 	}
+}
+
+// ends returns how long a drain that begins now may take. Zero: it has no end, or that is over.
+func (f *future) ends() time.Duration {
+	if f.o.Deadline.IsZero() {
+		return max(f.p.Timeout, 0)
+	}
+	return max(f.o.Deadline.Sub(f.now), 0)
+}
+
+// sensible returns a wait as people are told of it. Zero: there is none, or it is so long that a stamp
+// is wrong.
+func sensible(wait time.Duration) time.Duration {
+	if wait > 10*365*24*time.Hour {
+		return 0
+	}
+	return max(wait, 0)
 }
 
 // explain adds steps for why pods wait or stay, and for which volumes the drain waits, if the reason

@@ -186,6 +186,22 @@ func TestForecastOfOneUID(t *testing.T) {
 	assert.Equal(t, 1, f.Pods)
 }
 
+// A pod whose deletion takes effect in an absurd future is waited for until the drain's end, and the
+// forecast does not print how long that would be.
+func TestForecastOfADeletionInTheFarFuture(t *testing.T) {
+	s := newShell(t)
+	p := s.add("far")
+	p.GraceEnds = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	f, text := forecast(t, s)
+	assert.InDelta(t, 2*time.Hour, f.Took, float64(time.Second))
+	assert.Contains(t, text, "default/far is going; waited for at most 2h0m0s")
+	assert.Contains(t, text, "\nNot gone:\n  default/far is still going, and the drain's time is over\n")
+	s.policy.Timeout = object.Off
+	f, err := drain.Predict(s.observe(), s.policy, drain.Assumptions{}, s.now)
+	require.NoError(t, err)
+	assert.NotContains(t, drain.Explain(f), "2562047h")
+}
+
 // A negative grace is a second, as for an API server.
 func TestNegativeGrace(t *testing.T) {
 	s := newShell(t)

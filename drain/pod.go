@@ -7,7 +7,8 @@ import (
 )
 
 // DaemonSet is the kind of owner whose pods a drain leaves alone, because they would come back to
-// the same node at once.
+// the same node at once. A kind of that name in another API group than apps is another one: an
+// adapter appends the group, as in "DaemonSet.apps.kruise.io".
 const DaemonSet = "DaemonSet"
 
 // statefulSet is the kind of owner that makes another pod only when the last one is gone.
@@ -19,7 +20,8 @@ type Pod struct {
 	object.Key
 	// UID identifies the pod: a new pod of an old name is another pod.
 	UID string
-	// Owner is the controller. Nil: no controller will replace the pod.
+	// Owner is the controller. Nil: no controller will replace the pod. Its Kind has the API group
+	// appended unless Kubernetes defines it; see DaemonSet.
 	Owner       *object.Owner
 	Labels      map[string]string
 	Annotations map[string]string

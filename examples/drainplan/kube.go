@@ -21,8 +21,8 @@ type metadata struct {
 	// DeletionGracePeriodSeconds is the grace that was given; nil: it is not being deleted.
 	DeletionGracePeriodSeconds *int64
 	OwnerReferences            []struct {
-		Kind, Name, UID string
-		Controller      bool
+		APIVersion, Kind, Name, UID string
+		Controller                  bool
 	}
 }
 
@@ -69,8 +69,9 @@ type kubePod struct {
 }
 
 type kubeBudget struct {
-	Metadata metadata
-	Spec     struct {
+	APIVersion string // in policy/v1beta1 an empty selector selects nothing
+	Metadata   metadata
+	Spec       struct {
 		Selector *struct {
 			MatchLabels      map[string]string
 			MatchExpressions []object.Requirement
@@ -119,28 +120,49 @@ type cluster struct {
 	volumes     []*kubeVolume
 	claims      []*kubeClaim
 	attachments []*kubeAttachment
+	places      map[place]int // of each object in its list
 }
 
-// take adds an object of a kind. It skips kinds that a drain does not look at.
+// place is what tells objects of a dump apart.
+type place struct{ kind, namespace, name string }
+
+// groups are the API groups of the kinds that are read.
+var groups = map[string]string{
+	"Node": "", "Pod": "", "PersistentVolume": "", "PersistentVolumeClaim": "", "PodDisruptionBudget": "policy", "VolumeAttachment": "storage.k8s.io",
+}
+
+// foreign reports whether a kind is another one of that name. Without an API version it is not known,
+// and counts as the usual one.
+func foreign(apiVersion, kind string) bool {
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found {
+		group = ""
+	}
+	usual, known := groups[kind]
+	return known && apiVersion != "" && group != usual
+}
+
+// take adds an object of a kind, or puts it in the place of an earlier one of its name. It skips kinds
+// that a drain does not look at.
 func (c *cluster) take(kind string, document json.RawMessage) error {
 	switch kind {
 	case "Node":
-		return taken(document, kind, &c.nodes, func(n *kubeNode) metadata { return n.Metadata })
+		return taken(c, document, kind, &c.nodes, func(n *kubeNode) metadata { return n.Metadata })
 	case "Pod":
-		return taken(document, kind, &c.pods, func(p *kubePod) metadata { return p.Metadata })
+		return taken(c, document, kind, &c.pods, func(p *kubePod) metadata { return p.Metadata })
 	case "PodDisruptionBudget":
-		return taken(document, kind, &c.budgets, func(b *kubeBudget) metadata { return b.Metadata })
+		return taken(c, document, kind, &c.budgets, func(b *kubeBudget) metadata { return b.Metadata })
 	case "PersistentVolume":
-		return taken(document, kind, &c.volumes, func(v *kubeVolume) metadata { return v.Metadata })
+		return taken(c, document, kind, &c.volumes, func(v *kubeVolume) metadata { return v.Metadata })
 	case "PersistentVolumeClaim":
-		return taken(document, kind, &c.claims, func(p *kubeClaim) metadata { return p.Metadata })
+		return taken(c, document, kind, &c.claims, func(p *kubeClaim) metadata { return p.Metadata })
 	case "VolumeAttachment":
-		return taken(document, kind, &c.attachments, func(a *kubeAttachment) metadata { return a.Metadata })
+		return taken(c, document, kind, &c.attachments, func(a *kubeAttachment) metadata { return a.Metadata })
 	}
 	return nil
 }
 
-func taken[T any](document json.RawMessage, kind string, list *[]*T, meta func(*T) metadata) error {
+func taken[T any](c *cluster, document json.RawMessage, kind string, list *[]*T, meta func(*T) metadata) error {
 	one := new(T)
 	if err := json.Unmarshal(document, one); err != nil {
 		var wrong *json.UnmarshalTypeError
@@ -152,6 +174,15 @@ func taken[T any](document json.RawMessage, kind string, list *[]*T, meta func(*
 	if meta(one).Name == "" {
 		return fmt.Errorf("a %s without metadata.name", kind)
 	}
+	at := place{kind, meta(one).Namespace, meta(one).Name}
+	if i, again := c.places[at]; again {
+		(*list)[i] = one
+		return nil
+	}
+	if c.places == nil {
+		c.places = map[place]int{}
+	}
+	c.places[at] = len(*list)
 	*list = append(*list, one)
 	return nil
 }

@@ -56,6 +56,7 @@ func TestPlans(t *testing.T) {
 		"tolerates":    {"testdata/tolerates.json"},
 		"shared":       {"testdata/shared.json"},
 		"unhealthy":    {"testdata/unhealthy.json"},
+		"groups":       {"testdata/groups.json"},
 		"protected":    {"-safe-to-evict", "testdata/protected.json"},
 		"both":         {"-node", "worker-2", "testdata/pair.json", "testdata/shop.yaml"},
 	} {

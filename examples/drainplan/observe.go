@@ -26,10 +26,17 @@ func (c *cluster) observation(name string) (*drain.Observation, error) {
 		return nil, err
 	}
 	o := &drain.Observation{Node: node.convert(), Complete: true}
+	uids := map[string]bool{}
 	for _, p := range c.pods {
-		if p.Spec.NodeName == node.Metadata.Name {
-			o.Pods = append(o.Pods, p.convert())
+		if p.Spec.NodeName != node.Metadata.Name {
+			continue
 		}
+		pod := p.convert()
+		if pod.UID == "" || uids[pod.UID] {
+			pod.UID = pod.Key.String() // a dump that was made anonymous, or put together
+		}
+		uids[pod.UID] = true
+		o.Pods = append(o.Pods, pod)
 	}
 	for _, b := range c.budgets {
 		o.Budgets = append(o.Budgets, b.convert())
@@ -84,10 +91,19 @@ func (m *metadata) convert() object.Meta {
 	}
 	for _, o := range m.OwnerReferences {
 		if o.Controller {
-			meta.Owner = &object.Owner{Kind: o.Kind, Name: o.Name, UID: o.UID}
+			meta.Owner = &object.Owner{Kind: qualified(o.APIVersion, o.Kind), Name: o.Name, UID: o.UID}
 		}
 	}
 	return meta
+}
+
+// qualified returns a kind's name, with its group unless Kubernetes defines it.
+func qualified(apiVersion, kind string) string {
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found || group == "apps" || group == "batch" || group == "extensions" {
+		return kind
+	}
+	return kind + "." + group
 }
 
 func (n *kubeNode) convert() *machine.Node {
@@ -109,9 +125,6 @@ func (p *kubePod) convert() *drain.Pod {
 		Priority: p.Spec.Priority, Finished: p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed",
 		Pending: p.Status.Phase == "Pending",
 		Grace:   30 * time.Second, GraceEnds: p.Metadata.DeletionTimestamp,
-	}
-	if pod.UID == "" {
-		pod.UID = pod.Key.String() // a dump that was made anonymous
 	}
 	for _, c := range p.Status.Conditions { // without the condition, the dump leaves out what it is
 		pod.NotReady = pod.NotReady || c.Type == "Ready" && c.Status != object.True
@@ -151,7 +164,7 @@ func (b *kubeBudget) convert() *drain.Budget {
 		DesiredHealthy: b.Status.DesiredHealthy, ExpectedPods: b.Status.ExpectedPods, Disrupted: int32(min(len(b.Status.DisruptedPods), 1<<30)),
 	}
 	budget.AlwaysAllow = b.Spec.UnhealthyPodEvictionPolicy == "AlwaysAllow"
-	if s := b.Spec.Selector; s != nil {
+	if s := b.Spec.Selector; s != nil && !(b.APIVersion == "policy/v1beta1" && len(s.MatchLabels)+len(s.MatchExpressions) == 0) {
 		budget.Selector = &object.Selector{Labels: s.MatchLabels, Requirements: s.MatchExpressions}
 	}
 	return budget

@@ -57,7 +57,7 @@ func (c *cluster) decode(text []byte) error {
 		if string(document) == "null" {
 			continue // nothing between two separators
 		}
-		if err := c.add(document, ""); err != nil {
+		if err := c.add(document, "", ""); err != nil {
 			return fmt.Errorf("document %d: %w", n, err)
 		}
 		found++
@@ -92,22 +92,22 @@ func yamlDocuments(text []byte) func() (json.RawMessage, error) {
 	}
 }
 
-// add adds one object, or each of a list. kind is what the list says of items that have no kind
-// themselves.
-func (c *cluster) add(document json.RawMessage, kind string) error {
+// add adds one object, or each of a list. apiVersion and kind are what the list says of items that do
+// not say it themselves.
+func (c *cluster) add(document json.RawMessage, apiVersion, kind string) error {
 	var head struct {
-		Kind  string
-		Items []json.RawMessage
+		APIVersion, Kind string
+		Items            []json.RawMessage
 	}
 	if err := json.Unmarshal(document, &head); err != nil {
 		return errors.New("not an object of Kubernetes")
 	}
 	if head.Kind != "" {
-		kind = head.Kind
+		apiVersion, kind = head.APIVersion, head.Kind
 	}
 	if items, list := strings.CutSuffix(kind, "List"); list {
 		for i, item := range head.Items {
-			if err := c.add(item, items); err != nil {
+			if err := c.add(item, apiVersion, items); err != nil {
 				return fmt.Errorf("item %d: %w", i+1, err)
 			}
 		}
@@ -115,6 +115,9 @@ func (c *cluster) add(document json.RawMessage, kind string) error {
 	}
 	if kind == "" {
 		return errors.New("an object without kind")
+	}
+	if foreign(apiVersion, kind) {
+		return nil
 	}
 	return c.take(kind, document)
 }

@@ -3,6 +3,7 @@ package convert
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ import (
 // resolved.
 func Pod(w *corev1.Pod) *drain.Pod {
 	p := &drain.Pod{
-		Key: key(w), UID: string(w.UID), Owner: controller(w),
+		Key: key(w), UID: string(w.UID), Owner: podOwner(w),
 		Labels: without(w.Labels, nil), Annotations: without(w.Annotations, nil),
 		Finished:  w.Status.Phase == corev1.PodSucceeded || w.Status.Phase == corev1.PodFailed,
 		Pending:   w.Status.Phase == corev1.PodPending,
@@ -81,12 +82,24 @@ func deletion(w metav1.Object) time.Time {
 
 // controller returns the owner that controls an object.
 func controller(w metav1.Object) *object.Owner {
-	for _, o := range w.GetOwnerReferences() {
-		if o.Controller != nil && *o.Controller {
-			return &object.Owner{Kind: o.Kind, Name: o.Name, UID: string(o.UID)}
-		}
+	if o := metav1.GetControllerOfNoCopy(w); o != nil {
+		return &object.Owner{Kind: o.Kind, Name: o.Name, UID: string(o.UID)}
 	}
 	return nil
+}
+
+// podOwner returns the controller of a pod. Its kind has its API group appended unless Kubernetes defines
+// it: a DaemonSet of apps.kruise.io is none of apps.
+func podOwner(w metav1.Object) *object.Owner {
+	owner := controller(w)
+	if owner == nil {
+		return nil
+	}
+	group, _, found := strings.Cut(metav1.GetControllerOfNoCopy(w).APIVersion, "/")
+	if found && group != "apps" && group != "batch" && group != "extensions" {
+		owner.Kind += "." + group
+	}
+	return owner
 }
 
 // Budget returns a budget as a drain sees it.

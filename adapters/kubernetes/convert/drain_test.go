@@ -48,6 +48,12 @@ func TestPods(t *testing.T) {
 		"spec":{"terminationGracePeriodSeconds":90,"tolerations":[{"key":"x","operator":"Exists"},{"operator":"Exists"}]}}`: {
 			Key: web, NotReady: true, GraceEnds: begin, Grace: 10 * time.Minute, ToleratesCordon: true,
 		},
+		`{"metadata":{"namespace":"shop","name":"web","ownerReferences":[{"apiVersion":"apps.kruise.io/v1alpha1","kind":"DaemonSet","name":"d","uid":"2","controller":true}]}}`: {
+			Key: web, NotReady: true, Grace: 30 * time.Second, Owner: &object.Owner{Kind: "DaemonSet.apps.kruise.io", Name: "d", UID: "2"},
+		},
+		`{"metadata":{"namespace":"shop","name":"web","ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"d","uid":"2","controller":true}]}}`: {
+			Key: web, NotReady: true, Grace: 30 * time.Second, Owner: &object.Owner{Kind: drain.DaemonSet, Name: "d", UID: "2"},
+		},
 		`{"metadata":{"namespace":"shop","name":"web"},"status":{"phase":"Pending","conditions":[{"type":"Ready","status":"Unknown"}]}}`: {
 			Key: web, Pending: true, NotReady: true, Grace: 30 * time.Second,
 		},
