@@ -88,6 +88,10 @@ var scenarios = map[string]func(*world){
 		w.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.org/slots": "4"}}
 		w.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"} })
 	},
+	"creation with a status that says UNINITIALIZED and no more": func(w *world) {
+		w.provider.hasInit, w.provider.bare = true, true
+		w.give()
+	},
 	"creation by a slow provider": func(w *world) {
 		w.provider.lag, w.provider.hasInit = 20*time.Second, true
 		w.give()

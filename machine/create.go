@@ -75,19 +75,49 @@ func (c creation) ensureVM() Plan {
 	switch vm.Code {
 	case codes.OK, codes.Uninitialized:
 		if vm.ProviderID == "" {
-			return c.statusFailure(codes.Internal, "the driver knows the VM but gave no provider ID: "+vm.Message)
+			return c.unnamed(vm)
 		}
 		if vm.Of != "" {
 			return c.statusFailure(codes.Internal, vm.mistaken())
 		}
-		if c.began() { // it may be what a call made whose answer was lost
-			return c.accept(vm, reasonFound)
-		}
-		return c.record(vm, reasonFound)
+		return c.adopt(vm)
 	case codes.NotFound, codes.Unimplemented:
 		return c.issueCreate()
 	}
 	return c.statusFailure(vm.Code, vm.Message)
+}
+
+// adopt records a VM that the provider has already.
+func (c creation) adopt(vm *VM) Plan {
+	if c.began() { // it may be what a call made whose answer was lost
+		return c.accept(vm, reasonFound)
+	}
+	return c.record(vm, reasonFound)
+}
+
+// unnamed is about a VM of which the driver says that it is there, and not its provider ID. After
+// UNINITIALIZED, InitializeMachine finds it by the machine's name and answers its ID. If that answer has
+// none either, the driver is asked again: it knows a VM that is initialized.
+func (c creation) unnamed(vm *VM) Plan {
+	answer := c.o.Initialized
+	switch {
+	case vm.Code != codes.Uninitialized || c.o.NoInitialize:
+	case answer == nil:
+		if plan, busy := c.findToken(); busy {
+			return plan
+		}
+		return Plan{Effect: InitializeVM{}, Why: decision.Why{Reason: reasonInitialize, Name: vmName(c.m)}}
+	case answer.Code == codes.NotFound || answer.Code == codes.Unimplemented:
+	case answer.Code != codes.OK:
+		return c.createFailed(StageInstanceInitialization, answer.Code, answer.Message)
+	case answer.ProviderID == "":
+		return c.createFailed(StageInstanceInitialization, codes.Uninitialized, "the driver gave no provider ID of the VM that it has initialized")
+	case answer.Of != "":
+		return c.statusFailure(codes.Internal, answer.mistaken())
+	default:
+		return c.adopt(answer)
+	}
+	return c.statusFailure(codes.Internal, "the driver knows the VM but gave no provider ID: "+vm.Message)
 }
 
 // issueCreate announces a create, issues it, and looks at its answer. The

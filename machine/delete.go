@@ -160,20 +160,20 @@ func (d deletion) deleteVM() Plan {
 		if d.o.Class == nil {
 			return d.withoutClass()
 		}
-		return Plan{Effect: DeleteVM{}, Why: decision.Why{Reason: reasonDeleteVM, Name: d.vmName()}}
+		return Plan{Effect: DeleteVM{}, Why: decision.Why{Reason: reasonDeleteVM, Name: vmName(d.m)}}
 	}
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		return d.stageFailed(answer.Outcome)
 	}
-	return d.stage(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: d.vmName()})
+	return d.stage(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: vmName(d.m)})
 }
 
-// vmName is what a sentence calls the machine's VM.
-func (d deletion) vmName() string {
-	if id := d.m.Spec.ProviderID; id != "" {
+// vmName is what a sentence calls a machine's VM.
+func vmName(m *Machine) string {
+	if id := m.Spec.ProviderID; id != "" {
 		return id
 	}
-	return "of machine " + d.m.Name
+	return "of machine " + m.Name
 }
 
 // deleteNode removes the node of a VM that is gone, also one that joined while

@@ -42,6 +42,8 @@ type providerModel struct {
 	hasInit   bool              // InitializeMachine is implemented
 	differs   bool              // a VM of the name exists and is not what is asked for
 	nameless  bool              // status answers have no node name
+	bare      bool              // UNINITIALIZED comes without a response
+	anonymous bool              // InitializeMachine is answered without ID and node name
 	blank     func(*machine.VM) // what create leaves out of its answer; may be nil
 	note      string
 	addresses []machine.Address
@@ -152,6 +154,9 @@ func (p *providerModel) status(m *machine.Machine, _ string) machine.VM {
 	}
 	if !seen[0].initialized {
 		answer.Outcome = machine.Outcome{Code: codes.Uninitialized, Message: "not initialized yet"}
+		if p.bare {
+			answer = machine.VM{Outcome: answer.Outcome}
+		}
 	}
 	return answer
 }
@@ -161,9 +166,13 @@ func (p *providerModel) initialize(m *machine.Machine, _ string) machine.VM {
 		return machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
 	}
 	for _, v := range p.vms {
-		if v.id == m.Spec.ProviderID {
+		if v.id == m.Spec.ProviderID || m.Spec.ProviderID == "" && v.name == m.Name {
 			v.initialized = true
-			return p.describe(v)
+			answer := p.describe(v)
+			if p.anonymous {
+				answer.ProviderID, answer.NodeName = "", ""
+			}
+			return answer
 		}
 	}
 	return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}

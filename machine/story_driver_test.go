@@ -39,6 +39,23 @@ var driverStories = map[string]func(*story){
 		s.give()
 		s.run()
 	},
+	"status uninitialized without a response": func(s *story) {
+		s.provider.bare, s.provider.hasInit = true, true
+		s.killAt, s.after = s.calls+3, true
+		s.give()
+		s.run()
+		s.restart()
+		s.run()
+	},
+	"initialization tells no provider ID": func(s *story) {
+		s.provider.bare, s.provider.hasInit, s.provider.anonymous = true, true, true
+		s.killAt, s.after = s.calls+3, true
+		s.give()
+		s.run()
+		s.restart()
+		s.run()
+		s.wait()
+	},
 	"status of a recorded VM fails": func(s *story) {
 		s.provider.hasInit = true
 		s.failing(codes.InitializeMachine, codes.Uninitialized, false)
