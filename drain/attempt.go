@@ -87,7 +87,16 @@ func (d *decider) act(p *Pod, s *standing) act {
 // slotsUsed reports whether the limit of attempts is reached. No attempts are counted: a slot that
 // has passed was one in which the drain could have tried the pod.
 func (d *decider) slotsUsed() bool {
-	return d.p.MaxEvictRetries > 0 && d.slotOf(d.now) >= int64(d.p.MaxEvictRetries)
+	most := d.mostSlots()
+	return most > 0 && d.slotOf(d.now) >= most
+}
+
+// mostSlots returns how many slots a pod has. Zero: as many as come before the drain's end.
+func (d *decider) mostSlots() int64 {
+	if d.o.MaxEvictRetries > 0 {
+		return int64(d.o.MaxEvictRetries)
+	}
+	return int64(d.p.MaxEvictRetries)
 }
 
 // slotOf returns the number of a time's slot, counted from the drain's start.
@@ -188,8 +197,8 @@ func (d *decider) mayGo(s *standing) bool {
 // up, if that is sooner.
 func (d *decider) waitForAttempt(t time.Time) {
 	d.lookAgain(t)
-	if d.p.MaxEvictRetries > 0 {
-		d.lookAgain(d.slotStart(int64(d.p.MaxEvictRetries)))
+	if most := d.mostSlots(); most > 0 {
+		d.lookAgain(d.slotStart(most))
 	}
 }
 
@@ -237,7 +246,7 @@ func (d *decider) orders(places []int32, deletes bool) Plan {
 		case reasonForce:
 			o.Now = true
 		case reasonSlotsUsed:
-			o.Why.Want = int64(d.p.MaxEvictRetries)
+			o.Why.Want = d.mostSlots()
 		case reasonEvictVolumes:
 			o.Why.Have = int64(p.Priority)
 		}

@@ -47,6 +47,9 @@ type Observation struct {
 	// Deadline is when the drain ends in any case. The caller persists it, or computes it from
 	// persisted times. Zero: Policy.Timeout after the drain's start.
 	Deadline time.Time
+	// MaxEvictRetries takes the place of Policy.MaxEvictRetries for this drain. Zero or less: the
+	// policy's.
+	MaxEvictRetries int
 	// Forced: force is due.
 	Forced bool
 	// Stays: the node's VM keeps running, so the node is never declared out of service.

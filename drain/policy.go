@@ -23,7 +23,7 @@ type Policy struct {
 	Timeout time.Duration
 	// MaxEvictRetries is the number of slots of Slot, from the drain's start, in which the drain
 	// tries to evict a pod. After them it deletes the pod with its own grace. Zero, the default:
-	// until the drain's end.
+	// until the drain's end. Observation.MaxEvictRetries is that of one drain.
 	MaxEvictRetries int
 	// TerminationBuffer is how much longer than its grace a pod may take to go. Not negative;
 	// default 30 s. object.Off: no longer.

@@ -225,6 +225,7 @@ func TestP21EveryDrainEnds(t *testing.T) {
 		anyCluster(t, s)
 		s.policy.Timeout = time.Duration(rapid.IntRange(1, 600).Draw(t, "timeout")) * time.Second
 		s.policy.MaxEvictRetries = rapid.IntRange(0, 10).Draw(t, "limit")
+		s.limit = rapid.IntRange(0, 10).Draw(t, "limit of the machine")
 		if rapid.Bool().Draw(t, "failing") {
 			s.fails = func(kind drain.Kind, name string) bool { return len(name)%2 == 0 || kind == drain.Deleted }
 		}

@@ -94,6 +94,12 @@ var budgetStories = map[string]func(*story){
 		s.add("db")
 		s.drain(time.Hour)
 	},
+	"attempts that a machine allows are used up": func(s *story) {
+		s.policy.MaxEvictRetries, s.limit = 30, 2
+		s.protect("db", 2, 0, func(b *budget) { b.ExpectedPods = 3 })
+		s.add("db")
+		s.drain(time.Hour)
+	},
 	"attempts are used up before the server wants to be asked again": func(s *story) {
 		s.policy.MaxEvictRetries = 3
 		s.protect("db", 2, 0, func(b *budget) { b.ExpectedPods = 3 })

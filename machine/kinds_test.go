@@ -236,6 +236,7 @@ func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*machine.Machine){
 		"machine: metadata.name must not be empty":                          func(m *machine.Machine) { m.Key = object.Key{} },
 		"machine fleet/m: spec.class.name must not be empty":                func(m *machine.Machine) { m.Spec.Class.Name = "" },
+		"machine fleet/m: spec.config.maxEvictRetries must not be negative": func(m *machine.Machine) { m.Spec.Config.MaxEvictRetries = -1 },
 		"machine fleet/m: spec.config.creationTimeout must not be negative": func(m *machine.Machine) { m.Spec.Config.CreationTimeout = -1 },
 		"machine fleet/m: spec.config.healthTimeout must not be negative":   func(m *machine.Machine) { m.Spec.Config.HealthTimeout = -1 },
 		"machine fleet/m: spec.config.drainTimeout must not be negative":    func(m *machine.Machine) { m.Spec.Config.DrainTimeout = -1 },

@@ -99,8 +99,9 @@ type Configuration struct {
 	// DisableHealthTimeout keeps an unhealthy machine in Unknown for as long
 	// as it takes, instead of replacing it.
 	DisableHealthTimeout bool
-	// MaxEvictRetries is how often a drain may try to evict a pod. It is carried from templates to
-	// machines for programs that use it; package drain uses its policy. Zero: not said.
+	// MaxEvictRetries is how many slots of 20 s, from its drain's start, a pod has to be evicted in
+	// before it is deleted; it takes the place of drain.Policy.MaxEvictRetries. Zero: the policy's;
+	// negative ones are refused.
 	MaxEvictRetries int32
 	// NodeConditions replaces Policy.NodeConditions unless nil.
 	NodeConditions []string

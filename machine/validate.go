@@ -48,6 +48,8 @@ func (m *Machine) invalidField() *object.FieldError {
 		return object.Invalid("spec.config.inPlaceTimeout", "must not be negative")
 	case c.PreserveTimeout < 0:
 		return object.Invalid("spec.config.preserveTimeout", "must not be negative")
+	case c.MaxEvictRetries < 0:
+		return object.Invalid("spec.config.maxEvictRetries", "must not be negative")
 	case !m.Spec.InPlace.known():
 		return object.Invalid("spec.inPlace", "is unknown: "+string(m.Spec.InPlace))
 	}

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"testing"
@@ -71,6 +72,51 @@ func drainsInTwoPasses(t *testing.T, pods drains.Pods, lodgers *lodgers) {
 func TestPodsAreReadOnceTheNodeIsCordoned(t *testing.T) {
 	pods := &lodgers{}
 	drainsInTwoPasses(t, pods, pods)
+}
+
+// stubborn is a pod whose eviction is refused each time.
+type stubborn struct {
+	lodgers
+	deleted int
+}
+
+func (*stubborn) On(context.Context, string) ([]*drain.Pod, bool, error) {
+	return []*drain.Pod{{Key: object.Key{Namespace: "apps", Name: "p"}, UID: "1", Owner: &object.Owner{Kind: "ReplicaSet"}}}, true, nil
+}
+
+func (s *stubborn) Evict(context.Context, drain.Order) (drain.Answer, error) {
+	s.evicted++
+	return drain.Answer{Result: drain.Refused}, nil
+}
+
+func (s *stubborn) Delete(context.Context, drain.Order) (drain.Answer, error) {
+	s.deleted++
+	return drain.Answer{Result: drain.Accepted}, nil
+}
+
+// TestAttemptsOfAMachine: a machine's own limit of attempts bounds its drain, in place of the policy's.
+func TestAttemptsOfAMachine(t *testing.T) {
+	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+	begun, clock := now, func() time.Time { return now }
+	nodes := store.NewMemory(clock, manager.NodeIndexes("machine"))
+	node, err := nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "n"}}})
+	require.NoError(t, err)
+	pod, policy := &stubborn{}, drain.DefaultPolicy()
+	policy.MaxEvictRetries = 20
+	d, err := drains.New(drains.Options{Nodes: nodes, Workload: drains.Workload{Pods: pod}, Policy: policy, Now: clock})
+	require.NoError(t, err)
+	m := &machine.Machine{Spec: machine.Spec{Config: machine.Configuration{MaxEvictRetries: 3}}}
+	for range 3 {
+		require.Zero(t, pod.deleted)
+		answer, err := d.Drain(ctx, m, &machine.DrainNode{Node: node, Since: begun, Until: begun.Add(time.Hour)})
+		require.NoError(t, err)
+		require.False(t, answer.At.IsZero(), answer.Why)
+		now, node = answer.At, cmp.Or(answer.Node, node)
+	}
+	require.Equal(t, begun.Add(time.Minute), now, "three slots of 20 s")
+	_, err = d.Drain(ctx, m, &machine.DrainNode{Node: node, Since: begun, Until: begun.Add(time.Hour)})
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 1}, []int{pod.evicted, pod.deleted})
 }
 
 // lagging are pods whose cache does not know the one that was bound last.

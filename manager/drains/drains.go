@@ -29,6 +29,7 @@ func (d *Drainer) Drain(ctx context.Context, m *machine.Machine, order *machine.
 		return machine.DrainAnswer{}, err
 	}
 	o.Asked, o.Deadline, o.Forced, o.Stays = order.Since, order.Until, order.Forced, order.Stays
+	o.MaxEvictRetries = int(m.Spec.Config.MaxEvictRetries)
 	plan, err := d.pass(ctx, o, drain.Decide)
 	if err == nil && plan.Done {
 		d.forget(order.Node)
