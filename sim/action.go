@@ -126,6 +126,9 @@ const (
 	// StripNode takes labels of the manager's and all taints off the Nth node, puts the labels back
 	// after For unless it is zero, and leaves a label of its own.
 	StripNode Action = "strip node"
+	// TouchObjects writes an annotation that means nothing to the manager on all machines, sets,
+	// classes and secrets, every ten seconds for For.
+	TouchObjects Action = "touch objects"
 )
 
 // isPoolAction reports whether a step changes a pool.
@@ -158,7 +161,7 @@ func (s *Step) String() string {
 		return fmt.Sprintf("%s: %s %d", s.Name, s.Do, s.N)
 	case Tag:
 		return fmt.Sprintf("%s %s %d", s.Do, s.Class, s.N)
-	case StopZone, FlickerNodes, RegisterNode, StripNode:
+	case StopZone, FlickerNodes, RegisterNode, StripNode, TouchObjects:
 		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
 	}
 	if isPoolAction(s.Do) {

@@ -30,6 +30,8 @@ const (
 	CallAnswerLost
 	// CallHung: the provider did not look at a call's deadline, and took its time.
 	CallHung
+	// CallThrottled: the provider had answered as many calls in a minute as it answers.
+	CallThrottled
 	// CapacityOut: the provider had no room for another VM.
 	CapacityOut
 	// StatusLagged: the provider denied a VM that it had just made.
@@ -90,6 +92,7 @@ var faultNames = [faultCount]string{
 	CallFailed:       "call to the provider failed",
 	CallAnswerLost:   "answer of the provider lost",
 	CallHung:         "call to the provider hung",
+	CallThrottled:    "call to the provider throttled",
 	CapacityOut:      "no capacity",
 	StatusLagged:     "status not consistent yet",
 	ListLagged:       "list not consistent yet",
@@ -136,7 +139,7 @@ func AllFaults() iter.Seq[Fault] {
 var loud = func() (all [faultCount]bool) {
 	for f := range AllFaults() {
 		all[f] = f != StaleRead && f != ChangeDelayed && f != ChangeRepeated && f != SlowBoot && f != VolumeSlow && f != ConflictAnswered &&
-			f != PodFinished && f != PodCompleted
+			f != PodFinished && f != PodCompleted && f != CallThrottled
 	}
 	return all
 }()

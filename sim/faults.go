@@ -37,6 +37,9 @@ type Faults struct {
 	// up to HangFor longer than its caller waits for it, before it takes effect or after that.
 	Hang    float64
 	HangFor time.Duration
+	// CallsPerMinute is how many calls about machines the provider answers in a minute. Others are
+	// refused with RESOURCE_EXHAUSTED or UNAVAILABLE. Zero means no limit.
+	CallsPerMinute int
 	// Capacity is how many VMs there can be. Zero means no limit.
 	Capacity int
 	// Eventually is how long the provider denies a VM that it has just made, and

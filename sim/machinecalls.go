@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
@@ -17,6 +18,7 @@ type machineCalls struct {
 	catalog     *catalog
 	driverCalls map[codes.Call]int
 	refusals    map[Refusal]int
+	answered    []time.Time // calls of the last minute, if they are limited
 }
 
 func newMachineCalls(v *vms, c *catalog) *machineCalls {
@@ -58,6 +60,9 @@ func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(co
 
 func (c *machineCalls) refusal(s driver.CallInfo) error {
 	call, _ := s.Method.(codes.Call)
+	if c.throttled() {
+		return codes.New([]codes.Code{codes.ResourceExhausted, codes.Unavailable}[c.chance(2)], "too many calls to the simulated provider in a minute")
+	}
 	if code := c.refused(func(code codes.Code) bool { return liesAboutVM(call, code) }); code != codes.OK {
 		c.refusals[Refusal{call, code}]++
 		switch {
@@ -77,6 +82,21 @@ func (c *machineCalls) refusal(s driver.CallInfo) error {
 		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
 	}
 	return nil
+}
+
+// throttled reports whether the provider answers no more calls in this minute.
+func (c *machineCalls) throttled() bool {
+	limit := c.hazards.CallsPerMinute
+	if limit <= 0 || c.faultsStopped {
+		return false
+	}
+	c.answered = slices.DeleteFunc(c.answered, func(at time.Time) bool { return c.Now().Sub(at) >= time.Minute })
+	if len(c.answered) < limit {
+		c.answered = append(c.answered, c.Now())
+		return false
+	}
+	c.count(CallThrottled)
+	return true
 }
 
 // liesAboutVM reports whether a code would make the manager believe wrongly that a VM is gone.

@@ -35,6 +35,7 @@ func TestOpenStorm(t *testing.T) {
 	for i := range all {
 		sum.Add(&all[i])
 	}
+	require.Positive(t, sum.Faults[sim.CallThrottled])
 	for _, action := range scenario.Others() {
 		require.Positive(t, sum.Actions[action], "%s", action)
 	}

@@ -19,6 +19,9 @@ func (w *World) meddle(s *Step) {
 		w.registerAnew(s)
 	case StripNode:
 		w.strip(s)
+	case TouchObjects:
+		w.actions[s.Do]++
+		w.touch(w.Now().Add(s.For))
 	}
 }
 
@@ -107,4 +110,27 @@ func withLabel(labels map[string]string, key, value string) map[string]string {
 	}
 	labels[key] = value
 	return labels
+}
+
+// touchEvery is how often a program writes objects that it has found to be old.
+const touchEvery = 10 * time.Second
+
+// touch writes what means nothing to the manager on objects, again and again until then.
+func (w *World) touch(until time.Time) {
+	if w.Now().After(until) || w.faultsStopped {
+		return
+	}
+	value := w.Now().Format(time.TimeOnly)
+	touchAll(w.machines, value)
+	touchAll(w.sets, value)
+	touchAll(w.classes, value)
+	touchAll(w.secrets, value)
+	w.check()
+	w.After(touchEvery, func() { w.touch(until) })
+}
+
+func touchAll[T object.Object[T]](of *trackedStore[T], value string) {
+	for _, o := range of.all() {
+		annotated(of, o, "seen-at", value)
+	}
 }

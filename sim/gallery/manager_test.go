@@ -3,6 +3,14 @@ package gallery_test
 // ofManager are mistakes in package manager.
 var ofManager = []mutant{
 	{
+		name:   "a label on a secret ends the waits of refused calls",
+		breaks: "P63",
+		file:   "manager/internal/secrets/secrets.go",
+		from:   "\t\tmaps.Copy(data, secret.Data)\n\t})\n\tif data == nil",
+		to:     "\t\tmaps.Copy(data, secret.Data)\n\t\tdata[\"version\"] = []byte(secret.Version)\n\t})\n\tif data == nil",
+		by:     openStorms,
+	},
+	{
 		name:   "VMs that no machine owns are deleted by name instead of by ID",
 		breaks: "of several VMs of one name, the one that a machine has recorded stays",
 		file:   "manager/fleet/orphanvms.go",

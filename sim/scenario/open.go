@@ -18,6 +18,9 @@ func Open(seed uint64) *sim.Scenario {
 	for _, d := range s.Deployments {
 		g.nodeTemplate(&d.Spec.Template.Spec.NodeTemplate)
 	}
+	if g.oneIn(3) {
+		s.Options.Faults.CallsPerMinute = 2 + g(20)
+	}
 	for range 2 + g(8) {
 		s.Steps = slices.Insert(s.Steps, g(len(s.Steps)+1), g.meddling())
 	}
@@ -36,7 +39,7 @@ func (g generator) nodeTemplate(t *machine.NodeTemplate) {
 }
 
 // others are what a step of other programs and people does.
-var others = [...]sim.Action{sim.FlickerNodes, sim.RegisterNode, sim.StripNode}
+var others = [...]sim.Action{sim.FlickerNodes, sim.RegisterNode, sim.StripNode, sim.TouchObjects}
 
 // Others returns the actions that only Open draws.
 func Others() []sim.Action { return slices.Clone(others[:]) }
@@ -48,8 +51,11 @@ func (g generator) meddling() sim.Step {
 		after /= 20
 	}
 	step := sim.Step{After: after, Do: others[g(len(others))], N: 1 + g(8), For: g.upTo(2 * time.Minute)}
-	if step.Do == sim.StripNode && g(2) == 0 {
+	switch {
+	case step.Do == sim.StripNode && g(2) == 0:
 		step.For = 0
+	case step.Do == sim.TouchObjects:
+		step.For *= 15
 	}
 	return step
 }
