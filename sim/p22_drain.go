@@ -175,7 +175,8 @@ func (w *p22) waitsForTurn(p cluster.Pod, since time.Time) bool {
 	return t != nil && t.pod.UID != p.UID && t.at.After(since) && len(p.Claims) > 0
 }
 
-// heldUpSince reports whether something since then has held up a drain: an outage or a pause.
+// heldUpSince reports whether something since then has held up a drain: an outage or a pause, or, of a
+// pool's node, a provider that does not answer about its group.
 func (w *p22) heldUpSince(node string, then time.Time) bool {
-	return w.outSince(then) || w.pausedSince(node, then)
+	return w.outSince(then) || w.pausedSince(node, then) || w.machine(node) == nil && w.poolCalls.silent.After(then)
 }

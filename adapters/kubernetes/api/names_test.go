@@ -127,9 +127,10 @@ func TestNamesStandInTheSource(t *testing.T) {
 	}
 }
 
-// established reports whether a name is of a group that MCM uses.
+// established reports whether a name is of a group that MCM uses. Of the cluster autoscaler's it uses
+// those about scaling down.
 func established(name string) bool {
-	for _, group := range []string{"sapcloud.io", "gardener.cloud", "cluster-autoscaler.kubernetes.io", "deployment.kubernetes.io"} {
+	for _, group := range []string{"sapcloud.io", "gardener.cloud", "cluster-autoscaler.kubernetes.io/scale-down", "deployment.kubernetes.io"} {
 		if strings.Contains(name, group) {
 			return true
 		}
