@@ -78,8 +78,9 @@ func (d *decider) gaveUp(id string) bool {
 // doubted reports whether the answer is that there is no group, though one is recorded, and that is
 // not believed yet: it takes two answers, Policy.Period apart.
 func (d *decider) doubted() bool {
-	if d.o.Group == nil || d.o.Group.Code != codes.NotFound || d.s.Status.GroupID == "" && len(d.s.Spec.ProviderIDs) == 0 {
-		return false
+	ids := d.s.Spec.ProviderIDs
+	if d.o.Group == nil || d.o.Group.Code != codes.NotFound || d.s.Status.GroupID == "" && len(ids) == 0 || !strictlySorted(ids) {
+		return false // or the library did not write that record
 	}
 	m := d.o.Memory
 	return m == nil || m.Gone.IsZero() || d.o.Group.At.Sub(m.Gone) < d.p.Period
