@@ -34,8 +34,8 @@ var ofDrain = []mutant{
 		breaks: "an eviction that a budget refuses is tried again after 20 s",
 		file:   "drain/attempt.go",
 		from: `	d.lookAgain(t)
-	if d.p.MaxEvictRetries > 0 {`,
-		to: "\tif d.p.MaxEvictRetries > 0 {",
+	if most := d.mostSlots(); most > 0 {`,
+		to: "\tif most := d.mostSlots(); most > 0 {",
 	},
 	{
 		name:   "a drain ends, and lets the next pod go, on the word of a cache",
@@ -119,7 +119,7 @@ var ofDrain = []mutant{
 	{
 		name:   "a stale budget counts as misconfigured",
 		breaks: "P22",
-		file:   "drain/pod.go",
+		file:   "drain/budget.go",
 		from:   "return b.ObservedGeneration < b.Generation",
 		to:     "return b.ObservedGeneration > b.Generation",
 		by:     "TestMisconfigured",

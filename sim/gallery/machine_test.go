@@ -84,8 +84,8 @@ var ofMachine = []mutant{
 		breaks: "no VM is left behind: DeleteMachine is called before the finalizer goes",
 		file:   "machine/create.go",
 		from: `				s.OnlyRefused, s.NeverCreated = c.onlyRefused(), false
-				c.announceSpec(s)`,
-		to: "\t\t\t\tc.announceSpec(s)",
+				c.begin(s)`,
+		to: "\t\t\t\tc.begin(s)",
 		by: "TestP13P14P16P17AfterAStorm|TestP13OneVMIsRecordedByAnyProvider",
 	},
 	{
@@ -152,7 +152,7 @@ var ofMachine = []mutant{
 		name:   "the node is deleted before it is stored that the VM is",
 		breaks: "P44",
 		file:   "machine/delete.go",
-		from:   "return d.stage(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: d.vmName()})",
+		from:   "return d.stage(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: vmName(d.m)})",
 		to:     "return d.deleteNode()",
 		by:     "TestP44StagesAreStoredInOrderThroughKills",
 	},
