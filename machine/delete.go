@@ -183,7 +183,11 @@ func (d deletion) deleteNode() Plan {
 		if !d.nodeDeleted() {
 			return d.stageFailed(*answer)
 		}
-		return d.stage(eventNodeDeleted, decision.Why{Reason: reasonNodeDeleted, Name: d.o.Node.Node.Name})
+		name := d.m.Spec.NodeName
+		if d.o.Node != nil && d.o.Node.Node != nil {
+			name = d.o.Node.Node.Name
+		}
+		return d.stage(eventNodeDeleted, decision.Why{Reason: reasonNodeDeleted, Name: name})
 	}
 	if on := d.skip(StageInitiateNodeDeletion); on != "" {
 		return d.stage(on, decision.Why{Reason: reasonNodeGone})
