@@ -22,7 +22,7 @@ func (h health) watch() Plan {
 		return h.nodeUnhealthy(decision.Why{Reason: reasonNodeMissing, Name: h.m.Spec.NodeName}, nil)
 	}
 	bad := node.judge(h.p.nodeConditions(h.m))
-	inspection, update, sync := preservation(h), inPlace{h.situation, node}, nodeSync{h.situation, node, false}
+	inspection, update, sync := preservation(h), inPlace{h.situation, node}, nodeSync{h.situation, node, bad.healthy()}
 	if plan, busy := inspection.retract(node); busy {
 		return plan
 	}
@@ -59,7 +59,7 @@ func (h health) settled() bool {
 	n := h.o.Node.Node
 	return n != nil && h.undisturbed(n) && m.HasFinalizer(Finalizer) && m.invalidField() == nil && h.accepted(n) &&
 		sameConditions(m.Status.Conditions, n.Conditions) &&
-		n.judge(h.p.nodeConditions(m)).healthy() && !nodeSync{h.situation, n, false}.outOfLine() // nor another machine's
+		n.judge(h.p.nodeConditions(m)).healthy() && !nodeSync{h.situation, n, true}.outOfLine() // nor another machine's
 }
 
 // undisturbed reports whether nothing is done with a machine and its node: no

@@ -27,7 +27,7 @@ type nodeUpdate struct {
 }
 
 // nodeSync brings a node in line with its machine. joining says that the node is
-// healthy and about to join: then the startup taint is removed.
+// healthy, so that it is about to join or has joined: then the startup taint is removed.
 type nodeSync struct {
 	*situation
 	n       *Node

@@ -79,7 +79,7 @@ type Keys struct {
 	ForceDeletion      string // label on a machine: delete without regard
 	ForceDrain         string // label on a machine: drain it by force for an in-place update, or while it is preserved
 	NodeMachine        string // label on a node: its machine's name
-	NotReadyTaint      string // on a node until its machine first runs
+	NotReadyTaint      string // that a node registers with; it is removed when the node is healthy
 	CriticalComponents string // taint on a node: not ready for workload yet
 	CandidateForUpdate string // label on a node: an in-place update is wanted
 	SelectedForUpdate  string // label on a node: it is its turn; users may set it

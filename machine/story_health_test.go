@@ -41,6 +41,22 @@ var healthStories = map[string]func(*story){
 		s.cluster.nodes[node] = append(s.cluster.nodes[node], was)
 		s.later(time.Minute, "it is back")
 	},
+	"startup taint that comes back": func(s *story) {
+		s.toRunning()
+		again := func(n *machine.Node) {
+			n.Taints = append(n.Taints, object.Taint{Key: s.policy.Keys.NotReadyTaint, Effect: object.NoSchedule})
+		}
+		s.cluster.change(node, again)
+		s.later(time.Minute, "the kubelet was restarted, and has put its startup taint on the node again")
+		s.say("taints: %v", s.cluster.live(node).Taints)
+		s.cluster.change(node, again)
+		s.cluster.ready(node, object.False)
+		s.later(time.Minute, "the node was rebooted: it has the taint, and is not ready")
+		s.say("taints: %v", s.cluster.live(node).Taints)
+		s.cluster.ready(node, object.True)
+		s.later(time.Minute, "it is ready")
+		s.say("taints: %v", s.cluster.live(node).Taints)
+	},
 	"node deleted by somebody": func(s *story) {
 		s.toRunning()
 		s.cluster.delete(node)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/machine"
@@ -141,4 +142,30 @@ func TestWhatOnlyTheServerRefuses(t *testing.T) {
 	w.merge(d, `{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"annotations":{"note":"short"}}}}}}}`)
 	w.eventually("it to be put right", func() bool { return w.machines()[0].Status.LastOperation.ErrorCode == "" })
 	require.Equal(t, []string{name}, w.names())
+}
+
+// TestStartupTaintThatComesBack: kubelets that are restarted put their startup taint on their nodes
+// again. It is taken off as at joining, so that the nodes take pods, and no machine is replaced.
+func TestStartupTaintThatComesBack(t *testing.T) {
+	t.Parallel()
+	w, _ := fleetOf(t, 3)
+	names, key := w.names(), machine.DefaultPolicy().Keys.NotReadyTaint
+	for range 2 {
+		for _, name := range names {
+			w.changeNode(name, func(n *corev1.Node) client.Object {
+				n.Spec.Taints = append(n.Spec.Taints,
+					corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}, corev1.Taint{Key: "of-others/" + name, Effect: corev1.TaintEffectPreferNoSchedule})
+				return n
+			}, false)
+		}
+		for _, name := range names {
+			w.eventually("the startup taint to go from "+name, func() bool {
+				return !strings.Contains(fmt.Sprint(w.nodeOf(name).Spec.Taints), key)
+			})
+			require.Contains(t, fmt.Sprint(w.nodeOf(name).Spec.Taints), "of-others/"+name)
+			w.changeNode(name, func(n *corev1.Node) client.Object { n.Spec.Taints = nil; return n }, false)
+		}
+	}
+	require.ElementsMatch(t, names, w.names())
+	w.eventually("all to be available", w.settled("web", 3))
 }
