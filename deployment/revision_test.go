@@ -118,6 +118,26 @@ func TestPruneOnly(t *testing.T) {
 	}
 }
 
+// TestPruneWhilePausedOnly: a pause lets history go amid a rollout, and even then no set that may get, has
+// or says that it has a machine.
+func TestPruneWhilePausedOnly(t *testing.T) {
+	for name, spare := range map[string]func(*deployment.Children){
+		"a machine going":      func(c *deployment.Children) { c.Machines = goingMachine(c) },
+		"a machine announced":  func(c *deployment.Children) { c.Set.Instructions.Reservation.Reserved = 1 },
+		"not observed":         func(c *deployment.Children) { c.Set.Generation = 2 },
+		"says it has machines": func(c *deployment.Children) { c.Set.Status.Replicas = 1 },
+		"":                     func(*deployment.Children) {},
+	} {
+		o := settledObservation(t, 2)
+		o.Deployment.Spec.RevisionHistoryLimit, o.Deployment.Spec.Paused = ptr(0), true
+		o.Sets = append(o.Sets, another(o.Deployment, "large", 0, 0))
+		old := &o.Sets[1]
+		old.Set.Generation, old.Set.Status.ObservedGeneration = 1, 1
+		spare(old)
+		require.Equal(t, name == "", len(decide(t, o, begin).Delete) == 1, name)
+	}
+}
+
 func goingMachine(c *deployment.Children) []*machine.Machine {
 	m := &machine.Machine{}
 	m.DeletedAt, m.Owner = begin, &object.Owner{UID: c.Set.UID}
