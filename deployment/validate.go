@@ -75,13 +75,20 @@ func (s *Strategy) invalidField() *object.FieldError {
 	case s.Orchestration != Automatic && s.Orchestration != Manual:
 		return object.Invalid("spec.strategy.orchestration", fmt.Sprintf("%q is unknown", string(s.Orchestration)))
 	case s.MaxSurge.Value < 0:
-		return object.Invalid("spec.strategy.maxSurge", "must not be negative")
+		return invalidBound("spec.strategy.maxSurge", s.MaxSurge)
 	case s.MaxUnavailable.Value < 0:
-		return object.Invalid("spec.strategy.maxUnavailable", "must not be negative")
+		return invalidBound("spec.strategy.maxUnavailable", s.MaxUnavailable)
 	case s.StopAfter.Value < 0:
-		return object.Invalid("spec.strategy.stopAfter", "must not be negative")
+		return invalidBound("spec.strategy.stopAfter", s.StopAfter)
 	}
 	return nil
+}
+
+func invalidBound(field string, v rollout.IntOrPercent) *object.FieldError {
+	if v == rollout.Unreadable {
+		return object.Invalid(field, "must be a whole number of machines, such as 3, or a whole percentage, such as 20%")
+	}
+	return object.Invalid(field, "must not be negative")
 }
 
 // tolerated returns what is odd about a strategy but works. Zero: nothing.

@@ -20,6 +20,10 @@ type IntOrPercent struct {
 	Percent bool
 }
 
+// Unreadable stands for a text that [Parse] refuses for more than a sign, where a store has no place for an
+// error. A deployment with it says that the value is neither a number nor a percentage.
+var Unreadable = IntOrPercent{Value: math.MinInt32}
+
 // What is wrong with a text that is no [IntOrPercent].
 const (
 	empty         = "is empty; write a number of machines, or a percentage such as 20%"

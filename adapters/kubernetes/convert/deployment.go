@@ -2,6 +2,7 @@ package convert
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -132,11 +133,15 @@ func (r *reader) bound(name string, w *intstr.IntOrString, unset rollout.IntOrPe
 		return rollout.IntOrPercent{Value: w.IntVal}
 	}
 	v, err := rollout.Parse(w.StrVal)
-	if err != nil {
-		r.add("spec.strategy."+name, "is neither a number nor a percentage")
+	if err == nil {
+		return v
+	}
+	if _, err := rollout.Parse(strings.TrimPrefix(w.StrVal, "-")); err == nil {
+		r.add("spec.strategy."+name, "is negative")
 		return rollout.IntOrPercent{Value: -1}
 	}
-	return v
+	r.add("spec.strategy."+name, "is neither a whole number nor a whole percentage")
+	return rollout.Unreadable
 }
 
 func writeStrategy(w *v1alpha1.MachineDeploymentStrategy, was, now *deployment.Strategy) {

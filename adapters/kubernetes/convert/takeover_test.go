@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -285,11 +286,12 @@ func TestOddValuesAreNamedAndStay(t *testing.T) {
 		"deployment fleet/d: metadata.annotations[deployment.kubernetes.io/revision] can't be read",
 		"deployment fleet/d: metadata.annotations[millwright-go/max-age] can't be read",
 		"deployment fleet/d: metadata.annotations[millwright-go/stop-after] can't be read",
-		"deployment fleet/d: spec.strategy.maxSurge is neither a number nor a percentage",
+		"deployment fleet/d: spec.strategy.maxSurge is neither a whole number nor a whole percentage",
 		"deployment fleet/d: status.conditions[MillwrightRecord].expired can't be read",
 		"deployment fleet/d: status.failedMachines.lastOperation.errorCode is unknown: Odd",
 	}, texts)
 	assert.Equal(t, deployment.StrategyKind("Odd"), d.Spec.Strategy.Kind)
+	assert.Equal(t, rollout.Unreadable, d.Spec.Strategy.MaxSurge)
 	assert.Error(t, d.Validate(deployment.DefaultPolicy().Keys))
 	d.Spec.Replicas, d.Status.Ready = 4, 2
 	d.Spec.Strategy.MaxUnavailable.Value = 8
