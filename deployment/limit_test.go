@@ -37,11 +37,18 @@ func TestMaxReplicas(t *testing.T) {
 		require.Nil(t, plan.Write)
 		require.Contains(t, plan.Why.String(), "at most 5")
 
-		plan, err = deployment.Decide(o, deployment.DefaultPolicy(), begin)
+		plan, err = deployment.Decide(o, &deployment.Policy{MaxReplicas: object.Off}, begin)
 		require.NoError(t, err)
-		require.NotEmpty(t, plan.Scale, "off by default")
+		require.NotEmpty(t, plan.Scale, "no limit")
 	}
-	p.MaxReplicas = -1
+	for replicas, refused := range map[int32]bool{10_000: false, 10_001: true} {
+		o := settledObservation(t, 3)
+		o.Deployment.Spec.Replicas = replicas
+		plan, err := deployment.Decide(o, nil, begin)
+		require.NoError(t, err)
+		require.Equal(t, refused, len(plan.Scale) == 0, "the default")
+	}
+	p.MaxReplicas = -2
 	_, err := deployment.Decide(settledObservation(t, 1), p, begin)
 	require.ErrorIs(t, err, object.ErrInvalid)
 }

@@ -39,7 +39,7 @@ type Policy struct {
 	FailedSummaries int
 	// MaxReplicas is the largest size of a deployment. A deployment that asks for more is not acted
 	// upon: it neither grows nor shrinks nor rolls, its sets continue with their orders, and its
-	// condition SpecValid is False. Not negative; zero, the default: no limit.
+	// condition SpecValid is False. At least 1; default 10,000, as for sets. object.Off: no limit.
 	MaxReplicas int32
 	// RolloutMarks says which marks nodes get during a rollout: Avoid those of the old sets, Keep
 	// those of all sets. They are what they say; DefaultPolicy has Avoid alone.
@@ -109,6 +109,7 @@ func DefaultPolicy() *Policy {
 		Resync:          10 * time.Minute,
 		Retry:           codes.Short,
 		FailedSummaries: 10,
+		MaxReplicas:     10_000,
 		UpdateLimit:     rollout.IntOrPercent{Value: 10, Percent: true},
 		RolloutMarks:    machine.RolloutMarks{Avoid: true},
 		Keys: Keys{
@@ -142,6 +143,7 @@ func (p *Policy) WithDefaults() *Policy {
 	c.Resync = cmp.Or(c.Resync, d.Resync)
 	c.Retry = cmp.Or(c.Retry, d.Retry)
 	c.FailedSummaries = cmp.Or(c.FailedSummaries, d.FailedSummaries)
+	c.MaxReplicas = cmp.Or(c.MaxReplicas, d.MaxReplicas)
 	c.UpdateLimit = cmp.Or(c.UpdateLimit, d.UpdateLimit)
 	c.Keys = cmp.Or(c.Keys, d.Keys)
 	return &c
@@ -149,7 +151,7 @@ func (p *Policy) WithDefaults() *Policy {
 
 // complete reports whether no setting is left to its default.
 func (p *Policy) complete() bool {
-	return p.StatusInterval != 0 && p.Resync != 0 && p.Retry != codes.None && p.FailedSummaries != 0 &&
+	return p.StatusInterval != 0 && p.Resync != 0 && p.Retry != codes.None && p.FailedSummaries != 0 && p.MaxReplicas != 0 &&
 		p.UpdateLimit != (rollout.IntOrPercent{}) && p.Keys != (Keys{})
 }
 
@@ -171,8 +173,8 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.retry", "must be a class that waits")
 	case p.FailedSummaries != object.Off && p.FailedSummaries < 0 || p.FailedSummaries > 100:
 		return object.Invalid("policy.failedSummaries", "must be from 1 to 100, or off")
-	case p.MaxReplicas < 0:
-		return object.Invalid("policy.maxReplicas", "must not be negative")
+	case p.MaxReplicas < 1 && p.MaxReplicas != object.Off:
+		return object.Invalid("policy.maxReplicas", "must be at least 1, or off")
 	case p.Keys.TemplateHash == "":
 		return object.Invalid("policy.keys.templateHash", "must not be empty")
 	}

@@ -42,12 +42,16 @@ func TestMaxReplicas(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, machineset.Plan{Why: plan.Why}, plan, "it waits for a change")
 
-			unlimited, err := machineset.Decide(o, machineset.DefaultPolicy(), now)
+			unlimited, err := machineset.Decide(o, &machineset.Policy{MaxReplicas: object.Off}, now)
 			require.NoError(t, err)
-			require.NotEqual(t, machineset.ReasonSpecInvalid, unlimited.Why.Reason, "off by default")
+			require.NotEqual(t, machineset.ReasonSpecInvalid, unlimited.Why.Reason, "no limit")
+
+			usual, err := machineset.Decide(o, nil, now)
+			require.NoError(t, err)
+			require.Equal(t, replicas > 10_000, usual.Why.Reason == machineset.ReasonSpecInvalid, "the default")
 		}
 	}
-	p.MaxReplicas = -1
+	p.MaxReplicas = -2
 	_, err := machineset.Decide(fleet(1, 1, false), p, now)
 	require.ErrorIs(t, err, object.ErrInvalid)
 }

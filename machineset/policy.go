@@ -82,8 +82,9 @@ type Policy struct {
 	ExpireAtOnce int32
 	// MaxReplicas is the largest size of a set without a deployment. A set that
 	// asks for more is not acted upon: it neither grows nor shrinks, and its
-	// condition SpecValid is False. Not negative; zero, the default: no limit.
-	// deployment.Policy has the same for deployments.
+	// condition SpecValid is False. At least 1; default 10,000, this library's, so that a slip
+	// of the pen orders no million of VMs. object.Off: no limit. deployment.Policy has the same
+	// for deployments.
 	MaxReplicas int32
 	Keys        Keys
 }
@@ -111,6 +112,7 @@ func DefaultPolicy() *Policy {
 		CrashLoopBase:  time.Minute,
 		CrashLoopMax:   30 * time.Minute,
 		ExpireAtOnce:   10,
+		MaxReplicas:    10_000,
 		Keys: Keys{
 			Priority:        "machinepriority.machine.sapcloud.io",
 			ScaleUpDisabled: "node.machine.sapcloud.io/scale-up-disabled",
@@ -141,6 +143,7 @@ func (p *Policy) WithDefaults() *Policy {
 	c.CrashLoopMax = cmp.Or(c.CrashLoopMax, d.CrashLoopMax)
 	c.Burst = cmp.Or(c.Burst, d.Burst)
 	c.ExpireAtOnce = cmp.Or(c.ExpireAtOnce, d.ExpireAtOnce)
+	c.MaxReplicas = cmp.Or(c.MaxReplicas, d.MaxReplicas)
 	c.Keys = cmp.Or(c.Keys, d.Keys)
 	return &c
 }
@@ -149,7 +152,7 @@ func (p *Policy) WithDefaults() *Policy {
 func (p *Policy) complete() bool {
 	return p.RequestTimeout != 0 && p.StatusInterval != 0 && p.Resync != 0 && p.RetryBase != 0 &&
 		p.RetryMax != 0 && p.CrashLoopBase != 0 && p.CrashLoopMax != 0 && p.Burst != 0 &&
-		p.ExpireAtOnce != 0 && p.Keys != (Keys{})
+		p.ExpireAtOnce != 0 && p.MaxReplicas != 0 && p.Keys != (Keys{})
 }
 
 // Validate returns an *object.FieldError for the first setting out of range.
@@ -160,8 +163,8 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.burst", "must be from 1 to 10000")
 	case p.ExpireAtOnce < 1 || p.ExpireAtOnce > 10_000:
 		return object.Invalid("policy.expireAtOnce", "must be from 1 to 10000")
-	case p.MaxReplicas < 0:
-		return object.Invalid("policy.maxReplicas", "must not be negative")
+	case p.MaxReplicas < 1 && p.MaxReplicas != object.Off:
+		return object.Invalid("policy.maxReplicas", "must be at least 1, or off")
 	case p.RequestTimeout < 10*time.Second:
 		return object.Invalid("policy.requestTimeout", "must be at least 10 s")
 	case p.SettleWithin < 0:

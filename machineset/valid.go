@@ -49,7 +49,7 @@ func (s *Set) invalidField() *object.FieldError {
 }
 
 // AboveLimit says that a size is above a policy's limit; nil: it is not, or the
-// limit is zero, which is none.
+// limit is zero or object.Off, which is none.
 func AboveLimit(replicas, limit int32) *object.FieldError {
 	if limit <= 0 || replicas <= limit {
 		return nil

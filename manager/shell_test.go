@@ -245,7 +245,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		},
 		"Policies.Set: policy.burst": func(o *manager.Options) { o.Policies.Set = &machineset.Policy{Burst: -1} },
 		"Policies.Deployment: policy.maxReplicas": func(o *manager.Options) {
-			o.Policies.Deployment = &deployment.Policy{MaxReplicas: -1}
+			o.Policies.Deployment = &deployment.Policy{MaxReplicas: -2}
 		},
 		"Policies.Safety: policy.brake": func(o *manager.Options) { o.Policies.Safety = &safety.Policy{Brake: -1} },
 	} {

@@ -51,6 +51,7 @@ type setPolicy struct {
 	SetChurnMax     time.Duration       `policy:"set.CrashLoopMax" help:"The longest such wait."`
 	SetExpireAtOnce int32               `policy:"set.ExpireAtOnce" help:"Machines that a set replaces for their age at a time."`
 	SetSettleWithin time.Duration       `policy:"set.SettleWithin" help:"How long a set waits, after it gave out names of machines, for a write that notes in passing that all came to be."`
+	MaxReplicas     int32               `policy:"set.MaxReplicas,deployment.MaxReplicas" help:"The largest size of a deployment, or of a set without one. What asks for more is left as it is, with the condition SpecValid False; 0: no limit."`
 	StrictQuota     bool                `policy:"set.StrictQuota,deployment.StrictQuota" help:"Machines that are being deleted count: there are never more at the provider than a rollout's ceiling."`
 }
 
