@@ -38,7 +38,7 @@ func (p *orphanGroups) list(ctx context.Context, class *machine.Class, secret *m
 	if !ok {
 		return nil, nil
 	}
-	got, err := lister.ListPools(ctx, &pooldriver.ListPoolsRequest{Class: class, Secret: secret})
+	got, err := lister.ListPools(ctx, &pooldriver.ListPoolsRequest{Class: class.Clone(), Secret: secret})
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +109,6 @@ func (p *orphanGroups) about(order *orphan.Delete) object.Key {
 func (p *orphanGroups) delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error {
 	pool := &machinepool.Pool{Meta: object.Meta{Key: p.about(order)}}
 	pool.Status.GroupID, pool.Spec.Template.Class.Name = order.ProviderID, order.Class.Name
-	_, err := p.PoolDriver.DeletePool(ctx, &pooldriver.DeletePoolRequest{Request: pooldriver.Request{Pool: pool, Class: class, Secret: secret}})
+	_, err := p.PoolDriver.DeletePool(ctx, &pooldriver.DeletePoolRequest{Request: pooldriver.Request{Pool: pool, Class: class.Clone(), Secret: secret}})
 	return err
 }

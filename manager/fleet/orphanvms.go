@@ -27,7 +27,7 @@ func (*orphanVMs) names() quarryNames {
 }
 
 func (p *orphanVMs) list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, error) {
-	got, err := p.Driver.ListMachines(ctx, &driver.ListMachinesRequest{Class: class, Secret: secret})
+	got, err := p.Driver.ListMachines(ctx, &driver.ListMachinesRequest{Class: class.Clone(), Secret: secret})
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (p *orphanVMs) delete(ctx context.Context, order *orphan.Delete, class *mac
 	secrets.Address(secret, order.Name)
 	m := &machine.Machine{Meta: object.Meta{Key: p.about(order)}}
 	m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name
-	_, err := p.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, Class: class, Secret: secret})
+	_, err := p.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, Class: class.Clone(), Secret: secret})
 	return err
 }
 

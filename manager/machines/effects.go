@@ -156,7 +156,7 @@ func (p *pass) getVM(ctx context.Context) (*machine.VM, error) {
 		return refused(err)
 	}
 	got, err := p.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{
-		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
+		Machine: p.o.Machine.Clone(), Class: p.o.Class.Clone(), Secret: secret, // the driver may change them
 	})
 	vm, err := p.answer(ctx, codes.GetMachineStatus, err, func(vm *machine.VM) {
 		if got != nil {
@@ -200,7 +200,7 @@ func (p *pass) createVM(ctx context.Context) (*machine.VM, error) {
 		return nil, err
 	}
 	made, err := p.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{
-		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
+		Machine: p.o.Machine.Clone(), Class: p.o.Class.Clone(), Secret: secret, // the driver may change them
 	})
 	vm, err := p.answer(ctx, codes.CreateMachine, err, func(vm *machine.VM) {
 		if made != nil {
@@ -238,7 +238,7 @@ func (p *pass) initializeVM(ctx context.Context) (*machine.VM, error) {
 		return refused(err)
 	}
 	got, err := p.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{
-		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
+		Machine: p.o.Machine.Clone(), Class: p.o.Class.Clone(), Secret: secret, // the driver may change them
 	})
 	vm, err := p.answer(ctx, codes.InitializeMachine, err, func(vm *machine.VM) {
 		if got != nil {
@@ -263,7 +263,7 @@ func (p *pass) deleteVM(ctx context.Context, id string) (*machine.VM, error) {
 		m.Spec.ProviderID = id
 	}
 	gone, err := p.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{
-		Machine: m, Class: p.o.Class, Secret: secret,
+		Machine: m.Clone(), Class: p.o.Class.Clone(), Secret: secret,
 	})
 	return p.answer(ctx, codes.DeleteMachine, err, func(vm *machine.VM) {
 		if gone != nil {
@@ -396,7 +396,7 @@ func (p *pass) updateVM(ctx context.Context, lastApplied string) (*machine.VM, e
 	}
 	p.warnOfSecret(ctx)
 	got, err := p.Driver.UpdateMachine(ctx, &driver.UpdateMachineRequest{
-		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
+		Machine: p.o.Machine.Clone(), Class: p.o.Class.Clone(), Secret: secret, // the driver may change them
 		LastApplied: []byte(lastApplied), Wanted: slices.Clone(p.o.Class.ProviderSpec),
 	})
 	return p.answer(ctx, codes.UpdateMachine, err, func(vm *machine.VM) {

@@ -131,7 +131,7 @@ func (p *pass) request(ctx context.Context) (pooldriver.Request, pooldriver.Driv
 		d = pooldriver.Intercept(d, func(context.Context, driver.CallInfo, func(context.Context) error) error { return refusal })
 		err = nil
 	}
-	return pooldriver.Request{Pool: p.o.Pool, Class: p.o.Class, Secret: secret}, d, err
+	return pooldriver.Request{Pool: p.o.Pool.Clone(), Class: p.o.Class.Clone(), Secret: secret}, d, err
 }
 
 // call is the context of a call about the pool: the driver may repeat what machines boot
