@@ -14,13 +14,15 @@ import (
 // afterwards.
 func Complete(d *Deployment) bool { return Missing(d) == "" }
 
-// Missing says what d lacks to be Complete, as in "3 of 10 machines are updated". Empty: it is. It
+// Missing says what d lacks to be Complete, as in "3 of 10 machines are updated", and which machines are
+// held up by what, as their last operations say. Empty: it is complete. It
 // fits store.Await, which waits for a rollout and can report its progress.
 func Missing(d *Deployment) string {
 	missing := lack(d)
 	if missing == "" {
 		return ""
 	}
+	missing += heldUpRemark(d)
 	if d.Spec.Paused {
 		missing += "; the deployment is paused"
 	}

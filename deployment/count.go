@@ -60,6 +60,7 @@ func (d *summary) countMachines(f *family) {
 		if open[m.Name] {
 			f.announced--
 		}
+		d.noteHeldUp(m)
 		if m.Deleted() {
 			f.terminating++
 			continue

@@ -139,7 +139,9 @@ func (d *decider) wait() Plan {
 	case d.report.throttled > 0 && d.resizing.step.Reason == rollout.ReasonDone:
 		why = decision.Why{Reason: reasonThrottled, For: d.report.throttled, Cause: d.resizing.step}
 	}
-	return d.rest(why, warn)
+	plan := d.rest(why, warn)
+	plan.HeldUp = d.stuck.why()
+	return plan
 }
 
 // invalid records which field can't be acted upon, and waits for a change. It keeps the counts of

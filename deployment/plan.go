@@ -123,6 +123,9 @@ type MachineOrder struct {
 	Why     decision.Why
 }
 
+// HeldUpEvery is the time between two reports of Plan.HeldUp.
+const HeldUpEvery = 10 * time.Minute
+
 // Plan is what to do next. Carry out Write, or ReadLive, or the orders of the one slice that is
 // filled, update the observation, and decide again. With none of them, decide again at At.
 //
@@ -176,6 +179,10 @@ type Plan struct {
 	At time.Time
 	// Why of a plan with orders is that of the first.
 	Why decision.Why
+	// HeldUp says which machines fail, or wait in a drain, and why. Zero: none. It comes with each pass
+	// that waits; the caller must report it when it first comes, and every HeldUpEvery as long as it
+	// lasts, since nothing else may tell of it.
+	HeldUp decision.Why
 	// Warn is a warning for its owner. Zero: none. It comes with each pass; the caller must report
 	// it only once.
 	Warn decision.Why

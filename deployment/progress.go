@@ -47,7 +47,7 @@ var underWay = map[string]object.ConditionStatus{
 // progress computes how far the rollout is, by comparing s with the stored status. It records in s
 // if there was progress.
 func (d progress) progress(s *Status) object.Condition {
-	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.rollout.step.String() + d.rollout.keptRemark()}
+	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.rollout.step.String() + d.rollout.keptRemark() + d.stuck.remark()}
 	_, had := d.hadProgress()
 	if d.deployment.Spec.Paused {
 		if had == ProgressDeadlineExceeded {

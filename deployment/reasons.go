@@ -29,6 +29,7 @@ var (
 	reasonTidied           = decision.NewReason("ChoicesTidied", "annotation {name}: {count} of {all} names are of no use any more and go")
 	ReasonScale            = decision.NewReason("ScaleSet", "set {name} from {have} to {want}: {cause}")
 	ReasonRepair           = decision.NewReason("RepairSize", "set {name} has size {have}, which means nothing; set to the {want} machines it has")
+	reasonHeldUp           = decision.NewReason("HeldUp", "not as wanted, held up by {detail}")
 	reasonStatus           = decision.NewReason("StatusChanged", "status changed; machines available: {count}, wanted: {all}")
 	reasonThrottled        = decision.NewReason("StatusThrottled", "status changed again; to be written in {wait}")
 	reasonGathering        = decision.NewReason("OrdersGather", "orders wait for others to join them; to be given in {wait}")

@@ -19,6 +19,8 @@ type summary struct {
 	revision int64 // of the new set: what it has, or will get
 	bounds   rollout.Bounds
 
+	stuck heldUp // machines that don't get on
+
 	rolloutFailures RolloutFailures // as the status should have them
 	stopAfter       int32           // so many failures stop the rollout; zero: none do
 }

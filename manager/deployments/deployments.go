@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -63,9 +64,20 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 		head.Verb = engine.Look // whether the name is taken
 	case plan.Write == nil && p.orders() == nil && p.machineOrders() == nil:
 		head.Verb = engine.Wait
+		p.tellHeldUp(ctx)
 		p.settled()
 	}
 	return head, nil
+}
+
+// tellHeldUp tells that machines are held up: in the first pass of a process, when it begins, and again
+// while it lasts.
+func (p *pass) tellHeldUp(ctx context.Context) {
+	if last := p.notes.Of(p.Key).heldUp; p.plan.HeldUp == (decision.Why{}) || p.Now().Sub(last) < deployment.HeldUpEvery {
+		return
+	}
+	p.notes.Change(p.Key, func(n *notes) { n.heldUp = p.Now() })
+	p.Tell(ctx, engine.Warning, p.plan.HeldUp)
 }
 
 // settled ends a pass.

@@ -52,6 +52,7 @@ type notes struct {
 
 	statusWritten time.Time
 	gathering     time.Time // since when orders wait for others
+	heldUp        time.Time // when it was told last that machines are held up
 }
 
 // pass is one pass over one deployment.

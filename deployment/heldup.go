@@ -1,0 +1,93 @@
+package deployment
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// drainsFor is how long a drain may wait for the same pods until the deployment says so.
+const drainsFor = 2 * time.Minute
+
+// heldUp is what keeps machines from being made, updated or deleted, as their last operations say. These
+// are stored, so that it is known after a restart.
+type heldUp struct {
+	count int
+	first *machine.Machine // by name
+}
+
+// noteHeldUp counts a machine whose last operation failed, or whose drain has waited for long.
+func (d *summary) noteHeldUp(m *machine.Machine) {
+	op := &m.Status.LastOperation
+	switch {
+	case m.Preserved(d.now) || d.leaves(&m.Meta):
+		return
+	case op.State == machine.StateFailed:
+	case op.State == machine.StateProcessing && op.Message != "" && drains(op.Stage):
+		if at := op.Time.Add(drainsFor); d.now.Before(at) {
+			d.lookAt(at)
+			return
+		}
+	default:
+		return
+	}
+	d.stuck.count++
+	if d.stuck.first == nil || m.Name < d.stuck.first.Name {
+		d.stuck.first = m
+	}
+}
+
+func drains(stage machine.Stage) bool {
+	return stage == machine.StageInitiateDrain || stage == machine.StageSelected
+}
+
+// heldUpBy begins what a condition says about machines that are held up.
+const heldUpBy = "; held up by "
+
+// remark returns what a condition says about machines that are held up. Empty: none is.
+func (h *heldUp) remark() string {
+	if h.count == 0 {
+		return ""
+	}
+	return heldUpBy + h.String()
+}
+
+// String implements fmt.Stringer.
+func (h *heldUp) String() string {
+	op := &h.first.Status.LastOperation
+	text := op.Message
+	if code := op.Code.Contract(); op.Code != codes.OK && !strings.Contains(text, code) {
+		text = code + ": " + text
+	}
+	text = fmt.Sprintf("machine %s: %s: %s", h.first.Name, op.Kind, text)
+	if h.count > 1 {
+		text = fmt.Sprintf("%d machines, such as %s", h.count, text)
+	}
+	return text
+}
+
+// why returns the event about machines that are held up. Zero: none is.
+func (h *heldUp) why() decision.Why {
+	if h.count == 0 {
+		return decision.Why{}
+	}
+	return decision.Why{Reason: reasonHeldUp, Detail: h.String()}
+}
+
+// heldUpRemark returns what a status says about machines that are held up.
+func heldUpRemark(d *Deployment) string {
+	c := object.FindCondition(d.Status.Conditions, ConditionProgressing)
+	if c == nil || d.Status.ObservedGeneration != d.Generation {
+		return ""
+	}
+	_, by, found := strings.Cut(c.Message, heldUpBy)
+	if !found {
+		return ""
+	}
+	return heldUpBy + by
+}
