@@ -23,6 +23,12 @@ func (w *world) fleet() {
 	m.Spec.Class.Name, m.Spec.NodeName, m.Spec.ProviderID = "c", "n-1", "memory:///blue/1"
 	m.Status.Phase = machine.PhaseRunning
 	create(w, w.machines, m)
+	made := &machine.Machine{Meta: object.Meta{Key: w.key("n"), Finalizers: []string{machine.Finalizer}}} // its VM is being made
+	made.Spec.Class.Name, made.Status.Phase = "c", machine.PhasePending
+	made.Status.LastOperation = machine.Operation{
+		Kind: machine.OperationCreate, State: machine.StateProcessing, Stage: machine.StageCreateVM, Time: since,
+	}
+	create(w, w.machines, made)
 	pick := object.Selector{Labels: map[string]string{"pool": "a"}}
 	s := &machineset.Set{Meta: object.Meta{Key: w.key("s")}}
 	s.Spec.Replicas, s.Spec.Selector = 4, pick
@@ -61,18 +67,20 @@ func TestColumns(t *testing.T) {
 	w := newWorld(t)
 	w.fleet()
 	for names, want := range map[string][]string{
-		"mc machine machines":                                                {"NAME STATUS AGE NODE", "m Running - n-1"},
+		"mc machine machines":                                                {"NAME STATUS AGE NODE", "m Running - n-1", "n -"},
 		"mcs machineset machinesets":                                         {"NAME DESIRED CURRENT READY AGE", "s 4 3 2 -"},
 		"mcd machinedeployment machinedeployments":                           {"NAME READY DESIRED UP-TO-DATE AVAILABLE AGE", "d 3 5 2 1 -"},
 		"mcc machineclass machineclasses":                                    {"NAME AGE", "c -"},
-		"machines.machine.sapcloud.io machines.v1alpha1.machine.sapcloud.io": {"NAME STATUS AGE NODE", "m Running - n-1"},
+		"machines.machine.sapcloud.io machines.v1alpha1.machine.sapcloud.io": {"NAME STATUS AGE NODE", "m Running - n-1", "n -"},
 	} {
 		for name := range strings.FieldsSeq(names) {
 			require.Equal(t, want, table(w.kubectl("get", name)), name)
 		}
 	}
-	require.Equal(t, []string{"NAME STATUS AGE NODE PROVIDERID", "m Running - n-1 memory:///blue/1"}, table(w.kubectl("get", "mc", "-o", "wide")))
-	require.Equal(t, "machine.machine.sapcloud.io/m\nmachineset.machine.sapcloud.io/s\nmachinedeployment.machine.sapcloud.io/d\n",
+	require.Equal(t, []string{
+		"NAME STATUS AGE NODE PROVIDERID OPERATION", "m Running - n-1 memory:///blue/1", "n - Creating machine on cloud provider",
+	}, table(w.kubectl("get", "mc", "-o", "wide")))
+	require.Equal(t, "machine.machine.sapcloud.io/m\nmachine.machine.sapcloud.io/n\nmachineset.machine.sapcloud.io/s\nmachinedeployment.machine.sapcloud.io/d\n",
 		w.kubectl("get", "mc,mcs,mcd", "-o", "name"))
 	require.Contains(t, w.kubectl("explain", "mcd.spec.strategy.inPlaceUpdate"), "orchestrationType")
 	require.Contains(t, w.kubectl("describe", "mc", "m"), "Provider ID:  memory:///blue/1")

@@ -64,7 +64,7 @@ func writeOperation(o *v1alpha1.LastOperation, was, now *machine.Operation, more
 	e := more
 	e.Forced, e.Against = now.Forced, now.Against
 	stage, message := understand(now.Kind, now.State, o.Description)
-	if stage != now.Stage || message != now.Message {
+	if stage != now.Stage || message != now.Message || o.Description == "" {
 		o.Description = describe(now)
 		stage, message = understand(now.Kind, now.State, o.Description)
 	}

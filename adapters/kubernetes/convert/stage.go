@@ -53,8 +53,15 @@ func markersOf(kind machine.OperationKind) []marker {
 	return nil
 }
 
+// creating is the description while a VM is being made, as other managers write it. Phase and provider
+// ID are empty then, so nothing else tells of it.
+const creating = "Creating machine on cloud provider"
+
 // describe returns the description of an operation: its message, and the mark of its stage.
 func describe(op *machine.Operation) string {
+	if op.Kind == machine.OperationCreate && op.State == machine.StateProcessing && op.Stage == machine.StageCreateVM && op.Message == "" {
+		return creating
+	}
 	markers := markersOf(op.Kind)
 	message := op.Message
 	for _, m := range markers {
@@ -85,6 +92,9 @@ func understand(kind machine.OperationKind, state machine.OperationState, descri
 		return m.stage, strings.TrimSuffix(description, " "+m.text)
 	}
 	if kind == machine.OperationCreate {
+		if state == machine.StateProcessing && description == creating {
+			description = ""
+		}
 		return creationStage(state), description
 	}
 	return machine.StageNone, description

@@ -45,7 +45,7 @@ func TestStagesOfOtherManagers(t *testing.T) {
 		{"Delete", "Processing", "Label \"node\" absent. Initiate machine object finalizer removal", "InitiateFinalizerRemoval", "Label \"node\" absent."},
 		{"Delete", "Processing", "Initiate node drain, as before", "InitiateDrain", "Initiate node drain, as before"},
 		{"Delete", "Processing", "something else", "", "something else"},
-		{"Create", "Processing", "Creating machine on cloud provider", "CreateVM", "Creating machine on cloud provider"},
+		{"Create", "Processing", "Creating machine on cloud provider", "CreateVM", ""},
 		{"Create", "Failed", "Provider error: x. Initialize VM Instance", "InstanceInitialization", "Provider error: x."},
 		{"Create", "Successful", "Machine m successfully joined the cluster", "Initialized", "Machine m successfully joined the cluster"},
 		{"HealthCheck", "Processing", "Initiate VM deletion", "", "Initiate VM deletion"},

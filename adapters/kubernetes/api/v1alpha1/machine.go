@@ -15,6 +15,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.metadata.labels.node`,description="The node that the machine is"
 // +kubebuilder:printcolumn:name="ProviderID",type=string,JSONPath=`.spec.providerID`,description="The provider's name for the VM",priority=1
+// +kubebuilder:printcolumn:name="Operation",type=string,JSONPath=`.status.lastOperation.description`,description="What is being done, or was done last",priority=1
 type Machine struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
