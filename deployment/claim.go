@@ -34,7 +34,7 @@ func (d adoption) claim() (Plan, bool) {
 		released := s.Clone()
 		released.Owner = nil
 		released.Instructions.Marks, released.Instructions.DeletionCandidates = machine.RolloutMarks{}, nil
-		plan.Release = append(plan.Release, Order{released, decision.Why{Reason: ReasonRelease, Name: s.Name}})
+		plan.Release = append(plan.Release, Order{released, decision.Why{Reason: ReasonRelease, Name: s.Name, Count: int64(d.sets[i].actual)}})
 	}
 	if len(plan.Release) > 0 {
 		plan.Why = plan.Release[0].Why

@@ -14,7 +14,7 @@ var (
 	reasonFinalizer        = decision.NewReason("FinalizerAdded", "finalizer added, so that the record outlives the sets")
 	reasonReadLive         = decision.NewReason("ReadLive", "reading everything afresh before acting: {name}")
 	reasonAdopt            = decision.NewReason("AdoptSet", "set {name} has no owner and is selected")
-	ReasonRelease          = decision.NewReason("ReleaseSet", "set {name} is no longer selected")
+	ReasonRelease          = decision.NewReason("ReleaseSet", "set {name} is no longer selected: released with {count|machine|machines}, which the set keeps and the deployment no longer counts")
 	ReasonCreate           = decision.NewReason("CreateSet", "no set has the wanted template: creating {name}")
 	reasonSeen             = decision.NewReason("SetSeen", "set {name} appeared meanwhile; looking again in {wait}")
 	reasonNameTaken        = decision.NewReason("NameTaken", "the name {name} is taken[{detail}]: trying the next one")
