@@ -1,6 +1,9 @@
 package codes
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Error is a failed provider call, as a driver returns it. Build it with [New], [Newf] or [Wrap].
 type Error struct {
@@ -14,6 +17,11 @@ type Error struct {
 	Message string
 	// Cause is the wrapped error, or nil. Code takes precedence over a code of its own.
 	Cause error
+	// RetryAfter, if positive, says that the provider limits calls: it has done nothing, and asks
+	// for no call with these credentials before so long. Answer it only then, as with HTTP's
+	// Retry-After or a throttling error. The call is made again later and counts as no failure of
+	// its machine, for any Code; UNAVAILABLE is a good one. See [RetryAfter].
+	RetryAfter time.Duration
 }
 
 // New returns an error with this code and message.
@@ -41,6 +49,52 @@ func (e *Error) Error() string {
 		s += ": " + textOf(e.Cause)
 	}
 	return s
+}
+
+// RetryAfter returns how long the provider asks to wait before the next call, from the first error
+// in err's tree that says so: an [Error] with the field set, or an error with a method
+// RetryAfter() time.Duration. The tree is walked as by [Of]. Zero: no error asks for it.
+func RetryAfter(err error) time.Duration {
+	left := walkLimit
+	return retryAfter(err, &left)
+}
+
+func retryAfter(err error, left *int) time.Duration {
+	if err == nil || *left == 0 {
+		return 0
+	}
+	*left--
+	if d := retryAfterAt(err); d > 0 {
+		return d
+	}
+	many, one := below(err)
+	if one != nil {
+		return retryAfter(one, left)
+	}
+	for _, e := range many {
+		if d := retryAfter(e, left); d > 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+// retryAfterAt is what err itself asks for. It passes over methods that panic.
+func retryAfterAt(err error) (d time.Duration) {
+	defer func() {
+		if recover() != nil {
+			d = 0
+		}
+	}()
+	switch e := err.(type) {
+	case *Error:
+		if e != nil {
+			return e.RetryAfter
+		}
+	case interface{ RetryAfter() time.Duration }:
+		return e.RetryAfter()
+	}
+	return 0
 }
 
 // Unwrap returns the cause, nil if there is none.

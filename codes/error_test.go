@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/millwright-go/millwright/codes"
 )
@@ -94,3 +95,40 @@ func TestUnwrap(t *testing.T) {
 		t.Error("without a cause Wrap must still give an error")
 	}
 }
+
+// patient is an error of another library that asks to wait; hasty's method panics.
+type patient struct{ error }
+
+func (patient) RetryAfter() time.Duration { return time.Minute }
+
+type hasty struct{ error }
+
+func (hasty) RetryAfter() time.Duration { panic("RetryAfter") }
+
+func TestRetryAfter(t *testing.T) {
+	limited := &codes.Error{Code: codes.Unavailable, RetryAfter: time.Second}
+	for name, c := range map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"nil":               {nil, 0},
+		"own":               {limited, time.Second},
+		"wrapped":           {fmt.Errorf("a: %w", limited), time.Second},
+		"below a code":      {codes.Wrap(codes.Internal, limited, "above"), time.Second},
+		"joined":            {errors.Join(errors.New("x"), hasty{errors.New("y")}, limited), time.Second},
+		"foreign":           {fmt.Errorf("a: %w", patient{errors.New("x")}), time.Minute},
+		"negative":          {&codes.Error{RetryAfter: -1}, 0},
+		"none":              {codes.New(codes.Unavailable, "later"), 0},
+		"nil pointer":       {(*codes.Error)(nil), 0},
+		"unwraps to itself": {selfish{}, 0},
+	} {
+		if got := codes.RetryAfter(c.err); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+type selfish struct{}
+
+func (s selfish) Error() string { return "selfish" }
+func (s selfish) Unwrap() error { return s }

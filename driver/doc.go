@@ -6,6 +6,7 @@
 // embeds [Unimplemented]. It declares further promises by the optional interfaces [FieldUpdater]
 // and [IDMatcher].
 //
+// A driver whose provider limits calls sets codes.Error.RetryAfter when a call is refused for that.
 // Errors carry one of the codes of package codes, built with codes.New or codes.Wrap; the library
 // reads them with codes.Of through any wrapping. Package drivertest checks whether a driver meets
 // the duties stated here.

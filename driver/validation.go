@@ -192,5 +192,5 @@ func heard(err error, c *confidential) (whole string, passed error) {
 		return "", err
 	}
 	shown, _ := codes.Bounded(codes.Printable(c.hidden(message)))
-	return whole, codes.New(codes.Of(err), shown)
+	return whole, &codes.Error{Code: codes.Of(err), Message: shown, RetryAfter: codes.RetryAfter(err)}
 }

@@ -206,7 +206,7 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		Machine: anyMachine(t), Class: maybe(t, "class", anyClass), Secret: rapid.SampledFrom([]string{"", "v1"}).Draw(t, "secret"),
 		Frozen: rapid.Bool().Draw(t, "frozen"), NoCluster: rapid.Bool().Draw(t, "no cluster"),
 		NoInitialize: rapid.Bool().Draw(t, "no initialize"), Fenced: rapid.Bool().Draw(t, "fenced"),
-		Failures: rapid.IntRange(-1, 100).Draw(t, "failures"),
+		Failures: rapid.IntRange(-1, 100).Draw(t, "failures"), Paced: rapid.Bool().Draw(t, "paced"),
 		Node: maybe(t, "node", func(t *rapid.T) machine.NodeAnswer {
 			return machine.NodeAnswer{
 				Name: rapid.SampledFrom([]string{"", node, "other"}).Draw(t, "asked"), Node: maybe(t, "found", anyNode),

@@ -75,6 +75,11 @@ type Observation struct {
 	// current step; it only lengthens waits.
 	Failures int
 
+	// Paced says that calls about this machine wait, or have waited before the
+	// last one, because the provider limits how many it takes. The time does not
+	// count as that of a creation.
+	Paced bool
+
 	// VMSpec is Class split by the fields that the driver declares, see
 	// SplitSpec. Nil: it declares none, or there is no class. It is shared.
 	VMSpec *VMSpec

@@ -139,9 +139,11 @@ func (s *situation) creationDeadline() time.Time {
 	return s.verdictAt(base, s.p.creationTimeout(s.m))
 }
 
-// unbegun reports whether no step of the machine's creation is recorded: it was held back, or
-// no process looked.
-func (s *situation) unbegun() bool { return s.m.Status.Phase == PhaseNew || s.heldNoted() }
+// unbegun reports whether no step of the machine's creation is recorded, since it was held back or
+// no process looked, or the provider takes no call now.
+func (s *situation) unbegun() bool {
+	return s.o.Paced || s.m.Status.Phase == PhaseNew || s.heldNoted()
+}
 
 // begin restarts the clock of a machine whose creation begins late.
 func (s *situation) begin(status *Status) {

@@ -36,7 +36,21 @@ func effectName(e machine.Effect) string {
 	return t.Name()
 }
 
-func (p *pass) do(ctx context.Context, e machine.Effect) (err error) {
+// do carries an effect out. A call that the provider answered with a request to wait was not made.
+func (p *pass) do(ctx context.Context, e machine.Effect) error {
+	before, call := p.o, p.calls() > 0
+	p.slowed, p.began = false, p.Now()
+	err := p.carryOut(ctx, e)
+	if p.slowed {
+		p.o = before
+	}
+	if call {
+		p.turn = false
+	}
+	return err
+}
+
+func (p *pass) carryOut(ctx context.Context, e machine.Effect) (err error) {
 	ctx = p.hushed(ctx)
 	switch e := e.(type) {
 	case machine.GetVM:
@@ -116,6 +130,7 @@ func (p *pass) answer(ctx context.Context, call codes.Call, err error, fill func
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
+	p.heard(err, p.began)
 	vm := &machine.VM{Outcome: answer.Of(err)}
 	fill(vm)
 	if err != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
@@ -179,7 +194,7 @@ func (p *pass) getVM(ctx context.Context) (*machine.VM, error) {
 // tryCreateVM creates the VM, and tells the class's backoff how that went.
 func (p *pass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
 	vm, err := p.createVM(ctx)
-	if err == nil {
+	if err == nil && !p.slowed {
 		p.answered(vm.Code)
 	}
 	return vm, err

@@ -24,7 +24,7 @@ import (
 func New(e *engine.Engine, c Config) *engine.Reconciler {
 	r := newReconciler(c)
 	return e.Reconciler(engine.Kind{
-		Name: "machine", Hold: c.Hold, Leave: c.Backoff.leave, Forget: r.recorded.Forget, Panicked: c.Panicked,
+		Name: "machine", Hold: c.Hold, Leave: c.Backoff.leave, Forget: r.forget, Panicked: c.Panicked,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }
@@ -44,6 +44,9 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 				return engine.Head{}, err
 			}
 		}
+	}
+	if head, wait := p.paced(); wait {
+		return head, nil
 	}
 	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
 	switch {
@@ -85,10 +88,12 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 		Machine: m, NoCluster: p.Nodes == nil, NoDrain: p.Drainer == nil,
 		Budgeted: p.Safety != nil, Failures: p.Failures(),
 	}
+	p.o.VM = p.paces.kept(m, p.Now())
 	if p.o.Class, err = p.class(ctx, m); err != nil {
 		return err
 	}
 	if p.o.Class != nil {
+		p.o.Paced = p.paces.waits(p.Key)
 		_, p.o.NoInitialize = p.uninitialized.Load(p.o.Class.Provider)
 	}
 	p.o.VMSpec = p.Split(p.o.Class)

@@ -19,6 +19,7 @@ type reconciler struct {
 	// uninitialized holds the names of providers known to have no InitializeMachine.
 	uninitialized sync.Map
 	turns         turns
+	paces         paces
 	// spent is the brake's memory of machines without a set that followed their nodes.
 	alone sync.Mutex
 	spent []safety.Spent
@@ -36,6 +37,10 @@ type pass struct {
 	plan  machine.Plan
 	token Token // of the machine, once this pass has made sure of it
 	mute  muted
+
+	turn   bool      // the pace of the provider lets this pass make its next call
+	slowed bool      // the provider asked to wait, in answer to the call of the last effect
+	began  time.Time // when that effect began
 
 	scratch *machine.Machine // what is handed to the store; nil: nothing was yet
 }

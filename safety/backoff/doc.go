@@ -10,4 +10,7 @@
 //   - State.Answer takes the answer of each create.
 //   - State.Leave gives up a turn that led to no answer. Call it when the machine's pass has ended,
 //     with or without an error.
+//
+// A [Pace] is for providers that limit how many calls they take, and is kept for each set of
+// credentials.
 package backoff

@@ -1,0 +1,90 @@
+package machines
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/object"
+)
+
+var reasonPaced = decision.NewReason("CallsPaced", "the provider limits calls for class {name}: the machine's turn, or the next look, is in {for}")
+
+// credentials name what calls for a class share: its credentials, or what it has in their place.
+func credentials(c *machine.Class) object.Key {
+	for _, ref := range []*object.Key{c.CredentialsRef, c.SecretRef} {
+		if ref != nil && ref.Name != "" {
+			return index.SecretKey(c, ref)
+		}
+	}
+	return c.Key
+}
+
+// forget forgets a machine that is gone.
+func (r *reconciler) forget(m object.Key) {
+	r.recorded.Forget(m)
+	r.paces.mu.Lock()
+	defer r.paces.mu.Unlock()
+	delete(r.paces.waiting, m)
+	delete(r.paces.asked, m)
+}
+
+// calls returns how many calls to the provider the pass is about to make, from its plan on. Zero:
+// none now.
+func (p *pass) calls() int {
+	creating := p.o.Machine.Spec.ProviderID == "" && !p.o.Machine.Deleted()
+	if p.plan.Write != nil && p.o.VM != nil && creating && !p.o.Fenced { // a create is announced when it may be made
+		return p.creates()
+	}
+	switch p.plan.Effect.(type) {
+	case machine.GetVM:
+		if !creating {
+			return 1
+		}
+		return 1 + p.creates()
+	case machine.CreateVM:
+		return p.creates()
+	case machine.InitializeVM, machine.DeleteVM, machine.UpdateVM:
+		return 1
+	}
+	return 0
+}
+
+// creates returns how many calls a create and what follows it in the same pass are.
+func (p *pass) creates() int {
+	if p.o.NoInitialize {
+		return 1
+	}
+	return 2
+}
+
+// paced holds a plan back that calls the provider, until it is the machine's turn.
+func (p *pass) paced() (engine.Head, bool) {
+	n := p.calls()
+	if p.Safety == nil || p.o.Class == nil || n == 0 || p.turn {
+		return engine.Head{}, false
+	}
+	now := p.Now()
+	at := p.paces.ask(p.Key, credentials(p.o.Class), n, now)
+	if p.turn = at.IsZero(); p.turn {
+		return engine.Head{}, false
+	}
+	if m := p.o.Machine; p.o.VM != nil && m.Spec.ProviderID == "" && !m.Deleted() {
+		p.paces.keep(m, p.o.VM, now)
+	}
+	why := decision.Why{Reason: reasonPaced, Name: p.o.Class.Name, For: at.Sub(now)}
+	return engine.Head{Verb: engine.Wait, Why: why, At: at}, true
+}
+
+// heard notes how a call ended. A provider that asks to wait has done nothing: the turn is over, and
+// the call is made again in the next one.
+func (p *pass) heard(err error, began time.Time) {
+	if p.Safety == nil || p.o.Class == nil {
+		return
+	}
+	if p.paces.note(p.Key, credentials(p.o.Class), err, began, p.Now()) > 0 {
+		p.turn, p.slowed = false, true
+	}
+}
