@@ -305,10 +305,7 @@ func (r *reading) numbers() *reading {
 		list := &reading{}
 		start, end := i, i+1
 		for end < len(r.text) {
-			value, digits := 0, 0
-			for ; digits < 3 && end+digits < len(r.text) && r.text[end+digits] >= '0' && r.text[end+digits] <= '9'; digits++ {
-				value = value*10 + int(r.text[end+digits]-'0')
-			}
+			value, digits := decimal(r.text[end:])
 			if digits == 0 || value > 255 {
 				break
 			}
@@ -328,6 +325,14 @@ func (r *reading) numbers() *reading {
 		i = end - 1
 	}
 	return d
+}
+
+// decimal returns the number of up to three digits at the beginning of a text, and how many these are.
+func decimal(text []byte) (value, digits int) {
+	for ; digits < min(3, len(text)) && text[digits] >= '0' && text[digits] <= '9'; digits++ {
+		value = value*10 + int(text[digits]-'0')
+	}
+	return value, digits
 }
 
 // prefix is the beginning of a text of at least shortestHidden bytes.

@@ -83,11 +83,7 @@ func (d *decider) leaving() (want []Leaving, back []string) {
 		}
 		want = append(want, l)
 	}
-	for i := range d.instances {
-		if in := &d.instances[i]; in.AwaitsDrain && !in.Going && !contains(want, in.ProviderID) {
-			want = append(want, Leaving{in.ProviderID, ExitProvider, d.stamp()})
-		}
-	}
+	want = d.withAwaited(want)
 	for _, id := range d.choose(max(0, surplus-unlisted), want) {
 		want = append(want, Leaving{id, ExitScaleDown, d.stamp()})
 	}
@@ -96,6 +92,16 @@ func (d *decider) leaving() (want []Leaving, back []string) {
 	}
 	back = slices.DeleteFunc(back, func(id string) bool { return contains(want, id) })
 	return want, back
+}
+
+// withAwaited adds the instances whose drain the provider waits for.
+func (d *decider) withAwaited(want []Leaving) []Leaving {
+	for i := range d.instances {
+		if in := &d.instances[i]; in.AwaitsDrain && !in.Going && !contains(want, in.ProviderID) {
+			want = append(want, Leaving{in.ProviderID, ExitProvider, d.stamp()})
+		}
+	}
+	return want
 }
 
 // lasts reports whether the reason to leave is still there.

@@ -48,6 +48,8 @@ func (p *pass) calls() int {
 		return p.creates()
 	case machine.InitializeVM, machine.DeleteVM, machine.UpdateVM:
 		return 1
+	case machine.FindNode, *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, *machine.DrainNode, *machine.DetachVolumes,
+		machine.AskCreate, machine.AskGrant, machine.AskUpdate, machine.EnsureToken, machine.RenewToken, machine.RemoveToken:
 	}
 	return 0
 }
