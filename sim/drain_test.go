@@ -61,7 +61,7 @@ func keepsTheBudget(t *testing.T, seed uint64, strategy deployment.Strategy) {
 }
 
 // TestMisconfiguredBudgetIsNamedOnce: a budget that can never be met holds its machine until force
-// is due. The machine and the events name the pod and the budget, each once.
+// is due. The machine and its events name the pod and the budget, each once.
 func TestMisconfiguredBudgetIsNamedOnce(t *testing.T) {
 	var told []string
 	r := &run{t: t}
@@ -69,8 +69,8 @@ func TestMisconfiguredBudgetIsNamedOnce(t *testing.T) {
 	policy.DrainTimeout = 30 * time.Minute
 	r.open(sim.Options{Manager: manager.Options{
 		Policies: manager.Policies{Machine: policy},
-		Hooks: manager.Hooks{Event: func(_ manager.Kind, _ object.Key, typ manager.EventType, _, why string) {
-			if typ == manager.Warning {
+		Hooks: manager.Hooks{Event: func(kind manager.Kind, _ object.Key, typ manager.EventType, _, why string) {
+			if kind == manager.KindMachine && typ == manager.Warning {
 				told = append(told, why)
 			}
 		}},

@@ -109,7 +109,7 @@ func TestBrokenIsFoundAndShrunk(t *testing.T) {
 			lines, err := scenario.Trace(again)
 			require.NoError(t, err)
 			require.Contains(t, lines[len(lines)-1], "violation of "+b.rule)
-			require.Less(t, len(lines), 400)
+			require.Less(t, len(lines), 500)
 		})
 	}
 }
