@@ -59,7 +59,7 @@ var ofDrain = []mutant{
 		file:   "drain/decide.go",
 		from:   "d.past = !d.deadline.IsZero() && !d.now.Before(d.deadline)",
 		to:     "d.past = !d.deadline.IsZero() && d.now.Equal(d.deadline)",
-		by:     "TestP21GarbageComesToRest",
+		by:     "TestP21EveryDrainEnds|TestStories",
 	},
 	{
 		name:   "a drain that was asked for again goes on as the old one",

@@ -138,7 +138,7 @@ var ofMachine = []mutant{
 		file:   "machine/delete.go",
 		from:   "if answer.Code != codes.OK && answer.Code != codes.NotFound {",
 		to:     "if answer.Code != codes.OK && answer.Code != codes.NotFound && answer.Code != codes.PermissionDenied {",
-		by:     "TestP44DecisionsPassTheirGuards",
+		by:     "TestP14TheRecordOutlivesTheVM",
 	},
 	{
 		name:   "a record goes though its node has registered again",
@@ -322,7 +322,7 @@ var ofMachine = []mutant{
 	}
 	return h.move`,
 		to: "\treturn h.move",
-		by: "TestNoVMIsLostForAList",
+		by: "TestNoVMIsLostForAList|TestStories",
 	},
 	{
 		name:   "a machine that is kept for inspection fails for its VM",
