@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -34,11 +35,18 @@ func (w *p51) checkAttached(node string) {
 			if !a.DeletedAt.IsZero() {
 				took = w.Now().Sub(a.DeletedAt)
 			}
-			if !w.inUse(a.Volume, node) && took < w.drainPolicy().DetachTimeout-turnSlack {
+			if !w.inUse(a.Volume, node) && took < w.drainPolicy().DetachTimeout-turnSlack && !w.hadItsTime(&n.Drain.Turn, a.Volume) {
 				w.violate("P51", "the VM of machine %s went with volume %s attached, which nothing had used for %s", node, a.Volume, took)
 			}
 		}
 	}
+}
+
+// hadItsTime reports whether a volume is of a recorded turn whose time is over. That counts from the end
+// of the pod's grace, also if the pod ended later.
+func (w *p51) hadItsTime(t *machine.DrainTurn, volume string) bool {
+	limit := t.Since.Add(max(t.Grace, 0)).Add(w.drainPolicy().DetachTimeout)
+	return slices.Contains(t.Volumes, volume) && !w.Now().Before(limit)
 }
 
 // inUse reports whether a pod of the node uses a volume, or a pod that is left alone may have used it
