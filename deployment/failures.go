@@ -171,7 +171,7 @@ func (d *summary) succeeded() (last time.Time) {
 		if m == nil || !d.current.owns(m) || m.Status.LastOperation.Kind != machine.OperationInPlaceUpdate {
 			continue
 		}
-		if at := m.AvailableAt(d.deployment.Spec.MinReady); at.After(last) && !at.After(d.now) {
+		if at := m.AvailableAt(d.minReady()); at.After(last) && !at.After(d.now) {
 			last = at
 		}
 	}

@@ -60,28 +60,33 @@ func TestFailuresSeenLate(t *testing.T) {
 // another one's update failed since. When the machine is not kept any more, that is no new success:
 // the rollout does not go on.
 func TestSuccessCountsFromItsTime(t *testing.T) {
-	d := stored(3)
-	d.Spec.Strategy, d.Spec.MinReady = inPlace(3, 0, 1).Spec.Strategy, time.Minute
-	old, s := another(d, "large", 1, 2), ownSet(d, "web-a", 1)
-	s.Set.Revision = 2
-	updated := s.Machines[0]
-	updated.Status.LastOperation.Kind = machine.OperationInPlaceUpdate
-	updated.Status.Preservation = machine.Preservation{Since: begin, Until: begin.Add(time.Hour)}
-	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, s}}
-	count := func(after time.Duration) int32 {
-		for decisions := 0; ; decisions++ {
-			require.Less(t, decisions, mostDecisions)
-			plan := decide(t, o, begin.Add(after))
-			if plan.Write != nil {
-				d.Status = statusOf(t, plan)
-				return d.Status.RolloutFailures.Count
+	for ignored, since := range map[bool]time.Time{false: begin.Add(time.Minute + time.Second), true: begin} {
+		p := deployment.DefaultPolicy()
+		p.IgnoreMinReady = ignored
+		d := stored(3)
+		d.Spec.Strategy, d.Spec.MinReady = inPlace(3, 0, 1).Spec.Strategy, time.Minute
+		old, s := another(d, "large", 1, 2), ownSet(d, "web-a", 1)
+		s.Set.Revision = 2
+		updated := s.Machines[0]
+		updated.Status.LastOperation.Kind = machine.OperationInPlaceUpdate
+		updated.Status.Preservation = machine.Preservation{Since: begin, Until: begin.Add(time.Hour)}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, s}}
+		count := func(after time.Duration) int32 {
+			for decisions := 0; ; decisions++ {
+				require.Less(t, decisions, mostDecisions)
+				plan, err := deployment.Decide(o, p, begin.Add(after))
+				require.NoError(t, err)
+				if plan.Write != nil {
+					d.Status = statusOf(t, plan)
+					return d.Status.RolloutFailures.Count
+				}
+				follow(t, o, plan)
 			}
-			follow(t, o, plan)
 		}
+		require.EqualValues(t, 0, count(time.Second))
+		require.EqualValues(t, 0, count(2*time.Minute))
+		require.Equal(t, since, d.Status.RolloutFailures.Since, "kept, and in service for its MinReady, if that counts")
+		d.Status.RolloutFailures.Count = 1 // of a machine that failed half an hour later and is gone
+		require.EqualValues(t, 1, count(2*time.Hour))
 	}
-	require.EqualValues(t, 0, count(time.Minute))
-	require.EqualValues(t, 0, count(2*time.Minute))
-	require.Equal(t, begin.Add(time.Minute+time.Second), d.Status.RolloutFailures.Since, "kept, and in service for its MinReady")
-	d.Status.RolloutFailures.Count = 1 // of a machine that failed half an hour later and is gone
-	require.EqualValues(t, 1, count(2*time.Hour))
 }

@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/store"
 )
 
 // TestP8StrictQuotaLife: through a whole life under the strict quota there are
@@ -38,6 +40,21 @@ func TestP8StrictQuotaHoldsForSets(t *testing.T) {
 	require.NoError(t, w.machines.Delete(ctx, key, ""))
 	w.until(p, w.replaced(3, key), unexpected(t))
 	require.Len(t, w.made, 4)
+}
+
+// TestMinReadyIsIgnoredBySets: the deployment's policy is enough for that too.
+func TestMinReadyIsIgnoredBySets(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.policy = deployment.DefaultPolicy()
+	w.policy.IgnoreMinReady = true
+	w.fleet()
+	w.change(func(d *deployment.Deployment) { d.Spec.MinReady = 24 * time.Hour })
+	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	sets, err := w.sets.List(ctx, store.Query{})
+	require.NoError(t, err)
+	require.Len(t, sets, 1)
+	require.EqualValues(t, 3, sets[0].Status.Available)
+	require.Equal(t, 24*time.Hour, sets[0].Spec.MinReady)
 }
 
 // TestMarksWakeTheSet: what somebody does to a machine's marks, its set undoes.
