@@ -76,8 +76,9 @@ type Driver interface {
 	// OK: the VM is there; the response is as CreateMachine's. UNINITIALIZED: it
 	// is there and InitializeMachine has to be called; the response comes beside
 	// this error. If it does not, and no provider ID is recorded, InitializeMachine is called with the
-	// machine's name alone, and its response says the ID. NOT_FOUND: there is none; one that is marked with another UID does not count if no
-	// provider ID was given, so that CreateMachine adopts and marks it. OUT_OF_RANGE: several
+	// machine's name alone, and its response says the ID. NOT_FOUND: there is none; one that is
+	// marked with another UID does not count if no provider ID was given, so that CreateMachine
+	// adopts and marks it. OUT_OF_RANGE: several
 	// VMs have the machine's name and no provider ID was given to tell them apart.
 	GetMachineStatus(context.Context, *GetMachineStatusRequest) (*GetMachineStatusResponse, error)
 

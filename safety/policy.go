@@ -39,11 +39,11 @@ type Policy struct {
 	// deleted. Empty, the default: the library trusts the driver to list this cluster's VMs only.
 	OrphanPrefix string
 	// Brake is how many VMs that no machine owns may go within OrphanPeriod, or within a minute if
-	// that is longer, regardless of their share. At least 1; default 3. BrakeShare is the share of the VMs listed that may go, in
-	// percent, rounded down. The larger of the two counts, BrakeShare from a process's second
-	// OrphanPeriod on. 1 to 100; default 10; 100 is no brake. object.Off: Brake alone counts. Both
-	// limit machines and sets whose owner is gone in the same way, in an OwnerPeriod. The figures
-	// are this library's.
+	// that is longer, regardless of their share. At least 1; default 3. BrakeShare is the share of
+	// the VMs listed that may go, in percent, rounded down. The larger of the two counts,
+	// BrakeShare from a process's second OrphanPeriod on. 1 to 100; default 10; 100 is no brake.
+	// object.Off: Brake alone counts. Both limit machines and sets whose owner is gone in the same
+	// way, in an OwnerPeriod. The figures are this library's.
 	Brake, BrakeShare int32
 	// OrphansOfEmptyStore lets VMs be collected, within the brake, even while the store holds no
 	// machine, no set and no deployment. Off by default: it may be the wrong store.
