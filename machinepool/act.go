@@ -1,6 +1,7 @@
 package machinepool
 
 import (
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -201,12 +202,27 @@ func (d *decider) update() (plan Plan, due bool) {
 	if plan, waits := d.bootless(); waits {
 		return plan, true
 	}
+	if plan, busy := d.renew(); busy { // the provider may replace instances for it
+		return plan, true
+	}
 	return d.order(UpdatePool, UpdateGroup{}, decision.Why{Reason: reasonUpdate, Name: d.s.Spec.Template.Class.Name}), true
 }
 
-// awaited reports whether a machine may still need the bootstrap token.
+// awaited reports whether a machine may still need the bootstrap token: instances are to come, or one
+// that stays has no node. A provider that updates with a surge has more instances than are wanted.
 func (d *decider) awaited() bool {
-	return d.o.Nodes != nil && d.joined < d.wanted() && d.wanted() >= d.o.Group.Target
+	return d.o.Nodes != nil && d.wanted() >= d.o.Group.Target && (d.joined < d.wanted() || d.unjoined())
+}
+
+// unjoined reports whether an instance that stays has no node.
+func (d *decider) unjoined() bool {
+	if int(d.joined) >= len(d.instances) {
+		return false
+	}
+	return slices.ContainsFunc(d.instances, func(one Instance) bool {
+		leaves := func(l Leaving) bool { return l.ProviderID == one.ProviderID }
+		return !one.Going && d.node(one.ProviderID) == nil && !slices.ContainsFunc(d.s.Status.Leaving, leaves)
+	})
 }
 
 // settle ends a pass in which there is nothing to do. An operation that did not succeed is over,

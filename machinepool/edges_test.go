@@ -430,3 +430,40 @@ func TestMendedSpecLosesItsCondition(t *testing.T) {
 	assert.Empty(t, w.pool().Status.FailureReason)
 	assert.Equal(t, machinepool.PhaseRunning, w.pool().Status.Phase)
 }
+
+// TestTokenWhileInstancesAreReplaced: the bootstrap token is renewed for each instance without a node that
+// stays, also while the provider has more instances than are wanted, and before an update, for which
+// the provider may replace them.
+func TestTokenWhileInstancesAreReplaced(t *testing.T) {
+	w, s := running(t, 2)
+	boot := *w.boot
+	boot.TokenExpires = w.now.Add(time.Minute)
+	w.boot = &boot
+	want := machinepool.Renew{Until: w.now.Truncate(time.Second).Add(15 * time.Minute)}
+	assert.NotEqual(t, want, decide(t, w, s.observe()).Effect, "all have joined")
+
+	w.roll("large")
+	update := s.observe()
+	update.Pool.Status.ObservedGeneration = update.Pool.Generation
+	assert.Equal(t, want, decide(t, w, update).Effect, "before the update")
+	once := *update
+	once.Renewed = &machine.Outcome{}
+	assert.NotEqual(t, want, decide(t, w, &once).Effect, "twice in a pass")
+	w.roll("small")
+
+	extra := "blue:///9"
+	w.group.instances[extra] = &machinepool.Instance{ProviderID: extra}
+	surge := func() *machinepool.Observation {
+		o := s.observe()
+		o.Group, o.Looked = w.observed(), true
+		return edited(o, func(p *machinepool.Pool) {
+			p.Spec.ProviderIDs, p.Status.Replicas, p.Status.ObservedGeneration = w.ids(), int32(len(w.ids())), p.Generation
+		})
+	}
+	assert.Equal(t, want, decide(t, w, surge()).Effect, "an instance more than is wanted has no node yet")
+	w.group.instances[extra].Going = true
+	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "it goes")
+	w.group.instances[extra].Going = false
+	w.join()
+	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "it has joined")
+}
