@@ -46,7 +46,9 @@ func (w *p22) see(e event) {
 			w.deleting[e.call.Object.Name] = w.Now()
 		}
 	case vmGone:
-		w.checkDrained(e.node)
+		if !w.second(e) {
+			w.checkDrained(e.node)
+		}
 	case updateAwaited:
 		if running := w.podsStaying(e.node); running > 0 {
 			w.violate("P22", "node %s is ready for its update with %d pods on it", e.node, running)

@@ -68,8 +68,18 @@ func (w *p22Volumes) see(e event) {
 	case cluster.DetachOrdered:
 		w.checkDetached(e.Volume)
 	case vmGone:
-		w.checkLeft(e.node)
+		if !w.second(e) {
+			w.checkLeft(e.node)
+		}
 	}
+}
+
+// second reports whether a VM was another one than that of the machine of its name, though it had
+// registered the node. It goes as an orphan, and those are not drained.
+func (w *p22Volumes) second(e vmGone) bool {
+	return slices.ContainsFunc(w.machines.all(), func(m *machine.Machine) bool {
+		return m.Name == e.node && m.Spec.ProviderID != "" && m.Spec.ProviderID != e.id
+	})
 }
 
 // take records that a pod was told to terminate, if it has volumes that are followed.

@@ -14,7 +14,7 @@ import (
 type p51 struct{ *p22Volumes }
 
 func (w *p51) see(e event) {
-	if e, ok := e.(vmGone); ok && w.acting && !w.belated && w.faults[ClockJump] == 0 {
+	if e, ok := e.(vmGone); ok && w.acting && !w.second(e) && !w.belated && w.faults[ClockJump] == 0 {
 		w.checkAttached(e.node)
 	}
 }

@@ -40,8 +40,8 @@ func (v *vms) note(vm drivertest.MemoryVM, gone bool) {
 	}
 }
 
-// vmGone: the VM of a node is gone. Its pods are still as they were.
-type vmGone struct{ node string }
+// vmGone: the VM of a node is gone, by its ID. Its pods are still as they were.
+type vmGone struct{ node, id string }
 
 // AddOrphanVM makes an orphan VM in the cluster of the fleet, under the name of some machine. It
 // returns the VM's ID.
@@ -116,7 +116,7 @@ func (v *vms) found(name, size string) (id string) {
 func (v *vms) gone(name, id string) {
 	v.removed[id] = true
 	if n, err := v.kubelets.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && n.ProviderID == id {
-		v.emit(vmGone{name})
+		v.emit(vmGone{name, id})
 		v.kubelets.apps.Lost(name)
 	}
 	v.After(30*time.Second, func() { v.kubelets.silence(name, id) })
