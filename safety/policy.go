@@ -35,6 +35,11 @@ type Policy struct {
 	// OrphanSoon is how soon after a machine has disappeared its class is listed. Not negative;
 	// default 10 s, this library's. object.Off: at once.
 	OrphanSoon time.Duration
+	// VMPeriod is how often, without a cluster, the VMs of each class with machines that are up are
+	// listed, since nothing else shows that a VM is gone. A VM that two listings this far apart do not
+	// name is asked for. No class is listed more often than OrphanGap says. At least a second; default
+	// 1 min, this library's. object.Off: every OrphanPeriod, as with a cluster.
+	VMPeriod time.Duration
 	// OrphanPrefix is the prefix of the machine names of this fleet. A VM without it is never
 	// deleted. Empty, the default: the library trusts the driver to list this cluster's VMs only.
 	OrphanPrefix string
@@ -137,6 +142,7 @@ func DefaultPolicy() *Policy {
 		OrphanPeriod: 15 * time.Minute,
 		OrphanGap:    30 * time.Second,
 		OrphanSoon:   10 * time.Second,
+		VMPeriod:     time.Minute,
 		Brake:        3,
 		BrakeShare:   10,
 		OwnerPeriod:  15 * time.Minute,
@@ -199,6 +205,7 @@ func (p *Policy) WithDefaults() *Policy {
 	c.OrphanPeriod = cmp.Or(c.OrphanPeriod, d.OrphanPeriod)
 	c.OrphanGap = cmp.Or(c.OrphanGap, d.OrphanGap)
 	c.OrphanSoon = cmp.Or(c.OrphanSoon, d.OrphanSoon)
+	c.VMPeriod = cmp.Or(c.VMPeriod, d.VMPeriod)
 	c.OwnerPeriod = cmp.Or(c.OwnerPeriod, d.OwnerPeriod)
 	c.OwnerGap = cmp.Or(c.OwnerGap, d.OwnerGap)
 	c.CheckPeriod = cmp.Or(c.CheckPeriod, d.CheckPeriod)
@@ -224,7 +231,7 @@ func (p *Policy) WithDefaults() *Policy {
 // complete reports whether no setting is left to its default.
 func (p *Policy) complete() bool {
 	for _, setting := range [...]time.Duration{
-		p.OrphanPeriod, p.OrphanGap, p.OrphanSoon, p.OwnerPeriod, p.OwnerGap, p.CheckPeriod, p.CheckDown, p.DownTimeout,
+		p.OrphanPeriod, p.OrphanGap, p.OrphanSoon, p.VMPeriod, p.OwnerPeriod, p.OwnerGap, p.CheckPeriod, p.CheckDown, p.DownTimeout,
 		p.SettleTime, p.GrantUse, p.GrantFlight, p.NodeAge, p.NodePeriod, p.PaceBase, p.PaceMax, p.PaceTurn,
 	} {
 		if setting == 0 {
@@ -257,6 +264,8 @@ func (p *Policy) validateFigures() error {
 		return object.Invalid("policy.safetyUp", "must be at least 1")
 	case p.SafetyDown < 1:
 		return object.Invalid("policy.safetyDown", "must be at least 1")
+	case p.VMPeriod != object.Off && p.VMPeriod < time.Second:
+		return object.Invalid("policy.vmPeriod", "must be at least a second, or off")
 	case p.PaceBase != object.Off && p.PaceBase < time.Second:
 		return object.Invalid("policy.paceBase", "must be at least a second, or off")
 	case p.Replacements.Value < 0:

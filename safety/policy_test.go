@@ -17,6 +17,7 @@ func TestPoliciesOutOfRange(t *testing.T) {
 		"policy.orphanPeriod": func(p *safety.Policy) { p.OrphanPeriod = time.Second - 1 },
 		"policy.orphanGap":    func(p *safety.Policy) { p.OrphanGap = 1 },
 		"policy.orphanSoon":   func(p *safety.Policy) { p.OrphanSoon = -2 },
+		"policy.vmPeriod":     func(p *safety.Policy) { p.VMPeriod = time.Second - 1 },
 		"policy.ownerPeriod":  func(p *safety.Policy) { p.OwnerPeriod = time.Second },
 		"policy.ownerGap":     func(p *safety.Policy) { p.OwnerGap = 1 },
 		"policy.checkPeriod":  func(p *safety.Policy) { p.CheckPeriod = 1 },
@@ -45,7 +46,7 @@ func TestPoliciesOutOfRange(t *testing.T) {
 		assert.Equal(t, field, bad.Field)
 	}
 	p := safety.DefaultPolicy()
-	p.OrphanSoon, p.BrakeShare, p.SettleTime, p.PaceBase = object.Off, object.Off, object.Off, object.Off
+	p.OrphanSoon, p.VMPeriod, p.BrakeShare, p.SettleTime, p.PaceBase = object.Off, object.Off, object.Off, object.Off, object.Off
 	require.NoError(t, p.Validate())
 	p.OrphanPeriod = 20 * time.Second // as the integration tests of machine-controller-manager have it
 	require.NoError(t, p.Validate())

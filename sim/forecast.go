@@ -155,6 +155,7 @@ func (p *forecast) managerOptions(d *deployment.Deployment) manager.Options {
 func searchless(p *safety.Policy, never time.Duration) *safety.Policy {
 	c := *p.WithDefaults()
 	c.OrphanPeriod, c.OrphanSoon, c.OwnerPeriod, c.NodePeriod, c.CheckPeriod = never, never, never, never, time.Hour
+	c.VMPeriod = object.Off
 	return &c
 }
 

@@ -24,6 +24,7 @@ type orphans struct {
 	asked      map[object.Key]orphan.Class // without listings
 	candidates []orphan.Candidate
 	unlisted   []orphan.Unlisted
+	sighted    []string
 	spent      []safety.Spent
 	began      time.Time             // of the first pass
 	tries      map[string]orphan.Try // by provider ID

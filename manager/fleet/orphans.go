@@ -77,7 +77,7 @@ func (p *orphanPass) Read(ctx context.Context, live bool) error {
 		p.began = p.Now()
 	}
 	p.o = orphan.Observation{
-		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, Unlisted: p.unlisted, Candidates: p.candidates, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
+		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, Unlisted: p.unlisted, Sighted: p.sighted, Candidates: p.candidates, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
 	}
 	for _, c := range classes {
 		class := p.asked[c.Key]
@@ -88,6 +88,9 @@ func (p *orphanPass) Read(ctx context.Context, live bool) error {
 	p.asked = known
 	if !p.groups {
 		p.o.Hints = p.Hints(known)
+	}
+	if p.o.NoCluster {
+		return p.of.readOwners(ctx, false)
 	}
 	return nil
 }
@@ -103,6 +106,7 @@ func (p *orphanPass) Decide(ctx context.Context) (engine.Head, error) {
 	p.candidates, p.o.Candidates = plan.Candidates, plan.Candidates
 	p.spent, p.o.Spent = plan.Spent, plan.Spent
 	p.unlisted, p.o.Unlisted = plan.Unlisted, plan.Unlisted
+	p.sighted, p.o.Sighted = plan.Sighted, plan.Sighted
 	for i := range p.o.Classes {
 		class := &p.o.Classes[i]
 		class.Blind = slices.Contains(plan.Blind, class.Key)

@@ -36,14 +36,14 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	}
 	period := brake.Period(p.OrphanPeriod)
 	d.brake = brake.New(p, o.Spent, d.listed(), !now.Before(o.Began.Add(period)), period, now)
-	d.missed = o.Unlisted
+	d.missed, d.sighted = o.Unlisted, o.Sighted
 	for _, c := range d.classes {
 		if c.Blind {
 			d.blind = append(d.blind, c.Key)
 		}
 	}
 	plan := d.decide()
-	plan.Spent, plan.Unlisted, plan.Blind = d.brake.Orders(), d.missed, d.blind
+	plan.Spent, plan.Unlisted, plan.Sighted, plan.Blind = d.brake.Orders(), d.missed, d.sighted, d.blind
 	if o.Groups {
 		plan.aboutGroups()
 	}
@@ -90,6 +90,7 @@ type decider struct {
 	brake    *brake.Brake
 	suspects []suspect // by provider ID
 	missed   []Unlisted
+	sighted  []string     // provider IDs, see Observation.Sighted
 	blind    []object.Key // classes, see Class.Blind
 	held     int64        // by the brake
 	warn     []decision.Why
@@ -151,7 +152,7 @@ func (d *decider) dueAt(c *Class) time.Time {
 			at = times.Earlier(at, due)
 		}
 	}
-	at = times.Earlier(at, d.unlistedDue(c))
+	at = times.Earlier(times.Earlier(at, d.unlistedDue(c)), d.lookAt(c))
 	for _, h := range d.o.Hints {
 		if h.Class != c.Key || h.At.Before(c.Asked) || h.At.After(d.now) {
 			continue
@@ -350,6 +351,9 @@ func (d *decider) rest(candidates []Candidate) Plan {
 	next.Candidates, next.Unlisted = candidates, d.missed
 	after := decider{o: &next, p: d.p, now: d.now, tries: d.tries, brake: d.brake}
 	at := d.now.Add(d.p.OrphanPeriod)
+	if d.watches() { // machines become available
+		at = times.Earlier(at, d.now.Add(d.p.VMPeriod))
+	}
 	for _, c := range d.classes {
 		at = times.Earlier(at, after.dueAt(c))
 	}

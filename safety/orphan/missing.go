@@ -15,14 +15,15 @@ import (
 // Lists and answers of a provider may lag behind its creates. The figure is this library's.
 const lagOfLists = 10 * time.Minute
 
-// missGap is how long a VM must have been absent from the listings before it is missing, or
-// Policy.OrphanGap if that is longer. It is as long as a node may be unhealthy, because a
-// provider's incident may hide VMs that run. allMissGap applies if a listing names no VM of any of
-// its class's machines, two or more. The class or its secret may then point to another account, and
-// a machine that is replaced for that leaves its VM behind. Both figures are this library's.
+// A VM is missing when it has been absent from the listings for Policy.VMPeriod, or Policy.OrphanGap
+// if that is longer. mostMissGap applies if a listing misses most VMs of its class's machines, two or
+// more, or if VMPeriod is off. It is as long as a node may be unhealthy, because a provider's incident
+// may hide VMs that run. allMissGap applies if a listing names none of two or more. The class or its
+// secret may then point to another account, and a machine that is replaced for that leaves its VM
+// behind. Both figures are this library's.
 const (
-	missGap    = 10 * time.Minute
-	allMissGap = time.Hour
+	mostMissGap = 10 * time.Minute
+	allMissGap  = time.Hour
 )
 
 // Unlisted is a machine without a cluster whose VM was absent from the last listing of its class.
@@ -49,24 +50,32 @@ func (d *decider) unlisted() []Unlisted {
 	for _, u := range d.o.Unlisted {
 		before[u.Machine] = u
 	}
-	all, named := []Unlisted(nil), make(map[object.Key]bool)
-	names := d.listedNames()
+	all, named := []Unlisted(nil), make(map[object.Key]int64)
+	names, seen := d.listedNames(), d.seen()
+	d.sighted = nil
 	for _, m := range d.o.Machines {
 		if m == nil {
 			continue
 		}
 		c := d.classOf(object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
-		if c == nil || c.silent() {
+		if c == nil {
 			continue
 		}
-		known, missed := d.miss(m, c.Listing, before[m.Key])
+		listed := !c.silent() && (names[m.Name] || d.lists(m.Spec.ProviderID))
+		if id := m.Spec.ProviderID; (listed || seen[id]) && d.now.Before(m.Status.Since.Add(lagOfLists)) {
+			d.sighted = append(d.sighted, id)
+		}
 		switch {
-		case names[m.Name] || d.lists(m.Spec.ProviderID):
-			named[c.Key] = true
-		case missed:
-			all = append(all, known)
+		case c.silent():
+		case listed:
+			named[c.Key]++
+		default:
+			if known, missed := d.miss(m, c.Listing, before[m.Key], seen); missed {
+				all = append(all, known)
+			}
 		}
 	}
+	slices.Sort(d.sighted)
 	d.judgeMissing(all, named)
 	for _, u := range d.o.Unlisted { // classes without a listing in this pass
 		if c := d.classOf(u.Class); c != nil && c.silent() && !u.Since.After(d.now) {
@@ -91,17 +100,48 @@ func (d *decider) unlistedDue(c *Class) (at time.Time) {
 	return at
 }
 
+// up reports whether a machine does its work, as far as its phase says.
+func up(m *machine.Machine) bool {
+	return m.Status.Phase == machine.PhaseAvailable || m.Status.Phase == machine.PhaseRunning
+}
+
+// lookAt returns when a class without a cluster is to be listed again to see that the VMs of its
+// machines are there. Zero: there are none, or at no time of its own.
+func (d *decider) lookAt(c *Class) time.Time {
+	if !d.watches() {
+		return time.Time{}
+	}
+	for _, m := range d.o.Machines {
+		if m != nil && up(m) && m.Namespace == c.Key.Namespace && m.Spec.Class.Name == c.Key.Name {
+			return c.Asked.Add(d.p.VMPeriod)
+		}
+	}
+	return time.Time{}
+}
+
+// watches reports whether VMs are listed to see that they are there.
+func (d *decider) watches() bool { return d.o.NoCluster && d.p.VMPeriod != object.Off }
+
+// seen returns the VMs that listings have named since their machines became available.
+func (d *decider) seen() map[string]bool {
+	seen := make(map[string]bool, len(d.o.Sighted))
+	for _, id := range d.o.Sighted {
+		seen[id] = true
+	}
+	return seen
+}
+
 // miss notes that a listing does not have the VM of a machine. It returns false if a listing need
 // not have it.
-func (d *decider) miss(m *machine.Machine, l *Listing, known Unlisted) (Unlisted, bool) {
-	phase, id := m.Status.Phase, m.Spec.ProviderID
+func (d *decider) miss(m *machine.Machine, l *Listing, known Unlisted, seen map[string]bool) (Unlisted, bool) {
+	id := m.Spec.ProviderID
 	class := object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
 	switch {
-	case phase != machine.PhaseAvailable && phase != machine.PhaseRunning:
+	case !up(m):
 		return known, false
 	case m.Deleted() || blank(id) || d.p.Paused(m) || m.Preserved(d.now):
 		return known, false
-	case l.Asked.Before(m.Status.Since.Add(lagOfLists)):
+	case !seen[id] && l.Asked.Before(m.Status.Since.Add(lagOfLists)):
 		return known, false
 	case known.UID != m.UID || known.ProviderID != id || known.Class != class,
 		known.Since.IsZero(), known.Since.After(l.Asked):
@@ -111,27 +151,41 @@ func (d *decider) miss(m *machine.Machine, l *Listing, known Unlisted) (Unlisted
 }
 
 // judgeMissing sets from when on VMs that the listings of this pass do not have are missing, and
-// notes those that are. named are the classes that list a VM of theirs.
-func (d *decider) judgeMissing(all []Unlisted, named map[object.Key]bool) {
+// notes those that are. named is how many VMs of its machines each class lists.
+func (d *decider) judgeMissing(all []Unlisted, named map[object.Key]int64) {
 	count := make(map[object.Key]int64)
 	for i := range all {
 		count[all[i].Class]++
 	}
 	for i := range all {
-		u, gap := &all[i], max(d.p.OrphanGap, missGap)
-		if !named[u.Class] && count[u.Class] > 1 {
-			gap = max(gap, allMissGap)
-		}
+		u := &all[i]
+		gap := d.missGap(count[u.Class], named[u.Class])
 		u.Due = u.Since.Add(gap)
 		if asked := d.classOf(u.Class).Listing.Asked; !asked.Before(u.Due) {
 			u.Missing = asked
 		}
+		if gap != allMissGap {
+			d.warn = append(d.warn, decision.Why{Reason: reasonNotListed, Name: u.Machine.String(), Detail: u.ProviderID, For: gap})
+		}
 	}
 	for _, c := range d.classes {
-		if n := count[c.Key]; n > 1 && !named[c.Key] {
+		if n := count[c.Key]; n > 1 && named[c.Key] == 0 {
 			d.warn = append(d.warn, decision.Why{Reason: reasonNoneListed, Name: c.Key.String(), Have: n, For: allMissGap})
 		}
 	}
+}
+
+// missGap returns how long the VMs of a class must be absent from its listings, of which the last one
+// has so many and misses so many.
+func (d *decider) missGap(missing, listed int64) time.Duration {
+	gap := max(d.p.OrphanGap, d.p.VMPeriod)
+	switch {
+	case missing > 1 && listed == 0:
+		return max(gap, allMissGap)
+	case missing > 1 && missing > listed, d.p.VMPeriod == object.Off:
+		return max(gap, mostMissGap)
+	}
+	return gap
 }
 
 // listedNames returns the machines for which a VM was listed in this pass, with any ID: a list may

@@ -45,7 +45,7 @@ func (l *listings) pass(vms map[string]string) (plan orphan.Plan, missing bool) 
 		var err error
 		plan, err = orphan.Decide(&l.o, l.p, l.now)
 		require.NoError(l.t, err)
-		l.o.Unlisted, l.o.Candidates = plan.Unlisted, plan.Candidates
+		l.o.Unlisted, l.o.Candidates, l.o.Sighted = plan.Unlisted, plan.Candidates, plan.Sighted
 	}
 	for _, u := range plan.Unlisted {
 		missing = missing || u.Machine == l.m.Key && !u.Missing.IsZero()
@@ -53,20 +53,27 @@ func (l *listings) pass(vms map[string]string) (plan orphan.Plan, missing bool) 
 	return plan, missing
 }
 
-// TestMissingTwice: a VM is missing if a second listing, 10 min after the first, does not have it
-// either. It is missing again at each further one, in its time, until a listing has it.
+// warns reports whether a plan warns of something.
+func warns(plan orphan.Plan, reason decision.Reason) bool {
+	return slices.ContainsFunc(plan.Warn, func(w decision.Why) bool { return w.Reason == reason })
+}
+
+// TestMissingTwice: a VM is missing if a second listing, a minute after the first, does not have it
+// either. It is missing again at each further one, in its time, until a listing has it. It is told
+// from the first listing on.
 func TestMissingTwice(t *testing.T) {
 	l := newListings(t)
 	plan, missing := l.pass(nil)
 	require.False(t, missing)
-	require.Equal(t, l.now.Add(10*time.Minute), plan.At, "a second look")
+	require.True(t, warns(plan, orphan.ReasonNotListed))
+	require.Equal(t, l.now.Add(time.Minute), plan.At, "a second look")
 	l.now = plan.At.Add(-time.Second)
 	_, missing = l.pass(nil)
 	require.False(t, missing, "too early")
 	l.now = plan.At
 	plan, missing = l.pass(nil)
 	require.True(t, missing)
-	require.Equal(t, l.now.Add(l.p.OrphanPeriod), plan.At, "in its time")
+	require.Equal(t, l.now.Add(l.p.VMPeriod), plan.At, "in its time")
 	l.code = codes.Unavailable
 	_, missing = l.pass(nil)
 	require.True(t, missing, "a listing that fails says nothing")
@@ -76,13 +83,92 @@ func TestMissingTwice(t *testing.T) {
 	require.Equal(t, l.now, plan.Unlisted[0].Missing)
 	plan, _ = l.pass(map[string]string{"p://1": "m-1"})
 	require.Empty(t, plan.Unlisted)
+	require.Empty(t, plan.Warn)
 	_, missing = l.pass(nil)
 	require.False(t, missing, "from the beginning")
 }
 
+// TestVMsAreListedAtARate: without a cluster, a class with a machine that is up is listed every minute,
+// one without as seldom as with a cluster; and so is any if the policy says so.
+func TestVMsAreListedAtARate(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*listings)
+		want    time.Duration
+	}{
+		"a machine that is up": {nil, time.Minute},
+		"another rate":         {func(l *listings) { l.p.VMPeriod = 5 * time.Minute }, 5 * time.Minute},
+		"none is up":           {func(l *listings) { l.m.Status.Phase = machine.PhasePending }, 15 * time.Minute},
+		"another class":        {func(l *listings) { l.m.Spec.Class.Name = "b" }, 15 * time.Minute},
+		"off":                  {func(l *listings) { l.p.VMPeriod = object.Off }, 15 * time.Minute},
+		"there is a cluster":   {func(l *listings) { l.o.NoCluster = false }, 15 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newListings(t)
+			if c.prepare != nil {
+				c.prepare(l)
+			}
+			l.pass(map[string]string{"p://1": "m-1"})
+			l.o.Classes[0].Listing = nil
+			for at, listed := range map[time.Duration]bool{c.want - time.Second: false, c.want: true} {
+				plan, err := orphan.Decide(&l.o, l.p, l.now.Add(at))
+				require.NoError(t, err)
+				require.Equal(t, listed, len(plan.List) > 0, at)
+			}
+		})
+	}
+}
+
+// TestMostVMsMissing: if a listing misses most of its class's VMs, two or more, they are missing after
+// 10 min, since an incident may hide them.
+func TestMostVMsMissing(t *testing.T) {
+	l := newListings(t)
+	for _, n := range []string{"2", "3"} {
+		other := l.m.Clone()
+		other.Name, other.UID, other.Spec.ProviderID = "m-"+n, n, "p://"+n
+		l.o.Machines = append(l.o.Machines, other)
+	}
+	one := map[string]string{"p://3": "m-3"}
+	l.pass(one)
+	l.now = safetytest.Epoch.Add(10*time.Minute - time.Second)
+	_, missing := l.pass(one)
+	require.False(t, missing)
+	two := map[string]string{"p://2": "m-2", "p://3": "m-3"}
+	_, missing = l.pass(two)
+	require.True(t, missing, "it is one of three now")
+	l.now = safetytest.Epoch.Add(10 * time.Minute)
+	_, missing = l.pass(one)
+	require.True(t, missing)
+}
+
+// TestSightedVMsAreMissedAtOnce: a listing that misses a VM counts for ten minutes from when the machine
+// became available only if one before has named it.
+func TestSightedVMsAreMissedAtOnce(t *testing.T) {
+	l := newListings(t)
+	l.m.Status.Since = safetytest.Epoch.Add(-time.Second)
+	plan, _ := l.pass(nil)
+	require.Empty(t, plan.Unlisted, "lists may lag")
+	l.now = l.now.Add(time.Minute)
+	plan, _ = l.pass(map[string]string{"p://1": "m-1"})
+	require.Equal(t, []string{"p://1"}, plan.Sighted)
+	l.now = l.now.Add(time.Minute)
+	l.code = codes.Unavailable
+	plan, _ = l.pass(nil)
+	require.Equal(t, []string{"p://1"}, plan.Sighted, "it said nothing")
+	l.code = codes.OK
+	plan, missing := l.pass(nil)
+	require.Len(t, plan.Unlisted, 1)
+	require.False(t, missing)
+	l.now = l.now.Add(time.Minute)
+	_, missing = l.pass(nil)
+	require.True(t, missing)
+	l.now = safetytest.Epoch.Add(10 * time.Minute)
+	plan, _ = l.pass(map[string]string{"p://1": "m-1"})
+	require.Empty(t, plan.Sighted, "no list lags for so long")
+}
+
 // TestNoVMOfAClassIsListed: if a listing names no VM of a class's machines, two or more, they are
-// missing after an hour, and a warning says so. If one is named, the others count as missing after
-// 10 min.
+// missing after an hour, and a warning says so. If one is named, the other counts as missing after
+// a minute.
 func TestNoVMOfAClassIsListed(t *testing.T) {
 	l := newListings(t)
 	other := l.m.Clone()
@@ -91,6 +177,7 @@ func TestNoVMOfAClassIsListed(t *testing.T) {
 	plan, missing := l.pass(map[string]string{"p://9": "of another account"})
 	require.False(t, missing)
 	require.True(t, slices.ContainsFunc(plan.Warn, func(w decision.Why) bool { return w.Reason == orphan.ReasonNoneListed && w.Have == 2 }))
+	require.False(t, warns(plan, orphan.ReasonNotListed), "once is enough")
 	l.now = safetytest.Epoch.Add(time.Hour - time.Second)
 	_, missing = l.pass(nil)
 	require.False(t, missing, "in an hour")
@@ -101,10 +188,10 @@ func TestNoVMOfAClassIsListed(t *testing.T) {
 	l.o.Unlisted, l.now = nil, safetytest.Epoch
 	_, missing = l.pass(nil)
 	require.False(t, missing)
-	l.now = safetytest.Epoch.Add(10 * time.Minute)
+	l.now = safetytest.Epoch.Add(time.Minute)
 	plan, missing = l.pass(map[string]string{"p://2": "m-2"})
 	require.True(t, missing, "the other one is listed")
-	require.Empty(t, plan.Warn)
+	require.False(t, warns(plan, orphan.ReasonNoneListed))
 }
 
 // TestNotMissed: machines that need not be in a list, and those that are in it in some form, are

@@ -44,10 +44,14 @@ type Observation struct {
 	// time.
 	Candidates []Candidate
 	// NoCluster: machines join no cluster. Then VMs that machines have and no listing shows are
-	// missed, too.
+	// missed, too. Machines are then to be read at the beginning of a pass, from caches: a class with
+	// machines that are up is listed every VMPeriod.
 	NoCluster bool
 	// Unlisted is the memory of those: Plan.Unlisted of the last plan. Losing it costs time.
 	Unlisted []Unlisted
+	// Sighted is the memory of young machines whose VMs a listing has named: Plan.Sighted of the last
+	// plan. Losing it costs time.
+	Sighted []string
 	// Tries are the failed deletes that this process remembers: the last one of each VM. A later
 	// success removes the entry; losing the memory removes all.
 	Tries []Try
@@ -135,6 +139,8 @@ type Plan struct {
 	// Unlisted replaces that memory, with every plan. Those that are Missing go into the
 	// observations of their machines, as MissingVM.
 	Unlisted []Unlisted
+	// Sighted replaces that memory, with every plan: provider IDs, in order.
+	Sighted []string
 	// Blind are the classes that are Blind from now on; all others are not.
 	Blind []object.Key
 	// Spent replaces the brake's memory, with every plan. It includes the orders of this plan.

@@ -19,6 +19,8 @@ var (
 	reasonNoOrphans    = decision.NewReason("NoOrphans", "every VM that was listed is some machine's")
 	reasonUnlisted     = decision.NewReason("OwnVMNotListed", "VM {name} carries the name of machine {detail}, whose own VM is not listed: it may be that one under another ID, and is left alone")
 	reasonNoneListed   = decision.NewReason("NoVMListed", "class {name} lists no VM of its {have} machines: does it, or its secret, point to another account? They count as missing after {for}")
+	// reasonNotListed tells of a machine whose VM is not in the last listing.
+	reasonNotListed = decision.NewReason("VMNotListed", "machine {name}: the list of its class does not name its VM {detail}; once that has been so for {for}, the provider is asked for it")
 	// reasonSpelled and reasonStrangersOnly tell of VMs that may be a machine's by another spelling.
 	reasonSpelled = decision.NewReason("SpelledOtherwise", "class {name} lists {have} VMs whose ID or name is a machine's but for case, a prefix or a slash: they are left alone; "+
 		"its driver must list the IDs and names that CreateMachine answers, else no orphan of these is found")

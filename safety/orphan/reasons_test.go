@@ -4,6 +4,7 @@ package orphan
 var (
 	ReasonSpelled, ReasonStrangersOnly = reasonSpelled, reasonStrangersOnly
 	ReasonNoneListed                   = reasonNoneListed
+	ReasonNotListed                    = reasonNotListed
 	ReasonEmptyStore                   = reasonEmptyStore
 	ReasonListGroups                   = reasonListGroups
 	ReasonReadPools                    = reasonReadPools
