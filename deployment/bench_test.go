@@ -60,7 +60,7 @@ func BenchmarkDecideInPlace(b *testing.B) {
 		if i < 2 {
 			child.Set.Spec.Template.Spec.Class.Name, child.Set.Instructions.Handover.Closed = name, true
 			for j, m := range child.Machines {
-				m.Spec.InPlace = machine.InPlaceCandidate
+				m.Spec.InPlace = machine.InPlaceWaiting
 				if j%12 == 0 {
 					m.Spec.InPlace, m.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdating
 					m.Annotations = map[string]string{deployment.DefaultPolicy().Keys.InPlaceTarget: "web-new"}

@@ -84,7 +84,8 @@ type Orchestration string
 
 // The orchestrations.
 const (
-	// Automatic lets the deployment select machines, within the bounds.
+	// Automatic lets the deployment select machines, within the bounds. The others are
+	// machine.InPlaceWaiting.
 	Automatic Orchestration = ""
 	// Manual leaves the selection to others: they set machine.InPlaceSelected on machines that are
 	// machine.InPlaceCandidate. They must keep the bounds, except for new machines and surplus

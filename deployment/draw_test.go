@@ -21,7 +21,7 @@ var phases = []machine.Phase{
 }
 
 var requests = []machine.InPlaceRequest{
-	machine.InPlaceNone, machine.InPlaceNone, machine.InPlaceCandidate, machine.InPlaceSelected,
+	machine.InPlaceNone, machine.InPlaceNone, machine.InPlaceCandidate, machine.InPlaceWaiting, machine.InPlaceSelected,
 }
 
 // drawLive returns what a live read might find, in any state, reachable or not: up to four sets

@@ -21,7 +21,7 @@ var form = fuzzing.Form{Now: begin, Words: []string{
 	string(machine.PhaseFailed), string(machine.PhaseCrashLoopBackOff), string(machine.PhaseTerminating),
 	string(machine.PhaseInPlaceUpdating), string(machine.PhaseInPlaceUpdateSuccessful), string(machine.PhaseInPlaceUpdateFailed),
 	string(machine.StateProcessing), string(machine.StateFailed), string(machine.StateSuccessful),
-	string(machine.InPlaceCandidate), string(machine.InPlaceSelected), deployment.ConditionProgressing,
+	string(machine.InPlaceCandidate), string(machine.InPlaceWaiting), string(machine.InPlaceSelected), deployment.ConditionProgressing,
 	"node.machine.sapcloud.io/trigger-deletion-by-mcm", "node.machine.sapcloud.io/preserve", "web-0-1,web-0-2", "now", "when-failed",
 }}
 

@@ -176,7 +176,16 @@ func (d inPlace) unmarked(m *machine.Machine) bool {
 		key := d.p.Keys.InPlaceTarget
 		return key != "" && m.Annotations[key] == ""
 	}
-	return m.Spec.InPlace == machine.InPlaceNone && !updated(m)
+	return m.Spec.InPlace != machine.InPlaceSelected && m.Spec.InPlace != d.candidate() && !updated(m)
+}
+
+// candidate returns the request of a machine that is not selected. Only with Manual may users select
+// it by a label on its node: all at once, as many as there are.
+func (d inPlace) candidate() machine.InPlaceRequest {
+	if d.deployment.Spec.Strategy.Orchestration == Manual {
+		return machine.InPlaceCandidate
+	}
+	return machine.InPlaceWaiting
 }
 
 // deselects reports whether to deselect a machine, because it is kept for inspection and could
@@ -198,7 +207,7 @@ func (d inPlace) note(m *machine.Machine) MachineOrder {
 		return MachineOrder{d.requested(m, m.Spec.InPlace, name), why}
 	}
 	why := decision.Why{Reason: reasonCandidate, Name: m.Name}
-	return MachineOrder{d.requested(m, machine.InPlaceCandidate, ""), why}
+	return MachineOrder{d.requested(m, d.candidate(), ""), why}
 }
 
 // chosen returns the machines of a set that are selected, no more than a plan may hold: those that

@@ -27,10 +27,10 @@ func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 	for _, order := range decide(t, o, begin.Add(100*time.Hour)).Mark {
 		marked[order.Machine.Name] = order.Machine.Spec.InPlace
 	}
-	want := map[string]machine.InPlaceRequest{old.Machines[0].Name: machine.InPlaceCandidate, old.Machines[1].Name: machine.InPlaceCandidate}
+	want := map[string]machine.InPlaceRequest{old.Machines[0].Name: machine.InPlaceWaiting, old.Machines[1].Name: machine.InPlaceWaiting}
 	require.Equal(t, want, marked)
 
-	old.Machines[0].Spec.InPlace, old.Machines[1].Spec.InPlace = machine.InPlaceCandidate, machine.InPlaceCandidate
+	old.Machines[0].Spec.InPlace, old.Machines[1].Spec.InPlace = machine.InPlaceWaiting, machine.InPlaceWaiting
 	mark := decide(t, o, begin.Add(100*time.Hour)).Mark
 	require.Len(t, mark, 1)
 	require.Equal(t, "web-a", mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
@@ -48,7 +48,7 @@ func TestUpdatesBegunElsewhereCount(t *testing.T) {
 		old := another(d, "large", 3, 3)
 		old.Set.Instructions.Handover.Closed = true
 		for _, m := range old.Machines {
-			m.Spec.InPlace = machine.InPlaceCandidate
+			m.Spec.InPlace = machine.InPlaceWaiting
 		}
 		begun := old.Machines[2]
 		begun.Status.Conditions = object.SetCondition(begun.Status.Conditions, object.Condition{
@@ -62,7 +62,7 @@ func TestUpdatesBegunElsewhereCount(t *testing.T) {
 		}
 		want := map[string]machine.InPlaceRequest{old.Machines[0].Name: machine.InPlaceSelected}
 		if counts {
-			want = map[string]machine.InPlaceRequest{begun.Name: machine.InPlaceCandidate}
+			want = map[string]machine.InPlaceRequest{begun.Name: machine.InPlaceWaiting}
 		}
 		require.Equal(t, want, marked, reason)
 	}

@@ -279,7 +279,7 @@ func TestSelectionIsByAge(t *testing.T) {
 	for i, m := range old.Machines {
 		m.Name, m.UID = fmt.Sprintf("m-%d", i), fmt.Sprintf("m-%d", i)
 		m.CreatedAt = begin.Add(time.Duration([]int{4, 2, 0, 2, 9}[i]) * time.Hour)
-		m.Spec.InPlace = machine.InPlaceCandidate
+		m.Spec.InPlace = machine.InPlaceWaiting
 	}
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
 	plan := decide(t, o, begin.Add(100*time.Hour))
@@ -326,7 +326,7 @@ func TestMachinesWithoutNodesAreNotSelected(t *testing.T) {
 	s.edit(class("large"))
 	s.follow(3)
 	for _, m := range s.machines {
-		require.Equal(t, machine.InPlaceCandidate, m.Spec.InPlace)
+		require.Equal(t, machine.InPlaceWaiting, m.Spec.InPlace)
 	}
 	require.Equal(t, rollout.ReasonUnfit, deployment.RolloutOf(s.shell.last.Why).Reason, "%s", s.shell.last.Why)
 }

@@ -252,7 +252,7 @@ func TestTurnsAreTaken(t *testing.T) {
 		m.Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(time.Hour)}
 		taken := false
 		for _, order := range upToMark(t, o).Mark {
-			taken = taken || order.Machine.Name == m.Name && order.Machine.Spec.InPlace == machine.InPlaceCandidate
+			taken = taken || order.Machine.Name == m.Name && order.Machine.Spec.InPlace == machine.InPlaceWaiting
 		}
 		require.Equal(t, how == deployment.Automatic, taken)
 	}

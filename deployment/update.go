@@ -82,7 +82,7 @@ func countUpdate(c *InPlaceCounts, m *machine.Machine) {
 		c.Failed++
 	case m.Spec.InPlace == machine.InPlaceSelected:
 		c.Selected++
-	case m.Spec.InPlace == machine.InPlaceCandidate:
+	case m.Spec.InPlace == machine.InPlaceCandidate, m.Spec.InPlace == machine.InPlaceWaiting:
 		c.Candidates++
 	}
 }

@@ -26,7 +26,7 @@ var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 	string(machine.OperationCreate), string(machine.OperationUpdate), string(machine.OperationInPlaceUpdate),
 	string(machine.OperationHealthCheck), string(machine.OperationDrainNode), string(machine.OperationDelete),
 	string(machine.StateProcessing), string(machine.StateFailed), string(machine.StateSuccessful),
-	string(machine.InPlaceCandidate), string(machine.InPlaceSelected),
+	string(machine.InPlaceCandidate), string(machine.InPlaceWaiting), string(machine.InPlaceSelected),
 	machine.Finalizer, machine.NodeFinalizer, machine.NodeReady, machine.NodeReadonlyFilesystem, machine.NodeTerminating,
 	machine.NodeInPlaceUpdate, machine.NodePreserved, machine.ConditionSpecValid,
 	string(object.True), string(object.False), string(object.Unknown), string(object.NoSchedule), string(object.NoExecute),

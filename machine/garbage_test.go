@@ -235,7 +235,7 @@ func anyObservation(t *rapid.T) *machine.Observation {
 }
 
 var anyRequest = rapid.SampledFrom([]machine.InPlaceRequest{
-	"", "", machine.InPlaceCandidate, machine.InPlaceSelected, machine.InPlaceSelected, "Perhaps",
+	"", "", machine.InPlaceCandidate, machine.InPlaceWaiting, machine.InPlaceSelected, machine.InPlaceSelected, "Perhaps",
 })
 
 func anyMarks(t *rapid.T) machine.UpdateMarks {

@@ -98,7 +98,11 @@ func (h health) judged(node *Node, bad verdict) Plan {
 	if h.m.Status.Phase == PhaseInPlaceUpdateFailed {
 		return h.nodeUnhealthy(decision.Why{Reason: reasonUpdateOpen, Name: node.Name}, node)
 	}
-	return Plan{Why: decision.Why{Reason: reasonHealthy, Name: node.Name}}
+	plan := Plan{Why: decision.Why{Reason: reasonHealthy, Name: node.Name}}
+	if h.m.Spec.InPlace == InPlaceWaiting && nodeUpdate(update).waits() {
+		plan.Warn = decision.Why{Reason: reasonSelectionWaits, Name: node.Name}
+	}
+	return plan
 }
 
 // nodeUnhealthy decides about a machine whose node is unhealthy, or missing (node is

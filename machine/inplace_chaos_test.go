@@ -46,7 +46,7 @@ func newUpdateChaos(t *rapid.T) *updateChaos {
 }
 
 var anyAsk = rapid.SampledFrom([]machine.InPlaceRequest{
-	machine.InPlaceSelected, machine.InPlaceSelected, machine.InPlaceSelected, machine.InPlaceCandidate, machine.InPlaceNone,
+	machine.InPlaceSelected, machine.InPlaceSelected, machine.InPlaceSelected, machine.InPlaceCandidate, machine.InPlaceWaiting, machine.InPlaceNone,
 })
 
 func (c *updateChaos) event() {

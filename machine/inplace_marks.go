@@ -172,15 +172,21 @@ func setLabel(labels map[string]string, key string, have, want bool) bool {
 }
 
 // selected reports whether it is the machine's turn: by its owner's request, or
-// by a user's label on the node of a candidate.
+// by a user's label on the node of a candidate. One that waits does not begin for that.
 func (u nodeUpdate) selected() bool {
 	switch u.m.Spec.InPlace {
 	case InPlaceSelected:
 		return true
-	case InPlaceCandidate:
+	case InPlaceCandidate, InPlaceWaiting:
 		return !u.n.Applied.Update.Selected && u.n.says(u.p.Keys.SelectedForUpdate)
 	}
 	return false
+}
+
+// waits reports whether a user has selected a machine whose turn its owner decides. What another
+// program has begun does not wait.
+func (u nodeUpdate) waits() bool {
+	return u.m.Spec.InPlace == InPlaceWaiting && u.selected() && (u.n.updateReason() == ReasonCandidateForUpdate || !u.adopts())
 }
 
 // over reports whether an update that the agent is not at work at is not wanted

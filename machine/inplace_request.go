@@ -17,12 +17,15 @@ const (
 	// InPlaceCandidate says that the machine is to be updated at some time:
 	// its node is labelled, and a user may select it by a label on the node.
 	InPlaceCandidate InPlaceRequest = "Candidate"
+	// InPlaceWaiting says the same, but that the owner decides when: a label on
+	// the node begins no update, and is told. One that has begun goes on.
+	InPlaceWaiting InPlaceRequest = "Waiting"
 	// InPlaceSelected says that it is the machine's turn.
 	InPlaceSelected InPlaceRequest = "Selected"
 )
 
 func (r InPlaceRequest) known() bool {
-	return r == InPlaceNone || r == InPlaceCandidate || r == InPlaceSelected
+	return r == InPlaceNone || r == InPlaceCandidate || r == InPlaceWaiting || r == InPlaceSelected
 }
 
 // The answers of an update agent, values of the label Keys.UpdateResult.

@@ -5,7 +5,7 @@ package machine
 func (u inPlace) step(healthy bool) (Plan, bool) {
 	switch u.m.Status.Phase {
 	case PhaseRunning:
-		if healthy && nodeUpdate(u).selected() && !u.preserved() && u.n.Applied.Preserved == (PreservedMarks{}) {
+		if healthy && nodeUpdate(u).selected() && !nodeUpdate(u).waits() && !u.preserved() && u.n.Applied.Preserved == (PreservedMarks{}) {
 			return u.begin(), true
 		}
 	case PhaseInPlaceUpdateFailed:

@@ -75,6 +75,7 @@ var (
 	reasonTellPreserved    = decision.NewReason("TellPreserved", "telling on node {name} whether it is kept for inspection: {detail}")
 	reasonPreserveUntold   = decision.NewReason("TellPreservedFailed", "what is said of its preservation on node {name} could not be written, or did not stay: {code} {detail}")
 	reasonUpdating         = decision.NewReason("InPlaceUpdate", "an in-place update is under way: no verdict")
+	reasonSelectionWaits   = decision.NewReason("SelectionWaits", "node {name} is selected for its update by a label, but the rollout decides when: it waits until maxUnavailable allows it")
 	reasonSelected         = decision.NewReason("SelectedForUpdate", "its turn for an in-place update: node {name} is taken out of service")
 	reasonUpdateFence      = decision.NewReason("RecordConfirmed", "making sure that this record is not an old one before node {name} is changed")
 	reasonUpdateRestart    = decision.NewReason("UpdateStageUnknown", "stage {name} of an in-place update makes no sense: going on from what the node says")

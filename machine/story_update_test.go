@@ -95,6 +95,17 @@ var updateStories = map[string]func(*story){
 		s.finish(time.Minute)
 		s.onNode()
 	},
+	"update that a user selects before its turn": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, time.Minute)
+		s.ask(machine.InPlaceWaiting)
+		s.later(0, "its owner says that the machine is to be updated, and that it decides when")
+		s.label(s.policy.Keys.SelectedForUpdate, "true")
+		s.later(time.Hour, "a user selects it by a label on the node")
+		s.ask(machine.InPlaceSelected)
+		s.later(time.Hour, "its owner selects the machine")
+		s.finish(time.Minute)
+		s.onNode()
+	},
 	"update with a drain": func(s *story) {
 		s.updatable(machine.UpdateSuccessful, time.Minute)
 		s.drains(2, 45*time.Second, 0)

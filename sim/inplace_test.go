@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim"
@@ -180,6 +181,51 @@ func TestP47NotReadyCostsNoVM(t *testing.T) {
 		}
 		require.EqualValues(t, replicas, r.w.Made())
 	})
+}
+
+// TestP7SelectionByHandKeepsTheBound: with automatic orchestration, labels by hand that select all
+// nodes at once take no more machines out of service than may be, and each is told to wait. With
+// manual orchestration the user's selection is what is done.
+func TestP7SelectionByHandKeepsTheBound(t *testing.T) {
+	for manual, out := range map[deployment.Orchestration]int{deployment.Automatic: 1, deployment.Manual: 4} {
+		told := map[string]bool{}
+		r := &run{t: t}
+		o := sim.Options{Update: time.Minute}
+		o.Manager.Policies.Safety = safety.DefaultPolicy()
+		o.Manager.Hooks.Event = func(_ manager.Kind, key object.Key, typ manager.EventType, reason, _ string) {
+			if typ == manager.Warning && reason == "SelectionWaits" {
+				told[key.Name] = true
+			}
+		}
+		r.open(o, fleet(4, inPlace(1)))
+		r.edit("", func(s *deployment.Spec) { s.Strategy.Orchestration = manual })
+		r.complete()
+		most, made := 0, r.w.Made()
+		r.w.Watch(func() {
+			n := 0
+			for _, m := range r.all() {
+				if m.Status.Phase == machine.PhaseInPlaceUpdating {
+					n++
+				}
+			}
+			most = max(most, n)
+		})
+		r.roll("large")
+		r.wait(2 * time.Second)
+		for _, m := range r.all() {
+			n, err := r.w.Nodes().Get(ctx, object.Key{Name: m.Name})
+			require.NoError(t, err)
+			n = n.Clone()
+			n.Labels[machine.DefaultPolicy().Keys.SelectedForUpdate] = "true"
+			_, err = r.w.Nodes().Update(ctx, n)
+			require.NoError(t, err)
+		}
+		r.complete()
+		require.Equal(t, out, most, "with orchestration %q", manual)
+		require.Equal(t, manual == deployment.Automatic, len(told) >= 3, "told: %v", told)
+		require.Equal(t, made, r.w.Made())
+		r.w.Close()
+	}
 }
 
 // TestWaitsForUnreadyMachines: while machines that are not Ready use up the allowed unavailability,
