@@ -48,8 +48,8 @@ var ofMachinepool = []mutant{
 		name:   "nobody renews the token for instances that come later",
 		breaks: "P36",
 		file:   "machinepool/act.go",
-		from:   "return d.o.Nodes != nil && d.joined < d.wanted() && d.wanted() >= d.o.Group.Target",
-		to:     "return d.o.Nodes != nil && d.joined < d.wanted() && d.s.Status.Phase == PhaseProvisioning",
+		from:   "return d.o.Nodes != nil && d.wanted() >= d.o.Group.Target && (d.joined < d.wanted() || d.unjoined())",
+		to:     "return d.o.Nodes != nil && d.wanted() >= d.o.Group.Target && d.joined < d.wanted() && d.s.Status.Phase == PhaseProvisioning",
 		by:     poolStorms,
 	},
 	{
