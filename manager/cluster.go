@@ -32,7 +32,7 @@ type ForeignClass = classes.ForeignClass
 // Tokens makes the bootstrap tokens with which nodes join the cluster.
 type Tokens = machines.Tokens
 
-// TokenOwner is the machine that a token is for.
+// TokenOwner is the machine or the pool that a token is for.
 type TokenOwner = machines.TokenOwner
 
 // Token is what a node shows to join. No way of printing it shows it.

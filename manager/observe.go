@@ -134,17 +134,17 @@ type untaken struct{}
 
 // Ensure implements Tokens.
 func (untaken) Ensure(_ context.Context, of TokenOwner, _ time.Time) (Token, error) {
-	return "", kept("make a bootstrap token for machine " + of.Key.String())
+	return "", kept("make a bootstrap token for " + of.String())
 }
 
 // Renew implements Tokens.
 func (untaken) Renew(_ context.Context, of TokenOwner, _ time.Time) (Token, error) {
-	return "", kept("prolong the bootstrap token of machine " + of.Key.String())
+	return "", kept("prolong the bootstrap token of " + of.String())
 }
 
 // Delete implements Tokens.
 func (untaken) Delete(_ context.Context, of TokenOwner) error {
-	return kept("delete the bootstrap token of machine " + of.Key.String())
+	return kept("delete the bootstrap token of " + of.String())
 }
 
 // undrained drains nothing.

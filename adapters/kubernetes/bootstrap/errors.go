@@ -10,11 +10,14 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// ErrTaken is the error of Ensure if the ID of the machine's token is that of another token. The
-// machine has to wait until that token is gone. Its code is ALREADY_EXISTS.
-var ErrTaken = errors.New("another token has the ID that follows from the machine's UID")
+// ErrTaken is the error of Ensure if the ID of the owner's token is that of another token. The
+// owner has to wait until that token is gone. Its code is ALREADY_EXISTS.
+var ErrTaken = errors.New("another token has the ID that follows from the owner's UID")
 
-var errLeaving = errors.New("the machine's token is being deleted")
+var errLeaving = errors.New("the owner's token is being deleted")
+
+// errDamaged needs a person: another half would lock out every machine that the group makes.
+var errDamaged = errors.New("the secret that keeps the pool's token is damaged: restore it, or delete it and update the pool")
 
 // codeOf returns the code that decides the recovery of an error.
 func codeOf(err error) codes.Code {
@@ -34,7 +37,7 @@ func codeOf(err error) codes.Code {
 		return codes.Unauthenticated
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return codes.InvalidArgument
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), errors.Is(err, errDamaged):
 		return codes.PreconditionFailed
 	case errors.As(err, &status) && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
 		return codes.Unknown
@@ -88,8 +91,7 @@ func (e *hushed) Error() string { return e.text }
 // Unwrap implements errors.Unwrap.
 func (e *hushed) Unwrap() error { return e.err }
 
-// failure is the error of a call on a machine's token. Its text may be shown in the machine's
-// status.
+// failure is the error of a call on an owner's token. Its text may be shown in the owner's status.
 type failure struct {
 	secret string
 	err    error

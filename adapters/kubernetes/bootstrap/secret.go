@@ -30,13 +30,13 @@ const (
 	keyGroups         = "auth-extra-groups"
 )
 
-// AnnotationOwner is the annotation of a token's secret that names its machine: the machine's UID,
+// AnnotationOwner is the annotation of a token's secret that names its owner: the owner's UID,
 // or its key if it has none. A secret without it belongs to another program and is never touched.
 const AnnotationOwner = "millwright-go/token-of"
 
-// ID returns the public half of a machine's token: six digits and small letters that follow from
-// the machine's UID, or from its key if it has none. There are two billion IDs, so two machines
-// that join at the same time hardly ever have the same one. If they do, the second waits, see
+// ID returns the public half of an owner's token: six digits and small letters that follow from
+// the owner's UID, or from its key if it has none. There are two billion IDs, so two owners
+// whose machines join at the same time hardly ever have the same one. If they do, the second waits, see
 // ErrTaken.
 func ID(of manager.TokenOwner) string {
 	sum := sha256.Sum256([]byte("bootstrap token of " + identity(of)))
@@ -52,6 +52,9 @@ func ID(of manager.TokenOwner) string {
 func identity(of manager.TokenOwner) string {
 	if of.UID != "" {
 		return of.UID
+	}
+	if of.Pool {
+		return of.String()
 	}
 	return of.Key.String()
 }
@@ -71,7 +74,7 @@ func random(from io.Reader) (string, error) {
 	return string(out), nil
 }
 
-// blank returns the secret of a machine's token, without data.
+// blank returns the secret of an owner's token, without data.
 func blank(of manager.TokenOwner) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -88,7 +91,7 @@ func (t *Tokens) fill(secret *corev1.Secret, of manager.TokenOwner, until time.T
 		secret.Data = map[string][]byte{}
 	}
 	for key, value := range map[string]string{
-		keyDescription:    "For machine " + of.Key.String() + ", until it has joined.",
+		keyDescription:    description(of),
 		keyID:             ID(of),
 		keyExpiration:     expiration(until),
 		keyAuthentication: "true",
@@ -102,6 +105,13 @@ func (t *Tokens) fill(secret *corev1.Secret, of manager.TokenOwner, until time.T
 	}
 }
 
+func description(of manager.TokenOwner) string {
+	if of.Pool {
+		return "For " + of.String() + ", renewed while machines of it may join."
+	}
+	return "For " + of.String() + ", until it has joined."
+}
+
 // expiration formats a time as the authenticator reads it, which knows no year after 9999.
 func expiration(until time.Time) string {
 	if last := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC); until.After(last) {
@@ -110,16 +120,19 @@ func expiration(until time.Time) string {
 	return until.UTC().Format(time.RFC3339)
 }
 
-// owned reports whether a secret is the token of that machine.
+// owned reports whether a secret is the token of that owner.
 func owned(secret *corev1.Secret, of manager.TokenOwner) bool {
 	return secret.Type == corev1.SecretTypeBootstrapToken && secret.Annotations[AnnotationOwner] == identity(of)
 }
 
-// sound reports whether a secret holds a token of that ID.
-func sound(secret *corev1.Secret, id string) bool {
+// sound reports whether a secret holds a token of that ID: with the half that is kept, if one is.
+func sound(secret *corev1.Secret, id, kept string) bool {
 	half := string(secret.Data[keySecret])
-	return string(secret.Data[keyID]) == id && len(half) == secretLength && strings.Trim(half, alphabet) == ""
+	return string(secret.Data[keyID]) == id && fit(half) && (kept == "" || half == kept)
 }
+
+// fit reports whether a text can be the secret half of a token.
+func fit(half string) bool { return len(half) == secretLength && strings.Trim(half, alphabet) == "" }
 
 // lasts reports whether a sound token needs no write: it has an expiration, which is not before
 // until, and the server will accept it. An expiration that is later than needed stays.

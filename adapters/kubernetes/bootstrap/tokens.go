@@ -71,13 +71,17 @@ func New(o Options) (*Tokens, error) {
 	}, nil
 }
 
-// Ensure implements manager.Tokens. It replaces a damaged token of the machine.
+// Ensure implements manager.Tokens. It replaces a damaged token.
 func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
 	return t.again(of, func() (manager.Token, error) {
+		kept, err := t.keep(ctx, of)
+		if err != nil {
+			return "", err
+		}
 		secret, err := t.find(ctx, of)
 		switch {
 		case apierrors.IsNotFound(err):
-			return t.create(ctx, of, until)
+			return t.create(ctx, of, until, kept)
 		case err != nil:
 			return "", err
 		case !owned(secret, of):
@@ -85,10 +89,10 @@ func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.T
 		case secret.DeletionTimestamp != nil:
 			return "", errLeaving
 		}
-		if !sound(secret, ID(of)) {
+		if !sound(secret, ID(of), kept) {
 			secret = secret.DeepCopy()
 			secret.Data = nil
-			half, err := random(t.random)
+			half, err := t.half(kept)
 			if err != nil {
 				return "", err
 			}
@@ -103,14 +107,27 @@ func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.T
 // Renew implements manager.Tokens.
 func (t *Tokens) Renew(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
 	return t.again(of, func() (manager.Token, error) {
+		kept, err := t.kept(ctx, of)
+		switch {
+		case err != nil:
+			return "", err
+		case kept != "" && until.IsZero():
+			return manager.Token(ID(of) + "." + kept), nil
+		case of.Pool && kept == "":
+			return "", nil
+		}
 		secret, err := t.find(ctx, of)
 		switch {
+		case apierrors.IsNotFound(err) && kept != "":
+			return t.create(ctx, of, until, kept)
 		case apierrors.IsNotFound(err):
 			return "", nil
 		case err != nil:
 			return "", err
-		case !owned(secret, of) || !sound(secret, ID(of)) || secret.DeletionTimestamp != nil:
+		case !owned(secret, of) || !sound(secret, ID(of), kept) || secret.DeletionTimestamp != nil:
 			return "", nil
+		case until.IsZero():
+			return token(secret), nil
 		}
 		return t.prolong(ctx, secret, of, until)
 	})
@@ -120,19 +137,27 @@ func (t *Tokens) Renew(ctx context.Context, of manager.TokenOwner, until time.Ti
 func (t *Tokens) Delete(ctx context.Context, of manager.TokenOwner) error {
 	_, err := t.again(of, func() (manager.Token, error) {
 		secret, err := t.find(ctx, of)
-		if apierrors.IsNotFound(err) || err == nil && !owned(secret, of) {
-			return "", nil
-		}
-		if err != nil {
+		switch {
+		case apierrors.IsNotFound(err) || err == nil && !owned(secret, of):
+		case err != nil:
 			return "", err
+		default:
+			if err := t.remove(ctx, secret); err != nil {
+				return "", err
+			}
 		}
-		err = t.secrets.Delete(ctx, secret.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(secret.UID))})
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-		return "", about("delete", err)
+		return "", t.forget(ctx, of)
 	})
 	return err
+}
+
+// remove deletes a secret that was read.
+func (t *Tokens) remove(ctx context.Context, secret *corev1.Secret) error {
+	err := t.secrets.Delete(ctx, secret.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(secret.UID))})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return about("delete", err)
 }
 
 // find reads the secret live.
@@ -141,8 +166,16 @@ func (t *Tokens) find(ctx context.Context, of manager.TokenOwner) (*corev1.Secre
 	return secret, about("get", err)
 }
 
-func (t *Tokens) create(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
-	half, err := random(t.random)
+// half returns the secret half of a token that is made: what is kept, or a new one.
+func (t *Tokens) half(kept string) (string, error) {
+	if kept != "" {
+		return kept, nil
+	}
+	return random(t.random)
+}
+
+func (t *Tokens) create(ctx context.Context, of manager.TokenOwner, until time.Time, kept string) (manager.Token, error) {
+	half, err := t.half(kept)
 	if err != nil {
 		return "", err
 	}

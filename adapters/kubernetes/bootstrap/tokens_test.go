@@ -289,6 +289,70 @@ func TestAnswersOfTheServer(t *testing.T) {
 	}
 }
 
+// TestTokenOfAPool: the user data of a pool's group hold its token for as long as the group lives. It
+// expires and may be cleaned like any other, and is the same when machines are to join again. It is
+// deleted with the pool.
+func TestTokenOfAPool(t *testing.T) {
+	w := newWorld(t)
+	w.of.Pool = true
+	renewed, err := w.tokens.Renew(t.Context(), w.of, soon(20))
+	require.NoError(t, err)
+	require.Empty(t, string(renewed), "a renewal makes none")
+	token := w.ensure(soon(20))
+	require.Equal(t, "For pool "+w.of.Key.String()+", renewed while machines of it may join.", string(w.secret().Data["description"]))
+	clean := func() {
+		require.NoError(t, w.client.CoreV1().Secrets("kube-system").Delete(t.Context(), w.name(), metav1.DeleteOptions{}))
+		eventually(t, "the token to be forgotten", func() bool { return w.admitted(token) == nil })
+	}
+	clean()
+	asked, err := w.tokens.Renew(t.Context(), w.of, time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, token, string(asked))
+	require.Nil(t, w.secret(), "to ask makes it no more valid")
+	require.Equal(t, token, w.ensure(soon(20)), "it is the same")
+	eventually(t, "the token to be valid again", func() bool { return w.admitted(token) != nil })
+	clean()
+	renewed, err = w.tokens.Renew(t.Context(), w.of, soon(20))
+	require.NoError(t, err)
+	require.Equal(t, token, string(renewed), "so it is after a renewal")
+	w.change(func(s *corev1.Secret) { s.Data["token-secret"] = []byte("0000000000000000") })
+	require.Equal(t, token, w.ensure(soon(20)), "another half would lock out what the group makes")
+
+	kept := "millwright-pool-token-" + bootstrap.ID(w.of)
+	secrets := w.client.CoreV1().Secrets("kube-system")
+	require.NoError(t, w.tokens.Delete(t.Context(), w.of))
+	require.Nil(t, w.secret())
+	_, err = secrets.Get(t.Context(), kept, metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	require.NoError(t, w.tokens.Delete(t.Context(), w.of), "one that is gone counts as deleted")
+	require.NotEqual(t, token, w.ensure(soon(20)), "the next one is new")
+}
+
+// TestKeptHalfIsNotReplaced: what keeps a pool's token is not made again if it is damaged or another's.
+func TestKeptHalfIsNotReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.of.Pool = true
+	w.ensure(soon(20))
+	secrets := w.client.CoreV1().Secrets("kube-system")
+	damage := func(how func(*corev1.Secret)) {
+		kept, err := secrets.Get(t.Context(), "millwright-pool-token-"+bootstrap.ID(w.of), metav1.GetOptions{})
+		require.NoError(t, err)
+		how(kept)
+		_, err = secrets.Update(t.Context(), kept, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	damage(func(s *corev1.Secret) { s.Data["token-secret"] = []byte("?") })
+	_, err := w.tokens.Ensure(t.Context(), w.of, soon(20))
+	require.Equal(t, codes.PreconditionFailed, codes.Of(err), "%v", err)
+	require.ErrorContains(t, err, "the secret that keeps the pool's token is damaged")
+	damage(func(s *corev1.Secret) { s.Annotations = nil })
+	_, err = w.tokens.Ensure(t.Context(), w.of, soon(20))
+	require.ErrorIs(t, err, bootstrap.ErrTaken)
+	require.NoError(t, w.tokens.Delete(t.Context(), w.of))
+	_, err = secrets.Get(t.Context(), "millwright-pool-token-"+bootstrap.ID(w.of), metav1.GetOptions{})
+	require.NoError(t, err, "another's is left alone")
+}
+
 // TestIDs: each machine has an ID of its own, by its UID or by its key.
 func TestIDs(t *testing.T) {
 	a := manager.TokenOwner{Key: object.Key{Namespace: "fleet", Name: "a"}, UID: "1"}
@@ -296,6 +360,9 @@ func TestIDs(t *testing.T) {
 	require.Equal(t, bootstrap.ID(a), bootstrap.ID(b), "the UID decides")
 	a.UID, b.UID = "", ""
 	require.NotEqual(t, bootstrap.ID(a), bootstrap.ID(b))
+	pool := a
+	pool.Pool = true
+	require.NotEqual(t, bootstrap.ID(a), bootstrap.ID(pool), "a pool and a machine of one name")
 	seen := map[string]bool{}
 	for i := range 2000 {
 		id := bootstrap.ID(manager.TokenOwner{UID: itoa(i)})

@@ -1,0 +1,84 @@
+package bootstrap
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millwright-go/millwright/manager"
+)
+
+// keptPrefix begins the names of the secrets that keep the secret halves of pools' tokens. The
+// cluster cleans secrets of the type of tokens only.
+const keptPrefix = "millwright-pool-token-"
+
+// blankKept returns the secret that keeps a pool's half, without data.
+func blankKept(of manager.TokenOwner) *corev1.Secret {
+	secret := blank(of)
+	secret.Name, secret.Type = keptPrefix+ID(of), corev1.SecretTypeOpaque
+	return secret
+}
+
+// kept returns the secret half that is kept for a pool. Empty: none is, as for any machine.
+func (t *Tokens) kept(ctx context.Context, of manager.TokenOwner) (string, error) {
+	if !of.Pool {
+		return "", nil
+	}
+	secret, err := t.secrets.Get(ctx, blankKept(of).Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", about("get", err)
+	}
+	return keptIn(secret, of)
+}
+
+func keptIn(secret *corev1.Secret, of manager.TokenOwner) (string, error) {
+	half := string(secret.Data[keySecret])
+	switch {
+	case secret.Annotations[AnnotationOwner] != identity(of):
+		return "", ErrTaken
+	case secret.DeletionTimestamp != nil:
+		return "", errLeaving
+	case !fit(half):
+		return "", errDamaged
+	}
+	return half, nil
+}
+
+// keep is kept, and keeps a new half for a pool that has none.
+func (t *Tokens) keep(ctx context.Context, of manager.TokenOwner) (string, error) {
+	half, err := t.kept(ctx, of)
+	if err != nil || half != "" || !of.Pool {
+		return half, err
+	}
+	if half, err = random(t.random); err != nil {
+		return "", err
+	}
+	secret := blankKept(of)
+	secret.Data = map[string][]byte{keyDescription: []byte(description(of)), keySecret: []byte(half)}
+	if _, err = t.secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+		return "", hush(about("create", err), half)
+	}
+	return half, nil
+}
+
+// forget deletes what is kept for a pool.
+func (t *Tokens) forget(ctx context.Context, of manager.TokenOwner) error {
+	if !of.Pool {
+		return nil
+	}
+	secret, err := t.secrets.Get(ctx, blankKept(of).Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return about("get", err)
+	case secret.Annotations[AnnotationOwner] != identity(of):
+		return nil
+	}
+	return t.remove(ctx, secret)
+}
