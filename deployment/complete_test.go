@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -54,29 +55,58 @@ func TestMissing(t *testing.T) {
 // TestCompleteIsProgressAvailable: a deployment that is complete by the numbers of its status has the
 // condition too, in every fleet that can be drawn.
 func TestCompleteIsProgressAvailable(t *testing.T) {
-	var complete int
-	rapid.Check(t, func(t *rapid.T) {
-		o := drawLive(t)
-		plan := decide(t, o, begin)
-		for decisions := 0; plan.Write == nil; decisions++ {
-			require.Less(t, decisions, mostDecisions)
-			follow(t, o, plan)
-			plan = decide(t, o, begin)
-		}
-		d := o.Deployment.Clone()
-		written, ok := plan.Write.(*deployment.UpdateStatus)
-		if !ok {
-			return
-		}
-		d.Status = written.Status
+	available := func(t *rapid.T, d *deployment.Deployment) {
 		c := object.FindCondition(d.Status.Conditions, deployment.ConditionProgressing)
-		if !deployment.Complete(d) || d.Spec.Paused {
-			return
-		}
-		complete++
 		require.Equal(t, deployment.ProgressAvailable, c.Reason, "%+v", d.Status)
+	}
+	t.Run("any", rapid.MakeCheck(func(t *rapid.T) {
+		d := reported(t, drawLive(t))
+		if d != nil && deployment.Complete(d) && !d.Spec.Paused {
+			available(t, d)
+		}
+	}))
+	t.Run("complete", rapid.MakeCheck(func(t *rapid.T) {
+		d := reported(t, drawComplete(t))
+		require.Empty(t, deployment.Missing(d))
+		available(t, d)
+	}))
+}
+
+// reported is the deployment with the next status that is written for it; nil: something else is
+// written first.
+func reported(t *rapid.T, o *deployment.Observation) *deployment.Deployment {
+	plan := decide(t, o, begin)
+	for decisions := 0; plan.Write == nil; decisions++ {
+		require.Less(t, decisions, mostDecisions)
+		follow(t, o, plan)
+		plan = decide(t, o, begin)
+	}
+	written, ok := plan.Write.(*deployment.UpdateStatus)
+	if !ok {
+		return nil
+	}
+	d := o.Deployment.Clone()
+	d.Status = written.Status
+	return d
+}
+
+// drawComplete returns a fleet in which nothing is left to be done but a status: each machine wanted
+// is there and available, and older sets are kept empty.
+func drawComplete(t *rapid.T) *deployment.Observation {
+	o := drawLive(t)
+	d := o.Deployment
+	d.Spec.Paused, d.Spec.MinReady, d.Spec.RevisionHistoryLimit = false, 0, nil
+	d.Revision = 9
+	o.Sets = slices.DeleteFunc(o.Sets, func(c deployment.Children) bool {
+		return c.Set.Deleted() || c.Set.Spec.Template.Spec.Class == d.Spec.Template.Spec.Class
 	})
-	require.Positive(t, complete)
-	o := settledObservation(t, 3)
-	require.True(t, deployment.Complete(o.Deployment))
+	for i := range o.Sets {
+		s := o.Sets[i].Set
+		o.Sets[i] = deployment.Children{Set: s}
+		s.Spec.Replicas, s.Spec.MinReady = 0, 0
+	}
+	wanted := ownSet(d, "web-a", int(d.Spec.Replicas))
+	wanted.Set.Revision = d.Revision
+	o.Sets = append(o.Sets, wanted)
+	return o
 }

@@ -302,11 +302,10 @@ func near(m *machine.Machine, of *machineset.Set, want *machine.VMSpec) bool {
 // TestP4ClassesAreExchangedIfTheyCanBe: the newest set gets the template's class exactly if all its
 // VMs can be updated to it, and no other set ever does.
 func TestP4ClassesAreExchangedIfTheyCanBe(t *testing.T) {
-	exchanged, refused := 0, 0
+	spec := machine.VMSpec{Declared: "tags", Fixed: "f", Updatable: "u"}
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
 		o.Frozen = rapid.IntRange(0, 5).Draw(t, "frozen") == 0
-		spec := machine.VMSpec{Declared: "tags", Fixed: "f", Updatable: "u"}
 		if rapid.IntRange(0, 5).Draw(t, "hot") > 0 {
 			about := o.Deployment.Spec.Template.Spec.Class
 			if rapid.IntRange(0, 9).Draw(t, "about another class") == 0 { // the template was rolled back since
@@ -324,39 +323,49 @@ func TestP4ClassesAreExchangedIfTheyCanBe(t *testing.T) {
 				}).Draw(t, "vm")
 			}
 		}
-		wanted := o.Deployment.Spec.Template.Spec.Class.Name
-		group := exchangeable(o)
-		if group == "" {
-			refused++
-		}
-		plan := decide(t, o, begin)
-		for decisions := 0; plan.Write == nil && plan.At.IsZero(); decisions++ {
-			require.Less(t, decisions, mostDecisions)
-			for _, order := range plan.Push {
-				before := o.Sets[slices.IndexFunc(o.Sets, func(c deployment.Children) bool { return c.Set.UID == order.Set.UID })].Set
-				if before.Spec.Template.Spec.Class.Name == order.Set.Spec.Template.Spec.Class.Name {
-					continue
-				}
-				exchanged++
-				require.Equal(t, group, order.Set.UID, "%s", order.Why)
-				require.Equal(t, wanted, order.Set.Spec.Template.Spec.Class.Name)
-				require.Contains(t, order.Set.Instructions.PreviousClasses, before.Spec.Template.Spec.Class.Name)
-				require.NotContains(t, order.Set.Instructions.PreviousClasses, wanted)
-				require.Equal(t, before.Name, order.Set.Name)
-				require.Equal(t, before.Labels, order.Set.Labels)
-				require.Equal(t, before.Spec.Template.Labels, order.Set.Spec.Template.Labels)
-				require.Equal(t, before.Spec.Replicas, order.Set.Spec.Replicas)
-				require.Greater(t, order.Set.Revision, before.Revision)
-			}
-			require.False(t, group != "" && len(plan.Create) > 0, "a set is made instead of an exchange")
-			follow(t, o, plan)
-			group = exchangeable(o) // a machine may have moved to another set
-			plan = decide(t, o, begin)
-		}
-		require.Empty(t, group, "the class was not exchanged: %s", plan.Why)
+		exchanges(t, o)
 	})
-	require.Positive(t, exchanged)
-	require.Positive(t, refused)
+	o := settledObservation(t, 3)
+	s := o.Sets[0].Set
+	s.Spec.Template.Spec.Class.Name = "large"
+	for _, m := range o.Sets[0].Machines {
+		m.Spec.Class.Name, m.Spec.ProviderID, m.Status.VMSpec = "large", "p://1", spec
+	}
+	o.HotUpdate = &deployment.HotUpdate{Class: o.Deployment.Spec.Template.Spec.Class, Spec: spec, From: []string{"large"}}
+	require.Equal(t, 1, exchanges(t, o), "no draw may come to an exchange")
+}
+
+// exchanges follows decisions up to the first write or wait, and returns how often the class of a set
+// was exchanged.
+func exchanges(t require.TestingT, o *deployment.Observation) (exchanged int) {
+	wanted := o.Deployment.Spec.Template.Spec.Class.Name
+	group := exchangeable(o)
+	plan := decide(t, o, begin)
+	for decisions := 0; plan.Write == nil && plan.At.IsZero(); decisions++ {
+		require.Less(t, decisions, mostDecisions)
+		for _, order := range plan.Push {
+			before := o.Sets[slices.IndexFunc(o.Sets, func(c deployment.Children) bool { return c.Set.UID == order.Set.UID })].Set
+			if before.Spec.Template.Spec.Class.Name == order.Set.Spec.Template.Spec.Class.Name {
+				continue
+			}
+			exchanged++
+			require.Equal(t, group, order.Set.UID, "%s", order.Why)
+			require.Equal(t, wanted, order.Set.Spec.Template.Spec.Class.Name)
+			require.Contains(t, order.Set.Instructions.PreviousClasses, before.Spec.Template.Spec.Class.Name)
+			require.NotContains(t, order.Set.Instructions.PreviousClasses, wanted)
+			require.Equal(t, before.Name, order.Set.Name)
+			require.Equal(t, before.Labels, order.Set.Labels)
+			require.Equal(t, before.Spec.Template.Labels, order.Set.Spec.Template.Labels)
+			require.Equal(t, before.Spec.Replicas, order.Set.Spec.Replicas)
+			require.Greater(t, order.Set.Revision, before.Revision)
+		}
+		require.False(t, group != "" && len(plan.Create) > 0, "a set is made instead of an exchange")
+		follow(t, o, plan)
+		group = exchangeable(o) // a machine may have moved to another set
+		plan = decide(t, o, begin)
+	}
+	require.Empty(t, group, "the class was not exchanged: %s", plan.Why)
+	return exchanged
 }
 
 // TestFormerClassesAreBounded: of many classes the last ones stay, and those that a machine still

@@ -105,6 +105,27 @@ func TestP44NoStageIsStoredWithoutAMove(t *testing.T) {
 		Transition: func(string, object.Key, decision.Move, decision.Why) { told++ },
 	}})
 	all := slices.Concat(edgesOf(machine.PhaseTable()), edgesOf(machine.DeletionTable()), edgesOf(machine.UpdateTable()))
+	written := func(rt require.TestingT, stored *store.Memory[*machine.Machine], before, after *machine.Machine, moves ...decision.Move) {
+		told = 0
+		want := after.Status
+		_, err := machinesOf(t, e, stored).Write(context.Background(), &engine.Write[*machine.Machine]{
+			Before: before, After: after, Status: true, Moves: moves,
+		})
+		now, missing := stored.Get(context.Background(), key)
+		require.NoError(rt, missing)
+		legal := explained(&before.Status, &want, moves)
+		counts[legal && len(moves) > 0]++
+		if legal {
+			require.NoError(rt, err)
+			require.Equal(rt, want, now.Status)
+			require.Equal(rt, len(moves), told)
+			return
+		}
+		require.ErrorIs(rt, err, engine.ErrUnexplained)
+		require.ErrorIs(rt, err, fsm.ErrIllegal)
+		require.Equal(rt, before, now)
+		require.Zero(rt, told)
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		stored := store.NewMemory[*machine.Machine](nil, nil)
 		before := storedMachine(rt, stored, anyStatus(rt))
@@ -121,37 +142,33 @@ func TestP44NoStageIsStoredWithoutAMove(t *testing.T) {
 			}
 			m := rapid.SampledFrom(possible).Draw(rt, "move")
 			moves = append(moves, m)
-			switch m.Table {
-			case "phase":
-				after.Status.Phase = machine.Phase(m.To)
-			case "deletion":
-				after.Status.LastOperation.Kind, after.Status.LastOperation.Stage = machine.OperationDelete, machine.Stage(m.To)
-			case "update":
-				after.Status.LastOperation.Kind, after.Status.LastOperation.Stage = machine.OperationInPlaceUpdate, machine.Stage(m.To)
-			}
+			enter(&after.Status, m.Table, m.To)
 		}
-		told = 0
-		want := after.Status
-		_, err := machinesOf(t, e, stored).Write(t.Context(), &engine.Write[*machine.Machine]{
-			Before: before, After: after, Status: true, Moves: moves,
-		})
-		now, missing := stored.Get(t.Context(), key)
-		require.NoError(rt, missing)
-		legal := explained(&before.Status, &want, moves)
-		counts[legal && len(moves) > 0]++
-		if legal {
-			require.NoError(rt, err)
-			require.Equal(rt, want, now.Status)
-			require.Equal(rt, len(moves), told)
-			return
-		}
-		require.ErrorIs(rt, err, engine.ErrUnexplained)
-		require.ErrorIs(rt, err, fsm.ErrIllegal)
-		require.Equal(rt, before, now)
-		require.Zero(rt, told)
+		written(rt, stored, before, after, moves...)
 	})
+	for _, m := range all { // each edge, since draws may come to none that is legal
+		stored := store.NewMemory[*machine.Machine](nil, nil)
+		status := machine.Status{Phase: machine.PhaseTerminating}
+		enter(&status, m.Table, m.From)
+		before := storedMachine(t, stored, status)
+		after := before.Clone()
+		enter(&after.Status, m.Table, m.To)
+		written(t, stored, before, after, m)
+	}
 	require.NotZero(t, counts[true])
 	require.NotZero(t, counts[false])
+}
+
+// enter sets a status to a state of one of the tables.
+func enter(status *machine.Status, table, state string) {
+	switch table {
+	case "phase":
+		status.Phase = machine.Phase(state)
+	case "deletion":
+		status.LastOperation.Kind, status.LastOperation.Stage = machine.OperationDelete, machine.Stage(state)
+	case "update":
+		status.LastOperation.Kind, status.LastOperation.Stage = machine.OperationInPlaceUpdate, machine.Stage(state)
+	}
 }
 
 func edgesOf(t *machine.Table) []decision.Move {

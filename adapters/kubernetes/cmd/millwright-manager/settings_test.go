@@ -60,7 +60,8 @@ func TestMisconfiguration(t *testing.T) {
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, c.env, c.args...)
+			free := []string{"MILLWRIGHT_METRICS_BIND_ADDRESS=127.0.0.1:0", "MILLWRIGHT_HEALTH_BIND_ADDRESS=127.0.0.1:0"}
+			p := start(t, append(free, c.env...), c.args...)
 			require.Equal(t, app.StatusSettings, p.end(t))
 			name := filepath.Base(p.Path)
 			require.Equal(t, name+": "+c.want+"\n", p.errs.String())
