@@ -281,6 +281,39 @@ func TestP16CrashBeforeTheNameIsTaken(t *testing.T) {
 	require.Equal(t, 1, w.provider.calls[codes.DeleteMachine])
 }
 
+// P14: nor is it if the provider, asked for the VM after that, first fails to answer and then denies it.
+func TestP14FailedLooksForgetNoCreate(t *testing.T) {
+	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.PermissionDenied, codes.ResourceExhausted, codes.Internal} {
+		w := newWorld(t)
+		w.give()
+		w.killAt, w.after = 3, true // at the create
+		_, _, err := (&shell{w: w}).reconcile()
+		require.ErrorIs(t, err, errKilled)
+		require.Len(t, w.provider.vms, 1)
+		w.killAt = 0
+		failing := true
+		w.provider.faults = func(call codes.Call) fault {
+			switch {
+			case call == codes.GetMachineStatus && failing:
+				failing = false
+				return fault{code: code}
+			case call == codes.GetMachineStatus:
+				return fault{code: codes.NotFound}
+			case call == codes.CreateMachine:
+				return fault{code: codes.AlreadyExists}
+			}
+			return fault{}
+		}
+		s := &shell{w: w}
+		s.settle(10)
+		require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase, "%s", code)
+		w.store.remove()
+		s.settle(20)
+		require.Nil(t, w.store.live())
+		require.Empty(t, w.provider.vms, "%s", code)
+	}
+}
+
 // P16: not even if VMs of the name are there that we did not make.
 func TestP16VMsThatWereThereBefore(t *testing.T) {
 	for _, faulty := range []fault{{}, {code: codes.Uninitialized}, {code: codes.OutOfRange}} {

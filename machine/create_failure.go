@@ -50,11 +50,12 @@ func (c creation) createFailed(stage Stage, code codes.Code, message string) Pla
 		on, reason = eventCreationTimeout, reasonCreateFailed
 	}
 	why := decision.Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
-	never := c.m.untouched() && !c.known()
+	never, unanswered := c.m.untouched() && !c.known(), c.unanswered()
 	answered := c.o.Created != nil && stage == StageCreateVM
 	return c.move(on, why, func(s *Status) {
 		c.begin(s)
 		s.LastOperation = c.failure(OperationCreate, stage, code, message)
+		s.OnlyRefused = s.OnlyRefused && !unanswered // what is stored from now on does not say that one was
 		if answered {
 			s.OnlyRefused = s.OnlyRefused && madeNothing(code)
 			never = s.OnlyRefused && code == codes.AlreadyExists && !c.known()
@@ -66,8 +67,12 @@ func (c creation) createFailed(stage Stage, code codes.Code, message string) Pla
 // onlyRefused reports whether it is certain that no create call so far has made anything. One
 // whose answer is not recorded may have.
 func (c creation) onlyRefused() bool {
-	unanswered := c.began() && c.m.Status.LastOperation.State != StateFailed
-	return c.m.untouched() || c.m.Status.OnlyRefused && !unanswered
+	return c.m.untouched() || c.m.Status.OnlyRefused && !c.unanswered()
+}
+
+// unanswered reports whether an earlier pass announced a create whose answer is not recorded.
+func (c creation) unanswered() bool {
+	return c.began() && c.m.Status.LastOperation.State != StateFailed && !c.announced()
 }
 
 // madeNothing reports whether a create that ended with code has made nothing.

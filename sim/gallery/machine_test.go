@@ -80,6 +80,14 @@ var ofMachine = []mutant{
 		by:     "TestP16NoDeleteCallForTheNameOfAnotherVM",
 	},
 	{
+		name:   "a failed look at the VM forgets that a create before it was never answered",
+		breaks: "P14",
+		file:   "machine/create_failure.go",
+		from:   "s.OnlyRefused = s.OnlyRefused && !unanswered",
+		to:     "_ = unanswered",
+		by:     "TestP14FailedLooksForgetNoCreate",
+	},
+	{
 		name:   "that no create was ever issued stays noted when one is announced",
 		breaks: "no VM is left behind: DeleteMachine is called before the finalizer goes",
 		file:   "machine/create.go",
