@@ -126,8 +126,8 @@ const (
 	// StripNode takes labels of the manager's and all taints off the Nth node, puts the labels back
 	// after For unless it is zero, and leaves a label of its own.
 	StripNode Action = "strip node"
-	// TouchObjects writes an annotation that means nothing to the manager on all sets,
-	// classes and secrets, every ten seconds for For. On machines it would delay the record of a VM.
+	// TouchObjects writes an annotation that means nothing to the manager on all machines, sets,
+	// classes and secrets, every ten seconds for For.
 	TouchObjects Action = "touch objects"
 )
 

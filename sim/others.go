@@ -121,6 +121,7 @@ func (w *World) touch(until time.Time) {
 		return
 	}
 	value := w.Now().Format(time.TimeOnly)
+	touchAll(w.machines, value)
 	touchAll(w.sets, value)
 	touchAll(w.classes, value)
 	touchAll(w.secrets, value)

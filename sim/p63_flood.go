@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// p63: the provider is not flooded: a process makes no call that changes a VM more often than so many
+// p63: the provider is not flooded: a process makes no call about a machine more often than so many
 // times in ten minutes, however calls are answered, and however often others touch what they are made
 // from.
 type p63 struct {
@@ -32,7 +32,7 @@ const (
 func newP63(w *World) *p63 { return &p63{World: w} }
 
 func (w *p63) see(e event) {
-	if e, ok := e.(called); ok && e.call.Kind == "machine" && e.call.Object.Name != "" && !e.call.ReadOnly {
+	if e, ok := e.(called); ok && e.call.Kind == "machine" && e.call.Object.Name != "" {
 		if e.by != w.by {
 			w.by, w.calls = e.by, map[repeated][]time.Time{}
 		}

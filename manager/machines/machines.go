@@ -65,9 +65,9 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 // Execute implements engine.Steps.
 func (p *pass) Execute(ctx context.Context) error {
 	if p.plan.Write != nil {
-		return p.write(ctx)
+		return p.keepAnswers(p.write(ctx))
 	}
-	return p.do(ctx, p.plan.Effect)
+	return p.keepAnswers(p.do(ctx, p.plan.Effect))
 }
 
 // Read implements engine.Steps. It makes the reads that come before the first decision. A second read of a
@@ -82,7 +82,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 		return engine.Itself(err)
 	}
 	if p.o.Machine != nil {
-		return errors.Join(engine.Unchanged(&p.o.Machine.Meta, &m.Meta), p.sameNode(ctx))
+		return p.keepAnswers(errors.Join(engine.Unchanged(&p.o.Machine.Meta, &m.Meta), p.sameNode(ctx)))
 	}
 	p.o = machine.Observation{
 		Machine: m, NoCluster: p.Nodes == nil, NoDrain: p.Drainer == nil,
@@ -104,6 +104,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 		return err
 	}
 	p.o.Missing = p.Missing(m)
+	p.takeAnswers()
 	if p.DryRun {
 		if err := p.readMuted(ctx); err != nil {
 			return err

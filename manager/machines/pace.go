@@ -25,6 +25,7 @@ func credentials(c *machine.Class) object.Key {
 // forget forgets a machine that is gone.
 func (r *reconciler) forget(m object.Key) {
 	r.recorded.Forget(m)
+	r.answers.Forget(m)
 	r.paces.mu.Lock()
 	defer r.paces.mu.Unlock()
 	delete(r.paces.waiting, m)

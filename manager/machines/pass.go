@@ -18,6 +18,7 @@ type reconciler struct {
 	recorded engine.Notes[time.Time]
 	// uninitialized holds the names of providers known to have no InitializeMachine.
 	uninitialized sync.Map
+	answers       engine.Notes[answers]
 	turns         turns
 	paces         paces
 	// spent is the brake's memory of machines without a set that followed their nodes.
