@@ -47,6 +47,21 @@ func (c creation) join() Plan {
 	return plan
 }
 
+// appear is about a machine that was made without a cluster, or whose phase was written by another
+// program. Its node counts from when it is healthy. Until then nothing is held against the machine: its
+// VM may be none that joins.
+func (c creation) appear() Plan {
+	if !c.looked() {
+		return c.look(false)
+	}
+	node := c.node()
+	if node == nil || !node.judge(c.p.nodeConditions(c.m)).healthy() {
+		why := decision.Why{Reason: reasonAvailableAlone, Name: c.m.Spec.ProviderID}
+		return hotUpdate(c).refresh(Plan{Why: why, Warn: why})
+	}
+	return c.joined(node)
+}
+
 // awaitRegistration waits for a node that has not registered, with a token that lasts.
 func (c creation) awaitRegistration() Plan {
 	bootstrap := token(c)

@@ -98,8 +98,10 @@ func (d decider) follow() Plan {
 	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
 		return health(d).watch()
 	case PhaseAvailable:
-		plan, lost := health(d).lost()
-		if lost {
+		if !d.o.NoCluster {
+			return creation(d).appear()
+		}
+		if plan, lost := health(d).lost(); lost {
 			return plan
 		}
 		return hotUpdate(d).refresh(Plan{Why: decision.Why{Reason: reasonAvailable, Name: d.m.Spec.ProviderID}})

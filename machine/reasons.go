@@ -27,6 +27,7 @@ var (
 	reasonLastKnown        = decision.NewReason("StateNoted", "noting what the driver said of the VM's state")
 	reasonPending          = decision.NewReason("Pending", "VM {name} is there; waiting for its node")
 	reasonAvailable        = decision.NewReason("Available", "VM {name} is there, and no cluster to join")
+	reasonAvailableAlone   = decision.NewReason("AvailableWithoutNode", "VM {name} is available as without a cluster; there is one, and no healthy node of this machine in it")
 	reasonCreateFailed     = decision.NewReason("CreateFailed", "creation failed in {name}: {code}: {detail}")
 	reasonCreateRefused    = decision.NewReason("CreateRefused", "creation refused for good in {name}: {code}: {detail}")
 	reasonCreationTimeout  = decision.NewReason("CreationTimeout", "not running within {for} of its creation: {detail}")

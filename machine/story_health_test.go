@@ -26,6 +26,16 @@ var healthStories = map[string]func(*story){
 		s.later(0, "the disk is full")
 		s.wait()
 	},
+	"available where there is a cluster": func(s *story) {
+		s.toRunning()
+		s.cluster.ready(node, object.False)
+		m := s.store.live().Clone()
+		m.Status.Phase = machine.PhaseAvailable
+		s.store.force(m)
+		s.later(0, "another program writes the phase, and the kubelet is not ready")
+		s.cluster.ready(node, object.True)
+		s.later(time.Hour, "the kubelet is ready an hour later")
+	},
 	"unhealthy with health timeout disabled": func(s *story) {
 		s.toRunning(func(m *machine.Machine) { m.Spec.Config.DisableHealthTimeout = true })
 		s.cluster.ready(node, object.False)

@@ -167,6 +167,7 @@ func newPhaseTable() *Table {
 		add(from, eventCreationTimeout, PhaseFailed, "not joined in time: a replacement has better chances")
 	}
 	add(PhasePending, EventJoined, PhaseRunning, "the node is healthy and ready for workload")
+	add(PhaseAvailable, EventJoined, PhaseRunning, "there is a cluster now, and the node is healthy in it")
 	add(PhaseRunning, eventUnhealthy, PhaseUnknown, "the health clock starts")
 	add(PhaseUnknown, EventRecovered, PhaseRunning, "the node is healthy again")
 	add(PhaseFailed, EventRecovered, PhaseRunning, "kept for inspection, and the node is healthy again")
