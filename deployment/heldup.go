@@ -14,6 +14,10 @@ import (
 // drainsFor is how long a drain may wait for the same pods until the deployment says so.
 const drainsFor = 2 * time.Minute
 
+// retriesFor is how long a machine's creation or deletion may take, with failures that retries within
+// seconds often end, until the deployment says so.
+const retriesFor = time.Minute
+
 // heldUp is what keeps machines from being made, updated or deleted, as their last operations say. These
 // are stored, so that it is known after a restart.
 type heldUp struct {
@@ -28,6 +32,10 @@ func (d *summary) noteHeldUp(m *machine.Machine) {
 	case m.Preserved(d.now) || d.leaves(&m.Meta):
 		return
 	case op.State == machine.StateFailed:
+		if at := passing(m); d.now.Before(at) {
+			d.lookAt(at)
+			return
+		}
 	case op.State == machine.StateProcessing && op.Message != "" && drains(op.Stage):
 		if at := op.Time.Add(drainsFor); d.now.Before(at) {
 			d.lookAt(at)
@@ -40,6 +48,23 @@ func (d *summary) noteHeldUp(m *machine.Machine) {
 	if d.stuck.first == nil || m.Name < d.stuck.first.Name {
 		d.stuck.first = m
 	}
+}
+
+// passing is until when the last failure of a creation or a deletion may pass with a quick retry. Zero:
+// it is not retried within seconds. That counts from the beginning of the whole, so that what is said does
+// not come and go with each retry.
+func passing(m *machine.Machine) time.Time {
+	call, began := codes.CreateMachine, m.CreatedAt
+	switch op := &m.Status.LastOperation; {
+	case op.Kind == machine.OperationDelete:
+		call, began = codes.DeleteMachine, m.DeletedAt
+	case op.Kind != machine.OperationCreate:
+		return time.Time{}
+	}
+	if r := codes.RecoveryFor(call, m.Status.LastOperation.Code); began.IsZero() || !r.AutoRetry && r.Quick == 0 {
+		return time.Time{}
+	}
+	return began.Add(retriesFor)
 }
 
 func drains(stage machine.Stage) bool {

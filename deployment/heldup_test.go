@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
@@ -28,15 +29,24 @@ func TestHeldUp(t *testing.T) {
 	refused := func(m *machine.Machine) {
 		m.Status.Phase, m.Status.LastOperation = machine.PhaseCrashLoopBackOff, failed("no cores are left")
 	}
+	failing := func(code codes.Code, since time.Duration) func(*machine.Machine) {
+		return func(m *machine.Machine) {
+			refused(m)
+			m.CreatedAt, m.Status.LastOperation.Code = begin.Add(-since), code
+		}
+	}
 	for name, c := range map[string]struct {
 		first, second func(*machine.Machine)
 		want          string
 	}{
-		"nothing":            {func(*machine.Machine) {}, func(*machine.Machine) {}, ""},
-		"a create":           {func(*machine.Machine) {}, refused, "machine web-a-4qwb9-2: Create: RESOURCE_EXHAUSTED: no cores are left"},
-		"two creates":        {refused, refused, "2 machines, such as machine web-a-4qwb9-1: Create: RESOURCE_EXHAUSTED: no cores are left"},
-		"a drain for long":   {draining(2 * time.Minute), func(*machine.Machine) {}, "machine web-a-4qwb9-1: Delete: 1 pod is held by budget db"},
-		"a drain of seconds": {draining(time.Minute), func(*machine.Machine) {}, ""},
+		"a create that is retried at once":     {failing(codes.Unavailable, 59*time.Second), failing(codes.Internal, 0), ""},
+		"a create that is retried for long":    {failing(codes.Unavailable, time.Minute), failing(codes.Internal, 0), "machine web-a-4qwb9-1: Create: UNAVAILABLE: no cores are left"},
+		"a create that is not retried so soon": {failing(codes.InvalidArgument, 0), func(*machine.Machine) {}, "machine web-a-4qwb9-1: Create: INVALID_ARGUMENT: no cores are left"},
+		"nothing":                              {func(*machine.Machine) {}, func(*machine.Machine) {}, ""},
+		"a create":                             {func(*machine.Machine) {}, refused, "machine web-a-4qwb9-2: Create: RESOURCE_EXHAUSTED: no cores are left"},
+		"two creates":                          {refused, refused, "2 machines, such as machine web-a-4qwb9-1: Create: RESOURCE_EXHAUSTED: no cores are left"},
+		"a drain for long":                     {draining(2 * time.Minute), func(*machine.Machine) {}, "machine web-a-4qwb9-1: Delete: 1 pod is held by budget db"},
+		"a drain of seconds":                   {draining(time.Minute), func(*machine.Machine) {}, ""},
 		"a paused machine": {func(m *machine.Machine) {
 			refused(m)
 			m.Annotations = map[string]string{"millwright-go/paused": "true"}
@@ -67,4 +77,9 @@ func TestHeldUp(t *testing.T) {
 	draining(time.Minute)(o.Sets[0].Machines[0])
 	o.Deployment.Status = statusOf(t, decide(t, o, begin))
 	require.Equal(t, begin.Add(time.Minute), decide(t, o, begin).At, "it is looked at when the drain has taken long")
+
+	o = settledObservation(t, 2)
+	failing(codes.Unavailable, 20*time.Second)(o.Sets[0].Machines[0])
+	o.Deployment.Status = statusOf(t, decide(t, o, begin))
+	require.Equal(t, begin.Add(40*time.Second), decide(t, o, begin).At, "it is looked at when a minute of retries is over")
 }
