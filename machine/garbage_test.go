@@ -209,7 +209,7 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		Failures: rapid.IntRange(-1, 100).Draw(t, "failures"), Paced: rapid.Bool().Draw(t, "paced"),
 		Node: maybe(t, "node", func(t *rapid.T) machine.NodeAnswer {
 			return machine.NodeAnswer{
-				Name: rapid.SampledFrom([]string{"", node, "other"}).Draw(t, "asked"), Node: maybe(t, "found", anyNode),
+				Name: rapid.SampledFrom([]string{"", node, "other"}).Draw(t, "asked"), Node: maybe(t, "found", anyNode), Of: rapid.SampledFrom([]string{"", "", "fleet/m-2"}).Draw(t, "of"),
 				Read: readAt(anyTime.Draw(t, "read")), // zero: from a cache
 			}
 		}),

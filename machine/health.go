@@ -57,9 +57,9 @@ func (h health) settled() bool {
 		return false
 	}
 	n := h.o.Node.Node
-	return n != nil && h.undisturbed(n) && m.HasFinalizer(Finalizer) && m.invalidField() == nil && h.accepted(n) &&
+	return n != nil && !h.isForeign() && h.undisturbed(n) && m.HasFinalizer(Finalizer) && m.invalidField() == nil && h.accepted(n) &&
 		sameConditions(m.Status.Conditions, n.Conditions) &&
-		n.judge(h.p.nodeConditions(m)).healthy() && !nodeSync{h.situation, n, true}.outOfLine() // nor another machine's
+		n.judge(h.p.nodeConditions(m)).healthy() && !nodeSync{h.situation, n, true}.outOfLine()
 }
 
 // undisturbed reports whether nothing is done with a machine and its node: no

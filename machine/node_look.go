@@ -81,16 +81,33 @@ func (s *situation) node() *Node {
 	return s.o.Node.Node
 }
 
-// isForeign reports whether the node carries another machine's name.
-func (s *situation) isForeign() bool { return s.owner != "" && s.owner != s.m.Name }
+// isForeign reports whether the node carries another machine's name, or is surely that of another VM,
+// though it carries this one's.
+func (s *situation) isForeign() bool {
+	return s.owner != "" && s.owner != s.m.Name || s.o.Node != nil && s.ofAnotherVM(s.o.Node.Node, s.m.Spec.ProviderID)
+}
 
-// foreign returns the warning about a node with our name that is another machine's.
+// ofAnotherVM reports whether a node is surely not that of the VM with this provider ID. An ID in
+// another spelling proves nothing, nor does any other unless it is another machine's, or the driver
+// declares that IDs match.
+func (s *situation) ofAnotherVM(n *Node, providerID string) bool {
+	if n == nil || n.ProviderID == "" || n.ProviderID == providerID || object.Alike(n.ProviderID, providerID) {
+		return false
+	}
+	return s.o.Node.Of != "" || s.p.ProviderIDsMatch && providerID != ""
+}
+
+// foreign returns the warning about a node with our name that is another machine's, or another VM's.
 // Zero: there is none.
 func (s *situation) foreign() decision.Why {
 	if !s.isForeign() {
 		return decision.Why{}
 	}
-	return decision.Why{Reason: reasonForeignNode, Name: s.o.Node.Node.Name, Detail: s.owner}
+	why := decision.Why{Reason: reasonForeignNode, Name: s.o.Node.Node.Name, Detail: s.owner}
+	if s.owner == "" || s.owner == s.m.Name {
+		why.Reason, why.Detail = reasonNodeOfOtherVM, s.o.Node.Node.ProviderID
+	}
+	return why
 }
 
 // seenNode is the machine's own node, if it was looked for and found. A machine that names
@@ -107,24 +124,21 @@ func (s *situation) seenNode() *Node {
 func (s *situation) unseen() bool { return s.o.Node.cached() && s.o.Node.Node == nil }
 
 // ours reports whether a node may be drained and deleted with this machine: it
-// carries its name, or carries none and was not there before.
+// carries its name, or carries none and was not there before, and is not surely another VM's.
 func (s *situation) ours(n *Node) bool {
 	if s.owner != "" {
-		return s.owner == s.m.Name
+		return !s.isForeign()
 	}
 	return !s.stale(n, s.m.Spec.ProviderID)
 }
 
 // stale reports whether a node was there before the VM with this provider ID
-// and only shares its name. An ID in another spelling proves nothing.
+// and only shares its name.
 func (s *situation) stale(n *Node, providerID string) bool {
 	if n.ProviderID != "" && n.ProviderID == providerID {
 		return false
 	}
-	if s.p.ProviderIDsMatch && n.ProviderID != "" && providerID != "" && !object.Alike(n.ProviderID, providerID) {
-		return true
-	}
-	return n.CreatedAt.Before(s.m.CreatedAt)
+	return s.ofAnotherVM(n, providerID) || n.CreatedAt.Before(s.m.CreatedAt)
 }
 
 // copyConditions keeps the machine's conditions equal to its node's.

@@ -34,6 +34,9 @@ type NodeAnswer struct {
 	// name was looked for.
 	Name string
 	Node *Node
+	// Of is another machine for which the node's provider ID is recorded. Empty: none is known, or
+	// the ID is this machine's.
+	Of string
 	// Read says when it was read or written. What a cache answered may be old:
 	// no machine is marked failed for that.
 	Read decision.Freshness

@@ -79,7 +79,7 @@ func TestP11CallersMistakesAreErrors(t *testing.T) {
 	}
 }
 
-// P17: a node that carries another machine's name is never touched, for any
+// P17: a node that carries another machine's name, or another VM's ID, is never touched, for any
 // observation; and an empty name or ID matches nothing.
 func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,8 +89,15 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 		if o.Node == nil || o.Node.Node == nil {
 			t.Skip("no node")
 		}
-		other := rapid.SampledFrom([]string{"m-2", ""}).Draw(t, "owner")
-		if other == "" { // no machine's name, and no machine may match it by having none
+		other := rapid.SampledFrom([]string{"m-2", "", "another VM's"}).Draw(t, "owner")
+		if other == "another VM's" { // though name and label say otherwise
+			other, o.Machine.Name = "m-1", "m-1"
+			o.Machine.Spec.ProviderID, o.Node.Node.ProviderID = "p://zone/1", "p://zone/2"
+			o.Node.Of, p.ProviderIDsMatch = "fleet/m-2", false
+			if rapid.Bool().Draw(t, "declared") {
+				o.Node.Of, p.ProviderIDsMatch = "", true
+			}
+		} else if other == "" { // no machine's name, and no machine may match it by having none
 			o.Machine.Name, o.Machine.Spec.ProviderID, o.Node.Node.ProviderID = "", "", ""
 			o.Machine.CreatedAt, o.Node.Node.CreatedAt = epoch, epoch.Add(-time.Hour)
 		}

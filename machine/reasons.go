@@ -61,6 +61,7 @@ var (
 	reasonNotGranted       = decision.NewReason("ReplacementBlocked", "node {name} was missing or unhealthy for too long, but its machine is not replaced yet: {detail}")
 	reasonHealthy          = decision.NewReason("Healthy", "node {name} is healthy")
 	reasonForeignNode      = decision.NewReason("NodeOfAnotherMachine", "node {name} carries the name of machine {detail}: left alone")
+	reasonNodeOfOtherVM    = decision.NewReason("NodeOfAnotherVM", "node {name} has provider ID {detail}, which is another VM's: left alone, and not drained if the machine goes")
 	reasonAskLeave         = decision.NewReason("AskGrantForLeavingNode", "somebody deletes node {name}: asking whether its machine may be replaced now")
 	reasonLeaveRefused     = decision.NewReason("ReplacementOfLeavingBlocked", "somebody deletes node {name}, but machine and node stay for now: {detail}")
 	ReasonNodeDeletion     = decision.NewReason("NodeBeingDeleted", "node {name} is being deleted, and its machine with it")

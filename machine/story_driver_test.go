@@ -110,6 +110,17 @@ var driverStories = map[string]func(*story){
 		s.run()
 		s.say("node %s: %t", node, s.cluster.live(node) != nil)
 	},
+	"node that another VM takes over": func(s *story) {
+		s.policy.ProviderIDsMatch = true
+		s.toRunning()
+		s.cluster.change(node, func(n *machine.Node) { n.ProviderID = "p://other" })
+		s.later(time.Minute, "the node has the ID of another VM now, with our label")
+		s.cluster.delete(node)
+		s.later(time.Minute, "somebody deletes the node")
+		s.doomed()
+		s.run()
+		s.say("node %s: %t", node, s.cluster.live(node) != nil)
+	},
 	"deletion after a stale node by its provider ID": func(s *story) {
 		s.policy.ProviderIDsMatch = true
 		s.give()

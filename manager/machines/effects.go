@@ -294,14 +294,14 @@ func (p *pass) findNode(ctx context.Context, nodes store.Reader[*machine.Node], 
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
-		return &machine.NodeAnswer{Name: name, Node: node}, nil
+		return p.nodeOf(ctx, &machine.NodeAnswer{Name: name, Node: node})
 	}
 	carrying, err := nodes.List(ctx, store.Query{Index: index.Machine, Value: p.Key.Name})
 	if err != nil || len(carrying) == 0 {
 		return &machine.NodeAnswer{}, err
 	}
 	first := slices.MinFunc(carrying, func(a, b *machine.Node) int { return strings.Compare(a.Name, b.Name) })
-	return &machine.NodeAnswer{Node: first}, nil
+	return p.nodeOf(ctx, &machine.NodeAnswer{Node: first})
 }
 
 // syncNode writes a node, or what the server accepts of it.
@@ -353,7 +353,7 @@ func (p *pass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outc
 func (p *pass) nodeWritten(ctx context.Context, node *machine.Node, began time.Time, err error) (*machine.Outcome, error) {
 	switch {
 	case err == nil:
-		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
+		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, Of: p.o.Node.Of, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
 		return &machine.Outcome{}, nil
 	case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
 		return nil, err
@@ -434,7 +434,7 @@ func (p *pass) drained(ctx context.Context, node *machine.Node, call func() (mac
 		answer.Outcome = machine.Outcome{Code: engine.CodeOf(err), Message: codes.Message(err)}
 	}
 	if answer.Node != nil && answer.Node.UID == node.UID {
-		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: answer.Node, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
+		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: answer.Node, Of: p.o.Node.Of, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
 	}
 	return &answer, nil
 }

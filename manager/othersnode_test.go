@@ -1,0 +1,90 @@
+package manager_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// TestP17NodeOfAnotherVM: a node with the machine's name and its label is another VM's if its provider
+// ID says so: the driver declares that IDs match, or the ID is recorded for another machine. It is
+// told, and its deletion by others is not followed; when the machine goes, the node is neither drained
+// nor deleted. An ID that only may be another VM's changes nothing.
+func TestP17NodeOfAnotherVM(t *testing.T) {
+	for name, of := range map[string]struct {
+		id                 string
+		declared, recorded bool
+		another            bool
+	}{
+		"IDs match":                {"memory:///other", true, false, true},
+		"another machine's":        {"memory:///other", false, true, true},
+		"unknown":                  {"memory:///other", false, false, false},
+		"in another spelling":      {"", true, false, false},
+		"another spelling, shared": {"", false, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s, _ := drained(t)
+			var d driver.Driver = w.provider
+			if !of.declared {
+				d = mute{d}
+			}
+			o := w.options()
+			o.Drainer, o.Driver = s, d
+			r := reconciler(t, o, manager.KindMachine)
+			id := of.id
+			if id == "" {
+				id = "/" + w.machine().Spec.ProviderID + "/"
+			}
+			if of.recorded {
+				_, err := w.machines.Create(ctx, &machine.Machine{
+					Meta: object.Meta{Key: object.Key{Namespace: fleetKey.Namespace, Name: "m-2"}},
+					Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}, ProviderID: id},
+				})
+				require.NoError(t, err)
+			}
+			key := object.Key{Name: w.machine().Spec.NodeName}
+			w.spell(key, id)
+			w.look(r)
+			require.Equal(t, of.another, w.heard("Warning machine NodeOfAnotherVM") == 1, "%s", w.story)
+			require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
+			for range 5 {
+				w.at = w.at.Add(time.Minute)
+				w.look(r)
+			}
+			_, err := w.machines.Get(ctx, fleetKey)
+			require.ErrorIs(t, err, store.ErrNotFound)
+			_, err = w.nodes.Get(ctx, key)
+			if of.another {
+				require.NoError(t, err, "another VM's node was deleted")
+				require.Zero(t, s.drains, "another VM's node was drained")
+				return
+			}
+			require.ErrorIs(t, err, store.ErrNotFound)
+			require.NotZero(t, s.drains)
+		})
+	}
+}
+
+// TestP17DeletionOfAnotherVMsNode is not followed: the machine stays.
+func TestP17DeletionOfAnotherVMsNode(t *testing.T) {
+	w, _, r := drained(t)
+	key := object.Key{Name: w.machine().Spec.NodeName}
+	w.spell(key, "memory:///other")
+	require.NoError(t, w.nodes.Delete(ctx, key, ""))
+	w.look(r)
+	require.False(t, w.machine().Deleted())
+	require.Equal(t, 1, w.provider.Count())
+}
+
+// spell gives a node another provider ID.
+func (w *world) spell(node object.Key, id string) {
+	_, err := store.Edit(ctx, w.nodes, node, func(n *machine.Node) error { n.ProviderID = id; return nil })
+	require.NoError(w.t, err)
+}
