@@ -1,13 +1,31 @@
 package deployment
 
 import (
+	"fmt"
+
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
 )
 
 // adoption brings ownership in line with the selector: it adopts and releases sets.
 type adoption struct{ *summary }
+
+// abandons returns what is wrong with a selector that was changed while sets had machines: these
+// would run on without an owner. A set that matches by its template was relabelled by somebody who
+// wants it released. Nil: nothing is wrong.
+func (d adoption) abandons() *object.FieldError {
+	selector := &d.deployment.Spec.Selector
+	for i := range d.sets {
+		f := &d.sets[i]
+		if f.inUse() && !f.set.Deleted() && !selector.Matches(f.set.Labels) && !selector.Matches(f.set.Spec.Template.Labels) {
+			return object.Invalid("spec.selector", fmt.Sprintf(
+				"was changed and does not match set %s, whose machines (%d) would run on without an owner: change it back, or delete the set", f.set.Name, f.actual))
+		}
+	}
+	return nil
+}
 
 // claim adopts orphans that the selector matches, and releases sets that it no longer matches. It
 // neither adopts nor releases a set that is being deleted.

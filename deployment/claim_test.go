@@ -134,3 +134,37 @@ func TestDeletion(t *testing.T) {
 	plan = decide(t, o, begin)
 	require.Equal(t, deployment.Plan{Why: decision.Why{Reason: deployment.ReasonNotOurs}}, plan)
 }
+
+// TestChangedSelectorIsRefused: a selector and a template that were changed together match none of the
+// machines that are there. Nothing is released and nothing new is made; the machines still count, and
+// condition SpecValid says what to do. An old set without machines goes as before, and so does one that
+// somebody has relabelled.
+func TestChangedSelectorIsRefused(t *testing.T) {
+	changed := map[string]string{"app": "other"}
+	for name, of := range map[string]struct {
+		machines int
+		relabel  bool
+		refused  bool
+	}{"with machines": {3, false, true}, "empty": {0, false, false}, "relabelled": {3, true, false}} {
+		d := stored(3)
+		set := ownSet(d, "web-a", of.machines)
+		if of.relabel {
+			set.Set.Labels = changed
+		} else {
+			d.Spec.Selector.Labels, d.Spec.Template.Labels = changed, changed
+		}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{set}}
+		plan := decide(t, o, begin)
+		require.Equal(t, of.refused, len(plan.Release) == 0, name)
+		if !of.refused {
+			continue
+		}
+		status := plan.Write.(*deployment.UpdateStatus).Status
+		require.EqualValues(t, of.machines, status.Available)
+		c := object.FindCondition(status.Conditions, deployment.ConditionSpecValid)
+		require.Equal(t, object.False, c.Status)
+		require.Contains(t, c.Message, "set web-a, whose machines (3) would run on")
+		d.Status = status
+		require.Contains(t, decide(t, o, begin).Warn.String(), "spec.selector")
+	}
+}

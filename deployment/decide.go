@@ -62,6 +62,9 @@ func (d *decider) keep() Plan {
 	if bad == nil {
 		bad = machineset.AboveLimit(d.deployment.Spec.Replicas, d.p.MaxReplicas)
 	}
+	if bad == nil {
+		bad = adoption{&d.summary}.abandons()
+	}
 	if bad != nil {
 		return d.invalid(bad)
 	}
