@@ -188,7 +188,11 @@ func (p *pass) each(ctx context.Context, b *engine.Batch[*machineset.Set], name 
 	p.Ordered(false)
 	for i := range out {
 		if out[i].Err == nil && p.o.Taken == nil {
-			p.Tell(ctx, engine.Normal, orders[i].Why)
+			typ := engine.Normal
+			if len(p.plan.Release) > 0 && orders[i].Why.Count > 0 {
+				typ = engine.Warning // somebody has to see to machines that no deployment counts any more
+			}
+			p.Tell(ctx, typ, orders[i].Why)
 		}
 	}
 	if err := p.settle(ctx, out); err != nil {

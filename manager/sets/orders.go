@@ -55,9 +55,13 @@ func machinesOf(orders []machineset.Order) []*machine.Machine {
 func (p *pass) conclude(ctx context.Context, orders []machineset.Order, out []engine.Outcome[*machine.Machine],
 	refused **machine.Outcome,
 ) error {
+	typ := engine.Normal
+	if len(p.plan.Release) > 0 {
+		typ = engine.Warning // somebody has to see to a machine that no set counts any more
+	}
 	for i := range out {
 		if out[i].Err == nil {
-			p.Tell(ctx, engine.Normal, orders[i].Why)
+			p.Tell(ctx, typ, orders[i].Why)
 			break
 		}
 	}
