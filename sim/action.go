@@ -129,6 +129,8 @@ const (
 	// TouchObjects writes an annotation that means nothing to the manager on all machines, sets,
 	// classes and secrets, every ten seconds for For.
 	TouchObjects Action = "touch objects"
+	// SelectNodes puts the label on up to N nodes of machines by which a user selects a machine for its update in place.
+	SelectNodes Action = "select nodes"
 )
 
 // isPoolAction reports whether a step changes a pool.

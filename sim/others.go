@@ -22,6 +22,8 @@ func (w *World) meddle(s *Step) {
 	case TouchObjects:
 		w.actions[s.Do]++
 		w.touch(w.Now().Add(s.For))
+	case SelectNodes:
+		w.selectByHand(s)
 	}
 }
 
@@ -110,6 +112,21 @@ func withLabel(labels map[string]string, key, value string) map[string]string {
 	}
 	labels[key] = value
 	return labels
+}
+
+// selectByHand selects nodes for an update in place, as somebody does for whom a rollout is too slow.
+func (w *World) selectByHand(s *Step) {
+	key := w.machinePolicy().Keys.SelectedForUpdate
+	nodes := w.nodes.all()
+	for _, n := range nodes[:min(max(s.N, 0), len(nodes))] {
+		if !n.HasFinalizer(machine.NodeFinalizer) {
+			continue // no machine's
+		}
+		w.actions[s.Do]++
+		n = n.Clone()
+		n.Labels = withLabel(n.Labels, key, "true")
+		_, _ = w.nodes.Update(context.Background(), n) // read in the same instant: no conflict
+	}
 }
 
 // touchEvery is how often a program writes objects that it has found to be old.

@@ -41,6 +41,14 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
+		name:   "a label by hand begins an update in place that the rollout has not selected",
+		breaks: "P7",
+		file:   "machine/inplace_watch.go",
+		from:   "nodeUpdate(u).selected() && !nodeUpdate(u).waits() &&",
+		to:     "nodeUpdate(u).selected() &&",
+		by:     openStorms,
+	},
+	{
 		name:   "labels that others take off a node stay off as long as the template is the same",
 		breaks: "P62",
 		file:   "machine/node_sync.go",

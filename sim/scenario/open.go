@@ -39,7 +39,7 @@ func (g generator) nodeTemplate(t *machine.NodeTemplate) {
 }
 
 // others are what a step of other programs and people does.
-var others = [...]sim.Action{sim.FlickerNodes, sim.RegisterNode, sim.StripNode, sim.TouchObjects}
+var others = [...]sim.Action{sim.FlickerNodes, sim.RegisterNode, sim.StripNode, sim.TouchObjects, sim.SelectNodes}
 
 // Others returns the actions that only Open draws.
 func Others() []sim.Action { return slices.Clone(others[:]) }
