@@ -13,7 +13,8 @@ type Step struct {
 	// Name is the deployment's for Roll to Delete, ScaleDown and Retag, the app's for Resize, the
 	// pool's for steps that change pools.
 	Name string
-	// Class is the one that Roll asks for, or whose tags Tag changes.
+	// Class is the one that Roll and RollBriefly ask for, that RemakeClass removes, or whose tags Tag
+	// changes.
 	Class string
 	// N is the number of replicas for Scale and Resize, the revision for
 	// Rollback, and which machine, VM, node or zone for the others: it is taken
@@ -131,6 +132,10 @@ const (
 	TouchObjects Action = "touch objects"
 	// SelectNodes puts the label on up to N nodes of machines by which a user selects a machine for its update in place.
 	SelectNodes Action = "select nodes"
+	// RemakeClass removes class Class with its finalizer, and makes it again after For.
+	RemakeClass Action = "remake class"
+	// RollBriefly asks for class Class in deployment Name, and for the former one again after For.
+	RollBriefly Action = "roll briefly"
 )
 
 // isPoolAction reports whether a step changes a pool.
@@ -163,6 +168,8 @@ func (s *Step) String() string {
 		return fmt.Sprintf("%s: %s %d", s.Name, s.Do, s.N)
 	case Tag:
 		return fmt.Sprintf("%s %s %d", s.Do, s.Class, s.N)
+	case RemakeClass, RollBriefly:
+		return fmt.Sprintf("%s: %s %s for %s", s.Name, s.Do, s.Class, s.For)
 	case StopZone, FlickerNodes, RegisterNode, StripNode, TouchObjects:
 		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
 	}

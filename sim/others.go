@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -24,6 +25,8 @@ func (w *World) meddle(s *Step) {
 		w.touch(w.Now().Add(s.For))
 	case SelectNodes:
 		w.selectByHand(s)
+	case RemakeClass, RollBriefly:
+		w.changeBriefly(s)
 	}
 }
 
@@ -127,6 +130,59 @@ func (w *World) selectByHand(s *Step) {
 		n.Labels = withLabel(n.Labels, key, "true")
 		_, _ = w.nodes.Update(context.Background(), n) // read in the same instant: no conflict
 	}
+}
+
+// changeBriefly removes a class or changes a template's class, and takes that back after a while.
+func (w *World) changeBriefly(s *Step) {
+	var back func()
+	switch s.Do {
+	case RemakeClass:
+		back = w.removeClass(s.Class)
+	case RollBriefly:
+		back = w.rollBriefly(s.Name, s.Class)
+	}
+	if back == nil {
+		return
+	}
+	w.actions[s.Do]++
+	w.After(s.For, func() {
+		back()
+		w.check()
+	})
+}
+
+// removeClass removes a class, as somebody does who applies it again. It returns what makes it again.
+// Nil: there is none.
+func (w *World) removeClass(name string) func() {
+	ctx, key := context.Background(), object.Key{Namespace: Namespace, Name: name}
+	class, err := w.classes.Get(ctx, key)
+	if err != nil || class.Deleted() {
+		return nil
+	}
+	again, bare := class.Clone(), class.Clone()
+	again.Meta, bare.Finalizers = object.Meta{Key: key}, nil
+	_, _ = w.classes.Update(ctx, bare) // read in the same instant: no conflict
+	_ = w.classes.Delete(ctx, key, class.UID)
+	w.emit(classTurns{name, true})
+	return func() {
+		_, _ = w.classes.Create(ctx, again) // nothing else makes it
+		w.emit(classTurns{name, false})
+	}
+}
+
+// rollBriefly asks for another class of machines. It returns what asks for the former one. Nil: there
+// is no such deployment, or it has that class.
+func (w *World) rollBriefly(name, class string) func() {
+	d := w.deployment(name)
+	if d == nil || d.Spec.Template.Spec.Class.Name == class {
+		return nil
+	}
+	to := func(class string) {
+		w.edit(name, func(spec *deployment.Spec) { spec.Template.Spec.Class.Name = class })
+	}
+	former := d.Spec.Template.Spec.Class.Name
+	to(class)
+	return func() { to(former) }
 }
 
 // touchEvery is how often a program writes objects that it has found to be old.

@@ -38,6 +38,9 @@ func (w *World) request(s *Step) {
 	case Retag:
 		if d := w.deployment(s.Name); d != nil {
 			like := d.Spec.Template.Spec.Class.Name
+			if w.sizeOf(like) == "" {
+				return // the class is not there
+			}
 			name := fmt.Sprint(w.sizeOf(like), "-", s.N%3)
 			w.retag(s, name, like)
 			w.edit(s.Name, func(spec *deployment.Spec) { spec.Template.Spec.Class.Name = name })

@@ -3,6 +3,14 @@ package gallery_test
 // ofDeployment are mistakes in package deployment.
 var ofDeployment = []mutant{
 	{
+		name:   "machines are selected for an update in place to a class that is not there",
+		breaks: "class first",
+		file:   "deployment/scale.go",
+		from:   `NoSelect: d.o.Frozen || d.unusableClass() != "" ||`,
+		to:     `NoSelect: d.o.Frozen ||`,
+		by:     openStorms,
+	},
+	{
 		name:   "an update in place never stops for failures",
 		breaks: "P46",
 		file:   "deployment/failures.go",

@@ -22,7 +22,7 @@ func Open(seed uint64) *sim.Scenario {
 		s.Options.Faults.CallsPerMinute = 2 + g(20)
 	}
 	for range 2 + g(8) {
-		s.Steps = slices.Insert(s.Steps, g(len(s.Steps)+1), g.meddling())
+		s.Steps = slices.Insert(s.Steps, g(len(s.Steps)+1), g.meddling(s))
 	}
 	return s
 }
@@ -39,13 +39,13 @@ func (g generator) nodeTemplate(t *machine.NodeTemplate) {
 }
 
 // others are what a step of other programs and people does.
-var others = [...]sim.Action{sim.FlickerNodes, sim.RegisterNode, sim.StripNode, sim.TouchObjects, sim.SelectNodes}
+var others = [...]sim.Action{sim.FlickerNodes, sim.RegisterNode, sim.StripNode, sim.TouchObjects, sim.SelectNodes, sim.RemakeClass, sim.RollBriefly}
 
 // Others returns the actions that only Open draws.
 func Others() []sim.Action { return slices.Clone(others[:]) }
 
 // meddling draws what other programs and people do.
-func (g generator) meddling() sim.Step {
+func (g generator) meddling(s *sim.Scenario) sim.Step {
 	after := g.upTo(30 * time.Minute)
 	if g(2) == 0 { // while something is under way
 		after /= 20
@@ -56,6 +56,9 @@ func (g generator) meddling() sim.Step {
 		step.For = 0
 	case step.Do == sim.TouchObjects:
 		step.For *= 15
+	case step.Do == sim.RemakeClass, step.Do == sim.RollBriefly:
+		step.Class, step.For = [...]string{"small", "large", "huge"}[g(3)], step.For*time.Duration(1+g(20))
+		step.Name = s.Deployments[g(len(s.Deployments))].Name
 	}
 	return step
 }
