@@ -67,6 +67,11 @@ type GetMachineStatusResponse struct {
 	ProviderID string // as for CreateMachine
 	NodeName   string
 	Addresses  []machine.Address
+	// Unhealthy says why the VM does not work although it exists, such as "stopped" or "its host has
+	// failed". It changes only with the VM. Without a cluster, a machine whose VM stays unhealthy for
+	// its health timeout is replaced. With a cluster the health of the node decides, and this is
+	// ignored. Empty: the VM works, or the driver can't tell.
+	Unhealthy string
 }
 
 // ListMachinesRequest asks for the VMs of a class.
@@ -78,6 +83,10 @@ type ListMachinesRequest struct {
 // ListMachinesResponse maps VMs to the machines they were created for.
 type ListMachinesResponse struct {
 	Machines map[string]string // from provider ID to the name of the machine
+	// Unhealthy holds the provider IDs of those VMs in Machines that are unhealthy. GetMachineStatus,
+	// which the library calls before anything follows, says why. Nil: none is, or the driver can't
+	// tell.
+	Unhealthy map[string]bool
 	// Dropped are entries of Machines that can't be acted upon: without an ID or a name, or with
 	// one that is too long, which is cut. Validate moves them here. A driver leaves it empty.
 	Dropped map[string]string

@@ -41,7 +41,7 @@ type ValidateOptions struct {
 // InitializeMachine, GenerateMachineClassForMigration, UpdateMachine. Empty volume IDs, for volumes
 // that the driver does not know, are left out, and so are repeated ones.
 //
-// Errors of d keep their code. A message is passed on
+// Errors of d keep their code. A message, and the text of Unhealthy, is passed on
 //
 //   - without the values of the request's secret that have 8 bytes or more, unless
 //     the class's provider spec or the machine's name shows the value too; their
@@ -127,8 +127,9 @@ func (v *validated) GetMachineStatus(
 	ctx context.Context, req *GetMachineStatusRequest,
 ) (*GetMachineStatusResponse, error) {
 	return validate(ctx, v, req, v.inner.GetMachineStatus, Validation[GetMachineStatusResponse]{
-		Bounds: func(r *GetMachineStatusResponse) []Bound { return vmBounds(&r.ProviderID, &r.NodeName, &r.Addresses) },
-		Check:  func(r *GetMachineStatusResponse) string { return v.named(r.ProviderID, r.NodeName) },
+		Bounds:  func(r *GetMachineStatusResponse) []Bound { return vmBounds(&r.ProviderID, &r.NodeName, &r.Addresses) },
+		Check:   func(r *GetMachineStatusResponse) string { return v.named(r.ProviderID, r.NodeName) },
+		Failure: func(r *GetMachineStatusResponse) *string { return &r.Unhealthy },
 	})
 }
 

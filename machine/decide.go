@@ -101,10 +101,7 @@ func (d decider) follow() Plan {
 		if !d.o.NoCluster {
 			return creation(d).appear()
 		}
-		if plan, lost := health(d).lost(); lost {
-			return plan
-		}
-		return hotUpdate(d).refresh(Plan{Why: decision.Why{Reason: reasonAvailable, Name: d.m.Spec.ProviderID}})
+		return health(d).watchVM()
 	case PhaseTerminating:
 		return d.move(eventNotDeleted, decision.Why{Reason: reasonNotDeleted}, func(s *Status) {
 			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "terminating, but deletion was not asked for")

@@ -14,6 +14,7 @@ func Unite(first, second string) string { return unite(first, second) }
 
 // Events, for tests.
 const (
+	EventAvailable     = eventAvailable
 	EventCreate        = eventCreate
 	EventDetached      = eventDetached
 	EventHealthTimeout = eventHealthTimeout

@@ -192,6 +192,7 @@ func anyVM(t *rapid.T) machine.VM {
 		Outcome:    machine.Outcome{Code: anyCode.Draw(t, "code"), Message: anyWord.Draw(t, "message")},
 		ProviderID: anyWord.Draw(t, "id"), NodeName: rapid.SampledFrom([]string{"", node}).Draw(t, "node"),
 		LastKnown: anyWord.Draw(t, "known"), Addresses: anyAddresses.Draw(t, "addresses"),
+		Unhealthy: rapid.SampledFrom([]string{"", "stopped"}).Draw(t, "unhealthy"),
 	}
 }
 
@@ -220,6 +221,7 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		Drain: maybe(t, "drain", anyDrain), Detach: maybe(t, "detach", anyDrain),
 		Budgeted: rapid.Bool().Draw(t, "budgeted"), WatchedSince: anyTime.Draw(t, "watched since"),
 		Token: machine.TokenUse(rapid.IntRange(0, 3).Draw(t, "token")), TokenEnsured: maybe(t, "token ensured", anyOutcome),
+		VMUnhealthy: rapid.Bool().Draw(t, "vm unhealthy"),
 		Missing: maybe(t, "missing", func(t *rapid.T) machine.MissingVM {
 			return machine.MissingVM{Since: anyTime.Draw(t, "missing since"), NotFound: rapid.Bool().Draw(t, "not found")}
 		}),

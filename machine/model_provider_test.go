@@ -20,6 +20,7 @@ type vm struct {
 	boots          bool      // it will register a node
 	bootAt         time.Time
 	joined         bool
+	unhealthy      string
 	tags           map[string]string
 	token          int // that it was made with
 }
@@ -149,6 +150,7 @@ func (p *providerModel) status(m *machine.Machine, _ string) machine.VM {
 		return machine.VM{Outcome: machine.Outcome{Code: codes.OutOfRange, Message: "several VMs have this name"}}
 	}
 	answer := p.describe(seen[0])
+	answer.Unhealthy = seen[0].unhealthy
 	if p.nameless {
 		answer.NodeName = ""
 	}

@@ -40,7 +40,7 @@ func (s *shell) observe() *machine.Observation {
 	o := &machine.Observation{
 		Machine: m, Class: w.class, Secret: w.secret, Frozen: w.frozen, NoCluster: w.cluster == nil,
 		NoDrain: w.cluster == nil || w.cluster.drain == nil, NoInitialize: s.noInitialize, Failures: s.failures,
-		WatchedSince: w.watched, Missing: w.missing, Budgeted: w.budget != nil, Token: w.tokenUse(),
+		WatchedSince: w.watched, Missing: w.missing, VMUnhealthy: w.listed, Budgeted: w.budget != nil, Token: w.tokenUse(),
 	}
 	if w.seen != nil {
 		o.Class = w.seen()

@@ -26,6 +26,7 @@ type world struct {
 	// watched is when the process began to watch; zero: it always has.
 	watched time.Time
 	missing *machine.MissingVM
+	listed  bool                                       // as unhealthy
 	fields  []string                                   // that the driver declares
 	seen    func() *machine.Class                      // the class as caches show it; nil: as it is
 	turn    func(*machine.Machine) *machine.UpdateTurn // answers AskUpdate; nil: it is always one's turn

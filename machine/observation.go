@@ -22,6 +22,8 @@ type VM struct {
 	NodeName   string
 	LastKnown  string
 	Addresses  []Address
+	// Unhealthy says why the VM does not work. Empty: it works, or that is not known.
+	Unhealthy string
 	// Of is the key of another machine that has recorded ProviderID as its own
 	// VM: the driver is mistaken. Empty: none is known.
 	Of string
@@ -98,6 +100,9 @@ type Observation struct {
 	// Missing says that the machine's VM was in no recent listing. Nil: it was,
 	// or there is a cluster, where the health of its node decides.
 	Missing *MissingVM
+	// VMUnhealthy says that the last listing of the machine's class named its VM as
+	// unhealthy, and that the driver was not asked since. False if there is a cluster.
+	VMUnhealthy bool
 
 	Drain, Detach *DrainAnswer
 	// Budgeted says that a budget limits how many machines are replaced at a

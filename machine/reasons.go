@@ -171,3 +171,16 @@ var (
 	reasonGuardNodeUnknown = decision.NewReason("GuardNodeUnknown", "whether it has a node is not known")
 	reasonGuardNode        = decision.NewReason("GuardNodeNotDeleted", "node {name} is still there")
 )
+
+// The reasons of verdicts on VMs, without a cluster.
+var (
+	reasonAskUnhealthy       = decision.NewReason("AskUnhealthyVM", "VM {name} is or was said to be unhealthy: asking the provider for it")
+	reasonVMUnhealthy        = decision.NewReason("VMUnhealthy", "the provider says that VM {name} is unhealthy: {detail}")
+	reasonVMWell             = decision.NewReason("VMHealthy", "the provider says that VM {name} is healthy again")
+	reasonVMNotTold          = decision.NewReason("VMHealthUnknown", "the provider does not say whether VM {name} is healthy again: {code}")
+	reasonVMUnhealthyWait    = decision.NewReason("WaitingForVM", "VM {name} is unhealthy: {detail}; {for} left before the machine fails")
+	reasonVMUnhealthyForever = decision.NewReason("VMHealthTimeoutDisabled", "VM {name} is unhealthy: {detail}; the health timeout is disabled")
+	reasonVMTimeout          = decision.NewReason("VMHealthTimeout", "VM {name} was unhealthy for {for}: {detail}: to be replaced")
+	reasonAskGrantVM         = decision.NewReason("AskGrantForUnhealthyVM", "VM {name} was unhealthy for too long: asking whether the machine may be replaced now")
+	reasonVMNotGranted       = decision.NewReason("ReplacementOfUnhealthyBlocked", "VM {name} was unhealthy for too long, but its machine is not replaced yet: {detail}")
+)

@@ -17,9 +17,9 @@ const (
 	eventCreateFailed    Event = "create failed"    // a step of the creation failed
 	eventCreateRefused   Event = "create refused"   // it can never succeed under this name
 	eventCreationTimeout Event = "creation timeout" // it took too long
-	eventAvailable       Event = "available"        // made, and no cluster to join
+	eventAvailable       Event = "available"        // made, or its VM works again, and no cluster to join
 	EventJoined          Event = "joined"           // the node is there and healthy
-	eventUnhealthy       Event = "unhealthy"        // the node is unhealthy or missing
+	eventUnhealthy       Event = "unhealthy"        // the node is unhealthy or missing, or without a cluster the VM is unhealthy
 	EventRecovered       Event = "recovered"        // it is healthy again
 	eventLost            Event = "vm lost"          // the provider says that the VM is gone
 	eventHealthTimeout   Event = "health timeout"   // it stayed unhealthy too long
@@ -171,7 +171,9 @@ func newPhaseTable() *Table {
 	add(PhaseRunning, eventUnhealthy, PhaseUnknown, "the health clock starts")
 	add(PhaseUnknown, EventRecovered, PhaseRunning, "the node is healthy again")
 	add(PhaseFailed, EventRecovered, PhaseRunning, "kept for inspection, and the node is healthy again")
-	for _, from := range []Phase{PhaseAvailable, PhaseRunning} {
+	add(PhaseAvailable, eventUnhealthy, PhaseUnknown, "the provider says that its VM does not work: the health clock starts")
+	add(PhaseUnknown, eventAvailable, PhaseAvailable, "without a cluster, and the provider says that its VM works again")
+	for _, from := range []Phase{PhaseAvailable, PhaseRunning, PhaseUnknown} {
 		add(from, eventLost, PhaseFailed, "without a cluster, nothing but its VM says that it is there")
 	}
 	add(PhaseUnknown, eventHealthTimeout, PhaseFailed, "unhealthy for too long")

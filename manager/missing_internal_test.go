@@ -21,13 +21,13 @@ func TestMissingMachinesAreWoken(t *testing.T) {
 	first := time.Unix(1_800_000_000, 0)
 	u := orphan.Unlisted{Machine: object.Key{Name: "a"}, UID: "1", ProviderID: "p://1", Since: first}
 	m := &machine.Machine{Meta: object.Meta{Key: u.Machine, UID: "1"}, Spec: machine.Spec{ProviderID: "p://1"}}
-	s.note([]orphan.Unlisted{u})
+	s.note([]orphan.Unlisted{u}, nil)
 	require.Zero(t, woken, "missed once")
 	require.Nil(t, s.of(m))
 	for n := range 3 {
 		u.Missing = first.Add(time.Duration(n+1) * time.Minute)
-		s.note([]orphan.Unlisted{u})
-		s.note([]orphan.Unlisted{u})
+		s.note([]orphan.Unlisted{u}, nil)
+		s.note([]orphan.Unlisted{u}, nil)
 		require.Equal(t, n+1, woken)
 		require.Equal(t, &machine.MissingVM{Since: first}, s.of(m))
 		s.asked(m.Key, codes.NotFound)
@@ -36,11 +36,11 @@ func TestMissingMachinesAreWoken(t *testing.T) {
 		require.Nil(t, s.of(m), "until the next listing")
 	}
 	u.Missing = u.Missing.Add(time.Minute)
-	s.note([]orphan.Unlisted{u})
+	s.note([]orphan.Unlisted{u}, nil)
 	other := m.Clone()
 	other.UID = "2"
 	require.Nil(t, s.of(other))
-	s.note(nil)
+	s.note(nil, nil)
 	require.Nil(t, s.of(m))
 	s.asked(m.Key, codes.NotFound)
 	require.Nil(t, s.of(m))

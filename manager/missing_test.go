@@ -72,6 +72,82 @@ func TestP54DeadVMIsNoticed(t *testing.T) {
 	})
 }
 
+// TestP54UnhealthyVMIsReplaced: without a cluster, a machine whose VM is unhealthy is Unknown within two
+// minutes. It is available again soon after its VM is well, and Failed after the health timeout, and no
+// earlier, if its VM is not. An outage of the provider in between fails no machine. Nothing else is
+// given up.
+func TestP54UnhealthyVMIsReplaced(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "machines")
+		w, l, p := clusterless(t, int32(n))
+		p = w.until(p, w.lasts(time.Duration(rapid.IntRange(1, 4000).Draw(t, "seconds"))*time.Second), unexpectedly(t))
+		vm := w.provider.VMs()[rapid.IntRange(0, n-1).Draw(t, "which")]
+		w.provider.SetUnhealthy(vm.ID, "stopped")
+		phase := func() machine.Phase {
+			m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: vm.Name})
+			if err != nil {
+				return ""
+			}
+			return m.Status.Phase
+		}
+		began := w.at
+		p = w.until(p, func() bool { return phase() == machine.PhaseUnknown }, unexpectedly(t))
+		if took := w.at.Sub(began); took > 2*time.Minute {
+			t.Fatalf("it took %v until it was noticed\n%s", took, w.dump())
+		}
+		began = w.at
+		if rapid.Bool().Draw(t, "restart") {
+			p = w.start(&fuse{}, false)
+		}
+		if rapid.Bool().Draw(t, "outage") {
+			out := codes.New(codes.Unavailable, "out")
+			l.status = func(*machine.Machine, *statusResponse, error) (*statusResponse, error) { return nil, out }
+			l.list = func(map[string]string) (*listResponse, error) { return nil, out }
+			p = w.until(p, w.lasts(time.Duration(rapid.IntRange(1, 90).Draw(t, "minutes"))*time.Minute), unexpectedly(t))
+			if phase() != machine.PhaseUnknown {
+				t.Fatalf("an outage decided\n%s", w.dump())
+			}
+			l.status, l.list = nil, nil
+		}
+		if rapid.Bool().Draw(t, "well") {
+			w.provider.SetUnhealthy(vm.ID, "")
+			p = w.until(p, w.available(n), unexpectedly(t))
+			w.until(p, w.lasts(time.Hour), unexpectedly(t))
+			if len(w.made) != n {
+				t.Fatalf("%d machines were made\n%s", len(w.made), w.dump())
+			}
+			return
+		}
+		p = w.until(p, func() bool { return phase() != machine.PhaseUnknown }, unexpectedly(t))
+		if took := w.at.Sub(began); took < 10*time.Minute {
+			t.Fatalf("given up after %v\n%s", took, w.dump())
+		}
+		w.until(p, w.available(n), unexpectedly(t))
+		if len(w.made) != n+1 {
+			t.Fatalf("%d machines were made\n%s", len(w.made), w.dump())
+		}
+	})
+}
+
+// TestListsThatCallVMsUnhealthy: a list alone changes nothing. The driver is asked once for each.
+func TestListsThatCallVMsUnhealthy(t *testing.T) {
+	w, l, p := clusterless(t, 3)
+	l.list = func(vms map[string]string) (*listResponse, error) {
+		sick := make(map[string]bool)
+		for id := range vms {
+			sick[id] = true
+		}
+		return &listResponse{Machines: vms, Unhealthy: sick}, nil
+	}
+	p = w.until(p, w.lasts(2*time.Minute), unexpected(t))
+	asked, listed, writes := count(w, codes.GetMachineStatus), count(w, codes.ListMachines), w.writes
+	w.until(p, w.lasts(time.Hour), unexpected(t))
+	require.Equal(t, writes, w.writes)
+	require.Positive(t, count(w, codes.GetMachineStatus)-asked)
+	require.LessOrEqual(t, count(w, codes.GetMachineStatus)-asked, 3*(count(w, codes.ListMachines)-listed))
+	require.Equal(t, 3, w.phases()[machine.PhaseAvailable])
+}
+
 // TestLostVMsAreReplaced: without a cluster, machines whose VMs are gone at the
 // provider are replaced, as many at a time as the budget has it, after two listings.
 // Each costs a question after the listing and one before the verdict.

@@ -44,7 +44,7 @@ func newMachineReconciler(s *shell) Reconciler {
 		UpdateLimit: func(replicas int32) int { return int(max(1, limit.Ceil(replicas))) },
 		Safety:      s.Policies.Safety, Backoff: s.backoff,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since,
-		Split: s.specs.of, Missing: s.missing.of, Asked: s.missing.asked, Hint: s.hints.add,
+		Split: s.specs.of, Missing: s.missing.of, Unhealthy: s.missing.unhealthy, Asked: s.missing.asked, Hint: s.hints.add,
 		Lasted: s.Hooks.Lasted, Panicked: s.abandoned(KindMachine),
 	}
 	if s.Cluster != nil {

@@ -63,6 +63,7 @@ type MemoryVM struct {
 	Size        string
 	Tags        map[string]string
 	Initialized bool
+	Unhealthy   string // what GetMachineStatus says; empty: it works
 
 	number int
 }
@@ -135,6 +136,19 @@ func (m *Memory) add(vm MemoryVM) *MemoryVM {
 	m.ordered = append(m.ordered, &added)
 	m.told(&added, false)
 	return &added
+}
+
+// SetUnhealthy sets what is wrong with a VM, and reports whether it was there. Empty: nothing is any
+// more.
+func (m *Memory) SetUnhealthy(id, why string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	vm := m.vms[id]
+	if vm == nil {
+		return false
+	}
+	vm.Unhealthy = why
+	return true
 }
 
 // Remove removes a VM without telling the driver, and reports whether it was there.

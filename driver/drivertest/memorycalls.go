@@ -129,7 +129,9 @@ func (m *Memory) GetMachineStatus(
 		if err != nil {
 			return nil, err
 		}
-		found := &driver.GetMachineStatusResponse{ProviderID: vm.ID, NodeName: vm.Name, Addresses: vm.addresses()}
+		found := &driver.GetMachineStatusResponse{
+			ProviderID: vm.ID, NodeName: vm.Name, Addresses: vm.addresses(), Unhealthy: vm.Unhealthy,
+		}
 		if !vm.Initialized {
 			return found, codes.Newf(codes.Uninitialized, "the VM of machine %s has to be initialized", vm.Name)
 		}
@@ -146,13 +148,17 @@ func (m *Memory) ListMachines(
 		if err != nil {
 			return nil, err
 		}
-		machines := map[string]string{}
+		machines, unhealthy := map[string]string{}, map[string]bool{}
 		for id, vm := range m.vms {
-			if vm.Cluster == spec.Cluster {
-				machines[id] = vm.Name
+			if vm.Cluster != spec.Cluster {
+				continue
+			}
+			machines[id] = vm.Name
+			if vm.Unhealthy != "" {
+				unhealthy[id] = true
 			}
 		}
-		return &driver.ListMachinesResponse{Machines: machines}, nil
+		return &driver.ListMachinesResponse{Machines: machines, Unhealthy: unhealthy}, nil
 	})
 }
 

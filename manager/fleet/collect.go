@@ -57,13 +57,13 @@ func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*orphan
 		return nil, err
 	}
 	listing := &orphan.Listing{Asked: p.Now()}
-	got, err := p.of.list(ctx, class, secret)
+	got, unhealthy, err := p.of.list(ctx, class, secret)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	listing.Answered, listing.Outcome = p.Now(), answer.Of(err)
 	if err == nil {
-		listing.VMs = got
+		listing.VMs, listing.Unhealthy = got, unhealthy
 	}
 	return listing, err
 }

@@ -48,8 +48,8 @@ type Config struct {
 	Reach *Reach
 	// Hints returns the reasons to look for orphans of classes before their time.
 	Hints func(map[object.Key]orphan.Class) []orphan.Hint
-	// Missing is told of machines whose VMs no listing names.
-	Missing func([]orphan.Unlisted)
+	// Missing is told of machines whose VMs no listing names, or names as unhealthy.
+	Missing func([]orphan.Unlisted, []orphan.Unhealthy)
 	// Frozen is told whether everything is frozen because of a server; may be nil.
 	Frozen func(server string, frozen bool)
 }

@@ -33,21 +33,21 @@ func (*orphanGroups) names() quarryNames {
 	}
 }
 
-func (p *orphanGroups) list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, error) {
+func (p *orphanGroups) list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, map[string]bool, error) {
 	lister, ok := pooldriver.As[pooldriver.Lister](p.PoolDriver)
 	if !ok {
-		return nil, nil
+		return nil, nil, nil
 	}
 	got, err := lister.ListPools(ctx, &pooldriver.ListPoolsRequest{Class: class.Clone(), Secret: secret})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, pool := range got.Groups {
 		p.pools[groupOf{class.Key, id}] = pool
 	}
-	return withDropped(texts(got.Groups), texts(got.Dropped)), nil
+	return withDropped(texts(got.Groups), texts(got.Dropped)), nil, nil
 }
 
 func texts(keys map[string]object.Key) map[string]string {

@@ -25,6 +25,7 @@ type orphans struct {
 	candidates []orphan.Candidate
 	unlisted   []orphan.Unlisted
 	sighted    []string
+	unhealthy  []orphan.Unhealthy
 	spent      []safety.Spent
 	began      time.Time             // of the first pass
 	tries      map[string]orphan.Try // by provider ID
@@ -43,9 +44,9 @@ func (r *orphans) failed() []orphan.Try {
 type quarry interface {
 	// names are what hooks are told of, and what an event calls one.
 	names() quarryNames
-	// list asks for those of a class; names of owners by ID. It may be called at once
-	// for several.
-	list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, error)
+	// list asks for those of a class: names of owners by ID, and which are unhealthy. It may be called at
+	// once for several.
+	list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, map[string]bool, error)
 	// spared are IDs that are never judged, even if they are listed.
 	spared(ctx context.Context) (map[string]bool, error)
 	// readOwners reads them from a cache, or live with a count of what else is in the store.

@@ -77,7 +77,7 @@ func (p *orphanPass) Read(ctx context.Context, live bool) error {
 		p.began = p.Now()
 	}
 	p.o = orphan.Observation{
-		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, Unlisted: p.unlisted, Sighted: p.sighted, Candidates: p.candidates, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
+		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, Unlisted: p.unlisted, Sighted: p.sighted, Unhealthy: p.unhealthy, Candidates: p.candidates, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
 	}
 	for _, c := range classes {
 		class := p.asked[c.Key]
@@ -107,12 +107,13 @@ func (p *orphanPass) Decide(ctx context.Context) (engine.Head, error) {
 	p.spent, p.o.Spent = plan.Spent, plan.Spent
 	p.unlisted, p.o.Unlisted = plan.Unlisted, plan.Unlisted
 	p.sighted, p.o.Sighted = plan.Sighted, plan.Sighted
+	p.unhealthy, p.o.Unhealthy = plan.Unhealthy, plan.Unhealthy
 	for i := range p.o.Classes {
 		class := &p.o.Classes[i]
 		class.Blind = slices.Contains(plan.Blind, class.Key)
 	}
 	if !p.groups {
-		p.Missing(plan.Unlisted)
+		p.Missing(plan.Unlisted, plan.Unhealthy)
 	}
 	for _, why := range plan.Warn {
 		p.odd = true

@@ -26,12 +26,12 @@ func (*orphanVMs) names() quarryNames {
 	}
 }
 
-func (p *orphanVMs) list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, error) {
+func (p *orphanVMs) list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, map[string]bool, error) {
 	got, err := p.Driver.ListMachines(ctx, &driver.ListMachinesRequest{Class: class.Clone(), Secret: secret})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return withDropped(got.Machines, got.Dropped), nil
+	return withDropped(got.Machines, got.Dropped), got.Unhealthy, nil
 }
 
 // spared are the instances of pools.

@@ -45,7 +45,7 @@ func (p *pass) takeAnswers() {
 		}
 		return nil
 	}
-	if kept.o.VM != nil && p.o.Missing == nil { // a verdict on a missing VM wants two answers, not one twice
+	if kept.o.VM != nil && p.o.Missing == nil && !p.o.VMUnhealthy { // a verdict on a VM wants two answers, not one twice
 		p.o.VM = kept.o.VM
 	}
 	p.o.Created, p.o.Initialized, p.o.VMDeleted = answer(kept.o.Created, same), answer(kept.o.Initialized, same), answer(kept.o.VMDeleted, same)

@@ -54,7 +54,9 @@ type Config struct {
 	Split func(*machine.Class) *machine.VMSpec
 	// Missing returns what is known of a machine whose VM no listing names; nil: nothing.
 	Missing func(*machine.Machine) *machine.MissingVM
-	// Asked is told how the provider answered for such a machine.
+	// Unhealthy reports whether the last listing named the VM of a machine as unhealthy.
+	Unhealthy func(*machine.Machine) bool
+	// Asked is told how the provider answered for such machines.
 	Asked func(object.Key, codes.Code)
 	// Hint is told of a reason to look for orphans.
 	Hint func(orphan.Hint)

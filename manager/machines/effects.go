@@ -176,6 +176,7 @@ func (p *pass) getVM(ctx context.Context) (*machine.VM, error) {
 	vm, err := p.answer(ctx, codes.GetMachineStatus, err, func(vm *machine.VM) {
 		if got != nil {
 			vm.ProviderID, vm.NodeName, vm.Addresses = got.ProviderID, got.NodeName, got.Addresses
+			vm.Unhealthy = got.Unhealthy
 		}
 	})
 	if err == nil {
@@ -183,7 +184,7 @@ func (p *pass) getVM(ctx context.Context) (*machine.VM, error) {
 	}
 	switch {
 	case err != nil:
-	case p.o.Missing != nil:
+	case p.o.Missing != nil, p.o.VMUnhealthy:
 		p.Asked(p.Key, vm.Code)
 	case vm.Code == codes.OutOfRange:
 		p.Hint(orphan.Hint{Class: index.ClassKey(p.o.Machine), At: p.Now(), Several: p.Key.Name})

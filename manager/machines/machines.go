@@ -103,7 +103,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	if p.o.Token, err = p.tokenUse(ctx); err != nil {
 		return err
 	}
-	p.o.Missing = p.Missing(m)
+	p.o.Missing, p.o.VMUnhealthy = p.Missing(m), p.Unhealthy(m)
 	p.takeAnswers()
 	if p.DryRun {
 		if err := p.readMuted(ctx); err != nil {

@@ -73,6 +73,7 @@ func TestIllegalMove(t *testing.T) {
 				WatchedSince: func(now time.Time) time.Time { return now },
 				Split:        func(*machine.Class) *machine.VMSpec { return nil },
 				Missing:      func(*machine.Machine) *machine.MissingVM { return nil },
+				Unhealthy:    func(*machine.Machine) bool { return false },
 				Asked:        func(object.Key, codes.Code) {}, Hint: func(orphan.Hint) {},
 			})
 			_, err = r.Reconcile(ctx, key)

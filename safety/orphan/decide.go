@@ -36,7 +36,7 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	}
 	period := brake.Period(p.OrphanPeriod)
 	d.brake = brake.New(p, o.Spent, d.listed(), !now.Before(o.Began.Add(period)), period, now)
-	d.missed, d.sighted = o.Unlisted, o.Sighted
+	d.missed, d.sighted, d.sick = o.Unlisted, o.Sighted, o.Unhealthy
 	for _, c := range d.classes {
 		if c.Blind {
 			d.blind = append(d.blind, c.Key)
@@ -44,6 +44,7 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	}
 	plan := d.decide()
 	plan.Spent, plan.Unlisted, plan.Sighted, plan.Blind = d.brake.Orders(), d.missed, d.sighted, d.blind
+	plan.Unhealthy = d.sick
 	if o.Groups {
 		plan.aboutGroups()
 	}
@@ -58,7 +59,7 @@ func (d *decider) decide() Plan {
 	if orders := d.list(); len(orders) > 0 {
 		return Plan{List: orders, Candidates: o.Candidates, Why: orders[0].Why}
 	}
-	d.missed = d.unlisted()
+	d.missed, d.sick = d.unlisted(), d.unhealthy()
 	owners := d.suspect()
 	if len(d.suspects) > 0 && !d.live() {
 		why := decision.Why{Reason: reasonReadMachines, Have: int64(len(d.suspects))}
@@ -90,7 +91,8 @@ type decider struct {
 	brake    *brake.Brake
 	suspects []suspect // by provider ID
 	missed   []Unlisted
-	sighted  []string     // provider IDs, see Observation.Sighted
+	sighted  []string // provider IDs, see Observation.Sighted
+	sick     []Unhealthy
 	blind    []object.Key // classes, see Class.Blind
 	held     int64        // by the brake
 	warn     []decision.Why

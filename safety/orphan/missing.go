@@ -100,11 +100,6 @@ func (d *decider) unlistedDue(c *Class) (at time.Time) {
 	return at
 }
 
-// up reports whether a machine does its work, as far as its phase says.
-func up(m *machine.Machine) bool {
-	return m.Status.Phase == machine.PhaseAvailable || m.Status.Phase == machine.PhaseRunning
-}
-
 // lookAt returns when a class without a cluster is to be listed again to see that the VMs of its
 // machines are there. Zero: there are none, or at no time of its own.
 func (d *decider) lookAt(c *Class) time.Time {

@@ -49,6 +49,9 @@ type Observation struct {
 	NoCluster bool
 	// Unlisted is the memory of those: Plan.Unlisted of the last plan. Losing it costs time.
 	Unlisted []Unlisted
+	// Unhealthy is the memory of machines with unhealthy VMs: Plan.Unhealthy of the last plan. Losing it
+	// costs time.
+	Unhealthy []Unhealthy
 	// Sighted is the memory of young machines whose VMs a listing has named: Plan.Sighted of the last
 	// plan. Losing it costs time.
 	Sighted []string
@@ -88,6 +91,8 @@ type Listing struct {
 	Answered time.Time // just after it
 	// VMs are machine names by provider ID. Names and IDs may be empty.
 	VMs map[string]string
+	// Unhealthy are the IDs of VMs that are there and do not work. Nil: none is, or that is not known.
+	Unhealthy map[string]bool
 }
 
 // Hint is why a class is listed early.
@@ -139,6 +144,9 @@ type Plan struct {
 	// Unlisted replaces that memory, with every plan. Those that are Missing go into the
 	// observations of their machines, as MissingVM.
 	Unlisted []Unlisted
+	// Unhealthy replaces that memory, with every plan. The observations of their machines say so, as
+	// VMUnhealthy.
+	Unhealthy []Unhealthy
 	// Sighted replaces that memory, with every plan: provider IDs, in order.
 	Sighted []string
 	// Blind are the classes that are Blind from now on; all others are not.
