@@ -97,6 +97,22 @@ var ofSafety = []mutant{
 		by:     "TestNoVMOfAClassIsListed",
 	},
 	{
+		name:   "most of a class's VMs are missed as soon as one",
+		breaks: "P41",
+		file:   "safety/orphan/missing.go",
+		from:   "case missing > 1 && missing > listed, ",
+		to:     "case missing > 1 && missing < listed, ",
+		by:     "TestMostVMsMissing",
+	},
+	{
+		name:   "classes are listed without a cluster as seldom as with one",
+		breaks: "P54",
+		file:   "safety/orphan/missing.go",
+		from:   "return c.Asked.Add(d.p.VMPeriod)",
+		to:     "return c.Asked.Add(d.p.OrphanPeriod)",
+		by:     "TestVMsAreListedAtARate",
+	},
+	{
 		name:   "a class whose quota is used up is tried by all machines",
 		breaks: "one creation at a time tries a class that refuses",
 		file:   "safety/backoff/backoff.go",
