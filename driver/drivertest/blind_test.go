@@ -51,6 +51,8 @@ func TestChecksOfABareDriver(t *testing.T) {
 		"Initialize/of an absent VM is NotFound":                            "the driver has no InitializeMachine",
 		"List/has each VM under its ID, with its machine":                   "the driver has no ListMachines",
 		"List/is the same again":                                            "the driver has no ListMachines",
+		"Health/of a VM that works is not bad":                              "the driver has neither GetMachineStatus nor ListMachines",
+		"Health/of a VM that fails is told by list and status":              "Setup has no Sicken",
 		"Spelling/of IDs and names is one in create, status and list":       "the driver has neither GetMachineStatus nor ListMachines",
 		"Cluster/others' VMs are not listed":                                "Setup has no OtherCluster",
 		"Cluster/others' VMs are not found":                                 "Setup has no OtherCluster",
@@ -266,7 +268,7 @@ func (l *lagging) GetMachineStatus(ctx context.Context, req *statusRequest) (*st
 	for _, vm := range l.shown {
 		id := req.Machine.Spec.ProviderID
 		if vm.ID == id || id == "" && vm.Name == req.Machine.Name && vm.Cluster == spec(req.Class.ProviderSpec).Cluster {
-			return &statusResponse{ProviderID: vm.ID, NodeName: vm.Name}, nil
+			return &statusResponse{ProviderID: vm.ID, NodeName: vm.Name, Unhealthy: vm.Unhealthy}, nil
 		}
 	}
 	return nil, codes.New(codes.NotFound, "there is no such VM")

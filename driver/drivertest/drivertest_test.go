@@ -33,7 +33,8 @@ func setupOf(m *Memory, d driver.Driver) Setup {
 			blank.Provider, blank.ProviderSpec = "", nil
 			return &migrateRequest{ProviderSpecificClass: MemorySpec{Cluster: "blue", Size: "small"}, Class: blank}
 		},
-		Count: m.Count,
+		Sicken: func(_ context.Context, id string) { m.SetUnhealthy(id, "stopped") },
+		Count:  m.Count,
 	}
 }
 
@@ -67,7 +68,7 @@ func TestEveryCheckIsRun(t *testing.T) {
 }
 
 func variants() []variant {
-	return slices.Concat(createVariants, argumentVariants, deleteVariants, statusVariants, listVariants,
+	return slices.Concat(healthVariants, createVariants, argumentVariants, deleteVariants, statusVariants, listVariants,
 		clusterVariants, extraVariants, contextVariants, lostAnswerVariants)
 }
 
@@ -123,7 +124,7 @@ func TestRun(t *testing.T) {
 		"bare": {true, []string{
 			"--- SKIP: TestRun/Create/refuses_a_VM_that_differs",
 			"--- PASS: TestRun/Delete/of_an_absent_VM_is_OK",
-			"50 of 54 checks were not run, or not wholly:",
+			"52 of 56 checks were not run, or not wholly:",
 			"  Create/refuses a VM that differs: Setup has no Different\n",
 		}},
 	} {

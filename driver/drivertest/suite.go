@@ -58,6 +58,10 @@ type Setup struct {
 	// Migration returns a request that can be fulfilled, a new one each time.
 	Migration func() *driver.GenerateMachineClassForMigrationRequest
 
+	// Sicken makes the VM with that provider ID unhealthy, as a failure of its own would: it stops it, for
+	// example. Nil: the driver tells nothing of the health of VMs.
+	Sicken func(ctx context.Context, providerID string)
+
 	// Settle returns once every change made so far is visible in the provider's
 	// answers. Nil: changes are visible at once.
 	Settle func(ctx context.Context)
@@ -84,6 +88,7 @@ func groups() []group {
 		{"Status", statusChecks},
 		{"Initialize", initializeChecks},
 		{"List", listChecks},
+		{"Health", healthChecks},
 		{"Spelling", spellingChecks},
 		{"Cluster", clusterChecks},
 		{"Update", updateChecks},

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,78 @@ type (
 	listRequest        = driver.ListMachinesRequest
 	listResponse       = driver.ListMachinesResponse
 )
+
+var healthVariants = []variant{
+	{"calls every VM unhealthy", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			r, err := b.Memory.GetMachineStatus(ctx, req)
+			if r != nil {
+				r.Unhealthy = "not running"
+			}
+			return r, err
+		}
+	}, map[string]string{"Health/of a VM that works is not bad": "which is wrong"}},
+	{"lists every VM as unhealthy", func(b *broken) {
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			r, err := b.Memory.ListMachines(ctx, req)
+			if r != nil {
+				for id := range r.Machines {
+					r.Unhealthy[id] = true
+				}
+			}
+			return r, err
+		}
+	}, map[string]string{"Health/of a VM that works is not bad": "which is wrong"}},
+	{"tells of an unhealthy VM in the list alone", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			r, err := b.Memory.GetMachineStatus(ctx, req)
+			if r != nil {
+				r.Unhealthy = ""
+			}
+			return r, err
+		}
+	}, map[string]string{"Health/of a VM that fails is told by list and status": "GetMachineStatus says"}},
+	{"tells of an unhealthy VM in the status alone", func(b *broken) {
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			r, err := b.Memory.ListMachines(ctx, req)
+			if r != nil {
+				r.Unhealthy = nil
+			}
+			return r, err
+		}
+	}, map[string]string{"Health/of a VM that fails is told by list and status": "ListMachines says"}},
+	{"says another thing of an unhealthy VM each time", func(b *broken) {
+		asked := 0
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			r, err := b.Memory.GetMachineStatus(ctx, req)
+			if r != nil && r.Unhealthy != "" {
+				asked++
+				r.Unhealthy += fmt.Sprint(" for ", asked)
+			}
+			return r, err
+		}
+	}, map[string]string{"Health/of a VM that fails is told by list and status": "changes only with the VM"}},
+	{"does not find a VM that is stopped", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			r, err := b.Memory.GetMachineStatus(ctx, req)
+			if r != nil && r.Unhealthy != "" {
+				return nil, codes.New(codes.NotFound, "no VM of that name runs")
+			}
+			return r, err
+		}
+	}, map[string]string{"Health/of a VM that fails is told by list and status": "of a VM that exists"}},
+	{"lists an unhealthy VM that is gone", func(b *broken) {
+		was := map[string]bool{}
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			r, err := b.Memory.ListMachines(ctx, req)
+			if r != nil {
+				maps.Copy(was, r.Unhealthy)
+				r.Unhealthy = maps.Clone(was)
+			}
+			return r, err
+		}
+	}, map[string]string{"Health/of a VM that fails is told by list and status": "which it does not list"}},
+}
 
 var deleteVariants = []variant{
 	{"finds nothing to delete", func(b *broken) {
