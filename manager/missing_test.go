@@ -148,6 +148,29 @@ func TestListsThatCallVMsUnhealthy(t *testing.T) {
 	require.Equal(t, 3, w.phases()[machine.PhaseAvailable])
 }
 
+// TestP54EachManagerLooksAfterItsMachines: of a fleet that is divided among managers, each one notices the
+// death of its own machines' VMs, and no other. One that deletes no orphans leaves them alone.
+func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
+	w, _, p := clusterless(t, 4)
+	w.until(p, w.lasts(15*time.Minute), unexpected(t))
+	vms := w.provider.VMs()
+	own := object.Key{Namespace: namespace, Name: vms[0].Name}
+	w.classed = func(o *manager.Options, _ *fuse) {
+		o.Cluster = nil
+		o.Only = func(kind manager.Kind, key object.Key) bool { return kind == manager.KindMachine && key == own }
+	}
+	stray := w.stray("blue", "web-lost")
+	require.True(t, w.provider.Remove(vms[0].ID))
+	require.True(t, w.provider.Remove(vms[1].ID))
+	began := w.at
+	p = w.until(w.start(&fuse{}, false), func() bool { return w.lost > 0 }, unexpected(t))
+	require.LessOrEqual(t, w.at.Sub(began), 3*time.Minute)
+	require.Equal(t, 1, w.heard("VMNotListed: machine "))
+	w.until(p, w.lasts(time.Hour), unexpected(t))
+	require.Equal(t, 1, w.lost)
+	require.True(t, w.there(stray))
+}
+
 // TestLostVMsAreReplaced: without a cluster, machines whose VMs are gone at the
 // provider are replaced, as many at a time as the budget has it, after two listings.
 // Each costs a question after the listing and one before the verdict.

@@ -59,7 +59,8 @@ type Options struct {
 	// Only restricts Run to some objects, so that several managers can divide a fleet. Nil: all. It
 	// must always answer the same. For the kinds of the whole fleet (see Kind.Fleet), which belong to
 	// one of the managers, Run asks with the key Fleet. Run does not ask for KindReachability, because
-	// each manager needs it.
+	// each manager needs it. Without a Cluster, a manager to which KindOrphans does not belong still
+	// lists VMs under that kind, to see that those of its own machines are there.
 	Only func(kind Kind, key object.Key) bool
 	// Tuning has the sizes and waits. Zero: the defaults.
 	Tuning Tuning

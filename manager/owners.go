@@ -146,6 +146,9 @@ func (s *shell) fleet() fleet.Config {
 	if s.Cluster != nil {
 		c.Nodes = s.Cluster.Nodes()
 	}
+	if s.Only != nil && !s.Only(KindOrphans, Fleet) {
+		c.Own = func(key object.Key) bool { return s.Only(KindMachine, key) }
+	}
 	return c
 }
 

@@ -244,9 +244,10 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time
 	return alarm == nil
 }
 
-// ours reports whether Run reconciles an object, see Options.Only.
+// ours reports whether Run reconciles an object, see Options.Only. Without a cluster, each manager sees to it
+// that the VMs of its machines are there, also one that deletes no orphans.
 func (o *Options) ours(kind Kind, key object.Key) bool {
-	return o.Only == nil || kind == KindReachability || o.Only(kind, key)
+	return o.Only == nil || kind == KindReachability || kind == KindOrphans && o.Cluster == nil || o.Only(kind, key)
 }
 
 func pause(ctx context.Context, d time.Duration) {

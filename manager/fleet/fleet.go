@@ -45,6 +45,10 @@ type Config struct {
 	// MachineKind names the kind of machines to hooks.
 	MachineKind string
 
+	// Own reports whether a machine belongs to this manager, if another one deletes orphans. Then VMs are
+	// only listed to see that those of its machines are there. Nil: this manager deletes orphans.
+	Own func(object.Key) bool
+
 	Reach *Reach
 	// Hints returns the reasons to look for orphans of classes before their time.
 	Hints func(map[object.Key]orphan.Class) []orphan.Hint

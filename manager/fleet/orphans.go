@@ -24,7 +24,7 @@ type OrphanReconciler struct {
 // NewOrphans returns it.
 func NewOrphans(e *engine.Engine, c Config) *OrphanReconciler {
 	r := &OrphanReconciler{Reconciler: newOrphans(e, c, false)}
-	if c.PoolDriver != nil && pooldriver.ListsPools(c.PoolDriver) {
+	if c.Own == nil && c.PoolDriver != nil && pooldriver.ListsPools(c.PoolDriver) {
 		r.groups = newOrphans(e, c, true)
 	}
 	return r
@@ -77,7 +77,7 @@ func (p *orphanPass) Read(ctx context.Context, live bool) error {
 		p.began = p.Now()
 	}
 	p.o = orphan.Observation{
-		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, Unlisted: p.unlisted, Sighted: p.sighted, Unhealthy: p.unhealthy, Candidates: p.candidates, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
+		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, LookOnly: p.Own != nil, Unlisted: p.unlisted, Sighted: p.sighted, Unhealthy: p.unhealthy, Candidates: p.candidates, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
 	}
 	for _, c := range classes {
 		class := p.asked[c.Key]

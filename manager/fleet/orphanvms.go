@@ -45,6 +45,9 @@ func (p *orphanVMs) readOwners(ctx context.Context, live bool) error {
 		reader = p.Machines.Live()
 	}
 	machines, err := reader.List(ctx, store.Query{})
+	if p.Own != nil {
+		machines = slices.DeleteFunc(slices.Clone(machines), func(m *machine.Machine) bool { return !p.Own(m.Key) })
+	}
 	owners := 0
 	if err == nil && len(machines) == 0 && live {
 		owners, err = p.owners(ctx)

@@ -31,6 +31,12 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	}
 	p = p.WithDefaults()
 	d := decider{o: o, p: p, now: now, classes: classesOf(o.Classes), tries: make(map[string]*Try, len(o.Tries))}
+	if o.NoCluster {
+		d.used = usedBy(o.Machines)
+	}
+	if o.LookOnly {
+		d.classes = slices.DeleteFunc(d.classes, func(c *Class) bool { return !d.used[c.Key] })
+	}
 	for i := range o.Tries {
 		d.tries[o.Tries[i].ProviderID] = &o.Tries[i]
 	}
@@ -60,6 +66,9 @@ func (d *decider) decide() Plan {
 		return Plan{List: orders, Candidates: o.Candidates, Why: orders[0].Why}
 	}
 	d.missed, d.sick = d.unlisted(), d.unhealthy()
+	if o.LookOnly {
+		return d.rest(nil)
+	}
 	owners := d.suspect()
 	if len(d.suspects) > 0 && !d.live() {
 		why := decision.Why{Reason: reasonReadMachines, Have: int64(len(d.suspects))}
@@ -93,8 +102,9 @@ type decider struct {
 	missed   []Unlisted
 	sighted  []string // provider IDs, see Observation.Sighted
 	sick     []Unhealthy
-	blind    []object.Key // classes, see Class.Blind
-	held     int64        // by the brake
+	used     map[object.Key]bool // classes without a cluster that have machines that are up
+	blind    []object.Key        // classes, see Class.Blind
+	held     int64               // by the brake
 	warn     []decision.Why
 }
 
@@ -351,7 +361,7 @@ func (d *decider) classOf(key object.Key) *Class {
 func (d *decider) rest(candidates []Candidate) Plan {
 	next := *d.o
 	next.Candidates, next.Unlisted = candidates, d.missed
-	after := decider{o: &next, p: d.p, now: d.now, tries: d.tries, brake: d.brake}
+	after := decider{o: &next, p: d.p, now: d.now, tries: d.tries, brake: d.brake, used: d.used}
 	at := d.now.Add(d.p.OrphanPeriod)
 	if d.watches() { // machines become available
 		at = times.Earlier(at, d.now.Add(d.p.VMPeriod))

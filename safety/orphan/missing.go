@@ -103,15 +103,21 @@ func (d *decider) unlistedDue(c *Class) (at time.Time) {
 // lookAt returns when a class without a cluster is to be listed again to see that the VMs of its
 // machines are there. Zero: there are none, or at no time of its own.
 func (d *decider) lookAt(c *Class) time.Time {
-	if !d.watches() {
+	if !d.watches() || !d.used[c.Key] {
 		return time.Time{}
 	}
-	for _, m := range d.o.Machines {
-		if m != nil && up(m) && m.Namespace == c.Key.Namespace && m.Spec.Class.Name == c.Key.Name {
-			return c.Asked.Add(d.p.VMPeriod)
+	return c.Asked.Add(d.p.VMPeriod)
+}
+
+// usedBy returns the classes with machines that are up.
+func usedBy(machines []*machine.Machine) map[object.Key]bool {
+	used := make(map[object.Key]bool)
+	for _, m := range machines {
+		if m != nil && up(m) {
+			used[object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}] = true
 		}
 	}
-	return time.Time{}
+	return used
 }
 
 // watches reports whether VMs are listed to see that they are there.

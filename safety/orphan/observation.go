@@ -47,6 +47,9 @@ type Observation struct {
 	// missed, too. Machines are then to be read at the beginning of a pass, from caches: a class with
 	// machines that are up is listed every VMPeriod.
 	NoCluster bool
+	// LookOnly: VMs are listed only to see that those of Machines are there, which may be some of the
+	// fleet's. Nothing is an orphan. Classes whose machines are not among them are not listed.
+	LookOnly bool
 	// Unlisted is the memory of those: Plan.Unlisted of the last plan. Losing it costs time.
 	Unlisted []Unlisted
 	// Unhealthy is the memory of machines with unhealthy VMs: Plan.Unhealthy of the last plan. Losing it
