@@ -84,7 +84,7 @@ type Driver interface {
 
 	// ListMachines lists the VMs of the class's cluster that the class may have created, with the
 	// machine each was created for. Optional. Without it, VMs that belong to no machine are not
-	// found. It must not list the VMs of others, because the library deletes a listed VM that
+	// found, and without a cluster no machine whose VM has died is. It must not list the VMs of others, because the library deletes a listed VM that
 	// belongs to no machine. It gives IDs and names as CreateMachine does, in the same case, with the
 	// same prefix and slashes: what differs so is left alone, and no orphan of the class is found.
 	ListMachines(context.Context, *ListMachinesRequest) (*ListMachinesResponse, error)

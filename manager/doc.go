@@ -26,7 +26,7 @@
 //
 // Anything can drive the reconcilers: [Manager.Run], which brings its own work queue, a controller
 // framework, or a test, one by one. [Manager.Wakes] says which change of which object is a reason to
-// look at which other.
+// look at which other, and [Manager.WakeMachines] tells what listings say.
 //
 // # Safety
 //

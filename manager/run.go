@@ -49,7 +49,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	for _, wake := range m.Wakes() {
 		r.wakes[wake.From] = append(r.wakes[wake.From], wake)
 	}
-	m.missing.wakes(func(key object.Key) {
+	m.WakeMachines(func(key object.Key) {
 		if m.options.ours(KindMachine, key) {
 			r.queues[KindMachine].Add(key)
 		}

@@ -54,6 +54,11 @@ func (m *Manager) Wakes() []Wake {
 	return append(wakes, o.classWakes()...)
 }
 
+// WakeMachines sets who has machines looked at whose VMs a listing misses or calls unhealthy, which no
+// change says. It is for programs that drive the reconcilers by themselves, without a cluster: without
+// it such a machine is looked at in its time. Run sets its own. wake must not block, nor call the manager.
+func (m *Manager) WakeMachines(wake func(key object.Key)) { m.missing.wakes(wake) }
+
 // orphansOfMachine has VMs looked through when a machine has disappeared, whose
 // class is noted, or was found to have several VMs.
 func (m *Manager) orphansOfMachine(_ context.Context, old, new any) []object.Key {

@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/drains"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 	"github.com/millwright-go/millwright/store"
@@ -74,6 +75,7 @@ func (s *managers) start() error {
 	for _, r := range m.Reconcilers() {
 		p.works[r.Kind()] = r
 	}
+	m.WakeMachines(func(key object.Key) { p.look(queueKey{manager.KindMachine, key}, p.Now()) })
 	s.planKill(p.process)
 	s.lookAtAll(p)
 	return nil
