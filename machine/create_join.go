@@ -21,7 +21,7 @@ func (c creation) join() Plan {
 	bad := node.judge(c.p.nodeConditions(c.m))
 	sync := nodeSync{c.situation, node, bad.healthy()}
 	out := sync.outOfLine()
-	if out && c.o.NodeSynced == nil {
+	if out && !sync.rests() {
 		return sync.sync()
 	}
 	critical := node.hasTaint(c.p.Keys.CriticalComponents)

@@ -53,6 +53,8 @@ type SyncNode struct {
 	// message of the first refusal go into Applied.Refused of what is written, and the answer is
 	// that of the last write.
 	Rest []*Node
+	// Changes are what differs from the node observed, for NodeWrites.With.
+	Changes []NodeChange
 }
 
 // MarkNode sets a condition on the node, under its version

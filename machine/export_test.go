@@ -26,3 +26,6 @@ const (
 	EventUpdated       = eventUpdated
 	EventWithdrawn     = eventWithdrawn
 )
+
+// ReasonSyncUndone is that of a node that another program changes too.
+var ReasonSyncUndone = reasonSyncUndone

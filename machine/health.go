@@ -30,7 +30,7 @@ func (h health) watch() Plan {
 		return plan
 	}
 	out := sync.outOfLine()
-	if out && h.o.NodeSynced == nil {
+	if out && !sync.rests() {
 		return sync.sync()
 	}
 	plan := h.judged(node, bad)

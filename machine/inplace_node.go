@@ -31,6 +31,8 @@ func (u inPlace) adjust(reason string) (Plan, bool) {
 	switch {
 	case answer != nil:
 		return u.adjustLater(first, *answer), true
+	case !first && sync.held():
+		return sync.syncLater(Plan{Why: sync.notInLine()}), true
 	case updating && !u.o.Fenced || sync.behind():
 		return sync.fence(), true
 	case first:

@@ -21,6 +21,7 @@ type shell struct {
 	w            *world
 	noInitialize bool
 	failures     int
+	written      machine.NodeWrites
 	// How many versions the caches lag; nil: none.
 	lag func() int
 	// told hears of each decision once it was carried out; may be nil.
@@ -39,7 +40,7 @@ func (s *shell) observe() *machine.Observation {
 	}
 	o := &machine.Observation{
 		Machine: m, Class: w.class, Secret: w.secret, Frozen: w.frozen, NoCluster: w.cluster == nil,
-		NoDrain: w.cluster == nil || w.cluster.drain == nil, NoInitialize: s.noInitialize, Failures: s.failures,
+		NoDrain: w.cluster == nil || w.cluster.drain == nil, NoInitialize: s.noInitialize, Failures: s.failures, NodeWrites: s.written,
 		WatchedSince: w.watched, Missing: w.missing, VMUnhealthy: w.listed, Budgeted: w.budget != nil, Token: w.tokenUse(),
 	}
 	if w.seen != nil {
@@ -195,6 +196,8 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 		case *machine.SyncNode:
 			written, answer := c.sync(m, e)
 			if o.NodeSynced = &answer; written != nil {
+				s.written = s.written.With(e, s.w.now)
+				o.NodeWrites = s.written
 				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written, Gone: o.Node.Gone, Read: s.w.read()}
 			}
 		case *machine.MarkNode:

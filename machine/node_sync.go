@@ -3,6 +3,7 @@ package machine
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -22,10 +23,10 @@ func (s nodeSync) sync() Plan {
 	if s.behind() {
 		return s.fence()
 	}
-	want := s.n.toApply()
-	nodeSync{s.situation, want, s.joining}.apply(s.allowed())
+	want := s.wanted()
+	changes, _, _ := s.ripe(want)
 	return Plan{
-		Effect: &SyncNode{Node: want, Spec: true, Capacity: !s.capacityInLine(), Rest: s.rest()},
+		Effect: &SyncNode{Node: want, Spec: true, Capacity: !s.capacityInLine(), Rest: s.rest(), Changes: changes},
 		Why:    decision.Why{Reason: reasonSyncNode, Name: s.n.Name},
 	}
 }
@@ -72,6 +73,7 @@ func (s nodeSync) rest() (nodes []*Node) {
 func (s nodeSync) less(with entries) *Node {
 	n := s.n.toApply()
 	nodeSync{s.situation, n, s.joining}.apply(with)
+	s.ripe(n)
 	n.Applied.Generation = 0
 	n.Applied.Refused = RefusedTemplate{Generation: s.m.Generation, At: s.stamp()}
 	return n
@@ -125,28 +127,28 @@ func (n *Node) toApply() *Node {
 // undone reports whether the node was written, and something else keeps changing
 // it back. No machine fails to join for that, unless the startup taint stays.
 func (s nodeSync) undone() bool {
-	return s.o.NodeSynced.Code == codes.OK && !s.n.hasTaint(s.p.Keys.NotReadyTaint)
+	return (s.o.NodeSynced == nil || s.o.NodeSynced.Code == codes.OK) && !s.n.hasTaint(s.p.Keys.NotReadyTaint)
 }
 
 // outdated reports whether the node was written for a status that this pass has
 // replaced since: it would record other marks now.
 func (s nodeSync) outdated() bool {
-	if s.o.NodeSynced.Code != codes.OK || !s.o.Fenced {
+	if s.o.NodeSynced == nil || s.o.NodeSynced.Code != codes.OK || !s.o.Fenced {
 		return false
 	}
-	want, have := s.n.toApply(), &s.n.Applied
-	nodeSync{s.situation, want, s.joining}.apply(s.allowed())
+	want, have := s.wanted(), &s.n.Applied
 	return !want.Applied.Preserved.equal(&have.Preserved) || !want.Applied.Update.equal(&have.Update)
 }
 
-// notInLine says why a node is not as it should be though it was just written.
+// notInLine says why a node is not as it should be though it was written.
 func (s nodeSync) notInLine() decision.Why {
 	answer := s.o.NodeSynced
 	switch {
 	case s.outdated():
 		return decision.Why{Reason: reasonSyncAgain, Name: s.n.Name}
-	case answer.Code == codes.OK:
-		return decision.Why{Reason: reasonSyncUndone, Name: s.n.Name}
+	case answer == nil || answer.Code == codes.OK:
+		what, _ := s.disputed()
+		return decision.Why{Reason: reasonSyncUndone, Name: s.n.Name, Detail: strings.Join(what, ", ")}
 	}
 	return decision.Why{Reason: reasonSyncFailed, Name: s.n.Name, Code: answer.Code, Detail: answer.Message}
 }
@@ -158,14 +160,14 @@ func (s nodeSync) syncLater(plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
 	}
-	wait, why := nodeRetry, s.notInLine()
+	at, why := s.now.Add(nodeRetry), s.notInLine()
 	if why.Reason == reasonSyncUndone {
-		wait = undoneRetry
+		_, at = s.disputed()
 	}
 	if why.Reason != reasonSyncAgain {
 		plan.Warn = why
 	}
-	return sooner(plan, s.now.Add(wait))
+	return sooner(plan, at)
 }
 
 // inLine reports whether labels, annotations and taints are as apply would leave

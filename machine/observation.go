@@ -96,6 +96,9 @@ type Observation struct {
 	UpdateTurn *UpdateTurn
 
 	NodeSynced, NodeMarked, NodeDeleted *Outcome
+	// NodeWrites is what this process remembers of its SyncNodes about this machine that were
+	// accepted, those of this pass included.
+	NodeWrites NodeWrites
 
 	// Missing says that the machine's VM was in no recent listing. Nil: it was,
 	// or there is a cluster, where the health of its node decides.

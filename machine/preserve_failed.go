@@ -50,7 +50,7 @@ func (k preservation) failedNode(n *Node, rest Plan) Plan {
 	}
 	sync := nodeSync{k.situation, n, false}
 	out := sync.outOfLine()
-	if out && k.o.NodeSynced == nil {
+	if out && !sync.rests() {
 		return sync.sync()
 	}
 	if plan, busy := k.tell(n); busy {

@@ -42,7 +42,7 @@ var (
 	reasonSyncFailed       = decision.NewReason("SyncNodeFailed", "node {name} could not be written: {code}: {detail}")
 	reasonSyncRefused      = decision.NewReason("SyncNodeRefused", "the API server refuses what the template says of node {name}, which has the rest: {code}: {detail}")
 	reasonSyncAccepted     = decision.NewReason("SyncNodeAccepted", "node {name} is as its template says")
-	reasonSyncUndone       = decision.NewReason("SyncNodeUndone", "node {name} is not as it was just written: something else changes it too")
+	reasonSyncUndone       = decision.NewReason("SyncNodeUndone", "another program keeps changing {detail} on node {name}; it is put back ever more rarely, in the end every 10 min")
 	reasonSyncAgain        = decision.NewReason("SyncNodeAgain", "node {name} is brought in line in the next pass: its machine changed after it was written")
 	reasonJoined           = decision.NewReason("Joined", "node {name} joined and is healthy")
 	reasonConditions       = decision.NewReason("ConditionsChanged", "conditions of node {name} changed")

@@ -319,6 +319,10 @@ func (p *pass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outc
 		less.Applied.Refused.Message, _ = codes.Bounded(codes.Message(refusal))
 		node, err = p.writeNode(ctx, e, &less, &version)
 	}
+	if err == nil {
+		p.o.NodeWrites = p.o.NodeWrites.With(e, began)
+		p.written.Change(p.Key, func(w *machine.NodeWrites) { *w = p.o.NodeWrites })
+	}
 	return p.nodeWritten(ctx, node, began, err)
 }
 

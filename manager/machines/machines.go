@@ -86,7 +86,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	}
 	p.o = machine.Observation{
 		Machine: m, NoCluster: p.Nodes == nil, NoDrain: p.Drainer == nil,
-		Budgeted: p.Safety != nil, Failures: p.Failures(),
+		Budgeted: p.Safety != nil, Failures: p.Failures(), NodeWrites: p.written.Of(p.Key),
 	}
 	p.o.VM = p.paces.kept(m, p.Now())
 	if p.o.Class, err = p.class(ctx, m); err != nil {

@@ -26,6 +26,7 @@ func credentials(c *machine.Class) object.Key {
 func (r *reconciler) forget(m object.Key) {
 	r.recorded.Forget(m)
 	r.answers.Forget(m)
+	r.written.Forget(m)
 	r.paces.mu.Lock()
 	defer r.paces.mu.Unlock()
 	delete(r.paces.waiting, m)

@@ -16,6 +16,9 @@ type reconciler struct {
 	secrets secrets.Secrets
 	// recorded is when the VMs of machines were recorded. To lose it makes a span longer.
 	recorded engine.Notes[time.Time]
+	// written is what was written to the nodes of machines, so that another program that undoes it is
+	// noticed.
+	written engine.Notes[machine.NodeWrites]
 	// uninitialized holds the names of providers known to have no InitializeMachine.
 	uninitialized sync.Map
 	answers       engine.Notes[answers]

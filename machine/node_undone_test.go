@@ -1,0 +1,168 @@
+package machine_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// disputed is an entry of a node that the library and another program want.
+type disputed struct {
+	what   string // as the warning names it
+	ours   func(*machine.Node) bool
+	theirs func(*machine.Node)
+}
+
+var disputes = map[string]disputed{
+	"label removed": {
+		"label team", func(n *machine.Node) bool { return n.Labels["team"] == "a" }, func(n *machine.Node) { delete(n.Labels, "team") },
+	},
+	"label changed": {
+		"label team", func(n *machine.Node) bool { return n.Labels["team"] == "a" }, func(n *machine.Node) { n.Labels["team"] = "b" },
+	},
+	"annotation removed": {
+		"annotation note", func(n *machine.Node) bool { return n.Annotations["note"] == "a" }, func(n *machine.Node) { delete(n.Annotations, "note") },
+	},
+	"taint removed": {
+		"taint agent-not-ready:NoSchedule", func(n *machine.Node) bool { return taintOf(n, "agent-not-ready") },
+		func(n *machine.Node) {
+			n.Taints = slices.DeleteFunc(n.Taints, func(t object.Taint) bool { return t.Key == "agent-not-ready" })
+		},
+	},
+	"taint changed": {
+		"taint agent-not-ready:NoSchedule",
+		func(n *machine.Node) bool {
+			return slices.Contains(n.Taints, object.Taint{Key: "agent-not-ready", Effect: object.NoSchedule})
+		},
+		func(n *machine.Node) {
+			n.Taints = slices.DeleteFunc(n.Taints, func(t object.Taint) bool { return t.Key == "agent-not-ready" })
+			n.Taints = append(n.Taints, object.Taint{Key: "agent-not-ready", Value: "b", Effect: object.NoSchedule})
+		},
+	},
+	"startup taint put back": {
+		"taint " + notReady + ":NoSchedule", func(n *machine.Node) bool { return !taintOf(n, notReady) },
+		func(n *machine.Node) {
+			n.Taints = append(n.Taints, object.Taint{Key: notReady, Effect: object.NoSchedule})
+		},
+	},
+	"finalizer removed": {
+		"finalizer " + machine.NodeFinalizer, func(n *machine.Node) bool { return n.HasFinalizer(machine.NodeFinalizer) },
+		func(n *machine.Node) { n.RemoveFinalizer(machine.NodeFinalizer) },
+	},
+	"machine's name removed": {
+		"label " + machine.DefaultPolicy().Keys.NodeMachine, func(n *machine.Node) bool { return n.Labels[machine.DefaultPolicy().Keys.NodeMachine] != "" },
+		func(n *machine.Node) { delete(n.Labels, machine.DefaultPolicy().Keys.NodeMachine) },
+	},
+}
+
+var notReady = machine.DefaultPolicy().Keys.NotReadyTaint
+
+func taintOf(n *machine.Node, key string) bool {
+	return slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Key == key })
+}
+
+// mostWrites is how often an entry is written within ten minutes, however often it is undone.
+const mostWrites = 8
+
+// P64: another program undoes on sight what we write on a node, some entries of it. Each is answered
+// by few writes and in one warning that names it, the machine runs on, and when the other program
+// stops, the node is as it should be within ten minutes.
+func TestP64WriteFightsAreBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.give(func(m *machine.Machine) {
+			m.Spec.NodeTemplate = machine.NodeTemplate{
+				Labels: map[string]string{"team": "a", "tier": "a"}, Annotations: map[string]string{"note": "a"},
+				Taints: []object.Taint{{Key: "agent-not-ready", Effect: object.NoSchedule}},
+			}
+		})
+		s := &shell{w: w}
+		s.settle(bound)
+		require.True(t, w.store.live().Ready())
+		names := rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(disputes))), 1, 3, func(n string) string { return disputes[n].what }).Draw(t, "disputes")
+		writes, warned := map[string][]time.Time{}, map[string]bool{}
+		s.told = func(_ *machine.Observation, plan machine.Plan, _ string) {
+			if plan.Warn.Reason == machine.ReasonSyncUndone {
+				warned[plan.Warn.Detail] = true
+			}
+		}
+		slowness := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "slowness")
+		undo := func() {
+			for _, name := range names {
+				d := disputes[name]
+				if n := w.cluster.live(node).Clone(); d.ours(n) {
+					writes[name] = append(writes[name], w.now)
+					w.cluster.change(node, d.theirs)
+				}
+			}
+		}
+		for end := w.now.Add(40 * time.Minute); w.now.Before(end); {
+			undo()
+			plan, gone, err := s.reconcile() // the node has changed
+			require.NoError(t, err)
+			require.False(t, gone)
+			step := time.Second + time.Duration(rapid.Int64Range(0, int64(slowness)).Draw(t, "later"))
+			if plan.At.IsZero() {
+				plan.At = end
+			}
+			if rapid.IntRange(0, 3).Draw(t, "quiet") == 0 {
+				step = min(plan.At.Sub(w.now), 5*time.Minute) // until it looks again by itself
+			}
+			w.pass(max(step, time.Second))
+		}
+		for _, name := range names {
+			at := writes[name]
+			require.Greater(t, len(at), 2, "%s: nobody fought", name)
+			for i := mostWrites; i < len(at); i++ {
+				require.GreaterOrEqual(t, at[i].Sub(at[i-mostWrites]), 10*time.Minute, "P64: %s was written %d times within ten minutes", name, mostWrites+1)
+			}
+			if len(at) < 5 || at[3].Sub(at[0]) > 4*time.Minute {
+				continue // too rare to be held back
+			}
+			require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(warned)), func(text string) bool { return strings.Contains(text, disputes[name].what) }), "%s: %v", name, warned)
+		}
+		require.True(t, w.store.live().Ready())
+		w.pass(10 * time.Minute)
+		s.settle(bound)
+		for _, name := range names {
+			require.True(t, disputes[name].ours(w.cluster.live(node)), name)
+		}
+	})
+}
+
+// TestPersonUndoesOnce: what is undone once is put back at once; and what the template gets does not wait for what is disputed.
+func TestPersonUndoesOnce(t *testing.T) {
+	w := newWorld(t)
+	w.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "a"} })
+	s := &shell{w: w}
+	s.settle(bound)
+	undo := func() { w.cluster.change(node, func(n *machine.Node) { delete(n.Labels, "team") }) }
+	pass := func() {
+		_, gone, err := s.reconcile()
+		require.NoError(t, err)
+		require.False(t, gone)
+	}
+	undo()
+	pass()
+	require.Equal(t, "a", w.cluster.live(node).Labels["team"])
+	undo()
+	pass()
+	undo()
+	pass()
+	require.NotContains(t, w.cluster.live(node).Labels, "team", "held back")
+	w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "a", "tier": "web"} })
+	pass()
+	require.Equal(t, "web", w.cluster.live(node).Labels["tier"])
+	require.NotContains(t, w.cluster.live(node).Labels, "team", "held back")
+	w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "b", "tier": "web"} })
+	pass()
+	require.Equal(t, "b", w.cluster.live(node).Labels["team"], "another value")
+}
