@@ -127,6 +127,9 @@ const (
 	// StripNode takes labels of the manager's and all taints off the Nth node, puts the labels back
 	// after For unless it is zero, and leaves a label of its own.
 	StripNode Action = "strip node"
+	// FightOverNodes has another program undo on sight, for For, what the manager writes on nodes: the
+	// Nth of a label, a changed label, a taint, the finalizer and the startup taint's removal.
+	FightOverNodes Action = "fight over nodes"
 	// TouchObjects writes an annotation that means nothing to the manager on all machines, sets,
 	// classes and secrets, every ten seconds for For.
 	TouchObjects Action = "touch objects"
@@ -170,7 +173,7 @@ func (s *Step) String() string {
 		return fmt.Sprintf("%s %s %d", s.Do, s.Class, s.N)
 	case RemakeClass, RollBriefly:
 		return fmt.Sprintf("%s: %s %s for %s", s.Name, s.Do, s.Class, s.For)
-	case StopZone, FlickerNodes, RegisterNode, StripNode, TouchObjects:
+	case StopZone, FlickerNodes, RegisterNode, StripNode, FightOverNodes, TouchObjects:
 		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
 	}
 	if isPoolAction(s.Do) {

@@ -20,6 +20,9 @@ func (w *World) meddle(s *Step) {
 		w.registerAnew(s)
 	case StripNode:
 		w.strip(s)
+	case FightOverNodes:
+		w.actions[s.Do]++
+		w.fight(s)
 	case TouchObjects:
 		w.actions[s.Do]++
 		w.touch(w.Now().Add(s.For))

@@ -57,6 +57,14 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
+		name:   "what another program undoes is put back at once, each time",
+		breaks: "P64",
+		file:   "machine/node_undone.go",
+		from:   "if w.again == 0 {",
+		to:     "if w.again >= 0 {",
+		by:     openStorms,
+	},
+	{
 		name:   "labels that others put on a node go with the next write",
 		breaks: "P62",
 		file:   "machine/node_sync.go",

@@ -11,6 +11,14 @@ var ofManager = []mutant{
 		by:     openStorms,
 	},
 	{
+		name:   "what was written to a node is forgotten with its pass",
+		breaks: "P64",
+		file:   "manager/machines/effects.go",
+		from:   "p.written.Change(p.Key, func(w *machine.NodeWrites) { *w = p.o.NodeWrites })",
+		to:     "p.written.Forget(p.Key)",
+		by:     openStorms,
+	},
+	{
 		name:   "VMs that no machine owns are deleted by name instead of by ID",
 		breaks: "of several VMs of one name, the one that a machine has recorded stays",
 		file:   "manager/fleet/orphanvms.go",

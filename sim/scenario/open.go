@@ -39,7 +39,9 @@ func (g generator) nodeTemplate(t *machine.NodeTemplate) {
 }
 
 // others are what a step of other programs and people does.
-var others = [...]sim.Action{sim.FlickerNodes, sim.RegisterNode, sim.StripNode, sim.TouchObjects, sim.SelectNodes, sim.RemakeClass, sim.RollBriefly}
+var others = [...]sim.Action{
+	sim.FlickerNodes, sim.RegisterNode, sim.StripNode, sim.FightOverNodes, sim.TouchObjects, sim.SelectNodes, sim.RemakeClass, sim.RollBriefly,
+}
 
 // Others returns the actions that only Open draws.
 func Others() []sim.Action { return slices.Clone(others[:]) }
@@ -54,7 +56,7 @@ func (g generator) meddling(s *sim.Scenario) sim.Step {
 	switch {
 	case step.Do == sim.StripNode && g(2) == 0:
 		step.For = 0
-	case step.Do == sim.TouchObjects:
+	case step.Do == sim.TouchObjects, step.Do == sim.FightOverNodes:
 		step.For *= 15
 	case step.Do == sim.RemakeClass, step.Do == sim.RollBriefly:
 		step.Class, step.For = [...]string{"small", "large", "huge"}[g(3)], step.For*time.Duration(1+g(20))

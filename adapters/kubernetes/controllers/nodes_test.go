@@ -1,9 +1,11 @@
 package controllers_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -168,4 +170,48 @@ func TestStartupTaintThatComesBack(t *testing.T) {
 	}
 	require.ElementsMatch(t, names, w.names())
 	w.eventually("all to be available", w.settled("web", 3))
+}
+
+// TestP64AgentThatUndoes: an agent takes a label and a taint of the template off the node on sight.
+// It is answered a few times, ever more rarely, a warning names both, and the machine runs on.
+func TestP64AgentThatUndoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	var undone atomic.Int64
+	w.background(func(ctx context.Context) { w.undoes(ctx, &undone) })
+	w.manage()
+	w.class("small", "s")
+	o := w.with("MachineDeployment", "web", `{spec: {replicas: 1, template: {spec: {nodeTemplate: {
+		metadata: {labels: {team: blue}}, spec: {taints: [{key: agent-not-ready, effect: NoSchedule}]}}}}}}`)
+	require.NoError(t, w.client.Create(t.Context(), o))
+	w.eventually("the machine", w.settled("web", 1))
+	name := w.names()[0]
+	w.eventually("the agent to be answered ever more rarely", func() bool {
+		require.LessOrEqual(t, undone.Load(), int64(8), "a flood")
+		return undone.Load() >= 4
+	})
+	w.eventually("a warning", w.announced(name, "SyncNodeUndone", "label team", "taint agent-not-ready:NoSchedule"))
+	require.Equal(t, []string{name}, w.names())
+	require.True(t, w.settled("web", 1)())
+}
+
+// undoes takes off on sight what the template puts on nodes, and counts how often.
+func (w *world) undoes(ctx context.Context, undone *atomic.Int64) {
+	for ctx.Err() == nil {
+		nodes, err := w.client.Watch(ctx, &corev1.NodeList{})
+		if err != nil {
+			continue
+		}
+		for e := range nodes.ResultChan() {
+			n, ok := e.Object.(*corev1.Node)
+			if !ok || !w.mine(n) || n.Labels["team"] == "" && len(n.Spec.Taints) == 0 {
+				continue
+			}
+			delete(n.Labels, "team")
+			n.Spec.Taints = nil
+			if w.client.Update(ctx, n) == nil { // after a conflict, the next event is the newer node
+				undone.Add(1)
+			}
+		}
+	}
 }
