@@ -214,7 +214,7 @@ func (s nodeSync) templateInLine(vouched bool, due made) bool {
 	}
 	return s.mapInLine(s.n.Labels, last.Labels, t.Labels, ownLabel, vouched, 0) &&
 		s.mapInLine(s.n.Annotations, last.Annotations, t.Annotations, ownAnnotation, vouched, due.annotations()) &&
-		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && s.holdsTaints(s.n.Taints, t.Taints)
+		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && s.holdsTaints(s.n.Taints, last.Taints, t.Taints)
 }
 
 // recordsTaints reports whether want is what was applied last, with so many
@@ -265,14 +265,28 @@ func (s nodeSync) mapInLine(have, last, want map[string]string, own func(*Keys, 
 	return true
 }
 
-func (s nodeSync) holdsTaints(have, want []object.Taint) bool {
+func (s nodeSync) holdsTaints(have, last, want []object.Taint) bool {
 	for i := range want {
-		if !slices.Contains(have, want[i]) && !s.startup(want[i]) {
+		if !slices.Contains(have, want[i]) && !s.startup(want[i]) && !s.done(last, want[i]) {
 			return false
 		}
 	}
 	return true
 }
+
+// done reports whether a taint is one that is put on once, and was.
+func (s nodeSync) done(last []object.Taint, t object.Taint) bool {
+	return s.putOnOnce(t.Key) && slices.Contains(last, t)
+}
+
+// putOnOnce reports whether another program removes taints with this key when it is ready.
+func (s nodeSync) putOnOnce(key string) bool {
+	return key != "" && key == s.p.Keys.CriticalComponents || strings.HasPrefix(key, autoscalerStartup) ||
+		slices.Contains(s.p.StartupTaints, key)
+}
+
+// autoscalerStartup begins the keys of taints that the cluster autoscaler takes for startup taints.
+const autoscalerStartup = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
 // startup reports whether a taint is the one that nodes register with and that
 // is removed when they join. A template that names it changes nothing about that.
@@ -307,7 +321,9 @@ func (s nodeSync) apply(with entries) {
 	s.n.Labels = s.mergeForeign(s.n.Labels, s.n.Applied.Labels, t.Labels, ownLabel)
 	s.n.Annotations = s.mergeForeign(s.n.Annotations, s.n.Applied.Annotations, t.Annotations, ownAnnotation)
 	s.n.Capacity = merge(s.n.Capacity, s.n.Applied.VirtualCapacity, capacity)
-	s.n.Taints = mergeTaints(s.n.Taints, without(s.n.Applied.Taints, s.startup), without(t.Taints, s.startup))
+	have := s.n.Taints
+	gone := func(t object.Taint) bool { return s.startup(t) || !slices.Contains(have, t) && s.done(last.Taints, t) }
+	s.n.Taints = mergeTaints(have, without(last.Taints, s.startup), without(t.Taints, gone))
 	s.n.Applied = Applied{
 		NodeTemplate: t, VirtualCapacity: capacity, Generation: s.m.Generation,
 		Update: s.n.Applied.Update, Critical: s.n.Applied.Critical, Preserved: s.n.Applied.Preserved, Refused: refused,

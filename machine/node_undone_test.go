@@ -166,3 +166,43 @@ func TestPersonUndoesOnce(t *testing.T) {
 	pass()
 	require.Equal(t, "b", w.cluster.live(node).Labels["team"], "another value")
 }
+
+// TestStartupTaintsArePutOnOnce: a startup taint of the template that another program has removed
+// stays off, and one of critical components keeps no machine from running. A taint that is none comes
+// back, and so does each on a node that registers again.
+func TestStartupTaintsArePutOnOnce(t *testing.T) {
+	for key, once := range map[string]bool{
+		machine.DefaultPolicy().Keys.CriticalComponents:              true,
+		"startup-taint.cluster-autoscaler.kubernetes.io/agent-ready": true,
+		"agent-not-ready": true,
+		"dedicated":       false,
+	} {
+		w := newWorld(t)
+		w.policy.StartupTaints = []string{"agent-not-ready"}
+		w.give(func(m *machine.Machine) {
+			m.Spec.NodeTemplate.Taints = []object.Taint{{Key: key, Value: "a", Effect: object.NoSchedule}}
+		})
+		s := &shell{w: w}
+		pass := func() {
+			w.tick()
+			_, gone, err := s.reconcile()
+			require.NoError(t, err)
+			require.False(t, gone)
+		}
+		pass()
+		w.pass(time.Minute)
+		pass()
+		require.True(t, taintOf(w.cluster.live(node), key), key)
+		w.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
+		pass()
+		require.True(t, w.store.live().Ready(), key)
+		require.NotEqual(t, once, taintOf(w.cluster.live(node), key), key)
+		w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "a"} })
+		pass()
+		require.Equal(t, "a", w.cluster.live(node).Labels["team"])
+		require.NotEqual(t, once, taintOf(w.cluster.live(node), key), "%s: after another write", key)
+		w.cluster.change(node, func(n *machine.Node) { n.Applied = machine.Applied{} }) // as a node that registers again
+		pass()
+		require.True(t, taintOf(w.cluster.live(node), key), "%s: registered again", key)
+	}
+}

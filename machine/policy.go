@@ -65,6 +65,11 @@ type Policy struct {
 	// NodeConditions make a node unhealthy unless they are False or absent. Nil: those of
 	// DefaultPolicy. Empty: none do.
 	NodeConditions []string
+	// StartupTaints are keys of taints of a node template that are put on a node once, because
+	// another program removes them when it is ready there, such as a network plugin. Startup taints
+	// besides are Keys.CriticalComponents and those that begin as the cluster autoscaler's do,
+	// startup-taint.cluster-autoscaler.kubernetes.io/. Default: none.
+	StartupTaints []string
 	// ProviderIDsMatch is what a driver declares: that a node's provider ID
 	// is always spelled as the driver's own answer. One that is alike to it
 	// (object.Alike) still is no other VM's.

@@ -30,6 +30,7 @@ type machinePolicy struct {
 	MachineHookTimeout     time.Duration `policy:"machine.HookTimeout" help:"How long hooks on a machine may hold its drain back, and how long the deletion of its VM; 0: without end."`
 	MachineQuotaRetry      time.Duration `policy:"machine.QuotaRetry" help:"How long to wait after RESOURCE_EXHAUSTED; 0: 10m, the wait of the recovery table."`
 	MachineWaitForChange   bool          `policy:"machine.WaitForChange" help:"Make no call again whose error code the driver contract says is not retried, until machine, class or secret change."`
+	StartupTaints          []string      `placeholder:"KEY" policy:"machine.StartupTaints" help:"Keys of taints of node templates that are put on a node once, because another program removes them when it is ready."`
 	NodeConditions         []string      `placeholder:"TYPE" policy:"machine.NodeConditions" help:"Conditions that make a node unhealthy unless they are False or absent. Default: ${default}."`
 }
 

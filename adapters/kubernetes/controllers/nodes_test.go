@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -178,7 +179,7 @@ func TestP64AgentThatUndoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	var undone atomic.Int64
-	w.background(func(ctx context.Context) { w.undoes(ctx, &undone) })
+	w.background(func(ctx context.Context) { w.undoes(ctx, &undone, "agent-not-ready") })
 	w.manage()
 	w.class("small", "s")
 	o := w.with("MachineDeployment", "web", `{spec: {replicas: 1, template: {spec: {nodeTemplate: {
@@ -195,8 +196,31 @@ func TestP64AgentThatUndoes(t *testing.T) {
 	require.True(t, w.settled("web", 1)())
 }
 
-// undoes takes off on sight what the template puts on nodes, and counts how often.
-func (w *world) undoes(ctx context.Context, undone *atomic.Int64) {
+// TestStartupTaintsArePutOnOnce: an agent takes startup taints of the template off the node once it is
+// ready. The machine runs, and they stay off.
+func TestStartupTaintsArePutOnOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	var undone atomic.Int64
+	critical, agents := machine.DefaultPolicy().Keys.CriticalComponents, "startup-taint.cluster-autoscaler.kubernetes.io/agent"
+	w.background(func(ctx context.Context) { w.undoes(ctx, &undone, critical, agents) })
+	w.manage()
+	w.class("small", "s")
+	o := w.with("MachineDeployment", "web", `{spec: {replicas: 1, template: {spec: {nodeTemplate: {spec: {taints: [
+		{key: `+critical+`, effect: NoSchedule}, {key: `+agents+`, effect: NoSchedule}]}}}}}}`)
+	require.NoError(t, w.client.Create(t.Context(), o))
+	w.eventually("the machine", w.settled("web", 1))
+	name := w.names()[0]
+	require.Equal(t, int64(1), undone.Load())
+	w.merge(o, `{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"annotations":{"note":"later"}}}}}}}`)
+	w.eventually("the next write of the node", func() bool { return w.nodeOf(name).Annotations["note"] == "later" })
+	require.NotContains(t, fmt.Sprint(w.nodeOf(name).Spec.Taints), agents)
+	require.Equal(t, int64(1), undone.Load())
+	require.Equal(t, []string{name}, w.names())
+}
+
+// undoes takes the label team and taints of these keys off nodes on sight, and counts how often.
+func (w *world) undoes(ctx context.Context, undone *atomic.Int64, keys ...string) {
 	for ctx.Err() == nil {
 		nodes, err := w.client.Watch(ctx, &corev1.NodeList{})
 		if err != nil {
@@ -204,11 +228,15 @@ func (w *world) undoes(ctx context.Context, undone *atomic.Int64) {
 		}
 		for e := range nodes.ResultChan() {
 			n, ok := e.Object.(*corev1.Node)
-			if !ok || !w.mine(n) || n.Labels["team"] == "" && len(n.Spec.Taints) == 0 {
+			if !ok || !w.mine(n) {
 				continue
 			}
+			labels, taints := len(n.Labels), len(n.Spec.Taints)
 			delete(n.Labels, "team")
-			n.Spec.Taints = nil
+			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(keys, t.Key) })
+			if len(n.Labels) == labels && len(n.Spec.Taints) == taints {
+				continue
+			}
 			if w.client.Update(ctx, n) == nil { // after a conflict, the next event is the newer node
 				undone.Add(1)
 			}
