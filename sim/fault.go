@@ -57,6 +57,12 @@ const (
 	UpdateFailed
 	// UpdateSilent: the agent of an update in place never answered.
 	UpdateSilent
+	// UpdateLate: the agent of an update in place took hours.
+	UpdateLate
+	// UpdateRebooted: a node restarted amid its update in place.
+	UpdateRebooted
+	// UpdateMended: an agent said that its update had succeeded after it had failed.
+	UpdateMended
 	// VolumeSlow: a volume took longer than usual to leave a node.
 	VolumeSlow
 	// VolumeStuck: a volume never left a node that ran.
@@ -105,6 +111,9 @@ var faultNames = [faultCount]string{
 	ZoneOutage:       "outage of a zone",
 	UpdateFailed:     "update failed",
 	UpdateSilent:     "update without an answer",
+	UpdateLate:       "update answered late",
+	UpdateRebooted:   "node restarted amid its update",
+	UpdateMended:     "update succeeded after it failed",
 	VolumeSlow:       "volume slow to detach",
 	VolumeStuck:      "volume stuck",
 	PodFinished:      "pod finished before its object went",

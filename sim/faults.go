@@ -75,6 +75,11 @@ type Faults struct {
 	// BadUpdate is the probability that an update in place fails. DeadUpdate is the probability
 	// that its agent never answers.
 	BadUpdate, DeadUpdate float64
+	// LateUpdate is the probability that an agent takes up to two hours longer, and answers though its
+	// update has been withdrawn or given up. UpdateReboot is the probability that the node restarts
+	// meanwhile and is silent for up to 15 min; its agent then begins again. SecondAnswer is the
+	// probability that an agent says within half an hour that what had failed has succeeded.
+	LateUpdate, UpdateReboot, SecondAnswer float64
 
 	// SlowVolume is the longest time beyond the usual that a volume takes to leave a node.
 	// StuckVolume is the probability that a volume never leaves a running node.

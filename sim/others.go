@@ -112,14 +112,6 @@ func (w *World) strip(s *Step) {
 	})
 }
 
-func withLabel(labels map[string]string, key, value string) map[string]string {
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	return labels
-}
-
 // selectByHand selects nodes for an update in place, as somebody does for whom a rollout is too slow.
 func (w *World) selectByHand(s *Step) {
 	key := w.machinePolicy().Keys.SelectedForUpdate

@@ -122,7 +122,7 @@ func (w *World) follow() {
 	orders := &orders{apis: w.apis}
 	w.past = newPast(w.ground, w.stores, orders, &force{w.managerClock, w.policies, w.nodes})
 	w.subscribe(followNodes(w.apps))
-	w.agents = newAgents(w.ground, w.nodes, w.o.Update, w.machinePolicy().Keys.UpdateResult)
+	w.agents = newAgents(w.kubelets, w.o.Update, w.machinePolicy().Keys.UpdateResult)
 	w.subscribe(w.agents.see)
 	w.subscribe(w.poolCalls.see)
 	w.subscribe(orders.see)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
@@ -24,8 +26,29 @@ func Open(seed uint64) *sim.Scenario {
 	for range 2 + g(8) {
 		s.Steps = slices.Insert(s.Steps, g(len(s.Steps)+1), g.meddling(s))
 	}
+	if g.oneIn(2) {
+		g.agents(s)
+	}
 	return s
 }
+
+// agents have a fleet updated in place whose agents are late, restart their nodes or correct themselves.
+func (g generator) agents(s *sim.Scenario) {
+	f := &s.Options.Faults
+	f.BadUpdate, f.LateUpdate, f.UpdateReboot, f.SecondAnswer = g.rare(1), g.rare(0.5), g.rare(0.5), g.rare(1)
+	if len(s.Deployments) == 0 {
+		return
+	}
+	d := s.Deployments[0]
+	d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: int32(1 + g(2))}, StopAfter: d.Spec.Strategy.StopAfter}
+	for range 1 + g(3) {
+		roll := sim.Step{After: g.upTo(time.Hour), Do: sim.Roll, Name: d.Name, Class: classNames[g(len(classNames))]}
+		s.Steps = slices.Insert(s.Steps, g(len(s.Steps)+1), roll)
+	}
+}
+
+// classNames are those of the classes of a storm.
+var classNames = [...]string{"small", "large", "huge"}
 
 // nodeTemplate draws what is on the nodes of a fleet.
 func (g generator) nodeTemplate(t *machine.NodeTemplate) {
