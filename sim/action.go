@@ -139,6 +139,12 @@ const (
 	RemakeClass Action = "remake class"
 	// RollBriefly asks for class Class in deployment Name, and for the former one again after For.
 	RollBriefly Action = "roll briefly"
+	// HoldDrain and HoldVM put a hook on all machines from the Nth on, which holds back the drain, or
+	// the deletion of the VM. It is taken off For after the machine's deletion has begun. Zero: never.
+	HoldDrain Action = "hold drain"
+	HoldVM    Action = "hold VM"
+	// ForceDeletion has a person force the Nth deletion that is under way.
+	ForceDeletion Action = "force deletion"
 )
 
 // isPoolAction reports whether a step changes a pool.
@@ -173,7 +179,7 @@ func (s *Step) String() string {
 		return fmt.Sprintf("%s %s %d", s.Do, s.Class, s.N)
 	case RemakeClass, RollBriefly:
 		return fmt.Sprintf("%s: %s %s for %s", s.Name, s.Do, s.Class, s.For)
-	case StopZone, FlickerNodes, RegisterNode, StripNode, FightOverNodes, TouchObjects:
+	case StopZone, FlickerNodes, RegisterNode, StripNode, FightOverNodes, TouchObjects, HoldDrain, HoldVM:
 		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
 	}
 	if isPoolAction(s.Do) {

@@ -27,7 +27,7 @@ func (f *force) forceDue(m *machine.Machine) bool {
 	if t := m.Spec.Config.DrainTimeout; t > 0 {
 		timeout = t
 	}
-	if m.Status.LastOperation.Forced || !now.Before(stageBegan(m).Add(timeout)) {
+	if m.Status.LastOperation.Forced || f.forcedByHand(&m.Meta) || !now.Before(stageBegan(m).Add(timeout)) {
 		return true
 	}
 	n, err := f.nodes.Get(context.Background(), object.Key{Name: m.Name})
@@ -44,4 +44,9 @@ func stageBegan(m *machine.Machine) time.Time {
 		return since
 	}
 	return m.DeletedAt
+}
+
+// forcedByHand reports whether a person has forced the deletion of a machine.
+func (p *policies) forcedByHand(m *object.Meta) bool {
+	return m.Labels[p.machinePolicy().Keys.ForceDeletion] != ""
 }

@@ -11,7 +11,7 @@ func addInvariants(w *World) {
 	for _, i := range []invariant{
 		&p13{w}, newP07(w), newChildren(w), &p10{World: w}, p23{w}, newP30(w),
 		p04{w}, p15{w}, newP17(w), p19{w, choices}, choices, turns, newP22(turns), p24{w}, p25{w}, p25Paused{w}, newP28(w),
-		newP44(w), newP45(w), newP46(w), p47{w}, p07InPlace{w}, newClassFirst(w), newP49(w), &p51{turns}, newP61(w), newP62(w), newP63(w), newP64(w), newP65(w),
+		newP44(w), newP45(w), newP46(w), p47{w}, p07InPlace{w}, newClassFirst(w), newP49(w), &p51{turns}, newP61(w), newP62(w), newP63(w), newP64(w), newP65(w), newP66(w),
 	} {
 		w.subscribe(i.see)
 	}

@@ -30,6 +30,12 @@ func (w *World) meddle(s *Step) {
 		w.selectByHand(s)
 	case RemakeClass, RollBriefly:
 		w.changeBriefly(s)
+	case HoldDrain:
+		w.hook(s, w.machinePolicy().Keys.PreDrainHook)
+	case HoldVM:
+		w.hook(s, w.machinePolicy().Keys.PreTerminateHook)
+	case ForceDeletion:
+		w.forceDeletion(s)
 	}
 }
 

@@ -83,6 +83,7 @@ type World struct {
 
 	kubelets *kubelets
 	agents   *agents
+	hookers  *hookers
 	apps     *cluster.Cluster
 	groups   *groups.Provider
 	managers *managers
@@ -124,6 +125,8 @@ func (w *World) follow() {
 	w.subscribe(followNodes(w.apps))
 	w.agents = newAgents(w.kubelets, w.o.Update, w.machinePolicy().Keys.UpdateResult)
 	w.subscribe(w.agents.see)
+	w.hookers = &hookers{w.ground, w.machines, map[string]hookWait{}}
+	w.subscribe(w.hookers.see)
 	w.subscribe(w.poolCalls.see)
 	w.subscribe(orders.see)
 	w.subscribe(w.past.see)

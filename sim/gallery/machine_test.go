@@ -73,6 +73,22 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
+		name:   "the time of a drain counts from the deletion, also if a hook held it back",
+		breaks: "P66",
+		file:   "machine/delete_hook.go",
+		from:   "s.LastOperation, s.StageSince = op, d.stamp()",
+		to:     "s.LastOperation, s.StageSince = op, d.m.DeletedAt",
+		by:     openStorms,
+	},
+	{
+		name:   "a hook holds a VM for half its time",
+		breaks: "P66",
+		file:   "machine/delete_hook.go",
+		from:   "until = d.after(since, timeout)",
+		to:     "until = d.after(since, timeout/2)",
+		by:     openStorms,
+	},
+	{
 		name:   "any second answer of an agent mends a failed update",
 		breaks: "P65",
 		file:   "machine/inplace_watch.go",

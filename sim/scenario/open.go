@@ -29,6 +29,9 @@ func Open(seed uint64) *sim.Scenario {
 	if g.oneIn(2) {
 		g.agents(s)
 	}
+	if len(s.Apps) > 0 && g.oneIn(4) {
+		s.Apps[0].Grace = g.upTo(3 * time.Hour)
+	}
 	return s
 }
 
@@ -64,6 +67,7 @@ func (g generator) nodeTemplate(t *machine.NodeTemplate) {
 // others are what a step of other programs and people does.
 var others = [...]sim.Action{
 	sim.FlickerNodes, sim.RegisterNode, sim.StripNode, sim.FightOverNodes, sim.TouchObjects, sim.SelectNodes, sim.RemakeClass, sim.RollBriefly,
+	sim.HoldDrain, sim.HoldVM, sim.ForceDeletion,
 }
 
 // Others returns the actions that only Open draws.
@@ -84,6 +88,8 @@ func (g generator) meddling(s *sim.Scenario) sim.Step {
 	case step.Do == sim.RemakeClass, step.Do == sim.RollBriefly:
 		step.Class, step.For = [...]string{"small", "large", "huge"}[g(3)], step.For*time.Duration(1+g(20))
 		step.Name = s.Deployments[g(len(s.Deployments))].Name
+	case step.Do == sim.HoldDrain, step.Do == sim.HoldVM:
+		step.N, step.For = step.N/4, step.For*120 // up to four hours
 	}
 	return step
 }
