@@ -23,6 +23,8 @@ const (
 	TargetOutage
 	// ClockJump: the manager's clock jumped, forward or back.
 	ClockJump
+	// ClockSkewed: the manager's clock was not that of the others from the beginning.
+	ClockSkewed
 
 	// CallFailed: the provider refused a call with a code drawn from all.
 	CallFailed
@@ -95,6 +97,7 @@ var faultNames = [faultCount]string{
 	ControlOutage:    "outage of the control plane",
 	TargetOutage:     "outage of the target cluster",
 	ClockJump:        "clock jumped",
+	ClockSkewed:      "clock ahead or behind",
 	CallFailed:       "call to the provider failed",
 	CallAnswerLost:   "answer of the provider lost",
 	CallHung:         "call to the provider hung",

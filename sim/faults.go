@@ -71,6 +71,9 @@ type Faults struct {
 	// ClockJumps set the manager's clock ahead of the world's or behind it, by up to Spells.For,
 	// until the next jump.
 	ClockJumps Spells
+	// Skew is how far the manager's clock is ahead of those of the API servers, nodes and pods all the
+	// time, or behind them if it is negative.
+	Skew time.Duration
 
 	// BadUpdate is the probability that an update in place fails. DeadUpdate is the probability
 	// that its agent never answers.

@@ -16,6 +16,9 @@ type disturbances struct {
 
 // begin begins all faults that begin and end by themselves.
 func (s *disturbances) begin() {
+	if s.hazards.Skew != 0 {
+		s.count(ClockSkewed)
+	}
 	s.spell(func(f *Faults) Spells { return f.ControlOutages }, s.StopControl)
 	s.spell(func(f *Faults) Spells { return f.TargetOutages }, s.StopTarget)
 	s.spell(func(f *Faults) Spells { return f.ZoneOutages }, func(d time.Duration) { s.StopZone(s.chance(max(len(s.zones), 1)), d) })
@@ -87,6 +90,6 @@ func (s *disturbances) StopZone(n int, d time.Duration) {
 
 // end ends the faults that are under way.
 func (s *disturbances) end() {
-	s.setClock(0)
+	s.setClock(s.hazards.Skew)
 	s.outages, s.dark = [apiCount]downtime{}, map[string]time.Time{}
 }

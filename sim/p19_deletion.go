@@ -139,5 +139,5 @@ func (w p19) checkRoom(m *machine.Machine, d *deployment.Deployment) {
 // keptByUser reports whether a machine is kept for some time yet because of a user's request.
 func (w p19) keptByUser(r *record[*machine.Machine]) bool {
 	p := &r.last.Status.Preservation
-	return !r.kept.IsZero() && !p.Automatic() && p.Active(w.Now().Add(inFlight))
+	return !r.kept.IsZero() && !p.Automatic() && p.Active(w.managerNow().Add(inFlight))
 }

@@ -41,7 +41,7 @@ func (w *p65) checkAnswer(before, m *machine.Machine) {
 	case machine.PhaseInPlaceUpdateFailed:
 		op := m.Status.LastOperation
 		withdrawn := op.Stage == machine.StageCandidate
-		took, timeout := w.Now().Sub(before.Status.Since), w.machinePolicy().InPlaceTimeout
+		took, timeout := w.managerNow().Sub(before.Status.Since), w.machinePolicy().InPlaceTimeout
 		switch {
 		case withdrawn && !succeeded || op.Code == codes.Internal && !failed:
 			w.violate("P65", "the update of machine %s counts as failed (%s), and its agent has answered %v", m.Name, op.Message, answers)

@@ -315,10 +315,10 @@ func (l *past) plain(m *machine.Machine) bool {
 // recent reports whether orders that were given before then may be under way.
 func (l *past) recent(then time.Time) bool { return l.underWay(then) }
 
-// tooOld reports whether a machine may be replaced for its age now.
+// tooOld reports whether a machine may be replaced for its age now, by the manager's clock.
 func (l *past) tooOld(m *machine.Machine, s *machineset.Set) bool {
 	at := machineset.ExpiresAt(m, s.Spec.MaxAge)
-	return !at.IsZero() && !l.Now().Add(time.Second).Before(at)
+	return !at.IsZero() && !l.latest().Add(time.Second).Before(at)
 }
 
 // asked reports whether a replacement of a machine is requested.

@@ -101,7 +101,7 @@ func newWorld(o Options) *World {
 	w.ground = newGround(o.Seed, &w.o.Faults, o.Tell)
 	w.stores = newStores(w.ground, &w.machinePolicy().Keys)
 	w.apis = newAPIs(w.ground)
-	w.managerClock = &managerClock{apis: w.apis}
+	w.managerClock = &managerClock{apis: w.apis, skew: o.Faults.Skew}
 	w.region = newRegion(w.ground, drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
 	w.catalog = &catalog{w.region, w.stores}
 	w.apps = cluster.New(clusterWorld{chances{w.ground}, w.nodes})
@@ -217,7 +217,7 @@ func (w *World) StopFaults() {
 		w.poolCalls.silent = time.Time{}
 		w.groups.StopFaults()
 	}
-	w.o.Faults = Faults{CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency, PodEnd: w.o.Faults.PodEnd, HangFor: w.o.Faults.HangFor}
+	w.o.Faults = Faults{Skew: w.o.Faults.Skew, CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency, PodEnd: w.o.Faults.PodEnd, HangFor: w.o.Faults.HangFor}
 	if w.process != nil {
 		w.process.killAt = 0
 	}

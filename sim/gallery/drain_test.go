@@ -162,7 +162,7 @@ var ofDrain = []mutant{
 		file:   "drain/standing.go",
 		from:   "if own := told.Add(p.grace()); !told.IsZero() && own.After(p.GraceEnds) {",
 		to:     "if own := told.Add(p.grace()); false && own.After(p.GraceEnds) {",
-		by:     "TestP50GraceByAnyClock",
+		by:     openStorms,
 	},
 	{
 		name:   "a drain ends with a volume attached that was of no turn",
