@@ -32,10 +32,20 @@ func Open(seed uint64) *sim.Scenario {
 	if f := &s.Options.Faults; f.ClockJumps.Every == 0 && len(s.Pools) == 0 && g.oneIn(2) { // bootstrap data say by their own clock when they expire
 		f.Skew = time.Hour - 2*g.upTo(time.Hour)
 	}
+	if g.oneIn(3) {
+		g.lateNodes(&s.Options.Faults)
+	}
 	if len(s.Apps) > 0 && g.oneIn(4) {
 		s.Apps[0].Grace = g.upTo(3 * time.Hour)
 	}
 	return s
+}
+
+// lateNodes has nodes register late and without a startup taint, so that pods are on them at once, and
+// calls take long or fail: a machine may be deleted before its node is there.
+func (g generator) lateNodes(f *sim.Faults) {
+	f.NoStartupTaint = true
+	f.SlowBoot, f.CallTime, f.Call = max(f.SlowBoot, g.upTo(15*time.Minute)), max(f.CallTime, g.upTo(2*time.Minute)), max(f.Call, g.rare(0.3))
 }
 
 // agents have a fleet updated in place whose agents are late, restart their nodes or correct themselves.
