@@ -96,7 +96,7 @@ func (a *agents) work(j *job) {
 	if a.happens(a.hazards.UpdateReboot) {
 		a.count(UpdateRebooted)
 		until, silent := a.upTo(takes), a.upTo(rebootTime)
-		a.After(until, func() { a.waver(j.node.Name, j.node.ProviderID, silent) })
+		a.After(until, func() { a.waver(j.node.Name, a.vmOf(j.node), silent) })
 		takes += until + silent // it begins again
 	}
 	a.After(takes, func() { a.finish(j) })

@@ -42,6 +42,8 @@ const (
 	ListLagged
 	// ListSpelled: a list named VMs in another spelling.
 	ListSpelled
+	// NodeSpelled: a node was registered with its VM's ID in another spelling, or without it.
+	NodeSpelled
 	// VMLost: a VM vanished without a request.
 	VMLost
 
@@ -106,6 +108,7 @@ var faultNames = [faultCount]string{
 	StatusLagged:     "status not consistent yet",
 	ListLagged:       "list not consistent yet",
 	ListSpelled:      "list in another spelling",
+	NodeSpelled:      "node in another spelling or without its ID",
 	VMLost:           "VM lost",
 	SlowBoot:         "slow boot",
 	DeadBoot:         "VM never boots",

@@ -48,6 +48,9 @@ type Faults struct {
 	// Spelling is the probability that a list names all VMs in another spelling than their creation
 	// did: in upper case, with a slash. The provider knows them by both.
 	Spelling float64
+	// NodeSpelling is the probability that a kubelet registers its node with the VM's ID in another
+	// spelling, or, as often, without it: then a cloud's controller adds it within five minutes.
+	NodeSpelling float64
 
 	// SlowBoot is the longest time that a VM takes beyond Options.Boot.
 	SlowBoot time.Duration

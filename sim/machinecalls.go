@@ -137,9 +137,6 @@ func (c watchedMachines) DeleteMachine(ctx context.Context, req *driver.DeleteMa
 	return out, err
 }
 
-// spelled is an identity in another spelling.
-func spelled(identity string) string { return strings.ToUpper(identity) + "/" }
-
 // ListMachines implements driver.Driver. VMs that were made just now are missing.
 func (c watchedMachines) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	got, err := c.Driver.ListMachines(ctx, req)

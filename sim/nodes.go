@@ -20,10 +20,11 @@ type kubelets struct {
 	none      bool                   // there is no cluster
 	readies   time.Duration          // how long it takes at most from joining until a node is ready
 	lostNodes map[string]bool        // VMs whose nodes are never ready again
+	vmIDs     map[string]string      // of nodes, by UID, in the provider's spelling
 }
 
 func newKubelets(r *region, nodes *trackedStore[*machine.Node], apps *cluster.Cluster, boots time.Duration, none bool) *kubelets {
-	return &kubelets{ground: r.ground, region: r, nodes: nodes, apps: apps, boots: boots, none: none, readies: 2 * time.Second, lostNodes: map[string]bool{}}
+	return &kubelets{ground: r.ground, region: r, nodes: nodes, apps: apps, boots: boots, none: none, readies: 2 * time.Second, lostNodes: map[string]bool{}, vmIDs: map[string]string{}}
 }
 
 // readinessTurns: the readiness of a node is about to change.
@@ -64,13 +65,45 @@ func (k *kubelets) bootIn(d time.Duration, name, id string) {
 
 // join makes a node, which becomes ready a moment later. It returns false if the name is taken.
 func (k *kubelets) join(n *machine.Node) bool {
-	if _, err := k.nodes.Create(context.Background(), n); err != nil {
+	name, id := n.Name, n.ProviderID
+	if k.happens(k.hazards.NodeSpelling) {
+		k.count(NodeSpelled)
+		n.ProviderID = spelled(id)
+		if k.chance(2) == 0 {
+			n.ProviderID = ""
+			k.After(k.upTo(idTime), func() { k.identify(name, id) })
+		}
+	}
+	made, err := k.nodes.Create(context.Background(), n)
+	if err != nil {
 		return false
 	}
-	name, id := n.Name, n.ProviderID
+	k.vmIDs[made.UID] = id
 	k.After(k.upTo(k.readies), func() { k.recover(name, id) })
 	k.flap(name, id)
 	return true
+}
+
+// idTime is how long a cloud's controller takes at most until it has written a node's provider ID.
+const idTime = 5 * time.Minute
+
+// identify writes the provider ID of a node that was registered without.
+func (k *kubelets) identify(name, id string) {
+	n, err := k.nodes.Get(context.Background(), object.Key{Name: name})
+	if err == nil && k.vmOf(n) == id && n.ProviderID == "" {
+		n = n.Clone()
+		n.ProviderID = id
+		_, _ = k.nodes.Update(context.Background(), n) // read in the same instant: no conflict
+		k.check()
+	}
+}
+
+// vmOf returns the ID of a node's VM as the provider spells it.
+func (k *kubelets) vmOf(n *machine.Node) string {
+	if id, joined := k.vmIDs[n.UID]; joined {
+		return id
+	}
+	return n.ProviderID
 }
 
 // flap makes a node unhealthy for a while now and then.
@@ -116,7 +149,7 @@ func (k *kubelets) silence(name, id string) {
 	k.ready(name, id, object.Unknown)
 	k.After(10*time.Minute, func() {
 		n, err := k.nodes.Get(context.Background(), object.Key{Name: name})
-		if err == nil && n.ProviderID == id && len(n.Finalizers) == 0 && len(n.Labels) == 0 {
+		if err == nil && k.vmOf(n) == id && len(n.Finalizers) == 0 && len(n.Labels) == 0 {
 			_ = k.nodes.Delete(context.Background(), n.Key, n.UID) // read in the same instant: it is there
 		}
 	})
@@ -126,7 +159,7 @@ func (k *kubelets) silence(name, id string) {
 func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 	ctx := context.Background()
 	n, err := k.nodes.Get(ctx, object.Key{Name: name})
-	if err != nil || n.ProviderID != id || status == object.True && k.removed[id] {
+	if err != nil || k.vmOf(n) != id || status == object.True && k.removed[id] {
 		return false
 	}
 	if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil && c.Status == status {
@@ -147,7 +180,7 @@ func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 func (k *kubelets) chatter(name, id string) {
 	k.After(3*time.Minute+k.upTo(time.Minute), func() {
 		n, err := k.nodes.Get(context.Background(), object.Key{Name: name})
-		if err != nil || n.ProviderID != id || k.removed[id] {
+		if err != nil || k.vmOf(n) != id || k.removed[id] {
 			return
 		}
 		n = n.Clone()

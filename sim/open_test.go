@@ -11,7 +11,7 @@ import (
 )
 
 // openFaults are those that occur in an open world only.
-var openFaults = []sim.Fault{sim.CallThrottled, sim.ClockSkewed, sim.UpdateLate, sim.UpdateRebooted, sim.UpdateMended}
+var openFaults = []sim.Fault{sim.CallThrottled, sim.NodeSpelled, sim.ClockSkewed, sim.UpdateLate, sim.UpdateRebooted, sim.UpdateMended}
 
 // TestOpenStorm is TestStorm with what other programs and people do besides: each of that happens, and
 // no invariant is violated.

@@ -52,7 +52,7 @@ func (w *World) flicker(s *Step) {
 		w.actions[s.Do]++
 		for range flickers {
 			d := w.upTo(s.For)
-			w.After(w.upTo(flickering), func() { w.kubelets.waver(n.Name, n.ProviderID, d) })
+			w.After(w.upTo(flickering), func() { w.kubelets.waver(n.Name, w.kubelets.vmOf(n), d) })
 		}
 	}
 }
@@ -60,7 +60,7 @@ func (w *World) flicker(s *Step) {
 // registerAnew removes a node whose VM runs, and lets its kubelet register again.
 func (w *World) registerAnew(s *Step) {
 	n, found := nthOf(w.nodes, s.N)
-	if !found || w.removed[n.ProviderID] || n.Deleted() {
+	if !found || w.removed[w.kubelets.vmOf(n)] || n.Deleted() {
 		return
 	}
 	w.actions[s.Do]++
@@ -70,8 +70,8 @@ func (w *World) registerAnew(s *Step) {
 	_, _ = w.nodes.Update(ctx, bare) // read in the same instant: no conflict
 	_ = w.nodes.Delete(ctx, n.Key, n.UID)
 	w.After(w.upTo(s.For), func() {
-		if !w.removed[n.ProviderID] {
-			w.kubelets.join(&machine.Node{Meta: object.Meta{Key: n.Key}, ProviderID: n.ProviderID})
+		if !w.removed[w.kubelets.vmOf(n)] {
+			w.kubelets.join(&machine.Node{Meta: object.Meta{Key: n.Key}, ProviderID: w.kubelets.vmOf(n)})
 			w.check()
 		}
 	})

@@ -59,7 +59,7 @@ func (s *disturbances) StopTarget(d time.Duration) {
 	}
 	s.After(d, func() {
 		for _, n := range s.kubelets.nodes.all() {
-			s.kubelets.waver(n.Name, n.ProviderID, s.upTo(20*time.Second))
+			s.kubelets.waver(n.Name, s.kubelets.vmOf(n), s.upTo(20*time.Second))
 		}
 	})
 }

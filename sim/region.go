@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/driver/drivertest"
@@ -39,3 +40,6 @@ func (r *region) eachIn(zone string, do func(name, id string)) {
 		}
 	}
 }
+
+// spelled is an identity in another spelling.
+func spelled(identity string) string { return strings.ToUpper(identity) + "/" }

@@ -115,7 +115,7 @@ func (v *vms) found(name, size string) (id string) {
 // gone makes the node of a VM silent that no longer exists.
 func (v *vms) gone(name, id string) {
 	v.removed[id] = true
-	if n, err := v.kubelets.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && n.ProviderID == id {
+	if n, err := v.kubelets.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && v.kubelets.vmOf(n) == id {
 		v.emit(vmGone{name, id})
 		v.kubelets.apps.Lost(name)
 	}

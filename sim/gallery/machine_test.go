@@ -73,6 +73,14 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
+		name:   "a node whose provider ID is spelled otherwise is another VM's",
+		breaks: "P48",
+		file:   "machine/node_look.go",
+		from:   "!object.Alike(n.ProviderID, providerID)",
+		to:     "n.ProviderID != providerID",
+		by:     openStorms,
+	},
+	{
 		name:   "the time of a drain counts from the deletion, also if a hook held it back",
 		breaks: "P66",
 		file:   "machine/delete_hook.go",
