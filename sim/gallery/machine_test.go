@@ -133,7 +133,7 @@ var ofMachine = []mutant{
 		file:   "machine/delete_drain.go",
 		from:   "case d.hasNode() && d.node().UID != status.DrainedNode:",
 		to:     `case d.hasNode() && d.node().UID == "":`,
-		by:     "TestP53NodesThatJoinLateAreDrained",
+		by:     openStorms,
 	},
 	{
 		name:   "a create that may have made a VM is forgotten when the name is taken",
