@@ -171,10 +171,25 @@ func (w *p22) drainsSince(node string, then time.Time) bool {
 }
 
 // waitsForTurn reports whether a pod with volumes has had to wait for others of its node, which
-// leave one at a time.
+// leave one at a time. A recorded turn may be older than the wait: a pod with the same volumes that had
+// come back held it up, and has left.
 func (w *p22) waitsForTurn(p cluster.Pod, since time.Time) bool {
-	t := w.turns[p.Node]
-	return t != nil && t.pod.UID != p.UID && t.at.After(since) && len(p.Claims) > 0
+	if len(p.Claims) == 0 {
+		return false
+	}
+	if t := w.turns[p.Node]; t != nil && t.pod.UID != p.UID && t.at.After(since) {
+		return true
+	}
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: p.Node})
+	if err != nil || n.Drain == nil || n.Drain.Turn.UID == p.UID {
+		return false
+	}
+	t := &n.Drain.Turn
+	ends := t.Detached
+	if ends.IsZero() {
+		ends = t.Since.Add(max(t.Grace, 0)).Add(w.drainPolicy().DetachTimeout)
+	}
+	return ends.After(since)
 }
 
 // heldUpSince reports whether something since then has held up a drain: an outage or a pause, or, of a

@@ -76,8 +76,8 @@ var ofMachine = []mutant{
 		name:   "a node whose provider ID is spelled otherwise is another VM's",
 		breaks: "P48",
 		file:   "machine/node_look.go",
-		from:   "!object.Alike(n.ProviderID, providerID)",
-		to:     "n.ProviderID != providerID",
+		from:   " || object.Alike(n.ProviderID, providerID)",
+		to:     "",
 		by:     openStorms,
 	},
 	{
