@@ -24,21 +24,27 @@ func (u inPlace) adjust(reason string) (Plan, bool) {
 	if u.o.Node.cached() {
 		return u.look(false), true
 	}
-	first, answer := say && !(out && u.marksFirst(reason)), u.o.NodeSynced
+	first := say && !(out && u.marksFirst(reason))
+	return u.write(sync, reason, first, updating), true
+}
+
+// write tells the agent a reason, first, or brings the rest of a node in line.
+func (u inPlace) write(sync nodeSync, reason string, first, updating bool) Plan {
+	answer := u.o.NodeSynced
 	if first {
 		answer = u.said(reason)
 	}
 	switch {
 	case answer != nil:
-		return u.adjustLater(first, *answer), true
+		return u.adjustLater(first, *answer)
 	case !first && sync.held():
-		return sync.syncLater(Plan{Why: sync.notInLine()}), true
+		return sync.syncLater(Plan{Why: sync.notInLine()})
 	case updating && !u.o.Fenced || sync.behind():
-		return sync.fence(), true
+		return sync.fence()
 	case first:
-		return u.tell(reason), true
+		return u.tell(reason)
 	}
-	return sync.sync(), true
+	return sync.sync()
 }
 
 // said is the answer to this pass's attempt to say a reason; nil: there was

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -193,7 +194,11 @@ func (w *p22) waitsForTurn(p cluster.Pod, since time.Time) bool {
 }
 
 // heldUpSince reports whether something since then has held up a drain: an outage or a pause, or, of a
-// pool's node, a provider that does not answer about its group.
+// pool's node, a provider that does not answer about its group. A drain before an update in place that
+// failed has ended; the deletion that follows has one of its own.
 func (w *p22) heldUpSince(node string, then time.Time) bool {
-	return w.outSince(then) || w.pausedSince(node, then) || w.machine(node) == nil && w.poolCalls.silent.After(then)
+	deleted := slices.ContainsFunc(w.machines.all(), func(m *machine.Machine) bool {
+		return m.Name == node && m.DeletedAt.After(then)
+	})
+	return deleted || w.outSince(then) || w.pausedSince(node, then) || w.machine(node) == nil && w.poolCalls.silent.After(then)
 }

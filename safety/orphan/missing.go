@@ -54,10 +54,7 @@ func (d *decider) unlisted() []Unlisted {
 	names, seen := d.listedNames(), d.seen()
 	d.sighted = nil
 	for _, m := range d.o.Machines {
-		if m == nil {
-			continue
-		}
-		c := d.classOf(object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
+		c := d.classOfMachine(m)
 		if c == nil {
 			continue
 		}
@@ -65,14 +62,10 @@ func (d *decider) unlisted() []Unlisted {
 		if id := m.Spec.ProviderID; (listed || seen[id]) && d.now.Before(m.Status.Since.Add(lagOfLists)) {
 			d.sighted = append(d.sighted, id)
 		}
-		switch {
-		case c.silent():
-		case listed:
+		if listed {
 			named[c.Key]++
-		default:
-			if known, missed := d.miss(m, c.Listing, before[m.Key], seen); missed {
-				all = append(all, known)
-			}
+		} else if known, missed := d.miss(m, c, before[m.Key], seen); missed {
+			all = append(all, known)
 		}
 	}
 	slices.Sort(d.sighted)
@@ -132,11 +125,21 @@ func (d *decider) seen() map[string]bool {
 	return seen
 }
 
-// miss notes that a listing does not have the VM of a machine. It returns false if a listing need
-// not have it.
-func (d *decider) miss(m *machine.Machine, l *Listing, known Unlisted, seen map[string]bool) (Unlisted, bool) {
-	id := m.Spec.ProviderID
-	class := object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
+// classOfMachine returns the class of a machine. Nil: it is not searched for, or there is no machine.
+func (d *decider) classOfMachine(m *machine.Machine) *Class {
+	if m == nil {
+		return nil
+	}
+	return d.classOf(object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
+}
+
+// miss notes that a class's listing does not have the VM of a machine. It returns false if a listing
+// need not have it, or if there is none.
+func (d *decider) miss(m *machine.Machine, c *Class, known Unlisted, seen map[string]bool) (Unlisted, bool) {
+	if c.silent() {
+		return known, false
+	}
+	l, class, id := c.Listing, c.Key, m.Spec.ProviderID
 	switch {
 	case !up(m):
 		return known, false

@@ -26,12 +26,12 @@ func (d *decider) unhealthy() []Unhealthy {
 	}
 	var all []Unhealthy
 	for _, m := range d.o.Machines {
-		if m == nil || m.Deleted() || !up(m) || d.p.Paused(m) || m.Preserved(d.now) {
+		c := d.classOfMachine(m)
+		if c == nil || c.silent() || m.Deleted() || !up(m) || d.p.Paused(m) || m.Preserved(d.now) {
 			continue
 		}
-		class, id := object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}, m.Spec.ProviderID
-		if c := d.classOf(class); c != nil && !c.silent() && c.Listing.Unhealthy[id] && !blank(id) {
-			all = append(all, Unhealthy{Machine: m.Key, UID: m.UID, Class: class, ProviderID: id, Listed: c.Listing.Asked})
+		if id := m.Spec.ProviderID; c.Listing.Unhealthy[id] && !blank(id) {
+			all = append(all, Unhealthy{Machine: m.Key, UID: m.UID, Class: c.Key, ProviderID: id, Listed: c.Listing.Asked})
 		}
 	}
 	for _, u := range d.o.Unhealthy { // classes without a listing in this pass
