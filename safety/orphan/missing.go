@@ -46,10 +46,7 @@ func (d *decider) unlisted() []Unlisted {
 	if !d.o.NoCluster {
 		return nil
 	}
-	before := make(map[object.Key]Unlisted, len(d.o.Unlisted))
-	for _, u := range d.o.Unlisted {
-		before[u.Machine] = u
-	}
+	before := d.missedBefore()
 	all, named := []Unlisted(nil), make(map[object.Key]int64)
 	names, seen := d.listedNames(), d.seen()
 	d.sighted = nil
@@ -77,6 +74,15 @@ func (d *decider) unlisted() []Unlisted {
 	}
 	slices.SortFunc(all, func(a, b Unlisted) int { return byKey(a.Machine, b.Machine) })
 	return slices.CompactFunc(all, func(a, b Unlisted) bool { return a.Machine == b.Machine })
+}
+
+// missedBefore returns the machines whose VMs earlier listings did not have.
+func (d *decider) missedBefore() map[object.Key]Unlisted {
+	before := make(map[object.Key]Unlisted, len(d.o.Unlisted))
+	for _, u := range d.o.Unlisted {
+		before[u.Machine] = u
+	}
+	return before
 }
 
 // silent reports whether this pass has no listing of the class's VMs.
