@@ -134,7 +134,7 @@ func (w *p22) checkPodDeleted(name, node string) {
 }
 
 // checkAttempt: a pod that was refused is not tried again before its slot, also not by another
-// process (P22). Orders take their time to arrive. A node that was deleted and has registered again is
+// process (P22). Orders take their time to arrive, those of one pass one after another. A node that was deleted and has registered again is
 // drained from the beginning.
 func (w *p22) checkAttempt(p cluster.Pod) {
 	if w.belated {
@@ -145,7 +145,7 @@ func (w *p22) checkAttempt(p cluster.Pod) {
 	}
 	last := w.attempts[p.UID]
 	w.attempts[p.UID] = attempt{w.Now(), w.number}
-	if apart := w.Now().Sub(last.at); w.faults[ClockJump] == 0 && apart < drain.Slot-2*w.o.Faults.Latency && w.drainsSince(p.Node, last.at) {
+	if apart := w.Now().Sub(last.at); w.faults[ClockJump] == 0 && apart < drain.Slot-4*w.o.Faults.Latency && w.drainsSince(p.Node, last.at) {
 		w.violate("P22", "it was tried to evict pod %s again after %s", p.Name, apart)
 	} else if last.by == w.number && apart > forgottenAfter+w.hung() && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.Node, last.at) && !w.heldUpSince(p.Node, last.at) {
 		w.violate("P21", "it was not tried to evict pod %s for %s, though it had been refused", p.Name, apart)
