@@ -69,6 +69,7 @@ func TestP24NoVerdictWithoutAGrant(t *testing.T) {
 		o.Budgeted = true
 		if rapid.Bool().Draw(t, "ripe") {
 			makeRipe(o)
+			o.Grant = anyGrant(t)
 		}
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 		require.NoError(t, err)
@@ -81,6 +82,19 @@ func TestP24NoVerdictWithoutAGrant(t *testing.T) {
 		require.True(t, o.Grant.Until.IsZero() || epoch.Before(o.Grant.Until))
 	})
 	assert.Positive(t, verdicts, "no machine was ever given up")
+}
+
+// anyGrant is an answer to the question for a grant, half of them with an end about now. Nil: there is
+// none yet.
+func anyGrant(t *rapid.T) *machine.Grant {
+	if rapid.IntRange(0, 3).Draw(t, "no answer") == 0 {
+		return nil
+	}
+	g := &machine.Grant{Allowed: rapid.IntRange(0, 3).Draw(t, "refused") != 0}
+	if rapid.Bool().Draw(t, "ends") {
+		g.Until = epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "until")) * time.Second)
+	}
+	return g
 }
 
 // makeRipe makes o one of a machine whose health timeout has passed.

@@ -207,11 +207,12 @@ func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor i
 	}
 }
 
-// leftAfter reports whether somebody other than the manager had a machine deleted when m had been
-// selected for its update, or so shortly before that it was not known then.
+// leftAfter reports whether a machine was deleted when m had been selected for its update, or so shortly
+// before that it was not known then: by somebody other than the manager, or to follow its node, which
+// somebody deletes.
 func (w *p07) leftAfter(other, m *machine.Machine) bool {
 	r := w.records[m.UID]
-	return w.lives[other.UID].served && w.facts.excused[other.UID] && r != nil && !r.selected.IsZero() &&
+	return w.lives[other.UID].served && r != nil && !r.selected.IsZero() &&
 		other.DeletedAt.After(r.selected.Add(-inFlight))
 }
 

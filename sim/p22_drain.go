@@ -127,7 +127,7 @@ func (w *p22) checkPodDeleted(name, node string) {
 		since, limit := w.drainTime(m)
 		known := w.lives[m.UID]
 		forced := w.forceDue(m) || known != nil && known.forced // also if no record can be written
-		if took := w.Now().Sub(since); !forced && took < limit-inFlight {
+		if took := w.managerNow().Sub(since); !forced && took < limit-inFlight {
 			w.violate("P22", "pod %s was deleted %s after the drain of node %s had begun, and not evicted", name, took, node)
 		}
 	}
@@ -145,7 +145,7 @@ func (w *p22) checkAttempt(p cluster.Pod) {
 	}
 	last := w.attempts[p.UID]
 	w.attempts[p.UID] = attempt{w.Now(), w.number}
-	if apart := w.Now().Sub(last.at); w.faults[ClockJump] == 0 && apart < drain.Slot-4*w.o.Faults.Latency && w.drainsSince(p.Node, last.at) {
+	if apart := w.Now().Sub(last.at); w.faults[ClockJump] == 0 && w.o.Faults.Skew == 0 && apart < drain.Slot-4*w.o.Faults.Latency && w.drainsSince(p.Node, last.at) {
 		w.violate("P22", "it was tried to evict pod %s again after %s", p.Name, apart)
 	} else if last.by == w.number && apart > forgottenAfter+w.hung() && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.Node, last.at) && !w.heldUpSince(p.Node, last.at) {
 		w.violate("P21", "it was not tried to evict pod %s for %s, though it had been refused", p.Name, apart)
