@@ -173,8 +173,10 @@ func (w *p07) departed(owners map[string]string) map[string]int {
 	var recent []*machine.Machine
 	for _, m := range w.goes {
 		if m.Deleted() && w.unknown(m.DeletedAt) {
-			recent = append(recent, m)
 			counts[owners[ownerUID(m)]]++
+		}
+		if w.Now().Sub(m.DeletedAt) < time.Hour { // see checkUpdated
+			recent = append(recent, m)
 		}
 	}
 	w.goes = recent
@@ -202,17 +204,27 @@ func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor i
 			serving++
 		}
 	}
+	for _, gone := range w.goes {
+		if !w.unknown(gone.DeletedAt) && w.sameFleet(gone, m) && w.leftAfter(gone, m) {
+			serving++
+		}
+	}
 	if known := w.lives[m.UID]; serving < floor && !w.belated && !w.underWay(known.ready) {
 		w.violate("P7", "machine %s was taken out of service for its update, and %d are left; %d have to", m.Name, serving, floor)
 	}
 }
 
-// leftAfter reports whether a machine was deleted when m had been selected for its update, or so shortly
-// before that it was not known then: by somebody other than the manager, or to follow its node, which
-// somebody deletes.
+// sameFleet reports whether two machines are of one deployment.
+func (w *p07) sameFleet(a, b *machine.Machine) bool {
+	of, with := w.setRecords[ownerUID(a)], w.setRecords[ownerUID(b)]
+	return of != nil && with != nil && of.last.Owner != nil && with.last.Owner != nil && of.last.Owner.UID == with.last.Owner.UID
+}
+
+// leftAfter reports whether somebody other than the manager had a machine deleted when m had been
+// selected for its update, or so shortly before that it was not known then.
 func (w *p07) leftAfter(other, m *machine.Machine) bool {
 	r := w.records[m.UID]
-	return w.lives[other.UID].served && r != nil && !r.selected.IsZero() &&
+	return w.lives[other.UID].served && w.facts.excused[other.UID] && r != nil && !r.selected.IsZero() &&
 		other.DeletedAt.After(r.selected.Add(-inFlight))
 }
 
