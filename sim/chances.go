@@ -2,7 +2,7 @@ package sim
 
 import "time"
 
-// chances are what the rooms of a world ask of its ground: a cluster, a provider.
+// chances are what the parts of a world that are packages of their own ask it for: a cluster, a provider.
 type chances struct{ *ground }
 
 // Chance returns a number from 0 to n-1.

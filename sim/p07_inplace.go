@@ -11,11 +11,11 @@ type p07InPlace struct{ *World }
 
 func (w p07InPlace) see(e event) {
 	if e, ok := e.(machineChanged); ok && e.seen.last.Status.Phase == machine.PhaseRunning && e.now.Status.Phase == machine.PhaseInPlaceUpdating {
-		w.check(e.now)
+		w.checkAtOnce(e.now)
 	}
 }
 
-func (w p07InPlace) check(m *machine.Machine) {
+func (w p07InPlace) checkAtOnce(m *machine.Machine) {
 	s := w.setRecords[ownerUID(m)]
 	if s == nil || s.last.Owner == nil || w.belated {
 		return
