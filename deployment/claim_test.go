@@ -144,8 +144,12 @@ func TestChangedSelectorIsRefused(t *testing.T) {
 	for name, of := range map[string]struct {
 		machines int
 		relabel  bool
+		deleted  bool
 		refused  bool
-	}{"with machines": {3, false, true}, "empty": {0, false, false}, "relabelled": {3, true, false}} {
+	}{
+		"with machines": {machines: 3, refused: true}, "empty": {}, "relabelled": {machines: 3, relabel: true},
+		"going": {machines: 3, deleted: true},
+	} {
 		d := stored(3)
 		set := ownSet(d, "web-a", of.machines)
 		if of.relabel {
@@ -153,8 +157,15 @@ func TestChangedSelectorIsRefused(t *testing.T) {
 		} else {
 			d.Spec.Selector.Labels, d.Spec.Template.Labels = changed, changed
 		}
+		if of.deleted {
+			set.Set.DeletedAt = begin
+		}
 		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{set}}
 		plan := decide(t, o, begin)
+		if of.deleted {
+			require.Contains(t, plan.Why.String(), "no set has the wanted template", "what goes is not left behind")
+			continue
+		}
 		require.Equal(t, of.refused, len(plan.Release) == 0, name)
 		if !of.refused {
 			continue

@@ -35,10 +35,19 @@ func TestHeldUp(t *testing.T) {
 			m.CreatedAt, m.Status.LastOperation.Code = begin.Add(-since), code
 		}
 	}
+	deleting := func(since time.Duration) func(*machine.Machine) {
+		return func(m *machine.Machine) {
+			failing(codes.Unavailable, time.Hour)(m)
+			m.DeletedAt, m.Status.Phase, m.Status.LastOperation.Kind = begin.Add(-since), machine.PhaseTerminating, machine.OperationDelete
+			m.Status.LastOperation.Stage = machine.StageInitiateVMDeletion
+		}
+	}
 	for name, c := range map[string]struct {
 		first, second func(*machine.Machine)
 		want          string
 	}{
+		"a deletion that is retried at once":   {deleting(59 * time.Second), func(*machine.Machine) {}, ""},
+		"a deletion that is retried for long":  {deleting(time.Minute), func(*machine.Machine) {}, "machine web-a-4qwb9-1: Delete: UNAVAILABLE: no cores are left"},
 		"a create that is retried at once":     {failing(codes.Unavailable, 59*time.Second), failing(codes.Internal, 0), ""},
 		"a create that is retried for long":    {failing(codes.Unavailable, time.Minute), failing(codes.Internal, 0), "machine web-a-4qwb9-1: Create: UNAVAILABLE: no cores are left"},
 		"a create that is not retried so soon": {failing(codes.InvalidArgument, 0), func(*machine.Machine) {}, "machine web-a-4qwb9-1: Create: INVALID_ARGUMENT: no cores are left"},

@@ -206,3 +206,31 @@ func TestStartupTaintsArePutOnOnce(t *testing.T) {
 		require.True(t, taintOf(w.cluster.live(node), key), "%s: registered again", key)
 	}
 }
+
+// TestFightsAreForgotten: what another program has undone on a node is put back at once on a node that
+// has registered again, and when the clock was set back.
+func TestFightsAreForgotten(t *testing.T) {
+	for name, then := range map[string]func(w *world){
+		"registered again": func(w *world) { w.cluster.change(node, func(n *machine.Node) { n.UID = "again" }) },
+		"clock set back":   func(w *world) { w.pass(-time.Hour) },
+		"nothing":          func(*world) {},
+	} {
+		w := newWorld(t)
+		w.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "a"} })
+		s := &shell{w: w}
+		s.settle(bound)
+		undo := func() bool {
+			w.cluster.change(node, func(n *machine.Node) { delete(n.Labels, "team") })
+			_, _, err := s.reconcile()
+			require.NoError(t, err)
+			return w.cluster.live(node).Labels["team"] == "a"
+		}
+		for range mostWrites {
+			undo()
+			w.pass(time.Second)
+		}
+		require.False(t, undo(), "it is held back")
+		then(w)
+		require.Equal(t, name != "nothing", undo(), name)
+	}
+}

@@ -194,6 +194,42 @@ func TestNoVMOfAClassIsListed(t *testing.T) {
 	require.False(t, warns(plan, orphan.ReasonNoneListed))
 }
 
+// TestUnhealthyVMs: a machine is asked about if a listing names its VM as unhealthy, unless nothing may
+// be decided about it.
+func TestUnhealthyVMs(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare   func(*listings)
+		unhealthy bool
+	}{
+		"it is up":            {func(*listings) {}, true},
+		"it is Unknown":       {func(l *listings) { l.m.Status.Phase = machine.PhaseUnknown }, true},
+		"there is a cluster":  {func(l *listings) { l.o.NoCluster = false }, false},
+		"it is being made":    {func(l *listings) { l.m.Status.Phase = machine.PhasePending }, false},
+		"another VM is":       {func(l *listings) { l.m.Spec.ProviderID = "p://2" }, false},
+		"it is being deleted": {func(l *listings) { l.m.DeletedAt = safetytest.Epoch }, false},
+		"it is paused":        {func(l *listings) { l.m.Annotations = map[string]string{l.p.Keys.Paused: "true"} }, false},
+		"the listing failed":  {func(l *listings) { l.code = codes.Unavailable }, false},
+		"it is kept": {func(l *listings) {
+			l.m.Status.Preservation = machine.Preservation{Since: safetytest.Epoch, Until: safetytest.Epoch.Add(time.Hour)}
+		}, false},
+	} {
+		l := newListings(t)
+		c.prepare(l)
+		l.o.Classes[0].Listing = &orphan.Listing{
+			Outcome: machine.Outcome{Code: l.code}, Asked: l.now, Answered: l.now,
+			VMs: map[string]string{"p://1": "m-1"}, Unhealthy: map[string]bool{"p://1": true},
+		}
+		l.o.Classes[0].Asked, l.o.Classes[0].Code, l.o.Read = l.now, l.code, decision.Freshness{Began: l.now}
+		plan, err := orphan.Decide(&l.o, l.p, l.now)
+		require.NoError(t, err)
+		want := []orphan.Unhealthy(nil)
+		if c.unhealthy {
+			want = []orphan.Unhealthy{{Machine: l.m.Key, UID: "1", Class: l.o.Classes[0].Key, ProviderID: "p://1", Listed: l.now}}
+		}
+		require.Equal(t, want, plan.Unhealthy, name)
+	}
+}
+
 // TestNotMissed: machines that need not be in a list, and those that are in it in some form, are
 // not missed.
 func TestNotMissed(t *testing.T) {
