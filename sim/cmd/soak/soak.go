@@ -41,6 +41,13 @@ func (t *tally) note(s *sim.Scenario, r *sim.Result, err error, goOn bool) bool 
 	return (goOn || t.failed == nil) && t.err == nil
 }
 
+// say writes a line. Workers and the report of progress share errs.
+func (t *tally) say(errs io.Writer, line any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, _ = fmt.Fprintln(errs, line)
+}
+
 // soak plays scenarios until its time is up or one of them fails.
 func (s *settings) soak(out, errs io.Writer) (violated bool, err error) {
 	var t tally
@@ -71,7 +78,7 @@ func (s *settings) work(t *tally, errs io.Writer, began time.Time) {
 				scenario.Limit = s.settle
 				r, err := sim.Play(scenario)
 				if s.all && r.Violation != nil {
-					_, _ = fmt.Fprintln(errs, r.Violation)
+					t.say(errs, r.Violation)
 				}
 				if !t.note(scenario, &r, err, s.all) {
 					over.Store(true)
