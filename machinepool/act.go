@@ -146,6 +146,9 @@ func (d *decider) renew() (Plan, bool) {
 	if plan, waits := d.gate(RenewToken); waits {
 		return plan, true
 	}
+	if b.OwnToken && !d.o.Fenced { // of a pool that is gone, nothing would remove it
+		return readLive(), true
+	}
 	return Plan{
 		Effect: Renew{Until: d.stamp().Add(d.p.TokenTTL)},
 		Why:    decision.Why{Reason: reasonRenew, For: max(0, b.TokenExpires.Sub(d.now))},

@@ -467,3 +467,40 @@ func TestTokenWhileInstancesAreReplaced(t *testing.T) {
 	w.join()
 	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "it has joined")
 }
+
+// TestOwnToken: a token that the caller makes is made only for a pool that was just read, and removed after
+// the group. A failure to remove it is told of, and holds nothing up.
+func TestOwnToken(t *testing.T) {
+	w := newWorld()
+	own := machinepool.BootstrapAnswer{Ready: true, Found: true, TokenExpires: start.Add(-time.Hour), OwnToken: true}
+	w.boot, w.pool().Finalizers = &own, []string{machinepool.Finalizer}
+	w.edit(func(p *machinepool.Pool) {
+		p.Spec.Template.Bootstrap.Config = ""
+		p.Status.Phase, p.Status.ObservedGeneration, p.Status.BootstrapReady = machinepool.PhaseProvisioning, p.Generation+1, true
+		p.Status.Unavailable = 3
+	})
+	o := (&shell{w: w}).observe()
+	o.Group, o.Looked = w.observed(), true
+	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
+	o.Fenced = true
+	assert.Equal(t, machinepool.Renew{Until: start.Add(15 * time.Minute)}, decide(t, w, o).Effect)
+
+	p := w.pool().Clone()
+	p.DeletedAt, p.Status.Phase = start, machinepool.PhaseDeleting
+	o = &machinepool.Observation{Pool: p, Class: w.class, Bootstrap: &own, Fenced: true}
+	assert.Equal(t, machinepool.DeleteGroup{}, decide(t, w, o).Effect, "the group is first")
+	o.GroupDeleted, o.Fenced = &machinepool.Group{}, false
+	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
+	o.Fenced = true
+	assert.Equal(t, machinepool.RemoveToken{}, decide(t, w, o).Effect)
+	o.TokenRemoved = &machine.Outcome{Code: codes.Unavailable, Message: "no answer"}
+	plan := decide(t, w, o)
+	assert.Empty(t, plan.Write.(*machinepool.Update).Pool.Finalizers)
+	assert.Equal(t, "its bootstrap token could not be deleted and is left to expire: UNAVAILABLE: no answer", plan.Warn.String())
+	for _, code := range []codes.Code{codes.OK, codes.NotFound} {
+		o.TokenRemoved = &machine.Outcome{Code: code}
+		assert.Zero(t, decide(t, w, o).Warn)
+	}
+	o.TokenRemoved, o.Bootstrap = nil, &machinepool.BootstrapAnswer{}
+	assert.NotNil(t, decide(t, w, o).Write, "it has none of ours")
+}

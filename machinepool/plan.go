@@ -50,6 +50,9 @@ type BootstrapAnswer struct {
 	Found bool
 	// TokenExpires is when the token in it expires. Zero: there is none, or it does not.
 	TokenExpires time.Time
+	// OwnToken: the data have a place for a token, which the caller makes at the first Renew. It is
+	// removed with the pool, and of a pool that is being deleted the other fields are not needed.
+	OwnToken bool
 }
 
 // DrainAnswer is the state of the drains of DrainNodes.
@@ -109,8 +112,10 @@ type Observation struct {
 	BootstrapDeleted *machine.Outcome
 	// Renewed is the answer to Renew. The caller brings Bootstrap up to date too.
 	Renewed *machine.Outcome
-	Drain   *DrainAnswer
-	Kept    *machine.Outcome
+	// TokenRemoved is the answer to RemoveToken.
+	TokenRemoved *machine.Outcome
+	Drain        *DrainAnswer
+	Kept         *machine.Outcome
 }
 
 // Write is one change of the pool in the store: *Update or *UpdateStatus.
@@ -180,6 +185,9 @@ type RemoveBootstrap struct{}
 // has expired (Observation.Renewed).
 type Renew struct{ Until time.Time }
 
+// RemoveToken deletes the bootstrap token that the caller made (Observation.TokenRemoved).
+type RemoveToken struct{}
+
 func (ReadPool) effect()         {}
 func (GetGroup) effect()         {}
 func (CreateGroup) effect()      {}
@@ -193,6 +201,7 @@ func (*KeepNodes) effect()       {}
 func (DeleteGroup) effect()      {}
 func (RemoveBootstrap) effect()  {}
 func (Renew) effect()            {}
+func (RemoveToken) effect()      {}
 
 // Plan is what to do next: carry out Write, or Effect, put the answer into the observation, and
 // decide again. With neither, decide again at At.

@@ -46,5 +46,7 @@ var (
 	reasonDeleting         = decision.NewReason("Deleting", "deletion asked for while {name}")
 	reasonClassGone        = decision.NewReason("ClassGone", "class {name} is gone, and the provider can't be called without it")
 	reasonDelete           = decision.NewReason("Delete", "{name}: the pool is being deleted")
+	reasonRemoveToken      = decision.NewReason("RemoveToken", "no machine of the pool needs its bootstrap token any more: deleting it")
+	reasonTokenLeft        = decision.NewReason("TokenNotDeleted", "its bootstrap token could not be deleted and is left to expire: {code}: {detail}")
 	reasonReleased         = decision.NewReason("Released", "group and bootstrap data are gone: letting the record go")
 )

@@ -33,9 +33,33 @@ func (d *decider) remove() Plan {
 			return plan
 		}
 	}
+	if plan, busy := d.removeToken(); busy {
+		return plan
+	}
 	changed := d.s.Clone()
 	changed.RemoveFinalizer(Finalizer)
-	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonReleased}}
+	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonReleased}, Warn: d.tokenLeft()}
+}
+
+// removeToken deletes the token that the machines of the pool joined with. A failure holds nothing up,
+// because the token expires.
+func (d *decider) removeToken() (Plan, bool) {
+	if b := d.o.Bootstrap; b == nil || !b.OwnToken || d.o.TokenRemoved != nil {
+		return Plan{}, false
+	}
+	if !d.o.Fenced {
+		return readLive(), true
+	}
+	return Plan{Effect: RemoveToken{}, Why: decision.Why{Reason: reasonRemoveToken}}, true
+}
+
+// tokenLeft is the warning about a token that could not be deleted.
+func (d *decider) tokenLeft() decision.Why {
+	answer := d.o.TokenRemoved
+	if answer == nil || answer.Code == codes.OK || answer.Code == codes.NotFound {
+		return decision.Why{}
+	}
+	return decision.Why{Reason: reasonTokenLeft, Code: answer.Code, Detail: answer.Message}
 }
 
 // deleting enters the phase. If no create was ever announced, the pool has no group, and deleting

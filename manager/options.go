@@ -118,7 +118,8 @@ type PoolOptions struct {
 	// Nil: the manager reconciles no pools. It needs Store.Pools.
 	Driver pooldriver.Driver
 	// Bootstrap says how bootstrap data of pools stand. Nil: the manager reads their secrets from
-	// Store.Secrets as they are, and nothing makes them. It needs a Driver.
+	// Store.Secrets, and nothing makes them. It needs a Driver. With or without it, Options.Tokens makes
+	// the token that user data ask for, unless Bootstrap says when the data's token expires.
 	Bootstrap PoolBootstrap
 }
 

@@ -187,7 +187,10 @@ func newPoolReconciler(s *shell) Reconciler {
 		Machines: s.objects.machines, NodeMachine: s.Policies.Machine.Keys.NodeMachine,
 		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Policy: s.Policies.Pool,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
-		Panicked: s.abandoned(KindPool),
+		Panicked: s.abandoned(KindPool), CallTimeout: s.Tuning.CallTimeout,
+	}
+	if s.Tokens != nil {
+		c.Tokens = poolTokens{s.Tokens}
 	}
 	c.Keeper, _ = s.Drainer.(NodeKeeper)
 	if s.Cluster != nil {

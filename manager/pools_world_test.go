@@ -37,12 +37,14 @@ type poolWorld struct {
 	provider *pooldrivertest.Memory
 	boot     *bootMaker
 	carried  func(id string) string // what nodes carry as their provider IDs; nil: the instances'
-	made     map[string]bool        // instances ever seen
+	made     map[string]bool        // instances ever seen, and let in
 	groups   map[string]bool        // groups ever seen
 	writes   int
-	observe  bool           // managers that begin only observe
-	safety   *safety.Policy // of managers that begin
-	hooks    manager.Hooks  // likewise
+	observe  bool                          // managers that begin only observe
+	options  func(*manager.Options, *fuse) // changes those of managers that begin; nil: nothing
+	admits   func() bool                   // machines may join now; nil: always
+	safety   *safety.Policy                // of managers that begin
+	hooks    manager.Hooks                 // likewise
 	calls    map[driver.Method]int
 	deletes  []string                                                                      // groups whose deletion was asked for, by ID
 	cached   func(store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] // what a process sees of pools; nil: all
@@ -108,7 +110,7 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	if w.cached != nil {
 		pools = w.cached(pools)
 	}
-	m, err := manager.New(manager.Options{
+	o := manager.Options{
 		Store: manager.Store{
 			Machines: w.machines,
 			Classes:  &port[*machine.Class]{Collection: w.classes, fuse: f, writes: count, down: &down},
@@ -127,7 +129,11 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 			},
 		},
 		Observe: w.observe, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off())}, Hooks: w.hooks,
-	})
+	}
+	if w.options != nil {
+		w.options(&o, f)
+	}
+	m, err := manager.New(o)
 	require.NoError(w.t, err)
 	return m
 }
@@ -264,6 +270,9 @@ func (w *poolWorld) work() {
 		}
 	}
 	for _, i := range a.Instances {
+		if w.admits != nil && !w.admits() {
+			continue
+		}
 		w.made[i.ProviderID] = true
 		if slices.ContainsFunc(nodes, func(n *machine.Node) bool { return n.ProviderID == w.carry(i.ProviderID) }) {
 			continue

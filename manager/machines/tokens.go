@@ -1,10 +1,8 @@
 package machines
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -16,15 +14,6 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// tokenPlaceholder in user data stands for the machine's bootstrap token.
-const tokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
-
-// asksForToken reports whether user data has a place for a token.
-func asksForToken(userData []byte) bool {
-	return bytes.Contains(userData, []byte(tokenPlaceholder)) ||
-		bytes.Contains(userData, []byte(url.QueryEscape(tokenPlaceholder)))
-}
-
 // askForToken reports whether the user data of a class has a place for a token.
 func askForToken(ctx context.Context, s *secrets.Secrets, c *machine.Class) (bool, error) {
 	var userData []byte
@@ -33,7 +22,7 @@ func askForToken(ctx context.Context, s *secrets.Secrets, c *machine.Class) (boo
 			userData = data
 		}
 	})
-	return asksForToken(userData), err
+	return secrets.AskForToken(userData), err
 }
 
 // tokenUse says whether the machine needs a token. User data is not looked at for one
@@ -121,18 +110,15 @@ func (p *pass) tokenCall(ctx context.Context, call func(context.Context) error) 
 // placeToken puts the pass's token into the user data, as it is and URL-encoded.
 // Where none was asked for, the placeholder stays. secret is the pass's own copy.
 func (p *pass) placeToken(secret *machine.Secret) {
-	if p.token == "" || secret == nil || secret.Data[machine.UserData] == nil {
-		return
+	if p.token != "" {
+		secrets.PlaceToken(secret, string(p.token))
 	}
-	token := string(p.token)
-	data := bytes.ReplaceAll(secret.Data[machine.UserData], []byte(tokenPlaceholder), []byte(token))
-	secret.Data[machine.UserData] = bytes.ReplaceAll(data, []byte(url.QueryEscape(tokenPlaceholder)), []byte(url.QueryEscape(token)))
 }
 
 // unplaced begins the pass again where a create would hand out a placeholder: the
 // user data did not have it yet when the pass looked.
 func unplaced(secret *machine.Secret) error {
-	if secret == nil || !asksForToken(secret.Data[machine.UserData]) {
+	if secret == nil || !secrets.AskForToken(secret.Data[machine.UserData]) {
 		return nil
 	}
 	return fmt.Errorf("the user data asks for a bootstrap token since a moment ago: %w", store.ErrConflict)

@@ -25,7 +25,7 @@ func verb(e machinepool.Effect) engine.Verb {
 		return engine.Look
 	case machinepool.CreateGroup, machinepool.UpdateGroup, machinepool.ScaleGroup, machinepool.DeleteGroup,
 		*machinepool.RemoveInstances, machinepool.ReplaceOne, *machinepool.TellDrained, machinepool.RemoveBootstrap,
-		machinepool.Renew, *machinepool.DrainNodes, *machinepool.KeepNodes:
+		machinepool.Renew, machinepool.RemoveToken, *machinepool.DrainNodes, *machinepool.KeepNodes:
 	}
 	return engine.Act
 }
@@ -52,6 +52,8 @@ func (p *pass) changes(e machinepool.Effect, pool string) []engine.Change {
 		return []engine.Change{{What: "delete the bootstrap data of " + pool}}
 	case machinepool.Renew:
 		return []engine.Change{{What: "prolong the bootstrap token of " + pool}}
+	case machinepool.RemoveToken:
+		return []engine.Change{{What: "delete the bootstrap token of " + pool}}
 	case *machinepool.DrainNodes, *machinepool.KeepNodes:
 		return p.nodeChanges(e)
 	case machinepool.ReadPool, machinepool.GetGroup:
@@ -99,10 +101,9 @@ func (p *pass) do(ctx context.Context, e machinepool.Effect) (err error) {
 	case machinepool.RemoveBootstrap:
 		p.o.BootstrapDeleted, err = p.bootstrap(ctx, p.Bootstrap.Delete(ctx, p.o.Pool))
 	case machinepool.Renew:
-		p.o.Renewed, err = p.bootstrap(ctx, p.Bootstrap.Renew(ctx, p.o.Pool, e.Until))
-		if err == nil && p.o.Renewed.Code == codes.OK {
-			err = p.lookAtBootstrap(ctx)
-		}
+		err = p.renewToken(ctx, e.Until)
+	case machinepool.RemoveToken:
+		err = p.removeToken(ctx)
 	default:
 		err = fmt.Errorf("unknown effect %T", e)
 	}
@@ -132,20 +133,6 @@ func (p *pass) request(ctx context.Context) (pooldriver.Request, pooldriver.Driv
 		err = nil
 	}
 	return pooldriver.Request{Pool: p.o.Pool.Clone(), Class: p.o.Class.Clone(), Secret: secret}, d, err
-}
-
-// call is the context of a call about the pool: the driver may repeat what machines boot
-// from in any of them, also where the request does not hold it. Data that can't be read
-// hold up no call.
-func (p *pass) call(ctx context.Context) context.Context {
-	if name := p.o.Pool.Spec.Template.Bootstrap.DataSecret; name == nil || *name == "" {
-		return ctx
-	}
-	data, err := p.Bootstrap.Data(ctx, p.o.Pool)
-	if err != nil {
-		return ctx
-	}
-	return driver.WithConfidentialSecret(ctx, data)
 }
 
 // ended is a driver's answer. When the pass's own context has ended, nothing is
@@ -209,27 +196,27 @@ func (p *pass) change(ctx context.Context, e machinepool.Effect) error {
 		r, failed := d.InstancesDrained(p.call(ctx), &pooldriver.InstancesDrainedRequest{Request: base, ProviderIDs: e.ProviderIDs})
 		p.o.Told, err = ended(ctx, r, failed)
 	case machinepool.ReadPool, machinepool.GetGroup, machinepool.DeleteGroup, machinepool.RemoveBootstrap, machinepool.Renew,
-		*machinepool.DrainNodes, *machinepool.KeepNodes:
+		machinepool.RemoveToken, *machinepool.DrainNodes, *machinepool.KeepNodes:
 		err = fmt.Errorf("effect %T changes no group", e)
 	}
 	return err
 }
 
 func (p *pass) createGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request, n int32) (*machinepool.Group, error) {
-	data, err := p.Bootstrap.Data(ctx, p.o.Pool)
+	data, err := p.data(ctx)
 	if err != nil {
 		return ended(ctx, nil, err)
 	}
-	r, err := d.CreatePool(ctx, &pooldriver.CreatePoolRequest{Request: base, Replicas: n, Bootstrap: data})
+	r, err := d.CreatePool(p.call(ctx), &pooldriver.CreatePoolRequest{Request: base, Replicas: n, Bootstrap: data})
 	return ended(ctx, r, err)
 }
 
 func (p *pass) updateGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request) (*machinepool.Group, error) {
-	data, err := p.Bootstrap.Data(ctx, p.o.Pool)
+	data, err := p.data(ctx)
 	if err != nil {
 		return ended(ctx, nil, err)
 	}
-	r, err := d.UpdatePool(ctx, &pooldriver.UpdatePoolRequest{Request: base, Bootstrap: data})
+	r, err := d.UpdatePool(p.call(ctx), &pooldriver.UpdatePoolRequest{Request: base, Bootstrap: data})
 	return ended(ctx, r, err)
 }
 
@@ -242,15 +229,6 @@ func (p *pass) deleteGroup(ctx context.Context) (*machinepool.Group, error) {
 	p.groups.Delete(p.Key)
 	r, err := d.DeletePool(p.call(ctx), &pooldriver.DeletePoolRequest{Request: base})
 	return ended(ctx, r, err)
-}
-
-// bootstrap returns the answer of the port that makes bootstrap data.
-func (p *pass) bootstrap(ctx context.Context, err error) (*machine.Outcome, error) {
-	if err := engine.Interrupted(ctx, err); err != nil {
-		return nil, err
-	}
-	outcome := answer.Of(err)
-	return &outcome, nil
 }
 
 // drainNodes continues the drains of instances that leave, one after the other:

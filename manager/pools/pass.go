@@ -28,11 +28,15 @@ type Config struct {
 	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
 	SecretNamespaces []string
 
-	Driver    pooldriver.Driver
-	Bootstrap Bootstrap
-	Drainer   Drainer
-	Keeper    NodeKeeper // nil: nodes are not drained
-	Policy    *machinepool.Policy
+	Driver pooldriver.Driver
+	// Tokens makes the bootstrap tokens that bootstrap data ask for. Nil: nothing does.
+	Tokens Tokens
+	// CallTimeout bounds each call of Tokens.
+	CallTimeout time.Duration
+	Bootstrap   Bootstrap
+	Drainer     Drainer
+	Keeper      NodeKeeper // nil: nodes are not drained
+	Policy      *machinepool.Policy
 
 	// Hold reports whether no pass may be made yet. Nil: any time.
 	Hold func() (engine.Result, bool)
@@ -58,6 +62,8 @@ type reconciler struct {
 	groups sync.Map
 	// memories holds what the answers about each pool's group were, by the pool's key.
 	memories sync.Map
+	// tokens holds what is known of each pool's bootstrap token, by the pool's key.
+	tokens sync.Map
 }
 
 // memory is what is remembered of a pool by its UID.
@@ -80,6 +86,7 @@ func (r *reconciler) remembered(pool *machinepool.Pool) *machinepool.Memory {
 func (r *reconciler) forget(key object.Key) {
 	r.groups.Delete(key)
 	r.memories.Delete(key)
+	r.tokens.Delete(key)
 }
 
 // known is a group as it was last seen, of a pool by its UID.
@@ -94,17 +101,8 @@ type pass struct {
 	*reconciler
 	o    machinepool.Observation
 	plan machinepool.Plan
-}
-
-func (p *pass) lookAtBootstrap(ctx context.Context) error {
-	if name := p.o.Pool.Spec.Template.Bootstrap.DataSecret; name == nil || *name == "" || p.o.Pool.Deleted() {
-		return nil
-	}
-	answer, err := p.Bootstrap.Look(ctx, p.o.Pool)
-	if err == nil {
-		p.o.Bootstrap = &answer
-	}
-	return err
+	// unsure: it is not known whether the bootstrap data ask for a token.
+	unsure bool
 }
 
 // readNodes finds the nodes of the pool's instances in the cache.

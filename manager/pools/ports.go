@@ -30,6 +30,17 @@ type Bootstrap interface {
 	Delete(ctx context.Context, p *machinepool.Pool) error
 }
 
+// Tokens makes the bootstrap token that all machines of a pool share. Errors and contexts are as for
+// the manager's Tokens, of which this is the part that pools need.
+type Tokens interface {
+	// Ensure returns the pool's token, which is valid until then at least.
+	Ensure(ctx context.Context, p *machinepool.Pool, until time.Time) (string, error)
+	// Known returns the pool's token, valid or not. Empty: it has none.
+	Known(ctx context.Context, p *machinepool.Pool) (string, error)
+	// Delete makes the pool's token invalid, if it has one.
+	Delete(ctx context.Context, p *machinepool.Pool) error
+}
+
 // NodeKeeper is a Drainer that can undo its drains: one that was begun might have to be undone.
 type NodeKeeper interface {
 	// Keep takes a node into service again that was being drained, as far as the

@@ -7,11 +7,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/millwright-go/millwright/adapters/kubernetes/bootstrap"
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/manager"
 )
 
 // maker makes bootstrap data whose token is about to expire until it is renewed.
@@ -95,4 +100,44 @@ func TestPoolBootstrapIsMade(t *testing.T) {
 	w.eventually("the pool to go", w.gone(p))
 	require.True(t, m.deleted)
 	require.Equal(t, "made", r.data)
+}
+
+// TestPoolTokens: a pool whose user data ask for a bootstrap token has one without any maker of bootstrap
+// data. The token expires, is cleaned by the cluster, and is the same when the pool grows. It goes with
+// the pool.
+func TestPoolTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, brisk)
+	r := &recording{Driver: w.provider}
+	w.class("small", "s")
+	require.NoError(t, w.client.Create(t.Context(), &corev1.Secret{ObjectMeta: w.meta("join"), Data: map[string][]byte{
+		"userData": []byte("join with <<BOOTSTRAP_TOKEN>>"),
+	}}))
+	p := w.machinePool("web", "small", 1)
+	w.merge(p, `{"spec":{"template":{"bootstrap":{"dataSecret":"join"}}}}`)
+	options := func(o *controllers.Options) { o.PoolDriver, o.PoolPolicy = r, quickPools() }
+	stop := w.manage(options)
+	w.eventually("one machine", w.running("web", 1))
+
+	id := bootstrap.ID(manager.TokenOwner{UID: string(p.UID), Pool: true})
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + id}}
+	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(token), token))
+	half := string(token.Data["token-secret"])
+	require.Equal(t, "join with "+id+"."+half, r.data)
+	until, err := time.Parse(time.RFC3339, string(token.Data["expiration"]))
+	require.NoError(t, err)
+	require.InDelta(t, 15*time.Minute, time.Until(until), float64(5*time.Minute))
+	require.NoError(t, w.client.Delete(t.Context(), token)) // as the token cleaner does
+
+	stop()
+	w.manage(options)
+	w.merge(p, `{"spec":{"replicas":2}}`)
+	w.eventually("two machines", w.running("web", 2))
+	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(token), token))
+	require.Equal(t, half, string(token.Data["token-secret"]))
+
+	require.NoError(t, w.client.Delete(t.Context(), p))
+	w.eventually("the pool to go", w.gone(p))
+	w.eventually("its token to go", w.gone(token))
+	w.eventually("what keeps its token to go", w.gone(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "millwright-pool-token-" + id}}))
 }

@@ -23,6 +23,9 @@ import (
 // machineNamePlaceholder in user data stands for the machine's name.
 const machineNamePlaceholder = "<<MACHINE_NAME>>"
 
+// tokenPlaceholder in user data stands for a bootstrap token.
+const tokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
+
 // ErrNamespace says that a class refers to a secret in a namespace that it may not take secrets from. The
 // error around it has the code INVALID_ARGUMENT and names class and secret.
 var ErrNamespace = errors.New("the secret is in a namespace that classes may not take secrets from")
@@ -173,12 +176,21 @@ func (s *Secrets) Problem(ctx context.Context, c *machine.Class, joins bool) (st
 
 // Address puts the machine's name into the user data, as it is and
 // URL-encoded. secret is the caller's own copy.
-func Address(secret *machine.Secret, name string) {
+func Address(secret *machine.Secret, name string) { place(secret, machineNamePlaceholder, name) }
+
+// AskForToken reports whether user data have a place for a bootstrap token.
+func AskForToken(userData []byte) bool {
+	return bytes.Contains(userData, []byte(tokenPlaceholder)) ||
+		bytes.Contains(userData, []byte(url.QueryEscape(tokenPlaceholder)))
+}
+
+// PlaceToken is Address for a bootstrap token.
+func PlaceToken(secret *machine.Secret, token string) { place(secret, tokenPlaceholder, token) }
+
+func place(secret *machine.Secret, placeholder, text string) {
 	if secret == nil || secret.Data[machine.UserData] == nil {
 		return
 	}
-	data := secret.Data[machine.UserData]
-	data = bytes.ReplaceAll(data, []byte(machineNamePlaceholder), []byte(name))
-	encoded := url.QueryEscape(machineNamePlaceholder)
-	secret.Data[machine.UserData] = bytes.ReplaceAll(data, []byte(encoded), []byte(url.QueryEscape(name)))
+	data := bytes.ReplaceAll(secret.Data[machine.UserData], []byte(placeholder), []byte(text))
+	secret.Data[machine.UserData] = bytes.ReplaceAll(data, []byte(url.QueryEscape(placeholder)), []byte(url.QueryEscape(text)))
 }

@@ -1,0 +1,269 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// poolBooth makes the bootstrap tokens of a world of pools. It outlives managers.
+type poolBooth struct {
+	w       *poolWorld
+	tokens  map[string]string // by the pool's UID, from the first Ensure to Delete
+	until   map[string]time.Time
+	shown   string // the user data that the group has
+	made    int
+	ensured int
+	fail    error
+	slow    bool // machines take longer to start than a token is valid
+}
+
+// poolBooth has the pool's bootstrap data ask for a token. Machines join while the token that their
+// group has is valid.
+func (w *poolWorld) poolBooth() *poolBooth {
+	b := &poolBooth{w: w, tokens: map[string]string{}, until: map[string]time.Time{}}
+	_, err := w.secrets.Create(w.t.Context(), &machine.Secret{
+		Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "boot"}},
+		Data: map[string][]byte{machine.UserData: []byte("join <<BOOTSTRAP_TOKEN>> %3C%3CBOOTSTRAP_TOKEN%3E%3E")},
+	})
+	require.NoError(w.t, err)
+	w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.Config = "" })
+	w.options = func(o *manager.Options, f *fuse) {
+		o.Pools.Bootstrap, o.Tokens = nil, poolWindow{b, f}
+		o.Pools.Driver = showing{o.Pools.Driver, b}
+	}
+	w.admits = func() bool {
+		for uid, token := range b.tokens {
+			if !b.slow && b.shown == "join "+token+" "+token && !w.now.After(b.until[uid]) {
+				return true
+			}
+		}
+		return false
+	}
+	return b
+}
+
+// poolWindow is the booth as one process sees it.
+type poolWindow struct {
+	b    *poolBooth
+	fuse *fuse
+}
+
+func (t poolWindow) Ensure(_ context.Context, of manager.TokenOwner, until time.Time) (token manager.Token, err error) {
+	return token, t.fuse.pass(func() error {
+		if !of.Pool || of.Key != poolKey || of.UID == "" {
+			t.b.w.t.Errorf("a token for %v", of)
+		}
+		if t.b.fail != nil {
+			return t.b.fail
+		}
+		if t.b.tokens[of.UID] == "" {
+			t.b.made++
+			t.b.tokens[of.UID] = fmt.Sprintf("token-%d-of-the-pool", t.b.made)
+		}
+		t.b.ensured++
+		if until.After(t.b.until[of.UID]) {
+			t.b.until[of.UID] = until
+		}
+		token = manager.Token(t.b.tokens[of.UID])
+		return nil
+	})
+}
+
+func (t poolWindow) Renew(_ context.Context, of manager.TokenOwner, until time.Time) (token manager.Token, err error) {
+	return token, t.fuse.pass(func() error {
+		if !until.IsZero() {
+			t.b.w.t.Errorf("a token is asked for, and is to be valid until %s", until)
+		}
+		token = manager.Token(t.b.tokens[of.UID])
+		return nil
+	})
+}
+
+func (t poolWindow) Delete(_ context.Context, of manager.TokenOwner) error {
+	return t.fuse.pass(func() error {
+		if t.b.fail != nil {
+			return t.b.fail
+		}
+		delete(t.b.tokens, of.UID)
+		return nil
+	})
+}
+
+// showing is a driver that writes down what the group's machines boot from.
+type showing struct {
+	pooldriver.Driver
+	b *poolBooth
+}
+
+func (d showing) Unwrap() pooldriver.Driver { return d.Driver }
+
+func (d showing) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
+	r, err := d.Driver.CreatePool(ctx, req)
+	if err == nil {
+		d.b.shown = string(req.Bootstrap.Data[machine.UserData])
+	}
+	return r, err
+}
+
+func (d showing) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
+	r, err := d.Driver.UpdatePool(ctx, req)
+	if err == nil {
+		d.b.shown = string(req.Bootstrap.Data[machine.UserData])
+	}
+	return r, err
+}
+
+// TestPoolTokens: where bootstrap data ask for a token, the pool has one, the same for its whole life. It
+// is valid while machines may join, also hours later and in another process, and is deleted with the
+// pool.
+func TestPoolTokens(t *testing.T) {
+	w := newPoolWorld(t)
+	b := w.poolBooth()
+	l := undying(w)
+	l.live(4 * time.Minute)
+	l.settled(3)
+	require.Equal(t, "join token-1-of-the-pool token-1-of-the-pool", b.shown)
+	l.live(time.Hour)
+	require.Equal(t, 1, b.ensured, "nothing renews it once all have joined")
+	require.False(t, w.admits())
+
+	five := int32(5)
+	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &five })
+	l.live(4 * time.Minute)
+	l.settled(5)
+	require.Equal(t, 2, b.ensured)
+
+	l.process = l.start(&fuse{})
+	l.live(time.Hour)
+	require.Equal(t, 2, b.ensured, "another process needs none either")
+	b.shown = ""
+	l.edit(func(p *machinepool.Pool) { p.Spec.Template.NodeTemplate.Labels = map[string]string{"disk": "large"} })
+	l.live(time.Minute)
+	require.Equal(t, "join token-1-of-the-pool token-1-of-the-pool", b.shown, "an update")
+	require.Equal(t, 3, b.ensured, "it may replace instances")
+
+	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
+	l.live(2 * time.Minute)
+	require.Nil(t, l.pool())
+	require.Empty(t, b.tokens)
+	require.Equal(t, 1, b.made)
+}
+
+// TestPoolTokenOfMachinesThatAreSlow: a token is renewed for as long as machines may join, and no longer.
+func TestPoolTokenOfMachinesThatAreSlow(t *testing.T) {
+	w := newPoolWorld(t)
+	b := w.poolBooth()
+	b.slow = true
+	l := undying(w)
+	l.live(2 * time.Hour)
+	require.Empty(t, l.pool().Status.NodeRefs)
+	b.slow = false
+	require.True(t, w.admits())
+	l.live(4 * time.Minute)
+	l.settled(3)
+	require.Equal(t, "join token-1-of-the-pool token-1-of-the-pool", b.shown)
+	l.live(20 * time.Minute)
+	require.False(t, w.admits())
+}
+
+// TestPoolTokensKilledAnywhere kills the manager at every call of a life with tokens: one token is made,
+// and none is left.
+func TestPoolTokensKilledAnywhere(t *testing.T) {
+	whole := func(l *poolLife, b *poolBooth) {
+		l.live(4 * time.Minute)
+		l.settled(3)
+		l.live(time.Hour)
+		five := int32(5)
+		l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &five })
+		l.live(4 * time.Minute)
+		l.settled(5)
+		require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
+		l.live(2 * time.Minute)
+		require.Nil(t, l.pool())
+		require.Equal(t, 1, b.made)
+		require.Empty(t, b.tokens)
+	}
+	total := &fuse{}
+	w := newPoolWorld(t)
+	b := w.poolBooth()
+	l := undying(w)
+	l.process = w.start(total)
+	whole(l, b)
+	for _, after := range []bool{false, true} {
+		for n := range everyCall(total.calls, 7) {
+			w := newPoolWorld(t)
+			b := w.poolBooth()
+			l := &poolLife{poolWorld: w, again: func() *manager.Manager { return w.start(&fuse{}) }}
+			l.process = w.start(&fuse{blowAt: n, after: after})
+			whole(l, b)
+		}
+	}
+}
+
+// TestPoolTokensFail: without a token no group is made, and the pool says why. A token that can't be
+// deleted holds no deletion up, and is told of; where it is not known whether there is one, and none
+// could have been made, there is nothing to tell.
+func TestPoolTokensFail(t *testing.T) {
+	w := newPoolWorld(t)
+	b := w.poolBooth()
+	var told []string
+	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) { told = append(told, reason) }
+	b.fail = codes.New(codes.PermissionDenied, "may not write secrets")
+	l := undying(w)
+	l.live(time.Minute)
+	require.Zero(t, l.provider.Groups())
+	require.Equal(t, machinepool.FailureToken, l.pool().Status.FailureReason)
+	require.Equal(t, "may not write secrets", l.pool().Status.FailureMessage)
+	b.fail = nil
+	l.live(15 * time.Minute)
+	l.settled(3)
+
+	b.fail = codes.New(codes.PermissionDenied, "may not write secrets")
+	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
+	l.live(2 * time.Minute)
+	require.Nil(t, l.pool())
+	require.Contains(t, told, "TokenNotDeleted")
+
+	told = nil
+	w = newPoolWorld(t)
+	b = w.poolBooth()
+	b.fail = codes.New(codes.PermissionDenied, "may not write secrets")
+	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) { told = append(told, reason) }
+	l = undying(w)
+	require.NoError(t, w.secrets.Delete(t.Context(), object.Key{Namespace: "fleet", Name: "boot"}, ""))
+	l.live(time.Second)
+	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
+	l.live(2 * time.Minute)
+	require.Nil(t, l.pool())
+	require.NotContains(t, told, "TokenNotDeleted")
+}
+
+// TestPoolTokensWithoutAMaker: data that ask for a token that nothing makes are not handed out.
+func TestPoolTokensWithoutAMaker(t *testing.T) {
+	w := newPoolWorld(t)
+	b := w.poolBooth()
+	given := w.options
+	w.options = func(o *manager.Options, f *fuse) {
+		given(o, f)
+		o.Tokens = nil
+	}
+	l := undying(w)
+	l.live(time.Minute)
+	require.Empty(t, b.shown)
+	require.Equal(t, machinepool.FailureToken, l.pool().Status.FailureReason)
+	require.Contains(t, l.pool().Status.FailureMessage, "the manager has no maker of tokens")
+	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
+	l.live(2 * time.Minute)
+	require.Nil(t, l.pool())
+}
