@@ -43,7 +43,8 @@ func (c *machineCalls) provide(ctx context.Context, next func(context.Context) e
 }
 
 // late carries out a call whose caller has died. What it creates may come when
-// the machine is gone: that is no fault, and the VM has to be collected.
+// the machine is gone: that is no fault, and the VM has to be collected. A
+// deletion may come when a node with volumes has joined since.
 func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(context.Context) error) {
 	ctx = context.WithoutCancel(ctx)
 	c.After(c.upTo(c.hazards.LateBy), func() {
@@ -54,7 +55,9 @@ func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(co
 		if s.Method == codes.UpdateMachine {
 			c.lateTags[s.Object.Name] = true
 		}
+		c.belated = true
 		_ = c.provide(ctx, next) // no caller gets the answer
+		c.belated = false
 	})
 }
 
