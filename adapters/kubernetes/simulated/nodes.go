@@ -18,7 +18,7 @@ import (
 type nodes struct {
 	client    kubernetes.Interface // or nil
 	heartbeat time.Duration
-	wait      sync.WaitGroup
+	wait      sync.WaitGroup // for boots; mu is held to begin one
 
 	mu    sync.Mutex
 	ctx   context.Context // of Run; nil while it does not run
@@ -28,7 +28,6 @@ type nodes struct {
 // boot is a VM whose node is registered or about to be.
 type boot struct {
 	vm      VM
-	timer   *time.Timer
 	joined  bool
 	renewed time.Time
 }
@@ -47,7 +46,7 @@ func (p *Provider) Run(ctx context.Context) error {
 		p.look(ctx)
 		select {
 		case <-ctx.Done():
-			p.nodes.wait.Wait()
+			p.nodes.end()
 			return ctx.Err()
 		case <-ticker.C:
 		}
@@ -122,6 +121,14 @@ func (n *nodes) begin(ctx context.Context) {
 	}
 }
 
+// end waits for what boots. What a call makes from here on boots with the next Run.
+func (n *nodes) end() {
+	n.mu.Lock()
+	n.ctx = nil
+	n.mu.Unlock()
+	n.wait.Wait()
+}
+
 func (n *nodes) knows(cluster, name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -149,14 +156,11 @@ func (n *nodes) expect(v VM) {
 // start begins the boot. The caller holds n.mu.
 func (n *nodes) start(b *boot) {
 	ctx := n.ctx
-	n.wait.Add(1)
-	b.timer = time.AfterFunc(time.Until(b.vm.Booted), func() {
-		defer n.wait.Done()
-		n.join(ctx, b)
-	})
-	context.AfterFunc(ctx, func() {
-		if b.timer.Stop() {
-			n.wait.Done()
+	n.wait.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Until(b.vm.Booted)):
+			n.join(ctx, b)
 		}
 	})
 }

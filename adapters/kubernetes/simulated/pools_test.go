@@ -344,6 +344,33 @@ func TestVMThatIsDeletedAsItJoinsLeavesNoNode(t *testing.T) {
 	require.Empty(t, nodes.Items)
 }
 
+// TestNoVMBootsOnceRunHasEnded: also not one that a call makes as it ends.
+func TestNoVMBootsOnceRunHasEnded(t *testing.T) {
+	for range 100 {
+		begun := make(chan bool, 1)
+		client := fake.NewClientset()
+		client.PrependReactor("list", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
+			begun <- true
+			return false, nil, nil
+		})
+		p := provider(t, Options{Nodes: client, Period: time.Hour})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		<-begun
+		var calls sync.WaitGroup
+		for _, name := range []string{"a", "b", "c", "d"} {
+			calls.Go(func() {
+				p.nodes.expect(VM{Machine: name, Cluster: "blue", ID: "simulated:///blue/" + name, Booted: time.Now().Add(time.Hour)})
+			})
+		}
+		stop()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		calls.Wait()
+		require.Nil(t, p.nodes.ctx)
+	}
+}
+
 // TestPoolLatencies: creating and deleting a group takes its time, and others do not wait for it. A
 // call that finds its work done takes none.
 func TestPoolLatencies(t *testing.T) {
