@@ -16,9 +16,10 @@ import (
 type p30 struct {
 	*World
 	pasts map[string]*poolRecord // by UID, also of those that are gone
+	going map[object.Key]string  // UIDs of the pools for which the last DeletePool was begun
 }
 
-func newP30(w *World) *p30 { return &p30{w, map[string]*poolRecord{}} }
+func newP30(w *World) *p30 { return &p30{w, map[string]*poolRecord{}, map[object.Key]string{}} }
 
 func (w *p30) see(e event) {
 	switch e := e.(type) {
@@ -27,6 +28,10 @@ func (w *p30) see(e event) {
 			w.sawPool(e.now)
 		} else {
 			w.lostPool(e.key)
+		}
+	case calling:
+		if p := w.pool(e.call.Object); e.call.Method == machinepool.DeletePool && p != nil {
+			w.going[p.Key] = p.UID
 		}
 	case poolCalled:
 		w.checkCall(e)
@@ -225,10 +230,14 @@ func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.E
 }
 
 // checkGroupGoes: the manager does not delete the group of a pool that stays (P35). A group whose
-// pool was gone may still be being deleted when another pool of that name is made.
+// pool was gone may still be being deleted when another pool of that name is made. So may one whose
+// record a call of a dead process took away meanwhile, if there is no group that the call could delete.
 func (w *p30) checkGroupGoes(p *machinepool.Pool) {
 	stored := w.pool(p.Key)
 	if stored == nil || stored.Deleted() {
+		return
+	}
+	if stored.UID != p.UID && w.going[p.Key] == p.UID && w.groups.Of(p.Key) == nil {
 		return
 	}
 	if orphan := p.UID == ""; !orphan || w.longAgo(stored.CreatedAt) || stored.Status.GroupID == p.Status.GroupID {
