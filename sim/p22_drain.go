@@ -18,6 +18,7 @@ type p22 struct {
 	*p22Volumes
 	attempts map[string]attempt   // to evict pods, by their UID: the last of each
 	deleting map[string]time.Time // when the last DeleteMachine was begun, by the machine's name
+	drained  map[string]time.Time // when the drain of a deletion ended, by the machine's UID
 	by       *process             // that made the last attempt of all
 	number   int                  // of that process
 }
@@ -29,7 +30,7 @@ type attempt struct {
 }
 
 func newP22(turns *p22Volumes) *p22 {
-	return &p22{p22Volumes: turns, attempts: map[string]attempt{}, deleting: map[string]time.Time{}}
+	return &p22{p22Volumes: turns, attempts: map[string]attempt{}, deleting: map[string]time.Time{}, drained: map[string]time.Time{}}
 }
 
 func (w *p22) see(e event) {
@@ -46,6 +47,10 @@ func (w *p22) see(e event) {
 		if e.call.Method == codes.DeleteMachine {
 			w.deleting[e.call.Object.Name] = w.Now()
 		}
+	case stored[*machine.Machine]:
+		if e.now != nil {
+			w.sawDrained(e.now)
+		}
 	case vmGone:
 		if !w.second(e) {
 			w.checkDrained(e.node)
@@ -60,10 +65,10 @@ func (w *p22) see(e event) {
 // checkDrained: no VM is deleted while pods run on its node, or have some of their grace left, unless
 // by force.
 func (w *p22) checkDrained(name string) {
-	running, going := w.podsRunning(name), w.podsInGrace(name)
-	if running+going == 0 || !w.acting {
+	if !w.acting {
 		return
 	}
+	running := w.podsRunning(name)
 	for _, m := range w.machines.all() {
 		known := w.lives[m.UID]
 		if m.Name != name || w.forceDue(m) || known != nil && known.forced || m.Spec.NodeName == "" && w.misled[name] || w.unseenBy(m) {
@@ -72,7 +77,7 @@ func (w *p22) checkDrained(name string) {
 		if running > 0 {
 			w.violate(w.drainRule(m), "the VM of machine %s went with %d pods running on it", name, running)
 		}
-		if going > 0 {
+		if going := w.podsInGrace(name, w.drained[m.UID]); going > 0 {
 			w.violate("P50", "the VM of machine %s went with %d pods on it in their grace", name, going)
 		}
 	}
@@ -103,11 +108,22 @@ func (w *p22) joinedAt(m *machine.Machine) time.Time {
 	return n.CreatedAt
 }
 
+// sawDrained notes when the drain of a deletion has ended, or that it has begun again.
+func (w *p22) sawDrained(m *machine.Machine) {
+	stage, ended := m.Status.DeletionStage(), w.drained[m.UID]
+	since(&ended, w.Now(), stage == machine.StageDeleteVolumeAttachments || stage == machine.StageInitiateVMDeletion)
+	w.drained[m.UID] = ended
+}
+
 // podsInGrace counts the pods of a node that were told to terminate and whose grace has not ended, by
-// the cluster's clock. Pods that were told before the manager's clock jumped don't count.
-func (w *p22) podsInGrace(name string) (n int) {
+// the cluster's clock. Pods that were told before the manager's clock jumped don't count, nor do those
+// that came in spite of the cordon and were told after the drain had ended, by anybody: nothing waits for
+// them then, told or not.
+func (w *p22) podsInGrace(name string, drained time.Time) (n int) {
 	for _, p := range w.apps.On(name) {
-		if told := p.GraceEnds.Add(-p.Grace); !p.Finished && w.Now().Before(p.GraceEnds) && w.jumped.Before(told) {
+		told := p.GraceEnds.Add(-p.Grace)
+		tooLate := !drained.IsZero() && told.After(drained) && w.comesBack(p, name)
+		if !p.Finished && w.Now().Before(p.GraceEnds) && w.jumped.Before(told) && !tooLate {
 			n++
 		}
 	}
