@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -92,6 +93,11 @@ func (s *settings) bindable() error {
 
 func (s *settings) elects() bool { return s.LeaderElect && !s.Observe }
 
+// leaseNamespace is where the lease is. Empty: where the pod is.
+func (s *settings) leaseNamespace() string {
+	return cmp.Or(s.LeaderElectResourceNamespace, s.Namespace)
+}
+
 // connect reads how the clusters are reached. It makes no call.
 func (s *settings) connect(log *slog.Logger) (Clusters, error) {
 	c := Clusters{Log: log, Observe: s.Observe}
@@ -136,13 +142,9 @@ func (s *settings) limit(c *rest.Config) {
 }
 
 func (s *settings) managerOptions(log *slog.Logger) ctrl.Options {
-	namespace := s.LeaderElectResourceNamespace
-	if namespace == "" {
-		namespace = s.Namespace
-	}
 	return ctrl.Options{
 		Logger:         logr.FromSlogHandler(calm{log.Handler()}),
-		LeaderElection: s.elects(), LeaderElectionID: s.lease(), LeaderElectionNamespace: namespace, LeaderElectionReleaseOnCancel: true,
+		LeaderElection: s.elects(), LeaderElectionID: s.lease(), LeaderElectionNamespace: s.leaseNamespace(), LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &s.LeaderElectLeaseDuration, RenewDeadline: &s.LeaderElectRenewDeadline, RetryPeriod: &s.LeaderElectRetryPeriod,
 		GracefulShutdownTimeout: &s.ShutdownTimeout,
 		Metrics:                 metricsserver.Options{BindAddress: orOff(s.MetricsBindAddress)},
@@ -167,6 +169,9 @@ func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (contro
 		SafetyPolicy: r.rules.safety, DrainPolicy: r.rules.drain, PoolPolicy: r.rules.pool, MaxDrains: s.MaxDrains,
 		Observe: s.Observe, Rivals: s.rivals(), Workers: s.Workers, Resync: s.Resync, CallTimeout: 2 * s.DriverTimeout, CallGrace: s.DriverGrace, Settle: s.Settle,
 		Log: log,
+	}
+	if s.elects() {
+		o.Lease = controllers.Lease{Namespace: s.leaseNamespace(), Name: s.lease()}
 	}
 	for _, kind := range s.Kinds {
 		o.Kinds = append(o.Kinds, manager.Kind(kind))

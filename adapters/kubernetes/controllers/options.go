@@ -72,6 +72,10 @@ type Options struct {
 	// 5 min ago counts as held, since clocks may differ. Nil means DefaultRivals in Namespace. An
 	// empty list means none.
 	Rivals []Lease
+	// Lease is the one by which the manager is elected. While it and objects of the fleet are in one
+	// namespace, it has LeaseFinalizer, so that the deletion of that namespace can be finished. Zero:
+	// it is left alone, and goes first.
+	Lease Lease
 
 	// Sizes and waits, see manager.Tuning. Zero means its defaults.
 	Workers     int

@@ -72,6 +72,7 @@ type fleet struct {
 	cluster *cluster.Cluster // nil if machines join none
 	manager *manager.Manager
 	rivals  *rivals
+	keeper  *keeper // nil if the lease is left alone
 	events  *events
 	started atomic.Bool
 }
@@ -90,6 +91,9 @@ func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 	events.stores = f.stores
 	if f.rivals, err = newRivals(control, f.Rivals); err != nil {
 		return err
+	}
+	if f.keepsLease() {
+		f.keeper = &keeper{lease: f.Lease, client: f.rivals.client, stores: f.stores, log: f.Log}
 	}
 	metrics, err := newMetrics(f.Metrics, f.stores)
 	if err != nil {
@@ -148,6 +152,9 @@ func (f *fleet) Start(ctx context.Context) error {
 				stop()
 			}
 		})
+	}
+	if f.keeper != nil {
+		running.Go(func() { f.keeper.run(ctx) })
 	}
 	err := f.rivals.unless(ctx, f.Log, f.manager.Run)
 	select {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/app"
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
@@ -72,6 +74,64 @@ func TestLostLease(t *testing.T) {
 	require.Equal(t, app.StatusFailed, p.end(t))
 	require.Contains(t, p.errs.String(), ": leader election lost\n")
 	require.Equal(t, app.StatusDone, other.stop(t))
+}
+
+// TestNamespaceIsDeleted: somebody deletes the namespace of a fleet, and the lease is in it. The fleet
+// goes to its end, also when the manager changes meanwhile, and the namespace after it.
+func TestNamespaceIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	brief := []string{"--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=300ms"}
+	first := w.manage(brief...)
+	w.eventually("a leader", func() bool { return w.leader() != "" })
+	leader := w.leader()
+	require.False(t, w.leaseKept())
+	w.create(trial.Class(w.namespace, "small", "s", "x")...)
+	w.create(trial.Deployment(w.namespace, "web", "small", 3))
+	w.eventually("three machines", w.settled("web", 3))
+	w.eventually("the lease to be kept", w.leaseKept)
+	slow := append([]string{"--simulated-delete=2s", "--workers=1"}, brief...)
+	second := w.manage(slow...)
+	require.Equal(t, app.StatusDone, first.stop(t))
+	w.eventually("the second to lead", func() bool { return w.leader() != "" && w.leader() != leader })
+	require.True(t, w.leaseKept(), "nobody leads, and the fleet is there")
+
+	require.NoError(t, w.core.CoreV1().Namespaces().Delete(t.Context(), w.namespace, metav1.DeleteOptions{}))
+	w.eventually("a VM to go", func() bool { return len(w.vms()) < 3 })
+	require.Equal(t, app.StatusDone, second.stop(t))
+	require.NotEmpty(t, w.vms(), "all VMs are gone before the manager changes")
+	third := w.manage(brief...)
+	w.eventually("the VMs to go", func() bool {
+		select {
+		case <-third.ended:
+			require.Fail(t, "the manager ended before the fleet")
+		default:
+		}
+		return len(w.vms()) == 0
+	})
+	w.eventually("the namespace to go", func() bool {
+		_, err := w.core.CoreV1().Namespaces().Get(t.Context(), w.namespace, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
+
+// TestLeaseWithoutAFleet: a lease is kept no longer than its fleet, so it holds up no deletion of an
+// empty namespace.
+func TestLeaseWithoutAFleet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	class := trial.Class(w.namespace, "small", "s", "x")
+	web := trial.Deployment(w.namespace, "web", "small", 1)
+	w.create(append(class, web)...)
+	w.manage()
+	w.eventually("a machine", w.settled("web", 1))
+	w.eventually("the lease to be kept", w.leaseKept)
+	for _, o := range append(class, web) {
+		require.NoError(t, w.client.Delete(t.Context(), o))
+	}
+	w.eventually("the lease to be free", func() bool { return !w.leaseKept() })
+	require.Empty(t, w.vms())
+	require.NotEmpty(t, w.leader())
 }
 
 // TestShutdownInRollout: a process that is stopped in a rollout cancels the calls under way, waits

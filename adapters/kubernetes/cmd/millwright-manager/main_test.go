@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,7 @@ import (
 	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
+	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
 )
@@ -250,6 +252,13 @@ func (w *world) leader() string {
 		return ""
 	}
 	return *lease.Spec.HolderIdentity
+}
+
+// leaseKept reports whether the lease stays when its namespace is deleted.
+func (w *world) leaseKept() bool {
+	w.Helper()
+	lease, err := w.core.CoordinationV1().Leases(w.namespace).Get(w.Context(), "millwright-manager", metav1.GetOptions{})
+	return err == nil && slices.Contains(lease.Finalizers, controllers.LeaseFinalizer)
 }
 
 // address returns a free one on loopback.

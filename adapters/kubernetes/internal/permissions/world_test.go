@@ -172,7 +172,7 @@ func (w *world) manage() (stop func()) {
 	pools.Period, pools.Poll = time.Second, time.Second
 	require.NoError(w, controllers.SetupWithManager(mgr, controllers.Options{
 		PoolDriver: provider, PoolPolicy: pools,
-		Driver: provider, Namespace: w.namespace, Metrics: prometheus.NewRegistry(),
+		Driver: provider, Namespace: w.namespace, Lease: controllers.Lease{Namespace: w.namespace, Name: "millwright-manager"}, Metrics: prometheus.NewRegistry(),
 		Log: slog.New(slog.NewTextHandler(logged, nil)),
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
