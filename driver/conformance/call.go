@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -19,6 +21,7 @@ type answer[R any] struct {
 	err      error
 	value    any // of a panic
 	stack    []byte
+	place    string // where it panicked
 }
 
 // errStuck is the answer of calls that did not return in time.
@@ -41,7 +44,7 @@ func Call[Q, R any](
 		var a answer[R]
 		defer func() {
 			if a.value = recover(); a.value != nil {
-				a.stack = debug.Stack()
+				a.stack, a.place = debug.Stack(), panickedAt()
 				a.err = errors.New("the driver panicked")
 			}
 			ended <- a
@@ -51,21 +54,36 @@ func Call[Q, R any](
 	a, ok := await(ctx, ended, r.Prompt)
 	if !ok {
 		r.stuck.Store(true)
-		r.Errorf("%s did not return within %v after its context had ended; a call stops when its context does",
-			method, r.Prompt)
+		r.spoil(method.String()+" does not return", method.String()+" is stuck",
+			"%s did not return within %v after its context had ended; a call stops when its context does", method, r.Prompt)
 		return nil, errStuck
 	}
 	r.inspect(method, a.err, a.response != nil)
 	if a.value != nil {
-		r.Errorf("%s panicked: %v\n%s", method, a.value, a.stack)
+		r.spoil(method.String()+" panics", a.place, "%s panicked: %v\n%s", method, a.value, a.stack)
 	}
 	if !reflect.DeepEqual(given, request()) {
-		r.Errorf("%s changed its request; requests are shared and must be left as they are", method)
+		r.breach(method.String()+" changed its request",
+			"%s changed its request; requests are shared and must be left as they are", method)
 	}
 	if a.response != nil {
 		r.secrets.search(r, method.String()+"'s response", *a.response)
 	}
 	return a.response, a.err
+}
+
+// panickedAt returns the line that panicked. A deferred function calls it.
+func panickedAt() string {
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(0, callers)])
+	for panicking := false; ; {
+		f, more := frames.Next()
+		inRuntime := strings.HasPrefix(f.Function, "runtime.")
+		if panicking && !inRuntime || !more {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		panicking = panicking || f.Function == "runtime.gopanic"
+	}
 }
 
 // await waits for an answer, and for as long as prompt beyond the context's end.
@@ -90,7 +108,7 @@ func (r *Trial) inspect(method driver.Method, err error, response bool) {
 	r.Helper()
 	if err == nil {
 		if !response && slices.Contains(r.Responsive, method) {
-			r.Errorf("%s answered OK and no response", method)
+			r.breach(method.String()+" answered nothing", "%s answered OK and no response", method)
 		}
 		return
 	}
@@ -98,6 +116,7 @@ func (r *Trial) inspect(method driver.Method, err error, response bool) {
 	r.secrets.search(r, method.String()+"'s error", text, codes.Message(err))
 	var typed *codes.Error
 	if errors.As(err, &typed) && (typed == nil || typed.Message == "" && typed.Cause == nil) || text == "" {
-		r.Errorf("%s failed with %s and no message; say what a person can do about it", method, codes.Of(err))
+		r.breach(method.String()+" failed without a message",
+			"%s failed with %s and no message; say what a person can do about it", method, codes.Of(err))
 	}
 }

@@ -77,18 +77,25 @@ type Outcome struct {
 	Left            string // why it was skipped
 }
 
-// Outcomes runs every check on its own.
-func Outcomes(t *testing.T, checks []Check) []Outcome {
+// Outcomes runs every check on its own: none knows of another's failure.
+func Outcomes(t *testing.T, checks []Check) []Outcome { return outcomes(t, checks, newMemory) }
+
+// InOrder runs the checks as Run does: one cause fails one check.
+func InOrder(t *testing.T, checks []Check) []Outcome {
+	m := newMemory()
+	return outcomes(t, checks, func() *memory { return m })
+}
+
+func outcomes(t *testing.T, checks []Check, memoryOf func() *memory) []Outcome {
 	var all []Outcome
 	for _, c := range checks {
-		record := &recorder{TB: t}
-		trial, run := c.Start(t, record)
-		alone(run)
+		record, m := &recorder{TB: t}, memoryOf()
+		alone(func() { m.try(t, record, c) })
 		for _, f := range record.cleanups {
 			alone(f)
 		}
 		all = append(all, Outcome{
-			Check: c.Group + "/" + c.Name, Failed: record.Failed(), Skipped: record.skipped, Text: record.text(), Left: trial.Left,
+			Check: c.title(), Failed: record.Failed(), Skipped: record.skipped, Text: record.text(), Left: m.leftOf(c),
 		})
 	}
 	return all

@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -10,40 +8,25 @@ import (
 // Check is one duty of a driver.
 type Check struct {
 	Group, Name string
+	// Needs lists checks, by Group/Name, whose duties this one builds on. If one of them failed, this
+	// check is not run: it could only show the same fault again, under another name.
+	Needs []string
 	// Start makes a driver, in t, and the trial that watches it and reports to tb what it finds.
 	// run is the check.
 	Start func(t *testing.T, tb testing.TB) (trial *Trial, run func())
 }
 
-// Run runs each check in a subtest of its group. At the end it names the checks that were not run.
-// Checks of one group stand together.
+func (c Check) title() string { return c.Group + "/" + c.Name }
+
+// Run runs each check in a subtest Group/Name, in the order given. At the end it says how many were
+// checked, and why others were not.
 func Run(t *testing.T, checks []Check) {
 	t.Helper()
-	var left []string
-	for rest := checks; len(rest) > 0; {
-		group, n := rest[0].Group, 1
-		for n < len(rest) && rest[n].Group == group {
-			n++
-		}
-		together := rest[:n]
-		rest = rest[n:]
-		t.Run(group, func(t *testing.T) {
-			for _, c := range together {
-				t.Run(c.Name, func(t *testing.T) {
-					trial, run := c.Start(t, t)
-					defer func() {
-						if t.Skipped() && !t.Failed() {
-							left = append(left, fmt.Sprintf("%s/%s: %s", group, c.Name, trial.Left))
-						}
-					}()
-					run()
-				})
-			}
-		})
+	m := newMemory()
+	for _, c := range checks {
+		t.Run(c.title(), func(t *testing.T) { m.try(t, t, c) })
 	}
-	if len(left) > 0 {
-		t.Logf("%d of %d checks were not run, or not wholly:\n  %s", len(left), len(checks), strings.Join(left, "\n  "))
-	}
+	t.Log(m.summary())
 }
 
 // Crowd is how many calls Together makes at once.

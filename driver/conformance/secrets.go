@@ -54,7 +54,7 @@ func (s *secrets) search(r *Trial, where string, things ...any) {
 		text := fmt.Sprintf("%+v", thing)
 		for _, v := range s.values {
 			if slices.ContainsFunc(v.forms, func(form string) bool { return strings.Contains(text, form) }) {
-				r.Errorf("%s shows the value of %q from the secret", where, v.key)
+				r.breach(where+" shows "+v.key, "%s shows the value of %q from the secret", where, v.key)
 			}
 		}
 	}

@@ -36,6 +36,11 @@ type Trial struct {
 	// Left is why the check was not run, or only in part. Empty: it was run.
 	Left string
 
+	memory  *memory
+	check   string                 // what this trial is of; empty: it is of none of a run
+	broken  atomic.Bool            // the check failed
+	quiet   atomic.Int32           // breaches of rules are another check's to report
+	spoilt  atomic.Pointer[string] // why nothing that the check sees from now on counts; nil: it does
 	stuck   atomic.Bool
 	secrets secrets
 }
@@ -49,7 +54,9 @@ func New(t testing.TB, o Options) *Trial {
 		o.Prompt = 5 * time.Second
 	}
 	o.Responsive = slices.Clone(o.Responsive)
-	return &Trial{TB: t, Options: o, Ctx: t.Context(), Names: "drivertest-" + strings.ToLower(rand.Text()[:8])}
+	return &Trial{
+		TB: t, Options: o, Ctx: t.Context(), Names: "drivertest-" + strings.ToLower(rand.Text()[:8]), memory: newMemory(),
+	}
 }
 
 // NotRun ends the check without a verdict.
@@ -57,6 +64,73 @@ func (r *Trial) NotRun(format string, args ...any) {
 	r.Helper()
 	r.Left = fmt.Sprintf(format, args...)
 	r.Skip("not run: " + r.Left)
+}
+
+// FailedBefore reports whether a check, by Group/Name, has failed in this run.
+func (r *Trial) FailedBefore(check string) bool { return r.memory.failed[check] != "" }
+
+// Errorf reports what the check has found. After a call that panicked or did not return, it only logs:
+// that is the one cause.
+func (r *Trial) Errorf(format string, args ...any) {
+	r.Helper()
+	if r.spoilt.Load() != nil {
+		r.Logf(format, args...)
+		return
+	}
+	r.broken.Store(true)
+	r.TB.Errorf(format, args...)
+}
+
+// Fatalf is Errorf that ends the check.
+func (r *Trial) Fatalf(format string, args ...any) {
+	r.Helper()
+	r.Errorf(format, args...)
+	r.conclude()
+	r.FailNow()
+}
+
+// conclude ends a check that saw nothing that counts.
+func (r *Trial) conclude() {
+	r.Helper()
+	if why := r.spoilt.Load(); why != nil && !r.Failed() {
+		r.NotRun("%s", *why)
+	}
+}
+
+// Quiet makes calls in which no breach of a rule is reported, because other checks make the same.
+func (r *Trial) Quiet(calls func()) {
+	r.quiet.Add(1)
+	defer r.quiet.Add(-1)
+	calls()
+}
+
+// breach reports that a call broke a rule that holds for any call. A run reports each cause once. It
+// returns where.
+func (r *Trial) breach(cause, format string, args ...any) (where string) {
+	r.Helper()
+	if r.quiet.Load() > 0 {
+		r.Logf(format, args...)
+		return "the log"
+	}
+	where, isNew := r.memory.first(cause, r.check)
+	if isNew {
+		r.TB.Errorf(format, args...)
+	}
+	return where
+}
+
+// spoil reports a breach after which nothing that the check sees counts.
+func (r *Trial) spoil(what, cause, format string, args ...any) {
+	r.Helper()
+	where := r.breach(cause, format, args...)
+	if r.quiet.Load() > 0 {
+		return
+	}
+	if where == r.check {
+		r.broken.Store(true)
+	}
+	why := what + ": see " + where
+	r.spoilt.Store(&why)
 }
 
 // Stuck reports whether a call did not return. Then no other call is made.

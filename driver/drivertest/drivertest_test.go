@@ -124,8 +124,8 @@ func TestRun(t *testing.T) {
 		"bare": {true, []string{
 			"--- SKIP: TestRun/Create/refuses_a_VM_that_differs",
 			"--- PASS: TestRun/Delete/of_an_absent_VM_is_OK",
-			"52 of 56 checks were not run, or not wholly:",
-			"  Create/refuses a VM that differs: Setup has no Different\n",
+			"4 of 58 duties checked; not checked, or not wholly:",
+			"because Setup has no Different:", "Create/refuses a VM that differs\n",
 		}},
 	} {
 		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRun$", "-test.v")

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver/conformance"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -12,9 +13,22 @@ var listChecks = []check{
 	{"is the same again", listIsRepeatable},
 }
 
+var goneChecks = []check{{"has no VM that is gone", listForgets}}
+
+// listNamesVMs makes more VMs than a list of the first few would show.
 func listNamesVMs(r *trial) {
+	want := map[string][]string{}
+	var all []vm
+	for range conformance.Crowd {
+		v := r.created(r.machine())
+		all = append(all, v)
+		want[v.machine.Name] = []string{v.id}
+	}
+	r.lists(want, all...)
+}
+
+func listForgets(r *trial) {
 	a, b := r.created(r.machine()), r.created(r.machine())
-	r.lists(map[string][]string{a.machine.Name: {a.id}, b.machine.Name: {b.id}}, a, b)
 	r.deleted(a.machine)
 	r.lists(map[string][]string{b.machine.Name: {b.id}}, a, b)
 	r.deleted(b.machine)
@@ -24,7 +38,7 @@ func listNamesVMs(r *trial) {
 // lists requires that the list has want and nothing else about the given VMs.
 func (r *trial) lists(want map[string][]string, about ...vm) {
 	r.Helper()
-	got, known := r.listed(r.setup.Class)
+	got, known := r.answered(r.setup.Class)
 	if !known {
 		r.NotRun("the driver has no %s", codes.ListMachines)
 	}

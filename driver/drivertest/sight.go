@@ -10,8 +10,19 @@ import (
 // What a trial can see of the provider: the list, the status of single VMs, and Setup.Count.
 // Everything else is invisible to it.
 
+// A call that has failed its own checks is not believed in others.
+
 // listed returns the IDs of VMs in the class's cluster, by machine name.
 func (r *trial) listed(c *machine.Class) (ids map[string][]string, known bool) {
+	r.Helper()
+	if r.FailedBefore(listShows) || r.FailedBefore(listSpells) {
+		return nil, false
+	}
+	return r.answered(c)
+}
+
+// answered is listed for the checks of the list itself.
+func (r *trial) answered(c *machine.Class) (ids map[string][]string, known bool) {
 	r.Helper()
 	r.Settled()
 	list, err := r.list(r.Ctx, c)
@@ -34,6 +45,9 @@ func (r *trial) listed(c *machine.Class) (ids map[string][]string, known bool) {
 // looked looks up a machine's VM. The answer must be clear.
 func (r *trial) looked(m *machine.Machine, c *machine.Class) (id string, known bool) {
 	r.Helper()
+	if r.FailedBefore(statusShows) || r.FailedBefore(statusSpells) {
+		return "", false
+	}
 	r.Settled()
 	a, err := r.statusOf(r.Ctx, m, c)
 	switch code := codes.Of(err); code {

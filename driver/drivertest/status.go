@@ -7,12 +7,13 @@ import (
 )
 
 var statusChecks = []check{
-	{"of an absent VM is NotFound", statusAbsent},
 	{"answers what create did", statusAnswers},
 	{"is of the machine asked for", statusOfEach},
 	{"is read-only", statusReadsOnly},
 	{"says Uninitialized where it is so", statusUninitialized},
 }
+
+var absentChecks = []check{{"of an absent VM is NotFound", statusAbsent}}
 
 func statusAbsent(r *trial) {
 	m := r.machine()

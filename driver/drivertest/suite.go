@@ -81,15 +81,21 @@ type group struct {
 	checks []check
 }
 
+// groups lists the checks in the order in which they are run. What others build on comes first: a
+// create, then the calls that show the VMs, then what those calls have to show.
 func groups() []group {
 	return []group{
+		{"Create", firstChecks},
+		{"Spelling", spellingChecks},
+		{"List", listChecks},
+		{"Status", statusChecks},
 		{"Create", createChecks},
 		{"Delete", deleteChecks},
-		{"Status", statusChecks},
+		{"Create", noteChecks},
+		{"Status", absentChecks},
+		{"List", goneChecks},
 		{"Initialize", initializeChecks},
-		{"List", listChecks},
 		{"Health", healthChecks},
-		{"Spelling", spellingChecks},
 		{"Cluster", clusterChecks},
 		{"Update", updateChecks},
 		{"Volumes", volumeChecks},
@@ -102,9 +108,12 @@ func groups() []group {
 	}
 }
 
-// Run checks every duty of a driver, each in a subtest. In addition, each check fails if a call
+// Run checks every duty of a driver, each in a subtest. In addition, a check fails if a call
 // changes its request, panics, fails without a message, answers OK with nothing, shows a secret, or
 // does not end in time.
+//
+// One cause is reported once: such a call in the check that meets it first, and of the checks that
+// build on a duty that failed none is run. The log says which.
 //
 // Lost answers are tested if the driver has a driver.FaultHook.
 func Run(t *testing.T, s Suite) {
@@ -115,7 +124,7 @@ func Run(t *testing.T, s Suite) {
 func (s Suite) checks() (all []conformance.Check) {
 	for _, g := range groups() {
 		for _, c := range g.checks {
-			all = append(all, conformance.Check{Group: g.name, Name: c.name, Start: func(t *testing.T, tb testing.TB) (*conformance.Trial, func()) {
+			all = append(all, conformance.Check{Group: g.name, Name: c.name, Needs: needsOf(g.name, c.name), Start: func(t *testing.T, tb testing.TB) (*conformance.Trial, func()) {
 				r := newTrial(tb, s, s.New(t))
 				return r.Trial, func() { r.try(c) }
 			}})

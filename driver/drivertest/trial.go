@@ -46,7 +46,7 @@ func (r *trial) try(c check) {
 	if r.setup.Driver == nil || r.setup.Class == nil {
 		r.Fatalf("Setup has no Driver or no Class")
 	}
-	r.Cleanup(r.cleanUp)
+	r.Cleanup(func() { r.Quiet(r.cleanUp) })
 	if r.setup.Count != nil {
 		r.before = r.setup.Count()
 	}

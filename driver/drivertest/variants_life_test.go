@@ -117,11 +117,11 @@ var deleteVariants = []variant{
 	{"deletes nothing", func(b *broken) {
 		b.remove = func(context.Context, *deleteRequest) (*deleteResponse, error) { return &deleteResponse{}, nil }
 	}, map[string]string{
-		"Delete/removes the VM, and is idempotent":        "still exists",
-		"Context/a call past its deadline ends":           "still exists",
-		"LostAnswer/of a create: the VM can be deleted":   "deleted by name",
-		"List/has each VM under its ID, with its machine": "ListMachines has",
-		"Concurrent/deletes of one VM all end":            "still exists",
+		"Delete/removes the VM, and is idempotent":      "still exists",
+		"Context/a call past its deadline ends":         "still exists",
+		"LostAnswer/of a create: the VM can be deleted": "deleted by name",
+		"List/has no VM that is gone":                   "ListMachines has",
+		"Concurrent/deletes of one VM all end":          "still exists",
 	}},
 	{"deletes by name although there is an ID", func(b *broken) {
 		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
@@ -327,8 +327,8 @@ var listVariants = []variant{
 			return a, err
 		}
 	}, map[string]string{
-		"Spelling/of IDs and names is one in create, status and list": oneSpelling,
-		"List/has each VM under its ID, with its machine":             "ListMachines has the IDs []",
+		listSpells: oneSpelling,
+		listShows:  "ListMachines has the IDs []",
 	}},
 	{"answers status with a prefix", func(b *broken) {
 		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
@@ -338,7 +338,7 @@ var listVariants = []variant{
 			}
 			return a, err
 		}
-	}, map[string]string{"Spelling/of IDs and names is one in create, status and list": oneSpelling}},
+	}, map[string]string{statusSpells: oneSpelling}},
 	{"lists everyone's VMs", func(b *broken) {
 		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
 			a, err := b.Memory.ListMachines(ctx, req)
@@ -403,7 +403,7 @@ var listVariants = []variant{
 			before = a.Machines
 			return &listResponse{Machines: a.Machines}, nil
 		}
-	}, map[string]string{"List/has each VM under its ID, with its machine": "ListMachines has the IDs"}},
+	}, map[string]string{"List/has no VM that is gone": "ListMachines has the IDs"}},
 	{"lists every second time", func(b *broken) {
 		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
 			a, err := b.Memory.ListMachines(ctx, req)

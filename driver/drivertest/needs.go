@@ -1,0 +1,60 @@
+package drivertest
+
+// Checks that others build on.
+const (
+	createAnswersIt = "Create/answers what the VM is called"
+	createRepeats   = "Create/is idempotent by name"
+	deleteRemovesIt = "Delete/removes the VM, and is idempotent"
+	listShows       = "List/has each VM under its ID, with its machine"
+	listSpells      = "Spelling/of IDs and names is one in create and list"
+	statusShows     = "Status/answers what create did"
+	statusSpells    = "Spelling/of IDs and names is one in create and status"
+)
+
+// needs says which checks others build on, beside createAnswersIt: each would fail if one of those
+// did, and show nothing new.
+var needs = map[string][]string{
+	listShows:                                  {listSpells},
+	"List/is the same again":                   {listSpells, listShows},
+	"List/has no VM that is gone":              {listSpells, listShows, deleteRemovesIt},
+	statusShows:                                {statusSpells},
+	"Status/is of the machine asked for":       {statusSpells, statusShows},
+	"Status/is read-only":                      {statusSpells, statusShows},
+	"Status/says Uninitialized where it is so": {statusSpells, statusShows},
+	"Status/of an absent VM is NotFound":       {deleteRemovesIt},
+
+	"Create/goes on with and without its note": {createRepeats, deleteRemovesIt},
+	"Create/refuses a VM that differs":         {createRepeats},
+
+	"Delete/finds the VM by name when no ID was recorded":               {deleteRemovesIt},
+	"Delete/finds the VM of a machine made again under its name":        {createRepeats, deleteRemovesIt},
+	"Delete/that comes late spares a machine made again under its name": {createRepeats, deleteRemovesIt},
+	"Delete/with a provider ID deletes exactly that VM":                 {deleteRemovesIt},
+	"Delete/with the ID of a VM that is gone spares its namesake":       {createRepeats, deleteRemovesIt},
+
+	"Health/of a VM that works is not bad":                 {listSpells, statusSpells},
+	"Health/of a VM that fails is told by list and status": {listSpells, statusSpells},
+	"Cluster/others' VMs are not listed":                   {listSpells, listShows},
+
+	"Secrets/without its secret no VM is gone": {deleteRemovesIt, listSpells, listShows},
+
+	"Context/a canceled call ends":                {createRepeats, deleteRemovesIt},
+	"Context/a call past its deadline ends":       {createRepeats, deleteRemovesIt},
+	"Context/a create is cut off by its deadline": {createRepeats},
+
+	"Concurrent/creates of one name make one VM": {createRepeats},
+	"Concurrent/deletes of one VM all end":       {deleteRemovesIt},
+
+	"LostAnswer/of a create: the next one adopts":   {createRepeats},
+	"LostAnswer/of a create: the VM can be deleted": {deleteRemovesIt},
+	"LostAnswer/of a delete: the next one is OK":    {deleteRemovesIt},
+}
+
+// needsOf returns the checks that one builds on.
+func needsOf(group, name string) []string {
+	title := group + "/" + name
+	if title == createAnswersIt || group == "Volumes" || group == "Migration" {
+		return nil
+	}
+	return append([]string{createAnswersIt}, needs[title]...)
+}
