@@ -177,10 +177,12 @@ func (w *p22Volumes) shares(p cluster.Pod) bool {
 	})
 }
 
-// usedAgain reports whether another pod of a turn's node uses the volumes of the turn: it has come back.
+// usedAgain reports whether another pod of a turn's node uses the volumes of the turn: it has come
+// back. It may also have finished since, on a node that was found drained.
 func (w *p22Volumes) usedAgain(t *volumeTurn) bool {
 	return slices.ContainsFunc(w.apps.On(t.node), func(p *drain.Pod) bool {
-		return p.UID != t.pod.UID && !p.Finished && p.GraceEnds.IsZero() && slices.Equal(p.Claims, t.pod.Claims)
+		back := !p.Finished || p.CreatedAt.After(t.at)
+		return p.UID != t.pod.UID && back && p.GraceEnds.IsZero() && slices.Equal(p.Claims, t.pod.Claims)
 	})
 }
 
