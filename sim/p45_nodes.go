@@ -68,7 +68,7 @@ func (w p45) inService(m *machine.Machine) bool {
 		machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed: // it is there
 		return true
 	}
-	return w.isPaused(m) || m.Preserved(w.Now())
+	return w.isPaused(m) || m.Preserved(w.managerNow())
 }
 
 func (w p45) checkFollowed(d *deployment.Deployment, name string) {
