@@ -44,6 +44,9 @@ func (c Call) Changing() bool {
 	return false
 }
 
+// provider reports whether c is a call to the provider, and not to the maker of bootstrap data.
+func (c Call) provider() bool { return c != DeleteBootstrap && c != RenewToken }
+
 // Recovery returns the recovery from a code. It is that of the recovery table of package codes for
 // the call on a single machine that is most like c. After UNIMPLEMENTED, for which there is no
 // other way here, the wait is long.

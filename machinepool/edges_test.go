@@ -179,6 +179,76 @@ func TestGates(t *testing.T) {
 	assert.Equal(t, w.now.Add(61*time.Second), decide(t, w, failed(codes.ResourceExhausted, w.now)).At)
 }
 
+// By policy, the contract's codes that are not retried wait for a change of the pool, its class or its
+// secrets, and nothing else; the others are made again as usual.
+func TestGatesWaitForChange(t *testing.T) {
+	shrink := func(w *world) { w.scaleTo(2) }
+	for effect, c := range map[string]struct {
+		call  machinepool.Call
+		cause func(*world)
+	}{
+		"CreateGroup":      {machinepool.CreatePool, func(w *world) { w.group, w.nodes = nil, map[string]*machine.Node{} }},
+		"GetGroup":         {machinepool.GetPoolStatus, func(*world) {}},
+		"UpdateGroup":      {machinepool.UpdatePool, func(w *world) { w.roll("large") }},
+		"ScaleGroup":       {machinepool.ScalePool, func(w *world) { w.scaleTo(5) }},
+		"DeleteGroup":      {machinepool.DeletePool, (*world).remove},
+		".RemoveInstances": {machinepool.DeleteInstances, shrink},
+	} {
+		for code := range codes.All() {
+			recovery := c.call.Recovery(code)
+			if code == codes.OK || recovery.Class == codes.None || code == codes.NotFound {
+				continue
+			}
+			t.Run(effect+" "+code.String(), func(t *testing.T) { waitsForChange(t, effect, code, c.cause, recovery.AutoRetry) })
+		}
+	}
+}
+
+func waitsForChange(t *testing.T, effect string, code codes.Code, cause func(*world), retried bool) {
+	w, s := running(t, 3)
+	w.policy.WaitForChange = true
+	w.slow = 0
+	s.fault = func(name string) *machine.Outcome {
+		if name != effect {
+			return nil
+		}
+		return &machine.Outcome{Code: code, Message: "m"}
+	}
+	calls := func() (n int) {
+		for _, name := range s.calls {
+			if name == effect {
+				n++
+			}
+		}
+		return n
+	}
+	looks := func(times int) {
+		for range times {
+			w.advance(3 * time.Minute)
+			_, err := s.pass()
+			require.NoError(t, err)
+		}
+	}
+	s.calls = nil
+	cause(w)
+	looks(6)
+	before := calls()
+	require.NotZero(t, before)
+	looks(6)
+	if retried {
+		require.Greater(t, calls(), before)
+		return
+	}
+	require.Equal(t, 1, calls(), "made again")
+	require.Equal(t, machinepool.ReasonWaitForChange, s.wait.Why.Reason)
+	require.Equal(t, effect == "GetGroup" || effect == "DeleteGroup", s.wait.At.IsZero(), "%s", s.wait.At)
+	changed := *w.class
+	changed.Generation++
+	w.class = &changed
+	looks(3) // an update comes first
+	require.Equal(t, 2, calls(), "not made after a change")
+}
+
 // An announcement is of one call, from one state, and counts for no other.
 func TestAnnouncements(t *testing.T) {
 	w, s := running(t, 3)

@@ -13,6 +13,7 @@ var (
 	reasonDone             = decision.NewReason("CallDone", "{name} is done")
 	reasonCallFailed       = decision.NewReason("CallFailed", "{name} failed: {code}: {detail}")
 	reasonRetryAt          = decision.NewReason("RetryLater", "{name} failed: {code}: {detail}; tried again in {for}")
+	reasonWaitForChange    = decision.NewReason("WaitForChange", "{name} failed: {code}: {detail}; not tried again until pool, class or secret change")
 	reasonFence            = decision.NewReason("Announced", "making sure that this record is not an old one before {name}")
 	reasonReadPool         = decision.NewReason("ReadLive", "making sure that this record is not an old one before anything is touched")
 	reasonTakesEffect      = decision.NewReason("TakesEffect", "looking in {for} what has come of it")

@@ -2,13 +2,14 @@ package machinepool
 
 // Reasons that tests of this package name.
 var (
-	ReasonRetryAt      = reasonRetryAt
-	ReasonFence        = reasonFence
-	ReasonTakesEffect  = reasonTakesEffect
-	ReasonLeaving      = reasonLeaving
-	ReasonKeepFailed   = reasonKeepFailed
-	ReasonRunning      = reasonRunning
-	ReasonWaiting      = reasonWaiting
-	ReasonClassGone    = reasonClassGone
-	ReasonNodesSpelled = reasonNodesSpelled
+	ReasonRetryAt       = reasonRetryAt
+	ReasonWaitForChange = reasonWaitForChange
+	ReasonFence         = reasonFence
+	ReasonTakesEffect   = reasonTakesEffect
+	ReasonLeaving       = reasonLeaving
+	ReasonKeepFailed    = reasonKeepFailed
+	ReasonRunning       = reasonRunning
+	ReasonWaiting       = reasonWaiting
+	ReasonClassGone     = reasonClassGone
+	ReasonNodesSpelled  = reasonNodesSpelled
 )

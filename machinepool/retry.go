@@ -29,15 +29,22 @@ func (d *decider) retryAt(call Call) time.Time {
 		return time.Time{}
 	}
 	recovery := call.Recovery(op.Code)
+	waits := d.p.WaitForChange && !recovery.AutoRetry && recovery.Class != codes.None && call.provider()
 	if recovery.Class == codes.None || recovery.Class == codes.Requeue {
 		recovery.Class = codes.Short // a failure that was persisted is never retried in a spin
 	}
 	at := op.Time.Add(recovery.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
+	if waits {
+		at = op.Time.Add(endless)
+	}
 	if !d.now.Before(at) {
 		return time.Time{}
 	}
 	return at
 }
+
+// endless is longer than any wait. What waits so long waits for a change alone.
+const endless = 200 * 365 * 24 * time.Hour
 
 // gate holds a call back until it may be made again.
 func (d *decider) gate(call Call) (Plan, bool) {
@@ -46,9 +53,15 @@ func (d *decider) gate(call Call) (Plan, bool) {
 		return Plan{}, false
 	}
 	op := &d.s.Status.LastOperation
-	return Plan{At: at, Why: decision.Why{
-		Reason: reasonRetryAt, Name: string(call), Code: op.Code, Detail: op.Message, For: at.Sub(d.now),
-	}}, true
+	why := decision.Why{Reason: reasonRetryAt, Name: string(call), Code: op.Code, Detail: op.Message, For: at.Sub(d.now)}
+	if why.For < endless/2 {
+		return Plan{At: at, Why: why}, true
+	}
+	why.Reason, why.For = reasonWaitForChange, 0
+	if call == GetPoolStatus || d.s.Deleted() {
+		return Plan{Why: why}, true
+	}
+	return Plan{At: d.now.Add(d.p.Period), Why: why}, true // the group is looked at as usual
 }
 
 // done holds back a call that has just succeeded for the same size: the provider may not show it

@@ -227,7 +227,7 @@ func TestPoolOptions(t *testing.T) {
 	}
 }
 
-// TestPoolWakes: a pool is woken by itself, its class, and nodes that come, go
+// TestPoolWakes: a pool is woken by itself, its class and that one's secrets, and nodes that come, go
 // and change their readiness.
 func TestPoolWakes(t *testing.T) {
 	l := undying(newPoolWorld(t))
@@ -252,6 +252,8 @@ func TestPoolWakes(t *testing.T) {
 	}{
 		"itself":           {manager.KindPool, nil, l.pool(), true},
 		"its class":        {manager.KindClass, nil, class, true},
+		"its secret":       {manager.KindSecret, nil, &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "cloud"}}}, true},
+		"another's secret": {manager.KindSecret, nil, &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "other"}}}, false},
 		"node comes":       {manager.KindNode, nil, node, true},
 		"node goes":        {manager.KindNode, node, nil, true},
 		"node is sick":     {manager.KindNode, node, sick, true},

@@ -18,16 +18,23 @@ func (o *Options) machinesOfClass(ctx context.Context, old, new any) []object.Ke
 
 func (o *Options) machinesOfSecret(ctx context.Context, old, new any) []object.Key {
 	var keys []object.Key
-	for _, secret := range self[*machine.Secret](ctx, old, new) {
-		classes, err := o.Store.Classes.List(ctx, store.Query{Index: IndexSecret, Value: secret.String()})
-		if err != nil {
-			return nil
-		}
-		for _, class := range classes {
-			keys = append(keys, o.machinesOfClass(ctx, nil, class)...)
-		}
+	for _, class := range o.classesOfSecret(ctx, old, new) {
+		keys = append(keys, o.machinesOfClass(ctx, nil, class)...)
 	}
 	return keys
+}
+
+// classesOfSecret returns the classes that refer to a secret.
+func (o *Options) classesOfSecret(ctx context.Context, old, new any) []*machine.Class {
+	keys := self[*machine.Secret](ctx, old, new)
+	if len(keys) == 0 {
+		return nil
+	}
+	all, err := o.Store.Classes.List(ctx, store.Query{Index: IndexSecret, Value: keys[0].String()})
+	if err != nil {
+		return nil
+	}
+	return all
 }
 
 // machinesOfNode wakes the machines that claim a node, by name or by label.

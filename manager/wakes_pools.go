@@ -18,6 +18,9 @@ func (o *Options) poolWakes() []Wake {
 		{From: KindPool, To: KindPool, Keys: self[*machinepool.Pool]},
 		{From: KindClass, To: KindPool, Keys: o.poolsOfClass, Settle: o.Tuning.Settle},
 	}
+	if o.Store.Secrets != nil {
+		wakes = append(wakes, Wake{From: KindSecret, To: KindPool, Keys: o.poolsOfSecret})
+	}
 	if o.Cluster != nil {
 		wakes = append(wakes, Wake{From: KindNode, To: KindPool, Keys: o.poolsOfNode, Settle: o.Tuning.Settle})
 	}
@@ -28,6 +31,15 @@ func (o *Options) poolsOfClass(ctx context.Context, old, new any) []object.Key {
 	var keys []object.Key
 	for _, class := range self[*machine.Class](ctx, old, new) {
 		keys = append(keys, keysOf(o.Store.Pools.List(ctx, store.Query{Index: IndexClass, Value: class.String()}))...)
+	}
+	return keys
+}
+
+// poolsOfSecret wakes the pools of the classes that take a secret: a call that failed may succeed now.
+func (o *Options) poolsOfSecret(ctx context.Context, old, new any) []object.Key {
+	var keys []object.Key
+	for _, class := range o.classesOfSecret(ctx, old, new) {
+		keys = append(keys, o.poolsOfClass(ctx, nil, class)...)
 	}
 	return keys
 }

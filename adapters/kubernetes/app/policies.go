@@ -86,9 +86,10 @@ type safetyPolicy struct {
 }
 
 type poolPolicy struct {
-	PoolPeriod       time.Duration `policy:"pool.Period" help:"How often the provider is asked about the group of a pool."`
-	PoolPoll         time.Duration `policy:"pool.Poll" help:"The same for a pool that is not as it should be yet."`
-	PoolDrainTimeout time.Duration `policy:"pool.DrainTimeout" help:"How long a machine of a pool is emptied that is to leave; then it goes as it is."`
-	PoolQuotaRetry   time.Duration `policy:"pool.QuotaRetry" help:"How long a pool waits after RESOURCE_EXHAUSTED; 0: 10m, the wait of the recovery table."`
-	PoolAutoscaled   bool          `policy:"pool.Autoscaled" help:"The provider owns the size of every pool, not only of those annotated millwright-go/autoscaled: \"true\"."`
+	PoolPeriod        time.Duration `policy:"pool.Period" help:"How often the provider is asked about the group of a pool."`
+	PoolPoll          time.Duration `policy:"pool.Poll" help:"The same for a pool that is not as it should be yet."`
+	PoolDrainTimeout  time.Duration `policy:"pool.DrainTimeout" help:"How long a machine of a pool is emptied that is to leave; then it goes as it is."`
+	PoolQuotaRetry    time.Duration `policy:"pool.QuotaRetry" help:"How long a pool waits after RESOURCE_EXHAUSTED; 0: 10m, the wait of the recovery table."`
+	PoolWaitForChange bool          `policy:"pool.WaitForChange" help:"Make no call about a pool again whose error code the driver contract says is not retried, until pool, class or secret change."`
+	PoolAutoscaled    bool          `policy:"pool.Autoscaled" help:"The provider owns the size of every pool, not only of those annotated millwright-go/autoscaled: \"true\"."`
 }
