@@ -11,6 +11,7 @@ import (
 type Applied struct {
 	Template        Template
 	FailureDomains  []string
+	RollingUpdate   *RollingUpdate
 	ClassUID        string
 	ClassGeneration int64
 	// Doubted: an update is under way, or its outcome is not known. The group may follow that
@@ -21,7 +22,7 @@ type Applied struct {
 // Equal reports whether both are the same to a provider.
 func (a *Applied) Equal(b *Applied) bool {
 	return a.Doubted == b.Doubted && a.ClassUID == b.ClassUID && a.ClassGeneration == b.ClassGeneration &&
-		slices.Equal(a.FailureDomains, b.FailureDomains) && a.Template.Equal(&b.Template)
+		slices.Equal(a.FailureDomains, b.FailureDomains) && samePointer(a.RollingUpdate, b.RollingUpdate) && a.Template.Equal(&b.Template)
 }
 
 // Clone returns a copy that shares nothing changeable with a.
@@ -29,12 +30,14 @@ func (a *Applied) Clone() Applied {
 	c := *a
 	c.Template = a.Template.Clone()
 	c.FailureDomains = slices.Clone(a.FailureDomains)
+	c.RollingUpdate = copied(a.RollingUpdate)
 	return c
 }
 
 // current returns what a group made or updated now is made from.
 func (d *decider) current() Applied {
-	a := Applied{Template: d.s.Spec.Template.Clone(), FailureDomains: d.s.Spec.FailureDomains}
+	spec := &d.s.Spec
+	a := Applied{Template: spec.Template.Clone(), FailureDomains: spec.FailureDomains, RollingUpdate: spec.RollingUpdate}
 	if d.o.Class != nil {
 		a.ClassUID, a.ClassGeneration = d.o.Class.UID, d.o.Class.Generation
 	}
@@ -87,7 +90,10 @@ func changesNothing(code codes.Code) bool {
 
 // asApplied reports whether the group was made from the pool's current template.
 func (d *decider) asApplied() bool {
-	a, c := &d.s.Status.Applied, d.o.Class
-	want := Applied{Template: d.s.Spec.Template, FailureDomains: d.s.Spec.FailureDomains, ClassUID: c.UID, ClassGeneration: c.Generation}
+	a, c, spec := &d.s.Status.Applied, d.o.Class, &d.s.Spec
+	want := Applied{
+		Template: spec.Template, FailureDomains: spec.FailureDomains, RollingUpdate: spec.RollingUpdate,
+		ClassUID: c.UID, ClassGeneration: c.Generation,
+	}
 	return a.Equal(&want)
 }

@@ -28,6 +28,9 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return Plan{}, err
 	}
 	d := decider{o: o, p: p, s: o.Pool, now: now, bad: o.Pool.invalidField()}
+	if d.bad == nil && o.Pool.Spec.RollingUpdate != nil && !o.Features.RollingUpdate {
+		d.bad = object.Invalid("spec.rollingUpdate", "must not be set, because the driver's groups are not updated within such bounds")
+	}
 	return d.decide(), nil
 }
 

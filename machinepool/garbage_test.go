@@ -2,6 +2,7 @@ package machinepool_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
@@ -77,6 +79,10 @@ func anyStatus(t *rapid.T) machinepool.Status {
 	return s
 }
 
+func anyBound(t *rapid.T) rollout.IntOrPercent {
+	return rollout.IntOrPercent{Value: rapid.SampledFrom([]int32{0, 1, 1, 50, 200, -1, math.MinInt32}).Draw(t, "bound"), Percent: rapid.Bool().Draw(t, "percent")}
+}
+
 func anyPool(t *rapid.T) *machinepool.Pool {
 	p := newWorld().pool()
 	p.Generation = 1
@@ -84,6 +90,9 @@ func anyPool(t *rapid.T) *machinepool.Pool {
 	p.Spec.MinReady = time.Duration(rapid.SampledFrom([]int{0, 0, -1, 30}).Draw(t, "min ready")) * time.Second
 	p.Spec.ClusterName = rapid.SampledFrom([]string{"blue", "blue", ""}).Draw(t, "cluster")
 	p.Spec.FailureDomains = rapid.SliceOfN(anyID, 0, 2).Draw(t, "domains")
+	p.Spec.RollingUpdate = maybe(t, "rolling update", func() machinepool.RollingUpdate {
+		return machinepool.RollingUpdate{MaxSurge: anyBound(t), MaxUnavailable: anyBound(t)}
+	})
 	p.Spec.Template.Class.Name = rapid.SampledFrom([]string{"small", "small", ""}).Draw(t, "class")
 	p.Spec.Template.Bootstrap.DataSecret = maybe(t, "secret", func() string { return rapid.SampledFrom([]string{"", "boot", " "}).Draw(t, "secret name") })
 	p.Spec.Template.Bootstrap.Config = rapid.SampledFrom([]string{"", "kubeadm"}).Draw(t, "config")
@@ -155,7 +164,7 @@ func anyObservation(t *rapid.T) *machinepool.Observation {
 		Frozen: rapid.IntRange(0, 6).Draw(t, "frozen") == 0, Fenced: rapid.Bool().Draw(t, "fenced"),
 		Announced: rapid.Bool().Draw(t, "announced"),
 		Looked:    rapid.Bool().Draw(t, "looked"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures"),
-		Features: machinepool.Features{DeleteInstances: rapid.Bool().Draw(t, "choose"), ReplaceInstance: rapid.Bool().Draw(t, "replace")},
+		Features: machinepool.Features{DeleteInstances: rapid.Bool().Draw(t, "choose"), ReplaceInstance: rapid.Bool().Draw(t, "replace"), RollingUpdate: rapid.Bool().Draw(t, "rolls")},
 		Kept:     anyOutcome(t, "kept"), BootstrapDeleted: anyOutcome(t, "boot deleted"),
 		Bootstrap: maybe(t, "boot", func() machinepool.BootstrapAnswer {
 			return machinepool.BootstrapAnswer{Ready: rapid.Bool().Draw(t, "b1"), Found: rapid.Bool().Draw(t, "b2"), TokenExpires: anyTime.Draw(t, "expires")}
@@ -211,7 +220,7 @@ func TestAnyObservation(t *testing.T) {
 // orderable: an order needs an announcement of its own pass, of a pool that may be acted upon.
 func orderable(t *rapid.T, o *machinepool.Observation) {
 	require.True(t, o.Announced, "the record may be an old one")
-	require.False(t, o.Frozen || o.Pool.Deleted())
+	require.False(t, o.Frozen || o.Pool.Deleted() || unbounded(o))
 }
 
 // obeys checks that a plan orders nothing forbidden.
@@ -273,7 +282,12 @@ func obeysInWriting(t *rapid.T, o *machinepool.Observation, plan machinepool.Pla
 // counted reports whether a decision counts nodes, of a group that it knows.
 func counted(o *machinepool.Observation) bool {
 	known := o.Group != nil && (o.Group.Code == codes.OK || o.Group.Code == codes.NotFound)
-	return known && (o.Nodes != nil || o.NoCluster) && !o.Pool.Deleted() && o.Pool.Validate() == nil
+	return known && (o.Nodes != nil || o.NoCluster) && !o.Pool.Deleted() && o.Pool.Validate() == nil && !unbounded(o)
+}
+
+// unbounded reports whether a pool asks for bounds that its driver does not keep to.
+func unbounded(o *machinepool.Observation) bool {
+	return o.Pool.Spec.RollingUpdate != nil && !o.Features.RollingUpdate
 }
 
 func TestCallersMistakes(t *testing.T) {
@@ -310,10 +324,19 @@ func TestCallersMistakes(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for want, spoil := range map[string]func(*machinepool.Pool){
-		"pool fleet: metadata.name must not be empty":                      func(p *machinepool.Pool) { p.Key = object.Key{Name: "", Namespace: "fleet"} },
-		"pool fleet/web: spec.clusterName must not be empty":               func(p *machinepool.Pool) { p.Spec.ClusterName = "" },
-		"pool fleet/web: spec.replicas must not be negative":               func(p *machinepool.Pool) { n := int32(-1); p.Spec.Replicas = &n },
-		"pool fleet/web: spec.minReady must not be negative":               func(p *machinepool.Pool) { p.Spec.MinReady = -1 },
+		"pool fleet: metadata.name must not be empty":        func(p *machinepool.Pool) { p.Key = object.Key{Name: "", Namespace: "fleet"} },
+		"pool fleet/web: spec.clusterName must not be empty": func(p *machinepool.Pool) { p.Spec.ClusterName = "" },
+		"pool fleet/web: spec.replicas must not be negative": func(p *machinepool.Pool) { n := int32(-1); p.Spec.Replicas = &n },
+		"pool fleet/web: spec.minReady must not be negative": func(p *machinepool.Pool) { p.Spec.MinReady = -1 },
+		"pool fleet/web: spec.rollingUpdate.maxSurge must be a whole number of instances, such as 3, or a whole percentage, such as 20%": func(p *machinepool.Pool) {
+			p.Spec.RollingUpdate = &machinepool.RollingUpdate{MaxSurge: rollout.Unreadable}
+		},
+		"pool fleet/web: spec.rollingUpdate.maxSurge must not be negative": func(p *machinepool.Pool) {
+			p.Spec.RollingUpdate = &machinepool.RollingUpdate{MaxSurge: rollout.IntOrPercent{Value: -1}}
+		},
+		"pool fleet/web: spec.rollingUpdate.maxUnavailable must not be negative": func(p *machinepool.Pool) {
+			p.Spec.RollingUpdate = &machinepool.RollingUpdate{MaxUnavailable: rollout.IntOrPercent{Value: -1, Percent: true}}
+		},
 		"pool fleet/web: spec.failureDomains[1] must not be empty":         func(p *machinepool.Pool) { p.Spec.FailureDomains = []string{"a", ""} },
 		"pool fleet/web: spec.failureDomains[1] must not be named twice":   func(p *machinepool.Pool) { p.Spec.FailureDomains = []string{"a", "a"} },
 		"pool fleet/web: spec.template.bootstrap.dataSecret must not be b": func(p *machinepool.Pool) { b := " "; p.Spec.Template.Bootstrap.DataSecret = &b },

@@ -36,10 +36,11 @@ type Instance struct {
 	AwaitsDrain bool
 }
 
-// Features are the optional calls that a driver declares.
+// Features are what a driver declares that not every driver can do.
 type Features struct {
 	DeleteInstances bool // it can remove instances that we choose
 	ReplaceInstance bool // it can replace one that we choose
+	RollingUpdate   bool // its groups keep to Spec.RollingUpdate
 }
 
 // BootstrapAnswer is the state of a pool's bootstrap data.

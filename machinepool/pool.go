@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -31,13 +32,30 @@ type Spec struct {
 	// FailureDomains are the zones, or what the provider calls them, over which the machines are
 	// spread. Empty: the provider's choice.
 	FailureDomains []string
-	Template       Template
+	// RollingUpdate bounds how the provider replaces instances that were made from an earlier template.
+	// Nil: the provider's own choice, or the provider spec's.
+	RollingUpdate *RollingUpdate
+	Template      Template
 	// ProviderIDs names every instance that the group has, each once, sorted.
 	ProviderIDs []string
 }
 
+// RollingUpdate bounds a provider's update. What is not set is 0, and with neither, one instance may be
+// missing.
+type RollingUpdate struct {
+	// MaxSurge is how many instances more than wanted there may be, rounded up.
+	MaxSurge rollout.IntOrPercent
+	// MaxUnavailable is how many of the wanted instances may be missing or not ready, rounded down.
+	MaxUnavailable rollout.IntOrPercent
+}
+
+// Bounds returns surge and unavailable for a group of that target, in instances; never both 0.
+func (r *RollingUpdate) Bounds(target int32) rollout.Bounds {
+	return rollout.Fenceposts(r.MaxSurge, r.MaxUnavailable, target)
+}
+
 // Template describes each machine of a pool. The provider decides what happens to machines that
-// were made from an earlier template.
+// were made from an earlier template, within Spec.RollingUpdate.
 type Template struct {
 	// Class is the infrastructure: what the group is made from. The pool waits for a class that is
 	// not named yet, or does not exist.
@@ -82,11 +100,9 @@ func (s *Pool) SpecEqual(t *Pool) bool { return s.Spec.Equal(&t.Spec) }
 // Clone returns a copy that shares nothing changeable with s.
 func (s *Spec) Clone() Spec {
 	c := *s
-	if s.Replicas != nil {
-		n := *s.Replicas
-		c.Replicas = &n
-	}
+	c.Replicas = copied(s.Replicas)
 	c.FailureDomains = slices.Clone(s.FailureDomains)
+	c.RollingUpdate = copied(s.RollingUpdate)
 	c.Template = s.Template.Clone()
 	c.ProviderIDs = slices.Clone(s.ProviderIDs)
 	return c
@@ -96,7 +112,7 @@ func (s *Spec) Clone() Spec {
 // stand for.
 func (s *Spec) Equal(t *Spec) bool {
 	return s.ClusterName == t.ClusterName && samePointer(s.Replicas, t.Replicas) && s.MinReady == t.MinReady &&
-		slices.Equal(s.FailureDomains, t.FailureDomains) && s.Template.Equal(&t.Template) &&
+		slices.Equal(s.FailureDomains, t.FailureDomains) && samePointer(s.RollingUpdate, t.RollingUpdate) && s.Template.Equal(&t.Template) &&
 		slices.Equal(s.ProviderIDs, t.ProviderIDs)
 }
 
@@ -104,10 +120,7 @@ func (s *Spec) Equal(t *Spec) bool {
 func (t *Template) Clone() Template {
 	c := *t
 	c.NodeTemplate = t.NodeTemplate.Clone()
-	if t.Bootstrap.DataSecret != nil {
-		name := *t.Bootstrap.DataSecret
-		c.Bootstrap.DataSecret = &name
-	}
+	c.Bootstrap.DataSecret = copied(t.Bootstrap.DataSecret)
 	return c
 }
 
@@ -115,6 +128,14 @@ func (t *Template) Clone() Template {
 func (t *Template) Equal(u *Template) bool {
 	return t.Class == u.Class && t.NodeTemplate.Equal(&u.NodeTemplate) &&
 		t.Bootstrap.Config == u.Bootstrap.Config && samePointer(t.Bootstrap.DataSecret, u.Bootstrap.DataSecret)
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
 }
 
 func samePointer[T comparable](a, b *T) bool {

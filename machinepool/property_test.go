@@ -43,7 +43,7 @@ func disturb(t *rapid.T, w *world) {
 }
 
 func disturbMore(t *rapid.T, w *world, ids []string) {
-	switch rapid.IntRange(5, 11).Draw(t, "other disturbance") {
+	switch rapid.IntRange(5, 12).Draw(t, "other disturbance") {
 	case 5:
 		c := *w.class
 		c.Generation++
@@ -69,6 +69,10 @@ func disturbMore(t *rapid.T, w *world, ids []string) {
 	case 11:
 		w.supply()
 		w.join()
+	case 12:
+		w.edit(func(p *machinepool.Pool) {
+			p.Spec.RollingUpdate = rapid.SampledFrom([]*machinepool.RollingUpdate{nil, {}, surging(1), surging(2)}).Draw(t, "rolling update")
+		})
 	}
 }
 
@@ -91,7 +95,7 @@ func stormy(t *rapid.T, w *world) *shell {
 func storm(t *rapid.T, w *world) *shell {
 	s := stormy(t, w)
 	if !rapid.Bool().Draw(t, "choose") {
-		w.choose = machinepool.Features{}
+		w.choose = machinepool.Features{RollingUpdate: true}
 	}
 	w.noDrain = rapid.Bool().Draw(t, "no drain")
 	if rapid.Bool().Draw(t, "spelled") {

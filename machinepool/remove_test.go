@@ -86,6 +86,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	w, _ := running(t, 2)
 	w.edit(func(p *machinepool.Pool) {
 		p.Spec.FailureDomains = []string{"a"}
+		p.Spec.RollingUpdate = surging(1)
 		p.Status.Leaving = []machinepool.Leaving{going("x", w.now)}
 	})
 	p := w.pool()
@@ -94,6 +95,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	assert.True(t, p.Status.Equal(&c.Status))
 	*c.Spec.Replicas, *c.Spec.Template.Bootstrap.DataSecret = 9, "another"
 	c.Spec.ProviderIDs[0], c.Spec.FailureDomains[0] = "blot", "blot"
+	*c.Spec.RollingUpdate = *surging(2)
 	c.Status.Leaving[0].ProviderID, c.Status.NodeRefs[0].Name = "blot", "blot"
 	assert.Equal(t, kept, p)
 	assert.Equal(t, []string{"blue:///1", "blue:///2", "a", "x"},
@@ -105,13 +107,14 @@ func TestCloneSharesNothing(t *testing.T) {
 // Different values are not equal.
 func TestEqual(t *testing.T) {
 	a := machinepool.Applied{ClassUID: "u", FailureDomains: []string{"a"}}
-	for _, b := range []machinepool.Applied{{ClassUID: "v", FailureDomains: []string{"a"}}, {ClassUID: "u"}, {ClassUID: "u", FailureDomains: []string{"a"}, ClassGeneration: 1}} {
+	for _, b := range []machinepool.Applied{{ClassUID: "v", FailureDomains: []string{"a"}}, {ClassUID: "u"}, {ClassUID: "u", FailureDomains: []string{"a"}, ClassGeneration: 1}, {ClassUID: "u", FailureDomains: []string{"a"}, RollingUpdate: surging(1)}} {
 		assert.False(t, a.Equal(&b), "%+v", b)
 	}
 	p := newWorld().pool()
 	for _, spoil := range []func(*machinepool.Spec){
 		func(s *machinepool.Spec) { s.MinReady = 1 }, func(s *machinepool.Spec) { s.ClusterName = "" }, func(s *machinepool.Spec) { s.Replicas = nil },
 		func(s *machinepool.Spec) { s.ProviderIDs = []string{"a"} }, func(s *machinepool.Spec) { s.Template.Class.Name = "" },
+		func(s *machinepool.Spec) { s.RollingUpdate = &machinepool.RollingUpdate{} },
 	} {
 		c := p.Clone()
 		spoil(&c.Spec)
@@ -125,16 +128,17 @@ func TestStatusCloneSharesNothing(t *testing.T) {
 		NodeRefs:   []machinepool.NodeRef{{Name: "n"}},
 		Conditions: []object.Condition{{Type: "Ready"}},
 		Leaving:    []machinepool.Leaving{{ProviderID: "i"}},
-		Applied:    machinepool.Applied{FailureDomains: []string{"a"}},
+		Applied:    machinepool.Applied{FailureDomains: []string{"a"}, RollingUpdate: surging(1)},
 	}
 	c := s.Clone()
 	require.Equal(t, s, c)
 	c.NodeRefs[0].Name, c.Conditions[0].Type = "other", "other"
 	c.Leaving[0].ProviderID, c.Applied.FailureDomains[0] = "other", "other"
+	*c.Applied.RollingUpdate = *surging(2)
 	require.Equal(t, machinepool.Status{
 		NodeRefs:   []machinepool.NodeRef{{Name: "n"}},
 		Conditions: []object.Condition{{Type: "Ready"}},
 		Leaving:    []machinepool.Leaving{{ProviderID: "i"}},
-		Applied:    machinepool.Applied{FailureDomains: []string{"a"}},
+		Applied:    machinepool.Applied{FailureDomains: []string{"a"}, RollingUpdate: surging(1)},
 	}, s)
 }

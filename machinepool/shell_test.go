@@ -305,5 +305,5 @@ func (w *world) settled() bool {
 	p := w.pool()
 	return p.Status.Phase == machinepool.PhaseRunning && w.group != nil && w.group.target == p.Spec.Wanted() &&
 		len(w.group.instances) == int(w.group.target) && len(p.Status.Leaving) == 0 && slices.Equal(w.ids(), p.Spec.ProviderIDs) &&
-		w.group.made.Equal(&machinepool.Applied{Template: p.Spec.Template})
+		w.group.made.Equal(&machinepool.Applied{Template: p.Spec.Template, RollingUpdate: p.Spec.RollingUpdate})
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -16,6 +17,24 @@ func (s *Pool) Validate() error {
 		return nil
 	}
 	return err.Of("pool", s.Key)
+}
+
+func (r *RollingUpdate) invalidField() *object.FieldError {
+	switch {
+	case r == nil:
+	case r.MaxSurge.Value < 0:
+		return invalidBound("spec.rollingUpdate.maxSurge", r.MaxSurge)
+	case r.MaxUnavailable.Value < 0:
+		return invalidBound("spec.rollingUpdate.maxUnavailable", r.MaxUnavailable)
+	}
+	return nil
+}
+
+func invalidBound(field string, v rollout.IntOrPercent) *object.FieldError {
+	if v == rollout.Unreadable {
+		return object.Invalid(field, "must be a whole number of instances, such as 3, or a whole percentage, such as 20%")
+	}
+	return object.Invalid(field, "must not be negative")
 }
 
 func (s *Pool) invalidField() *object.FieldError {
@@ -31,6 +50,9 @@ func (s *Pool) invalidField() *object.FieldError {
 		return object.Invalid("spec.minReady", "must not be negative")
 	case boot.DataSecret != nil && *boot.DataSecret != "" && strings.TrimSpace(*boot.DataSecret) == "":
 		return object.Invalid("spec.template.bootstrap.dataSecret", "must not be blank; empty skips the bootstrap")
+	}
+	if bad := s.Spec.RollingUpdate.invalidField(); bad != nil {
+		return bad
 	}
 	for i, domain := range s.Spec.FailureDomains {
 		field := "spec.failureDomains"

@@ -77,7 +77,7 @@ func newWorld() *world {
 		nodes:  map[string]*machine.Node{},
 		boot:   &machinepool.BootstrapAnswer{Ready: true, Found: true, TokenExpires: start.Add(15 * time.Minute)},
 		config: true, drains: map[string]time.Time{},
-		choose: machinepool.Features{DeleteInstances: true, ReplaceInstance: true},
+		choose: machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true},
 	}
 }
 
@@ -222,7 +222,7 @@ func (w *world) carry(e machinepool.Effect, of *machinepool.Pool) *machinepool.G
 			return notFound
 		}
 		w.group.updates++
-		w.group.made = machinepool.Applied{Template: of.Spec.Template.Clone()}
+		w.group.made = madeFrom(of)
 	case *machinepool.RemoveInstances:
 		return w.dismiss(e.ProviderIDs, true)
 	case *machinepool.TellDrained:
@@ -236,6 +236,12 @@ func (w *world) carry(e machinepool.Effect, of *machinepool.Pool) *machinepool.G
 	return &machinepool.Group{}
 }
 
+// madeFrom is what a group follows that was made or updated for a pool.
+func madeFrom(p *machinepool.Pool) machinepool.Applied {
+	spec := p.Spec.Clone()
+	return machinepool.Applied{Template: spec.Template, RollingUpdate: spec.RollingUpdate}
+}
+
 // create makes the group unless there is one.
 func (w *world) create(e machinepool.CreateGroup, of *machinepool.Pool, wanted int32) *machinepool.Group {
 	if w.group == nil {
@@ -245,7 +251,7 @@ func (w *world) create(e machinepool.CreateGroup, of *machinepool.Pool, wanted i
 		w.groups++
 		w.group = &group{id: fmt.Sprintf("g%d", w.groups), target: e.Replicas, instances: map[string]*machinepool.Instance{}}
 		if of != nil {
-			w.group.made = machinepool.Applied{Template: of.Spec.Template.Clone()}
+			w.group.made = madeFrom(of)
 		}
 	}
 	return &machinepool.Group{ID: w.group.id, LastKnown: "made"}

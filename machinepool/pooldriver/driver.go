@@ -33,8 +33,9 @@ type Driver interface {
 	// this pool's.
 	CreatePool(context.Context, *CreatePoolRequest) (*Response, error)
 
-	// UpdatePool brings the group to the pool's template, class and failure domains, and leaves its
-	// size alone. The provider decides what happens to existing instances, and how fast. It is
+	// UpdatePool brings the group to the pool's template, class, failure domains and rolling update, and
+	// leaves its size alone. The provider decides what happens to existing instances, and how fast,
+	// within Spec.RollingUpdate if that is set; a change of that alone replaces no instance. It is
 	// idempotent.
 	//
 	// NOT_FOUND: there is no such group.
@@ -75,7 +76,9 @@ type Driver interface {
 	InstancesDrained(context.Context, *InstancesDrainedRequest) (*Response, error)
 }
 
-// Featured is implemented by a pool driver that has optional calls.
+// Featured is implemented by a pool driver that has optional calls, or whose groups keep to
+// Spec.RollingUpdate. A driver that does not declare that gets no call for a pool that sets it, except those
+// that delete the group.
 type Featured interface {
 	// PoolFeatures returns them. The answer never changes.
 	PoolFeatures() machinepool.Features

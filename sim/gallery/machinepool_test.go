@@ -45,6 +45,14 @@ var ofMachinepool = []mutant{
 		by:     "TestRemoval",
 	},
 	{
+		name:   "a group is not told of other bounds of its updates",
+		breaks: "that a pool's rolling update is the provider's",
+		file:   "machinepool/applied.go",
+		from:   "samePointer(a.RollingUpdate, b.RollingUpdate) && a.Template",
+		to:     "a.Template",
+		by:     "TestRollingUpdate",
+	},
+	{
 		name:   "a token is made for a pool that may be gone",
 		breaks: "that no token is left",
 		file:   "machinepool/act.go",

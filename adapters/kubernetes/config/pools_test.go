@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/apistore"
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
@@ -32,7 +33,9 @@ func (w *world) pool(name string) *machinepool.Pool {
 	three, secret := int32(3), "join"
 	p := &machinepool.Pool{Meta: object.Meta{Key: w.key(name)}}
 	p.Spec = machinepool.Spec{
-		ClusterName: "blue", Replicas: &three, MinReady: 90 * 1e9, FailureDomains: []string{"b", "a"}, ProviderIDs: []string{"memory:///1", "memory:///2"},
+		ClusterName: "blue", Replicas: &three, MinReady: 90 * 1e9, FailureDomains: []string{"b", "a"},
+		RollingUpdate: &machinepool.RollingUpdate{MaxSurge: rollout.IntOrPercent{Value: 20, Percent: true}, MaxUnavailable: rollout.IntOrPercent{Value: 1}},
+		ProviderIDs:   []string{"memory:///1", "memory:///2"},
 		Template: machinepool.Template{
 			Class: machine.ClassRef{Kind: "MachineClass", Name: "small"},
 			NodeTemplate: machine.NodeTemplate{Labels: map[string]string{"example.com/pool": name}, Taints: []object.Taint{
@@ -46,7 +49,7 @@ func (w *world) pool(name string) *machinepool.Pool {
 		BootstrapReady: true, InfrastructureReady: true, FailureReason: machinepool.FailureUpdate, FailureMessage: "no room",
 		NodeRefs: []machinepool.NodeRef{{ProviderID: "memory:///1", Name: "n-1", UID: "u", ReadySince: since}}, GroupID: "group-1", LastKnown: "note",
 		Conditions: []object.Condition{{Type: machinepool.ConditionSpecValid, Status: object.True, Since: since}},
-		Applied:    machinepool.Applied{Template: p.Spec.Template.Clone(), FailureDomains: []string{"a"}, ClassUID: "c", ClassGeneration: 2},
+		Applied:    machinepool.Applied{Template: p.Spec.Template.Clone(), FailureDomains: []string{"a"}, RollingUpdate: &machinepool.RollingUpdate{}, ClassUID: "c", ClassGeneration: 2},
 		Leaving:    []machinepool.Leaving{{ProviderID: "memory:///2", Exit: machinepool.ExitScaleDown, Since: since}},
 		LastOperation: machinepool.Operation{Call: machinepool.ScalePool, State: machine.StateFailed, Replicas: 3, Code: codes.ResourceExhausted,
 			Message: "no room", Time: since, Against: machinepool.Inputs{Pool: 1, Class: 2, Secret: "v"}},
@@ -109,6 +112,9 @@ func TestPoolsAreChecked(t *testing.T) {
 		`{clusterName: blue, template: {nodeTemplate: {taints: [{key: a, effect: Sometimes}]}}}`:          "spec.template.nodeTemplate.taints[0].effect",
 		`{clusterName: blue, template: {nodeTemplate: {taints: [{key: "", effect: NoExecute}]}}}`:         "spec.template.nodeTemplate.taints[0].key",
 		`{clusterName: blue, template: {nodeTemplate: {labels: {a: 5}}}}`:                                 "spec.template.nodeTemplate.labels.a",
+		`{clusterName: blue, rollingUpdate: {maxSurge: some}}`:                                            "spec.rollingUpdate.maxSurge",
+		`{clusterName: blue, rollingUpdate: {maxUnavailable: "-1"}}`:                                      "spec.rollingUpdate.maxUnavailable",
+		`{clusterName: blue, rollingUpdate: {maxUnavailable: 1.5}}`:                                       "spec.rollingUpdate.maxUnavailable",
 		`{clusterName: blue, replica: 3}`:                                                                 `unknown field "spec.replica"`,
 		`{clusterName: blue, template: {bootstrap: {dataSecret: ` + strings.Repeat("a", 254) + `}}}`:      "spec.template.bootstrap.dataSecret",
 		`{clusterName: blue, template: {class: {name: small}, nodeTemplate: {metadata: {labels: {}}}}}`:   `unknown field "spec.template.nodeTemplate.metadata"`,

@@ -116,8 +116,8 @@ func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy, stopAfter rollo
 	case w.RollingUpdate != nil:
 		bounds = w.RollingUpdate.UpdateConfiguration
 	}
-	s.MaxSurge = r.bound("maxSurge", bounds.MaxSurge, unset)
-	s.MaxUnavailable = r.bound("maxUnavailable", bounds.MaxUnavailable, unset)
+	s.MaxSurge = r.bound("spec.strategy.maxSurge", bounds.MaxSurge, unset)
+	s.MaxUnavailable = r.bound("spec.strategy.maxUnavailable", bounds.MaxUnavailable, unset)
 	if s == (deployment.Strategy{}) {
 		s.Kind = deployment.RollingUpdate // the object says 0 and 0, which is not the same as nothing
 	}
@@ -125,7 +125,7 @@ func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy, stopAfter rollo
 }
 
 // bound reads what is no number as a negative one, on which nothing is done.
-func (r *reader) bound(name string, w *intstr.IntOrString, unset rollout.IntOrPercent) rollout.IntOrPercent {
+func (r *reader) bound(field string, w *intstr.IntOrString, unset rollout.IntOrPercent) rollout.IntOrPercent {
 	switch {
 	case w == nil:
 		return unset
@@ -137,10 +137,10 @@ func (r *reader) bound(name string, w *intstr.IntOrString, unset rollout.IntOrPe
 		return v
 	}
 	if _, err := rollout.Parse(strings.TrimPrefix(w.StrVal, "-")); err == nil {
-		r.add("spec.strategy."+name, "is negative")
+		r.add(field, "is negative")
 		return rollout.IntOrPercent{Value: -1}
 	}
-	r.add("spec.strategy."+name, "is neither a whole number nor a whole percentage")
+	r.add(field, "is neither a whole number nor a whole percentage")
 	return rollout.Unreadable
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	pools "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
@@ -24,7 +25,8 @@ func Pools(keys Keys) *Kind[*pools.MachinePool, *machinepool.Pool] {
 func readPool(r *reader, w *pools.MachinePool, p *machinepool.Pool) {
 	p.Spec = machinepool.Spec{
 		ClusterName: w.Spec.ClusterName, Replicas: copied(w.Spec.Replicas), MinReady: minReady(w.Spec.MinReadySeconds),
-		FailureDomains: slices.Clone(w.Spec.FailureDomains), Template: readPoolTemplate(&w.Spec.Template),
+		FailureDomains: slices.Clone(w.Spec.FailureDomains), RollingUpdate: r.rollingUpdate("spec.rollingUpdate", w.Spec.RollingUpdate),
+		Template:    readPoolTemplate(&w.Spec.Template),
 		ProviderIDs: slices.Clone(w.Spec.ProviderIDs),
 	}
 	readPoolStatus(r, &w.Status, &p.Status)
@@ -38,8 +40,33 @@ func writePool(_ *writer, w *pools.MachinePool, was, now *machinepool.Pool) {
 	}
 	put(&out.MinReadySeconds, wholeSeconds(a.MinReady), wholeSeconds(b.MinReady))
 	putList(&out.FailureDomains, a.FailureDomains, b.FailureDomains)
+	putRollingUpdate(&out.RollingUpdate, a.RollingUpdate, b.RollingUpdate)
 	writePoolTemplate(&out.Template, &a.Template, &b.Template)
 	putList(&out.ProviderIDs, a.ProviderIDs, b.ProviderIDs)
+}
+
+func (r *reader) rollingUpdate(field string, w *pools.MachinePoolRollingUpdate) *machinepool.RollingUpdate {
+	if w == nil {
+		return nil
+	}
+	return &machinepool.RollingUpdate{
+		MaxSurge:       r.bound(field+".maxSurge", w.MaxSurge, rollout.IntOrPercent{}),
+		MaxUnavailable: r.bound(field+".maxUnavailable", w.MaxUnavailable, rollout.IntOrPercent{}),
+	}
+}
+
+func putRollingUpdate(w **pools.MachinePoolRollingUpdate, was, now *machinepool.RollingUpdate) {
+	switch {
+	case same(was, now):
+		return
+	case now == nil:
+		*w = nil
+		return
+	case was == nil:
+		*w, was = &pools.MachinePoolRollingUpdate{}, &machinepool.RollingUpdate{}
+	}
+	putBound(&(*w).MaxSurge, was.MaxSurge, now.MaxSurge)
+	putBound(&(*w).MaxUnavailable, was.MaxUnavailable, now.MaxUnavailable)
 }
 
 // putList replaces a list that differs.

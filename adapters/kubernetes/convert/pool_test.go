@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
@@ -54,6 +55,7 @@ func TestPoolsTellAbsentFromZero(t *testing.T) {
 	for _, p := range []*machinepool.Pool{
 		{}, {Spec: machinepool.Spec{Replicas: &none}},
 		{Spec: machinepool.Spec{Template: machinepool.Template{Bootstrap: machinepool.Bootstrap{DataSecret: &empty}}}},
+		{Spec: machinepool.Spec{RollingUpdate: &machinepool.RollingUpdate{}}},
 	} {
 		w, err := pools.Create(p)
 		require.NoError(t, err)
@@ -61,6 +63,29 @@ func TestPoolsTellAbsentFromZero(t *testing.T) {
 		require.Empty(t, problems)
 		require.Equal(t, p, read)
 	}
+}
+
+// Bounds of a rolling update that are no numbers are reported by their field, and nothing is done on them.
+func TestPoolsWithUnreadableBounds(t *testing.T) {
+	surge, unavailable := intstr.FromString("-1"), intstr.FromString("a few")
+	w := &poolsv1alpha1.MachinePool{}
+	w.Namespace, w.Name = "fleet", "p"
+	w.Spec.RollingUpdate = &poolsv1alpha1.MachinePoolRollingUpdate{MaxSurge: &surge, MaxUnavailable: &unavailable}
+	p, problems := pools.Read(w)
+	require.Len(t, problems, 2)
+	require.EqualError(t, problems[0], "pool fleet/p: spec.rollingUpdate.maxSurge is negative")
+	require.EqualError(t, problems[1], "pool fleet/p: spec.rollingUpdate.maxUnavailable is neither a whole number nor a whole percentage")
+	p.Spec.ClusterName = "blue"
+	require.ErrorContains(t, p.Validate(), "spec.rollingUpdate.maxSurge must not be negative")
+	p.Spec.RollingUpdate.MaxSurge.Value = 2
+	require.ErrorContains(t, p.Validate(), "spec.rollingUpdate.maxUnavailable must be a whole number")
+	patch, err := pools.Update(w, p)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"spec":{"clusterName":"blue","rollingUpdate":{"maxSurge":2}}}`, string(patch))
+	p.Spec.RollingUpdate = nil
+	patch, err = pools.Update(w, p)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"spec":{"clusterName":"blue","rollingUpdate":null}}`, string(patch))
 }
 
 // An unknown code is reported, and stays as it is written until there is another.

@@ -22,7 +22,8 @@ func readPoolStatus(r *reader, w *pools.MachinePoolStatus, s *machinepool.Status
 		GroupID: w.GroupID, LastKnown: w.LastKnownState, NeverCreated: w.NeverCreated,
 		Applied: machinepool.Applied{
 			Template: readPoolTemplate(&w.Applied.Template), FailureDomains: slices.Clone(w.Applied.FailureDomains),
-			ClassUID: w.Applied.ClassUID, ClassGeneration: w.Applied.ClassGeneration,
+			RollingUpdate: r.rollingUpdate("status.applied.rollingUpdate", w.Applied.RollingUpdate),
+			ClassUID:      w.Applied.ClassUID, ClassGeneration: w.Applied.ClassGeneration,
 			Doubted: w.Applied.Doubted,
 		},
 		LastOperation: readPoolOperation(r, &w.LastOperation),
@@ -71,6 +72,7 @@ func writePoolStatus(_ *writer, w *pools.MachinePool, was, now *machinepool.Pool
 	put(&out.NeverCreated, a.NeverCreated, b.NeverCreated)
 	writePoolTemplate(&out.Applied.Template, &a.Applied.Template, &b.Applied.Template)
 	putList(&out.Applied.FailureDomains, a.Applied.FailureDomains, b.Applied.FailureDomains)
+	putRollingUpdate(&out.Applied.RollingUpdate, a.Applied.RollingUpdate, b.Applied.RollingUpdate)
 	put(&out.Applied.ClassUID, a.Applied.ClassUID, b.Applied.ClassUID)
 	put(&out.Applied.ClassGeneration, a.Applied.ClassGeneration, b.Applied.ClassGeneration)
 	put(&out.Applied.Doubted, a.Applied.Doubted, b.Applied.Doubted)

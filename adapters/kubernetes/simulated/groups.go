@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -33,6 +34,8 @@ type group struct {
 	Size    string               `json:"size,omitempty"`
 	Zones   []string             `json:"zones,omitempty"` // the instances are spread over them
 	Node    machine.NodeTemplate `json:"node"`
+	// Rolling bounds the replacement of outdated instances. Nil: one after the other.
+	Rolling *machinepool.RollingUpdate `json:"rolling,omitempty"`
 	// Going are IDs of instances that are to be removed. Awaiting are those of instances that are
 	// to be removed once they are said to be drained.
 	Going    []string `json:"going,omitempty"`

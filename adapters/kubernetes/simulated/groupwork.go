@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
 // work brings a group to its target state. It removes the instances to be removed, then the
@@ -30,12 +32,13 @@ func (p *Provider) work(g *group) error {
 			return err
 		}
 	}
-	for ; len(kept) > int(g.Target); kept = kept[:len(kept)-1] {
+	size := int(g.Target) + min(int(g.bounds().Surge), g.countOutdated(kept))
+	for ; len(kept) > size; kept = kept[:len(kept)-1] {
 		if err := p.lose(g, kept[len(kept)-1]); err != nil {
 			return err
 		}
 	}
-	for len(kept) < int(g.Target) {
+	for len(kept) < size {
 		v, err := p.grow(g, kept)
 		if err != nil {
 			return err
@@ -98,8 +101,8 @@ func leastUsed(zones []string, all []VM) string {
 	return slices.MinFunc(zones, func(a, b string) int { return cmp.Compare(used[a], used[b]) })
 }
 
-// tend does what a provider does by itself: it replaces lost instances, and one at a time of the
-// outdated ones. It removes an outdated one when it is said to be drained.
+// tend does what a provider does by itself: it replaces lost instances, and outdated ones within the
+// group's bounds. It removes an outdated one when it is said to be drained.
 func (p *Provider) tend() error {
 	return p.disk.locked(func() error {
 		all, err := p.disk.groups()
@@ -112,15 +115,35 @@ func (p *Provider) tend() error {
 
 func (p *Provider) renew(g *group) error {
 	all, err := p.disk.members(g)
-	if err != nil || len(g.Awaiting) > 0 || slices.ContainsFunc(all, func(v VM) bool { return time.Now().Before(v.Booted) }) {
+	atWork := slices.DeleteFunc(all, func(v VM) bool { return time.Now().Before(v.Booted) || slices.Contains(g.Awaiting, v.ID) })
+	spare := len(atWork) - int(g.Target-min(g.Target, g.bounds().Unavailable))
+	var next []string
+	for i := range atWork {
+		if len(next) < spare && g.outdated(&atWork[i]) {
+			next = append(next, atWork[i].ID)
+		}
+	}
+	if err != nil || len(next) == 0 {
 		return err
 	}
-	i := slices.IndexFunc(all, func(v VM) bool { return g.outdated(&v) })
-	if i < 0 {
-		return nil
-	}
-	g.Awaiting = []string{all[i].ID}
+	g.Awaiting = append(g.Awaiting, next...)
 	return p.disk.save(g)
+}
+
+func (g *group) bounds() rollout.Bounds {
+	if g.Rolling == nil {
+		return rollout.Bounds{Unavailable: 1}
+	}
+	return g.Rolling.Bounds(g.Target)
+}
+
+func (g *group) countOutdated(all []VM) (n int) {
+	for i := range all {
+		if g.outdated(&all[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // outdated reports whether an instance differs from what the group makes now.

@@ -21,7 +21,7 @@ var (
 
 // PoolFeatures implements pooldriver.Featured.
 func (p *Provider) PoolFeatures() machinepool.Features {
-	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
+	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}
 }
 
 // CreatePool implements pooldriver.Driver.
@@ -42,8 +42,8 @@ func (p *Provider) CreatePool(ctx context.Context, req *pooldriver.CreatePoolReq
 	})
 }
 
-// UpdatePool implements pooldriver.Driver. Instances are replaced one after the
-// other while Run runs.
+// UpdatePool implements pooldriver.Driver. Instances are replaced while Run runs, one after the other
+// or within the pool's bounds.
 func (p *Provider) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
 	return p.change(ctx, &req.Request, func(spec *Spec, g *group) error {
 		g.follow(spec, req.Pool)
@@ -169,6 +169,7 @@ func (p *Provider) dismiss(g *group, ids []string) (n int32, err error) {
 // follow makes a group follow what a class and a pool describe.
 func (g *group) follow(spec *Spec, pool *machinepool.Pool) {
 	g.Size, g.Node, g.Zones = spec.Size, pool.Spec.Template.NodeTemplate.Clone(), slices.Clone(pool.Spec.FailureDomains)
+	g.Rolling = pool.Clone().Spec.RollingUpdate
 	if len(g.Zones) == 0 && spec.Zone != "" {
 		g.Zones = []string{spec.Zone}
 	}

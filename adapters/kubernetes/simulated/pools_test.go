@@ -17,6 +17,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
@@ -221,6 +222,49 @@ func TestTend(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, slow.tend())
 	require.Empty(t, awaiting(t, p, req), "one has not booted yet")
+}
+
+// TestTendWithinBounds: with a surge, others boot before an instance goes, and no more go at a time than
+// may be missing.
+func TestTendWithinBounds(t *testing.T) {
+	p := provider(t, Options{})
+	req := request(t, "web")
+	_, err := p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: req, Replicas: 4})
+	require.NoError(t, err)
+	before := ids(t, p)
+	req.Pool.Spec.RollingUpdate = &machinepool.RollingUpdate{
+		MaxSurge: rollout.IntOrPercent{Value: 25, Percent: true}, MaxUnavailable: rollout.IntOrPercent{Value: 1},
+	}
+	_, err = p.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: req})
+	require.NoError(t, err)
+	require.NoError(t, p.tend())
+	require.Equal(t, before, ids(t, p), "bounds alone replace nothing")
+
+	req.Class = classOf(t, Spec{Cluster: "blue", Size: "l"})
+	slow := provider(t, Options{Dir: p.options.Dir, Boot: time.Hour})
+	_, err = slow.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: req})
+	require.NoError(t, err)
+	require.NoError(t, slow.tend())
+	require.Len(t, ids(t, slow), 5, "one more boots")
+	require.Equal(t, before[:1], awaiting(t, slow, req), "three of four stay at work")
+	require.NoError(t, slow.tend())
+	require.Len(t, awaiting(t, slow, req), 1)
+
+	most := 0
+	for range 10 {
+		require.NoError(t, p.tend())
+		waiting := awaiting(t, p, req)
+		most = max(most, len(waiting))
+		require.LessOrEqual(t, len(ids(t, p)), 5)
+		_, err = p.InstancesDrained(t.Context(), &pooldriver.InstancesDrainedRequest{Request: req, ProviderIDs: waiting})
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, most)
+	after := ids(t, p)
+	require.Len(t, after, 4)
+	for _, id := range before {
+		require.NotContains(t, after, id)
+	}
 }
 
 func awaiting(t *testing.T, p *Provider, req pooldriver.Request) (all []string) {

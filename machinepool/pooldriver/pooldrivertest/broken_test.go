@@ -249,6 +249,16 @@ var variants = []variant{
 			return a, err
 		}
 	}, map[string]string{"Update/keeps the size, and is idempotent": "an update leaves the size alone"}},
+	{"rolls whenever it is updated", func(b *broken) {
+		b.update = func(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*answer, error) {
+			a, err := b.Memory.UpdatePool(ctx, req)
+			if g := b.group(req.Request); err == nil && g != nil {
+				b.Lose(g.sorted()[0].ProviderID)
+				b.Work()
+			}
+			return a, err
+		}
+	}, map[string]string{"Update/to other bounds of updates replaces nothing": "bounds of an update say nothing"}},
 	{"doesn't know what it deleted", func(b *broken) {
 		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*answer, error) {
 			if b.group(req.Request) == nil && req.Class.Provider == drivertest.MemoryProvider && req.Pool.Name != "" && ctx.Err() == nil {

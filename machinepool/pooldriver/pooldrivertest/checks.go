@@ -3,6 +3,7 @@ package pooldrivertest
 import (
 	"slices"
 
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machinepool"
 )
 
@@ -124,6 +125,7 @@ func scales(r *trial) {
 
 var updateChecks = []check{
 	{"keeps the size, and is idempotent", updates},
+	{"to other bounds of updates replaces nothing", changesBounds},
 	{"of an absent group is NotFound", func(r *trial) {
 		_, err := r.updateOf(r.Ctx, r.pool(), r.setup.Class)
 		r.missing(machinepool.UpdatePool, err, "there is no group")
@@ -148,6 +150,26 @@ func updates(r *trial) {
 	_, err := r.scaleOf(r.Ctx, p, class, 3)
 	r.fine(machinepool.ScalePool, err)
 	r.hasOf(p, class, 3, "a group that was updated can grow")
+}
+
+func changesBounds(r *trial) {
+	const duty = "bounds of an update say nothing about what instances are made from"
+	r.declared("RollingUpdate", canRoll)
+	p := r.created(r.pool(), 2)
+	ids := r.has(p, 2, "two were asked for")
+	for _, bounds := range []*machinepool.RollingUpdate{
+		{MaxSurge: rollout.IntOrPercent{Value: 1}},
+		{MaxUnavailable: rollout.IntOrPercent{Value: 50, Percent: true}},
+		nil,
+	} {
+		p.Spec.RollingUpdate = bounds
+		_, err := r.updateOf(r.Ctx, p, r.setup.Class)
+		r.fine(machinepool.UpdatePool, err)
+		if left := r.has(p, 2, duty); !slices.Equal(left, ids) {
+			r.Errorf("the instances were %q and are %q: %s", ids, left, duty)
+		}
+	}
+	r.account(2, duty)
 }
 
 var deleteChecks = []check{

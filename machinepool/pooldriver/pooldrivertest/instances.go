@@ -28,6 +28,7 @@ func (r *trial) declared(what string, has func(machinepool.Features) bool) {
 
 func canDelete(f machinepool.Features) bool  { return f.DeleteInstances }
 func canReplace(f machinepool.Features) bool { return f.ReplaceInstance }
+func canRoll(f machinepool.Features) bool    { return f.RollingUpdate }
 
 func declares(r *trial) {
 	p := r.created(r.pool(), 1)

@@ -160,7 +160,7 @@ func (m *Memory) Resize(cluster string, pool object.Key, target int32) {
 
 // PoolFeatures implements pooldriver.Featured.
 func (m *Memory) PoolFeatures() machinepool.Features {
-	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
+	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true} // an update replaces none
 }
 
 // FailPoolNext makes the next call of that kind answer err without doing anything. Further calls

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	machines "github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 )
@@ -69,6 +70,11 @@ type MachinePoolSpec struct {
 	// +optional
 	FailureDomains []string `json:"failureDomains,omitempty"`
 
+	// How far the provider may go while it replaces machines that were made from
+	// an earlier template. Not set: the provider's own choice.
+	// +optional
+	RollingUpdate *MachinePoolRollingUpdate `json:"rollingUpdate,omitempty"`
+
 	// What the machines are made from.
 	// +optional
 	Template MachinePoolTemplate `json:"template,omitempty,omitzero"`
@@ -78,6 +84,24 @@ type MachinePoolSpec struct {
 	// +listType=atomic
 	// +optional
 	ProviderIDs []string `json:"providerIDs,omitempty"`
+}
+
+// MachinePoolRollingUpdate bounds an update by the provider. If both are 0, one
+// machine may be unavailable.
+type MachinePoolRollingUpdate struct {
+	// How many machines there may be beyond those wanted: a number, or a
+	// percentage of those wanted, rounded up. Not set: 0.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[0-9]+%?$`
+	// +optional
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+
+	// How many machines may be missing or not ready: a number, or a percentage of
+	// those wanted, rounded down. Not set: 0.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[0-9]+%?$`
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
 // MachinePoolTemplate describes each machine of a pool.

@@ -139,6 +139,10 @@ type MachinePoolApplied struct {
 	// +optional
 	FailureDomains []string `json:"failureDomains,omitempty"`
 
+	// The rolling update at that time.
+	// +optional
+	RollingUpdate *MachinePoolRollingUpdate `json:"rollingUpdate,omitempty"`
+
 	// Identity of the class.
 	// +optional
 	ClassUID string `json:"classUID,omitempty"`
