@@ -21,7 +21,14 @@ func (r *trial) create(ctx context.Context, m *machine.Machine) (*driver.CreateM
 func (r *trial) createOf(
 	ctx context.Context, m *machine.Machine, c *machine.Class,
 ) (*driver.CreateMachineResponse, error) {
-	return conformance.Call(ctx, r.Trial, codes.CreateMachine, r.setup.Driver.CreateMachine,
+	return r.createBy(ctx, r.setup.Driver, m, c)
+}
+
+// createBy creates with another driver than the one under test.
+func (r *trial) createBy(
+	ctx context.Context, d driver.Driver, m *machine.Machine, c *machine.Class,
+) (*driver.CreateMachineResponse, error) {
+	return conformance.Call(ctx, r.Trial, codes.CreateMachine, d.CreateMachine,
 		func() *driver.CreateMachineRequest {
 			return &driver.CreateMachineRequest{Machine: m.Clone(), Class: c.Clone(), Secret: r.secret()}
 		})

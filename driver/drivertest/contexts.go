@@ -19,6 +19,7 @@ var contextChecks = []check{
 		r.over(ctx, codes.DeadlineExceeded)
 	}},
 	{"a create is cut off by its deadline", cutOff},
+	{"a call under way ends", underWay},
 }
 
 // over makes calls whose context is over. Each may still do its work. Otherwise its code says so,
@@ -84,6 +85,9 @@ func cutOff(r *trial) {
 	for _, limit := range []time.Duration{time.Microsecond, 100 * time.Microsecond, 5 * time.Millisecond} {
 		ctx, cancel := context.WithTimeout(r.Ctx, limit)
 		m := r.machine()
+		if limit == time.Microsecond {
+			<-ctx.Done()
+		}
 		_, err := r.create(ctx, m)
 		cancel()
 		r.ended(codes.CreateMachine, err, nil, codes.DeadlineExceeded)
@@ -91,4 +95,71 @@ func cutOff(r *trial) {
 		r.only(m, duty, r.created(m))
 	}
 	r.total(3, duty)
+}
+
+// underWay ends the context of calls while a request of theirs hangs. Without Faults it needs a create
+// that takes its time.
+func underWay(r *trial) {
+	if r.setup.Faults == nil {
+		r.slowCreate()
+		return
+	}
+	type call = func(ctx context.Context) error
+	r.hanging(codes.CreateMachine, func() call {
+		m := r.machine()
+		return func(ctx context.Context) error { _, err := r.create(ctx, m); return err }
+	})
+	v := r.created(r.machine())
+	r.Settled()
+	r.hanging(codes.GetMachineStatus, func() call {
+		return func(ctx context.Context) error { _, err := r.status(ctx, v.machine); return err }
+	})
+	r.hanging(codes.ListMachines, func() call {
+		return func(ctx context.Context) error { _, err := r.list(ctx, r.setup.Class); return err }
+	})
+	r.hanging(codes.DeleteMachine, func() call {
+		v := r.created(r.machine())
+		r.Settled()
+		return func(ctx context.Context) error { _, err := r.delete(ctx, v.machine); return err }
+	})
+}
+
+// hanging makes a call once for each of its requests, which hangs until the context is canceled.
+func (r *trial) hanging(call codes.Call, prepared func() func(ctx context.Context) error) {
+	r.Helper()
+	for at := 0; at < mostRequests && !r.Failed(); at++ {
+		do := prepared()
+		ctx, cancel := context.WithCancel(r.Ctx)
+		f := r.setup.Faults.arm(held, at)
+		ended := make(chan struct{})
+		go func() {
+			defer cancel()
+			select {
+			case <-f.met:
+			case <-ended:
+			}
+		}()
+		err := do(ctx)
+		close(ended)
+		r.setup.Faults.disarm(f)
+		if !f.wasMet() {
+			return
+		}
+		r.ended(call, err, nil, codes.Canceled)
+	}
+}
+
+// slowCreate cuts off a create that takes longer than a call may go on after its context.
+func (r *trial) slowCreate() {
+	r.Helper()
+	began := time.Now()
+	r.created(r.machine())
+	took := time.Since(began)
+	if took < 2*r.Prompt {
+		r.NotRun("no call lasts long enough: Setup has no Faults, and a create of less than twice Suite.Prompt (%v) proves nothing", r.Prompt)
+	}
+	ctx, cancel := context.WithTimeout(r.Ctx, took/4)
+	defer cancel()
+	_, err := r.create(ctx, r.machine())
+	r.ended(codes.CreateMachine, err, nil, codes.DeadlineExceeded)
 }

@@ -5,6 +5,7 @@ import "github.com/millwright-go/millwright/machine"
 var deleteChecks = []check{
 	{"of an absent VM is OK", deleteAbsent},
 	{"removes the VM, and is idempotent", deleteRemoves},
+	{"removes what was made with the VM", deleteRemovesAll},
 	{"finds the VM by name when no ID was recorded", deleteByName},
 	{"finds the VM of a machine made again under its name", deleteMadeAgain},
 	{"that comes late spares a machine made again under its name", deleteLate},
@@ -30,6 +31,21 @@ func deleteRemoves(r *trial) {
 	}
 	r.present(other, "the other machine's VM was deleted")
 	r.total(1, duty)
+}
+
+// deleteRemovesAll deletes one VM by its ID and one by its name.
+func deleteRemovesAll(r *trial) {
+	const duty = "DeleteMachine answered OK, so the VM and all that was made with it is gone"
+	if r.setup.Leftovers == nil {
+		r.NotRun("Setup has no Leftovers")
+	}
+	m := r.machine()
+	r.created(m)
+	v := r.created(r.machine())
+	r.Settled()
+	r.deleted(m)
+	r.deleted(v.machine)
+	r.nothingLeft(duty)
 }
 
 func deleteByName(r *trial) {

@@ -12,6 +12,18 @@
 // The suite creates VMs under names of its own and deletes them afterwards. It may run against a
 // real provider; Setup.Settle and Suite.Patience are for slow ones.
 //
-// The suite skips checks for which a driver or its Setup has no means. It logs the reason, and
-// lists them again at the end. The more of Setup is filled in, the fewer are skipped.
+// The suite skips checks for which a driver or its Setup has no means, and those that build on a duty
+// that failed. At the end it logs how many duties were checked, and why the others were not. The more
+// of Setup is filled in, the fewer are skipped.
+//
+// A driver that makes HTTP requests is tested best. Its client goes through Faults:
+//
+//	New: func(t *testing.T) drivertest.Setup {
+//		provider, faults := fake.New(t), &drivertest.Faults{}
+//		again := func() driver.Driver { return mine.New(provider.URL, &http.Client{Transport: faults}) }
+//		return drivertest.Setup{
+//			Driver: again(), Again: again, Faults: faults, Class: class(),
+//			Count: provider.Count, Leftovers: provider.Disks, Exhaust: provider.Exhaust, PageSize: 3,
+//		}
+//	}
 package drivertest

@@ -58,11 +58,20 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// A driver and a setup that leave nothing out skip no check.
+// Drivers and setups that leave nothing out skip no check: one in memory, and one that makes requests.
 func TestEveryCheckIsRun(t *testing.T) {
-	for _, o := range outcomes(t, memorySuite(options)) {
-		if o.Skipped || o.Failed {
-			t.Errorf("%s: skipped %t (%s), failed %t: %s", o.Check, o.Skipped, o.Left, o.Failed, o.Text)
+	run := map[string]bool{}
+	for _, s := range []Suite{memorySuite(options), restSuite("")} {
+		for _, o := range outcomes(t, s) {
+			run[o.Check] = run[o.Check] || !o.Skipped
+			if o.Failed {
+				t.Errorf("%s fails: %s", o.Check, o.Text)
+			}
+		}
+	}
+	for check := range run {
+		if !run[check] {
+			t.Errorf("%s is skipped", check)
 		}
 	}
 }
@@ -80,9 +89,13 @@ func TestBrokenDriversFail(t *testing.T) {
 			conformance.Judge(t, outcomes(t, brokenSuite(v)), v.fails, found)
 		})
 	}
-	for _, o := range outcomes(t, memorySuite(options)) {
-		if !found[o.Check] {
-			t.Errorf("no broken driver was made to fail %s", o.Check)
+	for _, want := range restBugs { // see TestOneBugFailsOneCheck
+		found[want[0]] = true
+	}
+	found[everyPage], found[createsFail] = true, true // see TestPagesOfManyVMs, TestLeakFoundByFaults
+	for _, c := range (Suite{}).checks() {
+		if title := c.Group + "/" + c.Name; !found[title] {
+			t.Errorf("no broken driver was made to fail %s", title)
 		}
 	}
 }
@@ -124,7 +137,7 @@ func TestRun(t *testing.T) {
 		"bare": {true, []string{
 			"--- SKIP: TestRun/Create/refuses_a_VM_that_differs",
 			"--- PASS: TestRun/Delete/of_an_absent_VM_is_OK",
-			"4 of 58 duties checked; not checked, or not wholly:",
+			"4 of 69 duties checked; not checked, or not wholly:",
 			"because Setup has no Different:", "Create/refuses a VM that differs\n",
 		}},
 	} {

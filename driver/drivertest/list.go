@@ -10,16 +10,28 @@ import (
 
 var listChecks = []check{
 	{"has each VM under its ID, with its machine", listNamesVMs},
+	{"has the VMs of every page", listNamesAllPages},
 	{"is the same again", listIsRepeatable},
 }
 
 var goneChecks = []check{{"has no VM that is gone", listForgets}}
 
 // listNamesVMs makes more VMs than a list of the first few would show.
-func listNamesVMs(r *trial) {
+func listNamesVMs(r *trial) { r.listsMany(conformance.Crowd) }
+
+func listNamesAllPages(r *trial) {
+	if r.setup.PageSize <= 0 {
+		r.NotRun("Setup has no PageSize")
+	}
+	r.listsMany(2*r.setup.PageSize + 1)
+}
+
+// listsMany requires that the list has as many VMs as were made.
+func (r *trial) listsMany(n int) {
+	r.Helper()
 	want := map[string][]string{}
 	var all []vm
-	for range conformance.Crowd {
+	for range n {
 		v := r.created(r.machine())
 		all = append(all, v)
 		want[v.machine.Name] = []string{v.id}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/conformance"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -20,36 +21,94 @@ func restSuite(bug string) Suite {
 		}
 	}
 	return Suite{New: func(t *testing.T) Setup {
-		cloud := newRestCloud(t)
+		cloud, faults := newRestCloud(t), &Faults{}
+		again := func() driver.Driver {
+			return &restDriver{url: cloud.URL, client: &http.Client{Transport: faults}, bug: bug, made: map[string]bool{}}
+		}
 		return Setup{
-			Driver:       &restDriver{url: cloud.URL, client: http.DefaultClient, bug: bug},
+			Driver: again(), Again: again, Faults: faults,
 			Class:        class("small", "small", "blue"),
 			Different:    class("large", "large", "blue"),
 			OtherCluster: class("green", "small", "green"),
 			Invalid:      class("huge", "huge", "blue"),
 			Count:        cloud.count,
+			Leftovers:    cloud.leftovers,
+			Exhaust:      cloud.exhaust,
+			PageSize:     cloud.size,
 		}
 	}}
 }
 
 // restBugs says which check finds each bug, and with which words. No other check fails.
 var restBugs = map[string][2]string{
-	bugPanics:       {createAnswersIt, "CreateMachine panicked: assignment to entry in nil map"},
-	bugDeletePanics: {"Delete/of an absent VM is OK", "DeleteMachine panicked"},
-	bugCreatesAgain: {createRepeats, "adopts the one that is there"},
-	bugDoesNotWait:  {deleteRemovesIt, "still exists"},
-	bugFirstPage:    {listShows, "ListMachines has the IDs []"},
-	bugListsIDs:     {listSpells, "one spelling in all calls"},
-	bugListsNames:   {listSpells, "one spelling in all calls"},
-	bugStatusIDs:    {statusSpells, "one spelling in all calls"},
+	bugPanics:        {createAnswersIt, "CreateMachine panicked: assignment to entry in nil map"},
+	bugDeletePanics:  {"Delete/of an absent VM is OK", "DeleteMachine panicked"},
+	bugCreatesAgain:  {createRepeats, "adopts the one that is there"},
+	bugDoesNotWait:   {deleteRemovesIt, "still exists"},
+	bugLeavesDisk:    {deletesAll, `["disk d1" "disk d3"] is left`},
+	bugQuotaCode:     {"Quota/that is used up is ResourceExhausted", "answers Unavailable, not ResourceExhausted"},
+	bugLeaksDisk:     {"Quota/that is raised makes one VM, and leaves nothing behind", "takes up what it made"},
+	bugSwallows:      {"Faults/of a delete: OK means that the VM is gone", "still exists"},
+	bugNothingFound:  {"Faults/of a status: no VM is taken for gone", "says nothing of the VM"},
+	bugShortenedList: {"Faults/of a list: no VM is left out", "complete, or an error"},
+	bugIgnoresCtx:    {"Context/a call under way ends", "did not return within"},
+	bugMutex:         {"Processes/creates of one name from two make one VM", "a lock in one of them is none"},
+	bugRemembers:     {secondAdopts, "nothing that another process could not know"},
+	bugFirstPage:     {listShows, "ListMachines has the IDs []"},
+	bugListsIDs:      {listSpells, "one spelling in all calls"},
+	bugListsNames:    {listSpells, "one spelling in all calls"},
+	bugStatusIDs:     {statusSpells, "one spelling in all calls"},
 }
 
 func TestRestDriver(t *testing.T) { Run(t, restSuite("")) }
 
+// failsOnly requires that one check of a suite fails, and no other.
+func failsOnly(t *testing.T, s Suite, want string) {
+	t.Helper()
+	all := conformance.InOrder(t, s.checks())
+	if failed := conformance.Failures(all); !slices.Equal(failed, []string{want}) {
+		t.Errorf("failing are %q, not %q", failed, want)
+	}
+}
+
+// changed changes what New returns.
+func (s Suite) changed(change func(*testing.T, *Setup)) Suite {
+	of := s.New
+	s.New = func(t *testing.T) Setup {
+		setup := of(t)
+		change(t, &setup)
+		return setup
+	}
+	return s
+}
+
+// With pages of more VMs than the suite makes by itself, Setup.PageSize is what finds a driver that
+// reads one.
+func TestPagesOfManyVMs(t *testing.T) {
+	failsOnly(t, restSuite(bugFirstPage).changed(func(t *testing.T, s *Setup) {
+		cloud := newRestCloud(t)
+		cloud.size = 20
+		s.Driver.(*restDriver).url = cloud.URL
+		s.Count, s.Leftovers, s.Exhaust, s.Again, s.PageSize = cloud.count, cloud.leftovers, cloud.exhaust, nil, cloud.size
+	}), everyPage)
+}
+
+// What a refused create leaves behind is found by requests that fail, too.
+func TestLeakFoundByFaults(t *testing.T) {
+	failsOnly(t, restSuite(bugLeaksDisk).changed(func(_ *testing.T, s *Setup) { s.Exhaust = nil }), createsFail)
+}
+
+// A lock in one process is found without Faults, too.
+func TestMutexFoundByARace(t *testing.T) {
+	failsOnly(t, restSuite(bugMutex).changed(func(_ *testing.T, s *Setup) { s.Faults = nil }), restBugs[bugMutex][0])
+}
+
 func TestOneBugFailsOneCheck(t *testing.T) {
 	for bug, want := range restBugs {
 		t.Run(bug, func(t *testing.T) {
-			all := conformance.InOrder(t, restSuite(bug).checks())
+			s := restSuite(bug)
+			s.Prompt = conformance.PromptFor(map[string]string{want[0]: want[1]})
+			all := conformance.InOrder(t, s.checks())
 			if failed := conformance.Failures(all); !slices.Equal(failed, []string{want[0]}) {
 				t.Errorf("failing are %q, not %q", failed, want[0])
 			}

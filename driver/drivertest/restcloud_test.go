@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -20,14 +21,12 @@ type (
 	restDisk   struct{ ID, Name string }
 )
 
-// restPage is how many servers a restCloud lists at a time.
-const restPage = 3
-
 // restCloud is a provider with an HTTP API. Names need not be unique, but a token makes what is made
 // with it once. Servers are made and removed while one looks: a server that was asked for twice runs,
 // or is gone.
 type restCloud struct {
-	URL string
+	URL  string
+	size int // of a page of servers
 
 	mu      sync.Mutex
 	servers map[string]*restServer
@@ -38,7 +37,7 @@ type restCloud struct {
 }
 
 func newRestCloud(t *testing.T) *restCloud {
-	c := &restCloud{servers: map[string]*restServer{}, disks: map[string]*restDisk{}, tokens: map[string]string{}}
+	c := &restCloud{size: 3, servers: map[string]*restServer{}, disks: map[string]*restDisk{}, tokens: map[string]string{}}
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	c.URL = server.URL
@@ -49,6 +48,17 @@ func (c *restCloud) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.servers)
+}
+
+// exhaust uses up the quota of servers.
+func (c *restCloud) exhaust(context.Context) (restore func()) {
+	set := func(full bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.full = full
+	}
+	set(true)
+	return func() { set(false) }
 }
 
 // restAnswer is the body of each answer, in the parts that it has.
@@ -135,8 +145,8 @@ func (c *restCloud) page(q url.Values) (a restAnswer) {
 	}
 	slices.SortFunc(all, func(a, b restServer) int { return cmp.Or(len(a.ID)-len(b.ID), cmp.Compare(a.ID, b.ID)) })
 	n, _ := strconv.Atoi(q.Get("page"))
-	from := min(n*restPage, len(all))
-	to := min(from+restPage, len(all))
+	from := min(n*c.size, len(all))
+	to := min(from+c.size, len(all))
 	if to < len(all) {
 		a.Next = n + 1
 	}

@@ -26,7 +26,8 @@ type restDriver struct {
 	client *http.Client
 	bug    string
 
-	one sync.Mutex // of the bug "keeps names apart by a mutex"
+	one  sync.Mutex      // of bugMutex
+	made map[string]bool // of bugRemembers: the names it has made VMs of
 }
 
 // Bugs of a restDriver.
@@ -42,6 +43,7 @@ const (
 	bugLeaksDisk     = "makes another disk after a failure"
 	bugLeavesDisk    = "leaves the disk of a deleted VM"
 	bugMutex         = "keeps names apart by a mutex"
+	bugRemembers     = "knows the VMs that it made itself"
 	bugListsIDs      = "lists IDs in another case"
 	bugListsNames    = "lists names with a prefix"
 	bugStatusIDs     = "looks up IDs without their scheme"
@@ -164,7 +166,7 @@ func (d *restDriver) find(
 }
 
 func (d *restDriver) CreateMachine(ctx context.Context, q *createRequest) (*createResponse, error) {
-	if d.bug == bugMutex {
+	if d.bug == bugMutex || d.bug == bugRemembers {
 		d.one.Lock()
 		defer d.one.Unlock()
 	}
@@ -178,7 +180,7 @@ func (d *restDriver) CreateMachine(ctx context.Context, q *createRequest) (*crea
 	}
 	var v restServer
 	switch {
-	case len(found) > 0 && d.bug != bugCreatesAgain:
+	case len(found) > 0 && d.bug != bugCreatesAgain && (d.bug != bugRemembers || d.made[q.Machine.Name]):
 		v = found[0]
 	default:
 		if v, err = d.make(ctx, q.Machine, s); err != nil {
@@ -211,8 +213,12 @@ func (d *restDriver) CreateMachine(ctx context.Context, q *createRequest) (*crea
 func (d *restDriver) make(ctx context.Context, m *machine.Machine, s restSpec) (v restServer, err error) {
 	name := s.Zone + "/" + m.Name
 	token, diskToken := name, name+"/disk"
-	if d.bug == bugCreatesAgain || d.bug == bugMutex {
+	switch d.bug {
+	case bugCreatesAgain, bugMutex:
 		token = ""
+	case bugRemembers:
+		token = ""
+		d.made[m.Name] = true
 	}
 	if d.bug == bugLeaksDisk {
 		diskToken = ""
@@ -282,7 +288,7 @@ func (d *restDriver) removeDisks(ctx context.Context, s restSpec, m *machine.Mac
 			used[v.Disk] = true
 		}
 		for _, disk := range named.Disks {
-			if !used[disk.ID] && d.bug != bugLeaksDisk {
+			if !used[disk.ID] {
 				ids = append(ids, disk.ID)
 			}
 		}

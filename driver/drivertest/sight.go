@@ -142,3 +142,16 @@ func (r *trial) total(n int, duty string) {
 		r.Errorf("the account has %d VMs more than before, not %d: %s", got, n, duty)
 	}
 }
+
+// nothingLeft requires that nothing is left of VMs that are gone, if that can be seen.
+func (r *trial) nothingLeft(duty string) {
+	r.Helper()
+	if r.setup.Leftovers == nil {
+		return
+	}
+	r.Settled()
+	left := slices.DeleteFunc(r.setup.Leftovers(), func(thing string) bool { return r.stood[thing] })
+	if len(left) > 0 {
+		r.Errorf("%q is left of VMs that are gone: %s", left, duty)
+	}
+}

@@ -68,6 +68,21 @@ type Setup struct {
 	// Count returns how many VMs there really are in the account, without using the driver. Only
 	// its changes count.
 	Count func() int
+	// Leftovers names what else there is of VMs and what they are made with: disks, addresses, network
+	// interfaces. It does not use the driver. Only what is new counts.
+	Leftovers func() []string
+	// Exhaust makes the provider refuse further VMs for lack of quota or capacity, until restore is
+	// called.
+	Exhaust func(ctx context.Context) (restore func())
+	// Faults is the transport of the driver's HTTP client, through which requests are made to fail. Nil:
+	// the driver has none, and what it does with errors of its provider is not tested.
+	Faults *Faults
+	// Again returns a second driver for the same provider, as another process has it: it shares nothing
+	// with Driver. It may share Faults.
+	Again func() driver.Driver
+	// PageSize is how many VMs the provider lists at a time. The suite makes more than twice as many, so
+	// choose a small one for a provider of your own. Zero: the list is tried with 8 VMs.
+	PageSize int
 }
 
 // check is one duty of a driver.
@@ -94,6 +109,7 @@ func groups() []group {
 		{"Create", noteChecks},
 		{"Status", absentChecks},
 		{"List", goneChecks},
+		{"Quota", quotaChecks},
 		{"Initialize", initializeChecks},
 		{"Health", healthChecks},
 		{"Cluster", clusterChecks},
@@ -105,6 +121,8 @@ func groups() []group {
 		{"Context", contextChecks},
 		{"Concurrent", concurrentChecks},
 		{"LostAnswer", lostAnswerChecks},
+		{"Faults", faultChecks},
+		{"Processes", processChecks},
 	}
 }
 
@@ -115,7 +133,7 @@ func groups() []group {
 // One cause is reported once: such a call in the check that meets it first, and of the checks that
 // build on a duty that failed none is run. The log says which.
 //
-// Lost answers are tested if the driver has a driver.FaultHook.
+// Answers are lost by the driver's own driver.FaultHook, if it has one. Otherwise the suite loses them.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
 	conformance.Run(t, s.checks())

@@ -19,8 +19,9 @@ type trial struct {
 	*conformance.Trial
 	setup Setup
 
-	before int  // Setup.Count at the start
-	blind  bool // some effect could not be seen
+	before int             // Setup.Count at the start
+	stood  map[string]bool // Setup.Leftovers at the start
+	blind  bool            // some effect could not be seen
 
 	mu   sync.Mutex
 	made []birth
@@ -49,6 +50,12 @@ func (r *trial) try(c check) {
 	r.Cleanup(func() { r.Quiet(r.cleanUp) })
 	if r.setup.Count != nil {
 		r.before = r.setup.Count()
+	}
+	if r.setup.Leftovers != nil {
+		r.stood = map[string]bool{}
+		for _, thing := range r.setup.Leftovers() {
+			r.stood[thing] = true
+		}
 	}
 	c.run(r)
 	if r.blind && !r.Failed() {
