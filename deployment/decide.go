@@ -56,7 +56,8 @@ type decider struct {
 }
 
 // keep decides about a deployment that is not being deleted. Orders come before the status, so that
-// a status never delays them.
+// a status never delays them. That the count of failures begins comes before the
+// orders that it may stop.
 func (d *decider) keep() Plan {
 	bad := d.deployment.invalidField(d.p.Keys)
 	if bad == nil {
@@ -88,6 +89,7 @@ func (d *decider) keep() Plan {
 		func(d *decider) (Plan, bool) { return inPlace{summary: &d.summary}.gate() },
 		func(d *decider) (Plan, bool) { return moves{&d.summary}.beginMoves() },
 		func(d *decider) (Plan, bool) { return inPlace{summary: &d.summary}.withdraw() },
+		func(d *decider) (Plan, bool) { return d.beginCount() },
 		func(d *decider) (Plan, bool) { return d.resizing.scale() },
 		func(d *decider) (Plan, bool) { return inPlace{&d.summary, d.resizing.selects}.markMachines() },
 		func(d *decider) (Plan, bool) { return notes{&d.summary}.markSets() },

@@ -16,7 +16,9 @@ import (
 // machine.PhaseFailed. In a rolling update only the latter counts.
 //
 // The count outlives the machines, because a failed one is replaced after a while. It is stored in
-// the status. Each machine counts once, so the status names those of them that are still there.
+// the status. Each machine counts once, so the status names those of them that are still there. What
+// fails before a count has begun is left out, as of an earlier rollout. So a count is stored before
+// the first order that makes or selects machines (beginCount).
 
 // RolloutFailures counts the machines that failed in a rollout. The zero value: no rollout is under
 // way, or it does not stop for failures.
@@ -101,6 +103,19 @@ func (d *summary) countFailures() {
 		}
 	}
 	slices.Sort(now.Names)
+}
+
+// beginCount stores that the failures of this rollout are counted. The rest of the status follows at
+// the end of the pass.
+func (d *summary) beginCount() (Plan, bool) {
+	now := &d.rolloutFailures
+	if now.Revision == d.deployment.Status.RolloutFailures.Revision || now.Revision == 0 || d.deployment.Spec.Paused {
+		return Plan{}, false
+	}
+	status := d.deployment.Status.Clone()
+	status.RolloutFailures = now.Clone()
+	why := decision.Why{Reason: reasonCount, Number: now.Revision, Count: int64(d.stopAfter)}
+	return Plan{Write: &UpdateStatus{status}, Why: why}, true
 }
 
 // stillFailed takes over the count that is stored, without those that have recovered.

@@ -90,3 +90,49 @@ func TestSuccessCountsFromItsTime(t *testing.T) {
 		require.EqualValues(t, 1, count(2*time.Hour))
 	}
 }
+
+// TestP46RolloutIsOnRecordBeforeItTouchesMachines: a process dies right after the first order of a rollout, and the
+// machine that the order was about fails before another one writes a status. The failure counts, also if the
+// machine is gone by then.
+func TestP46RolloutIsOnRecordBeforeItTouchesMachines(t *testing.T) {
+	fails := map[deployment.StrategyKind]func(*story){
+		deployment.InPlaceUpdate: func(s *story) { s.liveAll(); s.liveAll() },
+		deployment.RollingUpdate: func(s *story) {
+			s.obeyAll()
+			s.enter(s.pending()[0].Name, machine.PhaseFailed)
+		},
+	}
+	for kind, fail := range fails {
+		t.Run(string(kind), func(t *testing.T) {
+			d := inPlace(3, 1, 0)
+			if kind == deployment.InPlaceUpdate {
+				d = inPlace(3, 0, 1)
+			}
+			d.Spec.Strategy.Kind, d.Spec.Strategy.StopAfter.Value = kind, 1
+			s := settled(t, d)
+			for again := range 2 { // with a set that is made for it, and with one that has been the new set before
+				s.doom(s.running(0), fateFails)
+				s.edit(class("large"))
+				ordered := false
+				s.shell.issue = func(kind string, _ deployment.Order, _ *deployment.Deployment) { ordered = ordered || kind == "scale" }
+				s.shell.issueMachine = func(_ string, o deployment.MachineOrder) {
+					ordered = ordered || o.Machine.Spec.InPlace == machine.InPlaceSelected
+				}
+				for steps := 0; !ordered; steps++ {
+					require.Less(t, steps, mostDecisions)
+					s.shell.step()
+				}
+				s.shell = newShell(t, s.world)
+				s.shell.decided = s.note
+				s.pass(time.Minute)
+				fail(s)
+				s.pass(time.Minute)
+				s.decide()
+				require.EqualValues(t, 1, s.deployment.Status.RolloutFailures.Count, "round %d", again)
+				s.edit(class("small"))
+				s.fates = nil
+				s.settle()
+			}
+		})
+	}
+}

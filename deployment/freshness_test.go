@@ -34,7 +34,7 @@ func TestSizesRestOnAFreshLiveRead(t *testing.T) {
 func TestMarksRestOnAFreshLiveRead(t *testing.T) {
 	mark := func() *deployment.Observation {
 		d := stored(3)
-		d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
+		rollsInPlace(d, 3, 0, 1)
 		old := another(d, "large", 1, 3)
 		old.Set.Instructions.Handover.Closed = true
 		return &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}

@@ -16,7 +16,7 @@ import (
 // machine that has been updated is where it belongs, unless something is requested of it.
 func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 	d := stored(3)
-	d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
+	rollsInPlace(d, 3, 0, 1)
 	old := another(d, "large", 1, 3)
 	old.Set.Instructions.Handover.Closed = true
 	for i, phase := range []machine.Phase{machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed, machine.PhaseInPlaceUpdateSuccessful} {
@@ -44,7 +44,8 @@ func TestUpdatesBegunElsewhereCount(t *testing.T) {
 		machine.ReasonCandidateForUpdate: false, machine.ReasonUpdateSuccessful: false,
 	} {
 		d := stored(3)
-		d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
+		rollsInPlace(d, 3, 0, 1)
+		d.Status.RolloutFailures.Revision = 4
 		old := another(d, "large", 3, 3)
 		old.Set.Instructions.Handover.Closed = true
 		for _, m := range old.Machines {

@@ -26,6 +26,13 @@ func inPlace(replicas, surge, unavailable int32) *deployment.Deployment {
 	return d
 }
 
+// rollsInPlace has a stored deployment update machines in place, in a rollout of revision 2 that has
+// begun.
+func rollsInPlace(d *deployment.Deployment, replicas, surge, unavailable int32) {
+	d.Spec.Strategy = inPlace(replicas, surge, unavailable).Spec.Strategy
+	d.Status.RolloutFailures.Revision = 2
+}
+
 // TestInPlaceKeepsMachines: without failures and without a surge, the machines at the end are those
 // of the beginning, in any order of events, crashes and changes of the template, and if the
 // template returns.
@@ -273,7 +280,7 @@ func TestManyMachinesInPlace(t *testing.T) {
 // of the list.
 func TestSelectionIsByAge(t *testing.T) {
 	d := stored(5)
-	d.Spec.Strategy = inPlace(5, 0, 2).Spec.Strategy
+	rollsInPlace(d, 5, 0, 2)
 	old := another(d, "large", 1, 5)
 	old.Set.Instructions.Handover.Closed = true
 	for i, m := range old.Machines {
@@ -294,7 +301,7 @@ func TestSelectionIsByAge(t *testing.T) {
 func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
 	selected := func(change func(old *deployment.Children)) int {
 		d := stored(3)
-		d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
+		rollsInPlace(d, 3, 0, 1)
 		old := another(d, "large", 1, 3)
 		old.Set.Instructions.Handover.Closed, old.Set.Generation, old.Set.Status.ObservedGeneration = true, 2, 1
 		old.Machines[2].Annotations = map[string]string{deployment.DefaultPolicy().Keys.Replace: "true"}
@@ -371,7 +378,7 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := stored(5)
-			d.Spec.Strategy = inPlace(5, 0, 1).Spec.Strategy
+			rollsInPlace(d, 5, 0, 1)
 			if sizes.kind != "" {
 				d.Spec.Strategy.Kind = sizes.kind
 			}

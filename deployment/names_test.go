@@ -20,6 +20,7 @@ func growing(t *testing.T) (*deployment.Observation, *deployment.Policy) {
 	d := o.Deployment
 	o.Read, d.Spec.Replicas, p.Names = live, 5, 100
 	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 2}
+	d.Status.RolloutFailures.Revision = 2 // if it counts them, it has begun
 	o.Sets = append(o.Sets, another(d, "large", 1, 1))
 	set := o.Sets[0].Set
 	set.Instructions.Reservation = machineset.Reservation{Settled: 4, Reserved: 7, At: begin}

@@ -242,6 +242,7 @@ func TestTurnsAreTaken(t *testing.T) {
 	for _, how := range []deployment.Orchestration{deployment.Automatic, deployment.Manual} {
 		d := stored(2)
 		d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, Orchestration: how}
+		d.Status.RolloutFailures.Revision = 1
 		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 0), another(d, "large", 0, 2)}}
 		o.Sets[1].Set.Instructions.Handover.Closed = true
 		for _, m := range o.Sets[1].Machines {

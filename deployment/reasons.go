@@ -31,6 +31,7 @@ var (
 	ReasonRepair           = decision.NewReason("RepairSize", "set {name} has size {have}, which means nothing; set to the {want} machines it has")
 	reasonHeldUp           = decision.NewReason("HeldUp", "not as wanted, held up by {detail}")
 	reasonStatus           = decision.NewReason("StatusChanged", "status changed; machines available: {count}, wanted: {all}")
+	reasonCount            = decision.NewReason("FailuresCounted", "the rollout of revision {number} begins: it stops once {count|machine|machines} failed in it")
 	reasonThrottled        = decision.NewReason("StatusThrottled", "status changed again; to be written in {wait}")
 	reasonGathering        = decision.NewReason("OrdersGather", "orders wait for others to join them; to be given in {wait}")
 	reasonRollout          = decision.NewReason("Rollout", "{cause}[{detail}]")

@@ -11,6 +11,7 @@ var (
 	ReasonForget           = reasonForget
 	ReasonPauseCopied      = reasonPauseCopied
 	ReasonTidied           = reasonTidied
+	ReasonCount            = reasonCount
 	ReasonThrottled        = reasonThrottled
 	ReasonGathering        = reasonGathering
 	ReasonRollout          = reasonRollout

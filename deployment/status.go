@@ -50,9 +50,13 @@ func (d *report) report(want Status) (Plan, bool) {
 }
 
 // statusInterval returns the least time between the last write of the status and that of this one.
+// The write that begins a count does not delay the first report of a rollout.
 func (d *report) statusInterval(want *Status) time.Duration {
-	if d.onlyProgress(want) {
+	switch {
+	case d.onlyProgress(want):
 		return max(d.p.StatusInterval, d.p.ProgressInterval)
+	case d.stopAfter > 0 && (progress{d.summary, d.rollout}).begun():
+		return 0
 	}
 	return max(d.p.StatusInterval, 0)
 }

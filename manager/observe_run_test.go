@@ -183,7 +183,7 @@ func TestObservedMarks(t *testing.T) {
 				most = max(most, i+1)
 			}
 		}
-		_ = w.start(&fuse{blowAt: 1 + n, after: true}, false).pass(manager.KindDeployment, fleetKey)
+		_ = w.start(&fuse{blowAt: 1 + n/3, after: true}, false).pass(manager.KindDeployment, fleetKey)
 	}
 	require.Equal(t, 3, most)
 }
