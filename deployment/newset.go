@@ -106,18 +106,44 @@ func (d newSet) otherName(holder *machineset.Set) Plan {
 	return Plan{Write: &UpdateStatus{status}, Why: why}
 }
 
-// push updates the new set's fields that decide nothing about the template. Its machines stay.
+// push updates the new set's fields that decide nothing about the template. Its machines stay. An old
+// set whose node template has an entry that no API server accepts gets the wanted one, too: machines of
+// it that have no VM wait for that, and neither fail nor can be updated in place.
 func (d newSet) push() (Plan, bool) {
 	if d.current == nil || d.held() {
 		return Plan{}, false
 	}
-	what := outdated(d.current.set, d.deployment)
-	if what == "" {
+	var plan Plan
+	for i := range d.sets {
+		f := &d.sets[i]
+		what := d.unpushed(f)
+		if what == "" {
+			continue
+		}
+		changed := f.set.Clone()
+		if f == d.current {
+			bringUpToDate(changed, d.deployment)
+		} else {
+			changed.Spec.Template.Spec.NodeTemplate = d.deployment.Spec.Template.Spec.NodeTemplate.Clone()
+		}
+		setWrite{d.summary, f}.carry(changed)
+		plan.Push = append(plan.Push, Order{changed, decision.Why{Reason: reasonPush, Name: changed.Name, Detail: what}})
+	}
+	if len(plan.Push) == 0 {
 		return Plan{}, false
 	}
-	changed := d.current.set.Clone()
-	bringUpToDate(changed, d.deployment)
-	setWrite{d.summary, d.current}.carry(changed)
-	why := decision.Why{Reason: reasonPush, Name: changed.Name, Detail: what}
-	return Plan{Push: []Order{{changed, why}}, Why: why}, true
+	plan.Why = plan.Push[0].Why
+	return plan, true
+}
+
+// unpushed returns what a set has yet to get. Empty: nothing.
+func (d newSet) unpushed(f *family) string {
+	have, want := &f.set.Spec.Template, &d.deployment.Spec.Template
+	switch {
+	case f == d.current:
+		return outdated(f.set, d.deployment)
+	case f.set.Deleted() || have.InvalidEntry() == nil || want.InvalidEntry() != nil:
+		return ""
+	}
+	return "node template"
 }
