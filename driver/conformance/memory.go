@@ -39,6 +39,10 @@ func (m *memory) try(t *testing.T, tb testing.TB, c Check) {
 	}
 	trial, run := c.Start(t, tb)
 	trial.memory, trial.check = m, c.title()
+	trial.coda = "\n  duty: " + c.Group + " " + c.Name
+	if c.Why != "" {
+		trial.coda += "\n  why it matters: " + c.Why
+	}
 	defer func() {
 		switch {
 		case trial.broken.Load():

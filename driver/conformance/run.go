@@ -11,6 +11,8 @@ type Check struct {
 	// Needs lists checks, by Group/Name, whose duties this one builds on. If one of them failed, this
 	// check is not run: it could only show the same fault again, under another name.
 	Needs []string
+	// Why says why the duty matters to those who use the driver. A failure ends with it.
+	Why string
 	// Start makes a driver, in t, and the trial that watches it and reports to tb what it finds.
 	// run is the check.
 	Start func(t *testing.T, tb testing.TB) (trial *Trial, run func())

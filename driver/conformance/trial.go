@@ -38,6 +38,7 @@ type Trial struct {
 
 	memory  *memory
 	check   string                 // what this trial is of; empty: it is of none of a run
+	coda    string                 // what the first failure ends with: the duty, and why it matters
 	broken  atomic.Bool            // the check failed
 	quiet   atomic.Int32           // breaches of rules are another check's to report
 	spoilt  atomic.Pointer[string] // why nothing that the check sees from now on counts; nil: it does
@@ -77,8 +78,11 @@ func (r *Trial) Errorf(format string, args ...any) {
 		r.Logf(format, args...)
 		return
 	}
-	r.broken.Store(true)
-	r.TB.Errorf(format, args...)
+	text := fmt.Sprintf(format, args...)
+	if !r.broken.Swap(true) {
+		text += r.coda
+	}
+	r.TB.Error(text)
 }
 
 // Fatalf is Errorf that ends the check.

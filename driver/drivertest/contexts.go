@@ -109,6 +109,11 @@ func underWay(r *trial) {
 		m := r.machine()
 		return func(ctx context.Context) error { _, err := r.create(ctx, m); return err }
 	})
+	r.hanging(codes.DeleteMachine, func() call {
+		v := r.created(r.machine())
+		r.Settled()
+		return func(ctx context.Context) error { _, err := r.delete(ctx, v.machine); return err }
+	})
 	v := r.created(r.machine())
 	r.Settled()
 	r.hanging(codes.GetMachineStatus, func() call {
@@ -116,11 +121,6 @@ func underWay(r *trial) {
 	})
 	r.hanging(codes.ListMachines, func() call {
 		return func(ctx context.Context) error { _, err := r.list(ctx, r.setup.Class); return err }
-	})
-	r.hanging(codes.DeleteMachine, func() call {
-		v := r.created(r.machine())
-		r.Settled()
-		return func(ctx context.Context) error { _, err := r.delete(ctx, v.machine); return err }
 	})
 }
 
@@ -143,6 +143,9 @@ func (r *trial) hanging(call codes.Call, prepared func() func(ctx context.Contex
 		close(ended)
 		r.setup.Faults.disarm(f)
 		if !f.wasMet() {
+			if codes.Of(err) != codes.Unimplemented {
+				r.reached(call, at)
+			}
 			return
 		}
 		r.ended(call, err, nil, codes.Canceled)

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -21,23 +22,30 @@ func createAnswers(r *trial) {
 	const duty = "CreateMachine answered OK, so there is one VM"
 	v := r.created(r.machine())
 	r.Settled()
-	var looks, shows bool
+	var clear, shows bool
+	var list *driver.ListMachinesResponse
+	var listed, looked error
 	r.Quiet(func() {
-		list, err := r.list(r.Ctx, r.setup.Class)
-		looks = codes.Of(err) != codes.Unimplemented
-		if list != nil {
-			for id, name := range list.Machines {
-				shows = shows || object.Alike(id, v.id) || object.Alike(name, v.machine.Name)
-			}
-		}
-		status, err := r.status(r.Ctx, v.machine)
-		looks = looks || codes.Of(err) != codes.Unimplemented
-		shows = shows || status != nil
+		list, listed = r.list(r.Ctx, r.setup.Class)
+		_, looked = r.status(r.Ctx, v.machine)
 	})
-	if looks && !shows {
+	if listed == nil && list != nil {
+		clear = true
+		for id, name := range list.Machines {
+			shows = shows || object.Alike(id, v.id) || object.Alike(name, v.machine.Name)
+		}
+	}
+	switch codes.Of(looked) {
+	case codes.OK, codes.Uninitialized:
+		shows = true
+	case codes.NotFound:
+		clear = true
+	}
+	if clear && !shows {
 		r.Errorf("neither ListMachines nor GetMachineStatus shows VM %s of machine %s: %s", v.id, v.machine.Name, duty)
 	}
-	r.blind = r.blind || !looks && r.setup.Count == nil
+	lacks := func(err error) bool { return codes.Of(err) == codes.Unimplemented }
+	r.blind = r.blind || lacks(listed) && lacks(looked) && r.setup.Count == nil
 	r.total(1, duty)
 }
 

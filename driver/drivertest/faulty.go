@@ -39,9 +39,18 @@ func (r *trial) eachFault(call codes.Call, do func(during func(func()) bool) boo
 				return
 			}
 			if !met {
+				r.reached(call, at)
 				break
 			}
 		}
+	}
+}
+
+// reached ends a check in which no request of a call could be made to fail.
+func (r *trial) reached(call codes.Call, requests int) {
+	r.Helper()
+	if requests == 0 {
+		r.NotRun("no request of %s goes through Setup.Faults", call)
 	}
 }
 

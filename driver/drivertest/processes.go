@@ -63,7 +63,12 @@ func secondRaces(r *trial) {
 		}
 		return
 	}
-	for at := 0; at < mostRequests && race(func(m *machine.Machine) bool { return r.overtaken(m, second, at) }); at++ {
+	at := 0
+	for at < mostRequests && race(func(m *machine.Machine) bool { return r.overtaken(m, second, at) }) {
+		at++
+	}
+	if !r.Failed() {
+		r.reached(codes.CreateMachine, at)
 	}
 }
 

@@ -43,6 +43,8 @@ func restSuite(bug string) Suite {
 var restBugs = map[string][2]string{
 	bugPanics:        {createAnswersIt, "CreateMachine panicked: assignment to entry in nil map"},
 	bugDeletePanics:  {"Delete/of an absent VM is OK", "DeleteMachine panicked"},
+	bugListPanics:    {listShows, "ListMachines panicked"},
+	bugStatusPanics:  {statusShows, "GetMachineStatus panicked"},
 	bugCreatesAgain:  {createRepeats, "adopts the one that is there"},
 	bugDoesNotWait:   {deleteRemovesIt, "still exists"},
 	bugLeavesDisk:    {deletesAll, `["disk d1" "disk d3"] is left`},
@@ -98,6 +100,21 @@ func TestLeakFoundByFaults(t *testing.T) {
 	failsOnly(t, restSuite(bugLeaksDisk).changed(func(_ *testing.T, s *Setup) { s.Exhaust = nil }), createsFail)
 }
 
+// A transport that was not given to the driver proves nothing, and that is said.
+func TestFaultsThatAreNotUsed(t *testing.T) {
+	said := map[string]bool{}
+	for _, o := range conformance.InOrder(t, restSuite("").changed(func(_ *testing.T, s *Setup) { s.Faults = &Faults{} }).checks()) {
+		if strings.HasSuffix(o.Left, "goes through Setup.Faults") {
+			said[o.Check] = true
+		}
+	}
+	for _, check := range []string{createsFail, "Context/a call under way ends", "Processes/creates of one name from two make one VM"} {
+		if !said[check] {
+			t.Errorf("%s does not say that it checked nothing", check)
+		}
+	}
+}
+
 // A lock in one process is found without Faults, too.
 func TestMutexFoundByARace(t *testing.T) {
 	failsOnly(t, restSuite(bugMutex).changed(func(_ *testing.T, s *Setup) { s.Faults = nil }), restBugs[bugMutex][0])
@@ -115,25 +132,50 @@ func TestOneBugFailsOneCheck(t *testing.T) {
 			for _, o := range all {
 				if o.Check == want[0] && !strings.Contains(o.Text, want[1]) {
 					t.Errorf("%s does not say %q but\n%s", o.Check, want[1], o.Text)
-				} else if o.Failed {
-					t.Logf("%s: %s", o.Check, o.Text)
 				}
 			}
 		})
 	}
 }
 
-// A check comes after those it builds on, and each of those is one.
-func TestNeedsComeFirst(t *testing.T) {
+// A failure says which duty was not met, what was seen and why it matters, once.
+func TestFailureSaysWhy(t *testing.T) {
+	failed := 0
+	for _, o := range conformance.InOrder(t, restSuite(bugCreatesAgain).checks()) {
+		if !o.Failed {
+			continue
+		}
+		failed++
+		for _, want := range []string{"VM \"rest:///blue/s2\"", "\n  duty: Create is idempotent by name", "\n  why it matters: " + why[createRepeats]} {
+			if strings.Count(o.Text, want) < 1 || strings.HasPrefix(want, "\n") && strings.Count(o.Text, want) > 1 {
+				t.Errorf("the failure does not say %q once:\n%s", want, o.Text)
+			}
+		}
+	}
+	if failed == 0 {
+		t.Error("nothing fails")
+	}
+}
+
+// A check comes after those it builds on, and each of those is one. Each says why it matters.
+func TestChecksAreInOrder(t *testing.T) {
 	var before []string
 	for _, c := range (Suite{}).checks() {
 		title := c.Group + "/" + c.Name
+		if c.Why == "" {
+			t.Errorf("nothing says why %s matters", title)
+		}
 		for _, need := range c.Needs {
 			if !slices.Contains(before, need) {
 				t.Errorf("%s comes before %s, which it needs", title, need)
 			}
 		}
 		before = append(before, title)
+	}
+	for title := range why {
+		if !slices.ContainsFunc(before, func(check string) bool { return check == title || strings.HasPrefix(check, title+"/") }) {
+			t.Errorf("why names %q, which is neither a check nor a group", title)
+		}
 	}
 	for title := range needs {
 		if !slices.Contains(before, title) {

@@ -34,6 +34,8 @@ type restDriver struct {
 const (
 	bugPanics        = "panics in a create"
 	bugDeletePanics  = "panics in a delete"
+	bugListPanics    = "panics in a list"
+	bugStatusPanics  = "panics in a look-up"
 	bugCreatesAgain  = "creates again"
 	bugDoesNotWait   = "does not wait for a delete"
 	bugSwallows      = "swallows the error of a delete"
@@ -309,6 +311,8 @@ func (d *restDriver) GetMachineStatus(ctx context.Context, q *statusRequest) (*s
 		return nil, err
 	case len(found) > 1:
 		return nil, codes.Newf(codes.OutOfRange, "%d VMs are of machine %s", len(found), q.Machine.Name)
+	case len(found) == 1 && d.bug == bugStatusPanics:
+		panic(found)
 	case len(found) == 1:
 		id := found[0].providerID()
 		if d.bug == bugStatusIDs {
@@ -329,6 +333,9 @@ func (d *restDriver) ListMachines(ctx context.Context, q *listRequest) (*listRes
 		return nil, err
 	}
 	machines := map[string]string{}
+	if d.bug == bugListPanics {
+		machines = nil
+	}
 	for _, v := range all {
 		id, name := v.providerID(), v.Name
 		if d.bug == bugListsIDs {

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -11,12 +12,14 @@ var spellingChecks = []check{
 	{"of IDs and names is one in create and status", statusSpelling},
 }
 
-// listSpelling compares what calls say of one VM. Where they differ in more than the spelling, other
-// checks fail.
+// listSpelling compares what calls say of one VM. Where they differ in more than the spelling, or fail,
+// other checks fail.
 func listSpelling(r *trial) {
 	v := r.created(r.machine())
 	r.Settled()
-	list, err := r.list(r.Ctx, r.setup.Class)
+	var list *driver.ListMachinesResponse
+	var err error
+	r.Quiet(func() { list, err = r.list(r.Ctx, r.setup.Class) })
 	r.supports(codes.ListMachines, err)
 	if list == nil {
 		return
@@ -34,7 +37,9 @@ func statusSpelling(r *trial) {
 	unrecorded := v.machine.Clone()
 	unrecorded.Spec.ProviderID, unrecorded.Spec.NodeName = "", ""
 	for _, m := range []*machine.Machine{v.machine, unrecorded} {
-		a, err := r.status(r.Ctx, m)
+		var a *driver.GetMachineStatusResponse
+		var err error
+		r.Quiet(func() { a, err = r.status(r.Ctx, m) })
 		r.supports(codes.GetMachineStatus, err)
 		if a != nil {
 			r.spelled("GetMachineStatus", "the ID", a.ProviderID, v.id)
