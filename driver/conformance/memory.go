@@ -25,8 +25,7 @@ type omission struct {
 
 func newMemory() *memory { return &memory{failed: map[string]string{}, seen: map[string]string{}} }
 
-// try runs a check, unless one that it needs has failed, and remembers how it ended. It returns why
-// the check was not run, or only in part.
+// try runs a check, unless one that it needs has failed, and remembers how it ended.
 func (m *memory) try(t *testing.T, tb testing.TB, c Check) {
 	tb.Helper()
 	m.started++

@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/adapters/bolt"
-	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -148,32 +146,12 @@ func class(cluster, size string) *machine.Class {
 	}
 }
 
-// forgetful is a driver with a driver.FaultHook: answers get lost after the call has had its effect.
-type forgetful struct {
-	driver.Driver
-	lost map[driver.Method]error
-}
-
-func (f *forgetful) FailAfter(call codes.Call, err error) { f.lost[call] = err }
-
-// lose is a driver.Interceptor.
-func (f *forgetful) lose(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
-	err := next(ctx)
-	if err == nil && f.lost[call.Method] != nil {
-		err = f.lost[call.Method]
-		delete(f.lost, call.Method)
-	}
-	return err
-}
-
 // TestDriver: the driver keeps the contract. Run it on yours.
 func TestDriver(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
 		d := &fileDriver{path: filepath.Join(t.TempDir(), "vms")}
-		f := &forgetful{lost: map[driver.Method]error{}}
-		f.Driver = driver.Intercept(d, f.lose)
 		return drivertest.Setup{
-			Driver: f, Class: class("blue", "small"), Different: class("blue", "large"),
+			Driver: d, Class: class("blue", "small"), Different: class("blue", "large"),
 			OtherCluster: class("green", "small"), Invalid: class("blue", ""), NoNodeNames: true,
 			Count: func() int {
 				vms, _, err := d.load(context.Background(), class("blue", "small"), nil)
