@@ -38,7 +38,9 @@ func (d deletion) drain() Plan {
 }
 
 // drainLate leads back to the drain if a node of this VM has joined since the last drain ended (P53).
-// Each node is drained once, in a drain's time of its own. Once force is due, or was, no node is.
+// Each node is drained once, in a drain's time of its own. Once force is due, or was, no node is. If no
+// node's name is recorded, the driver is asked again: a create that had not ended when the drain was passed
+// over may have made a VM since.
 func (d deletion) drainLate() (Plan, bool) {
 	switch status := &d.m.Status; {
 	case d.o.NoCluster || status.DrainForced || d.forcedByLabel():
@@ -46,6 +48,8 @@ func (d deletion) drainLate() (Plan, bool) {
 		return d.find(), true
 	case d.hasNode() && d.node().UID != status.DrainedNode:
 		return d.stage(eventNodeFound, decision.Why{Reason: reasonNodeLate, Name: d.node().Name}), true
+	case status.DrainedNode == "" && d.m.Spec.NodeName == "":
+		return d.askForNode()
 	}
 	return Plan{}, false
 }

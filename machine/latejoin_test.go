@@ -196,3 +196,26 @@ func TestLateDrainAfterAnOutage(t *testing.T) {
 	require.NotNil(t, w.cluster.live(node))
 	require.Empty(t, w.provider.vms)
 }
+
+// TestP53NodeOfAVMThatWasMadeLate: a create that had not ended when the drain was passed over may make a
+// VM whose node's name is not recorded. The driver is asked for it before the VM goes.
+func TestP53NodeOfAVMThatWasMadeLate(t *testing.T) {
+	w := joining(t, 10*time.Minute, 12, codes.Unavailable)
+	w.drains(2, time.Minute, 0)
+	deleting := w.provider.faults
+	w.provider.lag = 5 * time.Minute
+	w.provider.faults = func(call codes.Call) fault {
+		if call == codes.CreateMachine {
+			return fault{code: codes.DeadlineExceeded, done: true}
+		}
+		return deleting(call)
+	}
+	w.give()
+	w.passes(&shell{w: w})
+	require.Len(t, w.provider.vms, 1)
+	w.store.remove()
+	(&shell{w: w}).settle(80)
+	require.Nil(t, w.store.live())
+	require.Empty(t, w.provider.vms)
+	require.Contains(t, storedStages(w)[1:], machine.StageInitiateDrain)
+}
