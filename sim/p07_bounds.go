@@ -13,7 +13,7 @@ import (
 // serves is taken away below the minimum, and no more VMs are updated at a time than allowed.
 type p07 struct {
 	*World
-	goes []*machine.Machine // served, are gone, and somebody other than the manager deleted them
+	goes []*machine.Machine // served, are gone, and orders could not know that they would be
 }
 
 func newP07(w *World) *p07 { return &p07{World: w} }
@@ -113,7 +113,11 @@ func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines [
 	case newlyUpdated:
 		w.checkUpdated(m, machines, floor)
 	case newlyTaken:
-		if w.traded(m, machines) || w.preferred(m, machines) {
+		switch known := w.lives[m.UID]; {
+		case w.traded(m, machines):
+			return noNews
+		case w.preferred(m, machines):
+			known.chosen = true
 			return noNews
 		}
 	case newlyGivenUp:
@@ -152,20 +156,23 @@ func (w *p07) preferred(m *machine.Machine, fleet []*machine.Machine) bool {
 // serves reports whether a machine counts as available: it was available at some time, and it is
 // not being deleted as far as orders under way can know.
 func (w *p07) serves(m *machine.Machine) bool {
-	return w.lives[m.UID].served && (!m.Deleted() || w.facts.excused[m.UID] && w.unknown(m.DeletedAt))
+	return w.lives[m.UID].served && (!m.Deleted() || w.unforeseeable(m.UID) && w.unknown(m.DeletedAt))
 }
 
-// departs records a machine that is gone, if it served and somebody other than the manager deleted
-// it.
+// unforeseeable reports whether no order could know that a machine would be deleted: somebody other
+// than the manager did it, or its set did for a user's priority.
+func (w *p07) unforeseeable(uid string) bool { return w.facts.excused[uid] || w.lives[uid].chosen }
+
+// departs records a machine that is gone, if it served and no order could know that it would be.
 func (w *p07) departs(name string) {
 	uid := w.uids[name]
 	r, known := w.records[uid], w.lives[uid]
-	if r != nil && known != nil && known.served && w.facts.excused[uid] {
+	if r != nil && known != nil && known.served && w.unforeseeable(uid) {
 		w.goes = append(w.goes, r.last)
 	}
 }
 
-// departed counts machines that are gone and that somebody other than the manager deleted, by the
+// departed counts machines that are gone and of which no order could know that they would be, by the
 // UID of their deployment. A machine counts as long as orders may be under way that rely on it.
 // owners maps the UIDs of sets to those of their deployments.
 func (w *p07) departed(owners map[string]string) map[string]int {
