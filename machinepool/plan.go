@@ -49,7 +49,8 @@ type BootstrapAnswer struct {
 	Ready bool
 	// Found: the secret named in Template.Bootstrap.DataSecret is there.
 	Found bool
-	// TokenExpires is when the token in it expires. Zero: there is none, or it does not.
+	// TokenExpires is when the token in it expires, by the clock that Now is read from. Zero: there is
+	// none, or it does not.
 	TokenExpires time.Time
 	// OwnToken: the data have a place for a token, which the caller makes at the first Renew. It is
 	// removed with the pool, and of a pool that is being deleted the other fields are not needed.

@@ -13,6 +13,7 @@ import (
 type bootstrapper struct {
 	p     *process
 	maker *bootstrapMaker
+	shown *managerClock // the times of a token are the cluster's, and told by this clock
 }
 
 // dataDeleted: the bootstrap data of a pool are deleted.
@@ -27,7 +28,11 @@ func (b bootstrapper) Look(_ context.Context, p *machinepool.Pool) (machinepool.
 	if have == nil {
 		return machinepool.BootstrapAnswer{}, nil
 	}
-	return machinepool.BootstrapAnswer{Ready: have.there, Found: have.there, TokenExpires: have.expires}, nil
+	answer := machinepool.BootstrapAnswer{Ready: have.there, Found: have.there}
+	if !have.expires.IsZero() {
+		answer.TokenExpires = have.expires.Add(b.shown.skew)
+	}
+	return answer, nil
 }
 
 // Data implements manager.PoolBootstrap.
@@ -46,7 +51,7 @@ func (b bootstrapper) Renew(_ context.Context, p *machinepool.Pool, until time.T
 	return b.p.call(controlAPI, func() error {
 		b.maker.renewals++
 		if have := b.maker.bootstraps[p.Key]; have != nil && have.there {
-			have.expires = until
+			have.expires = until.Add(-b.shown.skew)
 		}
 		return nil
 	})

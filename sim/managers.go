@@ -129,7 +129,7 @@ func (s *managers) keepPools(p *runner, o *manager.Options) {
 	if s.poolDriver == nil {
 		return
 	}
-	o.Store.Pools, o.Pools.Bootstrap = openPort(p, s.pools), bootstrapper{p.process, s.bootstraps}
+	o.Store.Pools, o.Pools.Bootstrap = openPort(p, s.pools), bootstrapper{p.process, s.bootstraps, s.shown}
 	o.Pools.Driver = pooldriver.Intercept(watchedPools{s.poolDriver(), s.groups}, p.through(s.groups))
 }
 

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,6 +17,21 @@ import (
 var poolActions = []sim.Action{
 	sim.ScalePool, sim.RollPool, sim.SpreadPool, sim.Autoscale, sim.ResizeGroup, sim.ReplaceNode, sim.AskDrain, sim.LoseInstance, sim.LoseGroup,
 	sim.FailGroup, sim.StopGroups, sim.DeletePool, sim.RemakePool, sim.ForgetPool,
+}
+
+// TestPoolsUnderAnotherClock: instances join also if the manager's clock is further behind the cluster's,
+// or ahead of it, than a bootstrap token lives.
+func TestPoolsUnderAnotherClock(t *testing.T) {
+	for seed := range uint64(6) {
+		for _, skew := range []time.Duration{-50 * time.Minute, 50 * time.Minute} {
+			s := scenario.RandomPools(seed)
+			s.Options.Faults.ClockJumps = sim.Spells{}
+			s.Options.Faults.Skew = skew
+			r := play(t, s)
+			require.NoError(t, errorOf(r.Violation))
+			require.True(t, r.Left.None(), "%s", r.Left)
+		}
+	}
 }
 
 // TestPoolStorm plays scenarios with pools in which anything fails, as TestStorm does with fleets.

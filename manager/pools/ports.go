@@ -14,7 +14,10 @@ import (
 
 // Bootstrap makes the bootstrap data of pools. Calls are made
 // again after a crash; errors are tried again by the recovery table of package
-// codes.
+// codes. Times are the manager's clock's: where another clock judges a token, as
+// that of an API server, an implementation moves them by as much as the clocks
+// differ, in Look and in Renew. Else no instance joins while the manager's clock
+// is behind by more than a token lives.
 type Bootstrap interface {
 	// Look says how the data stand that the pool's template names. It is asked
 	// in each pass, so it should answer from a cache.

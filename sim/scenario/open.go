@@ -29,7 +29,7 @@ func Open(seed uint64) *sim.Scenario {
 	if g.oneIn(2) {
 		g.agents(s)
 	}
-	if f := &s.Options.Faults; f.ClockJumps.Every == 0 && len(s.Pools) == 0 && g.oneIn(2) { // bootstrap data say by their own clock when they expire
+	if f := &s.Options.Faults; f.ClockJumps.Every == 0 && g.oneIn(2) {
 		f.Skew = time.Hour - 2*g.upTo(time.Hour)
 	}
 	if len(s.Pools) == 0 {
