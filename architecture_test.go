@@ -118,25 +118,27 @@ var architecture = []row{
 	{dir: "manager/engine", reaches: []string{"store", "decision", "codes", "object"}},
 	{dir: "manager/internal/index", reaches: append(slices.Clone(kinds), "store")},
 	{dir: "manager/internal/secrets", reaches: append(slices.Clone(kinds), "store", "manager/internal/index")},
+	{dir: "manager/internal/pace", reaches: append(slices.Clone(subject), "store", "safety/backoff", "manager/internal/index")},
 	{dir: "manager/internal/bounds", reaches: append(slices.Clone(subject), "safety/overshoot", "store", "manager/engine")},
 	{dir: "manager/sets", reaches: kindsRest},
 	{dir: "manager/deployments", reaches: append(slices.Clone(kindsRest), "manager/internal/secrets")},
 	{
 		dir:     "manager/pools",
-		reaches: append(slices.Clone(kindsRest), "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets"),
+		reaches: append(slices.Clone(kindsRest), "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets", "safety/backoff", "manager/internal/pace"),
 	},
 	{
 		dir: "manager/fleet",
 		reaches: append(
 			slices.Clone(kindsRest), "safety/orphan", "safety/ownerless", "safety/reachability", "safety/unmanaged", "safety/internal/brake",
 			"driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets",
+			"safety/backoff", "manager/internal/pace",
 		),
 	},
 	{
 		dir: "manager/machines",
 		reaches: append(
 			slices.Clone(kindsRest), "safety/backoff", "safety/orphan", "safety/replacement", "safety/internal/brake",
-			"driver", "drain", "manager/internal/answer", "manager/internal/secrets",
+			"driver", "drain", "manager/internal/answer", "manager/internal/secrets", "manager/internal/pace",
 		),
 	},
 	{dir: "manager/drains", reaches: []string{"manager/engine", "drain", "store", "machine", "decision", "codes", "object"}},

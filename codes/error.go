@@ -20,7 +20,7 @@ type Error struct {
 	// RetryAfter, if positive, says that the provider limits calls: it has done nothing, and asks
 	// for no call with these credentials before so long. Answer it only then, as with HTTP's
 	// Retry-After or a throttling error. The call is made again later and counts as no failure of
-	// its machine, for any Code; UNAVAILABLE is a good one. See [RetryAfter].
+	// its machine, pool or list, for any Code; UNAVAILABLE is a good one. See [RetryAfter].
 	RetryAfter time.Duration
 }
 

@@ -5,6 +5,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/fleet"
+	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/machines"
 )
 
@@ -52,6 +53,9 @@ func New(options Options) (*Manager, error) {
 		reach:   fleet.NewReach(options.Policies.Safety, options.Runtime.Now),
 		backoff: machines.NewBackoff(options.Runtime.Now, options.Hooks.Slowed),
 		permits: newPermits(&m.options), watched: &m.watched, missing: &m.missing,
+	}
+	if options.Policies.Safety != nil {
+		s.paces = new(pace.Paces)
 	}
 	s.specs = newSpecs(options.Driver)
 	m.reconcilers = s.reconcilers()

@@ -42,7 +42,7 @@ func newMachineReconciler(s *shell) Reconciler {
 		SecretNamespaces: s.Classes.SecretNamespaces, MigratesClasses: s.Classes.Foreign != nil,
 		Driver: s.Driver, Tokens: s.Tokens, Drainer: s.Drainer, CallTimeout: s.Tuning.CallTimeout, Policy: s.Policies.Machine,
 		UpdateLimit: func(replicas int32) int { return int(max(1, limit.Ceil(replicas))) },
-		Safety:      s.Policies.Safety, Backoff: s.backoff,
+		Safety:      s.Policies.Safety, Backoff: s.backoff, Paces: s.paces,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since,
 		Split: s.specs.of, Missing: s.missing.of, Unhealthy: s.missing.unhealthy, Asked: s.missing.asked, Hint: s.hints.add,
 		Lasted: s.Hooks.Lasted, Panicked: s.abandoned(KindMachine),
@@ -137,7 +137,7 @@ func (s *shell) fleet() fleet.Config {
 	c := fleet.Config{
 		Machines: s.objects.machines, Classes: s.objects.classes, Sets: s.objects.sets, Deployments: s.objects.deployments, Pools: s.objects.pools,
 		Secrets: s.secretsOfClasses(), Driver: s.Driver, Policy: s.Policies.Safety, Namespace: s.Store.Namespace,
-		MachineKind: string(KindMachine), Reach: s.reach, Hints: s.hints.open, Missing: s.missing.note,
+		MachineKind: string(KindMachine), Reach: s.reach, Paces: s.paces, Hints: s.hints.open, Missing: s.missing.note,
 		Frozen: s.Hooks.Frozen,
 	}
 	if s.managesPools() {
@@ -185,7 +185,7 @@ func newPoolReconciler(s *shell) Reconciler {
 	c := pools.Config{
 		Pools: s.objects.pools, Classes: s.objects.classes, Secrets: s.Store.Secrets, SecretNamespaces: s.Classes.SecretNamespaces,
 		Machines: s.objects.machines, NodeMachine: s.Policies.Machine.Keys.NodeMachine,
-		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Policy: s.Policies.Pool,
+		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Policy: s.Policies.Pool, Paces: s.paces,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
 		Panicked: s.abandoned(KindPool), CallTimeout: s.Tuning.CallTimeout,
 	}

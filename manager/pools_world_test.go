@@ -49,6 +49,8 @@ type poolWorld struct {
 	deletes  []string                                                                      // groups whose deletion was asked for, by ID
 	cached   func(store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] // what a process sees of pools; nil: all
 	drained  map[string]int                                                                // how often each node was asked about
+	refuse   func(driver.CallInfo) error                                                   // what calls are answered with instead; nil: nothing
+	warned   int                                                                           // events that are warnings
 	killed   atCreate                                                                      // when a process dies
 }
 
@@ -104,11 +106,27 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	nodes := &port[*machine.Node]{Collection: w.nodes, fuse: f, writes: count, down: &down}
 	w.boot.fuse = f
 	d := pooldriver.Intercept(notedCalls{w.provider, w, f}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
-		return f.pass(func() error { w.calls[s.Method]++; return next(ctx) })
+		return f.pass(func() error {
+			w.calls[s.Method]++
+			if w.refuse != nil {
+				if err := w.refuse(s); err != nil {
+					return err
+				}
+			}
+			return next(ctx)
+		})
 	})
 	pools := store.Collection[*machinepool.Pool](&port[*machinepool.Pool]{Collection: w.pools, fuse: f, writes: count, down: &down})
 	if w.cached != nil {
 		pools = w.cached(pools)
+	}
+	hooks := w.hooks
+	if hooks.Event == nil {
+		hooks.Event = func(_ manager.Kind, _ object.Key, typ manager.EventType, _, _ string) {
+			if typ == manager.Warning {
+				w.warned++
+			}
+		}
 	}
 	o := manager.Options{
 		Store: manager.Store{
@@ -128,7 +146,7 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 				}
 			},
 		},
-		Observe: w.observe, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off())}, Hooks: w.hooks,
+		Observe: w.observe, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off())}, Hooks: hooks,
 	}
 	if w.options != nil {
 		w.options(&o, f)
@@ -332,6 +350,7 @@ func (l *poolLife) reconciler() manager.Reconciler {
 // live makes passes for a time, a new process taking over where one dies.
 func (l *poolLife) live(d time.Duration) {
 	for end := l.now.Add(d); l.now.Before(end); {
+		l.reached()
 		result, err := l.reconciler().Reconcile(l.t.Context(), poolKey)
 		next := l.now.Add(time.Second)
 		switch {
@@ -344,6 +363,16 @@ func (l *poolLife) live(d time.Duration) {
 		}
 		l.work()
 		l.now = next
+	}
+}
+
+// reached has the API servers looked at, where anything waits for that.
+func (l *poolLife) reached() {
+	for _, r := range l.process.Reconcilers() {
+		if r.Kind() == manager.KindReachability {
+			_, err := r.Reconcile(l.t.Context(), manager.Fleet)
+			require.NoError(l.t, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/fleet"
+	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/machines"
 )
 
@@ -19,6 +20,7 @@ type shell struct {
 	reach   *fleet.Reach
 	hints   *hints
 	backoff *machines.Backoff
+	paces   *pace.Paces // nil: nothing is paced
 	permits *permits
 	specs   *specs
 	// watched is shared with Manager.Run.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/answer"
+	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety/orphan"
@@ -20,9 +22,16 @@ import (
 // of all others come under suspicion. For groups and pools it does the same.
 func (p *orphanPass) list(ctx context.Context, orders []orphan.ListVMs) error {
 	answers, failed := make([]*orphan.Listing, len(orders)), make([]error, len(orders))
+	turns := make([]time.Time, len(orders))
+	for i := range orders {
+		turns[i] = p.turn(p.of.names().list, orders[i].Class, p.classes[orders[i].Class])
+	}
 	p.Each(ctx, len(orders), func(i int) {
+		if !turns[i].IsZero() {
+			return
+		}
 		failed[i] = p.Timed(p.of.names().list, func() (err error) {
-			answers[i], err = p.listOne(ctx, p.classes[orders[i].Class])
+			answers[i], turns[i], err = p.listOne(ctx, p.classes[orders[i].Class])
 			return err
 		})
 	})
@@ -32,7 +41,11 @@ func (p *orphanPass) list(ctx context.Context, orders []orphan.ListVMs) error {
 	}
 	p.o.Instances = spared
 	for i := range orders {
-		if answers[i] != nil {
+		switch {
+		case !turns[i].IsZero():
+			failed[i] = nil // the call was not made
+			p.later(orders[i].Class, turns[i])
+		case answers[i] != nil:
 			failed[i] = nil // the hook was told
 			answers[i].VMs = without(answers[i].VMs, spared)
 			p.heard(orders[i].Class, answers[i])
@@ -46,26 +59,43 @@ func (p *orphanPass) list(ctx context.Context, orders []orphan.ListVMs) error {
 	return err
 }
 
-// listOne asks for the VMs of a class. The error is beside the answer, or
-// there is none.
-func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*orphan.Listing, error) {
+// listOne asks for the VMs of a class. The error is beside the answer, or there is none. A time is
+// when to ask again, where the provider asked to wait.
+func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*orphan.Listing, time.Time, error) {
 	secret, err := p.Secrets.Merged(ctx, class)
 	if errors.Is(err, secrets.ErrNamespace) {
-		return &orphan.Listing{Asked: p.Now(), Answered: p.Now(), Outcome: answer.Of(err)}, err
+		return &orphan.Listing{Asked: p.Now(), Answered: p.Now(), Outcome: answer.Of(err)}, time.Time{}, err
 	}
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	listing := &orphan.Listing{Asked: p.Now()}
 	got, unhealthy, err := p.of.list(ctx, class, secret)
 	if err != nil && ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, time.Time{}, ctx.Err()
+	}
+	if wait := p.Paces.Note(class, err, listing.Asked, p.Now()); wait > 0 {
+		return nil, p.Now().Add(wait), err
 	}
 	listing.Answered, listing.Outcome = p.Now(), answer.Of(err)
 	if err == nil {
 		listing.VMs, listing.Unhealthy = got, unhealthy
 	}
-	return listing, err
+	return listing, time.Time{}, err
+}
+
+// turn returns when it is the turn of a call about something of a class. Zero: now.
+func (p *orphanPass) turn(kind string, about object.Key, class *machine.Class) time.Time {
+	return p.Paces.Ask(pace.Of(kind, about), class, 1, p.Now())
+}
+
+// later has a class listed no sooner than at a time.
+func (p *orphanPass) later(key object.Key, at time.Time) {
+	for i := range p.o.Classes {
+		if class := &p.o.Classes[i]; class.Key == key {
+			class.NotBefore = at
+		}
+	}
 }
 
 // heard takes in how a class was answered for. Until the pass has judged it,
@@ -90,19 +120,30 @@ func (p *orphanPass) heard(key object.Key, answer *orphan.Listing) {
 // collect deletes orphans, each if it still is one just before.
 func (p *orphanPass) collect(ctx context.Context, orders []orphan.Delete) error {
 	outcomes, failed := make([]*machine.Outcome, len(orders)), make([]error, len(orders))
+	turns := make([]time.Time, len(orders))
+	for i := range orders {
+		turns[i] = p.turn(p.of.names().delete, object.Key{Name: orders[i].ProviderID}, p.classes[orders[i].Class])
+	}
 	p.Each(ctx, len(orders), func(i int) {
+		if !turns[i].IsZero() {
+			return
+		}
 		var still bool
 		if still, failed[i] = p.of.still(ctx, &orders[i]); !still {
 			return
 		}
 		failed[i] = p.Timed(p.of.names().delete, func() (err error) {
-			outcomes[i], err = p.deleteOne(ctx, &orders[i])
+			outcomes[i], turns[i], err = p.deleteOne(ctx, &orders[i])
 			return err
 		})
 	})
 	for i := range orders {
 		p.o.Deleted[orders[i].ProviderID] = true
-		if outcomes[i] != nil {
+		switch {
+		case !turns[i].IsZero():
+			failed[i] = nil // the call was not made
+			p.held(orders[i].ProviderID, turns[i])
+		case outcomes[i] != nil:
 			failed[i] = nil // the hook was told
 			p.deleted(ctx, &orders[i], outcomes[i])
 		}
@@ -111,23 +152,35 @@ func (p *orphanPass) collect(ctx context.Context, orders []orphan.Delete) error 
 	return errors.Join(failed...)
 }
 
-// deleteOne deletes a VM or a group. The error is beside the answer, or there is none.
-func (p *orphanPass) deleteOne(ctx context.Context, order *orphan.Delete) (*machine.Outcome, error) {
+// held has an orphan deleted no sooner than at a time. That is no failure.
+func (p *orphanPass) held(id string, at time.Time) {
+	try := p.tries[id]
+	try.ProviderID, try.NotBefore = id, at
+	p.tries[id] = try
+}
+
+// deleteOne deletes a VM or a group. The error is beside the answer, or there is none. A time is when
+// to try again, where the provider asked to wait.
+func (p *orphanPass) deleteOne(ctx context.Context, order *orphan.Delete) (*machine.Outcome, time.Time, error) {
 	class := p.classes[order.Class]
 	secret, err := p.Secrets.Merged(ctx, class)
 	if errors.Is(err, secrets.ErrNamespace) {
 		outcome := answer.Of(err)
-		return &outcome, err
+		return &outcome, time.Time{}, err
 	}
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
+	began := p.Now()
 	err = p.of.delete(ctx, order, class, secret)
 	if err := engine.Interrupted(ctx, err); err != nil {
-		return nil, err
+		return nil, time.Time{}, err
+	}
+	if wait := p.Paces.Note(class, err, began, p.Now()); wait > 0 {
+		return nil, p.Now().Add(wait), err
 	}
 	outcome := answer.Of(err)
-	return &outcome, err
+	return &outcome, time.Time{}, err
 }
 
 // deleted takes in what came of an order.

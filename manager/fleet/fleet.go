@@ -21,6 +21,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -50,6 +51,8 @@ type Config struct {
 	Own func(object.Key) bool
 
 	Reach *Reach
+	// Paces are shared with all that call the provider.
+	Paces *pace.Paces
 	// Hints returns the reasons to look for orphans of classes before their time.
 	Hints func(map[object.Key]orphan.Class) []orphan.Hint
 	// Missing is told of machines whose VMs no listing names, or names as unhealthy.

@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/orphan"
@@ -41,6 +42,8 @@ type Config struct {
 	Safety *safety.Policy
 	// Backoff is shared with all that create machines.
 	Backoff *Backoff
+	// Paces are shared with all that call the provider; they count only with Safety.
+	Paces *pace.Paces
 
 	// Hold reports whether no pass may be made yet. Nil: any time.
 	Hold func() (engine.Result, bool)

@@ -6,21 +6,9 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/object"
 )
-
-var reasonPaced = decision.NewReason("CallsPaced", "the provider limits calls for class {name}: the machine's turn, or the next look, is in {for}")
-
-// credentials name what calls for a class share: its credentials, or what it has in their place.
-func credentials(c *machine.Class) object.Key {
-	for _, ref := range []*object.Key{c.CredentialsRef, c.SecretRef} {
-		if ref != nil && ref.Name != "" {
-			return index.SecretKey(c, ref)
-		}
-	}
-	return c.Key
-}
 
 // forget forgets a machine that is gone.
 func (r *reconciler) forget(m object.Key) {
@@ -71,14 +59,15 @@ func (p *pass) paced() (engine.Head, bool) {
 		return engine.Head{}, false
 	}
 	now := p.Now()
-	at := p.paces.ask(p.Key, credentials(p.o.Class), n, now)
+	at := p.Paces.Ask(pace.Of("machine", p.Key), p.o.Class, n, now)
 	if p.turn = at.IsZero(); p.turn {
 		return engine.Head{}, false
 	}
+	p.paces.wait(p.Key, true)
 	if m := p.o.Machine; p.o.VM != nil && m.Spec.ProviderID == "" && !m.Deleted() {
 		p.paces.keep(m, p.o.VM, now)
 	}
-	why := decision.Why{Reason: reasonPaced, Name: p.o.Class.Name, For: at.Sub(now)}
+	why := decision.Why{Reason: pace.ReasonPaced, Name: p.o.Class.Name, For: at.Sub(now)}
 	return engine.Head{Verb: engine.Wait, Why: why, At: at}, true
 }
 
@@ -88,7 +77,9 @@ func (p *pass) heard(err error, began time.Time) {
 	if p.Safety == nil || p.o.Class == nil {
 		return
 	}
-	if p.paces.note(p.Key, credentials(p.o.Class), err, began, p.Now()) > 0 {
+	held := p.Paces.Note(p.o.Class, err, began, p.Now()) > 0
+	p.paces.wait(p.Key, held)
+	if held {
 		p.turn, p.slowed = false, true
 	}
 }

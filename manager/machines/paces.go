@@ -4,17 +4,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety/backoff"
 )
 
-// paces are what this process knows of the limits of providers, by credentials.
+// paces are what this process knows of machines that the limits of providers hold back.
 type paces struct {
 	mu      sync.Mutex
-	of      map[object.Key]*backoff.Pace
-	waiting map[object.Key]bool // machines that a limit has held back since their last call
+	waiting map[object.Key]bool // since their last call
 	asked   map[object.Key]asked
 }
 
@@ -61,47 +58,16 @@ func (s *paces) waits(m object.Key) bool {
 	return s.waiting[m]
 }
 
-// ask returns when a machine's turn is; zero: now.
-func (s *paces) ask(m, of object.Key, calls int, now time.Time) time.Time {
+// wait notes whether a machine is held back.
+func (s *paces) wait(m object.Key, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	pace := s.of[of]
-	if pace == nil {
-		return time.Time{}
+	if !held {
+		delete(s.waiting, m)
+		return
 	}
-	at := pace.Ask(m, calls, now)
-	if !at.IsZero() {
-		s.wait(m)
-	}
-	return at
-}
-
-func (s *paces) wait(m object.Key) {
 	if s.waiting == nil {
 		s.waiting = make(map[object.Key]bool)
 	}
 	s.waiting[m] = true
-}
-
-// note notes how a call ended, and returns how long the provider asks to wait.
-func (s *paces) note(m, of object.Key, err error, began, now time.Time) time.Duration {
-	wait := codes.RetryAfter(err)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = make(map[object.Key]*backoff.Pace)
-	}
-	pace := s.of[of]
-	if pace == nil {
-		pace = new(backoff.Pace)
-		s.of[of] = pace
-	}
-	if wait <= 0 {
-		pace.Called(now)
-		delete(s.waiting, m)
-		return 0
-	}
-	pace.Slow(wait, began, now)
-	s.wait(m)
-	return wait
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
@@ -83,7 +84,21 @@ func (p *pass) nodeChanges(e machinepool.Effect) []engine.Change {
 	return nil
 }
 
-func (p *pass) do(ctx context.Context, e machinepool.Effect) (err error) {
+// do carries an effect out. A call that the provider answered with a request to wait was not made.
+func (p *pass) do(ctx context.Context, e machinepool.Effect) error {
+	before, call := p.o, p.calls()
+	p.slowed = false
+	err := p.carryOut(ctx, e)
+	if p.slowed {
+		p.restore(&before)
+	}
+	if call {
+		p.turn = false
+	}
+	return err
+}
+
+func (p *pass) carryOut(ctx context.Context, e machinepool.Effect) (err error) {
 	switch e := e.(type) {
 	case machinepool.ReadPool:
 		return p.readPool(ctx)
@@ -135,9 +150,17 @@ func (p *pass) request(ctx context.Context) (pooldriver.Request, pooldriver.Driv
 	return pooldriver.Request{Pool: p.o.Pool.Clone(), Class: p.o.Class.Clone(), Secret: secret}, d, err
 }
 
-// ended is a driver's answer. When the pass's own context has ended, nothing is
+// ended is a driver's answer to a call that began at began.
+func (p *pass) ended(ctx context.Context, began time.Time, r *pooldriver.Response, err error) (*machinepool.Group, error) {
+	if p.Paces.Note(p.o.Class, err, began, p.Now()) > 0 {
+		p.slowed = true
+	}
+	return answered(ctx, r, err)
+}
+
+// answered is an answer. When the pass's own context has ended, nothing is
 // concluded from a failure.
-func ended(ctx context.Context, r *pooldriver.Response, err error) (*machinepool.Group, error) {
+func answered(ctx context.Context, r *pooldriver.Response, err error) (*machinepool.Group, error) {
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
@@ -155,8 +178,8 @@ func (p *pass) getGroup(ctx context.Context) error {
 	}
 	now := p.Now()
 	got, err := d.GetPoolStatus(p.call(ctx), &pooldriver.GetPoolStatusRequest{Request: base})
-	g, failed := ended(ctx, nil, err)
-	if failed != nil {
+	g, failed := p.ended(ctx, now, nil, err)
+	if failed != nil || p.slowed {
 		return failed
 	}
 	g.At = now
@@ -166,7 +189,7 @@ func (p *pass) getGroup(ctx context.Context) error {
 	}
 	p.o.Memory.See(p.o.Pool, g)
 	p.o.Group, p.o.Looked = g, true
-	p.groups.Store(p.Key, known{p.o.Pool.UID, g})
+	p.groups.Store(p.Key, known{uid: p.o.Pool.UID, group: g})
 	return nil
 }
 
@@ -178,6 +201,7 @@ func (p *pass) change(ctx context.Context, e machinepool.Effect) error {
 	}
 	p.o.Group = nil
 	p.groups.Delete(p.Key)
+	began := p.Now()
 	switch e := e.(type) {
 	case machinepool.CreateGroup:
 		p.o.Created, err = p.createGroup(ctx, d, base, e.Replicas)
@@ -185,16 +209,16 @@ func (p *pass) change(ctx context.Context, e machinepool.Effect) error {
 		p.o.Updated, err = p.updateGroup(ctx, d, base)
 	case machinepool.ScaleGroup:
 		r, failed := d.ScalePool(p.call(ctx), &pooldriver.ScalePoolRequest{Request: base, To: e.To})
-		p.o.Scaled, err = ended(ctx, r, failed)
+		p.o.Scaled, err = p.ended(ctx, began, r, failed)
 	case *machinepool.RemoveInstances:
 		r, failed := d.DeleteInstances(p.call(ctx), &pooldriver.DeleteInstancesRequest{Request: base, ProviderIDs: e.ProviderIDs})
-		p.o.Deleted, err = ended(ctx, r, failed)
+		p.o.Deleted, err = p.ended(ctx, began, r, failed)
 	case machinepool.ReplaceOne:
 		r, failed := d.ReplaceInstance(p.call(ctx), &pooldriver.ReplaceInstanceRequest{Request: base, ProviderID: e.ProviderID})
-		p.o.Replaced, err = ended(ctx, r, failed)
+		p.o.Replaced, err = p.ended(ctx, began, r, failed)
 	case *machinepool.TellDrained:
 		r, failed := d.InstancesDrained(p.call(ctx), &pooldriver.InstancesDrainedRequest{Request: base, ProviderIDs: e.ProviderIDs})
-		p.o.Told, err = ended(ctx, r, failed)
+		p.o.Told, err = p.ended(ctx, began, r, failed)
 	case machinepool.ReadPool, machinepool.GetGroup, machinepool.DeleteGroup, machinepool.RemoveBootstrap, machinepool.Renew,
 		machinepool.RemoveToken, *machinepool.DrainNodes, *machinepool.KeepNodes:
 		err = fmt.Errorf("effect %T changes no group", e)
@@ -205,19 +229,21 @@ func (p *pass) change(ctx context.Context, e machinepool.Effect) error {
 func (p *pass) createGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request, n int32) (*machinepool.Group, error) {
 	data, err := p.data(ctx)
 	if err != nil {
-		return ended(ctx, nil, err)
+		return answered(ctx, nil, err)
 	}
+	began := p.Now()
 	r, err := d.CreatePool(p.call(ctx), &pooldriver.CreatePoolRequest{Request: base, Replicas: n, Bootstrap: data})
-	return ended(ctx, r, err)
+	return p.ended(ctx, began, r, err)
 }
 
 func (p *pass) updateGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request) (*machinepool.Group, error) {
 	data, err := p.data(ctx)
 	if err != nil {
-		return ended(ctx, nil, err)
+		return answered(ctx, nil, err)
 	}
+	began := p.Now()
 	r, err := d.UpdatePool(p.call(ctx), &pooldriver.UpdatePoolRequest{Request: base, Bootstrap: data})
-	return ended(ctx, r, err)
+	return p.ended(ctx, began, r, err)
 }
 
 func (p *pass) deleteGroup(ctx context.Context) (*machinepool.Group, error) {
@@ -227,8 +253,9 @@ func (p *pass) deleteGroup(ctx context.Context) (*machinepool.Group, error) {
 	}
 	p.o.Group = nil
 	p.groups.Delete(p.Key)
+	began := p.Now()
 	r, err := d.DeletePool(p.call(ctx), &pooldriver.DeletePoolRequest{Request: base})
-	return ended(ctx, r, err)
+	return p.ended(ctx, began, r, err)
 }
 
 // drainNodes continues the drains of instances that leave, one after the other:

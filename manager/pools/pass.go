@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -37,6 +38,8 @@ type Config struct {
 	Drainer     Drainer
 	Keeper      NodeKeeper // nil: nodes are not drained
 	Policy      *machinepool.Policy
+	// Paces are shared with all that call the provider. Nil: nothing is paced.
+	Paces *pace.Paces
 
 	// Hold reports whether no pass may be made yet. Nil: any time.
 	Hold func() (engine.Result, bool)
@@ -93,6 +96,7 @@ func (r *reconciler) forget(key object.Key) {
 type known struct {
 	uid   string
 	group *machinepool.Group
+	kept  bool // for a call that waits for its turn
 }
 
 // pass is one pass over one pool.
@@ -103,6 +107,9 @@ type pass struct {
 	plan machinepool.Plan
 	// unsure: it is not known whether the bootstrap data ask for a token.
 	unsure bool
+
+	turn   bool // the pace of the provider lets this pass make its next call
+	slowed bool // the provider asked to wait, in answer to the call of the last effect
 }
 
 // readNodes finds the nodes of the pool's instances in the cache.

@@ -42,6 +42,9 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 	if p.plan, err = machinepool.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Head{}, err
 	}
+	if head, waits := p.paced(); waits {
+		return head, nil
+	}
 	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
 	switch {
 	case p.plan.Write != nil && p.DryRun:
@@ -99,6 +102,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	}
 	if last, ok := p.groups.Load(p.Key); ok && last.(known).uid == pool.UID {
 		p.o.Group = last.(known).group
+		p.o.Looked = last.(known).kept && p.Now().Sub(p.o.Group.At) < keptFor
 	}
 	if ref := pool.Spec.Template.Class; ref.Name != "" && !ref.Foreign() {
 		p.o.Class, err = p.Classes.Get(ctx, object.Key{Namespace: pool.Namespace, Name: ref.Name})

@@ -143,7 +143,10 @@ func (d *decider) list() []ListVMs {
 }
 
 // dueAt returns when the VMs of a class are to be listed next. Zero means now.
-func (d *decider) dueAt(c *Class) time.Time {
+func (d *decider) dueAt(c *Class) time.Time { return times.Later(d.wantedAt(c), c.NotBefore) }
+
+// wantedAt is dueAt where the provider takes any number of calls.
+func (d *decider) wantedAt(c *Class) time.Time {
 	if c.Asked.IsZero() || c.Asked.After(d.now) {
 		return time.Time{}
 	}
@@ -180,14 +183,17 @@ func (d *decider) dueAt(c *Class) time.Time {
 // retryAt returns when a failed delete may be tried again. Zero means at any time.
 func (d *decider) retryAt(id string) time.Time {
 	t := d.tries[id]
-	if t == nil || t.At.After(d.now) {
+	switch {
+	case t == nil || t.At.After(d.now):
 		return time.Time{}
+	case t.Failures == 0:
+		return t.NotBefore
 	}
 	recovery := codes.RecoveryFor(codes.DeleteMachine, t.Code)
 	if recovery.Class == codes.None || recovery.Class == codes.Requeue {
 		recovery.Class = codes.Short
 	}
-	return t.At.Add(recovery.Backoff(t.Failures, 0))
+	return times.Later(t.At.Add(recovery.Backoff(t.Failures, 0)), t.NotBefore)
 }
 
 // suspect finds the VMs that no machine owns, and warns about odd ones. It returns the owners, if
@@ -385,7 +391,7 @@ func (d *decider) rest(candidates []Candidate) Plan {
 // failures counts the orphans whose last delete has failed.
 func (d *decider) failures(candidates []Candidate) (n int64, last codes.Code) {
 	for i := range candidates {
-		if t := d.tries[candidates[i].ProviderID]; t != nil {
+		if t := d.tries[candidates[i].ProviderID]; t != nil && t.Failures > 0 {
 			n, last = n+1, t.Code
 		}
 	}

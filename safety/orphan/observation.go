@@ -58,7 +58,7 @@ type Observation struct {
 	// Sighted is the memory of young machines whose VMs a listing has named: Plan.Sighted of the last
 	// plan. Losing it costs time.
 	Sighted []string
-	// Tries are the failed deletes that this process remembers: the last one of each VM. A later
+	// Tries are the deletes that this process remembers, failed or held back: the last one of each VM. A later
 	// success removes the entry; losing the memory removes all.
 	Tries []Try
 	// Hints ask for an early listing of a class.
@@ -78,6 +78,9 @@ type Class struct {
 	Code codes.Code
 	// Failures counts failed answers in a row. It only lengthens waits.
 	Failures int
+	// NotBefore is when the provider, which limits calls, may be asked again. It is no failure. Zero: at
+	// any time.
+	NotBefore time.Time
 	// Listed is how many VMs the last OK answer named. A process remembers it.
 	Listed int
 	// Blind: the last OK answer named VMs without an owner, and none of the class's available machines. A
@@ -122,6 +125,9 @@ type Try struct {
 	At         time.Time // of the answer
 	Code       codes.Code
 	Failures   int // in a row
+	// NotBefore is when the provider, which limits calls, may be asked again. That is no failure: a try
+	// that only waits has Failures zero. Zero: at any time.
+	NotBefore time.Time
 }
 
 // Plan is what to do next: List, or ReadMachines, or Delete. With none of them, decide again at At.
