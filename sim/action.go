@@ -139,6 +139,8 @@ const (
 	RemakeClass Action = "remake class"
 	// RollBriefly asks for class Class in deployment Name, and for the former one again after For.
 	RollBriefly Action = "roll briefly"
+	// SpoilTemplate gives the nodes of deployment Name a label that no API server accepts, for For.
+	SpoilTemplate Action = "spoil template"
 	// HoldDrain and HoldVM put a hook on all machines from the Nth on, which holds back the drain, or
 	// the deletion of the VM. It is taken off For after the machine's deletion has begun. Zero: never.
 	HoldDrain Action = "hold drain"
@@ -177,7 +179,7 @@ func (s *Step) String() string {
 		return fmt.Sprintf("%s: %s %d", s.Name, s.Do, s.N)
 	case Tag:
 		return fmt.Sprintf("%s %s %d", s.Do, s.Class, s.N)
-	case RemakeClass, RollBriefly:
+	case RemakeClass, RollBriefly, SpoilTemplate:
 		return fmt.Sprintf("%s: %s %s for %s", s.Name, s.Do, s.Class, s.For)
 	case StopZone, FlickerNodes, RegisterNode, StripNode, FightOverNodes, TouchObjects, HoldDrain, HoldVM:
 		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)

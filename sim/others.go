@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -28,7 +29,7 @@ func (w *World) meddle(s *Step) {
 		w.touch(w.Now().Add(s.For))
 	case SelectNodes:
 		w.selectByHand(s)
-	case RemakeClass, RollBriefly:
+	case RemakeClass, RollBriefly, SpoilTemplate:
 		w.changeBriefly(s)
 	case HoldDrain:
 		w.hook(s, w.machinePolicy().Keys.PreDrainHook)
@@ -133,7 +134,7 @@ func (w *World) selectByHand(s *Step) {
 	}
 }
 
-// changeBriefly removes a class or changes a template's class, and takes that back after a while.
+// changeBriefly removes a class or changes a template, and takes that back after a while.
 func (w *World) changeBriefly(s *Step) {
 	var back func()
 	switch s.Do {
@@ -141,6 +142,8 @@ func (w *World) changeBriefly(s *Step) {
 		back = w.removeClass(s.Class)
 	case RollBriefly:
 		back = w.rollBriefly(s.Name, s.Class)
+	case SpoilTemplate:
+		back = w.spoil(s.Name)
 	}
 	if back == nil {
 		return
@@ -184,6 +187,28 @@ func (w *World) rollBriefly(name, class string) func() {
 	former := d.Spec.Template.Spec.Class.Name
 	to(class)
 	return func() { to(former) }
+}
+
+// badLabel is too long for the value of a label.
+var badLabel = strings.Repeat("x", 70)
+
+// spoil makes a deployment's node template invalid. It returns what mends it. Nil: there is no such
+// deployment.
+func (w *World) spoil(name string) func() {
+	if w.deployment(name) == nil {
+		return nil
+	}
+	w.edit(name, func(spec *deployment.Spec) {
+		t := &spec.Template.Spec.NodeTemplate
+		t.Labels = withLabel(maps.Clone(t.Labels), "spoilt", badLabel)
+	})
+	return func() {
+		w.edit(name, func(spec *deployment.Spec) {
+			t := &spec.Template.Spec.NodeTemplate
+			t.Labels = maps.Clone(t.Labels)
+			delete(t.Labels, "spoilt")
+		})
+	}
 }
 
 // touchEvery is how often a program writes objects that it has found to be old.

@@ -11,6 +11,14 @@ var ofDeployment = []mutant{
 		by:     openStorms,
 	},
 	{
+		name:   "an old set keeps a node template that no API server accepts",
+		breaks: "rollouts end",
+		file:   "deployment/newset.go",
+		from:   "case f.set.Deleted() || have.InvalidEntry() == nil",
+		to:     "case f.set != nil || have.InvalidEntry() == nil",
+		by:     "TestInvalidEntriesAreTakenBackFromAllSets",
+	},
+	{
 		name:   "an update in place never stops for failures",
 		breaks: "P46",
 		file:   "deployment/failures.go",

@@ -83,7 +83,7 @@ func (g generator) nodeTemplate(t *machine.NodeTemplate) {
 // others are what a step of other programs and people does.
 var others = [...]sim.Action{
 	sim.FlickerNodes, sim.RegisterNode, sim.StripNode, sim.FightOverNodes, sim.TouchObjects, sim.SelectNodes, sim.RemakeClass, sim.RollBriefly,
-	sim.HoldDrain, sim.HoldVM, sim.ForceDeletion,
+	sim.SpoilTemplate, sim.HoldDrain, sim.HoldVM, sim.ForceDeletion,
 }
 
 // Others returns the actions that only Open draws.
@@ -101,7 +101,7 @@ func (g generator) meddling(s *sim.Scenario) sim.Step {
 		step.For = 0
 	case step.Do == sim.TouchObjects, step.Do == sim.FightOverNodes:
 		step.For *= 15
-	case step.Do == sim.RemakeClass, step.Do == sim.RollBriefly:
+	case step.Do == sim.RemakeClass, step.Do == sim.RollBriefly, step.Do == sim.SpoilTemplate:
 		step.Class, step.For = [...]string{"small", "large", "huge"}[g(3)], step.For*time.Duration(1+g(20))
 		step.Name = s.Deployments[g(len(s.Deployments))].Name
 	case step.Do == sim.HoldDrain, step.Do == sim.HoldVM:
