@@ -21,14 +21,16 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// on returns the pods of a node in the cache, once there are n of them.
+// on returns the pods of a node in the cache, once there are n of them, and it knows of each that it
+// runs: the server knows that before the cache does.
 func (w *world) on(node string, n int) (pods []*drain.Pod) {
 	w.Helper()
 	eventually(w.T, "the pods of the node", func() bool {
 		found, complete, err := w.cache.Workload().Pods.On(w.Context(), node)
 		require.NoError(w, err)
 		pods = found
-		return complete && len(found) == n
+		late := func(p *drain.Pod) bool { return p.Pending }
+		return complete && len(found) == n && !slices.ContainsFunc(found, late)
 	})
 	return pods
 }
