@@ -95,6 +95,9 @@ const (
 	RollPool  Action = "roll pool"
 	// SpreadPool asks for N failure domains.
 	SpreadPool Action = "spread pool"
+	// BoundPool has a pool updated with N instances more than wanted, or with N fewer if Value is
+	// "missing". N 0: as the provider likes.
+	BoundPool Action = "bound pool"
 	// Autoscale gives the size of a pool to the provider, with Value "true", or takes it back.
 	// ResizeGroup sets the group's size to N, as its autoscaler does, or a person by hand.
 	Autoscale   Action = "autoscale pool"
@@ -152,7 +155,7 @@ const (
 // isPoolAction reports whether a step changes a pool.
 func isPoolAction(d Action) bool {
 	switch d {
-	case ScalePool, RollPool, SpreadPool, Autoscale, ResizeGroup, ReplaceNode, AskDrain, LoseInstance, LoseGroup, FailGroup, StopGroups, DeletePool, RemakePool, ForgetPool:
+	case ScalePool, RollPool, SpreadPool, BoundPool, Autoscale, ResizeGroup, ReplaceNode, AskDrain, LoseInstance, LoseGroup, FailGroup, StopGroups, DeletePool, RemakePool, ForgetPool:
 		return true
 	}
 	return false

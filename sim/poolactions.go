@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
@@ -38,6 +39,8 @@ func (w *World) actOnPool(s *Step) {
 		done = w.editPool(s.Name, func(p *machinepool.Pool) { p.Spec.Template.Class.Name = s.Class })
 	case SpreadPool:
 		done = w.editPool(s.Name, func(p *machinepool.Pool) { p.Spec.FailureDomains = []string{"a", "b", "c"}[:min(max(s.N, 0), 3)] })
+	case BoundPool:
+		done = w.o.Pools.Features.RollingUpdate && w.editPool(s.Name, func(p *machinepool.Pool) { p.Spec.RollingUpdate = s.bounds() })
 	case Autoscale:
 		done = w.editPool(s.Name, func(p *machinepool.Pool) { p.Annotations = map[string]string{key: s.Value} })
 	case StopGroups:
@@ -55,6 +58,18 @@ func (w *World) actOnPool(s *Step) {
 	if done {
 		w.actions[s.Do]++
 	}
+}
+
+// bounds are those that BoundPool asks for.
+func (s *Step) bounds() *machinepool.RollingUpdate {
+	n := rollout.IntOrPercent{Value: int32(max(s.N, 0))}
+	switch {
+	case n.Value == 0:
+		return nil
+	case s.Value == "missing":
+		return &machinepool.RollingUpdate{MaxUnavailable: n}
+	}
+	return &machinepool.RollingUpdate{MaxSurge: n}
 }
 
 // forgetPool removes a pool's record.

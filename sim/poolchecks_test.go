@@ -19,7 +19,7 @@ import (
 // these steps an hour apart.
 func herd(steps ...sim.Step) *sim.Scenario {
 	s := &sim.Scenario{Options: off, Classes: []string{"large"}, Pools: []*machinepool.Pool{sim.Pool("herd", 3)}, Steps: steps}
-	s.Options.Pools = &sim.PoolOptions{Features: machinepool.Features{DeleteInstances: true, ReplaceInstance: true}}
+	s.Options.Pools = &sim.PoolOptions{Features: machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}}
 	for i := range s.Steps {
 		s.Steps[i].After, s.Steps[i].Name = time.Hour, "herd"
 	}
@@ -39,6 +39,7 @@ func TestPoolLives(t *testing.T) {
 		"by hand":  {sim.Step{Do: sim.ResizeGroup, N: 1}, map[machinepool.Call]int{machinepool.ScalePool: 1}},
 		"template": {sim.Step{Do: sim.RollPool, Class: "large"}, map[machinepool.Call]int{machinepool.UpdatePool: 1}},
 		"zones":    {sim.Step{Do: sim.SpreadPool, N: 2}, map[machinepool.Call]int{machinepool.UpdatePool: 1}},
+		"surge":    {sim.Step{Do: sim.BoundPool, N: 2}, map[machinepool.Call]int{machinepool.UpdatePool: 1}},
 		"replaced": {sim.Step{Do: sim.ReplaceNode, N: 1}, map[machinepool.Call]int{machinepool.ReplaceInstance: 1}},
 		"drained":  {sim.Step{Do: sim.AskDrain, N: 1}, map[machinepool.Call]int{machinepool.InstancesDrained: 1}},
 		"lost":     {sim.Step{Do: sim.LoseInstance, N: 1}, map[machinepool.Call]int{}},

@@ -42,6 +42,8 @@ func (w *World) poolLacks(p *machinepool.Pool) string {
 		return fmt.Sprintf("%d are wanted, the target is %d, %d instances are there", n, g.Target, len(g.Instances))
 	case g.Class != p.Spec.Template.Class.Name:
 		return "the group is made from class " + g.Class
+	case !(&machinepool.Applied{RollingUpdate: g.Rolling}).Equal(&machinepool.Applied{RollingUpdate: p.Spec.RollingUpdate}):
+		return "its group has not been told of the bounds of updates"
 	case len(s.Leaving) > 0:
 		return fmt.Sprintf("%d leave", len(s.Leaving))
 	case s.Phase != machinepool.PhaseRunning || s.ObservedGeneration != p.Generation || s.FailureReason != "":

@@ -15,7 +15,7 @@ import (
 
 // poolActions are the steps that change pools in storms.
 var poolActions = []sim.Action{
-	sim.ScalePool, sim.RollPool, sim.SpreadPool, sim.Autoscale, sim.ResizeGroup, sim.ReplaceNode, sim.AskDrain, sim.LoseInstance, sim.LoseGroup,
+	sim.ScalePool, sim.RollPool, sim.SpreadPool, sim.BoundPool, sim.Autoscale, sim.ResizeGroup, sim.ReplaceNode, sim.AskDrain, sim.LoseInstance, sim.LoseGroup,
 	sim.FailGroup, sim.StopGroups, sim.DeletePool, sim.RemakePool, sim.ForgetPool,
 }
 

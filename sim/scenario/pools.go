@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/sim"
 )
@@ -14,7 +15,7 @@ var poolNames = [...]string{"herd", "flock"}
 // pools adds pools to a scenario, and adds what happens to them to its steps.
 func (g generator) pools(s *sim.Scenario) {
 	s.Options.Pools = &sim.PoolOptions{
-		Features: machinepool.Features{DeleteInstances: !g.oneIn(3), ReplaceInstance: !g.oneIn(3)},
+		Features: machinepool.Features{DeleteInstances: !g.oneIn(3), ReplaceInstance: !g.oneIn(3), RollingUpdate: true},
 		Lag:      g.upTo(40 * time.Second), Asks: g.rare(1),
 	}
 	for i := range 1 + g(2) {
@@ -39,6 +40,12 @@ func (g generator) pool(name string) *machinepool.Pool {
 		boot.Config, boot.DataSecret = "join", nil
 	}
 	if g.oneIn(3) {
+		p.Spec.RollingUpdate = &machinepool.RollingUpdate{
+			MaxSurge:       rollout.IntOrPercent{Value: int32(g(60)), Percent: true},
+			MaxUnavailable: rollout.IntOrPercent{Value: int32(g(3))},
+		}
+	}
+	if g.oneIn(3) {
 		p.Spec.MinReady = g.upTo(2 * time.Minute).Truncate(time.Second)
 	}
 	if g.oneIn(4) {
@@ -50,7 +57,7 @@ func (g generator) pool(name string) *machinepool.Pool {
 // poolActions are what a step of a storm does to a pool.
 var poolActions = [...]sim.Action{
 	sim.ScalePool, sim.ScalePool, sim.ScalePool, sim.RollPool, sim.AskDrain, sim.ReplaceNode, sim.Autoscale, sim.ResizeGroup, sim.ResizeGroup, sim.LoseInstance, sim.FailGroup, sim.ScalePool, sim.SpreadPool,
-	sim.LoseGroup, sim.StopGroups, sim.RemakePool, sim.DeletePool, sim.ForgetPool,
+	sim.LoseGroup, sim.StopGroups, sim.RemakePool, sim.DeletePool, sim.ForgetPool, sim.BoundPool, sim.RollPool,
 }
 
 func (g generator) poolStep(s *sim.Scenario) sim.Step {
@@ -64,6 +71,8 @@ func (g generator) poolStep(s *sim.Scenario) sim.Step {
 	switch step.Do {
 	case sim.RollPool:
 		step.Class = [...]string{"small", "large", "huge"}[g(3)]
+	case sim.BoundPool:
+		step.N, step.Value = g(4), [...]string{"", "missing"}[g(2)]
 	case sim.Autoscale:
 		step.Value = [...]string{"true", "false"}[g(2)]
 	case sim.FailGroup, sim.StopGroups:

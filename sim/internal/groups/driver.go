@@ -82,6 +82,7 @@ func (p *Provider) CreatePool(ctx context.Context, req *pooldriver.CreatePoolReq
 	made := &Group{
 		ID: fmt.Sprint("group-", p.number), Pool: req.Pool.Key, Class: req.Class.Name, zone: zone, Target: req.Replicas, Made: p.world.Now(),
 	}
+	made.Rolling = req.Pool.Clone().Spec.RollingUpdate
 	p.all[made.Pool] = made
 	p.world.After(p.lag(), func() { made.ready = true })
 	p.soon(made)
@@ -91,7 +92,9 @@ func (p *Provider) CreatePool(ctx context.Context, req *pooldriver.CreatePoolReq
 
 // UpdatePool implements pooldriver.Driver.
 func (p *Provider) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
-	return p.change(ctx, &req.Request, func(g *Group, zone string) { g.Class, g.zone = req.Class.Name, zone })
+	return p.change(ctx, &req.Request, func(g *Group, zone string) {
+		g.Class, g.zone, g.Rolling = req.Class.Name, zone, req.Pool.Clone().Spec.RollingUpdate
+	})
 }
 
 // ScalePool implements pooldriver.Driver.

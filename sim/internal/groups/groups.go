@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
@@ -40,6 +41,7 @@ type Group struct {
 	ID        string
 	Pool      object.Key
 	Class     string // that instances are made from
+	Rolling   *machinepool.RollingUpdate
 	Target    int32
 	Instances []*Instance // oldest first
 	Going     bool
@@ -104,6 +106,24 @@ func (g *Group) staying() (out []*Instance) {
 		}
 	}
 	return out
+}
+
+// outdated returns those of some instances that are made from an earlier template.
+func (g *Group) outdated(all []*Instance) (out []*Instance) {
+	for _, i := range all {
+		if i.class != g.Class {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// bounds are those of an update: one after the other, unless the pool has some.
+func (g *Group) bounds() rollout.Bounds {
+	if g.Rolling == nil {
+		return rollout.Bounds{Unavailable: 1}
+	}
+	return g.Rolling.Bounds(g.Target)
 }
 
 // members returns how many instances there are in all groups together.

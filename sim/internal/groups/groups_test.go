@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
@@ -79,7 +81,7 @@ func secret(name string) *machine.Secret {
 	return account.Secret(object.Key{Namespace: "fleet", Name: name})
 }
 
-var all = machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
+var all = machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}
 
 // oneByOne is a driver whose calls come one at a time, and whose answers can be lost.
 type oneByOne struct {
@@ -197,6 +199,38 @@ func TestDrainsAreWaitedFor(t *testing.T) {
 	require.False(t, s.AskDrain(s.Of(s.pool.Key).Instances[0]))
 	s.pass(70 * time.Minute)
 	require.NotEqual(t, second, s.ids())
+}
+
+// TestUpdatesKeepToTheirBounds: in any update there are no more instances than wanted and the surge, no
+// fewer are at work than may be missing, and in the end all are new.
+func TestUpdatesKeepToTheirBounds(t *testing.T) {
+	account := class("large")
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.Int32Range(1, 6).Draw(rt, "size")
+		bound := func(name string) rollout.IntOrPercent {
+			return rollout.IntOrPercent{Value: rapid.Int32Range(0, 5).Draw(rt, name) * rapid.SampledFrom([]int32{1, 20}).Draw(rt, "times"), Percent: rapid.Bool().Draw(rt, "percent")}
+		}
+		s := newSite(t, n, groups.Options{Features: all, Asks: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(rt, "asks")}, groups.Faults{})
+		s.pool.Spec.RollingUpdate = &machinepool.RollingUpdate{MaxSurge: bound("surge"), MaxUnavailable: bound("unavailable")}
+		request := pooldriver.Request{Pool: s.pool, Class: account, Secret: secret("cloud")}
+		before, may := s.ids(), s.pool.Spec.RollingUpdate.Bounds(n)
+		_, err := s.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: request})
+		require.NoError(rt, err)
+		for until := s.Now().Add(12 * time.Hour); s.Step(until); {
+			g, atWork := s.Of(s.pool.Key), int32(0)
+			for _, i := range g.Instances {
+				if s.nodes[i.ProviderID] {
+					atWork++
+				}
+			}
+			require.LessOrEqual(rt, int32(len(g.Instances)), n+may.Surge)
+			require.GreaterOrEqual(rt, atWork, n-may.Unavailable)
+		}
+		require.Len(rt, s.ids(), int(n))
+		for _, id := range s.ids() {
+			require.NotContains(rt, before, id)
+		}
+	})
 }
 
 // TestInstancesWait: for capacity, for a zone that is out, and for a token to boot with.

@@ -39,6 +39,7 @@ func (p *Provider) soon(g *Group) {
 // tend brings a group one step nearer to its target, and reports whether there is more to do.
 func (p *Provider) tend(g *Group) bool {
 	staying := g.staying()
+	size := g.Target + min(g.bounds().Surge, int32(len(g.outdated(staying))))
 	going := slices.IndexFunc(g.Instances, func(i *Instance) bool { return i.Going || g.Going })
 	switch {
 	case going >= 0:
@@ -46,9 +47,9 @@ func (p *Provider) tend(g *Group) bool {
 	case g.Going:
 		p.vanish(g)
 		return false
-	case int32(len(staying)) > g.Target:
+	case int32(len(staying)) > size:
 		p.choose(staying).Going = true
-	case int32(len(staying)) < g.Target:
+	case int32(len(staying)) < size:
 		return p.add(g)
 	default:
 		return p.refresh(g, staying)
@@ -67,25 +68,16 @@ func (p *Provider) choose(from []*Instance) *Instance {
 	return from[p.world.Chance(len(from))]
 }
 
-// refresh replaces the instances made from an earlier template, one after the other. It replaces
-// the next one when all are ready.
+// refresh replaces the next instance made from an earlier template, if enough others are at work.
+// Otherwise the sweep comes again.
 func (p *Provider) refresh(g *Group, staying []*Instance) (more bool) {
-	var old *Instance
-	for _, i := range staying {
-		if !p.world.Ready(i.Name, i.ProviderID) {
-			return false // the sweep comes again
-		}
-		if i.AwaitsDrain {
-			return false
-		}
-		if old == nil && i.class != g.Class {
-			old = i
-		}
+	atWork := slices.DeleteFunc(slices.Clone(staying), func(i *Instance) bool { return i.AwaitsDrain || !p.world.Ready(i.Name, i.ProviderID) })
+	old := g.outdated(atWork)
+	if len(old) == 0 || int32(len(atWork)) <= g.Target-g.bounds().Unavailable {
+		return false
 	}
-	if old != nil {
-		p.takeOut(old)
-	}
-	return old != nil
+	p.takeOut(old[0])
+	return true
 }
 
 // takeOut removes an instance because the provider wants it, with or without a request for a drain.
