@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -16,6 +17,7 @@ import (
 type p22 struct {
 	*p22Volumes
 	attempts map[string]attempt   // to evict pods, by their UID: the last of each
+	deleting map[string]time.Time // when the last DeleteMachine was begun, by the machine's name
 	drained  map[string]time.Time // when the drain of a deletion ended, by the machine's UID
 	by       *process             // that made the last attempt of all
 	number   int                  // of that process
@@ -28,7 +30,7 @@ type attempt struct {
 }
 
 func newP22(turns *p22Volumes) *p22 {
-	return &p22{p22Volumes: turns, attempts: map[string]attempt{}, drained: map[string]time.Time{}}
+	return &p22{p22Volumes: turns, attempts: map[string]attempt{}, deleting: map[string]time.Time{}, drained: map[string]time.Time{}}
 }
 
 func (w *p22) see(e event) {
@@ -40,6 +42,10 @@ func (w *p22) see(e event) {
 	case cluster.PodDeleted:
 		if !e.Pod.Finished {
 			w.checkPodDeleted(e.Pod.Name, e.Pod.Node)
+		}
+	case calling:
+		if e.call.Method == codes.DeleteMachine {
+			w.deleting[e.call.Object.Name] = w.Now()
 		}
 	case stored[*machine.Machine]:
 		if e.now != nil {
@@ -84,6 +90,22 @@ func (w *p22) drainRule(m *machine.Machine) string {
 		return "P53"
 	}
 	return "P22"
+}
+
+// unseenBy reports whether a machine's node registered after its deletion had begun, and when the call
+// that deletes its VM was about to be made, or later, so that it could not be seen before the call.
+func (w *p22) unseenBy(m *machine.Machine) bool {
+	joined := w.joinedAt(m)
+	return joined.After(m.DeletedAt) && joined.Add(inFlight).After(w.deleting[m.Name])
+}
+
+// joinedAt is when a machine's node registered; zero: there is none.
+func (w *p22) joinedAt(m *machine.Machine) time.Time {
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: m.Name})
+	if err != nil || !m.Deleted() {
+		return time.Time{}
+	}
+	return n.CreatedAt
 }
 
 // sawDrained notes when the drain of a deletion has ended, or that it has begun again.

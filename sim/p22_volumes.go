@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -49,13 +48,10 @@ func (t *volumeTurn) follow(moved cluster.Volume, now time.Time) {
 // users (P22).
 type p22Volumes struct {
 	*World
-	turns    map[string]*volumeTurn // by node: the pod with volumes that was told to go last
-	deleting map[string]time.Time   // when the last DeleteMachine was begun, by the machine's name
+	turns map[string]*volumeTurn // by node: the pod with volumes that was told to go last
 }
 
-func newP22Volumes(w *World) *p22Volumes {
-	return &p22Volumes{w, map[string]*volumeTurn{}, map[string]time.Time{}}
-}
+func newP22Volumes(w *World) *p22Volumes { return &p22Volumes{w, map[string]*volumeTurn{}} }
 
 func (w *p22Volumes) see(e event) {
 	switch e := e.(type) {
@@ -72,10 +68,6 @@ func (w *p22Volumes) see(e event) {
 		}
 	case cluster.DetachOrdered:
 		w.checkDetached(e.Volume)
-	case calling:
-		if e.call.Method == codes.DeleteMachine {
-			w.deleting[e.call.Object.Name] = w.Now()
-		}
 	case vmGone:
 		if !w.second(e) {
 			w.checkLeft(e.node)
@@ -219,37 +211,15 @@ func (w *p22Volumes) knownOn(v cluster.Volume, node string) bool {
 const turnSlack = 15 * time.Second
 
 // checkLeft: no VM is deleted while the volumes of the last pod are attached to it, unless by force
-// or when they had their time (P22), or if a pod used them at the drain's end that is left alone. A node
-// that could not be seen before the call may have its turn when a call of a dead process is carried out.
+// or when they had their time (P22), or if a pod used them at the drain's end that is left alone.
 func (w *p22Volumes) checkLeft(node string) {
 	t := w.binding(node)
-	if t == nil || !w.acting || !t.detached.IsZero() || w.usedAgain(t) || t.held || slices.ContainsFunc(w.machines.all(), w.unseenOn(node)) {
+	if t == nil || !w.acting || !t.detached.IsZero() || w.usedAgain(t) || t.held {
 		return
 	}
 	if limit := t.at.Add(t.pod.Grace + w.drainPolicy().DetachTimeout - turnSlack); w.Now().Before(limit) {
 		w.violate("P22", "the VM of machine %s went with the volumes of pod %s attached to it", node, t.pod.Name)
 	}
-}
-
-// unseenBy reports whether a machine's node registered after its deletion had begun, and when the call
-// that deletes its VM was about to be made, or later, so that it could not be seen before the call.
-func (w *p22Volumes) unseenBy(m *machine.Machine) bool {
-	joined := w.joinedAt(m)
-	return joined.After(m.DeletedAt) && joined.Add(inFlight).After(w.deleting[m.Name])
-}
-
-// joinedAt is when a machine's node registered; zero: there is none.
-func (w *p22Volumes) joinedAt(m *machine.Machine) time.Time {
-	n, err := w.nodes.Get(context.Background(), object.Key{Name: m.Name})
-	if err != nil || !m.Deleted() {
-		return time.Time{}
-	}
-	return n.CreatedAt
-}
-
-// unseenOn is unseenBy for the machine of a node.
-func (w *p22Volumes) unseenOn(node string) func(*machine.Machine) bool {
-	return func(m *machine.Machine) bool { return m.Name == node && w.unseenBy(m) }
 }
 
 // checkDetached: a volume is only taken off a node by force. Nothing else knows that nothing writes

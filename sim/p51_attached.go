@@ -27,7 +27,7 @@ func (w *p51) checkAttached(node string) {
 		return
 	}
 	for _, m := range w.machines.all() {
-		if m.Name != node || w.drainEnds(m) || w.unseenBy(m) {
+		if m.Name != node || w.drainEnds(m) {
 			continue
 		}
 		for _, a := range w.apps.Attachments(node, nil) {
