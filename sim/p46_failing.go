@@ -18,7 +18,8 @@ type p46 struct {
 
 // failures are the updates in place that failed in a row, in one rollout.
 type failures struct {
-	class  string // of the template that is rolled out
+	class  string    // of the template that is rolled out
+	since  time.Time // when that became wanted; zero: at the beginning
 	failed map[string]time.Time
 }
 
@@ -27,13 +28,22 @@ func newP46(w *World) *p46 { return &p46{w, map[string]*failures{}, map[string]m
 func (w *p46) see(e event) {
 	switch e := e.(type) {
 	case stored[*deployment.Deployment]:
-		if e.now != nil && e.now.Spec.Paused {
-			delete(w.rollouts, e.now.UID) // it begins again
-		}
+		w.edited(e.now)
 	case stored[*machine.Machine]:
 		w.stored(e.now)
 	case machineChanged:
 		w.changed(e.seen.last, e.now)
+	}
+}
+
+// edited begins another count for another template, or after a pause.
+func (w *p46) edited(d *deployment.Deployment) {
+	switch {
+	case d == nil:
+	case d.Spec.Paused:
+		delete(w.rollouts, d.UID)
+	case w.rollouts[d.UID] != nil && w.rollouts[d.UID].class != d.Spec.Template.Spec.Class.Name:
+		w.rollouts[d.UID] = &failures{d.Spec.Template.Spec.Class.Name, w.Now(), map[string]time.Time{}}
 	}
 }
 
@@ -54,13 +64,14 @@ func (w *p46) changed(before, now *machine.Machine) {
 		return
 	}
 	r := w.rollouts[d.UID]
-	if r == nil || r.class != d.Spec.Template.Spec.Class.Name {
-		r = &failures{d.Spec.Template.Spec.Class.Name, map[string]time.Time{}}
+	if r == nil {
+		r = &failures{d.Spec.Template.Spec.Class.Name, time.Time{}, map[string]time.Time{}}
 		w.rollouts[d.UID] = r
 	}
 	switch from, to := before.Status.Phase, now.Status.Phase; {
 	case from == machine.PhaseInPlaceUpdating && to == machine.PhaseInPlaceUpdateFailed:
-		if w.wanted(d, now.Annotations[w.deploymentPolicy().Keys.InPlaceTarget]) {
+		noticed := r.since.IsZero() || !w.unknown(r.since) // the rollout; before that, it counts as one of an earlier rollout
+		if noticed && w.wanted(d, now.Annotations[w.deploymentPolicy().Keys.InPlaceTarget]) {
 			r.failed[now.Name] = w.Now()
 		}
 	case from == machine.PhaseInPlaceUpdateFailed && to != from && to != machine.PhaseFailed && !now.Deleted():
