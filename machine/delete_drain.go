@@ -28,6 +28,10 @@ func (d deletion) drain() Plan {
 	if plan, busy := d.mark(node); busy {
 		return plan
 	}
+	return d.unsaid(d.drainMarked(node), node)
+}
+
+func (d deletion) drainMarked(node *Node) Plan {
 	if d.o.NoDrain {
 		return d.stage(EventDrained, decision.Why{Reason: reasonDrained, Name: node.Name})
 	}
@@ -188,26 +192,42 @@ func (d deletion) detachTimeout(n *Node) Plan {
 	return plan
 }
 
-// mark tells on the node, before it is drained, that it is about to go.
-func (d deletion) mark(n *Node) (Plan, bool) {
+// going is the condition that says on the node that it is about to go. Nil: it says so, or need not.
+func (d deletion) going(n *Node) *MarkNode {
 	from := d.m.Status.DeletedFrom
 	have := object.FindCondition(n.Conditions, NodeTerminating)
 	if from == PhaseNew || from == PhaseCrashLoopBackOff || have != nil && have.Status == object.True {
+		return nil
+	}
+	reason := ReasonScaleDown
+	if from == PhaseFailed {
+		reason = ReasonUnhealthy
+	}
+	return &MarkNode{n, object.Condition{
+		Type: NodeTerminating, Status: object.True, Reason: reason,
+		Message: "machine " + d.m.Name + " is being deleted", Since: d.stamp(),
+	}}
+}
+
+// unsaid warns that something else keeps taking that condition off the node. The drain goes on.
+func (d deletion) unsaid(plan Plan, n *Node) Plan {
+	mark := d.going(n)
+	if mark == nil || plan.Write != nil || plan.Effect != nil || plan.Warn != (decision.Why{}) || d.heldUntil(n, mark.change()).IsZero() {
+		return plan
+	}
+	plan.Warn = decision.Why{Reason: reasonSyncUndone, Name: n.Name, Detail: mark.change().What}
+	return plan
+}
+
+// mark tells on the node, before it is drained, that it is about to go.
+func (d deletion) mark(n *Node) (Plan, bool) {
+	mark := d.going(n)
+	if mark == nil || !d.heldUntil(n, mark.change()).IsZero() {
 		return Plan{}, false
 	}
 	if answer := d.o.NodeMarked; answer != nil {
 		failed := answer.Code != codes.OK && answer.Code != codes.NotFound
 		return d.stageFailed(*answer), failed && !d.forced()
 	}
-	reason := ReasonScaleDown
-	if from == PhaseFailed {
-		reason = ReasonUnhealthy
-	}
-	return Plan{
-		Effect: &MarkNode{n, object.Condition{
-			Type: NodeTerminating, Status: object.True, Reason: reason,
-			Message: "machine " + d.m.Name + " is being deleted", Since: d.stamp(),
-		}},
-		Why: decision.Why{Reason: reasonMarkNode, Name: n.Name},
-	}, true
+	return Plan{Effect: mark, Why: decision.Why{Reason: reasonMarkNode, Name: n.Name}}, true
 }

@@ -203,6 +203,8 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 		case *machine.MarkNode:
 			written, answer := c.mark(m, e)
 			if o.NodeMarked = &answer; written != nil {
+				s.written = s.written.Marked(e, s.w.now)
+				o.NodeWrites = s.written
 				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written, Gone: o.Node.Gone, Read: s.w.read()}
 			}
 			conflict = written == nil && answer.Code == codes.OK

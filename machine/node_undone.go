@@ -33,12 +33,26 @@ type nodeWrite struct {
 
 // With returns what to remember after a write that was accepted at now. w itself does not change.
 func (w NodeWrites) With(e *SyncNode, now time.Time) NodeWrites {
-	next := NodeWrites{uid: e.Node.UID, last: map[string]nodeWrite{}}
+	return w.with(e.Node.UID, e.Changes, now)
+}
+
+// Marked is With for a condition.
+func (w NodeWrites) Marked(e *MarkNode, now time.Time) NodeWrites {
+	return w.with(e.Node.UID, []NodeChange{e.change()}, now)
+}
+
+// change is a condition as an entry of a node. When it was set, and the words, do not count.
+func (e *MarkNode) change() NodeChange {
+	return NodeChange{"condition " + e.Condition.Type, "=" + string(e.Condition.Status) + " " + e.Condition.Reason}
+}
+
+func (w NodeWrites) with(uid string, changes []NodeChange, now time.Time) NodeWrites {
+	next := NodeWrites{uid: uid, last: map[string]nodeWrite{}}
 	if w.uid == next.uid {
 		maps.Copy(next.last, w.last)
 		maps.DeleteFunc(next.last, func(_ string, last nodeWrite) bool { return last.over(now) })
 	}
-	for _, c := range e.Changes {
+	for _, c := range changes {
 		last, known := next.last[c.What]
 		switch {
 		case !known || last.value != c.Value:
@@ -66,12 +80,12 @@ func (w nodeWrite) next() time.Time {
 	return w.at.Add(min(nodeRetry<<min(w.again-1, 16), undoneRetry))
 }
 
-// heldUntil returns until when a change is held back, because something has undone it again and
-// again. Zero: it is not.
-func (s nodeSync) heldUntil(c NodeChange) time.Time {
+// heldUntil returns until when a change of a node is held back, because something has undone it again
+// and again. Zero: it is not.
+func (s *situation) heldUntil(n *Node, c NodeChange) time.Time {
 	w := &s.o.NodeWrites
 	last, known := w.last[c.What]
-	if w.uid != s.n.UID || !known || last.value != c.Value || last.over(s.now) || !s.now.Before(last.next()) {
+	if w.uid != n.UID || !known || last.value != c.Value || last.over(s.now) || !s.now.Before(last.next()) {
 		return time.Time{}
 	}
 	return last.next()
@@ -155,7 +169,7 @@ func taintChanges(have, want *Node) (all []nodeChange) {
 func (s nodeSync) ripe(want *Node) (due []NodeChange, held []string, at time.Time) {
 	var whole []NodeChange
 	for _, c := range s.changes(want) {
-		until := s.heldUntil(c.NodeChange)
+		until := s.heldUntil(s.n, c.NodeChange)
 		if until.IsZero() {
 			due = append(due, c.NodeChange)
 			continue

@@ -234,3 +234,48 @@ func TestFightsAreForgotten(t *testing.T) {
 		require.Equal(t, name != "nothing", undo(), name)
 	}
 }
+
+// P64 for conditions: another program takes what we say about a machine off its node on sight. The drain,
+// and the machine that is kept, continue without it.
+func TestP64ConditionsAreBounded(t *testing.T) {
+	for condition, begin := range map[string]func(*world){
+		machine.NodeTerminating: func(w *world) { w.drains(0, 0, 1); w.store.remove() },
+		machine.NodePreserved:   func(w *world) { w.preserve(machine.PreserveNow) },
+	} {
+		w := newWorld(t)
+		w.give()
+		s := &shell{w: w}
+		s.settle(bound)
+		begin(w)
+		var writes []time.Time
+		warned, drained := false, 0
+		s.told = func(_ *machine.Observation, plan machine.Plan, _ string) {
+			warned = warned || plan.Warn.Reason == machine.ReasonSyncUndone && strings.Contains(plan.Warn.Detail, "condition "+condition)
+			if _, ok := plan.Effect.(*machine.DrainNode); ok {
+				drained++
+			}
+		}
+		there := func(n *machine.Node) bool { return object.FindCondition(n.Conditions, condition) != nil }
+		for end := w.now.Add(40 * time.Minute); w.now.Before(end); w.pass(time.Second) {
+			_, gone, err := s.reconcile() // the node has changed
+			require.NoError(t, err)
+			require.False(t, gone, condition)
+			if there(w.cluster.live(node)) {
+				writes = append(writes, w.now)
+				w.cluster.change(node, func(n *machine.Node) {
+					n.Conditions = slices.DeleteFunc(slices.Clone(n.Conditions), func(c object.Condition) bool { return c.Type == condition })
+				})
+			}
+		}
+		require.Greater(t, len(writes), 2, "%s: nobody fought", condition)
+		for i := mostWrites; i < len(writes); i++ {
+			require.GreaterOrEqual(t, writes[i].Sub(writes[i-mostWrites]), 10*time.Minute, "P64: %s was written %d times within ten minutes", condition, mostWrites+1)
+		}
+		require.True(t, warned, condition)
+		require.Equal(t, condition == machine.NodeTerminating, drained > 100, "%s: drained %d times", condition, drained)
+		w.pass(10 * time.Minute)
+		_, _, err := s.reconcile()
+		require.NoError(t, err)
+		require.True(t, there(w.cluster.live(node)), condition)
+	}
+}
