@@ -188,7 +188,7 @@ func (d *decider) count() {
 		case d.serves(m):
 			d.serving++
 			// It counts again once it is neither paused nor preserved.
-			if has && (m.Status.Phase == machine.PhaseFailed || !d.expired(slot)) {
+			if has && m.Status.Phase == machine.PhaseFailed {
 				d.kept = append(d.kept, slot)
 			}
 		}
@@ -196,12 +196,13 @@ func (d *decider) count() {
 }
 
 // stands reports whether a machine is given up by its slot, or about to be, and is not being deleted
-// yet. Of a machine whose node or VM goes nothing is recorded but its slot, so any phase counts.
+// yet. Of a machine whose node or VM goes nothing is recorded but its slot, so any phase counts, also
+// of one that is paused or preserved: it goes with its node all the same.
 func (d *decider) stands(m *machine.Machine, slot Slot) bool {
-	if m.Deleted() || d.o.Preserved[m.Name] || d.paused(m) {
+	if m.Deleted() {
 		return false
 	}
-	return m.Status.Phase == machine.PhaseFailed || !d.expired(slot)
+	return !d.expired(slot) || m.Status.Phase == machine.PhaseFailed && !d.o.Preserved[m.Name] && !d.paused(m)
 }
 
 // SlotsInUse returns how many machines of a fleet are in replacement by a permit that holder
@@ -216,13 +217,14 @@ func SlotsInUse(
 	if len(slots) == 0 {
 		return 0, limit
 	}
-	d := decider{o: &Observation{}, p: p, now: now}
+	d := decider{o: &Observation{Preserved: map[string]bool{}}, p: p, now: now}
 	there, serving := make(map[string]*machine.Machine, len(fleet)), 0
 	for _, m := range fleet {
 		if m == nil || m.Deleted() {
 			continue
 		}
-		if there[m.Name] = m; m.Preserved(now) || d.serves(m) {
+		d.o.Preserved[m.Name] = m.Preserved(now)
+		if there[m.Name] = m; d.serves(m) {
 			serving++
 		}
 	}
@@ -231,7 +233,7 @@ func SlotsInUse(
 		switch m := there[s.Machine]; {
 		case m == nil:
 			gone++
-		case !m.Preserved(now) && d.stands(m, s):
+		case d.stands(m, s):
 			used++
 		}
 	}

@@ -302,6 +302,11 @@ func TestGrantDetails(t *testing.T) {
 	n = w.send(w.machines[0].Name)
 	n.o.Preserved = map[string]bool{kept.Name: true}
 	n.all()
+	assert.False(t, n.grant.Allowed, "as long as its slot is fresh, what is kept may go with its node")
+	w.pass(time.Hour)
+	n = w.send(w.machines[0].Name)
+	n.o.Preserved = map[string]bool{kept.Name: true}
+	n.all()
 	assert.True(t, n.grant.Allowed, "what is kept is in nobody's way, though it was given up")
 	third := w.bear(machine.PhaseRunning)
 	w.bear(machine.PhaseRunning)
