@@ -157,6 +157,9 @@ func (d deletion) deleteVM() Plan {
 		if plan, held := d.hold(d.p.Keys.PreTerminateHook); held {
 			return plan
 		}
+		if plan, asks := d.nameLate(); asks { // not while a hook holds the VM: a change of the machine ends each wait
+			return plan
+		}
 		if d.o.Class == nil {
 			return d.withoutClass()
 		}

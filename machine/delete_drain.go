@@ -42,9 +42,7 @@ func (d deletion) drainMarked(node *Node) Plan {
 }
 
 // drainLate leads back to the drain if a node of this VM has joined since the last drain ended (P53).
-// Each node is drained once, in a drain's time of its own. Once force is due, or was, no node is. If no
-// node's name is recorded, the driver is asked again: a create that had not ended when the drain was passed
-// over may have made a VM since.
+// Each node is drained once, in a drain's time of its own. Once force is due, or was, no node is.
 func (d deletion) drainLate() (Plan, bool) {
 	switch status := &d.m.Status; {
 	case d.o.NoCluster || status.DrainForced || d.forcedByLabel():
@@ -52,10 +50,18 @@ func (d deletion) drainLate() (Plan, bool) {
 		return d.find(), true
 	case d.hasNode() && d.node().UID != status.DrainedNode:
 		return d.stage(eventNodeFound, decision.Why{Reason: reasonNodeLate, Name: d.node().Name}), true
-	case status.DrainedNode == "" && d.m.Spec.NodeName == "":
-		return d.askForNode()
 	}
 	return Plan{}, false
+}
+
+// nameLate asks the driver for the node's name, if none is recorded: a create that had not ended when the
+// drain was passed over may have made a VM since.
+func (d deletion) nameLate() (Plan, bool) {
+	status := &d.m.Status
+	if d.o.NoCluster || status.DrainForced || d.forcedByLabel() || status.DrainedNode != "" || d.m.Spec.NodeName != "" {
+		return Plan{}, false
+	}
+	return d.askForNode()
 }
 
 // empty has the node drained until it is empty, or force has had its time.

@@ -219,3 +219,27 @@ func TestP53NodeOfAVMThatWasMadeLate(t *testing.T) {
 	require.Empty(t, w.provider.vms)
 	require.Contains(t, storedStages(w)[1:], machine.StageInitiateDrain)
 }
+
+// TestNamesAreNotAskedForUnderAHook: a machine that names no node is changed again and again while a hook
+// holds its VM, and the driver is not asked each time.
+func TestNamesAreNotAskedForUnderAHook(t *testing.T) {
+	w := newWorld(t)
+	hook := w.policy.Keys.PreTerminateHook + "wipe"
+	w.provider.faults = func(call codes.Call) fault {
+		if call == codes.CreateMachine {
+			return fault{code: codes.DeadlineExceeded}
+		}
+		return fault{}
+	}
+	w.give(func(m *machine.Machine) { m.Annotations = map[string]string{hook: ""} })
+	w.passes(&shell{w: w})
+	w.store.remove()
+	w.passes(&shell{w: w})
+	asked := w.provider.calls[codes.GetMachineStatus]
+	for range 5 {
+		w.pass(10 * time.Second)
+		w.passes(&shell{w: w})
+	}
+	require.Equal(t, asked, w.provider.calls[codes.GetMachineStatus])
+	require.Equal(t, machine.StageInitiateVMDeletion, w.store.live().Status.LastOperation.Stage)
+}
