@@ -159,7 +159,7 @@ func (w *p30) checkDataGo(k object.Key) {
 
 // checkOwned: while the provider owns a size, the manager orders none (P31).
 func (w *p30) checkOwned(p *machinepool.Pool, call machinepool.Call) {
-	if r := w.pasts[p.UID]; r != nil && w.longAgo(r.owned) {
+	if r := w.pasts[p.UID]; r != nil && !r.owned.IsZero() && !w.lately(r.owned) {
 		w.violate("P31", "%s was called for pool %s, whose size is the provider's", call, p.Name)
 	}
 }
@@ -167,8 +167,13 @@ func (w *p30) checkOwned(p *machinepool.Pool, call machinepool.Call) {
 // resizable reports whether something other than users of the pool sets the size of a group, or may
 // just have done so.
 func (w *p30) resizable(r *poolRecord, g *groups.Group) bool {
-	lately := func(t time.Time) bool { return !t.IsZero() && !w.longAgo(t) }
-	return !r.owned.IsZero() || lately(r.released) || lately(r.sizedLate) || g != nil && lately(g.Resized)
+	return !r.owned.IsZero() || w.lately(r.released) || w.lately(r.sizedLate) || g != nil && w.lately(g.Resized)
+}
+
+// lately reports whether an order from before then can still take effect. A call that hangs does so
+// as late as that.
+func (w *p30) lately(then time.Time) bool {
+	return !then.IsZero() && !w.longAgo(then.Add(w.o.Faults.HangFor))
 }
 
 // checkSize: an ordered size is a wanted size (P30). A shrinking group may be told to keep its
