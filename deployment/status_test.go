@@ -39,16 +39,7 @@ func settledObservation(t require.TestingT, n int) *deployment.Observation {
 func TestCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
-		plan := decide(t, o, begin)
-		for decisions := 0; plan.Write == nil || plan.Why.Reason == deployment.ReasonCount; decisions++ {
-			require.Less(t, decisions, mostDecisions)
-			if plan.Write != nil { // the whole status comes later
-				o.Deployment.Status = statusOf(t, plan)
-			} else {
-				follow(t, o, plan)
-			}
-			plan = decide(t, o, begin)
-		}
+		plan := untilStatus(t, o)
 		var want deployment.Status
 		newest, told := "", int32(0)
 		for _, c := range o.Sets {
@@ -80,6 +71,21 @@ func TestCounts(t *testing.T) {
 			[]int32{got.Replicas, got.Updated, got.Ready, got.Available, got.Unavailable})
 		require.Equal(t, o.Deployment.Generation, got.ObservedGeneration)
 	})
+}
+
+// untilStatus carries out plans until one writes the whole status.
+func untilStatus(t require.TestingT, o *deployment.Observation) deployment.Plan {
+	plan := decide(t, o, begin)
+	for decisions := 0; plan.Write == nil || plan.Why.Reason == deployment.ReasonCount; decisions++ {
+		require.Less(t, decisions, mostDecisions)
+		if plan.Write != nil { // only that failures are counted
+			o.Deployment.Status = statusOf(t, plan)
+		} else {
+			follow(t, o, plan)
+		}
+		plan = decide(t, o, begin)
+	}
+	return plan
 }
 
 // follow carries out the orders of a plan in the observation.

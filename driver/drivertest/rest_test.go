@@ -41,7 +41,7 @@ func restSuite(bug string) Suite {
 
 // restBugs says which check finds each bug, and with which words. No other check fails.
 var restBugs = map[string][2]string{
-	bugPanics:        {createAnswersIt, "CreateMachine panicked: assignment to entry in nil map"},
+	bugPanics:        {createAnswersIt, "CreateMachine panicked: no zone"},
 	bugDeletePanics:  {"Delete/of an absent VM is OK", "DeleteMachine panicked"},
 	bugListPanics:    {listShows, "ListMachines panicked"},
 	bugStatusPanics:  {statusShows, "GetMachineStatus panicked"},

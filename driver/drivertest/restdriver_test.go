@@ -176,12 +176,10 @@ func (d *restDriver) CreateMachine(ctx context.Context, q *createRequest) (*crea
 	if err != nil {
 		return nil, err
 	}
-	if d.bug == bugPanics {
-		var nothing map[string]bool
-		nothing[s.Zone] = true
-	}
 	var v restServer
 	switch {
+	case d.bug == bugPanics:
+		panic("no zone " + s.Zone)
 	case len(found) > 0 && d.bug != bugCreatesAgain && (d.bug != bugRemembers || d.made[q.Machine.Name]):
 		v = found[0]
 	default:
@@ -201,14 +199,21 @@ func (d *restDriver) CreateMachine(ctx context.Context, q *createRequest) (*crea
 			return nil, err
 		}
 	}
+	if err := d.awaitRunning(ctx, &v); err != nil {
+		return nil, err
+	}
+	return &createResponse{ProviderID: v.providerID(), NodeName: v.Name}, nil
+}
+
+func (d *restDriver) awaitRunning(ctx context.Context, v *restServer) error {
 	for v.State != "running" {
 		a, err := d.request(ctx, http.MethodGet, "/servers/"+v.ID, "", nil)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		v = *a.Server
+		*v = *a.Server
 	}
-	return &createResponse{ProviderID: v.providerID(), NodeName: v.Name}, nil
+	return nil
 }
 
 // make makes a disk and a server with it.
