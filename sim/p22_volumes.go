@@ -132,12 +132,12 @@ func (w *p22Volumes) binding(node string) *volumeTurn {
 	return t
 }
 
-// drainEnds reports whether the drain of a machine's node may have used up its time now, or may use
-// force.
+// drainEnds reports whether the drain of a machine's node may have used up its time now, by the clock
+// of the manager, or may use force.
 func (w *p22Volumes) drainEnds(m *machine.Machine) bool {
 	since, limit := w.drainTime(m)
 	known := w.lives[m.UID]
-	return w.forceDue(m) || known != nil && known.forced || w.Now().Sub(since) >= limit-inFlight
+	return w.forceDue(m) || known != nil && known.forced || w.managerNow().Sub(since) >= limit-inFlight
 }
 
 // drainTime returns since when the node of a machine may have been drained, and for how long before

@@ -103,9 +103,10 @@ func (w *World) autoscaled(p *machinepool.Pool) bool {
 	return policy.Autoscaled || policy.Keys.Autoscaled != "" && p.Annotations[policy.Keys.Autoscaled] == "true"
 }
 
-// drainIsOver reports whether the drain of an instance may have used up its time.
+// drainIsOver reports whether the drain of an instance may have used up its time, by the clock of
+// the manager that wrote when it began.
 func (w *World) drainIsOver(l *machinepool.Leaving) bool {
-	return w.faults[ClockJump] > 0 || w.Now().Sub(l.Since) >= w.poolPolicy().DrainTimeout-inFlight
+	return w.faults[ClockJump] > 0 || w.managerNow().Sub(l.Since) >= w.poolPolicy().DrainTimeout-inFlight
 }
 
 // poolDrainEnds reports whether the drain of a pool's node may have used up its time now, or may no
