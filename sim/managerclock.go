@@ -23,7 +23,11 @@ func (c *managerClock) setClock(skew time.Duration) {
 }
 
 // managerNow is the time that the manager's clock shows.
-func (c *managerClock) managerNow() time.Time { return c.Now().Add(c.skew) }
+func (c *managerClock) managerNow() time.Time { return c.managerTime(c.Now()) }
+
+// managerTime is an instant of the world as the manager's clock would have it: times that the manager
+// wrote are compared with that. After a jump it is wrong for earlier instants.
+func (c *managerClock) managerTime(then time.Time) time.Time { return then.Add(c.skew) }
 
 // latest returns the latest time that the manager's clock may have shown for orders that are
 // carried out now.

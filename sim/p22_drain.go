@@ -187,7 +187,7 @@ func (w *World) hung() time.Duration {
 // drainsSince reports whether the drain of a node that is under way was under way at that time.
 func (w *p22) drainsSince(node string, then time.Time) bool {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
-	return err == nil && n.Drain != nil && n.Drain.Since.Before(then)
+	return err == nil && n.Drain != nil && n.Drain.Since.Before(w.managerTime(then))
 }
 
 // waitsForTurn reports whether a pod with volumes has had to wait for others of its node, which
@@ -209,7 +209,7 @@ func (w *p22) waitsForTurn(p cluster.Pod, since time.Time) bool {
 	if ends.IsZero() {
 		ends = t.Since.Add(max(t.Grace, 0)).Add(w.drainPolicy().DetachTimeout)
 	}
-	return ends.After(since)
+	return ends.After(w.managerTime(since))
 }
 
 // heldUpSince reports whether something since then has held up a drain: an outage or a pause, or, of a

@@ -68,7 +68,7 @@ func (w p25) checkGrace(m *machine.Machine) {
 	}
 	began := w.process.began
 	watched := w.Now().Sub(began)
-	if w.belated || w.faults[ClockJump] > 0 || !known.since.Before(began.Truncate(time.Second)) {
+	if w.belated || w.faults[ClockJump] > 0 || !known.since.Before(w.managerTime(began).Truncate(time.Second)) {
 		return
 	}
 	if watched < w.machinePolicy().Grace {

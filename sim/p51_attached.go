@@ -46,7 +46,7 @@ func (w *p51) checkAttached(node string) {
 // of the pod's grace, also if the pod ended later.
 func (w *p51) hadItsTime(t *machine.DrainTurn, volume string) bool {
 	limit := t.Since.Add(max(t.Grace, 0)).Add(w.drainPolicy().DetachTimeout)
-	return slices.Contains(t.Volumes, volume) && !w.Now().Before(limit)
+	return slices.Contains(t.Volumes, volume) && !w.managerNow().Before(limit)
 }
 
 // inUse reports whether a pod of the node uses a volume, or a pod that is left alone may have used it
