@@ -9,12 +9,19 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// answers are what the driver has answered in a pass that ended with a conflict. The pass that begins
-// again decides from them: it reads again what others may have written, and repeats no call.
+// answers are what the driver has answered in a pass that ended with a conflict, or that waits and would
+// make the same call again. The next pass decides from them: it reads again what others may have written,
+// and repeats no call.
 type answers struct {
 	o  machine.Observation // of that pass, as it ended
 	at time.Time
+	// waits says that the pass waits. They serve to wait on, and for nothing else.
+	waits bool
 }
+
+// repeatAfter is after how long a call whose answer a machine waits with is made again at the earliest, if
+// the machine is looked at before its wait ends and nothing has changed that the call is made from.
+const repeatAfter = time.Minute
 
 // keepAnswers keeps the pass's answers if it ends with a conflict.
 func (p *pass) keepAnswers(err error) error {
@@ -24,10 +31,41 @@ func (p *pass) keepAnswers(err error) error {
 			if a.at.IsZero() || a.o.VM != o.VM { // one that is handed on gets no younger
 				a.at = p.Now()
 			}
-			a.o = *o
+			if a.o, a.waits = *o, !p.waitsSince.IsZero(); a.waits {
+				a.at = p.waitsSince
+			}
 		})
 	}
 	return err
+}
+
+// waitOn keeps the answers that the pass waits with, if without them it would make their calls again. It
+// returns when the pass is to be repeated: at at, or when a call that it has left out is due.
+func (p *pass) waitOn(at time.Time) time.Time {
+	if p.o.VM == nil && p.o.Initialized == nil {
+		return at
+	}
+	bare := *p
+	bare.forgetAnswers()
+	if bare.plan, _ = machine.Decide(&bare.o, p.Policy, p.Now()); bare.calls() == 0 {
+		return at
+	}
+	since := p.waitsSince
+	if since.IsZero() {
+		since = p.Now()
+	} else if due := since.Add(repeatAfter); at.IsZero() || due.Before(at) {
+		at = due
+	}
+	p.answers.Change(p.Key, func(a *answers) { *a = answers{p.o, since, true} })
+	return at
+}
+
+// forgetAnswers drops from the observation the answers that a wait may rest on. All others are stored.
+func (p *pass) forgetAnswers() { p.o.VM, p.o.Initialized, p.waitsSince = nil, nil, time.Time{} }
+
+// moves reports whether the plan does more than wait with answers that were taken for that.
+func (p *pass) moves() bool {
+	return !p.waitsSince.IsZero() && (p.calls() > 0 || p.plan.Moves[0] != machine.Move{})
 }
 
 // takeAnswers puts the answers of the pass before this one into the observation. What was answered about
@@ -35,9 +73,25 @@ func (p *pass) keepAnswers(err error) error {
 func (p *pass) takeAnswers() {
 	kept := p.answers.Of(p.Key)
 	p.answers.Forget(p.Key)
-	if kept.o.Machine == nil || !sameStep(kept.o.Machine, p.o.Machine) || p.Now().Sub(kept.at) >= askedFor {
+	if kept.o.Machine == nil || !sameStep(kept.o.Machine, p.o.Machine) {
 		return
 	}
+	if age := p.Now().Sub(kept.at); kept.waits {
+		p.takeWaiting(&kept, age)
+	} else if age < askedFor {
+		p.takeAll(&kept)
+	}
+}
+
+// takeWaiting takes the answers of a pass that waits.
+func (p *pass) takeWaiting(kept *answers, age time.Duration) {
+	if age >= 0 && age < repeatAfter && sameInputs(&kept.o, &p.o) && p.o.Missing == nil && !p.o.VMUnhealthy {
+		p.o.VM, p.o.Initialized, p.waitsSince = kept.o.VM, kept.o.Initialized, kept.at
+	}
+}
+
+// takeAll takes the answers of a pass that met a conflict.
+func (p *pass) takeAll(kept *answers) {
 	same := sameInputs(&kept.o, &p.o)
 	answer := func(vm *machine.VM, alike bool) *machine.VM {
 		if vm == nil || alike || vm.Code == codes.OK {

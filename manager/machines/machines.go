@@ -38,6 +38,10 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 	if p.plan, err = machine.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Head{}, err
 	}
+	if p.moves() {
+		p.forgetAnswers()
+		return p.Decide(ctx)
+	}
 	if p.DryRun && p.plan.Write != nil {
 		if w := p.changed(); w.After != nil {
 			if err := p.Machines.Check(ctx, w); err != nil {
@@ -54,7 +58,7 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 	case p.plan.Effect != nil:
 		head.Verb, head.Name, head.Once = p.verb(p.plan.Effect), effectName(p.plan.Effect), once(p.plan.Effect)
 	default:
-		head.Verb = engine.Wait
+		head.Verb, head.At = engine.Wait, p.waitOn(p.plan.At)
 		if p.o.Frozen {
 			head.At = p.Thaw(head.At)
 		}

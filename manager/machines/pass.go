@@ -46,6 +46,8 @@ type pass struct {
 	slowed bool      // the provider asked to wait, in answer to the call of the last effect
 	began  time.Time // when that effect began
 
+	waitsSince time.Time // when answers were given that an earlier pass waits with, and this one; zero: none were
+
 	scratch *machine.Machine // what is handed to the store; nil: nothing was yet
 }
 
