@@ -13,8 +13,8 @@ var ofManager = []mutant{
 	{
 		name:   "what was written to a node is forgotten with its pass",
 		breaks: "P64",
-		file:   "manager/machines/effects.go",
-		from:   "p.written.Change(p.Key, func(w *machine.NodeWrites) { *w = p.o.NodeWrites })",
+		file:   "manager/machines/nodewrites.go",
+		from:   "p.written.Change(p.Key, func(w *machine.NodeWrites) { *w = all })",
 		to:     "p.written.Forget(p.Key)",
 		by:     openStorms,
 	},
