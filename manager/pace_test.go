@@ -8,7 +8,9 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 )
 
@@ -66,6 +68,51 @@ func TestP56LimitedProvider(t *testing.T) {
 			require.LessOrEqual(t, w.at.Sub(begun), time.Duration(w.taken)*w.every*5/4+time.Minute)
 		}
 	}
+}
+
+// TestP56WaitsLoseNoAnswer: of a provider that takes one call at a time, a machine asks each thing once,
+// though it waits between two calls for its turn: here, which node a VM has that was made without an
+// answer, and then for the VM's deletion.
+func TestP56WaitsLoseNoAnswer(t *testing.T) {
+	const n = 5
+	w := limited(t, codes.Unavailable, 1)
+	limit := w.refuse
+	unanswered := 0
+	w.refuse = func(c driver.CallInfo) error {
+		err := limit(c)
+		if err == nil && c.Method == codes.CreateMachine {
+			unanswered++
+			return codes.New(codes.DeadlineExceeded, "no answer")
+		}
+		return err
+	}
+	w.fleetOf("web", "small", n)
+	p := w.until(w.start(&fuse{}, false), func() bool { return unanswered >= n }, unexpected(t))
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	w.taken = 0
+	w.until(p, w.empty, unexpected(t))
+	require.LessOrEqual(t, w.taken, 4*n)
+}
+
+// TestP56WaitsLoseNoStatus: nor does it ask again whether a VM is initialized, after that has failed once,
+// instead of initializing it.
+func TestP56WaitsLoseNoStatus(t *testing.T) {
+	const n = 5
+	w := limited(t, codes.Unavailable, 1)
+	w.provider = drivertest.NewMemory(drivertest.MemoryOptions{NeedsInitialization: true})
+	limit, failed := w.refuse, map[object.Key]bool{}
+	w.refuse = func(c driver.CallInfo) error {
+		err := limit(c)
+		if err == nil && c.Method == codes.InitializeMachine && !failed[c.Object] {
+			failed[c.Object] = true
+			return codes.New(codes.Internal, "not yet")
+		}
+		return err
+	}
+	w.fleetOf("web", "small", n)
+	w.until(w.start(&fuse{}, false), w.full("web", n), unexpected(t))
+	require.Len(t, failed, n)
+	require.LessOrEqual(t, w.taken, 7*n)
 }
 
 // slowedOnce is a provider that asks one call of a kind to wait for seven minutes, and takes none meanwhile.

@@ -9,64 +9,45 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// answers are what the driver has answered in a pass that ended with a conflict, or that waits and would
-// make the same call again. The next pass decides from them: it reads again what others may have written,
-// and repeats no call.
-type answers struct {
-	o  machine.Observation // of that pass, as it ended
-	at time.Time
-	// waits says that the pass waits. They serve to wait on, and for nothing else.
-	waits bool
-}
-
 // repeatAfter is after how long a call whose answer a machine waits with is made again at the earliest, if
 // the machine is looked at before its wait ends and nothing has changed that the call is made from.
 const repeatAfter = time.Minute
+
+// askedFor is how long the answers of a conflict, or of a machine whose next call waits for the provider's
+// pace, are believed: create calls are safe to repeat, but not to delay for long.
+const askedFor = 2 * time.Minute
 
 // keepAnswers keeps the pass's answers if it ends with a conflict.
 func (p *pass) keepAnswers(err error) error {
 	o := &p.o
 	if errors.Is(err, store.ErrConflict) && (o.VM != nil || o.Created != nil || o.Initialized != nil || o.Updated != nil || o.VMDeleted != nil) {
-		p.answers.Change(p.Key, func(a *answers) {
-			if a.at.IsZero() || a.o.VM != o.VM { // one that is handed on gets no younger
-				a.at = p.Now()
-			}
-			if a.o, a.waits = *o, !p.waitsSince.IsZero(); a.waits {
-				a.at = p.waitsSince
-			}
-		})
+		p.keep(answers{o: *o, at: p.Now(), waits: p.taken.waits})
 	}
 	return err
 }
 
-// waitOn keeps the answers that the pass waits with, if without them it would make their calls again. It
-// returns when the pass is to be repeated: at at, or when a call that it has left out is due.
-func (p *pass) waitOn(at time.Time) time.Time {
-	if p.o.VM == nil && p.o.Initialized == nil {
-		return at
+// keepVM keeps what the driver has said of the VM until it is the turn of the call that follows from that,
+// so that each pass gets further than the one before, though the provider takes one call at a time.
+func (p *pass) keepVM() {
+	if p.o.VM != nil {
+		o := p.o
+		o.Created, o.Initialized, o.Updated, o.VMDeleted = nil, nil, nil, nil
+		p.keep(answers{o: o, at: p.Now()})
 	}
-	bare := *p
-	bare.forgetAnswers()
-	if bare.plan, _ = machine.Decide(&bare.o, p.Policy, p.Now()); bare.calls() == 0 {
-		return at
+}
+
+// keep keeps answers for the next pass. Those that are only handed on get no younger.
+func (p *pass) keep(a answers) {
+	was := &p.taken.o
+	if !p.taken.at.IsZero() && a.o.VM == was.VM && a.o.Created == was.Created && a.o.Initialized == was.Initialized &&
+		a.o.Updated == was.Updated && a.o.VMDeleted == was.VMDeleted {
+		a.at = p.taken.at
 	}
-	since := p.waitsSince
-	if since.IsZero() {
-		since = p.Now()
-	} else if due := since.Add(repeatAfter); at.IsZero() || due.Before(at) {
-		at = due
-	}
-	p.answers.Change(p.Key, func(a *answers) { *a = answers{p.o, since, true} })
-	return at
+	p.answers.Change(p.Key, func(kept *answers) { *kept = a })
 }
 
 // forgetAnswers drops from the observation the answers that a wait may rest on. All others are stored.
-func (p *pass) forgetAnswers() { p.o.VM, p.o.Initialized, p.waitsSince = nil, nil, time.Time{} }
-
-// moves reports whether the plan does more than wait with answers that were taken for that.
-func (p *pass) moves() bool {
-	return !p.waitsSince.IsZero() && (p.calls() > 0 || p.plan.Moves[0] != machine.Move{})
-}
+func (p *pass) forgetAnswers() { p.o.VM, p.o.Initialized, p.taken = nil, nil, answers{} }
 
 // takeAnswers puts the answers of the pass before this one into the observation. What was answered about
 // another step of the machine is not taken, nor is a refusal that other inputs may end.
@@ -86,11 +67,12 @@ func (p *pass) takeAnswers() {
 // takeWaiting takes the answers of a pass that waits.
 func (p *pass) takeWaiting(kept *answers, age time.Duration) {
 	if age >= 0 && age < repeatAfter && sameInputs(&kept.o, &p.o) && p.o.Missing == nil && !p.o.VMUnhealthy {
-		p.o.VM, p.o.Initialized, p.waitsSince = kept.o.VM, kept.o.Initialized, kept.at
+		p.o.VM, p.o.Initialized = kept.o.VM, kept.o.Initialized
+		p.taken = answers{p.o, kept.at, true}
 	}
 }
 
-// takeAll takes the answers of a pass that met a conflict.
+// takeAll takes the answers of a pass that was not finished.
 func (p *pass) takeAll(kept *answers) {
 	same := sameInputs(&kept.o, &p.o)
 	answer := func(vm *machine.VM, alike bool) *machine.VM {
@@ -107,6 +89,7 @@ func (p *pass) takeAll(kept *answers) {
 		p.o.Updated = kept.o.Updated
 	}
 	p.o.Fenced = kept.o.Fenced && p.o.Created != nil
+	p.taken = answers{p.o, kept.at, false}
 }
 
 // sameStep reports whether others have written nothing into a machine on which its next call rests.

@@ -92,7 +92,6 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 		Machine: m, NoCluster: p.Nodes == nil, NoDrain: p.Drainer == nil,
 		Budgeted: p.Safety != nil, Failures: p.Failures(), NodeWrites: p.written.Of(p.Key),
 	}
-	p.o.VM = p.paces.kept(m, p.Now())
 	if p.o.Class, err = p.class(ctx, m); err != nil {
 		return err
 	}

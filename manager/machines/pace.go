@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/object"
@@ -18,38 +17,6 @@ func (r *reconciler) forget(m object.Key) {
 	r.paces.mu.Lock()
 	defer r.paces.mu.Unlock()
 	delete(r.paces.waiting, m)
-	delete(r.paces.asked, m)
-}
-
-// calls returns how many calls to the provider the pass is about to make, from its plan on. Zero:
-// none now.
-func (p *pass) calls() int {
-	creating := p.o.Machine.Spec.ProviderID == "" && !p.o.Machine.Deleted()
-	if p.plan.Write != nil && p.o.VM != nil && creating && !p.o.Fenced { // a create is announced when it may be made
-		return p.creates()
-	}
-	switch p.plan.Effect.(type) {
-	case machine.GetVM:
-		if !creating {
-			return 1
-		}
-		return 1 + p.creates()
-	case machine.CreateVM:
-		return p.creates()
-	case machine.InitializeVM, machine.DeleteVM, machine.UpdateVM:
-		return 1
-	case machine.FindNode, *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, *machine.DrainNode, *machine.DetachVolumes,
-		machine.AskCreate, machine.AskGrant, machine.AskUpdate, machine.EnsureToken, machine.RenewToken, machine.RemoveToken:
-	}
-	return 0
-}
-
-// creates returns how many calls a create and what follows it in the same pass are.
-func (p *pass) creates() int {
-	if p.o.NoInitialize {
-		return 1
-	}
-	return 2
 }
 
 // paced holds a plan back that calls the provider, until it is the machine's turn.
@@ -64,9 +31,7 @@ func (p *pass) paced() (engine.Head, bool) {
 		return engine.Head{}, false
 	}
 	p.paces.wait(p.Key, true)
-	if m := p.o.Machine; p.o.VM != nil && m.Spec.ProviderID == "" && !m.Deleted() {
-		p.paces.keep(m, p.o.VM, now)
-	}
+	p.keepVM()
 	why := decision.Why{Reason: pace.ReasonPaced, Name: p.o.Class.Name, For: at.Sub(now)}
 	return engine.Head{Verb: engine.Wait, Why: why, At: at}, true
 }

@@ -46,7 +46,7 @@ type pass struct {
 	slowed bool      // the provider asked to wait, in answer to the call of the last effect
 	began  time.Time // when that effect began
 
-	waitsSince time.Time // when answers were given that an earlier pass waits with, and this one; zero: none were
+	taken answers // from the pass before; zero: none
 
 	scratch *machine.Machine // what is handed to the store; nil: nothing was yet
 }
