@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -100,7 +101,8 @@ func (t poolWindow) Delete(_ context.Context, of manager.TokenOwner) error {
 	})
 }
 
-// showing is a driver that writes down what the group's machines boot from.
+// showing is a driver that writes down what the group's machines boot from, also of a call whose caller
+// has died meanwhile.
 type showing struct {
 	pooldriver.Driver
 	b *poolBooth
@@ -110,7 +112,7 @@ func (d showing) Unwrap() pooldriver.Driver { return d.Driver }
 
 func (d showing) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	r, err := d.Driver.CreatePool(ctx, req)
-	if err == nil {
+	if err == nil || errors.Is(err, errDead) && d.b.w.seen().GroupID != "" {
 		d.b.shown = string(req.Bootstrap.Data[machine.UserData])
 	}
 	return r, err
