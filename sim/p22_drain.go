@@ -19,6 +19,7 @@ type p22 struct {
 	attempts map[string]attempt   // to evict pods, by their UID: the last of each
 	deleting map[string]time.Time // when the last DeleteMachine was begun, by the machine's name
 	drained  map[string]time.Time // when the drain of a deletion ended, by the machine's UID
+	before   map[string]time.Time // when the drain for an update or a preservation is over that a deletion ends, by the machine's UID
 	by       *process             // that made the last attempt of all
 	number   int                  // of that process
 }
@@ -30,7 +31,7 @@ type attempt struct {
 }
 
 func newP22(turns *p22Volumes) *p22 {
-	return &p22{p22Volumes: turns, attempts: map[string]attempt{}, deleting: map[string]time.Time{}, drained: map[string]time.Time{}}
+	return &p22{p22Volumes: turns, attempts: map[string]attempt{}, deleting: map[string]time.Time{}, drained: map[string]time.Time{}, before: map[string]time.Time{}}
 }
 
 func (w *p22) see(e event) {
@@ -63,9 +64,9 @@ func (w *p22) see(e event) {
 }
 
 // checkDrained: no VM is deleted while pods run on its node, or have some of their grace left, unless
-// by force.
+// by force. A call of a dead process was given when its node was not known, or was drained.
 func (w *p22) checkDrained(name string) {
-	if !w.acting {
+	if !w.acting || w.belated {
 		return
 	}
 	running := w.podsRunning(name)
@@ -110,6 +111,13 @@ func (w *p22) joinedAt(m *machine.Machine) time.Time {
 
 // sawDrained notes when the drain of a deletion has ended, or that it has begun again.
 func (w *p22) sawDrained(m *machine.Machine) {
+	if !m.Deleted() {
+		delete(w.before, m.UID)
+		if m.Status.Phase == machine.PhaseInPlaceUpdating || !m.Status.Preservation.Since.IsZero() {
+			since, limit := w.drainTime(m)
+			w.before[m.UID] = since.Add(limit)
+		}
+	}
 	stage, ended := m.Status.DeletionStage(), w.drained[m.UID]
 	since(&ended, w.Now(), stage == machine.StageDeleteVolumeAttachments || stage == machine.StageInitiateVMDeletion)
 	if t := w.turns[m.Name]; t != nil && w.drained[m.UID].IsZero() && !ended.IsZero() {
@@ -146,6 +154,10 @@ func (w *p22) checkPodDeleted(name, node string) {
 		since, limit := w.drainTime(m)
 		known := w.lives[m.UID]
 		forced := w.forceDue(m) || known != nil && known.forced // also if no record can be written
+		due := w.before[m.UID]
+		if m.Deleted() && w.underWay(m.DeletedAt) && !due.IsZero() && !w.managerNow().Before(due.Add(-inFlight)) {
+			continue // by a pass of the drain before
+		}
 		if took := w.managerNow().Sub(since); !forced && took < limit-inFlight {
 			w.violate("P22", "pod %s was deleted %s after the drain of node %s had begun, and not evicted", name, took, node)
 		}
