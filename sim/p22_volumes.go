@@ -171,10 +171,12 @@ func (w *p22Volumes) checkTurn(p cluster.Pod, volumes []cluster.Volume) {
 }
 
 // shares reports whether another pod of its node uses volumes of p, such as the one before it that
-// still has its grace: no turn waits for these.
+// still has its grace, or had it when an order that arrives now was given: no turn waits for these.
 func (w *p22Volumes) shares(p cluster.Pod) bool {
+	lately := w.Now().Add(-w.o.Faults.CacheLag - inFlight)
 	return slices.ContainsFunc(w.apps.On(p.Node), func(other *drain.Pod) bool {
-		return other.UID != p.UID && !other.Finished && slices.ContainsFunc(other.Claims, func(c string) bool { return slices.Contains(p.Claims, c) })
+		uses := !other.Finished || lately.Before(other.GraceEnds)
+		return other.UID != p.UID && uses && slices.ContainsFunc(other.Claims, func(c string) bool { return slices.Contains(p.Claims, c) })
 	})
 }
 
