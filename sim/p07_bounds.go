@@ -114,6 +114,9 @@ func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines [
 		w.checkUpdated(m, machines, floor)
 	case newlyTaken:
 		switch known := w.lives[m.UID]; {
+		case w.belated: // the process that lives may have had another one deleted in its place
+			known.chosen = true
+			return noNews
 		case w.traded(m, machines):
 			return noNews
 		case w.preferred(m, machines):
@@ -160,7 +163,7 @@ func (w *p07) serves(m *machine.Machine) bool {
 }
 
 // unforeseeable reports whether no order could know that a machine would be deleted: somebody other
-// than the manager did it, or its set did for a user's priority.
+// than the manager that lives did it, or its set did for a user's priority.
 func (w *p07) unforeseeable(uid string) bool { return w.facts.excused[uid] || w.lives[uid].chosen }
 
 // departs records a machine that is gone, if it served and no order could know that it would be.

@@ -63,7 +63,7 @@ type life struct {
 	last    *machine.Machine
 	givenUp bool // for its health
 	traded  bool // another one was deleted in its place
-	chosen  bool // a user's priority had it deleted, and not one that did not serve
+	chosen  bool // deleted for a user's priority, or by a late call of a dead process
 	phase   machine.Phase
 	since   time.Time // of the phase
 	ready   time.Time // since when it is available; zero: it is not
