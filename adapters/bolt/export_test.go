@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"bytes"
-	"reflect"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -83,17 +82,3 @@ func (db *DB) Closing() bool {
 
 // Patience is how long Open waits for the file.
 func (o Options) Patience() time.Duration { return time.Until(o.deadline()) }
-
-// Filled returns an object with what fill puts into the fields of its record.
-func Filled[T object.Object[T]](fill func(reflect.Value)) T {
-	c := newCodec[T]("thing")
-	if c.form != nil {
-		f := c.form()
-		fill(reflect.ValueOf(f).Elem())
-		return f.object()
-	}
-	value := reflect.New(c.elem)
-	fill(value.Elem())
-	o, _ := value.Interface().(T)
-	return o
-}

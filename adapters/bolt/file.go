@@ -23,10 +23,7 @@ import (
 // To change the layout, raise its number, and rewrite a file with a lower number in one transaction
 // before anything is read. A field that is added to a kind raises the number as well, without a
 // rewrite, because an older program should refuse the file as a whole, not object by object.
-const (
-	layout       = 2
-	layoutUntold = 1 // without a ledger
-)
+const layout = 1
 
 var (
 	aboutBucket = []byte("millwright")
@@ -181,7 +178,7 @@ func begin(tx *bbolt.Tx) error {
 }
 
 // checkLayout checks that this program can use the file, and that the file holds what was last
-// written to it. It brings an older layout up to the present one.
+// written to it.
 func (f *file) checkLayout(lenient bool) error {
 	f.kinds = maps.Clone(f.found.kinds)
 	about := f.found.about
@@ -190,12 +187,6 @@ func (f *file) checkLayout(lenient bool) error {
 		return fmt.Errorf("%w: it holds nothing", ErrDamaged)
 	case about == nil:
 		return fmt.Errorf("%w: it holds something else", ErrForeign)
-	case layoutFound == strconv.Itoa(layoutUntold) && about[string(ledgerKey)] == nil:
-		return f.Update(func(tx *bbolt.Tx) error {
-			return errors.Join(tx.Bucket(aboutBucket).Put(layoutKey, []byte(strconv.Itoa(layout))), writeLedger(tx, f.kinds))
-		})
-	case layoutFound == strconv.Itoa(layoutUntold):
-		return fmt.Errorf("%w: it says layout %d and has what that has not", ErrDamaged, layoutUntold)
 	case layoutFound != strconv.Itoa(layout):
 		return &LayoutError{Found: layoutFound, Known: layout}
 	}

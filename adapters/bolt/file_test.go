@@ -146,7 +146,7 @@ func TestLayoutOfAnotherProgram(t *testing.T) {
 		db, err = bolt.Open(path, bolt.Options{})
 		require.Nil(t, db)
 		require.ErrorAs(t, err, &layout)
-		require.Equal(t, &bolt.LayoutError{Found: found, Known: 2}, layout)
+		require.Equal(t, &bolt.LayoutError{Found: found, Known: 1}, layout)
 		refused(t, path, bolt.ErrLayout)
 	}
 }

@@ -2,11 +2,9 @@ package bolt_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -231,51 +229,4 @@ func TestLastCommitMissing(t *testing.T) {
 			require.NoError(t, db.Close())
 		})
 	}
-}
-
-// oldFile is a file of layout 1, which the previous release wrote: machines m00 to m39 without
-// every fourth.
-func oldFile(t testing.TB) []byte {
-	packed, err := os.Open("testdata/layout1.db.gz")
-	require.NoError(t, err)
-	defer func() { _ = packed.Close() }()
-	unpacked, err := gzip.NewReader(packed)
-	require.NoError(t, err)
-	content, err := io.ReadAll(unpacked)
-	require.NoError(t, err)
-	return content
-}
-
-// A file of layout 1 becomes one of layout 2 with all its content.
-func TestOldFileIsOpened(t *testing.T) {
-	path := newPath(t)
-	require.NoError(t, os.WriteFile(path, oldFile(t), 0o600))
-	var held []*machine.Machine
-	for range 2 {
-		db, err := bolt.Open(path, bolt.Options{Now: now})
-		require.NoError(t, err)
-		listed, err := db.Machines().List(noContext, store.Query{})
-		require.NoError(t, err)
-		require.Len(t, listed, 30)
-		if held != nil {
-			require.ElementsMatch(t, held, listed)
-		}
-		held = listed
-		require.NoError(t, db.Close())
-	}
-	file, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
-	require.NoError(t, err)
-	require.NoError(t, file.View(func(tx *bbolt.Tx) error {
-		require.Equal(t, "2", string(tx.Bucket([]byte("millwright")).Get([]byte("layout"))))
-		return nil
-	}))
-	require.NoError(t, file.Close())
-}
-
-// A layout number that was set back does not make an older file.
-func TestLayoutSetBack(t *testing.T) {
-	path := wounded(t, func(records *bbolt.Bucket) error {
-		return records.Tx().Bucket([]byte("millwright")).Put([]byte("layout"), []byte("1"))
-	})
-	refused(t, path, bolt.ErrDamaged)
 }

@@ -14,14 +14,12 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
 
 // A record is what the file holds for an object: one byte that names the format, four bytes of
-// checksum, and the object as JSON under the names of its Go fields, or of its form's (setForm). Fields
-// that a program does not know are DamageContent to it, because its next write would lose them.
+// checksum, and the object as JSON under the names of its Go fields. Fields that a program does not know are DamageContent to it, because its next write would lose them.
 const (
 	formatJSON = 1
 	headLength = 5
@@ -34,16 +32,11 @@ type codec[T object.Object[T]] struct {
 	kind string
 	elem reflect.Type // T points to it
 	utc  func(reflect.Value)
-	form func() form[T] // an empty one; nil: the object itself is written
 }
 
 func newCodec[T object.Object[T]](kind string) codec[T] {
 	elem := reflect.TypeFor[T]().Elem()
-	c := codec[T]{kind: kind, elem: elem, utc: times(elem)}
-	if sets, ok := any(&c).(*codec[*machineset.Set]); ok {
-		sets.form = func() form[*machineset.Set] { return &setForm{} }
-	}
-	return c
+	return codec[T]{kind: kind, elem: elem, utc: times(elem)}
 }
 
 // encode returns the key and the record of o, and o as decode will return it. It converts the times
@@ -55,7 +48,7 @@ func (c *codec[T]) encode(o T) (key, record []byte, same T, err error) {
 	if c.utc != nil {
 		c.utc(reflect.ValueOf(o).Elem())
 	}
-	content, err := json.Marshal(c.written(o))
+	content, err := json.Marshal(o)
 	if err != nil {
 		return nil, nil, same, fmt.Errorf("%w: %s", store.ErrInvalid, unwritable(err))
 	}
@@ -69,16 +62,6 @@ func (c *codec[T]) encode(o T) (key, record []byte, same T, err error) {
 		return nil, nil, same, fmt.Errorf("%w: its text is not UTF-8", store.ErrInvalid)
 	}
 	return key, record, same, nil
-}
-
-// written returns what the record of o is made from.
-func (c *codec[T]) written(o T) any {
-	if c.form == nil {
-		return o
-	}
-	f := c.form()
-	f.from(o)
-	return f
 }
 
 // unwritable returns what encoding/json rejects, without the value, which may be a secret's.
@@ -120,23 +103,14 @@ func (c *codec[T]) decode(key, record []byte) (T, *DamagedError) {
 
 func (c *codec[T]) content(text []byte) (T, Damage) {
 	var none T
-	var f form[T]
 	o, _ := reflect.New(c.elem).Interface().(T) // it is: elem is what T points to
-	into := any(o)
-	if c.form != nil {
-		f = c.form()
-		into = f
-	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
+	if err := decoder.Decode(o); err != nil {
 		return none, DamageContent
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return none, DamageContent
-	}
-	if f != nil {
-		o = f.object()
 	}
 	if c.utc != nil {
 		c.utc(reflect.ValueOf(o).Elem())
