@@ -12,10 +12,7 @@ import (
 	"testing"
 )
 
-const (
-	maxFunctionLines = 65
-	maxFileLines     = 450
-)
+const maxFunctionLines = 65
 
 // rule is one house rule on the text of a file.
 type rule struct {
@@ -54,7 +51,6 @@ var rules = []rule{
 	{"goroutines under the race detector", func(s *source) bool { return s.module != "test/kubelab" }, goroutineFaults},
 	{"objects with states are written in one place", writesObjects, writeFaults},
 	{"function length", (*source).written, functionFaults},
-	{"file length", (*source).written, fileFaults},
 	{"doc comments", func(s *source) bool { return s.written() && s.file.Name.Name != "main" }, docFaults},
 	{"sealed interfaces are checked for exhaustive switches", (*source).written, sealedFaults},
 	{"package names", func(*source) bool { return true }, nameFaults},
@@ -246,13 +242,6 @@ func functionFaults(s *source) []string {
 		}
 	}
 	return found
-}
-
-func fileFaults(s *source) []string {
-	if lines := s.fset.File(s.file.Pos()).LineCount(); lines > maxFileLines {
-		return []string{fmt.Sprintf("%s: %d lines, more than %d; one file, one subject", s.path, lines, maxFileLines)}
-	}
-	return nil
 }
 
 // selfExplaining are methods whose contract the standard library gives.

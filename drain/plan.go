@@ -8,60 +8,6 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Observation is what a decision about the drain of one node is made from. The caller fills it from
-// its caches at the beginning of a pass. A decision changes nothing in it. A nil field was not
-// asked for, unless said otherwise.
-type Observation struct {
-	// Node to be drained. Nil: the caller looked for it, and there is none. The caller must make
-	// sure that it is not another machine's.
-	Node *machine.Node
-	// Cached: Node came from a cache, and the record of its drain may be newer. False: it was read
-	// live, or written in this pass.
-	Cached bool
-	// Pods bound to the node, in any order.
-	Pods []*Pod
-	// PodsCached: Pods came from a cache, and can be read live. A pod that was bound just before
-	// the cordon may be missing. A drain ends on a live list.
-	PodsCached bool
-	// Budgets of the pods' namespaces at least. Not needed if all pods have resolved budgets.
-	Budgets []*Budget
-	// Volumes bound to the pods' claims at least.
-	Volumes []*Volume
-	// Attachments of the volumes to any node. Nil: the cluster has no such
-	// objects; empty: there is none.
-	Attachments []*Attachment
-	// Attached are the volumes that the node's own status lists as attached. Nil: not known. Empty:
-	// there are none.
-	Attached []string
-	// Known are the IDs by which the provider knows volumes (GetVolumeIDs). Nil: it was not asked,
-	// or does not say. The drain does not wait for volumes that the provider does not know.
-	Known []string
-	// Complete: all of the above is complete, as far as caches can tell: they were filled at least
-	// once. False: a missing object proves nothing.
-	Complete bool
-
-	// Asked is when this drain was asked for, or for Detach when the stage began. The caller
-	// persists it. A record on the node from before it belongs to an earlier drain. Zero: any
-	// record counts, and Detach has no deadline.
-	Asked time.Time
-	// Deadline is when the drain ends in any case. The caller persists it, or computes it from
-	// persisted times. Zero: Policy.Timeout after the drain's start.
-	Deadline time.Time
-	// MaxEvictRetries takes the place of Policy.MaxEvictRetries for this drain. Zero or less: the
-	// policy's.
-	MaxEvictRetries int
-	// Forced: force is due.
-	Forced bool
-	// Stays: the node's VM keeps running, so the node is never declared out of service.
-	Stays bool
-
-	// Memory of this process about this node. Nil: the zero Memory.
-	Memory *Memory
-	// WriteFailed: a write of an earlier plan of this pass was not stored, for a reason other than
-	// a conflict. Force continues without it.
-	WriteFailed bool
-}
-
 // Order is one call about one pod. UID is its precondition.
 type Order struct {
 	Pod object.Key
@@ -132,3 +78,77 @@ type Plan struct {
 func (p *Plan) busy() bool {
 	return p.Write != nil || p.Look || len(p.Evict) > 0 || len(p.Delete) > 0 || len(p.Detach) > 0
 }
+
+// The reasons of decisions about a drain.
+var (
+	reasonCordon        = decision.NewReason("Cordon", "cordoning node {name}, so that no pod comes any more")
+	reasonBegin         = decision.NewReason("Begin", "node {name} is cordoned already: noting that the drain begins")
+	reasonAgain         = decision.NewReason("BeginAgain", "the drain record of node {name} is from an earlier drain: beginning again")
+	reasonRecordInvalid = decision.NewReason("RecordInvalid", "the drain record of node {name} holds a time that has not come yet: beginning again")
+	reasonCordonAgain   = decision.NewReason("CordonAgain", "node {name} was uncordoned in the middle of its drain: cordoning it again")
+	reasonUncordoned    = decision.NewReason("UncordonedByOthers", "somebody else uncordons node {name} while it is drained; next cordon in {for}")
+	reasonNotStored     = decision.NewReason("RecordNotStored", "the drain record of node {name} could not be stored: nothing is done without it")
+	reasonIncomplete    = decision.NewReason("Incomplete", "not all of the cluster was read yet: nothing is concluded from what is missing")
+	reasonNodeGone      = decision.NewReason("NodeGone", "the node is gone: nothing to drain")
+	reasonHook          = decision.NewReason("PreDrainHook", "annotation {name} of the node holds the drain back")
+	reasonEvict         = decision.NewReason("Evict", "evicting {object}")
+	reasonEvictVolumes  = decision.NewReason("EvictWithVolumes", "evicting {object}, next in turn of those with volumes (priority {have})")
+	reasonFinished      = decision.NewReason("Finished", "{object} has finished: deleting it")
+	reasonNoEviction    = decision.NewReason("NoEvictionAPI", "the cluster has no eviction API: deleting {object} with its own grace")
+	reasonSlotsUsed     = decision.NewReason("SlotsUsed", "the attempts to evict {object} are used up ({want} slots of 20s): deleting it with its own grace")
+	reasonTimeUp        = decision.NewReason("TimeUp", "the drain's time is over: deleting {object} with its own grace")
+	reasonForce         = decision.NewReason("Force", "force: deleting {object} with grace 0")
+	reasonForceBegins   = decision.NewReason("ForceBegins", "force is due on node {name}")
+	reasonFence         = decision.NewReason("Fence", "node {name} has not answered for {for}: marking it out of service")
+	reasonUnfence       = decision.NewReason("Unfence", "node {name} answers again: it is not marked out of service any more")
+	reasonForced        = decision.NewReason("Forced", "force: all deletions were accepted")
+	reasonForceEnded    = decision.NewReason("ForceEnded", "force was tried for {for}; deletions that were not accepted: {have}")
+	reasonLeaving       = decision.NewReason("Leaving", "{object} is going[; waited for at most {for}]")
+	reasonGoing         = decision.NewReason("StillGoing", "{object} is still going, and the drain's time is over[; waited for at most {for}]")
+	reasonOverdue       = decision.NewReason("Overdue", "{object} should have gone[ {for} ago]: no longer waited for")
+	reasonRefused       = decision.NewReason("Refused", "eviction of {object} was refused, and no budget of it is known; [again in {for}|again when its turn comes]")
+	reasonBudget        = decision.NewReason("BudgetRefuses", "budget {name} refuses to have {object} evicted: {have} of {all} pods healthy, {want} wanted; [again in {for}|again when its turn comes]")
+	reasonUnhealthy     = decision.NewReason("BudgetRefusesUnhealthy", "budget {name} refuses to have {object} evicted, which is not ready: {have} of {all} pods healthy, {want} wanted; unhealthyPodEvictionPolicy AlwaysAllow would let it go; [again in {for}|again when its turn comes]")
+	reasonBudgetStale   = decision.NewReason("BudgetStale", "eviction of {object} was refused, and the status of budget {name} is out of date; [again in {for}|again when its turn comes]")
+	reasonMisconfigured = decision.NewReason("BudgetMisconfigured", "budget {name} is misconfigured: all {have} of {all} pods are healthy and it never lets {object} go")
+	reasonBudgets       = decision.NewReason("SeveralBudgets", "several budgets apply to {object} ({have}, the first is {name}): the cluster evicts no such pod; [again in {for}|again when its turn comes]")
+	reasonFailed        = decision.NewReason("CallFailed", "{object} could not be told to go: {detail}; [again in {for}|again when its turn comes]")
+	reasonProtected     = decision.NewReason("DoNotDisrupt", "annotation {name} protects {object}[; waited for at most {for}]")
+	// The value of the annotation is Detail.
+	reasonProtectedUnclear = decision.NewReason("DoNotDisruptUnclear", "annotation {name} protects {object}: its value {detail} can't be read, and counts as protection[; waited for at most {for}]")
+	reasonCompleting       = decision.NewReason("WaitCompleted", "{object} is to complete first[; waited for at most {for}]")
+	reasonOrder            = decision.NewReason("LaterOrder", "{object} has order {want}: waits until the pods of order {have} have gone")
+	reasonNotYet           = decision.NewReason("NotYet", "{object} may have been tried just before this process began; first attempt in {for}")
+	reasonInTurn           = decision.NewReason("WaitingForTurn", "{object} waits for the volumes of the pod before it")
+	reasonNoUID            = decision.NewReason("NoUID", "{object} has no UID, so that it can't be told from others: not touched[; waited for at most {for}]")
+	reasonLook             = decision.NewReason("ReadLive", "reading node {name} as it is: its drain may have recorded more than a cache knows")
+	reasonLookPods         = decision.NewReason("ReadPodsLive", "reading the pods of node {name} as they are: one may have been bound to it that a cache does not know")
+	reasonTurn             = decision.NewReason("Turn", "{object} is going: following its volumes until they are attached elsewhere ({have})")
+	reasonDetaching        = decision.NewReason("Detaching", "volume {name} of {object} is still attached here[; waited for at most {for}]")
+	reasonDetachLate       = decision.NewReason("DetachTimeout", "volume {name} of {object} should have been detached[ {for} ago]: no longer waited for")
+	reasonEmptied          = decision.NewReason("Emptied", "no pod is left on node {name} that the drain waits for: waiting for the volumes that are attached to it")
+	reasonNotEmpty         = decision.NewReason("NotEmpty", "there are pods again on node {name}: its volumes have their time when these are gone")
+	reasonAttached         = decision.NewReason("StillAttached", "volume {name} is still attached here, and no pod uses it[; waited for at most {for}]")
+	reasonAttachedLate     = decision.NewReason("AttachedTooLong", "volume {name} should have been detached[ {for} ago]: no longer waited for")
+	reasonAttachedHeld     = decision.NewReason("AttachedForGood", "volume {name} stays attached here: {object} uses it and is left alone")
+	reasonDetached         = decision.NewReason("Detached", "the volumes of {object} are detached: waiting for them to be attached elsewhere")
+	reasonReattaching      = decision.NewReason("Reattaching", "volume {name} of {object} is not attached elsewhere yet[; waited for at most {for}]")
+	ReasonWaiting          = decision.NewReason("Waiting", "waiting for pods on node {name}: {have} left")
+	reasonDrained          = decision.NewReason("Drained", "node {name} is drained")
+	reasonNoProgress       = decision.NewReason("NoProgress", "the forecast for node {name} makes no progress, its last decision: {detail}")
+	reasonLeft             = decision.NewReason("EndedWithPodsLeft", "the drain of node {name} has ended; pods left: {have}")
+	reasonMirror           = decision.NewReason("Mirror", "{object} is a static pod: left alone")
+	reasonDaemonSet        = decision.NewReason("DaemonSet", "{object} belongs to daemon set {detail}: left alone")
+	reasonCame             = decision.NewReason("CameLate", "{object} came to the node after its drain began: noting that before it is told to go")
+	reasonCameBack         = decision.NewReason("CameBack", "{object} came to the node in spite of the cordon, as others of its controller that were told to go: left alone, as those of a daemon set")
+	reasonSkipped          = decision.NewReason("Skipped", "a rule has {object} skipped")
+	reasonLeftAlone        = decision.NewReason("LeftAtTimeout", "the drain's time is over: {object} is left, by policy")
+	reasonDetach           = decision.NewReason("DetachVolume", "detaching volume {name} from the node")
+	reasonNoneAttached     = decision.NewReason("NoneAttached", "no volume is attached to the node")
+	reasonDetachWait       = decision.NewReason("WaitingForDetach", "volumes still attached to the node: {have}[; waited for at most {for}]")
+	ReasonDetachFailed     = decision.NewReason("DetachFailed", "attachment {name} could not be deleted: {detail}")
+	reasonDetachEnded      = decision.NewReason("DetachEnded", "volumes still attached after {for}: {have}; no longer waited for")
+	reasonUncordon         = decision.NewReason("Uncordon", "uncordoning node {name}, which the drain cordoned")
+	reasonForget           = decision.NewReason("RecordRemoved", "node {name} was cordoned before its drain: it stays so, and the record goes")
+	reasonNothingToUndo    = decision.NewReason("NothingToUndo", "node {name} has no drain to undo")
+)

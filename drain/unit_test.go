@@ -1,14 +1,17 @@
 package drain_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -285,4 +288,181 @@ func TestForecastWithoutProgressAtOneTime(t *testing.T) {
 	require.False(t, f.Done)
 	require.Zero(t, f.Took)
 	require.Less(t, decisions, 60)
+}
+
+// behind is what a process sees whose cache has the current pods, and the node as it was before a
+// turn was recorded.
+func (s *shell) behind() *drain.Observation {
+	o := s.observe()
+	o.Node = o.Node.Clone()
+	o.Node.Drain = o.Node.Drain.Clone()
+	o.Node.Drain.Turn = machine.DrainTurn{}
+	o.Cached = true
+	return o
+}
+
+func decide(t *testing.T, s *shell, o *drain.Observation) drain.Plan {
+	t.Helper()
+	plan, err := drain.Decide(o, s.policy, s.now)
+	require.NoError(t, err)
+	return plan
+}
+
+// A cache may show that a pod is gone before it shows that its turn was recorded. So only after a
+// live read of the node does the drain tell the next pod with volumes to go, or end (P22).
+func TestTurnsAreBelievedLive(t *testing.T) {
+	s, first, second := twoDatabases(t)
+	s.detach = -1
+	s.advance(first.ends.Add(time.Second))
+	s.memory = drain.NewMemory(s.now.Add(-time.Hour)) // another process
+	plan := decide(t, s, s.behind())
+	assert.True(t, plan.Look, "%s", plan.Why)
+	assert.Empty(t, plan.Evict)
+	assert.Equal(t, drain.ReasonLook, plan.Why.Reason)
+
+	live := s.observe()
+	live.Cached = true
+	plan = decide(t, s, live)
+	assert.Empty(t, plan.Evict, "the record is there already")
+	assert.False(t, plan.Look, "and nothing counts on what it does not say")
+
+	s.node = s.behind().Node
+	plan = decide(t, s, s.observe())
+	require.Len(t, plan.Evict, 1, "if really nothing is recorded it goes")
+	assert.Equal(t, second.Key, plan.Evict[0].Pod)
+}
+
+// A drain whose pods are gone ends on a cached node only if no volume can be left.
+func TestDrainsEndLive(t *testing.T) {
+	s, first, second := twoDatabases(t)
+	s.detach = -1
+	s.advance(first.ends.Add(time.Second))
+	s.pods = nil
+	_ = second
+	s.node = s.node.Clone()
+	s.node.Drain.Emptied = s.now.Add(-time.Hour)      // the volumes have had their time
+	s.memory = drain.NewMemory(s.now.Add(-time.Hour)) // another process: this one would record the turn
+	require.True(t, decide(t, s, s.behind()).Look)
+	for what, o := range map[string]func(*drain.Observation){
+		"attached elsewhere": func(o *drain.Observation) { o.Attachments[0].Node, o.Attachments[1].Node = there, there },
+		"none":               func(o *drain.Observation) { o.Attachments = []*drain.Attachment{nil} },
+		"the node says none": func(o *drain.Observation) { o.Attachments, o.Attached = nil, []string{} },
+		"read live":          func(o *drain.Observation) { o.Cached = false },
+		"the time is over":   func(o *drain.Observation) { o.Deadline = s.now },
+	} {
+		seen := s.behind()
+		o(seen)
+		plan := decide(t, s, seen)
+		assert.True(t, plan.Done && !plan.Look, "%s: %s", what, plan.Why)
+	}
+	for what, o := range map[string]func(*drain.Observation){
+		"nobody knows":       func(o *drain.Observation) { o.Attachments = nil },
+		"the node says some": func(o *drain.Observation) { o.Attachments, o.Attached = nil, []string{"vol-1"} },
+	} {
+		seen := s.behind()
+		o(seen)
+		assert.True(t, decide(t, s, seen).Look, what)
+	}
+}
+
+// A pod that was bound just before the cordon may be missing in a cache. A drain ends on a live
+// list of pods, except at its deadline and by force (P22).
+func TestDrainsEndOnALiveListOfPods(t *testing.T) {
+	s, _, _ := twoDatabases(t)
+	s.pods = nil
+	seen := s.observe()
+	seen.Attachments, seen.PodsCached = nil, true
+	seen.Attached = []string{}
+	plan := decide(t, s, seen)
+	require.Equal(t, drain.ReasonLookPods, plan.Why.Reason)
+	require.True(t, plan.Look && !plan.Done)
+	seen.Deadline = s.now
+	require.True(t, decide(t, s, seen).Done)
+	seen.Deadline, seen.PodsCached = time.Time{}, false
+	require.True(t, decide(t, s, seen).Done)
+}
+
+// A drain that has just begun may be missing in a cache. Only a live read shows that there is none
+// to undo (P23).
+func TestUndoneOnALiveRead(t *testing.T) {
+	s, _, _ := twoDatabases(t)
+	seen := s.behind()
+	seen.Node.Drain = nil
+	plan, err := drain.Undo(seen, s.policy, s.now)
+	require.NoError(t, err)
+	require.True(t, plan.Look && !plan.Done, "%s", plan.Why)
+	seen.Cached = false
+	plan, err = drain.Undo(seen, s.policy, s.now)
+	require.NoError(t, err)
+	require.True(t, plan.Done && !plan.Look, "%s", plan.Why)
+}
+
+// anySkew returns how far a process's clock is ahead of the cluster's.
+func anySkew(t *rapid.T) time.Duration {
+	seconds := rapid.OneOf(rapid.SampledFrom([]int{0, -3600, -95, 31, 85, 95, 300, 3600}), rapid.IntRange(-3600, 3600))
+	return time.Duration(seconds.Draw(t, "skew")) * time.Second
+}
+
+// P50: no pod loses its grace because the clock of the process and that of the cluster differ, by up
+// to an hour. That holds if this drain told the pod to go or another program did, and if the next
+// process has another clock.
+func TestP50GraceByAnyClock(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newShell(t)
+		s.policy.Timeout = 6 * time.Hour // by the clock of the process that began the drain
+		s.skew = anySkew(t)
+		s.restart()
+		for i := range rapid.IntRange(1, 5).Draw(t, "pods") {
+			p := s.add(fmt.Sprintf("p-%d", i), func(p *pod) {
+				p.Grace = time.Duration(rapid.IntRange(0, 600).Draw(t, "grace")) * time.Second
+				p.lasts = time.Duration(rapid.IntRange(0, int(p.Grace/time.Second)).Draw(t, "lasts")) * time.Second
+				p.stuck = rapid.IntRange(0, 4).Draw(t, "stuck") == 0
+			})
+			switch rapid.IntRange(0, 3).Draw(t, "told by others") {
+			case 0:
+				s.tell(p, p.Grace)
+			case 1:
+				s.at(time.Duration(rapid.IntRange(1, 60).Draw(t, "after"))*time.Second, func() {
+					if p.ends.IsZero() {
+						s.tell(p, p.Grace)
+					}
+				})
+			}
+		}
+		restarts := rapid.IntRange(0, 3).Draw(t, "restarts")
+		begun := s.now
+		plan, _ := s.pass()
+		for !plan.Done {
+			until := s.now.Add(2 * time.Hour)
+			if restarts > 0 {
+				until = s.now.Add(time.Duration(rapid.IntRange(1, 700).Draw(t, "lives")) * time.Second)
+			}
+			if plan = s.run(until); !plan.Done && restarts > 0 {
+				restarts--
+				s.skew = anySkew(t)
+				s.restart()
+			}
+			require.Less(t, s.now.Sub(begun), 4*time.Hour, "the drain takes no end: %s", plan.Why)
+		}
+		for _, p := range s.pods {
+			require.False(t, s.now.Before(p.ends), "%s is there, has %s of its grace left, and the drain is over: %s",
+				p.Name, p.ends.Sub(s.now), plan.Why)
+		}
+	})
+}
+
+// A pod that never goes is waited for once more by each process that finds it past its grace, and
+// by no clock for longer than an hour more.
+func TestP50StuckPodsEndByAnyClock(t *testing.T) {
+	for _, skew := range []time.Duration{-time.Hour, -time.Minute, 0, time.Minute, time.Hour} {
+		s := newShell(t)
+		s.skew = skew
+		s.restart()
+		s.add("stuck", func(p *pod) { p.stuck = true })
+		begun := s.now
+		plan := s.run(s.now.Add(2 * time.Hour))
+		require.True(t, plan.Done)
+		require.Equal(t, drain.ReasonOverdue, plan.Blocked[0].Why.Reason)
+		require.InDelta(t, (time.Minute + max(-skew, 0)).Seconds(), s.now.Sub(begun).Seconds(), 2, "clock %s ahead", skew)
+	}
 }

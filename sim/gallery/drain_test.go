@@ -5,7 +5,7 @@ var ofDrain = []mutant{
 	{
 		name:   "an eviction that was refused is tried again at once",
 		breaks: "P22",
-		file:   "drain/attempt.go",
+		file:   "drain/evict.go",
 		from: `next := last.At.Add(max(Slot, last.RetryAfter))
 	if start := d.slotStart(d.slotOf(last.At) + 1); next.Before(start) {
 		return start
@@ -16,7 +16,7 @@ var ofDrain = []mutant{
 	{
 		name:   "a refused pod is deleted",
 		breaks: "P22",
-		file:   "drain/attempt.go",
+		file:   "drain/evict.go",
 		from: `case d.past:
 		return act{true, reasonTimeUp, again}`,
 		to: `case d.past, a.Result == Refused:
@@ -25,14 +25,14 @@ var ofDrain = []mutant{
 	{
 		name:   "the next pod with volumes is told to go before those of the last one have left",
 		breaks: "pods with volumes leave one at a time",
-		file:   "drain/attempt.go",
+		file:   "drain/evict.go",
 		from:   "if free && (next < 0 || goesBefore(p, d.o.Pods[next])) {",
 		to:     "if next < 0 || goesBefore(p, d.o.Pods[next]) {",
 	},
 	{
 		name:   "nobody looks again when an eviction that was refused may be tried the next time",
 		breaks: "an eviction that a budget refuses is tried again after 20 s",
-		file:   "drain/attempt.go",
+		file:   "drain/evict.go",
 		from: `	d.lookAgain(t)
 	if most := d.mostSlots(); most > 0 {`,
 		to: "\tif most := d.mostSlots(); most > 0 {",
@@ -40,7 +40,7 @@ var ofDrain = []mutant{
 	{
 		name:   "a drain ends, and lets the next pod go, on the word of a cache",
 		breaks: "P22",
-		file:   "drain/turn.go",
+		file:   "drain/volumes.go",
 		from:   "return d.taken || plan.Done && d.holdsVolumes()",
 		to:     "return false",
 		by:     "TestTurnsAreBelievedLive",
@@ -48,7 +48,7 @@ var ofDrain = []mutant{
 	{
 		name:   "a volume that came before its pod finished is nobody's",
 		breaks: "P22",
-		file:   "drain/turn.go",
+		file:   "drain/volumes.go",
 		from:   "		if !turnOf(t, p) {",
 		to:     "		if !turnOf(t, p) || p.Finished {",
 		by:     "TestVolumesThatComeBeforeTheEndIsSeen",
@@ -72,7 +72,7 @@ var ofDrain = []mutant{
 	{
 		name:   "a node that a user had cordoned is uncordoned",
 		breaks: "P23",
-		file:   "drain/undo.go",
+		file:   "drain/decide.go",
 		from:   "if !n.Drain.Cordoned.IsZero() {",
 		to:     "if n.Drain.Cordoned.IsZero() {",
 		by:     "TestP23OnlyOursIsUndone",
@@ -80,7 +80,7 @@ var ofDrain = []mutant{
 	{
 		name:   "force waits endlessly for a pod that resists",
 		breaks: "P22",
-		file:   "drain/force.go",
+		file:   "drain/evict.go",
 		from: `case !d.now.Before(bound):
 		return Plan{Done: true`,
 		to: `case !d.now.After(bound.Add(time.Hour)):
@@ -93,7 +93,7 @@ var ofDrain = []mutant{
 	{
 		name:   "volumes are waited for without end",
 		breaks: "P21",
-		file:   "drain/detach.go",
+		file:   "drain/volumes.go",
 		from: `case late:
 		return Plan{Done: true, Why: decision.Why{Reason: reasonDetachEnded, Have: left, For: d.p.DetachTimeout}}`,
 		to: `case late && d.o.Forced:
@@ -103,7 +103,7 @@ var ofDrain = []mutant{
 	{
 		name:   "the volumes of another node hold a machine up",
 		breaks: "P21",
-		file:   "drain/detach.go",
+		file:   "drain/volumes.go",
 		from:   `if a == nil || a.Node != d.o.Node.Name || a.Name == "" {`,
 		to:     `if a == nil || a.Name == "" {`,
 		by:     "TestDetachIsExact",
@@ -111,7 +111,7 @@ var ofDrain = []mutant{
 	{
 		name:   "force detaches an attachment again and again",
 		breaks: "P28",
-		file:   "drain/detach.go",
+		file:   "drain/volumes.go",
 		from:   "if !a.DeletedAt.IsZero() || answer.Result == Accepted {",
 		to:     "if !a.DeletedAt.IsZero() && answer.Result == Accepted {",
 		by:     "TestDetachIsExact",
@@ -119,7 +119,7 @@ var ofDrain = []mutant{
 	{
 		name:   "a stale budget counts as misconfigured",
 		breaks: "P22",
-		file:   "drain/budget.go",
+		file:   "drain/observation.go",
 		from:   "return b.ObservedGeneration < b.Generation",
 		to:     "return b.ObservedGeneration > b.Generation",
 		by:     "TestMisconfigured",
@@ -127,7 +127,7 @@ var ofDrain = []mutant{
 	{
 		name:   "force kills pods that daemons and rules leave alone",
 		breaks: "P22",
-		file:   "drain/force.go",
+		file:   "drain/evict.go",
 		from:   `if p == nil || p.UID == "" || d.spared(p) {`,
 		to:     `if p == nil || p.UID == "" {`,
 		by:     "TestStories",
@@ -143,7 +143,7 @@ var ofDrain = []mutant{
 	{
 		name:   "pods that come back are evicted for as long as the drain lasts",
 		breaks: "P49",
-		file:   "drain/comeback.go",
+		file:   "drain/evict.go",
 		from:   "return r.Rounds >= limit || r.Rounds == 0 && len(d.rec.Returns) >= mostReturning",
 		to:     "return false && limit > 0",
 		by:     "TestP49PodsThatComeBack",
@@ -151,7 +151,7 @@ var ofDrain = []mutant{
 	{
 		name:   "rounds are counted by what the last process saw",
 		breaks: "P49",
-		file:   "drain/comeback.go",
+		file:   "drain/evict.go",
 		from:   "		rec.Returns = append(rec.Returns, d.nextRound(r))",
 		to:     "		r = d.nextRound(r)\n\t\tr.Rounds = 1\n\t\trec.Returns = append(rec.Returns, r)",
 		by:     "TestP49PodsThatComeBack",
@@ -167,7 +167,7 @@ var ofDrain = []mutant{
 	{
 		name:   "a drain ends with a volume attached that was of no turn",
 		breaks: "P51",
-		file:   "drain/lastvolumes.go",
+		file:   "drain/volumes.go",
 		from:   "if d.past || d.o.Stays {",
 		to:     "if d.past || !d.o.Stays {",
 	},
