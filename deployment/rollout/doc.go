@@ -63,6 +63,9 @@
 //     smaller size already, and old machines must not be removed for machines that are about to be
 //     removed.
 //
+// An implementation of one's own, whose orders may differ, is tested with [Check]: it names the
+// first order that breaks a bound.
+//
 // # Secure machines
 //
 // A set chooses the machines to delete, and then deletes them one after the other. A machine that

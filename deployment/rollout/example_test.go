@@ -68,6 +68,51 @@ func ExampleStep() {
 	// Floor web-2 2
 }
 
+// A table of the fleet, for the message of a failing test.
+func ExampleFleet_String() {
+	fmt.Println(rollout.Fleet{
+		Replicas: 5,
+		Bounds:   rollout.Bounds{Surge: 1, Unavailable: 1},
+		Sets: []rollout.Set{
+			{Name: "web-1", Spec: 2, Actual: 3, Available: 2, Terminating: 1},
+			{Name: "web-2", New: true, Spec: 4, Actual: 4, Available: 2},
+		},
+		Strict: true,
+	})
+	// Output:
+	// R 5, S 1, U 1: ceiling 6, floor 4, strict
+	//   web-1  old  spec  2  actual  3  available  2  terminating  1
+	//   web-2  new  spec  4  actual  4  available  2
+}
+
+// Another implementation takes the last old set first. That is as good. What breaks a bound is
+// refused, and a rollout that may be stuck shows by comparison.
+func ExampleCheck() {
+	fleet := rollout.Fleet{
+		Replicas: 10,
+		Bounds:   rollout.Bounds{Surge: 2, Unavailable: 1},
+		Sets: []rollout.Set{
+			{Name: "web-1", Spec: 6, Actual: 6, Available: 6},
+			{Name: "web-2", Spec: 4, Actual: 4, Available: 4},
+			{Name: "web-3", New: true},
+		},
+	}
+	for _, orders := range [][]rollout.Scale{
+		{{Name: "web-2", From: 4, To: 3}, {Name: "web-3", From: 0, To: 2}},
+		{{Name: "web-2", From: 4, To: 2}},
+		{{Name: "web-3", From: 0, To: 3}},
+		{},
+	} {
+		ours, _ := rollout.Step(fleet, nil)
+		fmt.Println(rollout.Check(fleet, orders), "stuck:", len(orders) == 0 && len(ours) > 0)
+	}
+	// Output:
+	// <nil> stuck: false
+	// rollout: web-2 from 4 to 2: 8 machines sure to stay available, floor is 9 stuck: false
+	// rollout: web-3 from 0 to 3: 13 machines ordered or still there, ceiling is 12 stuck: false
+	// <nil> stuck: true
+}
+
 // In the middle of a rollout from 14 machines, 8 are wanted. Six have to be removed. The shares by
 // size need not spare any available machine, since web-1 has none.
 func ExampleStep_scaleDown() {

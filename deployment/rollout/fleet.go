@@ -1,5 +1,10 @@
 package rollout
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Set is what is known of one set of machines that share a template. Negative numbers count as 0.
 type Set struct {
 	// Name is returned with the orders for this set. Nothing else reads it.
@@ -87,6 +92,59 @@ type Fleet struct {
 	StopAfter int32
 	// Failed is how many machines of this rollout have failed. Only with StopAfter it is read.
 	Failed int32
+}
+
+// String returns a table for people, one line for the fleet and one for each set. Of what is rarely
+// used it shows what is not zero.
+func (f Fleet) String() string {
+	var d decision
+	d.open(Fleet{Replicas: f.Replicas, Bounds: f.Bounds}, nil, -1)
+	var b strings.Builder
+	fmt.Fprintf(&b, "R %d, S %d, U %d: ceiling %d, floor %d", f.Replicas, f.Bounds.Surge, f.Bounds.Unavailable, d.ceiling, d.floor)
+	flag(&b, ", apart", f.Apart)
+	flag(&b, ", strict", f.Strict)
+	flag(&b, ", no give-back", f.NoGiveBack)
+	flag(&b, ", manual", f.Manual)
+	flag(&b, ", no select", f.NoSelect)
+	number(&b, ", stop after", f.StopAfter)
+	number(&b, ", failed", f.Failed)
+	width := 0
+	for i := range f.Sets {
+		width = max(width, len(f.Sets[i].Name))
+	}
+	for i := range f.Sets {
+		f.Sets[i].line(&b, width)
+	}
+	return b.String()
+}
+
+// line adds the set's line, with its name in so many columns.
+func (s *Set) line(b *strings.Builder, width int) {
+	template := "old"
+	if s.New {
+		template = "new"
+	}
+	fmt.Fprintf(b, "\n  %-*s  %s  spec %2d  actual %2d  available %2d", width, s.Name, template, s.Spec, s.Actual, s.Available)
+	number(b, "  terminating", s.Terminating)
+	number(b, "  marked", s.Marked)
+	number(b, "  selected", s.Selected)
+	number(b, "  selectable", s.Selectable)
+	number(b, "  accounted", s.Accounted)
+	number(b, "  behind", s.Behind)
+	flag(b, "  paused", s.Paused)
+	flag(b, "  going", s.Going)
+}
+
+func flag(b *strings.Builder, name string, is bool) {
+	if is {
+		b.WriteString(name)
+	}
+}
+
+func number(b *strings.Builder, name string, n int32) {
+	if n != 0 {
+		fmt.Fprintf(b, "%s %2d", name, n)
+	}
 }
 
 // Stopped reports whether so many machines have failed that nothing is rolled any more.

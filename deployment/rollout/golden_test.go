@@ -128,20 +128,7 @@ func (s *story) tell(t *testing.T) string {
 }
 
 func tellStep(b *strings.Builder, step int, f rollout.Fleet, orders []rollout.Scale, why rollout.Why) {
-	l := count(f)
-	fmt.Fprintf(b, "\nstep %d: R %d, S %d, U %d: ceiling %d, floor %d\n",
-		step, f.Replicas, f.Bounds.Surge, f.Bounds.Unavailable, l.ceiling, l.floor)
-	for _, set := range f.Sets {
-		mark := "old"
-		if set.New {
-			mark = "new"
-		}
-		fmt.Fprintf(b, "  %-6s %s  spec %2d  actual %2d  available %2d", set.Name, mark, set.Spec, set.Actual, set.Available)
-		if set.Terminating > 0 {
-			fmt.Fprintf(b, "  terminating %2d", set.Terminating)
-		}
-		b.WriteString("\n")
-	}
+	fmt.Fprintf(b, "\nstep %d: %s\n", step, f)
 	for _, order := range orders {
 		fmt.Fprintf(b, "  %s from %d to %d: %s\n", order.Name, order.From, order.To, order.Why)
 	}

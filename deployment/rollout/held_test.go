@@ -235,21 +235,17 @@ func heldFleets(t *rapid.T) rollout.Fleet {
 
 // keeps checks one decision against P5, P7 and P9, and against what its reason says.
 func keeps(f rollout.Fleet, decide rule, orders []rollout.Scale, why rollout.Why) error {
-	if err := boundsHoldAfterEachOrder(f, orders, why); err != nil {
-		return fmt.Errorf("P7: %w", err)
+	onHold := f
+	onHold.StopAfter, onHold.Failed = 1, 1
+	if err := rollout.Check(onHold, orders); err != nil {
+		return fmt.Errorf("P7, P9: %w", err)
 	}
 	if again, _ := decide(carriedOut(f, orders), nil); len(again) > 0 {
 		return fmt.Errorf("P5: ordered again: %+v", again)
 	}
-	l, raised := count(f), 0
+	raised := 0
 	for _, order := range orders {
-		set := find(f, order.Name)
-		switch {
-		case set.Going:
-			return fmt.Errorf("order for %s, which is going", order.Name)
-		case order.To < 0 || int64(order.To) > l.ceiling || order.To == order.From || order.From != max(set.Spec, 0):
-			return fmt.Errorf("P9: %+v", order)
-		case order.To > order.From:
+		if order.To > order.From {
 			raised++
 		}
 		if order.Why.Count != int64(max(order.From, order.To))-int64(min(order.From, order.To)) {

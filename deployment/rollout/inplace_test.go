@@ -211,7 +211,7 @@ func keepsInPlace(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Sel
 	if err := boundsHoldAfterEachOrder(f, orders, why); err != nil {
 		return fmt.Errorf("P7: %w", err)
 	}
-	if err := sizesAreInRange(f, orders, why); err != nil {
+	if err := sizesAddUp(f, orders, why); err != nil {
 		return fmt.Errorf("P9: %w", err)
 	}
 	if err := selectsWithinBudget(f, orders, selects); err != nil {

@@ -1,0 +1,266 @@
+package rollout_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+// refused returns the number of the first order that breaks a bound, or -1. It counts machines again
+// after each order, for each way in which sets may be removing available machines.
+func refused(f rollout.Fleet, orders []rollout.Scale) int {
+	then, seen := f, make(map[string]bool)
+	for i, order := range orders {
+		before := then
+		if seen[order.Name] || !addressed(f, order) {
+			return i
+		}
+		seen[order.Name] = true
+		then = resized(before, order)
+		set, now := find(f, order.Name), count(before)
+		isNew := set.New && order.Name == newName(f)
+		switch {
+		case order.To < 0 || int64(order.To) > now.ceiling:
+			return i
+		case order.To < order.From:
+			if takesTooMany(f, before, then) {
+				return i
+			}
+		case isNew && int64(order.To) > now.wanted,
+			!isNew && !f.Stopped() && (f.NoGiveBack || raisedForNothing(set, order, now.usable, now.floor)),
+			there(then) > max(there(before), now.ceiling):
+			return i
+		}
+	}
+	return -1
+}
+
+// addressed reports whether a set may get the order at all, for any size.
+func addressed(f rollout.Fleet, order rollout.Scale) bool {
+	sets := 0
+	for _, set := range f.Sets {
+		if set.Name == order.Name {
+			sets++
+		}
+	}
+	set := find(f, order.Name)
+	return sets == 1 && !set.Paused && !set.Going && order.From == max(set.Spec, 0) && order.From != order.To
+}
+
+// takesTooMany reports whether fewer machines than before stay available, and fewer than the floor.
+func takesTooMany(f, before, then rollout.Fleet) bool {
+	for _, lost := range removals(f) {
+		if now := left(f, then, lost); now < min(left(f, before, lost), count(f).floor) {
+			return true
+		}
+	}
+	return false
+}
+
+// raisedForNothing reports whether an old set is raised though enough machines are available, or
+// above those that it has.
+func raisedForNothing(set rollout.Set, order rollout.Scale, usable, floor int64) bool {
+	return order.To > order.From && !set.New && (usable >= floor || order.To > min(set.Available, set.Actual))
+}
+
+// resized carries out one order.
+func resized(f rollout.Fleet, order rollout.Scale) rollout.Fleet {
+	f.Sets = append([]rollout.Set(nil), f.Sets...)
+	for i := range f.Sets {
+		if f.Sets[i].Name == order.Name {
+			f.Sets[i].Spec = order.To
+		}
+	}
+	return f
+}
+
+// there is how many machines there may be before all sets have followed their orders, with Strict
+// those being deleted among them.
+func there(f rollout.Fleet) (n int64) {
+	for _, set := range f.Sets {
+		spec, exist := max(int64(set.Spec), 0), max(int64(set.Actual), 0)
+		if set.Going {
+			spec = 0
+		}
+		if f.Strict {
+			exist += max(int64(set.Terminating), 0)
+		}
+		n += max(spec, exist)
+	}
+	return n
+}
+
+// checkedFleets draws fleets with everything that bounds depend on.
+func checkedFleets(t *rapid.T) rollout.Fleet {
+	f := heldFleets(t)
+	f.Strict = rapid.Bool().Draw(t, "strict")
+	if rapid.IntRange(0, 4).Draw(t, "stopped") == 0 {
+		f.StopAfter, f.Failed = 1, 1
+	}
+	for i := range f.Sets {
+		f.Sets[i].Paused = rapid.IntRange(0, 7).Draw(t, "paused") == 0
+	}
+	return f
+}
+
+// anyOrders draws orders: those of Step with changes, or any at all.
+func anyOrders(t *rapid.T, f rollout.Fleet) []rollout.Scale {
+	orders, _ := rollout.Step(f, nil)
+	number := rapid.OneOf(rapid.Int32Range(-1, 12), rapid.SampledFrom(extremes))
+	if rapid.Bool().Draw(t, "any") {
+		orders = orders[:0]
+		for range rapid.IntRange(0, 4).Draw(t, "orders") {
+			name := "set-" + string(rapid.RuneFrom([]rune("01234x")).Draw(t, "name"))
+			order := rollout.Scale{Name: name, From: max(find(f, name).Spec, 0), To: number.Draw(t, "to")}
+			if rapid.IntRange(0, 9).Draw(t, "other from") == 0 {
+				order.From = number.Draw(t, "from")
+			}
+			orders = append(orders, order)
+		}
+	}
+	for i := range orders {
+		if rapid.IntRange(0, 2).Draw(t, "changed") == 0 {
+			orders[i].To += rapid.Int32Range(-2, 2).Draw(t, "by")
+		}
+	}
+	if len(orders) > 1 && rapid.Bool().Draw(t, "shuffled") {
+		orders = rapid.Permutation(orders).Draw(t, "order")
+	}
+	return orders
+}
+
+// TestP7CheckAgreesWithBruteForce: the same order is the first that breaks a bound, or none is.
+func TestP7CheckAgreesWithBruteForce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := checkedFleets(t)
+		if len(f.Sets) > 1 && rapid.IntRange(0, 19).Draw(t, "twice") == 0 {
+			f.Sets[0].Name = f.Sets[1].Name
+		}
+		orders := anyOrders(t, f)
+		want, err := refused(f, orders), rollout.Check(f, orders)
+		if want < 0 {
+			require.NoError(t, err, "%v\n%v", f, orders)
+			return
+		}
+		var broken *rollout.OrderError
+		require.ErrorAs(t, err, &broken, "%v\n%v", f, orders)
+		require.Equal(t, orders[want], broken.Order, "%v", f)
+	})
+}
+
+// TestP7StepAndAllThatOrdersLessPass: what Step orders passes, and so do the first of its orders, the
+// last of them in part.
+func TestP7StepAndAllThatOrdersLessPass(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := checkedFleets(t)
+		orders, _ := rollout.Step(f, nil)
+		require.NoError(t, rollout.Check(f, orders), "%v", f)
+		part := append([]rollout.Scale(nil), orders[:rapid.IntRange(0, len(orders)).Draw(t, "first")]...)
+		if n := len(part) - 1; n >= 0 && int64(part[n].From) <= count(f).ceiling {
+			least, most := part[n].To, part[n].From-1
+			if part[n].To > part[n].From {
+				least, most = part[n].From+1, part[n].To
+			}
+			part[n].To = rapid.Int32Range(least, most).Draw(t, "less")
+		}
+		require.NoError(t, rollout.Check(f, part), "%v", f)
+	})
+}
+
+// TestCheckAcceptsOtherChoices: which old set shrinks, and when the new one grows, is not decided by
+// the bounds.
+func TestCheckAcceptsOtherChoices(t *testing.T) {
+	f := rollout.Fleet{Replicas: 10, Bounds: rollout.Bounds{Surge: 2, Unavailable: 2}, Sets: []rollout.Set{
+		{Name: "a", Spec: 5, Actual: 5, Available: 5}, {Name: "b", Spec: 5, Actual: 5, Available: 5}, {Name: "c", New: true},
+	}}
+	orders, _ := rollout.Step(f, nil)
+	require.Equal(t, "a", orders[0].Name)
+	for _, other := range [][]rollout.Scale{
+		nil,
+		{{Name: "b", From: 5, To: 3}, {Name: "c", To: 2}},
+		{{Name: "c", To: 1}, {Name: "a", From: 5, To: 4}, {Name: "b", From: 5, To: 4}},
+	} {
+		require.NoError(t, rollout.Check(f, other))
+	}
+}
+
+// planted is an order list that breaks a bound.
+type planted struct {
+	rule   rollout.Rule
+	says   string
+	change func(*rollout.Fleet)
+	orders []rollout.Scale
+}
+
+// TestCheckRefuses what breaks a bound, by name and in numbers, in a fleet of 10 with 2 more and 1
+// less.
+func TestCheckRefuses(t *testing.T) {
+	told := make(map[rollout.Rule]bool)
+	for _, c := range []planted{
+		{rollout.RuleName, "rollout: web-9 from 0 to 1: 0 sets of the fleet have this name", nil, []rollout.Scale{{Name: "web-9", To: 1}}},
+		{rollout.RuleName, "rollout: web-1 from 6 to 5: 2 sets of the fleet have this name", func(f *rollout.Fleet) { f.Sets[2].Name = "web-1" }, []rollout.Scale{{Name: "web-1", From: 6, To: 5}}},
+		{
+			rollout.RuleOnce, "rollout: web-1 from 5 to 4: order 2 for this set, and a set gets one", nil,
+			[]rollout.Scale{{Name: "web-1", From: 6, To: 5}, {Name: "web-1", From: 5, To: 4}},
+		},
+		{rollout.RuleHeld, "rollout: web-1 from 6 to 5: the set is paused or being deleted, and stays at 6", func(f *rollout.Fleet) { f.Sets[0].Paused = true }, []rollout.Scale{{Name: "web-1", From: 6, To: 5}}},
+		{rollout.RuleHeld, "rollout: web-1 from 0 to 1: the set is paused or being deleted, and stays at 0", func(f *rollout.Fleet) { f.Sets[0].Going = true }, []rollout.Scale{{Name: "web-1", To: 1}}},
+		{rollout.RuleFrom, "rollout: web-1 from 7 to 5: the size ordered until now is 6", nil, []rollout.Scale{{Name: "web-1", From: 7, To: 5}}},
+		{rollout.RuleChange, "rollout: web-1 from 6 to 6: changes nothing", nil, []rollout.Scale{{Name: "web-1", From: 6, To: 6}}},
+		{rollout.RuleSize, "rollout: web-1 from 6 to -1: -1 is beyond 0", nil, []rollout.Scale{{Name: "web-1", From: 6, To: -1}}},
+		{rollout.RuleSize, "rollout: web-3 from 3 to 11: 11 is beyond 10", nil, []rollout.Scale{{Name: "web-3", From: 3, To: 11}}},
+		{rollout.RuleSize, "rollout: web-1 from 6 to 13: 13 is beyond 12", nil, []rollout.Scale{{Name: "web-1", From: 6, To: 13}}},
+		{rollout.RuleOld, "rollout: web-2 from 2 to 3: 11 machines available, floor is 9: no old set may grow", nil, []rollout.Scale{{Name: "web-2", From: 2, To: 3}}},
+		{rollout.RuleOld, "rollout: web-2 from 2 to 3: 9 machines available, floor is 9: no old set may grow", func(f *rollout.Fleet) { f.Sets[0].Available, f.Sets[1].Actual, f.Sets[1].Available = 4, 3, 3 }, []rollout.Scale{{Name: "web-2", From: 2, To: 3}}},
+		{rollout.RuleKept, "rollout: web-2 from 2 to 3: an old set that may keep 2 machines", func(f *rollout.Fleet) { f.NoGiveBack, f.Sets[0].Available, f.Sets[1].Actual, f.Sets[1].Available = true, 1, 3, 3 }, []rollout.Scale{{Name: "web-2", From: 2, To: 3}}},
+		{rollout.RuleKept, "rollout: web-2 from 2 to 3: an old set that may keep 2 machines", func(f *rollout.Fleet) { f.Sets[0].Available = 1 }, []rollout.Scale{{Name: "web-2", From: 2, To: 3}}},
+		{rollout.RuleCeiling, "rollout: web-3 from 3 to 5: 13 machines ordered or still there, ceiling is 12", nil, []rollout.Scale{{Name: "web-3", From: 3, To: 5}}},
+		{
+			rollout.RuleCeiling, "rollout: web-3 from 3 to 5: 13 machines ordered or still there, ceiling is 12", nil, // web-1 has yet to remove it
+			[]rollout.Scale{{Name: "web-1", From: 6, To: 5}, {Name: "web-3", From: 3, To: 5}},
+		},
+		{
+			rollout.RuleCeiling, "rollout: web-3 from 3 to 4: 13 machines ordered or still there, ceiling is 12",
+			func(f *rollout.Fleet) { f.Strict, f.Sets[1].Terminating = true, 1 }, []rollout.Scale{{Name: "web-3", From: 3, To: 4}},
+		},
+		{rollout.RuleFloor, "rollout: web-1 from 6 to 3: 8 machines sure to stay available, floor is 9", nil, []rollout.Scale{{Name: "web-1", From: 6, To: 3}}},
+		{
+			rollout.RuleFloor, "rollout: web-2 from 2 to 1: 8 machines sure to stay available, floor is 9", nil,
+			[]rollout.Scale{{Name: "web-1", From: 6, To: 4}, {Name: "web-2", From: 2, To: 1}},
+		},
+		{
+			rollout.RuleFloor, "rollout: web-1 from 6 to 5: 8 machines sure to stay available, floor is 9",
+			func(f *rollout.Fleet) { f.Sets[2].Behind = 2 }, []rollout.Scale{{Name: "web-1", From: 6, To: 5}},
+		},
+	} {
+		f := rollout.Fleet{Replicas: 10, Bounds: rollout.Bounds{Surge: 2, Unavailable: 1}, Sets: []rollout.Set{
+			{Name: "web-1", Spec: 6, Actual: 6, Available: 6}, {Name: "web-2", Spec: 2, Actual: 2, Available: 2},
+			{Name: "web-3", New: true, Spec: 3, Actual: 3, Available: 3},
+		}}
+		if c.change != nil {
+			c.change(&f)
+		}
+		err := rollout.Check(f, c.orders)
+		require.EqualError(t, err, c.says)
+		var broken *rollout.OrderError
+		require.True(t, errors.As(err, &broken))
+		require.Equal(t, c.rule, broken.Rule)
+		require.NotEqual(t, -1, refused(f, c.orders), c.says)
+		told[c.rule] = true
+	}
+	require.Len(t, told, 10, "a rule without a case")
+}
+
+// TestCheckOfExtremes: sums beyond int32.
+func TestCheckOfExtremes(t *testing.T) {
+	f := rollout.Fleet{Replicas: math.MaxInt32, Bounds: rollout.Bounds{Surge: math.MaxInt32}, Sets: []rollout.Set{
+		{Name: "old", Spec: math.MaxInt32, Actual: math.MaxInt32, Available: math.MaxInt32}, {Name: "new", New: true},
+	}}
+	require.NoError(t, rollout.Check(f, []rollout.Scale{{Name: "new", To: math.MaxInt32}}))
+	require.ErrorContains(t, rollout.Check(f, []rollout.Scale{{Name: "old", From: math.MaxInt32, To: 5}}), "5 machines sure to stay available, floor is 2147483647")
+}
