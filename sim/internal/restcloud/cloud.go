@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Server is a VM of a Cloud. Disk is a volume that one boots from.
-type (
-	Server struct {
-		ID, Name, UID, Size, Zone, Disk string
-		State                           string // "creating", "running" or "ending"
-	}
-	Disk struct{ ID, Name string }
-)
+// Server is a VM of a Cloud.
+type Server struct {
+	ID, Name, UID, Size, Zone, Disk string
+	State                           string // "creating", "running" or "ending"
+}
+
+// Disk is a volume that a Server boots from.
+type Disk struct{ ID, Name string }
 
 // Cloud is a provider that lives in memory and serves HTTP. Servers are made and removed in the
 // background. Names need not be unique; a request with a token that was used before is answered with
