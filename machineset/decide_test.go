@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -323,4 +324,306 @@ func TestEqualVictimsGoByName(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"m0", "m1", "m2", "m3"}, names(plan.Delete))
 	})
+}
+
+// TestMaxReplicas: a set above the policy's limit is not acted upon, and says so;
+// a deployment answers for the size of its own sets.
+func TestMaxReplicas(t *testing.T) {
+	p, now := machineset.DefaultPolicy(), morning.Add(time.Hour)
+	p.MaxReplicas = 5
+	for replicas, refused := range map[int32]bool{5: false, 6: true, math.MaxInt32: true} {
+		for _, owned := range []bool{false, true} {
+			o := fleet(min(replicas, 6), 3, false)
+			o.Set.Owner = nil
+			if owned {
+				o.Set.Owner = &object.Owner{Kind: "MachineDeployment", Name: "web", UID: "d"}
+			}
+			o.Set.Spec.Replicas, o.Read = replicas, decision.Freshness{Began: now}
+			plan, err := machineset.Decide(o, p, now)
+			require.NoError(t, err)
+			if !refused || owned {
+				require.NotEqual(t, machineset.ReasonSpecInvalid, plan.Why.Reason)
+				continue
+			}
+			require.IsType(t, &machineset.UpdateStatus{}, plan.Write)
+			status := plan.Write.(*machineset.UpdateStatus).Status
+			c := object.FindCondition(status.Conditions, machineset.ConditionSpecValid)
+			require.Equal(t, object.False, c.Status)
+			require.Contains(t, c.Message, "spec.replicas must be at most 5, the policy's limit")
+			require.Equal(t, plan.Why, plan.Warn)
+			o.Set.Status = status
+			plan, err = machineset.Decide(o, p, now)
+			require.NoError(t, err)
+			require.Equal(t, machineset.Plan{Why: plan.Why}, plan, "it waits for a change")
+
+			unlimited, err := machineset.Decide(o, &machineset.Policy{MaxReplicas: object.Off}, now)
+			require.NoError(t, err)
+			require.NotEqual(t, machineset.ReasonSpecInvalid, unlimited.Why.Reason, "no limit")
+
+			usual, err := machineset.Decide(o, nil, now)
+			require.NoError(t, err)
+			require.Equal(t, replicas > 10_000, usual.Why.Reason == machineset.ReasonSpecInvalid, "the default")
+		}
+	}
+	p.MaxReplicas = -2
+	_, err := machineset.Decide(fleet(1, 1, false), p, now)
+	require.ErrorIs(t, err, object.ErrInvalid)
+}
+
+// TestLongestName: the machines of a set of the longest name fit into a host name.
+func TestLongestName(t *testing.T) {
+	s := &machineset.Set{}
+	s.UID = "u"
+	for range machineset.LongestName {
+		s.Name += "n"
+	}
+	require.Len(t, s.MachineName(9_999_999), 63)
+}
+
+// TestMinReadyIgnored: a set whose MinReady is ignored counts, creates and deletes as one that has none.
+func TestMinReadyIgnored(t *testing.T) {
+	p := machineset.DefaultPolicy()
+	p.IgnoreMinReady = true
+	rapid.Check(t, func(rt *rapid.T) {
+		o := anyObservation(rt)
+		o.Set.Spec.MinReady = time.Duration(rapid.IntRange(0, 600).Draw(rt, "seconds")) * time.Second
+		none := *o
+		none.Set = o.Set.Clone()
+		none.Set.Spec.MinReady = 0
+		got, err := machineset.Decide(o, p, morning)
+		want, wantErr := machineset.Decide(&none, machineset.DefaultPolicy(), morning)
+		require.Equal(rt, wantErr, err)
+		if update, ok := got.Write.(*machineset.Update); ok {
+			set := update.Set.Clone()
+			set.Spec.MinReady = 0
+			update.Set = set
+		}
+		require.Equal(rt, want, got)
+	})
+}
+
+// TestP8StrictQuotaStory: a failed machine's replacement waits until the failed
+// one is gone.
+func TestP8StrictQuotaStory(t *testing.T) {
+	story(t, "strict-quota", 3, func(s *stage) {
+		s.p.policy.StrictQuota = true
+		s.settled()
+		s.say("the second fails")
+		s.w.phase(s.name(2), machine.PhaseFailed)
+		s.pass()
+		s.after(time.Minute)
+		s.say("it is gone")
+		s.w.finish()
+		s.after(time.Minute)
+	})
+}
+
+// TestP8StrictQuota: for anything that happens to machines and to the set's size, no
+// machine is made while there are as many as there should be, those being
+// deleted among them; and the set comes to its size all the same.
+func TestP8StrictQuota(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(newSet(rapid.Int32Range(0, 6).Draw(t, "replicas")))
+		p := newProcess(w, machineset.DefaultPolicy())
+		p.policy.StrictQuota = true
+		p.cached = func(oldest, newest int) int { return rapid.IntRange(oldest, newest).Draw(t, "cache") }
+		most := w.set.Spec.Replicas // since a create may be on its way
+		w.created = func(*machine.Machine) {
+			require.LessOrEqual(t, len(w.machines), int(most), "P8: machines, with those being deleted")
+		}
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			names := names2(w.all())
+			switch action := rapid.IntRange(0, 9).Draw(t, "action"); {
+			case action < 6 || len(names) == 0:
+				p.step()
+			case action == 6:
+				w.phase(rapid.SampledFrom(names).Draw(t, "failing"), machine.PhaseFailed)
+			case action == 7:
+				w.finish()
+			case action == 8:
+				w.phase(rapid.SampledFrom(names).Draw(t, "running"), machine.PhaseRunning)
+			default:
+				size := rapid.Int32Range(0, 6).Draw(t, "size")
+				most = max(most, size)
+				w.edit(func(s *machineset.Set) { s.Spec.Replicas = size })
+			}
+		}
+		p.cached = nil
+		p.die()
+		for range 20 {
+			require.True(t, p.run())
+			w.finish()
+			w.advance(10 * time.Minute)
+		}
+		require.Len(t, w.all(), int(w.set.Spec.Replicas))
+	})
+}
+
+// TestProgressIsTold: the numbers of a deployment's set may wait for longer than
+// all else; those of a set without owner may not.
+func TestProgressIsTold(t *testing.T) {
+	p := machineset.DefaultPolicy()
+	p.ProgressInterval = time.Minute
+	numbers := func(o *machineset.Observation) { o.Machines[0].Status.Phase = machine.PhaseUnknown }
+	for name, c := range map[string]struct {
+		change func(*machineset.Observation)
+		lone   bool
+		after  time.Duration
+	}{
+		"numbers":                      {numbers, false, time.Minute},
+		"numbers and the generation":   {func(o *machineset.Observation) { numbers(o); o.Set.Generation++ }, false, time.Minute},
+		"numbers of a set of nobody's": {numbers, true, time.Second},
+		"a failure": {func(o *machineset.Observation) {
+			o.Machines[0].Status.LastOperation.State = machine.StateFailed
+		}, false, time.Second},
+		"a condition": {func(o *machineset.Observation) { o.Frozen = true }, false, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := morning.Add(9 * time.Hour)
+			o := fleet(3, 3, false)
+			if !c.lone {
+				o.Set.Owner = &object.Owner{Kind: "MachineDeployment", Name: "web", UID: "deployment-1"}
+			}
+			settle(t, o, now)
+			c.change(o)
+			o.StatusWritten = now.Add(1 - c.after)
+			plan, err := machineset.Decide(o, p, now)
+			require.NoError(t, err)
+			require.Nil(t, plan.Write)
+			require.Equal(t, now.Add(1), plan.At)
+			o.StatusWritten = now.Add(-c.after)
+			plan, err = machineset.Decide(o, p, now)
+			require.NoError(t, err)
+			require.IsType(t, &machineset.UpdateStatus{}, plan.Write)
+		})
+	}
+}
+
+// lastMoment is a world of a set of two. Its process reserved both names at a
+// time with a fraction of a second, made the first machine, and died at the
+// last moment at which it might issue the second create. That one will take
+// effect at the last moment at which it may.
+func lastMoment(t require.TestingT, ms int) (w *world, arrival time.Time) {
+	w = newWorld(newSet(2))
+	w.now = morning.Add(time.Duration(ms) * time.Millisecond)
+	p := newProcess(w, machineset.DefaultPolicy())
+	p.delay = func() time.Duration { return p.policy.RequestTimeout - time.Millisecond }
+	creates := 0
+	p.fault = func(verb string) fault {
+		if verb == "create" {
+			creates++
+		}
+		if creates == 2 {
+			return lateCrash
+		}
+		return fine
+	}
+	p.until(t, func() bool { return creates > 0 })
+	w.advance(p.plan.Until.Sub(w.now) - time.Millisecond)
+	require.True(t, p.run())
+	require.Len(t, w.active(), 1)
+	return w, w.late[0].at
+}
+
+// TestLastMoment is P12 where it is tightest: whenever others look, nothing is
+// put in the place of a create that may still come in.
+func TestLastMoment(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, arrival := lastMoment(t, rapid.IntRange(0, 999).Draw(t, "fraction"))
+		p := newProcess(w, machineset.DefaultPolicy())
+		look := []time.Duration{-2 * time.Minute, -time.Minute, -time.Millisecond, 0, time.Second}
+		for range 3 {
+			at := arrival.Add(rapid.SampledFrom(look).Draw(t, "look"))
+			if at.After(w.now) {
+				w.advance(at.Sub(w.now))
+			}
+			require.True(t, p.run())
+		}
+		w.advance(time.Hour)
+		require.True(t, p.run())
+		require.Len(t, w.active(), 2)
+		require.Equal(t, int64(2), w.set.Instructions.Reservation.Reserved, "a third name was given out")
+	})
+}
+
+// TestReadTooEarly: that nothing came of a name is known from a read made after
+// the last moment, not from one made earlier in the same pass.
+func TestReadTooEarly(t *testing.T) {
+	w, arrival := lastMoment(t, 900)
+	w.advance(arrival.Sub(w.now) - time.Millisecond)
+	w.phase(newSet(0).MachineName(1), machine.PhaseFailed) // makes a live read necessary
+	p := newProcess(w, machineset.DefaultPolicy())
+	p.until(t, func() bool { return len(p.plan.Delete) > 0 })
+	w.advance(time.Minute)
+	require.True(t, p.run())
+	w.finish()
+	require.True(t, p.run())
+	require.Len(t, w.active(), 2, "the second machine and one in the place of the first")
+	require.Equal(t, int64(3), w.set.Instructions.Reservation.Reserved)
+}
+
+// TestReadTooEarlyToLetGo is the same for a set that is being deleted.
+func TestReadTooEarlyToLetGo(t *testing.T) {
+	w, arrival := lastMoment(t, 900)
+	w.edit(func(s *machineset.Set) { s.DeletedAt = w.now.Truncate(time.Second) })
+	w.change(newSet(0).MachineName(1), func(m *machine.Machine) { m.Finalizers = nil })
+	w.advance(arrival.Sub(w.now) - time.Millisecond)
+	p := newProcess(w, machineset.DefaultPolicy())
+	p.until(t, func() bool { return len(p.plan.Delete) > 0 })
+	p.step()
+	p.o.Machines = nil // the first machine went at once
+	w.finish()
+	w.advance(time.Minute)
+	require.True(t, p.run())
+	require.NotNil(t, w.set, "the second machine came in meanwhile")
+	w.finish()
+	require.True(t, p.run())
+	require.Nil(t, w.set)
+	require.Empty(t, w.all())
+}
+
+// TestCreatesHaveAnEnd: no create is ordered after its reservation's time, and
+// each plan says until when its orders may be issued.
+func TestCreatesHaveAnEnd(t *testing.T) {
+	o := fleet(3, 1, false)
+	o.Set.Instructions.Reservation = machineset.Reservation{Settled: 1, Reserved: 3, At: morning}
+	p := machineset.DefaultPolicy()
+	end := morning.Add(p.RequestTimeout)
+	o.Read = decision.Freshness{Began: morning}
+
+	plan, err := machineset.Decide(o, p, end.Add(-time.Nanosecond))
+	require.NoError(t, err)
+	require.Len(t, plan.Create, 2)
+	require.Equal(t, end, plan.Until)
+	plan, err = machineset.Decide(o, p, end)
+	require.NoError(t, err)
+	require.Empty(t, plan.Create)
+
+	o.Set.Instructions.Reservation.At = end.Add(time.Hour) // no clock is so far ahead
+	plan, err = machineset.Decide(o, p, morning)
+	require.NoError(t, err)
+	require.Equal(t, machineset.ReasonReserve, plan.Why.Reason)
+}
+
+// TestSettledBeforeItsMachinesGo: a set whose deletion was asked for right after it had
+// created settles what it sees: with its machines gone it would wait for creates
+// that have long been answered.
+func TestSettledBeforeItsMachinesGo(t *testing.T) {
+	set := newSet(2)
+	set.Instructions.Reservation = machineset.Reservation{Reserved: 2, At: morning}
+	set.DeletedAt = morning
+	o := liveObservation(set, 2)
+	for i, m := range o.Machines {
+		m.Name = o.Set.MachineName(int64(i) + 1)
+	}
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	write, is := plan.Write.(*machineset.Update)
+	require.True(t, is, "%s", plan.Why)
+	require.Equal(t, int64(2), write.Set.Instructions.Reservation.Settled)
+
+	o.Set, o.Machines = write.Set, nil
+	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning.Add(time.Second))
+	require.NoError(t, err)
+	require.Equal(t, machineset.ReasonSetReleased, plan.Why.Reason)
 }

@@ -92,3 +92,75 @@ type SurgeAllowance struct {
 	Surge       int32
 	Unavailable int32
 }
+
+// Handover is what a deployment notes on its sets while it moves machines from
+// one to another, which takes several writes: first the set they come to grows
+// and names them as arriving; then the set they leave shrinks and names them as
+// leaving; then each machine gets its new owner; then the names are taken off.
+// Wherever that stops, each machine counts once, in one set. A set without an
+// owner disregards all of it, and so does one that is being deleted: it takes
+// with it what it owns.
+//
+// Only the deployment writes it. The zero Handover moves nothing.
+type Handover struct {
+	// Arriving are the names of machines that count as here though another
+	// set may own them still: none is created in their place.
+	Arriving []string
+	// Leaving are the names of machines that count as gone though this set
+	// may own them still: they are neither deleted nor released nor changed.
+	Leaving []string
+	// Closed says that no machine is created, for any size. Either
+	// the machines are being updated in place, and one that is lost is replaced
+	// in the set that they go to; or the set was raised to keep machines that it
+	// was to delete, and those that it has deleted are not to be made again.
+	Closed bool
+}
+
+// Clone returns a copy that shares nothing with h.
+func (h *Handover) Clone() Handover {
+	return Handover{Arriving: slices.Clone(h.Arriving), Leaving: slices.Clone(h.Leaving), Closed: h.Closed}
+}
+
+func nameSet(names []string) map[string]bool {
+	if len(names) == 0 {
+		return nil
+	}
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// candidates are the machines that a scaler chose, and when; nil: not needed.
+type candidates map[string]time.Time
+
+// chosen says when each of DeletionCandidates was chosen; nil: there are none.
+func (i *Instructions) chosen() candidates {
+	if len(i.DeletionCandidates) == 0 {
+		return nil
+	}
+	at := make(candidates, len(i.DeletionCandidates))
+	for _, v := range i.DeletionCandidates {
+		at[v.Name] = v.At
+	}
+	return at
+}
+
+// chosenAt is when a scaler chose the machine of this name; false: none did.
+func (i *Instructions) chosenAt(name string) (at time.Time, chosen bool) {
+	for _, v := range i.DeletionCandidates {
+		if v.Name == name {
+			return v.At, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// still reports whether a machine that a scaler has chosen to go still is what it
+// was then. One that has become available since is expected to stay longer than
+// those that are not: it is first among its equals only.
+func (c candidates) still(m *machine.Machine, available bool, minReady time.Duration) bool {
+	at, chosen := c[m.Name]
+	return chosen && (!available || !m.AvailableAt(minReady).After(at))
+}

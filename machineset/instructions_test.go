@@ -1,12 +1,20 @@
 package machineset_test
 
 import (
+	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
 )
 
 // TestInstructionsThatCountAsSpec: a change of the generation follows each part but what is written
@@ -40,4 +48,331 @@ func TestInstructionsThatCountAsSpec(t *testing.T) {
 			require.NotSame(t, reflect.ValueOf(s.Instructions).Field(i).Index(0).Addr().Interface(), list.Index(0).Addr().Interface(), name)
 		}
 	}
+}
+
+// TestP20ChosenGoFirst: of a surplus, what a scaler chose goes before anything
+// else, however important; without a surplus it stays.
+func TestP20ChosenGoFirst(t *testing.T) {
+	story(t, "chosen-go-first", 4, func(s *stage) {
+		s.settled()
+		s.w.change(s.name(1), func(m *machine.Machine) { m.Annotations[priorityKey] = "1" })
+		s.w.change(s.name(3), func(m *machine.Machine) { m.Annotations[priorityKey] = "100" })
+		s.say("a scaler chose the third, and a replica is taken away")
+		s.w.edit(func(set *machineset.Set) {
+			set.Spec.Replicas = 3
+			set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: s.name(3), At: s.w.now}, {Name: "nobody", At: s.w.now}}
+		})
+		s.pass()
+		require.True(t, s.w.machines[s.name(3)].Deleted())
+		s.say("two more go, in the usual order")
+		s.w.finish()
+		s.scale(1)
+		s.after(time.Minute)
+		require.False(t, s.w.machines[s.name(4)].Deleted())
+	})
+	story(t, "chosen-without-surplus", 2, func(s *stage) {
+		s.settled()
+		s.say("one is named though no replica is taken away")
+		s.w.edit(func(set *machineset.Set) {
+			set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: s.name(1), At: s.w.now}}
+		})
+		s.pass()
+		require.Len(t, s.w.active(), 2)
+	})
+}
+
+// TestP7ChosenGoBeforeReplacements: a machine that a scaler has chosen goes before one
+// that is to be replaced, which waits for another if the first served (P7).
+func TestP7ChosenGoBeforeReplacements(t *testing.T) {
+	o := liveObservation(newSet(2), 4)
+	o.Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Machines[1].Name, At: morning}}
+	o.Machines[0].Annotations = map[string]string{replaceKey: "true"}
+	o.Machines[3].Status.Phase = machine.PhasePending // made in the place of the first
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Equal(t, []string{o.Machines[1].Name}, names(plan.Delete))
+	o.Machines = slices.Delete(o.Machines, 1, 2)
+	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Empty(t, names(plan.Delete))
+}
+
+// TestChosenBeforeItServed: a machine that a scaler chose before it was available
+// is not deleted before one that is not, and before its equals it is.
+func TestChosenBeforeItServed(t *testing.T) {
+	for name, c := range map[string]struct {
+		chosen time.Duration // after the third machine had become available
+		broken bool          // the first is not available
+		want   int
+	}{
+		"it served when it was chosen":                     {0, true, 2},
+		"it serves since, another does not":                {-time.Second, true, 0},
+		"it serves since, as all others do":                {-time.Second, false, 2},
+		"it serves for a while, another has begun to fail": {time.Hour, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := owned(2, 3)
+			o.Set.Spec.MinReady = time.Minute
+			third := o.Machines[2]
+			at := third.AvailableAt(time.Minute).Add(c.chosen)
+			if c.broken {
+				o.Machines[0].Status.Phase = machine.PhaseUnknown
+			}
+			o.Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: third.Name, At: at}}
+			plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning.Add(24*time.Hour))
+			require.NoError(t, err)
+			require.Len(t, plan.Delete, 1, "%s", plan.Why)
+			require.Equal(t, o.Machines[c.want].Name, plan.Delete[0].Machine.Name)
+		})
+	}
+}
+
+// TestVictimsAreCopied: a copy of a set shares no names with it, and differs in
+// spec when they differ, but not for the location of a time.
+func TestVictimsAreCopied(t *testing.T) {
+	set := newSet(1)
+	set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: "a", At: morning}}
+	c := set.Clone()
+	require.True(t, c.SpecEqual(set))
+	c.Instructions.DeletionCandidates[0].At = morning.In(time.FixedZone("else", 3600))
+	require.True(t, c.SpecEqual(set))
+	c.Instructions.DeletionCandidates[0].At = morning.Add(time.Second)
+	require.False(t, c.SpecEqual(set))
+	require.True(t, set.Instructions.DeletionCandidates[0].At.Equal(morning))
+	c = set.Clone()
+	c.Instructions.DeletionCandidates[0].Name = "b"
+	require.False(t, c.SpecEqual(set))
+}
+
+// mishandled says which order disregards that machines are on their way: one
+// for a machine that leaves, a creation in the place of one that arrives or by
+// a set that is closed.
+func mishandled(o *machineset.Observation, plan *machineset.Plan) string {
+	if o.Set.Owner == nil || o.Set.Deleted() {
+		return ""
+	}
+	h := &o.Set.Instructions.Handover
+	for _, order := range slices.Concat(plan.Delete, plan.Push, plan.Release) {
+		if slices.Contains(h.Leaving, order.Machine.Name) {
+			return "P10: an order for a machine that leaves: " + order.Machine.Name
+		}
+	}
+	creates := len(plan.Create)
+	if write, ok := plan.Write.(*machineset.Update); ok {
+		creates += int(max(0, write.Set.Instructions.Reservation.Reserved-o.Set.Instructions.Reservation.Reserved))
+	}
+	if creates > 0 && h.Closed {
+		return "a closed set creates"
+	}
+	active, arriving := counted(o)
+	if creates > 0 && active+arriving+creates > int(o.Set.Spec.Replicas) {
+		return fmt.Sprintf("P10: %d created beside %d, with %d arriving, of %d", creates, active, arriving, o.Set.Spec.Replicas)
+	}
+	return ""
+}
+
+// counted are the machines that count as a set's, and those on their way to it.
+func counted(o *machineset.Observation) (active, arriving int) {
+	names := map[string]bool{}
+	for _, name := range o.Set.Instructions.Handover.Arriving {
+		names[name] = true
+	}
+	for _, m := range o.Machines {
+		if m == nil || !m.OwnedBy(o.Set.UID) {
+			continue
+		}
+		delete(names, m.Name)
+		counts := !m.Deleted() && m.Status.Phase != machine.PhaseFailed && m.Labels["pool"] == "web"
+		if counts && !slices.Contains(o.Set.Instructions.Handover.Leaving, m.Name) {
+			active++
+		}
+	}
+	return active, len(names)
+}
+
+// TestHandoverTakesNothing is P10: for any names that are noted as arriving, no
+// machine is deleted, adopted or released for it that would not be otherwise.
+func TestHandoverTakesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, p := anyObservation(t), anyPolicy(t)
+		plan, err := machineset.Decide(o, p, morning)
+		require.NoError(t, err)
+		without := copied(o)
+		without.Set.Instructions.Handover.Arriving = nil
+		other, err := machineset.Decide(without, p, morning)
+		require.NoError(t, err)
+		for kind, orders := range map[string][2][]machineset.Order{
+			"delete": {plan.Delete, other.Delete}, "adopt": {plan.Adopt, other.Adopt}, "release": {plan.Release, other.Release},
+			"push": {plan.Push, other.Push},
+		} {
+			if len(other.Create) == 0 && !reserves(without, &other) {
+				require.Equal(t, names(orders[1]), names(orders[0]), kind)
+			} else {
+				require.Empty(t, orders[0], kind)
+			}
+		}
+	})
+}
+
+// TestHandoverIsTheOwners: a set without owner, and one that is being deleted,
+// does as if nothing were noted.
+func TestHandoverIsTheOwners(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, p := anyObservation(t), anyPolicy(t)
+		if rapid.Bool().Draw(t, "lone") {
+			o.Set.Owner = nil
+		} else {
+			o.Set.DeletedAt, o.Set.Owner = morning, &object.Owner{UID: "deployment-1"}
+		}
+		plan, err := machineset.Decide(o, p, morning)
+		require.NoError(t, err)
+		without := copied(o)
+		without.Set.Instructions.Handover = machineset.Handover{}
+		other, err := machineset.Decide(without, p, morning)
+		require.NoError(t, err)
+		require.Equal(t, other.Why, plan.Why)
+		require.Equal(t, names(other.Delete), names(plan.Delete))
+		require.Equal(t, names(other.Create), names(plan.Create))
+	})
+}
+
+// owned is a set of a deployment with so many running machines, observed live.
+func owned(replicas int32, machines int) *machineset.Observation {
+	set := newSet(replicas)
+	set.Generation = 1
+	set.Finalizers = []string{machineset.Finalizer}
+	set.Owner = &object.Owner{Kind: "MachineDeployment", Name: "web", UID: "deployment-1"}
+	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}}
+	for i := range machines {
+		m := &machine.Machine{Spec: set.Spec.Template.Spec.Clone()}
+		m.Key = object.Key{Namespace: namespace, Name: fmt.Sprintf("m-%d", i+1)}
+		m.UID, m.Labels = m.Name, set.Spec.Template.Labels
+		m.CreatedAt = morning.Add(time.Duration(i) * time.Second)
+		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID}
+		m.Status = machine.Status{Phase: machine.PhaseRunning, Since: morning}
+		o.Machines = append(o.Machines, m)
+	}
+	return o
+}
+
+// TestHandoverStepByStep: a machine that comes from another set, seen from the
+// set that it comes to and from the one that it leaves, at each of its steps.
+func TestHandoverStepByStep(t *testing.T) {
+	for name, step := range map[string]struct {
+		replicas          int32
+		machines          int
+		arriving, leaving []string
+		closed            bool
+		reserved          int64
+		deleted           int
+		why               decision.Reason
+	}{
+		"arriving, not there yet":           {replicas: 3, machines: 2, arriving: []string{"x"}},
+		"arriving, noted twice":             {replicas: 4, machines: 2, arriving: []string{"x", "x"}, reserved: 1},
+		"arrived, still noted":              {replicas: 3, machines: 3, arriving: []string{"m-3"}},
+		"arrived, still noted, one missing": {replicas: 4, machines: 3, arriving: []string{"m-3"}, reserved: 1},
+		"gone, no longer noted":             {replicas: 3, machines: 2, reserved: 1},
+		"too small for what arrives":        {replicas: 2, machines: 2, arriving: []string{"x"}},
+		"leaving":                           {replicas: 2, machines: 3, leaving: []string{"m-1"}},
+		"leaving, one too many":             {replicas: 1, machines: 3, leaving: []string{"m-1"}, deleted: 1},
+		"leaving, one missing":              {replicas: 3, machines: 3, leaving: []string{"m-1"}, reserved: 1},
+		"closed, one missing":               {replicas: 3, machines: 2, closed: true, why: machineset.ReasonClosed},
+		"closed, one too many":              {replicas: 1, machines: 2, closed: true, deleted: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := owned(step.replicas, step.machines)
+			o.Set.Instructions.Handover = machineset.Handover{Arriving: step.arriving, Leaving: step.leaving, Closed: step.closed}
+			o.StatusWritten = morning
+			plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+			require.NoError(t, err)
+			reserved := int64(0)
+			if write, ok := plan.Write.(*machineset.Update); ok {
+				reserved = write.Set.Instructions.Reservation.Reserved
+				require.Equal(t, o.Set.Instructions.Handover, write.Set.Instructions.Handover, "the notes go with every write")
+			}
+			require.Equal(t, step.reserved, reserved, "%s", plan.Why)
+			require.Len(t, plan.Delete, step.deleted, "%s", plan.Why)
+			if step.deleted > 0 {
+				require.NotContains(t, step.leaving, plan.Delete[0].Machine.Name)
+			}
+			if step.why != (decision.Reason{}) {
+				require.Equal(t, step.why, plan.Why.Reason)
+			}
+		})
+	}
+}
+
+// TestLeavingIsLeftAlone: a machine that leaves is neither replaced when it
+// fails, nor brought in line, nor released, nor part of the status.
+func TestLeavingIsLeftAlone(t *testing.T) {
+	o := owned(2, 3)
+	m := o.Machines[0]
+	m.Status.Phase, m.Status.LastOperation.State = machine.PhaseFailed, machine.StateFailed
+	m.Labels, m.Spec.NodeTemplate = nil, machine.NodeTemplate{}
+	o.Set.Instructions.Handover.Leaving = []string{m.Name}
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	write, ok := plan.Write.(*machineset.UpdateStatus)
+	require.True(t, ok, "%s", plan.Why)
+	require.Equal(t, int32(2), write.Status.Replicas)
+	require.Empty(t, write.Status.Failed)
+
+	o.Set.DeletedAt = morning
+	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Len(t, plan.Delete, 3, "a set that goes takes it along: %s", plan.Why)
+}
+
+// TestSelectedGoFirst: of machines that run, one that is about to stop to be
+// updated is the least loss.
+func TestSelectedGoFirst(t *testing.T) {
+	o := owned(2, 3)
+	o.Machines[1].Spec.InPlace = machine.InPlaceSelected
+	o.Machines[0].Spec.InPlace = machine.InPlaceCandidate
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Equal(t, []string{"m-2"}, names(plan.Delete), "%s", plan.Why)
+}
+
+// TestCloneSharesNoNotes: a copy of a set can be noted on without the original.
+func TestCloneSharesNoNotes(t *testing.T) {
+	set := newSet(1)
+	set.Instructions.Handover = machineset.Handover{Arriving: []string{"a"}, Leaving: []string{"b"}, Closed: true}
+	clone := set.Clone()
+	require.Equal(t, set.Instructions.Handover, clone.Instructions.Handover)
+	clone.Instructions.Handover.Arriving[0], clone.Instructions.Handover.Leaving[0] = "c", "d"
+	require.Equal(t, machineset.Handover{Arriving: []string{"a"}, Leaving: []string{"b"}, Closed: true}, set.Instructions.Handover)
+}
+
+// TestRolloutMarks: machines follow their set's marks, new ones are born with
+// them, and none that is let go keeps them.
+func TestRolloutMarks(t *testing.T) {
+	avoid := machine.RolloutMarks{Avoid: true}
+	story(t, "rollout-marks", 2, func(s *stage) {
+		s.settled()
+		s.say("a rollout begins, and this set is old")
+		s.w.edit(func(set *machineset.Set) { set.Instructions.Marks = avoid })
+		s.pass()
+		s.say("the first is taken out, and another comes")
+		s.w.change(s.name(1), func(m *machine.Machine) { m.Labels["pool"] = "quarantine" })
+		s.after(time.Minute)
+		require.Equal(t, machine.RolloutMarks{}, s.w.machines[s.name(1)].Spec.Marks)
+		require.Equal(t, avoid, s.w.machines[s.name(2)].Spec.Marks)
+		require.Equal(t, avoid, s.w.machines[s.name(3)].Spec.Marks)
+		s.say("the rollout is reverted")
+		s.w.edit(func(set *machineset.Set) { set.Instructions.Marks = machine.RolloutMarks{} })
+		s.after(time.Minute)
+		require.Equal(t, machine.RolloutMarks{}, s.w.machines[s.name(3)].Spec.Marks)
+	})
+}
+
+// TestMarksAreNoPartOfTheTemplate: a template that has some is refused, as it is
+// for a deployment.
+func TestMarksAreNoPartOfTheTemplate(t *testing.T) {
+	set := newSet(1)
+	require.NoError(t, set.Validate())
+	set.Spec.Template.Spec.Marks.Keep = true
+	var bad *object.FieldError
+	require.True(t, errors.As(set.Validate(), &bad))
+	require.Equal(t, "spec.template.spec.marks", bad.Field)
 }

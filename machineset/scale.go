@@ -1,6 +1,11 @@
 package machineset
 
-import "github.com/millwright-go/millwright/decision"
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+)
 
 // counted is a situation whose machines are counted: how many are missing, or too many.
 type counted struct {
@@ -91,4 +96,65 @@ func (d *counted) tallyOf(reason decision.Reason, n int) decision.Why {
 	why := d.tally(reason)
 	why.Count = int64(n)
 	return why
+}
+
+// surplus deletes machines beyond the set's size, the first in the deletion order.
+type surplus struct{ *counted }
+
+// remove deletes machines beyond what the spec asks for.
+func (d surplus) remove() (Plan, bool) {
+	n := -d.short()
+	if n <= 0 || d.o.Refused.Delete != nil {
+		return Plan{}, false
+	}
+	may := d.removable(n)
+	if may == 0 {
+		return Plan{}, false
+	}
+	if plan, busy := d.readFresh("deleting surplus machines"); busy {
+		return plan, true
+	}
+	machines := d.summary.deletionOrder.sorted()
+	machines = machines[:min(len(machines), may)]
+	orders := make([]Order, len(machines))
+	for i, v := range machines {
+		why := decision.Why{
+			Reason: reasonSurplus, Count: int64(n), Detail: d.p.ageWord(),
+			Have: int64(v.machine.Priority(d.p.Keys.Priority)), Name: phaseWord(v.machine.Status.Phase),
+		}
+		if at, chosen := d.s.Instructions.chosenAt(v.machine.Name); chosen && !d.explicit(v.machine) {
+			why.Reason, why.Detail = reasonChosen, at.UTC().Format(time.RFC3339)
+		}
+		orders[i] = Order{Machine: v.machine, Why: why}
+	}
+	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.tallyOf(ReasonDeleteSurplus, len(orders))}, true
+}
+
+// A machine that is paused is deleted by no set, for any reason: the set
+// is too large, is being deleted, or the machine failed or is to be replaced.
+// It counts as one of the set's, so none is made in its place. If it is not
+// available, it takes the place of one that would be deleted: a rollout assumes
+// that a set which shrinks first deletes what is not available, so no other
+// machine may be deleted instead.
+
+// spared are the machines that are paused and not being deleted.
+type spared struct {
+	count int
+	idle  int    // of these, not available, or about to stop
+	first string // of their names, in order
+}
+
+func (s *spared) add(m *machine.Machine, available bool) {
+	if s.count++; s.count == 1 || m.Name < s.first {
+		s.first = m.Name
+	}
+	if !available {
+		s.idle++
+	}
+}
+
+// spares reports whether a machine is paused.
+func (d *situation) spares(m *machine.Machine) bool {
+	paused, _ := machine.Paused(&m.Meta, d.p.Keys.Paused)
+	return paused
 }

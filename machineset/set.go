@@ -1,8 +1,10 @@
 package machineset
 
 import (
+	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -222,3 +224,126 @@ func (c *CrashLoop) tryAt(wait time.Duration) time.Time { return c.Last.Add(wait
 // ConditionPaused is True while a set is left as it is. A set that is resumed takes it off before it gives
 // any order. So while it is True, the set is deleting no machine, even if it was resumed and paused again.
 const ConditionPaused = machine.ConditionPaused
+
+// withCondition is conditions with c among them; the same slice if it says so
+// already, a new one otherwise.
+func withCondition(conditions []object.Condition, c object.Condition) []object.Condition {
+	have := object.FindCondition(conditions, c.Type)
+	if have != nil && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message {
+		return conditions
+	}
+	return object.SetCondition(conditions, c)
+}
+
+// withoutCondition is conditions without those of a type; the same slice if
+// there is none.
+func withoutCondition(conditions []object.Condition, typ string) []object.Condition {
+	if object.FindCondition(conditions, typ) == nil {
+		return conditions
+	}
+	return object.DropCondition(conditions, typ)
+}
+
+// hadClass reports whether a machine has a class that the template had before,
+// so that it gets the one that the template has now.
+func (s *Set) hadClass(have *machine.ClassRef) bool {
+	want := &s.Spec.Template.Spec.Class
+	return have.Name != want.Name && have.APIGroup == want.APIGroup && slices.Contains(s.Instructions.PreviousClasses, have.Name)
+}
+
+// Validate returns an *object.FieldError that names the first field which
+// can't be acted upon, or else the first entry of the node template that no API
+// server accepts. With such an entry a set makes no machine.
+func (s *Set) Validate() error {
+	err := s.invalidField()
+	if err == nil {
+		err = s.Spec.Template.InvalidEntry()
+	}
+	if err == nil {
+		return nil
+	}
+	return err.Of("set", s.Key)
+}
+
+func (s *Set) invalidField() *object.FieldError {
+	switch r := &s.Instructions.Reservation; {
+	case s.Name == "":
+		return object.Invalid("metadata.name", "must not be empty")
+	case s.UID == "":
+		return object.Invalid("metadata.uid", "must not be empty")
+	case s.Spec.Replicas < 0:
+		return object.Invalid("spec.replicas", "must not be negative")
+	case s.Spec.AutoPreserve < 0:
+		return object.Invalid("spec.autoPreserve", "must not be negative")
+	case s.Spec.MinReady < 0:
+		return object.Invalid("spec.minReady", "must not be negative")
+	case s.Spec.MaxAge < 0:
+		return object.Invalid("spec.maxAge", "must not be negative")
+	case s.Spec.MaxAge > 0 && s.Spec.MaxAge < time.Minute:
+		return object.Invalid("spec.maxAge", "must be at least a minute")
+	case r.Settled < 0 || r.Reserved < r.Settled || r.Reserved > maxOrdinal:
+		return object.Invalid("reservation", "holds numbers that no process can have written")
+	}
+	if bad := s.Spec.invalidSelector(); bad != nil {
+		return bad
+	}
+	return s.Spec.Template.invalidField()
+}
+
+// AboveLimit says that a size is above a policy's limit; nil: it is not, or the
+// limit is zero or object.Off, which is none.
+func AboveLimit(replicas, limit int32) *object.FieldError {
+	if limit <= 0 || replicas <= limit {
+		return nil
+	}
+	return object.Invalid("spec.replicas", "must be at most "+strconv.Itoa(int(limit))+", the policy's limit, and is "+strconv.Itoa(int(replicas)))
+}
+
+func (s *Spec) invalidSelector() *object.FieldError {
+	const field = "spec.selector"
+	if s.Selector.Empty() {
+		return object.Invalid(field, "must not be empty")
+	}
+	if err := s.Selector.Validate(field); err != nil {
+		var bad *object.FieldError
+		if !errors.As(err, &bad) {
+			bad = object.Invalid(field, err.Error())
+		}
+		return bad
+	}
+	if !s.Selector.Matches(s.Template.Labels) {
+		return object.Invalid("spec.template.labels", "must match spec.selector")
+	}
+	return nil
+}
+
+// InvalidEntry returns the first entry of the node template that no API server
+// accepts on a node, or nil: see machine.NodeTemplate.InvalidEntry.
+func (t *Template) InvalidEntry() *object.FieldError {
+	return t.Spec.NodeTemplate.InvalidEntry("spec.template.spec.nodeTemplate")
+}
+
+func (t *Template) invalidField() *object.FieldError {
+	c := &t.Spec.Config
+	switch {
+	case t.Spec.Class.Name == "":
+		return object.Invalid("spec.template.spec.class.name", "must not be empty")
+	case t.Spec.ProviderID != "":
+		return object.Invalid("spec.template.spec.providerID", "must be empty: it is one machine's")
+	case t.Spec.NodeName != "":
+		return object.Invalid("spec.template.spec.nodeName", "must be empty: it is one machine's")
+	case t.Spec.Marks != (machine.RolloutMarks{}):
+		return object.Invalid("spec.template.spec.marks", "must be empty: instructions.marks of the set is for that")
+	case t.Spec.InPlace != machine.InPlaceNone:
+		return object.Invalid("spec.template.spec.inPlace", "must be empty: it is one machine's")
+	case c.CreationTimeout < 0:
+		return object.Invalid("spec.template.spec.config.creationTimeout", "must not be negative")
+	case c.HealthTimeout < 0:
+		return object.Invalid("spec.template.spec.config.healthTimeout", "must not be negative")
+	case c.DrainTimeout < 0:
+		return object.Invalid("spec.template.spec.config.drainTimeout", "must not be negative")
+	case c.PreserveTimeout < 0:
+		return object.Invalid("spec.template.spec.config.preserveTimeout", "must not be negative")
+	}
+	return nil
+}

@@ -1,6 +1,8 @@
 package replacement
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
@@ -298,3 +300,62 @@ func (d *decider) take() Plan {
 	note(&changed.Meta)
 	return Plan{Write: &TakeFromSet{changed}, Why: why}
 }
+
+// Slot is a place in the budget of replacements, taken for one machine.
+type Slot struct {
+	Machine string
+	At      time.Time // when it was taken, whole seconds
+}
+
+// slotsLimit is how many slots are read. More can't have been taken.
+const slotsLimit = 10_000
+
+// ParseSlots reads the slots of an annotation: "name~time", separated by commas, with times in RFC
+// 3339. Entries that can't be read are skipped, because an unreadable slot must not block a fleet
+// permanently. If a machine is named twice, the last entry counts.
+func ParseSlots(text string) []Slot {
+	if text == "" {
+		return nil
+	}
+	var slots []Slot
+	for entry := range strings.SplitSeq(text, ",") {
+		name, at, found := strings.Cut(entry, "~")
+		taken, err := time.Parse(time.RFC3339, at)
+		taken = taken.UTC().Truncate(time.Second)
+		writable := taken.Year() >= 1 && taken.Year() <= 9999 // a zone may make it unwritable
+		if !found || err != nil || !writable || name == "" || len(slots) >= slotsLimit {
+			continue
+		}
+		slots = append(withoutSlot(slots, name), Slot{name, taken})
+	}
+	return slots
+}
+
+// FormatSlots returns what ParseSlots reads. It skips a slot whose machine name no store allows: an
+// empty one, or one with a comma or a tilde.
+func FormatSlots(slots []Slot) string {
+	entries := make([]string, 0, len(slots))
+	for _, s := range slots {
+		if s.Machine != "" && !strings.ContainsAny(s.Machine, ",~") {
+			entries = append(entries, s.Machine+"~"+s.At.UTC().Format(time.RFC3339))
+		}
+	}
+	return strings.Join(entries, ",")
+}
+
+func withoutSlot(slots []Slot, machine string) []Slot {
+	return slices.DeleteFunc(slots, func(s Slot) bool { return s.Machine == machine })
+}
+
+// The reasons of decisions about the replacement budget.
+var (
+	reasonReadFleet   = decision.NewReason("ReadFleet", "reading the fleet live before machine {name} is given up")
+	ReasonTakeSlot    = decision.NewReason("SlotTaken", "taking a slot for machine {name}: {have} of at most {want} in replacement with it")
+	reasonGranted     = decision.NewReason("Granted", "machine {name} may be given up: {have} of at most {want} in replacement with it")
+	reasonBudgetSpent = decision.NewReason("BudgetSpent", "machines in replacement: {have} of at most {want}")
+	reasonZoneFails   = decision.NewReason("ZoneFails", "{have} of {want} machines in zone {detail} are Unknown: it is the zone that fails")
+	reasonAlone       = decision.NewReason("NoSetReplaces", "machine {name} may be given up: no set replaces it, and no budget counts it")
+	reasonAloneBraked = decision.NewReason("TooManyLeavingNodes", "no set replaces machine {name}, and at most {want} such machines follow their nodes in {for}")
+	reasonNotAsking   = decision.NewReason("NotAsking", "machine {name} is not one to be given up for its health")
+	reasonSlotLost    = decision.NewReason("SlotLost", "the slot that was written for machine {name} is not there")
+)

@@ -59,7 +59,7 @@ var ofMachineclass = []mutant{
 	{
 		name:   "a secret is let go while classes refer to it",
 		breaks: "a secret stays as long as a class refers to it",
-		file:   "machineclass/secret.go",
+		file:   "machineclass/keep.go",
 		from:   "machine.SecretFinalizer, o.Classes > 0, o.Read.Live())",
 		to:     "machine.SecretFinalizer, o.Classes > 1, o.Read.Live())",
 		by:     "TestSecretStory",

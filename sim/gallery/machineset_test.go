@@ -5,7 +5,7 @@ var ofMachineset = []mutant{
 	{
 		name:   "a set believes its cache",
 		breaks: "P5, P12",
-		file:   "machineset/situation.go",
+		file:   "machineset/decide.go",
 		from:   "if d.o.Read.Covers(since) {",
 		to:     "if d.o.Read.Covers(since) || since.IsZero() {",
 	},
@@ -19,14 +19,14 @@ var ofMachineset = []mutant{
 	{
 		name:   "machines are named after their set's name alone",
 		breaks: "P17",
-		file:   "machineset/names.go",
+		file:   "machineset/reservation.go",
 		from:   `s.Name + "-" + uidHash(s.UID) + "-"`,
 		to:     `s.Name + "-" + uidHash("") + "-"`,
 	},
 	{
 		name:   "a deleted set lets go of its finalizer while its machines are still on their way out",
 		breaks: "a set that is being deleted goes after its machines",
-		file:   "machineset/deletion.go",
+		file:   "machineset/decide.go",
 		from:   "\tif d.summary.owned > 0 {",
 		to:     "\tif d.summary.active > 0 {",
 	},
@@ -67,7 +67,7 @@ var ofMachineset = []mutant{
 	{
 		name:   "machines are replaced for their age an hour early",
 		breaks: "reason",
-		file:   "machineset/expiry.go",
+		file:   "machineset/replace.go",
 		from:   "case d.now.Before(at):",
 		to:     "case d.now.Before(at.Add(-time.Hour)):",
 		by:     "TestNextExpiryIsWaitedFor|TestExpiryWithinBounds",
@@ -75,7 +75,7 @@ var ofMachineset = []mutant{
 	{
 		name:   "no machine is replaced for its age",
 		breaks: "P21",
-		file:   "machineset/expiry.go",
+		file:   "machineset/replace.go",
 		from:   "e.oldest.limit = int(d.p.ExpireAtOnce)",
 		to:     "e.oldest.limit = 0",
 	},

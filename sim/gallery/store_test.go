@@ -5,14 +5,14 @@ var ofStore = []mutant{
 	{
 		name:   "the status is written for any version that the writer has read",
 		breaks: "a writer that has read an old state fails, and begins again",
-		file:   "store/write.go",
+		file:   "store/rules.go",
 		from:   "case !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
 		to:     "case w.verb != reporting && !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
 	},
 	{
 		name:   "an object is deleted for any UID that was asked for",
 		breaks: "a deletion meant for one object never takes another of its name",
-		file:   "store/write.go",
+		file:   "store/rules.go",
 		from:   `case w.uid != "" && w.uid != meta.UID:`,
 		to:     `case w.uid == "" && w.uid != meta.UID:`,
 		by:     "TestBatchDropped|TestBatchIsSeenWhenPublished",
@@ -28,7 +28,7 @@ var ofStore = []mutant{
 	{
 		name:   "a second deletion moves the time of the first",
 		breaks: "timeouts of a deletion count from the first request",
-		file:   "store/write.go",
+		file:   "store/rules.go",
 		from: `	case meta.Deleted():
 		return outcome[T]{object: stored}, nil
 	}`,
@@ -73,7 +73,7 @@ var ofStore = []mutant{
 	{
 		name:   "an index keeps objects that have left it",
 		breaks: "reads by index list what is there",
-		file:   "store/index.go",
+		file:   "store/memory.go",
 		from: `		x.leave(e, i)
 		for _, value`,
 		to: "\t\tfor _, value",
