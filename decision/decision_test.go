@@ -66,6 +66,46 @@ func TestValuesAreNotTemplates(t *testing.T) {
 	})
 }
 
+// TestFigures: the numbers that a sentence says, zero too where it says it.
+func TestFigures(t *testing.T) {
+	type figure struct {
+		name string
+		n    any
+	}
+	figures := func(why decision.Why) (out []figure) {
+		for name, n := range why.Figures() {
+			out = append(out, figure{name, n})
+		}
+		return out
+	}
+	inner := decision.Why{Reason: decision.NewReason("I", "{available}"), Available: 7}
+	for _, c := range []struct {
+		template string
+		why      decision.Why
+		want     []figure
+	}{
+		{"", decision.Why{}, nil},
+		{"{name}", decision.Why{Name: "a"}, nil},
+		{"{have} of {want|machine|machines}", decision.Why{Want: 6}, []figure{{"have", int64(0)}, {"want", int64(6)}}},
+		{"a[ {count|set|sets}] {all}[ {ready}]", decision.Why{Ready: 2}, []figure{{"all", int64(0)}, {"ready", int64(2)}}},
+		{"a[ {number}", decision.Why{}, nil},
+		{"[in {for}|later]", decision.Why{}, nil},
+		{"[in {for}|later]", decision.Why{For: time.Second}, []figure{{"for", time.Second}}},
+		{"{count}: {cause}", decision.Why{Count: 1, Cause: inner}, []figure{{"count", int64(1)}, {"available", int64(7)}}},
+		{"{count}: {cause}", decision.Why{Count: 1, Cause: cause("x 3")}, []figure{{"count", int64(1)}}},
+	} {
+		c.why.Reason = decision.NewReason("R", c.template)
+		require.Equal(t, c.want, figures(c.why), c.template)
+	}
+	require.Empty(t, figures(decision.Why{}), "without a reason")
+	for range (decision.Why{Count: 1, Cause: inner}).Figures() {
+		break // it may end early
+	}
+	for range (decision.Why{For: 1, Cause: inner}).Figures() {
+		break
+	}
+}
+
 // TestReasonsAreTheirDeclarations: two that say the same are still two.
 func TestReasonsAreTheirDeclarations(t *testing.T) {
 	a, b := decision.NewReason("R", "s"), decision.NewReason("R", "s")

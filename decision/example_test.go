@@ -18,11 +18,17 @@ func ExampleWhy() {
 	fmt.Println(decision.Why{Reason: retry, Name: "web-1", For: 10 * time.Second})
 	fmt.Println(decision.Why{Reason: retry, Name: "web-1"})
 	fmt.Println(why == decision.Why{Reason: create, Have: 3, Want: 5, Count: 2})
+	for name, figure := range why.Figures() {
+		fmt.Println(name, figure)
+	}
 	// Output:
 	// Create - 3 of 5 machines: creating 2
 	// web-1 failed: again in 10s
 	// web-1 failed: waiting for a change
 	// true
+	// have 3
+	// want 5
+	// count 2
 }
 
 // A read covers what was stored before it began, and gets old from its end on.

@@ -2,6 +2,8 @@ package decision
 
 import (
 	"fmt"
+	"iter"
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -67,4 +69,44 @@ func (w Why) String() string {
 	}
 	text, _ := w.fill(w.Reason.sentence)
 	return text
+}
+
+// Figures returns the numbers of the sentence, for logs and metrics: each field that counts, by its name
+// in lower case, as an int64, and For as a time.Duration. A number that is 0 is among them if the
+// sentence says it. Those of Cause follow, if it has a method of this kind.
+func (w Why) Figures() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for _, name := range numbers {
+			n, _ := w.number(name)
+			if (n != 0 || w.says(name)) && !yield(name, n) {
+				return
+			}
+		}
+		if w.For != 0 && !yield("for", w.For) {
+			return
+		}
+		if cause, ok := w.Cause.(interface{ Figures() iter.Seq2[string, any] }); ok {
+			cause.Figures()(yield)
+		}
+	}
+}
+
+// numbers are the words for the fields that count.
+var numbers = []string{"have", "want", "count", "all", "ready", "available", "number"}
+
+// says reports whether the sentence has this number even if it is zero.
+func (w *Why) says(name string) bool {
+	if w.Reason.declaration == nil {
+		return false
+	}
+	rest := w.Reason.sentence
+	for {
+		always, optional, found := strings.Cut(rest, "[")
+		if strings.Contains(always, "{"+name+"}") || strings.Contains(always, "{"+name+"|") {
+			return true
+		}
+		if _, rest, _ = strings.Cut(optional, "]"); !found {
+			return false
+		}
+	}
 }

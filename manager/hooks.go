@@ -29,7 +29,7 @@ type Hooks struct {
 	// same one is told once for as long as the process remembers.
 	Event func(kind Kind, key object.Key, typ EventType, reason, why string)
 	// Told tells of each order and each plan that was carried out, with the decision's own value.
-	// Event tells of the orders in words.
+	// Event tells of the orders in words. The numbers are why.Figures.
 	Told func(kind Kind, key object.Key, why decision.Why)
 	// Transition tells of a step of a state machine, once it is stored.
 	Transition func(key object.Key, move machine.Move, why decision.Why)

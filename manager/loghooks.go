@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -19,7 +20,9 @@ func LogHooks(log *slog.Logger) Hooks {
 	}
 	return Hooks{
 		Transition: func(key object.Key, move machine.Move, why decision.Why) {
-			write(slog.LevelInfo, move.String(), slog.String("table", move.Table), slog.String("object", key.String()), slog.String("why", why.String()))
+			write(slog.LevelInfo, move.String(), append([]slog.Attr{
+				slog.String("table", move.Table), slog.String("object", key.String()), slog.String("why", why.String()),
+			}, engine.Figures(why)...)...)
 		},
 		Effect: func(kind Kind, key object.Key, name string, took time.Duration, err error) {
 			attrs := []slog.Attr{slog.String("kind", string(kind)), slog.String("object", key.String()), slog.Duration("took", took)}

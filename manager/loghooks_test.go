@@ -55,6 +55,25 @@ func TestLogHooks(t *testing.T) {
 	}, told)
 }
 
+// TestLogHasFigures: the numbers of an event stand beside its sentence.
+func TestLogHasFigures(t *testing.T) {
+	out, log := textLog(slog.LevelInfo)
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.classed = func(o *manager.Options, _ *fuse) { o.Log, o.Hooks = log, manager.LogHooks(log) }
+	w.fleet()
+	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	line := func(said string) string {
+		for line := range strings.Lines(out.String()) {
+			if strings.Contains(line, said) {
+				return line
+			}
+		}
+		return ""
+	}
+	require.Contains(t, line("reason=ScaleSet"), " have=0 want=3 count=3 total=0 ceiling=4\n", out)
+	require.Contains(t, line("reason=Create "), " have=0 want=3 count=3\n", out)
+}
+
 // TestLogByDefault: without a log, events go to slog's default.
 func TestLogByDefault(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)

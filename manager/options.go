@@ -48,8 +48,8 @@ type Options struct {
 	// Hooks tell a program what happens. Zero: none. LogHooks returns ready-made ones.
 	Hooks Hooks
 	// Log gets each event: what a machine, set, deployment or pool has become or was told to do at
-	// Info, what went wrong at Warn. Nil: slog.Default. A logger with slog.DiscardHandler turns it
-	// off.
+	// Info, what went wrong at Warn. The message is a sentence; the numbers in it are attributes too,
+	// as in available=58 floor=50. Nil: slog.Default. A logger with slog.DiscardHandler turns it off.
 	Log *slog.Logger
 
 	// Pools says who makes the groups of Store.Pools. Zero: the manager reconciles no pools.

@@ -1,6 +1,11 @@
 package rollout
 
-import "fmt"
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+)
 
 // Reason is the kind of a decision, one word for programs.
 type Reason string
@@ -117,6 +122,40 @@ type Why struct {
 	// Ceiling is how many machines there may be, R + S (orders, Floor); NewAboveReplicas,
 	// AboveReplicas, Held, orders of [Recreate]: R.
 	Ceiling int64
+}
+
+// Figures returns the numbers of the sentence, for logs and metrics: by the names of the fields in
+// lower case, as int64. A number that is 0 is among them if the sentence says it.
+func (w Why) Figures() iter.Seq2[string, any] {
+	said := ""
+	switch w.Reason {
+	case "":
+		return func(func(string, any) bool) {}
+	case ReasonMarked:
+		said = "share total available floor"
+	case ReasonOldUnavailable, ReasonOldAvailable, ReasonGivenBack, ReasonSelect, ReasonFloor:
+		said = "total available floor"
+	case ReasonNewUnavailable:
+		said = "total available"
+	case ReasonScaleDown:
+		said = "share total ceiling"
+	case ReasonNewAboveReplicas, ReasonAboveReplicas, ReasonNewGrows, ReasonGrows, ReasonHeld, ReasonQuota:
+		said = "total ceiling"
+	}
+	return func(yield func(string, any) bool) {
+		for _, f := range []struct {
+			name string
+			n    int64
+		}{
+			{"count", w.Count}, {"share", w.Share}, {"kept", w.Kept}, {"unavailable", w.Unavailable}, {"terminating", w.Terminating},
+			{"total", w.Total}, {"available", w.Available}, {"floor", w.Floor}, {"ceiling", w.Ceiling},
+		} {
+			always := f.name == "count" || slices.Contains(strings.Fields(said), f.name)
+			if (f.n != 0 || always) && !yield(f.name, f.n) {
+				return
+			}
+		}
+	}
 }
 
 // String returns a sentence for people, such as "2 of 5 machines available, floor is 4: no old

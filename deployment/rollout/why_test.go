@@ -1,9 +1,12 @@
 package rollout_test
 
 import (
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
@@ -72,4 +75,52 @@ func TestWhyNumbers(t *testing.T) {
 	require.Equal(t, []rollout.Scale{{Name: "new", From: 3, To: 5, Why: rollout.Why{
 		Reason: rollout.ReasonNewGrows, Count: 2, Kept: 1, Total: 3, Ceiling: 6,
 	}}}, orders)
+}
+
+// TestEachNumberOfASentenceIsAFigure, for any decision about a fleet.
+func TestEachNumberOfASentenceIsAFigure(t *testing.T) {
+	number := regexp.MustCompile(`\b\d+\b`)
+	tells := func(t *rapid.T, why rollout.Why) {
+		figures := make(map[int64]bool)
+		for _, n := range why.Figures() {
+			figures[n.(int64)] = true
+		}
+		figures[why.Count-why.Kept] = true // "2 more may come"
+		why.Set = ""
+		for _, said := range number.FindAllString(why.String(), -1) {
+			n, err := strconv.ParseInt(said, 10, 64)
+			require.NoError(t, err)
+			require.True(t, figures[n], "%s: %d is not in %v", why, n, figures)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		f := heldFleets(t)
+		for _, decide := range []rule{rollout.Step, rollout.Resize, rollout.Recreate} {
+			orders, why := decide(f, nil)
+			tells(t, why)
+			for _, order := range orders {
+				tells(t, order.Why)
+			}
+		}
+	})
+}
+
+// TestFiguresNameTheFields, and leave out what a reason has nothing to do with.
+func TestFiguresNameTheFields(t *testing.T) {
+	figures := func(why rollout.Why) map[string]any {
+		out := make(map[string]any)
+		for name, n := range why.Figures() {
+			out[name] = n
+		}
+		return out
+	}
+	require.Equal(t, map[string]any{"count": int64(3), "total": int64(5), "available": int64(0), "floor": int64(4)},
+		figures(rollout.Why{Reason: rollout.ReasonFloor, Set: "web-2", Count: 3, Total: 5, Floor: 4}), "none available is a figure")
+	require.Equal(t, map[string]any{"count": int64(2), "total": int64(0), "ceiling": int64(3)},
+		figures(rollout.Why{Reason: rollout.ReasonNewGrows, Count: 2, Ceiling: 3}))
+	require.Empty(t, figures(rollout.Why{}))
+	for name := range (rollout.Why{Reason: rollout.ReasonFloor}).Figures() {
+		require.Equal(t, "count", name)
+		break // it may end early
+	}
 }

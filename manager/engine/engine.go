@@ -118,11 +118,20 @@ func (e *Engine) Tell(ctx context.Context, m *Memory, kind string, key object.Ke
 	if m != nil && !m.first(key, reason+" "+sentence) {
 		return
 	}
-	e.Log.LogAttrs(ctx, level, sentence, slog.String("kind", kind), slog.String("object", key.String()),
-		slog.String("reason", reason))
+	e.Log.LogAttrs(ctx, level, sentence, append([]slog.Attr{
+		slog.String("kind", kind), slog.String("object", key.String()), slog.String("reason", reason),
+	}, Figures(why)...)...)
 	if e.Hooks.Event != nil {
 		e.Hooks.Event(kind, key, typ, reason, sentence)
 	}
+}
+
+// Figures returns the numbers of a sentence as attributes of a log.
+func Figures(why decision.Why) (attrs []slog.Attr) {
+	for name, figure := range why.Figures() {
+		attrs = append(attrs, slog.Any(name, figure))
+	}
+	return attrs
 }
 
 // Timed makes a call and tells the hook how long it took. A call that a dry run withheld was never made:

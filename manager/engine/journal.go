@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -35,6 +36,7 @@ type entry struct {
 type news struct {
 	telling
 	sentence string
+	why      decision.Why
 }
 
 // news picks what is to be told, and remembers it as told. A change is told when it is new, and again,
@@ -54,7 +56,7 @@ func (j *journal) news(kind string, key object.Key, all []Change, now time.Time,
 	}
 	var out []news
 	for _, c := range all {
-		n := news{telling{c.What, c.Why.Reason.String()}, c.Why.String()}
+		n := news{telling{c.What, c.Why.Reason.String()}, c.Why.String(), c.Why}
 		e, there := known[n.telling]
 		if !there || e.sentence != n.sentence && now.Sub(e.at) >= resync {
 			e.sentence, e.at = n.sentence, now

@@ -123,8 +123,9 @@ func (p *Pass) hold(ctx context.Context, s Steps, head *Head) Result {
 	}
 	for _, n := range p.journal.news(p.Kind, p.Key, changes, p.Now(), p.Resync) {
 		n.what, n.sentence = codes.Printable(n.what), codes.Printable(n.sentence)
-		p.Log.LogAttrs(ctx, slog.LevelInfo, "not done, only observing: "+n.what, slog.String("kind", p.Kind),
-			slog.String("object", p.Key.String()), slog.String("reason", n.reason), slog.String("why", n.sentence))
+		p.Log.LogAttrs(ctx, slog.LevelInfo, "not done, only observing: "+n.what, append([]slog.Attr{
+			slog.String("kind", p.Kind), slog.String("object", p.Key.String()), slog.String("reason", n.reason), slog.String("why", n.sentence),
+		}, Figures(n.why)...)...)
 		if p.Hooks.Withheld != nil {
 			p.Hooks.Withheld(p.Kind, p.Key, n.what, n.reason, n.sentence)
 		}
