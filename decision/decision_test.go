@@ -90,6 +90,8 @@ func TestFigures(t *testing.T) {
 		{"a[ {count|set|sets}] {all}[ {ready}]", decision.Why{Ready: 2}, []figure{{"all", int64(0)}, {"ready", int64(2)}}},
 		{"a[ {number}", decision.Why{}, nil},
 		{"[in {for}|later]", decision.Why{}, nil},
+		{"{count}", decision.Why{Count: 1, Ready: 2, For: time.Second}, []figure{{"count", int64(1)}}},
+		{"[in {wait}]", decision.Why{For: time.Second}, []figure{{"for", time.Second}}},
 		{"[in {for}|later]", decision.Why{For: time.Second}, []figure{{"for", time.Second}}},
 		{"{count}: {cause}", decision.Why{Count: 1, Cause: inner}, []figure{{"count", int64(1)}, {"available", int64(7)}}},
 		{"{count}: {cause}", decision.Why{Count: 1, Cause: cause("x 3")}, []figure{{"count", int64(1)}}},

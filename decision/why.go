@@ -71,18 +71,17 @@ func (w Why) String() string {
 	return text
 }
 
-// Figures returns the numbers of the sentence, for logs and metrics: each field that counts, by its name
-// in lower case, as an int64, and For as a time.Duration. A number that is 0 is among them if the
-// sentence says it. Those of Cause follow, if it has a method of this kind.
+// Figures returns the numbers of the sentence, for logs and metrics: each field that it names, in lower
+// case, as an int64, and For as a time.Duration. One that is zero is among them unless the sentence
+// leaves it out then. Those of Cause follow, if it has a method of this kind.
 func (w Why) Figures() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, name := range numbers {
-			n, _ := w.number(name)
-			if (n != 0 || w.says(name)) && !yield(name, n) {
+			if n, _ := w.number(name); w.says(name, n != 0) && !yield(name, n) {
 				return
 			}
 		}
-		if w.For != 0 && !yield("for", w.For) {
+		if w.For != 0 && (w.says("for", true) || w.says("wait", true)) && !yield("for", w.For) {
 			return
 		}
 		if cause, ok := w.Cause.(interface{ Figures() iter.Seq2[string, any] }); ok {
@@ -94,18 +93,22 @@ func (w Why) Figures() iter.Seq2[string, any] {
 // numbers are the words for the fields that count.
 var numbers = []string{"have", "want", "count", "all", "ready", "available", "number"}
 
-// says reports whether the sentence has this number even if it is zero.
-func (w *Why) says(name string) bool {
+// says reports whether the sentence names this field; with optional, where it may be left out too.
+func (w *Why) says(name string, optional bool) bool {
 	if w.Reason.declaration == nil {
 		return false
 	}
 	rest := w.Reason.sentence
 	for {
-		always, optional, found := strings.Cut(rest, "[")
-		if strings.Contains(always, "{"+name+"}") || strings.Contains(always, "{"+name+"|") {
+		part, after, more := strings.Cut(rest, "[")
+		inner, after, _ := strings.Cut(after, "]")
+		if optional {
+			part += inner
+		}
+		if strings.Contains(part, "{"+name+"}") || strings.Contains(part, "{"+name+"|") {
 			return true
 		}
-		if _, rest, _ = strings.Cut(optional, "]"); !found {
+		if rest = after; !more {
 			return false
 		}
 	}
