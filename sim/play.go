@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,21 +109,41 @@ func (s *Scenario) play(w *World) error {
 		return err
 	}
 	w.emit(allGone{})
-	return w.violated()
+	if err := w.violated(); err != nil {
+		return err
+	}
+	return s.finally(w)
 }
 
 // settle waits for something that must become true.
 func (s *Scenario) settle(w *World, what string, goal func() bool) error {
-	limit := s.Limit
-	if limit == 0 {
-		limit = defaultLimit
-	}
-	err := w.Until(goal, limit)
+	err := w.Until(goal, s.limit())
 	if errors.Is(err, ErrLimit) {
-		return w.violation(RuleSettled, "%s are left that had %s to %s%s", w.Left(), limit, what, w.lacks())
+		return w.violation(RuleSettled, "%s are left that had %s to %s%s", w.Left(), s.limit(), what, w.lacks())
 	}
 	return err
 }
+
+// finally waits for what properties ask for once all is deleted.
+func (s *Scenario) finally(w *World) error {
+	for _, p := range w.o.Properties {
+		if p.Finally == nil {
+			continue
+		}
+		var last error
+		err := w.Until(func() bool { last = p.Finally(w); return last == nil }, s.limit())
+		if errors.Is(err, ErrLimit) {
+			return w.violation(p.Name, "%v, %s after all is deleted", last, s.limit())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limit is Limit, or its default.
+func (s *Scenario) limit() time.Duration { return cmp.Or(s.Limit, defaultLimit) }
 
 // aged renews a fleet whose machines get too old once: each that is, is replaced (P7 holds
 // meanwhile). Others get too old by then, where an age is short beside grace and boot.

@@ -7,6 +7,9 @@ func checkProperties(w *World) {
 			return
 		}
 		for _, p := range w.o.Properties {
+			if p.Check == nil {
+				continue
+			}
 			if err := p.Check(w); err != nil {
 				w.violate(p.Name, "%v", err)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/safety"
@@ -72,5 +73,32 @@ func TestTagsInAStorm(t *testing.T) {
 		require.NoError(t, r.w.Until(func() bool { return r.tagged(want) }, patience), "seed %d", seed)
 		require.Equal(t, made, r.w.Made(), "seed %d: machines were replaced", seed)
 		r.w.Close()
+	}
+}
+
+// undeclared hides what the driver that it wraps declares.
+type undeclared struct{ driver.Driver }
+
+// TestTagsOfADriverOfOnesOwn: new tags are expected on VMs only if the driver says that it can change
+// them.
+func TestTagsOfADriverOfOnesOwn(t *testing.T) {
+	for _, declares := range []bool{false, true} {
+		s := &sim.Scenario{
+			Options:     sim.Options{Manager: off.Manager, UpdatableTags: true},
+			Deployments: []*deployment.Deployment{fleet(2, deployment.Strategy{})},
+			Steps:       []sim.Step{{After: time.Hour, Do: sim.Tag, Class: "small", N: 1}},
+			Keep:        true,
+		}
+		var w *sim.World
+		s.Options.Driver = func(in *sim.World) driver.Driver {
+			if w = in; declares {
+				return w.Provider()
+			}
+			return undeclared{w.Provider()}
+		}
+		require.Nil(t, play(t, s).Violation)
+		for _, vm := range w.Provider().VMs() {
+			require.Equal(t, declares, len(vm.Tags) > 0)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/drain"
@@ -37,7 +38,8 @@ type Options struct {
 	Drain      *drain.Policy
 	DrainLimit drains.Limit
 	// UpdatableTags makes the simulated provider's driver declare that it can change the tags of
-	// VMs; see TagClass. If it is false, the driver declares nothing.
+	// VMs; see TagClass. If it is false, the driver declares nothing. A driver of Driver declares for
+	// itself: the world expects VMs with other tags only of one that says so.
 	UpdatableTags bool
 	// NeedsInitialization makes VMs of the simulated provider UNINITIALIZED at first.
 	NeedsInitialization bool
@@ -52,14 +54,18 @@ type Options struct {
 	Tell func(at time.Time, what string)
 }
 
-// Property is something that must hold in a world at any time. The world checks it after every
-// effect on an object or a VM, from any source. It checks what happens to pods alone with the next
-// of these effects. Only the error is kept of the state, so it should say what was seen.
+// Property is something that must hold in a world. Only the error is kept of the state, so it should
+// say what was seen.
 type Property struct {
 	// Name tells properties apart where one is broken.
 	Name string
-	// Check returns an error if the property does not hold. It must not change the world.
+	// Check returns an error if the property does not hold. It must not change the world. The world
+	// calls it after every effect on an object or a VM, from any source, and checks what happens to
+	// pods alone with the next of these effects. Nil: nothing must hold at any time.
 	Check func(*World) error
+	// Finally returns an error if something is left or missing once a scenario has deleted all that it
+	// had. Play waits for it to return nil as it waits for convergence. Nil: nothing must hold then.
+	Finally func(*World) error
 }
 
 // World is a manager and everything around it. New makes it. It is not safe for concurrent use.
@@ -149,11 +155,19 @@ func (w *World) newManagers() *managers {
 func (w *World) driver() driver.Driver {
 	switch {
 	case w.o.Driver != nil:
-		return w.o.Driver(w)
+		d := w.o.Driver(w)
+		w.o.UpdatableTags = w.o.UpdatableTags && updatesTags(d)
+		return d
 	case w.o.UpdatableTags:
 		return w.provider
 	}
 	return withoutUpdates{w.provider}
+}
+
+// updatesTags reports whether a driver declares that it can change the tags of VMs.
+func updatesTags(d driver.Driver) bool {
+	fields, ok := driver.As[driver.FieldUpdater](d)
+	return ok && slices.Contains(fields.UpdatableFields(), "tags")
 }
 
 // groupDriver returns the driver of groups for the next life of the manager.

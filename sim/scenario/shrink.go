@@ -1,9 +1,11 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -130,6 +132,21 @@ func clone(s *sim.Scenario) *sim.Scenario {
 	}
 	c.Pools = slices.Clone(s.Pools) // a world takes its own copies
 	return &c
+}
+
+// Summary returns what a scenario consists of, in one line: its seed, fleets, pools, apps, steps and
+// faults.
+func Summary(s *sim.Scenario) string {
+	var what []string
+	for _, d := range s.Deployments {
+		kind := cmp.Or(d.Spec.Strategy.Kind, deployment.RollingUpdate)
+		what = append(what, fmt.Sprintf("%s of %d by %s", d.Name, d.Spec.Replicas, kind))
+	}
+	for _, p := range s.Pools {
+		what = append(what, fmt.Sprintf("pool %s of %d", p.Name, p.Spec.Wanted()))
+	}
+	return fmt.Sprintf("seed %d: %s; %d apps, %d steps, faults: %s",
+		s.Options.Seed, strings.Join(what, ", "), len(s.Apps), len(s.Steps), &s.Options.Faults)
 }
 
 // Trace plays a scenario and returns what happened in it, a line each with the time since its

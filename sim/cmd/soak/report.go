@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -121,16 +120,7 @@ func tell(out io.Writer, s *sim.Scenario) error {
 	if err != nil {
 		return err
 	}
-	var what []string
-	for _, d := range s.Deployments {
-		kind := cmp.Or(string(d.Spec.Strategy.Kind), "RollingUpdate")
-		what = append(what, fmt.Sprintf("%s of %d by %s", d.Name, d.Spec.Replicas, kind))
-	}
-	for _, p := range s.Pools {
-		what = append(what, fmt.Sprintf("pool %s of %d", p.Name, p.Spec.Wanted()))
-	}
-	_, _ = fmt.Fprintf(out, "\nseed %d: %s; %d apps, %d steps, faults: %s\n\n",
-		s.Options.Seed, strings.Join(what, ", "), len(s.Apps), len(s.Steps), &s.Options.Faults)
+	_, _ = fmt.Fprintf(out, "\n%s\n\n", scenario.Summary(s))
 	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
 }
