@@ -12,7 +12,7 @@
 # as long.
 # The house rules test fails when a package elsewhere starts a goroutine.
 race_dirs="adapters/bolt driver machine/fsm machinepool/pooldriver manager sim/cmd
-	sim/gallery/hunt store adapters/kubernetes/apistore adapters/kubernetes/app
+	sim/gallery/hunt sim/simtest store adapters/kubernetes/apistore adapters/kubernetes/app
 	adapters/kubernetes/bootstrap adapters/kubernetes/cluster adapters/kubernetes/cmd
 	adapters/kubernetes/config adapters/kubernetes/controllers adapters/kubernetes/examples
 	adapters/kubernetes/internal adapters/kubernetes/mcm adapters/kubernetes/simulated

@@ -1,0 +1,212 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/sim"
+)
+
+// answers checks what the driver answers against what it lists when nothing fails. So it finds what
+// no invariant can see whose VMs are at a provider that the world does not know.
+type answers struct {
+	vms      map[string]vm // that are known to belong to a machine, by ID
+	underWay []*call
+	broken   map[codes.Call]error // the first false answer of each call
+}
+
+// vm is a VM that was made for a machine, and the call that told of it.
+type vm struct {
+	machine *machine.Machine
+	from    *call
+}
+
+func newAnswers() *answers {
+	return &answers{vms: map[string]vm{}, broken: map[codes.Call]error{}}
+}
+
+// answerProperties are broken by false answers, one of each call.
+func answerProperties(b **bench) (all []sim.Property) {
+	for _, method := range []codes.Call{codes.CreateMachine, codes.DeleteMachine, codes.GetMachineStatus, codes.ListMachines} {
+		all = append(all, sim.Property{Name: "answer of " + method.String(), Check: func(*sim.World) error {
+			return (*b).answers.broken[method]
+		}})
+	}
+	return all
+}
+
+// around makes a call and checks its answer.
+func (a *answers) around(ctx context.Context, c *call, d driver.Driver, do func()) {
+	if !slices.Contains([]codes.Call{codes.CreateMachine, codes.DeleteMachine, codes.GetMachineStatus, codes.ListMachines}, c.method) {
+		do()
+		return
+	}
+	for _, other := range a.underWay {
+		if c.machine != nil && other.machine != nil && other.machine.Name == c.machine.Name {
+			c.shared, other.shared = true, true
+		}
+	}
+	a.underWay = append(a.underWay, c)
+	defer func() { a.underWay = slices.DeleteFunc(a.underWay, func(other *call) bool { return other == c }) }()
+	truth := observer{context.WithoutCancel(ctx), d, c}
+	before, listed := truth.list()
+	do()
+	after, still := truth.list()
+	if !listed || !still {
+		return // it lists nothing, so nothing is known
+	}
+	switch c.method {
+	case codes.CreateMachine:
+		a.created(c, truth, before, after)
+	case codes.DeleteMachine:
+		a.deleted(c, after)
+	case codes.GetMachineStatus:
+		a.lookedUp(c, after)
+	default:
+		a.listed(c, truth, before, after)
+	}
+}
+
+func (a *answers) blame(method codes.Call, format string, args ...any) {
+	if a.broken[method] == nil {
+		a.broken[method] = fmt.Errorf(format, args...)
+	}
+}
+
+// created checks that a create made one VM of the machine's name at most.
+func (a *answers) created(c *call, truth observer, before, after map[string]string) {
+	if c.shared {
+		return
+	}
+	own := a.own(c.machine, before)
+	for _, id := range slices.Sorted(maps.Keys(after)) {
+		_, was := before[id]
+		if was || after[id] != c.machine.Name {
+			continue
+		}
+		a.vms[id] = vm{c.machine, c}
+		if len(own) > 0 {
+			a.blame(codes.CreateMachine, "VM %s was made for machine %s, which had VM %s", id, c.machine.Name, own[0])
+		}
+		own = append(own, id)
+	}
+	if c.err != nil {
+		return
+	}
+	a.vms[c.id] = vm{c.machine, c}
+	switch name, there := after[c.id]; {
+	case !there:
+		a.checkListed(truth, after)
+	case name != c.machine.Name:
+		a.blame(codes.CreateMachine, "it says that VM %s is machine %s's, and ListMachines that it is machine %s's", c.id, c.machine.Name, name)
+	}
+}
+
+// own returns the VMs among those listed that are known to be a machine's.
+func (a *answers) own(m *machine.Machine, listed map[string]string) (ids []string) {
+	for id := range listed {
+		if known, ok := a.vms[id]; ok && m.UID != "" && known.machine.UID == m.UID {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// meant returns the VMs that a call is about and that are there.
+func (a *answers) meant(m *machine.Machine, listed map[string]string) []string {
+	id := m.Spec.ProviderID
+	if id == "" {
+		return a.own(m, listed)
+	}
+	if _, there := listed[id]; there {
+		return []string{id}
+	}
+	return nil
+}
+
+// deleted checks that nothing is left of what the driver calls deleted.
+func (a *answers) deleted(c *call, after map[string]string) {
+	if code := codes.Of(c.err); c.shared || code != codes.OK && code != codes.NotFound {
+		return
+	}
+	for _, id := range a.meant(c.machine, after) {
+		a.blame(codes.DeleteMachine, "it says %s for machine %s, and VM %s is still there", codes.Of(c.err), c.machine.Name, id)
+	}
+	maps.DeleteFunc(a.vms, func(id string, of vm) bool {
+		return id == c.machine.Spec.ProviderID || c.machine.UID != "" && of.machine.UID == c.machine.UID
+	})
+}
+
+// lookedUp checks that what is not found is not there.
+func (a *answers) lookedUp(c *call, after map[string]string) {
+	if c.err == nil && c.id != "" && !c.shared {
+		a.vms[c.id] = vm{c.machine, c}
+	}
+	if c.shared || codes.Of(c.err) != codes.NotFound {
+		return
+	}
+	for _, id := range a.meant(c.machine, after) {
+		a.blame(codes.GetMachineStatus, "it says %s for machine %s, and VM %s is there", codes.NotFound, c.machine.Name, id)
+	}
+}
+
+// listed checks that a list has all VMs that were there all the time.
+func (a *answers) listed(c *call, truth observer, before, after map[string]string) {
+	if c.err != nil {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(after)) {
+		_, was := before[id]
+		if _, is := c.list[id]; was && !is {
+			a.blame(codes.ListMachines, "VM %s of machine %s is missing", id, after[id])
+		}
+	}
+	a.checkListed(truth, after)
+}
+
+// checkListed checks that the VMs that are not listed are not there: GetMachineStatus does not find
+// them.
+func (a *answers) checkListed(truth observer, listed map[string]string) {
+	for _, id := range slices.Sorted(maps.Keys(a.vms)) {
+		known := a.vms[id]
+		if _, ok := listed[id]; ok || known.from.class.Key != truth.call.class.Key {
+			continue
+		}
+		if truth.gone(known, id) {
+			delete(a.vms, id)
+			continue
+		}
+		a.blame(codes.ListMachines, "VM %s of machine %s is missing, and GetMachineStatus finds it", id, known.machine.Name)
+	}
+}
+
+// observer asks the driver while nothing fails.
+type observer struct {
+	ctx    context.Context //nolint:containedctx // of the call that is checked
+	driver driver.Driver
+	call   *call
+}
+
+// list returns what the driver lists for the class of a call. It returns false if it answers an
+// error.
+func (o observer) list() (map[string]string, bool) {
+	out, err := o.driver.ListMachines(o.ctx, &driver.ListMachinesRequest{Class: o.call.class, Secret: o.call.secret})
+	if err != nil || out == nil {
+		return nil, false
+	}
+	return out.Machines, true
+}
+
+// gone reports whether the driver does not find a VM. Any answer but OK leaves it open.
+func (o observer) gone(of vm, id string) bool {
+	m := of.machine.Clone()
+	m.Spec.ProviderID = id
+	_, err := o.driver.GetMachineStatus(o.ctx, &driver.GetMachineStatusRequest{Machine: m, Class: o.call.class, Secret: o.call.secret})
+	return err != nil
+}

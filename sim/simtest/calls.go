@@ -1,0 +1,205 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/sim"
+)
+
+// call is a call to the driver, as the driver itself sees it: a fault above the driver that keeps a
+// call or its answer from arriving is not in it.
+type call struct {
+	method      codes.Call
+	machine     *machine.Machine // nil: it is about a class
+	class       *machine.Class
+	secret      *machine.Secret
+	began, over time.Duration // since the beginning of the world
+	id          string        // that the answer gives
+	list        map[string]string
+	err         error
+	panicked    bool
+	shared      bool // another call about the machine was under way at the same time
+}
+
+// about is what the call names.
+func (c *call) about() (name, id string) {
+	if c.machine == nil {
+		return "", ""
+	}
+	return c.machine.Name, c.machine.Spec.ProviderID
+}
+
+// String returns the call with its answer.
+func (c *call) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "driver: %s", c.method)
+	switch name, id := c.about(); {
+	case name != "" && id != "":
+		fmt.Fprintf(&b, " %s, %s", name, id)
+	case name != "" && c.method == codes.CreateMachine: // which never has an ID
+		fmt.Fprintf(&b, " %s", name)
+	case name != "":
+		fmt.Fprintf(&b, " %s, no ID", name)
+	case c.class != nil:
+		fmt.Fprintf(&b, " of class %s", c.class.Name)
+	}
+	switch {
+	case c.panicked:
+		b.WriteString(" -> panic")
+	case c.err != nil:
+		fmt.Fprintf(&b, " -> %s: %s", codes.Of(c.err), codes.Message(c.err))
+	case c.method == codes.ListMachines:
+		fmt.Fprintf(&b, " -> OK, %d VMs", len(c.list))
+	default:
+		b.WriteString(" -> OK")
+	}
+	if c.id != "" {
+		fmt.Fprintf(&b, ", VM %s", c.id)
+	}
+	if took := c.over - c.began; took > 0 {
+		fmt.Fprintf(&b, " (took %s)", took.Round(time.Millisecond))
+	}
+	return b.String()
+}
+
+// watched is the driver under test. It notes its calls and checks its answers.
+type watched struct {
+	driver.Driver
+	b *bench
+}
+
+// Unwrap returns the driver under test.
+func (d watched) Unwrap() driver.Driver { return d.Driver }
+
+// around makes a call.
+func (d watched) around(ctx context.Context, c *call, do func() error) {
+	b := d.b
+	c.began = b.calls.begin(c, b.w)
+	c.panicked = true // unless it returns
+	defer b.calls.end(c, b.w)
+	b.answers.around(ctx, c, d.Driver, func() {
+		c.err = do()
+		c.panicked = false
+	})
+}
+
+// CreateMachine implements driver.Driver.
+func (d watched) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (out *driver.CreateMachineResponse, err error) {
+	c := &call{method: codes.CreateMachine, machine: req.Machine, class: req.Class, secret: req.Secret}
+	d.around(ctx, c, func() error {
+		out, err = d.Driver.CreateMachine(ctx, req)
+		if out != nil {
+			c.id = out.ProviderID
+		}
+		return err
+	})
+	return out, err
+}
+
+// InitializeMachine implements driver.Driver.
+func (d watched) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (out *driver.InitializeMachineResponse, err error) {
+	c := &call{method: codes.InitializeMachine, machine: req.Machine, class: req.Class, secret: req.Secret}
+	d.around(ctx, c, func() error {
+		out, err = d.Driver.InitializeMachine(ctx, req)
+		if out != nil {
+			c.id = out.ProviderID
+		}
+		return err
+	})
+	return out, err
+}
+
+// DeleteMachine implements driver.Driver.
+func (d watched) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (out *driver.DeleteMachineResponse, err error) {
+	c := &call{method: codes.DeleteMachine, machine: req.Machine, class: req.Class, secret: req.Secret}
+	d.around(ctx, c, func() error { out, err = d.Driver.DeleteMachine(ctx, req); return err })
+	return out, err
+}
+
+// GetMachineStatus implements driver.Driver.
+func (d watched) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (out *driver.GetMachineStatusResponse, err error) {
+	c := &call{method: codes.GetMachineStatus, machine: req.Machine, class: req.Class, secret: req.Secret}
+	d.around(ctx, c, func() error {
+		out, err = d.Driver.GetMachineStatus(ctx, req)
+		if out != nil {
+			c.id = out.ProviderID
+		}
+		return err
+	})
+	return out, err
+}
+
+// ListMachines implements driver.Driver.
+func (d watched) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (out *driver.ListMachinesResponse, err error) {
+	c := &call{method: codes.ListMachines, class: req.Class, secret: req.Secret}
+	d.around(ctx, c, func() error {
+		out, err = d.Driver.ListMachines(ctx, req)
+		if out != nil {
+			c.list = out.Machines
+		}
+		return err
+	})
+	return out, err
+}
+
+// UpdateMachine implements driver.Driver.
+func (d watched) UpdateMachine(ctx context.Context, req *driver.UpdateMachineRequest) (out *driver.UpdateMachineResponse, err error) {
+	c := &call{method: codes.UpdateMachine, machine: req.Machine, class: req.Class, secret: req.Secret}
+	d.around(ctx, c, func() error { out, err = d.Driver.UpdateMachine(ctx, req); return err })
+	return out, err
+}
+
+// journal is what happened in a world, in order. Nil: nothing is kept.
+type journal struct {
+	start time.Time
+	lines []line
+	open  []*call // under way
+}
+
+// line is something that happened.
+type line struct {
+	at     time.Duration // since the beginning
+	text   string
+	call   *call   // the driver's answer to it; or nil
+	during []*call // calls that were under way
+}
+
+func (j *journal) since(now time.Time) time.Duration {
+	if j.start.IsZero() {
+		j.start = now
+	}
+	return now.Sub(j.start)
+}
+
+// tell is sim.Options.Tell.
+func (j *journal) tell(now time.Time, what string) {
+	j.lines = append(j.lines, line{at: j.since(now), text: what, during: append([]*call(nil), j.open...)})
+}
+
+func (j *journal) begin(c *call, w *sim.World) time.Duration {
+	if j == nil {
+		return 0
+	}
+	j.open = append(j.open, c)
+	return j.since(w.Now())
+}
+
+func (j *journal) end(c *call, w *sim.World) {
+	if j == nil {
+		return
+	}
+	for i, other := range j.open {
+		if other == c {
+			j.open = append(j.open[:i:i], j.open[i+1:]...)
+			break
+		}
+	}
+	c.over = j.since(w.Now())
+	j.lines = append(j.lines, line{at: c.over, text: c.String(), call: c, during: append([]*call(nil), j.open...)})
+}

@@ -1,0 +1,159 @@
+package simtest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
+)
+
+// Options say what is tested. Only Driver or New is needed.
+type Options struct {
+	// Driver makes the driver of each life of the manager, around the provider of the world
+	// (sim.World.Provider).
+	Driver func(w *sim.World) driver.Driver
+	// New takes the place of Driver for a driver with a provider of its own. It is called once for
+	// each world, at the beginning.
+	New func(w *sim.World) Setup
+	// NoCluster leaves the target cluster out: machines end at phase Available. A driver whose VMs
+	// are not in the world's provider needs it, because only VMs of that one join the cluster.
+	NoCluster bool
+	// Policies replace those of the scenarios. One that is nil replaces nothing.
+	Policies manager.Policies
+	// Properties must hold in every world, beside the invariants of package sim.
+	Properties []sim.Property
+	// Scenario draws what happens. Nil: scenario.Random, without pools.
+	Scenario func(seed uint64) *sim.Scenario
+	// Seeds is how many scenarios are played: those of the seeds 0, 1, 2 and so on, on all cores.
+	// Zero: 200, which takes up to a minute on two cores.
+	Seeds int
+	// Tries is how many scenarios are played at most in search of a smaller one that breaks the same
+	// rule. Zero: 200. Negative: none.
+	Tries int
+}
+
+// Setup is a driver in one world, with the provider that it calls.
+type Setup struct {
+	// Driver makes the driver of each life of the manager. All of them call the same provider.
+	Driver func() driver.Driver
+	// Left names what is left at the provider, such as "disk d-1 of machine web-x". In the end, when
+	// all machines have been deleted, there must be nothing. Nil: only the VMs that the driver lists
+	// are known.
+	Left func() []string
+	// Properties must hold in this world, like those of Options.
+	Properties []sim.Property
+}
+
+const (
+	defaultSeeds = 200
+	defaultTries = 200
+)
+
+// complete returns o with defaults, or what is wrong with it.
+func (o Options) complete() (Options, error) {
+	switch {
+	case o.Driver == nil && o.New == nil:
+		return o, errors.New("simtest: Options.Driver or Options.New must be set")
+	case o.Driver != nil && o.New != nil:
+		return o, errors.New("simtest: Options.Driver and Options.New exclude each other")
+	case o.Seeds < 0:
+		return o, fmt.Errorf("simtest: Options.Seeds must not be negative, but is %d", o.Seeds)
+	}
+	if o.New == nil {
+		o.New = func(w *sim.World) Setup {
+			return Setup{Driver: func() driver.Driver { return o.Driver(w) }}
+		}
+	}
+	if o.Scenario == nil {
+		o.Scenario = withoutPools
+	}
+	o.Seeds, o.Tries = cmp.Or(o.Seeds, defaultSeeds), max(cmp.Or(o.Tries, defaultTries), 0)
+	return o, nil
+}
+
+// withoutPools is scenario.Random without pools, which no driver of machines has to do with.
+func withoutPools(seed uint64) *sim.Scenario {
+	s := scenario.Random(seed)
+	s.Pools, s.Options.Pools = nil, nil
+	return s
+}
+
+// scenario draws the scenario of a seed, and equips it.
+func (o *Options) scenario(seed uint64) *sim.Scenario {
+	s := o.Scenario(seed)
+	s.Options.NoCluster = s.Options.NoCluster || o.NoCluster
+	p := &s.Options.Manager.Policies
+	p.Machine = cmp.Or(o.Policies.Machine, p.Machine)
+	p.Set = cmp.Or(o.Policies.Set, p.Set)
+	p.Deployment = cmp.Or(o.Policies.Deployment, p.Deployment)
+	p.Pool = cmp.Or(o.Policies.Pool, p.Pool)
+	p.Safety = cmp.Or(o.Policies.Safety, p.Safety)
+	o.equip(s, nil)
+	return s
+}
+
+// ruleLeft is broken by what Setup.Left names in the end.
+const ruleLeft = "left at the provider"
+
+// equip gives a scenario the driver and the properties. Each play makes a world of its own, and plays
+// of one scenario follow one another: so the bench is that of the last world. calls notes the calls
+// to the driver, unless it is nil.
+func (o *Options) equip(s *sim.Scenario, calls *journal) {
+	var b *bench
+	s.Options.Driver = func(w *sim.World) driver.Driver {
+		if b == nil || b.w != w {
+			b = &bench{w: w, setup: o.New(w), calls: calls, answers: newAnswers()}
+		}
+		return watched{b.setup.Driver(), b}
+	}
+	s.Options.Properties = append(answerProperties(&b), o.Properties...)
+	s.Options.Properties = append(s.Options.Properties,
+		sim.Property{Name: "Setup.Properties", Check: func(w *sim.World) error { return b.check(w) }},
+		sim.Property{Name: ruleLeft, Finally: func(*sim.World) error { return b.left() }},
+	)
+}
+
+// bench is a driver in one world.
+type bench struct {
+	w       *sim.World
+	setup   Setup
+	calls   *journal
+	answers *answers
+}
+
+// check checks the properties of the setup.
+func (b *bench) check(w *sim.World) error {
+	for _, p := range b.setup.Properties {
+		if p.Check == nil {
+			continue
+		}
+		if err := p.Check(w); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// left returns an error if anything is left at the provider.
+func (b *bench) left() error {
+	if b.setup.Left != nil {
+		if left := slices.Sorted(slices.Values(b.setup.Left())); len(left) > 0 {
+			return errors.New(strings.Join(left, ", "))
+		}
+	}
+	for _, p := range b.setup.Properties {
+		if p.Finally == nil {
+			continue
+		}
+		if err := p.Finally(b.w); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+package simtest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
+)
+
+// mistake is what is wrong with a driver. Empty: nothing.
+type mistake string
+
+const (
+	wrongName    mistake = "creates under a wrong name"
+	falseDelete  mistake = "deletes nothing, and says OK"
+	needsID      mistake = "deletes nothing without an ID, and says OK"
+	nothingFound mistake = "every failed look-up is NOT_FOUND"
+	shortList    mistake = "list misses VMs"
+	createsTwice mistake = "a create makes two VMs"
+)
+
+// planted is a driver of the world's provider with a mistake. It declares nothing.
+type planted struct {
+	driver.Driver
+	w       *sim.World
+	mistake mistake
+}
+
+func plant(m mistake) func(*sim.World) driver.Driver {
+	return func(w *sim.World) driver.Driver { return planted{w.Provider(), w, m} }
+}
+
+func (d planted) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	if d.mistake == wrongName {
+		r := *req
+		r.Machine = req.Machine.Clone()
+		r.Machine.Name += "x"
+		req = &r
+	}
+	out, err := d.Driver.CreateMachine(ctx, req)
+	if d.mistake == createsTwice && err == nil {
+		for _, vm := range d.w.Provider().VMs() {
+			if vm.ID == out.ProviderID {
+				d.w.Provider().Add(vm)
+			}
+		}
+	}
+	return out, err
+}
+
+func (d planted) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	if d.mistake == falseDelete || d.mistake == needsID && req.Machine.Spec.ProviderID == "" {
+		return &driver.DeleteMachineResponse{}, nil
+	}
+	return d.Driver.DeleteMachine(ctx, req)
+}
+
+func (d planted) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	out, err := d.Driver.GetMachineStatus(ctx, req)
+	if d.mistake == nothingFound && err != nil {
+		return nil, codes.New(codes.NotFound, "not found")
+	}
+	return out, err
+}
+
+func (d planted) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	out, err := d.Driver.ListMachines(ctx, req)
+	if d.mistake == shortList && err == nil {
+		for id := range out.Machines {
+			if strings.HasSuffix(id, "3") {
+				delete(out.Machines, id)
+			}
+		}
+	}
+	return out, err
+}
+
+// find returns the report on what Run finds.
+func find(t *testing.T, o Options) string {
+	t.Helper()
+	o, err := o.complete()
+	require.NoError(t, err)
+	report, err := o.run(t.Name(), seedRange{n: uint64(o.Seeds)}, false)
+	require.NoError(t, err)
+	return report
+}
+
+// TestHonestDriverPasses: with default settings, and though it declares less than scenarios ask of the
+// world's own driver.
+func TestHonestDriverPasses(t *testing.T) {
+	o := Options{Driver: plant("")}
+	if testing.Short() {
+		o.Seeds = 12
+	}
+	Run(t, o)
+}
+
+// TestMistakesAreFound: with default settings, as a false answer of the call that is wrong. The story is
+// short and marks that call.
+func TestMistakesAreFound(t *testing.T) {
+	for m, want := range map[mistake]struct{ rule, guilty string }{
+		wrongName:    {"P14: a VM of machine by-handx lives, and its record is gone", "CreateMachine"},
+		falseDelete:  {"answer of DeleteMachine: it says OK for machine", "DeleteMachine"},
+		needsID:      {"answer of DeleteMachine: it says OK for machine", "DeleteMachine"},
+		nothingFound: {"answer of GetMachineStatus: it says NotFound for machine", "GetMachineStatus"},
+		shortList:    {"answer of ListMachines: VM memory:///blue/3 of machine", "CreateMachine"}, // what made the VM
+		createsTwice: {"P13: two VMs live for machine", "CreateMachine"},
+	} {
+		t.Run(string(m), func(t *testing.T) {
+			o := Options{Driver: plant(m)}
+			if testing.Short() {
+				if m == needsID {
+					t.Skip("it takes 60 scenarios")
+				}
+				o.Tries = 20
+			}
+			report := find(t, o)
+			require.Contains(t, report, want.rule)
+			require.LessOrEqual(t, strings.Count(report, "\n"), maxStory, report)
+			require.Regexp(t, `\n> +\S+  driver: `+want.guilty+` \S+`, report)
+			require.Equal(t, 2, strings.Count(report, "\n> "), "the call and what the mark means: %s", report)
+			require.NotContains(t, report, "deterministic")
+		})
+	}
+}
+
+// leaky has a disk for each machine, and forgets it if there is no VM to delete.
+type leaky struct {
+	driver.Driver
+	disks map[string]bool
+}
+
+func (d leaky) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	d.disks[req.Machine.Name] = true
+	return d.Driver.CreateMachine(ctx, req)
+}
+
+func (d leaky) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	_, err := d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: req.Machine, Class: req.Class, Secret: req.Secret})
+	if err == nil {
+		delete(d.disks, req.Machine.Name)
+	}
+	return d.Driver.DeleteMachine(ctx, req)
+}
+
+// TestWhatIsLeftIsNamed: with the last call about it.
+func TestWhatIsLeftIsNamed(t *testing.T) {
+	report := find(t, Options{Tries: 20, New: func(w *sim.World) Setup {
+		disks := map[string]bool{}
+		return Setup{
+			Driver: func() driver.Driver { return leaky{w.Provider(), disks} },
+			Left: func() (left []string) {
+				for name := range disks {
+					left = append(left, "disk of machine "+name)
+				}
+				return left
+			},
+		}
+	}})
+	require.Regexp(t, `^simtest: seed \d+: left at the provider: (disk of machine \S+, )+48h0m0s after all is deleted\n`, report)
+	require.NotContains(t, report, "deterministic", "the order of what is left does not count")
+	require.Regexp(t, `\nLast call: driver: DeleteMachine \S+, .* -> OK, at `, report)
+	require.Regexp(t, `\n> +\S+  driver: DeleteMachine`, report)
+}
+
+// TestPropertiesAndPoliciesCount: those of Options and of Setup, in what is searched and in what is
+// told.
+func TestPropertiesAndPoliciesCount(t *testing.T) {
+	few := sim.Property{Name: "few", Check: func(w *sim.World) error {
+		for _, vm := range w.Provider().VMs() {
+			if strings.HasPrefix(vm.Name, "web") {
+				return fmt.Errorf("VM %s is one too many", vm.ID)
+			}
+		}
+		return nil
+	}}
+	all := find(t, Options{Driver: plant(""), Properties: []sim.Property{few}, Tries: 20})
+	require.Contains(t, all, "few: VM memory:///blue/")
+	require.Regexp(t, `\n> +\S+  driver: CreateMachine web`, all)
+	own := find(t, Options{New: func(w *sim.World) Setup {
+		return Setup{Driver: func() driver.Driver { return w.Provider() }, Properties: []sim.Property{few}}
+	}})
+	require.Contains(t, own, "few: VM memory:///blue/")
+}
+
+// TestChanceIsTold: a driver or a property that depends on more than the world is said to.
+func TestChanceIsTold(t *testing.T) {
+	var first *sim.World
+	report := find(t, Options{Seeds: 1, Driver: func(w *sim.World) driver.Driver {
+		if first == nil {
+			first = w
+		}
+		if w == first {
+			return planted{w.Provider(), w, wrongName}
+		}
+		return planted{w.Provider(), w, ""}
+	}})
+	require.Contains(t, report, "nothing is violated when it is played again")
+
+	n := 0
+	report = find(t, Options{Seeds: 1, Driver: plant(""), Properties: []sim.Property{{Name: "count", Check: func(*sim.World) error {
+		n++
+		return fmt.Errorf("no %d", n)
+	}}}})
+	require.Contains(t, report, "is not deterministic")
+	require.Contains(t, report, "violation of count: no 2\n")
+	require.Contains(t, report, "violation of count: no 3\n")
+}
+
+// TestReplay: the flag plays one seed, to the same end, and the story is whole.
+func TestReplay(t *testing.T) {
+	require.NoError(t, flag.Set("simtest.seed", "3"))
+	t.Cleanup(func() { require.NoError(t, flag.Set("simtest.seed", "")) })
+	var mu sync.Mutex
+	played := map[uint64]int{}
+	o := Options{Driver: plant(""), Scenario: func(seed uint64) *sim.Scenario {
+		mu.Lock()
+		defer mu.Unlock()
+		played[seed]++
+		return scenario.Rush(seed)
+	}}
+	Run(t, o)
+	require.Equal(t, map[uint64]int{3: 1}, played)
+
+	o = Options{Driver: plant(falseDelete), Tries: 20}
+	short := find(t, o)
+	require.Contains(t, short, "To play it again: go test -run '^TestReplay$' -simtest.seed=0")
+	require.Contains(t, short, "lines of others")
+	o, err := o.complete()
+	require.NoError(t, err)
+	whole, err := o.run(t.Name(), seedRange{0, 1}, true)
+	require.NoError(t, err)
+	require.NotContains(t, whole, "lines of others")
+	require.Equal(t, strings.SplitN(short, "\n", 2)[0], strings.SplitN(whole, "\n", 2)[0])
+}
+
+// TestOptionsThatAreWrong: they are named.
+func TestOptionsThatAreWrong(t *testing.T) {
+	for want, o := range map[string]Options{
+		"simtest: Options.Driver or Options.New must be set":         {},
+		"simtest: Options.Driver and Options.New exclude each other": {Driver: plant(""), New: func(*sim.World) Setup { return Setup{} }},
+		"simtest: Options.Seeds must not be negative, but is -1":     {Driver: plant(""), Seeds: -1},
+	} {
+		_, err := o.complete()
+		require.EqualError(t, err, want)
+	}
+}

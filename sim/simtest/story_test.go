@@ -1,0 +1,94 @@
+package simtest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+func called(method codes.Call, name, id string) *call {
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}}}
+	return &call{method: method, machine: m, id: id}
+}
+
+// TestStory: what is about the machine is told, the rest is counted, and the last call about it is
+// marked.
+func TestStory(t *testing.T) {
+	mine, other := called(codes.CreateMachine, "web-1", "i-1"), called(codes.CreateMachine, "web-10", "i-10")
+	gone := called(codes.DeleteMachine, "web-1", "")
+	lines := []line{
+		{text: "step: roll"},
+		{text: "machine web-10: CreateVM"},
+		{text: mine.String(), call: mine},
+		{text: "POST /vms: 503", during: []*call{mine}},
+		{text: "manager killed after a call"},
+		{text: other.String(), call: other},
+		{text: "set web: Create: 2 machines"},
+		{at: time.Minute, text: gone.String(), call: gone},
+		{at: time.Minute, text: "violation of P13: two VMs: i-1"},
+	}
+	want := `                … 2 lines of others
+            0s  driver: CreateMachine web-1 -> OK, VM i-1
+            0s  POST /vms: 503
+            0s  manager killed after a call
+                … 2 lines of others
+>         1m0s  driver: DeleteMachine web-1, no ID -> OK
+          1m0s  violation of P13: two VMs: i-1
+`
+	require.Equal(t, want, newStory(lines, "two VMs: i-1").text(60))
+	require.Contains(t, newStory(lines, "too much").text(60), ">         1m0s  driver: DeleteMachine web-1", "without a name it is the last call of all")
+}
+
+// TestStoryFits: in any number of lines from three on, and all that is left out is counted.
+func TestStoryFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var lines []line
+		for range rapid.IntRange(1, 40).Draw(t, "lines") {
+			name := fmt.Sprint("web-", rapid.IntRange(1, 3).Draw(t, "machine"))
+			l := line{text: "machine " + name + ": FindNode"}
+			if rapid.Bool().Draw(t, "call") {
+				l.call = called(codes.GetMachineStatus, name, "")
+				l.text = l.call.String()
+			}
+			lines = append(lines, l)
+		}
+		limit := rapid.IntRange(5, 30).Draw(t, "limit")
+		s := newStory(lines, "machine web-1 is wrong")
+		text := s.text(limit)
+		told, counted := 0, 0
+		for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+			n := 0
+			if _, err := fmt.Sscanf(strings.TrimSpace(l), "… %d line", &n); err == nil {
+				counted += n
+				continue
+			}
+			told++
+		}
+		if got := strings.Count(text, "\n"); got > limit {
+			t.Fatalf("%d lines, at most %d wanted:\n%s", got, limit, text)
+		}
+		if told+counted != len(lines) {
+			t.Fatalf("%d told and %d counted of %d:\n%s", told, counted, len(lines), text)
+		}
+		if s.guilty >= 0 && !strings.Contains(text, "> ") {
+			t.Fatalf("the call to blame is not told:\n%s", text)
+		}
+	})
+}
+
+// TestMentions: a name counts only in full.
+func TestMentions(t *testing.T) {
+	for text, want := range map[string]bool{
+		"web-1": true, "machine web-1: x": true, "disk blue/web-1.": true, "web-10": false, "web-10 and web-1": true, "a-web-1": false, "web-1-2": false, "": false,
+	} {
+		require.Equal(t, want, mentions(text, "web-1"), text)
+	}
+}
