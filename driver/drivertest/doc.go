@@ -13,8 +13,12 @@
 // real provider; Setup.Settle and Suite.Patience are for slow ones.
 //
 // The suite skips checks for which a driver or its Setup has no means, and those that build on a duty
-// that failed. At the end it logs how many duties were checked, and why the others were not. The more
-// of Setup is filled in, the fewer are skipped.
+// that failed. At the end it logs how many duties were checked, and why the others were not: go test
+// shows that with -v, or if a check fails. A check that is not run is a skipped subtest with its reason,
+// so a report made from go test -json has them. The more of Setup is filled in, the fewer are skipped.
+//
+// Checks run one after the other, each with VMs of its own. Calls overlap in those of Concurrent and
+// Processes only.
 //
 // A driver that makes HTTP requests is tested best. Its client goes through Faults:
 //

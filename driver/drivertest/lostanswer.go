@@ -1,11 +1,9 @@
 package drivertest
 
 import (
-	"context"
-	"sync"
-
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/conformance"
 )
 
 // The effects of a lost answer: a call took effect at the provider and its answer was lost, because
@@ -21,47 +19,12 @@ var lostAnswerChecks = []check{
 // lose makes the next such call take effect and fail.
 func (r *trial) lose(call codes.Call) {
 	r.Helper()
-	hook, ok := driver.As[driver.FaultHook](r.setup.Driver)
-	if !ok {
-		hook = r.forgetful()
+	err := codes.New(codes.Unavailable, "the answer was lost")
+	if hook, ok := driver.As[driver.FaultHook](r.setup.Driver); ok {
+		hook.FailAfter(call, err)
+		return
 	}
-	hook.FailAfter(call, codes.New(codes.Unavailable, "the answer was lost"))
-}
-
-// forgetful wraps the driver in a FaultHook.
-func (r *trial) forgetful() driver.FaultHook {
-	f := &forgetful{lost: faults{}}
-	f.Driver = driver.Intercept(r.setup.Driver, f.lose)
-	r.setup.Driver = f
-	return f
-}
-
-// forgetful loses answers of a driver.
-type forgetful struct {
-	driver.Driver
-
-	mu   sync.Mutex
-	lost faults
-}
-
-// Unwrap returns the driver that does the work.
-func (f *forgetful) Unwrap() driver.Driver { return f.Driver }
-
-// FailAfter implements driver.FaultHook.
-func (f *forgetful) FailAfter(call codes.Call, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.lost.add(call, err)
-}
-
-func (f *forgetful) lose(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
-	if err := next(ctx); err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	method, _ := call.Method.(codes.Call)
-	return f.lost.take(method)
+	r.setup.Driver = driver.Intercept(r.setup.Driver, conformance.Lose(call, err))
 }
 
 // lost requires that the call whose answer should be lost failed.

@@ -1,5 +1,7 @@
 package drivertest
 
+import "github.com/millwright-go/millwright/driver/conformance"
+
 // Checks that others build on.
 const (
 	createAnswersIt = "Create/answers what the VM is called"
@@ -16,8 +18,11 @@ const (
 	statusSpells    = "Spelling/of IDs and names is one in create and status"
 )
 
-// needs says which checks others build on, beside createAnswersIt: each would fail if one of those
-// did, and show nothing new.
+// duties says what checks build on, and why they matter. Volumes and migrations need no VM.
+var duties = conformance.Duties{
+	Basis: createAnswersIt, Apart: []string{"Volumes", "Migration"}, Needs: needs, Why: why,
+}
+
 var needs = map[string][]string{
 	listShows:                                  {listSpells},
 	everyPage:                                  {listSpells, listShows},
@@ -66,13 +71,4 @@ var needs = map[string][]string{
 
 	secondAdopts: {createRepeats, deleteRemovesIt},
 	"Processes/creates of one name from two make one VM": {createRepeats, secondAdopts},
-}
-
-// needsOf returns the checks that one builds on.
-func needsOf(group, name string) []string {
-	title := group + "/" + name
-	if title == createAnswersIt || group == "Volumes" || group == "Migration" {
-		return nil
-	}
-	return append([]string{createAnswersIt}, needs[title]...)
 }

@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -64,15 +63,6 @@ var restBugs = map[string][2]string{
 
 func TestRestDriver(t *testing.T) { Run(t, restSuite("")) }
 
-// failsOnly requires that one check of a suite fails, and no other.
-func failsOnly(t *testing.T, s Suite, want string) {
-	t.Helper()
-	all := conformance.InOrder(t, s.checks())
-	if failed := conformance.Failures(all); !slices.Equal(failed, []string{want}) {
-		t.Errorf("failing are %q, not %q", failed, want)
-	}
-}
-
 // changed changes what New returns.
 func (s Suite) changed(change func(*testing.T, *Setup)) Suite {
 	of := s.New
@@ -87,17 +77,17 @@ func (s Suite) changed(change func(*testing.T, *Setup)) Suite {
 // With pages of more VMs than the suite makes by itself, Setup.PageSize is what finds a driver that
 // reads one.
 func TestPagesOfManyVMs(t *testing.T) {
-	failsOnly(t, restSuite(bugFirstPage).changed(func(t *testing.T, s *Setup) {
+	conformance.FailsOnly(t, restSuite(bugFirstPage).changed(func(t *testing.T, s *Setup) {
 		cloud := newRestCloud(t)
 		cloud.size = 20
 		s.Driver.(*restDriver).url = cloud.URL
 		s.Count, s.Leftovers, s.Exhaust, s.Again, s.PageSize = cloud.count, cloud.leftovers, cloud.exhaust, nil, cloud.size
-	}), everyPage)
+	}).checks(), everyPage, "")
 }
 
 // What a refused create leaves behind is found by requests that fail, too.
 func TestLeakFoundByFaults(t *testing.T) {
-	failsOnly(t, restSuite(bugLeaksDisk).changed(func(_ *testing.T, s *Setup) { s.Exhaust = nil }), createsFail)
+	conformance.FailsOnly(t, restSuite(bugLeaksDisk).changed(func(_ *testing.T, s *Setup) { s.Exhaust = nil }).checks(), createsFail, "")
 }
 
 // A transport that was not given to the driver proves nothing, and that is said.
@@ -117,7 +107,7 @@ func TestFaultsThatAreNotUsed(t *testing.T) {
 
 // A lock in one process is found without Faults, too.
 func TestMutexFoundByARace(t *testing.T) {
-	failsOnly(t, restSuite(bugMutex).changed(func(_ *testing.T, s *Setup) { s.Faults = nil }), restBugs[bugMutex][0])
+	conformance.FailsOnly(t, restSuite(bugMutex).changed(func(_ *testing.T, s *Setup) { s.Faults = nil }).checks(), restBugs[bugMutex][0], "")
 }
 
 func TestOneBugFailsOneCheck(t *testing.T) {
@@ -125,15 +115,7 @@ func TestOneBugFailsOneCheck(t *testing.T) {
 		t.Run(bug, func(t *testing.T) {
 			s := restSuite(bug)
 			s.Prompt = conformance.PromptFor(map[string]string{want[0]: want[1]})
-			all := conformance.InOrder(t, s.checks())
-			if failed := conformance.Failures(all); !slices.Equal(failed, []string{want[0]}) {
-				t.Errorf("failing are %q, not %q", failed, want[0])
-			}
-			for _, o := range all {
-				if o.Check == want[0] && !strings.Contains(o.Text, want[1]) {
-					t.Errorf("%s does not say %q but\n%s", o.Check, want[1], o.Text)
-				}
-			}
+			conformance.FailsOnly(t, s.checks(), want[0], want[1])
 		})
 	}
 }
@@ -157,29 +139,4 @@ func TestFailureSaysWhy(t *testing.T) {
 	}
 }
 
-// A check comes after those it builds on, and each of those is one. Each says why it matters.
-func TestChecksAreInOrder(t *testing.T) {
-	var before []string
-	for _, c := range (Suite{}).checks() {
-		title := c.Group + "/" + c.Name
-		if c.Why == "" {
-			t.Errorf("nothing says why %s matters", title)
-		}
-		for _, need := range c.Needs {
-			if !slices.Contains(before, need) {
-				t.Errorf("%s comes before %s, which it needs", title, need)
-			}
-		}
-		before = append(before, title)
-	}
-	for title := range why {
-		if !slices.ContainsFunc(before, func(check string) bool { return check == title || strings.HasPrefix(check, title+"/") }) {
-			t.Errorf("why names %q, which is neither a check nor a group", title)
-		}
-	}
-	for title := range needs {
-		if !slices.Contains(before, title) {
-			t.Errorf("needs names %q, which is no check", title)
-		}
-	}
-}
+func TestDuties(t *testing.T) { duties.Judge(t, (Suite{}).checks()) }

@@ -142,7 +142,7 @@ func Run(t *testing.T, s Suite) {
 func (s Suite) checks() (all []conformance.Check) {
 	for _, g := range groups() {
 		for _, c := range g.checks {
-			check := conformance.Check{Group: g.name, Name: c.name, Needs: needsOf(g.name, c.name), Why: whyOf(g.name, c.name)}
+			check := duties.Check(g.name, c.name)
 			check.Start = func(t *testing.T, tb testing.TB) (*conformance.Trial, func()) {
 				r := newTrial(tb, s, s.New(t))
 				return r.Trial, func() { r.try(c) }

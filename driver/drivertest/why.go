@@ -1,6 +1,5 @@
 package drivertest
 
-// why says why duties matter to those who use a driver: for a group of checks, or for one of them.
 var why = map[string]string{
 	"Create":                                   "the library knows of a machine's VM and node what CreateMachine answered",
 	createRepeats:                              "after a crash or a lost answer the library creates again: a second VM runs, is paid for, and belongs to no machine",
@@ -33,12 +32,4 @@ var why = map[string]string{
 	"LostAnswer": "connections break and processes die after the provider has done its work",
 	"Faults":     "a provider fails in the middle of a call, and the driver's answer is all that the library knows then",
 	"Processes":  "another process takes over after a crash, and for a moment two may be at work: only the provider knows what both did",
-}
-
-// whyOf returns why a check matters.
-func whyOf(group, name string) string {
-	if text, ok := why[group+"/"+name]; ok {
-		return text
-	}
-	return why[group]
 }

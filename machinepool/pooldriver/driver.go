@@ -16,7 +16,8 @@ import (
 // The rules for every call of a driver.Driver apply here too: codes, contexts, concurrency,
 // secrets, shared requests, and that calls act only on their own cluster. A group belongs to the
 // pool of that namespace and name. Pool.Status.GroupID names it, if set. Pool.Status.LastKnown is
-// the LastKnownState of an earlier answer, or empty.
+// the LastKnownState of an earlier answer, or empty. A manager makes one call at a time for a pool,
+// but after a kill or with a second manager calls may overlap: a second one may answer ABORTED.
 //
 // ListMachines of a driver for the same account must not list instances of
 // groups: they belong to no machine.

@@ -60,6 +60,7 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
 		m := memory()
 		s := setup(bridged(&cloud{Memory: m}), m, m)
+		s.Again, s.PageSize = func() driver.Driver { return bridged(&cloud{Memory: m}) }, 3
 		s.Different = m.Class(object.Key{Name: "large"}, drivertest.MemorySpec{Cluster: "blue", Size: "large"})
 		return s
 	}})

@@ -3,6 +3,7 @@ package simulated
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -44,43 +45,13 @@ func provider(t *testing.T, o Options) *Provider {
 	return p
 }
 
-// lossy loses answers.
-type lossy struct {
-	pooldriver.Driver
-	mu   sync.Mutex
-	lost map[driver.Method][]error
-}
-
-func losing(p pooldriver.Driver) *lossy {
-	l := &lossy{lost: map[driver.Method][]error{}}
-	l.Driver = pooldriver.Intercept(p, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
-		err := next(ctx)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if stock := l.lost[s.Method]; err == nil && len(stock) > 0 {
-			l.lost[s.Method], err = stock[1:], stock[0]
-		}
-		return err
-	})
-	return l
-}
-
-// Unwrap returns the driver that is decorated.
-func (l *lossy) Unwrap() pooldriver.Driver { return l.Driver }
-
-// FailPoolAfter implements pooldriver.FaultHook.
-func (l *lossy) FailPoolAfter(call machinepool.Call, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lost[call] = append(l.lost[call], err)
-}
-
 // TestPoolDriver: every duty of a pool driver.
 func TestPoolDriver(t *testing.T) {
 	pooldrivertest.Run(t, pooldrivertest.Suite{New: func(t *testing.T) pooldrivertest.Setup {
-		p := provider(t, Options{})
+		o := Options{Dir: t.TempDir()}
+		p := provider(t, o)
 		return pooldrivertest.Setup{
-			Driver: losing(p), Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Changed: classOf(t, Spec{Cluster: "blue", Size: "l"}),
+			Driver: p, Class: classOf(t, Spec{Cluster: "blue", Size: "s", Capacity: capacity}), Changed: classOf(t, Spec{Cluster: "blue", Size: "l", Capacity: capacity}),
 			OtherCluster: classOf(t, Spec{Cluster: "green", Size: "s"}), Invalid: classOf(t, Spec{Cluster: "No name"}),
 			Secret:    &machine.Secret{Data: map[string][]byte{"token": []byte("of-the-account")}},
 			Bootstrap: &machine.Secret{Data: map[string][]byte{"userData": []byte("join-with-a-secret")}},
@@ -89,9 +60,41 @@ func TestPoolDriver(t *testing.T) {
 				require.NoError(t, err)
 				return len(all)
 			},
-			AskDrain: func(id string) { p.askDrain(t, id) },
+			AskDrain:  func(id string) { p.askDrain(t, id) },
+			Exhaust:   func(context.Context) func() { return p.fill(t, "blue") },
+			Leftovers: func() []string { return p.folders(t) },
+			Again:     func() pooldriver.Driver { return provider(t, o) },
 		}
 	}})
+}
+
+// capacity is more than the suites use at once.
+const capacity = 50
+
+// fill uses up the capacity of a cluster with a group that is not the suite's.
+func (p *Provider) fill(t *testing.T, cluster string) (restore func()) {
+	t.Helper()
+	req := request(t, "filler")
+	there, err := p.disk.count(cluster, req.Pool.Key)
+	require.NoError(t, err)
+	_, err = p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: req, Replicas: int32(capacity - there)})
+	require.NoError(t, err)
+	return func() {
+		_, err := p.DeletePool(context.Background(), &pooldriver.DeletePoolRequest{Request: req})
+		require.NoError(t, err)
+	}
+}
+
+// folders returns the files of groups and VMs, of which a deletion should leave none.
+func (p *Provider) folders(t *testing.T) (all []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(string(p.disk), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && e.Name() != ".lock" {
+			all = append(all, path)
+		}
+		return err
+	}))
+	return all
 }
 
 func (p *Provider) askDrain(t *testing.T, id string) {
@@ -108,11 +111,16 @@ func (p *Provider) askDrain(t *testing.T, id string) {
 // TestDriver: every duty of a driver, beside groups.
 func TestDriver(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
-		p := provider(t, Options{})
+		o := Options{Dir: t.TempDir()}
+		p := provider(t, o)
 		_, err := p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: request(t, "beside"), Replicas: 2})
 		require.NoError(t, err)
 		return drivertest.Setup{
-			Driver: p, Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Different: classOf(t, Spec{Cluster: "blue", Size: "l"}),
+			Driver: p, Class: classOf(t, Spec{Cluster: "blue", Size: "s", Capacity: capacity}), Different: classOf(t, Spec{Cluster: "blue", Size: "l"}),
+			Again:        func() driver.Driver { return provider(t, o) },
+			Exhaust:      func(context.Context) func() { return p.fill(t, "blue") },
+			Leftovers:    func() []string { return p.folders(t) },
+			PageSize:     3, // there are no pages: any number will do
 			OtherCluster: classOf(t, Spec{Cluster: "green"}), Invalid: classOf(t, Spec{Cluster: "No name"}),
 			Count: func() int {
 				all, err := p.VMs("blue")

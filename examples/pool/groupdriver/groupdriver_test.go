@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/pool/group"
 	"github.com/millwright-go/millwright/examples/pool/groupdriver"
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
@@ -17,7 +16,6 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/machinepool/pooldriver/pooldrivertest"
 	"github.com/millwright-go/millwright/object"
@@ -110,6 +108,17 @@ func (s *site) created() (n int) {
 	return n
 }
 
+// groups returns the names of all groups of which there is a record.
+func (s *site) groups() (all []string) {
+	s.t.Helper()
+	for _, cluster := range []string{blue.Cluster, red.Cluster} {
+		names, err := group.At(supervisor.Groups(s.dir, cluster)).Names()
+		require.NoError(s.t, err)
+		all = append(all, names...)
+	}
+	return all
+}
+
 // atRest reports whether every group is as its record requires.
 func (s *site) atRest() bool {
 	for _, cluster := range []string{blue.Cluster, red.Cluster} {
@@ -156,9 +165,11 @@ func changed(change func(*procdriver.Spec)) *machine.Class {
 
 func TestConformance(t *testing.T) {
 	pooldrivertest.Run(t, pooldrivertest.Suite{New: func(t *testing.T) pooldrivertest.Setup {
-		s := newSite(t)
+		o := options(t.TempDir())
+		s := siteWith(t, o)
 		return pooldrivertest.Setup{
-			Driver: newForgetful(s.driver),
+			Driver: s.driver,
+			Again:  func() pooldriver.Driver { return groupdriver.New(groupdriver.NewHost(o)) },
 			Class:  class(blue),
 			Secret: &machine.Secret{Data: map[string][]byte{"password": []byte("correct horse")}},
 			Bootstrap: &machine.Secret{Data: map[string][]byte{
@@ -169,35 +180,8 @@ func TestConformance(t *testing.T) {
 			Invalid:      changed(func(s *procdriver.Spec) { s.BootDelay = -1 }),
 			Settle:       func(context.Context) { s.await("groups as they are wanted", s.atRest) },
 			Count:        func() int { return len(s.running()) },
+			Leftovers:    s.groups,
 			AskDrain:     func(id string) { require.NoError(t, s.driver.Ask(t.Context(), id)) },
 		}
 	}})
-}
-
-// forgetful loses answers on request.
-type forgetful struct {
-	pooldriver.Driver
-	inner pooldriver.Driver
-	lost  map[driver.Method][]error
-}
-
-func newForgetful(d pooldriver.Driver) *forgetful {
-	f := &forgetful{inner: d, lost: make(map[driver.Method][]error)}
-	f.Driver = pooldriver.Intercept(d, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
-		err := next(ctx)
-		if lost := f.lost[s.Method]; err == nil && len(lost) > 0 {
-			err, f.lost[s.Method] = lost[0], lost[1:]
-		}
-		return err
-	})
-	return f
-}
-
-// Unwrap leads to the driver that does the work.
-func (f *forgetful) Unwrap() pooldriver.Driver { return f.inner }
-
-// FailPoolAfter implements pooldriver.FaultHook. The suite loses answers one at a
-// time.
-func (f *forgetful) FailPoolAfter(call machinepool.Call, err error) {
-	f.lost[call] = append(f.lost[call], err)
 }

@@ -3,8 +3,11 @@ package pooldrivertest
 import (
 	"context"
 	"maps"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver/drivertest"
@@ -30,17 +33,22 @@ type broken struct {
 	drained   func(context.Context, *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error)
 	listing   func(context.Context, *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error)
 	end       <-chan struct{} // of the test
+	full      atomic.Bool     // there is no quota left
+	refused   error           // what is answered then
+	left      sync.Map        // what else there is of groups
 }
 
 func newBroken(m *Memory) *broken {
-	return &broken{
-		Memory: m, features: m.PoolFeatures(),
+	b := &broken{
+		Memory: m, features: m.PoolFeatures(), refused: codes.New(codes.ResourceExhausted, "the quota is used up"),
 		around: func(ctx context.Context, _ machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
 			return next(ctx)
 		},
-		create: m.CreatePool, update: m.UpdatePool, scale: m.ScalePool, status: m.GetPoolStatus, remove: m.DeletePool,
+		create: m.CreatePool, update: m.UpdatePool, status: m.GetPoolStatus, remove: m.DeletePool,
 		instances: m.DeleteInstances, replace: m.ReplaceInstance, drained: m.InstancesDrained, listing: m.ListPools,
 	}
+	b.scale = b.scaleWithin
+	return b
 }
 
 func aside[Q, R any](
@@ -51,6 +59,21 @@ func aside[Q, R any](
 		return err
 	})
 	return response, err
+}
+
+// exhaust implements Setup.Exhaust.
+func (b *broken) exhaust(context.Context) (restore func()) {
+	b.full.Store(true)
+	return func() { b.full.Store(false) }
+}
+
+// leftovers implements Setup.Leftovers.
+func (b *broken) leftovers() (all []string) {
+	b.left.Range(func(thing, _ any) bool {
+		all = append(all, thing.(string))
+		return true
+	})
+	return all
 }
 
 func (b *broken) PoolFeatures() machinepool.Features { return b.features }
@@ -65,6 +88,14 @@ func (b *broken) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolReque
 
 func (b *broken) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
 	return aside(ctx, b, machinepool.ScalePool, req.Class, req, b.scale)
+}
+
+// scaleWithin is what an honest driver does, with its quota.
+func (b *broken) scaleWithin(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+	if g := b.group(req.Request); b.full.Load() && g != nil && req.To > g.target {
+		return nil, b.refused
+	}
+	return b.Memory.ScalePool(ctx, req)
 }
 
 func (b *broken) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
@@ -113,6 +144,18 @@ type variant struct {
 }
 
 type answer = pooldriver.Response
+
+// defaults replaces a spec that is refused with that code.
+func defaults(code codes.Code) func(context.Context, machinepool.Call, *machine.Class, func(context.Context) error) error {
+	return func(ctx context.Context, _ machinepool.Call, class *machine.Class, next func(context.Context) error) error {
+		text := class.ProviderSpec
+		if _, err := drivertest.NewMemory(drivertest.MemoryOptions{}).Admit(class, nil); codes.Of(err) == code && class.Provider == drivertest.MemoryProvider {
+			class.ProviderSpec = drivertest.MemorySpec{Cluster: "blue", Size: "small"}.Encode()
+		}
+		defer func() { class.ProviderSpec = text }()
+		return next(ctx)
+	}
+}
 
 var variants = []variant{
 	{"makes one instance too many", func(b *broken) {
@@ -224,22 +267,18 @@ var variants = []variant{
 			return a, err
 		}
 	}, map[string]string{"Scale/leaves other groups alone": "the other pool was scaled"}},
-	{"makes what it is to scale or to update", func(b *broken) {
-		make := func(ctx context.Context, r pooldriver.Request) {
-			_, _ = b.Memory.CreatePool(ctx, &pooldriver.CreatePoolRequest{Request: r, Replicas: 2})
-		}
+	{"makes what it is to scale", func(b *broken) {
 		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*answer, error) {
-			make(ctx, req.Request)
+			_, _ = b.Memory.CreatePool(ctx, &pooldriver.CreatePoolRequest{Request: req.Request, Replicas: 2})
 			return b.Memory.ScalePool(ctx, req)
 		}
+	}, map[string]string{"Scale/of an absent group is NotFound": "there is no group"}},
+	{"makes what it is to update", func(b *broken) {
 		b.update = func(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*answer, error) {
-			make(ctx, req.Request)
+			_, _ = b.Memory.CreatePool(ctx, &pooldriver.CreatePoolRequest{Request: req.Request, Replicas: 2})
 			return b.Memory.UpdatePool(ctx, req)
 		}
-	}, map[string]string{
-		"Scale/of an absent group is NotFound":  "there is no group",
-		"Update/of an absent group is NotFound": "there is no group",
-	}},
+	}, map[string]string{"Update/of an absent group is NotFound": "there is no group"}},
 	{"grows when it is updated", func(b *broken) {
 		b.update = func(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*answer, error) {
 			a, err := b.Memory.UpdatePool(ctx, req)
@@ -261,10 +300,11 @@ var variants = []variant{
 	}, map[string]string{"Update/to other bounds of updates replaces nothing": "bounds of an update say nothing"}},
 	{"doesn't know what it deleted", func(b *broken) {
 		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*answer, error) {
-			if b.group(req.Request) == nil && req.Class.Provider == drivertest.MemoryProvider && req.Pool.Name != "" && ctx.Err() == nil {
-				return nil, codes.New(codes.NotFound, "no such group")
+			there := b.group(req.Request) != nil
+			if _, err := b.Memory.DeletePool(ctx, req); err != nil || there {
+				return &answer{}, err
 			}
-			return b.Memory.DeletePool(ctx, req)
+			return nil, codes.New(codes.NotFound, "no such group")
 		}
 	}, map[string]string{
 		"Delete/of an absent group is OK":                       "DeletePool: ",
@@ -285,20 +325,39 @@ var variants = []variant{
 			if g == nil {
 				return b.Memory.DeleteInstances(ctx, req)
 			}
-			return b.Memory.ScalePool(ctx, &pooldriver.ScalePoolRequest{Request: req.Request, To: g.target - int32(len(req.ProviderIDs))})
+			to := g.target
+			for _, i := range g.sorted() {
+				if slices.Contains(req.ProviderIDs, i.ProviderID) {
+					to--
+				}
+			}
+			return b.Memory.ScalePool(ctx, &pooldriver.ScalePoolRequest{Request: req.Request, To: to})
 		}
 	}, map[string]string{
 		"Instances/deleted are those that were named": "left are",
 		"Instances/deleting again takes no others":    "lower no target",
-		"Instances/another group's are not deleted":   "another group's",
+	}},
+	{"lowers its size for instances that it does not have", func(b *broken) {
+		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*answer, error) {
+			g := b.group(req.Request)
+			if g == nil {
+				return b.Memory.DeleteInstances(ctx, req)
+			}
+			_, _ = b.Memory.DeleteInstances(ctx, req)
+			return b.Memory.ScalePool(ctx, &pooldriver.ScalePoolRequest{Request: req.Request, To: g.target - 1})
+		}
+	}, map[string]string{
+		"Instances/what is declared is there, and nothing else": "the group has no such instance",
+		"Instances/another group's are not deleted":             "another group's",
 	}},
 	{"takes instances from anywhere", func(b *broken) {
 		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*answer, error) {
+			a, err := b.Memory.DeleteInstances(ctx, req)
 			for _, id := range req.ProviderIDs {
 				b.Lose(id)
 				b.Work()
 			}
-			return b.Memory.DeleteInstances(ctx, req)
+			return a, err
 		}
 	}, map[string]string{"Instances/another group's are not deleted": "of another pool were"}},
 	{"replaces again what is gone", func(b *broken) {
@@ -412,19 +471,15 @@ var variants = []variant{
 			return next(ctx)
 		}
 	}, map[string]string{"Arguments/a class of another provider is InvalidArgument": "not InvalidArgument"}},
-	{"takes any spec", func(b *broken) {
-		b.around = func(ctx context.Context, _ machinepool.Call, class *machine.Class, next func(context.Context) error) error {
-			text := class.ProviderSpec
-			if _, err := drivertest.NewMemory(drivertest.MemoryOptions{}).Admit(class, nil); err != nil {
-				class.ProviderSpec = drivertest.MemorySpec{Cluster: "blue", Size: "small"}.Encode()
-			}
-			defer func() { class.ProviderSpec = text }()
-			return next(ctx)
-		}
+	{"takes what it can't read for its default", func(b *broken) {
+		b.around = defaults(codes.Internal)
 	}, map[string]string{
-		"Arguments/a spec that can't be decoded is Internal":  "not Internal",
-		"Arguments/a spec that can't work is InvalidArgument": "not InvalidArgument",
+		"Arguments/a spec that can't be decoded is Internal": "not Internal",
+		"List/of a class that is wrong is refused":           "not Internal",
 	}},
+	{"takes what can't work for its default", func(b *broken) {
+		b.around = defaults(codes.InvalidArgument)
+	}, map[string]string{"Arguments/a spec that can't work is InvalidArgument": "not InvalidArgument"}},
 	{"takes no name for all", func(b *broken) {
 		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*answer, error) {
 			if req.Pool.Name == "" {
@@ -448,7 +503,7 @@ var variants = []variant{
 	{"shows its credentials", func(b *broken) {
 		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*answer, error) {
 			a, err := b.Memory.ScalePool(ctx, req)
-			if codes.Of(err) == codes.Unauthenticated {
+			if codes.Of(err) == codes.Unauthenticated && req.Secret != nil {
 				err = codes.Newf(codes.Unauthenticated, "the token %s is wrong", req.Secret.Data["token"])
 			}
 			return a, err
@@ -514,5 +569,97 @@ var variants = []variant{
 			}
 			return a, err
 		}
-	}, map[string]string{"LostAnswer/of a create: the next one adopts": "adopts what it made"}},
+	}, map[string]string{
+		"Create/is idempotent by name":                "adopts the one that is there",
+		"LostAnswer/of a create: the next one adopts": "adopts what it made",
+	}},
+	{"leaves the template of its group", func(b *broken) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*answer, error) {
+			a, err := b.Memory.CreatePool(ctx, req)
+			if err == nil {
+				b.left.Store("template of "+req.Pool.Name, true)
+			}
+			return a, err
+		}
+	}, map[string]string{"Delete/removes what was made with the group": "is left of groups that are gone"}},
+	{"has no code for a quota", func(b *broken) {
+		b.refused = codes.New(codes.Unavailable, "the quota is used up")
+	}, map[string]string{"Quota/that is used up is ResourceExhausted, or a failure of the group": "answers Unavailable, not ResourceExhausted"}},
+	{"says OK without a quota", func(b *broken) {
+		b.refused = nil
+	}, map[string]string{"Quota/that is used up is ResourceExhausted, or a failure of the group": "neither ScalePool nor the status says so"}},
+	{"never asks again for a size", func(b *broken) {
+		asked := map[object.Key]int32{}
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*answer, error) {
+			if to, ok := asked[req.Pool.Key]; ok && to == req.To {
+				return &answer{}, nil
+			}
+			a, err := b.scaleWithin(ctx, req)
+			if codes.Of(err) == codes.ResourceExhausted {
+				asked[req.Pool.Key] = req.To
+			}
+			return a, err
+		}
+	}, map[string]string{"Quota/that is raised brings the group to its size": "is asked for again"}},
+	{"makes one group at a time", func(b *broken) {
+		var at atomic.Int32
+		b.around = func(ctx context.Context, call machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
+			if call != machinepool.CreatePool {
+				return next(ctx)
+			}
+			defer at.Add(-1)
+			if at.Add(1) > 1 {
+				return codes.New(codes.Aborted, "another group is being made")
+			}
+			for range 1000 {
+				runtime.Gosched()
+			}
+			return next(ctx)
+		}
+	}, map[string]string{
+		"Concurrent/creates of many names make as many groups": "CreatePool beside others",
+	}},
+	{"fails when it is deleted twice at once", func(b *broken) {
+		var at atomic.Int32
+		b.around = func(ctx context.Context, call machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
+			if call != machinepool.DeletePool {
+				return next(ctx)
+			}
+			defer at.Add(-1)
+			if at.Add(1) > 1 {
+				return codes.New(codes.Internal, "the group is in an unexpected state")
+			}
+			for range 1000 {
+				runtime.Gosched()
+			}
+			return next(ctx)
+		}
+	}, map[string]string{"Concurrent/deletes of one group all end": "to one of several calls"}},
+	{"remembers what it has made", func(b *broken) {
+		made := map[object.Key]bool{}
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*answer, error) {
+			a, err := b.Memory.CreatePool(ctx, req)
+			if err == nil {
+				b.mu.Lock()
+				made[req.Pool.Key] = true
+				b.mu.Unlock()
+			}
+			return a, err
+		}
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*answer, error) {
+			if !made[req.Pool.Key] && b.group(req.Request) != nil {
+				return nil, codes.New(codes.NotFound, "no such group")
+			}
+			return b.Memory.ScalePool(ctx, req)
+		}
+		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*answer, error) {
+			b.mu.Lock()
+			known := made[req.Pool.Key]
+			b.mu.Unlock()
+			if !known && b.group(req.Request) != nil {
+				return &answer{}, nil
+			}
+			return b.Memory.DeletePool(ctx, req)
+		}
+	}, map[string]string{"Processes/a second one finds, resizes, adopts and deletes what the first made": "ScalePool: "}},
 }

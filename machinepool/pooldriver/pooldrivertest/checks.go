@@ -7,8 +7,9 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
+var firstChecks = []check{{"makes the group, and its instances come", createMakes}}
+
 var createChecks = []check{
-	{"makes the group, and its instances come", createMakes},
 	{"is idempotent by name", createIsIdempotent},
 	{"adopts a group of any size", createAdopts},
 	{"makes one group a pool", createMakesOneAPool},
@@ -191,6 +192,7 @@ var deleteChecks = []check{
 		r.missing(machinepool.GetPoolStatus, err, "DeletePool answered OK")
 		r.account(0, "DeletePool answered OK")
 	}},
+	{"removes what was made with the group", deletesAll},
 }
 
 func deletes(r *trial) {
@@ -204,4 +206,25 @@ func deletes(r *trial) {
 		r.account(1, duty)
 	}
 	r.has(other, 1, "the other pool was deleted")
+}
+
+// deletesAll makes a group that was scaled and updated: what was made with each state of it goes too.
+func deletesAll(r *trial) {
+	const duty = "a group goes with everything that was made with it"
+	if r.setup.Leftovers == nil {
+		r.NotRun("Setup has no Leftovers")
+	}
+	class := r.setup.Class
+	if r.setup.Changed != nil {
+		class = r.setup.Changed
+	}
+	p := r.created(r.pool(), 2)
+	_, err := r.updateOf(r.Ctx, p, class)
+	r.fine(machinepool.UpdatePool, err)
+	_, err = r.scaleOf(r.Ctx, p, class, 1)
+	r.fine(machinepool.ScalePool, err)
+	r.Settled()
+	_, err = r.deleteOf(r.Ctx, p, class)
+	r.fine(machinepool.DeletePool, err)
+	r.nothingLeft(duty)
 }

@@ -2,6 +2,7 @@ package pooldrivertest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -223,6 +224,48 @@ var concurrentChecks = []check{
 		r.has(last, 2, duty)
 		r.account(2, duty)
 	}},
+	{"creates of many names make as many groups", concurrentCreates},
+	{"deletes of one group all end", concurrentDeletes},
+}
+
+// concurrentDeletes deletes a group as two managers do, or one after a kill.
+func concurrentDeletes(r *trial) {
+	p := r.created(r.pool(), 2)
+	var errs [conformance.Crowd]error
+	conformance.Together(func(i int) { _, errs[i] = r.deleteOf(r.Ctx, p, r.setup.Class) })
+	for _, err := range errs {
+		if code := codes.Of(err); code != codes.OK && code != codes.Aborted {
+			r.Errorf("DeletePool answers %s to one of several calls, neither %s nor %s (%v)", code, codes.OK, codes.Aborted, err)
+		}
+	}
+	_, err := r.deleteOf(r.Ctx, p, r.setup.Class)
+	r.fine(machinepool.DeletePool, err)
+	r.account(0, "DeletePool answered OK")
+}
+
+// concurrentCreates creates the groups of many pools at once.
+func concurrentCreates(r *trial) {
+	const duty = "creates of different pools do not disturb each other"
+	var pools [conformance.Crowd]*machinepool.Pool
+	var answers [conformance.Crowd]*pooldriver.Response
+	var errs [conformance.Crowd]error
+	for i := range pools {
+		pools[i] = r.pool()
+	}
+	conformance.Together(func(i int) { answers[i], errs[i] = r.createOf(r.Ctx, pools[i], r.setup.Class, 1) })
+	var ids []string
+	for i, p := range pools {
+		if errs[i] != nil || answers[i] == nil {
+			r.Fatalf("CreatePool beside others: %v", errs[i])
+		}
+		ids = append(ids, answers[i].GroupID)
+		r.has(p, 1, duty)
+	}
+	slices.Sort(ids)
+	if len(slices.Compact(slices.Clone(ids))) < conformance.Crowd {
+		r.Errorf("%d pools have the groups %q: %s", conformance.Crowd, ids, duty)
+	}
+	r.account(conformance.Crowd, duty)
 }
 
 var lostAnswerChecks = []check{
@@ -264,11 +307,12 @@ var lostAnswerChecks = []check{
 // losePool makes a call take effect and fail.
 func (r *trial) losePool(call machinepool.Call, do func() error) {
 	r.Helper()
-	hook, ok := pooldriver.As[pooldriver.FaultHook](r.driver)
-	if !ok {
-		r.NotRun("the driver has no FaultHook")
+	lost := codes.New(codes.Unavailable, "the answer was lost")
+	if hook, ok := pooldriver.As[pooldriver.FaultHook](r.driver); ok {
+		hook.FailPoolAfter(call, lost)
+	} else {
+		r.driver = pooldriver.Intercept(r.driver, conformance.Lose(call, lost))
 	}
-	hook.FailPoolAfter(call, codes.New(codes.Unavailable, "the answer was lost"))
 	if err := do(); codes.Of(err) != codes.Unavailable {
 		r.Fatalf("the fault hook did not make %s fail with %s (%v)", call, codes.Unavailable, err)
 	}

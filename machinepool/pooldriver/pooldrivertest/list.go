@@ -25,7 +25,7 @@ func (r *trial) groupsOf(ctx context.Context, c *machine.Class) (map[string]obje
 	r.Helper()
 	lister, ok := pooldriver.As[pooldriver.Lister](r.driver)
 	if !ok || !pooldriver.ListsPools(r.driver) {
-		r.NotRun("the driver is no PoolLister")
+		r.NotRun("the driver has no ListPools")
 	}
 	a, err := conformance.Call(ctx, r.Trial, machinepool.ListPools, lister.ListPools, func() *pooldriver.ListPoolsRequest {
 		return &pooldriver.ListPoolsRequest{Class: c.Clone(), Secret: r.secretOf(r.setup.Secret)}

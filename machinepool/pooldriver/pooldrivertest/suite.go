@@ -50,6 +50,15 @@ type Setup struct {
 	Count func() int
 	// AskDrain makes the provider want to remove an instance, and wait for its drain.
 	AskDrain func(providerID string)
+	// Leftovers names what else there is of groups and what they are made with: templates, disks,
+	// addresses. It does not use the driver. Only what is new counts.
+	Leftovers func() []string
+	// Exhaust makes the provider refuse further instances for lack of quota or capacity, until restore
+	// is called.
+	Exhaust func(ctx context.Context) (restore func())
+	// Again returns a second driver for the same provider, as another process has it: it shares nothing
+	// with Driver.
+	Again func() pooldriver.Driver
 }
 
 // check is one duty of a pool driver.
@@ -63,27 +72,33 @@ type group struct {
 	checks []check
 }
 
+// groups lists the checks in the order in which they are run: what others build on comes first.
 func groups() []group {
 	return []group{
-		{"Create", createChecks},
+		{"Create", firstChecks},
+		{"Spelling", spellingChecks},
 		{"Status", statusChecks},
+		{"Create", createChecks},
 		{"Scale", scaleChecks},
 		{"Update", updateChecks},
 		{"Delete", deleteChecks},
 		{"Instances", instanceChecks},
-		{"List", listChecks},
-		{"Spelling", spellingChecks},
-		{"Cluster", clusterChecks},
 		{"Arguments", argumentChecks},
+		{"List", listChecks},
+		{"Quota", quotaChecks},
+		{"Cluster", clusterChecks},
 		{"Secrets", secretChecks},
 		{"Context", contextChecks},
 		{"Concurrent", concurrentChecks},
 		{"LostAnswer", lostAnswerChecks},
+		{"Processes", processChecks},
 	}
 }
 
-// Run checks every duty of a pool driver, as drivertest.Run does for a driver. Lost answers are
-// tested if the driver has a pooldriver.FaultHook.
+// Run checks every duty of a pool driver, as drivertest.Run does for a driver: one cause fails one
+// check, and a failure says why its duty matters.
+//
+// Answers are lost by the driver's own pooldriver.FaultHook, if it has one. Otherwise the suite loses them.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
 	conformance.Run(t, s.checks())
@@ -92,10 +107,12 @@ func Run(t *testing.T, s Suite) {
 func (s Suite) checks() (all []conformance.Check) {
 	for _, g := range groups() {
 		for _, c := range g.checks {
-			all = append(all, conformance.Check{Group: g.name, Name: c.name, Start: func(t *testing.T, tb testing.TB) (*conformance.Trial, func()) {
+			check := duties.Check(g.name, c.name)
+			check.Start = func(t *testing.T, tb testing.TB) (*conformance.Trial, func()) {
 				r := newTrial(tb, s, s.New(t))
 				return r.Trial, func() { r.tryPool(c) }
-			}})
+			}
+			all = append(all, check)
 		}
 	}
 	return all
@@ -106,7 +123,8 @@ type trial struct {
 	*conformance.Trial
 	setup  Setup
 	driver pooldriver.Driver
-	before int // Setup.Count at the start
+	before int             // Setup.Count at the start
+	stood  map[string]bool // Setup.Leftovers at the start
 	pools  []pooled
 }
 
@@ -131,23 +149,32 @@ func (r *trial) tryPool(c check) {
 	if r.driver == nil || r.setup.Class == nil {
 		r.Fatalf("Setup has no Driver or no Class")
 	}
-	r.Cleanup(func() {
-		ctx := context.WithoutCancel(r.Ctx)
-		for _, p := range r.pools {
-			if r.Stuck() {
-				return
-			}
-			within, cancel := context.WithTimeout(ctx, r.Patience)
-			if _, err := r.deleteOf(within, p.pool, p.class); err != nil {
-				r.Logf("the group of pool %s may be left behind: %v", p.pool.Name, err)
-			}
-			cancel()
-		}
-	})
+	r.Cleanup(func() { r.Quiet(r.cleanUp) })
 	if r.setup.Count != nil {
 		r.before = r.setup.Count()
 	}
+	if r.setup.Leftovers != nil {
+		r.stood = map[string]bool{}
+		for _, thing := range r.setup.Leftovers() {
+			r.stood[thing] = true
+		}
+	}
 	c.run(r)
+}
+
+// cleanUp deletes all groups that the trial may have made. Other checks test deletion.
+func (r *trial) cleanUp() {
+	ctx := context.WithoutCancel(r.Ctx)
+	for _, p := range r.pools {
+		if r.Stuck() {
+			return
+		}
+		within, cancel := context.WithTimeout(ctx, r.Patience)
+		if _, err := r.deleteOf(within, p.pool, p.class); err != nil {
+			r.Logf("the group of pool %s may be left behind: %v", p.pool.Name, err)
+		}
+		cancel()
+	}
 }
 
 // pool returns a new pool under a new name, without a group.
@@ -230,5 +257,18 @@ func (r *trial) account(n int, duty string) {
 	r.Settled()
 	if got := r.setup.Count() - r.before; got != n {
 		r.Errorf("the account has %d instances more than before, not %d: %s", got, n, duty)
+	}
+}
+
+// nothingLeft requires that nothing is left of groups that are gone, if that can be seen.
+func (r *trial) nothingLeft(duty string) {
+	r.Helper()
+	if r.setup.Leftovers == nil {
+		return
+	}
+	r.Settled()
+	left := slices.DeleteFunc(r.setup.Leftovers(), func(thing string) bool { return r.stood[thing] })
+	if len(left) > 0 {
+		r.Errorf("%q is left of groups that are gone: %s", left, duty)
 	}
 }

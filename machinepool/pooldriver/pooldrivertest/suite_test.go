@@ -2,6 +2,8 @@ package pooldrivertest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,7 +122,7 @@ func TestBrokenDriversFail(t *testing.T) {
 			conformance.Judge(t, outcomes(t, brokenSuite(v)), v.fails, found)
 		})
 	}
-	for _, o := range outcomes(t, memorySuite(options)) {
+	for _, o := range outcomes(t, brokenSuite(variant{spoil: func(*broken) {}})) {
 		if o.Skipped || o.Failed {
 			t.Errorf("%s: skipped %t, failed %t: %s", o.Check, o.Skipped, o.Failed, o.Text)
 		}
@@ -130,17 +132,37 @@ func TestBrokenDriversFail(t *testing.T) {
 	}
 }
 
+// brokenSuite leaves nothing out.
 func brokenSuite(v variant) Suite {
 	return Suite{
 		Prompt: conformance.PromptFor(v.fails),
 		New: func(t *testing.T) Setup {
-			m := NewMemory(options)
-			b := newBroken(m)
-			end := make(chan struct{})
-			b.end = end
+			m, end := NewMemory(options), make(chan struct{})
 			t.Cleanup(func() { close(end) })
-			v.spoil(b)
-			return setupOf(m, b)
+			again := func() pooldriver.Driver {
+				b := newBroken(m)
+				b.end = end
+				v.spoil(b)
+				return b
+			}
+			b := again().(*broken)
+			s := setupOf(m, b)
+			s.Again, s.Exhaust, s.Leftovers = again, b.exhaust, b.leftovers
+			return s
 		},
 	}
 }
+
+// Run reports a bug once: what builds on the duty that failed is not run.
+func TestOneBugFailsOneCheck(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			failed := conformance.Failures(conformance.InOrder(t, brokenSuite(v).checks()))
+			if len(failed) != 1 || v.fails[failed[0]] == "" {
+				t.Errorf("failing are %q, not one of %q", failed, slices.Sorted(maps.Keys(v.fails)))
+			}
+		})
+	}
+}
+
+func TestDuties(t *testing.T) { duties.Judge(t, (Suite{}).checks()) }

@@ -2,7 +2,9 @@ package groups_test
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -83,30 +85,14 @@ func secret(name string) *machine.Secret {
 
 var all = machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}
 
-// oneByOne is a driver whose calls come one at a time, and whose answers can be lost.
-type oneByOne struct {
-	pooldriver.Driver
-	lost map[driver.Method]error
-}
-
-func (o oneByOne) Unwrap() pooldriver.Driver { return o.Driver }
-
-func (o oneByOne) FailPoolAfter(call machinepool.Call, err error) { o.lost[call] = err }
-
-func serial(p *groups.Provider) oneByOne {
-	o := oneByOne{lost: map[driver.Method]error{}}
+// serial has one call at a time, as in a simulation.
+func serial(p *groups.Provider) pooldriver.Driver {
 	var mu sync.Mutex
-	o.Driver = pooldriver.Intercept(p, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+	return pooldriver.Intercept(p, func(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) error {
 		mu.Lock()
 		defer mu.Unlock()
-		err := next(ctx)
-		if lost := o.lost[s.Method]; lost != nil {
-			delete(o.lost, s.Method)
-			return lost
-		}
-		return err
+		return next(ctx)
 	})
-	return o
 }
 
 // TestConforms: the simulated provider meets every duty of a pool driver.
@@ -114,10 +100,12 @@ func TestConforms(t *testing.T) {
 	pooldrivertest.Run(t, pooldrivertest.Suite{New: func(*testing.T) pooldrivertest.Setup {
 		w := newWorld()
 		p := groups.New(w, account, groups.Options{Features: all})
+		d := serial(p)
 		return pooldrivertest.Setup{
-			Driver: serial(p), Class: class("small"), Changed: class("large"), Secret: secret("cloud"), Bootstrap: secret("boot"),
-			Invalid: account.Class(object.Key{Namespace: "fleet", Name: "none"}, drivertest.MemorySpec{Cluster: "blue"}),
-			Settle:  func(context.Context) { w.pass(10 * time.Minute) },
+			Driver: d, Again: func() pooldriver.Driver { return d }, Class: class("small"), Changed: class("large"), Secret: secret("cloud"), Bootstrap: secret("boot"),
+			Invalid:   account.Class(object.Key{Namespace: "fleet", Name: "none"}, drivertest.MemorySpec{Cluster: "blue"}),
+			Settle:    func(context.Context) { w.pass(10 * time.Minute) },
+			Leftovers: func() []string { return slices.Collect(maps.Keys(w.nodes)) },
 			Count: func() (n int) {
 				for _, g := range p.All() {
 					n += len(g.Instances)

@@ -1,0 +1,19 @@
+package conformance
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/millwright-go/millwright/driver"
+)
+
+// Lose returns an interceptor that answers err to the first call of that kind that succeeds.
+func Lose(method driver.Method, err error) driver.Interceptor {
+	var lost atomic.Bool
+	return func(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
+		if failed := next(ctx); failed != nil || call.Method != method || lost.Swap(true) {
+			return failed
+		}
+		return err
+	}
+}
