@@ -74,21 +74,14 @@ func (s *Strategy) invalidField() *object.FieldError {
 	switch {
 	case s.Orchestration != Automatic && s.Orchestration != Manual:
 		return object.Invalid("spec.strategy.orchestration", fmt.Sprintf("%q is unknown", string(s.Orchestration)))
-	case s.MaxSurge.Value < 0:
-		return invalidBound("spec.strategy.maxSurge", s.MaxSurge)
-	case s.MaxUnavailable.Value < 0:
-		return invalidBound("spec.strategy.maxUnavailable", s.MaxUnavailable)
-	case s.StopAfter.Value < 0:
-		return invalidBound("spec.strategy.stopAfter", s.StopAfter)
+	case s.MaxSurge.Problem() != "":
+		return object.Invalid("spec.strategy.maxSurge", s.MaxSurge.Problem())
+	case s.MaxUnavailable.Problem() != "":
+		return object.Invalid("spec.strategy.maxUnavailable", s.MaxUnavailable.Problem())
+	case s.StopAfter.Problem() != "":
+		return object.Invalid("spec.strategy.stopAfter", s.StopAfter.Problem())
 	}
 	return nil
-}
-
-func invalidBound(field string, v rollout.IntOrPercent) *object.FieldError {
-	if v == rollout.Unreadable {
-		return object.Invalid(field, "must be a whole number of machines, such as 3, or a whole percentage, such as 20%")
-	}
-	return object.Invalid(field, "must not be negative")
 }
 
 // tolerated returns what is odd about a strategy but works. Zero: nothing.

@@ -39,10 +39,10 @@ func TestValidate(t *testing.T) {
 		{"spec.strategy.kind", `"Yolo" is unknown`, func(d *deployment.Deployment) { d.Spec.Strategy.Kind = "Yolo" }},
 		{"spec.strategy.orchestration", `"Remote" is unknown`, func(d *deployment.Deployment) { d.Spec.Strategy.Orchestration = "Remote" }},
 		{"spec.template.spec.inPlace", "must be empty: it is one machine's", func(d *deployment.Deployment) { d.Spec.Template.Spec.InPlace = "Selected" }},
-		{"spec.strategy.maxSurge", "must be a whole number of machines, such as 3, or a whole percentage, such as 20%", func(d *deployment.Deployment) {
+		{"spec.strategy.maxSurge", "must be a whole number, such as 3, or a whole percentage, such as 20%", func(d *deployment.Deployment) {
 			d.Spec.Strategy.MaxSurge = rollout.Unreadable
 		}},
-		{"spec.strategy.maxUnavailable", "must be a whole number of machines, such as 3, or a whole percentage, such as 20%", func(d *deployment.Deployment) {
+		{"spec.strategy.maxUnavailable", "must be a whole number, such as 3, or a whole percentage, such as 20%", func(d *deployment.Deployment) {
 			d.Spec.Strategy.MaxUnavailable = rollout.Unreadable
 		}},
 		{"spec.strategy.maxSurge", "must not be negative", func(d *deployment.Deployment) { d.Spec.Strategy.MaxSurge.Value = -1 }},

@@ -328,7 +328,7 @@ func TestValidate(t *testing.T) {
 		"pool fleet/web: spec.clusterName must not be empty": func(p *machinepool.Pool) { p.Spec.ClusterName = "" },
 		"pool fleet/web: spec.replicas must not be negative": func(p *machinepool.Pool) { n := int32(-1); p.Spec.Replicas = &n },
 		"pool fleet/web: spec.minReady must not be negative": func(p *machinepool.Pool) { p.Spec.MinReady = -1 },
-		"pool fleet/web: spec.rollingUpdate.maxSurge must be a whole number of instances, such as 3, or a whole percentage, such as 20%": func(p *machinepool.Pool) {
+		"pool fleet/web: spec.rollingUpdate.maxSurge must be a whole number, such as 3, or a whole percentage, such as 20%": func(p *machinepool.Pool) {
 			p.Spec.RollingUpdate = &machinepool.RollingUpdate{MaxSurge: rollout.Unreadable}
 		},
 		"pool fleet/web: spec.rollingUpdate.maxSurge must not be negative": func(p *machinepool.Pool) {

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -22,19 +21,12 @@ func (s *Pool) Validate() error {
 func (r *RollingUpdate) invalidField() *object.FieldError {
 	switch {
 	case r == nil:
-	case r.MaxSurge.Value < 0:
-		return invalidBound("spec.rollingUpdate.maxSurge", r.MaxSurge)
-	case r.MaxUnavailable.Value < 0:
-		return invalidBound("spec.rollingUpdate.maxUnavailable", r.MaxUnavailable)
+	case r.MaxSurge.Problem() != "":
+		return object.Invalid("spec.rollingUpdate.maxSurge", r.MaxSurge.Problem())
+	case r.MaxUnavailable.Problem() != "":
+		return object.Invalid("spec.rollingUpdate.maxUnavailable", r.MaxUnavailable.Problem())
 	}
 	return nil
-}
-
-func invalidBound(field string, v rollout.IntOrPercent) *object.FieldError {
-	if v == rollout.Unreadable {
-		return object.Invalid(field, "must be a whole number of instances, such as 3, or a whole percentage, such as 20%")
-	}
-	return object.Invalid(field, "must not be negative")
 }
 
 func (s *Pool) invalidField() *object.FieldError {

@@ -73,6 +73,17 @@ func parseDigits(s string) (value int32, wrong string) {
 	return int32(number), ""
 }
 
+// Problem returns what is wrong with a bound that somebody wrote, for an error that names its field, or "".
+func (v IntOrPercent) Problem() string {
+	switch {
+	case v == Unreadable:
+		return "must be a whole number, such as 3, or a whole percentage, such as 20%"
+	case v.Value < 0:
+		return "must not be negative"
+	}
+	return ""
+}
+
 // Over100 reports whether the percentage is above 100. That is legal and resolved as it stands
 // (150% of 10 is 15), but hardly intended. The caller may warn.
 func (v IntOrPercent) Over100() bool {

@@ -86,7 +86,7 @@ func TestOddSpecs(t *testing.T) {
 		"strategy":    {`{spec: {strategy: {type: Odd}}}`, `spec.strategy.kind "Odd" is unknown`},
 		"orchestrate": {`{spec: {strategy: {type: InPlaceUpdate, inPlaceUpdate: {orchestrationType: Sometimes}}}}`, `spec.strategy.orchestration "Sometimes" is unknown`},
 		"surge":       {`{spec: {strategy: {rollingUpdate: {maxSurge: -3}}}}`, "spec.strategy.maxSurge must not be negative"},
-		"surge-word":  {`{spec: {strategy: {rollingUpdate: {maxSurge: "12.5%"}}}}`, "spec.strategy.maxSurge must be a whole number of machines"},
+		"surge-word":  {`{spec: {strategy: {rollingUpdate: {maxSurge: "12.5%"}}}}`, "spec.strategy.maxSurge must be a whole number"},
 		"unavailable": {`{spec: {strategy: {rollingUpdate: {maxUnavailable: "-5%"}}}}`, "spec.strategy.maxUnavailable must not be negative"},
 		"ready":       {`{spec: {minReadySeconds: -1}}`, "spec.minReady must not be negative"},
 		"deadline":    {`{spec: {progressDeadlineSeconds: -1}}`, "spec.progressDeadline must not be negative"},
