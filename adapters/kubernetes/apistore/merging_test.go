@@ -38,6 +38,9 @@ func (m merging[T, R]) Update(stored R, o T) ([]byte, error) {
 	return m.patch(stored, o, false, m.Encode)
 }
 
+// UpdateNotes implements Codec.
+func (m merging[T, R]) UpdateNotes(R, T) ([]byte, error) { return nil, nil }
+
 // UpdateStatus implements Codec.
 func (m merging[T, R]) UpdateStatus(stored R, o T) ([]byte, error) {
 	return m.patch(stored, o, true, m.EncodeStatus)

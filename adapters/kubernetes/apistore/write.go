@@ -53,18 +53,24 @@ func (c *Collection[T, R]) Create(ctx context.Context, o T) (T, error) {
 
 // Update implements store.Collection.
 func (c *Collection[T, R]) Update(ctx context.Context, o T) (T, error) {
-	return c.write(ctx, "update", o, "", c.Codec.Update)
+	return c.update(ctx, "update", o, step[T, R]{patch: c.Codec.Update})
 }
 
-// UpdateStatus implements store.Collection.
+// UpdateStatus implements store.Collection. What of the status is in annotations is written first.
 func (c *Collection[T, R]) UpdateStatus(ctx context.Context, o T) (T, error) {
 	if c.NoStatus {
-		return c.write(ctx, "update status", o, "", func(R, T) ([]byte, error) { return nil, nil })
+		return c.update(ctx, "update status", o)
 	}
-	return c.write(ctx, "update status", o, "status", c.Codec.UpdateStatus)
+	return c.update(ctx, "update status", o, step[T, R]{patch: c.Codec.UpdateNotes}, step[T, R]{"status", c.Codec.UpdateStatus})
 }
 
-func (c *Collection[T, R]) write(ctx context.Context, verb string, o T, part string, patch func(R, T) ([]byte, error)) (T, error) {
+// step is one patch of an update.
+type step[T any, R Raw] struct {
+	part  string // a subresource, or empty
+	patch func(stored R, o T) ([]byte, error)
+}
+
+func (c *Collection[T, R]) update(ctx context.Context, verb string, o T, steps ...step[T, R]) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, err
@@ -73,26 +79,42 @@ func (c *Collection[T, R]) write(ctx context.Context, verb string, o T, part str
 		return none, about(verb, object.Key{}, errNoObject)
 	}
 	meta := o.ObjectMeta()
-	k := meta.Key
-	if k.Name != "" && meta.Version == "" {
-		return none, about(verb, k, errVersion)
+	if meta.Name != "" && meta.Version == "" {
+		return none, about(verb, meta.Key, errVersion)
 	}
 	stored, err := c.base(ctx, meta)
-	if err != nil {
-		return none, about(verb, k, err)
-	}
-	body, err := patch(stored, o)
-	if err == nil && body == nil {
-		body, err = lock(meta.Version) // the version still has to be compared
+	if err == nil {
+		o, err = c.write(ctx, stored, o, steps)
 	}
 	if err != nil {
-		return none, about(verb, k, &refused{store.ErrInvalid, err})
+		return none, about(verb, meta.Key, err)
 	}
-	changed, err := c.client.patch(ctx, k, part, body)
-	if err != nil {
-		return none, about(verb, k, Translate(err))
+	return o, nil
+}
+
+// write sends the patches that are needed. Each is refused unless the object is as the one before
+// has left it.
+func (c *Collection[T, R]) write(ctx context.Context, stored R, o T, steps []step[T, R]) (T, error) {
+	var none, now T
+	for _, s := range steps {
+		body, err := s.patch(stored, o)
+		if err != nil {
+			return none, &refused{store.ErrInvalid, err}
+		}
+		if body == nil {
+			continue
+		}
+		if stored, err = c.client.patch(ctx, o.ObjectMeta().Key, s.part, body); err != nil {
+			return none, Translate(err)
+		}
+		now = c.written(stored)
+		o = o.Clone()
+		o.ObjectMeta().Version = stored.GetResourceVersion()
 	}
-	return c.written(changed), nil
+	if now != none {
+		return now, nil
+	}
+	return c.write(ctx, stored, o, []step[T, R]{{patch: lock[T, R]}})
 }
 
 // written returns what the server has stored, and shows it in the cache.
@@ -144,6 +166,6 @@ func (c *Collection[T, R]) Delete(ctx context.Context, k object.Key, uid string)
 }
 
 // lock is the patch that changes nothing, and applies to one version alone.
-func lock(version string) ([]byte, error) {
-	return json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}})
+func lock[T object.Object[T], R Raw](_ R, o T) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ObjectMeta().Version}})
 }

@@ -81,7 +81,7 @@ func (k *tested[W, C]) document(t require.TestingT, w W) map[string]any {
 }
 
 // store updates a document to what c says, as an API server does: with one patch for metadata and
-// spec, and one for the status.
+// spec, and one each for the status in annotations and in the status.
 func (k *tested[W, C]) store(t require.TestingT, doc map[string]any, c C) map[string]any {
 	patch, err := k.Update(k.typed(t, doc), c)
 	require.NoError(t, err)
@@ -89,6 +89,14 @@ func (k *tested[W, C]) store(t require.TestingT, doc map[string]any, c C) map[st
 		p := parse(t, patch)
 		require.NotContains(t, p, "status", "%s", patch)
 		doc = apply(doc, p)
+	}
+	patch, err = k.UpdateNotes(k.typed(t, doc), c)
+	require.NoError(t, err)
+	if patch != nil {
+		p := parse(t, patch)
+		require.Len(t, p, 1, "%s", patch)
+		doc = apply(doc, map[string]any{"metadata": map[string]any{"annotations": p["metadata"].(map[string]any)["annotations"]}})
+		k.between(t, doc)
 	}
 	patch, err = k.UpdateStatus(k.typed(t, doc), c)
 	require.NoError(t, err)
@@ -102,6 +110,14 @@ func (k *tested[W, C]) store(t require.TestingT, doc map[string]any, c C) map[st
 	return doc
 }
 
+// between: what is stored after the first of the two patches of a status can be read.
+func (k *tested[W, C]) between(t require.TestingT, doc map[string]any) {
+	_, problems := k.Read(k.typed(t, doc))
+	for _, p := range problems {
+		require.NotContains(t, p.Field, "record")
+	}
+}
+
 // settled: what is stored says what c does, and is not written again.
 func (k *tested[W, C]) settled(t require.TestingT, doc map[string]any, c C) {
 	w := k.typed(t, doc)
@@ -112,6 +128,9 @@ func (k *tested[W, C]) settled(t require.TestingT, doc map[string]any, c C) {
 	require.Equal(t, convert.Canonical(want), convert.Canonical(read))
 	for _, o := range []C{read, want} {
 		patch, err := k.Update(w, o)
+		require.NoError(t, err)
+		require.Empty(t, string(patch))
+		patch, err = k.UpdateNotes(w, o)
 		require.NoError(t, err)
 		require.Empty(t, string(patch))
 		patch, err = k.UpdateStatus(w, o)

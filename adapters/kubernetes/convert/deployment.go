@@ -15,7 +15,7 @@ import (
 // Deployments translates deployments.
 func Deployments(keys Keys) *Kind[*v1alpha1.MachineDeployment, *deployment.Deployment] {
 	return &Kind[*v1alpha1.MachineDeployment, *deployment.Deployment]{
-		name: "deployment", keys: keys,
+		name: "deployment", keys: keys, notes: keys.DeploymentRecord,
 		counter: keys.DeploymentChanges, counterBefore: keys.SpecChanges, // other programs copy it to the sets, which have a count of their own
 		empty: func() *v1alpha1.MachineDeployment { return &v1alpha1.MachineDeployment{} },
 		clone: (*v1alpha1.MachineDeployment).DeepCopy,
@@ -58,14 +58,16 @@ func readDeployment(r *reader, w *v1alpha1.MachineDeployment, d *deployment.Depl
 	}
 
 	all, recorded := deploymentConditions.split(w.Status.Conditions)
-	n := parseNotes(r.problems, recorded)
+	n := r.notes(w, r.keys.DeploymentRecord, recorded)
 	for _, note := range deploymentNotes {
 		n.read(r.problems, note.name, note.at(d))
 	}
 	var extras []extra
 	n.read(r.problems, noteFailed, &extras)
 	out := &d.Status
-	out.ObservedGeneration = n.observed(r, w.Status.ObservedGeneration)
+	if out.ObservedGeneration = n.observed(r, w.Status.ObservedGeneration); recorded != "" {
+		out.ObservedGeneration = 0 // as for sets
+	}
 	out.Replicas, out.Updated = w.Status.Replicas, w.Status.UpdatedReplicas
 	out.Ready, out.Available = w.Status.ReadyReplicas, w.Status.AvailableReplicas
 	out.Unavailable, out.Conditions = w.Status.UnavailableReplicas, all
@@ -210,6 +212,9 @@ func writeDeployment(_ *writer, w *v1alpha1.MachineDeployment, was, now *deploym
 
 func writeDeploymentStatus(x *writer, w *v1alpha1.MachineDeployment, was, now *deployment.Deployment) {
 	a, b, out := &was.Status, &now.Status, &w.Status
+	if a.Equal(b) {
+		return
+	}
 	put(&out.Replicas, a.Replicas, b.Replicas)
 	put(&out.UpdatedReplicas, a.Updated, b.Updated)
 	put(&out.ReadyReplicas, a.Ready, b.Ready)
@@ -219,11 +224,11 @@ func writeDeploymentStatus(x *writer, w *v1alpha1.MachineDeployment, was, now *d
 	putPointer(&out.CollisionCount, a.Collisions, b.Collisions)
 
 	_, recorded := deploymentConditions.split(out.Conditions)
-	n := parseNotes(&problems{}, recorded)
+	n := (&reader{problems: &problems{}}).notes(w, x.keys.DeploymentRecord, recorded)
 	for _, note := range deploymentNotes {
 		n.write(x, note.name, note.at(was), note.at(now))
 	}
-	if a.ObservedGeneration != b.ObservedGeneration {
+	if a.ObservedGeneration != b.ObservedGeneration || recorded != "" {
 		out.ObservedGeneration = n.observe(x, b.ObservedGeneration)
 	}
 	if !slices.EqualFunc(a.Failed, b.Failed, func(s, t machineset.FailedMachine) bool { return s.Equal(&t) }) {
@@ -234,5 +239,6 @@ func writeDeploymentStatus(x *writer, w *v1alpha1.MachineDeployment, was, now *d
 			out.FailedMachines = append(out.FailedMachines, &list[i])
 		}
 	}
-	deploymentConditions.join(&out.Conditions, a.Conditions, b.Conditions, n.text(x))
+	annotate(w, x.keys.DeploymentRecord, n.text(x))
+	deploymentConditions.join(&out.Conditions, a.Conditions, b.Conditions, "")
 }

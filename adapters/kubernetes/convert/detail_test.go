@@ -186,7 +186,7 @@ func TestKeysAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, key := range []string{
 		keys.NodeLabel, keys.Revision, keys.Preserve, keys.LastApplied, keys.LastAppliedCapacity, keys.SpecChanges, keys.InPlace, keys.Marks,
-		keys.NodePreserve, keys.DeploymentChanges,
+		keys.NodePreserve, keys.DeploymentChanges, keys.SetRecord, keys.DeploymentRecord,
 		keys.Reservation, keys.Handover, keys.DeletionCandidates, keys.MaxAge, keys.StopAfter, keys.PreviousClasses, keys.SurgeAllowance, keys.Applied, keys.Drain,
 		keys.KeepNode, keys.KeptByUs, keys.AvoidTaint,
 	} {

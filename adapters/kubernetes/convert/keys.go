@@ -22,6 +22,8 @@ type Keys struct {
 	InPlace            string // on a machine
 	InPlaceTarget      string // annotation on a machine: the set that it is updated for; read only
 	Marks              string // on machines and sets
+	SetRecord          string // on a set: what its status has no field for
+	DeploymentRecord   string // the same on a deployment; a name of its own, as other managers copy it to sets
 	Reservation        string // on a set, as the next five
 	Handover           string
 	DeletionCandidates string
@@ -54,6 +56,8 @@ func DefaultKeys() Keys {
 		InPlace:            "millwright-go/in-place",
 		InPlaceTarget:      "millwright-go/in-place-target",
 		Marks:              "millwright-go/rollout-marks",
+		SetRecord:          "millwright-go/set-record",
+		DeploymentRecord:   "millwright-go/deployment-record",
 		Reservation:        "millwright-go/reservation",
 		Handover:           "millwright-go/handover",
 		DeletionCandidates: "millwright-go/victims",

@@ -29,6 +29,8 @@ type Kind[W metav1.Object, C object.Object[C]] struct {
 	// counter is the annotation that counts changes of annotations, as the generation does those of
 	// the spec. If it is empty, they count for nothing. If it is missing, counterBefore is read.
 	counter, counterBefore string
+	// notes is the annotation with the parts of a status that have no field. Empty: there is none.
+	notes string
 }
 
 // problems collects what can't be read of an object.
@@ -159,16 +161,34 @@ func (k *Kind[W, C]) Update(base W, c C) ([]byte, error) {
 	return k.finish(x, patch, c)
 }
 
-// UpdateStatus is Update for the status.
+// UpdateNotes is Update for the parts of the status that are in an annotation.
+func (k *Kind[W, C]) UpdateNotes(base W, c C) ([]byte, error) {
+	if k.notes == "" {
+		return nil, nil
+	}
+	return k.updateStatus(base, c, "metadata")
+}
+
+// UpdateStatus is Update for the rest of the status.
 func (k *Kind[W, C]) UpdateStatus(base W, c C) ([]byte, error) {
 	if k.writeStatus == nil {
 		return nil, nil
 	}
+	return k.updateStatus(base, c, "status")
+}
+
+// updateStatus returns one part of what a change of the status takes.
+func (k *Kind[W, C]) updateStatus(base W, c C, part string) ([]byte, error) {
 	was, _ := k.Read(base)
 	x, after := &writer{keys: k.keys, generation: base.GetGeneration()}, k.clone(base)
 	k.writeStatus(x, after, was, c)
 	patch, err := difference(base, after)
 	x.fail(err)
+	for name := range patch {
+		if name != part {
+			delete(patch, name)
+		}
+	}
 	return k.finish(x, patch, c)
 }
 

@@ -59,7 +59,7 @@ func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
 	}
 	all, recorded := nodeConditions.split(w.Status.Conditions)
 	s.Conditions = all
-	n := parseNotes(r.problems, recorded)
+	n := parseNotes(r.problems, recordInStatus, recorded)
 	for _, note := range machineNotes {
 		n.read(r.problems, note.name, note.at(m))
 	}
@@ -131,7 +131,7 @@ func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machin
 		}
 	}
 	_, recorded := nodeConditions.split(w.Status.Conditions)
-	n := parseNotes(&problems{}, recorded)
+	n := parseNotes(&problems{}, recordInStatus, recorded)
 	for _, note := range machineNotes {
 		n.write(x, note.name, note.at(was), note.at(now))
 	}

@@ -137,7 +137,7 @@ func TestOwnNamesHaveThePrefix(t *testing.T) {
 	for _, key := range []string{
 		m.Paused, m.Replace, s.Paused, s.Replace, d.Paused, d.Replace, d.InPlaceTarget, o.Slots, o.Paused, machineclass.MigratedFrom,
 		keys.SpecChanges, keys.DeploymentChanges, keys.InPlace, keys.Marks,
-		keys.Reservation, keys.Handover, keys.DeletionCandidates, keys.MaxAge, keys.StopAfter, keys.PreviousClasses, keys.SurgeAllowance, keys.Applied, keys.Drain,
+		keys.SetRecord, keys.DeploymentRecord, keys.Reservation, keys.Handover, keys.DeletionCandidates, keys.MaxAge, keys.StopAfter, keys.PreviousClasses, keys.SurgeAllowance, keys.Applied, keys.Drain,
 	} {
 		assert.True(t, strings.HasPrefix(key, "millwright-go/"), key)
 	}

@@ -5,33 +5,47 @@ import (
 	"encoding/json"
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millwright-go/millwright/object"
 )
 
-// RecordType is the condition in a status that holds what the established kinds
-// have no field for. The library never sees it among the conditions.
+// RecordType is the condition in the status of a machine that holds what the
+// established kind has no field for. Earlier versions kept those of sets and
+// deployments there too. The library never sees it among the conditions.
 const RecordType = "MillwrightRecord"
 
+const recordInStatus = "status.conditions[" + RecordType + "]"
+
 // record is a part of an object that is stored under a name of its own: an
-// annotation, or an entry of the condition RecordType. A new one needs a line
+// annotation, or an entry of the notes. A new one needs a line
 // in the table of its kind.
 type record[C any] struct {
 	name string
 	at   func(C) any // a pointer to the part
 }
 
-// notes are the entries of the condition RecordType. Unknown ones are kept, and the text stays
+// notes are the parts of a status without a field, by name. Unknown ones are kept, and the text stays
 // exactly the same as long as no entry changes.
 type notes struct {
+	field   string // where they are
 	stored  string
 	entries map[string]json.RawMessage
 	changed bool
 }
 
-func parseNotes(p *problems, text string) *notes {
-	n := &notes{stored: text}
+// notes returns those of a set or deployment: the annotation, or before there was one the condition.
+func (r *reader) notes(w metav1.Object, annotation, condition string) *notes {
+	if text, ok := w.GetAnnotations()[annotation]; ok {
+		return parseNotes(r.problems, "metadata.annotations["+annotation+"]", text)
+	}
+	return parseNotes(r.problems, recordInStatus, condition)
+}
+
+func parseNotes(p *problems, field, text string) *notes {
+	n := &notes{field: field, stored: text}
 	if text != "" && json.Unmarshal([]byte(text), &n.entries) != nil {
-		p.add("status.conditions["+RecordType+"]", "can't be read")
+		p.add(field, "can't be read")
 		n.entries = nil
 	}
 	if n.entries == nil {
@@ -49,7 +63,7 @@ func (n *notes) read(p *problems, name string, pointer any) {
 	v := reflect.ValueOf(pointer).Elem()
 	fresh := reflect.New(v.Type())
 	if err := json.Unmarshal(raw, fresh.Interface()); err != nil {
-		p.add("status.conditions["+RecordType+"]."+name, "can't be read")
+		p.add(n.field+"."+name, "can't be read")
 		return
 	}
 	v.Set(fresh.Elem())
@@ -87,7 +101,7 @@ func (x *writer) entry(name string, pointer any) json.RawMessage {
 	return text
 }
 
-// text returns the message of the condition. If it is empty, there should be no condition.
+// text returns what is to be stored. If it is empty, nothing is.
 func (n *notes) text(x *writer) string {
 	switch {
 	case !n.changed:

@@ -10,7 +10,7 @@ import (
 // Sets translates sets.
 func Sets(keys Keys) *Kind[*v1alpha1.MachineSet, *machineset.Set] {
 	return &Kind[*v1alpha1.MachineSet, *machineset.Set]{
-		name: "set", keys: keys, counter: keys.SpecChanges,
+		name: "set", keys: keys, counter: keys.SpecChanges, notes: keys.SetRecord,
 		empty: func() *v1alpha1.MachineSet { return &v1alpha1.MachineSet{} },
 		clone: (*v1alpha1.MachineSet).DeepCopy,
 		blank: func() *machineset.Set { return &machineset.Set{} },
@@ -46,7 +46,7 @@ func readSet(r *reader, w *v1alpha1.MachineSet, s *machineset.Set) {
 	s.Spec.MinReady = minReady(w.Spec.MinReadySeconds)
 
 	all, recorded := setConditions.split(w.Status.Conditions)
-	n := parseNotes(r.problems, recorded)
+	n := r.notes(w, r.keys.SetRecord, recorded)
 	for _, note := range setNotes {
 		n.read(r.problems, note.name, note.at(s))
 	}
@@ -58,7 +58,9 @@ func readSet(r *reader, w *v1alpha1.MachineSet, s *machineset.Set) {
 	out.Replicas, out.FullyLabeled = w.Status.Replicas, w.Status.FullyLabeledReplicas
 	out.Ready, out.Available = w.Status.ReadyReplicas, w.Status.AvailableReplicas
 	out.PreservedFailed, out.AutoPreserved = w.Status.PreservedFailedReplicas, w.Status.AutoPreserveFailedMachineCount
-	out.ObservedGeneration = n.observed(r, w.Status.ObservedGeneration)
+	if out.ObservedGeneration = n.observed(r, w.Status.ObservedGeneration); recorded != "" {
+		out.ObservedGeneration = 0 // so that the status is written, and the record with it in its own place
+	}
 	out.Conditions = all
 	out.LastOperation = readOperation(r.problems, "status.lastOperation", &w.Status.LastOperation, &e)
 	if list := w.Status.FailedMachines; list != nil {
@@ -93,6 +95,9 @@ func writeSet(_ *writer, w *v1alpha1.MachineSet, was, now *machineset.Set) {
 
 func writeSetStatus(x *writer, w *v1alpha1.MachineSet, was, now *machineset.Set) {
 	a, b, out := &was.Status, &now.Status, &w.Status
+	if a.Equal(b) {
+		return
+	}
 	put(&out.Replicas, a.Replicas, b.Replicas)
 	put(&out.FullyLabeledReplicas, a.FullyLabeled, b.FullyLabeled)
 	put(&out.ReadyReplicas, a.Ready, b.Ready)
@@ -101,11 +106,11 @@ func writeSetStatus(x *writer, w *v1alpha1.MachineSet, was, now *machineset.Set)
 	put(&out.AutoPreserveFailedMachineCount, a.AutoPreserved, b.AutoPreserved)
 
 	_, recorded := setConditions.split(out.Conditions)
-	n := parseNotes(&problems{}, recorded)
+	n := (&reader{problems: &problems{}}).notes(w, x.keys.SetRecord, recorded)
 	for _, note := range setNotes {
 		n.write(x, note.name, note.at(was), note.at(now))
 	}
-	if a.ObservedGeneration != b.ObservedGeneration {
+	if a.ObservedGeneration != b.ObservedGeneration || recorded != "" {
 		out.ObservedGeneration = n.observe(x, b.ObservedGeneration)
 	}
 	if a.LastOperation != b.LastOperation {
@@ -119,5 +124,6 @@ func writeSetStatus(x *writer, w *v1alpha1.MachineSet, was, now *machineset.Set)
 			out.FailedMachines = nil
 		}
 	}
-	setConditions.join(&out.Conditions, a.Conditions, b.Conditions, n.text(x))
+	annotate(w, x.keys.SetRecord, n.text(x))
+	setConditions.join(&out.Conditions, a.Conditions, b.Conditions, "")
 }

@@ -300,7 +300,10 @@ func TestOddValuesAreNamedAndStay(t *testing.T) {
 	assert.JSONEq(t, `{"spec":{"replicas":4,"strategy":{"rollingUpdate":{"maxUnavailable":"8%"}}}}`, string(patch))
 	patch, err = deployments.UpdateStatus(deployments.typed(t, doc), d)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"status":{"readyReplicas":2}}`, string(patch))
+	assert.JSONEq(t, `{"status":{"readyReplicas":2,"conditions":null}}`, string(patch))
+	patch, err = deployments.UpdateNotes(deployments.typed(t, doc), d)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"metadata":{"annotations":{"millwright-go/deployment-record":"{\"expired\":\"x\"}"}}}`, string(patch))
 }
 
 // A change of the spec that no API server counts is counted here, and the status follows.
