@@ -3,6 +3,7 @@ package apistore_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -28,7 +29,8 @@ const noted = "storetest.example/node"
 // Read implements Codec.
 func (n noting) Read(raw *thing) (*storetest.Object, []*object.FieldError) {
 	o, problems := n.Codec.Read(raw)
-	o.Status.Node = o.Annotations[noted]
+	o.Status.Node = raw.Annotations[noted]
+	o.Annotations = maps.Clone(o.Annotations)
 	delete(o.Annotations, noted)
 	return o, problems
 }
@@ -97,6 +99,8 @@ func TestStatusInAnnotations(t *testing.T) {
 		}
 		return after, sent, err
 	}
+	_, err = c.Get(t.Context(), made.Key) // the cache is filled then
+	require.NoError(t, err)
 	both := []string{"PATCH", "PATCH status"}
 	o, sent, err := write(made, "n", 1)
 	require.NoError(t, err)
