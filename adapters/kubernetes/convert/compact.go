@@ -2,7 +2,6 @@ package convert
 
 import (
 	"encoding"
-	"encoding/json"
 	"reflect"
 	"strconv"
 	"strings"
@@ -11,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// encode writes what a pointer points to: text for strings, numbers, percentages and durations, else JSON
-// without fields that are zero. It returns nothing for zero.
+// encode writes what a pointer points to: text for strings, numbers, percentages and durations, else a
+// line without fields that are zero. It returns nothing for zero.
 func encode(pointer any) (string, error) {
 	v := reflect.ValueOf(pointer).Elem()
 	if v.IsZero() {
@@ -37,8 +36,7 @@ func encode(pointer any) (string, error) {
 	if !present {
 		return "", nil
 	}
-	text, err := json.Marshal(value)
-	return string(text), err
+	return lineOf("", value)
 }
 
 // decode is the reverse. Fields that the text omits are zero. After an error the value is as it
@@ -75,13 +73,25 @@ func decodeInto(text string, fresh reflect.Value) error {
 		v.SetInt(n)
 		return err
 	}
-	return json.Unmarshal([]byte(text), fresh.Interface())
+	text, err := modern(text)
+	if err != nil {
+		return err
+	}
+	pairs, err := parseLine(text)
+	if err != nil {
+		return err
+	}
+	tree, err := treeOf(pairs)
+	if err != nil {
+		return err
+	}
+	return tree.into(fresh.Elem())
 }
 
 // stamp cuts off fractions of a second.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// compact turns a value into what encoding/json writes short: structs become objects of their
+// compact turns a value into what can be written short: structs become maps of their
 // fields that are not zero, under names that begin small. It reports whether there is anything to
 // write.
 func compact(v reflect.Value) (any, bool) {
@@ -127,7 +137,7 @@ func addFields(object map[string]any, v reflect.Value) {
 	}
 }
 
-// fieldName is how a field is spelled. Reading ignores the case.
+// fieldName is how a field is spelled.
 func fieldName(name string) string {
 	if name == strings.ToUpper(name) {
 		return strings.ToLower(name)

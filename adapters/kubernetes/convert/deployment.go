@@ -239,6 +239,6 @@ func writeDeploymentStatus(x *writer, w *v1alpha1.MachineDeployment, was, now *d
 			out.FailedMachines = append(out.FailedMachines, &list[i])
 		}
 	}
-	annotate(w, x.keys.DeploymentRecord, n.text(x))
+	annotate(w, x.keys.DeploymentRecord, n.text())
 	deploymentConditions.join(&out.Conditions, a.Conditions, b.Conditions, "")
 }

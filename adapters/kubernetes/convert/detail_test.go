@@ -162,8 +162,12 @@ func TestSpellingOfRecords(t *testing.T) {
 		"Selected":             pointer(machine.InPlaceSelected),
 		"7":                    pointer(int64(7)),
 		"2026-03-01T12:00:00Z": pointer(begin.Add(time.Millisecond)),
-		`{"code":"NotFound","time":"2026-03-01T12:00:00Z"}`: &machine.Operation{Code: 5, Time: begin},
-		`{"since":"2026-03-01T12:00:00Z","turn":{"pod":{"name":"p"},"uid":"u","volumes":["v",""]}}`: &machine.DrainRecord{
+		"code=NotFound message=\"it's gone, or \\\"never was\\\"\" time=2026-03-01T12:00:00Z": &machine.Operation{Code: 5, Time: begin, Message: `it's gone, or "never was"`},
+		`a,"b c"`:           &[]string{"a", "b c"},
+		"0.name=a 1.name=b": &[]machineset.DeletionCandidate{{Name: "a"}, {Name: "b"}},
+		"0={} 1.name=b":     &[]machineset.DeletionCandidate{{}, {Name: "b"}},
+		"{}":                pointer(&machine.DrainRecord{}),
+		`since=2026-03-01T12:00:00Z turn.pod.name=p turn.uid=u turn.volumes=v,""`: &machine.DrainRecord{
 			Since: begin, Turn: machine.DrainTurn{Pod: object.Key{Name: "p"}, UID: "u", Volumes: []string{"v", ""}},
 		},
 	} {
@@ -171,7 +175,14 @@ func TestSpellingOfRecords(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, text)
 	}
-	for text, value := range map[string]any{"x": new(time.Duration), "y": new(time.Time), "z": new(int64), "99999999999": new(int32), "[": &machine.Operation{}} {
+	for text, value := range map[string]any{
+		"x": new(time.Duration), "y": new(time.Time), "z": new(int64), "99999999999": new(int32), "[": &machine.Operation{},
+		"word": &machine.Operation{}, "message": &machine.Operation{}, "message=": &machine.Operation{}, "message=a,b": &machine.Operation{},
+		"message=\"a": &machine.Operation{}, "message=a=b": &machine.Operation{}, "message.x=a": &machine.Operation{}, "message=a message=b": &machine.Operation{},
+		"against.class=1 against=2": &machine.Operation{}, "against=2 against.class=1": &machine.Operation{}, "forced=maybe": &machine.Operation{},
+		"against..class=1": &machine.Operation{}, "forced=true,": &machine.Operation{}, "1.name=b": &[]machineset.DeletionCandidate{},
+		"name=b": &[]machineset.DeletionCandidate{}, `{"a b":1}`: &machine.Operation{}, "time=now": &machine.Operation{}, `message="a"b`: &machine.Operation{},
+	} {
 		assert.Error(t, convert.Decode(text, value), text)
 		encoded, err := convert.Encode(value)
 		require.NoError(t, err)

@@ -13,12 +13,12 @@
 // # Where things are
 //
 // If the established kinds have a field, label or annotation for a value, the value is there. The
-// rest of the metadata and the spec is in annotations (see Keys), each as text or compact JSON,
-// absent when zero. So is the rest of the status of a set or deployment. An API server accepts no
+// rest of the metadata and the spec is in annotations (see Keys), each as text or as a line of
+// name=value, absent when zero. So is the rest of the status of a set or deployment. An API server accepts no
 // metadata with a status, so the annotation is written first (UpdateNotes), and everything in it can
 // be read beside the status of before. Machines are many, and their rest changes with every stage: it
-// is in one condition of type RecordType in the status, with compact JSON as its message, which every
-// established schema keeps.
+// is in one condition of type RecordType in the status, with such a line as its message, which every
+// established schema keeps. JSON, which earlier versions wrote in all of these places, is read.
 //
 // An API server raises the generation for changes of the stored spec alone. Keys.SpecChanges counts
 // changes of a spec's annotations, and Keys.DeploymentChanges those of a deployment's. The

@@ -140,7 +140,7 @@ func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machin
 			extra{NeverCreated: b.NeverCreated, OnlyRefused: b.OnlyRefused})
 		n.set(x, noteOperation, &e)
 	}
-	nodeConditions.join(&w.Status.Conditions, a.Conditions, b.Conditions, n.text(x))
+	nodeConditions.join(&w.Status.Conditions, a.Conditions, b.Conditions, n.text())
 }
 
 // phaseOf returns the phase for the field. While a machine's first VM is being created, the field

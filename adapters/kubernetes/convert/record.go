@@ -1,9 +1,10 @@
 package convert
 
 import (
-	"bytes"
-	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,7 +31,8 @@ type record[C any] struct {
 type notes struct {
 	field   string // where they are
 	stored  string
-	entries map[string]json.RawMessage
+	said    *branch
+	entries map[string]string // the pairs of each entry
 	changed bool
 }
 
@@ -43,26 +45,45 @@ func (r *reader) notes(w metav1.Object, annotation, condition string) *notes {
 }
 
 func parseNotes(p *problems, field, text string) *notes {
-	n := &notes{field: field, stored: text}
-	if text != "" && json.Unmarshal([]byte(text), &n.entries) != nil {
-		p.add(field, "can't be read")
-		n.entries = nil
+	n := &notes{field: field, stored: text, said: &branch{}, entries: map[string]string{}}
+	line, err := modern(text)
+	if err == nil {
+		err = n.parse(line)
 	}
-	if n.entries == nil {
-		n.entries = map[string]json.RawMessage{}
+	if err != nil {
+		p.add(field, "can't be read")
+		n.said, n.entries = &branch{}, map[string]string{}
 	}
 	return n
 }
 
+func (n *notes) parse(line string) error {
+	pairs, err := parseLine(line)
+	if err != nil {
+		return err
+	}
+	if n.said, err = treeOf(pairs); err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		if len(p.path) == 0 {
+			return errLine
+		}
+		name := p.path[0]
+		n.entries[name] = strings.TrimLeft(n.entries[name]+" "+p.text, " ")
+	}
+	return nil
+}
+
 // read sets what the pointer points to, if there is an entry.
 func (n *notes) read(p *problems, name string, pointer any) {
-	raw, ok := n.entries[name]
-	if !ok {
+	said := n.said.below[name]
+	if said == nil {
 		return
 	}
 	v := reflect.ValueOf(pointer).Elem()
 	fresh := reflect.New(v.Type())
-	if err := json.Unmarshal(raw, fresh.Interface()); err != nil {
+	if said.into(fresh.Elem()) != nil {
 		p.add(n.field+"."+name, "can't be read")
 		return
 	}
@@ -71,7 +92,7 @@ func (n *notes) read(p *problems, name string, pointer any) {
 
 // write replaces the entry if the value has changed.
 func (n *notes) write(x *writer, name string, was, now any) {
-	if !bytes.Equal(x.entry(name, was), x.entry(name, now)) {
+	if x.entry(name, was) != x.entry(name, now) {
 		n.set(x, name, now)
 	}
 }
@@ -79,22 +100,22 @@ func (n *notes) write(x *writer, name string, was, now any) {
 // set replaces the entry. There is none for zero.
 func (n *notes) set(x *writer, name string, now any) {
 	text, old := x.entry(name, now), n.entries[name]
-	if bytes.Equal(text, old) {
+	if text == old {
 		return
 	}
 	n.changed = true
-	if n.entries[name] = text; text == nil {
+	if n.entries[name] = text; text == "" {
 		delete(n.entries, name)
 	}
 }
 
-// entry returns what a pointer points to as compact JSON, or nil if it is zero.
-func (x *writer) entry(name string, pointer any) json.RawMessage {
+// entry returns what a pointer points to as pairs below a name, or nothing if it is zero.
+func (x *writer) entry(name string, pointer any) string {
 	value, present := compact(reflect.ValueOf(pointer).Elem())
 	if !present {
-		return nil
+		return ""
 	}
-	text, err := json.Marshal(value)
+	text, err := lineOf(name, value)
 	if err != nil {
 		x.fail(object.Invalid("status."+name, "can't be stored"))
 	}
@@ -102,14 +123,13 @@ func (x *writer) entry(name string, pointer any) json.RawMessage {
 }
 
 // text returns what is to be stored. If it is empty, nothing is.
-func (n *notes) text(x *writer) string {
-	switch {
-	case !n.changed:
+func (n *notes) text() string {
+	if !n.changed {
 		return n.stored
-	case len(n.entries) == 0:
-		return ""
 	}
-	text, err := json.Marshal(n.entries)
-	x.fail(err)
-	return string(text)
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(n.entries)) {
+		all = append(all, n.entries[name])
+	}
+	return strings.Join(all, " ")
 }

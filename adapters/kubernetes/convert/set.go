@@ -124,6 +124,6 @@ func writeSetStatus(x *writer, w *v1alpha1.MachineSet, was, now *machineset.Set)
 			out.FailedMachines = nil
 		}
 	}
-	annotate(w, x.keys.SetRecord, n.text(x))
+	annotate(w, x.keys.SetRecord, n.text())
 	setConditions.join(&out.Conditions, a.Conditions, b.Conditions, "")
 }
