@@ -76,9 +76,8 @@ type Keys struct {
 	// to keep them.
 	RaisedFrom string
 	// DeletionCandidates is the annotation on a deployment by which a scaler names the machines
-	// that should go when it lowers replicas: see ScaleDown. Stored policies know it by another
-	// name.
-	DeletionCandidates string `json:"Victims"`
+	// that should go when it lowers replicas: see ScaleDown.
+	DeletionCandidates string
 	// ScaledAt is the annotation on a deployment by which a scaler says, by its own clock, when it
 	// changed the number of replicas: an RFC 3339 time. The scaler writes it in the same update as
 	// DeletionCandidates.

@@ -61,10 +61,9 @@ type Policy struct {
 	// CrashLoopBase is how long a set waits before it replaces machines that failed twice
 	// in a row before they were ready. Each further failure doubles the wait, up to
 	// CrashLoopMax. At least a second, at most CrashLoopMax; defaults 1 min and
-	// 30 min, this library's. object.Off: no wait. Stored policies know both by
-	// other names.
-	CrashLoopBase time.Duration `json:"ChurnBase"`
-	CrashLoopMax  time.Duration `json:"ChurnMax"`
+	// 30 min, this library's. object.Off: no wait.
+	CrashLoopBase time.Duration
+	CrashLoopMax  time.Duration
 	// Age orders the machines to delete that priority, phase and readiness leave equal.
 	Age AgeOrder
 	// Seed of RandomAge.

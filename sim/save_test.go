@@ -56,22 +56,6 @@ func TestScenariosNeedTheirCode(t *testing.T) {
 	require.NotContains(t, string(text), `"Needs":`)
 }
 
-// TestStoredPoliciesAreRead: a scenario that was written down before fields of its policies were
-// renamed is read with the values that it had then.
-func TestStoredPoliciesAreRead(t *testing.T) {
-	const stored = `{"SetPolicy":{"ChurnBase":1,"ChurnMax":2},"DeploymentPolicy":{"Keys":{"Victims":"a"}}}`
-	read := &sim.Scenario{}
-	require.NoError(t, json.Unmarshal([]byte(stored), read))
-	sets := read.Options.Manager.Policies.Set
-	require.EqualValues(t, 1, sets.CrashLoopBase)
-	require.EqualValues(t, 2, sets.CrashLoopMax)
-	require.Equal(t, "a", read.Options.Manager.Policies.Deployment.Keys.DeletionCandidates)
-	text, err := json.Marshal(read)
-	require.NoError(t, err)
-	require.Contains(t, string(text), `"ChurnBase":1,"ChurnMax":2`)
-	require.Contains(t, string(text), `"Victims":"a"`)
-}
-
 // TestZeroOfAStoredPolicyIsOff: a zero that was written before object.Off was its name means off when
 // it is read. A zero that is written now is the default, and stays it.
 func TestZeroOfAStoredPolicyIsOff(t *testing.T) {
