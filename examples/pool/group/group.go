@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/machinepool"
 )
 
 // Group is the record of one group.
@@ -13,9 +14,11 @@ type Group struct {
 	Spec   procdriver.Spec `json:"spec"`   // what agents are made from now
 	// Boot is the user data that agents boot from, the same for all. It holds a secret. If it is
 	// empty, they boot without.
-	Boot    []byte   `json:"boot,omitempty"`
-	Going   bool     `json:"going,omitempty"` // all of it is to be deleted
-	Members []Member `json:"members,omitempty"`
+	Boot  []byte `json:"boot,omitempty"`
+	Going bool   `json:"going,omitempty"` // all of it is to be deleted
+	// Rolling bounds how members are replaced after a change of Spec. Nil: one after the other.
+	Rolling *machinepool.RollingUpdate `json:"rolling,omitempty"`
+	Members []Member                   `json:"members,omitempty"`
 	// Trouble says why an agent could not be started. It is empty if all could.
 	Trouble string `json:"trouble,omitempty"`
 }
@@ -79,5 +82,9 @@ func (g *Group) Clone() *Group {
 	c := *g
 	c.Boot = slices.Clone(g.Boot)
 	c.Members = slices.Clone(g.Members)
+	if g.Rolling != nil {
+		rolling := *g.Rolling
+		c.Rolling = &rolling
+	}
 	return &c
 }

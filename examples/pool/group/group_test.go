@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/examples/pool/group"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/machinepool"
 )
 
 var (
@@ -113,7 +115,7 @@ func TestWhoIsTooMany(t *testing.T) {
 	s.states["m5"] = group.Booting
 	s.group.Target = 3
 	s.next()
-	require.Equal(t, []string{"m2", "m5"}, s.names(going), "who does not serve, then who is outdated and oldest")
+	require.Equal(t, []string{"m2", "m3", "m5"}, s.names(going), "who does not serve, then who is outdated and oldest; m3 is renewed")
 	s.group.Target = 0
 	s.next()
 	require.Empty(t, s.names(staying))
@@ -169,16 +171,31 @@ func TestGoingGroupStartsNobody(t *testing.T) {
 	require.Empty(t, s.names(staying))
 }
 
-// While a group is only rolled, at most one of its agents is down. From every state, it converges.
-func TestRollsOneAtATime(t *testing.T) {
+// rolling draws bounds of an update, and what they allow of a target. Nil: one after the other.
+func rolling(t *rapid.T, target int) (r *machinepool.RollingUpdate, surge, unavailable int) {
+	if !rapid.Bool().Draw(t, "bounded") {
+		return nil, 0, 1
+	}
+	r = &machinepool.RollingUpdate{
+		MaxSurge:       rollout.IntOrPercent{Value: rapid.Int32Range(0, 3).Draw(t, "surge")},
+		MaxUnavailable: rollout.IntOrPercent{Value: rapid.Int32Range(0, 60).Draw(t, "unavailable"), Percent: true},
+	}
+	b := r.Bounds(int32(target))
+	return r, int(b.Surge), int(b.Unavailable)
+}
+
+// While a group is only rolled, its bounds hold. From every state, it converges.
+func TestRollsWithinItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSite(rapid.IntRange(1, 6).Draw(t, "target"))
 		s.settle(t)
+		var surge, unavailable int
+		s.group.Rolling, surge, unavailable = rolling(t, s.group.Target)
 		s.group.Spec = v2
 		for range 60 {
 			s.next()
-			require.GreaterOrEqual(t, s.serving(), s.group.Target-1)
-			require.LessOrEqual(t, len(s.names(staying)), s.group.Target)
+			require.GreaterOrEqual(t, s.serving(), s.group.Target-unavailable)
+			require.LessOrEqual(t, len(s.names(staying)), s.group.Target+surge)
 			if rapid.Bool().Draw(t, "work") {
 				s.work()
 			}
@@ -190,6 +207,8 @@ func TestRollsOneAtATime(t *testing.T) {
 func TestAnyGroupSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSite(rapid.IntRange(0, 6).Draw(t, "target"))
+		var surge int
+		s.group.Rolling, surge, _ = rolling(t, s.group.Target)
 		for i := range rapid.IntRange(0, 6).Draw(t, "members") {
 			name := fmt.Sprintf("x%d", i)
 			m := group.Member{Name: name, Spec: rapid.SampledFrom([]procdriver.Spec{v1, v2}).Draw(t, "spec"), Going: rapid.Bool().Draw(t, "going")}
@@ -200,7 +219,8 @@ func TestAnyGroupSettles(t *testing.T) {
 			s.group.Members = append(s.group.Members, m)
 		}
 		s.next()
-		require.Len(t, s.names(staying), s.group.Target, "as many stay or come as are wanted")
+		require.GreaterOrEqual(t, len(s.names(staying)), s.group.Target, "as many stay or come as are wanted")
+		require.LessOrEqual(t, len(s.names(staying)), s.group.Target+surge)
 		before := s.group.Clone()
 		s.next()
 		require.Equal(t, before, s.group, "entered again it is the same")
@@ -248,9 +268,10 @@ func TestRecordIsKept(t *testing.T) {
 
 // A copy shares nothing with its group.
 func TestClone(t *testing.T) {
-	g := &group.Group{Boot: []byte("a"), Members: []group.Member{{Name: "m"}}}
+	g := &group.Group{Boot: []byte("a"), Members: []group.Member{{Name: "m"}}, Rolling: &machinepool.RollingUpdate{}}
 	c := g.Clone()
-	c.Boot[0], c.Members[0].Going = 'b', true
+	c.Boot[0], c.Members[0].Going, c.Rolling.MaxSurge.Value = 'b', true, 1
+	require.Zero(t, g.Rolling.MaxSurge)
 	require.Equal(t, "a", string(g.Boot))
 	require.False(t, g.Members[0].Going)
 }

@@ -1,6 +1,10 @@
 package group
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
 
 // State is the state of a member's process.
 type State int
@@ -18,8 +22,7 @@ const (
 // second call enters the same.
 //
 // A lost member is removed and replaced. Of members made from an earlier spec, those that don't
-// serve are removed at once. One that serves is removed only while all that are wanted serve, so a
-// change of the spec replaces one at a time.
+// serve are removed at once. Those that serve are removed only while enough others serve: see Rolling.
 func (g *Group) Next(states map[string]State, name func() string) {
 	for i := range g.Members {
 		if m := &g.Members[i]; g.Going || states[m.Name] == Gone {
@@ -31,7 +34,7 @@ func (g *Group) Next(states map[string]State, name func() string) {
 	}
 	g.shrink(states)
 	g.renew(states)
-	for n := g.staying(); n < g.Target; n++ {
+	for n := g.staying(); n < g.size(); n++ {
 		g.Members = append(g.Members, Member{Name: name(), Spec: g.Spec})
 	}
 }
@@ -46,13 +49,28 @@ func (g *Group) staying() (n int) {
 	return n
 }
 
+// bounds returns how far an update may leave the target.
+func (g *Group) bounds() rollout.Bounds {
+	if g.Rolling == nil {
+		return rollout.Bounds{Unavailable: 1}
+	}
+	return g.Rolling.Bounds(int32(g.Target))
+}
+
+// size returns how many members there should be now: during an update there may be more than the target.
+func (g *Group) size() int {
+	outdated := 0
+	for i := range g.Members {
+		if m := &g.Members[i]; !m.Going && m.Spec != g.Spec {
+			outdated++
+		}
+	}
+	return g.Target + min(int(g.bounds().Surge), outdated)
+}
+
 // shrink chooses surplus members: first those furthest from serving, then the outdated ones, then
 // the oldest.
 func (g *Group) shrink(states map[string]State) {
-	surplus := g.staying() - g.Target
-	if surplus <= 0 {
-		return
-	}
 	var order []*Member
 	for i := range g.Members {
 		if m := &g.Members[i]; !m.Going {
@@ -67,29 +85,33 @@ func (g *Group) shrink(states map[string]State) {
 		return r
 	}
 	slices.SortStableFunc(order, func(a, b *Member) int { return rank(a) - rank(b) })
-	for _, m := range order[:surplus] {
-		m.Going = true
+	for _, m := range order {
+		if g.staying() <= g.size() {
+			return
+		}
+		m.Going = true // an outdated one lowers the size
 	}
 }
 
 // renew chooses the members to replace by new ones from the spec.
 func (g *Group) renew(states map[string]State) {
-	var outdated *Member // the first one that serves
-	down := max(0, g.Target-g.staying())
+	var outdated []*Member // those that serve
+	spare := -max(0, g.Target-int(g.bounds().Unavailable))
 	for i := range g.Members {
 		m := &g.Members[i]
-		if m.Going || states[m.Name] != Serving {
-			down++
+		serves := !m.Going && states[m.Name] == Serving
+		if serves {
+			spare++
 		}
 		switch {
 		case m.Going || m.Spec == g.Spec:
-		case states[m.Name] != Serving:
+		case !serves:
 			m.Going = true
-		case outdated == nil:
-			outdated = m
+		default:
+			outdated = append(outdated, m)
 		}
 	}
-	if outdated != nil && down == 0 {
-		outdated.Going = true
+	for _, m := range outdated[:max(0, min(spare, len(outdated)))] {
+		m.Going = true
 	}
 }

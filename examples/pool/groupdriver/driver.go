@@ -42,9 +42,9 @@ var (
 func New(h *Host) *Driver { return &Driver{h} }
 
 // PoolFeatures implements pooldriver.Featured: agents can be removed and replaced
-// by name.
+// by name, and an update keeps to the pool's bounds.
 func (d *Driver) PoolFeatures() machinepool.Features {
-	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
+	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}
 }
 
 var names = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?)?$`)
@@ -96,6 +96,7 @@ func (d *Driver) CreatePool(ctx context.Context, q *pooldriver.CreatePoolRequest
 		case g == nil:
 			g = &group.Group{
 				ID: q.Pool.Name + "-" + strings.ToLower(rand.Text()[:8]), Target: int(q.Replicas), Spec: t.spec, Boot: userData(q.Bootstrap),
+				Rolling: q.Pool.Clone().Spec.RollingUpdate,
 			}
 		case g.Going:
 			return nil, codes.New(codes.Aborted, "a group of this name is being deleted")
@@ -155,10 +156,10 @@ func (d *Driver) enter(
 }
 
 // UpdatePool implements pooldriver.Driver. The supervisor exchanges agents one by
-// one. Failure domains are passed over: a computer is one.
+// one, or within the pool's bounds. Failure domains are passed over: a computer is one.
 func (d *Driver) UpdatePool(ctx context.Context, q *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
 	return d.change(ctx, &q.Request, func(t *target, g *group.Group) {
-		g.Spec, g.Boot = t.spec, userData(q.Bootstrap)
+		g.Spec, g.Boot, g.Rolling = t.spec, userData(q.Bootstrap), q.Pool.Clone().Spec.RollingUpdate
 	})
 }
 

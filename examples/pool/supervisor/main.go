@@ -1,6 +1,6 @@
 // Package supervisor is the program that keeps a group. It is one process that runs as many agents
-// as the group's record asks for, replaces one that is lost, and replaces them one by one if they
-// are to be made from something else.
+// as the group's record asks for, replaces one that is lost, and replaces them one by one, or within
+// the bounds of the pool, if they are to be made from something else.
 //
 // It can be killed at any moment. Its agents go on, and the next supervisor takes them over.
 package supervisor
