@@ -47,14 +47,20 @@ func (d deletion) terminate() Plan {
 		why.Detail = "new"
 	}
 	never := d.m.untouched()
+	var moves [len(Plan{}.Moves)]Move
+	at, drained := d.pass(StageNone, eventDelete, moves[1:])
 	plan := d.move(eventDelete, why, func(s *Status) {
 		s.NeverCreated = never
 		if from != PhaseTerminating {
 			s.DeletedFrom = from
 		}
-		d.enter(s, StageGetVMStatus)
+		if drained {
+			d.noteDrained(s)
+		}
+		d.enter(s, at)
 	})
-	plan.Moves[1] = deletionMove(StageNone, eventDelete, StageGetVMStatus)
+	moves[0] = plan.Moves[0]
+	plan.Moves = moves
 	return plan
 }
 

@@ -21,14 +21,7 @@ func (d deletion) hasNode() bool {
 // edges of stages that have nothing to do, to the first that has. Only that one is stored.
 func (d deletion) stage(on Event, why decision.Why) Plan {
 	var moves [len(Plan{}.Moves)]Move
-	at, drained := d.m.Status.DeletionStage(), false
-	for i := 0; on != ""; i++ {
-		drained = drained || at == StageInitiateDrain
-		to, _ := deletions.Next(string(at), on)
-		moves[i] = deletionMove(at, on, Stage(to))
-		at = Stage(to)
-		on = d.skip(at)
-	}
+	at, drained := d.pass(d.m.Status.DeletionStage(), on, moves[:])
 	plan := d.setStatus(why, func(s *Status) {
 		d.noteVM(s)
 		if drained {
@@ -38,6 +31,19 @@ func (d deletion) stage(on Event, why decision.Why) Plan {
 	})
 	plan.Moves = moves
 	return plan
+}
+
+// pass moves on from a stage, over those that have nothing to do. It returns where that leads, and whether
+// a drain is behind it.
+func (d deletion) pass(at Stage, on Event, moves []Move) (to Stage, drained bool) {
+	for i := 0; on != ""; i++ {
+		drained = drained || at == StageInitiateDrain
+		next, _ := deletions.Next(string(at), on)
+		moves[i] = deletionMove(at, on, Stage(next))
+		at = Stage(next)
+		on = d.skip(at)
+	}
+	return at, drained
 }
 
 // noteDrained records which node a drain has ended with, and whether force was due.
@@ -68,6 +74,10 @@ func (d deletion) begun() time.Time {
 // that is not known yet.
 func (d deletion) skip(stage Stage) Event {
 	switch stage {
+	case StageGetVMStatus:
+		if d.o.NoCluster {
+			return eventLocated
+		}
 	case StageInitiateDrain, StageDeleteVolumeAttachments:
 		if d.o.NoCluster || d.looked() && !d.unseen() && !d.hasNode() {
 			return eventNoNode

@@ -47,13 +47,13 @@ var deletions = map[string]struct {
 		machine.StageGetVMStatus, machine.StageInitiateVMDeletion, machine.StageInitiateNodeDeletion, machine.StageInitiateFinalizerRemoval,
 	}},
 	"no cluster": {func(w *world) { w.cluster = nil; w.running() }, []machine.Stage{
-		machine.StageGetVMStatus, machine.StageInitiateVMDeletion, machine.StageInitiateFinalizerRemoval,
+		machine.StageInitiateVMDeletion, machine.StageInitiateFinalizerRemoval,
 	}},
 	"never created": {func(w *world) { w.give() }, []machine.Stage{
 		machine.StageGetVMStatus, machine.StageInitiateFinalizerRemoval,
 	}},
 	"never created, no cluster": {func(w *world) { w.cluster = nil; w.give() }, []machine.Stage{
-		machine.StageGetVMStatus, machine.StageInitiateFinalizerRemoval,
+		machine.StageInitiateVMDeletion, machine.StageInitiateFinalizerRemoval,
 	}},
 }
 

@@ -91,7 +91,7 @@ func (u inPlace) reorient() Plan {
 	if !u.o.NoCluster && u.o.Node.cached() {
 		return u.look(false)
 	}
-	stage, moves := StageSelected, [...]Move{stageMove(Unrecognized, eventRestart), {}, {}, {}}
+	stage, moves := StageSelected, [len(Plan{}.Moves)]Move{stageMove(Unrecognized, eventRestart)}
 	if u.n != nil && (u.n.told() || u.n.concluded(&u.p.Keys) && (nodeUpdate(u).adopts() || !u.n.Applied.Update.Since.IsZero())) {
 		stage, moves[1] = StageReady, stageMove(StageSelected, EventDrained)
 	}

@@ -31,7 +31,7 @@ type Move = decision.Move
 // the observation, and decide again; with neither, look again at At.
 type Plan struct {
 	Write  Write
-	Moves  [4]Move // state changes that Write makes, in their order; unused ones, at the end, are zero
+	Moves  [6]Move // state changes that Write makes, in their order; unused ones, at the end, are zero
 	Effect Effect  // only when Write is nil
 	// At is when to look again though nothing has changed; zero: never.
 	At  time.Time

@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
 )
 
 // quiet: tests say themselves what they want to see.
@@ -72,6 +73,30 @@ func TestLogHasFigures(t *testing.T) {
 	}
 	require.Contains(t, line("reason=ScaleSet"), " have=0 want=3 count=3 total=0 ceiling=4\n", out)
 	require.Contains(t, line("reason=Create "), " have=0 want=3 count=3\n", out)
+}
+
+// TestLogOfADeletionWithoutACluster: it begins and ends, and of nodes there is nothing to say.
+func TestLogOfADeletionWithoutACluster(t *testing.T) {
+	out, log := textLog(slog.LevelInfo)
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.classed = func(o *manager.Options, _ *fuse) { o.Cluster, o.Log = nil, log }
+	w.fleet()
+	m := w.start(&fuse{}, false)
+	w.until(m, w.settled(3), unexpected(t))
+	out.Reset()
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	w.until(m, func() bool {
+		_, err := w.deployments.Get(ctx, fleetKey)
+		return errors.Is(err, store.ErrNotFound)
+	}, unexpected(t))
+	var reasons []string
+	for line := range strings.Lines(out.String()) {
+		if strings.Contains(line, " kind=machine ") {
+			_, reason, _ := strings.Cut(strings.TrimSpace(line), " reason=")
+			reasons = append(reasons, reason)
+		}
+	}
+	require.Equal(t, strings.Fields(strings.Repeat("Terminating VMDeleted Deleted ", 3)), reasons, out)
 }
 
 // TestLogByDefault: without a log, events go to slog's default.
