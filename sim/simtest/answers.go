@@ -18,6 +18,10 @@ type answers struct {
 	vms      map[string]vm // that are known to belong to a machine, by ID
 	underWay []*call
 	broken   map[codes.Call]error // the first false answer of each call
+	creates  int                  // that were answered OK
+
+	full   func() bool // whether the quota is used up
+	faults func() int  // how many requests have failed
 }
 
 // vm is a VM that was made for a machine, and the call that told of it.
@@ -26,8 +30,18 @@ type vm struct {
 	from    *call
 }
 
-func newAnswers() *answers {
-	return &answers{vms: map[string]vm{}, broken: map[codes.Call]error{}}
+func newAnswers(full func() bool, faults func() int) *answers {
+	return &answers{vms: map[string]vm{}, broken: map[codes.Call]error{}, full: full, faults: faults}
+}
+
+// everyNth create that succeeds is made again.
+const everyNth = 4
+
+// repeats reports whether a create is made again, as by a caller who got no answer and whose look-up
+// does not see the VM yet.
+func (a *answers) repeats() bool {
+	a.creates++
+	return a.creates%everyNth == 0
 }
 
 // answerProperties are broken by false answers, one of each call.
@@ -55,7 +69,11 @@ func (a *answers) around(ctx context.Context, c *call, d driver.Driver, do func(
 	defer func() { a.underWay = slices.DeleteFunc(a.underWay, func(other *call) bool { return other == c }) }()
 	truth := observer{context.WithoutCancel(ctx), d, c}
 	before, listed := truth.list()
+	full, faults := a.full(), a.faults()
 	do()
+	if full && a.full() && faults == a.faults() {
+		a.refused(c, before)
+	}
 	after, still := truth.list()
 	if !listed || !still {
 		return // it lists nothing, so nothing is known
@@ -104,6 +122,15 @@ func (a *answers) created(c *call, truth observer, before, after map[string]stri
 		a.checkListed(truth, after)
 	case name != c.machine.Name:
 		a.blame(codes.CreateMachine, "it says that VM %s is machine %s's, and ListMachines that it is machine %s's", c.id, c.machine.Name, name)
+	}
+}
+
+// refused checks the code of a create while the quota was used up and nothing else failed.
+func (a *answers) refused(c *call, before map[string]string) {
+	switch code := codes.Of(c.err); {
+	case c.method != codes.CreateMachine, c.shared, slices.Contains(slices.Collect(maps.Values(before)), c.machine.Name):
+	case code != codes.OK && code != codes.ResourceExhausted && code != codes.Canceled && code != codes.DeadlineExceeded:
+		a.blame(codes.CreateMachine, "it says %s for machine %s while the quota is used up, not %s", code, c.machine.Name, codes.ResourceExhausted)
 	}
 }
 

@@ -3,6 +3,7 @@ package simtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ type call struct {
 	id          string        // that the answer gives
 	list        map[string]string
 	err         error
-	panicked    bool
+	answered    bool
+	again       bool // it repeats the one before
 	shared      bool // another call about the machine was under way at the same time
 }
 
@@ -39,6 +41,9 @@ func (c *call) about() (name, id string) {
 func (c *call) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "driver: %s", c.method)
+	if c.again {
+		b.WriteString(", repeated,")
+	}
 	switch name, id := c.about(); {
 	case name != "" && id != "":
 		fmt.Fprintf(&b, " %s, %s", name, id)
@@ -50,8 +55,8 @@ func (c *call) String() string {
 		fmt.Fprintf(&b, " of class %s", c.class.Name)
 	}
 	switch {
-	case c.panicked:
-		b.WriteString(" -> panic")
+	case !c.answered: // it panicked, or the manager died
+		b.WriteString(" -> no answer")
 	case c.err != nil:
 		fmt.Fprintf(&b, " -> %s: %s", codes.Of(c.err), codes.Message(c.err))
 	case c.method == codes.ListMachines:
@@ -80,18 +85,25 @@ func (d watched) Unwrap() driver.Driver { return d.Driver }
 // around makes a call.
 func (d watched) around(ctx context.Context, c *call, do func() error) {
 	b := d.b
-	c.began = b.calls.begin(c, b.w)
-	c.panicked = true // unless it returns
-	defer b.calls.end(c, b.w)
+	b.calls.begin(c, b.w)
+	defer b.calls.end(c, b.w) // also if it panics
 	b.answers.around(ctx, c, d.Driver, func() {
 		c.err = do()
-		c.panicked = false
+		c.answered = true
 	})
 }
 
 // CreateMachine implements driver.Driver.
 func (d watched) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (out *driver.CreateMachineResponse, err error) {
-	c := &call{method: codes.CreateMachine, machine: req.Machine, class: req.Class, secret: req.Secret}
+	out, err = d.create(ctx, req, false)
+	if err == nil && d.b.answers.repeats() {
+		_, _ = d.create(ctx, req, true)
+	}
+	return out, err
+}
+
+func (d watched) create(ctx context.Context, req *driver.CreateMachineRequest, again bool) (out *driver.CreateMachineResponse, err error) {
+	c := &call{method: codes.CreateMachine, machine: req.Machine, class: req.Class, secret: req.Secret, again: again}
 	d.around(ctx, c, func() error {
 		out, err = d.Driver.CreateMachine(ctx, req)
 		if out != nil {
@@ -159,15 +171,13 @@ func (d watched) UpdateMachine(ctx context.Context, req *driver.UpdateMachineReq
 type journal struct {
 	start time.Time
 	lines []line
-	open  []*call // under way
 }
 
 // line is something that happened.
 type line struct {
-	at     time.Duration // since the beginning
-	text   string
-	call   *call   // the driver's answer to it; or nil
-	during []*call // calls that were under way
+	at   time.Duration // since the beginning
+	text string
+	call *call // the driver's answer to it; or nil
 }
 
 func (j *journal) since(now time.Time) time.Duration {
@@ -179,27 +189,33 @@ func (j *journal) since(now time.Time) time.Duration {
 
 // tell is sim.Options.Tell.
 func (j *journal) tell(now time.Time, what string) {
-	j.lines = append(j.lines, line{at: j.since(now), text: what, during: append([]*call(nil), j.open...)})
+	j.lines = append(j.lines, line{at: j.since(now), text: what})
 }
 
-func (j *journal) begin(c *call, w *sim.World) time.Duration {
-	if j == nil {
-		return 0
+func (j *journal) begin(c *call, w *sim.World) {
+	if j != nil {
+		c.began = j.since(w.Now())
 	}
-	j.open = append(j.open, c)
-	return j.since(w.Now())
 }
 
 func (j *journal) end(c *call, w *sim.World) {
-	if j == nil {
-		return
+	if j != nil {
+		c.over = j.since(w.Now())
+		j.lines = append(j.lines, line{at: c.over, text: c.String(), call: c})
 	}
-	for i, other := range j.open {
-		if other == c {
-			j.open = append(j.open[:i:i], j.open[i+1:]...)
-			break
-		}
+}
+
+// upTo puts the calls that ended when the world was closed before the violation, which is told last:
+// until then they had no answer.
+func (j *journal) upTo(violation bool) []line {
+	last := len(j.lines) - 1
+	for last >= 0 && j.lines[last].call != nil {
+		last--
 	}
-	c.over = j.since(w.Now())
-	j.lines = append(j.lines, line{at: c.over, text: c.String(), call: c, during: append([]*call(nil), j.open...)})
+	if !violation || last < 0 {
+		return j.lines
+	}
+	lines := slices.Clone(j.lines[:last])
+	lines = append(lines, j.lines[last+1:]...)
+	return append(lines, j.lines[last])
 }

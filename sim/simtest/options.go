@@ -2,10 +2,12 @@ package simtest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/manager"
@@ -46,6 +48,9 @@ type Setup struct {
 	// all machines have been deleted, there must be nothing. Nil: only the VMs that the driver lists
 	// are known.
 	Left func() []string
+	// Exhaust uses up the quota of VMs at the provider, and returns what raises it again: for some
+	// minutes creates must then fail with RESOURCE_EXHAUSTED. Nil: that is not tested.
+	Exhaust func(context.Context) (raise func())
 	// Properties must hold in this world, like those of Options.
 	Properties []sim.Property
 }
@@ -108,7 +113,7 @@ func (o *Options) equip(s *sim.Scenario, calls *journal) {
 	var b *bench
 	s.Options.Driver = func(w *sim.World) driver.Driver {
 		if b == nil || b.w != w {
-			b = &bench{w: w, setup: o.New(w), calls: calls, answers: newAnswers()}
+			b = newBench(w, o.New(w), calls)
 		}
 		return watched{b.setup.Driver(), b}
 	}
@@ -125,6 +130,31 @@ type bench struct {
 	setup   Setup
 	calls   *journal
 	answers *answers
+}
+
+// The quota is used up twice in each world, at these times after the beginning.
+const (
+	firstShortage  = 20 * time.Minute
+	secondShortage = 80 * time.Minute
+	shortage       = 10 * time.Minute
+)
+
+func newBench(w *sim.World, setup Setup, calls *journal) *bench {
+	full := false
+	if setup.Exhaust != nil {
+		for _, at := range []time.Duration{firstShortage, secondShortage} {
+			w.After(at, func() {
+				raise := setup.Exhaust(context.Background())
+				full = true
+				w.After(shortage, func() { full = false; raise() })
+			})
+		}
+	}
+	faults := func() int {
+		f := w.Stats().Faults
+		return f[sim.CallFailed] + f[sim.CallAnswerLost] + f[sim.CallHung] + f[sim.CallThrottled]
+	}
+	return &bench{w: w, setup: setup, calls: calls, answers: newAnswers(func() bool { return full }, faults)}
 }
 
 // check checks the properties of the setup.

@@ -3,6 +3,7 @@ package simtest
 import (
 	"flag"
 	"fmt"
+	"reflect"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -111,7 +112,6 @@ func (o *Options) search(seeds seedRange) (*outcome, error) {
 type recorded struct {
 	result sim.Result
 	lines  []line
-	left   []string
 }
 
 // record plays a scenario and keeps what happens in it.
@@ -121,7 +121,7 @@ func (o *Options) record(s *sim.Scenario) (*recorded, error) {
 	o.equip(&again, j)
 	again.Options.Tell = j.tell
 	r, err := sim.Play(&again)
-	return &recorded{result: r, lines: j.lines}, err
+	return &recorded{result: r, lines: j.upTo(r.Violation != nil)}, err
 }
 
 // failure is what is to be said of a scenario that failed.
@@ -172,7 +172,7 @@ func difference(one, two *recorded) string {
 func (f *failure) report(test string, whole bool) string {
 	v := f.play.result.Violation
 	var head, tail strings.Builder
-	fmt.Fprintf(&head, "simtest: seed %d: %s: %s\n", f.seed, v.Rule, v.What)
+	fmt.Fprintf(&head, "simtest: seed %d: %s: %s\n", f.seed, v.Rule, ofDriver(v.What))
 	if f.different != "" {
 		fmt.Fprintf(&head, "The run is not deterministic: the driver, its provider or a property uses real time, goroutines, chance or\nthe order of a map. Played again, it differs:\n%s\n", f.different)
 	}
@@ -185,6 +185,13 @@ func (f *failure) report(test string, whole bool) string {
 		limit = maxStory - strings.Count(head.String(), "\n") - strings.Count(tail.String(), "\n") - 1
 	}
 	return head.String() + s.text(limit) + tail.String()
+}
+
+// ofDriver leaves the part of a stack that is the driver's, in as many lines as a story has room for.
+func ofDriver(what string) string {
+	what, _, _ = strings.Cut(what, "\n\t"+reflect.TypeFor[watched]().PkgPath()+".")
+	lines := strings.Split(strings.TrimRight(what, "\n"), "\n")
+	return strings.Join(lines[:min(len(lines), maxStory/3)], "\n")
 }
 
 // pattern returns the argument of -run for a test.

@@ -25,7 +25,8 @@ const (
 	needsID      mistake = "deletes nothing without an ID, and says OK"
 	nothingFound mistake = "every failed look-up is NOT_FOUND"
 	shortList    mistake = "list misses VMs"
-	createsTwice mistake = "a create makes two VMs"
+	createsAgain mistake = "a create that is repeated makes another VM"
+	quotaCode    mistake = "a quota that is used up is UNAVAILABLE"
 )
 
 // planted is a driver of the world's provider with a mistake. It declares nothing.
@@ -46,15 +47,15 @@ func (d planted) CreateMachine(ctx context.Context, req *driver.CreateMachineReq
 		r.Machine.Name += "x"
 		req = &r
 	}
-	out, err := d.Driver.CreateMachine(ctx, req)
-	if d.mistake == createsTwice && err == nil {
+	if d.mistake == createsAgain {
 		for _, vm := range d.w.Provider().VMs() {
-			if vm.ID == out.ProviderID {
+			if vm.Name == req.Machine.Name {
 				d.w.Provider().Add(vm)
+				break
 			}
 		}
 	}
-	return out, err
+	return d.Driver.CreateMachine(ctx, req)
 }
 
 func (d planted) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
@@ -113,7 +114,7 @@ func TestMistakesAreFound(t *testing.T) {
 		needsID:      {"answer of DeleteMachine: it says OK for machine", "DeleteMachine"},
 		nothingFound: {"answer of GetMachineStatus: it says NotFound for machine", "GetMachineStatus"},
 		shortList:    {"answer of ListMachines: VM memory:///blue/3 of machine", "CreateMachine"}, // what made the VM
-		createsTwice: {"P13: two VMs live for machine", "CreateMachine"},
+		createsAgain: {"P13: two VMs live for machine", "CreateMachine, repeated,"},
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			o := Options{Driver: plant(m)}
@@ -170,6 +171,35 @@ func TestWhatIsLeftIsNamed(t *testing.T) {
 	require.NotContains(t, report, "deterministic", "the order of what is left does not count")
 	require.Regexp(t, `\nLast call: driver: DeleteMachine \S+, .* -> OK, at `, report)
 	require.Regexp(t, `\n> +\S+  driver: DeleteMachine`, report)
+}
+
+// TestQuota: while Setup.Exhaust uses it up, creates have to say so.
+func TestQuota(t *testing.T) {
+	for _, m := range []mistake{"", quotaCode} {
+		o := Options{Seeds: 20, Tries: 20, New: func(w *sim.World) Setup {
+			full := false
+			refuse := func(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
+				if call.Method == codes.CreateMachine && full {
+					return codes.New(map[mistake]codes.Code{"": codes.ResourceExhausted, quotaCode: codes.Unavailable}[m], "no more VMs")
+				}
+				return next(ctx)
+			}
+			return Setup{
+				Driver: func() driver.Driver { return driver.Intercept(w.Provider(), refuse) },
+				Exhaust: func(context.Context) func() {
+					full = true
+					return func() { full = false }
+				},
+			}
+		}}
+		report := find(t, o)
+		if m == "" {
+			require.Empty(t, report)
+			continue
+		}
+		require.Regexp(t, `answer of CreateMachine: it says Unavailable for machine \S+ while the quota is used up, not ResourceExhausted`, report)
+		require.Regexp(t, `\n> +\S+  driver: CreateMachine \S+ -> Unavailable: no more VMs`, report)
+	}
 }
 
 // TestPropertiesAndPoliciesCount: those of Options and of Setup, in what is searched and in what is

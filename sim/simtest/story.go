@@ -116,7 +116,7 @@ func (s *story) rank(i int) int {
 	switch {
 	case i == s.guilty || i == len(s.lines)-1:
 		return 0
-	case l.call != nil && s.isAbout(l.call) || slices.ContainsFunc(l.during, s.isAbout):
+	case l.call != nil && s.isAbout(l.call):
 		return 1
 	case s.named(l.text) && strings.Count(l.text, ": ") > 1: // and says why
 		return 2
@@ -184,7 +184,8 @@ func (s *story) text(limit int) string {
 		if i == s.guilty {
 			mark = "> "
 		}
-		fmt.Fprintf(&b, "%s%12s  %s\n", mark, l.at.Round(time.Millisecond), l.text)
+		text, _, _ := strings.Cut(l.text, "\n") // a stack is told once
+		fmt.Fprintf(&b, "%s%12s  %s\n", mark, l.at.Round(time.Millisecond), text)
 	}
 	skip(&b, skipped)
 	return b.String()

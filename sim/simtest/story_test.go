@@ -16,7 +16,7 @@ import (
 
 func called(method codes.Call, name, id string) *call {
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}}}
-	return &call{method: method, machine: m, id: id}
+	return &call{method: method, machine: m, id: id, answered: true}
 }
 
 // TestStory: what is about the machine is told, the rest is counted, and the last call about it is
@@ -28,7 +28,7 @@ func TestStory(t *testing.T) {
 		{text: "step: roll"},
 		{text: "machine web-10: CreateVM"},
 		{text: mine.String(), call: mine},
-		{text: "POST /vms: 503", during: []*call{mine}},
+		{text: "CreateMachine of machine web-1: POST /vms: 503"},
 		{text: "manager killed after a call"},
 		{text: other.String(), call: other},
 		{text: "set web: Create: 2 machines"},
@@ -37,7 +37,7 @@ func TestStory(t *testing.T) {
 	}
 	want := `                … 2 lines of others
             0s  driver: CreateMachine web-1 -> OK, VM i-1
-            0s  POST /vms: 503
+            0s  CreateMachine of machine web-1: POST /vms: 503
             0s  manager killed after a call
                 … 2 lines of others
 >         1m0s  driver: DeleteMachine web-1, no ID -> OK
@@ -45,6 +45,26 @@ func TestStory(t *testing.T) {
 `
 	require.Equal(t, want, newStory(lines, "two VMs: i-1").text(60))
 	require.Contains(t, newStory(lines, "too much").text(60), ">         1m0s  driver: DeleteMachine web-1", "without a name it is the last call of all")
+}
+
+// TestCallsWithoutAnAnswer: those that end because the world does come before the violation.
+func TestCallsWithoutAnAnswer(t *testing.T) {
+	open := called(codes.CreateMachine, "web-1", "")
+	open.answered = false
+	j := &journal{lines: []line{{text: "a"}, {text: "violation"}, {text: open.String(), call: open}}}
+	var texts []string
+	for _, l := range j.upTo(true) {
+		texts = append(texts, l.text)
+	}
+	require.Equal(t, []string{"a", "driver: CreateMachine web-1 -> no answer", "violation"}, texts)
+	require.Len(t, j.upTo(false), 3)
+	require.Equal(t, "violation", j.upTo(false)[1].text)
+}
+
+// TestStackOfADriver: what is below the driver, and what calls it, is left out.
+func TestStackOfADriver(t *testing.T) {
+	require.Equal(t, "it panicked: x\n\tmine.Create\n\t\tmine.go:1", ofDriver("it panicked: x\n\tmine.Create\n\t\tmine.go:1\n\tgithub.com/millwright-go/millwright/sim/simtest.watched.CreateMachine\n\t\tcalls.go:1\n"))
+	require.Len(t, strings.Split(ofDriver(strings.Repeat("a\n", 100)), "\n"), maxStory/3)
 }
 
 // TestStoryFits: in any number of lines from three on, and all that is left out is counted.
