@@ -11,6 +11,22 @@ var ofManager = []mutant{
 		by:     openStorms,
 	},
 	{
+		name:   "a call whose answer a machine waits with is made again whenever it is looked at",
+		breaks: "P63",
+		file:   "manager/machines/answers.go",
+		from:   "age < repeatAfter && sameInputs",
+		to:     "age < time.Second && sameInputs",
+		by:     "TestP63TouchesRepeatNoCall",
+	},
+	{
+		name:   "a call whose answer a machine waits with is not made again",
+		breaks: "P63",
+		file:   "manager/machines/waits.go",
+		from:   "p.taken.waits && (at.IsZero()",
+		to:     "!p.taken.waits && (at.IsZero()",
+		by:     "TestP63TouchesRepeatNoCall",
+	},
+	{
 		name:   "what was written to a node is forgotten with its pass",
 		breaks: "P64",
 		file:   "manager/machines/nodewrites.go",
