@@ -93,7 +93,7 @@ func (t *Tokens) fill(secret *corev1.Secret, of manager.TokenOwner, until time.T
 	for key, value := range map[string]string{
 		keyDescription:    description(of),
 		keyID:             ID(of),
-		keyExpiration:     expiration(until),
+		keyExpiration:     expiration(t.clock.by(until)),
 		keyAuthentication: "true",
 		keySigning:        "true",
 		keyGroups:         t.groups,
@@ -135,10 +135,10 @@ func sound(secret *corev1.Secret, id, kept string) bool {
 func fit(half string) bool { return len(half) == secretLength && strings.Trim(half, alphabet) == "" }
 
 // lasts reports whether a sound token needs no write: it has an expiration, which is not before
-// until, and the server will accept it. An expiration that is later than needed stays.
+// until by the server's clock, and the server will accept it. An expiration that is later than needed stays.
 func (t *Tokens) lasts(secret *corev1.Secret, until time.Time) bool {
 	end, err := time.Parse(time.RFC3339, string(secret.Data[keyExpiration]))
-	return err == nil && !end.Before(until) &&
+	return err == nil && !end.Before(t.clock.by(until)) &&
 		string(secret.Data[keyAuthentication]) == "true" && string(secret.Data[keySigning]) == "true" &&
 		string(secret.Data[keyGroups]) == t.groups
 }

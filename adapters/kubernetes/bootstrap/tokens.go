@@ -34,10 +34,15 @@ type Options struct {
 	// Random is the source of the secret halves of tokens. Nil means crypto/rand. Several calls
 	// read it at the same time.
 	Random io.Reader
+	// Now is the clock of the times that Ensure and Renew are given. Nil means time.Now. The server
+	// judges tokens by its own clock: if its answers say that the two differ by half a minute or more, the
+	// times are moved by whole minutes.
+	Now func() time.Time
 }
 
-// Tokens is a manager.Tokens. New makes it. It keeps no state.
+// Tokens is a manager.Tokens. New makes it. All it remembers is how far the server's clock differs.
 type Tokens struct {
+	clock   *serverClock
 	secrets typedcore.SecretInterface
 	groups  string
 	random  io.Reader
@@ -58,14 +63,21 @@ func New(o Options) (*Tokens, error) {
 			return nil, fmt.Errorf("group %q: no server would accept it: it must match %s", group, groupName)
 		}
 	}
-	client, err := kubernetes.NewForConfig(o.Config)
-	if err != nil {
-		return nil, err
-	}
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	clock := &serverClock{now: o.Now}
+	config := rest.CopyConfig(o.Config)
+	config.Wrap(clock.listen)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
 	return &Tokens{
+		clock:   clock,
 		secrets: client.CoreV1().Secrets(metav1.NamespaceSystem),
 		groups:  strings.Join(o.Groups, ","), random: o.Random,
 	}, nil

@@ -70,6 +70,41 @@ func TestTokenEnds(t *testing.T) {
 	eventually(t, "the token to be valid again", func() bool { return w.admitted(token) != nil })
 }
 
+// TestTokenEndsByTheServersClock: for a manager whose clock differs, a token is valid for as long as it
+// wanted, no shorter and no longer.
+func TestTokenEndsByTheServersClock(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{
+		"a quarter of an hour behind": -15 * time.Minute, "two hours ahead": 2 * time.Hour, "a little behind": -10 * time.Second,
+	} {
+		for _, pool := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				w := newWorld(t)
+				w.of.Pool = pool
+				now := func() time.Time { return time.Now().Add(ahead) }
+				var err error
+				w.tokens, err = bootstrap.New(bootstrap.Options{Config: server.Config, Groups: []string{group}, Now: now})
+				require.NoError(t, err)
+				token := w.ensure(now().Add(10 * time.Minute))
+				end := func() time.Time {
+					at, err := time.Parse(time.RFC3339, string(w.secret().Data["expiration"]))
+					require.NoError(t, err)
+					return at
+				}
+				require.WithinDuration(t, time.Now().Add(10*time.Minute), end(), time.Minute)
+				eventually(t, "the token to be known", func() bool { return w.admitted(token) != nil })
+
+				first := w.secret()
+				require.Equal(t, token, w.ensure(now().Add(5*time.Minute)))
+				require.Equal(t, first.ResourceVersion, w.secret().ResourceVersion, "it was written")
+				renewed, err := w.tokens.Renew(t.Context(), w.of, now().Add(20*time.Minute))
+				require.NoError(t, err)
+				require.Equal(t, token, string(renewed))
+				require.WithinDuration(t, time.Now().Add(20*time.Minute), end(), time.Minute)
+			})
+		}
+	}
+}
+
 // TestTokenIsFoundAgain: another process finds the same token, and writes nothing unless it needs
 // more time. The token never gets less.
 func TestTokenIsFoundAgain(t *testing.T) {
