@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"time"
+
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 )
@@ -364,4 +366,248 @@ func (c creation) findToken() (Plan, bool) {
 		return Plan{}, false
 	}
 	return c.createFailed(StageInstanceInitialization, answer.Code, "bootstrap token: "+answer.Message), true
+}
+
+// began reports whether a create may have been issued without the VM having
+// been seen initialized since.
+func (c creation) began() bool {
+	op := &c.m.Status.LastOperation
+	return op.Kind == OperationCreate &&
+		(op.Stage == StageCreateVM || op.Stage == StageInstanceInitialization)
+}
+
+// keepBegun is stage, unless the persisted stage must not be forgotten.
+func (c creation) keepBegun(stage Stage) Stage {
+	if c.began() {
+		return c.m.Status.LastOperation.Stage
+	}
+	return stage
+}
+
+// known reports whether the provider has VMs of this machine, even if another program made them.
+func (c creation) known() bool {
+	if c.o.VM == nil {
+		return false
+	}
+	code := c.o.VM.Code
+	return code == codes.OK || code == codes.Uninitialized || code == codes.OutOfRange
+}
+
+// classFailure reports a class that nothing can be created from.
+func (c creation) classFailure(code codes.Code, message string) Plan {
+	return c.createFailed(c.keepBegun(StageNone), code, message)
+}
+
+// statusFailure reports a status call that leaves open whether there is a VM.
+func (c creation) statusFailure(code codes.Code, message string) Plan {
+	return c.createFailed(c.keepBegun(StageGetVMStatus), code, message)
+}
+
+// createFailed records a failed step of the creation.
+func (c creation) createFailed(stage Stage, code codes.Code, message string) Plan {
+	on, reason := eventCreateFailed, reasonCreateFailed
+	switch {
+	case code == codes.AlreadyExists && c.o.Created != nil && stage == StageCreateVM:
+		on, reason = eventCreateRefused, reasonCreateRefused
+	case !c.now.Before(c.creationDeadline()):
+		on, reason = eventCreationTimeout, reasonCreateFailed
+	}
+	why := decision.Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
+	never, unanswered := c.m.untouched() && !c.known(), c.unanswered()
+	answered := c.o.Created != nil && stage == StageCreateVM
+	return c.move(on, why, func(s *Status) {
+		c.begin(s)
+		s.LastOperation = c.failure(OperationCreate, stage, code, message)
+		s.OnlyRefused = s.OnlyRefused && !unanswered // what is stored from now on does not say that one was
+		if answered {
+			s.OnlyRefused = s.OnlyRefused && madeNothing(code)
+			never = s.OnlyRefused && code == codes.AlreadyExists && !c.known()
+		}
+		s.NeverCreated = never
+	})
+}
+
+// onlyRefused reports whether it is certain that no create call so far has made anything. One
+// whose answer is not recorded may have.
+func (c creation) onlyRefused() bool {
+	return c.m.untouched() || c.m.Status.OnlyRefused && !c.unanswered()
+}
+
+// unanswered reports whether an earlier pass announced a create whose answer is not recorded.
+func (c creation) unanswered() bool {
+	return c.began() && c.m.Status.LastOperation.State != StateFailed && !c.announced()
+}
+
+// madeNothing reports whether a create that ended with code has made nothing.
+func madeNothing(code codes.Code) bool {
+	switch code {
+	case codes.InvalidArgument, codes.AlreadyExists, codes.PermissionDenied, codes.ResourceExhausted,
+		codes.Unauthenticated, codes.Unimplemented:
+		return true
+	}
+	return false
+}
+
+// timedOut marks a machine failed that did not run in time.
+func (c creation) timedOut(message string) Plan {
+	why := decision.Why{Reason: reasonCreationTimeout, For: c.p.creationTimeout(c.m), Detail: message}
+	return c.move(eventCreationTimeout, why, func(s *Status) {
+		op := c.failure(OperationCreate, s.LastOperation.Stage, codes.DeadlineExceeded, why.String())
+		if s.LastOperation.State == StateFailed {
+			op.Code = s.LastOperation.Code // the cause says more than the time it took
+		}
+		s.LastOperation = op
+	})
+}
+
+// title is what a sentence calls a stage of a creation.
+func (s Stage) title() string {
+	if s == StageNone {
+		return "preparation"
+	}
+	return string(s)
+}
+
+// mistaken says that an answer is about another machine's VM. Were it recorded,
+// that VM would be deleted with this machine.
+func (vm *VM) mistaken() string {
+	return "the driver answered VM " + vm.ProviderID + ", which is that of machine " + vm.Of
+}
+
+// A provider that refuses to create anything of a class, because a quota is used up
+// or the class has a mistake, refuses it to every machine of the class. Package
+// safety keeps count, and the caller passes a Hold to each of them. A machine with a
+// Hold makes no call until it is its turn to try for all. Its creation
+// clock begins with its first try. If a quota is missing, the machine's status says so once: an
+// autoscaler reads that, and tries another group of nodes.
+
+// createTurnRetry is after how long a turn is asked for again where the answer says
+// nothing better.
+const createTurnRetry = 5 * time.Second
+
+// held keeps a machine whose class is slowed from calling the provider until it
+// is its turn. It comes before the announcement, so that a machine that waits
+// writes no more than one status.
+func (c creation) held() (Plan, bool) {
+	h, turn := c.o.Hold, c.o.CreateTurn
+	if h == nil || c.o.Created != nil || turn != nil && turn.Given {
+		return Plan{}, false
+	}
+	deadline := c.creationDeadline()
+	if !c.now.Before(deadline) {
+		return c.heldTooLong(), true
+	}
+	why := decision.Why{Reason: reasonHeld, Detail: h.String(), Code: h.Code}
+	at := h.Until
+	switch {
+	case turn != nil:
+		at = turn.At
+	case !c.now.Before(at):
+		why.Reason = reasonAskCreate
+		return Plan{Effect: AskCreate{}, Why: why}, true
+	}
+	if c.unnoted(h) {
+		return c.noteHeld(h), true
+	}
+	if !c.now.Before(at) {
+		at = c.now.Add(createTurnRetry)
+	}
+	if deadline.Before(at) && !c.unbegun() {
+		at = deadline
+	}
+	why.For = at.Sub(c.now)
+	return Plan{At: at, Why: why}, true
+}
+
+// unnoted reports whether the status of a new machine has yet to say that a quota
+// is missing.
+func (c creation) unnoted(h *Hold) bool {
+	s := &c.m.Status
+	return h.Code == codes.ResourceExhausted && s.Phase == PhaseNew && s.LastOperation.Kind == "" && c.m.Spec.ProviderID == ""
+}
+
+// noteHeld records the refusal that the class met as this machine's own.
+func (c creation) noteHeld(h *Hold) Plan {
+	why := decision.Why{Reason: reasonHeldNoted, Detail: h.String(), Code: h.Code}
+	never := !c.known()
+	return c.move(eventCreateFailed, why, func(s *Status) {
+		s.LastOperation, s.NeverCreated = c.failure(OperationCreate, StageNone, h.Code, h.String()), never
+	})
+}
+
+// heldNoted reports whether the last operation is what noteHeld wrote. It is no
+// attempt of this machine, so nothing waits for it.
+func (s *situation) heldNoted() bool {
+	op := &s.m.Status.LastOperation
+	return op.Kind == OperationCreate && op.State == StateFailed && op.Stage == StageNone && op.Code == codes.ResourceExhausted
+}
+
+// heldTooLong marks a machine failed whose time was up before its next turn. Its
+// failure carries the code of what held it back.
+func (c creation) heldTooLong() Plan {
+	h, last, never := c.o.Hold, &c.m.Status.LastOperation, c.m.untouched() && !c.known()
+	why := decision.Why{Reason: reasonCreationTimeout, For: c.p.creationTimeout(c.m), Detail: h.String()}
+	return c.move(eventCreationTimeout, why, func(s *Status) {
+		op := c.failure(OperationCreate, last.Stage, h.Code, why.String())
+		if last.Kind != OperationCreate {
+			op.Stage = StageNone
+		}
+		s.LastOperation, s.NeverCreated = op, never
+	})
+}
+
+// mayBeMade reports whether a VM may exist though none is recorded: a create was
+// announced, and no refusal says that nothing came of it.
+func (c creation) mayBeMade() bool {
+	op := &c.m.Status.LastOperation
+	return c.began() && (op.State != StateFailed || codes.RecoveryFor(codes.CreateMachine, op.Code).AutoRetry)
+}
+
+// A node that joins a cluster shows a bootstrap token, which it finds in its
+// VM's user data. Each machine has one of its own: it is there before the create
+// is issued, lasts until the creation's time is up, and is removed when the node has
+// joined, or else with the machine.
+//
+// Nothing is recorded of it. The token is found by the machine's identity, so
+// that a process which comes after a crash makes sure of the same one; to delete
+// one that is gone is no mistake. It is made between the announcement and the
+// create, and only there: so a machine of which it is recorded that no create was
+// issued never had one, and a reader of an old state makes none for a machine
+// that has joined meanwhile. It is deleted before the write that ends the need
+// for it (Running, or the finalizer's removal), so that a crash in between
+// deletes it again. A deletion that fails holds nothing up: the token has an end
+// of its own.
+
+// end is until when a token is needed.
+func (t token) end() time.Time { return t.creationDeadline().Truncate(time.Second) }
+
+// renew prolongs the token of a VM that exists.
+func (t token) renew() (Plan, bool) {
+	if t.o.Token != TokenNeeded || t.o.TokenEnsured != nil || !t.now.Before(t.creationDeadline()) {
+		return Plan{}, false
+	}
+	until := t.end()
+	return Plan{Effect: RenewToken{until}, Why: decision.Why{Reason: reasonRenewToken, For: until.Sub(t.now)}}, true
+}
+
+// prolonged reports whether the machine's time to join was prolonged, by a freeze
+// or a pause, beyond what its token may have been made for. That the token was
+// prolonged since is not recorded: it is made sure of in each pass.
+func (t token) prolonged() bool { return t.since(t.m.CreatedAt).After(t.m.CreatedAt) }
+
+// remove deletes the token of a machine that does not need it any more.
+func (t token) remove() (Plan, bool) {
+	if t.o.Token != TokenNeeded || t.o.TokenRemoved != nil {
+		return Plan{}, false
+	}
+	return Plan{Effect: RemoveToken{}, Why: decision.Why{Reason: reasonRemoveToken}}, true
+}
+
+// left is the warning about a token that could not be deleted.
+func (t token) left() decision.Why {
+	answer := t.o.TokenRemoved
+	if answer == nil || answer.Code == codes.OK || answer.Code == codes.NotFound {
+		return decision.Why{}
+	}
+	return decision.Why{Reason: reasonTokenLeft, Code: answer.Code, Detail: answer.Message}
 }

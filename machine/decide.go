@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -154,4 +155,234 @@ func (d decider) whileSpared(plan Plan) Plan {
 		plan.Why = decision.Why{Reason: reasonGrace, Detail: plan.Why.String(), For: d.p.Grace}
 	}
 	return plan
+}
+
+// situation is what one call of Decide is given, and what all parts of the
+// decision share.
+type situation struct {
+	o   *Observation
+	p   *Policy
+	m   *Machine
+	now time.Time
+	// owner is the machine whose name the observed node carries; empty: it
+	// carries none, or there is no node.
+	owner string
+	// spared says that the machine's time is up, and that it is not marked failed
+	// only because this process has not watched for its grace yet.
+	spared bool
+}
+
+func situationOf(o *Observation, p *Policy, now time.Time) situation {
+	return situation{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
+}
+
+func ownerOf(answer *NodeAnswer, key string) string {
+	if answer == nil || answer.Node == nil || key == "" {
+		return ""
+	}
+	return answer.Node.Labels[key]
+}
+
+// preserved reports whether the machine is kept for inspection.
+func (s *situation) preserved() bool { return s.m.Status.Preservation.Active(s.now) }
+
+// labelled reports whether a label of the machine says yes. An empty key is on none.
+func (s *situation) labelled(key string) bool {
+	if key == "" {
+		return false
+	}
+	yes, err := strconv.ParseBool(s.m.Labels[key])
+	return err == nil && yes
+}
+
+// nameKey is the label on a node with its machine's name. Empty: there is none, or no label can have
+// that name as its value.
+func (s *situation) nameKey() string {
+	if !named(s.m.Name) {
+		return ""
+	}
+	return s.p.Keys.NodeMachine
+}
+
+// stamp is now as stores keep it.
+func (s *situation) stamp() time.Time { return s.now.Truncate(time.Second) }
+
+// setStatus plans a write of the status that leaves the phase alone.
+func (s *situation) setStatus(why decision.Why, change func(*Status)) Plan {
+	status := s.m.Status.Clone()
+	change(&status)
+	return Plan{Write: &UpdateStatus{status}, Why: why}
+}
+
+// move plans a write of the status that takes the phase along an edge of the table.
+func (s *situation) move(on Event, why decision.Why, change func(*Status)) Plan {
+	from := phases.State(string(s.m.Status.Phase))
+	to, _ := phases.Next(from, on)
+	plan := s.setStatus(why, func(status *Status) {
+		if to != from {
+			status.Phase, status.Since = Phase(to), s.stamp()
+		}
+		s.noteVM(status)
+		change(status)
+	})
+	plan.Moves[0] = Move{Table: phases.Name, From: from, On: on, To: to}
+	return plan
+}
+
+// noteVM lets what drivers said in this pass ride on a status write.
+func (s *situation) noteVM(status *Status) {
+	for _, vm := range [...]*VM{s.o.VM, s.o.Created, s.o.Initialized, s.o.Updated, s.o.VMDeleted} {
+		if vm == nil {
+			continue
+		}
+		if vm.LastKnown != "" {
+			status.LastKnown = vm.LastKnown
+		}
+		if len(vm.Addresses) > 0 {
+			status.Addresses = append([]Address(nil), vm.Addresses...)
+		}
+	}
+}
+
+func (s *situation) operation(kind OperationKind, state OperationState, stage Stage) Operation {
+	return Operation{Kind: kind, State: state, Stage: stage, Time: s.stamp()}
+}
+
+func (s *situation) failure(kind OperationKind, stage Stage, code codes.Code, message string) Operation {
+	op := s.operation(kind, StateFailed, stage)
+	op.Code, op.Message, op.Against = code, message, s.inputs()
+	return op
+}
+
+func (s *situation) inputs() Inputs {
+	in := Inputs{Machine: s.m.Generation, Secret: s.o.Secret}
+	if s.o.Class != nil {
+		in.Class = s.o.Class.Generation
+	}
+	return in
+}
+
+// A decision has parts. Each is a value that holds the situation and, where it is
+// about a node that is not always the observed one, that node. The parts stand here
+// from the ground up: a part asks parts above it in this file, and never one below.
+
+// token is the bootstrap token of a machine.
+type token struct{ *situation }
+
+// nodeRollout is what a rollout has put on a node, and what it wants there.
+type nodeRollout struct {
+	*situation
+	n *Node
+}
+
+// nodePreservation is what the preservation of a machine has put on its node, and
+// what it wants there. n may be nil.
+type nodePreservation struct {
+	*situation
+	n *Node
+}
+
+// nodeUpdate is what an update in place has put on a node, and what it wants there.
+type nodeUpdate struct {
+	*situation
+	n *Node
+}
+
+// nodeSync brings a node in line with its machine. joining says that the node is
+// healthy, so that it is about to join or has joined: then the startup taint is removed.
+type nodeSync struct {
+	*situation
+	n       *Node
+	joining bool
+}
+
+// hotUpdate changes a VM to what its class says, without a replacement.
+type hotUpdate struct{ *situation }
+
+// creation takes a machine from new to Available or Running.
+type creation struct{ *situation }
+
+// inPlace takes a machine through an update in place, and back into service. n is its
+// node; nil: it is missing, or was not looked for. What goes into a plan is node()
+// instead: a part whose node is in a plan makes each decision allocate.
+type inPlace struct {
+	*situation
+	n *Node
+}
+
+// preservation keeps a machine for inspection.
+type preservation struct{ *situation }
+
+// deletion takes a machine that is being deleted through the stages of that.
+type deletion struct{ *situation }
+
+// health watches a machine that has joined once.
+type health struct{ *situation }
+
+// pause leaves a machine as it is while its annotation asks for that.
+type pause struct{ *situation }
+
+// decider asks the parts in order.
+type decider struct{ *situation }
+
+// A machine that is paused is left as it is: no call is made for it, no phase
+// and no stage moves, nothing is judged and nothing deleted, for any
+// labels. Only its status says so. An effect that was under way when the pause was
+// written still happens; what came of it is found out after the pause, as after
+// a crash.
+
+// Paused reports whether an annotation of the key asks for the object to be left
+// as it is. odd is what it says if that can't be read: then it is not paused.
+func Paused(m *object.Meta, key string) (paused bool, odd string) {
+	text, ok := m.Annotations[key]
+	if !ok || key == "" {
+		return false, ""
+	}
+	paused, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, strconv.Quote(text)
+	}
+	return paused, ""
+}
+
+// asked reports whether the machine's annotation asks for a pause. A machine that is being deleted
+// without our finalizer is not even written.
+func (p pause) asked() bool {
+	paused, _ := Paused(&p.m.Meta, p.p.Keys.Paused)
+	return paused && !p.notOurs()
+}
+
+// begin leaves the machine alone, and records the condition once.
+func (p pause) begin() Plan {
+	why := decision.Why{Reason: reasonPaused, Name: p.p.Keys.Paused}
+	want := object.Condition{
+		Type: ConditionPaused, Status: object.True, Reason: reasonPaused.String(), Message: why.String(), Since: p.stamp(),
+	}
+	have := object.FindCondition(p.m.Status.Conditions, ConditionPaused)
+	if have != nil && have.Status == want.Status && have.Message == want.Message {
+		return Plan{Why: why}
+	}
+	return p.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) })
+}
+
+// end ends a pause with the write that restarts the machine's clocks:
+// nothing could be judged while they ran.
+func (p pause) end() (Plan, bool) {
+	if object.FindCondition(p.m.Status.Conditions, ConditionPaused) == nil || p.notOurs() {
+		return Plan{}, false
+	}
+	return p.setStatus(decision.Why{Reason: reasonResumed}, func(s *Status) {
+		s.Conditions = object.DropCondition(s.Conditions, ConditionPaused)
+		s.ResumedAt = p.stamp()
+	}), true
+}
+
+// notOurs reports whether the machine is being deleted without our finalizer.
+func (p pause) notOurs() bool { return p.m.Deleted() && !p.m.HasFinalizer(Finalizer) }
+
+// warnInvalid lets a plan warn of a pause that can't be read.
+func (p pause) warnInvalid(plan *Plan) {
+	if _, odd := Paused(&p.m.Meta, p.p.Keys.Paused); odd != "" && plan.Warn == (decision.Why{}) {
+		plan.Warn = decision.Why{Reason: reasonOddPause, Name: p.p.Keys.Paused, Detail: odd}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -222,5 +223,293 @@ func TestP23RecordOfADrainGoesWithItsCordon(t *testing.T) {
 		n := w.cluster.live(node)
 		assert.Nil(t, n.Drain)
 		assert.Equal(t, !ours, n.Unschedulable)
+	}
+}
+
+// refuses has one effect on the cluster fail; empty: none.
+func (w *world) refuses(effect string) {
+	w.cluster.faults = func(e string) codes.Code {
+		if e == effect {
+			return codes.Unavailable
+		}
+		return codes.OK
+	}
+}
+
+func (w *world) phase() machine.Phase { return w.store.live().Status.Phase }
+
+// A stage that claims to have been stored in the future holds no deletion up.
+func TestP21WaitsFromTheFutureAreOver(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	d := w.drains(0, 0, 0)
+	d.volumes, d.held = 1, time.Hour
+	w.store.remove()
+	m := w.store.live().Clone()
+	m.Status.Phase = machine.PhaseTerminating
+	m.Status.LastOperation = machine.Operation{
+		Kind: machine.OperationDelete, State: machine.StateProcessing, Stage: machine.StageDeleteVolumeAttachments, Time: w.now.AddDate(7000, 0, 0),
+	}
+	w.store.force(m)
+	w.passes(&shell{w: w})
+	assert.Nil(t, w.store.live())
+}
+
+// A drain that asks for a time that has passed is looked at in a second.
+func TestDrainsAreNotAskedInASpin(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.drains(0, 0, 1)
+	w.store.remove()
+	s := &shell{w: w}
+	w.passes(s)
+	o := s.observe()
+	o.Drain = &machine.DrainAnswer{At: w.now.Add(-time.Hour), Why: o.Machine.Status.LastOperation.Message}
+	plan, err := machine.Decide(o, w.policy, w.now)
+	require.NoError(t, err)
+	assert.Equal(t, w.now.Add(time.Second), plan.At)
+}
+
+// An unhealthy node is no node to update, though its machine still runs.
+func TestUnhealthyNodesAreNotUpdated(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.cluster.ready(node, object.False)
+	w.ask(machine.InPlaceSelected)
+	w.passes(&shell{w: w})
+	assert.Equal(t, machine.PhaseUnknown, w.phase())
+}
+
+// says has the node say where an update stands, as any program may write it.
+func (w *world) says(reason string) {
+	w.cluster.change(node, func(n *machine.Node) {
+		n.Conditions = object.SetCondition(object.DropCondition(n.Conditions, machine.NodeInPlaceUpdate),
+			object.Condition{Type: machine.NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: w.now})
+	})
+}
+
+// Where storage holds no stage, a node that says that it may be updated decides
+// that its agent may be at work.
+func TestNodesSayWhereAnUpdateStands(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		w := newWorld(t)
+		w.running()
+		w.drains(0, 0, 1)
+		w.ask(machine.InPlaceSelected)
+		w.passes(&shell{w: w})
+		if told {
+			w.says(machine.ReasonReadyForUpdate)
+		}
+		m := w.store.live().Clone()
+		m.Status.LastOperation.Stage = "Meditating"
+		w.store.force(m)
+		w.ask(machine.InPlaceNone)
+		w.passes(&shell{w: w})
+		if told {
+			assert.Equal(t, machine.PhaseInPlaceUpdating, w.phase(), "withdrawn under the agent's hands")
+			assert.Equal(t, machine.StageReady, w.store.live().Status.LastOperation.Stage)
+		} else {
+			assert.Equal(t, machine.PhaseRunning, w.phase())
+		}
+	}
+}
+
+// A cache that does not show a user's label yet withdraws nothing, and a cache
+// that shows a machine of before its update takes nothing off its node.
+func TestStaleCachesStopNoUpdate(t *testing.T) {
+	for _, lags := range [][]int{{0, 100}, {2, 0}} {
+		w := newWorld(t)
+		w.running()
+		w.drains(0, 0, 1)
+		w.ask(machine.InPlaceCandidate)
+		w.cluster.change(node, func(n *machine.Node) { n.Labels[w.policy.Keys.SelectedForUpdate] = "true" })
+		s := &shell{w: w}
+		w.passes(s)
+		require.Equal(t, machine.PhaseInPlaceUpdating, w.phase())
+		if lags[0] > 0 { // back to before the user's label
+			w.cluster.change(node, func(n *machine.Node) { delete(n.Labels, w.policy.Keys.SelectedForUpdate) })
+		}
+		before := w.cluster.live(node)
+		calls := 0
+		s.lag = func() int { calls++; return lags[calls-1] }
+		_, _, err := s.reconcile()
+		if lags[0] > 0 {
+			require.ErrorIs(t, err, errConflict)
+		} else {
+			require.NoError(t, err)
+		}
+		assert.Equal(t, machine.PhaseInPlaceUpdating, w.phase())
+		assert.Equal(t, before, w.cluster.live(node))
+	}
+}
+
+// A failure to write the node is forgotten when what was to be written is there.
+func TestFailedAnnouncementIsForgotten(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.says(machine.ReasonSelectedForUpdate)
+	w.refuses("MarkNode")
+	w.ask(machine.InPlaceSelected)
+	s := &shell{w: w}
+	plan, _, err := s.reconcile()
+	require.NoError(t, err)
+	require.Equal(t, machine.StateFailed, w.store.live().Status.LastOperation.State)
+	w.says(machine.ReasonReadyForUpdate) // it was written after all
+	w.now = plan.At
+	w.passes(s)
+	assert.Equal(t, machine.StateProcessing, w.store.live().Status.LastOperation.State)
+}
+
+// A machine whose failed update was withdrawn runs again when its node was
+// brought back into service, and not before.
+func TestForgivenMachinesAreInService(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.patient()
+	w.cluster.agent = agentModel{answer: machine.UpdateFailed}
+	w.ask(machine.InPlaceSelected)
+	s := &shell{w: w}
+	s.settle(bound)
+	require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase())
+	w.refuses("SyncNode")
+	w.ask(machine.InPlaceNone)
+	plan, _, err := s.reconcile()
+	require.NoError(t, err)
+	require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase())
+	require.Equal(t, w.now.Add(5*time.Second), plan.At)
+	w.refuses("")
+	w.now = plan.At
+	w.passes(s)
+	assert.Equal(t, machine.PhaseRunning, w.phase())
+	assert.False(t, w.cluster.live(node).Unschedulable)
+}
+
+// returning is a machine whose update is done and whose owner has taken it over.
+func returning(t *testing.T) (*world, *machine.Observation) {
+	w := newWorld(t)
+	w.running()
+	w.cluster.agent = agentModel{answer: machine.UpdateSuccessful}
+	w.ask(machine.InPlaceSelected)
+	(&shell{w: w}).settle(bound)
+	require.Equal(t, machine.PhaseInPlaceUpdateSuccessful, w.phase())
+	w.ask(machine.InPlaceNone)
+	o := (&shell{w: w}).observe()
+	o.Node.Read, o.Node.Node = w.read(), o.Node.Node.Clone()
+	return w, o
+}
+
+// A record that knows less than the node is confirmed before the node is told
+// anything.
+func TestOldRecordsAreConfirmedFirst(t *testing.T) {
+	w, o := returning(t)
+	for _, newer := range []bool{false, true} {
+		if newer {
+			o.Node.Node.Applied.Update.Since = o.Machine.Status.Since.Add(time.Hour)
+		} else {
+			o.Node.Node.Applied.Update.Since = o.Machine.Status.Since.Add(-time.Hour)
+		}
+		plan, err := machine.Decide(o, w.policy, w.now)
+		require.NoError(t, err)
+		_, marks := plan.Effect.(*machine.MarkNode)
+		assert.Equal(t, newer, !marks, "%s", plan.Why)
+		assert.Equal(t, newer, plan.Write != nil)
+	}
+}
+
+// The critical-components taint is put on once, and only with a node that
+// comes back from an update.
+func TestCriticalComponentsTaintIsPutOnOnce(t *testing.T) {
+	taint := object.Taint{Key: machine.DefaultPolicy().Keys.CriticalComponents, Effect: object.NoSchedule}
+	for name, c := range map[string]struct {
+		change func(*machine.Observation)
+		want   []object.Taint
+	}{
+		"comes back":   {func(*machine.Observation) {}, []object.Taint{taint}},
+		"there":        {func(o *machine.Observation) { o.Node.Node.Taints = []object.Taint{taint} }, []object.Taint{taint}},
+		"back already": {func(o *machine.Observation) { o.Node.Node.Applied.Update = machine.UpdateMarks{} }, []object.Taint{}},
+		"not an update": {func(o *machine.Observation) {
+			o.Machine.Status.Phase = machine.PhaseRunning
+		}, []object.Taint{}},
+	} {
+		w, o := returning(t)
+		n := o.Node.Node
+		o.Machine = o.Machine.Clone()
+		o.Machine.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"} // something to sync
+		o.Machine.Generation++
+		n.Conditions = object.DropCondition(n.Conditions, machine.NodeInPlaceUpdate)
+		n.Applied.Critical, o.Fenced = taint, true
+		c.change(o)
+		plan, err := machine.Decide(o, w.policy, w.now)
+		require.NoError(t, err)
+		sync, ok := plan.Effect.(*machine.SyncNode)
+		require.True(t, ok, "%s: %s", name, plan.Why)
+		assert.Equal(t, c.want, sync.Node.Taints, name)
+	}
+}
+
+// What a node says to an agent is taken back also where that fails at first,
+// and the node was not healthy in time.
+func TestNodesDoNotGoOnSayingThatTheyMayBeUpdated(t *testing.T) {
+	w, _ := returning(t)
+	w.refuses("MarkNode")
+	w.cluster.ready(node, object.False)
+	w.pass(time.Hour)
+	s := &shell{w: w}
+	plan, _, err := s.reconcile()
+	require.NoError(t, err)
+	require.Equal(t, machine.PhaseUnknown, w.phase())
+	require.Equal(t, w.now.Add(5*time.Second), plan.At)
+	w.cluster.ready(node, object.True)
+	w.passes(s)
+	require.Equal(t, machine.PhaseRunning, w.phase())
+	w.refuses("")
+	w.pass(5 * time.Second)
+	w.passes(s)
+	told := object.FindCondition(w.cluster.live(node).Conditions, machine.NodeInPlaceUpdate)
+	assert.Equal(t, machine.ReasonUpdateSuccessful, told.Reason)
+	quiet(w)
+}
+
+// A node that somebody deletes takes its machine along, also while it waits
+// for its owner.
+func TestDeletedNodesAreFollowedAfterAnUpdate(t *testing.T) {
+	for _, r := range []machine.InPlaceRequest{machine.InPlaceSelected, machine.InPlaceNone} {
+		w, _ := returning(t)
+		w.ask(r)
+		w.cluster.delete(node)
+		(&shell{w: w}).settle(bound)
+		assert.Nil(t, w.store.live())
+	}
+}
+
+// A withdrawn machine runs again when its node is back in service, also if a
+// cache shows the node as it was before.
+func TestWithdrawnMachinesAreInService(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.drains(0, 0, 1)
+	before := len(w.cluster.nodes[node])
+	w.ask(machine.InPlaceSelected)
+	s := &shell{w: w}
+	w.passes(s)
+	require.True(t, w.cluster.live(node).Unschedulable)
+	w.ask(machine.InPlaceNone)
+	lags := []int{0, len(w.cluster.nodes[node]) - before}
+	s.lag = func() int { lag := lags[0]; lags = lags[1:]; return lag }
+	w.passes(s)
+	assert.Equal(t, machine.PhaseRunning, w.phase())
+	assert.False(t, w.cluster.live(node).Unschedulable)
+}
+
+// A stage that does not go with its phase moves along no table; the model
+// holds each move to what is stored.
+func TestStagesThatDoNotFitMoveAlongNoTable(t *testing.T) {
+	for _, stage := range []machine.Stage{machine.StageCandidate, machine.StageReady, machine.StageInService, "Meditating"} {
+		w, _ := returning(t)
+		m := w.store.live().Clone()
+		m.Status.LastOperation.Stage = stage
+		w.store.force(m)
+		w.passes(&shell{w: w})
+		assert.Equal(t, machine.PhaseRunning, w.phase(), stage)
 	}
 }

@@ -1,8 +1,10 @@
 package machine
 
 import (
+	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -343,3 +345,165 @@ const (
 	StageUpdateVM Stage = "UpdateVM"
 	StageSyncNode Stage = "SyncNode"
 )
+
+// defaultPriority is the deletion priority of a machine that records none.
+const defaultPriority = 3
+
+// Ready reports whether a machine does its work: it is Running, or Available if there
+// is no cluster, and it is not being deleted.
+func (m *Machine) Ready() bool {
+	return !m.Deleted() && (m.Status.Phase == PhaseRunning || m.Status.Phase == PhaseAvailable)
+}
+
+// DeletionStage is where the machine stands in the deletion table: at StageNone until its
+// deletion was begun.
+func (s *Status) DeletionStage() Stage {
+	op := &s.LastOperation
+	if s.Phase != PhaseTerminating || op.Kind != OperationDelete {
+		return StageNone
+	}
+	return Stage(deletions.State(string(op.Stage)))
+}
+
+// UpdateStage is where the machine stands in the table of updates in place. While the agent may
+// be at work the operation says it, afterwards the phase does. It is StageCandidate outside of updates.
+func (s *Status) UpdateStage() Stage {
+	op := &s.LastOperation
+	stage := StageNone
+	if op.Kind == OperationInPlaceUpdate {
+		stage = op.Stage
+	}
+	switch s.Phase {
+	case PhaseInPlaceUpdating:
+		if stage == StageSelected || stage == StageReady {
+			return stage
+		}
+		return Unrecognized
+	case PhaseInPlaceUpdateSuccessful:
+		return StageUpdateSuccessful
+	case PhaseInPlaceUpdateFailed:
+		if stage != StageCandidate {
+			return StageUpdateFailed
+		}
+	}
+	return StageCandidate
+}
+
+// AvailableAt returns when a ready machine has been ready for minReady; zero if it is
+// not ready.
+func (m *Machine) AvailableAt(minReady time.Duration) time.Time {
+	if !m.Ready() {
+		return time.Time{}
+	}
+	at := m.Status.Since.Add(minReady)
+	if minReady > 0 {
+		at = at.Add(time.Second) // Since lost its fraction of a second
+	}
+	return at
+}
+
+// Priority is the deletion priority recorded under an annotation key: lower
+// ones go first. It is 3 if there is none, or none that can be read.
+func (m *Machine) Priority(key string) int {
+	text, ok := m.Annotations[key]
+	if !ok {
+		return defaultPriority
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return defaultPriority
+	}
+	return n
+}
+
+// Preserved reports whether the machine is kept for inspection and not being
+// deleted.
+func (m *Machine) Preserved(now time.Time) bool {
+	return !m.Deleted() && m.Status.Preservation.Active(now)
+}
+
+// PreservedFailed reports whether the machine failed and is kept for inspection. The lists of failed
+// machines leave it out: nothing needs to be done about it.
+func (m *Machine) PreservedFailed(now time.Time) bool {
+	return m.Status.Phase == PhaseFailed && m.Preserved(now)
+}
+
+// ToBePreserved reports whether a failed machine's own annotation, under this
+// key, asks to keep it, and its status does not say so yet.
+func (m *Machine) ToBePreserved(key string) bool {
+	p := &m.Status.Preservation
+	if key == "" || m.Deleted() || m.Status.Phase != PhaseFailed || p.NodeAsked || !p.Since.IsZero() {
+		return false
+	}
+	switch text := m.Annotations[key]; text {
+	case PreserveNow, PreserveWhenFailed, PreserveAutomatically:
+		return text != p.Request
+	}
+	return false
+}
+
+// untouched reports whether it is certain that no create was issued for this machine.
+func (m *Machine) untouched() bool {
+	s := &m.Status
+	fresh := s.Phase == PhaseNew && s.LastOperation.Kind == ""
+	return m.Spec.ProviderID == "" && (s.NeverCreated || fresh)
+}
+
+// Validate returns an *object.FieldError that names the first field which
+// can't be acted upon, or else the first entry of the node template that no API
+// server accepts: see NodeTemplate.InvalidEntry.
+func (m *Machine) Validate() error {
+	err := m.invalidField()
+	if err == nil {
+		err = m.Spec.NodeTemplate.InvalidEntry(templatePath)
+	}
+	if err == nil {
+		return nil
+	}
+	return err.Of("machine", m.Key)
+}
+
+const templatePath = "spec.nodeTemplate"
+
+// unfit returns what no API server accepts on the machine's node, or nil. No VM is made meanwhile:
+// its node could not be written, and it would be replaced again and again. A machine that has one
+// works on.
+func (s *situation) unfit() *object.FieldError {
+	switch {
+	case s.o.NoCluster:
+		return nil
+	case s.nameKey() != s.p.Keys.NodeMachine:
+		return object.Invalid("metadata.name", "must be a valid value of label "+s.p.Keys.NodeMachine+" on its node")
+	}
+	return s.m.Spec.NodeTemplate.InvalidEntry(templatePath)
+}
+
+func (m *Machine) invalidField() *object.FieldError {
+	c := &m.Spec.Config
+	switch {
+	case m.Name == "":
+		return object.Invalid("metadata.name", "must not be empty")
+	case m.Spec.Class.Name == "":
+		return object.Invalid("spec.class.name", "must not be empty")
+	case c.CreationTimeout < 0:
+		return object.Invalid("spec.config.creationTimeout", "must not be negative")
+	case c.HealthTimeout < 0:
+		return object.Invalid("spec.config.healthTimeout", "must not be negative")
+	case c.DrainTimeout < 0:
+		return object.Invalid("spec.config.drainTimeout", "must not be negative")
+	case c.InPlaceTimeout < 0:
+		return object.Invalid("spec.config.inPlaceTimeout", "must not be negative")
+	case c.PreserveTimeout < 0:
+		return object.Invalid("spec.config.preserveTimeout", "must not be negative")
+	case c.MaxEvictRetries < 0:
+		return object.Invalid("spec.config.maxEvictRetries", "must not be negative")
+	case !m.Spec.InPlace.known():
+		return object.Invalid("spec.inPlace", "is unknown: "+string(m.Spec.InPlace))
+	}
+	return nil
+}
+
+// LogValue implements slog.LogValuer: a secret that is logged shows its name. It
+// does not help where a secret is a part of a value that a logger encodes as
+// JSON: encoders write the data.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

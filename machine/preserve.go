@@ -3,6 +3,7 @@ package machine
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 )
 
@@ -208,4 +209,228 @@ func (k preservation) leavesMarks() bool {
 	}
 	n := k.node()
 	return n != nil && k.ours(n) && nodePreservation{k.situation, n}.marks() != (PreservedMarks{})
+}
+
+// failed decides about a machine that failed: it waits to be replaced, unless it
+// is kept for inspection.
+func (k preservation) failed() Plan {
+	rest := Plan{Why: decision.Why{Reason: reasonFailed}}
+	if k.preserved() {
+		p := &k.m.Status.Preservation
+		rest = Plan{At: p.Until, Why: decision.Why{Reason: reasonPreserved, Detail: p.Request, For: p.Until.Sub(k.now)}}
+	}
+	if k.o.NoCluster || k.m.Spec.NodeName == "" {
+		return rest
+	}
+	seen := nodePreservation{k.situation, k.seenNode()}
+	if !k.preserved() && (seen.n == nil || seen.marks() == (PreservedMarks{})) {
+		return rest
+	}
+	if !k.looked() {
+		return k.look(false)
+	}
+	n := k.node()
+	switch {
+	case (n == nil || !k.ours(n)) && k.o.Node.cached():
+		return k.look(false)
+	case n == nil || !k.ours(n):
+		rest.Warn = k.foreign()
+		return rest
+	}
+	return k.failedNode(n, rest)
+}
+
+// failedNode decides about the node of a machine that failed and is kept, or was.
+func (k preservation) failedNode(n *Node, rest Plan) Plan {
+	recorded := !nodePreservation{k.situation, n}.unrecorded() || k.o.NodeSynced != nil // while failed: then the cordon is told from a user's
+	if k.preserved() && recorded && k.recovers(n) {
+		if k.o.Node.cached() {
+			return k.look(false)
+		}
+		return k.rejoin(n)
+	}
+	if plan, busy := k.retract(n); busy {
+		return plan
+	}
+	sync := nodeSync{k.situation, n, false}
+	out := sync.outOfLine()
+	if out && !sync.rests() {
+		return sync.sync()
+	}
+	if plan, busy := k.tell(n); busy {
+		return plan
+	}
+	plan := rest
+	if k.preserved() && !out {
+		plan = k.empty(n, rest)
+	}
+	if out {
+		plan = sync.syncLater(plan)
+	}
+	return k.tellLater(plan, n)
+}
+
+// recovers reports whether a machine that failed for its health is well
+// again. One whose creation failed, or whose update, is not what it should be,
+// healthy or not.
+func (k preservation) recovers(n *Node) bool {
+	op := &k.m.Status.LastOperation
+	return op.Kind == OperationHealthCheck && op.Stage == StageNone && n.judge(k.p.nodeConditions(k.m)).healthy()
+}
+
+// rejoin takes a machine that was kept back into service.
+func (k preservation) rejoin(n *Node) Plan {
+	return k.move(EventRecovered, decision.Why{Reason: reasonRejoined, Name: n.Name}, func(s *Status) {
+		s.LastOperation = k.operation(OperationHealthCheck, StateSuccessful, StageNone)
+		s.LastOperation.Message = "node " + n.Name + " is healthy again"
+		takeOver(s, n)
+	})
+}
+
+// empty has the node of a machine drained that failed and is kept.
+// Nothing is forced unless a user asks for it: at the latest, that comes with the
+// machine's deletion.
+func (k preservation) empty(n *Node, rest Plan) Plan {
+	p, answer := &k.m.Status.Preservation, k.o.Drain
+	if p.Drained || k.o.NoDrain {
+		return rest
+	}
+	since := p.Since
+	if k.m.Status.Since.After(since) {
+		since = k.past(k.m.Status.Since)
+	}
+	switch {
+	case answer == nil && k.o.Node.cached():
+		return k.look(false)
+	case answer == nil:
+		return k.drainStaying(n, since, p.Until)
+	case answer.Code != codes.OK:
+		why := decision.Why{Reason: reasonPreserveDrain, Name: n.Name, Code: answer.Code, Detail: answer.Message}
+		return Plan{At: k.sooner(k.now.Add(preserveRetry), p.Until), Why: why, Warn: why}
+	case answer.Done:
+		plan := k.setStatus(drained(n, answer), func(s *Status) { s.Preservation.Drained = true })
+		return toldOfLeft(plan, n, answer)
+	}
+	why := decision.Why{Reason: reasonPreserveDraining, Name: n.Name, Detail: answer.Why, For: p.Until.Sub(k.now)}
+	plan := Plan{At: k.sooner(answer.At, p.Until), Why: why}
+	if answer.Blocked {
+		plan.Warn = decision.Why{Reason: reasonDrainNoted, Name: n.Name, Detail: answer.Why}
+	}
+	return plan
+}
+
+// preserveRetry is after how long a failed drain of a preserved machine's node
+// is tried again.
+const preserveRetry = 30 * time.Second
+
+// Values of annotation Keys.Preserve.
+const (
+	// PreserveNow keeps a machine at once, in any health.
+	PreserveNow = "now"
+	// PreserveWhenFailed keeps a machine while it is Failed.
+	PreserveWhenFailed = "when-failed"
+	// PreserveAutomatically is PreserveWhenFailed, said by a machine's set. On
+	// a node it is unknown.
+	PreserveAutomatically = "auto-preserved"
+	// PreserveNever ends it, and keeps the set from saying otherwise.
+	PreserveNever = "false"
+)
+
+// Preservation is what is known of a machine's being kept for inspection. The
+// zero value: it was never asked for.
+type Preservation struct {
+	// Request is the value that is followed or, where Since is zero, was the
+	// last to be: it is not followed again before it has changed. Empty: none.
+	Request string
+	// Since and Until are when it began and when it ends, whole seconds. Since
+	// zero: the machine is not kept.
+	Since, Until time.Time
+	// Ended is when the last one ended, whole seconds; zero: none has, or
+	// another has begun.
+	Ended time.Time
+	// NodeAsked says that the node once carried the annotation: what the
+	// machine's own says does not count any more, while there is a node.
+	NodeAsked bool
+	// Drained says that the node of the failed machine was emptied.
+	Drained bool
+	// TakenOver says that another manager began it. That one left no record of what it put on the
+	// node: until there is one, its taint, its cordon and its annotations count as ours, and they
+	// are taken off when the preservation ends. False again once nothing of it is left.
+	TakenOver bool
+}
+
+// Active reports whether a machine is kept at this moment.
+func (p *Preservation) Active(now time.Time) bool {
+	return !p.Since.IsZero() && now.Before(p.Until)
+}
+
+// Equal reports whether both say the same, the same instants in any location.
+func (p *Preservation) Equal(q *Preservation) bool {
+	return p.Request == q.Request && p.NodeAsked == q.NodeAsked && p.Drained == q.Drained && p.TakenOver == q.TakenOver &&
+		p.Since.Equal(q.Since) && p.Until.Equal(q.Until) && p.Ended.Equal(q.Ended)
+}
+
+// Automatic reports whether a set asked for it, and no user.
+func (p *Preservation) Automatic() bool { return p.Request == PreserveAutomatically }
+
+// NodePreserved is the condition of a node that says whether, by whom and until
+// when its machine is kept for inspection.
+const (
+	NodePreserved                = "Preserved"
+	ReasonPreservedByUser        = "PreservedByUser"
+	ReasonPreservedAutomatically = "PreservedAutomatically"
+	ReasonPreservationEnded      = "PreservationEnded"
+)
+
+// PreservedMarks is the record of what the preservation of a machine has put on
+// its node, so that nothing else is taken off again.
+type PreservedMarks struct {
+	// Since is that of the preservation. Zero: there is nothing of one.
+	Since    time.Time
+	Cordoned bool // the node was schedulable before
+	Tainted  bool // the taint Keys.PreservedTaint is ours
+	Kept     bool // the annotations Keys.KeepNode and Keys.KeptByUs are ours, and no rollout's
+}
+
+func (p *PreservedMarks) equal(q *PreservedMarks) bool {
+	return p.Since.Equal(q.Since) && p.Cordoned == q.Cordoned && p.Tainted == q.Tainted && p.Kept == q.Kept
+}
+
+// tell has the node say whether its machine is kept. false: it says
+// so, or that was tried in this pass.
+func (k preservation) tell(n *Node) (Plan, bool) {
+	c, say := nodePreservation{k.situation, n}.condition()
+	mark := &MarkNode{n, c}
+	if !say || k.o.NodeMarked != nil || !k.heldUntil(n, mark.change()).IsZero() {
+		return Plan{}, false
+	}
+	return Plan{Effect: mark, Why: decision.Why{Reason: reasonTellPreserved, Name: n.Name, Detail: string(c.Status)}}, true
+}
+
+// retract is tell of a machine that is not kept any more. It
+// comes first, so that one write takes all the rest off the node.
+func (k preservation) retract(n *Node) (Plan, bool) {
+	if k.preserved() {
+		return Plan{}, false
+	}
+	return k.tell(n)
+}
+
+// tellLater has a plan that ends the pass look again soon at a node
+// that still does not say what it was to say.
+func (k preservation) tellLater(plan Plan, n *Node) Plan {
+	c, say := nodePreservation{k.situation, n}.condition()
+	if plan.Write != nil || plan.Effect != nil || !say {
+		return plan
+	}
+	change := (&MarkNode{n, c}).change()
+	switch until := k.heldUntil(n, change); {
+	case k.o.NodeMarked != nil:
+		plan = within(plan, k.now.Add(nodeRetry))
+		plan.Warn = decision.Why{Reason: reasonPreserveUntold, Name: n.Name, Code: k.o.NodeMarked.Code, Detail: k.o.NodeMarked.Message}
+	case !until.IsZero():
+		plan = within(plan, until)
+		plan.Warn = decision.Why{Reason: reasonSyncUndone, Name: n.Name, Detail: change.What}
+	}
+	return plan
 }

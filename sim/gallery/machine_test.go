@@ -21,14 +21,14 @@ var ofMachine = []mutant{
 	{
 		name:   "a machine without a recorded VM counts as never created",
 		breaks: "P14, P16",
-		file:   "machine/state.go",
+		file:   "machine/machine.go",
 		from:   `return m.Spec.ProviderID == "" && (s.NeverCreated || fresh)`,
 		to:     `return m.Spec.ProviderID == "" || s.NeverCreated && fresh`,
 	},
 	{
 		name:   "nobody asks for the budget of replacements",
 		breaks: "P24",
-		file:   "machine/health_grant.go",
+		file:   "machine/health.go",
 		from:   "if !h.o.Budgeted {",
 		to:     "if h.o.Budgeted {",
 	},
@@ -43,7 +43,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a label by hand begins an update in place that the rollout has not selected",
 		breaks: "P7",
-		file:   "machine/inplace_watch.go",
+		file:   "machine/inplace.go",
 		from:   "nodeUpdate(u).selected() && !nodeUpdate(u).waits() &&",
 		to:     "nodeUpdate(u).selected() &&",
 		by:     openStorms,
@@ -75,7 +75,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a node whose provider ID is spelled otherwise is another VM's",
 		breaks: "P48",
-		file:   "machine/node_look.go",
+		file:   "machine/join.go",
 		from:   " || object.Alike(n.ProviderID, providerID)",
 		to:     "",
 		by:     openStorms,
@@ -83,7 +83,7 @@ var ofMachine = []mutant{
 	{
 		name:   "the time of a drain counts from the deletion, also if a hook held it back",
 		breaks: "P66",
-		file:   "machine/delete_hook.go",
+		file:   "machine/delete.go",
 		from:   "s.LastOperation, s.StageSince = op, d.stamp()",
 		to:     "s.LastOperation, s.StageSince = op, d.m.DeletedAt",
 		by:     openStorms,
@@ -91,7 +91,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a hook holds a VM for half its time",
 		breaks: "P66",
-		file:   "machine/delete_hook.go",
+		file:   "machine/delete.go",
 		from:   "until = d.after(since, timeout)",
 		to:     "until = d.after(since, timeout/2)",
 		by:     openStorms,
@@ -99,7 +99,7 @@ var ofMachine = []mutant{
 	{
 		name:   "any second answer of an agent mends a failed update",
 		breaks: "P65",
-		file:   "machine/inplace_watch.go",
+		file:   "machine/inplace.go",
 		from:   "answered := selected && !outdated && u.n.result(&u.p.Keys) == UpdateSuccessful",
 		to:     `answered := selected && !outdated && u.n.result(&u.p.Keys) != ""`,
 		by:     openStorms,
@@ -107,7 +107,7 @@ var ofMachine = []mutant{
 	{
 		name:   "the answer of an agent to an earlier update stays on the node",
 		breaks: "P3",
-		file:   "machine/inplace_marks.go",
+		file:   "machine/inplace_node.go",
 		from:   "if w.noAnswer {",
 		to:     "if w.noAnswer && u.n == nil {",
 		by:     openStorms,
@@ -123,7 +123,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a machine asks for no grant when others delete its node",
 		breaks: "P45",
-		file:   "machine/node_leaving.go",
+		file:   "machine/node.go",
 		from:   "if plan, wait := d.awaitLeave(n); wait {",
 		to:     "if plan, wait := d.awaitLeave(n); wait && n == nil {",
 	},
@@ -138,7 +138,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a create that may have made a VM is forgotten when the name is taken",
 		breaks: "P16",
-		file:   "machine/create_failure.go",
+		file:   "machine/create.go",
 		from:   "s.OnlyRefused = s.OnlyRefused && madeNothing(code)",
 		to:     "s.OnlyRefused = madeNothing(code)",
 		by:     "TestP16NoDeleteCallForTheNameOfAnotherVM",
@@ -146,7 +146,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a failed look at the VM forgets that a create before it was never answered",
 		breaks: "P14",
-		file:   "machine/create_failure.go",
+		file:   "machine/create.go",
 		from:   "s.OnlyRefused = s.OnlyRefused && !unanswered",
 		to:     "_ = unanswered",
 		by:     "TestP14FailedLooksForgetNoCreate",
@@ -170,7 +170,7 @@ var ofMachine = []mutant{
 	{
 		name:   "the health clock starts over whenever a condition of the node changes",
 		breaks: "a machine that is unhealthy for longer than the health timeout is given up",
-		file:   "machine/node_look.go",
+		file:   "machine/join.go",
 		from:   "func(status *Status) { takeOver(status, n) })",
 		to: `func(status *Status) {
 		takeOver(status, n)
@@ -199,7 +199,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a verdict that the budget refuses is passed all the same",
 		breaks: "P24, P44",
-		file:   "machine/health_grant.go",
+		file:   "machine/health.go",
 		from:   "case grant.Allowed && (grant.Until.IsZero() || h.now.Before(grant.Until)):",
 		to:     "case grant.Until.IsZero() || h.now.Before(grant.Until):",
 		by:     "TestP44DecisionsPassTheirGuards",
@@ -231,15 +231,15 @@ var ofMachine = []mutant{
 	{
 		name:   "a stage that has nothing to do is left without its move",
 		breaks: "P44",
-		file:   "machine/delete_stage.go",
-		from:   "moves[i] = deletionMove(at, on, Stage(to))",
-		to:     "moves[0] = deletionMove(at, on, Stage(to))",
+		file:   "machine/delete.go",
+		from:   "moves[i] = deletionMove(at, on, Stage(next))",
+		to:     "moves[0] = deletionMove(at, on, Stage(next))",
 		by:     "TestP44StagesAreStoredInOrderThroughKills",
 	},
 	{
 		name:   "the drain's time counts from the deletion, so hooks use it up",
 		breaks: "P21",
-		file:   "machine/delete_force.go",
+		file:   "machine/delete.go",
 		from:   "return d.after(d.begun(), d.p.drainTimeout(d.m))",
 		to:     "return d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))",
 		by:     "TestP21HookLeavesTheDrainItsTime",
@@ -247,7 +247,7 @@ var ofMachine = []mutant{
 	{
 		name:   "the time of a hook counts from the deletion, so the drain uses it up",
 		breaks: "P21",
-		file:   "machine/delete_hook.go",
+		file:   "machine/delete.go",
 		from:   "until = d.after(since, timeout)",
 		to:     "until = d.after(d.m.DeletedAt, timeout)",
 		by:     "TestP21ForcedDrainLeavesTheHookItsTime",
@@ -266,7 +266,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a node that a user had cordoned is uncordoned after an update in place",
 		breaks: "what others have done to a node is not undone",
-		file:   "machine/inplace_marks.go",
+		file:   "machine/inplace_node.go",
 		from:   "if !u.n.Drain.Cordoned.IsZero() && !w.Cordoned {",
 		to:     "if !w.Cordoned {",
 	},
@@ -282,7 +282,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a machine that is paused is reconciled once it is unhealthy",
 		breaks: "P25",
-		file:   "machine/pause.go",
+		file:   "machine/decide.go",
 		from:   "return paused && !p.notOurs()",
 		to:     "return paused && !p.notOurs() && p.m.Status.Phase != PhaseUnknown",
 	},
@@ -330,7 +330,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a node that was read stays silent for as long as a pass takes",
 		breaks: "P22",
-		file:   "machine/delete_force.go",
+		file:   "machine/delete.go",
 		from:   "if d.o.Node.Read.Live() && !d.o.Node.Read.Covers(due) && !d.now.Before(due) {",
 		to:     "if d.o.Node.Read.Live() && !d.now.Before(at) {",
 		by:     "TestP22SilenceLastsUntilTheNodeWasRead",
@@ -338,7 +338,7 @@ var ofMachine = []mutant{
 	{
 		name:   "the node of another machine counts as one's own",
 		breaks: "P17",
-		file:   "machine/node_look.go",
+		file:   "machine/join.go",
 		from:   `return s.owner != "" && s.owner != s.m.Name || s.o.Node != nil`,
 		to:     `return s.owner != "" && s.owner == s.m.Namespace || s.o.Node != nil`,
 		by:     "TestEveryWayOfAnUpdateIsTold|TestP17NodesOfOthersAreLeftAlone",
@@ -346,7 +346,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a node counts as one's own though its provider ID is recorded for another machine",
 		breaks: "P17",
-		file:   "machine/node_look.go",
+		file:   "machine/join.go",
 		from:   `return s.o.Node.Of != "" || s.p.ProviderIDsMatch`,
 		to:     `return s.p.ProviderIDsMatch`,
 		by:     "TestP17NodesOfOthersAreLeftAlone",
@@ -354,7 +354,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a grant that has lapsed is used",
 		breaks: "P24",
-		file:   "machine/health_grant.go",
+		file:   "machine/health.go",
 		from:   "case grant.Allowed && (grant.Until.IsZero() || h.now.Before(grant.Until)):",
 		to:     "case grant.Allowed:",
 		by:     "TestP24NoVerdictWithoutAGrant",
@@ -362,7 +362,7 @@ var ofMachine = []mutant{
 	{
 		name:   "labels that were ours stay on the node",
 		breaks: "P23",
-		file:   "machine/node_merge.go",
+		file:   "machine/node.go",
 		from: `	for k, v := range last {
 		if out[k] == v {`,
 		to: `	for k, v := range last {
@@ -372,7 +372,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a taint of somebody else goes with ours",
 		breaks: "P23",
-		file:   "machine/node_merge.go",
+		file:   "machine/node.go",
 		from:   "return slices.Contains(last, t) || slices.ContainsFunc(want, t.Same)",
 		to:     "return len(last) > 0 || slices.ContainsFunc(want, t.Same)",
 		by:     "TestP23MarksOfOthersStay|TestTemplatesAreAppliedThreeWay",
@@ -380,7 +380,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a bootstrap token outlives the join",
 		breaks: "P14",
-		file:   "machine/create_token.go",
+		file:   "machine/create.go",
 		from:   "if t.o.Token != TokenNeeded || t.o.TokenRemoved != nil {",
 		to:     "if t.o.Token != TokenNeeded || t.o.TokenRemoved == nil {",
 		by:     "TestTokensAfterAStorm|TestTokensCostThreeCalls",
@@ -388,7 +388,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a token ends after the machine's time",
 		breaks: "P21",
-		file:   "machine/create_token.go",
+		file:   "machine/create.go",
 		from:   "return t.creationDeadline().Truncate(time.Second)",
 		to:     "return t.creationDeadline().Add(time.Hour).Truncate(time.Second)",
 		by:     "TestTokensLastUntilTheDeadline",
@@ -396,7 +396,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a lost VM's machine fails by the list alone",
 		breaks: "P41",
-		file:   "machine/health_lost.go",
+		file:   "machine/health.go",
 		from: `	if vm == nil {
 		return ask, true
 	}
@@ -407,7 +407,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a machine that is kept for inspection fails for its VM",
 		breaks: "P41",
-		file:   "machine/health_lost.go",
+		file:   "machine/health.go",
 		from:   "h.o.Class != nil && !h.preserved()",
 		to:     "h.o.Class != nil",
 		by:     "TestNoVMIsLostForAList",
@@ -415,15 +415,15 @@ var ofMachine = []mutant{
 	{
 		name:   "a machine with an unhealthy VM fails without its health timeout",
 		breaks: "P54",
-		file:   "machine/health_lost.go",
-		from:   "h.verdictAt(h.m.Status.Since, timeout)",
-		to:     "h.verdictAt(h.m.Status.Since, 0)",
+		file:   "machine/health.go",
+		from:   "at := h.verdictAt(h.m.Status.Since, timeout); h",
+		to:     "at := h.verdictAt(h.m.Status.Since, 0); h",
 		by:     "TestP54NoVMIsGivenUpByOneAnswer",
 	},
 	{
 		name:   "an unhealthy VM is healthy while the provider is out",
 		breaks: "P54",
-		file:   "machine/health_lost.go",
+		file:   "machine/health.go",
 		from:   "case vm.Code != codes.OK: // an outage",
 		to:     "case vm.Code == codes.NotFound: // an outage",
 		by:     "TestP54NoVMIsGivenUpByOneAnswer",
@@ -431,7 +431,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a machine is kept one period more when its time is up",
 		breaks: "P21",
-		file:   "machine/preserve_record.go",
+		file:   "machine/preserve.go",
 		from:   "return !p.Since.IsZero() && now.Before(p.Until)",
 		to:     "return !p.Since.IsZero() && !now.After(p.Until)",
 		by:     "TestP28PreservedIsQuietUntilItsEnd|TestToBePreserved",
