@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 
@@ -9,10 +10,20 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
 )
 
-// TestMinReadySecondsOfAnotherManager: with the setting for fleets that come from
-// machine-controller-manager a rollout waits for no minReadySeconds, as under that one. The field stays
-// as it is, on the deployment and on its sets.
-func TestMinReadySecondsOfAnotherManager(t *testing.T) {
+// conditions returns those of a deployment: type, status and reason.
+func (w *world) conditions(name string) []string {
+	w.Helper()
+	var all []string
+	for _, c := range w.get(name).Status.Conditions {
+		all = append(all, fmt.Sprint(c.Type, " ", c.Status, " ", c.Reason))
+	}
+	return all
+}
+
+// TestStepsOfMCMsIntegrationTests: with the setting for fleets that come from machine-controller-manager,
+// a deployment like the one of its integration tests, which has minReadySeconds 500, goes through their
+// steps with the numbers and the conditions that they want.
+func TestStepsOfMCMsIntegrationTests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	w.manage(func(o *controllers.Options) {
@@ -21,14 +32,30 @@ func TestMinReadySecondsOfAnotherManager(t *testing.T) {
 	})
 	w.class("old", "o")
 	w.class("new", "n")
-	d := w.deployment("web", "old", 3)
-	w.merge(d, `{"spec":{"minReadySeconds":500,"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1,"maxUnavailable":0}}}}`)
-	w.eventually("the first machines", w.settled("web", 3))
-	w.roll(d, "new")
-	w.eventually("the rollout to end", w.settled("web", 3))
-	w.eventually("the old VMs to go", func() bool { return maps.Equal(map[string]int{"n": 3}, w.vms()) })
+	d := w.deployment("web", "old", 0)
+	w.merge(d, `{"spec":{"minReadySeconds":500,"strategy":{"rollingUpdate":{"maxSurge":2,"maxUnavailable":1}}}}`)
+	w.eventually("the set", func() bool { return len(w.sets()) == 1 })
+
+	at := func(replicas int32, size string) {
+		t.Helper()
+		n := int(replicas)
+		w.eventually(fmt.Sprint(n, " machines"), w.settled("web", replicas))
+		w.eventually(fmt.Sprint(n, " VMs and nodes"), func() bool { return maps.Equal(map[string]int{size: n}, w.vms()) && w.nodes() == n })
+		require.ElementsMatch(t, []string{
+			"Available True MinimumReplicasAvailable", "Progressing True NewMachineSetAvailable",
+		}, w.conditions("web"))
+	}
+	for _, replicas := range []int32{1, 6, 2} {
+		w.merge(d, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+		at(replicas, "o")
+	}
+	w.merge(d, `{"spec":{"replicas":4,"template":{"spec":{"class":{"name":"new"}}}}}`)
+	at(4, "n")
 	require.EqualValues(t, 500, w.get("web").Spec.MinReadySeconds)
 	for _, s := range w.sets() {
 		require.EqualValues(t, 500, s.Spec.MinReadySeconds, s.Name)
 	}
+
+	require.NoError(t, w.client.Delete(t.Context(), d))
+	w.eventually("all to go", func() bool { return w.gone(d)() && w.nodes() == 0 && len(w.vms()) == 0 })
 }
