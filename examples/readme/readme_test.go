@@ -1,8 +1,10 @@
 package readme_test
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,9 +14,10 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
-	"github.com/millwright-go/millwright/sim/scenario"
+	"github.com/millwright-go/millwright/sim/simtest"
 )
 
 // The README's examples are the bodies of the functions here, and the program in shell.
@@ -38,23 +41,48 @@ func Example_rollout() {
 	// 1 set is to be resized
 }
 
-func TestMyFleet(t *testing.T) {
+func TestMyDriver(t *testing.T) {
 	policy := machine.DefaultPolicy() // your policy here
 	policy.HealthTimeout = 5 * time.Minute
-	for seed := range uint64(20) {
-		s := scenario.Random(seed)
-		s.Options.Driver = func(w *sim.World) driver.Driver { return w.Provider() } // your driver here, around the world's provider
-		s.Options.Manager.Policies.Machine = policy
-		s.Options.Properties = []sim.Property{{Name: "not too many", Check: func(w *sim.World) error { // your property here
+	simtest.Run(t, simtest.Options{
+		Driver:   myDriver, // func(w *sim.World) driver.Driver: yours, around the world's provider, w.Provider()
+		Policies: manager.Policies{Machine: policy},
+		Properties: []sim.Property{{Name: "not too many", Check: func(w *sim.World) error { // your property here
 			if n := len(w.Provider().VMs()) - w.OrphanVMs(); n > 60 {
 				return fmt.Errorf("there are %d VMs", n)
 			}
 			return nil
-		}}}
-		r, err := sim.Play(s)
-		check(err)
-		if r.Violation != nil {
-			t.Error(r.Violation)
+		}}},
+	})
+}
+
+// planted is set for a driver that says OK to deletes and deletes nothing.
+const planted = "MILLWRIGHT_README_PLANTED"
+
+func myDriver(w *sim.World) driver.Driver {
+	return driver.Intercept(w.Provider(), func(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
+		if call.Method == codes.DeleteMachine && os.Getenv(planted) != "" {
+			return nil
+		}
+		return next(ctx)
+	})
+}
+
+// TestPlantedBugIsFound: the README's example finds a bug in its driver, and says in which call it is.
+func TestPlantedBugIsFound(t *testing.T) {
+	test := exec.Command(os.Args[0], "-test.run=^TestMyDriver$")
+	test.Env = append(os.Environ(), planted+"=yes")
+	out, err := test.CombinedOutput()
+	if err == nil {
+		t.Fatalf("a driver that deletes nothing passes:\n%s", out)
+	}
+	for _, want := range []string{
+		`simtest: seed \d+: answer of DeleteMachine: it says OK for machine \S+, and VM \S+ is still there\n`,
+		`\n +> +\S+ +driver: DeleteMachine .* -> OK\n`,
+		`go test -run '\^TestMyDriver\$' -simtest.seed=\d+\n`,
+	} {
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("%q is not in:\n%s", want, out)
 		}
 	}
 }
