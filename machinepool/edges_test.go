@@ -242,11 +242,15 @@ func waitsForChange(t *testing.T, effect string, code codes.Code, cause func(*wo
 	require.Equal(t, 1, calls(), "made again")
 	require.Equal(t, machinepool.ReasonWaitForChange, s.wait.Why.Reason)
 	require.Equal(t, effect == "GetGroup" || effect == "DeleteGroup", s.wait.At.IsZero(), "%s", s.wait.At)
-	changed := *w.class
-	changed.Generation++
-	w.class = &changed
-	looks(3) // an update comes first
-	require.Equal(t, 2, calls(), "not made after a change")
+	for i, change := range []func(){
+		func() { changed := *w.class; changed.Generation++; w.class = &changed },
+		func() { w.secret = "another" },
+		func() { w.edit(func(p *machinepool.Pool) { p.Spec.MinReady += time.Second }) },
+	} {
+		change()
+		looks(3) // an update comes first
+		require.Equal(t, 2+i, calls(), "not made after change %d", i)
+	}
 }
 
 // An announcement is of one call, from one state, and counts for no other.

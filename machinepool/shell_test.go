@@ -80,7 +80,7 @@ func (s *shell) observe() *machinepool.Observation {
 	}
 	o := &machinepool.Observation{
 		Pool: w.history[at], Class: w.class, Bootstrap: w.boot, NoDrain: w.noDrain,
-		Failures: s.failures, Features: w.choose, Group: s.group, Memory: &s.memory,
+		Failures: s.failures, Features: w.choose, Group: s.group, Memory: &s.memory, Secret: w.secret,
 	}
 	w.match(o)
 	return o

@@ -38,6 +38,7 @@ type world struct {
 	spell   func(id string) string // what a node carries as its provider ID; nil: the ID
 	choose  machinepool.Features
 	noDrain bool
+	secret  string // version of the class's secrets
 	// repairs: the provider keeps the size of the group and replaces each instance that is removed.
 	repairs bool
 	removed int // instances that it has replaced
