@@ -8,6 +8,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -162,4 +163,205 @@ func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
 	next := d.s.Status.Clone()
 	change(&next)
 	return Plan{Write: &UpdateStatus{next}, Why: why}
+}
+
+// A provider's answer may be wrong for a moment: a replica of its database that lags answers that a
+// group does not exist, or lists none of its instances. So a group or an instance that is recorded is
+// given up only after two answers without it, some time apart.
+
+// Memory is what a process remembers of the answers about one pool's group. Losing it costs time
+// only. The zero Memory remembers nothing.
+type Memory struct {
+	// Missed is when an answer first lacked an instance that the pool's spec names, by provider ID, if
+	// each answer since lacked it too.
+	Missed map[string]time.Time
+	// Gone is when an answer first was NOT_FOUND, if each answer since was. Zero: the last was not.
+	Gone time.Time
+}
+
+// See must be called with each answer to GetGroup, and the pool it is about, before the decision on
+// that answer. Errors other than NOT_FOUND say nothing of the group, and change nothing.
+func (m *Memory) See(p *Pool, g *Group) {
+	switch g.Code {
+	case codes.OK:
+		m.Gone = time.Time{}
+	case codes.NotFound:
+		if m.Gone.IsZero() || m.Gone.After(g.At) {
+			m.Gone = g.At
+		}
+		return
+	default:
+		return
+	}
+	listed := make(map[string]bool, len(g.Instances))
+	for i := range g.Instances {
+		listed[g.Instances[i].ProviderID] = true
+	}
+	missed := make(map[string]time.Time)
+	for _, id := range p.Spec.ProviderIDs {
+		if listed[id] {
+			continue
+		}
+		missed[id] = g.At
+		if before, again := m.Missed[id]; again && before.Before(g.At) {
+			missed[id] = before
+		}
+	}
+	m.Missed = missed
+}
+
+// missing returns the recorded instances that the answer lacks and that are not given up yet, sorted.
+// Nil if there are none.
+func (d *decider) missing() (ids []string) {
+	for _, id := range d.s.Spec.ProviderIDs {
+		if _, listed := d.instance(id); id != "" && !listed && !d.gaveUp(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// gaveUp reports whether two answers, Policy.Poll apart, lacked an instance.
+func (d *decider) gaveUp(id string) bool {
+	if d.o.Memory == nil {
+		return false
+	}
+	since, missed := d.o.Memory.Missed[id]
+	return missed && d.o.Group.At.Sub(since) >= d.p.Poll
+}
+
+// doubted reports whether the answer is that there is no group, though one is recorded, and that is
+// not believed yet: it takes two answers, Policy.Period apart.
+func (d *decider) doubted() bool {
+	ids := d.s.Spec.ProviderIDs
+	if d.o.Group == nil || d.o.Group.Code != codes.NotFound || d.s.Status.GroupID == "" && len(ids) == 0 || !strictlySorted(ids) {
+		return false // or the library did not write that record
+	}
+	m := d.o.Memory
+	return m == nil || m.Gone.IsZero() || d.o.Group.At.Sub(m.Gone) < d.p.Period
+}
+
+// supplement adds instances that the answer lacks and that are not given up yet. It changes nothing
+// if there are none.
+func (d *decider) supplement() {
+	d.unlisted = d.missing()
+	if len(d.unlisted) == 0 {
+		return
+	}
+	all := slices.Clone(d.instances)
+	for _, id := range d.unlisted {
+		all = append(all, Instance{ProviderID: id})
+	}
+	slices.SortFunc(all, func(a, b Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	d.instances = all
+}
+
+// isUnlisted reports whether the answer lacks an instance that is not given up yet.
+func (d *decider) isUnlisted(id string) bool {
+	_, is := slices.BinarySearch(d.unlisted, id)
+	return is
+}
+
+// unlistedWhy says which instances the answer lacks.
+func (d *decider) unlistedWhy() decision.Why {
+	return decision.Why{Reason: reasonUnlisted, Name: d.unlisted[0], Count: int64(len(d.unlisted)), All: int64(len(d.instances))}
+}
+
+func (d *decider) operation(call Call, state machine.OperationState) Operation {
+	return Operation{Call: call, State: state, Time: d.stamp()}
+}
+
+func (d *decider) inputs() Inputs {
+	in := Inputs{Pool: d.s.Generation, Secret: d.o.Secret}
+	if d.o.Class != nil {
+		in.Class = d.o.Class.Generation
+	}
+	return in
+}
+
+// retryAt returns when the recovery table allows the next attempt of a call after the persisted
+// failure. Zero: now. A change of the call's inputs allows it at once. So does a failure from the
+// future, because the length of its wait would be unknown.
+func (d *decider) retryAt(call Call) time.Time {
+	op := &d.s.Status.LastOperation
+	if op.Call != call || op.State != machine.StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
+		return time.Time{}
+	}
+	recovery := call.Recovery(op.Code)
+	waits := d.p.WaitForChange && !recovery.AutoRetry && recovery.Class != codes.None && call.provider()
+	if recovery.Class == codes.None || recovery.Class == codes.Requeue {
+		recovery.Class = codes.Short // a failure that was persisted is never retried in a spin
+	}
+	at := op.Time.Add(recovery.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
+	if waits {
+		at = op.Time.Add(endless)
+	}
+	if !d.now.Before(at) {
+		return time.Time{}
+	}
+	return at
+}
+
+// endless is longer than any wait. What waits so long waits for a change alone.
+const endless = 200 * 365 * 24 * time.Hour
+
+// gate holds a call back until it may be made again.
+func (d *decider) gate(call Call) (Plan, bool) {
+	at := d.retryAt(call)
+	if at.IsZero() {
+		return Plan{}, false
+	}
+	op := &d.s.Status.LastOperation
+	why := decision.Why{Reason: reasonRetryAt, Name: string(call), Code: op.Code, Detail: op.Message, For: at.Sub(d.now)}
+	if why.For < endless/2 {
+		return Plan{At: at, Why: why}, true
+	}
+	why.Reason, why.For = reasonWaitForChange, 0
+	if call == GetPoolStatus || d.s.Deleted() {
+		return Plan{Why: why}, true
+	}
+	return Plan{At: d.now.Add(d.p.Period), Why: why}, true // the group is looked at as usual
+}
+
+// done holds back a call that has just succeeded for the same size: the provider may not show it
+// yet, or may never show it. Without that, a call that changes nothing would be repeated endlessly
+// without a pause.
+func (d *decider) done(call Call) (Plan, bool) {
+	op := &d.s.Status.LastOperation
+	at := op.Time.Add(d.p.Poll)
+	if op.Call != call || op.State != machine.StateSuccessful || op.Replicas != d.wanted() || op.Time.After(d.now) || !d.now.Before(at) {
+		return Plan{}, false
+	}
+	return Plan{At: at, Why: decision.Why{Reason: reasonTakesEffect, Name: string(call), For: at.Sub(d.now)}}, true
+}
+
+// order plans a changing effect. A write of the same pass announces it first, so that a process
+// that decides from an old pool fails at that write. An announcement of an earlier pass does not
+// count: that order may have been carried out, from another template.
+func (d *decider) order(call Call, effect Effect, why decision.Why) Plan {
+	if plan, waits := d.gate(call); waits {
+		return plan
+	}
+	if plan, waits := d.done(call); waits {
+		return plan
+	}
+	op := &d.s.Status.LastOperation
+	if !d.o.Announced || op.Call != call || op.State != machine.StateProcessing || op.Replicas != d.wanted() {
+		announced := d.operation(call, machine.StateProcessing)
+		announced.Replicas = d.wanted()
+		plan := d.setStatus(decision.Why{Reason: reasonFence, Name: string(call)}, func(s *Status) {
+			s.LastOperation = announced
+			switch call {
+			case CreatePool:
+				s.Applied = d.ordered(&s.Applied)
+				s.GroupID = "" // it is gone: a deletion finds the new group by the pool's name
+			case UpdatePool:
+				s.Applied = s.Applied.doubted()
+			}
+		})
+		plan.Announces = true
+		return plan
+	}
+	return Plan{Effect: effect, Why: why}
 }

@@ -3,6 +3,7 @@ package machinepool
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
@@ -219,4 +220,142 @@ type Plan struct {
 	Why decision.Why
 	// Warn is a warning for the pool's owner. Zero: none.
 	Warn decision.Why
+}
+
+// The reasons of decisions about one pool.
+var (
+	reasonSpecInvalid      = decision.NewReason("SpecInvalid", "{name} {detail}")
+	reasonFrozen           = decision.NewReason("Frozen", "the fleet is frozen: nothing is done")
+	reasonFinalizer        = decision.NewReason("FinalizerAdded", "taking the pool on: our finalizer first")
+	reasonInstances        = decision.NewReason("InstancesNoted", "noting the {count} instances of the group; wanted are {all}")
+	reasonFollows          = decision.NewReason("ReplicasFollow", "the provider owns the size: {all} are wanted now, {count} instances are there")
+	ReasonStatus           = decision.NewReason("StatusChanged", "{name}: {count} of {all} nodes are ready")
+	reasonDone             = decision.NewReason("CallDone", "{name} is done")
+	reasonCallFailed       = decision.NewReason("CallFailed", "{name} failed: {code}: {detail}")
+	reasonRetryAt          = decision.NewReason("RetryLater", "{name} failed: {code}: {detail}; tried again in {for}")
+	reasonWaitForChange    = decision.NewReason("WaitForChange", "{name} failed: {code}: {detail}; not tried again until pool, class or secret change")
+	reasonFence            = decision.NewReason("Announced", "making sure that this record is not an old one before {name}")
+	reasonReadPool         = decision.NewReason("ReadLive", "making sure that this record is not an old one before anything is touched")
+	reasonTakesEffect      = decision.NewReason("TakesEffect", "looking in {for} what has come of it")
+	reasonNoClass          = decision.NewReason("NoClass", "no class is named yet")
+	reasonClassMissing     = decision.NewReason("ClassMissing", "class {name} does not exist yet")
+	reasonAsk              = decision.NewReason("AskGroup", "asking the provider how the group stands")
+	reasonNoBootstrap      = decision.NewReason("NoBootstrapData", "the name of the bootstrap data is not set yet")
+	reasonBootstrapMissing = decision.NewReason("BootstrapDataMissing", "bootstrap data {name} are not ready yet")
+	reasonRenew            = decision.NewReason("RenewToken", "the bootstrap token lapses in {for} and machines may need it: renewing it")
+	reasonCreate           = decision.NewReason("Create", "making the group with {count} instances")
+	reasonGroupGone        = decision.NewReason("GroupGone", "group {name} is gone, though nobody deleted the pool: it is made again")
+	reasonDoubted          = decision.NewReason("GroupNotFound", "the provider does not know group {name} of {count} instances: it is asked for {for} before that is believed")
+	reasonUnlisted         = decision.NewReason("InstancesUnlisted", "the provider does not list {count} of {all} instances, such as {name}: it is asked again before that is believed")
+	reasonUpdate           = decision.NewReason("Update", "bringing the group to what the pool and its class {name} say")
+	reasonScale            = decision.NewReason("Scale", "the group is to have {all} instances, not {count}")
+	reasonLeaving          = decision.NewReason("LeavingChosen", "{count} of {all} instances leave, the last chosen {name}: {detail}")
+	reasonHeld             = decision.NewReason("ScaleDownHeld", "DeleteInstances succeeded and the provider made others: the group stays larger than {all}; no more are removed for {for}, unless another size is wanted")
+	reasonLeft             = decision.NewReason("NoneLeaving", "those that were to leave have left, or stay")
+	reasonKeep             = decision.NewReason("Keep", "{count} instances stay after all, the first {name}: their nodes are taken into service again")
+	reasonKeepFailed       = decision.NewReason("KeepFailed", "node of instance {name} could not be taken into service again: {code}: {detail}")
+	reasonDrain            = decision.NewReason("Drain", "emptying the nodes of {count} instances, the first {name}")
+	reasonDraining         = decision.NewReason("Draining", "{count} instances are not empty yet, the first {name}: {detail}; {for} left for it")
+	reasonNodesSpelled     = decision.NewReason("NodesSpelledOtherwise", "nodes of {count} of {all} instances carry the provider ID in another spelling, such as {detail} for {name}: they are counted and drained; let the pool driver answer what nodes carry")
+	reasonNodeUnknown      = decision.NewReason("NodeUnknown", "{count} of {all} instances, such as {name}, have no known node, and node {detail} has no known owner: such an instance is removed undrained only after {for}; let its node carry its provider ID")
+	reasonDismiss          = decision.NewReason("Dismiss", "{count} instances go, the first {name}: {detail}")
+	reasonRunning          = decision.NewReason("Running", "{count} of {all} nodes are ready")
+	reasonWaiting          = decision.NewReason("Waiting", "{count} of {all} nodes are ready: waiting for the others")
+	reasonGroupNotReady    = decision.NewReason("GroupNotReady", "waiting for the provider to get the group ready")
+	reasonFailed           = decision.NewReason("Failed", "{name}: {detail}")
+	reasonNotOurs          = decision.NewReason("NotOurs", "being deleted without our finalizer: nothing is touched")
+	reasonDeleting         = decision.NewReason("Deleting", "deletion asked for while {name}")
+	reasonClassGone        = decision.NewReason("ClassGone", "class {name} is gone, and the provider can't be called without it")
+	reasonDelete           = decision.NewReason("Delete", "{name}: the pool is being deleted")
+	reasonRemoveToken      = decision.NewReason("RemoveToken", "no machine of the pool needs its bootstrap token any more: deleting it")
+	reasonTokenLeft        = decision.NewReason("TokenNotDeleted", "its bootstrap token could not be deleted and is left to expire: {code}: {detail}")
+	reasonReleased         = decision.NewReason("Released", "group and bootstrap data are gone: letting the record go")
+)
+
+// Call names a call that a decision about a pool can ask for. Empty: none.
+type Call string
+
+// The calls of a pool driver, and two to the maker of bootstrap data.
+const (
+	CreatePool       Call = "CreatePool"
+	UpdatePool       Call = "UpdatePool"
+	ScalePool        Call = "ScalePool"
+	GetPoolStatus    Call = "GetPoolStatus"
+	DeletePool       Call = "DeletePool"
+	DeleteInstances  Call = "DeleteInstances"
+	ReplaceInstance  Call = "ReplaceInstance"
+	InstancesDrained Call = "InstancesDrained"
+	// ListPools is about a class and no pool: no decision about a pool asks for it.
+	ListPools Call = "ListPools"
+
+	DeleteBootstrap Call = "DeleteBootstrap"
+	RenewToken      Call = "RenewToken"
+)
+
+// Calls returns the calls of a pool driver, in the order of their declaration.
+func Calls() []Call {
+	return []Call{
+		CreatePool, UpdatePool, ScalePool, GetPoolStatus, DeletePool, DeleteInstances, ReplaceInstance, InstancesDrained,
+		ListPools,
+	}
+}
+
+// String returns the name of the driver's method.
+func (c Call) String() string { return string(c) }
+
+// Changing reports whether a call changes a group, so that earlier knowledge of the group is no
+// longer reliable.
+func (c Call) Changing() bool {
+	switch c {
+	case CreatePool, UpdatePool, ScalePool, DeleteInstances, ReplaceInstance, InstancesDrained:
+		return true
+	case GetPoolStatus, DeletePool, ListPools, DeleteBootstrap, RenewToken:
+	}
+	return false
+}
+
+// provider reports whether c is a call to the provider, and not to the maker of bootstrap data.
+func (c Call) provider() bool { return c != DeleteBootstrap && c != RenewToken }
+
+// Recovery returns the recovery from a code. It is that of the recovery table of package codes for
+// the call on a single machine that is most like c. After UNIMPLEMENTED, for which there is no
+// other way here, the wait is long.
+func (c Call) Recovery(code codes.Code) codes.Recovery {
+	if code == codes.Unimplemented {
+		return codes.Recovery{Class: codes.Long, Remedy: codes.ImplementOrAlternate}
+	}
+	like := codes.UpdateMachine
+	switch c {
+	case CreatePool:
+		like = codes.CreateMachine
+	case GetPoolStatus:
+		like = codes.GetMachineStatus
+	case ListPools:
+		like = codes.ListMachines
+	case DeletePool, DeleteBootstrap:
+		like = codes.DeleteMachine
+	case UpdatePool, ScalePool, DeleteInstances, ReplaceInstance, InstancesDrained, RenewToken:
+	}
+	return codes.RecoveryFor(like, code)
+}
+
+// Terminal reports whether an operator must act when c fails with code, because a retry alone does
+// not help.
+func (c Call) Terminal(code codes.Code) bool {
+	r := c.Recovery(code)
+	return code != codes.OK && code != codes.Canceled && !r.AutoRetry && r.Class != codes.None
+}
+
+// failure returns the reason that a pool fails for when this call does.
+func (c Call) failure() FailureReason {
+	switch c {
+	case CreatePool:
+		return FailureCreate
+	case GetPoolStatus, ListPools:
+		return FailureLook
+	case RenewToken:
+		return FailureToken
+	case UpdatePool, ScalePool, DeletePool, DeleteInstances, ReplaceInstance, InstancesDrained, DeleteBootstrap:
+	}
+	return FailureUpdate
 }

@@ -2,12 +2,16 @@ package manager
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/machines"
+	"github.com/millwright-go/millwright/manager/pools"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -63,3 +67,48 @@ var (
 	reasonRefused  = decision.NewReason("TooManyOverdueCalls",
 		"so many calls of the driver have not returned that none is made for class {name}, until some do")
 )
+
+// Drainer empties nodes before their VMs go or are updated in place.
+type Drainer = machines.Drainer
+
+// WorkloadWatcher is a Drainer that knows when the workload of a node has
+// changed, so that no pass has to ask for it.
+type WorkloadWatcher interface {
+	// Watch yields the name of a node whenever its workload has changed. It may
+	// repeat and merge; it ends with an error, or when ctx does.
+	Watch(ctx context.Context) iter.Seq2[string, error]
+}
+
+// abandoner is a Drainer that limits drains.
+type abandoner interface {
+	// Abandon sets aside what a machine or pool, or a node, holds of the limit, since its
+	// pass panicked: a few that do so each time must not keep others waiting, and many must
+	// not be drained at once. It asks again when it goes on.
+	Abandon(of object.Key, node string)
+}
+
+// NodeKeeper is a Drainer that can undo its drains: a drain of a pool's instance that was begun might
+// have to be undone. New refuses a Drainer that is none if there are pools to manage.
+type NodeKeeper = pools.NodeKeeper
+
+// poolTokens makes the tokens of pools.
+type poolTokens struct{ tokens Tokens }
+
+func poolOwner(p *machinepool.Pool) TokenOwner { return TokenOwner{Key: p.Key, UID: p.UID, Pool: true} }
+
+// Ensure implements pools.Tokens.
+func (t poolTokens) Ensure(ctx context.Context, p *machinepool.Pool, until time.Time) (string, error) {
+	token, err := t.tokens.Ensure(ctx, poolOwner(p), until)
+	return string(token), err
+}
+
+// Known implements pools.Tokens.
+func (t poolTokens) Known(ctx context.Context, p *machinepool.Pool) (string, error) {
+	token, err := t.tokens.Renew(ctx, poolOwner(p), time.Time{})
+	return string(token), err
+}
+
+// Delete implements pools.Tokens.
+func (t poolTokens) Delete(ctx context.Context, p *machinepool.Pool) error {
+	return t.tokens.Delete(ctx, poolOwner(p))
+}

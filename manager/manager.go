@@ -1,12 +1,23 @@
 package manager
 
 import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machine/fsm"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/fleet"
 	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/machines"
+	"github.com/millwright-go/millwright/manager/pools"
+	"github.com/millwright-go/millwright/object"
 )
 
 // Manager holds the reconcilers of one fleet.
@@ -124,3 +135,151 @@ func (m *Manager) Driver() driver.Driver { return m.options.Driver }
 
 // Reconcilers returns one reconciler a kind.
 func (m *Manager) Reconcilers() []Reconciler { return m.reconcilers }
+
+// Kind names a kind of object, or a source of changes.
+type Kind string
+
+// The kinds that a manager reads or reconciles.
+const (
+	KindMachine    Kind = "machine"
+	KindSet        Kind = "set"
+	KindDeployment Kind = "deployment"
+	KindPool       Kind = "pool"
+	KindClass      Kind = "class"
+	KindSecret     Kind = "secret"
+	KindNode       Kind = "node"
+	// KindWorkload is what runs on nodes. Its changes are names of nodes.
+	KindWorkload Kind = "workload"
+)
+
+// Kinds for the whole fleet, see Kind.Fleet.
+const (
+	// KindReachability is whether the API servers answer.
+	KindReachability Kind = "reachability"
+	// KindOrphans are VMs that no machine owns.
+	KindOrphans Kind = "orphans"
+	// KindUnmanaged are nodes that no machine owns.
+	KindUnmanaged Kind = "unmanaged"
+	// KindOwnerless are machines and sets whose owner is gone.
+	KindOwnerless Kind = "ownerless"
+)
+
+// Fleet is the one key of the kinds that concern the whole fleet.
+var Fleet = object.Key{Name: "fleet"}
+
+// Fleet reports whether a kind is reconciled on the key Fleet alone. A program that
+// drives the reconcilers queues it once at the start, KindReachability
+// first: until then nothing is decided about machines and sets.
+func (k Kind) Fleet() bool {
+	return k == KindReachability || k == KindOrphans || k == KindUnmanaged || k == KindOwnerless
+}
+
+// Result is how a pass ended.
+type Result = engine.Result
+
+// Reconciler brings one object of one kind closer to what its owner wants. It
+// is safe for concurrent use with different keys; calls for one key must not
+// overlap.
+type Reconciler interface {
+	Kind() Kind
+	// Reconcile makes one pass. An error means that the pass could not be
+	// finished (a store or a cluster did not answer): call again after a
+	// pause, the Result then says nothing. An object that is gone is no error. A
+	// panic, and a call of runtime.Goexit, is an ErrPanicked.
+	Reconcile(ctx context.Context, key object.Key) (Result, error)
+}
+
+// Wake says that a change of an object of kind From is a reason to reconcile
+// objects of kind To.
+type Wake struct {
+	From, To Kind
+	// Keys names them. old is nil for an object seen first, new for one that
+	// is gone; both are of From's type.
+	Keys func(ctx context.Context, old, new any) []object.Key
+	// Settle is how long the wake-up may wait for others to join it.
+	Settle time.Duration
+}
+
+// shell is what all reconcilers share.
+type shell struct {
+	*Options
+	engine  *engine.Engine
+	objects objects
+	reach   *fleet.Reach
+	hints   *hints
+	backoff *machines.Backoff
+	paces   *pace.Paces // nil: nothing is paced
+	permits *permits
+	specs   *specs
+	// watched is shared with Manager.Run.
+	watched *watched
+	missing *missing // likewise
+}
+
+// objects are the objects of all kinds as reconcilers see them.
+type objects struct {
+	machines    *engine.Objects[*machine.Machine]
+	classes     *engine.Objects[*machine.Class]
+	sets        *engine.Objects[*machineset.Set]
+	deployments *engine.Objects[*deployment.Deployment]
+	pools       *engine.Objects[*machinepool.Pool]
+}
+
+// newObjects gives machines and pools their states. The other kinds have none.
+func newObjects(e *engine.Engine, o *Options) (objects, error) {
+	machines, err := fsm.New(fsm.Machines(o.Policies.Machine)...)
+	if err != nil {
+		return objects{}, err
+	}
+	pools, err := fsm.New(fsm.Pools()...)
+	if err != nil {
+		return objects{}, err
+	}
+	return objects{
+		machines:    engine.NewObjects(e, string(KindMachine), o.Store.Machines, machines),
+		classes:     engine.NewObjects(e, string(KindClass), o.Store.Classes, nil),
+		sets:        engine.NewObjects(e, string(KindSet), o.Store.Sets, nil),
+		deployments: engine.NewObjects(e, string(KindDeployment), o.Store.Deployments, nil),
+		pools:       engine.NewObjects(e, string(KindPool), o.Store.Pools, pools),
+	}, nil
+}
+
+// decorate wraps both drivers. A call goes through the hook, which sees what its caller gets; the
+// set of calls, where it gets its deadline, and where its caller leaves it if it is overdue; the guard
+// against panics; and the check of requests and answers.
+func (o *Options) decorate(g *engine.Guard, c *driver.Calls) {
+	guard := driver.Recover(func(p driver.Panic) { driverPanicked(g, p) })
+	var counted []driver.Interceptor
+	if tell := o.Hooks.Call; tell != nil {
+		counted = append(counted, driver.Hook(o.Runtime.Now, func(_ context.Context, c driver.Call) { tell(c.Method.String(), c.Code, c.Took) }))
+	}
+	checked := driver.Validate(o.Driver, driver.ValidateOptions{NodeNames: o.Cluster != nil, Cut: o.cut})
+	o.Driver = driver.Intercept(driver.Track(driver.Intercept(checked, guard), c), counted...)
+	if !o.managesPools() {
+		return
+	}
+	pools := pooldriver.Validate(o.Pools.Driver, o.cut)
+	o.Pools.Driver = pooldriver.Intercept(pooldriver.Track(pooldriver.Intercept(pools, guard), c), counted...)
+}
+
+// driverPanicked tells of a panic of a driver, whose call is INTERNAL.
+func driverPanicked(g *engine.Guard, p driver.Panic) {
+	at := place(inDriver, Kind(p.Kind), p.Object)
+	if p.Object == (object.Key{}) {
+		at = place(inDriver, KindClass, p.Class)
+	}
+	g.Tell(context.Background(), at, engine.NewCaught(p.Method.String(), p.Value, p.Stack))
+}
+
+// defaultBootstrap reads the secrets of pools as they are, if nothing else makes them.
+func (o *Options) defaultBootstrap() {
+	if o.managesPools() && o.Pools.Bootstrap == nil {
+		o.Pools.Bootstrap = pools.FromSecrets(o.Store.Secrets)
+	}
+}
+
+// cut logs the whole of what is passed on cut.
+func (o *Options) cut(ctx context.Context, call driver.CallInfo, whole string) {
+	o.Log.LogAttrs(ctx, slog.LevelDebug, "the driver's answer was cut", slog.String("call", call.Method.String()),
+		slog.String(call.Kind, call.Object.String()), slog.String("class", call.Class.String()), slog.String("whole", whole))
+}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/deployments"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -51,4 +53,41 @@ func (o *Options) requestReplacement(found *machine.Machine) error {
 	}
 	found.Annotations[request] = "true"
 	return nil
+}
+
+// ErrNoDeployments is the answer to commands about deployments where
+// Options.Store.Deployments is not set.
+var ErrNoDeployments = errors.New("manager: no Deployments")
+
+// ScaleDown lowers the replicas of a deployment to to and names the machines that
+// are deleted for it, in one write: see deployment.ScaleDown for what is refused
+// and with which errors. So an autoscaler removes the machines that it found idle,
+// and no others. It returns when that is stored; reconcilers delete the machines
+// afterwards. It may be called again if its answer was lost.
+func (m *Manager) ScaleDown(ctx context.Context, key object.Key, names []string, to int32) error {
+	o := &m.options
+	if o.Store.Deployments == nil {
+		return ErrNoDeployments
+	}
+	_, err := store.Edit(ctx, o.Store.Deployments, key, func(d *deployment.Deployment) error {
+		changed, err := o.scaledDown(ctx, d, names, to)
+		if err == nil {
+			*d = *changed
+		}
+		return err
+	})
+	return err
+}
+
+// scaledDown returns what the command makes of a deployment that was read just now.
+func (o *Options) scaledDown(ctx context.Context, d *deployment.Deployment, names []string, to int32) (*deployment.Deployment, error) {
+	seen := &deployment.Observation{Deployment: d}
+	sets, err := o.Store.Sets.Live().List(ctx, store.Query{Index: IndexOwner, Value: d.UID})
+	if err == nil {
+		seen.Sets, err = deployments.WithMachines(ctx, sets, o.Store.Machines.Live())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scaling deployment %s: %w", d.Key, err)
+	}
+	return deployment.ScaleDown(seen, names, to, o.Policies.Deployment, o.Runtime.Now())
 }

@@ -2,14 +2,19 @@ package manager
 
 import (
 	"context"
+	"maps"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/classes"
+	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety/orphan"
+	"github.com/millwright-go/millwright/store"
 )
 
 // Wakes returns which change is a reason to reconcile which objects. Every key is found in
@@ -78,4 +83,411 @@ func newClass(_ context.Context, old, _ any) []object.Key {
 		return nil
 	}
 	return []object.Key{Fleet}
+}
+
+// both reads the two sides of a change; the zero T stands for nothing.
+func both[T any](old, new any) (T, T) {
+	a, _ := old.(T)
+	b, _ := new.(T)
+	return a, b
+}
+
+// self wakes the object that changed.
+func self[T object.Object[T]](_ context.Context, old, new any) []object.Key {
+	var none T
+	a, b := both[T](old, new)
+	if b != none {
+		return []object.Key{b.ObjectMeta().Key}
+	}
+	if a != none {
+		return []object.Key{a.ObjectMeta().Key}
+	}
+	return nil
+}
+
+func keysOf[T object.Object[T]](list []T, err error) []object.Key {
+	if err != nil {
+		return nil // the cache is in memory: it fails only when all is ending
+	}
+	keys := make([]object.Key, len(list))
+	for i := range list {
+		keys[i] = list[i].ObjectMeta().Key
+	}
+	return keys
+}
+
+// compact drops repeated keys from a short list.
+func compact(keys []object.Key) []object.Key {
+	out := keys[:0]
+	for i, k := range keys {
+		if i == 0 || k != keys[i-1] {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// classWakes are the reasons to look at classes, and at what they refer to.
+func (o *Options) classWakes() []Wake {
+	if !o.managesClasses() {
+		return nil
+	}
+	wakes := []Wake{
+		{From: KindClass, To: KindClass, Keys: self[*machine.Class]},
+		{From: KindMachine, To: KindClass, Keys: classesOf(classes.UseOfMachine), Settle: o.Tuning.Settle},
+	}
+	if o.Store.Sets != nil {
+		wakes = append(wakes, Wake{From: KindSet, To: KindClass, Keys: classesOf(classes.UseOfSet), Settle: o.Tuning.Settle})
+	}
+	if o.Store.Deployments != nil {
+		wakes = append(wakes, Wake{From: KindDeployment, To: KindClass, Keys: classesOf(classes.UseOfDeployment), Settle: o.Tuning.Settle})
+	}
+	if o.managesPools() {
+		wakes = append(wakes, Wake{From: KindPool, To: KindClass, Keys: classesOf(useOfPool), Settle: o.Tuning.Settle})
+	}
+	if o.keepsSecrets() {
+		wakes = append(wakes,
+			Wake{From: KindSecret, To: KindSecret, Keys: self[*machine.Secret]},
+			Wake{From: KindClass, To: KindSecret, Keys: secretsOfClass})
+	}
+	return wakes
+}
+
+// classesOf wakes the classes that an object has begun or ended to use.
+func classesOf[T object.Object[T]](of func(T) classes.Use) func(context.Context, any, any) []object.Key {
+	var none T
+	return func(_ context.Context, old, new any) []object.Key {
+		a, b := both[T](old, new)
+		var before, after classes.Use
+		if a != none {
+			before = of(a)
+		}
+		if b != none {
+			after = of(b)
+		}
+		if before == after {
+			return nil
+		}
+		var keys []object.Key
+		for _, u := range []classes.Use{before, after} {
+			if u.Class.Name != "" {
+				keys = append(keys, u.Class)
+			}
+		}
+		return compact(keys)
+	}
+}
+
+// useOfPool: a pool needs its class until it is gone.
+func useOfPool(p *machinepool.Pool) classes.Use {
+	ref := p.Spec.Template.Class
+	return classes.Use{Class: object.Key{Namespace: p.Namespace, Name: ref.Name}, Ref: ref, Counts: true}
+}
+
+// secretsOfClass wakes the secrets that a class refers to, or did before.
+func secretsOfClass(_ context.Context, old, new any) []object.Key {
+	a, b := both[*machine.Class](old, new)
+	if a != nil && b != nil && sameRef(a.SecretRef, b.SecretRef) && sameRef(a.CredentialsRef, b.CredentialsRef) {
+		return nil
+	}
+	var keys []object.Key
+	for _, c := range []*machine.Class{a, b} {
+		if c == nil {
+			continue
+		}
+		for _, ref := range []*object.Key{c.SecretRef, c.CredentialsRef} {
+			if ref != nil && ref.Name != "" {
+				keys = append(keys, secretKey(c, ref))
+			}
+		}
+	}
+	return keys
+}
+
+func sameRef(a, b *object.Key) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// setsOfMachine wakes the owners of a machine whose change matters to them,
+// and, when it has none, the sets that might adopt it.
+func (o *Options) setsOfMachine(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machine.Machine](old, new)
+	if !countsDiffer(a, b) {
+		return nil
+	}
+	var keys []object.Key
+	for _, m := range []*machine.Machine{a, b} {
+		switch {
+		case m == nil:
+		case m.Owner == nil:
+			keys = append(keys, keysOf(o.Store.Sets.List(ctx, store.Query{Index: IndexNamespace, Value: m.Namespace}))...)
+		case m.Owner.Kind == machineset.OwnerKind:
+			keys = append(keys, object.Key{Namespace: m.Namespace, Name: m.Owner.Name})
+		}
+	}
+	return compact(keys)
+}
+
+// setsOfClass wakes the sets of a class, since a class that was put right may
+// end what slows them.
+func (o *Options) setsOfClass(ctx context.Context, old, new any) []object.Key {
+	keys := self[*machine.Class](ctx, old, new)
+	if len(keys) == 0 {
+		return nil
+	}
+	return keysOf(o.Store.Sets.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
+}
+
+// countsDiffer reports whether a change of a machine may change what its set and
+// deployment decide or report.
+func countsDiffer(a, b *machine.Machine) bool {
+	if a == nil || b == nil {
+		return true
+	}
+	if a.Deleted() != b.Deleted() || a.Ready() != b.Ready() || failed(a) != failed(b) {
+		return true
+	}
+	if a.Status.Phase != b.Status.Phase && !goesWell(a, b) || !index.SameOwner(a.Owner, b.Owner) {
+		return true
+	}
+	if requestsDiffer(a, b) {
+		return true
+	}
+	if a.Generation != b.Generation && !(a.Spec.NodeTemplate.Equal(&b.Spec.NodeTemplate) && a.Spec.Config.Equal(&b.Spec.Config) && a.Spec.Marks == b.Spec.Marks) {
+		return true
+	}
+	return a.Status.VMSpec != b.Status.VMSpec || metaDiffers(&a.Meta, &b.Meta)
+}
+
+func metaDiffers(a, b *object.Meta) bool {
+	return !maps.Equal(a.Labels, b.Labels) || !maps.Equal(a.Annotations, b.Annotations)
+}
+
+// requestsDiffer reports whether something else is asked of a machine, or
+// followed, that a rollout takes into account.
+func requestsDiffer(a, b *machine.Machine) bool {
+	return a.Spec.InPlace != b.Spec.InPlace || !a.Status.Preservation.Equal(&b.Status.Preservation)
+}
+
+// goesWell is the first step of every creation: no owner needs to see it.
+func goesWell(a, b *machine.Machine) bool {
+	return a.Status.Phase == machine.PhaseNew && b.Status.Phase == machine.PhasePending
+}
+
+func failed(m *machine.Machine) bool { return m.Status.LastOperation.State == machine.StateFailed }
+
+func (o *Options) deploymentsOfSet(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machineset.Set](old, new)
+	var keys []object.Key
+	for _, s := range []*machineset.Set{a, b} {
+		switch {
+		case s == nil:
+		case s.Owner == nil:
+			keys = append(keys, keysOf(o.Store.Deployments.List(ctx, store.Query{Index: IndexNamespace, Value: s.Namespace}))...)
+		case s.Owner.Kind == deployment.OwnerKind:
+			keys = append(keys, object.Key{Namespace: s.Namespace, Name: s.Owner.Name})
+		}
+	}
+	return compact(keys)
+}
+
+// deploymentsOfMachine wakes the deployment over a machine's set.
+func (o *Options) deploymentsOfMachine(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machine.Machine](old, new)
+	if !countsDiffer(a, b) {
+		return nil
+	}
+	var keys []object.Key
+	for _, m := range []*machine.Machine{a, b} {
+		if m == nil || m.Owner == nil || m.Owner.Kind != machineset.OwnerKind {
+			continue
+		}
+		set, err := o.Store.Sets.Get(ctx, object.Key{Namespace: m.Namespace, Name: m.Owner.Name})
+		if err == nil && set.Owner != nil && set.Owner.Kind == deployment.OwnerKind {
+			keys = append(keys, object.Key{Namespace: set.Namespace, Name: set.Owner.Name})
+		}
+	}
+	return compact(keys)
+}
+
+// deploymentsOfClass wakes the deployments whose template names a class, which
+// may be that VMs can be updated to it.
+func (o *Options) deploymentsOfClass(ctx context.Context, old, new any) []object.Key {
+	keys := self[*machine.Class](ctx, old, new)
+	if len(keys) == 0 {
+		return nil
+	}
+	return keysOf(o.Store.Deployments.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
+}
+
+func (o *Options) machinesOfClass(ctx context.Context, old, new any) []object.Key {
+	keys := self[*machine.Class](ctx, old, new)
+	if len(keys) == 0 {
+		return nil
+	}
+	return keysOf(o.Store.Machines.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
+}
+
+func (o *Options) machinesOfSecret(ctx context.Context, old, new any) []object.Key {
+	var keys []object.Key
+	for _, class := range o.classesOfSecret(ctx, old, new) {
+		keys = append(keys, o.machinesOfClass(ctx, nil, class)...)
+	}
+	return keys
+}
+
+// classesOfSecret returns the classes that refer to a secret.
+func (o *Options) classesOfSecret(ctx context.Context, old, new any) []*machine.Class {
+	keys := self[*machine.Secret](ctx, old, new)
+	if len(keys) == 0 {
+		return nil
+	}
+	all, err := o.Store.Classes.List(ctx, store.Query{Index: IndexSecret, Value: keys[0].String()})
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// machinesOfNode wakes the machines that claim a node, by name or by label.
+func (o *Options) machinesOfNode(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machine.Node](old, new)
+	if b == nil {
+		b = a
+	}
+	if b == nil {
+		return nil
+	}
+	keys := keysOf(o.Store.Machines.List(ctx, store.Query{Index: IndexNode, Value: b.Name}))
+	if name := b.Labels[o.Policies.Machine.Keys.NodeMachine]; name != "" {
+		keys = append(keys, keysOf(o.Store.Machines.List(ctx, store.Query{Index: IndexNode, Value: nodeOf(name)}))...)
+	}
+	return keys
+}
+
+// machinesOfWorkload wakes the machines of a node that is being drained: the
+// rest of the time, what runs on it decides nothing.
+func (o *Options) machinesOfWorkload(ctx context.Context, _, new any) []object.Key {
+	node, _ := new.(string)
+	machines, err := o.Store.Machines.List(ctx, store.Query{Index: IndexNode, Value: node})
+	if err != nil {
+		return nil
+	}
+	var keys []object.Key
+	for _, m := range machines {
+		if m.Deleted() || m.Status.Phase == machine.PhaseInPlaceUpdating || drainsPreserved(m) {
+			keys = append(keys, m.Key)
+		}
+	}
+	return keys
+}
+
+// drainsPreserved reports whether a machine has failed, is kept for inspection,
+// and has workload that is to leave.
+func drainsPreserved(m *machine.Machine) bool {
+	p := &m.Status.Preservation
+	return m.Status.Phase == machine.PhaseFailed && !p.Since.IsZero() && !p.Drained
+}
+
+// ownerlessWakes have owners looked for when something is seen first whose owner
+// the cache does not know.
+func (o *Options) ownerlessWakes() []Wake {
+	if o.Store.Sets == nil {
+		return nil
+	}
+	wakes := []Wake{{From: KindMachine, To: KindOwnerless, Settle: o.Tuning.Settle, Keys: func(ctx context.Context, old, new any) []object.Key {
+		a, b := both[*machine.Machine](old, new)
+		if a != nil || b == nil {
+			return nil
+		}
+		return strayed(ctx, &b.Meta, machineset.OwnerKind, o.Store.Sets)
+	}}}
+	if o.Store.Deployments == nil {
+		return wakes
+	}
+	return append(wakes, Wake{From: KindSet, To: KindOwnerless, Settle: o.Tuning.Settle, Keys: func(ctx context.Context, old, new any) []object.Key {
+		a, b := both[*machineset.Set](old, new)
+		if a != nil || b == nil {
+			return nil
+		}
+		return strayed(ctx, &b.Meta, deployment.OwnerKind, o.Store.Deployments)
+	}})
+}
+
+// strayed is the fleet's key if the cache does not know an object's owner.
+func strayed[O object.Object[O]](ctx context.Context, m *object.Meta, kind string, owners store.Reader[O]) []object.Key {
+	if m.Owner == nil || m.Owner.Kind != kind {
+		return nil
+	}
+	owner, err := index.MetaOf(owners.Get(ctx, object.Key{Namespace: m.Namespace, Name: m.Owner.Name}))
+	if err == nil && owner != nil && owner.UID == m.Owner.UID {
+		return nil
+	}
+	return []object.Key{Fleet}
+}
+
+// poolWakes are the changes that pools are looked at for.
+func (o *Options) poolWakes() []Wake {
+	if !o.managesPools() {
+		return nil
+	}
+	wakes := []Wake{
+		{From: KindPool, To: KindPool, Keys: self[*machinepool.Pool]},
+		{From: KindClass, To: KindPool, Keys: o.poolsOfClass, Settle: o.Tuning.Settle},
+	}
+	if o.Store.Secrets != nil {
+		wakes = append(wakes, Wake{From: KindSecret, To: KindPool, Keys: o.poolsOfSecret})
+	}
+	if o.Cluster != nil {
+		wakes = append(wakes, Wake{From: KindNode, To: KindPool, Keys: o.poolsOfNode, Settle: o.Tuning.Settle})
+	}
+	return wakes
+}
+
+func (o *Options) poolsOfClass(ctx context.Context, old, new any) []object.Key {
+	var keys []object.Key
+	for _, class := range self[*machine.Class](ctx, old, new) {
+		keys = append(keys, keysOf(o.Store.Pools.List(ctx, store.Query{Index: IndexClass, Value: class.String()}))...)
+	}
+	return keys
+}
+
+// poolsOfSecret wakes the pools of the classes that take a secret: a call that failed may succeed now.
+func (o *Options) poolsOfSecret(ctx context.Context, old, new any) []object.Key {
+	var keys []object.Key
+	for _, class := range o.classesOfSecret(ctx, old, new) {
+		keys = append(keys, o.poolsOfClass(ctx, nil, class)...)
+	}
+	return keys
+}
+
+// poolsOfNode wakes the pool of a node's instance, if what it counts may have changed.
+func (o *Options) poolsOfNode(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machine.Node](old, new)
+	if a != nil && b != nil && samePoolNode(a, b) {
+		return nil
+	}
+	var keys []object.Key
+	for i, n := range []*machine.Node{a, b} {
+		if n == nil || n.ProviderID == "" || i == 1 && a != nil && a.ProviderID == b.ProviderID {
+			continue
+		}
+		keys = append(keys, keysOf(o.Store.Pools.List(ctx, store.Query{Index: IndexVM, Value: n.ProviderID}))...)
+	}
+	return keys
+}
+
+// samePoolNode reports whether two states of a node are one to its pool.
+func samePoolNode(a, b *machine.Node) bool {
+	status := func(n *machine.Node) object.ConditionStatus {
+		if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil {
+			return c.Status
+		}
+		return object.Unknown
+	}
+	return a.ProviderID == b.ProviderID && a.UID == b.UID && a.Deleted() == b.Deleted() && status(a) == status(b) &&
+		len(a.Annotations) == len(b.Annotations)
 }

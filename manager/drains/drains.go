@@ -3,12 +3,19 @@ package drains
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
 )
 
 // New returns a drainer. The error is an ErrOptions.
@@ -110,4 +117,96 @@ func steady(w decision.Why) string {
 		return "waiting for pods to go"
 	}
 	return w.String()
+}
+
+// Options of a drainer.
+type Options struct {
+	// Nodes are those of the Cluster.
+	Nodes    store.Collection[*machine.Node]
+	Workload Workload
+	Policy   *drain.Policy // nil: drain.DefaultPolicy; a setting that is zero: its default
+	// Known returns the IDs by which the provider knows those of some volumes
+	// that it knows (GetVolumeIDs); the others are not waited for. Nil: all
+	// are.
+	Known func(ctx context.Context, volumes []*drain.Volume) ([]string, error)
+	// Limit holds drains back while too many are under way.
+	Limit Limit
+
+	Now func() time.Time
+	// Each carries out n orders and returns when all have ended; nil: up to 16
+	// at a time.
+	Each func(ctx context.Context, n int, do func(i int))
+}
+
+// Limit bounds how many nodes of a group are drained at a time. Force does
+// not wait for it.
+type Limit struct {
+	// Max in each group; zero: any number. As many more may be under way, no further, whose last
+	// pass panicked: those let others go on.
+	Max int
+	// Group of a node, for example its zone or its pool. Nil: all are one.
+	Group func(*machine.Node) string
+}
+
+// ErrOptions is what every error of New is, for errors.Is.
+var ErrOptions = errors.New("drains: options")
+
+// complete checks options and fills in their defaults.
+func (o *Options) complete() error {
+	switch {
+	case o.Nodes == nil:
+		return fmt.Errorf("%w: no Nodes", ErrOptions)
+	case o.Workload.Pods == nil:
+		return fmt.Errorf("%w: no Workload.Pods", ErrOptions)
+	case o.Limit.Max < 0:
+		return fmt.Errorf("%w: negative Limit.Max", ErrOptions)
+	}
+	o.Policy = o.Policy.WithDefaults()
+	if err := o.Policy.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Each == nil {
+		o.Each = engine.Parallel
+	}
+	o.Each = engine.Contain(o.Each)
+	return nil
+}
+
+// Drainer empties nodes. What it remembers of a node may be lost at the cost of time.
+type Drainer struct {
+	options Options
+	permits engine.Permits[holder]
+
+	mu     sync.Mutex
+	memory map[string]*drain.Memory // by UID of the node
+}
+
+// holder is who has a permit to drain a node. Its ID is the node's UID.
+type holder struct {
+	node  string
+	of    object.Key // the machine, or the pool; zero: of a drain that was read
+	since time.Time
+}
+
+// remember is what this process remembers of a node. Calls for one node do not
+// overlap: they are a machine's.
+func (d *Drainer) remember(n *machine.Node) *drain.Memory {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.memory[n.UID]
+	if m == nil {
+		m = drain.NewMemory(d.options.Now())
+		d.memory[n.UID] = m
+	}
+	return m
+}
+
+func (d *Drainer) forget(n *machine.Node) {
+	d.mu.Lock()
+	delete(d.memory, n.UID)
+	d.mu.Unlock()
+	d.permits.Release(n.UID)
 }

@@ -152,3 +152,123 @@ func (e *Engine) Freshness(began time.Time, live bool) decision.Freshness {
 	}
 	return decision.Freshness{Began: began, Ended: e.Now()}
 }
+
+// Pauses after passes that could not be finished: doubled from the first to
+// the last, per key.
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 3 * time.Minute
+)
+
+// Backoff doubles with each failure in a row, from 200 ms to 3 min.
+func Backoff(failures int) time.Duration {
+	wait := firstPause
+	for i := 1; i < failures && wait < lastPause; i++ {
+		wait *= 2
+	}
+	return min(wait, lastPause)
+}
+
+// Worker reconciles objects of one kind, as a [Reconciler] does.
+type Worker interface {
+	Name() string
+	Reconcile(ctx context.Context, key object.Key) (Result, error)
+}
+
+// Work reconciles one key of a queue after the other until the queue is closed. A pass that could not be
+// finished is tried again after a pause. taken is told, with each key, how many others are due; nil: it is
+// not told. Several calls at a time share the keys of a queue.
+func (e *Engine) Work(ctx context.Context, q *Queue, w Worker, taken func(due int)) {
+	for {
+		key, ok := q.Next()
+		if !ok {
+			return
+		}
+		if taken != nil {
+			taken(q.Depth())
+		}
+		result, err := w.Reconcile(ctx, key)
+		if err != nil {
+			q.Fail(key, e.again(ctx, q, w.Name(), key, err))
+			continue
+		}
+		q.Done(key, result.At)
+	}
+}
+
+// again says when to try a pass again that could not be finished.
+func (e *Engine) again(ctx context.Context, q *Queue, kind string, key object.Key, err error) time.Time {
+	if ctx.Err() != nil {
+		return time.Time{}
+	}
+	shortest := Backoff(q.Failed(key))
+	wait := shortest
+	e.Guard.Hook(kind, key, func() { // Log and Jitter are the embedder's
+		e.Log.LogAttrs(ctx, slog.LevelWarn, "pass not finished", slog.String("kind", kind),
+			slog.String("object", key.String()), slog.String("error", err.Error()), slog.Duration("retry", shortest))
+		wait = max(shortest, e.Jitter(shortest))
+	})
+	return e.Now().Add(wait)
+}
+
+// EventType of an event, in the spelling of Kubernetes.
+type EventType string
+
+// The event types.
+const (
+	Normal  EventType = "Normal"
+	Warning EventType = "Warning"
+)
+
+// Hooks tell what happens, by the name of the kind. Each is called while the pass waits. A hook that
+// panics ends nothing. Nil fields are left out.
+type Hooks struct {
+	// Event tells of a change, a failure or something tolerated.
+	Event func(kind string, key object.Key, typ EventType, reason, why string)
+	// Told tells of each order and each plan that was carried out, with the decision's own value.
+	Told func(kind string, key object.Key, why decision.Why)
+	// Transition tells of a move of a state machine, once it is stored.
+	Transition func(kind string, key object.Key, move decision.Move, why decision.Why)
+	// Effect tells of a call or an order, and how long it took.
+	Effect func(kind string, key object.Key, name string, took time.Duration, err error)
+	// Withheld tells what was not done in a dry run, and why it would be.
+	Withheld func(kind string, key object.Key, what, reason, why string)
+	// Panicked tells of each panic. in is where, see [Place]; what never holds the panic's value.
+	Panicked func(kind string, key object.Key, in, what string)
+	// Pass tells that a pass ended.
+	Pass func(kind string, key object.Key, steps int, result Result, err error)
+}
+
+// Result is how a pass ended.
+type Result struct {
+	// At is when to look again though nothing has changed; zero: never. A
+	// time that has passed means at once.
+	At  time.Time
+	Why decision.Why // zero: nothing to say
+}
+
+// CodeOf returns the code of an error of a store or of the cluster: that of codes.Of if the error
+// has one, else that of the same meaning as the error of package store that it is. An error that
+// says nothing counts as UNAVAILABLE: the server did not answer. Nil is OK.
+func CodeOf(err error) codes.Code {
+	if code := codes.Of(err); code != codes.Unknown {
+		return code
+	}
+	for _, known := range [...]struct {
+		err  error
+		code codes.Code
+	}{
+		{store.ErrInvalid, codes.InvalidArgument},
+		{store.ErrForbidden, codes.PermissionDenied},
+		{store.ErrUnauthenticated, codes.Unauthenticated},
+		{store.ErrConflict, codes.Aborted},
+		{store.ErrNotFound, codes.NotFound},
+		{store.ErrAlreadyExists, codes.AlreadyExists},
+		{store.ErrThrottled, codes.Unavailable},
+	} {
+		if errors.Is(err, known.err) {
+			return known.code
+		}
+	}
+	return codes.Unavailable
+}

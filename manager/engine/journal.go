@@ -1,12 +1,68 @@
 package engine
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
+
+// Steps are those of one pass. A kind keeps what it has read and decided in the value behind them.
+type Steps interface {
+	// Read reads the object and its surroundings, from caches or live. A later Read of the same pass
+	// replaces what was read and keeps what the pass has learned.
+	Read(ctx context.Context, live bool) error
+	// Decide makes the next plan. It reads and changes nothing outside of this process.
+	Decide(ctx context.Context) (Head, error)
+	// Execute carries out the last plan, and puts the answers where Decide finds them.
+	Execute(ctx context.Context) error
+	// Changes lists what the last plan would change. It is asked in a dry run only.
+	Changes() []Change
+}
+
+// Holder are steps that put something in order when a dry run has held their plan.
+type Holder interface {
+	// Held returns when to look again. Zero: after Options.Resync.
+	Held() time.Time
+}
+
+// Verb is what a plan asks of the engine.
+type Verb int
+
+// The verbs.
+const (
+	Wait   Verb = iota // look again at Head.At: the pass is over
+	Reread             // read again, live
+	Look               // execute: it changes nothing outside of this process
+	Act                // execute: it changes what Changes says
+)
+
+// Head is what the engine sees of a plan.
+type Head struct {
+	Verb Verb
+	Why  decision.Why
+	Warn decision.Why // told once for as long as the process remembers; zero: nothing
+	// At is when to look again though nothing has changed. Zero: after Options.Resync.
+	At time.Time
+	// Name of an effect, which is timed and told to Hooks.Effect. Empty: it is not.
+	Name string
+	// Once is comparable. A second plan of the pass with the same fails the pass: the decision is going
+	// in circles. Nil: the plan may come again.
+	Once any
+	// Live says that the plan rests on live reads, also when the last Read was not live.
+	Live bool
+	// Drawn has a jitter drawn after the plan was executed. It changes nothing: recorded runs depend on
+	// the order in which jitter is drawn.
+	Drawn bool
+}
+
+// Change is one thing that a plan changes outside of this process, such as "update machine fleet/a".
+type Change struct {
+	What string
+	Why  decision.Why // zero: the plan's own
+}
 
 // journalKeeps is for how long the journal remembers what passes no longer want to change, unless
 // Options.Resync is longer than half of it.

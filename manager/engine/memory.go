@@ -118,3 +118,104 @@ func (n *Notes[N]) Forget(key object.Key) {
 	defer n.mu.Unlock()
 	delete(n.keys, key)
 }
+
+// Permits limits how many hold a permit at a time, in each group: drains of the nodes of a zone, updates
+// of the VMs of a fleet. The zero value is ready to use, by several goroutines at a time.
+//
+// Permits are kept in this process's memory. A new process learns from [Ask.Read] who uses one, which
+// caches may show late: a few more may be given then. So this is not for what must survive, such as a
+// permit to replace a machine, which is stored.
+//
+// H is what is kept with a permit, about its holder.
+type Permits[H any] struct {
+	mu   sync.Mutex
+	held map[string]Permit[H] // by the holder's ID; nil: not read yet
+}
+
+// Permit is one that is held.
+type Permit[H any] struct {
+	Group  string
+	Holder H
+
+	aside bool
+}
+
+// Ask is a question for a permit.
+type Ask[H any] struct {
+	ID     string // of who asks
+	Group  string
+	Limit  int
+	Holder H
+	// Again replaces what is kept of a holder that asks once more. False: it stays as it was.
+	Again bool
+	// Read returns who uses a permit already, by ID. It is asked before the first permit is given.
+	Read func() (map[string]Permit[H], error)
+	// Uses reports whether a holder still uses its permit. One that does not has it no longer.
+	Uses func(id string, holder H) bool
+}
+
+// Take gives a permit if fewer than the limit are held in the group. A holder that asks again has one.
+// An error is that of Ask.Read, which the next ask calls again. Read and Uses read nothing but caches:
+// all others wait meanwhile.
+func (p *Permits[H]) Take(a *Ask[H]) (given bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held == nil {
+		held, err := a.Read()
+		if err != nil {
+			return false, err
+		}
+		p.held = make(map[string]Permit[H], len(held))
+		for id, permit := range held {
+			p.held[id] = permit
+		}
+	}
+	switch held, has := p.held[a.ID]; {
+	case has && !held.aside && !a.Again:
+		return true, nil
+	case has && !held.aside:
+	case p.inUse(a) >= a.Limit:
+		return false, nil
+	}
+	p.held[a.ID] = Permit[H]{Group: a.Group, Holder: a.Holder}
+	return true, nil
+}
+
+// inUse counts the permits of a group that others than who asks hold, and drops those that are not used.
+func (p *Permits[H]) inUse(a *Ask[H]) int {
+	n, aside := 0, 0
+	for id, held := range p.held {
+		switch {
+		case id == a.ID:
+		case !a.Uses(id, held.Holder):
+			delete(p.held, id)
+		case held.Group != a.Group:
+		case held.aside:
+			aside++
+		default:
+			n++
+		}
+	}
+	return n + max(aside-a.Limit, 0)
+}
+
+// SetAside has others go on beside the holders for which of reports true, since their passes panicked: a
+// few that do so each time must not keep all others waiting. As many as the limit are not counted, each
+// one more is. A holder set aside has to ask again.
+func (p *Permits[H]) SetAside(of func(holder H) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, held := range p.held {
+		if of(held.Holder) {
+			held.aside = true
+			p.held[id] = held
+		}
+	}
+}
+
+// Release gives a permit back, if there is one.
+func (p *Permits[H]) Release(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.held, id)
+}

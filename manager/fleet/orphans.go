@@ -5,12 +5,19 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
@@ -184,4 +191,306 @@ func (p *orphanPass) readMachines(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// orphans deletes VMs that no machine owns, or groups. Its memory may be lost: then
+// they are sighted again.
+type orphans struct {
+	Config
+	groups bool
+
+	asked      map[object.Key]orphan.Class // without listings
+	candidates []orphan.Candidate
+	unlisted   []orphan.Unlisted
+	sighted    []string
+	unhealthy  []orphan.Unhealthy
+	spent      []safety.Spent
+	began      time.Time             // of the first pass
+	tries      map[string]orphan.Try // by provider ID
+}
+
+// failed are the deletes that failed last, in order.
+func (r *orphans) failed() []orphan.Try {
+	tries := make([]orphan.Try, 0, len(r.tries))
+	for _, id := range slices.Sorted(maps.Keys(r.tries)) {
+		tries = append(tries, r.tries[id])
+	}
+	return tries
+}
+
+// quarry is what a pass looks for: VMs, or groups.
+type quarry interface {
+	// names are what hooks are told of, and what an event calls one.
+	names() quarryNames
+	// list asks for those of a class: names of owners by ID, and which are unhealthy. It may be called at
+	// once for several.
+	list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, map[string]bool, error)
+	// spared are IDs that are never judged, even if they are listed.
+	spared(ctx context.Context) (map[string]bool, error)
+	// readOwners reads them from a cache, or live with a count of what else is in the store.
+	readOwners(ctx context.Context, live bool) error
+	// still reports whether an order holds, by what the store, not a cache, says now.
+	still(ctx context.Context, order *orphan.Delete) (bool, error)
+	// about is the object that an order is about.
+	about(order *orphan.Delete) object.Key
+	// delete carries an order out.
+	delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error
+}
+
+// quarryNames are effects, and the reason of a failed deletion.
+type quarryNames struct {
+	list, read, delete string
+	change             string // of a deletion, without the object
+	failed             decision.Reason
+}
+
+// orphanPass is one pass over the VMs, or the groups, of all classes.
+type orphanPass struct {
+	*engine.Pass
+	*orphans
+	of      quarry
+	plan    orphan.Plan
+	classes map[object.Key]*machine.Class
+	o       orphan.Observation
+	read    bool // machines were read in this pass
+	odd     bool // something was warned of
+}
+
+// withDropped is a list with the entries that can't be acted upon, so that they are
+// reported. One that has an ID comes without its name, which may be cut: so it
+// is neither a machine's nor an orphan.
+func withDropped(listed, dropped map[string]string) map[string]string {
+	if len(dropped) == 0 {
+		return listed
+	}
+	all := make(map[string]string, len(listed)+len(dropped))
+	for id, name := range dropped {
+		if strings.TrimSpace(id) != "" {
+			name = ""
+		}
+		all[id] = name
+	}
+	maps.Copy(all, listed)
+	return all
+}
+
+var (
+	reasonVMNotDeleted    = decision.NewReason("OrphanDeleteFailed", "orphan VM {name} could not be deleted: {code}: {detail}")
+	reasonGroupNotDeleted = decision.NewReason("OrphanGroupDeleteFailed", "orphan group {name} could not be deleted: {code}: {detail}")
+)
+
+// orphanVMs are VMs that no machine owns.
+type orphanVMs struct {
+	*orphanPass
+	spaces []string // namespaces that a machine may be in
+}
+
+func (*orphanVMs) names() quarryNames {
+	return quarryNames{
+		list: "ListVMs", read: "ReadMachines", delete: "DeleteOrphan", failed: reasonVMNotDeleted,
+		change: "call DeleteMachine for machine ",
+	}
+}
+
+func (p *orphanVMs) list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, map[string]bool, error) {
+	got, err := p.Driver.ListMachines(ctx, &driver.ListMachinesRequest{Class: class.Clone(), Secret: secret})
+	if err != nil {
+		return nil, nil, err
+	}
+	return withDropped(got.Machines, got.Dropped), got.Unhealthy, nil
+}
+
+// spared are the instances of pools.
+func (p *orphanVMs) spared(ctx context.Context) (map[string]bool, error) { return p.instances(ctx) }
+
+// readOwners reads the machines. Where there are none, sets and deployments say whether
+// that may be so.
+func (p *orphanVMs) readOwners(ctx context.Context, live bool) error {
+	reader := store.Reader[*machine.Machine](p.Machines)
+	if live {
+		reader = p.Machines.Live()
+	}
+	machines, err := reader.List(ctx, store.Query{})
+	if p.Own != nil {
+		machines = slices.DeleteFunc(slices.Clone(machines), func(m *machine.Machine) bool { return !p.Own(m.Key) })
+	}
+	owners := 0
+	if err == nil && len(machines) == 0 && live {
+		owners, err = p.owners(ctx)
+	}
+	if err == nil {
+		p.o.Machines, p.o.Owners = machines, owners
+		p.spaces = p.namespaces()
+	}
+	return err
+}
+
+// still asks for the machines of the order's name.
+func (p *orphanVMs) still(ctx context.Context, order *orphan.Delete) (bool, error) {
+	for _, namespace := range p.spaces {
+		m, err := p.Machines.Live().Get(ctx, object.Key{Namespace: namespace, Name: order.Name})
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return false, err
+		case !order.StillOrphan(m):
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (*orphanVMs) about(order *orphan.Delete) object.Key {
+	return object.Key{Namespace: order.Class.Namespace, Name: order.Name}
+}
+
+// delete deletes a VM by its ID, as that of a machine made up for it.
+func (p *orphanVMs) delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error {
+	secrets.Address(secret, order.Name)
+	m := &machine.Machine{Meta: object.Meta{Key: p.about(order)}}
+	m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name
+	_, err := p.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, Class: class.Clone(), Secret: secret})
+	return err
+}
+
+// namespaces are those that a machine may be in: of classes, and of machines
+// whose class is gone.
+func (p *orphanVMs) namespaces() []string {
+	var all []string
+	seen := make(map[string]bool)
+	note := func(namespace string) {
+		if !seen[namespace] {
+			seen[namespace] = true
+			all = append(all, namespace)
+		}
+	}
+	for key := range p.classes {
+		note(key.Namespace)
+	}
+	for _, m := range p.o.Machines {
+		note(m.Namespace)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// owners counts all sets and deployments, live.
+func (c *Config) owners(ctx context.Context) (int, error) {
+	n := 0
+	if c.Sets != nil {
+		sets, err := c.Sets.Live().List(ctx, store.Query{})
+		if err != nil {
+			return 0, err
+		}
+		n += len(sets)
+	}
+	if c.Deployments != nil {
+		deployments, err := c.Deployments.Live().List(ctx, store.Query{})
+		if err != nil {
+			return 0, err
+		}
+		n += len(deployments)
+	}
+	return n, nil
+}
+
+// orphanGroups are groups without a pool. One is left if a create takes effect when its
+// pool is gone already, or if a user removes the finalizer from a pool.
+type orphanGroups struct {
+	*orphanPass
+	mu    sync.Mutex
+	pools map[groupOf]object.Key // that listed groups were made for
+}
+
+// groupOf is a group as a class lists it.
+type groupOf struct {
+	class object.Key
+	id    string
+}
+
+func (*orphanGroups) names() quarryNames {
+	return quarryNames{
+		list: "ListGroups", read: "ReadPools", delete: "DeleteOrphanGroup", failed: reasonGroupNotDeleted,
+		change: "call DeletePool for pool ",
+	}
+}
+
+func (p *orphanGroups) list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, map[string]bool, error) {
+	lister, ok := pooldriver.As[pooldriver.Lister](p.PoolDriver)
+	if !ok {
+		return nil, nil, nil
+	}
+	got, err := lister.ListPools(ctx, &pooldriver.ListPoolsRequest{Class: class.Clone(), Secret: secret})
+	if err != nil {
+		return nil, nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, pool := range got.Groups {
+		p.pools[groupOf{class.Key, id}] = pool
+	}
+	return withDropped(texts(got.Groups), texts(got.Dropped)), nil, nil
+}
+
+func texts(keys map[string]object.Key) map[string]string {
+	all := make(map[string]string, len(keys))
+	for id, key := range keys {
+		all[id] = key.String()
+	}
+	return all
+}
+
+func (*orphanGroups) spared(context.Context) (map[string]bool, error) { return nil, nil }
+
+// readOwners reads the pools. If there are none, the rest of the store says whether
+// that may be so.
+func (p *orphanGroups) readOwners(ctx context.Context, live bool) error {
+	reader := store.Reader[*machinepool.Pool](p.Pools)
+	if live {
+		reader = p.Pools.Live()
+	}
+	pools, err := reader.List(ctx, store.Query{})
+	others := 0
+	if err == nil && len(pools) == 0 && live {
+		others, err = p.others(ctx)
+	}
+	if err == nil {
+		p.o.Pools, p.o.Owners = pools, others
+	}
+	return err
+}
+
+// others counts all machines, sets and deployments, live.
+func (p *orphanGroups) others(ctx context.Context) (int, error) {
+	machines, err := p.Machines.Live().List(ctx, store.Query{})
+	if err != nil || len(machines) > 0 {
+		return len(machines), err
+	}
+	return p.owners(ctx)
+}
+
+// still asks for all pools: one may have recorded the group under another name.
+func (p *orphanGroups) still(ctx context.Context, order *orphan.Delete) (bool, error) {
+	pools, err := p.Pools.Live().List(ctx, store.Query{})
+	if err != nil {
+		return false, err
+	}
+	for _, pool := range pools {
+		if !order.StillOrphanGroup(pool) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (p *orphanGroups) about(order *orphan.Delete) object.Key {
+	return p.pools[groupOf{order.Class, order.ProviderID}]
+}
+
+// delete deletes a group by its ID, as that of a pool made up for it.
+func (p *orphanGroups) delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error {
+	pool := &machinepool.Pool{Meta: object.Meta{Key: p.about(order)}}
+	pool.Status.GroupID, pool.Spec.Template.Class.Name = order.ProviderID, order.Class.Name
+	_, err := p.PoolDriver.DeletePool(ctx, &pooldriver.DeletePoolRequest{Request: pooldriver.Request{Pool: pool, Class: class.Clone(), Secret: secret}})
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
@@ -384,3 +385,175 @@ var (
 	reasonSecretMissing = decision.NewReason("SecretMissing", "class {name} refers to secret {object}, which does not exist")
 	reasonTemplate      = decision.NewReason("NodeTemplateIncomplete", "class {name}: the node template has no {detail}; machines are made from it, but an autoscaler can't scale it up from none")
 )
+
+// verb says whether an effect changes something outside of this process. A question for a grant is a pass
+// of its own, whose writes are held by themselves.
+func (p *pass) verb(e machine.Effect) engine.Verb {
+	switch e.(type) {
+	case machine.GetVM, machine.FindNode, machine.AskGrant, machine.AskCreate, machine.AskUpdate:
+		return engine.Look
+	case machine.CreateVM:
+		if p.mute.create {
+			return engine.Look
+		}
+	case machine.InitializeVM, machine.DeleteVM, machine.UpdateVM:
+		if p.mute.any {
+			return engine.Look
+		}
+	case *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, *machine.DrainNode, *machine.DetachVolumes,
+		machine.EnsureToken, machine.RenewToken, machine.RemoveToken:
+	}
+	return engine.Act
+}
+
+// mark is what makes two marks of a node the same: it may be said to be drained, and then to be ready.
+type mark struct{ typ, reason string }
+
+// once is what makes two effects of a pass the same: their type, and what a value says.
+func once(e machine.Effect) any {
+	if m, ok := e.(*machine.MarkNode); ok {
+		return mark{string(m.Condition.Type), m.Condition.Reason}
+	}
+	if t := reflect.TypeOf(e); t.Kind() == reflect.Pointer {
+		return t
+	}
+	return e
+}
+
+// Changes implements engine.Steps.
+func (p *pass) Changes() []engine.Change {
+	what := ""
+	switch p.plan.Write.(type) {
+	case *machine.Update:
+		what = "update machine " + p.Key.String()
+	case *machine.UpdateStatus:
+		what = "update status of machine " + p.Key.String()
+	case *machine.Delete:
+		what = "delete machine " + p.Key.String()
+	default:
+		what = p.change(p.plan.Effect)
+	}
+	return []engine.Change{{What: what}}
+}
+
+// change is what an effect would change first.
+func (p *pass) change(e machine.Effect) string {
+	call := func(c codes.Call) string { return "call " + c.String() + " for machine " + p.Key.String() }
+	switch e := e.(type) {
+	case machine.CreateVM:
+		return call(codes.CreateMachine)
+	case machine.InitializeVM:
+		return call(codes.InitializeMachine)
+	case machine.DeleteVM:
+		return call(codes.DeleteMachine)
+	case machine.UpdateVM:
+		return call(codes.UpdateMachine)
+	case *machine.SyncNode:
+		if e.Capacity {
+			return "update status of node " + e.Node.Key.String()
+		}
+		return "update node " + e.Node.Key.String()
+	case *machine.MarkNode:
+		return "update status of node " + e.Node.Key.String()
+	case machine.DeleteNode:
+		return p.nodeDeletion(e)
+	case *machine.DrainNode:
+		return "drain node " + e.Node.Name
+	case *machine.DetachVolumes:
+		return "detach the volumes of node " + e.Node.Name
+	case machine.EnsureToken, machine.RenewToken, machine.RemoveToken:
+		return p.tokenChange(e)
+	case machine.GetVM, machine.FindNode, machine.AskGrant, machine.AskCreate, machine.AskUpdate:
+	}
+	return ""
+}
+
+// tokenChange is change for an effect on the bootstrap token.
+func (p *pass) tokenChange(e machine.Effect) string {
+	switch any(e).(type) { // of all effects, only these are about tokens
+	case machine.EnsureToken:
+		return "make a bootstrap token for machine " + p.Key.String()
+	case machine.RenewToken:
+		return "prolong the bootstrap token of machine " + p.Key.String()
+	}
+	return "delete the bootstrap token of machine " + p.Key.String()
+}
+
+// nodeDeletion is change for a node's deletion, which takes our finalizer off first.
+func (p *pass) nodeDeletion(e machine.DeleteNode) string {
+	if n := p.o.Node; n != nil && n.Node != nil && n.Node.UID == e.UID && n.Node.HasFinalizer(machine.NodeFinalizer) {
+		return "update node " + e.Name
+	}
+	return "delete node " + e.Name
+}
+
+// syncNode writes a node, or what the server accepts of it.
+func (p *pass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outcome, error) {
+	began, version := p.Now(), e.Node.Version
+	node, err := p.writeNode(ctx, e, e.Node, &version)
+	refusal := err
+	for _, rest := range e.Rest {
+		if code := engine.CodeOf(err); code != codes.InvalidArgument && code != codes.PermissionDenied {
+			break
+		}
+		less := *rest
+		less.Applied.Refused.Code = engine.CodeOf(refusal)
+		less.Applied.Refused.Message, _ = codes.Bounded(codes.Message(refusal))
+		node, err = p.writeNode(ctx, e, &less, &version)
+	}
+	if err == nil {
+		p.wrote(p.o.NodeWrites.With(e, began))
+	}
+	return p.nodeWritten(ctx, node, began, err)
+}
+
+// wrote remembers what was written to the node.
+func (p *pass) wrote(all machine.NodeWrites) {
+	p.o.NodeWrites = all
+	p.written.Change(p.Key, func(w *machine.NodeWrites) { *w = all })
+}
+
+// writeNode writes the halves of a node that differ: the record of what was
+// applied last, so that it never says more than was done.
+func (p *pass) writeNode(ctx context.Context, e *machine.SyncNode, node *machine.Node, version *string) (*machine.Node, error) {
+	changed := *node // the store takes its own copy
+	changed.Version = *version
+	written := &changed
+	var err error
+	if e.Capacity {
+		if written, err = p.Nodes.UpdateStatus(ctx, &changed); err != nil {
+			return written, err
+		}
+		changed.Version, *version = written.Version, written.Version
+	}
+	if e.Spec {
+		written, err = p.Nodes.Update(ctx, &changed)
+	}
+	return written, err
+}
+
+func (p *pass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outcome, error) {
+	changed := *e.Node // the store takes its own copy
+	changed.Conditions = object.SetCondition(changed.Conditions, e.Condition)
+	began := p.Now()
+	node, err := p.Nodes.UpdateStatus(ctx, &changed)
+	if err == nil {
+		p.wrote(p.o.NodeWrites.Marked(e, began))
+	}
+	return p.nodeWritten(ctx, node, began, err)
+}
+
+// nodeWritten looks at the answer to a write of a node. Somebody else's write
+// in between begins the pass again; what else goes wrong is the decision's matter.
+func (p *pass) nodeWritten(ctx context.Context, node *machine.Node, began time.Time, err error) (*machine.Outcome, error) {
+	switch {
+	case err == nil:
+		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, Of: p.o.Node.Of, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
+		return &machine.Outcome{}, nil
+	case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
+		return nil, err
+	case errors.Is(err, store.ErrNotFound):
+		return nil, fmt.Errorf("node %s vanished: %w", p.o.Node.Name, store.ErrConflict)
+	}
+	return &machine.Outcome{Code: engine.CodeOf(err), Message: codes.Message(err)}, nil
+}

@@ -3,20 +3,32 @@
 // A pass reads the machine, its class, its node and the versions of its secrets, asks machine.Decide,
 // and carries out the plan: a write of the machine, or a call to the driver, the cluster, the drainer or
 // the maker of tokens (effects.go). Within its pass, a machine asks for its permits: replacement.Decide before it is marked failed for its health
-// (budget.go), safety/backoff before a create of a class that the provider refuses (backoff.go), and a turn
-// before an update of its VM (updateturns.go).
+// (budget.go), safety/backoff before a create of a class that the provider refuses (pace.go), and a turn
+// before an update of its VM (turns.go).
 //
 // EXPERIMENTAL: the names in this package may change with any release.
 package machines
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
+	"sync"
+	"time"
 
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -225,5 +237,180 @@ func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.M
 		p.Tell(ctx, engine.Normal, plan.Why)
 	case moved || !status.Status.Preservation.Since.Equal(before.Status.Preservation.Since):
 		p.Once(ctx, engine.Normal, plan.Why)
+	}
+}
+
+type reconciler struct {
+	Config
+	secrets secrets.Secrets
+	// recorded is when the VMs of machines were recorded. To lose it makes a span longer.
+	recorded engine.Notes[time.Time]
+	// written is what was written to the nodes of machines, so that another program that undoes it is
+	// noticed.
+	written engine.Notes[machine.NodeWrites]
+	// uninitialized holds the names of providers known to have no InitializeMachine.
+	uninitialized sync.Map
+	answers       engine.Notes[answers]
+	turns         turns
+	paces         paces
+	// spent is the brake's memory of machines without a set that followed their nodes.
+	alone sync.Mutex
+	spent []safety.Spent
+}
+
+func newReconciler(c Config) *reconciler {
+	return &reconciler{Config: c, secrets: secrets.Secrets{Collection: c.Secrets, Namespaces: c.SecretNamespaces}}
+}
+
+// pass is one pass over one machine.
+type pass struct {
+	*engine.Pass
+	*reconciler
+	o     machine.Observation
+	plan  machine.Plan
+	token Token // of the machine, once this pass has made sure of it
+	mute  muted
+
+	turn   bool      // the pace of the provider lets this pass make its next call
+	slowed bool      // the provider asked to wait, in answer to the call of the last effect
+	began  time.Time // when that effect began
+
+	taken answers // from the pass before; zero: none
+
+	scratch *machine.Machine // what is handed to the store; nil: nothing was yet
+}
+
+// muted says, in a dry run, which calls would not be made at all: they are answered without.
+type muted struct{ any, create bool }
+
+// logAttrs names a machine in a log line.
+func logAttrs(m *machine.Machine) slog.Attr {
+	return slog.Group("machine", slog.String("name", m.Key.String()), slog.String("node", m.Spec.NodeName),
+		slog.String("providerID", m.Spec.ProviderID), slog.String("stage", string(m.Status.LastOperation.Stage)))
+}
+
+// Config is what machines need of the rest of a fleet.
+type Config struct {
+	Machines    *engine.Objects[*machine.Machine]
+	Classes     *engine.Objects[*machine.Class]
+	Secrets     store.Collection[*machine.Secret]       // nil: there are none
+	Sets        *engine.Objects[*machineset.Set]        // nil: there are none
+	Deployments *engine.Objects[*deployment.Deployment] // nil: there are none
+	Nodes       store.Collection[*machine.Node]         // nil: there is no cluster
+	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
+	SecretNamespaces []string
+	// MigratesClasses says that a class of another kind is not ours, even if one of ours has its name.
+	MigratesClasses bool
+
+	Driver      driver.Driver
+	Tokens      Tokens  // nil: nothing makes bootstrap tokens
+	Drainer     Drainer // nil: deletions do not wait for workload
+	CallTimeout time.Duration
+
+	Policy *machine.Policy
+	// UpdateLimit is how many VMs of so many replicas may be updated at a time.
+	UpdateLimit func(replicas int32) int
+	// Safety limits replacements and slows creations; nil: nothing does.
+	Safety *safety.Policy
+	// Backoff is shared with all that create machines.
+	Backoff *Backoff
+	// Paces are shared with all that call the provider; they count only with Safety.
+	Paces *pace.Paces
+
+	// Hold reports whether no pass may be made yet. Nil: any time.
+	Hold func() (engine.Result, bool)
+	// Frozen reports whether an API server does not answer.
+	Frozen func() bool
+	// Thaw returns when to look again at what is frozen and would be looked at again at at.
+	Thaw func(at time.Time) time.Time
+	// WatchedSince returns since when this process has watched the fleet.
+	WatchedSince func(now time.Time) time.Time
+	// Split returns the split spec of a class; nil: there is no class, or nothing can be updated.
+	Split func(*machine.Class) *machine.VMSpec
+	// Missing returns what is known of a machine whose VM no listing names; nil: nothing.
+	Missing func(*machine.Machine) *machine.MissingVM
+	// Unhealthy reports whether the last listing named the VM of a machine as unhealthy.
+	Unhealthy func(*machine.Machine) bool
+	// Asked is told how the provider answered for such machines.
+	Asked func(object.Key, codes.Code)
+	// Hint is told of a reason to look for orphans.
+	Hint func(orphan.Hint)
+
+	// Lasted is told how long a part of a machine's life took; may be nil.
+	Lasted func(object.Key, Span, time.Duration)
+	// Panicked sets aside what a machine's drain holds; nil: nothing does.
+	Panicked func(context.Context, object.Key)
+}
+
+// Drainer empties nodes before their VMs are deleted or updated in place. It is
+// optional: without one, deletions and updates do not wait for pods and volumes.
+//
+// A call does what can be done now and answers; it does not wait for pods.
+// While the answer is not Done, the machine asks again at the answer's At, when
+// its node changes, and when its time is up. Both calls are made again after a
+// crash, so what must survive is the implementation's to record on the node.
+//
+// An error counts as a failure of the drain and is tried again by the recovery
+// table of package codes; store.ErrConflict has the pass begin again.
+type Drainer interface {
+	// Drain empties order.Node, which is m's.
+	Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error)
+	// Detach has the volumes detached that are still attached to order.Node
+	// after a drain by force.
+	Detach(ctx context.Context, m *machine.Machine, order *machine.DetachVolumes) (machine.DrainAnswer, error)
+}
+
+// Span is a part of a machine's life whose length is told, see Config.Lasted.
+type Span string
+
+// The spans. Where no time of the beginning is known, such as after a restart, that of the
+// step recorded before counts.
+const (
+	SpanCreation       Span = "creation"       // from the machine's creation until its VM is recorded
+	SpanInitialization Span = "initialization" // from then until the VM is initialized, if the driver does that
+	SpanJoin           Span = "join"           // from then until its node is healthy for the first time
+	SpanDrain          Span = "drain"          // from when nothing holds its drain back until its node is drained, or drained by force
+	SpanDeletion       Span = "deletion"       // from the request to delete it until VM, node and record are gone
+)
+
+// tellSpans tells of the parts of the machine's life that a write, which is stored, has ended;
+// before is the machine as it was.
+func (p *pass) tellSpans(plan *machine.Plan, before *machine.Machine) {
+	if before.Spec.ProviderID == "" && p.o.Machine.Spec.ProviderID != "" {
+		p.recorded.Change(p.Key, func(at *time.Time) { *at = p.Now() })
+		p.lasted(SpanCreation, before.CreatedAt)
+	}
+	for _, move := range plan.Moves {
+		switch move.On {
+		case machine.EventProvisioned:
+			if p.o.Initialized != nil && p.o.Initialized.Code == codes.OK {
+				p.lasted(SpanInitialization, p.recordedAt(before))
+			}
+		case machine.EventJoined:
+			if before.Status.JoinedAfter == 0 {
+				p.lasted(SpanJoin, before.Status.LastOperation.Time)
+			}
+		case machine.EventDrained, machine.EventForced:
+			if p.o.Drain != nil {
+				p.lasted(SpanDrain, cmp.Or(before.Status.StageSince, before.DeletedAt))
+			}
+		case machine.EventReleased:
+			p.lasted(SpanDeletion, before.DeletedAt)
+		}
+	}
+}
+
+// recordedAt is when the machine's VM was recorded, or when its last step was.
+func (p *pass) recordedAt(before *machine.Machine) time.Time {
+	if at := p.recorded.Of(p.Key); !at.IsZero() {
+		return at
+	}
+	return before.Status.LastOperation.Time
+}
+
+// lasted tells how long a span took that ends now; since is zero where that is not known.
+func (p *pass) lasted(span Span, since time.Time) {
+	if p.Lasted != nil && !since.IsZero() {
+		p.Lasted(p.Key, span, max(0, p.Now().Sub(since)))
 	}
 }

@@ -1,7 +1,7 @@
 // Package sets reconciles sets: the kind "set" of package manager.
 //
 // A pass reads the set and its machines, asks machineset.Decide, and carries out the plan: a write of the
-// set, a live read, or orders that create, delete or change machines (orders.go). For a set without a
+// set, a live read, or orders that create, delete or change machines (sets.go). For a set without a
 // deployment, overshoot.Decide comes before each decision.
 //
 // EXPERIMENTAL: the names in this package may change with any release.
@@ -10,12 +10,18 @@ package sets
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/bounds"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/overshoot"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -197,4 +203,158 @@ func (p *pass) write(ctx context.Context) error {
 	}
 	p.o.Set = after
 	return engine.Gone(&after.Meta)
+}
+
+// Config is what sets need of the rest of a fleet.
+type Config struct {
+	Sets     *engine.Objects[*machineset.Set]
+	Machines *engine.Objects[*machine.Machine]
+	Policy   *machineset.Policy
+	// Safety freezes sets that have too many machines; nil: nothing does.
+	Safety *safety.Policy
+
+	// Hold reports whether no pass may be made yet. Nil: any time.
+	Hold func() (engine.Result, bool)
+	// Frozen reports whether an API server does not answer, so that nothing is created.
+	Frozen func() bool
+	// Thaw returns when to look again at what is frozen and would be looked at again at at.
+	Thaw func(at time.Time) time.Time
+	// Creations returns what holds the creations of a class back (nil: nothing), and the versions that
+	// they are made from. Those are needed only if the set's machines fail.
+	Creations func(ctx context.Context, class object.Key, failing bool) (*machine.Hold, machine.Inputs, error)
+	// Settled is told of a set and its machines at the end of a pass; may be nil.
+	Settled func(*machineset.Set, []*machine.Machine)
+	// Forget is told of a set that is gone; may be nil.
+	Forget func(object.Key)
+}
+
+type reconciler struct {
+	Config
+	notes engine.Notes[notes]
+}
+
+// notes are what a process remembers of a set. If they are lost, names that became machines are
+// settled at once, or used again for as long as creates may be under way.
+type notes struct {
+	statusWritten time.Time
+	created       created
+}
+
+// created is up to which ordinal the names of one reservation of one set are known to have become
+// machines. Of any other reservation, also one that was put back, it says nothing.
+type created struct {
+	uid     string
+	of      machineset.Reservation
+	ordinal int64
+}
+
+// pass is one pass over one set.
+type pass struct {
+	*engine.Pass
+	*reconciler
+	o     machineset.Observation
+	plan  machineset.Plan
+	bound overshoot.Plan // comes before plan
+}
+
+// orders are those of the plan.
+func (p *pass) orders() []machineset.Order {
+	for _, orders := range [...][]machineset.Order{p.plan.Create, p.plan.Delete, p.plan.Adopt, p.plan.Release, p.plan.Push} {
+		if len(orders) > 0 {
+			return orders
+		}
+	}
+	return nil
+}
+
+// create carries out creations in order, slowly at first.
+func (p *pass) create(ctx context.Context, b *engine.Batch[*machine.Machine]) error {
+	orders := p.plan.Create
+	out := b.Slowly(ctx, "Create", machinesOf(orders), b.Create(p.plan.Until))
+	var made []*machine.Machine
+	answered := true
+	for i := range out {
+		if answered = answered && out[i].Err == nil; answered {
+			p.o.Created = orders[i].Ordinal
+		}
+		if out[i].Err == nil {
+			made = append(made, out[i].After)
+		}
+	}
+	p.notes.Change(p.Key, func(n *notes) { n.created = created{p.o.Set.UID, p.o.Set.Instructions.Reservation, p.o.Created} })
+	p.o.Machines, p.o.Orphans = engine.Divide(p.o.Set.UID, nil, p.o.Machines, p.o.Orphans, made)
+	return p.conclude(ctx, orders, out, &p.o.Refused.Create)
+}
+
+// each carries out the plan's orders at once, and stores the first refusal where the caller says.
+func (p *pass) each(ctx context.Context, b *engine.Batch[*machine.Machine], name string,
+	do engine.Order[*machine.Machine], refused **machine.Outcome,
+) error {
+	orders := p.orders()
+	out := b.All(ctx, name, machinesOf(orders), do)
+	p.o.Machines, p.o.Orphans = engine.Divide(p.o.Set.UID, out, p.o.Machines, p.o.Orphans)
+	return p.conclude(ctx, orders, out, refused)
+}
+
+func machinesOf(orders []machineset.Order) []*machine.Machine {
+	machines := make([]*machine.Machine, len(orders))
+	for i, order := range orders {
+		machines[i] = order.Machine
+	}
+	return machines
+}
+
+// conclude tells of the first order that was carried out, which stands for its batch, and puts the first
+// refusal where it belongs in the observation.
+func (p *pass) conclude(ctx context.Context, orders []machineset.Order, out []engine.Outcome[*machine.Machine],
+	refused **machine.Outcome,
+) error {
+	typ := engine.Normal
+	if len(p.plan.Release) > 0 {
+		typ = engine.Warning // somebody has to see to a machine that no set counts any more
+	}
+	for i := range out {
+		if out[i].Err == nil {
+			p.Tell(ctx, typ, orders[i].Why)
+			break
+		}
+	}
+	answer, err := engine.Refused(ctx, out)
+	p.Ordered(answer != nil)
+	if answer != nil && *refused == nil {
+		*refused = &machine.Outcome{Code: answer.Code, Message: answer.Message}
+	}
+	return err
+}
+
+// decideBound freezes a set without an owner that has too many machines, or lets it thaw. Any other
+// set follows its deployment.
+func (p *pass) decideBound(ctx context.Context) (bounded bool, err error) {
+	p.bound = overshoot.Plan{}
+	if p.Safety == nil || p.o.Set.Owner != nil {
+		return false, nil
+	}
+	o := &overshoot.Observation{Sets: []deployment.Children{{Set: p.o.Set, Machines: p.o.Machines}}}
+	p.bound, err = overshoot.Decide(o, p.Safety, p.Now())
+	if p.bound.Warn != (decision.Why{}) && p.bound.Write == nil {
+		p.Once(ctx, engine.Warning, p.bound.Warn)
+	}
+	return p.bound.Write != nil, err
+}
+
+func (p *pass) executeBound(ctx context.Context) error {
+	w, ok := p.bound.Write.(*overshoot.LabelSet)
+	if !ok {
+		return fmt.Errorf("unknown write %T", p.bound.Write)
+	}
+	after, err := p.Sets.Write(ctx, &engine.Write[*machineset.Set]{Before: p.o.Set, After: w.Set})
+	if err != nil {
+		return engine.Itself(err)
+	}
+	p.o.Set = after
+	if p.bound.Warn != (decision.Why{}) {
+		p.Once(ctx, engine.Warning, p.bound.Warn)
+	}
+	bounds.Tell(ctx, p.Pass, &p.bound)
+	return nil
 }

@@ -31,7 +31,7 @@ var ofMachinepool = []mutant{
 	{
 		name:   "a group that is going counts as gone",
 		breaks: "P35",
-		file:   "machinepool/remove.go",
+		file:   "machinepool/leave.go",
 		from:   "(answer.Code == codes.OK || answer.Code == codes.NotFound) {",
 		to:     "(answer.Code == codes.OK || answer.Code == codes.NotFound || answer.Code == codes.Aborted) {",
 		by:     poolStorms,
@@ -39,7 +39,7 @@ var ofMachinepool = []mutant{
 	{
 		name:   "the group of a pool that is gone is deleted, even if another pool has it now",
 		breaks: "P35",
-		file:   "machinepool/remove.go",
+		file:   "machinepool/leave.go",
 		from:   "if !d.o.Fenced { // the pool may be gone",
 		to:     "if !d.o.Fenced && d.o.Class == nil { // the pool may be gone",
 		by:     "TestRemoval",
@@ -47,7 +47,7 @@ var ofMachinepool = []mutant{
 	{
 		name:   "a group is not told of other bounds of its updates",
 		breaks: "that a pool's rolling update is the provider's",
-		file:   "machinepool/applied.go",
+		file:   "machinepool/report.go",
 		from:   "samePointer(a.RollingUpdate, b.RollingUpdate) && a.Template",
 		to:     "a.Template",
 		by:     "TestRollingUpdate",
@@ -71,7 +71,7 @@ var ofMachinepool = []mutant{
 	{
 		name:   "an update of a group that was killed counts as never sent",
 		breaks: "P36",
-		file:   "machinepool/retry.go",
+		file:   "machinepool/decide.go",
 		from:   "s.Applied = s.Applied.doubted()",
 		to:     "s.Applied = s.Applied.Clone()",
 		by:     "TestKilledAnywhere",
@@ -79,7 +79,7 @@ var ofMachinepool = []mutant{
 	{
 		name:   "a failed call of a pool is repeated at once",
 		breaks: "P21",
-		file:   "machinepool/retry.go",
+		file:   "machinepool/decide.go",
 		from: `	if !d.now.Before(at) {
 		return time.Time{}
 	}
@@ -95,7 +95,7 @@ var ofMachinepool = []mutant{
 	{
 		name:   "an order is given without its announcement",
 		breaks: "P36",
-		file:   "machinepool/retry.go",
+		file:   "machinepool/decide.go",
 		from:   "if !d.o.Announced || op.Call != call ||",
 		to:     "if op.Call != call ||",
 		by:     "TestAnnouncements|TestDeletionEnds",
@@ -103,7 +103,7 @@ var ofMachinepool = []mutant{
 	{
 		name:   "an order goes under what an earlier pass announced, if this pass wrote anything",
 		breaks: "P36",
-		file:   "machinepool/retry.go",
+		file:   "machinepool/decide.go",
 		from:   "if !d.o.Announced ||",
 		to:     "if !d.o.Fenced ||",
 		by:     "TestEachOrderIsAnnounced",
@@ -111,7 +111,7 @@ var ofMachinepool = []mutant{
 	{
 		name:   "a group is made smaller by instances that are there",
 		breaks: "P30",
-		file:   "machinepool/scale.go",
+		file:   "machinepool/act.go",
 		from:   "to = max(wanted, d.staying())",
 		to:     "to = min(target, wanted)",
 		by:     "TestDismissal|TestNothingToEmpty",
@@ -127,7 +127,7 @@ var ofMachinepool = []mutant{
 	{
 		name:   "one answer without an instance is believed",
 		breaks: "P60",
-		file:   "machinepool/memory.go",
+		file:   "machinepool/decide.go",
 		from:   "return missed && d.o.Group.At.Sub(since) >= d.p.Poll",
 		to:     "return missed && d.o.Group.At.Sub(since) >= 0",
 		by:     "TestP60OneAnswerIsNotBelieved",
@@ -135,7 +135,7 @@ var ofMachinepool = []mutant{
 	{
 		name:   "one answer without a group is believed",
 		breaks: "P60",
-		file:   "machinepool/memory.go",
+		file:   "machinepool/decide.go",
 		from:   "d.o.Group.At.Sub(m.Gone) < d.p.Period",
 		to:     "d.o.Group.At.Sub(m.Gone) < 0",
 		by:     "TestP60OneAnswerIsNotBelieved|TestGoneIsBelieved",

@@ -21,7 +21,7 @@ var ofManager = []mutant{
 	{
 		name:   "a call whose answer a machine waits with is not made again",
 		breaks: "P63",
-		file:   "manager/machines/waits.go",
+		file:   "manager/machines/pace.go",
 		from:   "p.taken.waits && (at.IsZero()",
 		to:     "!p.taken.waits && (at.IsZero()",
 		by:     "TestP63TouchesRepeatNoCall",
@@ -29,7 +29,7 @@ var ofManager = []mutant{
 	{
 		name:   "what was written to a node is forgotten with its pass",
 		breaks: "P64",
-		file:   "manager/machines/nodewrites.go",
+		file:   "manager/machines/effects.go",
 		from:   "p.written.Change(p.Key, func(w *machine.NodeWrites) { *w = all })",
 		to:     "p.written.Forget(p.Key)",
 		by:     openStorms,
@@ -37,7 +37,7 @@ var ofManager = []mutant{
 	{
 		name:   "VMs that no machine owns are deleted by name instead of by ID",
 		breaks: "of several VMs of one name, the one that a machine has recorded stays",
-		file:   "manager/fleet/orphanvms.go",
+		file:   "manager/fleet/orphans.go",
 		from:   "m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name",
 		to:     "m.Spec.Class.Name = order.Class.Name",
 	},
@@ -52,14 +52,14 @@ var ofManager = []mutant{
 	{
 		name:   "all VMs of a fleet are updated at a time",
 		breaks: "P7",
-		file:   "manager/machines/updateturns.go",
+		file:   "manager/machines/turns.go",
 		from:   "Limit: limit,",
 		to:     "Limit: 100 * limit,",
 	},
 	{
 		name:   "no more than one node of a group is drained at a time, and one more",
 		breaks: "drains keep their limit",
-		file:   "manager/engine/permits.go",
+		file:   "manager/engine/memory.go",
 		from:   "case p.inUse(a) >= a.Limit:",
 		to:     "case p.inUse(a) > a.Limit:",
 		by:     "TestDrainSlots",
@@ -67,7 +67,7 @@ var ofManager = []mutant{
 	{
 		name:   "drains of before a restart take no permit",
 		breaks: "P26",
-		file:   "manager/drains/limit.go",
+		file:   "manager/drains/execute.go",
 		from:   "if n.Drain != nil {",
 		to:     "if n.Drain == nil {",
 		by:     "TestDrainSlots",
@@ -75,7 +75,7 @@ var ofManager = []mutant{
 	{
 		name:   "a permit is kept for a node that is gone",
 		breaks: "P21",
-		file:   "manager/drains/limit.go",
+		file:   "manager/drains/execute.go",
 		from:   "errors.Is(err, store.ErrNotFound) || err == nil && n.UID != uid:",
 		to:     "err == nil && n.UID != uid:",
 		by:     "TestDrainSlots",
@@ -106,7 +106,7 @@ var ofManager = []mutant{
 	{
 		name:   "permits in use are told at every pass",
 		breaks: "P28",
-		file:   "manager/permits.go",
+		file:   "manager/state.go",
 		from:   "if last, known := r.told[at]; !known || last != now {",
 		to:     "if last, known := r.told[at]; !known || last == now {",
 		by:     "TestPermitsAreTold",
@@ -114,7 +114,7 @@ var ofManager = []mutant{
 	{
 		name:   "permits of a deployment that is gone stay",
 		breaks: "metrics end with their object",
-		file:   "manager/permits.go",
+		file:   "manager/state.go",
 		from: `		r.options.Hooks.Permits(kind, key, 0, 0)
 `,
 		to: "",
@@ -131,7 +131,7 @@ var ofManager = []mutant{
 	{
 		name:   "pods are told to go while their volumes are not all known",
 		breaks: "P22",
-		file:   "manager/drains/observe.go",
+		file:   "manager/drains/workload.go",
 		from:   "o.Volumes, o.Complete = volumes, o.Complete && complete",
 		to:     "o.Volumes, o.Complete = volumes, o.Complete || complete",
 		by:     "TestDrainWaitsForVolumes",
