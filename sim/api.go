@@ -29,17 +29,23 @@ type downtime struct{ began, ends time.Time }
 // apis are the API servers and their outages.
 type apis struct {
 	*ground
-	outages [apiCount]downtime
-	slowest time.Duration // see longAgo
+	outages  [apiCount]downtime
+	noTarget bool          // there is no target cluster, so that its API can't be out
+	slowest  time.Duration // see longAgo
 }
 
-func newAPIs(g *ground) *apis { return &apis{ground: g, slowest: slowest(g.hazards)} }
+func newAPIs(g *ground, noTarget bool) *apis {
+	return &apis{ground: g, noTarget: noTarget, slowest: slowest(g.hazards)}
+}
 
 // interrupted: the process that lives is about to be kept from its work, by an outage or its end.
 type interrupted struct{}
 
 // stop makes an API refuse every call for a while, and report no change.
 func (s *apis) stop(a api, d time.Duration) {
+	if a == targetAPI && s.noTarget {
+		return
+	}
 	s.emit(interrupted{})
 	end := s.Now().Add(d)
 	if !s.down(a) {

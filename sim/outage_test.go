@@ -157,3 +157,18 @@ func TestLostVMs(t *testing.T) {
 	r.complete()
 	require.Greater(t, r.w.Made(), lost)
 }
+
+// TestNoOutageOfNoCluster: without a target cluster its API is never out, and nothing has to be frozen
+// for it (P25).
+func TestNoOutageOfNoCluster(t *testing.T) {
+	s := &sim.Scenario{
+		Options:     sim.Options{NoCluster: true},
+		Deployments: []*deployment.Deployment{sim.Fleet("web", 2, deployment.Strategy{})},
+		Steps: []sim.Step{
+			{After: time.Hour, Do: sim.StopTarget, For: time.Hour},
+			{After: 10 * time.Minute, Do: sim.Scale, Name: "web", N: 4},
+			{After: 10 * time.Minute},
+		},
+	}
+	require.Nil(t, play(t, s).Violation)
+}

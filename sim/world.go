@@ -106,7 +106,7 @@ func newWorld(o Options) *World {
 	w.policies = &policies{&w.o.Manager, o.Drain}
 	w.ground = newGround(o.Seed, &w.o.Faults, o.Tell)
 	w.stores = newStores(w.ground, &w.machinePolicy().Keys)
-	w.apis = newAPIs(w.ground)
+	w.apis = newAPIs(w.ground, o.NoCluster)
 	w.managerClock = &managerClock{apis: w.apis, skew: o.Faults.Skew}
 	w.region = newRegion(w.ground, drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
 	w.catalog = &catalog{w.region, w.stores}
