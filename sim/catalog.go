@@ -16,6 +16,7 @@ import (
 type catalog struct {
 	*region
 	*stores
+	own func(name string) *machine.Class // Options.Class, or nil
 }
 
 // AddClass stores a class of the simulated provider, and its secret.
@@ -23,12 +24,33 @@ func (c *catalog) AddClass(name string) error {
 	return c.addClass(c.madeUp(object.Key{Namespace: Namespace, Name: name}))
 }
 
-// madeUp returns a class of the simulated provider. It differs from those of all other names.
+// madeUp returns a class of the simulated provider, or the user's. It differs from those of all other
+// names.
 func (c *catalog) madeUp(key object.Key) *machine.Class {
 	class := c.provider.Class(key, drivertest.MemorySpec{Cluster: clusterName, Size: key.Name})
-	class.SecretRef = &object.Key{Name: "boot"}
-	class.NodeTemplate = &machine.NodeShape{Zone: "zone-" + key.Name}
+	if c.own != nil {
+		class = c.own(key.Name).Clone()
+		class.Meta = object.Meta{Key: key, Labels: class.Labels, Annotations: class.Annotations}
+	}
+	if class.SecretRef == nil {
+		class.SecretRef = &object.Key{Name: "boot"}
+	}
+	if class.NodeTemplate == nil {
+		class.NodeTemplate = &machine.NodeShape{Zone: "zone-" + key.Name}
+	}
 	return class
+}
+
+// account are the classes that the provider of groups takes.
+type account struct{ *catalog }
+
+// Admit implements groups.Account. What a class of Options.Class asks for, only the user's driver knows:
+// it counts by its name.
+func (c account) Admit(class *machine.Class, secret *machine.Secret) (drivertest.MemorySpec, error) {
+	if c.own != nil {
+		return drivertest.MemorySpec{Cluster: clusterName, Size: class.Name}, nil
+	}
+	return c.provider.Admit(class, secret)
 }
 
 // addClass stores a class, and the secrets that it names.
@@ -49,20 +71,23 @@ func (c *catalog) addClass(class *machine.Class) error {
 }
 
 // TagClass makes a class equal to another, or to itself, except for its tags. The simulated
-// provider can change tags on existing VMs if Options say so.
+// provider can change tags on existing VMs if Options say so. A class of Options.Class has no tags: it
+// stays as it is, or gets a twin.
 func (c *catalog) TagClass(name, like string, tags map[string]string) error {
 	ctx := context.Background()
 	class, err := c.classes.Get(ctx, object.Key{Namespace: Namespace, Name: like})
 	if err != nil {
 		return err
 	}
-	var spec drivertest.MemorySpec
-	if err := json.Unmarshal(class.ProviderSpec, &spec); err != nil {
-		return err
-	}
 	class = class.Clone()
-	spec.Tags = tags
-	class.ProviderSpec = spec.Encode()
+	if c.own == nil {
+		var spec drivertest.MemorySpec
+		if err := json.Unmarshal(class.ProviderSpec, &spec); err != nil {
+			return err
+		}
+		spec.Tags = tags
+		class.ProviderSpec = spec.Encode()
+	}
 	if name == like {
 		_, err = c.classes.Update(ctx, class)
 		return err

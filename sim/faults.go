@@ -11,13 +11,17 @@ import (
 
 // Faults say what fails, and how often. Probabilities are from 0 to 1. The zero value is a world
 // without faults.
+//
+// With Options.Driver, the calls to the provider are the requests of that driver, see World.Request: its
+// own answers are what it makes of them.
 type Faults struct {
 	// Latency is the longest time that a call to a store or the provider, and its answer, are under
 	// way. Other passes go on meanwhile.
 	Latency time.Duration
 	// CacheLag is the longest time until a change reaches the caches.
 	CacheLag time.Duration
-	// Repeat is the probability that a change is delivered twice.
+	// Repeat is the probability that a change is delivered twice, and that a driver of Options.Driver
+	// that has answered OK is called again with the same request, unless it changes nothing.
 	Repeat float64
 	// LostAnswer is the probability that a call to a store is carried out and answered with an
 	// error.

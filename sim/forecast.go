@@ -89,7 +89,7 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 	o := p.managerOptions(d)
 	p.w = newWorld(Options{
 		Boot: m.Create, Update: max(m.Update, 1), Faults: Faults{Capacity: m.Capacity}, Manager: o,
-		Driver: func(w *World) driver.Driver { return newModelDriver(w, m) },
+		model: func(w *World) driver.Driver { return newModelDriver(w, m) },
 	})
 	p.w.clock.Set(p.start)
 	p.w.clock.Brisk = true

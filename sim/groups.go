@@ -24,11 +24,11 @@ type PoolOptions struct {
 }
 
 // newGroups returns the provider of groups of a world.
-func newGroups(o *PoolOptions, b *bootstrapMaker, a *apis, k *kubelets) *groups.Provider {
+func newGroups(o *PoolOptions, c *catalog, b *bootstrapMaker, a *apis, k *kubelets) *groups.Provider {
 	if o == nil {
 		o = &PoolOptions{}
 	}
-	return groups.New(groupWorld{chances{b.ground}, b.stores, b.bootstraps, a, k.region, k}, k.provider, groups.Options(*o))
+	return groups.New(groupWorld{chances{b.ground}, b.stores, b.bootstraps, a, k.region, k}, account{c}, groups.Options(*o))
 }
 
 // groupWorld is the world as the provider of groups sees it.

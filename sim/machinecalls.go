@@ -87,6 +87,18 @@ func (c *machineCalls) refusal(s driver.CallInfo) error {
 	return nil
 }
 
+// fails reports whether the provider fails now, regardless of the call.
+func (c *machineCalls) fails() bool {
+	if c.throttled() {
+		return true
+	}
+	if !c.happens(c.hazards.Call) {
+		return false
+	}
+	c.count(CallFailed)
+	return true
+}
+
 // throttled reports whether the provider answers no more calls in this minute.
 func (c *machineCalls) throttled() bool {
 	limit := c.hazards.CallsPerMinute

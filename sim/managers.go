@@ -23,6 +23,7 @@ type program struct {
 	drain      *drain.Policy
 	limit      drains.Limit
 	driver     func() driver.Driver
+	own        bool                     // the driver is a user's
 	poolDriver func() pooldriver.Driver // nil: the manager knows of no pools
 }
 
@@ -35,6 +36,7 @@ type managers struct {
 	apis       *apis
 	shown      *managerClock
 	machines   *machineCalls
+	calls      *ownCalls
 	groups     *poolCalls
 	apps       *cluster.Cluster
 	bootstraps *bootstrapMaker
@@ -56,7 +58,11 @@ func (s *managers) start() error {
 	}
 	o.Store.Machines, o.Store.Sets, o.Store.Deployments = openPort(p, s.stores.machines), openPort(p, s.sets), openPort(p, s.deployments)
 	o.Store.Classes, o.Store.Secrets = openPort(p, s.classes), openPort(p, s.secrets)
-	o.Driver = driver.Intercept(watchedMachines{s.driver(), s.machines.vms}, p.through(s.machines))
+	if p.own {
+		o.Driver = driver.Intercept(s.driver(), s.calls.through(p.process, s.machines))
+	} else {
+		o.Driver = driver.Intercept(watchedMachines{s.driver(), s.machines.vms}, p.through(s.machines))
+	}
 	s.keepPools(p, &o)
 	o.Runtime.Now, o.Runtime.Each, o.Runtime.Await, o.Hooks = s.shown.managerNow, p.each, p.await, p.hooks(p.follows(o.Hooks))
 	if err := s.join(p, &o); err != nil {
@@ -83,7 +89,7 @@ func (s *managers) start() error {
 
 func (s *managers) newRunner() *runner {
 	p := &runner{
-		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.Now(), restart: s.restart, under: map[callee]driver.Method{}},
+		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.Now(), restart: s.restart, own: s.own, under: map[callee]driver.Method{}},
 		shown:   s.shown, resync: s.options.Tuning.Resync,
 		queue: map[queueKey]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},

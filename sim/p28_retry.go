@@ -34,7 +34,7 @@ func (w *p28) see(e event) {
 	case answered:
 		if !e.by.dead {
 			w.follow(e.by)
-			w.noteAnswer(e.call, e.err)
+			w.noteAnswer(e.call, e.at, e.err)
 		}
 	case allGone:
 		w.checkRetries()
@@ -71,7 +71,7 @@ func (w *p28) checkRetries() {
 }
 
 // noteAnswer takes down how a call was answered.
-func (w *p28) noteAnswer(s driver.CallInfo, err error) {
+func (w *p28) noteAnswer(s driver.CallInfo, at time.Time, err error) {
 	machine, class, known := w.madeWith(s)
 	if err == nil || !known {
 		delete(w.refused[s.Method], s.Object)
@@ -83,7 +83,7 @@ func (w *p28) noteAnswer(s driver.CallInfo, err error) {
 	// Times are stored in whole seconds.
 	call, _ := s.Method.(codes.Call)
 	wait := codes.RecoveryFor(call, codes.Of(err)).Backoff(1, 0) - time.Second
-	w.refused[s.Method][s.Object] = refusedCall{w.Now(), wait, machine, class}
+	w.refused[s.Method][s.Object] = refusedCall{at, wait, machine, class}
 }
 
 // madeWith are the generations of what a call is made with that changes a VM;

@@ -61,6 +61,10 @@ func (s *Scenario) open() (*World, error) {
 		}
 	}
 	for _, d := range s.Deployments {
+		if o.NoCluster && d.Spec.Strategy.Kind == deployment.InPlaceUpdate {
+			d = d.Clone()
+			d.Spec.Strategy.Kind = deployment.RollingUpdate
+		}
 		if _, err := w.Deployments().Create(context.Background(), d); err != nil {
 			return nil, fmt.Errorf("deployment %s: %w", d.Name, err)
 		}

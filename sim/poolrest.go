@@ -46,9 +46,9 @@ func (w *World) poolLacks(p *machinepool.Pool) string {
 		return "its group has not been told of the bounds of updates"
 	case len(s.Leaving) > 0:
 		return fmt.Sprintf("%d leave", len(s.Leaving))
-	case s.Phase != machinepool.PhaseRunning || s.ObservedGeneration != p.Generation || s.FailureReason != "":
+	case s.Phase != w.restsAt(n) || s.ObservedGeneration != p.Generation || s.FailureReason != "":
 		return fmt.Sprintf("its phase is %s %s", s.Phase, s.FailureMessage)
-	case !statusCounts(p, n):
+	case !w.statusCounts(p, n):
 		return fmt.Sprintf("%d are wanted, and its status counts %d, ready %d, available %d, unavailable %d, nodes %d",
 			n, s.Replicas, s.Ready, s.Available, s.Unavailable, len(s.NodeRefs))
 	}
@@ -60,14 +60,28 @@ func (w *World) poolLacks(p *machinepool.Pool) string {
 	return ""
 }
 
+// restsAt is the phase of a pool at rest that wants n instances: without a cluster no node is ever ready.
+func (w *World) restsAt(n int32) machinepool.Phase {
+	if w.o.NoCluster && n > 0 {
+		return machinepool.PhaseProvisioned
+	}
+	return machinepool.PhaseRunning
+}
+
 // statusCounts reports whether a pool's status says that it has so many instances, all of them at
 // work.
-func statusCounts(p *machinepool.Pool, n int32) bool {
+func (w *World) statusCounts(p *machinepool.Pool, n int32) bool {
 	s := &p.Status
+	if w.o.NoCluster {
+		return s.Replicas == n && len(p.Spec.ProviderIDs) == int(n)
+	}
 	return s.Replicas == n && s.Ready == n && s.Available == n && s.Unavailable == 0 && len(s.NodeRefs) == int(n) && len(p.Spec.ProviderIDs) == int(n)
 }
 
 func (w *World) instanceLacks(i *groups.Instance) string {
+	if w.o.NoCluster {
+		return ""
+	}
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: i.Name})
 	asks := err == nil && n.Annotations[w.poolPolicy().Keys.Replace] == "true"
 	switch {

@@ -32,6 +32,7 @@ type (
 	answered struct {
 		by   *process
 		call driver.CallInfo
+		at   time.Time // from when on the time until the next attempt counts
 		err  error
 	}
 )
@@ -65,7 +66,7 @@ func (p *process) through(to service) driver.Interceptor {
 		}
 		p.emit(called{p, s})
 		if err := to.refusal(s); err != nil {
-			p.emit(answered{p, s, err})
+			p.emit(answered{p, s, p.Now(), err})
 			return err
 		}
 		early := p.hang(0.5)
@@ -84,7 +85,7 @@ func (p *process) through(to service) driver.Interceptor {
 			p.count(CallAnswerLost)
 			err = codes.New(codes.DeadlineExceeded, "the answer was lost")
 		}
-		p.emit(answered{p, s, err})
+		p.emit(answered{p, s, p.Now(), err})
 		p.clock.Pause(p.latency())
 		if !early {
 			p.hang(1)
@@ -121,13 +122,14 @@ func (p *process) hang(share float64) bool {
 	return true
 }
 
-// await is manager.Runtime.Await. Without calls that hang, each is part of its pass.
+// await is manager.Runtime.Await. Without calls that hang, each is part of its pass. A user's driver may
+// take any time.
 func (p *process) await(_ context.Context, limit, grace time.Duration, do func()) bool {
-	if p.hazards.Hang <= 0 {
+	p.limit, p.patience = max(limit, 0), limit+grace
+	if p.hazards.Hang <= 0 && (!p.own || limit <= 0) {
 		do()
 		return true
 	}
-	p.patience = limit + grace
 	return p.clock.Await(p.patience, do)
 }
 

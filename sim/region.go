@@ -26,9 +26,6 @@ func newRegion(g *ground, o drivertest.MemoryOptions) *region {
 	}
 }
 
-// Provider returns the simulated provider.
-func (r *region) Provider() *drivertest.Memory { return r.provider }
-
 // isDark reports whether a zone is out.
 func (r *region) isDark(zone string) bool { return r.Now().Before(r.dark[zone]) }
 

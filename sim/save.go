@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// saved is a scenario in written form. Driver, Properties, Tell, hooks and ports are code and are
+// saved is a scenario in written form. Driver, Class, Properties, Tell, hooks and ports are code and are
 // left out. Durations are in nanoseconds.
 type saved struct {
 	Seed                                        uint64
@@ -139,6 +139,9 @@ func (s *Scenario) code() (names []string) {
 	if o.PoolDriver != nil || slices.Contains(s.needs, needsPoolDriver) {
 		names = append(names, needsPoolDriver)
 	}
+	if o.Class != nil || slices.Contains(s.needs, needsClass) {
+		names = append(names, needsClass)
+	}
 	for _, p := range o.Properties {
 		names = append(names, needsProperty+p.Name)
 	}
@@ -154,6 +157,7 @@ func (s *Scenario) code() (names []string) {
 const (
 	needsDriver     = "Options.Driver"
 	needsPoolDriver = "Options.PoolDriver"
+	needsClass      = "Options.Class"
 	needsProperty   = "Options.Properties: "
 )
 

@@ -23,6 +23,10 @@ const (
 	RuleStarted = "started"
 	// RulePanicked: no pass panics.
 	RulePanicked = "panicked"
+	// RuleDriverPanicked: no call of a driver of Options.Driver panics.
+	RuleDriverPanicked = "driver panicked"
+	// RuleContext: no call of such a driver goes on long after its context has ended.
+	RuleContext = "context"
 )
 
 // Error returns what was broken, where and when.

@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/drains"
@@ -25,11 +26,25 @@ type Options struct {
 	// Update is how long the agent on a node takes to update it in place. Zero: 2 min.
 	Update time.Duration
 	Faults Faults
-	// NoCluster leaves the target cluster out: machines end at phase Available.
+	// NoCluster leaves the target cluster out: machines end at phase Available, pools at Provisioned.
+	// Where there are no nodes, no agent updates one in place: deployments of a Scenario that ask for
+	// it roll instead.
 	NoCluster bool
-	// Driver makes the driver of each life of the manager from the world. Nil: the simulated
-	// provider's own driver.
+	// Driver makes the driver of each life of the manager from the world. Its calls to the provider
+	// fail, as Faults say, if they go through World.Provider, a Transport or World.Request. It waits
+	// with World.Sleep, or see DriverNow. Nil: the simulated provider's own driver, whose answers fail.
 	Driver func(*World) driver.Driver
+	// DriverNow is a clock by which that driver waits, such as time.Now in a bubble of
+	// testing/synctest: as long as a call takes by it, it takes in the world. Nil: what the driver does
+	// takes no time but that of its requests and of World.Sleep.
+	DriverNow func() time.Time
+	// Class makes the classes of the world for a driver whose VMs are not in World.Provider: with its
+	// Provider and ProviderSpec. It gets "small" and the names that Scenario.Classes has; equal names
+	// need equal classes, others differ. Key, and a SecretRef where there is none, are the world's.
+	// Such VMs join no cluster, so NoCluster has to be set. Steps and faults at the VMs of the world's
+	// provider do nothing, Left does not count those of the driver's, and the invariants about VMs (P13 to P15) have
+	// none to look at: a Property tells what has to be true of them. Nil: classes of World.Provider.
+	Class func(name string) *machine.Class
 	// Manager holds policies and sizes. Its ports, clock and hooks are the world's, except for
 	// Hooks that are set: these are called too.
 	Manager manager.Options
@@ -52,6 +67,8 @@ type Options struct {
 	// Tell, unless nil, gets a line for each event, in order: faults, transitions and failures that
 	// the manager reports, and calls to the provider.
 	Tell func(at time.Time, what string)
+
+	model func(*World) driver.Driver // makes the driver of a preview, in place of Driver; nil: it is none
 }
 
 // Property is something that must hold in a world. Only the error is kept of the state, so it should
@@ -83,6 +100,7 @@ type World struct {
 	*vms
 	*disturbances
 	*machineCalls
+	*ownCalls
 	*poolCalls
 	*bootstrapMaker
 	*effort
@@ -92,6 +110,7 @@ type World struct {
 	hookers  *hookers
 	apps     *cluster.Cluster
 	groups   *groups.Provider
+	front    *Provider // of region's, as a user's driver sees it
 	managers *managers
 
 	end     time.Time           // when a run is over; zero: never
@@ -109,14 +128,16 @@ func newWorld(o Options) *World {
 	w.apis = newAPIs(w.ground, o.NoCluster)
 	w.managerClock = &managerClock{apis: w.apis, skew: o.Faults.Skew}
 	w.region = newRegion(w.ground, drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
-	w.catalog = &catalog{w.region, w.stores}
+	w.catalog = &catalog{w.region, w.stores, o.Class}
 	w.apps = cluster.New(clusterWorld{chances{w.ground}, w.nodes})
 	w.kubelets = newKubelets(w.region, w.nodes, w.apps, o.Boot, o.NoCluster)
 	w.vms = newVMs(w.kubelets)
 	w.disturbances = &disturbances{w.managerClock, w.region, w.kubelets}
 	w.bootstrapMaker = &bootstrapMaker{ground: w.ground, stores: w.stores, bootstraps: bootstraps{}}
-	w.groups = newGroups(o.Pools, w.bootstrapMaker, w.apis, w.kubelets)
+	w.groups = newGroups(o.Pools, w.catalog, w.bootstrapMaker, w.apis, w.kubelets)
 	w.machineCalls = newMachineCalls(w.vms, w.catalog)
+	w.ownCalls = &ownCalls{now: o.DriverNow}
+	w.front = newProvider(w.ownCalls, w.machineCalls)
 	w.poolCalls = newPoolCalls(w.ground, w.stores, w.groups, o.Manager.Policies.Safety != nil && !o.Manager.Observe && o.PoolDriver == nil)
 	w.effort = &effort{}
 	w.managers = w.newManagers()
@@ -141,13 +162,13 @@ func (w *World) follow() {
 
 // newManagers says what each life of the manager is made from.
 func (w *World) newManagers() *managers {
-	p := program{options: w.o.Manager, noCluster: w.o.NoCluster, drain: w.o.Drain, limit: w.o.DrainLimit, driver: w.driver}
+	p := program{options: w.o.Manager, noCluster: w.o.NoCluster, drain: w.o.Drain, limit: w.o.DrainLimit, driver: w.driver, own: w.o.Driver != nil}
 	if w.o.Pools != nil {
 		p.poolDriver = w.groupDriver
 	}
 	return &managers{
 		ground: w.ground, stores: w.stores, effort: w.effort, program: p, apis: w.apis, shown: w.managerClock,
-		machines: w.machineCalls, groups: w.poolCalls, apps: w.apps, bootstraps: w.bootstrapMaker,
+		machines: w.machineCalls, calls: w.ownCalls, groups: w.poolCalls, apps: w.apps, bootstraps: w.bootstrapMaker,
 	}
 }
 
@@ -158,6 +179,8 @@ func (w *World) driver() driver.Driver {
 		d := w.o.Driver(w)
 		w.o.UpdatableTags = w.o.UpdatableTags && updatesTags(d)
 		return d
+	case w.o.model != nil:
+		return w.o.model(w)
 	case w.o.UpdatableTags:
 		return w.provider
 	}
@@ -169,6 +192,9 @@ func updatesTags(d driver.Driver) bool {
 	fields, ok := driver.As[driver.FieldUpdater](d)
 	return ok && slices.Contains(fields.UpdatableFields(), "tags")
 }
+
+// Provider returns the simulated provider.
+func (w *World) Provider() *Provider { return w.front }
 
 // groupDriver returns the driver of groups for the next life of the manager.
 func (w *World) groupDriver() pooldriver.Driver {

@@ -19,7 +19,7 @@ import (
 )
 
 // forgetful is a driver that makes a VM each time, also if there is one.
-type forgetful struct{ *drivertest.Memory }
+type forgetful struct{ *sim.Provider }
 
 func (f forgetful) CreateMachine(_ context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	var spec drivertest.MemorySpec

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 )
@@ -24,15 +25,20 @@ type Options struct {
 // use.
 type Provider struct {
 	world   World
-	account *drivertest.Memory // whose classes and secrets it takes
+	account Account // whose classes and secrets it takes
 	options Options
 	all     map[object.Key]*Group
 	number  int
 }
 
+// Account says what a class asks for, or why a call with that class and secret is refused.
+type Account interface {
+	Admit(*machine.Class, *machine.Secret) (drivertest.MemorySpec, error)
+}
+
 // New returns a provider without groups, for the classes and secrets of an account. The size that a
 // class asks for is the zone that its instances are in.
-func New(w World, account *drivertest.Memory, o Options) *Provider {
+func New(w World, account Account, o Options) *Provider {
 	return &Provider{world: w, account: account, options: o, all: map[object.Key]*Group{}}
 }
 

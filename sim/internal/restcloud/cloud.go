@@ -64,6 +64,22 @@ func (c *Cloud) Count() int {
 	return len(c.servers)
 }
 
+// Twins names what has more than one server that is not ending.
+func (c *Cloud) Twins() (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := map[string]int{}
+	for _, s := range c.inOrder() {
+		if s.State == "ending" {
+			continue
+		}
+		if n[s.Name]++; n[s.Name] == 2 {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
 // SetFull uses the quota up, or raises it again.
 func (c *Cloud) SetFull(full bool) {
 	c.mu.Lock()
