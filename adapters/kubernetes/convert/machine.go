@@ -140,7 +140,10 @@ func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machin
 			extra{NeverCreated: b.NeverCreated, OnlyRefused: b.OnlyRefused})
 		n.set(x, noteOperation, &e)
 	}
-	nodeConditions.join(&w.Status.Conditions, a.Conditions, b.Conditions, n.text())
+	if n.changed { // a text of before stays otherwise
+		recorded = n.text()
+	}
+	nodeConditions.join(&w.Status.Conditions, a.Conditions, b.Conditions, recorded)
 }
 
 // phaseOf returns the phase for the field. While a machine's first VM is being created, the field

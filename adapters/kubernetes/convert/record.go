@@ -30,7 +30,7 @@ type record[C any] struct {
 // exactly the same as long as no entry changes.
 type notes struct {
 	field   string // where they are
-	stored  string
+	stored  string // as a line
 	said    *branch
 	entries map[string]string // the pairs of each entry
 	changed bool
@@ -45,15 +45,16 @@ func (r *reader) notes(w metav1.Object, annotation, condition string) *notes {
 }
 
 func parseNotes(p *problems, field, text string) *notes {
-	n := &notes{field: field, stored: text, said: &branch{}, entries: map[string]string{}}
+	n := &notes{field: field, said: &branch{}, entries: map[string]string{}}
 	line, err := modern(text)
 	if err == nil {
 		err = n.parse(line)
 	}
 	if err != nil {
 		p.add(field, "can't be read")
-		n.said, n.entries = &branch{}, map[string]string{}
+		n.said, n.entries, line = &branch{}, map[string]string{}, text
 	}
+	n.stored = line
 	return n
 }
 

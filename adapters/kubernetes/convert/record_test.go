@@ -3,6 +3,7 @@ package convert_test
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,6 +49,7 @@ func (k *tested[W, C]) moves(t *testing.T, list, annotation string, observed fun
 
 	after := k.store(t, old, read)
 	assert.Equal(t, full, after)
+	k.movesJSON(t, asBefore(full, list, annotation), list, annotation, read)
 	patch, err := k.UpdateNotes(k.typed(t, asBefore(full, list, annotation)), read)
 	require.NoError(t, err)
 	torn := apply(asBefore(full, list, annotation), parse(t, patch))
@@ -56,6 +58,18 @@ func (k *tested[W, C]) moves(t *testing.T, list, annotation string, observed fun
 	assert.Zero(t, *observed(again), "the condition is still there")
 	*observed(again) = *observed(want)
 	assert.Equal(t, full, k.store(t, torn, again))
+}
+
+// movesJSON: a record in JSON becomes a line when it is moved, also what a later version has in it.
+func (k *tested[W, C]) movesJSON(t *testing.T, old map[string]any, list, annotation string, read C) {
+	conditions := old["status"].(map[string]any)[list].([]any)
+	last := maps.Clone(conditions[len(conditions)-1].(map[string]any))
+	last["message"] = `{"later":{"b":[1,{"c":true}],"a":"x y"}}`
+	old["status"].(map[string]any)[list] = append(slices.Clone(conditions[:len(conditions)-1]), last)
+	patch, err := k.UpdateNotes(k.typed(t, old), read)
+	require.NoError(t, err)
+	text := parse(t, patch)["metadata"].(map[string]any)["annotations"].(map[string]any)[annotation]
+	assert.Contains(t, text, `later.a="x y" later.b.0=1 later.b.1.c=true`)
 }
 
 func TestRecordsInConditionsAreMoved(t *testing.T) {

@@ -303,7 +303,7 @@ func TestOddValuesAreNamedAndStay(t *testing.T) {
 	assert.JSONEq(t, `{"status":{"readyReplicas":2,"conditions":null}}`, string(patch))
 	patch, err = deployments.UpdateNotes(deployments.typed(t, doc), d)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"metadata":{"annotations":{"millwright-go/deployment-record":"{\"expired\":\"x\"}"}}}`, string(patch))
+	assert.JSONEq(t, `{"metadata":{"annotations":{"millwright-go/deployment-record":"expired=x"}}}`, string(patch))
 }
 
 // A change of the spec that no API server counts is counted here, and the status follows.
