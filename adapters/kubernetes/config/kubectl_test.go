@@ -33,13 +33,13 @@ func (w *world) fleet() {
 	s := &machineset.Set{Meta: object.Meta{Key: w.key("s")}}
 	s.Spec.Replicas, s.Spec.Selector = 4, pick
 	s.Status.Replicas, s.Status.Ready = 3, 2
-	s.Status.Conditions = []object.Condition{{Type: machineset.ConditionReplicaFailure, Status: object.False, Reason: "Fine", Since: since}}
+	s.Status.Conditions = []object.Condition{{Type: machineset.ConditionReplicaFailure, Status: object.False, Reason: "Fine", Message: "two sets too many", Since: since}}
 	create(w, w.sets, s)
 	d := &deployment.Deployment{Meta: object.Meta{Key: w.key("d")}}
 	d.Spec.Replicas, d.Spec.Selector = 5, pick
 	d.Status = deployment.Status{Replicas: 4, Ready: 3, Updated: 2, Available: 1, Conditions: []object.Condition{
 		{Type: deployment.ConditionAvailable, Status: object.True, Reason: "Enough", Since: since},
-		{Type: deployment.ConditionProgressing, Status: object.False, Reason: "Stuck", Since: since},
+		{Type: deployment.ConditionProgressing, Status: object.False, Reason: "Stuck", Message: "waiting for a drain", Since: since},
 	}}
 	create(w, w.deployments, d)
 	_, err := w.classes.Create(w.Context(), &machine.Class{Meta: object.Meta{Key: w.key("c")}, Provider: "memory", ProviderSpec: []byte(`{"size":"s"}`)})
@@ -67,18 +67,18 @@ func TestColumns(t *testing.T) {
 	w := newWorld(t)
 	w.fleet()
 	for names, want := range map[string][]string{
-		"mc machine machines":                                                {"NAME STATUS AGE NODE", "m Running - n-1", "n -"},
-		"mcs machineset machinesets":                                         {"NAME DESIRED CURRENT READY AGE", "s 4 3 2 -"},
-		"mcd machinedeployment machinedeployments":                           {"NAME READY DESIRED UP-TO-DATE AVAILABLE AGE", "d 3 5 2 1 -"},
-		"mcc machineclass machineclasses":                                    {"NAME AGE", "c -"},
-		"machines.machine.sapcloud.io machines.v1alpha1.machine.sapcloud.io": {"NAME STATUS AGE NODE", "m Running - n-1", "n -"},
+		"mc machine machines":                                                {"NAME STATUS CLASS AGE NODE", "m Running c - n-1", "n c -"},
+		"mcs machineset machinesets":                                         {"NAME DESIRED CURRENT READY CLASS FROZEN AGE FAILURE", "s 4 3 2 - two sets too many"},
+		"mcd machinedeployment machinedeployments":                           {"NAME READY DESIRED UP-TO-DATE AVAILABLE CLASS PROGRESS FROZEN AGE MESSAGE", "d 3 5 2 1 Stuck - waiting for a drain"},
+		"mcc machineclass machineclasses":                                    {"NAME PROVIDER TYPE ZONE AGE", "c memory -"},
+		"machines.machine.sapcloud.io machines.v1alpha1.machine.sapcloud.io": {"NAME STATUS CLASS AGE NODE", "m Running c - n-1", "n c -"},
 	} {
 		for name := range strings.FieldsSeq(names) {
 			require.Equal(t, want, table(w.kubectl("get", name)), name)
 		}
 	}
 	require.Equal(t, []string{
-		"NAME STATUS AGE NODE PROVIDERID OPERATION", "m Running - n-1 memory:///blue/1", "n - Creating machine on cloud provider",
+		"NAME STATUS CLASS AGE NODE PROVIDERID CODE OPERATION", "m Running c - n-1 memory:///blue/1", "n c - Creating machine on cloud provider",
 	}, table(w.kubectl("get", "mc", "-o", "wide")))
 	require.Equal(t, "machine.machine.sapcloud.io/m\nmachine.machine.sapcloud.io/n\nmachineset.machine.sapcloud.io/s\nmachinedeployment.machine.sapcloud.io/d\n",
 		w.kubectl("get", "mc,mcs,mcd", "-o", "name"))

@@ -12,9 +12,11 @@ import (
 // +kubebuilder:resource:shortName=mc
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.currentStatus.phase`,description="Where the machine stands"
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.class.name`,description="What the machine is made from"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.metadata.labels.node`,description="The node that the machine is"
 // +kubebuilder:printcolumn:name="ProviderID",type=string,JSONPath=`.spec.providerID`,description="The provider's name for the VM",priority=1
+// +kubebuilder:printcolumn:name="Code",type=string,JSONPath=`.status.lastOperation.errorCode`,description="Why the last operation failed, as the provider says",priority=1
 // +kubebuilder:printcolumn:name="Operation",type=string,JSONPath=`.status.lastOperation.description`,description="What is being done, or was done last",priority=1
 type Machine struct {
 	metav1.TypeMeta `json:",inline"`

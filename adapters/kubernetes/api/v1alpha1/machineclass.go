@@ -11,6 +11,10 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=mcc
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.provider`,description="The name that the driver answers to"
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.nodeTemplate.instanceType`,description="What kind of VM its machines are"
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.nodeTemplate.zone`,description="Where its machines are"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
 type MachineClass struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

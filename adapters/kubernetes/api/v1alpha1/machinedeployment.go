@@ -16,7 +16,13 @@ import (
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Machines that are wanted"
 // +kubebuilder:printcolumn:name="Up-to-date",type=integer,JSONPath=`.status.updatedReplicas`,description="Machine objects of the present template, also those without a VM yet"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Machines that have been ready for long enough"
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.template.spec.class.name`,description="What new machines are made from"
+// +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="How far the rollout is, in one word"
+// +kubebuilder:printcolumn:name="Frozen",type=string,JSONPath=`.status.conditions[?(@.type=="Frozen")].status`,description="True: there are more machines than any rollout asks for, and none is made"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`,description="How far the rollout is, and what holds it up: drains, quotas, failures"
+// +kubebuilder:printcolumn:name="Failure",type=string,JSONPath=`.status.conditions[?(@.type=="ReplicaFailure")].message`,description="Why machines could not be made or deleted",priority=1
+// +kubebuilder:printcolumn:name="Slowed",type=string,JSONPath=`.status.conditions[?(@.type=="CreationSlowed")].message`,description="Why the provider is asked for one machine at a time",priority=1
 type MachineDeployment struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

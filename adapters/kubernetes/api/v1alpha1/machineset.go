@@ -13,7 +13,11 @@ import (
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Machines that are wanted"
 // +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`,description="Machines that there are"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Machines that do their work"
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.template.spec.class.name`,description="What new machines are made from"
+// +kubebuilder:printcolumn:name="Frozen",type=string,JSONPath=`.status.machineSetCondition[?(@.type=="Frozen")].status`,description="True: there are more machines than any rollout asks for, and none is made"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
+// +kubebuilder:printcolumn:name="Failure",type=string,JSONPath=`.status.machineSetCondition[?(@.type=="ReplicaFailure")].message`,description="Why machines could not be made or deleted"
+// +kubebuilder:printcolumn:name="Slowed",type=string,JSONPath=`.status.machineSetCondition[?(@.type=="CreationSlowed")].message`,description="Why the provider is asked for one machine at a time",priority=1
 type MachineSet struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

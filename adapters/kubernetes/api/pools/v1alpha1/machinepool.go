@@ -22,6 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
 // +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.template.class.name`,description="What the group is made from"
 // +kubebuilder:printcolumn:name="Group",type=string,priority=1,JSONPath=`.status.groupID`,description="How the provider calls the group"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.lastOperation.message`,description="What came of the last call of the provider",priority=1
 type MachinePool struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
