@@ -41,7 +41,7 @@ func TestRecordsOfEarlierVersions(t *testing.T) {
 	w.manage()
 	w.eventually("records in their own place", func() bool {
 		now, set := w.get("web"), w.sets()[0]
-		return now.Annotations[deploymentRecord] != "" && set.Annotations[setRecord] != "" && w.conditions() == "Available Progressing "
+		return now.Annotations[deploymentRecord] != "" && set.Annotations[setRecord] != "" && w.conditionTypes() == "Available Progressing "
 	})
 	assert.Contains(t, w.get("web").Annotations[deploymentRecord], "later.version=1,two ")
 	assert.Contains(t, w.get("web").Annotations[deploymentRecord], "wanted=2 wantedSince=2026-03-01T12:00:00Z")
@@ -75,11 +75,11 @@ func TestRecordsOfSetsAndDeploymentsAreApart(t *testing.T) {
 	assert.Equal(t, before, now.Annotations[setRecord])
 	assert.Contains(t, w.get("web").Annotations[deploymentRecord], "wanted=3")
 	assert.Contains(t, now.Annotations[deploymentRecord], "wanted=2", "the copy, which is not read")
-	assert.Equal(t, "Available Progressing ", w.conditions())
+	assert.Equal(t, "Available Progressing ", w.conditionTypes())
 }
 
-// conditions are the types of conditions of deployment web and of its set.
-func (w *world) conditions() (types string) {
+// conditionTypes are the types of conditions of deployment web and of its set.
+func (w *world) conditionTypes() (types string) {
 	w.Helper()
 	for _, c := range w.get("web").Status.Conditions {
 		types += string(c.Type) + " "
