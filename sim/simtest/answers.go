@@ -18,7 +18,6 @@ type answers struct {
 	vms      map[string]vm // that are known to belong to a machine, by ID
 	underWay []*call
 	broken   map[codes.Call]error // the first false answer of each call
-	creates  int                  // that were answered OK
 
 	full   func() bool // whether the quota is used up
 	faults func() int  // how many requests have failed
@@ -34,20 +33,16 @@ func newAnswers(full func() bool, faults func() int) *answers {
 	return &answers{vms: map[string]vm{}, broken: map[codes.Call]error{}, full: full, faults: faults}
 }
 
-// everyNth create that succeeds is made again.
-const everyNth = 4
+// checked are the calls whose answers are checked.
+var checked = []codes.Call{codes.CreateMachine, codes.DeleteMachine, codes.GetMachineStatus, codes.ListMachines}
 
-// repeats reports whether a create is made again, as by a caller who got no answer and whose look-up
-// does not see the VM yet.
-func (a *answers) repeats() bool {
-	a.creates++
-	return a.creates%everyNth == 0
-}
+// ruleOf is broken by a false answer of a call.
+func ruleOf(method codes.Call) string { return "answer of " + method.String() }
 
 // answerProperties are broken by false answers, one of each call.
 func answerProperties(b **bench) (all []sim.Property) {
-	for _, method := range []codes.Call{codes.CreateMachine, codes.DeleteMachine, codes.GetMachineStatus, codes.ListMachines} {
-		all = append(all, sim.Property{Name: "answer of " + method.String(), Check: func(*sim.World) error {
+	for _, method := range checked {
+		all = append(all, sim.Property{Name: ruleOf(method), Check: func(*sim.World) error {
 			return (*b).answers.broken[method]
 		}})
 	}
@@ -56,7 +51,7 @@ func answerProperties(b **bench) (all []sim.Property) {
 
 // around makes a call and checks its answer.
 func (a *answers) around(ctx context.Context, c *call, d driver.Driver, do func()) {
-	if !slices.Contains([]codes.Call{codes.CreateMachine, codes.DeleteMachine, codes.GetMachineStatus, codes.ListMachines}, c.method) {
+	if !slices.Contains(checked, c.method) {
 		do()
 		return
 	}
@@ -67,7 +62,7 @@ func (a *answers) around(ctx context.Context, c *call, d driver.Driver, do func(
 	}
 	a.underWay = append(a.underWay, c)
 	defer func() { a.underWay = slices.DeleteFunc(a.underWay, func(other *call) bool { return other == c }) }()
-	truth := observer{context.WithoutCancel(ctx), d, c}
+	truth := observer{sim.Undisturbed(ctx), d, c}
 	before, listed := truth.list()
 	full, faults := a.full(), a.faults()
 	do()
@@ -183,10 +178,16 @@ func (a *answers) lookedUp(c *call, after map[string]string) {
 	}
 }
 
-// listed checks that a list has all VMs that were there all the time.
+// listed checks that a list has all VMs that were there all the time. If some went meanwhile, the pages
+// of a provider may have moved, and nothing is known.
 func (a *answers) listed(c *call, truth observer, before, after map[string]string) {
 	if c.err != nil {
 		return
+	}
+	for id := range before {
+		if _, still := after[id]; !still {
+			return
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(after)) {
 		_, was := before[id]

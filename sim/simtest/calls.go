@@ -25,7 +25,6 @@ type call struct {
 	list        map[string]string
 	err         error
 	answered    bool
-	again       bool // it repeats the one before
 	shared      bool // another call about the machine was under way at the same time
 }
 
@@ -41,9 +40,6 @@ func (c *call) about() (name, id string) {
 func (c *call) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "driver: %s", c.method)
-	if c.again {
-		b.WriteString(", repeated,")
-	}
 	switch name, id := c.about(); {
 	case name != "" && id != "":
 		fmt.Fprintf(&b, " %s, %s", name, id)
@@ -95,15 +91,7 @@ func (d watched) around(ctx context.Context, c *call, do func() error) {
 
 // CreateMachine implements driver.Driver.
 func (d watched) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (out *driver.CreateMachineResponse, err error) {
-	out, err = d.create(ctx, req, false)
-	if err == nil && d.b.answers.repeats() {
-		_, _ = d.create(ctx, req, true)
-	}
-	return out, err
-}
-
-func (d watched) create(ctx context.Context, req *driver.CreateMachineRequest, again bool) (out *driver.CreateMachineResponse, err error) {
-	c := &call{method: codes.CreateMachine, machine: req.Machine, class: req.Class, secret: req.Secret, again: again}
+	c := &call{method: codes.CreateMachine, machine: req.Machine, class: req.Class, secret: req.Secret}
 	d.around(ctx, c, func() error {
 		out, err = d.Driver.CreateMachine(ctx, req)
 		if out != nil {

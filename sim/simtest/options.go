@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/sim"
 	"github.com/millwright-go/millwright/sim/scenario"
@@ -23,8 +25,10 @@ type Options struct {
 	// New takes the place of Driver for a driver with a provider of its own. It is called once for
 	// each world, at the beginning.
 	New func(w *sim.World) Setup
-	// NoCluster leaves the target cluster out: machines end at phase Available. A driver whose VMs
-	// are not in the world's provider needs it, because only VMs of that one join the cluster.
+	// Class makes the classes for a driver whose VMs are not in the world's provider, as
+	// sim.Options.Class does. Such VMs join no cluster. Nil: classes of the world's provider.
+	Class func(name string) *machine.Class
+	// NoCluster leaves the target cluster out: machines end at phase Available. With Class it always is.
 	NoCluster bool
 	// Policies replace those of the scenarios. One that is nil replaces nothing.
 	Policies manager.Policies
@@ -92,7 +96,11 @@ func withoutPools(seed uint64) *sim.Scenario {
 // scenario draws the scenario of a seed, and equips it.
 func (o *Options) scenario(seed uint64) *sim.Scenario {
 	s := o.Scenario(seed)
-	s.Options.NoCluster = s.Options.NoCluster || o.NoCluster
+	if o.Class != nil {
+		s.Options.Class = o.Class
+	}
+	s.Options.NoCluster = s.Options.NoCluster || o.NoCluster || s.Options.Class != nil
+	consistent(&s.Options.Faults)
 	p := &s.Options.Manager.Policies
 	p.Machine = cmp.Or(o.Policies.Machine, p.Machine)
 	p.Set = cmp.Or(o.Policies.Set, p.Set)
@@ -101,6 +109,13 @@ func (o *Options) scenario(seed uint64) *sim.Scenario {
 	p.Safety = cmp.Or(o.Policies.Safety, p.Safety)
 	o.equip(s, nil)
 	return s
+}
+
+// consistent has the world's provider tell the truth about its VMs: what its driver would pass on is
+// otherwise no mistake of the driver's.
+func consistent(f *sim.Faults) {
+	f.Eventually, f.Spelling = 0, 0
+	f.Codes = slices.DeleteFunc(slices.Clone(f.Codes), func(c codes.Code) bool { return c == codes.NotFound })
 }
 
 // ruleLeft is broken by what Setup.Left names in the end.

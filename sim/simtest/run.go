@@ -177,7 +177,7 @@ func (f *failure) report(test string, whole bool) string {
 		fmt.Fprintf(&head, "The run is not deterministic: the driver, its provider or a property uses real time, goroutines, chance or\nthe order of a map. Played again, it differs:\n%s\n", f.different)
 	}
 	fmt.Fprintf(&head, "What happens in the smallest scenario found (%s):\n", scenario.Summary(f.small))
-	s := newStory(f.play.lines, v.What)
+	s := newStory(f.play.lines, v.Rule, v.What)
 	tail.WriteString(s.lastCalls())
 	fmt.Fprintf(&tail, "To play it again: go test -run '%s' -simtest.seed=%d", pattern(test), f.seed)
 	limit := 0

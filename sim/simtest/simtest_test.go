@@ -114,7 +114,7 @@ func TestMistakesAreFound(t *testing.T) {
 		needsID:      {"answer of DeleteMachine: it says OK for machine", "DeleteMachine"},
 		nothingFound: {"answer of GetMachineStatus: it says NotFound for machine", "GetMachineStatus"},
 		shortList:    {"answer of ListMachines: VM memory:///blue/3 of machine", "CreateMachine"}, // what made the VM
-		createsAgain: {"P13: two VMs live for machine", "CreateMachine, repeated,"},
+		createsAgain: {"P13: two VMs live for machine", "CreateMachine"},
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			o := Options{Driver: plant(m)}
@@ -169,7 +169,7 @@ func TestWhatIsLeftIsNamed(t *testing.T) {
 	}})
 	require.Regexp(t, `^simtest: seed \d+: left at the provider: (disk of machine \S+, )+48h0m0s after all is deleted\n`, report)
 	require.NotContains(t, report, "deterministic", "the order of what is left does not count")
-	require.Regexp(t, `\nLast call: driver: DeleteMachine \S+, .* -> OK, at `, report)
+	require.Regexp(t, `\nLast call: driver: \w+ \S+, .*, at `, report)
 	require.Regexp(t, `\n> +\S+  driver: DeleteMachine`, report)
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/millwright-go/millwright/codes"
 )
 
 // maxStory is how many lines a story has at most.
@@ -25,7 +27,7 @@ type story struct {
 
 // newStory finds what a violation is about. It looks for names in its text, because that of a user's
 // property is nothing but text.
-func newStory(lines []line, what string) *story {
+func newStory(lines []line, rule, what string) *story {
 	s := &story{lines: lines, guilty: -1}
 	for _, also := range callings(lines) {
 		if slices.ContainsFunc(also, func(word string) bool { return mentions(what, word) }) {
@@ -33,7 +35,7 @@ func newStory(lines []line, what string) *story {
 		}
 	}
 	slices.Sort(s.subjects)
-	s.findCalls()
+	s.findCalls(rule)
 	s.ranks = make([]int, len(lines))
 	for i := range lines {
 		s.ranks[i] = s.rank(i)
@@ -62,25 +64,39 @@ func callings(lines []line) map[string][]string {
 	return words
 }
 
-// findCalls finds the last calls about the subjects.
-func (s *story) findCalls() {
-	last, all := map[string]int{}, -1
+// findCalls finds the last calls about the subjects, and the one to blame.
+func (s *story) findCalls(rule string) {
+	last, all, blamed := map[string]int{}, -1, -1
 	for i := range s.lines {
 		c := s.lines[i].call
-		if c == nil {
-			continue
+		now := c != nil && c.over == s.lines[len(s.lines)-1].at
+		if c == nil || !c.answered && !now {
+			continue // the manager died in it, before what is violated
 		}
 		all = i
-		if s.isAbout(c) {
+		about := s.isAbout(c)
+		if about {
 			name, _ := c.about()
 			s.guilty, last[name] = i, i
 		}
+		if breaks(c, rule) && (about || now && c.machine == nil) {
+			blamed = i
+		}
 	}
-	if s.guilty < 0 {
+	switch {
+	case blamed >= 0:
+		s.guilty = blamed
+	case s.guilty < 0:
 		s.guilty = all
 	}
 	s.last = slices.Sorted(maps.Values(last))
 	s.first = max(0, slices.IndexFunc(s.lines, func(l line) bool { return s.named(l.text) }))
+}
+
+// breaks reports whether a rule is about the answers to such calls. What is left in the end was left by
+// a deletion.
+func breaks(c *call, rule string) bool {
+	return rule == ruleOf(c.method) || rule == ruleLeft && c.method == codes.DeleteMachine
 }
 
 // named reports whether a text names a subject.
@@ -97,7 +113,7 @@ func (s *story) lastCalls() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("> marks the last call to the driver about what is violated, or the last of all.\n")
+	b.WriteString("> marks the call to blame: the last one about what is violated, or the last of all.\n")
 	for _, i := range s.last[max(0, len(s.last)-mostNamed):] {
 		fmt.Fprintf(&b, "Last call: %s, at %s.\n", s.lines[i].text, s.lines[i].at.Round(time.Millisecond))
 	}

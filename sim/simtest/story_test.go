@@ -43,8 +43,9 @@ func TestStory(t *testing.T) {
 >         1m0s  driver: DeleteMachine web-1, no ID -> OK
           1m0s  violation of P13: two VMs: i-1
 `
-	require.Equal(t, want, newStory(lines, "two VMs: i-1").text(60))
-	require.Contains(t, newStory(lines, "too much").text(60), ">         1m0s  driver: DeleteMachine web-1", "without a name it is the last call of all")
+	require.Equal(t, want, newStory(lines, "P13", "two VMs: i-1").text(60))
+	require.Contains(t, newStory(lines, "P13", "too much").text(60), ">         1m0s  driver: DeleteMachine web-1", "without a name it is the last call of all")
+	require.Contains(t, newStory(lines, ruleOf(codes.CreateMachine), "two VMs: i-1").text(60), ">           0s  driver: CreateMachine web-1 ", "the answer of this call is false")
 }
 
 // TestCallsWithoutAnAnswer: those that end because the world does come before the violation.
@@ -81,7 +82,7 @@ func TestStoryFits(t *testing.T) {
 			lines = append(lines, l)
 		}
 		limit := rapid.IntRange(5, 30).Draw(t, "limit")
-		s := newStory(lines, "machine web-1 is wrong")
+		s := newStory(lines, "P13", "machine web-1 is wrong")
 		text := s.text(limit)
 		told, counted := 0, 0
 		for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
