@@ -150,6 +150,9 @@ type Status struct {
 	// ProgressedAt is when the rollout last made progress, began or was resumed. The progress
 	// deadline counts from it. Whole seconds. Zero: not known.
 	ProgressedAt time.Time
+	// RolloutSince is when the rollout that is under way began. Whole seconds. Zero: none is, or it is
+	// not known.
+	RolloutSince time.Time
 	// Wanted is how many machines were wanted when the sets last had all their orders for that
 	// number. WantedSince is when that number became wanted. Earlier choices of a scaler have been
 	// used or are out of date. Whole seconds. Zero: not known.
@@ -233,7 +236,7 @@ func (s *Status) Clone() Status {
 // Equal reports whether both are the same.
 func (s *Status) Equal(t *Status) bool {
 	return s.ObservedGeneration == t.ObservedGeneration && s.sameCounts(t) && s.InPlace == t.InPlace && s.Collisions == t.Collisions &&
-		s.RolloutFailures.Equal(&t.RolloutFailures) && s.ProgressedAt.Equal(t.ProgressedAt) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) && s.ScaledAt.Equal(t.ScaledAt) &&
+		s.RolloutFailures.Equal(&t.RolloutFailures) && s.ProgressedAt.Equal(t.ProgressedAt) && s.RolloutSince.Equal(t.RolloutSince) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) && s.ScaledAt.Equal(t.ScaledAt) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
 		slices.EqualFunc(s.Failed, t.Failed, sameFailedMachine)
 }

@@ -115,7 +115,7 @@ func (d *summary) beginCount() (Plan, bool) {
 	status := d.deployment.Status.Clone()
 	status.RolloutFailures = now.Clone()
 	why := decision.Why{Reason: reasonCount, Number: now.Revision, Count: int64(d.stopAfter)}
-	return Plan{Write: &UpdateStatus{status}, Why: why}, true
+	return Plan{Write: &UpdateStatus{Status: status}, Why: why}, true
 }
 
 // stillFailed takes over the count that is stored, without those that have recovered.

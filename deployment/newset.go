@@ -103,7 +103,7 @@ func (d newSet) otherName(holder *machineset.Set) Plan {
 	}
 	status := d.deployment.Status.Clone()
 	status.Collisions++
-	return Plan{Write: &UpdateStatus{status}, Why: why}
+	return Plan{Write: &UpdateStatus{Status: status}, Why: why}
 }
 
 // push updates the new set's fields that decide nothing about the template. Its machines stay. An old

@@ -105,7 +105,12 @@ const (
 )
 
 // UpdateStatus stores the status. The caller records when, as Observation.StatusWritten.
-type UpdateStatus struct{ Status Status }
+type UpdateStatus struct {
+	Status Status
+	// News: the plan's Why is an event once the status is stored, which makes it the only one of its
+	// kind. Empty: it is none.
+	News News
+}
 
 func (*Update) write()       {}
 func (*UpdateStatus) write() {}

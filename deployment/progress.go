@@ -64,12 +64,14 @@ func (d progress) progress(s *Status) object.Condition {
 	case rollout.Done(d.rollout.fleet):
 		c.Reason = ProgressAvailable
 		further = had != ProgressAvailable
+		s.RolloutSince = time.Time{}
 	case had == ProgressAvailable && d.onlyNew(s):
 		c.Reason, further = ProgressAvailable, false
 	case (had == ProgressPaused || had == ProgressStopped) && !d.begun():
 		c.Reason = ProgressResumed
 	case underWay[had] == "" || d.begun():
 		c.Reason = d.opening()
+		s.RolloutSince = d.stamp()
 	case furtherThan(s, &d.deployment.Status):
 		c.Reason = ProgressUpdated
 	default:

@@ -49,6 +49,7 @@ var (
 	reasonClose            = decision.NewReason("CloseSet", "set {name} creates no machines while its machines are updated in place")
 	reasonCloseStopped     = decision.NewReason("CloseStoppedSet", "set {name} creates no machines while the rollout is stopped")
 	ReasonRolloutStopped   = decision.NewReason("RolloutStopped", "the rollout has stopped: {count|machine|machines} failed[{detail}], the limit is {all}; it goes on with another template, when failed machines recover, or when the deployment is paused and resumed")
+	reasonRolloutComplete  = decision.NewReason("RolloutComplete", "the rollout of revision {number} is complete[ after {for}]: {count|machine|machines} of set {name} available")
 	reasonClassInvalid     = decision.NewReason("ClassInvalid", "no machine is selected for an update in place: {detail}")
 	reasonOpen             = decision.NewReason("OpenSet", "set {name} may create machines again")
 	ReasonMoveTo           = decision.NewReason("MachinesArrive", "set {name} from {have} to {want}: {detail} moving here, updated")

@@ -38,7 +38,7 @@ func (d *report) report(want Status) (Plan, bool) {
 	}
 	if next := d.statusAt(d.statusInterval(&want)); d.now.Before(next) {
 		told := want
-		told.ProgressedAt = d.deployment.Status.ProgressedAt
+		told.ProgressedAt, told.RolloutSince = d.deployment.Status.ProgressedAt, d.deployment.Status.RolloutSince
 		if !told.Equal(&d.deployment.Status) { // a time alone delays nothing after the status
 			d.throttled = next.Sub(d.now)
 		}
@@ -46,16 +46,24 @@ func (d *report) report(want Status) (Plan, bool) {
 		return Plan{}, false
 	}
 	why := decision.Why{Reason: reasonStatus, Count: int64(want.Available), All: int64(max(d.deployment.Spec.Replicas, 0))}
-	return Plan{Write: &UpdateStatus{want}, Why: why}, true
+	write := &UpdateStatus{Status: want}
+	if began := d.deployment.Status.RolloutSince; !began.IsZero() && want.RolloutSince.IsZero() {
+		write.News = NewsNormal
+		why = decision.Why{
+			Reason: reasonRolloutComplete, Name: d.current.set.Name, Number: d.revision,
+			Count: int64(want.Available), For: max(0, d.now.Sub(began)),
+		}
+	}
+	return Plan{Write: write, Why: why}, true
 }
 
 // statusInterval returns the least time between the last write of the status and that of this one.
-// The write that begins a count does not delay the first report of a rollout.
+// Nothing delays the first report of a rollout, which says when it began.
 func (d *report) statusInterval(want *Status) time.Duration {
 	switch {
 	case d.onlyProgress(want):
 		return max(d.p.StatusInterval, d.p.ProgressInterval)
-	case d.stopAfter > 0 && (progress{d.summary, d.rollout}).begun():
+	case (progress{d.summary, d.rollout}).begun():
 		return 0
 	}
 	return max(d.p.StatusInterval, 0)

@@ -352,6 +352,9 @@ func (p *pass) write(ctx context.Context) error {
 		if after, err = p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: &changed, Status: true}); err == nil {
 			p.o.StatusWritten = p.Now()
 			p.notes.Change(p.Key, func(n *notes) { n.statusWritten = p.o.StatusWritten })
+			if w.News != "" {
+				p.Tell(ctx, engine.EventType(w.News), p.plan.Why)
+			}
 		}
 	default:
 		err = fmt.Errorf("unknown write %T", w)

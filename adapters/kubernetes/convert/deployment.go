@@ -37,6 +37,7 @@ var deploymentNotes = []record[*deployment.Deployment]{
 	{"inPlace", func(d *deployment.Deployment) any { return &d.Status.InPlace }},
 	{"outdated", func(d *deployment.Deployment) any { return &d.Status.Outdated }},
 	{"progressedAt", func(d *deployment.Deployment) any { return &d.Status.ProgressedAt }},
+	{"rolloutSince", func(d *deployment.Deployment) any { return &d.Status.RolloutSince }},
 	{"wanted", func(d *deployment.Deployment) any { return &d.Status.Wanted }},
 	{"wantedSince", func(d *deployment.Deployment) any { return &d.Status.WantedSince }},
 	{"rolloutFailures", func(d *deployment.Deployment) any { return &d.Status.RolloutFailures }},
