@@ -144,6 +144,8 @@ const (
 	RollBriefly Action = "roll briefly"
 	// SpoilTemplate gives the nodes of deployment Name a label that no API server accepts, for For.
 	SpoilTemplate Action = "spoil template"
+	// SpoilClass gives class Class a provider spec that no driver can read, for For.
+	SpoilClass Action = "spoil class"
 	// HoldDrain and HoldVM put a hook on all machines from the Nth on, which holds back the drain, or
 	// the deletion of the VM. It is taken off For after the machine's deletion has begun. Zero: never.
 	HoldDrain Action = "hold drain"
@@ -182,7 +184,7 @@ func (s *Step) String() string {
 		return fmt.Sprintf("%s: %s %d", s.Name, s.Do, s.N)
 	case Tag:
 		return fmt.Sprintf("%s %s %d", s.Do, s.Class, s.N)
-	case RemakeClass, RollBriefly, SpoilTemplate:
+	case RemakeClass, RollBriefly, SpoilTemplate, SpoilClass:
 		return fmt.Sprintf("%s: %s %s for %s", s.Name, s.Do, s.Class, s.For)
 	case StopZone, FlickerNodes, RegisterNode, StripNode, FightOverNodes, TouchObjects, HoldDrain, HoldVM:
 		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)

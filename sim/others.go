@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -29,7 +30,7 @@ func (w *World) meddle(s *Step) {
 		w.touch(w.Now().Add(s.For))
 	case SelectNodes:
 		w.selectByHand(s)
-	case RemakeClass, RollBriefly, SpoilTemplate:
+	case RemakeClass, RollBriefly, SpoilTemplate, SpoilClass:
 		w.changeBriefly(s)
 	case HoldDrain:
 		w.hook(s, w.machinePolicy().Keys.PreDrainHook)
@@ -144,6 +145,8 @@ func (w *World) changeBriefly(s *Step) {
 		back = w.rollBriefly(s.Name, s.Class)
 	case SpoilTemplate:
 		back = w.spoil(s.Name)
+	case SpoilClass:
+		back = w.spoilClass(s.Class)
 	}
 	if back == nil {
 		return
@@ -209,6 +212,34 @@ func (w *World) spoil(name string) func() {
 			delete(t.Labels, "spoilt")
 		})
 	}
+}
+
+// unreadable is what a class says that somebody has edited by hand.
+var unreadable = []byte("{size: ")
+
+// spoilClass makes a class unreadable. It returns what mends it, if need be once it is made again. Nil:
+// there is no such class, or somebody has spoilt it already.
+func (w *World) spoilClass(name string) func() {
+	ctx, key := context.Background(), object.Key{Namespace: Namespace, Name: name}
+	class, err := w.classes.Get(ctx, key)
+	if err != nil || class.Deleted() || bytes.Equal(class.ProviderSpec, unreadable) {
+		return nil
+	}
+	to := func(class *machine.Class, spec []byte) {
+		class = class.Clone()
+		class.ProviderSpec = spec
+		_, _ = w.classes.Update(ctx, class) // read in the same instant: no conflict
+	}
+	to(class, unreadable)
+	var mend func()
+	mend = func() {
+		if now, err := w.classes.Get(ctx, key); err == nil {
+			to(now, class.ProviderSpec)
+			return
+		}
+		w.After(time.Minute, mend)
+	}
+	return mend
 }
 
 // touchEvery is how often a program writes objects that it has found to be old.

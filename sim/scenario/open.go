@@ -41,6 +41,9 @@ func Open(seed uint64) *sim.Scenario {
 	if len(s.Apps) > 0 && g.oneIn(4) {
 		s.Apps[0].Grace = g.upTo(3 * time.Hour)
 	}
+	if g.oneIn(2) {
+		g.unreadableClass(s)
+	}
 	return s
 }
 
@@ -49,6 +52,14 @@ func Open(seed uint64) *sim.Scenario {
 func (g generator) lateNodes(f *sim.Faults) {
 	f.NoStartupTaint = true
 	f.SlowBoot, f.CallTime, f.Call = max(f.SlowBoot, g.upTo(15*time.Minute)), max(f.CallTime, g.upTo(2*time.Minute)), max(f.Call, g.rare(0.3))
+}
+
+// unreadableClass has somebody spoil a class and, soon or after hours, mend it.
+func (g generator) unreadableClass(s *sim.Scenario) {
+	for range 1 + g(2) {
+		step := sim.Step{After: g.upTo(20 * time.Minute), Do: sim.SpoilClass, Class: classNames[g(len(classNames))], For: g.upTo(2*time.Minute) * time.Duration(1+g(60))}
+		s.Steps = slices.Insert(s.Steps, g(len(s.Steps)+1), step)
+	}
 }
 
 // agents have a fleet updated in place whose agents are late, restart their nodes or correct themselves.
@@ -87,7 +98,7 @@ var others = [...]sim.Action{
 }
 
 // Others returns the actions that only Open draws.
-func Others() []sim.Action { return slices.Clone(others[:]) }
+func Others() []sim.Action { return append(slices.Clone(others[:]), sim.SpoilClass) }
 
 // meddling draws what other programs and people do.
 func (g generator) meddling(s *sim.Scenario) sim.Step {
