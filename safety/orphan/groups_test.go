@@ -221,3 +221,20 @@ func TestStillOrphanGroup(t *testing.T) {
 	assert.False(t, order.StillOrphanGroup(poolNamed("web", "g-new")), "its name is on it")
 	assert.False(t, order.StillOrphanGroup(poolNamed("other", "g-web")), "it has recorded it")
 }
+
+// TestDeletesWaitForTheProvider: a delete that failed is tried again after its wait, and no sooner than
+// the provider asked for.
+func TestDeletesWaitForTheProvider(t *testing.T) {
+	p, now := safety.DefaultPolicy(), safetytest.Epoch.Add(time.Hour)
+	for _, failures := range []int{0, 1} {
+		o := groupToDelete(p, now)
+		o.Tries = []orphan.Try{{ProviderID: "g-web", At: now.Add(-time.Hour), Code: codes.Unavailable, Failures: failures, NotBefore: now.Add(time.Second)}}
+		plan, err := orphan.Decide(o, p, now)
+		require.NoError(t, err)
+		assert.Empty(t, plan.Delete, "%d failures", failures)
+		o.Tries[0].NotBefore = now
+		plan, err = orphan.Decide(o, p, now)
+		require.NoError(t, err)
+		assert.Len(t, plan.Delete, 1, "%d failures", failures)
+	}
+}
