@@ -2,12 +2,152 @@ package deployment
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
 )
+
+// summary is what was counted: the sets of the deployment, and which of them is the new one.
+type summary struct {
+	situation
+	sets     []family  // of this deployment, the oldest first
+	current  *family   // the new set, one of sets; nil: there is none
+	failed   []failing // the newest first, as many as are listed
+	failures int32     // this many there are
+
+	revision int64 // of the new set: what it has, or will get
+	bounds   rollout.Bounds
+
+	stuck heldUp // machines that don't get on
+
+	rolloutFailures RolloutFailures // as the status should have them
+	stopAfter       int32           // so many failures stop the rollout; zero: none do
+}
+
+// newest returns the set that was the new one last. Nil: there is none.
+func (d *summary) newest() *family {
+	var found *family
+	for i := range d.sets {
+		f := &d.sets[i]
+		if f.set.Deleted() {
+			continue
+		}
+		if found == nil || cmp.Or(cmp.Compare(f.set.Revision, found.set.Revision), olderFirst(f.set, found.set)) > 0 {
+			found = f
+		}
+	}
+	return found
+}
+
+// updatesInPlace reports whether machines of old sets are being updated in place.
+func (d *summary) updatesInPlace() bool {
+	spec := &d.deployment.Spec
+	return spec.Strategy.Kind == InPlaceUpdate && !spec.Paused && d.current != nil
+}
+
+// family returns the set of that name that can be given orders.
+func (d *summary) family(name string) *family {
+	for i := range d.sets {
+		if f := &d.sets[i]; f.set.Name == name && !f.set.Deleted() {
+			return f
+		}
+	}
+	return nil
+}
+
+// target returns the set that an updated machine belongs to: the one it was selected for or, if
+// that is not known or gone, the new one. Nil: it is there already, or there is none.
+func (d *summary) target(f *family, m *machine.Machine) *family {
+	to := d.current
+	if key := d.p.Keys.InPlaceTarget; key != "" && m.Annotations[key] != "" {
+		if noted := d.family(m.Annotations[key]); noted != nil {
+			to = noted
+		}
+	}
+	if to == f {
+		return nil
+	}
+	return to
+}
+
+// rolling reports whether a rollout is under way: there is a new set, and another one has machines,
+// or should have some.
+func (d *summary) rolling() bool {
+	if d.current == nil {
+		return false
+	}
+	for i := range d.sets {
+		if f := &d.sets[i]; f != d.current && f.inUse() && max(f.size(), f.actual) > f.aside {
+			return true
+		}
+	}
+	return false
+}
+
+// findNewSet returns a set, not being deleted, that has the deployment's template. Nil: none has.
+// If there are several, it is the one that was the new set last, or else the oldest, because an old
+// set may have a template that another set got later.
+func (d *summary) findNewSet() (found *family) {
+	for i := range d.sets {
+		f := &d.sets[i]
+		if !f.set.Deleted() && d.wanted(f.set) && (found == nil || f.set.Revision > found.set.Revision) {
+			found = f
+		}
+	}
+	return found
+}
+
+// expired returns how many machines are too old.
+func (d *summary) expired() (n int32) {
+	for i := range d.sets {
+		n += d.sets[i].expired
+	}
+	return n
+}
+
+// fresh reports whether the new set has never had a machine, or is not created yet.
+func (d *summary) fresh() bool {
+	f := d.current
+	return f == nil || f.actual == 0 && f.set.Instructions.Reservation.Settled == 0 && f.announced == f.set.Instructions.Reservation.Reserved
+}
+
+// revisionOf returns the revision of a set when it is the new one: its own if that is above all
+// others, else the next. For nil it is that of a set not created yet. After the last number there
+// is no next, and two sets share it.
+func (d *summary) revisionOf(f *family) int64 {
+	own, others := int64(0), int64(0)
+	for i := range d.sets {
+		if g := &d.sets[i]; g == f {
+			own = g.set.Revision
+		} else {
+			others = max(others, g.set.Revision)
+		}
+	}
+	switch {
+	case own > others:
+		return own
+	case others == math.MaxInt64:
+		return others
+	}
+	return others + 1
+}
+
+// resizable returns the set with this UID, if it can be resized.
+func (d *summary) resizable(uid string) *family {
+	for i := range d.sets {
+		if f := &d.sets[i]; f.set.UID == uid && !f.set.Deleted() {
+			return f
+		}
+	}
+	return nil
+}
 
 // countLeaving counts the available machines that a set was told to delete and has not deleted.
 func (d *summary) countLeaving(f *family) {
@@ -172,4 +312,290 @@ func (d *summary) countRequests(f *family, m *machine.Machine, available bool) {
 func tooOld(m *machine.Machine, maxAge time.Duration, now time.Time) bool {
 	at := machineset.ExpiresAt(m, maxAge)
 	return !at.IsZero() && !now.Before(at) && machineset.MayExpire(m)
+}
+
+// family is one set of the deployment with the sums of its machines.
+type family struct {
+	set      *machineset.Set
+	machines []*machine.Machine
+
+	actual    int32 // machines that are not being deleted
+	ready     int32 // of these, ready
+	available int32 // of these, ready for the deployment's MinReady
+
+	inPlace    InPlaceCounts
+	underWay   int32            // selected or further, and not failed
+	leaving    int32            // of available, selected: they are about to stop
+	selectable int32            // of available, that could be selected
+	delayed    int32            // of actual, selected and not healthy enough to begin
+	unfit      *machine.Machine // neither ready nor in an update, the first by name; nil: there is none
+
+	terminating int32 // machines that are being deleted
+	// announced is how many machines may still be created, with any present size of the set. Their
+	// creation was decided when the set was last written, and can't be called back.
+	announced int64
+
+	preserved int32 // of actual, kept for inspection; none of them is available
+	// preservedFailed is how many of preserved failed.
+	preservedFailed int32
+	preserving      int32 // of actual, kept because their set asks for it, or soon kept
+	aside           int32 // of preserved, hidden from the rollout
+
+	requested int    // machines that are to be replaced, including those too old
+	expired   int32  // of these, too old
+	takeable  bool   // some of these are available, and in no update
+	paused    bool   // the set is
+	spared    int    // machines that are paused
+	firstKept string // of their names, in order
+
+	// given is how many available machines the set deletes because a scaler chose them, or will
+	// delete when it is told.
+	given   int32
+	told    int32                          // of given, those that the set has been told of: it removes them first
+	idle    int32                          // of actual, paused and not available: the set leaves them alone
+	offered []machineset.DeletionCandidate // that the set may be told of
+	handing []machineset.DeletionCandidate // that it is told of now
+}
+
+// countPreserved counts a machine that is kept for inspection.
+func (f *family) countPreserved(m *machine.Machine) {
+	f.preserved++
+	switch {
+	case m.Ready():
+		f.ready++
+	case m.Status.Phase == machine.PhaseFailed:
+		f.preservedFailed++
+	}
+}
+
+// manyNames is the maximum number of open names of a set that are searched for among its machines.
+const manyNames = 1000
+
+// openNames returns the names of the announced machines, at most the first ones if there are very
+// many. They are all those whose outcome the set does not know yet.
+func (f *family) openNames() map[string]bool {
+	r := &f.set.Instructions.Reservation
+	if r.Settled < 0 || r.Reserved <= r.Settled {
+		return nil
+	}
+	f.announced = r.Reserved - r.Settled
+	n := min(f.announced, manyNames)
+	names := make(map[string]bool, n)
+	for i := range n {
+		names[f.set.MachineName(r.Settled+1+i)] = true
+	}
+	return names
+}
+
+// size returns the ordered size of a set as a rollout should see it. A set that is being deleted
+// will have no machines. A negative size is invalid, and counts as the number of machines that the
+// set has.
+func (f *family) size() int32 {
+	switch {
+	case f.set.Deleted():
+		return 0
+	case f.set.Spec.Replicas < 0:
+		return f.actual - f.parting()
+	}
+	return f.set.Spec.Replicas
+}
+
+// parting returns how many machines a set has and names as leaving. Its size does not include them.
+func (f *family) parting() (n int32) {
+	for _, m := range f.machines {
+		if f.owns(m) && slices.Contains(f.set.Instructions.Handover.Leaving, m.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// numbers returns the set as a rollout sees it. raised, if given, is the UID of the only set that
+// may be raised. UIDs are compared because a set that is being deleted may share its name with its
+// successor.
+func (f *family) numbers(current, raised bool) rollout.Set {
+	s := rollout.Set{
+		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.given),
+		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.offered)), Accounted: f.told + f.idle,
+		Selected: f.underWay, Selectable: f.selectable, Paused: f.paused,
+	}
+	if !raised {
+		// The room that another set may still fill is not given away. The raised set needs no such
+		// care, because it never gets above what is wanted.
+		s.Actual = int32(min(f.most(), math.MaxInt32))
+		s.Accounted += s.Actual - f.actual
+	}
+	if f.atRest() {
+		s.Accounted = s.Actual
+	}
+	return f.without(s)
+}
+
+// atRest reports whether the set is paused and has said so: it is deleting no machine, see
+// machineset.ConditionPaused.
+func (f *family) atRest() bool { return f.paused && f.condition(machineset.ConditionPaused) != nil }
+
+// most returns how many machines the set may have without another order: those it has, those on
+// their way, and those that its surge allowance lets it create.
+func (f *family) most() int64 {
+	most := f.has()
+	if extra := f.set.Instructions.SurgeAllowance.Surge; extra > 0 && !f.set.Deleted() {
+		most = max(most, int64(f.size())+int64(extra)) // it may be making them already
+	}
+	return most
+}
+
+// taking reports whether the set may be deleting available machines already, to replace them. It
+// counts as doing so until it has seen that it no longer may.
+func (f *family) taking() bool {
+	told := f.set.Instructions.SurgeAllowance == (machineset.SurgeAllowance{}) && f.set.Status.ObservedGeneration == f.set.Generation
+	return f.takeable && !f.set.Deleted() && !told
+}
+
+// unused reports whether a set has no machines, should have none and has none under way, also
+// according to its own status.
+func (f *family) unused() bool {
+	s := f.set
+	return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&
+		s.Status.Replicas == 0 && s.Status.ObservedGeneration >= s.Generation
+}
+
+// owns reports whether a machine counts as one of the set.
+func (f *family) owns(m *machine.Machine) bool {
+	return m != nil && m.OwnedBy(f.set.UID) && !m.Deleted()
+}
+
+// first returns the oldest of a set's machines, by age and then by name, that are wanted and not
+// being deleted.
+func (f *family) first(limit int, wanted func(*machine.Machine) bool) []*machine.Machine {
+	var out []*machine.Machine
+	for _, m := range f.machines {
+		if m == nil || !wanted(m) || !f.owns(m) { // the owner is another read of memory for each machine
+			continue
+		}
+		if limit <= 0 || len(out) == limit && olderMachine(out[limit-1], m) <= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(out, m, olderMachine)
+		out = slices.Insert(out, at, m)
+		out = out[:min(len(out), limit)]
+	}
+	return out
+}
+
+func olderMachine(a, b *machine.Machine) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}
+
+// inUse reports whether a set has machines, or should have some.
+func (f *family) inUse() bool { return f.size() > 0 || f.actual > 0 }
+
+// has returns how many machines a set has, including those that may still be created with any size.
+func (f *family) has() int64 { return int64(f.actual) + max(f.announced, 0) }
+
+// vacant returns how many places of a set are empty.
+func (f *family) vacant() int { return int(max(int64(f.set.Spec.Replicas)-f.has(), 0)) }
+
+// namesDone reports whether all names that the set has given out became machines, or can't any
+// more.
+func (f *family) namesDone() bool {
+	r := &f.set.Instructions.Reservation
+	return f.announced == 0 && r.Settled >= 0 && r.Reserved >= r.Settled
+}
+
+// without returns the numbers of a set without the machines set aside. None of these is available,
+// or ready for an update.
+func (f *family) without(s rollout.Set) rollout.Set {
+	s.Spec -= f.aside
+	s.Actual -= min(s.Actual, f.aside)
+	return s
+}
+
+// condition returns a set's own condition of a type, if it is true and the set is not being
+// deleted. Nil: otherwise.
+func (f *family) condition(typ string) *object.Condition {
+	if f == nil || f.set.Deleted() {
+		return nil
+	}
+	c := object.FindCondition(f.set.Status.Conditions, typ)
+	if c == nil || c.Status != object.True {
+		return nil
+	}
+	return c
+}
+
+// adoption brings ownership in line with the selector: it adopts and releases sets.
+type adoption struct{ *summary }
+
+// abandons returns what is wrong with a selector that was changed while sets had machines: these
+// would run on without an owner. A set that matches by its template was relabelled by somebody who
+// wants it released. Nil: nothing is wrong.
+func (d adoption) abandons() *object.FieldError {
+	selector := &d.deployment.Spec.Selector
+	for i := range d.sets {
+		f := &d.sets[i]
+		if f.inUse() && !f.set.Deleted() && !selector.Matches(f.set.Labels) && !selector.Matches(f.set.Spec.Template.Labels) {
+			return object.Invalid("spec.selector", fmt.Sprintf(
+				"was changed and does not match set %s, whose machines (%d) would run on without an owner: change it back, or delete the set", f.set.Name, f.actual))
+		}
+	}
+	return nil
+}
+
+// claim adopts orphans that the selector matches, and releases sets that it no longer matches. It
+// neither adopts nor releases a set that is being deleted.
+func (d adoption) claim() (Plan, bool) {
+	if d.held() {
+		return Plan{}, false
+	}
+	var plan Plan
+	for _, s := range d.o.Orphans {
+		if d.adoptable(s) {
+			why := decision.Why{Reason: reasonAdopt, Name: s.Name}
+			plan.Adopt = append(plan.Adopt, Order{d.adopted(s), why})
+		}
+	}
+	if len(plan.Adopt) > 0 {
+		plan.Why = plan.Adopt[0].Why
+		return plan, true
+	}
+	for i := range d.sets {
+		s := d.sets[i].set
+		if s.Deleted() || d.deployment.Spec.Selector.Matches(s.Labels) {
+			continue
+		}
+		released := s.Clone()
+		released.Owner = nil
+		released.Instructions.Marks, released.Instructions.DeletionCandidates = machine.RolloutMarks{}, nil
+		plan.Release = append(plan.Release, Order{released, decision.Why{Reason: ReasonRelease, Name: s.Name, Count: int64(d.sets[i].actual)}})
+	}
+	if len(plan.Release) > 0 {
+		plan.Why = plan.Release[0].Why
+		return plan, true
+	}
+	return Plan{}, false
+}
+
+func (d adoption) adoptable(s *machineset.Set) bool {
+	return s != nil && s.Owner == nil && !s.Deleted() && s.Namespace == d.deployment.Namespace &&
+		d.deployment.Spec.Selector.Matches(s.Labels)
+}
+
+// adopted returns a copy of an orphan that belongs to the deployment. If the hash label is missing,
+// the set and its future machines get it. Its selector stays, because its present machines do not
+// carry the label.
+func (d adoption) adopted(orphan *machineset.Set) *machineset.Set {
+	s := orphan.Clone()
+	s.Owner = d.owner()
+	s.AddFinalizer(machineset.Finalizer)
+	label := d.p.Keys.TemplateHash
+	hash, labelled := s.Labels[label]
+	if !labelled {
+		hash = templateHash(&s.Spec.Template, label, 0)
+		s.Labels = withEntry(s.Labels, label, hash)
+	}
+	if _, labelled = s.Spec.Template.Labels[label]; !labelled {
+		s.Spec.Template.Labels = withEntry(s.Spec.Template.Labels, label, hash)
+	}
+	return s
 }

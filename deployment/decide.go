@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
@@ -162,4 +163,257 @@ func (d *decider) invalid(bad *object.FieldError) Plan {
 		return plan
 	}
 	return d.rest(why, why)
+}
+
+// situation is what one call of Decide is given, and what all parts of the decision share: whether
+// orders are held, and when to decide again.
+type situation struct {
+	o          *Observation
+	p          *Policy
+	deployment *Deployment
+	now        time.Time
+
+	hold decision.Why // why no more orders are given; zero: they are
+	wake time.Time    // the earliest of the known future events; zero: none
+}
+
+func (d *situation) available(m *machine.Machine) bool {
+	return m.Ready() && !m.Preserved(d.now) && !m.AvailableAt(d.minReady()).After(d.now)
+}
+
+// minReady is how long a machine must be ready to count as available.
+func (d *situation) minReady() time.Duration {
+	if d.p.IgnoreMinReady {
+		return 0
+	}
+	return d.deployment.Spec.MinReady
+}
+
+func (d *situation) owner() *object.Owner {
+	return &object.Owner{Kind: OwnerKind, Name: d.deployment.Name, UID: d.deployment.UID}
+}
+
+// live passes on a plan that was made from a live read, and asks for one otherwise. It guards
+// everything that can't be undone. Orders that spend availability, or delete, need a fresh read:
+// each write is guarded by the version of one set or machine, and not by those of the others that
+// it was decided on.
+func (d *situation) live(plan Plan) Plan {
+	bound := len(plan.Scale)+len(plan.Mark)+len(plan.Delete) > 0
+	if d.o.Read.Live() && (!bound || d.o.Read.Within(machineset.DeleteWithin, d.now)) {
+		if bound {
+			plan.Until = d.o.Read.Until(machineset.DeleteWithin, d.now)
+		}
+		return plan
+	}
+	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Name: plan.Why.Reason.String()}}
+}
+
+// holdIfRefused gives no more orders in a pass in which one was refused, nor in later passes before
+// the time has come. An event that wakes the deployment earlier, such as its own status, does not
+// shorten the wait.
+func (d *situation) holdIfRefused() {
+	switch {
+	case d.o.Failed != nil:
+		d.holdUntil(d.o.Failed, d.now.Add(d.p.Retry.Backoff(d.o.Failures, 0)))
+	case d.o.Refused != nil && d.now.Before(d.o.Refused.Until):
+		d.holdUntil(&d.o.Refused.Outcome, d.o.Refused.Until)
+	}
+}
+
+func (d *situation) holdUntil(refused *machine.Outcome, at time.Time) {
+	d.hold = decision.Why{Reason: reasonOrderRefused, Code: refused.Code, Detail: refused.Message, For: at.Sub(d.now)}
+	d.lookAt(at)
+}
+
+// held reports whether no more orders are given.
+func (d *situation) held() bool { return d.hold.Reason != (decision.Reason{}) }
+
+// lookAt makes t the time of the next decision unless an earlier one is known.
+func (d *situation) lookAt(t time.Time) {
+	if d.wake.IsZero() || t.Before(d.wake) {
+		d.wake = t
+	}
+}
+
+// rest plans the next decision for the next known event, or after Resync if there is none.
+func (d *situation) rest(why, warn decision.Why) Plan {
+	d.lookAt(d.now.Add(d.p.Resync))
+	return Plan{At: d.wake, Why: why, Warn: warn}
+}
+
+// stamp returns now as stores keep it.
+func (d *situation) stamp() time.Time { return d.now.Truncate(time.Second) }
+
+func (d *situation) wanted(s *machineset.Set) bool {
+	return d.p.Wants(d.deployment, s)
+}
+
+// statusAt returns the moment from which on the status may be written that long after its last
+// write. Zero: at any time. A last write in the future means that the clock was set back since.
+func (d *situation) statusAt(interval time.Duration) time.Time {
+	last := d.o.StatusWritten
+	if last.IsZero() || last.After(d.now) {
+		return time.Time{}
+	}
+	return last.Add(interval)
+}
+
+// A paused set keeps its size and is not deleted: not by a rollout, not with the deployment, and
+// not as history. Machines neither come to it nor leave it, except for moves that had begun. Notes
+// for later, such as rollout marks, are still written on it. A paused machine is not selected for
+// an update and not replaced. The reason for a wait says if a paused object causes it.
+
+// leaves reports whether an object is paused.
+func (d *situation) leaves(m *object.Meta) bool {
+	paused, _ := machine.Paused(m, d.p.Keys.Paused)
+	return paused
+}
+
+// copiedPause reports whether a set is paused by a copy of its deployment's annotation. On a
+// deployment the annotation means nothing. Other managers copy a deployment's annotations to its
+// sets, where this one would pause them. So the deployment removes it from a set if both have the
+// same.
+func (d *situation) copiedPause(s *machineset.Set) bool {
+	key := d.p.Keys.Paused
+	text, ok := s.Annotations[key]
+	return ok && key != "" && has(d.deployment.Annotations, key) && d.deployment.Annotations[key] == text
+}
+
+func has(m map[string]string, key string) bool {
+	_, ok := m[key]
+	return ok
+}
+
+// removal deletes the sets of a deployment that is being deleted, and releases its record last.
+type removal struct {
+	*summary
+	report *report
+}
+
+// pausedSets names the oldest set that is paused, and so is not deleted.
+func (d removal) pausedSets() string {
+	for i := range d.sets {
+		if f := &d.sets[i]; f.paused {
+			return "; set " + f.set.Name + " is paused"
+		}
+	}
+	return ""
+}
+
+// remove deletes the sets of a deployment that is being deleted. It releases its record when a live
+// read finds none left. It creates and claims nothing. Sets that are to stay behind are left alone
+// until they have no owner.
+func (d removal) remove() Plan {
+	if !d.deployment.HasFinalizer(Finalizer) {
+		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
+	}
+	if d.deployment.HasFinalizer(object.OrphanDependents) {
+		return d.rest(decision.Why{Reason: reasonLeaving}, decision.Why{})
+	}
+	if len(d.sets) == 0 {
+		changed := d.deployment.Clone()
+		changed.RemoveFinalizer(Finalizer)
+		return d.live(Plan{Write: &Update{Deployment: changed}, Why: decision.Why{Reason: reasonReleased}})
+	}
+	d.holdIfRefused()
+	if plan, found := d.deleteSets(); found {
+		return d.live(plan)
+	}
+	if plan, found := d.report.report(d.report.counted()); found {
+		return plan
+	}
+	if d.held() {
+		return d.rest(d.hold, d.hold)
+	}
+	return d.rest(decision.Why{Reason: reasonGoing, Count: int64(len(d.sets)), Detail: d.pausedSets()}, decision.Why{})
+}
+
+func (d removal) deleteSets() (Plan, bool) {
+	if d.held() {
+		return Plan{}, false
+	}
+	var plan Plan
+	for i := range d.sets {
+		if s := d.sets[i].set; !s.Deleted() && !d.sets[i].paused {
+			plan.Delete = append(plan.Delete, Order{s, decision.Why{Reason: ReasonDelete, Name: s.Name}})
+		}
+	}
+	if len(plan.Delete) == 0 {
+		return Plan{}, false
+	}
+	plan.Why = plan.Delete[0].Why
+	return plan, true
+}
+
+// gate keeps old sets from creating machines while theirs are updated in place. It opens sets that
+// were closed for that, or when machines were given back to them. A closed set's size may be larger
+// than what it has, because other sets may have replaced the rest already. So it is opened at what
+// it has, in the same write. A paused set stays closed, because it keeps its size. If another
+// manager has labelled the current set to make no machines, gate removes the label.
+func (d inPlace) gate() (Plan, bool) {
+	if d.held() {
+		return Plan{}, false
+	}
+	var plan Plan
+	for i := range d.sets {
+		f := &d.sets[i]
+		why := decision.Why{Reason: reasonOpen, Name: f.set.Name}
+		closed, barred := d.closes(f), f == d.current && d.barred(f.set)
+		switch {
+		case closed && f == d.current:
+			why.Reason = reasonCloseStopped
+		case closed:
+			why.Reason = reasonClose
+		}
+		if f.set.Deleted() || f.set.Instructions.Handover.Closed == closed && !barred || !d.mayGate(f, closed) {
+			continue
+		}
+		changed, write := f.set.Clone(), setWrite{d.summary, f}
+		if barred {
+			changed.Labels = withoutEntry(changed.Labels, d.p.Keys.ScaleUpDisabled)
+		}
+		changed.Instructions.Handover.Closed, changed.Instructions.Marks, changed.Instructions.SurgeAllowance = closed, write.marks(), write.surgeAllowance()
+		if !closed {
+			changed.Spec.Replicas -= int32(f.vacant())
+		}
+		if f == d.current {
+			changed.Revision = d.revision
+		}
+		plan.Push = append(plan.Push, Order{changed, why})
+	}
+	if len(plan.Push) == 0 {
+		return Plan{}, false
+	}
+	plan.Why = plan.Push[0].Why
+	return plan, true
+}
+
+// closes reports whether a set is to create no machines: an old one while its machines are updated
+// in place, and the new one while a rolling update is stopped.
+func (d inPlace) closes(f *family) bool {
+	if f != d.current {
+		return d.updatesInPlace()
+	}
+	return d.stopped() && d.deployment.Spec.Strategy.Kind != InPlaceUpdate
+}
+
+// mayGate reports whether a set may be closed or opened. An empty one need not be closed: it makes none.
+func (d inPlace) mayGate(f *family, closed bool) bool {
+	if closed {
+		return f.size() != 0
+	}
+	return d.mayOpen(f)
+}
+
+// barred reports whether another manager has labelled a set so that it makes no
+// machines. It does so to old sets, and leaves the label there.
+func (d inPlace) barred(s *machineset.Set) bool {
+	_, labelled := s.Labels[d.p.Keys.ScaleUpDisabled]
+	return labelled && d.p.Keys.ScaleUpDisabled != ""
+}
+
+// mayOpen reports whether a closed set may be opened. An old set that was raised must have observed
+// that: until then it may be deleting machines that it would create again.
+func (d inPlace) mayOpen(f *family) bool {
+	return !f.paused && (f == d.current || f.actsOn(d.p.Keys.RaisedFrom) >= f.size())
 }

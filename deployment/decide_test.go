@@ -1,7 +1,10 @@
 package deployment_test
 
 import (
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +14,9 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -247,5 +252,245 @@ func TestCallersMistakes(t *testing.T) {
 		var bad *object.FieldError
 		require.ErrorAs(t, err, &bad)
 		require.Equal(t, field, bad.Field)
+	}
+}
+
+// TestMaxReplicas: a deployment above the policy's limit orders nothing, and says why. Its machines
+// are still counted.
+func TestMaxReplicas(t *testing.T) {
+	p := deployment.DefaultPolicy()
+	p.MaxReplicas = 5
+	for replicas, refused := range map[int32]bool{5: false, 6: true, math.MaxInt32: true} {
+		o := settledObservation(t, 3)
+		o.Deployment.Spec.Replicas = replicas
+		plan, err := deployment.Decide(o, p, begin)
+		require.NoError(t, err)
+		require.Equal(t, !refused, len(plan.Scale) > 0, plan.Why)
+		if !refused {
+			continue
+		}
+		status := statusOf(t, plan)
+		c := object.FindCondition(status.Conditions, deployment.ConditionSpecValid)
+		require.Equal(t, object.False, c.Status)
+		require.Contains(t, c.Message, "spec.replicas must be at most 5, the policy's limit")
+		require.Equal(t, int32(3), status.Replicas)
+		o.Deployment.Status = status
+		plan, err = deployment.Decide(o, p, begin)
+		require.NoError(t, err)
+		require.Nil(t, plan.Write)
+		require.Contains(t, plan.Why.String(), "at most 5")
+
+		plan, err = deployment.Decide(o, &deployment.Policy{MaxReplicas: object.Off}, begin)
+		require.NoError(t, err)
+		require.NotEmpty(t, plan.Scale, "no limit")
+	}
+	for replicas, refused := range map[int32]bool{10_000: false, 10_001: true} {
+		o := settledObservation(t, 3)
+		o.Deployment.Spec.Replicas = replicas
+		plan, err := deployment.Decide(o, nil, begin)
+		require.NoError(t, err)
+		require.Equal(t, refused, len(plan.Scale) == 0, "the default")
+	}
+	p.MaxReplicas = -2
+	_, err := deployment.Decide(settledObservation(t, 1), p, begin)
+	require.ErrorIs(t, err, object.ErrInvalid)
+}
+
+// TestLongNames: the sets of a deployment have names that leave room for those of machines. An
+// existing set keeps its name.
+func TestLongNames(t *testing.T) {
+	for name, begins := range map[string]string{
+		"web":                          "web-",
+		strings.Repeat("n", 38):        strings.Repeat("n", 38) + "-",
+		strings.Repeat("n", 39):        strings.Repeat("n", 38) + "-",
+		strings.Repeat("n", 37) + "-b": strings.Repeat("n", 37) + "-",
+		strings.Repeat("n", 63):        strings.Repeat("n", 38) + "-",
+	} {
+		d := stored(3)
+		d.Name = name
+		plan := decide(t, &deployment.Observation{Deployment: d, Read: live}, begin)
+		require.Len(t, plan.Create, 1)
+		made := plan.Create[0].Set
+		require.True(t, strings.HasPrefix(made.Name, begins), made.Name)
+		require.Len(t, made.Name, len(begins)+10)
+		require.LessOrEqual(t, len(made.Name), machineset.LongestName)
+		made.UID = "u"
+		require.LessOrEqual(t, len(made.MachineName(9_999_999)), 63)
+
+		own := ownSet(d, name+"-0123456789", 3)
+		plan = decide(t, &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{own}}, begin)
+		require.Empty(t, plan.Create)
+	}
+}
+
+// TestMinReadyIgnored: a deployment whose MinReady is ignored is treated as one that has none, from any
+// state, but for the field itself, which stays and is passed on to sets.
+func TestMinReadyIgnored(t *testing.T) {
+	p := deployment.DefaultPolicy()
+	p.IgnoreMinReady = true
+	without := func(plan deployment.Plan) deployment.Plan {
+		for _, orders := range ordersOf(&plan) {
+			for i := range orders {
+				orders[i].Set = orders[i].Set.Clone()
+				orders[i].Set.Spec.MinReady = 0
+			}
+		}
+		if update, ok := plan.Write.(*deployment.Update); ok {
+			d := update.Deployment.Clone()
+			d.Spec.MinReady = 0
+			plan.Write = &deployment.Update{Deployment: d, News: update.News}
+		}
+		return plan
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		o := drawLive(rt)
+		minReady := o.Deployment.Spec.MinReady
+		got, err := deployment.Decide(o, p, begin)
+		require.NoError(rt, err)
+		for _, order := range got.Create {
+			require.Equal(rt, minReady, order.Set.Spec.MinReady)
+		}
+		none := copyOf(o)
+		none.Deployment.Spec.MinReady = 0
+		for i := range none.Sets {
+			none.Sets[i].Set.Spec.MinReady = 0
+		}
+		require.Equal(rt, without(decide(rt, none, begin)), without(got))
+	})
+}
+
+func init() { stories["strict-quota"] = strictQuota }
+
+func strictQuota(t *testing.T) *story {
+	s := settled(t, web(2))
+	s.strict, s.shell.p.StrictQuota = true, true
+	s.say("another class is wanted, and all machines take their time to go")
+	s.edit(class("large"))
+	s.decide()
+	s.obeyAll()
+	for _, m := range s.machines {
+		s.live(m)
+	}
+	s.decide()
+	s.obeyAll()
+	s.pass(time.Minute)
+	s.decide()
+	s.say("the first is gone")
+	s.liveAll()
+	s.decide()
+	return s
+}
+
+// TestP8StrictQuota: under the policy all machines, including terminating ones and those about to
+// be created, are never more than R + S, in any order of events in a rollout. The rollout
+// converges.
+func TestP8StrictQuota(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChaos(t, false, true)
+		c.strict = true
+		hire := func() { c.hire(); c.shell.p.StrictQuota = true }
+		hire()
+		require.GreaterOrEqual(t, c.rest(), 0)
+		hire()
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			c.move()
+			ceiling, _ := limitsOf(&c.deployment.Spec)
+			all := 0
+			for _, s := range c.setsOf(c.deployment.UID) {
+				all += len(c.machinesOf(s.UID)) + len(c.reserved[s.UID])
+			}
+			require.LessOrEqual(t, all, ceiling, "P8: machines, with those being deleted: %s", c)
+		}
+		c.observe = func(_ *deployment.Observation, p deployment.Plan) {
+			if !p.At.IsZero() {
+				require.NotEmpty(t, p.Why.String())
+			}
+		}
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
+		requireComplete(t, c.world)
+	})
+}
+
+// TestStrategyNotSet: a strategy that is not set is a quarter more and a quarter less. One that says
+// only its kind has neither, which is taken as one machine less, with a warning.
+func TestStrategyNotSet(t *testing.T) {
+	kind := deployment.Strategy{Kind: deployment.RollingUpdate}
+	more := deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 2}}
+	none := deployment.Strategy{MaxSurge: rollout.IntOrPercent{Percent: true}, MaxUnavailable: rollout.IntOrPercent{Percent: true}}
+	for _, c := range []struct {
+		strategy deployment.Strategy
+		replicas int32
+		want     rollout.Bounds
+		warns    bool
+	}{
+		{deployment.Strategy{}, 10, rollout.Bounds{Surge: 3, Unavailable: 2}, false},
+		{deployment.Strategy{}, 1, rollout.Bounds{Surge: 1}, false},
+		{deployment.Strategy{}, 0, rollout.Bounds{Unavailable: 1}, false},
+		{deployment.Strategy{}, -4, rollout.Bounds{Unavailable: 1}, false},
+		{kind, 10, rollout.Bounds{Unavailable: 1}, true},
+		{none, 10, rollout.Bounds{Unavailable: 1}, true},
+		{deployment.Strategy{Kind: deployment.InPlaceUpdate}, 10, rollout.Bounds{Unavailable: 1}, true},
+		{more, 10, rollout.Bounds{Surge: 2}, false},
+		{deployment.Rolling(rollout.IntOrPercent{}, rollout.IntOrPercent{}), 10, rollout.Bounds{Unavailable: 1}, true},
+		{deployment.Rolling(rollout.IntOrPercent{Value: 2}, rollout.IntOrPercent{}), 10, rollout.Bounds{Surge: 2}, false},
+		{deployment.Rolling(rollout.IntOrPercent{}, rollout.IntOrPercent{Value: 20, Percent: true}), 10, rollout.Bounds{Unavailable: 2}, false},
+		{deployment.Strategy{Kind: deployment.Recreate}, 10, rollout.Bounds{Unavailable: 10}, false},
+		{deployment.Strategy{Kind: deployment.Recreate}, -10, rollout.Bounds{}, false},
+	} {
+		require.Equal(t, c.want, c.strategy.Bounds(c.replicas), "%+v of %d", c.strategy, c.replicas)
+		if c.replicas < 0 {
+			continue // invalid, and nothing else is said of it
+		}
+		o := settledObservation(t, int(c.replicas))
+		o.Deployment.Spec.Strategy = c.strategy
+		plan := decide(t, o, begin)
+		if plan.Write != nil { // the bounds are in a condition
+			o.Deployment.Status = statusOf(t, plan)
+			plan = decide(t, o, begin)
+		}
+		if !c.warns {
+			require.Equal(t, decision.Why{}, plan.Warn, "%+v", c.strategy)
+			continue
+		}
+		require.Contains(t, plan.Warn.String(), "neither surge nor unavailable", "%+v", c.strategy)
+	}
+}
+
+// spoilt gives node templates a label that no API server accepts.
+func spoilt(spec *deployment.Spec) {
+	spec.Template.Spec.NodeTemplate.Labels = map[string]string{"spoilt": strings.Repeat("x", 70)}
+}
+
+func mended(spec *deployment.Spec) { spec.Template.Spec.NodeTemplate.Labels = nil }
+
+// TestInvalidEntriesAreTakenBackFromAllSets: a node template that no API server accepts is pushed amid a
+// rollout, and taken back when the set that got it is an old one. A machine of that set that has no VM yet
+// waits for a valid template: the set gets one, with any strategy, paused or not.
+func TestInvalidEntriesAreTakenBackFromAllSets(t *testing.T) {
+	for _, kind := range []deployment.StrategyKind{deployment.InPlaceUpdate, deployment.RollingUpdate, deployment.Recreate} {
+		for _, paused := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s paused %t", kind, paused), func(t *testing.T) {
+				d := inPlace(3, 0, 1)
+				d.Spec.Strategy.Kind = kind
+				s := settled(t, d)
+				s.edit(class("large"))
+				s.decide()
+				s.edit(spoilt)
+				s.follow(1)
+				require.NotNil(t, s.sets[1].Spec.Template.InvalidEntry())
+				s.edit(class("small"))
+				s.follow(1)
+				for _, set := range s.sets {
+					require.NotNil(t, set.Spec.Template.InvalidEntry(), "%s", set.Name)
+				}
+				s.edit(func(spec *deployment.Spec) { spec.Paused = paused })
+				s.edit(mended)
+				s.pass(time.Minute)
+				s.decide()
+				for _, set := range s.sets {
+					require.Nil(t, set.Spec.Template.InvalidEntry(), "%s", set.Name)
+				}
+			})
+		}
 	}
 }

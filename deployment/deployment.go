@@ -1,10 +1,18 @@
 package deployment
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
@@ -270,3 +278,272 @@ func (d *Deployment) SpecEqual(e *Deployment) bool {
 		sameValue(a.RevisionHistoryLimit, b.RevisionHistoryLimit) && sameValue(a.RollbackTo, b.RollbackTo) &&
 		a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }
+
+// sameTemplate reports whether machines of both templates are interchangeable, so that one is never
+// replaced by the other. The hash label does not count, nor do fields that can be changed on an
+// existing machine.
+func sameTemplate(a, b *machineset.Template, hashLabel string) bool {
+	return a.Spec.Class.APIGroup == b.Spec.Class.APIGroup && a.Spec.Class.Name == b.Spec.Class.Name &&
+		sameLabels(a.Labels, b.Labels, hashLabel) && maps.Equal(a.Annotations, b.Annotations)
+}
+
+// Wants reports whether a set has the deployment's present template, so that its machines are new
+// ones. The label with a template's hash is not compared.
+func (p *Policy) Wants(d *Deployment, s *machineset.Set) bool {
+	return sameTemplate(&s.Spec.Template, &d.Spec.Template, p.Keys.TemplateHash)
+}
+
+// sameLabels compares two maps as if neither had the key.
+func sameLabels(a, b map[string]string, key string) bool {
+	rest := len(b)
+	if _, ok := b[key]; ok {
+		rest--
+	}
+	for k, v := range a {
+		if k == key {
+			continue
+		}
+		if w, ok := b[k]; !ok || w != v {
+			return false
+		}
+		rest--
+	}
+	return rest == 0
+}
+
+// withEntry returns a copy of m in which key has this value.
+func withEntry(m map[string]string, key, value string) map[string]string {
+	c := make(map[string]string, len(m)+1)
+	maps.Copy(c, m)
+	c[key] = value
+	return c
+}
+
+// withoutEntry returns a copy of m in which the key is missing.
+func withoutEntry(m map[string]string, key string) map[string]string {
+	c := maps.Clone(m)
+	delete(c, key)
+	return c
+}
+
+// outdated returns the fields that a set must still copy from its deployment without replacing a
+// machine. Empty: nothing.
+func outdated(s *machineset.Set, d *Deployment) string {
+	have, want := &s.Spec.Template.Spec, &d.Spec.Template.Spec
+	switch {
+	case !have.NodeTemplate.Equal(&want.NodeTemplate):
+		return "node template"
+	case !have.Config.Equal(&want.Config):
+		return "configuration"
+	case have.Class.Kind != want.Class.Kind:
+		return "class kind"
+	case s.Spec.MinReady != d.Spec.MinReady:
+		return "minimum ready time"
+	case s.Spec.MaxAge != d.Spec.MaxAge:
+		return "maximum age"
+	}
+	return ""
+}
+
+// bringUpToDate changes all that outdated finds.
+func bringUpToDate(s *machineset.Set, d *Deployment) {
+	have, want := &s.Spec.Template.Spec, d.Spec.Template.Spec.Clone()
+	have.NodeTemplate = want.NodeTemplate
+	have.Config = want.Config
+	have.Class.Kind = want.Class.Kind
+	s.Spec.MinReady, s.Spec.MaxAge = d.Spec.MinReady, d.Spec.MaxAge
+}
+
+// letters can't be mistaken for each other or, without vowels, form a word.
+const letters = "bcdfghjklmnpqrstvwxz2456789"
+
+// hashLength is the number of letters in a hash: 27^10 is a bit more than 2^47.
+const hashLength = 10
+
+// templateHash names and labels the sets made from a template. It depends on the fields that decide
+// whether two templates are the same, and on collisions, which separates sets whose names would be
+// the same otherwise. It must be the same in every process and every version of this library,
+// because the names of existing sets depend on it. So the serialization is explicit: each map as
+// its number of entries and these by key, each string after its length, all numbers as eight bytes,
+// high first.
+func templateHash(t *machineset.Template, hashLabel string, collisions int32) string {
+	h := digest{fnv.New64a()}
+	h.dictionary(withoutEntry(t.Labels, hashLabel))
+	h.dictionary(t.Annotations)
+	h.text(t.Spec.Class.APIGroup)
+	h.text(t.Spec.Class.Name)
+	h.number(int64(collisions))
+
+	sum := h.Sum64()
+	var out [hashLength]byte
+	for i := range out {
+		out[i] = letters[sum%uint64(len(letters))]
+		sum /= uint64(len(letters))
+	}
+	return string(out[:])
+}
+
+type digest struct{ hash.Hash64 }
+
+func (h digest) number(n int64) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(n))
+	h.Write(b[:]) // never fails
+}
+
+func (h digest) text(s string) {
+	h.number(int64(len(s)))
+	h.Write([]byte(s))
+}
+
+func (h digest) dictionary(m map[string]string) {
+	h.number(int64(len(m)))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		h.text(k)
+		h.text(m[k])
+	}
+}
+
+// A set gives out the names of its machines before it creates them. In a rolling update a set needs
+// names wave by wave. There the names come with its new size: the write compares and swaps like the
+// set's own, everything was read live before, and the set reads its machines again before it
+// creates. So surplus names stay unused, like those of a process that died. As with those, it takes
+// a while until it is certain that they lead to no machine. If a size may be taken back at once, or
+// the set may have to wait, the set gives out the names itself.
+
+// waiting are the conditions under which a set delays the creation of its machines.
+var waiting = [...]string{ConditionCreationSlowed, ConditionReplacementSlowed, machineset.ConditionFrozen}
+
+// nameNew gives names to the machines that a set is going to create for its new size in a rolling
+// update.
+func (d setWrite) nameNew(changed *machineset.Set) {
+	f := d.f
+	waits := slices.ContainsFunc(waiting[:], func(typ string) bool { return f.condition(typ) != nil })
+	n := min(d.p.Names, changed.Spec.Replicas-f.actual)
+	if n <= 0 || waits || !f.namesDone() || f.actual < f.size() || d.p.StrictQuota || !d.rolling() ||
+		d.deployment.Spec.Paused || d.deployment.Spec.Strategy.Kind == InPlaceUpdate {
+		return
+	}
+	changed.Instructions.Reservation = changed.Instructions.Reservation.Next(int64(n), d.stamp())
+}
+
+// Validate returns an *object.FieldError that names the first field which
+// can't be acted upon, or else the first entry of the node template that no API
+// server accepts. With such an entry no machine is made and nothing is rolled
+// out. More than 100 %, and neither surge nor unavailable, are tolerated.
+func (d *Deployment) Validate(keys Keys) error {
+	err := d.invalidField(keys)
+	if err == nil {
+		err = d.Spec.Template.InvalidEntry()
+	}
+	if err == nil {
+		return nil
+	}
+	return err.Of("deployment", d.Key)
+}
+
+func (d *Deployment) invalidField(keys Keys) *object.FieldError {
+	// The deployment's own set must follow the same rules, under the same names.
+	set := machineset.Set{Meta: d.Meta, Spec: machineset.Spec{
+		Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template, MinReady: d.Spec.MinReady,
+		MaxAge: d.Spec.MaxAge,
+	}}
+	set.Spec.Template.Spec.NodeTemplate = machine.NodeTemplate{} // it holds back creations alone
+	var bad *object.FieldError
+	if errors.As(set.Validate(), &bad) {
+		return bad.Of("", object.Key{})
+	}
+	if bad := selectsByHash(&d.Spec.Selector, keys.TemplateHash); bad != nil {
+		return bad
+	}
+	switch limit := d.Spec.RevisionHistoryLimit; {
+	case limit != nil && *limit < 0:
+		return object.Invalid("spec.revisionHistoryLimit", "must not be negative")
+	case d.Spec.AutoPreserve < 0:
+		return object.Invalid("spec.autoPreserve", "must not be negative")
+	case d.Spec.ProgressDeadline < 0:
+		return object.Invalid("spec.progressDeadline", "must not be negative")
+	case d.Spec.ProgressDeadline > 0 && d.Spec.ProgressDeadline < time.Second:
+		return object.Invalid("spec.progressDeadline", "must be at least a second")
+	}
+	return d.Spec.Strategy.invalidField()
+}
+
+// selectsByHash rejects a selector that uses the hash label. The label's value differs in each set,
+// so a deployment would release sets that it has just created.
+func selectsByHash(s *object.Selector, label string) *object.FieldError {
+	_, found := s.Labels[label]
+	if !found && !slices.ContainsFunc(s.Requirements, func(r object.Requirement) bool { return r.Key == label }) {
+		return nil
+	}
+	return object.Invalid("spec.selector", fmt.Sprintf("must not select by %q, which tells the deployment's own sets apart", label))
+}
+
+func (s *Strategy) invalidField() *object.FieldError {
+	switch s.Kind {
+	case RollingUpdate, Recreate, InPlaceUpdate, "":
+	default:
+		return object.Invalid("spec.strategy.kind", fmt.Sprintf("%q is unknown", string(s.Kind)))
+	}
+	switch {
+	case s.Orchestration != Automatic && s.Orchestration != Manual:
+		return object.Invalid("spec.strategy.orchestration", fmt.Sprintf("%q is unknown", string(s.Orchestration)))
+	case s.MaxSurge.Problem() != "":
+		return object.Invalid("spec.strategy.maxSurge", s.MaxSurge.Problem())
+	case s.MaxUnavailable.Problem() != "":
+		return object.Invalid("spec.strategy.maxUnavailable", s.MaxUnavailable.Problem())
+	case s.StopAfter.Problem() != "":
+		return object.Invalid("spec.strategy.stopAfter", s.StopAfter.Problem())
+	}
+	return nil
+}
+
+// tolerated returns what is odd about a strategy but works. Zero: nothing.
+func (s *Strategy) tolerated() decision.Why {
+	const surge, unavailable = "spec.strategy.maxSurge", "spec.strategy.maxUnavailable"
+	switch {
+	case s.Kind == Recreate:
+	case s.MaxSurge.Over100() && s.MaxUnavailable.Over100():
+		return decision.Why{
+			Reason: reasonOver100, Name: surge + " and " + unavailable,
+			Detail: s.MaxSurge.String() + " and " + s.MaxUnavailable.String(),
+		}
+	case s.MaxSurge.Over100():
+		return decision.Why{Reason: reasonOver100, Name: surge, Detail: s.MaxSurge.String()}
+	case s.MaxUnavailable.Over100():
+		return decision.Why{Reason: reasonOver100, Name: unavailable, Detail: s.MaxUnavailable.String()}
+	case !s.unset() && s.MaxSurge.Value == 0 && s.MaxUnavailable.Value == 0:
+		return decision.Why{Reason: reasonBothZero}
+	}
+	return decision.Why{}
+}
+
+// DefaultStrategy returns what a strategy that is not set means.
+func DefaultStrategy() Strategy {
+	quarter := rollout.IntOrPercent{Value: 25, Percent: true}
+	return Strategy{Kind: RollingUpdate, MaxSurge: quarter, MaxUnavailable: quarter}
+}
+
+// Rolling returns the rolling update with exactly these bounds, also if both are zero. A Strategy with
+// both bounds zero and nothing else set means DefaultStrategy.
+func Rolling(maxSurge, maxUnavailable rollout.IntOrPercent) Strategy {
+	return Strategy{Kind: RollingUpdate, MaxSurge: maxSurge, MaxUnavailable: maxUnavailable}
+}
+
+// unset reports whether nothing of the strategy is set.
+func (s *Strategy) unset() bool { return *s == Strategy{} }
+
+// Bounds returns the strategy's surge and unavailable for a number of replicas, in machines.
+func (s *Strategy) Bounds(replicas int32) rollout.Bounds {
+	switch {
+	case s.Kind == Recreate:
+		return rollout.Bounds{Unavailable: max(replicas, 0)}
+	case s.unset():
+		d := DefaultStrategy()
+		return d.Bounds(replicas)
+	}
+	return rollout.Fenceposts(s.MaxSurge, s.MaxUnavailable, replicas)
+}
+
+// bounds returns the strategy's surge and unavailable, in machines.
+func (s *Spec) bounds() rollout.Bounds { return s.Strategy.Bounds(s.Replicas) }

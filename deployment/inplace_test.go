@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
@@ -461,4 +462,150 @@ func TestNonsenseInNotesIsCleared(t *testing.T) {
 	s.settle()
 	requireComplete(t, s.world)
 	requireTidy(t, s.world)
+}
+
+// TestAMachineThatDiesOnItsWayKeepsOnePlace: the process dies when the new set has grown for a
+// machine and the old one has not shrunk, and the machine is deleted. With any wanted size, there
+// are never more machines than are allowed.
+func TestAMachineThatDiesOnItsWayKeepsOnePlace(t *testing.T) {
+	for name, change := range map[string]func(*deployment.Spec){
+		"goes on":  func(*deployment.Spec) {},
+		"paused":   func(s *deployment.Spec) { s.Paused = true },
+		"reverted": class("small"),
+		"rolled":   strategy(deployment.RollingUpdate),
+	} {
+		for _, gone := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				s := halfMoved(t)
+				for _, set := range s.sets {
+					for _, m := range set.Instructions.Handover.Arriving {
+						s.deleteMachine(m)
+					}
+				}
+				if gone {
+					s.liveAll()
+				}
+				s.edit(change)
+				for range 20 {
+					s.pass(10 * time.Second)
+					for ended := false; !ended; {
+						ended = s.shell.step() // a pass fails by itself if it takes no end
+						s.obeyAll()            // the sets act between any two steps
+						requireAtMost(t, s, 2)
+					}
+					s.liveAll()
+				}
+				sizes := int32(0)
+				for _, set := range s.sets {
+					sizes += set.Spec.Replicas
+				}
+				require.EqualValues(t, 2, sizes, s.where())
+			})
+		}
+	}
+}
+
+// requireAtMost requires no more than n machines that are not being deleted.
+func requireAtMost(t *testing.T, s *story, n int) {
+	t.Helper()
+	alive := 0
+	for _, m := range s.machines {
+		if !m.Deleted() {
+			alive++
+		}
+	}
+	require.LessOrEqual(t, alive, n, s.where())
+}
+
+// TestUpdatesBegunElsewhereAreMarked: if a machine of an old set is being updated without a
+// request, another program selected it. It becomes a candidate, and is updated to the new set. A
+// machine that has been updated is where it belongs, unless something is requested of it.
+func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
+	d := stored(3)
+	rollsInPlace(d, 3, 0, 1)
+	old := another(d, "large", 1, 3)
+	old.Set.Instructions.Handover.Closed = true
+	for i, phase := range []machine.Phase{machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed, machine.PhaseInPlaceUpdateSuccessful} {
+		old.Machines[i].Status.Phase = phase
+	}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+	marked := map[string]machine.InPlaceRequest{}
+	for _, order := range decide(t, o, begin.Add(100*time.Hour)).Mark {
+		marked[order.Machine.Name] = order.Machine.Spec.InPlace
+	}
+	want := map[string]machine.InPlaceRequest{old.Machines[0].Name: machine.InPlaceWaiting, old.Machines[1].Name: machine.InPlaceWaiting}
+	require.Equal(t, want, marked)
+
+	old.Machines[0].Spec.InPlace, old.Machines[1].Spec.InPlace = machine.InPlaceWaiting, machine.InPlaceWaiting
+	mark := decide(t, o, begin.Add(100*time.Hour)).Mark
+	require.Len(t, mark, 1)
+	require.Equal(t, "web-a", mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
+}
+
+// TestUpdatesBegunElsewhereCount: while the node of a candidate says that its update has begun, no
+// other machine is selected, although the machine itself still runs. It is updated to the new set.
+func TestUpdatesBegunElsewhereCount(t *testing.T) {
+	for reason, counts := range map[string]bool{
+		machine.ReasonSelectedForUpdate: true, machine.ReasonDrainSuccessful: true, machine.ReasonReadyForUpdate: true,
+		machine.ReasonCandidateForUpdate: false, machine.ReasonUpdateSuccessful: false,
+	} {
+		d := stored(3)
+		rollsInPlace(d, 3, 0, 1)
+		d.Status.RolloutFailures.Revision = 4
+		old := another(d, "large", 3, 3)
+		old.Set.Instructions.Handover.Closed = true
+		for _, m := range old.Machines {
+			m.Spec.InPlace = machine.InPlaceWaiting
+		}
+		begun := old.Machines[2]
+		begun.Status.Conditions = object.SetCondition(begun.Status.Conditions, object.Condition{
+			Type: machine.NodeInPlaceUpdate, Status: object.True, Reason: reason,
+		})
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+		marked := map[string]machine.InPlaceRequest{}
+		for _, order := range decide(t, o, begin.Add(100*time.Hour)).Mark {
+			marked[order.Machine.Name] = order.Machine.Spec.InPlace
+			require.Equal(t, "web-a", order.Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
+		}
+		want := map[string]machine.InPlaceRequest{old.Machines[0].Name: machine.InPlaceSelected}
+		if counts {
+			want = map[string]machine.InPlaceRequest{begun.Name: machine.InPlaceWaiting}
+		}
+		require.Equal(t, want, marked, reason)
+	}
+}
+
+// TestP10SizeThatMeansNothingAmidAMove: a user makes a set's size negative while a machine is on
+// its way. The set keeps what it has, less the machine that goes, more the one that stays.
+func TestP10SizeThatMeansNothingAmidAMove(t *testing.T) {
+	for name, c := range map[string]struct {
+		note   func(old, current deployment.Children)
+		reason decision.Reason
+		size   int32
+	}{
+		"a machine leaves": {func(old, current deployment.Children) {
+			current.Set.Instructions.Handover.Arriving = []string{old.Machines[0].Name}
+		}, deployment.ReasonMoveFrom, 2},
+		"a machine has nowhere to go": {func(old, _ deployment.Children) {
+			old.Set.Instructions.Handover.Leaving = []string{old.Machines[0].Name}
+		}, deployment.ReasonMoveBack, 3},
+		"a machine has left": {func(old, _ deployment.Children) {
+			old.Set.Instructions.Handover.Leaving = []string{"moved"}
+		}, deployment.ReasonMoveDone, 3},
+		"a machine has arrived": {func(old, _ deployment.Children) {
+			old.Set.Instructions.Handover.Arriving = []string{old.Machines[0].Name}
+		}, deployment.ReasonMoveDone, 3},
+		"a machine died on its way": {func(old, _ deployment.Children) {
+			old.Set.Instructions.Handover.Arriving = []string{"dead"}
+		}, deployment.ReasonMoveOff, 3},
+	} {
+		d := stored(4)
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{another(d, "large", 0, 3), ownSet(d, "web-a", 1)}}
+		o.Sets[0].Set.Spec.Replicas = -2
+		c.note(o.Sets[0], o.Sets[1])
+		plan := decide(t, o, begin)
+		require.Len(t, plan.Handover, 1, name)
+		require.Equal(t, c.reason, plan.Handover[0].Why.Reason, name)
+		require.Equal(t, c.size, plan.Handover[0].Set.Spec.Replicas, "%s: %s", name, plan.Handover[0].Why)
+	}
 }

@@ -1,11 +1,13 @@
 package deployment
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -172,4 +174,183 @@ func (d *summary) annotate(s *machineset.Set) {
 		}
 		s.Annotations[note.key] = strconv.FormatInt(note.n, 10)
 	}
+}
+
+// A set that has to delete machines reads its size, chooses, and then deletes one after the other.
+// If its size is raised meanwhile, it still acts on the smaller one. So a raise of a set that has
+// more machines than ordered, or may get more, is noted on the set: the size until then, and the
+// generation that the raise makes. Until the set has observed that generation, its machines count
+// as if it still had the smaller size.
+//
+// An old set that gets machines back may have deleted some of them since they were counted. It must
+// not create others of the old template. So the raise closes the set. The gate opens it at what it
+// has, once it has observed the raise.
+
+// noteRaise notes on a set that is about to get another size the smaller one that it may still act
+// on.
+func (f *family) noteRaise(changed *machineset.Set, key string) {
+	if key == "" {
+		return
+	}
+	actsOn := f.actsOn(key)
+	switch {
+	case changed.Spec.Replicas > f.size() && (f.most() > int64(f.size()) || actsOn < f.size()):
+		changed.Annotations = withEntry(changed.Annotations, key, fmt.Sprintf("%d %d", actsOn, f.set.Generation+1))
+	case actsOn >= f.size():
+		delete(changed.Annotations, key)
+	}
+}
+
+// actsOn returns the smallest size by which a set may still delete machines. A note that can't be
+// read may mean 0.
+func (f *family) actsOn(key string) int32 {
+	note := f.set.Annotations[key]
+	if note == "" || key == "" {
+		return f.size()
+	}
+	var size int32
+	var generation int64
+	if _, err := fmt.Sscanf(note, "%d %d", &size, &generation); err != nil {
+		size, generation = 0, math.MaxInt64
+	}
+	if f.set.Status.ObservedGeneration >= min(generation, f.set.Generation) {
+		return f.size()
+	}
+	return max(0, min(size, f.size()))
+}
+
+// keepOnly closes a set that a step raises to keep machines: it creates none.
+func keepOnly(changed *machineset.Set, step *rollout.Scale) {
+	if step.Why.Reason == rollout.ReasonGivenBack {
+		changed.Instructions.Handover.Closed = true
+	}
+}
+
+// notes are what the deployment notes on its sets, if no order has carried it.
+type notes struct{ *summary }
+
+// Rollout marks go from the deployment to its sets, from a set to its machines and from a machine
+// to its node, each step one write. They are removed in the same way. The only record of a mark is
+// the object that carries it.
+
+// words returns the purpose of marks.
+func words(m machine.RolloutMarks) string {
+	switch m {
+	case machine.RolloutMarks{Avoid: true}:
+		return "should be avoided: they are about to go"
+	case machine.RolloutMarks{Keep: true}:
+		return "should be kept from autoscalers while the rollout lasts"
+	case machine.RolloutMarks{Avoid: true, Keep: true}:
+		return "should be avoided, and kept from autoscalers while the rollout lasts"
+	}
+	return "need no rollout marks any more"
+}
+
+// whyMarked returns why a set is written. changed is what it becomes.
+func (d setWrite) whyMarked(changed *machineset.Set) decision.Why {
+	f, s, allowance := d.f, d.f.set, changed.Instructions.SurgeAllowance
+	marked := s.Instructions.Marks == changed.Instructions.Marks
+	switch {
+	case d.copiedPause(s):
+		return decision.Why{Reason: reasonPauseCopied, Name: s.Name}
+	case s.Instructions.SurgeAllowance != allowance && allowance != (machineset.SurgeAllowance{}):
+		return decision.Why{Reason: reasonSurgeAllowance, Name: s.Name, Count: int64(f.requested), Want: int64(allowance.Surge), All: int64(allowance.Unavailable)}
+	case s.Instructions.SurgeAllowance != allowance:
+		return decision.Why{Reason: reasonNoSurgeAllowance, Name: s.Name}
+	case !f.inUse(), marked && !f.outdatedDeletionCandidates():
+		limit := d.deployment.Spec.AutoPreserve
+		return decision.Why{Reason: reasonPreserveShare, Name: s.Name, Have: int64(s.Spec.AutoPreserve), Want: int64(changed.Spec.AutoPreserve), All: int64(limit)}
+	case marked:
+		return decision.Why{Reason: reasonForget, Name: s.Name, Count: int64(len(f.aliveDeletionCandidates()))}
+	}
+	return decision.Why{Reason: reasonMark, Name: s.Name, Detail: words(changed.Instructions.Marks)}
+}
+
+// markSets writes the marks of sets that no order has carried, and removes names of machines that a
+// set no longer has to delete. Sets without machines are left as they are, because the resizing of
+// one that comes back carries the marks. The exceptions are a share that others could use, and
+// bounds that count as used.
+func (d notes) markSets() (Plan, bool) {
+	if d.held() {
+		return Plan{}, false
+	}
+	var plan Plan
+	for i := range d.sets {
+		f := &d.sets[i]
+		s, write := f.set, setWrite{d.summary, f}
+		marked, forgets, allowance := s.Instructions.Marks == write.marks(), f.outdatedDeletionCandidates(), write.surgeAllowance()
+		share := write.preserveShare()
+		shared, used := s.Spec.AutoPreserve == share, f.inUse()
+		if s.Deleted() || !d.copiedPause(s) && shared && s.Instructions.SurgeAllowance == allowance && (!used || marked && !forgets) {
+			continue
+		}
+		changed := s.Clone()
+		write.carry(changed)
+		plan.Push = append(plan.Push, Order{changed, write.whyMarked(changed)})
+	}
+	if len(plan.Push) == 0 {
+		return Plan{}, false
+	}
+	plan.Why = plan.Push[0].Why
+	return plan, true
+}
+
+// Machines that are kept for inspection count towards a fleet's size and are not available. Sets
+// delete them last, while a rollout's arithmetic assumes that a set first deletes what is not
+// available. So they are set aside: the arithmetic sees a fleet without them, smaller by as many,
+// and each set that has them is ordered to have as many more. No more are set aside than are
+// wanted. If a fleet shrinks further, they go too.
+//
+// A rollout therefore leaves them where they are, is complete without them, and replaces them when
+// they are not kept any more. Recreate sets aside only those of the new set, because no machine of
+// an old template may exist beside it. While paused, Recreate counts those too, because no old set
+// may grow beside them.
+
+// setAside computes how many machines of each set the arithmetic must not see: those of the new set
+// first, then of the newest.
+func (d *summary) setAside() {
+	left := max(d.deployment.Spec.Replicas, 0)
+	take := func(f *family) {
+		f.aside = max(0, min(f.preserved, f.size(), left))
+		left -= f.aside
+	}
+	recreate := d.deployment.Spec.Strategy.Kind == Recreate
+	if d.current != nil && !(recreate && d.deployment.Spec.Paused) {
+		take(d.current)
+	}
+	if recreate {
+		return
+	}
+	for i := len(d.sets) - 1; i >= 0; i-- {
+		if f := &d.sets[i]; f != d.current {
+			take(f)
+		}
+	}
+}
+
+// asideAll returns how many machines are set aside.
+func (d *summary) asideAll() (n int32) {
+	for i := range d.sets {
+		n += d.sets[i].aside
+	}
+	return n
+}
+
+// addAside adds the machines set aside to orders.
+func (d *summary) addAside(steps []rollout.Scale) {
+	for i := range steps {
+		if f := d.resizable(steps[i].Name); f != nil {
+			steps[i].From += f.aside
+			steps[i].To += f.aside
+		}
+	}
+}
+
+// asideOld returns how many of them are in old sets.
+func (d *summary) asideOld() int32 {
+	n := d.asideAll()
+	if d.current != nil {
+		n -= d.current.aside
+	}
+	return n
 }

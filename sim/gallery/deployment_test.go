@@ -29,7 +29,7 @@ var ofDeployment = []mutant{
 	{
 		name:   "a deployment sizes its sets by its cache",
 		breaks: "P5, P7",
-		file:   "deployment/situation.go",
+		file:   "deployment/decide.go",
 		from:   "if d.o.Read.Live() && (!bound || d.o.Read.Within(machineset.DeleteWithin, d.now)) {",
 		to:     "if d.o.Read.Live() || d.p != nil {",
 	},
@@ -44,7 +44,7 @@ var ofDeployment = []mutant{
 	{
 		name:   "a set is given names with its size while creates under others are on their way",
 		breaks: "P12",
-		file:   "deployment/family.go",
+		file:   "deployment/count.go",
 		from:   "return f.announced == 0 && r.Settled >= 0",
 		to:     "return r.Settled >= 0",
 		by:     "TestNamesComeWithTheSize",
@@ -60,14 +60,14 @@ var ofDeployment = []mutant{
 	{
 		name:   "creations of an old set that are still on their way are not counted",
 		breaks: "orders that are not visible yet count as done: never more than R + S machines",
-		file:   "deployment/family.go",
+		file:   "deployment/count.go",
 		from:   "most := f.has()",
 		to:     "most := int64(f.actual)",
 	},
 	{
 		name:   "machines that are selected for an update, and about to stop, count as available",
 		breaks: "an update in place keeps R - U machines available",
-		file:   "deployment/family.go",
+		file:   "deployment/count.go",
 		from:   "f.available-f.leaving-f.given",
 		to:     "f.available-f.given",
 	},
@@ -97,7 +97,7 @@ var ofDeployment = []mutant{
 	{
 		name:   "old sets that are in use are pruned",
 		breaks: "P10",
-		file:   "deployment/family.go",
+		file:   "deployment/count.go",
 		from:   "return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&",
 		to:     "return s.Spec.Replicas == 0 && f.actual == 0 && f.announced <= 0 &&",
 		by:     "TestPruneOnly",
@@ -105,7 +105,7 @@ var ofDeployment = []mutant{
 	{
 		name:   "one revision too many is kept",
 		breaks: "history keeps as many revisions as it is told to",
-		file:   "deployment/history.go",
+		file:   "deployment/rollback.go",
 		from:   "for _, f := range old[:max(0, len(old)-int(limit))] {",
 		to:     "for _, f := range old[:max(0, len(old)-int(limit)-1)] {",
 		by:     "TestHistoryWaitsForUpdates|TestRevisions",
@@ -122,7 +122,7 @@ var ofDeployment = []mutant{
 	{
 		name:   "a rollout that stands still is never overdue",
 		breaks: "P21",
-		file:   "deployment/progress.go",
+		file:   "deployment/status.go",
 		from: `if due.After(d.now) {
 		d.lookAt(due)
 		return false
