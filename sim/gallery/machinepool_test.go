@@ -3,6 +3,14 @@ package gallery_test
 // ofMachinepool are mistakes in package machinepool.
 var ofMachinepool = []mutant{
 	{
+		name:   "an instance whose node carries its ID otherwise has none",
+		breaks: "P34",
+		file:   "machinepool/nodes.go",
+		from:   "\tvar instances object.Spellings\n",
+		to:     "\tvar instances object.Spellings\n\tif len(ids) >= 0 {\n\t\treturn nil\n\t}\n",
+		by:     openStorms,
+	},
+	{
 		name:   "a group is made with one instance more than is wanted",
 		breaks: "P30",
 		file:   "machinepool/act.go",

@@ -32,9 +32,7 @@ func Open(seed uint64) *sim.Scenario {
 	if f := &s.Options.Faults; f.ClockJumps.Every == 0 && g.oneIn(2) {
 		f.Skew = time.Hour - 2*g.upTo(time.Hour)
 	}
-	if len(s.Pools) == 0 {
-		s.Options.Faults.NodeSpelling = g.rare(0.6)
-	}
+	s.Options.Faults.NodeSpelling = g.rare(0.6)
 	if g.oneIn(3) {
 		g.lateNodes(&s.Options.Faults)
 	}
