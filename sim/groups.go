@@ -84,8 +84,8 @@ func (w groupWorld) Join(name, id string) {
 	w.kubelets.join(&machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}, ProviderID: id})
 }
 
-// Ready implements groups.World.
-func (w groupWorld) Ready(name, id string) bool { return w.stores.isReady(name, id) }
+// Ready implements groups.World. Without a cluster no node says otherwise.
+func (w groupWorld) Ready(name, id string) bool { return w.kubelets.none || w.stores.isReady(name, id) }
 
 // Seen implements groups.World.
 func (w groupWorld) Seen() bool { return !w.apis.down(targetAPI) }

@@ -173,7 +173,7 @@ func (p *Provider) examine(i *Instance) {
 		return
 	}
 	now := p.world.Now()
-	switch ill := !p.world.Ready(i.Name, i.ProviderID) && !p.world.NoCluster(); {
+	switch ill := !p.world.Ready(i.Name, i.ProviderID); {
 	case !ill:
 		i.ill = time.Time{}
 	case i.ill.IsZero():

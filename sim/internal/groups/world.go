@@ -50,7 +50,7 @@ type World interface {
 	// Join makes its node, and Delete deletes it.
 	Join(name, id string)
 	Delete(name string)
-	// Ready reports whether its node is ready.
+	// Ready reports whether its node is ready, or there is no cluster.
 	Ready(name, id string) bool
 	// Silent makes the cluster note that its node does not report. Recover makes it ready again.
 	Silent(name, id string)
