@@ -7,6 +7,12 @@
 // lose their answers. The manager may be killed, and the call at which it dies is carried out or
 // not. Everything follows from Options.Seed: the same seed gives the same run.
 //
+// A driver under test is what Options.Driver makes. The provider fails below it, in all that it asks of
+// World.Provider, through a Transport or in World.Request, and the manager may be killed during
+// a call. The world stands still while the driver computes. World.Sleep lets its time pass. Of VMs that
+// are not at World.Provider the world sees what the driver answers: the invariants about VMs have nothing
+// to look at, and a Property says what must be true of them.
+//
 // What must be true at any moment are invariants. The world emits events: something was stored, a
 // pod was told to go, a call was made. Each invariant sees them all (ground.go, invariant.go), and has
 // a file named after its number in docs/invariants.md: p07_bounds.go has P7. Violations returns what
