@@ -3,7 +3,11 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -206,4 +210,204 @@ func (d *ownCalls) sleep(ctx context.Context, t time.Duration) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// These are the errors of World.Request when the provider fails.
+var (
+	// ErrRefused: the request was not carried out.
+	ErrRefused = errors.New("sim: the provider does not answer")
+	// ErrAnswerLost: it was carried out.
+	ErrAnswerLost = errors.New("sim: the provider's answer was lost")
+)
+
+// request is one request of a driver to its provider.
+type request struct {
+	what     string
+	carryOut func() error
+	refusal  func() error // an error instead; nil: it is carried out
+	lost     func() error // what the driver gets in place of the answer
+	late     func()       // carries it out some time after the driver has died; nil: it never is
+}
+
+// request makes a request. Outside of a call of the driver it is carried out at once.
+func (d *ownCalls) request(ctx context.Context, r *request) error {
+	c := d.call(ctx)
+	if c == nil {
+		return r.carryOut()
+	}
+	var err error
+	if over := c.do(func() { err = c.request(ctx, r) }); over != nil {
+		return over
+	}
+	return err
+}
+
+// request takes a request through everything that may happen to it.
+func (c *driverCall) request(ctx context.Context, r *request) error {
+	p := c.p
+	c.pause(ctx, p.hazards.CallTime/2+p.upTo(p.hazards.CallTime/2))
+	switch {
+	case p.dead:
+		if r.late != nil && p.happens(p.hazards.Late) {
+			r.late()
+		}
+		return errDead
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	p.calls++
+	p.steps++
+	outcome := p.outcome()
+	switch outcome {
+	case killedLate:
+		if r.late != nil {
+			r.late()
+		}
+		fallthrough
+	case killedBefore:
+		p.kill()
+		return errDead
+	}
+	if err := r.refusal(); err != nil {
+		p.tell("%s: %s fails and is not carried out: %v", c, r.what, err)
+		return err
+	}
+	if err := c.hang(ctx); err != nil {
+		return err
+	}
+	err := r.carryOut()
+	if outcome == killedAfter {
+		p.kill()
+		return errDead
+	}
+	return c.answer(ctx, r, err)
+}
+
+// answer takes the answer of a request to the driver.
+func (c *driverCall) answer(ctx context.Context, r *request, err error) error {
+	p := c.p
+	if err == nil && p.happens(p.hazards.LostCall) {
+		p.count(CallAnswerLost)
+		err = r.lost()
+		p.tell("%s: %s is carried out and its answer lost: %v", c, r.what, err)
+	}
+	c.pause(ctx, p.latency())
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
+}
+
+// hang makes a request take longer than the call may, by chance. A driver that keeps to the call's
+// context gives it up then.
+func (c *driverCall) hang(ctx context.Context) error {
+	p := c.p
+	if c.ends.IsZero() || !p.Now().Before(c.ends) || !p.happens(p.hazards.Hang) {
+		return nil
+	}
+	p.count(CallHung)
+	c.pause(ctx, c.overdue.Sub(p.Now())+p.upTo(p.hazards.HangFor))
+	switch {
+	case p.dead:
+		return errDead
+	case ctx.Err() == nil:
+		p.violate(RuleContext, "%s goes on %s after its context has ended, because a request of it has another context", c, p.Now().Sub(c.ends))
+	}
+	return ctx.Err()
+}
+
+// Transport is an http.RoundTripper for the HTTP client of a driver under test. Through it requests fail
+// as often as Faults.Call and LostCall say, with an error of the connection or an answer of 429, 500 or
+// 503; see World.Request. When the faults of the world stop, all requests are carried out and answered.
+//
+//	options.Driver = func(w *sim.World) driver.Driver {
+//		return mine.New(&http.Client{Transport: &sim.Transport{World: w, Handler: fakeCloud}})
+//	}
+type Transport struct {
+	// World is the one that the driver was made for.
+	World *World
+	// Handler is a provider in this process. It serves one request at a time.
+	Handler http.Handler
+	// Next makes the requests if there is no Handler. Nil: http.DefaultTransport.
+	Next http.RoundTripper
+}
+
+// These are what a failing connection answers.
+var (
+	errRefusedHTTP = errors.New("sim: the connection was refused")
+	errBrokenHTTP  = errors.New("sim: the connection broke before the answer came")
+)
+
+// statusError stands for an answer of that status.
+type statusError int
+
+// Error implements error.
+func (e statusError) Error() string { return fmt.Sprintf("%d %s", int(e), http.StatusText(int(e))) }
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(q *http.Request) (*http.Response, error) {
+	var a *http.Response
+	used := false
+	w := t.World
+	err := w.ownCalls.request(q.Context(), &request{
+		what: q.Method + " " + q.URL.Path,
+		carryOut: func() (err error) {
+			used = true
+			a, err = t.carryOut(q)
+			return err
+		},
+		refusal: func() error {
+			if !w.fails() {
+				return nil
+			}
+			return [...]error{
+				errRefusedHTTP, statusError(http.StatusServiceUnavailable), statusError(http.StatusInternalServerError), statusError(http.StatusTooManyRequests),
+			}[w.chance(4)]
+		},
+		lost: func() error {
+			return [...]error{errBrokenHTTP, statusError(http.StatusServiceUnavailable), statusError(http.StatusInternalServerError)}[w.chance(3)]
+		},
+	})
+	if err == nil {
+		return a, nil
+	}
+	if a != nil {
+		_ = a.Body.Close()
+	}
+	if q.Body != nil && !used {
+		_ = q.Body.Close()
+	}
+	var status statusError
+	if errors.As(err, &status) {
+		return &http.Response{
+			Status: status.Error(), StatusCode: int(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{}, Body: http.NoBody, Request: q,
+		}, nil
+	}
+	return nil, err
+}
+
+// carryOut has the provider answer a request.
+func (t *Transport) carryOut(q *http.Request) (*http.Response, error) {
+	switch {
+	case t.Handler != nil:
+	case t.Next != nil:
+		return t.Next.RoundTrip(q)
+	default:
+		return http.DefaultTransport.RoundTrip(q)
+	}
+	served := q.Clone(context.WithoutCancel(q.Context()))
+	served.RequestURI = q.URL.RequestURI()
+	if served.Body == nil {
+		served.Body = http.NoBody
+	}
+	defer func() { _ = served.Body.Close() }()
+	if served.Host == "" {
+		served.Host = strings.ToLower(q.URL.Host)
+	}
+	out := httptest.NewRecorder()
+	t.Handler.ServeHTTP(out, served)
+	a := out.Result()
+	a.Request = q
+	return a, nil
 }

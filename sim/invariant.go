@@ -1,5 +1,15 @@
 package sim
 
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/history"
+	"github.com/millwright-go/millwright/sim/internal/clock"
+)
+
 // invariant is something that must hold at any moment. It sees each event, in order, and reports by
 // World.violate what is broken. Each has a file that is named after it, and keeps there what it
 // remembers. What several need of the past is in past.go.
@@ -14,5 +24,232 @@ func addInvariants(w *World) {
 		newP44(w), newP45(w), newP46(w), p47{w}, p07InPlace{w}, newClassFirst(w), newP49(w), &p51{turns}, newP61(w), newP62(w), newP63(w), newP64(w), newP65(w), newP66(w),
 	} {
 		w.subscribe(i.see)
+	}
+}
+
+// Violation is a rule that was broken, or something that did not become true in its time.
+type Violation struct {
+	// Rule is what was broken: an invariant by its number, a Property by its
+	// name, or one of the rules below.
+	Rule string
+	Seed uint64    // of the world
+	At   time.Time // in the world's time
+	What string    // for people
+}
+
+// These rules are neither an invariant nor a property.
+const (
+	// RuleSettled: when faults have stopped, all converges, and is gone once it is deleted.
+	RuleSettled = "settled"
+	// RuleStarted: a manager begins again with anything that is stored.
+	RuleStarted = "started"
+	// RulePanicked: no pass panics.
+	RulePanicked = "panicked"
+	// RuleDriverPanicked: no call of a driver of Options.Driver panics.
+	RuleDriverPanicked = "driver panicked"
+	// RuleContext: no call of such a driver goes on long after its context has ended.
+	RuleContext = "context"
+)
+
+// Error returns what was broken, where and when.
+func (v *Violation) Error() string {
+	return fmt.Sprintf("sim: seed %d, at %s: %s: %s", v.Seed, v.At.Format(time.RFC3339), v.Rule, v.What)
+}
+
+// checkProperties checks the properties that the user of the world added, after each effect.
+func checkProperties(w *World) {
+	w.subscribe(func(e event) {
+		if _, ok := e.(effect); !ok {
+			return
+		}
+		for _, p := range w.o.Properties {
+			if p.Check == nil {
+				continue
+			}
+			if err := p.Check(w); err != nil {
+				w.violate(p.Name, "%v", err)
+			}
+		}
+	})
+}
+
+// event is something that happens in a world. Its type is declared in the file that emits it, or in
+// one below. It is emitted at the moment at which it happens, so that a subscriber sees the world as
+// it is then.
+type event any
+
+// effect is the end of any change to what is stored, or to VMs.
+type effect struct{}
+
+// ground is what every part of a world stands on: time, chance, the faults that may happen, and the
+// ways to tell what happens. It knows no part.
+type ground struct {
+	seed          uint64
+	clock         *clock.Clock
+	chance        func(n int) int // returns a number below n
+	hazards       *Faults         // what may fail, and how often: Options has them
+	faultsStopped bool
+	faults        [faultCount]int // that occurred
+
+	facts
+	subscribers []func(event)
+	altered     bool // since the last effect
+	markers     []marker
+	trace       func(at time.Time, what string) // Options.Tell, or nil
+	violations  []error
+}
+
+// marker notes what happens over time, as a Recorder does.
+type marker interface {
+	note(kind history.Kind, what string)
+	// span notes something that begins now. end notes its end, and may be called more than once.
+	span(kind history.Kind, what string) (end func())
+}
+
+func newGround(seed uint64, hazards *Faults, trace func(time.Time, string)) *ground {
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a simulation
+	return &ground{
+		facts: newFacts(), seed: seed, chance: random.IntN, hazards: hazards, trace: trace,
+		clock: clock.New(time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), random.IntN),
+	}
+}
+
+// Now is the world's time.
+func (g *ground) Now() time.Time { return g.clock.Now() }
+
+// After schedules do to run once d has passed.
+func (g *ground) After(d time.Duration, do func()) { g.clock.After(d, do) }
+
+// subscribe adds a subscriber to all events from now on.
+func (g *ground) subscribe(see func(event)) { g.subscribers = append(g.subscribers, see) }
+
+// emit tells all subscribers of an event, in the order in which they subscribed.
+func (g *ground) emit(e event) {
+	for _, see := range g.subscribers {
+		see(e)
+	}
+}
+
+// changed notes a change of what is stored, or of VMs.
+func (g *ground) changed() { g.altered = true }
+
+// check emits an effect if anything has changed since the last one.
+func (g *ground) check() {
+	if g.altered {
+		g.altered = false
+		g.emit(effect{})
+	}
+}
+
+func (g *ground) latency() time.Duration { return g.upTo(g.hazards.Latency) }
+
+// upTo returns a time from 0 to d.
+func (g *ground) upTo(d time.Duration) time.Duration {
+	ms := int(d / time.Millisecond)
+	if ms <= 0 {
+		return 0
+	}
+	return time.Duration(g.chance(ms+1)) * time.Millisecond
+}
+
+// happens reports true with probability p.
+func (g *ground) happens(p float64) bool {
+	if p <= 0 || g.faultsStopped {
+		return false
+	}
+	return g.chance(1_000_000) < int(p*1_000_000)
+}
+
+// count counts a fault.
+func (g *ground) count(f Fault) {
+	g.faults[f]++
+	if loud[f] {
+		g.tell("%s", f)
+	}
+	if loud[f] && f != ControlOutage && f != TargetOutage && f != ZoneOutage { // those are spans
+		g.Mark(history.Fault, f.String())
+	}
+}
+
+// tell reports what happens to Options.Tell.
+func (g *ground) tell(format string, args ...any) {
+	if g.trace != nil {
+		g.trace(g.Now(), fmt.Sprintf(format, args...))
+	}
+}
+
+// Mark makes every recorder note that something happens now.
+func (g *ground) Mark(kind history.Kind, what string) {
+	for _, m := range g.markers {
+		m.note(kind, what)
+	}
+}
+
+// Span makes every recorder note that something begins now, and that it ends when end is called.
+// end may be called more than once.
+func (g *ground) Span(kind history.Kind, what string) (end func()) {
+	var ends []func()
+	for _, m := range g.markers {
+		ends = append(ends, m.span(kind, what))
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// Violations returns the violations that were seen.
+func (g *ground) Violations() []error { return g.violations }
+
+// violated returns the first violation, or nil.
+func (g *ground) violated() error {
+	if len(g.violations) == 0 {
+		return nil
+	}
+	return g.violations[0]
+}
+
+func (g *ground) violate(rule, format string, args ...any) {
+	v := g.violation(rule, format, args...)
+	g.Mark(history.Violation, v.Rule+": "+v.What)
+	g.violations = append(g.violations, v)
+}
+
+func (g *ground) violation(rule, format string, args ...any) *Violation {
+	return &Violation{Rule: rule, Seed: g.seed, At: g.Now(), What: fmt.Sprintf(format, args...)}
+}
+
+// facts are what a world notes of its own doings and of its users', so that the manager is not held
+// to what it could not know or did not do.
+type facts struct {
+	acting  bool // the manager is, not the world
+	belated bool // it is a dead one, whose order is an old one
+
+	excused   map[string]bool // machines, by UID, that somebody else deletes
+	orphanVMs map[string]bool // VMs that were not made through the driver
+	late      map[string]bool // machines whose VM was made when its caller was dead
+	lateTags  map[string]bool // machines whose VM was changed by a call of the dead
+	cordoned  map[string]bool // nodes, by UID, that a user has cordoned
+	misled    map[string]bool // machines for which GetMachineStatus named no node, though there may be one
+
+	lateGroups map[object.Key]bool // pools that are gone and have a group, or may get one from a call that comes late
+	forgotten  map[string]bool     // UIDs of pools whose record somebody took away
+}
+
+func newFacts() facts {
+	return facts{
+		excused: map[string]bool{}, orphanVMs: map[string]bool{}, late: map[string]bool{}, lateTags: map[string]bool{},
+		cordoned: map[string]bool{}, misled: map[string]bool{}, lateGroups: map[object.Key]bool{}, forgotten: map[string]bool{},
+	}
+}
+
+// since keeps the time since when something is so.
+func since(t *time.Time, now time.Time, is bool) {
+	switch {
+	case !is:
+		*t = time.Time{}
+	case t.IsZero():
+		*t = now
 	}
 }

@@ -2,9 +2,14 @@ package sim
 
 import (
 	"context"
+	"fmt"
+	"iter"
+	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
@@ -199,4 +204,379 @@ func (k *kubelets) stopFaults() {
 	for _, vm := range k.provider.VMs() {
 		k.recover(vm.Name, vm.ID)
 	}
+}
+
+// nodePods are the pods of a preview. Each node carries the same number of them. A pod that is told to
+// go does so after a time, and none takes its place.
+type nodePods struct {
+	*ground
+	nodes  *trackedStore[*machine.Node]
+	each   int // of a node
+	ends   time.Duration
+	number int
+	on     map[string][]*drain.Pod // by node, once it was asked for
+	tell   func(node string)
+}
+
+func newNodePods(g *ground, nodes *trackedStore[*machine.Node], each int, ends time.Duration) *nodePods {
+	p := &nodePods{ground: g, nodes: nodes, each: each, ends: ends, on: map[string][]*drain.Pod{}}
+	g.subscribe(p.see)
+	return p
+}
+
+// see forgets the pods of a node that is gone.
+func (p *nodePods) see(e event) {
+	if e, ok := e.(stored[*machine.Node]); ok && e.now == nil {
+		delete(p.on, e.key.Name)
+	}
+}
+
+// open returns the pods as a process sees them.
+func (p *nodePods) open(by *process, tell func(node string)) drains.Workload {
+	p.tell = tell
+	return drains.Workload{Pods: nodePodsPort{by, p}}
+}
+
+// of returns the pods of a node.
+func (p *nodePods) of(node string) []*drain.Pod {
+	if pods, known := p.on[node]; known {
+		return pods
+	}
+	if _, err := p.nodes.Get(context.Background(), object.Key{Name: node}); err != nil {
+		return nil
+	}
+	pods := make([]*drain.Pod, p.each)
+	for i := range pods {
+		p.number++
+		pods[i] = &drain.Pod{
+			Key: object.Key{Namespace: node, Name: fmt.Sprintf("%s-%d", node, i)}, UID: fmt.Sprintf("pod-%d", p.number),
+			Owner: &object.Owner{Kind: "ReplicaSet", Name: "app", UID: "app"}, CreatedAt: p.clock.Now().Truncate(time.Second), Grace: p.ends,
+		}
+	}
+	p.on[node] = pods
+	return pods
+}
+
+// end tells a pod to go; now: without its grace. The namespace of a pod is the name of its node.
+func (p *nodePods) end(o drain.Order, now bool) drain.Answer {
+	node := o.Pod.Namespace
+	at := slices.IndexFunc(p.on[node], func(pod *drain.Pod) bool { return pod.UID == o.UID })
+	if at < 0 {
+		return drain.Answer{Result: drain.NotFound}
+	}
+	takes := p.ends
+	if now {
+		takes = 0
+	}
+	if pod := p.on[node][at]; pod.GraceEnds.IsZero() || now {
+		going := *pod
+		going.GraceEnds = p.clock.Now().Add(takes)
+		pods := slices.Clone(p.on[node]) // readers share them
+		pods[at], p.on[node] = &going, pods
+		p.clock.After(takes, func() { p.gone(node, o.UID) })
+	}
+	return drain.Answer{Result: drain.Accepted}
+}
+
+// gone removes a pod that has ended.
+func (p *nodePods) gone(node, uid string) {
+	at := slices.IndexFunc(p.on[node], func(pod *drain.Pod) bool { return pod.UID == uid })
+	if at < 0 {
+		return
+	}
+	p.on[node] = slices.Delete(slices.Clone(p.on[node]), at, at+1)
+	p.tell(node)
+}
+
+// nodePodsPort is nodePods as one process sees them.
+type nodePodsPort struct {
+	by   *process
+	pods *nodePods
+}
+
+// On implements drains.Pods.
+func (s nodePodsPort) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
+	return s.pods.of(node), true, nil
+}
+
+// Evict implements drains.Pods.
+func (s nodePodsPort) Evict(_ context.Context, o drain.Order) (out drain.Answer, err error) {
+	err = s.by.call(targetAPI, func() error { out = s.pods.end(o, false); return nil })
+	return out, err
+}
+
+// Delete implements drains.Pods.
+func (s nodePodsPort) Delete(_ context.Context, o drain.Order) (out drain.Answer, err error) {
+	err = s.by.call(targetAPI, func() error { out = s.pods.end(o, o.Now); return nil })
+	return out, err
+}
+
+// Watch implements drains.Pods. Nothing watches in a simulation.
+func (s nodePodsPort) Watch(context.Context) iter.Seq2[string, error] {
+	return func(func(string, error) bool) {}
+}
+
+// agents update nodes in place. One runs on each node.
+type agents struct {
+	*kubelets
+	update time.Duration   // how long an update takes
+	fails  func() bool     // says which updates fail, beside chance; nil: none
+	label  string          // of a node, for the answer
+	atWork map[string]*job // by UID of the node: an agent that is at work, or was
+}
+
+// job is one update of a node by its agent.
+type job struct {
+	node     *machine.Node
+	answer   string
+	stubborn bool // it answers though the update is withdrawn
+	over     bool // another one has begun, or the update is withdrawn
+}
+
+func newAgents(k *kubelets, update time.Duration, label string) *agents {
+	if update == 0 {
+		update = updateTime
+	}
+	return &agents{kubelets: k, update: update, label: label, atWork: map[string]*job{}}
+}
+
+// updateTime is how long an agent takes unless Options set another time.
+const updateTime = 2 * time.Minute
+
+// These say how late agents are, how long restarts take, and when agents answer again.
+const (
+	lateTime   = 2 * time.Hour
+	rebootTime = 15 * time.Minute
+	mendTime   = 30 * time.Minute
+)
+
+// These tell of updates in place: a node says that it is ready for one, and its agent answers.
+type (
+	updateAwaited  struct{ node string }
+	updateAnswered struct{ node, answer string }
+)
+
+// see lets the agents read what their nodes say. An agent that may update its node does so and
+// answers by a label.
+func (a *agents) see(e event) {
+	if e, ok := e.(stored[*machine.Node]); ok && e.now != nil {
+		a.look(e.now)
+	}
+}
+
+func (a *agents) look(n *machine.Node) {
+	c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
+	j := a.atWork[n.UID]
+	if c == nil || c.Status != object.True || c.Reason != machine.ReasonReadyForUpdate {
+		if j != nil {
+			j.over = true
+		}
+		return
+	}
+	if j != nil && !j.over {
+		return
+	}
+	if j != nil {
+		j.stubborn = false // it begins with the next one
+	}
+	j = &job{node: n, answer: machine.UpdateSuccessful}
+	a.atWork[n.UID] = j
+	a.emit(updateAwaited{n.Name})
+	if a.happens(a.hazards.DeadUpdate) {
+		a.count(UpdateSilent)
+		return
+	}
+	if a.happens(a.hazards.BadUpdate) || a.fails != nil && a.fails() {
+		a.count(UpdateFailed)
+		j.answer = machine.UpdateFailed
+	}
+	a.work(j)
+}
+
+// work lets an agent update its node, and answer.
+func (a *agents) work(j *job) {
+	takes := a.update + a.upTo(a.hazards.SlowBoot)
+	if a.happens(a.hazards.LateUpdate) {
+		a.count(UpdateLate)
+		j.stubborn = true
+		takes += a.upTo(lateTime)
+	}
+	if a.happens(a.hazards.UpdateReboot) {
+		a.count(UpdateRebooted)
+		until, silent := a.upTo(takes), a.upTo(rebootTime)
+		a.After(until, func() { a.waver(j.node.Name, a.vmOf(j.node), silent) })
+		takes += until + silent // it begins again
+	}
+	a.After(takes, func() { a.finish(j) })
+}
+
+func (a *agents) finish(j *job) {
+	a.answer(j)
+	if j.answer == machine.UpdateFailed && a.happens(a.hazards.SecondAnswer) {
+		again := &job{j.node, machine.UpdateSuccessful, true, true}
+		a.After(a.upTo(mendTime), func() {
+			if a.atWork[j.node.UID] == j {
+				a.count(UpdateMended)
+				a.answer(again)
+			}
+		})
+	}
+}
+
+func (a *agents) answer(j *job) {
+	n, err := a.nodes.Get(context.Background(), j.node.Key)
+	if err != nil || n.UID != j.node.UID || j.over && !j.stubborn {
+		return
+	}
+	n = n.Clone()
+	n.Labels = withLabel(n.Labels, a.label, j.answer)
+	a.emit(updateAnswered{n.Name, j.answer})
+	_, _ = a.nodes.Update(context.Background(), n) // read in the same instant: no conflict
+}
+
+func withLabel(labels map[string]string, key, value string) map[string]string {
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	return labels
+}
+
+// clusterWorld is the world as its cluster sees it.
+type clusterWorld struct {
+	chances
+	nodes *trackedStore[*machine.Node]
+}
+
+// Faults implements cluster.World.
+func (w clusterWorld) Faults() cluster.Faults {
+	f := w.hazards
+	return cluster.Faults{
+		PodEnd: f.PodEnd, KeptPod: f.KeptPod, KeptPodFor: f.KeptPodFor, FailedPod: f.FailedPod,
+		StuckVolume: f.StuckVolume, SlowVolume: f.SlowVolume,
+	}
+}
+
+// Count implements cluster.World.
+func (w clusterWorld) Count(f cluster.Fault) { w.count(clusterFaults[f]) }
+
+var clusterFaults = [...]Fault{
+	cluster.PodFinished: PodFinished, cluster.PodKept: PodKept, cluster.PodFailed: PodFailed,
+	cluster.PodCompleted: PodCompleted, cluster.VolumeSlow: VolumeSlow, cluster.VolumeStuck: VolumeStuck,
+}
+
+// Nodes implements cluster.World.
+func (w clusterWorld) Nodes() []*machine.Node { return w.nodes.all() }
+
+// followNodes makes a cluster follow the nodes.
+func followNodes(c *cluster.Cluster) func(event) {
+	return func(e event) {
+		if e, ok := e.(stored[*machine.Node]); ok {
+			c.Soon()
+			if e.now == nil {
+				c.Lost(e.key.Name)
+			}
+		}
+	}
+}
+
+// workloadPort is the workload as one process sees it.
+type workloadPort struct {
+	p    *process
+	apps *cluster.Cluster
+}
+
+// On implements drains.Pods.
+func (s workloadPort) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
+	if s.p.dead {
+		return nil, false, errDead
+	}
+	return s.apps.On(node), true, nil
+}
+
+// Evict implements drains.Pods.
+func (s workloadPort) Evict(_ context.Context, o drain.Order) (out drain.Answer, err error) {
+	err = s.p.call(targetAPI, func() error { out = s.apps.Evict(o); return nil })
+	return out, err
+}
+
+// Delete implements drains.Pods.
+func (s workloadPort) Delete(_ context.Context, o drain.Order) (out drain.Answer, err error) {
+	err = s.p.call(targetAPI, func() error { out = s.apps.Delete(o); return nil })
+	return out, err
+}
+
+// Watch implements drains.Pods. Nothing watches in a simulation.
+func (s workloadPort) Watch(context.Context) iter.Seq2[string, error] {
+	return func(func(string, error) bool) {}
+}
+
+// In implements drains.Budgets.
+func (s workloadPort) In(_ context.Context, namespaces []string) (out []*drain.Budget, complete bool, err error) {
+	for _, name := range namespaces {
+		out = append(out, s.apps.Budgets(name)...)
+	}
+	return out, true, nil
+}
+
+// Bound implements drains.Volumes.
+func (s workloadPort) Bound(_ context.Context, claims []object.Key) ([]*drain.Volume, bool, error) {
+	return s.apps.Bound(claims), true, nil
+}
+
+// Attachments implements drains.Volumes.
+func (s workloadPort) Attachments(_ context.Context, node string, names []string) ([]*drain.Attachment, error) {
+	return s.apps.Attachments(node, names), nil
+}
+
+// Attached implements drains.Volumes. Nodes say nothing of volumes here.
+func (s workloadPort) Attached(context.Context, string) ([]string, error) { return nil, nil }
+
+// Detach implements drains.Volumes.
+func (s workloadPort) Detach(_ context.Context, attachment string) (out drain.Answer, err error) {
+	err = s.p.call(targetAPI, func() error { out = s.apps.Detach(attachment); return nil })
+	return out, err
+}
+
+// force says when force may be used on a machine.
+type force struct {
+	*managerClock
+	*policies
+	nodes *trackedStore[*machine.Node]
+}
+
+// forceDue reports whether force may be used on a machine now, by the manager's clock: the present
+// stage of its deletion has worked for too long, or its node has been silent for too long. The
+// record alone is not enough, because the manager cannot record on a cluster that does not answer.
+func (f *force) forceDue(m *machine.Machine) bool {
+	if !m.Deleted() {
+		return false
+	}
+	p, now := f.machinePolicy(), f.managerNow()
+	timeout := p.DrainTimeout
+	if t := m.Spec.Config.DrainTimeout; t > 0 {
+		timeout = t
+	}
+	if m.Status.LastOperation.Forced || f.forcedByHand(&m.Meta) || !now.Before(stageBegan(m).Add(timeout)) {
+		return true
+	}
+	n, err := f.nodes.Get(context.Background(), object.Key{Name: m.Name})
+	if err != nil {
+		return false
+	}
+	c := object.FindCondition(n.Conditions, machine.NodeReady)
+	return c != nil && c.Status != object.True && !now.Before(c.Since.Add(p.Unresponsive))
+}
+
+// stageBegan is when the present stage of a machine's deletion began its own work.
+func stageBegan(m *machine.Machine) time.Time {
+	if since := m.Status.StageSince; since.After(m.DeletedAt) {
+		return since
+	}
+	return m.DeletedAt
+}
+
+// forcedByHand reports whether a person has forced the deletion of a machine.
+func (p *policies) forcedByHand(m *object.Meta) bool {
+	return m.Labels[p.machinePolicy().Keys.ForceDeletion] != ""
 }

@@ -3,6 +3,8 @@ package sim
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +12,9 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
 )
 
 // meddle does what a step says of other programs and people.
@@ -263,4 +267,313 @@ func touchAll[T object.Object[T]](of *trackedStore[T], value string) {
 	for _, o := range of.all() {
 		annotated(of, o, "seen-at", value)
 	}
+}
+
+// request does what a step asks of single machines, sets and VMs.
+func (w *World) request(s *Step) {
+	keys := w.machinePolicy().Keys
+	switch s.Do {
+	case PauseMachine:
+		pauseNth(w, w.machines, s)
+	case PauseSet:
+		pauseNth(w, w.sets, s)
+	case Preserve:
+		annotateNth(w, w.machines, s, keys.Preserve, s.Value)
+	case PreserveNode:
+		annotateNth(w, w.nodes, s, keys.Preserve, s.Value)
+	case Prioritize:
+		annotateNth(w, w.machines, s, w.setPolicy().Keys.Priority, s.Value)
+	case Replace:
+		annotateNth(w, w.machines, s, w.setPolicy().Keys.Replace, "true")
+	case ScaleDown:
+		w.scaleDown(s)
+	case Tag:
+		w.retag(s, s.Class, s.Class)
+	case Retag:
+		if d := w.deployment(s.Name); d != nil {
+			like := d.Spec.Template.Spec.Class.Name
+			if w.sizeOf(like) == "" {
+				return // the class is not there
+			}
+			name := fmt.Sprint(w.sizeOf(like), "-", s.N%3)
+			w.retag(s, name, like)
+			w.edit(s.Name, func(spec *deployment.Spec) { spec.Template.Spec.Class.Name = name })
+		}
+	}
+}
+
+// annotateNth writes an annotation on the nth object of a kind, or removes it if the value is
+// empty.
+func annotateNth[T object.Object[T]](w *World, of *trackedStore[T], s *Step, key, value string) (changed T, found bool) {
+	o, found := nthOf(of, s.N)
+	if !found || o.ObjectMeta().Annotations[key] == value {
+		return o, false
+	}
+	w.actions[s.Do]++
+	return annotated(of, o, key, value), true
+}
+
+func annotated[T object.Object[T]](of *trackedStore[T], o T, key, value string) T {
+	o = o.Clone()
+	meta := o.ObjectMeta()
+	if meta.Annotations = maps.Clone(meta.Annotations); meta.Annotations == nil {
+		meta.Annotations = map[string]string{}
+	}
+	meta.Annotations[key] = value
+	if value == "" {
+		delete(meta.Annotations, key)
+	}
+	o, _ = of.Update(context.Background(), o) // read in the same instant: no conflict
+	return o
+}
+
+// pauseNth pauses the nth object for a while.
+func pauseNth[T object.Object[T]](w *World, of *trackedStore[T], s *Step) {
+	key := w.machinePolicy().Keys.Paused
+	o, found := annotateNth(w, of, s, key, "true")
+	if !found || s.For == 0 {
+		return
+	}
+	name := o.ObjectMeta().Key
+	w.After(s.For, func() {
+		now, err := of.Get(context.Background(), name)
+		if err == nil && now.ObjectMeta().Annotations[key] != "" {
+			annotated(of, now, key, "")
+			w.check()
+		}
+	})
+}
+
+// resumeAll ends all pauses.
+func resumeAll[T object.Object[T]](w *World, of *trackedStore[T]) {
+	key := w.machinePolicy().Keys.Paused
+	for _, o := range of.all() {
+		if o.ObjectMeta().Annotations[key] != "" {
+			annotated(of, o, key, "")
+		}
+	}
+}
+
+// scaleDown takes replicas away from a deployment, by the manager's own command. If it gets no
+// answer, it tries again.
+func (w *World) scaleDown(s *Step) {
+	d := w.deployment(s.Name)
+	if d == nil {
+		return
+	}
+	fleet := slices.DeleteFunc(w.fleetOf(d), func(m *machine.Machine) bool { return m.Deleted() })
+	n := min(1+s.N%2, len(fleet))
+	to := d.Spec.Replicas - int32(n)
+	if n == 0 || to < 0 {
+		return
+	}
+	var names []string
+	for i := range n {
+		names = append(names, fleet[(s.N+i)%len(fleet)].Name)
+	}
+	clean := w.atRest(d, fleet)
+	began := w.Now()
+	w.clock.Begin(func() { w.commandScaleDown(d, names, to, clean, began) })
+}
+
+// commandTries is how often a command is given whose answer is an error. commandRetry is the wait
+// before the next time.
+const (
+	commandTries = 5
+	commandRetry = 10 * time.Second
+)
+
+func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to int32, clean bool, began time.Time) {
+	for range commandTries {
+		p := w.process
+		if p.dead {
+			w.clock.Pause(commandRetry)
+			continue
+		}
+		err := p.manager.ScaleDown(context.Background(), d.Key, names, to)
+		switch {
+		case err == nil && !p.dead:
+			w.actions[ScaleDown]++
+			w.emit(scalerChose{d, names, clean, began})
+			return
+		case refusedForGood(err):
+			return
+		}
+		w.clock.Pause(commandRetry)
+	}
+}
+
+// refusedForGood reports whether a scale-down was refused for what it asks.
+func refusedForGood(err error) bool {
+	for _, refusal := range []error{
+		deployment.ErrGoing, deployment.ErrSize, deployment.ErrTooMany, deployment.ErrNotMember, deployment.ErrLeaving,
+		deployment.ErrNamedTwice, deployment.ErrNoKey, manager.ErrNoDeployments, store.ErrNotFound,
+	} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
+}
+
+// retag gives a class other tags, and makes it like another if it is not there.
+func (w *World) retag(s *Step, name, like string) {
+	if _, err := w.classes.Get(context.Background(), object.Key{Namespace: Namespace, Name: name}); err == nil {
+		like = name
+	}
+	if err := w.TagClass(name, like, map[string]string{"round": fmt.Sprint(s.N), fmt.Sprint("only-", s.N): "yes"}); err == nil {
+		w.actions[s.Do]++
+	}
+}
+
+// scalerChose: a scaler took machines out of a deployment by their names; began is when it read
+// them. atRest: nothing else was requested of the fleet then.
+type scalerChose struct {
+	deployment *deployment.Deployment
+	names      []string
+	atRest     bool
+	began      time.Time
+}
+
+// dispute is an entry of nodes that another program wants otherwise than the manager.
+type dispute struct {
+	lost func(*World, *machine.Node) bool // reports whether the manager has it its way
+	undo func(*World, *machine.Node)
+}
+
+// disputes are those that a step chooses from.
+var disputes = [...]dispute{
+	{ // a label removed
+		func(_ *World, n *machine.Node) bool { return n.Labels["team"] != "" },
+		func(_ *World, n *machine.Node) { delete(n.Labels, "team") },
+	},
+	{ // a label changed
+		func(_ *World, n *machine.Node) bool { return n.Labels["tier"] == "web" },
+		func(_ *World, n *machine.Node) { n.Labels["tier"] = "db" },
+	},
+	{ // a taint removed, as by an agent that is ready
+		func(_ *World, n *machine.Node) bool { return slices.ContainsFunc(n.Taints, dedicated) },
+		func(_ *World, n *machine.Node) { n.Taints = slices.DeleteFunc(n.Taints, dedicated) },
+	},
+	{ // the finalizer removed
+		func(_ *World, n *machine.Node) bool { return !n.Deleted() && n.HasFinalizer(machine.NodeFinalizer) },
+		func(_ *World, n *machine.Node) { n.RemoveFinalizer(machine.NodeFinalizer) },
+	},
+	{ // the startup taint put back, once its machine runs
+		func(w *World, n *machine.Node) bool { return !w.hasStartupTaint(n) && w.serves(n) },
+		func(w *World, n *machine.Node) {
+			n.Taints = append(n.Taints, object.Taint{Key: w.machinePolicy().Keys.NotReadyTaint, Effect: object.NoSchedule})
+		},
+	},
+}
+
+func dedicated(t object.Taint) bool { return t.Key == "dedicated" }
+
+func (w *World) hasStartupTaint(n *machine.Node) bool {
+	return slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Key == w.machinePolicy().Keys.NotReadyTaint })
+}
+
+// serves reports whether a node is that of a machine that is ready.
+func (w *World) serves(n *machine.Node) bool {
+	return slices.ContainsFunc(w.machines.all(), func(m *machine.Machine) bool { return m.Spec.NodeName == n.Name && m.Ready() })
+}
+
+// reaction is within what time a program undoes what it sees.
+const reaction = 2 * time.Second
+
+// fight has another program undo on sight an entry of all nodes.
+func (w *World) fight(s *Step) {
+	d, until := disputes[max(s.N, 0)%len(disputes)], w.Now().Add(s.For)
+	over := func() bool { return w.faultsStopped || !w.Now().Before(until) }
+	look := func(n *machine.Node) {
+		if over() || !d.lost(w, n) {
+			return
+		}
+		w.After(w.upTo(reaction), func() {
+			now, err := w.nodes.Get(context.Background(), n.Key)
+			if err != nil || over() || now.UID != n.UID || !d.lost(w, now) {
+				return
+			}
+			now = now.Clone()
+			d.undo(w, now)
+			_, _ = w.nodes.Update(context.Background(), now) // read in the same instant: no conflict
+			w.check()
+		})
+	}
+	for _, n := range w.nodes.all() {
+		look(n)
+	}
+	w.subscribe(func(e event) {
+		if e, ok := e.(stored[*machine.Node]); ok && e.now != nil {
+			look(e.now)
+		}
+	})
+}
+
+// hookers are programs that put hooks on machines, and take them off some time after the deletion of
+// the machine has begun.
+type hookers struct {
+	*ground
+	machines *trackedStore[*machine.Machine]
+	waits    map[string]hookWait // by UID of the machine
+}
+
+// hookWait is a hook that is to be taken off.
+type hookWait struct {
+	key string
+	d   time.Duration // after the deletion began; zero: it stays
+}
+
+// off takes a hook off a machine.
+func (h *hookers) off(m *machine.Machine, key string) {
+	m = m.Clone()
+	delete(m.Annotations, key)
+	_, _ = h.machines.Update(context.Background(), m) // read in the same instant: no conflict
+}
+
+// hookName is what the annotation of a hook ends with.
+const hookName = "sim"
+
+// see takes hooks off.
+func (h *hookers) see(e event) {
+	s, ok := e.(stored[*machine.Machine])
+	if !ok || s.now == nil || !s.now.Deleted() {
+		return
+	}
+	wait, waits := h.waits[s.now.UID]
+	if !waits {
+		return
+	}
+	delete(h.waits, s.now.UID)
+	if wait.d > 0 {
+		key := s.now.Key
+		h.After(wait.d, func() {
+			if m, err := h.machines.Get(context.Background(), key); err == nil && m.Annotations[wait.key] != "" {
+				h.off(m, wait.key)
+				h.check()
+			}
+		})
+	}
+}
+
+// hook puts hooks on machines, from the Nth on.
+func (w *World) hook(s *Step, prefix string) {
+	all := slices.DeleteFunc(w.machines.all(), (*machine.Machine).Deleted)
+	for _, m := range all[min(s.N, len(all)):] {
+		w.actions[s.Do]++
+		w.hookers.waits[m.UID] = hookWait{prefix + hookName, s.For}
+		annotated(w.machines, m, prefix+hookName, "held")
+	}
+}
+
+// forceDeletion has a person force the Nth deletion that is under way.
+func (w *World) forceDeletion(s *Step) {
+	all := slices.DeleteFunc(w.machines.all(), func(m *machine.Machine) bool { return !m.Deleted() })
+	if len(all) == 0 {
+		return
+	}
+	w.actions[s.Do]++
+	m := all[s.N%len(all)].Clone()
+	m.Labels = withLabel(maps.Clone(m.Labels), w.machinePolicy().Keys.ForceDeletion, "true")
+	_, _ = w.machines.Update(context.Background(), m) // read in the same instant: no conflict
 }

@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/preview"
 )
 
 // defaultLimit is how long convergence may take once the faults have stopped.
@@ -256,3 +260,302 @@ func (w *World) deletePools() {
 		_ = w.pools.Delete(context.Background(), p.Key, p.UID) // seen in the same instant: it is there
 	}
 }
+
+// settler fills a world with a fleet that there was before.
+type settler struct {
+	w        *World
+	model    *preview.Model
+	machines map[object.Key]*machine.Machine
+	sets     map[object.Key]*machineset.Set
+	nodes    map[object.Key]*machine.Node
+	specs    map[object.Key]machine.VMSpec // of classes
+	uids     map[string]string             // by those from before
+}
+
+// settle fills a world with a fleet, and returns the deployment as it is stored. It changes none of
+// its arguments.
+func (w *World) settle(d *deployment.Deployment, children []deployment.Children, m *preview.Model) *deployment.Deployment {
+	s := &settler{
+		w: w, model: m, machines: map[object.Key]*machine.Machine{}, sets: map[object.Key]*machineset.Set{}, nodes: map[object.Key]*machine.Node{},
+		specs: map[object.Key]machine.VMSpec{}, uids: map[string]string{},
+	}
+	d = d.Clone()
+	d.Spec.MaxAge = 0 // that is something other than a rollout
+	s.rename(&d.Meta)
+	s.class(d.Namespace, &d.Spec.Template.Spec)
+	for _, c := range children {
+		s.enroll(c)
+	}
+	w.deployments.load([]*deployment.Deployment{d})
+	w.sets.load(inKeyOrder(s.sets))
+	w.machines.load(inKeyOrder(s.machines))
+	w.nodes.load(inKeyOrder(s.nodes))
+	return d
+}
+
+// rename gives an object a UID that the stores give to no other, and its owner likewise.
+func (s *settler) rename(m *object.Meta) {
+	m.UID = s.renamed(m.UID)
+	if m.Owner != nil {
+		owner := *m.Owner
+		owner.UID = s.renamed(owner.UID)
+		m.Owner = &owner
+	}
+}
+
+// renamed returns the UID that stands for one from before. Equal ones share their memory, so that
+// comparing them is fast.
+func (s *settler) renamed(uid string) string {
+	if s.uids[uid] == "" {
+		s.uids[uid] = "before/" + uid
+	}
+	return s.uids[uid]
+}
+
+// inKeyOrder returns objects in the order of their keys.
+func inKeyOrder[T object.Object[T]](objects map[object.Key]T) []T {
+	all := make([]T, 0, len(objects))
+	for _, o := range objects {
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b T) int { return compareKeys(a.ObjectMeta().Key, b.ObjectMeta().Key) })
+	return all
+}
+
+// class stores a class that a fleet names, unless it is there: the model's, or one that differs from
+// every other.
+func (s *settler) class(namespace string, spec *machine.Spec) {
+	key := object.Key{Namespace: namespace, Name: spec.Class.Name}
+	if _, known := s.specs[key]; known || key.Name == "" {
+		return
+	}
+	class := s.given(key)
+	if class == nil {
+		class = s.w.madeUp(key)
+	}
+	_ = s.w.addClass(class) // a store in memory, and it is not there yet
+	s.specs[key] = machine.SplitSpec(class, s.model.Updatable)
+}
+
+// given returns a copy of a class of the model. Nil: the model has none of that key.
+func (s *settler) given(k object.Key) *machine.Class {
+	for _, c := range s.model.Classes {
+		if c != nil && c.Key == k {
+			c = c.Clone()
+			c.Meta = object.Meta{Key: k}
+			return c
+		}
+	}
+	return nil
+}
+
+// enroll stores a set and its machines. Of two of a name, the first counts.
+func (s *settler) enroll(c deployment.Children) {
+	if c.Set == nil || s.sets[c.Set.Key] != nil {
+		return
+	}
+	set := c.Set.Clone()
+	set.Instructions.Marks, set.Spec.MaxAge = machine.RolloutMarks{}, 0
+	s.rename(&set.Meta)
+	s.sets[set.Key] = set
+	s.class(set.Namespace, &set.Spec.Template.Spec)
+	for _, m := range c.Machines {
+		if m != nil && m.OwnedBy(c.Set.UID) && s.machines[m.Key] == nil {
+			s.enlist(m.Clone())
+		}
+	}
+}
+
+// enlist stores a machine, with its VM and its node if it has them.
+func (s *settler) enlist(m *machine.Machine) {
+	s.rename(&m.Meta)
+	s.machines[m.Key] = m
+	s.class(m.Namespace, &m.Spec)
+	m.Spec.Marks = machine.RolloutMarks{}
+	switch m.Status.Phase {
+	case machine.PhaseNew, machine.PhaseCrashLoopBackOff:
+		m.Spec.ProviderID, m.Spec.NodeName = "", ""
+		return
+	case machine.PhaseAvailable:
+		m.Status.Phase = machine.PhaseRunning // here, all machines join the cluster
+	}
+	m.AddFinalizer(machine.Finalizer)
+	id := s.w.vms.found(m.Name, m.Spec.Class.Name)
+	m.Spec.ProviderID, m.Spec.NodeName = id, m.Name
+	if (m.Status.VMSpec == machine.VMSpec{}) && len(s.model.Updatable) > 0 {
+		m.Status.VMSpec = s.specs[object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}] // as it is noted of VMs of which nothing is known
+	}
+	switch m.Status.Phase {
+	case machine.PhasePending:
+		left := m.CreatedAt.Add(s.model.Create).Sub(s.w.Now())
+		if left <= 0 || left > s.model.Create { // late, or from the future
+			left = s.model.Create
+		}
+		s.w.kubelets.bootIn(left, m.Name, id)
+	case machine.PhaseFailed, machine.PhaseTerminating:
+	default:
+		s.join(m)
+	}
+}
+
+// join stores the node of a machine that has joined.
+func (s *settler) join(m *machine.Machine) {
+	n := &machine.Node{Meta: object.Meta{Key: object.Key{Name: m.Name}, UID: "before/" + m.Name, Generation: 1, CreatedAt: m.CreatedAt}}
+	n.ProviderID = m.Spec.ProviderID
+	ready := object.Condition{Type: machine.NodeReady, Status: object.True, Since: m.Status.Since}
+	if m.Status.Phase == machine.PhaseUnknown {
+		ready.Status = object.Unknown
+	}
+	n.Conditions = []object.Condition{ready}
+	n.AddFinalizer(machine.NodeFinalizer)
+	t := m.Spec.NodeTemplate.Clone()
+	n.Applied.NodeTemplate, n.Applied.Generation = m.Spec.NodeTemplate.Clone(), m.Generation
+	n.Labels, n.Annotations, n.Taints = t.Labels, t.Annotations, t.Taints
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels[s.w.machinePolicy().Keys.NodeMachine] = m.Name
+	m.Status.Conditions = []object.Condition{ready}
+	s.nodes[n.Key] = n
+}
+
+// atMost is how many objects of a kind a violation names.
+const atMost = 5
+
+// lacks returns what keeps the world from converging: pools, deployments, machines with their
+// phases and reasons, and nodes and VMs that no machine has.
+func (w *World) lacks() string {
+	var pools, fleets []string
+	for _, p := range w.pools.all() {
+		if lacks := w.poolLacks(p); lacks != "" {
+			pools = append(pools, fmt.Sprintf("pool %s: %s", p.Name, lacks))
+		}
+	}
+	for _, d := range w.deployments.all() {
+		if lacks := w.fleetLacks(d); lacks != "" {
+			fleets = append(fleets, fmt.Sprintf("deployment %s: %s", d.Name, lacks))
+		}
+	}
+	return listed(pools) + listed(fleets) + listed(w.restless()) + listed(w.nobodys())
+}
+
+// listed names the first of some.
+func listed(all []string) string {
+	var b strings.Builder
+	for _, what := range all[:min(len(all), atMost)] {
+		b.WriteString("; " + what)
+	}
+	if more := len(all) - atMost; more > 0 {
+		fmt.Fprintf(&b, "; and %d more", more)
+	}
+	return b.String()
+}
+
+// restless returns the machines that have not converged, or whose VMs have other tags than wanted.
+func (w *World) restless() (all []string) {
+	for _, m := range w.machines.all() {
+		if lacks := machineLacks(m); lacks != "" {
+			all = append(all, fmt.Sprintf("machine %s: %s", m.Name, lacks))
+		}
+	}
+	if name := w.untagged(); name != "" {
+		all = append(all, fmt.Sprintf("machine %s: its VM has other tags than its class says", name))
+	}
+	return all
+}
+
+// nobodys returns the nodes and VMs that no machine and no pool has.
+func (w *World) nobodys() (all []string) {
+	machines := map[string]bool{}
+	for _, m := range w.machines.all() {
+		machines[m.Name] = true
+	}
+	for _, n := range w.nodes.all() {
+		if _, i := w.groups.Instance(n.ProviderID); i == nil && !machines[n.Name] {
+			all = append(all, fmt.Sprintf("node %s has no machine", n.Name))
+		}
+	}
+	for _, vm := range w.provider.VMs() {
+		if !machines[vm.Name] {
+			all = append(all, fmt.Sprintf("VM %s has no machine", vm.ID))
+		}
+	}
+	return all
+}
+
+// fleetLacks returns what a deployment lacks to be at rest, or nothing.
+func (w *World) fleetLacks(d *deployment.Deployment) string {
+	fleet, s := w.fleetOf(d), &d.Status
+	switch pledged := w.pledged(d); {
+	case d.Deleted():
+		return fmt.Sprintf("it is being deleted, and has %d machines", len(fleet))
+	case !isComplete(d, fleet):
+		return fmt.Sprintf("%d are wanted, %d machines are there, and its status counts %d, updated %d, available %d",
+			d.Spec.Replicas, len(fleet), s.Replicas, s.Updated, s.Available)
+	case pledged != d.Spec.Replicas:
+		return fmt.Sprintf("%d are wanted, and its sets want %d", d.Spec.Replicas, pledged)
+	case w.keptOf(fleet) > 0:
+		return fmt.Sprintf("%d machines are kept for inspection", w.keptOf(fleet))
+	case w.o.UpdatableTags && s.Outdated > 0:
+		return fmt.Sprintf("%d machines have yet to get the tags wanted", s.Outdated)
+	}
+	return ""
+}
+
+// machineLacks returns the phase of a machine that is not at rest, and why. It returns nothing for
+// a machine at rest.
+func machineLacks(m *machine.Machine) string {
+	s := &m.Status
+	if m.Ready() && !m.Deleted() {
+		return ""
+	}
+	what := string(s.Phase)
+	if what == "" {
+		what = "no phase"
+	}
+	if m.Deleted() {
+		what += ", being deleted"
+	}
+	op := &s.LastOperation
+	if op.Kind == "" {
+		return what
+	}
+	what += fmt.Sprintf(" (%s, %s, %s)", op.Kind, op.Stage, op.State)
+	if op.Message != "" {
+		what += ": " + op.Message
+	}
+	return what
+}
+
+// podsStaying counts the pods that a drain may not leave on a node. Three kinds don't count: pods
+// that have finished, pods that came in spite of the cordon and would come again, and pods whose grace
+// ended half a minute ago by the manager's clock.
+func (w *World) podsStaying(node string) (n int) {
+	now := w.latest()
+	for _, p := range w.apps.On(node) {
+		if !p.Finished && !w.comesBack(p, node) && (p.GraceEnds.IsZero() || now.Before(p.GraceEnds.Add(overdue))) {
+			n++
+		}
+	}
+	return n
+}
+
+// podsRunning counts the pods of a node that run and were not told to terminate, without those that
+// came in spite of the cordon and would come again.
+func (w *World) podsRunning(node string) (n int) {
+	for _, p := range w.apps.On(node) {
+		if !p.Finished && p.GraceEnds.IsZero() && !w.comesBack(p, node) {
+			n++
+		}
+	}
+	return n
+}
+
+// comesBack reports whether a pod tolerates the cordon and was made after the drain of its node began.
+func (w *World) comesBack(p *drain.Pod, node string) bool {
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
+	return err == nil && n.Drain != nil && p.ToleratesCordon && p.CreatedAt.Truncate(time.Second).After(n.Drain.Youngest)
+}
+
+// overdue is how long a drain waits for a pod whose grace has ended.
+const overdue = 30 * time.Second

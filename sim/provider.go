@@ -2,11 +2,16 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/clock"
+	"github.com/millwright-go/millwright/sim/preview"
 )
 
 // service is one kind of calls to the simulated provider: about machines, or about groups.
@@ -163,4 +168,263 @@ func (g *ground) refused(lie func(codes.Code) bool) codes.Code {
 		return codes.Unavailable
 	}
 	return code
+}
+
+// Provider is the simulated provider, and the driver for it. The calls of a driver that Options.Driver
+// makes around it fail as often as Faults say, see World.Request. Its VMs join the cluster.
+type Provider struct {
+	*drivertest.Memory
+	calls driver.Driver // to Memory, through all that may happen to them
+}
+
+func newProvider(d *ownCalls, c *machineCalls) *Provider {
+	memory := c.vms.provider
+	through := func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+		return d.request(ctx, &request{
+			what:     s.Method.String(),
+			carryOut: func() error { return c.provide(ctx, next) },
+			refusal:  func() error { return c.refusal(s) },
+			lost:     func() error { return codes.New(codes.DeadlineExceeded, "the answer was lost") },
+			late:     func() { c.late(ctx, s, next) },
+		})
+	}
+	return &Provider{memory, driver.Intercept(watchedMachines{memory, c.vms}, through)}
+}
+
+// CreateMachine implements driver.Driver.
+func (p *Provider) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	return p.calls.CreateMachine(ctx, req)
+}
+
+// InitializeMachine implements driver.Driver.
+func (p *Provider) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+	return p.calls.InitializeMachine(ctx, req)
+}
+
+// DeleteMachine implements driver.Driver.
+func (p *Provider) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	return p.calls.DeleteMachine(ctx, req)
+}
+
+// GetMachineStatus implements driver.Driver.
+func (p *Provider) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	return p.calls.GetMachineStatus(ctx, req)
+}
+
+// ListMachines implements driver.Driver.
+func (p *Provider) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	return p.calls.ListMachines(ctx, req)
+}
+
+// GetVolumeIDs implements driver.Driver.
+func (p *Provider) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
+	return p.calls.GetVolumeIDs(ctx, req)
+}
+
+// GenerateMachineClassForMigration implements driver.Driver.
+func (p *Provider) GenerateMachineClassForMigration(
+	ctx context.Context, req *driver.GenerateMachineClassForMigrationRequest,
+) (*driver.GenerateMachineClassForMigrationResponse, error) {
+	return p.calls.GenerateMachineClassForMigration(ctx, req)
+}
+
+// UpdateMachine implements driver.Driver.
+func (p *Provider) UpdateMachine(ctx context.Context, req *driver.UpdateMachineRequest) (*driver.UpdateMachineResponse, error) {
+	return p.calls.UpdateMachine(ctx, req)
+}
+
+// modelDriver is the driver of a preview. Its calls take the times of the model, and it makes VMs
+// from any class: what a provider spec says means nothing to it.
+type modelDriver struct {
+	*drivertest.Memory
+	clock *clock.Clock
+	model *preview.Model
+	class *machine.Class // what the simulated provider sees instead
+}
+
+func newModelDriver(w *World, m *preview.Model) modelDriver {
+	return modelDriver{w.provider, w.clock, m, w.provider.Class(object.Key{Name: "any"}, drivertest.MemorySpec{Cluster: clusterName, Size: "any"})}
+}
+
+// UpdatableFields implements driver.FieldUpdater.
+func (d modelDriver) UpdatableFields() []string { return d.model.Updatable }
+
+// CreateMachine implements driver.Driver.
+func (d modelDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	r := *req
+	r.Class = d.class
+	return d.Memory.CreateMachine(ctx, &r)
+}
+
+// InitializeMachine implements driver.Driver.
+func (d modelDriver) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+	r := *req
+	r.Class = d.class
+	return d.Memory.InitializeMachine(ctx, &r)
+}
+
+// DeleteMachine implements driver.Driver.
+func (d modelDriver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	r := *req
+	r.Class = d.class
+	d.clock.Pause(d.model.Delete)
+	return d.Memory.DeleteMachine(ctx, &r)
+}
+
+// GetMachineStatus implements driver.Driver.
+func (d modelDriver) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	r := *req
+	r.Class = d.class
+	return d.Memory.GetMachineStatus(ctx, &r)
+}
+
+// ListMachines implements driver.Driver.
+func (d modelDriver) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	r := *req
+	r.Class = d.class
+	return d.Memory.ListMachines(ctx, &r)
+}
+
+// UpdateMachine implements driver.Driver.
+func (d modelDriver) UpdateMachine(context.Context, *driver.UpdateMachineRequest) (*driver.UpdateMachineResponse, error) {
+	d.clock.Pause(d.model.UpdateVM)
+	return &driver.UpdateMachineResponse{}, nil
+}
+
+// Sleep lets time pass in the world, for a driver that waits: give it to the driver in place of
+// time.Sleep. It returns before that with the error of ctx, which is the call's or one made from it, if
+// that ends. Outside of a call of the driver it does not wait.
+func (w *World) Sleep(ctx context.Context, d time.Duration) error { return w.ownCalls.sleep(ctx, d) }
+
+// Request makes one request of a driver to its provider, which do carries out. As often as Faults say, it
+// is late, fails before it is carried out or loses its answer, hangs until ctx ends, or the manager dies
+// in it. ctx is that of the driver's call, or one made from it. what names the request in traces.
+//
+// It is for the provider of a driver that the world does not know, such as the fake of a client library.
+// World.Provider and Transport make their requests in the same way. While do runs, nothing else in the
+// world does. Outside of a call of the driver it just calls do.
+func (w *World) Request(ctx context.Context, what string, do func(context.Context) error) error {
+	return w.ownCalls.request(ctx, &request{
+		what: what, carryOut: func() error { return do(ctx) },
+		refusal: func() error {
+			if w.fails() {
+				return ErrRefused
+			}
+			return nil
+		},
+		lost: func() error { return ErrAnswerLost },
+	})
+}
+
+// vms are the VMs of the simulated provider, and what becomes of them without a call.
+type vms struct {
+	*ground
+	*region
+	kubelets  *kubelets
+	names     map[string]string     // every VM that ever was, with its machine's name
+	born      map[string]time.Time  // when a machine's VM was made
+	made      map[string]time.Time  // when a VM was
+	added     []drivertest.MemoryVM // since the last look, in the order of their creation
+	missing   []string              // VMs that were removed since the last look
+	collected int                   // VMs that were deleted as orphans
+}
+
+func newVMs(k *kubelets) *vms {
+	v := &vms{
+		ground: k.ground, region: k.region, kubelets: k,
+		names: map[string]string{}, born: map[string]time.Time{}, made: map[string]time.Time{},
+	}
+	v.provider.Watch(v.note)
+	return v
+}
+
+// note keeps a change of the provider's VMs for the next look.
+func (v *vms) note(vm drivertest.MemoryVM, gone bool) {
+	if gone {
+		v.missing = append(v.missing, vm.ID)
+	} else {
+		v.added = append(v.added, vm)
+	}
+}
+
+// vmGone: the VM of a node is gone, by its ID. Its pods are still as they were.
+type vmGone struct{ node, id string }
+
+// AddOrphanVM makes an orphan VM in the cluster of the fleet, under the name of some machine. It
+// returns the VM's ID.
+func (v *vms) AddOrphanVM(name string) string {
+	id := v.provider.Add(drivertest.MemoryVM{Name: name, Cluster: clusterName, Size: "small", Initialized: true})
+	v.orphanVMs[id] = true
+	v.lookAtVMs()
+	v.check()
+	return id
+}
+
+// OrphanVMs returns how many of the VMs that AddOrphanVM made are left.
+func (v *vms) OrphanVMs() (n int) {
+	for _, vm := range v.provider.VMs() {
+		if v.orphanVMs[vm.ID] {
+			n++
+		}
+	}
+	return n
+}
+
+// vanish removes a VM one day, with probability Faults.LostVM.
+func (v *vms) vanish(id string) {
+	if !v.happens(v.hazards.LostVM) {
+		return
+	}
+	v.After(v.upTo(time.Hour), func() {
+		if v.faultsStopped || !v.provider.Remove(id) {
+			return
+		}
+		v.count(VMLost)
+		v.lookAtVMs()
+		v.check()
+	})
+}
+
+// lookAtVMs boots new VMs, and makes the nodes of VMs that are gone silent. It never sees one that came
+// and went since the last look.
+func (v *vms) lookAtVMs() {
+	v.changed()
+	added, missing := v.added, v.missing
+	v.added, v.missing = nil, nil
+	for _, vm := range added {
+		if _, known := v.names[vm.ID]; !known && !slices.Contains(missing, vm.ID) {
+			v.know(vm.Name, vm.ID, vm.Size)
+			v.kubelets.boot(vm.Name, vm.ID)
+			v.vanish(vm.ID)
+		}
+	}
+	slices.Sort(missing) // so that chance decides the same way each time
+	for _, id := range missing {
+		if name, known := v.names[id]; known {
+			v.gone(name, id)
+		}
+	}
+}
+
+// know records a VM that is new.
+func (v *vms) know(name, id, size string) {
+	v.names[id] = name
+	v.born[name], v.made[id], v.zoneOf[id] = v.Now(), v.Now(), size
+}
+
+// found adds the VM of a machine that there was before the world began, and returns its ID.
+func (v *vms) found(name, size string) (id string) {
+	id = v.provider.Add(drivertest.MemoryVM{Name: name, Cluster: clusterName, Size: size, Initialized: true})
+	v.know(name, id, size)
+	return id
+}
+
+// gone makes the node of a VM silent that no longer exists.
+func (v *vms) gone(name, id string) {
+	v.removed[id] = true
+	if n, err := v.kubelets.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && v.kubelets.vmOf(n) == id {
+		v.emit(vmGone{name, id})
+		v.kubelets.apps.Lost(name)
+	}
+	v.After(30*time.Second, func() { v.kubelets.silence(name, id) })
 }

@@ -1,7 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
@@ -143,3 +149,341 @@ func (s *stores) edit(name string, change func(*deployment.Spec)) {
 	change(&d.Spec)
 	_, _ = s.deployments.Update(context.Background(), d) // read in the same instant: no conflict
 }
+
+// trackedStore keeps all objects of one kind, and tells of every change. Tests and the world's own
+// actors use it directly; nothing fails there.
+type trackedStore[T object.Object[T]] struct {
+	store.Collection[T]
+	g       *ground
+	kind    manager.Kind
+	indexes map[store.Index]func(T) []string
+	notify  func(object.Key, T) // delivers a change to the process that lives; nil: there is none
+}
+
+func newTrackedStore[T object.Object[T]](g *ground, kind manager.Kind, indexes map[store.Index]func(T) []string) *trackedStore[T] {
+	return &trackedStore[T]{Collection: store.NewMemory(g.Now, indexes), g: g, kind: kind, indexes: indexes}
+}
+
+// These tell of changes.
+type (
+	// deleting: an object with that UID was deleted, or marked as deleted.
+	deleting struct{ uid string }
+	// stored: an object was made, changed or deleted. now is the zero T if it is gone.
+	stored[T object.Object[T]] struct {
+		key object.Key
+		now T
+	}
+)
+
+// Create implements store.Collection.
+func (s *trackedStore[T]) Create(ctx context.Context, o T) (T, error) {
+	stored, err := s.Collection.Create(ctx, o)
+	if err == nil {
+		s.tell(stored.ObjectMeta().Key)
+	}
+	return stored, err
+}
+
+// Update implements store.Collection.
+func (s *trackedStore[T]) Update(ctx context.Context, o T) (T, error) {
+	stored, err := s.Collection.Update(ctx, o)
+	if err == nil {
+		s.tell(stored.ObjectMeta().Key)
+	}
+	return stored, err
+}
+
+// UpdateStatus implements store.Collection.
+func (s *trackedStore[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
+	stored, err := s.Collection.UpdateStatus(ctx, o)
+	if err == nil {
+		s.tell(stored.ObjectMeta().Key)
+	}
+	return stored, err
+}
+
+// Delete implements store.Collection.
+func (s *trackedStore[T]) Delete(ctx context.Context, k object.Key, uid string) error {
+	before, _ := s.Collection.Get(ctx, k)
+	err := s.Collection.Delete(ctx, k, uid)
+	if err == nil {
+		s.g.emit(deleting{before.ObjectMeta().UID})
+		s.tell(k)
+	}
+	return err
+}
+
+// tell tells of an object, as it is now.
+func (s *trackedStore[T]) tell(k object.Key) {
+	now, err := s.Collection.Get(context.Background(), k)
+	if err != nil {
+		var none T
+		now = none
+	}
+	s.g.changed()
+	s.g.emit(stored[T]{k, now})
+	if s.notify != nil {
+		s.notify(k, now)
+	}
+}
+
+// load fills a store that is new with objects that there were before the world began.
+func (s *trackedStore[T]) load(objects []T) {
+	memory, _ := s.Collection.(*store.Memory[T]) // newTrackedStore made it
+	for i, o := range objects {
+		o.ObjectMeta().Version = strconv.Itoa(i + 1)
+	}
+	memory.Load(objects, uint64(len(objects)))
+}
+
+func (s *trackedStore[T]) all() []T {
+	objects, _ := s.Collection.List(context.Background(), store.Query{}) // a store in memory answers
+	return objects
+}
+
+// nthOf returns the nth object of what is stored, modulo their number. It returns the zero T if
+// there is none.
+func nthOf[T object.Object[T]](s *trackedStore[T], n int) (o T, found bool) {
+	all, _ := s.List(context.Background(), store.Query{}) // a store in memory answers
+	if len(all) == 0 {
+		return o, false
+	}
+	return all[((n%len(all))+len(all))%len(all)], true
+}
+
+// port is a kind of objects as one process sees it.
+type port[T object.Object[T]] struct {
+	p            *process
+	trackedStore *trackedStore[T]
+	cache        *cache[T]
+	ahead        int // changes that have not reached the cache yet
+}
+
+// read counts a read that may be answered with stale data.
+func (s *port[T]) read() {
+	if s.ahead > 0 {
+		s.p.count(StaleRead)
+	}
+}
+
+// Get implements store.Reader, from the cache.
+func (s *port[T]) Get(_ context.Context, k object.Key) (T, error) {
+	if s.p.dead {
+		var none T
+		return none, errDead
+	}
+	s.read()
+	return s.cache.get(k)
+}
+
+// List implements store.Reader, from the cache.
+func (s *port[T]) List(_ context.Context, q store.Query) ([]T, error) {
+	if s.p.dead {
+		return nil, errDead
+	}
+	s.read()
+	return s.cache.list(q)
+}
+
+// Live implements store.Collection.
+func (s *port[T]) Live() store.Reader[T] { return liveReader[T]{s.p, s.trackedStore} }
+
+// Create implements store.Collection.
+func (s *port[T]) Create(ctx context.Context, o T) (out T, err error) {
+	err = s.p.write(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.Create(ctx, o); return err })
+	return out, err
+}
+
+// Update implements store.Collection.
+func (s *port[T]) Update(ctx context.Context, o T) (out T, err error) {
+	err = s.p.write(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.Update(ctx, o); return err })
+	return out, err
+}
+
+// UpdateStatus implements store.Collection.
+func (s *port[T]) UpdateStatus(ctx context.Context, o T) (out T, err error) {
+	err = s.p.write(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.UpdateStatus(ctx, o); return err })
+	return out, err
+}
+
+// Delete implements store.Collection.
+func (s *port[T]) Delete(ctx context.Context, k object.Key, uid string) error {
+	return s.p.write(apiOf(s.trackedStore.kind), func() error { return s.trackedStore.Delete(ctx, k, uid) })
+}
+
+// Watch implements store.Collection. Nothing watches in a simulation: the world wakes the
+// reconcilers itself.
+func (s *port[T]) Watch(context.Context) iter.Seq2[store.Change[T], error] {
+	return func(func(store.Change[T], error) bool) {}
+}
+
+// liveReader reads a kind as it is stored.
+type liveReader[T object.Object[T]] struct {
+	p            *process
+	trackedStore *trackedStore[T]
+}
+
+// Get implements store.Reader.
+func (s liveReader[T]) Get(ctx context.Context, k object.Key) (out T, err error) {
+	err = s.p.call(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.Get(ctx, k); return err })
+	return out, err
+}
+
+// List implements store.Reader.
+func (s liveReader[T]) List(ctx context.Context, q store.Query) (out []T, err error) {
+	err = s.p.call(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.List(ctx, q); return err })
+	return out, err
+}
+
+// cache is what one process has seen of a kind: the changes delivered so far.
+type cache[T object.Object[T]] struct {
+	objects map[object.Key]T
+	indexes map[store.Index]func(T) []string
+	places  map[store.Query][]T // sorted by key
+}
+
+func newCache[T object.Object[T]](indexes map[store.Index]func(T) []string, objects []T) *cache[T] {
+	c := &cache[T]{objects: map[object.Key]T{}, indexes: indexes, places: map[store.Query][]T{}}
+	for _, o := range objects {
+		c.put(o.ObjectMeta().Key, o)
+	}
+	return c
+}
+
+// put stores a change and returns the object from before. The zero T stands for an object that is
+// gone.
+func (c *cache[T]) put(k object.Key, o T) (before T) {
+	var none T
+	before = c.objects[k]
+	if before != none {
+		c.place(before, func(at []T, i int) []T { return slices.Delete(at, i, i+1) })
+		delete(c.objects, k)
+	}
+	if o != none {
+		c.objects[k] = o
+		c.place(o, func(at []T, i int) []T { return slices.Insert(at, i, o) })
+	}
+	return before
+}
+
+// place changes each list in which an object can be found. The object is at position i, or belongs
+// there.
+func (c *cache[T]) place(o T, change func(list []T, i int) []T) {
+	places := map[store.Query]bool{{}: true} // a set: an index may yield a value twice
+	for index, values := range c.indexes {
+		for _, value := range values(o) {
+			places[store.Query{Index: index, Value: value}] = true
+		}
+	}
+	for q := range places {
+		i, _ := slices.BinarySearchFunc(c.places[q], o.ObjectMeta().Key, func(other T, k object.Key) int {
+			return compareKeys(other.ObjectMeta().Key, k)
+		})
+		c.places[q] = change(c.places[q], i)
+	}
+}
+
+func (c *cache[T]) get(k object.Key) (T, error) {
+	o, ok := c.objects[k]
+	if !ok {
+		return o, fmt.Errorf("get %s: %w", k, store.ErrNotFound)
+	}
+	return o, nil
+}
+
+func (c *cache[T]) list(q store.Query) ([]T, error) {
+	if _, known := c.indexes[q.Index]; !known && q != (store.Query{}) {
+		return nil, fmt.Errorf("list by %s: %w", q.Index, store.ErrInvalid)
+	}
+	return slices.Clone(c.places[q]), nil
+}
+
+func compareKeys(a, b object.Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// api is one of the two API servers.
+type api int
+
+const (
+	controlAPI api = iota // machines, sets, deployments, classes, secrets
+	targetAPI             // nodes, pods, budgets
+	apiCount
+)
+
+// apiOf returns the API server that has objects of a kind.
+func apiOf(kind manager.Kind) api {
+	if kind == manager.KindNode || kind == manager.KindWorkload {
+		return targetAPI
+	}
+	return controlAPI
+}
+
+// downtime is the last time that an API did not answer.
+type downtime struct{ began, ends time.Time }
+
+// apis are the API servers and their outages.
+type apis struct {
+	*ground
+	outages  [apiCount]downtime
+	noTarget bool          // there is no target cluster, so that its API can't be out
+	slowest  time.Duration // see longAgo
+}
+
+func newAPIs(g *ground, noTarget bool) *apis {
+	return &apis{ground: g, noTarget: noTarget, slowest: slowest(g.hazards)}
+}
+
+// interrupted: the process that lives is about to be kept from its work, by an outage or its end.
+type interrupted struct{}
+
+// stop makes an API refuse every call for a while, and report no change.
+func (s *apis) stop(a api, d time.Duration) {
+	if a == targetAPI && s.noTarget {
+		return
+	}
+	s.emit(interrupted{})
+	end := s.Now().Add(d)
+	if !s.down(a) {
+		s.outages[a].began = s.Now()
+	}
+	if end.After(s.outages[a].ends) {
+		s.outages[a].ends = end
+	}
+}
+
+// down reports whether an API does not answer.
+func (s *apis) down(a api) bool { return s.Now().Before(s.outages[a].ends) }
+
+// outSince reports whether an API was out since then.
+func (s *apis) outSince(then time.Time) bool {
+	return s.outages[controlAPI].ends.After(then) || s.outages[targetAPI].ends.After(then)
+}
+
+// inFlight is how long an order may be under way: a machine that has become
+// available since it was given was not when it was.
+const inFlight = 30 * time.Second
+
+// underWay reports whether an order may still be under way that was given by then:
+// while an API does not answer, none gets on.
+func (s *apis) underWay(then time.Time) bool { return s.Now().Sub(s.answering(then)) <= inFlight }
+
+// longAgo reports whether no order from before then can still be under way from a process that
+// lives. Calls to the provider take longest, and while an API does not answer, nothing makes
+// progress. The zero time never was.
+func (s *apis) longAgo(then time.Time) bool {
+	return !then.IsZero() && s.Now().Sub(s.answering(then)) > s.slowest
+}
+
+// answering is since when both APIs answer, then at the earliest.
+func (s *apis) answering(then time.Time) time.Time {
+	for a := range apiCount {
+		if ends := s.outages[a].ends; ends.After(then) {
+			then = ends
+		}
+	}
+	return then
+}
+
+// slowest is how long a pass may take that began with what was true before.
+func slowest(f *Faults) time.Duration { return 2*time.Minute + 3*f.CallTime + f.CacheLag }

@@ -1,19 +1,27 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 	"github.com/millwright-go/millwright/sim/internal/groups"
 )
@@ -303,4 +311,167 @@ func (w *World) Run(d time.Duration) error {
 	}
 	w.clock.Set(end)
 	return nil
+}
+
+// New makes a world with a class "small" and its secret in the namespace
+// Namespace, and starts a manager in it. The error is the manager's, or an *object.FieldError for
+// Options that don't go together.
+func New(o Options) (*World, error) {
+	if o.Class != nil {
+		switch {
+		case o.Driver == nil:
+			return nil, object.Invalid("Options.Class", "needs a Driver: the simulated provider makes its classes itself")
+		case !o.NoCluster:
+			return nil, object.Invalid("Options.Class", "needs NoCluster: VMs that are not in World.Provider join no cluster")
+		}
+		o.UpdatableTags, o.NeedsInitialization = false, false // these are of the simulated provider
+	}
+	if o.Boot == 0 {
+		o.Boot = time.Minute
+	}
+	switch p := o.Manager.Policies.Safety; {
+	case p == nil:
+		o.Manager.Policies.Safety = SafetyPolicy()
+	case p.Off:
+		o.Manager.Policies.Safety = nil // in this package, nil is off
+	default:
+		o.Manager.Policies.Safety = p.WithDefaults()
+	}
+	w := newWorld(o)
+	addInvariants(w)
+	checkProperties(w)
+	w.subscribe(w.bootstrapMaker.see)
+	w.subscribe(w.poolGone)
+	if err := errors.Join(w.AddClass("small"), w.managers.start()); err != nil {
+		return nil, err
+	}
+	w.disturbances.begin()
+	return w, nil
+}
+
+// clusterName is the cluster that all VMs of the fleet are in.
+const clusterName = "blue"
+
+// region is where the provider has its VMs. Each class is in a zone of its own.
+type region struct {
+	*ground
+	provider *drivertest.Memory
+	zones    []string             // by name of their class, in the order of its making
+	dark     map[string]time.Time // until when a zone is out
+	zoneOf   map[string]string    // of a VM
+	removed  map[string]bool      // VMs that no longer exist
+}
+
+func newRegion(g *ground, o drivertest.MemoryOptions) *region {
+	return &region{
+		ground: g, provider: drivertest.NewMemory(o), dark: map[string]time.Time{}, zoneOf: map[string]string{}, removed: map[string]bool{},
+	}
+}
+
+// isDark reports whether a zone is out.
+func (r *region) isDark(zone string) bool { return r.Now().Before(r.dark[zone]) }
+
+// eachIn calls do for each VM of a zone.
+func (r *region) eachIn(zone string, do func(name, id string)) {
+	for _, vm := range r.provider.VMs() {
+		if vm.Size == zone {
+			do(vm.Name, vm.ID)
+		}
+	}
+}
+
+// spelled is an identity in another spelling.
+func spelled(identity string) string { return strings.ToUpper(identity) + "/" }
+
+// policies say how the manager treats each kind: those of its options, or the defaults.
+type policies struct {
+	options *manager.Options
+	drains  *drain.Policy
+}
+
+// machinePolicy returns how machines are treated.
+func (p *policies) machinePolicy() *machine.Policy { return p.options.Policies.Machine.WithDefaults() }
+
+// setPolicy returns how sets are treated.
+func (p *policies) setPolicy() *machineset.Policy { return p.options.Policies.Set.WithDefaults() }
+
+func (p *policies) deploymentPolicy() *deployment.Policy {
+	return p.options.Policies.Deployment.WithDefaults()
+}
+
+// drainPolicy returns how nodes are drained.
+func (p *policies) drainPolicy() *drain.Policy { return p.drains.WithDefaults() }
+
+func (p *policies) poolPolicy() *machinepool.Policy { return p.options.Policies.Pool.WithDefaults() }
+
+// SafetyPolicy returns the policy of a world whose Options.Manager has none: safety.DefaultPolicy,
+// for a fleet that may be deleted as a whole. It trusts an empty store too, so VMs that come late then
+// are collected.
+func SafetyPolicy() *safety.Policy {
+	p := safety.DefaultPolicy()
+	p.OrphansOfEmptyStore = true
+	return p
+}
+
+// tagged reports whether all VMs of machines have the tags that their classes say. It skips VMs
+// that a call of a dead process may have changed since.
+func (w *World) tagged() bool {
+	if !w.o.UpdatableTags {
+		return true
+	}
+	for _, d := range w.deployments.all() {
+		if d.Status.Outdated > 0 {
+			return false
+		}
+	}
+	return w.untagged() == ""
+}
+
+// untagged returns a machine whose VM should have other tags, or nothing.
+func (w *World) untagged() string {
+	if !w.o.UpdatableTags {
+		return ""
+	}
+	machines := map[string]*machine.Machine{}
+	for _, m := range w.machines.all() {
+		machines[m.Spec.ProviderID] = m
+	}
+	for _, vm := range w.provider.VMs() {
+		m := machines[vm.ID]
+		if m == nil || m.Deleted() || !m.Ready() || w.keptAsItIs(m) || w.facts.lateTags[m.Name] || w.facts.late[m.Name] {
+			continue
+		}
+		if spec, found := w.specOf(m.Spec.Class.Name); found && !maps.Equal(spec.Tags, vm.Tags) {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// keptAsItIs reports whether the driver said that a VM can't be changed, and its machine will not
+// be replaced.
+func (w *World) keptAsItIs(m *machine.Machine) bool {
+	op := &m.Status.LastOperation
+	class, err := w.classes.Get(context.Background(), object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
+	return err == nil && m.Owner == nil && op.Kind == machine.OperationUpdate && op.State == machine.StateFailed &&
+		op.Code == codes.Unimplemented && op.Against.Machine == m.Generation && op.Against.Class == class.Generation
+}
+
+// Fleet returns a deployment, in Namespace, of machines of class "small".
+func Fleet(name string, replicas int32, strategy deployment.Strategy) *deployment.Deployment {
+	labels := map[string]string{"fleet": name}
+	return &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: Namespace, Name: name}}, Spec: deployment.Spec{
+		Replicas: replicas, Selector: object.Selector{Labels: labels}, Strategy: strategy,
+		Template: machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}},
+	}}
+}
+
+// Pool returns a pool, in Namespace, of machines of class "small" that need nothing
+// to boot from.
+func Pool(name string, replicas int32) *machinepool.Pool {
+	nothing := ""
+	return &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: Namespace, Name: name}}, Spec: machinepool.Spec{
+		ClusterName: clusterName, Replicas: &replicas,
+		Template: machinepool.Template{Class: machine.ClassRef{Name: "small"}, Bootstrap: machinepool.Bootstrap{DataSecret: &nothing}},
+	}}
 }

@@ -5,7 +5,7 @@ var ofSim = []mutant{
 	{
 		name:   "nobody carries out an order of a process that was killed",
 		breaks: "P7",
-		file:   "sim/underway.go",
+		file:   "sim/past.go",
 		from:   "s.Now().Sub(s.workingSince(then)) <= inFlight",
 		to:     "s.Now().Sub(then) <= inFlight",
 		by:     "TestOrdersOfBefore",

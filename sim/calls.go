@@ -1,0 +1,378 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/internal/groups"
+)
+
+// machineCalls are the calls to the provider about machines.
+type machineCalls struct {
+	*ground
+	*vms
+	catalog     *catalog
+	driverCalls map[codes.Call]int
+	refusals    map[Refusal]int
+	answered    []time.Time // calls of the last minute, if they are limited
+}
+
+func newMachineCalls(v *vms, c *catalog) *machineCalls {
+	return &machineCalls{ground: v.ground, vms: v, catalog: c, driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}}
+}
+
+// vmsCollected: orphans were deleted; gone are their VMs.
+type vmsCollected struct{ gone []drivertest.MemoryVM }
+
+func (c *machineCalls) arrived(s driver.CallInfo) {
+	call, _ := s.Method.(codes.Call)
+	c.driverCalls[call]++
+}
+
+func (c *machineCalls) provide(ctx context.Context, next func(context.Context) error) error {
+	err := next(ctx)
+	c.acting = true
+	c.lookAtVMs()
+	c.acting = false
+	c.check()
+	return err
+}
+
+// late carries out a call whose caller has died. What it creates may come when
+// the machine is gone: that is no fault, and the VM has to be collected. A
+// deletion may come when a node with volumes has joined since.
+func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(context.Context) error) {
+	ctx = context.WithoutCancel(ctx)
+	c.After(c.upTo(c.hazards.LateBy), func() {
+		c.count(CallLate)
+		if s.Method == codes.CreateMachine {
+			c.ground.late[s.Object.Name] = true
+		}
+		if s.Method == codes.UpdateMachine {
+			c.lateTags[s.Object.Name] = true
+		}
+		c.belated = true
+		_ = c.provide(ctx, next) // no caller gets the answer
+		c.belated = false
+	})
+}
+
+func (c *machineCalls) refusal(s driver.CallInfo) error {
+	call, _ := s.Method.(codes.Call)
+	if c.throttled() {
+		return codes.New([]codes.Code{codes.ResourceExhausted, codes.Unavailable}[c.chance(2)], "too many calls to the simulated provider in a minute")
+	}
+	if code := c.refused(func(code codes.Code) bool { return liesAboutVM(call, code) }); code != codes.OK {
+		c.refusals[Refusal{call, code}]++
+		switch {
+		case call != codes.GetMachineStatus:
+		case code == codes.NotFound, code == codes.OutOfRange, code == codes.Unimplemented, code == codes.Uninitialized: // and no node
+			c.misled[s.Object.Name] = true
+		}
+		return codes.New(code, "a fault of the simulated provider")
+	}
+	full := c.hazards.Capacity > 0 && c.provider.Count() >= c.hazards.Capacity
+	if call == codes.CreateMachine && (full || c.isDark(c.catalog.sizeOf(s.Class.Name))) {
+		c.count(CapacityOut)
+		return codes.New(codes.ResourceExhausted, "the simulated provider has no more capacity")
+	}
+	if call == codes.GetMachineStatus && c.Now().Sub(c.born[s.Object.Name]) < c.hazards.Eventually {
+		c.count(StatusLagged)
+		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
+	}
+	return nil
+}
+
+// fails reports whether the provider fails now, regardless of the call.
+func (c *machineCalls) fails() bool {
+	if c.throttled() {
+		return true
+	}
+	if !c.happens(c.hazards.Call) {
+		return false
+	}
+	c.count(CallFailed)
+	return true
+}
+
+// throttled reports whether the provider answers no more calls in this minute.
+func (c *machineCalls) throttled() bool {
+	limit := c.hazards.CallsPerMinute
+	if limit <= 0 || c.faultsStopped {
+		return false
+	}
+	c.answered = slices.DeleteFunc(c.answered, func(at time.Time) bool { return c.Now().Sub(at) >= time.Minute })
+	if len(c.answered) < limit {
+		c.answered = append(c.answered, c.Now())
+		return false
+	}
+	c.count(CallThrottled)
+	return true
+}
+
+// liesAboutVM reports whether a code would make the manager believe wrongly that a VM is gone.
+func liesAboutVM(call codes.Call, code codes.Code) bool {
+	return code == codes.NotFound && (call == codes.DeleteMachine || call == codes.UpdateMachine)
+}
+
+// watchedMachines is a driver that checks which VMs are deleted as orphans. The machine of such a
+// call is made up, and has no UID.
+type watchedMachines struct {
+	driver.Driver
+	vms *vms
+}
+
+// Unwrap returns the driver that is watched.
+func (c watchedMachines) Unwrap() driver.Driver { return c.Driver }
+
+// DeleteMachine implements driver.Driver.
+func (c watchedMachines) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	if req.Machine.UID != "" {
+		return c.Driver.DeleteMachine(ctx, req)
+	}
+	if c.vms.hazards.Spelling > 0 {
+		for _, vm := range c.vms.provider.VMs() {
+			if req.Machine.Spec.ProviderID == spelled(vm.ID) {
+				req.Machine.Spec.ProviderID = vm.ID
+			}
+		}
+	}
+	before := c.vms.provider.VMs()
+	out, err := c.Driver.DeleteMachine(ctx, req)
+	left := c.vms.provider.VMs()
+	gone := slices.DeleteFunc(before, func(vm drivertest.MemoryVM) bool {
+		return slices.ContainsFunc(left, func(other drivertest.MemoryVM) bool { return other.ID == vm.ID })
+	})
+	c.vms.collected += len(gone)
+	c.vms.emit(vmsCollected{gone})
+	return out, err
+}
+
+// ListMachines implements driver.Driver. VMs that were made just now are missing.
+func (c watchedMachines) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	got, err := c.Driver.ListMachines(ctx, req)
+	if err != nil || c.vms.hazards.Eventually == 0 && c.vms.hazards.Spelling == 0 {
+		return got, err
+	}
+	spell := strings.Clone
+	if c.vms.happens(c.vms.hazards.Spelling) {
+		c.vms.count(ListSpelled)
+		spell = spelled
+	}
+	seen := make(map[string]string, len(got.Machines))
+	for id, name := range got.Machines {
+		if c.vms.Now().Sub(c.vms.made[id]) < c.vms.hazards.Eventually {
+			c.vms.count(ListLagged)
+			continue
+		}
+		seen[spell(id)] = spell(name)
+	}
+	return &driver.ListMachinesResponse{Machines: seen}, nil
+}
+
+// withoutUpdates is a driver that declares that it can't change VMs.
+type withoutUpdates struct{ *drivertest.Memory }
+
+// UpdatableFields implements driver.FieldUpdater.
+func (withoutUpdates) UpdatableFields() []string { return nil }
+
+// poolCalls are the calls to the provider about groups.
+type poolCalls struct {
+	*ground
+	*stores
+	groups       *groups.Provider
+	silent       time.Time // until then no call is answered
+	collects     bool      // the manager finds the groups of pools that are gone
+	calls        map[machinepool.Call]int
+	poolRefusals map[PoolRefusal]int
+}
+
+func newPoolCalls(g *ground, s *stores, p *groups.Provider, collects bool) *poolCalls {
+	return &poolCalls{
+		ground: g, stores: s, groups: p, collects: collects,
+		calls: map[machinepool.Call]int{}, poolRefusals: map[PoolRefusal]int{},
+	}
+}
+
+// changes returns how many calls that change a group were made so far.
+func (c *poolCalls) changes() (n int) {
+	for call, times := range c.calls {
+		if call != machinepool.GetPoolStatus && call != machinepool.ListPools {
+			n += times
+		}
+	}
+	return n
+}
+
+// poolCalled: a process calls the driver of groups about a pool. to is the size that it orders,
+// ids are the instances that are to go.
+type poolCalled struct {
+	pool *machinepool.Pool
+	call machinepool.Call
+	to   int32
+	ids  []string
+}
+
+func (c *poolCalls) arrived(s driver.CallInfo) {
+	call, _ := s.Method.(machinepool.Call)
+	c.calls[call]++
+}
+
+func (c *poolCalls) provide(ctx context.Context, next func(context.Context) error) error {
+	c.acting = true
+	err := next(ctx)
+	c.acting = false
+	c.changed()
+	c.check()
+	return err
+}
+
+func (c *poolCalls) late(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) {
+	ctx = context.WithoutCancel(ctx)
+	c.After(c.upTo(c.hazards.LateBy), func() {
+		c.count(CallLate)
+		c.belated = true
+		_ = c.provide(ctx, next) // no caller gets the answer
+		c.belated = false
+	})
+}
+
+func (c *poolCalls) refusal(s driver.CallInfo) error {
+	call, _ := s.Method.(machinepool.Call)
+	asks := call == machinepool.GetPoolStatus
+	code := c.refused(func(code codes.Code) bool { return code == codes.NotFound && (asks || call == machinepool.DeletePool) })
+	if code != codes.OK {
+		c.poolRefusals[PoolRefusal{call, code}]++
+		return codes.New(code, "a fault of the simulated provider")
+	}
+	if c.Now().Before(c.silent) {
+		c.count(CallFailed)
+		c.poolRefusals[PoolRefusal{call, codes.Unavailable}]++
+		return codes.New(codes.Unavailable, "the simulated provider does not answer")
+	}
+	if g := c.groups.Of(s.Object); g != nil && asks && c.Now().Sub(g.Made) < c.hazards.Eventually {
+		c.count(StatusLagged)
+		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
+	}
+	return nil
+}
+
+// see forgets what was expected of a group that is gone.
+func (c *poolCalls) see(e event) {
+	if e, ok := e.(groups.Gone); ok {
+		delete(c.lateGroups, e.Pool)
+	}
+}
+
+// watchedPools is a pool driver that tells of each request.
+type watchedPools struct {
+	pooldriver.Driver
+	calls *poolCalls
+}
+
+// Unwrap returns the driver that is watched.
+func (d watchedPools) Unwrap() pooldriver.Driver { return d.Driver }
+
+// CreatePool implements pooldriver.Driver. One that is carried out for a pool that
+// is gone leaves a group without a pool: the manager has to find it.
+func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
+	c := d.calls
+	c.emit(poolCalled{pool: req.Pool, call: machinepool.CreatePool, to: req.Replicas})
+	if c.belated && c.goingPool(req.Pool.Key) || c.forgotten[req.Pool.UID] {
+		c.ownerlessGroup(req.Pool.Key)
+	}
+	return d.Driver.CreatePool(ctx, req)
+}
+
+// ownerlessGroup expects a group of a pool that is gone. If no manager looks for such groups, a
+// person does.
+func (c *poolCalls) ownerlessGroup(k object.Key) {
+	c.lateGroups[k] = true
+	if c.collects {
+		return
+	}
+	c.After(10*time.Minute, func() {
+		delete(c.lateGroups, k)
+		if g := c.groups.Of(k); g != nil && c.goingPool(k) {
+			c.groups.Lose(g)
+		}
+	})
+}
+
+// ScalePool implements pooldriver.Driver.
+func (d watchedPools) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+	d.calls.emit(poolCalled{pool: req.Pool, call: machinepool.ScalePool, to: req.To})
+	return d.Driver.ScalePool(ctx, req)
+}
+
+// DeletePool implements pooldriver.Driver.
+func (d watchedPools) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+	d.calls.emit(poolCalled{pool: req.Pool, call: machinepool.DeletePool})
+	return d.Driver.DeletePool(ctx, req)
+}
+
+// DeleteInstances implements pooldriver.Driver.
+func (d watchedPools) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
+	d.calls.emit(poolCalled{pool: req.Pool, call: machinepool.DeleteInstances, ids: req.ProviderIDs})
+	return d.Driver.DeleteInstances(ctx, req)
+}
+
+// ReplaceInstance implements pooldriver.Driver.
+func (d watchedPools) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
+	d.calls.emit(poolCalled{pool: req.Pool, call: machinepool.ReplaceInstance, ids: []string{req.ProviderID}})
+	return d.Driver.ReplaceInstance(ctx, req)
+}
+
+// InstancesDrained implements pooldriver.Driver.
+func (d watchedPools) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
+	d.calls.emit(poolCalled{pool: req.Pool, call: machinepool.InstancesDrained, ids: req.ProviderIDs})
+	return d.Driver.InstancesDrained(ctx, req)
+}
+
+// retrier is a user who continues rollouts that stopped because machines failed, once the faults have
+// stopped: the user pauses the deployment, and resumes it when the failures are forgotten.
+type retrier struct {
+	*ground
+	edit    func(name string, change func(*deployment.Spec))
+	retries map[string]bool // deployments that are paused for it, by name
+}
+
+func (r *retrier) see(e event) {
+	stored, ok := e.(stored[*deployment.Deployment])
+	if !ok || stored.now == nil || !r.faultsStopped {
+		return
+	}
+	d := stored.now
+	switch {
+	case r.retries[d.Name]:
+		if d.Spec.Paused && d.Status.RolloutFailures.Count == 0 {
+			r.retries[d.Name] = false
+			r.pauseLater(d.Name, false)
+		}
+	case !d.Spec.Paused && stopped(d):
+		r.retries[d.Name] = true
+		r.pauseLater(d.Name, true)
+	}
+}
+
+func (r *retrier) pauseLater(name string, paused bool) {
+	r.After(retryTime, func() { r.edit(name, func(s *deployment.Spec) { s.Paused = paused }) })
+}
+
+// retryTime is how long the user takes for each.
+const retryTime = time.Minute
+
+// stopped reports whether a deployment's status says that its rollout has stopped.
+func stopped(d *deployment.Deployment) bool {
+	c := object.FindCondition(d.Status.Conditions, deployment.ConditionProgressing)
+	return c != nil && c.Reason == deployment.ProgressStopped
+}
