@@ -119,9 +119,6 @@ func TestMistakesAreFound(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			o := Options{Driver: plant(m)}
 			if testing.Short() {
-				if m == needsID {
-					t.Skip("it takes 60 scenarios")
-				}
 				o.Tries = 20
 			}
 			report := find(t, o)
