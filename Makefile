@@ -22,7 +22,7 @@ SEED ?= 1
 COUNT ?= 60
 export FUZZTIME BENCH BENCHTIME RACE TESTFLAGS RAPID_SEED MODULE
 
-.PHONY: test test-core prove replay soak lint bench bench-kubernetes fuzz mutants docs try-kubernetes help
+.PHONY: test test-core prove soak lint bench bench-kubernetes fuzz mutants docs try-kubernetes help
 
 test: ## lint, then the tests of every module, 10 min (default)
 	@sh scripts/test.sh all
@@ -32,9 +32,6 @@ test-core: ## gofmt, go vet and the short tests of the root module; no linters n
 
 prove: ## the long tests that make test shortens, and a soak of 2 min: 20 min
 	@sh scripts/test.sh prove
-
-replay: ## compares the goldens with those of the commit in test/replay/before
-	@GOWORK=off go run ./test/replay
 
 soak: ## a soak of 10 min, then 40 quickstarts that are killed and go on after up to a minute (SOAK=1h RUNS=100)
 	@sh scripts/soak.sh

@@ -1,6 +1,5 @@
 # test.sh all: lint, then the tests of every module; the long ones shortened (-short).
-# test.sh prove: what that leaves out, the goldens beside those of the commit in
-# test/replay/before, and a soak of two minutes.
+# test.sh prove: what that leaves out, and a soak of two minutes.
 # test.sh core: gofmt, vet and the short tests of the root module, no linters.
 # Goes on after a failure. The last lines say what took longest, and what failed.
 . "$(dirname "$0")/prelude.sh"
@@ -237,17 +236,6 @@ play_storms() {
 	go run ./sim/cmd/soak -for "$soak" -seed "$RAPID_SEED"
 }
 
-# compare_goldens compares the goldens with those of the commit in test/replay/before.
-compare_goldens() {
-	before=$(grep -v '^#' test/replay/before | head -n 1)
-	if ! git cat-file -e "$before^{commit}" 2>/dev/null; then
-		note "replay: this clone has no history as far back as $before: skipped"
-		return 0
-	fi
-	step "replay: goldens compared with $before" "10 s"
-	go run ./test/replay
-}
-
 # longest prints the ten steps and packages that took longest, in seconds.
 longest() {
 	printf '\nseconds  step\n'
@@ -304,7 +292,6 @@ else
 	run_jobs
 fi
 if [ "$mode" = prove ]; then
-	check replay timed replay compare_goldens
 	check soak timed soak play_storms
 fi
 if [ "$count" = 0 ]; then failed="$failed, no module with packages found"; fi
