@@ -19,9 +19,10 @@ race_dirs="adapters/bolt driver machine/fsm machinepool/pooldriver manager sim/c
 
 # Of these (relative to the root module) only what -short leaves in runs under
 # it, and all of it without: their long tests kill a program or a manager at every
-# call, run thousands of machines, and a life for each permission that is taken
-# away, in the same code, and take two to four times as long with it.
-short_race_dirs="adapters/kubernetes/controllers adapters/kubernetes/internal/permissions manager"
+# call, run thousands of machines, play hundreds of scenarios, and a life for each
+# permission that is taken away, in the same code, and take two to eight times as
+# long with it.
+short_race_dirs="adapters/kubernetes/controllers adapters/kubernetes/internal/permissions manager sim/simtest"
 
 # How long the soak of make prove plays.
 soak=2m

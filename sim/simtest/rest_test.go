@@ -59,7 +59,7 @@ func TestMistakesBelowHTTPAreFound(t *testing.T) {
 				if bug == restcloud.LeaksDisk || bug == restcloud.NeedsID || bug == restcloud.SwallowsErrors {
 					t.Skip("it plays 48 hours after the end again and again")
 				}
-				o.Tries = 10
+				o.Tries = 3
 			}
 			report := find(t, o)
 			require.Regexp(t, `^simtest: seed \d+: `+want, report)

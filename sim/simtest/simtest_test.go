@@ -119,7 +119,7 @@ func TestMistakesAreFound(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			o := Options{Driver: plant(m)}
 			if testing.Short() {
-				o.Tries = 20
+				o.Tries = 3
 			}
 			report := find(t, o)
 			require.Contains(t, report, want.rule)
@@ -152,7 +152,7 @@ func (d leaky) DeleteMachine(ctx context.Context, req *driver.DeleteMachineReque
 
 // TestWhatIsLeftIsNamed: with the last call about it.
 func TestWhatIsLeftIsNamed(t *testing.T) {
-	report := find(t, Options{Tries: 20, New: func(w *sim.World) Setup {
+	report := find(t, Options{Tries: 5, New: func(w *sim.World) Setup {
 		disks := map[string]bool{}
 		return Setup{
 			Driver: func() driver.Driver { return leaky{w.Provider(), disks} },
@@ -173,7 +173,7 @@ func TestWhatIsLeftIsNamed(t *testing.T) {
 // TestQuota: while Setup.Exhaust uses it up, creates have to say so.
 func TestQuota(t *testing.T) {
 	for _, m := range []mistake{"", quotaCode} {
-		o := Options{Seeds: 20, Tries: 20, New: func(w *sim.World) Setup {
+		o := Options{Seeds: 20, Tries: 3, New: func(w *sim.World) Setup {
 			full := false
 			refuse := func(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
 				if call.Method == codes.CreateMachine && full {

@@ -73,7 +73,7 @@ func TestNodeOnTheServer(t *testing.T) {
 	require.Equal(t, "6.1", have.Status.NodeInfo.KernelVersion)
 	require.True(t, resource.MustParse("3500m").Equal(have.Status.Allocatable["cpu"]))
 	require.True(t, resource.MustParse("17").Equal(have.Status.Capacity["example.com/lots"]))
-	require.Equal(t, `{"generation":7}`, have.Annotations[keys.Applied])
+	require.Equal(t, "generation=7", have.Annotations[keys.Applied])
 	require.Len(t, have.Status.Conditions, 2)
 
 	// A write by another program in between is a conflict.

@@ -82,7 +82,7 @@ func TestPoolColumns(t *testing.T) {
 	for name := range strings.FieldsSeq("mwp machinepools.millwright-go.github.io machinepools.v1alpha1.millwright-go.github.io") {
 		require.Equal(t, []string{"NAME PHASE DESIRED CURRENT READY FAILURE AGE", "p Failed 3 2 1 UpdateError -"}, table(w.kubectl("get", name)), name)
 	}
-	require.Equal(t, []string{"NAME PHASE DESIRED CURRENT READY FAILURE AGE CLASS GROUP", "p Failed 3 2 1 UpdateError - small group-1"},
+	require.Equal(t, []string{"NAME PHASE DESIRED CURRENT READY FAILURE AGE CLASS GROUP MESSAGE", "p Failed 3 2 1 UpdateError - small group-1 no room"},
 		table(w.kubectl("get", "mwp", "-o", "wide")))
 	w.kubectl("wait", "mwp/p", "--for=condition=SpecValid", "--timeout=10s")
 	w.kubectl("wait", "mwp/p", "--for=jsonpath={.status.phase}=Failed", "--timeout=10s")

@@ -195,8 +195,8 @@ func TestUpgradeAndRollback(t *testing.T) {
 			"status/conditions", "status/currentStatus/lastUpdateTime", "status/currentStatus/phase", "status/currentStatus/timeoutActive",
 			"status/lastOperation/description", "status/lastOperation/lastUpdateTime", "status/lastOperation/state", "status/lastOperation/type",
 		},
-		"MachineSet":        {"spec/replicas", "status/machineSetCondition", "status/replicas"},
-		"MachineDeployment": {"spec/rollbackTo/revision", "status/conditions", "status/updatedReplicas"},
+		"MachineSet":        {"spec/replicas", "status/replicas"},
+		"MachineDeployment": {"spec/rollbackTo/revision", "status/updatedReplicas"},
 	}
 	for kind, name := range map[string]string{"Machine": "m", "MachineSet": "s", "MachineDeployment": "d"} {
 		require.Equal(t, changed[kind], differing(before[kind], w.stored(kind, name)), kind)
