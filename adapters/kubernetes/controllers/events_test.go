@@ -24,14 +24,14 @@ func TestEachTextIsAnEvent(t *testing.T) {
 		w.eventually("the scaled fleet", w.settled("web", to))
 		from = to
 	}
-	told := func(text string) (n int32) {
+	told := func(reason, text string) (n int32) {
 		list := &eventsv1.EventList{}
 		require.NoError(t, w.client.List(t.Context(), list, client.InNamespace(w.namespace)))
 		for _, e := range list.Items {
 			require.Empty(t, e.Regarding.FieldPath)
 			require.False(t, e.EventTime.IsZero())
 			switch {
-			case e.Regarding.Name != "web" || e.Reason != "ScaleSet" || !strings.Contains(e.Note, text):
+			case e.Regarding.Name != "web" || e.Reason != reason || !strings.Contains(e.Note, text):
 			case e.Series == nil:
 				n++
 			default:
@@ -41,5 +41,6 @@ func TestEachTextIsAnEvent(t *testing.T) {
 		}
 		return n
 	}
-	w.eventually("all texts", func() bool { return told(" from 3 to 1: ") == 1 && told(" from 1 to 3: ") == 2 })
+	w.eventually("all texts", func() bool { return told("ScaleSet", " from 3 to 1: ") == 1 && told("ScaleSet", " from 1 to 3: ") == 2 })
+	require.EqualValues(t, 1, told("RolloutComplete", "the rollout of revision 1 is complete"), "and a change of size is no rollout")
 }
