@@ -192,7 +192,7 @@ func olderFirst(a, b *machineset.Set) int {
 func (d *summary) countMachines(f *family) {
 	minReady := d.minReady()
 	open := f.openNames()
-	f.paused = d.leaves(&f.set.Meta)
+	f.paused = d.isPaused(&f.set.Meta)
 	for _, m := range f.machines {
 		if m == nil || !m.OwnedBy(f.set.UID) {
 			continue
@@ -275,7 +275,7 @@ func newestFirst(a, b failing) int {
 
 // spare counts a machine of a set if it is paused, and reports whether it is.
 func (d *summary) spare(f *family, m *machine.Machine) bool {
-	if !d.leaves(&m.Meta) {
+	if !d.isPaused(&m.Meta) {
 		return false
 	}
 	if f.spared++; f.spared == 1 || m.Name < f.firstKept {
@@ -291,7 +291,7 @@ func (d *summary) countRequests(f *family, m *machine.Machine, available bool) {
 	requested := machineset.Requested(m, d.p.Keys.Replace)
 	f.takeable = f.takeable || available && !inUpdate(m) && (requested || tooOld(m, f.set.Spec.MaxAge, d.now))
 	switch {
-	case d.leaves(&m.Meta):
+	case d.isPaused(&m.Meta):
 	case requested:
 		f.requested++
 	case maxAge > 0 && available && machineset.MayExpire(m):

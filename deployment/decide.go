@@ -208,8 +208,7 @@ func (d *situation) live(plan Plan) Plan {
 	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Name: plan.Why.Reason.String()}}
 }
 
-// holdIfRefused gives no more orders in a pass in which one was refused, nor in later passes before
-// the time has come. An event that wakes the deployment earlier, such as its own status, does not
+// holdIfRefused stops issuing orders after a refusal, until the retry time. An event that wakes the deployment earlier, such as its own status, does not
 // shorten the wait.
 func (d *situation) holdIfRefused() {
 	switch {
@@ -263,8 +262,8 @@ func (d *situation) statusAt(interval time.Duration) time.Time {
 // for later, such as rollout marks, are still written on it. A paused machine is not selected for
 // an update and not replaced. The reason for a wait says if a paused object causes it.
 
-// leaves reports whether an object is paused.
-func (d *situation) leaves(m *object.Meta) bool {
+// isPaused reports whether an object is paused.
+func (d *situation) isPaused(m *object.Meta) bool {
 	paused, _ := machine.Paused(m, d.p.Keys.Paused)
 	return paused
 }

@@ -30,7 +30,7 @@ type heldUp struct {
 func (d *summary) noteHeldUp(m *machine.Machine) {
 	op := &m.Status.LastOperation
 	switch {
-	case m.Preserved(d.now) || d.leaves(&m.Meta):
+	case m.Preserved(d.now) || d.isPaused(&m.Meta):
 		return
 	case op.State == machine.StateFailed:
 		if at := passing(m); d.now.Before(at) {

@@ -218,6 +218,6 @@ func (d inPlace) chosen(s rollout.Select) []*machine.Machine {
 		return nil
 	}
 	return f.first(int(min(s.Count, markBurst)), func(m *machine.Machine) bool {
-		return selectable(m) && !d.leaves(&m.Meta) && d.available(m)
+		return selectable(m) && !d.isPaused(&m.Meta) && d.available(m)
 	})
 }

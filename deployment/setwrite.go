@@ -87,8 +87,8 @@ func (d setWrite) carry(changed *machineset.Set) {
 	changed.Spec.AutoPreserve = d.preserveShare()
 }
 
-// surgeAllowance returns how far a set may leave its size to replace machines on request or for
-// their age: as far as a rollout may, if there is none. During a rollout, or while the deployment
+// surgeAllowance returns the surge and unavailable bounds that a set may use to replace machines on
+// request or for their age: those of a rollout, while no rollout runs. During a rollout, or while the deployment
 // or the set is paused, requests wait. They also wait while a machine of the set is being updated
 // in place and will move to another set. Otherwise the machine would wait for the set to reach its
 // size, and the set for the machine to be available. While the set has been ordered fewer machines

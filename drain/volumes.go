@@ -223,8 +223,8 @@ func (d *decider) returned(t *machine.DrainTurn) bool {
 	return false
 }
 
-// turn waits for the volumes of a turn to leave here, and to arrive elsewhere if another pod waits
-// for its turn.
+// turn waits until the volumes of the evicted pod are detached here and, if more pods with volumes are
+// queued, attached elsewhere.
 func (d *decider) turn(t *machine.DrainTurn) (write Plan, free bool, stuck decision.Why) {
 	why := decision.Why{Object: t.Pod, Have: int64(len(t.Volumes))}
 	if t.Detached.IsZero() {

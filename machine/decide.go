@@ -148,8 +148,8 @@ func (d decider) noteInvalid(bad *object.FieldError) (Plan, bool) {
 	return plan, true
 }
 
-// whileSpared says so of a plan that ends the pass, where the machine's time is
-// up and only the grace has it go on.
+// whileSpared sets the reason GraceAfterStart if the deadline has passed and only the grace after a
+// start keeps the machine.
 func (d decider) whileSpared(plan Plan) Plan {
 	if d.spared && plan.Write == nil && plan.Effect == nil {
 		plan.Why = decision.Why{Reason: reasonGrace, Detail: plan.Why.String(), For: d.p.Grace}

@@ -293,9 +293,9 @@ func SplitSpec(c *Class, fields []string) VMSpec {
 }
 
 // RestoreSpec returns the provider spec of which have is the split, given a
-// class whose spec differs from it only in fields that were declared then. What
-// have says of lists of another length counts for nothing. The text need not be
-// the same byte for byte; what it says is.
+// class whose spec differs from it only in fields that were declared then. Values of
+// lists whose length has changed are ignored. The text need not be the same byte for
+// byte, but its content is.
 func RestoreSpec(c *Class, have VMSpec) []byte {
 	spec, ok := decodeObject(c.ProviderSpec)
 	if !ok {

@@ -169,8 +169,8 @@ func (v verdict) String() string { return v.condition + " is " + string(v.status
 // the machine follows its node within the budget of replacements (P45). Until then our finalizer
 // keeps the node, which does its work, and everything else is decided as before.
 
-// leaving reports whether somebody deletes the node of a machine. A node without
-// our finalizer may be anybody's leftover and decides nothing.
+// leaving reports whether a node with our finalizer has a deletion timestamp. One without the
+// finalizer may be a leftover, and decides nothing.
 func leaving(n *Node) bool { return n.Deleted() && n.HasFinalizer(NodeFinalizer) }
 
 // leavingNode returns the machine's node if somebody deletes it, else nil. The node of a machine

@@ -163,9 +163,8 @@ func wholeSecond(t time.Time) time.Time {
 	return t
 }
 
-// alsoPreserve adds to the write that has a machine fail or recover what that
-// means for its preservation: no reader ever sees a failed machine that is to be
-// kept and is not.
+// alsoPreserve updates the preservation in the write that changes the phase, so that no reader sees a
+// Failed machine that should be preserved but is not yet.
 func (k preservation) alsoPreserve(plan Plan) Plan {
 	write, ok := plan.Write.(*UpdateStatus)
 	if !ok {

@@ -152,9 +152,8 @@ func (s *situation) begin(status *Status) {
 	}
 }
 
-// sooner is the earlier of when an answer asks to be looked at again, if it
-// does, and when its time is up. An answer that asks for a time that has
-// passed is looked at in a second.
+// sooner returns the earlier of the requested retry time, if there is one, and the deadline. A retry
+// time in the past becomes a second from now.
 func (s *situation) sooner(at, until time.Time) time.Time {
 	if at.IsZero() || until.Before(at) {
 		return until

@@ -209,8 +209,7 @@ func appendUpTo(list []*machine.Machine, m *machine.Machine, limit int32) []*mac
 	return list
 }
 
-// difference names what of the template has to be applied to a machine that
-// exists; empty: nothing has.
+// difference returns which parts of the template are to be copied to an existing machine, or "".
 func (v *counter) difference(m *machine.Machine) string {
 	want, have := &v.s.Spec.Template.Spec, &m.Spec
 	node := &have.NodeTemplate

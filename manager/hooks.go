@@ -27,37 +27,37 @@ const (
 // left out. No secret reaches a hook. A panic of a hook is contained: the pass
 // continues.
 type Hooks struct {
-	// Event tells of a transition, a failure or something tolerated. The
-	// same one is told once for as long as the process remembers.
+	// Event is called for each transition, failure or tolerated fault. The same one is
+	// emitted once, for as long as the process remembers.
 	Event func(kind Kind, key object.Key, typ EventType, reason, why string)
-	// Told tells of each order and each plan that was carried out, with the decision's own value.
-	// Event tells of the orders in words. The numbers are why.Figures.
+	// Told is called for each order and each plan that was carried out, with the decision's own
+	// value. Event has the orders in words. The numbers are why.Figures.
 	Told func(kind Kind, key object.Key, why decision.Why)
-	// Transition tells of a step of a state machine, once it is stored.
+	// Transition is called for each transition of a state machine, once it is stored.
 	Transition func(key object.Key, move machine.Move, why decision.Why)
-	// Effect tells of a call to driver or cluster, or of a bulk order.
+	// Effect is called for each call to driver or cluster, and for each bulk order.
 	Effect func(kind Kind, key object.Key, name string, took time.Duration, err error)
 	// Observed tells what was not done because of Options.Observe: what, as in
 	// "update machine fleet/a", and why. The same is told once for as long as it
 	// is decided again and again; when but the numbers in why have changed, not
 	// sooner than Options.Tuning.Resync after the last time.
 	Observed func(kind Kind, key object.Key, what, reason, why string)
-	// Pass tells that a pass ended.
+	// Pass is called when a pass ends.
 	Pass func(kind Kind, key object.Key, steps int, result Result, err error)
 	// Queue tells, whenever Run takes a key up, how many others of the kind
 	// are due.
 	Queue func(kind Kind, due int)
-	// Panicked tells of each panic and each call of runtime.Goexit that was contained,
-	// of which a Warning event with the reason Panicked tells once in ten minutes. in is where: "pass"
+	// Panicked is called for every recovered panic and contained call of runtime.Goexit. The
+	// Warning event Panicked is emitted at most once in ten minutes. in is where: "pass"
 	// (a decision, a port, an order of a batch), "driver", "hook", "wake" (finding what a
 	// change concerns) or "watch". what says how it ended, in at most a few hundred bytes
 	// and without the value of the panic, which may be a secret.
 	Panicked func(kind Kind, key object.Key, in, what string)
-	// Call tells of a call of Driver or Pools.Driver, by its name, that was answered with
+	// Call is called for each call of Driver or Pools.Driver, by its name, that was answered with
 	// this code; a panic is codes.Internal. A call that was not made, or not waited for, see
 	// Overdue, has the code that its caller got.
 	Call func(call string, code codes.Code, took time.Duration)
-	// Overdue tells of a call of Driver or Pools.Driver, by its name, that has not returned
+	// Overdue is called for a call of Driver or Pools.Driver, by its name, that has not returned
 	// Options.Tuning.CallGrace after its context ended, and of one that was so and has returned:
 	// overdue is how many are so then. The events CallOverdue and OverdueCallReturned say for what
 	// machine, pool or class; TooManyOverdueCalls says that no more are made.

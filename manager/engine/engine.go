@@ -223,19 +223,19 @@ const (
 // Hooks tell what happens, by the name of the kind. Each is called while the pass waits. A hook that
 // panics ends nothing. Nil fields are left out.
 type Hooks struct {
-	// Event tells of a change, a failure or something tolerated.
+	// Event is called for each change, failure or tolerated fault.
 	Event func(kind string, key object.Key, typ EventType, reason, why string)
-	// Told tells of each order and each plan that was carried out, with the decision's own value.
+	// Told is called for each order and each plan that was carried out, with the decision's own value.
 	Told func(kind string, key object.Key, why decision.Why)
-	// Transition tells of a move of a state machine, once it is stored.
+	// Transition is called for each transition of a state machine, once it is stored.
 	Transition func(kind string, key object.Key, move decision.Move, why decision.Why)
-	// Effect tells of a call or an order, and how long it took.
+	// Effect is called for each call or order, with how long it took.
 	Effect func(kind string, key object.Key, name string, took time.Duration, err error)
 	// Withheld tells what was not done in a dry run, and why it would be.
 	Withheld func(kind string, key object.Key, what, reason, why string)
-	// Panicked tells of each panic. in is where, see [Place]; what never holds the panic's value.
+	// Panicked is called for every recovered panic. in is where, see [Place]; what never holds the panic's value.
 	Panicked func(kind string, key object.Key, in, what string)
-	// Pass tells that a pass ended.
+	// Pass is called when a pass ends.
 	Pass func(kind string, key object.Key, steps int, result Result, err error)
 }
 

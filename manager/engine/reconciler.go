@@ -298,12 +298,12 @@ func (p *Pass) hold(ctx context.Context, s Steps, head *Head) Result {
 	return p.Wait(at, why)
 }
 
-// Tell tells of something that was done, each time.
+// Tell emits an event, each time.
 func (p *Pass) Tell(ctx context.Context, typ EventType, why decision.Why) {
 	p.Engine.Tell(ctx, nil, p.Kind, p.Key, typ, why)
 }
 
-// Once tells of something once, for as long as the process remembers.
+// Once emits an event only the first time, for as long as the process remembers.
 func (p *Pass) Once(ctx context.Context, typ EventType, why decision.Why) {
 	p.Engine.Tell(ctx, p.memory, p.Kind, p.Key, typ, why)
 }

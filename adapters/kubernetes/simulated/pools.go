@@ -175,8 +175,8 @@ func (g *group) follow(spec *Spec, pool *machinepool.Pool) {
 	}
 }
 
-// serve has a call done with the pool's group, nil if there is none, while no
-// other is. do returns the group that there is then.
+// serve runs do with the pool's group, nil if it is missing, under the lock. do returns the group as it
+// is then.
 func (p *Provider) serve(ctx context.Context, req *pooldriver.Request, do func(*Spec, *group) (*group, error)) (*pooldriver.Response, error) {
 	spec, err := read(req.Class)
 	if err != nil {
