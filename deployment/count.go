@@ -395,13 +395,13 @@ func (f *family) size() int32 {
 	case f.set.Deleted():
 		return 0
 	case f.set.Spec.Replicas < 0:
-		return f.actual - f.parting()
+		return f.actual - f.leavingCount()
 	}
 	return f.set.Spec.Replicas
 }
 
-// parting returns how many machines a set has and names as leaving. Its size does not include them.
-func (f *family) parting() (n int32) {
+// leavingCount returns how many machines a set has and names as leaving. Its size does not include them.
+func (f *family) leavingCount() (n int32) {
 	for _, m := range f.machines {
 		if f.owns(m) && slices.Contains(f.set.Instructions.Handover.Leaving, m.Name) {
 			n++
@@ -493,8 +493,8 @@ func (f *family) inUse() bool { return f.size() > 0 || f.actual > 0 }
 // has returns how many machines a set has, including those that may still be created with any size.
 func (f *family) has() int64 { return int64(f.actual) + max(f.announced, 0) }
 
-// vacant returns how many places of a set are empty.
-func (f *family) vacant() int { return int(max(int64(f.set.Spec.Replicas)-f.has(), 0)) }
+// freePlaces returns how many places of a set are empty.
+func (f *family) freePlaces() int { return int(max(int64(f.set.Spec.Replicas)-f.has(), 0)) }
 
 // namesDone reports whether all names that the set has given out became machines, or can't any
 // more.

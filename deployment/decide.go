@@ -84,7 +84,7 @@ func (d *decider) keep() Plan {
 		func(d *decider) (Plan, bool) { return adoption{&d.summary}.claim() },
 		func(d *decider) (Plan, bool) { return rollback{&d.summary}.rollBack() },
 		func(d *decider) (Plan, bool) { return hotUpdate{&d.summary}.exchangeClass() },
-		func(d *decider) (Plan, bool) { return newSet{&d.summary}.obtainNewSet() },
+		func(d *decider) (Plan, bool) { return newSet{&d.summary}.ensureNewSet() },
 		func(d *decider) (Plan, bool) { return newSet{&d.summary}.push() },
 		func(d *decider) (Plan, bool) { return moves{&d.summary}.finishMoves() },
 		func(d *decider) (Plan, bool) { return inPlace{summary: &d.summary}.gate() },
@@ -373,7 +373,7 @@ func (d inPlace) gate() (Plan, bool) {
 		}
 		changed.Instructions.Handover.Closed, changed.Instructions.Marks, changed.Instructions.SurgeAllowance = closed, write.marks(), write.surgeAllowance()
 		if !closed {
-			changed.Spec.Replicas -= int32(f.vacant())
+			changed.Spec.Replicas -= int32(f.freePlaces())
 		}
 		if f == d.current {
 			changed.Revision = d.revision

@@ -10,7 +10,7 @@ import (
 
 // moved returns a copy of a machine as a set would have created it. It keeps what is its own: its
 // identity, and what others put on it.
-func (j *journey) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
+func (j *handovers) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
 	c := m.Clone()
 	have, want := &from.Spec.Template, to.Spec.Template.Clone()
 	c.Owner.Name, c.Owner.UID, c.Owner.Kind = to.Name, to.UID, machineset.OwnerKind
@@ -62,8 +62,8 @@ func exchanged(m, old, add map[string]string) map[string]string {
 // moves begins and continues moves of machines from set to set.
 type moves struct{ *summary }
 
-// journey is what is known of the machines that sets name as on their way.
-type journey struct {
+// handovers is what is known of the machines that sets name as on their way.
+type handovers struct {
 	*summary
 	to   map[string]*family // by machine: the set that it arrives at
 	at   map[string]*family // by machine: the set that it is in
@@ -71,8 +71,8 @@ type journey struct {
 	left map[string]bool // machines that a set names as leaving: its size is without them
 }
 
-// journey reads the sets' notes. Nil: there are none.
-func (d moves) journey() *journey {
+// handovers reads the sets' notes. Nil: there are none.
+func (d moves) handovers() *handovers {
 	names := 0
 	for i := range d.sets {
 		h := &d.sets[i].set.Instructions.Handover
@@ -81,7 +81,7 @@ func (d moves) journey() *journey {
 	if names == 0 {
 		return nil
 	}
-	j := &journey{
+	j := &handovers{
 		summary: d.summary,
 		to:      make(map[string]*family, names), at: make(map[string]*family, names),
 		live: make(map[string]*machine.Machine, names), left: make(map[string]bool, names),
@@ -115,7 +115,7 @@ func (d moves) finishMoves() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
-	j := d.journey()
+	j := d.handovers()
 	if j == nil {
 		return Plan{}, false
 	}
@@ -148,7 +148,7 @@ func (d moves) finishMoves() (Plan, bool) {
 
 // settleSizes subtracts machines that arrive elsewhere from a set's size, and adds those that will
 // not leave.
-func (j *journey) settleSizes(f *family) (Order, bool) {
+func (j *handovers) settleSizes(f *family) (Order, bool) {
 	h := f.set.Instructions.Handover.Clone()
 	var back, gone []string
 	h.Leaving = slices.DeleteFunc(h.Leaving, func(name string) bool {
@@ -176,7 +176,7 @@ func (j *journey) settleSizes(f *family) (Order, bool) {
 
 // moves orders the machines themselves to their new sets. A set that is being deleted takes its
 // machines with it unless they move first.
-func (j *journey) moves() (orders []MachineOrder) {
+func (j *handovers) moves() (orders []MachineOrder) {
 	for i := range j.sets {
 		f := &j.sets[i]
 		leaves := func(m *machine.Machine) bool {
@@ -194,7 +194,7 @@ func (j *journey) moves() (orders []MachineOrder) {
 
 // closeMoves removes the names of machines that have arrived, and of those that are gone. A set
 // that a machine arrived at comes before the one it left.
-func (j *journey) closeMoves() (orders []Order) {
+func (j *handovers) closeMoves() (orders []Order) {
 	for i := range j.sets {
 		if order, found := j.closeArrivals(&j.sets[i]); found {
 			orders = append(orders, order)
@@ -213,7 +213,7 @@ func (j *journey) closeMoves() (orders []Order) {
 
 // closeArrivals removes names of machines that a set names as arriving. Machines that died before
 // they left the other set have their place there.
-func (j *journey) closeArrivals(f *family) (Order, bool) {
+func (j *handovers) closeArrivals(f *family) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Arriving) == 0 {
 		return Order{}, false
 	}
@@ -232,7 +232,7 @@ func (j *journey) closeArrivals(f *family) (Order, bool) {
 	})
 	switch {
 	case len(twice) > 0:
-		return setWrite{j.summary, f}.handedOver(h, -min(len(twice), f.vacant()), twice, reasonMoveOff), true
+		return setWrite{j.summary, f}.handedOver(h, -min(len(twice), f.freePlaces()), twice, reasonMoveOff), true
 	case len(done) > 0:
 		return setWrite{j.summary, f}.handedOver(h, 0, done, reasonMoveDone), true
 	}
@@ -241,7 +241,7 @@ func (j *journey) closeArrivals(f *family) (Order, bool) {
 
 // closeDepartures removes names of machines that a set names as leaving. The set has none of them
 // any more: they would have moved, or come back, before.
-func (j *journey) closeDepartures(f *family) (Order, bool) {
+func (j *handovers) closeDepartures(f *family) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Leaving) == 0 {
 		return Order{}, false
 	}

@@ -13,13 +13,13 @@ import (
 // newSet is the set with the deployment's template: it creates one, and brings it up to date.
 type newSet struct{ *summary }
 
-// obtainNewSet creates the new set, without machines, unless there is one or
+// ensureNewSet creates the new set, without machines, unless there is one or
 // the deployment is paused.
-func (d newSet) obtainNewSet() (Plan, bool) {
+func (d newSet) ensureNewSet() (Plan, bool) {
 	if d.current != nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen || d.deployment.Spec.Template.InvalidEntry() != nil {
 		return Plan{}, false
 	}
-	set := d.bearNewSet()
+	set := d.newSetObject()
 	switch holder := d.holder(set.Name); {
 	case holder != nil && !d.usable(holder):
 		return d.otherName(holder), true
@@ -41,9 +41,9 @@ func (d newSet) lookAgain(reason decision.Reason, name string) (Plan, bool) {
 	return Plan{}, false
 }
 
-// bearNewSet returns a set for the deployment's template as it is to be created. It shares nothing
+// newSetObject returns a set for the deployment's template as it is to be created. It shares nothing
 // with the deployment.
-func (d newSet) bearNewSet() *machineset.Set {
+func (d newSet) newSetObject() *machineset.Set {
 	spec, label := &d.deployment.Spec, d.p.Keys.TemplateHash
 	hash := templateHash(&spec.Template, label, d.deployment.Status.Collisions)
 

@@ -88,7 +88,7 @@ func (d decider) keep() Plan {
 	if plan, busy := d.followDeletion(); busy {
 		return plan
 	}
-	return inspection.whilePreserved(d.whileSpared(d.stayLater(inspection.alsoPreserve(d.follow()))))
+	return inspection.whilePreserved(d.explainGrace(d.stayLater(inspection.alsoPreserve(d.follow()))))
 }
 
 // follow decides by the phase.
@@ -148,9 +148,9 @@ func (d decider) noteInvalid(bad *object.FieldError) (Plan, bool) {
 	return plan, true
 }
 
-// whileSpared sets the reason GraceAfterStart if the deadline has passed and only the grace after a
+// explainGrace sets the reason GraceAfterStart if the deadline has passed and only the grace after a
 // start keeps the machine.
-func (d decider) whileSpared(plan Plan) Plan {
+func (d decider) explainGrace(plan Plan) Plan {
 	if d.spared && plan.Write == nil && plan.Effect == nil {
 		plan.Why = decision.Why{Reason: reasonGrace, Detail: plan.Why.String(), For: d.p.Grace}
 	}

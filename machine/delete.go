@@ -469,8 +469,8 @@ func (d deletion) withoutNode(on Event) Plan {
 	return plan
 }
 
-// hearsay reports whether force is due only by what a cache says of the node. One
+// forcedByCacheOnly reports whether force is due only by what a cache says of the node. One
 // that answers again may run its pods, and write to its volumes.
-func (d deletion) hearsay() bool {
+func (d deletion) forcedByCacheOnly() bool {
 	return d.o.Node.cached() && d.forced() && d.now.Before(d.forceAnyway())
 }

@@ -36,7 +36,7 @@ func (d deletion) drainMarked(node *Node) Plan {
 	if d.o.NoDrain {
 		return d.stage(EventDrained, decision.Why{Reason: reasonDrained, Name: node.Name})
 	}
-	if d.hearsay() {
+	if d.forcedByCacheOnly() {
 		return d.look(false)
 	}
 	return d.empty(node)
@@ -158,7 +158,7 @@ func (d deletion) detach() Plan {
 	n := d.node()
 	until := d.after(d.past(d.m.Status.LastOperation.Time), d.p.DetachTimeout)
 	switch {
-	case !d.hearsay():
+	case !d.forcedByCacheOnly():
 		return d.detachFrom(n, until)
 	case d.now.Before(until):
 		return d.look(false)

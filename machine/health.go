@@ -67,7 +67,7 @@ func (h health) settled() bool {
 // undisturbed reports whether nothing is done with a machine and its node: no
 // update, no deletion, and neither is kept for inspection.
 func (h health) undisturbed(n *Node) bool {
-	return h.m.Spec.InPlace == InPlaceNone && n.Applied.Update.none() && nodePreservation{h.situation, n}.ordinary() && !n.Deleted() && !nodeUpdate{h.situation, n}.misleads()
+	return h.m.Spec.InPlace == InPlaceNone && n.Applied.Update.none() && nodePreservation{h.situation, n}.ordinary() && !n.Deleted() && !nodeUpdate{h.situation, n}.hasStaleMarks()
 }
 
 // accepted reports whether all of the machine's template is on its node, and nothing else is said.
@@ -92,7 +92,7 @@ func (h health) judged(node *Node, bad verdict) Plan {
 	}
 	update := inPlace{h.situation, node}
 	if h.m.Status.Phase == PhaseInPlaceUpdateFailed && nodeUpdate(update).over() {
-		return update.forgive()
+		return update.markRecovered()
 	}
 	if !sameConditions(h.m.Status.Conditions, node.Conditions) {
 		return h.copyConditions(node)

@@ -47,7 +47,7 @@ func (u inPlace) update() Plan {
 	if u.o.NoCluster {
 		switch {
 		case unknown:
-			return u.reorient()
+			return u.retarget()
 		case !u.now.Before(deadline):
 			return u.timedOut()
 		}
@@ -58,7 +58,7 @@ func (u inPlace) update() Plan {
 	}
 	u.n = u.node()
 	if unknown {
-		return u.reorient()
+		return u.retarget()
 	}
 	switch {
 	case nodeUpdate(u).unclaimed():
@@ -85,9 +85,9 @@ func (u inPlace) overWithout() bool {
 	return u.m.Spec.InPlace == InPlaceNone && u.m.Status.LastOperation.Stage != StageReady
 }
 
-// reorient finds out from the node where an update stands of which storage
+// retarget finds out from the node where an update stands of which storage
 // says nothing that makes sense.
-func (u inPlace) reorient() Plan {
+func (u inPlace) retarget() Plan {
 	if !u.o.NoCluster && u.o.Node.cached() {
 		return u.look(false)
 	}
@@ -141,7 +141,7 @@ func (u inPlace) prepare(deadline time.Time) Plan {
 	if plan, wait := u.gate(); wait {
 		return within(plan, deadline)
 	}
-	if nodeUpdate(u).answeredElsewhere() {
+	if nodeUpdate(u).concludedByOther() {
 		return u.emptied()
 	}
 	if plan, busy := u.adjust(ReasonSelectedForUpdate); busy {
@@ -440,7 +440,7 @@ func (u inPlace) announce() (Plan, bool) {
 		return Plan{}, false
 	case u.m.Spec.InPlace != InPlaceNone && !nodeUpdate(u).adopts() && u.announces():
 		return u.say(ReasonCandidateForUpdate)
-	case nodeUpdate(u).misleads():
+	case nodeUpdate(u).hasStaleMarks():
 		return u.say(ReasonUpdateSuccessful)
 	}
 	return Plan{}, false
@@ -455,9 +455,9 @@ func (u inPlace) announces() bool {
 	return u.n.Applied.Update.Candidate || !u.n.says(u.p.Keys.CandidateForUpdate)
 }
 
-// forgive lets a machine run again whose failed update is not wanted any more
+// markRecovered lets a machine run again whose failed update is not wanted any more
 // and whose node is healthy.
-func (u inPlace) forgive() Plan {
+func (u inPlace) markRecovered() Plan {
 	sync := nodeSync{u.situation, u.n, false}
 	switch {
 	case u.o.Node.cached():
@@ -607,9 +607,9 @@ func (u nodeUpdate) marks() UpdateMarks {
 	}
 }
 
-// answeredElsewhere reports whether another program has begun the update or has
+// concludedByOther reports whether another program has begun the update or has
 // led it on, and the agent has answered to it.
-func (u nodeUpdate) answeredElsewhere() bool {
+func (u nodeUpdate) concludedByOther() bool {
 	return u.adopts() && u.n.concluded(&u.p.Keys)
 }
 

@@ -355,10 +355,10 @@ func (u nodeUpdate) outdated() bool {
 	return u.m.Status.Phase == PhaseInPlaceUpdateFailed && op.Kind == OperationInPlaceUpdate && op.Stage == StageCandidate
 }
 
-// misleads reports whether a node of which no update is wanted says that it
+// hasStaleMarks reports whether a node of which no update is wanted says that it
 // awaits one, or something at which no other program begins one. What another
 // program has announced for its own label does not count; ours is taken off first.
-func (u nodeUpdate) misleads() bool {
+func (u nodeUpdate) hasStaleMarks() bool {
 	if u.m.Spec.InPlace != InPlaceNone || u.n.Applied.Update.Candidate {
 		return false
 	}

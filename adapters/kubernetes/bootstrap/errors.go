@@ -71,25 +71,25 @@ func vanished(err error) bool {
 	return errors.As(err, &of) && of.verb == "update" && apierrors.IsNotFound(err)
 }
 
-// hush removes the secret half of a token from an error's text, in which a server might repeat it.
-func hush(err error, half string) error {
+// redactError removes the secret half of a token from an error's text, in which a server might repeat it.
+func redactError(err error, half string) error {
 	if !strings.Contains(err.Error(), half) {
 		return err
 	}
-	return &hushed{strings.ReplaceAll(err.Error(), half, "(secret)"), err}
+	return &redacted{strings.ReplaceAll(err.Error(), half, "(secret)"), err}
 }
 
-// hushed is an error with another text.
-type hushed struct {
+// redacted is an error with another text.
+type redacted struct {
 	text string
 	err  error
 }
 
 // Error implements error.
-func (e *hushed) Error() string { return e.text }
+func (e *redacted) Error() string { return e.text }
 
 // Unwrap implements errors.Unwrap.
-func (e *hushed) Unwrap() error { return e.err }
+func (e *redacted) Unwrap() error { return e.err }
 
 // failure is the error of a call on an owner's token. Its text may be shown in the owner's status.
 type failure struct {

@@ -61,7 +61,7 @@ func (t *Tokens) keep(ctx context.Context, of manager.TokenOwner) (string, error
 	secret := blankKept(of)
 	secret.Data = map[string][]byte{keyDescription: []byte(description(of)), keySecret: []byte(half)}
 	if _, err = t.secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil {
-		return "", hush(about("create", err), half)
+		return "", redactError(about("create", err), half)
 	}
 	return half, nil
 }

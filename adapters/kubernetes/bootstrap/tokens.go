@@ -196,7 +196,7 @@ func (t *Tokens) create(ctx context.Context, of manager.TokenOwner, until time.T
 	secret.Data[keySecret] = []byte(half)
 	made, err := t.secrets.Create(ctx, secret, metav1.CreateOptions{})
 	if err != nil {
-		return "", hush(about("create", err), half)
+		return "", redactError(about("create", err), half)
 	}
 	return token(made), nil
 }
@@ -205,7 +205,7 @@ func (t *Tokens) update(ctx context.Context, secret *corev1.Secret) (manager.Tok
 	half := string(secret.Data[keySecret])
 	written, err := t.secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	if err != nil {
-		return "", hush(about("update", err), half)
+		return "", redactError(about("update", err), half)
 	}
 	return token(written), nil
 }
