@@ -73,7 +73,7 @@ func TestComplaints(t *testing.T) {
 		{sources{args: []string{"--machine-hook-timeout=1ms"}}, "machine-hook-timeout (from a flag): must be at least a second, or 0"},
 		{sources{args: []string{"--machine-safety-orphan-brake=0"}}, "machine-safety-orphan-brake (from a flag): must be at least 1"},
 		{sources{args: []string{"--set-burst=0"}}, "set-burst (from a flag): must be from 1 to 10000"},
-		{sources{args: []string{"--set-churn-base=1h"}}, "set-churn-max: must be at least set-churn-base"},
+		{sources{args: []string{"--set-crash-loop-base=1h"}}, "set-crash-loop-max: must be at least set-crash-loop-base"},
 		{sources{args: []string{"--safety-pace-base=1h"}}, "safety-pace-max: must be at least safety-pace-base"},
 		{sources{args: []string{"--set-age-order=Tallest"}}, "set-age-order (from a flag): is unknown: Tallest"},
 		{sources{args: []string{"--drain-at-timeout=Nap"}}, `drain-at-timeout (from a flag): "Nap" is unknown`},

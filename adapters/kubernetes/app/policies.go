@@ -46,14 +46,14 @@ type drainPolicy struct {
 }
 
 type setPolicy struct {
-	SetBurst        int32               `policy:"set.Burst" help:"Machines that a set creates or deletes in one step. It is no brake: the next step follows at once. driver-concurrency and driver-qps limit calls."`
-	SetAgeOrder     machineset.AgeOrder `placeholder:"ORDER" policy:"set.Age" help:"Which goes first of machines that nothing else tells apart: empty (the oldest), Newest, Random."`
-	SetChurnBase    time.Duration       `policy:"set.CrashLoopBase" help:"How long the replacements of machines wait that failed twice before they ever ran, doubled with each failure; 0: none waits."`
-	SetChurnMax     time.Duration       `policy:"set.CrashLoopMax" help:"The longest such wait."`
-	SetExpireAtOnce int32               `policy:"set.ExpireAtOnce" help:"Machines that a set replaces for their age at a time."`
-	SetSettleWithin time.Duration       `policy:"set.SettleWithin" help:"How long a set waits, after it gave out names of machines, for a write that notes in passing that all came to be."`
-	MaxReplicas     int32               `policy:"set.MaxReplicas,deployment.MaxReplicas" help:"The largest size of a deployment, or of a set without one. What asks for more is left as it is, with the condition SpecValid False; 0: no limit."`
-	StrictQuota     bool                `policy:"set.StrictQuota,deployment.StrictQuota" help:"Machines that are being deleted count: there are never more at the provider than a rollout's ceiling."`
+	SetBurst         int32               `policy:"set.Burst" help:"Machines that a set creates or deletes in one step. It is no brake: the next step follows at once. driver-concurrency and driver-qps limit calls."`
+	SetAgeOrder      machineset.AgeOrder `placeholder:"ORDER" policy:"set.Age" help:"Which goes first of machines that nothing else tells apart: empty (the oldest), Newest, Random."`
+	SetCrashLoopBase time.Duration       `policy:"set.CrashLoopBase" help:"Initial backoff for replacing machines that failed before they ran; doubles per failure, 0 disables."`
+	SetCrashLoopMax  time.Duration       `policy:"set.CrashLoopMax" help:"The longest such wait."`
+	SetExpireAtOnce  int32               `policy:"set.ExpireAtOnce" help:"Machines that a set replaces for their age at a time."`
+	SetSettleWithin  time.Duration       `policy:"set.SettleWithin" help:"How long to wait for another write to carry a settled name reservation before writing it separately."`
+	MaxReplicas      int32               `policy:"set.MaxReplicas,deployment.MaxReplicas" help:"The largest size of a deployment, or of a set without one. What asks for more is left as it is, with the condition SpecValid False; 0: no limit."`
+	StrictQuota      bool                `policy:"set.StrictQuota,deployment.StrictQuota" help:"Machines that are being deleted count: there are never more at the provider than a rollout's ceiling."`
 }
 
 type deploymentPolicy struct {

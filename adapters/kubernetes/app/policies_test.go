@@ -89,7 +89,7 @@ func TestEachPolicySetting(t *testing.T) {
 // where the default of the library is 0.
 func TestZeroOfASettingIsOff(t *testing.T) {
 	r, err := sources{args: []string{
-		"--machine-grace=0s", "--machine-hook-timeout=0s", "--set-churn-base=0s", "--safety-pace-base=0s",
+		"--machine-grace=0s", "--machine-hook-timeout=0s", "--set-crash-loop-base=0s", "--safety-pace-base=0s",
 		"--safety-freeze-settle-time=0s", "--machine-safety-orphan-brake-share=0",
 		"--rollout-gather=0s", "--rollout-names=0", "--progress-every=0s", "--set-settle-within=0s", "--machine-quota-retry=0s", "--update-limit=0",
 	}}.read(t.TempDir(), nil)
@@ -139,7 +139,7 @@ func TestEveryFieldErrorIsNamed(t *testing.T) {
 	require.Equal(t, "machine-pv-detach-timeout", settingOf(flags, "drain", "policy.detachTimeout"))
 	require.Equal(t, "machine-pv-detach-timeout", settingOf(flags, "machine", "policy.detachTimeout"))
 	require.Equal(t, "safety policy.burst", settingOf(flags, "safety", "policy.burst"))
-	require.Equal(t, "set-churn-max", settingOf(flags, "set", "policy.crashLoopMax"))
+	require.Equal(t, "set-crash-loop-max", settingOf(flags, "set", "policy.crashLoopMax"))
 	for _, policy := range []string{"machine", "set", "deployment", "safety", "drain", "pool"} {
 		require.NotNil(t, r.rules.named(policy))
 		require.Equal(t, reflect.Pointer, reflect.TypeOf(r.rules.named(policy)).Kind())
