@@ -118,14 +118,15 @@ func (d *summary) beginCount() (Plan, bool) {
 	return Plan{Write: &UpdateStatus{Status: status}, Why: why}, true
 }
 
-// stillFailed takes over the count that is stored, without those that have recovered.
+// stillFailed takes over the count that is stored, without those that have recovered. A machine that is
+// kept for inspection takes no part in the rollout, so it is not one that has recovered.
 func (d *summary) stillFailed() {
 	was, now := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
 	now.Since, now.Count = was.Since, was.Count
 	for _, name := range was.Names {
 		switch m := d.named(name); {
 		case m == nil:
-		case m.Deleted() || m.Status.Phase == machine.PhaseFailed || m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
+		case m.Deleted() || m.Preserved(d.now) || m.Status.Phase == machine.PhaseFailed || m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
 			now.Names = append(now.Names, name)
 		default:
 			now.Count = max(now.Count-1, 0)

@@ -74,11 +74,16 @@ func (w *p46) changed(before, now *machine.Machine) {
 		if noticed && w.wanted(d, now.Annotations[w.deploymentPolicy().Keys.InPlaceTarget]) {
 			r.failed[now.Name] = w.Now()
 		}
-	case from == machine.PhaseInPlaceUpdateFailed && to != from && to != machine.PhaseFailed && !now.Deleted():
+	case failedInPlace(from) && !failedInPlace(to) && !now.Deleted():
 		delete(r.failed, now.Name)
 	case before.Spec.InPlace != machine.InPlaceSelected && now.Spec.InPlace == machine.InPlaceSelected:
 		w.check(d, r, now, limit)
 	}
+}
+
+// failedInPlace reports whether a phase is one of those of a machine whose update failed.
+func failedInPlace(p machine.Phase) bool {
+	return p == machine.PhaseInPlaceUpdateFailed || p == machine.PhaseFailed
 }
 
 // wanted reports whether the set of that name has the template that is rolled out. An update to
@@ -101,7 +106,7 @@ func (w *p46) check(d *deployment.Deployment, r *failures, m *machine.Machine, l
 		}
 	}
 	for _, other := range w.fleetOf(d) {
-		over := other.Status.Phase == machine.PhaseFailed || other.Status.Phase == machine.PhaseInPlaceUpdateFailed // of this rollout or one before
+		over := failedInPlace(other.Status.Phase) // of this rollout or one before
 		if other.Spec.InPlace == machine.InPlaceSelected && !other.Deleted() && !over {
 			under++
 		}

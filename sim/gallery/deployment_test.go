@@ -92,7 +92,7 @@ var ofDeployment = []mutant{
 		file:   "deployment/choices.go",
 		from:   "case c.family.actual < c.family.size() || c.available && spare <= 0:",
 		to:     "case c.family.actual < c.family.size():",
-		by:     "TestP20ChosenMachinesGo",
+		by:     "TestNarratives",
 	},
 	{
 		name:   "old sets that are in use are pruned",

@@ -126,7 +126,7 @@ func (w *world) crowd(d *v1alpha1.MachineDeployment) {
 }
 
 var (
-	ages  = regexp.MustCompile(`([0-9]+[smh])+([ \n]|$)`)
+	ages  = regexp.MustCompile(` ([0-9]+[smh])+([ \n]|$)`)
 	times = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]+Z`)
 	gaps  = regexp.MustCompile(`  +`)
 	parts = regexp.MustCompile(`-(calm|old|new|short)-[0-9a-z]{5}-([0-9]+)`)
@@ -142,7 +142,7 @@ func (w *world) plain(text string) string {
 	}
 	text = strings.ReplaceAll(text, w.namespace, "NAMESPACE")
 	text = gaps.ReplaceAllString(text, "  ")
-	text = ages.ReplaceAllString(text, "AGE$2")
+	text = ages.ReplaceAllString(text, " AGE$2")
 	text = times.ReplaceAllString(text, "TIME")
 	text = parts.ReplaceAllString(text, "-$1-HASH-$2")
 	text = pods.ReplaceAllString(text, "/app-POD")
