@@ -43,7 +43,7 @@ type Setup struct {
 	Invalid *machine.Class
 
 	// Settle returns once the provider has carried out everything so far: instances have come or
-	// gone. Nil: that takes no time.
+	// gone. It is called from several goroutines at once. Nil: that takes no time.
 	Settle func(ctx context.Context)
 	// Count returns how many instances there really are in the account, without using the driver.
 	// Only its changes count.

@@ -85,9 +85,8 @@ func secret(name string) *machine.Secret {
 
 var all = machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}
 
-// serial has one call at a time, as in a simulation.
-func serial(p *groups.Provider) pooldriver.Driver {
-	var mu sync.Mutex
+// serial has one call at a time, as in a simulation, and none while mu is held.
+func serial(p *groups.Provider, mu *sync.Mutex) pooldriver.Driver {
 	return pooldriver.Intercept(p, func(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -100,11 +99,16 @@ func TestConforms(t *testing.T) {
 	pooldrivertest.Run(t, pooldrivertest.Suite{New: func(*testing.T) pooldrivertest.Setup {
 		w := newWorld()
 		p := groups.New(w, account, groups.Options{Features: all})
-		d := serial(p)
+		var mu sync.Mutex
+		d := serial(p, &mu)
 		return pooldrivertest.Setup{
 			Driver: d, Again: func() pooldriver.Driver { return d }, Class: class("small"), Changed: class("large"), Secret: secret("cloud"), Bootstrap: secret("boot"),
-			Invalid:   account.Class(object.Key{Namespace: "fleet", Name: "none"}, drivertest.MemorySpec{Cluster: "blue"}),
-			Settle:    func(context.Context) { w.pass(10 * time.Minute) },
+			Invalid: account.Class(object.Key{Namespace: "fleet", Name: "none"}, drivertest.MemorySpec{Cluster: "blue"}),
+			Settle: func(context.Context) { // several deletes wait at once
+				mu.Lock()
+				defer mu.Unlock()
+				w.pass(10 * time.Minute)
+			},
 			Leftovers: func() []string { return slices.Collect(maps.Keys(w.nodes)) },
 			Count: func() (n int) {
 				for _, g := range p.All() {
