@@ -12,7 +12,7 @@ import (
 )
 
 // surfacePage says of each exported name of the core who may rely on it.
-const surfacePage = "docs/api.md"
+const surfacePage = "docs/reference/api.md"
 
 // surfaceRoots are the directories whose packages make up the core, with all below them but the
 // conformance suites.
@@ -123,7 +123,7 @@ var (
 	surfaceName    = regexp.MustCompile("`(\\w+)`")
 )
 
-// TestSurface: each exported name of the core is on docs/api.md, in one group. The page says how many
+// TestSurface: each exported name of the core is on docs/reference/api.md, in one group. The page says how many
 // names a group has, with their methods and fields. So nothing becomes public, and nothing public
 // grows, without a change of the page.
 func TestSurface(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestWhereNamesWhatExists: each file, function and test that docs/where.md names exists. Each of its
+// TestWhereNamesWhatExists: each file, function and test that docs/reference/where.md names exists. Each of its
 // rows states a rule in sentences, and names some of each.
 func TestWhereNamesWhatExists(t *testing.T) {
-	const page = "docs/where.md"
+	const page = "docs/reference/where.md"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestWhereBites(t *testing.T) {
 		" `.: TestWhereBites`, `README.md` ":      0,
 		" none ":                                  1,
 		" `.: TestWhereBitesNot`, `docs: TestA` ": 2,
-		" `docs/gone.txt`, `docs/where.md` ":      1,
+		" `docs/gone.txt`, `docs/reference/where.md` ":      1,
 		" `examples: TestWhereBites`, `go.mod` ":  1,
 	} {
 		if got := shownFaults(read, cell); len(got) != want {
@@ -136,10 +136,10 @@ func TestWhereBites(t *testing.T) {
 	}
 }
 
-// TestContractNamesWhatExists: what docs/contract.md says that a rule is decided in exists. Each row has
+// TestContractNamesWhatExists: what docs/reference/contract.md says that a rule is decided in exists. Each row has
 // what the texts say, what we do, why, and where.
 func TestContractNamesWhatExists(t *testing.T) {
-	const page = "docs/contract.md"
+	const page = "docs/reference/contract.md"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func lower(escaped string) string {
 
 func base64Of(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// secretForms are the forms of docs/safety.md.
+// secretForms are the forms of docs/concepts/safety.md.
 var secretForms = map[string]func(string) string{
 	"as it is":               func(s string) string { return s },
 	"percent-encoded, `%2F`": url.QueryEscape,
@@ -98,10 +98,10 @@ func told(t require.TestingT, message, value string) string {
 // TestP59FormsOfSecrets: each form of the table in the docs is found, for a value of 8 bytes and for a
 // long one, in each position that base64 may have it in, and the rest of the message stays.
 func TestP59FormsOfSecrets(t *testing.T) {
-	page, err := os.ReadFile("../docs/safety.md")
+	page, err := os.ReadFile("../docs/concepts/safety.md")
 	require.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(secretForms)) {
-		require.True(t, strings.Contains(string(page), "| "+name+" |"), "docs/safety.md lacks the form %q", name)
+		require.True(t, strings.Contains(string(page), "| "+name+" |"), "docs/concepts/safety.md lacks the form %q", name)
 		for _, value := range []string{"<p4/s€>", `s3cr+t & "q\u" %41 = ` + "line\nnext"} {
 			for _, before := range []string{"", "1", "12", "123"} {
 				got := told(t, "denied ("+secretForms[name](before+value)+"): see the log", value)

@@ -51,7 +51,7 @@ type ValidateOptions struct {
 //     with entities of HTML or XML, behind backslashes as in Go and JSON, in base64
 //     of either alphabet, in hexadecimal and as a list of bytes; also within a
 //     longer text in that form, in lines, and in up to four of them one in another.
-//     docs/safety.md has the table. 128 KiB of a message are searched;
+//     docs/concepts/safety.md has the table. 128 KiB of a message are searched;
 //   - without control characters, see codes.Printable;
 //   - up to codes.MaxMessage bytes, with the mark of a cut.
 //

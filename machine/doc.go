@@ -49,7 +49,7 @@
 // [Machine] is the record. [Class] and [Secret] say what it is made from. [Node] is the machine as a
 // cluster sees it. [Phase] says where a machine stands. [PhaseTable] holds every transition from one
 // phase to another, [DeletionTable] those of the stages of a deletion, [UpdateTable] those of an
-// update in place. Package machine/fsm fires and draws these tables; docs/state-machines.md shows
+// update in place. Package machine/fsm fires and draws these tables; docs/concepts/state-machines.md shows
 // them.
 //
 // A machine that is not being deleted is created (Pending, CrashLoopBackOff), is watched (Running,

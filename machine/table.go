@@ -9,7 +9,7 @@ import (
 )
 
 // Event is what moves a state machine from one state to another. The tables list all of them, and so
-// does docs/state-machines.md. One is exported if another package matches on it.
+// does docs/concepts/state-machines.md. One is exported if another package matches on it.
 type Event = decision.Event
 
 // Events of the phase table.

@@ -1,7 +1,7 @@
 // Package machinepool decides what to do about a pool: worker machines that the provider manages as
 // one group (an auto scaling group, a managed instance group, a scale set). The provider creates,
 // watches and replaces the members. If the provider has no such groups, or its choices are not
-// wanted, package machineset keeps machines one by one. docs/pools.md compares the two.
+// wanted, package machineset keeps machines one by one. docs/concepts/pools.md compares the two.
 //
 // [Decide] is the entry point. It takes what is known (an [Observation]), how to treat pools (a
 // [Policy]) and the time, and returns a [Plan]: one write, or one effect, or when to decide again.

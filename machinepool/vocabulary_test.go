@@ -11,9 +11,9 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-// TestVocabulary: the table of Cluster API's names in docs/pools.md has each field of a pool.
+// TestVocabulary: the table of Cluster API's names in docs/concepts/pools.md has each field of a pool.
 func TestVocabulary(t *testing.T) {
-	page, err := os.ReadFile("../docs/pools.md")
+	page, err := os.ReadFile("../docs/concepts/pools.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(page), "\n## Names in Cluster API\n")
 	require.True(t, found)

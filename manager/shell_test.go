@@ -52,7 +52,7 @@ func TestSettledIsSilent(t *testing.T) {
 	require.Equal(t, calls, w.calls, "driver calls")
 }
 
-// TestWriteBudget: what three machines cost the store, as docs/performance.md
+// TestWriteBudget: what three machines cost the store, as docs/reference/performance.md
 // says: four writes each, one more for what this driver notes of a VM's state.
 func TestWriteBudget(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})

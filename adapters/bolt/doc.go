@@ -15,5 +15,5 @@
 // and its backups must be guarded like the secrets themselves. No error of this
 // package contains anything of an object but its kind and key.
 //
-// docs/bolt.md describes the layout, backups and limits.
+// docs/how-to/bolt.md describes the layout, backups and limits.
 package bolt

@@ -1,4 +1,4 @@
-// Command contract writes docs/contract.md, the page of what differs from the driver contract on
+// Command contract writes docs/reference/contract.md, the page of what differs from the driver contract on
 // purpose: the text of contract.md.tmpl with the figures of the exported defaults and of the
 // recovery table. Its arguments are the directory docs/ and the file of the table.
 package main
@@ -23,7 +23,7 @@ import (
 	"github.com/millwright-go/millwright/safety/backoff"
 )
 
-//go:generate go run . .. ../../codes/testdata/recovery.csv
+//go:generate go run . ../reference ../../codes/testdata/recovery.csv
 
 //go:embed contract.md.tmpl
 var text string
@@ -101,7 +101,7 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%g s", d.Seconds())
 }
 
-// page returns docs/contract.md.
+// page returns docs/reference/contract.md.
 func page(table string) ([]byte, error) {
 	again, err := retries(table)
 	if err != nil {

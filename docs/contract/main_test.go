@@ -17,7 +17,7 @@ const table = "../../codes/testdata/recovery.csv"
 func TestPageIsUpToDate(t *testing.T) {
 	want, err := page(table)
 	require.NoError(t, err)
-	have, err := os.ReadFile("../contract.md")
+	have, err := os.ReadFile("../reference/contract.md")
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(have), "run make docs")
 }

@@ -39,7 +39,9 @@ func TestNoDrawingIsLeftBehind(t *testing.T) {
 
 func TestRunWritesThePages(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "diagrams"), 0o755))
+	for _, below := range []string{"diagrams", "concepts"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, below), 0o755))
+	}
 	require.NoError(t, run([]string{dir}))
 	all, err := pages()
 	require.NoError(t, err)

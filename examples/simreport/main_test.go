@@ -48,7 +48,7 @@ func start(t *testing.T, args ...string) (status int, out, complaints string) {
 const picture = "../../docs/simulation.svg"
 
 // TestReportOfARollout: the program writes the same run as text, as a page and as a chart, and the
-// chart is the one in docs/simulation.md.
+// chart is the one in docs/concepts/simulation.md.
 func TestReportOfARollout(t *testing.T) {
 	page, chart := filepath.Join(t.TempDir(), "run.html"), filepath.Join(t.TempDir(), "run.svg")
 	status, out, complaints := start(t, "-html", page, "-svg", chart)
@@ -74,7 +74,7 @@ func TestReportOfARollout(t *testing.T) {
 	}
 	shown, err := os.ReadFile(picture)
 	require.NoError(t, err)
-	assert.Equal(t, string(shown), string(svg), "the picture in docs/simulation.md is an old one: run go -C examples test ./simreport -update")
+	assert.Equal(t, string(shown), string(svg), "the picture in docs/concepts/simulation.md is an old one: run go -C examples test ./simreport -update")
 }
 
 // TestFlags: each flag changes its option.

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// page is docs/migrating.md.
+// page is docs/how-to/migrating.md.
 func page(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(root + "/docs/migrating.md")
+	text, err := os.ReadFile(root + "/docs/how-to/migrating.md")
 	require.NoError(t, err)
 	return string(text)
 }

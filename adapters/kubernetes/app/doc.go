@@ -9,7 +9,7 @@
 // Each setting is a flag (--machine-drain-timeout=1h), an environment variable
 // (MILLWRIGHT_MACHINE_DRAIN_TIMEOUT=1h) and a key of the YAML file that the setting config names
 // (machine-drain-timeout: 1h). A flag wins over a variable, a variable over the file, the file over
-// the default. docs/settings.md and --help list them all. Settings that users of
+// the default. docs/reference/settings.md and --help list them all. Settings that users of
 // machine-controller-manager know have its names.
 //
 // A setting that can't work, or an unknown key in the file, ends the program before it contacts any

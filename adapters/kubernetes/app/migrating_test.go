@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMigratingPage: the settings that docs/migrating.md names as counterparts
+// TestMigratingPage: the settings that docs/how-to/migrating.md names as counterparts
 // are settings, and have the defaults that it says.
 func TestMigratingPage(t *testing.T) {
 	r, err := newReading(&Program{Name: "millwright-manager"}, nil, io.Discard)
@@ -19,7 +19,7 @@ func TestMigratingPage(t *testing.T) {
 	for _, flag := range r.parser.Model.Flags {
 		known[flag.Name] = flag
 	}
-	text, err := os.ReadFile("../../../docs/migrating.md")
+	text, err := os.ReadFile("../../../docs/how-to/migrating.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(text), "\n## Settings\n")
 	require.True(t, found)

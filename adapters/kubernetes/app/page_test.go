@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/settings.md")
+var update = flag.Bool("update", false, "rewrite docs/reference/settings.md")
 
 // pageName is the page of docs with all settings.
-const pageName = "../../../docs/settings.md"
+const pageName = "../../../docs/reference/settings.md"
 
 // TestPage: the page lists each setting with its default and its meaning.
 func TestPage(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// metrics are what docs/kubernetes.md lists. Their names are stable.
+// metrics are what docs/how-to/kubernetes.md lists. Their names are stable.
 type metrics struct {
 	passes      *prometheus.CounterVec
 	effects     *prometheus.HistogramVec

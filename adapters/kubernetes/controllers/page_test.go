@@ -41,13 +41,13 @@ func (d *described) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// TestMetricsOfThePage: docs/kubernetes.md lists each metric with its labels and
+// TestMetricsOfThePage: docs/how-to/kubernetes.md lists each metric with its labels and
 // meaning, and no other.
 func TestMetricsOfThePage(t *testing.T) {
 	to := &described{}
 	_, err := newMetrics(to, nil)
 	require.NoError(t, err)
-	page, err := os.ReadFile("../../../docs/kubernetes.md")
+	page, err := os.ReadFile("../../../docs/how-to/kubernetes.md")
 	require.NoError(t, err)
 	var listed []string
 	for line := range strings.Lines(string(page)) {

@@ -1,4 +1,4 @@
-// Package examples_test holds the pieces of Go that docs/kubernetes.md shows, so that they are
+// Package examples_test holds the pieces of Go that docs/how-to/kubernetes.md shows, so that they are
 // compiled and, if possible, run.
 package examples_test
 

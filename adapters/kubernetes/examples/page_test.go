@@ -25,7 +25,7 @@ import (
 )
 
 // pageName is the page whose examples these are.
-const pageName = "../../../docs/kubernetes.md"
+const pageName = "../../../docs/how-to/kubernetes.md"
 
 // asProgram is a variable that makes this test program one of the examples.
 const asProgram = "TEST_AS_PROGRAM"
@@ -154,7 +154,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestFleetAtRest: the commands of docs/migrating.md that look for what is under
+// TestFleetAtRest: the commands of docs/how-to/migrating.md that look for what is under
 // way find it.
 func TestFleetAtRest(t *testing.T) {
 	p := newPerson(t)
@@ -182,7 +182,7 @@ func TestFleetAtRest(t *testing.T) {
 
 func migrating(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/migrating.md")
+	text, err := os.ReadFile("../../../docs/how-to/migrating.md")
 	require.NoError(t, err)
 	return string(text)
 }
@@ -234,7 +234,7 @@ func (p *person) manage() {
 	})
 }
 
-// TestFinalizers: the function of docs/migrating.md takes one finalizer off, and
+// TestFinalizers: the function of docs/how-to/migrating.md takes one finalizer off, and
 // nothing else.
 func TestFinalizers(t *testing.T) {
 	_, script, found := strings.Cut(migrating(t), "```sh\n")
