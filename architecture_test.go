@@ -158,6 +158,7 @@ var architecture = []row{
 	{dir: "docs", below: true, reaches: []string{anything}, modules: []string{stateless}},
 	// A kind of somebody else's needs no more than this.
 	{dir: "test/kind", reaches: []string{"manager/engine", "store", "decision", "codes", "object"}},
+	{dir: "internal/testkit", modules: testingModules},
 	{dir: "test", below: true, reaches: []string{anything}, modules: append(slices.Clone(testingModules), stateless)},
 }
 

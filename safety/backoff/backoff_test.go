@@ -231,9 +231,7 @@ var stories = map[string]func(*site){
 	},
 }
 
-func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
-
-func tellStories(t *testing.T) {
+func TestStories(t *testing.T) {
 	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			s := newSite("small")

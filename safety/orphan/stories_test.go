@@ -198,9 +198,7 @@ var stories = map[string]func(*cloud){
 	},
 }
 
-func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
-
-func tellStories(t *testing.T) {
+func TestStories(t *testing.T) {
 	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			c := newCloud(t, "a", "b")

@@ -228,9 +228,7 @@ func (h *herd) lowered(to int32, old int) {
 	}
 }
 
-func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
-
-func tellStories(t *testing.T) {
+func TestStories(t *testing.T) {
 	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			h := newHerd(t, 3, 0, 3)

@@ -199,9 +199,7 @@ var stories = map[string]func(*family){
 	},
 }
 
-func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
-
-func tellStories(t *testing.T) {
+func TestStories(t *testing.T) {
 	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			f := newFamily(t)

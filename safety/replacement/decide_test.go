@@ -98,9 +98,7 @@ var stories = map[string]func(*ward){
 	},
 }
 
-func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
-
-func tellStories(t *testing.T) {
+func TestStories(t *testing.T) {
 	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			w := newWard(t, 2, name == "grant taken up again")

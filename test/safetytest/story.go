@@ -2,38 +2,21 @@ package safetytest
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/internal/testkit"
 )
-
-var update = flag.Bool("update", false, "rewrite the files under testdata")
 
 // ErrKilled is how a pass ends whose process is killed.
 var ErrKilled = errors.New("killed")
 
-// Run runs a package's tests. It lets rapid try harder than it does by default: these tests are
-// quick, and what they look for is rare.
-func Run(m *testing.M) int {
-	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked {
-		if err := flag.Set("rapid.checks", "1000"); err != nil {
-			panic(err)
-		}
-	}
-	return m.Run()
-}
+// Run runs a package's tests. They are quick, and what they look for is rare: rapid tries harder
+// than it does by default.
+func Run(m *testing.M) int { return testkit.Run(m, 1000) }
 
 // Epoch is when worlds begin. It has a fraction of a second, which stores drop.
 var Epoch = time.Date(2026, 3, 1, 9, 0, 0, 700_000_000, time.UTC)
@@ -74,34 +57,8 @@ func (j *Journal) Warn(all ...decision.Why) {
 	}
 }
 
-// told names the stories that were run. Stories compares the names with the files.
-var told = map[string]bool{}
-
 // Compare compares a journal with its file.
 func Compare(t *testing.T, name string, j *Journal) {
 	t.Helper()
-	name = strings.ReplaceAll(name, " ", "-")
-	told[name] = true
-	path := filepath.Join("testdata", "stories", name+".txt")
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(j.text.String()), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err, "go test -update writes it")
-	assert.Equal(t, string(want), j.text.String())
-}
-
-// Stories runs all stories of a package, and checks that each file belongs to one.
-func Stories(t *testing.T, tell func(*testing.T)) {
-	tell(t)
-	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txt"))
-	require.NoError(t, err)
-	assert.NotEmpty(t, files)
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".txt")
-		if !told[name] && flag.Lookup("test.run").Value.String() == "" {
-			assert.Fail(t, "a file of no story", file)
-		}
-	}
+	testkit.Story(t, name, j.text.String())
 }
