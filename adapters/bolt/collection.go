@@ -30,24 +30,24 @@ type Collection[T object.Object[T]] struct {
 	codec  codec[T]
 	memory *store.Memory[T]
 
-	mu   sync.RWMutex
-	lost map[object.Key]*DamagedError // guarded by mu
-	odd  []*DamagedError              // those without a key; guarded by mu
+	mu           sync.RWMutex
+	damagedByKey map[object.Key]*DamagedError // guarded by mu
+	damagedKeys  []*DamagedError              // those without a key; guarded by mu
 
 	// The committer uses these within one transaction.
 	batch   *store.Batch[T] // nil while nothing is staged
 	records *bbolt.Bucket
-	tally   tally // with what is staged
+	summary kindSummary // including staged writes
 }
 
 // collection opens the collection of a kind, which must not be open yet.
 func collection[T object.Object[T]](db *DB, kind string, indexes map[store.Index]func(T) []string) (*Collection[T], error) {
 	c := &Collection[T]{
-		db:     db,
-		bucket: []byte(kind),
-		codec:  newCodec[T](kind),
-		memory: store.NewMemory(db.options.Now, indexes),
-		lost:   make(map[object.Key]*DamagedError),
+		db:           db,
+		bucket:       []byte(kind),
+		codec:        newCodec[T](kind),
+		memory:       store.NewMemory(db.options.Now, indexes),
+		damagedByKey: make(map[object.Key]*DamagedError),
 	}
 	if err := c.load(); err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (c *Collection[T]) enlist(tx *bbolt.Tx) {
 	if c.batch == nil {
 		c.records = tx.Bucket(c.bucket)
 		c.batch = c.memory.Begin(journal[T]{c})
-		c.tally = c.db.file.kinds[c.name()]
+		c.summary = c.db.file.kinds[c.name()]
 		c.db.commits.enlisted = append(c.db.commits.enlisted, c)
 	}
 }
@@ -204,9 +204,9 @@ func (j journal[T]) Put(o T) (T, error) {
 	if err != nil {
 		return same, err
 	}
-	j.c.uncount(key)
-	j.c.tally.add(key, record)
-	return same, j.c.db.commits.note(j.c.records.Put(key, record))
+	j.c.subtract(key)
+	j.c.summary.add(record)
+	return same, j.c.db.commits.wrote(j.c.records.Put(key, record))
 }
 
 // Drop implements store.Journal.
@@ -220,45 +220,47 @@ func (j journal[T]) Drop(k object.Key) error {
 
 // drop deletes a record.
 func (c *Collection[T]) drop(key []byte) error {
-	c.uncount(key)
-	return c.db.commits.note(c.records.Delete(key))
+	c.subtract(key)
+	return c.db.commits.wrote(c.records.Delete(key))
 }
 
-// uncount removes a record from the tally, if there is one.
-func (c *Collection[T]) uncount(key []byte) {
+// subtract takes the stored record of a key, if any, out of the summary.
+func (c *Collection[T]) subtract(key []byte) {
 	if record := c.records.Get(key); record != nil {
-		c.tally.remove(key, record)
+		c.summary.remove(record)
 	}
 }
 
-func (c *Collection[T]) seal(*bbolt.Tx) error {
-	c.tally.Versions = c.batch.Versions()
-	return c.records.SetSequence(c.tally.Versions)
+// writeSequence stores the last version given out.
+func (c *Collection[T]) writeSequence() error {
+	c.summary.Version = c.batch.Versions()
+	return c.records.SetSequence(c.summary.Version)
 }
 
-func (c *Collection[T]) staged() tally { return c.tally }
+func (c *Collection[T]) staged() kindSummary { return c.summary }
 
-func (c *Collection[T]) settle(committed bool) {
-	if committed {
-		c.batch.Publish()
-	}
-	c.batch, c.records = nil, nil
+func (c *Collection[T]) publish() {
+	c.batch.Publish()
+	c.rollback()
 }
+
+// rollback forgets the batch. Published writes stay.
+func (c *Collection[T]) rollback() { c.batch, c.records = nil, nil }
 
 func (c *Collection[T]) name() string { return c.codec.kind }
 
 func (c *Collection[T]) damageOf(k object.Key) *DamagedError {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.lost[k]
+	return c.damagedByKey[k]
 }
 
 // damaged returns the damaged objects with a key in the order of their keys, and the others.
 func (c *Collection[T]) damaged() []*DamagedError {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	all := slices.SortedFunc(maps.Values(c.lost), func(a, b *DamagedError) int { return slices.Compare(a.raw, b.raw) })
-	return append(all, c.odd...)
+	all := slices.SortedFunc(maps.Values(c.damagedByKey), func(a, b *DamagedError) int { return slices.Compare(a.raw, b.raw) })
+	return append(all, c.damagedKeys...)
 }
 
 func (c *Collection[T]) discard(ctx context.Context, d *DamagedError) error {
@@ -274,8 +276,8 @@ func (c *Collection[T]) discard(ctx context.Context, d *DamagedError) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.lost, d.Key)
-	c.odd = slices.DeleteFunc(c.odd, func(e *DamagedError) bool { return e == d })
+	delete(c.damagedByKey, d.Key)
+	c.damagedKeys = slices.DeleteFunc(c.damagedKeys, func(e *DamagedError) bool { return e == d })
 	return nil
 }
 

@@ -28,16 +28,16 @@ const (
 	dropped
 )
 
-// committer is the state of the goroutine that writes. While one commit waits for the disk, the
-// next writes gather. They share the commit after it.
+// committer is the state of the goroutine that writes. While one commit waits for the disk, more
+// writes queue up. They share the next commit.
 type committer struct {
-	enlisted []member // those with something staged in the present transaction
-	changed  bool     // something was written to it
+	enlisted []member // the kinds with something staged in the current transaction
+	changed  bool     // something was written to the transaction
 	failure  error    // of bbolt: the transaction is broken
 }
 
-// note records the result of a change of the transaction.
-func (c *committer) note(err error) error {
+// wrote records the result of a change of the transaction.
+func (c *committer) wrote(err error) error {
 	c.changed = true
 	if err != nil {
 		c.failure = err
@@ -45,14 +45,14 @@ func (c *committer) note(err error) error {
 	return err
 }
 
-// errNothing rolls back a transaction in which nothing was written.
-var errNothing = errors.New("nothing to commit")
+// errNothingWritten rolls back a transaction in which nothing was written.
+var errNothingWritten = errors.New("nothing to commit")
 
-// submit runs stage within a transaction, and returns when that is on the disk, or won't be. If ctx
-// ends before the transaction has begun, there is no effect.
+// submit runs stage within a transaction, and returns once that is on disk or has failed. If ctx
+// ends before the transaction has begun, nothing is written.
 func (db *DB) submit(ctx context.Context, stage func(*bbolt.Tx) error) error {
 	r := &request{stage: stage, done: make(chan struct{})}
-	if err := db.hand(ctx, r); err != nil {
+	if err := db.enqueue(ctx, r); err != nil {
 		return err
 	}
 	select {
@@ -61,12 +61,12 @@ func (db *DB) submit(ctx context.Context, stage func(*bbolt.Tx) error) error {
 		if r.state.CompareAndSwap(waiting, dropped) {
 			return ctx.Err()
 		}
-		<-r.done // it uses what the caller gave us
+		<-r.done // the commit still uses the caller's object
 	}
 	return r.err
 }
 
-func (db *DB) hand(ctx context.Context, r *request) error {
+func (db *DB) enqueue(ctx context.Context, r *request) error {
 	db.gate.RLock()
 	defer db.gate.RUnlock()
 	if db.closed {
@@ -80,7 +80,7 @@ func (db *DB) hand(ctx context.Context, r *request) error {
 	}
 }
 
-// run commits what is handed over until the queue is closed.
+// run commits requests until the queue is closed.
 func (db *DB) run() {
 	defer close(db.idle)
 	var batch []*request
@@ -101,7 +101,7 @@ func (db *DB) run() {
 	}
 }
 
-// commit carries out a batch, publishes it, and releases its callers.
+// commit writes a batch, publishes it, and releases its callers.
 func (db *DB) commit(batch []*request) {
 	batch = slices.DeleteFunc(batch, func(r *request) bool { return !r.state.CompareAndSwap(waiting, taken) })
 	err := db.usable()
@@ -109,10 +109,12 @@ func (db *DB) commit(batch []*request) {
 		err = db.write(batch)
 	}
 	for _, k := range db.commits.enlisted {
-		if err == nil {
-			db.file.kinds[k.name()] = k.staged()
+		if err != nil {
+			k.rollback()
+			continue
 		}
-		k.settle(err == nil)
+		db.file.kinds[k.name()] = k.staged()
+		k.publish()
 	}
 	db.commits = committer{enlisted: db.commits.enlisted[:0]}
 	for _, r := range batch {
@@ -123,10 +125,10 @@ func (db *DB) commit(batch []*request) {
 	}
 }
 
-// write makes one transaction of a batch. A refused request does not hold up the others.
+// write puts a batch into one transaction. A request that fails does not fail the others.
 func (db *DB) write(batch []*request) error {
 	var number uint64
-	err, panicked := guarded(func() error {
+	err, panicked := catchPanic(func() error {
 		return db.update(func(tx *bbolt.Tx) (err error) {
 			for _, r := range batch {
 				if r.err = r.stage(tx); db.commits.failure != nil {
@@ -134,38 +136,38 @@ func (db *DB) write(batch []*request) error {
 				}
 			}
 			if !db.commits.changed {
-				return errNothing
+				return errNothingWritten
 			}
 			if number, err = tx.Bucket(aboutBucket).NextSequence(); err != nil {
 				return err
 			}
 			for _, k := range db.commits.enlisted {
-				if err := k.seal(tx); err != nil {
+				if err := k.writeSequence(); err != nil {
 					return err
 				}
 			}
-			return writeLedger(tx, db.tallies())
+			return writeSummary(tx, db.stagedKinds())
 		})
 	})
 	db.panicked = panicked
-	if err == nil { // what reached a file other than the one at the path is not kept
-		err = db.stillThere()
+	if err == nil { // a write to a file that is no longer at the path would be lost
+		err = db.checkPath()
 	}
 	switch {
-	case err == nil || errors.Is(err, errNothing):
+	case err == nil || errors.Is(err, errNothingWritten):
 		return nil
 	case errors.Is(err, ErrUncertain):
-	case panicked || db.took(number):
+	case panicked || db.maybeCommitted(number):
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
 		db.broken.Store(&err)
 	}
 	return err
 }
 
-// stillThere runs after a commit, because a file that was replaced meanwhile may not have the
-// commit. If the path can't be looked at, nothing says that the file was replaced: the commit is in
-// our file, and the next one looks again before it begins.
-func (db *DB) stillThere() error {
+// checkPath runs after a commit, because a file that was replaced meanwhile may not have the
+// commit. Any other failure to stat the path is ignored: the commit is in our file, and the next
+// one checks the path before it begins.
+func (db *DB) checkPath() error {
 	err := requireSame(db.file.path, db.file.info)
 	if !errors.Is(err, ErrReplaced) {
 		return nil
@@ -175,11 +177,11 @@ func (db *DB) stillThere() error {
 	return err
 }
 
-// took reports whether a commit that failed may have taken effect. It may, unless the file can be
-// read and shows no trace of it.
-func (db *DB) took(number uint64) bool {
+// maybeCommitted reports whether a commit that failed may have taken effect. It may, unless the
+// file can be read and its commit counter is lower.
+func (db *DB) maybeCommitted(number uint64) bool {
 	var last uint64
-	err, _ := guarded(func() error {
+	err, _ := catchPanic(func() error {
 		return db.file.View(func(tx *bbolt.Tx) error {
 			last = tx.Bucket(aboutBucket).Sequence()
 			return nil

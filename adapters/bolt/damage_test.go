@@ -47,10 +47,10 @@ func TestDamageIsNamed(t *testing.T) {
 		bolt.DamageFormat:   func(r []byte) []byte { r[0] = 9; return r },
 		bolt.DamageChecksum: func(r []byte) []byte { r[len(r)/2] ^= 1; return r },
 		bolt.DamageContent: func([]byte) []byte {
-			return bolt.Sealed(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1","Pass":"hunter2"}`))
+			return bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1","Pass":"hunter2"}`))
 		},
 		bolt.DamageIdentity: func([]byte) []byte {
-			return bolt.Sealed(rawB, []byte(`{"Name":"a","Namespace":"fleet","UID":"u","Version":"1"}`))
+			return bolt.NewRecord(rawB, []byte(`{"Name":"a","Namespace":"fleet","UID":"u","Version":"1"}`))
 		},
 	} {
 		db := open(t, wounded(t, spoil(change)))
@@ -61,11 +61,11 @@ func TestDamageIsNamed(t *testing.T) {
 	}
 	for _, record := range []string{
 		"", "\x01", "\x01\x00\x00\x00\x00",
-		string(bolt.Sealed(rawB, []byte("null"))),
-		string(bolt.Sealed(rawB, []byte(`{"Name":"b","Namespace":"fleet","Version":"1"}`))),
-		string(bolt.Sealed(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u"}`))),
-		string(bolt.Sealed(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"} {}`))),
-		string(bolt.Sealed([]byte("\x05fleeta"), []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"}`))),
+		string(bolt.NewRecord(rawB, []byte("null"))),
+		string(bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","Version":"1"}`))),
+		string(bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u"}`))),
+		string(bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"} {}`))),
+		string(bolt.NewRecord([]byte("\x05fleeta"), []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"}`))),
 	} {
 		db := open(t, wounded(t, spoil(func([]byte) []byte { return []byte(record) })))
 		require.Len(t, db.Damaged(), 1, "%q", record)

@@ -97,7 +97,7 @@ func open(path string, options Options, raw bbolt.Options) (*DB, error) {
 		requests: make(chan *request, maxBatch), idle: make(chan struct{}),
 	}
 	db.life, db.end = context.WithCancel(context.Background())
-	err, panicked := guarded(db.collect)
+	err, panicked := catchPanic(db.collect)
 	if err != nil {
 		_ = f.close(panicked)
 		return nil, err
@@ -133,7 +133,7 @@ func (db *DB) Backup(w io.Writer) (int64, error) {
 		return 0, fmt.Errorf("backup: %w", err)
 	}
 	var n int64
-	err, _ := guarded(func() error {
+	err, _ := catchPanic(func() error {
 		return db.file.View(func(tx *bbolt.Tx) (err error) {
 			n, err = tx.WriteTo(w)
 			return err

@@ -39,29 +39,29 @@ func FromRecord[T object.Object[T]](key, record []byte) (T, *DamagedError) {
 	return c.decode(key, record)
 }
 
-// Sealed returns a record of that content, with the right checksum.
-func Sealed(key, content []byte) []byte { return sealed(key, content) }
+// NewRecord returns a record of that content, with the right checksum.
+func NewRecord(key, content []byte) []byte { return newRecord(key, content) }
 
-// Retell makes the file's ledger match the file at the end of tx, for tests that change it without
+// UpdateSummary makes the file's summary match the file at the end of tx, for tests that change it without
 // the store.
-func Retell(tx *bbolt.Tx) error {
+func UpdateSummary(tx *bbolt.Tx) error {
 	if tx.Bucket(aboutBucket) == nil {
 		return nil
 	}
-	kinds := map[string]tally{}
+	kinds := map[string]kindSummary{}
 	err := tx.ForEach(func(name []byte, records *bbolt.Bucket) error {
 		if bytes.Equal(name, aboutBucket) {
 			return nil
 		}
-		t := tally{Versions: records.Sequence()}
-		err := records.ForEach(func(key, record []byte) error { t.add(key, record); return nil })
+		t := kindSummary{Version: records.Sequence()}
+		err := records.ForEach(func(_, record []byte) error { t.add(record); return nil })
 		kinds[string(name)] = t
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return writeLedger(tx, kinds)
+	return writeSummary(tx, kinds)
 }
 
 // OnWaiting calls do each time that Open finds the file locked and waits.

@@ -17,7 +17,7 @@ import (
 )
 
 // The layout of the file: a bucket for the file itself, and one for each kind.
-// The first holds the number of the layout and the ledger; its sequence counts
+// The first holds the number of the layout and the summary; its sequence counts
 // commits. The others hold records; their sequence is the last version given out.
 //
 // To change the layout, raise its number, and rewrite a file with a lower number in one transaction
@@ -30,26 +30,26 @@ var (
 	layoutKey   = []byte("layout")
 )
 
-// mapped is the room for the file in the address space. While the file is smaller, a backup under
+// initialMapSize is the room for the file in the address space. While the file is smaller, a backup under
 // way never holds up a write.
-const mapped = 1 << (30 - 4*(1-^uint(0)>>63)) // 1 GiB, or 64 MiB if addresses have 32 bits
+const initialMapSize = 1 << (30 - 4*(1-^uint(0)>>63)) // 1 GiB, or 64 MiB if addresses have 32 bits
 
 // file is an open bbolt file. Its pages were checked when it was opened. Damage since then, and
-// failed reads of the map, make bbolt panic; guarded turns that into ErrDamaged.
+// failed reads of the map, make bbolt panic; catchPanic turns that into ErrDamaged.
 type file struct {
 	*bbolt.DB
 	path   string      // absolute
 	info   fs.FileInfo // of the file itself, wherever it is moved to
 	handle *os.File    // for closing what bbolt has given up
 
-	found *content         // by the walk over the pages, as it was opened
-	said  map[string]tally // by the last commit before that
-	kinds map[string]tally // by the last commit; the committer's once all kinds are open
+	found  *content               // what was read when it was opened
+	stored map[string]kindSummary // the summary in the file when it was opened
+	kinds  map[string]kindSummary // as of the last commit; the committer's once all kinds are open
 }
 
-// guarded calls do and returns its panic as an error. After a panic, the state of bbolt's locks is
+// catchPanic calls do and returns its panic as an error. After a panic, the state of bbolt's locks is
 // unknown.
-func guarded(do func() error) (err error, panicked bool) { //nolint:revive // the panic comes with an error
+func catchPanic(do func() error) (err error, panicked bool) { //nolint:revive // the panic comes with an error
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -81,7 +81,7 @@ func openFile(path string, options Options, raw bbolt.Options) (*file, error) {
 	if err := f.open(raw); err != nil {
 		return nil, err
 	}
-	err, panicked := guarded(func() error { return f.checkLayout(options.LeaveOutDamaged) })
+	err, panicked := catchPanic(func() error { return f.checkLayout(options.LeaveOutDamaged) })
 	if err != nil {
 		_ = f.close(panicked)
 		return nil, err
@@ -105,10 +105,10 @@ func (f *file) inspect(lenient bool) (err error) {
 func (f *file) open(options bbolt.Options) error {
 	options.Timeout = time.Nanosecond // the handle has the lock
 	options.FreelistType = bbolt.FreelistMapType
-	options.InitialMmapSize = mapped
+	options.InitialMmapSize = initialMapSize
 	options.NoFreelistSync = f.found != nil && !f.found.freelist // or bbolt commits while it opens
 	options.OpenFile = func(string, int, os.FileMode) (*os.File, error) { return f.handle, nil }
-	err, panicked := guarded(func() (err error) {
+	err, panicked := catchPanic(func() (err error) {
 		f.DB, err = bbolt.Open(f.path, 0o600, &options)
 		return err
 	})
@@ -174,7 +174,7 @@ func begin(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(about.Put(layoutKey, []byte(strconv.Itoa(layout))), writeLedger(tx, nil))
+	return errors.Join(about.Put(layoutKey, []byte(strconv.Itoa(layout))), writeSummary(tx, nil))
 }
 
 // checkLayout checks that this program can use the file, and that the file holds what was last
@@ -193,11 +193,11 @@ func (f *file) checkLayout(lenient bool) error {
 	if lenient {
 		return nil
 	}
-	last, err := readLedger(about)
+	last, err := readSummary(about)
 	if err != nil {
 		return err
 	}
-	f.said = last.Kinds
+	f.stored = last.Kinds
 	return last.check(f.found)
 }
 

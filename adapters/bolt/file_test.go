@@ -128,7 +128,7 @@ func edit(t testing.TB, path string, do func(*bbolt.Tx) error) {
 	file, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
 	require.NoError(t, err)
 	require.NoError(t, file.Update(func(tx *bbolt.Tx) error {
-		return errors.Join(do(tx), bolt.Retell(tx))
+		return errors.Join(do(tx), bolt.UpdateSummary(tx))
 	}))
 	require.NoError(t, file.Close())
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
@@ -21,11 +19,12 @@ type member interface {
 	damaged() []*DamagedError
 	discard(ctx context.Context, d *DamagedError) error
 
-	// The committer calls these: seal completes what was staged in tx, after which staged is the
-	// kind's tally; settle publishes it or drops it.
-	seal(tx *bbolt.Tx) error
-	settle(committed bool)
-	staged() tally
+	// The committer calls these. After writeSequence, staged returns the summary of the kind as the
+	// transaction will leave it. publish makes the staged writes visible, rollback drops them.
+	writeSequence() error
+	staged() kindSummary
+	publish()
+	rollback()
 }
 
 // collect opens all collections.

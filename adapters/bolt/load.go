@@ -12,6 +12,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+var errNoBucket = errors.New("the kind has no bucket yet")
+
 // loadAtOnce is how many records a goroutine decodes at a time.
 const loadAtOnce = 256
 
@@ -27,7 +29,7 @@ func (c *Collection[T]) load() error {
 	err := c.db.file.View(func(tx *bbolt.Tx) error {
 		records := tx.Bucket(c.bucket)
 		if records == nil {
-			return errNothing
+			return errNoBucket
 		}
 		var all []loaded[T]
 		err := records.ForEach(func(key, record []byte) error {
@@ -44,7 +46,7 @@ func (c *Collection[T]) load() error {
 		return nil
 	})
 	switch {
-	case errors.Is(err, errNothing):
+	case errors.Is(err, errNoBucket):
 		return c.begin()
 	case err != nil:
 		return err
@@ -55,20 +57,20 @@ func (c *Collection[T]) load() error {
 // begin makes the kind's bucket.
 func (c *Collection[T]) begin() error {
 	kinds := c.db.file.kinds
-	kinds[c.name()] = tally{}
+	kinds[c.name()] = kindSummary{}
 	return c.db.file.Update(func(tx *bbolt.Tx) error {
 		if _, err := tx.CreateBucket(c.bucket); err != nil {
 			return err
 		}
-		return writeLedger(tx, kinds)
+		return writeSummary(tx, kinds)
 	})
 }
 
-// checkSum returns ErrDamaged if the records are not those that were stored, though each is sound
-// by itself. If a record is damaged, that may be the reason, and checkSum returns nothing.
+// checkSum returns ErrDamaged if the records are not those that were stored last, although each of
+// them is sound. It returns nil while a record is known to be damaged, because the sum differs then.
 func (c *Collection[T]) checkSum() error {
-	said, known := c.db.file.said[c.name()]
-	if !known || said.Sum == c.db.file.kinds[c.name()].Sum || len(c.damaged()) > 0 {
+	stored, known := c.db.file.stored[c.name()]
+	if !known || stored.Sum == c.db.file.kinds[c.name()].Sum || len(c.damaged()) > 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: the records of kind %q are not those that were stored last", ErrDamaged, c.name())
@@ -82,7 +84,7 @@ func (c *Collection[T]) decodeAll(all []loaded[T]) error {
 	for range cap(failures) {
 		decoders.Go(func() {
 			for part := range parts {
-				err, _ := guarded(func() error { c.decodePart(part); return nil })
+				err, _ := catchPanic(func() error { c.decodePart(part); return nil })
 				if err != nil {
 					select {
 					case failures <- err:
@@ -122,9 +124,9 @@ func (c *Collection[T]) fill(all []loaded[T], versions uint64) {
 				versions = max(versions, v)
 			}
 		case l.damaged.Damage == DamageKey:
-			c.odd = append(c.odd, l.damaged)
+			c.damagedKeys = append(c.damagedKeys, l.damaged)
 		default:
-			c.lost[l.damaged.Key] = l.damaged
+			c.damagedByKey[l.damaged.Key] = l.damaged
 		}
 	}
 	c.memory.Load(objects, versions)

@@ -35,10 +35,10 @@ type walk struct {
 // content is what a walk has found.
 type content struct {
 	commit   uint64
-	freelist bool              // there is one
-	about    map[string][]byte // the file's own bucket, or nil
-	kinds    map[string]tally  // the other buckets
-	others   int               // what is no bucket
+	freelist bool                   // there is one
+	about    map[string][]byte      // the file's own bucket, or nil
+	kinds    map[string]kindSummary // the other buckets
+	others   int                    // what is no bucket
 }
 
 // inspect checks every page in use of a file of this size.
@@ -51,7 +51,7 @@ func inspect(file io.ReaderAt, size int64, lenient bool) (*content, error) {
 		return nil, fmt.Errorf("%w: cut off, it has %d of %d pages", ErrDamaged, available, h.pages)
 	}
 	w := &walk{file: file, head: h, visited: make([]uint64, h.pages/64+1)}
-	w.content = content{commit: h.commit, freelist: h.freelist != noFreelist, kinds: map[string]tally{}}
+	w.content = content{commit: h.commit, freelist: h.freelist != noFreelist, kinds: map[string]kindSummary{}}
 	w.visit(0, 2) // the heads
 	if err := w.tree(h.root, 0, w.topLevel); err != nil {
 		return nil, err
@@ -239,13 +239,13 @@ func (w *walk) topLevel(e element, depth int) error {
 			return w.nested(entry, depth)
 		})
 	}
-	var t tally
+	var t kindSummary
 	err := w.bucket(e, depth, func(record element, depth int) error {
-		t.add(record.key, record.value)
+		t.add(record.value)
 		return w.nested(record, depth)
 	})
 	if err == nil {
-		t.Versions = native.Uint64(e.value[8:])
+		t.Version = native.Uint64(e.value[8:])
 		w.content.kinds[string(e.key)] = t
 	}
 	return err

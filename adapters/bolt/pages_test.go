@@ -178,7 +178,7 @@ func TestRecordsMissing(t *testing.T) {
 		"one back":          func(records *bbolt.Bucket) error { return records.Put([]byte("\x05fleetd"), records.Get(rawB)) },
 		"version forgotten": func(records *bbolt.Bucket) error { return records.SetSequence(1) },
 		"one older": func(records *bbolt.Bucket) error {
-			return records.Put(rawB, bolt.Sealed(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"}`)))
+			return records.Put(rawB, bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"}`)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,8 +186,8 @@ func TestRecordsMissing(t *testing.T) {
 			file, err := bbolt.Open(path, 0o600, nil)
 			require.NoError(t, err)
 			require.NoError(t, file.Update(func(tx *bbolt.Tx) error {
-				// The ledger is of this commit, but has the content of the one before.
-				return errors.Join(bolt.Retell(tx), change(tx.Bucket([]byte("secret"))))
+				// The summary is of this commit, but has the content of the one before.
+				return errors.Join(bolt.UpdateSummary(tx), change(tx.Bucket([]byte("secret"))))
 			}))
 			require.NoError(t, file.Close())
 			refused(t, path, bolt.ErrDamaged)

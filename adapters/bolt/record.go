@@ -52,7 +52,7 @@ func (c *codec[T]) encode(o T) (key, record []byte, same T, err error) {
 	if err != nil {
 		return nil, nil, same, fmt.Errorf("%w: %s", store.ErrInvalid, unwritable(err))
 	}
-	record = sealed(key, content)
+	record = newRecord(key, content)
 	// Text that is not UTF-8 is written as U+FFFD, which is escaped only then.
 	if !bytes.Contains(content, []byte(`\ufffd`)) {
 		return key, record, o, nil
@@ -118,8 +118,8 @@ func (c *codec[T]) content(text []byte) (T, Damage) {
 	return o, DamageNone
 }
 
-// sealed returns the record of a content.
-func sealed(key, content []byte) []byte {
+// newRecord returns the record of a content.
+func newRecord(key, content []byte) []byte {
 	record := make([]byte, headLength, headLength+len(content))
 	record[0] = formatJSON
 	binary.BigEndian.PutUint32(record[1:], checksum(key, content))

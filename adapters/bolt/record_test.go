@@ -205,7 +205,7 @@ func form[T object.Object[T]](t *testing.T, name string) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, strings.TrimSuffix(string(want), "\n"), string(record[5:]))
-	read, damaged := bolt.FromRecord[T](key, bolt.Sealed(key, want[:len(want)-1]))
+	read, damaged := bolt.FromRecord[T](key, bolt.NewRecord(key, want[:len(want)-1]))
 	require.Nil(t, damaged)
 	require.Equal(t, o, read)
 	filled(t, name, reflect.ValueOf(read).Elem())
@@ -227,7 +227,7 @@ func filled(t *testing.T, path string, v reflect.Value) {
 func FuzzRecord(f *testing.F) {
 	// The seeds are small, because the fuzzer spends its time on shrinking what it finds.
 	key, content := []byte("\x01na"), []byte(`{"Name":"a","Namespace":"n","UID":"u","Version":"1","CreatedAt":"2031-05-07T11:13:17Z"}`)
-	f.Add(key, bolt.Sealed(key, content), false)
+	f.Add(key, bolt.NewRecord(key, content), false)
 	f.Add(key, content, true)
 	f.Add(key, []byte(`{"Name":"a","Namespace":"n","UID":"u","Version":"1","Spec":{"Config":{"NodeConditions":[]}},"Status":{"LastOperation":{"Code":"Internal"}}}`), true)
 	f.Add([]byte{}, []byte{}, false)
@@ -237,7 +237,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte("\x01n"), []byte(`{"Namespace":"n","UID":"u","Version":"1"}`), true)
 	f.Fuzz(func(t *testing.T, key, record []byte, seal bool) {
 		if seal {
-			record = bolt.Sealed(key, record)
+			record = bolt.NewRecord(key, record)
 		}
 		o, damaged := bolt.FromRecord[*machine.Machine](key, record)
 		if damaged != nil {

@@ -6,7 +6,7 @@ var ofBolt = []mutant{
 		name:   "a write is answered before it is committed",
 		breaks: "P26",
 		file:   "adapters/bolt/commit.go",
-		from: `		<-r.done // it uses what the caller gave us
+		from: `		<-r.done // the commit still uses the caller's object
 `,
 		to: "",
 		by: "TestTooLateToGiveUp",
@@ -14,13 +14,9 @@ var ofBolt = []mutant{
 	{
 		name:   "what was not committed is published",
 		breaks: "P26",
-		file:   "adapters/bolt/collection.go",
-		from: `	if committed {
-		c.batch.Publish()
-	}`,
-		to: `	if committed || c.batch != nil {
-		c.batch.Publish()
-	}`,
+		file:   "adapters/bolt/commit.go",
+		from:   "			k.rollback()\n			continue\n",
+		to:     "			k.publish()\n			continue\n",
 		by: "TestFullFile",
 	},
 	{
@@ -46,8 +42,8 @@ var ofBolt = []mutant{
 		name:   "an outdated file passes as whole",
 		breaks: "P43",
 		file:   "adapters/bolt/load.go",
-		from:   "if !known || said.Sum == c.db.file.kinds[c.name()].Sum ||",
-		to:     "if !known || said.Sum != c.db.file.kinds[c.name()].Sum ||",
+		from:   "if !known || stored.Sum == c.db.file.kinds[c.name()].Sum ||",
+		to:     "if !known || stored.Sum != c.db.file.kinds[c.name()].Sum ||",
 		by:     "TestBackup",
 	},
 }
