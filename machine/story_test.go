@@ -2,24 +2,18 @@ package machine_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 )
-
-var update = flag.Bool("update", false, "rewrite the files under testdata")
 
 // story is a world that writes down what happens in it, one line a decision:
 // the time since the beginning, the machine's phase and stage after the step,
@@ -38,14 +32,7 @@ func tell(t *testing.T, name string, run func(*story)) {
 	t.Run(name, func(t *testing.T) {
 		s := newStory(t)
 		run(s)
-		path := filepath.Join("testdata", "stories", strings.ReplaceAll(name, " ", "-")+".txt")
-		if *update {
-			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			require.NoError(t, os.WriteFile(path, []byte(s.text.String()), 0o644))
-		}
-		want, err := os.ReadFile(path)
-		require.NoError(t, err, "go test ./machine -update writes it")
-		assert.Equal(t, string(want), s.text.String())
+		testkit.Story(t, name, s.text.String())
 	})
 }
 
@@ -246,16 +233,4 @@ func TestStories(t *testing.T) {
 var allStories = []map[string]func(*story){
 	creationStories, healthStories, deletionStories, driverStories, drainStories, updateStories, holdStories, pauseStories, hotStories,
 	preserveStories,
-}
-
-// Each file belongs to a story.
-func TestNoStoryIsLeftBehind(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txt"))
-	require.NoError(t, err)
-	assert.GreaterOrEqual(t, len(files), 25)
-	for _, file := range files {
-		name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "-", " ")
-		known := slices.ContainsFunc(allStories, func(stories map[string]func(*story)) bool { return stories[name] != nil })
-		assert.True(t, known, "%s is of no story", file)
-	}
 }
