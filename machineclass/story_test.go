@@ -1,25 +1,20 @@
 package machineclass_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/object"
 )
-
-var update = flag.Bool("update", false, "rewrite the files under testdata")
 
 func (w *world) say(format string, args ...any) {
 	fmt.Fprintf(w.text, "%-8s -- %s\n", "+"+w.now.Sub(start).String(), fmt.Sprintf(format, args...))
@@ -118,7 +113,7 @@ func TestStories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			tell(w)
-			golden(t, name, w.text.String())
+			testkit.Story(t, name, w.text.String())
 		})
 	}
 }
@@ -127,17 +122,6 @@ func deleted(c *machine.Class) *machine.Class {
 	c = c.Clone()
 	c.DeletedAt = start
 	return c
-}
-
-func golden(t *testing.T, name, got string) {
-	path := filepath.Join("testdata", "stories", strings.ReplaceAll(name, " ", "-")+".txt")
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err, "go test ./machineclass -update writes it")
-	assert.Equal(t, string(want), got)
 }
 
 // TestSecretStory writes down what happens to a secret.
@@ -176,5 +160,5 @@ func TestSecretStory(t *testing.T) {
 	secret = nil
 	say("it is gone", 1, false)
 	require.NotContains(t, text.String(), "hush")
-	golden(t, "secret", text.String())
+	testkit.Story(t, "secret", text.String())
 }
