@@ -2,7 +2,6 @@ package machineset_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -39,14 +39,7 @@ func story(t *testing.T, name string, replicas int32, play func(*stage)) {
 			s.line(verb, name, why)
 		}
 		play(s)
-		file := filepath.Join("testdata", name+".golden")
-		if *update {
-			require.NoError(t, os.MkdirAll("testdata", 0o755))
-			require.NoError(t, os.WriteFile(file, []byte(s.b.String()), 0o644))
-		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err, "run the tests with -update to write it")
-		require.Equal(t, string(want), s.b.String())
+		testkit.Golden(t, filepath.Join("testdata", name+".golden"), s.b.String())
 	})
 }
 
