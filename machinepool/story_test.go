@@ -2,18 +2,16 @@ package machinepool_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
@@ -138,15 +136,7 @@ func story(t *testing.T, name string, tell func(*stage)) {
 		s := &stage{t: t, shell: &shell{w: newWorld()}}
 		s.told = s.tell
 		tell(s)
-		file := filepath.Join("testdata", "stories", strings.ReplaceAll(name, " ", "-")+".txt")
-		if *update {
-			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-			require.NoError(t, os.WriteFile(file, []byte(s.text.String()), 0o644))
-			return
-		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err, "run the tests with -update")
-		assert.Equal(t, string(want), s.text.String())
+		testkit.Story(t, name, s.text.String())
 	})
 }
 
