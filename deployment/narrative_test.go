@@ -1,27 +1,22 @@
 package deployment_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
-
-var update = flag.Bool("update", false, "rewrite the goldens under testdata")
 
 // web is the deployment of the tests: a machine more or less at a time.
 func web(replicas int32) *deployment.Deployment {
@@ -176,15 +171,7 @@ func (s *story) running(n int) string {
 func TestNarratives(t *testing.T) {
 	for name, tell := range stories {
 		t.Run(name, func(t *testing.T) {
-			got := tell(t).text.String()
-			path := filepath.Join("testdata", name+".txt")
-			if *update {
-				require.NoError(t, os.MkdirAll("testdata", 0o755))
-				require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-			}
-			want, err := os.ReadFile(path)
-			require.NoError(t, err, "run with -update to write it, then read it")
-			require.Equal(t, string(want), got)
+			testkit.Golden(t, filepath.Join("testdata", name+".txt"), tell(t).text.String())
 		})
 	}
 }

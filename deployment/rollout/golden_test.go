@@ -2,7 +2,6 @@ package rollout_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/internal/testkit"
 )
 
 // story is one rollout told step by step. Between steps, machines that exist become available
@@ -144,18 +144,7 @@ func TestStories(t *testing.T) {
 		t.Run(s.file, func(t *testing.T) {
 			require.False(t, told[s.file], "two stories for one file")
 			told[s.file] = true
-			path := filepath.Join("testdata", s.file+".txt")
-			got := s.tell(t)
-			if *update {
-				require.NoError(t, os.MkdirAll("testdata", 0o755))
-				require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-			}
-			want, err := os.ReadFile(path)
-			require.NoError(t, err, "write it with -update")
-			require.Equal(t, string(want), got)
+			testkit.Golden(t, filepath.Join("testdata", s.file+".txt"), s.tell(t))
 		})
 	}
-	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
-	require.NoError(t, err)
-	require.Len(t, files, len(stories()), "a file without a story")
 }
