@@ -2,7 +2,6 @@ package drain_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -257,14 +257,7 @@ func TestExplain(t *testing.T) {
 			fill(s)
 			f, err := drain.Predict(s.observe(), s.policy, drain.Assumptions{}, s.now)
 			require.NoError(t, err)
-			path := filepath.Join("testdata", "explain", name+".txt")
-			if *update {
-				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-				require.NoError(t, os.WriteFile(path, []byte(drain.Explain(f)), 0o644))
-			}
-			want, err := os.ReadFile(path)
-			require.NoError(t, err, "go test ./drain -update writes it")
-			assert.Equal(t, string(want), drain.Explain(f))
+			testkit.Golden(t, filepath.Join("testdata", "explain", name+".txt"), drain.Explain(f))
 		})
 	}
 }

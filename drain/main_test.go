@@ -1,21 +1,12 @@
 package drain_test
 
 import (
-	"flag"
 	"os"
 	"testing"
+
+	"github.com/millwright-go/millwright/internal/testkit"
 )
 
-// TestMain lets rapid try harder than it does by default: these tests are
-// quick, and what they look for is rare.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked {
-		if err := flag.Set("rapid.checks", "500"); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+// TestMain lets rapid try harder than it does by default: these tests are quick, and what they look
+// for is rare.
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m, 500)) }

@@ -1,23 +1,18 @@
 package drain_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/internal/testkit"
 )
-
-var update = flag.Bool("update", false, "rewrite the files under testdata")
 
 // story is a drain that writes down what happens in it, one line for each decision: the time since
 // the beginning, the action, and its reason.
@@ -37,14 +32,7 @@ func tell(t *testing.T, name string, run func(*story)) {
 		s.memory = drain.NewMemory(s.now)
 		s.shell.told = s.step
 		run(s)
-		path := filepath.Join("testdata", "stories", strings.ReplaceAll(name, " ", "-")+".txt")
-		if *update {
-			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			require.NoError(t, os.WriteFile(path, []byte(s.text.String()), 0o644))
-		}
-		want, err := os.ReadFile(path)
-		require.NoError(t, err, "go test ./drain -update writes it")
-		assert.Equal(t, string(want), s.text.String())
+		testkit.Story(t, name, s.text.String())
 	})
 }
 
@@ -130,19 +118,4 @@ func TestStories(t *testing.T) {
 
 func chapters() []map[string]func(*story) {
 	return []map[string]func(*story){podStories, budgetStories, volumeStories, forceStories, nodeStories, ruleStories}
-}
-
-// Each file belongs to a story.
-func TestNoStoryIsLeftBehind(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txt"))
-	require.NoError(t, err)
-	assert.GreaterOrEqual(t, len(files), 40)
-	for _, file := range files {
-		name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "-", " ")
-		known := false
-		for _, chapter := range chapters() {
-			known = known || chapter[name] != nil
-		}
-		assert.True(t, known, "%s is of no story", file)
-	}
 }
