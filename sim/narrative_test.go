@@ -1,7 +1,6 @@
 package sim_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -21,15 +21,13 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-var update = flag.Bool("update", false, "rewrite the goldens under testdata")
-
 // TestNarratives plays each file of testdata in a world without delays, and writes down what happens,
 // with the bounds at each step.
 func TestNarratives(t *testing.T) {
 	for _, f := range rolloutFiles(t) {
 		t.Run(f.name, func(t *testing.T) {
 			got := tell(t, f)
-			if *update {
+			if testkit.Update() {
 				text := f.text + outcomeFollows + got
 				require.NoError(t, os.WriteFile(filepath.Join("testdata", f.name+".txt"), []byte(text), 0o644))
 				f.outcome = got

@@ -2,8 +2,6 @@ package report_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,12 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/sim/preview"
 	"github.com/millwright-go/millwright/sim/report"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files under testdata")
 
 // plans are what the goldens show.
 func plans(t require.TestingT) map[string]plan {
@@ -119,14 +116,7 @@ func TestChartGoldens(t *testing.T) {
 
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(path, got, 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err, "run with -update to write it, then read it")
-	require.Equal(t, string(want), string(got))
+	testkit.Golden(t, filepath.Join("testdata", name), string(got))
 }
 
 func draw(t require.TestingT, line *preview.Timeline, o report.ChartOptions) []byte {
