@@ -2,12 +2,9 @@ package bolt_test
 
 import (
 	"errors"
-	"flag"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,14 +16,13 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // anyText includes what is special to JSON or not UTF-8.
 func anyText() *rapid.Generator[string] {
@@ -198,14 +194,8 @@ func form[T object.Object[T]](t *testing.T, name string) {
 	o, _ := value.Interface().(T)
 	key, record, _, err := bolt.Record(o)
 	require.NoError(t, err)
-	golden := filepath.Join("testdata", name+".json")
-	if *update {
-		require.NoError(t, os.WriteFile(golden, append(slices.Clone(record[5:]), '\n'), 0o600))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, strings.TrimSuffix(string(want), "\n"), string(record[5:]))
-	read, damaged := bolt.FromRecord[T](key, bolt.NewRecord(key, want[:len(want)-1]))
+	testkit.Golden(t, filepath.Join("testdata", name+".json"), string(record[5:])+"\n")
+	read, damaged := bolt.FromRecord[T](key, bolt.NewRecord(key, record[5:]))
 	require.Nil(t, damaged)
 	require.Equal(t, o, read)
 	filled(t, name, reflect.ValueOf(read).Elem())
