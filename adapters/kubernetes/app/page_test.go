@@ -1,17 +1,15 @@
 package app
 
 import (
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-)
 
-var update = flag.Bool("update", false, "rewrite docs/reference/settings.md")
+	"github.com/millwright-go/millwright/internal/testkit"
+)
 
 // pageName is the page of docs with all settings.
 const pageName = "../../../docs/reference/settings.md"
@@ -20,13 +18,7 @@ const pageName = "../../../docs/reference/settings.md"
 func TestPage(t *testing.T) {
 	r, err := newReading(&Program{Name: "millwright-manager"}, nil, io.Discard)
 	require.NoError(t, err)
-	text := page(r)
-	if *update {
-		require.NoError(t, os.WriteFile(pageName, []byte(text), 0o644))
-	}
-	stored, err := os.ReadFile(pageName)
-	require.NoError(t, err)
-	require.Equal(t, string(stored), text, "go test ./app -run TestPage -update")
+	testkit.Golden(t, pageName, page(r))
 }
 
 func page(r *reading) string {

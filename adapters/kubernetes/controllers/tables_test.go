@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -19,9 +18,8 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
+	"github.com/millwright-go/millwright/internal/testkit"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestTables: what kubectl prints of a fleet that is well, of one that is stuck on a quota, of one whose
 // rollout waits for drains that a budget blocks, and of one that is frozen.
@@ -63,7 +61,7 @@ func TestTables(t *testing.T) {
 	w.eventually("the drain at the deployment", says("blocked", "ProgressingTrue", "misconfigured"))
 
 	const file = "testdata/tables.golden"
-	if *update {
+	if testkit.Update() {
 		require.NoError(t, os.WriteFile(file, []byte(w.tables()), 0o644))
 	}
 	want, err := os.ReadFile(file)

@@ -1,7 +1,6 @@
 package convert_test
 
 import (
-	"flag"
 	"maps"
 	"os"
 	"reflect"
@@ -13,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+	"github.com/millwright-go/millwright/internal/testkit"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // full is an object in which every field says something.
 func (k *tested[W, C]) full() C {
@@ -56,13 +54,7 @@ func TestRecordsAreSpelledAsBefore(t *testing.T) {
 	sets.records(t, "set", &out)
 	deployments.records(t, "deployment", &out)
 	nodes.records(t, "node", &out)
-	const file = "testdata/records.golden"
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(out.String()), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), out.String())
+	testkit.Golden(t, "testdata/records.golden", out.String())
 }
 
 // TestRecordsInJSONAreRead: what earlier versions stored as JSON says the same.

@@ -2,17 +2,16 @@ package convert_test
 
 import (
 	"encoding/json"
-	"os"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 )
@@ -40,13 +39,7 @@ func TestPoolsAreSpelledAsBefore(t *testing.T) {
 	doc := pools.store(t, map[string]any{}, pools.full())
 	text, err := json.MarshalIndent(map[string]any{"spec": doc["spec"], "status": doc["status"]}, "", "  ")
 	require.NoError(t, err)
-	const file = "testdata/pool.golden"
-	if *update {
-		require.NoError(t, os.WriteFile(file, append(text, '\n'), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), string(text)+"\n")
+	testkit.Golden(t, "testdata/pool.golden", string(text)+"\n")
 }
 
 // A missing value and zero differ for replicas and for the bootstrap secret.
