@@ -100,7 +100,7 @@ func TestOddSpecs(t *testing.T) {
 		odd[w.with("MachineDeployment", name, c.change)] = c.field
 	}
 	odd[w.with("MachineSet", "set-all", `{spec: {selector: null}}`)] = "spec.selector must not be empty"
-	odd[w.with("MachineSet", "set-numbers", `{metadata: {annotations: {millwright-go/reservation: '{"settled":9,"reserved":3}'}}}`)] = "reservation holds numbers"
+	odd[w.with("MachineSet", "set-numbers", `{metadata: {annotations: {millwright-go/reservation: settled=9 reserved=3}}}`)] = "reservation holds numbers"
 	odd[w.written("Machine", "classless-machine", `{spec: {}}`)] = "spec.class.name must not be empty"
 	for o := range odd {
 		require.NoError(t, w.client.Create(t.Context(), o), "%s", o.GetName())
@@ -191,7 +191,7 @@ func TestUnreadableRecords(t *testing.T) {
 	for _, m := range w.machines() {
 		w.merge(&m, `{"metadata":{"annotations":{"millwright-go/in-place":"{","millwright-go/rollout-marks":"-"}}}`)
 		require.NoError(t, w.client.SubResource("status").Patch(t.Context(), &m, client.RawPatch("application/merge-patch+json",
-			[]byte(`{"status":{"conditions":[{"type":"MillwrightRecord","status":"True","message":"no JSON"}]}}`))))
+			[]byte(`{"status":{"conditions":[{"type":"MillwrightRecord","status":"True","message":"no record"}]}}`))))
 		node := w.node(m.Name)
 		w.merge(node, `{"metadata":{"annotations":{"millwright-go/applied":"}","millwright-go/drain":"}","node.machine.sapcloud.io/last-applied-anno-labels-taints":"}"}}}`)
 	}

@@ -237,7 +237,7 @@ func TestReturningFromAnotherManager(t *testing.T) {
 		settled, reserved int
 		age               time.Duration
 	}{{2, 6, 0}, {6, 9, time.Hour}} {
-		w.merge(s, fmt.Sprintf(`{"metadata":{"annotations":{"millwright-go/reservation":"{\"settled\":%d,\"reserved\":%d,\"at\":\"%s\"}"}}}`, c.settled, c.reserved, time.Now().Add(-c.age).UTC().Format(time.RFC3339)))
+		w.merge(s, fmt.Sprintf(`{"metadata":{"annotations":{"millwright-go/reservation":"settled=%d reserved=%d at=%s"}}}`, c.settled, c.reserved, time.Now().Add(-c.age).UTC().Format(time.RFC3339)))
 		before := w.names()
 		seen := w.census(len(before))
 		stop := w.manage()

@@ -73,10 +73,6 @@ func decodeInto(text string, fresh reflect.Value) error {
 		v.SetInt(n)
 		return err
 	}
-	text, err := modern(text)
-	if err != nil {
-		return err
-	}
 	pairs, err := parseLine(text)
 	if err != nil {
 		return err

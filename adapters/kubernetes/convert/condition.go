@@ -19,8 +19,8 @@ type condition struct {
 
 // conditions say how to read and write the list of one kind.
 type conditions[T any] struct {
-	read  func(*T) condition
-	write func(condition) T
+	decode func(*T) condition
+	encode func(condition) T
 }
 
 var nodeConditions = conditions[corev1.NodeCondition]{
@@ -65,46 +65,53 @@ func plain[T, S ~string](typ T, status S, since metav1.Time, reason, message str
 	}
 }
 
-// split separates the conditions from the message of RecordType.
-func (k conditions[T]) split(list []T) (all []object.Condition, recorded string) {
+// read returns all conditions of a list.
+func (k conditions[T]) read(list []T) (all []object.Condition) {
 	for i := range list {
-		c := k.read(&list[i])
-		if c.Type == RecordType {
-			recorded = c.Message
-			continue
-		}
-		all = append(all, c.Condition)
+		all = append(all, k.decode(&list[i]).Condition)
 	}
-	return all, recorded
+	return all
 }
 
-// join changes the list if needed. A condition that was there keeps the time beside it, unless it
+// write changes the list if needed. A condition that was there keeps the time beside it, unless it
 // has changed and is younger. A new one begins with the time of its status.
-func (k conditions[T]) join(list *[]T, was, now []object.Condition, recorded string) {
-	_, before := k.split(*list)
-	if before == recorded && slices.EqualFunc(was, now, sameCondition) {
+func (k conditions[T]) write(list *[]T, was, now []object.Condition) {
+	if slices.EqualFunc(was, now, sameCondition) {
 		return
 	}
 	var out []T
 	for _, c := range now {
-		if c.Type == RecordType {
-			continue
-		}
-		out = append(out, k.write(condition{c, k.beside(*list, c)}))
-	}
-	if recorded != "" {
-		out = append(out, k.write(condition{Condition: object.Condition{
-			Type: RecordType, Status: object.True, Reason: "Record", Message: recorded,
-		}}))
+		out = append(out, k.encode(condition{c, k.beside(*list, c)}))
 	}
 	*list = out
+}
+
+// splitRecord separates the conditions of a machine from the record among them.
+func splitRecord(all []object.Condition) (others []object.Condition, record string) {
+	for _, c := range all {
+		if c.Type == RecordType {
+			record = c.Message
+			continue
+		}
+		others = append(others, c)
+	}
+	return others, record
+}
+
+// withRecord is the reverse of splitRecord. An empty record takes no condition.
+func withRecord(others []object.Condition, record string) []object.Condition {
+	all, _ := splitRecord(others)
+	if record == "" {
+		return all
+	}
+	return append(all, object.Condition{Type: RecordType, Status: object.True, Reason: "Record", Message: record})
 }
 
 // beside returns the time beside a condition that may be in the list already.
 func (k conditions[T]) beside(list []T, c object.Condition) metav1.Time {
 	latest := metav1.NewTime(c.Since)
 	for i := range list {
-		old := k.read(&list[i])
+		old := k.decode(&list[i])
 		if sameCondition(old.Condition, c) {
 			return old.beside
 		}

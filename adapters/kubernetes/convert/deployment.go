@@ -16,11 +16,11 @@ import (
 func Deployments(keys Keys) *Kind[*v1alpha1.MachineDeployment, *deployment.Deployment] {
 	return &Kind[*v1alpha1.MachineDeployment, *deployment.Deployment]{
 		name: "deployment", keys: keys, notes: keys.DeploymentRecord,
-		counter: keys.DeploymentChanges, counterBefore: keys.SpecChanges, // other programs copy it to the sets, which have a count of their own
-		empty: func() *v1alpha1.MachineDeployment { return &v1alpha1.MachineDeployment{} },
-		clone: (*v1alpha1.MachineDeployment).DeepCopy,
-		blank: func() *deployment.Deployment { return &deployment.Deployment{} },
-		read:  readDeployment, write: writeDeployment, writeStatus: writeDeploymentStatus,
+		counter: keys.DeploymentChanges,
+		empty:   func() *v1alpha1.MachineDeployment { return &v1alpha1.MachineDeployment{} },
+		clone:   (*v1alpha1.MachineDeployment).DeepCopy,
+		blank:   func() *deployment.Deployment { return &deployment.Deployment{} },
+		read:    readDeployment, write: writeDeployment, writeStatus: writeDeploymentStatus,
 		records: []record[*deployment.Deployment]{
 			{keys.Revision, func(d *deployment.Deployment) any { return &d.Revision }},
 			{keys.MaxAge, func(d *deployment.Deployment) any { return &d.Spec.MaxAge }},
@@ -58,20 +58,17 @@ func readDeployment(r *reader, w *v1alpha1.MachineDeployment, d *deployment.Depl
 		s.ProgressDeadline = minReady(*from.ProgressDeadlineSeconds)
 	}
 
-	all, recorded := deploymentConditions.split(w.Status.Conditions)
-	n := r.notes(w, r.keys.DeploymentRecord, recorded)
+	n := r.notes(w, r.keys.DeploymentRecord)
 	for _, note := range deploymentNotes {
 		n.read(r.problems, note.name, note.at(d))
 	}
 	var extras []extra
 	n.read(r.problems, noteFailed, &extras)
 	out := &d.Status
-	if out.ObservedGeneration = n.observed(r, w.Status.ObservedGeneration); recorded != "" {
-		out.ObservedGeneration = 0 // as for sets
-	}
+	out.ObservedGeneration = n.observed(r, w.Status.ObservedGeneration)
 	out.Replicas, out.Updated = w.Status.Replicas, w.Status.UpdatedReplicas
 	out.Ready, out.Available = w.Status.ReadyReplicas, w.Status.AvailableReplicas
-	out.Unavailable, out.Conditions = w.Status.UnavailableReplicas, all
+	out.Unavailable, out.Conditions = w.Status.UnavailableReplicas, deploymentConditions.read(w.Status.Conditions)
 	out.PreservedFailed = w.Status.PreservedFailedReplicas
 	if w.Status.CollisionCount != nil {
 		out.Collisions = *w.Status.CollisionCount
@@ -224,12 +221,11 @@ func writeDeploymentStatus(x *writer, w *v1alpha1.MachineDeployment, was, now *d
 	put(&out.PreservedFailedReplicas, a.PreservedFailed, b.PreservedFailed)
 	putPointer(&out.CollisionCount, a.Collisions, b.Collisions)
 
-	_, recorded := deploymentConditions.split(out.Conditions)
-	n := (&reader{problems: &problems{}}).notes(w, x.keys.DeploymentRecord, recorded)
+	n := (&problems{}).notes(w, x.keys.DeploymentRecord)
 	for _, note := range deploymentNotes {
 		n.write(x, note.name, note.at(was), note.at(now))
 	}
-	if a.ObservedGeneration != b.ObservedGeneration || recorded != "" {
+	if a.ObservedGeneration != b.ObservedGeneration {
 		out.ObservedGeneration = n.observe(x, b.ObservedGeneration)
 	}
 	if !slices.EqualFunc(a.Failed, b.Failed, func(s, t machineset.FailedMachine) bool { return s.Equal(&t) }) {
@@ -241,5 +237,5 @@ func writeDeploymentStatus(x *writer, w *v1alpha1.MachineDeployment, was, now *d
 		}
 	}
 	annotate(w, x.keys.DeploymentRecord, n.text())
-	deploymentConditions.join(&out.Conditions, a.Conditions, b.Conditions, "")
+	deploymentConditions.write(&out.Conditions, a.Conditions, b.Conditions)
 }

@@ -18,7 +18,7 @@
 // metadata with a status, so the annotation is written first (UpdateNotes), and everything in it can
 // be read beside the status of before. Machines are many, and their rest changes with every stage: it
 // is in one condition of type RecordType in the status, with such a line as its message, which every
-// established schema keeps. JSON, which earlier versions wrote in all of these places, is read.
+// established schema keeps.
 //
 // An API server raises the generation for changes of the stored spec alone. Keys.SpecChanges counts
 // changes of a spec's annotations, and Keys.DeploymentChanges those of a deployment's. The

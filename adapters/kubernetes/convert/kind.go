@@ -27,8 +27,8 @@ type Kind[W metav1.Object, C object.Object[C]] struct {
 	labels  []string    // labels that are fields of C
 	hidden  []string    // further annotations that are fields of C
 	// counter is the annotation that counts changes of annotations, as the generation does those of
-	// the spec. If it is empty, they count for nothing. If it is missing, counterBefore is read.
-	counter, counterBefore string
+	// the spec. If it is empty, they count for nothing.
+	counter string
 	// notes is the annotation with the parts of a status that have no field. Empty: there is none.
 	notes string
 }
@@ -95,11 +95,7 @@ func (k *Kind[W, C]) changes(w W) int64 {
 	if k.counter == "" {
 		return 0
 	}
-	text, ok := w.GetAnnotations()[k.counter]
-	if !ok {
-		text = w.GetAnnotations()[k.counterBefore]
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(w.GetAnnotations()[k.counter], 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -154,7 +150,6 @@ func (k *Kind[W, C]) Update(base W, c C) ([]byte, error) {
 	patch, err := difference(base, after)
 	if err == nil && k.counter != "" && patch["spec"] == nil && !was.SpecEqual(c) {
 		annotate(after, k.counter, strconv.FormatInt(k.changes(base)+1, 10))
-		annotate(after, k.counterBefore, "")
 		patch, err = difference(base, after)
 	}
 	x.fail(err)

@@ -90,17 +90,17 @@ func FuzzMachine(f *testing.F) {
 		"spec":{"providerID":"p","drainTimeout":"1h","nodeConditions":" A ,,B","maxEvictRetries":3},
 		"status":{"currentStatus":{"phase":"Odd","preserveExpiryTime":"2026-03-01T12:00:00.5+02:00"},
 		"lastOperation":{"description":"Drain failed. Initiate node drain, again","errorCode":"Odd","type":"Delete","state":"Failed"},
-		"conditions":[{"type":"MillwrightRecord","status":"True","message":"{\"clockFrom\":7,\"operation\":{\"stage\":\"x\",\"message\":\"y\"}}"}]}}`,
+		"conditions":[{"type":"MillwrightRecord","status":"True","message":"clockFrom=7 operation.stage=x operation.message=y"}]}}`,
 		`{"status":{"lastOperation":{"description":"Creating","type":"Create","lastUpdateTime":"2026-03-01T12:00:00Z"},
 		"conditions":[{"type":"A","status":"True"},{"type":"A","status":"Odd"},{"type":"MillwrightRecord","message":"null"}]}}`)
 }
 
 func FuzzSet(f *testing.F) {
 	fuzz(f, sets,
-		`{"metadata":{"generation":3,"annotations":{"deployment.kubernetes.io/revision":"x","millwright-go/reservation":"{\"settled\":\"x\"}","millwright-go/max-age":"1"}},
+		`{"metadata":{"generation":3,"annotations":{"deployment.kubernetes.io/revision":"x","millwright-go/reservation":"settled=x","millwright-go/max-age":"1"}},
 		"spec":{"replicas":-3,"minReadySeconds":-2147483648,"selector":{"matchExpressions":[{"key":"","operator":"Odd","values":null}]}},
 		"status":{"observedGeneration":9,"failedMachines":[{"name":"m","lastOperation":{"errorCode":"NotFound"}}],
-		"machineSetCondition":[{"type":"MillwrightRecord","message":"{\"failed\":[{},{}],\"observedChanges\":-4}"}]}}`)
+		"machineSetCondition":[{"type":"MillwrightRecord","message":"failed.0={} failed.1={} observedChanges=-4"}]}}`)
 }
 
 func FuzzDeployment(f *testing.F) {

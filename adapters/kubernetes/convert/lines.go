@@ -2,7 +2,6 @@ package convert
 
 import (
 	"encoding"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,7 +18,7 @@ import (
 //
 // A name is a path: of fields, and of the index in a list whose elements are no plain values. A list
 // of plain values is one pair. {} is a value with nothing in it. A plain value or a list of them can
-// stand alone, without a name. Earlier versions wrote the same as JSON, which is still read.
+// stand alone, without a name.
 
 var errLine = errors.New("is no line of name=value")
 
@@ -121,21 +120,6 @@ func quoted(s string) string {
 		return s
 	}
 	return strconv.Quote(s)
-}
-
-// modern returns the line that says what a text of an earlier version does. It returns others as they
-// are.
-func modern(text string) (string, error) {
-	if text == nothing || !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
-		return text, nil
-	}
-	var value any
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&value); err != nil {
-		return "", err
-	}
-	return lineOf("", value)
 }
 
 // pair is one of a line. Its path is empty if its value stands alone.
@@ -263,12 +247,8 @@ func (b *branch) into(v reflect.Value) error {
 func setPlain(v reflect.Value, text string) error {
 	switch x := v.Addr().Interface().(type) {
 	case *time.Duration:
-		n, err := strconv.ParseInt(text, 10, 64) // earlier versions wrote nanoseconds
-		if err == nil {
-			*x = time.Duration(n)
-			return nil
-		}
-		*x, err = time.ParseDuration(text)
+		d, err := time.ParseDuration(text)
+		*x = d
 		return err
 	case encoding.TextUnmarshaler:
 		return x.UnmarshalText([]byte(text))

@@ -57,9 +57,9 @@ func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
 	for _, a := range w.Status.Addresses {
 		s.Addresses = append(s.Addresses, machine.Address{Type: string(a.Type), Value: a.Address})
 	}
-	all, recorded := nodeConditions.split(w.Status.Conditions)
+	all, record := splitRecord(nodeConditions.read(w.Status.Conditions))
 	s.Conditions = all
-	n := parseNotes(r.problems, recordInStatus, recorded)
+	n := parseNotes(r.problems, recordInStatus, record)
 	for _, note := range machineNotes {
 		n.read(r.problems, note.name, note.at(m))
 	}
@@ -130,8 +130,8 @@ func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machin
 				corev1.NodeAddress{Type: corev1.NodeAddressType(address.Type), Address: address.Value})
 		}
 	}
-	_, recorded := nodeConditions.split(w.Status.Conditions)
-	n := parseNotes(&problems{}, recordInStatus, recorded)
+	_, record := splitRecord(nodeConditions.read(w.Status.Conditions))
+	n := parseNotes(&problems{}, recordInStatus, record)
 	for _, note := range machineNotes {
 		n.write(x, note.name, note.at(was), note.at(now))
 	}
@@ -140,10 +140,7 @@ func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machin
 			extra{NeverCreated: b.NeverCreated, OnlyRefused: b.OnlyRefused})
 		n.set(x, noteOperation, &e)
 	}
-	if n.changed { // a text of before stays otherwise
-		recorded = n.text()
-	}
-	nodeConditions.join(&w.Status.Conditions, a.Conditions, b.Conditions, recorded)
+	nodeConditions.write(&w.Status.Conditions, withRecord(a.Conditions, record), withRecord(b.Conditions, n.text()))
 }
 
 // phaseOf returns the phase for the field. While a machine's first VM is being created, the field

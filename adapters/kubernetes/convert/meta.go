@@ -26,7 +26,7 @@ func readMeta[W metav1.Object, C object.Object[C]](m *object.Meta, w W, k *Kind[
 
 // keeps reports whether an annotation is for this package alone.
 func (k *Kind[W, C]) keeps(key string) bool {
-	return key != "" && (key == k.counter || key == k.counterBefore || key == k.notes) || slices.Contains(k.hidden, key) ||
+	return key != "" && (key == k.counter || key == k.notes) || slices.Contains(k.hidden, key) ||
 		slices.ContainsFunc(k.records, func(r record[C]) bool { return r.name == key })
 }
 

@@ -29,7 +29,7 @@ func Nodes(keys Keys) *Kind[*corev1.Node, *machine.Node] {
 
 func readNode(r *reader, w *corev1.Node, n *machine.Node) {
 	n.ProviderID, n.Unschedulable, n.Taints = w.Spec.ProviderID, w.Spec.Unschedulable, readTaints(w.Spec.Taints)
-	n.Conditions, _ = nodeConditions.split(w.Status.Conditions)
+	n.Conditions = nodeConditions.read(w.Status.Conditions)
 	n.Capacity = readQuantities(w.Status.Capacity)
 	for _, a := range w.Status.Addresses {
 		n.Addresses = append(n.Addresses, machine.Address{Type: string(a.Type), Value: a.Address})
@@ -116,8 +116,7 @@ func (x *writer) json(field string, value any, entries int) string {
 }
 
 func writeNodeStatus(x *writer, w *corev1.Node, was, now *machine.Node) {
-	_, recorded := nodeConditions.split(w.Status.Conditions)
-	nodeConditions.join(&w.Status.Conditions, was.Conditions, now.Conditions, recorded)
+	nodeConditions.write(&w.Status.Conditions, was.Conditions, now.Conditions)
 	writeQuantities(x, "status.capacity", &w.Status.Capacity, was.Capacity, now.Capacity)
 	if !slices.Equal(was.Addresses, now.Addresses) {
 		w.Status.Addresses = nil

@@ -43,7 +43,7 @@ func TestAppliedIsWhereOthersLook(t *testing.T) {
 // Our record of what was applied says nothing of what the established ones say.
 func TestAppliedIsReadWhereOthersWriteIt(t *testing.T) {
 	w := &corev1.Node{}
-	w.Annotations = map[string]string{keys.Applied: `{"generation":3,"labels":{"a":"b"},"virtualCapacity":{"x":"1"}}`}
+	w.Annotations = map[string]string{keys.Applied: "generation=3 labels.a=b virtualCapacity.x=1"}
 	n, problems := nodes.Read(w)
 	require.Empty(t, problems)
 	assert.Equal(t, machine.Applied{Generation: 3}, n.Applied)
@@ -170,7 +170,7 @@ func TestMarksOfRolloutsElsewhere(t *testing.T) {
 		keeps  []string
 	}{
 		"both":       {mark, nil},
-		"a record":   {func(w *corev1.Node) { mark(w); w.Annotations[keys.Applied] = `{"generation":7}` }, nil},
+		"a record":   {func(w *corev1.Node) { mark(w); w.Annotations[keys.Applied] = "generation=7" }, nil},
 		"a user's":   {func(w *corev1.Node) { w.Annotations[keys.KeepNode] = "true" }, []string{keys.KeepNode}},
 		"preserved":  {func(w *corev1.Node) { mark(w); preserved(w) }, []string{keys.KeepNode, keys.KeptByUs}},
 		"by the way": {func(w *corev1.Node) { mark(w); w.Annotations["x"] = "y" }, []string{"x"}},

@@ -12,8 +12,7 @@ import (
 )
 
 // RecordType is the condition in the status of a machine that holds what the
-// established kind has no field for. Earlier versions kept those of sets and
-// deployments there too. The library never sees it among the conditions.
+// established kind has no field for. The library never sees it among the conditions.
 const RecordType = "MillwrightRecord"
 
 const recordInStatus = "status.conditions[" + RecordType + "]"
@@ -36,25 +35,17 @@ type notes struct {
 	changed bool
 }
 
-// notes returns those of a set or deployment: the annotation, or before there was one the condition.
-func (r *reader) notes(w metav1.Object, annotation, condition string) *notes {
-	if text, ok := w.GetAnnotations()[annotation]; ok {
-		return parseNotes(r.problems, "metadata.annotations["+annotation+"]", text)
-	}
-	return parseNotes(r.problems, recordInStatus, condition)
+// notes returns those of a set or deployment, which are in an annotation.
+func (p *problems) notes(w metav1.Object, annotation string) *notes {
+	return parseNotes(p, "metadata.annotations["+annotation+"]", w.GetAnnotations()[annotation])
 }
 
 func parseNotes(p *problems, field, text string) *notes {
-	n := &notes{field: field, said: &branch{}, entries: map[string]string{}}
-	line, err := modern(text)
-	if err == nil {
-		err = n.parse(line)
-	}
-	if err != nil {
+	n := &notes{field: field, stored: text, said: &branch{}, entries: map[string]string{}}
+	if n.parse(text) != nil {
 		p.add(field, "can't be read")
-		n.said, n.entries, line = &branch{}, map[string]string{}, text
+		n.said, n.entries = &branch{}, map[string]string{}
 	}
-	n.stored = line
 	return n
 }
 

@@ -45,8 +45,7 @@ func readSet(r *reader, w *v1alpha1.MachineSet, s *machineset.Set) {
 	s.Spec.Selector, s.Spec.Template = readSelector(w.Spec.Selector), readTemplate(&w.Spec.Template)
 	s.Spec.MinReady = minReady(w.Spec.MinReadySeconds)
 
-	all, recorded := setConditions.split(w.Status.Conditions)
-	n := r.notes(w, r.keys.SetRecord, recorded)
+	n := r.notes(w, r.keys.SetRecord)
 	for _, note := range setNotes {
 		n.read(r.problems, note.name, note.at(s))
 	}
@@ -58,10 +57,8 @@ func readSet(r *reader, w *v1alpha1.MachineSet, s *machineset.Set) {
 	out.Replicas, out.FullyLabeled = w.Status.Replicas, w.Status.FullyLabeledReplicas
 	out.Ready, out.Available = w.Status.ReadyReplicas, w.Status.AvailableReplicas
 	out.PreservedFailed, out.AutoPreserved = w.Status.PreservedFailedReplicas, w.Status.AutoPreserveFailedMachineCount
-	if out.ObservedGeneration = n.observed(r, w.Status.ObservedGeneration); recorded != "" {
-		out.ObservedGeneration = 0 // so that the status is written, and the record with it in its own place
-	}
-	out.Conditions = all
+	out.ObservedGeneration = n.observed(r, w.Status.ObservedGeneration)
+	out.Conditions = setConditions.read(w.Status.Conditions)
 	out.LastOperation = readOperation(r.problems, "status.lastOperation", &w.Status.LastOperation, &e)
 	if list := w.Status.FailedMachines; list != nil {
 		out.Failed = readSummaries(r.problems, *list, extras)
@@ -105,12 +102,11 @@ func writeSetStatus(x *writer, w *v1alpha1.MachineSet, was, now *machineset.Set)
 	put(&out.PreservedFailedReplicas, a.PreservedFailed, b.PreservedFailed)
 	put(&out.AutoPreserveFailedMachineCount, a.AutoPreserved, b.AutoPreserved)
 
-	_, recorded := setConditions.split(out.Conditions)
-	n := (&reader{problems: &problems{}}).notes(w, x.keys.SetRecord, recorded)
+	n := (&problems{}).notes(w, x.keys.SetRecord)
 	for _, note := range setNotes {
 		n.write(x, note.name, note.at(was), note.at(now))
 	}
-	if a.ObservedGeneration != b.ObservedGeneration || recorded != "" {
+	if a.ObservedGeneration != b.ObservedGeneration {
 		out.ObservedGeneration = n.observe(x, b.ObservedGeneration)
 	}
 	if a.LastOperation != b.LastOperation {
@@ -125,5 +121,5 @@ func writeSetStatus(x *writer, w *v1alpha1.MachineSet, was, now *machineset.Set)
 		}
 	}
 	annotate(w, x.keys.SetRecord, n.text())
-	setConditions.join(&out.Conditions, a.Conditions, b.Conditions, "")
+	setConditions.write(&out.Conditions, a.Conditions, b.Conditions)
 }

@@ -267,13 +267,13 @@ func TestPreservationWithoutAPhase(t *testing.T) {
 func TestOddValuesAreNamedAndStay(t *testing.T) {
 	doc := map[string]any{
 		"metadata": map[string]any{"namespace": "fleet", "name": "d", "annotations": map[string]any{
-			keys.Revision: "seven", keys.MaxAge: "long", keys.StopAfter: "some", keys.SpecChanges: "x",
+			keys.Revision: "seven", keys.MaxAge: "long", keys.StopAfter: "some", keys.DeploymentChanges: "x",
+			keys.DeploymentRecord: "expired=x",
 		}},
 		"spec": map[string]any{"strategy": map[string]any{
 			"type": "Odd", "rollingUpdate": map[string]any{"maxSurge": "many", "maxUnavailable": "9%"},
 		}},
 		"status": map[string]any{
-			"conditions":     []any{map[string]any{"type": "MillwrightRecord", "status": "True", "message": `{"expired":"x"}`}},
 			"failedMachines": []any{map[string]any{"name": "m", "lastOperation": map[string]any{"errorCode": "Odd"}}},
 		},
 	}
@@ -287,23 +287,23 @@ func TestOddValuesAreNamedAndStay(t *testing.T) {
 		"deployment fleet/d: metadata.annotations[millwright-go/max-age] can't be read",
 		"deployment fleet/d: metadata.annotations[millwright-go/stop-after] can't be read",
 		"deployment fleet/d: spec.strategy.maxSurge is neither a whole number nor a whole percentage",
-		"deployment fleet/d: status.conditions[MillwrightRecord].expired can't be read",
+		"deployment fleet/d: metadata.annotations[millwright-go/deployment-record].expired can't be read",
 		"deployment fleet/d: status.failedMachines.lastOperation.errorCode is unknown: Odd",
 	}, texts)
 	assert.Equal(t, deployment.StrategyKind("Odd"), d.Spec.Strategy.Kind)
 	assert.Equal(t, rollout.Unreadable, d.Spec.Strategy.MaxSurge)
 	assert.Error(t, d.Validate(deployment.DefaultPolicy().Keys))
-	d.Spec.Replicas, d.Status.Ready = 4, 2
+	d.Spec.Replicas, d.Status.Ready, d.Status.Outdated = 4, 2, 3
 	d.Spec.Strategy.MaxUnavailable.Value = 8
 	patch, err := deployments.Update(deployments.typed(t, doc), d)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"spec":{"replicas":4,"strategy":{"rollingUpdate":{"maxUnavailable":"8%"}}}}`, string(patch))
 	patch, err = deployments.UpdateStatus(deployments.typed(t, doc), d)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"status":{"readyReplicas":2,"conditions":null}}`, string(patch))
+	assert.JSONEq(t, `{"status":{"readyReplicas":2}}`, string(patch))
 	patch, err = deployments.UpdateNotes(deployments.typed(t, doc), d)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"metadata":{"annotations":{"millwright-go/deployment-record":"expired=x"}}}`, string(patch))
+	assert.JSONEq(t, `{"metadata":{"annotations":{"millwright-go/deployment-record":"expired=x outdated=3"}}}`, string(patch))
 }
 
 // A change of the spec that no API server counts is counted here, and the status follows.
