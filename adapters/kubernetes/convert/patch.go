@@ -16,6 +16,9 @@ func difference(before, after any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b["status"] != nil && a["status"] == nil {
+		a["status"] = map[string]any{} // unknown fields stay in a status that has no others
+	}
 	return diff(b, a), nil
 }
 

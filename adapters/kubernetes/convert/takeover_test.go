@@ -306,6 +306,14 @@ func TestOddValuesAreNamedAndStay(t *testing.T) {
 	assert.JSONEq(t, `{"metadata":{"annotations":{"millwright-go/deployment-record":"expired=x outdated=3"}}}`, string(patch))
 }
 
+// TestAStatusWithoutKnownFieldsKeepsTheOthers: null for the whole status would remove them.
+func TestAStatusWithoutKnownFieldsKeepsTheOthers(t *testing.T) {
+	stored := deployments.typed(t, map[string]any{"status": map[string]any{"readyReplicas": 2, "later": true}})
+	patch, err := deployments.UpdateStatus(stored, &deployment.Deployment{})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"status":{"readyReplicas":null}}`, string(patch))
+}
+
 // A change of the spec that no API server counts is counted here, and the status follows.
 func TestGenerationsCountAnnotationsToo(t *testing.T) {
 	doc := map[string]any{"metadata": map[string]any{"name": "s", "generation": json.Number("3"), "resourceVersion": "8"}}
