@@ -9,7 +9,6 @@
 # the places with goroutines. The deciding packages, the simulator with the examples that
 # only play it, and the adapter's conversions have none, and would take five to ten times
 # as long.
-# The house rules test fails when a package elsewhere starts a goroutine.
 race_dirs="adapters/bolt driver machine/fsm machinepool/pooldriver manager sim/cmd sim/internal/guest
 	sim/gallery/hunt sim/simtest store adapters/kubernetes/apistore adapters/kubernetes/app
 	adapters/kubernetes/bootstrap adapters/kubernetes/cluster adapters/kubernetes/cmd

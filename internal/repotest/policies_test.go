@@ -1,4 +1,4 @@
-package millwright_test
+package repotest
 
 import (
 	"reflect"

@@ -1,0 +1,300 @@
+package repotest
+
+import (
+	"fmt"
+	"go/ast"
+	"net/url"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var (
+	fence = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	link  = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"`)
+	span  = regexp.MustCompile("`([^`\n]+)`")
+
+	goFile   = regexp.MustCompile(`^(?:[\w-]+/)+[\w-]+\.go$`)
+	anyFile  = regexp.MustCompile(`^(?:[\w-]+/)+[\w.-]+\.(?:go|txt|golden|csv|md|sh|yaml)$`)
+	aTest    = regexp.MustCompile(`^([\w/.-]+): ((?:Test|Fuzz|Benchmark|Example)\w*)$`)
+	anyName  = regexp.MustCompile(`^\w+$`)
+	heading  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	anchorID = regexp.MustCompile(`id="([^"]+)"`)
+)
+
+// history is the page that may name what no longer exists.
+const history = "CHANGELOG.md"
+
+// TestLinks checks that what Markdown files link to exists in the repository: files, directories, and
+// headings of pages.
+func TestLinks(t *testing.T) {
+	for _, page := range loadTree(t).pages {
+		for _, fault := range linkFaults(page, read(t, page)) {
+			t.Errorf("%s: %s", page, fault)
+		}
+	}
+}
+
+func linkFaults(page, text string) (faults []string) {
+	for _, match := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		to, err := url.Parse(match[1] + match[2])
+		if err != nil || to.Scheme != "" {
+			continue
+		}
+		file := page
+		if to.Path != "" {
+			file = path.Join(path.Dir(page), to.Path)
+		}
+		if _, err := os.Stat(file); err != nil {
+			faults = append(faults, fmt.Sprintf("links to %s, which does not exist", to))
+			continue
+		}
+		if to.Fragment == "" || path.Ext(file) != ".md" {
+			continue
+		}
+		target := text
+		if file != page {
+			content, _ := os.ReadFile(file)
+			target = string(content)
+		}
+		if !slices.Contains(anchors(target), to.Fragment) {
+			faults = append(faults, fmt.Sprintf("links to %s, but %s has no such heading", to, file))
+		}
+	}
+	return faults
+}
+
+// anchors returns the fragments by which the headings of a page can be linked.
+func anchors(text string) (all []string) {
+	for _, match := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		all = append(all, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.TrimSpace(match[1])))
+	}
+	for _, match := range anchorID.FindAllStringSubmatch(text, -1) {
+		all = append(all, match[1])
+	}
+	return all
+}
+
+// TestCodeSpans checks what Markdown files name between backquotes: files by their path, functions
+// in the form "`dir/file.go`: `name`, `other`", and tests in the form "`dir: TestName`".
+func TestCodeSpans(t *testing.T) {
+	tree, checked := loadTree(t), 0
+	for _, page := range tree.pages {
+		if page == history {
+			continue
+		}
+		n, faults := spanFaults(tree, path.Dir(page), read(t, page))
+		checked += n
+		for _, fault := range faults {
+			t.Errorf("%s: %s", page, fault)
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d names were found in pages", checked)
+	}
+}
+
+// spanFaults returns how many names of a page in a directory it checked, and a sentence for each
+// that does not exist. A path is relative to the root directory or to the page's.
+func spanFaults(tree *tree, dir, text string) (checked int, faults []string) {
+	text = fence.ReplaceAllString(text, "")
+	for _, at := range span.FindAllStringSubmatchIndex(text, -1) {
+		name := text[at[2]:at[3]]
+		if match := aTest.FindStringSubmatch(name); match != nil {
+			checked++
+			if !tree.hasTest(match[1], match[2]) {
+				faults = append(faults, fmt.Sprintf("%s has no %s", match[1], match[2]))
+			}
+			continue
+		}
+		if !anyFile.MatchString(name) {
+			continue
+		}
+		checked++
+		file := name
+		if _, err := os.Stat(file); err != nil {
+			file = path.Join(dir, name)
+		}
+		if _, err := os.Stat(file); err != nil {
+			faults = append(faults, name+" does not exist")
+			continue
+		}
+		if !goFile.MatchString(name) {
+			continue
+		}
+		for _, declared := range namesAfter(text[at[1]:]) {
+			if s := tree.source(file); s != nil && !s.declares(declared) {
+				faults = append(faults, fmt.Sprintf("%s declares no %s", name, declared))
+			}
+		}
+	}
+	return checked, faults
+}
+
+// namesAfter returns the names in a list such as ": `a`, `b`" at the start of a text.
+func namesAfter(text string) (names []string) {
+	for separator := ": "; strings.HasPrefix(text, separator+"`"); separator = ", " {
+		name, rest, _ := strings.Cut(text[len(separator)+1:], "`")
+		if !anyName.MatchString(name) {
+			break
+		}
+		names, text = append(names, name), rest
+	}
+	return names
+}
+
+func (t *tree) source(file string) *source {
+	for _, s := range t.sources {
+		if s.path == file {
+			return s
+		}
+	}
+	return nil
+}
+
+// hasTest reports whether a test file of a directory declares a name.
+func (t *tree) hasTest(dir, name string) bool {
+	return slices.ContainsFunc(t.sources, func(s *source) bool { return s.isTest() && s.dir() == dir && s.declares(name) })
+}
+
+// TestQualifiedNames checks names that a comment or a page gives with their package, such as
+// machine.Decide: a package of that name declares them.
+func TestQualifiedNames(t *testing.T) {
+	tree := loadTree(t)
+	declared := declaredNames(tree.sources)
+	for _, s := range tree.sources {
+		if ast.IsGenerated(s.file) {
+			continue
+		}
+		foreign := map[string]bool{}
+		for from, name := range s.imports() {
+			foreign[name] = foreign[name] || !strings.HasPrefix(from, modulePath)
+		}
+		for _, group := range s.file.Comments {
+			for _, name := range missingNames(group.Text(), declared, foreign) {
+				t.Errorf("%s: %s does not exist", s.at(group.Pos()), name)
+			}
+		}
+	}
+	for _, page := range tree.pages {
+		if page == history {
+			continue
+		}
+		for _, name := range missingNames(read(t, page), declared, nil) {
+			t.Errorf("%s: %s does not exist", page, name)
+		}
+	}
+}
+
+// declaredNames returns the exported names by the name of their package. Several packages may have
+// one name.
+func declaredNames(sources []*source) map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for _, s := range sources {
+		in := strings.TrimSuffix(s.file.Name.Name, "_test")
+		if all[in] == nil {
+			all[in] = map[string]bool{}
+		}
+		for _, decl := range s.file.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				all[in][decl.Name.Name] = all[in][decl.Name.Name] || decl.Recv == nil
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						all[in][spec.Name.Name] = true
+					case *ast.ValueSpec:
+						for _, name := range spec.Names {
+							all[in][name.Name] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+var qualified = regexp.MustCompile(`(?:^|[^\w.-])([a-z][a-z0-9]*)\.([A-Z]\w*)`)
+
+// missingNames returns the qualified names of a text whose package is one of ours and does not
+// declare them. A foreign package is not one of ours.
+func missingNames(text string, declared map[string]map[string]bool, foreign map[string]bool) (missing []string) {
+	for _, match := range qualified.FindAllStringSubmatch(text, -1) {
+		in, name := match[1], match[2]
+		if declared[in] != nil && !foreign[in] && !declared[in][name] {
+			missing = append(missing, in+"."+name)
+		}
+	}
+	return missing
+}
+
+func read(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestLinkRules(t *testing.T) {
+	const page = "docs/README.md"
+	for text, faults := range map[string]int{
+		"[a](../README.md), [b](reference/), [c](https://example.com/x)": 0,
+		"[a](gone.md) and <img src=\"gone.svg\">":                        2,
+		"# A b: `c`\n\n[a](#a-b-c)":                                      0,
+		"# A b\n\n[a](#a-c)":                                             1,
+		"[a](../README.md#no-such-heading)":                              1,
+		"```\n[a](gone.md)\n```":                                         0,
+	} {
+		if got := linkFaults(page, text); len(got) != faults {
+			t.Errorf("%q: %q, want %d", text, got, faults)
+		}
+	}
+}
+
+func TestCodeSpanRules(t *testing.T) {
+	const here = "`internal/repotest/docs_test.go`"
+	for text, faults := range map[string]int{
+		here + ": `spanFaults`, `span`; `doc` of another file":     0,
+		here + ": `spanFaults`, `gone`, `alsoGone`":                2,
+		"`internal/repotest/gone.go`, `docs/gone.md`, `README.md`": 2,
+		"`internal/repotest: TestCodeSpanRules`":                   0,
+		"`internal/repotest: TestGone`, `docs: TestCodeSpanRules`": 2,
+		"```\n`internal/repotest/gone.go`\n```":                    0,
+	} {
+		if _, got := spanFaults(loadTree(t), ".", text); len(got) != faults {
+			t.Errorf("%q: %q, want %d", text, got, faults)
+		}
+	}
+}
+
+func TestQualifiedNameRules(t *testing.T) {
+	declared := declaredNames([]*source{parse(t, "a.go", "package a\n\nfunc Here() {}\n\nfunc here() {}\n")})
+	for text, missing := range map[string]int{
+		"a.Here, (a.Here) and `a.Here`, x/a.Here": 0,
+		"a.Gone, (a.Gone) and `a.Gone`, x/a.Gone": 4,
+		"A.Gone, a.gone, b.Gone, x.a.Gone":        0,
+	} {
+		if got := missingNames(text, declared, nil); len(got) != missing {
+			t.Errorf("%q: %q, want %d", text, got, missing)
+		}
+	}
+	if got := missingNames("a.Gone", declared, map[string]bool{"a": true}); len(got) != 0 {
+		t.Errorf("a foreign package was taken for ours: %q", got)
+	}
+}
