@@ -252,6 +252,7 @@ func read(t *testing.T, page string) string {
 }
 
 func TestLinkRules(t *testing.T) {
+	loadTree(t)
 	const page = "docs/README.md"
 	for text, faults := range map[string]int{
 		"[a](../README.md), [b](reference/), [c](https://example.com/x)": 0,

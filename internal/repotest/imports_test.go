@@ -221,7 +221,12 @@ func reach(imports map[string]map[string]bool, from string) map[string]bool {
 
 // TestRequirements holds the modules to what they may require.
 func TestRequirements(t *testing.T) {
+	modules := loadTree(t).modules
 	for dir, allowed := range required {
+		if !slices.Contains(modules, dir) {
+			t.Errorf("'required' names %s, which has no go.mod", dir)
+			continue
+		}
 		var mod goMod
 		cmd := exec.Command("go", "mod", "edit", "-json", path.Join(dir, "go.mod"))
 		out, err := cmd.Output()

@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"log"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,15 +15,6 @@ import (
 )
 
 const modulePath = "github.com/millwright-go/millwright"
-
-// TestMain runs the tests in the root directory of the repository, so that all paths are relative
-// to it.
-func TestMain(m *testing.M) {
-	if err := os.Chdir(filepath.Join("..", "..")); err != nil {
-		log.Fatal(err)
-	}
-	os.Exit(m.Run())
-}
 
 // source is one Go file of the repository, nested modules included.
 type source struct {
@@ -111,6 +101,10 @@ type tree struct {
 
 var readTree = sync.OnceValues(func() (*tree, error) {
 	t := &tree{}
+	// Not in TestMain: go test learns what a cached result depends on from within tests only.
+	if err := os.Chdir(filepath.Join("..", "..")); err != nil {
+		return nil, err
+	}
 	moduleOf := map[string]string{}
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -147,7 +141,8 @@ func skipped(dir string) bool {
 	return dir != "." && (base[0] == '.' || base[0] == '_' || base == "testdata" || base == "vendor")
 }
 
-// loadTree reads the repository once for all tests.
+// loadTree makes the root of the repository the working directory, and reads the repository once for
+// all tests.
 func loadTree(t *testing.T) *tree {
 	t.Helper()
 	read, err := readTree()
