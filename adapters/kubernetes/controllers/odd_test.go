@@ -186,7 +186,7 @@ func TestUnreadableRecords(t *testing.T) {
 	names := w.names()
 	stop()
 	for _, s := range w.sets() {
-		w.merge(&s, `{"metadata":{"annotations":{"millwright-go/reservation":"{","millwright-go/handover":"[1]","millwright-go/victims":"x","deployment.kubernetes.io/revision":"one"}}}`)
+		w.merge(&s, `{"metadata":{"annotations":{"millwright-go/reservation":"{","millwright-go/handover":"[1]","millwright-go/deletion-candidates":"x","deployment.kubernetes.io/revision":"one"}}}`)
 	}
 	for _, m := range w.machines() {
 		w.merge(&m, `{"metadata":{"annotations":{"millwright-go/in-place":"{","millwright-go/rollout-marks":"-"}}}`)

@@ -32,7 +32,7 @@ func Sets(keys Keys) *Kind[*v1alpha1.MachineSet, *machineset.Set] {
 var setNotes = []record[*machineset.Set]{
 	{"preserved", func(s *machineset.Set) any { return &s.Status.Preserved }},
 	{"failing", func(s *machineset.Set) any { return &s.Status.Failing }},
-	{"churn", func(s *machineset.Set) any { return &s.Status.CrashLoop }},
+	{"crashLoop", func(s *machineset.Set) any { return &s.Status.CrashLoop }},
 }
 
 const (
