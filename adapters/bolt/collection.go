@@ -69,13 +69,13 @@ func (c *Collection[T]) Get(ctx context.Context, k object.Key) (T, error) {
 }
 
 // List implements store.Reader. While an object of the kind is damaged, it fails with that object's
-// *DamagedError, and returns the others that the query picks, unless Options say otherwise.
+// *DamagedError, and returns the others that match the query.
 func (c *Collection[T]) List(ctx context.Context, q store.Query) ([]T, error) {
 	if err := c.readable(ctx); err != nil {
 		return nil, err
 	}
 	objects, err := c.memory.List(ctx, q)
-	if err != nil || c.db.options.LeaveOutDamaged {
+	if err != nil {
 		return objects, err
 	}
 	if damaged := c.damaged(); len(damaged) > 0 {
@@ -239,13 +239,12 @@ func (c *Collection[T]) writeSequence() error {
 
 func (c *Collection[T]) staged() kindSummary { return c.summary }
 
-func (c *Collection[T]) publish() {
-	c.batch.Publish()
-	c.rollback()
+func (c *Collection[T]) finish(committed bool) {
+	if committed {
+		c.batch.Publish()
+	}
+	c.batch, c.records = nil, nil
 }
-
-// rollback forgets the batch. Published writes stay.
-func (c *Collection[T]) rollback() { c.batch, c.records = nil, nil }
 
 func (c *Collection[T]) name() string { return c.codec.kind }
 

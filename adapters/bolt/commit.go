@@ -109,12 +109,10 @@ func (db *DB) commit(batch []*request) {
 		err = db.write(batch)
 	}
 	for _, k := range db.commits.enlisted {
-		if err != nil {
-			k.rollback()
-			continue
+		if err == nil {
+			db.file.kinds[k.name()] = k.staged()
 		}
-		db.file.kinds[k.name()] = k.staged()
-		k.publish()
+		k.finish(err == nil)
 	}
 	db.commits = committer{enlisted: db.commits.enlisted[:0]}
 	for _, r := range batch {

@@ -21,13 +21,6 @@ import (
 type Options struct {
 	// Now is the clock. Nil means time.Now. Objects carry whole seconds of it.
 	Now func() time.Time
-	// LeaveOutDamaged makes lists leave out objects that can't be read, as if they had been
-	// deleted. A manager then replaces them and does not know of the VMs that they stood for.
-	// Without it, a list of a kind that has a damaged object fails. See DB.Damaged.
-	//
-	// It also opens a file whose pages are sound, but which does not hold what was last written to
-	// it, or may lack its last commit. The first write then accepts the file as it is.
-	LeaveOutDamaged bool
 	// LockTimeout is how long Open waits while the file is in use, such as by a process that was
 	// just killed. Zero means DefaultLockTimeout. If it is negative, Open does not wait.
 	LockTimeout time.Duration
@@ -67,8 +60,8 @@ type DB struct {
 // It checks all pages and reads all objects into memory. It fails with ErrLocked if the file is
 // still in use after Options.LockTimeout, with ErrForeign if it is not a file of this package, with
 // a *LayoutError if a newer program wrote it, and with ErrDamaged if it can't be read as a whole or
-// lacks records that were written to it. Single objects that can't be read are no error of Open:
-// see DB.Damaged.
+// lacks records that were written to it; Export copies what can still be read. A single object that
+// can't be read does not make Open fail: see DB.Damaged.
 func Open(path string, options Options) (*DB, error) {
 	return OpenContext(context.Background(), path, options)
 }
@@ -146,8 +139,8 @@ func (db *DB) Backup(w io.Writer) (int64, error) {
 }
 
 // Damaged returns the objects that Open found unreadable and that were not discarded since. Each
-// call that concerns such an object fails with its error. Lists fail unless Options.LeaveOutDamaged
-// is set. Watches go on without it.
+// call that concerns such an object fails with its error, and so do lists of its kind. Watches leave
+// it out.
 func (db *DB) Damaged() []*DamagedError {
 	var all []*DamagedError
 	for _, k := range db.kinds {

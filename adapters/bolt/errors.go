@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/millwright-go/millwright/adapters/bolt/internal/pagecheck"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -18,9 +19,9 @@ var (
 	ErrReplaced = errors.New("the file is not at its path any more")
 	// ErrForeign: the file is not one of this package.
 	ErrForeign = errors.New("not a file of this store")
-	// ErrDamaged: the file can't be read, as a whole or at least one object of
-	// it (then a *DamagedError says which).
-	ErrDamaged = errors.New("damaged")
+	// ErrDamaged: the file or an object in it can't be read. If it is an object, the error is a
+	// *DamagedError.
+	ErrDamaged = pagecheck.ErrDamaged
 	// ErrLayout matches every *LayoutError.
 	ErrLayout = errors.New("layout of another program")
 	// ErrClosed: the DB was closed.

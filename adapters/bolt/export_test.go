@@ -67,6 +67,14 @@ func UpdateSummary(tx *bbolt.Tx) error {
 // OnWaiting calls do each time that Open finds the file locked and waits.
 func (o *Options) OnWaiting(do func()) { o.waiting = do }
 
+// Kinds returns the names of all kinds.
+func (db *DB) Kinds() (names []string) {
+	for _, k := range db.kinds {
+		names = append(names, k.name())
+	}
+	return names
+}
+
 // Syncs reports whether commits wait for the disk.
 func (db *DB) Syncs() bool { return !db.file.NoSync && !db.file.NoGrowSync }
 

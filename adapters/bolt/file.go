@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/millwright-go/millwright/adapters/bolt/internal/pagecheck"
 )
 
 // The layout of the file: a bucket for the file itself, and one for each kind.
@@ -34,15 +37,15 @@ var (
 // way never holds up a write.
 const initialMapSize = 1 << (30 - 4*(1-^uint(0)>>63)) // 1 GiB, or 64 MiB if addresses have 32 bits
 
-// file is an open bbolt file. Its pages were checked when it was opened. Damage since then, and
-// failed reads of the map, make bbolt panic; catchPanic turns that into ErrDamaged.
+// file is an open bbolt file. Its pages were checked when it was opened. Later damage and failed
+// reads of the map make bbolt panic. catchPanic turns that into ErrDamaged.
 type file struct {
 	*bbolt.DB
 	path   string      // absolute
 	info   fs.FileInfo // of the file itself, wherever it is moved to
 	handle *os.File    // for closing what bbolt has given up
 
-	found  *content               // what was read when it was opened
+	found  content                // what it held when it was opened
 	stored map[string]kindSummary // the summary in the file when it was opened
 	kinds  map[string]kindSummary // as of the last commit; the committer's once all kinds are open
 }
@@ -66,7 +69,8 @@ func openFile(path string, options Options, raw bbolt.Options) (*file, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := createFile(path); err != nil {
+		// If two processes do this at once, both go on with the file of the first one.
+		if err := createFile(path, initialize); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("create: %w", withoutPath(err))
 		}
 	}
@@ -75,13 +79,13 @@ func openFile(path string, options Options, raw bbolt.Options) (*file, error) {
 		return nil, err
 	}
 	f := &file{path: path, handle: handle}
-	if err := f.inspect(options.LeaveOutDamaged); err != nil {
+	if err := f.readContent(); err != nil {
 		return nil, errors.Join(err, handle.Close())
 	}
 	if err := f.open(raw); err != nil {
 		return nil, err
 	}
-	err, panicked := catchPanic(func() error { return f.checkLayout(options.LeaveOutDamaged) })
+	err, panicked := catchPanic(func() error { return f.checkLayout() })
 	if err != nil {
 		_ = f.close(panicked)
 		return nil, err
@@ -89,15 +93,48 @@ func openFile(path string, options Options, raw bbolt.Options) (*file, error) {
 	return f, nil
 }
 
-// inspect walks over the pages, before bbolt sees them.
-func (f *file) inspect(lenient bool) (err error) {
+// content is what the pages of a file hold.
+type content struct {
+	pagecheck.Info
+	about map[string][]byte      // the entries of aboutBucket, nil if there is no such bucket
+	kinds map[string]kindSummary // the other buckets
+}
+
+// readContent checks the pages before bbolt maps them.
+func (f *file) readContent() (err error) {
 	if f.info, err = f.handle.Stat(); err != nil {
 		return err
 	}
 	if f.info.Size() == 0 {
 		return fmt.Errorf("%w: the file is empty; to begin with nothing, remove it", ErrDamaged)
 	}
-	f.found, err = inspect(f.handle, f.info.Size(), lenient)
+	f.found.kinds = map[string]kindSummary{}
+	f.found.Info, err = pagecheck.Check(f.handle, f.info.Size(), pagecheck.Visitor{
+		Bucket: func(name []byte, sequence uint64) {
+			if bytes.Equal(name, aboutBucket) {
+				f.found.about = map[string][]byte{}
+				return
+			}
+			f.found.kinds[string(name)] = kindSummary{Version: sequence}
+		},
+		Record: func(bucket string, key, record []byte) {
+			if bucket == string(aboutBucket) {
+				f.found.about[string(key)] = bytes.Clone(record)
+				return
+			}
+			k := f.found.kinds[bucket]
+			k.add(record)
+			f.found.kinds[bucket] = k
+		},
+	})
+	return pageError(err)
+}
+
+// pageError returns an error of package pagecheck as one of this package.
+func pageError(err error) error {
+	if errors.Is(err, pagecheck.ErrNoMeta) {
+		return fmt.Errorf("%w: %w", ErrForeign, err)
+	}
 	return err
 }
 
@@ -106,7 +143,7 @@ func (f *file) open(options bbolt.Options) error {
 	options.Timeout = time.Nanosecond // the handle has the lock
 	options.FreelistType = bbolt.FreelistMapType
 	options.InitialMmapSize = initialMapSize
-	options.NoFreelistSync = f.found != nil && !f.found.freelist // or bbolt commits while it opens
+	options.NoFreelistSync = f.info != nil && !f.found.Freelist // or bbolt commits while it opens
 	options.OpenFile = func(string, int, os.FileMode) (*os.File, error) { return f.handle, nil }
 	err, panicked := catchPanic(func() (err error) {
 		f.DB, err = bbolt.Open(f.path, 0o600, &options)
@@ -119,16 +156,16 @@ func (f *file) open(options bbolt.Options) error {
 		_ = f.close(true)
 	case errors.Is(err, berrors.ErrTimeout):
 		return ErrLocked
-	case !errors.As(err, new(syscall.Errno)): // not of the system: of the content, such as its size
+	case !errors.As(err, new(syscall.Errno)): // about the content, such as its size
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return err
 }
 
-// createFile makes an empty store beside path and links it there when it is complete. So a process
-// that dies half way leaves no file that can't be opened, and two processes that do this at once
-// both open the same file.
-func createFile(path string) error {
+// createFile makes a store beside path, lets fill write to it, and links it to path when it is
+// complete. So a process that dies meanwhile leaves nothing at path. If there is a file by then,
+// createFile returns fs.ErrExist.
+func createFile(path string, fill func(*bbolt.Tx) error) error {
 	dir := filepath.Dir(path)
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".new-*") // its mode is 0600
 	if err != nil {
@@ -139,16 +176,16 @@ func createFile(path string) error {
 	if err := f.open(bbolt.Options{}); err != nil {
 		return err
 	}
-	if err := errors.Join(f.Update(begin), f.close(false)); err != nil {
+	if err := errors.Join(f.Update(fill), f.close(false)); err != nil {
 		return err
 	}
-	if err := os.Link(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Link(temp.Name(), path); err != nil {
 		return err
 	}
 	return syncDir(dir)
 }
 
-// withoutPath returns what the system said of a file whose name the user has not given.
+// withoutPath drops the path of a temporary file, which the user has not given, from an error.
 func withoutPath(err error) error {
 	if of := (*fs.PathError)(nil); errors.As(err, &of) {
 		return of.Err
@@ -168,8 +205,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// begin writes the present layout into an empty file.
-func begin(tx *bbolt.Tx) error {
+// initialize writes the current layout into an empty file.
+func initialize(tx *bbolt.Tx) error {
 	about, err := tx.CreateBucket(aboutBucket)
 	if err != nil {
 		return err
@@ -179,19 +216,18 @@ func begin(tx *bbolt.Tx) error {
 
 // checkLayout checks that this program can use the file, and that the file holds what was last
 // written to it.
-func (f *file) checkLayout(lenient bool) error {
+func (f *file) checkLayout() error {
 	f.kinds = maps.Clone(f.found.kinds)
 	about := f.found.about
 	switch layoutFound := string(about[string(layoutKey)]); {
-	case about == nil && len(f.kinds) == 0 && f.found.others == 0:
+	case about == nil && len(f.kinds) == 0:
 		return fmt.Errorf("%w: it holds nothing", ErrDamaged)
 	case about == nil:
 		return fmt.Errorf("%w: it holds something else", ErrForeign)
 	case layoutFound != strconv.Itoa(layout):
 		return &LayoutError{Found: layoutFound, Known: layout}
-	}
-	if lenient {
-		return nil
+	case f.found.Nested:
+		return fmt.Errorf("%w: a bucket is within another", ErrDamaged)
 	}
 	last, err := readSummary(about)
 	if err != nil {

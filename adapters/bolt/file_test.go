@@ -198,22 +198,23 @@ func TestAnyFile(t *testing.T) {
 	opened := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		content := append([]byte(nil), sound...)
-		for range rapid.IntRange(1, 4).Draw(rt, "wounds") {
+		for range rapid.IntRange(1, 4).Draw(rt, "edits") {
 			at := rapid.IntRange(0, len(content)-1).Draw(rt, "at")
-			wound := rapid.SliceOfN(rapid.Byte(), 1, 40).Draw(rt, "with")
-			copy(content[at:], wound)
+			edit := rapid.SliceOfN(rapid.Byte(), 1, 40).Draw(rt, "with")
+			copy(content[at:], edit)
 		}
 		if rapid.IntRange(0, 3).Draw(rt, "cut") == 0 {
 			content = content[:rapid.IntRange(0, len(content)).Draw(rt, "length")]
 		}
 		require.NoError(rt, os.WriteFile(path, content, 0o600))
-		db, err := bolt.OpenRaw(path, bolt.Options{Now: now, LeaveOutDamaged: true}, bbolt.Options{NoSync: true})
+		db, err := bolt.OpenRaw(path, bolt.Options{Now: now}, bbolt.Options{NoSync: true})
 		if err != nil {
 			return
 		}
 		opened++
-		_, err = db.Machines().List(noContext, store.Query{})
-		require.NoError(rt, err)
+		if _, err = db.Machines().List(noContext, store.Query{}); err != nil {
+			require.ErrorIs(rt, err, bolt.ErrDamaged)
+		}
 		_, _ = db.Machines().Create(noContext, member("d"))
 		_ = db.Close()
 	})

@@ -20,11 +20,11 @@ type member interface {
 	discard(ctx context.Context, d *DamagedError) error
 
 	// The committer calls these. After writeSequence, staged returns the summary of the kind as the
-	// transaction will leave it. publish makes the staged writes visible, rollback drops them.
+	// transaction will leave it. finish makes the staged writes visible, or
+	// drops them if they were not committed.
 	writeSequence() error
 	staged() kindSummary
-	publish()
-	rollback()
+	finish(committed bool)
 }
 
 // collect opens all collections.

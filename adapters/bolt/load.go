@@ -47,15 +47,15 @@ func (c *Collection[T]) load() error {
 	})
 	switch {
 	case errors.Is(err, errNoBucket):
-		return c.begin()
+		return c.createBucket()
 	case err != nil:
 		return err
 	}
 	return c.checkSum()
 }
 
-// begin makes the kind's bucket.
-func (c *Collection[T]) begin() error {
+// createBucket makes the kind's bucket.
+func (c *Collection[T]) createBucket() error {
 	kinds := c.db.file.kinds
 	kinds[c.name()] = kindSummary{}
 	return c.db.file.Update(func(tx *bbolt.Tx) error {

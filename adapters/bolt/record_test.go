@@ -122,13 +122,13 @@ func TestTimesKeepTheirInstant(t *testing.T) {
 
 func TestWhatCannotBeStored(t *testing.T) {
 	c := open(t, newPath(t))
-	for name, spoil := range map[string]func(*deployment.Deployment){
+	for name, changeB := range map[string]func(*deployment.Deployment){
 		"name is not UTF-8": func(d *deployment.Deployment) { d.Name = "a\xff" },
 		"name is longer":    func(d *deployment.Deployment) { d.Name = strings.Repeat("a", 40_000) },
 		"IntOrPercent":      func(d *deployment.Deployment) { d.Spec.Strategy.MaxSurge.Value = -1 },
 	} {
 		d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}}}
-		spoil(d)
+		changeB(d)
 		_, err := c.Deployments().Create(noContext, d)
 		require.ErrorIs(t, err, store.ErrInvalid)
 		require.ErrorContains(t, err, name)

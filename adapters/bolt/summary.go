@@ -69,10 +69,10 @@ func readSummary(about map[string][]byte) (fileSummary, error) {
 
 // check compares the summary with the file's content. It leaves the sums to the collections, which
 // know whether a record is damaged.
-func (s fileSummary) check(found *content) error {
-	if s.Commit != found.commit {
+func (s fileSummary) check(found content) error {
+	if s.Commit != found.Commit {
 		return fmt.Errorf("%w: its meta page is of commit %d, its summary of commit %d: a page is an old one, "+
-			"or another program has written to the file", ErrDamaged, found.commit, s.Commit)
+			"or another program has written to the file", ErrDamaged, found.Commit, s.Commit)
 	}
 	for kind, k := range found.kinds {
 		stored, ok := s.Kinds[kind]

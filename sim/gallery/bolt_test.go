@@ -14,9 +14,13 @@ var ofBolt = []mutant{
 	{
 		name:   "what was not committed is published",
 		breaks: "P26",
-		file:   "adapters/bolt/commit.go",
-		from:   "			k.rollback()\n			continue\n",
-		to:     "			k.publish()\n			continue\n",
+		file:   "adapters/bolt/collection.go",
+		from: `	if committed {
+		c.batch.Publish()
+	}`,
+		to: `	if committed || c.batch != nil {
+		c.batch.Publish()
+	}`,
 		by: "TestFullFile",
 	},
 	{
@@ -34,8 +38,8 @@ var ofBolt = []mutant{
 		name:   "damaged records are left out without a word",
 		breaks: "P43",
 		file:   "adapters/bolt/collection.go",
-		from:   "if err != nil || c.db.options.LeaveOutDamaged {",
-		to:     "if err != nil || c.db.options.LeaveOutDamaged || len(objects) > 0 {",
+		from:   "if damaged := c.damaged(); len(damaged) > 0 {",
+		to:     "if damaged := c.damaged(); len(damaged) > len(objects) {",
 		by:     "TestDamagedAmongOthers",
 	},
 	{

@@ -78,8 +78,8 @@ func pages(content []byte, flags uint16) (found []int) {
 	return found
 }
 
-// woundHeader sets a field of a page's header, and returns which.
-func woundHeader(r *rand.Rand, page []byte, value uint64) (field int) {
+// corruptHeader sets a field of a page's header, and returns which.
+func corruptHeader(r *rand.Rand, page []byte, value uint64) (field int) {
 	field = r.IntN(4)
 	switch field {
 	case 0:
@@ -92,8 +92,8 @@ func woundHeader(r *rand.Rand, page []byte, value uint64) (field int) {
 	return field
 }
 
-// woundBranch points a branch page to itself or to another page, and returns which.
-func woundBranch(r *rand.Rand, c []byte, some int) string {
+// corruptBranch points a branch page to itself or to another page, and returns which.
+func corruptBranch(r *rand.Rand, c []byte, some int) string {
 	branches := pages(c, 1)
 	if len(branches) == 0 {
 		return "nothing"
@@ -104,8 +104,8 @@ func woundBranch(r *rand.Rand, c []byte, some int) string {
 	return fmt.Sprintf("branch %d leads to page %d", b, child)
 }
 
-// wound damages a copy of a file in one of many ways, and says how.
-func wound(r *rand.Rand, sound []byte) (content []byte, how string) {
+// corrupt damages a copy of a file in one of many ways, and says how.
+func corrupt(r *rand.Rand, sound []byte) (content []byte, how string) {
 	c := bytes.Clone(sound)
 	count := len(c) / pageSize
 	some, other := r.IntN(count), r.IntN(count)
@@ -125,16 +125,16 @@ func wound(r *rand.Rand, sound []byte) (content []byte, how string) {
 		clear(at)
 		return c, fmt.Sprint("page ", some, " zero")
 	case 3:
-		return c, fmt.Sprintf("page %d: field %d of its header is %x", some, woundHeader(r, at, value), value)
+		return c, fmt.Sprintf("page %d: field %d of its header is %x", some, corruptHeader(r, at, value), value)
 	case 4:
 		element := 16 + 16*r.IntN(min(200, max(1, int(native.Uint16(at[10:])))))
 		field := 4 * r.IntN(4)
 		native.PutUint32(at[element+field:], uint32(value))
 		return c, fmt.Sprintf("page %d: byte %d of the element at %d is %x", some, field, element, value)
 	case 5, 6:
-		return c, woundFreelist(r, c)
+		return c, corruptFreelist(r, c)
 	case 7:
-		return c, woundBranch(r, c, some)
+		return c, corruptBranch(r, c, some)
 	case 8:
 		copy(c[other*pageSize:(other+1)*pageSize], at)
 		if r.IntN(2) == 0 {
@@ -158,8 +158,8 @@ func wound(r *rand.Rand, sound []byte) (content []byte, how string) {
 	return c, fmt.Sprintf("page %d: noise from %d on", some, hole)
 }
 
-// woundFreelist damages all freelists, the older ones too.
-func woundFreelist(r *rand.Rand, c []byte) string {
+// corruptFreelist damages all freelists, the older ones too.
+func corruptFreelist(r *rand.Rand, c []byte) string {
 	way := r.IntN(4)
 	for _, p := range pages(c, 0x10) {
 		at := c[p*pageSize:]

@@ -1,20 +1,25 @@
 package bolt_test
 
 import (
+	"bytes"
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
 	"github.com/millwright-go/millwright/adapters/bolt"
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
 
-// wounded is a file with secrets a, b, c, of which b is damaged, and with what else hurt adds.
-func wounded(t *testing.T, hurt func(*bbolt.Bucket) error) string {
+// damagedSecret returns the path of a file with the secrets a, b and c, after change was applied to their bucket.
+func damagedSecret(t *testing.T, change func(*bbolt.Bucket) error) string {
 	t.Helper()
 	path := newPath(t)
 	db, err := bolt.Open(path, bolt.Options{Now: now})
@@ -27,14 +32,14 @@ func wounded(t *testing.T, hurt func(*bbolt.Bucket) error) string {
 		require.NoError(t, err)
 	}
 	require.NoError(t, db.Close())
-	edit(t, path, func(tx *bbolt.Tx) error { return hurt(tx.Bucket([]byte("secret"))) })
+	edit(t, path, func(tx *bbolt.Tx) error { return change(tx.Bucket([]byte("secret"))) })
 	return path
 }
 
 // rawB is the key of b in the file.
 var rawB = []byte("\x05fleetb")
 
-func spoil(change func(record []byte) []byte) func(*bbolt.Bucket) error {
+func changeB(change func(record []byte) []byte) func(*bbolt.Bucket) error {
 	return func(records *bbolt.Bucket) error {
 		record := append([]byte(nil), records.Get(rawB)...)
 		return records.Put(rawB, change(record))
@@ -53,7 +58,7 @@ func TestDamageIsNamed(t *testing.T) {
 			return bolt.NewRecord(rawB, []byte(`{"Name":"a","Namespace":"fleet","UID":"u","Version":"1"}`))
 		},
 	} {
-		db := open(t, wounded(t, spoil(change)))
+		db := open(t, damagedSecret(t, changeB(change)))
 		damaged := db.Damaged()
 		require.Len(t, damaged, 1)
 		require.Equal(t, want, damaged[0].Damage)
@@ -67,14 +72,14 @@ func TestDamageIsNamed(t *testing.T) {
 		string(bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"} {}`))),
 		string(bolt.NewRecord([]byte("\x05fleeta"), []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"}`))),
 	} {
-		db := open(t, wounded(t, spoil(func([]byte) []byte { return []byte(record) })))
+		db := open(t, damagedSecret(t, changeB(func([]byte) []byte { return []byte(record) })))
 		require.Len(t, db.Damaged(), 1, "%q", record)
 	}
 }
 
 // A damaged object stops what concerns it, and nothing else.
 func TestDamagedAmongOthers(t *testing.T) {
-	db := open(t, wounded(t, spoil(func(r []byte) []byte { r[7] ^= 1; return r })))
+	db := open(t, damagedSecret(t, changeB(func(r []byte) []byte { r[7] ^= 1; return r })))
 	secrets, b := db.Secrets(), object.Key{Namespace: "fleet", Name: "b"}
 	refused := func(err error) {
 		t.Helper()
@@ -124,21 +129,82 @@ func TestDamagedAmongOthers(t *testing.T) {
 	require.NoError(t, err, "another kind")
 }
 
-func TestLeaveOutDamaged(t *testing.T) {
-	path := wounded(t, spoil(func(r []byte) []byte { return r[:3] }))
-	db, err := bolt.Open(path, bolt.Options{LeaveOutDamaged: true})
+// Export copies what can be read to a new file, and names the rest.
+func TestExport(t *testing.T) {
+	path := damagedSecret(t, changeB(func(r []byte) []byte { return r[:3] }))
+	to := newPath(t)
+	exported, err := bolt.Export(path, to)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
-	listed, err := db.Secrets().List(noContext, store.Query{})
+	require.Equal(t, map[string]int{"secret": 2}, exported.Objects)
+	require.Len(t, exported.Damaged, 1)
+	require.EqualError(t, exported.Damaged[0], "secret fleet/b is stored in an unknown format")
+
+	secrets := open(t, to).Secrets()
+	listed, err := secrets.List(noContext, store.Query{})
 	require.NoError(t, err)
 	require.Len(t, listed, 2)
-	_, err = db.Secrets().Get(noContext, object.Key{Namespace: "fleet", Name: "b"})
-	require.ErrorIs(t, err, bolt.ErrDamaged)
+	old, err := open(t, path).Secrets().Get(noContext, listed[1].Key)
+	require.NoError(t, err)
+	require.Equal(t, old, listed[1])
+	made, err := secrets.Create(noContext, &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "b"}}})
+	require.NoError(t, err)
+	require.Equal(t, "4", made.Version, "versions are not given out again")
+}
+
+// Export makes no file if there is one, if it finds nothing, or if a newer program wrote the file.
+func TestExportMakesNoFile(t *testing.T) {
+	refused := func(path string, want error) {
+		t.Helper()
+		to := newPath(t)
+		_, err := bolt.Export(path, to)
+		require.ErrorIs(t, err, want)
+		require.NoFileExists(t, to)
+	}
+	path := damagedSecret(t, func(*bbolt.Bucket) error { return nil })
+	_, err := bolt.Export(path, path)
+	require.ErrorIs(t, err, os.ErrExist)
+	sound, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("x"), len(sound)), 0o600))
+	refused(path, bolt.ErrForeign)
+	content := bytes.Clone(sound)
+	clear(content[2*pageSize:])
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	refused(path, bolt.ErrDamaged)
+	require.NoError(t, os.WriteFile(path, sound, 0o600))
+	edit(t, path, func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("millwright")).Put([]byte("layout"), []byte("2"))
+	})
+	refused(path, bolt.ErrLayout)
+}
+
+// Export knows each kind that a store has.
+func TestExportOfEachKind(t *testing.T) {
+	path := newPath(t)
+	db := open(t, path)
+	require.NoError(t, create(db.Machines(), &machine.Machine{}))
+	require.NoError(t, create(db.Classes(), &machine.Class{}))
+	require.NoError(t, create(db.Secrets(), &machine.Secret{}))
+	require.NoError(t, create(db.Sets(), &machineset.Set{}))
+	require.NoError(t, create(db.Deployments(), &deployment.Deployment{}))
+	require.NoError(t, create(db.Pools(), &machinepool.Pool{}))
+	require.NoError(t, create(db.Nodes(), &machine.Node{}))
+	require.NoError(t, db.Close())
+	exported, err := bolt.Export(path, newPath(t))
+	require.NoError(t, err)
+	require.Empty(t, exported.Damaged)
+	require.Len(t, exported.Objects, len(db.Kinds()))
+}
+
+func create[T object.Object[T]](objects store.Collection[T], o T) error {
+	o.ObjectMeta().Key = object.Key{Name: "a"}
+	_, err := objects.Create(noContext, o)
+	return err
 }
 
 // Discard ends a damage permanently, of a record or of a key.
 func TestDiscard(t *testing.T) {
-	path := wounded(t, func(records *bbolt.Bucket) error {
+	path := damagedSecret(t, func(records *bbolt.Bucket) error {
 		for _, key := range []string{"\x09fleet", "\x09fleets"} {
 			if err := records.Put([]byte(key), []byte("?")); err != nil {
 				return err
@@ -174,7 +240,7 @@ func TestDiscard(t *testing.T) {
 
 // A sequence that was set back, as by an editor of such files, gives no version a second time.
 func TestSequenceBehindItsObjects(t *testing.T) {
-	path := wounded(t, func(records *bbolt.Bucket) error { return records.SetSequence(0) })
+	path := damagedSecret(t, func(records *bbolt.Bucket) error { return records.SetSequence(0) })
 	secrets := open(t, path).Secrets()
 	listed, err := secrets.List(noContext, store.Query{})
 	require.NoError(t, err)

@@ -27,9 +27,9 @@ var (
 // outcome is the result of opening a damaged file, one word for counting.
 type outcome string
 
-// requireHonest opens a damaged file. If it opens without naming a damage, it has everything, and
+// requireReported opens a damaged file. If it opens without naming a damage, it has everything, and
 // keeps what is written to it then.
-func requireHonest(t require.TestingT, path string, held map[object.Key]*machine.Machine, how string) outcome {
+func requireReported(t require.TestingT, path string, held map[object.Key]*machine.Machine, how string) outcome {
 	options := bolt.Options{Now: now, LockTimeout: -1}
 	info, err := os.Stat(path)
 	require.NoError(t, err)
@@ -37,6 +37,7 @@ func requireHonest(t require.TestingT, path string, held map[object.Key]*machine
 	db, err := bolt.OpenRaw(path, options, bbolt.Options{NoSync: true})
 	require.Less(t, allocated()-before, 64<<20+100*uint64(info.Size()), "%s: memory", how)
 	if err != nil {
+		requireExport(t, path, how)
 		return refusal(t, err, how)
 	}
 	defer func() { _ = db.Close() }()
@@ -59,6 +60,23 @@ func requireHonest(t require.TestingT, path string, held map[object.Key]*machine
 	require.NoError(t, err, how)
 	require.Len(t, listed, len(held)+written, "%s: opened again", how)
 	return "nothing lost"
+}
+
+// requireExport exports a file, and opens the new one if there is one.
+func requireExport(t require.TestingT, path, how string) {
+	to := path + ".export"
+	exported, err := bolt.Export(path, to)
+	if err != nil {
+		require.NoFileExists(t, to, how)
+		return
+	}
+	defer func() { _ = os.Remove(to) }()
+	db, err := bolt.OpenRaw(to, bolt.Options{Now: now}, bbolt.Options{NoSync: true})
+	require.NoError(t, err, how)
+	defer func() { _ = db.Close() }()
+	listed, err := db.Machines().List(noContext, store.Query{})
+	require.NoError(t, err, how)
+	require.Len(t, listed, exported.Objects["machine"], how)
 }
 
 func refusal(t require.TestingT, err error, how string) outcome {
@@ -97,15 +115,15 @@ func allocated() uint64 {
 // reports the damage. With -damaged-files=2000 -damaged-machines=2000 it takes minutes.
 func TestDamagedFiles(t *testing.T) {
 	sound, held := fleetFile(t, *damagedSize)
-	path, became := newPath(t), map[outcome]int{}
+	path, outcomes := newPath(t), map[outcome]int{}
 	for n := range *damagedFiles {
-		content, how := wound(rand.New(rand.NewPCG(uint64(n), 9)), sound)
+		content, how := corrupt(rand.New(rand.NewPCG(uint64(n), 9)), sound)
 		require.NoError(t, os.WriteFile(path, content, 0o600))
-		became[requireHonest(t, path, held, fmt.Sprintf("file %d: %s", n, how))]++
+		outcomes[requireReported(t, path, held, fmt.Sprintf("file %d: %s", n, how))]++
 	}
-	t.Log(became)
-	require.Positive(t, became["nothing lost"])
-	require.Positive(t, became["damaged"])
+	t.Log(outcomes)
+	require.Positive(t, outcomes["nothing lost"])
+	require.Positive(t, outcomes["damaged"])
 }
 
 // FuzzDamagedFile overwrites single bytes of a file: four bytes of the input are a page, an offset
@@ -127,18 +145,18 @@ func FuzzDamagedFile(f *testing.F) {
 		}
 		path := newPath(t)
 		require.NoError(t, os.WriteFile(path, content, 0o600))
-		requireHonest(t, path, held, "fuzz")
+		requireReported(t, path, held, "fuzz")
 	})
 }
 
-// hurtPage returns the file with a change to the newest of its pages with these flags.
-func hurtPages(t *testing.T, sound []byte, flags uint16, change func(page []byte, id int)) string {
+// damagedPages returns the path of a copy of the file with a change to all pages with these flags.
+func damagedPages(t *testing.T, sound []byte, flags uint16, change func(page []byte, id int)) string {
 	t.Helper()
 	content, path := bytes.Clone(sound), newPath(t)
 	for _, p := range pages(content, flags) {
 		change(content[p*pageSize:(p+1)*pageSize], p)
 	}
-	require.NotEqual(t, sound, content, "nothing was hurt")
+	require.NotEqual(t, sound, content, "nothing was more")
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	return path
 }
@@ -146,7 +164,7 @@ func hurtPages(t *testing.T, sound []byte, flags uint16, change func(page []byte
 // A count in the freelist reserves no memory.
 func TestFreelistOfTooManyPages(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
-	refused(t, hurtPages(t, sound, 0x10, func(page []byte, _ int) {
+	refused(t, damagedPages(t, sound, 0x10, func(page []byte, _ int) {
 		native.PutUint16(page[10:], 0xffff)
 		native.PutUint64(page[16:], 1<<40)
 	}), bolt.ErrDamaged)
@@ -155,7 +173,7 @@ func TestFreelistOfTooManyPages(t *testing.T) {
 // A branch that is its own child is not followed endlessly.
 func TestPagesInACircle(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
-	refused(t, hurtPages(t, sound, 1, func(page []byte, id int) {
+	refused(t, damagedPages(t, sound, 1, func(page []byte, id int) {
 		native.PutUint64(page[16+8:], uint64(id))
 	}), bolt.ErrDamaged)
 }
@@ -164,11 +182,31 @@ func TestPagesInACircle(t *testing.T) {
 func TestFreelistNamesUsedPages(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
 	leaf := pages(sound, 1)[0]
-	refused(t, hurtPages(t, sound, 0x10, func(page []byte, _ int) {
+	refused(t, damagedPages(t, sound, 0x10, func(page []byte, _ int) {
 		for i := range int(native.Uint16(page[10:])) {
 			native.PutUint64(page[16+8*i:], uint64(leaf+i))
 		}
 	}), bolt.ErrDamaged)
+}
+
+// Export leaves out what a damaged page holds, and nothing else.
+func TestExportWithoutAPage(t *testing.T) {
+	sound, held := fleetFile(t, 120)
+	content, path := bytes.Clone(sound), newPath(t)
+	inUse := 0
+	for _, p := range pages(content, 2) { // some of them are free
+		clear(content[p*pageSize : (p+1)*pageSize])
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		exported, err := bolt.Export(path, newPath(t))
+		if err == nil && len(exported.Damaged) > 0 {
+			require.Len(t, exported.Damaged, 1)
+			require.Less(t, exported.Objects["machine"], len(held))
+			require.Greater(t, exported.Objects["machine"], len(held)/2)
+			inUse++
+		}
+		copy(content, sound)
+	}
+	require.Positive(t, inUse)
 }
 
 // Records that are missing from a sound page are noticed.
@@ -182,7 +220,7 @@ func TestRecordsMissing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := wounded(t, func(*bbolt.Bucket) error { return nil })
+			path := damagedSecret(t, func(*bbolt.Bucket) error { return nil })
 			file, err := bbolt.Open(path, 0o600, nil)
 			require.NoError(t, err)
 			require.NoError(t, file.Update(func(tx *bbolt.Tx) error {
@@ -191,15 +229,11 @@ func TestRecordsMissing(t *testing.T) {
 			}))
 			require.NoError(t, file.Close())
 			refused(t, path, bolt.ErrDamaged)
-			db, err := bolt.Open(path, bolt.Options{Now: now, LeaveOutDamaged: true})
+			to := newPath(t)
+			_, err = bolt.Export(path, to)
 			require.NoError(t, err)
-			_, err = db.Secrets().Create(noContext, &machine.Secret{Meta: object.Meta{Key: object.Key{Name: "e"}}})
-			require.NoError(t, err, "the first write accepts what there is")
-			require.NoError(t, db.Close())
-			if name != "one back" { // that is still stored as another object
-				_, err = open(t, path).Secrets().List(noContext, store.Query{})
-				require.NoError(t, err)
-			}
+			_, err = open(t, to).Secrets().List(noContext, store.Query{})
+			require.NoError(t, err)
 		})
 	}
 }
@@ -221,12 +255,9 @@ func TestLastCommitMissing(t *testing.T) {
 			change(content)
 			require.NoError(t, os.WriteFile(path, content, 0o600))
 			refused(t, path, bolt.ErrDamaged)
-			db, err := bolt.Open(path, bolt.Options{Now: now, LeaveOutDamaged: true})
+			exported, err := bolt.Export(path, newPath(t))
 			require.NoError(t, err)
-			listed, err := db.Machines().List(noContext, store.Query{})
-			require.NoError(t, err)
-			require.InDelta(t, len(held), len(listed), 20)
-			require.NoError(t, db.Close())
+			require.InDelta(t, len(held), exported.Objects["machine"], 20)
 		})
 	}
 }

@@ -1,0 +1,145 @@
+package bolt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/millwright-go/millwright/adapters/bolt/internal/pagecheck"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Exported describes what Export did.
+type Exported struct {
+	Objects map[string]int // how many were copied, by kind
+	Damaged []error        // what can't be read: pages, and objects as *DamagedError
+}
+
+// Export copies every object that can be read from the file at path, which may be damaged, to a new
+// file at to. The latest writes and deletes may be missing from it. Compare it with the VMs that
+// exist before a manager runs on it.
+//
+// It does not change the file at path. It fails with fs.ErrExist if there is a file at to, and with
+// ErrDamaged, without making one, if no object can be read.
+func Export(path, to string) (Exported, error) {
+	e := export{
+		checks: recordChecks(),
+		copied: map[string]kindSummary{},
+		result: Exported{Objects: map[string]int{}},
+	}
+	handle, err := openLocked(path, &Options{})
+	if err != nil {
+		return Exported{}, fmt.Errorf("export: %w", err)
+	}
+	defer func() { _ = handle.Close() }()
+	info, err := handle.Stat()
+	if err != nil {
+		return Exported{}, fmt.Errorf("export: %w", err)
+	}
+	err = createFile(to, func(tx *bbolt.Tx) error {
+		e.tx = tx
+		if err := initialize(tx); err != nil {
+			return err
+		}
+		err := pagecheck.Salvage(handle, info.Size(), pagecheck.Visitor{Bucket: e.bucket, Record: e.record}, e.damaged)
+		if err != nil {
+			return pageError(err)
+		}
+		return e.finish()
+	})
+	if err != nil {
+		return e.result, fmt.Errorf("export %s to %s: %w", path, to, withoutPath(err))
+	}
+	return e.result, nil
+}
+
+// export is the state of Export within its transaction.
+type export struct {
+	tx      *bbolt.Tx
+	checks  map[string]func(key, record []byte) *DamagedError
+	copied  map[string]kindSummary // by kind
+	result  Exported
+	failure error // the first one, of the new file or its layout
+}
+
+func (e *export) fail(err error) {
+	if e.failure == nil {
+		e.failure = err
+	}
+}
+
+func (e *export) damaged(err error) { e.result.Damaged = append(e.result.Damaged, err) }
+
+// bucket begins the bucket of a kind.
+func (e *export) bucket(name []byte, sequence uint64) {
+	if e.checks[string(name)] == nil {
+		return
+	}
+	if _, err := e.tx.CreateBucketIfNotExists(name); err != nil {
+		e.fail(err)
+	}
+	e.copied[string(name)] = kindSummary{Version: sequence}
+}
+
+// record copies a record, unless it is damaged.
+func (e *export) record(bucket string, key, record []byte) {
+	if bucket == string(aboutBucket) && bytes.Equal(key, layoutKey) && string(record) != strconv.Itoa(layout) {
+		e.fail(&LayoutError{Found: string(record), Known: layout})
+	}
+	check := e.checks[bucket]
+	if check == nil {
+		return
+	}
+	if damaged := check(key, record); damaged != nil {
+		e.damaged(damaged)
+		return
+	}
+	if err := e.tx.Bucket([]byte(bucket)).Put(key, bytes.Clone(record)); err != nil {
+		e.fail(err)
+	}
+	summary := e.copied[bucket]
+	summary.add(record)
+	e.copied[bucket] = summary
+	e.result.Objects[bucket]++
+}
+
+// finish stores the sequences and the summary.
+func (e *export) finish() error {
+	if e.failure == nil && len(e.result.Objects) == 0 {
+		e.failure = fmt.Errorf("%w: no object can be read", ErrDamaged)
+	}
+	for kind, summary := range e.copied {
+		if err := e.tx.Bucket([]byte(kind)).SetSequence(summary.Version); err != nil {
+			e.fail(err)
+		}
+	}
+	return errors.Join(e.failure, writeSummary(e.tx, e.copied))
+}
+
+// recordChecks returns, for each kind, a function that returns what is wrong with a record, or nil.
+func recordChecks() map[string]func(key, record []byte) *DamagedError {
+	return map[string]func(key, record []byte) *DamagedError{
+		"class":      recordCheck[*machine.Class]("class"),
+		"secret":     recordCheck[*machine.Secret]("secret"),
+		"deployment": recordCheck[*deployment.Deployment]("deployment"),
+		"set":        recordCheck[*machineset.Set]("set"),
+		"machine":    recordCheck[*machine.Machine]("machine"),
+		"pool":       recordCheck[*machinepool.Pool]("pool"),
+		"node":       recordCheck[*machine.Node]("node"),
+	}
+}
+
+func recordCheck[T object.Object[T]](kind string) func(key, record []byte) *DamagedError {
+	c := newCodec[T](kind)
+	return func(key, record []byte) *DamagedError {
+		_, damaged := c.decode(key, record)
+		return damaged
+	}
+}
