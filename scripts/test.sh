@@ -14,7 +14,7 @@ race_dirs="adapters/bolt driver machine/fsm machinepool/pooldriver manager sim/c
 	adapters/kubernetes/bootstrap adapters/kubernetes/cluster adapters/kubernetes/cmd
 	adapters/kubernetes/config adapters/kubernetes/controllers adapters/kubernetes/examples
 	adapters/kubernetes/internal adapters/kubernetes/mcm adapters/kubernetes/simulated
-	examples/embed examples/pool examples/quickstart examples/readme/shell"
+	examples/embed examples/pool examples/quickstart"
 
 # Of these (relative to the root module) only what -short leaves in runs under
 # it, and all of it without: their long tests kill a program or a manager at every

@@ -59,6 +59,17 @@ func TestPreviewOfARollout(t *testing.T) {
 	shown, err := os.ReadFile("../../docs/preview.svg")
 	require.NoError(t, err)
 	assert.Equal(t, string(shown), string(svg), "the README's picture is an old one: run the README's command with -o docs/preview.svg")
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(readme), "-fail 5%\n")
+	table, _, _ = strings.Cut(table, "```")
+	rows := strings.Split(strings.TrimSpace(table), "\n")
+	require.Len(t, rows, 6)
+	for _, row := range rows {
+		if strings.TrimSpace(row) != "..." {
+			assert.Contains(t, out, row, "the README shows a row that the preview does not have")
+		}
+	}
 	decoder := xml.NewDecoder(bytes.NewReader(svg))
 	for err == nil {
 		_, err = decoder.Token()

@@ -1,0 +1,160 @@
+// Package docs_test does what the pages tell a reader to do.
+package docs_test
+
+import (
+	"go/format"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A page is followed from an empty folder, block by block:
+//
+//   - "```go main.go", or another language and a file: the file is written.
+//   - "```sh": the commands are run. They stay in the directory that a block before them went to.
+//   - "```text" after "```sh": what the commands print. "..." stands for any text, and on a line of
+//     its own for any lines.
+//   - "```go" alone: a fragment. It is code of a Go file beside the page, or of a file of the page.
+//
+// A page may start in "the folder that you made in [another page](another.md)". The pages take the library from a clone at ../millwright. That is this one.
+func TestPages(t *testing.T) {
+	pages := []string{"../README.md"}
+	for _, pattern := range []string{"start/*.md", "how-to/*.md"} {
+		more, err := filepath.Glob(pattern)
+		check(t, err)
+		pages = append(pages, more...)
+	}
+	followed := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		check(t, err)
+		blocks := fence.FindAllStringSubmatch(string(text), -1)
+		if len(blocks) == 0 {
+			continue
+		}
+		if before := continues.FindSubmatch(text); before != nil {
+			text, err := os.ReadFile(filepath.Join(filepath.Dir(page), string(before[1])))
+			check(t, err)
+			blocks = append(fence.FindAllStringSubmatch(string(text), -1), blocks...)
+		}
+		followed++
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			slow := strings.Contains(string(text), "controller-runtime@")
+			if slow && testing.Short() {
+				t.Skip("it builds controller-runtime")
+			}
+			follow(t, page, blocks)
+		})
+	}
+	if followed < 2 {
+		t.Errorf("only %d pages have code", followed)
+	}
+}
+
+var (
+	// fence finds the fenced blocks of a page: language, file, text.
+	fence = regexp.MustCompile("(?ms)^```([a-z]+)(?: ([^\n]+))?\n(.*?)^```$")
+	// continues finds the page whose folder a page starts in.
+	continues = regexp.MustCompile(`the folder that you made\s+in \[[^]]+\]\(([^)]+)\)`)
+)
+
+func follow(t *testing.T, page string, blocks [][]string) {
+	root, err := filepath.Abs("..")
+	check(t, err)
+	dir, known, printed := t.TempDir(), beside(t, page), ""
+	for _, block := range blocks {
+		language, file, text := block[1], block[2], block[3]
+		switch {
+		case file != "":
+			formatted, err := []byte(text), error(nil)
+			if language == "go" {
+				formatted, err = format.Source([]byte(text))
+			}
+			if err != nil || string(formatted) != text {
+				t.Errorf("%s is not as gofmt has it: %v", file, err)
+			}
+			check(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+			known += flat(text)
+		case language == "sh":
+			dir, printed = run(t, dir, strings.ReplaceAll(text, "../millwright", root))
+		case language == "text" && printed != "":
+			if !printsLike(text, printed) {
+				t.Errorf("the page says that this is printed:\n%s\nand this is:\n%s", text, printed)
+			}
+			printed = ""
+		case language == "go" && !strings.Contains(known, flat(text)):
+			t.Errorf("this is code of no file beside the page, or of it:\n%s", text)
+		}
+	}
+}
+
+// run runs commands in a directory. It returns the one that they end in, and what they print.
+func run(t *testing.T, dir, commands string) (end, printed string) {
+	t.Helper()
+	ends := filepath.Join(t.TempDir(), "ends")
+	shell := exec.CommandContext(t.Context(), "sh", "-euc", commands+"\npwd -P >'"+ends+"'")
+	shell.Dir, shell.Env = dir, append(os.Environ(), "GOWORK=off", "PWD="+dir)
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", commands, err, out)
+	}
+	at, err := os.ReadFile(ends)
+	check(t, err)
+	return strings.TrimSpace(string(at)), string(out)
+}
+
+// printsLike reports whether commands printed what a page says.
+func printsLike(page, printed string) bool {
+	pattern := regexp.QuoteMeta(strings.TrimSpace(page))
+	pattern = regexp.MustCompile(`(?m)^\\\.\\\.\\\.\n?`).ReplaceAllString(pattern, `(?s:.*)`)
+	pattern = strings.ReplaceAll(pattern, `\.\.\.`, `.*`)
+	return regexp.MustCompile(`^` + pattern + `$`).MatchString(strings.TrimSpace(printed))
+}
+
+// beside returns the code of the Go files in the directory of a page, and of the examples that need
+// Kubernetes.
+func beside(t *testing.T, page string) (code string) {
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(page), "*.go"))
+	check(t, err)
+	more, err := filepath.Glob("../adapters/kubernetes/examples/*.go")
+	check(t, err)
+	for _, file := range append(files, more...) {
+		text, err := os.ReadFile(file)
+		check(t, err)
+		code += flat(string(text))
+	}
+	return code
+}
+
+// flat is code without its indentation.
+func flat(code string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(code, "") }
+
+func TestPrintsLike(t *testing.T) {
+	for _, c := range []struct {
+		page, printed string
+		want          bool
+	}{
+		{"a\nb\n", "a\nb\n", true},
+		{"a\nb\n", "a\n", false},
+		{"a\n", "a\nb\n", false},
+		{"a\n...\nd\n", "a\nb\nc\nd\n", true},
+		{"a\n...\nd\n", "a\nb\nc\n", false},
+		{"ok ... s\n", "ok 0.1 s\n", true},
+		{"ok ... s\n", "ok\n s\n", false},
+	} {
+		if got := printsLike(c.page, c.printed); got != c.want {
+			t.Errorf("%q, printed %q: %v", c.page, c.printed, got)
+		}
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
