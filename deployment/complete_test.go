@@ -22,7 +22,7 @@ func TestMissing(t *testing.T) {
 	for missing, change := range map[string]func(*deployment.Deployment){
 		"":                                       func(d *deployment.Deployment) { d.Spec.Paused = true },
 		"the deployment is being deleted":        func(d *deployment.Deployment) { d.DeletedAt = begin },
-		"the present spec has not been seen yet": func(d *deployment.Deployment) { d.Status.ObservedGeneration = 3 },
+		"the current spec has not been observed yet": func(d *deployment.Deployment) { d.Status.ObservedGeneration = 3 },
 		"the spec is invalid: no selector": func(d *deployment.Deployment) {
 			d.Status.Conditions = []object.Condition{{Type: deployment.ConditionSpecValid, Status: object.False, Message: "no selector"}}
 		},

@@ -452,7 +452,7 @@ func TestStrategyNotSet(t *testing.T) {
 			require.Equal(t, decision.Why{}, plan.Warn, "%+v", c.strategy)
 			continue
 		}
-		require.Contains(t, plan.Warn.String(), "neither surge nor unavailable", "%+v", c.strategy)
+		require.Contains(t, plan.Warn.String(), "maxSurge and maxUnavailable are both 0", "%+v", c.strategy)
 	}
 }
 

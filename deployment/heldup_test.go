@@ -78,7 +78,7 @@ func TestHeldUp(t *testing.T) {
 			continue
 		}
 		want := strings.ReplaceAll(c.want, "web-a-4qwb9-", prefix)
-		require.Equal(t, "not as wanted, held up by "+want, plan.HeldUp.String(), name)
+		require.Equal(t, "not in the desired state, held up by "+want, plan.HeldUp.String(), name)
 		require.Contains(t, message, "; held up by "+want, name)
 		require.Contains(t, deployment.Missing(o.Deployment), "; held up by "+want, name)
 	}

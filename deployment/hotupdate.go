@@ -133,7 +133,7 @@ func (d hotUpdate) countOutdated(s *Status) {
 	case failing > 0:
 		c.Reason = OutdatedFailing
 	}
-	c.Message = fmt.Sprintf("VMs to be updated: %d of %d, of which failed: %d; not to be updated, since their class has changed otherwise: %d",
+	c.Message = fmt.Sprintf("VMs to be updated: %d of %d, of these failed: %d; VMs that can only be replaced: %d",
 		behind, d.current.actual, failing, odd)
 	s.Conditions = object.SetCondition(s.Conditions, c)
 }

@@ -82,7 +82,7 @@ func (d inPlace) withdraw() (Plan, bool) {
 		}
 		detail := "it has the wanted template"
 		if !inPlace {
-			detail = "the strategy is another one"
+			detail = "the strategy has changed"
 		}
 		idle := func(m *machine.Machine) bool { return m.Spec.InPlace != machine.InPlaceNone && d.withdrawable(f, m) }
 		for _, m := range f.first(markBurst-len(orders), idle) {

@@ -178,18 +178,18 @@ var (
 	// ErrGoing: the deployment is being deleted.
 	ErrGoing = errors.New("it is being deleted")
 	// ErrSize: the size is negative, or above the present one.
-	ErrSize = errors.New("it can only be scaled down, to 0 at the least")
+	ErrSize = errors.New("the size must be from 0 to the present one")
 	// ErrTooMany: more machines are named than replicas are removed.
-	ErrTooMany = errors.New("more machines are named than replicas are taken away")
+	ErrTooMany = errors.New("more machines are named than replicas are removed")
 	// ErrNotMember: a named machine is not the deployment's.
-	ErrNotMember = errors.New("it is no machine of the deployment")
+	ErrNotMember = errors.New("the deployment has no such machine")
 	// ErrLeaving: a named machine is being deleted already, or was chosen to go with an earlier
 	// reduction. It can't go twice.
-	ErrLeaving = errors.New("it is on its way out already")
+	ErrLeaving = errors.New("it is being deleted, or chosen for deletion, already")
 	// ErrNamedTwice: a machine is named twice.
 	ErrNamedTwice = errors.New("it is named twice")
 	// ErrNoKey: Keys.DeletionCandidates is empty, so machines can't be named.
-	ErrNoKey = errors.New("the policy has no key for it")
+	ErrNoKey = errors.New("the policy has no annotation key for deletion candidates")
 )
 
 // ScaleDown returns the deployment of the observation with to replicas, and with the named machines

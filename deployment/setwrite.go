@@ -237,13 +237,13 @@ type notes struct{ *summary }
 func words(m machine.RolloutMarks) string {
 	switch m {
 	case machine.RolloutMarks{Avoid: true}:
-		return "should be avoided: they are about to go"
+		return "should be avoided: their machines are about to be replaced"
 	case machine.RolloutMarks{Keep: true}:
-		return "should be kept from autoscalers while the rollout lasts"
+		return "are protected from autoscalers during the rollout"
 	case machine.RolloutMarks{Avoid: true, Keep: true}:
-		return "should be avoided, and kept from autoscalers while the rollout lasts"
+		return "should be avoided, and are protected from autoscalers during the rollout"
 	}
-	return "need no rollout marks any more"
+	return "no longer need rollout marks"
 }
 
 // whyMarked returns why a set is written. changed is what it becomes.

@@ -204,7 +204,7 @@ func (d *report) classInvalid(conditions []object.Condition) []object.Condition 
 	}
 	return object.SetCondition(conditions, object.Condition{
 		Type: ConditionClassInvalid, Status: object.True, Reason: ConditionClassInvalid, Since: d.stamp(),
-		Message: d.o.ClassInvalid + "; no machine is updated in place until that is put right",
+		Message: d.o.ClassInvalid + "; no machine is updated in place until that is fixed",
 	})
 }
 
@@ -452,7 +452,7 @@ func lack(d *Deployment) string {
 	case d.Deleted():
 		return "the deployment is being deleted"
 	case s.ObservedGeneration < d.Generation:
-		return "the present spec has not been seen yet"
+		return "the current spec has not been observed yet"
 	case invalid != nil && invalid.Status == object.False:
 		return "the spec is invalid: " + invalid.Message
 	case s.Updated < wanted:

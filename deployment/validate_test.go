@@ -86,8 +86,8 @@ func TestTolerated(t *testing.T) {
 		surge, unavailable rollout.IntOrPercent
 		warning            string
 	}{
-		{percent(0), percent(0), "neither surge nor unavailable is allowed; taken as one machine unavailable"},
-		{rollout.IntOrPercent{}, rollout.IntOrPercent{}, "neither surge nor unavailable is allowed; taken as one machine unavailable"},
+		{percent(0), percent(0), "maxSurge and maxUnavailable are both 0: one machine may be unavailable"},
+		{rollout.IntOrPercent{}, rollout.IntOrPercent{}, "maxSurge and maxUnavailable are both 0: one machine may be unavailable"},
 		{percent(101), percent(100), "spec.strategy.maxSurge: more than 100% (101%)"},
 		{percent(100), percent(101), "spec.strategy.maxUnavailable: more than 100% (101%)"},
 		{percent(150), percent(200), "spec.strategy.maxSurge and spec.strategy.maxUnavailable: more than 100% (150% and 200%)"},

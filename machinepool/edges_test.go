@@ -570,7 +570,7 @@ func TestOwnToken(t *testing.T) {
 	o.TokenRemoved = &machine.Outcome{Code: codes.Unavailable, Message: "no answer"}
 	plan := decide(t, w, o)
 	assert.Empty(t, plan.Write.(*machinepool.Update).Pool.Finalizers)
-	assert.Equal(t, "its bootstrap token could not be deleted and is left to expire: UNAVAILABLE: no answer", plan.Warn.String())
+	assert.Equal(t, "its bootstrap token could not be deleted and will expire: UNAVAILABLE: no answer", plan.Warn.String())
 	for _, code := range []codes.Code{codes.OK, codes.NotFound} {
 		o.TokenRemoved = &machine.Outcome{Code: code}
 		assert.Zero(t, decide(t, w, o).Warn)

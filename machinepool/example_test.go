@@ -46,10 +46,10 @@ func ExampleDecide() {
 		}
 	}
 	// Output:
-	// update: taking the pool on: our finalizer first
+	// update: finalizer added, so that the pool outlives its group
 	// status: Pending: 0 of 2 nodes are ready
 	// status: Provisioning: 0 of 2 nodes are ready
-	// GetGroup: asking the provider how the group stands
-	// status: making sure that this record is not an old one before CreatePool
-	// CreateGroup of 2: making the group with 2 instances
+	// GetGroup: reading the state of the group from the provider
+	// status: checking that this record of the pool is current before CreatePool
+	// CreateGroup of 2: creating the group with 2 instances
 }

@@ -155,7 +155,7 @@ func (d crashLoopBackoff) condition(conditions []object.Condition, c *CrashLoop)
 	}
 	return withCondition(conditions, object.Condition{
 		Type: ConditionReplacementSlowed, Status: object.True, Reason: reasonFailedBeforeReady.String(),
-		Message: fmt.Sprintf("machines failed before they ran, %d times in a row: what is missing since is not made before %s",
+		Message: fmt.Sprintf("machines failed before they ran, %d times in a row: replacements wait until %s",
 			c.Rounds, c.tryAt(wait).UTC().Format(time.RFC3339)),
 		Since: d.stamp(),
 	})

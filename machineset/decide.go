@@ -289,7 +289,7 @@ func (d deletion) remove() Plan {
 		}
 		since = names.doneAt()
 	}
-	if plan, busy := d.readLiveSince(since, "letting the set go"); busy {
+	if plan, busy := d.readLiveSince(since, "removing the finalizer"); busy {
 		return plan
 	}
 	changed := d.s.Clone()

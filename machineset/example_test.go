@@ -49,7 +49,7 @@ func ExampleDecide() {
 		fmt.Printf("create %s: %s\n", order.Machine.Name, order.Why)
 	}
 	// Output:
-	// update: 2 of 3 machines: reserving 1 names, up to number 3
+	// update: 2 of 3 machines: reserving 1 name, up to number 3
 	// create web-h958x-3: 2 of 3 machines: creating 1
 }
 

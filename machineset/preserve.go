@@ -101,7 +101,7 @@ func (d preservation) preserve() (Plan, bool) {
 	if d.o.Refused.Change != nil || len(p.lapsed) == 0 && room >= 0 && (room == 0 || len(p.eligible) == 0) {
 		return Plan{}, false
 	}
-	if plan, busy := d.readLive("keeping failed machines, or no longer"); busy {
+	if plan, busy := d.readLive("changing which machines are preserved"); busy {
 		return plan, true
 	}
 	key := d.p.Keys.Preserve

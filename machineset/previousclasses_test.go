@@ -38,7 +38,7 @@ func TestFormerClasses(t *testing.T) {
 		got := plan.Push[0].Machine.Spec
 		require.Equal(t, o.Set.Spec.Template.Spec.Class, got.Class)
 		require.Equal(t, "vm-1", got.ProviderID)
-		require.Equal(t, "its class differs from the template: bringing it in line, in place", plan.Push[0].Why.String())
+		require.Equal(t, "its class differs from the template: updating it without replacement", plan.Push[0].Why.String())
 	}
 }
 

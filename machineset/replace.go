@@ -49,7 +49,7 @@ func (d replacement) replaceRequested() (Plan, bool) {
 		d.waiting.Count = int64(r.count)
 		return Plan{}, false
 	}
-	if plan, busy := d.readFresh("deleting machines that are to be replaced"); busy {
+	if plan, busy := d.readFresh("deleting machines to replace them"); busy {
 		return plan, true
 	}
 	spared := r.available.sorted()

@@ -54,7 +54,7 @@ func (d reservation) finish(short int) (Plan, bool) {
 		return d.finishCame(short)
 	}
 	if !d.inFlight() {
-		if plan, busy := d.readLiveSince(d.doneAt(), "giving up names that nothing came of"); busy {
+		if plan, busy := d.readLiveSince(d.doneAt(), "giving up a reservation"); busy {
 			return plan, true
 		}
 		return d.settle(short, decision.Why{

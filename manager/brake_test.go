@@ -35,7 +35,7 @@ func TestWrongStore(t *testing.T) {
 	p = w.start(&fuse{}, false)
 	require.NoError(t, w.watch(p, manager.KindOrphans, 14*time.Minute))
 	require.Equal(t, 97, w.provider.Count())
-	require.Equal(t, 1, w.heard("TooManyOrphans: 96 more VMs are nobody's and held back, since only 3 may go in 15m0s"))
+	require.Equal(t, 1, w.heard("TooManyOrphans: 96 more VMs have no machine and are not deleted yet, since only 3 may be deleted in 15m0s"))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 15*time.Minute))
 	require.Equal(t, 97-9, w.provider.Count(), "of 97")
 	require.NoError(t, w.watch(p, manager.KindOrphans, 24*time.Hour))

@@ -74,7 +74,7 @@ func TestOvershootFreezesAndThaws(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "True", d.Labels["freeze"])
 	require.Equal(t, object.True, object.FindCondition(d.Status.Conditions, machineset.ConditionFrozen).Status)
-	require.Equal(t, 1, w.heard("deployment fleet/web: Overshoot: web has 6 machines, and 6 or more freeze it"))
+	require.Equal(t, 1, w.heard("deployment fleet/web: Overshoot: web is frozen: it has 6 machines, 6 or more are too many"))
 
 	w.until(p, w.settled(3), unexpected(t))
 	d, err = w.deployments.Get(ctx, fleetKey)

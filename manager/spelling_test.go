@@ -28,7 +28,7 @@ func TestListSpelledOtherwise(t *testing.T) {
 			func(s string) string {
 				return strings.NewReplacer("memory", "m", "web", "w", "/", "x", "-", "y").Replace(s)
 			},
-			"StrangersOnly: 30 VMs that class fleet/small lists",
+			"UnknownVMsOnly: 30 VMs that class fleet/small lists",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

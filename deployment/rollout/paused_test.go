@@ -171,7 +171,7 @@ func TestPausedSetIsNamed(t *testing.T) {
 	}}
 	orders, why := rollout.Step(f, nil)
 	require.Empty(t, orders)
-	require.Equal(t, "set web-1 is paused and stays as it is, with 3 machines", why.String())
+	require.Equal(t, "set web-1 is paused, with 3 machines", why.String())
 	_, why = rollout.Resize(f, nil)
 	require.Equal(t, rollout.ReasonPaused, why.Reason, "4 are ordered, 3 wanted")
 	_, why = rollout.Recreate(f, nil)

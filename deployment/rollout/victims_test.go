@@ -262,7 +262,7 @@ func TestRaisedSetsAreNotTrustedBeforeTheyKnow(t *testing.T) {
 	orders, why := rollout.Step(f, nil)
 	require.Empty(t, orders)
 	require.Equal(t, rollout.Why{Reason: rollout.ReasonUnseen, Set: "old", Count: 2}, why)
-	require.Equal(t, "set old may still be removing 2 machines: waiting for it to see its new size", why.String())
+	require.Equal(t, "set old may still be removing 2 machines: waiting for it to observe its new size", why.String())
 	f.Sets[0].Behind = 0
 	orders, _ = rollout.Step(f, nil)
 	require.Len(t, orders, 1)

@@ -202,7 +202,7 @@ func (w Why) state() string {
 		return fmt.Sprintf("%s: no old machine may go; waiting for %s of new set %s to become available",
 			w.availability(), machines(w.Count, ""), w.Set)
 	case ReasonHeld:
-		return fmt.Sprintf("rolling is on hold: %s ordered, %d of them old, %d wanted", machines(w.Total, ""), w.Count, w.Ceiling)
+		return fmt.Sprintf("nothing is rolled: %s ordered, %d of them old, %d wanted", machines(w.Total, ""), w.Count, w.Ceiling)
 	case ReasonQuota:
 		return fmt.Sprintf("%s of set %s; waiting for %s to be gone, which count: ceiling is %d",
 			machines(w.Total, ""), w.Set, machines(w.Count, "terminating "), w.Ceiling)
@@ -211,11 +211,11 @@ func (w Why) state() string {
 	case ReasonStopped:
 		return fmt.Sprintf("the rollout has stopped: %s failed, the limit is %d", machines(w.Count, ""), w.Total)
 	case ReasonPaused:
-		return fmt.Sprintf("set %s is paused and stays as it is, with %s", w.Set, machines(w.Count, ""))
+		return fmt.Sprintf("set %s is paused, with %s", w.Set, machines(w.Count, ""))
 	case ReasonRemoval:
 		return fmt.Sprintf("waiting for %s of set %s to be removed", machines(w.Count, "surplus "), w.Set)
 	case ReasonUnseen:
-		return fmt.Sprintf("set %s may still be removing %s: waiting for it to see its new size", w.Set, machines(w.Count, ""))
+		return fmt.Sprintf("set %s may still be removing %s: waiting for it to observe its new size", w.Set, machines(w.Count, ""))
 	case ReasonNewUnavailable:
 		return fmt.Sprintf("%d of %s available: waiting for %d more of set %s",
 			w.Available, machines(w.Total, "new "), w.Count, w.Set)
@@ -279,18 +279,18 @@ func plural(n int64, one, more string) string {
 func (w Why) inPlace() string {
 	switch w.Reason {
 	case ReasonOldMissing:
-		return fmt.Sprintf("%s missing: new ones come in their place", machines(w.Count, "old "))
+		return fmt.Sprintf("%s missing: new ones replace them", machines(w.Count, "old "))
 	case ReasonLeftover:
 		return fmt.Sprintf("%s: the new set has all it should have, %s may go", w.availability(), machines(w.Count, "old "))
 	case ReasonSelect:
-		return fmt.Sprintf("%s: %s may stop to be updated", w.availability(), machines(w.Count, ""))
+		return fmt.Sprintf("%s: %s may stop for an update", w.availability(), machines(w.Count, ""))
 	case ReasonUpdating:
-		return fmt.Sprintf("waiting for %s to be updated in place, first of set %s", machines(w.Count, ""), w.Set)
+		return fmt.Sprintf("waiting for %s to be updated in place, first in set %s", machines(w.Count, ""), w.Set)
 	case ReasonNoSelect:
-		return fmt.Sprintf("%s could be updated in place, first of set %s, but none may be selected now", machines(w.Count, ""), w.Set)
+		return fmt.Sprintf("%s could be updated in place, first in set %s, but none may be selected now", machines(w.Count, ""), w.Set)
 	case ReasonUnselected:
-		return fmt.Sprintf("waiting for somebody to select machines to be updated: %s could be, first of set %s",
+		return fmt.Sprintf("waiting for a user to select machines to update: %s selectable, first in set %s",
 			machines(w.Count, ""), w.Set)
 	}
-	return fmt.Sprintf("waiting for %s of set %s: not fit to be updated in place, or not yet", machines(w.Count, "old "), w.Set)
+	return fmt.Sprintf("waiting for %s of set %s: not ready for an update in place", machines(w.Count, "old "), w.Set)
 }

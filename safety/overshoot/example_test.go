@@ -28,5 +28,5 @@ func ExampleDecide() {
 	plan, err := overshoot.Decide(o, safety.DefaultPolicy(), time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC))
 	fmt.Println(plan.Why, err)
 	// Output:
-	// web has 6 machines, and 6 or more freeze it <nil>
+	// web is frozen: it has 6 machines, 6 or more are too many <nil>
 }

@@ -194,6 +194,6 @@ var (
 	reasonDeploymentGone = decision.NewReason("DeploymentGone", "set {name} belongs to deployment {detail}, which is gone")
 	reasonOwnerSecond    = decision.NewReason("SecondLookForOwner", "{have} machines or sets have lost their owner: looking again in {for} before any is deleted")
 	reasonOwnersBraked   = decision.NewReason("TooManyOwnerless", "{have} more machines or sets whose owner is gone are held back, since only {want} may go in {for}: if they are in "+
-		"use, stop this manager and see whether it reads all sets and deployments; if not, they go little by little")
+		"use, stop this manager and check that it reads all sets and deployments; if not, they are deleted a few at a time")
 	reasonAllOwned = decision.NewReason("AllOwned", "every machine and every set has its owner, or needs none")
 )

@@ -192,5 +192,5 @@ var (
 	reasonManaged    = decision.NewReason("ManagedAgain", "node {name} has an owner, {detail}")
 	reasonTwoOwners  = decision.NewReason("SeveralMachines", "node {name} is claimed by several machines, {detail} among them: left alone")
 	reasonSpelled    = decision.NewReason("NodeSpelledOtherwise", "{have} nodes, such as {name}, carry the provider ID of a machine or an instance in another spelling, {detail}: they are left alone")
-	reasonDone       = decision.NewReason("NodesLookedThrough", "nodes looked through; {have} without a machine are too young to tell")
+	reasonDone       = decision.NewReason("NodesChecked", "nodes checked; {have} without a machine are too new to judge")
 )

@@ -194,7 +194,7 @@ func TestPreviewEndings(t *testing.T) {
 		},
 			preview.EndRefused, "without our finalizer"},
 		"paused": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) { d.Spec.Paused = true },
-			preview.EndPaused, "on hold after 0s: paused: rolling is on hold"},
+			preview.EndPaused, "on hold after 0s: paused: nothing is rolled"},
 		"paused and scaled": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) {
 			d.Spec.Paused, d.Spec.Replicas = true, 5
 		},
@@ -367,7 +367,7 @@ func TestPreviewKnowsNoAge(t *testing.T) {
 	sets[0].Set.Annotations = map[string]string{machine.DefaultPolicy().Keys.Paused: "true"}
 	line = predict(t, d, sets, usual())
 	require.Zero(t, line.Deleted)
-	require.Contains(t, line.Ending.String(), "set web-old is paused and stays as it is, with 4 machines")
+	require.Contains(t, line.Ending.String(), "set web-old is paused, with 4 machines")
 }
 
 // near requires a time that is as long as expected, and a little for each of so many creations.
