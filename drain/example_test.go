@@ -39,7 +39,7 @@ func ExampleDecide() {
 		}
 	}
 	// Output:
-	// cordoning node worker-1, so that no pod comes any more
+	// cordoning node worker-1, so that no new pods are scheduled
 	// evicting shop/web
 	// waiting for pods on node worker-1: 1 left
 	// look again after 1m0s
@@ -140,9 +140,9 @@ func Example_pass() {
 	}
 	// Output:
 	// storing node and record
-	// evicting shop/db, next in turn of those with volumes (priority 0)
+	// evicting shop/db, next of the pods with volumes (priority 0)
 	// storing node and record
-	// volume vol-1 of shop/db is still attached here; waited for at most 2m30s
+	// volume vol-1 of shop/db is still attached here; waiting at most 2m30s
 	// reading live
 	// node worker-1 is drained
 }
@@ -165,7 +165,7 @@ func ExampleExplain() {
 	// node worker-1: 1 pod, 1 evicted; ends after 30s
 	//
 	// WHEN  WHAT    POD       WHY
-	// +0s   cordon  -         cordoning node worker-1, so that no pod comes any more
+	// +0s   cordon  -         cordoning node worker-1, so that no new pods are scheduled
 	// +0s   evict   shop/web  evicting shop/web
 	// +30s  end     -         node worker-1 is drained
 }

@@ -36,7 +36,7 @@ func TestForecastOfPodsThatComeBack(t *testing.T) {
 		require.True(t, plan.Done)
 		assert.InDelta(t, s.now.Sub(epoch).Seconds(), f.Took.Seconds(), 2)
 		assert.Contains(t, text, "1 pod, 2 evicted, 2 left alone;", "the pod, and its volume")
-		assert.Contains(t, text, "came to the node in spite of the cordon")
+		assert.Contains(t, text, "was scheduled despite the cordon")
 		assert.Contains(t, text, "volume vol-1 stays attached here: default/op uses it and is left alone")
 		assert.Empty(t, f.Left)
 		assert.Equal(t, []string{"vol-1"}, s.attachmentsHere())
@@ -52,7 +52,7 @@ func TestForecastOfVolumesOfNobody(t *testing.T) {
 	s.attachments = append(s.attachments, &drain.Attachment{Name: "x", Volume: "vol-x", Node: here, Attached: true})
 	f, text := forecast(t, s)
 	assert.Equal(t, 10*time.Second, f.Took)
-	assert.Contains(t, text, "volume vol-x is still attached here, and no pod uses it; waited for at most 2m0s")
+	assert.Contains(t, text, "volume vol-x is still attached here, and no pod uses it; waiting at most 2m0s")
 	s.noAttachments, s.attached = true, []string{"kubernetes.io/csi/disk.example^vol-x"}
 	f, text = forecast(t, s)
 	assert.Equal(t, 10*time.Second, f.Took)
@@ -103,8 +103,8 @@ func TestP57ForecastOfUnhealthyPods(t *testing.T) {
 		want                      string // of the forecast; empty: evicted at once
 	}{
 		"ready, room":                        {pod: ready, current: 2, desired: 1, allowed: 1},
-		"ready, no room":                     {pod: ready, current: 1, desired: 1, want: "refuses to have"},
-		"ready, no room, AlwaysAllow":        {pod: ready, always: true, current: 1, desired: 1, want: "refuses to have"},
+		"ready, no room":                     {pod: ready, current: 1, desired: 1, want: "does not allow the eviction"},
+		"ready, no room, AlwaysAllow":        {pod: ready, always: true, current: 1, desired: 1, want: "does not allow the eviction"},
 		"ready, stale":                       {pod: ready, stale: true, current: 2, desired: 1, allowed: 1, want: "out of date"},
 		"ready, negative":                    {pod: ready, current: 2, desired: 1, allowed: -1, want: "disruptions allowed is negative"},
 		"ready, too many unconfirmed":        {pod: ready, current: 2, desired: 1, allowed: 1, disrupted: 2001, want: "too many evictions"},
@@ -113,10 +113,10 @@ func TestP57ForecastOfUnhealthyPods(t *testing.T) {
 		"pending, several budgets":           {pod: pending, current: 0, desired: 1, others: 1},
 		"not ready, AlwaysAllow":             {pod: notReady, always: true, current: 0, desired: 1},
 		"not ready, AlwaysAllow, stale":      {pod: notReady, always: true, stale: true, current: 0, desired: 1},
-		"not ready, several budgets":         {pod: notReady, always: true, current: 0, desired: 1, others: 1, want: "several budgets"},
+		"not ready, several budgets":         {pod: notReady, always: true, current: 0, desired: 1, others: 1, want: "2 budgets match"},
 		"not ready, application healthy":     {pod: notReady, current: 2, desired: 2},
-		"not ready, application disrupted":   {pod: notReady, current: 1, desired: 2, want: "AlwaysAllow would let it go"},
-		"not ready, none is wanted, no room": {pod: notReady, current: 0, desired: 0, want: "AlwaysAllow would let it go"},
+		"not ready, application disrupted":   {pod: notReady, current: 1, desired: 2, want: "AlwaysAllow would allow it"},
+		"not ready, none is wanted, no room": {pod: notReady, current: 0, desired: 0, want: "AlwaysAllow would allow it"},
 		"not ready, none is wanted, room":    {pod: notReady, current: 1, desired: 0, allowed: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,8 +196,8 @@ func TestForecastOfADeletionInTheFarFuture(t *testing.T) {
 	p.GraceEnds = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	f, text := forecast(t, s)
 	assert.InDelta(t, 2*time.Hour, f.Took, float64(time.Second))
-	assert.Contains(t, text, "default/far is going; waited for at most 2h0m0s")
-	assert.Contains(t, text, "\nNot gone:\n  default/far is still going, and the drain's time is over\n")
+	assert.Contains(t, text, "default/far is terminating; waiting at most 2h0m0s")
+	assert.Contains(t, text, "\nNot gone:\n  default/far is still terminating, and the drain deadline has passed\n")
 	s.policy.Timeout = object.Off
 	f, err := drain.Predict(s.observe(), s.policy, drain.Assumptions{}, s.now)
 	require.NoError(t, err)

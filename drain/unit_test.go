@@ -262,7 +262,7 @@ func TestForecastWithoutProgress(t *testing.T) {
 	require.Less(t, decisions, 30)
 	last := f.Steps[len(f.Steps)-1]
 	require.Equal(t, drain.End, last.Action)
-	require.Equal(t, "the forecast for node node-1 makes no progress, its last decision: evicting default/web", last.Why.String())
+	require.Equal(t, "the forecast for node node-1 makes no progress; last decision: evicting default/web", last.Why.String())
 	require.Contains(t, drain.Explain(f), "no end in sight after 1m0s")
 }
 

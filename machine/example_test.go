@@ -103,5 +103,5 @@ func ExampleDecide() {
 
 	// Output:
 	// machine.GetVM: asking the provider whether the VM exists (<nil>)
-	// *machine.UpdateStatus: about to create the VM
+	// *machine.UpdateStatus: recording that the VM is about to be created
 }

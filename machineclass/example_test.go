@@ -37,8 +37,8 @@ func ExampleDecide() {
 	fmt.Println("finalizers:", plan.Write.(*machineclass.Update).Class.Finalizers)
 	// Output:
 	// class small is used by 3 machines: finalizer added, so that it outlives them <nil>
-	// class small is to be deleted and stays as long as it is used by 3 machines <nil>
-	// nobody seems to use class small any more: making sure of it <nil>
-	// nobody uses class small any more: finalizer removed <nil>
+	// class small is being deleted, and stays while it is used by 3 machines <nil>
+	// class small does not seem to be used any longer: reading its users live <nil>
+	// class small is no longer used: finalizer removed <nil>
 	// finalizers: []
 }

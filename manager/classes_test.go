@@ -75,7 +75,7 @@ func TestClassesOutliveTheirMachines(t *testing.T) {
 	w.keeping()
 	w.outlived(w.start(&fuse{}, false), unexpected(t))
 	require.Contains(t, strings.Join(w.story, "\n"),
-		"class fleet/small: ClassDeletionHeld: class small is to be deleted and stays as long as it is used by 3 machines")
+		"class fleet/small: ClassDeletionHeld: class small is being deleted, and stays while it is used by 3 machines")
 	require.Contains(t, strings.Join(w.story, "\n"), "secret fleet/boot: SecretDeletionHeld: ")
 }
 
@@ -129,7 +129,7 @@ func TestClassGoneTooEarly(t *testing.T) {
 	}
 	require.Equal(t, 3, w.provider.Count())
 	require.Len(t, keysOf(w.machines), 3)
-	require.Contains(t, strings.Join(w.story, "\n"), "class small is gone, and the provider can't be called without it")
+	require.Contains(t, strings.Join(w.story, "\n"), "class small does not exist, and the provider can't be called without it")
 	_, err = w.classes.Create(ctx, class)
 	require.NoError(t, err)
 	w.until(p, w.empty, unexpected(t))

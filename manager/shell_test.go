@@ -109,7 +109,7 @@ func TestBadObjects(t *testing.T) {
 	}
 	for _, told := range []string{
 		"machine fleet/classless: SpecInvalid: spec.class.name must not be empty",
-		"machine fleet/odd: PhaseUnknown: phase Dreaming makes no sense",
+		"machine fleet/odd: PhaseUnknown: unknown phase Dreaming",
 		"set fleet/negative: ", "spec.replicas must not be negative",
 		"deployment fleet/everything: ", "spec.selector",
 	} {

@@ -507,6 +507,6 @@ func TestTokensLeftToExpire(t *testing.T) {
 		_, err := w.machines.Get(ctx, fleetKey)
 		return errors.Is(err, store.ErrNotFound)
 	}, unexpected(t))
-	require.Contains(t, strings.Join(w.story, "\n"), "TokenNotDeleted: its bootstrap token could not be deleted and is left to expire: UNKNOWN: no")
+	require.Contains(t, strings.Join(w.story, "\n"), "TokenNotDeleted: the bootstrap token could not be deleted and is left to expire: UNKNOWN: no")
 	require.Len(t, b.valid, 1)
 }

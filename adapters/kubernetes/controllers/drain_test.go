@@ -241,7 +241,7 @@ func TestPodsThatTolerateTheCordon(t *testing.T) {
 	})
 	require.NoError(t, w.client.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: w.meta(name)}))
 	w.eventually("the machine to go", func() bool { return !slices.Contains(w.names(), name) })
-	w.eventually("the event", w.announced(name, "in spite of the cordon"))
+	w.eventually("the event", w.announced(name, "despite the cordon"))
 	mu.Lock()
 	defer mu.Unlock()
 	assert.Greater(t, len(here), 1, "no pod came back")

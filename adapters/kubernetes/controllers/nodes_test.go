@@ -49,7 +49,7 @@ func TestNodesDeletedByAnotherController(t *testing.T) {
 	})
 	told := 0
 	for i := range before {
-		if w.announced(before[i].Name, "ReplacementOfLeavingBlocked", "somebody deletes node")() {
+		if w.announced(before[i].Name, "ReplacementOfDeletedBlocked", "is being deleted, but machine and node stay")() {
 			told++
 		}
 	}
