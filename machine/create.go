@@ -15,36 +15,36 @@ import (
 //
 // If the process is killed after the VM was created and before it was recorded, the
 // next one asks for the VM, finds it, and continues from there.
-func (c creation) create() Plan {
-	if plan, wait := c.createGate(); wait {
+func (d *decider) create() Plan {
+	if plan, wait := d.createBackoff(); wait {
 		return plan
 	}
-	if c.m.Spec.ProviderID == "" {
-		return c.ensureVM()
+	if d.m.Spec.ProviderID == "" {
+		return d.ensureVM()
 	}
-	return c.awaitNode()
+	return d.initializeAndJoin()
 }
 
-// createGate holds a failed creation back until it may be tried again, and
+// createBackoff holds a failed creation back until it may be tried again, and
 // ends it when its time is up meanwhile.
 //
 // The machine is in CrashLoopBackOff. How long it waits follows from the code of the failure: after
 // RESOURCE_EXHAUSTED Policy.QuotaRetry, 10 min. It does not wait once machine, class or secret have
 // changed. The creation timeout runs on; at its end the machine is Failed, and its set replaces it.
-func (c creation) createGate() (Plan, bool) {
-	op := &c.m.Status.LastOperation
-	if op.Kind != OperationCreate || c.heldNoted() {
+func (d *decider) createBackoff() (Plan, bool) {
+	op := &d.m.Status.LastOperation
+	if op.Kind != OperationCreate || d.classBackoffRecorded() {
 		return Plan{}, false
 	}
-	at := c.retryAt(createCall(op.Stage))
+	at := d.retryAt(createCall(op.Stage))
 	if at.IsZero() {
 		return Plan{}, false
 	}
-	deadline := c.creationDeadline()
-	if !c.now.Before(deadline) {
-		return c.timedOut(op.Message), true
+	deadline := d.creationDeadline()
+	if !d.now.Before(deadline) {
+		return d.creationTimedOut(op.Message), true
 	}
-	return c.retryLater(op.Stage.title(), at, deadline), true
+	return d.retryLater(op.Stage.title(), at, deadline), true
 }
 
 // createCall is the driver call that a failed stage of a creation made.
@@ -60,16 +60,16 @@ func createCall(stage Stage) codes.Call {
 
 // ensureVM asks the driver for the machine's VM, creates it if there is none, and
 // records it. It asks before each create, so that a restart makes no second VM.
-func (c creation) ensureVM() Plan {
-	if c.o.Class == nil {
-		return c.classFailure(codes.NotFound, c.m.Spec.Class.missing())
+func (d *decider) ensureVM() Plan {
+	if d.o.Class == nil {
+		return d.classFailed(codes.NotFound, d.m.Spec.Class.missing())
 	}
-	if err := c.o.Class.Validate(); err != nil {
-		return c.classFailure(codes.InvalidArgument, err.Error())
+	if err := d.o.Class.Validate(); err != nil {
+		return d.classFailed(codes.InvalidArgument, err.Error())
 	}
-	vm := c.o.VM
+	vm := d.o.VM
 	if vm == nil {
-		if plan, wait := c.unfitOrHeld(); wait && !c.mayBeMade() {
+		if plan, wait := d.invalidOrBackoff(); wait && !d.vmMayExist() {
 			return plan
 		}
 		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}
@@ -77,152 +77,152 @@ func (c creation) ensureVM() Plan {
 	switch vm.Code {
 	case codes.OK, codes.Uninitialized:
 		if vm.ProviderID == "" {
-			return c.unnamed(vm)
+			return d.vmWithoutID(vm)
 		}
 		if vm.Of != "" {
-			return c.statusFailure(codes.Internal, vm.mistaken())
+			return d.statusFailed(codes.Internal, vm.mistaken())
 		}
-		return c.adopt(vm)
+		return d.adoptVM(vm)
 	case codes.NotFound, codes.Unimplemented:
-		return c.issueCreate()
+		return d.issueCreate()
 	}
-	return c.statusFailure(vm.Code, vm.Message)
+	return d.statusFailed(vm.Code, vm.Message)
 }
 
-// adopt records a VM that the provider has already.
-func (c creation) adopt(vm *VM) Plan {
-	if c.began() { // it may be what a call made whose answer was lost
-		return c.accept(vm, reasonFound)
+// adoptVM records a VM that the provider has already.
+func (d *decider) adoptVM(vm *VM) Plan {
+	if d.createPending() { // it may be what a call made whose answer was lost
+		return d.acceptVM(vm, reasonFound)
 	}
-	return c.record(vm, reasonFound)
+	return d.recordVM(vm, reasonFound)
 }
 
-// unnamed is about a VM of which the driver says that it is there, and not its provider ID. After
+// vmWithoutID is about a VM of which the driver says that it is there, and not its provider ID. After
 // UNINITIALIZED, InitializeMachine finds it by the machine's name and answers its ID. If that answer has
 // none either, the driver is asked again: it knows a VM that is initialized.
-func (c creation) unnamed(vm *VM) Plan {
-	answer := c.o.Initialized
+func (d *decider) vmWithoutID(vm *VM) Plan {
+	answer := d.o.Initialized
 	switch {
-	case vm.Code != codes.Uninitialized || c.o.NoInitialize:
+	case vm.Code != codes.Uninitialized || d.o.NoInitialize:
 	case answer == nil:
-		if plan, busy := c.findToken(); busy {
+		if plan, busy := d.renewTokenForInit(); busy {
 			return plan
 		}
-		return Plan{Effect: InitializeVM{}, Why: decision.Why{Reason: reasonInitialize, Name: vmName(c.m)}}
+		return Plan{Effect: InitializeVM{}, Why: decision.Why{Reason: reasonInitialize, Name: vmName(d.m)}}
 	case answer.Code == codes.NotFound || answer.Code == codes.Unimplemented:
 	case answer.Code != codes.OK:
-		return c.createFailed(StageInstanceInitialization, answer.Code, answer.Message)
+		return d.createFailed(StageInstanceInitialization, answer.Code, answer.Message)
 	case answer.ProviderID == "":
-		return c.createFailed(StageInstanceInitialization, codes.Uninitialized, "the driver gave no provider ID of the VM that it has initialized")
+		return d.createFailed(StageInstanceInitialization, codes.Uninitialized, "the driver gave no provider ID of the VM that it has initialized")
 	case answer.Of != "":
-		return c.statusFailure(codes.Internal, answer.mistaken())
+		return d.statusFailed(codes.Internal, answer.mistaken())
 	default:
-		return c.adopt(answer)
+		return d.adoptVM(answer)
 	}
-	return c.statusFailure(codes.Internal, "the driver knows the VM but gave no provider ID: "+vm.Message)
+	return d.statusFailed(codes.Internal, "the driver knows the VM but gave no provider ID: "+vm.Message)
 }
 
 // issueCreate announces a create, issues it, and looks at its answer. The
 // announcement is written in the very pass that issues the call: a reader of
 // an old state fails there, before it can create a VM that no record owns.
-func (c creation) issueCreate() Plan {
-	made := c.o.Created
+func (d *decider) issueCreate() Plan {
+	made := d.o.Created
 	if made == nil {
-		if plan, wait := c.unfitOrHeld(); wait {
+		if plan, wait := d.invalidOrBackoff(); wait {
 			return plan
 		}
-		if !c.now.Before(c.creationDeadline()) {
-			return c.timedOut("its time was up before its VM was created")
+		if !d.now.Before(d.creationDeadline()) {
+			return d.creationTimedOut("its time was up before its VM was created")
 		}
-		if plan, bad := c.noToken(); bad {
+		if plan, bad := d.tokenUnavailable(); bad {
 			return plan
 		}
-		if !c.announced() {
-			return c.move(eventCreate, decision.Why{Reason: reasonFence}, func(s *Status) {
-				s.LastOperation = c.operation(OperationCreate, StateProcessing, StageCreateVM)
-				s.OnlyRefused, s.NeverCreated = c.onlyRefused(), false
-				c.begin(s)
-				c.announceSpec(s)
+		if !d.createAnnounced() {
+			return d.move(eventCreate, decision.Why{Reason: reasonFence}, func(s *Status) {
+				s.LastOperation = d.operation(OperationCreate, StateProcessing, StageCreateVM)
+				s.OnlyRefused, s.NeverCreated = d.onlyRefused(), false
+				d.beginCreationClock(s)
+				d.recordSpecForCreate(s)
 			})
 		}
-		if plan, busy := c.ensureToken(); busy {
+		if plan, busy := d.ensureToken(); busy {
 			return plan
 		}
 		return Plan{Effect: CreateVM{}, Why: decision.Why{Reason: reasonCreate}}
 	}
 	switch {
 	case made.Code != codes.OK:
-		return c.createFailed(StageCreateVM, made.Code, made.Message)
+		return d.createFailed(StageCreateVM, made.Code, made.Message)
 	case made.ProviderID == "":
-		return c.createFailed(StageCreateVM, codes.Internal, "the driver gave no provider ID")
+		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no provider ID")
 	case made.Of != "":
-		return c.createFailed(StageCreateVM, codes.Internal, made.mistaken())
-	case made.NodeName == "" && !c.o.NoCluster:
-		return c.createFailed(StageCreateVM, codes.Internal, "the driver gave no node name")
+		return d.createFailed(StageCreateVM, codes.Internal, made.mistaken())
+	case made.NodeName == "" && !d.o.NoCluster:
+		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no node name")
 	}
-	return c.accept(made, reasonCreated)
+	return d.acceptVM(made, reasonCreated)
 }
 
-// unfitOrHeld keeps a machine from calling the provider if no API server would accept its node,
+// invalidOrBackoff keeps a machine from calling the provider if no API server would accept its node,
 // without an end, or if its class is slowed.
-func (c creation) unfitOrHeld() (Plan, bool) {
-	if bad := c.unfit(); bad != nil && c.o.Created == nil {
+func (d *decider) invalidOrBackoff() (Plan, bool) {
+	if bad := d.invalidForNode(); bad != nil && d.o.Created == nil {
 		return Plan{Why: specInvalid(bad)}, true
 	}
-	return c.held()
+	return d.classBackoff()
 }
 
-// accept records a VM that was made for this machine, unless it came up under
+// acceptVM records a VM that was made for this machine, unless it came up under
 // the name of a node that was there before.
-func (c creation) accept(made *VM, reason decision.Reason) Plan {
+func (d *decider) acceptVM(made *VM, reason decision.Reason) Plan {
 	switch {
-	case c.o.NoCluster || made.NodeName == "":
-	case c.o.Node == nil || c.o.Node.Name != made.NodeName:
+	case d.o.NoCluster || made.NodeName == "":
+	case d.o.Node == nil || d.o.Node.Name != made.NodeName:
 		return Plan{Effect: FindNode{Name: made.NodeName}, Why: decision.Why{Reason: reasonFindNode, Name: made.NodeName}}
-	case c.o.Node.Node != nil && c.stale(c.o.Node.Node, made.ProviderID):
-		return c.discard(made)
+	case d.o.Node.Node != nil && d.staleNode(d.o.Node.Node, made.ProviderID):
+		return d.discardVM(made)
 	}
-	return c.record(made, reason)
+	return d.recordVM(made, reason)
 }
 
-// announced reports whether this pass has written the announcement of the create.
-func (c creation) announced() bool {
-	op := &c.m.Status.LastOperation
-	return c.o.Fenced && c.m.Status.Phase == PhasePending && op.Kind == OperationCreate &&
+// createAnnounced reports whether this pass has written the announcement of the create.
+func (d *decider) createAnnounced() bool {
+	op := &d.m.Status.LastOperation
+	return d.o.Fenced && d.m.Status.Phase == PhasePending && op.Kind == OperationCreate &&
 		op.State == StateProcessing && op.Stage == StageCreateVM
 }
 
-// discard deletes a VM that came up under another node's name, and marks this
+// discardVM deletes a VM that came up under another node's name, and marks this
 // machine failed. Its record keeps no node name that it could hurt.
-func (c creation) discard(made *VM) Plan {
-	if c.o.VMDeleted == nil {
+func (d *decider) discardVM(made *VM) Plan {
+	if d.o.VMDeleted == nil {
 		return Plan{
 			Effect: DeleteVM{made.ProviderID},
 			Why:    decision.Why{Reason: reasonStaleNodeVM, Name: made.NodeName},
 		}
 	}
 	why := decision.Why{Reason: reasonStaleNode, Name: made.NodeName}
-	return c.move(eventCreateRefused, why, func(s *Status) {
-		s.LastOperation = c.failure(OperationCreate, StageCreateVM, codes.Aborted, why.String())
+	return d.move(eventCreateRefused, why, func(s *Status) {
+		s.LastOperation = d.failure(OperationCreate, StageCreateVM, codes.Aborted, why.String())
 	})
 }
 
-// record stores what a VM is called before anything else is done with it.
-func (c creation) record(vm *VM, reason decision.Reason) Plan {
-	changed := c.m.Clone()
+// recordVM stores what a VM is called before anything else is done with it.
+func (d *decider) recordVM(vm *VM, reason decision.Reason) Plan {
+	changed := d.m.Clone()
 	changed.Spec.ProviderID = vm.ProviderID
-	if changed.Spec.NodeName == "" && !c.o.NoCluster {
+	if changed.Spec.NodeName == "" && !d.o.NoCluster {
 		changed.Spec.NodeName = vm.NodeName
 	}
 	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reason, Name: vm.ProviderID}}
 }
 
-// awaitNode initializes a recorded VM if necessary, and waits until it joins.
-func (c creation) awaitNode() Plan {
-	vm := c.o.VM
-	if vm == nil && c.o.Created == nil && c.m.Status.Phase != PhasePending {
-		if c.o.Class == nil {
-			return c.classFailure(codes.NotFound, c.m.Spec.Class.missing())
+// initializeAndJoin initializes a recorded VM if necessary, and waits until it joins.
+func (d *decider) initializeAndJoin() Plan {
+	vm := d.o.VM
+	if vm == nil && d.o.Created == nil && d.m.Status.Phase != PhasePending {
+		if d.o.Class == nil {
+			return d.classFailed(codes.NotFound, d.m.Spec.Class.missing())
 		}
 		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}
 	}
@@ -230,26 +230,26 @@ func (c creation) awaitNode() Plan {
 		switch vm.Code {
 		case codes.OK, codes.Uninitialized, codes.NotFound, codes.Unimplemented:
 		default:
-			return c.statusFailure(vm.Code, vm.Message)
+			return d.statusFailed(vm.Code, vm.Message)
 		}
 	}
-	if name := c.newNodeName(); name != "" {
-		changed := c.m.Clone()
+	if name := d.newNodeName(); name != "" {
+		changed := d.m.Clone()
 		changed.Spec.NodeName = name
 		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonNodeNamed, Name: name}}
 	}
-	if plan, busy := c.initialize(); busy {
+	if plan, busy := d.initializeVM(); busy {
 		return plan
 	}
-	return c.settle()
+	return d.pendingOrAvailable()
 }
 
 // newNodeName is the node name that a driver gave and that is not recorded yet.
-func (c creation) newNodeName() string {
-	if c.o.NoCluster || c.m.Spec.NodeName != "" {
+func (d *decider) newNodeName() string {
+	if d.o.NoCluster || d.m.Spec.NodeName != "" {
 		return ""
 	}
-	for _, vm := range [...]*VM{c.o.VM, c.o.Initialized} {
+	for _, vm := range [...]*VM{d.o.VM, d.o.Initialized} {
 		if vm != nil && vm.NodeName != "" {
 			return vm.NodeName
 		}
@@ -257,69 +257,69 @@ func (c creation) newNodeName() string {
 	return ""
 }
 
-// initialize has the VM initialized if the driver said that it is not, or if
+// initializeVM has the VM initialized if the driver said that it is not, or if
 // a create was begun and nothing says that it was.
-func (c creation) initialize() (Plan, bool) {
-	uninitialized := c.o.VM != nil && c.o.VM.Code == codes.Uninitialized
-	stage := c.m.Status.LastOperation.Stage
-	if c.o.NoInitialize || !uninitialized && !c.began() {
+func (d *decider) initializeVM() (Plan, bool) {
+	uninitialized := d.o.VM != nil && d.o.VM.Code == codes.Uninitialized
+	stage := d.m.Status.LastOperation.Stage
+	if d.o.NoInitialize || !uninitialized && !d.createPending() {
 		return Plan{}, false
 	}
-	answer := c.o.Initialized
+	answer := d.o.Initialized
 	if answer == nil {
-		if c.o.Class == nil {
-			return c.classFailure(codes.NotFound, c.m.Spec.Class.missing()), true
+		if d.o.Class == nil {
+			return d.classFailed(codes.NotFound, d.m.Spec.Class.missing()), true
 		}
-		if plan, busy := c.findToken(); busy {
+		if plan, busy := d.renewTokenForInit(); busy {
 			return plan, true
 		}
-		return Plan{Effect: InitializeVM{}, Why: decision.Why{Reason: reasonInitialize, Name: c.m.Spec.ProviderID}}, true
+		return Plan{Effect: InitializeVM{}, Why: decision.Why{Reason: reasonInitialize, Name: d.m.Spec.ProviderID}}, true
 	}
 	switch answer.Code {
 	case codes.OK:
 		if stage == StageInitialized {
 			return Plan{}, false
 		}
-		why := decision.Why{Reason: reasonInitialized, Name: c.m.Spec.ProviderID}
-		return c.move(EventProvisioned, why, func(s *Status) {
-			c.begin(s)
-			s.LastOperation = c.operation(OperationCreate, StateProcessing, StageInitialized)
+		why := decision.Why{Reason: reasonInitialized, Name: d.m.Spec.ProviderID}
+		return d.move(EventProvisioned, why, func(s *Status) {
+			d.beginCreationClock(s)
+			s.LastOperation = d.operation(OperationCreate, StateProcessing, StageInitialized)
 		}), true
 	case codes.Unimplemented, codes.NotFound:
 		return Plan{}, false
 	}
-	return c.createFailed(StageInstanceInitialization, answer.Code, answer.Message), true
+	return d.createFailed(StageInstanceInitialization, answer.Code, answer.Message), true
 }
 
-// settle moves a machine whose VM is ready to Available or Pending, and then waits
+// pendingOrAvailable moves a machine whose VM is ready to Available or Pending, and then waits
 // for its node.
-func (c creation) settle() Plan {
-	id := c.m.Spec.ProviderID
-	if c.o.NoCluster {
-		return c.move(eventAvailable, decision.Why{Reason: reasonAvailable, Name: id}, func(s *Status) {
-			s.LastOperation = c.operation(OperationCreate, StateSuccessful, StageInitialized)
+func (d *decider) pendingOrAvailable() Plan {
+	id := d.m.Spec.ProviderID
+	if d.o.NoCluster {
+		return d.move(eventAvailable, decision.Why{Reason: reasonAvailable, Name: id}, func(s *Status) {
+			s.LastOperation = d.operation(OperationCreate, StateSuccessful, StageInitialized)
 			s.LastOperation.Message = "the VM is available"
 		})
 	}
-	if c.m.Status.Phase != PhasePending || c.m.Status.LastOperation.State == StateFailed {
-		return c.move(EventProvisioned, decision.Why{Reason: reasonPending, Name: id}, func(s *Status) {
-			c.begin(s)
-			s.LastOperation = c.operation(OperationCreate, StateProcessing, c.keepBegun(StageInitialized))
+	if d.m.Status.Phase != PhasePending || d.m.Status.LastOperation.State == StateFailed {
+		return d.move(EventProvisioned, decision.Why{Reason: reasonPending, Name: id}, func(s *Status) {
+			d.beginCreationClock(s)
+			s.LastOperation = d.operation(OperationCreate, StateProcessing, d.keepCreateStage(StageInitialized))
 		})
 	}
-	return c.join()
+	return d.join()
 }
 
-// announceSpec notes what a VM that is about to be made is made from. An
+// recordSpecForCreate notes what a VM that is about to be made is made from. An
 // earlier create may have taken effect with other values: then these are what
 // the VM may have.
-func (c creation) announceSpec(s *Status) {
-	if c.o.VMSpec == nil {
+func (d *decider) recordSpecForCreate(s *Status) {
+	if d.o.VMSpec == nil {
 		return
 	}
 	before := s.VMSpec
-	s.VMSpec = *c.o.VMSpec
-	if !c.began() || before == (VMSpec{}) || before.Declared != s.VMSpec.Declared {
+	s.VMSpec = *d.o.VMSpec
+	if !d.createPending() || before == (VMSpec{}) || before.Declared != s.VMSpec.Declared {
 		return
 	}
 	if before.Begun != "" || before.Updatable != s.VMSpec.Updatable {
@@ -327,101 +327,101 @@ func (c creation) announceSpec(s *Status) {
 	}
 }
 
-// noToken refuses to create a VM that would boot with a placeholder for a token.
-func (c creation) noToken() (Plan, bool) {
-	if c.o.Token != TokenUnavailable {
+// tokenUnavailable refuses to create a VM that would boot with a placeholder for a token.
+func (d *decider) tokenUnavailable() (Plan, bool) {
+	if d.o.Token != TokenUnavailable {
 		return Plan{}, false
 	}
-	message := "the user data of class " + c.m.Spec.Class.Name + " has a placeholder for a bootstrap token, and nothing here makes tokens"
-	return c.classFailure(codes.InvalidArgument, message), true
+	message := "the user data of class " + d.m.Spec.Class.Name + " has a placeholder for a bootstrap token, and nothing here makes tokens"
+	return d.classFailed(codes.InvalidArgument, message), true
 }
 
 // ensureToken makes sure, before a create hands out the user data, that what is
 // put into it is there and lasts.
-func (c creation) ensureToken() (Plan, bool) {
-	if c.o.Token != TokenNeeded {
+func (d *decider) ensureToken() (Plan, bool) {
+	if d.o.Token != TokenNeeded {
 		return Plan{}, false
 	}
-	answer := c.o.TokenEnsured
+	answer := d.o.TokenEnsured
 	switch {
 	case answer == nil:
-		until := token(c).end()
-		return Plan{Effect: EnsureToken{until}, Why: decision.Why{Reason: reasonEnsureToken, For: until.Sub(c.now)}}, true
+		until := d.tokenExpiry()
+		return Plan{Effect: EnsureToken{until}, Why: decision.Why{Reason: reasonEnsureToken, For: until.Sub(d.now)}}, true
 	case answer.Code != codes.OK:
-		return c.createFailed(StageCreateVM, answer.Code, "bootstrap token: "+answer.Message), true
+		return d.createFailed(StageCreateVM, answer.Code, "bootstrap token: "+answer.Message), true
 	}
 	return Plan{}, false
 }
 
-// findToken finds the token again before a VM is initialized, since that hands
+// renewTokenForInit finds the token again before a VM is initialized, since that hands
 // out the user data too. A machine without one is initialized all the same, and
 // so is one whose time is up: no token would last.
-func (c creation) findToken() (Plan, bool) {
-	plan, busy := token(c).renew()
+func (d *decider) renewTokenForInit() (Plan, bool) {
+	plan, busy := d.renewToken()
 	if busy {
 		return plan, true
 	}
-	answer := c.o.TokenEnsured
+	answer := d.o.TokenEnsured
 	if answer == nil || answer.Code == codes.OK || answer.Code == codes.NotFound {
 		return Plan{}, false
 	}
-	return c.createFailed(StageInstanceInitialization, answer.Code, "bootstrap token: "+answer.Message), true
+	return d.createFailed(StageInstanceInitialization, answer.Code, "bootstrap token: "+answer.Message), true
 }
 
-// began reports whether a create may have been issued without the VM having
+// createPending reports whether a create may have been issued without the VM having
 // been seen initialized since.
-func (c creation) began() bool {
-	op := &c.m.Status.LastOperation
+func (d *decider) createPending() bool {
+	op := &d.m.Status.LastOperation
 	return op.Kind == OperationCreate &&
 		(op.Stage == StageCreateVM || op.Stage == StageInstanceInitialization)
 }
 
-// keepBegun is stage, unless the persisted stage must not be forgotten.
-func (c creation) keepBegun(stage Stage) Stage {
-	if c.began() {
-		return c.m.Status.LastOperation.Stage
+// keepCreateStage is stage, unless the persisted stage must not be forgotten.
+func (d *decider) keepCreateStage(stage Stage) Stage {
+	if d.createPending() {
+		return d.m.Status.LastOperation.Stage
 	}
 	return stage
 }
 
-// known reports whether the provider has VMs of this machine, even if another program made them.
-func (c creation) known() bool {
-	if c.o.VM == nil {
+// providerHasVM reports whether the provider has VMs of this machine, even if another program made them.
+func (d *decider) providerHasVM() bool {
+	if d.o.VM == nil {
 		return false
 	}
-	code := c.o.VM.Code
+	code := d.o.VM.Code
 	return code == codes.OK || code == codes.Uninitialized || code == codes.OutOfRange
 }
 
-// classFailure reports a class that nothing can be created from.
-func (c creation) classFailure(code codes.Code, message string) Plan {
-	return c.createFailed(c.keepBegun(StageNone), code, message)
+// classFailed reports a class that nothing can be created from.
+func (d *decider) classFailed(code codes.Code, message string) Plan {
+	return d.createFailed(d.keepCreateStage(StageNone), code, message)
 }
 
-// statusFailure reports a status call that leaves open whether there is a VM.
-func (c creation) statusFailure(code codes.Code, message string) Plan {
-	return c.createFailed(c.keepBegun(StageGetVMStatus), code, message)
+// statusFailed reports a status call that leaves open whether there is a VM.
+func (d *decider) statusFailed(code codes.Code, message string) Plan {
+	return d.createFailed(d.keepCreateStage(StageGetVMStatus), code, message)
 }
 
 // createFailed records a failed step of the creation.
-func (c creation) createFailed(stage Stage, code codes.Code, message string) Plan {
+func (d *decider) createFailed(stage Stage, code codes.Code, message string) Plan {
 	on, reason := eventCreateFailed, reasonCreateFailed
 	switch {
-	case code == codes.AlreadyExists && c.o.Created != nil && stage == StageCreateVM:
+	case code == codes.AlreadyExists && d.o.Created != nil && stage == StageCreateVM:
 		on, reason = eventCreateRefused, reasonCreateRefused
-	case !c.now.Before(c.creationDeadline()):
+	case !d.now.Before(d.creationDeadline()):
 		on, reason = eventCreationTimeout, reasonCreateFailed
 	}
 	why := decision.Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
-	never, unanswered := c.m.untouched() && !c.known(), c.unanswered()
-	answered := c.o.Created != nil && stage == StageCreateVM
-	return c.move(on, why, func(s *Status) {
-		c.begin(s)
-		s.LastOperation = c.failure(OperationCreate, stage, code, message)
+	never, unanswered := d.m.untouched() && !d.providerHasVM(), d.createUnanswered()
+	answered := d.o.Created != nil && stage == StageCreateVM
+	return d.move(on, why, func(s *Status) {
+		d.beginCreationClock(s)
+		s.LastOperation = d.failure(OperationCreate, stage, code, message)
 		s.OnlyRefused = s.OnlyRefused && !unanswered // what is stored from now on does not say that one was
 		if answered {
 			s.OnlyRefused = s.OnlyRefused && madeNothing(code)
-			never = s.OnlyRefused && code == codes.AlreadyExists && !c.known()
+			never = s.OnlyRefused && code == codes.AlreadyExists && !d.providerHasVM()
 		}
 		s.NeverCreated = never
 	})
@@ -429,13 +429,13 @@ func (c creation) createFailed(stage Stage, code codes.Code, message string) Pla
 
 // onlyRefused reports whether it is certain that no create call so far has made anything. One
 // whose answer is not recorded may have.
-func (c creation) onlyRefused() bool {
-	return c.m.untouched() || c.m.Status.OnlyRefused && !c.unanswered()
+func (d *decider) onlyRefused() bool {
+	return d.m.untouched() || d.m.Status.OnlyRefused && !d.createUnanswered()
 }
 
-// unanswered reports whether an earlier pass announced a create whose answer is not recorded.
-func (c creation) unanswered() bool {
-	return c.began() && c.m.Status.LastOperation.State != StateFailed && !c.announced()
+// createUnanswered reports whether an earlier pass announced a create whose answer is not recorded.
+func (d *decider) createUnanswered() bool {
+	return d.createPending() && d.m.Status.LastOperation.State != StateFailed && !d.createAnnounced()
 }
 
 // madeNothing reports whether a create that ended with code has made nothing.
@@ -448,11 +448,11 @@ func madeNothing(code codes.Code) bool {
 	return false
 }
 
-// timedOut marks a machine failed that did not run in time.
-func (c creation) timedOut(message string) Plan {
-	why := decision.Why{Reason: reasonCreationTimeout, For: c.p.creationTimeout(c.m), Detail: message}
-	return c.move(eventCreationTimeout, why, func(s *Status) {
-		op := c.failure(OperationCreate, s.LastOperation.Stage, codes.DeadlineExceeded, why.String())
+// creationTimedOut marks a machine failed that did not run in time.
+func (d *decider) creationTimedOut(message string) Plan {
+	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: message}
+	return d.move(eventCreationTimeout, why, func(s *Status) {
+		op := d.failure(OperationCreate, s.LastOperation.Stage, codes.DeadlineExceeded, why.String())
 		if s.LastOperation.State == StateFailed {
 			op.Code = s.LastOperation.Code // the cause says more than the time it took
 		}
@@ -485,70 +485,70 @@ func (vm *VM) mistaken() string {
 // nothing better.
 const createTurnRetry = 5 * time.Second
 
-// held keeps a machine whose class is slowed from calling the provider until it
+// classBackoff keeps a machine whose class is slowed from calling the provider until it
 // is its turn. It comes before the announcement, so that a machine that waits
 // writes no more than one status.
-func (c creation) held() (Plan, bool) {
-	h, turn := c.o.Hold, c.o.CreateTurn
-	if h == nil || c.o.Created != nil || turn != nil && turn.Given {
+func (d *decider) classBackoff() (Plan, bool) {
+	h, turn := d.o.Hold, d.o.CreateTurn
+	if h == nil || d.o.Created != nil || turn != nil && turn.Given {
 		return Plan{}, false
 	}
-	deadline := c.creationDeadline()
-	if !c.now.Before(deadline) {
-		return c.heldTooLong(), true
+	deadline := d.creationDeadline()
+	if !d.now.Before(deadline) {
+		return d.classBackoffTimedOut(), true
 	}
 	why := decision.Why{Reason: reasonHeld, Detail: h.String(), Code: h.Code}
 	at := h.Until
 	switch {
 	case turn != nil:
 		at = turn.At
-	case !c.now.Before(at):
+	case !d.now.Before(at):
 		why.Reason = reasonAskCreate
 		return Plan{Effect: AskCreate{}, Why: why}, true
 	}
-	if c.unnoted(h) {
-		return c.noteHeld(h), true
+	if d.classBackoffUnrecorded(h) {
+		return d.recordClassBackoff(h), true
 	}
-	if !c.now.Before(at) {
-		at = c.now.Add(createTurnRetry)
+	if !d.now.Before(at) {
+		at = d.now.Add(createTurnRetry)
 	}
-	if deadline.Before(at) && !c.unbegun() {
+	if deadline.Before(at) && !d.creationNotBegun() {
 		at = deadline
 	}
-	why.For = at.Sub(c.now)
+	why.For = at.Sub(d.now)
 	return Plan{At: at, Why: why}, true
 }
 
-// unnoted reports whether the status of a new machine has yet to say that a quota
+// classBackoffUnrecorded reports whether the status of a new machine has yet to say that a quota
 // is missing.
-func (c creation) unnoted(h *Hold) bool {
-	s := &c.m.Status
-	return h.Code == codes.ResourceExhausted && s.Phase == PhaseNew && s.LastOperation.Kind == "" && c.m.Spec.ProviderID == ""
+func (d *decider) classBackoffUnrecorded(h *Hold) bool {
+	s := &d.m.Status
+	return h.Code == codes.ResourceExhausted && s.Phase == PhaseNew && s.LastOperation.Kind == "" && d.m.Spec.ProviderID == ""
 }
 
-// noteHeld records the refusal that the class met as this machine's own.
-func (c creation) noteHeld(h *Hold) Plan {
+// recordClassBackoff records the refusal that the class met as this machine's own.
+func (d *decider) recordClassBackoff(h *Hold) Plan {
 	why := decision.Why{Reason: reasonHeldNoted, Detail: h.String(), Code: h.Code}
-	never := !c.known()
-	return c.move(eventCreateFailed, why, func(s *Status) {
-		s.LastOperation, s.NeverCreated = c.failure(OperationCreate, StageNone, h.Code, h.String()), never
+	never := !d.providerHasVM()
+	return d.move(eventCreateFailed, why, func(s *Status) {
+		s.LastOperation, s.NeverCreated = d.failure(OperationCreate, StageNone, h.Code, h.String()), never
 	})
 }
 
-// heldNoted reports whether the last operation is what noteHeld wrote. It is no
+// classBackoffRecorded reports whether the last operation is what noteHeld wrote. It is no
 // attempt of this machine, so nothing waits for it.
-func (s *situation) heldNoted() bool {
-	op := &s.m.Status.LastOperation
+func (d *decider) classBackoffRecorded() bool {
+	op := &d.m.Status.LastOperation
 	return op.Kind == OperationCreate && op.State == StateFailed && op.Stage == StageNone && op.Code == codes.ResourceExhausted
 }
 
-// heldTooLong marks a machine failed whose time was up before its next turn. Its
+// classBackoffTimedOut marks a machine failed whose time was up before its next turn. Its
 // failure carries the code of what held it back.
-func (c creation) heldTooLong() Plan {
-	h, last, never := c.o.Hold, &c.m.Status.LastOperation, c.m.untouched() && !c.known()
-	why := decision.Why{Reason: reasonCreationTimeout, For: c.p.creationTimeout(c.m), Detail: h.String()}
-	return c.move(eventCreationTimeout, why, func(s *Status) {
-		op := c.failure(OperationCreate, last.Stage, h.Code, why.String())
+func (d *decider) classBackoffTimedOut() Plan {
+	h, last, never := d.o.Hold, &d.m.Status.LastOperation, d.m.untouched() && !d.providerHasVM()
+	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: h.String()}
+	return d.move(eventCreationTimeout, why, func(s *Status) {
+		op := d.failure(OperationCreate, last.Stage, h.Code, why.String())
 		if last.Kind != OperationCreate {
 			op.Stage = StageNone
 		}
@@ -556,11 +556,11 @@ func (c creation) heldTooLong() Plan {
 	})
 }
 
-// mayBeMade reports whether a VM may exist though none is recorded: a create was
+// vmMayExist reports whether a VM may exist though none is recorded: a create was
 // announced, and no refusal says that nothing came of it.
-func (c creation) mayBeMade() bool {
-	op := &c.m.Status.LastOperation
-	return c.began() && (op.State != StateFailed || codes.RecoveryFor(codes.CreateMachine, op.Code).AutoRetry)
+func (d *decider) vmMayExist() bool {
+	op := &d.m.Status.LastOperation
+	return d.createPending() && (op.State != StateFailed || codes.RecoveryFor(codes.CreateMachine, op.Code).AutoRetry)
 }
 
 // A node that joins a cluster shows a bootstrap token, which it finds in its
@@ -578,34 +578,34 @@ func (c creation) mayBeMade() bool {
 // deletes it again. A deletion that fails holds nothing up: the token has an end
 // of its own.
 
-// end is until when a token is needed.
-func (t token) end() time.Time { return t.creationDeadline().Truncate(time.Second) }
+// tokenExpiry is until when a token is needed.
+func (d *decider) tokenExpiry() time.Time { return d.creationDeadline().Truncate(time.Second) }
 
-// renew prolongs the token of a VM that exists.
-func (t token) renew() (Plan, bool) {
-	if t.o.Token != TokenNeeded || t.o.TokenEnsured != nil || !t.now.Before(t.creationDeadline()) {
+// renewToken prolongs the token of a VM that exists.
+func (d *decider) renewToken() (Plan, bool) {
+	if d.o.Token != TokenNeeded || d.o.TokenEnsured != nil || !d.now.Before(d.creationDeadline()) {
 		return Plan{}, false
 	}
-	until := t.end()
-	return Plan{Effect: RenewToken{until}, Why: decision.Why{Reason: reasonRenewToken, For: until.Sub(t.now)}}, true
+	until := d.tokenExpiry()
+	return Plan{Effect: RenewToken{until}, Why: decision.Why{Reason: reasonRenewToken, For: until.Sub(d.now)}}, true
 }
 
-// prolonged reports whether the machine's time to join was prolonged, by a freeze
+// joinTimeProlonged reports whether the machine's time to join was prolonged, by a freeze
 // or a pause, beyond what its token may have been made for. That the token was
 // prolonged since is not recorded: it is made sure of in each pass.
-func (t token) prolonged() bool { return t.since(t.m.CreatedAt).After(t.m.CreatedAt) }
+func (d *decider) joinTimeProlonged() bool { return d.waitBase(d.m.CreatedAt).After(d.m.CreatedAt) }
 
-// remove deletes the token of a machine that does not need it any more.
-func (t token) remove() (Plan, bool) {
-	if t.o.Token != TokenNeeded || t.o.TokenRemoved != nil {
+// removeToken deletes the token of a machine that does not need it any more.
+func (d *decider) removeToken() (Plan, bool) {
+	if d.o.Token != TokenNeeded || d.o.TokenRemoved != nil {
 		return Plan{}, false
 	}
 	return Plan{Effect: RemoveToken{}, Why: decision.Why{Reason: reasonRemoveToken}}, true
 }
 
-// left is the warning about a token that could not be deleted.
-func (t token) left() decision.Why {
-	answer := t.o.TokenRemoved
+// tokenNotDeleted is the warning about a token that could not be deleted.
+func (d *decider) tokenNotDeleted() decision.Why {
+	answer := d.o.TokenRemoved
 	if answer == nil || answer.Code == codes.OK || answer.Code == codes.NotFound {
 		return decision.Why{}
 	}

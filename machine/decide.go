@@ -27,43 +27,41 @@ func Decide(o *Observation, p *Policy, now time.Time) (plan Plan, err error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	s := situationOf(o, p, now)
-	plan = decider{&s}.decide()
-	pause{&s}.warnInvalid(&plan)
+	d := newDecider(o, p, now)
+	plan = d.decide()
+	d.warnInvalidPause(&plan)
 	return plan, nil
 }
 
 // decide decides about any machine.
-func (d decider) decide() Plan {
-	p, h := pause(d), health(d)
-	if p.asked() {
-		return p.begin()
+func (d *decider) decide() Plan {
+	if d.pauseRequested() {
+		return d.pause()
 	}
-	if h.settled() {
+	if d.settled() {
 		return Plan{Why: decision.Why{Reason: reasonHealthy, Name: d.o.Node.Node.Name}}
 	}
-	if plan, busy := p.end(); busy {
+	if plan, busy := d.resume(); busy {
 		return plan
 	}
 	if d.m.Deleted() {
-		return deletion(d).remove()
+		return d.reconcileDeletion()
 	}
-	return d.keep()
+	return d.reconcile()
 }
 
-// keep decides about a machine that is not being deleted.
-func (d decider) keep() Plan {
-	inspection := preservation(d)
+// reconcile decides about a machine that is not being deleted.
+func (d *decider) reconcile() Plan {
 	if d.m.Status.Phase == PhaseFailed && !d.o.Frozen && d.m.HasFinalizer(Finalizer) { // even one with an invalid spec is waited for
-		if plan, busy := inspection.preserve(); busy {
+		if plan, busy := d.preserve(); busy {
 			return plan
 		}
 	}
 	if bad := d.m.invalidField(); bad != nil {
-		return d.invalid(bad)
+		return d.waitForValidSpec(bad)
 	}
-	if bad := d.unfit(); bad != nil {
-		if plan, unsaid := d.noteInvalid(bad); unsaid {
+	if bad := d.invalidForNode(); bad != nil {
+		if plan, unsaid := d.recordInvalid(bad); unsaid {
 			return plan
 		}
 	} else if object.FindCondition(d.m.Status.Conditions, ConditionSpecValid) != nil {
@@ -82,37 +80,37 @@ func (d decider) keep() Plan {
 		changed.AddFinalizer(Finalizer)
 		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
-	if plan, busy := inspection.preserve(); busy {
+	if plan, busy := d.preserve(); busy {
 		return plan
 	}
-	if plan, busy := d.followDeletion(); busy {
+	if plan, busy := d.followNodeDeletion(); busy {
 		return plan
 	}
-	return inspection.whilePreserved(d.explainGrace(d.stayLater(inspection.alsoPreserve(d.follow()))))
+	return d.whilePreserved(d.explainGrace(d.retryNodeDeletionGrant(d.alsoPreserve(d.byPhase()))))
 }
 
-// follow decides by the phase.
-func (d decider) follow() Plan {
+// byPhase decides by the phase.
+func (d *decider) byPhase() Plan {
 	switch d.m.Status.Phase {
 	case PhaseNew, PhaseCrashLoopBackOff, PhasePending:
-		return creation(d).create()
+		return d.create()
 	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
-		return health(d).watch()
+		return d.watchNode()
 	case PhaseAvailable:
 		if !d.o.NoCluster {
-			return creation(d).appear()
+			return d.joinAvailable()
 		}
-		return health(d).watchVM()
+		return d.watchVM()
 	case PhaseTerminating:
 		return d.move(eventNotDeleted, decision.Why{Reason: reasonNotDeleted}, func(s *Status) {
 			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "terminating, but deletion was not asked for")
 		})
 	case PhaseInPlaceUpdating:
-		return inPlace{situation: d.situation}.update()
+		return d.reconcileUpdate()
 	case PhaseInPlaceUpdateSuccessful:
-		return inPlace{situation: d.situation}.finish()
+		return d.finishUpdate()
 	case PhaseFailed:
-		return preservation(d).failed()
+		return d.reconcileFailed()
 	}
 	why := decision.Why{Reason: reasonPhaseRestart, Name: string(d.m.Status.Phase)}
 	plan := d.move(eventRestart, why, func(s *Status) { s.ClockFrom = d.stamp() })
@@ -120,9 +118,9 @@ func (d decider) follow() Plan {
 	return plan
 }
 
-// invalid records once which field can't be acted upon, and waits for a change.
-func (d decider) invalid(bad *object.FieldError) Plan {
-	if plan, unsaid := d.noteInvalid(bad); unsaid {
+// waitForValidSpec records once which field can't be acted upon, and waits for a change.
+func (d *decider) waitForValidSpec(bad *object.FieldError) Plan {
+	if plan, unsaid := d.recordInvalid(bad); unsaid {
 		return plan
 	}
 	return Plan{Why: specInvalid(bad)}
@@ -132,8 +130,8 @@ func specInvalid(bad *object.FieldError) decision.Why {
 	return decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 }
 
-// noteInvalid records once which field is wrong.
-func (d decider) noteInvalid(bad *object.FieldError) (Plan, bool) {
+// recordInvalid records once which field is wrong.
+func (d *decider) recordInvalid(bad *object.FieldError) (Plan, bool) {
 	why := specInvalid(bad)
 	want := object.Condition{
 		Type: ConditionSpecValid, Status: object.False, Reason: reasonSpecInvalid.String(),
@@ -150,30 +148,28 @@ func (d decider) noteInvalid(bad *object.FieldError) (Plan, bool) {
 
 // explainGrace sets the reason GraceAfterStart if the deadline has passed and only the grace after a
 // start keeps the machine.
-func (d decider) explainGrace(plan Plan) Plan {
+func (d *decider) explainGrace(plan Plan) Plan {
 	if d.spared && plan.Write == nil && plan.Effect == nil {
 		plan.Why = decision.Why{Reason: reasonGrace, Detail: plan.Why.String(), For: d.p.Grace}
 	}
 	return plan
 }
 
-// situation is what one call of Decide is given, and what all parts of the
-// decision share.
-type situation struct {
+// decider is what one call of Decide is given: all that its decision rests on.
+type decider struct {
 	o   *Observation
 	p   *Policy
 	m   *Machine
 	now time.Time
-	// owner is the machine whose name the observed node carries; empty: it
-	// carries none, or there is no node.
+	// owner is the machine named by the label of the observed node. Empty: no node, or no label.
 	owner string
 	// spared says that the machine's time is up, and that it is not marked failed
 	// only because this process has not watched for its grace yet.
 	spared bool
 }
 
-func situationOf(o *Observation, p *Policy, now time.Time) situation {
-	return situation{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
+func newDecider(o *Observation, p *Policy, now time.Time) *decider {
+	return &decider{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
 }
 
 func ownerOf(answer *NodeAnswer, key string) string {
@@ -184,54 +180,54 @@ func ownerOf(answer *NodeAnswer, key string) string {
 }
 
 // preserved reports whether the machine is kept for inspection.
-func (s *situation) preserved() bool { return s.m.Status.Preservation.Active(s.now) }
+func (d *decider) preserved() bool { return d.m.Status.Preservation.Active(d.now) }
 
-// labelled reports whether a label of the machine says yes. An empty key is on none.
-func (s *situation) labelled(key string) bool {
+// labelTrue reports whether a label of the machine says yes. An empty key is on none.
+func (d *decider) labelTrue(key string) bool {
 	if key == "" {
 		return false
 	}
-	yes, err := strconv.ParseBool(s.m.Labels[key])
+	yes, err := strconv.ParseBool(d.m.Labels[key])
 	return err == nil && yes
 }
 
-// nameKey is the label on a node with its machine's name. Empty: there is none, or no label can have
+// machineLabelKey is the label on a node with its machine's name. Empty: there is none, or no label can have
 // that name as its value.
-func (s *situation) nameKey() string {
-	if !named(s.m.Name) {
+func (d *decider) machineLabelKey() string {
+	if !named(d.m.Name) {
 		return ""
 	}
-	return s.p.Keys.NodeMachine
+	return d.p.Keys.NodeMachine
 }
 
 // stamp is now as stores keep it.
-func (s *situation) stamp() time.Time { return s.now.Truncate(time.Second) }
+func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
 
 // setStatus plans a write of the status that leaves the phase alone.
-func (s *situation) setStatus(why decision.Why, change func(*Status)) Plan {
-	status := s.m.Status.Clone()
+func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
+	status := d.m.Status.Clone()
 	change(&status)
 	return Plan{Write: &UpdateStatus{status}, Why: why}
 }
 
 // move plans a write of the status that takes the phase along an edge of the table.
-func (s *situation) move(on Event, why decision.Why, change func(*Status)) Plan {
-	from := phases.State(string(s.m.Status.Phase))
+func (d *decider) move(on Event, why decision.Why, change func(*Status)) Plan {
+	from := phases.State(string(d.m.Status.Phase))
 	to, _ := phases.Next(from, on)
-	plan := s.setStatus(why, func(status *Status) {
+	plan := d.setStatus(why, func(status *Status) {
 		if to != from {
-			status.Phase, status.Since = Phase(to), s.stamp()
+			status.Phase, status.Since = Phase(to), d.stamp()
 		}
-		s.noteVM(status)
+		d.copyVMState(status)
 		change(status)
 	})
 	plan.Moves[0] = Move{Table: phases.Name, From: from, On: on, To: to}
 	return plan
 }
 
-// noteVM lets what drivers said in this pass ride on a status write.
-func (s *situation) noteVM(status *Status) {
-	for _, vm := range [...]*VM{s.o.VM, s.o.Created, s.o.Initialized, s.o.Updated, s.o.VMDeleted} {
+// copyVMState lets what drivers said in this pass ride on a status write.
+func (d *decider) copyVMState(status *Status) {
+	for _, vm := range [...]*VM{d.o.VM, d.o.Created, d.o.Initialized, d.o.Updated, d.o.VMDeleted} {
 		if vm == nil {
 			continue
 		}
@@ -244,86 +240,23 @@ func (s *situation) noteVM(status *Status) {
 	}
 }
 
-func (s *situation) operation(kind OperationKind, state OperationState, stage Stage) Operation {
-	return Operation{Kind: kind, State: state, Stage: stage, Time: s.stamp()}
+func (d *decider) operation(kind OperationKind, state OperationState, stage Stage) Operation {
+	return Operation{Kind: kind, State: state, Stage: stage, Time: d.stamp()}
 }
 
-func (s *situation) failure(kind OperationKind, stage Stage, code codes.Code, message string) Operation {
-	op := s.operation(kind, StateFailed, stage)
-	op.Code, op.Message, op.Against = code, message, s.inputs()
+func (d *decider) failure(kind OperationKind, stage Stage, code codes.Code, message string) Operation {
+	op := d.operation(kind, StateFailed, stage)
+	op.Code, op.Message, op.Against = code, message, d.inputs()
 	return op
 }
 
-func (s *situation) inputs() Inputs {
-	in := Inputs{Machine: s.m.Generation, Secret: s.o.Secret}
-	if s.o.Class != nil {
-		in.Class = s.o.Class.Generation
+func (d *decider) inputs() Inputs {
+	in := Inputs{Machine: d.m.Generation, Secret: d.o.Secret}
+	if d.o.Class != nil {
+		in.Class = d.o.Class.Generation
 	}
 	return in
 }
-
-// A decision has parts. Each is a value that holds the situation and, where it is
-// about a node that is not always the observed one, that node. The parts stand here
-// from the ground up: a part asks parts above it in this file, and never one below.
-
-// token is the bootstrap token of a machine.
-type token struct{ *situation }
-
-// nodeRollout is what a rollout has put on a node, and what it wants there.
-type nodeRollout struct {
-	*situation
-	n *Node
-}
-
-// nodePreservation is what the preservation of a machine has put on its node, and
-// what it wants there. n may be nil.
-type nodePreservation struct {
-	*situation
-	n *Node
-}
-
-// nodeUpdate is what an update in place has put on a node, and what it wants there.
-type nodeUpdate struct {
-	*situation
-	n *Node
-}
-
-// nodeSync brings a node in line with its machine. joining says that the node is
-// healthy, so that it is about to join or has joined: then the startup taint is removed.
-type nodeSync struct {
-	*situation
-	n       *Node
-	joining bool
-}
-
-// hotUpdate changes a VM to what its class says, without a replacement.
-type hotUpdate struct{ *situation }
-
-// creation takes a machine from new to Available or Running.
-type creation struct{ *situation }
-
-// inPlace takes a machine through an update in place, and back into service. n is its
-// node; nil: it is missing, or was not looked for. What goes into a plan is node()
-// instead: a part whose node is in a plan makes each decision allocate.
-type inPlace struct {
-	*situation
-	n *Node
-}
-
-// preservation keeps a machine for inspection.
-type preservation struct{ *situation }
-
-// deletion takes a machine that is being deleted through the stages of that.
-type deletion struct{ *situation }
-
-// health watches a machine that has joined once.
-type health struct{ *situation }
-
-// pause leaves a machine as it is while its annotation asks for that.
-type pause struct{ *situation }
-
-// decider asks the parts in order.
-type decider struct{ *situation }
 
 // A machine that is paused is left as it is: no call is made for it, no phase
 // and no stage moves, nothing is judged and nothing deleted, for any
@@ -345,44 +278,44 @@ func Paused(m *object.Meta, key string) (paused bool, odd string) {
 	return paused, ""
 }
 
-// asked reports whether the machine's annotation asks for a pause. A machine that is being deleted
+// pauseRequested reports whether the machine's annotation asks for a pause. A machine that is being deleted
 // without our finalizer is not even written.
-func (p pause) asked() bool {
-	paused, _ := Paused(&p.m.Meta, p.p.Keys.Paused)
-	return paused && !p.notOurs()
+func (d *decider) pauseRequested() bool {
+	paused, _ := Paused(&d.m.Meta, d.p.Keys.Paused)
+	return paused && !d.finalizerMissing()
 }
 
-// begin leaves the machine alone, and records the condition once.
-func (p pause) begin() Plan {
-	why := decision.Why{Reason: reasonPaused, Name: p.p.Keys.Paused}
+// pause leaves the machine alone, and records the condition once.
+func (d *decider) pause() Plan {
+	why := decision.Why{Reason: reasonPaused, Name: d.p.Keys.Paused}
 	want := object.Condition{
-		Type: ConditionPaused, Status: object.True, Reason: reasonPaused.String(), Message: why.String(), Since: p.stamp(),
+		Type: ConditionPaused, Status: object.True, Reason: reasonPaused.String(), Message: why.String(), Since: d.stamp(),
 	}
-	have := object.FindCondition(p.m.Status.Conditions, ConditionPaused)
+	have := object.FindCondition(d.m.Status.Conditions, ConditionPaused)
 	if have != nil && have.Status == want.Status && have.Message == want.Message {
 		return Plan{Why: why}
 	}
-	return p.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) })
+	return d.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) })
 }
 
-// end ends a pause with the write that restarts the machine's clocks:
+// resume ends a pause with the write that restarts the machine's clocks:
 // nothing could be judged while they ran.
-func (p pause) end() (Plan, bool) {
-	if object.FindCondition(p.m.Status.Conditions, ConditionPaused) == nil || p.notOurs() {
+func (d *decider) resume() (Plan, bool) {
+	if object.FindCondition(d.m.Status.Conditions, ConditionPaused) == nil || d.finalizerMissing() {
 		return Plan{}, false
 	}
-	return p.setStatus(decision.Why{Reason: reasonResumed}, func(s *Status) {
+	return d.setStatus(decision.Why{Reason: reasonResumed}, func(s *Status) {
 		s.Conditions = object.DropCondition(s.Conditions, ConditionPaused)
-		s.ResumedAt = p.stamp()
+		s.ResumedAt = d.stamp()
 	}), true
 }
 
-// notOurs reports whether the machine is being deleted without our finalizer.
-func (p pause) notOurs() bool { return p.m.Deleted() && !p.m.HasFinalizer(Finalizer) }
+// finalizerMissing reports whether the machine is being deleted without our finalizer.
+func (d *decider) finalizerMissing() bool { return d.m.Deleted() && !d.m.HasFinalizer(Finalizer) }
 
-// warnInvalid lets a plan warn of a pause that can't be read.
-func (p pause) warnInvalid(plan *Plan) {
-	if _, odd := Paused(&p.m.Meta, p.p.Keys.Paused); odd != "" && plan.Warn == (decision.Why{}) {
-		plan.Warn = decision.Why{Reason: reasonOddPause, Name: p.p.Keys.Paused, Detail: odd}
+// warnInvalidPause lets a plan warn of a pause that can't be read.
+func (d *decider) warnInvalidPause(plan *Plan) {
+	if _, odd := Paused(&d.m.Meta, d.p.Keys.Paused); odd != "" && plan.Warn == (decision.Why{}) {
+		plan.Warn = decision.Why{Reason: reasonOddPause, Name: d.p.Keys.Paused, Detail: odd}
 	}
 }

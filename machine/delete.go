@@ -9,40 +9,40 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// remove takes a machine that is being deleted through the stages of its deletion:
+// reconcileDeletion takes a machine that is being deleted through the stages of its deletion:
 // find the node, drain it, detach volumes, delete the VM, delete the node, remove
 // the finalizer. Each is stored before the first call that it makes. One that has
 // nothing to do is passed over, see skip.
-func (d deletion) remove() Plan {
+func (d *decider) reconcileDeletion() Plan {
 	if !d.m.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
 	stage := d.m.Status.DeletionStage()
 	if stage == StageNone {
-		return d.terminate()
+		return d.beginDeletion()
 	}
-	if plan, wait := d.removeGate(); wait {
+	if plan, wait := d.deletionBackoff(); wait {
 		return plan
 	}
 	switch stage {
 	case StageGetVMStatus:
-		return d.locate()
+		return d.locateNode()
 	case StageInitiateDrain:
-		return d.drain()
+		return d.drainStage()
 	case StageDeleteVolumeAttachments:
-		return d.detach()
+		return d.detachVolumes()
 	case StageInitiateVMDeletion:
 		return d.deleteVM()
 	case StageInitiateNodeDeletion:
 		return d.deleteNode()
 	case StageInitiateFinalizerRemoval:
-		return d.release()
+		return d.removeFinalizer()
 	}
-	return d.stage(eventRestart, decision.Why{Reason: reasonRestart, Name: string(d.m.Status.LastOperation.Stage)})
+	return d.advanceDeletion(eventRestart, decision.Why{Reason: reasonRestart, Name: string(d.m.Status.LastOperation.Stage)})
 }
 
-// terminate begins a deletion.
-func (d deletion) terminate() Plan {
+// beginDeletion begins a deletion.
+func (d *decider) beginDeletion() Plan {
 	from := d.m.Status.Phase
 	why := decision.Why{Reason: reasonTerminating, Detail: string(from)}
 	if from == PhaseNew {
@@ -50,25 +50,25 @@ func (d deletion) terminate() Plan {
 	}
 	never := d.m.untouched()
 	var moves [len(Plan{}.Moves)]Move
-	at, drained := d.pass(StageNone, eventDelete, moves[1:])
+	at, drained := d.advanceStages(StageNone, eventDelete, moves[1:])
 	plan := d.move(eventDelete, why, func(s *Status) {
 		s.NeverCreated = never
 		if from != PhaseTerminating {
 			s.DeletedFrom = from
 		}
 		if drained {
-			d.noteDrained(s)
+			d.recordDrained(s)
 		}
-		d.enter(s, at)
+		d.enterStage(s, at)
 	})
 	moves[0] = plan.Moves[0]
 	plan.Moves = moves
 	return plan
 }
 
-// removeGate holds a failed stage back until it may be tried again. A stage
+// deletionBackoff holds a failed stage back until it may be tried again. A stage
 // that force may skip does not wait once force is due.
-func (d deletion) removeGate() (Plan, bool) {
+func (d *decider) deletionBackoff() (Plan, bool) {
 	op := &d.m.Status.LastOperation
 	at := d.retryAt(removeCall(op.Stage))
 	if at.IsZero() {
@@ -76,7 +76,7 @@ func (d deletion) removeGate() (Plan, bool) {
 	}
 	var due time.Time
 	if op.Stage == StageGetVMStatus || op.Stage == StageInitiateDrain {
-		if d.forced() {
+		if d.forceDue() {
 			return Plan{}, false
 		}
 		due = d.forceAt()
@@ -93,46 +93,46 @@ func removeCall(stage Stage) codes.Call {
 	return codes.DeleteMachine
 }
 
-// locate finds out whether there is a node to drain: under the recorded name,
+// locateNode finds out whether there is a node to drain: under the recorded name,
 // else by the machine's name on it, else under the name the driver gives.
-func (d deletion) locate() Plan {
+func (d *decider) locateNode() Plan {
 	if d.o.NoCluster {
-		return d.stage(eventLocated, decision.Why{Reason: reasonNoNode})
+		return d.advanceDeletion(eventLocated, decision.Why{Reason: reasonNoNode})
 	}
-	if !d.looked() || d.unseen() {
-		return d.find()
+	if !d.nodeRead() || d.missingFromCache() {
+		return d.findNode()
 	}
 	node := d.node()
-	if node != nil && d.ours(node) {
-		return d.stage(eventLocated, decision.Why{Reason: reasonDrain, Name: node.Name})
+	if node != nil && d.ownsNode(node) {
+		return d.advanceDeletion(eventLocated, decision.Why{Reason: reasonDrain, Name: node.Name})
 	}
 	if d.m.Spec.NodeName == "" && !d.neverCreated() {
-		if plan, busy := d.askForNode(); busy {
+		if plan, busy := d.nodeFromDriver(); busy {
 			return plan
 		}
 	}
-	out := d.withoutNode(eventLocated)
-	if d.isForeign() {
-		out.Warn = d.foreign()
+	out := d.continueWithoutNode(eventLocated)
+	if d.nodeIsForeign() {
+		out.Warn = d.foreignNode()
 	}
 	return out
 }
 
-// askForNode asks the driver for the node's name, and records it: when the VM is
+// nodeFromDriver asks the driver for the node's name, and records it: when the VM is
 // gone, the driver can't say it any more. The VM's ID is recorded with it, because
 // a node of that name may be another VM's.
-func (d deletion) askForNode() (Plan, bool) {
+func (d *decider) nodeFromDriver() (Plan, bool) {
 	vm := d.o.VM
 	if vm == nil {
 		if d.o.Class == nil {
-			return d.withoutClass(), !d.forced()
+			return d.classMissing(), !d.forceDue()
 		}
 		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}, true
 	}
 	switch vm.Code {
 	case codes.OK, codes.NotFound, codes.Uninitialized, codes.Unimplemented, codes.OutOfRange:
 	default:
-		return d.stageFailed(vm.Outcome), !d.forced()
+		return d.deletionFailed(vm.Outcome), !d.forceDue()
 	}
 	if vm.NodeName == "" || vm.Of != "" {
 		return Plan{}, false
@@ -153,30 +153,30 @@ func (d deletion) askForNode() (Plan, bool) {
 // VM either, DeleteMachine is called with the machine's name alone. After ALREADY_EXISTS it is not,
 // unless an earlier create may have made a VM: the VM of that name is another's. A create that takes effect after
 // that leaves a VM that no machine owns: package safety/orphan finds and deletes it.
-func (d deletion) deleteVM() Plan {
-	if on := d.skip(StageInitiateVMDeletion); on != "" {
-		return d.stage(on, decision.Why{Reason: reasonNoVM})
+func (d *decider) deleteVM() Plan {
+	if on := d.skipEvent(StageInitiateVMDeletion); on != "" {
+		return d.advanceDeletion(on, decision.Why{Reason: reasonNoVM})
 	}
 	answer := d.o.VMDeleted
 	if answer == nil {
-		if plan, late := d.drainLate(); late {
+		if plan, late := d.drainLateNode(); late {
 			return plan
 		}
-		if plan, held := d.hold(d.p.Keys.PreTerminateHook); held {
+		if plan, held := d.awaitHooks(d.p.Keys.PreTerminateHook); held {
 			return plan
 		}
-		if plan, asks := d.nameLate(); asks { // not while a hook holds the VM: a change of the machine ends each wait
+		if plan, asks := d.lateNodeName(); asks { // not while a hook holds the VM: a change of the machine ends each wait
 			return plan
 		}
 		if d.o.Class == nil {
-			return d.withoutClass()
+			return d.classMissing()
 		}
 		return Plan{Effect: DeleteVM{}, Why: decision.Why{Reason: reasonDeleteVM, Name: vmName(d.m)}}
 	}
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
-		return d.stageFailed(answer.Outcome)
+		return d.deletionFailed(answer.Outcome)
 	}
-	return d.stage(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: vmName(d.m)})
+	return d.advanceDeletion(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: vmName(d.m)})
 }
 
 // vmName is what a sentence calls a machine's VM.
@@ -189,133 +189,132 @@ func vmName(m *Machine) string {
 
 // deleteNode removes the node of a VM that is gone, also one that joined while
 // the VM was being deleted. A node that is another machine's is left alone.
-func (d deletion) deleteNode() Plan {
+func (d *decider) deleteNode() Plan {
 	if answer := d.o.NodeDeleted; answer != nil {
 		if !d.nodeDeleted() {
-			return d.stageFailed(*answer)
+			return d.deletionFailed(*answer)
 		}
 		name := d.m.Spec.NodeName
 		if d.o.Node != nil && d.o.Node.Node != nil {
 			name = d.o.Node.Node.Name
 		}
-		return d.stage(eventNodeDeleted, decision.Why{Reason: reasonNodeDeleted, Name: name})
+		return d.advanceDeletion(eventNodeDeleted, decision.Why{Reason: reasonNodeDeleted, Name: name})
 	}
-	if on := d.skip(StageInitiateNodeDeletion); on != "" {
-		return d.stage(on, decision.Why{Reason: reasonNodeGone})
+	if on := d.skipEvent(StageInitiateNodeDeletion); on != "" {
+		return d.advanceDeletion(on, decision.Why{Reason: reasonNodeGone})
 	}
-	if !d.knowsNode() {
-		return d.look(true)
+	if !d.nodeReadAfterVM() {
+		return d.readNode(true)
 	}
 	node := d.node()
 	return Plan{Effect: DeleteNode{node.Name, node.UID}, Why: decision.Why{Reason: reasonDeleteNode, Name: node.Name}}
 }
 
 // nodeDeleted reports whether this pass has deleted the node.
-func (d deletion) nodeDeleted() bool {
+func (d *decider) nodeDeleted() bool {
 	answer := d.o.NodeDeleted
 	return answer != nil && (answer.Code == codes.OK || answer.Code == codes.NotFound)
 }
 
-// knowsNode reports whether the node was read live, after the VM was gone: no node of it can
+// nodeReadAfterVM reports whether the node was read live, after the VM was gone: no node of it can
 // come any more. A machine that never had a VM has no node to come.
-func (d deletion) knowsNode() bool {
-	return d.looked() && !d.o.Node.cached() && d.o.Node.Failure == "" && (d.o.Node.Gone || d.neverCreated())
+func (d *decider) nodeReadAfterVM() bool {
+	return d.nodeRead() && !d.o.Node.cached() && d.o.Node.Failure == "" && (d.o.Node.Gone || d.neverCreated())
 }
 
-// release removes the finalizer, and with it the record. The node is looked for once more where
+// removeFinalizer removes the finalizer, and with it the record. The node is looked for once more where
 // that was done by an earlier pass: a kubelet that was slow to stop may have registered it again.
-func (d deletion) release() Plan {
+func (d *decider) removeFinalizer() Plan {
 	switch {
 	case d.o.NoCluster || d.nodeDeleted():
-	case !d.knowsNode():
-		return d.look(true)
-	case d.hasNode():
-		return d.stage(eventNodeFound, decision.Why{Reason: reasonNodeAgain, Name: d.o.Node.Node.Name})
+	case !d.nodeReadAfterVM():
+		return d.readNode(true)
+	case d.hasOwnNode():
+		return d.advanceDeletion(eventNodeFound, decision.Why{Reason: reasonNodeAgain, Name: d.o.Node.Node.Name})
 	}
-	bootstrap := token(d)
-	if plan, busy := bootstrap.remove(); busy && (!d.neverCreated() || d.m.Status.OnlyRefused) {
+	if plan, busy := d.removeToken(); busy && (!d.neverCreated() || d.m.Status.OnlyRefused) {
 		return plan
 	}
 	changed := d.m.Clone()
 	changed.RemoveFinalizer(Finalizer)
-	plan := Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonReleased}, Warn: bootstrap.left()}
+	plan := Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonReleased}, Warn: d.tokenNotDeleted()}
 	plan.Moves[0] = deletionMove(StageInitiateFinalizerRemoval, EventReleased, StageGone)
 	return plan
 }
 
-func (d deletion) neverCreated() bool {
+func (d *decider) neverCreated() bool {
 	return d.m.Status.NeverCreated && d.m.Spec.ProviderID == ""
 }
 
-// hasNode reports whether the node that was looked for is this machine's.
-func (d deletion) hasNode() bool {
+// hasOwnNode reports whether the node that was looked for is this machine's.
+func (d *decider) hasOwnNode() bool {
 	node := d.node()
-	return node != nil && d.ours(node)
+	return node != nil && d.ownsNode(node)
 }
 
-// stage plans the write that takes the deletion along an edge of the table, and on along the
+// advanceDeletion plans the write that takes the deletion along an edge of the table, and on along the
 // edges of stages that have nothing to do, to the first that has. Only that one is stored.
-func (d deletion) stage(on Event, why decision.Why) Plan {
+func (d *decider) advanceDeletion(on Event, why decision.Why) Plan {
 	var moves [len(Plan{}.Moves)]Move
-	at, drained := d.pass(d.m.Status.DeletionStage(), on, moves[:])
+	at, drained := d.advanceStages(d.m.Status.DeletionStage(), on, moves[:])
 	plan := d.setStatus(why, func(s *Status) {
-		d.noteVM(s)
+		d.copyVMState(s)
 		if drained {
-			d.noteDrained(s)
+			d.recordDrained(s)
 		}
-		d.enter(s, at)
+		d.enterStage(s, at)
 	})
 	plan.Moves = moves
 	return plan
 }
 
-// pass moves on from a stage, over those that have nothing to do. It returns where that leads, and whether
+// advanceStages moves on from a stage, over those that have nothing to do. It returns where that leads, and whether
 // a drain is behind it.
-func (d deletion) pass(at Stage, on Event, moves []Move) (to Stage, drained bool) {
+func (d *decider) advanceStages(at Stage, on Event, moves []Move) (to Stage, drained bool) {
 	for i := 0; on != ""; i++ {
 		drained = drained || at == StageInitiateDrain
 		next, _ := deletions.Next(string(at), on)
 		moves[i] = deletionMove(at, on, Stage(next))
 		at = Stage(next)
-		on = d.skip(at)
+		on = d.skipEvent(at)
 	}
 	return at, drained
 }
 
-// noteDrained records which node a drain has ended with, and whether force was due.
-func (d deletion) noteDrained(s *Status) {
+// recordDrained records which node a drain has ended with, and whether force was due.
+func (d *decider) recordDrained(s *Status) {
 	s.DrainedNode = ""
-	if d.o.Node != nil && d.hasNode() {
+	if d.o.Node != nil && d.hasOwnNode() {
 		s.DrainedNode = d.o.Node.Node.UID
 	}
-	s.DrainForced = s.DrainForced || !d.now.Before(d.forceAnyway())
+	s.DrainForced = s.DrainForced || !d.now.Before(d.forceDeadline())
 }
 
-// enter begins a stage, and its clock.
-func (d deletion) enter(s *Status, stage Stage) {
+// enterStage begins a stage, and its clock.
+func (d *decider) enterStage(s *Status, stage Stage) {
 	s.LastOperation = d.operation(OperationDelete, StateProcessing, stage)
 	s.StageSince, s.HeldSince = d.stamp(), time.Time{}
 }
 
-// begun is when the present stage began its own work. What an earlier version or another program
+// stageBegan is when the present stage began its own work. What an earlier version or another program
 // has begun counts from the deletion.
-func (d deletion) begun() time.Time {
-	if since := d.past(d.m.Status.StageSince); since.After(d.m.DeletedAt) {
+func (d *decider) stageBegan() time.Time {
+	if since := d.validPast(d.m.Status.StageSince); since.After(d.m.DeletedAt) {
 		return since
 	}
 	return d.m.DeletedAt
 }
 
-// skip returns the event that passes over a stage that has nothing to do. Empty: it has, or
+// skipEvent returns the event that passes over a stage that has nothing to do. Empty: it has, or
 // that is not known yet.
-func (d deletion) skip(stage Stage) Event {
+func (d *decider) skipEvent(stage Stage) Event {
 	switch stage {
 	case StageGetVMStatus:
 		if d.o.NoCluster {
 			return eventLocated
 		}
 	case StageInitiateDrain, StageDeleteVolumeAttachments:
-		if d.o.NoCluster || d.looked() && !d.unseen() && !d.hasNode() {
+		if d.o.NoCluster || d.nodeRead() && !d.missingFromCache() && !d.hasOwnNode() {
 			return eventNoNode
 		}
 	case StageInitiateVMDeletion:
@@ -323,55 +322,55 @@ func (d deletion) skip(stage Stage) Event {
 			return eventNeverCreated
 		}
 	case StageInitiateNodeDeletion:
-		if d.o.NoCluster || d.knowsNode() && !d.hasNode() {
+		if d.o.NoCluster || d.nodeReadAfterVM() && !d.hasOwnNode() {
 			return eventNoNode
 		}
 	}
 	return ""
 }
 
-// stageFailed records a failure in a stage, which is tried again.
-func (d deletion) stageFailed(answer Outcome) Plan {
+// deletionFailed records a failure in a stage, which is tried again.
+func (d *decider) deletionFailed(answer Outcome) Plan {
 	stage := d.m.Status.DeletionStage()
 	why := decision.Why{Reason: reasonDeleteFailed, Name: string(stage), Code: answer.Code, Detail: answer.Message}
 	plan := d.setStatus(why, func(s *Status) {
-		d.noteVM(s)
+		d.copyVMState(s)
 		s.LastOperation = d.failure(OperationDelete, stage, answer.Code, answer.Message)
 	})
 	plan.Moves[0] = deletionMove(stage, eventStageFailed, stage)
 	return plan
 }
 
-// withoutClass says that a provider call can't be made.
-func (d deletion) withoutClass() Plan {
+// classMissing says that a provider call can't be made.
+func (d *decider) classMissing() Plan {
 	why := decision.Why{Reason: reasonClassGone, Name: d.m.Spec.Class.Name}
-	return d.stageFailed(Outcome{codes.PreconditionFailed, why.String()})
+	return d.deletionFailed(Outcome{codes.PreconditionFailed, why.String()})
 }
 
 func deletionMove(from Stage, on Event, to Stage) Move {
 	return Move{Table: deletions.Name, From: string(from), On: on, To: string(to)}
 }
 
-// hold waits for the hooks that others have put on a machine that is being
+// awaitHooks waits for the hooks that others have put on a machine that is being
 // deleted: annotations that begin with prefix. The program that put one there takes it
 // off when the deletion may go on. Once hooks have held a stage back for Policy.HookTimeout, they do
 // so no more, whether it was one hook or several; nor do they with the label that forces a deletion.
 //
 // The clock of the stage's own work begins when the hooks are off.
-func (d deletion) hold(prefix string) (Plan, bool) {
+func (d *decider) awaitHooks(prefix string) (Plan, bool) {
 	if d.forcedByLabel() {
 		return Plan{}, false
 	}
 	status := &d.m.Status
-	since, until := d.past(status.HeldSince), time.Time{}
+	since, until := d.validPast(status.HeldSince), time.Time{}
 	held := status.StageSince.IsZero() && !since.IsZero()
 	if since.IsZero() {
 		since = d.stamp()
 	}
-	hook := d.hook(prefix)
+	hook := d.firstHook(prefix)
 	why := decision.Why{Reason: reasonHook, Name: hook}
 	if timeout := d.p.HookTimeout; timeout > 0 {
-		until = d.after(since, timeout)
+		until = d.deadlineAfter(since, timeout)
 		why.For = until.Sub(d.now)
 	}
 	op := d.operation(OperationDelete, StateProcessing, status.DeletionStage())
@@ -380,22 +379,22 @@ func (d deletion) hold(prefix string) (Plan, bool) {
 			return Plan{}, false
 		}
 		return d.setStatus(decision.Why{Reason: reasonUnheld, Name: string(op.Stage)}, func(s *Status) {
-			d.noteVM(s)
+			d.copyVMState(s)
 			s.LastOperation, s.StageSince = op, d.stamp()
 		}), true
 	}
 	op.Message = "waiting for hook " + strconv.Quote(hook) + " to be taken off"
 	if last := &status.LastOperation; !held || last.State != op.State || last.Message != op.Message {
 		return d.setStatus(why, func(s *Status) {
-			d.noteVM(s)
+			d.copyVMState(s)
 			s.LastOperation, s.StageSince, s.HeldSince = op, time.Time{}, since
 		}), true
 	}
 	return Plan{At: until, Why: why}, true
 }
 
-// hook is the first annotation with a prefix, by name; empty: there is none.
-func (d deletion) hook(prefix string) (first string) {
+// firstHook is the first annotation with a prefix, by name; empty: there is none.
+func (d *decider) firstHook(prefix string) (first string) {
 	if prefix == "" {
 		return ""
 	}
@@ -408,28 +407,28 @@ func (d deletion) hook(prefix string) (first string) {
 }
 
 // forcedByLabel reports whether somebody wants the machine gone without regard.
-func (d deletion) forcedByLabel() bool { return d.labelled(d.p.Keys.ForceDeletion) }
+func (d *decider) forcedByLabel() bool { return d.labelTrue(d.p.Keys.ForceDeletion) }
 
-// forceAnyway returns when force becomes due, regardless of the node. To detach volumes by force is
+// forceDeadline returns when force becomes due, regardless of the node. To detach volumes by force is
 // due where the drain has ended so.
-func (d deletion) forceAnyway() time.Time {
+func (d *decider) forceDeadline() time.Time {
 	op := &d.m.Status.LastOperation
 	switch {
 	case d.forcedByLabel():
 		return d.m.DeletedAt
 	case op.Stage == StageDeleteVolumeAttachments && op.Forced:
-		return d.past(op.Time)
+		return d.validPast(op.Time)
 	}
-	return d.after(d.begun(), d.p.drainTimeout(d.m))
+	return d.deadlineAfter(d.stageBegan(), d.p.drainTimeout(d.m))
 }
 
 // forceAt returns when force becomes due: at once with the label; else when the stage has
 // worked for the drain timeout, or the node has not answered for
 // Policy.Unresponsive. A node that was read before that time may have answered
 // since, and is read again.
-func (d deletion) forceAt() time.Time {
-	at := d.forceAnyway()
-	if d.o.Node == nil || d.o.Node.Node == nil || d.isForeign() {
+func (d *decider) forceAt() time.Time {
+	at := d.forceDeadline()
+	if d.o.Node == nil || d.o.Node.Node == nil || d.nodeIsForeign() {
 		return at
 	}
 	since, unresponsive := d.o.Node.Node.unresponsiveSince()
@@ -446,31 +445,31 @@ func (d deletion) forceAt() time.Time {
 	return at
 }
 
-// forced reports whether this deletion may disregard what would hold it back.
-func (d deletion) forced() bool { return !d.now.Before(d.forceAt()) }
+// forceDue reports whether this deletion may disregard what would hold it back.
+func (d *decider) forceDue() bool { return !d.now.Before(d.forceAt()) }
 
-// find looks for the node. A read that fails holds the deletion until force is due, by label or by
+// findNode looks for the node. A read that fails holds the deletion until force is due, by label or by
 // the drain timeout: a cluster that does not answer must not keep a VM.
-func (d deletion) find() Plan {
-	plan := d.look(false)
-	if find, ok := plan.Effect.(FindNode); ok && !d.now.Before(d.forceAnyway()) {
+func (d *decider) findNode() Plan {
+	plan := d.readNode(false)
+	if find, ok := plan.Effect.(FindNode); ok && !d.now.Before(d.forceDeadline()) {
 		find.Forced = true
 		plan.Effect = find
 	}
 	return plan
 }
 
-// withoutNode takes the deletion on without a node. It warns if that is by force.
-func (d deletion) withoutNode(on Event) Plan {
-	plan := d.stage(on, decision.Why{Reason: reasonNoNode})
+// continueWithoutNode takes the deletion on without a node. It warns if that is by force.
+func (d *decider) continueWithoutNode(on Event) Plan {
+	plan := d.advanceDeletion(on, decision.Why{Reason: reasonNoNode})
 	if node := d.o.Node; node != nil && node.Failure != "" {
 		plan.Warn = decision.Why{Reason: reasonNodeUnread, Name: d.m.Name, Detail: node.Failure}
 	}
 	return plan
 }
 
-// forcedByCacheOnly reports whether force is due only by what a cache says of the node. One
+// forceDueByCacheOnly reports whether force is due only by what a cache says of the node. One
 // that answers again may run its pods, and write to its volumes.
-func (d deletion) forcedByCacheOnly() bool {
-	return d.o.Node.cached() && d.forced() && d.now.Before(d.forceAnyway())
+func (d *decider) forceDueByCacheOnly() bool {
+	return d.o.Node.cached() && d.forceDue() && d.now.Before(d.forceDeadline())
 }

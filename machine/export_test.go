@@ -5,8 +5,7 @@ import "time"
 // DecideStepByStep is Decide about a machine that is not being deleted, without
 // the short cut for settled ones.
 func DecideStepByStep(o *Observation, p *Policy, now time.Time) Plan {
-	s := situationOf(o, p, now)
-	return decider{&s}.keep()
+	return newDecider(o, p, now).reconcile()
 }
 
 // Unite is unite: what either of two records of updatable values says.

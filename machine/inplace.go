@@ -35,196 +35,196 @@ import (
 //   - What puts marks on the node, announces the update, or removes marks that are newer than the
 //     record follows a status write of the same pass. A reader of an old record fails there.
 
-// update decides about a machine that is being updated. Its time counts from
+// reconcileUpdate decides about a machine that is being updated. Its time counts from
 // when it was selected. No verdict is passed on its health meanwhile, even if its node is NotReady.
 //
 // At the end of Policy.InPlaceTimeout the machine is InPlaceUpdateFailed. It stays cordoned and
 // counts as not available. After the health timeout it is Failed, if the replacement budget allows
 // that, and replaced: see outOfTime.
-func (u inPlace) update() Plan {
-	deadline := u.verdictAt(u.m.Status.Since, u.p.inPlaceTimeout(u.m))
-	unknown := u.m.Status.UpdateStage() == Unrecognized
-	if u.o.NoCluster {
+func (d *decider) reconcileUpdate() Plan {
+	deadline := d.verdictAt(d.m.Status.Since, d.p.inPlaceTimeout(d.m))
+	unknown := d.m.Status.UpdateStage() == Unrecognized
+	if d.o.NoCluster {
 		switch {
 		case unknown:
-			return u.retarget()
-		case !u.now.Before(deadline):
-			return u.timedOut()
+			return d.retarget(nil)
+		case !d.now.Before(deadline):
+			return d.updateTimedOut()
 		}
 		return Plan{At: deadline, Why: decision.Why{Reason: reasonUpdating}}
 	}
-	if !u.looked() {
-		return u.look(false)
+	if !d.nodeRead() {
+		return d.readNode(false)
 	}
-	u.n = u.node()
+	n := d.node()
 	if unknown {
-		return u.retarget()
+		return d.retarget(n)
 	}
 	switch {
-	case nodeUpdate(u).unclaimed():
-		return Plan{At: deadline, Why: decision.Why{Reason: reasonUnclaimed, Name: u.n.Name, For: deadline.Sub(u.now)}}
-	case u.overWithout():
-		if u.o.Node.cached() {
-			return u.look(false)
+	case d.updateUnclaimed(n):
+		return Plan{At: deadline, Why: decision.Why{Reason: reasonUnclaimed, Name: n.Name, For: deadline.Sub(d.now)}}
+	case d.updateOverOrNoNode(n):
+		if d.o.Node.cached() {
+			return d.readNode(false)
 		}
-		return u.withdraw(deadline)
-	case u.n == nil:
-		return u.awaitNode(deadline)
-	case u.m.Status.LastOperation.Stage == StageReady:
-		return u.awaitAgent(deadline)
+		return d.withdrawUpdate(n, deadline)
+	case n == nil:
+		return d.awaitNodeForUpdate(deadline)
+	case d.m.Status.LastOperation.Stage == StageReady:
+		return d.awaitAgent(n, deadline)
 	}
-	return u.prepare(deadline)
+	return d.prepareUpdate(n, deadline)
 }
 
-// overWithout is over where the node may be missing: a user's selection may
+// updateOverOrNoNode is over where the node may be missing: a user's selection may
 // still be on it.
-func (u inPlace) overWithout() bool {
-	if u.n != nil {
-		return nodeUpdate(u).over()
+func (d *decider) updateOverOrNoNode(n *Node) bool {
+	if n != nil {
+		return d.updateOver(n)
 	}
-	return u.m.Spec.InPlace == InPlaceNone && u.m.Status.LastOperation.Stage != StageReady
+	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.LastOperation.Stage != StageReady
 }
 
 // retarget finds out from the node where an update stands of which storage
 // says nothing that makes sense.
-func (u inPlace) retarget() Plan {
-	if !u.o.NoCluster && u.o.Node.cached() {
-		return u.look(false)
+func (d *decider) retarget(n *Node) Plan {
+	if !d.o.NoCluster && d.o.Node.cached() {
+		return d.readNode(false)
 	}
 	stage, moves := StageSelected, [len(Plan{}.Moves)]Move{stageMove(Unrecognized, eventRestart)}
-	if u.n != nil && (u.n.told() || u.n.concluded(&u.p.Keys) && (nodeUpdate(u).adopts() || !u.n.Applied.Update.Since.IsZero())) {
+	if n != nil && (n.told() || n.concluded(&d.p.Keys) && (d.adoptsUpdate(n) || !n.Applied.Update.Since.IsZero())) {
 		stage, moves[1] = StageReady, stageMove(StageSelected, EventDrained)
 	}
-	why := decision.Why{Reason: reasonUpdateRestart, Name: string(u.m.Status.LastOperation.Stage)}
-	plan := u.setStatus(why, func(s *Status) {
-		s.LastOperation = u.operation(OperationInPlaceUpdate, StateProcessing, stage)
+	why := decision.Why{Reason: reasonUpdateRestart, Name: string(d.m.Status.LastOperation.Stage)}
+	plan := d.setStatus(why, func(s *Status) {
+		s.LastOperation = d.operation(OperationInPlaceUpdate, StateProcessing, stage)
 	})
 	plan.Moves = moves
 	return plan
 }
 
-// awaitNode waits for a node that is missing during its update. It may come
+// awaitNodeForUpdate waits for a node that is missing during its update. It may come
 // back, as another object or the same; else the update has failed, and then
 // its health is judged.
-func (u inPlace) awaitNode(deadline time.Time) Plan {
+func (d *decider) awaitNodeForUpdate(deadline time.Time) Plan {
 	switch {
-	case u.o.Node.cached():
-		return u.look(false)
-	case !u.now.Before(deadline):
-		return u.timedOut()
+	case d.o.Node.cached():
+		return d.readNode(false)
+	case !d.now.Before(deadline):
+		return d.updateTimedOut()
 	}
-	why := decision.Why{Reason: reasonAwaitNode, Name: u.m.Spec.NodeName, For: deadline.Sub(u.now)}
-	return Plan{At: deadline, Why: why, Warn: u.foreign()}
+	why := decision.Why{Reason: reasonAwaitNode, Name: d.m.Spec.NodeName, For: deadline.Sub(d.now)}
+	return Plan{At: deadline, Why: why, Warn: d.foreignNode()}
 }
 
-// withdraw brings a node that no agent was told of back into service. n is nil
+// withdrawUpdate brings a node that no agent was told of back into service. n is nil
 // where it is missing.
-func (u inPlace) withdraw(deadline time.Time) Plan {
-	if u.n == nil {
-		return u.withdrawn(u.m.Spec.NodeName, StageSelected)
+func (d *decider) withdrawUpdate(n *Node, deadline time.Time) Plan {
+	if n == nil {
+		return d.updateWithdrawn(d.m.Spec.NodeName, StageSelected)
 	}
-	plan, busy := u.adjust(u.restReason())
+	plan, busy := d.syncForUpdate(n, d.idleReason(n))
 	switch {
 	case !busy:
-		return u.withdrawn(u.n.Name, StageSelected)
-	case plan.Write == nil && plan.Effect == nil && !u.now.Before(deadline):
-		return u.timedOut()
+		return d.updateWithdrawn(n.Name, StageSelected)
+	case plan.Write == nil && plan.Effect == nil && !d.now.Before(deadline):
+		return d.updateTimedOut()
 	}
 	return within(plan, deadline)
 }
 
-// prepare takes a node out of service and has it drained.
-func (u inPlace) prepare(deadline time.Time) Plan {
-	if !u.now.Before(deadline) {
-		return u.timedOut()
+// prepareUpdate takes a node out of service and has it drained.
+func (d *decider) prepareUpdate(n *Node, deadline time.Time) Plan {
+	if !d.now.Before(deadline) {
+		return d.updateTimedOut()
 	}
-	if plan, wait := u.gate(); wait {
+	if plan, wait := d.updateStepBackoff(); wait {
 		return within(plan, deadline)
 	}
-	if nodeUpdate(u).concludedByOther() {
-		return u.emptied()
+	if d.concludedByOther(n) {
+		return d.readyForUpdate(n)
 	}
-	if plan, busy := u.adjust(ReasonSelectedForUpdate); busy {
+	if plan, busy := d.syncForUpdate(n, ReasonSelectedForUpdate); busy {
 		return within(plan, deadline)
 	}
-	if plan, done := u.empty(deadline); !done {
+	if plan, done := d.drainForUpdate(n, deadline); !done {
 		return plan
 	}
-	if answer := u.o.Drain; answer != nil {
-		return toldOfLeft(u.emptied(), u.n, answer)
+	if answer := d.o.Drain; answer != nil {
+		return toldOfLeft(d.readyForUpdate(n), n, answer)
 	}
-	return u.emptied()
+	return d.readyForUpdate(n)
 }
 
-// empty has the node drained, and reports whether it is.
-func (u inPlace) empty(deadline time.Time) (Plan, bool) {
-	answer := u.o.Drain
+// drainForUpdate has the node drained, and reports whether it is.
+func (d *decider) drainForUpdate(n *Node, deadline time.Time) (Plan, bool) {
+	answer := d.o.Drain
 	switch {
-	case u.o.NoDrain:
+	case d.o.NoDrain:
 		return Plan{}, true
 	case answer == nil:
-		return u.drainStaying(u.node(), u.since(u.m.Status.Since), deadline), false
+		return d.drainStaying(d.node(), d.waitBase(d.m.Status.Since), deadline), false
 	case answer.Code != codes.OK:
-		return u.stepFailed(answer.Outcome), false
+		return d.updateStepFailed(n, answer.Outcome), false
 	case answer.Done:
 		return Plan{}, true
 	}
-	if plan, unsaid := u.noteDrain(u.n, u.operation(OperationInPlaceUpdate, StateProcessing, u.m.Status.LastOperation.Stage)); unsaid {
+	if plan, unsaid := d.recordDrainProgress(n, d.operation(OperationInPlaceUpdate, StateProcessing, d.m.Status.LastOperation.Stage)); unsaid {
 		return plan, false
 	}
-	why := decision.Why{Reason: reasonUpdateDraining, Name: u.n.Name, Detail: answer.Why, For: deadline.Sub(u.now)}
-	return Plan{At: u.sooner(answer.At, deadline), Why: why}, false
+	why := decision.Why{Reason: reasonUpdateDraining, Name: n.Name, Detail: answer.Why, For: deadline.Sub(d.now)}
+	return Plan{At: d.earlierOf(answer.At, deadline), Why: why}, false
 }
 
-// drainAnew has a node drained that was registered again since it was: it lost its cordon with all
+// drainAgain has a node drained that was registered again since it was: it lost its cordon with all
 // else, and pods may have come to it.
-func (u inPlace) drainAnew(deadline time.Time) (Plan, bool) {
-	if u.n.told() || !u.n.Applied.Update.Since.IsZero() {
+func (d *decider) drainAgain(n *Node, deadline time.Time) (Plan, bool) {
+	if n.told() || !n.Applied.Update.Since.IsZero() {
 		return Plan{}, false
 	}
-	if u.o.Node.cached() {
-		return u.look(false), true
+	if d.o.Node.cached() {
+		return d.readNode(false), true
 	}
-	if plan, wait := u.gate(); wait {
+	if plan, wait := d.updateStepBackoff(); wait {
 		return within(plan, deadline), true
 	}
-	plan, done := u.empty(deadline)
+	plan, done := d.drainForUpdate(n, deadline)
 	return within(plan, deadline), !done
 }
 
 // awaitAgent tells the agent that it may go to work, and waits for its answer.
 // No answer and no end of the time is taken from a cache, which may remember
 // the answer to a former update.
-func (u inPlace) awaitAgent(deadline time.Time) Plan {
-	result, late := u.n.result(&u.p.Keys), !u.now.Before(deadline)
+func (d *decider) awaitAgent(n *Node, deadline time.Time) Plan {
+	result, late := n.result(&d.p.Keys), !d.now.Before(deadline)
 	known := result == UpdateSuccessful || result == UpdateFailed
 	switch {
-	case (known || late) && u.o.Node.cached():
-		return u.look(false)
-	case result == UpdateSuccessful && u.m.Spec.InPlace == InPlaceNone:
-		return u.tooLate()
+	case (known || late) && d.o.Node.cached():
+		return d.readNode(false)
+	case result == UpdateSuccessful && d.m.Spec.InPlace == InPlaceNone:
+		return d.updatedTooLate(n)
 	case result == UpdateSuccessful:
-		return u.succeeded(StageReady)
+		return d.updateSucceeded(n, StageReady)
 	case result == UpdateFailed:
-		detail := u.n.failedReason(&u.p.Keys)
-		return u.settleStatus(u.failed(decision.Why{Reason: reasonUpdateFailed, Name: u.n.Name, Detail: detail}, codes.Internal, detail))
+		detail := n.failedReason(&d.p.Keys)
+		return d.copyNodeStatus(n, d.updateFailed(decision.Why{Reason: reasonUpdateFailed, Name: n.Name, Detail: detail}, codes.Internal, detail))
 	case late:
-		return u.settleStatus(u.timedOut())
+		return d.copyNodeStatus(n, d.updateTimedOut())
 	}
-	if plan, busy := u.drainAnew(deadline); busy {
+	if plan, busy := d.drainAgain(n, deadline); busy {
 		return plan
 	}
-	if plan, busy := u.adjust(ReasonReadyForUpdate); busy {
+	if plan, busy := d.syncForUpdate(n, ReasonReadyForUpdate); busy {
 		return within(plan, deadline)
 	}
-	if u.m.Status.LastOperation.State == StateFailed { // what failed before has not now
-		return u.setStatus(decision.Why{Reason: reasonReady, Name: u.n.Name}, func(s *Status) {
-			s.LastOperation = u.operation(OperationInPlaceUpdate, StateProcessing, StageReady)
+	if d.m.Status.LastOperation.State == StateFailed { // what failed before has not now
+		return d.setStatus(decision.Why{Reason: reasonReady, Name: n.Name}, func(s *Status) {
+			s.LastOperation = d.operation(OperationInPlaceUpdate, StateProcessing, StageReady)
 		})
 	}
-	plan := Plan{At: deadline, Why: decision.Why{Reason: reasonAwaitAgent, Name: u.n.Name, For: deadline.Sub(u.now)}}
+	plan := Plan{At: deadline, Why: decision.Why{Reason: reasonAwaitAgent, Name: n.Name, For: deadline.Sub(d.now)}}
 	if result != "" {
-		plan.Warn = decision.Why{Reason: reasonUpdateResult, Name: u.n.Name, Detail: result}
+		plan.Warn = decision.Why{Reason: reasonUpdateResult, Name: n.Name, Detail: result}
 	}
 	return plan
 }
@@ -298,87 +298,87 @@ func (u *UpdateMarks) none() bool {
 	return !u.Candidate && !u.Selected && !u.Cordoned && u.Since.IsZero()
 }
 
-func (u inPlace) begin() Plan {
-	return u.advance(eventSelected, StageCandidate, eventSelected, decision.Why{Reason: reasonSelected, Name: u.n.Name},
-		u.operation(OperationInPlaceUpdate, StateProcessing, StageSelected))
+func (d *decider) beginUpdate(n *Node) Plan {
+	return d.moveUpdate(eventSelected, StageCandidate, eventSelected, decision.Why{Reason: reasonSelected, Name: n.Name},
+		d.operation(OperationInPlaceUpdate, StateProcessing, StageSelected))
 }
 
-// emptied stores that the agent may be told, before it is.
-func (u inPlace) emptied() Plan {
-	plan := u.setStatus(decision.Why{Reason: reasonReady, Name: u.n.Name}, func(s *Status) {
-		s.LastOperation = u.operation(OperationInPlaceUpdate, StateProcessing, StageReady)
+// readyForUpdate stores that the agent may be told, before it is.
+func (d *decider) readyForUpdate(n *Node) Plan {
+	plan := d.setStatus(decision.Why{Reason: reasonReady, Name: n.Name}, func(s *Status) {
+		s.LastOperation = d.operation(OperationInPlaceUpdate, StateProcessing, StageReady)
 	})
 	plan.Moves[0] = stageMove(StageSelected, EventDrained)
 	return plan
 }
 
-func (u inPlace) succeeded(from Stage) Plan {
-	op := u.operation(OperationInPlaceUpdate, StateSuccessful, StageUpdateSuccessful)
-	op.Message = "node " + u.n.Name + " is updated"
-	return u.advance(eventUpdated, from, eventUpdated, decision.Why{Reason: reasonUpdated, Name: u.n.Name}, op)
+func (d *decider) updateSucceeded(n *Node, from Stage) Plan {
+	op := d.operation(OperationInPlaceUpdate, StateSuccessful, StageUpdateSuccessful)
+	op.Message = "node " + n.Name + " is updated"
+	return d.moveUpdate(eventUpdated, from, eventUpdated, decision.Why{Reason: reasonUpdated, Name: n.Name}, op)
 }
 
-// tooLate ends an update that succeeded though it had been withdrawn. What is
+// updatedTooLate ends an update that succeeded though it had been withdrawn. What is
 // on the node now is not what its owner says, and must not pass for it: the
 // machine stays visible as failed, without workload, until it is selected
 // again or deleted.
-func (u inPlace) tooLate() Plan {
-	why := decision.Why{Reason: reasonOutdated, Name: u.n.Name}
-	op := u.failure(OperationInPlaceUpdate, StageCandidate, codes.Aborted, why.String())
-	return u.settleStatus(u.advance(eventUpdateFailed, StageReady, eventOutdated, why, op))
+func (d *decider) updatedTooLate(n *Node) Plan {
+	why := decision.Why{Reason: reasonOutdated, Name: n.Name}
+	op := d.failure(OperationInPlaceUpdate, StageCandidate, codes.Aborted, why.String())
+	return d.copyNodeStatus(n, d.moveUpdate(eventUpdateFailed, StageReady, eventOutdated, why, op))
 }
 
-func (u inPlace) withdrawn(name string, from Stage) Plan {
-	op := u.operation(OperationInPlaceUpdate, StateSuccessful, StageCandidate)
+func (d *decider) updateWithdrawn(name string, from Stage) Plan {
+	op := d.operation(OperationInPlaceUpdate, StateSuccessful, StageCandidate)
 	op.Message = "the in-place update was withdrawn"
-	return u.advance(eventWithdrawn, from, eventWithdrawn, decision.Why{Reason: reasonWithdrawn, Name: name}, op)
+	return d.moveUpdate(eventWithdrawn, from, eventWithdrawn, decision.Why{Reason: reasonWithdrawn, Name: name}, op)
 }
 
-func (u inPlace) timedOut() Plan {
-	why := decision.Why{Reason: reasonUpdateTimeout, Name: u.m.Spec.NodeName, For: u.p.inPlaceTimeout(u.m)}
-	return u.failed(why, codes.DeadlineExceeded, why.String())
+func (d *decider) updateTimedOut() Plan {
+	why := decision.Why{Reason: reasonUpdateTimeout, Name: d.m.Spec.NodeName, For: d.p.inPlaceTimeout(d.m)}
+	return d.updateFailed(why, codes.DeadlineExceeded, why.String())
 }
 
-func (u inPlace) failed(why decision.Why, code codes.Code, message string) Plan {
-	return u.advance(eventUpdateFailed, u.m.Status.LastOperation.Stage, eventUpdateFailed, why,
-		u.failure(OperationInPlaceUpdate, StageUpdateFailed, code, message))
+func (d *decider) updateFailed(why decision.Why, code codes.Code, message string) Plan {
+	return d.moveUpdate(eventUpdateFailed, d.m.Status.LastOperation.Stage, eventUpdateFailed, why,
+		d.failure(OperationInPlaceUpdate, StageUpdateFailed, code, message))
 }
 
-// gate holds a failed step of an update back until it may be tried again;
+// updateStepBackoff holds a failed step of an update back until it may be tried again;
 // the cluster's answers recover as an unknown error of DeleteMachine.
-func (u inPlace) gate() (Plan, bool) {
-	at := u.retryAt(codes.DeleteMachine)
+func (d *decider) updateStepBackoff() (Plan, bool) {
+	at := d.retryAt(codes.DeleteMachine)
 	if at.IsZero() {
 		return Plan{}, false
 	}
-	return u.retryLater(string(u.m.Status.LastOperation.Stage), at, time.Time{}), true
+	return d.retryLater(string(d.m.Status.LastOperation.Stage), at, time.Time{}), true
 }
 
-// stepFailed records that a node could not be drained or written.
-func (u inPlace) stepFailed(answer Outcome) Plan {
-	stage := u.m.Status.LastOperation.Stage
-	why := decision.Why{Reason: reasonUpdateStep, Name: u.n.Name, Code: answer.Code, Detail: answer.Message}
-	plan := u.setStatus(why, func(s *Status) {
-		s.LastOperation = u.failure(OperationInPlaceUpdate, stage, answer.Code, answer.Message)
+// updateStepFailed records that a node could not be drained or written.
+func (d *decider) updateStepFailed(n *Node, answer Outcome) Plan {
+	stage := d.m.Status.LastOperation.Stage
+	why := decision.Why{Reason: reasonUpdateStep, Name: n.Name, Code: answer.Code, Detail: answer.Message}
+	plan := d.setStatus(why, func(s *Status) {
+		s.LastOperation = d.failure(OperationInPlaceUpdate, stage, answer.Code, answer.Message)
 	})
 	plan.Moves[0] = stageMove(stage, eventStageFailed)
 	return plan
 }
 
-// advance moves the phase, and with it the stage, if storage holds the stage
+// moveUpdate moves the phase, and with it the stage, if storage holds the stage
 // that this phase has. A candidate's is not stored.
-func (u inPlace) advance(on Event, from Stage, stageOn Event, why decision.Why, op Operation) Plan {
-	plan := u.move(on, why, func(s *Status) { s.LastOperation = op })
-	if u.m.Status.UpdateStage() == from {
+func (d *decider) moveUpdate(on Event, from Stage, stageOn Event, why decision.Why, op Operation) Plan {
+	plan := d.move(on, why, func(s *Status) { s.LastOperation = op })
+	if d.m.Status.UpdateStage() == from {
 		plan.Moves[1] = stageMove(from, stageOn)
 	}
 	return plan
 }
 
-// settleStatus lets what the node says of itself ride on a write of the status.
-func (u inPlace) settleStatus(plan Plan) Plan {
-	if status, ok := plan.Write.(*UpdateStatus); ok && u.n != nil {
-		takeOver(&status.Status, u.n)
+// copyNodeStatus lets what the node says of itself ride on a write of the status.
+func (d *decider) copyNodeStatus(n *Node, plan Plan) Plan {
+	if status, ok := plan.Write.(*UpdateStatus); ok && n != nil {
+		takeOver(&status.Status, n)
 	}
 	return plan
 }
@@ -393,150 +393,148 @@ func stageMove(from Stage, on Event) Move {
 	return Move{Table: updates.Name, From: string(from), On: on, To: to}
 }
 
-// step looks at what an in-place update wants of a machine that is
+// stepUpdate looks at what an in-place update wants of a machine that is
 // watched, before anything else is done about its node.
-func (u inPlace) step(healthy bool) (Plan, bool) {
-	switch u.m.Status.Phase {
+func (d *decider) stepUpdate(n *Node, healthy bool) (Plan, bool) {
+	switch d.m.Status.Phase {
 	case PhaseRunning:
-		if healthy && nodeUpdate(u).selected() && !nodeUpdate(u).waits() && !u.preserved() && u.n.Applied.Preserved == (PreservedMarks{}) {
-			return u.begin(), true
+		if healthy && d.selectedForUpdate(n) && !d.selectionWaits(n) && !d.preserved() && n.Applied.Preserved == (PreservedMarks{}) {
+			return d.beginUpdate(n), true
 		}
 	case PhaseInPlaceUpdateFailed:
-		return u.tryAgain(healthy)
+		return d.retryFailedUpdate(n, healthy)
 	}
-	return u.announce()
+	return d.announceCandidate(n)
 }
 
-// tryAgain looks whether the agent of a failed update has succeeded at last,
+// retryFailedUpdate looks whether the agent of a failed update has succeeded at last,
 // whether the machine is to be updated once more, or not at all.
-func (u inPlace) tryAgain(healthy bool) (Plan, bool) {
-	marks := nodeUpdate(u)
-	selected, outdated := marks.selected(), marks.outdated()
+func (d *decider) retryFailedUpdate(n *Node, healthy bool) (Plan, bool) {
+	selected, outdated := d.selectedForUpdate(n), d.updatedAfterWithdrawal()
 	again := selected && outdated && healthy
-	answered := selected && !outdated && u.n.result(&u.p.Keys) == UpdateSuccessful
+	answered := selected && !outdated && n.result(&d.p.Keys) == UpdateSuccessful
 	switch {
-	case (again || answered) && u.o.Node.cached():
-		return u.look(false), true
+	case (again || answered) && d.o.Node.cached():
+		return d.readNode(false), true
 	case again:
-		return u.begin(), true
+		return d.beginUpdate(n), true
 	case answered:
-		return u.succeeded(StageUpdateFailed), true
-	case u.n.underWay() && (outdated || !selected):
-		return u.say(u.restReason())
-	case u.n.told() && u.n.result(&u.p.Keys) == UpdateFailed:
-		return u.say(ReasonNodeUpdateFailed)
+		return d.updateSucceeded(n, StageUpdateFailed), true
+	case n.underWay() && (outdated || !selected):
+		return d.setUpdateCondition(n, d.idleReason(n))
+	case n.told() && n.result(&d.p.Keys) == UpdateFailed:
+		return d.setUpdateCondition(n, ReasonNodeUpdateFailed)
 	}
 	return Plan{}, false
 }
 
-// announce has the node of a machine that is in no update say whether it is to
+// announceCandidate has the node of a machine that is in no update say whether it is to
 // be updated. What another program announced for its own labels is left alone.
-func (u inPlace) announce() (Plan, bool) {
-	have := &u.n.Applied.Update
+func (d *decider) announceCandidate(n *Node) (Plan, bool) {
+	have := &n.Applied.Update
 	switch {
-	case u.n.underWay() && !have.Since.IsZero():
-		return u.say(u.restReason())
-	case u.m.Status.Phase != PhaseRunning || u.n.underWay():
+	case n.underWay() && !have.Since.IsZero():
+		return d.setUpdateCondition(n, d.idleReason(n))
+	case d.m.Status.Phase != PhaseRunning || n.underWay():
 		return Plan{}, false
-	case u.m.Spec.InPlace != InPlaceNone && !nodeUpdate(u).adopts() && u.announces():
-		return u.say(ReasonCandidateForUpdate)
-	case nodeUpdate(u).hasStaleMarks():
-		return u.say(ReasonUpdateSuccessful)
+	case d.m.Spec.InPlace != InPlaceNone && !d.adoptsUpdate(n) && d.candidateUnannounced(n):
+		return d.setUpdateCondition(n, ReasonCandidateForUpdate)
+	case d.hasStaleMarks(n):
+		return d.setUpdateCondition(n, ReasonUpdateSuccessful)
 	}
 	return Plan{}, false
 }
 
-// announces reports whether a node has yet to say that it is a candidate. After a
+// candidateUnannounced reports whether a node has yet to say that it is a candidate. After a
 // success it says so before it is labelled, else once it is.
-func (u inPlace) announces() bool {
-	if u.n.announced() {
-		return u.n.Applied.Update.Candidate && u.n.unsaid(ReasonCandidateForUpdate)
+func (d *decider) candidateUnannounced(n *Node) bool {
+	if n.announced() {
+		return n.Applied.Update.Candidate && n.unsaid(ReasonCandidateForUpdate)
 	}
-	return u.n.Applied.Update.Candidate || !u.n.says(u.p.Keys.CandidateForUpdate)
+	return n.Applied.Update.Candidate || !n.says(d.p.Keys.CandidateForUpdate)
 }
 
 // markRecovered lets a machine run again whose failed update is not wanted any more
 // and whose node is healthy.
-func (u inPlace) markRecovered() Plan {
-	sync := nodeSync{u.situation, u.n, false}
+func (d *decider) markRecovered(n *Node) Plan {
 	switch {
-	case u.o.Node.cached():
-		return u.look(false)
-	case u.n.underWay():
-		return u.later(u.unmarked())
-	case sync.outOfLine():
-		return Plan{Why: sync.notInLine()}
+	case d.o.Node.cached():
+		return d.readNode(false)
+	case n.underWay():
+		return d.retrySoon(d.updateConditionFailed(n))
+	case d.outOfSync(n):
+		return Plan{Why: d.whyOutOfSync(n)}
 	}
-	return u.settleStatus(u.withdrawn(u.n.Name, StageUpdateFailed))
+	return d.copyNodeStatus(n, d.updateWithdrawn(n.Name, StageUpdateFailed))
 }
 
-// finish returns a machine to service whose update is done and whose owner has taken
+// finishUpdate returns a machine to service whose update is done and whose owner has taken
 // it over. It removes what the update has put on the node. When the node is healthy
 // and its critical components are ready, the machine runs. Until the owner has taken
 // it over, the machine waits, without a limit.
-func (u inPlace) finish() Plan {
-	name := u.m.Spec.NodeName
-	if u.o.NoCluster {
-		if u.m.Spec.InPlace != InPlaceNone {
+func (d *decider) finishUpdate() Plan {
+	name := d.m.Spec.NodeName
+	if d.o.NoCluster {
+		if d.m.Spec.InPlace != InPlaceNone {
 			return Plan{Why: decision.Why{Reason: reasonAwaitOwner, Name: name}}
 		}
-		return u.returned(name)
+		return d.returnToService(nil, name)
 	}
-	if !u.looked() {
-		return u.look(false)
+	if !d.nodeRead() {
+		return d.readNode(false)
 	}
-	u.n = u.node()
-	if u.m.Spec.InPlace != InPlaceNone {
-		return Plan{Why: decision.Why{Reason: reasonAwaitOwner, Name: name}, Warn: u.foreign()}
+	n := d.node()
+	if d.m.Spec.InPlace != InPlaceNone {
+		return Plan{Why: decision.Why{Reason: reasonAwaitOwner, Name: name}, Warn: d.foreignNode()}
 	}
-	if u.o.Node.cached() {
-		return u.look(false)
+	if d.o.Node.cached() {
+		return d.readNode(false)
 	}
 	ill := decision.Why{Reason: reasonNodeMissing, Name: name}
-	if u.n != nil {
-		bad := u.n.judge(u.p.nodeConditions(u.m))
+	if n != nil {
+		bad := n.judge(d.p.nodeConditions(d.m))
 		if bad.healthy() {
-			return u.backInService()
+			return d.backInService(n)
 		}
-		ill = decision.Why{Reason: reasonNodeUnhealthy, Name: u.n.Name, Detail: bad.String()}
+		ill = decision.Why{Reason: reasonNodeUnhealthy, Name: n.Name, Detail: bad.String()}
 	}
-	return u.awaitRecovery(ill)
+	return d.awaitRecovery(n, ill)
 }
 
 // backInService lets workload back to a healthy node. For its critical
 // components it waits for as long as they take: the machine counts as not
 // available meanwhile, and is seen to.
-func (u inPlace) backInService() Plan {
-	if plan, busy := u.adjust(ReasonUpdateSuccessful); busy {
+func (d *decider) backInService(n *Node) Plan {
+	if plan, busy := d.syncForUpdate(n, ReasonUpdateSuccessful); busy {
 		return plan
 	}
-	if u.n.hasTaint(u.p.Keys.CriticalComponents) {
-		return Plan{Why: decision.Why{Reason: reasonReturnCritical, Name: u.n.Name}}
+	if n.hasTaint(d.p.Keys.CriticalComponents) {
+		return Plan{Why: decision.Why{Reason: reasonReturnCritical, Name: n.Name}}
 	}
-	return u.returned(u.n.Name)
+	return d.returnToService(n, n.Name)
 }
 
-func (u inPlace) returned(name string) Plan {
-	op := u.operation(OperationInPlaceUpdate, StateSuccessful, StageInService)
+func (d *decider) returnToService(n *Node, name string) Plan {
+	op := d.operation(OperationInPlaceUpdate, StateSuccessful, StageInService)
 	op.Message = "node " + name + " is updated and in service"
-	plan := u.advance(eventReturned, StageUpdateSuccessful, eventReturned, decision.Why{Reason: reasonReturned, Name: name}, op)
-	return u.settleStatus(hotUpdate{u.situation}.noteAgent(plan))
+	plan := d.moveUpdate(eventReturned, StageUpdateSuccessful, eventReturned, decision.Why{Reason: reasonReturned, Name: name}, op)
+	return d.copyNodeStatus(n, d.recordAgentUpdate(plan))
 }
 
 // awaitRecovery waits for an updated node to become healthy, for as long as a
 // machine may be unhealthy; then its health is judged as any other's. n is nil
 // where it is missing.
-func (u inPlace) awaitRecovery(ill decision.Why) Plan {
-	timeout := u.p.healthTimeout(u.m)
-	at := u.verdictAt(u.m.Status.Since, timeout)
-	forever := u.m.Spec.Config.DisableHealthTimeout
-	if !forever && !u.now.Before(at) {
-		op := u.operation(OperationHealthCheck, StateProcessing, StageNone)
+func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
+	timeout := d.p.healthTimeout(d.m)
+	at := d.verdictAt(d.m.Status.Since, timeout)
+	forever := d.m.Spec.Config.DisableHealthTimeout
+	if !forever && !d.now.Before(at) {
+		op := d.operation(OperationHealthCheck, StateProcessing, StageNone)
 		op.Message = ill.String()
-		return u.settleStatus(hotUpdate{u.situation}.noteAgent(u.advance(eventUnhealthy, StageUpdateSuccessful, eventUnhealthy, ill, op)))
+		return d.copyNodeStatus(n, d.recordAgentUpdate(d.moveUpdate(eventUnhealthy, StageUpdateSuccessful, eventUnhealthy, ill, op)))
 	}
-	if u.n != nil {
-		if plan, busy := u.adjust(ReasonUpdateSuccessful); busy {
+	if n != nil {
+		if plan, busy := d.syncForUpdate(n, ReasonUpdateSuccessful); busy {
 			if forever {
 				return plan
 			}
@@ -544,101 +542,101 @@ func (u inPlace) awaitRecovery(ill decision.Why) Plan {
 		}
 	}
 	if forever {
-		return Plan{Why: decision.Why{Reason: reasonUnhealthyForever, Name: u.m.Spec.NodeName}, Warn: u.foreign()}
+		return Plan{Why: decision.Why{Reason: reasonUnhealthyForever, Name: d.m.Spec.NodeName}, Warn: d.foreignNode()}
 	}
 	detail := ill.String()
-	return Plan{At: at, Why: decision.Why{Reason: reasonReturning, Name: u.m.Spec.NodeName, Detail: detail, For: at.Sub(u.now)}, Warn: u.foreign()}
+	return Plan{At: at, Why: decision.Why{Reason: reasonReturning, Name: d.m.Spec.NodeName, Detail: detail, For: at.Sub(d.now)}, Warn: d.foreignNode()}
 }
 
 // Another program, or an earlier version of it, may have begun an update of a
 // node before this library manages the machine. The node's labels and the
 // reason of its condition say where that update stands.
 
-// adopts reports whether another program has begun an update of the node, or has
+// adoptsUpdate reports whether another program has begun an update of the node, or has
 // led on one that was announced here: the label of a candidate and a condition are
 // there, and no record of when it began. An update that begins here is recorded
 // before the condition tells of it, and for as long as it does (sinceTold); and the
 // record of a candidate never meets a success (announced). What the other program
 // put there is taken off when the update is over.
-func (u nodeUpdate) adopts() bool {
-	have := &u.n.Applied.Update
-	if !have.Since.IsZero() || !u.n.says(u.p.Keys.CandidateForUpdate) {
+func (d *decider) adoptsUpdate(n *Node) bool {
+	have := &n.Applied.Update
+	if !have.Since.IsZero() || !n.says(d.p.Keys.CandidateForUpdate) {
 		return false
 	}
-	if u.m.Spec.InPlace == InPlaceNone && !u.inUpdate() {
-		return u.leftOver()
+	if d.m.Spec.InPlace == InPlaceNone && !d.inUpdate() {
+		return d.leftByOther(n)
 	}
-	switch u.n.updateReason() {
+	switch n.updateReason() {
 	case ReasonCandidateForUpdate:
 		return have.none()
 	case ReasonUpdateSuccessful:
-		return u.n.result(&u.p.Keys) == UpdateSuccessful
+		return n.result(&d.p.Keys) == UpdateSuccessful
 	}
-	return u.n.underWay()
+	return n.underWay()
 }
 
-// leftOver reports whether another program has moved the machine to its new
+// leftByOther reports whether another program has moved the machine to its new
 // owner after its update, and has yet to clean its node up. It says so by the
 // agent's answer on the machine.
-func (u nodeUpdate) leftOver() bool {
-	k := &u.p.Keys
-	return u.m.Spec.InPlace == InPlaceNone && u.m.Status.Phase == PhaseRunning &&
-		k.UpdateResult != "" && u.m.Labels[k.UpdateResult] == UpdateSuccessful &&
-		u.n.updateReason() == ReasonUpdateSuccessful && u.n.result(k) == UpdateSuccessful
+func (d *decider) leftByOther(n *Node) bool {
+	k := &d.p.Keys
+	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.Phase == PhaseRunning &&
+		k.UpdateResult != "" && d.m.Labels[k.UpdateResult] == UpdateSuccessful &&
+		n.updateReason() == ReasonUpdateSuccessful && n.result(k) == UpdateSuccessful
 }
 
 // inUpdate reports whether the machine's phase is one of an update.
-func (u nodeUpdate) inUpdate() bool {
-	phase := u.m.Status.Phase
+func (d *decider) inUpdate() bool {
+	phase := d.m.Status.Phase
 	return phase == PhaseInPlaceUpdating || phase == PhaseInPlaceUpdateFailed || phase == PhaseInPlaceUpdateSuccessful
 }
 
-// marks is what an update has put on the node: as recorded, or as another
+// updateMarks is what an update has put on the node: as recorded, or as another
 // program that began the update left it. A cordon is the update's from the
 // drain on. A selection is ours if the owner selects: a user's stays.
-func (u nodeUpdate) marks() UpdateMarks {
-	if !u.adopts() {
-		return u.n.Applied.Update
+func (d *decider) updateMarks(n *Node) UpdateMarks {
+	if !d.adoptsUpdate(n) {
+		return n.Applied.Update
 	}
-	have, drained := &u.n.Applied.Update, u.n.updateReason() != ReasonCandidateForUpdate
+	have, drained := &n.Applied.Update, n.updateReason() != ReasonCandidateForUpdate
 	return UpdateMarks{
-		Candidate: true, Cordoned: have.Cordoned || drained && u.n.Unschedulable,
-		Selected: have.Selected || u.m.Spec.InPlace == InPlaceSelected && u.n.says(u.p.Keys.SelectedForUpdate),
+		Candidate: true, Cordoned: have.Cordoned || drained && n.Unschedulable,
+		Selected: have.Selected || d.m.Spec.InPlace == InPlaceSelected && n.says(d.p.Keys.SelectedForUpdate),
 	}
 }
 
 // concludedByOther reports whether another program has begun the update or has
 // led it on, and the agent has answered to it.
-func (u nodeUpdate) concludedByOther() bool {
-	return u.adopts() && u.n.concluded(&u.p.Keys)
+func (d *decider) concludedByOther(n *Node) bool {
+	return d.adoptsUpdate(n) && n.concluded(&d.p.Keys)
 }
 
-// unclaimed reports whether another program has begun the update of a machine
+// updateUnclaimed reports whether another program has begun the update of a machine
 // of which nothing is requested. That is no withdrawal: the machine's owner has
 // not seen it yet. It has the time of an update for that.
-func (u nodeUpdate) unclaimed() bool {
-	s := &u.m.Status
-	return u.n != nil && u.m.Spec.InPlace == InPlaceNone && (s.Phase == PhaseInPlaceUpdating || s.Phase == PhaseInPlaceUpdateFailed) &&
-		u.adopts() && u.now.Before(u.verdictAt(s.Since, u.p.inPlaceTimeout(u.m)))
+func (d *decider) updateUnclaimed(n *Node) bool {
+	s := &d.m.Status
+	return n != nil && d.m.Spec.InPlace == InPlaceNone && (s.Phase == PhaseInPlaceUpdating || s.Phase == PhaseInPlaceUpdateFailed) &&
+		d.adoptsUpdate(n) && d.now.Before(d.verdictAt(s.Since, d.p.inPlaceTimeout(d.m)))
 }
 
-// records reports whether the marks that another program has left are recorded as
+// recordsOthersMarks reports whether the marks that another program has left are recorded as
 // they are: before anything else is done with them, and until the update goes on here.
-func (u nodeUpdate) records() bool {
+func (d *decider) recordsOthersMarks(n *Node) bool {
 	switch {
-	case u.m.Status.Phase == PhaseInPlaceUpdating || !u.adopts() || u.leftOver():
+	case d.m.Status.Phase == PhaseInPlaceUpdating || !d.adoptsUpdate(n) || d.leftByOther(n):
 		return false
-	case u.inUpdate():
-		return u.strange()
+	case d.inUpdate():
+		return d.unrecordedMarks(n)
 	}
 	return true
 }
 
-// strange reports whether another program has left marks that are not on record.
-func (u nodeUpdate) strange() bool {
-	if !u.adopts() {
+// unrecordedMarks reports whether another program has left marks that are not on record.
+func (d *decider) unrecordedMarks(n *Node) bool {
+	if !d.adoptsUpdate(n) {
 		return false
 	}
-	marks := u.marks()
-	return !u.n.Applied.Update.equal(&marks)
+	marks := d.updateMarks(n)
+	return !n.Applied.Update.equal(&marks)
 }

@@ -9,52 +9,51 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// adjust brings a node to where its update stands: labels, cordon, and the
+// syncForUpdate brings a node to where its update stands: labels, cordon, and the
 // reason of its condition. Before an agent is told, the rest is in line; before
 // the rest is taken off, it is told that there is nothing to do.
-func (u inPlace) adjust(reason string) (Plan, bool) {
-	sync := nodeSync{u.situation, u.n, false}
-	say, out := u.n.unsaid(reason), sync.outOfLine()
+func (d *decider) syncForUpdate(n *Node, reason string) (Plan, bool) {
+	say, out := n.unsaid(reason), d.outOfSync(n)
 	if !say && !out {
 		return Plan{}, false
 	}
-	updating := u.m.Status.Phase == PhaseInPlaceUpdating
+	updating := d.m.Status.Phase == PhaseInPlaceUpdating
 	if updating {
-		if plan, wait := u.gate(); wait {
+		if plan, wait := d.updateStepBackoff(); wait {
 			return plan, true
 		}
 	}
-	if u.o.Node.cached() {
-		return u.look(false), true
+	if d.o.Node.cached() {
+		return d.readNode(false), true
 	}
-	first := say && !(out && u.marksFirst(reason))
-	return u.write(sync, reason, first, updating), true
+	first := say && !(out && d.marksFirst(n, reason))
+	return d.writeForUpdate(n, reason, first, updating), true
 }
 
-// write tells the agent a reason, first, or brings the rest of a node in line.
-func (u inPlace) write(sync nodeSync, reason string, first, updating bool) Plan {
-	answer := u.o.NodeSynced
+// writeForUpdate tells the agent a reason, first, or brings the rest of a node in line.
+func (d *decider) writeForUpdate(n *Node, reason string, first, updating bool) Plan {
+	answer := d.o.NodeSynced
 	if first {
-		answer = u.said(reason)
+		answer = d.updateConditionAnswer(n, reason)
 	}
 	switch {
 	case answer != nil:
-		return u.adjustLater(first, *answer)
-	case !first && sync.held():
-		return sync.syncLater(Plan{Why: sync.notInLine()})
-	case updating && !u.o.Fenced || sync.behind():
-		return sync.fence()
+		return d.retrySyncForUpdate(n, first, *answer)
+	case !first && d.syncHeldBack(n):
+		return d.retrySync(n, Plan{Why: d.whyOutOfSync(n)})
+	case updating && !d.o.Fenced || d.statusMayBeStale(n):
+		return d.confirmStatus(n)
 	case first:
-		return u.tell(reason)
+		return d.updateCondition(n, reason)
 	}
-	return sync.sync()
+	return d.syncNode(n)
 }
 
-// said is the answer to this pass's attempt to say a reason; nil: there was
+// updateConditionAnswer is the answer to this pass's attempt to say a reason; nil: there was
 // none. A pass may say first that a node is drained, and then that it is ready.
-func (u inPlace) said(reason string) *Outcome {
-	answer := u.o.NodeMarked
-	if answer != nil && answer.Code == codes.OK && reason == ReasonReadyForUpdate && u.n.updateReason() == ReasonSelectedForUpdate {
+func (d *decider) updateConditionAnswer(n *Node, reason string) *Outcome {
+	answer := d.o.NodeMarked
+	if answer != nil && answer.Code == codes.OK && reason == ReasonReadyForUpdate && n.updateReason() == ReasonSelectedForUpdate {
 		return nil
 	}
 	return answer
@@ -62,89 +61,87 @@ func (u inPlace) said(reason string) *Outcome {
 
 // marksFirst reports whether labels and cordon are written before a reason.
 // Otherwise an agent that may be at work is told first.
-func (u inPlace) marksFirst(reason string) bool {
+func (d *decider) marksFirst(n *Node, reason string) bool {
 	switch reason {
 	case ReasonReadyForUpdate:
 		return true
 	case ReasonSelectedForUpdate:
-		return !u.n.told()
+		return !n.told()
 	}
-	return u.n.Applied.Update.Since.IsZero()
+	return n.Applied.Update.Since.IsZero()
 }
 
-// adjustLater deals with a node that is not as it should be though it was
+// retrySyncForUpdate deals with a node that is not as it should be though it was
 // written in this pass: a failure during an update is recorded, so that it is
 // tried again ever more rarely.
-func (u inPlace) adjustLater(told bool, answer Outcome) Plan {
+func (d *decider) retrySyncForUpdate(n *Node, told bool, answer Outcome) Plan {
 	switch {
-	case answer.Code != codes.OK && u.m.Status.Phase == PhaseInPlaceUpdating:
-		return u.stepFailed(answer)
+	case answer.Code != codes.OK && d.m.Status.Phase == PhaseInPlaceUpdating:
+		return d.updateStepFailed(n, answer)
 	case told:
-		return u.later(u.unmarked())
+		return d.retrySoon(d.updateConditionFailed(n))
 	}
-	sync := nodeSync{u.situation, u.n, false}
-	return sync.syncLater(Plan{Why: sync.notInLine()})
+	return d.retrySync(n, Plan{Why: d.whyOutOfSync(n)})
 }
 
-// tell has the node say where its update stands.
-func (u inPlace) tell(reason string) Plan {
-	c := object.Condition{Type: NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: u.stamp()}
-	why := decision.Why{Reason: reasonStage, Name: u.n.Name, Detail: reason}
+// updateCondition has the node say where its update stands.
+func (d *decider) updateCondition(n *Node, reason string) Plan {
+	c := object.Condition{Type: NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: d.stamp()}
+	why := decision.Why{Reason: reasonStage, Name: n.Name, Detail: reason}
 	switch reason {
 	case ReasonCandidateForUpdate:
-		c.Message = "machine " + u.m.Name + " is to be updated"
+		c.Message = "machine " + d.m.Name + " is to be updated"
 	case ReasonSelectedForUpdate:
-		c.Message = "machine " + u.m.Name + " is drained for its update"
+		c.Message = "machine " + d.m.Name + " is drained for its update"
 	case ReasonReadyForUpdate:
-		c.Message, why = "machine "+u.m.Name+" may be updated", decision.Why{Reason: reasonAnnounce, Name: u.n.Name}
+		c.Message, why = "machine "+d.m.Name+" may be updated", decision.Why{Reason: reasonAnnounce, Name: n.Name}
 	case ReasonNodeUpdateFailed:
-		c.Message = "the update of machine " + u.m.Name + " failed: " + u.n.failedReason(&u.p.Keys)
+		c.Message = "the update of machine " + d.m.Name + " failed: " + n.failedReason(&d.p.Keys)
 	default:
-		c.Message, why = "no update of machine "+u.m.Name+" is wanted", decision.Why{Reason: reasonRetract, Name: u.n.Name}
-		if u.m.Status.Phase == PhaseInPlaceUpdateSuccessful {
-			c.Message = "machine " + u.m.Name + " is updated"
+		c.Message, why = "no update of machine "+d.m.Name+" is wanted", decision.Why{Reason: reasonRetract, Name: n.Name}
+		if d.m.Status.Phase == PhaseInPlaceUpdateSuccessful {
+			c.Message = "machine " + d.m.Name + " is updated"
 		}
 	}
-	return Plan{Effect: &MarkNode{u.node(), c}, Why: why}
+	return Plan{Effect: &MarkNode{d.node(), c}, Why: why}
 }
 
-// tellLater has a plan that ends the pass look again soon at a node that still
+// retryUpdateCondition has a plan that ends the pass look again soon at a node that still
 // says, though it was to say otherwise, that an agent may work.
-func (u inPlace) tellLater(plan Plan) Plan {
-	if plan.Write != nil || plan.Effect != nil || u.o.NodeMarked == nil || u.o.NodeMarked.Code == codes.OK && !u.n.told() {
+func (d *decider) retryUpdateCondition(n *Node, plan Plan) Plan {
+	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || d.o.NodeMarked.Code == codes.OK && !n.told() {
 		return plan
 	}
-	plan = within(plan, u.now.Add(nodeRetry))
-	plan.Warn = u.unmarked()
+	plan = within(plan, d.now.Add(nodeRetry))
+	plan.Warn = d.updateConditionFailed(n)
 	return plan
 }
 
-// unmarked says that a condition of the node is not what was just written.
-func (u inPlace) unmarked() decision.Why {
-	why := decision.Why{Reason: reasonMarkFailed, Name: u.n.Name}
-	if answer := u.o.NodeMarked; answer != nil {
+// updateConditionFailed says that a condition of the node is not what was just written.
+func (d *decider) updateConditionFailed(n *Node) decision.Why {
+	why := decision.Why{Reason: reasonMarkFailed, Name: n.Name}
+	if answer := d.o.NodeMarked; answer != nil {
 		why.Code, why.Detail = answer.Code, answer.Message
 	}
 	return why
 }
 
-// say has the node say where its update stands; false: that was tried in this
+// setUpdateCondition has the node say where its update stands; false: that was tried in this
 // pass, and holds nothing else up, or another program's marks are recorded first.
-func (u inPlace) say(reason string) (Plan, bool) {
-	sync := nodeSync{u.situation, u.n, false}
+func (d *decider) setUpdateCondition(n *Node, reason string) (Plan, bool) {
 	switch {
-	case u.o.NodeMarked != nil || nodeUpdate(u).strange():
+	case d.o.NodeMarked != nil || d.unrecordedMarks(n):
 		return Plan{}, false
-	case sync.behind():
-		return sync.fence(), true
+	case d.statusMayBeStale(n):
+		return d.confirmStatus(n), true
 	}
-	return u.tell(reason), true
+	return d.updateCondition(n, reason), true
 }
 
-// restReason is what a node says that no agent is to work on: that its turn will
+// idleReason is what a node says that no agent is to work on: that its turn will
 // come, or that there is nothing to do.
-func (u inPlace) restReason() string {
-	if u.m.Spec.InPlace != InPlaceNone && u.n.Applied.Update.Candidate && !nodeUpdate(u).outdated() {
+func (d *decider) idleReason(n *Node) string {
+	if d.m.Spec.InPlace != InPlaceNone && n.Applied.Update.Candidate && !d.updatedAfterWithdrawal() {
 		return ReasonCandidateForUpdate
 	}
 	return ReasonUpdateSuccessful
@@ -160,30 +157,30 @@ type wantedMarks struct {
 	noSelection bool // a user's selection was fulfilled
 }
 
-// wanted says what a node should carry, by where the update stands.
-func (u nodeUpdate) wanted() wantedMarks {
-	asked, have := u.m.Spec.InPlace != InPlaceNone, u.marks()
+// wantedUpdate says what a node should carry, by where the update stands.
+func (d *decider) wantedUpdate(n *Node) wantedMarks {
+	asked, have := d.m.Spec.InPlace != InPlaceNone, d.updateMarks(n)
 	var w wantedMarks
-	if u.records() {
+	if d.recordsOthersMarks(n) {
 		w.UpdateMarks = have
 		return w
 	}
-	switch u.m.Status.Phase {
+	switch d.m.Status.Phase {
 	case PhaseRunning:
-		w.noAnswer, w.noSelection = u.leftOver(), u.leftOver()
-		w.Candidate, w.Since = asked && u.n.announced(), sinceTold(u.n)
+		w.noAnswer, w.noSelection = d.leftByOther(n), d.leftByOther(n)
+		w.Candidate, w.Since = asked && n.announced(), sinceTold(n)
 	case PhaseInPlaceUpdating:
-		if u.over() {
-			w.Candidate, w.Since, w.noAnswer = asked && u.n.announced(), sinceTold(u.n), true
+		if d.updateOver(n) {
+			w.Candidate, w.Since, w.noAnswer = asked && n.announced(), sinceTold(n), true
 			break
 		}
-		w.UpdateMarks = UpdateMarks{Since: u.m.Status.Since.Truncate(time.Second), Candidate: true, Selected: have.Selected, Cordoned: true}
-		if u.m.Spec.InPlace == InPlaceSelected {
+		w.UpdateMarks = UpdateMarks{Since: d.m.Status.Since.Truncate(time.Second), Candidate: true, Selected: have.Selected, Cordoned: true}
+		if d.m.Spec.InPlace == InPlaceSelected {
 			w.Selected = true
 		}
-		w.noAnswer = u.m.Status.LastOperation.Stage != StageReady
+		w.noAnswer = d.m.Status.LastOperation.Stage != StageReady
 	case PhaseInPlaceUpdateFailed:
-		return u.wantedOfFailed(have)
+		return d.wantedAfterFailure(n, have)
 	case PhaseInPlaceUpdateSuccessful:
 		if asked {
 			w.UpdateMarks = have
@@ -191,45 +188,45 @@ func (u nodeUpdate) wanted() wantedMarks {
 		}
 		w.noAnswer, w.noSelection = true, true
 	case PhaseNew, PhasePending, PhaseAvailable, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff, PhaseTerminating:
-		w.Candidate, w.Since = have.Candidate && asked && u.n.announced(), sinceTold(u.n)
+		w.Candidate, w.Since = have.Candidate && asked && n.announced(), sinceTold(n)
 	}
 	return w
 }
 
-// wantedOfFailed is wanted after an update has failed.
-func (u nodeUpdate) wantedOfFailed(have UpdateMarks) (w wantedMarks) {
-	asked := u.m.Spec.InPlace != InPlaceNone
+// wantedAfterFailure is wanted after an update has failed.
+func (d *decider) wantedAfterFailure(n *Node, have UpdateMarks) (w wantedMarks) {
+	asked := d.m.Spec.InPlace != InPlaceNone
 	switch {
-	case u.outdated(): // it is not trusted with workload
+	case d.updatedAfterWithdrawal(): // it is not trusted with workload
 		w.Since, w.Cordoned, w.Candidate, w.noAnswer = have.Since, have.Cordoned, asked, true
-	case u.over():
-		w.Candidate, w.Since, w.noAnswer = asked && u.n.announced(), sinceTold(u.n), true
+	case d.updateOver(n):
+		w.Candidate, w.Since, w.noAnswer = asked && n.announced(), sinceTold(n), true
 	default:
 		w.UpdateMarks = have
 	}
 	return w
 }
 
-// inLine reports whether a node carries what apply would put there and
+// updateInSync reports whether a node carries what apply would put there and
 // nothing that it would take off. Most machines are in no update: they ask for
 // nothing, and their nodes carry nothing.
-func (u nodeUpdate) inLine() bool {
-	if u.n.Applied.Update.none() && u.n.Drain == nil && u.m.Status.Phase == PhaseRunning && u.m.Spec.InPlace == InPlaceNone {
-		return !u.leftOver()
+func (d *decider) updateInSync(n *Node) bool {
+	if n.Applied.Update.none() && n.Drain == nil && d.m.Status.Phase == PhaseRunning && d.m.Spec.InPlace == InPlaceNone {
+		return !d.leftByOther(n)
 	}
-	return !u.drainIsOver() && u.labelsInLine()
+	return !d.drainIsOver(n) && d.updateLabelsInSync(n)
 }
 
-func (u nodeUpdate) labelsInLine() bool {
-	if u.unclaimed() {
+func (d *decider) updateLabelsInSync(n *Node) bool {
+	if d.updateUnclaimed(n) {
 		return true
 	}
-	have, k, w := &u.n.Applied.Update, &u.p.Keys, u.wanted()
-	return !u.strange() && have.Since.Equal(w.Since) &&
-		labelInLine(u.n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
-		labelInLine(u.n, k.SelectedForUpdate, have.Selected, w.Selected) &&
-		(w.Cordoned && u.n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
-		!(w.noAnswer && u.n.answered(k)) && !(w.noSelection && u.n.says(k.SelectedForUpdate))
+	have, k, w := &n.Applied.Update, &d.p.Keys, d.wantedUpdate(n)
+	return !d.unrecordedMarks(n) && have.Since.Equal(w.Since) &&
+		labelInLine(n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
+		labelInLine(n, k.SelectedForUpdate, have.Selected, w.Selected) &&
+		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
+		!(w.noAnswer && n.answered(k)) && !(w.noSelection && n.says(k.SelectedForUpdate))
 }
 
 func labelInLine(n *Node, key string, have, want bool) bool {
@@ -239,67 +236,67 @@ func labelInLine(n *Node, key string, have, want bool) bool {
 	return !have
 }
 
-// apply changes a copy of a node into what an in-place update wants it to
+// applyUpdate changes a copy of a node into what an in-place update wants it to
 // be, and records what of it is ours. n has a map of labels.
-func (u nodeUpdate) apply() {
-	have, k, w := u.marks(), &u.p.Keys, u.wanted()
-	if t, seen := u.n.taint(k.CriticalComponents); seen {
-		u.n.Applied.Critical = t
+func (d *decider) applyUpdate(n *Node) {
+	have, k, w := d.updateMarks(n), &d.p.Keys, d.wantedUpdate(n)
+	if t, seen := n.taint(k.CriticalComponents); seen {
+		n.Applied.Critical = t
 	}
-	if u.unclaimed() {
+	if d.updateUnclaimed(n) {
 		return
 	}
 	now := UpdateMarks{Since: w.Since, Cordoned: have.Cordoned && w.Cordoned}
-	now.Candidate = setLabel(u.n.Labels, k.CandidateForUpdate, have.Candidate, w.Candidate)
-	now.Selected = setLabel(u.n.Labels, k.SelectedForUpdate, have.Selected, w.Selected)
+	now.Candidate = setLabel(n.Labels, k.CandidateForUpdate, have.Candidate, w.Candidate)
+	now.Selected = setLabel(n.Labels, k.SelectedForUpdate, have.Selected, w.Selected)
 	switch {
-	case w.Cordoned && !u.n.Unschedulable:
-		u.n.Unschedulable, now.Cordoned = true, true
+	case w.Cordoned && !n.Unschedulable:
+		n.Unschedulable, now.Cordoned = true, true
 	case have.Cordoned && !w.Cordoned:
-		u.n.Unschedulable = false
+		n.Unschedulable = false
 	}
 	if w.noAnswer {
-		delete(u.n.Labels, k.UpdateResult)
-		delete(u.n.Annotations, k.UpdateFailedReason)
+		delete(n.Labels, k.UpdateResult)
+		delete(n.Annotations, k.UpdateFailedReason)
 	}
 	if w.noSelection {
-		delete(u.n.Labels, k.SelectedForUpdate)
+		delete(n.Labels, k.SelectedForUpdate)
 	}
-	if u.returns() && !have.Since.IsZero() {
-		u.restoreCritical()
+	if d.returnsToService() && !have.Since.IsZero() {
+		d.restoreCritical(n)
 	}
-	if u.drainIsOver() {
-		if !u.n.Drain.Cordoned.IsZero() && !w.Cordoned {
-			u.n.Unschedulable = false
+	if d.drainIsOver(n) {
+		if !n.Drain.Cordoned.IsZero() && !w.Cordoned {
+			n.Unschedulable = false
 		}
-		u.n.Drain = nil
+		n.Drain = nil
 	}
-	u.n.Applied.Update = now
+	n.Applied.Update = now
 }
 
 // drainIsOver reports whether a node has the record of a drain that does
 // not go on: its machine is neither being deleted nor updated. The cordon is
 // removed with the record, if it was the drain's.
-func (u nodeUpdate) drainIsOver() bool {
-	return u.n.Drain != nil && (u.m.Status.Phase == PhaseRunning || u.returns())
+func (d *decider) drainIsOver(n *Node) bool {
+	return n.Drain != nil && (d.m.Status.Phase == PhaseRunning || d.returnsToService())
 }
 
-// returns reports whether the machine's update is done and its owner has taken
+// returnsToService reports whether the machine's update is done and its owner has taken
 // it over.
-func (u nodeUpdate) returns() bool {
-	return u.m.Status.Phase == PhaseInPlaceUpdateSuccessful && u.m.Spec.InPlace == InPlaceNone
+func (d *decider) returnsToService() bool {
+	return d.m.Status.Phase == PhaseInPlaceUpdateSuccessful && d.m.Spec.InPlace == InPlaceNone
 }
 
 // restoreCritical puts the critical-components taint on again, in the same
 // write that lets workload back: the program that takes it off once the components are
 // ready does so again. Only a node that once carried it gets it: in a
 // fleet that does not use the taint, no program would remove it.
-func (u nodeUpdate) restoreCritical() {
-	t := u.n.Applied.Critical
-	if t.Key == "" || t.Key != u.p.Keys.CriticalComponents || u.n.hasTaint(t.Key) {
+func (d *decider) restoreCritical(n *Node) {
+	t := n.Applied.Critical
+	if t.Key == "" || t.Key != d.p.Keys.CriticalComponents || n.hasTaint(t.Key) {
 		return
 	}
-	u.n.Taints = append(u.n.Taints, t)
+	n.Taints = append(n.Taints, t)
 }
 
 // setLabel puts a label on or takes it off, and reports whether it is ours: what
@@ -319,50 +316,50 @@ func setLabel(labels map[string]string, key string, have, want bool) bool {
 	return false
 }
 
-// selected reports whether it is the machine's turn: by its owner's request, or
+// selectedForUpdate reports whether it is the machine's turn: by its owner's request, or
 // by a user's label on the node of a candidate. One that waits does not begin for that.
-func (u nodeUpdate) selected() bool {
-	switch u.m.Spec.InPlace {
+func (d *decider) selectedForUpdate(n *Node) bool {
+	switch d.m.Spec.InPlace {
 	case InPlaceSelected:
 		return true
 	case InPlaceCandidate, InPlaceWaiting:
-		return !u.n.Applied.Update.Selected && u.n.says(u.p.Keys.SelectedForUpdate)
+		return !n.Applied.Update.Selected && n.says(d.p.Keys.SelectedForUpdate)
 	}
 	return false
 }
 
-// waits reports whether a user has selected a machine whose turn its owner decides. What another
+// selectionWaits reports whether a user has selected a machine whose turn its owner decides. What another
 // program has begun does not wait.
-func (u nodeUpdate) waits() bool {
-	return u.m.Spec.InPlace == InPlaceWaiting && u.selected() && (u.n.updateReason() == ReasonCandidateForUpdate || !u.adopts())
+func (d *decider) selectionWaits(n *Node) bool {
+	return d.m.Spec.InPlace == InPlaceWaiting && d.selectedForUpdate(n) && (n.updateReason() == ReasonCandidateForUpdate || !d.adoptsUpdate(n))
 }
 
-// over reports whether an update that the agent is not at work at is not wanted
+// updateOver reports whether an update that the agent is not at work at is not wanted
 // any more.
-func (u nodeUpdate) over() bool {
-	switch u.m.Status.Phase {
+func (d *decider) updateOver(n *Node) bool {
+	switch d.m.Status.Phase {
 	case PhaseInPlaceUpdating:
-		return u.m.Status.LastOperation.Stage != StageReady && !u.selected()
+		return d.m.Status.LastOperation.Stage != StageReady && !d.selectedForUpdate(n)
 	case PhaseInPlaceUpdateFailed:
-		return !u.outdated() && !u.selected() && !u.unclaimed()
+		return !d.updatedAfterWithdrawal() && !d.selectedForUpdate(n) && !d.updateUnclaimed(n)
 	}
 	return false
 }
 
-// outdated reports whether the node was updated after that had been withdrawn.
-func (u nodeUpdate) outdated() bool {
-	op := &u.m.Status.LastOperation
-	return u.m.Status.Phase == PhaseInPlaceUpdateFailed && op.Kind == OperationInPlaceUpdate && op.Stage == StageCandidate
+// updatedAfterWithdrawal reports whether the node was updated after that had been withdrawn.
+func (d *decider) updatedAfterWithdrawal() bool {
+	op := &d.m.Status.LastOperation
+	return d.m.Status.Phase == PhaseInPlaceUpdateFailed && op.Kind == OperationInPlaceUpdate && op.Stage == StageCandidate
 }
 
 // hasStaleMarks reports whether a node of which no update is wanted says that it
 // awaits one, or something at which no other program begins one. What another
 // program has announced for its own label does not count; ours is taken off first.
-func (u nodeUpdate) hasStaleMarks() bool {
-	if u.m.Spec.InPlace != InPlaceNone || u.n.Applied.Update.Candidate {
+func (d *decider) hasStaleMarks(n *Node) bool {
+	if d.m.Spec.InPlace != InPlaceNone || n.Applied.Update.Candidate {
 		return false
 	}
-	return u.n.formerEnd() || u.n.awaitsTurn() && !u.n.says(u.p.Keys.CandidateForUpdate)
+	return n.formerEnd() || n.awaitsTurn() && !n.says(d.p.Keys.CandidateForUpdate)
 }
 
 // updateReason is where the node's update stands by its condition; empty: it

@@ -11,26 +11,25 @@ import (
 
 // join decides about a Pending machine whose VM is there, until its node is
 // healthy and ready for workload.
-func (c creation) join() Plan {
-	if !c.looked() {
-		return c.look(false)
+func (d *decider) join() Plan {
+	if !d.nodeRead() {
+		return d.readNode(false)
 	}
-	node := c.node()
+	node := d.node()
 	if node == nil {
-		return c.awaitRegistration()
+		return d.awaitRegistration()
 	}
-	bad := node.judge(c.p.nodeConditions(c.m))
-	sync := nodeSync{c.situation, node, bad.healthy()}
-	out := sync.outOfLine()
-	if out && !sync.rests() {
-		return sync.sync()
+	bad := node.judge(d.p.nodeConditions(d.m))
+	out := d.outOfSync(node)
+	if out && !d.syncDone(node) {
+		return d.syncNode(node)
 	}
-	critical := node.hasTaint(c.p.Keys.CriticalComponents)
-	if bad.healthy() && !critical && (!out || sync.undone()) {
-		return c.joined(node)
+	critical := node.hasTaint(d.p.Keys.CriticalComponents)
+	if bad.healthy() && !critical && (!out || d.syncUndone(node)) {
+		return d.joined(node)
 	}
-	if !sameConditions(c.m.Status.Conditions, node.Conditions) {
-		return c.copyConditions(node)
+	if !sameConditions(d.m.Status.Conditions, node.Conditions) {
+		return d.copyConditions(node)
 	}
 	why, problem := decision.Why{Reason: reasonCritical, Name: node.Name}, "its critical components are not ready"
 	switch {
@@ -38,96 +37,94 @@ func (c creation) join() Plan {
 		problem = bad.String()
 		why = decision.Why{Reason: reasonNotHealthyYet, Name: node.Name, Detail: problem}
 	case !critical:
-		why = sync.notInLine()
+		why = d.whyOutOfSync(node)
 		problem = why.String()
 	}
-	plan := c.awaitJoin(why, problem)
+	plan := d.awaitJoin(why, problem)
 	if out {
-		plan = sync.syncLater(plan)
+		plan = d.retrySync(node, plan)
 	}
 	return plan
 }
 
-// appear is about a machine that was made without a cluster, or whose phase was written by another
+// joinAvailable is about a machine that was made without a cluster, or whose phase was written by another
 // program. Its node counts from when it is healthy. Until then nothing is held against the machine: its
 // VM may be none that joins.
-func (c creation) appear() Plan {
-	if !c.looked() {
-		return c.look(false)
+func (d *decider) joinAvailable() Plan {
+	if !d.nodeRead() {
+		return d.readNode(false)
 	}
-	node := c.node()
-	if node == nil || !node.judge(c.p.nodeConditions(c.m)).healthy() {
-		why := decision.Why{Reason: reasonAvailableAlone, Name: c.m.Spec.ProviderID}
-		return hotUpdate(c).refresh(Plan{Why: why, Warn: why})
+	node := d.node()
+	if node == nil || !node.judge(d.p.nodeConditions(d.m)).healthy() {
+		why := decision.Why{Reason: reasonAvailableAlone, Name: d.m.Spec.ProviderID}
+		return d.thenUpdateVM(Plan{Why: why, Warn: why})
 	}
-	return c.joined(node)
+	return d.joined(node)
 }
 
 // awaitRegistration waits for a node that has not registered, with a token that lasts.
-func (c creation) awaitRegistration() Plan {
-	bootstrap := token(c)
-	if plan, busy := bootstrap.renew(); busy && bootstrap.prolonged() {
+func (d *decider) awaitRegistration() Plan {
+	if plan, busy := d.renewToken(); busy && d.joinTimeProlonged() {
 		return plan
 	}
-	return c.renewLater(c.awaitJoin(decision.Why{Reason: reasonNotJoined, Name: c.m.Spec.NodeName}, "its node has not joined"))
+	return d.retryTokenRenewal(d.awaitJoin(decision.Why{Reason: reasonNotJoined, Name: d.m.Spec.NodeName}, "its node has not joined"))
 }
 
 // awaitJoin waits for a node until the creation's time is up; problem is what
 // there is to say of it then.
-func (c creation) awaitJoin(why decision.Why, problem string) Plan {
-	deadline := c.creationDeadline()
-	if !c.now.Before(deadline) {
-		if c.o.Node.cached() {
-			return c.look(false)
+func (d *decider) awaitJoin(why decision.Why, problem string) Plan {
+	deadline := d.creationDeadline()
+	if !d.now.Before(deadline) {
+		if d.o.Node.cached() {
+			return d.readNode(false)
 		}
-		return c.timedOut(problem)
+		return d.creationTimedOut(problem)
 	}
-	if plan, unsaid := c.noteState(); unsaid {
+	if plan, unsaid := d.recordVMState(); unsaid {
 		return plan
 	}
-	why.For = deadline.Sub(c.now)
-	return Plan{At: deadline, Why: why, Warn: c.foreign()}
+	why.For = deadline.Sub(d.now)
+	return Plan{At: deadline, Why: why, Warn: d.foreignNode()}
 }
 
-// noteState stores what drivers said in this pass where no other status write
+// recordVMState stores what drivers said in this pass where no other status write
 // is about to carry it.
-func (c creation) noteState() (Plan, bool) {
-	said := c.m.Status
-	c.noteVM(&said)
-	if said.LastKnown == c.m.Status.LastKnown && slices.Equal(said.Addresses, c.m.Status.Addresses) {
+func (d *decider) recordVMState() (Plan, bool) {
+	said := d.m.Status
+	d.copyVMState(&said)
+	if said.LastKnown == d.m.Status.LastKnown && slices.Equal(said.Addresses, d.m.Status.Addresses) {
 		return Plan{}, false
 	}
-	return c.setStatus(decision.Why{Reason: reasonLastKnown}, c.noteVM), true
+	return d.setStatus(decision.Why{Reason: reasonLastKnown}, d.copyVMState), true
 }
 
-// renewLater has a plan that ends the pass try again soon where the token could
+// retryTokenRenewal has a plan that ends the pass try again soon where the token could
 // not be prolonged. One that does not exist never can.
-func (c creation) renewLater(plan Plan) Plan {
-	answer := c.o.TokenEnsured
+func (d *decider) retryTokenRenewal(plan Plan) Plan {
+	answer := d.o.TokenEnsured
 	if answer == nil || answer.Code == codes.OK || plan.At.IsZero() {
 		return plan
 	}
 	if answer.Code != codes.NotFound {
-		plan = sooner(plan, c.now.Add(nodeRetry))
+		plan = sooner(plan, d.now.Add(nodeRetry))
 	}
 	plan.Warn = decision.Why{Reason: reasonTokenNotRenewed, Code: answer.Code, Detail: answer.Message}
 	return plan
 }
 
-func (c creation) joined(node *Node) Plan {
-	bootstrap := token(c)
-	if plan, busy := bootstrap.remove(); busy {
+func (d *decider) joined(node *Node) Plan {
+	if plan, busy := d.removeToken(); busy {
 		return plan
 	}
-	plan := c.move(EventJoined, decision.Why{Reason: reasonJoined, Name: node.Name}, func(s *Status) {
-		s.LastOperation = c.operation(OperationCreate, StateSuccessful, StageInitialized)
+	plan := d.move(EventJoined, decision.Why{Reason: reasonJoined, Name: node.Name}, func(s *Status) {
+		s.LastOperation = d.operation(OperationCreate, StateSuccessful, StageInitialized)
 		s.LastOperation.Message = "the machine joined as node " + node.Name
 		if s.JoinedAfter == 0 {
-			s.JoinedAfter = c.now.Sub(c.m.CreatedAt).Truncate(time.Second)
+			s.JoinedAfter = d.now.Sub(d.m.CreatedAt).Truncate(time.Second)
 		}
 		takeOver(s, node)
 	})
-	plan.Warn = bootstrap.left()
+	plan.Warn = d.tokenNotDeleted()
 	return plan
 }
 
@@ -181,91 +178,91 @@ func ownCondition(typ string) bool { return typ == ConditionSpecValid || typ == 
 // annotation that asks for it. It is the machine's own: conditions of its node never replace it.
 const ConditionPaused = "Paused"
 
-// looked reports whether the machine's node was looked for under the name it
+// nodeRead reports whether the machine's node was looked for under the name it
 // has now.
-func (s *situation) looked() bool {
-	return s.o.Node != nil && s.o.Node.Name == s.m.Spec.NodeName
+func (d *decider) nodeRead() bool {
+	return d.o.Node != nil && d.o.Node.Name == d.m.Spec.NodeName
 }
 
-// look plans a live read of the node; gone: after the VM went.
-func (s *situation) look(gone bool) Plan {
-	name := s.m.Spec.NodeName
+// readNode plans a live read of the node; gone: after the VM went.
+func (d *decider) readNode(gone bool) Plan {
+	name := d.m.Spec.NodeName
 	if name == "" {
-		return Plan{Effect: FindNode{Gone: gone}, Why: decision.Why{Reason: reasonFindByName, Name: s.m.Name}}
+		return Plan{Effect: FindNode{Gone: gone}, Why: decision.Why{Reason: reasonFindByName, Name: d.m.Name}}
 	}
 	return Plan{Effect: FindNode{Name: name, Gone: gone}, Why: decision.Why{Reason: reasonFindNode, Name: name}}
 }
 
 // node is the machine's own node, once it was looked for; nil: there is none,
 // or it is another machine's.
-func (s *situation) node() *Node {
-	if s.isForeign() {
+func (d *decider) node() *Node {
+	if d.nodeIsForeign() {
 		return nil
 	}
-	return s.o.Node.Node
+	return d.o.Node.Node
 }
 
-// isForeign reports whether the node carries another machine's name, or is surely that of another VM,
+// nodeIsForeign reports whether the node carries another machine's name, or is surely that of another VM,
 // though it carries this one's.
-func (s *situation) isForeign() bool {
-	return s.owner != "" && s.owner != s.m.Name || s.o.Node != nil && s.ofAnotherVM(s.o.Node.Node, s.m.Spec.ProviderID)
+func (d *decider) nodeIsForeign() bool {
+	return d.owner != "" && d.owner != d.m.Name || d.o.Node != nil && d.ofAnotherVM(d.o.Node.Node, d.m.Spec.ProviderID)
 }
 
 // ofAnotherVM reports whether a node is surely not that of the VM with this provider ID. An ID in
 // another spelling proves nothing, nor does any other unless it is another machine's, or the driver
 // declares that IDs match.
-func (s *situation) ofAnotherVM(n *Node, providerID string) bool {
+func (d *decider) ofAnotherVM(n *Node, providerID string) bool {
 	if n == nil || n.ProviderID == "" || n.ProviderID == providerID || object.Alike(n.ProviderID, providerID) {
 		return false
 	}
-	return s.o.Node.Of != "" || s.p.ProviderIDsMatch && providerID != ""
+	return d.o.Node.Of != "" || d.p.ProviderIDsMatch && providerID != ""
 }
 
-// foreign returns the warning about a node with our name that is another machine's, or another VM's.
+// foreignNode returns the warning about a node with our name that is another machine's, or another VM's.
 // Zero: there is none.
-func (s *situation) foreign() decision.Why {
-	if !s.isForeign() {
+func (d *decider) foreignNode() decision.Why {
+	if !d.nodeIsForeign() {
 		return decision.Why{}
 	}
-	why := decision.Why{Reason: reasonForeignNode, Name: s.o.Node.Node.Name, Detail: s.owner}
-	if s.owner == "" || s.owner == s.m.Name {
-		why.Reason, why.Detail = reasonNodeOfOtherVM, s.o.Node.Node.ProviderID
+	why := decision.Why{Reason: reasonForeignNode, Name: d.o.Node.Node.Name, Detail: d.owner}
+	if d.owner == "" || d.owner == d.m.Name {
+		why.Reason, why.Detail = reasonNodeOfOtherVM, d.o.Node.Node.ProviderID
 	}
 	return why
 }
 
 // seenNode is the machine's own node, if it was looked for and found. A machine that names
 // none has none: what is found for it one time and not the next would turn its request round.
-func (s *situation) seenNode() *Node {
-	if s.o.Node == nil || s.m.Spec.NodeName == "" || !s.looked() {
+func (d *decider) seenNode() *Node {
+	if d.o.Node == nil || d.m.Spec.NodeName == "" || !d.nodeRead() {
 		return nil
 	}
-	return s.node()
+	return d.node()
 }
 
-// unseen reports whether a node is missing from a cache only: no machine is
+// missingFromCache reports whether a node is missing from a cache only: no machine is
 // deleted undrained for that.
-func (s *situation) unseen() bool { return s.o.Node.cached() && s.o.Node.Node == nil }
+func (d *decider) missingFromCache() bool { return d.o.Node.cached() && d.o.Node.Node == nil }
 
-// ours reports whether a node may be drained and deleted with this machine: it
+// ownsNode reports whether a node may be drained and deleted with this machine: it
 // carries its name, or carries none and was not there before, and is not surely another VM's.
-func (s *situation) ours(n *Node) bool {
-	if s.owner != "" {
-		return !s.isForeign()
+func (d *decider) ownsNode(n *Node) bool {
+	if d.owner != "" {
+		return !d.nodeIsForeign()
 	}
-	return !s.stale(n, s.m.Spec.ProviderID)
+	return !d.staleNode(n, d.m.Spec.ProviderID)
 }
 
-// stale reports whether a node was there before the VM with this provider ID
+// staleNode reports whether a node was there before the VM with this provider ID
 // and only shares its name.
-func (s *situation) stale(n *Node, providerID string) bool {
+func (d *decider) staleNode(n *Node, providerID string) bool {
 	if n.ProviderID != "" && n.ProviderID == providerID {
 		return false
 	}
-	return s.ofAnotherVM(n, providerID) || n.CreatedAt.Before(s.m.CreatedAt)
+	return d.ofAnotherVM(n, providerID) || n.CreatedAt.Before(d.m.CreatedAt)
 }
 
 // copyConditions keeps the machine's conditions equal to its node's.
-func (s *situation) copyConditions(n *Node) Plan {
-	return s.setStatus(decision.Why{Reason: reasonConditions, Name: n.Name}, func(status *Status) { takeOver(status, n) })
+func (d *decider) copyConditions(n *Node) Plan {
+	return d.setStatus(decision.Why{Reason: reasonConditions, Name: n.Name}, func(status *Status) { takeOver(status, n) })
 }

@@ -465,17 +465,17 @@ func (m *Machine) Validate() error {
 
 const templatePath = "spec.nodeTemplate"
 
-// unfit returns what no API server accepts on the machine's node, or nil. No VM is made meanwhile:
+// invalidForNode returns what no API server accepts on the machine's node, or nil. No VM is made meanwhile:
 // its node could not be written, and it would be replaced again and again. A machine that has one
 // works on.
-func (s *situation) unfit() *object.FieldError {
+func (d *decider) invalidForNode() *object.FieldError {
 	switch {
-	case s.o.NoCluster:
+	case d.o.NoCluster:
 		return nil
-	case s.nameKey() != s.p.Keys.NodeMachine:
-		return object.Invalid("metadata.name", "must be a valid value of label "+s.p.Keys.NodeMachine+" on its node")
+	case d.machineLabelKey() != d.p.Keys.NodeMachine:
+		return object.Invalid("metadata.name", "must be a valid value of label "+d.p.Keys.NodeMachine+" on its node")
 	}
-	return s.m.Spec.NodeTemplate.InvalidEntry(templatePath)
+	return d.m.Spec.NodeTemplate.InvalidEntry(templatePath)
 }
 
 func (m *Machine) invalidField() *object.FieldError {

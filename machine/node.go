@@ -173,9 +173,9 @@ func (v verdict) String() string { return v.condition + " is " + string(v.status
 // finalizer may be a leftover, and decides nothing.
 func leaving(n *Node) bool { return n.Deleted() && n.HasFinalizer(NodeFinalizer) }
 
-// leavingNode returns the machine's node if somebody deletes it, else nil. The node of a machine
+// nodeBeingDeleted returns the machine's node if somebody deletes it, else nil. The node of a machine
 // that has none yet, or that is to be replaced anyway, decides nothing.
-func (d decider) leavingNode() *Node {
+func (d *decider) nodeBeingDeleted() *Node {
 	switch d.m.Status.Phase {
 	case PhasePending, PhaseRunning, PhaseUnknown, PhaseInPlaceUpdating, PhaseInPlaceUpdateSuccessful, PhaseInPlaceUpdateFailed:
 	case PhaseFailed:
@@ -185,44 +185,44 @@ func (d decider) leavingNode() *Node {
 	default:
 		return nil
 	}
-	if d.o.NoCluster || d.m.Spec.ProviderID == "" || !d.looked() {
+	if d.o.NoCluster || d.m.Spec.ProviderID == "" || !d.nodeRead() {
 		return nil
 	}
-	if n := d.node(); n != nil && leaving(n) && d.ours(n) {
+	if n := d.node(); n != nil && leaving(n) && d.ownsNode(n) {
 		return n
 	}
 	return nil
 }
 
-// followDeletion deletes the machine of a node that others delete, once the budget of replacements
+// followNodeDeletion deletes the machine of a node that others delete, once the budget of replacements
 // allows it. Busy is false if it does not, and for any other machine.
-func (d decider) followDeletion() (Plan, bool) {
-	n := d.leavingNode()
+func (d *decider) followNodeDeletion() (Plan, bool) {
+	n := d.nodeBeingDeleted()
 	if n == nil {
 		return Plan{}, false
 	}
 	if d.o.Node.cached() {
-		return d.look(false), true
+		return d.readNode(false), true
 	}
-	if plan, wait := d.awaitLeave(n); wait {
+	if plan, wait := d.awaitNodeDeletionGrant(n); wait {
 		return plan, plan.Effect != nil
 	}
 	return Plan{Write: &Delete{}, Why: decision.Why{Reason: ReasonNodeDeletion, Name: n.Name}}, true
 }
 
-func (d decider) awaitLeave(n *Node) (Plan, bool) {
+func (d *decider) awaitNodeDeletionGrant(n *Node) (Plan, bool) {
 	ask := decision.Why{Reason: reasonAskLeave, Name: n.Name}
-	return health(d).awaitGrant(AskGrant{NodeLeaves: true}, ask, decision.Why{Reason: reasonLeaveRefused, Name: n.Name})
+	return d.awaitGrant(AskGrant{NodeLeaves: true}, ask, decision.Why{Reason: reasonLeaveRefused, Name: n.Name})
 }
 
-// stayLater has a plan that ends the pass ask again for the machine of a node that others delete,
+// retryNodeDeletionGrant has a plan that ends the pass ask again for the machine of a node that others delete,
 // and say that it stays.
-func (d decider) stayLater(plan Plan) Plan {
-	n := d.leavingNode()
+func (d *decider) retryNodeDeletionGrant(plan Plan) Plan {
+	n := d.nodeBeingDeleted()
 	if n == nil || plan.Write != nil || plan.Effect != nil {
 		return plan
 	}
-	held, _ := d.awaitLeave(n)
+	held, _ := d.awaitNodeDeletionGrant(n)
 	plan.Warn = held.Warn
 	return sooner(plan, held.At)
 }

@@ -80,12 +80,12 @@ func (w nodeWrite) next() time.Time {
 	return w.at.Add(min(nodeRetry<<min(w.again-1, 16), undoneRetry))
 }
 
-// heldUntil returns until when a change of a node is held back, because something has undone it again
+// changeBackoffUntil returns until when a change of a node is held back, because something has undone it again
 // and again. Zero: it is not.
-func (s *situation) heldUntil(n *Node, c NodeChange) time.Time {
-	w := &s.o.NodeWrites
+func (d *decider) changeBackoffUntil(n *Node, c NodeChange) time.Time {
+	w := &d.o.NodeWrites
 	last, known := w.last[c.What]
-	if w.uid != n.UID || !known || last.value != c.Value || last.over(s.now) || !s.now.Before(last.next()) {
+	if w.uid != n.UID || !known || last.value != c.Value || last.over(d.now) || !d.now.Before(last.next()) {
 		return time.Time{}
 	}
 	return last.next()
@@ -97,21 +97,21 @@ type nodeChange struct {
 	back func()
 }
 
-// changes are what a node that was brought in line has otherwise than the observed one. What an
+// nodeChanges are what a node that was brought in line has otherwise than the observed one. What an
 // update in place writes is one whole with the record of it.
-func (s nodeSync) changes(want *Node) []nodeChange {
-	k := &s.p.Keys
-	all := mapChanges("label ", s.n.Labels, want.Labels, func(key string) bool { return key != k.NodeMachine && ownLabel(k, key) })
-	all = append(all, mapChanges("annotation ", s.n.Annotations, want.Annotations, func(key string) bool { return ownAnnotation(k, key) })...)
-	all = append(all, mapChanges("capacity ", s.n.Capacity, want.Capacity, func(string) bool { return false })...)
-	all = append(all, taintChanges(s.n, want)...)
-	if !s.n.HasFinalizer(NodeFinalizer) {
+func (d *decider) nodeChanges(n *Node, want *Node) []nodeChange {
+	k := &d.p.Keys
+	all := mapChanges("label ", n.Labels, want.Labels, func(key string) bool { return key != k.NodeMachine && ownLabel(k, key) })
+	all = append(all, mapChanges("annotation ", n.Annotations, want.Annotations, func(key string) bool { return ownAnnotation(k, key) })...)
+	all = append(all, mapChanges("capacity ", n.Capacity, want.Capacity, func(string) bool { return false })...)
+	all = append(all, taintChanges(n, want)...)
+	if !n.HasFinalizer(NodeFinalizer) {
 		all = append(all, nodeChange{NodeChange{"finalizer " + NodeFinalizer, "="}, func() { want.RemoveFinalizer(NodeFinalizer) }})
 	}
-	if s.n.Unschedulable != want.Unschedulable {
+	if n.Unschedulable != want.Unschedulable {
 		all = append(all, nodeChange{NodeChange{"cordon", "=" + strconv.FormatBool(want.Unschedulable)}, nil})
 	}
-	if have, record := fmt.Sprint(s.n.Applied), fmt.Sprint(want.Applied); have != record {
+	if have, record := fmt.Sprint(n.Applied), fmt.Sprint(want.Applied); have != record {
 		all = append(all, nodeChange{NodeChange{"record of what was applied", "=" + record}, nil})
 	}
 	return all
@@ -164,12 +164,12 @@ func taintChanges(have, want *Node) (all []nodeChange) {
 	return all
 }
 
-// ripe takes back, of what brings a node in line, what is held back. It returns the changes that
+// dueChanges takes back, of what brings a node in line, what is held back. It returns the changes that
 // stay, the names of the others, and when the first of those may be written.
-func (s nodeSync) ripe(want *Node) (due []NodeChange, held []string, at time.Time) {
+func (d *decider) dueChanges(n *Node, want *Node) (due []NodeChange, held []string, at time.Time) {
 	var whole []NodeChange
-	for _, c := range s.changes(want) {
-		until := s.heldUntil(s.n, c.NodeChange)
+	for _, c := range d.nodeChanges(n, want) {
+		until := d.changeBackoffUntil(n, c.NodeChange)
 		if until.IsZero() {
 			due = append(due, c.NodeChange)
 			continue
@@ -190,33 +190,33 @@ func (s nodeSync) ripe(want *Node) (due []NodeChange, held []string, at time.Tim
 	return due, held, at
 }
 
-// wanted is a copy of the node that is in line.
-func (s nodeSync) wanted() *Node {
-	want := s.n.toApply()
-	nodeSync{s.situation, want, s.joining}.apply(s.allowed())
+// syncedNode is a copy of the node that is in line.
+func (d *decider) syncedNode(n *Node) *Node {
+	want := n.toApply()
+	d.applyToNode(want, d.allowedEntries(n))
 	return want
 }
 
-// held reports whether nothing of a node that is out of line may be written yet.
-func (s nodeSync) held() bool {
-	if s.o.NodeWrites.uid != s.n.UID || len(s.o.NodeWrites.last) == 0 {
+// syncHeldBack reports whether nothing of a node that is out of line may be written yet.
+func (d *decider) syncHeldBack(n *Node) bool {
+	if d.o.NodeWrites.uid != n.UID || len(d.o.NodeWrites.last) == 0 {
 		return false
 	}
-	due, held, _ := s.ripe(s.wanted())
+	due, held, _ := d.dueChanges(n, d.syncedNode(n))
 	return len(due) == 0 && len(held) > 0
 }
 
-// rests reports whether this pass writes the node no more: it has tried, or all is held back.
-func (s nodeSync) rests() bool { return s.o.NodeSynced != nil || s.held() }
+// syncDone reports whether this pass writes the node no more: it has tried, or all is held back.
+func (d *decider) syncDone(n *Node) bool { return d.o.NodeSynced != nil || d.syncHeldBack(n) }
 
-// disputed names what is not on the node as it was written, and says when to write next.
-func (s nodeSync) disputed() (what []string, at time.Time) {
-	due, what, at := s.ripe(s.wanted())
+// undoneEntries names what is not on the node as it was written, and says when to write next.
+func (d *decider) undoneEntries(n *Node) (what []string, at time.Time) {
+	due, what, at := d.dueChanges(n, d.syncedNode(n))
 	for _, c := range due {
 		what = append(what, c.What)
 	}
 	slices.Sort(what)
-	if later := s.now.Add(undoneRetry); at.IsZero() || later.Before(at) {
+	if later := d.now.Add(undoneRetry); at.IsZero() || later.Before(at) {
 		at = later
 	}
 	return what, at

@@ -31,16 +31,16 @@ type preserveRequest struct {
 	odd    decision.Why // a value that is not known; zero: none
 }
 
-// request finds out what is asked. An unknown value is passed over, with a
+// preservationRequest finds out what is asked. An unknown value is passed over, with a
 // warning. Of a node that is missing, what it said last stands, unless the
 // machine says something; and nonsense on one that never said anything else does
 // not silence the machine, whose set would wait for it forever.
-func (k preservation) request() preserveRequest {
-	key, asked := k.p.Keys.Preserve, k.m.Status.Preservation.NodeAsked
+func (d *decider) preservationRequest() preserveRequest {
+	key, asked := d.p.Keys.Preserve, d.m.Status.Preservation.NodeAsked
 	if key == "" {
 		return preserveRequest{known: true}
 	}
-	n := k.seenNode()
+	n := d.seenNode()
 	var odd decision.Why
 	if n != nil {
 		text, says := n.Annotations[key]
@@ -56,7 +56,7 @@ func (k preservation) request() preserveRequest {
 			}
 		}
 	}
-	text, says := k.m.Annotations[key]
+	text, says := d.m.Annotations[key]
 	switch {
 	case !says:
 		return preserveRequest{known: n != nil || !asked, odd: odd}
@@ -94,56 +94,56 @@ func (p Phase) preservable() bool {
 	return false
 }
 
-// untouched reports whether keeping this machine was never asked for.
-func (k preservation) untouched() bool {
-	return nodePreservation{k.situation, k.seenNode()}.ordinary()
+// preservationUnused reports whether keeping this machine was never asked for.
+func (d *decider) preservationUnused() bool {
+	return d.neverPreserved(d.seenNode())
 }
 
 // preserve records that the machine is kept for inspection from now on, or no longer.
 // Neither is decided from a cached read of the node.
-func (k preservation) preserve() (Plan, bool) {
-	if !k.m.Status.Phase.preservable() {
+func (d *decider) preserve() (Plan, bool) {
+	if !d.m.Status.Phase.preservable() {
 		return Plan{}, false
 	}
-	hasNode := !k.o.NoCluster && k.m.Spec.NodeName != ""
-	if k.untouched() {
+	hasNode := !d.o.NoCluster && d.m.Spec.NodeName != ""
+	if d.preservationUnused() {
 		return Plan{}, false
 	}
-	if hasNode && !k.looked() {
-		return k.look(false), true
+	if hasNode && !d.nodeRead() {
+		return d.readNode(false), true
 	}
-	next, why := k.next(k.m.Status.Phase)
+	next, why := d.nextPreservation(d.m.Status.Phase)
 	switch {
-	case next == k.m.Status.Preservation:
+	case next == d.m.Status.Preservation:
 		return Plan{}, false
-	case hasNode && k.o.Node.cached():
-		return k.look(false), true
+	case hasNode && d.o.Node.cached():
+		return d.readNode(false), true
 	}
-	return k.setStatus(why, func(s *Status) { s.Preservation = next }), true
+	return d.setStatus(why, func(s *Status) { s.Preservation = next }), true
 }
 
-// next is what the record should say of a machine in this phase,
+// nextPreservation is what the record should say of a machine in this phase,
 // and why it changes.
-func (k preservation) next(phase Phase) (Preservation, decision.Why) {
-	p, w := k.m.Status.Preservation, k.request()
+func (d *decider) nextPreservation(phase Phase) (Preservation, decision.Why) {
+	p, w := d.m.Status.Preservation, d.preservationRequest()
 	p.NodeAsked = p.NodeAsked || w.byNode
-	p.TakenOver = p.TakenOver && (!p.Since.IsZero() || k.leavesMarks())
+	p.TakenOver = p.TakenOver && (!p.Since.IsZero() || d.leavesPreservationMarks())
 	if !w.known {
 		w.value, w.known = p.Request, true // what was decided stands
 	}
-	why := decision.Why{Reason: reasonPreserveNoted, Name: k.p.Keys.Preserve, Detail: w.value}
+	why := decision.Why{Reason: reasonPreserveNoted, Name: d.p.Keys.Preserve, Detail: w.value}
 	changed := w.value != p.Request
 	switch {
-	case !p.Since.IsZero() && !p.Active(k.now):
+	case !p.Since.IsZero() && !p.Active(d.now):
 		why = decision.Why{Reason: reasonPreserveExpired, For: p.Until.Sub(p.Since)}
-		k.end(&p)
+		d.endPreservation(&p)
 	case !p.Since.IsZero() && !w.holds(phase):
 		why = decision.Why{Reason: reasonPreserveStopped, Detail: w.value}
-		k.end(&p)
+		d.endPreservation(&p)
 		p.Request = ""
 	case w.holds(phase) && changed:
-		timeout := k.p.preserveTimeout(k.m)
-		p.Request, p.Since, p.Until, p.Ended = w.value, k.stamp(), wholeSecond(k.now.Add(timeout)), time.Time{}
+		timeout := d.p.preserveTimeout(d.m)
+		p.Request, p.Since, p.Until, p.Ended = w.value, d.stamp(), wholeSecond(d.now.Add(timeout)), time.Time{}
 		why = decision.Why{Reason: reasonPreserve, Detail: w.value, For: timeout}
 	case p.Since.IsZero() && changed:
 		p.Request = "" // it may be asked for again
@@ -151,8 +151,8 @@ func (k preservation) next(phase Phase) (Preservation, decision.Why) {
 	return p, why
 }
 
-func (k preservation) end(p *Preservation) {
-	p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, k.stamp(), false
+func (d *decider) endPreservation(p *Preservation) {
+	p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, d.stamp(), false
 }
 
 // wholeSecond is the first whole second not before t: stores would cut it.
@@ -165,17 +165,17 @@ func wholeSecond(t time.Time) time.Time {
 
 // alsoPreserve updates the preservation in the write that changes the phase, so that no reader sees a
 // Failed machine that should be preserved but is not yet.
-func (k preservation) alsoPreserve(plan Plan) Plan {
+func (d *decider) alsoPreserve(plan Plan) Plan {
 	write, ok := plan.Write.(*UpdateStatus)
 	if !ok {
 		return plan
 	}
-	was, is := k.m.Status.Phase, write.Status.Phase
+	was, is := d.m.Status.Phase, write.Status.Phase
 	turns := is == PhaseFailed && was != PhaseFailed || is == PhaseRunning && was == PhaseFailed
-	if !turns || k.untouched() {
+	if !turns || d.preservationUnused() {
 		return plan
 	}
-	write.Status.Preservation, _ = k.next(is)
+	write.Status.Preservation, _ = d.nextPreservation(is)
 	if is == PhaseRunning {
 		write.Status.Preservation.Drained = false
 	}
@@ -184,134 +184,132 @@ func (k preservation) alsoPreserve(plan Plan) Plan {
 
 // whilePreserved has a plan that ends the pass look again when the time is up,
 // and warns about requests that are not known.
-func (k preservation) whilePreserved(plan Plan) Plan {
+func (d *decider) whilePreserved(plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
 	}
-	if k.preserved() {
-		plan = within(plan, k.m.Status.Preservation.Until)
+	if d.preserved() {
+		plan = within(plan, d.m.Status.Preservation.Until)
 	}
-	if plan.Warn == (decision.Why{}) && k.m.Status.Phase.preservable() {
-		plan.Warn = k.request().odd
+	if plan.Warn == (decision.Why{}) && d.m.Status.Phase.preservable() {
+		plan.Warn = d.preservationRequest().odd
 	}
 	return plan
 }
 
-// leavesMarks reports whether the machine's node may still carry something of a preservation
+// leavesPreservationMarks reports whether the machine's node may still carry something of a preservation
 // that ended.
-func (k preservation) leavesMarks() bool {
+func (d *decider) leavesPreservationMarks() bool {
 	switch {
-	case k.o.NoCluster || k.m.Spec.NodeName == "":
+	case d.o.NoCluster || d.m.Spec.NodeName == "":
 		return false
-	case !k.looked() || k.o.Node.cached():
+	case !d.nodeRead() || d.o.Node.cached():
 		return true
 	}
-	n := k.node()
-	return n != nil && k.ours(n) && nodePreservation{k.situation, n}.marks() != (PreservedMarks{})
+	n := d.node()
+	return n != nil && d.ownsNode(n) && d.preservationMarks(n) != (PreservedMarks{})
 }
 
-// failed decides about a machine that failed: it waits to be replaced, unless it
+// reconcileFailed decides about a machine that failed: it waits to be replaced, unless it
 // is kept for inspection.
-func (k preservation) failed() Plan {
+func (d *decider) reconcileFailed() Plan {
 	rest := Plan{Why: decision.Why{Reason: reasonFailed}}
-	if k.preserved() {
-		p := &k.m.Status.Preservation
-		rest = Plan{At: p.Until, Why: decision.Why{Reason: reasonPreserved, Detail: p.Request, For: p.Until.Sub(k.now)}}
+	if d.preserved() {
+		p := &d.m.Status.Preservation
+		rest = Plan{At: p.Until, Why: decision.Why{Reason: reasonPreserved, Detail: p.Request, For: p.Until.Sub(d.now)}}
 	}
-	if k.o.NoCluster || k.m.Spec.NodeName == "" {
+	if d.o.NoCluster || d.m.Spec.NodeName == "" {
 		return rest
 	}
-	seen := nodePreservation{k.situation, k.seenNode()}
-	if !k.preserved() && (seen.n == nil || seen.marks() == (PreservedMarks{})) {
+	if !d.preserved() && (d.seenNode() == nil || d.preservationMarks(d.seenNode()) == (PreservedMarks{})) {
 		return rest
 	}
-	if !k.looked() {
-		return k.look(false)
+	if !d.nodeRead() {
+		return d.readNode(false)
 	}
-	n := k.node()
+	n := d.node()
 	switch {
-	case (n == nil || !k.ours(n)) && k.o.Node.cached():
-		return k.look(false)
-	case n == nil || !k.ours(n):
-		rest.Warn = k.foreign()
+	case (n == nil || !d.ownsNode(n)) && d.o.Node.cached():
+		return d.readNode(false)
+	case n == nil || !d.ownsNode(n):
+		rest.Warn = d.foreignNode()
 		return rest
 	}
-	return k.failedNode(n, rest)
+	return d.reconcileFailedNode(n, rest)
 }
 
-// failedNode decides about the node of a machine that failed and is kept, or was.
-func (k preservation) failedNode(n *Node, rest Plan) Plan {
-	recorded := !nodePreservation{k.situation, n}.unrecorded() || k.o.NodeSynced != nil // while failed: then the cordon is told from a user's
-	if k.preserved() && recorded && k.recovers(n) {
-		if k.o.Node.cached() {
-			return k.look(false)
+// reconcileFailedNode decides about the node of a machine that failed and is kept, or was.
+func (d *decider) reconcileFailedNode(n *Node, rest Plan) Plan {
+	recorded := !d.preservationUnrecorded(n) || d.o.NodeSynced != nil // while failed: then the cordon is told from a user's
+	if d.preserved() && recorded && d.recoveredWhilePreserved(n) {
+		if d.o.Node.cached() {
+			return d.readNode(false)
 		}
-		return k.rejoin(n)
+		return d.rejoin(n)
 	}
-	if plan, busy := k.retract(n); busy {
+	if plan, busy := d.retractPreservedCondition(n); busy {
 		return plan
 	}
-	sync := nodeSync{k.situation, n, false}
-	out := sync.outOfLine()
-	if out && !sync.rests() {
-		return sync.sync()
+	out := d.outOfSync(n)
+	if out && !d.syncDone(n) {
+		return d.syncNode(n)
 	}
-	if plan, busy := k.tell(n); busy {
+	if plan, busy := d.setPreservedCondition(n); busy {
 		return plan
 	}
 	plan := rest
-	if k.preserved() && !out {
-		plan = k.empty(n, rest)
+	if d.preserved() && !out {
+		plan = d.drainPreserved(n, rest)
 	}
 	if out {
-		plan = sync.syncLater(plan)
+		plan = d.retrySync(n, plan)
 	}
-	return k.tellLater(plan, n)
+	return d.retryPreservedCondition(plan, n)
 }
 
-// recovers reports whether a machine that failed for its health is well
+// recoveredWhilePreserved reports whether a machine that failed for its health is well
 // again. One whose creation failed, or whose update, is not what it should be,
 // healthy or not.
-func (k preservation) recovers(n *Node) bool {
-	op := &k.m.Status.LastOperation
-	return op.Kind == OperationHealthCheck && op.Stage == StageNone && n.judge(k.p.nodeConditions(k.m)).healthy()
+func (d *decider) recoveredWhilePreserved(n *Node) bool {
+	op := &d.m.Status.LastOperation
+	return op.Kind == OperationHealthCheck && op.Stage == StageNone && n.judge(d.p.nodeConditions(d.m)).healthy()
 }
 
 // rejoin takes a machine that was kept back into service.
-func (k preservation) rejoin(n *Node) Plan {
-	return k.move(EventRecovered, decision.Why{Reason: reasonRejoined, Name: n.Name}, func(s *Status) {
-		s.LastOperation = k.operation(OperationHealthCheck, StateSuccessful, StageNone)
+func (d *decider) rejoin(n *Node) Plan {
+	return d.move(EventRecovered, decision.Why{Reason: reasonRejoined, Name: n.Name}, func(s *Status) {
+		s.LastOperation = d.operation(OperationHealthCheck, StateSuccessful, StageNone)
 		s.LastOperation.Message = "node " + n.Name + " is healthy again"
 		takeOver(s, n)
 	})
 }
 
-// empty has the node of a machine drained that failed and is kept.
+// drainPreserved has the node of a machine drained that failed and is kept.
 // Nothing is forced unless a user asks for it: at the latest, that comes with the
 // machine's deletion.
-func (k preservation) empty(n *Node, rest Plan) Plan {
-	p, answer := &k.m.Status.Preservation, k.o.Drain
-	if p.Drained || k.o.NoDrain {
+func (d *decider) drainPreserved(n *Node, rest Plan) Plan {
+	p, answer := &d.m.Status.Preservation, d.o.Drain
+	if p.Drained || d.o.NoDrain {
 		return rest
 	}
 	since := p.Since
-	if k.m.Status.Since.After(since) {
-		since = k.past(k.m.Status.Since)
+	if d.m.Status.Since.After(since) {
+		since = d.validPast(d.m.Status.Since)
 	}
 	switch {
-	case answer == nil && k.o.Node.cached():
-		return k.look(false)
+	case answer == nil && d.o.Node.cached():
+		return d.readNode(false)
 	case answer == nil:
-		return k.drainStaying(n, since, p.Until)
+		return d.drainStaying(n, since, p.Until)
 	case answer.Code != codes.OK:
 		why := decision.Why{Reason: reasonPreserveDrain, Name: n.Name, Code: answer.Code, Detail: answer.Message}
-		return Plan{At: k.sooner(k.now.Add(preserveRetry), p.Until), Why: why, Warn: why}
+		return Plan{At: d.earlierOf(d.now.Add(preserveRetry), p.Until), Why: why, Warn: why}
 	case answer.Done:
-		plan := k.setStatus(drained(n, answer), func(s *Status) { s.Preservation.Drained = true })
+		plan := d.setStatus(drained(n, answer), func(s *Status) { s.Preservation.Drained = true })
 		return toldOfLeft(plan, n, answer)
 	}
-	why := decision.Why{Reason: reasonPreserveDraining, Name: n.Name, Detail: answer.Why, For: p.Until.Sub(k.now)}
-	plan := Plan{At: k.sooner(answer.At, p.Until), Why: why}
+	why := decision.Why{Reason: reasonPreserveDraining, Name: n.Name, Detail: answer.Why, For: p.Until.Sub(d.now)}
+	plan := Plan{At: d.earlierOf(answer.At, p.Until), Why: why}
 	if answer.Blocked {
 		plan.Warn = decision.Why{Reason: reasonDrainNoted, Name: n.Name, Detail: answer.Why}
 	}
@@ -395,38 +393,38 @@ func (p *PreservedMarks) equal(q *PreservedMarks) bool {
 	return p.Since.Equal(q.Since) && p.Cordoned == q.Cordoned && p.Tainted == q.Tainted && p.Kept == q.Kept
 }
 
-// tell has the node say whether its machine is kept. false: it says
+// setPreservedCondition has the node say whether its machine is kept. false: it says
 // so, or that was tried in this pass.
-func (k preservation) tell(n *Node) (Plan, bool) {
-	c, say := nodePreservation{k.situation, n}.condition()
+func (d *decider) setPreservedCondition(n *Node) (Plan, bool) {
+	c, say := d.preservedCondition(n)
 	mark := &MarkNode{n, c}
-	if !say || k.o.NodeMarked != nil || !k.heldUntil(n, mark.change()).IsZero() {
+	if !say || d.o.NodeMarked != nil || !d.changeBackoffUntil(n, mark.change()).IsZero() {
 		return Plan{}, false
 	}
 	return Plan{Effect: mark, Why: decision.Why{Reason: reasonTellPreserved, Name: n.Name, Detail: string(c.Status)}}, true
 }
 
-// retract is tell of a machine that is not kept any more. It
+// retractPreservedCondition is tell of a machine that is not kept any more. It
 // comes first, so that one write takes all the rest off the node.
-func (k preservation) retract(n *Node) (Plan, bool) {
-	if k.preserved() {
+func (d *decider) retractPreservedCondition(n *Node) (Plan, bool) {
+	if d.preserved() {
 		return Plan{}, false
 	}
-	return k.tell(n)
+	return d.setPreservedCondition(n)
 }
 
-// tellLater has a plan that ends the pass look again soon at a node
+// retryPreservedCondition has a plan that ends the pass look again soon at a node
 // that still does not say what it was to say.
-func (k preservation) tellLater(plan Plan, n *Node) Plan {
-	c, say := nodePreservation{k.situation, n}.condition()
+func (d *decider) retryPreservedCondition(plan Plan, n *Node) Plan {
+	c, say := d.preservedCondition(n)
 	if plan.Write != nil || plan.Effect != nil || !say {
 		return plan
 	}
 	change := (&MarkNode{n, c}).change()
-	switch until := k.heldUntil(n, change); {
-	case k.o.NodeMarked != nil:
-		plan = within(plan, k.now.Add(nodeRetry))
-		plan.Warn = decision.Why{Reason: reasonPreserveUntold, Name: n.Name, Code: k.o.NodeMarked.Code, Detail: k.o.NodeMarked.Message}
+	switch until := d.changeBackoffUntil(n, change); {
+	case d.o.NodeMarked != nil:
+		plan = within(plan, d.now.Add(nodeRetry))
+		plan.Warn = decision.Why{Reason: reasonPreserveUntold, Name: n.Name, Code: d.o.NodeMarked.Code, Detail: d.o.NodeMarked.Message}
 	case !until.IsZero():
 		plan = within(plan, until)
 		plan.Warn = decision.Why{Reason: reasonSyncUndone, Name: n.Name, Detail: change.What}

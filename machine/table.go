@@ -305,13 +305,13 @@ func guardVMDeleted(o *Observation, _ *Policy) (why decision.Why) {
 }
 
 func guardRelease(o *Observation, p *Policy) (why decision.Why) {
-	s := situationOf(o, p.WithDefaults(), time.Time{})
+	d := newDecider(o, p.WithDefaults(), time.Time{})
 	deleted := o.NodeDeleted != nil && (o.NodeDeleted.Code == codes.OK || o.NodeDeleted.Code == codes.NotFound)
 	switch {
 	case o.NoCluster || deleted:
 	case o.Node == nil || o.Node.cached() || o.Node.Failure != "":
 		why.Reason = reasonGuardNodeUnknown
-	case o.Node.Node != nil && s.ours(o.Node.Node):
+	case o.Node.Node != nil && d.ownsNode(o.Node.Node):
 		why = decision.Why{Reason: reasonGuardNode, Name: o.Node.Node.Name}
 	}
 	return why

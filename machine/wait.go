@@ -10,17 +10,17 @@ import (
 // How long to wait is decided here: after a failure, by the recovery table of
 // package codes, and from a persisted time on, by the clock.
 
-// after is the first moment at which d has certainly passed since a persisted
+// deadlineAfter is the first moment at which d has certainly passed since a persisted
 // time, which lost its fraction of a second, or since the clocks were
 // restarted, or a pause ended, if that was later.
-func (s *situation) after(base time.Time, wait time.Duration) time.Time {
-	return s.since(base).Add(wait).Add(time.Second)
+func (d *decider) deadlineAfter(base time.Time, wait time.Duration) time.Time {
+	return d.waitBase(base).Add(wait).Add(time.Second)
 }
 
-// since is a persisted time, or when the clocks were restarted, or a pause
+// waitBase is a persisted time, or when the clocks were restarted, or a pause
 // ended, if that was later.
-func (s *situation) since(base time.Time) time.Time {
-	for _, from := range [...]time.Time{s.m.Status.ClockFrom, s.m.Status.ResumedAt} {
+func (d *decider) waitBase(base time.Time) time.Time {
+	for _, from := range [...]time.Time{d.m.Status.ClockFrom, d.m.Status.ResumedAt} {
 		if from.After(base) {
 			base = from
 		}
@@ -32,16 +32,16 @@ func (s *situation) since(base time.Time) time.Time {
 // counts as failed. The awaited event may have happened while no process looked, or
 // the cause that stopped the process may have prevented it. So the end of a wait
 // that began before this process did is believed only after a grace.
-func (s *situation) verdictAt(base time.Time, wait time.Duration) time.Time {
-	at, watched := s.after(base, wait), s.o.WatchedSince
-	if watched.IsZero() || watched.After(s.now) || !s.since(base).Before(watched.Truncate(time.Second)) {
+func (d *decider) verdictAt(base time.Time, wait time.Duration) time.Time {
+	at, watched := d.deadlineAfter(base, wait), d.o.WatchedSince
+	if watched.IsZero() || watched.After(d.now) || !d.waitBase(base).Before(watched.Truncate(time.Second)) {
 		return at
 	}
-	until := watched.Add(max(s.p.Grace, 0))
+	until := watched.Add(max(d.p.Grace, 0))
 	if !until.After(at) {
 		return at
 	}
-	s.spared = !s.now.Before(at) && s.now.Before(until)
+	d.spared = !d.now.Before(at) && d.now.Before(until)
 	return until
 }
 
@@ -49,21 +49,21 @@ func (s *situation) verdictAt(base time.Time, wait time.Duration) time.Time {
 // persisted failure; zero: now. The attempt does not wait if the machine, its class
 // or its secrets have changed. It does not wait for a failure with a time in the
 // future either, which could delay it without end.
-func (s *situation) retryAt(call codes.Call) time.Time {
-	op := &s.m.Status.LastOperation
-	if op.State != StateFailed || op.Against != s.inputs() || op.Time.After(s.now) {
+func (d *decider) retryAt(call codes.Call) time.Time {
+	op := &d.m.Status.LastOperation
+	if op.State != StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
 		return time.Time{}
 	}
 	recovery := codes.RecoveryFor(call, op.Code)
-	waits := s.p.WaitForChange && !recovery.AutoRetry && recovery.Class != codes.None && calls(op.Stage)
+	waits := d.p.WaitForChange && !recovery.AutoRetry && recovery.Class != codes.None && calls(op.Stage)
 	if recovery.Class == codes.None || recovery.Class == codes.Requeue {
 		recovery.Class = codes.Short // a failure that was persisted is never retried in a spin
 	}
-	at := op.Time.Add(recovery.Backoff(s.o.Failures, s.p.QuotaRetry)).Add(time.Second)
+	at := op.Time.Add(recovery.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
 	if waits {
 		at = op.Time.Add(endless)
 	}
-	if !s.now.Before(at) {
+	if !d.now.Before(at) {
 		return time.Time{}
 	}
 	return at
@@ -84,16 +84,16 @@ func calls(stage Stage) bool {
 
 // retryLater waits until a failed call may be made again, but not beyond a deadline. Zero: there is
 // none.
-func (s *situation) retryLater(name string, at, deadline time.Time) Plan {
-	why := decision.Why{Reason: reasonRetryAt, Name: name, Code: s.m.Status.LastOperation.Code}
-	if at.Sub(s.now) > endless/2 {
+func (d *decider) retryLater(name string, at, deadline time.Time) Plan {
+	why := decision.Why{Reason: reasonRetryAt, Name: name, Code: d.m.Status.LastOperation.Code}
+	if at.Sub(d.now) > endless/2 {
 		why.Reason = reasonWaitForChange
 		return Plan{At: deadline, Why: why}
 	}
 	if !deadline.IsZero() && deadline.Before(at) {
 		at = deadline
 	}
-	why.For = at.Sub(s.now)
+	why.For = at.Sub(d.now)
 	return Plan{At: at, Why: why}
 }
 
@@ -120,10 +120,10 @@ func sooner(plan Plan, at time.Time) Plan {
 	return plan
 }
 
-// past is a persisted time, unless it lies in the future: no wait can be
+// validPast is a persisted time, unless it lies in the future: no wait can be
 // counted from a time that no process can have stored.
-func (s *situation) past(at time.Time) time.Time {
-	if at.After(s.now) {
+func (d *decider) validPast(at time.Time) time.Time {
+	if at.After(d.now) {
 		return time.Time{}
 	}
 	return at
@@ -131,35 +131,35 @@ func (s *situation) past(at time.Time) time.Time {
 
 // creationDeadline returns when a machine that has not joined is marked failed. The time of one
 // whose creation has not begun has not begun either.
-func (s *situation) creationDeadline() time.Time {
-	base := s.m.CreatedAt
-	if s.unbegun() {
-		base = s.now
+func (d *decider) creationDeadline() time.Time {
+	base := d.m.CreatedAt
+	if d.creationNotBegun() {
+		base = d.now
 	}
-	return s.verdictAt(base, s.p.creationTimeout(s.m))
+	return d.verdictAt(base, d.p.creationTimeout(d.m))
 }
 
-// unbegun reports whether no step of the machine's creation is recorded, since it was held back or
+// creationNotBegun reports whether no step of the machine's creation is recorded, since it was held back or
 // no process looked, or the provider takes no call now.
-func (s *situation) unbegun() bool {
-	return s.o.Paced || s.m.Status.Phase == PhaseNew || s.heldNoted()
+func (d *decider) creationNotBegun() bool {
+	return d.o.Paced || d.m.Status.Phase == PhaseNew || d.classBackoffRecorded()
 }
 
-// begin restarts the clock of a machine whose creation begins late.
-func (s *situation) begin(status *Status) {
-	if s.unbegun() && s.now.Sub(s.m.CreatedAt) > max(s.p.Grace, 0) {
-		status.ResumedAt = s.stamp()
+// beginCreationClock restarts the clock of a machine whose creation begins late.
+func (d *decider) beginCreationClock(status *Status) {
+	if d.creationNotBegun() && d.now.Sub(d.m.CreatedAt) > max(d.p.Grace, 0) {
+		status.ResumedAt = d.stamp()
 	}
 }
 
-// sooner returns the earlier of the requested retry time, if there is one, and the deadline. A retry
+// earlierOf returns the earlier of the requested retry time, if there is one, and the deadline. A retry
 // time in the past becomes a second from now.
-func (s *situation) sooner(at, until time.Time) time.Time {
+func (d *decider) earlierOf(at, until time.Time) time.Time {
 	if at.IsZero() || until.Before(at) {
 		return until
 	}
-	if !at.After(s.now) {
-		at = s.now.Add(time.Second)
+	if !at.After(d.now) {
+		at = d.now.Add(time.Second)
 		if until.Before(at) {
 			return until
 		}
@@ -167,7 +167,7 @@ func (s *situation) sooner(at, until time.Time) time.Time {
 	return at
 }
 
-// later is a plan that looks again soon at a node that could not be written.
-func (s *situation) later(why decision.Why) Plan {
-	return Plan{At: s.now.Add(nodeRetry), Why: why, Warn: why}
+// retrySoon is a plan that looks again soon at a node that could not be written.
+func (d *decider) retrySoon(why decision.Why) Plan {
+	return Plan{At: d.now.Add(nodeRetry), Why: why, Warn: why}
 }

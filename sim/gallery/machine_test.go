@@ -6,17 +6,17 @@ var ofMachine = []mutant{
 		name:   "a create is issued without its announcement",
 		breaks: "P12, P14",
 		file:   "machine/create.go",
-		from:   "if !c.announced() {",
-		to:     "if !c.announced() && c.m.Status.Phase != PhaseNew {",
+		from:   "if !d.createAnnounced() {",
+		to:     "if !d.createAnnounced() && d.m.Status.Phase != PhaseNew {",
 	},
 	{
 		name:   "the record is let go though DeleteMachine was refused",
 		breaks: "P14, P16",
 		file:   "machine/delete.go",
 		from: `if answer.Code != codes.OK && answer.Code != codes.NotFound {
-		return d.stageFailed(answer.Outcome)`,
+		return d.deletionFailed(answer.Outcome)`,
 		to: `if answer.Code == codes.Internal {
-		return d.stageFailed(answer.Outcome)`,
+		return d.deletionFailed(answer.Outcome)`,
 	},
 	{
 		name:   "a machine without a recorded VM counts as never created",
@@ -29,23 +29,23 @@ var ofMachine = []mutant{
 		name:   "nobody asks for the budget of replacements",
 		breaks: "P24",
 		file:   "machine/health.go",
-		from:   "if !h.o.Budgeted {",
-		to:     "if h.o.Budgeted {",
+		from:   "if !d.o.Budgeted {",
+		to:     "if d.o.Budgeted {",
 	},
 	{
 		name:   "a node that is healthy again for a moment does not end its machine's health clock",
 		breaks: "P61",
 		file:   "machine/health.go",
-		from:   "if h.m.Status.Phase == PhaseUnknown {\n\t\treturn h.move(EventRecovered,",
-		to:     "if h.m.Status.Phase == PhaseUnknown && h.now.Unix() > h.m.Status.Since.Unix()+120 {\n\t\treturn h.move(EventRecovered,",
+		from:   "if d.m.Status.Phase == PhaseUnknown {\n\t\treturn d.move(EventRecovered,",
+		to:     "if d.m.Status.Phase == PhaseUnknown && d.now.Unix() > d.m.Status.Since.Unix()+120 {\n\t\treturn d.move(EventRecovered,",
 		by:     openStorms,
 	},
 	{
 		name:   "a label by hand begins an update in place that the rollout has not selected",
 		breaks: "P7",
 		file:   "machine/inplace.go",
-		from:   "nodeUpdate(u).selected() && !nodeUpdate(u).waits() &&",
-		to:     "nodeUpdate(u).selected() &&",
+		from:   "d.selectedForUpdate(n) && !d.selectionWaits(n) &&",
+		to:     "d.selectedForUpdate(n) &&",
 		by:     openStorms,
 	},
 	{
@@ -68,8 +68,8 @@ var ofMachine = []mutant{
 		name:   "labels that others put on a node go with the next write",
 		breaks: "P62",
 		file:   "machine/node_sync.go",
-		from:   "s.n.Labels = s.mergeForeign(s.n.Labels, s.n.Applied.Labels, t.Labels, ownLabel)",
-		to:     "s.n.Labels = s.mergeForeign(nil, s.n.Applied.Labels, t.Labels, ownLabel)",
+		from:   "n.Labels = d.mergeExceptOwn(n.Labels, n.Applied.Labels, t.Labels, ownLabel)",
+		to:     "n.Labels = d.mergeExceptOwn(nil, n.Applied.Labels, t.Labels, ownLabel)",
 		by:     openStorms,
 	},
 	{
@@ -92,16 +92,16 @@ var ofMachine = []mutant{
 		name:   "a hook holds a VM for half its time",
 		breaks: "P66",
 		file:   "machine/delete.go",
-		from:   "until = d.after(since, timeout)",
-		to:     "until = d.after(since, timeout/2)",
+		from:   "until = d.deadlineAfter(since, timeout)",
+		to:     "until = d.deadlineAfter(since, timeout/2)",
 		by:     openStorms,
 	},
 	{
 		name:   "any second answer of an agent mends a failed update",
 		breaks: "P65",
 		file:   "machine/inplace.go",
-		from:   "answered := selected && !outdated && u.n.result(&u.p.Keys) == UpdateSuccessful",
-		to:     `answered := selected && !outdated && u.n.result(&u.p.Keys) != ""`,
+		from:   "answered := selected && !outdated && n.result(&d.p.Keys) == UpdateSuccessful",
+		to:     `answered := selected && !outdated && n.result(&d.p.Keys) != ""`,
 		by:     openStorms,
 	},
 	{
@@ -109,7 +109,7 @@ var ofMachine = []mutant{
 		breaks: "P3",
 		file:   "machine/inplace_node.go",
 		from:   "if w.noAnswer {",
-		to:     "if w.noAnswer && u.n == nil {",
+		to:     "if w.noAnswer && n == nil {",
 		by:     openStorms,
 	},
 	{
@@ -117,22 +117,22 @@ var ofMachine = []mutant{
 		breaks: "P65",
 		file:   "machine/inplace.go",
 		from:   "known := result == UpdateSuccessful || result == UpdateFailed",
-		to:     "known := result == UpdateSuccessful || result == UpdateFailed\n\tif bad := u.n.judge(u.p.nodeConditions(u.m)); !bad.healthy() {\n\t\tlate = true\n\t}",
+		to:     "known := result == UpdateSuccessful || result == UpdateFailed\n\tif bad := n.judge(d.p.nodeConditions(d.m)); !bad.healthy() {\n\t\tlate = true\n\t}",
 		by:     openStorms,
 	},
 	{
 		name:   "a machine asks for no grant when others delete its node",
 		breaks: "P45",
 		file:   "machine/node.go",
-		from:   "if plan, wait := d.awaitLeave(n); wait {",
-		to:     "if plan, wait := d.awaitLeave(n); wait && n == nil {",
+		from:   "if plan, wait := d.awaitNodeDeletionGrant(n); wait {",
+		to:     "if plan, wait := d.awaitNodeDeletionGrant(n); wait && n == nil {",
 	},
 	{
 		name:   "a node that joins after the drain is not drained",
 		breaks: "P53",
 		file:   "machine/delete_drain.go",
-		from:   "case d.hasNode() && d.node().UID != status.DrainedNode:",
-		to:     `case d.hasNode() && d.node().UID == "":`,
+		from:   "case d.hasOwnNode() && d.node().UID != status.DrainedNode:",
+		to:     `case d.hasOwnNode() && d.node().UID == "":`,
 		by:     openStorms,
 	},
 	{
@@ -155,8 +155,8 @@ var ofMachine = []mutant{
 		name:   "that no create was ever issued stays noted when one is announced",
 		breaks: "no VM is left behind: DeleteMachine is called before the finalizer goes",
 		file:   "machine/create.go",
-		from: `				s.OnlyRefused, s.NeverCreated = c.onlyRefused(), false
-				c.begin(s)`,
+		from: `				s.OnlyRefused, s.NeverCreated = d.onlyRefused(), false
+				d.beginCreationClock(s)`,
 		to: "\t\t\t\tc.begin(s)",
 		by: "TestP13P14P16P17AfterAStorm|TestP13OneVMIsRecordedByAnyProvider",
 	},
@@ -164,8 +164,8 @@ var ofMachine = []mutant{
 		name:   "a VM is initialized only if the driver says that it is not, so one just made is not",
 		breaks: "a VM that needs it is initialized before its machine goes on",
 		file:   "machine/create.go",
-		from:   "if c.o.NoInitialize || !uninitialized && !c.began() {",
-		to:     "if c.o.NoInitialize || !uninitialized {",
+		from:   "if d.o.NoInitialize || !uninitialized && !d.createPending() {",
+		to:     "if d.o.NoInitialize || !uninitialized {",
 	},
 	{
 		name:   "the health clock starts over whenever a condition of the node changes",
@@ -174,7 +174,7 @@ var ofMachine = []mutant{
 		from:   "func(status *Status) { takeOver(status, n) })",
 		to: `func(status *Status) {
 		takeOver(status, n)
-		status.Since = s.stamp()
+		status.Since = d.stamp()
 	})`,
 	},
 	{
@@ -182,9 +182,9 @@ var ofMachine = []mutant{
 		breaks: "no finalizer goes before DeleteMachine has answered OK or NOT_FOUND, not even by force",
 		file:   "machine/delete.go",
 		from: `	if answer.Code != codes.OK && answer.Code != codes.NotFound {
-		return d.stageFailed(answer.Outcome)`,
-		to: `	if answer.Code != codes.OK && answer.Code != codes.NotFound && !d.forced() {
-		return d.stageFailed(answer.Outcome)`,
+		return d.deletionFailed(answer.Outcome)`,
+		to: `	if answer.Code != codes.OK && answer.Code != codes.NotFound && !d.forceDue() {
+		return d.deletionFailed(answer.Outcome)`,
 	},
 	{
 		name:   "a new machine's VM is created in a frozen fleet",
@@ -200,8 +200,8 @@ var ofMachine = []mutant{
 		name:   "a verdict that the budget refuses is passed all the same",
 		breaks: "P24, P44",
 		file:   "machine/health.go",
-		from:   "case grant.Allowed && (grant.Until.IsZero() || h.now.Before(grant.Until)):",
-		to:     "case grant.Until.IsZero() || h.now.Before(grant.Until):",
+		from:   "case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):",
+		to:     "case grant.Until.IsZero() || d.now.Before(grant.Until):",
 		by:     "TestP44DecisionsPassTheirGuards",
 	},
 	{
@@ -216,15 +216,15 @@ var ofMachine = []mutant{
 		name:   "a record goes though its node has registered again",
 		breaks: "P44",
 		file:   "machine/delete.go",
-		from:   "case d.hasNode():",
-		to:     "case d.hasNode() && d.m.Spec.ProviderID == \"\":",
+		from:   "case d.hasOwnNode():",
+		to:     "case d.hasOwnNode() && d.m.Spec.ProviderID == \"\":",
 		by:     "TestP44DecisionsPassTheirGuards",
 	},
 	{
 		name:   "the node is deleted before it is stored that the VM is",
 		breaks: "P44",
 		file:   "machine/delete.go",
-		from:   "return d.stage(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: vmName(d.m)})",
+		from:   "return d.advanceDeletion(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: vmName(d.m)})",
 		to:     "return d.deleteNode()",
 		by:     "TestP44StagesAreStoredInOrderThroughKills",
 	},
@@ -240,23 +240,23 @@ var ofMachine = []mutant{
 		name:   "the drain's time counts from the deletion, so hooks use it up",
 		breaks: "P21",
 		file:   "machine/delete.go",
-		from:   "return d.after(d.begun(), d.p.drainTimeout(d.m))",
-		to:     "return d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))",
+		from:   "return d.deadlineAfter(d.stageBegan(), d.p.drainTimeout(d.m))",
+		to:     "return d.deadlineAfter(d.m.DeletedAt, d.p.drainTimeout(d.m))",
 		by:     "TestP21HookLeavesTheDrainItsTime",
 	},
 	{
 		name:   "the time of a hook counts from the deletion, so the drain uses it up",
 		breaks: "P21",
 		file:   "machine/delete.go",
-		from:   "until = d.after(since, timeout)",
-		to:     "until = d.after(d.m.DeletedAt, timeout)",
+		from:   "until = d.deadlineAfter(since, timeout)",
+		to:     "until = d.deadlineAfter(d.m.DeletedAt, timeout)",
 		by:     "TestP21ForcedDrainLeavesTheHookItsTime",
 	},
 	{
 		name:   "a failed stage of a deletion is tried again at once, whenever anything wakes the machine",
 		breaks: "failures are tried again by the recovery table, ever more rarely",
 		file:   "machine/delete.go",
-		from: `	if plan, wait := d.removeGate(); wait {
+		from: `	if plan, wait := d.deletionBackoff(); wait {
 		return plan
 	}
 	switch stage {`,
@@ -267,7 +267,7 @@ var ofMachine = []mutant{
 		name:   "a node that a user had cordoned is uncordoned after an update in place",
 		breaks: "what others have done to a node is not undone",
 		file:   "machine/inplace_node.go",
-		from:   "if !u.n.Drain.Cordoned.IsZero() && !w.Cordoned {",
+		from:   "if !n.Drain.Cordoned.IsZero() && !w.Cordoned {",
 		to:     "if !w.Cordoned {",
 	},
 	{
@@ -275,16 +275,16 @@ var ofMachine = []mutant{
 		breaks: "a failed update is tried again, withdrawn, or given up after the health timeout",
 		file:   "machine/decide.go",
 		from: `	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
-		return health(d).watch()`,
+		return d.watchNode()`,
 		to: `	case PhaseRunning, PhaseUnknown:
-		return health(d).watch()`,
+		return d.watchNode()`,
 	},
 	{
 		name:   "a machine that is paused is reconciled once it is unhealthy",
 		breaks: "P25",
 		file:   "machine/decide.go",
-		from:   "return paused && !p.notOurs()",
-		to:     "return paused && !p.notOurs() && p.m.Status.Phase != PhaseUnknown",
+		from:   "return paused && !d.finalizerMissing()",
+		to:     "return paused && !d.finalizerMissing() && d.m.Status.Phase != PhaseUnknown",
 	},
 	{
 		name:   "an update of a VM that was not answered in time counts as done",
@@ -298,10 +298,10 @@ var ofMachine = []mutant{
 		name:   "a machine is unhealthy for a second and fails",
 		breaks: "P24",
 		file:   "machine/health.go",
-		from: `	if h.now.Before(at) {
+		from: `	if d.now.Before(at) {
 		return Plan{At: at, Why: wait}
 	}`,
-		to: `	if h.now.Before(h.m.Status.Since.Add(1e9)) {
+		to: `	if d.now.Before(d.m.Status.Since.Add(1e9)) {
 		return Plan{At: at, Why: wait}
 	}`,
 		by: "TestLongestTimeoutsAreNotOver|TestP25ClocksRestartOnThaw",
@@ -310,12 +310,12 @@ var ofMachine = []mutant{
 		name:   "a verdict rests on a cache",
 		breaks: "P24",
 		file:   "machine/health.go",
-		from: `	if h.o.Node.cached() {
-		return h.look(false)
+		from: `	if d.o.Node.cached() {
+		return d.readNode(false)
 	}
-	name := h.m.Spec.NodeName
+	name := d.m.Spec.NodeName
 `,
-		to: `	name := h.m.Spec.NodeName
+		to: `	name := d.m.Spec.NodeName
 `,
 		by: "TestP23P26P28PreservedThroughAStorm",
 	},
@@ -323,7 +323,7 @@ var ofMachine = []mutant{
 		name:   "a drain deletes what is left once its node would have been silent for long",
 		breaks: "P22",
 		file:   "machine/delete_drain.go",
-		from:   "Until: d.forceAnyway()}",
+		from:   "Until: d.forceDeadline()}",
 		to:     "Until: d.forceAt()}",
 		by:     "TestP22SilenceLastsUntilTheNodeWasRead",
 	},
@@ -339,23 +339,23 @@ var ofMachine = []mutant{
 		name:   "the node of another machine counts as one's own",
 		breaks: "P17",
 		file:   "machine/join.go",
-		from:   `return s.owner != "" && s.owner != s.m.Name || s.o.Node != nil`,
-		to:     `return s.owner != "" && s.owner == s.m.Namespace || s.o.Node != nil`,
+		from:   `return d.owner != "" && d.owner != d.m.Name || d.o.Node != nil`,
+		to:     `return d.owner != "" && d.owner == d.m.Namespace || d.o.Node != nil`,
 		by:     "TestEveryWayOfAnUpdateIsTold|TestP17NodesOfOthersAreLeftAlone",
 	},
 	{
 		name:   "a node counts as one's own though its provider ID is recorded for another machine",
 		breaks: "P17",
 		file:   "machine/join.go",
-		from:   `return s.o.Node.Of != "" || s.p.ProviderIDsMatch`,
-		to:     `return s.p.ProviderIDsMatch`,
+		from:   `return d.o.Node.Of != "" || d.p.ProviderIDsMatch`,
+		to:     `return d.p.ProviderIDsMatch`,
 		by:     "TestP17NodesOfOthersAreLeftAlone",
 	},
 	{
 		name:   "a grant that has lapsed is used",
 		breaks: "P24",
 		file:   "machine/health.go",
-		from:   "case grant.Allowed && (grant.Until.IsZero() || h.now.Before(grant.Until)):",
+		from:   "case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):",
 		to:     "case grant.Allowed:",
 		by:     "TestP24NoVerdictWithoutAGrant",
 	},
@@ -381,16 +381,16 @@ var ofMachine = []mutant{
 		name:   "a bootstrap token outlives the join",
 		breaks: "P14",
 		file:   "machine/create.go",
-		from:   "if t.o.Token != TokenNeeded || t.o.TokenRemoved != nil {",
-		to:     "if t.o.Token != TokenNeeded || t.o.TokenRemoved == nil {",
+		from:   "if d.o.Token != TokenNeeded || d.o.TokenRemoved != nil {",
+		to:     "if d.o.Token != TokenNeeded || d.o.TokenRemoved == nil {",
 		by:     "TestTokensAfterAStorm|TestTokensCostThreeCalls",
 	},
 	{
 		name:   "a token ends after the machine's time",
 		breaks: "P21",
 		file:   "machine/create.go",
-		from:   "return t.creationDeadline().Truncate(time.Second)",
-		to:     "return t.creationDeadline().Add(time.Hour).Truncate(time.Second)",
+		from:   "return d.creationDeadline().Truncate(time.Second)",
+		to:     "return d.creationDeadline().Add(time.Hour).Truncate(time.Second)",
 		by:     "TestTokensLastUntilTheDeadline",
 	},
 	{
@@ -400,24 +400,24 @@ var ofMachine = []mutant{
 		from: `	if vm == nil {
 		return ask, true
 	}
-	return h.move`,
-		to: "\treturn h.move",
+	return d.move`,
+		to: "\treturn d.move",
 		by: "TestNoVMIsLostForAList|TestStories",
 	},
 	{
 		name:   "a machine that is kept for inspection fails for its VM",
 		breaks: "P41",
 		file:   "machine/health.go",
-		from:   "h.o.Class != nil && !h.preserved()",
-		to:     "h.o.Class != nil",
+		from:   "d.o.Class != nil && !d.preserved()",
+		to:     "d.o.Class != nil",
 		by:     "TestNoVMIsLostForAList",
 	},
 	{
 		name:   "a machine with an unhealthy VM fails without its health timeout",
 		breaks: "P54",
 		file:   "machine/health.go",
-		from:   "at := h.verdictAt(h.m.Status.Since, timeout); h",
-		to:     "at := h.verdictAt(h.m.Status.Since, 0); h",
+		from:   "at := d.verdictAt(d.m.Status.Since, timeout); d",
+		to:     "at := d.verdictAt(d.m.Status.Since, 0); d",
 		by:     "TestP54NoVMIsGivenUpByOneAnswer",
 	},
 	{
@@ -440,7 +440,7 @@ var ofMachine = []mutant{
 		name:   "preservation is asked for again endlessly",
 		breaks: "P28",
 		file:   "machine/preserve.go",
-		from:   "p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, k.stamp(), false",
+		from:   "p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, d.stamp(), false",
 		to:     "p.Since, p.Until, p.Drained = time.Time{}, time.Time{}, false",
 		by:     "TestP28PreservedIsQuietUntilItsEnd",
 	},
