@@ -230,7 +230,7 @@ var (
 	reasonInstances        = decision.NewReason("InstancesRecorded", "recording {count|instance|instances} of the group; wanted: {all}")
 	reasonFollows          = decision.NewReason("ReplicasFollow", "the provider sets the size: now {all} wanted; instances: {count}")
 	ReasonStatus           = decision.NewReason("StatusChanged", "{name}: {count} of {all} nodes are ready")
-	reasonDone             = decision.NewReason("CallDone", "{name} succeeded")
+	reasonDone             = decision.NewReason("CallDone", "{name} is done")
 	reasonCallFailed       = decision.NewReason("CallFailed", "{name} failed: {code}: {detail}")
 	reasonRetryAt          = decision.NewReason("RetryLater", "{name} failed: {code}: {detail}; next attempt in {for}")
 	reasonWaitForChange    = decision.NewReason("WaitForChange", "{name} failed: {code}: {detail}; next attempt when the pool, its class or its secret changes")

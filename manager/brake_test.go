@@ -25,7 +25,7 @@ func TestWrongStore(t *testing.T) {
 	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
 	require.Equal(t, 100, w.provider.Count())
 	require.Zero(t, count(w, codes.DeleteMachine))
-	require.Equal(t, 1, w.heard("StoreIsEmpty: 100 VMs are no machine's, but the store holds no machine"))
+	require.Equal(t, 1, w.heard("StoreIsEmpty: 100 VMs have no machine, but the store holds no machine"))
 	require.LessOrEqual(t, count(w, codes.ListMachines), 9, "looked at no more often than every 15 min")
 
 	_, err := w.machines.Create(ctx, &machine.Machine{

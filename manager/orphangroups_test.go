@@ -239,7 +239,7 @@ func TestOrphanGroupsOfAnEmptyStore(t *testing.T) {
 	require.NoError(t, h.pools.Delete(t.Context(), poolKey, h.pool().UID))
 	h.watch(time.Hour)
 	require.Empty(t, h.deletes)
-	require.Equal(t, 1, h.heard("StoreIsEmptyForGroups: 1 groups are of no pool, but the store holds no pool, machine, set or deployment: "+
+	require.Equal(t, 1, h.heard("StoreIsEmptyForGroups: 1 groups have no pool, but the store holds no pool, machine, set or deployment: "+
 		"none is deleted; if the store is the right one, set OrphansOfEmptyStore in the policy"), h.told)
 	_, err := h.machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m"}}})
 	require.NoError(t, err)
