@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -25,12 +24,6 @@ import (
 //
 // Only a new reduction gives out names. Status.Wanted is the size wanted so far. Names that the
 // reduction does not use are out of date, and so are all names from before the number went up.
-
-// scaler is a scaler's choices: it reads them, gives them to the sets, and forgets the used ones.
-type scaler struct {
-	*summary
-	choices []choice // of machines that are not being deleted, in the order in which they were made
-}
 
 // choice is one name in the annotation that a machine has.
 type choice struct {
@@ -96,7 +89,7 @@ func (d *Deployment) scaledAt(p *Policy) time.Time {
 // choice from before it belongs to an earlier reduction, and a choice from after it to a later one.
 // If the scaler says when it changed the size, the period follows the scaler's clock: it begins
 // with the change before, as far as the status knows one.
-func (d *scaler) choosing() (since, until time.Time) {
+func (d *state) choosing() (since, until time.Time) {
 	s, at := &d.deployment.Status, d.deployment.scaledAt(d.p)
 	if at.IsZero() {
 		return s.WantedSince, d.now
@@ -123,10 +116,10 @@ func formatDeletionCandidates(candidates []machineset.DeletionCandidate) string 
 
 // readChoices returns the machines that the annotation names and that are not being deleted, in the
 // order in which they were chosen.
-func (d *scaler) readChoices() {
+func (d *state) readChoices() []choice {
 	text := d.deployment.Annotations[d.p.Keys.DeletionCandidates]
 	if d.p.Keys.DeletionCandidates == "" || text == "" {
-		return
+		return nil
 	}
 	candidates, _ := parseDeletionCandidates(text)
 	place := make(map[string]int, len(candidates))
@@ -140,13 +133,13 @@ func (d *scaler) readChoices() {
 			if m == nil || m.Deleted() || !m.OwnedBy(f.set.UID) || place[m.Name] == 0 {
 				continue
 			}
-			found[place[m.Name]-1] = d.choice(candidates[place[m.Name]-1], f, m)
+			found[place[m.Name]-1] = d.newChoice(candidates[place[m.Name]-1], f, m)
 		}
 	}
-	d.choices = slices.DeleteFunc(found, func(c choice) bool { return c.family == nil })
+	return slices.DeleteFunc(found, func(c choice) bool { return c.family == nil })
 }
 
-func (d *scaler) choice(v machineset.DeletionCandidate, f *family, m *machine.Machine) choice {
+func (d *state) newChoice(v machineset.DeletionCandidate, f *family, m *machine.Machine) choice {
 	c := choice{
 		DeletionCandidate: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
 		untimed: v.At.IsZero(), foreign: !d.deployment.scaledAt(d.p).IsZero(),
@@ -159,7 +152,7 @@ func (d *scaler) choice(v machineset.DeletionCandidate, f *family, m *machine.Ma
 
 // deletionCandidate returns the choice as a set gets it: always with a time of this process's
 // clock, because the set compares it with the times of its machines.
-func (d *scaler) deletionCandidate(c *choice) machineset.DeletionCandidate {
+func (d *state) deletionCandidate(c *choice) machineset.DeletionCandidate {
 	v := c.DeletionCandidate
 	if c.untimed || c.foreign {
 		v.At = d.stamp()
@@ -169,7 +162,7 @@ func (d *scaler) deletionCandidate(c *choice) machineset.DeletionCandidate {
 
 // reduction returns how many replicas were removed since the status was written, less the names
 // that sets got already.
-func (d *scaler) reduction() int64 {
+func (d *state) reduction() int64 {
 	s := &d.deployment.Status
 	if s.WantedSince.IsZero() {
 		return 0
@@ -185,11 +178,12 @@ func (d *scaler) reduction() int64 {
 	return max(0, n)
 }
 
-// offer counts for each set how many of its machines were chosen to go with the present reduction.
+// countChoices reads the choices, and counts for each set how many of its machines were chosen to go with the present reduction.
 // A set first deletes what is not available, unless a choice says otherwise. So an available
 // machine is only taken if enough stay without it. A set that has not created all its machines
 // gives up the missing ones first, and no other for them.
-func (d *scaler) offer() {
+func (d *state) countChoices() {
+	d.choices = d.readChoices()
 	n := d.reduction()
 	since, until := d.choosing()
 	spare := -max(0, int64(d.deployment.Spec.Replicas)-int64(d.bounds.Unavailable))
@@ -214,21 +208,16 @@ func (d *scaler) offer() {
 	}
 }
 
-// handOver gives the sets that are lowered the names of machines chosen to go.
-func (d *scaler) handOver(steps []rollout.Scale) {
-	for _, step := range steps {
-		f := d.resizable(step.Name)
-		if f == nil || step.To >= f.size() {
-			continue
-		}
-		f.handing = f.offered[:min(len(f.offered), int(f.size()-step.To))]
-	}
+// choicesFor returns the names of machines chosen to go that the set gets with its new size: none if
+// that is not smaller.
+func (f *family) choicesFor(size int32) []machineset.DeletionCandidate {
+	return f.offered[:min(len(f.offered), int(max(f.size()-size, 0)))]
 }
 
-// tidy removes useless names from the annotation: those of machines that are gone or going, those
+// pruneChoices removes useless names from the annotation: those of machines that are gone or going, those
 // whose reduction is over, and those that can't be read. It comes after the status has recorded the
 // wanted size.
-func (d *scaler) tidy() (Plan, bool) {
+func (d *state) pruneChoices() (Plan, bool) {
 	text, key := d.deployment.Annotations[d.p.Keys.DeletionCandidates], d.p.Keys.DeletionCandidates
 	if text == "" || key == "" || d.held() {
 		return Plan{}, false
@@ -264,7 +253,7 @@ func (c *choice) useful(since time.Time, waiting bool) bool {
 }
 
 // noteWanted keeps in the status which size was wanted when all orders for it were given.
-func (d *scaler) noteWanted(s *Status, gathered bool) {
+func (d *state) noteWanted(s *Status, gathered bool) {
 	if d.held() || gathered || d.choicesWait() {
 		return
 	}
@@ -278,7 +267,7 @@ func (d *scaler) noteWanted(s *Status, gathered bool) {
 
 // choicesWait reports whether a paused set could not be told yet which of its machines go with a
 // new reduction. Until it is told, the size does not count as the size wanted so far.
-func (d *scaler) choicesWait() bool {
+func (d *state) choicesWait() bool {
 	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.family.paused && !c.handed })
 }
 

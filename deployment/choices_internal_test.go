@@ -20,6 +20,6 @@ func TestOutdatedCandidatesAreForgotten(t *testing.T) {
 		set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: m.Name}}
 		f := &family{set: set, machines: []*machine.Machine{m}, actual: 1}
 		require.Equal(t, size != 0, f.outdatedDeletionCandidates(), "size %d", size)
-		require.Equal(t, size == 0, len(f.deletionCandidates(size)) == 1, "size %d", size)
+		require.Equal(t, size == 0, len(f.deletionCandidates(size, nil)) == 1, "size %d", size)
 	}
 }

@@ -20,8 +20,8 @@ func TestMissing(t *testing.T) {
 		return d
 	}
 	for missing, change := range map[string]func(*deployment.Deployment){
-		"":                                       func(d *deployment.Deployment) { d.Spec.Paused = true },
-		"the deployment is being deleted":        func(d *deployment.Deployment) { d.DeletedAt = begin },
+		"":                                func(d *deployment.Deployment) { d.Spec.Paused = true },
+		"the deployment is being deleted": func(d *deployment.Deployment) { d.DeletedAt = begin },
 		"the current spec has not been observed yet": func(d *deployment.Deployment) { d.Status.ObservedGeneration = 3 },
 		"the spec is invalid: no selector": func(d *deployment.Deployment) {
 			d.Status.Conditions = []object.Condition{{Type: deployment.ConditionSpecValid, Status: object.False, Message: "no selector"}}

@@ -14,9 +14,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// summary is what was counted: the sets of the deployment, and which of them is the new one.
-type summary struct {
-	situation
+// state is what one call of Decide knows about a deployment. It is counted once, before anything is
+// decided, and then only read. The exceptions are the last fields.
+type state struct {
+	o          *Observation
+	p          *Policy
+	deployment *Deployment
+	now        time.Time
+
 	sets     []family  // of this deployment, the oldest first
 	current  *family   // the new set, one of sets; nil: there is none
 	failed   []failing // the newest first, as many as are listed
@@ -29,10 +34,31 @@ type summary struct {
 
 	rolloutFailures RolloutFailures // as the status should have them
 	stopAfter       int32           // so many failures stop the rollout; zero: none do
+
+	choices []choice // of machines that are not being deleted, in the order in which they were made
+	next    step
+
+	// What the decision finds out on its way to a plan.
+	hold      decision.Why  // why no more orders are given; zero: they are
+	wake      time.Time     // the earliest of the known future events; zero: none
+	gathering time.Time     // since when orders wait for others; zero: they do not
+	gathered  time.Duration // for how long they still do; zero: they do not
+	throttled time.Duration // how long the status has to wait; zero: it need not
+}
+
+// count counts the sets and machines of an observation.
+func count(o *Observation, p *Policy, now time.Time) *state {
+	d := &state{o: o, p: p, deployment: o.Deployment, now: now, gathering: o.Gathering}
+	d.countSets()
+	d.current = d.findNewSet()
+	d.revision = d.revisionOf(d.current)
+	d.bounds = d.deployment.Spec.bounds()
+	d.countFailures()
+	return d
 }
 
 // newest returns the set that was the new one last. Nil: there is none.
-func (d *summary) newest() *family {
+func (d *state) newest() *family {
 	var found *family
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -47,13 +73,13 @@ func (d *summary) newest() *family {
 }
 
 // updatesInPlace reports whether machines of old sets are being updated in place.
-func (d *summary) updatesInPlace() bool {
+func (d *state) updatesInPlace() bool {
 	spec := &d.deployment.Spec
 	return spec.Strategy.Kind == InPlaceUpdate && !spec.Paused && d.current != nil
 }
 
 // family returns the set of that name that can be given orders.
-func (d *summary) family(name string) *family {
+func (d *state) family(name string) *family {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.set.Name == name && !f.set.Deleted() {
 			return f
@@ -64,7 +90,7 @@ func (d *summary) family(name string) *family {
 
 // target returns the set that an updated machine belongs to: the one it was selected for or, if
 // that is not known or gone, the new one. Nil: it is there already, or there is none.
-func (d *summary) target(f *family, m *machine.Machine) *family {
+func (d *state) target(f *family, m *machine.Machine) *family {
 	to := d.current
 	if key := d.p.Keys.InPlaceTarget; key != "" && m.Annotations[key] != "" {
 		if noted := d.family(m.Annotations[key]); noted != nil {
@@ -79,7 +105,7 @@ func (d *summary) target(f *family, m *machine.Machine) *family {
 
 // rolling reports whether a rollout is under way: there is a new set, and another one has machines,
 // or should have some.
-func (d *summary) rolling() bool {
+func (d *state) rolling() bool {
 	if d.current == nil {
 		return false
 	}
@@ -94,7 +120,7 @@ func (d *summary) rolling() bool {
 // findNewSet returns a set, not being deleted, that has the deployment's template. Nil: none has.
 // If there are several, it is the one that was the new set last, or else the oldest, because an old
 // set may have a template that another set got later.
-func (d *summary) findNewSet() (found *family) {
+func (d *state) findNewSet() (found *family) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		if !f.set.Deleted() && d.wanted(f.set) && (found == nil || f.set.Revision > found.set.Revision) {
@@ -105,7 +131,7 @@ func (d *summary) findNewSet() (found *family) {
 }
 
 // expired returns how many machines are too old.
-func (d *summary) expired() (n int32) {
+func (d *state) expired() (n int32) {
 	for i := range d.sets {
 		n += d.sets[i].expired
 	}
@@ -113,7 +139,7 @@ func (d *summary) expired() (n int32) {
 }
 
 // fresh reports whether the new set has never had a machine, or is not created yet.
-func (d *summary) fresh() bool {
+func (d *state) fresh() bool {
 	f := d.current
 	return f == nil || f.actual == 0 && f.set.Instructions.Reservation.Settled == 0 && f.announced == f.set.Instructions.Reservation.Reserved
 }
@@ -121,7 +147,7 @@ func (d *summary) fresh() bool {
 // revisionOf returns the revision of a set when it is the new one: its own if that is above all
 // others, else the next. For nil it is that of a set not created yet. After the last number there
 // is no next, and two sets share it.
-func (d *summary) revisionOf(f *family) int64 {
+func (d *state) revisionOf(f *family) int64 {
 	own, others := int64(0), int64(0)
 	for i := range d.sets {
 		if g := &d.sets[i]; g == f {
@@ -140,7 +166,7 @@ func (d *summary) revisionOf(f *family) int64 {
 }
 
 // resizable returns the set with this UID, if it can be resized.
-func (d *summary) resizable(uid string) *family {
+func (d *state) resizable(uid string) *family {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.set.UID == uid && !f.set.Deleted() {
 			return f
@@ -150,7 +176,7 @@ func (d *summary) resizable(uid string) *family {
 }
 
 // countLeaving counts the available machines that a set was told to delete and has not deleted.
-func (d *summary) countLeaving(f *family) {
+func (d *state) countLeaving(f *family) {
 	surplus := f.actual - f.size()
 	if surplus <= 0 || len(f.set.Instructions.DeletionCandidates) == 0 {
 		return
@@ -167,9 +193,9 @@ func (d *summary) countLeaving(f *family) {
 	f.told = f.given
 }
 
-// count separates this deployment's own sets, which it puts in order, from others, which it leaves
-// out, and counts their machines.
-func (d *summary) count() {
+// countSets separates this deployment's own sets, which it puts in order, from others, which it
+// leaves out, and counts their machines.
+func (d *state) countSets() {
 	d.sets = make([]family, 0, len(d.o.Sets))
 	for i := range d.o.Sets {
 		c := &d.o.Sets[i]
@@ -189,7 +215,7 @@ func olderFirst(a, b *machineset.Set) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-func (d *summary) countMachines(f *family) {
+func (d *state) countMachines(f *family) {
 	minReady := d.minReady()
 	open := f.openNames()
 	f.paused = d.isPaused(&f.set.Meta)
@@ -243,7 +269,7 @@ type failing struct {
 }
 
 // listFailed adds a machine whose last operation failed to the few that are listed.
-func (d *summary) listFailed(set *machineset.Set, m *machine.Machine) {
+func (d *state) listFailed(set *machineset.Set, m *machine.Machine) {
 	d.failures++
 	f := failing{m, set.Name}
 	limit := max(d.p.FailedSummaries, 0)
@@ -256,7 +282,7 @@ func (d *summary) listFailed(set *machineset.Set, m *machine.Machine) {
 }
 
 // failedMachines returns those that are listed.
-func (d *summary) failedMachines() []machineset.FailedMachine {
+func (d *state) failedMachines() []machineset.FailedMachine {
 	if len(d.failed) == 0 {
 		return nil
 	}
@@ -274,7 +300,7 @@ func newestFirst(a, b failing) int {
 }
 
 // spare counts a machine of a set if it is paused, and reports whether it is.
-func (d *summary) spare(f *family, m *machine.Machine) bool {
+func (d *state) spare(f *family, m *machine.Machine) bool {
 	if !d.isPaused(&m.Meta) {
 		return false
 	}
@@ -286,7 +312,7 @@ func (d *summary) spare(f *family, m *machine.Machine) bool {
 
 // countRequests counts a machine that is to be replaced, on request or for its age, as its set
 // does.
-func (d *summary) countRequests(f *family, m *machine.Machine, available bool) {
+func (d *state) countRequests(f *family, m *machine.Machine, available bool) {
 	maxAge := d.deployment.Spec.MaxAge
 	requested := machineset.Requested(m, d.p.Keys.Replace)
 	f.takeable = f.takeable || available && !inUpdate(m) && (requested || tooOld(m, f.set.Spec.MaxAge, d.now))
@@ -354,7 +380,6 @@ type family struct {
 	told    int32                          // of given, those that the set has been told of: it removes them first
 	idle    int32                          // of actual, paused and not available: the set leaves them alone
 	offered []machineset.DeletionCandidate // that the set may be told of
-	handing []machineset.DeletionCandidate // that it is told of now
 }
 
 // countPreserved counts a machine that is kept for inspection.
@@ -524,13 +549,10 @@ func (f *family) condition(typ string) *object.Condition {
 	return c
 }
 
-// adoption brings ownership in line with the selector: it adopts and releases sets.
-type adoption struct{ *summary }
-
 // abandons returns what is wrong with a selector that was changed while sets had machines: these
 // would run on without an owner. A set that matches by its template was relabelled by somebody who
 // wants it released. Nil: nothing is wrong.
-func (d adoption) abandons() *object.FieldError {
+func (d *state) abandons() *object.FieldError {
 	selector := &d.deployment.Spec.Selector
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -544,7 +566,7 @@ func (d adoption) abandons() *object.FieldError {
 
 // claim adopts orphans that the selector matches, and releases sets that it no longer matches. It
 // neither adopts nor releases a set that is being deleted.
-func (d adoption) claim() (Plan, bool) {
+func (d *state) claim() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -576,7 +598,7 @@ func (d adoption) claim() (Plan, bool) {
 	return Plan{}, false
 }
 
-func (d adoption) adoptable(s *machineset.Set) bool {
+func (d *state) adoptable(s *machineset.Set) bool {
 	return s != nil && s.Owner == nil && !s.Deleted() && s.Namespace == d.deployment.Namespace &&
 		d.deployment.Spec.Selector.Matches(s.Labels)
 }
@@ -584,7 +606,7 @@ func (d adoption) adoptable(s *machineset.Set) bool {
 // adopted returns a copy of an orphan that belongs to the deployment. If the hash label is missing,
 // the set and its future machines get it. Its selector stays, because its present machines do not
 // carry the label.
-func (d adoption) adopted(orphan *machineset.Set) *machineset.Set {
+func (d *state) adopted(orphan *machineset.Set) *machineset.Set {
 	s := orphan.Clone()
 	s.Owner = d.owner()
 	s.AddFinalizer(machineset.Finalizer)

@@ -31,41 +31,25 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o.Deployment.UID == "" {
 		return Plan{}, object.Invalid("metadata.uid", "must not be empty").Of("deployment", o.Deployment.Key)
 	}
-	d := decider{summary: summary{situation: situation{o: o, p: p, deployment: o.Deployment, now: now}}}
-	d.scaler.summary = &d.summary
-	d.resizing = resizing{summary: &d.summary, scaler: &d.scaler, gathering: o.Gathering}
-	d.report = report{summary: &d.summary, scaler: &d.scaler, rollout: &d.resizing}
-	d.count()
-	d.current = d.findNewSet()
-	d.revision = d.revisionOf(d.current)
-	d.bounds = d.deployment.Spec.bounds()
-	d.countFailures()
+	d := count(o, p, now)
 	if d.deployment.Deleted() {
-		return removal{&d.summary, &d.report}.remove(), nil
+		return d.remove(), nil
 	}
-	plan := d.keep()
-	plan.Gathering = d.resizing.gathering
+	plan := d.reconcile()
+	plan.Gathering = d.gathering
 	return plan, nil
 }
 
-// decider asks the parts in order. Those that remember something are here.
-type decider struct {
-	summary
-	scaler   scaler
-	resizing resizing
-	report   report
-}
-
-// keep decides about a deployment that is not being deleted. Orders come before the status, so that
-// a status never delays them. That the count of failures begins comes before the
-// orders that it may stop.
-func (d *decider) keep() Plan {
+// reconcile decides about a deployment that is not being deleted. Its steps are tried in this order,
+// and the first that has something to do makes the plan. Orders come before the status, so that a
+// status never delays them. The count of failures begins before the orders that it may stop.
+func (d *state) reconcile() Plan {
 	bad := d.deployment.invalidField(d.p.Keys)
 	if bad == nil {
 		bad = machineset.AboveLimit(d.deployment.Spec.Replicas, d.p.MaxReplicas)
 	}
 	if bad == nil {
-		bad = adoption{&d.summary}.abandons()
+		bad = d.abandons()
 	}
 	if bad != nil {
 		return d.invalid(bad)
@@ -79,44 +63,46 @@ func (d *decider) keep() Plan {
 		return Plan{Write: &Update{Deployment: changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
 	d.setAside()
+	d.countChoices()
+	d.next = d.nextStep()
 	d.holdIfRefused()
 	if plan, found := decision.FirstOf(d,
-		func(d *decider) (Plan, bool) { return adoption{&d.summary}.claim() },
-		func(d *decider) (Plan, bool) { return rollback{&d.summary}.rollBack() },
-		func(d *decider) (Plan, bool) { return hotUpdate{&d.summary}.exchangeClass() },
-		func(d *decider) (Plan, bool) { return newSet{&d.summary}.ensureNewSet() },
-		func(d *decider) (Plan, bool) { return newSet{&d.summary}.push() },
-		func(d *decider) (Plan, bool) { return moves{&d.summary}.finishMoves() },
-		func(d *decider) (Plan, bool) { return inPlace{summary: &d.summary}.gate() },
-		func(d *decider) (Plan, bool) { return moves{&d.summary}.beginMoves() },
-		func(d *decider) (Plan, bool) { return inPlace{summary: &d.summary}.withdraw() },
-		func(d *decider) (Plan, bool) { return d.beginCount() },
-		func(d *decider) (Plan, bool) { return d.resizing.scale() },
-		func(d *decider) (Plan, bool) { return inPlace{&d.summary, d.resizing.selects}.markMachines() },
-		func(d *decider) (Plan, bool) { return notes{&d.summary}.markSets() },
-		func(d *decider) (Plan, bool) { return revision{&d.summary}.number() },
-		func(d *decider) (Plan, bool) { return history{&d.summary, &d.resizing}.prune() },
+		(*state).claim,
+		(*state).rollBack,
+		(*state).exchangeClass,
+		(*state).ensureNewSet,
+		(*state).syncTemplates,
+		(*state).finishMoves,
+		(*state).gate,
+		(*state).beginMoves,
+		(*state).withdraw,
+		(*state).beginCount,
+		(*state).scale,
+		(*state).markMachines,
+		(*state).markSets,
+		(*state).numberNewSet,
+		(*state).prune,
 	); found {
 		return d.live(plan)
 	}
-	if plan, found := d.report.report(d.report.status()); found {
+	if plan, found := d.writeStatus(d.wantedStatus()); found {
 		return plan
 	}
-	if d.report.throttled > 0 {
+	if d.throttled > 0 {
 		return d.wait()
 	}
-	if plan, found := (revision{&d.summary}).recordRevision(); found {
+	if plan, found := d.recordRevision(); found {
 		return d.live(plan)
 	}
-	if plan, found := d.scaler.tidy(); found {
+	if plan, found := d.pruneChoices(); found {
 		return d.live(plan)
 	}
 	return d.wait()
 }
 
 // wait ends a pass.
-func (d *decider) wait() Plan {
-	why := decision.Why{Reason: reasonRollout, Cause: d.resizing.step, Detail: d.resizing.remark()}
+func (d *state) wait() Plan {
+	why := decision.Why{Reason: reasonRollout, Cause: d.next.why, Detail: d.remark()}
 	if d.deployment.Spec.Paused {
 		why.Reason = reasonPaused
 	}
@@ -140,10 +126,10 @@ func (d *decider) wait() Plan {
 		if d.o.Failed != nil {
 			warn = why
 		}
-	case d.resizing.gathered > 0:
-		why = decision.Why{Reason: reasonGathering, For: d.resizing.gathered}
-	case d.report.throttled > 0 && d.resizing.step.Reason == rollout.ReasonDone:
-		why = decision.Why{Reason: reasonThrottled, For: d.report.throttled, Cause: d.resizing.step}
+	case d.gathered > 0:
+		why = decision.Why{Reason: reasonGathering, For: d.gathered}
+	case d.throttled > 0 && d.next.why.Reason == rollout.ReasonDone:
+		why = decision.Why{Reason: reasonThrottled, For: d.throttled, Cause: d.next.why}
 	}
 	plan := d.rest(why, warn)
 	plan.HeldUp = d.stuck.why()
@@ -152,44 +138,32 @@ func (d *decider) wait() Plan {
 
 // invalid records which field can't be acted upon, and waits for a change. It keeps the counts of
 // machines up to date.
-func (d *decider) invalid(bad *object.FieldError) Plan {
+func (d *state) invalid(bad *object.FieldError) Plan {
 	why := decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 	if d.deployment.Spec.Selector.Empty() && bad.Field == "spec.selector" {
 		why = decision.Why{Reason: reasonSelectsAll, Name: bad.Field}
 	}
-	status := d.report.counted()
-	status.Conditions = object.SetCondition(status.Conditions, d.report.specInvalid(bad, why.Reason))
-	if plan, found := d.report.report(status); found {
+	status := d.countedStatus()
+	status.Conditions = object.SetCondition(status.Conditions, d.specInvalid(bad, why.Reason))
+	if plan, found := d.writeStatus(status); found {
 		return plan
 	}
 	return d.rest(why, why)
 }
 
-// situation is what one call of Decide is given, and what all parts of the decision share: whether
-// orders are held, and when to decide again.
-type situation struct {
-	o          *Observation
-	p          *Policy
-	deployment *Deployment
-	now        time.Time
-
-	hold decision.Why // why no more orders are given; zero: they are
-	wake time.Time    // the earliest of the known future events; zero: none
-}
-
-func (d *situation) available(m *machine.Machine) bool {
+func (d *state) available(m *machine.Machine) bool {
 	return m.Ready() && !m.Preserved(d.now) && !m.AvailableAt(d.minReady()).After(d.now)
 }
 
 // minReady is how long a machine must be ready to count as available.
-func (d *situation) minReady() time.Duration {
+func (d *state) minReady() time.Duration {
 	if d.p.IgnoreMinReady {
 		return 0
 	}
 	return d.deployment.Spec.MinReady
 }
 
-func (d *situation) owner() *object.Owner {
+func (d *state) owner() *object.Owner {
 	return &object.Owner{Kind: OwnerKind, Name: d.deployment.Name, UID: d.deployment.UID}
 }
 
@@ -197,7 +171,7 @@ func (d *situation) owner() *object.Owner {
 // everything that can't be undone. Orders that spend availability, or delete, need a fresh read:
 // each write is guarded by the version of one set or machine, and not by those of the others that
 // it was decided on.
-func (d *situation) live(plan Plan) Plan {
+func (d *state) live(plan Plan) Plan {
 	bound := len(plan.Scale)+len(plan.Mark)+len(plan.Delete) > 0
 	if d.o.Read.Live() && (!bound || d.o.Read.Within(machineset.DeleteWithin, d.now)) {
 		if bound {
@@ -210,7 +184,7 @@ func (d *situation) live(plan Plan) Plan {
 
 // holdIfRefused stops issuing orders after a refusal, until the retry time. An event that wakes the deployment earlier, such as its own status, does not
 // shorten the wait.
-func (d *situation) holdIfRefused() {
+func (d *state) holdIfRefused() {
 	switch {
 	case d.o.Failed != nil:
 		d.holdUntil(d.o.Failed, d.now.Add(d.p.Retry.Backoff(d.o.Failures, 0)))
@@ -219,37 +193,37 @@ func (d *situation) holdIfRefused() {
 	}
 }
 
-func (d *situation) holdUntil(refused *machine.Outcome, at time.Time) {
+func (d *state) holdUntil(refused *machine.Outcome, at time.Time) {
 	d.hold = decision.Why{Reason: reasonOrderRefused, Code: refused.Code, Detail: refused.Message, For: at.Sub(d.now)}
 	d.lookAt(at)
 }
 
 // held reports whether no more orders are given.
-func (d *situation) held() bool { return d.hold.Reason != (decision.Reason{}) }
+func (d *state) held() bool { return d.hold.Reason != (decision.Reason{}) }
 
 // lookAt makes t the time of the next decision unless an earlier one is known.
-func (d *situation) lookAt(t time.Time) {
+func (d *state) lookAt(t time.Time) {
 	if d.wake.IsZero() || t.Before(d.wake) {
 		d.wake = t
 	}
 }
 
 // rest plans the next decision for the next known event, or after Resync if there is none.
-func (d *situation) rest(why, warn decision.Why) Plan {
+func (d *state) rest(why, warn decision.Why) Plan {
 	d.lookAt(d.now.Add(d.p.Resync))
 	return Plan{At: d.wake, Why: why, Warn: warn}
 }
 
 // stamp returns now as stores keep it.
-func (d *situation) stamp() time.Time { return d.now.Truncate(time.Second) }
+func (d *state) stamp() time.Time { return d.now.Truncate(time.Second) }
 
-func (d *situation) wanted(s *machineset.Set) bool {
+func (d *state) wanted(s *machineset.Set) bool {
 	return d.p.Wants(d.deployment, s)
 }
 
 // statusAt returns the moment from which on the status may be written that long after its last
 // write. Zero: at any time. A last write in the future means that the clock was set back since.
-func (d *situation) statusAt(interval time.Duration) time.Time {
+func (d *state) statusAt(interval time.Duration) time.Time {
 	last := d.o.StatusWritten
 	if last.IsZero() || last.After(d.now) {
 		return time.Time{}
@@ -263,7 +237,7 @@ func (d *situation) statusAt(interval time.Duration) time.Time {
 // an update and not replaced. The reason for a wait says if a paused object causes it.
 
 // isPaused reports whether an object is paused.
-func (d *situation) isPaused(m *object.Meta) bool {
+func (d *state) isPaused(m *object.Meta) bool {
 	paused, _ := machine.Paused(m, d.p.Keys.Paused)
 	return paused
 }
@@ -272,7 +246,7 @@ func (d *situation) isPaused(m *object.Meta) bool {
 // deployment the annotation means nothing. Other managers copy a deployment's annotations to its
 // sets, where this one would pause them. So the deployment removes it from a set if both have the
 // same.
-func (d *situation) copiedPause(s *machineset.Set) bool {
+func (d *state) copiedPause(s *machineset.Set) bool {
 	key := d.p.Keys.Paused
 	text, ok := s.Annotations[key]
 	return ok && key != "" && has(d.deployment.Annotations, key) && d.deployment.Annotations[key] == text
@@ -283,14 +257,8 @@ func has(m map[string]string, key string) bool {
 	return ok
 }
 
-// removal deletes the sets of a deployment that is being deleted, and releases its record last.
-type removal struct {
-	*summary
-	report *report
-}
-
 // pausedSets names the oldest set that is paused, and so is not deleted.
-func (d removal) pausedSets() string {
+func (d *state) pausedSets() string {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.paused {
 			return "; set " + f.set.Name + " is paused"
@@ -302,7 +270,7 @@ func (d removal) pausedSets() string {
 // remove deletes the sets of a deployment that is being deleted. It releases its record when a live
 // read finds none left. It creates and claims nothing. Sets that are to stay behind are left alone
 // until they have no owner.
-func (d removal) remove() Plan {
+func (d *state) remove() Plan {
 	if !d.deployment.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
@@ -318,7 +286,7 @@ func (d removal) remove() Plan {
 	if plan, found := d.deleteSets(); found {
 		return d.live(plan)
 	}
-	if plan, found := d.report.report(d.report.counted()); found {
+	if plan, found := d.writeStatus(d.countedStatus()); found {
 		return plan
 	}
 	if d.held() {
@@ -327,7 +295,7 @@ func (d removal) remove() Plan {
 	return d.rest(decision.Why{Reason: reasonGoing, Count: int64(len(d.sets)), Detail: d.pausedSets()}, decision.Why{})
 }
 
-func (d removal) deleteSets() (Plan, bool) {
+func (d *state) deleteSets() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -349,7 +317,7 @@ func (d removal) deleteSets() (Plan, bool) {
 // than what it has, because other sets may have replaced the rest already. So it is opened at what
 // it has, in the same write. A paused set stays closed, because it keeps its size. If another
 // manager has labelled the current set to make no machines, gate removes the label.
-func (d inPlace) gate() (Plan, bool) {
+func (d *state) gate() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -367,11 +335,11 @@ func (d inPlace) gate() (Plan, bool) {
 		if f.set.Deleted() || f.set.Instructions.Handover.Closed == closed && !barred || !d.mayGate(f, closed) {
 			continue
 		}
-		changed, write := f.set.Clone(), setWrite{d.summary, f}
+		changed := f.set.Clone()
 		if barred {
 			changed.Labels = withoutEntry(changed.Labels, d.p.Keys.ScaleUpDisabled)
 		}
-		changed.Instructions.Handover.Closed, changed.Instructions.Marks, changed.Instructions.SurgeAllowance = closed, write.marks(), write.surgeAllowance()
+		changed.Instructions.Handover.Closed, changed.Instructions.Marks, changed.Instructions.SurgeAllowance = closed, d.marks(f), d.surgeAllowance(f)
 		if !closed {
 			changed.Spec.Replicas -= int32(f.freePlaces())
 		}
@@ -389,7 +357,7 @@ func (d inPlace) gate() (Plan, bool) {
 
 // closes reports whether a set is to create no machines: an old one while its machines are updated
 // in place, and the new one while a rolling update is stopped.
-func (d inPlace) closes(f *family) bool {
+func (d *state) closes(f *family) bool {
 	if f != d.current {
 		return d.updatesInPlace()
 	}
@@ -397,7 +365,7 @@ func (d inPlace) closes(f *family) bool {
 }
 
 // mayGate reports whether a set may be closed or opened. An empty one need not be closed: it makes none.
-func (d inPlace) mayGate(f *family, closed bool) bool {
+func (d *state) mayGate(f *family, closed bool) bool {
 	if closed {
 		return f.size() != 0
 	}
@@ -406,13 +374,13 @@ func (d inPlace) mayGate(f *family, closed bool) bool {
 
 // barred reports whether another manager has labelled a set so that it makes no
 // machines. It does so to old sets, and leaves the label there.
-func (d inPlace) barred(s *machineset.Set) bool {
+func (d *state) barred(s *machineset.Set) bool {
 	_, labelled := s.Labels[d.p.Keys.ScaleUpDisabled]
 	return labelled && d.p.Keys.ScaleUpDisabled != ""
 }
 
 // mayOpen reports whether a closed set may be opened. An old set that was raised must have observed
 // that: until then it may be deleting machines that it would create again.
-func (d inPlace) mayOpen(f *family) bool {
+func (d *state) mayOpen(f *family) bool {
 	return !f.paused && (f == d.current || f.actsOn(d.p.Keys.RaisedFrom) >= f.size())
 }

@@ -416,8 +416,7 @@ var waiting = [...]string{ConditionCreationSlowed, ConditionReplacementSlowed, m
 
 // nameNew gives names to the machines that a set is going to create for its new size in a rolling
 // update.
-func (d setWrite) nameNew(changed *machineset.Set) {
-	f := d.f
+func (d *state) nameNew(f *family, changed *machineset.Set) {
 	waits := slices.ContainsFunc(waiting[:], func(typ string) bool { return f.condition(typ) != nil })
 	n := min(d.p.Names, changed.Spec.Replicas-f.actual)
 	if n <= 0 || waits || !f.namesDone() || f.actual < f.size() || d.p.StrictQuota || !d.rolling() ||

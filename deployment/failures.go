@@ -76,7 +76,7 @@ type failure struct {
 
 // countFailures counts the machines that failed in this rollout. While the deployment is paused it
 // forgets them, so a user continues a rollout that has stopped by a pause and its end.
-func (d *summary) countFailures() {
+func (d *state) countFailures() {
 	d.stopAfter = d.deployment.Spec.stopAfter(d.bounds)
 	if d.stopAfter == 0 || d.current == nil || !d.rolling() {
 		return
@@ -107,7 +107,7 @@ func (d *summary) countFailures() {
 
 // beginCount stores that the failures of this rollout are counted. The rest of the status follows at
 // the end of the pass.
-func (d *summary) beginCount() (Plan, bool) {
+func (d *state) beginCount() (Plan, bool) {
 	now := &d.rolloutFailures
 	if now.Revision == d.deployment.Status.RolloutFailures.Revision || now.Revision == 0 || d.deployment.Spec.Paused {
 		return Plan{}, false
@@ -120,7 +120,7 @@ func (d *summary) beginCount() (Plan, bool) {
 
 // stillFailed takes over the count that is stored, without those that have recovered. A machine that is
 // kept for inspection takes no part in the rollout, so it is not one that has recovered.
-func (d *summary) stillFailed() {
+func (d *state) stillFailed() {
 	was, now := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
 	now.Since, now.Count = was.Since, was.Count
 	for _, name := range was.Names {
@@ -136,7 +136,7 @@ func (d *summary) stillFailed() {
 
 // bad returns the machines that failed because of the present template, the first that failed
 // first.
-func (d *summary) bad() (out []failure) {
+func (d *state) bad() (out []failure) {
 	inPlace := d.deployment.Spec.Strategy.Kind == InPlaceUpdate
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -158,7 +158,7 @@ func (d *summary) bad() (out []failure) {
 
 // failedAt returns when a machine of f failed because of the present template, or an earlier time.
 // Zero: it did not.
-func (d *summary) failedAt(f *family, m *machine.Machine) (at time.Time) {
+func (d *state) failedAt(f *family, m *machine.Machine) (at time.Time) {
 	switch m.Status.Phase {
 	case machine.PhaseFailed:
 		if f == d.current {
@@ -179,7 +179,7 @@ func (d *summary) failedAt(f *family, m *machine.Machine) (at time.Time) {
 // succeeded returns when a machine was last updated in place and in service again. Zero: none is
 // known. It is the same time whenever the deployment looks, so that no failure after it is
 // forgotten. In a rolling update nothing makes up for a failure.
-func (d *summary) succeeded() (last time.Time) {
+func (d *state) succeeded() (last time.Time) {
 	if d.deployment.Spec.Strategy.Kind != InPlaceUpdate {
 		return last
 	}
@@ -195,7 +195,7 @@ func (d *summary) succeeded() (last time.Time) {
 }
 
 // named returns the machine of that name. Nil: no set has it.
-func (d *summary) named(name string) *machine.Machine {
+func (d *state) named(name string) *machine.Machine {
 	for i := range d.sets {
 		f := &d.sets[i]
 		for _, m := range f.machines {
@@ -208,10 +208,10 @@ func (d *summary) named(name string) *machine.Machine {
 }
 
 // stopped reports whether the rollout has stopped because machines failed.
-func (d *summary) stopped() bool { return d.stopAfter > 0 && d.rolloutFailures.Count >= d.stopAfter }
+func (d *state) stopped() bool { return d.stopAfter > 0 && d.rolloutFailures.Count >= d.stopAfter }
 
 // whyStopped says so.
-func (d *summary) whyStopped() decision.Why {
+func (d *state) whyStopped() decision.Why {
 	r := &d.rolloutFailures
 	why := decision.Why{Reason: ReasonRolloutStopped, Count: int64(r.Count), All: int64(d.stopAfter)}
 	if len(r.Names) > 0 {

@@ -27,7 +27,7 @@ type heldUp struct {
 }
 
 // noteHeldUp counts a machine whose last operation failed, or whose drain has waited for long.
-func (d *summary) noteHeldUp(m *machine.Machine) {
+func (d *state) noteHeldUp(m *machine.Machine) {
 	op := &m.Status.LastOperation
 	switch {
 	case m.Preserved(d.now) || d.isPaused(&m.Meta):
@@ -130,7 +130,7 @@ const (
 
 // slowed returns conditions with what slows the sets: the new set's condition, or else that of the
 // oldest.
-func (d *report) slowed(conditions []object.Condition) []object.Condition {
+func (d *state) slowed(conditions []object.Condition) []object.Condition {
 	for _, typ := range [...]string{ConditionCreationSlowed, ConditionReplacementSlowed} {
 		found := d.current.condition(typ)
 		for i := 0; i < len(d.sets) && found == nil; i++ {

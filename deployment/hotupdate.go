@@ -27,11 +27,8 @@ type HotUpdate struct {
 	From []string
 }
 
-// hotUpdate gives the VMs of the newest set another class without a replacement.
-type hotUpdate struct{ *summary }
-
 // hot returns what the observation says about the class that the template names. Nil: nothing.
-func (d hotUpdate) hot() *HotUpdate {
+func (d *state) hot() *HotUpdate {
 	if h := d.o.HotUpdate; h != nil && h.Class == d.deployment.Spec.Template.Spec.Class {
 		return h
 	}
@@ -45,7 +42,7 @@ const maxPreviousClasses = 10
 // exchangeClass gives the newest set the class of the template instead of creating a new set. Older
 // sets stay as they are, because a rollout would replace their machines anyway. That is so even if
 // one of them has exactly this template, because returning to it would cost machines.
-func (d hotUpdate) exchangeClass() (Plan, bool) {
+func (d *state) exchangeClass() (Plan, bool) {
 	if d.hot() == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
 	}
@@ -66,7 +63,7 @@ func (d hotUpdate) exchangeClass() (Plan, bool) {
 
 // updatable reports whether the set's template differs from the deployment's only in the class, and
 // whether each of its VMs, as far as known, can be updated to that class.
-func (d hotUpdate) updatable(f *family) bool {
+func (d *state) updatable(f *family) bool {
 	hot, have := d.hot(), f.set.Spec.Template
 	class := have.Spec.Class
 	if class.APIGroup != d.deployment.Spec.Template.Spec.Class.APIGroup || !slices.Contains(hot.From, class.Name) {
@@ -86,7 +83,7 @@ func (d hotUpdate) updatable(f *family) bool {
 
 // within reports whether a machine's VM can be updated to the template's class. A VM that does not
 // exist yet is created from the set's class.
-func (d hotUpdate) within(m *machine.Machine, class *machine.ClassRef) bool {
+func (d *state) within(m *machine.Machine, class *machine.ClassRef) bool {
 	spec, want := &m.Status.VMSpec, &d.hot().Spec
 	if *spec == (machine.VMSpec{}) {
 		return m.Spec.ProviderID == "" && m.Spec.Class.Name == class.Name
@@ -117,7 +114,7 @@ func (f *family) previousClasses(next string) []string {
 
 // countOutdated counts the VMs of the new set that still need an update, and reports their
 // progress.
-func (d hotUpdate) countOutdated(s *Status) {
+func (d *state) countOutdated(s *Status) {
 	behind, failing, odd := d.behind()
 	s.Outdated = behind
 	if behind+odd == 0 {
@@ -148,7 +145,7 @@ const (
 
 // behind counts the machines of the new set whose VMs are to be updated, those of them whose last
 // update failed, and those whose differences from their class can't be updated.
-func (d hotUpdate) behind() (outdated, failing, odd int32) {
+func (d *state) behind() (outdated, failing, odd int32) {
 	if d.current == nil || d.hot() == nil {
 		return 0, 0, 0
 	}

@@ -26,19 +26,13 @@ import (
 //   - When too many updates have failed, none is selected (failures.go).
 //   - Old sets are closed: what they lose is replaced in the new set.
 
-// inPlace marks the machines of old sets for an update in place, and closes those sets meanwhile.
-type inPlace struct {
-	*summary
-	selects []rollout.Select // what the rollout's step wants updated
-}
-
 // classRetry is how soon a deployment looks again at a class or a secret that is missing or invalid,
 // if no change of another object wakes it before.
 const classRetry = 30 * time.Second
 
 // unusableClass says why no machine could be created from the template's class. Then none is
 // updated to it in place either. Empty: nothing is known against it, or the strategy is another one.
-func (d *summary) unusableClass() string {
+func (d *state) unusableClass() string {
 	switch {
 	case d.deployment.Spec.Strategy.Kind != InPlaceUpdate || d.current == nil || !d.rolling():
 		return ""
@@ -69,7 +63,7 @@ func (c *InPlaceCounts) furtherThan(b *InPlaceCounts) bool {
 // template again, and all if the strategy is another one. A machine whose update has begun finishes
 // it, and its place is decided afterwards. A failed machine keeps its request as long as it is
 // failed.
-func (d inPlace) withdraw() (Plan, bool) {
+func (d *state) withdraw() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -87,14 +81,14 @@ func (d inPlace) withdraw() (Plan, bool) {
 		idle := func(m *machine.Machine) bool { return m.Spec.InPlace != machine.InPlaceNone && d.withdrawable(f, m) }
 		for _, m := range f.first(markBurst-len(orders), idle) {
 			why := decision.Why{Reason: reasonWithdraw, Name: m.Name, Detail: detail}
-			orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceNone, ""), why})
+			orders = append(orders, MachineOrder{d.withRequest(m, machine.InPlaceNone, ""), why})
 		}
 	}
 	return markPlan(orders)
 }
 
 // withdrawable reports whether a request may be removed from a machine, for any reason.
-func (d inPlace) withdrawable(f *family, m *machine.Machine) bool {
+func (d *state) withdrawable(f *family, m *machine.Machine) bool {
 	switch {
 	case updated(m):
 		return d.target(f, m) == nil
@@ -111,9 +105,9 @@ func markPlan(orders []MachineOrder) (Plan, bool) {
 	return Plan{Mark: orders, Why: orders[0].Why}, true
 }
 
-// requested returns a copy of a machine with another request. target is the set whose template it
+// withRequest returns a copy of a machine with another request. target is the set whose template it
 // is to be updated to. Empty: none.
-func (d inPlace) requested(m *machine.Machine, request machine.InPlaceRequest, target string) *machine.Machine {
+func (d *state) withRequest(m *machine.Machine, request machine.InPlaceRequest, target string) *machine.Machine {
 	changed := m.Clone()
 	changed.Spec.InPlace = request
 	switch key := d.p.Keys.InPlaceTarget; {
@@ -130,19 +124,19 @@ func (d inPlace) requested(m *machine.Machine, request machine.InPlaceRequest, t
 // selected are updated to, and makes all other machines of old sets candidates. While paused it
 // marks nothing, and marks stay. It selects none while a set may be deleting others to replace
 // them. While the template's class can't be used, it makes no candidates, which users could select.
-func (d inPlace) markMachines() (Plan, bool) {
+func (d *state) markMachines() (Plan, bool) {
 	if d.held() || !d.updatesInPlace() {
 		return Plan{}, false
 	}
 	var orders []MachineOrder
-	selects := d.selects
+	selects := d.next.selects
 	if slices.ContainsFunc(d.sets, func(f family) bool { return f.taking() }) {
 		selects = nil
 	}
 	for _, s := range selects {
 		for _, m := range d.chosen(s) {
 			why := decision.Why{Reason: ReasonSelect, Name: m.Name, Cause: s.Why}
-			orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceSelected, d.current.set.Name), why})
+			orders = append(orders, MachineOrder{d.withRequest(m, machine.InPlaceSelected, d.current.set.Name), why})
 		}
 	}
 	chosen, usable := orders, d.unusableClass() == ""
@@ -168,7 +162,7 @@ func isChosen(orders []MachineOrder, m *machine.Machine) bool {
 // unmarked reports whether a machine of an old set lacks the mark that note returns. If a machine
 // is being updated without a request, another program selected it. It continues its update like one
 // that a user has selected.
-func (d inPlace) unmarked(m *machine.Machine) bool {
+func (d *state) unmarked(m *machine.Machine) bool {
 	if d.deselects(m) {
 		return true
 	}
@@ -181,7 +175,7 @@ func (d inPlace) unmarked(m *machine.Machine) bool {
 
 // candidate returns the request of a machine that is not selected. Only with Manual may users select
 // it by a label on its node: all at once, as many as there are.
-func (d inPlace) candidate() machine.InPlaceRequest {
+func (d *state) candidate() machine.InPlaceRequest {
 	if d.deployment.Spec.Strategy.Orchestration == Manual {
 		return machine.InPlaceCandidate
 	}
@@ -191,7 +185,7 @@ func (d inPlace) candidate() machine.InPlaceRequest {
 // deselects reports whether to deselect a machine, because it is kept for inspection and could
 // begin its update at any time otherwise. The same goes for one that can't begin, once others have
 // failed.
-func (d inPlace) deselects(m *machine.Machine) bool {
+func (d *state) deselects(m *machine.Machine) bool {
 	if d.deployment.Spec.Strategy.Orchestration != Automatic {
 		return false
 	}
@@ -200,19 +194,19 @@ func (d inPlace) deselects(m *machine.Machine) bool {
 }
 
 // note returns the mark of a machine of an old set that is not selected now.
-func (d inPlace) note(m *machine.Machine) MachineOrder {
+func (d *state) note(m *machine.Machine) MachineOrder {
 	if inUpdate(m) && !d.deselects(m) {
 		name := d.current.set.Name
 		why := decision.Why{Reason: reasonTarget, Name: m.Name, Detail: name}
-		return MachineOrder{d.requested(m, m.Spec.InPlace, name), why}
+		return MachineOrder{d.withRequest(m, m.Spec.InPlace, name), why}
 	}
 	why := decision.Why{Reason: reasonCandidate, Name: m.Name}
-	return MachineOrder{d.requested(m, d.candidate(), ""), why}
+	return MachineOrder{d.withRequest(m, d.candidate(), ""), why}
 }
 
 // chosen returns the machines of a set that are selected, no more than a plan may hold: those that
 // are available and selectable, the oldest first, equal ones by name.
-func (d inPlace) chosen(s rollout.Select) []*machine.Machine {
+func (d *state) chosen(s rollout.Select) []*machine.Machine {
 	f := d.resizable(s.Name)
 	if f == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 
 // moved returns a copy of a machine as a set would have created it. It keeps what is its own: its
 // identity, and what others put on it.
-func (j *handovers) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
+func (d *state) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
 	c := m.Clone()
 	have, want := &from.Spec.Template, to.Spec.Template.Clone()
 	c.Owner.Name, c.Owner.UID, c.Owner.Kind = to.Name, to.UID, machineset.OwnerKind
@@ -19,7 +19,7 @@ func (j *handovers) moved(m *machine.Machine, from, to *machineset.Set) *machine
 		c.Labels = want.Labels // what others put there would make it a stray
 	}
 	c.Annotations = exchanged(c.Annotations, have.Annotations, want.Annotations)
-	delete(c.Annotations, j.p.Keys.InPlaceTarget)
+	delete(c.Annotations, d.p.Keys.InPlaceTarget)
 	id, node := c.Spec.ProviderID, c.Spec.NodeName
 	c.Spec = want.Spec
 	c.Spec.ProviderID, c.Spec.NodeName, c.Spec.InPlace = id, node, machine.InPlaceNone
@@ -59,12 +59,8 @@ func exchanged(m, old, add map[string]string) map[string]string {
 // it was to leave: the other set gives up the place together with the name. If it is named as both,
 // its place is in the set that it was to come to, which creates another machine.
 
-// moves begins and continues moves of machines from set to set.
-type moves struct{ *summary }
-
 // handovers is what is known of the machines that sets name as on their way.
 type handovers struct {
-	*summary
 	to   map[string]*family // by machine: the set that it arrives at
 	at   map[string]*family // by machine: the set that it is in
 	live map[string]*machine.Machine
@@ -72,7 +68,7 @@ type handovers struct {
 }
 
 // handovers reads the sets' notes. Nil: there are none.
-func (d moves) handovers() *handovers {
+func (d *state) handovers() *handovers {
 	names := 0
 	for i := range d.sets {
 		h := &d.sets[i].set.Instructions.Handover
@@ -82,8 +78,7 @@ func (d moves) handovers() *handovers {
 		return nil
 	}
 	j := &handovers{
-		summary: d.summary,
-		to:      make(map[string]*family, names), at: make(map[string]*family, names),
+		to: make(map[string]*family, names), at: make(map[string]*family, names),
 		live: make(map[string]*machine.Machine, names), left: make(map[string]bool, names),
 	}
 	noted := make(map[string]bool, names)
@@ -111,7 +106,7 @@ func (d moves) handovers() *handovers {
 }
 
 // finishMoves continues the moves of machines that are on their way.
-func (d moves) finishMoves() (Plan, bool) {
+func (d *state) finishMoves() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -125,15 +120,15 @@ func (d moves) finishMoves() (Plan, bool) {
 		if f.set.Deleted() {
 			continue
 		}
-		if order, found := j.settleSizes(f); found {
+		if order, found := d.settleSizes(j, f); found {
 			plan.Handover = append(plan.Handover, order)
 		}
 	}
 	if len(plan.Handover) == 0 {
-		plan.Move = j.moves()
+		plan.Move = d.moveMachines(j)
 	}
 	if len(plan.Handover)+len(plan.Move) == 0 {
-		plan.Handover = j.closeMoves()
+		plan.Handover = d.closeMoves(j)
 	}
 	switch {
 	case len(plan.Handover) > 0:
@@ -148,7 +143,7 @@ func (d moves) finishMoves() (Plan, bool) {
 
 // settleSizes subtracts machines that arrive elsewhere from a set's size, and adds those that will
 // not leave.
-func (j *handovers) settleSizes(f *family) (Order, bool) {
+func (d *state) settleSizes(j *handovers, f *family) (Order, bool) {
 	h := f.set.Instructions.Handover.Clone()
 	var back, gone []string
 	h.Leaving = slices.DeleteFunc(h.Leaving, func(name string) bool {
@@ -167,18 +162,18 @@ func (j *handovers) settleSizes(f *family) (Order, bool) {
 	h.Leaving = append(h.Leaving, gone...)
 	switch {
 	case len(gone) > 0:
-		return setWrite{j.summary, f}.handedOver(h, len(back)-len(gone), gone, ReasonMoveFrom), true
+		return d.handedOver(f, h, len(back)-len(gone), gone, ReasonMoveFrom), true
 	case len(back) > 0:
-		return setWrite{j.summary, f}.handedOver(h, len(back), back, ReasonMoveBack), true
+		return d.handedOver(f, h, len(back), back, ReasonMoveBack), true
 	}
 	return Order{}, false
 }
 
-// moves orders the machines themselves to their new sets. A set that is being deleted takes its
+// moveMachines orders the machines themselves to their new sets. A set that is being deleted takes its
 // machines with it unless they move first.
-func (j *handovers) moves() (orders []MachineOrder) {
-	for i := range j.sets {
-		f := &j.sets[i]
+func (d *state) moveMachines(j *handovers) (orders []MachineOrder) {
+	for i := range d.sets {
+		f := &d.sets[i]
 		leaves := func(m *machine.Machine) bool {
 			to := j.to[m.Name]
 			return j.at[m.Name] == f && to != nil && to != f
@@ -186,7 +181,7 @@ func (j *handovers) moves() (orders []MachineOrder) {
 		for _, m := range f.first(markBurst-len(orders), leaves) {
 			to := j.to[m.Name]
 			why := decision.Why{Reason: ReasonMove, Name: m.Name, Detail: to.set.Name}
-			orders = append(orders, MachineOrder{j.moved(m, f.set, to.set), why})
+			orders = append(orders, MachineOrder{d.moved(m, f.set, to.set), why})
 		}
 	}
 	return orders
@@ -194,17 +189,17 @@ func (j *handovers) moves() (orders []MachineOrder) {
 
 // closeMoves removes the names of machines that have arrived, and of those that are gone. A set
 // that a machine arrived at comes before the one it left.
-func (j *handovers) closeMoves() (orders []Order) {
-	for i := range j.sets {
-		if order, found := j.closeArrivals(&j.sets[i]); found {
+func (d *state) closeMoves(j *handovers) (orders []Order) {
+	for i := range d.sets {
+		if order, found := d.closeArrivals(j, &d.sets[i]); found {
 			orders = append(orders, order)
 		}
 	}
 	if len(orders) > 0 {
 		return orders
 	}
-	for i := range j.sets {
-		if order, found := j.closeDepartures(&j.sets[i]); found {
+	for i := range d.sets {
+		if order, found := d.closeDepartures(&d.sets[i]); found {
 			orders = append(orders, order)
 		}
 	}
@@ -213,7 +208,7 @@ func (j *handovers) closeMoves() (orders []Order) {
 
 // closeArrivals removes names of machines that a set names as arriving. Machines that died before
 // they left the other set have their place there.
-func (j *handovers) closeArrivals(f *family) (Order, bool) {
+func (d *state) closeArrivals(j *handovers, f *family) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Arriving) == 0 {
 		return Order{}, false
 	}
@@ -232,29 +227,29 @@ func (j *handovers) closeArrivals(f *family) (Order, bool) {
 	})
 	switch {
 	case len(twice) > 0:
-		return setWrite{j.summary, f}.handedOver(h, -min(len(twice), f.freePlaces()), twice, reasonMoveOff), true
+		return d.handedOver(f, h, -min(len(twice), f.freePlaces()), twice, reasonMoveOff), true
 	case len(done) > 0:
-		return setWrite{j.summary, f}.handedOver(h, 0, done, reasonMoveDone), true
+		return d.handedOver(f, h, 0, done, reasonMoveDone), true
 	}
 	return Order{}, false
 }
 
 // closeDepartures removes names of machines that a set names as leaving. The set has none of them
 // any more: they would have moved, or come back, before.
-func (j *handovers) closeDepartures(f *family) (Order, bool) {
+func (d *state) closeDepartures(f *family) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Leaving) == 0 {
 		return Order{}, false
 	}
 	h := f.set.Instructions.Handover.Clone()
 	done := h.Leaving
 	h.Leaving = nil
-	return setWrite{j.summary, f}.handedOver(h, 0, done, reasonMoveDone), true
+	return d.handedOver(f, h, 0, done, reasonMoveDone), true
 }
 
 // beginMoves sends updated machines to the sets that they belong to now, one such set at a time.
 // The new set takes no more than are wanted; the rest stays. A set that still has to delete
 // machines keeps its own until then, because it may be about to delete the one that would go.
-func (d moves) beginMoves() (Plan, bool) {
+func (d *state) beginMoves() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -284,7 +279,7 @@ func (d moves) beginMoves() (Plan, bool) {
 }
 
 // bound returns the set that a machine is to move to. Nil: none, or it is full.
-func (d moves) bound(f *family, m *machine.Machine) *family {
+func (d *state) bound(f *family, m *machine.Machine) *family {
 	if !updated(m) || m.Spec.InPlace == machine.InPlaceNone {
 		return nil
 	}
@@ -298,7 +293,7 @@ func (d moves) bound(f *family, m *machine.Machine) *family {
 // room returns how many machines a set may take at once. A set that still has to delete machines
 // takes none until then: with a larger size those would count as there, while they may be about to
 // go. With Recreate the new set takes none, because all its machines are made from its template.
-func (d moves) room(to *family) int64 {
+func (d *state) room(to *family) int64 {
 	switch {
 	case to.set.Spec.Replicas < to.actual || to.paused, to == d.current && d.deployment.Spec.Strategy.Kind == Recreate:
 		return 0
@@ -310,7 +305,7 @@ func (d moves) room(to *family) int64 {
 
 // beginning records which machines move: first in the set where they arrive, then in the set that
 // they leave.
-func (d moves) beginning(to *family, leaving map[*family][]string) Plan {
+func (d *state) beginning(to *family, leaving map[*family][]string) Plan {
 	arrive := to.set.Instructions.Handover.Clone()
 	var from []Order
 	for i := range d.sets {
@@ -323,9 +318,9 @@ func (d moves) beginning(to *family, leaving map[*family][]string) Plan {
 		arrive.Arriving = append(arrive.Arriving, names...)
 		h := f.set.Instructions.Handover.Clone()
 		h.Leaving = append(h.Leaving, names...)
-		from = append(from, setWrite{d.summary, f}.handedOver(h, -len(names), names, ReasonMoveFrom))
+		from = append(from, d.handedOver(f, h, -len(names), names, ReasonMoveFrom))
 	}
 	names := arrive.Arriving[len(to.set.Instructions.Handover.Arriving):]
-	first := setWrite{d.summary, to}.handedOver(arrive, len(names), names, ReasonMoveTo)
+	first := d.handedOver(to, arrive, len(names), names, ReasonMoveTo)
 	return Plan{Handover: append([]Order{first}, from...), Why: first.Why}
 }

@@ -10,12 +10,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// newSet is the set with the deployment's template: it creates one, and brings it up to date.
-type newSet struct{ *summary }
-
 // ensureNewSet creates the new set, without machines, unless there is one or
 // the deployment is paused.
-func (d newSet) ensureNewSet() (Plan, bool) {
+func (d *state) ensureNewSet() (Plan, bool) {
 	if d.current != nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen || d.deployment.Spec.Template.InvalidEntry() != nil {
 		return Plan{}, false
 	}
@@ -34,7 +31,7 @@ func (d newSet) ensureNewSet() (Plan, bool) {
 
 // lookAgain leaves it to the next pass to find out what a name belongs to now. A pass creates no
 // set twice, and reads none live twice.
-func (d newSet) lookAgain(reason decision.Reason, name string) (Plan, bool) {
+func (d *state) lookAgain(reason decision.Reason, name string) (Plan, bool) {
 	wait := codes.Conflict.Backoff(d.o.Failures, 0)
 	d.hold = decision.Why{Reason: reason, Name: name, For: wait}
 	d.lookAt(d.now.Add(wait))
@@ -43,7 +40,7 @@ func (d newSet) lookAgain(reason decision.Reason, name string) (Plan, bool) {
 
 // newSetObject returns a set for the deployment's template as it is to be created. It shares nothing
 // with the deployment.
-func (d newSet) newSetObject() *machineset.Set {
+func (d *state) newSetObject() *machineset.Set {
 	spec, label := &d.deployment.Spec, d.p.Keys.TemplateHash
 	hash := templateHash(&spec.Template, label, d.deployment.Status.Collisions)
 
@@ -73,7 +70,7 @@ func setName(deployment, hash string) string {
 
 // holder returns the set known to have a name, including this deployment's own sets. Nil: none is
 // known.
-func (d newSet) holder(name string) *machineset.Set {
+func (d *state) holder(name string) *machineset.Set {
 	for i := range d.sets {
 		if d.sets[i].set.Name == name {
 			return d.sets[i].set
@@ -92,13 +89,13 @@ func (d newSet) holder(name string) *machineset.Set {
 
 // usable reports whether a set that has the new set's name turns out to be the new set, or an
 // orphan that could become it.
-func (d newSet) usable(holder *machineset.Set) bool {
+func (d *state) usable(holder *machineset.Set) bool {
 	ours := holder.OwnedBy(d.deployment.UID) && !holder.Deleted() && d.wanted(holder)
-	return ours || adoption(d).adoptable(holder)
+	return ours || d.adoptable(holder)
 }
 
 // otherName moves on to the next name.
-func (d newSet) otherName(holder *machineset.Set) Plan {
+func (d *state) otherName(holder *machineset.Set) Plan {
 	why := decision.Why{Reason: reasonNameTaken, Name: holder.Name}
 	if holder.Deleted() {
 		why.Detail = " by a set that is being deleted"
@@ -108,10 +105,10 @@ func (d newSet) otherName(holder *machineset.Set) Plan {
 	return Plan{Write: &UpdateStatus{Status: status}, Why: why}
 }
 
-// push updates the new set's fields that decide nothing about the template. Its machines stay. An old
+// syncTemplates updates the new set's fields that decide nothing about the template. Its machines stay. An old
 // set whose node template has an entry that no API server accepts gets the wanted one, too: machines of
 // it that have no VM wait for that, and neither fail nor can be updated in place.
-func (d newSet) push() (Plan, bool) {
+func (d *state) syncTemplates() (Plan, bool) {
 	if d.current == nil || d.held() {
 		return Plan{}, false
 	}
@@ -128,7 +125,7 @@ func (d newSet) push() (Plan, bool) {
 		} else {
 			changed.Spec.Template.Spec.NodeTemplate = d.deployment.Spec.Template.Spec.NodeTemplate.Clone()
 		}
-		setWrite{d.summary, f}.carry(changed)
+		d.carry(f, changed, nil)
 		plan.Push = append(plan.Push, Order{changed, decision.Why{Reason: reasonPush, Name: changed.Name, Detail: what}})
 	}
 	if len(plan.Push) == 0 {
@@ -139,7 +136,7 @@ func (d newSet) push() (Plan, bool) {
 }
 
 // unpushed returns what a set has yet to get. Empty: nothing.
-func (d newSet) unpushed(f *family) string {
+func (d *state) unpushed(f *family) string {
 	have, want := &f.set.Spec.Template, &d.deployment.Spec.Template
 	switch {
 	case f == d.current:

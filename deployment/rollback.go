@@ -10,12 +10,9 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// rollback answers a request for an earlier template.
-type rollback struct{ *summary }
-
 // rollBack answers a request for an earlier template. The write that answers it removes the
 // request, so it is answered once. While paused it waits.
-func (d rollback) rollBack() (Plan, bool) {
+func (d *state) rollBack() (Plan, bool) {
 	request := d.deployment.Spec.RollbackTo
 	if request == nil || d.held() || d.deployment.Spec.Paused {
 		return Plan{}, false
@@ -48,7 +45,7 @@ func (d rollback) rollBack() (Plan, bool) {
 // rollbackTarget returns the youngest set of a revision. For 0 it is that of the highest revision
 // with another template than the present one. Nil: there is none. A set that is being deleted is no
 // longer history.
-func (d rollback) rollbackTarget(revision int64) *family {
+func (d *state) rollbackTarget(revision int64) *family {
 	var found *family
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -67,7 +64,7 @@ func (d rollback) rollbackTarget(revision int64) *family {
 }
 
 // restore copies a set's template and annotations, without those that deployments put on sets.
-func (d rollback) restore(changed *Deployment, from *family) {
+func (d *state) restore(changed *Deployment, from *family) {
 	keys := &d.p.Keys
 	changed.Spec.Template = from.set.Spec.Template.Clone()
 	delete(changed.Spec.Template.Labels, keys.TemplateHash)
@@ -84,12 +81,9 @@ func (d rollback) restore(changed *Deployment, from *family) {
 	maps.Copy(changed.Annotations, annotations)
 }
 
-// revision numbers the new set, and records its number on the deployment.
-type revision struct{ *summary }
-
-// number gives a set that has become the new one its revision, unless that
+// numberNewSet gives a set that has become the new one its revision, unless that
 // went with another order.
-func (d revision) number() (Plan, bool) {
+func (d *state) numberNewSet() (Plan, bool) {
 	if d.held() || d.current == nil || d.current.set.Revision == d.revision {
 		return Plan{}, false
 	}
@@ -101,7 +95,7 @@ func (d revision) number() (Plan, bool) {
 
 // recordRevision copies the new set's revision to the deployment, after the
 // status has told of the rollout.
-func (d revision) recordRevision() (Plan, bool) {
+func (d *state) recordRevision() (Plan, bool) {
 	if d.held() || d.current == nil || d.deployment.Revision == d.revision {
 		return Plan{}, false
 	}
@@ -111,22 +105,16 @@ func (d revision) recordRevision() (Plan, bool) {
 	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
 }
 
-// history is the old sets that stay for rollbacks.
-type history struct {
-	*summary
-	rollout *resizing
-}
-
 // prune deletes old sets above the limit, the lowest revision first, once the rollout is complete
 // or while it is paused. Those of them that are still in use stay, and no younger set is deleted
 // instead.
-func (d history) prune() (Plan, bool) {
+func (d *state) prune() (Plan, bool) {
 	spec := &d.deployment.Spec
-	if d.held() || spec.RevisionHistoryLimit == nil || spec.RollbackTo != nil || !spec.Paused && !rollout.Done(d.rollout.fleet) {
+	if d.held() || spec.RevisionHistoryLimit == nil || spec.RollbackTo != nil || !spec.Paused && !rollout.Done(d.next.fleet) {
 		return Plan{}, false
 	}
 	limit := *spec.RevisionHistoryLimit
-	old := d.old()
+	old := d.oldSets()
 	var plan Plan
 	for _, f := range old[:max(0, len(old)-int(limit))] {
 		if !f.unused() || f.paused || d.awaited(f) {
@@ -142,10 +130,10 @@ func (d history) prune() (Plan, bool) {
 	return plan, true
 }
 
-// old returns the sets that are history and not being deleted, the lowest revision first, of equal
+// oldSets returns the sets that are history and not being deleted, the lowest revision first, of equal
 // ones the oldest. If there is no new set, because the template was changed while paused, the
 // youngest does not count as history: scaling may need it.
-func (d history) old() []*family {
+func (d *state) oldSets() []*family {
 	var out []*family
 	for i := range d.sets {
 		if f := &d.sets[i]; f != d.current && !f.set.Deleted() {
@@ -161,7 +149,7 @@ func (d history) old() []*family {
 
 // awaited reports whether a machine is being updated in place to a set's template, and belongs to
 // that set afterwards.
-func (d history) awaited(f *family) bool {
+func (d *state) awaited(f *family) bool {
 	key := d.p.Keys.InPlaceTarget
 	for i := range d.sets {
 		for _, m := range d.sets[i].machines {

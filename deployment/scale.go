@@ -14,21 +14,17 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// resizing is the next step of the rollout, and the sizes that it orders.
-type resizing struct {
-	*summary
-	scaler *scaler
-
-	fleet     rollout.Fleet
-	step      rollout.Why
-	selects   []rollout.Select // what the step wants updated in place
-	gathering time.Time        // since when orders wait for others; zero: they do not
-	gathered  time.Duration    // for how long they still do; zero: they do not
+// step is the next step of the rollout: the sizes that it orders, or why it orders none.
+type step struct {
+	fleet   rollout.Fleet
+	scales  []rollout.Scale
+	selects []rollout.Select // machines to be updated in place
+	why     rollout.Why
 }
 
 // remark returns what else to say of a deployment that waits: that the object it waits for is
 // paused, and that machines are too old.
-func (d *resizing) remark() string {
+func (d *state) remark() string {
 	text := d.keptRemark()
 	if n := d.expired(); n > 0 {
 		what := "are being replaced"
@@ -41,13 +37,13 @@ func (d *resizing) remark() string {
 }
 
 // keptRemark returns a remark if the set that the deployment waits for has paused machines.
-func (d *resizing) keptRemark() string {
-	f := d.family(d.step.Set)
+func (d *state) keptRemark() string {
+	f := d.family(d.next.why.Set)
 	if unfit := d.unfitRemark(); unfit != "" {
 		return unfit
 	}
 	switch {
-	case f == nil || f.spared == 0 || d.step.Reason == rollout.ReasonPaused:
+	case f == nil || f.spared == 0 || d.next.why.Reason == rollout.ReasonPaused:
 		return ""
 	case f.spared == 1:
 		return fmt.Sprintf("; machine %s of it is paused", f.firstKept)
@@ -56,14 +52,14 @@ func (d *resizing) keptRemark() string {
 }
 
 // delayed reports whether some machine was selected and has yet to begin when it is healthy again.
-func (d *summary) delayed() bool {
+func (d *state) delayed() bool {
 	return slices.ContainsFunc(d.sets, func(f family) bool { return f.delayed > 0 && !f.set.Deleted() })
 }
 
 // unfitRemark names a machine that can't be updated in place as it is. The rollout waits until it
 // recovers, or is replaced for its health.
-func (d *resizing) unfitRemark() string {
-	if d.step.Reason != rollout.ReasonUnfit {
+func (d *state) unfitRemark() string {
+	if d.next.why.Reason != rollout.ReasonUnfit {
 		return ""
 	}
 	for i := range d.sets {
@@ -77,8 +73,8 @@ func (d *resizing) unfitRemark() string {
 
 // givesBack reports whether an old set is raised to keep machines that it is about to delete. It
 // must know at once.
-func (d *resizing) givesBack(steps []rollout.Scale) bool {
-	for _, step := range steps {
+func (d *state) givesBack() bool {
+	for _, step := range d.next.scales {
 		if f := d.resizable(step.Name); f != nil && f != d.current && step.To > step.From {
 			return true
 		}
@@ -87,59 +83,54 @@ func (d *resizing) givesBack(steps []rollout.Scale) bool {
 }
 
 // nextStep converts the sets to a rollout's numbers, and asks the strategy what is next.
-func (d *resizing) nextStep() (steps []rollout.Scale) {
+func (d *state) nextStep() (next step) {
 	spec := &d.deployment.Spec
 	recreate := spec.Strategy.Kind == Recreate
-	d.scaler.readChoices()
-	d.scaler.offer()
-	d.fleet = rollout.Fleet{
+	next.fleet = rollout.Fleet{
 		Replicas: spec.Replicas - d.asideAll(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
 		StopAfter: d.stopAfter, Failed: d.rolloutFailures.Count, NoSelect: d.o.Frozen || d.unusableClass() != "" || d.rolloutFailures.Count > 0 && d.delayed(),
 		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoGiveBack: d.o.Frozen || d.p.Keys.RaisedFrom == "",
 	}
 	for i := range d.sets {
 		current := &d.sets[i] == d.current
-		d.fleet.Sets[i] = d.sets[i].numbers(current, current && !spec.Paused)
-		d.fleet.Sets[i].Behind = d.sets[i].size() - d.sets[i].actsOn(d.p.Keys.RaisedFrom)
+		next.fleet.Sets[i] = d.sets[i].numbers(current, current && !spec.Paused)
+		next.fleet.Sets[i].Behind = d.sets[i].size() - d.sets[i].actsOn(d.p.Keys.RaisedFrom)
 	}
 	switch {
 	case spec.Paused || spec.Template.InvalidEntry() != nil: // no machine is made that could take another's place
 		if recreate {
-			d.fleet.Bounds = rollout.Bounds{} // scaling alone needs no missing machine
+			next.fleet.Bounds = rollout.Bounds{} // scaling alone needs no missing machine
 		}
-		steps, d.step = rollout.Resize(d.fleet, nil)
+		next.scales, next.why = rollout.Resize(next.fleet, nil)
 	case recreate:
-		steps, d.step = rollout.Recreate(d.fleet, nil)
+		next.scales, next.why = rollout.Recreate(next.fleet, nil)
 	case spec.Strategy.Kind == InPlaceUpdate:
-		steps, d.selects, d.step = rollout.InPlace(d.fleet, nil, nil)
+		next.scales, next.selects, next.why = rollout.InPlace(next.fleet, nil, nil)
 	default:
-		steps, d.step = rollout.Step(d.fleet, nil)
+		next.scales, next.why = rollout.Step(next.fleet, nil)
 	}
-	d.addAside(steps)
+	d.addAside(next.scales)
 	for i := range d.sets {
-		if s := d.sets[i].set; s.UID == d.step.Set {
-			d.step.Set = s.Name // for people
+		if s := d.sets[i].set; s.UID == next.why.Set {
+			next.why.Set = s.Name // for people
 		}
 	}
-	return steps
+	return next
 }
 
 // scale orders what the rollout's next step asks for. If there is no order, it keeps the reason for
 // that. While the fleet is frozen, no set is raised.
-func (d *resizing) scale() (Plan, bool) {
-	steps := d.nextStep()
+func (d *state) scale() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
-	d.scaler.handOver(steps)
 	var plan Plan
-	for _, step := range steps {
+	for _, step := range d.next.scales {
 		if f := d.resizable(step.Name); f != nil && !(d.o.Frozen && step.To > step.From) {
-			s, write := f.set, setWrite{d.summary, f}
-			changed := write.resized(step.To)
+			changed := d.resized(f, step.To, f.choicesFor(step.To))
 			keepOnly(changed, &step)
-			write.nameNew(changed)
-			why := decision.Why{Reason: ReasonScale, Name: s.Name, Have: int64(step.From), Want: int64(step.To), Cause: step.Why}
+			d.nameNew(f, changed)
+			why := decision.Why{Reason: ReasonScale, Name: f.set.Name, Have: int64(step.From), Want: int64(step.To), Cause: step.Why}
 			plan.Scale = append(plan.Scale, Order{changed, why})
 		}
 	}
@@ -147,7 +138,7 @@ func (d *resizing) scale() (Plan, bool) {
 		d.gathering = time.Time{}
 		return d.repair()
 	}
-	if !d.givesBack(steps) && d.gather() {
+	if !d.givesBack() && d.gather() {
 		return Plan{}, false
 	}
 	plan.Why = plan.Scale[0].Why
@@ -156,7 +147,7 @@ func (d *resizing) scale() (Plan, bool) {
 
 // repair gives a set of negative size, which is invalid, the size that the rollout has assumed for
 // it.
-func (d *resizing) repair() (Plan, bool) {
+func (d *state) repair() (Plan, bool) {
 	var plan Plan
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -164,7 +155,7 @@ func (d *resizing) repair() (Plan, bool) {
 			continue
 		}
 		why := decision.Why{Reason: ReasonRepair, Name: f.set.Name, Have: int64(f.set.Spec.Replicas), Want: int64(f.size())}
-		plan.Scale = append(plan.Scale, Order{setWrite{d.summary, f}.resized(f.size()), why})
+		plan.Scale = append(plan.Scale, Order{d.resized(f, f.size(), nil), why})
 	}
 	if len(plan.Scale) == 0 {
 		return Plan{}, false
@@ -305,7 +296,7 @@ func (o *Observation) find(name string) (*machineset.Set, *machine.Machine) {
 // Policy.Gather at most. A wave of machines, which become available one by one, then needs one
 // write of a set. Orders that follow a change of the spec are given at once, and so are those that
 // no other will join.
-func (d *resizing) gather() (held bool) {
+func (d *state) gather() (held bool) {
 	spec := &d.deployment.Spec
 	rolling := spec.Strategy.Kind != Recreate && spec.Strategy.Kind != InPlaceUpdate && !spec.Paused
 	if d.p.Gather == 0 || d.news() || !rolling || !d.moreToCome() {
@@ -330,7 +321,7 @@ func (d *resizing) gather() (held bool) {
 
 // news reports whether the spec has changed since the last status, as far as is known. If that
 // status was written a moment ago, the next one may be delayed. Then only the size tells.
-func (d *resizing) news() bool {
+func (d *state) news() bool {
 	s := &d.deployment.Status
 	resized := !s.WantedSince.IsZero() && s.Wanted != d.deployment.Spec.Replicas
 	return resized || s.ObservedGeneration != d.deployment.Generation && !d.now.Before(d.statusAt(max(d.p.StatusInterval, 0)))
@@ -338,9 +329,9 @@ func (d *resizing) news() bool {
 
 // moreToCome reports whether the rollout will probably continue by itself: new machines are not
 // available yet, or old ones that are about to go are not gone.
-func (d *resizing) moreToCome() bool {
+func (d *state) moreToCome() bool {
 	for i := range d.sets {
-		f, numbers := &d.sets[i], &d.fleet.Sets[i]
+		f, numbers := &d.sets[i], &d.next.fleet.Sets[i]
 		if f == d.current && numbers.Available < numbers.Spec || numbers.Actual > numbers.Spec ||
 			d.p.StrictQuota && numbers.Terminating > 0 {
 			return true

@@ -12,16 +12,9 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// setWrite is a set that is about to be written. The write carries everything that would need one
-// of its own otherwise.
-type setWrite struct {
-	*summary
-	f *family
-}
-
 // deletionCandidates returns the names that a set of this size should know: the earlier ones, as
-// long as it has more machines than that, and the new ones. A negative size is that of size().
-func (f *family) deletionCandidates(size int32) []machineset.DeletionCandidate {
+// long as it has more machines than that, and those added. A negative size is that of size().
+func (f *family) deletionCandidates(size int32, added []machineset.DeletionCandidate) []machineset.DeletionCandidate {
 	var out []machineset.DeletionCandidate
 	if size < 0 {
 		size = f.size()
@@ -29,7 +22,7 @@ func (f *family) deletionCandidates(size int32) []machineset.DeletionCandidate {
 	if f.actual > size {
 		out = append(out, f.aliveDeletionCandidates()...)
 	}
-	return append(out, f.handing...)
+	return append(out, added...)
 }
 
 // aliveDeletionCandidates returns those that the set has not deleted yet.
@@ -61,30 +54,31 @@ func (f *family) outdatedDeletionCandidates() bool {
 // marks returns the marks that the machines of a set should carry. If there is no new set, because
 // the template was changed while paused, they stay as they are: it is not known which machines will
 // go.
-func (d setWrite) marks() machine.RolloutMarks {
+func (d *state) marks(f *family) machine.RolloutMarks {
 	switch {
 	case d.current == nil:
-		return d.f.set.Instructions.Marks
+		return f.set.Instructions.Marks
 	case !d.rolling():
 		return machine.RolloutMarks{}
 	}
 	marks := d.p.RolloutMarks
-	marks.Avoid = marks.Avoid && d.f != d.current
+	marks.Avoid = marks.Avoid && f != d.current
 	return marks
 }
 
-// carry adds to a write of a set the changes that would need a write of their own.
-func (d setWrite) carry(changed *machineset.Set) {
-	if d.f == d.current {
+// carry adds to a write of a set the changes that would need a write of their own, and the names of
+// machines that a scaler has chosen to go with the new size.
+func (d *state) carry(f *family, changed *machineset.Set, choices []machineset.DeletionCandidate) {
+	if f == d.current {
 		changed.Revision = d.revision
 	}
-	changed.Instructions.Marks = d.marks()
-	if d.copiedPause(d.f.set) {
+	changed.Instructions.Marks = d.marks(f)
+	if d.copiedPause(f.set) {
 		changed.Annotations = withoutEntry(changed.Annotations, d.p.Keys.Paused)
 	}
-	changed.Instructions.DeletionCandidates = d.f.deletionCandidates(changed.Spec.Replicas)
-	changed.Instructions.SurgeAllowance = d.surgeAllowance()
-	changed.Spec.AutoPreserve = d.preserveShare()
+	changed.Instructions.DeletionCandidates = f.deletionCandidates(changed.Spec.Replicas, choices)
+	changed.Instructions.SurgeAllowance = d.surgeAllowance(f)
+	changed.Spec.AutoPreserve = d.preserveShare(f)
 }
 
 // surgeAllowance returns the surge and unavailable bounds that a set may use to replace machines on
@@ -93,8 +87,7 @@ func (d setWrite) carry(changed *machineset.Set) {
 // in place and will move to another set. Otherwise the machine would wait for the set to reach its
 // size, and the set for the machine to be available. While the set has been ordered fewer machines
 // than the deployment wants, it may miss as many fewer.
-func (d setWrite) surgeAllowance() machineset.SurgeAllowance {
-	f := d.f
+func (d *state) surgeAllowance(f *family) machineset.SurgeAllowance {
 	if f.requested == 0 || f != d.current || f.paused || f.underWay > 0 || d.deployment.Spec.Paused || d.rolling() {
 		return machineset.SurgeAllowance{}
 	}
@@ -103,12 +96,12 @@ func (d setWrite) surgeAllowance() machineset.SurgeAllowance {
 }
 
 // handedOver returns a set with other notes, and a size that differs by this many.
-func (d setWrite) handedOver(h machineset.Handover, by int, names []string, reason decision.Reason) Order {
-	size := max(0, d.f.size()+int32(by))
-	changed := d.resized(size)
+func (d *state) handedOver(f *family, h machineset.Handover, by int, names []string, reason decision.Reason) Order {
+	size := max(0, f.size()+int32(by))
+	changed := d.resized(f, size, nil)
 	changed.Instructions.Handover = h
 	return Order{changed, decision.Why{
-		Reason: reason, Name: d.f.set.Name, Have: int64(d.f.set.Spec.Replicas), Want: int64(size), Detail: are(names),
+		Reason: reason, Name: f.set.Name, Have: int64(f.set.Spec.Replicas), Want: int64(size), Detail: are(names),
 	}}
 }
 
@@ -124,32 +117,32 @@ func are(names []string) string {
 // they have, as far as the limit allows, the newest first. The new set gets the rest. Its share
 // grows only by what the others have given up. So all sets together never keep more than the limit,
 // except for what a set was about to write when its share was reduced.
-func (d setWrite) preserveShare() int32 {
+func (d *state) preserveShare(f *family) int32 {
 	left, taken := max(d.deployment.Spec.AutoPreserve, 0), int64(0)
 	for i := len(d.sets) - 1; i >= 0; i-- {
-		f := &d.sets[i]
-		if f == d.current {
+		g := &d.sets[i]
+		if g == d.current {
 			continue
 		}
-		share := max(0, min(f.preserving, f.set.Spec.AutoPreserve, left))
-		if f == d.f {
+		share := max(0, min(g.preserving, g.set.Spec.AutoPreserve, left))
+		if g == f {
 			return share
 		}
 		left -= share
-		taken += int64(max(f.preserving, f.set.Spec.AutoPreserve, 0))
+		taken += int64(max(g.preserving, g.set.Spec.AutoPreserve, 0))
 	}
 	return int32(max(0, int64(max(d.deployment.Spec.AutoPreserve, 0))-taken))
 }
 
-// resized returns a set with another size. It also settles the names that became machines.
-func (d setWrite) resized(size int32) *machineset.Set {
-	f := d.f
+// resized returns a set with another size, and the machines that a scaler has chosen to go with it.
+// It also settles the names that became machines.
+func (d *state) resized(f *family, size int32, choices []machineset.DeletionCandidate) *machineset.Set {
 	changed := f.set.Clone()
 	changed.Spec.Replicas = size
 	if f.namesDone() {
 		changed.Instructions.Reservation = changed.Instructions.Reservation.Next(0, time.Time{})
 	}
-	d.carry(changed)
+	d.carry(f, changed, choices)
 	d.annotate(changed)
 	f.noteRaise(changed, d.p.Keys.RaisedFrom)
 	return changed
@@ -157,7 +150,7 @@ func (d setWrite) resized(size int32) *machineset.Set {
 
 // annotate notes R and R + S on a set that is being written anyway, unless another program has
 // written them.
-func (d *summary) annotate(s *machineset.Set) {
+func (d *state) annotate(s *machineset.Set) {
 	replicas := int64(d.deployment.Spec.Replicas)
 	for _, note := range [...]struct {
 		key string
@@ -226,9 +219,6 @@ func keepOnly(changed *machineset.Set, step *rollout.Scale) {
 	}
 }
 
-// notes are what the deployment notes on its sets, if no order has carried it.
-type notes struct{ *summary }
-
 // Rollout marks go from the deployment to its sets, from a set to its machines and from a machine
 // to its node, each step one write. They are removed in the same way. The only record of a mark is
 // the object that carries it.
@@ -247,8 +237,8 @@ func words(m machine.RolloutMarks) string {
 }
 
 // whyMarked returns why a set is written. changed is what it becomes.
-func (d setWrite) whyMarked(changed *machineset.Set) decision.Why {
-	f, s, allowance := d.f, d.f.set, changed.Instructions.SurgeAllowance
+func (d *state) whyMarked(f *family, changed *machineset.Set) decision.Why {
+	s, allowance := f.set, changed.Instructions.SurgeAllowance
 	marked := s.Instructions.Marks == changed.Instructions.Marks
 	switch {
 	case d.copiedPause(s):
@@ -270,23 +260,23 @@ func (d setWrite) whyMarked(changed *machineset.Set) decision.Why {
 // set no longer has to delete. Sets without machines are left as they are, because the resizing of
 // one that comes back carries the marks. The exceptions are a share that others could use, and
 // bounds that count as used.
-func (d notes) markSets() (Plan, bool) {
+func (d *state) markSets() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
 	var plan Plan
 	for i := range d.sets {
 		f := &d.sets[i]
-		s, write := f.set, setWrite{d.summary, f}
-		marked, forgets, allowance := s.Instructions.Marks == write.marks(), f.outdatedDeletionCandidates(), write.surgeAllowance()
-		share := write.preserveShare()
+		s := f.set
+		marked, forgets, allowance := s.Instructions.Marks == d.marks(f), f.outdatedDeletionCandidates(), d.surgeAllowance(f)
+		share := d.preserveShare(f)
 		shared, used := s.Spec.AutoPreserve == share, f.inUse()
 		if s.Deleted() || !d.copiedPause(s) && shared && s.Instructions.SurgeAllowance == allowance && (!used || marked && !forgets) {
 			continue
 		}
 		changed := s.Clone()
-		write.carry(changed)
-		plan.Push = append(plan.Push, Order{changed, write.whyMarked(changed)})
+		d.carry(f, changed, nil)
+		plan.Push = append(plan.Push, Order{changed, d.whyMarked(f, changed)})
 	}
 	if len(plan.Push) == 0 {
 		return Plan{}, false
@@ -308,7 +298,7 @@ func (d notes) markSets() (Plan, bool) {
 
 // setAside computes how many machines of each set the arithmetic must not see: those of the new set
 // first, then of the newest.
-func (d *summary) setAside() {
+func (d *state) setAside() {
 	left := max(d.deployment.Spec.Replicas, 0)
 	take := func(f *family) {
 		f.aside = max(0, min(f.preserved, f.size(), left))
@@ -329,7 +319,7 @@ func (d *summary) setAside() {
 }
 
 // asideAll returns how many machines are set aside.
-func (d *summary) asideAll() (n int32) {
+func (d *state) asideAll() (n int32) {
 	for i := range d.sets {
 		n += d.sets[i].aside
 	}
@@ -337,7 +327,7 @@ func (d *summary) asideAll() (n int32) {
 }
 
 // addAside adds the machines set aside to orders.
-func (d *summary) addAside(steps []rollout.Scale) {
+func (d *state) addAside(steps []rollout.Scale) {
 	for i := range steps {
 		if f := d.resizable(steps[i].Name); f != nil {
 			steps[i].From += f.aside
@@ -347,7 +337,7 @@ func (d *summary) addAside(steps []rollout.Scale) {
 }
 
 // asideOld returns how many of them are in old sets.
-func (d *summary) asideOld() int32 {
+func (d *state) asideOld() int32 {
 	n := d.asideAll()
 	if d.current != nil {
 		n -= d.current.aside

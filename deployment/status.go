@@ -12,14 +12,6 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// report is the status as it should be, and whether it may be written yet.
-type report struct {
-	*summary
-	scaler    *scaler
-	rollout   *resizing
-	throttled time.Duration // how long the status has to wait; zero: it need not
-}
-
 // Reasons of ConditionAvailable, in the spelling that stored objects have.
 const (
 	MinimumAvailable   = "MinimumReplicasAvailable"
@@ -30,9 +22,9 @@ const (
 // other reason is that of a set's own condition.
 const FailureRefused = "OrderRefused"
 
-// report plans a write of the status if it differs from what is stored and the
+// writeStatus plans a write of the status if it differs from what is stored and the
 // last write is long enough ago.
-func (d *report) report(want Status) (Plan, bool) {
+func (d *state) writeStatus(want Status) (Plan, bool) {
 	if want.Equal(&d.deployment.Status) {
 		return Plan{}, false
 	}
@@ -59,20 +51,20 @@ func (d *report) report(want Status) (Plan, bool) {
 
 // statusInterval returns the least time between the last write of the status and that of this one.
 // Nothing delays the first report of a rollout, which says when it began.
-func (d *report) statusInterval(want *Status) time.Duration {
+func (d *state) statusInterval(want *Status) time.Duration {
 	switch {
 	case d.onlyProgress(want):
 		return max(d.p.StatusInterval, d.p.ProgressInterval)
-	case (progress{d.summary, d.rollout}).begun():
+	case d.begun():
 		return 0
 	}
 	return max(d.p.StatusInterval, 0)
 }
 
 // onlyProgress reports whether a status only says how far machines are, and they are not all done.
-func (d *report) onlyProgress(want *Status) bool {
+func (d *state) onlyProgress(want *Status) bool {
 	have := &d.deployment.Status
-	settled := d.rollout.step.Reason == rollout.ReasonDone && want.Unavailable == 0
+	settled := d.next.why.Reason == rollout.ReasonDone && want.Unavailable == 0
 	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.FailedMachine) bool { return a.Name == b.Name })
 	return !settled && sameNames && want.RolloutFailures.Equal(&have.RolloutFailures) && want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions &&
 		want.Wanted == have.Wanted && want.WantedSince.Equal(have.WantedSince) && want.ScaledAt.Equal(have.ScaledAt) &&
@@ -81,18 +73,18 @@ func (d *report) onlyProgress(want *Status) bool {
 
 // gotFurther returns the conditions of a rollout that had begun, if want only says that it made
 // progress.
-func (d *report) gotFurther(have []object.Condition, want *Status) []object.Condition {
+func (d *state) gotFurther(have []object.Condition, want *Status) []object.Condition {
 	next := object.FindCondition(want.Conditions, ConditionProgressing)
-	_, had := progress{d.summary, d.rollout}.hadProgress()
+	_, had := d.hadProgress()
 	if next == nil || next.Reason != ProgressUpdated || had != ProgressCreated && had != ProgressFound {
 		return have
 	}
 	return object.SetCondition(slices.Clone(have), *next)
 }
 
-// counted returns the status that any deployment has, including one that is being deleted or is
+// countedStatus returns the status that any deployment has, including one that is being deleted or is
 // invalid.
-func (d *report) counted() Status {
+func (d *state) countedStatus() Status {
 	s := d.deployment.Status.Clone()
 	s.ObservedGeneration = d.deployment.Generation
 	s.Failed, s.Failing = d.failedMachines(), d.failures
@@ -127,7 +119,7 @@ func (d *report) counted() Status {
 // them, fail. The zero condition: none does. The new set's failures come first, then those of the
 // oldest. Only the code of a refusal is recorded, because its message may differ each time, and
 // each write counts as a change.
-func (d *report) replicaFailure() object.Condition {
+func (d *state) replicaFailure() object.Condition {
 	if failed := d.o.Failed; failed != nil {
 		return object.Condition{
 			Type: ConditionReplicaFailure, Status: object.True, Reason: FailureRefused, Since: d.stamp(),
@@ -160,24 +152,24 @@ func (f *family) failure() *object.Condition {
 	return c
 }
 
-// status returns the whole status of a deployment that can be acted upon.
-func (d *report) status() Status {
-	s := d.counted()
-	d.scaler.noteWanted(&s, d.rollout.gathered > 0)
+// wantedStatus returns the whole status of a deployment that can be acted upon.
+func (d *state) wantedStatus() Status {
+	s := d.countedStatus()
+	d.noteWanted(&s, d.gathered > 0)
 	s.Conditions = withoutCondition(s.Conditions, ConditionSpecValid)
 	if bad := d.deployment.Spec.Template.InvalidEntry(); bad != nil {
 		s.Conditions = object.SetCondition(s.Conditions, d.specInvalid(bad, reasonSpecInvalid))
 	}
 	s.Conditions = object.SetCondition(s.Conditions, d.availability(&s))
-	s.Conditions = object.SetCondition(s.Conditions, progress{d.summary, d.rollout}.progress(&s))
-	hotUpdate{d.summary}.countOutdated(&s)
+	s.Conditions = object.SetCondition(s.Conditions, d.progress(&s))
+	d.countOutdated(&s)
 	s.Conditions = d.classInvalid(d.classMissing(s.Conditions))
 	s.RolloutFailures = d.rolloutFailures
 	return s
 }
 
 // specInvalid is the condition of a spec that can't be acted upon, or not by all that it asks for.
-func (d *report) specInvalid(bad *object.FieldError, reason decision.Reason) object.Condition {
+func (d *state) specInvalid(bad *object.FieldError, reason decision.Reason) object.Condition {
 	return object.Condition{
 		Type: ConditionSpecValid, Status: object.False, Reason: reason.String(), Message: bad.Error(), Since: d.stamp(),
 	}
@@ -187,7 +179,7 @@ func (d *report) specInvalid(bad *object.FieldError, reason decision.Reason) obj
 const ClassNotFound = "ClassNotFound"
 
 // classMissing returns conditions with what is known of the template's class.
-func (d *report) classMissing(conditions []object.Condition) []object.Condition {
+func (d *state) classMissing(conditions []object.Condition) []object.Condition {
 	if !d.o.ClassMissing {
 		return withoutCondition(conditions, ConditionClassMissing)
 	}
@@ -198,7 +190,7 @@ func (d *report) classMissing(conditions []object.Condition) []object.Condition 
 }
 
 // classInvalid returns conditions with what is wrong with the template's class.
-func (d *report) classInvalid(conditions []object.Condition) []object.Condition {
+func (d *state) classInvalid(conditions []object.Condition) []object.Condition {
 	if d.o.ClassInvalid == "" {
 		return withoutCondition(conditions, ConditionClassInvalid)
 	}
@@ -208,7 +200,7 @@ func (d *report) classInvalid(conditions []object.Condition) []object.Condition 
 	})
 }
 
-func (d *report) availability(s *Status) object.Condition {
+func (d *state) availability(s *Status) object.Condition {
 	replicas := d.deployment.Spec.Replicas
 	floor := max(0, int64(replicas)-int64(d.bounds.Unavailable))
 	if d.deployment.Spec.Strategy.Kind == Recreate {
@@ -225,12 +217,6 @@ func (d *report) availability(s *Status) object.Condition {
 	}
 	c.Message = fmt.Sprintf("machines available: %d, wanted: %d, floor: %d%s", s.Available, replicas, floor, kept)
 	return c
-}
-
-// progress is how far the rollout is.
-type progress struct {
-	*summary
-	rollout *resizing
 }
 
 // Reasons of ConditionProgressing, in the spelling that stored objects have.
@@ -264,8 +250,8 @@ var underWay = map[string]object.ConditionStatus{
 
 // progress computes how far the rollout is, by comparing s with the stored status. It records in s
 // if there was progress.
-func (d progress) progress(s *Status) object.Condition {
-	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.rollout.step.String() + d.rollout.keptRemark() + d.stuck.remark()}
+func (d *state) progress(s *Status) object.Condition {
+	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.next.why.String() + d.keptRemark() + d.stuck.remark()}
 	_, had := d.hadProgress()
 	if d.deployment.Spec.Paused {
 		if had == ProgressDeadlineExceeded {
@@ -279,7 +265,7 @@ func (d progress) progress(s *Status) object.Condition {
 	case d.stopped():
 		c.Status, c.Reason, c.Message = object.False, ProgressStopped, d.whyStopped().String()
 		further = false
-	case rollout.Done(d.rollout.fleet):
+	case rollout.Done(d.next.fleet):
 		c.Reason = ProgressAvailable
 		further = had != ProgressAvailable
 		s.RolloutSince = time.Time{}
@@ -303,7 +289,7 @@ func (d progress) progress(s *Status) object.Condition {
 
 // hadProgress returns the stored condition and its reason. Empty: there is none, or none that this
 // library has written.
-func (d progress) hadProgress() (have *object.Condition, reason string) {
+func (d *state) hadProgress() (have *object.Condition, reason string) {
 	have = object.FindCondition(d.deployment.Status.Conditions, ConditionProgressing)
 	if have == nil {
 		return nil, ""
@@ -322,7 +308,7 @@ func (d progress) hadProgress() (have *object.Condition, reason string) {
 }
 
 // standstill completes the condition of a rollout that has made no progress.
-func (d progress) standstill(s *Status, c object.Condition, had string) object.Condition {
+func (d *state) standstill(s *Status, c object.Condition, had string) object.Condition {
 	if s.ProgressedAt.IsZero() {
 		s.ProgressedAt = d.stamp()
 	}
@@ -337,7 +323,7 @@ func (d progress) standstill(s *Status, c object.Condition, had string) object.C
 }
 
 // exceeded returns c as the condition of a rollout whose deadline has passed.
-func (d progress) exceeded(c object.Condition) object.Condition {
+func (d *state) exceeded(c object.Condition) object.Condition {
 	c.Status, c.Reason = object.False, ProgressDeadlineExceeded
 	c.Message = fmt.Sprintf("no progress within %s: %s", d.deployment.Spec.ProgressDeadline, c.Message)
 	return c
@@ -346,7 +332,7 @@ func (d progress) exceeded(c object.Condition) object.Condition {
 // overdue reports whether the progress deadline, counted from the last progress or the end of an
 // outage after it, has passed. If it has not, the next decision is no later. An outage takes back no
 // verdict that came before it.
-func (d progress) overdue(since time.Time, had string) bool {
+func (d *state) overdue(since time.Time, had string) bool {
 	deadline := d.deployment.Spec.ProgressDeadline
 	if deadline <= 0 {
 		return false
@@ -364,7 +350,7 @@ func (d progress) overdue(since time.Time, had string) bool {
 
 // clockFrom returns when clocks were restarted last. What this process does not know, its machines do.
 // A time in the future counts as none.
-func (d progress) clockFrom() (last time.Time) {
+func (d *state) clockFrom() (last time.Time) {
 	note := func(at time.Time) {
 		if at.After(last) && !at.After(d.now) {
 			last = at
@@ -381,13 +367,13 @@ func (d progress) clockFrom() (last time.Time) {
 
 // begun reports whether another set has become the new one since the deployment's revision was
 // recorded. The revision is recorded after the status has reported the rollout.
-func (d progress) begun() bool {
+func (d *state) begun() bool {
 	return !d.held() && d.current != nil && d.deployment.Revision != d.revision
 }
 
 // opening returns the reason with which a rollout begins. A set that has had machines was made for
 // this rollout if it is no older than the deployment and all other sets.
-func (d progress) opening() string {
+func (d *state) opening() string {
 	if d.fresh() {
 		return ProgressCreated
 	}
@@ -400,7 +386,7 @@ func (d progress) opening() string {
 }
 
 // onlyNew reports whether no machine is left to be replaced.
-func (d progress) onlyNew(s *Status) bool { return s.Replicas-s.Updated == d.asideOld() && !d.fresh() }
+func (d *state) onlyNew(s *Status) bool { return s.Replicas-s.Updated == d.asideOld() && !d.fresh() }
 
 // furtherThan reports whether a rollout has progressed from b to a.
 func furtherThan(a, b *Status) bool {

@@ -53,9 +53,8 @@ var ofDeployment = []mutant{
 		name:   "a set is lowered without being told which machines a scaler has chosen",
 		breaks: "machines that a scaler has marked go first",
 		file:   "deployment/scale.go",
-		from: `	d.scaler.handOver(steps)
-	var plan Plan`,
-		to: "\tvar plan Plan",
+		from:   "d.resized(f, step.To, f.choicesFor(step.To))",
+		to:     "d.resized(f, step.To, nil)",
 	},
 	{
 		name:   "creations of an old set that are still on their way are not counted",
@@ -146,8 +145,8 @@ var ofDeployment = []mutant{
 		name:   "a set of negative size is emptied when a machine has moved",
 		breaks: "P7, P10",
 		file:   "deployment/setwrite.go",
-		from:   "size := max(0, d.f.size()+int32(by))",
-		to:     "size := max(0, d.f.set.Spec.Replicas+int32(by))",
+		from:   "size := max(0, f.size()+int32(by))",
+		to:     "size := max(0, f.set.Spec.Replicas+int32(by))",
 		by:     "TestP10SizeThatMeansNothingAmidAMove",
 	},
 }
