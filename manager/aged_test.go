@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -57,7 +58,7 @@ func TestNoDeletionRestsOnAnOldRead(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	var readMachines, readSets time.Time
 	machines, sets := 0, 0
-	w.classed = func(o *manager.Options, _ *fuse) {
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Store.Machines = aged[*machine.Machine]{o.Store.Machines, w, time.Second, machineset.DeleteWithin, &readMachines, &machines}
 		o.Store.Sets = aged[*machineset.Set]{o.Store.Sets, w, 3 * time.Second, machineset.DeleteWithin, &readSets, &sets}
 	}
@@ -66,7 +67,7 @@ func TestNoDeletionRestsOnAnOldRead(t *testing.T) {
 	w.change(func(d *deployment.Deployment) {
 		d.Spec.Replicas, d.Spec.RevisionHistoryLimit = many, &none
 	})
-	p := w.until(w.start(&fuse{}, false), w.settled(many), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(many), unexpected(t))
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 0 })
 	p = w.until(p, w.settled(0), unexpected(t))
 	require.Equal(t, many, machines)
@@ -119,7 +120,7 @@ func TestOrphansRestOnLiveReads(t *testing.T) {
 		w := guardedWorld(t)
 		w.safety.OrphansOfEmptyStore = strings.HasPrefix(name, "a machine")
 		id := w.stray("blue", "web-1")
-		p := w.start(&fuse{}, true)
+		p := w.start(&testkit.Fuse{}, true)
 		change(w, id, p.sync)
 		require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
 		require.True(t, w.there(id), name)
@@ -139,7 +140,7 @@ func TestOrphansRestOnLiveReads(t *testing.T) {
 	} {
 		w := guardedWorld(t)
 		id := w.stray("blue", "web-1")
-		p := w.start(&fuse{}, true)
+		p := w.start(&testkit.Fuse{}, true)
 		change(w)
 		require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
 		require.False(t, w.there(id), name)
@@ -151,7 +152,7 @@ func TestOrphansRestOnLiveReads(t *testing.T) {
 func TestTurnsOfADeploymentThatIsGone(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	gone := d.Clone()

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -82,7 +83,7 @@ func TestQuotaForSixHours(t *testing.T) {
 		w := newShortage(t, codes.ResourceExhausted)
 		w.fleetOf("web", "small", n)
 		begun := w.at
-		p := w.start(&fuse{}, false)
+		p := w.start(&testkit.Fuse{}, false)
 		for _, hours := range []int{1, 2, 6} {
 			p = w.until(p, func() bool { return w.at.Sub(begun) >= time.Duration(hours)*time.Hour }, unexpected(t))
 			byHour[n] = append(byHour[n], len(w.creates))
@@ -109,7 +110,7 @@ func TestQuotaForSixHours(t *testing.T) {
 func TestOnlyTriedMachinesFailForWantOfQuota(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleetOf("web", "small", 12)
-	w.until(w.start(&fuse{}, false), w.lasts(2*time.Hour), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.lasts(2*time.Hour), unexpected(t))
 	require.Greater(t, len(w.made), 12)
 	require.LessOrEqual(t, len(w.made), 12+len(w.creates))
 }
@@ -122,7 +123,7 @@ func TestOneClassIsSlowedAndAnotherIsNot(t *testing.T) {
 		w.fleetOf("poor", "small", 8)
 		w.fleetOf("rich", "large", 8)
 		begun := w.at
-		p := w.until(w.start(&fuse{}, false), w.full("rich", 8), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.full("rich", 8), unexpected(t))
 		require.Less(t, w.at.Sub(begun), 5*time.Second, "at full speed")
 		require.Len(t, w.creates, 1)
 		require.Nil(t, w.condition("rich", deployment.ConditionCreationSlowed))
@@ -167,7 +168,7 @@ func TestWithoutASafetyPolicyNothingIsSlowed(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.safety = nil
 	w.fleetOf("web", "small", 5)
-	w.until(w.start(&fuse{}, false), func() bool { return w.phases()[machine.PhaseCrashLoopBackOff] == 5 }, unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.phases()[machine.PhaseCrashLoopBackOff] == 5 }, unexpected(t))
 	require.Len(t, w.creates, 5)
 	require.Nil(t, w.condition("web", deployment.ConditionCreationSlowed))
 }
@@ -178,7 +179,7 @@ func TestWithoutASafetyPolicyNothingIsSlowed(t *testing.T) {
 func TestBrokenImage(t *testing.T) {
 	w := newShortage(t, codes.OK)
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	broken := true
 	w.mute = func(string) bool { return broken }
 	image := func(to string) {
@@ -218,7 +219,7 @@ func TestBrokenImage(t *testing.T) {
 func TestDeletedWhileSlowed(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.lasts(3*time.Hour), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.lasts(3*time.Hour), unexpected(t))
 	begun := w.at
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 	w.until(p, w.empty, unexpected(t))
@@ -241,12 +242,12 @@ func (w *shortage) shortLife(p *process, died func() *process) {
 // times more, has not forgotten how often machines failed, and the fleet is made
 // in the end (P12, P13, P26).
 func TestQuotaKilledAnywhere(t *testing.T) {
-	total := &fuse{}
+	total := &testkit.Fuse{}
 	undisturbed := newShortage(t, codes.ResourceExhausted)
 	undisturbed.shortLife(undisturbed.start(total, false), unexpected(t))
-	for n := range callsApart(total.calls, shortened(3, 41)) {
+	for n := range testkit.CallsApart(total.Calls, testkit.Shortened(3, 41)) {
 		w := newShortage(t, codes.ResourceExhausted)
-		w.shortLife(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
+		w.shortLife(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
 		require.LessOrEqual(t, len(w.creates), len(undisturbed.creates)+6, "call %d", n)
 		require.LessOrEqual(t, len(w.made), len(undisturbed.made)+3, "call %d", n)
 	}
@@ -257,14 +258,14 @@ func TestQuotaKilledAnywhere(t *testing.T) {
 func TestTurnsAreHandedOn(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleetOf("web", "small", 4)
-	p := w.until(w.start(&fuse{}, false), func() bool { return len(w.creates) == 1 }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(w.creates) == 1 }, unexpected(t))
 	w.code = codes.OK
 	// Every machine that looks meets a conflict at its announcement, once.
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.Len(t, machines, 4)
 	disturbed := map[string]bool{}
-	p.fuse.meanwhile = func(int) {
+	p.fuse.Before = func(int) {
 		for _, m := range machines {
 			if m, err := w.machines.Get(ctx, m.Key); err == nil && !disturbed[m.Name] && w.at.Sub(m.CreatedAt) > time.Minute {
 				disturbed[m.Name] = true
@@ -285,7 +286,7 @@ func TestTurnsAreHandedOn(t *testing.T) {
 func TestClassesWakeTheirSets(t *testing.T) {
 	w := newShortage(t, codes.OK)
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	class, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
 	require.NoError(t, err)
 	woken := 0
@@ -303,7 +304,7 @@ func TestClassesWakeTheirSets(t *testing.T) {
 func TestATurnThatIsNotUsedIsLeft(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleetOf("web", "small", 3)
-	p := w.until(w.start(&fuse{}, false), func() bool { return len(w.creates) == 1 }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(w.creates) == 1 }, unexpected(t))
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	for _, m := range machines {

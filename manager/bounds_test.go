@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -40,7 +41,7 @@ func (d *loose) CreateMachine(ctx context.Context, req *driver.CreateMachineRequ
 func overheard(t *testing.T, w *world, says func(*machine.Secret) string) (message, all string) {
 	w.liar = &loose{Driver: w.provider, says: says}
 	var log bytes.Buffer
-	w.classed = func(o *manager.Options, _ *fuse) {
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		effect := o.Hooks.Effect
 		o.Hooks.Effect = func(kind manager.Kind, key object.Key, name string, took time.Duration, err error) {
@@ -50,7 +51,7 @@ func overheard(t *testing.T, w *world, says func(*machine.Secret) string) (messa
 		o.Hooks.Pass = func(_ manager.Kind, _ object.Key, _ int, r manager.Result, err error) { fmt.Fprintln(&log, r.Why, err) }
 	}
 	w.lone()
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	stored := ""
 	w.until(p, func() bool {
 		m := w.stored()
@@ -128,9 +129,11 @@ func TestSecretNamespaces(t *testing.T) {
 		class.CredentialsRef = &vault
 		_, err = w.classes.Update(ctx, class)
 		require.NoError(t, err)
-		w.classed = func(o *manager.Options, _ *fuse) { o.Classes.SecretNamespaces, o.Classes.Keep = c.allowed, true }
+		w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+			o.Classes.SecretNamespaces, o.Classes.Keep = c.allowed, true
+		}
 		w.lone()
-		p := w.start(&fuse{}, false)
+		p := w.start(&testkit.Fuse{}, false)
 		require.NoError(t, p.pass(manager.KindSecret, vault))
 		if !c.refused {
 			w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
@@ -161,7 +164,7 @@ func TestIncompleteClasses(t *testing.T) {
 		_, err = w.classes.Update(ctx, class)
 		require.NoError(t, err)
 		w.fleet()
-		w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		want := 0
 		if template != nil && template.Region != "" {
 			want = 1

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -18,7 +19,7 @@ import (
 // machine it deletes three, and a share of them in each later period.
 func TestWrongStore(t *testing.T) {
 	w := guardedWorld(t)
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	for i := range 100 {
 		w.stray("blue", fmt.Sprint("web-", i))
 	}
@@ -32,7 +33,7 @@ func TestWrongStore(t *testing.T) {
 		Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: "web-0"}}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 	})
 	require.NoError(t, err)
-	p = w.start(&fuse{}, false)
+	p = w.start(&testkit.Fuse{}, false)
 	require.NoError(t, w.watch(p, manager.KindOrphans, 14*time.Minute))
 	require.Equal(t, 97, w.provider.Count())
 	require.Equal(t, 1, w.heard("TooManyOrphans: 96 more VMs have no machine and are not deleted yet, since only 3 may be deleted in 15m0s"))
@@ -49,7 +50,7 @@ func TestSetsSayThatTheStoreIsRight(t *testing.T) {
 		w := guardedWorld(t)
 		make(w)
 		id := w.stray("blue", "web-lost")
-		require.NoError(t, w.watch(w.start(&fuse{}, false), manager.KindOrphans, 5*time.Minute))
+		require.NoError(t, w.watch(w.start(&testkit.Fuse{}, false), manager.KindOrphans, 5*time.Minute))
 		require.False(t, w.there(id))
 	}
 }
@@ -62,14 +63,14 @@ func TestEmptyStoreThatCannotBeRead(t *testing.T) {
 		w := guardedWorld(t)
 		w.loneSet(0)
 		id := w.stray("blue", "web-lost")
-		p := w.start(&fuse{}, false)
+		p := w.start(&testkit.Fuse{}, false)
 		require.NoError(t, p.lookAt(manager.KindReachability))
 		require.NoError(t, p.lookAt(manager.KindOrphans))
 		w.at = w.at.Add(30 * time.Second)
-		begun := p.fuse.calls
-		p.fuse.meanwhile = func(call int) { w.controlDown = call == begun+1+down }
+		begun := p.fuse.Calls
+		p.fuse.Before = func(call int) { w.controlDown = call == begun+1+down }
 		if err := p.lookAt(manager.KindOrphans); err != nil {
-			require.ErrorIs(t, err, errOutage)
+			require.ErrorIs(t, err, testkit.ErrOutage)
 			require.True(t, w.there(id))
 			failures++
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -76,7 +77,7 @@ func TestReplacementsStayWithinTheBudget(t *testing.T) {
 			policy.Replacements = rollout.IntOrPercent{Value: int32(want)}
 		}
 		w := newPlague(t, policy)
-		w.run(w.start(&fuse{}, false), unexpected(t))
+		w.run(w.start(&testkit.Fuse{}, false), unexpected(t))
 		require.Equal(t, want, w.worst, w.story)
 		require.Len(t, w.made, 6)
 	}
@@ -85,15 +86,15 @@ func TestReplacementsStayWithinTheBudget(t *testing.T) {
 // P24: killed at any call, and followed by a fresh process, no more are in
 // replacement, and all are healed in the end.
 func TestP24BudgetKilledAnywhere(t *testing.T) {
-	total := &fuse{}
+	total := &testkit.Fuse{}
 	policy := safety.DefaultPolicy()
 	policy.CheckPeriod, policy.OrphanPeriod = time.Hour, time.Hour // another test's subject
 	undisturbed := newPlague(t, policy)
 	undisturbed.run(undisturbed.start(total, false), unexpected(t))
 	for _, after := range []bool{false, true} {
-		for n := range everyCall(total.calls, 7) {
+		for n := range testkit.EveryCall(total.Calls, 7) {
 			w := newPlague(t, policy)
-			w.run(w.start(&fuse{blowAt: n, after: after}, false), func() *process { return w.start(&fuse{}, false) })
+			w.run(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: after}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
 			require.LessOrEqual(t, w.worst, 1, "call %d, after %t", n, after)
 		}
 	}
@@ -114,7 +115,7 @@ func TestBudgetOfALoneSetAndOfAZone(t *testing.T) {
 	running := func() bool {
 		return w.provider.Count() == 3 && len(w.made) >= 3 && w.phases()[machine.PhaseRunning] == 3
 	}
-	p := w.until(w.start(&fuse{}, false), running, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), running, unexpected(t))
 
 	class, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
 	require.NoError(t, err)
@@ -141,13 +142,13 @@ func TestP24TwoAskAtTheSameTime(t *testing.T) {
 	for at := 1; disturbed; at++ {
 		w := newPlague(t, nil)
 		w.fleet()
-		p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		w.strike()
 		w.until(p, func() bool { return w.phases()[machine.PhaseUnknown] == 3 }, unexpected(t))
 		w.at = w.at.Add(time.Hour)
 		w.safety = safety.DefaultPolicy()
 		keys := keysOf(w.machines)
-		first, second := &fuse{}, w.start(&fuse{}, false)
+		first, second := &testkit.Fuse{}, w.start(&testkit.Fuse{}, false)
 		p = w.start(first, false)
 		require.NoError(t, second.lookAt(manager.KindReachability))
 		require.NoError(t, p.lookAt(manager.KindReachability))
@@ -156,8 +157,8 @@ func TestP24TwoAskAtTheSameTime(t *testing.T) {
 			require.NoError(t, err)
 		}
 		w.at = w.at.Add(machine.DefaultPolicy().Grace)
-		first.calls, disturbed = 0, false
-		first.meanwhile = func(call int) {
+		first.Calls, disturbed = 0, false
+		first.Before = func(call int) {
 			if call == at {
 				disturbed = true
 				_, err := second.Reconcilers()[0].Reconcile(ctx, keys[1])

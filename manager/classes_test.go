@@ -17,6 +17,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -39,7 +40,9 @@ func (w *world) classNames() []object.Key {
 }
 
 // keeping has a world's processes keep classes and secrets.
-func (w *world) keeping() { w.classed = func(o *manager.Options, _ *fuse) { o.Classes.Keep = true } }
+func (w *world) keeping() {
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Classes.Keep = true }
+}
 
 // classless reports whether class and secret are gone.
 func (w *world) classless() bool { return len(keysOf(w.classes))+len(keysOf(w.secrets)) == 0 }
@@ -73,7 +76,7 @@ func (w *world) outlived(p *process, died func() *process) {
 func TestClassesOutliveTheirMachines(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
-	w.outlived(w.start(&fuse{}, false), unexpected(t))
+	w.outlived(w.start(&testkit.Fuse{}, false), unexpected(t))
 	require.Contains(t, strings.Join(w.story, "\n"),
 		"class fleet/small: ClassDeletionHeld: class small is being deleted, and stays while it is used by 3 machines")
 	require.Contains(t, strings.Join(w.story, "\n"), "secret fleet/boot: SecretDeletionHeld: ")
@@ -82,14 +85,14 @@ func TestClassesOutliveTheirMachines(t *testing.T) {
 // TestClassesKilledAnywhere kills the manager at every call of such a life
 // (P26).
 func TestClassesKilledAnywhere(t *testing.T) {
-	total := &fuse{}
+	total := &testkit.Fuse{}
 	undisturbed := newWorld(t, drivertest.MemoryOptions{})
 	undisturbed.keeping()
 	undisturbed.outlived(undisturbed.start(total, false), unexpected(t))
-	for n := range everyCall(total.calls, 7) {
+	for n := range testkit.EveryCall(total.Calls, 7) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.keeping()
-		w.outlived(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
+		w.outlived(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
 		require.Len(t, w.made, 3, "machines made; killed at call %d", n)
 	}
 }
@@ -101,10 +104,10 @@ func TestClassesStaleAndKilled(t *testing.T) {
 		w.keeping()
 		lives := 2
 		begin := func() *process {
-			f := &fuse{}
+			f := &testkit.Fuse{}
 			if lives > 0 {
 				lives--
-				f.blowAt = rapid.IntRange(1, 300).Draw(t, "dies at call")
+				f.BlowAt = rapid.IntRange(1, 300).Draw(t, "dies at call")
 			}
 			return w.laggard(t, f)
 		}
@@ -118,7 +121,7 @@ func TestClassesStaleAndKilled(t *testing.T) {
 func TestClassGoneTooEarly(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	class, err := w.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
 	require.NoError(t, w.classes.Delete(ctx, smallKey, ""))
@@ -141,14 +144,14 @@ func TestUnusedClassesAreLetGo(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), func() bool { return w.settled(3)() && w.held() }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.settled(3)() && w.held() }, unexpected(t))
 	quiet := func() {
 		for range 5 {
 			w.at = w.at.Add(time.Second)
 			w.round(p)
 		}
 		writes, calls := w.writes, w.calls
-		fresh := w.start(&fuse{}, false)
+		fresh := w.start(&testkit.Fuse{}, false)
 		for range 5 {
 			w.at = w.at.Add(10 * time.Minute)
 			w.round(p)
@@ -243,7 +246,7 @@ func TestSecretsRotate(t *testing.T) {
 	}
 	put("old")
 	w.fleet()
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	for range 4 {
 		w.round(p)
 	}
@@ -287,7 +290,7 @@ func TestClassWakes(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	class, err := w.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
 	require.Len(t, woken(t, p, manager.KindClass, manager.KindMachine, class, class), 3)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -21,7 +22,7 @@ func TestMissingClassIsACondition(t *testing.T) {
 	require.NoError(t, w.classes.Delete(ctx, key, ""))
 	w.fleet()
 	told := func() *object.Condition { return w.condition(fleetKey.Name, deployment.ConditionClassMissing) }
-	p := w.until(w.start(&fuse{}, false), func() bool { return told() != nil }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return told() != nil }, unexpected(t))
 	require.Equal(t, object.True, told().Status)
 	require.Equal(t, "class small does not exist; no VM is created until it does", told().Message)
 	d, err := w.deployments.Get(ctx, fleetKey)

@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -20,8 +21,8 @@ import (
 // tells how long the life took by a clock that does not.
 func jumping(t *testing.T, at int, by time.Duration) (w *world, took time.Duration, calls int) {
 	w = guardedWorld(t)
-	f := &fuse{}
-	f.meanwhile = func(call int) {
+	f := &testkit.Fuse{}
+	f.Before = func(call int) {
 		if call == at {
 			w.at = w.at.Add(by)
 		}
@@ -29,10 +30,10 @@ func jumping(t *testing.T, at int, by time.Duration) (w *world, took time.Durati
 	begun := w.at
 	w.life(w.start(f, false), unexpected(t))
 	took = w.at.Sub(begun)
-	if f.calls >= at && at > 0 {
+	if f.Calls >= at && at > 0 {
 		took -= by
 	}
-	return w, took, f.calls
+	return w, took, f.Calls
 }
 
 // TestClockSetBack: set back an hour at any call of a fleet's life, the clock
@@ -69,7 +70,7 @@ func TestClockSetBackWhileFrozen(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		w := guardedWorld(t)
 		w.fleet()
-		p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		lost := w.lost
 		w.targetDown = true
 		pass := func(d time.Duration) {
@@ -96,7 +97,7 @@ func TestClockSetBackAmidACollection(t *testing.T) {
 		for after := time.Duration(0); after < 4*time.Minute; after += 20 * time.Second {
 			w := guardedWorld(t)
 			w.fleet()
-			p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 			stray := w.stray("blue", "web-lost")
 			w.late("late", machineset.OwnerKind)
 			require.NoError(t, p.lookAt(manager.KindOrphans))
@@ -122,7 +123,7 @@ func TestRetriesWhenTheClockIsSetBack(t *testing.T) {
 		Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: "web-1"}}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 	})
 	require.NoError(t, err)
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	w.round(p)
 	w.round(p)
 	require.Zero(t, w.provider.Count())

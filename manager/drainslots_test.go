@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/drains"
@@ -37,8 +38,8 @@ func TestPanickingDrainsKeepTheLimit(t *testing.T) {
 	const limit = 1
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.shaky = true
-	pods := &cursed{nodes: w.nodes, guests: guests{pass: func(do func() error) error { return do() }, gone: map[string]bool{}}}
-	w.classed = func(o *manager.Options, _ *fuse) {
+	pods := &cursed{nodes: w.nodes, guests: guests{call: func(do func() error) error { return do() }, gone: map[string]bool{}}}
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		var err error
 		o.Drainer, err = drains.New(drains.Options{
 			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: pods}, Now: o.Runtime.Now, Each: o.Runtime.Each,
@@ -58,7 +59,7 @@ func TestPanickingDrainsKeepTheLimit(t *testing.T) {
 		most = max(most, under)
 	}
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), func() bool { return w.serves(fleetKey) }, nil)
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.serves(fleetKey) }, nil)
 	require.Len(t, keysOf(w.nodes), 3)
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 	pods.on = true
@@ -90,7 +91,7 @@ func (u *unread) Get(ctx context.Context, key object.Key) (*machine.Node, error)
 func TestUnreadNodesKeepTheirSlots(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	nodes := &unread{Collection: store.NewMemory(func() time.Time { return now }, manager.NodeIndexes("machine"))}
-	pods := &guests{pass: func(do func() error) error { return do() }, gone: map[string]bool{}}
+	pods := &guests{call: func(do func() error) error { return do() }, gone: map[string]bool{}}
 	d, err := drains.New(drains.Options{
 		Nodes: nodes, Workload: drains.Workload{Pods: pods}, Now: func() time.Time { return now }, Limit: drains.Limit{Max: 1},
 	})

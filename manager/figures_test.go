@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -84,9 +85,9 @@ func TestSpansAreTold(t *testing.T) {
 func TestFrozenIsTold(t *testing.T) {
 	w := guardedWorld(t)
 	f := &figures{}
-	w.classed = func(o *manager.Options, _ *fuse) { f.hooks(&o.Hooks); o.Hooks.Permits = nil }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { f.hooks(&o.Hooks); o.Hooks.Permits = nil }
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	require.Equal(t, []string{"control true", "target true", "control false", "target false"}, f.others)
 	require.NotZero(t, w.effects["CheckControl"])
 	require.NotZero(t, w.effects["CheckTarget"])
@@ -108,9 +109,9 @@ func TestFrozenIsTold(t *testing.T) {
 func TestPermitsAreTold(t *testing.T) {
 	w := guardedWorld(t)
 	f := &figures{}
-	w.classed = func(o *manager.Options, _ *fuse) { f.hooks(&o.Hooks) }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { f.hooks(&o.Hooks) }
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	f.others = nil
 	w.sick = map[string]bool{keysOf(w.machines)[0].Name: true}
 	p = w.until(p, func() bool { return w.lost == 1 }, unexpected(t))
@@ -126,7 +127,10 @@ func TestPermitsAreTold(t *testing.T) {
 func TestBackoffIsTold(t *testing.T) {
 	w := guardedWorld(t)
 	f := &figures{}
-	w.classed = func(o *manager.Options, _ *fuse) { f.hooks(&o.Hooks); o.Hooks.Permits, o.Hooks.Frozen = nil, nil }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+		f.hooks(&o.Hooks)
+		o.Hooks.Permits, o.Hooks.Frozen = nil, nil
+	}
 	full := true
 	w.refuse = func(s driver.CallInfo) error {
 		if full && s.Method == codes.CreateMachine {
@@ -135,7 +139,7 @@ func TestBackoffIsTold(t *testing.T) {
 		return nil
 	}
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), func() bool { return len(f.others) >= 3 }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(f.others) >= 3 }, unexpected(t))
 	full = false
 	w.until(p, w.settled(3), unexpected(t))
 	base := safety.DefaultPolicy().PaceBase

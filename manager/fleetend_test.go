@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 )
@@ -60,10 +61,10 @@ func TestDeletedWhileItIsMade(t *testing.T) {
 		}
 		lives, deleted := rapid.IntRange(0, 3).Draw(t, "kills"), false
 		begin := func() *process {
-			f := &fuse{}
+			f := &testkit.Fuse{}
 			if lives > 0 {
 				lives--
-				f.blowAt, f.after = rapid.IntRange(1, 200).Draw(t, "dies at call"), rapid.Bool().Draw(t, "after it took effect")
+				f.BlowAt, f.BlowAfter = rapid.IntRange(1, 200).Draw(t, "dies at call"), rapid.Bool().Draw(t, "after it took effect")
 			}
 			return w.laggard(t, f)
 		}
@@ -76,8 +77,8 @@ func TestDeletedWhileItIsMade(t *testing.T) {
 		} else {
 			p = w.until(p, w.held, begin) // or the class would go before anybody uses it
 		}
-		at := p.fuse.calls + rapid.IntRange(1, 150).Draw(t, "deleted at call")
-		p.fuse.meanwhile = func(call int) {
+		at := p.fuse.Calls + rapid.IntRange(1, 150).Draw(t, "deleted at call")
+		p.fuse.Before = func(call int) {
 			if call >= at && !deleted {
 				deleted = true
 				w.deleteAll()
@@ -137,7 +138,7 @@ func TestDeletedWhileFrozen(t *testing.T) {
 func TestForcedEnd(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	keys := keysOf(w.machines)
 	for _, key := range keys {
 		annotate(w, w.machines, key, "pre-drain.millwright-go/backup", "busy")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -37,7 +38,7 @@ func (c sluggish) Live() store.Reader[*machineset.Set] {
 func TestSlowResizesReadLiveAgain(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.change(func(d *deployment.Deployment) {
 		d.Spec.Template.Annotations = map[string]string{"version": "2"}
 		d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 1, 1

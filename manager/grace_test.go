@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/safety"
 )
@@ -32,12 +33,12 @@ func TestFreshManagerGivesTime(t *testing.T) {
 			w.safety = policy
 			w.fleet()
 			w.mute = func(string) bool { return true }
-			p := w.until(w.start(&fuse{}, false), func() bool { return w.provider.Count() == 3 && w.phases()[machine.PhasePending] == 3 }, unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.provider.Count() == 3 && w.phases()[machine.PhasePending] == 3 }, unexpected(t))
 			w.until(p, w.lasts(10*time.Second), unexpected(t))
 
 			w.at = w.at.Add(40 * time.Minute)
 			vms, writes, began := w.provider.VMs(), w.writes, w.at
-			p = w.start(&fuse{}, false)
+			p = w.start(&testkit.Fuse{}, false)
 			w.steps(p, began.Add(time.Minute), always)
 			require.Equal(t, map[machine.Phase]int{machine.PhasePending: 3}, w.phases())
 			require.Equal(t, writes, w.writes)
@@ -69,7 +70,7 @@ func TestRestartedEveryQuarterOfAnHour(t *testing.T) {
 				timeout = policy.CreationTimeout
 				w.mute = func(vm string) bool { return vm == w.provider.VMs()[0].Name }
 			}
-			p := w.start(&fuse{}, false)
+			p := w.start(&testkit.Fuse{}, false)
 			next, began := w.at.Add(offset), w.at
 			if joins {
 				p = w.until(p, w.settled(3), unexpected(t))
@@ -79,7 +80,7 @@ func TestRestartedEveryQuarterOfAnHour(t *testing.T) {
 			}
 			for w.lost == 0 {
 				w.steps(p, next, func() bool { return w.lost == 0 })
-				p, next = w.start(&fuse{}, false), w.at.Add(15*time.Minute)
+				p, next = w.start(&testkit.Fuse{}, false), w.at.Add(15*time.Minute)
 			}
 			require.LessOrEqual(t, w.at.Sub(began), timeout+policy.Grace+10*time.Second, "offset %s, joins %t", offset, joins)
 		}

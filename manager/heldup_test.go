@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/internal/testkit"
 )
 
 // TestStuckFleetSaysWhy: a manager that begins with a fleet whose quota is used up tells so at once, and
@@ -16,7 +17,7 @@ import (
 func TestStuckFleetSaysWhy(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	require.Zero(t, w.heard("HeldUp: "))
 	w.refuse = func(c driver.CallInfo) error {
 		if c.Method == codes.CreateMachine {
@@ -29,7 +30,7 @@ func TestStuckFleetSaysWhy(t *testing.T) {
 	before := w.heard("HeldUp: ")
 	require.Equal(t, 1, before)
 
-	p = w.until(w.start(&fuse{}, false), func() bool { return w.heard("HeldUp: ") > before }, unexpected(t))
+	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.heard("HeldUp: ") > before }, unexpected(t))
 	began := w.at
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)

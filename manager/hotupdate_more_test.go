@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -20,7 +21,7 @@ import (
 func TestAVMThatIsGoneHoldsNoTurn(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.provider.FailNext(codes.UpdateMachine, codes.New(codes.NotFound, "no such VM"))
 	w.tag("small", "s", tags{"team": "b"})
 	for range 10 {
@@ -54,10 +55,10 @@ func (b behindOn) Get(ctx context.Context, key object.Key) (*machine.Class, erro
 func TestAClassIsReadLiveBeforeARollout(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	p.sync()
-	w.classed = func(o *manager.Options, _ *fuse) { o.Store.Classes = behindOn{o.Store.Classes, "small-b"} }
-	p = w.start(&fuse{}, false)
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Store.Classes = behindOn{o.Store.Classes, "small-b"} }
+	p = w.start(&testkit.Fuse{}, false)
 	w.tag("small-b", "s", tags{"team": "b"})
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Spec.Class.Name = "small-b" })
 	w.round(p)

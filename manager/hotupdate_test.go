@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -85,13 +86,13 @@ func killedAnywhere(t *testing.T, prepare, change func(*world), goal func(*world
 		if prepare != nil {
 			prepare(w)
 		}
-		w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		change(w)
 		died := n == 0
-		fresh := w.start(&fuse{blowAt: n, after: n%2 == 0}, n%3 == 0)
+		fresh := w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, n%3 == 0)
 		w.until(fresh, goal(w), func() *process {
 			died = true
-			return w.start(&fuse{}, false)
+			return w.start(&testkit.Fuse{}, false)
 		})
 		then(w)
 		if !died {
@@ -152,7 +153,7 @@ func TestAClassOfAnotherSizeIsRolledOut(t *testing.T) {
 		w.tag("other", "s", tags{"team": "b"})
 		w.shape("other", differ)
 		w.fleet()
-		p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		w.change(func(d *deployment.Deployment) { d.Spec.Template.Spec.Class.Name = "other" })
 		w.until(p, func() bool { return w.settled(3)() && len(w.made) == 6 }, unexpected(t))
 		require.Zero(t, count(w, codes.UpdateMachine), name)
@@ -178,7 +179,7 @@ func TestVMsThatCannotBeChangedAreReplaced(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	for range 3 {
 		w.provider.FailNext(codes.UpdateMachine, codes.New(codes.Unimplemented, "not after all"))
 	}
@@ -196,7 +197,7 @@ func TestAChangeThatFailsReachesFewVMs(t *testing.T) {
 	w.fleet()
 	w.policy = deployment.DefaultPolicy()
 	w.policy.UpdateLimit = rollout.IntOrPercent{Value: 40, Percent: true}
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	for range 100 {
 		w.provider.FailNext(codes.UpdateMachine, codes.New(codes.InvalidArgument, "no such team"))
 	}
@@ -237,7 +238,7 @@ func (w *world) failsStill() bool {
 func TestPausedVMsAreLeftAlone(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.change(func(d *deployment.Deployment) { d.Spec.Paused = true })
 	want := tags{"team": "b"}
 	w.tag("small", "s", want)
@@ -255,7 +256,7 @@ func TestPausedVMsAreLeftAlone(t *testing.T) {
 func TestTurnsOutliveTheProcess(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	for range 100 {
 		w.provider.FailNext(codes.UpdateMachine, codes.New(codes.InvalidArgument, "no such team"))
 	}
@@ -264,7 +265,7 @@ func TestTurnsOutliveTheProcess(t *testing.T) {
 		w.round(p)
 		w.noMoreThan(1)
 		w.at = w.at.Add(time.Minute)
-		p = w.start(&fuse{}, false)
+		p = w.start(&testkit.Fuse{}, false)
 	}
 	require.Positive(t, count(w, codes.UpdateMachine))
 }
@@ -277,9 +278,9 @@ type mute struct{ driver.Driver }
 // class is rolled out.
 func TestSilentDriversCostNothing(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.classed = func(o *manager.Options, _ *fuse) { o.Driver = mute{o.Driver} }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Driver = mute{o.Driver} }
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	before := w.writes
 	w.tag("small", "s", tags{"team": "b"})
 	for range 3 {
@@ -300,7 +301,7 @@ func TestSilentDriversCostNothing(t *testing.T) {
 func TestUpdatedMachinesWakeTheirDeployment(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	before := w.allMachines()[0]
 	after := before.Clone()
 	after.Status.VMSpec.Updatable = `{"tags":{"team":"b"}}`
@@ -334,7 +335,7 @@ func TestUpdatedMachinesWakeTheirDeployment(t *testing.T) {
 func TestTurnsPassOn(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	began, want := w.at, tags{"team": "b"}
 	w.tag("small", "s", want)
 	w.until(p, w.tagged(3, want), unexpected(t))

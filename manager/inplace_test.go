@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -99,7 +100,7 @@ func (w *world) inPlaceLife(p *process, died func() *process) {
 func TestInPlaceThroughTheManager(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	least := 3
 	for _, v := range []string{"2", "3", "2"} {
 		w.change(version(v))
@@ -128,7 +129,7 @@ func TestInPlaceThroughTheManager(t *testing.T) {
 func TestSelectionByHandWakes(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	selected := machines[0].Clone()
@@ -149,7 +150,7 @@ func TestInPlaceManually(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
 	w.change(func(d *deployment.Deployment) { d.Spec.Strategy.Orchestration = deployment.Manual })
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.change(version("2"))
 	marked := func(n int) func() bool {
 		return func() bool {
@@ -176,12 +177,12 @@ func TestInPlaceManually(t *testing.T) {
 // it takes effect: the machines are the same three all the way (P5, P10, P12,
 // P26).
 func TestInPlaceKilledAnywhere(t *testing.T) {
-	total := &fuse{}
+	total := &testkit.Fuse{}
 	undisturbed := newWorld(t, drivertest.MemoryOptions{})
 	undisturbed.inPlaceLife(undisturbed.start(total, false), unexpected(t))
-	for n := range everyCall(total.calls, 7) {
+	for n := range testkit.EveryCall(total.Calls, 7) {
 		w := newWorld(t, drivertest.MemoryOptions{})
-		w.inPlaceLife(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
+		w.inPlaceLife(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
 	}
 }
 
@@ -192,11 +193,11 @@ func TestInPlaceStaleAndKilled(t *testing.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		lives := rapid.IntRange(0, 4).Draw(t, "kills")
 		begin := func() *process {
-			f := &fuse{}
+			f := &testkit.Fuse{}
 			if lives > 0 {
 				lives--
-				f.blowAt = rapid.IntRange(1, 400).Draw(t, "dies at call")
-				f.after = rapid.Bool().Draw(t, "after it took effect")
+				f.BlowAt = rapid.IntRange(1, 400).Draw(t, "dies at call")
+				f.BlowAfter = rapid.Bool().Draw(t, "after it took effect")
 			}
 			return w.laggard(t, f)
 		}

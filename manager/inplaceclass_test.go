@@ -8,6 +8,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -34,9 +35,9 @@ func TestInPlaceWaitsForItsClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, drivertest.MemoryOptions{})
-			w.classed = func(o *manager.Options, _ *fuse) { o.Classes.SecretNamespaces = []string{} }
+			w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Classes.SecretNamespaces = []string{} }
 			w.inPlaceFleet()
-			p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 			good, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
 			require.NoError(t, err)
 			large := object.Key{Namespace: namespace, Name: "large"}

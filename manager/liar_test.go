@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -72,7 +73,7 @@ func lied(t *testing.T) (*world, *liar, *process) {
 	l := &liar{Memory: w.provider}
 	w.liar = l
 	w.fleet()
-	return w, l, w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	return w, l, w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 }
 
 // TestGarbageLists: for anything that a list holds, and for any time, no VM of a

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -18,7 +19,7 @@ func TestLife(t *testing.T) {
 	w.shape("small", func(c *machine.Class) {
 		c.NodeTemplate = &machine.NodeShape{Capacity: map[string]string{"cpu": "2"}, InstanceType: "s", Region: "r", Zone: "a"}
 	})
-	w.life(w.start(&fuse{}, false), unexpected(t))
+	w.life(w.start(&testkit.Fuse{}, false), unexpected(t))
 	require.Len(t, w.made, 6)
 	require.Equal(t, 6, count(w, codes.CreateMachine))
 	require.Equal(t, 6, count(w, codes.DeleteMachine))
@@ -30,15 +31,15 @@ func TestLife(t *testing.T) {
 // each time: it ends as without the kill, and not one machine more is made
 // (P12, P13, P14, P16, P26).
 func TestKilledAnywhere(t *testing.T) {
-	total := &fuse{}
+	total := &testkit.Fuse{}
 	undisturbed := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
 	undisturbed.life(undisturbed.start(total, false), unexpected(t))
 	for _, after := range []bool{false, true} {
-		for n := range everyCall(total.calls, 7) {
+		for n := range testkit.EveryCall(total.Calls, 7) {
 			t.Run(fmt.Sprintf("call %d, after %v", n, after), func(t *testing.T) {
 				w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
-				w.life(w.start(&fuse{blowAt: n, after: after}, false), func() *process {
-					return w.start(&fuse{}, false)
+				w.life(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: after}, false), func() *process {
+					return w.start(&testkit.Fuse{}, false)
 				})
 				require.Len(t, w.made, 6, "machines made")
 			})
@@ -54,11 +55,11 @@ func TestStaleAndKilled(t *testing.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "needs initialization")})
 		lives := rapid.IntRange(0, 4).Draw(t, "kills")
 		begin := func() *process {
-			f := &fuse{}
+			f := &testkit.Fuse{}
 			if lives > 0 {
 				lives--
-				f.blowAt = rapid.IntRange(1, 300).Draw(t, "dies at call")
-				f.after = rapid.Bool().Draw(t, "after it took effect")
+				f.BlowAt = rapid.IntRange(1, 300).Draw(t, "dies at call")
+				f.BlowAfter = rapid.Bool().Draw(t, "after it took effect")
 			}
 			return w.laggard(t, f)
 		}
@@ -73,7 +74,7 @@ func TestStaleAndKilled(t *testing.T) {
 }
 
 // laggard is a process whose caches are brought up to date now and then only.
-func (w *world) laggard(t *rapid.T, f *fuse) *process {
+func (w *world) laggard(t *rapid.T, f *testkit.Fuse) *process {
 	p := w.start(f, true)
 	budget := 40
 	p.look = func() bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -30,9 +31,9 @@ func textLog(level slog.Level) (*bytes.Buffer, *slog.Logger) {
 func TestLogHooks(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.classed = func(o *manager.Options, _ *fuse) { o.Hooks = manager.LogHooks(log) }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Hooks = manager.LogHooks(log) }
 	w.fleet()
-	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	require.Equal(t, 3, strings.Count(out.String(), `msg="Pending -> Running (joined)" table=phase object=fleet/web-`), out)
 	require.NotContains(t, out.String(), "took=", "calls that succeed are for Debug")
 
@@ -60,9 +61,9 @@ func TestLogHooks(t *testing.T) {
 func TestLogHasFigures(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.classed = func(o *manager.Options, _ *fuse) { o.Log, o.Hooks = log, manager.LogHooks(log) }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Log, o.Hooks = log, manager.LogHooks(log) }
 	w.fleet()
-	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	line := func(said string) string {
 		for line := range strings.Lines(out.String()) {
 			if strings.Contains(line, said) {
@@ -79,9 +80,9 @@ func TestLogHasFigures(t *testing.T) {
 func TestLogOfADeletionWithoutACluster(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.classed = func(o *manager.Options, _ *fuse) { o.Cluster, o.Log = nil, log }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster, o.Log = nil, log }
 	w.fleet()
-	m := w.start(&fuse{}, false)
+	m := w.start(&testkit.Fuse{}, false)
 	w.until(m, w.settled(3), unexpected(t))
 	out.Reset()
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))

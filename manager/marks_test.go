@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -34,7 +35,7 @@ func TestMarksReachTheNodes(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	require.Zero(t, w.tainted())
 	taint := object.Taint{Key: machine.DefaultPolicy().Keys.AvoidTaint, Value: "True", Effect: object.PreferNoSchedule}
 	node, err := w.nodes.Get(ctx, keysOf(w.nodes)[0])

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/machineset"
@@ -33,13 +34,13 @@ type attic struct {
 // door is an attic as one process sees it.
 type door struct {
 	*attic
-	fuse *fuse
+	fuse *testkit.Fuse
 }
 
 var olderKind = machine.ClassRef{APIGroup: "memory.example", Kind: "MemoryClass", Name: "small"}
 
 func (d door) Get(_ context.Context, kind machine.ClassRef, key object.Key) (out *manager.ForeignClass, err error) {
-	err = d.fuse.pass(func() error {
+	err = d.fuse.Do(func() error {
 		d.seenWith = kind
 		if d.blank {
 			return nil
@@ -55,7 +56,7 @@ func (d door) Get(_ context.Context, kind machine.ClassRef, key object.Key) (out
 }
 
 func (d door) MarkMigrated(_ context.Context, _ machine.ClassRef, key object.Key, version string) error {
-	return d.fuse.pass(func() error {
+	return d.fuse.Do(func() error {
 		if version != d.class.Version {
 			return fmt.Errorf("class %s: %w", key, store.ErrConflict)
 		}
@@ -70,7 +71,7 @@ func (d door) MarkMigrated(_ context.Context, _ machine.ClassRef, key object.Key
 func older(t tb, half bool) (*world, *attic) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	a := &attic{class: manager.ForeignClass{Object: drivertest.MemorySpec{Cluster: "blue", Size: "s"}, Version: "1"}}
-	w.classed = func(o *manager.Options, f *fuse) {
+	w.classed = func(o *manager.Options, f *testkit.Fuse) {
 		o.Classes.Keep, o.Classes.Foreign, o.Cluster = true, door{a, f}, nil
 	}
 	class, err := w.classes.Get(ctx, smallKey)
@@ -119,7 +120,7 @@ func (w *world) migrated(a *attic) func() bool {
 func TestMigration(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		w, a := older(t, half)
-		w.until(w.start(&fuse{}, false), w.migrated(a), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.migrated(a), unexpected(t))
 		require.Len(t, keysOf(w.sets), 1)
 		require.Len(t, w.made, 3)
 		require.Equal(t, 1, a.marks)
@@ -135,15 +136,15 @@ func TestMigration(t *testing.T) {
 // TestMigrationKilledAnywhere kills the manager at every call of a migration,
 // once before and once after it takes effect (P26, P12).
 func TestMigrationKilledAnywhere(t *testing.T) {
-	total := &fuse{}
+	total := &testkit.Fuse{}
 	undisturbed, a := older(t, true)
 	undisturbed.until(undisturbed.start(total, false), undisturbed.migrated(a), unexpected(t))
 	want, err := undisturbed.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
-	for n := range everyCall(2*total.calls, 7) {
+	for n := range testkit.EveryCall(2*total.Calls, 7) {
 		w, a := older(t, n%3 > 0)
-		w.until(w.start(&fuse{blowAt: (n + 1) / 2, after: n%2 == 0}, false), w.migrated(a),
-			func() *process { return w.start(&fuse{}, false) })
+		w.until(w.start(&testkit.Fuse{BlowAt: (n + 1) / 2, BlowAfter: n%2 == 0}, false), w.migrated(a),
+			func() *process { return w.start(&testkit.Fuse{}, false) })
 		require.Len(t, w.made, 3, "machines made; killed at call %d", n)
 		require.Len(t, keysOf(w.sets), 1)
 		require.LessOrEqual(t, a.marks, 1)
@@ -162,12 +163,12 @@ func TestMigrationStaleAndKilled(t *testing.T) {
 		w, a := older(t, rapid.Bool().Draw(t, "half"))
 		lives := 2
 		begin := func() *process {
-			f := &fuse{}
+			f := &testkit.Fuse{}
 			if lives > 0 {
 				lives--
-				f.blowAt = rapid.IntRange(1, 150).Draw(t, "dies at call")
+				f.BlowAt = rapid.IntRange(1, 150).Draw(t, "dies at call")
 				changes := rapid.IntRange(1, 150).Draw(t, "changes at call")
-				f.meanwhile = func(call int) {
+				f.Before = func(call int) {
 					if call == changes && !a.class.Migrated {
 						a.class.Object = drivertest.MemorySpec{Cluster: "blue", Size: "m"}
 						a.class.Version = "2"
@@ -195,7 +196,7 @@ func TestMigrationStaleAndKilled(t *testing.T) {
 func TestMigrationUnsupported(t *testing.T) {
 	w, a := older(t, false)
 	a.class.Object = "of another driver"
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	for range 8 {
 		w.round(p)
 		w.at = w.at.Add(10 * time.Minute)
@@ -229,9 +230,9 @@ func TestMigrationOfLoneObjects(t *testing.T) {
 		require.NoError(t, err)
 	}
 	o := w.options()
-	w.classed(&o, &fuse{})
+	w.classed(&o, &testkit.Fuse{})
 	// once listed, a goes: before its reference is moved
-	o.Classes.Foreign = door{a, &fuse{meanwhile: func(call int) {
+	o.Classes.Foreign = door{a, &testkit.Fuse{Before: func(call int) {
 		if call == 1 {
 			require.NoError(t, w.machines.Delete(ctx, object.Key{Namespace: namespace, Name: "a"}, ""))
 		}
@@ -256,9 +257,9 @@ func TestMigrationKeepsToItself(t *testing.T) {
 		_, err := w.classes.Create(ctx, w.provider.Class(smallKey, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
 		require.NoError(t, err)
 		if !migrates {
-			w.classed = func(o *manager.Options, _ *fuse) { o.Cluster = nil }
+			w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster = nil }
 		}
-		p := w.start(&fuse{}, false)
+		p := w.start(&testkit.Fuse{}, false)
 		for range 8 {
 			w.round(p)
 			w.at = w.at.Add(time.Minute)
@@ -276,18 +277,18 @@ func TestMigrationKeepsToItself(t *testing.T) {
 // names the class, and leaves all as it was.
 func TestAnAtticThatFails(t *testing.T) {
 	w, a := older(t, false)
-	f := &fuse{blowAt: 1}
+	f := &testkit.Fuse{BlowAt: 1}
 	o := w.options()
 	w.classed(&o, f)
 	r := reconciler(t, o, manager.KindClass)
 	_, err := r.Reconcile(ctx, smallKey)
-	require.ErrorIs(t, err, errDead)
+	require.ErrorIs(t, err, testkit.ErrDead)
 	require.ErrorContains(t, err, "class fleet/small of kind MemoryClass.memory.example")
 	require.Empty(t, keysOf(w.classes))
 
-	f.dead, f.calls, f.blowAt = false, 0, 2
+	f.Dead, f.Calls, f.BlowAt = false, 0, 2
 	_, err = r.Reconcile(ctx, smallKey)
-	require.ErrorIs(t, err, errDead)
+	require.ErrorIs(t, err, testkit.ErrDead)
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.True(t, d.Spec.Template.Spec.Class.Foreign(), "nothing moves before the mark")

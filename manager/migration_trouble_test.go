@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -79,7 +80,7 @@ func TestAllUsersAreNamed(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), func() bool { return w.settled(3)() && w.held() }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.settled(3)() && w.held() }, unexpected(t))
 	require.NoError(t, w.classes.Delete(ctx, smallKey, ""))
 	w.round(p)
 	require.Contains(t, strings.Join(w.story, "\n"), "as long as it is used by 1 deployment, 1 set, 3 machines")
@@ -89,7 +90,7 @@ func TestAllUsersAreNamed(t *testing.T) {
 // the older class is read.
 func (w *world) meet(t *testing.T, a *attic, o *manager.Options, meanwhile func()) error {
 	a.marks = 0
-	o.Classes.Foreign = door{a, &fuse{meanwhile: func(call int) {
+	o.Classes.Foreign = door{a, &testkit.Fuse{Before: func(call int) {
 		if call == 1 {
 			meanwhile()
 		}
@@ -105,7 +106,7 @@ func TestMigrationMeetsOthers(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		w, a := older(t, half)
 		o := w.options()
-		w.classed(&o, &fuse{})
+		w.classed(&o, &testkit.Fuse{})
 		class := w.provider.Class(smallKey, drivertest.MemorySpec{Cluster: "blue", Size: "m"})
 		require.NoError(t, w.meet(t, a, &o, func() {
 			var err error
@@ -124,7 +125,7 @@ func TestMigrationMeetsOthers(t *testing.T) {
 
 	w, a := older(t, false)
 	o := w.options()
-	w.classed(&o, &fuse{})
+	w.classed(&o, &testkit.Fuse{})
 	m, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: olderKind}})
 	require.NoError(t, err)
 	other := machine.ClassRef{Kind: "OtherClass", Name: "small"}
@@ -144,7 +145,7 @@ func TestMigrationMeetsOthers(t *testing.T) {
 func TestMigrationFails(t *testing.T) {
 	w, a := older(t, true)
 	o := w.options()
-	w.classed(&o, &fuse{})
+	w.classed(&o, &testkit.Fuse{})
 	r := reconciler(t, o, manager.KindClass)
 	before, err := w.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
@@ -161,14 +162,14 @@ func TestMigrationFails(t *testing.T) {
 	require.Empty(t, before.ProviderSpec)
 
 	stopping, stop := context.WithCancel(ctx)
-	o.Classes.Foreign = door{a, &fuse{meanwhile: func(int) { stop() }}}
+	o.Classes.Foreign = door{a, &testkit.Fuse{Before: func(int) { stop() }}}
 	w.story = nil
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(stopping, smallKey)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotContains(t, strings.Join(w.story, "\n"), "MigrationFailed")
 
 	a.blank = true
-	o.Classes.Foreign = door{a, &fuse{}}
+	o.Classes.Foreign = door{a, &testkit.Fuse{}}
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(ctx, smallKey)
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(w.story, "\n"), "OldClassMissing")
@@ -197,10 +198,10 @@ func (m meddling) Update(ctx context.Context, c *machine.Class) (*machine.Class,
 func TestMigrationIntoOddStores(t *testing.T) {
 	w, a := older(t, false)
 	o := w.options()
-	w.classed(&o, &fuse{})
+	w.classed(&o, &testkit.Fuse{})
 	writes := 0
 	o.Store.Classes = meddling{w.classes, &writes}
-	o.Classes.Foreign = door{a, &fuse{}}
+	o.Classes.Foreign = door{a, &testkit.Fuse{}}
 	no := errNo
 	o.Store.Deployments = &refusing[*deployment.Deployment]{Collection: w.deployments, updates: func() error { return no }}
 	r := reconciler(t, o, manager.KindClass)

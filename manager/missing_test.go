@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -21,12 +22,12 @@ import (
 // clusterless is a fleet of n without a cluster, whose driver lies from now on.
 func clusterless(t tb, n int32) (*world, *liar, *process) {
 	w := guardedWorld(t)
-	w.classed = func(o *manager.Options, _ *fuse) { o.Cluster = nil }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster = nil }
 	l := &liar{Memory: w.provider}
 	w.liar = l
 	w.fleet()
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = n })
-	return w, l, w.until(w.start(&fuse{}, false), w.available(int(n)), unexpectedly(t))
+	return w, l, w.until(w.start(&testkit.Fuse{}, false), w.available(int(n)), unexpectedly(t))
 }
 
 // available reports whether n machines are available with a VM each, and nothing else
@@ -97,7 +98,7 @@ func TestP54UnhealthyVMIsReplaced(t *testing.T) {
 		}
 		began = w.at
 		if rapid.Bool().Draw(t, "restart") {
-			p = w.start(&fuse{}, false)
+			p = w.start(&testkit.Fuse{}, false)
 		}
 		if rapid.Bool().Draw(t, "outage") {
 			out := codes.New(codes.Unavailable, "out")
@@ -155,7 +156,7 @@ func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
 	w.until(p, w.lasts(15*time.Minute), unexpected(t))
 	vms := w.provider.VMs()
 	own := object.Key{Namespace: namespace, Name: vms[0].Name}
-	w.classed = func(o *manager.Options, _ *fuse) {
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Cluster = nil
 		o.Only = func(kind manager.Kind, key object.Key) bool { return kind == manager.KindMachine && key == own }
 	}
@@ -163,7 +164,7 @@ func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
 	require.True(t, w.provider.Remove(vms[0].ID))
 	require.True(t, w.provider.Remove(vms[1].ID))
 	began := w.at
-	p = w.until(w.start(&fuse{}, false), func() bool { return w.lost > 0 }, unexpected(t))
+	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.lost > 0 }, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(began), 3*time.Minute)
 	require.Equal(t, 1, w.heard("VMNotListed: machine "))
 	w.until(p, w.lasts(time.Hour), unexpected(t))
@@ -405,7 +406,7 @@ func TestLyingListsCostNoMachine(t *testing.T) {
 				lost++
 			}
 			if rapid.Bool().Draw(t, "restart") {
-				p = w.start(&fuse{}, false)
+				p = w.start(&testkit.Fuse{}, false)
 			}
 			p = w.until(p, w.lasts(time.Duration(rapid.IntRange(1, 60).Draw(t, "minutes"))*time.Minute), unexpectedly(t))
 		}
@@ -433,15 +434,15 @@ func TestLostVMKilledAnywhere(t *testing.T) {
 		w, _, p := clusterless(t, 3)
 		p = w.until(p, w.lasts(12*time.Minute), unexpected(t))
 		require.True(t, w.provider.Remove(w.provider.VMs()[0].ID))
-		p.fuse.calls, p.fuse.blowAt, p.fuse.after = 0, blowAt, after
-		p = w.until(p, func() bool { return len(w.made) > 3 && w.available(3)() }, func() *process { return w.start(&fuse{}, false) })
+		p.fuse.Calls, p.fuse.BlowAt, p.fuse.BlowAfter = 0, blowAt, after
+		p = w.until(p, func() bool { return len(w.made) > 3 && w.available(3)() }, func() *process { return w.start(&testkit.Fuse{}, false) })
 		require.LessOrEqual(t, w.lost, 1, "none is told of that the process died over")
 		require.Len(t, w.made, 4)
-		return p.fuse.calls
+		return p.fuse.Calls
 	}
 	total := replace(0, false)
 	for _, after := range []bool{false, true} {
-		for n := range everyCall(total, 7) {
+		for n := range testkit.EveryCall(total, 7) {
 			replace(n, after)
 		}
 	}

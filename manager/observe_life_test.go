@@ -10,6 +10,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -20,7 +21,7 @@ import (
 // patient is a drainer that takes a minute, and another for volumes.
 type patient struct {
 	w *world
-	f *fuse
+	f *testkit.Fuse
 }
 
 func (d patient) Drain(_ context.Context, _ *machine.Machine, e *machine.DrainNode) (machine.DrainAnswer, error) {
@@ -32,7 +33,7 @@ func (d patient) Detach(_ context.Context, _ *machine.Machine, e *machine.Detach
 }
 
 func (d patient) after(since time.Time) (answer machine.DrainAnswer, err error) {
-	err = d.f.pass(func() error {
+	err = d.f.Do(func() error {
 		answer.At = since.Add(time.Minute)
 		answer.Done = !d.w.at.Before(answer.At)
 		return nil
@@ -55,7 +56,7 @@ func newLived(w *world, n int) *lived {
 
 func (l *lived) next() *process {
 	l.n++
-	return l.w.start(&fuse{blowAt: 1 + l.n*13%97, after: true}, false)
+	return l.w.start(&testkit.Fuse{BlowAt: 1 + l.n*13%97, BlowAfter: true}, false)
 }
 
 func (l *lived) died() *process {
@@ -83,7 +84,7 @@ func TestObservingALife(t *testing.T) {
 func observedLife(t *testing.T, n int) map[string]bool {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
 	l := newLived(w, n)
-	w.classed = func(o *manager.Options, f *fuse) { o.Classes.Keep, o.Drainer = true, patient{w, f} }
+	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Classes.Keep, o.Drainer = true, patient{w, f} }
 	w.fleet()
 	p := w.until(l.next(), w.settled(3), l.died)
 	w.tag("small", "s", tags{"a": "1"})
@@ -129,7 +130,7 @@ func TestObservingAMigration(t *testing.T) {
 func TestObservingAnOutage(t *testing.T) {
 	w, _ := ill(t)
 	var told []string
-	watching := func(o *manager.Options, _ *fuse) {
+	watching := func(o *manager.Options, _ *testkit.Fuse) {
 		o.Observe = true
 		o.Hooks.Observed = func(kind manager.Kind, _ object.Key, what, reason, _ string) {
 			if kind == manager.KindReachability || kind == manager.KindMachine {
@@ -138,7 +139,7 @@ func TestObservingAnOutage(t *testing.T) {
 		}
 	}
 	w.classed = watching
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	w.round(p)
 	w.targetDown = true
 	before := w.contents()
@@ -165,7 +166,7 @@ func TestObservingAnOutage(t *testing.T) {
 
 	w.heal()
 	w.classed = nil
-	w.until(w.start(&fuse{}, false), func() bool { return w.phases()[machine.PhaseRunning] == 3 }, unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.phases()[machine.PhaseRunning] == 3 }, unexpected(t))
 	w.until(p, w.lasts(2*time.Minute), unexpected(t))
 	require.Equal(t, 1, w.heard("Reachable: both API servers answer"), "thawed")
 	require.Len(t, told, 3)

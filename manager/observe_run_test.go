@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -84,13 +85,13 @@ func TestObservingStaleCaches(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
 	var told []string
-	w.classed = func(o *manager.Options, _ *fuse) {
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Observe = true
 		o.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, reason, _ string) { told = append(told, reason+" "+what) }
 	}
-	p := w.start(&fuse{}, true) // its caches do not see what follows
+	p := w.start(&testkit.Fuse{}, true) // its caches do not see what follows
 	w.classed = nil
-	real := w.start(&fuse{}, false)
+	real := w.start(&testkit.Fuse{}, false)
 	require.NoError(t, real.pass(manager.KindDeployment, fleetKey))
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
 	require.Empty(t, told, "the finalizer is there, and the set too")
@@ -143,7 +144,7 @@ func TestObservedReasons(t *testing.T) {
 	w = newWorld(t, drivertest.MemoryOptions{})
 	w.loneSet(3)
 	running := func() bool { return w.phases()[machine.PhaseRunning] == 3 }
-	w.until(w.start(&fuse{}, false), running, unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), running, unexpected(t))
 	odd := w.pick(func(*machine.Machine) bool { return true }).Clone()
 	odd.Status.Phase = machine.PhaseUnknown
 	_, err = w.machines.UpdateStatus(ctx, odd)
@@ -170,7 +171,7 @@ func TestObservedReasons(t *testing.T) {
 func TestObservedMarks(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
-	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.change(version("2"))
 	most := 0
 	for n := range 60 {
@@ -183,7 +184,7 @@ func TestObservedMarks(t *testing.T) {
 				most = max(most, i+1)
 			}
 		}
-		_ = w.start(&fuse{blowAt: 1 + n/3, after: true}, false).pass(manager.KindDeployment, fleetKey)
+		_ = w.start(&testkit.Fuse{BlowAt: 1 + n/3, BlowAfter: true}, false).pass(manager.KindDeployment, fleetKey)
 	}
 	require.Equal(t, 3, most)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -25,17 +26,17 @@ func TestObservingAnyFleet(t *testing.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "initialize")})
 		w.safety, w.sick = safety.DefaultPolicy(), map[string]bool{}
 		drains := 0
-		w.classed = func(o *manager.Options, f *fuse) { o.Classes.Keep, o.Drainer = true, fused{f, &drains} }
+		w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Classes.Keep, o.Drainer = true, fused{f, &drains} }
 		w.fleet()
 		for range rapid.IntRange(1, 4).Draw(t, "stages") {
 			w.disturb(rapid.IntRange(0, 12).Draw(t, "event"), rapid.IntRange(0, 5).Draw(t, "n"))
-			p := w.start(&fuse{}, false)
+			p := w.start(&testkit.Fuse{}, false)
 			for range rapid.IntRange(0, 6).Draw(t, "rounds") {
 				w.round(p)
 				w.join()
 				w.at = w.at.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "s")) * time.Second)
 			}
-			f := &fuse{after: true, blowAt: rapid.IntRange(1, 60).Draw(t, "dies at")}
+			f := &testkit.Fuse{BlowAfter: true, BlowAt: rapid.IntRange(1, 60).Draw(t, "dies at")}
 			w.round(w.start(f, false))
 			w.compare()
 		}

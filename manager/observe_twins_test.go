@@ -14,6 +14,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -52,7 +53,7 @@ func (w *world) twin(observe bool) *twin {
 	o.Store.Secrets = blockAll(p, "secret", o.Store.Secrets)
 	o.Driver = driver.Intercept(w.provider, p.call)
 	if w.classed != nil {
-		w.classed(&o, &fuse{})
+		w.classed(&o, &testkit.Fuse{})
 	}
 	if o.Cluster != nil {
 		o.Cluster, o.Drainer = nodes{blockAll(p, "node", o.Cluster.Nodes())}, blockedDrainer{p}

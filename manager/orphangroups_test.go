@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -34,7 +35,7 @@ func newHerd(t testing.TB) *herd {
 	h.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, why string) {
 		h.told = append(h.told, reason+": "+why)
 	}
-	h.process = h.start(&fuse{})
+	h.process = h.start(&testkit.Fuse{})
 	return h
 }
 
@@ -149,7 +150,7 @@ func (behind) List(context.Context, store.Query) ([]*machinepool.Pool, error) { 
 func TestOrphanGroupsAreJudgedByALiveRead(t *testing.T) {
 	h := newHerd(t)
 	h.cached = func(c store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] { return behind{c} }
-	h.process = h.start(&fuse{})
+	h.process = h.start(&testkit.Fuse{})
 	h.stray("blue", "web")
 	byID, lost := h.stray("blue", "renamed"), h.stray("blue", "lost")
 	h.add("other", byID)
@@ -181,7 +182,7 @@ func TestOrphanGroupsAreNotJudgedWithoutARead(t *testing.T) {
 			reads = append(reads, err)
 		}
 	}
-	h.process = h.start(&fuse{})
+	h.process = h.start(&testkit.Fuse{})
 	h.stray("blue", "lost")
 	_, err := h.machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m"}}})
 	require.NoError(t, err)
@@ -196,7 +197,7 @@ func TestOrphanGroupsAreNotJudgedWithoutARead(t *testing.T) {
 func TestOrphanGroupIsLookedAtJustBefore(t *testing.T) {
 	for _, name := range []string{"lost", "other"} {
 		h := newHerd(t)
-		f, reads := &fuse{}, 0
+		f, reads := &testkit.Fuse{}, 0
 		h.hooks.Effect = func(_ manager.Kind, _ object.Key, effect string, _ time.Duration, _ error) {
 			if effect == "ReadPools" {
 				reads++
@@ -204,9 +205,9 @@ func TestOrphanGroupIsLookedAtJustBefore(t *testing.T) {
 		}
 		h.process = h.start(f)
 		lost := h.stray("blue", "lost")
-		f.meanwhile = func(int) {
+		f.Before = func(int) {
 			if reads == 2 {
-				f.meanwhile = nil
+				f.Before = nil
 				h.add(name, map[string]string{"other": lost}[name])
 			}
 		}
@@ -220,7 +221,7 @@ func TestOrphanGroupIsLookedAtJustBefore(t *testing.T) {
 func TestOrphanGroupsAreBraked(t *testing.T) {
 	h := newHerd(t)
 	h.safety.BrakeShare = object.Off
-	h.process = h.start(&fuse{})
+	h.process = h.start(&testkit.Fuse{})
 	for i := range 7 {
 		h.stray("blue", fmt.Sprint("lost-", i))
 	}
@@ -264,24 +265,24 @@ func TestOrphanGroupThatTakesItsTime(t *testing.T) {
 // TestOrphanGroupsKilledAnywhere: killed at any call of a collection, and followed by a fresh
 // process, the group without a pool goes, and no other does.
 func TestOrphanGroupsKilledAnywhere(t *testing.T) {
-	collect := func(f *fuse) (calls int) {
+	collect := func(f *testkit.Fuse) (calls int) {
 		h := newHerd(t)
 		own, lost := h.stray("blue", "web"), h.stray("blue", "lost")
 		h.process = h.start(f)
-		for end := h.now.Add(time.Minute); h.now.Before(end) && !f.dead; h.now = h.now.Add(5 * time.Second) {
+		for end := h.now.Add(time.Minute); h.now.Before(end) && !f.Dead; h.now = h.now.Add(5 * time.Second) {
 			_ = h.lookAt(manager.KindReachability)
 			_ = h.lookAt(manager.KindOrphans)
 		}
-		calls = f.calls
-		h.process = h.start(&fuse{})
+		calls = f.Calls
+		h.process = h.start(&testkit.Fuse{})
 		h.watch(time.Hour)
 		require.Equal(t, map[string]object.Key{own: poolKey}, h.has("blue"))
 		require.Contains(t, h.deletes, lost)
 		return calls
 	}
-	for n := range everyCall(collect(&fuse{}), 3) {
-		collect(&fuse{blowAt: n})
-		collect(&fuse{blowAt: n, after: true})
+	for n := range testkit.EveryCall(collect(&testkit.Fuse{}), 3) {
+		collect(&testkit.Fuse{BlowAt: n})
+		collect(&testkit.Fuse{BlowAt: n, BlowAfter: true})
 	}
 }
 
@@ -291,7 +292,7 @@ func TestObservingOrphanGroups(t *testing.T) {
 	h := newHerd(t)
 	var observed []string
 	h.observe, h.hooks.Observed = true, func(_ manager.Kind, _ object.Key, what, _, why string) { observed = append(observed, what+": "+why) }
-	h.process = h.start(&fuse{})
+	h.process = h.start(&testkit.Fuse{})
 	lost := h.stray("blue", "lost")
 	h.watch(time.Hour)
 	require.Empty(t, h.deletes)

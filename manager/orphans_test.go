@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -60,7 +61,7 @@ func (w *world) watch(p *process, kind manager.Kind, d time.Duration) error {
 func TestOrphansAreCollected(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	stray, extra, foreign := w.stray("blue", "web-lost"), w.stray("blue", keysOf(w.machines)[0].Name), w.stray("red", "web-other")
 	lists, deletes := count(w, codes.ListMachines), count(w, codes.DeleteMachine)
 
@@ -94,7 +95,7 @@ func TestOrphansAreCollected(t *testing.T) {
 func TestNoOrphanHasACreateInFlight(t *testing.T) {
 	w := guardedWorld(t)
 	w.safety.OrphansOfEmptyStore = true
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	m, err := w.machines.Create(ctx, &machine.Machine{
 		Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: "web-1"}, Finalizers: []string{machine.Finalizer}},
 		Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
@@ -122,7 +123,7 @@ func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 	for _, ns := range []string{namespace, "other", "without class"} {
 		w := guardedWorld(t)
 		w.safety.OrphansOfEmptyStore = true
-		f := &fuse{}
+		f := &testkit.Fuse{}
 		p := w.start(f, false)
 		id := w.stray("blue", "web-1")
 		switch ns {
@@ -137,9 +138,9 @@ func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 		require.NoError(t, p.lookAt(manager.KindOrphans))
 		w.at = w.at.Add(30 * time.Second)
 		reads := w.effects["ReadMachines"]
-		f.meanwhile = func(int) {
+		f.Before = func(int) {
 			if w.effects["ReadMachines"] > reads { // the last live read of all has ended
-				f.meanwhile = nil
+				f.Before = nil
 				_, err := w.machines.Create(ctx, &machine.Machine{
 					Meta: object.Meta{Key: object.Key{Namespace: ns, Name: "web-1"}}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 				})
@@ -157,25 +158,25 @@ func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 // TestOrphansKilledAnywhere: killed at any call of a collection, and followed
 // by a fresh process, the stray goes, and no other VM does.
 func TestOrphansKilledAnywhere(t *testing.T) {
-	collect := func(f *fuse, died func(*world) func() *process) (w *world, calls int) {
+	collect := func(f *testkit.Fuse, died func(*world) func() *process) (w *world, calls int) {
 		w = guardedWorld(t)
 		w.bounded = true
 		w.fleet()
-		w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		own := w.provider.VMs()
 		stray := w.stray("blue", "web-lost")
 		w.until(w.start(f, false), func() bool { return !w.there(stray) }, died(w))
 		require.NoError(t, w.nodes.Delete(ctx, object.Key{Name: "web-lost"}, ""))
-		p := w.start(&fuse{}, false)
+		p := w.start(&testkit.Fuse{}, false)
 		require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
 		require.Equal(t, own, w.provider.VMs())
-		return w, f.calls
+		return w, f.Calls
 	}
-	_, total := collect(&fuse{}, func(*world) func() *process { return unexpected(t) })
+	_, total := collect(&testkit.Fuse{}, func(*world) func() *process { return unexpected(t) })
 	for _, after := range []bool{false, true} {
-		for n := range everyCall(total, 7) {
-			collect(&fuse{blowAt: n, after: after}, func(w *world) func() *process {
-				return func() *process { return w.start(&fuse{}, false) }
+		for n := range testkit.EveryCall(total, 7) {
+			collect(&testkit.Fuse{BlowAt: n, BlowAfter: after}, func(w *world) func() *process {
+				return func() *process { return w.start(&testkit.Fuse{}, false) }
 			})
 		}
 	}
@@ -185,7 +186,7 @@ func TestOrphansKilledAnywhere(t *testing.T) {
 // that are not the recorded one collected, here all; the machine then gets one.
 func TestSeveralVMs(t *testing.T) {
 	w := guardedWorld(t)
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	w.round(p)
 	w.at = w.at.Add(time.Minute)
 	first, second := w.stray("blue", "web-1"), w.stray("blue", "web-1")
@@ -208,7 +209,7 @@ func TestSeveralVMs(t *testing.T) {
 // other changes nothing.
 func TestWhatWakesTheOrphans(t *testing.T) {
 	w := guardedWorld(t)
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	wake := func(from manager.Kind, old, new any) (keys []object.Key) {
 		for _, wake := range p.Wakes() {
 			if wake.From == from && wake.To == manager.KindOrphans {
@@ -261,7 +262,7 @@ func TestWhatWakesTheOrphans(t *testing.T) {
 func TestOrphansInTrouble(t *testing.T) {
 	w := guardedWorld(t)
 	w.safety.OrphansOfEmptyStore = true
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	stray := w.stray("blue", "web-lost")
 	require.NoError(t, p.lookAt(manager.KindReachability))
 	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
@@ -273,9 +274,9 @@ func TestOrphansInTrouble(t *testing.T) {
 
 	w.at = w.at.Add(time.Minute)
 	w.controlDown = true // since a moment ago: not frozen yet
-	require.ErrorIs(t, p.lookAt(manager.KindOrphans), errOutage)
+	require.ErrorIs(t, p.lookAt(manager.KindOrphans), testkit.ErrOutage)
 	lists := count(w, codes.ListMachines)
-	require.ErrorIs(t, func() error { w.at = w.at.Add(31 * time.Second); return p.lookAt(manager.KindOrphans) }(), errOutage)
+	require.ErrorIs(t, func() error { w.at = w.at.Add(31 * time.Second); return p.lookAt(manager.KindOrphans) }(), testkit.ErrOutage)
 	require.Equal(t, lists+1, count(w, codes.ListMachines), "the listing was not judged: once more")
 	w.controlDown = false
 
@@ -318,7 +319,7 @@ func TestOrphansOfSeveralClasses(t *testing.T) {
 		require.NoError(t, err)
 	}
 	strays := []string{w.stray("red", "a"), w.stray("green", "b"), w.stray("blue", "c"), w.stray("grey", "d")}
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	require.NoError(t, w.watch(p, manager.KindOrphans, 5*time.Minute))
 	require.False(t, w.there(strays[0]) || w.there(strays[1]) || w.there(strays[2]), fmt.Sprint(w.story))
 	require.True(t, w.there(strays[3]))

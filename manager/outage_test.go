@@ -8,6 +8,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -27,7 +28,7 @@ func ill(t tb) (*world, *process) {
 	w.safety.Replacements.Value = 3
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpectedly(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpectedly(t))
 	w.sick = map[string]bool{}
 	for _, key := range keysOf(w.machines) {
 		w.sick[key.Name] = true
@@ -90,7 +91,7 @@ func TestP25OutageOfARollout(t *testing.T) {
 		w := guardedWorld(t)
 		w.fleet()
 		w.change(func(d *deployment.Deployment) { d.Spec.ProgressDeadline = 10 * time.Minute })
-		p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		w.mute = func(string) bool { return true }
 		w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 		p = w.until(p, func() bool { return w.phases()[machine.PhasePending] > 0 }, unexpected(t))
@@ -103,7 +104,7 @@ func TestP25OutageOfARollout(t *testing.T) {
 		w.targetDown = false
 		p = w.until(p, w.lasts(time.Minute), unexpected(t))
 		if restarted {
-			p = w.start(&fuse{}, false)
+			p = w.start(&testkit.Fuse{}, false)
 		}
 		p = w.until(p, w.lasts(8*time.Minute), unexpected(t))
 		require.NotEqual(t, deployment.ProgressDeadlineExceeded, progressing())
@@ -146,10 +147,10 @@ func TestP25ThawKilledAnywhere(t *testing.T) {
 		w.targetDown = true
 		p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
 		w.targetDown = false
-		p.fuse.calls, p.fuse.blowAt, p.fuse.after = 0, blowAt, after
-		next := func() *process { return w.start(&fuse{}, false) }
+		p.fuse.Calls, p.fuse.BlowAt, p.fuse.BlowAfter = 0, blowAt, after
+		next := func() *process { return w.start(&testkit.Fuse{}, false) }
 		p = w.until(p, w.lasts(time.Minute), next)
-		calls := p.fuse.calls
+		calls := p.fuse.Calls
 		w.until(p, w.lasts(7*time.Minute), next)
 		// Killed before its first write no process is left that knew of the outage.
 		if w.heard("ClockRestarted: ") > 0 {
@@ -159,7 +160,7 @@ func TestP25ThawKilledAnywhere(t *testing.T) {
 	}
 	total := thaw(0, false)
 	for _, after := range []bool{false, true} {
-		for n := range everyCall(total, 7) {
+		for n := range testkit.EveryCall(total, 7) {
 			thaw(n, after)
 		}
 	}
@@ -177,8 +178,8 @@ func TestP25ThawWithOthersAbout(t *testing.T) {
 	w.targetDown = false
 	w.at = w.at.Add(time.Minute)
 	began := w.at.Truncate(time.Second)
-	before, reads := p.fuse.calls, w.effects["ReadMachines"]
-	p.fuse.meanwhile = func(call int) {
+	before, reads := p.fuse.Calls, w.effects["ReadMachines"]
+	p.fuse.Before = func(call int) {
 		w.at = w.at.Add(700 * time.Millisecond)
 		if call != before+5 { // two questions, the class, the machines: the first clock
 			return
@@ -192,7 +193,7 @@ func TestP25ThawWithOthersAbout(t *testing.T) {
 	}
 	require.NoError(t, p.lookAt(manager.KindReachability))
 	require.Equal(t, 3, w.heard("ClockRestarted: "))
-	require.Equal(t, before+4+3+2, p.fuse.calls, "one was read again, and written again")
+	require.Equal(t, before+4+3+2, p.fuse.Calls, "one was read again, and written again")
 	require.Equal(t, reads+1, w.effects["ReadMachines"], "not all of them")
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
@@ -210,16 +211,16 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 	w := guardedWorld(t)
 	w.bounded = true
 	w.fleet()
-	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	require.NoError(t, w.machines.Delete(ctx, keysOf(w.machines)[0], ""))
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	for _, r := range p.Reconcilers() {
 		if r.Kind() == manager.KindMachine || r.Kind() == manager.KindSet || r.Kind() == manager.KindOrphans || r.Kind() == manager.KindUnmanaged {
-			calls := p.fuse.calls
+			calls := p.fuse.Calls
 			result, err := r.Reconcile(ctx, keysOf(w.machines)[0])
 			require.NoError(t, err)
 			require.Equal(t, w.at.Add(time.Second), result.At)
-			require.Equal(t, calls, p.fuse.calls, "not even a read")
+			require.Equal(t, calls, p.fuse.Calls, "not even a read")
 		}
 	}
 	w.targetDown = true
@@ -243,11 +244,11 @@ func TestP28SettledIsSilentWhenWatched(t *testing.T) {
 	w := guardedWorld(t)
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.until(p, w.lasts(5*time.Second), unexpected(t))
 	writes, calls := w.writes, w.calls
 	for range 3 {
-		w.until(w.start(&fuse{}, false), w.lasts(time.Hour), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.lasts(time.Hour), unexpected(t))
 	}
 	require.Equal(t, writes, w.writes)
 	calls[codes.ListMachines] = w.calls[codes.ListMachines]
@@ -261,7 +262,7 @@ func TestForcedDeletionDuringAnOutage(t *testing.T) {
 	w.mute = func(string) bool { return true }
 	w.fleet()
 	pending := func() bool { return w.phases()[machine.PhasePending] == 3 && len(w.provider.VMs()) == 3 }
-	p := w.until(w.start(&fuse{}, false), pending, unexpectedly(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), pending, unexpectedly(t))
 	w.targetDown = true
 	p = w.until(p, w.lasts(2*time.Minute), unexpected(t)) // it is noticed, and the fleet is frozen
 	first := keysOf(w.machines)[0]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -56,7 +57,7 @@ func (p *process) pass(kind manager.Kind, key object.Key) error {
 func crowded(t tb) (*world, *process) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpectedly(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpectedly(t))
 	w.smuggle(w.set(), 3)
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 	return w, p
@@ -97,19 +98,19 @@ func TestOvershootKilledAnywhere(t *testing.T) {
 	total := 0
 	killed := func(n int, after bool) {
 		w, p := crowded(t)
-		p.fuse.calls, p.fuse.blowAt, p.fuse.after = 0, n, after
+		p.fuse.Calls, p.fuse.BlowAt, p.fuse.BlowAfter = 0, n, after
 		if err := p.pass(manager.KindDeployment, fleetKey); err == nil {
 			require.Equal(t, 1, w.heard("Overshoot: "))
 		} else {
-			require.ErrorIs(t, err, errDead)
+			require.ErrorIs(t, err, testkit.ErrDead)
 		}
 		settled := w.settled(3)
 		w.until(p, func() bool {
 			if n == 0 && w.heard("OvershootOver: ") > 0 && total == 0 {
-				total = p.fuse.calls // all up to the thaw, and the rest of its round
+				total = p.fuse.Calls // all up to the thaw, and the rest of its round
 			}
 			return settled()
-		}, func() *process { return w.start(&fuse{}, false) })
+		}, func() *process { return w.start(&testkit.Fuse{}, false) })
 		d, err := w.deployments.Get(ctx, fleetKey)
 		require.NoError(t, err)
 		require.Empty(t, d.Labels, "call %d, after %t", n, after)
@@ -117,7 +118,7 @@ func TestOvershootKilledAnywhere(t *testing.T) {
 	}
 	killed(0, false)
 	require.Greater(t, total, 20)
-	for n := range everyCall(total, 3) {
+	for n := range testkit.EveryCall(total, 3) {
 		killed(n, false)
 		killed(n, true)
 	}
@@ -144,7 +145,7 @@ func TestUnfreeze(t *testing.T) {
 func TestFrozenSetsFollowTheirDeployment(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	s := w.set().Clone()
 	s.Labels["freeze"] = "True"
 	_, err := w.sets.Update(ctx, s)
@@ -169,14 +170,14 @@ func TestFrozenSetsFollowTheirDeployment(t *testing.T) {
 	_, err = w.sets.Update(ctx, s)
 	require.NoError(t, err)
 	require.NoError(t, w.machines.Delete(ctx, keysOf(w.machines)[0], ""))
-	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 }
 
 // TestLoneSetFreezes: a set without a deployment freezes by itself.
 func TestLoneSetFreezes(t *testing.T) {
 	w := guardedWorld(t)
 	w.loneSet(1)
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	running := func() bool {
 		return w.provider.Count() == 1 && w.phases()[machine.PhaseRunning] == 1 && len(keysOf(w.machines)) == 1
 	}
@@ -191,7 +192,7 @@ func TestLoneSetFreezes(t *testing.T) {
 // enough, and taken back when a machine claims it.
 func TestUnmanagedNodes(t *testing.T) {
 	w := guardedWorld(t)
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	key := object.Key{Name: "node-1"}
 	_, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: key, Finalizers: []string{machine.NodeFinalizer, "other"}}, ProviderID: "x"})
 	require.NoError(t, err)
@@ -225,7 +226,7 @@ func TestUnmanagedNodes(t *testing.T) {
 func TestUnmanagedNodesOfAnOutage(t *testing.T) {
 	w := guardedWorld(t)
 	w.at = w.at.Add(time.Hour)
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	for i := range 3 {
 		_, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: fmt.Sprint("node-", i)}}})
 		require.NoError(t, err)
@@ -233,13 +234,13 @@ func TestUnmanagedNodesOfAnOutage(t *testing.T) {
 	w.at = w.at.Add(time.Hour)
 	require.NoError(t, p.lookAt(manager.KindReachability))
 	w.targetDown = true // since a moment ago
-	calls := p.fuse.calls
+	calls := p.fuse.Calls
 	require.NoError(t, p.lookAt(manager.KindUnmanaged))
 	require.Equal(t, 3, w.heard("NodeNotWritten: "))
-	require.Equal(t, calls+6, p.fuse.calls, "three reads, and each node is written once")
-	calls = p.fuse.calls
+	require.Equal(t, calls+6, p.fuse.Calls, "three reads, and each node is written once")
+	calls = p.fuse.Calls
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 10*time.Minute))
-	require.Greater(t, p.fuse.calls, calls)
+	require.Greater(t, p.fuse.Calls, calls)
 	require.Equal(t, 3, w.heard("NodeNotWritten: "), "frozen, and told once")
 	w.targetDown = false
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 20*time.Minute))
@@ -252,13 +253,13 @@ func TestUnmanagedNodesMayBeGone(t *testing.T) {
 	w := guardedWorld(t)
 	node, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "node-1"}}})
 	require.NoError(t, err)
-	p := w.start(&fuse{}, true)
+	p := w.start(&testkit.Fuse{}, true)
 	require.NoError(t, w.nodes.Delete(ctx, node.Key, ""))
 	w.at = w.at.Add(time.Hour)
 	require.NoError(t, p.lookAt(manager.KindReachability))
-	calls := p.fuse.calls
+	calls := p.fuse.Calls
 	require.NoError(t, p.lookAt(manager.KindUnmanaged))
-	require.Equal(t, calls+4, p.fuse.calls)
+	require.Equal(t, calls+4, p.fuse.Calls)
 
 	w.controlDown = true
 	for range 10 {

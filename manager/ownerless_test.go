@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -29,7 +30,7 @@ func (w *world) late(name, kind string) *machine.Machine {
 func TestMachineOfASetThatIsGone(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.late("late", machineset.OwnerKind)
 	foreign := w.late("foreign", "Other")
 	free, err := w.machines.Create(ctx, &machine.Machine{
@@ -64,7 +65,7 @@ func TestSetOfADeploymentThatIsGone(t *testing.T) {
 	s.Spec.Template = machineset.Template{Labels: s.Spec.Selector.Labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}}
 	_, err := w.sets.Create(ctx, s)
 	require.NoError(t, err)
-	w.until(w.start(&fuse{}, false), w.empty, unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.empty, unexpected(t))
 	require.Equal(t, 1, w.heard("DeploymentGone: set web belongs to deployment web, which is gone"))
 }
 
@@ -74,20 +75,20 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 	for down := range 20 {
 		w := guardedWorld(t)
 		m := w.late("late", machineset.OwnerKind)
-		p := w.start(&fuse{}, false)
+		p := w.start(&testkit.Fuse{}, false)
 		require.NoError(t, p.lookAt(manager.KindReachability))
 		require.NoError(t, p.lookAt(manager.KindOwnerless))
 		w.at = w.at.Add(2 * time.Minute)
-		begun := p.fuse.calls
-		p.fuse.meanwhile = func(call int) { w.controlDown = call == begun+1+down }
+		begun := p.fuse.Calls
+		p.fuse.Before = func(call int) { w.controlDown = call == begun+1+down }
 		err := p.lookAt(manager.KindOwnerless)
-		p.fuse.meanwhile, w.controlDown = nil, false
+		p.fuse.Before, w.controlDown = nil, false
 		if err == nil {
 			require.Empty(t, keysOf(w.machines), "call %d", down)
 			continue
 		}
 		failures++
-		require.ErrorIs(t, err, errOutage)
+		require.ErrorIs(t, err, testkit.ErrOutage)
 		m, err = w.machines.Get(ctx, m.Key)
 		require.NoError(t, err)
 		require.False(t, m.Deleted())
@@ -101,14 +102,14 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 func TestOwnerThatComesBetween(t *testing.T) {
 	w := guardedWorld(t)
 	m := w.late("late", machineset.OwnerKind)
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	require.NoError(t, p.lookAt(manager.KindReachability))
 	require.NoError(t, p.lookAt(manager.KindOwnerless))
 	w.at = w.at.Add(2 * time.Minute)
 	reads := w.effects["ReadAll"]
-	p.fuse.meanwhile = func(int) {
+	p.fuse.Before = func(int) {
 		if w.effects["ReadAll"] > reads {
-			p.fuse.meanwhile = nil
+			p.fuse.Before = nil
 			moved := m.Clone()
 			moved.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: "web-1", UID: "other"}
 			_, err := w.machines.Update(ctx, moved)
@@ -119,7 +120,7 @@ func TestOwnerThatComesBetween(t *testing.T) {
 	require.Len(t, keysOf(w.machines), 1)
 
 	w = guardedWorld(t)
-	p = w.start(&fuse{}, true)
+	p = w.start(&testkit.Fuse{}, true)
 	w.loneSet(1)
 	s, err := w.sets.Get(ctx, fleetKey)
 	require.NoError(t, err)
@@ -134,7 +135,7 @@ func TestOwnerThatComesBetween(t *testing.T) {
 // TestWhatWakesTheOwnerless: what is seen first and whose owner is not known.
 func TestWhatWakesTheOwnerless(t *testing.T) {
 	w := guardedWorld(t)
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	wake := func(from manager.Kind, old, new any) (n int) {
 		for _, wake := range p.Wakes() {
 			if wake.From == from && wake.To == manager.KindOwnerless {

@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -53,7 +54,7 @@ func TestP56LimitedProvider(t *testing.T) {
 			w := limited(t, code, burst)
 			w.fleetOf("web", "small", n)
 			begun := w.at
-			p := w.until(w.start(&fuse{}, false), w.full("web", n), unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), w.full("web", n), unexpected(t))
 			took, least := w.at.Sub(begun), time.Duration(w.taken)*w.every
 			t.Logf("burst %v: %d machines run after %s, %s at least; %d calls were refused of %d", burst, n, took, least, w.refused, w.taken+w.refused)
 			require.LessOrEqual(t, took, least*5/4+time.Minute)
@@ -87,7 +88,7 @@ func TestP56WaitsLoseNoAnswer(t *testing.T) {
 		return err
 	}
 	w.fleetOf("web", "small", n)
-	p := w.until(w.start(&fuse{}, false), func() bool { return unanswered >= n }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return unanswered >= n }, unexpected(t))
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 	w.taken = 0
 	w.until(p, w.empty, unexpected(t))
@@ -110,7 +111,7 @@ func TestP56WaitsLoseNoStatus(t *testing.T) {
 		return err
 	}
 	w.fleetOf("web", "small", n)
-	w.until(w.start(&fuse{}, false), w.full("web", n), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.full("web", n), unexpected(t))
 	require.Len(t, failed, n)
 	require.LessOrEqual(t, w.taken, 7*n)
 }
@@ -150,7 +151,7 @@ func TestP56ListsAndOrphansWait(t *testing.T) {
 			s := &slowedOnce{method: method}
 			w.refuse = func(c driver.CallInfo) error { return s.refuse(c, w.at) }
 			w.fleetOf("web", "small", 1)
-			p := w.until(w.start(&fuse{}, false), func() bool { return !s.until.IsZero() }, unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return !s.until.IsZero() }, unexpected(t))
 			if method == codes.DeleteMachine {
 				require.True(t, w.there(stray))
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/drains"
@@ -27,13 +28,13 @@ import (
 
 // guests are one pod a node, which is gone when it was evicted.
 type guests struct {
-	pass func(func() error) error
+	call func(func() error) error
 	gone map[string]bool // by node
 }
 
 // On implements drains.Pods.
 func (g *guests) On(_ context.Context, node string) (pods []*drain.Pod, complete bool, err error) {
-	err = g.pass(func() error {
+	err = g.call(func() error {
 		if !g.gone[node] {
 			pods = []*drain.Pod{{Key: object.Key{Namespace: "apps", Name: node}, UID: node, Owner: &object.Owner{Kind: "ReplicaSet"}}}
 		}
@@ -44,7 +45,7 @@ func (g *guests) On(_ context.Context, node string) (pods []*drain.Pod, complete
 
 // Evict implements drains.Pods.
 func (g *guests) Evict(_ context.Context, o drain.Order) (drain.Answer, error) {
-	err := g.pass(func() error { g.gone[o.UID] = true; return nil })
+	err := g.call(func() error { g.gone[o.UID] = true; return nil })
 	return drain.Answer{Result: drain.Accepted}, err
 }
 
@@ -64,12 +65,12 @@ func crowd(t tb) *world {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
 	w.shaky, w.safety = true, safety.DefaultPolicy()
 	gone := map[string]bool{}
-	w.classed = func(o *manager.Options, f *fuse) {
+	w.classed = func(o *manager.Options, f *testkit.Fuse) {
 		o.Classes.Keep = true
 		drainer, err := drains.New(drains.Options{
-			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: &guests{f.pass, gone}}, Now: o.Runtime.Now, Each: o.Runtime.Each,
+			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: &guests{f.Do, gone}}, Now: o.Runtime.Now, Each: o.Runtime.Each,
 			Limit: drains.Limit{Max: 1, Group: func(*machine.Node) (group string) {
-				_ = f.pass(func() error { group = "all"; return nil })
+				_ = f.Do(func() error { group = "all"; return nil })
 				return group
 			}},
 		})
@@ -77,10 +78,10 @@ func crowd(t tb) *world {
 		o.Drainer = drainer
 		event, effect := o.Hooks.Event, o.Hooks.Effect
 		o.Hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
-			_ = f.pass(func() error { event(kind, key, typ, reason, why); return nil })
+			_ = f.Do(func() error { event(kind, key, typ, reason, why); return nil })
 		}
 		o.Hooks.Effect = func(kind manager.Kind, key object.Key, name string, took time.Duration, err error) {
-			_ = f.pass(func() error { effect(kind, key, name, took, err); return nil })
+			_ = f.Do(func() error { effect(kind, key, name, took, err); return nil })
 		}
 		o.Hooks.Panicked = func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what) }
 	}
@@ -92,10 +93,10 @@ func crowd(t tb) *world {
 // takes effect. The life ends as without that, no machine more is made, it is told once, and nothing
 // stays taken (P12 to P14, P16, P26).
 func TestPanicAtEveryCall(t *testing.T) {
-	calm, total := crowd(t), &fuse{}
+	calm, total := crowd(t), &testkit.Fuse{}
 	calm.life(calm.start(total, false), unexpected(t))
 	require.Empty(t, calm.panics)
-	for n := range everyCall(total.calls, 7) {
+	for n := range testkit.EveryCall(total.Calls, 7) {
 		end := func() { panic("user data: hush-7391") }
 		if n/2%2 == 0 {
 			end = runtime.Goexit
@@ -105,9 +106,9 @@ func TestPanicAtEveryCall(t *testing.T) {
 				end()
 			}
 		}
-		w, f := crowd(t), &fuse{meanwhile: strike}
+		w, f := crowd(t), &testkit.Fuse{Before: strike}
 		if n%2 == 0 {
-			f.meanwhile, f.afterwards = nil, strike
+			f.Before, f.After = nil, strike
 		}
 		w.life(w.start(f, false), unexpected(t))
 		require.Len(t, w.panics, 1, n)
@@ -125,7 +126,7 @@ func TestPanickingHooks(t *testing.T) {
 		var log strings.Builder
 		hits := 0
 		hit := func() { hits++; end() }
-		w.classed = func(o *manager.Options, _ *fuse) {
+		w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 			o.Log = slog.New(slog.NewTextHandler(&log, nil))
 			o.Hooks = manager.Hooks{
 				Event:      func(manager.Kind, object.Key, manager.EventType, string, string) { hit() },
@@ -135,7 +136,7 @@ func TestPanickingHooks(t *testing.T) {
 				Panicked:   func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what); end() },
 			}
 		}
-		w.life(w.start(&fuse{}, false), unexpected(t))
+		w.life(w.start(&testkit.Fuse{}, false), unexpected(t))
 		require.Len(t, w.made, 6)
 		require.Greater(t, len(w.panics), 100)
 		require.LessOrEqual(t, len(w.panics), hits)
@@ -150,7 +151,7 @@ func TestPanickingHooks(t *testing.T) {
 // object whose pass is under way begins to panic at its first call, in all passes from then on. The
 // other fleet goes through all of that, and of its own fleet every other machine goes too.
 func TestOthersGoOn(t *testing.T) {
-	calm, total := crowd(t), &fuse{}
+	calm, total := crowd(t), &testkit.Fuse{}
 	calm.pair(calm.start(total, false), func() visit { return visit{} })
 	random := rand.New(rand.NewPCG(15, 2))
 	kinds := map[manager.Kind]int{}
@@ -159,10 +160,10 @@ func TestOthersGoOn(t *testing.T) {
 		moments = 40
 	}
 	for range moments {
-		w, f := crowd(t), &fuse{}
-		from := 1 + random.IntN(total.calls)
+		w, f := crowd(t), &testkit.Fuse{}
+		from := 1 + random.IntN(total.Calls)
 		var victim visit
-		f.meanwhile = func(call int) {
+		f.Before = func(call int) {
 			if call >= from && victim == (visit{}) && w.turn.kind != manager.KindReachability { // without it all is frozen
 				victim = w.turn
 				kinds[victim.kind]++
@@ -182,9 +183,9 @@ func TestOthersGoOn(t *testing.T) {
 // TestPanickingCheckFreezes: a check of the API servers that panics each time counts as one without
 // an answer: once that has lasted, no machine is made until it answers again (P25).
 func TestPanickingCheckFreezes(t *testing.T) {
-	w, f := crowd(t), &fuse{}
+	w, f := crowd(t), &testkit.Fuse{}
 	on := false
-	f.meanwhile = func(int) {
+	f.Before = func(int) {
 		if on && w.turn.kind == manager.KindReachability {
 			panic("again")
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -49,7 +50,7 @@ func (w *world) get(key object.Key) *machine.Machine {
 func TestPausedMachine(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	keys := keysOf(w.machines)
 	annotate(w, w.machines, keys[0], pausedKey, "true")
 	w.sick = map[string]bool{keys[0].Name: true, keys[1].Name: true}
@@ -95,7 +96,7 @@ func TestPausedSet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	old := w.set().Key
 	annotate(w, w.sets, old, pausedKey, "true")
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
@@ -128,13 +129,13 @@ func TestPausesStaleAndKilled(t *testing.T) {
 		w.bounded = true
 		lives, toggles := rapid.IntRange(0, 3).Draw(t, "kills"), rapid.IntRange(1, 6).Draw(t, "pauses")
 		begin := func() *process {
-			f := &fuse{}
+			f := &testkit.Fuse{}
 			if lives > 0 {
 				lives--
-				f.blowAt, f.after = rapid.IntRange(1, 300).Draw(t, "dies at call"), rapid.Bool().Draw(t, "after it took effect")
+				f.BlowAt, f.BlowAfter = rapid.IntRange(1, 300).Draw(t, "dies at call"), rapid.Bool().Draw(t, "after it took effect")
 			}
 			next := rapid.IntRange(1, 200).Draw(t, "pause at call")
-			f.meanwhile = func(call int) {
+			f.Before = func(call int) {
 				if call >= next && toggles > 0 {
 					toggles, next = toggles-1, call+rapid.IntRange(1, 100).Draw(t, "calls to the next")
 					w.toggle(t)
@@ -196,7 +197,7 @@ func TestTooOld(t *testing.T) {
 		w.bounded = true
 		w.fleet()
 		w.change(func(d *deployment.Deployment) { d.Spec.MaxAge = 24 * time.Hour })
-		w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		keys := keysOf(w.machines)
 		w.at = w.at.Add(36 * time.Hour)
 		died := n == 0
@@ -204,9 +205,9 @@ func TestTooOld(t *testing.T) {
 			d, err := w.deployments.Get(ctx, fleetKey)
 			return err == nil && d.Status.Expired == 0 && w.replaced(3, keys...)()
 		}
-		w.until(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), done, func() *process {
+		w.until(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), done, func() *process {
 			died = true
-			return w.start(&fuse{}, false)
+			return w.start(&testkit.Fuse{}, false)
 		})
 		require.Len(t, w.made, 6, "killed at call %d\n%s", n, w.dump())
 		require.Len(t, keysOf(w.sets), 1)
@@ -224,12 +225,12 @@ func TestTooOld(t *testing.T) {
 func TestPausedKeysAgree(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.safety = safety.DefaultPolicy()
-	w.classed = func(o *manager.Options, _ *fuse) {
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Policies.Machine = machine.DefaultPolicy()
 		o.Policies.Machine.Keys.Paused = "example.com/hands-off"
 	}
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	key := keysOf(w.machines)[0]
 	twin := w.stray("blue", key.Name)
 	annotate(w, w.machines, key, "example.com/hands-off", "true")

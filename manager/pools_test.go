@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -27,7 +28,7 @@ import (
 func undying(w *poolWorld) *poolLife {
 	l := &poolLife{poolWorld: w}
 	l.again = func() *manager.Manager { w.t.Fatal("the process died"); return nil }
-	l.process = w.start(&fuse{})
+	l.process = w.start(&testkit.Fuse{})
 	return l
 }
 
@@ -49,18 +50,18 @@ func TestPoolLife(t *testing.T) {
 // once before and once after the call takes effect: it ends as without the
 // kill, with one group and not one instance more.
 func TestPoolKilledAnywhere(t *testing.T) {
-	total := &fuse{}
+	total := &testkit.Fuse{}
 	w := newPoolWorld(t)
 	l := undying(w)
 	l.process = w.start(total)
 	l.whole()
-	require.Greater(t, total.calls, 100)
+	require.Greater(t, total.Calls, 100)
 	for _, after := range []bool{false, true} {
-		for n := range everyCall(total.calls, 7) {
+		for n := range testkit.EveryCall(total.Calls, 7) {
 			t.Run(fmt.Sprintf("call %d, after %v", n, after), func(t *testing.T) {
 				w := newPoolWorld(t)
-				l := &poolLife{poolWorld: w, again: func() *manager.Manager { return w.start(&fuse{}) }}
-				l.process = w.start(&fuse{blowAt: n, after: after})
+				l := &poolLife{poolWorld: w, again: func() *manager.Manager { return w.start(&testkit.Fuse{}) }}
+				l.process = w.start(&testkit.Fuse{BlowAt: n, BlowAfter: after})
 				l.whole()
 				require.Len(t, w.made, 5, "instances made")
 				require.Len(t, w.groups, 1, "groups made")
@@ -74,9 +75,9 @@ func TestPoolKilledAnywhere(t *testing.T) {
 func TestPoolKilledAtTwoCreates(t *testing.T) {
 	l := undying(newPoolWorld(t))
 	dies := func(when atCreate) {
-		l.killed, l.process = when, l.start(&fuse{})
+		l.killed, l.process = when, l.start(&testkit.Fuse{})
 		_, err := l.reconciler().Reconcile(t.Context(), poolKey)
-		require.ErrorIs(t, err, errDead)
+		require.ErrorIs(t, err, testkit.ErrDead)
 	}
 	labels := func(labels map[string]string) {
 		l.edit(func(p *machinepool.Pool) { p.Spec.Template.NodeTemplate.Labels = labels })
@@ -87,7 +88,7 @@ func TestPoolKilledAtTwoCreates(t *testing.T) {
 	dies(diesAfter)
 	require.Equal(t, 1, l.provider.Groups())
 	labels(nil)
-	l.killed, l.process = livesOn, l.start(&fuse{})
+	l.killed, l.process = livesOn, l.start(&testkit.Fuse{})
 	l.live(4 * time.Minute)
 	l.settled(3)
 	require.Equal(t, 1, l.calls[driver.Method(machinepool.UpdatePool)], "the group has the labels that nobody wants")
@@ -418,7 +419,7 @@ func TestObservingAPool(t *testing.T) {
 	looked, told := 0, 0
 	look := func() {
 		l.observe = true
-		onlooker := &poolLife{poolWorld: l.poolWorld, process: l.start(&fuse{})}
+		onlooker := &poolLife{poolWorld: l.poolWorld, process: l.start(&testkit.Fuse{})}
 		l.observe = false
 		before := []any{l.writes, maps.Clone(l.groups), maps.Clone(l.made), maps.Clone(l.drained), l.pool()}
 		result, err := onlooker.reconciler().Reconcile(t.Context(), poolKey)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -39,7 +40,7 @@ func (w *poolWorld) poolBooth() *poolBooth {
 	})
 	require.NoError(w.t, err)
 	w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.Config = "" })
-	w.options = func(o *manager.Options, f *fuse) {
+	w.options = func(o *manager.Options, f *testkit.Fuse) {
 		o.Pools.Bootstrap, o.Tokens = nil, poolWindow{b, f}
 		o.Pools.Driver = showing{o.Pools.Driver, b}
 	}
@@ -57,11 +58,11 @@ func (w *poolWorld) poolBooth() *poolBooth {
 // poolWindow is the booth as one process sees it.
 type poolWindow struct {
 	b    *poolBooth
-	fuse *fuse
+	fuse *testkit.Fuse
 }
 
 func (t poolWindow) Ensure(_ context.Context, of manager.TokenOwner, until time.Time) (token manager.Token, err error) {
-	return token, t.fuse.pass(func() error {
+	return token, t.fuse.Do(func() error {
 		if !of.Pool || of.Key != poolKey || of.UID == "" {
 			t.b.w.t.Errorf("a token for %v", of)
 		}
@@ -82,7 +83,7 @@ func (t poolWindow) Ensure(_ context.Context, of manager.TokenOwner, until time.
 }
 
 func (t poolWindow) Renew(_ context.Context, of manager.TokenOwner, until time.Time) (token manager.Token, err error) {
-	return token, t.fuse.pass(func() error {
+	return token, t.fuse.Do(func() error {
 		if !until.IsZero() {
 			t.b.w.t.Errorf("a token is asked for, and is to be valid until %s", until)
 		}
@@ -92,7 +93,7 @@ func (t poolWindow) Renew(_ context.Context, of manager.TokenOwner, until time.T
 }
 
 func (t poolWindow) Delete(_ context.Context, of manager.TokenOwner) error {
-	return t.fuse.pass(func() error {
+	return t.fuse.Do(func() error {
 		if t.b.fail != nil {
 			return t.b.fail
 		}
@@ -112,7 +113,7 @@ func (d showing) Unwrap() pooldriver.Driver { return d.Driver }
 
 func (d showing) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	r, err := d.Driver.CreatePool(ctx, req)
-	if err == nil || errors.Is(err, errDead) && d.b.w.seen().GroupID != "" {
+	if err == nil || errors.Is(err, testkit.ErrDead) && d.b.w.seen().GroupID != "" {
 		d.b.shown = string(req.Bootstrap.Data[machine.UserData])
 	}
 	return r, err
@@ -146,7 +147,7 @@ func TestPoolTokens(t *testing.T) {
 	l.settled(5)
 	require.Equal(t, 2, b.ensured)
 
-	l.process = l.start(&fuse{})
+	l.process = l.start(&testkit.Fuse{})
 	l.live(time.Hour)
 	require.Equal(t, 2, b.ensured, "another process needs none either")
 	b.shown = ""
@@ -196,18 +197,18 @@ func TestPoolTokensKilledAnywhere(t *testing.T) {
 		require.Equal(t, 1, b.made)
 		require.Empty(t, b.tokens)
 	}
-	total := &fuse{}
+	total := &testkit.Fuse{}
 	w := newPoolWorld(t)
 	b := w.poolBooth()
 	l := undying(w)
 	l.process = w.start(total)
 	whole(l, b)
 	for _, after := range []bool{false, true} {
-		for n := range everyCall(total.calls, 7) {
+		for n := range testkit.EveryCall(total.Calls, 7) {
 			w := newPoolWorld(t)
 			b := w.poolBooth()
-			l := &poolLife{poolWorld: w, again: func() *manager.Manager { return w.start(&fuse{}) }}
-			l.process = w.start(&fuse{blowAt: n, after: after})
+			l := &poolLife{poolWorld: w, again: func() *manager.Manager { return w.start(&testkit.Fuse{}) }}
+			l.process = w.start(&testkit.Fuse{BlowAt: n, BlowAfter: after})
 			whole(l, b)
 		}
 	}
@@ -256,7 +257,7 @@ func TestPoolTokensWithoutAMaker(t *testing.T) {
 	w := newPoolWorld(t)
 	b := w.poolBooth()
 	given := w.options
-	w.options = func(o *manager.Options, f *fuse) {
+	w.options = func(o *manager.Options, f *testkit.Fuse) {
 		given(o, f)
 		o.Tokens = nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -40,11 +41,11 @@ type poolWorld struct {
 	made     map[string]bool        // instances ever seen, and let in
 	groups   map[string]bool        // groups ever seen
 	writes   int
-	observe  bool                          // managers that begin only observe
-	options  func(*manager.Options, *fuse) // changes those of managers that begin; nil: nothing
-	admits   func() bool                   // machines may join now; nil: always
-	safety   *safety.Policy                // of managers that begin
-	hooks    manager.Hooks                 // likewise
+	observe  bool                                  // managers that begin only observe
+	options  func(*manager.Options, *testkit.Fuse) // changes those of managers that begin; nil: nothing
+	admits   func() bool                           // machines may join now; nil: always
+	safety   *safety.Policy                        // of managers that begin
+	hooks    manager.Hooks                         // likewise
 	calls    map[driver.Method]int
 	deletes  []string                                                                      // groups whose deletion was asked for, by ID
 	cached   func(store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] // what a process sees of pools; nil: all
@@ -66,7 +67,7 @@ const (
 // bootMaker makes bootstrap data.
 type bootMaker struct {
 	w       *poolWorld
-	fuse    *fuse
+	fuse    *testkit.Fuse
 	there   bool
 	expires time.Time
 	renewed int
@@ -100,13 +101,13 @@ func newPoolWorld(t testing.TB) *poolWorld {
 }
 
 // start begins a process whose life is a fuse.
-func (w *poolWorld) start(f *fuse) *manager.Manager {
+func (w *poolWorld) start(f *testkit.Fuse) *manager.Manager {
 	down := false
 	count := func() { w.writes++ }
-	nodes := &port[*machine.Node]{Collection: w.nodes, fuse: f, writes: count, down: &down}
+	nodes := &testkit.Port[*machine.Node]{Collection: w.nodes, Fuse: f, Written: count, Down: &down}
 	w.boot.fuse = f
 	d := pooldriver.Intercept(notedCalls{w.provider, w, f}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
-		return f.pass(func() error {
+		return f.Do(func() error {
 			w.calls[s.Method]++
 			if w.refuse != nil {
 				if err := w.refuse(s); err != nil {
@@ -116,7 +117,7 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 			return next(ctx)
 		})
 	})
-	pools := store.Collection[*machinepool.Pool](&port[*machinepool.Pool]{Collection: w.pools, fuse: f, writes: count, down: &down})
+	pools := store.Collection[*machinepool.Pool](&testkit.Port[*machinepool.Pool]{Collection: w.pools, Fuse: f, Written: count, Down: &down})
 	if w.cached != nil {
 		pools = w.cached(pools)
 	}
@@ -131,8 +132,8 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	o := manager.Options{
 		Store: manager.Store{
 			Machines: w.machines,
-			Classes:  &port[*machine.Class]{Collection: w.classes, fuse: f, writes: count, down: &down},
-			Secrets:  &port[*machine.Secret]{Collection: w.secrets, fuse: f, writes: count, down: &down},
+			Classes:  &testkit.Port[*machine.Class]{Collection: w.classes, Fuse: f, Written: count, Down: &down},
+			Secrets:  &testkit.Port[*machine.Secret]{Collection: w.secrets, Fuse: f, Written: count, Down: &down},
 			Pools:    pools,
 		},
 		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
@@ -161,18 +162,18 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 type notedCalls struct {
 	*pooldrivertest.Memory
 	w    *poolWorld
-	fuse *fuse
+	fuse *testkit.Fuse
 }
 
 func (d notedCalls) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	if d.w.killed == livesOn {
 		return d.Memory.CreatePool(ctx, req)
 	}
-	d.fuse.dead = true
+	d.fuse.Dead = true
 	if d.w.killed == diesAfter {
 		_, _ = d.Memory.CreatePool(ctx, req)
 	}
-	return nil, errDead
+	return nil, testkit.ErrDead
 }
 
 func (d notedCalls) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
@@ -188,7 +189,7 @@ func (c cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
 
 // Look implements manager.PoolBootstrap.
 func (b *bootMaker) Look(context.Context, *machinepool.Pool) (a machinepool.BootstrapAnswer, err error) {
-	err = b.fuse.pass(func() error {
+	err = b.fuse.Do(func() error {
 		a = machinepool.BootstrapAnswer{Ready: b.there, Found: b.there, TokenExpires: b.expires}
 		return nil
 	})
@@ -197,7 +198,7 @@ func (b *bootMaker) Look(context.Context, *machinepool.Pool) (a machinepool.Boot
 
 // Data implements manager.PoolBootstrap.
 func (b *bootMaker) Data(context.Context, *machinepool.Pool) (s *machine.Secret, err error) {
-	err = b.fuse.pass(func() error {
+	err = b.fuse.Do(func() error {
 		s = &machine.Secret{Data: map[string][]byte{"join": []byte("join-with-token-of-the-pool"), machine.UserData: []byte("#!/bin/true")}}
 		return nil
 	})
@@ -206,12 +207,12 @@ func (b *bootMaker) Data(context.Context, *machinepool.Pool) (s *machine.Secret,
 
 // Renew implements manager.PoolBootstrap.
 func (b *bootMaker) Renew(_ context.Context, _ *machinepool.Pool, until time.Time) error {
-	return b.fuse.pass(func() error { b.expires, b.renewed = until, b.renewed+1; return nil })
+	return b.fuse.Do(func() error { b.expires, b.renewed = until, b.renewed+1; return nil })
 }
 
 // Delete implements manager.PoolBootstrap.
 func (b *bootMaker) Delete(context.Context, *machinepool.Pool) error {
-	return b.fuse.pass(func() error {
+	return b.fuse.Do(func() error {
 		if b.w.provider.Groups() > 0 {
 			b.w.t.Errorf("bootstrap data go before the group has")
 		}
@@ -354,7 +355,7 @@ func (l *poolLife) live(d time.Duration) {
 		result, err := l.reconciler().Reconcile(l.t.Context(), poolKey)
 		next := l.now.Add(time.Second)
 		switch {
-		case errors.Is(err, errDead):
+		case errors.Is(err, testkit.ErrDead):
 			l.process = l.again()
 		case err != nil:
 			l.t.Fatalf("pass: %v", err)

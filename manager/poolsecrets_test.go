@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -43,7 +44,7 @@ func TestPoolSecretNamespaces(t *testing.T) {
 		Classes: manager.ClassOptions{SecretNamespaces: []string{}},
 	})
 	require.NoError(t, err)
-	h.boot.fuse = &fuse{}
+	h.boot.fuse = &testkit.Fuse{}
 	l := &poolLife{poolWorld: h.poolWorld, process: h.process}
 	l.live(time.Minute)
 	const why = "class fleet/small refers to secret vault/cloud, and classes may not take secrets from namespace vault"
@@ -70,7 +71,7 @@ func TestSecretOfLivingMachinesIsHeld(t *testing.T) {
 		class.CredentialsRef = &vault
 		_, err = w.classes.Update(ctx, class)
 		require.NoError(t, err)
-		w.classed = func(o *manager.Options, _ *fuse) {
+		w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 			o.Classes.SecretNamespaces, o.Classes.Keep, o.Store.Pools = []string{}, true, in.Store.Pools
 		}
 		switch used {
@@ -82,7 +83,7 @@ func TestSecretOfLivingMachinesIsHeld(t *testing.T) {
 			})
 			require.NoError(t, err)
 		}
-		p := w.start(&fuse{}, false)
+		p := w.start(&testkit.Fuse{}, false)
 		require.NoError(t, p.pass(manager.KindSecret, vault))
 		secret, err := w.secrets.Get(ctx, vault)
 		require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -20,12 +21,12 @@ const preserveKey = "node.machine.sapcloud.io/preserve"
 
 // fused is a drainer behind a process's fuse: each call of it may be the last.
 type fused struct {
-	f      *fuse
+	f      *testkit.Fuse
 	drains *int
 }
 
 func (d fused) Drain(_ context.Context, m *machine.Machine, e *machine.DrainNode) (answer machine.DrainAnswer, err error) {
-	err = d.f.pass(func() error {
+	err = d.f.Do(func() error {
 		*d.drains++
 		answer.Done = e.Node.Unschedulable || m.Deleted()
 		return nil
@@ -34,14 +35,14 @@ func (d fused) Drain(_ context.Context, m *machine.Machine, e *machine.DrainNode
 }
 
 func (d fused) Detach(context.Context, *machine.Machine, *machine.DetachVolumes) (answer machine.DrainAnswer, err error) {
-	err = d.f.pass(func() error { answer.Done = true; return nil })
+	err = d.f.Do(func() error { answer.Done = true; return nil })
 	return answer, err
 }
 
 // newPreserving is a world whose processes drain, and count that.
 func newPreserving(t tb) (*world, *int) {
 	w, drains := newWorld(t, drivertest.MemoryOptions{}), new(int)
-	w.classed = func(o *manager.Options, f *fuse) { o.Drainer = fused{f, drains} }
+	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Drainer = fused{f, drains} }
 	return w, drains
 }
 
@@ -151,7 +152,7 @@ func (w *world) requireClean(name string) {
 // that were kept.
 func TestPreservedLife(t *testing.T) {
 	w, drains := newPreserving(t)
-	w.preservedLife(w.start(&fuse{}, false), unexpected(t))
+	w.preservedLife(w.start(&testkit.Fuse{}, false), unexpected(t))
 	require.GreaterOrEqual(t, *drains, 3)
 	require.Len(t, w.made, 5)
 	require.Equal(t, 5, count(w, codes.CreateMachine))
@@ -161,12 +162,12 @@ func TestPreservedLife(t *testing.T) {
 // TestPreservedKilledAnywhere kills the manager at every call of that life,
 // before or after it takes effect: it ends as without the kill (P12, P23, P26).
 func TestPreservedKilledAnywhere(t *testing.T) {
-	total := &fuse{}
+	total := &testkit.Fuse{}
 	undisturbed, _ := newPreserving(t)
 	undisturbed.preservedLife(undisturbed.start(total, false), unexpected(t))
-	for n := range everyCall(total.calls, 7) {
+	for n := range testkit.EveryCall(total.Calls, 7) {
 		w, _ := newPreserving(t)
-		w.preservedLife(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
+		w.preservedLife(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
 		require.Len(t, w.made, 5, "killed at call %d", n)
 	}
 }
@@ -177,7 +178,7 @@ func TestPreservedTakesNoSlot(t *testing.T) {
 	w, _ := newPreserving(t)
 	w.safety = safety.DefaultPolicy()
 	w.preservedFleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	first := w.pick(func(*machine.Machine) bool { return true }).Name
 	w.sick[first] = true
 	p = w.until(p, w.cared(first), unexpected(t))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -40,7 +41,7 @@ func TestReplace(t *testing.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.bounded = true
 		w.fleet()
-		p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		keys := keysOf(w.machines)[1:]
 		for _, key := range keys {
 			require.NoError(t, p.Replace(ctx, key))
@@ -49,9 +50,9 @@ func TestReplace(t *testing.T) {
 			require.Equal(t, before, w.written[reflect.TypeFor[*machine.Machine]()])
 		}
 		died := n == 0
-		w.until(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), w.replaced(3, keys...), func() *process {
+		w.until(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), w.replaced(3, keys...), func() *process {
 			died = true
-			return w.start(&fuse{}, false)
+			return w.start(&testkit.Fuse{}, false)
 		})
 		require.Len(t, w.made, 5, "killed at call %d\n%s", n, w.dump())
 		if !died {
@@ -72,7 +73,7 @@ func TestReplaceWaitsForTheRollout(t *testing.T) {
 		d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 0, 1
 	})
 	w.change(func(d *deployment.Deployment) { d.Spec.Paused = false })
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.change(func(d *deployment.Deployment) { d.Spec.Paused = true })
 	key := keysOf(w.machines)[0]
 	require.NoError(t, p.Replace(ctx, key))
@@ -90,7 +91,7 @@ func TestReplaceWaitsForTheRollout(t *testing.T) {
 func TestReplaceRefuses(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	require.ErrorIs(t, p.Replace(ctx, object.Key{Name: "nobody"}), store.ErrNotFound)
 	lone := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: "lone"}, Finalizers: []string{"x"}}}
 	lone.Spec.Class.Name = "small"

@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -40,7 +41,7 @@ func TestRollbackIsTold(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.request(p, 7)
 	w.request(p, 7)
 	require.Equal(t, 2, w.told(deployment.ReasonRollbackRevisionNotFound))
@@ -66,7 +67,7 @@ func TestRecreateThroughTheManager(t *testing.T) {
 	w.change(func(d *deployment.Deployment) {
 		d.Spec.Strategy.Kind, d.Spec.RevisionHistoryLimit = deployment.Recreate, &none
 	})
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	for _, version := range []string{"2", "3"} {
 		w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": version} })
 		w.until(p, func() bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 )
 
 // TestRolloutCompleteIsToldOnce for each rollout, and for nothing else: not by another process, not for
@@ -17,7 +18,7 @@ func TestRolloutCompleteIsToldOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.fleet()
-		p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		rollouts, replicas := 1, 3
 		require.Equal(t, rollouts, w.heard("RolloutComplete: the rollout of revision 1 is complete"))
 		for range rapid.IntRange(1, 6).Draw(rt, "actions") {
@@ -31,7 +32,7 @@ func TestRolloutCompleteIsToldOnce(t *testing.T) {
 				replicas = rapid.IntRange(1, 4).Draw(rt, "replicas")
 				w.change(func(d *deployment.Deployment) { d.Spec.Replicas = int32(replicas) })
 			case "restart":
-				p = w.start(&fuse{}, false)
+				p = w.start(&testkit.Fuse{}, false)
 			case "pause":
 				w.change(func(d *deployment.Deployment) { d.Spec.Paused = true })
 				p = w.until(p, func() bool {

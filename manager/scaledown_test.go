@@ -8,6 +8,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -20,7 +21,7 @@ import (
 func TestP20ScaleDownTakesWhatWasChosen(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	for _, to := range []int32{2, 1} {
 		keys := keysOf(w.machines)
 		chosen := keys[len(keys)-1].Name
@@ -82,13 +83,13 @@ func TestP20KilledAmidAScaleDown(t *testing.T) {
 	for n := 1; n < 200; n++ {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.fleet()
-		p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		chosen := keysOf(w.machines)[1]
 		require.NoError(t, p.ScaleDown(ctx, fleetKey, []string{chosen.Name}, 2))
 		died := false
-		p = w.until(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), w.settled(2), func() *process {
+		p = w.until(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), w.settled(2), func() *process {
 			died = true
-			return w.start(&fuse{}, false)
+			return w.start(&testkit.Fuse{}, false)
 		})
 		_, err := w.machines.Get(ctx, chosen)
 		require.ErrorIs(t, err, store.ErrNotFound, "killed at call %d\n%s", n, w.dump())

@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -34,14 +35,14 @@ func TestSettledIsSilent(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	for range 5 { // a status that had to wait for its second
 		w.at = w.at.Add(time.Second)
 		w.round(p)
 	}
 	writes, calls := w.writes, w.calls
 	for range 3 {
-		fresh := w.start(&fuse{}, false)
+		fresh := w.start(&testkit.Fuse{}, false)
 		for range 10 {
 			w.at = w.at.Add(10 * time.Minute)
 			w.round(p)
@@ -58,7 +59,7 @@ func TestWriteBudget(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	require.Equal(t, map[reflect.Type]int{
 		reflect.TypeFor[*machine.Machine](): 3 * (4 + 1),
 		reflect.TypeFor[*machine.Node]():    3,
@@ -101,7 +102,7 @@ func TestBadObjects(t *testing.T) {
 	_, err = w.deployments.Create(ctx, &deployment.Deployment{Meta: object.Meta{Key: key("everything")}})
 	require.NoError(t, err)
 
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	for range 40 {
 		w.round(p)
 		w.join()
@@ -181,7 +182,7 @@ func TestSecretsStayInside(t *testing.T) {
 	require.NoError(t, err)
 	w.bounded = true
 	w.fleet()
-	w.until(&process{Manager: m, fuse: &fuse{}, look: func() bool { return true }}, w.driven(3), unexpected(t))
+	w.until(&process{Manager: m, fuse: &testkit.Fuse{}, look: func() bool { return true }}, w.driven(3), unexpected(t))
 
 	require.Len(t, d.saw, 3)
 	for name, data := range d.saw {
@@ -211,7 +212,7 @@ func TestNoUserDataNoNode(t *testing.T) {
 		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 	})
 	require.NoError(t, err)
-	w.round(w.start(&fuse{}, false))
+	w.round(w.start(&testkit.Fuse{}, false))
 	m, err := w.machines.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.Equal(t, machine.PhaseCrashLoopBackOff, m.Status.Phase)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 )
@@ -37,7 +38,7 @@ func TestListSpelledOtherwise(t *testing.T) {
 			w.liar = l
 			w.fleet()
 			w.change(func(d *deployment.Deployment) { d.Spec.Replicas = n })
-			p := w.until(w.start(&fuse{}, false), w.settled(n), unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(n), unexpected(t))
 			own, ids := w.provider.VMs(), map[string]string{}
 			for _, vm := range own {
 				ids[c.spell(vm.ID)] = vm.ID

@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/store"
 )
@@ -19,7 +20,7 @@ func TestP8StrictQuotaLife(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.policy = deployment.DefaultPolicy()
 	w.policy.StrictQuota = true
-	w.life(w.start(&fuse{}, false), unexpected(t))
+	w.life(w.start(&testkit.Fuse{}, false), unexpected(t))
 	require.Len(t, w.made, 6)
 }
 
@@ -33,7 +34,7 @@ func TestP8StrictQuotaHoldsForSets(t *testing.T) {
 	w.change(func(d *deployment.Deployment) {
 		d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 0, 1
 	})
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.bounded = true
 	key := keysOf(w.machines)[0]
 	w.provider.FailNext(codes.DeleteMachine, codes.New(codes.Unavailable, "it takes its time"))
@@ -49,7 +50,7 @@ func TestMinReadyIsIgnoredBySets(t *testing.T) {
 	w.policy.IgnoreMinReady = true
 	w.fleet()
 	w.change(func(d *deployment.Deployment) { d.Spec.MinReady = 24 * time.Hour })
-	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	sets, err := w.sets.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.Len(t, sets, 1)
@@ -61,7 +62,7 @@ func TestMinReadyIsIgnoredBySets(t *testing.T) {
 func TestMarksWakeTheSet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	before, err := w.machines.Get(ctx, keysOf(w.machines)[0])
 	require.NoError(t, err)
 	after := before.Clone()

@@ -19,6 +19,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -49,7 +50,7 @@ func (w *world) booth() *booth {
 	w.liar = b
 	w.mute = b.refuses
 	w.userData("name=<<MACHINE_NAME>> plain=<<BOOTSTRAP_TOKEN>> quoted=%3C%3CBOOTSTRAP_TOKEN%3E%3E")
-	w.classed = func(o *manager.Options, f *fuse) { o.Tokens = window{b, f} }
+	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Tokens = window{b, f} }
 	return b
 }
 
@@ -108,7 +109,7 @@ func (b *booth) InitializeMachine(ctx context.Context, req *driver.InitializeMac
 // window is the booth as one process sees it.
 type window struct {
 	b    *booth
-	fuse *fuse
+	fuse *testkit.Fuse
 }
 
 func (t window) Ensure(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
@@ -120,7 +121,7 @@ func (t window) Renew(ctx context.Context, of manager.TokenOwner, until time.Tim
 }
 
 func (t window) ensure(of manager.TokenOwner, until time.Time, makes bool) (token manager.Token, err error) {
-	died := t.fuse.pass(func() error {
+	died := t.fuse.Do(func() error {
 		if t.b.fail != nil {
 			if err = t.b.fail("ensure"); err != nil {
 				return err
@@ -142,14 +143,14 @@ func (t window) ensure(of manager.TokenOwner, until time.Time, makes bool) (toke
 		token = manager.Token(has.token)
 		return nil
 	})
-	if t.fuse.dead {
+	if t.fuse.Dead {
 		return "", died
 	}
 	return token, err
 }
 
 func (t window) Delete(_ context.Context, of manager.TokenOwner) (err error) {
-	died := t.fuse.pass(func() error {
+	died := t.fuse.Do(func() error {
 		if t.b.fail != nil {
 			if err = t.b.fail("delete"); err != nil {
 				return err
@@ -159,7 +160,7 @@ func (t window) Delete(_ context.Context, of manager.TokenOwner) (err error) {
 		t.b.deleted++
 		return nil
 	})
-	if t.fuse.dead {
+	if t.fuse.Dead {
 		return died
 	}
 	return err
@@ -173,12 +174,12 @@ func TestTokensLife(t *testing.T) {
 	b := w.booth()
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	require.Equal(t, []int{3, 3, 3}, []int{b.made, b.ensured, b.deleted})
 	for range 5 {
 		w.at = w.at.Add(10 * time.Minute)
 		w.round(p)
-		w.round(w.start(&fuse{}, false))
+		w.round(w.start(&testkit.Fuse{}, false))
 	}
 	require.Equal(t, []int{3, 3, 3}, []int{b.made, b.ensured, b.deleted}, "calls for settled machines")
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
@@ -206,11 +207,11 @@ func TestTokensOfTheSettled(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	b := w.booth()
 	reads := 0
-	w.classed = func(o *manager.Options, f *fuse) {
+	w.classed = func(o *manager.Options, f *testkit.Fuse) {
 		o.Tokens, o.Store.Secrets = window{b, f}, counted{o.Store.Secrets, &reads}
 	}
 	w.lone()
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
 	reads = 0
 	w.round(p)
@@ -233,13 +234,13 @@ func TestTokensKilledAnywhere(t *testing.T) {
 		require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 		w.until(p, w.empty, died)
 	}
-	total := &fuse{}
+	total := &testkit.Fuse{}
 	w, _ := begin()
 	live(w, w.start(total, false), unexpected(t))
 	for _, after := range []bool{false, true} {
-		for n := range everyCall(total.calls, 7) {
+		for n := range testkit.EveryCall(total.Calls, 7) {
 			w, b := begin()
-			live(w, w.start(&fuse{blowAt: n, after: after}, false), func() *process { return w.start(&fuse{}, false) })
+			live(w, w.start(&testkit.Fuse{BlowAt: n, BlowAfter: after}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
 			require.Equal(t, 1, b.made, "tokens made, killed at call %d, after %v", n, after)
 			require.Empty(t, b.valid)
 		}
@@ -261,11 +262,11 @@ func TestTokensStaleAndKilled(t *testing.T) {
 		}
 		lives := rapid.IntRange(0, 4).Draw(t, "kills")
 		begin := func() *process {
-			f := &fuse{}
+			f := &testkit.Fuse{}
 			if lives > 0 {
 				lives--
-				f.blowAt = rapid.IntRange(1, 300).Draw(t, "dies at call")
-				f.after = rapid.Bool().Draw(t, "after it took effect")
+				f.BlowAt = rapid.IntRange(1, 300).Draw(t, "dies at call")
+				f.BlowAfter = rapid.Bool().Draw(t, "after it took effect")
 			}
 			return w.laggard(t, f)
 		}
@@ -298,7 +299,7 @@ func TestTokensWithoutPort(t *testing.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.userData("join " + placeholder + " now")
 		w.lone()
-		w.round(w.start(&fuse{}, false))
+		w.round(w.start(&testkit.Fuse{}, false))
 		m := w.stored()
 		require.Equal(t, machine.PhaseCrashLoopBackOff, m.Status.Phase)
 		require.Equal(t, codes.InvalidArgument, m.Status.LastOperation.Code)
@@ -324,7 +325,7 @@ func TestTokensOfTheCredentials(t *testing.T) {
 	require.NoError(t, err)
 	w.liar, w.mute = nil, nil
 	w.lone()
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
 	require.Zero(t, b.ensured+b.deleted, "the credentials' user data asks for no token")
 }
@@ -345,7 +346,7 @@ func TestTokensAskedForMeanwhile(t *testing.T) {
 		}
 		return nil
 	}
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
 	require.Equal(t, 1, b.made)
 	require.Empty(t, b.valid)
@@ -359,7 +360,7 @@ func TestTokensThatCannotBeMade(t *testing.T) {
 	b := w.booth()
 	b.fail = func(string) error { return codes.New(codes.PermissionDenied, "secrets can't be written") }
 	w.lone()
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	w.round(p)
 	op := w.stored().Status.LastOperation
 	require.Equal(t, codes.PermissionDenied, op.Code)
@@ -367,9 +368,9 @@ func TestTokensThatCannotBeMade(t *testing.T) {
 	require.Zero(t, w.provider.Count())
 
 	b.fail = nil
-	w.classed = func(o *manager.Options, _ *fuse) { o.Tokens = blankTokens{} }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Tokens = blankTokens{} }
 	w.at = w.at.Add(15 * time.Minute)
-	empty := w.start(&fuse{}, false)
+	empty := w.start(&testkit.Fuse{}, false)
 	w.round(empty)
 	require.Equal(t, codes.Internal, w.stored().Status.LastOperation.Code)
 	require.Zero(t, w.provider.Count())
@@ -393,15 +394,17 @@ func (blankTokens) Delete(context.Context, manager.TokenOwner) error { return ni
 func TestTokensEndWithTheirContext(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.booth()
-	w.classed = func(o *manager.Options, _ *fuse) { o.Tokens, o.Tuning.CallTimeout = hangingTokens{}, time.Millisecond }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+		o.Tokens, o.Tuning.CallTimeout = hangingTokens{}, time.Millisecond
+	}
 	w.lone()
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	w.round(p)
 	require.Equal(t, codes.DeadlineExceeded, w.stored().Status.LastOperation.Code)
 
 	w.at = w.at.Add(10 * time.Minute)
-	w.classed = func(o *manager.Options, _ *fuse) { o.Tokens = hangingTokens{} }
-	p = w.start(&fuse{}, false)
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Tokens = hangingTokens{} }
+	p = w.start(&testkit.Fuse{}, false)
 	before := w.stored()
 	ended, end := context.WithCancel(ctx)
 	w.refuse = func(s driver.CallInfo) error { end(); return codes.New(codes.NotFound, "no") }
@@ -447,13 +450,13 @@ func TestTokensStayInside(t *testing.T) {
 	b := w.booth()
 	w.liar = &chatty{booth: b}
 	var log bytes.Buffer
-	w.classed = func(o *manager.Options, f *fuse) {
+	w.classed = func(o *manager.Options, f *testkit.Fuse) {
 		o.Tokens = window{b, f}
 		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Hooks.Pass = func(_ manager.Kind, _ object.Key, _ int, r manager.Result, err error) { fmt.Fprintln(&log, r.Why, err) }
 	}
 	w.lone()
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	stored := ""
 	w.until(p, func() bool {
 		m := w.stored()
@@ -500,7 +503,7 @@ func TestTokensLeftToExpire(t *testing.T) {
 		return nil
 	}
 	w.lone()
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
 	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
 	w.until(p, func() bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -64,7 +65,7 @@ func label[T object.Object[T]](w *world, c store.Collection[T], key object.Key, 
 func refusedFor(t *testing.T, call codes.Call, code codes.Code, touch func(*world, string)) int {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.start(&fuse{}, false)
+	p := w.start(&testkit.Fuse{}, false)
 	if call == codes.DeleteMachine {
 		p = w.until(p, w.settled(3), unexpected(t))
 		for _, key := range keysOf(w.machines) {

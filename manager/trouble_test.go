@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -215,12 +216,12 @@ func TestHalfDoneSyncIsFinished(t *testing.T) {
 		w.capacity(map[string]string{"example.com/fpga": "2"})
 		w.bounded = true
 		w.fleet()
-		p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		w.capacity(nil)
 		for kill := 1; kill < 200; kill++ {
-			f := &fuse{blowAt: kill, after: after}
+			f := &testkit.Fuse{BlowAt: kill, BlowAfter: after}
 			w.round(w.start(f, false))
-			if !f.dead {
+			if !f.Dead {
 				break
 			}
 		}
@@ -260,7 +261,7 @@ func TestMissingIndex(t *testing.T) {
 func TestNoVerdictFromACache(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
-	p := w.start(&fuse{}, true)
+	p := w.start(&testkit.Fuse{}, true)
 	w.fleet()
 	w.until(p, w.settled(3), unexpected(t))
 	ill, err := w.nodes.Get(ctx, keysOf(w.nodes)[0])

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -38,7 +39,7 @@ func TestNamesOfVanishedMachines(t *testing.T) {
 	}{
 		"the process lives": {func(_ *testing.T, _ *world, p *process) *process { return p }, 4},
 		"another process has looked": {func(t *testing.T, w *world, _ *process) *process {
-			p := w.start(&fuse{}, false)
+			p := w.start(&testkit.Fuse{}, false)
 			require.NoError(t, p.pass(manager.KindSet, w.set().Key))
 			require.EqualValues(t, 3, w.set().Instructions.Reservation.Settled, "who does not remember settles")
 			return p
@@ -53,13 +54,13 @@ func TestNamesOfVanishedMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, drivertest.MemoryOptions{})
-			w.classed = func(o *manager.Options, _ *fuse) {
+			w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 				o.Policies.Set = machineset.DefaultPolicy()
 				o.Policies.Set.SettleWithin = o.Policies.Set.RequestTimeout
 			}
 			w.fleet()
 			settled := w.settled(3)
-			p := w.until(w.start(&fuse{}, false), settled, unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), settled, unexpected(t))
 			set := w.set()
 			require.Equal(t, machineset.Reservation{Reserved: 3, At: set.Instructions.Reservation.At}, set.Instructions.Reservation, "open")
 			p = line.meanwhile(t, w, p)

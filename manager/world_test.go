@@ -18,6 +18,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -64,7 +65,7 @@ type world struct {
 	controlDown, targetDown bool            // an API server does not answer
 	safety                  *safety.Policy  // nil: no budget
 	// classed says which classes a process keeps and migrates; nil: none.
-	classed func(*manager.Options, *fuse)
+	classed func(*manager.Options, *testkit.Fuse)
 	liar    driver.Driver        // in place of the provider; nil: the provider itself
 	sick    map[string]bool      // VMs whose nodes are ill
 	mute    func(vm string) bool // VMs that no node comes of; nil: none
@@ -114,13 +115,13 @@ type visit struct {
 // process is one life of a manager.
 type process struct {
 	*manager.Manager
-	fuse *fuse
+	fuse *testkit.Fuse
 	look func() bool // brings its caches up to date, or lets them lag: false
 	sync func()      // brings them up to date
 }
 
 // start begins a new process; stale ones see changes only when they look.
-func (w *world) start(f *fuse, stale bool) *process {
+func (w *world) start(f *testkit.Fuse, stale bool) *process {
 	p := &process{fuse: f, sync: func() {}}
 	p.look = func() bool { p.sync(); return true }
 	o := manager.Options{
@@ -143,7 +144,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 			},
 		}, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off()), Deployment: w.policy},
 		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
-			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
+			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.Calls, kind, key, reason, why))
 			if typ == manager.Warning {
 				w.warned = append(w.warned, w.story[len(w.story)-1])
 			}
@@ -167,30 +168,30 @@ func (w *world) driver() driver.Driver {
 }
 
 // cluster is its view of the nodes.
-func (p *process) cluster(w *world, stale bool) *port[*machine.Node] {
+func (p *process) cluster(w *world, stale bool) *testkit.Port[*machine.Node] {
 	nodes := attach(w, p, stale, w.nodes, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
-	nodes.down = &w.targetDown
+	nodes.Down = &w.targetDown
 	return nodes
 }
 
 func attach[T object.Object[T]](w *world, p *process, stale bool, c store.Collection[T],
 	indexes map[store.Index]func(T) []string,
-) *port[T] {
-	out := &port[T]{Collection: c, fuse: p.fuse, down: &w.controlDown, writes: func() { w.writes++; w.written[reflect.TypeFor[T]()]++ }}
+) *testkit.Port[T] {
+	out := &testkit.Port[T]{Collection: c, Fuse: p.fuse, Down: &w.controlDown, Written: func() { w.writes++; w.written[reflect.TypeFor[T]()]++ }}
 	if stale {
-		seen := &snapshot[T]{of: c, indexes: indexes}
-		out.seen = seen
+		seen := testkit.NewCache(c, indexes)
+		out.Cache = seen
 		before := p.sync
-		p.sync = func() { before(); seen.look() }
+		p.sync = func() { before(); seen.Refresh() }
 	}
 	return out
 }
 
 // through lets a driver call pass the fuse.
-func (w *world) through(f *fuse) driver.Interceptor {
+func (w *world) through(f *testkit.Fuse) driver.Interceptor {
 	return func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) (err error) {
 		call, _ := s.Method.(codes.Call)
-		died := f.pass(func() error {
+		died := f.Do(func() error {
 			w.calls[call]++
 			if w.refuse != nil {
 				if err = w.refuse(s); err != nil {
@@ -200,7 +201,7 @@ func (w *world) through(f *fuse) driver.Interceptor {
 			err = next(ctx)
 			return err
 		})
-		if f.dead {
+		if f.Dead {
 			return died
 		}
 		return err
@@ -234,11 +235,11 @@ func (w *world) round(p *process) (next time.Time) {
 		for _, key := range keys[r.Kind()] {
 			w.turn = visit{r.Kind(), key}
 			result, err := r.Reconcile(ctx, key)
-			if p.fuse.dead {
+			if p.fuse.Dead {
 				return time.Time{}
 			}
 			if err != nil && (w.controlDown || w.targetDown) {
-				require.ErrorIs(w.t, err, errOutage)
+				require.ErrorIs(w.t, err, testkit.ErrOutage)
 				result.At = w.at.Add(15 * time.Second)
 				err = nil
 			}
@@ -373,7 +374,7 @@ func (w *world) until(p *process, goal func() bool, died func() *process) *proce
 	for range 500 {
 		before, now := w.writes, w.at
 		next := w.round(p)
-		if p.fuse.dead {
+		if p.fuse.Dead {
 			p = died()
 			continue
 		}

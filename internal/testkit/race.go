@@ -1,6 +1,6 @@
 //go:build race
 
-package manager_test
+package testkit
 
 // raceDetector reports whether the tests run under it.
 const raceDetector = true
