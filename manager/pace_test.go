@@ -10,9 +10,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/internal/testkit"
-	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
 )
 
 // bucket is a provider's limit of calls: one in every, and some more after a quiet time. A call that is
@@ -116,29 +114,6 @@ func TestP56WaitsLoseNoStatus(t *testing.T) {
 	require.LessOrEqual(t, w.taken, 7*n)
 }
 
-// slowedOnce is a provider that asks one call of a kind to wait for seven minutes, and takes none meanwhile.
-type slowedOnce struct {
-	method driver.Method
-	until  time.Time
-	early  int // calls that came too soon
-}
-
-const slowFor = 7 * time.Minute
-
-func (s *slowedOnce) refuse(c driver.CallInfo, now time.Time) error {
-	switch {
-	case s.until.IsZero() && c.Method == s.method:
-		s.until = now.Add(slowFor)
-	case now.Before(s.until):
-		s.early++
-	default:
-		return nil
-	}
-	err := codes.New(codes.Unavailable, "too many requests")
-	err.RetryAfter = s.until.Sub(now)
-	return err
-}
-
 // TestP56ListsAndOrphansWait: a list of VMs, and the deletion of an orphan, hear that the provider limits
 // calls, and so do all other calls with those credentials; and they hear of it from others. To wait is no
 // failure: nothing is warned of.
@@ -148,86 +123,19 @@ func TestP56ListsAndOrphansWait(t *testing.T) {
 			w := guardedWorld(t)
 			w.safety.CheckPeriod = time.Hour // another test's subject
 			stray := w.stray("blue", "web-lost")
-			s := &slowedOnce{method: method}
-			w.refuse = func(c driver.CallInfo) error { return s.refuse(c, w.at) }
+			s := &testkit.SlowedOnce{Method: method}
+			w.refuse = func(c driver.CallInfo) error { return s.Refuse(c.Method, w.at) }
 			w.fleetOf("web", "small", 1)
-			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return !s.until.IsZero() }, unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return !s.Until.IsZero() }, unexpected(t))
 			if method == codes.DeleteMachine {
 				require.True(t, w.there(stray))
 			}
 			w.fleetOf("more", "small", 3)
 			p = w.until(p, func() bool { return w.full("web", 1)() && w.full("more", 3)() && !w.there(stray) }, unexpected(t))
-			w.until(p, func() bool { return w.at.After(s.until.Add(10 * time.Minute)) }, unexpected(t))
-			require.Zero(t, s.early, "calls that do not wait")
+			w.until(p, func() bool { return w.at.After(s.Until.Add(10 * time.Minute)) }, unexpected(t))
+			require.Zero(t, s.Early, "calls that do not wait")
 			require.Zero(t, w.heard("ListVMsFailed")+w.heard("OrphanDeleteFailed"))
 			require.Zero(t, w.lost)
 		})
 	}
-}
-
-// TestP56PoolsWait: each call about a pool hears that the provider limits calls. It counts as not made,
-// and no other is made until then.
-func TestP56PoolsWait(t *testing.T) {
-	for _, method := range []machinepool.Call{
-		machinepool.CreatePool, machinepool.GetPoolStatus, machinepool.ScalePool, machinepool.DeleteInstances, machinepool.DeletePool, machinepool.UpdatePool,
-	} {
-		t.Run(method.String(), func(t *testing.T) {
-			w := newPoolWorld(t)
-			w.safety = safety.DefaultPolicy()
-			s := &slowedOnce{method: method}
-			w.refuse = func(c driver.CallInfo) error { return s.refuse(c, w.now) }
-			l := undying(w)
-			size := func(n int32) {
-				l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n })
-				l.live(25 * time.Minute)
-				l.settled(n)
-			}
-			l.live(25 * time.Minute)
-			l.settled(3)
-			size(5)
-			size(2)
-			l.edit(func(p *machinepool.Pool) {
-				p.Spec.Template.NodeTemplate.Labels = map[string]string{"zone": "b"}
-			})
-			l.live(25 * time.Minute)
-			l.settled(2)
-			require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
-			l.live(25 * time.Minute)
-			require.Nil(t, l.pool())
-			require.False(t, s.until.IsZero(), "the call was never made")
-			require.Zero(t, s.early, "calls that do not wait")
-			require.Zero(t, l.warned, "to wait is no failure")
-			require.Len(t, l.groups, 1)
-		})
-	}
-}
-
-// TestP56PacedPools: pools with a provider that takes a call in twenty seconds come to their end: the look
-// before a call does not take the turns of the call.
-func TestP56PacedPools(t *testing.T) {
-	w := newPoolWorld(t)
-	w.safety = safety.DefaultPolicy()
-	last, refused := w.now.Add(-time.Hour), 0
-	w.refuse = func(driver.CallInfo) error {
-		if next := last.Add(20 * time.Second); w.now.Before(next) {
-			refused++
-			err := codes.New(codes.ResourceExhausted, "too many requests")
-			err.RetryAfter = next.Sub(w.now)
-			return err
-		}
-		last = w.now
-		return nil
-	}
-	l := undying(w)
-	l.live(20 * time.Minute)
-	l.settled(3)
-	n := int32(5)
-	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n })
-	l.live(20 * time.Minute)
-	l.settled(5)
-	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
-	l.live(20 * time.Minute)
-	require.Nil(t, l.pool())
-	require.LessOrEqual(t, refused, 30)
-	require.Zero(t, l.warned, "to wait is no failure")
 }

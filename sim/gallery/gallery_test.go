@@ -3,8 +3,10 @@ package gallery_test
 import (
 	"errors"
 	"maps"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -54,17 +56,33 @@ const storms = 600
 // tested reports whether tests, and not storms, notice the mistake.
 func (m *mutant) tested() bool { return !slices.Contains([]string{"", poolStorms, openStorms}, m.by) }
 
-// dir is the package whose tests notice the mistake: the file's, manager for what that is composed of,
-// or orphan for its brake.
+// dir is the package whose tests notice the mistake: the file's, manager for what that is composed of
+// unless the test is the file's own package's, or orphan for its brake.
 func (m *mutant) dir() string {
 	dir := path.Dir(m.file)
 	switch {
-	case strings.HasPrefix(dir, "manager/"):
+	case strings.HasPrefix(dir, "manager/") && !declares(dir, m.by):
 		return "manager"
 	case dir == "safety/internal/brake":
 		return "safety/orphan"
 	}
 	return dir
+}
+
+// declares reports whether a package declares the tests of these names.
+func declares(dir, names string) bool {
+	files, _ := filepath.Glob(filepath.Join(root, dir, "*_test.go")) // the pattern is a good one
+	var all strings.Builder
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // what can't be read declares nothing
+		all.Write(text)
+	}
+	for name := range strings.SplitSeq(names, "|") {
+		if !strings.Contains(all.String(), "func "+name+"(") {
+			return false
+		}
+	}
+	return true
 }
 
 // TestGallery builds the library once with all mistakes in it, each behind a

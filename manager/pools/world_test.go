@@ -1,4 +1,4 @@
-package manager_test
+package pools_test
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package manager_test
+package pools_test
 
 import (
 	"context"
@@ -447,4 +447,71 @@ func TestObservingAPool(t *testing.T) {
 	}
 	require.Equal(t, looked, told, "no look is followed by another at once")
 	require.Nil(t, l.pool())
+}
+
+// TestP56PoolsWait: each call about a pool hears that the provider limits calls. It counts as not made,
+// and no other is made until then.
+func TestP56PoolsWait(t *testing.T) {
+	for _, method := range []machinepool.Call{
+		machinepool.CreatePool, machinepool.GetPoolStatus, machinepool.ScalePool, machinepool.DeleteInstances, machinepool.DeletePool, machinepool.UpdatePool,
+	} {
+		t.Run(method.String(), func(t *testing.T) {
+			w := newPoolWorld(t)
+			w.safety = safety.DefaultPolicy()
+			s := &testkit.SlowedOnce{Method: method}
+			w.refuse = func(c driver.CallInfo) error { return s.Refuse(c.Method, w.now) }
+			l := undying(w)
+			size := func(n int32) {
+				l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n })
+				l.live(25 * time.Minute)
+				l.settled(n)
+			}
+			l.live(25 * time.Minute)
+			l.settled(3)
+			size(5)
+			size(2)
+			l.edit(func(p *machinepool.Pool) {
+				p.Spec.Template.NodeTemplate.Labels = map[string]string{"zone": "b"}
+			})
+			l.live(25 * time.Minute)
+			l.settled(2)
+			require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
+			l.live(25 * time.Minute)
+			require.Nil(t, l.pool())
+			require.False(t, s.Until.IsZero(), "the call was never made")
+			require.Zero(t, s.Early, "calls that do not wait")
+			require.Zero(t, l.warned, "to wait is no failure")
+			require.Len(t, l.groups, 1)
+		})
+	}
+}
+
+// TestP56PacedPools: pools with a provider that takes a call in twenty seconds come to their end: the look
+// before a call does not take the turns of the call.
+func TestP56PacedPools(t *testing.T) {
+	w := newPoolWorld(t)
+	w.safety = safety.DefaultPolicy()
+	last, refused := w.now.Add(-time.Hour), 0
+	w.refuse = func(driver.CallInfo) error {
+		if next := last.Add(20 * time.Second); w.now.Before(next) {
+			refused++
+			err := codes.New(codes.ResourceExhausted, "too many requests")
+			err.RetryAfter = next.Sub(w.now)
+			return err
+		}
+		last = w.now
+		return nil
+	}
+	l := undying(w)
+	l.live(20 * time.Minute)
+	l.settled(3)
+	n := int32(5)
+	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n })
+	l.live(20 * time.Minute)
+	l.settled(5)
+	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
+	l.live(20 * time.Minute)
+	require.Nil(t, l.pool())
+	require.LessOrEqual(t, refused, 30)
+	require.Zero(t, l.warned, "to wait is no failure")
 }

@@ -1,8 +1,9 @@
-package manager_test
+package pools_test
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -165,11 +166,15 @@ type unlistable struct {
 
 func (u unlistable) Live() store.Reader[*machinepool.Pool] { return unlisted{u.Collection.Live()} }
 
+var errUnlisted = errors.New("the store does not list")
+
 type unlisted struct {
 	store.Reader[*machinepool.Pool]
 }
 
-func (unlisted) List(context.Context, store.Query) ([]*machinepool.Pool, error) { return nil, errNo }
+func (unlisted) List(context.Context, store.Query) ([]*machinepool.Pool, error) {
+	return nil, errUnlisted
+}
 
 // TestOrphanGroupsAreNotJudgedWithoutARead: pools that can't be listed are not gone. The pass
 // fails, though the rest of the store answers.
@@ -187,8 +192,8 @@ func TestOrphanGroupsAreNotJudgedWithoutARead(t *testing.T) {
 	_, err := h.machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m"}}})
 	require.NoError(t, err)
 	require.NoError(t, h.lookAt(manager.KindReachability))
-	require.ErrorIs(t, h.lookAt(manager.KindOrphans), errNo)
-	require.Equal(t, []error{errNo}, reads)
+	require.ErrorIs(t, h.lookAt(manager.KindOrphans), errUnlisted)
+	require.Equal(t, []error{errUnlisted}, reads)
 	require.Empty(t, h.deletes)
 }
 
