@@ -5,7 +5,7 @@
 // (an [Observation]), and returns a [Plan]: one write of the node, or orders of one kind, or the
 // time until which there is nothing to do, with the reason for each pod that has not gone. [Detach]
 // decides about the volumes that force has left behind, and [Undo] about a node that is to be used
-// again. [Predict] and [Explain] tell people beforehand what a drain would do. docs/concepts/drain.md tells
+// again. [Predict] and [Explain] tell people beforehand what a drain would do. docs/concepts/drains.md tells
 // users what happens to which pod.
 //
 // # Carrying plans out
