@@ -69,7 +69,7 @@ func show(out io.Writer, timeline *preview.Timeline, asked *wish) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(report.SVG(file, timeline, report.ChartOptions{}), file.Close()); err != nil {
+	if err := errors.Join(report.SVG(file, timeline, report.ChartOptions{Width: asked.width}), file.Close()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(out, "chart:", asked.chart)

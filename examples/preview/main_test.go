@@ -56,9 +56,6 @@ func TestPreviewOfARollout(t *testing.T) {
 	}
 	svg, err := os.ReadFile(chart)
 	require.NoError(t, err)
-	shown, err := os.ReadFile("../../docs/preview.svg")
-	require.NoError(t, err)
-	assert.Equal(t, string(shown), string(svg), "the README's picture is an old one: run the README's command with -o docs/preview.svg")
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	_, table, _ := strings.Cut(string(readme), "-fail 5%\n")
@@ -76,6 +73,21 @@ func TestPreviewOfARollout(t *testing.T) {
 	}
 	assert.ErrorIs(t, err, io.EOF)
 	assert.Contains(t, string(svg), "floor 50")
+}
+
+// TestPictures: README shows what the command beside it draws, for screens and for phones.
+func TestPictures(t *testing.T) {
+	chart := filepath.Join(t.TempDir(), "rollout.svg")
+	for width, picture := range map[string]string{"0": "../../docs/preview.svg", "380": "../../docs/preview-narrow.svg"} {
+		status, _, complaints := start(t, "-replicas", "50", "-max-surge", "20%", "-max-unavailable", "0",
+			"-create", "90s", "-fail", "5%", "-o", chart, "-width", width)
+		require.Zero(t, status, complaints)
+		svg, err := os.ReadFile(chart)
+		require.NoError(t, err)
+		shown, err := os.ReadFile(picture)
+		require.NoError(t, err)
+		assert.Equal(t, string(shown), string(svg), "%s is an old one: run README's command with -width %s -o %s", picture, width, picture)
+	}
 }
 
 // TestFlagsArriveWhereTheyBelong: each flag changes what is previewed.

@@ -21,6 +21,7 @@ type wish struct {
 	minReady       time.Duration
 	rows           int
 	chart          string
+	width          int // of the chart
 }
 
 // parse reads the flags. A help text goes to out, with flag.ErrHelp.
@@ -41,6 +42,7 @@ func parse(args []string, out io.Writer) (*wish, error) {
 	flags.DurationVar(&w.model.Limit, "limit", 0, "how far to look ahead; 0: 30 days")
 	flags.IntVar(&w.rows, "rows", 40, "how many steps the table shows at most; 0: all")
 	flags.StringVar(&w.chart, "o", "", "the `file` to write the chart to, as SVG; empty: no chart")
+	flags.IntVar(&w.width, "width", 0, "the chart's width, in pixels; 0: 960")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(out)

@@ -30,6 +30,7 @@ type wish struct {
 	seed     uint64
 	html     string
 	svg      string
+	width    int // of the chart
 	rows     int
 }
 
@@ -67,6 +68,7 @@ func parse(args []string, out io.Writer) (*wish, error) {
 	flags.Uint64Var(&w.seed, "seed", 7, "what chance follows from")
 	flags.StringVar(&w.html, "html", "", "the `file` to write a page to; empty: no page")
 	flags.StringVar(&w.svg, "svg", "", "the `file` to write the chart alone to; empty: none")
+	flags.IntVar(&w.width, "width", 0, "the width of the chart alone, in pixels; 0: 960")
 	flags.IntVar(&w.rows, "rows", 40, "about how many rows the table has")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -92,10 +94,12 @@ func (asked *wish) show(out io.Writer, h *history.History) error {
 	if err := report.HistoryText(out, h, report.TextOptions{Rows: asked.rows}); err != nil {
 		return err
 	}
-	title := fmt.Sprintf("A rollout of %d machines while much goes wrong", asked.machines)
+	title := fmt.Sprintf("%d machines, while much goes wrong", asked.machines)
 	return errors.Join(
 		write(out, "page", asked.html, func(w io.Writer) error { return report.HTML(w, h, report.PageOptions{Title: title, Rows: asked.rows}) }),
-		write(out, "chart", asked.svg, func(w io.Writer) error { return report.HistorySVG(w, h, report.ChartOptions{Title: title}) }),
+		write(out, "chart", asked.svg, func(w io.Writer) error {
+			return report.HistorySVG(w, h, report.ChartOptions{Title: title, Width: asked.width})
+		}),
 	)
 }
 

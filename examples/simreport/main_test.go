@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/simulation.svg")
+var update = flag.Bool("update", false, "rewrite the pictures of docs/concepts/simulation.md")
 
 // programEnvironment makes this test program the example itself.
 const programEnvironment = "MILLWRIGHT_TEST_SIMREPORT"
@@ -44,8 +44,8 @@ func start(t *testing.T, args ...string) (status int, out, complaints string) {
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// picture is the one in the documentation.
-const picture = "../../docs/simulation.svg"
+// pictures are those in docs/concepts/simulation.md by their width: for screens, and for phones.
+var pictures = map[string]string{"0": "../../docs/simulation.svg", "380": "../../docs/simulation-narrow.svg"}
 
 // TestReportOfARollout: the program writes the same run as text, as a page and as a chart, and the
 // chart is the one in docs/concepts/simulation.md.
@@ -63,18 +63,22 @@ func TestReportOfARollout(t *testing.T) {
 	}
 	html, err := os.ReadFile(page)
 	require.NoError(t, err)
-	for _, part := range []string{"<h1>A rollout of 20 machines while much goes wrong</h1>", `<svg class="phone"`, `<svg class="desk"`, "</html>"} {
+	for _, part := range []string{"<h1>20 machines, while much goes wrong</h1>", `<svg class="phone"`, `<svg class="desk"`, "</html>"} {
 		assert.Contains(t, string(html), part)
 	}
 	assert.Less(t, len(html), 200_000)
-	svg, err := os.ReadFile(chart)
-	require.NoError(t, err)
-	if *update {
-		require.NoError(t, os.WriteFile(picture, svg, 0o644))
+	for width, picture := range pictures {
+		status, _, complaints := start(t, "-svg", chart, "-width", width)
+		require.Zero(t, status, complaints)
+		svg, err := os.ReadFile(chart)
+		require.NoError(t, err)
+		if *update {
+			require.NoError(t, os.WriteFile(picture, svg, 0o644))
+		}
+		shown, err := os.ReadFile(picture)
+		require.NoError(t, err)
+		assert.Equal(t, string(shown), string(svg), "%s is an old one: run go -C examples test ./simreport -update", picture)
 	}
-	shown, err := os.ReadFile(picture)
-	require.NoError(t, err)
-	assert.Equal(t, string(shown), string(svg), "the picture in docs/concepts/simulation.md is an old one: run go -C examples test ./simreport -update")
 }
 
 // TestFlags: each flag changes its option.

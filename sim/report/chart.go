@@ -23,7 +23,7 @@ const (
 type ChartOptions struct {
 	// Title stands above the chart. If it is empty, the chart names its rollout.
 	Title string
-	// Width and Height are in pixels, from 480 × 280 to 4000 × 4000. A value out of range is moved
+	// Width and Height are in pixels, from 360 × 280 to 4000 × 4000. A value out of range is moved
 	// into it. Zero: 960 × 460.
 	Width, Height int
 	// Theme selects the chart's colours. Zero: the reader's preference.
@@ -71,13 +71,13 @@ type chart struct {
 }
 
 func newChart(t *preview.Timeline, o ChartOptions) *chart {
-	o.Width, o.Height = within(o.Width, 960, 480), within(o.Height, 460, 280)
+	o.Width, o.Height = within(o.Width, 960, 360), within(o.Height, 460, 280)
 	c := &chart{t: t, o: o, title: o.Title, entries: placed(float64(o.Width), names(t.Failed > 0))}
 	c.zero = "now"
 	c.left, c.right = marginLeft, float64(o.Width)-marginRight
 	c.top, c.bottom = c.entries[len(c.entries)-1].y+marginTop, float64(o.Height)-marginBottom
 	if c.title == "" {
-		c.title = heading(t)
+		c.title = fittingParts(heading(t), ", ", float64(o.Width-40), 10)
 	}
 	c.until = t.Duration
 	high := max(int64(t.Replicas), mostOfAll(t), 1)
@@ -111,7 +111,7 @@ func (c *chart) open() {
 	c.out.WriteString(style(c.o.Theme))
 	c.printf(`<rect class="paper" width="%d" height="%d"/>`+"\n", c.o.Width, c.o.Height)
 	c.printf(`<text class="title" x="20" y="30">%s</text>`+"\n", fitted(c.title, float64(c.o.Width-40), 10))
-	c.printf(`<text class="ink" x="20" y="51">%s</text>`+"\n", fitted(conclusion(c.t)+c.tally(), float64(c.o.Width-40), letter))
+	c.printf(`<text class="ink" x="20" y="51">%s</text>`+"\n", fittingParts(conclusion(c.t)+c.tally(), "; ", float64(c.o.Width-40), letter))
 }
 
 // tally is what the second line adds to the outcome.
@@ -131,6 +131,18 @@ func (c *chart) description() string {
 // letter is about how wide a letter of the chart's text is, in pixels. The reader's browser chooses
 // the font.
 const letter = 6.6
+
+// fittingParts leaves out parts at the end that do not fit, as fitted does with letters.
+func fittingParts(s, separator string, width, letter float64) string {
+	for int(width/letter) < len([]rune(s)) {
+		at := strings.LastIndex(s, separator)
+		if at < 0 {
+			break
+		}
+		s = s[:at]
+	}
+	return fitted(s, width, letter)
+}
 
 // fitted cuts a text that would be wider than so many pixels.
 func fitted(s string, width, letter float64) string {

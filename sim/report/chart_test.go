@@ -234,7 +234,7 @@ func TestChartEscapes(t *testing.T) {
 	assert.Contains(t, all[1].text, "<b>&?\"??")
 	all = elements(t, draw(t, line, report.ChartOptions{Title: "a<b\x01", Width: 10, Height: 10}))
 	assert.Equal(t, "a<b\ufffd", all[1].text)
-	assert.Equal(t, "480 280", all[0].attributes["width"]+" "+all[0].attributes["height"])
+	assert.Equal(t, "360 280", all[0].attributes["width"]+" "+all[0].attributes["height"])
 }
 
 func ExampleSVG() {

@@ -54,7 +54,7 @@ func HistorySVG(w io.Writer, h *history.History, o ChartOptions) error {
 	c.out.WriteString("<style>\n" + fleetStyle(o.Theme) + "</style>\n")
 	c.printf(`<rect class="paper" width="%d" height="%f"/>`+"\n", c.o.Width, c.height)
 	c.printf(`<text class="title" x="20" y="30">%s</text>`+"\n", fitted(title, float64(c.o.Width-40), 10))
-	c.printf(`<text class="ink" x="20" y="51">%s</text>`+"\n", fitted(figuresLine(h), float64(c.o.Width-40), letter))
+	c.printf(`<text class="ink" x="20" y="51">%s</text>`+"\n", fittingParts(figuresLine(h), "; ", float64(c.o.Width-40), letter))
 	c.draw()
 	c.printf("</svg>\n")
 	_, err := w.Write(c.out.Bytes())
