@@ -28,9 +28,9 @@ import (
 // choice is one name in the annotation that a machine has.
 type choice struct {
 	machineset.DeletionCandidate
-	family    *family
+	set       *setState
 	available bool
-	handed    bool // the set was told
+	known     bool // the set was told
 	untimed   bool // the annotation has no time for it
 	foreign   bool // At is by the scaler's own clock
 	kept      bool // a user keeps it for inspection: its set would delete another
@@ -85,11 +85,11 @@ func (d *Deployment) scaledAt(p *Policy) time.Time {
 	return t
 }
 
-// choosing returns the period, ends included, whose choices belong to the present reduction. A
+// choicePeriod returns the period, ends included, whose choices belong to the present reduction. A
 // choice from before it belongs to an earlier reduction, and a choice from after it to a later one.
 // If the scaler says when it changed the size, the period follows the scaler's clock: it begins
 // with the change before, as far as the status knows one.
-func (d *state) choosing() (since, until time.Time) {
+func (d *state) choicePeriod() (since, until time.Time) {
 	s, at := &d.deployment.Status, d.deployment.scaledAt(d.p)
 	if at.IsZero() {
 		return s.WantedSince, d.now
@@ -136,23 +136,23 @@ func (d *state) readChoices() []choice {
 			found[place[m.Name]-1] = d.newChoice(candidates[place[m.Name]-1], f, m)
 		}
 	}
-	return slices.DeleteFunc(found, func(c choice) bool { return c.family == nil })
+	return slices.DeleteFunc(found, func(c choice) bool { return c.set == nil })
 }
 
-func (d *state) newChoice(v machineset.DeletionCandidate, f *family, m *machine.Machine) choice {
+func (d *state) newChoice(v machineset.DeletionCandidate, f *setState, m *machine.Machine) choice {
 	c := choice{
-		DeletionCandidate: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
+		DeletionCandidate: v, set: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
 		untimed: v.At.IsZero(), foreign: !d.deployment.scaledAt(d.p).IsZero(),
 	}
-	c.handed = slices.ContainsFunc(f.set.Instructions.DeletionCandidates, func(told machineset.DeletionCandidate) bool {
+	c.known = slices.ContainsFunc(f.set.Instructions.DeletionCandidates, func(told machineset.DeletionCandidate) bool {
 		return told.Equal(v) || (c.untimed || c.foreign) && told.Name == v.Name
 	})
 	return c
 }
 
-// deletionCandidate returns the choice as a set gets it: always with a time of this process's
+// candidateForSet returns the choice as a set gets it: always with a time of this process's
 // clock, because the set compares it with the times of its machines.
-func (d *state) deletionCandidate(c *choice) machineset.DeletionCandidate {
+func (d *state) candidateForSet(c *choice) machineset.DeletionCandidate {
 	v := c.DeletionCandidate
 	if c.untimed || c.foreign {
 		v.At = d.stamp()
@@ -185,33 +185,33 @@ func (d *state) reduction() int64 {
 func (d *state) countChoices() {
 	d.choices = d.readChoices()
 	n := d.reduction()
-	since, until := d.choosing()
+	since, until := d.choicePeriod()
 	spare := -max(0, int64(d.deployment.Spec.Replicas)-int64(d.bounds.Unavailable))
 	for i := range d.sets {
-		spare += int64(min(d.sets[i].available-d.sets[i].given, d.sets[i].size()))
+		spare += int64(min(d.sets[i].available-d.sets[i].choicesAvailable, d.sets[i].size()))
 	}
 	for i := range d.choices {
 		c := &d.choices[i]
 		switch {
 		case n == 0:
 			return
-		case c.handed || c.kept || c.family.set.Deleted() || !c.untimed && (c.At.After(until) || c.At.Before(since)):
+		case c.known || c.kept || c.set.set.Deleted() || !c.untimed && (c.At.After(until) || c.At.Before(since)):
 			continue
-		case c.family.actual < c.family.size() || c.available && spare <= 0:
+		case c.set.actual < c.set.size() || c.available && spare <= 0:
 			continue
 		case c.available:
 			spare--
-			c.family.given++
+			c.set.choicesAvailable++
 		}
-		c.family.offered = append(c.family.offered, d.deletionCandidate(c))
+		c.set.choicesNew = append(c.set.choicesNew, d.candidateForSet(c))
 		n--
 	}
 }
 
 // choicesFor returns the names of machines chosen to go that the set gets with its new size: none if
 // that is not smaller.
-func (f *family) choicesFor(size int32) []machineset.DeletionCandidate {
-	return f.offered[:min(len(f.offered), int(max(f.size()-size, 0)))]
+func (f *setState) choicesFor(size int32) []machineset.DeletionCandidate {
+	return f.choicesNew[:min(len(f.choicesNew), int(max(f.size()-size, 0)))]
 }
 
 // pruneChoices removes useless names from the annotation: those of machines that are gone or going, those
@@ -223,7 +223,7 @@ func (d *state) pruneChoices() (Plan, bool) {
 		return Plan{}, false
 	}
 	var stay []machineset.DeletionCandidate
-	since, _ := d.choosing()
+	since, _ := d.choicePeriod()
 	waiting := d.choicesWait()
 	for i := range d.choices {
 		if c := &d.choices[i]; c.useful(since, waiting) {
@@ -238,7 +238,7 @@ func (d *state) pruneChoices() (Plan, bool) {
 	if changed.Annotations[key] = formatDeletionCandidates(stay); len(stay) == 0 {
 		delete(changed.Annotations, key)
 	}
-	why := decision.Why{Reason: reasonTidied, Name: key, Count: int64(len(all) - len(stay)), All: int64(len(all))}
+	why := decision.Why{Reason: reasonCandidatesPruned, Name: key, Count: int64(len(all) - len(stay)), All: int64(len(all))}
 	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
 }
 
@@ -246,14 +246,14 @@ func (d *state) pruneChoices() (Plan, bool) {
 // reduction has not come yet. since is when the period of the present reduction begins. waiting:
 // some of its choices could not be handed over yet.
 func (c *choice) useful(since time.Time, waiting bool) bool {
-	if c.handed {
-		return c.family.actual > c.family.size()
+	if c.known {
+		return c.set.actual > c.set.size()
 	}
 	return c.At.After(since) || waiting && (c.untimed || !c.At.Before(since))
 }
 
-// noteWanted keeps in the status which size was wanted when all orders for it were given.
-func (d *state) noteWanted(s *Status, gathered bool) {
+// recordWanted keeps in the status which size was wanted when all orders for it were given.
+func (d *state) recordWanted(s *Status, gathered bool) {
 	if d.held() || gathered || d.choicesWait() {
 		return
 	}
@@ -268,7 +268,7 @@ func (d *state) noteWanted(s *Status, gathered bool) {
 // choicesWait reports whether a paused set could not be told yet which of its machines go with a
 // new reduction. Until it is told, the size does not count as the size wanted so far.
 func (d *state) choicesWait() bool {
-	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.family.paused && !c.handed })
+	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.set.paused && !c.known })
 }
 
 // withDeletionCandidates returns a copy of annotations with more names.

@@ -18,7 +18,7 @@ func TestOutdatedCandidatesAreForgotten(t *testing.T) {
 		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "one"}, Owner: &object.Owner{Kind: machineset.OwnerKind, UID: "a"}}}
 		set.Spec.Replicas = size
 		set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: m.Name}}
-		f := &family{set: set, machines: []*machine.Machine{m}, actual: 1}
+		f := &setState{set: set, machines: []*machine.Machine{m}, actual: 1}
 		require.Equal(t, size != 0, f.outdatedDeletionCandidates(), "size %d", size)
 		require.Equal(t, size == 0, len(f.deletionCandidates(size, nil)) == 1, "size %d", size)
 	}

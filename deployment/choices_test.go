@@ -40,7 +40,7 @@ func TestP20NothingIsLeftToGoLater(t *testing.T) {
 	o.Sets[0].Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[0].Name, At: begin}, {Name: "gone", At: begin}}
 	plan := decide(t, o, begin)
 	require.Len(t, plan.Push, 1)
-	require.Equal(t, deployment.ReasonForget, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonCandidatesDropped, plan.Why.Reason)
 	require.Empty(t, plan.Push[0].Set.Instructions.DeletionCandidates)
 	o.Sets[0].Set.Instructions.DeletionCandidates = o.Sets[0].Set.Instructions.DeletionCandidates[1:]
 	require.Empty(t, decide(t, o, begin).Push, "a name that no machine has costs no write")
@@ -168,7 +168,7 @@ func TestP20NamesWithoutTime(t *testing.T) {
 		require.Empty(t, again.Scale, "%s: it is handed over once", name)
 		o.Deployment.Status = statusOf(t, again)
 		o.StatusWritten = time.Time{}
-		require.NotEqual(t, deployment.ReasonTidied, decide(t, o, begin.Add(2*time.Second)).Why.Reason, "%s: it stays until the machine goes", name)
+		require.NotEqual(t, deployment.ReasonCandidatesPruned, decide(t, o, begin.Add(2*time.Second)).Why.Reason, "%s: it stays until the machine goes", name)
 
 		late, _ := chosenBy(t, annotations, "")
 		late.Deployment.Spec.Replicas = 3
@@ -177,7 +177,7 @@ func TestP20NamesWithoutTime(t *testing.T) {
 			late.Deployment.Status = s.Status
 			plan = decide(t, late, begin.Add(time.Hour))
 		}
-		require.Equal(t, deployment.ReasonTidied, plan.Why.Reason, "%s: without a reduction it is of no use", name)
+		require.Equal(t, deployment.ReasonCandidatesPruned, plan.Why.Reason, "%s: without a reduction it is of no use", name)
 		require.NotContains(t, plan.Write.(*deployment.Update).Deployment.Annotations, deletionCandidatesKey)
 	}
 }
@@ -189,7 +189,7 @@ func TestP20UntimedChoiceOutlastsAPause(t *testing.T) {
 	set := o.Sets[0].Set
 	set.Annotations = map[string]string{"millwright-go/paused": "true"}
 	o.Deployment.Status = statusOf(t, decide(t, o, begin))
-	require.NotEqual(t, deployment.ReasonTidied, decide(t, o, begin.Add(time.Minute)).Why.Reason)
+	require.NotEqual(t, deployment.ReasonCandidatesPruned, decide(t, o, begin.Add(time.Minute)).Why.Reason)
 	delete(set.Annotations, "millwright-go/paused")
 	require.Equal(t, []string{name}, handedNames(decide(t, o, begin.Add(time.Hour))))
 }

@@ -127,12 +127,12 @@ func TestDeletion(t *testing.T) {
 	d.Finalizers = []string{deployment.Finalizer, object.OrphanDependents}
 	o.Sets = []deployment.Children{ownSet(d, "a", 1)}
 	plan := decide(t, o, begin)
-	require.Equal(t, deployment.Plan{At: begin.Add(deployment.DefaultPolicy().Resync), Why: decision.Why{Reason: deployment.ReasonLeaving}}, plan)
+	require.Equal(t, deployment.Plan{At: begin.Add(deployment.DefaultPolicy().Resync), Why: decision.Why{Reason: deployment.ReasonOrphaning}}, plan)
 
 	d.Finalizers = []string{"somebody's"}
 	o.Sets = []deployment.Children{ownSet(d, "a", 1)}
 	plan = decide(t, o, begin)
-	require.Equal(t, deployment.Plan{Why: decision.Why{Reason: deployment.ReasonNotOurs}}, plan)
+	require.Equal(t, deployment.Plan{Why: decision.Why{Reason: deployment.ReasonNoFinalizer}}, plan)
 }
 
 // TestChangedSelectorIsRefused: a selector and a template that were changed together match none of the

@@ -22,15 +22,15 @@ type state struct {
 	deployment *Deployment
 	now        time.Time
 
-	sets     []family  // of this deployment, the oldest first
-	current  *family   // the new set, one of sets; nil: there is none
-	failed   []failing // the newest first, as many as are listed
-	failures int32     // this many there are
+	sets     []setState // of this deployment, the oldest first
+	current  *setState  // the new set, one of sets; nil: there is none
+	failed   []failing  // the newest first, as many as are listed
+	failures int32      // this many there are
 
 	revision int64 // of the new set: what it has, or will get
 	bounds   rollout.Bounds
 
-	stuck heldUp // machines that don't get on
+	heldUp heldUp // machines that don't get on
 
 	rolloutFailures RolloutFailures // as the status should have them
 	stopAfter       int32           // so many failures stop the rollout; zero: none do
@@ -39,16 +39,16 @@ type state struct {
 	next    step
 
 	// What the decision finds out on its way to a plan.
-	hold      decision.Why  // why no more orders are given; zero: they are
-	wake      time.Time     // the earliest of the known future events; zero: none
-	gathering time.Time     // since when orders wait for others; zero: they do not
-	gathered  time.Duration // for how long they still do; zero: they do not
-	throttled time.Duration // how long the status has to wait; zero: it need not
+	hold       decision.Why  // why no more orders are given; zero: they are
+	wake       time.Time     // the earliest of the known future events; zero: none
+	batchSince time.Time     // since when orders wait for others; zero: they do not
+	batchWait  time.Duration // for how long they still do; zero: they do not
+	throttled  time.Duration // how long the status has to wait; zero: it need not
 }
 
 // count counts the sets and machines of an observation.
 func count(o *Observation, p *Policy, now time.Time) *state {
-	d := &state{o: o, p: p, deployment: o.Deployment, now: now, gathering: o.Gathering}
+	d := &state{o: o, p: p, deployment: o.Deployment, now: now, batchSince: o.Gathering}
 	d.countSets()
 	d.current = d.findNewSet()
 	d.revision = d.revisionOf(d.current)
@@ -58,8 +58,8 @@ func count(o *Observation, p *Policy, now time.Time) *state {
 }
 
 // newest returns the set that was the new one last. Nil: there is none.
-func (d *state) newest() *family {
-	var found *family
+func (d *state) newest() *setState {
+	var found *setState
 	for i := range d.sets {
 		f := &d.sets[i]
 		if f.set.Deleted() {
@@ -78,8 +78,8 @@ func (d *state) updatesInPlace() bool {
 	return spec.Strategy.Kind == InPlaceUpdate && !spec.Paused && d.current != nil
 }
 
-// family returns the set of that name that can be given orders.
-func (d *state) family(name string) *family {
+// setNamed returns the set of that name that can be given orders.
+func (d *state) setNamed(name string) *setState {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.set.Name == name && !f.set.Deleted() {
 			return f
@@ -90,10 +90,10 @@ func (d *state) family(name string) *family {
 
 // target returns the set that an updated machine belongs to: the one it was selected for or, if
 // that is not known or gone, the new one. Nil: it is there already, or there is none.
-func (d *state) target(f *family, m *machine.Machine) *family {
+func (d *state) target(f *setState, m *machine.Machine) *setState {
 	to := d.current
 	if key := d.p.Keys.InPlaceTarget; key != "" && m.Annotations[key] != "" {
-		if noted := d.family(m.Annotations[key]); noted != nil {
+		if noted := d.setNamed(m.Annotations[key]); noted != nil {
 			to = noted
 		}
 	}
@@ -110,7 +110,7 @@ func (d *state) rolling() bool {
 		return false
 	}
 	for i := range d.sets {
-		if f := &d.sets[i]; f != d.current && f.inUse() && max(f.size(), f.actual) > f.aside {
+		if f := &d.sets[i]; f != d.current && f.inUse() && max(f.size(), f.actual) > f.hidden {
 			return true
 		}
 	}
@@ -120,7 +120,7 @@ func (d *state) rolling() bool {
 // findNewSet returns a set, not being deleted, that has the deployment's template. Nil: none has.
 // If there are several, it is the one that was the new set last, or else the oldest, because an old
 // set may have a template that another set got later.
-func (d *state) findNewSet() (found *family) {
+func (d *state) findNewSet() (found *setState) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		if !f.set.Deleted() && d.wanted(f.set) && (found == nil || f.set.Revision > found.set.Revision) {
@@ -138,8 +138,8 @@ func (d *state) expired() (n int32) {
 	return n
 }
 
-// fresh reports whether the new set has never had a machine, or is not created yet.
-func (d *state) fresh() bool {
+// newSetUnused reports whether the new set has never had a machine, or is not created yet.
+func (d *state) newSetUnused() bool {
 	f := d.current
 	return f == nil || f.actual == 0 && f.set.Instructions.Reservation.Settled == 0 && f.announced == f.set.Instructions.Reservation.Reserved
 }
@@ -147,7 +147,7 @@ func (d *state) fresh() bool {
 // revisionOf returns the revision of a set when it is the new one: its own if that is above all
 // others, else the next. For nil it is that of a set not created yet. After the last number there
 // is no next, and two sets share it.
-func (d *state) revisionOf(f *family) int64 {
+func (d *state) revisionOf(f *setState) int64 {
 	own, others := int64(0), int64(0)
 	for i := range d.sets {
 		if g := &d.sets[i]; g == f {
@@ -166,7 +166,7 @@ func (d *state) revisionOf(f *family) int64 {
 }
 
 // resizable returns the set with this UID, if it can be resized.
-func (d *state) resizable(uid string) *family {
+func (d *state) resizable(uid string) *setState {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.set.UID == uid && !f.set.Deleted() {
 			return f
@@ -175,8 +175,8 @@ func (d *state) resizable(uid string) *family {
 	return nil
 }
 
-// countLeaving counts the available machines that a set was told to delete and has not deleted.
-func (d *state) countLeaving(f *family) {
+// countKnownChoices counts the available machines that a set was told to delete and has not deleted.
+func (d *state) countKnownChoices(f *setState) {
 	surplus := f.actual - f.size()
 	if surplus <= 0 || len(f.set.Instructions.DeletionCandidates) == 0 {
 		return
@@ -187,24 +187,24 @@ func (d *state) countLeaving(f *family) {
 	}
 	for _, m := range f.machines {
 		if m != nil && named[m.Name] && !m.Deleted() && m.OwnedBy(f.set.UID) && d.available(m) {
-			f.given = min(f.given+1, surplus)
+			f.choicesAvailable = min(f.choicesAvailable+1, surplus)
 		}
 	}
-	f.told = f.given
+	f.choicesKnown = f.choicesAvailable
 }
 
 // countSets separates this deployment's own sets, which it puts in order, from others, which it
 // leaves out, and counts their machines.
 func (d *state) countSets() {
-	d.sets = make([]family, 0, len(d.o.Sets))
+	d.sets = make([]setState, 0, len(d.o.Sets))
 	for i := range d.o.Sets {
 		c := &d.o.Sets[i]
 		if c.Set != nil && c.Set.OwnedBy(d.deployment.UID) {
-			d.sets = append(d.sets, family{set: c.Set, machines: c.Machines})
+			d.sets = append(d.sets, setState{set: c.Set, machines: c.Machines})
 		}
 	}
-	slices.SortFunc(d.sets, func(a, b family) int { return olderFirst(a.set, b.set) })
-	d.sets = slices.CompactFunc(d.sets, func(a, b family) bool { return a.set.UID == b.set.UID })
+	slices.SortFunc(d.sets, func(a, b setState) int { return olderFirst(a.set, b.set) })
+	d.sets = slices.CompactFunc(d.sets, func(a, b setState) bool { return a.set.UID == b.set.UID })
 	for i := range d.sets {
 		d.countMachines(&d.sets[i])
 	}
@@ -215,7 +215,7 @@ func olderFirst(a, b *machineset.Set) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-func (d *state) countMachines(f *family) {
+func (d *state) countMachines(f *setState) {
 	minReady := d.minReady()
 	open := f.openNames()
 	f.paused = d.isPaused(&f.set.Meta)
@@ -226,7 +226,7 @@ func (d *state) countMachines(f *family) {
 		if open[m.Name] {
 			f.announced--
 		}
-		d.noteHeldUp(m)
+		d.countHeldUp(m)
 		if m.Deleted() {
 			f.terminating++
 			continue
@@ -241,25 +241,25 @@ func (d *state) countMachines(f *family) {
 		}
 		if m.Preserved(d.now) {
 			f.countPreserved(m)
-			d.spare(f, m)
-			d.lookAt(m.Status.Preservation.Until)
+			d.countPaused(f, m)
+			d.wakeBy(m.Status.Preservation.Until)
 			continue
 		}
 		if m.Ready() {
 			f.ready++
 			at := m.AvailableAt(minReady)
 			if available = !at.After(d.now); !available {
-				d.lookAt(at)
+				d.wakeBy(at)
 			}
 		}
-		paused := d.spare(f, m)
+		paused := d.countPaused(f, m)
 		if paused && (!available || inUpdate(m)) {
-			f.idle++
+			f.pausedUnavailable++
 		}
 		f.countInPlace(m, available, paused)
 		d.countRequests(f, m, available)
 	}
-	d.countLeaving(f)
+	d.countKnownChoices(f)
 }
 
 // failing is a machine whose last operation failed.
@@ -299,23 +299,23 @@ func newestFirst(a, b failing) int {
 		cmp.Compare(a.set, b.set), cmp.Compare(m.Spec.ProviderID, n.Spec.ProviderID))
 }
 
-// spare counts a machine of a set if it is paused, and reports whether it is.
-func (d *state) spare(f *family, m *machine.Machine) bool {
+// countPaused counts a machine of a set if it is paused, and reports whether it is.
+func (d *state) countPaused(f *setState, m *machine.Machine) bool {
 	if !d.isPaused(&m.Meta) {
 		return false
 	}
-	if f.spared++; f.spared == 1 || m.Name < f.firstKept {
-		f.firstKept = m.Name
+	if f.pausedMachines++; f.pausedMachines == 1 || m.Name < f.firstPaused {
+		f.firstPaused = m.Name
 	}
 	return true
 }
 
 // countRequests counts a machine that is to be replaced, on request or for its age, as its set
 // does.
-func (d *state) countRequests(f *family, m *machine.Machine, available bool) {
+func (d *state) countRequests(f *setState, m *machine.Machine, available bool) {
 	maxAge := d.deployment.Spec.MaxAge
 	requested := machineset.Requested(m, d.p.Keys.Replace)
-	f.takeable = f.takeable || available && !inUpdate(m) && (requested || tooOld(m, f.set.Spec.MaxAge, d.now))
+	f.replaceable = f.replaceable || available && !inUpdate(m) && (requested || tooOld(m, f.set.Spec.MaxAge, d.now))
 	switch {
 	case d.isPaused(&m.Meta):
 	case requested:
@@ -326,7 +326,7 @@ func (d *state) countRequests(f *family, m *machine.Machine, available bool) {
 			return
 		}
 		if d.now.Before(at) {
-			d.lookAt(at)
+			d.wakeBy(at)
 			return
 		}
 		f.requested++
@@ -340,8 +340,8 @@ func tooOld(m *machine.Machine, maxAge time.Duration, now time.Time) bool {
 	return !at.IsZero() && !now.Before(at) && machineset.MayExpire(m)
 }
 
-// family is one set of the deployment with the sums of its machines.
-type family struct {
+// setState is one set of the deployment with the sums of its machines.
+type setState struct {
 	set      *machineset.Set
 	machines []*machine.Machine
 
@@ -365,25 +365,25 @@ type family struct {
 	// preservedFailed is how many of preserved failed.
 	preservedFailed int32
 	preserving      int32 // of actual, kept because their set asks for it, or soon kept
-	aside           int32 // of preserved, hidden from the rollout
+	hidden          int32 // of preserved, hidden from the rollout
 
-	requested int    // machines that are to be replaced, including those too old
-	expired   int32  // of these, too old
-	takeable  bool   // some of these are available, and in no update
-	paused    bool   // the set is
-	spared    int    // machines that are paused
-	firstKept string // of their names, in order
+	requested      int    // machines that are to be replaced, including those too old
+	expired        int32  // of these, too old
+	replaceable    bool   // some of these are available, and in no update
+	paused         bool   // the set is
+	pausedMachines int    // machines that are paused
+	firstPaused    string // of their names, in order
 
-	// given is how many available machines the set deletes because a scaler chose them, or will
+	// choicesAvailable is how many available machines the set deletes because a scaler chose them, or will
 	// delete when it is told.
-	given   int32
-	told    int32                          // of given, those that the set has been told of: it removes them first
-	idle    int32                          // of actual, paused and not available: the set leaves them alone
-	offered []machineset.DeletionCandidate // that the set may be told of
+	choicesAvailable  int32
+	choicesKnown      int32                          // of given, those that the set has been told of: it removes them first
+	pausedUnavailable int32                          // of actual, paused and not available: the set leaves them alone
+	choicesNew        []machineset.DeletionCandidate // that the set may be told of
 }
 
 // countPreserved counts a machine that is kept for inspection.
-func (f *family) countPreserved(m *machine.Machine) {
+func (f *setState) countPreserved(m *machine.Machine) {
 	f.preserved++
 	switch {
 	case m.Ready():
@@ -398,7 +398,7 @@ const manyNames = 1000
 
 // openNames returns the names of the announced machines, at most the first ones if there are very
 // many. They are all those whose outcome the set does not know yet.
-func (f *family) openNames() map[string]bool {
+func (f *setState) openNames() map[string]bool {
 	r := &f.set.Instructions.Reservation
 	if r.Settled < 0 || r.Reserved <= r.Settled {
 		return nil
@@ -415,7 +415,7 @@ func (f *family) openNames() map[string]bool {
 // size returns the ordered size of a set as a rollout should see it. A set that is being deleted
 // will have no machines. A negative size is invalid, and counts as the number of machines that the
 // set has.
-func (f *family) size() int32 {
+func (f *setState) size() int32 {
 	switch {
 	case f.set.Deleted():
 		return 0
@@ -426,7 +426,7 @@ func (f *family) size() int32 {
 }
 
 // leavingCount returns how many machines a set has and names as leaving. Its size does not include them.
-func (f *family) leavingCount() (n int32) {
+func (f *setState) leavingCount() (n int32) {
 	for _, m := range f.machines {
 		if f.owns(m) && slices.Contains(f.set.Instructions.Handover.Leaving, m.Name) {
 			n++
@@ -438,61 +438,63 @@ func (f *family) leavingCount() (n int32) {
 // numbers returns the set as a rollout sees it. raised, if given, is the UID of the only set that
 // may be raised. UIDs are compared because a set that is being deleted may share its name with its
 // successor.
-func (f *family) numbers(current, raised bool) rollout.Set {
+func (f *setState) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
-		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.given),
-		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.offered)), Accounted: f.told + f.idle,
+		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.choicesAvailable),
+		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.choicesNew)), Accounted: f.choicesKnown + f.pausedUnavailable,
 		Selected: f.underWay, Selectable: f.selectable, Paused: f.paused,
 	}
 	if !raised {
 		// The room that another set may still fill is not given away. The raised set needs no such
 		// care, because it never gets above what is wanted.
-		s.Actual = int32(min(f.most(), math.MaxInt32))
+		s.Actual = int32(min(f.mostMachines(), math.MaxInt32))
 		s.Accounted += s.Actual - f.actual
 	}
-	if f.atRest() {
+	if f.pauseObserved() {
 		s.Accounted = s.Actual
 	}
-	return f.without(s)
+	return f.withoutHidden(s)
 }
 
-// atRest reports whether the set is paused and has said so: it is deleting no machine, see
+// pauseObserved reports whether the set is paused and has said so: it is deleting no machine, see
 // machineset.ConditionPaused.
-func (f *family) atRest() bool { return f.paused && f.condition(machineset.ConditionPaused) != nil }
+func (f *setState) pauseObserved() bool {
+	return f.paused && f.condition(machineset.ConditionPaused) != nil
+}
 
-// most returns how many machines the set may have without another order: those it has, those on
+// mostMachines returns how many machines the set may have without another order: those it has, those on
 // their way, and those that its surge allowance lets it create.
-func (f *family) most() int64 {
-	most := f.has()
+func (f *setState) mostMachines() int64 {
+	most := f.present()
 	if extra := f.set.Instructions.SurgeAllowance.Surge; extra > 0 && !f.set.Deleted() {
 		most = max(most, int64(f.size())+int64(extra)) // it may be making them already
 	}
 	return most
 }
 
-// taking reports whether the set may be deleting available machines already, to replace them. It
+// mayBeReplacing reports whether the set may be deleting available machines already, to replace them. It
 // counts as doing so until it has seen that it no longer may.
-func (f *family) taking() bool {
+func (f *setState) mayBeReplacing() bool {
 	told := f.set.Instructions.SurgeAllowance == (machineset.SurgeAllowance{}) && f.set.Status.ObservedGeneration == f.set.Generation
-	return f.takeable && !f.set.Deleted() && !told
+	return f.replaceable && !f.set.Deleted() && !told
 }
 
 // unused reports whether a set has no machines, should have none and has none under way, also
 // according to its own status.
-func (f *family) unused() bool {
+func (f *setState) unused() bool {
 	s := f.set
 	return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&
 		s.Status.Replicas == 0 && s.Status.ObservedGeneration >= s.Generation
 }
 
 // owns reports whether a machine counts as one of the set.
-func (f *family) owns(m *machine.Machine) bool {
+func (f *setState) owns(m *machine.Machine) bool {
 	return m != nil && m.OwnedBy(f.set.UID) && !m.Deleted()
 }
 
-// first returns the oldest of a set's machines, by age and then by name, that are wanted and not
+// oldest returns the oldest of a set's machines, by age and then by name, that are wanted and not
 // being deleted.
-func (f *family) first(limit int, wanted func(*machine.Machine) bool) []*machine.Machine {
+func (f *setState) oldest(limit int, wanted func(*machine.Machine) bool) []*machine.Machine {
 	var out []*machine.Machine
 	for _, m := range f.machines {
 		if m == nil || !wanted(m) || !f.owns(m) { // the owner is another read of memory for each machine
@@ -513,32 +515,32 @@ func olderMachine(a, b *machine.Machine) int {
 }
 
 // inUse reports whether a set has machines, or should have some.
-func (f *family) inUse() bool { return f.size() > 0 || f.actual > 0 }
+func (f *setState) inUse() bool { return f.size() > 0 || f.actual > 0 }
 
-// has returns how many machines a set has, including those that may still be created with any size.
-func (f *family) has() int64 { return int64(f.actual) + max(f.announced, 0) }
+// present returns how many machines a set has, including those that may still be created with any size.
+func (f *setState) present() int64 { return int64(f.actual) + max(f.announced, 0) }
 
 // freePlaces returns how many places of a set are empty.
-func (f *family) freePlaces() int { return int(max(int64(f.set.Spec.Replicas)-f.has(), 0)) }
+func (f *setState) freePlaces() int { return int(max(int64(f.set.Spec.Replicas)-f.present(), 0)) }
 
 // namesDone reports whether all names that the set has given out became machines, or can't any
 // more.
-func (f *family) namesDone() bool {
+func (f *setState) namesDone() bool {
 	r := &f.set.Instructions.Reservation
 	return f.announced == 0 && r.Settled >= 0 && r.Reserved >= r.Settled
 }
 
-// without returns the numbers of a set without the machines set aside. None of these is available,
+// withoutHidden returns the numbers of a set without the machines set aside. None of these is available,
 // or ready for an update.
-func (f *family) without(s rollout.Set) rollout.Set {
-	s.Spec -= f.aside
-	s.Actual -= min(s.Actual, f.aside)
+func (f *setState) withoutHidden(s rollout.Set) rollout.Set {
+	s.Spec -= f.hidden
+	s.Actual -= min(s.Actual, f.hidden)
 	return s
 }
 
 // condition returns a set's own condition of a type, if it is true and the set is not being
 // deleted. Nil: otherwise.
-func (f *family) condition(typ string) *object.Condition {
+func (f *setState) condition(typ string) *object.Condition {
 	if f == nil || f.set.Deleted() {
 		return nil
 	}
@@ -549,10 +551,10 @@ func (f *family) condition(typ string) *object.Condition {
 	return c
 }
 
-// abandons returns what is wrong with a selector that was changed while sets had machines: these
+// selectorChanged returns what is wrong with a selector that was changed while sets had machines: these
 // would run on without an owner. A set that matches by its template was relabelled by somebody who
 // wants it released. Nil: nothing is wrong.
-func (d *state) abandons() *object.FieldError {
+func (d *state) selectorChanged() *object.FieldError {
 	selector := &d.deployment.Spec.Selector
 	for i := range d.sets {
 		f := &d.sets[i]

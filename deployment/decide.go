@@ -36,7 +36,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return d.remove(), nil
 	}
 	plan := d.reconcile()
-	plan.Gathering = d.gathering
+	plan.Gathering = d.batchSince
 	return plan, nil
 }
 
@@ -49,7 +49,7 @@ func (d *state) reconcile() Plan {
 		bad = machineset.AboveLimit(d.deployment.Spec.Replicas, d.p.MaxReplicas)
 	}
 	if bad == nil {
-		bad = d.abandons()
+		bad = d.selectorChanged()
 	}
 	if bad != nil {
 		return d.invalid(bad)
@@ -62,7 +62,7 @@ func (d *state) reconcile() Plan {
 		}
 		return Plan{Write: &Update{Deployment: changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
-	d.setAside()
+	d.hide()
 	d.countChoices()
 	d.next = d.nextStep()
 	d.holdIfRefused()
@@ -73,7 +73,7 @@ func (d *state) reconcile() Plan {
 		(*state).ensureNewSet,
 		(*state).syncTemplates,
 		(*state).finishMoves,
-		(*state).gate,
+		(*state).openOrClose,
 		(*state).beginMoves,
 		(*state).withdraw,
 		(*state).beginCount,
@@ -102,7 +102,7 @@ func (d *state) reconcile() Plan {
 
 // wait ends a pass.
 func (d *state) wait() Plan {
-	why := decision.Why{Reason: reasonRollout, Cause: d.next.why, Detail: d.remark()}
+	why := decision.Why{Reason: reasonRollout, Cause: d.next.why, Detail: d.waitRemark()}
 	if d.deployment.Spec.Paused {
 		why.Reason = reasonPaused
 	}
@@ -112,7 +112,7 @@ func (d *state) wait() Plan {
 	warn := d.deployment.Spec.Strategy.tolerated()
 	if unusable := d.unusableClass(); unusable != "" {
 		warn = decision.Why{Reason: reasonClassInvalid, Detail: unusable}
-		d.lookAt(d.now.Add(classRetry))
+		d.wakeBy(d.now.Add(classRetry))
 	}
 	if bad := d.deployment.Spec.Template.InvalidEntry(); bad != nil {
 		warn = decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
@@ -126,13 +126,13 @@ func (d *state) wait() Plan {
 		if d.o.Failed != nil {
 			warn = why
 		}
-	case d.gathered > 0:
-		why = decision.Why{Reason: reasonGathering, For: d.gathered}
+	case d.batchWait > 0:
+		why = decision.Why{Reason: reasonBatched, For: d.batchWait}
 	case d.throttled > 0 && d.next.why.Reason == rollout.ReasonDone:
 		why = decision.Why{Reason: reasonThrottled, For: d.throttled, Cause: d.next.why}
 	}
-	plan := d.rest(why, warn)
-	plan.HeldUp = d.stuck.why()
+	plan := d.waitUntilWake(why, warn)
+	plan.HeldUp = d.heldUp.why()
 	return plan
 }
 
@@ -148,7 +148,7 @@ func (d *state) invalid(bad *object.FieldError) Plan {
 	if plan, found := d.writeStatus(status); found {
 		return plan
 	}
-	return d.rest(why, why)
+	return d.waitUntilWake(why, why)
 }
 
 func (d *state) available(m *machine.Machine) bool {
@@ -195,22 +195,22 @@ func (d *state) holdIfRefused() {
 
 func (d *state) holdUntil(refused *machine.Outcome, at time.Time) {
 	d.hold = decision.Why{Reason: reasonOrderRefused, Code: refused.Code, Detail: refused.Message, For: at.Sub(d.now)}
-	d.lookAt(at)
+	d.wakeBy(at)
 }
 
 // held reports whether no more orders are given.
 func (d *state) held() bool { return d.hold.Reason != (decision.Reason{}) }
 
-// lookAt makes t the time of the next decision unless an earlier one is known.
-func (d *state) lookAt(t time.Time) {
+// wakeBy makes t the time of the next decision unless an earlier one is known.
+func (d *state) wakeBy(t time.Time) {
 	if d.wake.IsZero() || t.Before(d.wake) {
 		d.wake = t
 	}
 }
 
-// rest plans the next decision for the next known event, or after Resync if there is none.
-func (d *state) rest(why, warn decision.Why) Plan {
-	d.lookAt(d.now.Add(d.p.Resync))
+// waitUntilWake plans the next decision for the next known event, or after Resync if there is none.
+func (d *state) waitUntilWake(why, warn decision.Why) Plan {
+	d.wakeBy(d.now.Add(d.p.Resync))
 	return Plan{At: d.wake, Why: why, Warn: warn}
 }
 
@@ -272,10 +272,10 @@ func (d *state) pausedSets() string {
 // until they have no owner.
 func (d *state) remove() Plan {
 	if !d.deployment.HasFinalizer(Finalizer) {
-		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
+		return Plan{Why: decision.Why{Reason: reasonNoFinalizer}}
 	}
 	if d.deployment.HasFinalizer(object.OrphanDependents) {
-		return d.rest(decision.Why{Reason: reasonLeaving}, decision.Why{})
+		return d.waitUntilWake(decision.Why{Reason: reasonOrphaning}, decision.Why{})
 	}
 	if len(d.sets) == 0 {
 		changed := d.deployment.Clone()
@@ -290,9 +290,9 @@ func (d *state) remove() Plan {
 		return plan
 	}
 	if d.held() {
-		return d.rest(d.hold, d.hold)
+		return d.waitUntilWake(d.hold, d.hold)
 	}
-	return d.rest(decision.Why{Reason: reasonGoing, Count: int64(len(d.sets)), Detail: d.pausedSets()}, decision.Why{})
+	return d.waitUntilWake(decision.Why{Reason: reasonWaitingForSets, Count: int64(len(d.sets)), Detail: d.pausedSets()}, decision.Why{})
 }
 
 func (d *state) deleteSets() (Plan, bool) {
@@ -312,12 +312,12 @@ func (d *state) deleteSets() (Plan, bool) {
 	return plan, true
 }
 
-// gate keeps old sets from creating machines while theirs are updated in place. It opens sets that
+// openOrClose keeps old sets from creating machines while theirs are updated in place. It opens sets that
 // were closed for that, or when machines were given back to them. A closed set's size may be larger
 // than what it has, because other sets may have replaced the rest already. So it is opened at what
 // it has, in the same write. A paused set stays closed, because it keeps its size. If another
 // manager has labelled the current set to make no machines, gate removes the label.
-func (d *state) gate() (Plan, bool) {
+func (d *state) openOrClose() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -325,14 +325,14 @@ func (d *state) gate() (Plan, bool) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		why := decision.Why{Reason: reasonOpen, Name: f.set.Name}
-		closed, barred := d.closes(f), f == d.current && d.barred(f.set)
+		closed, barred := d.mustBeClosed(f), f == d.current && d.scaleUpDisabled(f.set)
 		switch {
 		case closed && f == d.current:
 			why.Reason = reasonCloseStopped
 		case closed:
 			why.Reason = reasonClose
 		}
-		if f.set.Deleted() || f.set.Instructions.Handover.Closed == closed && !barred || !d.mayGate(f, closed) {
+		if f.set.Deleted() || f.set.Instructions.Handover.Closed == closed && !barred || !d.mayOpenOrClose(f, closed) {
 			continue
 		}
 		changed := f.set.Clone()
@@ -355,32 +355,32 @@ func (d *state) gate() (Plan, bool) {
 	return plan, true
 }
 
-// closes reports whether a set is to create no machines: an old one while its machines are updated
+// mustBeClosed reports whether a set is to create no machines: an old one while its machines are updated
 // in place, and the new one while a rolling update is stopped.
-func (d *state) closes(f *family) bool {
+func (d *state) mustBeClosed(f *setState) bool {
 	if f != d.current {
 		return d.updatesInPlace()
 	}
 	return d.stopped() && d.deployment.Spec.Strategy.Kind != InPlaceUpdate
 }
 
-// mayGate reports whether a set may be closed or opened. An empty one need not be closed: it makes none.
-func (d *state) mayGate(f *family, closed bool) bool {
+// mayOpenOrClose reports whether a set may be closed or opened. An empty one need not be closed: it makes none.
+func (d *state) mayOpenOrClose(f *setState, closed bool) bool {
 	if closed {
 		return f.size() != 0
 	}
 	return d.mayOpen(f)
 }
 
-// barred reports whether another manager has labelled a set so that it makes no
+// scaleUpDisabled reports whether another manager has labelled a set so that it makes no
 // machines. It does so to old sets, and leaves the label there.
-func (d *state) barred(s *machineset.Set) bool {
+func (d *state) scaleUpDisabled(s *machineset.Set) bool {
 	_, labelled := s.Labels[d.p.Keys.ScaleUpDisabled]
 	return labelled && d.p.Keys.ScaleUpDisabled != ""
 }
 
 // mayOpen reports whether a closed set may be opened. An old set that was raised must have observed
 // that: until then it may be deleting machines that it would create again.
-func (d *state) mayOpen(f *family) bool {
-	return !f.paused && (f == d.current || f.actsOn(d.p.Keys.RaisedFrom) >= f.size())
+func (d *state) mayOpen(f *setState) bool {
+	return !f.paused && (f == d.current || f.actingSize(d.p.Keys.RaisedFrom) >= f.size())
 }

@@ -326,9 +326,9 @@ func withoutEntry(m map[string]string, key string) map[string]string {
 	return c
 }
 
-// outdated returns the fields that a set must still copy from its deployment without replacing a
+// outdatedField returns the fields that a set must still copy from its deployment without replacing a
 // machine. Empty: nothing.
-func outdated(s *machineset.Set, d *Deployment) string {
+func outdatedField(s *machineset.Set, d *Deployment) string {
 	have, want := &s.Spec.Template.Spec, &d.Spec.Template.Spec
 	switch {
 	case !have.NodeTemplate.Equal(&want.NodeTemplate):
@@ -345,8 +345,8 @@ func outdated(s *machineset.Set, d *Deployment) string {
 	return ""
 }
 
-// bringUpToDate changes all that outdated finds.
-func bringUpToDate(s *machineset.Set, d *Deployment) {
+// syncSet changes all that outdated finds.
+func syncSet(s *machineset.Set, d *Deployment) {
 	have, want := &s.Spec.Template.Spec, d.Spec.Template.Spec.Clone()
 	have.NodeTemplate = want.NodeTemplate
 	have.Config = want.Config
@@ -416,7 +416,7 @@ var waiting = [...]string{ConditionCreationSlowed, ConditionReplacementSlowed, m
 
 // nameNew gives names to the machines that a set is going to create for its new size in a rolling
 // update.
-func (d *state) nameNew(f *family, changed *machineset.Set) {
+func (d *state) nameNew(f *setState, changed *machineset.Set) {
 	waits := slices.ContainsFunc(waiting[:], func(typ string) bool { return f.condition(typ) != nil })
 	n := min(d.p.Names, changed.Spec.Replicas-f.actual)
 	if n <= 0 || waits || !f.namesDone() || f.actual < f.size() || d.p.StrictQuota || !d.rolling() ||

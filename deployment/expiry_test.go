@@ -75,10 +75,10 @@ func TestExpiryNeedsItsTime(t *testing.T) {
 		o := settledObservation(t, 3)
 		old(o, 1)
 		plan := decide(t, o, begin)
-		require.Equal(t, deployment.ReasonSurgeAllowance, plan.Why.Reason, name)
+		require.Equal(t, deployment.ReasonSurgeAllowed, plan.Why.Reason, name)
 		change(o)
 		plan = decide(t, o, begin)
-		require.NotEqual(t, deployment.ReasonSurgeAllowance, plan.Why.Reason, name)
+		require.NotEqual(t, deployment.ReasonSurgeAllowed, plan.Why.Reason, name)
 	}
 	o := settledObservation(t, 3)
 	old(o, 0)
@@ -92,7 +92,7 @@ func TestExpiryNeedsItsTime(t *testing.T) {
 	require.Equal(t, next, plan.At)
 	require.Empty(t, plan.Push)
 	plan = decide(t, o, next)
-	require.Equal(t, deployment.ReasonSurgeAllowance, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonSurgeAllowed, plan.Why.Reason)
 	follow(t, o, plan)
 	for plan = decide(t, o, next); plan.At.IsZero(); plan = decide(t, o, next) {
 		if w, ok := plan.Write.(*deployment.UpdateStatus); ok {

@@ -82,7 +82,7 @@ func (d *state) countFailures() {
 		return
 	}
 	was, now := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
-	bad := d.bad()
+	bad := d.failedByRollout()
 	now.Revision = d.revision
 	if was.Revision != d.revision || d.deployment.Spec.Paused {
 		for _, b := range bad {
@@ -92,7 +92,7 @@ func (d *state) countFailures() {
 		}
 		return
 	}
-	d.stillFailed()
+	d.keepCount()
 	if at := d.succeeded(); at.After(was.Since) {
 		now.Since, now.Count, now.Names = at, 0, nil
 	}
@@ -118,13 +118,13 @@ func (d *state) beginCount() (Plan, bool) {
 	return Plan{Write: &UpdateStatus{Status: status}, Why: why}, true
 }
 
-// stillFailed takes over the count that is stored, without those that have recovered. A machine that is
+// keepCount takes over the count that is stored, without those that have recovered. A machine that is
 // kept for inspection takes no part in the rollout, so it is not one that has recovered.
-func (d *state) stillFailed() {
+func (d *state) keepCount() {
 	was, now := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
 	now.Since, now.Count = was.Since, was.Count
 	for _, name := range was.Names {
-		switch m := d.named(name); {
+		switch m := d.machineNamed(name); {
 		case m == nil:
 		case m.Deleted() || m.Preserved(d.now) || m.Status.Phase == machine.PhaseFailed || m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
 			now.Names = append(now.Names, name)
@@ -134,9 +134,9 @@ func (d *state) stillFailed() {
 	}
 }
 
-// bad returns the machines that failed because of the present template, the first that failed
+// failedByRollout returns the machines that failed because of the present template, the first that failed
 // first.
-func (d *state) bad() (out []failure) {
+func (d *state) failedByRollout() (out []failure) {
 	inPlace := d.deployment.Spec.Strategy.Kind == InPlaceUpdate
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -147,7 +147,7 @@ func (d *state) bad() (out []failure) {
 			if m == nil || !m.OwnedBy(f.set.UID) {
 				continue
 			}
-			if at := d.failedAt(f, m); !at.IsZero() {
+			if at := d.failedByTemplateAt(f, m); !at.IsZero() {
 				out = append(out, failure{m.Name, at})
 			}
 		}
@@ -156,9 +156,9 @@ func (d *state) bad() (out []failure) {
 	return out
 }
 
-// failedAt returns when a machine of f failed because of the present template, or an earlier time.
+// failedByTemplateAt returns when a machine of f failed because of the present template, or an earlier time.
 // Zero: it did not.
-func (d *state) failedAt(f *family, m *machine.Machine) (at time.Time) {
+func (d *state) failedByTemplateAt(f *setState, m *machine.Machine) (at time.Time) {
 	switch m.Status.Phase {
 	case machine.PhaseFailed:
 		if f == d.current {
@@ -194,8 +194,8 @@ func (d *state) succeeded() (last time.Time) {
 	return last
 }
 
-// named returns the machine of that name. Nil: no set has it.
-func (d *state) named(name string) *machine.Machine {
+// machineNamed returns the machine of that name. Nil: no set has it.
+func (d *state) machineNamed(name string) *machine.Machine {
 	for i := range d.sets {
 		f := &d.sets[i]
 		for _, m := range f.machines {

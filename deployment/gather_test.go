@@ -101,13 +101,13 @@ func TestGathering(t *testing.T) {
 			s.pass(10 * time.Second)
 
 			waiting := s.shell.pass()
-			require.Equal(t, decision.Why{Reason: deployment.ReasonGathering, For: time.Second}, waiting.Why)
+			require.Equal(t, decision.Why{Reason: deployment.ReasonBatched, For: time.Second}, waiting.Why)
 			require.Equal(t, s.now, waiting.Gathering)
 			require.Equal(t, s.now.Add(time.Second), waiting.At)
 			s.shell.gathering = time.Time{} // a new process waits from its own start
 			require.Equal(t, s.now, s.shell.pass().Gathering)
 			s.pass(time.Second - 1)
-			require.Equal(t, decision.Why{Reason: deployment.ReasonGathering, For: 1}, s.shell.pass().Why)
+			require.Equal(t, decision.Why{Reason: deployment.ReasonBatched, For: 1}, s.shell.pass().Why)
 			require.Equal(t, int32(6), s.sets[0].Spec.Replicas)
 
 			change(s)
@@ -117,7 +117,7 @@ func TestGathering(t *testing.T) {
 				}
 			}
 			plan := s.shell.pass()
-			require.NotEqual(t, deployment.ReasonGathering, plan.Why.Reason)
+			require.NotEqual(t, deployment.ReasonBatched, plan.Why.Reason)
 			require.Zero(t, plan.Gathering)
 			require.Less(t, s.sets[0].Spec.Replicas, int32(6))
 		})
@@ -141,7 +141,7 @@ func TestOrdersGatherBeforeTheStatusTells(t *testing.T) {
 			s.edit(line.change)
 			s.shell.written = s.now.Add(-line.ago)
 			plan := s.shell.pass()
-			require.Equal(t, line.gathers, plan.Why.Reason == deployment.ReasonGathering, "%s", plan.Why)
+			require.Equal(t, line.gathers, plan.Why.Reason == deployment.ReasonBatched, "%s", plan.Why)
 			require.Equal(t, line.gathers, s.sets[0].Spec.Replicas == 6)
 		})
 	}

@@ -26,35 +26,35 @@ type heldUp struct {
 	first *machine.Machine // by name
 }
 
-// noteHeldUp counts a machine whose last operation failed, or whose drain has waited for long.
-func (d *state) noteHeldUp(m *machine.Machine) {
+// countHeldUp counts a machine whose last operation failed, or whose drain has waited for long.
+func (d *state) countHeldUp(m *machine.Machine) {
 	op := &m.Status.LastOperation
 	switch {
 	case m.Preserved(d.now) || d.isPaused(&m.Meta):
 		return
 	case op.State == machine.StateFailed:
-		if at := passing(m); d.now.Before(at) {
-			d.lookAt(at)
+		if at := quickRetryUntil(m); d.now.Before(at) {
+			d.wakeBy(at)
 			return
 		}
-	case op.State == machine.StateProcessing && op.Message != "" && drains(op.Stage):
+	case op.State == machine.StateProcessing && op.Message != "" && isDrainStage(op.Stage):
 		if at := op.Time.Add(drainsFor); d.now.Before(at) {
-			d.lookAt(at)
+			d.wakeBy(at)
 			return
 		}
 	default:
 		return
 	}
-	d.stuck.count++
-	if d.stuck.first == nil || m.Name < d.stuck.first.Name {
-		d.stuck.first = m
+	d.heldUp.count++
+	if d.heldUp.first == nil || m.Name < d.heldUp.first.Name {
+		d.heldUp.first = m
 	}
 }
 
-// passing is until when the last failure of a creation or a deletion may pass with a quick retry. Zero:
+// quickRetryUntil is until when the last failure of a creation or a deletion may pass with a quick retry. Zero:
 // it is not retried within seconds. That counts from the beginning of the whole, so that what is said does
 // not come and go with each retry.
-func passing(m *machine.Machine) time.Time {
+func quickRetryUntil(m *machine.Machine) time.Time {
 	call, began := codes.CreateMachine, m.CreatedAt
 	switch op := &m.Status.LastOperation; {
 	case op.Kind == machine.OperationDelete:
@@ -68,7 +68,7 @@ func passing(m *machine.Machine) time.Time {
 	return began.Add(retriesFor)
 }
 
-func drains(stage machine.Stage) bool {
+func isDrainStage(stage machine.Stage) bool {
 	return stage == machine.StageInitiateDrain || stage == machine.StageSelected
 }
 
@@ -128,9 +128,9 @@ const (
 	ConditionReplacementSlowed = machineset.ConditionReplacementSlowed
 )
 
-// slowed returns conditions with what slows the sets: the new set's condition, or else that of the
+// slowedConditions returns conditions with what slows the sets: the new set's condition, or else that of the
 // oldest.
-func (d *state) slowed(conditions []object.Condition) []object.Condition {
+func (d *state) slowedConditions(conditions []object.Condition) []object.Condition {
 	for _, typ := range [...]string{ConditionCreationSlowed, ConditionReplacementSlowed} {
 		found := d.current.condition(typ)
 		for i := 0; i < len(d.sets) && found == nil; i++ {

@@ -27,8 +27,8 @@ type HotUpdate struct {
 	From []string
 }
 
-// hot returns what the observation says about the class that the template names. Nil: nothing.
-func (d *state) hot() *HotUpdate {
+// hotUpdate returns what the observation says about the class that the template names. Nil: nothing.
+func (d *state) hotUpdate() *HotUpdate {
 	if h := d.o.HotUpdate; h != nil && h.Class == d.deployment.Spec.Template.Spec.Class {
 		return h
 	}
@@ -43,15 +43,15 @@ const maxPreviousClasses = 10
 // sets stay as they are, because a rollout would replace their machines anyway. That is so even if
 // one of them has exactly this template, because returning to it would cost machines.
 func (d *state) exchangeClass() (Plan, bool) {
-	if d.hot() == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
+	if d.hotUpdate() == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
 	}
 	f := d.newest()
-	if f == nil || f == d.current || !d.updatable(f) {
+	if f == nil || f == d.current || !d.exchangeable(f) {
 		return Plan{}, false
 	}
 	changed := f.set.Clone()
-	bringUpToDate(changed, d.deployment)
+	syncSet(changed, d.deployment)
 	changed.Instructions.PreviousClasses = f.previousClasses(d.deployment.Spec.Template.Spec.Class.Name)
 	changed.Spec.Template.Spec.Class = d.deployment.Spec.Template.Spec.Class
 	changed.Revision = d.revision
@@ -61,10 +61,10 @@ func (d *state) exchangeClass() (Plan, bool) {
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }
 
-// updatable reports whether the set's template differs from the deployment's only in the class, and
+// exchangeable reports whether the set's template differs from the deployment's only in the class, and
 // whether each of its VMs, as far as known, can be updated to that class.
-func (d *state) updatable(f *family) bool {
-	hot, have := d.hot(), f.set.Spec.Template
+func (d *state) exchangeable(f *setState) bool {
+	hot, have := d.hotUpdate(), f.set.Spec.Template
 	class := have.Spec.Class
 	if class.APIGroup != d.deployment.Spec.Template.Spec.Class.APIGroup || !slices.Contains(hot.From, class.Name) {
 		return false
@@ -74,17 +74,17 @@ func (d *state) updatable(f *family) bool {
 		return false
 	}
 	for _, m := range f.machines {
-		if f.owns(m) && !d.within(m, &class) {
+		if f.owns(m) && !d.vmUpdatable(m, &class) {
 			return false
 		}
 	}
 	return true
 }
 
-// within reports whether a machine's VM can be updated to the template's class. A VM that does not
+// vmUpdatable reports whether a machine's VM can be updated to the template's class. A VM that does not
 // exist yet is created from the set's class.
-func (d *state) within(m *machine.Machine, class *machine.ClassRef) bool {
-	spec, want := &m.Status.VMSpec, &d.hot().Spec
+func (d *state) vmUpdatable(m *machine.Machine, class *machine.ClassRef) bool {
+	spec, want := &m.Status.VMSpec, &d.hotUpdate().Spec
 	if *spec == (machine.VMSpec{}) {
 		return m.Spec.ProviderID == "" && m.Spec.Class.Name == class.Name
 	}
@@ -93,7 +93,7 @@ func (d *state) within(m *machine.Machine, class *machine.ClassRef) bool {
 
 // previousClasses returns the classes that a set's machines may have once its own is exchanged for
 // another.
-func (f *family) previousClasses(next string) []string {
+func (f *setState) previousClasses(next string) []string {
 	spec := &f.set.Spec
 	all := slices.DeleteFunc(append(slices.Clone(f.set.Instructions.PreviousClasses), spec.Template.Spec.Class.Name), func(name string) bool {
 		return name == next || name == spec.Template.Spec.Class.Name
@@ -115,7 +115,7 @@ func (f *family) previousClasses(next string) []string {
 // countOutdated counts the VMs of the new set that still need an update, and reports their
 // progress.
 func (d *state) countOutdated(s *Status) {
-	behind, failing, odd := d.behind()
+	behind, failing, odd := d.countVMs()
 	s.Outdated = behind
 	if behind+odd == 0 {
 		s.Conditions = object.DropCondition(s.Conditions, ConditionVMsOutdated)
@@ -143,13 +143,13 @@ const (
 	OutdatedOtherwise = "ClassChangedOtherwise" // the rest need a template that names another class
 )
 
-// behind counts the machines of the new set whose VMs are to be updated, those of them whose last
+// countVMs counts the machines of the new set whose VMs are to be updated, those of them whose last
 // update failed, and those whose differences from their class can't be updated.
-func (d *state) behind() (outdated, failing, odd int32) {
-	if d.current == nil || d.hot() == nil {
+func (d *state) countVMs() (outdated, failing, odd int32) {
+	if d.current == nil || d.hotUpdate() == nil {
 		return 0, 0, 0
 	}
-	want := &d.hot().Spec
+	want := &d.hotUpdate().Spec
 	for _, m := range d.current.machines {
 		if !d.current.owns(m) || m.Status.VMSpec == *want || m.Status.VMSpec == (machine.VMSpec{}) {
 			continue

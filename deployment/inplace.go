@@ -79,7 +79,7 @@ func (d *state) withdraw() (Plan, bool) {
 			detail = "the strategy has changed"
 		}
 		idle := func(m *machine.Machine) bool { return m.Spec.InPlace != machine.InPlaceNone && d.withdrawable(f, m) }
-		for _, m := range f.first(markBurst-len(orders), idle) {
+		for _, m := range f.oldest(markBurst-len(orders), idle) {
 			why := decision.Why{Reason: reasonWithdraw, Name: m.Name, Detail: detail}
 			orders = append(orders, MachineOrder{d.withRequest(m, machine.InPlaceNone, ""), why})
 		}
@@ -88,7 +88,7 @@ func (d *state) withdraw() (Plan, bool) {
 }
 
 // withdrawable reports whether a request may be removed from a machine, for any reason.
-func (d *state) withdrawable(f *family, m *machine.Machine) bool {
+func (d *state) withdrawable(f *setState, m *machine.Machine) bool {
 	switch {
 	case updated(m):
 		return d.target(f, m) == nil
@@ -130,11 +130,11 @@ func (d *state) markMachines() (Plan, bool) {
 	}
 	var orders []MachineOrder
 	selects := d.next.selects
-	if slices.ContainsFunc(d.sets, func(f family) bool { return f.taking() }) {
+	if slices.ContainsFunc(d.sets, func(f setState) bool { return f.mayBeReplacing() }) {
 		selects = nil
 	}
 	for _, s := range selects {
-		for _, m := range d.chosen(s) {
+		for _, m := range d.selectedMachines(s) {
 			why := decision.Why{Reason: ReasonSelect, Name: m.Name, Cause: s.Why}
 			orders = append(orders, MachineOrder{d.withRequest(m, machine.InPlaceSelected, d.current.set.Name), why})
 		}
@@ -146,10 +146,10 @@ func (d *state) markMachines() (Plan, bool) {
 			continue
 		}
 		unmarked := func(m *machine.Machine) bool {
-			return d.unmarked(m) && !isChosen(chosen, m) && (usable || m.Spec.InPlace != machine.InPlaceNone || inUpdate(m))
+			return d.needsMark(m) && !isChosen(chosen, m) && (usable || m.Spec.InPlace != machine.InPlaceNone || inUpdate(m))
 		}
-		for _, m := range f.first(markBurst-len(orders), unmarked) {
-			orders = append(orders, d.note(m))
+		for _, m := range f.oldest(markBurst-len(orders), unmarked) {
+			orders = append(orders, d.markOf(m))
 		}
 	}
 	return markPlan(orders)
@@ -159,10 +159,10 @@ func isChosen(orders []MachineOrder, m *machine.Machine) bool {
 	return slices.ContainsFunc(orders, func(o MachineOrder) bool { return o.Machine.UID == m.UID && o.Machine.Name == m.Name })
 }
 
-// unmarked reports whether a machine of an old set lacks the mark that note returns. If a machine
+// needsMark reports whether a machine of an old set lacks the mark that note returns. If a machine
 // is being updated without a request, another program selected it. It continues its update like one
 // that a user has selected.
-func (d *state) unmarked(m *machine.Machine) bool {
+func (d *state) needsMark(m *machine.Machine) bool {
 	if d.deselects(m) {
 		return true
 	}
@@ -193,8 +193,8 @@ func (d *state) deselects(m *machine.Machine) bool {
 		d.rolloutFailures.Count > 0 && delayed(m)
 }
 
-// note returns the mark of a machine of an old set that is not selected now.
-func (d *state) note(m *machine.Machine) MachineOrder {
+// markOf returns the mark of a machine of an old set that is not selected now.
+func (d *state) markOf(m *machine.Machine) MachineOrder {
 	if inUpdate(m) && !d.deselects(m) {
 		name := d.current.set.Name
 		why := decision.Why{Reason: reasonTarget, Name: m.Name, Detail: name}
@@ -204,14 +204,14 @@ func (d *state) note(m *machine.Machine) MachineOrder {
 	return MachineOrder{d.withRequest(m, d.candidate(), ""), why}
 }
 
-// chosen returns the machines of a set that are selected, no more than a plan may hold: those that
+// selectedMachines returns the machines of a set that are selected, no more than a plan may hold: those that
 // are available and selectable, the oldest first, equal ones by name.
-func (d *state) chosen(s rollout.Select) []*machine.Machine {
+func (d *state) selectedMachines(s rollout.Select) []*machine.Machine {
 	f := d.resizable(s.Name)
 	if f == nil {
 		return nil
 	}
-	return f.first(int(min(s.Count, markBurst)), func(m *machine.Machine) bool {
+	return f.oldest(int(min(s.Count, markBurst)), func(m *machine.Machine) bool {
 		return selectable(m) && !d.isPaused(&m.Meta) && d.available(m)
 	})
 }

@@ -67,7 +67,7 @@ func TestP3Converges(t *testing.T) {
 				total, usable := outlook(o, c.now)
 				require.Equal(t, int(o.Deployment.Spec.Replicas), total, "P3: done, it says: %s", c)
 				require.Equal(t, total, usable, "P3: done, it says: %s", c)
-			case p.Why.Reason == deployment.ReasonGathering:
+			case p.Why.Reason == deployment.ReasonBatched:
 				require.False(t, p.At.After(c.now.Add(c.patience)), "P21: orders gather for longer than they may")
 			case p.Why.Reason == deployment.ReasonSeen, p.Why.Reason == deployment.ReasonNameFree:
 			case o.Deployment.Spec.Paused: // a user continues a rollout that has stopped

@@ -8,17 +8,17 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// moved returns a copy of a machine as a set would have created it. It keeps what is its own: its
+// withNewOwner returns a copy of a machine as a set would have created it. It keeps what is its own: its
 // identity, and what others put on it.
-func (d *state) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
+func (d *state) withNewOwner(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
 	c := m.Clone()
 	have, want := &from.Spec.Template, to.Spec.Template.Clone()
 	c.Owner.Name, c.Owner.UID, c.Owner.Kind = to.Name, to.UID, machineset.OwnerKind
-	c.Labels = exchanged(c.Labels, have.Labels, want.Labels)
+	c.Labels = withTemplateEntries(c.Labels, have.Labels, want.Labels)
 	if !to.Spec.Selector.Matches(c.Labels) {
 		c.Labels = want.Labels // what others put there would make it a stray
 	}
-	c.Annotations = exchanged(c.Annotations, have.Annotations, want.Annotations)
+	c.Annotations = withTemplateEntries(c.Annotations, have.Annotations, want.Annotations)
 	delete(c.Annotations, d.p.Keys.InPlaceTarget)
 	id, node := c.Spec.ProviderID, c.Spec.NodeName
 	c.Spec = want.Spec
@@ -26,8 +26,8 @@ func (d *state) moved(m *machine.Machine, from, to *machineset.Set) *machine.Mac
 	return c
 }
 
-// exchanged returns m with the entries of a new template in place of those of an old one.
-func exchanged(m, old, add map[string]string) map[string]string {
+// withTemplateEntries returns m with the entries of a new template in place of those of an old one.
+func withTemplateEntries(m, old, add map[string]string) map[string]string {
 	out := make(map[string]string, len(m)+len(add))
 	for k, v := range m {
 		if was, ok := old[k]; !ok || was != v {
@@ -61,8 +61,8 @@ func exchanged(m, old, add map[string]string) map[string]string {
 
 // handovers is what is known of the machines that sets name as on their way.
 type handovers struct {
-	to   map[string]*family // by machine: the set that it arrives at
-	at   map[string]*family // by machine: the set that it is in
+	to   map[string]*setState // by machine: the set that it arrives at
+	in   map[string]*setState // by machine: the set that it is in
 	live map[string]*machine.Machine
 	left map[string]bool // machines that a set names as leaving: its size is without them
 }
@@ -78,7 +78,7 @@ func (d *state) handovers() *handovers {
 		return nil
 	}
 	j := &handovers{
-		to: make(map[string]*family, names), at: make(map[string]*family, names),
+		to: make(map[string]*setState, names), in: make(map[string]*setState, names),
 		live: make(map[string]*machine.Machine, names), left: make(map[string]bool, names),
 	}
 	noted := make(map[string]bool, names)
@@ -98,7 +98,7 @@ func (d *state) handovers() *handovers {
 		f := &d.sets[i]
 		for _, m := range f.machines {
 			if m != nil && noted[m.Name] && f.owns(m) {
-				j.at[m.Name], j.live[m.Name] = f, m
+				j.in[m.Name], j.live[m.Name] = f, m
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (d *state) finishMoves() (Plan, bool) {
 		if f.set.Deleted() {
 			continue
 		}
-		if order, found := d.settleSizes(j, f); found {
+		if order, found := d.adjustSize(j, f); found {
 			plan.Handover = append(plan.Handover, order)
 		}
 	}
@@ -141,20 +141,20 @@ func (d *state) finishMoves() (Plan, bool) {
 	return plan, true
 }
 
-// settleSizes subtracts machines that arrive elsewhere from a set's size, and adds those that will
+// adjustSize subtracts machines that arrive elsewhere from a set's size, and adds those that will
 // not leave.
-func (d *state) settleSizes(j *handovers, f *family) (Order, bool) {
+func (d *state) adjustSize(j *handovers, f *setState) (Order, bool) {
 	h := f.set.Instructions.Handover.Clone()
 	var back, gone []string
 	h.Leaving = slices.DeleteFunc(h.Leaving, func(name string) bool {
-		stays := j.at[name] == f && j.to[name] == nil
+		stays := j.in[name] == f && j.to[name] == nil
 		if stays {
 			back = append(back, name)
 		}
 		return stays
 	})
 	for _, m := range f.machines {
-		if f.owns(m) && j.at[m.Name] == f && j.to[m.Name] != nil && j.to[m.Name] != f && !slices.Contains(h.Leaving, m.Name) {
+		if f.owns(m) && j.in[m.Name] == f && j.to[m.Name] != nil && j.to[m.Name] != f && !slices.Contains(h.Leaving, m.Name) {
 			gone = append(gone, m.Name)
 		}
 	}
@@ -162,9 +162,9 @@ func (d *state) settleSizes(j *handovers, f *family) (Order, bool) {
 	h.Leaving = append(h.Leaving, gone...)
 	switch {
 	case len(gone) > 0:
-		return d.handedOver(f, h, len(back)-len(gone), gone, ReasonMoveFrom), true
+		return d.withHandover(f, h, len(back)-len(gone), gone, ReasonMoveFrom), true
 	case len(back) > 0:
-		return d.handedOver(f, h, len(back), back, ReasonMoveBack), true
+		return d.withHandover(f, h, len(back), back, ReasonMoveBack), true
 	}
 	return Order{}, false
 }
@@ -176,12 +176,12 @@ func (d *state) moveMachines(j *handovers) (orders []MachineOrder) {
 		f := &d.sets[i]
 		leaves := func(m *machine.Machine) bool {
 			to := j.to[m.Name]
-			return j.at[m.Name] == f && to != nil && to != f
+			return j.in[m.Name] == f && to != nil && to != f
 		}
-		for _, m := range f.first(markBurst-len(orders), leaves) {
+		for _, m := range f.oldest(markBurst-len(orders), leaves) {
 			to := j.to[m.Name]
 			why := decision.Why{Reason: ReasonMove, Name: m.Name, Detail: to.set.Name}
-			orders = append(orders, MachineOrder{d.moved(m, f.set, to.set), why})
+			orders = append(orders, MachineOrder{d.withNewOwner(m, f.set, to.set), why})
 		}
 	}
 	return orders
@@ -208,7 +208,7 @@ func (d *state) closeMoves(j *handovers) (orders []Order) {
 
 // closeArrivals removes names of machines that a set names as arriving. Machines that died before
 // they left the other set have their place there.
-func (d *state) closeArrivals(j *handovers, f *family) (Order, bool) {
+func (d *state) closeArrivals(j *handovers, f *setState) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Arriving) == 0 {
 		return Order{}, false
 	}
@@ -216,7 +216,7 @@ func (d *state) closeArrivals(j *handovers, f *family) (Order, bool) {
 	var done, twice []string
 	h.Arriving = slices.DeleteFunc(h.Arriving, func(name string) bool {
 		dead := j.live[name] == nil
-		over := dead || j.at[name] == f || j.to[name] != f
+		over := dead || j.in[name] == f || j.to[name] != f
 		switch {
 		case dead && j.to[name] == f && !j.left[name]:
 			twice = append(twice, name)
@@ -227,23 +227,23 @@ func (d *state) closeArrivals(j *handovers, f *family) (Order, bool) {
 	})
 	switch {
 	case len(twice) > 0:
-		return d.handedOver(f, h, -min(len(twice), f.freePlaces()), twice, reasonMoveOff), true
+		return d.withHandover(f, h, -min(len(twice), f.freePlaces()), twice, reasonMoveOff), true
 	case len(done) > 0:
-		return d.handedOver(f, h, 0, done, reasonMoveDone), true
+		return d.withHandover(f, h, 0, done, reasonMoveDone), true
 	}
 	return Order{}, false
 }
 
 // closeDepartures removes names of machines that a set names as leaving. The set has none of them
 // any more: they would have moved, or come back, before.
-func (d *state) closeDepartures(f *family) (Order, bool) {
+func (d *state) closeDepartures(f *setState) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Leaving) == 0 {
 		return Order{}, false
 	}
 	h := f.set.Instructions.Handover.Clone()
 	done := h.Leaving
 	h.Leaving = nil
-	return d.handedOver(f, h, 0, done, reasonMoveDone), true
+	return d.withHandover(f, h, 0, done, reasonMoveDone), true
 }
 
 // beginMoves sends updated machines to the sets that they belong to now, one such set at a time.
@@ -253,18 +253,18 @@ func (d *state) beginMoves() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
-	var to *family
+	var to *setState
 	room := int64(0)
-	leaving := make(map[*family][]string)
+	leaving := make(map[*setState][]string)
 	for i := range d.sets {
 		f := &d.sets[i]
 		if f.inPlace.Updated == 0 || f.set.Deleted() || f.paused || f.set.Spec.Replicas < f.actual {
 			continue
 		}
-		for _, m := range f.first(markBurst, func(m *machine.Machine) bool { return d.bound(f, m) != nil }) {
-			target := d.bound(f, m)
+		for _, m := range f.oldest(markBurst, func(m *machine.Machine) bool { return d.destination(f, m) != nil }) {
+			target := d.destination(f, m)
 			if to == nil {
-				to, room = target, d.room(target)
+				to, room = target, d.roomFor(target)
 			}
 			if to == target && room > 0 {
 				leaving[f] = append(leaving[f], m.Name)
@@ -275,25 +275,25 @@ func (d *state) beginMoves() (Plan, bool) {
 	if to == nil {
 		return Plan{}, false
 	}
-	return d.beginning(to, leaving), true
+	return d.beginPlan(to, leaving), true
 }
 
-// bound returns the set that a machine is to move to. Nil: none, or it is full.
-func (d *state) bound(f *family, m *machine.Machine) *family {
+// destination returns the set that a machine is to move to. Nil: none, or it is full.
+func (d *state) destination(f *setState, m *machine.Machine) *setState {
 	if !updated(m) || m.Spec.InPlace == machine.InPlaceNone {
 		return nil
 	}
 	to := d.target(f, m)
-	if to == nil || d.room(to) <= 0 {
+	if to == nil || d.roomFor(to) <= 0 {
 		return nil
 	}
 	return to
 }
 
-// room returns how many machines a set may take at once. A set that still has to delete machines
+// roomFor returns how many machines a set may take at once. A set that still has to delete machines
 // takes none until then: with a larger size those would count as there, while they may be about to
 // go. With Recreate the new set takes none, because all its machines are made from its template.
-func (d *state) room(to *family) int64 {
+func (d *state) roomFor(to *setState) int64 {
 	switch {
 	case to.set.Spec.Replicas < to.actual || to.paused, to == d.current && d.deployment.Spec.Strategy.Kind == Recreate:
 		return 0
@@ -303,9 +303,9 @@ func (d *state) room(to *family) int64 {
 	return markBurst
 }
 
-// beginning records which machines move: first in the set where they arrive, then in the set that
+// beginPlan records which machines move: first in the set where they arrive, then in the set that
 // they leave.
-func (d *state) beginning(to *family, leaving map[*family][]string) Plan {
+func (d *state) beginPlan(to *setState, leaving map[*setState][]string) Plan {
 	arrive := to.set.Instructions.Handover.Clone()
 	var from []Order
 	for i := range d.sets {
@@ -318,9 +318,9 @@ func (d *state) beginning(to *family, leaving map[*family][]string) Plan {
 		arrive.Arriving = append(arrive.Arriving, names...)
 		h := f.set.Instructions.Handover.Clone()
 		h.Leaving = append(h.Leaving, names...)
-		from = append(from, d.handedOver(f, h, -len(names), names, ReasonMoveFrom))
+		from = append(from, d.withHandover(f, h, -len(names), names, ReasonMoveFrom))
 	}
 	names := arrive.Arriving[len(to.set.Instructions.Handover.Arriving):]
-	first := d.handedOver(to, arrive, len(names), names, ReasonMoveTo)
+	first := d.withHandover(to, arrive, len(names), names, ReasonMoveTo)
 	return Plan{Handover: append([]Order{first}, from...), Why: first.Why}
 }

@@ -18,23 +18,23 @@ func (d *state) ensureNewSet() (Plan, bool) {
 	}
 	set := d.newSetObject()
 	switch holder := d.holder(set.Name); {
-	case holder != nil && !d.usable(holder):
-		return d.otherName(holder), true
+	case holder != nil && !d.usableAsNewSet(holder):
+		return d.nextName(holder), true
 	case holder != nil:
-		return d.lookAgain(reasonSeen, set.Name)
+		return d.retryName(reasonSeen, set.Name)
 	case d.o.Taken != nil && d.o.Taken.Name == set.Name:
-		return d.lookAgain(reasonNameFree, set.Name)
+		return d.retryName(reasonNameFree, set.Name)
 	}
 	why := decision.Why{Reason: ReasonCreate, Name: set.Name}
 	return Plan{Create: []Order{{set, why}}, Why: why}, true
 }
 
-// lookAgain leaves it to the next pass to find out what a name belongs to now. A pass creates no
+// retryName leaves it to the next pass to find out what a name belongs to now. A pass creates no
 // set twice, and reads none live twice.
-func (d *state) lookAgain(reason decision.Reason, name string) (Plan, bool) {
+func (d *state) retryName(reason decision.Reason, name string) (Plan, bool) {
 	wait := codes.Conflict.Backoff(d.o.Failures, 0)
 	d.hold = decision.Why{Reason: reason, Name: name, For: wait}
-	d.lookAt(d.now.Add(wait))
+	d.wakeBy(d.now.Add(wait))
 	return Plan{}, false
 }
 
@@ -54,7 +54,7 @@ func (d *state) newSetObject() *machineset.Set {
 	set.Spec = machineset.Spec{Selector: spec.Selector.Clone(), Template: spec.Template.Clone(), MinReady: spec.MinReady, MaxAge: spec.MaxAge}
 	set.Spec.Selector.Labels = withEntry(spec.Selector.Labels, label, hash)
 	set.Spec.Template.Labels = withEntry(spec.Template.Labels, label, hash)
-	d.annotate(set)
+	d.annotateReplicas(set)
 	return set
 }
 
@@ -87,15 +87,15 @@ func (d *state) holder(name string) *machineset.Set {
 	return nil
 }
 
-// usable reports whether a set that has the new set's name turns out to be the new set, or an
+// usableAsNewSet reports whether a set that has the new set's name turns out to be the new set, or an
 // orphan that could become it.
-func (d *state) usable(holder *machineset.Set) bool {
+func (d *state) usableAsNewSet(holder *machineset.Set) bool {
 	ours := holder.OwnedBy(d.deployment.UID) && !holder.Deleted() && d.wanted(holder)
 	return ours || d.adoptable(holder)
 }
 
-// otherName moves on to the next name.
-func (d *state) otherName(holder *machineset.Set) Plan {
+// nextName moves on to the next name.
+func (d *state) nextName(holder *machineset.Set) Plan {
 	why := decision.Why{Reason: reasonNameTaken, Name: holder.Name}
 	if holder.Deleted() {
 		why.Detail = " by a set that is being deleted"
@@ -115,18 +115,18 @@ func (d *state) syncTemplates() (Plan, bool) {
 	var plan Plan
 	for i := range d.sets {
 		f := &d.sets[i]
-		what := d.unpushed(f)
+		what := d.outdatedFields(f)
 		if what == "" {
 			continue
 		}
 		changed := f.set.Clone()
 		if f == d.current {
-			bringUpToDate(changed, d.deployment)
+			syncSet(changed, d.deployment)
 		} else {
 			changed.Spec.Template.Spec.NodeTemplate = d.deployment.Spec.Template.Spec.NodeTemplate.Clone()
 		}
 		d.carry(f, changed, nil)
-		plan.Push = append(plan.Push, Order{changed, decision.Why{Reason: reasonPush, Name: changed.Name, Detail: what}})
+		plan.Push = append(plan.Push, Order{changed, decision.Why{Reason: reasonSyncTemplate, Name: changed.Name, Detail: what}})
 	}
 	if len(plan.Push) == 0 {
 		return Plan{}, false
@@ -135,12 +135,12 @@ func (d *state) syncTemplates() (Plan, bool) {
 	return plan, true
 }
 
-// unpushed returns what a set has yet to get. Empty: nothing.
-func (d *state) unpushed(f *family) string {
+// outdatedFields returns what a set has yet to get. Empty: nothing.
+func (d *state) outdatedFields(f *setState) string {
 	have, want := &f.set.Spec.Template, &d.deployment.Spec.Template
 	switch {
 	case f == d.current:
-		return outdated(f.set, d.deployment)
+		return outdatedField(f.set, d.deployment)
 	case f.set.Deleted() || have.InvalidEntry() == nil || want.InvalidEntry() != nil:
 		return ""
 	}
@@ -192,7 +192,7 @@ func selectable(m *machine.Machine) bool {
 }
 
 // countInPlace counts a machine that is not being deleted.
-func (f *family) countInPlace(m *machine.Machine, available, paused bool) {
+func (f *setState) countInPlace(m *machine.Machine, available, paused bool) {
 	under := inUpdate(m)
 	if under {
 		f.underWay++

@@ -45,8 +45,8 @@ func (d *state) rollBack() (Plan, bool) {
 // rollbackTarget returns the youngest set of a revision. For 0 it is that of the highest revision
 // with another template than the present one. Nil: there is none. A set that is being deleted is no
 // longer history.
-func (d *state) rollbackTarget(revision int64) *family {
-	var found *family
+func (d *state) rollbackTarget(revision int64) *setState {
+	var found *setState
 	for i := range d.sets {
 		f := &d.sets[i]
 		switch {
@@ -64,7 +64,7 @@ func (d *state) rollbackTarget(revision int64) *family {
 }
 
 // restore copies a set's template and annotations, without those that deployments put on sets.
-func (d *state) restore(changed *Deployment, from *family) {
+func (d *state) restore(changed *Deployment, from *setState) {
 	keys := &d.p.Keys
 	changed.Spec.Template = from.set.Spec.Template.Clone()
 	delete(changed.Spec.Template.Labels, keys.TemplateHash)
@@ -133,8 +133,8 @@ func (d *state) prune() (Plan, bool) {
 // oldSets returns the sets that are history and not being deleted, the lowest revision first, of equal
 // ones the oldest. If there is no new set, because the template was changed while paused, the
 // youngest does not count as history: scaling may need it.
-func (d *state) oldSets() []*family {
-	var out []*family
+func (d *state) oldSets() []*setState {
+	var out []*setState
 	for i := range d.sets {
 		if f := &d.sets[i]; f != d.current && !f.set.Deleted() {
 			out = append(out, f)
@@ -143,13 +143,13 @@ func (d *state) oldSets() []*family {
 	if d.current == nil && len(out) > 0 {
 		out = out[:len(out)-1]
 	}
-	slices.SortStableFunc(out, func(a, b *family) int { return cmp.Compare(max(a.set.Revision, 0), max(b.set.Revision, 0)) })
+	slices.SortStableFunc(out, func(a, b *setState) int { return cmp.Compare(max(a.set.Revision, 0), max(b.set.Revision, 0)) })
 	return out
 }
 
 // awaited reports whether a machine is being updated in place to a set's template, and belongs to
 // that set afterwards.
-func (d *state) awaited(f *family) bool {
+func (d *state) awaited(f *setState) bool {
 	key := d.p.Keys.InPlaceTarget
 	for i := range d.sets {
 		for _, m := range d.sets[i].machines {

@@ -22,10 +22,10 @@ type step struct {
 	why     rollout.Why
 }
 
-// remark returns what else to say of a deployment that waits: that the object it waits for is
+// waitRemark returns what else to say of a deployment that waits: that the object it waits for is
 // paused, and that machines are too old.
-func (d *state) remark() string {
-	text := d.keptRemark()
+func (d *state) waitRemark() string {
+	text := d.pausedRemark()
 	if n := d.expired(); n > 0 {
 		what := "are being replaced"
 		if d.current == nil || d.rolling() || d.deployment.Spec.Paused || d.current.paused {
@@ -36,24 +36,24 @@ func (d *state) remark() string {
 	return text
 }
 
-// keptRemark returns a remark if the set that the deployment waits for has paused machines.
-func (d *state) keptRemark() string {
-	f := d.family(d.next.why.Set)
+// pausedRemark returns a remark if the set that the deployment waits for has paused machines.
+func (d *state) pausedRemark() string {
+	f := d.setNamed(d.next.why.Set)
 	if unfit := d.unfitRemark(); unfit != "" {
 		return unfit
 	}
 	switch {
-	case f == nil || f.spared == 0 || d.next.why.Reason == rollout.ReasonPaused:
+	case f == nil || f.pausedMachines == 0 || d.next.why.Reason == rollout.ReasonPaused:
 		return ""
-	case f.spared == 1:
-		return fmt.Sprintf("; machine %s of it is paused", f.firstKept)
+	case f.pausedMachines == 1:
+		return fmt.Sprintf("; machine %s of it is paused", f.firstPaused)
 	}
-	return fmt.Sprintf("; %d machines of it are paused, such as %s", f.spared, f.firstKept)
+	return fmt.Sprintf("; %d machines of it are paused, such as %s", f.pausedMachines, f.firstPaused)
 }
 
 // delayed reports whether some machine was selected and has yet to begin when it is healthy again.
 func (d *state) delayed() bool {
-	return slices.ContainsFunc(d.sets, func(f family) bool { return f.delayed > 0 && !f.set.Deleted() })
+	return slices.ContainsFunc(d.sets, func(f setState) bool { return f.delayed > 0 && !f.set.Deleted() })
 }
 
 // unfitRemark names a machine that can't be updated in place as it is. The rollout waits until it
@@ -71,9 +71,9 @@ func (d *state) unfitRemark() string {
 	return ""
 }
 
-// givesBack reports whether an old set is raised to keep machines that it is about to delete. It
+// restoresOldSet reports whether an old set is raised to keep machines that it is about to delete. It
 // must know at once.
-func (d *state) givesBack() bool {
+func (d *state) restoresOldSet() bool {
 	for _, step := range d.next.scales {
 		if f := d.resizable(step.Name); f != nil && f != d.current && step.To > step.From {
 			return true
@@ -87,14 +87,14 @@ func (d *state) nextStep() (next step) {
 	spec := &d.deployment.Spec
 	recreate := spec.Strategy.Kind == Recreate
 	next.fleet = rollout.Fleet{
-		Replicas: spec.Replicas - d.asideAll(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
+		Replicas: spec.Replicas - d.hiddenMachines(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
 		StopAfter: d.stopAfter, Failed: d.rolloutFailures.Count, NoSelect: d.o.Frozen || d.unusableClass() != "" || d.rolloutFailures.Count > 0 && d.delayed(),
 		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoGiveBack: d.o.Frozen || d.p.Keys.RaisedFrom == "",
 	}
 	for i := range d.sets {
 		current := &d.sets[i] == d.current
 		next.fleet.Sets[i] = d.sets[i].numbers(current, current && !spec.Paused)
-		next.fleet.Sets[i].Behind = d.sets[i].size() - d.sets[i].actsOn(d.p.Keys.RaisedFrom)
+		next.fleet.Sets[i].Behind = d.sets[i].size() - d.sets[i].actingSize(d.p.Keys.RaisedFrom)
 	}
 	switch {
 	case spec.Paused || spec.Template.InvalidEntry() != nil: // no machine is made that could take another's place
@@ -109,7 +109,7 @@ func (d *state) nextStep() (next step) {
 	default:
 		next.scales, next.why = rollout.Step(next.fleet, nil)
 	}
-	d.addAside(next.scales)
+	d.addHidden(next.scales)
 	for i := range d.sets {
 		if s := d.sets[i].set; s.UID == next.why.Set {
 			next.why.Set = s.Name // for people
@@ -128,17 +128,17 @@ func (d *state) scale() (Plan, bool) {
 	for _, step := range d.next.scales {
 		if f := d.resizable(step.Name); f != nil && !(d.o.Frozen && step.To > step.From) {
 			changed := d.resized(f, step.To, f.choicesFor(step.To))
-			keepOnly(changed, &step)
+			closeRestored(changed, &step)
 			d.nameNew(f, changed)
 			why := decision.Why{Reason: ReasonScale, Name: f.set.Name, Have: int64(step.From), Want: int64(step.To), Cause: step.Why}
 			plan.Scale = append(plan.Scale, Order{changed, why})
 		}
 	}
 	if len(plan.Scale) == 0 {
-		d.gathering = time.Time{}
+		d.batchSince = time.Time{}
 		return d.repair()
 	}
-	if !d.givesBack() && d.gather() {
+	if !d.restoresOldSet() && d.batchOrders() {
 		return Plan{}, false
 	}
 	plan.Why = plan.Scale[0].Why
@@ -292,14 +292,14 @@ func (o *Observation) find(name string) (*machineset.Set, *machine.Machine) {
 	return nil, nil
 }
 
-// gather holds orders of a rolling update back while others are about to join them, for
+// batchOrders holds orders of a rolling update back while others are about to join them, for
 // Policy.Gather at most. A wave of machines, which become available one by one, then needs one
 // write of a set. Orders that follow a change of the spec are given at once, and so are those that
 // no other will join.
-func (d *state) gather() (held bool) {
+func (d *state) batchOrders() (held bool) {
 	spec := &d.deployment.Spec
 	rolling := spec.Strategy.Kind != Recreate && spec.Strategy.Kind != InPlaceUpdate && !spec.Paused
-	if d.p.Gather == 0 || d.news() || !rolling || !d.moreToCome() {
+	if d.p.Gather == 0 || d.specChanged() || !rolling || !d.moreOrdersExpected() {
 		return false
 	}
 	since := d.o.Gathering
@@ -314,22 +314,22 @@ func (d *state) gather() (held bool) {
 	if since.After(d.now) || !d.now.Before(until) { // the former: the clock was set back
 		return false
 	}
-	d.gathering, d.gathered = since, until.Sub(d.now)
-	d.lookAt(until)
+	d.batchSince, d.batchWait = since, until.Sub(d.now)
+	d.wakeBy(until)
 	return true
 }
 
-// news reports whether the spec has changed since the last status, as far as is known. If that
+// specChanged reports whether the spec has changed since the last status, as far as is known. If that
 // status was written a moment ago, the next one may be delayed. Then only the size tells.
-func (d *state) news() bool {
+func (d *state) specChanged() bool {
 	s := &d.deployment.Status
 	resized := !s.WantedSince.IsZero() && s.Wanted != d.deployment.Spec.Replicas
 	return resized || s.ObservedGeneration != d.deployment.Generation && !d.now.Before(d.statusAt(max(d.p.StatusInterval, 0)))
 }
 
-// moreToCome reports whether the rollout will probably continue by itself: new machines are not
+// moreOrdersExpected reports whether the rollout will probably continue by itself: new machines are not
 // available yet, or old ones that are about to go are not gone.
-func (d *state) moreToCome() bool {
+func (d *state) moreOrdersExpected() bool {
 	for i := range d.sets {
 		f, numbers := &d.sets[i], &d.next.fleet.Sets[i]
 		if f == d.current && numbers.Available < numbers.Spec || numbers.Actual > numbers.Spec ||

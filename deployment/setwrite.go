@@ -14,7 +14,7 @@ import (
 
 // deletionCandidates returns the names that a set of this size should know: the earlier ones, as
 // long as it has more machines than that, and those added. A negative size is that of size().
-func (f *family) deletionCandidates(size int32, added []machineset.DeletionCandidate) []machineset.DeletionCandidate {
+func (f *setState) deletionCandidates(size int32, added []machineset.DeletionCandidate) []machineset.DeletionCandidate {
 	var out []machineset.DeletionCandidate
 	if size < 0 {
 		size = f.size()
@@ -26,7 +26,7 @@ func (f *family) deletionCandidates(size int32, added []machineset.DeletionCandi
 }
 
 // aliveDeletionCandidates returns those that the set has not deleted yet.
-func (f *family) aliveDeletionCandidates() []machineset.DeletionCandidate {
+func (f *setState) aliveDeletionCandidates() []machineset.DeletionCandidate {
 	if len(f.set.Instructions.DeletionCandidates) == 0 {
 		return nil
 	}
@@ -47,14 +47,14 @@ func (f *family) aliveDeletionCandidates() []machineset.DeletionCandidate {
 
 // outdatedDeletionCandidates reports whether a set still knows candidates that it has, although it
 // has no surplus left to delete. They must not count for the next reduction.
-func (f *family) outdatedDeletionCandidates() bool {
+func (f *setState) outdatedDeletionCandidates() bool {
 	return f.actual <= f.size() && len(f.aliveDeletionCandidates()) > 0
 }
 
 // marks returns the marks that the machines of a set should carry. If there is no new set, because
 // the template was changed while paused, they stay as they are: it is not known which machines will
 // go.
-func (d *state) marks(f *family) machine.RolloutMarks {
+func (d *state) marks(f *setState) machine.RolloutMarks {
 	switch {
 	case d.current == nil:
 		return f.set.Instructions.Marks
@@ -68,7 +68,7 @@ func (d *state) marks(f *family) machine.RolloutMarks {
 
 // carry adds to a write of a set the changes that would need a write of their own, and the names of
 // machines that a scaler has chosen to go with the new size.
-func (d *state) carry(f *family, changed *machineset.Set, choices []machineset.DeletionCandidate) {
+func (d *state) carry(f *setState, changed *machineset.Set, choices []machineset.DeletionCandidate) {
 	if f == d.current {
 		changed.Revision = d.revision
 	}
@@ -87,7 +87,7 @@ func (d *state) carry(f *family, changed *machineset.Set, choices []machineset.D
 // in place and will move to another set. Otherwise the machine would wait for the set to reach its
 // size, and the set for the machine to be available. While the set has been ordered fewer machines
 // than the deployment wants, it may miss as many fewer.
-func (d *state) surgeAllowance(f *family) machineset.SurgeAllowance {
+func (d *state) surgeAllowance(f *setState) machineset.SurgeAllowance {
 	if f.requested == 0 || f != d.current || f.paused || f.underWay > 0 || d.deployment.Spec.Paused || d.rolling() {
 		return machineset.SurgeAllowance{}
 	}
@@ -95,18 +95,18 @@ func (d *state) surgeAllowance(f *family) machineset.SurgeAllowance {
 	return machineset.SurgeAllowance{Surge: d.bounds.Surge, Unavailable: max(0, d.bounds.Unavailable-missing)}
 }
 
-// handedOver returns a set with other notes, and a size that differs by this many.
-func (d *state) handedOver(f *family, h machineset.Handover, by int, names []string, reason decision.Reason) Order {
+// withHandover returns a set with other notes, and a size that differs by this many.
+func (d *state) withHandover(f *setState, h machineset.Handover, by int, names []string, reason decision.Reason) Order {
 	size := max(0, f.size()+int32(by))
 	changed := d.resized(f, size, nil)
 	changed.Instructions.Handover = h
 	return Order{changed, decision.Why{
-		Reason: reason, Name: f.set.Name, Have: int64(f.set.Spec.Replicas), Want: int64(size), Detail: are(names),
+		Reason: reason, Name: f.set.Name, Have: int64(f.set.Spec.Replicas), Want: int64(size), Detail: machinesAre(names),
 	}}
 }
 
-// are returns the beginning of a sentence about machines.
-func are(names []string) string {
+// machinesAre returns the beginning of a sentence about machines.
+func machinesAre(names []string) string {
 	if len(names) == 1 {
 		return "machine " + names[0] + " is"
 	}
@@ -117,7 +117,7 @@ func are(names []string) string {
 // they have, as far as the limit allows, the newest first. The new set gets the rest. Its share
 // grows only by what the others have given up. So all sets together never keep more than the limit,
 // except for what a set was about to write when its share was reduced.
-func (d *state) preserveShare(f *family) int32 {
+func (d *state) preserveShare(f *setState) int32 {
 	left, taken := max(d.deployment.Spec.AutoPreserve, 0), int64(0)
 	for i := len(d.sets) - 1; i >= 0; i-- {
 		g := &d.sets[i]
@@ -136,21 +136,21 @@ func (d *state) preserveShare(f *family) int32 {
 
 // resized returns a set with another size, and the machines that a scaler has chosen to go with it.
 // It also settles the names that became machines.
-func (d *state) resized(f *family, size int32, choices []machineset.DeletionCandidate) *machineset.Set {
+func (d *state) resized(f *setState, size int32, choices []machineset.DeletionCandidate) *machineset.Set {
 	changed := f.set.Clone()
 	changed.Spec.Replicas = size
 	if f.namesDone() {
 		changed.Instructions.Reservation = changed.Instructions.Reservation.Next(0, time.Time{})
 	}
 	d.carry(f, changed, choices)
-	d.annotate(changed)
-	f.noteRaise(changed, d.p.Keys.RaisedFrom)
+	d.annotateReplicas(changed)
+	f.recordRaise(changed, d.p.Keys.RaisedFrom)
 	return changed
 }
 
-// annotate notes R and R + S on a set that is being written anyway, unless another program has
+// annotateReplicas notes R and R + S on a set that is being written anyway, unless another program has
 // written them.
-func (d *state) annotate(s *machineset.Set) {
+func (d *state) annotateReplicas(s *machineset.Set) {
 	replicas := int64(d.deployment.Spec.Replicas)
 	for _, note := range [...]struct {
 		key string
@@ -179,24 +179,24 @@ func (d *state) annotate(s *machineset.Set) {
 // not create others of the old template. So the raise closes the set. The gate opens it at what it
 // has, once it has observed the raise.
 
-// noteRaise notes on a set that is about to get another size the smaller one that it may still act
+// recordRaise notes on a set that is about to get another size the smaller one that it may still act
 // on.
-func (f *family) noteRaise(changed *machineset.Set, key string) {
+func (f *setState) recordRaise(changed *machineset.Set, key string) {
 	if key == "" {
 		return
 	}
-	actsOn := f.actsOn(key)
+	actsOn := f.actingSize(key)
 	switch {
-	case changed.Spec.Replicas > f.size() && (f.most() > int64(f.size()) || actsOn < f.size()):
+	case changed.Spec.Replicas > f.size() && (f.mostMachines() > int64(f.size()) || actsOn < f.size()):
 		changed.Annotations = withEntry(changed.Annotations, key, fmt.Sprintf("%d %d", actsOn, f.set.Generation+1))
 	case actsOn >= f.size():
 		delete(changed.Annotations, key)
 	}
 }
 
-// actsOn returns the smallest size by which a set may still delete machines. A note that can't be
+// actingSize returns the smallest size by which a set may still delete machines. A note that can't be
 // read may mean 0.
-func (f *family) actsOn(key string) int32 {
+func (f *setState) actingSize(key string) int32 {
 	note := f.set.Annotations[key]
 	if note == "" || key == "" {
 		return f.size()
@@ -212,8 +212,8 @@ func (f *family) actsOn(key string) int32 {
 	return max(0, min(size, f.size()))
 }
 
-// keepOnly closes a set that a step raises to keep machines: it creates none.
-func keepOnly(changed *machineset.Set, step *rollout.Scale) {
+// closeRestored closes a set that a step raises to keep machines: it creates none.
+func closeRestored(changed *machineset.Set, step *rollout.Scale) {
 	if step.Why.Reason == rollout.ReasonGivenBack {
 		changed.Instructions.Handover.Closed = true
 	}
@@ -223,8 +223,8 @@ func keepOnly(changed *machineset.Set, step *rollout.Scale) {
 // to its node, each step one write. They are removed in the same way. The only record of a mark is
 // the object that carries it.
 
-// words returns the purpose of marks.
-func words(m machine.RolloutMarks) string {
+// describeMarks returns the purpose of marks.
+func describeMarks(m machine.RolloutMarks) string {
 	switch m {
 	case machine.RolloutMarks{Avoid: true}:
 		return "should be avoided: their machines are about to be replaced"
@@ -237,23 +237,23 @@ func words(m machine.RolloutMarks) string {
 }
 
 // whyMarked returns why a set is written. changed is what it becomes.
-func (d *state) whyMarked(f *family, changed *machineset.Set) decision.Why {
+func (d *state) whyMarked(f *setState, changed *machineset.Set) decision.Why {
 	s, allowance := f.set, changed.Instructions.SurgeAllowance
 	marked := s.Instructions.Marks == changed.Instructions.Marks
 	switch {
 	case d.copiedPause(s):
 		return decision.Why{Reason: reasonPauseCopied, Name: s.Name}
 	case s.Instructions.SurgeAllowance != allowance && allowance != (machineset.SurgeAllowance{}):
-		return decision.Why{Reason: reasonSurgeAllowance, Name: s.Name, Count: int64(f.requested), Want: int64(allowance.Surge), All: int64(allowance.Unavailable)}
+		return decision.Why{Reason: reasonSurgeAllowed, Name: s.Name, Count: int64(f.requested), Want: int64(allowance.Surge), All: int64(allowance.Unavailable)}
 	case s.Instructions.SurgeAllowance != allowance:
-		return decision.Why{Reason: reasonNoSurgeAllowance, Name: s.Name}
+		return decision.Why{Reason: reasonSurgeRevoked, Name: s.Name}
 	case !f.inUse(), marked && !f.outdatedDeletionCandidates():
 		limit := d.deployment.Spec.AutoPreserve
 		return decision.Why{Reason: reasonPreserveShare, Name: s.Name, Have: int64(s.Spec.AutoPreserve), Want: int64(changed.Spec.AutoPreserve), All: int64(limit)}
 	case marked:
-		return decision.Why{Reason: reasonForget, Name: s.Name, Count: int64(len(f.aliveDeletionCandidates()))}
+		return decision.Why{Reason: reasonCandidatesDropped, Name: s.Name, Count: int64(len(f.aliveDeletionCandidates()))}
 	}
-	return decision.Why{Reason: reasonMark, Name: s.Name, Detail: words(changed.Instructions.Marks)}
+	return decision.Why{Reason: reasonMark, Name: s.Name, Detail: describeMarks(changed.Instructions.Marks)}
 }
 
 // markSets writes the marks of sets that no order has carried, and removes names of machines that a
@@ -296,13 +296,13 @@ func (d *state) markSets() (Plan, bool) {
 // an old template may exist beside it. While paused, Recreate counts those too, because no old set
 // may grow beside them.
 
-// setAside computes how many machines of each set the arithmetic must not see: those of the new set
+// hide computes how many machines of each set the arithmetic must not see: those of the new set
 // first, then of the newest.
-func (d *state) setAside() {
+func (d *state) hide() {
 	left := max(d.deployment.Spec.Replicas, 0)
-	take := func(f *family) {
-		f.aside = max(0, min(f.preserved, f.size(), left))
-		left -= f.aside
+	take := func(f *setState) {
+		f.hidden = max(0, min(f.preserved, f.size(), left))
+		left -= f.hidden
 	}
 	recreate := d.deployment.Spec.Strategy.Kind == Recreate
 	if d.current != nil && !(recreate && d.deployment.Spec.Paused) {
@@ -318,29 +318,29 @@ func (d *state) setAside() {
 	}
 }
 
-// asideAll returns how many machines are set aside.
-func (d *state) asideAll() (n int32) {
+// hiddenMachines returns how many machines are set aside.
+func (d *state) hiddenMachines() (n int32) {
 	for i := range d.sets {
-		n += d.sets[i].aside
+		n += d.sets[i].hidden
 	}
 	return n
 }
 
-// addAside adds the machines set aside to orders.
-func (d *state) addAside(steps []rollout.Scale) {
+// addHidden adds the machines set aside to orders.
+func (d *state) addHidden(steps []rollout.Scale) {
 	for i := range steps {
 		if f := d.resizable(steps[i].Name); f != nil {
-			steps[i].From += f.aside
-			steps[i].To += f.aside
+			steps[i].From += f.hidden
+			steps[i].To += f.hidden
 		}
 	}
 }
 
-// asideOld returns how many of them are in old sets.
-func (d *state) asideOld() int32 {
-	n := d.asideAll()
+// hiddenOld returns how many of them are in old sets.
+func (d *state) hiddenOld() int32 {
+	n := d.hiddenMachines()
 	if d.current != nil {
-		n -= d.current.aside
+		n -= d.current.hidden
 	}
 	return n
 }

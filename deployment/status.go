@@ -34,7 +34,7 @@ func (d *state) writeStatus(want Status) (Plan, bool) {
 		if !told.Equal(&d.deployment.Status) { // a time alone delays nothing after the status
 			d.throttled = next.Sub(d.now)
 		}
-		d.lookAt(next)
+		d.wakeBy(next)
 		return Plan{}, false
 	}
 	why := decision.Why{Reason: reasonStatus, Count: int64(want.Available), All: int64(max(d.deployment.Spec.Replicas, 0))}
@@ -55,7 +55,7 @@ func (d *state) statusInterval(want *Status) time.Duration {
 	switch {
 	case d.onlyProgress(want):
 		return max(d.p.StatusInterval, d.p.ProgressInterval)
-	case d.begun():
+	case d.rolloutBegun():
 		return 0
 	}
 	return max(d.p.StatusInterval, 0)
@@ -68,14 +68,14 @@ func (d *state) onlyProgress(want *Status) bool {
 	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.FailedMachine) bool { return a.Name == b.Name })
 	return !settled && sameNames && want.RolloutFailures.Equal(&have.RolloutFailures) && want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions &&
 		want.Wanted == have.Wanted && want.WantedSince.Equal(have.WantedSince) && want.ScaledAt.Equal(have.ScaledAt) &&
-		object.SameVerdicts(want.Conditions, d.gotFurther(have.Conditions, want))
+		object.SameVerdicts(want.Conditions, d.progressed(have.Conditions, want))
 }
 
-// gotFurther returns the conditions of a rollout that had begun, if want only says that it made
+// progressed returns the conditions of a rollout that had begun, if want only says that it made
 // progress.
-func (d *state) gotFurther(have []object.Condition, want *Status) []object.Condition {
+func (d *state) progressed(have []object.Condition, want *Status) []object.Condition {
 	next := object.FindCondition(want.Conditions, ConditionProgressing)
-	_, had := d.hadProgress()
+	_, had := d.storedProgress()
 	if next == nil || next.Reason != ProgressUpdated || had != ProgressCreated && had != ProgressFound {
 		return have
 	}
@@ -106,7 +106,7 @@ func (d *state) countedStatus() Status {
 		s.Updated = d.current.actual
 	}
 	s.Unavailable = int32(min(max(0, told-int64(s.Available)), math.MaxInt32))
-	s.Conditions = d.slowed(s.Conditions)
+	s.Conditions = d.slowedConditions(s.Conditions)
 	if c := d.replicaFailure(); c.Type != "" {
 		s.Conditions = object.SetCondition(s.Conditions, c)
 	} else {
@@ -141,7 +141,7 @@ func (d *state) replicaFailure() object.Condition {
 
 // failure returns a set's own condition that machines could not be created or deleted. Nil: they
 // could.
-func (f *family) failure() *object.Condition {
+func (f *setState) failure() *object.Condition {
 	if f == nil {
 		return nil
 	}
@@ -155,13 +155,13 @@ func (f *family) failure() *object.Condition {
 // wantedStatus returns the whole status of a deployment that can be acted upon.
 func (d *state) wantedStatus() Status {
 	s := d.countedStatus()
-	d.noteWanted(&s, d.gathered > 0)
+	d.recordWanted(&s, d.batchWait > 0)
 	s.Conditions = withoutCondition(s.Conditions, ConditionSpecValid)
 	if bad := d.deployment.Spec.Template.InvalidEntry(); bad != nil {
 		s.Conditions = object.SetCondition(s.Conditions, d.specInvalid(bad, reasonSpecInvalid))
 	}
 	s.Conditions = object.SetCondition(s.Conditions, d.availability(&s))
-	s.Conditions = object.SetCondition(s.Conditions, d.progress(&s))
+	s.Conditions = object.SetCondition(s.Conditions, d.progressCondition(&s))
 	d.countOutdated(&s)
 	s.Conditions = d.classInvalid(d.classMissing(s.Conditions))
 	s.RolloutFailures = d.rolloutFailures
@@ -248,11 +248,11 @@ var underWay = map[string]object.ConditionStatus{
 	ProgressResumed: object.True, ProgressDeadlineExceeded: object.False, ProgressStopped: object.False,
 }
 
-// progress computes how far the rollout is, by comparing s with the stored status. It records in s
+// progressCondition computes how far the rollout is, by comparing s with the stored status. It records in s
 // if there was progress.
-func (d *state) progress(s *Status) object.Condition {
-	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.next.why.String() + d.keptRemark() + d.stuck.remark()}
-	_, had := d.hadProgress()
+func (d *state) progressCondition(s *Status) object.Condition {
+	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.next.why.String() + d.pausedRemark() + d.heldUp.remark()}
+	_, had := d.storedProgress()
 	if d.deployment.Spec.Paused {
 		if had == ProgressDeadlineExceeded {
 			return d.exceeded(c)
@@ -269,12 +269,12 @@ func (d *state) progress(s *Status) object.Condition {
 		c.Reason = ProgressAvailable
 		further = had != ProgressAvailable
 		s.RolloutSince = time.Time{}
-	case had == ProgressAvailable && d.onlyNew(s):
+	case had == ProgressAvailable && d.onlyNewMachines(s):
 		c.Reason, further = ProgressAvailable, false
-	case (had == ProgressPaused || had == ProgressStopped) && !d.begun():
+	case (had == ProgressPaused || had == ProgressStopped) && !d.rolloutBegun():
 		c.Reason = ProgressResumed
-	case underWay[had] == "" || d.begun():
-		c.Reason = d.opening()
+	case underWay[had] == "" || d.rolloutBegun():
+		c.Reason = d.beginReason()
 		s.RolloutSince = d.stamp()
 	case furtherThan(s, &d.deployment.Status):
 		c.Reason = ProgressUpdated
@@ -287,9 +287,9 @@ func (d *state) progress(s *Status) object.Condition {
 	return c
 }
 
-// hadProgress returns the stored condition and its reason. Empty: there is none, or none that this
+// storedProgress returns the stored condition and its reason. Empty: there is none, or none that this
 // library has written.
-func (d *state) hadProgress() (have *object.Condition, reason string) {
+func (d *state) storedProgress() (have *object.Condition, reason string) {
 	have = object.FindCondition(d.deployment.Status.Conditions, ConditionProgressing)
 	if have == nil {
 		return nil, ""
@@ -317,7 +317,7 @@ func (d *state) standstill(s *Status, c object.Condition, had string) object.Con
 	case d.overdue(s.ProgressedAt, had):
 		return d.exceeded(c)
 	case had == ProgressDeadlineExceeded: // the deadline has changed
-		c.Reason = d.opening()
+		c.Reason = d.beginReason()
 	}
 	return c
 }
@@ -342,7 +342,7 @@ func (d *state) overdue(since time.Time, had string) bool {
 	}
 	due := since.Add(deadline).Add(time.Second) // since was rounded down
 	if due.After(d.now) {
-		d.lookAt(due)
+		d.wakeBy(due)
 		return false
 	}
 	return true
@@ -365,28 +365,30 @@ func (d *state) clockFrom() (last time.Time) {
 	return last
 }
 
-// begun reports whether another set has become the new one since the deployment's revision was
+// rolloutBegun reports whether another set has become the new one since the deployment's revision was
 // recorded. The revision is recorded after the status has reported the rollout.
-func (d *state) begun() bool {
+func (d *state) rolloutBegun() bool {
 	return !d.held() && d.current != nil && d.deployment.Revision != d.revision
 }
 
-// opening returns the reason with which a rollout begins. A set that has had machines was made for
+// beginReason returns the reason with which a rollout begins. A set that has had machines was made for
 // this rollout if it is no older than the deployment and all other sets.
-func (d *state) opening() string {
-	if d.fresh() {
+func (d *state) beginReason() string {
+	if d.newSetUnused() {
 		return ProgressCreated
 	}
 	made := d.current.set.CreatedAt
-	older := func(f family) bool { return made.Before(f.set.CreatedAt) }
+	older := func(f setState) bool { return made.Before(f.set.CreatedAt) }
 	if made.Before(d.deployment.CreatedAt) || slices.ContainsFunc(d.sets, older) {
 		return ProgressFound
 	}
 	return ProgressCreated
 }
 
-// onlyNew reports whether no machine is left to be replaced.
-func (d *state) onlyNew(s *Status) bool { return s.Replicas-s.Updated == d.asideOld() && !d.fresh() }
+// onlyNewMachines reports whether no machine is left to be replaced.
+func (d *state) onlyNewMachines(s *Status) bool {
+	return s.Replicas-s.Updated == d.hiddenOld() && !d.newSetUnused()
+}
 
 // furtherThan reports whether a rollout has progressed from b to a.
 func furtherThan(a, b *Status) bool {

@@ -63,7 +63,7 @@ func TestSlackOfAnEmptySet(t *testing.T) {
 	}}
 	o.Sets[0].Set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Surge: 1, Unavailable: 2}
 	plan := decide(t, o, begin)
-	require.Equal(t, deployment.ReasonNoSurgeAllowance, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonSurgeRevoked, plan.Why.Reason)
 	require.Len(t, plan.Push, 1)
 	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 	follow(t, o, plan)
@@ -109,12 +109,12 @@ func TestRequestsWait(t *testing.T) {
 	o.Deployment.Spec.Paused = false
 	plan := decide(t, o, begin)
 	require.Len(t, plan.Push, 1)
-	require.Equal(t, deployment.ReasonSurgeAllowance, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonSurgeAllowed, plan.Why.Reason)
 	follow(t, o, plan)
 	require.Empty(t, decide(t, o, begin).Push)
 	m.Annotations = nil
 	plan = decide(t, o, begin.Add(time.Minute))
-	require.Equal(t, deployment.ReasonNoSurgeAllowance, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonSurgeRevoked, plan.Why.Reason)
 	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 }
 
@@ -133,14 +133,14 @@ func TestRequestsWaitForAnUpdateInPlace(t *testing.T) {
 	require.Empty(t, decide(t, o, begin).Push)
 	updated.Spec.InPlace, updated.Status.Phase = machine.InPlaceNone, machine.PhaseRunning
 	plan := decide(t, o, begin)
-	require.Equal(t, deployment.ReasonSurgeAllowance, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonSurgeAllowed, plan.Why.Reason)
 	follow(t, o, plan)
 	fourth := updated.Clone()
 	fourth.Name, fourth.UID = "fourth", "uid-fourth"
 	o.Sets[0].Machines = append(o.Sets[0].Machines, fourth)
 	updated.Spec.InPlace, updated.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdateSuccessful
 	plan = decide(t, o, begin)
-	require.Equal(t, deployment.ReasonNoSurgeAllowance, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonSurgeRevoked, plan.Why.Reason)
 	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 }
 

@@ -60,22 +60,22 @@ var ofDeployment = []mutant{
 		name:   "creations of an old set that are still on their way are not counted",
 		breaks: "orders that are not visible yet count as done: never more than R + S machines",
 		file:   "deployment/count.go",
-		from:   "most := f.has()",
+		from:   "most := f.present()",
 		to:     "most := int64(f.actual)",
 	},
 	{
 		name:   "machines that are selected for an update, and about to stop, count as available",
 		breaks: "an update in place keeps R - U machines available",
 		file:   "deployment/count.go",
-		from:   "f.available-f.leaving-f.given",
-		to:     "f.available-f.given",
+		from:   "f.available-f.leaving-f.choicesAvailable",
+		to:     "f.available-f.choicesAvailable",
 	},
 	{
 		name:   "a class is rolled out though all VMs could be brought to it",
 		breaks: "P4",
 		file:   "deployment/hotupdate.go",
-		from:   "if f == nil || f == d.current || !d.updatable(f) {",
-		to:     "if f == nil || f == d.current || !d.updatable(f) || len(f.machines) > 1 {",
+		from:   "if f == nil || f == d.current || !d.exchangeable(f) {",
+		to:     "if f == nil || f == d.current || !d.exchangeable(f) || len(f.machines) > 1 {",
 	},
 	{
 		name:   "a choice is honoured though it is older than the size",
@@ -89,8 +89,8 @@ var ofDeployment = []mutant{
 		name:   "a choice of an available machine goes below the floor",
 		breaks: "P7",
 		file:   "deployment/choices.go",
-		from:   "case c.family.actual < c.family.size() || c.available && spare <= 0:",
-		to:     "case c.family.actual < c.family.size():",
+		from:   "case c.set.actual < c.set.size() || c.available && spare <= 0:",
+		to:     "case c.set.actual < c.set.size():",
 		by:     "TestNarratives",
 	},
 	{
@@ -123,12 +123,12 @@ var ofDeployment = []mutant{
 		breaks: "P21",
 		file:   "deployment/status.go",
 		from: `if due.After(d.now) {
-		d.lookAt(due)
+		d.wakeBy(due)
 		return false
 	}
 	return true`,
 		to: `if due.After(d.now) {
-		d.lookAt(due)
+		d.wakeBy(due)
 	}
 	return false`,
 		by: "TestDeadlineToTheNanosecond",
