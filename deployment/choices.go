@@ -14,10 +14,9 @@ import (
 
 // A scaler that lowers replicas may choose the machines that go. It names them, with the time, in
 // an annotation of the deployment (Keys.DeletionCandidates, "name~time,name~time"). In the same
-// update it writes that time into another annotation (Keys.ScaledAt). Both times are the scaler's
-// own, so they are compared with each other, and not with this process's clock. If the second
-// annotation is missing, this process's clock decides. A name without a time, as scalers wrote
-// until 2026, belongs to the reduction that it is seen with.
+// update it writes that time into another annotation (Keys.ScaledAt). Both times are by the scaler's
+// clock, so they are compared with each other. Without the second annotation, they are compared with
+// this process's clock. A name without a time belongs to the reduction that it is seen with.
 //
 // The deployment gives each name to the set that has the machine, in the same write that lowers the
 // set. So no set ever sees the smaller size without the names, or uses them for another reduction.
@@ -25,14 +24,14 @@ import (
 // Only a new reduction gives out names. Status.Wanted is the size wanted so far. Names that the
 // reduction does not use are out of date, and so are all names from before the number went up.
 
-// choice is one name in the annotation that a machine has.
+// choice is one name in the annotation, of a machine that exists and is not being deleted.
 type choice struct {
 	machineset.DeletionCandidate
 	set       *setState
 	available bool
-	known     bool // the set was told
+	known     bool // by the set
 	untimed   bool // the annotation has no time for it
-	foreign   bool // At is by the scaler's own clock
+	foreign   bool // At is by the scaler's clock
 	kept      bool // a user keeps it for inspection: its set would delete another
 }
 
@@ -75,8 +74,7 @@ func parseScalerTime(text string) (t time.Time, valid bool) {
 	return t.Truncate(time.Second), true
 }
 
-// scaledAt returns when a scaler last changed the size, by its own clock. Zero: the deployment does
-// not say, or the policy has no key for it.
+// scaledAt returns when a scaler last changed the size, by the scaler's clock. Zero: it is not known.
 func (d *Deployment) scaledAt(p *Policy) time.Time {
 	if p.Keys.ScaledAt == "" {
 		return time.Time{}
@@ -85,10 +83,10 @@ func (d *Deployment) scaledAt(p *Policy) time.Time {
 	return t
 }
 
-// choicePeriod returns the period, ends included, whose choices belong to the present reduction. A
-// choice from before it belongs to an earlier reduction, and a choice from after it to a later one.
-// If the scaler says when it changed the size, the period follows the scaler's clock: it begins
-// with the change before, as far as the status knows one.
+// choicePeriod returns the period, ends included, whose choices belong to the present reduction. Earlier
+// choices belong to an earlier reduction, and later ones to a later one. If the scaler says when it
+// changed the size, the period is by the scaler's clock: it begins with the change before, if the
+// status has recorded one.
 func (d *state) choicePeriod() (since, until time.Time) {
 	s, at := &d.deployment.Status, d.deployment.scaledAt(d.p)
 	if at.IsZero() {
@@ -144,14 +142,14 @@ func (d *state) newChoice(v machineset.DeletionCandidate, f *setState, m *machin
 		DeletionCandidate: v, set: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
 		untimed: v.At.IsZero(), foreign: !d.deployment.scaledAt(d.p).IsZero(),
 	}
-	c.known = slices.ContainsFunc(f.set.Instructions.DeletionCandidates, func(told machineset.DeletionCandidate) bool {
-		return told.Equal(v) || (c.untimed || c.foreign) && told.Name == v.Name
+	c.known = slices.ContainsFunc(f.set.Instructions.DeletionCandidates, func(have machineset.DeletionCandidate) bool {
+		return have.Equal(v) || (c.untimed || c.foreign) && have.Name == v.Name
 	})
 	return c
 }
 
-// candidateForSet returns the choice as a set gets it: always with a time of this process's
-// clock, because the set compares it with the times of its machines.
+// candidateForSet returns the choice as a set gets it: always with a time by this process's clock,
+// because the set compares it with the times of its machines.
 func (d *state) candidateForSet(c *choice) machineset.DeletionCandidate {
 	v := c.DeletionCandidate
 	if c.untimed || c.foreign {
@@ -160,8 +158,8 @@ func (d *state) candidateForSet(c *choice) machineset.DeletionCandidate {
 	return v
 }
 
-// reduction returns how many replicas were removed since the status was written, less the names
-// that sets got already.
+// reduction returns how many replicas were removed since the status was written, less the names that
+// sets have got for them.
 func (d *state) reduction() int64 {
 	s := &d.deployment.Status
 	if s.WantedSince.IsZero() {
@@ -178,10 +176,10 @@ func (d *state) reduction() int64 {
 	return max(0, n)
 }
 
-// countChoices reads the choices, and counts for each set how many of its machines were chosen to go with the present reduction.
-// A set first deletes what is not available, unless a choice says otherwise. So an available
-// machine is only taken if enough stay without it. A set that has not created all its machines
-// gives up the missing ones first, and no other for them.
+// countChoices reads the choices, and finds for each set which of its machines were chosen to go with
+// the present reduction. A set first deletes what is not available, unless a choice says otherwise. So
+// the choice of an available machine only counts if enough others stay available. A set that has not
+// created all its machines gives up the missing ones first, and no other for them.
 func (d *state) countChoices() {
 	d.choices = d.readChoices()
 	n := d.reduction()
@@ -214,9 +212,9 @@ func (f *setState) choicesFor(size int32) []machineset.DeletionCandidate {
 	return f.choicesNew[:min(len(f.choicesNew), int(max(f.size()-size, 0)))]
 }
 
-// pruneChoices removes useless names from the annotation: those of machines that are gone or going, those
-// whose reduction is over, and those that can't be read. It comes after the status has recorded the
-// wanted size.
+// pruneChoices removes names from the annotation that no longer apply: those of machines that are gone
+// or being deleted, those whose reduction is over, and those that can't be read. It does so after the
+// status has recorded the wanted size.
 func (d *state) pruneChoices() (Plan, bool) {
 	text, key := d.deployment.Annotations[d.p.Keys.DeletionCandidates], d.p.Keys.DeletionCandidates
 	if text == "" || key == "" || d.held() {
@@ -242,9 +240,9 @@ func (d *state) pruneChoices() (Plan, bool) {
 	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
 }
 
-// useful reports whether a choice stays in the annotation: its machine has not gone yet, or its
-// reduction has not come yet. since is when the period of the present reduction begins. waiting:
-// some of its choices could not be handed over yet.
+// useful reports whether a choice stays in the annotation: its machine has yet to be deleted, or its
+// reduction has yet to come. since is when the period of the present reduction begins. waiting: a
+// paused set could not get some of its choices yet.
 func (c *choice) useful(since time.Time, waiting bool) bool {
 	if c.known {
 		return c.set.actual > c.set.size()
@@ -252,9 +250,10 @@ func (c *choice) useful(since time.Time, waiting bool) bool {
 	return c.At.After(since) || waiting && (c.untimed || !c.At.Before(since))
 }
 
-// recordWanted keeps in the status which size was wanted when all orders for it were given.
-func (d *state) recordWanted(s *Status, gathered bool) {
-	if d.held() || gathered || d.choicesWait() {
+// recordWanted records in the status the wanted size, once all orders for it were given. batched: some
+// orders wait.
+func (d *state) recordWanted(s *Status, batched bool) {
+	if d.held() || batched || d.choicesWait() {
 		return
 	}
 	if at := d.deployment.scaledAt(d.p); !at.IsZero() {
@@ -265,8 +264,8 @@ func (d *state) recordWanted(s *Status, gathered bool) {
 	}
 }
 
-// choicesWait reports whether a paused set could not be told yet which of its machines go with a
-// new reduction. Until it is told, the size does not count as the size wanted so far.
+// choicesWait reports whether a paused set has yet to get the names that belong to a new reduction.
+// Until then, the size is not recorded as the size wanted so far.
 func (d *state) choicesWait() bool {
 	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.set.paused && !c.known })
 }

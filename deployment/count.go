@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// state is what one call of Decide knows about a deployment. It is counted once, before anything is
-// decided, and then only read. The exceptions are the last fields.
+// state is what one call of Decide knows about a deployment. It is filled in before anything is
+// decided, and then only read, except for the last fields.
 type state struct {
 	o          *Observation
 	p          *Policy
@@ -24,26 +24,26 @@ type state struct {
 
 	sets     []setState // of this deployment, the oldest first
 	current  *setState  // the new set, one of sets; nil: there is none
-	failed   []failing  // the newest first, as many as are listed
-	failures int32      // this many there are
+	failed   []failing  // as many as a status lists, the newest first
+	failures int32      // of all sets
 
 	revision int64 // of the new set: what it has, or will get
 	bounds   rollout.Bounds
 
-	heldUp heldUp // machines that don't get on
+	heldUp heldUp // machines that make no progress
 
 	rolloutFailures RolloutFailures // as the status should have them
-	stopAfter       int32           // so many failures stop the rollout; zero: none do
+	stopAfter       int32           // how many failures stop the rollout; zero: it never stops
 
 	choices []choice // of machines that are not being deleted, in the order in which they were made
-	next    step
+	next    step     // of the rollout; filled in last
 
-	// What the decision finds out on its way to a plan.
+	// What the steps of the decision leave for the plan that ends the pass.
 	hold       decision.Why  // why no more orders are given; zero: they are
 	wake       time.Time     // the earliest of the known future events; zero: none
 	batchSince time.Time     // since when orders wait for others; zero: they do not
-	batchWait  time.Duration // for how long they still do; zero: they do not
-	throttled  time.Duration // how long the status has to wait; zero: it need not
+	batchWait  time.Duration // how long they still wait; zero: they do not
+	throttled  time.Duration // how long the write of the status waits; zero: it does not
 }
 
 // count counts the sets and machines of an observation.
@@ -57,7 +57,7 @@ func count(o *Observation, p *Policy, now time.Time) *state {
 	return d
 }
 
-// newest returns the set that was the new one last. Nil: there is none.
+// newest returns the set with the highest revision, of equal ones the youngest. Nil: there is none.
 func (d *state) newest() *setState {
 	var found *setState
 	for i := range d.sets {
@@ -175,7 +175,8 @@ func (d *state) resizable(uid string) *setState {
 	return nil
 }
 
-// countKnownChoices counts the available machines that a set was told to delete and has not deleted.
+// countKnownChoices counts the available machines that a set knows as chosen by a scaler, and has not
+// deleted yet.
 func (d *state) countKnownChoices(f *setState) {
 	surplus := f.actual - f.size()
 	if surplus <= 0 || len(f.set.Instructions.DeletionCandidates) == 0 {
@@ -299,7 +300,7 @@ func newestFirst(a, b failing) int {
 		cmp.Compare(a.set, b.set), cmp.Compare(m.Spec.ProviderID, n.Spec.ProviderID))
 }
 
-// countPaused counts a machine of a set if it is paused, and reports whether it is.
+// countPaused reports whether a machine is paused, and counts it if so.
 func (d *state) countPaused(f *setState, m *machine.Machine) bool {
 	if !d.isPaused(&m.Meta) {
 		return false
@@ -370,16 +371,16 @@ type setState struct {
 	requested      int    // machines that are to be replaced, including those too old
 	expired        int32  // of these, too old
 	replaceable    bool   // some of these are available, and in no update
-	paused         bool   // the set is
+	paused         bool   // whether the set is paused
 	pausedMachines int    // machines that are paused
 	firstPaused    string // of their names, in order
 
-	// choicesAvailable is how many available machines the set deletes because a scaler chose them, or will
-	// delete when it is told.
+	// choicesAvailable is how many available machines the set deletes because a scaler chose them:
+	// those that it knows, and those that it gets to know with its next size.
 	choicesAvailable  int32
-	choicesKnown      int32                          // of given, those that the set has been told of: it removes them first
-	pausedUnavailable int32                          // of actual, paused and not available: the set leaves them alone
-	choicesNew        []machineset.DeletionCandidate // that the set may be told of
+	choicesKnown      int32                          // of these, those that the set knows: it deletes them first
+	pausedUnavailable int32                          // of actual, paused and not available: the set keeps them
+	choicesNew        []machineset.DeletionCandidate // of the present reduction, for the set's next size
 }
 
 // countPreserved counts a machine that is kept for inspection.
@@ -435,9 +436,9 @@ func (f *setState) leavingCount() (n int32) {
 	return n
 }
 
-// numbers returns the set as a rollout sees it. raised, if given, is the UID of the only set that
-// may be raised. UIDs are compared because a set that is being deleted may share its name with its
-// successor.
+// numbers returns the set as package rollout sees it. current says that it is the new set, raised that
+// it is the only one that may grow. Sets go by their UIDs, because a set that is being deleted may have
+// the name of its successor.
 func (f *setState) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
 		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.choicesAvailable),
@@ -445,8 +446,8 @@ func (f *setState) numbers(current, raised bool) rollout.Set {
 		Selected: f.underWay, Selectable: f.selectable, Paused: f.paused,
 	}
 	if !raised {
-		// The room that another set may still fill is not given away. The raised set needs no such
-		// care, because it never gets above what is wanted.
+		// Machines that this set may still create count as existing. The raised set needs no such
+		// care, because it never gets above the wanted size.
 		s.Actual = int32(min(f.mostMachines(), math.MaxInt32))
 		s.Accounted += s.Actual - f.actual
 	}
@@ -456,8 +457,8 @@ func (f *setState) numbers(current, raised bool) rollout.Set {
 	return f.withoutHidden(s)
 }
 
-// pauseObserved reports whether the set is paused and has said so: it is deleting no machine, see
-// machineset.ConditionPaused.
+// pauseObserved reports whether the set is paused and its status says so: then it is deleting no
+// machine, see machineset.ConditionPaused.
 func (f *setState) pauseObserved() bool {
 	return f.paused && f.condition(machineset.ConditionPaused) != nil
 }
@@ -472,11 +473,11 @@ func (f *setState) mostMachines() int64 {
 	return most
 }
 
-// mayBeReplacing reports whether the set may be deleting available machines already, to replace them. It
-// counts as doing so until it has seen that it no longer may.
+// mayBeReplacing reports whether the set may be deleting available machines already, to replace them.
+// It may until it has observed that its surge allowance was revoked.
 func (f *setState) mayBeReplacing() bool {
-	told := f.set.Instructions.SurgeAllowance == (machineset.SurgeAllowance{}) && f.set.Status.ObservedGeneration == f.set.Generation
-	return f.replaceable && !f.set.Deleted() && !told
+	revoked := f.set.Instructions.SurgeAllowance == (machineset.SurgeAllowance{}) && f.set.Status.ObservedGeneration == f.set.Generation
+	return f.replaceable && !f.set.Deleted() && !revoked
 }
 
 // unused reports whether a set has no machines, should have none and has none under way, also
@@ -520,7 +521,7 @@ func (f *setState) inUse() bool { return f.size() > 0 || f.actual > 0 }
 // present returns how many machines a set has, including those that may still be created with any size.
 func (f *setState) present() int64 { return int64(f.actual) + max(f.announced, 0) }
 
-// freePlaces returns how many places of a set are empty.
+// freePlaces returns how many machines a set lacks.
 func (f *setState) freePlaces() int { return int(max(int64(f.set.Spec.Replicas)-f.present(), 0)) }
 
 // namesDone reports whether all names that the set has given out became machines, or can't any
@@ -530,7 +531,7 @@ func (f *setState) namesDone() bool {
 	return f.announced == 0 && r.Settled >= 0 && r.Reserved >= r.Settled
 }
 
-// withoutHidden returns the numbers of a set without the machines set aside. None of these is available,
+// withoutHidden returns the numbers of a set without its hidden machines. None of these is available,
 // or ready for an update.
 func (f *setState) withoutHidden(s rollout.Set) rollout.Set {
 	s.Spec -= f.hidden
@@ -551,9 +552,9 @@ func (f *setState) condition(typ string) *object.Condition {
 	return c
 }
 
-// selectorChanged returns what is wrong with a selector that was changed while sets had machines: these
-// would run on without an owner. A set that matches by its template was relabelled by somebody who
-// wants it released. Nil: nothing is wrong.
+// selectorChanged returns an error if the selector was changed and no longer matches a set that has
+// machines: they would have no owner. If it still matches the set's template, a user has relabelled
+// the set to release it, which is no error. Nil: nothing is wrong.
 func (d *state) selectorChanged() *object.FieldError {
 	selector := &d.deployment.Spec.Selector
 	for i := range d.sets {

@@ -167,10 +167,9 @@ func (d *state) owner() *object.Owner {
 	return &object.Owner{Kind: OwnerKind, Name: d.deployment.Name, UID: d.deployment.UID}
 }
 
-// live passes on a plan that was made from a live read, and asks for one otherwise. It guards
-// everything that can't be undone. Orders that spend availability, or delete, need a fresh read:
-// each write is guarded by the version of one set or machine, and not by those of the others that
-// it was decided on.
+// live returns the plan if it was made from a live read, and otherwise one that asks for such a read.
+// Orders that resize, delete or mark need a recent one (machineset.DeleteWithin): each is guarded by
+// the version of the object it changes, but not by the versions of the others it was decided on.
 func (d *state) live(plan Plan) Plan {
 	bound := len(plan.Scale)+len(plan.Mark)+len(plan.Delete) > 0
 	if d.o.Read.Live() && (!bound || d.o.Read.Within(machineset.DeleteWithin, d.now)) {
@@ -182,8 +181,8 @@ func (d *state) live(plan Plan) Plan {
 	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Name: plan.Why.Reason.String()}}
 }
 
-// holdIfRefused stops issuing orders after a refusal, until the retry time. An event that wakes the deployment earlier, such as its own status, does not
-// shorten the wait.
+// holdIfRefused stops issuing orders after a refusal, until the retry time. An earlier event, such as
+// the write of the deployment's own status, does not shorten the wait.
 func (d *state) holdIfRefused() {
 	switch {
 	case d.o.Failed != nil:
@@ -221,8 +220,8 @@ func (d *state) wanted(s *machineset.Set) bool {
 	return d.p.Wants(d.deployment, s)
 }
 
-// statusAt returns the moment from which on the status may be written that long after its last
-// write. Zero: at any time. A last write in the future means that the clock was set back since.
+// statusAt returns when the status may be written again: interval after its last write. Zero: at any
+// time. A last write in the future means that the clock was set back since.
 func (d *state) statusAt(interval time.Duration) time.Time {
 	last := d.o.StatusWritten
 	if last.IsZero() || last.After(d.now) {
@@ -232,9 +231,9 @@ func (d *state) statusAt(interval time.Duration) time.Time {
 }
 
 // A paused set keeps its size and is not deleted: not by a rollout, not with the deployment, and
-// not as history. Machines neither come to it nor leave it, except for moves that had begun. Notes
-// for later, such as rollout marks, are still written on it. A paused machine is not selected for
-// an update and not replaced. The reason for a wait says if a paused object causes it.
+// not as history. No machine joins or leaves it, except for moves already under way. Instructions for
+// later, such as rollout marks, are still written on it. A paused machine is neither selected for an
+// update nor replaced. If a paused object causes a wait, the reason of the wait names it.
 
 // isPaused reports whether an object is paused.
 func (d *state) isPaused(m *object.Meta) bool {
@@ -242,10 +241,9 @@ func (d *state) isPaused(m *object.Meta) bool {
 	return paused
 }
 
-// copiedPause reports whether a set is paused by a copy of its deployment's annotation. On a
-// deployment the annotation means nothing. Other managers copy a deployment's annotations to its
-// sets, where this one would pause them. So the deployment removes it from a set if both have the
-// same.
+// copiedPause reports whether a set is paused only by a copy of its deployment's annotation. The
+// annotation has no effect on a deployment, but other managers copy it to the sets, where it would
+// pause them. So it is removed from a set if both have the same.
 func (d *state) copiedPause(s *machineset.Set) bool {
 	key := d.p.Keys.Paused
 	text, ok := s.Annotations[key]
@@ -257,7 +255,7 @@ func has(m map[string]string, key string) bool {
 	return ok
 }
 
-// pausedSets names the oldest set that is paused, and so is not deleted.
+// pausedSets returns a remark that names the oldest paused set, which is therefore not deleted.
 func (d *state) pausedSets() string {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.paused {
@@ -267,9 +265,9 @@ func (d *state) pausedSets() string {
 	return ""
 }
 
-// remove deletes the sets of a deployment that is being deleted. It releases its record when a live
-// read finds none left. It creates and claims nothing. Sets that are to stay behind are left alone
-// until they have no owner.
+// remove deletes the sets of a deployment that is being deleted. Once a live read finds none left, it
+// removes the finalizer. It neither creates nor adopts sets. If the sets are to be orphaned, it leaves
+// them alone and waits until they have no owner.
 func (d *state) remove() Plan {
 	if !d.deployment.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNoFinalizer}}
@@ -312,11 +310,12 @@ func (d *state) deleteSets() (Plan, bool) {
 	return plan, true
 }
 
-// openOrClose keeps old sets from creating machines while theirs are updated in place. It opens sets that
-// were closed for that, or when machines were given back to them. A closed set's size may be larger
-// than what it has, because other sets may have replaced the rest already. So it is opened at what
-// it has, in the same write. A paused set stays closed, because it keeps its size. If another
-// manager has labelled the current set to make no machines, gate removes the label.
+// openOrClose closes old sets, which then create no machines, while their machines are updated in
+// place, and opens them afterwards. A set that was raised to keep machines is closed as well, and
+// opened once it has observed that. A closed set may have fewer machines than its size, because other
+// sets have replaced the rest. So it is opened with the size of what it has, in the same write. A
+// paused set stays closed, because it keeps its size. If another manager has disabled the scale-up of
+// the current set by a label, openOrClose removes the label.
 func (d *state) openOrClose() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -339,7 +338,9 @@ func (d *state) openOrClose() (Plan, bool) {
 		if barred {
 			changed.Labels = withoutEntry(changed.Labels, d.p.Keys.ScaleUpDisabled)
 		}
-		changed.Instructions.Handover.Closed, changed.Instructions.Marks, changed.Instructions.SurgeAllowance = closed, d.marks(f), d.surgeAllowance(f)
+		changed.Instructions.Handover.Closed = closed
+		changed.Instructions.Marks = d.marks(f)
+		changed.Instructions.SurgeAllowance = d.surgeAllowance(f)
 		if !closed {
 			changed.Spec.Replicas -= int32(f.freePlaces())
 		}
@@ -372,8 +373,8 @@ func (d *state) mayOpenOrClose(f *setState, closed bool) bool {
 	return d.mayOpen(f)
 }
 
-// scaleUpDisabled reports whether another manager has labelled a set so that it makes no
-// machines. It does so to old sets, and leaves the label there.
+// scaleUpDisabled reports whether a label on the set keeps it from creating machines. Another manager
+// puts it on old sets and never removes it.
 func (d *state) scaleUpDisabled(s *machineset.Set) bool {
 	_, labelled := s.Labels[d.p.Keys.ScaleUpDisabled]
 	return labelled && d.p.Keys.ScaleUpDisabled != ""

@@ -169,10 +169,10 @@ type Status struct {
 	// ScaledAt is the annotation Keys.ScaledAt when Wanted was last confirmed: a time of the
 	// scaler's clock. Whole seconds. Zero: not known.
 	ScaledAt time.Time
-	// RolloutFailures are the machines that failed in the rollout that is under way. It has stopped
-	// if they are as many as Strategy.StopAfter says. It goes on with another template, when failed
-	// machines recover or an update succeeds, when StopAfter is raised, and after the deployment
-	// was paused and resumed.
+	// RolloutFailures are the machines that failed in the rollout that is under way. If they are as many
+	// as Strategy.StopAfter, the rollout has stopped. It continues with another template, when failed
+	// machines recover or an update succeeds, when StopAfter is raised, and after the deployment was
+	// paused and resumed.
 	RolloutFailures RolloutFailures
 }
 
@@ -243,16 +243,23 @@ func (s *Status) Clone() Status {
 
 // Equal reports whether both are the same.
 func (s *Status) Equal(t *Status) bool {
-	return s.ObservedGeneration == t.ObservedGeneration && s.sameCounts(t) && s.InPlace == t.InPlace && s.Collisions == t.Collisions &&
-		s.RolloutFailures.Equal(&t.RolloutFailures) && s.ProgressedAt.Equal(t.ProgressedAt) && s.RolloutSince.Equal(t.RolloutSince) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) && s.ScaledAt.Equal(t.ScaledAt) &&
+	return s.ObservedGeneration == t.ObservedGeneration && s.sameCounts(t) && s.InPlace == t.InPlace &&
+		s.Collisions == t.Collisions && s.RolloutFailures.Equal(&t.RolloutFailures) &&
+		s.ProgressedAt.Equal(t.ProgressedAt) && s.RolloutSince.Equal(t.RolloutSince) && s.sameWanted(t) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
 		slices.EqualFunc(s.Failed, t.Failed, sameFailedMachine)
+}
+
+// sameWanted reports whether both know the same of the wanted size.
+func (s *Status) sameWanted(t *Status) bool {
+	return s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) && s.ScaledAt.Equal(t.ScaledAt)
 }
 
 // sameCounts reports whether both count the same machines.
 func (s *Status) sameCounts(t *Status) bool {
 	return s.Replicas == t.Replicas && s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
-		s.Unavailable == t.Unavailable && s.Preserved == t.Preserved && s.PreservedFailed == t.PreservedFailed && s.Expired == t.Expired && s.Outdated == t.Outdated &&
+		s.Unavailable == t.Unavailable && s.Preserved == t.Preserved && s.PreservedFailed == t.PreservedFailed &&
+		s.Expired == t.Expired && s.Outdated == t.Outdated &&
 		s.Failing == t.Failing
 }
 
@@ -404,17 +411,17 @@ func (h digest) dictionary(m map[string]string) {
 	}
 }
 
-// A set gives out the names of its machines before it creates them. In a rolling update a set needs
-// names wave by wave. There the names come with its new size: the write compares and swaps like the
-// set's own, everything was read live before, and the set reads its machines again before it
-// creates. So surplus names stay unused, like those of a process that died. As with those, it takes
-// a while until it is certain that they lead to no machine. If a size may be taken back at once, or
-// the set may have to wait, the set gives out the names itself.
+// A set reserves the names of its machines before it creates them (machineset.Reservation). In a rolling
+// update, the deployment reserves names together with the new size, which saves the set a write in each
+// wave. That is as safe: the write compares and swaps like the set's own, everything was read live
+// before, and the set reads its machines again before it creates. Names that the set does not use are
+// given up like those of a process that died, which takes a while. So the set reserves the names itself
+// where it may not use them at once: if the size may soon be lowered again, or creations are delayed.
 
 // waiting are the conditions under which a set delays the creation of its machines.
 var waiting = [...]string{ConditionCreationSlowed, ConditionReplacementSlowed, machineset.ConditionFrozen}
 
-// nameNew gives names to the machines that a set is going to create for its new size in a rolling
+// nameNew reserves names for the machines that a set is going to create for its new size in a rolling
 // update.
 func (d *state) nameNew(f *setState, changed *machineset.Set) {
 	waits := slices.ContainsFunc(waiting[:], func(typ string) bool { return f.condition(typ) != nil })
@@ -426,10 +433,9 @@ func (d *state) nameNew(f *setState, changed *machineset.Set) {
 	changed.Instructions.Reservation = changed.Instructions.Reservation.Next(int64(n), d.stamp())
 }
 
-// Validate returns an *object.FieldError that names the first field which
-// can't be acted upon, or else the first entry of the node template that no API
-// server accepts. With such an entry no machine is made and nothing is rolled
-// out. More than 100 %, and neither surge nor unavailable, are tolerated.
+// Validate returns an *object.FieldError that names the first invalid field, or else the first entry of
+// the node template that no API server accepts. With such an entry no machine is created and nothing is
+// rolled out. Bounds above 100 %, or both zero, are valid.
 func (d *Deployment) Validate(keys Keys) error {
 	err := d.invalidField(keys)
 	if err == nil {
@@ -447,7 +453,7 @@ func (d *Deployment) invalidField(keys Keys) *object.FieldError {
 		Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template, MinReady: d.Spec.MinReady,
 		MaxAge: d.Spec.MaxAge,
 	}}
-	set.Spec.Template.Spec.NodeTemplate = machine.NodeTemplate{} // it holds back creations alone
+	set.Spec.Template.Spec.NodeTemplate = machine.NodeTemplate{} // Validate checks it apart: it only prevents creations
 	var bad *object.FieldError
 	if errors.As(set.Validate(), &bad) {
 		return bad.Of("", object.Key{})
@@ -497,7 +503,7 @@ func (s *Strategy) invalidField() *object.FieldError {
 	return nil
 }
 
-// tolerated returns what is odd about a strategy but works. Zero: nothing.
+// tolerated returns a warning about a strategy that works but is probably a mistake. Zero: none.
 func (s *Strategy) tolerated() decision.Why {
 	const surge, unavailable = "spec.strategy.maxSurge", "spec.strategy.maxUnavailable"
 	switch {

@@ -16,22 +16,22 @@ import (
 // machine.PhaseFailed. In a rolling update only the latter counts.
 //
 // The count outlives the machines, because a failed one is replaced after a while. It is stored in
-// the status. Each machine counts once, so the status names those of them that are still there. What
-// fails before a count has begun is left out, as of an earlier rollout. So a count is stored before
-// the first order that makes or selects machines (beginCount).
+// the status. Each machine counts once, so the status names those of them that still exist. What
+// failed before the count began belongs to an earlier rollout. So the beginning of a count is stored
+// before the first order that creates or selects machines (beginCount).
 
 // RolloutFailures counts the machines that failed in a rollout. The zero value: no rollout is under
 // way, or it does not stop for failures.
 type RolloutFailures struct {
 	// Revision is that of the new set. Another rollout begins its own count.
 	Revision int64
-	// Count is how many machines failed since Since, and did not recover. It is not counted further
-	// than to the number that stops the rollout.
+	// Count is how many machines failed since Since, and did not recover. It does not exceed the number
+	// that stops the rollout.
 	Count int32
 	// Since is when a machine was last updated in place with success, or the count began. A machine
 	// that failed before does not count. Whole seconds. Zero: all count.
 	Since time.Time
-	// Names are those of Count that are still there, in order.
+	// Names are those of Count that still exist, in order.
 	Names []string
 }
 
@@ -75,7 +75,7 @@ type failure struct {
 }
 
 // countFailures counts the machines that failed in this rollout. While the deployment is paused it
-// forgets them, so a user continues a rollout that has stopped by a pause and its end.
+// begins anew, so that a user can continue a stopped rollout by pausing and resuming it.
 func (d *state) countFailures() {
 	d.stopAfter = d.deployment.Spec.stopAfter(d.bounds)
 	if d.stopAfter == 0 || d.current == nil || !d.rolling() {
@@ -105,8 +105,8 @@ func (d *state) countFailures() {
 	slices.Sort(now.Names)
 }
 
-// beginCount stores that the failures of this rollout are counted. The rest of the status follows at
-// the end of the pass.
+// beginCount stores that the count of this rollout's failures has begun. The rest of the status follows
+// at the end of the pass.
 func (d *state) beginCount() (Plan, bool) {
 	now := &d.rolloutFailures
 	if now.Revision == d.deployment.Status.RolloutFailures.Revision || now.Revision == 0 || d.deployment.Spec.Paused {
@@ -118,8 +118,8 @@ func (d *state) beginCount() (Plan, bool) {
 	return Plan{Write: &UpdateStatus{Status: status}, Why: why}, true
 }
 
-// keepCount takes over the count that is stored, without those that have recovered. A machine that is
-// kept for inspection takes no part in the rollout, so it is not one that has recovered.
+// keepCount continues the stored count, without the machines that have recovered. A machine that is kept
+// for inspection takes no part in the rollout, so it has not recovered.
 func (d *state) keepCount() {
 	was, now := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
 	now.Since, now.Count = was.Since, was.Count
@@ -134,8 +134,8 @@ func (d *state) keepCount() {
 	}
 }
 
-// failedByRollout returns the machines that failed because of the present template, the first that failed
-// first.
+// failedByRollout returns the machines that failed because of the present template, ordered by when they
+// failed.
 func (d *state) failedByRollout() (out []failure) {
 	inPlace := d.deployment.Spec.Strategy.Kind == InPlaceUpdate
 	for i := range d.sets {
@@ -164,7 +164,7 @@ func (d *state) failedByTemplateAt(f *setState, m *machine.Machine) (at time.Tim
 		if f == d.current {
 			return m.Status.Since
 		}
-	case machine.PhaseTerminating: // its set may have replaced it before we looked
+	case machine.PhaseTerminating: // its set may be replacing it already
 		if f == d.current && m.Status.DeletedFrom == machine.PhaseFailed {
 			return m.CreatedAt // when it failed is not known any more
 		}
@@ -176,9 +176,9 @@ func (d *state) failedByTemplateAt(f *setState, m *machine.Machine) (at time.Tim
 	return at
 }
 
-// succeeded returns when a machine was last updated in place and in service again. Zero: none is
-// known. It is the same time whenever the deployment looks, so that no failure after it is
-// forgotten. In a rolling update nothing makes up for a failure.
+// succeeded returns when a machine was last updated in place and became available. Zero: none is known.
+// That time does not depend on when it is observed, so that no later failure is forgotten. In a rolling
+// update no success makes up for a failure.
 func (d *state) succeeded() (last time.Time) {
 	if d.deployment.Spec.Strategy.Kind != InPlaceUpdate {
 		return last
@@ -210,7 +210,7 @@ func (d *state) machineNamed(name string) *machine.Machine {
 // stopped reports whether the rollout has stopped because machines failed.
 func (d *state) stopped() bool { return d.stopAfter > 0 && d.rolloutFailures.Count >= d.stopAfter }
 
-// whyStopped says so.
+// whyStopped returns why the rollout has stopped.
 func (d *state) whyStopped() decision.Why {
 	r := &d.rolloutFailures
 	why := decision.Why{Reason: ReasonRolloutStopped, Count: int64(r.Count), All: int64(d.stopAfter)}

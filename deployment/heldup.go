@@ -12,15 +12,15 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// drainsFor is how long a drain may wait for the same pods until the deployment says so.
+// drainsFor is how long a drain may wait for the same pods before the deployment reports it.
 const drainsFor = 2 * time.Minute
 
-// retriesFor is how long a machine's creation or deletion may take, with failures that retries within
-// seconds often end, until the deployment says so.
+// retriesFor is how long a creation or deletion may fail, with errors that a retry within seconds often
+// ends, before the deployment reports it.
 const retriesFor = time.Minute
 
-// heldUp is what keeps machines from being made, updated or deleted, as their last operations say. These
-// are stored, so that it is known after a restart.
+// heldUp counts machines whose creation, update or deletion makes no progress, according to their stored
+// last operations. So it is known after a restart too.
 type heldUp struct {
 	count int
 	first *machine.Machine // by name
@@ -51,9 +51,9 @@ func (d *state) countHeldUp(m *machine.Machine) {
 	}
 }
 
-// quickRetryUntil is until when the last failure of a creation or a deletion may pass with a quick retry. Zero:
-// it is not retried within seconds. That counts from the beginning of the whole, so that what is said does
-// not come and go with each retry.
+// quickRetryUntil returns until when a quick retry may end the last failure of a creation or deletion.
+// Zero: it is not retried within seconds. The time counts from the beginning of the operation, so that a
+// report does not come and go with each retry.
 func quickRetryUntil(m *machine.Machine) time.Time {
 	call, began := codes.CreateMachine, m.CreatedAt
 	switch op := &m.Status.LastOperation; {
@@ -68,14 +68,15 @@ func quickRetryUntil(m *machine.Machine) time.Time {
 	return began.Add(retriesFor)
 }
 
+// isDrainStage reports whether a node is drained in a stage.
 func isDrainStage(stage machine.Stage) bool {
 	return stage == machine.StageInitiateDrain || stage == machine.StageSelected
 }
 
-// heldUpBy begins what a condition says about machines that are held up.
+// heldUpBy begins the part of a condition's message about machines that are held up.
 const heldUpBy = "; held up by "
 
-// remark returns what a condition says about machines that are held up. Empty: none is.
+// remark returns the part of a condition's message about machines that are held up. Empty: none is.
 func (h *heldUp) remark() string {
 	if h.count == 0 {
 		return ""
@@ -105,7 +106,7 @@ func (h *heldUp) why() decision.Why {
 	return decision.Why{Reason: reasonHeldUp, Detail: h.String()}
 }
 
-// heldUpRemark returns what a status says about machines that are held up.
+// heldUpRemark returns what a stored status says about machines that are held up.
 func heldUpRemark(d *Deployment) string {
 	c := object.FindCondition(d.Status.Conditions, ConditionProgressing)
 	if c == nil || d.Status.ObservedGeneration != d.Generation {
@@ -120,16 +121,16 @@ func heldUpRemark(d *Deployment) string {
 
 // Conditions that a deployment copies from its sets, each as long as one of them has it.
 const (
-	// ConditionCreationSlowed: the provider refuses to create machines of a class, and they are
-	// tried one by one.
+	// ConditionCreationSlowed: the provider refuses to create machines of a class, so creations are
+	// attempted one by one.
 	ConditionCreationSlowed = machineset.ConditionCreationSlowed
-	// ConditionReplacementSlowed: machines failed again and again before they
-	// ran, and their replacements wait.
+	// ConditionReplacementSlowed: machines failed repeatedly before they ran, so their replacements
+	// back off.
 	ConditionReplacementSlowed = machineset.ConditionReplacementSlowed
 )
 
-// slowedConditions returns conditions with what slows the sets: the new set's condition, or else that of the
-// oldest.
+// slowedConditions returns conditions with those that slow the sets down: the new set's, or else those of
+// the oldest set that has them.
 func (d *state) slowedConditions(conditions []object.Condition) []object.Condition {
 	for _, typ := range [...]string{ConditionCreationSlowed, ConditionReplacementSlowed} {
 		found := d.current.condition(typ)
@@ -140,9 +141,9 @@ func (d *state) slowedConditions(conditions []object.Condition) []object.Conditi
 			conditions = withoutCondition(conditions, typ)
 			continue
 		}
-		told := *found
-		told.Since = d.stamp()
-		conditions = object.SetCondition(conditions, told)
+		c := *found
+		c.Since = d.stamp()
+		conditions = object.SetCondition(conditions, c)
 	}
 	return conditions
 }

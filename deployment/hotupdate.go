@@ -17,12 +17,12 @@ import (
 // HotUpdate is what a driver that can update VMs makes possible. The caller reads it from the
 // classes, live if the observation is.
 type HotUpdate struct {
-	// Class is the one that the deployment's template named when this was read. Once a rollback has
-	// changed that, this counts for nothing.
+	// Class is the one that the deployment's template named when this was read. If the template names
+	// another one now, after a rollback, the HotUpdate is ignored.
 	Class machine.ClassRef
 	// Spec is that of Class.
 	Spec machine.VMSpec
-	// From are the names of other classes, of the same group, whose only differences from that one
+	// From are the names of other classes of the same API group that differ from Class only in what
 	// can be updated on VMs.
 	From []string
 }
@@ -35,8 +35,8 @@ func (d *state) hotUpdate() *HotUpdate {
 	return nil
 }
 
-// maxPreviousClasses is how many previous classes a set remembers, besides those that machines
-// name: a machine that was ordered before may still be on its way.
+// maxPreviousClasses is how many previous classes a set remembers, besides those that its machines
+// have: a machine that was ordered before may still be created.
 const maxPreviousClasses = 10
 
 // exchangeClass gives the newest set the class of the template instead of creating a new set. Older
@@ -115,9 +115,9 @@ func (f *setState) previousClasses(next string) []string {
 // countOutdated counts the VMs of the new set that still need an update, and reports their
 // progress.
 func (d *state) countOutdated(s *Status) {
-	behind, failing, odd := d.countVMs()
+	behind, failing, fixed := d.countVMs()
 	s.Outdated = behind
-	if behind+odd == 0 {
+	if behind+fixed == 0 {
 		s.Conditions = object.DropCondition(s.Conditions, ConditionVMsOutdated)
 		return
 	}
@@ -131,21 +131,21 @@ func (d *state) countOutdated(s *Status) {
 		c.Reason = OutdatedFailing
 	}
 	c.Message = fmt.Sprintf("VMs to be updated: %d of %d, of these failed: %d; VMs that can only be replaced: %d",
-		behind, d.current.actual, failing, odd)
+		behind, d.current.actual, failing, fixed)
 	s.Conditions = object.SetCondition(s.Conditions, c)
 }
 
 // Reasons of ConditionVMsOutdated.
 const (
 	OutdatedUpdating  = "UpdatingVMs"
-	OutdatedFailing   = "UpdatesFail"           // of some of them
-	OutdatedPaused    = "DeploymentPaused"      // none is updated
-	OutdatedOtherwise = "ClassChangedOtherwise" // the rest need a template that names another class
+	OutdatedFailing   = "UpdatesFail"           // some updates fail
+	OutdatedPaused    = "DeploymentPaused"      // no VM is updated
+	OutdatedOtherwise = "ClassChangedOtherwise" // the rest can only be replaced
 )
 
 // countVMs counts the machines of the new set whose VMs are to be updated, those of them whose last
 // update failed, and those whose differences from their class can't be updated.
-func (d *state) countVMs() (outdated, failing, odd int32) {
+func (d *state) countVMs() (outdated, failing, fixed int32) {
 	if d.current == nil || d.hotUpdate() == nil {
 		return 0, 0, 0
 	}
@@ -155,7 +155,7 @@ func (d *state) countVMs() (outdated, failing, odd int32) {
 			continue
 		}
 		if spec := &m.Status.VMSpec; spec.Declared != want.Declared || spec.Fixed != want.Fixed {
-			odd++
+			fixed++
 			continue
 		}
 		outdated++
@@ -163,5 +163,5 @@ func (d *state) countVMs() (outdated, failing, odd int32) {
 			failing++
 		}
 	}
-	return outdated, failing, odd
+	return outdated, failing, fixed
 }

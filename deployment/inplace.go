@@ -21,17 +21,17 @@ import (
 //     is selected either while a set may be deleting a machine for a replacement, while the fleet is
 //     frozen, and while no machine could be created from the template's class.
 //   - A machine that is not ready, or whose update failed, uses up the allowed unavailability. It is
-//     never deleted for that. Its health is judged as any other's: after the health timeout, and
+//     not deleted for that. Its health is judged like that of any machine: after the health timeout, and
 //     within the budget of replacements, its set deletes it and the new set replaces it.
 //   - When too many updates have failed, none is selected (failures.go).
-//   - Old sets are closed: what they lose is replaced in the new set.
+//   - Old sets are closed: machines that they lose are replaced in the new set.
 
-// classRetry is how soon a deployment looks again at a class or a secret that is missing or invalid,
-// if no change of another object wakes it before.
+// classRetry is how soon a deployment checks again a class or a secret that is missing or invalid, unless
+// a change of another object wakes it before.
 const classRetry = 30 * time.Second
 
-// unusableClass says why no machine could be created from the template's class. Then none is
-// updated to it in place either. Empty: nothing is known against it, or the strategy is another one.
+// unusableClass returns why no machine could be created from the template's class. Then none is updated
+// to it in place either. Empty: nothing is known against it, or the strategy is not InPlaceUpdate.
 func (d *state) unusableClass() string {
 	switch {
 	case d.deployment.Spec.Strategy.Kind != InPlaceUpdate || d.current == nil || !d.rolling():
@@ -60,9 +60,8 @@ func (c *InPlaceCounts) furtherThan(b *InPlaceCounts) bool {
 }
 
 // withdraw removes requests from machines that are not to be updated: those that have the wanted
-// template again, and all if the strategy is another one. A machine whose update has begun finishes
-// it, and its place is decided afterwards. A failed machine keeps its request as long as it is
-// failed.
+// template again, and all if the strategy is not InPlaceUpdate. A machine whose update has begun
+// finishes it first. A failed machine keeps its request as long as it is failed.
 func (d *state) withdraw() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -87,7 +86,7 @@ func (d *state) withdraw() (Plan, bool) {
 	return markPlan(orders)
 }
 
-// withdrawable reports whether a request may be removed from a machine, for any reason.
+// withdrawable reports whether a machine's request may be removed.
 func (d *state) withdrawable(f *setState, m *machine.Machine) bool {
 	switch {
 	case updated(m):
@@ -159,9 +158,9 @@ func isChosen(orders []MachineOrder, m *machine.Machine) bool {
 	return slices.ContainsFunc(orders, func(o MachineOrder) bool { return o.Machine.UID == m.UID && o.Machine.Name == m.Name })
 }
 
-// needsMark reports whether a machine of an old set lacks the mark that note returns. If a machine
-// is being updated without a request, another program selected it. It continues its update like one
-// that a user has selected.
+// needsMark reports whether a machine of an old set lacks the mark that markOf returns. A machine that is
+// being updated without a request was selected by another program. It continues its update like one that
+// a user has selected.
 func (d *state) needsMark(m *machine.Machine) bool {
 	if d.deselects(m) {
 		return true
@@ -182,9 +181,8 @@ func (d *state) candidate() machine.InPlaceRequest {
 	return machine.InPlaceWaiting
 }
 
-// deselects reports whether to deselect a machine, because it is kept for inspection and could
-// begin its update at any time otherwise. The same goes for one that can't begin, once others have
-// failed.
+// deselects reports whether to deselect a machine: one that is kept for inspection, and could begin its
+// update at any time otherwise, and one that can't begin yet, once others have failed.
 func (d *state) deselects(m *machine.Machine) bool {
 	if d.deployment.Spec.Strategy.Orchestration != Automatic {
 		return false

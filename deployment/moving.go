@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// withNewOwner returns a copy of a machine as a set would have created it. It keeps what is its own: its
-// identity, and what others put on it.
+// withNewOwner returns a copy of a machine that belongs to another set, with what that set's template
+// gives to machines. It keeps its identity, and what others have put on it.
 func (d *state) withNewOwner(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
 	c := m.Clone()
 	have, want := &from.Spec.Template, to.Spec.Template.Clone()
@@ -42,12 +42,11 @@ func withTemplateEntries(m, old, add map[string]string) map[string]string {
 
 // A machine moves from one set to another in four steps. A process may die after each step:
 //
-//  1. The set it comes to grows by one and names it as arriving. It makes no
-//     machine in its place.
-//  2. The set it leaves shrinks by one and names it as leaving. It makes none
-//     either, and leaves the machine alone.
+//  1. The set it moves to grows by one and names it as arriving. It creates no machine in its place.
+//  2. The set it leaves shrinks by one and names it as leaving. It creates none either, and leaves the
+//     machine alone.
 //  3. The machine gets its new owner and template.
-//  4. Both names are taken off, first where it arrived.
+//  4. Both names are removed, first where it arrived.
 //
 // Unfinished moves are completed before anything else is ordered, and before a closed set is
 // opened. So no size is ever decided while a machine is in two sets or in none. The first name
@@ -57,17 +56,17 @@ func withTemplateEntries(m, old, add map[string]string) map[string]string {
 // A machine may be deleted at any step. Its name as leaving outlives its name as arriving, so the
 // names show how far it came. If it is named as arriving only, its place is still in the set that
 // it was to leave: the other set gives up the place together with the name. If it is named as both,
-// its place is in the set that it was to come to, which creates another machine.
+// its place is in the set that it was to move to, which creates another machine.
 
-// handovers is what is known of the machines that sets name as on their way.
+// handovers are the machines that sets name as moving.
 type handovers struct {
-	to   map[string]*setState // by machine: the set that it arrives at
+	to   map[string]*setState // by machine: the set that it moves to
 	in   map[string]*setState // by machine: the set that it is in
 	live map[string]*machine.Machine
 	left map[string]bool // machines that a set names as leaving: its size is without them
 }
 
-// handovers reads the sets' notes. Nil: there are none.
+// handovers returns the machines that sets name as moving. Nil: there are none.
 func (d *state) handovers() *handovers {
 	names := 0
 	for i := range d.sets {
@@ -81,14 +80,14 @@ func (d *state) handovers() *handovers {
 		to: make(map[string]*setState, names), in: make(map[string]*setState, names),
 		live: make(map[string]*machine.Machine, names), left: make(map[string]bool, names),
 	}
-	noted := make(map[string]bool, names)
+	named := make(map[string]bool, names)
 	for i := range d.sets {
 		f := &d.sets[i]
 		for _, name := range f.set.Instructions.Handover.Leaving {
-			noted[name], j.left[name] = true, true
+			named[name], j.left[name] = true, true
 		}
 		for _, name := range f.set.Instructions.Handover.Arriving {
-			noted[name] = true
+			named[name] = true
 			if j.to[name] == nil && !f.set.Deleted() {
 				j.to[name] = f
 			}
@@ -97,7 +96,7 @@ func (d *state) handovers() *handovers {
 	for i := range d.sets {
 		f := &d.sets[i]
 		for _, m := range f.machines {
-			if m != nil && noted[m.Name] && f.owns(m) {
+			if m != nil && named[m.Name] && f.owns(m) {
 				j.in[m.Name], j.live[m.Name] = f, m
 			}
 		}
@@ -105,7 +104,7 @@ func (d *state) handovers() *handovers {
 	return j
 }
 
-// finishMoves continues the moves of machines that are on their way.
+// finishMoves continues the moves that have begun.
 func (d *state) finishMoves() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -141,8 +140,8 @@ func (d *state) finishMoves() (Plan, bool) {
 	return plan, true
 }
 
-// adjustSize subtracts machines that arrive elsewhere from a set's size, and adds those that will
-// not leave.
+// adjustSize subtracts machines that move elsewhere from a set's size, and adds those that will not
+// leave after all.
 func (d *state) adjustSize(j *handovers, f *setState) (Order, bool) {
 	h := f.set.Instructions.Handover.Clone()
 	var back, gone []string
@@ -169,8 +168,8 @@ func (d *state) adjustSize(j *handovers, f *setState) (Order, bool) {
 	return Order{}, false
 }
 
-// moveMachines orders the machines themselves to their new sets. A set that is being deleted takes its
-// machines with it unless they move first.
+// moveMachines gives machines their new owners. A set that is being deleted deletes its machines unless
+// they move first.
 func (d *state) moveMachines(j *handovers) (orders []MachineOrder) {
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -234,8 +233,8 @@ func (d *state) closeArrivals(j *handovers, f *setState) (Order, bool) {
 	return Order{}, false
 }
 
-// closeDepartures removes names of machines that a set names as leaving. The set has none of them
-// any more: they would have moved, or come back, before.
+// closeDepartures removes names of machines that a set names as leaving. None of these is in the set any
+// more: they would have moved, or stayed, before.
 func (d *state) closeDepartures(f *setState) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Leaving) == 0 {
 		return Order{}, false
@@ -290,9 +289,9 @@ func (d *state) destination(f *setState, m *machine.Machine) *setState {
 	return to
 }
 
-// roomFor returns how many machines a set may take at once. A set that still has to delete machines
-// takes none until then: with a larger size those would count as there, while they may be about to
-// go. With Recreate the new set takes none, because all its machines are made from its template.
+// roomFor returns how many machines may move to a set at once. To a set that still has to delete
+// machines none may: with a larger size, it would keep those that count as being deleted. With Recreate
+// none may move to the new set, because all its machines are created from its template.
 func (d *state) roomFor(to *setState) int64 {
 	switch {
 	case to.set.Spec.Replicas < to.actual || to.paused, to == d.current && d.deployment.Spec.Strategy.Kind == Recreate:
@@ -303,7 +302,7 @@ func (d *state) roomFor(to *setState) int64 {
 	return markBurst
 }
 
-// beginPlan records which machines move: first in the set where they arrive, then in the set that
+// beginPlan orders that the sets name the machines that move: first in the set where they arrive, then in the set that
 // they leave.
 func (d *state) beginPlan(to *setState, leaving map[*setState][]string) Plan {
 	arrive := to.set.Instructions.Handover.Clone()

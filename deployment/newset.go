@@ -29,8 +29,8 @@ func (d *state) ensureNewSet() (Plan, bool) {
 	return Plan{Create: []Order{{set, why}}, Why: why}, true
 }
 
-// retryName leaves it to the next pass to find out what a name belongs to now. A pass creates no
-// set twice, and reads none live twice.
+// retryName ends the orders of this pass, and lets the next one find out which set has the name now. A
+// pass creates no set twice, and reads none live twice.
 func (d *state) retryName(reason decision.Reason, name string) (Plan, bool) {
 	wait := codes.Conflict.Backoff(d.o.Failures, 0)
 	d.hold = decision.Why{Reason: reason, Name: name, For: wait}
@@ -68,8 +68,7 @@ func setName(deployment, hash string) string {
 	return deployment + "-" + hash
 }
 
-// holder returns the set known to have a name, including this deployment's own sets. Nil: none is
-// known.
+// holder returns the set that has a name, this deployment's own sets included. Nil: none is known.
 func (d *state) holder(name string) *machineset.Set {
 	for i := range d.sets {
 		if d.sets[i].set.Name == name {
@@ -87,14 +86,14 @@ func (d *state) holder(name string) *machineset.Set {
 	return nil
 }
 
-// usableAsNewSet reports whether a set that has the new set's name turns out to be the new set, or an
-// orphan that could become it.
+// usableAsNewSet reports whether a set that has the new set's name is the new set, or an orphan that can
+// become it.
 func (d *state) usableAsNewSet(holder *machineset.Set) bool {
 	ours := holder.OwnedBy(d.deployment.UID) && !holder.Deleted() && d.wanted(holder)
 	return ours || d.adoptable(holder)
 }
 
-// nextName moves on to the next name.
+// nextName counts a collision, which changes the name of the new set.
 func (d *state) nextName(holder *machineset.Set) Plan {
 	why := decision.Why{Reason: reasonNameTaken, Name: holder.Name}
 	if holder.Deleted() {
@@ -105,9 +104,9 @@ func (d *state) nextName(holder *machineset.Set) Plan {
 	return Plan{Write: &UpdateStatus{Status: status}, Why: why}
 }
 
-// syncTemplates updates the new set's fields that decide nothing about the template. Its machines stay. An old
-// set whose node template has an entry that no API server accepts gets the wanted one, too: machines of
-// it that have no VM wait for that, and neither fail nor can be updated in place.
+// syncTemplates copies those changes of the template to the new set that replace no machine. An old set
+// whose node template has an entry that no API server accepts gets the new node template, too. Its
+// machines without VMs wait for that: they neither fail nor can be updated in place.
 func (d *state) syncTemplates() (Plan, bool) {
 	if d.current == nil || d.held() {
 		return Plan{}, false
@@ -135,7 +134,7 @@ func (d *state) syncTemplates() (Plan, bool) {
 	return plan, true
 }
 
-// outdatedFields returns what a set has yet to get. Empty: nothing.
+// outdatedFields returns what syncTemplates copies to a set. Empty: nothing.
 func (d *state) outdatedFields(f *setState) string {
 	have, want := &f.set.Spec.Template, &d.deployment.Spec.Template
 	switch {
@@ -147,8 +146,7 @@ func (d *state) outdatedFields(f *setState) string {
 	return "node template"
 }
 
-// begun reports whether a machine's update can't be cancelled any more by removing the request. Its
-// outcome is known when it is over.
+// begun reports whether a machine's update can't be cancelled any more by removing the request.
 func begun(m *machine.Machine) bool {
 	return m.Status.Phase == machine.PhaseInPlaceUpdating || updated(m)
 }
@@ -156,9 +154,9 @@ func begun(m *machine.Machine) bool {
 // updated reports whether a machine's update was successful.
 func updated(m *machine.Machine) bool { return m.Status.Phase == machine.PhaseInPlaceUpdateSuccessful }
 
-// inUpdate reports whether a machine is being updated, or about to be, and will move then. A
-// machine that was selected, here or by another program, and is not healthy begins, if ever, when
-// it is healthy again. A machine without a request returns to work where it is.
+// inUpdate reports whether a machine is being updated, or about to be, and will move then. A machine that
+// was selected, here or by another program, and is not healthy, does not count: it begins when it is
+// healthy again. Neither does one without a request, which returns to work where it is.
 func inUpdate(m *machine.Machine) bool {
 	if m.Spec.InPlace == machine.InPlaceNone {
 		return false
@@ -166,8 +164,8 @@ func inUpdate(m *machine.Machine) bool {
 	return begun(m) || m.Ready() && (m.Spec.InPlace == machine.InPlaceSelected || selectedElsewhere(m))
 }
 
-// selectedElsewhere reports whether a machine's node says that its update has begun. If the update
-// began here, the machine says so itself before.
+// selectedElsewhere reports whether the node's condition says that its update has begun: another program
+// selected it, since the machine's own status would say so first.
 func selectedElsewhere(m *machine.Machine) bool {
 	c := object.FindCondition(m.Status.Conditions, machine.NodeInPlaceUpdate)
 	if c == nil || c.Status != object.True {

@@ -31,12 +31,11 @@ type Observation struct {
 	// nothing.
 	HotUpdate *HotUpdate
 
-	// ClassMissing says that there is no class of the name in the template. The caller has read that
-	// live.
+	// ClassMissing: there is no class of the name in the template, by a live read.
 	ClassMissing bool
-	// ClassInvalid says why no machine could be created from the template's class: what is wrong
-	// with the class, or which of its secrets is missing or may not be taken. Empty: nothing, or the
-	// strategy is not InPlaceUpdate.
+	// ClassInvalid is why no machine could be created from the template's class: what is wrong with
+	// the class, or which of its secrets is missing or not allowed. Empty: nothing, or the strategy is
+	// not InPlaceUpdate.
 	ClassInvalid string
 
 	// Read says how everything above was read in this pass, in this order: the deployment; its sets
@@ -49,18 +48,17 @@ type Observation struct {
 	// while one does not answer: Spec.ProgressDeadline counts from it if no progress came later. Zero:
 	// there was none. After a restart of the process the machines' own machine.Status.ClockFrom say it.
 	ClockFrom time.Time
-	// Taken is what holds the name of a new set, after its creation was answered "already exists".
+	// Taken is which set has the name of a new set, after its creation was answered "already exists".
 	// Nil: it was not.
 	Taken *Taken
-	// Failed is the first refusal of an order in this pass. These do not count: "already exists" of
-	// a create, a set that is gone on a delete, and a conflict.
+	// Failed is the first refusal of an order in this pass. Not a refusal: "already exists" of a
+	// create, "not found" of a delete, and a conflict.
 	Failed *machine.Outcome
-	// Refused is what this process remembers of the last refusal in an earlier pass, as long as the
-	// deployment's generation is the same. No order is given before its time. Nil: there was none.
-	// Losing it is harmless.
+	// Refused is the last refusal in an earlier pass of this process, as long as the deployment's
+	// generation is the same. No order is given before its Until. Nil: there was none. Losing it is
+	// harmless.
 	Refused *Refusal
-	// Failures counts this process's consecutive passes with a refusal; it
-	// only lengthens waits.
+	// Failures counts this process's consecutive passes with a refusal. It only lengthens waits.
 	Failures int
 	// StatusWritten is when this process last wrote this deployment's status. Zero: it has not yet.
 	StatusWritten time.Time
@@ -75,10 +73,10 @@ type Refusal struct {
 	Until time.Time
 }
 
-// Taken is the answer to the question which set holds a name.
+// Taken is a name that was found to be taken.
 type Taken struct {
 	Name string
-	// Set holds the name, read live. Nil: the name was free when it was read.
+	// Set has the name, read live. Nil: the name was free when it was read.
 	Set *machineset.Set
 }
 
@@ -186,8 +184,8 @@ type Plan struct {
 	// Why of a plan with orders is that of the first.
 	Why decision.Why
 	// HeldUp says which machines fail, or wait in a drain, and why. Zero: none. It comes with each pass
-	// that waits; the caller must report it when it first comes, and every HeldUpEvery as long as it
-	// lasts, since nothing else may tell of it.
+	// that waits. The caller must report it when it first comes, and every HeldUpEvery as long as it
+	// lasts, because nothing else may report it.
 	HeldUp decision.Why
 	// Warn is a warning for its owner. Zero: none. It comes with each pass; the caller must report
 	// it only once.

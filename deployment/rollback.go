@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// rollBack answers a request for an earlier template. The write that answers it removes the
-// request, so it is answered once. While paused it waits.
+// rollBack answers a request for an earlier template, in the write that removes the request. While the
+// deployment is paused, the request waits.
 func (d *state) rollBack() (Plan, bool) {
 	request := d.deployment.Spec.RollbackTo
 	if request == nil || d.held() || d.deployment.Spec.Paused {
@@ -81,8 +81,7 @@ func (d *state) restore(changed *Deployment, from *setState) {
 	maps.Copy(changed.Annotations, annotations)
 }
 
-// numberNewSet gives a set that has become the new one its revision, unless that
-// went with another order.
+// numberNewSet gives the new set its revision, unless another order has carried it.
 func (d *state) numberNewSet() (Plan, bool) {
 	if d.held() || d.current == nil || d.current.set.Revision == d.revision {
 		return Plan{}, false
@@ -93,8 +92,8 @@ func (d *state) numberNewSet() (Plan, bool) {
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }
 
-// recordRevision copies the new set's revision to the deployment, after the
-// status has told of the rollout.
+// recordRevision copies the new set's revision to the deployment, after the status has reported the
+// rollout.
 func (d *state) recordRevision() (Plan, bool) {
 	if d.held() || d.current == nil || d.deployment.Revision == d.revision {
 		return Plan{}, false
@@ -105,8 +104,8 @@ func (d *state) recordRevision() (Plan, bool) {
 	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
 }
 
-// prune deletes old sets above the limit, the lowest revision first, once the rollout is complete
-// or while it is paused. Those of them that are still in use stay, and no younger set is deleted
+// prune deletes the old sets beyond the history limit, the lowest revisions first, once the rollout is
+// complete or while it is paused. Sets that are still in use stay, and no younger set is deleted
 // instead.
 func (d *state) prune() (Plan, bool) {
 	spec := &d.deployment.Spec
@@ -147,8 +146,7 @@ func (d *state) oldSets() []*setState {
 	return out
 }
 
-// awaited reports whether a machine is being updated in place to a set's template, and belongs to
-// that set afterwards.
+// awaited reports whether a machine is being updated in place to a set's template, and will move to it.
 func (d *state) awaited(f *setState) bool {
 	key := d.p.Keys.InPlaceTarget
 	for i := range d.sets {

@@ -22,8 +22,8 @@ type step struct {
 	why     rollout.Why
 }
 
-// waitRemark returns what else to say of a deployment that waits: that the object it waits for is
-// paused, and that machines are too old.
+// waitRemark returns a remark for the reason of a wait: that the object waited for is paused, and how
+// many machines are too old.
 func (d *state) waitRemark() string {
 	text := d.pausedRemark()
 	if n := d.expired(); n > 0 {
@@ -51,7 +51,7 @@ func (d *state) pausedRemark() string {
 	return fmt.Sprintf("; %d machines of it are paused, such as %s", f.pausedMachines, f.firstPaused)
 }
 
-// delayed reports whether some machine was selected and has yet to begin when it is healthy again.
+// delayed reports whether some machine was selected, and begins its update once it is healthy again.
 func (d *state) delayed() bool {
 	return slices.ContainsFunc(d.sets, func(f setState) bool { return f.delayed > 0 && !f.set.Deleted() })
 }
@@ -71,8 +71,8 @@ func (d *state) unfitRemark() string {
 	return ""
 }
 
-// restoresOldSet reports whether an old set is raised to keep machines that it is about to delete. It
-// must know at once.
+// restoresOldSet reports whether an old set is raised to keep machines that it is about to delete.
+// That order must not wait.
 func (d *state) restoresOldSet() bool {
 	for _, step := range d.next.scales {
 		if f := d.resizable(step.Name); f != nil && f != d.current && step.To > step.From {
@@ -82,14 +82,15 @@ func (d *state) restoresOldSet() bool {
 	return false
 }
 
-// nextStep converts the sets to a rollout's numbers, and asks the strategy what is next.
+// nextStep computes the next step of the rollout with package rollout.
 func (d *state) nextStep() (next step) {
 	spec := &d.deployment.Spec
 	recreate := spec.Strategy.Kind == Recreate
 	next.fleet = rollout.Fleet{
 		Replicas: spec.Replicas - d.hiddenMachines(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
-		StopAfter: d.stopAfter, Failed: d.rolloutFailures.Count, NoSelect: d.o.Frozen || d.unusableClass() != "" || d.rolloutFailures.Count > 0 && d.delayed(),
-		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoGiveBack: d.o.Frozen || d.p.Keys.RaisedFrom == "",
+		StopAfter: d.stopAfter, Failed: d.rolloutFailures.Count,
+		NoSelect: d.o.Frozen || d.unusableClass() != "" || d.rolloutFailures.Count > 0 && d.delayed(),
+		Strict:   d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoGiveBack: d.o.Frozen || d.p.Keys.RaisedFrom == "",
 	}
 	for i := range d.sets {
 		current := &d.sets[i] == d.current
@@ -118,8 +119,7 @@ func (d *state) nextStep() (next step) {
 	return next
 }
 
-// scale orders what the rollout's next step asks for. If there is no order, it keeps the reason for
-// that. While the fleet is frozen, no set is raised.
+// scale orders the sizes of the rollout's next step. While the fleet is frozen, it raises no set.
 func (d *state) scale() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -292,11 +292,10 @@ func (o *Observation) find(name string) (*machineset.Set, *machine.Machine) {
 	return nil, nil
 }
 
-// batchOrders holds orders of a rolling update back while others are about to join them, for
-// Policy.Gather at most. A wave of machines, which become available one by one, then needs one
-// write of a set. Orders that follow a change of the spec are given at once, and so are those that
-// no other will join.
-func (d *state) batchOrders() (held bool) {
+// batchOrders reports whether orders of a rolling update wait for others that are about to join them,
+// for Policy.Gather at most. Then a wave of machines, which become available one by one, takes one
+// write of a set. Orders do not wait if they follow a change of the spec, or if none will join them.
+func (d *state) batchOrders() bool {
 	spec := &d.deployment.Spec
 	rolling := spec.Strategy.Kind != Recreate && spec.Strategy.Kind != InPlaceUpdate && !spec.Paused
 	if d.p.Gather == 0 || d.specChanged() || !rolling || !d.moreOrdersExpected() {
@@ -308,7 +307,7 @@ func (d *state) batchOrders() (held bool) {
 	}
 	wait := d.p.Gather
 	if deadline := spec.ProgressDeadline; deadline > 0 {
-		wait = min(wait, deadline/2) // waiting is no lack of progress
+		wait = min(wait, deadline/2) // the wait must not exceed the deadline
 	}
 	until := since.Add(wait)
 	if since.After(d.now) || !d.now.Before(until) { // the former: the clock was set back
@@ -319,16 +318,16 @@ func (d *state) batchOrders() (held bool) {
 	return true
 }
 
-// specChanged reports whether the spec has changed since the last status, as far as is known. If that
-// status was written a moment ago, the next one may be delayed. Then only the size tells.
+// specChanged reports whether the spec has changed since the last status, as far as is known: shortly
+// after a status was written, the next one is delayed, and then only a change of the size is certain.
 func (d *state) specChanged() bool {
 	s := &d.deployment.Status
 	resized := !s.WantedSince.IsZero() && s.Wanted != d.deployment.Spec.Replicas
 	return resized || s.ObservedGeneration != d.deployment.Generation && !d.now.Before(d.statusAt(max(d.p.StatusInterval, 0)))
 }
 
-// moreOrdersExpected reports whether the rollout will probably continue by itself: new machines are not
-// available yet, or old ones that are about to go are not gone.
+// moreOrdersExpected reports whether the rollout will probably give more orders by itself: new machines
+// are not available yet, or old machines that were ordered to go still exist.
 func (d *state) moreOrdersExpected() bool {
 	for i := range d.sets {
 		f, numbers := &d.sets[i], &d.next.fleet.Sets[i]

@@ -45,15 +45,15 @@ func (f *setState) aliveDeletionCandidates() []machineset.DeletionCandidate {
 	return out
 }
 
-// outdatedDeletionCandidates reports whether a set still knows candidates that it has, although it
-// has no surplus left to delete. They must not count for the next reduction.
+// outdatedDeletionCandidates reports whether a set still knows candidates among its machines although
+// it has no surplus left to delete. They must not be used for the next reduction.
 func (f *setState) outdatedDeletionCandidates() bool {
 	return f.actual <= f.size() && len(f.aliveDeletionCandidates()) > 0
 }
 
-// marks returns the marks that the machines of a set should carry. If there is no new set, because
-// the template was changed while paused, they stay as they are: it is not known which machines will
-// go.
+// marks returns the rollout marks for the machines of a set. If there is no new set, because the
+// template was changed while paused, they stay as they are: it is not known which machines will be
+// replaced.
 func (d *state) marks(f *setState) machine.RolloutMarks {
 	switch {
 	case d.current == nil:
@@ -81,12 +81,15 @@ func (d *state) carry(f *setState, changed *machineset.Set, choices []machineset
 	changed.Spec.AutoPreserve = d.preserveShare(f)
 }
 
-// surgeAllowance returns the surge and unavailable bounds that a set may use to replace machines on
-// request or for their age: those of a rollout, while no rollout runs. During a rollout, or while the deployment
-// or the set is paused, requests wait. They also wait while a machine of the set is being updated
-// in place and will move to another set. Otherwise the machine would wait for the set to reach its
-// size, and the set for the machine to be available. While the set has been ordered fewer machines
-// than the deployment wants, it may miss as many fewer.
+// surgeAllowance returns how far a set may leave its size to replace machines on request or for their
+// age: by the bounds of a rollout, while no rollout runs. It is zero
+//
+//   - for old sets, and if no machine is to be replaced;
+//   - during a rollout, and while the deployment or the set is paused;
+//   - while a machine of the set is being updated in place and will move to another set: it would wait
+//     for the set to reach its size, and the set for the machine to be available.
+//
+// If the set has been ordered fewer machines than the deployment wants, fewer may be unavailable.
 func (d *state) surgeAllowance(f *setState) machineset.SurgeAllowance {
 	if f.requested == 0 || f != d.current || f.paused || f.underWay > 0 || d.deployment.Spec.Paused || d.rolling() {
 		return machineset.SurgeAllowance{}
@@ -95,7 +98,7 @@ func (d *state) surgeAllowance(f *setState) machineset.SurgeAllowance {
 	return machineset.SurgeAllowance{Surge: d.bounds.Surge, Unavailable: max(0, d.bounds.Unavailable-missing)}
 }
 
-// withHandover returns a set with other notes, and a size that differs by this many.
+// withHandover returns an order that changes which machines a set names as moving, and its size by by.
 func (d *state) withHandover(f *setState, h machineset.Handover, by int, names []string, reason decision.Reason) Order {
 	size := max(0, f.size()+int32(by))
 	changed := d.resized(f, size, nil)
@@ -105,7 +108,7 @@ func (d *state) withHandover(f *setState, h machineset.Handover, by int, names [
 	}}
 }
 
-// machinesAre returns the beginning of a sentence about machines.
+// machinesAre returns the beginning of a sentence: "machine web-1 is" or "3 machines are".
 func machinesAre(names []string) string {
 	if len(names) == 1 {
 		return "machine " + names[0] + " is"
@@ -148,39 +151,37 @@ func (d *state) resized(f *setState, size int32, choices []machineset.DeletionCa
 	return changed
 }
 
-// annotateReplicas notes R and R + S on a set that is being written anyway, unless another program has
-// written them.
+// annotateReplicas writes R and R + S into the annotations of a set that is being written anyway.
 func (d *state) annotateReplicas(s *machineset.Set) {
 	replicas := int64(d.deployment.Spec.Replicas)
-	for _, note := range [...]struct {
+	for _, a := range [...]struct {
 		key string
 		n   int64
 	}{
 		{d.p.Keys.DesiredReplicas, replicas},
 		{d.p.Keys.MaxReplicas, min(replicas+int64(d.bounds.Surge), math.MaxInt32)},
 	} {
-		if note.key == "" {
+		if a.key == "" {
 			continue
 		}
 		if s.Annotations == nil {
 			s.Annotations = make(map[string]string, 2)
 		}
-		s.Annotations[note.key] = strconv.FormatInt(note.n, 10)
+		s.Annotations[a.key] = strconv.FormatInt(a.n, 10)
 	}
 }
 
-// A set that has to delete machines reads its size, chooses, and then deletes one after the other.
-// If its size is raised meanwhile, it still acts on the smaller one. So a raise of a set that has
-// more machines than ordered, or may get more, is noted on the set: the size until then, and the
-// generation that the raise makes. Until the set has observed that generation, its machines count
-// as if it still had the smaller size.
+// A set that has to delete machines reads its size, chooses, and then deletes one after the other. If
+// its size is raised meanwhile, it still acts on the smaller one. So a raise of a set that may have
+// more machines than ordered is recorded on the set: the size until then, and the generation that the
+// raise makes. Until the set has observed that generation, its machines count as if it still had the
+// smaller size.
 //
-// An old set that gets machines back may have deleted some of them since they were counted. It must
-// not create others of the old template. So the raise closes the set. The gate opens it at what it
-// has, once it has observed the raise.
+// An old set that is raised to keep machines may have deleted some of them since they were counted. It
+// must not create others of the old template. So the raise closes the set, and openOrClose opens it
+// with the size of what it has, once it has observed the raise.
 
-// recordRaise notes on a set that is about to get another size the smaller one that it may still act
-// on.
+// recordRaise records on a set that gets another size the smaller size that it may still act on.
 func (f *setState) recordRaise(changed *machineset.Set, key string) {
 	if key == "" {
 		return
@@ -194,16 +195,16 @@ func (f *setState) recordRaise(changed *machineset.Set, key string) {
 	}
 }
 
-// actingSize returns the smallest size by which a set may still delete machines. A note that can't be
-// read may mean 0.
+// actingSize returns the smallest size by which a set may still delete machines. A record that can't
+// be read may mean 0.
 func (f *setState) actingSize(key string) int32 {
-	note := f.set.Annotations[key]
-	if note == "" || key == "" {
+	record := f.set.Annotations[key]
+	if record == "" || key == "" {
 		return f.size()
 	}
 	var size int32
 	var generation int64
-	if _, err := fmt.Sscanf(note, "%d %d", &size, &generation); err != nil {
+	if _, err := fmt.Sscanf(record, "%d %d", &size, &generation); err != nil {
 		size, generation = 0, math.MaxInt64
 	}
 	if f.set.Status.ObservedGeneration >= min(generation, f.set.Generation) {
@@ -212,7 +213,7 @@ func (f *setState) actingSize(key string) int32 {
 	return max(0, min(size, f.size()))
 }
 
-// closeRestored closes a set that a step raises to keep machines: it creates none.
+// closeRestored closes a set that a step raises to keep machines, so that it creates none.
 func closeRestored(changed *machineset.Set, step *rollout.Scale) {
 	if step.Why.Reason == rollout.ReasonGivenBack {
 		changed.Instructions.Handover.Closed = true
@@ -223,7 +224,7 @@ func closeRestored(changed *machineset.Set, step *rollout.Scale) {
 // to its node, each step one write. They are removed in the same way. The only record of a mark is
 // the object that carries it.
 
-// describeMarks returns the purpose of marks.
+// describeMarks returns what marks mean for nodes.
 func describeMarks(m machine.RolloutMarks) string {
 	switch m {
 	case machine.RolloutMarks{Avoid: true}:
@@ -236,7 +237,7 @@ func describeMarks(m machine.RolloutMarks) string {
 	return "no longer need rollout marks"
 }
 
-// whyMarked returns why a set is written. changed is what it becomes.
+// whyMarked returns why a set is written by markSets. changed is what it becomes.
 func (d *state) whyMarked(f *setState, changed *machineset.Set) decision.Why {
 	s, allowance := f.set, changed.Instructions.SurgeAllowance
 	marked := s.Instructions.Marks == changed.Instructions.Marks
@@ -244,22 +245,27 @@ func (d *state) whyMarked(f *setState, changed *machineset.Set) decision.Why {
 	case d.copiedPause(s):
 		return decision.Why{Reason: reasonPauseCopied, Name: s.Name}
 	case s.Instructions.SurgeAllowance != allowance && allowance != (machineset.SurgeAllowance{}):
-		return decision.Why{Reason: reasonSurgeAllowed, Name: s.Name, Count: int64(f.requested), Want: int64(allowance.Surge), All: int64(allowance.Unavailable)}
+		return decision.Why{
+			Reason: reasonSurgeAllowed, Name: s.Name,
+			Count: int64(f.requested), Want: int64(allowance.Surge), All: int64(allowance.Unavailable),
+		}
 	case s.Instructions.SurgeAllowance != allowance:
 		return decision.Why{Reason: reasonSurgeRevoked, Name: s.Name}
 	case !f.inUse(), marked && !f.outdatedDeletionCandidates():
-		limit := d.deployment.Spec.AutoPreserve
-		return decision.Why{Reason: reasonPreserveShare, Name: s.Name, Have: int64(s.Spec.AutoPreserve), Want: int64(changed.Spec.AutoPreserve), All: int64(limit)}
+		return decision.Why{
+			Reason: reasonPreserveShare, Name: s.Name, Have: int64(s.Spec.AutoPreserve),
+			Want: int64(changed.Spec.AutoPreserve), All: int64(d.deployment.Spec.AutoPreserve),
+		}
 	case marked:
 		return decision.Why{Reason: reasonCandidatesDropped, Name: s.Name, Count: int64(len(f.aliveDeletionCandidates()))}
 	}
 	return decision.Why{Reason: reasonMark, Name: s.Name, Detail: describeMarks(changed.Instructions.Marks)}
 }
 
-// markSets writes the marks of sets that no order has carried, and removes names of machines that a
-// set no longer has to delete. Sets without machines are left as they are, because the resizing of
-// one that comes back carries the marks. The exceptions are a share that others could use, and
-// bounds that count as used.
+// markSets writes what other orders have not carried: marks, the surge allowance, the share of preserved
+// machines, and candidates that a set no longer has to delete. A set without machines needs no marks:
+// if it gets machines again, the order that resizes it carries them. Its share and its surge allowance
+// are written even so, because they count for the other sets.
 func (d *state) markSets() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -287,17 +293,16 @@ func (d *state) markSets() (Plan, bool) {
 
 // Machines that are kept for inspection count towards a fleet's size and are not available. Sets
 // delete them last, while a rollout's arithmetic assumes that a set first deletes what is not
-// available. So they are set aside: the arithmetic sees a fleet without them, smaller by as many,
-// and each set that has them is ordered to have as many more. No more are set aside than are
-// wanted. If a fleet shrinks further, they go too.
+// available. So they are hidden from it: the arithmetic sees a fleet without them, smaller by as many,
+// and each set that has them is ordered to have as many more. No more are hidden than are wanted: if a
+// fleet shrinks further, they are deleted too.
 //
 // A rollout therefore leaves them where they are, is complete without them, and replaces them when
-// they are not kept any more. Recreate sets aside only those of the new set, because no machine of
-// an old template may exist beside it. While paused, Recreate counts those too, because no old set
-// may grow beside them.
+// they are not kept any more. Recreate hides only those of the new set, because no machine of an old
+// template may exist beside it. While paused, Recreate hides none, because no old set may grow.
 
-// hide computes how many machines of each set the arithmetic must not see: those of the new set
-// first, then of the newest.
+// hide computes how many machines of each set are hidden: those of the new set first, then of the
+// newest.
 func (d *state) hide() {
 	left := max(d.deployment.Spec.Replicas, 0)
 	take := func(f *setState) {
@@ -318,7 +323,7 @@ func (d *state) hide() {
 	}
 }
 
-// hiddenMachines returns how many machines are set aside.
+// hiddenMachines returns how many machines are hidden.
 func (d *state) hiddenMachines() (n int32) {
 	for i := range d.sets {
 		n += d.sets[i].hidden
@@ -326,7 +331,7 @@ func (d *state) hiddenMachines() (n int32) {
 	return n
 }
 
-// addHidden adds the machines set aside to orders.
+// addHidden adds the hidden machines to orders.
 func (d *state) addHidden(steps []rollout.Scale) {
 	for i := range steps {
 		if f := d.resizable(steps[i].Name); f != nil {
@@ -336,7 +341,7 @@ func (d *state) addHidden(steps []rollout.Scale) {
 	}
 }
 
-// hiddenOld returns how many of them are in old sets.
+// hiddenOld returns how many machines of old sets are hidden.
 func (d *state) hiddenOld() int32 {
 	n := d.hiddenMachines()
 	if d.current != nil {

@@ -22,16 +22,16 @@ const (
 // other reason is that of a set's own condition.
 const FailureRefused = "OrderRefused"
 
-// writeStatus plans a write of the status if it differs from what is stored and the
-// last write is long enough ago.
+// writeStatus plans a write of the status if it differs from the stored one and the last write is long
+// enough ago.
 func (d *state) writeStatus(want Status) (Plan, bool) {
 	if want.Equal(&d.deployment.Status) {
 		return Plan{}, false
 	}
 	if next := d.statusAt(d.statusInterval(&want)); d.now.Before(next) {
-		told := want
-		told.ProgressedAt, told.RolloutSince = d.deployment.Status.ProgressedAt, d.deployment.Status.RolloutSince
-		if !told.Equal(&d.deployment.Status) { // a time alone delays nothing after the status
+		timeless := want
+		timeless.ProgressedAt, timeless.RolloutSince = d.deployment.Status.ProgressedAt, d.deployment.Status.RolloutSince
+		if !timeless.Equal(&d.deployment.Status) { // a time alone delays nothing after the status
 			d.throttled = next.Sub(d.now)
 		}
 		d.wakeBy(next)
@@ -61,18 +61,18 @@ func (d *state) statusInterval(want *Status) time.Duration {
 	return max(d.p.StatusInterval, 0)
 }
 
-// onlyProgress reports whether a status only says how far machines are, and they are not all done.
+// onlyProgress reports whether a status only records progress of machines, and not all are done.
 func (d *state) onlyProgress(want *Status) bool {
 	have := &d.deployment.Status
 	settled := d.next.why.Reason == rollout.ReasonDone && want.Unavailable == 0
 	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.FailedMachine) bool { return a.Name == b.Name })
-	return !settled && sameNames && want.RolloutFailures.Equal(&have.RolloutFailures) && want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions &&
-		want.Wanted == have.Wanted && want.WantedSince.Equal(have.WantedSince) && want.ScaledAt.Equal(have.ScaledAt) &&
+	return !settled && sameNames && want.RolloutFailures.Equal(&have.RolloutFailures) &&
+		want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions && want.sameWanted(have) &&
 		object.SameVerdicts(want.Conditions, d.progressed(have.Conditions, want))
 }
 
-// progressed returns the conditions of a rollout that had begun, if want only says that it made
-// progress.
+// progressed returns the conditions of a rollout that had begun as they are with progress, if want says
+// no more than that it made some.
 func (d *state) progressed(have []object.Condition, want *Status) []object.Condition {
 	next := object.FindCondition(want.Conditions, ConditionProgressing)
 	_, had := d.storedProgress()
@@ -82,7 +82,7 @@ func (d *state) progressed(have []object.Condition, want *Status) []object.Condi
 	return object.SetCondition(slices.Clone(have), *next)
 }
 
-// countedStatus returns the status that any deployment has, including one that is being deleted or is
+// countedStatus returns the part of the status that any deployment has, also if it is being deleted or
 // invalid.
 func (d *state) countedStatus() Status {
 	s := d.deployment.Status.Clone()
@@ -91,7 +91,7 @@ func (d *state) countedStatus() Status {
 	s.Expired = d.expired()
 	s.Replicas, s.Updated, s.Ready, s.Available, s.InPlace = 0, 0, 0, 0, InPlaceCounts{}
 	s.Preserved, s.PreservedFailed = 0, 0
-	told := int64(0)
+	ordered := int64(0)
 	for i := range d.sets {
 		f := &d.sets[i]
 		s.Replicas += f.actual
@@ -99,13 +99,13 @@ func (d *state) countedStatus() Status {
 		s.Available += f.available
 		s.Preserved += f.preserved
 		s.PreservedFailed += f.preservedFailed
-		told += int64(max(f.set.Spec.Replicas, 0))
+		ordered += int64(max(f.set.Spec.Replicas, 0))
 		s.InPlace.add(&f.inPlace)
 	}
 	if d.current != nil {
 		s.Updated = d.current.actual
 	}
-	s.Unavailable = int32(min(max(0, told-int64(s.Available)), math.MaxInt32))
+	s.Unavailable = int32(min(max(0, ordered-int64(s.Available)), math.MaxInt32))
 	s.Conditions = d.slowedConditions(s.Conditions)
 	if c := d.replicaFailure(); c.Type != "" {
 		s.Conditions = object.SetCondition(s.Conditions, c)
@@ -115,8 +115,8 @@ func (d *state) countedStatus() Status {
 	return s
 }
 
-// replicaFailure returns the condition to set if orders to sets, or creations and deletions by
-// them, fail. The zero condition: none does. The new set's failures come first, then those of the
+// replicaFailure returns the condition of a deployment whose orders to sets fail, or whose sets fail to
+// create or delete machines. The zero condition: none does. The new set's failures come first, then those of the
 // oldest. Only the code of a refusal is recorded, because its message may differ each time, and
 // each write counts as a change.
 func (d *state) replicaFailure() object.Condition {
@@ -139,8 +139,7 @@ func (d *state) replicaFailure() object.Condition {
 	}
 }
 
-// failure returns a set's own condition that machines could not be created or deleted. Nil: they
-// could.
+// failure returns a set's own condition that machines could not be created or deleted, or nil.
 func (f *setState) failure() *object.Condition {
 	if f == nil {
 		return nil
@@ -152,7 +151,7 @@ func (f *setState) failure() *object.Condition {
 	return c
 }
 
-// wantedStatus returns the whole status of a deployment that can be acted upon.
+// wantedStatus returns the whole status of a valid deployment.
 func (d *state) wantedStatus() Status {
 	s := d.countedStatus()
 	d.recordWanted(&s, d.batchWait > 0)
@@ -168,7 +167,7 @@ func (d *state) wantedStatus() Status {
 	return s
 }
 
-// specInvalid is the condition of a spec that can't be acted upon, or not by all that it asks for.
+// specInvalid returns the condition of a spec that is not acted upon, or only in part.
 func (d *state) specInvalid(bad *object.FieldError, reason decision.Reason) object.Condition {
 	return object.Condition{
 		Type: ConditionSpecValid, Status: object.False, Reason: reason.String(), Message: bad.Error(), Since: d.stamp(),
@@ -228,7 +227,7 @@ const (
 	// ProgressUpdated: the rollout has made progress.
 	ProgressUpdated = "MachineSetUpdated"
 	// ProgressAvailable: the rollout is complete. This reason stays when machines fail or the fleet
-	// is scaled later, until the next rollout. The message says what is missing then.
+	// is scaled later, until the next rollout. The message then says what is missing.
 	ProgressAvailable = "NewMachineSetAvailable"
 	// ProgressPaused: the deployment is paused; the status is Unknown.
 	ProgressPaused = "DeploymentPaused"
@@ -242,16 +241,19 @@ const (
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 )
 
-// underWay are the reasons that stand during a rollout, each with its status.
+// underWay are the reasons of the condition during a rollout, each with its status.
 var underWay = map[string]object.ConditionStatus{
 	ProgressCreated: object.True, ProgressFound: object.True, ProgressUpdated: object.True,
 	ProgressResumed: object.True, ProgressDeadlineExceeded: object.False, ProgressStopped: object.False,
 }
 
-// progressCondition computes how far the rollout is, by comparing s with the stored status. It records in s
-// if there was progress.
+// progressCondition returns the condition Progressing, from a comparison of s with the stored status. It
+// records progress in s.
 func (d *state) progressCondition(s *Status) object.Condition {
-	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.next.why.String() + d.pausedRemark() + d.heldUp.remark()}
+	c := object.Condition{
+		Type: ConditionProgressing, Status: object.True, Since: d.stamp(),
+		Message: d.next.why.String() + d.pausedRemark() + d.heldUp.remark(),
+	}
 	_, had := d.storedProgress()
 	if d.deployment.Spec.Paused {
 		if had == ProgressDeadlineExceeded {
@@ -348,18 +350,18 @@ func (d *state) overdue(since time.Time, had string) bool {
 	return true
 }
 
-// clockFrom returns when clocks were restarted last. What this process does not know, its machines do.
-// A time in the future counts as none.
+// clockFrom returns when an outage of an API server last ended, as this process or a machine knows. A
+// time in the future does not count.
 func (d *state) clockFrom() (last time.Time) {
-	note := func(at time.Time) {
+	consider := func(at time.Time) {
 		if at.After(last) && !at.After(d.now) {
 			last = at
 		}
 	}
-	note(d.o.ClockFrom)
+	consider(d.o.ClockFrom)
 	for i := range d.sets {
 		for _, m := range d.sets[i].machines {
-			note(m.Status.ClockFrom)
+			consider(m.Status.ClockFrom)
 		}
 	}
 	return last
@@ -371,7 +373,7 @@ func (d *state) rolloutBegun() bool {
 	return !d.held() && d.current != nil && d.deployment.Revision != d.revision
 }
 
-// beginReason returns the reason with which a rollout begins. A set that has had machines was made for
+// beginReason returns the reason with which a rollout begins. A set that has had machines was created for
 // this rollout if it is no older than the deployment and all other sets.
 func (d *state) beginReason() string {
 	if d.newSetUnused() {
@@ -385,7 +387,7 @@ func (d *state) beginReason() string {
 	return ProgressCreated
 }
 
-// onlyNewMachines reports whether no machine is left to be replaced.
+// onlyNewMachines reports whether no old machine is left to replace.
 func (d *state) onlyNewMachines(s *Status) bool {
 	return s.Replicas-s.Updated == d.hiddenOld() && !d.newSetUnused()
 }
@@ -404,9 +406,9 @@ func furtherThan(a, b *Status) bool {
 // afterwards.
 func Complete(d *Deployment) bool { return Missing(d) == "" }
 
-// Missing says what d lacks to be Complete, as in "3 of 10 machines are updated", and which machines are
-// held up by what, as their last operations say. Empty: it is complete. It
-// fits store.Await, which waits for a rollout and can report its progress.
+// Missing returns what d lacks to be Complete, as in "3 of 10 machines are updated", and what holds its
+// machines up, by their last operations. Empty: it is complete. It fits store.Await, which waits for a
+// rollout and can report its progress.
 func Missing(d *Deployment) string {
 	missing := lack(d)
 	if missing == "" {
@@ -432,7 +434,7 @@ func Missing(d *Deployment) string {
 	return missing
 }
 
-// lack is Missing without what holds it up.
+// lack returns what Missing says, without what holds the machines up.
 func lack(d *Deployment) string {
 	s, wanted := &d.Status, max(d.Spec.Replicas, 0)
 	invalid := object.FindCondition(s.Conditions, ConditionSpecValid)
