@@ -16,7 +16,7 @@ import (
 // If the process is killed after the VM was created and before it was recorded, the
 // next one asks for the VM, finds it, and continues from there.
 func (d *decider) create() Plan {
-	if plan, wait := d.createBackoff(); wait {
+	if plan, busy := d.createBackoff(); busy {
 		return plan
 	}
 	if d.m.Spec.ProviderID == "" {
@@ -69,7 +69,7 @@ func (d *decider) ensureVM() Plan {
 	}
 	vm := d.o.VM
 	if vm == nil {
-		if plan, wait := d.invalidOrBackoff(); wait && !d.vmMayExist() {
+		if plan, busy := d.invalidOrBackoff(); busy && !d.vmMayExist() {
 			return plan
 		}
 		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}
@@ -128,13 +128,13 @@ func (d *decider) vmWithoutID(vm *VM) Plan {
 func (d *decider) issueCreate() Plan {
 	made := d.o.Created
 	if made == nil {
-		if plan, wait := d.invalidOrBackoff(); wait {
+		if plan, busy := d.invalidOrBackoff(); busy {
 			return plan
 		}
 		if !d.now.Before(d.creationDeadline()) {
 			return d.creationTimedOut("its time was up before its VM was created")
 		}
-		if plan, bad := d.tokenUnavailable(); bad {
+		if plan, busy := d.tokenUnavailable(); busy {
 			return plan
 		}
 		if !d.createAnnounced() {

@@ -10,15 +10,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// errNoMachine is the error for a mistake of the caller.
 var errNoMachine = errors.New("machine.Decide: the observation has no machine")
 
-// Decide says what to do next about one machine. It changes none of its
-// arguments. Calling it again with the same arguments gives the same plan.
+// Decide returns what to do next about one machine. It changes none of its arguments, and returns the
+// same plan for the same arguments.
 //
-// The error is for a caller's mistake only: no machine, or an
-// *object.FieldError for a policy out of range. A nil policy is the default one. A machine that holds nonsense
-// gets a plan that says so.
+// An error is a caller's mistake: the observation has no machine, or a setting of the policy is out of
+// range (*object.FieldError). A nil policy is DefaultPolicy. A machine whose spec or status is invalid is
+// no error: its plan says what is wrong.
 func Decide(o *Observation, p *Policy, now time.Time) (plan Plan, err error) {
 	if o == nil || o.Machine == nil {
 		return Plan{}, errNoMachine
@@ -33,13 +32,11 @@ func Decide(o *Observation, p *Policy, now time.Time) (plan Plan, err error) {
 	return plan, nil
 }
 
-// decide decides about any machine.
+// decide decides about any machine. Here and below, a step returns a plan and whether it is busy: then
+// the plan is what to do now, and no later step is asked.
 func (d *decider) decide() Plan {
 	if d.pauseRequested() {
 		return d.pause()
-	}
-	if d.settled() {
-		return Plan{Why: decision.Why{Reason: reasonHealthy, Name: d.o.Node.Node.Name}}
 	}
 	if plan, busy := d.resume(); busy {
 		return plan
@@ -52,7 +49,7 @@ func (d *decider) decide() Plan {
 
 // reconcile decides about a machine that is not being deleted.
 func (d *decider) reconcile() Plan {
-	if d.m.Status.Phase == PhaseFailed && !d.o.Frozen && d.m.HasFinalizer(Finalizer) { // even one with an invalid spec is waited for
+	if d.m.Status.Phase == PhaseFailed && !d.o.Frozen && d.m.HasFinalizer(Finalizer) { // before the spec is checked: sets wait for a preserved machine
 		if plan, busy := d.preserve(); busy {
 			return plan
 		}
@@ -61,14 +58,14 @@ func (d *decider) reconcile() Plan {
 		return d.waitForValidSpec(bad)
 	}
 	if bad := d.invalidForNode(); bad != nil {
-		if plan, unsaid := d.recordInvalid(bad); unsaid {
+		if plan, busy := d.recordInvalid(bad); busy {
 			return plan
 		}
 	} else if object.FindCondition(d.m.Status.Conditions, ConditionSpecValid) != nil {
 		return d.setStatus(decision.Why{Reason: reasonSpecValid}, func(s *Status) {
 			s.Conditions = object.DropCondition(s.Conditions, ConditionSpecValid)
 			if d.m.Spec.ProviderID == "" && !d.o.Frozen {
-				s.ResumedAt = d.stamp() // its creation was held back, and has its time now
+				s.ResumedAt = d.stamp() // the creation timeout starts now
 			}
 		})
 	}
@@ -89,7 +86,7 @@ func (d *decider) reconcile() Plan {
 	return d.whilePreserved(d.explainGrace(d.retryNodeDeletionGrant(d.alsoPreserve(d.byPhase()))))
 }
 
-// byPhase decides by the phase.
+// byPhase decides what to do in the machine's phase.
 func (d *decider) byPhase() Plan {
 	switch d.m.Status.Phase {
 	case PhaseNew, PhaseCrashLoopBackOff, PhasePending:
@@ -103,7 +100,7 @@ func (d *decider) byPhase() Plan {
 		return d.watchVM()
 	case PhaseTerminating:
 		return d.move(eventNotDeleted, decision.Why{Reason: reasonNotDeleted}, func(s *Status) {
-			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "terminating, but deletion was not asked for")
+			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "Terminating without a deletion timestamp")
 		})
 	case PhaseInPlaceUpdating:
 		return d.reconcileUpdate()
@@ -118,9 +115,9 @@ func (d *decider) byPhase() Plan {
 	return plan
 }
 
-// waitForValidSpec records once which field can't be acted upon, and waits for a change.
+// waitForValidSpec records which field is invalid, and waits for a change.
 func (d *decider) waitForValidSpec(bad *object.FieldError) Plan {
-	if plan, unsaid := d.recordInvalid(bad); unsaid {
+	if plan, busy := d.recordInvalid(bad); busy {
 		return plan
 	}
 	return Plan{Why: specInvalid(bad)}
@@ -130,7 +127,7 @@ func specInvalid(bad *object.FieldError) decision.Why {
 	return decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 }
 
-// recordInvalid records once which field is wrong.
+// recordInvalid records which field is invalid, unless the status says so already.
 func (d *decider) recordInvalid(bad *object.FieldError) (Plan, bool) {
 	why := specInvalid(bad)
 	want := object.Condition{
@@ -149,13 +146,33 @@ func (d *decider) recordInvalid(bad *object.FieldError) (Plan, bool) {
 // explainGrace sets the reason GraceAfterStart if the deadline has passed and only the grace after a
 // start keeps the machine.
 func (d *decider) explainGrace(plan Plan) Plan {
-	if d.spared && plan.Write == nil && plan.Effect == nil {
+	if plan.Write != nil || plan.Effect != nil || plan.At.IsZero() {
+		return plan
+	}
+	base, timeout := d.phaseTimeout()
+	deadline, end := d.deadlineAfter(base, timeout), d.verdictAt(base, timeout)
+	if !d.now.Before(deadline) && d.now.Before(end) && !plan.At.After(end) {
 		plan.Why = decision.Why{Reason: reasonGrace, Detail: plan.Why.String(), For: d.p.Grace}
 	}
 	return plan
 }
 
-// decider is what one call of Decide is given: all that its decision rests on.
+// phaseTimeout returns since when and for how long the machine may be in its phase, before it is marked
+// Failed, or its update is.
+func (d *decider) phaseTimeout() (base time.Time, timeout time.Duration) {
+	switch d.m.Status.Phase {
+	case PhaseNew, PhasePending, PhaseCrashLoopBackOff:
+		return d.creationBase(), d.p.creationTimeout(d.m)
+	case PhaseUnknown, PhaseInPlaceUpdateSuccessful, PhaseInPlaceUpdateFailed:
+		return d.m.Status.Since, d.p.healthTimeout(d.m)
+	case PhaseInPlaceUpdating:
+		return d.m.Status.Since, d.p.inPlaceTimeout(d.m)
+	}
+	return d.now, 0 // no timeout
+}
+
+// decider holds what one call of Decide is given. It does not change during the call: all steps of the
+// decision are functions of it.
 type decider struct {
 	o   *Observation
 	p   *Policy
@@ -163,9 +180,6 @@ type decider struct {
 	now time.Time
 	// owner is the machine named by the label of the observed node. Empty: no node, or no label.
 	owner string
-	// spared says that the machine's time is up, and that it is not marked failed
-	// only because this process has not watched for its grace yet.
-	spared bool
 }
 
 func newDecider(o *Observation, p *Policy, now time.Time) *decider {
@@ -179,10 +193,10 @@ func ownerOf(answer *NodeAnswer, key string) string {
 	return answer.Node.Labels[key]
 }
 
-// preserved reports whether the machine is kept for inspection.
+// preserved reports whether the machine is preserved now.
 func (d *decider) preserved() bool { return d.m.Status.Preservation.Active(d.now) }
 
-// labelTrue reports whether a label of the machine says yes. An empty key is on none.
+// labelTrue reports whether a label of the machine is true. No label has an empty key.
 func (d *decider) labelTrue(key string) bool {
 	if key == "" {
 		return false
@@ -191,8 +205,8 @@ func (d *decider) labelTrue(key string) bool {
 	return err == nil && yes
 }
 
-// machineLabelKey is the label on a node with its machine's name. Empty: there is none, or no label can have
-// that name as its value.
+// machineLabelKey returns the key of the node label that holds the machine's name. It is empty if the
+// policy has none, or if the name is no valid label value.
 func (d *decider) machineLabelKey() string {
 	if !named(d.m.Name) {
 		return ""
@@ -200,17 +214,17 @@ func (d *decider) machineLabelKey() string {
 	return d.p.Keys.NodeMachine
 }
 
-// stamp is now as stores keep it.
+// stamp returns now in whole seconds, as stores keep it.
 func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
 
-// setStatus plans a write of the status that leaves the phase alone.
+// setStatus plans a write of the status that keeps the phase.
 func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
 	status := d.m.Status.Clone()
 	change(&status)
 	return Plan{Write: &UpdateStatus{status}, Why: why}
 }
 
-// move plans a write of the status that takes the phase along an edge of the table.
+// move plans a write of the status that moves the phase along an edge of PhaseTable.
 func (d *decider) move(on Event, why decision.Why, change func(*Status)) Plan {
 	from := phases.State(string(d.m.Status.Phase))
 	to, _ := phases.Next(from, on)
@@ -225,7 +239,7 @@ func (d *decider) move(on Event, why decision.Why, change func(*Status)) Plan {
 	return plan
 }
 
-// copyVMState lets what drivers said in this pass ride on a status write.
+// copyVMState copies the VM state and the addresses that the driver returned in this pass to a status.
 func (d *decider) copyVMState(status *Status) {
 	for _, vm := range [...]*VM{d.o.VM, d.o.Created, d.o.Initialized, d.o.Updated, d.o.VMDeleted} {
 		if vm == nil {
@@ -258,15 +272,14 @@ func (d *decider) inputs() Inputs {
 	return in
 }
 
-// A machine that is paused is left as it is: no call is made for it, no phase
-// and no stage moves, nothing is judged and nothing deleted, for any
-// labels. Only its status says so. An effect that was under way when the pause was
-// written still happens; what came of it is found out after the pause, as after
-// a crash.
+// A paused machine is not reconciled: the manager makes no calls for it, changes no phase and no stage, and
+// deletes nothing, not even with the force label. Only its condition says that it is paused. An effect that
+// was in progress when the pause was written still takes effect; its result is read after the pause, as
+// after a crash.
 
-// Paused reports whether an annotation of the key asks for the object to be left
-// as it is. odd is what it says if that can't be read: then it is not paused.
-func Paused(m *object.Meta, key string) (paused bool, odd string) {
+// Paused reports whether the annotation under a key pauses an object. invalid is its value in quotes if
+// that is neither true nor false: then the object is not paused.
+func Paused(m *object.Meta, key string) (paused bool, invalid string) {
 	text, ok := m.Annotations[key]
 	if !ok || key == "" {
 		return false, ""
@@ -278,14 +291,14 @@ func Paused(m *object.Meta, key string) (paused bool, odd string) {
 	return paused, ""
 }
 
-// pauseRequested reports whether the machine's annotation asks for a pause. A machine that is being deleted
-// without our finalizer is not even written.
+// pauseRequested reports whether the machine is to be paused. One that is being deleted without our
+// finalizer is never written.
 func (d *decider) pauseRequested() bool {
 	paused, _ := Paused(&d.m.Meta, d.p.Keys.Paused)
 	return paused && !d.finalizerMissing()
 }
 
-// pause leaves the machine alone, and records the condition once.
+// pause sets the condition Paused, and does nothing else.
 func (d *decider) pause() Plan {
 	why := decision.Why{Reason: reasonPaused, Name: d.p.Keys.Paused}
 	want := object.Condition{
@@ -298,8 +311,8 @@ func (d *decider) pause() Plan {
 	return d.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) })
 }
 
-// resume ends a pause with the write that restarts the machine's clocks:
-// nothing could be judged while they ran.
+// resume removes the condition Paused, and restarts all timeouts in the same write: the machine was not
+// reconciled while they ran.
 func (d *decider) resume() (Plan, bool) {
 	if object.FindCondition(d.m.Status.Conditions, ConditionPaused) == nil || d.finalizerMissing() {
 		return Plan{}, false
@@ -310,12 +323,12 @@ func (d *decider) resume() (Plan, bool) {
 	}), true
 }
 
-// finalizerMissing reports whether the machine is being deleted without our finalizer.
+// finalizerMissing reports whether the machine is being deleted and no longer has our finalizer.
 func (d *decider) finalizerMissing() bool { return d.m.Deleted() && !d.m.HasFinalizer(Finalizer) }
 
-// warnInvalidPause lets a plan warn of a pause that can't be read.
+// warnInvalidPause warns if the value of the pause annotation is invalid.
 func (d *decider) warnInvalidPause(plan *Plan) {
-	if _, odd := Paused(&d.m.Meta, d.p.Keys.Paused); odd != "" && plan.Warn == (decision.Why{}) {
-		plan.Warn = decision.Why{Reason: reasonOddPause, Name: d.p.Keys.Paused, Detail: odd}
+	if _, invalid := Paused(&d.m.Meta, d.p.Keys.Paused); invalid != "" && plan.Warn == (decision.Why{}) {
+		plan.Warn = decision.Why{Reason: reasonInvalidPause, Name: d.p.Keys.Paused, Detail: invalid}
 	}
 }

@@ -21,7 +21,7 @@ func (d *decider) reconcileDeletion() Plan {
 	if stage == StageNone {
 		return d.beginDeletion()
 	}
-	if plan, wait := d.deletionBackoff(); wait {
+	if plan, busy := d.deletionBackoff(); busy {
 		return plan
 	}
 	switch stage {
@@ -159,13 +159,13 @@ func (d *decider) deleteVM() Plan {
 	}
 	answer := d.o.VMDeleted
 	if answer == nil {
-		if plan, late := d.drainLateNode(); late {
+		if plan, busy := d.drainLateNode(); busy {
 			return plan
 		}
-		if plan, held := d.awaitHooks(d.p.Keys.PreTerminateHook); held {
+		if plan, busy := d.awaitHooks(d.p.Keys.PreTerminateHook); busy {
 			return plan
 		}
-		if plan, asks := d.lateNodeName(); asks { // not while a hook holds the VM: a change of the machine ends each wait
+		if plan, busy := d.lateNodeName(); busy { // not while a hook holds the VM: a change of the machine ends each wait
 			return plan
 		}
 		if d.o.Class == nil {

@@ -16,7 +16,7 @@ const forcedDrain = time.Minute
 // drainStage empties the node of a machine that is being deleted. Without a drainer there
 // is nothing to wait for: the node is marked and the VM is deleted.
 func (d *decider) drainStage() Plan {
-	if plan, held := d.awaitHooks(d.p.Keys.PreDrainHook); held {
+	if plan, busy := d.awaitHooks(d.p.Keys.PreDrainHook); busy {
 		return plan
 	}
 	if on := d.skipEvent(StageInitiateDrain); on != "" {
@@ -89,7 +89,7 @@ func (d *decider) awaitDrain(n *Node) Plan {
 	case forced:
 		return d.awaitForcedDrain(n, answer)
 	}
-	if plan, unsaid := d.recordDrainProgress(n, d.operation(OperationDelete, StateProcessing, StageInitiateDrain)); unsaid {
+	if plan, busy := d.recordDrainProgress(n, d.operation(OperationDelete, StateProcessing, StageInitiateDrain)); busy {
 		return plan
 	}
 	until := d.forceAt()

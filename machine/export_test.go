@@ -1,13 +1,5 @@
 package machine
 
-import "time"
-
-// DecideStepByStep is Decide about a machine that is not being deleted, without
-// the short cut for settled ones.
-func DecideStepByStep(o *Observation, p *Policy, now time.Time) Plan {
-	return newDecider(o, p, now).reconcile()
-}
-
 // Unite is unite: what either of two records of updatable values says.
 func Unite(first, second string) string { return unite(first, second) }
 

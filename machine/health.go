@@ -5,7 +5,6 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/object"
 )
 
 // watchNode decides about a machine that has joined once.
@@ -39,42 +38,14 @@ func (d *decider) watchNode() Plan {
 		plan = d.retrySync(node, plan)
 	}
 	if plan.Write == nil && plan.Effect == nil {
-		if tell, busy := d.setPreservedCondition(node); busy {
-			return tell
+		if next, busy := d.setPreservedCondition(node); busy {
+			return next
 		}
-		if note, busy := d.recordRefused(node); busy {
-			return note
+		if next, busy := d.recordRefused(node); busy {
+			return next
 		}
 	}
 	return d.thenUpdateVM(d.retryPreservedCondition(d.retryUpdateCondition(node, d.retryRefused(node, plan)), node))
-}
-
-// settled reports whether a machine runs and all is as it should be. It is the
-// way through keep and watch that ends without anything to do, taken first
-// because a fleet spends its time there; a test holds both ways to each other.
-func (d *decider) settled() bool {
-	m := d.m
-	if m.Deleted() || m.Status.Phase != PhaseRunning || d.o.Frozen || d.o.NoCluster || !d.nodeRead() || !d.vmMatchesClass() {
-		return false
-	}
-	n := d.o.Node.Node
-	return n != nil && !d.nodeIsForeign() && d.undisturbed(n) && m.HasFinalizer(Finalizer) && m.invalidField() == nil && d.accepted(n) &&
-		sameConditions(m.Status.Conditions, n.Conditions) &&
-		n.judge(d.p.nodeConditions(m)).healthy() && !d.outOfSync(n)
-}
-
-// undisturbed reports whether nothing is done with a machine and its node: no
-// update, no deletion, and neither is kept for inspection.
-func (d *decider) undisturbed(n *Node) bool {
-	return d.m.Spec.InPlace == InPlaceNone && n.Applied.Update.none() && d.neverPreserved(n) && !n.Deleted() && !d.hasStaleMarks(n)
-}
-
-// accepted reports whether all of the machine's template is on its node, and nothing else is said.
-func (d *decider) accepted(n *Node) bool {
-	last, s := &n.Applied, &d.m.Status
-	vouched := last.Generation != 0 && last.Generation == d.m.Generation
-	return last.Refused.At.IsZero() && !(s.LastOperation.Stage == StageSyncNode && s.LastOperation.State == StateFailed) && (vouched || d.m.Spec.NodeTemplate.valid()) &&
-		object.FindCondition(s.Conditions, ConditionSpecValid) == nil
 }
 
 // judgeNode passes the verdict on a machine with a node.
@@ -154,7 +125,7 @@ func (d *decider) healthTimedOut(why decision.Why) Plan {
 		return d.readNode(false)
 	}
 	name := d.m.Spec.NodeName
-	if plan, wait := d.awaitGrant(AskGrant{}, decision.Why{Reason: reasonAskGrant, Name: name}, decision.Why{Reason: reasonNotGranted, Name: name}); wait {
+	if plan, busy := d.awaitGrant(AskGrant{}, decision.Why{Reason: reasonAskGrant, Name: name}, decision.Why{Reason: reasonNotGranted, Name: name}); busy {
 		return plan
 	}
 	return d.move(eventHealthTimeout, failed, func(s *Status) {
@@ -237,7 +208,7 @@ func (d *decider) checkVMLost() (Plan, bool) {
 		return ask, true
 	}
 	why := decision.Why{Reason: reasonLost, Name: d.m.Spec.ProviderID, For: d.now.Sub(missing.Since)}
-	if plan, wait := d.awaitGrant(AskGrant{}, decision.Why{Reason: reasonAskGrantLost, Name: why.Name}, decision.Why{Reason: reasonLostNotGranted, Name: why.Name}); wait {
+	if plan, busy := d.awaitGrant(AskGrant{}, decision.Why{Reason: reasonAskGrantLost, Name: why.Name}, decision.Why{Reason: reasonLostNotGranted, Name: why.Name}); busy {
 		return plan, true
 	}
 	if vm == nil {
@@ -294,7 +265,7 @@ func (d *decider) vmUnhealthy(why decision.Why) Plan {
 		return Plan{At: at, Why: wait}
 	}
 	ask, refused := decision.Why{Reason: reasonAskGrantVM, Name: why.Name}, decision.Why{Reason: reasonVMNotGranted, Name: why.Name}
-	if plan, wait := d.awaitGrant(AskGrant{}, ask, refused); wait {
+	if plan, busy := d.awaitGrant(AskGrant{}, ask, refused); busy {
 		return plan
 	}
 	failed := decision.Why{Reason: reasonVMTimeout, Name: why.Name, Detail: why.Detail, For: timeout}

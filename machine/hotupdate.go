@@ -57,8 +57,8 @@ func (d *decider) thenUpdateVM(plan Plan) Plan {
 		plan.Warn = firstOf(plan.Warn, plan.Why)
 		return plan
 	}
-	if wait, closed := d.updateBackoff(plan); closed {
-		return wait
+	if next, busy := d.updateBackoff(plan); busy {
+		return next
 	}
 	return d.updateVM(plan, have)
 }
@@ -142,7 +142,7 @@ func (d *decider) updateBackoff(plan Plan) (Plan, bool) {
 	if plan.Why = later.Why; later.At.IsZero() {
 		return plan, true
 	}
-	return sooner(plan, at), true
+	return lookAgainBy(plan, at), true
 }
 
 // NeverUpdated reports whether a code of UpdateMachine says that asking again soon is
@@ -161,7 +161,7 @@ func (d *decider) updateNotRetried(plan Plan, op *Operation) (Plan, bool) {
 		return plan, true
 	}
 	at := d.deadlineAfter(op.Time, max(d.p.healthTimeout(d.m), codes.Long.Backoff(0, 0)))
-	return sooner(plan, at), d.now.Before(at) && !op.Time.After(d.now)
+	return lookAgainBy(plan, at), d.now.Before(at) && !op.Time.After(d.now)
 }
 
 // replaceInsteadOfUpdate has a machine replaced whose VM can't be changed, if there is anybody
@@ -201,9 +201,9 @@ func (d *decider) updateVM(plan Plan, have VMSpec) Plan {
 	case !turn.Allowed:
 		plan.Why = decision.Why{Reason: reasonAwaitTurn, Name: why.Name, Detail: turn.Detail}
 		if turn.At.After(d.now) {
-			return sooner(plan, turn.At)
+			return lookAgainBy(plan, turn.At)
 		}
-		return sooner(plan, d.now.Add(turnRetry))
+		return lookAgainBy(plan, d.now.Add(turnRetry))
 	}
 	if have.Begun != "" && have.Begun != d.o.VMSpec.Updatable {
 		have.Updatable = unite(have.Updatable, have.Begun) // the VM may have either

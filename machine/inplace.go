@@ -130,7 +130,7 @@ func (d *decider) withdrawUpdate(n *Node, deadline time.Time) Plan {
 	case plan.Write == nil && plan.Effect == nil && !d.now.Before(deadline):
 		return d.updateTimedOut()
 	}
-	return within(plan, deadline)
+	return lookAgainBy(plan, deadline)
 }
 
 // prepareUpdate takes a node out of service and has it drained.
@@ -138,16 +138,16 @@ func (d *decider) prepareUpdate(n *Node, deadline time.Time) Plan {
 	if !d.now.Before(deadline) {
 		return d.updateTimedOut()
 	}
-	if plan, wait := d.updateStepBackoff(); wait {
-		return within(plan, deadline)
+	if plan, busy := d.updateStepBackoff(); busy {
+		return lookAgainBy(plan, deadline)
 	}
 	if d.concludedByOther(n) {
 		return d.readyForUpdate(n)
 	}
 	if plan, busy := d.syncForUpdate(n, ReasonSelectedForUpdate); busy {
-		return within(plan, deadline)
+		return lookAgainBy(plan, deadline)
 	}
-	if plan, done := d.drainForUpdate(n, deadline); !done {
+	if plan, busy := d.drainForUpdate(n, deadline); busy {
 		return plan
 	}
 	if answer := d.o.Drain; answer != nil {
@@ -156,24 +156,24 @@ func (d *decider) prepareUpdate(n *Node, deadline time.Time) Plan {
 	return d.readyForUpdate(n)
 }
 
-// drainForUpdate has the node drained, and reports whether it is.
+// drainForUpdate drains the node. It is not busy once the node is drained.
 func (d *decider) drainForUpdate(n *Node, deadline time.Time) (Plan, bool) {
 	answer := d.o.Drain
 	switch {
 	case d.o.NoDrain:
-		return Plan{}, true
+		return Plan{}, false
 	case answer == nil:
-		return d.drainStaying(d.node(), d.waitBase(d.m.Status.Since), deadline), false
+		return d.drainStaying(d.node(), d.waitBase(d.m.Status.Since), deadline), true
 	case answer.Code != codes.OK:
-		return d.updateStepFailed(n, answer.Outcome), false
+		return d.updateStepFailed(n, answer.Outcome), true
 	case answer.Done:
-		return Plan{}, true
+		return Plan{}, false
 	}
-	if plan, unsaid := d.recordDrainProgress(n, d.operation(OperationInPlaceUpdate, StateProcessing, d.m.Status.LastOperation.Stage)); unsaid {
-		return plan, false
+	if plan, busy := d.recordDrainProgress(n, d.operation(OperationInPlaceUpdate, StateProcessing, d.m.Status.LastOperation.Stage)); busy {
+		return plan, true
 	}
 	why := decision.Why{Reason: reasonUpdateDraining, Name: n.Name, Detail: answer.Why, For: deadline.Sub(d.now)}
-	return Plan{At: d.earlierOf(answer.At, deadline), Why: why}, false
+	return Plan{At: d.earlierOf(answer.At, deadline), Why: why}, true
 }
 
 // drainAgain has a node drained that was registered again since it was: it lost its cordon with all
@@ -185,11 +185,11 @@ func (d *decider) drainAgain(n *Node, deadline time.Time) (Plan, bool) {
 	if d.o.Node.cached() {
 		return d.readNode(false), true
 	}
-	if plan, wait := d.updateStepBackoff(); wait {
-		return within(plan, deadline), true
+	if plan, busy := d.updateStepBackoff(); busy {
+		return lookAgainBy(plan, deadline), true
 	}
-	plan, done := d.drainForUpdate(n, deadline)
-	return within(plan, deadline), !done
+	plan, busy := d.drainForUpdate(n, deadline)
+	return lookAgainBy(plan, deadline), busy
 }
 
 // awaitAgent tells the agent that it may go to work, and waits for its answer.
@@ -215,7 +215,7 @@ func (d *decider) awaitAgent(n *Node, deadline time.Time) Plan {
 		return plan
 	}
 	if plan, busy := d.syncForUpdate(n, ReasonReadyForUpdate); busy {
-		return within(plan, deadline)
+		return lookAgainBy(plan, deadline)
 	}
 	if d.m.Status.LastOperation.State == StateFailed { // what failed before has not now
 		return d.setStatus(decision.Why{Reason: reasonReady, Name: n.Name}, func(s *Status) {
@@ -538,7 +538,7 @@ func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
 			if forever {
 				return plan
 			}
-			return within(plan, at)
+			return lookAgainBy(plan, at)
 		}
 	}
 	if forever {

@@ -19,7 +19,7 @@ func (d *decider) syncForUpdate(n *Node, reason string) (Plan, bool) {
 	}
 	updating := d.m.Status.Phase == PhaseInPlaceUpdating
 	if updating {
-		if plan, wait := d.updateStepBackoff(); wait {
+		if plan, busy := d.updateStepBackoff(); busy {
 			return plan, true
 		}
 	}
@@ -112,7 +112,7 @@ func (d *decider) retryUpdateCondition(n *Node, plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || d.o.NodeMarked.Code == codes.OK && !n.told() {
 		return plan
 	}
-	plan = within(plan, d.now.Add(nodeRetry))
+	plan = lookAgainBy(plan, d.now.Add(nodeRetry))
 	plan.Warn = d.updateConditionFailed(n)
 	return plan
 }

@@ -80,7 +80,7 @@ func (d *decider) awaitJoin(why decision.Why, problem string) Plan {
 		}
 		return d.creationTimedOut(problem)
 	}
-	if plan, unsaid := d.recordVMState(); unsaid {
+	if plan, busy := d.recordVMState(); busy {
 		return plan
 	}
 	why.For = deadline.Sub(d.now)
@@ -106,7 +106,7 @@ func (d *decider) retryTokenRenewal(plan Plan) Plan {
 		return plan
 	}
 	if answer.Code != codes.NotFound {
-		plan = sooner(plan, d.now.Add(nodeRetry))
+		plan = lookAgainBy(plan, d.now.Add(nodeRetry))
 	}
 	plan.Warn = decision.Why{Reason: reasonTokenNotRenewed, Code: answer.Code, Detail: answer.Message}
 	return plan

@@ -204,7 +204,7 @@ func (d *decider) followNodeDeletion() (Plan, bool) {
 	if d.o.Node.cached() {
 		return d.readNode(false), true
 	}
-	if plan, wait := d.awaitNodeDeletionGrant(n); wait {
+	if plan, busy := d.awaitNodeDeletionGrant(n); busy {
 		return plan, plan.Effect != nil
 	}
 	return Plan{Write: &Delete{}, Why: decision.Why{Reason: ReasonNodeDeletion, Name: n.Name}}, true
@@ -224,7 +224,7 @@ func (d *decider) retryNodeDeletionGrant(plan Plan) Plan {
 	}
 	held, _ := d.awaitNodeDeletionGrant(n)
 	plan.Warn = held.Warn
-	return sooner(plan, held.At)
+	return lookAgainBy(plan, held.At)
 }
 
 // merge removes from have what was applied last and is not wanted any more, unless

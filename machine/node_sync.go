@@ -118,7 +118,7 @@ func (d *decider) retryRefused(n *Node, plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil || !d.templateRefused(n) {
 		return plan
 	}
-	return sooner(plan, n.Applied.Refused.At.Add(undoneRetry))
+	return lookAgainBy(plan, n.Applied.Refused.At.Add(undoneRetry))
 }
 
 // toApply is a clone, but for what apply replaces anyway.
@@ -175,7 +175,7 @@ func (d *decider) retrySync(n *Node, plan Plan) Plan {
 	if why.Reason != reasonSyncAgain {
 		plan.Warn = why
 	}
-	return sooner(plan, at)
+	return lookAgainBy(plan, at)
 }
 
 // specInSync reports whether labels, annotations and taints are as apply would leave

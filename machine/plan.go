@@ -205,7 +205,7 @@ var (
 	reasonFrozen           = decision.NewReason("Frozen", "the fleet is frozen: no machine is created or marked Failed")
 	reasonPaused           = decision.NewReason("Paused", "paused by annotation {name}: nothing is created, updated, marked Failed or deleted")
 	reasonResumed          = decision.NewReason("Resumed", "no longer paused: all timeouts start again")
-	reasonOddPause         = decision.NewReason("PauseUnreadable", "annotation {name} must be true or false, and is {detail}: not paused")
+	reasonInvalidPause     = decision.NewReason("PauseUnreadable", "annotation {name} must be true or false, and is {detail}: not paused")
 	reasonFinalizer        = decision.NewReason("FinalizerAdded", "finalizer added, so that the machine object outlives its VM")
 	reasonAskVM            = decision.NewReason("AskVM", "asking the provider whether the VM exists")
 	reasonFence            = decision.NewReason("CreateAnnounced", "recording that the VM is about to be created")

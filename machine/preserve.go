@@ -189,7 +189,7 @@ func (d *decider) whilePreserved(plan Plan) Plan {
 		return plan
 	}
 	if d.preserved() {
-		plan = within(plan, d.m.Status.Preservation.Until)
+		plan = lookAgainBy(plan, d.m.Status.Preservation.Until)
 	}
 	if plan.Warn == (decision.Why{}) && d.m.Status.Phase.preservable() {
 		plan.Warn = d.preservationRequest().odd
@@ -397,8 +397,11 @@ func (p *PreservedMarks) equal(q *PreservedMarks) bool {
 // so, or that was tried in this pass.
 func (d *decider) setPreservedCondition(n *Node) (Plan, bool) {
 	c, say := d.preservedCondition(n)
+	if !say || d.o.NodeMarked != nil {
+		return Plan{}, false
+	}
 	mark := &MarkNode{n, c}
-	if !say || d.o.NodeMarked != nil || !d.changeBackoffUntil(n, mark.change()).IsZero() {
+	if !d.changeBackoffUntil(n, mark.change()).IsZero() {
 		return Plan{}, false
 	}
 	return Plan{Effect: mark, Why: decision.Why{Reason: reasonTellPreserved, Name: n.Name, Detail: string(c.Status)}}, true
@@ -423,10 +426,10 @@ func (d *decider) retryPreservedCondition(plan Plan, n *Node) Plan {
 	change := (&MarkNode{n, c}).change()
 	switch until := d.changeBackoffUntil(n, change); {
 	case d.o.NodeMarked != nil:
-		plan = within(plan, d.now.Add(nodeRetry))
+		plan = lookAgainBy(plan, d.now.Add(nodeRetry))
 		plan.Warn = decision.Why{Reason: reasonPreserveUntold, Name: n.Name, Code: d.o.NodeMarked.Code, Detail: d.o.NodeMarked.Message}
 	case !until.IsZero():
-		plan = within(plan, until)
+		plan = lookAgainBy(plan, until)
 		plan.Warn = decision.Why{Reason: reasonSyncUndone, Name: n.Name, Detail: change.What}
 	}
 	return plan

@@ -7,18 +7,14 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// How long to wait is decided here: after a failure, by the recovery table of
-// package codes, and from a persisted time on, by the clock.
-
-// deadlineAfter is the first moment at which d has certainly passed since a persisted
-// time, which lost its fraction of a second, or since the clocks were
-// restarted, or a pause ended, if that was later.
+// deadlineAfter returns the first moment at which a wait has certainly passed. It counts from waitBase,
+// and adds a second because stored times have whole seconds.
 func (d *decider) deadlineAfter(base time.Time, wait time.Duration) time.Time {
 	return d.waitBase(base).Add(wait).Add(time.Second)
 }
 
-// waitBase is a persisted time, or when the clocks were restarted, or a pause
-// ended, if that was later.
+// waitBase returns the latest of base, the restart of all clocks (Status.ClockFrom), and the end of the
+// last pause (Status.ResumedAt).
 func (d *decider) waitBase(base time.Time) time.Time {
 	for _, from := range [...]time.Time{d.m.Status.ClockFrom, d.m.Status.ResumedAt} {
 		if from.After(base) {
@@ -28,36 +24,32 @@ func (d *decider) waitBase(base time.Time) time.Time {
 	return base
 }
 
-// verdictAt returns when a wait of this length, which began at a persisted time,
-// counts as failed. The awaited event may have happened while no process looked, or
-// the cause that stopped the process may have prevented it. So the end of a wait
-// that began before this process did is believed only after a grace.
+// verdictAt returns when a wait counts as failed. It is the deadline of the wait, or, for a wait that
+// began before this process did, the end of Policy.Grace after its start if that is later: the awaited
+// event may have happened while no process watched, or what stopped the process may have prevented it.
 func (d *decider) verdictAt(base time.Time, wait time.Duration) time.Time {
-	at, watched := d.deadlineAfter(base, wait), d.o.WatchedSince
+	deadline, watched := d.deadlineAfter(base, wait), d.o.WatchedSince
 	if watched.IsZero() || watched.After(d.now) || !d.waitBase(base).Before(watched.Truncate(time.Second)) {
-		return at
+		return deadline
 	}
-	until := watched.Add(max(d.p.Grace, 0))
-	if !until.After(at) {
-		return at
+	if end := watched.Add(max(d.p.Grace, 0)); end.After(deadline) {
+		return end
 	}
-	d.spared = !d.now.Before(at) && d.now.Before(until)
-	return until
+	return deadline
 }
 
-// retryAt returns when the recovery table allows the next attempt after the
-// persisted failure; zero: now. The attempt does not wait if the machine, its class
-// or its secrets have changed. It does not wait for a failure with a time in the
-// future either, which could delay it without end.
+// retryAt returns when the recovery table of package codes allows the next attempt after the stored
+// failure. Zero: now. The attempt is made at once if the machine, its class or its secrets have changed.
+// A failure with a time in the future is ignored, because it could delay the attempt without end.
 func (d *decider) retryAt(call codes.Call) time.Time {
 	op := &d.m.Status.LastOperation
 	if op.State != StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
 		return time.Time{}
 	}
 	recovery := codes.RecoveryFor(call, op.Code)
-	waits := d.p.WaitForChange && !recovery.AutoRetry && recovery.Class != codes.None && calls(op.Stage)
+	waits := d.p.WaitForChange && !recovery.AutoRetry && recovery.Class != codes.None && callsProvider(op.Stage)
 	if recovery.Class == codes.None || recovery.Class == codes.Requeue {
-		recovery.Class = codes.Short // a failure that was persisted is never retried in a spin
+		recovery.Class = codes.Short // a stored failure is never retried in a tight loop
 	}
 	at := op.Time.Add(recovery.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
 	if waits {
@@ -69,12 +61,12 @@ func (d *decider) retryAt(call codes.Call) time.Time {
 	return at
 }
 
-// endless is longer than any wait. What waits so long waits for a change alone.
+// endless is longer than any wait: the next attempt is made only after a change.
 const endless = 200 * 365 * 24 * time.Hour
 
-// calls reports whether a failed stage is one that calls the provider. In other stages the cluster
-// has answered, and none of the changes that a wait ends with can mend that.
-func calls(stage Stage) bool {
+// callsProvider reports whether a stage calls the provider. In other stages the cluster has failed, and
+// no change of machine, class or secrets repairs that.
+func callsProvider(stage Stage) bool {
 	switch stage {
 	case StageGetVMStatus, StageCreateVM, StageInstanceInitialization, StageInitiateVMDeletion, StageUpdateVM:
 		return true
@@ -82,8 +74,8 @@ func calls(stage Stage) bool {
 	return false
 }
 
-// retryLater waits until a failed call may be made again, but not beyond a deadline. Zero: there is
-// none.
+// retryLater waits for the next attempt of a failed call, or for the deadline if that is earlier. A zero
+// deadline means none.
 func (d *decider) retryLater(name string, at, deadline time.Time) Plan {
 	why := decision.Why{Reason: reasonRetryAt, Name: name, Code: d.m.Status.LastOperation.Code}
 	if at.Sub(d.now) > endless/2 {
@@ -97,31 +89,21 @@ func (d *decider) retryLater(name string, at, deadline time.Time) Plan {
 	return Plan{At: at, Why: why}
 }
 
-// How long after a write of a node the next one is made: of one that failed,
-// and of one that something undid at once and would undo again.
 const (
-	nodeRetry   = 5 * time.Second
-	undoneRetry = 10 * time.Minute
+	nodeRetry   = 5 * time.Second  // after a write of a node that failed
+	undoneRetry = 10 * time.Minute // after a write of a node that another program undoes each time
 )
 
-// within bounds the wait of a plan by the end of an update's time.
-func within(plan Plan, until time.Time) Plan {
-	if plan.Write == nil && plan.Effect == nil && (plan.At.IsZero() || until.Before(plan.At)) {
-		plan.At = until
-	}
-	return plan
-}
-
-// sooner has a plan look again no later than at.
-func sooner(plan Plan, at time.Time) Plan {
-	if plan.At.IsZero() || at.Before(plan.At) {
+// lookAgainBy makes a plan that ends the pass look again at a time, or earlier if it does so already.
+func lookAgainBy(plan Plan, at time.Time) Plan {
+	if plan.Write == nil && plan.Effect == nil && (plan.At.IsZero() || at.Before(plan.At)) {
 		plan.At = at
 	}
 	return plan
 }
 
-// validPast is a persisted time, unless it lies in the future: no wait can be
-// counted from a time that no process can have stored.
+// validPast returns a stored time, or zero if it lies in the future: such a time is an error, and no wait
+// may count from it.
 func (d *decider) validPast(at time.Time) time.Time {
 	if at.After(d.now) {
 		return time.Time{}
@@ -129,23 +111,27 @@ func (d *decider) validPast(at time.Time) time.Time {
 	return at
 }
 
-// creationDeadline returns when a machine that has not joined is marked failed. The time of one
-// whose creation has not begun has not begun either.
+// creationDeadline returns when a machine that has not joined is marked Failed.
 func (d *decider) creationDeadline() time.Time {
-	base := d.m.CreatedAt
-	if d.creationNotBegun() {
-		base = d.now
-	}
-	return d.verdictAt(base, d.p.creationTimeout(d.m))
+	return d.verdictAt(d.creationBase(), d.p.creationTimeout(d.m))
 }
 
-// creationNotBegun reports whether no step of the machine's creation is recorded, since it was held back or
-// no process looked, or the provider takes no call now.
+// creationBase returns when the creation timeout begins: with the machine's creation, or with its first
+// step if that is still to come.
+func (d *decider) creationBase() time.Time {
+	if d.creationNotBegun() {
+		return d.now
+	}
+	return d.m.CreatedAt
+}
+
+// creationNotBegun reports whether no step of the creation is recorded, or the provider's rate limit
+// delays the calls.
 func (d *decider) creationNotBegun() bool {
 	return d.o.Paced || d.m.Status.Phase == PhaseNew || d.classBackoffRecorded()
 }
 
-// beginCreationClock restarts the clock of a machine whose creation begins late.
+// beginCreationClock restarts the clocks of a machine whose creation begins more than Policy.Grace late.
 func (d *decider) beginCreationClock(status *Status) {
 	if d.creationNotBegun() && d.now.Sub(d.m.CreatedAt) > max(d.p.Grace, 0) {
 		status.ResumedAt = d.stamp()
@@ -167,7 +153,7 @@ func (d *decider) earlierOf(at, until time.Time) time.Time {
 	return at
 }
 
-// retrySoon is a plan that looks again soon at a node that could not be written.
+// retrySoon looks again soon at a node that could not be written, and warns why.
 func (d *decider) retrySoon(why decision.Why) Plan {
 	return Plan{At: d.now.Add(nodeRetry), Why: why, Warn: why}
 }

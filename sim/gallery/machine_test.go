@@ -124,8 +124,8 @@ var ofMachine = []mutant{
 		name:   "a machine asks for no grant when others delete its node",
 		breaks: "P45",
 		file:   "machine/node.go",
-		from:   "if plan, wait := d.awaitNodeDeletionGrant(n); wait {",
-		to:     "if plan, wait := d.awaitNodeDeletionGrant(n); wait && n == nil {",
+		from:   "if plan, busy := d.awaitNodeDeletionGrant(n); busy {",
+		to:     "if plan, busy := d.awaitNodeDeletionGrant(n); busy && n == nil {",
 	},
 	{
 		name:   "a node that joins after the drain is not drained",
@@ -157,7 +157,7 @@ var ofMachine = []mutant{
 		file:   "machine/create.go",
 		from: `				s.OnlyRefused, s.NeverCreated = d.onlyRefused(), false
 				d.beginCreationClock(s)`,
-		to: "\t\t\t\tc.begin(s)",
+		to: "\t\t\t\td.beginCreationClock(s)",
 		by: "TestP13P14P16P17AfterAStorm|TestP13OneVMIsRecordedByAnyProvider",
 	},
 	{
@@ -256,7 +256,7 @@ var ofMachine = []mutant{
 		name:   "a failed stage of a deletion is tried again at once, whenever anything wakes the machine",
 		breaks: "failures are tried again by the recovery table, ever more rarely",
 		file:   "machine/delete.go",
-		from: `	if plan, wait := d.deletionBackoff(); wait {
+		from: `	if plan, busy := d.deletionBackoff(); busy {
 		return plan
 	}
 	switch stage {`,
