@@ -1,4 +1,4 @@
-package manager_test
+package drains_test
 
 import (
 	"cmp"
@@ -16,6 +16,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
+
+var ctx = context.Background()
 
 // lodgers is what runs on nodes: nothing, until a node is cordoned; then a pod
 // that was bound just before.
@@ -188,4 +190,161 @@ func TestNoDrainEndsOnAnOldNode(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, answer.Done, "%s", answer.Why)
 	require.Nil(t, answer.Node)
+}
+
+// tenants is a workload of one pod on each node, which goes when it is told to.
+type tenants struct {
+	moved
+	stay map[string]bool // by node: its pod does not go
+	gone map[string]bool // by UID
+	told int
+	part bool // the volumes are not all known yet
+}
+
+func (l *tenants) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
+	if l.gone[node] {
+		return nil, true, nil
+	}
+	return []*drain.Pod{{Key: object.Key{Namespace: "apps", Name: node}, UID: node, Owner: &object.Owner{Kind: "ReplicaSet"}}}, true, nil
+}
+
+func (l *tenants) Evict(_ context.Context, o drain.Order) (drain.Answer, error) {
+	l.told++
+	l.gone[o.UID] = !l.stay[o.UID]
+	return drain.Answer{Result: drain.Accepted}, nil
+}
+
+func (l *tenants) Bound(context.Context, []object.Key) ([]*drain.Volume, bool, error) {
+	return nil, !l.part, nil
+}
+
+// building are nodes whose drains begin now.
+type building struct {
+	*testing.T
+	now    time.Time
+	nodes  *store.Memory[*machine.Node]
+	work   *tenants
+	drains manager.Drainer
+}
+
+func newBuilding(t *testing.T, nodes ...string) *building {
+	b := &building{T: t, now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)}
+	b.work = &tenants{stay: map[string]bool{}, gone: map[string]bool{}}
+	b.nodes = store.NewMemory(func() time.Time { return b.now }, manager.NodeIndexes("machine"))
+	for _, name := range nodes {
+		_, err := b.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}})
+		require.NoError(t, err)
+	}
+	b.restart()
+	return b
+}
+
+// restart has another process drain: it knows what the nodes say, and no more.
+func (b *building) restart() {
+	var err error
+	b.drains, err = drains.New(drains.Options{
+		Nodes: b.nodes, Workload: drains.Workload{Pods: b.work, Volumes: b.work}, Now: func() time.Time { return b.now },
+		Limit: drains.Limit{Max: 1, Group: func(n *machine.Node) string { return n.Name[:1] }},
+	})
+	require.NoError(b, err)
+}
+
+// drain drains a node as it is given.
+func (b *building) drain(n *machine.Node) machine.DrainAnswer {
+	answer, err := b.drains.Drain(ctx, &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "of-" + n.Name}}},
+		&machine.DrainNode{Node: n, Since: b.now, Until: b.now.Add(time.Hour)})
+	require.NoError(b, err)
+	return answer
+}
+
+// empties drains a node whose pod goes when it is told to.
+func (b *building) empties(name string) {
+	require.False(b, b.drain(b.node(name)).Done, "the pod is told to go")
+	require.True(b, b.drain(b.node(name)).Done)
+}
+
+func (b *building) node(name string) *machine.Node {
+	n, err := b.nodes.Get(ctx, object.Key{Name: name})
+	require.NoError(b, err)
+	return n
+}
+
+// TestDrainSlots: one node of a group is drained at a time, also by a process that
+// begins amid a drain. The slot is free once the node is gone.
+func TestDrainSlots(t *testing.T) {
+	b := newBuilding(t, "a1", "a2", "b1")
+	b.work.stay["a1"] = true
+	require.False(t, b.drain(b.node("a1")).Done)
+	waits := machine.DrainAnswer{At: b.now.Add(10 * time.Second), Why: "no more than 1 nodes are drained at a time in a"}
+	require.Equal(t, waits, b.drain(b.node("a2")))
+	b.empties("b1") // of another group
+	b.restart()
+	require.Equal(t, waits, b.drain(b.node("a2")))
+	require.Nil(t, b.node("a2").Drain)
+	require.NoError(t, b.nodes.Delete(ctx, object.Key{Name: "a1"}, ""))
+	b.empties("a2")
+}
+
+// TestDrainOfANodeThatGoesMeanwhile: a node that is gone when its drain is to be
+// recorded has been drained.
+func TestDrainOfANodeThatGoesMeanwhile(t *testing.T) {
+	b := newBuilding(t, "a1")
+	n := b.node("a1")
+	require.NoError(t, b.nodes.Delete(ctx, n.Key, ""))
+	require.True(t, b.drain(n).Done)
+	require.Zero(t, b.work.told)
+}
+
+// TestDrainWaitsForVolumes: while the volumes of the pods are not all known, no
+// pod is told to go.
+func TestDrainWaitsForVolumes(t *testing.T) {
+	b := newBuilding(t, "a1")
+	b.work.part = true
+	require.False(t, b.drain(b.node("a1")).Done)
+	require.Zero(t, b.work.told)
+	b.work.part = false
+	b.empties("a1")
+	require.Equal(t, 1, b.work.told)
+}
+
+// unread are nodes that can't be read for a while.
+type unread struct {
+	store.Collection[*machine.Node]
+	err error
+}
+
+// Get implements store.Collection.
+func (u *unread) Get(ctx context.Context, key object.Key) (*machine.Node, error) {
+	if u.err != nil {
+		return nil, u.err
+	}
+	return u.Collection.Get(ctx, key)
+}
+
+// TestUnreadNodesKeepTheirSlots: a drain whose node can't be read is not over.
+func TestUnreadNodesKeepTheirSlots(t *testing.T) {
+	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+	nodes := &unread{Collection: store.NewMemory(func() time.Time { return now }, manager.NodeIndexes("machine"))}
+	pods := &tenants{gone: map[string]bool{}}
+	d, err := drains.New(drains.Options{
+		Nodes: nodes, Workload: drains.Workload{Pods: pods}, Now: func() time.Time { return now }, Limit: drains.Limit{Max: 1},
+	})
+	require.NoError(t, err)
+	look := func(name string) *machine.Node {
+		n, err := nodes.Collection.Get(ctx, object.Key{Name: name})
+		require.NoError(t, err)
+		_, err = d.Drain(ctx, &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}}},
+			&machine.DrainNode{Node: n, Since: now, Until: now.Add(time.Hour)})
+		require.NoError(t, err)
+		n, err = nodes.Collection.Get(ctx, n.Key)
+		require.NoError(t, err)
+		return n
+	}
+	for _, name := range []string{"a", "b"} {
+		_, err := nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}, UID: name}})
+		require.NoError(t, err)
+	}
+	require.NotNil(t, look("a").Drain)
+	nodes.err = context.DeadlineExceeded
+	require.Nil(t, look("b").Drain)
 }
