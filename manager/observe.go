@@ -14,7 +14,7 @@ import (
 )
 
 // Observe-only mode is a dry run of the engine's, which executes no plan that acts. Beside that, New puts
-// every port that can change something behind one that answers store.ErrWithheld instead, so that a pass
+// every port that can change something behind one that answers store.ErrReadOnly instead, so that a pass
 // can't act, even if its kind misjudges a plan.
 
 // onlyObserve puts every port behind one that withholds changes.
@@ -101,7 +101,7 @@ func withhold[T object.Object[T]](c store.Collection[T]) store.Collection[T] {
 	if c == nil {
 		return nil
 	}
-	return store.Withhold(c, func(context.Context, store.Withheld) {})
+	return store.ReadOnly(c, func(context.Context, store.BlockedWrite) {})
 }
 
 // withholdCall lets the calls through that a driver's contract says change
@@ -161,4 +161,4 @@ func (undrained) Detach(_ context.Context, m *machine.Machine, order *machine.De
 }
 
 // kept is the answer to what a dry run must not do.
-func kept(what string) error { return fmt.Errorf("%s: %w", what, store.ErrWithheld) }
+func kept(what string) error { return fmt.Errorf("%s: %w", what, store.ErrReadOnly) }

@@ -42,9 +42,9 @@ func TestObservedDriver(t *testing.T) {
 	_, errs[7] = o.Driver.GenerateMachineClassForMigration(ctx, &driver.GenerateMachineClassForMigrationRequest{Class: class})
 	for i, err := range errs {
 		if i < 4 {
-			require.ErrorIs(t, err, store.ErrWithheld, i)
+			require.ErrorIs(t, err, store.ErrReadOnly, i)
 		} else {
-			require.NotErrorIs(t, err, store.ErrWithheld, i)
+			require.NotErrorIs(t, err, store.ErrReadOnly, i)
 		}
 	}
 	require.Equal(t, []driver.Method{codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration}, made)
@@ -108,21 +108,21 @@ func TestObservedPorts(t *testing.T) {
 		}
 		o.onlyObserve()
 		_, err := o.Drainer.Drain(ctx, m, &machine.DrainNode{Node: n})
-		require.ErrorIs(t, err, store.ErrWithheld)
+		require.ErrorIs(t, err, store.ErrReadOnly)
 		_, err = o.Drainer.Detach(ctx, m, &machine.DetachVolumes{Node: n})
-		require.ErrorIs(t, err, store.ErrWithheld)
+		require.ErrorIs(t, err, store.ErrReadOnly)
 		_, err = o.Tokens.Ensure(ctx, TokenOwner{}, time.Time{})
-		require.ErrorIs(t, err, store.ErrWithheld)
+		require.ErrorIs(t, err, store.ErrReadOnly)
 		_, err = o.Tokens.Renew(ctx, TokenOwner{}, time.Time{})
-		require.ErrorIs(t, err, store.ErrWithheld)
+		require.ErrorIs(t, err, store.ErrReadOnly)
 		_, err = o.Pools.Driver.CreatePool(ctx, &pooldriver.CreatePoolRequest{})
-		require.ErrorIs(t, err, store.ErrWithheld)
+		require.ErrorIs(t, err, store.ErrReadOnly)
 		_, err = o.Pools.Driver.GetPoolStatus(ctx, &pooldriver.GetPoolStatusRequest{})
 		require.Equal(t, codes.Unimplemented, codes.Of(err))
-		require.ErrorIs(t, o.Pools.Bootstrap.Renew(ctx, &machinepool.Pool{}, time.Time{}), store.ErrWithheld)
-		require.ErrorIs(t, o.Pools.Bootstrap.Delete(ctx, &machinepool.Pool{}), store.ErrWithheld)
-		require.ErrorIs(t, o.Tokens.Delete(ctx, TokenOwner{}), store.ErrWithheld)
-		require.ErrorIs(t, o.Classes.Foreign.MarkMigrated(ctx, machine.ClassRef{}, m.Key, "7"), store.ErrWithheld)
+		require.ErrorIs(t, o.Pools.Bootstrap.Renew(ctx, &machinepool.Pool{}, time.Time{}), store.ErrReadOnly)
+		require.ErrorIs(t, o.Pools.Bootstrap.Delete(ctx, &machinepool.Pool{}), store.ErrReadOnly)
+		require.ErrorIs(t, o.Tokens.Delete(ctx, TokenOwner{}), store.ErrReadOnly)
+		require.ErrorIs(t, o.Classes.Foreign.MarkMigrated(ctx, machine.ClassRef{}, m.Key, "7"), store.ErrReadOnly)
 		old, err := o.Classes.Foreign.Get(ctx, machine.ClassRef{}, m.Key)
 		require.NoError(t, err)
 		require.Equal(t, "7", old.Version)
@@ -139,7 +139,7 @@ func TestObservedPorts(t *testing.T) {
 		require.Equal(t, keeps, still)
 		if still {
 			_, err := k.Keep(ctx, n)
-			require.ErrorIs(t, err, store.ErrWithheld)
+			require.ErrorIs(t, err, store.ErrReadOnly)
 		}
 	}
 	o := Options{Driver: driver.Unimplemented{}}
@@ -177,7 +177,7 @@ func TestObservedPassCantAct(t *testing.T) {
 	require.NoError(t, err)
 	r := m.engine.Reconciler(engine.Kind{Name: "machine", Begin: func(*engine.Pass) engine.Steps { return careless{&m.options} }})
 	_, err = r.Reconcile(t.Context(), object.Key{Name: "a"})
-	require.ErrorIs(t, err, store.ErrWithheld)
+	require.ErrorIs(t, err, store.ErrReadOnly)
 	kept, err := machines.Get(t.Context(), object.Key{Name: "a"})
 	require.NoError(t, err)
 	require.False(t, kept.Deleted())

@@ -68,7 +68,7 @@ func (w *world) twin(observe bool) *twin {
 		p.told, p.whys = append(p.told, what), append(p.whys, reason+": "+why)
 	}
 	o.Hooks.Effect = func(_ manager.Kind, _ object.Key, name string, _ time.Duration, err error) {
-		require.NotErrorIs(w.t, err, store.ErrWithheld, "%s never was", name)
+		require.NotErrorIs(w.t, err, store.ErrReadOnly, "%s never was", name)
 	}
 	m, err := manager.New(o)
 	require.NoError(w.t, err)

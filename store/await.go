@@ -23,24 +23,24 @@ import (
 // The error says what was still missing. AwaitGone waits for the end of an object.
 func Await[T object.Object[T]](ctx context.Context, c Collection[T], k object.Key, missing func(T) string) (T, error) {
 	var none T
-	lacks := "the object"
+	unmet := "the object"
 	failed := func(err error) (T, error) {
-		return none, fmt.Errorf("waiting for %s: still missing: %s: %w", k, lacks, err)
+		return none, fmt.Errorf("waiting for %s: still missing: %s: %w", k, unmet, err)
 	}
 	w := waiter[T]{Collection: c, key: k}
-	if err := w.read(ctx); err != nil {
+	if err := w.readLive(ctx); err != nil {
 		return failed(cmp.Or(context.Cause(ctx), err))
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	unseen, seen := context.WithCancel(ctx)
 	defer seen()
-	go lookAgain(unseen, c, k, end)
+	go cancelIfGone(unseen, c, k, end)
 	for change, err := range c.Watch(ctx) {
 		if err != nil {
 			return failed(err)
 		}
-		o, err := w.shown(ctx, change)
+		o, err := w.current(ctx, change)
 		if err != nil {
 			return failed(cmp.Or(context.Cause(ctx), err))
 		}
@@ -48,7 +48,7 @@ func Await[T object.Object[T]](ctx context.Context, c Collection[T], k object.Ke
 			continue
 		}
 		seen()
-		if lacks = missing(o); lacks == "" {
+		if unmet = missing(o); unmet == "" {
 			return o, nil
 		}
 	}
@@ -75,8 +75,8 @@ type waiter[T object.Object[T]] struct {
 	generation int64
 }
 
-// read notes what is stored now.
-func (w *waiter[T]) read(ctx context.Context) error {
+// readLive remembers which object is stored now, and its generation.
+func (w *waiter[T]) readLive(ctx context.Context) error {
 	o, err := w.Live().Get(ctx, w.key)
 	if err == nil {
 		w.uid, w.generation = o.ObjectMeta().UID, o.ObjectMeta().Generation
@@ -84,9 +84,9 @@ func (w *waiter[T]) read(ctx context.Context) error {
 	return err
 }
 
-// shown returns the object that a change shows. Nil: the change is about another object, or the
-// watch lags behind what was read. The end of the object is ErrNotFound.
-func (w *waiter[T]) shown(ctx context.Context, change Change[T]) (T, error) {
+// current returns the object of a change, or nil if the change is about another object or is older
+// than what was read live. If the object is gone, it returns ErrNotFound.
+func (w *waiter[T]) current(ctx context.Context, change Change[T]) (T, error) {
 	var none T
 	o, gone := change.New, change.New == none
 	if gone {
@@ -101,7 +101,7 @@ func (w *waiter[T]) shown(ctx context.Context, change Change[T]) (T, error) {
 	case gone:
 		return none, nil // an object of that name before this one
 	case meta.UID != w.uid: // one before this one, or one after it
-		if err := w.read(ctx); err != nil {
+		if err := w.readLive(ctx); err != nil {
 			return none, err
 		}
 	}
@@ -111,9 +111,9 @@ func (w *waiter[T]) shown(ctx context.Context, change Change[T]) (T, error) {
 	return o, nil
 }
 
-// lookAgain ends the wait if the object is gone before the watch has shown it. It may have gone
-// between the first read and the beginning of the watch, which then never tells of it.
-func lookAgain[T object.Object[T]](unseen context.Context, c Collection[T], k object.Key, end context.CancelCauseFunc) {
+// cancelIfGone ends the wait if the object is deleted between the first read and the start of the
+// watch, which then never reports it. It polls once a second until the watch has delivered the object.
+func cancelIfGone[T object.Object[T]](unseen context.Context, c Collection[T], k object.Key, end context.CancelCauseFunc) {
 	for unseen.Err() == nil {
 		pause, over := context.WithTimeout(unseen, time.Second)
 		<-pause.Done()

@@ -46,17 +46,17 @@ func (m *Memory[T]) Begin(journal Journal[T]) *Batch[T] {
 }
 
 // Create stages what Collection.Create does.
-func (b *Batch[T]) Create(o T) (T, error) { return b.stage(writeOf(creating, o)) }
+func (b *Batch[T]) Create(o T) (T, error) { return b.stage(writeOf(verbCreate, o)) }
 
 // Update stages what Collection.Update does.
-func (b *Batch[T]) Update(o T) (T, error) { return b.stage(writeOf(updating, o)) }
+func (b *Batch[T]) Update(o T) (T, error) { return b.stage(writeOf(verbUpdate, o)) }
 
 // UpdateStatus stages what Collection.UpdateStatus does.
-func (b *Batch[T]) UpdateStatus(o T) (T, error) { return b.stage(writeOf(reporting, o)) }
+func (b *Batch[T]) UpdateStatus(o T) (T, error) { return b.stage(writeOf(verbUpdateStatus, o)) }
 
 // Delete stages what Collection.Delete does.
 func (b *Batch[T]) Delete(k object.Key, uid string) error {
-	_, err := b.stage(write[T]{verb: deleting, key: k, uid: uid})
+	_, err := b.stage(write[T]{verb: verbDelete, key: k, uid: uid})
 	return err
 }
 
@@ -71,7 +71,7 @@ func (b *Batch[T]) Publish() {
 	defer m.mu.Unlock()
 	for _, s := range b.steps {
 		if s.object == none {
-			m.drop(s.key)
+			m.remove(s.key)
 		} else {
 			m.put(s.key, s.object)
 		}
@@ -87,7 +87,7 @@ func (b *Batch[T]) stage(w write[T]) (T, error) {
 	}
 	w.at = b.memory.now()
 	stored := b.stored(w.key)
-	out, err := w.decide(stored, b.memory.blank)
+	out, err := w.decide(stored, b.memory.zero)
 	if err != nil {
 		return none, err
 	}
@@ -95,7 +95,7 @@ func (b *Batch[T]) stage(w write[T]) (T, error) {
 	switch {
 	case out.gone:
 		if err := b.journal.Drop(w.key); err != nil {
-			return none, w.refuse(err)
+			return none, w.wrap(err)
 		}
 	case out.object == stored:
 		return stored, nil
@@ -103,9 +103,9 @@ func (b *Batch[T]) stage(w write[T]) (T, error) {
 		if stored == none {
 			out.object.ObjectMeta().UID = b.journal.UID()
 		}
-		b.memory.number(out.object)
+		b.memory.setVersion(out.object)
 		if next, err = b.journal.Put(out.object); err != nil {
-			return none, w.refuse(err)
+			return none, w.wrap(err)
 		}
 		out.object = next
 	}

@@ -5,8 +5,8 @@
 // rules, and package storetest checks any implementation against them.
 //
 // [Edit], [EditStatus] and [CreateOrEdit] change one object that others write too: they read, change,
-// write, and begin again on a conflict. [Await] waits for a state of one object, and tells what is
-// missing until then. [AwaitGone] waits for its end.
+// write, and retry on a conflict. [Await] waits until one object has a certain state. [AwaitGone]
+// waits until it is gone.
 //
 // The rules are those of a Kubernetes API server with a status subresource. So a controller meets
 // the same conflicts, and can be killed between the same writes, on every store:
@@ -20,5 +20,5 @@
 //     of one object.
 //
 // [NewMemory] returns a store in memory. [NewMirror] returns the same as a cache of another store,
-// as the adapter for API servers uses it. [Withhold] makes a store read-only, for dry runs.
+// as the adapter for API servers uses it. [ReadOnly] makes a store read-only, for dry runs.
 package store

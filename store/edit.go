@@ -9,18 +9,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// editAttempts bounds how often an edit begins again because another writer was faster.
+// editAttempts bounds how often an edit is tried if other writers cause conflicts.
 const editAttempts = 10
 
 // Edit changes everything but the status of one object. It reads the object live, lets change alter
-// a copy, and updates it. If another writer was faster, it begins again with what is stored then, up
-// to 10 times in all. So change may be called more than once, and must depend on its argument alone.
+// a copy, and updates it. On a conflict it retries with a new read, up to 10 attempts in all. So
+// change may be called more than once, and must depend on its argument alone.
 //
 // Edit returns what is stored. It writes nothing if change leaves the copy as it was. Await right
 // after Edit sees that change or a later one, on every store. The errors are
 //   - that of change, as it is; nothing is written then;
 //   - ErrNotFound if there is no object of that key;
-//   - ErrConflict if the last attempt was too late as well;
+//   - ErrConflict if the last attempt met a conflict, too;
 //   - those of Update.
 func Edit[T object.Object[T]](ctx context.Context, c Collection[T], k object.Key, change func(T) error) (T, error) {
 	var none T
@@ -39,7 +39,7 @@ func EditStatus[T object.Object[T]](ctx context.Context, c Collection[T], k obje
 func CreateOrEdit[T object.Object[T]](ctx context.Context, c Collection[T], o T, change func(T) error) (T, error) {
 	var none T
 	if o == none {
-		return none, refuse(string(creating), object.Key{}, errNoObject)
+		return none, wrap(string(verbCreate), object.Key{}, errNoObject)
 	}
 	if change == nil {
 		change = func(T) error { return nil }
@@ -47,17 +47,18 @@ func CreateOrEdit[T object.Object[T]](ctx context.Context, c Collection[T], o T,
 	return edit(ctx, c, o.ObjectMeta().Key, o, change, c.Update)
 }
 
-// edit is Edit with the writing call. A blank that is not nil is what to create if there is no object.
+// edit is Edit with the writing call. If there is no object and initial is not nil, edit creates
+// initial.
 func edit[T object.Object[T]](
-	ctx context.Context, c Collection[T], k object.Key, blank T, change func(T) error, update func(context.Context, T) (T, error),
+	ctx context.Context, c Collection[T], k object.Key, initial T, change func(T) error, update func(context.Context, T) (T, error),
 ) (T, error) {
 	var none T
-	var late error
+	var lost error
 	for range editAttempts {
 		stored, err := c.Live().Get(ctx, k)
 		write := update
-		if errors.Is(err, ErrNotFound) && blank != none {
-			stored, err, write = blank, nil, c.Create
+		if errors.Is(err, ErrNotFound) && initial != none {
+			stored, err, write = initial, nil, c.Create
 		}
 		if err != nil {
 			return none, err
@@ -66,19 +67,19 @@ func edit[T object.Object[T]](
 		if err := change(changed); err != nil {
 			return none, err
 		}
-		if stored != blank && reflect.DeepEqual(changed, stored) {
+		if stored != initial && reflect.DeepEqual(changed, stored) {
 			return stored, nil
 		}
 		written, err := write(ctx, changed)
-		absent := blank != none && errors.Is(err, ErrNotFound) // it went after the read
+		absent := initial != none && errors.Is(err, ErrNotFound) // deleted after the read
 		if absent || errors.Is(err, ErrConflict) || errors.Is(err, ErrAlreadyExists) {
-			late = err
+			lost = err
 			continue
 		}
 		return written, err
 	}
-	if !errors.Is(late, ErrConflict) {
-		late = fmt.Errorf("%w: %w", ErrConflict, late)
+	if !errors.Is(lost, ErrConflict) {
+		lost = fmt.Errorf("%w: %w", ErrConflict, lost)
 	}
-	return none, fmt.Errorf("edited by others too, %d times: %w", editAttempts, late)
+	return none, fmt.Errorf("edited by others too, %d times: %w", editAttempts, lost)
 }

@@ -134,12 +134,12 @@ func TestEditOfWhatIsAbsent(t *testing.T) {
 	_, err = store.CreateOrEdit[*storetest.Object](t.Context(), c, nil, increment)
 	require.ErrorIs(t, err, store.ErrInvalid)
 
-	blank := newObject(3)
-	stored, err := store.CreateOrEdit(t.Context(), c, blank, increment)
+	zero := newObject(3)
+	stored, err := store.CreateOrEdit(t.Context(), c, zero, increment)
 	require.NoError(t, err)
 	require.EqualValues(t, 4, stored.Spec.Replicas)
-	require.EqualValues(t, 3, blank.Spec.Replicas)
-	stored, err = store.CreateOrEdit(t.Context(), c, blank, increment)
+	require.EqualValues(t, 3, zero.Spec.Replicas)
+	stored, err = store.CreateOrEdit(t.Context(), c, zero, increment)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, stored.Spec.Replicas)
 }

@@ -2,13 +2,13 @@ package store
 
 import "fmt"
 
-// Tracked returns how many entries the timeline holds, and how many of them
+// Tracked returns how many entries the changeLog holds, and how many of them
 // are gone.
 func (m *Memory[T]) Tracked() (entries, gone int) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var none T
-	for e := m.timeline.first; e != nil; e = e.place.next {
+	for e := m.changes.first; e != nil; e = e.position.next {
 		entries++
 		if e.object == none {
 			gone++
@@ -22,7 +22,7 @@ func (m *Memory[T]) Seen() int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	n := 0
-	for _, w := range m.timeline.watches {
+	for _, w := range m.changes.watches {
 		n += len(w.seen)
 	}
 	return n
@@ -39,48 +39,48 @@ func (m *Memory[T]) Buckets() int {
 	return n
 }
 
-// Intact checks what must hold of the timeline between two calls.
+// Intact checks what must hold of the changeLog between two calls.
 func (m *Memory[T]) Intact() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	l, stamp, live, gone := &m.timeline, uint64(0), 0, 0
+	l, seq, live, gone := &m.changes, uint64(0), 0, 0
 	var none T
 	var prev *entry[T]
-	for e := l.first; e != nil; prev, e = e, e.place.next {
+	for e := l.first; e != nil; prev, e = e, e.position.next {
 		switch {
-		case e.place.prev != prev:
-			return fmt.Errorf("the entry after stamp %d has another before it", stamp)
-		case e.place.stamp <= stamp, e.place.born > e.place.stamp:
-			return fmt.Errorf("stamp %d, born %d follows %d", e.place.stamp, e.place.born, stamp)
+		case e.position.prev != prev:
+			return fmt.Errorf("the entry after %d has another before it", seq)
+		case e.position.seq <= seq, e.position.addedAt > e.position.seq:
+			return fmt.Errorf("sequence number %d, added at %d, follows %d", e.position.seq, e.position.addedAt, seq)
 		case e.object == none:
 			gone++
 		default:
 			live++
 		}
-		stamp = e.place.stamp
+		seq = e.position.seq
 	}
-	if l.last != prev || stamp > l.stamp {
-		return fmt.Errorf("the list ends at stamp %d, not with its last", stamp)
+	if l.last != prev || seq > l.lastSeq {
+		return fmt.Errorf("the list ends at %d, not with its last", seq)
 	}
-	if live != len(m.objects) || gone != l.graves {
-		return fmt.Errorf("%d live of %d, %d gone of %d", live, len(m.objects), gone, l.graves)
+	if live != len(m.objects) || gone != l.tombstones {
+		return fmt.Errorf("%d live of %d, %d gone of %d", live, len(m.objects), gone, l.tombstones)
 	}
 	return l.watchesIntact()
 }
 
-func (l *timeline[T]) watchesIntact() error {
+func (l *changeLog[T]) watchesIntact() error {
 	for i, w := range l.watches {
 		next := l.first
-		for next != nil && next.place.stamp <= w.cursor {
-			next = next.place.next
+		for next != nil && next.position.seq <= w.cursor {
+			next = next.position.next
 		}
 		switch {
 		case w.next != next:
 			return fmt.Errorf("watch %d does not stand before the first entry beyond its cursor", i)
-		case w.cursor > l.front:
-			return fmt.Errorf("watch %d is beyond the front", i)
-		case w.asleep && next != nil:
-			return fmt.Errorf("watch %d sleeps although it is behind", i)
+		case w.cursor > l.maxRead:
+			return fmt.Errorf("watch %d is beyond maxRead", i)
+		case w.idle && next != nil:
+			return fmt.Errorf("watch %d is idle although it is behind", i)
 		}
 	}
 	return nil

@@ -22,24 +22,24 @@ import (
 // versions, and list them in the same order. Each write makes a new version, even one that changes
 // nothing. So a test shows a controller that writes without need, because it wakes itself.
 type Memory[T object.Object[T]] struct {
-	now   func() time.Time
-	blank T      // a zero object: the status that new objects begin with
-	kind  string // begins every UID
+	now  func() time.Time
+	zero T      // a zero object: the status that new objects begin with
+	kind string // begins every UID
 
 	mu       sync.RWMutex
 	objects  map[object.Key]*entry[T]
 	indexes  indexes[T]
-	timeline timeline[T]
+	changes  changeLog[T]
 	uids     uint64
 	versions uint64
 }
 
-// entry is one object from its creation until it is gone and every watch knows that. An object that
-// is created again under the same name has an entry of its own. The lock of Memory guards it.
+// entry is one object from its creation until it is gone and every watch has read that. An object
+// that is created again under the same name has an entry of its own. The lock of Memory guards it.
 type entry[T object.Object[T]] struct {
-	object T           // the zero T once it is gone
-	slots  [][]slot[T] // by number of the index, in the order of its values
-	place  place[T]
+	object   T           // the zero T once it is gone
+	slots    [][]slot[T] // by number of the index, in the order of its values
+	position position[T]
 }
 
 // NewMemory returns an empty store for the kind T, which is a pointer to a struct. It takes
@@ -61,7 +61,7 @@ func NewMemory[T object.Object[T]](now func() time.Time, indexes map[Index]func(
 		indexes: newIndexes(indexes),
 	}
 	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
-		m.blank, _ = reflect.New(t.Elem()).Interface().(T)
+		m.zero, _ = reflect.New(t.Elem()).Interface().(T)
 		if name := t.Elem().Name(); name != "" {
 			m.kind = strings.ToLower(name)
 		}
@@ -79,13 +79,13 @@ func (m *Memory[T]) Get(ctx context.Context, k object.Key) (T, error) {
 		return none, err
 	}
 	if k.Name == "" {
-		return none, refuse("get", k, errNoName)
+		return none, wrap("get", k, errNoName)
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	e := m.objects[k]
 	if e == nil {
-		return none, refuse("get", k, ErrNotFound)
+		return none, wrap("get", k, ErrNotFound)
 	}
 	return e.object, nil
 }
@@ -109,22 +109,22 @@ func (m *Memory[T]) List(ctx context.Context, q Query) ([]T, error) {
 
 // Create implements Collection.
 func (m *Memory[T]) Create(ctx context.Context, o T) (T, error) {
-	return m.write(ctx, writeOf(creating, o))
+	return m.write(ctx, writeOf(verbCreate, o))
 }
 
 // Update implements Collection.
 func (m *Memory[T]) Update(ctx context.Context, o T) (T, error) {
-	return m.write(ctx, writeOf(updating, o))
+	return m.write(ctx, writeOf(verbUpdate, o))
 }
 
 // UpdateStatus implements Collection.
 func (m *Memory[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
-	return m.write(ctx, writeOf(reporting, o))
+	return m.write(ctx, writeOf(verbUpdateStatus, o))
 }
 
 // Delete implements Collection.
 func (m *Memory[T]) Delete(ctx context.Context, k object.Key, uid string) error {
-	_, err := m.write(ctx, write[T]{verb: deleting, key: k, uid: uid})
+	_, err := m.write(ctx, write[T]{verb: verbDelete, key: k, uid: uid})
 	return err
 }
 
@@ -132,13 +132,13 @@ func (m *Memory[T]) Delete(ctx context.Context, k object.Key, uid string) error 
 // changed since its last read, each object once.
 func (m *Memory[T]) Watch(ctx context.Context) iter.Seq2[Change[T], error] {
 	return func(yield func(Change[T], error) bool) {
-		w := m.join()
-		defer m.leave(w)
+		w := m.startWatch()
+		defer m.stopWatch(w)
 		for {
-			batch, more := m.take(w)
+			batch, more := m.nextBatch(w)
 			for _, s := range batch {
-				change, news := w.see(s)
-				if !news {
+				change, ok := w.record(s)
+				if !ok {
 					continue
 				}
 				if ctx.Err() != nil || !yield(change, nil) {
@@ -157,7 +157,6 @@ func (m *Memory[T]) Watch(ctx context.Context) iter.Seq2[Change[T], error] {
 	}
 }
 
-// write carries out one write.
 func (m *Memory[T]) write(ctx context.Context, w write[T]) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -170,18 +169,18 @@ func (m *Memory[T]) write(ctx context.Context, w write[T]) (T, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stored := m.stored(w.key)
-	out, err := w.decide(stored, m.blank)
+	out, err := w.decide(stored, m.zero)
 	switch {
 	case err != nil:
 		return none, err
 	case out.gone:
-		m.drop(w.key)
+		m.remove(w.key)
 	case out.object != stored:
 		if stored == none {
 			m.uids++
 			out.object.ObjectMeta().UID = m.kind + "-" + strconv.FormatUint(m.uids, 10)
 		}
-		m.number(out.object)
+		m.setVersion(out.object)
 		m.put(w.key, out.object)
 	}
 	return out.object, nil
@@ -196,8 +195,8 @@ func (m *Memory[T]) stored(k object.Key) T {
 	return none
 }
 
-// number gives o a version. No reader has o yet.
-func (m *Memory[T]) number(o T) {
+// setVersion gives o a new version. No reader has o yet.
+func (m *Memory[T]) setVersion(o T) {
 	m.versions++
 	o.ObjectMeta().Version = strconv.FormatUint(m.versions, 10)
 }
@@ -208,27 +207,27 @@ func (m *Memory[T]) put(k object.Key, o T) {
 	if e != nil {
 		e.object = o
 		m.indexes.refresh(e)
-		m.timeline.changed(e)
+		m.changes.changed(e)
 		return
 	}
 	e = &entry[T]{object: o, slots: m.indexes.newSlots()}
 	m.indexes.refresh(e)
 	m.objects[k] = e
-	m.timeline.born(e)
+	m.changes.added(e)
 }
 
-// drop ends the object of k, which exists.
-func (m *Memory[T]) drop(k object.Key) {
+// remove removes the object of k, which exists.
+func (m *Memory[T]) remove(k object.Key) {
 	e := m.objects[k]
 	delete(m.objects, k)
 	m.indexes.remove(e)
 	var none T
 	e.object = none
-	m.timeline.gone(e)
+	m.changes.removed(e)
 }
 
-// indexes find entries by value. Joining and leaving a bucket takes constant time, so a write costs
-// as much in a large fleet as in a small one. The lock of Memory guards it.
+// indexes find entries by value. Adding to a bucket and removing from it takes constant time, so a
+// write costs the same in a large fleet as in a small one. The lock of Memory guards it.
 type indexes[T object.Object[T]] struct {
 	numbers map[Index]int
 	values  []func(T) []string      // by number
@@ -246,21 +245,20 @@ type member[T object.Object[T]] struct {
 	nth   int // its slot among the entry's slots of this index
 }
 
-// slot is the place of an entry within a bucket. It holds its own value, so that a write which
-// moves nothing need not look at the bucket.
+// slot is the position of an entry within a bucket. It holds a copy of the value, so that a write
+// which changes no value does not touch the bucket.
 type slot[T object.Object[T]] struct {
 	value  string
 	bucket *bucket[T]
 	at     int
 }
 
-// everything is the value under which the index of the zero Query has all
-// objects.
-var everything = []string{""}
+// matchAll is the value under which the index of the zero Query has all objects.
+var matchAll = []string{""}
 
 func newIndexes[T object.Object[T]](given map[Index]func(T) []string) indexes[T] {
 	x := indexes[T]{numbers: make(map[Index]int, len(given)+1)}
-	x.add("", func(T) []string { return everything })
+	x.add("", func(T) []string { return matchAll })
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if values := given[name]; name != "" && values != nil {
 			x.add(name, values)

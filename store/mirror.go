@@ -33,7 +33,7 @@ func (m *Mirror[T]) Watch(ctx context.Context) iter.Seq2[Change[T], error] {
 }
 
 // Put makes o the object of its key. If the key has an object of another UID, that object is gone
-// first. If it has one of the same UID and version, nothing changes and no watch hears of it.
+// first. If it has one of the same UID and version, Put does nothing.
 func (m *Mirror[T]) Put(o T) {
 	m.memory.mu.Lock()
 	defer m.memory.mu.Unlock()
@@ -45,7 +45,7 @@ func (m *Mirror[T]) Drop(k object.Key) {
 	m.memory.mu.Lock()
 	defer m.memory.mu.Unlock()
 	if m.memory.objects[k] != nil {
-		m.memory.drop(k)
+		m.memory.remove(k)
 	}
 }
 
@@ -59,7 +59,7 @@ func (m *Mirror[T]) Replace(objects []T) {
 	defer m.memory.mu.Unlock()
 	for k := range m.memory.objects {
 		if !stay[k] {
-			m.memory.drop(k)
+			m.memory.remove(k)
 		}
 	}
 	for _, o := range objects {
@@ -75,7 +75,7 @@ func (m *Mirror[T]) put(o T) {
 			return
 		}
 		if was.UID != meta.UID {
-			m.memory.drop(meta.Key)
+			m.memory.remove(meta.Key)
 		}
 	}
 	m.memory.put(meta.Key, o)

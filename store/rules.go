@@ -11,17 +11,17 @@ import (
 // These are the rules of Collection, as functions of the stored object and the caller's. They
 // return new objects, never change their arguments, and leave Version to the store.
 
-// created returns what Create stores for o, except for its UID. Its status is a copy of blank's.
-func created[T object.Object[T]](o, blank T, at time.Time) T {
+// created returns what Create stores for o, except for its UID. Its status is a copy of zero's.
+func created[T object.Object[T]](o, zero T, at time.Time) T {
 	next := o.Clone()
-	next.CopyStatus(blank)
+	next.CopyStatus(zero)
 	meta := next.ObjectMeta()
 	meta.UID, meta.Generation = "", 1
 	meta.CreatedAt, meta.DeletedAt = wholeSeconds(at), time.Time{}
 	return next
 }
 
-// matches reports whether an update by o may follow stored.
+// matches reports whether o was made from stored, so that an update by it is no conflict.
 func matches(stored, o *object.Meta) bool {
 	return o.Version == stored.Version && (o.UID == "" || o.UID == stored.UID)
 }
@@ -70,9 +70,9 @@ func copyOf[T object.Object[T]](o T) T {
 	return c
 }
 
-// condemned returns what Delete makes of stored while finalizers hold it. It shares all but the
+// terminating returns what Delete makes of stored if it has finalizers. It shares all but the
 // status with stored, as statusUpdated does.
-func condemned[T object.Object[T]](stored T, at time.Time) T {
+func terminating[T object.Object[T]](stored T, at time.Time) T {
 	next := copyOf(stored)
 	next.CopyStatus(stored)
 	meta := next.ObjectMeta()
@@ -84,21 +84,21 @@ func condemned[T object.Object[T]](stored T, at time.Time) T {
 // finished reports whether a deleted object has no finalizer left.
 func finished(m *object.Meta) bool { return m.Deleted() && len(m.Finalizers) == 0 }
 
-// wholeSeconds cuts t to the second, in UTC: equal instants are equal values and print alike
-// wherever a test runs.
+// wholeSeconds truncates t to the second, in UTC: equal instants are equal values and print the same
+// on any machine.
 func wholeSeconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // verb names a writing call, as errors do.
 type verb string
 
 const (
-	creating  verb = "create"
-	updating  verb = "update"
-	reporting verb = "update status of"
-	deleting  verb = "delete"
+	verbCreate       verb = "create"
+	verbUpdate       verb = "update"
+	verbUpdateStatus verb = "update status of"
+	verbDelete       verb = "delete"
 )
 
-// write is one writing call that has not been carried out yet.
+// write is a writing call that was not executed yet.
 type write[T object.Object[T]] struct {
 	verb   verb
 	key    object.Key
@@ -107,8 +107,8 @@ type write[T object.Object[T]] struct {
 	at     time.Time // the time of a creation or a deletion
 }
 
-// outcome is what a write leaves under its key: object, unless that is gone. If object is the
-// stored one, nothing changed.
+// outcome is what a write leaves under its key: object, or nothing if gone. If object is the stored
+// one, nothing changed.
 type outcome[T object.Object[T]] struct {
 	object T // what the call returns
 	gone   bool
@@ -128,39 +128,39 @@ func writeOf[T object.Object[T]](v verb, o T) write[T] {
 func (w *write[T]) check() error {
 	var none T
 	switch {
-	case w.verb != deleting && w.object == none:
-		return w.refuse(errNoObject)
+	case w.verb != verbDelete && w.object == none:
+		return w.wrap(errNoObject)
 	case w.key.Name == "":
-		return w.refuse(errNoName)
-	case (w.verb == updating || w.verb == reporting) && w.object.ObjectMeta().Version == "":
-		return w.refuse(errNoVersion)
+		return w.wrap(errNoName)
+	case (w.verb == verbUpdate || w.verb == verbUpdateStatus) && w.object.ObjectMeta().Version == "":
+		return w.wrap(errNoVersion)
 	}
 	return nil
 }
 
 // decide returns what becomes of stored, which is nil if there is none. A new object has no UID
 // yet, and no object has its version yet.
-func (w *write[T]) decide(stored, blank T) (outcome[T], error) {
+func (w *write[T]) decide(stored, zero T) (outcome[T], error) {
 	var none T
 	switch {
-	case w.verb == creating && stored != none:
-		return outcome[T]{}, w.refuse(ErrAlreadyExists)
-	case w.verb == creating:
-		return outcome[T]{object: created(w.object, blank, w.at)}, nil
+	case w.verb == verbCreate && stored != none:
+		return outcome[T]{}, w.wrap(ErrAlreadyExists)
+	case w.verb == verbCreate:
+		return outcome[T]{object: created(w.object, zero, w.at)}, nil
 	case stored == none:
-		return outcome[T]{}, w.refuse(ErrNotFound)
-	case w.verb == deleting:
+		return outcome[T]{}, w.wrap(ErrNotFound)
+	case w.verb == verbDelete:
 		return w.deleted(stored)
 	case !matches(stored.ObjectMeta(), w.object.ObjectMeta()):
-		return outcome[T]{}, w.refuse(ErrConflict)
+		return outcome[T]{}, w.wrap(ErrConflict)
 	case w.object == stored:
-		return outcome[T]{}, w.refuse(errShared)
-	case w.verb == reporting:
+		return outcome[T]{}, w.wrap(errShared)
+	case w.verb == verbUpdateStatus:
 		return outcome[T]{object: statusUpdated(stored, w.object)}, nil
 	}
 	next, err := updated(stored, w.object)
 	if err != nil {
-		return outcome[T]{}, w.refuse(err)
+		return outcome[T]{}, w.wrap(err)
 	}
 	return outcome[T]{object: next, gone: finished(next.ObjectMeta())}, nil
 }
@@ -169,13 +169,13 @@ func (w *write[T]) deleted(stored T) (outcome[T], error) {
 	meta := stored.ObjectMeta()
 	switch {
 	case w.uid != "" && w.uid != meta.UID:
-		return outcome[T]{}, w.refuse(ErrConflict)
+		return outcome[T]{}, w.wrap(ErrConflict)
 	case len(meta.Finalizers) == 0:
 		return outcome[T]{gone: true}, nil
 	case meta.Deleted():
 		return outcome[T]{object: stored}, nil
 	}
-	return outcome[T]{object: condemned(stored, w.at)}, nil
+	return outcome[T]{object: terminating(stored, w.at)}, nil
 }
 
-func (w *write[T]) refuse(err error) error { return refuse(string(w.verb), w.key, err) }
+func (w *write[T]) wrap(err error) error { return wrap(string(w.verb), w.key, err) }

@@ -173,7 +173,7 @@ var (
 )
 
 // refuse adds the verb and the object to an error.
-func refuse(verb string, k object.Key, err error) error {
+func wrap(verb string, k object.Key, err error) error {
 	if k.Name == "" && k.Namespace == "" {
 		return fmt.Errorf("%s: %w", verb, err)
 	}

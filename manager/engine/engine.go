@@ -139,7 +139,7 @@ func Figures(why decision.Why) (attrs []slog.Attr) {
 func (e *Engine) Timed(kind string, key object.Key, name string, do func() error) error {
 	start := e.Now()
 	err := do()
-	if e.Hooks.Effect != nil && !(e.DryRun && errors.Is(err, store.ErrWithheld)) {
+	if e.Hooks.Effect != nil && !(e.DryRun && errors.Is(err, store.ErrReadOnly)) {
 		e.Hooks.Effect(kind, key, name, e.Now().Sub(start), err)
 	}
 	return err

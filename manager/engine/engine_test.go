@@ -380,7 +380,7 @@ func TestSub(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	require.NoError(t, engine.Interrupted(ctx, store.ErrNotFound))
-	require.ErrorIs(t, engine.Interrupted(ctx, store.ErrWithheld), store.ErrWithheld)
+	require.ErrorIs(t, engine.Interrupted(ctx, store.ErrReadOnly), store.ErrReadOnly)
 	end()
 	require.NoError(t, engine.Interrupted(ctx, nil))
 	require.ErrorIs(t, engine.Interrupted(ctx, store.ErrNotFound), context.Canceled)

@@ -165,7 +165,7 @@ func Elsewhere(err error) error {
 // Interrupted returns why nothing may be concluded from err: the process is shutting down, or a dry run
 // has withheld the call. Nil: err is an answer.
 func Interrupted(ctx context.Context, err error) error {
-	if err == nil || errors.Is(err, store.ErrWithheld) {
+	if err == nil || errors.Is(err, store.ErrReadOnly) {
 		return err
 	}
 	return ctx.Err()
@@ -186,7 +186,7 @@ type Pass struct {
 }
 
 // errHeld ends what a pass within a pass was made for: a dry run holds its plan.
-var errHeld = fmt.Errorf("held in a dry run: %w", store.ErrWithheld)
+var errHeld = fmt.Errorf("held in a dry run: %w", store.ErrReadOnly)
 
 // Sub makes a pass within a plan that looks: Decide and Execute take turns until a plan waits, and the gate
 // of a dry run is the same. What it reads must be live.

@@ -7,7 +7,7 @@ var ofStore = []mutant{
 		breaks: "a writer that has read an old state fails, and begins again",
 		file:   "store/rules.go",
 		from:   "case !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
-		to:     "case w.verb != reporting && !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
+		to:     "case w.verb != verbUpdateStatus && !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
 	},
 	{
 		name:   "an object is deleted for any UID that was asked for",
@@ -82,9 +82,9 @@ var ofStore = []mutant{
 	{
 		name:   "a watch is not told that an object is gone",
 		breaks: "watches deliver every deletion",
-		file:   "store/timeline.go",
-		from:   "if e.place.born <= w.cursor && w.cursor < e.place.stamp {",
-		to:     "if e.place.born < w.cursor && w.cursor < e.place.born {",
+		file:   "store/changelog.go",
+		from:   "if e.position.addedAt <= w.cursor && w.cursor < e.position.seq {",
+		to:     "if e.position.addedAt < w.cursor && w.cursor < e.position.addedAt {",
 		by:     "TestBatchIsSeenWhenPublished",
 	},
 	{
@@ -100,7 +100,7 @@ var ofStore = []mutant{
 		breaks: "what a journal refuses is not stored",
 		file:   "store/batch.go",
 		from: `if next, err = b.journal.Put(out.object); err != nil {
-			return none, w.refuse(err)
+			return none, w.wrap(err)
 		}`,
 		to: `if next, err = b.journal.Put(out.object); err != nil {
 			next = out.object

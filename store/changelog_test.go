@@ -179,7 +179,7 @@ func TestEndedWatchLeavesNothing(t *testing.T) {
 	require.Zero(t, entries)
 }
 
-// Any number of watches may begin, read and end at any time: the timeline stays in order and
+// Any number of watches may begin, read and end at any time: the changeLog stays in order and
 // bounded, and each watch reaches what is stored.
 func TestTimeline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

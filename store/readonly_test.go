@@ -14,14 +14,14 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// TestWithhold: a withheld write answers as the store would if the store would refuse it. Otherwise
+// TestReadOnly: a blocked write answers as the store would if the store would refuse it. Otherwise
 // it is passed to tell and changes nothing.
-func TestWithhold(t *testing.T) {
+func TestReadOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(1_800_000_000, 0)
 		inner := store.NewMemory(func() time.Time { return at }, storetest.Indexes())
 		var told []string
-		c := store.Withhold[*storetest.Object](inner, func(_ context.Context, w store.Withheld) { told = append(told, w.String()) })
+		c := store.ReadOnly[*storetest.Object](inner, func(_ context.Context, w store.BlockedWrite) { told = append(told, w.String()) })
 		past := []*storetest.Object{nil, {}}
 		for range rapid.IntRange(1, 20).Draw(t, "writes") {
 			act := drawWrite(t, past)
@@ -38,7 +38,7 @@ func TestWithhold(t *testing.T) {
 				require.Equal(t, before, inventory(t, inner), "%s was to change something", act.name)
 				require.Len(t, told, told0)
 			default:
-				require.ErrorIs(t, held, store.ErrWithheld)
+				require.ErrorIs(t, held, store.ErrReadOnly)
 				require.Equal(t, act.name+" "+act.key.String(), told[told0])
 				require.ErrorContains(t, held, told[told0])
 				require.NotEqual(t, before, inventory(t, inner), "%s was to change nothing", act.name)
@@ -103,16 +103,16 @@ func drawWrite(t *rapid.T, past []*storetest.Object) anyWrite {
 	return w
 }
 
-// TestWithholdReads: reads and watches are the store's. A read that fails, or the end of its
+// TestReadOnlyReads: reads and watches are the store's. A read that fails, or the end of its
 // context, is the answer to a write.
-func TestWithholdReads(t *testing.T) {
+func TestReadOnlyReads(t *testing.T) {
 	ctx := t.Context()
 	inner := store.NewMemory(nil, storetest.Indexes())
 	o := &storetest.Object{Meta: object.Meta{Key: object.Key{Name: "a"}}}
 	_, err := inner.Create(ctx, o)
 	require.NoError(t, err)
 	told := 0
-	c := store.Withhold[*storetest.Object](inner, func(context.Context, store.Withheld) { told++ })
+	c := store.ReadOnly[*storetest.Object](inner, func(context.Context, store.BlockedWrite) { told++ })
 	got, err := c.Get(ctx, o.Key)
 	require.NoError(t, err)
 	live, err := c.Live().Get(ctx, o.Key)
@@ -128,7 +128,7 @@ func TestWithholdReads(t *testing.T) {
 	require.ErrorIs(t, c.Delete(ended, o.Key, ""), context.Canceled)
 	require.ErrorIs(t, c.Delete(ended, object.Key{}, ""), context.Canceled)
 
-	broken := store.Withhold[*storetest.Object](mute{inner}, func(context.Context, store.Withheld) { told++ })
+	broken := store.ReadOnly[*storetest.Object](mute{inner}, func(context.Context, store.BlockedWrite) { told++ })
 	require.ErrorIs(t, broken.Delete(ctx, o.Key, ""), errMute)
 	_, err = broken.Create(ctx, o)
 	require.ErrorIs(t, err, errMute)

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// ErrReadOnly is the error of a write to a read-only store, see ReadOnly.
+var ErrReadOnly = errors.New("read-only")
+
+// BlockedWrite is a write to a read-only store.
+type BlockedWrite struct {
+	Verb string // as errors name it: create, update, "update status of" or delete
+	Key  object.Key
+}
+
+// String returns the verb and the object: "update fleet/a".
+func (w BlockedWrite) String() string { return w.Verb + " " + w.Key.String() }
+
+// ReadOnly returns a read-only view of c. Reads and watches are c's; no write reaches c. Each write
+// is checked against a live read:
+//   - A write that c would refuse fails with the same error.
+//   - A deletion of an object that is already being deleted succeeds.
+//   - Any other write is passed to blocked, which must be safe for concurrent use, and fails with
+//     ErrReadOnly.
+func ReadOnly[T object.Object[T]](c Collection[T], blocked func(context.Context, BlockedWrite)) Collection[T] {
+	return &readOnly[T]{c, blocked}
+}
+
+type readOnly[T object.Object[T]] struct {
+	Collection[T]
+	blocked func(context.Context, BlockedWrite)
+}
+
+// Create implements Collection.
+func (c *readOnly[T]) Create(ctx context.Context, o T) (T, error) {
+	return c.block(ctx, writeOf(verbCreate, o))
+}
+
+// Update implements Collection.
+func (c *readOnly[T]) Update(ctx context.Context, o T) (T, error) {
+	return c.block(ctx, writeOf(verbUpdate, o))
+}
+
+// UpdateStatus implements Collection.
+func (c *readOnly[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
+	return c.block(ctx, writeOf(verbUpdateStatus, o))
+}
+
+// Delete implements Collection.
+func (c *readOnly[T]) Delete(ctx context.Context, k object.Key, uid string) error {
+	_, err := c.block(ctx, write[T]{verb: verbDelete, key: k, uid: uid})
+	return err
+}
+
+// block returns the error of a write, or nil if it would change nothing.
+func (c *readOnly[T]) block(ctx context.Context, w write[T]) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if err := w.check(); err != nil {
+		return none, err
+	}
+	stored, err := c.Live().Get(ctx, w.key)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		stored = none
+	case err != nil:
+		return none, err
+	}
+	if w.verb != verbCreate || stored != none {
+		out, err := w.decide(stored, none)
+		if err != nil || out.object == stored {
+			return out.object, err
+		}
+	}
+	c.blocked(ctx, BlockedWrite{string(w.verb), w.key})
+	return none, w.wrap(ErrReadOnly)
+}
