@@ -1,12 +1,16 @@
 package manager_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/internal/testkit"
@@ -15,6 +19,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
 )
 
 // jumping is a life of a fleet in which the clock jumps once, at a call; it
@@ -131,4 +136,146 @@ func TestRetriesWhenTheClockIsSetBack(t *testing.T) {
 	begun := w.at
 	w.until(p, func() bool { return w.provider.Count() == 1 }, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(begun), 10*time.Minute)
+}
+
+// steps has a process look at everything every five seconds, until a time or for as
+// long as wanted.
+func (w *world) steps(p *process, until time.Time, wanted func() bool) {
+	for w.at.Before(until) && wanted() {
+		w.round(p)
+		w.join()
+		w.at = w.at.Add(5 * time.Second)
+	}
+}
+
+func always() bool { return true }
+
+// TestFreshManagerGivesTime: a manager that was away for longer than every timeout,
+// with the cluster, marks no machine failed: one that comes within the grace is kept, and
+// one that does not is replaced after it. Nothing is written meanwhile.
+func TestFreshManagerGivesTime(t *testing.T) {
+	for name, policy := range map[string]*safety.Policy{"guarded": safety.DefaultPolicy(), "without a safety policy": nil} {
+		t.Run(name, func(t *testing.T) {
+			w := guardedWorld(t)
+			w.safety = policy
+			w.fleet()
+			w.mute = func(string) bool { return true }
+			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.provider.Count() == 3 && w.phases()[machine.PhasePending] == 3 }, unexpected(t))
+			w.until(p, w.lasts(10*time.Second), unexpected(t))
+
+			w.at = w.at.Add(40 * time.Minute)
+			vms, writes, began := w.provider.VMs(), w.writes, w.at
+			p = w.start(&testkit.Fuse{}, false)
+			w.steps(p, began.Add(time.Minute), always)
+			require.Equal(t, map[machine.Phase]int{machine.PhasePending: 3}, w.phases())
+			require.Equal(t, writes, w.writes)
+			w.mute = func(vm string) bool { return vm == vms[0].Name }
+			w.join()
+			w.steps(p, began.Add(time.Minute+10*time.Second), always)
+			require.Equal(t, 1, w.lost)
+			w.mute = nil
+			w.until(p, w.settled(3), unexpected(t))
+			require.Equal(t, 1, w.lost)
+			require.Len(t, w.made, 4)
+			require.False(t, w.there(vms[0].ID))
+			require.True(t, w.there(vms[1].ID) && w.there(vms[2].ID))
+		})
+	}
+}
+
+// TestRestartedEveryQuarterOfAnHour: managers that live for 15 minutes each give a
+// broken machine up within its timeout and one grace, whether its node never
+// joined or fell ill.
+func TestRestartedEveryQuarterOfAnHour(t *testing.T) {
+	policy := machine.DefaultPolicy()
+	for offset := time.Duration(0); offset < 15*time.Minute; offset += 50 * time.Second {
+		for _, joins := range []bool{true, false} {
+			w := guardedWorld(t)
+			w.fleet()
+			timeout := policy.HealthTimeout
+			if !joins {
+				timeout = policy.CreationTimeout
+				w.mute = func(vm string) bool { return vm == w.provider.VMs()[0].Name }
+			}
+			p := w.start(&testkit.Fuse{}, false)
+			next, began := w.at.Add(offset), w.at
+			if joins {
+				p = w.until(p, w.settled(3), unexpected(t))
+				w.sick = map[string]bool{w.provider.VMs()[0].Name: true}
+				w.join()
+				next, began = w.at.Add(offset), w.at
+			}
+			for w.lost == 0 {
+				w.steps(p, next, func() bool { return w.lost == 0 })
+				p, next = w.start(&testkit.Fuse{}, false), w.at.Add(15*time.Minute)
+			}
+			require.LessOrEqual(t, w.at.Sub(began), timeout+policy.Grace+10*time.Second, "offset %s, joins %t", offset, joins)
+		}
+	}
+}
+
+// TestStoppedProcessGivesTime: a process is stopped with its cluster, for longer than a health timeout that was running,
+// and goes on. No machine is marked failed: the nodes have a grace to come back. Hours in which there was nothing to do are not
+// taken for a stop: machines that fall ill then are marked failed at the end of the timeout.
+func TestStoppedProcessGivesTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stopped atomic.Int64 // for how long altogether
+		now := func() time.Time { return time.Now().Add(time.Duration(stopped.Load())) }
+		o := manager.InMemory(now)
+		nodesOf := store.NewMemory(now, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
+		w := newWorld(t, drivertest.MemoryOptions{})
+		w.deployments, w.machines = o.Store.Deployments.(*store.Memory[*deployment.Deployment]), o.Store.Machines.(*store.Memory[*machine.Machine])
+		w.sets = o.Store.Sets.(*store.Memory[*machineset.Set])
+		class, err := w.classes.Get(ctx, smallKey)
+		require.NoError(t, err)
+		_, err = o.Store.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: smallKey}, SecretRef: class.SecretRef})
+		require.NoError(t, err)
+		_, err = o.Store.Secrets.Create(ctx, &machine.Secret{Meta: object.Meta{Key: bootKey}, Data: map[string][]byte{"userData": []byte("join")}})
+		require.NoError(t, err)
+		w.fleet()
+		o.Cluster, o.Driver = nodes{nodesOf}, &instant{nodes: nodesOf}
+		o.Runtime.Jitter = func(d time.Duration) time.Duration { return d }
+		var lost atomic.Int32
+		o.Hooks.Transition = func(_ object.Key, move machine.Move, _ decision.Why) {
+			if move.To == string(machine.PhaseFailed) {
+				lost.Add(1)
+			}
+		}
+		m, err := manager.New(o)
+		require.NoError(t, err)
+		run, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(run) }()
+		ready := func(status object.ConditionStatus) {
+			list, err := nodesOf.List(ctx, store.Query{})
+			require.NoError(t, err)
+			for _, node := range list {
+				node = node.Clone()
+				node.Conditions = []object.Condition{{Type: machine.NodeReady, Status: status}}
+				_, err := nodesOf.UpdateStatus(ctx, node)
+				require.NoError(t, err)
+			}
+		}
+		<-time.After(3 * time.Hour) // of the bubble's clock
+		require.True(t, w.serves(fleetKey), w.dump())
+
+		ready(object.Unknown)
+		<-time.After(time.Minute)
+		stopped.Add(int64(40 * time.Minute))
+		ready(object.False) // something wakes the machines
+		<-time.After(30 * time.Second)
+		require.Zero(t, lost.Load(), "given up for a time that nobody watched")
+		ready(object.True)
+		<-time.After(3 * time.Hour)
+		require.True(t, w.serves(fleetKey))
+		require.Zero(t, lost.Load())
+
+		ready(object.Unknown)
+		<-time.After(machine.DefaultPolicy().HealthTimeout - time.Second)
+		require.Zero(t, lost.Load())
+		<-time.After(30 * time.Second)
+		require.Positive(t, lost.Load(), "an idle process is watching")
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -11,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
 )
 
 // TestLife: without a fault, a life of three machines, rolled once, makes six. It warns of nothing.
@@ -102,4 +104,152 @@ func (w *world) fault(t *rapid.T) {
 		return
 	}
 	w.provider.FailNext(call, err)
+}
+
+// The end of whole fleets: the deployment deletes its sets, each set its
+// machines, and class and secret go last.
+
+// ending reports whether all is gone, and sees to it that nothing went too early:
+// no set before its machines, no deployment before its sets, and class and
+// secret not before the last machine.
+func (w *world) ending() bool {
+	machines, sets := keysOf(w.machines), keysOf(w.sets)
+	owners := map[string]bool{}
+	for _, key := range sets {
+		if s, err := w.sets.Get(ctx, key); err == nil {
+			owners[s.UID] = true
+		}
+	}
+	for _, key := range machines {
+		if m := w.get(key); m.Owner != nil && !owners[m.Owner.UID] {
+			w.t.Fatalf("set %s is gone before machine %s\n%s", m.Owner.Name, m.Name, w.dump())
+		}
+	}
+	if len(sets) > 0 && len(keysOf(w.deployments)) == 0 {
+		w.t.Fatalf("the deployment is gone before its sets\n%s", w.dump())
+	}
+	if len(machines) > 0 && (len(keysOf(w.classes)) == 0 || len(keysOf(w.secrets)) == 0) {
+		w.t.Fatalf("class or secret is gone before the machines\n%s", w.dump())
+	}
+	return w.empty() && w.classless()
+}
+
+// deleteAll asks for the deletion of everything at once.
+func (w *world) deleteAll() {
+	require.NoError(w.t, w.deployments.Delete(ctx, fleetKey, ""))
+	require.NoError(w.t, w.classes.Delete(ctx, smallKey, ""))
+	require.NoError(w.t, w.secrets.Delete(ctx, bootKey, ""))
+}
+
+// TestDeletedWhileItIsMade: a fleet, its class and its secret are deleted at any
+// call of its creation or of a rollout, under a process that dies and reads old
+// caches, with a provider that fails and loses answers: all goes, in its order,
+// and no VM is left (P12 to P14, P16, P26).
+func TestDeletedWhileItIsMade(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "needs initialization")})
+		w.keeping()
+		for range rapid.IntRange(0, 4).Draw(t, "faults") {
+			w.fault(t)
+		}
+		lives, deleted := rapid.IntRange(0, 3).Draw(t, "kills"), false
+		begin := func() *process {
+			f := &testkit.Fuse{}
+			if lives > 0 {
+				lives--
+				f.BlowAt, f.BlowAfter = rapid.IntRange(1, 200).Draw(t, "dies at call"), rapid.Bool().Draw(t, "after it took effect")
+			}
+			return w.laggard(t, f)
+		}
+		w.fleet()
+		p := begin()
+		if rapid.Bool().Draw(t, "in a rollout") {
+			p = w.until(p, func() bool { return w.settled(3)() && w.held() }, begin)
+			p.look = func() bool { p.sync(); return true }
+			roll(w)
+		} else {
+			p = w.until(p, w.held, begin) // or the class would go before anybody uses it
+		}
+		at := p.fuse.Calls + rapid.IntRange(1, 150).Draw(t, "deleted at call")
+		p.fuse.Before = func(call int) {
+			if call >= at && !deleted {
+				deleted = true
+				w.deleteAll()
+			}
+		}
+		w.until(p, func() bool {
+			if !deleted && w.settled(3)() {
+				deleted = true
+				w.deleteAll()
+			}
+			return deleted && w.ending()
+		}, func() *process {
+			if !deleted {
+				deleted = true
+				w.deleteAll()
+			}
+			return begin()
+		})
+	})
+}
+
+func roll(w *world) {
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(w.t, err)
+	d = d.Clone()
+	d.Spec.Template.Annotations = map[string]string{"version": "2"}
+	_, err = w.deployments.Update(ctx, d)
+	require.NoError(w.t, err)
+}
+
+// TestDeletedWhileFrozen: a fleet that is frozen, since it has too many machines
+// or since its nodes can't be read, is deleted all the same: at once, or when
+// the nodes can be read again. Nothing is created meanwhile.
+func TestDeletedWhileFrozen(t *testing.T) {
+	w, p := crowded(t)
+	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
+	require.Equal(t, "True", w.set().Labels["freeze"])
+	made := len(keysOf(w.machines))
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	w.until(p, w.empty, unexpected(t))
+	require.Len(t, w.made, made)
+
+	w, p = ill(t)
+	w.targetDown = true
+	p = w.until(p, w.lasts(2*time.Minute), unexpected(t))
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	p = w.until(p, w.lasts(10*time.Minute), unexpected(t))
+	require.Equal(t, map[machine.Phase]int{machine.PhaseTerminating: 3}, w.phases(), "it has begun")
+	w.targetDown = false
+	w.until(p, w.empty, unexpected(t))
+	require.Len(t, w.made, 3)
+}
+
+// TestForcedEnd: a whole fleet whose deletion somebody holds up, by a hook on
+// each machine, goes at once when each is labelled to go by force; one that is
+// paused does not.
+func TestForcedEnd(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.fleet()
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	keys := keysOf(w.machines)
+	for _, key := range keys {
+		annotate(w, w.machines, key, "pre-drain.millwright-go/backup", "busy")
+	}
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	p = w.until(p, w.lasts(time.Hour), unexpected(t))
+	require.Equal(t, map[machine.Phase]int{machine.PhaseTerminating: 3}, w.phases())
+	annotate(w, w.machines, keys[0], pausedKey, "true")
+	for _, key := range keys {
+		m := w.get(key).Clone()
+		m.Labels["force-deletion"] = "true"
+		_, err := w.machines.Update(ctx, m)
+		require.NoError(t, err)
+	}
+	p = w.until(p, w.lasts(4*time.Hour), unexpected(t))
+	require.Equal(t, keys[:1], keysOf(w.machines), "the hooks' time is up, and two of them are gone by force")
+	annotate(w, w.machines, keys[0], pausedKey, "")
+	began := w.at
+	w.until(p, w.empty, unexpected(t))
+	require.Less(t, w.at.Sub(began), time.Minute)
 }

@@ -1,16 +1,26 @@
 package manager_test
 
 import (
+	"context"
+	"maps"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/internal/testkit"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -86,4 +96,270 @@ func TestRecreateThroughTheManager(t *testing.T) {
 		w.round(p)
 	}
 	require.Len(t, keysOf(w.sets), 1)
+}
+
+// TestRolloutCompleteIsToldOnce for each rollout, and for nothing else: not by another process, not for
+// another size, not after a pause, not for a VM that is replaced.
+func TestRolloutCompleteIsToldOnce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, drivertest.MemoryOptions{})
+		w.fleet()
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		rollouts, replicas := 1, 3
+		require.Equal(t, rollouts, w.heard("RolloutComplete: the rollout of revision 1 is complete"))
+		for range rapid.IntRange(1, 6).Draw(rt, "actions") {
+			switch rapid.SampledFrom([]string{"roll", "scale", "restart", "pause", "lose"}).Draw(rt, "action") {
+			case "roll":
+				rollouts++
+				w.change(func(d *deployment.Deployment) {
+					d.Spec.Template.Annotations = map[string]string{"version": strconv.Itoa(rollouts)}
+				})
+			case "scale":
+				replicas = rapid.IntRange(1, 4).Draw(rt, "replicas")
+				w.change(func(d *deployment.Deployment) { d.Spec.Replicas = int32(replicas) })
+			case "restart":
+				p = w.start(&testkit.Fuse{}, false)
+			case "pause":
+				w.change(func(d *deployment.Deployment) { d.Spec.Paused = true })
+				p = w.until(p, func() bool {
+					d, err := w.deployments.Get(ctx, fleetKey)
+					return err == nil && d.Status.ObservedGeneration == d.Generation
+				}, unexpected(t))
+				w.change(func(d *deployment.Deployment) { d.Spec.Paused = false })
+			case "lose":
+				for _, m := range keysOf(w.machines)[:1] {
+					require.NoError(t, w.machines.Delete(ctx, m, ""))
+				}
+			}
+			p = w.until(p, w.settled(replicas), unexpected(t))
+			require.Equal(t, rollouts, w.heard("RolloutComplete: "))
+			if d, err := w.deployments.Get(ctx, fleetKey); err == nil {
+				require.Zero(t, d.Status.RolloutSince)
+			}
+		}
+	})
+}
+
+// TestP20ScaleDownTakesWhatWasChosen: through the manager, at the cost of two
+// writes of the deployment's spec and one of the set for size and name.
+func TestP20ScaleDownTakesWhatWasChosen(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.fleet()
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	for _, to := range []int32{2, 1} {
+		keys := keysOf(w.machines)
+		chosen := keys[len(keys)-1].Name
+		require.NoError(t, p.ScaleDown(ctx, fleetKey, []string{chosen}, to))
+		require.NoError(t, p.ScaleDown(ctx, fleetKey, []string{chosen}, to), "asked again")
+		require.ErrorIs(t, p.ScaleDown(ctx, fleetKey, []string{chosen}, to-1), deployment.ErrLeaving)
+		p = w.until(p, w.settled(int(to)), unexpected(t))
+		_, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: chosen})
+		require.ErrorIs(t, err, store.ErrNotFound)
+	}
+	require.Len(t, w.made, 3, "none was replaced")
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.NotContains(t, d.Annotations, deployment.DefaultPolicy().Keys.DeletionCandidates, "no name was left")
+	require.ErrorIs(t, p.ScaleDown(ctx, fleetKey, []string{"nobody"}, 0), deployment.ErrNotMember)
+	require.ErrorIs(t, p.ScaleDown(ctx, object.Key{Name: "nobody"}, nil, 0), store.ErrNotFound)
+}
+
+// TestScaleDownBeginsAnew when somebody else writes the deployment meanwhile,
+// and gives up at last.
+func TestScaleDownBeginsAnew(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.fleet()
+	busy := &contested{Collection: w.deployments, conflicts: 3}
+	o := manager.Options{
+		Store:  manager.Store{Machines: w.machines, Sets: w.sets, Deployments: busy, Classes: w.classes},
+		Driver: w.provider, Runtime: manager.Runtime{Now: w.now},
+	}
+	m, err := manager.New(o)
+	require.NoError(t, err)
+	require.NoError(t, m.ScaleDown(ctx, fleetKey, nil, 1))
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, d.Spec.Replicas)
+	busy.conflicts = 1000
+	require.ErrorIs(t, m.ScaleDown(ctx, fleetKey, nil, 0), store.ErrConflict)
+	o.Store.Deployments = nil
+	m, err = manager.New(o)
+	require.NoError(t, err)
+	require.ErrorIs(t, m.ScaleDown(ctx, fleetKey, nil, 0), manager.ErrNoDeployments)
+}
+
+// contested is a collection that others keep writing.
+type contested struct {
+	store.Collection[*deployment.Deployment]
+	conflicts int
+}
+
+func (c *contested) Update(ctx context.Context, d *deployment.Deployment) (*deployment.Deployment, error) {
+	if c.conflicts--; c.conflicts >= 0 {
+		return nil, store.ErrConflict
+	}
+	return c.Collection.Update(ctx, d)
+}
+
+// TestP20KilledAmidAScaleDown: wherever the manager dies between the command
+// and its end, the machine chosen goes, and no other.
+func TestP20KilledAmidAScaleDown(t *testing.T) {
+	for n := 1; n < 200; n++ {
+		w := newWorld(t, drivertest.MemoryOptions{})
+		w.fleet()
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		chosen := keysOf(w.machines)[1]
+		require.NoError(t, p.ScaleDown(ctx, fleetKey, []string{chosen.Name}, 2))
+		died := false
+		p = w.until(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), w.settled(2), func() *process {
+			died = true
+			return w.start(&testkit.Fuse{}, false)
+		})
+		_, err := w.machines.Get(ctx, chosen)
+		require.ErrorIs(t, err, store.ErrNotFound, "killed at call %d\n%s", n, w.dump())
+		require.Len(t, w.made, 3, "killed at call %d", n)
+		for range 3 {
+			w.round(p)
+		}
+		for _, key := range keysOf(w.sets) {
+			set, err := w.sets.Get(ctx, key)
+			require.NoError(t, err)
+			require.Empty(t, alive(w, set), "killed at call %d", n)
+		}
+		if !died {
+			return
+		}
+	}
+	t.Fatal("a scale-down takes no end")
+}
+
+// alive are the deletion candidates of a set that are still there.
+func alive(w *world, set *machineset.Set) (out []*machine.Machine) {
+	for _, v := range set.Instructions.DeletionCandidates {
+		if m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: v.Name}); err == nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// TestP8StrictQuotaLife: through a whole life under the strict quota there are
+// never more machines than R + S, those that are being deleted among them.
+func TestP8StrictQuotaLife(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.policy = deployment.DefaultPolicy()
+	w.policy.StrictQuota = true
+	w.life(w.start(&testkit.Fuse{}, false), unexpected(t))
+	require.Len(t, w.made, 6)
+}
+
+// TestP8StrictQuotaHoldsForSets: the deployment's policy is enough; a machine
+// deleted by hand is not replaced before it is gone.
+func TestP8StrictQuotaHoldsForSets(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.policy = deployment.DefaultPolicy()
+	w.policy.StrictQuota = true
+	w.fleet()
+	w.change(func(d *deployment.Deployment) {
+		d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 0, 1
+	})
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	w.bounded = true
+	key := keysOf(w.machines)[0]
+	w.provider.FailNext(codes.DeleteMachine, codes.New(codes.Unavailable, "it takes its time"))
+	require.NoError(t, w.machines.Delete(ctx, key, ""))
+	w.until(p, w.replaced(3, key), unexpected(t))
+	require.Len(t, w.made, 4)
+}
+
+// TestMinReadyIsIgnoredBySets: the deployment's policy is enough for that too.
+func TestMinReadyIsIgnoredBySets(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.policy = deployment.DefaultPolicy()
+	w.policy.IgnoreMinReady = true
+	w.fleet()
+	w.change(func(d *deployment.Deployment) { d.Spec.MinReady = 24 * time.Hour })
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	sets, err := w.sets.List(ctx, store.Query{})
+	require.NoError(t, err)
+	require.Len(t, sets, 1)
+	require.EqualValues(t, 3, sets[0].Status.Available)
+	require.Equal(t, 24*time.Hour, sets[0].Spec.MinReady)
+}
+
+// TestMarksWakeTheSet: what somebody does to a machine's marks, its set undoes.
+func TestMarksWakeTheSet(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.fleet()
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	before, err := w.machines.Get(ctx, keysOf(w.machines)[0])
+	require.NoError(t, err)
+	after := before.Clone()
+	after.Generation++
+	after.Spec.Marks.Keep = true
+	woken := 0
+	for _, wake := range p.Wakes() {
+		if wake.From == manager.KindMachine && wake.To == manager.KindSet {
+			woken += len(wake.Keys(ctx, before, after))
+		}
+	}
+	require.Equal(t, 1, woken)
+}
+
+// TestStuckFleetSaysWhy: a manager that begins with a fleet whose quota is used up tells so at once, and
+// again every ten minutes, from what is stored. It is quiet once the machines run.
+func TestStuckFleetSaysWhy(t *testing.T) {
+	w := guardedWorld(t)
+	w.fleet()
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	require.Zero(t, w.heard("HeldUp: "))
+	w.refuse = func(c driver.CallInfo) error {
+		if c.Method == codes.CreateMachine {
+			return codes.New(codes.ResourceExhausted, "no cores are left")
+		}
+		return nil
+	}
+	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 5 })
+	w.until(p, w.lasts(3*time.Minute), unexpected(t))
+	before := w.heard("HeldUp: ")
+	require.Equal(t, 1, before)
+
+	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.heard("HeldUp: ") > before }, unexpected(t))
+	began := w.at
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.Contains(t, deployment.Missing(d), "RESOURCE_EXHAUSTED")
+	require.Contains(t, deployment.Missing(d), "no cores are left")
+	p = w.until(p, w.lasts(9*time.Minute), unexpected(t))
+	require.Equal(t, before+1, w.heard("HeldUp: "))
+	p = w.until(p, func() bool { return w.heard("HeldUp: ") > before+1 }, unexpected(t))
+	require.LessOrEqual(t, w.at.Sub(began), 12*time.Minute)
+
+	w.refuse = nil
+	p = w.until(p, w.settled(5), unexpected(t))
+	told := w.heard("HeldUp: ")
+	w.until(p, w.lasts(time.Hour), unexpected(t))
+	require.Equal(t, told, w.heard("HeldUp: "))
+}
+
+// TestWhatIsReleasedIsAWarning: a set or a machine that somebody relabels runs on with VMs that no owner
+// counts, so an operator has to know.
+func TestWhatIsReleasedIsAWarning(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.fleet()
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	require.Empty(t, w.warned)
+	warns := func(reason string) func() bool {
+		return func() bool { return strings.Contains(strings.Join(w.warned, "\n"), ": "+reason+": ") }
+	}
+	relabel := func(m *object.Meta) {
+		m.Labels = maps.Clone(m.Labels)
+		m.Labels["app"] = "other"
+	}
+	_, err := store.Edit(ctx, w.machines, keysOf(w.machines)[0], func(m *machine.Machine) error { relabel(&m.Meta); return nil })
+	require.NoError(t, err)
+	p = w.until(p, warns("Release"), unexpected(t))
+	_, err = store.Edit(ctx, w.sets, keysOf(w.sets)[0], func(s *machineset.Set) error { relabel(&s.Meta); return nil })
+	require.NoError(t, err)
+	w.until(p, warns("ReleaseSet"), unexpected(t))
 }

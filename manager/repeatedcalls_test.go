@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -12,11 +13,109 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
 )
+
+// touches change what a refused call is made with, or what stands beside it.
+var touches = map[string]func(w *world, value string){
+	"machine label": func(w *world, value string) {
+		for _, key := range keysOf(w.machines) {
+			label(w, w.machines, key, value)
+		}
+	},
+	"machine status": func(w *world, value string) {
+		for _, key := range keysOf(w.machines) {
+			m, err := w.machines.Get(ctx, key)
+			require.NoError(w.t, err)
+			m = m.Clone()
+			m.Status.LastKnown = value
+			_, err = w.machines.UpdateStatus(ctx, m)
+			require.NoError(w.t, err)
+		}
+	},
+	"class label":  func(w *world, value string) { label(w, w.classes, smallKey, value) },
+	"secret label": func(w *world, value string) { label(w, w.secrets, bootKey, value) },
+	"secret made again": func(w *world, _ string) {
+		secret, err := w.secrets.Get(ctx, bootKey)
+		require.NoError(w.t, err)
+		require.NoError(w.t, w.secrets.Delete(ctx, bootKey, secret.UID))
+		again := secret.Clone()
+		again.UID, again.Version = "", ""
+		_, err = w.secrets.Create(ctx, again)
+		require.NoError(w.t, err)
+	},
+}
+
+func label[T object.Object[T]](w *world, c store.Collection[T], key object.Key, value string) {
+	o, err := c.Get(ctx, key)
+	require.NoError(w.t, err)
+	o = o.Clone()
+	meta := o.ObjectMeta()
+	meta.Labels, meta.Annotations = maps.Clone(meta.Labels), map[string]string{"touched": value}
+	if meta.Labels == nil {
+		meta.Labels = map[string]string{}
+	}
+	meta.Labels["touched"] = value
+	_, err = c.Update(ctx, o)
+	require.NoError(w.t, err)
+}
+
+// refusedFor returns how often a call is made in 20 minutes in which it is refused, and what it is
+// made with is touched every 10 s.
+func refusedFor(t *testing.T, call codes.Call, code codes.Code, touch func(*world, string)) int {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.fleet()
+	p := w.start(&testkit.Fuse{}, false)
+	if call == codes.DeleteMachine {
+		p = w.until(p, w.settled(3), unexpected(t))
+		for _, key := range keysOf(w.machines) {
+			require.NoError(t, w.machines.Delete(ctx, key, ""))
+		}
+	}
+	w.refuse = func(c driver.CallInfo) error {
+		if c.Method == call {
+			return codes.New(code, "refused")
+		}
+		return nil
+	}
+	begun := w.at
+	for n := 0; w.at.Sub(begun) < 19*time.Minute; n++ {
+		w.round(p)
+		w.at = w.at.Add(10 * time.Second)
+		if touch != nil {
+			touch(w, w.at.Format("150405"))
+		}
+	}
+	return w.calls[call]
+}
+
+// TestP55OnlyAChangeEndsAWait: a refused call waits as long as the table says, though much changes that
+// it is not made with. A new value in a secret ends the wait.
+func TestP55OnlyAChangeEndsAWait(t *testing.T) {
+	for call, code := range map[codes.Call]codes.Code{
+		codes.CreateMachine: codes.PreconditionFailed, codes.DeleteMachine: codes.PermissionDenied,
+	} {
+		calls := refusedFor(t, call, code, nil)
+		require.Positive(t, calls)
+		for name, touch := range touches {
+			require.Equal(t, calls, refusedFor(t, call, code, touch), "%s, with each touched: %s", call, name)
+		}
+		changed := refusedFor(t, call, code, func(w *world, value string) {
+			secret, err := w.secrets.Get(ctx, bootKey)
+			require.NoError(t, err)
+			secret = secret.Clone()
+			secret.Data[machine.UserData] = []byte(value)
+			_, err = w.secrets.Update(ctx, secret)
+			require.NoError(t, err)
+		})
+		require.Greater(t, changed, 10*calls, "%s, with each change of the secret", call)
+	}
+}
 
 // second is a machine beside web.
 var second = object.Key{Namespace: namespace, Name: "second"}
@@ -203,4 +302,68 @@ func TestP63NoAnswerMakesAFlood(t *testing.T) {
 			require.LessOrEqual(t, u.most(call), 30, "%s", call)
 		}
 	})
+}
+
+// touchedMachine is a machine that another program writes while the driver works on it, and the calls
+// that were made about it.
+func touchedMachine(t *testing.T, w *world) (look func(), calls map[codes.Call]int) {
+	o := w.options()
+	calls = map[codes.Call]int{}
+	o.Driver = driver.Intercept(w.provider, func(ctx context.Context, c driver.CallInfo, next func(context.Context) error) error {
+		calls[c.Method.(codes.Call)]++
+		err := next(ctx)
+		m, missing := w.machines.Get(ctx, c.Object)
+		require.NoError(t, missing)
+		m = m.Clone()
+		m.Annotations = map[string]string{"example.com/touched": c.Method.String()}
+		_, failed := w.machines.Update(ctx, m)
+		require.NoError(t, failed)
+		return err
+	})
+	_, err := w.machines.Create(ctx, &machine.Machine{
+		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	})
+	require.NoError(t, err)
+	r := reconciler(t, o, manager.KindMachine)
+	return func() {
+		_, err := r.Reconcile(ctx, fleetKey)
+		require.NoError(t, err)
+	}, calls
+}
+
+// TestP63AnswersOutliveConflicts: though another program writes a machine during each call about it,
+// each answer is stored, and no call is repeated.
+func TestP63AnswersOutliveConflicts(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
+	look, calls := touchedMachine(t, w)
+	look()
+	m, err := w.machines.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.NotEmpty(t, m.Spec.ProviderID)
+	require.Equal(t, machine.StageInitialized, m.Status.LastOperation.Stage)
+	require.Equal(t, map[codes.Call]int{codes.GetMachineStatus: 1, codes.CreateMachine: 1, codes.InitializeMachine: 1}, calls)
+	require.Equal(t, "InitializeMachine", m.Annotations["example.com/touched"], "what the other program wrote stays")
+
+	require.NoError(t, w.machines.Delete(ctx, fleetKey, m.UID))
+	for range 4 {
+		if _, err := w.machines.Get(ctx, fleetKey); err == nil {
+			look()
+		}
+	}
+	_, err = w.machines.Get(ctx, fleetKey)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.Zero(t, w.provider.Count())
+	require.Equal(t, 1, calls[codes.DeleteMachine])
+}
+
+// TestP63RefusalsOutliveConflicts: nor is a call repeated at once that was refused.
+func TestP63RefusalsOutliveConflicts(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.provider.FailNext(codes.CreateMachine, codes.New(codes.Unavailable, "a fault"))
+	look, calls := touchedMachine(t, w)
+	look()
+	m, err := w.machines.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.Equal(t, codes.Unavailable, m.Status.LastOperation.Code)
+	require.Equal(t, 1, calls[codes.CreateMachine])
 }

@@ -334,3 +334,137 @@ func TestNilAnswers(t *testing.T) {
 	silent = false
 	w.until(p, w.settled(4), unexpected(t))
 }
+
+// mangling is a driver that changes what it was given.
+type mangling struct {
+	driver.Driver
+	creates int
+}
+
+func (d *mangling) CreateMachine(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	d.creates++
+	answer, err := d.Driver.CreateMachine(ctx, r)
+	r.Machine.Spec.Class.Name, r.Machine.Labels["a"], r.Class.Provider, r.Class.ProviderSpec = "other", "changed", "other", nil
+	return answer, err
+}
+
+// TestRequestsBelongToTheDriver: a driver that changes its request changes nothing that is stored.
+func TestRequestsBelongToTheDriver(t *testing.T) {
+	provider := drivertest.NewMemory(drivertest.MemoryOptions{})
+	d := &mangling{Driver: provider}
+	o := manager.InMemory(nil)
+	o.Driver = d
+	m := reconciler(t, o, manager.KindMachine)
+	class, err := o.Store.Classes.Create(ctx, provider.Class(object.Key{Namespace: fleetKey.Namespace, Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
+	require.NoError(t, err)
+	before := class.Clone()
+	made, err := o.Store.Machines.Create(ctx, &machine.Machine{
+		Meta: object.Meta{Key: fleetKey, Labels: map[string]string{"a": "b"}}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	})
+	require.NoError(t, err)
+	for range 5 {
+		_, err = m.Reconcile(context.Background(), made.Key)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, d.creates)
+	stored, err := o.Store.Machines.Live().Get(ctx, made.Key)
+	require.NoError(t, err)
+	require.Equal(t, "b", stored.Labels["a"])
+	require.Equal(t, "small", stored.Spec.Class.Name)
+	kept, err := o.Store.Classes.Live().Get(ctx, class.Key)
+	require.NoError(t, err)
+	require.Equal(t, []any{before.Provider, before.ProviderSpec}, []any{kept.Provider, kept.ProviderSpec})
+}
+
+// TestListSpelledOtherwise: of thirty machines whose VMs the provider lists by IDs and names in
+// another spelling, while it knows them by both, none loses its VM, and an event says so once. What
+// has another name altogether is left alone too, as long as not one of the machines is listed.
+func TestListSpelledOtherwise(t *testing.T) {
+	const n = 30
+	for name, c := range map[string]struct {
+		spell func(string) string
+		told  string
+	}{
+		"upper case": {strings.ToUpper, "SpelledOtherwise: class fleet/small lists 30 VMs"},
+		"a prefix":   {func(s string) string { return "list:" + s }, "SpelledOtherwise: class fleet/small lists 30 VMs"},
+		"a slash":    {func(s string) string { return s + "/" }, "SpelledOtherwise: class fleet/small lists 30 VMs"},
+		"other IDs and names": {
+			func(s string) string {
+				return strings.NewReplacer("memory", "m", "web", "w", "/", "x", "-", "y").Replace(s)
+			},
+			"UnknownVMsOnly: 30 VMs that class fleet/small lists",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := guardedWorld(t)
+			l := &liar{Memory: w.provider}
+			w.liar = l
+			w.fleet()
+			w.change(func(d *deployment.Deployment) { d.Spec.Replicas = n })
+			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(n), unexpected(t))
+			own, ids := w.provider.VMs(), map[string]string{}
+			for _, vm := range own {
+				ids[c.spell(vm.ID)] = vm.ID
+			}
+			l.list = func(vms map[string]string) (*listResponse, error) {
+				all := make(map[string]string, len(vms))
+				for id, name := range vms {
+					all[c.spell(id)] = c.spell(name)
+				}
+				return &listResponse{Machines: all}, nil
+			}
+			l.delete = func(m *machine.Machine) bool { // it ignores the spelling
+				m.Spec.ProviderID = ids[m.Spec.ProviderID]
+				return true
+			}
+			w.at = w.at.Add(15 * time.Minute)
+			require.NoError(t, w.watch(p, manager.KindOrphans, 3*time.Hour))
+			require.Equal(t, own, w.provider.VMs())
+			require.Equal(t, 1, w.heard(c.told), "%v", w.story)
+		})
+	}
+}
+
+// keepsDeletes keeps the deletes that reach it, and carries them out as well.
+type keepsDeletes struct {
+	*drivertest.Memory
+	deletes []*driver.DeleteMachineRequest
+}
+
+func (d *keepsDeletes) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	d.deletes = append(d.deletes, &driver.DeleteMachineRequest{Machine: q.Machine.Clone(), Class: q.Class.Clone(), Secret: q.Secret.Clone()})
+	return d.Memory.DeleteMachine(ctx, q)
+}
+
+// TestLateDeleteSparesTheMachineMadeAgain: a delete without a provider ID, of a process that died,
+// takes effect when somebody has made the machine again under its name. The request carries the UID
+// of the machine that it was made for, so a driver that marks VMs with it leaves the new one alone.
+func TestLateDeleteSparesTheMachineMadeAgain(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	d := &keepsDeletes{Memory: w.provider}
+	o := w.options()
+	o.Driver = d
+	r := reconciler(t, o, manager.KindMachine)
+	create := func() {
+		_, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}})
+		require.NoError(t, err)
+		w.look(r)
+	}
+	w.provider.FailNext(codes.CreateMachine, codes.New(codes.Unavailable, "later"))
+	create()
+	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
+	w.at = w.at.Add(time.Minute)
+	w.look(r)
+	require.Empty(t, keysOf(w.machines))
+	require.Len(t, d.deletes, 1)
+	require.Empty(t, d.deletes[0].Machine.Spec.ProviderID)
+
+	create()
+	w.join()
+	w.look(r)
+	require.Equal(t, machine.PhaseRunning, w.machine().Status.Phase)
+	_, err := w.provider.DeleteMachine(ctx, d.deletes[0])
+	require.NoError(t, err)
+	require.Equal(t, 1, w.provider.Count(), "the late delete hit the machine made again")
+	require.Equal(t, w.machine().UID, w.provider.VMs()[0].UID)
+}

@@ -1,0 +1,556 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// swift is a world in which nothing lags and nothing is lost: the reconcilers
+// of a manager, stores in memory, a provider that answers at once, virtual
+// time. One pass is made after the other by one goroutine. Every change is
+// looked at by the book before anything else happens.
+type swift struct {
+	now   time.Time
+	works map[manager.Kind]manager.Reconciler
+	wakes map[manager.Kind][]manager.Wake
+	items map[swiftPlace]*swiftItem
+	due   []*swiftItem // first in, first out
+	head  int
+
+	machines    *tap[*machine.Machine]
+	sets        *tap[*machineset.Set]
+	deployments *tap[*deployment.Deployment]
+	classes     store.Collection[*machine.Class]
+	nodes       *tap[*machine.Node]
+
+	passing swiftPlace // what is looked at; the zero place: the world itself acts
+	book    *book
+	err     error // the first thing that must never be
+
+	decisions int // that came to a write, an effect or orders
+	passes    int
+	writes    int // of the manager
+}
+
+type swiftPlace struct {
+	kind manager.Kind
+	key  object.Key
+}
+
+type swiftItem struct {
+	swiftPlace
+	queued bool
+	at     time.Time // when it is looked at though nothing has changed; zero: never
+}
+
+// tap is a collection that shows each change to the world at once.
+type tap[T object.Object[T]] struct {
+	*store.Memory[T]
+	w    *swift
+	kind manager.Kind
+}
+
+func newTap[T object.Object[T]](w *swift, kind manager.Kind, indexes map[store.Index]func(T) []string) *tap[T] {
+	return &tap[T]{store.NewMemory(func() time.Time { return w.now }, indexes), w, kind}
+}
+
+func (t *tap[T]) Create(ctx context.Context, o T) (T, error) {
+	stored, err := t.Memory.Create(ctx, o)
+	if err == nil {
+		var none T
+		t.show(none, stored)
+	}
+	return stored, err
+}
+
+func (t *tap[T]) Update(ctx context.Context, o T) (T, error) {
+	before, _ := t.Get(ctx, o.ObjectMeta().Key)
+	stored, err := t.Memory.Update(ctx, o)
+	if err == nil {
+		left := stored
+		if meta := stored.ObjectMeta(); meta.Deleted() && len(meta.Finalizers) == 0 {
+			var none T
+			left = none
+		}
+		t.show(before, left)
+	}
+	return stored, err
+}
+
+func (t *tap[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
+	before, _ := t.Get(ctx, o.ObjectMeta().Key)
+	stored, err := t.Memory.UpdateStatus(ctx, o)
+	if err == nil {
+		t.show(before, stored)
+	}
+	return stored, err
+}
+
+func (t *tap[T]) Delete(ctx context.Context, k object.Key, uid string) error {
+	before, _ := t.Get(ctx, k)
+	err := t.Memory.Delete(ctx, k, uid)
+	if err == nil {
+		left, _ := t.Get(ctx, k)
+		t.show(before, left)
+	}
+	return err
+}
+
+// Live counts the passes that read live: such a decision is neither a write nor
+// an effect. Each of them reads its own object once by this way.
+func (t *tap[T]) Live() store.Reader[T] {
+	if t.kind == t.w.passing.kind && t.kind != manager.KindMachine {
+		t.w.decisions--
+	}
+	return t.Memory
+}
+
+// show has the book look at a change, and wakes who is concerned.
+func (t *tap[T]) show(before, after T) {
+	w := t.w
+	var none T
+	var old, new any
+	if before != none {
+		old = before
+	}
+	if after != none {
+		new = after
+	}
+	if w.passing.kind != "" {
+		w.writes++
+		if new == nil && t.kind == w.passing.kind {
+			w.decisions++ // a pass does not count the step that ends its object
+		}
+	}
+	w.book.look(old, new)
+	for _, wake := range w.wakes[t.kind] {
+		for _, key := range wake.Keys(context.Background(), old, new) {
+			if wake.Settle > 0 {
+				w.later(w.item(swiftPlace{wake.To, key}), w.now.Add(wake.Settle))
+				continue
+			}
+			w.add(w.item(swiftPlace{wake.To, key}))
+		}
+	}
+}
+
+func newSwift() (*swift, error) {
+	w := &swift{
+		now: time.Date(2027, 2, 1, 6, 0, 0, 0, time.UTC), works: map[manager.Kind]manager.Reconciler{},
+		wakes: map[manager.Kind][]manager.Wake{}, items: map[swiftPlace]*swiftItem{},
+	}
+	w.book = newBook(w)
+	o := manager.InMemory(func() time.Time { return w.now })
+	w.machines = newTap(w, manager.KindMachine, manager.MachineIndexes())
+	w.sets = newTap(w, manager.KindSet, manager.SetIndexes())
+	w.deployments = newTap(w, manager.KindDeployment, manager.DeploymentIndexes())
+	w.nodes = newTap(w, manager.KindNode, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
+	w.classes = o.Store.Classes
+	o.Store.Machines, o.Store.Sets, o.Store.Deployments, o.Cluster = w.machines, w.sets, w.deployments, nodes{w.nodes}
+	o.Driver = &swiftDriver{w: w, vms: map[string]string{}}
+	o.Runtime.Jitter = func(d time.Duration) time.Duration { return d }
+	o.Runtime.Each = func(_ context.Context, n int, do func(int)) {
+		for i := range n {
+			do(i)
+		}
+	}
+	o.Hooks.Pass = func(_ manager.Kind, _ object.Key, steps int, _ manager.Result, _ error) { w.decisions += steps }
+	o.Policies.Safety = safety.Off()
+	m, err := manager.New(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range m.Reconcilers() {
+		w.works[r.Kind()] = r
+	}
+	for _, wake := range m.Wakes() {
+		w.wakes[wake.From] = append(w.wakes[wake.From], wake)
+	}
+	return w, w.furnish(o)
+}
+
+// furnish stores two classes and their secret.
+func (w *swift) furnish(o manager.Options) error {
+	ctx := context.Background()
+	boot := &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "boot"}}}
+	boot.Data = map[string][]byte{machine.UserData: []byte("join")}
+	_, err := o.Store.Secrets.Create(ctx, boot)
+	for _, name := range []string{"small", "large"} {
+		class := &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}, SecretRef: &object.Key{Name: "boot"}}
+		_, failed := o.Store.Classes.Create(ctx, class)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+func (w *swift) item(at swiftPlace) *swiftItem {
+	it := w.items[at]
+	if it == nil {
+		it = &swiftItem{swiftPlace: at}
+		w.items[at] = it
+	}
+	return it
+}
+
+// add has an object looked at as soon as all before it have been.
+func (w *swift) add(it *swiftItem) {
+	if it.queued {
+		return
+	}
+	it.queued, it.at = true, time.Time{}
+	w.due = append(w.due, it)
+}
+
+func (w *swift) later(it *swiftItem, at time.Time) {
+	if !it.queued && (it.at.IsZero() || at.Before(it.at)) {
+		it.at = at
+	}
+}
+
+// step makes the next pass; where none is due, time passes first. False:
+// nothing is due any more, or something went wrong.
+func (w *swift) step() bool {
+	if w.head == len(w.due) {
+		w.due, w.head = w.due[:0], 0
+		if !w.pass() {
+			return false
+		}
+	}
+	it := w.due[w.head]
+	w.head++
+	it.queued = false
+	w.passes++
+	w.passing = it.swiftPlace
+	w.book.begin()
+	result, err := w.works[it.kind].Reconcile(context.Background(), it.key)
+	w.passing = swiftPlace{}
+	switch {
+	case err != nil:
+		w.fail(err)
+	case !result.At.IsZero():
+		w.later(it, result.At)
+	}
+	return w.err == nil
+}
+
+// pass lets time pass until the next object is due.
+func (w *swift) pass() bool {
+	var next time.Time
+	for place, it := range w.items {
+		switch {
+		case w.book.gone(place):
+			delete(w.items, place)
+		case !it.at.IsZero() && (next.IsZero() || it.at.Before(next)):
+			next = it.at
+		}
+	}
+	if next.IsZero() {
+		return false
+	}
+	if next.After(w.now) {
+		w.now = next
+	}
+	for _, it := range w.items {
+		if !it.at.IsZero() && !it.at.After(w.now) {
+			w.add(it)
+		}
+	}
+	return true
+}
+
+func (w *swift) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// swiftDriver is a provider that answers at once, and whose VMs join at once.
+type swiftDriver struct {
+	driver.Unimplemented
+	w   *swift
+	vms map[string]string // name to provider ID
+}
+
+// theirs is a label that others put on each node.
+const theirs = "others/label"
+
+func (d *swiftDriver) GetMachineStatus(_ context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	id, ok := d.vms[req.Machine.Name]
+	if !ok {
+		return nil, codes.New(codes.NotFound, "no such VM")
+	}
+	return &driver.GetMachineStatusResponse{ProviderID: id, NodeName: req.Machine.Name}, nil
+}
+
+func (d *swiftDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	w, name := d.w, req.Machine.Name
+	_, twice := d.vms[name]
+	w.book.made(req.Machine, twice)
+	id := "swift:///" + name
+	d.vms[name] = id
+	acting := w.passing
+	w.passing = swiftPlace{}
+	defer func() { w.passing = acting }()
+	node := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}, Labels: map[string]string{theirs: name}}, ProviderID: id}
+	stored, err := w.nodes.Create(ctx, node)
+	if err == nil {
+		err = w.ready(stored, object.True)
+	}
+	return &driver.CreateMachineResponse{ProviderID: id, NodeName: name}, err
+}
+
+func (d *swiftDriver) DeleteMachine(_ context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	d.w.book.unmade(req.Machine)
+	delete(d.vms, req.Machine.Name)
+	return &driver.DeleteMachineResponse{}, nil
+}
+
+// ready has a node be ready, or not.
+func (w *swift) ready(n *machine.Node, status object.ConditionStatus) error {
+	changed := n.Clone()
+	changed.Conditions = []object.Condition{{Type: machine.NodeReady, Status: status, Since: w.now}}
+	_, err := w.nodes.UpdateStatus(context.Background(), changed)
+	return err
+}
+
+// lookNode holds what is done to nodes to P17 and P23.
+func (b *book) lookNode(old, new *machine.Node) {
+	if b.w.passing.kind != manager.KindMachine {
+		return
+	}
+	name := b.w.passing.key.Name
+	switch {
+	case old == nil:
+		b.violated("P17", "machine %s makes a node", name)
+	case old.Name != name:
+		b.violated("P17", "machine %s changes node %s", name, old.Name)
+	case new != nil && new.Labels[theirs] != old.Labels[theirs]:
+		b.violated("P23", "machine %s changes a label of others: %v", name, maps.Clone(new.Labels))
+	}
+}
+
+// strategies that fleets live by in turn.
+var strategies = []deployment.Strategy{
+	{MaxSurge: rollout.IntOrPercent{Value: 1}},
+	{MaxUnavailable: rollout.IntOrPercent{Value: 1}},
+	{MaxSurge: rollout.IntOrPercent{Value: 25, Percent: true}, MaxUnavailable: rollout.IntOrPercent{Value: 25, Percent: true}},
+	{MaxSurge: rollout.IntOrPercent{Value: 100, Percent: true}},
+	{Kind: deployment.Recreate},
+}
+
+// swiftLife is the nth life of a fleet in a world: it is made, rolled, grown,
+// rolled and shrunk at the same time, loses a few of its machines, and goes.
+type swiftLife struct {
+	w        *swift
+	name     string
+	replicas int32
+	most     int // machines that may have been made so far
+}
+
+// live lives the nth life. Fleets have 3 to 20 machines.
+func (w *swift) live(n int) error {
+	l := &swiftLife{w: w, name: fmt.Sprint("web", n), replicas: int32(3 + n*7%18)}
+	w.book.born = 0
+	d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: l.name}}}
+	d.Spec.Replicas, d.Spec.Strategy = l.replicas, strategies[n%len(strategies)]
+	d.Spec.Selector.Labels = map[string]string{"app": l.name}
+	d.Spec.Template.Labels = d.Spec.Selector.Labels
+	d.Spec.Template.Spec.Class.Name = "small"
+	d.Spec.Template.Spec.NodeTemplate.Labels = map[string]string{"pool": "a", "zone": "b"}
+	if _, err := w.deployments.Create(context.Background(), d); err != nil {
+		return err
+	}
+	l.most = int(l.replicas)
+	for _, stage := range []func(*swiftLife) error{
+		(*swiftLife).rest, (*swiftLife).roll, (*swiftLife).grow, (*swiftLife).rollAndShrink, (*swiftLife).lose, (*swiftLife).end,
+	} {
+		if err := stage(l); err != nil {
+			return fmt.Errorf("life %d, %d of %d machines of %d: %w", n, w.book.serving, w.book.total, l.replicas, err)
+		}
+	}
+	return nil
+}
+
+// rest waits until the fleet is complete. No more machines were made than had
+// to be (P12), and nothing is done any more (P28).
+func (l *swiftLife) rest() error {
+	w := l.w
+	if err := l.until(w.book.complete); err != nil {
+		return err
+	}
+	machines, err := w.machines.List(context.Background(), store.Query{})
+	if err != nil {
+		return err
+	}
+	if err := w.book.recount(machines); err != nil {
+		return err
+	}
+	if w.book.born > l.most {
+		return fmt.Errorf("P12: %d machines were made, %d were missing", w.book.born, l.most)
+	}
+	return l.quiet()
+}
+
+// swiftLimit bounds the passes of one stage of a life.
+const swiftLimit = 5_000
+
+func (l *swiftLife) until(goal func() bool) error {
+	w := l.w
+	for range swiftLimit {
+		if w.err != nil {
+			return w.err
+		}
+		if goal() {
+			return nil
+		}
+		if !w.step() {
+			return errors.Join(w.err, errors.New("nothing is due any more"))
+		}
+	}
+	return fmt.Errorf("P3: no end after %d passes", swiftLimit)
+}
+
+// quiet checks that a settled fleet stays so for some seconds, for any
+// object that is looked at.
+func (l *swiftLife) quiet() error {
+	w := l.w
+	settled := w.now.Add(3 * time.Second) // late statuses
+	if err := l.until(func() bool { return !w.now.Before(settled) || !w.soon(settled) }); err != nil {
+		return err
+	}
+	before := w.writes
+	w.now = w.now.Add(3 * time.Second) // a status may be written again
+	for _, it := range w.items {
+		w.add(it)
+	}
+	for w.head < len(w.due) && w.err == nil {
+		w.step()
+	}
+	if n := w.writes - before; n > 0 {
+		return fmt.Errorf("P28: %d writes, and nothing was to be done", n)
+	}
+	return w.err
+}
+
+// soon reports whether anything is due before a time.
+func (w *swift) soon(end time.Time) bool {
+	if w.head < len(w.due) {
+		return true
+	}
+	for _, it := range w.items {
+		if !it.at.IsZero() && it.at.Before(end) {
+			return true
+		}
+	}
+	return false
+}
+
+// change changes what is wanted.
+func (l *swiftLife) change(how func(*deployment.Spec)) error {
+	changed := l.w.book.fleet.Clone()
+	how(&changed.Spec)
+	l.replicas = changed.Spec.Replicas
+	_, err := l.w.deployments.Update(context.Background(), changed)
+	return err
+}
+
+func (l *swiftLife) roll() error {
+	l.most += int(l.replicas)
+	return errors.Join(l.change(func(s *deployment.Spec) { s.Template.Spec.Class.Name = "large" }), l.rest())
+}
+
+func (l *swiftLife) grow() error {
+	l.most += 2
+	return errors.Join(l.change(func(s *deployment.Spec) { s.Replicas += 2 }), l.rest())
+}
+
+// rollAndShrink wants fewer machines while they are being exchanged.
+func (l *swiftLife) rollAndShrink() error {
+	l.most += int(l.replicas)
+	half, before := int(l.replicas)/2, l.w.book.born
+	return errors.Join(
+		l.change(func(s *deployment.Spec) { s.Template.Spec.Class.Name = "small" }),
+		l.until(func() bool { return l.w.book.born-before >= half }),
+		l.change(func(s *deployment.Spec) { s.Replicas -= 2 }),
+		l.rest())
+}
+
+// lose has a fifth of the nodes, one at least, never be ready again.
+func (l *swiftLife) lose() error {
+	all, err := l.w.nodes.List(context.Background(), store.Query{})
+	lost := 1 + len(all)/5
+	for _, n := range all[:lost] {
+		err = errors.Join(err, l.w.ready(n, object.False))
+	}
+	l.most += lost
+	return errors.Join(err, l.rest())
+}
+
+func (l *swiftLife) end() error {
+	d := l.w.book.fleet
+	if err := l.w.deployments.Delete(context.Background(), d.Key, d.UID); err != nil {
+		return err
+	}
+	if err := l.until(func() bool { return l.w.book.fleet == nil }); err != nil {
+		return err
+	}
+	left, err := l.w.nodes.List(context.Background(), store.Query{})
+	if len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d nodes are left", len(left)))
+	}
+	return err
+}
+
+// Small fleets live their lives, and each write and each call is held to what
+// can be seen of P4, P7 to P10, P12 to P14, P16 to P18, P23, P28 and P29.
+func TestSwiftLives(t *testing.T) {
+	w, err := newSwift()
+	require.NoError(t, err)
+	for n := range 10 {
+		require.NoError(t, w.live(n))
+	}
+	require.Greater(t, w.decisions, 10*400)
+	t.Logf("%d decisions that came to something, %d writes, %d passes", w.decisions, w.writes, w.passes)
+}
+
+// BenchmarkDecisions has small fleets live their lives, as TestSwiftLives does,
+// and reports how many decisions a second of processor time come to a write,
+// an effect or orders. To read live is none of these; orders given together
+// are one. Garbage collection is in it, and so are all checks, after each
+// write and call.
+func BenchmarkDecisions(b *testing.B) {
+	w, err := newSwift()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	begin, n := read(), 0
+	for b.Loop() {
+		if err := w.live(n); err != nil {
+			b.Fatal(err)
+		}
+		n++
+	}
+	end := read()
+	b.ReportMetric(float64(w.decisions)/(end.cpu-begin.cpu).Seconds(), "decisions/cpu-s")
+	b.ReportMetric(float64(w.decisions)/float64(n), "decisions/life")
+	b.ReportMetric(float64(w.writes)/float64(n), "writes/life")
+	b.ReportMetric(float64(w.passes)/float64(n), "passes/life")
+}
