@@ -78,8 +78,8 @@ func (r *rules) fields(tag string) ([]reflect.Value, error) {
 	return found, nil
 }
 
-// settle gives settings without a default of their own that of the policies.
-func (r *rules) settle(flags []*kong.Flag) error {
+// fillDefaults gives settings without a default of their own that of the policies.
+func (r *rules) fillDefaults(flags []*kong.Flag) error {
 	for _, flag := range flags {
 		tag := flag.Tag.Get("policy")
 		if tag == "" || flag.HasDefault {

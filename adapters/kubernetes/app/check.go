@@ -48,16 +48,16 @@ func (s *settings) checkParts() *problemOf {
 	if _, err := s.shard(); err != nil {
 		return bad("shard", "%q is no INDEX/OF with 0 <= INDEX < OF, such as 0/3", s.Shard)
 	}
-	for _, lease := range s.Rivals {
+	for _, lease := range s.OtherManagers {
 		namespace, name, two := strings.Cut(lease, "/")
 		switch {
-		case lease == "none" && len(s.Rivals) > 1:
-			return bad("rivals", "none stands alone")
+		case lease == "none" && len(s.OtherManagers) > 1:
+			return bad("other-managers", "none stands alone")
 		case lease == "none":
 		case two && (namespace == "" || name == "" || strings.Contains(name, "/")), lease == "":
-			return bad("rivals", "%q is no [NAMESPACE/]LEASE", lease)
+			return bad("other-managers", "%q is no [NAMESPACE/]LEASE", lease)
 		case !two && s.Namespace == "":
-			return bad("rivals", "%q needs a namespace: NAMESPACE/LEASE", lease)
+			return bad("other-managers", "%q needs a namespace: NAMESPACE/LEASE", lease)
 		}
 	}
 	return nil
@@ -145,13 +145,13 @@ func (s *settings) shard() (controllers.Shard, error) {
 	return controllers.Shard{Index: int(i), Of: int(n)}, err
 }
 
-// rivals returns the leases of other managers. Nil means the usual ones.
-func (s *settings) rivals() []controllers.Lease {
-	if len(s.Rivals) == 0 {
+// otherManagers returns the leases of other managers. Nil means controllers.DefaultOtherManagers.
+func (s *settings) otherManagers() []controllers.Lease {
+	if len(s.OtherManagers) == 0 {
 		return nil
 	}
 	leases := []controllers.Lease{}
-	for _, lease := range s.Rivals {
+	for _, lease := range s.OtherManagers {
 		namespace, name, two := strings.Cut(lease, "/")
 		switch {
 		case lease == "none":

@@ -26,7 +26,7 @@ func (s *settings) newLog(out, errs io.Writer) *slog.Logger {
 // adopt makes the libraries for Kubernetes log to a log. It affects the whole process. What they
 // log at debug level stays below that of request bodies.
 func adopt(log *slog.Logger) {
-	handler := calm{log.Handler()}
+	handler := shutdownHandler{log.Handler()}
 	klog.SetSlogLogger(slog.New(handler))
 	ctrl.SetLogger(logr.FromSlogHandler(handler))
 }
@@ -55,20 +55,19 @@ func (s split) WithGroup(name string) slog.Handler {
 	return split{rest: s.rest.WithGroup(name), errors: s.errors.WithGroup(name)}
 }
 
-// calm is a handler for two errors that the libraries log when a manager ends in order: it has
-// "lost" the lease that it released, and a request got no answer any more. calm logs them at debug
-// level.
-type calm struct{ slog.Handler }
+// shutdownHandler logs at debug level two errors that the libraries log in an orderly shutdown: that
+// the lease was lost, which was released, and that requests were canceled.
+type shutdownHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.
-func (c calm) Handle(ctx context.Context, r slog.Record) error {
+func (h shutdownHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level == slog.LevelError && ends(r) {
-		if !c.Enabled(ctx, slog.LevelDebug) {
+		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
 		r.Level = slog.LevelDebug
 	}
-	return c.Handler.Handle(ctx, r)
+	return h.Handler.Handle(ctx, r)
 }
 
 // ends reports whether an error says only that the manager ends.
@@ -84,7 +83,11 @@ func ends(r slog.Record) (yes bool) {
 }
 
 // WithAttrs implements slog.Handler.
-func (c calm) WithAttrs(attrs []slog.Attr) slog.Handler { return calm{c.Handler.WithAttrs(attrs)} }
+func (h shutdownHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return shutdownHandler{h.Handler.WithAttrs(attrs)}
+}
 
 // WithGroup implements slog.Handler.
-func (c calm) WithGroup(name string) slog.Handler { return calm{c.Handler.WithGroup(name)} }
+func (h shutdownHandler) WithGroup(name string) slog.Handler {
+	return shutdownHandler{h.Handler.WithGroup(name)}
+}

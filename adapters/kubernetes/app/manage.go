@@ -143,7 +143,7 @@ func (s *settings) limit(c *rest.Config) {
 
 func (s *settings) managerOptions(log *slog.Logger) ctrl.Options {
 	return ctrl.Options{
-		Logger:         logr.FromSlogHandler(calm{log.Handler()}),
+		Logger:         logr.FromSlogHandler(shutdownHandler{log.Handler()}),
 		LeaderElection: s.elects(), LeaderElectionID: s.lease(), LeaderElectionNamespace: s.leaseNamespace(), LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &s.LeaderElectLeaseDuration, RenewDeadline: &s.LeaderElectRenewDeadline, RetryPeriod: &s.LeaderElectRetryPeriod,
 		GracefulShutdownTimeout: &s.ShutdownTimeout,
@@ -167,7 +167,7 @@ func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (contro
 		Driver: machines, PoolDriver: pools, Namespace: s.Namespace, Target: c.Target, NoTarget: s.NoTarget,
 		MachinePolicy: r.rules.machine, SetPolicy: r.rules.set, DeploymentPolicy: r.rules.deployment,
 		SafetyPolicy: r.rules.safety, DrainPolicy: r.rules.drain, PoolPolicy: r.rules.pool, MaxDrains: s.MaxDrains,
-		Observe: s.Observe, Rivals: s.rivals(), Workers: s.Workers, Resync: s.Resync, CallTimeout: 2 * s.DriverTimeout, CallGrace: s.DriverGrace, Settle: s.Settle,
+		Observe: s.Observe, OtherManagers: s.otherManagers(), Workers: s.Workers, Resync: s.Resync, CallTimeout: 2 * s.DriverTimeout, CallGrace: s.DriverGrace, Settle: s.Settle,
 		Log: log,
 	}
 	if s.elects() {

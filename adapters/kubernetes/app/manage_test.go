@@ -71,17 +71,17 @@ func TestLeases(t *testing.T) {
 	require.Equal(t, "millwright-manager-machine-set-1-of-3", given(t, "--kinds=set,machine", "--shard=1/3").settings.lease())
 }
 
-func TestRivals(t *testing.T) {
-	require.Nil(t, given(t, "--namespace=x").settings.rivals(), "the usual ones")
-	require.Equal(t, []controllers.Lease{}, given(t, "--rivals=none").settings.rivals())
+func TestOtherManagers(t *testing.T) {
+	require.Nil(t, given(t, "--namespace=x").settings.otherManagers(), "the usual ones")
+	require.Equal(t, []controllers.Lease{}, given(t, "--other-managers=none").settings.otherManagers())
 	require.Equal(t, []controllers.Lease{{Namespace: "x", Name: "a"}, {Namespace: "y", Name: "b"}},
-		given(t, "--namespace=x", "--rivals=a,y/b").settings.rivals())
+		given(t, "--namespace=x", "--other-managers=a,y/b").settings.otherManagers())
 }
 
 // TestOptions: settings reach the options that they are about.
 func TestOptions(t *testing.T) {
 	r := given(t, "--namespace=x", "--kinds=machine,set", "--shard=1/3", "--max-drains=4", "--workers=5", "--resync=7m", "--settle=3ms", "--driver-timeout=3m", "--driver-grace=4s",
-		"--no-target", "--observe", "--rivals=y/b", "--machine-health-timeout=42s", "--leader-elect-lease-duration=60s",
+		"--no-target", "--observe", "--other-managers=y/b", "--machine-health-timeout=42s", "--leader-elect-lease-duration=60s",
 		"--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=5s", "--shutdown-timeout=9s", "--metrics-bind-address=", "--health-bind-address=:1", "--pprof-bind-address=:2")
 	log := slog.New(slog.DiscardHandler)
 	o, err := r.options(driver.Unimplemented{}, Clusters{}, log)
@@ -91,7 +91,7 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, controllers.Options{
 		Namespace: "x", NoTarget: true, Kinds: o.Kinds, Shard: controllers.Shard{Index: 1, Of: 3},
 		MachinePolicy: r.rules.machine, SetPolicy: r.rules.set, DeploymentPolicy: r.rules.deployment, SafetyPolicy: r.rules.safety, DrainPolicy: r.rules.drain,
-		PoolPolicy: r.rules.pool, MaxDrains: 4, Observe: true, Rivals: []controllers.Lease{{Namespace: "y", Name: "b"}},
+		PoolPolicy: r.rules.pool, MaxDrains: 4, Observe: true, OtherManagers: []controllers.Lease{{Namespace: "y", Name: "b"}},
 		Workers: 5, Resync: 7 * time.Minute, CallTimeout: 6 * time.Minute, CallGrace: 4 * time.Second, Settle: 3 * time.Millisecond, Log: log,
 	}, o)
 	require.Len(t, o.Kinds, 2)
@@ -265,7 +265,7 @@ func TestNoDriver(t *testing.T) {
 // that time. A lease that was lost is an error, and so is all else.
 func TestCalm(t *testing.T) {
 	var out, errs bytes.Buffer
-	log := slog.New(calm{given(t).settings.newLog(&out, &errs).Handler()}).With("a", 1).WithGroup("g")
+	log := slog.New(shutdownHandler{given(t).settings.newLog(&out, &errs).Handler()}).With("a", 1).WithGroup("g")
 	const message = "error received after stop sequence was engaged"
 	log.Error(message, "err", errors.New("leader election lost"))
 	require.Empty(t, errs.String())

@@ -89,9 +89,9 @@ func TestEachPolicySetting(t *testing.T) {
 // where the default of the library is 0.
 func TestZeroOfASettingIsOff(t *testing.T) {
 	r, err := sources{args: []string{
-		"--machine-grace=0s", "--machine-hook-timeout=0s", "--set-crash-loop-base=0s", "--safety-pace-base=0s",
+		"--machine-grace=0s", "--machine-hook-timeout=0s", "--set-crash-loop-base=0s", "--safety-class-backoff-base=0s",
 		"--safety-freeze-settle-time=0s", "--machine-safety-orphan-brake-share=0",
-		"--rollout-gather=0s", "--rollout-names=0", "--progress-every=0s", "--set-settle-within=0s", "--machine-quota-retry=0s", "--update-limit=0",
+		"--rollout-gather=0s", "--rollout-names=0", "--progress-interval=0s", "--set-settle-within=0s", "--machine-quota-retry=0s", "--update-limit=0",
 	}}.read(t.TempDir(), nil)
 	require.NoError(t, err)
 	for _, d := range []time.Duration{

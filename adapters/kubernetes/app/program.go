@@ -82,7 +82,7 @@ func (p Program) Run(ctx context.Context) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // so that a second signal ends it at once
 	log := r.settings.newLog(p.out, p.errs)
-	for _, name := range r.strangers() {
+	for _, name := range r.unknownVariables() {
 		log.Warn("an environment variable is no setting", slog.String("variable", name))
 	}
 	return r.manage(ctx, &p, log)

@@ -61,7 +61,7 @@ func newReading(p *Program, args []string, out io.Writer) (*reading, error) {
 		kong.DefaultEnvars(prefix), kong.Resolvers(r.file), kong.Vars{"version": p.name() + " " + version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueMapper(&rollout.IntOrPercent{}, kong.MapperFunc(decodeIntOrPercent)),
-		kong.PostBuild(func(k *kong.Kong) error { return r.rules.settle(k.Model.Flags) }), kong.PostBuild(distinct),
+		kong.PostBuild(func(k *kong.Kong) error { return r.rules.fillDefaults(k.Model.Flags) }), kong.PostBuild(distinct),
 	}
 	if p.Settings != nil {
 		if t := reflect.TypeOf(p.Settings); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
@@ -186,9 +186,9 @@ func (r *reading) given(setting string) bool {
 	return false
 }
 
-// strangers returns environment variables with the prefix that are no setting. They are no error,
+// unknownVariables returns environment variables with the prefix that are no setting. They are no error,
 // because Kubernetes sets such variables for services.
-func (r *reading) strangers() (names []string) {
+func (r *reading) unknownVariables() (names []string) {
 	known := map[string]bool{}
 	for _, flag := range r.parser.Model.Flags {
 		for _, name := range flag.Tag.Envs {

@@ -193,7 +193,7 @@ func TestStrangers(t *testing.T) {
 	}
 	r, err := sources{}.read(t.TempDir(), nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"MILLWRIGHT_LOG_LVL"}, r.strangers())
+	require.Equal(t, []string{"MILLWRIGHT_LOG_LVL"}, r.unknownVariables())
 }
 
 // TestTwice: a provider can't take the name of a setting.

@@ -3,6 +3,6 @@
 //
 // The reconcilers keep their own caches of the objects, in the form that they decide on, and their
 // own queues. They take the configuration, the leader election, the events and the health checks
-// from the manager. They act while the manager is the leader, and while no rival is alive (see
-// Options.Rivals).
+// from the manager. They act while the manager is the leader, and while no other manager is
+// alive (see Options.OtherManagers).
 package controllers

@@ -65,13 +65,13 @@ type Options struct {
 	MaxDrains int
 
 	// Observe is a dry run: everything is decided, logged and counted, and nothing is done, not
-	// even an event. There is no leader election then, and no rival matters.
+	// even an event. No leader is elected, and OtherManagers is ignored.
 	Observe bool
-	// Rivals are the leases of other managers of the same objects. Nothing is done while one of
-	// them is held and renewed within its duration. At first sight, a lease that was renewed up to
-	// 5 min ago counts as held, since clocks may differ. Nil means DefaultRivals in Namespace. An
-	// empty list means none.
-	Rivals []Lease
+	// OtherManagers are the leases of other managers of the same objects. Nothing is done while one of
+	// them is held and renewed within its duration. A lease that is read for the first time
+	// counts as held if it was renewed in the last 5 min, because clocks may differ. Nil means
+	// DefaultOtherManagers(Namespace). An empty list means none.
+	OtherManagers []Lease
 	// Lease is the one by which the manager is elected. While it and objects of the fleet are in one
 	// namespace, it has LeaseFinalizer, so that the deletion of that namespace can be finished. Zero:
 	// it is left alone, and goes first.

@@ -56,11 +56,11 @@ func (o *Options) complete(mgr ctrl.Manager) {
 	if o.Log == nil {
 		o.Log = slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("millwright")))
 	}
-	if o.Rivals == nil {
-		o.Rivals = DefaultRivals(o.Namespace)
+	if o.OtherManagers == nil {
+		o.OtherManagers = DefaultOtherManagers(o.Namespace)
 	}
 	if o.Observe {
-		o.Rivals = nil
+		o.OtherManagers = nil
 	}
 }
 
@@ -71,7 +71,7 @@ type fleet struct {
 	stores  *stores
 	cluster *cluster.Cluster // nil if machines join none
 	manager *manager.Manager
-	rivals  *rivals
+	others  *otherManagers
 	keeper  *keeper // nil if the lease is left alone
 	events  *events
 	started atomic.Bool
@@ -89,11 +89,11 @@ func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 		return err
 	}
 	events.stores = f.stores
-	if f.rivals, err = newRivals(control, f.Rivals); err != nil {
+	if f.others, err = newOtherManagers(control, f.OtherManagers); err != nil {
 		return err
 	}
 	if f.keepsLease() {
-		f.keeper = &keeper{lease: f.Lease, client: f.rivals.client, stores: f.stores, log: f.Log}
+		f.keeper = &keeper{lease: f.Lease, client: f.others.client, stores: f.stores, log: f.Log}
 	}
 	metrics, err := newMetrics(f.Metrics, f.stores)
 	if err != nil {
@@ -156,7 +156,7 @@ func (f *fleet) Start(ctx context.Context) error {
 	if f.keeper != nil {
 		running.Go(func() { f.keeper.run(ctx) })
 	}
-	err := f.rivals.unless(ctx, f.Log, f.manager.Run)
+	err := f.others.runAlone(ctx, f.Log, f.manager.Run)
 	select {
 	case err = <-failed:
 	default:

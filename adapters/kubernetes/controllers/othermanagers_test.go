@@ -13,9 +13,9 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
 )
 
-// rival holds a lease and renews it until stop is called. It does not release it, like a killed
+// holdLease holds a lease and renews it until stop is called. It does not release it, like a killed
 // manager.
-func (w *world) rival(lease controllers.Lease, holder string) (stop func()) {
+func (w *world) holdLease(lease controllers.Lease, holder string) (stop func()) {
 	w.Helper()
 	leases := w.core.CoordinationV1().Leases(lease.Namespace)
 	term := int32(8) // longer than a busy machine can delay the next renewal
@@ -53,19 +53,19 @@ func (w *world) looked(lease controllers.Lease) {
 	w.eventually("looks at "+lease.Name, func() bool { return w.calls.of(path) > before+2 })
 }
 
-// TestRivals: while another manager is alive nothing is done. What was begun before it came goes on
+// TestOtherManagers: while another manager is alive nothing is done. What was begun before it came goes on
 // once it is gone. A lease that was abandoned long ago has no holder.
-func TestRivals(t *testing.T) {
+func TestOtherManagers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
-	leases := controllers.DefaultRivals(w.namespace)
+	leases := controllers.DefaultOtherManagers(w.namespace)
 	require.Len(t, leases, 2)
 	old, nobody := metav1.NewMicroTime(time.Now().Add(-time.Hour)), "long gone"
 	_, err := w.core.CoordinationV1().Leases(w.namespace).Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: leases[0].Name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &nobody, RenewTime: &old},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	leave := w.rival(leases[1], "the other")
+	leave := w.holdLease(leases[1], "the other")
 	w.class("small", "s")
 	d := w.deployment("web", "small", 2)
 	w.manage()
@@ -76,7 +76,7 @@ func TestRivals(t *testing.T) {
 	leave()
 	w.eventually("two machines", w.settled("web", 2))
 
-	leave = w.rival(leases[0], "a third")
+	leave = w.holdLease(leases[0], "a third")
 	w.looked(leases[0])
 	require.NoError(t, w.client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":5}}`))))
 	w.looked(leases[0])
