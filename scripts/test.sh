@@ -13,7 +13,7 @@ race_dirs="adapters/bolt driver machine/fsm machinepool/pooldriver manager sim/c
 	sim/gallery/hunt sim/simtest store adapters/kubernetes/apistore adapters/kubernetes/app
 	adapters/kubernetes/bootstrap adapters/kubernetes/cluster adapters/kubernetes/cmd
 	adapters/kubernetes/config adapters/kubernetes/controllers adapters/kubernetes/examples
-	adapters/kubernetes/internal adapters/kubernetes/mcm adapters/kubernetes/simulated
+	adapters/kubernetes/internal adapters/mcm adapters/kubernetes/simulated
 	examples/embed examples/pool examples/quickstart"
 
 # Of these (relative to the root module) only what -short leaves in runs under

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/millwright-go/millwright/adapters/kubernetes/mcm"
+	"github.com/millwright-go/millwright/adapters/mcm"
 )
 
 // TestMetrics: the manager serves what a provider counts in the default registry with its own

@@ -14,7 +14,7 @@ import (
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
-	"github.com/millwright-go/millwright/adapters/kubernetes/mcm"
+	"github.com/millwright-go/millwright/adapters/mcm"
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
