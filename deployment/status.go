@@ -18,7 +18,7 @@ const (
 	MinimumUnavailable = "MinimumReplicasUnavailable"
 )
 
-// Reason of ConditionReplicaFailure when an order to a set was refused. Any
+// FailureRefused is the reason of ConditionReplicaFailure when an order to a set was refused. Any
 // other reason is that of a set's own condition.
 const FailureRefused = "OrderRefused"
 

@@ -59,16 +59,16 @@ type preservation struct {
 }
 
 // visit looks at a machine that is not being deleted.
-func (v preservation) visit(m *machine.Machine) {
-	c := v.preserving
-	if m.Preserved(v.now) {
+func (d preservation) visit(m *machine.Machine) {
+	c := d.preserving
+	if m.Preserved(d.now) {
 		c.preserved++
-		if m.PreservedFailed(v.now) {
+		if m.PreservedFailed(d.now) {
 			c.failed++
 		}
-		v.lookAgain(m.Status.Preservation.Until)
+		d.lookAgain(m.Status.Preservation.Until)
 	}
-	key := v.p.Keys.Preserve
+	key := d.p.Keys.Preserve
 	if key == "" {
 		return
 	}
@@ -79,7 +79,7 @@ func (v preservation) visit(m *machine.Machine) {
 		if !failed {
 			c.lapsed = append(c.lapsed, m)
 		}
-	case failed && !asked && v.s.Spec.AutoPreserve > 0 && !m.Preserved(v.now) && v.mayPreserve(m):
+	case failed && !asked && d.s.Spec.AutoPreserve > 0 && !m.Preserved(d.now) && d.mayPreserve(m):
 		c.eligible = append(c.eligible, m)
 	}
 }
@@ -87,7 +87,7 @@ func (v preservation) visit(m *machine.Machine) {
 // mayPreserve reports whether the set may keep a machine that failed. One whose
 // node has ever been asked for it obeys the node; one that was kept since it
 // failed is to be replaced.
-func (v preservation) mayPreserve(m *machine.Machine) bool {
+func (d preservation) mayPreserve(m *machine.Machine) bool {
 	p := &m.Status.Preservation
 	return !p.NodeAsked && (p.Ended.IsZero() || p.Ended.Before(m.Status.Since))
 }

@@ -3,7 +3,6 @@
 . "$(dirname "$0")/prelude.sh"
 . scripts/format.sh
 
-limit=15 # of cyclomatic complexity, for tests too
 bin=$PWD/.cache/bin
 
 # The linters are built and run as programs, not by "go tool", so that each
@@ -29,12 +28,6 @@ sum_types() {
 	in_module "$1" "$bin/go-check-sumtype" -default-signifies-exhaustive=false ./... $others
 }
 
-complexity() {
-	go_files | while IFS= read -r file; do
-		if ! grep -q '^// Code generated .* DO NOT EDIT\.$' "$file"; then printf '%s\n' "$file"; fi
-	done | tr '\n' '\0' | xargs -0 "$bin/gocyclo" -over "$limit"
-}
-
 prepare
 collect_less
 all=$(modules)
@@ -55,8 +48,8 @@ for module in $all; do
 	check "staticcheck in $module" in_module "$module" "$bin/staticcheck" ./...
 	check "exhaustive switches in $module" sum_types "$module"
 done
-step "cyclomatic complexity, at most $limit" "1 s"
-check complexity complexity
+step "revive: doc comments, names, length and complexity of functions" "20 s"
+check revive in_module "${MODULE:-.}" "$bin/revive" -config "$PWD/tools/revive.toml" ./...
 
 if [ -n "$failed" ]; then die "lint: failed: ${failed#, }"; fi
 printf '\nlint: clean\n'

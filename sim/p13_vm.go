@@ -37,7 +37,7 @@ func (w p13) checkVMs(machines []*machine.Machine) {
 	}
 }
 
-// RuleInitialized: a VM that needs initialization is initialized before its machine runs.
+// RuleInitialized is the name of the rule that a VM that needs initialization is initialized before its machine runs.
 const RuleInitialized = "initialized"
 
 // checkInitialized: no machine runs on a VM that is not initialized yet, unless the provider said

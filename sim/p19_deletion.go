@@ -9,10 +9,10 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// RuleReason: no machine that serves is deleted without a reason.
+// RuleReason is the name of the rule that no machine that serves is deleted without a reason.
 const RuleReason = "reason"
 
-// RuleKept: a machine that is kept for inspection stays until its time is up.
+// RuleKept is the name of the rule that a machine that is kept for inspection stays until its time is up.
 const RuleKept = "kept"
 
 // p19: of several machines, the one that a set gives up is the right one. Each deletion of one that

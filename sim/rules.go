@@ -6,7 +6,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// RuleChildren: the owner of machines is deleted after them.
+// RuleChildren is the name of the rule that the owner of machines is deleted after them.
 const RuleChildren = "children first"
 
 // children is that rule. was has the sets that there were at the last effect, by UID.
@@ -41,7 +41,8 @@ func (w *children) checkOwners(machines []*machine.Machine) {
 	w.was = now
 }
 
-// RuleClass: no machine is taken out of service to be updated to a class that is not there.
+// RuleClass is the name of the rule that no machine is taken out of service to be updated to a class that
+// does not exist.
 const RuleClass = "class first"
 
 // classFirst is that rule. gone says since when classes are not there, by name.

@@ -54,17 +54,16 @@ func TestCoreIsPure(t *testing.T) {
 
 func purityFaults(s *source) (faults []string) {
 	for imported, as := range s.imports() {
-		if slices.Contains(impure, imported) && s.path != logValue || imported == "context" && !in(s.dir(), ports) || imported == "time" && as == "." {
+		hidden := imported == "time" && as == "."
+		if slices.Contains(impure, imported) && s.path != logValue || imported == "context" && !in(s.dir(), ports) || hidden {
 			faults = append(faults, fmt.Sprintf("%s imports %s: a decision depends on its arguments alone", s.path, imported))
 		}
 	}
-	timeName, clocks := s.imports()["time"], strings.Fields("Now Since Until Sleep After AfterFunc Tick NewTimer NewTicker")
 	for _, decl := range s.file.Decls {
 		ast.Inspect(decl, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.SelectorExpr:
-				x, ok := n.X.(*ast.Ident)
-				if ok && x.Name == timeName && slices.Contains(clocks, n.Sel.Name) && !(n.Sel.Name == "Now" && takesClock(decl)) {
+				if readsClock(s, n) && !(n.Sel.Name == "Now" && takesClock(decl)) {
 					faults = append(faults, fmt.Sprintf("%s: time.%s: time is an argument", s.at(n.Pos()), n.Sel.Name))
 				}
 			case *ast.CallExpr:
@@ -76,6 +75,13 @@ func purityFaults(s *source) (faults []string) {
 		})
 	}
 	return faults
+}
+
+var clocks = strings.Fields("Now Since Until Sleep After AfterFunc Tick NewTimer NewTicker")
+
+func readsClock(s *source, n *ast.SelectorExpr) bool {
+	x, ok := n.X.(*ast.Ident)
+	return ok && x.Name == s.imports()["time"] && slices.Contains(clocks, n.Sel.Name)
 }
 
 // takesClock reports whether a declaration is a constructor with an argument now, for which nil means

@@ -329,7 +329,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	return nil
 }
 
-// withMachines reads the machines of sets.
+// WithMachines reads the machines of sets.
 func WithMachines(ctx context.Context, owned []*machineset.Set, machines store.Reader[*machine.Machine]) ([]deployment.Children, error) {
 	children := make([]deployment.Children, len(owned))
 	for i, set := range owned {
