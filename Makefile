@@ -22,7 +22,7 @@ SEED ?= 1
 COUNT ?= 60
 export FUZZTIME BENCH BENCHTIME RACE TESTFLAGS RAPID_SEED MODULE
 
-.PHONY: test test-core prove soak lint bench bench-kubernetes fuzz mutants docs try-kubernetes help
+.PHONY: test test-core prove soak lint bench bench-kubernetes fuzz mutants docs compat try-kubernetes help
 
 test: ## lint, then the tests of every module, 10 min (default)
 	@sh scripts/test.sh all
@@ -36,7 +36,7 @@ prove: ## the long tests that make test shortens, and a soak of 2 min: 20 min
 soak: ## a soak of 10 min, then 40 quickstarts that are killed and go on after up to a minute (SOAK=1h RUNS=100)
 	@sh scripts/soak.sh
 
-lint: ## gofmt, go vet, staticcheck, exhaustive switches, complexity (MODULE=examples)
+lint: ## gofmt, go vet, staticcheck, exhaustive switches, revive (MODULE=examples)
 	@sh scripts/lint.sh
 
 bench: ## all benchmarks with allocations (BENCH=, BENCHTIME=)
@@ -53,6 +53,9 @@ mutants: ## COUNT (60) random mistakes in the core, drawn by SEED (1): the score
 
 docs: ## regenerate the generated pages under docs/
 	@sh scripts/docs.sh
+
+compat: ## what callers of the last tag would have to change, by apidiff
+	@sh scripts/compat.sh
 
 try-kubernetes: ## an API server with the manager, a simulated provider and a sample; Ctrl-C ends it
 	@GOWORK=off go -C adapters/kubernetes run ./cmd/try
