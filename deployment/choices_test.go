@@ -66,6 +66,7 @@ func TestP20AReductionIsNotForgottenWhileOrdersAreHeld(t *testing.T) {
 
 // TestP20ChoicesOutlastAPause: a reduction that has to wait for a paused set takes the chosen
 // machines when the pause is over.
+// Invariants: P20
 func TestP20ChoicesOutlastAPause(t *testing.T) {
 	o := settledObservation(t, 3)
 	d, set := o.Deployment.Clone(), o.Sets[0].Set
@@ -113,6 +114,7 @@ func handedNames(plan deployment.Plan) (names []string) {
 
 // TestP20ScalersClock: the times of a scaler are compared with each other. Its
 // clock may be ahead of this one or behind it.
+// Invariants: P20
 func TestP20ScalersClock(t *testing.T) {
 	stamp := func(skew time.Duration) string { return begin.Add(skew).Format(time.RFC3339) }
 	for _, skew := range []time.Duration{-time.Hour, -2 * time.Second, 0, 2 * time.Second, time.Hour} {

@@ -20,6 +20,7 @@ func orphaned(c deployment.Children) *machineset.Set {
 
 // TestP10Adopts: it adopts only sets without an owner that the selector matches, in this namespace,
 // and not being deleted; on a live read.
+// Invariants: P10
 func TestP10Adopts(t *testing.T) {
 	d := stored(1)
 	yes := orphaned(ownSet(d, "yes", 0))

@@ -81,6 +81,7 @@ func apply(o *deployment.Observation, order deployment.Order) {
 // TestP2P7P9OneDecision: from any state, with scaling and rolling both due, each order of a
 // decision, carried out one after the other, keeps to the bounds; every size is within 0 and R + S;
 // all orders are for live sets.
+// Invariants: P2
 func TestP2P7P9OneDecision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
@@ -101,6 +102,7 @@ func TestP2P7P9OneDecision(t *testing.T) {
 
 // TestP5PendingOrders: with the orders carried out and the sets yet to follow,
 // nothing more is ordered.
+// Invariants: P5
 func TestP5PendingOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
@@ -118,6 +120,7 @@ func TestP5PendingOrders(t *testing.T) {
 
 // TestP4NoRollout: with the same template, no other set is ever created or used, with any other
 // change of the spec, also from zero and to zero.
+// Invariants: P4
 func TestP4NoRollout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, false)
@@ -146,6 +149,7 @@ func TestP4NoRollout(t *testing.T) {
 
 // TestP10Counting: each machine counts for the set that owns it and no other, even if it is listed
 // elsewhere or twice. Sets of others do not count at all.
+// Invariants: P10
 func TestP10Counting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
@@ -167,6 +171,7 @@ func TestP10Counting(t *testing.T) {
 
 // TestP11Total: no input makes Decide panic, and only a deployment without UID is the caller's
 // mistake.
+// Invariants: P11
 func TestP11Total(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawGarbage(t)
@@ -204,6 +209,7 @@ func requireSentence(t require.TestingT, why decision.Why) {
 
 // TestP27Function: the same observation gives the same plan, for any order of sets and machines,
 // and a decision does not change it.
+// Invariants: P27
 func TestP27Function(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := rapid.OneOf(rapid.Custom(drawLive), rapid.Custom(drawGarbage)).Draw(t, "observation")
@@ -384,6 +390,7 @@ func strictQuota(t *testing.T) *story {
 // TestP8StrictQuota: under the policy all machines, including terminating ones and those about to
 // be created, are never more than R + S, in any order of events in a rollout. The rollout
 // converges.
+// Invariants: P8
 func TestP8StrictQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)

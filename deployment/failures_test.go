@@ -94,6 +94,7 @@ func TestSuccessCountsFromItsTime(t *testing.T) {
 // TestP46RolloutIsOnRecordBeforeItTouchesMachines: a process dies right after the first order of a rollout, and the
 // machine that the order was about fails before another one writes a status. The failure counts, also if the
 // machine is gone by then.
+// Invariants: P46
 func TestP46RolloutIsOnRecordBeforeItTouchesMachines(t *testing.T) {
 	fails := map[deployment.StrategyKind]func(*story){
 		deployment.InPlaceUpdate: func(s *story) { s.liveAll(); s.liveAll() },

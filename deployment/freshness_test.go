@@ -12,6 +12,7 @@ import (
 
 // TestSizesRestOnAFreshLiveRead: from machineset.DeleteWithin after its end on, a live read allows
 // no resize. Neither does one that ended in the future.
+// Invariants: P7
 func TestSizesRestOnAFreshLiveRead(t *testing.T) {
 	o := settledObservation(t, 3)
 	o.Deployment.Spec.Replicas, o.Read.Ended = 4, begin
@@ -31,6 +32,7 @@ func TestSizesRestOnAFreshLiveRead(t *testing.T) {
 
 // TestMarksRestOnAFreshLiveRead: a machine is selected because enough others were available when
 // they were read. So the selection needs a fresh live read, as the deletion of a set does.
+// Invariants: P7
 func TestMarksRestOnAFreshLiveRead(t *testing.T) {
 	mark := func() *deployment.Observation {
 		d := stored(3)

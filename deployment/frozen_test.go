@@ -12,6 +12,7 @@ import (
 
 // TestFrozenGrowsNothing: from any state, a frozen deployment creates no set and raises none but
 // one of negative size. It orders the same lowerings as otherwise.
+// Invariants: P25
 func TestFrozenGrowsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)

@@ -33,6 +33,7 @@ func drawn(t *rapid.T) (*deployment.Observation, *deployment.Policy) {
 	return o, deployment.DefaultPolicy()
 }
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	d := fuzzing.Decision[deployment.Observation, *deployment.Policy, deployment.Plan]{
 		Form: form, Policy: deployment.DefaultPolicy, Decide: deployment.Decide,

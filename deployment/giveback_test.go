@@ -49,6 +49,7 @@ func requireNoneMade(t *testing.T, c *deployment.Children) {
 // TestRaisedSetMakesNoMachine: a set that is raised to keep machines has deleted some of them since
 // they were counted. It creates none of the old template in their place, neither then nor when it
 // is opened again.
+// Invariants: P12
 func TestRaisedSetMakesNoMachine(t *testing.T) {
 	for deleted := range 3 {
 		t.Run(fmt.Sprint(deleted), func(t *testing.T) {
@@ -85,6 +86,7 @@ func TestRaisedSetMakesNoMachine(t *testing.T) {
 // TestNoMachineOfAnOldTemplate: in a rollout in which machines become ill and recover, and none is
 // lost, no old set ever creates a machine. Its controller chooses the machines to delete early and
 // deletes them late, and all reads are old.
+// Invariants: P3 P12
 func TestNoMachineOfAnOldTemplate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -127,6 +129,7 @@ func (c *chaos) machineIll() {
 
 // TestNoHalfGiveBack: if no set can be raised, because the fleet is frozen or there is no key to
 // note it, no other set is lowered to make room for it.
+// Invariants: P6
 func TestNoHalfGiveBack(t *testing.T) {
 	o := lostAmid()
 	full := another(o.Deployment, "huge", 1, 2)
@@ -150,6 +153,7 @@ func TestNoHalfGiveBack(t *testing.T) {
 // TestNoteOfARaise: until the set has observed the noted raise, its machines count as if it had the
 // smaller size. A note that can't be read may mean 0, and one of a future generation is about the
 // present one.
+// Invariants: P7
 func TestNoteOfARaise(t *testing.T) {
 	for _, line := range []struct {
 		name, note string
@@ -185,6 +189,7 @@ func TestNoteOfARaise(t *testing.T) {
 
 // TestNoteIsTakenAway: the resizing of a set that has observed its raise removes the note. Before
 // that the note stays, with the smallest size.
+// Invariants: P7
 func TestNoteIsTakenAway(t *testing.T) {
 	for observed, note := range map[int64]string{5: "1 6", 6: ""} {
 		o := lostAmid()
@@ -206,6 +211,7 @@ func TestNoteIsTakenAway(t *testing.T) {
 
 // TestRaisedTwice: a set that is raised again before it has observed the first raise may still act
 // on the smallest size.
+// Invariants: P7
 func TestRaisedTwice(t *testing.T) {
 	o := lostAmid()
 	raised := o.Sets[0].Set

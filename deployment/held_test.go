@@ -109,6 +109,7 @@ func (c *chaos) checkProgress(o *deployment.Observation, p deployment.Plan) {
 
 // TestPausedFollowsReplicas: after any faults, a paused fleet reaches its size, creates no set, and
 // becomes quiet (P3, P28). Its orders are within R and R + S.
+// Invariants: P3
 func TestPausedFollowsReplicas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)

@@ -95,6 +95,7 @@ func TestHeldUp(t *testing.T) {
 
 // A deployment reports what slows its sets: the new set's condition first, then the oldest one's,
 // of those that stay. It writes once when that begins, changes or ends, and not between (P28).
+// Invariants: P28
 func TestSlowedSetsAreTold(t *testing.T) {
 	for _, typ := range []string{deployment.ConditionCreationSlowed, deployment.ConditionReplacementSlowed} {
 		o := settledObservation(t, 2)

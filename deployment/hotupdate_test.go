@@ -188,6 +188,7 @@ func init() {
 // TestP4NoRolloutForWhatCanBeUpdated: templates that differ only in updatable fields replace no
 // machine, even with stale reads, refusals and kills: no set is created and no machine goes. All
 // machines end with the class wanted last. A change to a class that differs more replaces each.
+// Invariants: P4
 func TestP4NoRolloutForWhatCanBeUpdated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(web(rapid.Int32Range(1, 4).Draw(t, "replicas")))
@@ -301,6 +302,7 @@ func near(m *machine.Machine, of *machineset.Set, want *machine.VMSpec) bool {
 
 // TestP4ClassesAreExchangedIfTheyCanBe: the newest set gets the template's class exactly if all its
 // VMs can be updated to it, and no other set ever does.
+// Invariants: P4
 func TestP4ClassesAreExchangedIfTheyCanBe(t *testing.T) {
 	spec := machine.VMSpec{Declared: "tags", Fixed: "f", Updatable: "u"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -37,6 +37,7 @@ func rollsInPlace(d *deployment.Deployment, replicas, surge, unavailable int32) 
 // TestInPlaceKeepsMachines: without failures and without a surge, the machines at the end are those
 // of the beginning, in any order of events, crashes and changes of the template, and if the
 // template returns.
+// Invariants: P10
 func TestInPlaceKeepsMachines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -84,6 +85,7 @@ func requireTidy(t require.TestingT, w *world) {
 // TestInPlaceInterrupted: a rollout in place is stopped after each of its steps, by a crash and by
 // users' actions, and still completes. No machine is in two sets, none is counted twice, and R is
 // kept.
+// Invariants: P3 P5 P10
 func TestInPlaceInterrupted(t *testing.T) {
 	for name, meddle := range map[string]func(*interrupted){
 		"crash":            func(*interrupted) {},
@@ -299,6 +301,7 @@ func TestSelectionIsByAge(t *testing.T) {
 
 // TestP7NoneIsSelectedWhileASetMayTakeAnother: a set that was allowed to replace machines on
 // request may be deleting one until it has seen that it is not any more (P7).
+// Invariants: P7
 func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
 	selected := func(change func(old *deployment.Children)) int {
 		d := stored(3)
@@ -467,6 +470,7 @@ func TestNonsenseInNotesIsCleared(t *testing.T) {
 // TestAMachineThatDiesOnItsWayKeepsOnePlace: the process dies when the new set has grown for a
 // machine and the old one has not shrunk, and the machine is deleted. With any wanted size, there
 // are never more machines than are allowed.
+// Invariants: P7 P10
 func TestAMachineThatDiesOnItsWayKeepsOnePlace(t *testing.T) {
 	for name, change := range map[string]func(*deployment.Spec){
 		"goes on":  func(*deployment.Spec) {},
@@ -544,6 +548,7 @@ func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 
 // TestUpdatesBegunElsewhereCount: while the node of a candidate says that its update has begun, no
 // other machine is selected, although the machine itself still runs. It is updated to the new set.
+// Invariants: P7
 func TestUpdatesBegunElsewhereCount(t *testing.T) {
 	for reason, counts := range map[string]bool{
 		machine.ReasonSelectedForUpdate: true, machine.ReasonDrainSuccessful: true, machine.ReasonReadyForUpdate: true,
@@ -577,6 +582,7 @@ func TestUpdatesBegunElsewhereCount(t *testing.T) {
 
 // TestP10SizeThatMeansNothingAmidAMove: a user makes a set's size negative while a machine is on
 // its way. The set keeps what it has, less the machine that goes, more the one that stays.
+// Invariants: P10
 func TestP10SizeThatMeansNothingAmidAMove(t *testing.T) {
 	for name, c := range map[string]struct {
 		note   func(old, current deployment.Children)

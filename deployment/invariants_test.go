@@ -20,6 +20,7 @@ var waitsFor = map[rollout.Reason]bool{
 // TestP7UnderFaults: every order obeys the rules of chaos.check, in every interleaving, with stale
 // reads, crashes, refusals and people who meddle: P7 and P9 for sizes, P10 for owners, P12 for new
 // sets, P25 while being deleted.
+// Invariants: P6 P7 P10
 func TestP7UnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -32,6 +33,7 @@ func TestP7UnderFaults(t *testing.T) {
 // TestP7EndToEnd: without failures and without a change of R or the bounds, the fleet itself never
 // leaves the bounds in any order of events, not even for a moment: every machine a set deletes was
 // spare.
+// Invariants: P7
 func TestP7EndToEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -52,6 +54,7 @@ func TestP7EndToEnd(t *testing.T) {
 // TestP3Converges: once faults stop, the fleet comes to the wanted template
 // and size in a bounded number of decisions, and every pass that ends without
 // an order says that it is done or names what it waits for.
+// Invariants: P3 P21
 func TestP3Converges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -110,6 +113,7 @@ func requireComplete(t require.TestingT, w *world) {
 
 // TestP28SettledIsQuiet: while the deployment is settled and unchanged, nothing is written, ordered
 // or read live, now and after every resync.
+// Invariants: P28
 func TestP28SettledIsQuiet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -136,6 +140,7 @@ func TestP28SettledIsQuiet(t *testing.T) {
 
 // TestP25Deleted: a deployment that is being deleted only ever deletes, and goes when its sets are
 // gone, with any faults.
+// Invariants: P25
 func TestP25Deleted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)

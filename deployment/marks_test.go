@@ -71,6 +71,7 @@ func (s *story) tellMarks() {
 // TestMarksLastAsLongAsARollout: whenever a pass ends that nothing delayed, the sets with machines
 // carry the marks that a rollout under way asks for, and none otherwise. Sets that are not ours any
 // more carry none.
+// Invariants: P23
 func TestMarksLastAsLongAsARollout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)

@@ -237,6 +237,7 @@ func (c *chaos) resumeAll() {
 // TestP7WithPauses: sets and machines are paused and resumed at any moment of a rollout. The fleet
 // never leaves its bounds, and once all are resumed the rollout completes. While one is paused, the
 // reason for a wait says so.
+// Invariants: P3 P7
 func TestP7WithPauses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -269,6 +270,7 @@ func TestP7WithPauses(t *testing.T) {
 
 // TestP7WithPausesAndFaults: with all other faults, each order keeps to the bounds, and deletion
 // ends when all are resumed.
+// Invariants: P7
 func TestP7WithPausesAndFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -290,6 +292,7 @@ func TestP7WithPausesAndFaults(t *testing.T) {
 // TestSurplusOfAPausedSetHoldsNobodyUp: a set that has said that it is paused deletes no machine.
 // So the available ones that it should keep count, although one that is not available is surplus.
 // Before that it may be deleting any of them.
+// Invariants: P3 P7
 func TestSurplusOfAPausedSetHoldsNobodyUp(t *testing.T) {
 	condition := func(status object.ConditionStatus) []object.Condition {
 		return []object.Condition{{Type: machineset.ConditionPaused, Status: status}}
@@ -326,6 +329,7 @@ func TestSurplusOfAPausedSetHoldsNobodyUp(t *testing.T) {
 // TestP7WithPausesAndIllness: machines of sets that are paused and resumed become ill and recover.
 // Each order keeps to the bounds. The rollout goes as far as it can while some are paused, and
 // completes afterwards.
+// Invariants: P3 P7
 func TestP7WithPausesAndIllness(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)

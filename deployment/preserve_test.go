@@ -63,6 +63,7 @@ func (c *chaos) machinePreserved() {
 // TestP7UnderFaultsPreserved is TestP7UnderFaults with machines that are kept for inspection: they
 // count towards R + S, and the floor is R − U less their number. When none is kept any more, the
 // fleet converges (P3).
+// Invariants: P3 P7
 func TestP7UnderFaultsPreserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -82,6 +83,7 @@ func TestP7UnderFaultsPreserved(t *testing.T) {
 
 // TestP7EndToEndPreserved is TestP7EndToEnd with running machines that users keep and release. Only
 // Recreate tells a set to delete one of them. A rollout completes with those that stay.
+// Invariants: P7
 func TestP7EndToEndPreserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -385,6 +387,7 @@ func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 
 // While Recreate is paused, no set grows beside a machine of another one, even if that machine is
 // kept for inspection.
+// Invariants: P7
 func TestPausedRecreateSeesKeptMachines(t *testing.T) {
 	o := settledObservation(t, 1)
 	spec := &o.Deployment.Spec

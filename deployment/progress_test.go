@@ -39,6 +39,7 @@ func condition(d *deployment.Deployment, o *deployment.Observation, t *testing.T
 
 // TestDeadlineToTheNanosecond: a second is added, because the start was rounded down. The next
 // decision is then, if nothing else comes first.
+// Invariants: P21
 func TestDeadlineToTheNanosecond(t *testing.T) {
 	for _, deadline := range []time.Duration{time.Second, 1500 * time.Millisecond, 9 * time.Minute} {
 		o := slow(t, deadline)
@@ -103,6 +104,7 @@ func TestDeadlineCountsFromProgress(t *testing.T) {
 
 // TestP25DeadlineBeginsAnewAfterAnOutage: the time of an outage, and that before it, counts for no
 // verdict, whether this process has seen the outage or only the machines know of it.
+// Invariants: P25
 func TestP25DeadlineBeginsAnewAfterAnOutage(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seconds := func(name string, low, high int64) time.Duration {

@@ -140,6 +140,7 @@ func scalerAgainstFloor(t *testing.T) *story {
 // TestP20ChosenMachinesGo: if a scaler lowers replicas of a settled fleet, the machines it chose
 // go. During a rollout too, the bounds hold at every moment, no name is left behind, and no set
 // knows of one that could go later.
+// Invariants: P20
 func TestP20ChosenMachinesGo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, false)
@@ -192,6 +193,7 @@ func TestP20ChosenMachinesGo(t *testing.T) {
 // smaller size and not before the scaler's own time, of no more machines than they lose, and of
 // none that was chosen before the last change of size. Once settled, no set knows of a machine that
 // it has.
+// Invariants: P20
 func TestP20HandedOverOnceAndInTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)

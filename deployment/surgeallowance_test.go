@@ -121,6 +121,7 @@ func TestRequestsWait(t *testing.T) {
 // TestRequestsWaitForAnUpdateInPlace: a machine of the set is still being updated to what was
 // wanted before. It moves to another set only while its own has no more machines than ordered, and
 // the set would replace none before the machine is available. So each would wait for the other.
+// Invariants: P5
 func TestRequestsWaitForAnUpdateInPlace(t *testing.T) {
 	o := settledObservation(t, 3)
 	o.Deployment.Spec.Strategy = inPlace(3, 1, 1).Spec.Strategy
@@ -146,6 +147,7 @@ func TestRequestsWaitForAnUpdateInPlace(t *testing.T) {
 
 // TestRaiseIsNotedBeforeMachinesCome: a raised set may be about to delete machines that are still
 // on their way, or that its surge allowance lets it create.
+// Invariants: P7
 func TestRaiseIsNotedBeforeMachinesCome(t *testing.T) {
 	key := deployment.DefaultPolicy().Keys.RaisedFrom
 	for what, change := range map[string]func(*deployment.Children){

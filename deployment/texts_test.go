@@ -12,6 +12,7 @@ import (
 
 // TestP58TextsAreOfTheirMoment: no text of a condition is carried over from an earlier status, from any
 // state and after any condition.
+// Invariants: P58
 func TestP58TextsAreOfTheirMoment(t *testing.T) {
 	const old = "as it was"
 	rapid.Check(t, func(rt *rapid.T) {

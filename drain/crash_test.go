@@ -28,6 +28,7 @@ func toldInTurn(s *shell, all map[string]*pod) (order []string) {
 // memory continues. It tells the pods in the same order, and starts no wait again. The drain takes
 // longer by what the new process does not know, which is two slots of attempts at most, and by the
 // fractions of seconds that stored times lose.
+// Invariants: P26
 func TestP26KilledAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := rapid.IntRange(1, 5).Draw(t, "pods")
@@ -72,6 +73,7 @@ func TestP26KilledAnywhere(t *testing.T) {
 
 // There is a new process every few seconds. It costs only time: no wait for pods or volumes starts
 // again, however often that happens.
+// Invariants: P26
 func TestP26KilledAgainAndAgain(t *testing.T) {
 	s := newShell(t)
 	s.detach = -1
@@ -91,6 +93,7 @@ func TestP26KilledAgainAndAgain(t *testing.T) {
 }
 
 // P23: Undo reverses what the drain did, and nothing else.
+// Invariants: P23
 func TestP23OnlyOursIsUndone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)

@@ -36,6 +36,7 @@ func comingBack(t *rapid.T, s *shell, app string, replicas int, tolerates bool) 
 
 // P49: a drain ends although pods come back to its node each time: the evictions of the pods of one
 // controller are bounded, also over restarts, and by a clock that is not the cluster's.
+// Invariants: P49
 func TestP49PodsThatComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -87,6 +88,7 @@ func TestP49PodsThatComeBack(t *testing.T) {
 }
 
 // P49: force ends although pods come back at once.
+// Invariants: P49
 func TestP49ForceIsBounded(t *testing.T) {
 	for _, tolerates := range []bool{false, true} {
 		s := newShell(t)
@@ -108,6 +110,7 @@ func TestP49ForceIsBounded(t *testing.T) {
 }
 
 // Many controllers that come and go, each with a pod that tolerates the cordon, hold no drain up.
+// Invariants: P49
 func TestP49ManyControllers(t *testing.T) {
 	s := newShell(t)
 	n := 0

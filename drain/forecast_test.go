@@ -27,6 +27,7 @@ func forecast(t *testing.T, s *shell) (*drain.Forecast, string) {
 
 // A forecast has pods that tolerate the cordon come back, as a drain finds them (P49): it says how
 // often they are told to go, and that they stay in the end, with their volumes.
+// Invariants: P49
 func TestForecastOfPodsThatComeBack(t *testing.T) {
 	for _, kind := range []string{"ReplicaSet", "StatefulSet"} {
 		s := newShell(t)
@@ -46,6 +47,7 @@ func TestForecastOfPodsThatComeBack(t *testing.T) {
 
 // A forecast waits for what is attached to the node and no pod uses (P51), also if only the node
 // knows it.
+// Invariants: P51
 func TestForecastOfVolumesOfNobody(t *testing.T) {
 	s := newShell(t)
 	s.volumes = append(s.volumes, &drain.Volume{Name: "vol-x", Claim: object.Key{Namespace: "default", Name: "gone"}, Handle: "vol-x"})
@@ -64,6 +66,7 @@ func TestForecastOfVolumesOfNobody(t *testing.T) {
 
 // P57: a forecast has an eviction answered as the API server answers it: the pods that it says are
 // evicted at first are those that a drain evicts at first.
+// Invariants: P57
 func TestP57ForecastOfFirstEvictions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -90,6 +93,7 @@ func TestP57ForecastOfFirstEvictions(t *testing.T) {
 }
 
 // P57: what the eviction API documents of pods that are pending or not ready, line by line.
+// Invariants: P57
 func TestP57ForecastOfUnhealthyPods(t *testing.T) {
 	pending := func(p *drain.Pod) { p.Pending, p.NotReady = true, true }
 	notReady := func(p *drain.Pod) { p.NotReady = true }

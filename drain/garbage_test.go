@@ -133,6 +133,7 @@ func anyPolicy(t *rapid.T) *drain.Policy {
 }
 
 // P11: any observation gets a plan that makes sense.
+// Invariants: P11 P27
 func TestP11AnyObservationGetsAPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyGarbage(t), anyPolicy(t)
@@ -161,6 +162,7 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 
 // P21, P28: for any state of storage, writes end, and each wait without force and with a deadline
 // has an end.
+// Invariants: P21
 func TestP21GarbageComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -254,21 +256,25 @@ func told(f *testing.F, d *fuzzed) [][]byte {
 	return list
 }
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	d := newFuzzed(drain.Decide)
 	d.Fuzz(f, told(f, d)...)
 }
 
+// Invariants: P11 P27
 func FuzzDetach(f *testing.F) {
 	d := newFuzzed(drain.Detach)
 	d.Fuzz(f, told(f, d)...)
 }
 
+// Invariants: P11 P27
 func FuzzUndo(f *testing.F) {
 	d := newFuzzed(drain.Undo)
 	d.Fuzz(f, told(f, d)...)
 }
 
+// Invariants: P11 P27
 func FuzzPredict(f *testing.F) {
 	d := &fuzzing.Decision[drain.Observation, *drain.Policy, *drain.Forecast]{
 		Form: form, Policy: drain.DefaultPolicy,

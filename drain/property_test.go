@@ -118,6 +118,7 @@ func distances(t require.TestingT, calls []call) {
 
 // P22: without force, and while its time lasts, a drain only ever evicts, the attempts keep their
 // distance over restarts, and no budget is violated.
+// Invariants: P22 P27
 func TestP22OnlyEvicted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -219,6 +220,7 @@ func TestDrainsEndWhereTheyCan(t *testing.T) {
 }
 
 // P21: every drain ends a minute after its time is over, even if everything fails.
+// Invariants: P21
 func TestP21EveryDrainEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -239,6 +241,7 @@ func TestP21EveryDrainEnds(t *testing.T) {
 }
 
 // P22: force waits for nothing: no budget, no volume, no grace.
+// Invariants: P22
 func TestP22ForceEndsWithinItsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -271,6 +274,7 @@ func TestP22ForceEndsWithinItsBound(t *testing.T) {
 }
 
 // P28: the drain does not repeat a request while nothing changes.
+// Invariants: P28
 func TestP28AskedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)

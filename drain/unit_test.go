@@ -64,6 +64,7 @@ func TestBudgetSelects(t *testing.T) {
 	assert.False(t, (*drain.Budget)(nil).Selects(p))
 }
 
+// Invariants: P22
 func TestMisconfigured(t *testing.T) {
 	bad := drain.Budget{Generation: 2, ObservedGeneration: 2, ExpectedPods: 3, CurrentHealthy: 3, DesiredHealthy: 3}
 	assert.True(t, bad.Misconfigured())
@@ -99,6 +100,7 @@ func TestMemory(t *testing.T) {
 
 // Attempts after a restart come in the first slot that begins at least a slot's length after it.
 // Those after a refusal come a slot's length later, in a later slot.
+// Invariants: P22
 func TestAttemptsKeepToSlots(t *testing.T) {
 	begun := epoch.Truncate(time.Second)
 	for _, c := range []struct {
@@ -187,6 +189,7 @@ func TestDetachIsExact(t *testing.T) {
 }
 
 // TestDetachEnds: volumes delay a deletion for the timeout and no longer, with force and without.
+// Invariants: P21
 func TestDetachEnds(t *testing.T) {
 	for _, forced := range []bool{false, true} {
 		s := newShell(t)
@@ -228,6 +231,7 @@ func TestForecastOfBudgets(t *testing.T) {
 
 // A forecast treats a cached observation like a live one, because a forecast has no live node to
 // read.
+// Invariants: P21
 func TestForecastFromACache(t *testing.T) {
 	s := newShell(t)
 	s.add("db-1", s.volume("vol-1"))
@@ -243,6 +247,7 @@ func TestForecastFromACache(t *testing.T) {
 }
 
 // Decisions that repeat the same order endlessly end a forecast, and the forecast says so.
+// Invariants: P21
 func TestForecastWithoutProgress(t *testing.T) {
 	s := newShell(t)
 	s.look()
@@ -310,6 +315,7 @@ func decide(t *testing.T, s *shell, o *drain.Observation) drain.Plan {
 
 // A cache may show that a pod is gone before it shows that its turn was recorded. So only after a
 // live read of the node does the drain tell the next pod with volumes to go, or end (P22).
+// Invariants: P22
 func TestTurnsAreBelievedLive(t *testing.T) {
 	s, first, second := twoDatabases(t)
 	s.detach = -1
@@ -333,6 +339,7 @@ func TestTurnsAreBelievedLive(t *testing.T) {
 }
 
 // A drain whose pods are gone ends on a cached node only if no volume can be left.
+// Invariants: P22
 func TestDrainsEndLive(t *testing.T) {
 	s, first, second := twoDatabases(t)
 	s.detach = -1
@@ -367,6 +374,7 @@ func TestDrainsEndLive(t *testing.T) {
 
 // A pod that was bound just before the cordon may be missing in a cache. A drain ends on a live
 // list of pods, except at its deadline and by force (P22).
+// Invariants: P22
 func TestDrainsEndOnALiveListOfPods(t *testing.T) {
 	s, _, _ := twoDatabases(t)
 	s.pods = nil
@@ -406,6 +414,7 @@ func anySkew(t *rapid.T) time.Duration {
 // P50: no pod loses its grace because the clock of the process and that of the cluster differ, by up
 // to an hour. That holds if this drain told the pod to go or another program did, and if the next
 // process has another clock.
+// Invariants: P50
 func TestP50GraceByAnyClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -453,6 +462,7 @@ func TestP50GraceByAnyClock(t *testing.T) {
 
 // A pod that never goes is waited for once more by each process that finds it past its grace, and
 // by no clock for longer than an hour more.
+// Invariants: P50
 func TestP50StuckPodsEndByAnyClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, -time.Minute, 0, time.Minute, time.Hour} {
 		s := newShell(t)

@@ -97,6 +97,7 @@ func TestPodsWithAnotherGrace(t *testing.T) {
 
 // A pod may be told to go before all its volumes are attached. The drain also waits for those that
 // come while the pod is there, and not for one that never comes (P22).
+// Invariants: P22
 func TestVolumesThatComeLate(t *testing.T) {
 	s := newShell(t)
 	s.detach = time.Hour
@@ -120,6 +121,7 @@ func TestVolumesThatComeLate(t *testing.T) {
 
 // A volume may come, and the pod finish, between two looks. The kubelet keeps a finished pod's
 // volumes until it has cleaned up, so the drain waits for that volume too (P22).
+// Invariants: P22
 func TestVolumesThatComeBeforeTheEndIsSeen(t *testing.T) {
 	s := newShell(t)
 	s.detach = time.Hour
@@ -176,6 +178,7 @@ func TestTurnThatWasNeverStored(t *testing.T) {
 }
 
 // In a forecast, as in a drain, the last pod with a volume may have finished and still be there.
+// Invariants: P11
 func TestForecastOfAFinishedPodWithAVolume(t *testing.T) {
 	s := newShell(t)
 	s.add("db-1", s.volume("vol-1"), func(p *pod) { p.stays = time.Hour })
@@ -223,6 +226,7 @@ func awaits(t *testing.T, s *shell, until time.Time) {
 
 // The drain waits for the volume of a pod that finished before its turn was recorded, even in a
 // process that did not tell the pod (P22).
+// Invariants: P22
 func TestUnrecordedTurnOfAFinishedPod(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		s, p := unrecorded(t, func(p *pod) { p.stays = 24 * time.Hour })
@@ -241,6 +245,7 @@ func TestUnrecordedTurnOfAFinishedPod(t *testing.T) {
 
 // The drain waits for the volume of a pod that was gone before its turn was recorded (P22). Force
 // and the end of the drain's time end that wait.
+// Invariants: P22
 func TestUnrecordedTurnOfAPodThatIsGone(t *testing.T) {
 	s, p := unrecorded(t)
 	s.advance(p.ends.Add(time.Second))
@@ -338,6 +343,7 @@ func TestUnrecordedTurnsAreBelievedLive(t *testing.T) {
 // Any write may meet a conflict, and pods end in any way. No drain ends within the time that a
 // pod's volumes have, while one that it waits for is attached (P22). The number of writes is
 // limited.
+// Invariants: P22
 func TestP22NoVolumeIsForgotten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -376,6 +382,7 @@ func TestP22NoVolumeIsForgotten(t *testing.T) {
 // P51: a drain after which the VM goes ends with a volume attached only if a pod that is left alone
 // holds it, or the volume has had the time of a detachment since its last user was gone: of pods with
 // turns, of pods that share volumes, and volumes that no pod here ever used.
+// Invariants: P51
 func TestP51VolumesAreWaitedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -432,6 +439,7 @@ func (s *shell) usedUntil(a *drain.Attachment, all []*pod, begun time.Time) (las
 
 // P51: whether two pods that share a volume go at the same time or one after the other, the drain
 // waits for it, and the forecast says so.
+// Invariants: P51
 func TestP51SharedVolumes(t *testing.T) {
 	for _, apart := range []time.Duration{0, time.Second, 20 * time.Second} {
 		s := newShell(t)

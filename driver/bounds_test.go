@@ -30,6 +30,7 @@ func saying(err error, cut *[]string) driver.Driver {
 
 // TestMessagesAreBounded: no more than a bound of any call's error is passed on, for any way in
 // which the driver built it, and Cut gets the whole.
+// Invariants: P42
 func TestMessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("€", 7000)
 	for name, err := range map[string]error{
@@ -59,6 +60,7 @@ func TestMessagesAreBounded(t *testing.T) {
 
 // TestChangedMessagesAreTold: Cut gets the whole of a changed error, even of a short one, without
 // secrets.
+// Invariants: P42
 func TestChangedMessagesAreTold(t *testing.T) {
 	for whole, err := range map[string]error{
 		"two\nlines":                  codes.New(codes.Internal, "two\nlines"),
@@ -121,6 +123,7 @@ func beyonds() map[string]beyond {
 // TestAnswersAreBounded: a part of an answer that is too large is left out and reported, beside an
 // error and beside OK. OK becomes INTERNAL only if the part is required. The driver's own objects
 // are left alone.
+// Invariants: P42
 func TestAnswersAreBounded(t *testing.T) {
 	fits := &driver.CreateMachineResponse{
 		ProviderID: strings.Repeat("i", driver.MaxID), NodeName: strings.Repeat("n", driver.MaxName),
@@ -178,6 +181,7 @@ func TestBlankIDs(t *testing.T) {
 
 // TestSecretsAreTakenOut: values of the request's secret don't come back in messages, in any form
 // in which they are likely to be printed. A note is the driver's, and stays.
+// Invariants: P42
 func TestSecretsAreTakenOut(t *testing.T) {
 	value := "p4ss/word with=more\nlines€"
 	secret := &machine.Secret{
@@ -229,6 +233,7 @@ func TestSecretsAreTakenOut(t *testing.T) {
 
 // TestPartsOfSecretsAreTakenOut: the same for further forms, for strings within JSON, and for
 // lines. Shorter ones stay.
+// Invariants: P42
 func TestPartsOfSecretsAreTakenOut(t *testing.T) {
 	value, account := "<p4ss>&word", "{\n  \"key\": [\"-BEGIN-\\nMIIEvgIBADANBgkqh\\n\"],\n  \"id\": \"0123456789abcdef\", \"kind\": \"robot of ours\"\n}\n"
 	script := "#!/bin/sh\n  join --token abcdef.0123456789\r\nreboot\n"
@@ -256,6 +261,7 @@ func TestPartsOfSecretsAreTakenOut(t *testing.T) {
 }
 
 // TestConfidentialTexts: the caller's confidential text comes back in no message and no note.
+// Invariants: P42
 func TestConfidentialTexts(t *testing.T) {
 	ctx := driver.WithConfidential(driver.WithConfidential(t.Context(), "abc.def/ghi", "a token"), "", "nothing")
 	for _, form := range []string{"abc.def/ghi", url.QueryEscape("abc.def/ghi")} {

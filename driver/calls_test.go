@@ -46,6 +46,7 @@ func named(name string) *machine.Machine {
 
 // Every kind of call gives its caller back after its deadline and the grace, and goes on. Until it
 // returns, nothing else is asked about its object.
+// Invariants: P52
 func TestOverdueCallsAreLeft(t *testing.T) {
 	for call := range codes.Calls() {
 		synctest.Test(t, func(t *testing.T) {
@@ -119,6 +120,7 @@ func TestPromptDriversAreHeard(t *testing.T) {
 
 // The late answer to a create is the answer to the next create for the same machine, unless the
 // machine was changed in between, or is another one of the name. A look in between drops nothing.
+// Invariants: P52
 func TestLateCreate(t *testing.T) {
 	again := named("a")
 	again.UID = "another"
@@ -177,6 +179,7 @@ func TestLateCreate(t *testing.T) {
 }
 
 // What is overdue is bounded, for all and for each class. Who comes then is refused at once.
+// Invariants: P52
 func TestOverdueCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := newDeaf(time.Hour)
@@ -216,6 +219,7 @@ func TestOverdueCallsAreBounded(t *testing.T) {
 // P52: of any calls by any number of callers, none holds its caller past deadline and grace, and the
 // driver has one about a machine at a time. Callers that repeat a create until it succeeds get one
 // VM each, from a driver that makes one at every call: no late answer is lost.
+// Invariants: P52
 func TestP52OneCallAtATime(t *testing.T) {
 	const timeout, grace = 10 * time.Second, 3 * time.Second
 	type plan struct{ waits, takes []time.Duration }

@@ -13,6 +13,7 @@ import (
 )
 
 // A caller of a driver that ends its goroutine still gets an answer.
+// Invariants: P11
 func TestRecoverFromGoexit(t *testing.T) {
 	returned := 0
 	ended := make(chan struct{})

@@ -97,6 +97,7 @@ func told(t require.TestingT, message, value string) string {
 
 // TestP59FormsOfSecrets: each form of the table in the docs is found, for a value of 8 bytes and for a
 // long one, in each position that base64 may have it in, and the rest of the message stays.
+// Invariants: P59
 func TestP59FormsOfSecrets(t *testing.T) {
 	page, err := os.ReadFile("../docs/concepts/safety.md")
 	require.NoError(t, err)
@@ -114,6 +115,7 @@ func TestP59FormsOfSecrets(t *testing.T) {
 
 // TestPartsInYAML: members of YAML and of settings are parts of a value, as those of JSON are, also of
 // JSON that is a string in JSON.
+// Invariants: P59
 func TestPartsInYAML(t *testing.T) {
 	for _, value := range []string{
 		"discovery:\n  bootstrapToken:\n    token: abcdef.0123456789abcdef # for a day\n",
@@ -132,6 +134,7 @@ func TestPartsInYAML(t *testing.T) {
 }
 
 // P59: a value that is wrapped in any of the forms, one in another, amid other text, is not passed on.
+// Invariants: P59
 func TestP59NoFormShowsASecret(t *testing.T) {
 	names := slices.Sorted(maps.Keys(secretForms))
 	words := rapid.SampledFrom([]string{"", "x", "token=", "Authorization: Basic ", "a b, ", "%", "&", "\\"})
@@ -153,6 +156,7 @@ func notInXML(r rune) bool {
 }
 
 // TestSearchIsBounded: what is too long or in too many encodings to be searched is not passed on.
+// Invariants: P59
 func TestSearchIsBounded(t *testing.T) {
 	long := strings.Repeat("x ", 100<<10) + "p4ssw0rd+long"
 	var cut []string
@@ -166,6 +170,7 @@ func TestSearchIsBounded(t *testing.T) {
 
 // TestNamesShowNoSecret: a node name or an address with a value of the secret is left out, and told
 // without the value. One that the machine's name or the class shows is none.
+// Invariants: P59
 func TestNamesShowNoSecret(t *testing.T) {
 	const value = "abcdef-0123456789abcdef"
 	secret := &machine.Secret{Data: map[string][]byte{"token": []byte(value), "name": []byte(aMachine.Name), "short": []byte("worker-1")}}

@@ -143,6 +143,7 @@ func (c *chaos) recordedOnce() {
 // node of somebody else (P17): the models fail on the spot. When it is over,
 // a machine that is to go is gone, with no VM left behind, and any other has
 // settle within a bounded number of passes, and stays there (P28).
+// Invariants: P13 P14 P16 P17 P44
 func TestP13P14P16P17AfterAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t)
@@ -170,6 +171,7 @@ func TestP13P14P16P17AfterAStorm(t *testing.T) {
 
 // P13: with a provider that makes a second VM for a name while its own lists
 // lag, one VM is recorded, and the deletion of the machine deletes that one.
+// Invariants: P13
 func TestP13OneVMIsRecordedByAnyProvider(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t)
@@ -188,6 +190,7 @@ func TestP13OneVMIsRecordedByAnyProvider(t *testing.T) {
 
 // P14: a machine stays for as long as the provider does not delete its VM,
 // for any answers of its, and is gone when it does.
+// Invariants: P14
 func TestP14TheRecordOutlivesTheVM(t *testing.T) {
 	for code := range codes.All() {
 		if code == codes.OK || code == codes.NotFound {
@@ -213,6 +216,7 @@ func TestP14TheRecordOutlivesTheVM(t *testing.T) {
 }
 
 // P16: only a record that no create was ever issued saves the delete call.
+// Invariants: P16
 func TestP16NoDeleteCallWithoutCreateCall(t *testing.T) {
 	w := newWorld(t)
 	w.give()
@@ -224,6 +228,7 @@ func TestP16NoDeleteCallWithoutCreateCall(t *testing.T) {
 
 // P16: a name that is another VM's is passed to no delete call, since a careless driver would delete
 // that VM. Only an earlier create that may have made one has it called.
+// Invariants: P16
 func TestP16NoDeleteCallForTheNameOfAnotherVM(t *testing.T) {
 	for name, c := range map[string]struct {
 		before []fault // of the creates before the one that finds the name taken
@@ -263,6 +268,7 @@ func TestP16NoDeleteCallForTheNameOfAnotherVM(t *testing.T) {
 }
 
 // P16: nor is a create forgotten whose process died before it recorded the answer.
+// Invariants: P16
 func TestP16CrashBeforeTheNameIsTaken(t *testing.T) {
 	w := newWorld(t)
 	w.give()
@@ -282,6 +288,7 @@ func TestP16CrashBeforeTheNameIsTaken(t *testing.T) {
 }
 
 // P14: nor is it if the provider, asked for the VM after that, first fails to answer and then denies it.
+// Invariants: P14
 func TestP14FailedLooksForgetNoCreate(t *testing.T) {
 	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.PermissionDenied, codes.ResourceExhausted, codes.Internal} {
 		w := newWorld(t)
@@ -315,6 +322,7 @@ func TestP14FailedLooksForgetNoCreate(t *testing.T) {
 }
 
 // P16: not even if VMs of the name are there that we did not make.
+// Invariants: P16
 func TestP16VMsThatWereThereBefore(t *testing.T) {
 	for _, faulty := range []fault{{}, {code: codes.Uninitialized}, {code: codes.OutOfRange}} {
 		w := newWorld(t)

@@ -281,6 +281,7 @@ func (w *world) running() {
 // P26: killing the shell at any port call, before or after it took effect, and
 // going on with a fresh process, whose first reads may be as old as can be,
 // leads to the same settled state as no kill.
+// Invariants: P26 P44
 func TestP26KilledAnywhere(t *testing.T) {
 	for name, prepare := range scenarios {
 		t.Run(name, func(t *testing.T) {

@@ -113,6 +113,7 @@ var turnStories = map[string]func(*story){
 // P28: while its class is slowed because a quota is used up, a machine of which no VM can
 // exist is written once and not called for, in any number of passes. The time
 // does not count: once it is tried, it has all of its creation timeout.
+// Invariants: P21 P28
 func TestP28HeldMachinesCostNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -438,6 +439,7 @@ var tokenScenarios = map[string]func(*world){
 
 // What tokens cost in calls: two for a creation, one for a deletion, none for
 // anything else.
+// Invariants: P28
 func TestTokensCostThreeCalls(t *testing.T) {
 	life := func(tokens bool) (calls []int) {
 		w := newWorld(t)
@@ -483,6 +485,7 @@ func TestTokensLastUntilTheDeadline(t *testing.T) {
 // the spot. When it is over, no token is left of a machine that has joined or
 // gone, unless its deletion has failed, and no machine of which no create was
 // issued has had one.
+// Invariants: P14
 func TestTokensAfterAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t)

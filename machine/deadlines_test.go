@@ -90,6 +90,7 @@ func (p *patience) passUntil(s *shell, end time.Time) {
 }
 
 // A hook before the drain leaves the drain its whole time, however long it held.
+// Invariants: P21 P66
 func TestP21HookLeavesTheDrainItsTime(t *testing.T) {
 	for _, held := range []time.Duration{time.Minute, 110 * time.Minute, 119*time.Minute + 59*time.Second, 3 * time.Hour} {
 		p := newPatience(t)
@@ -106,6 +107,7 @@ func TestP21HookLeavesTheDrainItsTime(t *testing.T) {
 }
 
 // A drain that was forced leaves the hook before the VM's deletion its whole time.
+// Invariants: P21
 func TestP21ForcedDrainLeavesTheHookItsTime(t *testing.T) {
 	p := newPatience(t)
 	p.hook(p.preTerminate, true)
@@ -118,6 +120,7 @@ func TestP21ForcedDrainLeavesTheHookItsTime(t *testing.T) {
 
 // P21: each wait of a deletion counts from its own beginning, which is stored, through kills and
 // hooks that come and go; and all of them together are bounded.
+// Invariants: P21
 func TestP21EachWaitHasItsOwnTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPatience(t)

@@ -41,6 +41,7 @@ func deletionStages() []machine.Stage {
 
 // P18: from every combination of phase, operation, state and stage that
 // storage can hold, a deletion reaches its end once the provider answers.
+// Invariants: P18
 func TestP18DeletionEndsFromEverywhere(t *testing.T) {
 	i := 0
 	for _, phase := range allPhases {
@@ -102,6 +103,7 @@ func ends(t *testing.T, w *world, from string) {
 }
 
 // P18: the same from any nonsense in every other field.
+// Invariants: P18 P44
 func TestP18DeletionEndsFromAnyGarbage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -131,6 +133,7 @@ func TestP18DeletionEndsFromAnyGarbage(t *testing.T) {
 
 // P28: from any nonsense at all, a pass ends, and the next one finds nothing
 // left to write: nothing is written back and forth.
+// Invariants: P21
 func TestP28GarbageComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -159,6 +162,7 @@ func TestP28GarbageComesToRest(t *testing.T) {
 
 // A condition without a name, or with ours, on a node is not a reason to
 // write a machine forever; nor are times in another zone or with fractions.
+// Invariants: P28
 func TestP28ConditionsAreCopiedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.running()
@@ -230,6 +234,7 @@ var deletions = map[string]struct {
 // P44: each stage of a deletion that has work is stored, in the order of the table, before its first
 // call; and a kill between any two calls leads to the same stages, because each is resumed. Once
 // the answer to DeleteMachine is stored, it is not called again.
+// Invariants: P44
 func TestP44StagesAreStoredInOrderThroughKills(t *testing.T) {
 	for name, d := range deletions {
 		t.Run(name, func(t *testing.T) {

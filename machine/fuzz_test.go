@@ -37,6 +37,7 @@ var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 	"successful", "failed", "now", "when-failed", "auto-preserved", "force-deletion", `{"size":"s"}`, `{"size":"m","tags":{"a":"1"}}`,
 }}
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	d := fuzzing.Decision[machine.Observation, *machine.Policy, machine.Plan]{
 		Form: form, Policy: machine.DefaultPolicy, Decide: machine.Decide,

@@ -164,6 +164,7 @@ func (w *world) passes(s *shell) {
 }
 
 // What the call depends on having changed opens the gate at once.
+// Invariants: P55
 func TestGatesOpenWhenInputsChange(t *testing.T) {
 	changes := map[string]func(*world){
 		"class":   func(w *world) { w.class.Generation++ },

@@ -90,6 +90,7 @@ func (l late) at(t *testing.T) (*world, time.Time) {
 // TestGraceAfterStart: a process that marks a machine failed has watched it for the grace, or
 // for as long as its time ran. Meanwhile nothing is written, and the plan says why
 // and looks again on the second.
+// Invariants: P21 P25
 func TestGraceAfterStart(t *testing.T) {
 	for name, l := range lates {
 		for away, started := range map[string]time.Duration{
@@ -128,6 +129,7 @@ func later(a, b time.Time) time.Time {
 // TestGraceIsForWhatWasNotWatched: a wait that this process has seen from its
 // beginning, one that ends after the grace, and any where no start or no grace is
 // known ends on its own time.
+// Invariants: P21
 func TestGraceIsForWhatWasNotWatched(t *testing.T) {
 	for name, l := range lates {
 		for when, prepare := range map[string]func(*world, time.Time){
@@ -161,6 +163,7 @@ func TestGraceIsForWhatWasNotWatched(t *testing.T) {
 // TestGraceIsBounded: however often the process is restarted, if that is more than a
 // grace apart, a machine is marked failed no later than its timeout and one grace after
 // it fell ill.
+// Invariants: P3 P21
 func TestGraceIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

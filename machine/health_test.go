@@ -63,6 +63,7 @@ var grantStories = map[string]func(*story){
 
 // P24: while there is a budget no machine is marked failed for its health but with
 // a grant, and not after its time.
+// Invariants: P24
 func TestP24NoVerdictWithoutAGrant(t *testing.T) {
 	verdicts := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,6 +128,7 @@ func TestNoBudgetNoQuestion(t *testing.T) {
 
 // P45: while there is a budget no machine is deleted for a node that others delete but with a grant
 // and after a live read, in any phase; what is frozen or paused is not deleted at all.
+// Invariants: P45
 func TestP45NoMachineFollowsItsNodeWithoutAGrant(t *testing.T) {
 	followed, held := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -175,6 +177,7 @@ func makeLeaving(t *rapid.T, o *machine.Observation) {
 
 // A machine that may not follow its node is treated as if its node stayed: it becomes
 // unhealthy and well again, and its node gets what its template says.
+// Invariants: P45
 func TestMachineOfALeavingNodeWorksOn(t *testing.T) {
 	w := newWorld(t)
 	w.running()
@@ -321,6 +324,7 @@ func (s *story) unhealthy(why string) { s.provider.vms[0].unhealthy, s.listed = 
 // the driver has said in this pass that it is unhealthy, after a whole health timeout as Unknown, and by
 // a grant where there is a budget. It becomes Unknown only if list and driver say so. Nothing else that
 // a driver answers, errors among it, moves it.
+// Invariants: P54
 func TestP54NoVMIsGivenUpByOneAnswer(t *testing.T) {
 	moved := map[machine.Event]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -362,6 +366,7 @@ func TestP54NoVMIsGivenUpByOneAnswer(t *testing.T) {
 // TestNoVMIsLostForAList: a machine fails for its VM only when the driver has said
 // in this pass that there is none, without a cluster, and by a grant where there is
 // a budget; none that is kept for inspection does.
+// Invariants: P24
 func TestNoVMIsLostForAList(t *testing.T) {
 	lost := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -83,6 +83,7 @@ func (c *hotChaos) storm(t *rapid.T, steps int) {
 // change, in the end the VM has those of the class and no others of ours, the
 // record says so, and it was never replaced (P4, P13, P26); then nothing more is
 // written or called (P28).
+// Invariants: P26 P28
 func TestP26TagsEndAsTheClassSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newHotChaos(t)
@@ -581,6 +582,7 @@ func text(value any) string {
 // TestSplitSpecAgainstOracle: Fixed is the same exactly if the specs are the
 // same without the declared fields, all exactly if they are the same, and then
 // one can be restored from the other (P4).
+// Invariants: P4
 func TestSplitSpecAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fields := anyFields.Draw(t, "fields")

@@ -135,6 +135,7 @@ func (c *updateChaos) rescued() {
 // machine's node: the models fail on the spot. When it is over, the machine
 // settles (P18, P28); and where no update is wanted any more and none
 // came too late, it runs again, and nothing of the update is left (P23).
+// Invariants: P17 P18 P23 P28
 func TestP18P23P28UpdatesAfterAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newUpdateChaos(t)

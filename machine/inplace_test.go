@@ -14,6 +14,7 @@ import (
 
 // P23: what others put on a node stays there; a user's selection goes when it
 // is fulfilled, since it would select the machine again next time.
+// Invariants: P23
 func TestP23UpdatesLeaveWhatIsNotTheirs(t *testing.T) {
 	w := newWorld(t)
 	w.running()
@@ -46,6 +47,7 @@ func TestP23UpdatesLeaveWhatIsNotTheirs(t *testing.T) {
 
 // P28: a template that names a label of ours changes nothing about it. Otherwise the template and the
 // update would write it in turns, without end.
+// Invariants: P28
 func TestP28TemplateNamesOurLabels(t *testing.T) {
 	w := newWorld(t)
 	k := w.policy.Keys
@@ -156,6 +158,7 @@ func TestDrainsAreNotedOnce(t *testing.T) {
 
 // The time of an update counts from when it was selected, or from a restart of
 // the clocks, and ends a second later than its figure.
+// Invariants: P21
 func TestUpdatesEndOnTheSecond(t *testing.T) {
 	for _, stuck := range []int{0, 1} {
 		for _, restart := range []time.Duration{0, 7 * time.Minute} {
@@ -180,6 +183,7 @@ func TestUpdatesEndOnTheSecond(t *testing.T) {
 
 // The waits of a forced deletion end on the second, too: a minute for the
 // drain, and the policy's time for the volumes.
+// Invariants: P21
 func TestForcedDrainsEndOnTheSecond(t *testing.T) {
 	w := newWorld(t)
 	w.running()

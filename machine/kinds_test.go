@@ -47,6 +47,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 }
 
 // What slog writes of a secret is its name, with either handler.
+// Invariants: P42
 func TestSecretsAreNotLogged(t *testing.T) {
 	s := machine.Secret{
 		Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "cloud"}},

@@ -81,6 +81,7 @@ func joining(t require.TestingT, joins time.Duration, failures int, code codes.C
 
 // TestP53NodesThatJoinLateAreDrained: a node may join at any time, after any answers of DeleteMachine,
 // with hooks and kills: its VM goes when its pods have left.
+// Invariants: P53
 func TestP53NodesThatJoinLateAreDrained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		code := rapid.SampledFrom([]codes.Code{codes.Unavailable, codes.Internal, codes.DeadlineExceeded, codes.PermissionDenied}).Draw(t, "code")
@@ -103,6 +104,7 @@ func TestP53NodesThatJoinLateAreDrained(t *testing.T) {
 }
 
 // TestP53LateNodeByACache: a node that no cache shows yet is found before the VM goes.
+// Invariants: P53
 func TestP53LateNodeByACache(t *testing.T) {
 	w := joining(t, time.Minute, 1, codes.Unavailable)
 	w.drains(1, time.Minute, 0)
@@ -122,6 +124,7 @@ func TestP53LateNodeByACache(t *testing.T) {
 
 // TestLateDrainsAreBounded: a node is drained once after its drain was given up by force, however often
 // DeleteMachine fails, though it can't be marked; and force by the label drains none that joins late.
+// Invariants: P53
 func TestLateDrainsAreBounded(t *testing.T) {
 	for name, label := range map[string]string{"by time": "", "by the label": "true"} {
 		t.Run(name, func(t *testing.T) {
@@ -154,6 +157,7 @@ func TestLateDrainsAreBounded(t *testing.T) {
 
 // TestLateDrainOfANodeThatRegistersAgain: a node that was drained, and was deleted since, may register
 // again while its VM is there, with pods again.
+// Invariants: P53
 func TestLateDrainOfANodeThatRegistersAgain(t *testing.T) {
 	w := joining(t, time.Second, 4, codes.Unavailable)
 	w.running()
@@ -175,6 +179,7 @@ func TestLateDrainOfANodeThatRegistersAgain(t *testing.T) {
 
 // TestLateDrainAfterAnOutage: force that was due because the cluster did not answer stays force. A node
 // that is seen later does not keep the VM.
+// Invariants: P53
 func TestLateDrainAfterAnOutage(t *testing.T) {
 	w := joining(t, -1, 8, codes.Internal)
 	w.drains(0, 0, 1)
@@ -199,6 +204,7 @@ func TestLateDrainAfterAnOutage(t *testing.T) {
 
 // TestP53NodeOfAVMThatWasMadeLate: a create that had not ended when the drain was passed over may make a
 // VM whose node's name is not recorded. The driver is asked for it before the VM goes.
+// Invariants: P53
 func TestP53NodeOfAVMThatWasMadeLate(t *testing.T) {
 	w := joining(t, 10*time.Minute, 12, codes.Unavailable)
 	w.drains(2, time.Minute, 0)

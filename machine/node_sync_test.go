@@ -394,6 +394,7 @@ func (g *marking) pass() {
 // template and a rollout on the machine, in any order: marks that are
 // wanted are there where the place was free, go when they are not wanted, and
 // nothing that somebody else put there is changed or taken away.
+// Invariants: P23
 func TestP23MarksOfOthersStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -442,6 +443,7 @@ func (g *marking) node() {
 // TestP23PreservedMachinesKeepTheirMarks: marks of a rollout neither come nor
 // go while a machine is preserved; they do when that ends, though nothing else
 // changed. What keeps autoscalers off belongs to both, and says so.
+// Invariants: P23
 func TestP23PreservedMachinesKeepTheirMarks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -75,6 +75,7 @@ const mostWrites = 8
 // P64: another program undoes on sight what we write on a node, some entries of it. Each is answered
 // by few writes and in one warning that names it, the machine runs on, and when the other program
 // stops, the node is as it should be within ten minutes.
+// Invariants: P64
 func TestP64WriteFightsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -237,6 +238,7 @@ func TestFightsAreForgotten(t *testing.T) {
 
 // P64 for conditions: another program takes what we say about a machine off its node on sight. The drain,
 // and the machine that is kept, continue without it.
+// Invariants: P64
 func TestP64ConditionsAreBounded(t *testing.T) {
 	for condition, begin := range map[string]func(*world){
 		machine.NodeTerminating: func(w *world) { w.drains(0, 0, 1); w.store.remove() },

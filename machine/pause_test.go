@@ -104,6 +104,7 @@ var pauseStories = map[string]func(*story){
 
 // TestP25PausedMachinesAreLeftAlone: for any observation of a paused machine,
 // nothing is called, and nothing is written but the condition, once.
+// Invariants: P25
 func TestP25PausedMachinesAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
@@ -136,6 +137,7 @@ func TestP25PausedMachinesAreLeftAlone(t *testing.T) {
 
 // TestResumingIsOneWrite: for any observation of a machine that was paused, the
 // first thing is to restart its clocks, and nothing else changes.
+// Invariants: P25
 func TestResumingIsOneWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
@@ -166,6 +168,7 @@ func heeded(m *machine.Machine) bool {
 // TestPausedInAStorm: a machine that is paused and resumed at any moment, under
 // faults, stale reads and kills, comes to the same end; while a pass sees the
 // pause it reaches no port but the store.
+// Invariants: P18
 func TestPausedInAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t)

@@ -189,6 +189,7 @@ func (c *preserveChaos) requireMarked() {
 // service. When it is over, the node carries the marks of its machine's phase. When nothing is
 // asked for any more, the machine is not kept; if it runs, nothing of it is left on the node, and
 // what was there before still is (P23, P26, P28).
+// Invariants: P23 P26
 func TestP23P26P28PreservedThroughAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newPreserveChaos(t)
@@ -220,6 +221,7 @@ func TestP23P26P28PreservedThroughAStorm(t *testing.T) {
 
 // A machine that is kept and settled is not written, and its node is asked for
 // nothing, until its time is up; then it is let go within that very pass.
+// Invariants: P28
 func TestP28PreservedIsQuietUntilItsEnd(t *testing.T) {
 	for _, wish := range []string{machine.PreserveNow, machine.PreserveWhenFailed, machine.PreserveAutomatically} {
 		w := newWorld(t)
@@ -304,6 +306,7 @@ func TestToBePreserved(t *testing.T) {
 
 // Nonsense on a node that never asked for anything does not silence the machine,
 // whose set waits for its word (P21). On one that did, what was decided stands.
+// Invariants: P21
 func TestNonsenseOnANodeSilencesNobody(t *testing.T) {
 	for _, wish := range []string{machine.PreserveWhenFailed, machine.PreserveAutomatically} {
 		w := newWorld(t)
@@ -334,6 +337,7 @@ func TestNonsenseOnANodeSilencesNobody(t *testing.T) {
 // TestMachineThatNamesNoNodeKeepsItsWish: a machine runs and names no node, of which only nonsense
 // in its status is the cause; one that carries its name is there. The node has no say: it was found
 // in one decision and not in the next, which began a preservation and ended it in each pass.
+// Invariants: P28
 func TestMachineThatNamesNoNodeKeepsItsWish(t *testing.T) {
 	w := newWorld(t)
 	w.running()
@@ -419,6 +423,7 @@ var leftOnNode = map[string]struct {
 
 // What another manager put on the node of a machine that it kept is taken off when the machine runs
 // again. What a user put there stays (P23).
+// Invariants: P23
 func TestP23PreservationOfAnotherManagerEnds(t *testing.T) {
 	for name, c := range leftOnNode {
 		for _, already := range []bool{true, false} {
@@ -442,6 +447,7 @@ func TestP23PreservationOfAnotherManagerEnds(t *testing.T) {
 
 // From the node of a machine that stays failed, workload is kept away until it is replaced; autoscalers
 // are not, also if its time was over before it was taken over.
+// Invariants: P23
 func TestP23PreservationOfAnotherManagerIsOver(t *testing.T) {
 	for name, c := range leftOnNode {
 		t.Run(name, func(t *testing.T) {
@@ -458,6 +464,7 @@ func TestP23PreservationOfAnotherManagerIsOver(t *testing.T) {
 
 // A machine that is kept says on its node whose the annotation for autoscalers is, so that another
 // manager takes it off; one that an earlier release of this library wrote without gets it.
+// Invariants: P23
 func TestPreservedNodesSayWhoseTheAnnotationIs(t *testing.T) {
 	w := newWorld(t)
 	w.running()

@@ -17,6 +17,7 @@ import (
 )
 
 // P11: total on any input, and nothing is done without our finalizer.
+// Invariants: P11
 func TestP11AnyObservationGetsAPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
@@ -81,6 +82,7 @@ func TestP11CallersMistakesAreErrors(t *testing.T) {
 
 // P17: a node that carries another machine's name, or another VM's ID, is never touched, for any
 // observation; and an empty name or ID matches nothing.
+// Invariants: P17
 func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
@@ -134,6 +136,7 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 }
 
 // P25: frozen, nothing is created or judged; what is said of the spec is.
+// Invariants: P25
 func TestP25FrozenMachinesAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
@@ -153,6 +156,7 @@ func TestP25FrozenMachinesAreLeftAlone(t *testing.T) {
 }
 
 // P25: deletion goes on in a frozen fleet, exactly as in any other.
+// Invariants: P25
 func TestP25DeletionIsNotFrozen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
@@ -168,6 +172,7 @@ func TestP25DeletionIsNotFrozen(t *testing.T) {
 }
 
 // P27: a plan is a function of its arguments, and changes none of them.
+// Invariants: P27
 func TestP27SameInputSamePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
@@ -186,6 +191,7 @@ func TestP27SameInputSamePlan(t *testing.T) {
 }
 
 // P27: which of two mistakes is reported does not depend on the weather.
+// Invariants: P27
 func TestP27ClassMistakesAreReportedInOrder(t *testing.T) {
 	c := &machine.Class{SecretRef: &object.Key{}, CredentialsRef: &object.Key{}}
 	for range 50 {

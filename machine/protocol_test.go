@@ -158,6 +158,7 @@ func (w *world) leave(l leftBehind) {
 
 // TestInPlaceTakenOver: at any stage that another program has left an update at, it
 // ends, and nothing of it stays on the node.
+// Invariants: P23
 func TestInPlaceTakenOver(t *testing.T) {
 	for name, l := range stagesLeftBehind {
 		for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
@@ -280,6 +281,7 @@ func TestInPlaceHandedBack(t *testing.T) {
 
 // TestForceDrain: the label forces the drain of an in-place update and of a machine
 // that is preserved, and nothing without it.
+// Invariants: P22
 func TestForceDrain(t *testing.T) {
 	for _, value := range []string{"", "True", "true"} {
 		w := newWorld(t)
@@ -321,6 +323,7 @@ func TestForceDrain(t *testing.T) {
 
 // TestInPlaceMovedElsewhere: another program has moved the machine after its
 // update, and was stopped before it cleaned the node up.
+// Invariants: P23
 func TestInPlaceMovedElsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.running()
@@ -341,6 +344,7 @@ func TestInPlaceMovedElsewhere(t *testing.T) {
 
 // TestInPlaceUnclaimed: an update that another program has begun, and of which
 // the machine's owner never says that it is wanted, is withdrawn when its time is up.
+// Invariants: P23
 func TestInPlaceUnclaimed(t *testing.T) {
 	for name, phase := range map[string]machine.Phase{"amid the drain": machine.PhaseRunning, "drained": machine.PhaseRunning, "failed": machine.PhaseFailed} {
 		w := newWorld(t)
@@ -366,6 +370,7 @@ func TestInPlaceUnclaimed(t *testing.T) {
 
 // TestInPlaceEndOfEarlierVersions: they left the condition False, at which no
 // other program begins an update. It is understood as no update, and corrected once.
+// Invariants: P28
 func TestInPlaceEndOfEarlierVersions(t *testing.T) {
 	for _, request := range []machine.InPlaceRequest{machine.InPlaceNone, machine.InPlaceCandidate, machine.InPlaceSelected} {
 		w := newWorld(t)
@@ -390,6 +395,7 @@ func TestInPlaceEndOfEarlierVersions(t *testing.T) {
 // TestInPlaceContinuedElsewhere: an update that began here as a candidate's, and
 // that another program led on, goes on from each stage at which it comes back:
 // nothing is done twice, and nothing stays on the node.
+// Invariants: P23
 func TestInPlaceContinuedElsewhere(t *testing.T) {
 	for name, l := range stagesLeftBehind {
 		for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
@@ -414,6 +420,7 @@ func TestInPlaceContinuedElsewhere(t *testing.T) {
 // TestInPlaceContinuedAfterTheSelection: so it is with one that was selected here,
 // and drained or not. Only one that runs already, and was not moved, is updated once
 // more: its node can't be told from one that could not be cleaned up here.
+// Invariants: P23
 func TestInPlaceContinuedAfterTheSelection(t *testing.T) {
 	for name, l := range stagesLeftBehind {
 		if l.phase == machine.PhaseRunning && l.result == "" {
@@ -470,6 +477,7 @@ func (w *world) unmarked() {
 
 // TestInPlaceTakenOverWhileUnhealthy: an update that another program led on waits for
 // a node that is not healthy, out of service, and then goes on from where it stands.
+// Invariants: P23
 func TestInPlaceTakenOverWhileUnhealthy(t *testing.T) {
 	w := newWorld(t)
 	w.running()
@@ -490,6 +498,7 @@ func TestInPlaceTakenOverWhileUnhealthy(t *testing.T) {
 
 // TestInPlaceMovedAfterItBeganHere: another program has led an update on that began
 // here and has moved the machine, and was stopped before it cleaned the node up.
+// Invariants: P23
 func TestInPlaceMovedAfterItBeganHere(t *testing.T) {
 	for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
 		w := newWorld(t)
@@ -512,6 +521,7 @@ func TestInPlaceMovedAfterItBeganHere(t *testing.T) {
 // TestInPlaceRetractionThatFails: while a node goes on saying that it may be updated
 // since that can't be taken back, when that update began stays on record, and a
 // user's selection is not taken for that of another program.
+// Invariants: P23
 func TestInPlaceRetractionThatFails(t *testing.T) {
 	w := newWorld(t)
 	w.running()

@@ -222,6 +222,7 @@ func (s *story) toRunning(change ...func(*machine.Machine)) {
 
 const node = "node-" + ours
 
+// Invariants: P23
 func TestStories(t *testing.T) {
 	for _, stories := range allStories {
 		for name, run := range stories {

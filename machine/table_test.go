@@ -28,6 +28,7 @@ func tables() []*machine.Table {
 }
 
 // P18: every state that is not final has a way out, and final ones have none.
+// Invariants: P18
 func TestP18EveryStateHasAWayOut(t *testing.T) {
 	for _, table := range tables() {
 		out := map[string]bool{}
@@ -152,6 +153,7 @@ func TestEveryEventIsOnAnEdge(t *testing.T) {
 }
 
 // P44: every edge of every table is taken: by a story, or by the deletion of a machine in each phase.
+// Invariants: P44
 func TestP44EveryEdgeIsTaken(t *testing.T) {
 	taken := map[machine.Move]bool{}
 	tell := func(run func(*story)) {
@@ -184,6 +186,7 @@ func TestP44EveryEdgeIsTaken(t *testing.T) {
 }
 
 // P44: no event is named by the tables alone.
+// Invariants: P44
 func TestP44EveryEventIsFired(t *testing.T) {
 	fired := map[string]bool{}
 	for name, file := range source(t) {
@@ -238,6 +241,7 @@ func guardOf(move machine.Move) machine.Guard {
 }
 
 // TestGuards: which edges have guards, and what each lets through.
+// Invariants: P44
 func TestGuards(t *testing.T) {
 	known := map[machine.Move]bool{}
 	for _, move := range guarded {
@@ -339,6 +343,7 @@ func guardedObservation(t *rapid.T) *machine.Observation {
 
 // TestP44DecisionsPassTheirGuards: what decisions move along a guarded edge, its guard lets through.
 // Decisions come to each of them.
+// Invariants: P44
 func TestP44DecisionsPassTheirGuards(t *testing.T) {
 	policy := machine.DefaultPolicy()
 	states, came := states(t, policy), map[machine.Event]int{}

@@ -26,6 +26,7 @@ func (w *world) until(at time.Time) (before, then machine.Phase) {
 
 // Each limit counts from a stored time, which lost up to a second: it is over
 // a second later than its figure says, and not a moment before.
+// Invariants: P21
 func TestLimitsEndOnTheSecond(t *testing.T) {
 	t.Run("creation", func(t *testing.T) {
 		w := newWorld(t)
@@ -88,6 +89,7 @@ func force(t *testing.T, prepare func(*world), due func(*world) time.Time) {
 	require.True(t, gone, "force was due")
 }
 
+// Invariants: P21
 func TestForceIsDueOnTheSecond(t *testing.T) {
 	none := func(*world) {}
 	t.Run("drain timeout", func(t *testing.T) {
@@ -146,6 +148,7 @@ func silent(t *rapid.T, w *world, read time.Time) *machine.Observation {
 
 // P22: a node has been silent until it was read, and no longer: neither a cache nor the time that
 // a pass takes nor a drain's deadline may make up what is missing until force is due.
+// Invariants: P22
 func TestP22SilenceLastsUntilTheNodeWasRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -204,6 +207,7 @@ func TestForceNeedsAReason(t *testing.T) {
 }
 
 // Time spent frozen does not count: no verdict on thaw, once the clock is restarted.
+// Invariants: P25
 func TestP25ClocksRestartOnThaw(t *testing.T) {
 	w := newWorld(t)
 	w.running()

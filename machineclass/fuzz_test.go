@@ -23,6 +23,7 @@ var form = fuzzing.Form{Now: start, Words: []string{
 
 func policy() *machineclass.Policy { return &machineclass.Policy{Keep: true, Migrate: true} }
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	d := fuzzing.Decision[machineclass.Observation, *machineclass.Policy, machineclass.Plan]{
 		Form: form, Policy: policy, Decide: machineclass.Decide,
@@ -39,6 +40,7 @@ func FuzzDecide(f *testing.F) {
 	d.Fuzz(f, d.Drawn(40, func(t *rapid.T) (*machineclass.Observation, *machineclass.Policy) { return anything(t), policy() })...)
 }
 
+// Invariants: P11 P27
 func FuzzDecideSecret(f *testing.F) {
 	d := fuzzing.Decision[machineclass.SecretObservation, *machineclass.Policy, machineclass.SecretPlan]{
 		Form: form, Policy: policy,

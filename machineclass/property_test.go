@@ -62,6 +62,7 @@ func (w *world) delete() {
 // any time. A class is released only after a live read in the same pass has shown that no object
 // uses it. Once all is quiet, it has the finalizer if and only if an object uses it, and writes
 // stop (P26, P28).
+// Invariants: P28
 func TestKeptWhileUsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -167,6 +168,7 @@ func (w *world) migratable() bool {
 
 // TestP26MigrationKilledAnywhere kills the process before and after each call of a migration, and
 // starts again. The migration ends as without the kill, and at most one write is done twice.
+// Invariants: P26
 func TestP26MigrationKilledAnywhere(t *testing.T) {
 	build := func() *world {
 		w := newWorld()
@@ -369,6 +371,7 @@ func anything(t *rapid.T) *machineclass.Observation {
 
 // TestP11P27AnythingHasOnePlan: any observation has a plan, the same each time, with one thing to
 // do at most, and is not changed.
+// Invariants: P11 P27
 func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anything(t)

@@ -254,6 +254,7 @@ func waitsForChange(t *testing.T, effect string, code codes.Code, cause func(*wo
 }
 
 // An announcement is of one call, from one state, and counts for no other.
+// Invariants: P30
 func TestAnnouncements(t *testing.T) {
 	w, s := running(t, 3)
 	w.scaleTo(5)
@@ -291,6 +292,7 @@ func TestAnnouncements(t *testing.T) {
 
 // A successful call without a visible effect is not repeated before it may have had one. An order
 // for another size does not wait. A time in the future does not count.
+// Invariants: P37
 func TestNoSpin(t *testing.T) {
 	w, s := running(t, 3)
 	w.scaleTo(5)
@@ -450,6 +452,7 @@ func dies(t *testing.T, s *shell, call string, carriedOut bool) {
 // P36: each order is announced in its own pass. An announcement that a killed process left behind
 // covers only its own order, even if the next pass writes something else first. So a template that
 // is taken back is sent, for any result of the orders.
+// Invariants: P36
 func TestEachOrderIsAnnounced(t *testing.T) {
 	settles := func(t *testing.T, w *world, s *shell) {
 		t.Helper()

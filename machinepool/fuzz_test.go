@@ -17,6 +17,7 @@ var form = fuzzing.Form{Now: start, Words: []string{
 	machine.NodeReady, "True", "False", "Unknown",
 }}
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	d := fuzzing.Decision[machinepool.Observation, *machinepool.Policy, machinepool.Plan]{
 		Form: form, Policy: machinepool.DefaultPolicy, Decide: machinepool.Decide,

@@ -195,6 +195,7 @@ func anyObservation(t *rapid.T) *machinepool.Observation {
 
 // P11, P27: any input has a plan, the same one each time, and stays as it was. The plan can be
 // carried out.
+// Invariants: P30 P31 P32 P33
 func TestAnyObservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)

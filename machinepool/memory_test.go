@@ -28,6 +28,7 @@ func lies(t *rapid.T, g *machinepool.Group) {
 
 // P60: wrong answers of the provider, none of which is repeated by the next one, cost no instance and
 // no group, and no record of them. Instances go only as in a life without such answers: after a drain.
+// Invariants: P60
 func TestP60OneAnswerIsNotBelieved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -61,6 +62,7 @@ func TestP60OneAnswerIsNotBelieved(t *testing.T) {
 
 // An instance or a group that is gone is given up after a second answer, also if errors come between,
 // and not before the time is up.
+// Invariants: P60
 func TestGoneIsBelieved(t *testing.T) {
 	w, s := running(t, 3)
 	gone := w.ids()[1]
@@ -91,6 +93,7 @@ func TestGoneIsBelieved(t *testing.T) {
 }
 
 // Without a memory nothing is given up. A process that has just started begins to count again.
+// Invariants: P60
 func TestNothingIsGivenUpWithoutAMemory(t *testing.T) {
 	w, s := running(t, 2)
 	w.group.instances = map[string]*machinepool.Instance{}

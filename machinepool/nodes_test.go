@@ -40,6 +40,7 @@ func TestMatchNodes(t *testing.T) {
 }
 
 // Nodes whose IDs the cluster spells otherwise are counted and drained, and a condition says so once.
+// Invariants: P48
 func TestP48InstancesSpelledOtherwise(t *testing.T) {
 	w := newWorld()
 	w.spell, w.matches, w.slow = strings.ToUpper, true, time.Minute
@@ -72,6 +73,7 @@ func TestP48InstancesSpelledOtherwise(t *testing.T) {
 
 // However a cluster spells the IDs of a pool's nodes, and whichever it learns late, no instance with a
 // node goes undrained before the drain's time is up, and those that are to go do go.
+// Invariants: P48
 func TestP48NoneGoesUndrained(t *testing.T) {
 	gone := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -99,6 +101,7 @@ func TestP48NoneGoesUndrained(t *testing.T) {
 
 // An instance whose node has no provider ID yet, or has lost it, stays: one that can be drained goes.
 // If it has to go, it waits for its node, at most for the drain's time.
+// Invariants: P48
 func TestP48NodesThatComeLate(t *testing.T) {
 	w, s := running(t, 3)
 	ids := w.ids()

@@ -144,6 +144,7 @@ func anySpelling(t *rapid.T) func(string) string {
 
 // In any storm, no order exceeds what is wanted, and none is given while the provider owns the
 // size. Once the storm ends, the pool runs, and then costs nothing.
+// Invariants: P30 P31 P34 P36 P37 P44 P48
 func TestPoolsThroughAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -176,6 +177,7 @@ func heal(w *world, s *shell, t *rapid.T) bool {
 }
 
 // A deletion ends from any state, with nothing left behind, once the provider answers.
+// Invariants: P35
 func TestDeletionEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -203,6 +205,7 @@ func TestDeletionEnds(t *testing.T) {
 }
 
 // P26: killed between any two calls, the pool ends as without the kill.
+// Invariants: P30 P36
 func TestKilledAnywhere(t *testing.T) {
 	life := func(kill int) (end *world, calls int) {
 		w := newWorld()
@@ -237,6 +240,7 @@ func TestKilledAnywhere(t *testing.T) {
 }
 
 // P28: a settled pool costs neither a call nor an allocation until its next look.
+// Invariants: P37
 func TestSettledCostsNothing(t *testing.T) {
 	w := newWorld()
 	w.scaleTo(50)
@@ -259,6 +263,7 @@ func TestSettledCostsNothing(t *testing.T) {
 }
 
 // The status's numbers equal those of a count by hand.
+// Invariants: P33
 func TestCounts(t *testing.T) {
 	w := newWorld()
 	w.scaleTo(6)

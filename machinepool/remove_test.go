@@ -49,6 +49,7 @@ func TestClassGoesAmidADeletion(t *testing.T) {
 }
 
 // The group that an old record names may now be another pool's of that name.
+// Invariants: P35
 func TestNothingIsDeletedByAnOldRecord(t *testing.T) {
 	w := newWorld()
 	p := w.pool()

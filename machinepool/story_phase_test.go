@@ -120,6 +120,7 @@ var (
 
 // TestEveryTransitionHasAStory: a change of the phase table, or of what leads through it, shows in
 // a golden.
+// Invariants: P32
 func TestEveryTransitionHasAStory(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txt"))
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 )
 
 // TestSizes tells how pools grow and shrink.
+// Invariants: P31 P34 P60
 func TestSizes(t *testing.T) {
 	story(t, "scale up", func(s *stage) {
 		s.running()
@@ -184,6 +185,7 @@ func TestSizes(t *testing.T) {
 }
 
 // TestRemoval tells how pools go.
+// Invariants: P35
 func TestRemoval(t *testing.T) {
 	story(t, "deletion", func(s *stage) {
 		s.running()

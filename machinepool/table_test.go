@@ -25,6 +25,7 @@ var conditions = map[machinepool.Phase]machine.Event{
 
 // P18: from every phase there is a transition to every other that its condition may ask for, and
 // only by its condition.
+// Invariants: P32
 func TestPhaseTableIsTotal(t *testing.T) {
 	table := machinepool.PhaseTable()
 	for _, from := range rank[:5] {
@@ -55,6 +56,7 @@ func TestPhaseTableIsTotal(t *testing.T) {
 	assert.Equal(t, "Pending", next)
 }
 
+// Invariants: P32
 func TestPhaseTableIsSound(t *testing.T) {
 	table := machinepool.PhaseTable()
 	type way struct {

@@ -206,6 +206,7 @@ func TestChurnIsOff(t *testing.T) {
 // one a round, and rounds within the delays; killed or stale at any point, the
 // count is not forgotten (P12, P26). Once machines run, all are there within the
 // longest wait (P3).
+// Invariants: P3 P12
 func TestChurnIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "machines")
@@ -253,6 +254,7 @@ func TestChurnIsBounded(t *testing.T) {
 
 // P11: any count that storage may hold gets a plan, and the write that notes a
 // failure does so once.
+// Invariants: P11
 func TestAnyChurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := newSet(int32(rapid.IntRange(0, 5).Draw(t, "replicas")))

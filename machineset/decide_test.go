@@ -229,6 +229,7 @@ func TestPushSharesNothing(t *testing.T) {
 
 // TestFailedSummaries: the newest ten, by name where they are of one age, however
 // long the messages and IDs are that they were stored with; and the number of all.
+// Invariants: P42
 func TestFailedSummaries(t *testing.T) {
 	o := fleet(150, 150, false)
 	for i, m := range o.Machines {
@@ -305,6 +306,7 @@ func TestYoungGoBeforeAvailable(t *testing.T) {
 
 // TestEqualVictimsGoByName is P19 where nothing but the name tells machines
 // apart: for any order of the input, the same ones are deleted.
+// Invariants: P19
 func TestEqualVictimsGoByName(t *testing.T) {
 	set := newSet(3)
 	set.Finalizers = []string{machineset.Finalizer}
@@ -421,6 +423,7 @@ func TestP8StrictQuotaStory(t *testing.T) {
 // TestP8StrictQuota: for anything that happens to machines and to the set's size, no
 // machine is made while there are as many as there should be, those being
 // deleted among them; and the set comes to its size all the same.
+// Invariants: P8
 func TestP8StrictQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(newSet(rapid.Int32Range(0, 6).Draw(t, "replicas")))
@@ -584,6 +587,7 @@ func TestReadTooEarlyToLetGo(t *testing.T) {
 
 // TestCreatesHaveAnEnd: no create is ordered after its reservation's time, and
 // each plan says until when its orders may be issued.
+// Invariants: P17
 func TestCreatesHaveAnEnd(t *testing.T) {
 	o := fleet(3, 1, false)
 	o.Set.Instructions.Reservation = machineset.Reservation{Settled: 1, Reserved: 3, At: morning}

@@ -256,6 +256,7 @@ func (s *siege) settled() {
 // TestNeverTwice is P12 and P17 for a set whose size stays as it is: no faults
 // lead to more machines than it asks for, and once they stop it has exactly
 // as many.
+// Invariants: P8 P12 P17
 func TestNeverTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSiege(t, int32(rapid.IntRange(0, 9).Draw(t, "replicas")))
@@ -269,6 +270,7 @@ func TestNeverTwice(t *testing.T) {
 
 // TestNeverTwiceWhileItsOwnerActs is P12, P17 and P25 for a set that is scaled,
 // frozen and given orphans in the middle of everything.
+// Invariants: P12
 func TestNeverTwiceWhileItsOwnerActs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSiege(t, int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
@@ -383,6 +385,7 @@ func (s *siege) template() {
 // TestP7NoneIsMadeForOneThatStays: a failed machine whose deletion was refused, or of
 // which no answer came, is there still: none is made in its place, nor in that of
 // one that stops being kept meanwhile (P7).
+// Invariants: P7
 func TestP7NoneIsMadeForOneThatStays(t *testing.T) {
 	o := liveObservation(newSet(2), 2)
 	for _, m := range o.Machines {

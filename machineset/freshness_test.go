@@ -57,6 +57,7 @@ func TestMachinesAboutToGoAreNotPushedTo(t *testing.T) {
 
 // TestDeletionsRestOnAFreshLiveRead: a set whose size is back while its surplus is being deleted,
 // one by one, keeps what has not gone yet.
+// Invariants: P7
 func TestDeletionsRestOnAFreshLiveRead(t *testing.T) {
 	w, p := running(t, 9, 4*time.Second)
 	w.edit(func(s *machineset.Set) { s.Spec.Replicas = 0 })
@@ -81,6 +82,7 @@ func TestDeletionsRestOnAFreshLiveRead(t *testing.T) {
 
 // TestLiveReadsAllowDeletionsForAWhile: from DeleteWithin after its end on, a live read allows no
 // deletion, and neither does one that ended in the future.
+// Invariants: P7
 func TestLiveReadsAllowDeletionsForAWhile(t *testing.T) {
 	at := morning
 	set := newSet(0)
@@ -107,6 +109,7 @@ func TestLiveReadsAllowDeletionsForAWhile(t *testing.T) {
 
 // TestNamesOfOthersNeedAFreshLiveRead: names that were given before the pass are used without a
 // write, so nothing but a fresh live read says that they are still wanted.
+// Invariants: P12
 func TestNamesOfOthersNeedAFreshLiveRead(t *testing.T) {
 	at := morning
 	set := newSet(1)

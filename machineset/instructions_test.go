@@ -52,6 +52,7 @@ func TestInstructionsThatCountAsSpec(t *testing.T) {
 
 // TestP20ChosenGoFirst: of a surplus, what a scaler chose goes before anything
 // else, however important; without a surplus it stays.
+// Invariants: P20
 func TestP20ChosenGoFirst(t *testing.T) {
 	story(t, "chosen-go-first", 4, func(s *stage) {
 		s.settled()
@@ -83,6 +84,7 @@ func TestP20ChosenGoFirst(t *testing.T) {
 
 // TestP7ChosenGoBeforeReplacements: a machine that a scaler has chosen goes before one
 // that is to be replaced, which waits for another if the first served (P7).
+// Invariants: P7
 func TestP7ChosenGoBeforeReplacements(t *testing.T) {
 	o := liveObservation(newSet(2), 4)
 	o.Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Machines[1].Name, At: morning}}
@@ -192,6 +194,7 @@ func counted(o *machineset.Observation) (active, arriving int) {
 
 // TestHandoverTakesNothing is P10: for any names that are noted as arriving, no
 // machine is deleted, adopted or released for it that would not be otherwise.
+// Invariants: P10
 func TestHandoverTakesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
@@ -257,6 +260,7 @@ func owned(replicas int32, machines int) *machineset.Observation {
 
 // TestHandoverStepByStep: a machine that comes from another set, seen from the
 // set that it comes to and from the one that it leaves, at each of its steps.
+// Invariants: P10
 func TestHandoverStepByStep(t *testing.T) {
 	for name, step := range map[string]struct {
 		replicas          int32

@@ -53,6 +53,7 @@ func anyWorld(t *rapid.T) (*world, *process) {
 // TestPassFromAnyState is P5 and P8 over whole passes: for anything that the
 // store holds, a pass ends; it does not create and delete for the sake of numbers;
 // and a pass after it, on caches that know nothing of it, orders nothing more.
+// Invariants: P5
 func TestPassFromAnyState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, p := anyWorld(t)
@@ -90,6 +91,7 @@ func (w *world) moving() bool {
 
 // TestSettledSetIsLeftAlone is P28: once a set has what it asks for, any number
 // of looks at it, live or not, leads to no call at all.
+// Invariants: P28
 func TestSettledSetIsLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, p := anyWorld(t)

@@ -129,6 +129,7 @@ func TestPaused(t *testing.T) {
 
 // TestPausedSetGivesNoOrder: for any observation of a paused set, there is at
 // most one write, of its status.
+// Invariants: P28
 func TestPausedSetGivesNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := anySet(t)
@@ -173,6 +174,7 @@ func orders(p machineset.Plan) (out []machineset.Order) {
 // place (P12); and no available one is deleted instead of one that does not work,
 // so that availability never falls below what a rollout counts on (P7). When
 // all are resumed, the set comes to its size.
+// Invariants: P7 P12
 func TestPausedMachinesStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 6).Draw(t, "replicas")
@@ -299,6 +301,7 @@ func TestPausedSetLooksOnTime(t *testing.T) {
 
 // TestResumedSetSaysSoFirst: a set that is resumed takes its condition off before it gives any order, so that it is not taken
 // for paused while it deletes machines.
+// Invariants: P7
 func TestResumedSetSaysSoFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := anySet(t)

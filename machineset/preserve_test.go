@@ -120,6 +120,7 @@ func TestPreservation(t *testing.T) {
 // TestPreservedVictims: in any state, one that is kept is deleted after one
 // that is not, one that a user keeps last of all; a scaler's choice is followed but for the latter, and
 // a request for the replacement of one that works makes no difference.
+// Invariants: P19
 func TestPreservedVictims(t *testing.T) {
 	kinds := []string{"chosen", "chosen and automatic", "requested", "plain", "automatic", "explicit", "chosen and explicit", "requested and explicit"}
 	places := map[string]int{"chosen": 0, "chosen and automatic": 0, "requested": 2, "plain": 2, "automatic": 3, "explicit": 4, "chosen and explicit": 4, "requested and explicit": 4}
@@ -284,6 +285,7 @@ func TestKeptMachinesAreNotReplacedOnRequest(t *testing.T) {
 
 // TestRefusedAnnotationReplacesNobody: a machine that is to be kept is not
 // replaced because it could not be told so.
+// Invariants: P7
 func TestRefusedAnnotationReplacesNobody(t *testing.T) {
 	o := liveObservation(newSet(2), 2)
 	o.Set.Spec.AutoPreserve = 1

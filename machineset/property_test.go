@@ -193,6 +193,7 @@ func copied(o *machineset.Observation) *machineset.Observation {
 // TestAnyObservation is P8, P10, P11, P25 and P27 for anything that storage holds: no
 // panic, no improper plan, the same plan again, and nothing that was passed in
 // has changed.
+// Invariants: P8 P10 P11 P27
 func TestAnyObservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
@@ -210,6 +211,7 @@ func TestAnyObservation(t *testing.T) {
 
 // TestVictims is P19: the machines to delete are the first of all in an order
 // written down a second time here, and the order of the input plays no part.
+// Invariants: P19
 func TestVictims(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
@@ -391,6 +393,7 @@ var form = fuzzing.Form{Now: morning, Words: []string{
 	string(machineset.OldestFirst), string(machineset.NewestFirst), string(machineset.RandomAge),
 }}
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	d := fuzzing.Decision[machineset.Observation, *machineset.Policy, machineset.Plan]{
 		Form: form, Policy: machineset.DefaultPolicy, Decide: machineset.Decide,

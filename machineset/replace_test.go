@@ -223,6 +223,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 // TestRequestedVictims: of a surplus goes first what does no work, whether it is to
 // be replaced or not; of machines that nothing else tells apart, those that are
 // to be replaced (P7, P19).
+// Invariants: P7 P19
 func TestRequestedVictims(t *testing.T) {
 	decide := func(change func(plain, requested *machine.Machine)) string {
 		o := liveObservation(newSet(1), 2)
@@ -313,6 +314,7 @@ func (s *stage) expires(n int) time.Time {
 
 // TestP27ExpiryIsSpread: when a machine is too old follows from its UID, within
 // a tenth of the age either way, and a fleet born together is spread over it.
+// Invariants: P27
 func TestP27ExpiryIsSpread(t *testing.T) {
 	m := &machine.Machine{}
 	m.CreatedAt = morning
@@ -344,6 +346,7 @@ func TestP27ExpiryIsSpread(t *testing.T) {
 // process dies or reads old caches, a fleet stays within its bounds, no machine
 // goes before its time, and none that is not available, paused or being
 // updated; and in the end none is left that is older than it may be.
+// Invariants: P7
 func TestExpiryWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 6).Draw(t, "replicas")

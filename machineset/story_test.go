@@ -284,6 +284,7 @@ func (s *stage) delete() {
 }
 
 // TestHeldBack tells when a set does not create.
+// Invariants: P25
 func TestHeldBack(t *testing.T) {
 	story(t, "frozen", 3, func(s *stage) {
 		s.settled()

@@ -82,6 +82,7 @@ func (w *world) condition(name, typ string) *object.Condition {
 // TestQuotaForSixHours: while a quota is used up for six hours, creates grow
 // with the logarithm of the time at first and stay a few an hour then, however
 // many machines wait; once it is raised, all run within the longest waits.
+// Invariants: P21
 func TestQuotaForSixHours(t *testing.T) {
 	byHour := map[int32][]int{}
 	for _, n := range []int32{3, 12} {
@@ -122,6 +123,7 @@ func TestOnlyTriedMachinesFailForWantOfQuota(t *testing.T) {
 
 // TestOneClassIsSlowedAndAnotherIsNot: a manager of two classes goes on at full
 // speed with the one that is not refused, and says of the other what is wrong.
+// Invariants: P28
 func TestOneClassIsSlowedAndAnotherIsNot(t *testing.T) {
 	for _, code := range []codes.Code{codes.ResourceExhausted, codes.InvalidArgument, codes.Unauthenticated} {
 		w := newShortage(t, code)
@@ -181,6 +183,7 @@ func TestWithoutASafetyPolicyNothingIsSlowed(t *testing.T) {
 // TestBrokenImage: machines whose nodes never join are replaced ever more
 // slowly, and the deployment says so; a new template rolls at once, and so does
 // the way back to one that had worked.
+// Invariants: P3
 func TestBrokenImage(t *testing.T) {
 	w := newShortage(t, codes.OK)
 	w.fleet()
@@ -246,6 +249,7 @@ func (w *shortage) shortLife(p *process, died func() *process) {
 // quota, and starts a fresh one: it has forgotten what was refused and asks a few
 // times more, has not forgotten how often machines failed, and the fleet is made
 // in the end (P12, P13, P26).
+// Invariants: P12 P26
 func TestQuotaKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed := newShortage(t, codes.ResourceExhausted)
@@ -433,6 +437,7 @@ func limited(t tb, code codes.Code, burst float64) *bucket {
 
 // TestP56LimitedProvider: a provider that takes 30 calls a minute, and says so, is called about as
 // often as it allows. No machine fails for waiting, and none is held as if there were no quota.
+// Invariants: P56
 func TestP56LimitedProvider(t *testing.T) {
 	const n = 40
 	for _, code := range []codes.Code{codes.Unavailable, codes.ResourceExhausted} {
@@ -460,6 +465,7 @@ func TestP56LimitedProvider(t *testing.T) {
 // TestP56WaitsLoseNoAnswer: of a provider that takes one call at a time, a machine asks each thing once,
 // though it waits between two calls for its turn: here, which node a VM has that was made without an
 // answer, and then for the VM's deletion.
+// Invariants: P56
 func TestP56WaitsLoseNoAnswer(t *testing.T) {
 	const n = 5
 	w := limited(t, codes.Unavailable, 1)
@@ -483,6 +489,7 @@ func TestP56WaitsLoseNoAnswer(t *testing.T) {
 
 // TestP56WaitsLoseNoStatus: nor does it ask again whether a VM is initialized, after that has failed once,
 // instead of initializing it.
+// Invariants: P56
 func TestP56WaitsLoseNoStatus(t *testing.T) {
 	const n = 5
 	w := limited(t, codes.Unavailable, 1)
@@ -505,6 +512,7 @@ func TestP56WaitsLoseNoStatus(t *testing.T) {
 // TestP56ListsAndOrphansWait: a list of VMs, and the deletion of an orphan, hear that the provider limits
 // calls, and so do all other calls with those credentials; and they hear of it from others. To wait is no
 // failure: nothing is warned of.
+// Invariants: P56
 func TestP56ListsAndOrphansWait(t *testing.T) {
 	for _, method := range []codes.Call{codes.ListMachines, codes.DeleteMachine, codes.CreateMachine} {
 		t.Run(method.String(), func(t *testing.T) {

@@ -78,6 +78,7 @@ func lied(t *testing.T) (*world, *liar, *process) {
 
 // TestGarbageLists: for anything that a list holds, and for any time, no VM of a
 // machine is deleted; strays that it names go all the same, and what is odd is told of.
+// Invariants: P15
 func TestGarbageLists(t *testing.T) {
 	huge := make(map[string]string)
 	for i := range 3_000 {
@@ -161,6 +162,7 @@ func TestListsOfOtherClusters(t *testing.T) {
 
 // TestListsWithLongNames: a VM with a name that is too long is no machine's and no
 // orphan: it is told of and left alone; the others of its class are collected.
+// Invariants: P42
 func TestListsWithLongNames(t *testing.T) {
 	w, l, p := lied(t)
 	own := w.provider.VMs()
@@ -184,6 +186,7 @@ func TestListsWithLongNames(t *testing.T) {
 // that is gone still there for as long: nothing is doubled, lost, or deleted that
 // is somebody's, and each VM that is gone is tried to be deleted no more than a
 // few times.
+// Invariants: P15
 func TestListsThatLag(t *testing.T) {
 	w, l, p := lied(t)
 	type sight struct {
@@ -212,6 +215,7 @@ func TestListsThatLag(t *testing.T) {
 // TestCreateAnswersAnothersVM: an answer that names the VM of another machine
 // is not recorded, from any call; so that VM does not go with this
 // machine. When the driver has come to its senses the machine gets its own.
+// Invariants: P13
 func TestCreateAnswersAnothersVM(t *testing.T) {
 	for _, call := range []string{"create", "status", "node"} {
 		t.Run(call, func(t *testing.T) {
@@ -288,6 +292,7 @@ func TestStatusAnswersAnotherID(t *testing.T) {
 
 // TestDeleteThatDoesNothing: a VM that lives on after DeleteMachine said OK is
 // an orphan, and goes once it can.
+// Invariants: P14
 func TestDeleteThatDoesNothing(t *testing.T) {
 	w, l, p := lied(t)
 	vms := w.provider.VMs()
@@ -379,6 +384,7 @@ func TestRequestsBelongToTheDriver(t *testing.T) {
 // TestListSpelledOtherwise: of thirty machines whose VMs the provider lists by IDs and names in
 // another spelling, while it knows them by both, none loses its VM, and an event says so once. What
 // has another name altogether is left alone too, as long as not one of the machines is listed.
+// Invariants: P48
 func TestListSpelledOtherwise(t *testing.T) {
 	const n = 30
 	for name, c := range map[string]struct {

@@ -73,6 +73,7 @@ func (w *world) outlived(p *process, died func() *process) {
 
 // TestClassesOutliveTheirMachines: a class and a secret that are deleted while
 // machines use them stay until the last machine is gone, and then go.
+// Invariants: P14
 func TestClassesOutliveTheirMachines(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
@@ -84,6 +85,7 @@ func TestClassesOutliveTheirMachines(t *testing.T) {
 
 // TestClassesKilledAnywhere kills the manager at every call of such a life
 // (P26).
+// Invariants: P26
 func TestClassesKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed := newWorld(t, drivertest.MemoryOptions{})
@@ -140,6 +142,7 @@ func TestClassGoneTooEarly(t *testing.T) {
 
 // TestUnusedClassesAreLetGo: a class without references carries no
 // finalizer, though it is not being deleted, and what is settled is not written.
+// Invariants: P28
 func TestUnusedClassesAreLetGo(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()

@@ -44,6 +44,7 @@ func jumping(t *testing.T, at int, by time.Duration) (w *world, took time.Durati
 // TestClockSetBack: set back an hour at any call of a fleet's life, the clock
 // costs no machine and makes none twice, and all ends no more than the hour
 // later.
+// Invariants: P13
 func TestClockSetBack(t *testing.T) {
 	plain, usual, calls := jumping(t, 0, 0)
 	step := max(calls/60, 1)
@@ -153,6 +154,7 @@ func always() bool { return true }
 // TestFreshManagerGivesTime: a manager that was away for longer than every timeout,
 // with the cluster, marks no machine failed: one that comes within the grace is kept, and
 // one that does not is replaced after it. Nothing is written meanwhile.
+// Invariants: P25 P28
 func TestFreshManagerGivesTime(t *testing.T) {
 	for name, policy := range map[string]*safety.Policy{"guarded": safety.DefaultPolicy(), "without a safety policy": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -186,6 +188,7 @@ func TestFreshManagerGivesTime(t *testing.T) {
 // TestRestartedEveryQuarterOfAnHour: managers that live for 15 minutes each give a
 // broken machine up within its timeout and one grace, whether its node never
 // joined or fell ill.
+// Invariants: P3
 func TestRestartedEveryQuarterOfAnHour(t *testing.T) {
 	policy := machine.DefaultPolicy()
 	for offset := time.Duration(0); offset < 15*time.Minute; offset += 50 * time.Second {
@@ -217,6 +220,7 @@ func TestRestartedEveryQuarterOfAnHour(t *testing.T) {
 // TestStoppedProcessGivesTime: a process is stopped with its cluster, for longer than a health timeout that was running,
 // and goes on. No machine is marked failed: the nodes have a grace to come back. Hours in which there was nothing to do are not
 // taken for a stop: machines that fall ill then are marked failed at the end of the timeout.
+// Invariants: P25
 func TestStoppedProcessGivesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stopped atomic.Int64 // for how long altogether

@@ -154,6 +154,7 @@ func TestDrainFails(t *testing.T) {
 
 // TestForceAfterALongDrain: a node that answers again while a drain of it fails is not taken for
 // silent, although it was read in this pass and force would be due.
+// Invariants: P22
 func TestForceAfterALongDrain(t *testing.T) {
 	w, s, r := drained(t)
 	nodeIs := func(status object.ConditionStatus) {
@@ -296,6 +297,7 @@ func (p *database) Attached(context.Context, string) ([]string, error) { return 
 
 // TestDrainOfAFinishedPodWithAVolume: the last pod with a volume has finished and is not gone
 // yet. The drain goes on, and waits for the volume only.
+// Invariants: P11
 func TestDrainOfAFinishedPodWithAVolume(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
@@ -348,6 +350,7 @@ func (c *contended) Update(ctx context.Context, n *machine.Node) (*machine.Node,
 // TestConflictOnTheTurnOfADrain: a pod with a volume was told to go, the write of its turn meets a
 // conflict, and the pod has finished, or is gone, by the next pass. The VM lives until the volume is
 // detached (P22), or until that had its time (P21).
+// Invariants: P22
 func TestConflictOnTheTurnOfADrain(t *testing.T) {
 	for name, later := range map[string]time.Duration{"finished": 40 * time.Second, "gone": 100 * time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 )
 
 // TestObservedDriver: of all calls, those get through that change nothing.
+// Invariants: P40
 func TestObservedDriver(t *testing.T) {
 	var made []driver.Method
 	d := driver.Intercept(drivertest.NewMemory(drivertest.MemoryOptions{}), func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
@@ -99,6 +100,7 @@ func (k alertKeeper) Keep(ctx context.Context, n *machine.Node) (bool, error) {
 // TestObservedPorts: nothing is drained, detached, kept or marked, also outside of a pass. A
 // drainer has the methods that it has otherwise. The workload is watched if it can be, and older
 // classes are read.
+// Invariants: P40
 func TestObservedPorts(t *testing.T) {
 	ctx, m, n := t.Context(), &machine.Machine{}, &machine.Node{}
 	for _, d := range []Drainer{busy{t}, alert{busy{t}}, keeper{busy{t}}, alertKeeper{alert{busy{t}}}} {

@@ -32,6 +32,7 @@ import (
 // TestObservingAnyFleet: in any state that a manager left a fleet in when it died,
 // and after anything that others did, one that only observes changes nothing and tells what
 // an ordinary one would begin with.
+// Invariants: P40
 func TestObservingAnyFleet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "initialize")})
@@ -165,6 +166,7 @@ func (l *lived) died() *process {
 
 // TestObservingALife: in every stage of a life an observer tells what an
 // ordinary manager would begin with, and changes nothing.
+// Invariants: P40
 func TestObservingALife(t *testing.T) {
 	seen := map[string]bool{}
 	for n := range 2 {
@@ -206,6 +208,7 @@ func observedLife(t *testing.T, n int) map[string]bool {
 }
 
 // TestObservingAMigration: classes of an older kind are read, and stay as they are.
+// Invariants: P40
 func TestObservingAMigration(t *testing.T) {
 	seen := map[string]bool{}
 	for n := range 40 {
@@ -226,6 +229,7 @@ func TestObservingAMigration(t *testing.T) {
 // TestObservingAnOutage: clocks that should be restarted keep an observer
 // frozen, and asking at the pace of its checks, until another manager has seen
 // to them.
+// Invariants: P40
 func TestObservingAnOutage(t *testing.T) {
 	w, _ := ill(t)
 	var told []string
@@ -274,6 +278,7 @@ func TestObservingAnOutage(t *testing.T) {
 // TestObserveRun: Run, only observing, for six hours over a fleet in need:
 // nothing changes, each thing is told and logged once, and nothing is looked at
 // more often than now and then.
+// Invariants: P40
 func TestObserveRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
@@ -327,6 +332,7 @@ func TestObserveRun(t *testing.T) {
 
 // TestObservingStaleCaches: what would be refused, since somebody was faster,
 // is not told; the pass begins again as it would.
+// Invariants: P40
 func TestObservingStaleCaches(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()

@@ -520,6 +520,7 @@ func (l *swiftLife) end() error {
 
 // Small fleets live their lives, and each write and each call is held to what
 // can be seen of P4, P7 to P10, P12 to P14, P16 to P18, P23, P28 and P29.
+// Invariants: P7 P12 P13 P14 P16 P23 P28
 func TestSwiftLives(t *testing.T) {
 	w, err := newSwift()
 	require.NoError(t, err)

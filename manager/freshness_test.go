@@ -39,6 +39,7 @@ func (c sluggish) Live() store.Reader[*machineset.Set] {
 
 // TestSlowResizesReadLiveAgain: a deployment whose first resize takes longer than its live read is
 // good for reads live again before the second.
+// Invariants: P7
 func TestSlowResizesReadLiveAgain(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()

@@ -105,6 +105,7 @@ func killedAnywhere(t *testing.T, prepare, change func(*world), goal func(*world
 
 // TestTagsOfAClassReachItsVMs: a class gets other tags; its VMs have them in the
 // end, one at a time and none replaced, wherever the manager dies (P13, P26).
+// Invariants: P26
 func TestTagsOfAClassReachItsVMs(t *testing.T) {
 	want := tags{"team": "b"}
 	killedAnywhere(t, nil, func(w *world) { w.tag("small", "s", want) }, func(w *world) func() bool {
@@ -115,6 +116,7 @@ func TestTagsOfAClassReachItsVMs(t *testing.T) {
 // TestAClassWithOtherTagsReplacesNothing: a template names another class, that
 // differs in its tags; the same three VMs have them in the end, wherever the
 // manager dies (P4).
+// Invariants: P4
 func TestAClassWithOtherTagsReplacesNothing(t *testing.T) {
 	want := tags{"team": "b"}
 	killedAnywhere(t, func(w *world) { w.tag("small-b", "s", want) },
@@ -136,6 +138,7 @@ func TestAClassWithOtherTagsReplacesNothing(t *testing.T) {
 
 // TestAClassOfAnotherSizeIsRolledOut: what can't be updated is replaced, and so
 // is what looks alike and has other secrets or offers something else.
+// Invariants: P4
 func TestAClassOfAnotherSizeIsRolledOut(t *testing.T) {
 	for name, differ := range map[string]func(*machine.Class){
 		"size":     func(c *machine.Class) { c.ProviderSpec = drivertest.MemorySpec{Cluster: "blue", Size: "l"}.Encode() },
@@ -276,6 +279,7 @@ type mute struct{ driver.Driver }
 // TestSilentDriversCostNothing: nothing is recorded, written or called for the
 // tags of VMs that can't be updated (P28), and a template that names another
 // class is rolled out.
+// Invariants: P28
 func TestSilentDriversCostNothing(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Driver = mute{o.Driver} }

@@ -177,6 +177,7 @@ func TestInPlaceManually(t *testing.T) {
 // TestInPlaceKilledAnywhere kills the manager at every call, before and after
 // it takes effect: the machines are the same three all the way (P5, P10, P12,
 // P26).
+// Invariants: P10 P26
 func TestInPlaceKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed := newWorld(t, drivertest.MemoryOptions{})
@@ -189,6 +190,7 @@ func TestInPlaceKilledAnywhere(t *testing.T) {
 
 // TestInPlaceStaleAndKilled lives with caches that lag behind and kills, at
 // random.
+// Invariants: P5 P26
 func TestInPlaceStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
@@ -228,6 +230,7 @@ func (r interruptingReader) List(ctx context.Context, q store.Query) ([]*machine
 
 // TestMovedBetweenTwoReads: a machine moves to a set after that was read, and
 // before its machines are. The set does not take it for one too many.
+// Invariants: P10
 func TestMovedBetweenTwoReads(t *testing.T) {
 	for name, owner := range map[string]*object.Owner{"owned": {Kind: "Fleet", Name: "f", UID: "f"}, "ownerless": nil} {
 		t.Run(name, func(t *testing.T) { movedBetweenTwoReads(t, owner) })

@@ -32,6 +32,7 @@ func TestLife(t *testing.T) {
 // once before and once after the call takes effect, and starts a fresh one
 // each time: it ends as without the kill, and not one machine more is made
 // (P12, P13, P14, P16, P26).
+// Invariants: P7 P12 P13 P14 P26
 func TestKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
@@ -52,6 +53,7 @@ func TestKilledAnywhere(t *testing.T) {
 // TestStaleAndKilled lives with caches that lag behind by a random number of
 // rounds, a provider that fails and loses answers, and kills, all at random,
 // until the faults stop (P5, P7, P12 to P14, P26).
+// Invariants: P5 P12 P13 P26
 func TestStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "needs initialization")})
@@ -145,6 +147,7 @@ func (w *world) deleteAll() {
 // call of its creation or of a rollout, under a process that dies and reads old
 // caches, with a provider that fails and loses answers: all goes, in its order,
 // and no VM is left (P12 to P14, P16, P26).
+// Invariants: P13 P14 P26
 func TestDeletedWhileItIsMade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "needs initialization")})
@@ -205,6 +208,7 @@ func roll(w *world) {
 // TestDeletedWhileFrozen: a fleet that is frozen, since it has too many machines
 // or since its nodes can't be read, is deleted all the same: at once, or when
 // the nodes can be read again. Nothing is created meanwhile.
+// Invariants: P14 P25
 func TestDeletedWhileFrozen(t *testing.T) {
 	w, p := crowded(t)
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))

@@ -31,6 +31,7 @@ import (
 
 // TestSettledIsSilent: when nothing is to be done, nothing is written and the
 // provider is not called, however often, and by any manager (P28).
+// Invariants: P28
 func TestSettledIsSilent(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true

@@ -117,6 +117,7 @@ func (w *world) migrated(a *attic) func() bool {
 
 // TestMigration: a fleet whose class is of an older kind waits for ours, and
 // is then made of it: one set, no machine replaced, no VM before its time.
+// Invariants: P4
 func TestMigration(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		w, a := older(t, half)
@@ -135,6 +136,7 @@ func TestMigration(t *testing.T) {
 
 // TestMigrationKilledAnywhere kills the manager at every call of a migration,
 // once before and once after it takes effect (P26, P12).
+// Invariants: P12 P26
 func TestMigrationKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed, a := older(t, true)
@@ -158,6 +160,7 @@ func TestMigrationKilledAnywhere(t *testing.T) {
 
 // TestMigrationStaleAndKilled: the same with caches that lag behind, a driver
 // that fails, and an older class that changes meanwhile.
+// Invariants: P12
 func TestMigrationStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, a := older(t, rapid.Bool().Draw(t, "half"))

@@ -50,6 +50,7 @@ func (w *world) available(n int) func() bool {
 
 // TestP54DeadVMIsNoticed: without a cluster, a machine whose VM dies at any time is Failed within three
 // minutes, and that its VM is missing is told before. Nothing else is given up.
+// Invariants: P54
 func TestP54DeadVMIsNoticed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "machines")
@@ -77,6 +78,7 @@ func TestP54DeadVMIsNoticed(t *testing.T) {
 // minutes. It is available again soon after its VM is well, and Failed after the health timeout, and no
 // earlier, if its VM is not. An outage of the provider in between fails no machine. Nothing else is
 // given up.
+// Invariants: P54
 func TestP54UnhealthyVMIsReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "machines")
@@ -131,6 +133,7 @@ func TestP54UnhealthyVMIsReplaced(t *testing.T) {
 }
 
 // TestListsThatCallVMsUnhealthy: a list alone changes nothing. The driver is asked once for each.
+// Invariants: P54
 func TestListsThatCallVMsUnhealthy(t *testing.T) {
 	w, l, p := clusterless(t, 3)
 	l.list = func(vms map[string]string) (*listResponse, error) {
@@ -151,6 +154,7 @@ func TestListsThatCallVMsUnhealthy(t *testing.T) {
 
 // TestP54EachManagerLooksAfterItsMachines: of a fleet that is divided among managers, each one notices the
 // death of its own machines' VMs, and no other. One that deletes no orphans leaves them alone.
+// Invariants: P54
 func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
 	w, _, p := clusterless(t, 4)
 	w.until(p, w.lasts(15*time.Minute), unexpected(t))
@@ -175,6 +179,7 @@ func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
 // TestLostVMsAreReplaced: without a cluster, machines whose VMs are gone at the
 // provider are replaced, as many at a time as the budget has it, after two listings.
 // Each costs a question after the listing and one before the verdict.
+// Invariants: P24 P28
 func TestLostVMsAreReplaced(t *testing.T) {
 	const n = 10
 	w, _, p := clusterless(t, n)
@@ -212,6 +217,7 @@ func TestLostVMsAreReplaced(t *testing.T) {
 // TestListsThatMissVMs: for anything that a list leaves out, and for any time, no machine
 // is marked failed whose VM the provider knows. It is asked for once for each listing,
 // and nothing is written.
+// Invariants: P28 P41
 func TestListsThatMissVMs(t *testing.T) {
 	for name, c := range map[string]struct {
 		list  func(map[string]string) (*listResponse, error)
@@ -271,6 +277,7 @@ func everyOther() func(map[string]string) (*listResponse, error) {
 
 // TestStatusDecides: of a machine that no list names only NOT_FOUND follows
 // anything; and one that lists name is not asked for.
+// Invariants: P41
 func TestStatusDecides(t *testing.T) {
 	for _, code := range []codes.Code{codes.Unimplemented, codes.Unavailable, codes.PermissionDenied, codes.OutOfRange, codes.Uninitialized} {
 		t.Run(code.Contract(), func(t *testing.T) {
@@ -301,6 +308,7 @@ func TestStatusDecides(t *testing.T) {
 
 // TestNewVMsAreNotMissed: lists and answers that lag behind by ten minutes cost no
 // machine.
+// Invariants: P41
 func TestNewVMsAreNotMissed(t *testing.T) {
 	w, l, p := clusterless(t, 3)
 	born := map[string]time.Time{}
@@ -335,6 +343,7 @@ func TestNewVMsAreNotMissed(t *testing.T) {
 
 // TestMissingVMsOfOthers: machines that are paused or kept for inspection, and all of
 // a frozen fleet, are left alone; where there is a cluster the node's health decides.
+// Invariants: P41
 func TestMissingVMsOfOthers(t *testing.T) {
 	for name, key := range map[string]string{"paused": machine.DefaultPolicy().Keys.Paused, "preserved": preserveKey} {
 		t.Run(name, func(t *testing.T) {
@@ -375,6 +384,7 @@ func TestMissingVMsOfOthers(t *testing.T) {
 // TestLyingListsCostNoMachine: with lists that leave out or make up what they like,
 // and VMs that are lost, only machines are marked failed whose VMs are gone, and each of
 // them is once lists are true.
+// Invariants: P41
 func TestLyingListsCostNoMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, l, p := clusterless(t, 4)
@@ -429,6 +439,7 @@ func vmOf(w *world, name string) string {
 
 // TestLostVMKilledAnywhere: whenever the process dies over a machine whose VM is
 // gone, that one is replaced and no other.
+// Invariants: P26
 func TestLostVMKilledAnywhere(t *testing.T) {
 	replace := func(blowAt int, after bool) int {
 		w, _, p := clusterless(t, 3)

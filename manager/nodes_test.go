@@ -34,6 +34,7 @@ func (w *world) tainted() (n int) {
 // TestMarksReachTheNodes: during a rollout the nodes of the old set carry the
 // taint, those of the new one do not, and when it is reverted none does, but
 // for one that somebody else has tainted.
+// Invariants: P23
 func TestMarksReachTheNodes(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
@@ -65,6 +66,7 @@ func TestMarksReachTheNodes(t *testing.T) {
 // ID says so: the driver declares that IDs match, or the ID is recorded for another machine. It is
 // told, and its deletion by others is not followed; when the machine goes, the node is neither drained
 // nor deleted. An ID that only may be another VM's changes nothing.
+// Invariants: P17
 func TestP17NodeOfAnotherVM(t *testing.T) {
 	for name, of := range map[string]struct {
 		id                 string

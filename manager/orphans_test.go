@@ -94,6 +94,7 @@ func TestOrphansAreCollected(t *testing.T) {
 
 // TestNoOrphanHasACreateInFlight (P15): as long as a machine's record says that
 // its create may be on its way, no VM of its name is touched.
+// Invariants: P15
 func TestNoOrphanHasACreateInFlight(t *testing.T) {
 	w := guardedWorld(t)
 	w.safety.OrphansOfEmptyStore = true
@@ -121,6 +122,7 @@ func TestNoOrphanHasACreateInFlight(t *testing.T) {
 
 // TestOrphanIsLookedAtJustBefore: a machine that is created between the last
 // listing and the delete keeps its VM.
+// Invariants: P15
 func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 	for _, ns := range []string{namespace, "other", "without class"} {
 		w := guardedWorld(t)
@@ -159,6 +161,7 @@ func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 
 // TestOrphansKilledAnywhere: killed at any call of a collection, and followed
 // by a fresh process, the stray goes, and no other VM does.
+// Invariants: P15
 func TestOrphansKilledAnywhere(t *testing.T) {
 	collect := func(f *testkit.Fuse, died func(*world) func() *process) (w *world, calls int) {
 		w = guardedWorld(t)
@@ -331,6 +334,7 @@ func TestOrphansOfSeveralClasses(t *testing.T) {
 // TestWrongStore: a manager with a cluster's credentials and an empty store
 // deletes none of its VMs, and says so once; with a store that knows one
 // machine it deletes three, and a share of them in each later period.
+// Invariants: P15
 func TestWrongStore(t *testing.T) {
 	w := guardedWorld(t)
 	p := w.start(&testkit.Fuse{}, false)
@@ -407,6 +411,7 @@ func (w *world) late(name, kind string) *machine.Machine {
 
 // TestMachineOfASetThatIsGone: it goes, with its VM, within a few minutes of its
 // coming; others stay, whether they have their set, none, or another owner.
+// Invariants: P29
 func TestMachineOfASetThatIsGone(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
@@ -436,6 +441,7 @@ func TestMachineOfASetThatIsGone(t *testing.T) {
 }
 
 // TestSetOfADeploymentThatIsGone: it goes with its machines.
+// Invariants: P29
 func TestSetOfADeploymentThatIsGone(t *testing.T) {
 	w := guardedWorld(t)
 	s := &machineset.Set{Meta: object.Meta{
@@ -450,6 +456,7 @@ func TestSetOfADeploymentThatIsGone(t *testing.T) {
 }
 
 // TestOwnersThatCannotBeRead: whichever read fails, nothing goes in that pass.
+// Invariants: P29
 func TestOwnersThatCannotBeRead(t *testing.T) {
 	failures := 0
 	for down := range 20 {
@@ -479,6 +486,7 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 // TestOwnerThatComesBetween: just before the delete both are read once more; so
 // a machine that was taken over meanwhile stays, and one whose set the caches
 // do not know goes nowhere.
+// Invariants: P29
 func TestOwnerThatComesBetween(t *testing.T) {
 	w := guardedWorld(t)
 	m := w.late("late", machineset.OwnerKind)

@@ -56,6 +56,7 @@ func (w *world) heal() {
 
 // TestP25OutageOfTheTarget: while nodes can't be read no machine is marked failed, none
 // is created, and deletions go on; then every clock starts again.
+// Invariants: P25
 func TestP25OutageOfTheTarget(t *testing.T) {
 	w, p := ill(t)
 	w.targetDown = true
@@ -89,6 +90,7 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 
 // TestP25OutageOfARollout: a rollout whose machine can't join while nodes can't be read gets no verdict
 // for the time of the outage, and its whole deadline after it, also from a manager that has just begun.
+// Invariants: P25
 func TestP25OutageOfARollout(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		w := guardedWorld(t)
@@ -117,6 +119,7 @@ func TestP25OutageOfARollout(t *testing.T) {
 
 // TestP25OutageOfTheControlPlane: nothing can be written meanwhile, and then
 // no machine is marked failed for what could not be seen. Short ones are overlooked.
+// Invariants: P25
 func TestP25OutageOfTheControlPlane(t *testing.T) {
 	w, p := ill(t)
 	w.controlDown = true
@@ -144,6 +147,7 @@ func TestP25OutageOfTheControlPlane(t *testing.T) {
 
 // TestP25ThawKilledAnywhere: whenever the process dies after an outage, no
 // machine is marked failed for the time of it.
+// Invariants: P25
 func TestP25ThawKilledAnywhere(t *testing.T) {
 	thaw := func(blowAt int, after bool) int {
 		w, p := ill(t)
@@ -210,6 +214,7 @@ func TestP25ThawWithOthersAbout(t *testing.T) {
 
 // TestFreshManagerAsksFirst: until both API servers have answered once nothing
 // is created by any process; what is being deleted goes.
+// Invariants: P25
 func TestFreshManagerAsksFirst(t *testing.T) {
 	w := guardedWorld(t)
 	w.bounded = true
@@ -243,6 +248,7 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 
 // TestP28SettledIsSilentWhenWatched: a manager of a settled fleet, old or new,
 // writes nothing and asks the provider for nothing but its VMs.
+// Invariants: P28
 func TestP28SettledIsSilentWhenWatched(t *testing.T) {
 	w := guardedWorld(t)
 	w.bounded = true

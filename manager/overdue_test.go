@@ -182,6 +182,7 @@ func creates(class string) func(driver.CallInfo) (bool, bool) {
 
 // TestOthersProceedWhileCallsHang: as many creates hang as there are workers. Each is told once, with its
 // machine; another deployment, also one of the same class, gets its machines.
+// Invariants: P52
 func TestOthersProceedWhileCallsHang(t *testing.T) {
 	for _, class := range []string{"web", "stuck"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -225,6 +226,7 @@ func TestOthersProceedWhileCallsHang(t *testing.T) {
 
 // TestRunNamesWhatItLeft: Run returns when its context has ended and the grace after it, though a call of
 // the driver, a hook or a store does not, and says which. What ends in time is waited for, and no error.
+// Invariants: P52
 func TestRunNamesWhatItLeft(t *testing.T) {
 	t.Run("driver", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -384,6 +386,7 @@ func (u unended) Watch(context.Context) iter.Seq2[store.Change[*machineset.Set],
 
 // TestHungListIsTold: ListMachines of one class hangs. That is told, and orphans of other classes are
 // found and deleted; the class's own are once the call has returned.
+// Invariants: P52
 func TestHungListIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDeaf(t, drivertest.MemoryOptions{})
@@ -406,6 +409,7 @@ func TestHungListIsTold(t *testing.T) {
 // TestOverdueCallsOfAManagerAreBounded: more calls hang than may. No more are made than that and those
 // that were under way, it is told for the class, the process counts as stuck, and machines of another
 // class are made.
+// Invariants: P52
 func TestOverdueCallsOfAManagerAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDeaf(t, drivertest.MemoryOptions{})
@@ -489,6 +493,7 @@ func (makes) GetMachineStatus(context.Context, *driver.GetMachineStatusRequest) 
 
 // TestLateCreateIsRecorded: a create returns long after its caller has left it, with the ID of a VM that
 // nothing else can tell. Its machine records that VM, and no other one is made.
+// Invariants: P52
 func TestLateCreateIsRecorded(t *testing.T) {
 	for _, after := range []bool{true, false} { // the VM is there early, or only in the end
 		synctest.Test(t, func(t *testing.T) {
@@ -518,6 +523,7 @@ func TestLateCreateIsRecorded(t *testing.T) {
 // TestNoVMIsCollectedBesideItsCreate: a create has made a VM and does not return. Its machine is deleted,
 // which waits for it; then a person takes the finalizer off. The VM is no orphan that may be deleted
 // until the create has returned.
+// Invariants: P52
 func TestNoVMIsCollectedBesideItsCreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDeaf(t, drivertest.MemoryOptions{})
@@ -566,6 +572,7 @@ func (d *deaf) exact(n int) {
 // fleet is resized and machines are deleted, also by force, and the manager is ended and another
 // begins. No machine ever has two calls of one manager under way, none of its VMs is deleted as an orphan
 // beside a create, and in the end there is one VM a machine.
+// Invariants: P52
 func TestP52CallsThatHang(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")

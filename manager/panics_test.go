@@ -100,6 +100,7 @@ func crowd(t tb) *world {
 // scaled down with drains and deleted, panics or ends its goroutine, for every n, before or after it
 // takes effect. The life ends as without that, no machine more is made, it is told once, and nothing
 // stays taken (P12 to P14, P16, P26).
+// Invariants: P11 P12 P13 P14 P16 P26
 func TestPanicAtEveryCall(t *testing.T) {
 	calm, total := crowd(t), &testkit.Fuse{}
 	calm.life(calm.start(total, false), unexpected(t))
@@ -158,6 +159,7 @@ func TestPanickingHooks(t *testing.T) {
 // TestOthersGoOn: at each of 200 random moments (with -short 40), while two fleets are made, rolled and deleted, an
 // object whose pass is under way begins to panic at its first call, in all passes from then on. The
 // other fleet goes through all of that, and of its own fleet every other machine goes too.
+// Invariants: P11
 func TestOthersGoOn(t *testing.T) {
 	calm, total := crowd(t), &testkit.Fuse{}
 	calm.pair(calm.start(total, false), func() visit { return visit{} })
@@ -190,6 +192,7 @@ func TestOthersGoOn(t *testing.T) {
 
 // TestPanickingCheckFreezes: a check of the API servers that panics each time counts as one without
 // an answer: once that has lasted, no machine is made until it answers again (P25).
+// Invariants: P25
 func TestPanickingCheckFreezes(t *testing.T) {
 	w, f := crowd(t), &testkit.Fuse{}
 	on := false
@@ -362,6 +365,7 @@ func (s shaken[T]) Watch(ctx context.Context) iter.Seq2[store.Change[T], error] 
 // TestRunOutlivesPanics: a fleet is made, deleted and made again by Run, with all that runs at the
 // same time, while every 31st call to a port or a hook panics or ends its goroutine, those of
 // wake-ups and watches among them. It settles all the same, and each panic is told of once.
+// Invariants: P11
 func TestRunOutlivesPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &chance{in: map[string]int64{}}

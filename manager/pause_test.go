@@ -123,6 +123,7 @@ func TestPausedSet(t *testing.T) {
 // call, by processes that die and read old caches, while a fleet is made,
 // rolled and scaled; the bounds hold, and once all are resumed the fleet comes
 // to what was wanted, with no machine made twice.
+// Invariants: P12 P26
 func TestPausesStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "needs initialization")})
@@ -191,6 +192,7 @@ func (w *world) untilResumed(p *process, goal func() bool, died func() *process)
 
 // TestTooOld: a fleet whose machines are all too old is replaced within its
 // bounds, each machine once, wherever the manager dies; it is no rollout.
+// Invariants: P4
 func TestTooOld(t *testing.T) {
 	for n := 0; n < 600; n += 5 {
 		w := newWorld(t, drivertest.MemoryOptions{})

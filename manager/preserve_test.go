@@ -161,6 +161,7 @@ func TestPreservedLife(t *testing.T) {
 
 // TestPreservedKilledAnywhere kills the manager at every call of that life,
 // before or after it takes effect: it ends as without the kill (P12, P23, P26).
+// Invariants: P12 P26
 func TestPreservedKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed, _ := newPreserving(t)
@@ -174,6 +175,7 @@ func TestPreservedKilledAnywhere(t *testing.T) {
 
 // TestPreservedTakesNoSlot: machines that are kept do not hold up another that is
 // to be replaced: they are neither missing nor in replacement.
+// Invariants: P24
 func TestPreservedTakesNoSlot(t *testing.T) {
 	w, _ := newPreserving(t)
 	w.safety = safety.DefaultPolicy()

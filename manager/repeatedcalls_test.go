@@ -96,6 +96,7 @@ func refusedFor(t *testing.T, call codes.Call, code codes.Code, touch func(*worl
 
 // TestP55OnlyAChangeEndsAWait: a refused call waits as long as the table says, though much changes that
 // it is not made with. A new value in a secret ends the wait.
+// Invariants: P55 P63
 func TestP55OnlyAChangeEndsAWait(t *testing.T) {
 	for call, code := range map[codes.Call]codes.Code{
 		codes.CreateMachine: codes.PreconditionFailed, codes.DeleteMachine: codes.PermissionDenied,
@@ -192,6 +193,7 @@ func (u *touched) most(call codes.Call) (most int) {
 
 // TestP63TouchesRepeatNoCall: a call whose answer a machine waits with is made again once a minute at most,
 // however often the machine is touched, and it is made again.
+// Invariants: P63
 func TestP63TouchesRepeatNoCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		repeated codes.Call
@@ -262,6 +264,7 @@ func TestP63TouchesRepeatNoCall(t *testing.T) {
 
 // TestP63NoAnswerMakesAFlood: with any answers of a provider, touches make no flood of calls about a machine
 // that is made and then deleted.
+// Invariants: P63
 func TestP63NoAnswerMakesAFlood(t *testing.T) {
 	all := slices.Collect(codes.All())
 	rapid.Check(t, func(t *rapid.T) {
@@ -333,6 +336,7 @@ func touchedMachine(t *testing.T, w *world) (look func(), calls map[codes.Call]i
 
 // TestP63AnswersOutliveConflicts: though another program writes a machine during each call about it,
 // each answer is stored, and no call is repeated.
+// Invariants: P63
 func TestP63AnswersOutliveConflicts(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
 	look, calls := touchedMachine(t, w)
@@ -357,6 +361,7 @@ func TestP63AnswersOutliveConflicts(t *testing.T) {
 }
 
 // TestP63RefusalsOutliveConflicts: nor is a call repeated at once that was refused.
+// Invariants: P63
 func TestP63RefusalsOutliveConflicts(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.provider.FailNext(codes.CreateMachine, codes.New(codes.Unavailable, "a fault"))

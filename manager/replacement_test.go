@@ -87,6 +87,7 @@ func TestReplacementsStayWithinTheBudget(t *testing.T) {
 
 // P24: killed at any call, and followed by a fresh process, no more are in
 // replacement, and all are healed in the end.
+// Invariants: P24
 func TestP24BudgetKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	policy := safety.DefaultPolicy()
@@ -139,6 +140,7 @@ func TestBudgetOfALoneSetAndOfAZone(t *testing.T) {
 
 // P24: whenever in one machine's pass another's is made, by another process,
 // one of the two is marked failed, and the other is not.
+// Invariants: P24
 func TestP24TwoAskAtTheSameTime(t *testing.T) {
 	disturbed := true
 	for at := 1; disturbed; at++ {

@@ -203,6 +203,7 @@ func (c *contested) Update(ctx context.Context, d *deployment.Deployment) (*depl
 
 // TestP20KilledAmidAScaleDown: wherever the manager dies between the command
 // and its end, the machine chosen goes, and no other.
+// Invariants: P20
 func TestP20KilledAmidAScaleDown(t *testing.T) {
 	for n := 1; n < 200; n++ {
 		w := newWorld(t, drivertest.MemoryOptions{})
@@ -245,6 +246,7 @@ func alive(w *world, set *machineset.Set) (out []*machine.Machine) {
 
 // TestP8StrictQuotaLife: through a whole life under the strict quota there are
 // never more machines than R + S, those that are being deleted among them.
+// Invariants: P8
 func TestP8StrictQuotaLife(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.policy = deployment.DefaultPolicy()

@@ -77,6 +77,7 @@ func TestMissingMachinesAreWoken(t *testing.T) {
 }
 
 // TestEachRunWatchesAnew: between two runs no process has watched.
+// Invariants: P25
 func TestEachRunWatchesAnew(t *testing.T) {
 	o := InMemory(time.Now)
 	o.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
@@ -94,6 +95,7 @@ func TestEachRunWatchesAnew(t *testing.T) {
 // TestStoppedProcessWatchesAnew: a process that did not beat for longer than a grace was stopped. It watches from then
 // on, whether a machine or the next beat comes first. One that has nothing to do beats, and one without beats is never
 // taken for stopped.
+// Invariants: P21
 func TestStoppedProcessWatchesAnew(t *testing.T) {
 	start, grace := time.Unix(1_800_000_000, 0), time.Minute
 	for _, beatsFirst := range []bool{true, false} {

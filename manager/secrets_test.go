@@ -67,6 +67,7 @@ func overheard(t *testing.T, w *world, says func(*machine.Secret) string) (messa
 
 // TestCredentialsStayInside: what of a class's secret a driver repeats in an error
 // is seen in no log, event, hook or object.
+// Invariants: P42
 func TestCredentialsStayInside(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	boot, err := w.secrets.Get(ctx, object.Key{Namespace: namespace, Name: "boot"})
@@ -86,6 +87,7 @@ func TestCredentialsStayInside(t *testing.T) {
 
 // TestLongMessages: of a long message a bounded part is stored and told, marked as
 // cut, and the whole is logged once, at debug.
+// Invariants: P42
 func TestLongMessages(t *testing.T) {
 	long := strings.Repeat("€", 7000)
 	message, all := overheard(t, newWorld(t, drivertest.MemoryOptions{}), func(*machine.Secret) string { return long })
@@ -113,6 +115,7 @@ func TestEventsAreOneLine(t *testing.T) {
 
 // TestSecretNamespaces: a class gets no secret of a namespace that is not allowed;
 // its machines say so, the driver is not called, and the secret is not held.
+// Invariants: P42
 func TestSecretNamespaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		allowed []string

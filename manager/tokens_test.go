@@ -169,6 +169,7 @@ func (t window) Delete(_ context.Context, of manager.TokenOwner) (err error) {
 // TestTokensLife: a life of six machines costs a call to make sure of a token
 // when each is made, one to delete it when it has joined, and one when the
 // machine goes; settled machines cost none.
+// Invariants: P28
 func TestTokensLife(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	b := w.booth()
@@ -221,6 +222,7 @@ func TestTokensOfTheSettled(t *testing.T) {
 // TestTokensKilledAnywhere is TestKilledAnywhere with tokens: the booth fails on
 // the spot where a VM is made without its machine's token, and where a token
 // outlives its machine or the joining.
+// Invariants: P26
 func TestTokensKilledAnywhere(t *testing.T) {
 	begin := func() (*world, *booth) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
@@ -248,6 +250,7 @@ func TestTokensKilledAnywhere(t *testing.T) {
 }
 
 // TestTokensStaleAndKilled is TestStaleAndKilled with tokens.
+// Invariants: P14
 func TestTokensStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "needs initialization")})

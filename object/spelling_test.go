@@ -41,6 +41,7 @@ func anyIdentity(t *rapid.T, label string) string {
 }
 
 // The set finds exactly what a comparison of each pair does.
+// Invariants: P48
 func TestSpellings(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,6 +14,7 @@ import (
 
 // TestIllnessUnderAnotherClock: a process that has seen a machine become ill gives it up by the health
 // timeout alone, also if its clock says that this was before the process began (P25).
+// Invariants: P25
 func TestIllnessUnderAnotherClock(t *testing.T) {
 	for _, skew := range []time.Duration{-50 * time.Minute, 0, 50 * time.Minute} {
 		r := &run{t: t}

@@ -21,6 +21,7 @@ import (
 
 // TestRolloutKeepsTheBudget rolls a fleet with workload on it. The budget is kept at any time, and
 // no VM is deleted before its pods are gone, even if the manager is killed (P22, P26).
+// Invariants: P22
 func TestRolloutKeepsTheBudget(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
@@ -128,6 +129,7 @@ func drained(w *sim.World) (n int) {
 
 // TestP53NodesThatJoinLate plays fleets that shrink while machines come up, with a provider that refuses
 // most calls: no VM goes with pods on its node, though the node joined after the drain (P53).
+// Invariants: P53
 func TestP53NodesThatJoinLate(t *testing.T) {
 	seeds, late := uint64(40), 0
 	if testing.Short() {

@@ -32,6 +32,7 @@ func endings(seed uint64, faults sim.Faults, app sim.App) *sim.Scenario {
 
 // TestLastPodWithAVolumeFinishes: every node's only pod with a volume stays as a finished one for a
 // while, with the volume attached or not. The drains continue and end.
+// Invariants: P21
 func TestLastPodWithAVolumeFinishes(t *testing.T) {
 	for seed := range uint64(5) {
 		faults := busy()
@@ -44,6 +45,7 @@ func TestLastPodWithAVolumeFinishes(t *testing.T) {
 
 // TestStormsWithFinishedPods are storms in which drains of a node's last pod with a volume
 // once panicked.
+// Invariants: P21
 func TestStormsWithFinishedPods(t *testing.T) {
 	for _, seed := range []uint64{3, 4, 7, 9, 12} {
 		r := play(t, scenario.Random(seed))
@@ -91,6 +93,7 @@ func (r *run) only() object.Key {
 
 // TestFinalizersHoldNoDrain: a finalizer keeps the object of a finished pod for half an hour. It
 // holds up no drain, and the next pod of that name comes when the object is gone.
+// Invariants: P21
 func TestFinalizersHoldNoDrain(t *testing.T) {
 	r := shop(t, sim.Options{Faults: sim.Faults{KeptPod: 1, KeptPodFor: time.Hour, PodEnd: 10 * time.Second}, Seed: 3},
 		sim.App{Name: "db", Replicas: 1, Grace: 30 * time.Second, Volumes: 1})
@@ -103,6 +106,7 @@ func TestFinalizersHoldNoDrain(t *testing.T) {
 
 // TestJobCompletesAmidADrain: a budget refuses the eviction of a pod of a Job, and the pod
 // completes while its node is drained. The drain ends then, without force.
+// Invariants: P21
 func TestJobCompletesAmidADrain(t *testing.T) {
 	for name, volumes := range map[string]int{"without volumes": 0, "with a volume": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -120,6 +124,7 @@ func TestJobCompletesAmidADrain(t *testing.T) {
 
 // TestFailedPods: a pod that has failed by itself counts for neither its controller nor its budget.
 // Its volume is detached, and a drain deletes it without an eviction.
+// Invariants: P22
 func TestFailedPods(t *testing.T) {
 	for name, volumes := range map[string]int{"without volumes": 0, "with a volume": 1} {
 		t.Run(name, func(t *testing.T) {

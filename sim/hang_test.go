@@ -13,6 +13,7 @@ import (
 
 // TestCallsThatHang plays storms in which calls to the provider do not end at their deadline, up to
 // nearly each third of them: P52 and all other invariants hold, and all converges.
+// Invariants: P52
 func TestCallsThatHang(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {

@@ -43,6 +43,7 @@ func (r *run) all() []*machine.Machine {
 // TestP46FailingUpdatesStop: when all updates in place fail, at once or because no agent answers, no
 // more machines are touched than may be unavailable, for a week. What failed is replaced after its
 // health timeout. The rollout goes on with another template.
+// Invariants: P46
 func TestP46FailingUpdatesStop(t *testing.T) {
 	for _, faults := range []sim.Faults{{BadUpdate: 1}, {DeadUpdate: 1}} {
 		for _, unavailable := range []int32{1, 3} {
@@ -73,6 +74,7 @@ func TestP46FailingUpdatesStop(t *testing.T) {
 }
 
 // TestFailedUpdateIsReplacedAtOnce by policy, and the rollout stops all the same.
+// Invariants: P47
 func TestFailedUpdateIsReplacedAtOnce(t *testing.T) {
 	for atOnce, made := range map[bool]int{true: 4, false: 3} {
 		r := &run{t: t}
@@ -94,6 +96,7 @@ func TestFailedUpdateIsReplacedAtOnce(t *testing.T) {
 
 // TestP46AgentsThatNeverReturn: an update that succeeds, and whose node never comes back, has failed
 // when its machine is given up.
+// Invariants: P46
 func TestP46AgentsThatNeverReturn(t *testing.T) {
 	r := settledInPlace(t, 4, 1)
 	defer r.w.Close()
@@ -136,6 +139,7 @@ func (r *run) ready(name string, status object.ConditionStatus) {
 // TestP47NotReadyCostsNoVM: nodes that are not Ready for less than the health timeout, before an
 // update in place and amid it, cost no VM, also if a user selects the machines. The rollout waits, says for
 // which machine, and ends.
+// Invariants: P47
 func TestP47NotReadyCostsNoVM(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		replicas := rapid.Int32Range(2, 8).Draw(t, "replicas")
@@ -186,6 +190,7 @@ func TestP47NotReadyCostsNoVM(t *testing.T) {
 // TestP7SelectionByHandKeepsTheBound: with automatic orchestration, labels by hand that select all
 // nodes at once take no more machines out of service than may be, and each is told to wait. With
 // manual orchestration the user's selection is what is done.
+// Invariants: P7
 func TestP7SelectionByHandKeepsTheBound(t *testing.T) {
 	for manual, out := range map[deployment.Orchestration]int{deployment.Automatic: 1, deployment.Manual: 4} {
 		told := map[string]bool{}
@@ -248,6 +253,7 @@ func TestWaitsForUnreadyMachines(t *testing.T) {
 // TestNodeRegisteredAnewIsDrainedAgain: a node that registers again when it has been emptied for its
 // update takes pods until it is cordoned again. Its agent is told to go to work when these are gone
 // (P22).
+// Invariants: P22
 func TestNodeRegisteredAnewIsDrainedAgain(t *testing.T) {
 	landed := 0
 	for seed := range uint64(10) {

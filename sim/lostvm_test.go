@@ -36,6 +36,7 @@ func (r *run) phase(name string) machine.Phase {
 
 // TestP54DeadVMWithoutACluster: somebody kills a VM of a fleet without a cluster. Its machine is Failed within
 // three minutes, and replaced, alone.
+// Invariants: P54
 func TestP54DeadVMWithoutACluster(t *testing.T) {
 	for seed := range uint64(5) {
 		r := clusterless(t, seed+1)
@@ -55,6 +56,7 @@ func TestP54DeadVMWithoutACluster(t *testing.T) {
 
 // TestP54UnhealthyVMWithoutACluster: a VM that is there and does not work makes its machine Unknown within two
 // minutes. One that works again in time stays, one that does not is replaced.
+// Invariants: P54
 func TestP54UnhealthyVMWithoutACluster(t *testing.T) {
 	for seed := range uint64(5) {
 		r := clusterless(t, seed+1)

@@ -159,6 +159,7 @@ var strategies = []deployment.Strategy{
 // TestInterleavings plays each file with each strategy again and again, with calls and caches that
 // lag, passes that overlap, and the faults of the file. The world checks the bounds after every
 // effect (P5, P7, P13, P14). Files that differ in their strategy alone are one here.
+// Invariants: P5 P7
 func TestInterleavings(t *testing.T) {
 	rounds := 60
 	if testing.Short() {

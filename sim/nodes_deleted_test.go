@@ -17,6 +17,7 @@ import (
 // TestAllNodesDeletedAtOnce: a cloud controller to which its cloud lies deletes the nodes of all
 // machines while their VMs run. One machine goes at a time, the others work on, and in the end each
 // is replaced once (P45).
+// Invariants: P45
 func TestAllNodesDeletedAtOnce(t *testing.T) {
 	for _, replicas := range []int32{8, 20} {
 		t.Run(fmt.Sprint(replicas), func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 // TestObservingInAStorm: managers that only observe change nothing for a day, and make no call to
 // the provider but its lists. Caches lag, answers are lost, and there are outages and kills.
+// Invariants: P40
 func TestObservingInAStorm(t *testing.T) {
 	for seed := range uint64(10) {
 		told := 0

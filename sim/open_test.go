@@ -15,6 +15,7 @@ var openFaults = []sim.Fault{sim.CallThrottled, sim.NodeSpelled, sim.ClockSkewed
 
 // TestOpenStorm is TestStorm with what other programs and people do besides: each of that happens, and
 // no invariant is violated.
+// Invariants: P48 P50 P53 P61 P62 P63 P64 P65 P66
 func TestOpenStorm(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() {

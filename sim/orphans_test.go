@@ -30,6 +30,7 @@ func (r *run) ownerless() bool {
 
 // TestLateCreatesAreCollected: a create whose caller died takes effect when its machine is gone. No
 // process knows of it, and nothing of it is left in the end.
+// Invariants: P15
 func TestLateCreatesAreCollected(t *testing.T) {
 	seen := 0
 	for seed := range uint64(60) {
@@ -94,6 +95,7 @@ func (r *run) bereft() bool {
 
 // TestLateStoreCreatesGo: the create of a machine or a set is under way for up to ten minutes when
 // its process dies, and takes effect when its owner is gone. The object is deleted with its VM.
+// Invariants: P29
 func TestLateStoreCreatesGo(t *testing.T) {
 	seen := 0
 	for seed := range uint64(60) {

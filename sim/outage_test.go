@@ -26,6 +26,7 @@ func settled(t *testing.T, o sim.Options) *run {
 }
 
 // TestOutagesFreeze: while either API does not answer, nothing is made. Afterwards all is made.
+// Invariants: P25
 func TestOutagesFreeze(t *testing.T) {
 	for name, stop := range map[sim.Fault]func(*sim.World, time.Duration){
 		sim.ControlOutage: (*sim.World).StopControl, sim.TargetOutage: (*sim.World).StopTarget,

@@ -88,6 +88,7 @@ func (r *run) untouched() (kept map[string]bool, still func()) {
 // get too old, and anything fails. A machine that was paused while it ran keeps its VM as long as
 // it is paused, and the bounds hold. Once all are resumed, the fleet converges to the last spec and
 // can be deleted.
+// Invariants: P7
 func TestPausesInAStorm(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() {
@@ -127,6 +128,7 @@ func TestPausesInAStorm(t *testing.T) {
 // TestDeletedInAStorm: a fleet is deleted at some moment of its creation or of a rollout while
 // anything fails, including late orders of dead processes. All its objects are deleted in the end,
 // and no VM is left.
+// Invariants: P14
 func TestDeletedInAStorm(t *testing.T) {
 	seeds := uint64(80)
 	if testing.Short() {

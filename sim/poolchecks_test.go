@@ -114,6 +114,7 @@ func (d idle) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest)
 
 // TestBrokenPoolDriversAreSeen: the simulation shows what a driver does wrong, and a smaller
 // scenario shows it too.
+// Invariants: P37
 func TestBrokenPoolDriversAreSeen(t *testing.T) {
 	for call, rule := range map[machinepool.Call]string{machinepool.ScalePool: sim.RuleSettled, machinepool.DeletePool: "P35"} {
 		s := herd(sim.Step{Do: sim.SpreadPool, N: 2}, sim.Step{Do: sim.ScalePool, N: 5}, sim.Step{Do: sim.LoseInstance})

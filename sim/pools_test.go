@@ -45,6 +45,8 @@ func TestPoolsUnderAnotherClock(t *testing.T) {
 //     manager was killed (P36);
 //   - what is at rest is left alone (P37);
 //   - no node of a pool is left without an owner (P39).
+//
+// Invariants: P30 P31 P32 P33 P34 P35 P36 P37 P39 P44
 func TestPoolStorm(t *testing.T) {
 	seeds := uint64(450)
 	if testing.Short() {

@@ -14,6 +14,7 @@ import (
 
 // TestScenariosOfOld plays what soaks once found, made as small as possible: each scenario violated
 // something before the fault that it is named after was fixed.
+// Invariants: P7 P22 P35 P50 P51 P53
 func TestScenariosOfOld(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.json")
 	require.NoError(t, err)
@@ -30,6 +31,7 @@ func TestScenariosOfOld(t *testing.T) {
 }
 
 // TestMoves is a sample of the scenarios in which moves from set to set are interrupted (P7, P10).
+// Invariants: P7 P10
 func TestMoves(t *testing.T) {
 	for seed := range uint64(60) {
 		require.NoError(t, errorOf(play(t, scenario.Moves(seed)).Violation), "seed %d", seed)

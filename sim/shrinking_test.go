@@ -11,6 +11,7 @@ import (
 
 // TestShrinking scales fleets down amid rollouts (P7). The first seeds of each latency are those
 // that once violated it.
+// Invariants: P7
 func TestShrinking(t *testing.T) {
 	seeds := uint64(100)
 	if testing.Short() {

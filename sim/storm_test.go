@@ -20,6 +20,7 @@ import (
 // stopped, everything converges to what was wanted last, and its deletion leaves nothing behind
 // (P3, P7, P12 to P17, P22, P24 to P26, P28). Every kind of fault occurs, and the provider refuses
 // each call with each code.
+// Invariants: P3 P4 P7 P10 P12 P13 P14 P15 P16 P17 P19 P20 P21 P22 P23 P24 P25 P26 P28 P44 P45 P46 P47 P49 P50 P51 P52 P53 P61 P62 P63 P65 P66
 func TestStorm(t *testing.T) {
 	seeds := uint64(400)
 	if testing.Short() {

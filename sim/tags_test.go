@@ -37,6 +37,7 @@ func (r *run) tagged(tags map[string]string) bool {
 // TestTagsInAStorm: tags of a class change, and templates name a class with other tags, while calls
 // fail, answers get lost, caches lag and the manager is killed. All VMs end with the tags wanted
 // last, and none is ever replaced (P4, P13, P26).
+// Invariants: P4
 func TestTagsInAStorm(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {

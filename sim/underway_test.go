@@ -18,6 +18,7 @@ import (
 // later (P7). The order is excused if it is no newer than that, and no process has worked for long
 // enough since then to take it back. at is when something happens, counted from the moment in which
 // the machine becomes available; the last is when its set takes it.
+// Invariants: P7
 func TestOrdersOfBefore(t *testing.T) {
 	type event struct {
 		at time.Duration
@@ -75,6 +76,7 @@ func sized(n int32) *machineset.Set {
 // records the turn comes later. The next process may have read the node before that, and may then
 // have ordered the eviction of the next pod. The order is excused for as long as it may be under way
 // (P22). at is counted from when the call came.
+// Invariants: P22
 func TestTurnRecordedByTheDead(t *testing.T) {
 	for name, c := range map[string]struct {
 		dead    bool

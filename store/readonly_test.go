@@ -16,6 +16,7 @@ import (
 
 // TestReadOnly: a blocked write answers as the store would if the store would refuse it. Otherwise
 // it is passed to tell and changes nothing.
+// Invariants: P40
 func TestReadOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(1_800_000_000, 0)

@@ -145,6 +145,7 @@ func (l *crashLog) check(t *testing.T, c *objects) {
 
 // A process that is killed at any time loses nothing that was acknowledged, and leaves a file that
 // opens.
+// Invariants: P26
 func TestKilled(t *testing.T) {
 	path := newPath(t)
 	random := rand.New(rand.NewPCG(7, 1))

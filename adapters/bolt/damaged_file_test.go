@@ -113,6 +113,7 @@ func allocated() uint64 {
 
 // TestDamagedFiles: after any change to its file, a store opens with all that was written to it, or
 // reports the damage. With -damaged-files=2000 -damaged-machines=2000 it takes minutes.
+// Invariants: P43
 func TestDamagedFiles(t *testing.T) {
 	sound, held := fleetFile(t, *damagedSize)
 	path, outcomes := newPath(t), map[outcome]int{}
@@ -128,6 +129,7 @@ func TestDamagedFiles(t *testing.T) {
 
 // FuzzDamagedFile overwrites single bytes of a file: four bytes of the input are a page, an offset
 // in it and the byte. With resealed heads, the checksums of the heads confirm any content.
+// Invariants: P43
 func FuzzDamagedFile(f *testing.F) {
 	sound, held := fleetFile(f, 20)
 	f.Add([]byte{0, 16 + 40, 0, 2}, true)                      // fewer pages
@@ -162,6 +164,7 @@ func damagedPages(t *testing.T, sound []byte, flags uint16, change func(page []b
 }
 
 // A count in the freelist reserves no memory.
+// Invariants: P43
 func TestFreelistOfTooManyPages(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
 	refused(t, damagedPages(t, sound, 0x10, func(page []byte, _ int) {
@@ -171,6 +174,7 @@ func TestFreelistOfTooManyPages(t *testing.T) {
 }
 
 // A branch that is its own child is not followed endlessly.
+// Invariants: P43
 func TestPagesInACircle(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
 	refused(t, damagedPages(t, sound, 1, func(page []byte, id int) {
@@ -179,6 +183,7 @@ func TestPagesInACircle(t *testing.T) {
 }
 
 // A later commit would overwrite a page in use that the freelist names.
+// Invariants: P43
 func TestFreelistNamesUsedPages(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
 	leaf := pages(sound, 1)[0]
@@ -210,6 +215,7 @@ func TestExportWithoutAPage(t *testing.T) {
 }
 
 // Records that are missing from a sound page are noticed.
+// Invariants: P43
 func TestRecordsMissing(t *testing.T) {
 	for name, change := range map[string]func(records *bbolt.Bucket) error{
 		"one deleted":       func(records *bbolt.Bucket) error { return records.Delete(rawB) },
@@ -239,6 +245,7 @@ func TestRecordsMissing(t *testing.T) {
 }
 
 // A head of an older commit, or none, does not undo the last commit unnoticed.
+// Invariants: P43
 func TestLastCommitMissing(t *testing.T) {
 	sound, held := fleetFile(t, 20)
 	newer := 0

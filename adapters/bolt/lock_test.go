@@ -19,6 +19,7 @@ import (
 )
 
 // Open waits for a file that is in use, and gets it when the other process releases it.
+// Invariants: P43
 func TestOpenWaitsForTheLock(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, string) (release func()){
 		"closed by this process": func(t *testing.T, path string) func() {
@@ -98,6 +99,7 @@ func TestErrorNamesTheFile(t *testing.T) {
 
 // A file that is removed while it is open takes no more writes, and no other store at its path gets
 // the writes of this one.
+// Invariants: P43
 func TestFileIsReplaced(t *testing.T) {
 	for name, replace := range map[string]func(*testing.T, string){
 		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
@@ -131,6 +133,7 @@ func TestFileIsReplaced(t *testing.T) {
 }
 
 // A commit that is under way while the file is removed is not acknowledged.
+// Invariants: P43
 func TestFileIsReplacedDuringACommit(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path)

@@ -85,6 +85,7 @@ func allRunning(n int) func([]*machine.Machine) bool {
 }
 
 // A manager whose process restarts goes on where the last one stopped.
+// Invariants: P26
 func TestManagerBeginsAnew(t *testing.T) {
 	path := newPath(t)
 	provider := &vms{made: map[string]int{}}

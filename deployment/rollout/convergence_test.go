@@ -125,6 +125,7 @@ func (w *world) wantTemplate(i int) {
 // P3: once disturbances stop and every set gets its turn, a rollout is done within as many rounds
 // as there are machines to order, create, remove and wait for. In each round before, there is an
 // order, or what the reason names happens next.
+// Invariants: P3
 func TestP3RolloutsConvergeOnceDisturbancesStop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -161,6 +162,7 @@ func TestP3RolloutsConvergeOnceDisturbancesStop(t *testing.T) {
 // P2 and P7 over time: from any state, in any interleaving of decisions, orders carried out in
 // part, and sets acting on earlier sizes. As long as machines are only lost by our orders, what
 // really happens breaks neither bound.
+// Invariants: P5 P7
 func TestP7BoundsHoldInEveryInterleaving(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -185,6 +187,7 @@ func TestP7BoundsHoldInEveryInterleaving(t *testing.T) {
 
 // P2: the wanted number and the template change at any moment of a rollout. Each decision in
 // between obeys every invariant (decide checks them), for the fleet as it is at that moment.
+// Invariants: P2
 func TestP2ScalingAndRollingTogetherObeyAllBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -110,6 +110,7 @@ type steps struct {
 
 // FuzzFleet reads whole fleets: duplicate names, several new sets, sets that are paused, being
 // deleted or marked.
+// Invariants: P11 P27
 func FuzzFleet(f *testing.F) {
 	d := fuzzing.Decision[rollout.Fleet, *struct{}, steps]{
 		Form:   fuzzing.Form{Words: []string{"", "a", "b", "c"}},

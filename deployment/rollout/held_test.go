@@ -181,6 +181,7 @@ func requireAsOracle(t *testing.T, f rollout.Fleet, orders []rollout.Scale, h *h
 	}
 }
 
+// Invariants: P9
 func TestResizeAndRecreateAgreeWithOracle(t *testing.T) {
 	cases := 300_000
 	if testing.Short() {
@@ -261,6 +262,7 @@ func keeps(f rollout.Fleet, decide rule, orders []rollout.Scale, why rollout.Why
 	return nil
 }
 
+// Invariants: P5
 func TestP5P7P9Resize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := heldFleets(t)
@@ -281,6 +283,7 @@ func TestP5P7P9Resize(t *testing.T) {
 	})
 }
 
+// Invariants: P5
 func TestP5P7P9Recreate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := heldFleets(t)
@@ -304,6 +307,7 @@ func TestP5P7P9Recreate(t *testing.T) {
 }
 
 // P11: any input has an answer with a sentence, and stays as it was.
+// Invariants: P11
 func TestP11ResizeAndRecreateAnswerAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := heldFleets(t)
@@ -326,6 +330,7 @@ func TestP11ResizeAndRecreateAnswerAnything(t *testing.T) {
 // P3: sets obey in pieces, and what they remove takes time to disappear. A paused fleet reaches R.
 // One that is recreated is done, and no machine of the new set is ever made beside one of another
 // set.
+// Invariants: P3
 func TestP3HeldFleetsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		recreate := rapid.Bool().Draw(t, "recreate")

@@ -175,6 +175,7 @@ func requireInPlaceAsOracle(t *testing.T, n numbers, cases, sets int) map[rollou
 
 // TestInPlaceAgreesWithOracle on small fleets, on any numbers, and on more sets than lie on the
 // stack. Each reason is among the answers.
+// Invariants: P1 P5 P6 P7 P9 P46 P47
 func TestInPlaceAgreesWithOracle(t *testing.T) {
 	cases := 120_000
 	if testing.Short() {
@@ -334,6 +335,7 @@ func gone(f rollout.Fleet) rollout.Fleet {
 
 // TestP11InPlaceAnswersAnything: any numbers, several new sets, duplicate names. There is an answer
 // with a sentence, and the same one again.
+// Invariants: P11
 func TestP11InPlaceAnswersAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Int32(), rapid.Int32Range(-2, 5), rapid.SampledFrom(extremes))
@@ -365,6 +367,7 @@ func TestP11InPlaceAnswersAnything(t *testing.T) {
 }
 
 // P11: more machines of a set are marked than it has. Its size does not fall below zero.
+// Invariants: P11
 func TestMarksWithoutMachines(t *testing.T) {
 	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Unavailable: 3}, Sets: []rollout.Set{
 		{Name: "a", Spec: 1, Marked: 1}, {Name: "b", Spec: 5, Actual: 5, Available: 5, Marked: 5, Selectable: 5}, {Name: "c", New: true},

@@ -171,6 +171,8 @@ func measure(t *testing.T, fleets uint64, breaks float64, decide rule) (m measur
 // established arithmetic).
 //
 //	go test ./deployment/rollout -run LaggingFleets -v
+//
+// Invariants: P3 P7
 func TestP3P7LaggingFleets(t *testing.T) {
 	const fleets = 2_000
 	sound := measure(t, fleets, 0, rollout.Step)

@@ -22,6 +22,7 @@ func markedFleets() *rapid.Generator[rollout.Fleet] {
 
 // TestP20StepTakesWhatWasChosen: the rules in words, with a scaler's choice first, give the same
 // sizes, and the bounds still hold.
+// Invariants: P20
 func TestP20StepTakesWhatWasChosen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := markedFleets().Draw(t, "marked fleet")
@@ -86,6 +87,7 @@ func TestP20ChosenOfASetAboveReplicas(t *testing.T) {
 
 // TestP20WhyCountsWhatWasChosen: of the machines that a set loses, the reason counts those that a
 // scaler chose, and no share.
+// Invariants: P20
 func TestP20WhyCountsWhatWasChosen(t *testing.T) {
 	f := rollout.Fleet{Replicas: 4, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
 		{Name: "old", Spec: 6, Actual: 6, Available: 6, Marked: 1}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4},

@@ -48,6 +48,7 @@ func namesPaused(f rollout.Fleet, why rollout.Why) error {
 
 // TestP5P7PausedSets: with paused sets, Step orders what the oracle does, keeps
 // the bounds, and gives a paused set no order.
+// Invariants: P2 P5 P7
 func TestP5P7PausedSets(t *testing.T) {
 	cases := 300_000
 	if testing.Short() {
@@ -82,6 +83,7 @@ func TestP5P7PausedSets(t *testing.T) {
 
 // TestPausedSetsElsewhere: the same for fleets that are only scaled, recreated
 // or updated in place.
+// Invariants: P5
 func TestPausedSetsElsewhere(t *testing.T) {
 	cases := 100_000
 	if testing.Short() {
@@ -121,6 +123,7 @@ func TestPausedSetsElsewhere(t *testing.T) {
 
 // TestPausedRolloutsConverge: after any pauses, a rollout is complete once nothing is paused any
 // more. While something is paused, machines come and go within the bounds.
+// Invariants: P3
 func TestPausedRolloutsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -24,16 +24,28 @@ func holds(t *testing.T, name string) {
 	})
 }
 
-func TestP1ScalingLowersNoSetWhileAllFit(t *testing.T)        { holds(t, "P1") }
+// Invariants: P1
+func TestP1ScalingLowersNoSetWhileAllFit(t *testing.T) { holds(t, "P1") }
+
+// Invariants: P3
 func TestP3EmptyPlanIsDoneOrNamesWhatItWaitsFor(t *testing.T) { holds(t, "P3") }
-func TestP5DecidingAgainOrdersNothingMore(t *testing.T)       { holds(t, "P5") }
-func TestP6OldMachinesGoOnlyWithinTheBudget(t *testing.T)     { holds(t, "P6") }
-func TestP7BoundsHoldAfterEachOrder(t *testing.T)             { holds(t, "P7") }
-func TestP9OrderedSizesAreInRange(t *testing.T)               { holds(t, "P9") }
+
+// Invariants: P5
+func TestP5DecidingAgainOrdersNothingMore(t *testing.T) { holds(t, "P5") }
+
+// Invariants: P6
+func TestP6OldMachinesGoOnlyWithinTheBudget(t *testing.T) { holds(t, "P6") }
+
+// Invariants: P7
+func TestP7BoundsHoldAfterEachOrder(t *testing.T) { holds(t, "P7") }
+
+// Invariants: P9
+func TestP9OrderedSizesAreInRange(t *testing.T) { holds(t, "P9") }
 
 // The feasibility that the comment on scale-downs proves: for any excess and any number of
 // unavailable machines, exactly the ceiling remains and the floor is kept. Without a new set
 // nothing else is ordered.
+// Invariants: P9
 func TestP9ScaleDownIsExactAndAlwaysFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fleets().Draw(t, "fleet")
@@ -54,6 +66,7 @@ func TestP9ScaleDownIsExactAndAlwaysFeasible(t *testing.T) {
 
 // With the new set alone in use, it follows the wanted number, up and down and from zero, and no
 // other set is touched.
+// Invariants: P4
 func TestP4OtherReplicasAreNeverARollout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fleets().Draw(t, "fleet")
@@ -80,6 +93,7 @@ func TestP4OtherReplicasAreNeverARollout(t *testing.T) {
 
 // Any input, such as several new sets, sets of one name or without any: no panic, every answer has
 // a sentence, the input is unchanged, and Done agrees with the reason.
+// Invariants: P11
 func TestP11AnyInputHasAnAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Int32(), rapid.Int32Range(-2, 5), rapid.SampledFrom(extremes))

@@ -53,6 +53,7 @@ func make20(size int32) []int32 {
 
 // P9: exact sums, no share above its size, within one of the exact proportion, and in the order of
 // the sizes; and as the oracle has it.
+// Invariants: P9
 func TestP9SharesSumExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.Int32Range(-1, 9), rapid.SampledFrom(extremes), rapid.Int32())

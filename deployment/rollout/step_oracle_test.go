@@ -82,6 +82,7 @@ func TestStepAgreesWithOracleOnSmallFleets(t *testing.T) {
 	}
 }
 
+// Invariants: P9
 func TestStepAgreesWithOracleOnAnyInt32(t *testing.T) {
 	cases := 100_000
 	if testing.Short() {

@@ -44,6 +44,7 @@ func TestFenceposts(t *testing.T) {
 }
 
 // P9: never both zero, never negative, and no more loss than the setting says.
+// Invariants: P9
 func TestP9FencepostsLetEveryRolloutMove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) rollout.IntOrPercent {

@@ -12,6 +12,7 @@ import (
 
 // TestP8StrictQuota: no order of any strategy raises the total, including terminating machines,
 // above R + S. A step that is not done says what it waits for.
+// Invariants: P8
 func TestP8StrictQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fleets().Draw(t, "fleet")

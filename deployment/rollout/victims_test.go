@@ -155,6 +155,7 @@ func (h *hands) disturb() {
 // TestP7VictimsChosenBeforeMachinesJoin: for any choices of the sets, and any machines that join or fail
 // before the deletion, no order takes what stays available below the floor. Decisions and deletions
 // come in any order, as if pushes and answers take their time.
+// Invariants: P7
 func TestP7VictimsChosenBeforeMachinesJoin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHands(t)
@@ -179,6 +180,7 @@ func TestP7VictimsChosenBeforeMachinesJoin(t *testing.T) {
 
 // TestP3RolloutsConvergeThoughSetsChooseEarly, in a number of rounds bounded by the machines there
 // are.
+// Invariants: P3
 func TestP3RolloutsConvergeThoughSetsChooseEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHands(t)
@@ -201,6 +203,7 @@ func TestP3RolloutsConvergeThoughSetsChooseEarly(t *testing.T) {
 
 // An available machine may be among those that a set with surplus has chosen for deletion. No old
 // machine is removed for it, none is selected for it, and the sentence names the set.
+// Invariants: P7
 func TestMachinesAboutToGoPayForNone(t *testing.T) {
 	sets := []rollout.Set{
 		{Name: "old", Spec: 1, Actual: 1, Available: 1, Selectable: 1},

@@ -82,6 +82,7 @@ func variants() []variant {
 }
 
 // The expected checks find each broken driver, and each check finds some broken driver.
+// Invariants: P48
 func TestBrokenDriversFail(t *testing.T) {
 	found := map[string]bool{}
 	for _, v := range variants() {

@@ -98,6 +98,7 @@ func vmsOf(t *testing.T, state string) map[string]string {
 
 // TestFleetLastsFromRunToRun: machines come up, one goes, and others come, each in a run of its own.
 // The machines that stay keep their VMs.
+// Invariants: P26
 func TestFleetLastsFromRunToRun(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "fleet.db")
 	runUntil(t, state, 3, available(3))
@@ -124,6 +125,7 @@ func TestFleetLastsFromRunToRun(t *testing.T) {
 
 // TestEndedAgainAndAgain ends the program at the first line of its log, then at the second of the next
 // run, and so on until all machines are up. No machine is doubled or lost.
+// Invariants: P26
 func TestEndedAgainAndAgain(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "fleet.db")
 	var all []map[string]any

@@ -151,6 +151,7 @@ func (p *program) leftNothing(t *testing.T, dirs ...string) {
 
 const settledLine = "settled: 12 created, 12 deleted, 0 left, 0 duplicates"
 
+// Invariants: P34
 func TestPoolSettles(t *testing.T) {
 	t.Parallel()
 	p := startProgram(t, newTemp(t))
@@ -192,6 +193,7 @@ func tellsOfDrains(text string) bool {
 
 // TestKilledProgramIsContinued kills the program at random lines of its output, and starts it again
 // with the same directory. In the end the account is that of a program that was never killed.
+// Invariants: P36
 func TestKilledProgramIsContinued(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")

@@ -108,6 +108,7 @@ func (p *play) stopHalf(t *testing.T) []roster.Entry {
 
 // TestHalfOfTheFleetBreaks: by the store and by the processes, no more machines are in replacement
 // at any time than the policy allows. In the end all are healthy again.
+// Invariants: P24
 func TestHalfOfTheFleetBreaks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a quarter of a minute")
@@ -163,6 +164,7 @@ func (p *play) nudge(of []roster.Entry) {
 // TestOutageStopsClocks: half of the machines fall silent, and before they are marked failed the
 // cluster stops answering, for longer than their health timeout. No machine is marked failed then,
 // or when the cluster is back, because their timeouts begin again.
+// Invariants: P25
 func TestOutageStopsClocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a quarter of a minute")
@@ -213,6 +215,7 @@ func (p *play) notIn(phase machine.Phase, of []roster.Entry) string {
 
 // TestStrayIsCollected: a process with the fleet's tag that no machine owns is ended. Those of
 // machines are not.
+// Invariants: P15
 func TestStrayIsCollected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")

@@ -32,6 +32,7 @@ const kills = 6
 
 // TestKilledProgramIsContinued kills the program at random lines of its output, and starts it again
 // with the same directory. In the end the account is that of a program that was never killed.
+// Invariants: P26
 func TestKilledProgramIsContinued(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -91,6 +92,7 @@ func TestKilledProgramIsContinued(t *testing.T) {
 // TestKilledProgramGivesUpNobody kills the program while its machines boot, and starts it again as
 // if so much time had passed that each of them is late. None is marked failed.
 // scripts/soak-quickstart.sh does so at any moment, and waits for it.
+// Invariants: P26
 func TestKilledProgramGivesUpNobody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")

@@ -83,6 +83,7 @@ func TestBudgetHoldsDrainsBack(t *testing.T) {
 
 // TestDrainOutlivesItsManager: the manager ends when tasks were told to end and still run. The next
 // one goes on, by the same record.
+// Invariants: P26
 func TestDrainOutlivesItsManager(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some ten seconds")

@@ -113,6 +113,7 @@ func explains(tables []*machine.Table, before, after thing, moves []machine.Move
 // TestP44MovesExplainTheChange: moves pass if and only if the tables lead by them, in their order, from
 // the states of before to those of after. All values that no table knows are one state, and stay as they
 // are. Neither object is changed.
+// Invariants: P44
 func TestP44MovesExplainTheChange(t *testing.T) {
 	counts := map[bool]int{}
 	rapid.Check(t, func(t *rapid.T) {

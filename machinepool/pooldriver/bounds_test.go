@@ -15,6 +15,7 @@ import (
 )
 
 // TestPoolMessagesAreBounded is the same for pools, Failure included.
+// Invariants: P42
 func TestPoolMessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 20_000)
 	for _, call := range machinepool.Calls() {
@@ -53,6 +54,7 @@ func tellPool(told *[]string) func(context.Context, driver.CallInfo, string) {
 
 // TestPoolAnswersAreBounded is the same for pools. A group ID is needed where it is
 // asked for.
+// Invariants: P42
 func TestPoolAnswersAreBounded(t *testing.T) {
 	id, note := strings.Repeat("i", driver.MaxID+1), strings.Repeat("s", driver.MaxNote+1)
 	noted := &pooldriver.Response{GroupID: "g", LastKnownState: note}

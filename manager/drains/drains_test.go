@@ -71,6 +71,7 @@ func drainsInTwoPasses(t *testing.T, pods drains.Pods, lodgers *lodgers) {
 
 // TestPodsAreReadOnceTheNodeIsCordoned: a pod that is bound between a first look
 // at a node and its cordon is no less evicted (P22).
+// Invariants: P22
 func TestPodsAreReadOnceTheNodeIsCordoned(t *testing.T) {
 	pods := &lodgers{}
 	drainsInTwoPasses(t, pods, pods)
@@ -133,6 +134,7 @@ func (l *lagging) Live(ctx context.Context, node string) ([]*drain.Pod, error) {
 
 // TestPodsOfACacheAreReadLiveAtTheEnd: a pod that a cache does not know is evicted, and the
 // drain ends when it has gone (P22).
+// Invariants: P22
 func TestPodsOfACacheAreReadLiveAtTheEnd(t *testing.T) {
 	pods := &lagging{}
 	drainsInTwoPasses(t, pods, &pods.lodgers)
@@ -160,6 +162,7 @@ func (m *moved) Detach(context.Context, string) (drain.Answer, error) { return d
 
 // TestNoDrainEndsOnAnOldNode: a node from a cache, which does not show yet that
 // volumes are waited for, ends no drain (P22). One that is gone does.
+// Invariants: P22
 func TestNoDrainEndsOnAnOldNode(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
@@ -271,6 +274,7 @@ func (b *building) node(name string) *machine.Node {
 
 // TestDrainSlots: one node of a group is drained at a time, also by a process that
 // begins amid a drain. The slot is free once the node is gone.
+// Invariants: P22 P26
 func TestDrainSlots(t *testing.T) {
 	b := newBuilding(t, "a1", "a2", "b1")
 	b.work.stay["a1"] = true
@@ -297,6 +301,7 @@ func TestDrainOfANodeThatGoesMeanwhile(t *testing.T) {
 
 // TestDrainWaitsForVolumes: while the volumes of the pods are not all known, no
 // pod is told to go.
+// Invariants: P22
 func TestDrainWaitsForVolumes(t *testing.T) {
 	b := newBuilding(t, "a1")
 	b.work.part = true

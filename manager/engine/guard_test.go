@@ -47,6 +47,7 @@ type hushed[T any] struct{}
 // TestDecisionPanics: what panics in a decision is that object's failure. It is an error, an event
 // and a stack in the log once, a count each time, and all of it again after a success; the value of
 // a panic is nowhere, unless it is the runtime's.
+// Invariants: P11
 func TestDecisionPanics(t *testing.T) {
 	var log bytes.Buffer
 	var events, counts []string

@@ -98,6 +98,7 @@ func explained(from, to *machine.Status, moves []decision.Move) bool {
 
 // TestP44NoStageIsStoredWithoutAMove: for any status of a machine, any that it is to have, and any moves that are said to
 // lead there, it is stored if and only if they do. Otherwise nothing is stored, and no hook is told.
+// Invariants: P44
 func TestP44NoStageIsStoredWithoutAMove(t *testing.T) {
 	counts := map[bool]int{}
 	told := 0

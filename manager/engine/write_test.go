@@ -28,6 +28,7 @@ func (w *wired) Fire(_ context.Context, _, _ *lamp, seen any, _ ...decision.Move
 
 // TestWrite: moves are fired before the write and told after it, in order, and only if it is stored. A hook
 // that panics changes nothing.
+// Invariants: P44
 func TestWrite(t *testing.T) {
 	lit, dimmed := decision.Move{Table: "lamp", To: "lit"}, decision.Move{Table: "lamp", From: "lit", To: "dim"}
 	why := decision.Why{Reason: reasonSwitch, Detail: "on"}

@@ -18,6 +18,7 @@ import (
 
 // TestIllegalMove: when clocks are restarted, a move that the table does not know fails the pass, and
 // nothing of that machine is stored, nor of any in a dry run.
+// Invariants: P44
 func TestIllegalMove(t *testing.T) {
 	ctx := t.Context()
 	for _, legal := range []bool{true, false} {

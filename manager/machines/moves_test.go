@@ -38,6 +38,7 @@ func (w *writes) UpdateStatus(ctx context.Context, m *machine.Machine) (*machine
 
 // TestIllegalMove: a plan whose move the tables do not know fails the pass before it is stored, and no VM
 // is made, also in a dry run. With the tables as they are, the same machine goes on.
+// Invariants: P44
 func TestIllegalMove(t *testing.T) {
 	ctx, key := t.Context(), object.Key{Namespace: "fleet", Name: "a"}
 	without := fsm.Machines(nil)

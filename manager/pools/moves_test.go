@@ -19,6 +19,7 @@ import (
 
 // TestIllegalMove: a plan whose move the table does not know fails the pass before anything of it is
 // stored, also in a dry run. With the table as it is, the same pool goes on.
+// Invariants: P44
 func TestIllegalMove(t *testing.T) {
 	ctx, key := t.Context(), object.Key{Namespace: "fleet", Name: "a"}
 	for _, legal := range []bool{true, false} {

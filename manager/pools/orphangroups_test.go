@@ -104,6 +104,7 @@ func (h *herd) heard(sentence string) (n int) {
 // TestOrphanGroupsAreCollected: of groups that are no pool's, those of this cluster are
 // deleted by their ID at the second sighting; no group of a pool is, and none of another
 // cluster.
+// Invariants: P35
 func TestOrphanGroupsAreCollected(t *testing.T) {
 	h := newHerd(t)
 	own, lost, foreign := h.stray("blue", "web"), h.stray("blue", "lost"), h.stray("red", "other")
@@ -126,6 +127,7 @@ func TestOrphanGroupsAreCollected(t *testing.T) {
 
 // TestNoGroupOfAPoolIsCollected: a pool keeps the group of its name and the one that it has
 // recorded, until it is gone.
+// Invariants: P15
 func TestNoGroupOfAPoolIsCollected(t *testing.T) {
 	h := newHerd(t)
 	byName, byID := h.stray("blue", "new"), h.stray("blue", "renamed")
@@ -199,6 +201,7 @@ func TestOrphanGroupsAreNotJudgedWithoutARead(t *testing.T) {
 
 // TestOrphanGroupIsLookedAtJustBefore: a pool that is created between the last live read of
 // all and the delete keeps its group.
+// Invariants: P15
 func TestOrphanGroupIsLookedAtJustBefore(t *testing.T) {
 	for _, name := range []string{"lost", "other"} {
 		h := newHerd(t)
@@ -269,6 +272,7 @@ func TestOrphanGroupThatTakesItsTime(t *testing.T) {
 
 // TestOrphanGroupsKilledAnywhere: killed at any call of a collection, and followed by a fresh
 // process, the group without a pool goes, and no other does.
+// Invariants: P15
 func TestOrphanGroupsKilledAnywhere(t *testing.T) {
 	collect := func(f *testkit.Fuse) (calls int) {
 		h := newHerd(t)
@@ -330,6 +334,7 @@ func TestGroupsThatNobodyLists(t *testing.T) {
 
 // TestDeletedPoolFindsTheGroupMadeAgain: the ID of a group that was lost does not hide the
 // one that was made in its place, whose answer was lost, from the pool's deletion.
+// Invariants: P35
 func TestDeletedPoolFindsTheGroupMadeAgain(t *testing.T) {
 	l := undying(newPoolWorld(t))
 	l.live(4 * time.Minute)

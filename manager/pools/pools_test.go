@@ -34,6 +34,7 @@ func undying(w *poolWorld) *poolLife {
 
 // TestPoolLife: without any fault, three instances that become five and then
 // two are five, in one group, and a settled pool costs no write.
+// Invariants: P37
 func TestPoolLife(t *testing.T) {
 	l := undying(newPoolWorld(t))
 	l.whole()
@@ -49,6 +50,7 @@ func TestPoolLife(t *testing.T) {
 // TestPoolKilledAnywhere kills the manager at every call of a life to any port,
 // once before and once after the call takes effect: it ends as without the
 // kill, with one group and not one instance more.
+// Invariants: P34 P36
 func TestPoolKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	w := newPoolWorld(t)
@@ -72,6 +74,7 @@ func TestPoolKilledAnywhere(t *testing.T) {
 
 // P36: one process dies before it creates the group, the next one after it has created
 // the group from another template. That template is taken back: the group is updated.
+// Invariants: P36
 func TestPoolKilledAtTwoCreates(t *testing.T) {
 	l := undying(newPoolWorld(t))
 	dies := func(when atCreate) {
@@ -95,6 +98,7 @@ func TestPoolKilledAtTwoCreates(t *testing.T) {
 }
 
 // A pool that grows again while instances are drained keeps them, and their nodes.
+// Invariants: P34
 func TestPoolKeepsNodes(t *testing.T) {
 	l := undying(newPoolWorld(t))
 	l.live(4 * time.Minute)
@@ -113,6 +117,7 @@ func TestPoolKeepsNodes(t *testing.T) {
 
 // Nodes that carry their provider IDs in another spelling are counted and drained, and are told of. So
 // is one that gets its ID late: its instance stays.
+// Invariants: P48
 func TestP48PoolSpelledOtherwise(t *testing.T) {
 	w := newPoolWorld(t)
 	w.carried = strings.ToUpper
@@ -148,6 +153,7 @@ func TestP48PoolSpelledOtherwise(t *testing.T) {
 }
 
 // A size that the provider owns is followed.
+// Invariants: P31
 func TestPoolFollowsAnAutoscaler(t *testing.T) {
 	l := undying(newPoolWorld(t))
 	l.edit(func(p *machinepool.Pool) { p.Annotations = map[string]string{"millwright-go/autoscaled": "true"} })
@@ -275,6 +281,7 @@ func TestPoolWakes(t *testing.T) {
 
 // TestPoolsHaveNoOrphans: neither the VMs nor the nodes of pools are taken for
 // orphans, also by a driver that lists them.
+// Invariants: P39
 func TestPoolsHaveNoOrphans(t *testing.T) {
 	t.Run("as they are", func(t *testing.T) { poolsHaveNoOrphans(t, strings.Clone) })
 	t.Run("in another spelling", func(t *testing.T) { poolsHaveNoOrphans(t, func(id string) string { return strings.ToUpper(id) + "/" }) })
@@ -328,6 +335,7 @@ func poolsHaveNoOrphans(t *testing.T, spell func(string) string) {
 
 // TestPoolTakesItsNodesBack: a node that was released because its pool had not
 // heard of it is the pool's again once it has.
+// Invariants: P39
 func TestPoolTakesItsNodesBack(t *testing.T) {
 	w := newPoolWorld(t)
 	n := &machine.Node{ProviderID: "late"}
@@ -361,6 +369,7 @@ func TestPoolTakesItsNodesBack(t *testing.T) {
 }
 
 // TestPoolKeepsItsClass: a class goes after the last pool that is made from it.
+// Invariants: P39
 func TestPoolKeepsItsClass(t *testing.T) {
 	w := newPoolWorld(t)
 	m, err := manager.New(manager.Options{
@@ -451,6 +460,7 @@ func TestObservingAPool(t *testing.T) {
 
 // TestP56PoolsWait: each call about a pool hears that the provider limits calls. It counts as not made,
 // and no other is made until then.
+// Invariants: P56
 func TestP56PoolsWait(t *testing.T) {
 	for _, method := range []machinepool.Call{
 		machinepool.CreatePool, machinepool.GetPoolStatus, machinepool.ScalePool, machinepool.DeleteInstances, machinepool.DeletePool, machinepool.UpdatePool,
@@ -488,6 +498,7 @@ func TestP56PoolsWait(t *testing.T) {
 
 // TestP56PacedPools: pools with a provider that takes a call in twenty seconds come to their end: the look
 // before a call does not take the turns of the call.
+// Invariants: P56
 func TestP56PacedPools(t *testing.T) {
 	w := newPoolWorld(t)
 	w.safety = safety.DefaultPolicy()

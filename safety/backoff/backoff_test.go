@@ -283,6 +283,7 @@ func (c *crowd) look(t *rapid.T) {
 // the second are made when they first ask. Creates of the first grow with the logarithm of the time
 // up to the longest wait, and not with the number of machines. Once the quota is raised all are
 // made within the longest wait and a little.
+// Invariants: P21
 func TestOneClassDoesNotSlowAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "machines")
@@ -367,6 +368,7 @@ func TestTurnsAreLimited(t *testing.T) {
 }
 
 // P27: a State is a value. Earlier values stay as they were.
+// Invariants: P27
 func TestStatesAreValues(t *testing.T) {
 	s := newSite("small")
 	s.refuse(codes.ResourceExhausted)

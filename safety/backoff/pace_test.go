@@ -15,6 +15,7 @@ import (
 // TestP56PaceLearnsTheLimit: for any limit of a provider, machines that all want calls at once get
 // them within a small multiple of the least time, few are refused, and none is made before the time
 // that the provider asked to wait.
+// Invariants: P56
 func TestP56PaceLearnsTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		every := time.Duration(rapid.IntRange(100, 20_000).Draw(t, "every")) * time.Millisecond

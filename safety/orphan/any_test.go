@@ -52,10 +52,12 @@ func anyObservation(t *rapid.T) *orphan.Observation {
 	}
 }
 
+// Invariants: P11 P27
 func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	safetytest.OnePlan(t, orphan.Decide, anyObservation)
 }
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	safetytest.Fuzz(f, orphan.Decide, anyObservation, func(t testing.TB, p orphan.Plan) {
 		safetytest.Explained(t, time.Time{}, p.Why) // At counts from the last listing, which may have been long ago

@@ -53,6 +53,7 @@ func (g *gauge) held(t require.TestingT, d orphan.Delete) {
 
 // However many VMs have no owner, whichever deletes fail and whenever a process restarts, the brake
 // limits how many go in a period. In the end all VMs that can be deleted are gone.
+// Invariants: P15
 func TestBrake(t *testing.T) {
 	several := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -124,6 +125,7 @@ func TestBrakeIsTheFleets(t *testing.T) {
 
 // While the store is empty no VM goes, after any number of passes, nor immediately when it is no
 // longer empty.
+// Invariants: P15
 func TestEmptyStoreKeepsAllVMs(t *testing.T) {
 	c := newCloud(t, "a")
 	c.owners = 0

@@ -130,6 +130,7 @@ func inFlight(m *machine.Machine) bool {
 
 // P15, P17: things are delayed, lost, killed or stale. No VM goes whose machine has recorded it or
 // has a create in flight. In the end the VMs without an owner are gone, and all others are there.
+// Invariants: P15
 func TestP15NoVMOfACreateInFlight(t *testing.T) {
 	deletes := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -224,6 +225,7 @@ func (f *fray) settle(t *rapid.T) {
 }
 
 // An empty ID belongs to no machine, and is never deleted; nor is a VM without a name.
+// Invariants: P17
 func TestP17EmptyIDsAndNames(t *testing.T) {
 	c := newCloud(t, "a")
 	c.give("m-1", "a", machine.PhaseRunning, "")
@@ -238,6 +240,7 @@ func TestP17EmptyIDsAndNames(t *testing.T) {
 
 // A slow listing may show VMs that are younger than a read of machines made meanwhile. Such a read
 // proves nothing.
+// Invariants: P15
 func TestMachinesAreReadAfterTheListing(t *testing.T) {
 	p := safety.DefaultPolicy()
 	class := object.Key{Name: "a"}
@@ -267,6 +270,7 @@ func TestMachinesAreReadAfterTheListing(t *testing.T) {
 }
 
 // One ID under two names stays while either name keeps it.
+// Invariants: P15
 func TestOneIDUnderTwoNames(t *testing.T) {
 	c := newCloud(t, "a", "b")
 	c.vms = append(c.vms, &vm{id: "p://1", name: "gone", class: "a"}, &vm{id: "p://1", name: "m-1", class: "b"})

@@ -38,6 +38,7 @@ func groupToDelete(p *safety.Policy, now time.Time) *orphan.Observation {
 
 // TestOrphanGroupsAreGuarded: a group that was seen twice without a pool is deleted, and each
 // single reason to keep it does keep it.
+// Invariants: P15 P48
 func TestOrphanGroupsAreGuarded(t *testing.T) {
 	now := safetytest.Epoch.Add(time.Hour)
 	decide := func(change func(*orphan.Observation, *safety.Policy)) orphan.Plan {
@@ -157,6 +158,7 @@ func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 
 // TestNoOwnedGroupIsDeleted: pools are made, changed and deleted between the listings. No order
 // names a group of a pool that the live read shows.
+// Invariants: P15
 func TestNoOwnedGroupIsDeleted(t *testing.T) {
 	deletes := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -61,6 +61,7 @@ func warns(plan orphan.Plan, reason decision.Reason) bool {
 // TestMissingTwice: a VM is missing if a second listing, a minute after the first, does not have it
 // either. It is missing again at each further one, in its time, until a listing has it. It is told
 // from the first listing on.
+// Invariants: P41 P54
 func TestMissingTwice(t *testing.T) {
 	l := newListings(t)
 	plan, missing := l.pass(nil)
@@ -90,6 +91,7 @@ func TestMissingTwice(t *testing.T) {
 
 // TestVMsAreListedAtARate: without a cluster, a class with a machine that is up is listed every minute,
 // one without as seldom as with a cluster; and so is any if the policy says so.
+// Invariants: P54
 func TestVMsAreListedAtARate(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*listings)
@@ -120,6 +122,7 @@ func TestVMsAreListedAtARate(t *testing.T) {
 
 // TestMostVMsMissing: if a listing misses most of its class's VMs, two or more, they are missing after
 // 10 min, since an incident may hide them.
+// Invariants: P54
 func TestMostVMsMissing(t *testing.T) {
 	l := newListings(t)
 	for _, n := range []string{"2", "3"} {
@@ -142,6 +145,7 @@ func TestMostVMsMissing(t *testing.T) {
 
 // TestSightedVMsAreMissedAtOnce: a listing that misses a VM counts for ten minutes from when the machine
 // became available only if one before has named it.
+// Invariants: P54
 func TestSightedVMsAreMissedAtOnce(t *testing.T) {
 	l := newListings(t)
 	l.m.Status.Since = safetytest.Epoch.Add(-time.Second)
@@ -169,6 +173,7 @@ func TestSightedVMsAreMissedAtOnce(t *testing.T) {
 // TestNoVMOfAClassIsListed: if a listing names no VM of a class's machines, two or more, they are
 // missing after an hour, and a warning says so. If one is named, the other counts as missing after
 // a minute.
+// Invariants: P41
 func TestNoVMOfAClassIsListed(t *testing.T) {
 	l := newListings(t)
 	other := l.m.Clone()
@@ -232,6 +237,7 @@ func TestUnhealthyVMs(t *testing.T) {
 
 // TestNotMissed: machines that need not be in a list, and those that are in it in some form, are
 // not missed.
+// Invariants: P41
 func TestNotMissed(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*listings)

@@ -16,6 +16,7 @@ import (
 
 // TestP15PausedMachinesKeepTheirVMs: a paused machine owns every VM of its name, also in the last
 // check just before a delete.
+// Invariants: P15
 func TestP15PausedMachinesKeepTheirVMs(t *testing.T) {
 	class := object.Key{Namespace: "fleet", Name: "small"}
 	for _, paused := range []string{"true", "false"} {

@@ -32,6 +32,7 @@ var phases = []machine.Phase{
 
 // However lists spell the IDs and names of machines' VMs, and in any phase of the machines, none of
 // these VMs goes. What was spelled otherwise is told once.
+// Invariants: P48
 func TestP48SpelledOtherwise(t *testing.T) {
 	spelled, gone := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,6 +73,7 @@ func TestP48SpelledOtherwise(t *testing.T) {
 
 // A class none of whose available machines is listed, though others are, may be listed by other IDs
 // and names: none of those goes, in this pass or a later one, through this class or another one.
+// Invariants: P48
 func TestNoneOfAClassIsListed(t *testing.T) {
 	c := newCloud(t, "a", "b")
 	c.shared = true
@@ -132,6 +134,7 @@ func TestMachinesThatComeAfterTheList(t *testing.T) {
 }
 
 // The instances of pools are no strangers in another spelling either.
+// Invariants: P48
 func TestInstancesSpelledOtherwise(t *testing.T) {
 	o := &orphan.Observation{Owners: 1, Instances: map[string]bool{"cloud:///Blue/1": true}}
 	l := &orphan.Listing{Asked: safetytest.Epoch, Answered: safetytest.Epoch, VMs: map[string]string{"cloud:///BLUE/1": "vmss-1", "cloud:///BLUE/2": "vmss-2"}}

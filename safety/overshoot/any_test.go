@@ -19,10 +19,12 @@ func anyObservation(t *rapid.T) *overshoot.Observation {
 	return &overshoot.Observation{Deployment: safetytest.AnyDeployment(t), Sets: children}
 }
 
+// Invariants: P11 P27
 func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	safetytest.OnePlan(t, overshoot.Decide, anyObservation)
 }
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	safetytest.Fuzz(f, overshoot.Decide, anyObservation, func(t testing.TB, p overshoot.Plan) { safetytest.Explained(t, time.Time{}, p.Why) }, func(o *overshoot.Observation) {
 		if o.Deployment == nil && len(o.Sets) == 0 {

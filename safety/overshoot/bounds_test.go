@@ -8,6 +8,7 @@ import (
 
 // TestFreezesAtTheUpperBoundOnly: a set freezes at replicas + surge + SafetyUp machines and not
 // before. It thaws SafetyDown below that and not before.
+// Invariants: P25
 func TestFreezesAtTheUpperBoundOnly(t *testing.T) {
 	h := newHerd(t, 3, 3)
 	h.policy = safety.DefaultPolicy()

@@ -349,6 +349,7 @@ func TestDeploymentLeads(t *testing.T) {
 
 // TestP58FreezeSaysHowManyThereAre: the condition's number follows the machines for as long as the freeze
 // lasts.
+// Invariants: P58
 func TestP58FreezeSaysHowManyThereAre(t *testing.T) {
 	h := newHerd(t, 3, 6, 1)
 	for _, size := range []int{6, 8, 7} {
@@ -385,6 +386,7 @@ func TestOvershootLeftAlone(t *testing.T) {
 
 // Machines that a smaller size has made surplus freeze nothing, in any number and at any point of
 // the scale-down. One more than were ever ordered freezes.
+// Invariants: P25
 func TestScaleDownFreezesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := rapid.IntRange(0, 200).Draw(t, "from")
@@ -412,6 +414,7 @@ func TestScaleDownFreezesNothing(t *testing.T) {
 
 // A machine that was ordered before the size changed may be stored a little later. It counts as new
 // if its set has given out names since, or has not named it.
+// Invariants: P25
 func TestMadeLate(t *testing.T) {
 	for _, c := range []struct {
 		late, named time.Duration
@@ -437,6 +440,7 @@ func TestMadeLate(t *testing.T) {
 
 // A set without a deployment was made smaller if it has more machines than it may have, but no more
 // than it had.
+// Invariants: P25
 func TestLoneSetScaledDown(t *testing.T) {
 	h := newLoneHerd(t, 3, 100)
 	h.sets[0].Status.Replicas = 100
@@ -473,6 +477,7 @@ func TestLoneSetScaledDownBeforeItWasCounted(t *testing.T) {
 }
 
 // At the number that thaws, the annotation is removed: a fleet that stays there freezes again.
+// Invariants: P25
 func TestUnfreezeEndsWhereItThaws(t *testing.T) {
 	h := newHerd(t, 3, 6)
 	h.deployment.Annotations = map[string]string{h.policy.Keys.Unfreeze: ""}

@@ -22,10 +22,12 @@ func anyObservation(t *rapid.T) *ownerless.Observation {
 	}
 }
 
+// Invariants: P11 P27
 func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	safetytest.OnePlan(t, ownerless.Decide, anyObservation)
 }
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	safetytest.Fuzz(f, ownerless.Decide, anyObservation, func(t testing.TB, p ownerless.Plan) {
 		safetytest.Explained(t, time.Time{}, p.Why) // At counts from the live read, which may have been long ago

@@ -291,6 +291,7 @@ func (b *bustle) step() {
 
 // Objects come, go, move and lag behind. No object goes that has its owner, had it less than
 // OwnerGap ago, has none or one of another kind. In the end no object is left whose owner is gone.
+// Invariants: P29
 func TestOwnerlessGo(t *testing.T) {
 	deletes := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -353,6 +354,7 @@ func TestOwnerlessReadsSeldom(t *testing.T) {
 }
 
 // Frozen: nothing is judged. If other programs keep the deployments, no set is.
+// Invariants: P29
 func TestOwnerlessLeavesAlone(t *testing.T) {
 	f := newFamily(t)
 	f.machine("m-1", "web-0")

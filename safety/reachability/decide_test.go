@@ -218,6 +218,7 @@ func clock(m *machine.Machine) time.Time {
 // P25: a fleet that thaws after an outage that a process has seen has no clock that ran during it.
 // Processes are killed at any point, and other programs write machines. The fleet thaws once both
 // API servers answer.
+// Invariants: P25
 func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 	thawed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -305,6 +306,7 @@ func (w *outpost) clocksAfter(t *rapid.T, back time.Time) {
 
 // Frozen begins after 30 s, not at 30 s. It holds before a first answer. If there is no target
 // cluster, none is asked.
+// Invariants: P25
 func TestLimits(t *testing.T) {
 	w := newOutpost(t)
 	assert.True(t, w.reach.Stage.Frozen())

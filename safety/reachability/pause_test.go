@@ -13,6 +13,7 @@ import (
 
 // TestP25PausedClocksAreLeftAlone: clocks of paused machines are left alone after an outage, and
 // restart when the pause ends.
+// Invariants: P25
 func TestP25PausedClocksAreLeftAlone(t *testing.T) {
 	fine := &machine.Outcome{}
 	o := &reachability.Observation{

@@ -20,10 +20,12 @@ func anyObservation(t *rapid.T) *replacement.Observation {
 	}
 }
 
+// Invariants: P11 P27
 func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	safetytest.OnePlan(t, replacement.Decide, anyObservation)
 }
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	safetytest.Fuzz(f, replacement.Decide, anyObservation, func(t testing.TB, p replacement.Plan) { safetytest.Explained(t, time.Time{}, p.Why) }, func(o *replacement.Observation) {
 		if o.Machine == nil {

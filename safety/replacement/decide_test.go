@@ -111,6 +111,7 @@ func TestStories(t *testing.T) {
 // P24, P45: machines ask at the same time, for their health or because others delete their nodes.
 // Processes read old state, die with a slot taken or write late. No more verdicts are in flight than
 // the budget allows. Once all is quiet again, every machine that is ill is replaced.
+// Invariants: P24 P45
 func TestP24VerdictsStayWithinTheBudget(t *testing.T) {
 	given, late := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -210,6 +211,7 @@ func (w *ward) heal(t *rapid.T) {
 }
 
 // A deployment of two machines with one broken heals with any budget.
+// Invariants: P24
 func TestTwoWithOneBrokenHeal(t *testing.T) {
 	for _, budget := range []rollout.IntOrPercent{{}, {Value: 1}, {Value: 1, Percent: true}, {Value: 100, Percent: true}} {
 		w := newWard(t, 2, false)
@@ -353,6 +355,7 @@ func TestGrantDetails(t *testing.T) {
 
 // P45: others delete all nodes. A machine asks in any phase that it may have with a node, one goes
 // at a time, and its slot counts while it still looks well.
+// Invariants: P45
 func TestP45NodesDeletedByOthers(t *testing.T) {
 	for _, phase := range []machine.Phase{
 		machine.PhasePending, machine.PhaseRunning, machine.PhaseUnknown, machine.PhaseInPlaceUpdating,
@@ -383,6 +386,7 @@ func TestP45NodesDeletedByOthers(t *testing.T) {
 
 // P45: no budget counts machines that no set replaces. So many may follow their nodes within a
 // period as orphans may go.
+// Invariants: P45
 func TestP45LoneMachinesAreBraked(t *testing.T) {
 	p, now := safety.DefaultPolicy(), safetytest.Epoch
 	var spent []safety.Spent

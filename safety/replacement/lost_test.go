@@ -18,6 +18,7 @@ import (
 
 // TestGrantForALostVM: without a cluster a machine that does its work may ask. Its slot counts
 // until it has expired: of two that ask one is granted (P24).
+// Invariants: P24
 func TestGrantForALostVM(t *testing.T) {
 	p, now := safety.DefaultPolicy(), safetytest.Epoch
 	var fleet []*machine.Machine

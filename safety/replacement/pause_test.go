@@ -17,6 +17,7 @@ import (
 
 // TestPausedMachinesAreNotInReplacement: they take no place in the budget in any phase, unless they
 // are being deleted, or were given up so recently that this may still be on its way.
+// Invariants: P24
 func TestPausedMachinesAreNotInReplacement(t *testing.T) {
 	for _, phase := range []machine.Phase{
 		machine.PhaseFailed, machine.PhasePending, machine.PhaseCrashLoopBackOff, machine.PhaseNew, machine.PhaseUnknown,

@@ -21,10 +21,12 @@ func anyObservation(t *rapid.T) *unmanaged.Observation {
 	}
 }
 
+// Invariants: P11 P27
 func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	safetytest.OnePlan(t, unmanaged.Decide, anyObservation)
 }
 
+// Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	safetytest.Fuzz(f, unmanaged.Decide, anyObservation, func(t testing.TB, p unmanaged.Plan) { safetytest.Explained(t, p.At, p.Why) }, nil)
 }

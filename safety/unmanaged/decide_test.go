@@ -137,6 +137,7 @@ func TestStories(t *testing.T) {
 // P17: a node is given up only if no machine has its name, its provider ID or a claim by label, no
 // pool has its provider ID, and it is old enough. Empty names and IDs match nothing. Other
 // finalizers and annotations stay.
+// Invariants: P17 P39
 func TestNodesWithoutMachine(t *testing.T) {
 	let, taken := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -211,6 +212,7 @@ func (f *field) owned(n *machine.Node) bool {
 }
 
 // A node with an ID that is known in another spelling keeps our finalizer, and is told of.
+// Invariants: P48
 func TestP48NodesSpelledOtherwise(t *testing.T) {
 	f := newField(t)
 	n := f.node("n-1")

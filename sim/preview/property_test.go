@@ -119,6 +119,7 @@ func TestPreviewFromAnywhere(t *testing.T) {
 }
 
 // TestP11InPreviews: no invalid input makes a preview panic or run endlessly.
+// Invariants: P11
 func TestP11InPreviews(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, model := drawGarbage(t), drawOdd(t)

@@ -25,6 +25,7 @@ func (p *patience) Err() error {
 }
 
 // A preview whose context ends returns what it has seen so far.
+// Invariants: P11
 func TestPreviewEndsWithItsContext(t *testing.T) {
 	d, sets := rolling(20)
 	whole := predict(t, d, sets, usual())

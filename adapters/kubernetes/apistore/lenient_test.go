@@ -35,6 +35,7 @@ const exact = 1<<53 + 1
 
 // TestUnreadableFields: a field that can't be read is reported and counts as empty. It hides
 // neither the rest of its object nor other objects, and stays as it is when the object is written.
+// Invariants: P11
 func TestUnreadableFields(t *testing.T) {
 	var mu sync.Mutex
 	var reports []string

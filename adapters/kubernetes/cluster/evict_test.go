@@ -312,6 +312,7 @@ func (w *world) stand(name string, s standing) (*corev1.Pod, []*policyv1.PodDisr
 }
 
 // P57: a forecast has an eviction answered as this server answers it.
+// Invariants: P57
 func TestP57ForecastsAnswerAsTheServerDoes(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now()

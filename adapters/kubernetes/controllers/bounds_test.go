@@ -45,6 +45,7 @@ const failingEnv = "MILLWRIGHT_FAILING"
 
 // TestLongErrors: a provider whose errors have 20 KB does not stop a set from following: its status
 // fits into the store for any number of failed machines.
+// Invariants: P42
 func TestLongErrors(t *testing.T) {
 	t.Parallel()
 	n := int32(100)
@@ -82,6 +83,7 @@ func TestLongErrors(t *testing.T) {
 
 // TestScaleDownFreezesNothing: while an autoscaler removes most of a fleet, nothing is frozen:
 // there is no event, no label, no condition.
+// Invariants: P25
 func TestScaleDownFreezesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

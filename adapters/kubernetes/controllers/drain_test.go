@@ -138,6 +138,7 @@ func (w *world) description(name string) string {
 
 // TestRolloutKeepsABudget: all nodes are replaced below a workload. There are never fewer ready
 // pods than the budget wants, though it has to refuse evictions.
+// Invariants: P22
 func TestRolloutKeepsABudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)
@@ -172,6 +173,7 @@ func TestRolloutKeepsABudget(t *testing.T) {
 // TestMisconfiguredBudget: a budget that never allows an eviction is named, on the machine and in
 // an event, while the machine waits. Evictions that other budgets allow go on meanwhile. The
 // deletion ends once the budget is deleted.
+// Invariants: P22
 func TestMisconfiguredBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)
@@ -204,6 +206,7 @@ func TestMisconfiguredBudget(t *testing.T) {
 // TestPodsThatTolerateTheCordon: the only pod of a deployment tolerates everything and prefers the
 // node of a machine that is deleted, so that the scheduler binds each replacement to it again. The
 // drain leaves it alone after a round, says so, and ends (P49).
+// Invariants: P49
 func TestPodsThatTolerateTheCordon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)

@@ -11,6 +11,7 @@ import (
 
 // TestEachTextIsAnEvent: events of one object and reason keep their own texts, and no trace of what tells
 // them apart. A text that is told again is counted.
+// Invariants: P58
 func TestEachTextIsAnEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

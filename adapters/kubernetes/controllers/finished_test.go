@@ -95,6 +95,7 @@ func (w *world) stateful(name string) {
 // TestFinishedPodKeptByAFinalizer: the last pod with a volume of a node has finished, its volume is
 // still attached, and a finalizer keeps its object. The drain waits for the volume, not for the
 // object, and the pod of its name comes back when the finalizer is gone.
+// Invariants: P21
 func TestFinishedPodKeptByAFinalizer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)
@@ -160,6 +161,7 @@ func (w *world) complete(name string) {
 // TestJobCompletesAmidADrain: the budget refuses the eviction of a pod of a Job, and the pod
 // completes while its node is drained. The drain deletes it and ends, and the Job succeeds: the
 // finalizer by which the Job counts keeps the pod until then.
+// Invariants: P21
 func TestJobCompletesAmidADrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)

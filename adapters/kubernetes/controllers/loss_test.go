@@ -41,6 +41,7 @@ func (w *world) vm(cluster, name, size string) {
 
 // TestOrphans: a VM that no machine owns is deleted. A VM of another cluster stays, and so do those
 // of machines.
+// Invariants: P15
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	o := quick

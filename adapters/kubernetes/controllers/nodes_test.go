@@ -21,6 +21,7 @@ import (
 
 // TestNodesDeletedByAnotherController: another controller deletes all node objects at the same
 // moment. One machine goes at a time, and the others run on with their nodes, and say why (P45).
+// Invariants: P45
 func TestNodesDeletedByAnotherController(t *testing.T) {
 	t.Parallel()
 	w, d := fleetOf(t, 8)
@@ -175,6 +176,7 @@ func TestStartupTaintThatComesBack(t *testing.T) {
 
 // TestP64AgentThatUndoes: an agent takes a label and a taint of the template off the node on sight.
 // It is answered a few times, ever more rarely, a warning names both, and the machine runs on.
+// Invariants: P64
 func TestP64AgentThatUndoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

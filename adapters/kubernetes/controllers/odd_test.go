@@ -76,6 +76,7 @@ func (w *world) specValid(o *unstructured.Unstructured) string {
 
 // TestOddSpecs: each invalid object names its invalid field in a condition and in an event. None
 // stops the others, and each is reconciled once its field is corrected.
+// Invariants: P11
 func TestOddSpecs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -176,6 +177,7 @@ func TestMissingClass(t *testing.T) {
 
 // TestUnreadableRecords: invalid text in place of our own records is reported, and costs only those
 // records.
+// Invariants: P11
 func TestUnreadableRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

@@ -31,6 +31,7 @@ import (
 
 // TestOddPools: an odd value in a pool is corrected if it is ours, and waited for or reported if it
 // is not. None stops the other pools.
+// Invariants: P11 P32
 func TestOddPools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -73,6 +74,7 @@ func TestOddPools(t *testing.T) {
 // TestPoolKilledManyTimes kills the manager at random moments of changes of a pool, counted in its
 // versions. There is never a second group, and never an instance more than was wanted. In the end
 // there is what is wanted.
+// Invariants: P30 P36
 func TestPoolKilledManyTimes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
@@ -178,6 +180,7 @@ type noBootstrap struct{ manager.PoolBootstrap }
 
 // TestObservedPools: the manager reports what it would do and does nothing. It asks the provider
 // only how the group stands.
+// Invariants: P40
 func TestObservedPools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)

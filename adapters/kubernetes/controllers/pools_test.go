@@ -127,6 +127,7 @@ func (w *world) agree(name string) {
 
 // TestPoolLife: a pool is created, scaled, given another template and deleted,
 // and group, instances and nodes follow.
+// Invariants: P39
 func TestPoolLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -199,6 +200,7 @@ func TestPoolWaitsForBootstrapData(t *testing.T) {
 
 // TestPoolOfAnAutoscaler: while the provider owns the size, the spec follows it. When the provider
 // does so no longer, nothing is resized.
+// Invariants: P31
 func TestPoolOfAnAutoscaler(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -218,6 +220,7 @@ func TestPoolOfAnAutoscaler(t *testing.T) {
 
 // TestPoolFailures: a failure that needs a person is reported in status and events, and cleared
 // once it is fixed. A lost instance is replaced.
+// Invariants: P35
 func TestPoolFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -259,6 +262,7 @@ func TestPoolFailures(t *testing.T) {
 
 // TestPoolReplacesANode: a request on the node gets another instance, and pods that a budget
 // protects are moved first.
+// Invariants: P34
 func TestPoolReplacesANode(t *testing.T) {
 	t.Parallel()
 	o := steady

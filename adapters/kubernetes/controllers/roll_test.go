@@ -55,6 +55,7 @@ func (w *world) names() []string {
 
 // TestRollingBounds: never below the floor, never above the ceiling, at any version of the machines
 // that the API server has stored.
+// Invariants: P7
 func TestRollingBounds(t *testing.T) {
 	for _, c := range []struct {
 		surge, unavailable intstr.IntOrString
@@ -176,6 +177,7 @@ func inPlaceFleet(t *testing.T, replicas int32, unavailable int, orchestration s
 
 // TestUpdateInPlace: the machines, the VMs and the nodes stay, no more are out of service at a time
 // than allowed, and each moves to the new set.
+// Invariants: P10
 func TestUpdateInPlace(t *testing.T) {
 	t.Parallel()
 	w, d := inPlaceFleet(t, 4, 2, "Auto")

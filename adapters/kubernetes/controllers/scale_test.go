@@ -54,6 +54,7 @@ func (w *world) sets() []v1alpha1.MachineSet {
 
 // TestScale: the scale subresource scales up, down, to nothing and back, without a rollout. The
 // machines that stay are the same.
+// Invariants: P4
 func TestScale(t *testing.T) {
 	t.Parallel()
 	w, d := fleetOf(t, 2)
@@ -99,6 +100,7 @@ func (w *world) full(s *v1alpha1.MachineSet, replicas int32) func() bool {
 
 // TestAdoptionAndRelease: a set adopts a machine without owner that its selector picks, in place of
 // a new one. It releases a machine whose labels no longer match, with its VM, and replaces it.
+// Invariants: P10
 func TestAdoptionAndRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -158,6 +160,7 @@ func TestSetsFindTheirDeployment(t *testing.T) {
 }
 
 // TestFinalizers: an object that others need stays until they are gone, and is then deleted.
+// Invariants: P14
 func TestFinalizers(t *testing.T) {
 	t.Parallel()
 	w, d := fleetOf(t, 2)
@@ -232,6 +235,7 @@ func TestMachinesStayBehind(t *testing.T) {
 // TestAScalersOwnClock: an autoscaler writes the size, the names of the machines to delete and the
 // time in one update. Those machines are deleted, and no others, for any time of its clock, and
 // though it writes no times with the names, as earlier ones do.
+// Invariants: P20
 func TestAScalersOwnClock(t *testing.T) {
 	t.Parallel()
 	w, d := fleetOf(t, 5)

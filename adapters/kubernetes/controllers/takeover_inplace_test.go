@@ -117,6 +117,7 @@ const barred = "node.machine.sapcloud.io/scale-up-disabled"
 // in place goes on with it from where each machine stands. No machine is replaced,
 // none is updated twice, nothing is left on the nodes, and their conditions say
 // what the other manager begins the next update at.
+// Invariants: P23
 func TestTakingOverAnUpdateInPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

@@ -82,6 +82,7 @@ func nodeCondition(n *corev1.Node, kind string) corev1.ConditionStatus {
 // TestTakingOverAPreservedMachine: a failed machine that another manager keeps for inspection is
 // kept on, and counted where others look for it. When it is healthy again, its taint and its
 // annotations for autoscalers are removed from the node.
+// Invariants: P23
 func TestTakingOverAPreservedMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)

@@ -116,6 +116,7 @@ func (w *world) leave(l left, set *unstructured.Unstructured, class string) {
 // from where each machine stands. No VM is made twice, no machine is replaced, no set is made or
 // rolled, and deletions go on. Afterwards the objects say so in the terms that the other manager
 // reads.
+// Invariants: P4 P12 P18
 func TestTakingOverEveryStage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)
@@ -208,6 +209,7 @@ func (w *world) nodeOf(name string) *corev1.Node {
 // TestReturningFromAnotherManager: the other manager left our annotations as they were and removed
 // our conditions. Numbers that a set had reserved before are no reason to make machines, and are
 // not given out twice.
+// Invariants: P12 P17
 func TestReturningFromAnotherManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)

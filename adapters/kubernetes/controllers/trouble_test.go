@@ -54,6 +54,7 @@ func (c cutter) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestWatchesThatBreak: a whole life over watches that break and expire all the time. Nothing is
 // missed, and no more is done than allowed.
+// Invariants: P7
 func TestWatchesThatBreak(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

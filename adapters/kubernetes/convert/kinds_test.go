@@ -68,6 +68,7 @@ func TestEveryFieldIsStored(t *testing.T) {
 	}
 }
 
+// Invariants: P28
 func TestRoundTrips(t *testing.T) {
 	for name, k := range kinds {
 		t.Run(name, func(t *testing.T) { rapid.Check(t, k.roundTrip) })

@@ -50,6 +50,7 @@ func TestAppliedIsReadWhereOthersWriteIt(t *testing.T) {
 }
 
 // A node that another manager has written is read, and that manager can read what is written.
+// Invariants: P23
 func TestNodesOfOthersAreTakenOver(t *testing.T) {
 	w := &corev1.Node{}
 	w.Annotations = map[string]string{
@@ -76,6 +77,7 @@ func TestNodesOfOthersAreTakenOver(t *testing.T) {
 }
 
 // No user can write a record as an annotation.
+// Invariants: P23
 func TestRecordsCannotBeForged(t *testing.T) {
 	n := &machine.Node{}
 	n.Applied.Labels = map[string]string{"a": "b"}
@@ -160,6 +162,7 @@ func TestCapacityMustBeAQuantity(t *testing.T) {
 // What a rollout of another manager left on a node is removed when no rollout wants it, though that
 // manager kept no record. A user's own annotation stays, and so does all that is on the node of a
 // preserved machine.
+// Invariants: P23
 func TestMarksOfRolloutsElsewhere(t *testing.T) {
 	mark := func(w *corev1.Node) {
 		w.Annotations[keys.KeepNode], w.Annotations[keys.KeptByUs] = "true", "true"

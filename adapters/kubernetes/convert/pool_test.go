@@ -22,6 +22,7 @@ var pools = &tested[*poolsv1alpha1.MachinePool, *machinepool.Pool]{
 	func() *machinepool.Pool { return &machinepool.Pool{} }, func() *poolsv1alpha1.MachinePool { return &poolsv1alpha1.MachinePool{} },
 }
 
+// Invariants: P11
 func FuzzPool(f *testing.F) {
 	fuzz(f, pools,
 		`{"metadata":{"name":"p","generation":3,"ownerReferences":[{"kind":"Cluster","name":"c","uid":"u","controller":true}]},

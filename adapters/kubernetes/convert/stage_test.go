@@ -100,6 +100,7 @@ func TestDescriptionsTellStagesExactly(t *testing.T) {
 
 // While a VM is being created the machine has no phase. Otherwise the manager that takes over would
 // treat the VM as an orphan and delete it. With the provider ID it has one.
+// Invariants: P12
 func TestACreateUnderWayHasNoPhase(t *testing.T) {
 	m := &machine.Machine{}
 	m.Name, m.Namespace = "web-1", "fleet"

@@ -38,6 +38,7 @@ func load(t *testing.T, file string) (out struct {
 // A fleet that another manager made is taken over: the set whose template is the deployment's is
 // the new one, though its hash was computed in another way, and nothing is created, resized or
 // deleted.
+// Invariants: P4
 func TestTakingOverAFleetRollsNothing(t *testing.T) {
 	fleet := load(t, "testdata/fleet.yaml")
 	d, problems := deployments.Read(deployments.typed(t, fleet.Deployment))
@@ -132,6 +133,7 @@ func terminating(description string) map[string]any {
 }
 
 // A deletion goes on from where another manager left it.
+// Invariants: P26
 func TestTakingOverADeletion(t *testing.T) {
 	class := &machine.Class{}
 	class.Namespace, class.Name = "fleet", "c"
@@ -201,6 +203,7 @@ func TestRequestsOfMovedMachinesAreVoid(t *testing.T) {
 
 // That a machine never had a VM is true until another manager has tried to
 // create one: then its VM must not be forgotten.
+// Invariants: P16
 func TestNeverCreatedIsVoidAfterAnotherManager(t *testing.T) {
 	m := &machine.Machine{}
 	m.Status.Phase, m.Status.NeverCreated = machine.PhaseCrashLoopBackOff, true

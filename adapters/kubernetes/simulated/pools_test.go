@@ -46,6 +46,7 @@ func provider(t *testing.T, o Options) *Provider {
 }
 
 // TestPoolDriver: every duty of a pool driver.
+// Invariants: P38
 func TestPoolDriver(t *testing.T) {
 	pooldrivertest.Run(t, pooldrivertest.Suite{New: func(t *testing.T) pooldrivertest.Setup {
 		o := Options{Dir: t.TempDir()}
@@ -289,6 +290,7 @@ func awaiting(t *testing.T, p *Provider, req pooldriver.Request) (all []string) 
 
 // TestInstanceGoingAfterACrash: an instance that was stored for removal is removed by any next
 // process, and no other one is removed in its place or beside it.
+// Invariants: P38
 func TestInstanceGoingAfterACrash(t *testing.T) {
 	p := provider(t, Options{})
 	req := request(t, "web")

@@ -201,6 +201,7 @@ func TestCallsBringTheSupervisorBack(t *testing.T) {
 
 // The provider's program is killed. Another one goes on with the same processes, and sees each of
 // them end.
+// Invariants: P36
 func TestAnotherProgramGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()

@@ -42,6 +42,7 @@ func memorySuite(o MemoryOptions) Suite {
 	}}
 }
 
+// Invariants: P38
 func TestMemory(t *testing.T) {
 	t.Run("at once", func(t *testing.T) { Run(t, memorySuite(options)) })
 	t.Run("slow", func(t *testing.T) { Run(t, memorySuite(MemoryOptions{Slow: true})) })
@@ -115,6 +116,7 @@ func outcomes(t *testing.T, s Suite) []conformance.Outcome {
 }
 
 // The expected checks find each broken driver, and each check finds some broken driver.
+// Invariants: P38 P48
 func TestBrokenDriversFail(t *testing.T) {
 	found := map[string]bool{}
 	for _, v := range variants {

@@ -16,6 +16,7 @@ import (
 
 // TestP55VersionIsThatOfTheValues: as a class's two secrets are edited and made again, the version changes
 // exactly if the data change that a driver is given.
+// Invariants: P55
 func TestP55VersionIsThatOfTheValues(t *testing.T) {
 	keys := []object.Key{{Namespace: "f", Name: "boot"}, {Namespace: "f", Name: "login"}}
 	class := &machine.Class{SecretRef: &keys[0], CredentialsRef: &keys[1]}
