@@ -21,17 +21,17 @@ func TestFrozenGrowsNothing(t *testing.T) {
 		frozen := decide(t, o, begin)
 		require.Empty(t, frozen.Create)
 		var lowered []deployment.Order
-		givesBack := false
+		restores := false
 		for _, order := range thawed.Scale {
 			if order.Why.Want < order.Why.Have {
 				lowered = append(lowered, order)
 			}
-			givesBack = givesBack || deployment.RolloutOf(order.Why).Reason == rollout.ReasonGivenBack
+			restores = restores || deployment.RolloutOf(order.Why).Reason == rollout.ReasonRestored
 		}
 		for _, order := range frozen.Scale {
 			require.Less(t, order.Why.Want, order.Why.Have)
 		}
-		if len(thawed.Create) == 0 && len(thawed.Scale) > 0 && !givesBack { // that may lower others to make room
+		if len(thawed.Create) == 0 && len(thawed.Scale) > 0 && !restores { // that may lower others to make room
 			require.Equal(t, lowered, frozen.Scale)
 		}
 	})

@@ -90,7 +90,7 @@ func (d *state) nextStep() (next step) {
 		Replicas: spec.Replicas - d.hiddenMachines(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
 		StopAfter: d.stopAfter, Failed: d.rolloutFailures.Count,
 		NoSelect: d.o.Frozen || d.unusableClass() != "" || d.rolloutFailures.Count > 0 && d.delayed(),
-		Strict:   d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoGiveBack: d.o.Frozen || d.p.Keys.RaisedFrom == "",
+		Strict:   d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoRestore: d.o.Frozen || d.p.Keys.RaisedFrom == "",
 	}
 	for i := range d.sets {
 		current := &d.sets[i] == d.current

@@ -215,7 +215,7 @@ func (f *setState) actingSize(key string) int32 {
 
 // closeRestored closes a set that a step raises to keep machines, so that it creates none.
 func closeRestored(changed *machineset.Set, step *rollout.Scale) {
-	if step.Why.Reason == rollout.ReasonGivenBack {
+	if step.Why.Reason == rollout.ReasonRestored {
 		changed.Instructions.Handover.Closed = true
 	}
 }

@@ -22,7 +22,7 @@ const (
 	// RuleOld: an old set is raised only while fewer machines than the floor are available.
 	RuleOld Rule = "Old"
 	// RuleKept: an old set is raised only as far as it has available machines, with
-	// [Fleet.NoGiveBack] not at all.
+	// [Fleet.NoRestore] not at all.
 	RuleKept Rule = "Kept"
 	// RuleCeiling: a raise leaves R + S machines at most, counted as the larger of ordered and
 	// existing in each set, or as many as there were.
@@ -156,7 +156,7 @@ func (d *decision) breach(f Fleet, m *member, to int64) (rule Rule, is, limit in
 func (d *decision) breachOfRaise(f Fleet, m, changed *member) (rule Rule, is, limit int64) {
 	if m != &d.current && !f.Stopped() {
 		kept := m.available
-		if f.NoGiveBack {
+		if f.NoRestore {
 			kept = m.spec
 		}
 		switch _, usable := d.totals(); {

@@ -32,7 +32,7 @@ func refused(f rollout.Fleet, orders []rollout.Scale) int {
 				return i
 			}
 		case isNew && int64(order.To) > now.wanted,
-			!isNew && !f.Stopped() && (f.NoGiveBack || raisedForNothing(set, order, now.usable, now.floor)),
+			!isNew && !f.Stopped() && (f.NoRestore || raisedForNothing(set, order, now.usable, now.floor)),
 			there(then) > max(there(before), now.ceiling):
 			return i
 		}
@@ -218,7 +218,7 @@ func TestCheckRefuses(t *testing.T) {
 		{rollout.RuleOld, "rollout: web-2 from 2 to 3: 11 machines available, floor is 9: no old set may grow", nil, []rollout.Scale{{Name: "web-2", From: 2, To: 3}}},
 		{rollout.RuleOld, "rollout: web-2 from 2 to 3: 9 machines available, floor is 9: no old set may grow", func(f *rollout.Fleet) { f.Sets[0].Available, f.Sets[1].Actual, f.Sets[1].Available = 4, 3, 3 }, []rollout.Scale{{Name: "web-2", From: 2, To: 3}}},
 		{rollout.RuleKept, "rollout: web-2 from 2 to 3: an old set that may keep 2 machines", func(f *rollout.Fleet) {
-			f.NoGiveBack, f.Sets[0].Available, f.Sets[1].Actual, f.Sets[1].Available = true, 1, 3, 3
+			f.NoRestore, f.Sets[0].Available, f.Sets[1].Actual, f.Sets[1].Available = true, 1, 3, 3
 		}, []rollout.Scale{{Name: "web-2", From: 2, To: 3}}},
 		{rollout.RuleKept, "rollout: web-2 from 2 to 3: an old set that may keep 2 machines", func(f *rollout.Fleet) { f.Sets[0].Available = 1 }, []rollout.Scale{{Name: "web-2", From: 2, To: 3}}},
 		{rollout.RuleCeiling, "rollout: web-3 from 3 to 5: 13 machines ordered or still there, ceiling is 12", nil, []rollout.Scale{{Name: "web-3", From: 3, To: 5}}},

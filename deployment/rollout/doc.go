@@ -82,7 +82,7 @@
 // have a number of their own for them). A set that shrinks must remove its unavailable machines
 // before its available ones, because the bounds on availability depend on that. The caller sets
 // [Set.Behind] if a set with surplus is raised, [Set.Accounted] for surplus that costs no available
-// machine, and [Fleet.NoGiveBack] if no set may be raised.
+// machine, and [Fleet.NoRestore] if no set may be raised.
 //
 // # Other strategies
 //

@@ -78,9 +78,9 @@ type Fleet struct {
 	// never exceeded. The sets must comply, too: a set makes no machine while it has as many as
 	// ordered, terminating ones included.
 	Strict bool
-	// NoGiveBack says that an old set can't be raised to keep machines that it was to remove. Then
+	// NoRestore says that an old set can't be raised to keep machines that it was to remove. Then
 	// no other set is lowered to make room for that either. Only [Step] reads it.
-	NoGiveBack bool
+	NoRestore bool
 	// Manual says that the fleet's user selects the machines to be updated. Only [InPlace] reads
 	// it.
 	Manual bool
@@ -103,7 +103,7 @@ func (f Fleet) String() string {
 	fmt.Fprintf(&b, "R %d, S %d, U %d: ceiling %d, floor %d", f.Replicas, f.Bounds.Surge, f.Bounds.Unavailable, d.ceiling, d.floor)
 	flag(&b, ", apart", f.Apart)
 	flag(&b, ", strict", f.Strict)
-	flag(&b, ", no give-back", f.NoGiveBack)
+	flag(&b, ", no restore", f.NoRestore)
 	flag(&b, ", manual", f.Manual)
 	flag(&b, ", no select", f.NoSelect)
 	number(&b, ", stop after", f.StopAfter)

@@ -52,7 +52,7 @@ func (n numbers) fleet(sets int) rollout.Fleet {
 	if len(f.Sets) > 0 && n.below(8) > 0 {
 		f.Sets[n.below(len(f.Sets))].New = true
 	}
-	f.NoGiveBack = n.below(8) == 0
+	f.NoRestore = n.below(8) == 0
 	return f
 }
 

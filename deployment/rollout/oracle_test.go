@@ -19,7 +19,7 @@ type oracle struct {
 	wanted, most, least int64
 	old                 []*tally
 	current             *tally // or nil
-	noGiveBack          bool
+	noRestore           bool
 }
 
 type tally struct {
@@ -38,7 +38,7 @@ func newOracle(f rollout.Fleet) *oracle {
 	if surge+unavailable == 0 {
 		unavailable = 1
 	}
-	o := &oracle{wanted: max(int64(f.Replicas), 0), noGiveBack: f.NoGiveBack}
+	o := &oracle{wanted: max(int64(f.Replicas), 0), noRestore: f.NoRestore}
 	o.most, o.least = o.wanted+surge, max(o.wanted-unavailable, 0)
 	for _, set := range f.Sets {
 		c := &tally{name: set.Name, spec: max(int64(set.Spec), 0), actual: max(int64(set.Actual), 0)}
@@ -157,8 +157,8 @@ func (o *oracle) run() {
 	o.scaleDown()
 	if o.current != nil {
 		o.grow()
-		if !o.noGiveBack {
-			o.giveBack()
+		if !o.noRestore {
+			o.restoreOldSets()
 		}
 	}
 	for o.current != nil && (o.grow() || o.shrink()) {
@@ -185,9 +185,9 @@ func (o *oracle) grow() bool {
 	})
 }
 
-// giveBack makes old sets keep available machines that they are to remove, as many as are missing
+// restoreOldSets makes old sets keep available machines that they are to remove, as many as are missing
 // to the floor. Unavailable machines of old sets are removed for them if too many would be ordered.
-func (o *oracle) giveBack() {
+func (o *oracle) restoreOldSets() {
 	for i := len(o.old) - 1; i >= 0; i-- {
 		c := o.old[i]
 		if c.going {

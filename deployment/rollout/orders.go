@@ -68,7 +68,7 @@ func (d *decision) whyOld(why *Why, m *member) {
 	switch {
 	case why.Count < 0:
 		*why = Why{
-			Reason: ReasonGivenBack, Count: -why.Count,
+			Reason: ReasonRestored, Count: -why.Count,
 			Total: d.ordered, Available: d.usable, Floor: d.floor, Ceiling: d.ceiling,
 		}
 	case m.marked > 0:
@@ -173,4 +173,19 @@ func (d *decision) wait(f Fleet) Why {
 		}
 	}
 	return Why{Reason: ReasonNewUnavailable, Set: name, Count: lacking, Total: current.spec, Available: current.usable()}
+}
+
+// awaitPaused names the oldest paused set that does not have its final size: an old one that has
+// machines or orders some, or a new one whose size is not R.
+func (d *decision) awaitPaused(f Fleet) (Why, bool) {
+	for i := 0; i <= len(d.old); i++ {
+		m := d.at(i)
+		there := max(m.spec, m.actual)
+		last := i == len(d.old)
+		if !m.paused || last && m.spec == d.replicas || !last && there == 0 {
+			continue
+		}
+		return Why{Reason: ReasonPaused, Set: f.Sets[m.index].Name, Count: there}, true
+	}
+	return Why{}, false
 }

@@ -20,8 +20,8 @@ type IntOrPercent struct {
 	Percent bool
 }
 
-// Unreadable stands for a text that [Parse] refuses for more than a sign, where a store has no place for an
-// error. A deployment with it says that the value is neither a number nor a percentage.
+// Unreadable is the value that a store sets for a text that [Parse] refuses, other than a negative number.
+// A deployment with it is invalid, and its status says that the value is neither a number nor a percentage.
 var Unreadable = IntOrPercent{Value: math.MinInt32}
 
 // What is wrong with a text that is no [IntOrPercent].
@@ -73,7 +73,7 @@ func parseDigits(s string) (value int32, wrong string) {
 	return int32(number), ""
 }
 
-// Problem returns what is wrong with a bound that somebody wrote, for an error that names its field, or "".
+// Problem returns what is wrong with the value, for an error that names its field. Empty: nothing.
 func (v IntOrPercent) Problem() string {
 	switch {
 	case v == Unreadable:

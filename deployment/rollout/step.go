@@ -34,13 +34,13 @@ func Step(f Fleet, out []Scale) ([]Scale, Why) {
 	d.trim()
 	d.scaleDown()
 	d.grow()
-	if !f.NoGiveBack {
-		d.giveBack()
+	if !f.NoRestore {
+		d.restoreOldSets()
 	}
 	d.retire()
-	// Retiring machines that were ordered and never created makes room at once. It takes one more
-	// look and no further retiring: what grows here is unavailable, so the budget of retire is
-	// spent as before (or no old set has machines left to retire).
+	// Retiring machines that were ordered and never created makes room at once, so the new set may
+	// grow once more. It takes no further retiring: what grows here is unavailable, so the budget of
+	// retire stays the same (or no old set has machines left to retire).
 	d.grow()
 
 	out = d.orders(f, out[:0])
@@ -66,7 +66,7 @@ type member struct {
 	actual    int64
 	available int64 // at most actual
 	secured   int64 // of available, what stays for any machines that the set is removing
-	unseen    int64 // of actual, what it may be removing since it has not seen that it was raised
+	unseen    int64 // of actual, what it may be removing because it has not observed that it was raised
 	shared    int64 // lowered as part of a scale-down
 	marked    int64 // of spec, chosen for deletion
 
@@ -194,9 +194,9 @@ func (d *decision) trim() {
 // next decision, and old machines would be removed for it while its own removal may still be under
 // way.
 //
-// After retire it may give back what scaleDown took from the new set in the same decision, since
-// machines of old sets that were never created have made room. Only the ends of a decision are
-// compared, so the set is not told of both.
+// After retire it may restore what scaleDown took from the new set in the same decision, since
+// machines of old sets that were never created have made room. An order compares only the sizes before
+// and after the decision, so the set does not see both.
 func (d *decision) grow() {
 	if !d.hasNew || d.current.paused || d.current.marked > 0 { // what was chosen for deletion would stay
 		return
@@ -247,4 +247,64 @@ func (d *decision) retire() {
 			spare -= max(0, k-free)
 		}
 	}
+}
+
+// restoreOldSets raises old sets that have yet to remove available machines, the youngest first, as long
+// as fewer than the floor are available, because other machines have failed since the removal was
+// ordered. It makes no set create a machine, and retire takes no other machine instead. If R + S
+// machines are ordered already, unavailable old ones make room.
+func (d *decision) restoreOldSets() {
+	if !d.hasNew {
+		return
+	}
+	ordered, usable := d.totals()
+	left, room := d.floor-usable, d.ceiling-ordered
+	for i := len(d.old) - 1; i >= 0 && left > 0; i-- {
+		m := &d.old[i]
+		if m.paused || m.going {
+			continue
+		}
+		k := max(0, min(left, m.available-m.spec))
+		room += d.release(k - room)
+		k = max(0, min(k, room))
+		m.spec += k
+		left -= k
+		room -= k
+	}
+}
+
+// release lowers old sets by up to n machines that are not available, the oldest first. It returns
+// by how many.
+func (d *decision) release(n int64) (released int64) {
+	for i := range d.old {
+		m := &d.old[i]
+		if k := min(n-released, m.lacking()); k > 0 && !m.paused {
+			m.spec -= k
+			released += k
+		}
+	}
+	return released
+}
+
+// A paused set keeps its size, because the user who paused it wants it unchanged. It takes part in
+// every sum. What it has ordered may come into being when it is resumed, so it holds its room below
+// R + S. What it has available counts above the floor. Lowering another set does not make up for
+// what it lacks, so no other set is lowered instead.
+
+// pausedLacking returns how many machines of paused old sets are not available.
+func (d *decision) pausedLacking() (n int64) {
+	for i := range d.old {
+		if m := &d.old[i]; m.paused {
+			n += m.lacking()
+		}
+	}
+	return n
+}
+
+// sharing returns the size by which a set shares in a scale-down.
+func (m *member) sharing() int32 {
+	if m.paused {
+		return 0
+	}
+	return int32(m.spec - m.marked)
 }

@@ -25,8 +25,8 @@ const (
 	// ReasonOldAvailable: old machines are removed, some of them available, because more are
 	// available than the floor.
 	ReasonOldAvailable Reason = "OldAvailable"
-	// ReasonGivenBack: old machines that were to be removed stay, since others have failed.
-	ReasonGivenBack Reason = "GivenBack"
+	// ReasonRestored: old machines that were to be removed stay, since others have failed.
+	ReasonRestored Reason = "Restored"
 	// ReasonAboveReplicas: the one set in use has more machines than are wanted ([Resize]).
 	ReasonAboveReplicas Reason = "AboveReplicas"
 	// ReasonGrows: more machines are wanted than are ordered, though nothing is rolled ([Resize]).
@@ -55,7 +55,7 @@ const (
 	ReasonFloor Reason = "Floor"
 	// ReasonRemoval: a set has yet to remove machines that it is no longer ordered to have.
 	ReasonRemoval Reason = "Removal"
-	// ReasonUnseen: a set was raised and may not know it; until it does, it may be removing
+	// ReasonUnseen: a set was raised and may not have observed it; until then it may be removing
 	// machines.
 	ReasonUnseen Reason = "Unseen"
 	// ReasonNewUnavailable: only new machines that are not available yet are left.
@@ -133,7 +133,7 @@ func (w Why) Figures() iter.Seq2[string, any] {
 		return func(func(string, any) bool) {}
 	case ReasonMarked:
 		said = "share total available floor"
-	case ReasonOldUnavailable, ReasonOldAvailable, ReasonGivenBack, ReasonSelect, ReasonFloor:
+	case ReasonOldUnavailable, ReasonOldAvailable, ReasonRestored, ReasonSelect, ReasonFloor:
 		said = "total available floor"
 	case ReasonNewUnavailable:
 		said = "total available"
@@ -174,7 +174,7 @@ func (w Why) String() string {
 		return fmt.Sprintf("%s: %s may go, being unavailable", w.availability(), machines(w.Count, "old "))
 	case ReasonOldAvailable:
 		return w.oldAvailable()
-	case ReasonGivenBack:
+	case ReasonRestored:
 		return fmt.Sprintf("%s: %s that had to go may stay", w.availability(), machines(w.Count, "old "))
 	case ReasonGrows:
 		return w.grows("")

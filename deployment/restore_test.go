@@ -56,7 +56,7 @@ func TestRaisedSetMakesNoMachine(t *testing.T) {
 			o := lostAmid()
 			plan := upToScale(t, o)
 			require.Len(t, plan.Scale, 1)
-			require.Equal(t, rollout.ReasonGivenBack, deployment.RolloutOf(plan.Scale[0].Why).Reason)
+			require.Equal(t, rollout.ReasonRestored, deployment.RolloutOf(plan.Scale[0].Why).Reason)
 			require.Equal(t, "1 6", plan.Scale[0].Set.Annotations[raisedFrom])
 			follow(t, o, plan)
 			old := &o.Sets[0]
