@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -42,11 +41,6 @@ type chaos struct {
 	observe   func(*deployment.Observation, deployment.Plan)
 }
 
-var classes = []string{"small", "large", "huge"}
-
-// limits of the history: none, no old set, one or two.
-var limits = []*int32{nil, new(int32), ptr(1), ptr(2)}
-
 func ptr(n int32) *int32 { return &n }
 
 func newChaos(t *rapid.T, faults, calm bool) *chaos {
@@ -61,27 +55,6 @@ func newChaos(t *rapid.T, faults, calm bool) *chaos {
 	c.gives = rapid.SampledFrom([]int32{0, 0, 2, 100}).Draw(t, "gives")
 	c.hire()
 	return c
-}
-
-func drawStrategy(t *rapid.T) deployment.Strategy {
-	bound := rapid.Custom(func(t *rapid.T) rollout.IntOrPercent {
-		if rapid.Bool().Draw(t, "percent") {
-			return rollout.IntOrPercent{Value: rapid.Int32Range(0, 120).Draw(t, "of 100"), Percent: true}
-		}
-		return rollout.IntOrPercent{Value: rapid.Int32Range(0, 4).Draw(t, "machines")}
-	})
-	s := deployment.Strategy{Kind: deployment.RollingUpdate}
-	switch rapid.IntRange(0, 6).Draw(t, "strategy") {
-	case 0:
-		s.Kind = deployment.Recreate
-	case 1, 2, 3:
-		s.Kind = deployment.InPlaceUpdate
-		if rapid.IntRange(0, 4).Draw(t, "orchestration") == 0 {
-			s.Orchestration = deployment.Manual
-		}
-	}
-	s.MaxSurge, s.MaxUnavailable = bound.Draw(t, "surge"), bound.Draw(t, "unavailable")
-	return s
 }
 
 // hire starts a shell without any memory.

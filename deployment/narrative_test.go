@@ -11,30 +11,10 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
-
-// web is the deployment of the tests: a machine more or less at a time.
-func web(replicas int32) *deployment.Deployment {
-	labels := map[string]string{"app": "web"}
-	d := &deployment.Deployment{Spec: deployment.Spec{
-		Replicas: replicas,
-		Selector: object.Selector{Labels: map[string]string{"app": "web"}},
-		Template: machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}},
-		Strategy: deployment.Strategy{Kind: deployment.RollingUpdate, MaxSurge: rollout.IntOrPercent{Value: 1}},
-	}}
-	d.Namespace, d.Name = namespace, "web"
-	return d
-}
-
-// class changes the template, which begins a rollout.
-func class(name string) func(*deployment.Spec) {
-	return func(s *deployment.Spec) { s.Template.Spec.Class.Name = name }
-}
 
 func replicas(n int32) func(*deployment.Spec) {
 	return func(s *deployment.Spec) { s.Replicas = n }

@@ -10,42 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
-
-const hashLabel = "machine-template-hash"
-
-// stored is a deployment as a store holds it, settled but for its sets.
-func stored(replicas int32) *deployment.Deployment {
-	d := web(replicas)
-	d.UID, d.Version, d.Generation, d.CreatedAt = "web-uid", "v1", 1, begin
-	d.Revision = 1
-	d.Finalizers = []string{deployment.Finalizer}
-	return d
-}
-
-// ownSet is a set of d's template, made at begin.
-func ownSet(d *deployment.Deployment, name string, n int) deployment.Children {
-	s := &machineset.Set{}
-	s.Namespace, s.Name, s.UID, s.Version, s.CreatedAt = d.Namespace, name, "uid-"+name, "v1", begin
-	s.Labels = map[string]string{"app": "web", hashLabel: name}
-	s.Owner = &object.Owner{Kind: deployment.OwnerKind, Name: d.Name, UID: d.UID}
-	s.Spec = machineset.Spec{Replicas: int32(n), Template: d.Spec.Template.Clone(), MinReady: d.Spec.MinReady}
-	s.Spec.Selector.Labels = maps.Clone(s.Labels)
-	s.Spec.Template.Labels = maps.Clone(d.Spec.Template.Labels)
-	s.Spec.Template.Labels[hashLabel] = name
-	s.Revision = 1
-	c := deployment.Children{Set: s}
-	for i := range n {
-		m := &machine.Machine{Status: machine.Status{Phase: machine.PhaseRunning, Since: begin}}
-		m.Namespace, m.Name, m.UID = d.Namespace, s.MachineName(int64(i+1)), s.MachineName(int64(i+1))
-		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: s.Name, UID: s.UID}
-		c.Machines = append(c.Machines, m)
-	}
-	return c
-}
 
 // created returns the set that a deployment without sets creates.
 func created(t require.TestingT, d *deployment.Deployment) *machineset.Set {

@@ -14,11 +14,6 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// begin is when the time of every model world begins.
-var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-const namespace = "fleet"
-
 // Answers of the model store.
 var (
 	errConflict = errors.New("conflict")
