@@ -363,7 +363,7 @@ func TestAllUsersAreNamed(t *testing.T) {
 	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.settled(3)() && w.held() }, unexpected(t))
 	require.NoError(t, w.classes.Delete(ctx, smallKey, ""))
 	w.round(p)
-	require.Contains(t, strings.Join(w.story, "\n"), "as long as it is used by 1 deployment, 1 set, 3 machines")
+	require.Contains(t, strings.Join(w.story, "\n"), "while it is used by 1 deployment, 1 set, 3 machines")
 }
 
 // meet reconciles the class of a world while others do something: just before
