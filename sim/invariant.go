@@ -87,6 +87,7 @@ type ground struct {
 	seed          uint64
 	clock         *clock.Clock
 	chance        func(n int) int // returns a number below n
+	jitter        func(n int) int // the same, from a stream of its own: it moves no other draw
 	hazards       *Faults         // what may fail, and how often: Options has them
 	faultsStopped bool
 	faults        [faultCount]int // that occurred
@@ -108,8 +109,9 @@ type marker interface {
 
 func newGround(seed uint64, hazards *Faults, trace func(time.Time, string)) *ground {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a simulation
+	jitter := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a simulation
 	return &ground{
-		facts: newFacts(), seed: seed, chance: random.IntN, hazards: hazards, trace: trace,
+		facts: newFacts(), seed: seed, chance: random.IntN, jitter: jitter.IntN, hazards: hazards, trace: trace,
 		clock: clock.New(time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), random.IntN),
 	}
 }
@@ -144,12 +146,17 @@ func (g *ground) check() {
 func (g *ground) latency() time.Duration { return g.upTo(g.hazards.Latency) }
 
 // upTo returns a time from 0 to d.
-func (g *ground) upTo(d time.Duration) time.Duration {
+func (g *ground) upTo(d time.Duration) time.Duration { return upTo(d, g.chance) }
+
+// spread returns a wait of the manager with a jitter of up to a tenth.
+func (g *ground) spread(d time.Duration) time.Duration { return d + upTo(d/10, g.jitter) }
+
+func upTo(d time.Duration, chance func(n int) int) time.Duration {
 	ms := int(d / time.Millisecond)
 	if ms <= 0 {
 		return 0
 	}
-	return time.Duration(g.chance(ms+1)) * time.Millisecond
+	return time.Duration(chance(ms+1)) * time.Millisecond
 }
 
 // happens reports true with probability p.

@@ -206,7 +206,7 @@ func (s *managers) start() error {
 	if err := s.join(p, &o); err != nil {
 		return err
 	}
-	o.Runtime.Jitter = func(d time.Duration) time.Duration { return d + s.upTo(d/10) }
+	o.Runtime.Jitter = s.spread
 	m, err := manager.New(o)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ func TestRecorderCountsWhatIsThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &run{t: t}
-			r.open(stormy(8), fleet(4, strategy))
+			r.open(stormy(9), fleet(4, strategy))
 			defer r.w.Close()
 			looks, parts := 0, history.Sample{}
 			record := func() *sim.Recorder {

@@ -60,7 +60,7 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 		p.o.Gathering = plan.Gathering
 		p.notes.Change(p.Key, func(n *notes) { n.gathering = plan.Gathering })
 	}
-	head := engine.Head{Verb: engine.Act, Why: plan.Why, Warn: plan.Warn, At: plan.At, Drawn: true}
+	head := engine.Head{Verb: engine.Act, Why: plan.Why, Warn: plan.Warn, At: plan.At}
 	switch {
 	case plan.ReadLive:
 		head.Verb = engine.Reread

@@ -214,8 +214,7 @@ func TestDryRun(t *testing.T) {
 	require.Zero(t, s.writes, "a kind that can't say what it would change does not change it")
 }
 
-// TestWaits: the jitter makes a wait longer and never shorter; one that is drawn beside a plan that goes
-// on changes nothing.
+// TestWaits: the jitter makes a wait longer and never shorter.
 func TestWaits(t *testing.T) {
 	now, _ := clock()
 	var asked []time.Duration
@@ -235,13 +234,6 @@ func TestWaits(t *testing.T) {
 	longer := func(d time.Duration) time.Duration { return d + time.Second }
 	require.Equal(t, start.Add(time.Minute+time.Second),
 		engine.New(engine.Options{Now: now, Jitter: longer}).Wait(start.Add(time.Minute), decision.Why{}).At)
-
-	asked = nil
-	k, _, r := house(t, engine.Options{Now: now, Jitter: jitter})
-	k.edit = func(h *engine.Head) { h.Drawn, h.At = true, start.Add(time.Minute) }
-	_, err := r.Reconcile(t.Context(), key)
-	require.NoError(t, err)
-	require.Len(t, asked, 2)
 }
 
 // TestPanicInABatch: all orders are carried out, the pass ends with an error, and what the object holds

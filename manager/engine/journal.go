@@ -53,9 +53,6 @@ type Head struct {
 	Once any
 	// Live says that the plan rests on live reads, also when the last Read was not live.
 	Live bool
-	// Drawn has a jitter drawn after the plan was executed. It changes nothing: recorded runs depend on
-	// the order in which jitter is drawn.
-	Drawn bool
 }
 
 // Change is one thing that a plan changes outside of this process, such as "update machine fleet/a".

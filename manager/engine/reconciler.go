@@ -260,9 +260,6 @@ func (p *Pass) execute(ctx context.Context, s Steps, head *Head) (err error) {
 	default:
 		err = s.Execute(ctx)
 	}
-	if head.Drawn {
-		p.Wait(head.At, head.Why)
-	}
 	if err == nil && head.Verb == Act && p.Hooks.Told != nil {
 		p.Hooks.Told(p.Kind, p.Key, head.Why)
 	}

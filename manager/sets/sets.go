@@ -61,7 +61,7 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 	if p.plan, err = machineset.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Head{}, err
 	}
-	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At, Drawn: true}
+	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
 	if outage {
 		head.At = p.Thaw(head.At)
 	}

@@ -51,7 +51,7 @@ func TestPreviewOfACapacity(t *testing.T) {
 	model.Capacity = 3
 	line := predict(t, d, sets, model)
 	require.Equal(t, preview.EndStuck, line.Ending.Reason, "%s", brief(&line))
-	require.Zero(t, line.Deleted-line.Failed, "no old one goes: %s", brief(&line))
+	require.EqualValues(t, 3, line.Samples[len(line.Samples)-1].Old, "no old one goes: %s", brief(&line))
 	require.EqualValues(t, 3, line.LowestAvailable)
 
 	d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{}, rollout.IntOrPercent{Value: 1}

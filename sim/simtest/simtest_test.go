@@ -119,7 +119,7 @@ func TestMistakesAreFound(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			o := Options{Driver: plant(m)}
 			if testing.Short() {
-				o.Tries = 3
+				o.Tries = 12
 			}
 			report := find(t, o)
 			require.Contains(t, report, want.rule)
