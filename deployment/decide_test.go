@@ -344,7 +344,7 @@ func TestMinReadyIgnored(t *testing.T) {
 		if update, ok := plan.Write.(*deployment.Update); ok {
 			d := update.Deployment.Clone()
 			d.Spec.MinReady = 0
-			plan.Write = &deployment.Update{Deployment: d, News: update.News}
+			plan.Write = &deployment.Update{Deployment: d, Event: update.Event}
 		}
 		return plan
 	}

@@ -75,7 +75,7 @@ type failure struct {
 }
 
 // countFailures counts the machines that failed in this rollout. While the deployment is paused it
-// begins anew, so that a user can continue a stopped rollout by pausing and resuming it.
+// starts again, so that a user can continue a stopped rollout by pausing and resuming it.
 func (d *state) countFailures() {
 	d.stopAfter = d.deployment.Spec.stopAfter(d.bounds)
 	if d.stopAfter == 0 || d.current == nil || !d.rolling() {

@@ -89,26 +89,26 @@ type Write interface{ write() }
 // Update stores metadata, revision and spec.
 type Update struct {
 	Deployment *Deployment
-	// News: the plan's Why is an event once the update is stored, each time, because the owner's
-	// request has been answered. Empty: it is none.
-	News News
+	// Event is the type of an event with the plan's Why, to be emitted once the update is stored,
+	// because it answers the owner's request. Empty: no event.
+	Event EventType
 }
 
-// News is the type of an event, in the usual spelling.
-type News string
+// EventType is the type of an event, in the spelling of Kubernetes.
+type EventType string
 
 // The types of events.
 const (
-	NewsNormal  News = "Normal"
-	NewsWarning News = "Warning"
+	EventNormal  EventType = "Normal"
+	EventWarning EventType = "Warning"
 )
 
 // UpdateStatus stores the status. The caller records when, as Observation.StatusWritten.
 type UpdateStatus struct {
 	Status Status
-	// News: the plan's Why is an event once the status is stored, which makes it the only one of its
-	// kind. Empty: it is none.
-	News News
+	// Event is the type of an event with the plan's Why, to be emitted once the status is stored:
+	// then no other pass emits it. Empty: no event.
+	Event EventType
 }
 
 func (*Update) write()       {}

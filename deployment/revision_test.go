@@ -54,7 +54,7 @@ func TestRevisionNumbers(t *testing.T) {
 		for i := 0; plan.Write != nil && i < 3; i++ {
 			if update, ok := plan.Write.(*deployment.Update); ok {
 				require.Equal(t, line.want, update.Deployment.Revision)
-				require.Empty(t, update.News)
+				require.Empty(t, update.Event)
 				o.Deployment = update.Deployment
 			} else {
 				o.Deployment = o.Deployment.Clone()
@@ -200,8 +200,8 @@ func TestRollbackAnswers(t *testing.T) {
 		require.Equal(t, line.reason, plan.Why.Reason, "%+v", line)
 		require.IsType(t, &deployment.Update{}, plan.Write)
 		update := plan.Write.(*deployment.Update)
-		require.Equal(t, line.reason == deployment.ReasonRollbackDone, update.News == deployment.NewsNormal)
-		require.NotEmpty(t, update.News)
+		require.Equal(t, line.reason == deployment.ReasonRollbackDone, update.Event == deployment.EventNormal)
+		require.NotEmpty(t, update.Event)
 		require.Nil(t, update.Deployment.Spec.RollbackTo)
 		want := before.Clone()
 		want.Spec.RollbackTo = nil
@@ -226,7 +226,7 @@ func TestRollbackToAnInvalidTemplate(t *testing.T) {
 	plan := decide(t, o, begin)
 	require.Equal(t, deployment.ReasonRollbackInvalid, plan.Why.Reason)
 	update := plan.Write.(*deployment.Update)
-	require.Equal(t, deployment.NewsWarning, update.News)
+	require.Equal(t, deployment.EventWarning, update.Event)
 	want := d.Clone()
 	want.Spec.RollbackTo = nil
 	require.Equal(t, want, update.Deployment)

@@ -25,21 +25,21 @@ func (d *state) rollBack() (Plan, bool) {
 		if request.Revision != 0 {
 			why.Detail = fmt.Sprintf("revision %d", request.Revision)
 		}
-		return Plan{Write: &Update{changed, NewsWarning}, Why: why}, true
+		return Plan{Write: &Update{changed, EventWarning}, Why: why}, true
 	}
 	why := decision.Why{Name: target.set.Name, Number: target.set.Revision}
 	if d.wanted(target.set) {
 		why.Reason = ReasonRollbackTemplateUnchanged
-		return Plan{Write: &Update{changed, NewsWarning}, Why: why}, true
+		return Plan{Write: &Update{changed, EventWarning}, Why: why}, true
 	}
 	restored := changed.Clone()
 	d.restore(restored, target)
 	if bad := restored.invalidField(d.p.Keys); bad != nil {
 		why.Reason, why.Detail = ReasonRollbackInvalid, bad.Error()
-		return Plan{Write: &Update{changed, NewsWarning}, Why: why}, true
+		return Plan{Write: &Update{changed, EventWarning}, Why: why}, true
 	}
 	why.Reason = ReasonRollbackDone
-	return Plan{Write: &Update{restored, NewsNormal}, Why: why}, true
+	return Plan{Write: &Update{restored, EventNormal}, Why: why}, true
 }
 
 // rollbackTarget returns the youngest set of a revision. For 0 it is that of the highest revision

@@ -40,7 +40,7 @@ func (d *state) writeStatus(want Status) (Plan, bool) {
 	why := decision.Why{Reason: reasonStatus, Count: int64(want.Available), All: int64(max(d.deployment.Spec.Replicas, 0))}
 	write := &UpdateStatus{Status: want}
 	if began := d.deployment.Status.RolloutSince; !began.IsZero() && want.RolloutSince.IsZero() {
-		write.News = NewsNormal
+		write.Event = EventNormal
 		why = decision.Why{
 			Reason: reasonRolloutComplete, Name: d.current.set.Name, Number: d.revision,
 			Count: int64(want.Available), For: max(0, d.now.Sub(began)),

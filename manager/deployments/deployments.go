@@ -347,8 +347,8 @@ func (p *pass) write(ctx context.Context) error {
 	var err error
 	switch w := p.plan.Write.(type) {
 	case *deployment.Update:
-		if after, err = p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: w.Deployment}); err == nil && w.News != "" {
-			p.Tell(ctx, engine.EventType(w.News), p.plan.Why)
+		if after, err = p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: w.Deployment}); err == nil && w.Event != "" {
+			p.Tell(ctx, engine.EventType(w.Event), p.plan.Why)
 		}
 	case *deployment.UpdateStatus:
 		changed := *p.o.Deployment
@@ -356,8 +356,8 @@ func (p *pass) write(ctx context.Context) error {
 		if after, err = p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: &changed, Status: true}); err == nil {
 			p.o.StatusWritten = p.Now()
 			p.notes.Change(p.Key, func(n *notes) { n.statusWritten = p.o.StatusWritten })
-			if w.News != "" {
-				p.Tell(ctx, engine.EventType(w.News), p.plan.Why)
+			if w.Event != "" {
+				p.Tell(ctx, engine.EventType(w.Event), p.plan.Why)
 			}
 		}
 	default:
