@@ -227,7 +227,7 @@ func (w *World) Do(s *Step) {
 	default:
 		w.disturb(s)
 		w.request(s)
-		w.meddle(s)
+		w.otherActors(s)
 		w.actOnPool(s)
 	}
 	w.check()
@@ -276,7 +276,7 @@ func (w *World) deleteNode(n *machine.Node) {
 func (w *World) excuseNode(node string) {
 	for _, m := range w.machines.all() {
 		if m.Name == node {
-			w.facts.excused[m.UID] = true
+			w.excuses.excused[m.UID] = true
 		}
 	}
 }
@@ -342,7 +342,7 @@ func (w *World) cordon(n int) {
 	node = node.Clone()
 	node.Unschedulable = true
 	if _, err := w.nodes.Update(context.Background(), node); err == nil {
-		w.facts.cordoned[node.UID] = true
+		w.excuses.cordoned[node.UID] = true
 	}
 }
 
@@ -414,7 +414,7 @@ func (w *World) forgetPool(k object.Key) bool {
 		return false
 	}
 	delete(w.remade, k)
-	w.facts.forgotten[p.UID] = true
+	w.excuses.forgotten[p.UID] = true
 	w.ownerlessGroup(k)
 	bare := p.Clone()
 	bare.Finalizers = nil
@@ -516,38 +516,37 @@ func machinesInWords(n int32) string {
 	return fmt.Sprint(n, " machines")
 }
 
-// tape is a history while it is recorded. It notes what happens at an instant, and what begins and
-// ends.
-type tape struct {
+// recording is a history that is being recorded: marks of an instant, and spans.
+type recording struct {
 	now  func() time.Time
 	h    history.History
-	open []*openMark
+	open []*openSpan
 }
 
-// openMark is a mark whose end is still to come.
-type openMark struct{ mark history.Mark }
+// openSpan is a span that has not ended yet.
+type openSpan struct{ mark history.Mark }
 
 // after is the time since the beginning.
-func (t *tape) after() time.Duration { return t.now().Sub(t.h.Start) }
+func (t *recording) after() time.Duration { return t.now().Sub(t.h.Start) }
 
 // note implements marker.
-func (t *tape) note(kind history.Kind, what string) {
+func (t *recording) note(kind history.Kind, what string) {
 	t.h.Note(history.Mark{After: t.after(), Kind: kind, What: what})
 }
 
 // span implements marker.
-func (t *tape) span(kind history.Kind, what string) (end func()) {
+func (t *recording) span(kind history.Kind, what string) (end func()) {
 	s := t.begin(kind, what)
 	return func() { t.finish(s) }
 }
 
-func (t *tape) begin(kind history.Kind, what string) *openMark {
-	s := &openMark{history.Mark{After: t.after(), Kind: kind, What: what}}
+func (t *recording) begin(kind history.Kind, what string) *openSpan {
+	s := &openSpan{history.Mark{After: t.after(), Kind: kind, What: what}}
 	t.open = append(t.open, s)
 	return s
 }
 
-func (t *tape) finish(s *openMark) {
+func (t *recording) finish(s *openSpan) {
 	i := slices.Index(t.open, s)
 	if i < 0 {
 		return

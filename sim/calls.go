@@ -18,16 +18,16 @@ import (
 
 // machineCalls are the calls to the provider about machines.
 type machineCalls struct {
-	*ground
+	*base
 	*vms
-	catalog     *catalog
+	catalog     *classCatalog
 	driverCalls map[codes.Call]int
 	refusals    map[Refusal]int
 	answered    []time.Time // calls of the last minute, if they are limited
 }
 
-func newMachineCalls(v *vms, c *catalog) *machineCalls {
-	return &machineCalls{ground: v.ground, vms: v, catalog: c, driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}}
+func newMachineCalls(v *vms, c *classCatalog) *machineCalls {
+	return &machineCalls{base: v.base, vms: v, catalog: c, driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}}
 }
 
 // vmsCollected: orphans were deleted; gone are their VMs.
@@ -55,7 +55,7 @@ func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(co
 	c.After(c.upTo(c.hazards.LateBy), func() {
 		c.count(CallLate)
 		if s.Method == codes.CreateMachine {
-			c.ground.late[s.Object.Name] = true
+			c.base.late[s.Object.Name] = true
 		}
 		if s.Method == codes.UpdateMachine {
 			c.lateTags[s.Object.Name] = true
@@ -141,7 +141,7 @@ func (c watchedMachines) DeleteMachine(ctx context.Context, req *driver.DeleteMa
 	}
 	if c.vms.hazards.Spelling > 0 {
 		for _, vm := range c.vms.provider.VMs() {
-			if req.Machine.Spec.ProviderID == spelled(vm.ID) {
+			if req.Machine.Spec.ProviderID == otherSpelling(vm.ID) {
 				req.Machine.Spec.ProviderID = vm.ID
 			}
 		}
@@ -166,7 +166,7 @@ func (c watchedMachines) ListMachines(ctx context.Context, req *driver.ListMachi
 	spell := strings.Clone
 	if c.vms.happens(c.vms.hazards.Spelling) {
 		c.vms.count(ListSpelled)
-		spell = spelled
+		spell = otherSpelling
 	}
 	seen := make(map[string]string, len(got.Machines))
 	for id, name := range got.Machines {
@@ -187,7 +187,7 @@ func (withoutUpdates) UpdatableFields() []string { return nil }
 
 // poolCalls are the calls to the provider about groups.
 type poolCalls struct {
-	*ground
+	*base
 	*stores
 	groups       *groups.Provider
 	silent       time.Time // until then no call is answered
@@ -196,9 +196,9 @@ type poolCalls struct {
 	poolRefusals map[PoolRefusal]int
 }
 
-func newPoolCalls(g *ground, s *stores, p *groups.Provider, collects bool) *poolCalls {
+func newPoolCalls(g *base, s *stores, p *groups.Provider, collects bool) *poolCalls {
 	return &poolCalls{
-		ground: g, stores: s, groups: p, collects: collects,
+		base: g, stores: s, groups: p, collects: collects,
 		calls: map[machinepool.Call]int{}, poolRefusals: map[PoolRefusal]int{},
 	}
 }
@@ -341,7 +341,7 @@ func (d watchedPools) InstancesDrained(ctx context.Context, req *pooldriver.Inst
 // retrier is a user who continues rollouts that stopped because machines failed, once the faults have
 // stopped: the user pauses the deployment, and resumes it when the failures are forgotten.
 type retrier struct {
-	*ground
+	*base
 	edit    func(name string, change func(*deployment.Spec))
 	retries map[string]bool // deployments that are paused for it, by name
 }

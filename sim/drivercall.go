@@ -16,9 +16,9 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/guest"
 )
 
-// ownCalls are the calls to a driver of the world's user, who sets Options.Driver. The faults of the
+// userDriverCalls are the calls to a driver of the world's user, who sets Options.Driver. The faults of the
 // provider are below such a driver: what it calls fails, so that its handling of errors is tested.
-type ownCalls struct {
+type userDriverCalls struct {
 	now func() time.Time // Options.DriverNow
 	// current is the call whose driver computes, while the world stands still; or nil.
 	current atomic.Pointer[driverCall]
@@ -29,7 +29,7 @@ type ownCalls struct {
 type driverCall struct {
 	*guest.Guest
 	p       *process
-	of      *ownCalls
+	of      *userDriverCalls
 	info    driver.CallInfo
 	ends    time.Time // the deadline; zero: there is none
 	overdue time.Time // when its caller goes on without it
@@ -40,7 +40,7 @@ type driverCall struct {
 type callKey struct{}
 
 // through takes each call to the driver through what may happen to its caller.
-func (d *ownCalls) through(p *process, to *machineCalls) driver.Interceptor {
+func (d *userDriverCalls) through(p *process, to *machineCalls) driver.Interceptor {
 	return func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		if p.dead {
 			return errDead // no caller is alive
@@ -76,7 +76,7 @@ func (d *ownCalls) through(p *process, to *machineCalls) driver.Interceptor {
 }
 
 // makeAll makes a call, or the same call twice. The last answer counts.
-func (d *ownCalls) makeAll(ctx context.Context, p *process, to *machineCalls, s driver.CallInfo, next func(context.Context) error) error {
+func (d *userDriverCalls) makeAll(ctx context.Context, p *process, to *machineCalls, s driver.CallInfo, next func(context.Context) error) error {
 	began := p.Now()
 	once := func(ctx context.Context) error { return d.make(ctx, p, s, began, next) }
 	err := to.provide(ctx, once)
@@ -89,7 +89,7 @@ func (d *ownCalls) makeAll(ctx context.Context, p *process, to *machineCalls, s 
 
 // make makes a call, and does what the driver asks for until it returns. The deadline is in the world's
 // time, so that of ctx does not count.
-func (d *ownCalls) make(ctx context.Context, p *process, s driver.CallInfo, began time.Time, next func(context.Context) error) error {
+func (d *userDriverCalls) make(ctx context.Context, p *process, s driver.CallInfo, began time.Time, next func(context.Context) error) error {
 	c := &driverCall{Guest: guest.New(), p: p, of: d, info: s}
 	ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer c.cancel()
@@ -184,7 +184,7 @@ func (c *driverCall) do(work func()) error {
 
 // call returns the call that a context belongs to, or the one whose driver computes. Nil: there is none,
 // or it must not be disturbed.
-func (d *ownCalls) call(ctx context.Context) *driverCall {
+func (d *userDriverCalls) call(ctx context.Context) *driverCall {
 	if ctx.Value(undisturbedKey{}) != nil {
 		return nil
 	}
@@ -203,7 +203,7 @@ func Undisturbed(ctx context.Context) context.Context {
 }
 
 // sleep is World.Sleep.
-func (d *ownCalls) sleep(ctx context.Context, t time.Duration) error {
+func (d *userDriverCalls) sleep(ctx context.Context, t time.Duration) error {
 	if c := d.call(ctx); c != nil {
 		if err := c.do(func() { c.pause(ctx, t) }); err != nil {
 			return err
@@ -230,7 +230,7 @@ type request struct {
 }
 
 // request makes a request. Outside of a call of the driver it is carried out at once.
-func (d *ownCalls) request(ctx context.Context, r *request) error {
+func (d *userDriverCalls) request(ctx context.Context, r *request) error {
 	c := d.call(ctx)
 	if c == nil {
 		return r.carryOut()
@@ -349,7 +349,7 @@ func (t *Transport) RoundTrip(q *http.Request) (*http.Response, error) {
 	var a *http.Response
 	used := false
 	w := t.World
-	err := w.ownCalls.request(q.Context(), &request{
+	err := w.userDriverCalls.request(q.Context(), &request{
 		what: q.Method + " " + q.URL.Path,
 		carryOut: func() (err error) {
 			used = true

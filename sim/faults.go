@@ -302,33 +302,33 @@ var loud = func() (all [faultCount]bool) {
 	return all
 }()
 
-// chances are what the parts of a world that are packages of their own ask it for: a cluster, a provider.
-type chances struct{ *ground }
+// random gives the simulated cluster and provider, which are other packages, the world's randomness.
+type random struct{ *base }
 
 // Chance returns a number from 0 to n-1.
-func (c chances) Chance(n int) int { return c.chance(n) }
+func (c random) Chance(n int) int { return c.chance(n) }
 
 // UpTo returns a time from 0 to d, by chance.
-func (c chances) UpTo(d time.Duration) time.Duration { return c.upTo(d) }
+func (c random) UpTo(d time.Duration) time.Duration { return c.upTo(d) }
 
 // Happens reports true with probability p, and false once faults have stopped.
-func (c chances) Happens(p float64) bool { return c.happens(p) }
+func (c random) Happens(p float64) bool { return c.happens(p) }
 
 // Stopped reports whether faults have stopped.
-func (c chances) Stopped() bool { return c.faultsStopped }
+func (c random) Stopped() bool { return c.faultsStopped }
 
 // Emit tells of an event.
-func (c chances) Emit(e any) { c.emit(e) }
+func (c random) Emit(e any) { c.emit(e) }
 
-// disturbances are the faults that begin and end again: outages and jumps of the clock.
-type disturbances struct {
+// intermittentFaults begin and end repeatedly: outages and jumps of the clock.
+type intermittentFaults struct {
 	*managerClock
-	*region
+	*cloud
 	kubelets *kubelets
 }
 
 // begin begins all faults that begin and end by themselves.
-func (s *disturbances) begin() {
+func (s *intermittentFaults) begin() {
 	if s.hazards.Skew != 0 {
 		s.count(ClockSkewed)
 	}
@@ -341,7 +341,7 @@ func (s *disturbances) begin() {
 }
 
 // spell starts a fault again and again, as long as there are faults.
-func (s *disturbances) spell(of func(*Faults) Spells, begin func(time.Duration)) {
+func (s *intermittentFaults) spell(of func(*Faults) Spells, begin func(time.Duration)) {
 	every := of(s.hazards).Every
 	if every <= 0 {
 		return
@@ -355,7 +355,7 @@ func (s *disturbances) spell(of func(*Faults) Spells, begin func(time.Duration))
 }
 
 // StopControl makes the control plane's API refuse every call for a while, and report no change.
-func (s *disturbances) StopControl(d time.Duration) {
+func (s *intermittentFaults) StopControl(d time.Duration) {
 	s.count(ControlOutage)
 	s.After(d, s.Span(history.Outage, "the control plane"))
 	s.stop(controlAPI, d)
@@ -363,7 +363,7 @@ func (s *disturbances) StopControl(d time.Duration) {
 
 // StopTarget does the same to the target cluster's API. If it comes back after more than the 40 s
 // that clusters wait, all nodes are silent at first.
-func (s *disturbances) StopTarget(d time.Duration) {
+func (s *intermittentFaults) StopTarget(d time.Duration) {
 	s.count(TargetOutage)
 	s.After(d, s.Span(history.Outage, "the target cluster"))
 	s.stop(targetAPI, d)
@@ -372,7 +372,7 @@ func (s *disturbances) StopTarget(d time.Duration) {
 	}
 	s.After(d, func() {
 		for _, n := range s.kubelets.nodes.all() {
-			s.kubelets.waver(n.Name, s.kubelets.vmOf(n), s.upTo(20*time.Second))
+			s.kubelets.flicker(n.Name, s.kubelets.vmOf(n), s.upTo(20*time.Second))
 		}
 	})
 }
@@ -382,7 +382,7 @@ const nodeGrace = 40 * time.Second
 
 // StopZone makes the nodes of a zone silent for a while, and the provider creates no VM there. Each
 // class is in a zone of its own; n counts the zones in their order, modulo their number.
-func (s *disturbances) StopZone(n int, d time.Duration) {
+func (s *intermittentFaults) StopZone(n int, d time.Duration) {
 	if len(s.zones) == 0 {
 		return
 	}
@@ -402,7 +402,7 @@ func (s *disturbances) StopZone(n int, d time.Duration) {
 }
 
 // end ends the faults that are under way.
-func (s *disturbances) end() {
+func (s *intermittentFaults) end() {
 	s.setClock(s.hazards.Skew)
 	s.outages, s.dark = [apiCount]downtime{}, map[string]time.Time{}
 }

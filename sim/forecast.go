@@ -70,7 +70,7 @@ func tooMany(d *deployment.Deployment, sets []deployment.Children) error {
 
 // forecast is one preview.
 type forecast struct {
-	*tally
+	*fleetCount
 	w       *World
 	model   *preview.Model
 	start   time.Time
@@ -89,11 +89,11 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 	o := p.managerOptions(d)
 	p.w = newWorld(Options{
 		Boot: m.Create, Update: max(m.Update, 1), Faults: Faults{Capacity: m.Capacity}, Manager: o,
-		model: func(w *World) driver.Driver { return newModelDriver(w, m) },
+		model: func(w *World) driver.Driver { return newPreviewDriver(w, m) },
 	})
 	p.w.clock.Set(p.start)
 	p.w.clock.Brisk = true
-	p.w.managers.workload = newNodePods(p.w.ground, p.w.nodes, m.Pods, m.PodEnd).open
+	p.w.managers.workload = newNodePods(p.w.base, p.w.nodes, m.Pods, m.PodEnd).open
 	d = p.w.settle(d, sets, p.model)
 	for _, mach := range p.w.machines.all() {
 		if mach.Status.Phase == machine.PhaseCrashLoopBackOff {
@@ -103,7 +103,7 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 	p.w.kubelets.readies = 0
 	p.w.kubelets.fails = func(name string) bool { return p.fate[name] }
 	p.w.agents.fails = func() bool { p.updates++; return preview.Among(p.updates, m.FailUpdate) }
-	p.tally = newTally(p.w, d, m.Updatable)
+	p.fleetCount = newFleetCount(p.w, d, m.Updatable)
 	p.out.Key, p.out.Bounds = d.Key, previewBounds(d)
 	for _, s := range p.w.sets.all() {
 		p.sizes[s.Name] = s.Spec.Replicas
@@ -140,19 +140,19 @@ func (p *forecast) managerOptions(d *deployment.Deployment) manager.Options {
 	}
 	switch {
 	case o.Policies.Safety == nil:
-		o.Policies.Safety = searchless(SafetyPolicy(), never)
+		o.Policies.Safety = searchOnce(SafetyPolicy(), never)
 	case o.Policies.Safety.Off:
 		o.Policies.Safety = nil // in this package, nil is off
 	default:
-		o.Policies.Safety = searchless(o.Policies.Safety, never)
+		o.Policies.Safety = searchOnce(o.Policies.Safety, never)
 	}
 	return o
 }
 
-// searchless returns a policy that searches only once for what a preview has none of: orphans, what has
-// no owner, and nodes without a machine. The API servers are checked once an hour: when nothing else
-// happens, that is when the preview finds out that it waits in vain.
-func searchless(p *safety.Policy, never time.Duration) *safety.Policy {
+// searchOnce returns a policy that searches only once for orphans, unowned objects and nodes without
+// a machine, because a preview has none. It checks the API servers once an hour: if nothing else
+// happens, the preview notices then that it waits in vain.
+func searchOnce(p *safety.Policy, never time.Duration) *safety.Policy {
 	c := *p.WithDefaults()
 	c.OrphanPeriod, c.OrphanSoon, c.OwnerPeriod, c.NodePeriod, c.CheckPeriod = never, never, never, never, time.Hour
 	c.VMPeriod = object.Off
@@ -227,7 +227,7 @@ func (p *forecast) rolloutStopped() bool {
 // otherwise stays.
 func (p *forecast) prunes() bool {
 	limit := p.deployment.Spec.RevisionHistoryLimit
-	return limit != nil && p.w.Now().Sub(p.progressed) < time.Minute && p.surplusHistory(int(*limit))
+	return limit != nil && p.w.Now().Sub(p.progressed) < time.Minute && p.excessHistory(int(*limit))
 }
 
 // refused reports whether the deployment's last decision was that it can't be acted upon.
@@ -292,7 +292,7 @@ func (p *forecast) passed(kind manager.Kind, key object.Key, _ int, result manag
 func (p *forecast) told(kind manager.Kind, key object.Key, why decision.Why) {
 	name := why.Name
 	switch {
-	case kind == manager.KindSet && ownOrder(why.Reason):
+	case kind == manager.KindSet && userOrder(why.Reason):
 		name = key.Name
 	case kind != manager.KindDeployment || key != p.out.Key || !ordered(why.Reason):
 		return
@@ -351,15 +351,15 @@ func ordered(r decision.Reason) bool {
 	return false
 }
 
-// ownOrder reports whether a set's own order to its machines is a step. Creations and deletions
+// userOrder reports whether a set's own order to its machines is a step. Creations and deletions
 // that follow from its size are none.
-func ownOrder(r decision.Reason) bool {
+func userOrder(r decision.Reason) bool {
 	return r == machineset.ReasonDeleteFailed || r == machineset.ReasonDeleteAll || r == machineset.ReasonReleasing
 }
 
 // take counts the fleet, and records the counts if they have changed.
 func (p *forecast) take() {
-	if !p.recount() && len(p.out.Samples) > 0 {
+	if !p.recountAll() && len(p.out.Samples) > 0 {
 		return
 	}
 	p.out.Samples = append(p.out.Samples, preview.Sample{After: p.elapsed(), Counts: p.seen})

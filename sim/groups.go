@@ -27,20 +27,20 @@ type PoolOptions struct {
 }
 
 // newGroups returns the provider of groups of a world.
-func newGroups(o *PoolOptions, c *catalog, b *bootstrapMaker, a *apis, k *kubelets) *groups.Provider {
+func newGroups(o *PoolOptions, c *classCatalog, b *bootstrapMaker, a *apis, k *kubelets) *groups.Provider {
 	if o == nil {
 		o = &PoolOptions{}
 	}
-	return groups.New(groupWorld{chances{b.ground}, b.stores, b.bootstraps, a, k.region, k}, account{c}, groups.Options(*o))
+	return groups.New(groupWorld{random{b.base}, b.stores, b.bootstraps, a, k.cloud, k}, groupAccount{c}, groups.Options(*o))
 }
 
 // groupWorld is the world as the provider of groups sees it.
 type groupWorld struct {
-	chances
+	random
 	stores     *stores
 	bootstraps bootstraps
 	apis       *apis
-	region     *region
+	region     *cloud
 	kubelets   *kubelets
 }
 
@@ -110,7 +110,7 @@ func (w groupWorld) Delete(name string) {
 // PoolComplete reports whether the pool of that name, in Namespace, has converged.
 func (w *World) PoolComplete(name string) bool {
 	p := w.pool(object.Key{Namespace: Namespace, Name: name})
-	return p != nil && w.poolLacks(p) == ""
+	return p != nil && w.poolNotConverged(p) == ""
 }
 
 // poolsComplete reports whether all pools have converged, and no group is left whose pool is gone.
@@ -120,13 +120,13 @@ func (w *World) poolsComplete() bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(w.pools.all(), func(p *machinepool.Pool) bool { return w.poolLacks(p) != "" })
+	return !slices.ContainsFunc(w.pools.all(), func(p *machinepool.Pool) bool { return w.poolNotConverged(p) != "" })
 }
 
-// poolLacks returns what a pool lacks to be at rest, or nothing. A pool at rest has as many
+// poolNotConverged returns what a pool lacks to be at rest, or nothing. A pool at rest has as many
 // instances as are wanted, all of them nodes that are ready and in service, and a status that says
 // so.
-func (w *World) poolLacks(p *machinepool.Pool) string {
+func (w *World) poolNotConverged(p *machinepool.Pool) string {
 	g, s, n := w.groups.Of(p.Key), &p.Status, p.Spec.Wanted()
 	switch {
 	case p.Deleted():
@@ -148,7 +148,7 @@ func (w *World) poolLacks(p *machinepool.Pool) string {
 			n, s.Replicas, s.Ready, s.Available, s.Unavailable, len(s.NodeRefs))
 	}
 	for _, i := range g.Instances {
-		if lacks := w.instanceLacks(i); lacks != "" {
+		if lacks := w.instanceNotConverged(i); lacks != "" {
 			return lacks
 		}
 	}
@@ -173,7 +173,7 @@ func (w *World) statusCounts(p *machinepool.Pool, n int32) bool {
 	return s.Replicas == n && s.Ready == n && s.Available == n && s.Unavailable == 0 && len(s.NodeRefs) == int(n) && len(p.Spec.ProviderIDs) == int(n)
 }
 
-func (w *World) instanceLacks(i *groups.Instance) string {
+func (w *World) instanceNotConverged(i *groups.Instance) string {
 	if w.o.NoCluster {
 		return ""
 	}
@@ -184,7 +184,7 @@ func (w *World) instanceLacks(i *groups.Instance) string {
 		return "the node of " + i.Name + " is not ready"
 	case i.AwaitsDrain:
 		return i.Name + " waits to be drained"
-	case n.Unschedulable && !w.facts.cordoned[n.UID]:
+	case n.Unschedulable && !w.excuses.cordoned[n.UID]:
 		return "node " + i.Name + " stays, and is out of service"
 	case asks && w.o.Pools.Features.ReplaceInstance:
 		return "node " + i.Name + " asks to be replaced"
@@ -256,7 +256,7 @@ func needsData(p *machinepool.Pool) bool {
 
 // bootstrapMaker makes the bootstrap data of pools.
 type bootstrapMaker struct {
-	*ground
+	*base
 	*stores
 	bootstraps bootstraps
 	renewals   int // of tokens

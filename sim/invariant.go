@@ -12,7 +12,7 @@ import (
 
 // invariant is something that must hold at any moment. It sees each event, in order, and reports by
 // World.violate what is broken. Each has a file that is named after it, and keeps there what it
-// remembers. What several need of the past is in past.go.
+// remembers. What several need of the past is in fleet_history.go.
 type invariant interface{ see(event) }
 
 // addInvariants makes the invariants that hold in all worlds.
@@ -81,9 +81,9 @@ type event any
 // effect is the end of any change to what is stored, or to VMs.
 type effect struct{}
 
-// ground is what every part of a world stands on: time, chance, the faults that may happen, and the
-// ways to tell what happens. It knows no part.
-type ground struct {
+// base is what every part of a world uses: time, randomness, the faults that may happen, and events.
+// It knows none of the parts.
+type base struct {
 	seed          uint64
 	clock         *clock.Clock
 	chance        func(n int) int // returns a number below n
@@ -92,7 +92,7 @@ type ground struct {
 	faultsStopped bool
 	faults        [faultCount]int // that occurred
 
-	facts
+	excuses
 	subscribers []func(event)
 	altered     bool // since the last effect
 	markers     []marker
@@ -107,49 +107,49 @@ type marker interface {
 	span(kind history.Kind, what string) (end func())
 }
 
-func newGround(seed uint64, hazards *Faults, trace func(time.Time, string)) *ground {
+func newBase(seed uint64, hazards *Faults, trace func(time.Time, string)) *base {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a simulation
 	jitter := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a simulation
-	return &ground{
-		facts: newFacts(), seed: seed, chance: random.IntN, jitter: jitter.IntN, hazards: hazards, trace: trace,
+	return &base{
+		excuses: newExcuses(), seed: seed, chance: random.IntN, jitter: jitter.IntN, hazards: hazards, trace: trace,
 		clock: clock.New(time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), random.IntN),
 	}
 }
 
 // Now is the world's time.
-func (g *ground) Now() time.Time { return g.clock.Now() }
+func (g *base) Now() time.Time { return g.clock.Now() }
 
 // After schedules do to run once d has passed.
-func (g *ground) After(d time.Duration, do func()) { g.clock.After(d, do) }
+func (g *base) After(d time.Duration, do func()) { g.clock.After(d, do) }
 
 // subscribe adds a subscriber to all events from now on.
-func (g *ground) subscribe(see func(event)) { g.subscribers = append(g.subscribers, see) }
+func (g *base) subscribe(see func(event)) { g.subscribers = append(g.subscribers, see) }
 
 // emit tells all subscribers of an event, in the order in which they subscribed.
-func (g *ground) emit(e event) {
+func (g *base) emit(e event) {
 	for _, see := range g.subscribers {
 		see(e)
 	}
 }
 
 // changed notes a change of what is stored, or of VMs.
-func (g *ground) changed() { g.altered = true }
+func (g *base) changed() { g.altered = true }
 
 // check emits an effect if anything has changed since the last one.
-func (g *ground) check() {
+func (g *base) check() {
 	if g.altered {
 		g.altered = false
 		g.emit(effect{})
 	}
 }
 
-func (g *ground) latency() time.Duration { return g.upTo(g.hazards.Latency) }
+func (g *base) latency() time.Duration { return g.upTo(g.hazards.Latency) }
 
 // upTo returns a time from 0 to d.
-func (g *ground) upTo(d time.Duration) time.Duration { return upTo(d, g.chance) }
+func (g *base) upTo(d time.Duration) time.Duration { return upTo(d, g.chance) }
 
 // spread returns a wait of the manager with a jitter of up to a tenth.
-func (g *ground) spread(d time.Duration) time.Duration { return d + upTo(d/10, g.jitter) }
+func (g *base) spread(d time.Duration) time.Duration { return d + upTo(d/10, g.jitter) }
 
 func upTo(d time.Duration, chance func(n int) int) time.Duration {
 	ms := int(d / time.Millisecond)
@@ -160,7 +160,7 @@ func upTo(d time.Duration, chance func(n int) int) time.Duration {
 }
 
 // happens reports true with probability p.
-func (g *ground) happens(p float64) bool {
+func (g *base) happens(p float64) bool {
 	if p <= 0 || g.faultsStopped {
 		return false
 	}
@@ -168,7 +168,7 @@ func (g *ground) happens(p float64) bool {
 }
 
 // count counts a fault.
-func (g *ground) count(f Fault) {
+func (g *base) count(f Fault) {
 	g.faults[f]++
 	if loud[f] {
 		g.tell("%s", f)
@@ -179,14 +179,14 @@ func (g *ground) count(f Fault) {
 }
 
 // tell reports what happens to Options.Tell.
-func (g *ground) tell(format string, args ...any) {
+func (g *base) tell(format string, args ...any) {
 	if g.trace != nil {
 		g.trace(g.Now(), fmt.Sprintf(format, args...))
 	}
 }
 
 // Mark makes every recorder note that something happens now.
-func (g *ground) Mark(kind history.Kind, what string) {
+func (g *base) Mark(kind history.Kind, what string) {
 	for _, m := range g.markers {
 		m.note(kind, what)
 	}
@@ -194,7 +194,7 @@ func (g *ground) Mark(kind history.Kind, what string) {
 
 // Span makes every recorder note that something begins now, and that it ends when end is called.
 // end may be called more than once.
-func (g *ground) Span(kind history.Kind, what string) (end func()) {
+func (g *base) Span(kind history.Kind, what string) (end func()) {
 	var ends []func()
 	for _, m := range g.markers {
 		ends = append(ends, m.span(kind, what))
@@ -207,29 +207,29 @@ func (g *ground) Span(kind history.Kind, what string) (end func()) {
 }
 
 // Violations returns the violations that were seen.
-func (g *ground) Violations() []error { return g.violations }
+func (g *base) Violations() []error { return g.violations }
 
 // violated returns the first violation, or nil.
-func (g *ground) violated() error {
+func (g *base) violated() error {
 	if len(g.violations) == 0 {
 		return nil
 	}
 	return g.violations[0]
 }
 
-func (g *ground) violate(rule, format string, args ...any) {
+func (g *base) violate(rule, format string, args ...any) {
 	v := g.violation(rule, format, args...)
 	g.Mark(history.Violation, v.Rule+": "+v.What)
 	g.violations = append(g.violations, v)
 }
 
-func (g *ground) violation(rule, format string, args ...any) *Violation {
+func (g *base) violation(rule, format string, args ...any) *Violation {
 	return &Violation{Rule: rule, Seed: g.seed, At: g.Now(), What: fmt.Sprintf(format, args...)}
 }
 
-// facts are what a world notes of its own doings and of its users', so that the manager is not held
-// to what it could not know or did not do.
-type facts struct {
+// excuses record what the world and its users did, so that invariants do not blame the manager for
+// what it did not do or could not know.
+type excuses struct {
 	acting  bool // the manager is, not the world
 	belated bool // it is a dead one, whose order is an old one
 
@@ -244,8 +244,8 @@ type facts struct {
 	forgotten  map[string]bool     // UIDs of pools whose record somebody took away
 }
 
-func newFacts() facts {
-	return facts{
+func newExcuses() excuses {
+	return excuses{
 		excused: map[string]bool{}, orphanVMs: map[string]bool{}, late: map[string]bool{}, lateTags: map[string]bool{},
 		cordoned: map[string]bool{}, misled: map[string]bool{}, lateGroups: map[object.Key]bool{}, forgotten: map[string]bool{},
 	}

@@ -16,8 +16,8 @@ import (
 
 // kubelets join VMs to the cluster as nodes, and write how the nodes are.
 type kubelets struct {
-	*ground
-	*region
+	*base
+	*cloud
 	nodes     *trackedStore[*machine.Node]
 	apps      *cluster.Cluster
 	boots     time.Duration          // how long it takes from a VM's creation until it joins
@@ -28,8 +28,8 @@ type kubelets struct {
 	vmIDs     map[string]string      // of nodes, by UID, in the provider's spelling
 }
 
-func newKubelets(r *region, nodes *trackedStore[*machine.Node], apps *cluster.Cluster, boots time.Duration, none bool) *kubelets {
-	return &kubelets{ground: r.ground, region: r, nodes: nodes, apps: apps, boots: boots, none: none, readies: 2 * time.Second, lostNodes: map[string]bool{}, vmIDs: map[string]string{}}
+func newKubelets(r *cloud, nodes *trackedStore[*machine.Node], apps *cluster.Cluster, boots time.Duration, none bool) *kubelets {
+	return &kubelets{base: r.base, cloud: r, nodes: nodes, apps: apps, boots: boots, none: none, readies: 2 * time.Second, lostNodes: map[string]bool{}, vmIDs: map[string]string{}}
 }
 
 // readinessTurns: the readiness of a node is about to change.
@@ -73,7 +73,7 @@ func (k *kubelets) join(n *machine.Node) bool {
 	name, id := n.Name, n.ProviderID
 	if k.happens(k.hazards.NodeSpelling) {
 		k.count(NodeSpelled)
-		n.ProviderID = spelled(id)
+		n.ProviderID = otherSpelling(id)
 		if k.chance(2) == 0 {
 			n.ProviderID = ""
 			k.After(k.upTo(idTime), func() { k.identify(name, id) })
@@ -125,7 +125,7 @@ func (k *kubelets) flap(name, id string) {
 		if k.happens(k.hazards.FlapForGood) {
 			k.count(NodeLost)
 			k.lostNodes[id] = true
-			k.chatter(name, id)
+			k.report(name, id)
 			return
 		}
 		k.After(k.upTo(15*time.Minute), func() { k.recover(name, id) })
@@ -140,8 +140,8 @@ func (k *kubelets) recover(name, id string) {
 	k.ready(name, id, object.True)
 }
 
-// waver makes a node that is ready silent for a while.
-func (k *kubelets) waver(name, id string, d time.Duration) {
+// flicker makes a node that is ready silent for a while.
+func (k *kubelets) flicker(name, id string, d time.Duration) {
 	if !k.ready(name, id, object.Unknown) {
 		return
 	}
@@ -181,8 +181,8 @@ func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 	return true
 }
 
-// chatter changes the message of a node that is unhealthy for good again and again, as kubelets do.
-func (k *kubelets) chatter(name, id string) {
+// report changes the message of a node that is unhealthy for good again and again, as kubelets do.
+func (k *kubelets) report(name, id string) {
 	k.After(3*time.Minute+k.upTo(time.Minute), func() {
 		n, err := k.nodes.Get(context.Background(), object.Key{Name: name})
 		if err != nil || k.vmOf(n) != id || k.removed[id] {
@@ -195,7 +195,7 @@ func (k *kubelets) chatter(name, id string) {
 			}
 		}
 		_, _ = k.nodes.UpdateStatus(context.Background(), n) // read in the same instant: no conflict
-		k.chatter(name, id)
+		k.report(name, id)
 	})
 }
 
@@ -209,7 +209,7 @@ func (k *kubelets) stopFaults() {
 // nodePods are the pods of a preview. Each node carries the same number of them. A pod that is told to
 // go does so after a time, and none takes its place.
 type nodePods struct {
-	*ground
+	*base
 	nodes  *trackedStore[*machine.Node]
 	each   int // of a node
 	ends   time.Duration
@@ -218,8 +218,8 @@ type nodePods struct {
 	tell   func(node string)
 }
 
-func newNodePods(g *ground, nodes *trackedStore[*machine.Node], each int, ends time.Duration) *nodePods {
-	p := &nodePods{ground: g, nodes: nodes, each: each, ends: ends, on: map[string][]*drain.Pod{}}
+func newNodePods(g *base, nodes *trackedStore[*machine.Node], each int, ends time.Duration) *nodePods {
+	p := &nodePods{base: g, nodes: nodes, each: each, ends: ends, on: map[string][]*drain.Pod{}}
 	g.subscribe(p.see)
 	return p
 }
@@ -404,7 +404,7 @@ func (a *agents) work(j *job) {
 	if a.happens(a.hazards.UpdateReboot) {
 		a.count(UpdateRebooted)
 		until, silent := a.upTo(takes), a.upTo(rebootTime)
-		a.After(until, func() { a.waver(j.node.Name, a.vmOf(j.node), silent) })
+		a.After(until, func() { a.flicker(j.node.Name, a.vmOf(j.node), silent) })
 		takes += until + silent // it begins again
 	}
 	a.After(takes, func() { a.finish(j) })
@@ -444,7 +444,7 @@ func withLabel(labels map[string]string, key, value string) map[string]string {
 
 // clusterWorld is the world as its cluster sees it.
 type clusterWorld struct {
-	chances
+	random
 	nodes *trackedStore[*machine.Node]
 }
 
@@ -538,8 +538,8 @@ func (s workloadPort) Detach(_ context.Context, attachment string) (out drain.An
 	return out, err
 }
 
-// force says when force may be used on a machine.
-type force struct {
+// forcePolicy says when force may be used on a machine.
+type forcePolicy struct {
 	*managerClock
 	*policies
 	nodes *trackedStore[*machine.Node]
@@ -548,7 +548,7 @@ type force struct {
 // forceDue reports whether force may be used on a machine now, by the manager's clock: the present
 // stage of its deletion has worked for too long, or its node has been silent for too long. The
 // record alone is not enough, because the manager cannot record on a cluster that does not answer.
-func (f *force) forceDue(m *machine.Machine) bool {
+func (f *forcePolicy) forceDue(m *machine.Machine) bool {
 	if !m.Deleted() {
 		return false
 	}

@@ -17,15 +17,15 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// meddle does what a step says of other programs and people.
-func (w *World) meddle(s *Step) {
+// otherActors executes a step of other programs or of people.
+func (w *World) otherActors(s *Step) {
 	switch s.Do {
 	case FlickerNodes:
 		w.flicker(s)
 	case RegisterNode:
 		w.registerAnew(s)
 	case StripNode:
-		w.strip(s)
+		w.stripNode(s)
 	case FightOverNodes:
 		w.actions[s.Do]++
 		w.fight(s)
@@ -51,14 +51,14 @@ const (
 	flickers   = 6
 )
 
-// flicker makes nodes silent for moments, as kubelets are whose machines are short of memory.
+// flicker makes nodes NotReady for short times, as kubelets do when memory is short.
 func (w *World) flicker(s *Step) {
 	nodes := w.nodes.all()
 	for _, n := range nodes[:min(max(s.N, 0), len(nodes))] {
 		w.actions[s.Do]++
 		for range flickers {
 			d := w.upTo(s.For)
-			w.After(w.upTo(flickering), func() { w.kubelets.waver(n.Name, w.kubelets.vmOf(n), d) })
+			w.After(w.upTo(flickering), func() { w.kubelets.flicker(n.Name, w.kubelets.vmOf(n), d) })
 		}
 	}
 }
@@ -83,14 +83,14 @@ func (w *World) registerAnew(s *Step) {
 	})
 }
 
-// patrolLabel is what a program that strips nodes leaves on them.
+// patrolLabel is the label that a program which strips nodes leaves on them.
 const patrolLabel = "patrol"
 
-// patrolled: a node has that label now.
-type patrolled struct{ uid string }
+// stripped: a node was stripped, and has patrolLabel now.
+type stripped struct{ uid string }
 
-// strip takes labels of the manager's and all taints off a node, and puts the labels back after a while.
-func (w *World) strip(s *Step) {
+// stripNode takes labels of the manager's and all taints off a node, and puts the labels back after a while.
+func (w *World) stripNode(s *Step) {
 	n, found := nthOf(w.nodes, s.N)
 	if !found || n.Deleted() || !n.HasFinalizer(machine.NodeFinalizer) {
 		return
@@ -106,7 +106,7 @@ func (w *World) strip(s *Step) {
 	}
 	n.Labels, n.Taints = withLabel(n.Labels, patrolLabel, "yes"), nil
 	_, _ = w.nodes.Update(context.Background(), n) // read in the same instant: no conflict
-	w.emit(patrolled{n.UID})
+	w.emit(stripped{n.UID})
 	if s.For == 0 {
 		return
 	}
@@ -435,14 +435,15 @@ type scalerChose struct {
 	began      time.Time
 }
 
-// dispute is an entry of nodes that another program wants otherwise than the manager.
-type dispute struct {
+// fieldConflict is a label, annotation or taint of nodes that another program and the manager want to
+// be different.
+type fieldConflict struct {
 	lost func(*World, *machine.Node) bool // reports whether the manager has it its way
 	undo func(*World, *machine.Node)
 }
 
 // disputes are those that a step chooses from.
-var disputes = [...]dispute{
+var disputes = [...]fieldConflict{
 	{ // a label removed
 		func(_ *World, n *machine.Node) bool { return n.Labels["team"] != "" },
 		func(_ *World, n *machine.Node) { delete(n.Labels, "team") },
@@ -510,22 +511,22 @@ func (w *World) fight(s *Step) {
 	})
 }
 
-// hookers are programs that put hooks on machines, and take them off some time after the deletion of
-// the machine has begun.
-type hookers struct {
-	*ground
+// hookOwners are programs that put hooks on machines, and remove them some time after the machine's
+// deletion has begun.
+type hookOwners struct {
+	*base
 	machines *trackedStore[*machine.Machine]
-	waits    map[string]hookWait // by UID of the machine
+	waits    map[string]pendingHook // by UID of the machine
 }
 
-// hookWait is a hook that is to be taken off.
-type hookWait struct {
+// pendingHook is a hook that will be removed.
+type pendingHook struct {
 	key string
 	d   time.Duration // after the deletion began; zero: it stays
 }
 
 // off takes a hook off a machine.
-func (h *hookers) off(m *machine.Machine, key string) {
+func (h *hookOwners) off(m *machine.Machine, key string) {
 	m = m.Clone()
 	delete(m.Annotations, key)
 	_, _ = h.machines.Update(context.Background(), m) // read in the same instant: no conflict
@@ -535,7 +536,7 @@ func (h *hookers) off(m *machine.Machine, key string) {
 const hookName = "sim"
 
 // see takes hooks off.
-func (h *hookers) see(e event) {
+func (h *hookOwners) see(e event) {
 	s, ok := e.(stored[*machine.Machine])
 	if !ok || s.now == nil || !s.now.Deleted() {
 		return
@@ -561,7 +562,7 @@ func (w *World) hook(s *Step, prefix string) {
 	all := slices.DeleteFunc(w.machines.all(), (*machine.Machine).Deleted)
 	for _, m := range all[min(s.N, len(all)):] {
 		w.actions[s.Do]++
-		w.hookers.waits[m.UID] = hookWait{prefix + hookName, s.For}
+		w.hookers.waits[m.UID] = pendingHook{prefix + hookName, s.For}
 		annotated(w.machines, m, prefix+hookName, "held")
 	}
 }

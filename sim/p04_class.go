@@ -22,7 +22,7 @@ func (w p04) checkNewSet(s *machineset.Set) {
 		return
 	}
 	last := w.newestBeside(s)
-	if last == nil || !w.longAgo(w.setRecords[last.UID].stirred) || !w.longAgo(w.stirred[last.UID]) || !w.within(last) {
+	if last == nil || !w.longAgo(w.setRecords[last.UID].lastChange) || !w.longAgo(w.lastChange[last.UID]) || !w.within(last) {
 		return
 	}
 	if w.tagsApart(last, s) {

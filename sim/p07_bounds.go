@@ -68,7 +68,7 @@ func (w *p07) checkFleets(machines []*machine.Machine) {
 		w.checkFleet(d, fleets[d.UID], departed[d.UID])
 	}
 	for _, m := range machines {
-		w.remember(m)
+		w.recordLife(m)
 	}
 }
 
@@ -83,7 +83,7 @@ func (w *p07) checkFleet(d *deployment.Deployment, machines []*machine.Machine, 
 		case newlyTaken:
 			taken++
 		}
-		w.remember(m)
+		w.recordLife(m)
 		if !m.Deleted() {
 			total++
 		}
@@ -104,7 +104,7 @@ func (w *p07) checkFleet(d *deployment.Deployment, machines []*machine.Machine, 
 
 // checkNews checks what has changed about a machine, and returns the change if it counts for its
 // fleet's bounds.
-func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines []*machine.Machine, floor int) news {
+func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines []*machine.Machine, floor int) machineNews {
 	what := w.news(m)
 	switch what {
 	case newlyBorn:
@@ -136,11 +136,11 @@ func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines [
 func (w *p07) traded(m *machine.Machine, fleet []*machine.Machine) bool {
 	for _, other := range fleet {
 		known := w.lives[other.UID]
-		if known == nil || known.traded || other.Deleted() || m.Owner == nil || !other.OwnedBy(m.Owner.UID) {
+		if known == nil || known.replacedInDeletion || other.Deleted() || m.Owner == nil || !other.OwnedBy(m.Owner.UID) {
 			continue
 		}
-		if !known.ready.IsZero() && (w.unforeseen(m, known.ready.Add(w.o.Faults.CacheLag)) || w.resumed(other)) {
-			known.traded = true
+		if !known.ready.IsZero() && (w.lateOrder(m, known.ready.Add(w.o.Faults.CacheLag)) || w.resumed(other)) {
+			known.replacedInDeletion = true
 			return true
 		}
 	}
@@ -159,18 +159,18 @@ func (w *p07) preferred(m *machine.Machine, fleet []*machine.Machine) bool {
 // serves reports whether a machine counts as available: it was available at some time, and it is
 // not being deleted as far as orders under way can know.
 func (w *p07) serves(m *machine.Machine) bool {
-	return w.lives[m.UID].served && (!m.Deleted() || w.unforeseeable(m.UID) && w.unknown(m.DeletedAt))
+	return w.lives[m.UID].wasAvailable && (!m.Deleted() || w.unforeseeable(m.UID) && w.unknown(m.DeletedAt))
 }
 
 // unforeseeable reports whether no order could know that a machine would be deleted: somebody other
 // than the manager that lives did it, or its set did for a user's priority.
-func (w *p07) unforeseeable(uid string) bool { return w.facts.excused[uid] || w.lives[uid].chosen }
+func (w *p07) unforeseeable(uid string) bool { return w.excuses.excused[uid] || w.lives[uid].chosen }
 
 // departs records a machine that is gone, if it served and no order could know that it would be.
 func (w *p07) departs(name string) {
 	uid := w.uids[name]
 	r, known := w.records[uid], w.lives[uid]
-	if r != nil && known != nil && known.served && w.unforeseeable(uid) {
+	if r != nil && known != nil && known.wasAvailable && w.unforeseeable(uid) {
 		w.goes = append(w.goes, r.last)
 	}
 }
@@ -234,7 +234,7 @@ func (w *p07) sameFleet(a, b *machine.Machine) bool {
 // selected for its update, or so shortly before that it was not known then.
 func (w *p07) leftAfter(other, m *machine.Machine) bool {
 	r := w.records[m.UID]
-	return w.lives[other.UID].served && w.facts.excused[other.UID] && r != nil && !r.selected.IsZero() &&
+	return w.lives[other.UID].wasAvailable && w.excuses.excused[other.UID] && r != nil && !r.selected.IsZero() &&
 		other.DeletedAt.After(r.selected.Add(-inFlight))
 }
 
@@ -247,18 +247,18 @@ func outForUpdate(m *machine.Machine) bool {
 	return false
 }
 
-// news is what has happened to a machine since it was last looked at.
-type news int
+// machineNews is what has happened to a machine since its last change.
+type machineNews int
 
 const (
-	noNews news = iota
+	noNews machineNews = iota
 	newlyBorn
 	newlyTaken // one that served, by the manager
 	newlyGivenUp
 	newlyUpdated // begins its update in place
 )
 
-func (w *p07) news(m *machine.Machine) news {
+func (w *p07) news(m *machine.Machine) machineNews {
 	known := w.lives[m.UID]
 	switch {
 	case known == nil && !m.Deleted():
@@ -267,15 +267,15 @@ func (w *p07) news(m *machine.Machine) news {
 		return noNews
 	case !m.Deleted():
 		return known.moved(m.Status.Phase)
-	case known.deleted || w.facts.excused[m.UID]:
-	case !known.ready.IsZero() && !w.unforeseen(m, known.ready) && !w.resumed(m):
+	case known.deleted || w.excuses.excused[m.UID]:
+	case !known.ready.IsZero() && !w.lateOrder(m, known.ready) && !w.resumed(m):
 		return newlyTaken
 	}
 	return noNews
 }
 
 // moved returns what a change of phase means for the fleet.
-func (l *life) moved(to machine.Phase) news {
+func (l *life) moved(to machine.Phase) machineNews {
 	switch {
 	case to == machine.PhaseFailed && (l.phase == machine.PhaseUnknown || l.phase == machine.PhaseInPlaceUpdateFailed):
 		return newlyGivenUp
@@ -329,7 +329,7 @@ func (w *p07) turnsKnown() bool {
 // updatedBeside returns how many VMs of a fleet are being updated, without one of them.
 func (w *p07) updatedBeside(d *deployment.Deployment, m *machine.Machine) (under int) {
 	for _, other := range w.fleetOf(d) {
-		if o := w.records[other.UID]; o != nil && other.UID != m.UID && !o.begun.IsZero() && !o.ailing {
+		if o := w.records[other.UID]; o != nil && other.UID != m.UID && !o.begun.IsZero() && !o.unhealthy {
 			under++
 		}
 	}

@@ -40,12 +40,12 @@ func (w p19) see(e event) {
 // priority (P19, P20). Or its replacement was requested, or it is too old.
 func (w p19) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set]) {
 	m := r.last
-	if !m.Ready() || w.asked(m) || w.tooOld(m, s.last) || w.recent(r.stirred) {
+	if !m.Ready() || w.replacementRequested(m) || w.tooOld(m, s.last) || w.recent(r.lastChange) {
 		return
 	}
 	others := w.neighbours(m)
 	w.choices.checkChoice(m, s.last, others)
-	if w.recent(s.stirred) || w.recent(w.stirred[s.last.UID]) {
+	if w.recent(s.lastChange) || w.recent(w.lastChange[s.last.UID]) {
 		return
 	}
 	if len(others) < int(s.last.Spec.Replicas) {
@@ -53,7 +53,7 @@ func (w p19) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set])
 	}
 	key := w.setPolicy().Keys.Priority
 	lower := w.staying(others, s.last, func(other *machine.Machine) bool { return other.Priority(key) < m.Priority(key) })
-	if lower != nil && !slices.ContainsFunc(s.last.Instructions.DeletionCandidates, isNamed(m.Name)) {
+	if lower != nil && !slices.ContainsFunc(s.last.Instructions.DeletionCandidates, candidateNamed(m.Name)) {
 		w.violate("P19", "machine %s of priority %d was deleted before %s of priority %d", m.Name, m.Priority(key), lower.Name, lower.Priority(key))
 	}
 }
@@ -63,7 +63,7 @@ func (w p19) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set])
 func (w p19) staying(others []*machine.Machine, s *machineset.Set, first func(*machine.Machine) bool) (one *machine.Machine) {
 	surplus := len(others) - int(s.Spec.Replicas)
 	for _, other := range others {
-		if w.plain(other) && first(other) {
+		if w.unprotected(other) && first(other) {
 			one = other
 			surplus--
 		}
@@ -74,7 +74,7 @@ func (w p19) staying(others []*machine.Machine, s *machineset.Set, first func(*m
 	return one
 }
 
-func isNamed(name string) func(machineset.DeletionCandidate) bool {
+func candidateNamed(name string) func(machineset.DeletionCandidate) bool {
 	return func(v machineset.DeletionCandidate) bool { return v.Name == name }
 }
 
@@ -94,12 +94,12 @@ func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	if !w.keptByUser(r) {
 		return
 	}
-	m, stirred := r.last, w.recent(w.setRecords[s.UID].stirred)
+	m, stirred := r.last, w.recent(w.setRecords[s.UID].lastChange)
 	asked := m.Annotations[w.setPolicy().Keys.Replace] == "true" && w.recent(r.kept) // ordered before it failed
 	if r.kept.Equal(r.failed) && len(w.neighbours(m)) < int(s.Spec.Replicas) && !stirred && !asked {
 		w.violate(RuleKept, "machine %s was replaced, and it had been kept for inspection since it failed", m.Name)
 	}
-	if w.recent(r.kept) || stirred || w.recent(w.stirred[s.UID]) {
+	if w.recent(r.kept) || stirred || w.recent(w.lastChange[s.UID]) {
 		return
 	}
 	if other := w.staying(w.neighbours(m), s, func(*machine.Machine) bool { return true }); other != nil {

@@ -49,11 +49,11 @@ func (w *p20) checkChoice(m *machine.Machine, s *machineset.Set, others []*machi
 		return
 	}
 	c, d := w.chosen[s.Owner.UID], w.deployment(s.Owner.Name)
-	if c == nil || d == nil || d.Generation != c.generation || w.stirred[s.UID].After(c.at) || slices.Contains(c.names, m.Name) {
+	if c == nil || d == nil || d.Generation != c.generation || w.lastChange[s.UID].After(c.at) || slices.Contains(c.names, m.Name) {
 		return
 	}
 	for _, other := range others {
-		if slices.Contains(c.names, other.Name) && w.plain(other) {
+		if slices.Contains(c.names, other.Name) && w.unprotected(other) {
 			w.violate("P20", "machine %s was deleted, and a scaler had chosen %s", m.Name, other.Name)
 		}
 	}

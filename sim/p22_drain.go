@@ -133,7 +133,7 @@ func (w *p22) sawDrained(m *machine.Machine) {
 func (w *p22) podsInGrace(name string, drained time.Time) (n int) {
 	for _, p := range w.apps.On(name) {
 		told := p.GraceEnds.Add(-p.Grace)
-		tooLate := !drained.IsZero() && told.After(drained) && w.comesBack(p, name)
+		tooLate := !drained.IsZero() && told.After(drained) && w.nodeReturns(p, name)
 		if !p.Finished && w.Now().Before(p.GraceEnds) && w.jumped.Before(told) && !tooLate {
 			n++
 		}

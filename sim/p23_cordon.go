@@ -10,11 +10,11 @@ func (w p23) see(e event) {
 }
 
 func (w p23) checkCordons() {
-	if len(w.facts.cordoned) == 0 {
+	if len(w.excuses.cordoned) == 0 {
 		return
 	}
 	for _, n := range w.nodes.all() {
-		if w.facts.cordoned[n.UID] && !n.Unschedulable {
+		if w.excuses.cordoned[n.UID] && !n.Unschedulable {
 			w.violate("P23", "node %s was cordoned by a user, and is not any more", n.Name)
 		}
 	}

@@ -119,8 +119,8 @@ func (w *p30) sawPool(p *machinepool.Pool) {
 	}
 	since(&r.owned, now, w.autoscaled(p))
 	r.last = p
-	if g := w.groups.Of(p.Key); g != nil && g.ID == p.Status.GroupID && !p.Deleted() && !w.facts.forgotten[p.UID] {
-		delete(w.facts.lateGroups, p.Key) // it was adopted
+	if g := w.groups.Of(p.Key); g != nil && g.ID == p.Status.GroupID && !p.Deleted() && !w.excuses.forgotten[p.UID] {
+		delete(w.excuses.lateGroups, p.Key) // it was adopted
 	}
 }
 
@@ -142,7 +142,7 @@ func (w *p30) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 
 // lostPool: what was made for a pool is deleted before its record.
 func (w *p30) lostPool(k object.Key) {
-	if w.groups.Of(k) != nil && !w.facts.lateGroups[k] {
+	if w.groups.Of(k) != nil && !w.excuses.lateGroups[k] {
 		w.violate("P35", "pool %s is gone, and its group is there", k.Name)
 	}
 	if w.acting && w.bootstraps[k] != nil && w.bootstraps[k].made {
@@ -152,7 +152,7 @@ func (w *p30) lostPool(k object.Key) {
 
 // checkDataGo: a pool's bootstrap data are deleted after its group (P35).
 func (w *p30) checkDataGo(k object.Key) {
-	if w.groups.Of(k) != nil && !w.facts.lateGroups[k] && !w.belated {
+	if w.groups.Of(k) != nil && !w.excuses.lateGroups[k] && !w.belated {
 		w.violate("P35", "the bootstrap data of pool %s go, and its group is there", k.Name)
 	}
 }
@@ -273,7 +273,7 @@ func (w *p30) checkPools() {
 		}
 	}
 	for _, g := range w.groups.All() {
-		if w.pool(g.Pool) == nil && !w.facts.lateGroups[g.Pool] {
+		if w.pool(g.Pool) == nil && !w.excuses.lateGroups[g.Pool] {
 			w.violate("P35", "a group of pool %s is there, and the pool is gone", g.Pool.Name)
 		}
 	}

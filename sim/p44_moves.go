@@ -54,14 +54,14 @@ func (w *moves[M]) saw(key object.Key, now *M) {
 	for i, s := range w.states {
 		from, to := s.Table.State(s.Get(before)), s.Table.State(s.Get(now))
 		ended := i > 0 && to == s.Table.Initial && phase.Get(before) != phase.Get(now)
-		if from != to && !ended && !leads(s.Table, from, to) {
+		if from != to && !ended && !reachable(s.Table, from, to) {
 			w.violate("P44", "the %s of %s went from %q to %q, and no moves lead there", s.Table.Name, key.Name, from, to)
 		}
 	}
 }
 
-// leads reports whether the moves of one write can lead from one state to the other.
-func leads(t *machine.Table, from, to string) bool {
+// reachable reports whether moves of a single write can lead from one state to the other.
+func reachable(t *machine.Table, from, to string) bool {
 	reached := []string{from}
 	for range len(machine.Plan{}.Moves) {
 		next := slices.Clone(reached)

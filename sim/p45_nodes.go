@@ -25,7 +25,7 @@ func (w p45) see(e event) {
 				w.replaced(d)
 			}
 		}
-	case followed:
+	case deletedWithNode:
 		if d := w.deploymentOf(e.key); d != nil && !d.Deleted() {
 			w.gone[d.UID]++
 			w.replaced(d)

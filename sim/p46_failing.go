@@ -158,7 +158,7 @@ func (w p47) checkNeed(m, now *machine.Machine) {
 	if d == nil || d.Deleted() || !w.keepsSize(d) {
 		return
 	}
-	if m.Status.Phase == machine.PhaseFailed || w.asked(m) || w.tooOld(m, s.last) || chosen(s.last, m) {
+	if m.Status.Phase == machine.PhaseFailed || w.replacementRequested(m) || w.tooOld(m, s.last) || chosenByUser(s.last, m) {
 		return
 	}
 	left := 0
@@ -179,8 +179,8 @@ func (w p47) keepsSize(d *deployment.Deployment) bool {
 	return b != nil && d.Spec.Strategy.Kind == deployment.InPlaceUpdate && b.ceiling <= b.most && b.least == b.most
 }
 
-// chosen reports whether a scaler has chosen a machine of a set.
-func chosen(s *machineset.Set, m *machine.Machine) bool {
+// chosenByUser reports whether a scaler has chosen a machine of a set.
+func chosenByUser(s *machineset.Set, m *machine.Machine) bool {
 	for _, c := range s.Instructions.DeletionCandidates {
 		if c.Name == m.Name {
 			return true

@@ -12,16 +12,16 @@ import (
 // timeout. A healthy time in between counts if a manager has had the time to notice it.
 type p61 struct {
 	*World
-	nodes map[string]*spells // by name
+	nodes map[string]*readinessHistory // by name
 }
 
-// spells say how a node was lately.
-type spells struct {
+// readinessHistory is how ready a node was recently.
+type readinessHistory struct {
 	ill     time.Time // since when it has been unhealthy; zero: it never was
 	healthy time.Time // since when it has been healthy; zero: it is not
 }
 
-func newP61(w *World) *p61 { return &p61{w, map[string]*spells{}} }
+func newP61(w *World) *p61 { return &p61{w, map[string]*readinessHistory{}} }
 
 func (w *p61) see(e event) {
 	switch e := e.(type) {
@@ -46,7 +46,7 @@ func (w *p61) isHealthy(n *machine.Node) bool {
 func (w *p61) look(node string, healthy bool) {
 	s := w.nodes[node]
 	if s == nil {
-		s = &spells{}
+		s = &readinessHistory{}
 		w.nodes[node] = s
 	}
 	if !healthy && (s.ill.IsZero() || w.noticed(s.healthy)) {

@@ -20,7 +20,7 @@ func newP62(w *World) *p62 { return &p62{w, map[string]bool{}} }
 
 func (w *p62) see(e event) {
 	switch e := e.(type) {
-	case patrolled:
+	case stripped:
 		w.labelled[e.uid] = true
 	case allAtRest:
 		for _, m := range w.machines.all() {
@@ -42,7 +42,7 @@ func (w *p62) checkNode(m *machine.Machine, n *machine.Node) {
 		w.violate("P62", "node %s has labels %v and annotations %v, and lacks some of %v and %v", n.Name, n.Labels, n.Annotations, labels, want.Annotations)
 	case !n.HasFinalizer(machine.NodeFinalizer):
 		w.violate("P62", "node %s lacks the finalizer that keeps it", n.Name)
-	case n.Unschedulable && !w.facts.cordoned[n.UID]:
+	case n.Unschedulable && !w.excuses.cordoned[n.UID]:
 		w.violate("P62", "node %s is cordoned, and nobody has done that", n.Name)
 	}
 	for _, t := range want.Taints {

@@ -127,7 +127,7 @@ func (s *Scenario) play(w *World) error {
 func (s *Scenario) settle(w *World, what string, goal func() bool) error {
 	err := w.Until(goal, s.limit())
 	if errors.Is(err, ErrLimit) {
-		return w.violation(RuleSettled, "%s are left that had %s to %s%s", w.Left(), s.limit(), what, w.lacks())
+		return w.violation(RuleSettled, "%s are left that had %s to %s%s", w.Left(), s.limit(), what, w.notConverged())
 	}
 	return err
 }
@@ -197,7 +197,7 @@ func (s *Scenario) rest(w *World) error {
 	if err := s.settle(w, "have the tags wanted", func() bool { return w.tagged() && w.allComplete() }); err != nil {
 		return err
 	}
-	if err := w.quiet(); err != nil {
+	if err := w.staysConverged(); err != nil {
 		return err
 	}
 	if err := w.checkPoolNodes(); err != nil {
@@ -207,8 +207,8 @@ func (s *Scenario) rest(w *World) error {
 	return w.violated()
 }
 
-// quiet checks that nothing writes to a fleet that has converged (P28).
-func (w *World) quiet() error {
+// staysConverged checks that nothing writes to a fleet that has converged (P28).
+func (w *World) staysConverged() error {
 	if err := w.Run(settling); err != nil || !w.allComplete() {
 		return err
 	}
@@ -261,8 +261,8 @@ func (w *World) deletePools() {
 	}
 }
 
-// settler fills a world with a fleet that there was before.
-type settler struct {
+// fleetSeeder fills a world with a fleet that exists already.
+type fleetSeeder struct {
 	w        *World
 	model    *preview.Model
 	machines map[object.Key]*machine.Machine
@@ -275,7 +275,7 @@ type settler struct {
 // settle fills a world with a fleet, and returns the deployment as it is stored. It changes none of
 // its arguments.
 func (w *World) settle(d *deployment.Deployment, children []deployment.Children, m *preview.Model) *deployment.Deployment {
-	s := &settler{
+	s := &fleetSeeder{
 		w: w, model: m, machines: map[object.Key]*machine.Machine{}, sets: map[object.Key]*machineset.Set{}, nodes: map[object.Key]*machine.Node{},
 		specs: map[object.Key]machine.VMSpec{}, uids: map[string]string{},
 	}
@@ -284,7 +284,7 @@ func (w *World) settle(d *deployment.Deployment, children []deployment.Children,
 	s.rename(&d.Meta)
 	s.class(d.Namespace, &d.Spec.Template.Spec)
 	for _, c := range children {
-		s.enroll(c)
+		s.addMachine(c)
 	}
 	w.deployments.load([]*deployment.Deployment{d})
 	w.sets.load(inKeyOrder(s.sets))
@@ -294,7 +294,7 @@ func (w *World) settle(d *deployment.Deployment, children []deployment.Children,
 }
 
 // rename gives an object a UID that the stores give to no other, and its owner likewise.
-func (s *settler) rename(m *object.Meta) {
+func (s *fleetSeeder) rename(m *object.Meta) {
 	m.UID = s.renamed(m.UID)
 	if m.Owner != nil {
 		owner := *m.Owner
@@ -305,7 +305,7 @@ func (s *settler) rename(m *object.Meta) {
 
 // renamed returns the UID that stands for one from before. Equal ones share their memory, so that
 // comparing them is fast.
-func (s *settler) renamed(uid string) string {
+func (s *fleetSeeder) renamed(uid string) string {
 	if s.uids[uid] == "" {
 		s.uids[uid] = "before/" + uid
 	}
@@ -324,21 +324,21 @@ func inKeyOrder[T object.Object[T]](objects map[object.Key]T) []T {
 
 // class stores a class that a fleet names, unless it is there: the model's, or one that differs from
 // every other.
-func (s *settler) class(namespace string, spec *machine.Spec) {
+func (s *fleetSeeder) class(namespace string, spec *machine.Spec) {
 	key := object.Key{Namespace: namespace, Name: spec.Class.Name}
 	if _, known := s.specs[key]; known || key.Name == "" {
 		return
 	}
 	class := s.given(key)
 	if class == nil {
-		class = s.w.madeUp(key)
+		class = s.w.newClass(key)
 	}
 	_ = s.w.addClass(class) // a store in memory, and it is not there yet
 	s.specs[key] = machine.SplitSpec(class, s.model.Updatable)
 }
 
 // given returns a copy of a class of the model. Nil: the model has none of that key.
-func (s *settler) given(k object.Key) *machine.Class {
+func (s *fleetSeeder) given(k object.Key) *machine.Class {
 	for _, c := range s.model.Classes {
 		if c != nil && c.Key == k {
 			c = c.Clone()
@@ -349,8 +349,8 @@ func (s *settler) given(k object.Key) *machine.Class {
 	return nil
 }
 
-// enroll stores a set and its machines. Of two of a name, the first counts.
-func (s *settler) enroll(c deployment.Children) {
+// addMachine stores a set and its machines. Of two of a name, the first counts.
+func (s *fleetSeeder) addMachine(c deployment.Children) {
 	if c.Set == nil || s.sets[c.Set.Key] != nil {
 		return
 	}
@@ -361,13 +361,13 @@ func (s *settler) enroll(c deployment.Children) {
 	s.class(set.Namespace, &set.Spec.Template.Spec)
 	for _, m := range c.Machines {
 		if m != nil && m.OwnedBy(c.Set.UID) && s.machines[m.Key] == nil {
-			s.enlist(m.Clone())
+			s.addSet(m.Clone())
 		}
 	}
 }
 
-// enlist stores a machine, with its VM and its node if it has them.
-func (s *settler) enlist(m *machine.Machine) {
+// addSet stores a machine, with its VM and its node if it has them.
+func (s *fleetSeeder) addSet(m *machine.Machine) {
 	s.rename(&m.Meta)
 	s.machines[m.Key] = m
 	s.class(m.Namespace, &m.Spec)
@@ -399,7 +399,7 @@ func (s *settler) enlist(m *machine.Machine) {
 }
 
 // join stores the node of a machine that has joined.
-func (s *settler) join(m *machine.Machine) {
+func (s *fleetSeeder) join(m *machine.Machine) {
 	n := &machine.Node{Meta: object.Meta{Key: object.Key{Name: m.Name}, UID: "before/" + m.Name, Generation: 1, CreatedAt: m.CreatedAt}}
 	n.ProviderID = m.Spec.ProviderID
 	ready := object.Condition{Type: machine.NodeReady, Status: object.True, Since: m.Status.Since}
@@ -422,21 +422,21 @@ func (s *settler) join(m *machine.Machine) {
 // atMost is how many objects of a kind a violation names.
 const atMost = 5
 
-// lacks returns what keeps the world from converging: pools, deployments, machines with their
-// phases and reasons, and nodes and VMs that no machine has.
-func (w *World) lacks() string {
+// notConverged describes what has not converged: pools, deployments, machines with their phases and
+// reasons, and nodes and VMs without a machine.
+func (w *World) notConverged() string {
 	var pools, fleets []string
 	for _, p := range w.pools.all() {
-		if lacks := w.poolLacks(p); lacks != "" {
+		if lacks := w.poolNotConverged(p); lacks != "" {
 			pools = append(pools, fmt.Sprintf("pool %s: %s", p.Name, lacks))
 		}
 	}
 	for _, d := range w.deployments.all() {
-		if lacks := w.fleetLacks(d); lacks != "" {
+		if lacks := w.fleetNotConverged(d); lacks != "" {
 			fleets = append(fleets, fmt.Sprintf("deployment %s: %s", d.Name, lacks))
 		}
 	}
-	return listed(pools) + listed(fleets) + listed(w.restless()) + listed(w.nobodys())
+	return listed(pools) + listed(fleets) + listed(w.movingMachines()) + listed(w.unowned())
 }
 
 // listed names the first of some.
@@ -451,10 +451,10 @@ func listed(all []string) string {
 	return b.String()
 }
 
-// restless returns the machines that have not converged, or whose VMs have other tags than wanted.
-func (w *World) restless() (all []string) {
+// movingMachines returns the machines that have not converged or whose VMs have the wrong tags.
+func (w *World) movingMachines() (all []string) {
 	for _, m := range w.machines.all() {
-		if lacks := machineLacks(m); lacks != "" {
+		if lacks := machineNotConverged(m); lacks != "" {
 			all = append(all, fmt.Sprintf("machine %s: %s", m.Name, lacks))
 		}
 	}
@@ -464,8 +464,8 @@ func (w *World) restless() (all []string) {
 	return all
 }
 
-// nobodys returns the nodes and VMs that no machine and no pool has.
-func (w *World) nobodys() (all []string) {
+// unowned returns the nodes and VMs that belong to no machine and no pool.
+func (w *World) unowned() (all []string) {
 	machines := map[string]bool{}
 	for _, m := range w.machines.all() {
 		machines[m.Name] = true
@@ -483,8 +483,8 @@ func (w *World) nobodys() (all []string) {
 	return all
 }
 
-// fleetLacks returns what a deployment lacks to be at rest, or nothing.
-func (w *World) fleetLacks(d *deployment.Deployment) string {
+// fleetNotConverged returns what a deployment lacks to be at rest, or nothing.
+func (w *World) fleetNotConverged(d *deployment.Deployment) string {
 	fleet, s := w.fleetOf(d), &d.Status
 	switch pledged := w.pledged(d); {
 	case d.Deleted():
@@ -502,9 +502,9 @@ func (w *World) fleetLacks(d *deployment.Deployment) string {
 	return ""
 }
 
-// machineLacks returns the phase of a machine that is not at rest, and why. It returns nothing for
+// machineNotConverged returns the phase of a machine that is not at rest, and why. It returns nothing for
 // a machine at rest.
-func machineLacks(m *machine.Machine) string {
+func machineNotConverged(m *machine.Machine) string {
 	s := &m.Status
 	if m.Ready() && !m.Deleted() {
 		return ""
@@ -533,7 +533,7 @@ func machineLacks(m *machine.Machine) string {
 func (w *World) podsStaying(node string) (n int) {
 	now := w.latest()
 	for _, p := range w.apps.On(node) {
-		if !p.Finished && !w.comesBack(p, node) && (p.GraceEnds.IsZero() || now.Before(p.GraceEnds.Add(overdue))) {
+		if !p.Finished && !w.nodeReturns(p, node) && (p.GraceEnds.IsZero() || now.Before(p.GraceEnds.Add(overdue))) {
 			n++
 		}
 	}
@@ -544,15 +544,15 @@ func (w *World) podsStaying(node string) (n int) {
 // came in spite of the cordon and would come again.
 func (w *World) podsRunning(node string) (n int) {
 	for _, p := range w.apps.On(node) {
-		if !p.Finished && p.GraceEnds.IsZero() && !w.comesBack(p, node) {
+		if !p.Finished && p.GraceEnds.IsZero() && !w.nodeReturns(p, node) {
 			n++
 		}
 	}
 	return n
 }
 
-// comesBack reports whether a pod tolerates the cordon and was made after the drain of its node began.
-func (w *World) comesBack(p *drain.Pod, node string) bool {
+// nodeReturns reports whether a pod tolerates the cordon and was made after the drain of its node began.
+func (w *World) nodeReturns(p *drain.Pod, node string) bool {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
 	return err == nil && n.Drain != nil && p.ToleratesCordon && p.CreatedAt.Truncate(time.Second).After(n.Drain.Youngest)
 }

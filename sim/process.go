@@ -20,30 +20,30 @@ import (
 
 // process is one life of a manager, as its calls to the outside see it.
 type process struct {
-	*ground
+	*base
 	*apis
-	*effort
+	*counters
 	manager  *manager.Manager
 	began    time.Time
 	calls    int // to the outside
 	killAt   int // the call at which it dies, or 0
 	end      outcome
 	dead     bool
-	patience time.Duration            // how long a caller waits for a call
-	limit    time.Duration            // until the deadline of a call; zero: there is none
-	own      bool                     // the driver is a user's
-	under    map[callee]driver.Method // calls to the driver that have not returned
-	restart  func()                   // begins the next one
+	patience time.Duration                // how long a caller waits for a call
+	limit    time.Duration                // until the deadline of a call; zero: there is none
+	own      bool                         // the driver is a user's
+	under    map[callTarget]driver.Method // calls to the driver that have not returned
+	restart  func()                       // begins the next one
 }
 
-// callee is an object that the driver is called about.
-type callee struct {
+// callTarget is the object of a driver call.
+type callTarget struct {
 	kind   string
 	object object.Key
 }
 
-// effort counts what all processes of a world have done.
-type effort struct {
+// counters count what all processes of a world have done.
+type counters struct {
 	// kills are those that were planned, steps are calls and deliveries.
 	kills, passes, steps, writes int
 }
@@ -154,8 +154,8 @@ func (p *process) kill() {
 	p.After(p.upTo(p.hazards.Restart), p.restart)
 }
 
-// program is what each life of the manager is made from.
-type program struct {
+// managerConfig is what each process of the manager is started with.
+type managerConfig struct {
 	options    manager.Options // its ports, clock and hooks are the world's
 	noCluster  bool
 	drain      *drain.Policy
@@ -167,14 +167,14 @@ type program struct {
 
 // managers are the lives of the manager, one after another.
 type managers struct {
-	*ground
+	*base
 	*stores
-	*effort
-	program
+	*counters
+	managerConfig
 	apis       *apis
 	shown      *managerClock
 	machines   *machineCalls
-	calls      *ownCalls
+	calls      *userDriverCalls
 	groups     *poolCalls
 	apps       *cluster.Cluster
 	bootstraps *bootstrapMaker
@@ -227,7 +227,7 @@ func (s *managers) start() error {
 
 func (s *managers) newRunner() *runner {
 	p := &runner{
-		process: &process{ground: s.ground, apis: s.apis, effort: s.effort, began: s.Now(), restart: s.restart, own: s.own, under: map[callee]driver.Method{}},
+		process: &process{base: s.base, apis: s.apis, counters: s.counters, began: s.Now(), restart: s.restart, own: s.own, under: map[callTarget]driver.Method{}},
 		shown:   s.shown, resync: s.options.Tuning.Resync,
 		queue: map[queueKey]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},

@@ -109,7 +109,7 @@ func (p *process) only(s driver.CallInfo) (ended func()) {
 	if s.Object == (object.Key{}) {
 		return func() {}
 	}
-	about := callee{s.Kind, s.Object}
+	about := callTarget{s.Kind, s.Object}
 	if before, busy := p.under[about]; busy {
 		p.violate("P52", "%s is called for %s %s while %s is under way", s.Method, s.Kind, s.Object, before)
 	}
@@ -154,7 +154,7 @@ func AllCodes() (all []codes.Code) {
 
 // refused returns the code with which a call is refused; OK: it is not. lie reports whether a code
 // would be a false answer with consequences: the manager believes that something is gone.
-func (g *ground) refused(lie func(codes.Code) bool) codes.Code {
+func (g *base) refused(lie func(codes.Code) bool) codes.Code {
 	if !g.happens(g.hazards.Call) {
 		return codes.OK
 	}
@@ -177,7 +177,7 @@ type Provider struct {
 	calls driver.Driver // to Memory, through all that may happen to them
 }
 
-func newProvider(d *ownCalls, c *machineCalls) *Provider {
+func newProvider(d *userDriverCalls, c *machineCalls) *Provider {
 	memory := c.vms.provider
 	through := func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		return d.request(ctx, &request{
@@ -233,38 +233,38 @@ func (p *Provider) UpdateMachine(ctx context.Context, req *driver.UpdateMachineR
 	return p.calls.UpdateMachine(ctx, req)
 }
 
-// modelDriver is the driver of a preview. Its calls take the times of the model, and it makes VMs
-// from any class: what a provider spec says means nothing to it.
-type modelDriver struct {
+// previewDriver is the driver of a preview. Its calls take the durations of the model. It creates VMs
+// of any class and ignores provider specs.
+type previewDriver struct {
 	*drivertest.Memory
 	clock *clock.Clock
 	model *preview.Model
 	class *machine.Class // what the simulated provider sees instead
 }
 
-func newModelDriver(w *World, m *preview.Model) modelDriver {
-	return modelDriver{w.provider, w.clock, m, w.provider.Class(object.Key{Name: "any"}, drivertest.MemorySpec{Cluster: clusterName, Size: "any"})}
+func newPreviewDriver(w *World, m *preview.Model) previewDriver {
+	return previewDriver{w.provider, w.clock, m, w.provider.Class(object.Key{Name: "any"}, drivertest.MemorySpec{Cluster: clusterName, Size: "any"})}
 }
 
 // UpdatableFields implements driver.FieldUpdater.
-func (d modelDriver) UpdatableFields() []string { return d.model.Updatable }
+func (d previewDriver) UpdatableFields() []string { return d.model.Updatable }
 
 // CreateMachine implements driver.Driver.
-func (d modelDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (d previewDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	r := *req
 	r.Class = d.class
 	return d.Memory.CreateMachine(ctx, &r)
 }
 
 // InitializeMachine implements driver.Driver.
-func (d modelDriver) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+func (d previewDriver) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 	r := *req
 	r.Class = d.class
 	return d.Memory.InitializeMachine(ctx, &r)
 }
 
 // DeleteMachine implements driver.Driver.
-func (d modelDriver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+func (d previewDriver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	r := *req
 	r.Class = d.class
 	d.clock.Pause(d.model.Delete)
@@ -272,21 +272,21 @@ func (d modelDriver) DeleteMachine(ctx context.Context, req *driver.DeleteMachin
 }
 
 // GetMachineStatus implements driver.Driver.
-func (d modelDriver) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+func (d previewDriver) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 	r := *req
 	r.Class = d.class
 	return d.Memory.GetMachineStatus(ctx, &r)
 }
 
 // ListMachines implements driver.Driver.
-func (d modelDriver) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+func (d previewDriver) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	r := *req
 	r.Class = d.class
 	return d.Memory.ListMachines(ctx, &r)
 }
 
 // UpdateMachine implements driver.Driver.
-func (d modelDriver) UpdateMachine(context.Context, *driver.UpdateMachineRequest) (*driver.UpdateMachineResponse, error) {
+func (d previewDriver) UpdateMachine(context.Context, *driver.UpdateMachineRequest) (*driver.UpdateMachineResponse, error) {
 	d.clock.Pause(d.model.UpdateVM)
 	return &driver.UpdateMachineResponse{}, nil
 }
@@ -294,7 +294,9 @@ func (d modelDriver) UpdateMachine(context.Context, *driver.UpdateMachineRequest
 // Sleep lets time pass in the world, for a driver that waits: give it to the driver in place of
 // time.Sleep. It returns before that with the error of ctx, which is the call's or one made from it, if
 // that ends. Outside of a call of the driver it does not wait.
-func (w *World) Sleep(ctx context.Context, d time.Duration) error { return w.ownCalls.sleep(ctx, d) }
+func (w *World) Sleep(ctx context.Context, d time.Duration) error {
+	return w.userDriverCalls.sleep(ctx, d)
+}
 
 // Request makes one request of a driver to its provider, which do carries out. As often as Faults say, it
 // is late, fails before it is carried out or loses its answer, hangs until ctx ends, or the manager dies
@@ -304,7 +306,7 @@ func (w *World) Sleep(ctx context.Context, d time.Duration) error { return w.own
 // World.Provider and Transport make their requests in the same way. While do runs, nothing else in the
 // world does. Outside of a call of the driver it just calls do.
 func (w *World) Request(ctx context.Context, what string, do func(context.Context) error) error {
-	return w.ownCalls.request(ctx, &request{
+	return w.userDriverCalls.request(ctx, &request{
 		what: what, carryOut: func() error { return do(ctx) },
 		refusal: func() error {
 			if w.fails() {
@@ -316,10 +318,10 @@ func (w *World) Request(ctx context.Context, what string, do func(context.Contex
 	})
 }
 
-// vms are the VMs of the simulated provider, and what becomes of them without a call.
+// vms are the VMs of the simulated provider, including those that vanish without a call.
 type vms struct {
-	*ground
-	*region
+	*base
+	*cloud
 	kubelets  *kubelets
 	names     map[string]string     // every VM that ever was, with its machine's name
 	born      map[string]time.Time  // when a machine's VM was made
@@ -331,7 +333,7 @@ type vms struct {
 
 func newVMs(k *kubelets) *vms {
 	v := &vms{
-		ground: k.ground, region: k.region, kubelets: k,
+		base: k.base, cloud: k.cloud, kubelets: k,
 		names: map[string]string{}, born: map[string]time.Time{}, made: map[string]time.Time{},
 	}
 	v.provider.Watch(v.note)

@@ -16,28 +16,28 @@ import (
 // Recorder records what happens to one deployment. It counts as changes come in and never looks at
 // a whole fleet, and what it keeps is bounded: see package history.
 type Recorder struct {
-	tape
+	recording
 	w   *World
 	key object.Key
 
 	deployment *deployment.Deployment // nil if it does not exist
 	sets       map[string]*machineset.Set
-	machines   map[object.Key]standing
-	counts     map[standing]int
-	frozen     *openMark
+	machines   map[object.Key]machineCount
+	counts     map[machineCount]int
+	frozen     *openSpan
 }
 
-// standing is what is counted of a machine.
-type standing struct {
+// machineCount is the last seen state of a machine, and which number of a sample it counts in.
+type machineCount struct {
 	set  string // UID of its owner
-	part part
+	part countedAs
 }
 
-// part is one of the numbers in a sample.
-type part uint8
+// countedAs is one of the numbers of a sample.
+type countedAs uint8
 
 const (
-	partServing part = iota
+	partServing countedAs = iota
 	partPending
 	partUpdating
 	partUnknown
@@ -46,8 +46,8 @@ const (
 	partTerminating
 )
 
-// partOf returns the number in a sample that a machine counts in.
-func partOf(m *machine.Machine) part {
+// countedAsOf returns the number in a sample that a machine counts in.
+func countedAsOf(m *machine.Machine) countedAs {
 	if m.Deleted() {
 		return partTerminating
 	}
@@ -73,8 +73,8 @@ func partOf(m *machine.Machine) part {
 // exist yet. It changes nothing in the run.
 func (w *World) Record(name string) *Recorder {
 	r := &Recorder{
-		tape: tape{now: w.Now}, w: w, key: object.Key{Namespace: Namespace, Name: name},
-		sets: map[string]*machineset.Set{}, machines: map[object.Key]standing{}, counts: map[standing]int{},
+		recording: recording{now: w.Now}, w: w, key: object.Key{Namespace: Namespace, Name: name},
+		sets: map[string]*machineset.Set{}, machines: map[object.Key]machineCount{}, counts: map[machineCount]int{},
 	}
 	r.h.Name, r.h.Seed, r.h.Start = name, w.o.Seed, w.Now()
 	for _, s := range w.sets.all() {
@@ -134,7 +134,7 @@ func (r *Recorder) machine(k object.Key, m *machine.Machine) {
 	if m == nil || m.Owner == nil {
 		return
 	}
-	now := standing{m.Owner.UID, partOf(m)}
+	now := machineCount{m.Owner.UID, countedAsOf(m)}
 	r.machines[k] = now
 	r.counts[now]++
 	if !r.w.acting && now.part == partTerminating && known && before.part != partTerminating && r.own(now.set) {
@@ -178,7 +178,7 @@ func (r *Recorder) sample() {
 	r.h.Add(s)
 }
 
-func (r *Recorder) count(s *history.Sample, at standing, n int) {
+func (r *Recorder) count(s *history.Sample, at machineCount, n int) {
 	switch at.part {
 	case partServing:
 		if r.w.deploymentPolicy().Wants(r.deployment, r.sets[at.set]) {
@@ -277,7 +277,7 @@ func (p *process) hooks(hooks manager.Hooks) manager.Hooks {
 }
 
 // followed: the manager has deleted a machine because somebody deletes its node.
-type followed struct{ key object.Key }
+type deletedWithNode struct{ key object.Key }
 
 // follows has a process tell of machines that follow their nodes.
 func (p *process) follows(hooks manager.Hooks) manager.Hooks {
@@ -287,7 +287,7 @@ func (p *process) follows(hooks manager.Hooks) manager.Hooks {
 			tell(kind, key, typ, reason, why)
 		}
 		if kind == manager.KindMachine && reason == machine.ReasonNodeDeletion.String() {
-			p.emit(followed{key})
+			p.emit(deletedWithNode{key})
 		}
 	}
 	return hooks

@@ -72,7 +72,7 @@ func TestRecorderCountsWhatIsThere(t *testing.T) {
 				recorder := r.w.Record("web")
 				r.w.Watch(func() { // after the recorder's own look
 					want := r.look()
-					if !assert.Equal(t, want, standing(recorder.History().Last())) {
+					if !assert.Equal(t, want, machineCount(recorder.History().Last())) {
 						t.FailNow()
 					}
 					looks++
@@ -101,7 +101,7 @@ func TestRecorderCountsWhatIsThere(t *testing.T) {
 				assert.Positive(t, n, part)
 			}
 			assert.Equal(t, strategy.Kind == deployment.InPlaceUpdate, parts.Updating > 0)
-			assert.Zero(t, standing(first.History().Last()))
+			assert.Zero(t, machineCount(first.History().Last()))
 		})
 	}
 }
@@ -149,8 +149,8 @@ func tallyMachine(s *history.Sample, m *machine.Machine, current bool) {
 	}
 }
 
-// standing is what look counts of a sample.
-func standing(s history.Sample) history.Sample {
+// machineCount is what look counts of a sample.
+func machineCount(s history.Sample) history.Sample {
 	s.After, s.Floor, s.Ceiling, s.Fewest, s.Most, s.Short, s.Over = 0, 0, 0, 0, 0, 0, 0
 	return s
 }
@@ -246,7 +246,7 @@ func TestRecordedEdits(t *testing.T) {
 		"strategy changed", "edited", "another template wanted", "a machine deleted by hand", "1 machine wanted", "deleted",
 	}, whats(h, history.Edit))
 	assert.Empty(t, whats(h, history.Fault))
-	assert.Zero(t, standing(h.Last()))
+	assert.Zero(t, machineCount(h.Last()))
 }
 
 // TestRecordedFaults: the recorded faults and kills are those that occurred.
@@ -368,8 +368,8 @@ func TestRecordersOfTwoFleets(t *testing.T) {
 	require.NoError(t, w.Until(func() bool { return w.Complete("web") && w.Complete("api") }, patience))
 	r.scale(3)
 	r.complete()
-	assert.Equal(t, history.Sample{Wanted: 3, NewAvailable: 3}, standing(one.History().Last()))
-	assert.Equal(t, history.Sample{Wanted: 5, NewAvailable: 5}, standing(other.History().Last()))
+	assert.Equal(t, history.Sample{Wanted: 3, NewAvailable: 3}, machineCount(one.History().Last()))
+	assert.Equal(t, history.Sample{Wanted: 5, NewAvailable: 5}, machineCount(other.History().Last()))
 	assert.Equal(t, []string{"created with 2 machines of class small", "3 machines wanted"}, whats(one.History(), history.Edit))
 	assert.Equal(t, []string{"created with 5 machines of class small"}, whats(other.History(), history.Edit))
 }

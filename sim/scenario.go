@@ -147,9 +147,9 @@ type PoolRefusal struct {
 	Code codes.Code
 }
 
-// saved is a scenario in written form. Driver, Class, Properties, Tell, hooks and ports are code and are
+// writtenScenario is a scenario in written form. Driver, Class, Properties, Tell, hooks and ports are code and are
 // left out. Durations are in nanoseconds.
-type saved struct {
+type writtenScenario struct {
 	Seed                                        uint64
 	Boot, Update                                time.Duration
 	Faults                                      Faults
@@ -182,16 +182,16 @@ type saved struct {
 // set it again before you play the scenario that was read.
 func (s *Scenario) MarshalJSON() ([]byte, error) {
 	o, m := &s.Options, &s.Options.Manager
-	return json.Marshal(&saved{
+	return json.Marshal(&writtenScenario{
 		Seed: o.Seed, Boot: o.Boot, Update: o.Update, Faults: o.Faults, UpdatableTags: o.UpdatableTags,
 		NoCluster: o.NoCluster, NeedsInitialization: o.NeedsInitialization, KeepClasses: m.Classes.Keep,
 		Resync: m.Tuning.Resync, CallTimeout: m.Tuning.CallTimeout,
-		MachinePolicy:    inFull(m.Policies.Machine, (*machine.Policy).WithDefaults),
-		SetPolicy:        inFull(m.Policies.Set, (*machineset.Policy).WithDefaults),
-		DeploymentPolicy: inFull(m.Policies.Deployment, (*deployment.Policy).WithDefaults),
-		PoolPolicy:       inFull(m.Policies.Pool, (*machinepool.Policy).WithDefaults),
-		SafetyPolicy:     inFull(m.Policies.Safety, (*safety.Policy).WithDefaults),
-		Drain:            inFull(o.Drain, (*drain.Policy).WithDefaults),
+		MachinePolicy:    withDefaultsIn(m.Policies.Machine, (*machine.Policy).WithDefaults),
+		SetPolicy:        withDefaultsIn(m.Policies.Set, (*machineset.Policy).WithDefaults),
+		DeploymentPolicy: withDefaultsIn(m.Policies.Deployment, (*deployment.Policy).WithDefaults),
+		PoolPolicy:       withDefaultsIn(m.Policies.Pool, (*machinepool.Policy).WithDefaults),
+		SafetyPolicy:     withDefaultsIn(m.Policies.Safety, (*safety.Policy).WithDefaults),
+		Drain:            withDefaultsIn(o.Drain, (*drain.Policy).WithDefaults),
 		DrainMax:         o.DrainLimit.Max, PoolOptions: o.Pools, Pools: s.Pools,
 		Classes: s.Classes, Deployments: s.Deployments, Apps: s.Apps, Steps: s.Steps, Calm: s.Calm, Limit: s.Limit, Keep: s.Keep, Lone: s.Lone,
 		Needs: s.code(),
@@ -200,7 +200,7 @@ func (s *Scenario) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON has written, and leaves the code in s as it is.
 func (s *Scenario) UnmarshalJSON(text []byte) error {
-	var in saved
+	var in writtenScenario
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
@@ -219,9 +219,9 @@ func (s *Scenario) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// inFull returns a policy to be written, if there is one: with defaults in place of zeros, which in
-// a stored policy mean off, see turnOff.
-func inFull[P any](p *P, withDefaults func(*P) *P) *P {
+// withDefaultsIn returns a policy to be written, with defaults in place of zeros, because zeros mean
+// off in a stored policy (see turnOff). It returns nil for nil.
+func withDefaultsIn[P any](p *P, withDefaults func(*P) *P) *P {
 	if p == nil {
 		return nil
 	}
@@ -230,7 +230,7 @@ func inFull[P any](p *P, withDefaults func(*P) *P) *P {
 
 // turnOff makes zeros of stored policies what they meant before object.Off was its name: off, where a
 // setting can be, no conditions of nodes, and one update at a time.
-func (s *saved) turnOff() {
+func (s *writtenScenario) turnOff() {
 	if p := s.MachinePolicy; p != nil {
 		p.Grace, p.HookTimeout = cmp.Or(p.Grace, object.Off), cmp.Or(p.HookTimeout, object.Off)
 		if p.NodeConditions == nil {

@@ -32,7 +32,7 @@ type stores struct {
 	pools       *trackedStore[*machinepool.Pool]
 }
 
-func newStores(g *ground, keys *machine.Keys) *stores {
+func newStores(g *base, keys *machine.Keys) *stores {
 	return &stores{
 		machines:    newTrackedStore(g, manager.KindMachine, manager.MachineIndexes()),
 		sets:        newTrackedStore(g, manager.KindSet, manager.SetIndexes()),
@@ -154,13 +154,13 @@ func (s *stores) edit(name string, change func(*deployment.Spec)) {
 // actors use it directly; nothing fails there.
 type trackedStore[T object.Object[T]] struct {
 	store.Collection[T]
-	g       *ground
+	g       *base
 	kind    manager.Kind
 	indexes map[store.Index]func(T) []string
 	notify  func(object.Key, T) // delivers a change to the process that lives; nil: there is none
 }
 
-func newTrackedStore[T object.Object[T]](g *ground, kind manager.Kind, indexes map[store.Index]func(T) []string) *trackedStore[T] {
+func newTrackedStore[T object.Object[T]](g *base, kind manager.Kind, indexes map[store.Index]func(T) []string) *trackedStore[T] {
 	return &trackedStore[T]{Collection: store.NewMemory(g.Now, indexes), g: g, kind: kind, indexes: indexes}
 }
 
@@ -424,14 +424,14 @@ type downtime struct{ began, ends time.Time }
 
 // apis are the API servers and their outages.
 type apis struct {
-	*ground
+	*base
 	outages  [apiCount]downtime
 	noTarget bool          // there is no target cluster, so that its API can't be out
 	slowest  time.Duration // see longAgo
 }
 
-func newAPIs(g *ground, noTarget bool) *apis {
-	return &apis{ground: g, noTarget: noTarget, slowest: slowest(g.hazards)}
+func newAPIs(g *base, noTarget bool) *apis {
+	return &apis{base: g, noTarget: noTarget, slowest: slowest(g.hazards)}
 }
 
 // interrupted: the process that lives is about to be kept from its work, by an outage or its end.

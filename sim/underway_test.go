@@ -25,12 +25,12 @@ func TestOrdersOfBefore(t *testing.T) {
 		do func(*World)
 	}
 	kill := func(w *World) { w.process.kill() }
-	start := func(w *World) { w.emit(processStarted{&process{ground: w.ground, began: w.Now()}}) }
+	start := func(w *World) { w.emit(processStarted{&process{base: w.base, began: w.Now()}}) }
 	stop := func(d time.Duration) func(*World) { return func(w *World) { w.StopControl(d) } }
-	order := func(w *World) { w.sawSet(sized(2)) }
+	order := func(w *World) { w.recordSet(sized(2)) }
 	late := func(w *World) {
 		w.belated = true
-		w.sawSet(sized(2))
+		w.recordSet(sized(2))
 		w.belated = false
 	}
 	take := func(*World) {}
@@ -56,13 +56,13 @@ func TestOrdersOfBefore(t *testing.T) {
 		w, err := New(Options{})
 		require.NoError(t, err)
 		ready := w.Now().Add(time.Hour)
-		w.sawSet(sized(3))
+		w.recordSet(sized(3))
 		for _, e := range c.events {
 			w.clock.Set(ready.Add(e.at * time.Second))
 			e.do(w)
 		}
 		m := &machine.Machine{Meta: object.Meta{Owner: &object.Owner{Kind: machineset.OwnerKind, UID: "set"}}}
-		require.Equal(t, c.excused, w.unforeseen(m, ready), name)
+		require.Equal(t, c.excused, w.lateOrder(m, ready), name)
 		w.Close()
 	}
 }

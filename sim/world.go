@@ -95,27 +95,27 @@ type Property struct {
 
 // World is a manager and everything around it. New makes it. It is not safe for concurrent use.
 type World struct {
-	*ground
+	*base
 	*stores
 	*apis
 	*managerClock
 	*policies
-	*past
+	*fleetHistory
 	o Options
 
-	*region
-	*catalog
+	*cloud
+	*classCatalog
 	*vms
-	*disturbances
+	*intermittentFaults
 	*machineCalls
-	*ownCalls
+	*userDriverCalls
 	*poolCalls
 	*bootstrapMaker
-	*effort
+	*counters
 
 	kubelets *kubelets
 	agents   *agents
-	hookers  *hookers
+	hookers  *hookOwners
 	apps     *cluster.Cluster
 	groups   *groups.Provider
 	front    *Provider // of region's, as a user's driver sees it
@@ -131,23 +131,23 @@ type World struct {
 func newWorld(o Options) *World {
 	w := &World{o: o, actions: map[Action]int{}, remade: map[object.Key]bool{}}
 	w.policies = &policies{&w.o.Manager, o.Drain}
-	w.ground = newGround(o.Seed, &w.o.Faults, o.Tell)
-	w.stores = newStores(w.ground, &w.machinePolicy().Keys)
-	w.apis = newAPIs(w.ground, o.NoCluster)
+	w.base = newBase(o.Seed, &w.o.Faults, o.Tell)
+	w.stores = newStores(w.base, &w.machinePolicy().Keys)
+	w.apis = newAPIs(w.base, o.NoCluster)
 	w.managerClock = &managerClock{apis: w.apis, skew: o.Faults.Skew}
-	w.region = newRegion(w.ground, drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
-	w.catalog = &catalog{w.region, w.stores, o.Class}
-	w.apps = cluster.New(clusterWorld{chances{w.ground}, w.nodes})
-	w.kubelets = newKubelets(w.region, w.nodes, w.apps, o.Boot, o.NoCluster)
+	w.cloud = newCloud(w.base, drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
+	w.classCatalog = &classCatalog{w.cloud, w.stores, o.Class}
+	w.apps = cluster.New(clusterWorld{random{w.base}, w.nodes})
+	w.kubelets = newKubelets(w.cloud, w.nodes, w.apps, o.Boot, o.NoCluster)
 	w.vms = newVMs(w.kubelets)
-	w.disturbances = &disturbances{w.managerClock, w.region, w.kubelets}
-	w.bootstrapMaker = &bootstrapMaker{ground: w.ground, stores: w.stores, bootstraps: bootstraps{}}
-	w.groups = newGroups(o.Pools, w.catalog, w.bootstrapMaker, w.apis, w.kubelets)
-	w.machineCalls = newMachineCalls(w.vms, w.catalog)
-	w.ownCalls = &ownCalls{now: o.DriverNow}
-	w.front = newProvider(w.ownCalls, w.machineCalls)
-	w.poolCalls = newPoolCalls(w.ground, w.stores, w.groups, o.Manager.Policies.Safety != nil && !o.Manager.Observe && o.PoolDriver == nil)
-	w.effort = &effort{}
+	w.intermittentFaults = &intermittentFaults{w.managerClock, w.cloud, w.kubelets}
+	w.bootstrapMaker = &bootstrapMaker{base: w.base, stores: w.stores, bootstraps: bootstraps{}}
+	w.groups = newGroups(o.Pools, w.classCatalog, w.bootstrapMaker, w.apis, w.kubelets)
+	w.machineCalls = newMachineCalls(w.vms, w.classCatalog)
+	w.userDriverCalls = &userDriverCalls{now: o.DriverNow}
+	w.front = newProvider(w.userDriverCalls, w.machineCalls)
+	w.poolCalls = newPoolCalls(w.base, w.stores, w.groups, o.Manager.Policies.Safety != nil && !o.Manager.Observe && o.PoolDriver == nil)
+	w.counters = &counters{}
 	w.managers = w.newManagers()
 	w.follow()
 	return w
@@ -155,28 +155,28 @@ func newWorld(o Options) *World {
 
 // follow makes the parts see what happens.
 func (w *World) follow() {
-	orders := &orders{apis: w.apis}
-	w.past = newPast(w.ground, w.stores, orders, &force{w.managerClock, w.policies, w.nodes})
+	orders := &pendingOrders{apis: w.apis}
+	w.fleetHistory = newFleetHistory(w.base, w.stores, orders, &forcePolicy{w.managerClock, w.policies, w.nodes})
 	w.subscribe(followNodes(w.apps))
 	w.agents = newAgents(w.kubelets, w.o.Update, w.machinePolicy().Keys.UpdateResult)
 	w.subscribe(w.agents.see)
-	w.hookers = &hookers{w.ground, w.machines, map[string]hookWait{}}
+	w.hookers = &hookOwners{w.base, w.machines, map[string]pendingHook{}}
 	w.subscribe(w.hookers.see)
 	w.subscribe(w.poolCalls.see)
 	w.subscribe(orders.see)
-	w.subscribe(w.past.see)
-	w.subscribe((&retrier{w.ground, w.edit, map[string]bool{}}).see)
+	w.subscribe(w.fleetHistory.see)
+	w.subscribe((&retrier{w.base, w.edit, map[string]bool{}}).see)
 }
 
 // newManagers says what each life of the manager is made from.
 func (w *World) newManagers() *managers {
-	p := program{options: w.o.Manager, noCluster: w.o.NoCluster, drain: w.o.Drain, limit: w.o.DrainLimit, driver: w.driver, own: w.o.Driver != nil}
+	p := managerConfig{options: w.o.Manager, noCluster: w.o.NoCluster, drain: w.o.Drain, limit: w.o.DrainLimit, driver: w.driver, own: w.o.Driver != nil}
 	if w.o.Pools != nil {
 		p.poolDriver = w.groupDriver
 	}
 	return &managers{
-		ground: w.ground, stores: w.stores, effort: w.effort, program: p, apis: w.apis, shown: w.managerClock,
-		machines: w.machineCalls, calls: w.ownCalls, groups: w.poolCalls, apps: w.apps, bootstraps: w.bootstrapMaker,
+		base: w.base, stores: w.stores, counters: w.counters, managerConfig: p, apis: w.apis, shown: w.managerClock,
+		machines: w.machineCalls, calls: w.userDriverCalls, groups: w.poolCalls, apps: w.apps, bootstraps: w.bootstrapMaker,
 	}
 }
 
@@ -258,7 +258,7 @@ func (w *World) Made() int { return len(w.lives) }
 // StopFaults stops all faults that are not under way yet.
 func (w *World) StopFaults() {
 	w.faultsStopped = true
-	w.disturbances.end()
+	w.intermittentFaults.end()
 	w.apps.StopFaults()
 	w.kubelets.stopFaults()
 	if w.o.Pools != nil {
@@ -345,16 +345,16 @@ func New(o Options) (*World, error) {
 	if err := errors.Join(w.AddClass("small"), w.managers.start()); err != nil {
 		return nil, err
 	}
-	w.disturbances.begin()
+	w.intermittentFaults.begin()
 	return w, nil
 }
 
 // clusterName is the cluster that all VMs of the fleet are in.
 const clusterName = "blue"
 
-// region is where the provider has its VMs. Each class is in a zone of its own.
-type region struct {
-	*ground
+// cloud is the simulated provider, with a zone for each class.
+type cloud struct {
+	*base
 	provider *drivertest.Memory
 	zones    []string             // by name of their class, in the order of its making
 	dark     map[string]time.Time // until when a zone is out
@@ -362,17 +362,17 @@ type region struct {
 	removed  map[string]bool      // VMs that no longer exist
 }
 
-func newRegion(g *ground, o drivertest.MemoryOptions) *region {
-	return &region{
-		ground: g, provider: drivertest.NewMemory(o), dark: map[string]time.Time{}, zoneOf: map[string]string{}, removed: map[string]bool{},
+func newCloud(g *base, o drivertest.MemoryOptions) *cloud {
+	return &cloud{
+		base: g, provider: drivertest.NewMemory(o), dark: map[string]time.Time{}, zoneOf: map[string]string{}, removed: map[string]bool{},
 	}
 }
 
 // isDark reports whether a zone is out.
-func (r *region) isDark(zone string) bool { return r.Now().Before(r.dark[zone]) }
+func (r *cloud) isDark(zone string) bool { return r.Now().Before(r.dark[zone]) }
 
 // eachIn calls do for each VM of a zone.
-func (r *region) eachIn(zone string, do func(name, id string)) {
+func (r *cloud) eachIn(zone string, do func(name, id string)) {
 	for _, vm := range r.provider.VMs() {
 		if vm.Size == zone {
 			do(vm.Name, vm.ID)
@@ -380,10 +380,10 @@ func (r *region) eachIn(zone string, do func(name, id string)) {
 	}
 }
 
-// spelled is an identity in another spelling.
-func spelled(identity string) string { return strings.ToUpper(identity) + "/" }
+// otherSpelling returns another spelling of an identity.
+func otherSpelling(identity string) string { return strings.ToUpper(identity) + "/" }
 
-// policies say how the manager treats each kind: those of its options, or the defaults.
+// policies are those of the manager's options, or the defaults.
 type policies struct {
 	options *manager.Options
 	drains  *drain.Policy
@@ -438,7 +438,7 @@ func (w *World) untagged() string {
 	}
 	for _, vm := range w.provider.VMs() {
 		m := machines[vm.ID]
-		if m == nil || m.Deleted() || !m.Ready() || w.keptAsItIs(m) || w.facts.lateTags[m.Name] || w.facts.late[m.Name] {
+		if m == nil || m.Deleted() || !m.Ready() || w.keptAsItIs(m) || w.excuses.lateTags[m.Name] || w.excuses.late[m.Name] {
 			continue
 		}
 		if spec, found := w.specOf(m.Spec.Class.Name); found && !maps.Equal(spec.Tags, vm.Tags) {

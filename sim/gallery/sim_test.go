@@ -5,8 +5,8 @@ var ofSim = []mutant{
 	{
 		name:   "nobody carries out an order of a process that was killed",
 		breaks: "P7",
-		file:   "sim/past.go",
-		from:   "s.Now().Sub(s.workingSince(then)) <= inFlight",
+		file:   "sim/fleet_history.go",
+		from:   "s.Now().Sub(s.ableSince(then)) <= inFlight",
 		to:     "s.Now().Sub(then) <= inFlight",
 		by:     "TestOrdersOfBefore",
 	},

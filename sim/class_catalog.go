@@ -12,21 +12,21 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// catalog has the classes of machines, and says what they ask of the simulated provider.
-type catalog struct {
-	*region
+// classCatalog creates the classes of machines, with their specs for the simulated provider.
+type classCatalog struct {
+	*cloud
 	*stores
 	own func(name string) *machine.Class // Options.Class, or nil
 }
 
 // AddClass stores a class of the simulated provider, and its secret.
-func (c *catalog) AddClass(name string) error {
-	return c.addClass(c.madeUp(object.Key{Namespace: Namespace, Name: name}))
+func (c *classCatalog) AddClass(name string) error {
+	return c.addClass(c.newClass(object.Key{Namespace: Namespace, Name: name}))
 }
 
-// madeUp returns a class of the simulated provider, or the user's. It differs from those of all other
+// newClass returns a class of the simulated provider, or the user's. It differs from those of all other
 // names.
-func (c *catalog) madeUp(key object.Key) *machine.Class {
+func (c *classCatalog) newClass(key object.Key) *machine.Class {
 	class := c.provider.Class(key, drivertest.MemorySpec{Cluster: clusterName, Size: key.Name})
 	if c.own != nil {
 		class = c.own(key.Name).Clone()
@@ -41,12 +41,12 @@ func (c *catalog) madeUp(key object.Key) *machine.Class {
 	return class
 }
 
-// account are the classes that the provider of groups takes.
-type account struct{ *catalog }
+// groupAccount checks classes for the provider of groups.
+type groupAccount struct{ *classCatalog }
 
 // Admit implements groups.Account. What a class of Options.Class asks for, only the user's driver knows:
 // it counts by its name.
-func (c account) Admit(class *machine.Class, secret *machine.Secret) (drivertest.MemorySpec, error) {
+func (c groupAccount) Admit(class *machine.Class, secret *machine.Secret) (drivertest.MemorySpec, error) {
 	if c.own != nil {
 		return drivertest.MemorySpec{Cluster: clusterName, Size: class.Name}, nil
 	}
@@ -54,7 +54,7 @@ func (c account) Admit(class *machine.Class, secret *machine.Secret) (drivertest
 }
 
 // addClass stores a class, and the secrets that it names.
-func (c *catalog) addClass(class *machine.Class) error {
+func (c *classCatalog) addClass(class *machine.Class) error {
 	ctx := context.Background()
 	c.zones = append(c.zones, class.Name)
 	_, err := c.classes.Create(ctx, class)
@@ -73,7 +73,7 @@ func (c *catalog) addClass(class *machine.Class) error {
 // TagClass makes a class equal to another, or to itself, except for its tags. The simulated
 // provider can change tags on existing VMs if Options say so. A class of Options.Class has no tags: it
 // stays as it is, or gets a twin.
-func (c *catalog) TagClass(name, like string, tags map[string]string) error {
+func (c *classCatalog) TagClass(name, like string, tags map[string]string) error {
 	ctx := context.Background()
 	class, err := c.classes.Get(ctx, object.Key{Namespace: Namespace, Name: like})
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *catalog) TagClass(name, like string, tags map[string]string) error {
 
 // specOf returns what a class asks of the simulated provider. It returns false if there is no such
 // class.
-func (c *catalog) specOf(class string) (spec drivertest.MemorySpec, found bool) {
+func (c *classCatalog) specOf(class string) (spec drivertest.MemorySpec, found bool) {
 	stored, err := c.classes.Get(context.Background(), object.Key{Namespace: Namespace, Name: class})
 	if err != nil || json.Unmarshal(stored.ProviderSpec, &spec) != nil {
 		return spec, false
@@ -108,7 +108,7 @@ func (c *catalog) specOf(class string) (spec drivertest.MemorySpec, found bool) 
 }
 
 // sizeOf returns the zone that a class is in, which is also the size of its VMs.
-func (c *catalog) sizeOf(class string) string {
+func (c *classCatalog) sizeOf(class string) string {
 	spec, _ := c.specOf(class)
 	return spec.Size
 }

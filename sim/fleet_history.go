@@ -11,12 +11,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// past is what several invariants need to know of the past: what was seen of machines and sets.
-type past struct {
-	*ground
+// fleetHistory records what was seen of machines and sets, for several invariants.
+type fleetHistory struct {
+	*base
 	*stores
-	*orders
-	*force
+	*pendingOrders
+	*forcePolicy
 
 	lives  map[string]*life // machines by UID
 	bounds map[string]*bounds
@@ -24,50 +24,50 @@ type past struct {
 	records    map[string]*record[*machine.Machine] // by UID, also of those that are gone
 	setRecords map[string]*record[*machineset.Set]
 	uids       map[string]string    // of machines, by name
-	stirred    map[string]time.Time // by UID of a set: when something changed about its machines
+	lastChange map[string]time.Time // by UID of a set: when something changed about its machines
 }
 
-func newPast(g *ground, s *stores, o *orders, f *force) *past {
-	return &past{
-		ground: g, stores: s, orders: o, force: f,
+func newFleetHistory(g *base, s *stores, o *pendingOrders, f *forcePolicy) *fleetHistory {
+	return &fleetHistory{
+		base: g, stores: s, pendingOrders: o, forcePolicy: f,
 		lives: map[string]*life{}, bounds: map[string]*bounds{}, records: map[string]*record[*machine.Machine]{},
-		setRecords: map[string]*record[*machineset.Set]{}, uids: map[string]string{}, stirred: map[string]time.Time{},
+		setRecords: map[string]*record[*machineset.Set]{}, uids: map[string]string{}, lastChange: map[string]time.Time{},
 	}
 }
 
 // see follows machines and sets.
-func (l *past) see(e event) {
+func (l *fleetHistory) see(e event) {
 	switch e := e.(type) {
 	case deleting:
 		if !l.acting {
-			l.facts.excused[e.uid] = true
+			l.excuses.excused[e.uid] = true
 		}
 	case readinessTurns:
 		l.noteForce(e.node)
 	case stored[*machine.Machine]:
 		if e.now != nil {
-			l.sawMachine(e.now)
+			l.recordMachine(e.now)
 		}
 	case stored[*machineset.Set]:
 		if e.now != nil {
-			l.sawSet(e.now)
+			l.recordSet(e.now)
 		}
 	}
 }
 
-// life is what was seen of a machine.
+// life is what was seen of a machine over time.
 type life struct {
-	served  bool // was available at some time
-	deleted bool
-	forced  bool // force was due at some time
-	last    *machine.Machine
-	givenUp bool // for its health
-	traded  bool // another one was deleted in its place
-	chosen  bool // deleted for a user's priority, or by a late call of a dead process
-	phase   machine.Phase
-	since   time.Time // of the phase
-	ready   time.Time // since when it is available; zero: it is not
-	born    time.Time // when it was seen first
+	wasAvailable       bool // was available at some time
+	deleted            bool
+	forced             bool // force was due at some time
+	last               *machine.Machine
+	givenUp            bool // for its health
+	replacedInDeletion bool // another one was deleted in its place
+	chosen             bool // deleted for a user's priority, or by a late call of a dead process
+	phase              machine.Phase
+	since              time.Time // of the phase
+	ready              time.Time // since when it is available; zero: it is not
+	born               time.Time // when it was seen first
 }
 
 // bounds of a deployment, as wide as they have been since it was last complete.
@@ -97,14 +97,14 @@ func saysComplete(d *deployment.Deployment) bool {
 		s.Available == d.Spec.Replicas
 }
 
-// remember records what is seen of a machine.
-func (l *past) remember(m *machine.Machine) {
+// recordLife records what is seen of a machine.
+func (l *fleetHistory) recordLife(m *machine.Machine) {
 	known := l.lives[m.UID]
 	if known == nil {
 		known = &life{born: l.Now()}
 		l.lives[m.UID] = known
 	}
-	known.served, known.phase, known.since = known.served || m.Ready(), m.Status.Phase, m.Status.Since
+	known.wasAvailable, known.phase, known.since = known.wasAvailable || m.Ready(), m.Status.Phase, m.Status.Since
 	known.givenUp = known.givenUp && m.Status.Phase == machine.PhaseFailed
 	known.deleted = known.deleted || m.Deleted()
 	known.forced = known.forced || l.forceDue(m) || known.last != nil && l.forceDue(known.last) // a new stage has a new clock
@@ -119,7 +119,7 @@ func (l *past) remember(m *machine.Machine) {
 
 // noteForce records whether force is due before a node's readiness changes, because caches may show
 // the old state for a while longer.
-func (l *past) noteForce(node string) {
+func (l *fleetHistory) noteForce(node string) {
 	m, err := l.machines.Get(context.Background(), object.Key{Namespace: Namespace, Name: node})
 	if err != nil {
 		return
@@ -129,17 +129,16 @@ func (l *past) noteForce(node string) {
 	}
 }
 
-// unforeseen reports whether a set may take machine m because of an order from before then, when a
-// machine of the set became available. The order must not be newer, and it could not be
-// taken back yet.
-func (l *past) unforeseen(m *machine.Machine, then time.Time) bool {
+// lateOrder reports whether a set may take machine m because of an order from before then, when a
+// machine of the set became available, that could not be withdrawn yet.
+func (l *fleetHistory) lateOrder(m *machine.Machine, then time.Time) bool {
 	s := l.setRecords[ownerUID(m)]
 	return l.unknown(then) && (s == nil || s.lowered.Sub(then) <= inFlight)
 }
 
-// keptOf returns how many of some machines are kept for inspection: they do not serve, and no
-// machine is made in their place.
-func (l *past) keptOf(fleet []*machine.Machine) (n int) {
+// keptOf returns how many of some machines are preserved for inspection: they do not serve and are
+// not replaced.
+func (l *fleetHistory) keptOf(fleet []*machine.Machine) (n int) {
 	for _, m := range fleet {
 		if r := l.records[m.UID]; r != nil && !r.kept.IsZero() && !m.Deleted() {
 			n++
@@ -148,48 +147,48 @@ func (l *past) keptOf(fleet []*machine.Machine) (n int) {
 	return n
 }
 
-// record is how an object was last seen, and since when some of it is so.
+// record is the last seen state of an object, and the times since when parts of it hold.
 type record[T any] struct {
 	last    T
 	paused  time.Time // since when it is to be left as it is, or zero
 	resumed time.Time // when that ended last
-	// stirred is the last change of anything that an order about the object or its neighbours is
+	// lastChange is the last change of anything that an order about the object or its neighbours is
 	// made from.
-	stirred time.Time
+	lastChange time.Time
 
 	lowered time.Time // a set: when its size was lowered last, by somebody who lived
 
-	kept   time.Time // a machine: since when its status says that it is kept
-	failed time.Time // a machine: since when it is in phase Failed
-	begun  time.Time // a machine: since when its VM is being changed
-	ailing bool      // a machine: it was not ready meanwhile
+	kept      time.Time // a machine: since when its status says that it is kept
+	failed    time.Time // a machine: since when it is in phase Failed
+	begun     time.Time // a machine: since when its VM is being changed
+	unhealthy bool      // a machine: it was not ready meanwhile
 
 	selected time.Time // a machine: since when it is selected to be updated in place
 }
 
 // pausedLong reports whether a machine has been paused for so long that the manager no longer
 // changes it.
-func (l *past) pausedLong(name string) bool {
+func (l *fleetHistory) pausedLong(name string) bool {
 	r := l.machine(name)
 	return r != nil && l.longAgo(r.paused)
 }
 
-func (l *past) machine(name string) *record[*machine.Machine] { return l.records[l.uids[name]] }
+func (l *fleetHistory) machine(name string) *record[*machine.Machine] { return l.records[l.uids[name]] }
 
-// sawMachine records a change of a machine, before anything else looks at it.
-func (l *past) sawMachine(m *machine.Machine) {
+// recordMachine records a change of a machine, before anything else looks at it.
+func (l *fleetHistory) recordMachine(m *machine.Machine) {
 	now := l.Now()
 	r := l.records[m.UID]
 	l.uids[m.Name] = m.UID
 	if r == nil {
-		r = &record[*machine.Machine]{stirred: now}
+		r = &record[*machine.Machine]{lastChange: now}
 		l.records[m.UID] = r
-		l.stir(m, nil)
+		l.recordChange(m, nil)
 	} else {
-		l.tellChange(r, m)
-		if l.stirs(r.last, m) {
-			r.stirred = now
-			l.stir(m, r.last)
+		l.emitChange(r, m)
+		if l.affectsChoice(r.last, m) {
+			r.lastChange = now
+			l.recordChange(m, r.last)
 		}
 	}
 	r.last = m
@@ -204,31 +203,31 @@ func (l *past) sawMachine(m *machine.Machine) {
 	updates := m.Status.VMSpec.Begun != "" && !m.Deleted()
 	begins := updates && r.begun.IsZero()
 	since(&r.begun, now, updates)
-	r.ailing = updates && (r.ailing || !m.Ready() || failed)
+	r.unhealthy = updates && (r.unhealthy || !m.Ready() || failed)
 	if begins {
 		l.emit(updateBegun{m})
 	}
 }
 
-// tellChange tells of a change of a machine by the manager.
-func (l *past) tellChange(r *record[*machine.Machine], now *machine.Machine) {
+// emitChange emits a change of a machine by the manager.
+func (l *fleetHistory) emitChange(r *record[*machine.Machine], now *machine.Machine) {
 	if !l.acting || l.belated {
 		return
 	}
 	l.emit(machineChanged{r, now})
-	if now.Deleted() && !r.last.Deleted() && !l.facts.excused[now.UID] {
+	if now.Deleted() && !r.last.Deleted() && !l.excuses.excused[now.UID] {
 		l.emit(machineDeleted{r, now})
 	}
 }
 
-func (l *past) isPaused(m *machine.Machine) bool {
+func (l *fleetHistory) isPaused(m *machine.Machine) bool {
 	paused, _ := machine.Paused(&m.Meta, l.machinePolicy().Keys.Paused)
 	return paused
 }
 
-// stirs reports whether a set chooses by a change of a machine: all changes, except that the
-// manager deletes it, and not because somebody else deletes its node.
-func (l *past) stirs(before, now *machine.Machine) bool {
+// affectsChoice reports whether a change of a machine can change which machine its set chooses. A
+// deletion by the manager does not, unless it follows the deletion of the node by somebody else.
+func (l *fleetHistory) affectsChoice(before, now *machine.Machine) bool {
 	keys := l.setPolicy().Keys
 	for _, key := range []string{l.machinePolicy().Keys.Paused, l.machinePolicy().Keys.Preserve, keys.Priority, keys.Replace} {
 		if before.Annotations[key] != now.Annotations[key] {
@@ -241,31 +240,31 @@ func (l *past) stirs(before, now *machine.Machine) bool {
 }
 
 // nodeGoes reports whether the node of a machine is being deleted.
-func (l *past) nodeGoes(m *machine.Machine) bool {
+func (l *fleetHistory) nodeGoes(m *machine.Machine) bool {
 	return slices.ContainsFunc(l.stores.nodes.all(), func(n *machine.Node) bool { return n.Name == m.Spec.NodeName && n.Deleted() })
 }
 
-// stir records that something has changed about the machines of a set.
-func (l *past) stir(now, before *machine.Machine) {
+// recordChange records the time of a change of a set's machines.
+func (l *fleetHistory) recordChange(now, before *machine.Machine) {
 	for _, m := range []*machine.Machine{now, before} {
 		if m != nil && m.Owner != nil {
-			l.stirred[m.Owner.UID] = l.Now()
+			l.lastChange[m.Owner.UID] = l.Now()
 		}
 	}
 }
 
-// sawSet records a change of a set.
-func (l *past) sawSet(s *machineset.Set) {
+// recordSet records a change of a set.
+func (l *fleetHistory) recordSet(s *machineset.Set) {
 	now := l.Now()
 	r := l.setRecords[s.UID]
 	if r == nil {
-		r = &record[*machineset.Set]{stirred: now}
+		r = &record[*machineset.Set]{lastChange: now}
 		l.setRecords[s.UID] = r
 		l.emit(setCreated{s})
 	} else {
 		l.emit(setChanged{r, s})
 		if r.last.Generation != s.Generation || r.last.Deleted() != s.Deleted() {
-			r.stirred = now
+			r.lastChange = now
 		}
 		if s.Spec.Replicas < r.last.Spec.Replicas && !l.belated {
 			r.lowered = now
@@ -287,55 +286,55 @@ func ownerUID(m *machine.Machine) string {
 }
 
 // setPaused reports whether the set of a machine has been paused for long.
-func (l *past) setPaused(m *machine.Machine) bool {
+func (l *fleetHistory) setPaused(m *machine.Machine) bool {
 	r := l.setRecords[ownerUID(m)]
 	return r != nil && l.longAgo(r.paused)
 }
 
 // pausedSince reports whether a machine is paused, or was at any time since then.
-func (l *past) pausedSince(name string, then time.Time) bool {
+func (l *fleetHistory) pausedSince(name string, then time.Time) bool {
 	r := l.machine(name)
 	return r != nil && (!r.paused.IsZero() || r.resumed.After(then))
 }
 
 // resumed reports whether a machine, or its set, was paused until just now. Orders from before the
 // pause are carried out when it is over.
-func (l *past) resumed(m *machine.Machine) bool {
+func (l *fleetHistory) resumed(m *machine.Machine) bool {
 	r, s := l.records[m.UID], l.setRecords[ownerUID(m)]
 	lately := func(t time.Time) bool { return !t.IsZero() && !l.longAgo(t) }
 	return r != nil && lately(r.resumed) || s != nil && lately(s.resumed)
 }
 
-// plain reports whether nothing protects a machine from deletion.
-func (l *past) plain(m *machine.Machine) bool {
+// unprotected reports whether a machine is neither paused nor preserved.
+func (l *fleetHistory) unprotected(m *machine.Machine) bool {
 	r := l.records[m.UID]
 	_, requested := m.Annotations[l.machinePolicy().Keys.Preserve]
 	return r != nil && r.kept.IsZero() && !l.isPaused(m) && !requested
 }
 
-// recent reports whether orders that were given before then may be under way.
-func (l *past) recent(then time.Time) bool { return l.underWay(then) }
+// recent reports whether orders from before then may be under way.
+func (l *fleetHistory) recent(then time.Time) bool { return l.underWay(then) }
 
 // tooOld reports whether a machine may be replaced for its age now, by the manager's clock.
-func (l *past) tooOld(m *machine.Machine, s *machineset.Set) bool {
+func (l *fleetHistory) tooOld(m *machine.Machine, s *machineset.Set) bool {
 	at := machineset.ExpiresAt(m, s.Spec.MaxAge)
 	return !at.IsZero() && !l.latest().Add(time.Second).Before(at)
 }
 
-// asked reports whether a replacement of a machine is requested.
-func (l *past) asked(m *machine.Machine) bool {
+// replacementRequested reports whether a user asked for the machine to be replaced.
+func (l *fleetHistory) replacementRequested(m *machine.Machine) bool {
 	return machineset.Requested(m, l.setPolicy().Keys.Replace)
 }
 
 // atRest reports whether a fleet is at rest and nothing is requested of any machine. Then the
 // machines that a scaler chooses are the ones deleted.
-func (l *past) atRest(d *deployment.Deployment, fleet []*machine.Machine) bool {
+func (l *fleetHistory) atRest(d *deployment.Deployment, fleet []*machine.Machine) bool {
 	if !isComplete(d, fleet) || d.Spec.Paused || d.Spec.MaxAge > 0 {
 		return false
 	}
 	for _, m := range fleet {
 		r := l.records[m.UID]
-		if l.isPaused(m) || !m.Ready() || !r.kept.IsZero() || l.asked(m) || ownerUID(m) != ownerUID(fleet[0]) || m.Spec.InPlace != machine.InPlaceNone {
+		if l.isPaused(m) || !m.Ready() || !r.kept.IsZero() || l.replacementRequested(m) || ownerUID(m) != ownerUID(fleet[0]) || m.Spec.InPlace != machine.InPlaceNone {
 			return false
 		}
 	}
@@ -365,42 +364,41 @@ type (
 	}
 )
 
-// orders says which orders of the processes so far may still be carried out.
-type orders struct {
+// pendingOrders says which orders of the processes so far may still be executed.
+type pendingOrders struct {
 	*apis
 	process *process  // the one that lives, or lived last
 	worked  time.Time // when a process was disturbed last that had worked for a while
 }
 
-func (s *orders) see(e event) {
+func (s *pendingOrders) see(e event) {
 	switch e := e.(type) {
 	case processStarted:
 		s.process = e.process
 	case interrupted:
-		s.keptFromWork()
+		s.interrupted()
 	}
 }
 
-// unknown reports whether orders that were given before then may still be carried out. Each process
-// goes on with the orders of the one before it, until one has worked for long enough to see what
-// has become of the fleet since then.
-func (s *orders) unknown(then time.Time) bool {
+// unknown reports whether orders from before then may still be executed. Each process continues the
+// orders of the one before it, until one has worked long enough to see their results.
+func (s *pendingOrders) unknown(then time.Time) bool {
 	if s.worked.Sub(then) > inFlight {
 		return false
 	}
-	return s.process.dead || s.Now().Sub(s.workingSince(then)) <= inFlight
+	return s.process.dead || s.Now().Sub(s.ableSince(then)) <= inFlight
 }
 
-// workingSince is since when the present process has been able to work, then at the earliest: it
-// lives, and both APIs answer.
-func (s *orders) workingSince(then time.Time) time.Time {
+// ableSince returns since when the current process has been able to work, not before then: it is
+// alive, and both APIs answer.
+func (s *pendingOrders) ableSince(then time.Time) time.Time {
 	return slices.MaxFunc([]time.Time{then, s.process.began, s.outages[controlAPI].ends, s.outages[targetAPI].ends}, time.Time.Compare)
 }
 
-// keptFromWork notes that the present process is about to be kept from its work. One that has worked for
-// a while has seen what has become of the fleet.
-func (s *orders) keptFromWork() {
-	if !s.process.dead && s.Now().Sub(s.workingSince(time.Time{})) > inFlight {
+// interrupted records that the current process is about to be interrupted. If it had worked for a
+// while, it has seen the results of the orders before it.
+func (s *pendingOrders) interrupted() {
+	if !s.process.dead && s.Now().Sub(s.ableSince(time.Time{})) > inFlight {
 		s.worked = s.Now()
 	}
 }

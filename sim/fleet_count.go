@@ -13,15 +13,15 @@ import (
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
-// tally counts the machines of one deployment as decisions count them. It counts as changes come in
+// fleetCount counts the machines of one deployment as decisions count them. It counts as changes come in
 // and never looks at a whole fleet.
-type tally struct {
+type fleetCount struct {
 	w          *World
 	deployment *deployment.Deployment     // nil once it is gone
 	sets       map[string]*machineset.Set // the deployment's, by UID
 	current    *machineset.Set            // the one that has the wanted template; nil: none has it
-	machines   map[object.Key]tallied
-	counts     map[standsAs]int32
+	machines   map[object.Key]counted
+	counts     map[contribution]int32
 	maturing   map[object.Key]bool // machines that count otherwise as time passes
 	dirty      bool                // the counts may have changed
 	updatable  []string            // fields of a provider spec that can be changed on VMs
@@ -38,23 +38,23 @@ type tally struct {
 	updated                  int64 // VMs, without a drain
 }
 
-// tallied is a machine as it was last seen, and what it was counted as.
-type tallied struct {
+// counted is the last seen state of a machine, and what it added to the counts.
+type counted struct {
 	machine *machine.Machine
-	as      standsAs
+	as      contribution
 }
 
-// standsAs is what counts of a machine.
-type standsAs struct {
+// contribution is what a machine adds to the counts.
+type contribution struct {
 	set                     string // UID of its owner
 	going, ready, available bool
 	outdated                bool // its VM is to be changed
 	kept                    bool // for inspection
 }
 
-func newTally(w *World, d *deployment.Deployment, updatable []string) *tally {
-	t := &tally{
-		w: w, deployment: d, updatable: updatable, sets: map[string]*machineset.Set{}, machines: map[object.Key]tallied{}, counts: map[standsAs]int32{},
+func newFleetCount(w *World, d *deployment.Deployment, updatable []string) *fleetCount {
+	t := &fleetCount{
+		w: w, deployment: d, updatable: updatable, sets: map[string]*machineset.Set{}, machines: map[object.Key]counted{}, counts: map[contribution]int32{},
 		maturing: map[object.Key]bool{}, ours: map[object.Key]bool{}, progressed: w.Now(),
 	}
 	t.classChanged()
@@ -64,14 +64,14 @@ func newTally(w *World, d *deployment.Deployment, updatable []string) *tally {
 	for _, m := range w.machines.all() {
 		t.count(m.Key, m)
 	}
-	t.recount()
+	t.recountAll()
 	t.best = t.seen
 	w.subscribe(t.follow)
 	return t
 }
 
 // follow follows the changes of what is stored.
-func (t *tally) follow(e event) {
+func (t *fleetCount) follow(e event) {
 	switch e := e.(type) {
 	case stored[*machine.Machine]:
 		t.machineChanged(t.machines[e.key].machine, e.now)
@@ -88,7 +88,7 @@ func (t *tally) follow(e event) {
 }
 
 // classChanged finds out what the VMs should be like, if the deployment names another class now.
-func (t *tally) classChanged() {
+func (t *fleetCount) classChanged() {
 	if t.deployment == nil || len(t.updatable) == 0 || t.class == t.deployment.Spec.Template.Spec.Class {
 		return
 	}
@@ -103,12 +103,12 @@ func (t *tally) classChanged() {
 }
 
 // outdated reports whether a VM is to be changed to what its class says.
-func (t *tally) outdated(m *machine.Machine) bool {
+func (t *fleetCount) outdated(m *machine.Machine) bool {
 	have, want := &m.Status.VMSpec, &t.spec
 	return *want != machine.VMSpec{} && *have != *want && have.Declared == want.Declared && have.Fixed == want.Fixed
 }
 
-func (t *tally) setChanged(k object.Key, now *machineset.Set) {
+func (t *fleetCount) setChanged(k object.Key, now *machineset.Set) {
 	for uid, s := range t.sets {
 		if s.Key == k {
 			delete(t.sets, uid)
@@ -122,7 +122,7 @@ func (t *tally) setChanged(k object.Key, now *machineset.Set) {
 
 // choose finds the set that has the wanted template: the newest revision, and of several the oldest
 // set, as a deployment does.
-func (t *tally) choose() {
+func (t *fleetCount) choose() {
 	t.current, t.dirty = nil, true
 	for _, s := range t.sets {
 		if t.deployment == nil || s.Deleted() || !t.w.deploymentPolicy().Wants(t.deployment, s) {
@@ -135,12 +135,12 @@ func (t *tally) choose() {
 }
 
 // before reports whether a set goes before another one as the one that has the wanted template.
-func (*tally) before(a, b *machineset.Set) bool {
+func (*fleetCount) before(a, b *machineset.Set) bool {
 	return cmp.Or(cmp.Compare(b.Revision, a.Revision), a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name)) < 0
 }
 
 // machineChanged counts what becomes of machines.
-func (t *tally) machineChanged(before, now *machine.Machine) {
+func (t *fleetCount) machineChanged(before, now *machine.Machine) {
 	switch {
 	case now == nil:
 		if before != nil && !before.Deleted() {
@@ -155,7 +155,7 @@ func (t *tally) machineChanged(before, now *machine.Machine) {
 }
 
 // changed counts what happens to a machine that stays.
-func (t *tally) changed(before, now *machine.Machine) {
+func (t *fleetCount) changed(before, now *machine.Machine) {
 	if now.Deleted() && !before.Deleted() {
 		t.deleted++
 	}
@@ -175,7 +175,7 @@ func (t *tally) changed(before, now *machine.Machine) {
 }
 
 // count counts a machine as it is now; nil: it is gone.
-func (t *tally) count(k object.Key, now *machine.Machine) {
+func (t *fleetCount) count(k object.Key, now *machine.Machine) {
 	t.dirty = true
 	if before, known := t.machines[k]; known {
 		if t.counts[before.as]--; t.counts[before.as] == 0 {
@@ -187,7 +187,7 @@ func (t *tally) count(k object.Key, now *machine.Machine) {
 	if now == nil {
 		return
 	}
-	as := standsAs{set: ownerUID(now), going: now.Deleted(), ready: now.Ready(), outdated: t.outdated(now)}
+	as := contribution{set: ownerUID(now), going: now.Deleted(), ready: now.Ready(), outdated: t.outdated(now)}
 	as.kept = now.Preserved(t.w.Now())
 	if as.ready && t.deployment != nil {
 		as.available = !as.kept && !now.AvailableAt(t.deployment.Spec.MinReady).After(t.w.Now())
@@ -195,12 +195,12 @@ func (t *tally) count(k object.Key, now *machine.Machine) {
 			t.maturing[k] = true
 		}
 	}
-	t.machines[k] = tallied{now, as}
+	t.machines[k] = counted{now, as}
 	t.counts[as]++
 }
 
-// recount brings the counts up to date, and reports whether they have changed.
-func (t *tally) recount() bool {
+// recountAll brings the counts up to date, and reports whether they have changed.
+func (t *fleetCount) recountAll() bool {
 	for k := range t.maturing {
 		t.count(k, t.machines[k].machine)
 	}
@@ -238,8 +238,8 @@ func (t *tally) recount() bool {
 	return c != before
 }
 
-// surplusHistory reports whether more old sets than the limit are there, and one is empty.
-func (t *tally) surplusHistory(limit int) bool {
+// excessHistory reports whether more old sets than the limit are there, and one is empty.
+func (t *fleetCount) excessHistory(limit int) bool {
 	empty := map[string]bool{}
 	for uid, s := range t.sets {
 		if s != t.current {
@@ -260,7 +260,7 @@ func (t *tally) surplusHistory(limit int) bool {
 
 // still reports whether each set has the machines that it wants, and all are available or kept. One
 // that is being deleted is neither.
-func (t *tally) still() bool {
+func (t *fleetCount) still() bool {
 	have := map[string]int32{}
 	for as, n := range t.counts {
 		if t.sets[as.set] == nil {
@@ -281,7 +281,7 @@ func (t *tally) still() bool {
 
 // advance notes progress: more new machines are available than ever, or fewer old ones or fewer
 // machines in all are there, or fewer VMs than before are to be changed.
-func (t *tally) advance(before *preview.Counts) {
+func (t *fleetCount) advance(before *preview.Counts) {
 	all := func(c *preview.Counts) int32 { return c.Total() + c.Terminating }
 	if t.seen.NewAvailable <= t.best.NewAvailable && t.seen.Old >= t.best.Old && all(&t.seen) >= all(&t.best) &&
 		t.seen.Outdated >= before.Outdated {
