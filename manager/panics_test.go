@@ -34,6 +34,10 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
+// The long tests panic at every call, in the code that the short ones run under the race detector.
+//
+//make:long-tests-without-race
+
 // guests are one pod a node, which is gone when it was evicted.
 type guests struct {
 	call func(func() error) error

@@ -5,24 +5,6 @@
 . "$(dirname "$0")/prelude.sh"
 . scripts/format.sh
 
-# The directories (and those below) whose tests run under the race detector:
-# the places with goroutines. The deciding packages, the simulator with the examples that
-# only play it, and the adapter's conversions have none, and would take five to ten times
-# as long.
-race_dirs="adapters/bolt driver machine/fsm machinepool/pooldriver manager sim/cmd sim/internal/guest
-	sim/gallery/hunt sim/simtest store adapters/kubernetes/apistore adapters/kubernetes/app
-	adapters/kubernetes/bootstrap adapters/kubernetes/cluster adapters/kubernetes/cmd
-	adapters/kubernetes/config adapters/kubernetes/controllers adapters/kubernetes/examples
-	adapters/kubernetes/internal adapters/mcm adapters/kubernetes/simulated
-	examples/embed examples/pool examples/quickstart"
-
-# Of these (relative to the root module) only what -short leaves in runs under
-# it, and all of it without: their long tests kill a program or a manager at every
-# call, run thousands of machines, play hundreds of scenarios, and a life for each
-# permission that is taken away, in the same code, and take two to eight times as
-# long with it.
-short_race_dirs="adapters/kubernetes/controllers adapters/kubernetes/internal/permissions manager sim/simtest"
-
 # How long the soak of make prove plays.
 soak=2m
 
@@ -31,7 +13,6 @@ started=$(date +%s)
 race=
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-root_path=$(sed -n 's/^module[[:space:]]*//p' go.mod)
 
 # probe_race finds out whether the race detector works here by using it.
 probe_race() {
@@ -68,17 +49,23 @@ choose_seed() {
 	note "property tests draw from seed $RAPID_SEED ($origin); make $1 $replay draws the same again"
 }
 
-# is_in IMPORT-PATH DIR...: is it in one of these directories, or below?
-is_in() {
-	package_path=$1
-	shift
-	for dir in "$@"; do
-		case "$package_path" in
-		"$root_path/$dir" | "$root_path/$dir"/*) return 0 ;;
-		esac
+# starts_goroutines PACKAGE-DIRECTORY
+starts_goroutines() { grep -qsE '^[[:space:]]*go (func|[[:alnum:]_.]+)\(|\.(Go|RunParallel|AfterFunc)\(' "$1"/*.go; }
+
+# is_raced PACKAGE-DIRECTORY MODULE-DIRECTORY: does the race detector have something to find there?
+# It does where a package, or one above it in its module, starts goroutines. The deciding packages and
+# the simulator start none, and would take five to ten times as long.
+is_raced() {
+	raced_dir=$1
+	until starts_goroutines "$raced_dir"; do
+		[ "$raced_dir" != "$2" ] && [ "$raced_dir" != / ] || return 1
+		raced_dir=$(dirname "$raced_dir")
 	done
-	return 1
 }
+
+# long_unraced PACKAGE-DIRECTORY: a package whose long tests would take several times as long under
+# the race detector, in the same code as the short ones, says so in one of its test files.
+long_unraced() { grep -qs '^//make:long-tests-without-race' "$1"/*_test.go; }
 
 # test_server MODULE builds the API server that some modules test against, so
 # that the wait for it is seen, and is none of a test's time.
@@ -178,20 +165,23 @@ sort_packages() {
 	plain_long=
 	raced=
 	raced_long=
+	raced_whole=
 	unraced=
+	module_dir=$(cd "$1" && go list -m -f '{{.Dir}}')
 	(cd "$1" && go list -e -f '{{.Dir}} {{.ImportPath}}' ./...) | by_size >"$scratch/list"
 	while read -r dir package; do
 		long=
 		if is_long "$dir"; then long=yes; fi
-		if [ -z "$race" ] || ! is_in "$package" $race_dirs; then
+		if [ -z "$race" ] || ! is_raced "$dir" "$module_dir"; then
 			if [ -n "$long" ]; then plain_long="$plain_long $package"; else plain="$plain $package"; fi
 		elif [ -z "$long" ]; then
 			raced="$raced $package"
-		elif is_in "$package" $short_race_dirs; then
+		elif long_unraced "$dir"; then
 			raced_long="$raced_long $package"
 			unraced="$unraced $package"
 		else
 			raced_long="$raced_long $package"
+			raced_whole="$raced_whole $package"
 		fi
 	done <"$scratch/list"
 }
@@ -222,12 +212,8 @@ add_short_tests() {
 # add_long_tests MODULE: the tests of make prove.
 add_long_tests() {
 	sort_packages "$1"
-	with=
-	for package in $raced_long; do
-		if ! is_in "$package" $short_race_dirs; then with="$with $package"; fi
-	done
 	add_job "$1" "4 to 10 min" "" "$unraced$plain_long"
-	add_job "$1" "4 to 10 min" " -race" "$with"
+	add_job "$1" "4 to 10 min" " -race" "$raced_whole"
 }
 
 # play_storms plays random scenarios in the simulator.

@@ -16,6 +16,11 @@ import (
 	"github.com/millwright-go/millwright/sim/scenario"
 )
 
+// The long tests play hundreds of scenarios, in the code that the short ones run under the race
+// detector.
+//
+//make:long-tests-without-race
+
 // mistake is what is wrong with a driver. Empty: nothing.
 type mistake string
 

@@ -33,6 +33,11 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
 )
 
+// The long tests kill a manager at every call and run thousands of machines, in the code that the
+// short ones run under the race detector.
+//
+//make:long-tests-without-race
+
 // server is the API server of all tests here.
 var server *lab.Lab
 

@@ -24,6 +24,11 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 )
 
+// The long tests live a life for each permission that is taken away, in the code that the short ones
+// run under the race detector.
+//
+//make:long-tests-without-race
+
 // server is the API server of all tests here. It requires permission to refer to an owner, as few
 // servers do.
 var server *lab.Lab
