@@ -21,6 +21,7 @@ var (
 	goFile   = regexp.MustCompile(`^(?:[\w-]+/)+[\w-]+\.go$`)
 	anyFile  = regexp.MustCompile(`^(?:[\w-]+/)+[\w.-]+\.(?:go|txt|golden|csv|md|sh|yaml)$`)
 	aTest    = regexp.MustCompile(`^([\w/.-]+): ((?:Test|Fuzz|Benchmark|Example)\w*)$`)
+	aDir     = regexp.MustCompile(`^[a-z]+(?:/[a-z][a-z0-9-]*)+$`)
 	anyName  = regexp.MustCompile(`^\w+$`)
 	heading  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	anchorID = regexp.MustCompile(`id="([^"]+)"`)
@@ -87,8 +88,9 @@ func anchors(text string) (all []string) {
 	return all
 }
 
-// TestCodeSpans checks what Markdown files name between backquotes: files by their path, functions
-// in the form "`dir/file.go`: `name`, `other`", and tests in the form "`dir: TestName`".
+// TestCodeSpans checks what Markdown files name between backquotes: files and directories by their
+// path, functions in the form "`dir/file.go`: `name`, `other`", and tests in the form
+// "`dir: TestName`".
 func TestCodeSpans(t *testing.T) {
 	tree, checked := loadTree(t), 0
 	for _, page := range tree.pages {
@@ -112,14 +114,12 @@ func spanFaults(tree *tree, dir, text string) (checked int, faults []string) {
 	text = fence.ReplaceAllString(text, "")
 	for _, at := range span.FindAllStringSubmatchIndex(text, -1) {
 		name := text[at[2]:at[3]]
-		if match := aTest.FindStringSubmatch(name); match != nil {
-			checked++
-			if !tree.hasTest(match[1], match[2]) {
-				faults = append(faults, fmt.Sprintf("%s has no %s", match[1], match[2]))
-			}
-			continue
-		}
 		if !anyFile.MatchString(name) {
+			n, fault := nameFault(tree, dir, name)
+			checked += n
+			if fault != "" {
+				faults = append(faults, fault)
+			}
 			continue
 		}
 		checked++
@@ -141,6 +141,28 @@ func spanFaults(tree *tree, dir, text string) (checked int, faults []string) {
 		}
 	}
 	return checked, faults
+}
+
+// nameFault checks a name that is not a file: of a test or a directory.
+func nameFault(tree *tree, dir, name string) (checked int, fault string) {
+	if match := aTest.FindStringSubmatch(name); match != nil {
+		if !tree.hasTest(match[1], match[2]) {
+			return 1, fmt.Sprintf("%s has no %s", match[1], match[2])
+		}
+		return 1, ""
+	}
+	if top, _, _ := strings.Cut(name, "/"); aDir.MatchString(name) && isDir(top) {
+		if !isDir(name) && !isDir(path.Join(dir, name)) {
+			return 1, name + " does not exist"
+		}
+		return 1, ""
+	}
+	return 0, ""
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // namesAfter returns the names in a list such as ": `a`, `b`" at the start of a text.
@@ -242,6 +264,37 @@ func missingNames(text string, declared map[string]map[string]bool, foreign map[
 	return missing
 }
 
+var aPath = regexp.MustCompile(`(?:^|[^\w./-])([a-z]+(?:/[a-z][\w.-]*)+)`)
+
+// TestPathsInComments checks the files and directories of the repository that comments name.
+func TestPathsInComments(t *testing.T) {
+	for _, s := range loadTree(t).sources {
+		for _, group := range s.file.Comments {
+			for _, name := range missingPaths(s.dir(), group.Text()) {
+				t.Errorf("%s: %s does not exist", s.at(group.Pos()), name)
+			}
+		}
+	}
+}
+
+// missingPaths returns the paths in a text that begin with a directory of the repository and do not
+// exist, neither there nor below the directory of the text.
+func missingPaths(dir, text string) (missing []string) {
+	for _, match := range aPath.FindAllStringSubmatch(text, -1) {
+		name := strings.TrimRight(match[1], ".")
+		if top, _, _ := strings.Cut(name, "/"); !isDir(top) {
+			continue
+		}
+		if _, err := os.Stat(name); err == nil {
+			continue
+		}
+		if _, err := os.Stat(path.Join(dir, name)); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
 func read(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -277,6 +330,7 @@ func TestCodeSpanRules(t *testing.T) {
 		"`internal/repotest: TestCodeSpanRules`":                   0,
 		"`internal/repotest: TestGone`, `docs: TestCodeSpanRules`": 2,
 		"```\n`internal/repotest/gone.go`\n```":                    0,
+		"`internal/repotest`, `internal/gone`, `pods/eviction`":    1,
 	} {
 		if _, got := spanFaults(loadTree(t), ".", text); len(got) != faults {
 			t.Errorf("%q: %q, want %d", text, got, faults)
@@ -297,5 +351,19 @@ func TestQualifiedNameRules(t *testing.T) {
 	}
 	if got := missingNames("a.Gone", declared, map[string]bool{"a": true}); len(got) != 0 {
 		t.Errorf("a foreign package was taken for ours: %q", got)
+	}
+}
+
+func TestPathRules(t *testing.T) {
+	loadTree(t)
+	for text, missing := range map[string]int{
+		"See internal/repotest, docs/README.md, and pods/eviction.": 0,
+		"See internal/gone and docs/gone.md.":                       2,
+		"https://example.com/docs/gone":                             0,
+		"The package's repotest/doc.go, below internal.":            0,
+	} {
+		if got := missingPaths("internal", text); len(got) != missing {
+			t.Errorf("%q: %q, want %d", text, got, missing)
+		}
 	}
 }
