@@ -2,7 +2,6 @@ package convert_test
 
 import (
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
