@@ -7,9 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
 	"github.com/millwright-go/millwright/internal/testkit"
 )
