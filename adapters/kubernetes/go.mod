@@ -6,6 +6,7 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/go-logr/logr v1.4.3
 	github.com/millwright-go/millwright v0.0.0-00010101000000-000000000000
+	github.com/millwright-go/millwright/test/kubernetes v0.0.0-00010101000000-000000000000
 	github.com/prometheus/client_golang v1.23.2
 	github.com/stretchr/testify v1.12.1
 	k8s.io/api v0.36.3
@@ -65,4 +66,7 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
 )
 
-replace github.com/millwright-go/millwright => ../..
+replace (
+	github.com/millwright-go/millwright => ../..
+	github.com/millwright-go/millwright/test/kubernetes => ../../test/kubernetes
+)

@@ -68,4 +68,5 @@ require (
 replace (
 	github.com/millwright-go/millwright => ../..
 	github.com/millwright-go/millwright/adapters/kubernetes => ../kubernetes
+	github.com/millwright-go/millwright/test/kubernetes => ../../test/kubernetes
 )

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/apistore"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 	"github.com/millwright-go/millwright/store/storetest"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
 // patience limits any wait, also on a slow and busy machine.

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/apistore"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 	"github.com/millwright-go/millwright/store/storetest"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
 // server is the API server of all tests here.

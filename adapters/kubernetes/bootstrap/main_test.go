@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/bootstrap"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
 // server is the API server of all tests here. It admits any bearer of a bootstrap token, and knows

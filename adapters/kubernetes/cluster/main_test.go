@@ -18,7 +18,7 @@ import (
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/cluster"
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
 // server is the API server of all tests here, with a stand-in for the kubelet. No controller

@@ -21,12 +21,12 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/apistore"
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
 // server is the API server of all tests here.

@@ -19,7 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 // childEnv makes the test program a manager, of the fleet in this folder and namespace: "KUBECONFIG

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 // steady is a provider whose nodes report, so that they stay healthy for longer

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/reachability"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
 // ears records what the reconcilers report.

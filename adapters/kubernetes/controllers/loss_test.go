@@ -15,10 +15,10 @@ import (
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 // hasty are controllers with the shortest waits that they must be able to have.

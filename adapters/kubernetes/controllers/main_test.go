@@ -29,8 +29,8 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 // The long tests kill a manager at every call and run thousands of machines, in the code that the

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 // writers is how many objects are written at the same time, if many are.

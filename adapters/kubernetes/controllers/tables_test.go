@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
 	"github.com/millwright-go/millwright/internal/testkit"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 // TestTables: what kubectl prints of a fleet that is well, of one that is stuck on a quota, of one whose

@@ -20,8 +20,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 // pageName is the page whose examples these are.

@@ -25,7 +25,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 const namespace = "bench"

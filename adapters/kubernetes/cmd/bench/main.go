@@ -22,7 +22,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
 func main() {

@@ -28,8 +28,8 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/app"
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
 func main() {

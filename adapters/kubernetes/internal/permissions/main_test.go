@@ -21,7 +21,7 @@ import (
 	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
 // The long tests live a life for each permission that is taken away, in the code that the short ones

@@ -26,8 +26,8 @@ import (
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 // world is a fleet in a namespace of its own, and an account that has what the manifests give it,

@@ -12,7 +12,7 @@ import (
 
 	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 // Class returns a class of the simulated provider and its secret. The tag of

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/app"
-	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
 // settings are those of the simulated provider.
