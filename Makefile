@@ -43,7 +43,7 @@ bench: ## all benchmarks with allocations (BENCH=, BENCHTIME=)
 	@sh scripts/bench.sh
 
 bench-kubernetes: ## machines created, rolled and deleted on a real API server, as a table (BENCHFLAGS="-large 0 -settled 0"), about 10 min
-	@GOWORK=off go -C adapters/kubernetes run ./cmd/bench $(BENCHFLAGS)
+	@GOWORK=off go -C cmd/millwright-manager run ./bench $(BENCHFLAGS)
 
 fuzz: ## every fuzz target for FUZZTIME each (20s)
 	@sh scripts/fuzz.sh
@@ -58,7 +58,7 @@ compat: ## what callers of the last tag would have to change, by apidiff
 	@sh scripts/compat.sh
 
 try-kubernetes: ## an API server with the manager, a simulated provider and a sample; Ctrl-C ends it
-	@GOWORK=off go -C adapters/kubernetes run ./cmd/try
+	@GOWORK=off go -C cmd/millwright-manager run ./try
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile

@@ -120,7 +120,7 @@ func printsLike(page, printed string) bool {
 func beside(t *testing.T, page string) (code string) {
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(page), "*.go"))
 	check(t, err)
-	more, err := filepath.Glob("../adapters/kubernetes/examples/*.go")
+	more, err := filepath.Glob("../cmd/millwright-manager/examples/*.go")
 	check(t, err)
 	for _, file := range append(files, more...) {
 		text, err := os.ReadFile(file)

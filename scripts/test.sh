@@ -71,7 +71,7 @@ long_unraced() { grep -qs '^//make:long-tests-without-race' "$1"/*_test.go; }
 # that the wait for it is seen, and is none of a test's time.
 test_server() {
 	case "$1" in
-	adapters/kubernetes)
+	adapters/kubernetes | cmd/millwright-manager)
 		step "build the test API server" "5 to 8 min on two cores the first time, then 1 s"
 		go -C test/kubelab run ./ensure >/dev/null
 		;;

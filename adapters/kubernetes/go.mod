@@ -3,7 +3,6 @@ module github.com/millwright-go/millwright/adapters/kubernetes
 go 1.26.0
 
 require (
-	github.com/alecthomas/kong v1.17.0
 	github.com/go-logr/logr v1.4.3
 	github.com/millwright-go/millwright v0.0.0-00010101000000-000000000000
 	github.com/millwright-go/millwright/test/kubernetes v0.0.0-00010101000000-000000000000

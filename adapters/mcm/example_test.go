@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/millwright-go/millwright/adapters/kubernetes/app"
 	"github.com/millwright-go/millwright/adapters/mcm"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/app"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/millwright-go/millwright v0.0.0-00010101000000-000000000000
 	github.com/millwright-go/millwright/adapters/kubernetes v0.0.0-00010101000000-000000000000
+	github.com/millwright-go/millwright/cmd/millwright-manager v0.0.0-00010101000000-000000000000
 	github.com/prometheus/client_golang v1.23.2
 	github.com/prometheus/client_model v0.6.2
 	github.com/stretchr/testify v1.12.1
@@ -68,5 +69,6 @@ require (
 replace (
 	github.com/millwright-go/millwright => ../..
 	github.com/millwright-go/millwright/adapters/kubernetes => ../kubernetes
+	github.com/millwright-go/millwright/cmd/millwright-manager => ../../cmd/millwright-manager
 	github.com/millwright-go/millwright/test/kubernetes => ../../test/kubernetes
 )

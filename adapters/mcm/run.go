@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/millwright-go/millwright/adapters/kubernetes/app"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/app"
 )
 
 // Run is app.Run for a provider of machine-controller-manager, of release 0.53 or later. It serves

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
-	"github.com/millwright-go/millwright/adapters/kubernetes/app"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/app"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/internal/trial"
 )
 
 // TestPools: the command reconciles pools unless it is told not to. Then it does not ask for them.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millwright-go/millwright/adapters/kubernetes/app"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/app"
 )
 
 // TestSources: the command takes its settings from a file, from variables and

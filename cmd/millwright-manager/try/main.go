@@ -26,9 +26,9 @@ import (
 
 	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
-	"github.com/millwright-go/millwright/adapters/kubernetes/app"
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/app"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/internal/trial"
 	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 

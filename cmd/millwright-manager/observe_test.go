@@ -19,8 +19,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
-	"github.com/millwright-go/millwright/adapters/kubernetes/app"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/app"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/internal/trial"
 )
 
 // witness is a proxy of the server that remembers the requests.

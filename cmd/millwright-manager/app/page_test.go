@@ -25,7 +25,7 @@ func page(r *reading) string {
 	var b strings.Builder
 	b.WriteString(`# Settings of a manager on Kubernetes
 
-<!-- Written by go test ./app -run TestPage -update in adapters/kubernetes. -->
+<!-- Written by go test ./app -run TestPage -update in cmd/millwright-manager. -->
 
 Each setting is a flag (` + "`--machine-drain-timeout=1h`" + `), an environment variable
 (` + "`MILLWRIGHT_MACHINE_DRAIN_TIMEOUT=1h`" + `) and a key of the YAML file that the setting

@@ -15,8 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millwright-go/millwright/adapters/kubernetes/app"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/app"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/internal/trial"
 )
 
 // patience limits any wait, also on a slow and busy machine.

@@ -10,8 +10,8 @@ package main
 import (
 	"context"
 
-	"github.com/millwright-go/millwright/adapters/kubernetes/app"
-	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/app"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/internal/trial"
 )
 
 func main() { app.Exit(trial.Program().Run(context.Background())) }

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/millwright-go/millwright/adapters/kubernetes/app"
+	"github.com/millwright-go/millwright/cmd/millwright-manager/app"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
