@@ -12,30 +12,26 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// UserData is the key of a secret that holds what a VM runs at its first boot.
+// UserData is the key in a boot secret of what a VM runs at its first boot.
 const UserData = "userData"
 
-// Class is the blueprint of machines: which provider makes them, from what,
-// with which credentials. A change of a class changes no machine that exists, but
-// for what the driver can update on its VM.
+// Class is the blueprint of machines: their provider, its spec, and its credentials. A change of a class changes
+// existing machines only in fields that the driver can update.
 type Class struct {
 	object.Meta
-	// Provider is the name a driver answers to. Empty is tolerated: the
-	// driver decides.
+	// Provider is the name of a driver. Drivers decide whether they accept an empty one.
 	Provider string
-	// ProviderSpec is the provider's own description, opaque here.
+	// ProviderSpec is the provider's own spec of a VM, opaque here.
 	ProviderSpec []byte
-	// NodeTemplate says what a node of this class offers, for autoscalers
-	// that must know before there is one.
+	// NodeTemplate describes a node of this class to autoscalers, before one exists.
 	NodeTemplate *NodeShape
-	// SecretRef names the boot secret, CredentialsRef the provider's
-	// credentials; their data are merged, CredentialsRef's winning.
+	// SecretRef names the boot secret, CredentialsRef the provider's credentials. Drivers get both merged;
+	// the data of CredentialsRef wins.
 	SecretRef      *object.Key
 	CredentialsRef *object.Key
 }
 
-// NodeShape describes the node that a class yields. Quantities are in
-// Kubernetes' notation and opaque here.
+// NodeShape describes the nodes of a class. Quantities are in Kubernetes' notation and opaque here.
 type NodeShape struct {
 	Capacity        map[string]string // cpu, memory, gpu
 	VirtualCapacity map[string]string // extended resources, applied to the node
@@ -80,8 +76,7 @@ func (s *NodeShape) equal(t *NodeShape) bool {
 		s.Architecture == t.Architecture
 }
 
-// Validate returns an *object.FieldError for what can't work when a machine
-// is created from the class. What is merely odd, such as an empty provider, passes.
+// Validate returns an *object.FieldError for the first field with which no machine can be created.
 func (c *Class) Validate() error {
 	switch {
 	case c.SecretRef != nil && c.SecretRef.Name == "":
@@ -104,11 +99,9 @@ func (c *Class) Validate() error {
 	return nil
 }
 
-// Unshaped names what an autoscaler must know of a class to make the first
-// machine of it and what the node template does not say, though it says some of
-// it: capacity, instance type, region, zone. Nil: it says all of it, or nothing,
-// since then no autoscaler is meant to scale it up. Machines are made from the class all
-// the same.
+// Unshaped returns which of capacity, instance type, region and zone the node template lacks. An autoscaler needs
+// all of them to scale a class up from zero. It returns nil if all are there, or none: then no autoscaler is
+// meant to. Machines are created from the class in any case.
 func (c *Class) Unshaped() (missing []string) {
 	var t NodeShape
 	if c.NodeTemplate != nil {
@@ -132,21 +125,21 @@ func (c *Class) Unshaped() (missing []string) {
 	return missing
 }
 
-// Secret holds data that must not be shown: printing one, with any verb,
-// prints its name, and so does logging one with slog. Encoders such as
-// encoding/json write the data, since stores need them to; a value that holds a
-// secret must not be handed to a logger that encodes values, nor a secret be kept in an unexported field of a struct that is printed, where no
-// method of it is called.
+// Secret holds confidential data. Printing one with any verb, or logging it with slog, shows only its name.
+//
+// Two uses are not protected. Encoders such as encoding/json write the data, because stores need it: do not give
+// a value that holds a secret to a logger that encodes values. And fmt calls no method of an unexported field:
+// do not print a struct that has a secret in one.
 type Secret struct {
 	object.Meta
 	Data map[string][]byte
 }
 
-// String names the secret and shows nothing of it.
+// String returns the secret's name.
 func (s Secret) String() string { return "secret " + s.Key.String() }
 
-// Format writes what String returns, for any verb. It has a value
-// receiver, so that a Secret inside another value is covered as well.
+// Format writes what String returns, for any verb. It has a value receiver, so that it also applies to a Secret
+// inside another value.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // Clone implements object.Object.
@@ -182,8 +175,8 @@ func sameKey(a, b *object.Key) bool {
 	return *a == *b
 }
 
-// What Kubernetes takes as metadata of a node, by its public rules. A node with one entry that
-// breaks them is refused as a whole, so no machine with that template would ever run.
+// Kubernetes' limits on the metadata of a node. The API server rejects a node with one invalid entry as a whole,
+// so no machine with such a template would ever run.
 const (
 	maxName        = 63      // bytes of a name, and of a label's value
 	maxPrefix      = 253     // bytes of a key's prefix
@@ -229,7 +222,7 @@ func entryError(field, key, problem string) *object.FieldError {
 	return object.Invalid(field+"["+strconv.Quote(bounded(key))+"]", problem)
 }
 
-// bounded is a key for a message.
+// bounded returns a key for a message, cut if it is long.
 func bounded(key string) string {
 	if len(key) > maxPrefix {
 		return key[:maxPrefix]
@@ -237,7 +230,8 @@ func bounded(key string) string {
 	return key
 }
 
-// valid reports whether all entries are valid. It allocates nothing: it runs in passes of settled machines.
+// valid reports whether all entries are valid. It allocates nothing, because it runs in each pass of a settled
+// machine.
 func (t *NodeTemplate) valid() bool {
 	for key, value := range t.Labels {
 		if labelProblem(key, value) != "" {
@@ -257,8 +251,8 @@ func (t *NodeTemplate) valid() bool {
 	return annotationBytes(t.Annotations) <= maxAnnotations
 }
 
-// usable is the template without entries that no API server accepts. Of annotations that are too
-// large together, none is left.
+// usable returns the template without entries that no API server accepts. If the annotations are too large
+// together, it has none.
 func (t *NodeTemplate) usable() NodeTemplate {
 	if t.valid() {
 		return *t
@@ -303,7 +297,7 @@ func labelProblem(key, value string) string {
 	return ""
 }
 
-// annotationKeyProblem is that of a key, whose prefix may have capital letters.
+// annotationKeyProblem returns what is wrong with a key, whose prefix may have capital letters.
 func annotationKeyProblem(key string) string {
 	if prefix, name, found := strings.Cut(key, "/"); found {
 		if named(name) && subdomain(prefix, true) {
@@ -317,7 +311,7 @@ func annotationKeyProblem(key string) string {
 	return ""
 }
 
-// taintProblem is that of the ith taint.
+// taintProblem returns what is wrong with the ith taint.
 func taintProblem(taints []object.Taint, i int) string {
 	t := &taints[i]
 	if problem := labelProblem(t.Key, t.Value); problem != "" {
@@ -384,7 +378,7 @@ func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// resourceProblem is that of an entry of a virtual capacity.
+// resourceProblem returns what is wrong with an entry of a virtual capacity.
 func resourceProblem(name, quantity string) string {
 	switch {
 	case !qualified(name):

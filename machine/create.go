@@ -7,14 +7,14 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// create takes a machine from new to Available, or to Running once its node
-// has joined. The order of its steps is the order of writes and calls:
+// create takes a machine from new to Available or, once its node has joined, to Running. It does one step
+// after the other:
 //
-//	ask for the VM -> announce -> bootstrap token -> create -> record ID and node name ->
-//	initialize -> Pending -> the node joins -> the token is removed -> Running
+//	read the VM -> announce the create in the status -> bootstrap token -> create the VM ->
+//	record its ID and node name -> initialize -> Pending -> the node joins -> remove the token -> Running
 //
-// If the process is killed after the VM was created and before it was recorded, the
-// next one asks for the VM, finds it, and continues from there.
+// If the process is killed after the VM was created and before it was recorded, the next process reads the
+// VM, finds it, and continues from there.
 func (d *decider) create() Plan {
 	if plan, busy := d.createBackoff(); busy {
 		return plan
@@ -25,12 +25,12 @@ func (d *decider) create() Plan {
 	return d.initializeAndJoin()
 }
 
-// createBackoff holds a failed creation back until it may be tried again, and
-// ends it when its time is up meanwhile.
+// createBackoff waits for the next attempt after a failed creation, and marks the machine Failed at its
+// deadline.
 //
-// The machine is in CrashLoopBackOff. How long it waits follows from the code of the failure: after
-// RESOURCE_EXHAUSTED Policy.QuotaRetry, 10 min. It does not wait once machine, class or secret have
-// changed. The creation timeout runs on; at its end the machine is Failed, and its set replaces it.
+// The machine is in CrashLoopBackOff. The wait depends on the code of the failure: after
+// RESOURCE_EXHAUSTED it is Policy.QuotaRetry, 10 min by default. A change of the machine, its class or its
+// secrets ends it. The creation timeout continues to run.
 func (d *decider) createBackoff() (Plan, bool) {
 	op := &d.m.Status.LastOperation
 	if op.Kind != OperationCreate || d.classBackoffRecorded() {
@@ -47,7 +47,7 @@ func (d *decider) createBackoff() (Plan, bool) {
 	return d.retryLater(op.Stage.title(), at, deadline), true
 }
 
-// createCall is the driver call that a failed stage of a creation made.
+// createCall returns the driver call of a stage of a creation.
 func createCall(stage Stage) codes.Call {
 	switch stage {
 	case StageGetVMStatus:
@@ -58,8 +58,8 @@ func createCall(stage Stage) codes.Call {
 	return codes.CreateMachine
 }
 
-// ensureVM asks the driver for the machine's VM, creates it if there is none, and
-// records it. It asks before each create, so that a restart makes no second VM.
+// ensureVM reads the machine's VM, creates it if it does not exist, and records it. It reads before each
+// create, so that a restart creates no second VM.
 func (d *decider) ensureVM() Plan {
 	if d.o.Class == nil {
 		return d.classFailed(codes.NotFound, d.m.Spec.Class.missing())
@@ -89,17 +89,17 @@ func (d *decider) ensureVM() Plan {
 	return d.statusFailed(vm.Code, vm.Message)
 }
 
-// adoptVM records a VM that the provider has already.
+// adoptVM records a VM that already exists.
 func (d *decider) adoptVM(vm *VM) Plan {
-	if d.createPending() { // it may be what a call made whose answer was lost
+	if d.createPending() { // the VM may be the result of a call whose answer was lost
 		return d.acceptVM(vm, reasonFound)
 	}
 	return d.recordVM(vm, reasonFound)
 }
 
-// vmWithoutID is about a VM of which the driver says that it is there, and not its provider ID. After
-// UNINITIALIZED, InitializeMachine finds it by the machine's name and answers its ID. If that answer has
-// none either, the driver is asked again: it knows a VM that is initialized.
+// vmWithoutID handles an answer of GetMachineStatus that reports a VM without its provider ID. After
+// UNINITIALIZED, InitializeMachine finds the VM by the machine's name and returns the ID. Any other such
+// answer is a failure of the driver, and is retried.
 func (d *decider) vmWithoutID(vm *VM) Plan {
 	answer := d.o.Initialized
 	switch {
@@ -113,18 +113,18 @@ func (d *decider) vmWithoutID(vm *VM) Plan {
 	case answer.Code != codes.OK:
 		return d.createFailed(StageInstanceInitialization, answer.Code, answer.Message)
 	case answer.ProviderID == "":
-		return d.createFailed(StageInstanceInitialization, codes.Uninitialized, "the driver gave no provider ID of the VM that it has initialized")
+		return d.createFailed(StageInstanceInitialization, codes.Uninitialized, "the driver returned no provider ID for the VM that it initialized")
 	case answer.Of != "":
 		return d.statusFailed(codes.Internal, answer.mistaken())
 	default:
 		return d.adoptVM(answer)
 	}
-	return d.statusFailed(codes.Internal, "the driver knows the VM but gave no provider ID: "+vm.Message)
+	return d.statusFailed(codes.Internal, "the driver reports the VM but returned no provider ID: "+vm.Message)
 }
 
-// issueCreate announces a create, issues it, and looks at its answer. The
-// announcement is written in the very pass that issues the call: a reader of
-// an old state fails there, before it can create a VM that no record owns.
+// issueCreate announces a create in the status, issues it, and handles its answer. The announcement is
+// written in the pass that issues the call: a process that has read a stale machine fails at that write,
+// before it can create a VM that no machine owns.
 func (d *decider) issueCreate() Plan {
 	made := d.o.Created
 	if made == nil {
@@ -132,7 +132,7 @@ func (d *decider) issueCreate() Plan {
 			return plan
 		}
 		if !d.now.Before(d.creationDeadline()) {
-			return d.creationTimedOut("its time was up before its VM was created")
+			return d.creationTimedOut("no VM was created")
 		}
 		if plan, busy := d.tokenUnavailable(); busy {
 			return plan
@@ -154,17 +154,17 @@ func (d *decider) issueCreate() Plan {
 	case made.Code != codes.OK:
 		return d.createFailed(StageCreateVM, made.Code, made.Message)
 	case made.ProviderID == "":
-		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no provider ID")
+		return d.createFailed(StageCreateVM, codes.Internal, "the driver returned no provider ID")
 	case made.Of != "":
 		return d.createFailed(StageCreateVM, codes.Internal, made.mistaken())
 	case made.NodeName == "" && !d.o.NoCluster:
-		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no node name")
+		return d.createFailed(StageCreateVM, codes.Internal, "the driver returned no node name")
 	}
 	return d.acceptVM(made, reasonCreated)
 }
 
-// invalidOrBackoff keeps a machine from calling the provider if no API server would accept its node,
-// without an end, or if its class is slowed.
+// invalidOrBackoff makes no call while no API server would accept the machine's node, or while its class
+// backs off.
 func (d *decider) invalidOrBackoff() (Plan, bool) {
 	if bad := d.invalidForNode(); bad != nil && d.o.Created == nil {
 		return Plan{Why: specInvalid(bad)}, true
@@ -172,8 +172,7 @@ func (d *decider) invalidOrBackoff() (Plan, bool) {
 	return d.classBackoff()
 }
 
-// acceptVM records a VM that was made for this machine, unless it came up under
-// the name of a node that was there before.
+// acceptVM records a VM that was created for this machine, unless its node name belongs to an older node.
 func (d *decider) acceptVM(made *VM, reason decision.Reason) Plan {
 	switch {
 	case d.o.NoCluster || made.NodeName == "":
@@ -185,15 +184,15 @@ func (d *decider) acceptVM(made *VM, reason decision.Reason) Plan {
 	return d.recordVM(made, reason)
 }
 
-// createAnnounced reports whether this pass has written the announcement of the create.
+// createAnnounced reports whether this pass has announced the create.
 func (d *decider) createAnnounced() bool {
 	op := &d.m.Status.LastOperation
 	return d.o.Fenced && d.m.Status.Phase == PhasePending && op.Kind == OperationCreate &&
 		op.State == StateProcessing && op.Stage == StageCreateVM
 }
 
-// discardVM deletes a VM that came up under another node's name, and marks this
-// machine failed. Its record keeps no node name that it could hurt.
+// discardVM deletes a VM whose node name belongs to another node, and marks the machine Failed. It records
+// no node name, so that the machine's deletion leaves that node alone.
 func (d *decider) discardVM(made *VM) Plan {
 	if d.o.VMDeleted == nil {
 		return Plan{
@@ -207,7 +206,7 @@ func (d *decider) discardVM(made *VM) Plan {
 	})
 }
 
-// recordVM stores what a VM is called before anything else is done with it.
+// recordVM stores provider ID and node name of a VM before any other call for it.
 func (d *decider) recordVM(vm *VM, reason decision.Reason) Plan {
 	changed := d.m.Clone()
 	changed.Spec.ProviderID = vm.ProviderID
@@ -217,7 +216,7 @@ func (d *decider) recordVM(vm *VM, reason decision.Reason) Plan {
 	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reason, Name: vm.ProviderID}}
 }
 
-// initializeAndJoin initializes a recorded VM if necessary, and waits until it joins.
+// initializeAndJoin initializes a recorded VM if necessary, and waits until its node joins.
 func (d *decider) initializeAndJoin() Plan {
 	vm := d.o.VM
 	if vm == nil && d.o.Created == nil && d.m.Status.Phase != PhasePending {
@@ -244,7 +243,7 @@ func (d *decider) initializeAndJoin() Plan {
 	return d.pendingOrAvailable()
 }
 
-// newNodeName is the node name that a driver gave and that is not recorded yet.
+// newNodeName returns a node name that the driver returned and that is not recorded yet.
 func (d *decider) newNodeName() string {
 	if d.o.NoCluster || d.m.Spec.NodeName != "" {
 		return ""
@@ -257,8 +256,8 @@ func (d *decider) newNodeName() string {
 	return ""
 }
 
-// initializeVM has the VM initialized if the driver said that it is not, or if
-// a create was begun and nothing says that it was.
+// initializeVM initializes the VM if the driver reports it as uninitialized, or if a create was announced
+// and no initialization is recorded since.
 func (d *decider) initializeVM() (Plan, bool) {
 	uninitialized := d.o.VM != nil && d.o.VM.Code == codes.Uninitialized
 	stage := d.m.Status.LastOperation.Stage
@@ -291,7 +290,7 @@ func (d *decider) initializeVM() (Plan, bool) {
 	return d.createFailed(StageInstanceInitialization, answer.Code, answer.Message), true
 }
 
-// pendingOrAvailable moves a machine whose VM is ready to Available or Pending, and then waits
+// pendingOrAvailable moves a machine whose VM is ready to Available or Pending. A Pending one then waits
 // for its node.
 func (d *decider) pendingOrAvailable() Plan {
 	id := d.m.Spec.ProviderID
@@ -310,9 +309,8 @@ func (d *decider) pendingOrAvailable() Plan {
 	return d.join()
 }
 
-// recordSpecForCreate notes what a VM that is about to be made is made from. An
-// earlier create may have taken effect with other values: then these are what
-// the VM may have.
+// recordSpecForCreate records the spec that a VM is about to be created from. An earlier create may have
+// taken effect with other values: those are recorded as possible ones.
 func (d *decider) recordSpecForCreate(s *Status) {
 	if d.o.VMSpec == nil {
 		return
@@ -327,17 +325,16 @@ func (d *decider) recordSpecForCreate(s *Status) {
 	}
 }
 
-// tokenUnavailable refuses to create a VM that would boot with a placeholder for a token.
+// tokenUnavailable fails a creation whose VM would boot with a placeholder instead of a token.
 func (d *decider) tokenUnavailable() (Plan, bool) {
 	if d.o.Token != TokenUnavailable {
 		return Plan{}, false
 	}
-	message := "the user data of class " + d.m.Spec.Class.Name + " has a placeholder for a bootstrap token, and nothing here makes tokens"
+	message := "the user data of class " + d.m.Spec.Class.Name + " has a placeholder for a bootstrap token, and this manager makes no tokens"
 	return d.classFailed(codes.InvalidArgument, message), true
 }
 
-// ensureToken makes sure, before a create hands out the user data, that what is
-// put into it is there and lasts.
+// ensureToken creates the bootstrap token before the create, which passes it on in the user data.
 func (d *decider) ensureToken() (Plan, bool) {
 	if d.o.Token != TokenNeeded {
 		return Plan{}, false
@@ -353,9 +350,8 @@ func (d *decider) ensureToken() (Plan, bool) {
 	return Plan{}, false
 }
 
-// renewTokenForInit finds the token again before a VM is initialized, since that hands
-// out the user data too. A machine without one is initialized all the same, and
-// so is one whose time is up: no token would last.
+// renewTokenForInit renews the token before a VM is initialized, because that call gets the user data too.
+// A machine without a token is initialized all the same, and so is one whose creation deadline has passed.
 func (d *decider) renewTokenForInit() (Plan, bool) {
 	plan, busy := d.renewToken()
 	if busy {
@@ -368,15 +364,14 @@ func (d *decider) renewTokenForInit() (Plan, bool) {
 	return d.createFailed(StageInstanceInitialization, answer.Code, "bootstrap token: "+answer.Message), true
 }
 
-// createPending reports whether a create may have been issued without the VM having
-// been seen initialized since.
+// createPending reports whether a create was announced, and the VM is not known to be initialized since.
 func (d *decider) createPending() bool {
 	op := &d.m.Status.LastOperation
 	return op.Kind == OperationCreate &&
 		(op.Stage == StageCreateVM || op.Stage == StageInstanceInitialization)
 }
 
-// keepCreateStage is stage, unless the persisted stage must not be forgotten.
+// keepCreateStage returns stage, or the stored stage of a pending create, which must not be lost.
 func (d *decider) keepCreateStage(stage Stage) Stage {
 	if d.createPending() {
 		return d.m.Status.LastOperation.Stage
@@ -384,7 +379,7 @@ func (d *decider) keepCreateStage(stage Stage) Stage {
 	return stage
 }
 
-// providerHasVM reports whether the provider has VMs of this machine, even if another program made them.
+// providerHasVM reports whether the provider has a VM of this machine, even if another program created it.
 func (d *decider) providerHasVM() bool {
 	if d.o.VM == nil {
 		return false
@@ -393,12 +388,12 @@ func (d *decider) providerHasVM() bool {
 	return code == codes.OK || code == codes.Uninitialized || code == codes.OutOfRange
 }
 
-// classFailed reports a class that nothing can be created from.
+// classFailed records that nothing can be created from the class.
 func (d *decider) classFailed(code codes.Code, message string) Plan {
 	return d.createFailed(d.keepCreateStage(StageNone), code, message)
 }
 
-// statusFailed reports a status call that leaves open whether there is a VM.
+// statusFailed records a call of GetMachineStatus that does not say whether the VM exists.
 func (d *decider) statusFailed(code codes.Code, message string) Plan {
 	return d.createFailed(d.keepCreateStage(StageGetVMStatus), code, message)
 }
@@ -418,7 +413,7 @@ func (d *decider) createFailed(stage Stage, code codes.Code, message string) Pla
 	return d.move(on, why, func(s *Status) {
 		d.beginCreationClock(s)
 		s.LastOperation = d.failure(OperationCreate, stage, code, message)
-		s.OnlyRefused = s.OnlyRefused && !unanswered // what is stored from now on does not say that one was
+		s.OnlyRefused = s.OnlyRefused && !unanswered // the stage no longer says that one was unanswered
 		if answered {
 			s.OnlyRefused = s.OnlyRefused && madeNothing(code)
 			never = s.OnlyRefused && code == codes.AlreadyExists && !d.providerHasVM()
@@ -427,8 +422,8 @@ func (d *decider) createFailed(stage Stage, code codes.Code, message string) Pla
 	})
 }
 
-// onlyRefused reports whether it is certain that no create call so far has made anything. One
-// whose answer is not recorded may have.
+// onlyRefused reports whether certainly no create call so far has created anything. A call whose answer is
+// not recorded may have.
 func (d *decider) onlyRefused() bool {
 	return d.m.untouched() || d.m.Status.OnlyRefused && !d.createUnanswered()
 }
@@ -438,7 +433,7 @@ func (d *decider) createUnanswered() bool {
 	return d.createPending() && d.m.Status.LastOperation.State != StateFailed && !d.createAnnounced()
 }
 
-// madeNothing reports whether a create that ended with code has made nothing.
+// madeNothing reports whether a create that failed with code has certainly created nothing.
 func madeNothing(code codes.Code) bool {
 	switch code {
 	case codes.InvalidArgument, codes.AlreadyExists, codes.PermissionDenied, codes.ResourceExhausted,
@@ -448,19 +443,19 @@ func madeNothing(code codes.Code) bool {
 	return false
 }
 
-// creationTimedOut marks a machine failed that did not run in time.
+// creationTimedOut marks a machine Failed that is not running at its deadline.
 func (d *decider) creationTimedOut(message string) Plan {
 	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: message}
 	return d.move(eventCreationTimeout, why, func(s *Status) {
 		op := d.failure(OperationCreate, s.LastOperation.Stage, codes.DeadlineExceeded, why.String())
 		if s.LastOperation.State == StateFailed {
-			op.Code = s.LastOperation.Code // the cause says more than the time it took
+			op.Code = s.LastOperation.Code // the cause says more than the timeout
 		}
 		s.LastOperation = op
 	})
 }
 
-// title is what a sentence calls a stage of a creation.
+// title returns the name of a creation's stage for messages.
 func (s Stage) title() string {
 	if s == StageNone {
 		return "preparation"
@@ -468,26 +463,22 @@ func (s Stage) title() string {
 	return string(s)
 }
 
-// mistaken says that an answer is about another machine's VM. Were it recorded,
+// mistaken returns the message for an answer with another machine's VM. It must not be recorded, since
 // that VM would be deleted with this machine.
 func (vm *VM) mistaken() string {
-	return "the driver answered VM " + vm.ProviderID + ", which is that of machine " + vm.Of
+	return "the driver returned VM " + vm.ProviderID + ", which belongs to machine " + vm.Of
 }
 
-// A provider that refuses to create anything of a class, because a quota is used up
-// or the class has a mistake, refuses it to every machine of the class. Package
-// safety keeps count, and the caller passes a Hold to each of them. A machine with a
-// Hold makes no call until it is its turn to try for all. Its creation
-// clock begins with its first try. If a quota is missing, the machine's status says so once: an
-// autoscaler reads that, and tries another group of nodes.
+// If a quota is exhausted or a class is wrong, the provider refuses to create every machine of the class.
+// Package safety/backoff counts these refusals, and the caller gives each machine of the class a Hold. Such
+// a machine makes no call before its turn to try for all of them, and its creation timeout begins with its
+// first attempt. If a quota is exhausted, its status says so once, for an autoscaler to read.
 
-// createTurnRetry is after how long a turn is asked for again where the answer says
-// nothing better.
+// createTurnRetry is how long to wait before AskCreate is repeated, unless the answer says when.
 const createTurnRetry = 5 * time.Second
 
-// classBackoff keeps a machine whose class is slowed from calling the provider until it
-// is its turn. It comes before the announcement, so that a machine that waits
-// writes no more than one status.
+// classBackoff makes no call while the machine's class backs off and it is not this machine's turn. It
+// precedes the announcement, so that a waiting machine writes at most one status.
 func (d *decider) classBackoff() (Plan, bool) {
 	h, turn := d.o.Hold, d.o.CreateTurn
 	if h == nil || d.o.Created != nil || turn != nil && turn.Given {
@@ -519,14 +510,14 @@ func (d *decider) classBackoff() (Plan, bool) {
 	return Plan{At: at, Why: why}, true
 }
 
-// classBackoffUnrecorded reports whether the status of a new machine has yet to say that a quota
-// is missing.
+// classBackoffUnrecorded reports whether the status of a new machine does not say yet that a quota is
+// exhausted.
 func (d *decider) classBackoffUnrecorded(h *Hold) bool {
 	s := &d.m.Status
 	return h.Code == codes.ResourceExhausted && s.Phase == PhaseNew && s.LastOperation.Kind == "" && d.m.Spec.ProviderID == ""
 }
 
-// recordClassBackoff records the refusal that the class met as this machine's own.
+// recordClassBackoff records the latest refusal of the class as this machine's failure.
 func (d *decider) recordClassBackoff(h *Hold) Plan {
 	why := decision.Why{Reason: reasonHeldNoted, Detail: h.String(), Code: h.Code}
 	never := !d.providerHasVM()
@@ -535,15 +526,15 @@ func (d *decider) recordClassBackoff(h *Hold) Plan {
 	})
 }
 
-// classBackoffRecorded reports whether the last operation is what noteHeld wrote. It is no
-// attempt of this machine, so nothing waits for it.
+// classBackoffRecorded reports whether recordClassBackoff has written the last operation. That was no
+// attempt of this machine, so it causes no backoff.
 func (d *decider) classBackoffRecorded() bool {
 	op := &d.m.Status.LastOperation
 	return op.Kind == OperationCreate && op.State == StateFailed && op.Stage == StageNone && op.Code == codes.ResourceExhausted
 }
 
-// classBackoffTimedOut marks a machine failed whose time was up before its next turn. Its
-// failure carries the code of what held it back.
+// classBackoffTimedOut marks a machine Failed whose deadline came before its next turn. Its failure has the
+// code of the class's refusal.
 func (d *decider) classBackoffTimedOut() Plan {
 	h, last, never := d.o.Hold, &d.m.Status.LastOperation, d.m.untouched() && !d.providerHasVM()
 	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: h.String()}
@@ -556,32 +547,28 @@ func (d *decider) classBackoffTimedOut() Plan {
 	})
 }
 
-// vmMayExist reports whether a VM may exist though none is recorded: a create was
-// announced, and no refusal says that nothing came of it.
+// vmMayExist reports whether an unrecorded VM may exist: a create was announced, and was not refused.
 func (d *decider) vmMayExist() bool {
 	op := &d.m.Status.LastOperation
 	return d.createPending() && (op.State != StateFailed || codes.RecoveryFor(codes.CreateMachine, op.Code).AutoRetry)
 }
 
-// A node that joins a cluster shows a bootstrap token, which it finds in its
-// VM's user data. Each machine has one of its own: it is there before the create
-// is issued, lasts until the creation's time is up, and is removed when the node has
-// joined, or else with the machine.
+// A node joins a cluster with a bootstrap token from the user data of its VM. Each machine has a token of
+// its own: it exists before the create is issued, is valid until the creation deadline, and is removed when
+// the node has joined, or with the machine.
 //
-// Nothing is recorded of it. The token is found by the machine's identity, so
-// that a process which comes after a crash makes sure of the same one; to delete
-// one that is gone is no mistake. It is made between the announcement and the
-// create, and only there: so a machine of which it is recorded that no create was
-// issued never had one, and a reader of an old state makes none for a machine
-// that has joined meanwhile. It is deleted before the write that ends the need
-// for it (Running, or the finalizer's removal), so that a crash in between
-// deletes it again. A deletion that fails holds nothing up: the token has an end
-// of its own.
+//   - The token is found by the machine's identity and not recorded, so a process that continues after a
+//     crash ensures the same token. Removing one that does not exist is no failure.
+//   - It is created only between the announcement and the create. So a machine without an announced create
+//     never had one, and a stale reader creates none for a machine that has joined.
+//   - It is removed before the write that ends the need for it (phase Running, or the removal of the
+//     finalizer), so that it is removed again after a crash in between.
+//   - A failed removal blocks nothing, because the token expires.
 
-// tokenExpiry is until when a token is needed.
+// tokenExpiry returns when the token may expire.
 func (d *decider) tokenExpiry() time.Time { return d.creationDeadline().Truncate(time.Second) }
 
-// renewToken prolongs the token of a VM that exists.
+// renewToken renews the token of an existing VM.
 func (d *decider) renewToken() (Plan, bool) {
 	if d.o.Token != TokenNeeded || d.o.TokenEnsured != nil || !d.now.Before(d.creationDeadline()) {
 		return Plan{}, false
@@ -590,12 +577,11 @@ func (d *decider) renewToken() (Plan, bool) {
 	return Plan{Effect: RenewToken{until}, Why: decision.Why{Reason: reasonRenewToken, For: until.Sub(d.now)}}, true
 }
 
-// joinTimeProlonged reports whether the machine's time to join was prolonged, by a freeze
-// or a pause, beyond what its token may have been made for. That the token was
-// prolonged since is not recorded: it is made sure of in each pass.
+// joinTimeProlonged reports whether a freeze or a pause has moved the creation deadline, so that the token
+// may expire before it. A renewal is not recorded: it is repeated in each pass.
 func (d *decider) joinTimeProlonged() bool { return d.waitBase(d.m.CreatedAt).After(d.m.CreatedAt) }
 
-// removeToken deletes the token of a machine that does not need it any more.
+// removeToken deletes the token once the machine no longer needs it.
 func (d *decider) removeToken() (Plan, bool) {
 	if d.o.Token != TokenNeeded || d.o.TokenRemoved != nil {
 		return Plan{}, false
@@ -603,7 +589,7 @@ func (d *decider) removeToken() (Plan, bool) {
 	return Plan{Effect: RemoveToken{}, Why: decision.Why{Reason: reasonRemoveToken}}, true
 }
 
-// tokenNotDeleted is the warning about a token that could not be deleted.
+// tokenNotDeleted returns a warning if the token could not be deleted.
 func (d *decider) tokenNotDeleted() decision.Why {
 	answer := d.o.TokenRemoved
 	if answer == nil || answer.Code == codes.OK || answer.Code == codes.NotFound {

@@ -9,10 +9,9 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// reconcileDeletion takes a machine that is being deleted through the stages of its deletion:
-// find the node, drain it, detach volumes, delete the VM, delete the node, remove
-// the finalizer. Each is stored before the first call that it makes. One that has
-// nothing to do is passed over, see skip.
+// reconcileDeletion takes a machine through the stages of its deletion: find the node, drain it, detach
+// volumes, delete the VM, delete the node, remove the finalizer. Each stage is stored before its first call.
+// A stage with nothing to do is skipped, see skipEvent.
 func (d *decider) reconcileDeletion() Plan {
 	if !d.m.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
@@ -41,7 +40,7 @@ func (d *decider) reconcileDeletion() Plan {
 	return d.advanceDeletion(eventRestart, decision.Why{Reason: reasonRestart, Name: string(d.m.Status.LastOperation.Stage)})
 }
 
-// beginDeletion begins a deletion.
+// beginDeletion stores phase Terminating and the first stage with work to do.
 func (d *decider) beginDeletion() Plan {
 	from := d.m.Status.Phase
 	why := decision.Why{Reason: reasonTerminating, Detail: string(from)}
@@ -66,8 +65,8 @@ func (d *decider) beginDeletion() Plan {
 	return plan
 }
 
-// deletionBackoff holds a failed stage back until it may be tried again. A stage
-// that force may skip does not wait once force is due.
+// deletionBackoff waits for the next attempt of a failed stage. A stage that force may skip does not wait
+// once force is due.
 func (d *decider) deletionBackoff() (Plan, bool) {
 	op := &d.m.Status.LastOperation
 	at := d.retryAt(removeCall(op.Stage))
@@ -84,8 +83,8 @@ func (d *decider) deletionBackoff() (Plan, bool) {
 	return d.retryLater(string(op.Stage), at, due), true
 }
 
-// removeCall is the driver call whose recovery governs a failed stage; the
-// cluster's answers recover as an unknown error of DeleteMachine.
+// removeCall returns the driver call whose recovery table applies to a failed stage. Failures of the cluster
+// are retried like UNKNOWN of DeleteMachine.
 func removeCall(stage Stage) codes.Call {
 	if stage == StageGetVMStatus {
 		return codes.GetMachineStatus
@@ -93,8 +92,8 @@ func removeCall(stage Stage) codes.Call {
 	return codes.DeleteMachine
 }
 
-// locateNode finds out whether there is a node to drain: under the recorded name,
-// else by the machine's name on it, else under the name the driver gives.
+// locateNode finds the node to drain: by the recorded name, by the machine's label on it, or by the name that
+// the driver returns.
 func (d *decider) locateNode() Plan {
 	if d.o.NoCluster {
 		return d.advanceDeletion(eventLocated, decision.Why{Reason: reasonNoNode})
@@ -118,9 +117,8 @@ func (d *decider) locateNode() Plan {
 	return out
 }
 
-// nodeFromDriver asks the driver for the node's name, and records it: when the VM is
-// gone, the driver can't say it any more. The VM's ID is recorded with it, because
-// a node of that name may be another VM's.
+// nodeFromDriver asks the driver for the node's name and records it, because the driver can't tell once the VM
+// is gone. It records the VM's ID too, because a node of that name may belong to another VM.
 func (d *decider) nodeFromDriver() (Plan, bool) {
 	vm := d.o.VM
 	if vm == nil {
@@ -145,14 +143,14 @@ func (d *decider) nodeFromDriver() (Plan, bool) {
 	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonNodeNamed, Name: vm.NodeName}}, true
 }
 
-// deleteVM calls DeleteMachine until it answers OK or NOT_FOUND; one such answer is enough. Only a
-// machine for which it is recorded that no VM was ever made does without. Before each call the node is
-// looked for, because it may have joined while an earlier call failed or a hook held the VM.
+// deleteVM calls DeleteMachine until it answers OK or NOT_FOUND once. It skips the call only if the status
+// records that no VM was ever created. Before each call it looks for the node, which may have joined while an
+// earlier call failed or a hook held the VM.
 //
-// If no provider ID is recorded, since the answer to a create was lost, and askForNode has found no
-// VM either, DeleteMachine is called with the machine's name alone. After ALREADY_EXISTS it is not,
-// unless an earlier create may have made a VM: the VM of that name is another's. A create that takes effect after
-// that leaves a VM that no machine owns: package safety/orphan finds and deletes it.
+// The answer to a create may be lost, so that no provider ID is recorded. If nodeFromDriver has found no VM
+// either, DeleteMachine is called with the machine's name alone. It is not called after ALREADY_EXISTS, unless
+// an earlier create may have created a VM, because the VM of that name belongs to somebody else. A create that
+// takes effect later leaves a VM without a machine, which package safety/orphan finds and deletes.
 func (d *decider) deleteVM() Plan {
 	if on := d.skipEvent(StageInitiateVMDeletion); on != "" {
 		return d.advanceDeletion(on, decision.Why{Reason: reasonNoVM})
@@ -165,7 +163,7 @@ func (d *decider) deleteVM() Plan {
 		if plan, busy := d.awaitHooks(d.p.Keys.PreTerminateHook); busy {
 			return plan
 		}
-		if plan, busy := d.lateNodeName(); busy { // not while a hook holds the VM: a change of the machine ends each wait
+		if plan, busy := d.lateNodeName(); busy { // after the hooks: recording the name changes the machine, which wakes it up
 			return plan
 		}
 		if d.o.Class == nil {
@@ -179,7 +177,7 @@ func (d *decider) deleteVM() Plan {
 	return d.advanceDeletion(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: vmName(d.m)})
 }
 
-// vmName is what a sentence calls a machine's VM.
+// vmName returns the name of a machine's VM for messages.
 func vmName(m *Machine) string {
 	if id := m.Spec.ProviderID; id != "" {
 		return id
@@ -187,8 +185,8 @@ func vmName(m *Machine) string {
 	return "of machine " + m.Name
 }
 
-// deleteNode removes the node of a VM that is gone, also one that joined while
-// the VM was being deleted. A node that is another machine's is left alone.
+// deleteNode deletes the node of a VM that is gone, also one that joined while the VM was being deleted. It
+// leaves a node of another machine alone.
 func (d *decider) deleteNode() Plan {
 	if answer := d.o.NodeDeleted; answer != nil {
 		if !d.nodeDeleted() {
@@ -216,14 +214,14 @@ func (d *decider) nodeDeleted() bool {
 	return answer != nil && (answer.Code == codes.OK || answer.Code == codes.NotFound)
 }
 
-// nodeReadAfterVM reports whether the node was read live, after the VM was gone: no node of it can
-// come any more. A machine that never had a VM has no node to come.
+// nodeReadAfterVM reports whether the node was read live after the VM was gone, when no node of it can join any
+// more. For a machine that never had a VM any live read is enough.
 func (d *decider) nodeReadAfterVM() bool {
 	return d.nodeRead() && !d.o.Node.cached() && d.o.Node.Failure == "" && (d.o.Node.Gone || d.neverCreated())
 }
 
-// removeFinalizer removes the finalizer, and with it the record. The node is looked for once more where
-// that was done by an earlier pass: a kubelet that was slow to stop may have registered it again.
+// removeFinalizer removes the finalizer, and with it the object. If an earlier pass deleted the node, it is
+// looked for once more, because a kubelet that stops slowly may have registered it again.
 func (d *decider) removeFinalizer() Plan {
 	switch {
 	case d.o.NoCluster || d.nodeDeleted():
@@ -246,14 +244,14 @@ func (d *decider) neverCreated() bool {
 	return d.m.Status.NeverCreated && d.m.Spec.ProviderID == ""
 }
 
-// hasOwnNode reports whether the node that was looked for is this machine's.
+// hasOwnNode reports whether the node that was read belongs to this machine.
 func (d *decider) hasOwnNode() bool {
 	node := d.node()
 	return node != nil && d.ownsNode(node)
 }
 
-// advanceDeletion plans the write that takes the deletion along an edge of the table, and on along the
-// edges of stages that have nothing to do, to the first that has. Only that one is stored.
+// advanceDeletion plans the write that moves the deletion along an edge of the table, and on over stages with
+// nothing to do. Only the stage that it ends in is stored.
 func (d *decider) advanceDeletion(on Event, why decision.Why) Plan {
 	var moves [len(Plan{}.Moves)]Move
 	at, drained := d.advanceStages(d.m.Status.DeletionStage(), on, moves[:])
@@ -268,8 +266,8 @@ func (d *decider) advanceDeletion(on Event, why decision.Why) Plan {
 	return plan
 }
 
-// advanceStages moves on from a stage, over those that have nothing to do. It returns where that leads, and whether
-// a drain is behind it.
+// advanceStages follows an event from a stage, and skips stages with nothing to do. It records the moves, and
+// returns the stage that it ends in and whether it has passed the drain.
 func (d *decider) advanceStages(at Stage, on Event, moves []Move) (to Stage, drained bool) {
 	for i := 0; on != ""; i++ {
 		drained = drained || at == StageInitiateDrain
@@ -281,7 +279,7 @@ func (d *decider) advanceStages(at Stage, on Event, moves []Move) (to Stage, dra
 	return at, drained
 }
 
-// recordDrained records which node a drain has ended with, and whether force was due.
+// recordDrained records which node a drain has emptied, and whether force was due.
 func (d *decider) recordDrained(s *Status) {
 	s.DrainedNode = ""
 	if d.o.Node != nil && d.hasOwnNode() {
@@ -296,8 +294,8 @@ func (d *decider) enterStage(s *Status, stage Stage) {
 	s.StageSince, s.HeldSince = d.stamp(), time.Time{}
 }
 
-// stageBegan is when the present stage began its own work. What an earlier version or another program
-// has begun counts from the deletion.
+// stageBegan returns when the current stage began its own work. If another program began the stage, its clock
+// counts from the deletion.
 func (d *decider) stageBegan() time.Time {
 	if since := d.validPast(d.m.Status.StageSince); since.After(d.m.DeletedAt) {
 		return since
@@ -305,8 +303,8 @@ func (d *decider) stageBegan() time.Time {
 	return d.m.DeletedAt
 }
 
-// skipEvent returns the event that passes over a stage that has nothing to do. Empty: it has, or
-// that is not known yet.
+// skipEvent returns the event that skips a stage with nothing to do. It is empty if the stage has work to do, or
+// if that is not known yet.
 func (d *decider) skipEvent(stage Stage) Event {
 	switch stage {
 	case StageGetVMStatus:
@@ -329,7 +327,7 @@ func (d *decider) skipEvent(stage Stage) Event {
 	return ""
 }
 
-// deletionFailed records a failure in a stage, which is tried again.
+// deletionFailed records a failed stage, which is retried.
 func (d *decider) deletionFailed(answer Outcome) Plan {
 	stage := d.m.Status.DeletionStage()
 	why := decision.Why{Reason: reasonDeleteFailed, Name: string(stage), Code: answer.Code, Detail: answer.Message}
@@ -341,7 +339,7 @@ func (d *decider) deletionFailed(answer Outcome) Plan {
 	return plan
 }
 
-// classMissing says that a provider call can't be made.
+// classMissing records that the driver can't be called without the class.
 func (d *decider) classMissing() Plan {
 	why := decision.Why{Reason: reasonClassGone, Name: d.m.Spec.Class.Name}
 	return d.deletionFailed(Outcome{codes.PreconditionFailed, why.String()})
@@ -351,12 +349,11 @@ func deletionMove(from Stage, on Event, to Stage) Move {
 	return Move{Table: deletions.Name, From: string(from), On: on, To: string(to)}
 }
 
-// awaitHooks waits for the hooks that others have put on a machine that is being
-// deleted: annotations that begin with prefix. The program that put one there takes it
-// off when the deletion may go on. Once hooks have held a stage back for Policy.HookTimeout, they do
-// so no more, whether it was one hook or several; nor do they with the label that forces a deletion.
+// awaitHooks waits while the machine has annotations that begin with prefix. Such a hook blocks a stage of the
+// deletion; the program that added it removes it again. Hooks block a stage no longer than
+// Policy.HookTimeout altogether, and not at all if the label forces the deletion.
 //
-// The clock of the stage's own work begins when the hooks are off.
+// The stage's own clock starts when no hook blocks it any longer.
 func (d *decider) awaitHooks(prefix string) (Plan, bool) {
 	if d.forcedByLabel() {
 		return Plan{}, false
@@ -393,7 +390,7 @@ func (d *decider) awaitHooks(prefix string) (Plan, bool) {
 	return Plan{At: until, Why: why}, true
 }
 
-// firstHook is the first annotation with a prefix, by name; empty: there is none.
+// firstHook returns the first annotation with a prefix, in the order of names. Empty: there is none.
 func (d *decider) firstHook(prefix string) (first string) {
 	if prefix == "" {
 		return ""
@@ -406,11 +403,11 @@ func (d *decider) firstHook(prefix string) (first string) {
 	return first
 }
 
-// forcedByLabel reports whether somebody wants the machine gone without regard.
+// forcedByLabel reports whether the label Keys.ForceDeletion forces the deletion.
 func (d *decider) forcedByLabel() bool { return d.labelTrue(d.p.Keys.ForceDeletion) }
 
-// forceDeadline returns when force becomes due, regardless of the node. To detach volumes by force is
-// due where the drain has ended so.
+// forceDeadline returns when force becomes due regardless of the node's health. Force on volumes is due from the
+// end of a forced drain on.
 func (d *decider) forceDeadline() time.Time {
 	op := &d.m.Status.LastOperation
 	switch {
@@ -422,16 +419,15 @@ func (d *decider) forceDeadline() time.Time {
 	return d.deadlineAfter(d.stageBegan(), d.p.drainTimeout(d.m))
 }
 
-// forceAt returns when force becomes due: at once with the label; else when the stage has
-// worked for the drain timeout, or the node has not answered for
-// Policy.Unresponsive. A node that was read before that time may have answered
-// since, and is read again.
+// forceAt returns when force becomes due: at once with the label, after the drain timeout of the stage, or once
+// the node was unresponsive for Policy.Unresponsive. A node that was read before that moment is read again,
+// because it may respond again.
 func (d *decider) forceAt() time.Time {
 	at := d.forceDeadline()
 	if d.o.Node == nil || d.o.Node.Node == nil || d.nodeIsForeign() {
 		return at
 	}
-	since, unresponsive := d.o.Node.Node.unresponsiveSince()
+	since, unresponsive := d.o.Node.Node.UnresponsiveSince()
 	if !unresponsive {
 		return at
 	}
@@ -445,11 +441,11 @@ func (d *decider) forceAt() time.Time {
 	return at
 }
 
-// forceDue reports whether this deletion may disregard what would hold it back.
+// forceDue reports whether force is due now.
 func (d *decider) forceDue() bool { return !d.now.Before(d.forceAt()) }
 
-// findNode looks for the node. A read that fails holds the deletion until force is due, by label or by
-// the drain timeout: a cluster that does not answer must not keep a VM.
+// findNode reads the node. A failed read holds the deletion until forceDeadline: a cluster that does not answer
+// must not keep a VM forever.
 func (d *decider) findNode() Plan {
 	plan := d.readNode(false)
 	if find, ok := plan.Effect.(FindNode); ok && !d.now.Before(d.forceDeadline()) {
@@ -459,7 +455,7 @@ func (d *decider) findNode() Plan {
 	return plan
 }
 
-// continueWithoutNode takes the deletion on without a node. It warns if that is by force.
+// continueWithoutNode continues the deletion without a node. It warns if the node could not be read.
 func (d *decider) continueWithoutNode(on Event) Plan {
 	plan := d.advanceDeletion(on, decision.Why{Reason: reasonNoNode})
 	if node := d.o.Node; node != nil && node.Failure != "" {
@@ -468,8 +464,8 @@ func (d *decider) continueWithoutNode(on Event) Plan {
 	return plan
 }
 
-// forceDueByCacheOnly reports whether force is due only by what a cache says of the node. One
-// that answers again may run its pods, and write to its volumes.
+// forceDueByCacheOnly reports whether force is due only because a cache shows the node as unresponsive. A node
+// that responds again may run its pods, which write to their volumes.
 func (d *decider) forceDueByCacheOnly() bool {
 	return d.o.Node.cached() && d.forceDue() && d.now.Before(d.forceDeadline())
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// forcedDrain bounds how long a drain by force may take until the deletion
-// goes on without it.
+// forcedDrain is how long a forced drain may take before the deletion continues without it.
 const forcedDrain = time.Minute
 
-// drainStage empties the node of a machine that is being deleted. Without a drainer there
-// is nothing to wait for: the node is marked and the VM is deleted.
+// drainStage drains the node of a machine that is being deleted. If this process drains no nodes, it only sets
+// the Terminating condition.
 func (d *decider) drainStage() Plan {
 	if plan, busy := d.awaitHooks(d.p.Keys.PreDrainHook); busy {
 		return plan
@@ -42,8 +41,8 @@ func (d *decider) drainAfterMark(node *Node) Plan {
 	return d.awaitDrain(node)
 }
 
-// drainLateNode leads back to the drain if a node of this VM has joined since the last drain ended (P53).
-// Each node is drained once, in a drain's time of its own. Once force is due, or was, no node is.
+// drainLateNode returns to the drain if a node of this VM has joined since the last drain ended (P53). Each node
+// is drained once, with a drain timeout of its own. Once force was due, no further node is drained.
 func (d *decider) drainLateNode() (Plan, bool) {
 	switch status := &d.m.Status; {
 	case d.o.NoCluster || status.DrainForced || d.forcedByLabel():
@@ -55,8 +54,8 @@ func (d *decider) drainLateNode() (Plan, bool) {
 	return Plan{}, false
 }
 
-// lateNodeName asks the driver for the node's name, if none is recorded: a create that had not ended when the
-// drain was passed over may have made a VM since.
+// lateNodeName asks the driver for the node's name if none is recorded: a create that was in progress when the
+// drain was skipped may have created a VM since.
 func (d *decider) lateNodeName() (Plan, bool) {
 	status := &d.m.Status
 	if d.o.NoCluster || status.DrainForced || d.forcedByLabel() || status.DrainedNode != "" || d.m.Spec.NodeName != "" {
@@ -65,13 +64,12 @@ func (d *decider) lateNodeName() (Plan, bool) {
 	return d.nodeFromDriver()
 }
 
-// awaitDrain has the node drained until it is empty, or force has had its time.
+// awaitDrain drains the node until it is empty, or until force has had its time.
 //
-// A drain that fails, as it does while the cluster's API server is down, is tried again after 5 s,
-// later every 3 min. The drain timeout runs on meanwhile. Once force is due, a drain that fails is
-// given up: the VM is deleted though its pods were not evicted. The record stays until the node can
-// be read, see deleteNode. If the API server answers again before that, the clock begins again
-// (Status.ClockFrom).
+// A drain that fails, as it does while the cluster's API server is down, is retried after 5 s, later every
+// 3 min. The drain timeout continues to run. Once force is due, a failed drain is given up, and the VM is
+// deleted although its pods were not evicted. The machine object stays until the node can be read, see
+// deleteNode. If the API server answers again before force is due, the clock restarts (Status.ClockFrom).
 func (d *decider) awaitDrain(n *Node) Plan {
 	answer, forced := d.o.Drain, d.forceDue()
 	if answer == nil {
@@ -85,7 +83,7 @@ func (d *decider) awaitDrain(n *Node) Plan {
 	case answer.Done && answer.Forced:
 		return d.drainedByForce(decision.Why{Reason: reasonDrainedByForce, Name: n.Name})
 	case answer.Done:
-		return toldOfLeft(d.advanceDeletion(EventDrained, drained(n, answer)), n, answer)
+		return warnLeftover(d.advanceDeletion(EventDrained, drained(n, answer)), n, answer)
 	case forced:
 		return d.awaitForcedDrain(n, answer)
 	}
@@ -97,8 +95,8 @@ func (d *decider) awaitDrain(n *Node) Plan {
 	return Plan{At: d.earlierOf(answer.At, until), Why: why}
 }
 
-// drainedByForce goes on to the volumes, and records whether force was due regardless of the node,
-// which may answer again.
+// drainedByForce continues with the volumes. It records whether force was due regardless of the node, which may
+// respond again.
 func (d *decider) drainedByForce(why decision.Why) Plan {
 	plan := d.advanceDeletion(EventForced, why)
 	if status, ok := plan.Write.(*UpdateStatus); ok {
@@ -124,7 +122,7 @@ func (d *decider) drainEffect(n *Node, forced bool) Plan {
 	}
 }
 
-// awaitForcedDrain records since when force is used, so that it ends.
+// awaitForcedDrain records when force began, so that it ends after forcedDrain.
 func (d *decider) awaitForcedDrain(n *Node, answer *DrainAnswer) Plan {
 	op := &d.m.Status.LastOperation
 	if !op.Forced {
@@ -142,9 +140,9 @@ func (d *decider) awaitForcedDrain(n *Node, answer *DrainAnswer) Plan {
 	return Plan{At: d.earlierOf(answer.At, until), Why: why}
 }
 
-// detachVolumes has the volumes detached that a forced drain left behind. All volumes of the machine
-// together have Policy.DetachTimeout, from the time that this stage was stored. Then the VM is
-// deleted with the others attached, and a warning says so.
+// detachVolumes detaches the volumes that a forced drain left. All volumes of the machine together have
+// Policy.DetachTimeout, from when this stage was stored. After that the VM is deleted with volumes attached,
+// and a warning says so.
 func (d *decider) detachVolumes() Plan {
 	if on := d.skipEvent(StageDeleteVolumeAttachments); on != "" {
 		return d.continueWithoutNode(on)
@@ -166,7 +164,7 @@ func (d *decider) detachVolumes() Plan {
 	return d.detachTimedOut(n)
 }
 
-// detachFrom has the volumes of a node detached.
+// detachFrom detaches the volumes of a node.
 func (d *decider) detachFrom(n *Node, until time.Time) Plan {
 	answer := d.o.Detach
 	switch {
@@ -192,14 +190,15 @@ func (d *decider) detachFrom(n *Node, until time.Time) Plan {
 	return Plan{At: d.earlierOf(d.now.Add(nodeRetry), until), Why: why, Warn: warn}
 }
 
-// detachTimedOut goes on with volumes attached.
+// detachTimedOut continues the deletion with volumes attached.
 func (d *decider) detachTimedOut(n *Node) Plan {
 	plan := d.advanceDeletion(eventDetached, decision.Why{Reason: reasonDetachTimeout, Name: n.Name, For: d.p.DetachTimeout})
 	plan.Warn = plan.Why
 	return plan
 }
 
-// terminatingCondition is the condition that says on the node that it is about to go. Nil: it says so, or need not.
+// terminatingCondition returns the write of condition Terminating on the node. Nil: it is set already, or the
+// machine never worked, so that it is not needed.
 func (d *decider) terminatingCondition(n *Node) *MarkNode {
 	from := d.m.Status.DeletedFrom
 	have := object.FindCondition(n.Conditions, NodeTerminating)
@@ -216,7 +215,7 @@ func (d *decider) terminatingCondition(n *Node) *MarkNode {
 	}}
 }
 
-// warnTerminatingUndone warns that something else keeps taking that condition off the node. The drain goes on.
+// warnTerminatingUndone warns if another program keeps removing that condition. The drain continues.
 func (d *decider) warnTerminatingUndone(plan Plan, n *Node) Plan {
 	mark := d.terminatingCondition(n)
 	if mark == nil || plan.Write != nil || plan.Effect != nil || plan.Warn != (decision.Why{}) || d.changeBackoffUntil(n, mark.change()).IsZero() {
@@ -226,7 +225,7 @@ func (d *decider) warnTerminatingUndone(plan Plan, n *Node) Plan {
 	return plan
 }
 
-// setTerminatingCondition tells on the node, before it is drained, that it is about to go.
+// setTerminatingCondition sets condition Terminating on the node before it is drained.
 func (d *decider) setTerminatingCondition(n *Node) (Plan, bool) {
 	mark := d.terminatingCondition(n)
 	if mark == nil || !d.changeBackoffUntil(n, mark.change()).IsZero() {
@@ -239,8 +238,8 @@ func (d *decider) setTerminatingCondition(n *Node) (Plan, bool) {
 	return Plan{Effect: mark, Why: decision.Why{Reason: reasonMarkNode, Name: n.Name}}, true
 }
 
-// drainStaying has the node of a machine drained that is not being deleted. The
-// label Keys.ForceDrain forces it.
+// drainStaying drains the node of a machine that is not being deleted. The label Keys.ForceDrain forces the
+// drain.
 func (d *decider) drainStaying(n *Node, since, until time.Time) Plan {
 	order := &DrainNode{Node: n, Stays: true, Forced: d.labelTrue(d.p.Keys.ForceDrain), Since: since, Until: until}
 	why := decision.Why{Reason: reasonDrainNode, Name: n.Name}
@@ -250,7 +249,7 @@ func (d *decider) drainStaying(n *Node, since, until time.Time) Plan {
 	return Plan{Effect: order, Why: why}
 }
 
-// drained says that a drain of a node has ended, and what it has left there.
+// drained says that the drain of a node has ended, and what is left there.
 func drained(n *Node, answer *DrainAnswer) decision.Why {
 	if answer.Blocked {
 		return decision.Why{Reason: reasonDrainedBut, Name: n.Name, Detail: answer.Why}
@@ -258,15 +257,15 @@ func drained(n *Node, answer *DrainAnswer) decision.Why {
 	return decision.Why{Reason: reasonDrained, Name: n.Name}
 }
 
-// toldOfLeft returns a plan that warns of what a drain has left on its node.
-func toldOfLeft(p Plan, n *Node, answer *DrainAnswer) Plan {
+// warnLeftover makes a plan warn about what a drain has left on its node.
+func warnLeftover(p Plan, n *Node, answer *DrainAnswer) Plan {
 	if answer.Blocked {
 		p.Warn = drained(n, answer)
 	}
 	return p
 }
 
-// recordDrainProgress stores what a drain waits for, once it changes.
+// recordDrainProgress stores what a drain waits for, when that changes.
 func (d *decider) recordDrainProgress(n *Node, op Operation) (Plan, bool) {
 	last, answer := &d.m.Status.LastOperation, d.o.Drain
 	if last.State == op.State && last.Message == answer.Why && !last.Forced {
@@ -281,37 +280,34 @@ func (d *decider) recordDrainProgress(n *Node, op Operation) (Plan, bool) {
 	return plan, true
 }
 
-// DrainRecord is what must outlive a process that drains a node. It is kept on
-// the node, written together with the cordon, and removed with the node or with
-// the uncordon. All times have whole seconds. Package drain alone reads and
-// writes it.
+// DrainRecord is the state of a drain that must survive a restart. It is stored on the node, in the same
+// write as the cordon, and removed with the node or the cordon. Only package drain reads and writes it.
+// All times have whole seconds.
 type DrainRecord struct {
-	// Since is when the drain began. Slots of attempts and, where the caller
-	// names no deadline, the drain timeout count from it. Zero: no drain.
+	// Since is when the drain began. Eviction slots count from it, and the drain timeout if the caller
+	// gives no deadline. Zero: no drain.
 	Since time.Time
-	// Cordoned is when this drain last cordoned the node. Zero: the node was
-	// cordoned already, and stays so when the drain is undone.
+	// Cordoned is when this drain last cordoned the node. Zero: the node was cordoned before, and stays
+	// so when the drain is undone.
 	Cordoned time.Time
-	// Forced is when force began; its bound counts from here. Zero: no force.
+	// Forced is when force began. Zero: no force.
 	Forced time.Time
-	// Fenced says that this drain put the out-of-service taint there.
+	// Fenced says that this drain added the out-of-service taint.
 	Fenced bool
-	// Turn is the pod with volumes that left last. The zero Turn: none did.
+	// Turn is the last pod with volumes that was evicted. The zero Turn: none was.
 	Turn DrainTurn
-	// Youngest is when the youngest of the pods was created that were on the node when the drain
-	// began, by the cluster's clock. Pods that were created later came in spite of the cordon. Zero:
-	// there was no pod.
+	// Youngest is when the youngest pod was created that was on the node when the drain began, by the
+	// cluster's clock. Younger pods were scheduled despite the cordon. Zero: there was no pod.
 	Youngest time.Time
-	// Returns are the rounds in which such later pods were told to go, by controller.
+	// Returns counts, by controller, the rounds in which such younger pods were evicted.
 	Returns []DrainReturn
-	// Emptied is when the drain found that it had nothing more to wait for than volumes that are
-	// attached to the node. Zero: it has not come so far.
+	// Emptied is when the drain had nothing left to wait for but attached volumes. Zero: not yet.
 	Emptied time.Time
 }
 
-// DrainReturn counts the rounds in which the later pods of a controller were told to go.
+// DrainReturn counts the rounds in which the younger pods of a controller were evicted.
 type DrainReturn struct {
-	Controller string // its UID, or a namespace of pods without one
+	Controller string // its UID; the namespace for pods without a controller
 	Rounds     int32
 	// Youngest is when the youngest pod of the last round was created, by the cluster's clock.
 	Youngest time.Time
@@ -321,15 +317,15 @@ func (r DrainReturn) equal(o DrainReturn) bool {
 	return r.Controller == o.Controller && r.Rounds == o.Rounds && r.Youngest.Equal(o.Youngest)
 }
 
-// DrainTurn is a pod whose volumes are followed from its eviction on.
+// DrainTurn is an evicted pod whose volumes the drain follows.
 type DrainTurn struct {
 	Pod   object.Key
-	UID   string        // decides; empty: no turn
-	Since time.Time     // when the pod was told to go
-	Grace time.Duration // the pod's own termination grace, zero or more
-	// Volumes are those attached here when the pod was told to go.
+	UID   string        // identifies the pod; empty: no turn
+	Since time.Time     // when the pod was evicted or deleted
+	Grace time.Duration // the pod's termination grace period, zero or more
+	// Volumes are those that were attached here when the pod was evicted.
 	Volumes []string
-	// Detached is when none of them was attached here any more. Zero: some were.
+	// Detached is when none of them was attached here any longer. Zero: some are.
 	Detached time.Time
 }
 

@@ -24,9 +24,9 @@ func pass(
 		case plan.Write != nil: // store it; the answer is the machine from here on
 			o.Machine, err = store(plan.Write)
 			o.Fenced = true
-		case plan.Effect != nil: // make the call; its answer belongs into the observation
+		case plan.Effect != nil: // make the call; put its answer into the observation
 			err = call(plan.Effect, &o)
-		default: // done; look again at plan.At, or when something changes
+		default: // done; decide again at plan.At, or when something changes
 			return wait(plan.At)
 		}
 		if err != nil || o.Machine == nil { // a conflict, a shutdown: a new pass; or it is gone

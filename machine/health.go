@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// watchNode decides about a machine that has joined once.
+// watchNode decides about a machine whose node has joined before.
 func (d *decider) watchNode() Plan {
 	if d.o.NoCluster {
 		return d.watchVM()
@@ -48,7 +48,7 @@ func (d *decider) watchNode() Plan {
 	return d.thenUpdateVM(d.retryPreservedCondition(d.retryUpdateCondition(node, d.retryRefused(node, plan)), node))
 }
 
-// judgeNode passes the verdict on a machine with a node.
+// judgeNode moves a machine between Running and Unknown by the health of its node.
 func (d *decider) judgeNode(node *Node, bad verdict) Plan {
 	if !bad.healthy() {
 		return d.nodeUnhealthy(decision.Why{Reason: reasonNodeUnhealthy, Name: node.Name, Detail: bad.String()}, node)
@@ -76,9 +76,8 @@ func (d *decider) judgeNode(node *Node, bad verdict) Plan {
 	return plan
 }
 
-// nodeUnhealthy decides about a machine whose node is unhealthy, or missing (node is
-// nil): a running one becomes Unknown, and its health timeout starts. When that has
-// passed, the machine is marked failed.
+// nodeUnhealthy decides about a machine whose node is unhealthy or missing (nil). A Running machine becomes
+// Unknown, and its health timeout starts. At the end of the timeout the machine is marked Failed.
 func (d *decider) nodeUnhealthy(why decision.Why, node *Node) Plan {
 	if node == nil && d.o.Node.cached() {
 		return d.readNode(false)
@@ -104,9 +103,8 @@ func (d *decider) nodeUnhealthy(why decision.Why, node *Node) Plan {
 	return d.healthTimedOut(why)
 }
 
-// healthTimedOut marks a machine failed whose health timeout has passed. The machine of a
-// failed update counts as unhealthy even with a healthy node: it is not what
-// its owner wants, gets no workload, and was not updated since.
+// healthTimedOut marks a machine Failed at the end of its health timeout. A machine whose in-place update failed
+// counts as unhealthy even if its node is healthy, because it gets no workload and is not what its owner wants.
 func (d *decider) healthTimedOut(why decision.Why) Plan {
 	timeout := d.p.healthTimeout(d.m)
 	at := d.verdictAt(d.m.Status.Since, timeout)
@@ -133,18 +131,15 @@ func (d *decider) healthTimedOut(why decision.Why) Plan {
 	})
 }
 
-// A machine that has been unhealthy for too long is marked failed, and replaced.
-// Where many are unhealthy at a time that can take a whole fleet down, so its
-// owner may set a budget of replacements. The budget is kept elsewhere (package
-// safety): a machine cannot see the others. What is decided here is when it is
-// asked for, and that no machine is marked failed without it.
+// If many machines are unhealthy at once, replacing all of them can take down a whole fleet. So the fleet may
+// have a replacement budget (package safety/replacement). A decision about one machine only asks for a grant,
+// and marks no machine Failed for its health without one.
 
-// grantRetry is after how long a verdict that was refused is asked for again.
+// grantRetry is how long to wait before a refused grant is asked for again.
 const grantRetry = 30 * time.Second
 
-// awaitGrant holds a verdict back until the budget of replacements allows it: ask is
-// asked for the reason why, refused says what becomes of it while that is refused. Without a
-// budget nothing is held back.
+// awaitGrant asks the replacement budget, for the reason why, and waits until it grants the replacement. While
+// it does not, the plan's reason is refused. Without a budget it never waits.
 func (d *decider) awaitGrant(ask AskGrant, why, refused decision.Why) (Plan, bool) {
 	if !d.o.Budgeted {
 		return Plan{}, false
@@ -163,16 +158,14 @@ func (d *decider) awaitGrant(ask AskGrant, why, refused decision.Why) (Plan, boo
 	return Plan{At: d.now.Add(grantRetry), Why: refused, Warn: refused}, true
 }
 
-// Where there is a cluster the health of its node says that a machine's VM is
-// gone, or does not work. Without one nothing would: so the listing of VMs
-// (package safety) says which machines have none in the lists, or one that is
-// unhealthy, and here the driver is asked for each. A list only raises the
-// question. The answer of GetMachineStatus settles it.
+// In a cluster, the health of the node shows that a VM is gone or broken. Without a cluster the caller lists
+// the VMs, and the observation says if the list lacks the machine's VM or reports it as unhealthy. The list
+// only raises the question: GetMachineStatus decides.
 
-// vmRetry is after how long the driver is asked again for the VM of a machine that is Unknown.
+// vmRetry is how long to wait before the driver is asked again for the VM of an Unknown machine.
 const vmRetry = time.Minute
 
-// watchVM decides about a machine that is up, or was, and has no cluster.
+// watchVM decides about a machine without a cluster that has run before.
 func (d *decider) watchVM() Plan {
 	if plan, busy := d.checkVMLost(); busy {
 		return plan
@@ -187,14 +180,14 @@ func (d *decider) watchVM() Plan {
 	return d.thenUpdateVM(Plan{Why: why})
 }
 
-// judgedByVM reports whether the health of a machine rests on what the driver says of its VM.
+// judgedByVM reports whether the health of the machine is that of its VM.
 func (d *decider) judgedByVM() bool {
 	_, lost := phases.Next(string(d.m.Status.Phase), eventLost)
 	return lost && d.o.NoCluster && d.m.Spec.ProviderID != "" && d.o.Class != nil && !d.preserved()
 }
 
-// checkVMLost marks a machine failed whose VM is gone. False: it is not missing, the driver
-// knows it, or the driver can't tell.
+// checkVMLost marks a machine Failed whose VM is gone. It is not busy if the VM was listed, or if the driver
+// finds it or can't tell.
 func (d *decider) checkVMLost() (Plan, bool) {
 	missing, vm := d.o.Missing, d.o.VM
 	if missing == nil || !d.judgedByVM() {
@@ -219,9 +212,8 @@ func (d *decider) checkVMLost() (Plan, bool) {
 	}), true
 }
 
-// checkVMHealth decides about a machine whose VM is there and does not work, or did not: like one with a node
-// that is unhealthy, it becomes Unknown, and its health timeout starts. False: nothing is known of
-// that.
+// checkVMHealth decides about a machine whose VM exists and is, or was, unhealthy. As with an unhealthy node, the
+// machine becomes Unknown, and its health timeout starts. It is not busy if no problem is reported.
 func (d *decider) checkVMHealth() (Plan, bool) {
 	id, vm, unknown := d.m.Spec.ProviderID, d.o.VM, d.m.Status.Phase == PhaseUnknown
 	switch {
@@ -233,7 +225,7 @@ func (d *decider) checkVMHealth() (Plan, bool) {
 		return d.vmUnhealthy(decision.Why{Reason: reasonVMUnhealthy, Name: id, Detail: vm.Unhealthy}), true
 	case !unknown:
 		return Plan{}, false
-	case vm.Code != codes.OK: // an outage of the provider is no answer, and one NOT_FOUND is not enough
+	case vm.Code != codes.OK: // an outage of the provider proves nothing, nor does a single NOT_FOUND
 		return Plan{At: d.now.Add(vmRetry), Why: decision.Why{Reason: reasonVMNotTold, Name: id, Code: vm.Code}}, true
 	}
 	why := decision.Why{Reason: reasonVMWell, Name: id}
@@ -243,8 +235,8 @@ func (d *decider) checkVMHealth() (Plan, bool) {
 	}), true
 }
 
-// vmUnhealthy starts the health timeout of a machine whose VM does not work, and marks the machine
-// failed when that has passed.
+// vmUnhealthy starts the health timeout of a machine whose VM is unhealthy, and marks the machine Failed at its
+// end.
 func (d *decider) vmUnhealthy(why decision.Why) Plan {
 	if d.m.Status.Phase != PhaseUnknown {
 		return d.move(eventUnhealthy, why, func(s *Status) {

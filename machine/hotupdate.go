@@ -16,27 +16,24 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// A VM is changed where it is, without a replacement, when the spec that it
-// should have differs from the one it was made from only in fields that the
-// driver declares. The machine keeps its phase and its node meanwhile.
+// A VM is updated without a replacement if its class differs from the spec that it was created from only in
+// fields that the driver declares as updatable. The machine keeps its phase and its node.
 //
-// Each call is announced by a write in the very pass that issues it, as a
-// create is: a reader of an old state fails there, before it can bring back
-// what was asked for earlier. What was announced stays noted until a call has
-// been answered with OK, so that one whose answer got lost is made good even if
-// the spec is what it was before.
+// Each call is announced by a write in the same pass, as for a create: a process with a stale machine fails
+// at that write, before it can restore old values. The announced values stay recorded until a call is
+// answered with OK. So if an answer is lost, the call is repeated, even if the class is what it was before.
 
-// turnRetry is after how long a machine asks again whether it is its turn.
+// turnRetry is how long to wait before AskUpdate is repeated.
 const turnRetry = 10 * time.Second
 
-// vmMatchesClass reports whether there is nothing to do about the VM's spec: the driver
-// declares nothing, or the VM is as the class says.
+// vmMatchesClass reports whether the VM needs no update: the driver declares no updatable fields, or the VM has
+// the spec of its class.
 func (d *decider) vmMatchesClass() bool {
 	return d.o.VMSpec == nil || d.m.Status.VMSpec == *d.o.VMSpec
 }
 
-// thenUpdateVM returns the plan it is given if that does anything. Otherwise it decides
-// about the VM's spec: whether to update the VM to what its class says.
+// thenUpdateVM returns the plan it is given if that does anything. Otherwise it decides whether to update the VM
+// to its class.
 func (d *decider) thenUpdateVM(plan Plan) Plan {
 	if d.vmMatchesClass() || plan.Write != nil || plan.Effect != nil || !d.updatable() {
 		return plan
@@ -63,15 +60,14 @@ func (d *decider) thenUpdateVM(plan Plan) Plan {
 	return d.updateVM(plan, have)
 }
 
-// updatable reports whether a VM may be changed where it is: it does its work,
-// and no other update or deletion is under way.
+// updatable reports whether the VM may be updated now: the machine is ready and has no other update.
 func (d *decider) updatable() bool {
 	phase := d.m.Status.Phase
 	return (phase == PhaseRunning || phase == PhaseAvailable) && d.m.Spec.InPlace == InPlaceNone &&
 		d.m.Spec.ProviderID != "" && d.o.Class != nil
 }
 
-// firstOf is the first of two reasons that says anything.
+// firstOf returns the first of two reasons that is not zero.
 func firstOf(a, b decision.Why) decision.Why {
 	if a != (decision.Why{}) {
 		return a
@@ -79,9 +75,8 @@ func firstOf(a, b decision.Why) decision.Why {
 	return b
 }
 
-// knownSpec is the spec that the VM is known to have, in terms of what the
-// driver declares now. A record from when it declared other fields says as
-// much, unless the class has changed in others since.
+// knownSpec returns the spec that the VM is known to have, split by the fields that the driver declares now. A
+// record with other declared fields is converted, unless the class has changed in further fields since.
 func (d *decider) knownSpec() VMSpec {
 	have, want := d.m.Status.VMSpec, d.o.VMSpec
 	if have.Fixed == "" || have.Declared == want.Declared {
@@ -101,7 +96,7 @@ func (d *decider) knownSpec() VMSpec {
 	return next
 }
 
-// classAsOf is the class as it was when its spec had that split.
+// classAsOf returns the class as it was when its spec was split into have.
 func (d *decider) classAsOf(have VMSpec) *Class {
 	return &Class{Provider: d.o.Class.Provider, ProviderSpec: RestoreSpec(d.o.Class, have)}
 }
@@ -112,8 +107,8 @@ func (d *decider) recordSpec(reason decision.Reason) Plan {
 	return d.setStatus(why, func(s *Status) { s.VMSpec = *d.o.VMSpec })
 }
 
-// recordAgentUpdate notes that an agent has brought the VM to what its class says, but
-// for what the driver can update.
+// recordAgentUpdate records that an agent has updated the VM to its class, except for the fields that the driver
+// updates.
 func (d *decider) recordAgentUpdate(plan Plan) Plan {
 	write, ok := plan.Write.(*UpdateStatus)
 	if want := d.o.VMSpec; ok && want != nil && write.Status.VMSpec.Declared == want.Declared && write.Status.VMSpec.Fixed != "" {
@@ -122,10 +117,9 @@ func (d *decider) recordAgentUpdate(plan Plan) Plan {
 	return plan
 }
 
-// updateBackoff holds an update back: after a failure as the recovery table says;
-// for good, until something changes, where the VM can't be changed. One said to be
-// gone is asked for again after the health timeout, and 10 min at least: if it
-// were gone its machine would have failed by then.
+// updateBackoff waits for the next attempt after a failed update. If the VM can't be updated, it waits for a
+// change. If the VM is reported as gone, it waits for the health timeout, at least 10 min: if the VM were gone,
+// its machine would have failed by then.
 func (d *decider) updateBackoff(plan Plan) (Plan, bool) {
 	op := &d.m.Status.LastOperation
 	if op.Kind != OperationUpdate || op.State != StateFailed || op.Stage == StageSyncNode {
@@ -145,12 +139,12 @@ func (d *decider) updateBackoff(plan Plan) (Plan, bool) {
 	return lookAgainBy(plan, at), true
 }
 
-// NeverUpdated reports whether a code of UpdateMachine says that asking again soon is
-// of no use: the VM is gone, or can't be changed.
+// NeverUpdated reports whether a code of UpdateMachine says that a retry is of no use soon: the VM is gone, or
+// can't be updated.
 func NeverUpdated(code codes.Code) bool { return code == codes.NotFound || code == codes.Unimplemented }
 
-// updateNotRetried leaves a VM that is gone to the verdict on its machine's health for the
-// time that takes, and has a machine replaced whose VM can't be changed.
+// updateNotRetried handles an update that is not retried soon. If the VM is gone, the machine's health decides.
+// If the VM can't be updated, its machine is to be replaced.
 func (d *decider) updateNotRetried(plan Plan, op *Operation) (Plan, bool) {
 	if op.Code != codes.NotFound {
 		return d.replaceInsteadOfUpdate(plan), true
@@ -164,8 +158,8 @@ func (d *decider) updateNotRetried(plan Plan, op *Operation) (Plan, bool) {
 	return lookAgainBy(plan, at), d.now.Before(at) && !op.Time.After(d.now)
 }
 
-// replaceInsteadOfUpdate has a machine replaced whose VM can't be changed, if there is anybody
-// who does.
+// replaceInsteadOfUpdate asks the machine's set, by annotation Keys.Replace, to replace a machine whose VM can't
+// be updated. A machine without an owner is left unchanged.
 func (d *decider) replaceInsteadOfUpdate(plan Plan) Plan {
 	name, key := d.m.Spec.ProviderID, d.p.Keys.Replace
 	if key == "" || d.m.Owner == nil {
@@ -174,7 +168,7 @@ func (d *decider) replaceInsteadOfUpdate(plan Plan) Plan {
 		return plan
 	}
 	why := decision.Why{Reason: reasonUpdateReplace, Name: name}
-	if d.m.Annotations[key] != "" { // what it says is its owner's to decide
+	if d.m.Annotations[key] != "" { // requested already
 		plan.Why = why
 		return plan
 	}
@@ -187,8 +181,7 @@ func (d *decider) replaceInsteadOfUpdate(plan Plan) Plan {
 	return Plan{Write: &Update{changed}, Why: why}
 }
 
-// updateVM asks for its turn, announces the update, issues it, and looks at
-// its answer.
+// updateVM asks whether the VM may be updated now, announces the update, issues it, and handles its answer.
 func (d *decider) updateVM(plan Plan, have VMSpec) Plan {
 	why := decision.Why{Reason: reasonUpdateVM, Name: d.m.Spec.ProviderID}
 	if answer := d.o.Updated; answer != nil {
@@ -225,7 +218,7 @@ func (d *decider) updateAnnounced(noted VMSpec) bool {
 		s.LastOperation.State == StateProcessing
 }
 
-// updateAnswered records how an update ended.
+// updateAnswered records the result of an update.
 func (d *decider) updateAnswered(answer *VM, why decision.Why) Plan {
 	if answer.Code == codes.OK {
 		why.Reason = ReasonVMUpdated
@@ -243,38 +236,32 @@ func (d *decider) updateAnswered(answer *VM, why decision.Why) Plan {
 	})
 }
 
-// VMSpec is a provider spec as far as it matters for a VM that exists: split
-// into what a driver can change on it, and the rest. It is what machines keep
-// of the spec that they were made from, in some hundred bytes, as long as the
-// values that can be changed are no more. Values are comparable. The zero
-// VMSpec: nothing is known.
+// VMSpec is a provider spec, split into what a driver can update on an existing VM and the rest. Machines keep
+// it as the record of the spec that their VM was created from or last updated to. It takes some hundred
+// bytes, unless the updatable values are larger. Values are comparable. The zero VMSpec: not known.
 type VMSpec struct {
-	// Declared are the fields that the driver could change when this was
-	// noted, sorted, with commas between them.
+	// Declared are the fields that the driver declared as updatable when this was recorded: sorted,
+	// separated by commas.
 	Declared string
-	// Fixed is a digest of all else in the spec, and of the provider's name.
-	// Empty: nothing is known.
+	// Fixed is a digest of the rest of the spec and of the provider's name. Empty: not known.
 	Fixed string
-	// Updatable holds the values of the declared fields, as JSON. Empty if the
-	// spec is no JSON object: none of it can be changed then.
+	// Updatable holds the values of the declared fields, as JSON. Empty if the spec is no JSON object,
+	// so that nothing of it can be updated.
 	Updatable string
-	// Begun are the values that an update asked for whose success is not known:
-	// the VM may have them, or some of them. Empty: there is none.
+	// Begun are the values of an update whose result is not known: the VM may have them, or some of
+	// them. Empty: there is none.
 	Begun string
 }
 
-// fixedLength is how many bytes of a digest are kept: two specs that differ
-// have the same with a chance of one in 2^64 tries.
+// fixedLength is the length of a digest in bytes. Two different specs collide with a chance of 1 in 2^64 tries.
 const fixedLength = 16
 
-// SplitSpec splits the provider spec of a class by the fields that a driver
-// declares: names joined by dots from the top of the spec, where a name stands
-// for all that is below it and leads through the elements of a list. Names that
-// contain a dot or a comma can't be declared, and empty ones declare nothing.
+// SplitSpec splits the provider spec of a class by the fields that a driver declares. A field is a path of names
+// joined by dots; it stands for everything below it, and leads through the elements of lists. Names that
+// contain a dot or a comma can't be declared. Empty names declare nothing.
 //
-// Two specs differ only in declared fields if and only if their Fixed is the
-// same, and in nothing if Updatable is too. A spec that is not one JSON object,
-// with UTF-8 text and no key twice, has nothing that can be changed.
+// Two specs differ only in declared fields if and only if their Fixed is the same, and are equal if Updatable is
+// the same too. A spec has no updatable fields unless it is one JSON object in UTF-8 without duplicate keys.
 func SplitSpec(c *Class, fields []string) VMSpec {
 	declared := declare(fields)
 	out := VMSpec{Declared: declared.String()}
@@ -292,10 +279,9 @@ func SplitSpec(c *Class, fields []string) VMSpec {
 	return out
 }
 
-// RestoreSpec returns the provider spec of which have is the split, given a
-// class whose spec differs from it only in fields that were declared then. Values of
-// lists whose length has changed are ignored. The text need not be the same byte for
-// byte, but its content is.
+// RestoreSpec returns the provider spec that was split into have, given a class whose spec differs from it only in
+// fields that were declared then. Values of lists whose length has changed are ignored. The content is the same;
+// the text may differ.
 func RestoreSpec(c *Class, have VMSpec) []byte {
 	spec, ok := decodeObject(c.ProviderSpec)
 	if !ok {
@@ -307,7 +293,7 @@ func RestoreSpec(c *Class, have VMSpec) []byte {
 	return encode(declared.put(spec, values))
 }
 
-// digest is a short name of a spec's text and kind.
+// digest returns a short hash of a spec's text and kind.
 func digest(provider, kind string, text []byte) string {
 	h := sha256.New()
 	_, _ = io.WriteString(h, provider+"\x00"+kind+"\x00") // never fails
@@ -315,18 +301,17 @@ func digest(provider, kind string, text []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:fixedLength])
 }
 
-// encode writes what decodeObject has read. Keys are sorted, and numbers are
-// spelled as they were.
+// encode writes what decodeObject has read. Keys are sorted, and numbers keep their spelling.
 func encode(value any) []byte {
 	text, _ := json.Marshal(value) // can't fail: maps, lists, strings and numbers that were read
 	return text
 }
 
-// maxDepth is how deep a spec may be nested and still be looked into.
+// maxDepth is the deepest nesting of a spec that is read.
 const maxDepth = 100
 
-// decodeObject reads one JSON object. A key that is there twice is refused:
-// drivers may differ in which of the values counts.
+// decodeObject reads one JSON object. It refuses duplicate keys, because drivers may differ in which value
+// counts.
 func decodeObject(text []byte) (map[string]any, bool) {
 	if !utf8.Valid(text) {
 		return nil, false
@@ -382,11 +367,11 @@ func decodeEntries(d *json.Decoder, depth int) (any, bool) {
 	return object, err == nil
 }
 
-// declaration is a tree of declared fields. A name without names below it is
-// declared with all that it holds.
+// declaration is a tree of declared fields. A name without names below it is declared with everything that it
+// holds.
 type declaration map[string]declaration
 
-// declare makes a tree of fields; those that can't be declared are left out.
+// declare builds a tree of fields. It ignores fields that can't be declared.
 func declare(fields []string) declaration {
 	root := declaration{}
 	for _, field := range fields {
@@ -413,7 +398,7 @@ func declare(fields []string) declaration {
 	return root
 }
 
-// String spells the fields that are declared, sorted.
+// String returns the declared fields, sorted.
 func (t declaration) String() string {
 	var fields []string
 	t.list("", &fields)
@@ -431,8 +416,8 @@ func (t declaration) list(prefix string, fields *[]string) {
 	}
 }
 
-// take removes the declared fields from a value and returns them, in objects
-// and lists like those that they were in; nil: there are none.
+// take removes the declared fields from a value, and returns them in objects and lists of the same structure.
+// Nil: there are none.
 func (t declaration) take(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -469,8 +454,7 @@ func (t declaration) take(value any) any {
 	return nil
 }
 
-// put is the reverse of take: it puts fields back into a value from which they
-// were taken, and returns it.
+// put is the inverse of take: it puts fields back into the value from which they were taken, and returns it.
 func (t declaration) put(value, taken any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -497,8 +481,8 @@ func (t declaration) put(value, taken any) any {
 	return value
 }
 
-// unite holds what either of two records of updatable values says: all names of
-// both, with the values of the second where both have one.
+// unite returns the union of two records of updatable values. The second record's value counts for names that
+// both have.
 func unite(first, second string) string {
 	a, ok := decodeObject([]byte(first))
 	b, both := decodeObject([]byte(second))

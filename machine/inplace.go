@@ -7,40 +7,38 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// An in-place update takes a machine's node out of service, has it drained,
-// and tells an agent on it that it may go to work; the agent answers by a label
-// on the node:
+// An in-place update takes a machine's node out of service, drains it, and tells an agent on it to update the
+// node. The agent answers by a label on the node:
 //
-//	selected -> labels, cordon -> drain -> stage ReadyForUpdate -> condition
-//	InPlaceUpdate -> the agent's answer -> its owner takes the machine over ->
-//	condition, labels and cordon off -> Running
+//	selected -> labels, cordon -> drain -> stage ReadyForUpdate -> condition InPlaceUpdate ->
+//	the agent's answer -> the owner moves the machine to its new set -> condition, labels and
+//	cordon removed -> Running
 //
-// Until stage ReadyForUpdate is stored, which is before the agent is told, the
-// update can be withdrawn. From there on the agent may be at work, and only its
-// answer or the end of the time decides.
+// The update can be withdrawn until stage ReadyForUpdate is stored, which is before the agent is told. After
+// that the agent may be at work, and only its answer or the deadline ends the update.
 //
 //   - The status of condition InPlaceUpdate is always True; its reason is the stage. The condition
 //     stays on the node, and the next update begins at UpdateSuccessful.
 //   - An update that is withdrawn before stage ReadyForUpdate ends in Running. One that is withdrawn
 //     later and then succeeds ends in InPlaceUpdateFailed with stage CandidateForUpdate, because the
-//     node is not what its owner says. It is updated again when it is selected, or deleted.
-//   - A failed update stays open, because the agent may succeed later. If its owner withdraws it, a
-//     healthy machine runs again.
-//   - A missing node, or one of another machine, is waited for until the time is up. If a user
-//     deletes the node, the machine is deleted too.
-//   - The critical-components taint is put on again, with the end of the cordon, if this library has
-//     seen it on the node before: elsewhere nothing would remove it.
-//   - Answers are believed after a live read only. Answers from before the update are removed when
-//     it begins. A user's selection is removed on success.
-//   - What puts marks on the node, announces the update, or removes marks that are newer than the
-//     record follows a status write of the same pass. A reader of an old record fails there.
+//     node is not what its owner wants. It is updated again when it is selected, or deleted.
+//   - A failed update stays open, because the agent may succeed later. If its owner withdraws it and the
+//     node is healthy, the machine is Running again.
+//   - A missing node, or one of another machine, is waited for until the deadline. If a user deletes the
+//     node, the machine is deleted too.
+//   - The critical-components taint is added again together with the uncordon, if the node has had it
+//     before. On other nodes no program would remove it.
+//   - Answers are read live. Answers from before the update are removed when it begins. A user's
+//     selection is removed on success.
+//   - A write of the node that adds marks, tells the agent, or removes newer marks than the status knows
+//     of follows a status write in the same pass. A process with a stale status fails there.
 
-// reconcileUpdate decides about a machine that is being updated. Its time counts from
-// when it was selected. No verdict is passed on its health meanwhile, even if its node is NotReady.
+// reconcileUpdate decides about a machine in an in-place update. Its deadline counts from the selection. Its
+// health is not judged meanwhile, even if the node is NotReady.
 //
-// At the end of Policy.InPlaceTimeout the machine is InPlaceUpdateFailed. It stays cordoned and
-// counts as not available. After the health timeout it is Failed, if the replacement budget allows
-// that, and replaced: see outOfTime.
+// After Policy.InPlaceTimeout the machine is InPlaceUpdateFailed. It stays cordoned and does not count as
+// available. After the health timeout it is Failed, if the replacement budget grants that, and replaced: see
+// healthTimedOut.
 func (d *decider) reconcileUpdate() Plan {
 	deadline := d.verdictAt(d.m.Status.Since, d.p.inPlaceTimeout(d.m))
 	unknown := d.m.Status.UpdateStage() == Unrecognized
@@ -76,8 +74,8 @@ func (d *decider) reconcileUpdate() Plan {
 	return d.prepareUpdate(n, deadline)
 }
 
-// updateOverOrNoNode is over where the node may be missing: a user's selection may
-// still be on it.
+// updateOverOrNoNode is updateOver if there is a node. Without one the update is over only if nothing requests it:
+// a user's selection may still be on the missing node.
 func (d *decider) updateOverOrNoNode(n *Node) bool {
 	if n != nil {
 		return d.updateOver(n)
@@ -85,14 +83,13 @@ func (d *decider) updateOverOrNoNode(n *Node) bool {
 	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.LastOperation.Stage != StageReady
 }
 
-// retarget finds out from the node where an update stands of which storage
-// says nothing that makes sense.
+// retarget restores an unknown stage of an update from what the node says.
 func (d *decider) retarget(n *Node) Plan {
 	if !d.o.NoCluster && d.o.Node.cached() {
 		return d.readNode(false)
 	}
 	stage, moves := StageSelected, [len(Plan{}.Moves)]Move{stageMove(Unrecognized, eventRestart)}
-	if n != nil && (n.told() || n.concluded(&d.p.Keys) && (d.adoptsUpdate(n) || !n.Applied.Update.Since.IsZero())) {
+	if n != nil && (n.agentTold() || n.concluded(&d.p.Keys) && (d.adoptsUpdate(n) || !n.Applied.Update.Since.IsZero())) {
 		stage, moves[1] = StageReady, stageMove(StageSelected, EventDrained)
 	}
 	why := decision.Why{Reason: reasonUpdateRestart, Name: string(d.m.Status.LastOperation.Stage)}
@@ -103,9 +100,8 @@ func (d *decider) retarget(n *Node) Plan {
 	return plan
 }
 
-// awaitNodeForUpdate waits for a node that is missing during its update. It may come
-// back, as another object or the same; else the update has failed, and then
-// its health is judged.
+// awaitNodeForUpdate waits for a node that is missing during its update, until the update's deadline. It may come
+// back, as the same object or another.
 func (d *decider) awaitNodeForUpdate(deadline time.Time) Plan {
 	switch {
 	case d.o.Node.cached():
@@ -117,8 +113,7 @@ func (d *decider) awaitNodeForUpdate(deadline time.Time) Plan {
 	return Plan{At: deadline, Why: why, Warn: d.foreignNode()}
 }
 
-// withdrawUpdate brings a node that no agent was told of back into service. n is nil
-// where it is missing.
+// withdrawUpdate returns a node to service whose agent was not told yet. n is nil if the node is missing.
 func (d *decider) withdrawUpdate(n *Node, deadline time.Time) Plan {
 	if n == nil {
 		return d.updateWithdrawn(d.m.Spec.NodeName, StageSelected)
@@ -133,7 +128,7 @@ func (d *decider) withdrawUpdate(n *Node, deadline time.Time) Plan {
 	return lookAgainBy(plan, deadline)
 }
 
-// prepareUpdate takes a node out of service and has it drained.
+// prepareUpdate takes a node out of service and drains it.
 func (d *decider) prepareUpdate(n *Node, deadline time.Time) Plan {
 	if !d.now.Before(deadline) {
 		return d.updateTimedOut()
@@ -151,12 +146,12 @@ func (d *decider) prepareUpdate(n *Node, deadline time.Time) Plan {
 		return plan
 	}
 	if answer := d.o.Drain; answer != nil {
-		return toldOfLeft(d.readyForUpdate(n), n, answer)
+		return warnLeftover(d.readyForUpdate(n), n, answer)
 	}
 	return d.readyForUpdate(n)
 }
 
-// drainForUpdate drains the node. It is not busy once the node is drained.
+// drainForUpdate drains the node, and is busy until it is empty.
 func (d *decider) drainForUpdate(n *Node, deadline time.Time) (Plan, bool) {
 	answer := d.o.Drain
 	switch {
@@ -176,10 +171,10 @@ func (d *decider) drainForUpdate(n *Node, deadline time.Time) (Plan, bool) {
 	return Plan{At: d.earlierOf(answer.At, deadline), Why: why}, true
 }
 
-// drainAgain has a node drained that was registered again since it was: it lost its cordon with all
-// else, and pods may have come to it.
+// drainAgain drains a node that has registered again since its drain: it has lost its cordon, and pods may have
+// been scheduled to it.
 func (d *decider) drainAgain(n *Node, deadline time.Time) (Plan, bool) {
-	if n.told() || !n.Applied.Update.Since.IsZero() {
+	if n.agentTold() || !n.Applied.Update.Since.IsZero() {
 		return Plan{}, false
 	}
 	if d.o.Node.cached() {
@@ -192,9 +187,8 @@ func (d *decider) drainAgain(n *Node, deadline time.Time) (Plan, bool) {
 	return lookAgainBy(plan, deadline), busy
 }
 
-// awaitAgent tells the agent that it may go to work, and waits for its answer.
-// No answer and no end of the time is taken from a cache, which may remember
-// the answer to a former update.
+// awaitAgent tells the agent to update the node, and waits for its answer. It reads an answer, and the end of the
+// time, live: a cache may have the answer to an earlier update.
 func (d *decider) awaitAgent(n *Node, deadline time.Time) Plan {
 	result, late := n.result(&d.p.Keys), !d.now.Before(deadline)
 	known := result == UpdateSuccessful || result == UpdateFailed
@@ -217,7 +211,7 @@ func (d *decider) awaitAgent(n *Node, deadline time.Time) Plan {
 	if plan, busy := d.syncForUpdate(n, ReasonReadyForUpdate); busy {
 		return lookAgainBy(plan, deadline)
 	}
-	if d.m.Status.LastOperation.State == StateFailed { // what failed before has not now
+	if d.m.Status.LastOperation.State == StateFailed { // the failed step has succeeded
 		return d.setStatus(decision.Why{Reason: reasonReady, Name: n.Name}, func(s *Status) {
 			s.LastOperation = d.operation(OperationInPlaceUpdate, StateProcessing, StageReady)
 		})
@@ -229,23 +223,21 @@ func (d *decider) awaitAgent(n *Node, deadline time.Time) Plan {
 	return plan
 }
 
-// InPlaceRequest is what a rollout that updates machines in place asks of one
-// of them. The machine's owner writes it.
+// InPlaceRequest is what an in-place rollout requests of a machine. The machine's owner writes it.
 type InPlaceRequest string
 
 // The requests.
 const (
-	// InPlaceNone asks for nothing. To a machine whose update is done it says
-	// that it is where it belongs and may work again; to one whose update is
-	// under way, that it was withdrawn.
+	// InPlaceNone requests nothing. If the machine's update is done, the machine is in its new set and
+	// returns to service. If its update is in progress, the update is withdrawn.
 	InPlaceNone InPlaceRequest = ""
-	// InPlaceCandidate says that the machine is to be updated at some time:
-	// its node is labelled, and a user may select it by a label on the node.
+	// InPlaceCandidate says that the machine will be updated: its node is labeled as a candidate, and a
+	// user may select it by a label on the node.
 	InPlaceCandidate InPlaceRequest = "Candidate"
-	// InPlaceWaiting says the same, but that the owner decides when: a label on
-	// the node begins no update, and is told. One that has begun goes on.
+	// InPlaceWaiting is InPlaceCandidate, except that only the owner selects: a user's label starts no
+	// update, and a warning says so. An update that has begun continues.
 	InPlaceWaiting InPlaceRequest = "Waiting"
-	// InPlaceSelected says that it is the machine's turn.
+	// InPlaceSelected says to update the machine now.
 	InPlaceSelected InPlaceRequest = "Selected"
 )
 
@@ -259,31 +251,27 @@ const (
 	UpdateFailed     = "failed"
 )
 
-// NodeInPlaceUpdate is the condition of a node that says where its update
-// stands. Its status is always True, and its reason says the stage. An update
-// agent works at ReasonReadyForUpdate only. The condition
-// stays on the node: the next update begins at ReasonUpdateSuccessful, or where
-// the condition is missing.
+// NodeInPlaceUpdate is the node condition for the stage of an in-place update. Its status is always True, and
+// its reason is the stage. An update agent works at ReasonReadyForUpdate only. The condition stays on the
+// node: the next update begins at ReasonUpdateSuccessful, or without the condition.
 const (
 	NodeInPlaceUpdate = "InPlaceUpdate"
 
 	ReasonCandidateForUpdate = "CandidateForUpdate"
 	ReasonSelectedForUpdate  = "SelectedForUpdate"
-	// ReasonDrainSuccessful is read only: this library goes on to
-	// ReasonReadyForUpdate at once.
+	// ReasonDrainSuccessful is never written: this library continues with ReasonReadyForUpdate at once.
 	ReasonDrainSuccessful = "DrainSuccessful"
 	ReasonReadyForUpdate  = "ReadyForUpdate"
-	// ReasonUpdateSuccessful also stands for an update that was withdrawn: there
-	// is nothing for an agent to do.
+	// ReasonUpdateSuccessful is also set when an update was withdrawn: the agent has nothing to do.
 	ReasonUpdateSuccessful = "UpdateSuccessful"
 	ReasonNodeUpdateFailed = "UpdateFailed"
 )
 
-// UpdateMarks is the record of what an in-place update has put on a node, so
-// that nothing else is taken off again.
+// UpdateMarks is the record of what an in-place update has changed on a node, so that nothing else is reverted
+// at its end.
 type UpdateMarks struct {
-	// Since is when the update began that took the node out of service,
-	// whole seconds. Zero: none did.
+	// Since is when the update began that took the node out of service, whole seconds. Zero: there is
+	// none.
 	Since     time.Time
 	Candidate bool // the label Keys.CandidateForUpdate is ours
 	Selected  bool // the label Keys.SelectedForUpdate is ours, not a user's
@@ -303,7 +291,7 @@ func (d *decider) beginUpdate(n *Node) Plan {
 		d.operation(OperationInPlaceUpdate, StateProcessing, StageSelected))
 }
 
-// readyForUpdate stores that the agent may be told, before it is.
+// readyForUpdate stores stage ReadyForUpdate, before the agent is told.
 func (d *decider) readyForUpdate(n *Node) Plan {
 	plan := d.setStatus(decision.Why{Reason: reasonReady, Name: n.Name}, func(s *Status) {
 		s.LastOperation = d.operation(OperationInPlaceUpdate, StateProcessing, StageReady)
@@ -318,10 +306,8 @@ func (d *decider) updateSucceeded(n *Node, from Stage) Plan {
 	return d.moveUpdate(eventUpdated, from, eventUpdated, decision.Why{Reason: reasonUpdated, Name: n.Name}, op)
 }
 
-// updatedTooLate ends an update that succeeded though it had been withdrawn. What is
-// on the node now is not what its owner says, and must not pass for it: the
-// machine stays visible as failed, without workload, until it is selected
-// again or deleted.
+// updatedTooLate ends an update that succeeded after it was withdrawn. The node is not what its owner wants. The
+// machine stays InPlaceUpdateFailed, without workload, until it is selected again or deleted.
 func (d *decider) updatedTooLate(n *Node) Plan {
 	why := decision.Why{Reason: reasonOutdated, Name: n.Name}
 	op := d.failure(OperationInPlaceUpdate, StageCandidate, codes.Aborted, why.String())
@@ -344,8 +330,8 @@ func (d *decider) updateFailed(why decision.Why, code codes.Code, message string
 		d.failure(OperationInPlaceUpdate, StageUpdateFailed, code, message))
 }
 
-// updateStepBackoff holds a failed step of an update back until it may be tried again;
-// the cluster's answers recover as an unknown error of DeleteMachine.
+// updateStepBackoff waits for the next attempt of a failed step. Failures of the cluster are retried like UNKNOWN
+// of DeleteMachine.
 func (d *decider) updateStepBackoff() (Plan, bool) {
 	at := d.retryAt(codes.DeleteMachine)
 	if at.IsZero() {
@@ -354,7 +340,7 @@ func (d *decider) updateStepBackoff() (Plan, bool) {
 	return d.retryLater(string(d.m.Status.LastOperation.Stage), at, time.Time{}), true
 }
 
-// updateStepFailed records that a node could not be drained or written.
+// updateStepFailed records that a node could not be drained or written. The step is retried.
 func (d *decider) updateStepFailed(n *Node, answer Outcome) Plan {
 	stage := d.m.Status.LastOperation.Stage
 	why := decision.Why{Reason: reasonUpdateStep, Name: n.Name, Code: answer.Code, Detail: answer.Message}
@@ -365,8 +351,8 @@ func (d *decider) updateStepFailed(n *Node, answer Outcome) Plan {
 	return plan
 }
 
-// moveUpdate moves the phase, and with it the stage, if storage holds the stage
-// that this phase has. A candidate's is not stored.
+// moveUpdate moves the phase, and the stage if the stored one is the expected one. The stage of a candidate is not
+// stored.
 func (d *decider) moveUpdate(on Event, from Stage, stageOn Event, why decision.Why, op Operation) Plan {
 	plan := d.move(on, why, func(s *Status) { s.LastOperation = op })
 	if d.m.Status.UpdateStage() == from {
@@ -375,7 +361,7 @@ func (d *decider) moveUpdate(on Event, from Stage, stageOn Event, why decision.W
 	return plan
 }
 
-// copyNodeStatus lets what the node says of itself ride on a write of the status.
+// copyNodeStatus adds the node's conditions and addresses to a plan that writes the status.
 func (d *decider) copyNodeStatus(n *Node, plan Plan) Plan {
 	if status, ok := plan.Write.(*UpdateStatus); ok && n != nil {
 		takeOver(&status.Status, n)
@@ -383,8 +369,7 @@ func (d *decider) copyNodeStatus(n *Node, plan Plan) Plan {
 	return plan
 }
 
-// stageMove is a step of the update table; zero where storage holds a stage
-// that no edge leads out of.
+// stageMove returns a move of the update table, or zero if the table has no such edge.
 func stageMove(from Stage, on Event) Move {
 	to, ok := updates.Next(string(from), on)
 	if !ok {
@@ -393,8 +378,8 @@ func stageMove(from Stage, on Event) Move {
 	return Move{Table: updates.Name, From: string(from), On: on, To: to}
 }
 
-// stepUpdate looks at what an in-place update wants of a machine that is
-// watched, before anything else is done about its node.
+// stepUpdate decides what an in-place update needs of a machine whose health is watched. It precedes the other
+// steps about the node.
 func (d *decider) stepUpdate(n *Node, healthy bool) (Plan, bool) {
 	switch d.m.Status.Phase {
 	case PhaseRunning:
@@ -407,8 +392,8 @@ func (d *decider) stepUpdate(n *Node, healthy bool) (Plan, bool) {
 	return d.announceCandidate(n)
 }
 
-// retryFailedUpdate looks whether the agent of a failed update has succeeded at last,
-// whether the machine is to be updated once more, or not at all.
+// retryFailedUpdate handles a failed update: the agent may have succeeded later, or the machine may be selected
+// again, or no longer be wanted.
 func (d *decider) retryFailedUpdate(n *Node, healthy bool) (Plan, bool) {
 	selected, outdated := d.selectedForUpdate(n), d.updatedAfterWithdrawal()
 	again := selected && outdated && healthy
@@ -420,22 +405,22 @@ func (d *decider) retryFailedUpdate(n *Node, healthy bool) (Plan, bool) {
 		return d.beginUpdate(n), true
 	case answered:
 		return d.updateSucceeded(n, StageUpdateFailed), true
-	case n.underWay() && (outdated || !selected):
+	case n.updateInProgress() && (outdated || !selected):
 		return d.setUpdateCondition(n, d.idleReason(n))
-	case n.told() && n.result(&d.p.Keys) == UpdateFailed:
+	case n.agentTold() && n.result(&d.p.Keys) == UpdateFailed:
 		return d.setUpdateCondition(n, ReasonNodeUpdateFailed)
 	}
 	return Plan{}, false
 }
 
-// announceCandidate has the node of a machine that is in no update say whether it is to
-// be updated. What another program announced for its own labels is left alone.
+// announceCandidate sets the condition of a node without an update, by whether it is a candidate. It leaves what
+// another program announced with its own labels.
 func (d *decider) announceCandidate(n *Node) (Plan, bool) {
 	have := &n.Applied.Update
 	switch {
-	case n.underWay() && !have.Since.IsZero():
+	case n.updateInProgress() && !have.Since.IsZero():
 		return d.setUpdateCondition(n, d.idleReason(n))
-	case d.m.Status.Phase != PhaseRunning || n.underWay():
+	case d.m.Status.Phase != PhaseRunning || n.updateInProgress():
 		return Plan{}, false
 	case d.m.Spec.InPlace != InPlaceNone && !d.adoptsUpdate(n) && d.candidateUnannounced(n):
 		return d.setUpdateCondition(n, ReasonCandidateForUpdate)
@@ -445,22 +430,21 @@ func (d *decider) announceCandidate(n *Node) (Plan, bool) {
 	return Plan{}, false
 }
 
-// candidateUnannounced reports whether a node has yet to say that it is a candidate. After a
-// success it says so before it is labelled, else once it is.
+// candidateUnannounced reports whether a candidate's node lacks the condition. After a successful update the
+// condition comes before the label, otherwise after it.
 func (d *decider) candidateUnannounced(n *Node) bool {
-	if n.announced() {
-		return n.Applied.Update.Candidate && n.unsaid(ReasonCandidateForUpdate)
+	if n.mayRecordCandidate() {
+		return n.Applied.Update.Candidate && n.conditionDue(ReasonCandidateForUpdate)
 	}
-	return n.Applied.Update.Candidate || !n.says(d.p.Keys.CandidateForUpdate)
+	return n.Applied.Update.Candidate || !n.labelTrue(d.p.Keys.CandidateForUpdate)
 }
 
-// markRecovered lets a machine run again whose failed update is not wanted any more
-// and whose node is healthy.
+// markRecovered moves a machine to Running whose failed update is no longer wanted and whose node is healthy.
 func (d *decider) markRecovered(n *Node) Plan {
 	switch {
 	case d.o.Node.cached():
 		return d.readNode(false)
-	case n.underWay():
+	case n.updateInProgress():
 		return d.retrySoon(d.updateConditionFailed(n))
 	case d.outOfSync(n):
 		return Plan{Why: d.whyOutOfSync(n)}
@@ -468,10 +452,9 @@ func (d *decider) markRecovered(n *Node) Plan {
 	return d.copyNodeStatus(n, d.updateWithdrawn(n.Name, StageUpdateFailed))
 }
 
-// finishUpdate returns a machine to service whose update is done and whose owner has taken
-// it over. It removes what the update has put on the node. When the node is healthy
-// and its critical components are ready, the machine runs. Until the owner has taken
-// it over, the machine waits, without a limit.
+// finishUpdate returns an updated machine to service once its owner has moved it to its new set, for which it
+// waits without a limit. It removes the marks of the update. The machine is Running when the node is healthy and
+// its critical components are ready.
 func (d *decider) finishUpdate() Plan {
 	name := d.m.Spec.NodeName
 	if d.o.NoCluster {
@@ -501,9 +484,8 @@ func (d *decider) finishUpdate() Plan {
 	return d.awaitRecovery(n, ill)
 }
 
-// backInService lets workload back to a healthy node. For its critical
-// components it waits for as long as they take: the machine counts as not
-// available meanwhile, and is seen to.
+// backInService uncordons a healthy node. It waits for the critical components without a limit, because the
+// machine does not count as available meanwhile.
 func (d *decider) backInService(n *Node) Plan {
 	if plan, busy := d.syncForUpdate(n, ReasonUpdateSuccessful); busy {
 		return plan
@@ -521,9 +503,8 @@ func (d *decider) returnToService(n *Node, name string) Plan {
 	return d.copyNodeStatus(n, d.recordAgentUpdate(plan))
 }
 
-// awaitRecovery waits for an updated node to become healthy, for as long as a
-// machine may be unhealthy; then its health is judged as any other's. n is nil
-// where it is missing.
+// awaitRecovery waits until an updated node is healthy, for the health timeout. Then its health is judged like any
+// other's. n is nil if the node is missing.
 func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
 	timeout := d.p.healthTimeout(d.m)
 	at := d.verdictAt(d.m.Status.Since, timeout)
@@ -548,19 +529,23 @@ func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
 	return Plan{At: at, Why: decision.Why{Reason: reasonReturning, Name: d.m.Spec.NodeName, Detail: detail, For: at.Sub(d.now)}, Warn: d.foreignNode()}
 }
 
-// Another program, or an earlier version of it, may have begun an update of a
-// node before this library manages the machine. The node's labels and the
-// reason of its condition say where that update stands.
+// Another program may have begun an update of a node before this library manages the machine. The labels of
+// the node and the reason of its condition say how far that update is.
 
-// adoptsUpdate reports whether another program has begun an update of the node, or has
-// led on one that was announced here: the label of a candidate and a condition are
-// there, and no record of when it began. An update that begins here is recorded
-// before the condition tells of it, and for as long as it does (sinceTold); and the
-// record of a candidate never meets a success (announced). What the other program
-// put there is taken off when the update is over.
+// adoptsUpdate reports whether another program has begun the update of the node, or has continued one that was
+// announced here. Then the node has a candidate's label and a condition, but no record of when the update
+// began, and one of these holds:
+//
+//  1. The condition says CandidateForUpdate, and we have recorded no mark at all.
+//  2. The condition says UpdateSuccessful, and so does the agent's answer. Our own record of a candidate is
+//     never made beside a success (mayRecordCandidate).
+//  3. The condition says that the update is in progress. One that begins here is recorded before the condition
+//     is set, and for as long as it says so (sinceInProgress).
+//
+// The marks of the other program are removed when the update is over.
 func (d *decider) adoptsUpdate(n *Node) bool {
 	have := &n.Applied.Update
-	if !have.Since.IsZero() || !n.says(d.p.Keys.CandidateForUpdate) {
+	if !have.Since.IsZero() || !n.labelTrue(d.p.Keys.CandidateForUpdate) {
 		return false
 	}
 	if d.m.Spec.InPlace == InPlaceNone && !d.inUpdate() {
@@ -572,12 +557,11 @@ func (d *decider) adoptsUpdate(n *Node) bool {
 	case ReasonUpdateSuccessful:
 		return n.result(&d.p.Keys) == UpdateSuccessful
 	}
-	return n.underWay()
+	return n.updateInProgress()
 }
 
-// leftByOther reports whether another program has moved the machine to its new
-// owner after its update, and has yet to clean its node up. It says so by the
-// agent's answer on the machine.
+// leftByOther reports whether another program has moved the machine to its new owner after its update, and has not
+// yet cleaned up the node. The agent's answer on the machine's own label says so.
 func (d *decider) leftByOther(n *Node) bool {
 	k := &d.p.Keys
 	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.Phase == PhaseRunning &&
@@ -585,15 +569,14 @@ func (d *decider) leftByOther(n *Node) bool {
 		n.updateReason() == ReasonUpdateSuccessful && n.result(k) == UpdateSuccessful
 }
 
-// inUpdate reports whether the machine's phase is one of an update.
+// inUpdate reports whether the machine is in a phase of an in-place update.
 func (d *decider) inUpdate() bool {
 	phase := d.m.Status.Phase
 	return phase == PhaseInPlaceUpdating || phase == PhaseInPlaceUpdateFailed || phase == PhaseInPlaceUpdateSuccessful
 }
 
-// updateMarks is what an update has put on the node: as recorded, or as another
-// program that began the update left it. A cordon is the update's from the
-// drain on. A selection is ours if the owner selects: a user's stays.
+// updateMarks returns what an update has changed on the node: as recorded, or as another program left it. A cordon
+// belongs to that update from the drain on. A selection is ours if the owner selects, otherwise a user's.
 func (d *decider) updateMarks(n *Node) UpdateMarks {
 	if !d.adoptsUpdate(n) {
 		return n.Applied.Update
@@ -601,27 +584,25 @@ func (d *decider) updateMarks(n *Node) UpdateMarks {
 	have, drained := &n.Applied.Update, n.updateReason() != ReasonCandidateForUpdate
 	return UpdateMarks{
 		Candidate: true, Cordoned: have.Cordoned || drained && n.Unschedulable,
-		Selected: have.Selected || d.m.Spec.InPlace == InPlaceSelected && n.says(d.p.Keys.SelectedForUpdate),
+		Selected: have.Selected || d.m.Spec.InPlace == InPlaceSelected && n.labelTrue(d.p.Keys.SelectedForUpdate),
 	}
 }
 
-// concludedByOther reports whether another program has begun the update or has
-// led it on, and the agent has answered to it.
+// concludedByOther reports whether another program began or continued the update, and the agent has answered.
 func (d *decider) concludedByOther(n *Node) bool {
 	return d.adoptsUpdate(n) && n.concluded(&d.p.Keys)
 }
 
-// updateUnclaimed reports whether another program has begun the update of a machine
-// of which nothing is requested. That is no withdrawal: the machine's owner has
-// not seen it yet. It has the time of an update for that.
+// updateUnclaimed reports whether another program has begun the update of a machine without a request. That is no
+// withdrawal: the machine's owner has not seen the update yet, and has the timeout of an update for that.
 func (d *decider) updateUnclaimed(n *Node) bool {
 	s := &d.m.Status
 	return n != nil && d.m.Spec.InPlace == InPlaceNone && (s.Phase == PhaseInPlaceUpdating || s.Phase == PhaseInPlaceUpdateFailed) &&
 		d.adoptsUpdate(n) && d.now.Before(d.verdictAt(s.Since, d.p.inPlaceTimeout(d.m)))
 }
 
-// recordsOthersMarks reports whether the marks that another program has left are recorded as
-// they are: before anything else is done with them, and until the update goes on here.
+// recordsOthersMarks reports whether the marks of another program have to be recorded unchanged. That precedes all
+// other changes, until this library continues the update.
 func (d *decider) recordsOthersMarks(n *Node) bool {
 	switch {
 	case d.m.Status.Phase == PhaseInPlaceUpdating || !d.adoptsUpdate(n) || d.leftByOther(n):
@@ -632,7 +613,7 @@ func (d *decider) recordsOthersMarks(n *Node) bool {
 	return true
 }
 
-// unrecordedMarks reports whether another program has left marks that are not on record.
+// unrecordedMarks reports whether another program has left marks that are not recorded.
 func (d *decider) unrecordedMarks(n *Node) bool {
 	if !d.adoptsUpdate(n) {
 		return false

@@ -9,11 +9,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// syncForUpdate brings a node to where its update stands: labels, cordon, and the
-// reason of its condition. Before an agent is told, the rest is in line; before
-// the rest is taken off, it is told that there is nothing to do.
+// syncForUpdate brings a node to the stage of its update: labels, cordon, and the reason of the condition. The
+// marks are written before an agent is told to work. They are removed after it is told to stop.
 func (d *decider) syncForUpdate(n *Node, reason string) (Plan, bool) {
-	say, out := n.unsaid(reason), d.outOfSync(n)
+	say, out := n.conditionDue(reason), d.outOfSync(n)
 	if !say && !out {
 		return Plan{}, false
 	}
@@ -30,7 +29,7 @@ func (d *decider) syncForUpdate(n *Node, reason string) (Plan, bool) {
 	return d.writeForUpdate(n, reason, first, updating), true
 }
 
-// writeForUpdate tells the agent a reason, first, or brings the rest of a node in line.
+// writeForUpdate writes the condition, if that comes first, or the rest of a node.
 func (d *decider) writeForUpdate(n *Node, reason string, first, updating bool) Plan {
 	answer := d.o.NodeSynced
 	if first {
@@ -49,8 +48,8 @@ func (d *decider) writeForUpdate(n *Node, reason string, first, updating bool) P
 	return d.syncNode(n)
 }
 
-// updateConditionAnswer is the answer to this pass's attempt to say a reason; nil: there was
-// none. A pass may say first that a node is drained, and then that it is ready.
+// updateConditionAnswer returns the result of writing a reason in this pass. Nil: it was not written. One pass may
+// write SelectedForUpdate and then ReadyForUpdate.
 func (d *decider) updateConditionAnswer(n *Node, reason string) *Outcome {
 	answer := d.o.NodeMarked
 	if answer != nil && answer.Code == codes.OK && reason == ReasonReadyForUpdate && n.updateReason() == ReasonSelectedForUpdate {
@@ -59,21 +58,20 @@ func (d *decider) updateConditionAnswer(n *Node, reason string) *Outcome {
 	return answer
 }
 
-// marksFirst reports whether labels and cordon are written before a reason.
-// Otherwise an agent that may be at work is told first.
+// marksFirst reports whether labels and cordon are written before a reason. Otherwise the reason comes first,
+// because an agent may be at work.
 func (d *decider) marksFirst(n *Node, reason string) bool {
 	switch reason {
 	case ReasonReadyForUpdate:
 		return true
 	case ReasonSelectedForUpdate:
-		return !n.told()
+		return !n.agentTold()
 	}
 	return n.Applied.Update.Since.IsZero()
 }
 
-// retrySyncForUpdate deals with a node that is not as it should be though it was
-// written in this pass: a failure during an update is recorded, so that it is
-// tried again ever more rarely.
+// retrySyncForUpdate handles a node that is out of sync although it was written in this pass. A failure during an
+// update is recorded, so that the retries back off.
 func (d *decider) retrySyncForUpdate(n *Node, told bool, answer Outcome) Plan {
 	switch {
 	case answer.Code != codes.OK && d.m.Status.Phase == PhaseInPlaceUpdating:
@@ -84,7 +82,7 @@ func (d *decider) retrySyncForUpdate(n *Node, told bool, answer Outcome) Plan {
 	return d.retrySync(n, Plan{Why: d.whyOutOfSync(n)})
 }
 
-// updateCondition has the node say where its update stands.
+// updateCondition sets the condition of a node to a stage of its update.
 func (d *decider) updateCondition(n *Node, reason string) Plan {
 	c := object.Condition{Type: NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: d.stamp()}
 	why := decision.Why{Reason: reasonStage, Name: n.Name, Detail: reason}
@@ -106,10 +104,10 @@ func (d *decider) updateCondition(n *Node, reason string) Plan {
 	return Plan{Effect: &MarkNode{d.node(), c}, Why: why}
 }
 
-// retryUpdateCondition has a plan that ends the pass look again soon at a node that still
-// says, though it was to say otherwise, that an agent may work.
+// retryUpdateCondition makes a plan that ends the pass retry soon if the node still tells an agent to work although
+// it should not.
 func (d *decider) retryUpdateCondition(n *Node, plan Plan) Plan {
-	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || d.o.NodeMarked.Code == codes.OK && !n.told() {
+	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || d.o.NodeMarked.Code == codes.OK && !n.agentTold() {
 		return plan
 	}
 	plan = lookAgainBy(plan, d.now.Add(nodeRetry))
@@ -117,7 +115,7 @@ func (d *decider) retryUpdateCondition(n *Node, plan Plan) Plan {
 	return plan
 }
 
-// updateConditionFailed says that a condition of the node is not what was just written.
+// updateConditionFailed says that the condition could not be set.
 func (d *decider) updateConditionFailed(n *Node) decision.Why {
 	why := decision.Why{Reason: reasonMarkFailed, Name: n.Name}
 	if answer := d.o.NodeMarked; answer != nil {
@@ -126,8 +124,8 @@ func (d *decider) updateConditionFailed(n *Node) decision.Why {
 	return why
 }
 
-// setUpdateCondition has the node say where its update stands; false: that was tried in this
-// pass, and holds nothing else up, or another program's marks are recorded first.
+// setUpdateCondition sets the condition of a node outside of updates. It is not busy if this pass has tried, or if
+// another program's marks are recorded first.
 func (d *decider) setUpdateCondition(n *Node, reason string) (Plan, bool) {
 	switch {
 	case d.o.NodeMarked != nil || d.unrecordedMarks(n):
@@ -138,8 +136,7 @@ func (d *decider) setUpdateCondition(n *Node, reason string) (Plan, bool) {
 	return d.updateCondition(n, reason), true
 }
 
-// idleReason is what a node says that no agent is to work on: that its turn will
-// come, or that there is nothing to do.
+// idleReason returns the reason that lets no agent work: a candidate, or nothing to do.
 func (d *decider) idleReason(n *Node) string {
 	if d.m.Spec.InPlace != InPlaceNone && n.Applied.Update.Candidate && !d.updatedAfterWithdrawal() {
 		return ReasonCandidateForUpdate
@@ -147,17 +144,17 @@ func (d *decider) idleReason(n *Node) string {
 	return ReasonUpdateSuccessful
 }
 
-// yes is the value of a label that says so.
+// yes is the value of a label that is set.
 const yes = "true"
 
-// wantedMarks is what an in-place update wants to be on a node.
+// wantedMarks is what an in-place update wants on a node.
 type wantedMarks struct {
 	UpdateMarks
-	noAnswer    bool // the agent's answer was taken, or is an old one
-	noSelection bool // a user's selection was fulfilled
+	noAnswer    bool // remove the agent's answer: it was read, or is of an earlier update
+	noSelection bool // remove a user's selection: it was followed
 }
 
-// wantedUpdate says what a node should carry, by where the update stands.
+// wantedUpdate returns the marks that a node should have at the stage of its update.
 func (d *decider) wantedUpdate(n *Node) wantedMarks {
 	asked, have := d.m.Spec.InPlace != InPlaceNone, d.updateMarks(n)
 	var w wantedMarks
@@ -168,10 +165,10 @@ func (d *decider) wantedUpdate(n *Node) wantedMarks {
 	switch d.m.Status.Phase {
 	case PhaseRunning:
 		w.noAnswer, w.noSelection = d.leftByOther(n), d.leftByOther(n)
-		w.Candidate, w.Since = asked && n.announced(), sinceTold(n)
+		w.Candidate, w.Since = asked && n.mayRecordCandidate(), sinceInProgress(n)
 	case PhaseInPlaceUpdating:
 		if d.updateOver(n) {
-			w.Candidate, w.Since, w.noAnswer = asked && n.announced(), sinceTold(n), true
+			w.Candidate, w.Since, w.noAnswer = asked && n.mayRecordCandidate(), sinceInProgress(n), true
 			break
 		}
 		w.UpdateMarks = UpdateMarks{Since: d.m.Status.Since.Truncate(time.Second), Candidate: true, Selected: have.Selected, Cordoned: true}
@@ -188,28 +185,27 @@ func (d *decider) wantedUpdate(n *Node) wantedMarks {
 		}
 		w.noAnswer, w.noSelection = true, true
 	case PhaseNew, PhasePending, PhaseAvailable, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff, PhaseTerminating:
-		w.Candidate, w.Since = have.Candidate && asked && n.announced(), sinceTold(n)
+		w.Candidate, w.Since = have.Candidate && asked && n.mayRecordCandidate(), sinceInProgress(n)
 	}
 	return w
 }
 
-// wantedAfterFailure is wanted after an update has failed.
+// wantedAfterFailure is wantedUpdate after an update has failed.
 func (d *decider) wantedAfterFailure(n *Node, have UpdateMarks) (w wantedMarks) {
 	asked := d.m.Spec.InPlace != InPlaceNone
 	switch {
-	case d.updatedAfterWithdrawal(): // it is not trusted with workload
+	case d.updatedAfterWithdrawal(): // it gets no workload
 		w.Since, w.Cordoned, w.Candidate, w.noAnswer = have.Since, have.Cordoned, asked, true
 	case d.updateOver(n):
-		w.Candidate, w.Since, w.noAnswer = asked && n.announced(), sinceTold(n), true
+		w.Candidate, w.Since, w.noAnswer = asked && n.mayRecordCandidate(), sinceInProgress(n), true
 	default:
 		w.UpdateMarks = have
 	}
 	return w
 }
 
-// updateInSync reports whether a node carries what apply would put there and
-// nothing that it would take off. Most machines are in no update: they ask for
-// nothing, and their nodes carry nothing.
+// updateInSync reports whether applyUpdate would not change the node. Most machines are in no update, and their
+// nodes have no marks.
 func (d *decider) updateInSync(n *Node) bool {
 	if n.Applied.Update.none() && n.Drain == nil && d.m.Status.Phase == PhaseRunning && d.m.Spec.InPlace == InPlaceNone {
 		return !d.leftByOther(n)
@@ -226,7 +222,7 @@ func (d *decider) updateLabelsInSync(n *Node) bool {
 		labelInLine(n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
 		labelInLine(n, k.SelectedForUpdate, have.Selected, w.Selected) &&
 		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
-		!(w.noAnswer && n.answered(k)) && !(w.noSelection && n.says(k.SelectedForUpdate))
+		!(w.noAnswer && n.answered(k)) && !(w.noSelection && n.labelTrue(k.SelectedForUpdate))
 }
 
 func labelInLine(n *Node, key string, have, want bool) bool {
@@ -236,8 +232,7 @@ func labelInLine(n *Node, key string, have, want bool) bool {
 	return !have
 }
 
-// applyUpdate changes a copy of a node into what an in-place update wants it to
-// be, and records what of it is ours. n has a map of labels.
+// applyUpdate applies the wanted marks to a copy of the node, and records which of them are ours. n.Labels is not nil.
 func (d *decider) applyUpdate(n *Node) {
 	have, k, w := d.updateMarks(n), &d.p.Keys, d.wantedUpdate(n)
 	if t, seen := n.taint(k.CriticalComponents); seen {
@@ -274,23 +269,20 @@ func (d *decider) applyUpdate(n *Node) {
 	n.Applied.Update = now
 }
 
-// drainIsOver reports whether a node has the record of a drain that does
-// not go on: its machine is neither being deleted nor updated. The cordon is
-// removed with the record, if it was the drain's.
+// drainIsOver reports whether a node has the record of a drain that does not continue, because its machine is
+// neither deleted nor updated. The record is removed, with the cordon if the drain made it.
 func (d *decider) drainIsOver(n *Node) bool {
 	return n.Drain != nil && (d.m.Status.Phase == PhaseRunning || d.returnsToService())
 }
 
-// returnsToService reports whether the machine's update is done and its owner has taken
-// it over.
+// returnsToService reports whether the machine is updated and in its new set.
 func (d *decider) returnsToService() bool {
 	return d.m.Status.Phase == PhaseInPlaceUpdateSuccessful && d.m.Spec.InPlace == InPlaceNone
 }
 
-// restoreCritical puts the critical-components taint on again, in the same
-// write that lets workload back: the program that takes it off once the components are
-// ready does so again. Only a node that once carried it gets it: in a
-// fleet that does not use the taint, no program would remove it.
+// restoreCritical adds the critical-components taint again, in the write that uncordons the node. The program that
+// removes it once the components are ready does so again. A node that never had it does not get it, because no
+// program may remove it there.
 func (d *decider) restoreCritical(n *Node) {
 	t := n.Applied.Critical
 	if t.Key == "" || t.Key != d.p.Keys.CriticalComponents || n.hasTaint(t.Key) {
@@ -299,8 +291,7 @@ func (d *decider) restoreCritical(n *Node) {
 	n.Taints = append(n.Taints, t)
 }
 
-// setLabel puts a label on or takes it off, and reports whether it is ours: what
-// somebody else put there is left alone.
+// setLabel sets or removes a label, and reports whether it is ours. It leaves a label that somebody else has set.
 func setLabel(labels map[string]string, key string, have, want bool) bool {
 	switch {
 	case key == "":
@@ -316,26 +307,25 @@ func setLabel(labels map[string]string, key string, have, want bool) bool {
 	return false
 }
 
-// selectedForUpdate reports whether it is the machine's turn: by its owner's request, or
-// by a user's label on the node of a candidate. One that waits does not begin for that.
+// selectedForUpdate reports whether the machine is selected: by its owner's request, or by a user's label on the
+// node of a candidate.
 func (d *decider) selectedForUpdate(n *Node) bool {
 	switch d.m.Spec.InPlace {
 	case InPlaceSelected:
 		return true
 	case InPlaceCandidate, InPlaceWaiting:
-		return !n.Applied.Update.Selected && n.says(d.p.Keys.SelectedForUpdate)
+		return !n.Applied.Update.Selected && n.labelTrue(d.p.Keys.SelectedForUpdate)
 	}
 	return false
 }
 
-// selectionWaits reports whether a user has selected a machine whose turn its owner decides. What another
+// selectionWaits reports whether a user has selected a machine whose owner decides when. An update that another
 // program has begun does not wait.
 func (d *decider) selectionWaits(n *Node) bool {
 	return d.m.Spec.InPlace == InPlaceWaiting && d.selectedForUpdate(n) && (n.updateReason() == ReasonCandidateForUpdate || !d.adoptsUpdate(n))
 }
 
-// updateOver reports whether an update that the agent is not at work at is not wanted
-// any more.
+// updateOver reports whether an update is no longer wanted, and the agent is not at work.
 func (d *decider) updateOver(n *Node) bool {
 	switch d.m.Status.Phase {
 	case PhaseInPlaceUpdating:
@@ -346,24 +336,22 @@ func (d *decider) updateOver(n *Node) bool {
 	return false
 }
 
-// updatedAfterWithdrawal reports whether the node was updated after that had been withdrawn.
+// updatedAfterWithdrawal reports whether the node was updated after the update was withdrawn.
 func (d *decider) updatedAfterWithdrawal() bool {
 	op := &d.m.Status.LastOperation
 	return d.m.Status.Phase == PhaseInPlaceUpdateFailed && op.Kind == OperationInPlaceUpdate && op.Stage == StageCandidate
 }
 
-// hasStaleMarks reports whether a node of which no update is wanted says that it
-// awaits one, or something at which no other program begins one. What another
-// program has announced for its own label does not count; ours is taken off first.
+// hasStaleMarks reports whether the condition of a node says that it is a candidate although no update is
+// wanted. What another program has announced with its own label does not count. Our label is removed first.
 func (d *decider) hasStaleMarks(n *Node) bool {
 	if d.m.Spec.InPlace != InPlaceNone || n.Applied.Update.Candidate {
 		return false
 	}
-	return n.formerEnd() || n.awaitsTurn() && !n.says(d.p.Keys.CandidateForUpdate)
+	return n.formerEnd() || n.isCandidate() && !n.labelTrue(d.p.Keys.CandidateForUpdate)
 }
 
-// updateReason is where the node's update stands by its condition; empty: it
-// does not say.
+// updateReason returns the stage that the node's condition has. Empty: none.
 func (n *Node) updateReason() string {
 	for i := range n.Conditions {
 		if c := &n.Conditions[i]; c.Type == NodeInPlaceUpdate && c.Status == object.True {
@@ -384,12 +372,11 @@ func (n *Node) formerEnd() bool {
 	return false
 }
 
-// told reports whether the node says that an agent may update it.
-func (n *Node) told() bool { return n.updateReason() == ReasonReadyForUpdate }
+// agentTold reports whether the node tells an agent to update it.
+func (n *Node) agentTold() bool { return n.updateReason() == ReasonReadyForUpdate }
 
-// underWay reports whether the node says that its update has begun and has not
-// succeeded.
-func (n *Node) underWay() bool {
+// updateInProgress reports whether the condition says that an update has begun and not succeeded.
+func (n *Node) updateInProgress() bool {
 	switch n.updateReason() {
 	case ReasonSelectedForUpdate, ReasonDrainSuccessful, ReasonReadyForUpdate, ReasonNodeUpdateFailed:
 		return true
@@ -397,21 +384,19 @@ func (n *Node) underWay() bool {
 	return false
 }
 
-// unsaid reports whether the node has yet to say this reason. That there is
-// nothing to do needs no saying where no update was announced.
-func (n *Node) unsaid(reason string) bool {
+// conditionDue reports whether the condition has yet to be set to a reason. Without an announced update there is no need to say that it is over.
+func (n *Node) conditionDue(reason string) bool {
 	if reason == ReasonUpdateSuccessful {
-		return n.underWay() || n.awaitsTurn()
+		return n.updateInProgress() || n.isCandidate()
 	}
 	return n.updateReason() != reason
 }
 
-// awaitsTurn reports whether the node says that it is a candidate. Its label
-// stays until it says otherwise.
-func (n *Node) awaitsTurn() bool { return n.updateReason() == ReasonCandidateForUpdate }
+// isCandidate reports whether the condition says that the node is a candidate.
+func (n *Node) isCandidate() bool { return n.updateReason() == ReasonCandidateForUpdate }
 
-// says reports whether a label of a node is true; an empty key is on none.
-func (n *Node) says(key string) bool {
+// labelTrue reports whether a label of the node is true. No label has an empty key.
+func (n *Node) labelTrue(key string) bool {
 	if key == "" {
 		return false
 	}
@@ -419,7 +404,7 @@ func (n *Node) says(key string) bool {
 	return err == nil && yes
 }
 
-// result is the update agent's answer on a node; empty: none.
+// result returns the update agent's answer on a node. Empty: none.
 func (n *Node) result(k *Keys) string {
 	if k.UpdateResult == "" {
 		return ""
@@ -427,7 +412,7 @@ func (n *Node) result(k *Keys) string {
 	return n.Labels[k.UpdateResult]
 }
 
-// failedReason is what the update agent said of its failure.
+// failedReason returns why the update agent failed.
 func (n *Node) failedReason(k *Keys) string {
 	if reason := n.Annotations[k.UpdateFailedReason]; k.UpdateFailedReason != "" && reason != "" {
 		return reason
@@ -435,24 +420,22 @@ func (n *Node) failedReason(k *Keys) string {
 	return "the agent gave no reason"
 }
 
-// announced reports whether the label of a candidate may be recorded as ours. Where
-// the node says that its last update was successful, that it is a candidate is said
-// first. So a success beside the record of a candidate is that of another program,
-// which led the update on.
-func (n *Node) announced() bool {
+// mayRecordCandidate reports whether the label of a candidate may be recorded as ours. If the condition says that
+// the last update was successful, the condition of a candidate comes first. So a success beside the record of a
+// candidate is that of another program, which has continued the update.
+func (n *Node) mayRecordCandidate() bool {
 	have := &n.Applied.Update
 	return n.updateReason() != ReasonUpdateSuccessful || have.Candidate && have.Since.IsZero()
 }
 
-// answered reports whether an agent has left anything.
+// answered reports whether an agent has left an answer.
 func (n *Node) answered(k *Keys) bool {
 	_, result := n.Labels[k.UpdateResult]
 	_, reason := n.Annotations[k.UpdateFailedReason]
 	return result && k.UpdateResult != "" || reason && k.UpdateFailedReason != ""
 }
 
-// concluded reports whether the agent has answered, and the node says that it was
-// told or what it answered.
+// concluded reports whether the agent has answered, and the condition agrees.
 func (n *Node) concluded(k *Keys) bool {
 	if result := n.result(k); result != UpdateSuccessful && result != UpdateFailed {
 		return false
@@ -464,10 +447,9 @@ func (n *Node) concluded(k *Keys) bool {
 	return false
 }
 
-// sinceTold keeps the record of an update for as long as the node says that it
-// is under way, so that this is not forgotten.
-func sinceTold(n *Node) time.Time {
-	if n.underWay() {
+// sinceInProgress keeps the record of an update for as long as the condition says that it is in progress.
+func sinceInProgress(n *Node) time.Time {
+	if n.updateInProgress() {
 		return n.Applied.Update.Since
 	}
 	return time.Time{}

@@ -9,8 +9,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// join decides about a Pending machine whose VM is there, until its node is
-// healthy and ready for workload.
+// join waits until the node of a Pending machine has joined, is healthy, and is ready for workload.
 func (d *decider) join() Plan {
 	if !d.nodeRead() {
 		return d.readNode(false)
@@ -47,9 +46,9 @@ func (d *decider) join() Plan {
 	return plan
 }
 
-// joinAvailable is about a machine that was made without a cluster, or whose phase was written by another
-// program. Its node counts from when it is healthy. Until then nothing is held against the machine: its
-// VM may be none that joins.
+// joinAvailable decides about an Available machine if there is a cluster: it was created without one, or
+// another program wrote the phase. The machine is Running once its node is healthy. No deadline applies
+// before that, because its VM may never join.
 func (d *decider) joinAvailable() Plan {
 	if !d.nodeRead() {
 		return d.readNode(false)
@@ -62,7 +61,7 @@ func (d *decider) joinAvailable() Plan {
 	return d.joined(node)
 }
 
-// awaitRegistration waits for a node that has not registered, with a token that lasts.
+// awaitRegistration waits for a node that has not registered, and keeps its token valid.
 func (d *decider) awaitRegistration() Plan {
 	if plan, busy := d.renewToken(); busy && d.joinTimeProlonged() {
 		return plan
@@ -70,8 +69,7 @@ func (d *decider) awaitRegistration() Plan {
 	return d.retryTokenRenewal(d.awaitJoin(decision.Why{Reason: reasonNotJoined, Name: d.m.Spec.NodeName}, "its node has not joined"))
 }
 
-// awaitJoin waits for a node until the creation's time is up; problem is what
-// there is to say of it then.
+// awaitJoin waits for a node until the creation deadline. problem is the reason of the failure then.
 func (d *decider) awaitJoin(why decision.Why, problem string) Plan {
 	deadline := d.creationDeadline()
 	if !d.now.Before(deadline) {
@@ -87,19 +85,19 @@ func (d *decider) awaitJoin(why decision.Why, problem string) Plan {
 	return Plan{At: deadline, Why: why, Warn: d.foreignNode()}
 }
 
-// recordVMState stores what drivers said in this pass where no other status write
-// is about to carry it.
+// recordVMState stores VM state and addresses that the driver returned in this pass, if no other status
+// write of the pass does.
 func (d *decider) recordVMState() (Plan, bool) {
-	said := d.m.Status
-	d.copyVMState(&said)
-	if said.LastKnown == d.m.Status.LastKnown && slices.Equal(said.Addresses, d.m.Status.Addresses) {
+	next := d.m.Status
+	d.copyVMState(&next)
+	if next.LastKnown == d.m.Status.LastKnown && slices.Equal(next.Addresses, d.m.Status.Addresses) {
 		return Plan{}, false
 	}
 	return d.setStatus(decision.Why{Reason: reasonLastKnown}, d.copyVMState), true
 }
 
-// retryTokenRenewal has a plan that ends the pass try again soon where the token could
-// not be prolonged. One that does not exist never can.
+// retryTokenRenewal makes a plan that ends the pass retry a failed renewal of the token soon. A token that
+// does not exist is not retried.
 func (d *decider) retryTokenRenewal(plan Plan) Plan {
 	answer := d.o.TokenEnsured
 	if answer == nil || answer.Code == codes.OK || plan.At.IsZero() {
@@ -128,9 +126,8 @@ func (d *decider) joined(node *Node) Plan {
 	return plan
 }
 
-// sameConditions reports whether a machine has its node's conditions already.
-// Times are the same if their seconds are: store and cluster may differ in
-// zones and fractions.
+// sameConditions reports whether the conditions of a machine equal those of its node, apart from the
+// machine's own. Times are compared in whole seconds.
 func sameConditions(machines, nodes []object.Condition) bool {
 	i, j := 0, 0
 	for {
@@ -147,7 +144,7 @@ func sameConditions(machines, nodes []object.Condition) bool {
 	}
 }
 
-// nextForeign returns the index of the first condition from i on that is a node's.
+// nextForeign returns the index of the first condition from i on that is copied from a node.
 func nextForeign(conditions []object.Condition, i int) int {
 	for i < len(conditions) && ownCondition(conditions[i].Type) {
 		i++
@@ -155,8 +152,8 @@ func nextForeign(conditions []object.Condition, i int) int {
 	return i
 }
 
-// takeOver copies what a node says of itself. ConditionSpecValid and
-// ConditionPaused are a machine's own and are never taken from a node.
+// takeOver copies conditions and addresses of a node to a machine's status. It keeps the machine's own
+// condition ConditionSpecValid.
 func takeOver(s *Status, n *Node) {
 	invalid := object.FindCondition(s.Conditions, ConditionSpecValid)
 	s.Conditions = object.DropCondition(object.DropCondition(n.Conditions, ConditionSpecValid), ConditionPaused)
@@ -171,20 +168,19 @@ func takeOver(s *Status, n *Node) {
 	}
 }
 
-// ownCondition reports whether a condition is never taken over from a node.
+// ownCondition reports whether a condition is the machine's own and never copied from a node.
 func ownCondition(typ string) bool { return typ == ConditionSpecValid || typ == ConditionPaused }
 
-// ConditionPaused is True while a machine is left alone; its message names the
-// annotation that asks for it. It is the machine's own: conditions of its node never replace it.
+// ConditionPaused is True while a machine is paused. Its message names the annotation. It is never copied
+// from a node.
 const ConditionPaused = "Paused"
 
-// nodeRead reports whether the machine's node was looked for under the name it
-// has now.
+// nodeRead reports whether the observation has the answer for the machine's current node name.
 func (d *decider) nodeRead() bool {
 	return d.o.Node != nil && d.o.Node.Name == d.m.Spec.NodeName
 }
 
-// readNode plans a live read of the node; gone: after the VM went.
+// readNode plans a live read of the node. gone says that the VM is gone already.
 func (d *decider) readNode(gone bool) Plan {
 	name := d.m.Spec.NodeName
 	if name == "" {
@@ -193,8 +189,7 @@ func (d *decider) readNode(gone bool) Plan {
 	return Plan{Effect: FindNode{Name: name, Gone: gone}, Why: decision.Why{Reason: reasonFindNode, Name: name}}
 }
 
-// node is the machine's own node, once it was looked for; nil: there is none,
-// or it is another machine's.
+// node returns the machine's own node, once it was read. Nil: it does not exist, or is another machine's.
 func (d *decider) node() *Node {
 	if d.nodeIsForeign() {
 		return nil
@@ -202,15 +197,15 @@ func (d *decider) node() *Node {
 	return d.o.Node.Node
 }
 
-// nodeIsForeign reports whether the node carries another machine's name, or is surely that of another VM,
-// though it carries this one's.
+// nodeIsForeign reports whether the observed node is labeled with another machine's name, or certainly
+// belongs to another VM.
 func (d *decider) nodeIsForeign() bool {
 	return d.owner != "" && d.owner != d.m.Name || d.o.Node != nil && d.ofAnotherVM(d.o.Node.Node, d.m.Spec.ProviderID)
 }
 
-// ofAnotherVM reports whether a node is surely not that of the VM with this provider ID. An ID in
-// another spelling proves nothing, nor does any other unless it is another machine's, or the driver
-// declares that IDs match.
+// ofAnotherVM reports whether a node certainly does not belong to the VM with this provider ID. A different
+// ID proves that only if another machine has recorded it, or if the driver declares that IDs match; and
+// never if it is the same ID in another spelling.
 func (d *decider) ofAnotherVM(n *Node, providerID string) bool {
 	if n == nil || n.ProviderID == "" || n.ProviderID == providerID || object.Alike(n.ProviderID, providerID) {
 		return false
@@ -218,8 +213,7 @@ func (d *decider) ofAnotherVM(n *Node, providerID string) bool {
 	return d.o.Node.Of != "" || d.p.ProviderIDsMatch && providerID != ""
 }
 
-// foreignNode returns the warning about a node with our name that is another machine's, or another VM's.
-// Zero: there is none.
+// foreignNode returns a warning if the node of the machine's node name belongs to another machine or VM.
 func (d *decider) foreignNode() decision.Why {
 	if !d.nodeIsForeign() {
 		return decision.Why{}
@@ -231,8 +225,8 @@ func (d *decider) foreignNode() decision.Why {
 	return why
 }
 
-// seenNode is the machine's own node, if it was looked for and found. A machine that names
-// none has none: what is found for it one time and not the next would turn its request round.
+// seenNode returns the machine's own node, if it was read and exists. For a machine without a node name it
+// returns nil, so that a request on the node is not followed in one pass and ignored in the next.
 func (d *decider) seenNode() *Node {
 	if d.o.Node == nil || d.m.Spec.NodeName == "" || !d.nodeRead() {
 		return nil
@@ -240,12 +234,13 @@ func (d *decider) seenNode() *Node {
 	return d.node()
 }
 
-// missingFromCache reports whether a node is missing from a cache only: no machine is
-// deleted undrained for that.
+// missingFromCache reports whether only a cache says that the node does not exist. A machine is not deleted
+// without a drain on that.
 func (d *decider) missingFromCache() bool { return d.o.Node.cached() && d.o.Node.Node == nil }
 
-// ownsNode reports whether a node may be drained and deleted with this machine: it
-// carries its name, or carries none and was not there before, and is not surely another VM's.
+// ownsNode reports whether a node may be drained and deleted with this machine: it is labeled with the
+// machine's name, or it has no such label and is not older than the machine. A node that certainly belongs
+// to another VM is never owned.
 func (d *decider) ownsNode(n *Node) bool {
 	if d.owner != "" {
 		return !d.nodeIsForeign()
@@ -253,8 +248,7 @@ func (d *decider) ownsNode(n *Node) bool {
 	return !d.staleNode(n, d.m.Spec.ProviderID)
 }
 
-// staleNode reports whether a node was there before the VM with this provider ID
-// and only shares its name.
+// staleNode reports whether a node is older than the VM with this provider ID and only has the same name.
 func (d *decider) staleNode(n *Node, providerID string) bool {
 	if n.ProviderID != "" && n.ProviderID == providerID {
 		return false
@@ -262,7 +256,7 @@ func (d *decider) staleNode(n *Node, providerID string) bool {
 	return d.ofAnotherVM(n, providerID) || n.CreatedAt.Before(d.m.CreatedAt)
 }
 
-// copyConditions keeps the machine's conditions equal to its node's.
+// copyConditions copies the node's conditions to the machine.
 func (d *decider) copyConditions(n *Node) Plan {
 	return d.setStatus(decision.Why{Reason: reasonConditions, Name: n.Name}, func(status *Status) { takeOver(status, n) })
 }

@@ -11,13 +11,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// The finalizers of the library's objects. They are those of
-// machine-controller-manager (MCMFinalizerName and MCFinalizerName in its machine
-// controller; pull request 1055 for nodes), so that either can go on with what the
-// other began.
+// The finalizers of the library's objects. They are those of machine-controller-manager (MCMFinalizerName and
+// MCFinalizerName in its machine controller; pull request 1055 for nodes), so that either program can continue
+// what the other began.
 const (
-	// Finalizer keeps a machine's record for as long as a VM of it may exist, and
-	// a class for as long as something refers to it.
+	// Finalizer keeps a machine as long as a VM of it may exist, and a class as long as something refers
+	// to it.
 	Finalizer = "machine.sapcloud.io/machine-controller-manager"
 	// SecretFinalizer keeps a secret that classes refer to.
 	SecretFinalizer = "machine.sapcloud.io/machine-controller"
@@ -25,34 +24,31 @@ const (
 	NodeFinalizer = "node.machine.sapcloud.io/machine-controller"
 )
 
-// Machine is one member of a fleet: the record of a VM, of a physical machine
-// or of a process, and of the node it becomes.
+// Machine is one member of a fleet: a VM, a physical machine or a process, and its node.
 type Machine struct {
 	object.Meta
 	Spec   Spec
 	Status Status
 }
 
-// Spec says what a machine should be. ProviderID and NodeName are filled in by
-// the library once the provider has answered.
+// Spec is the desired state of a machine. The library fills in ProviderID and NodeName once the provider has
+// answered.
 type Spec struct {
 	Class ClassRef
-	// ProviderID is the provider's name for the VM, unique at that provider.
-	// Empty: no create was acknowledged yet.
+	// ProviderID is the provider's unique name of the VM. Empty: no create was answered yet.
 	ProviderID string
-	// NodeName is the node this machine is, or will be. Empty: not known.
+	// NodeName is the name of the machine's node, which may not have joined yet. Empty: not known.
 	NodeName string
-	// NodeTemplate is applied to the node; what others add there stays.
+	// NodeTemplate is applied to the node. Entries of other programs stay.
 	NodeTemplate NodeTemplate
 	Config       Configuration
-	// InPlace is what the rollout of the machine's owner asks of it.
+	// InPlace is what an in-place rollout requests of the machine. The machine's owner writes it.
 	InPlace InPlaceRequest
-	// Marks are on the node for as long as a rollout lasts. The machine's
-	// owner writes them.
+	// Marks are applied to the node during a rollout. The machine's owner writes them.
 	Marks RolloutMarks
 }
 
-// ClassRef names the class a machine is made from, in the machine's namespace.
+// ClassRef names the class of a machine, in the machine's namespace.
 type ClassRef struct {
 	APIGroup string
 	Kind     string // empty or ClassKind: this library's own Class
@@ -62,11 +58,11 @@ type ClassRef struct {
 // ClassKind is the kind of this library's own Class.
 const ClassKind = "MachineClass"
 
-// Foreign reports whether the class is of another kind than ours: a provider's
-// own, from before there was a common one.
+// Foreign reports whether the class is of a provider's own kind, which machine-controller-manager used before
+// it had a common one.
 func (r ClassRef) Foreign() bool { return r.Kind != "" && r.Kind != ClassKind }
 
-// missing says that there is no such class.
+// missing returns the message that there is no such class.
 func (r ClassRef) missing() string {
 	if r.Foreign() {
 		return "there is no class " + r.Name + " that replaces the one of kind " + r.GroupKind()
@@ -82,86 +78,78 @@ func (r ClassRef) GroupKind() string {
 	return r.Kind + "." + r.APIGroup
 }
 
-// NodeTemplate is metadata that a node should carry.
+// NodeTemplate is metadata and taints that a node should have.
 type NodeTemplate struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	Taints      []object.Taint
 }
 
-// Configuration overrides a Policy for one machine. A zero value leaves the
-// policy's; negative durations are refused.
+// Configuration overrides a Policy for one machine. A zero value keeps the policy's. Negative durations are
+// invalid.
 type Configuration struct {
 	CreationTimeout time.Duration
 	HealthTimeout   time.Duration
 	DrainTimeout    time.Duration
 	InPlaceTimeout  time.Duration
-	// PreserveTimeout counts for preservations that begin after it was set.
+	// PreserveTimeout applies to preservations that begin after it was set.
 	PreserveTimeout time.Duration
-	// DisableHealthTimeout keeps an unhealthy machine in Unknown for as long
-	// as it takes, instead of replacing it.
+	// DisableHealthTimeout keeps an unhealthy machine Unknown without a limit, instead of replacing it.
 	DisableHealthTimeout bool
-	// MaxEvictRetries is how many slots of 20 s, from its drain's start, a pod has to be evicted in
-	// before it is deleted; it takes the place of drain.Policy.MaxEvictRetries. Zero: the policy's;
-	// negative ones are refused.
+	// MaxEvictRetries overrides drain.Policy.MaxEvictRetries: for how many slots of 20 s, from the start
+	// of the drain, a pod is evicted before it is deleted. Negative values are invalid.
 	MaxEvictRetries int32
 	// NodeConditions replaces Policy.NodeConditions unless nil.
 	NodeConditions []string
 }
 
-// Status is what is known of a machine. Only the library writes it.
+// Status is the observed state of a machine. Only the library writes it.
 type Status struct {
 	Phase Phase
 	Since time.Time // when Phase was entered
-	// ClockFrom restarts every wait of this machine (after a time in which
-	// nothing could be judged); waits count from the later of it and their
-	// own base. Zero: never restarted.
+	// ClockFrom restarts all timeouts of this machine, after a time in which its health could not be
+	// judged: they count from the later of it and their own start. Zero: never restarted.
 	ClockFrom time.Time
-	// ResumedAt is when a pause ended, or a creation began that was held back:
-	// waits count from it as from ClockFrom, which speaks for a whole fleet.
-	// Zero: there was none.
+	// ResumedAt is when a pause ended, or a delayed creation began. All timeouts count from it as from
+	// ClockFrom, which is set for a whole fleet. Zero: neither happened.
 	ResumedAt     time.Time
 	LastOperation Operation
-	// Conditions are copied from the node; ConditionSpecValid
-	// and ConditionPaused are ours.
+	// Conditions are copied from the node, except for ConditionSpecValid and ConditionPaused.
 	Conditions []object.Condition
 	Addresses  []Address
-	// LastKnown is the driver's own note of a VM's state, handed back to it
-	// with each later call.
+	// LastKnown is opaque VM state of the driver, which gets it back with each later call.
 	LastKnown string
-	// VMSpec is what the VM was made from or last updated to, as far as it can
-	// be updated. Zero: not known, or the driver can't update VMs.
+	// VMSpec is the spec that the VM was created from or last updated to. Zero: not known, or the driver
+	// can't update VMs.
 	VMSpec VMSpec
-	// NeverCreated records that no VM was made for this machine: no create call was issued, or each
-	// was refused, the last one with ALREADY_EXISTS. False says nothing: one may have been made.
+	// NeverCreated records that certainly no VM was created for this machine: no create call was issued,
+	// or each was refused, the last one with ALREADY_EXISTS. If it is false, a VM may exist or not.
 	NeverCreated bool
-	// OnlyRefused records that every create call but the latest was refused with a code after which
-	// nothing was made. It says nothing of a machine for which none was announced.
+	// OnlyRefused records that every create call but the latest was refused with a code that means that
+	// nothing was created. It has no meaning before a create is announced.
 	OnlyRefused bool
-	// DeletedFrom is the phase in which deletion found the machine.
+	// DeletedFrom is the phase that the machine had when its deletion began.
 	DeletedFrom Phase
-	// StageSince is when the present stage of the deletion began its own work,
-	// whole seconds: its deadline counts from it. Zero: hooks hold the stage
-	// back, or it is not known, and the deadline counts from the deletion.
+	// StageSince is when the current stage of the deletion began its own work, whole seconds. Its
+	// deadline counts from it, or from the deletion if it is zero: then hooks block the stage, or another
+	// program began it.
 	StageSince time.Time
-	// HeldSince is when hooks first held the present stage of the deletion
-	// back, whole seconds. Zero: none did.
+	// HeldSince is when a hook first blocked the current stage of the deletion, whole seconds. Zero: none
+	// did.
 	HeldSince time.Time
-	// DrainedNode is the UID of the node that the deletion's last drain has ended with. Empty: no drain
-	// has ended, or there was no node. A node of the machine with another UID has joined since.
+	// DrainedNode is the UID of the node that the deletion has drained last. Empty: none. A node of the
+	// machine with another UID has joined since.
 	DrainedNode string
-	// DrainForced records that a drain of the deletion ended when force was due, by the label or by the
-	// drain timeout. Nodes that join later are not drained.
+	// DrainForced records that force was due, by the label or by the drain timeout, when a drain of the
+	// deletion ended. Nodes that join later are not drained.
 	DrainForced bool
-	// JoinedAfter is the time from creation to the first Running; zero: not
-	// joined yet.
+	// JoinedAfter is the time from creation to the first Running. Zero: not joined yet.
 	JoinedAfter time.Duration
-	// Preservation says whether the machine is kept for inspection.
+	// Preservation says whether the machine is preserved for inspection.
 	Preservation Preservation
 }
 
-// ConditionSpecValid is False while a spec can't be acted upon; its message
-// names the field.
+// ConditionSpecValid is False while the spec is invalid. Its message names the field.
 const ConditionSpecValid = "SpecValid"
 
 // Address of a machine.
@@ -170,14 +158,14 @@ type Address struct {
 	Value string
 }
 
-// Phase is where a machine stands. PhaseTable holds every way from one to another.
+// Phase is the state of a machine. PhaseTable holds all transitions.
 type Phase string
 
-// The phases, in the spelling that stored objects have.
+// The phases, as stored. They are those of machine-controller-manager.
 const (
 	PhaseNew                     Phase = ""
 	PhasePending                 Phase = "Pending"
-	PhaseAvailable               Phase = "Available" // made, and there is no cluster to join
+	PhaseAvailable               Phase = "Available" // the VM exists, and there is no cluster to join
 	PhaseRunning                 Phase = "Running"
 	PhaseUnknown                 Phase = "Unknown" // unhealthy, or its node is missing
 	PhaseFailed                  Phase = "Failed"  // to be replaced
@@ -214,8 +202,8 @@ const (
 // Stage is the step of an operation that is being done or has failed.
 type Stage string
 
-// Stages of a creation. A persisted StageCreateVM says that a create may have
-// been issued, and that nothing is known of its initialization.
+// Stages of a creation. A stored StageCreateVM says that a create may have been issued, and that the VM is not
+// known to be initialized.
 const (
 	StageNone                   Stage = ""
 	StageCreateVM               Stage = "CreateVM"
@@ -223,7 +211,7 @@ const (
 	StageInitialized            Stage = "Initialized"
 )
 
-// Stages of a deletion, in their order. DeletionTable holds the ways between them.
+// Stages of a deletion, in order. DeletionTable holds the transitions.
 const (
 	StageGetVMStatus              Stage = "GetVMStatus"
 	StageInitiateDrain            Stage = "InitiateDrain"
@@ -233,7 +221,7 @@ const (
 	StageInitiateFinalizerRemoval Stage = "InitiateFinalizerRemoval"
 )
 
-// Stages of an in-place update. UpdateTable holds the ways between them.
+// Stages of an in-place update. UpdateTable holds the transitions.
 const (
 	StageCandidate        Stage = "CandidateForUpdate"
 	StageSelected         Stage = "SelectedForUpdate"
@@ -249,21 +237,19 @@ type Operation struct {
 	State   OperationState
 	Stage   Stage
 	Code    codes.Code // of a failure; codes.OK otherwise
-	Message string     // for people; never parsed
+	Message string     // for people, never parsed
 	Time    time.Time  // whole seconds
-	// Forced says that since Time this operation disregards what would hold
-	// it back.
+	// Forced says that this operation uses force since Time.
 	Forced bool
-	// Against is what a failure was seen with: once any of it has changed,
-	// the next attempt does not wait.
+	// Against are the inputs of a failed attempt. A change of any of them ends the backoff.
 	Against Inputs
 }
 
-// Inputs are the versions of everything a provider call depends on.
+// Inputs are the versions of what a provider call depends on.
 type Inputs struct {
 	Machine int64  // the machine's generation
 	Class   int64  // the class's generation; zero: there was none
-	Secret  string // opaque; changes with the data of the merged secrets, and with nothing else
+	Secret  string // opaque; changes only with the data of the merged secrets
 }
 
 // Clone implements object.Object.
@@ -318,29 +304,27 @@ func (s *Status) Clone() Status {
 // SpecEqual implements object.Object.
 func (m *Machine) SpecEqual(n *Machine) bool { return m.Spec.Equal(&n.Spec) }
 
-// Equal reports whether both say the same.
+// Equal reports whether both specs are the same.
 func (s *Spec) Equal(t *Spec) bool {
 	return s.Class == t.Class && s.ProviderID == t.ProviderID && s.NodeName == t.NodeName &&
 		s.InPlace == t.InPlace && s.Marks == t.Marks && s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
 }
 
-// RolloutMarks are what a rollout writes on nodes while it lasts. The zero
-// value: nothing.
+// RolloutMarks are set on nodes during a rollout. The zero value: none.
 //
-// What somebody else has put on a node under the same key, before or since, is
-// theirs: it is neither changed nor taken away, and the mark is not made there.
+// If somebody else has set the same key on a node, the mark is not made, and their value is neither changed nor
+// removed.
 type RolloutMarks struct {
-	// Avoid asks schedulers to prefer other nodes, since this one is about to
-	// go: a taint with effect PreferNoSchedule, Keys.AvoidTaint.
+	// Avoid asks schedulers to prefer other nodes, because this one will be deleted: a taint with effect
+	// PreferNoSchedule, Keys.AvoidTaint.
 	Avoid bool
-	// Keep has the cluster's autoscaler leave the node alone, so that it does
-	// not take machines away that the rollout counts on: annotation
-	// Keys.KeepNode, with Keys.KeptByUs.
+	// Keep asks the cluster autoscaler not to remove the node, because the rollout counts on it:
+	// annotation Keys.KeepNode, with Keys.KeptByUs.
 	Keep bool
 }
 
-// Stages of an operation of kind OperationUpdate. StageSyncNode has failed if the API server refuses
-// what the template says of the node; such a machine does its work.
+// Stages of an operation of kind OperationUpdate. StageSyncNode has failed if the API server rejects a part of
+// the node template; the machine works all the same.
 const (
 	StageUpdateVM Stage = "UpdateVM"
 	StageSyncNode Stage = "SyncNode"
@@ -349,14 +333,12 @@ const (
 // defaultPriority is the deletion priority of a machine that records none.
 const defaultPriority = 3
 
-// Ready reports whether a machine does its work: it is Running, or Available if there
-// is no cluster, and it is not being deleted.
+// Ready reports whether a machine is Running or, without a cluster, Available, and not being deleted.
 func (m *Machine) Ready() bool {
 	return !m.Deleted() && (m.Status.Phase == PhaseRunning || m.Status.Phase == PhaseAvailable)
 }
 
-// DeletionStage is where the machine stands in the deletion table: at StageNone until its
-// deletion was begun.
+// DeletionStage returns the state of the machine in DeletionTable. It is StageNone before the deletion begins.
 func (s *Status) DeletionStage() Stage {
 	op := &s.LastOperation
 	if s.Phase != PhaseTerminating || op.Kind != OperationDelete {
@@ -365,8 +347,8 @@ func (s *Status) DeletionStage() Stage {
 	return Stage(deletions.State(string(op.Stage)))
 }
 
-// UpdateStage is where the machine stands in the table of updates in place. While the agent may
-// be at work the operation says it, afterwards the phase does. It is StageCandidate outside of updates.
+// UpdateStage returns the state of the machine in UpdateTable: by its operation while it is InPlaceUpdating, and
+// by its phase afterwards. It is StageCandidate outside of updates.
 func (s *Status) UpdateStage() Stage {
 	op := &s.LastOperation
 	stage := StageNone
@@ -402,8 +384,8 @@ func (m *Machine) AvailableAt(minReady time.Duration) time.Time {
 	return at
 }
 
-// Priority is the deletion priority recorded under an annotation key: lower
-// ones go first. It is 3 if there is none, or none that can be read.
+// Priority returns the deletion priority from an annotation: machines with lower ones are deleted first. It is 3
+// if the annotation is missing or invalid.
 func (m *Machine) Priority(key string) int {
 	text, ok := m.Annotations[key]
 	if !ok {
@@ -416,20 +398,19 @@ func (m *Machine) Priority(key string) int {
 	return n
 }
 
-// Preserved reports whether the machine is kept for inspection and not being
-// deleted.
+// Preserved reports whether the machine is preserved and not being deleted.
 func (m *Machine) Preserved(now time.Time) bool {
 	return !m.Deleted() && m.Status.Preservation.Active(now)
 }
 
-// PreservedFailed reports whether the machine failed and is kept for inspection. The lists of failed
-// machines leave it out: nothing needs to be done about it.
+// PreservedFailed reports whether the machine is Failed and preserved. Lists of failed machines leave it out,
+// because it needs no action.
 func (m *Machine) PreservedFailed(now time.Time) bool {
 	return m.Status.Phase == PhaseFailed && m.Preserved(now)
 }
 
-// ToBePreserved reports whether a failed machine's own annotation, under this
-// key, asks to keep it, and its status does not say so yet.
+// ToBePreserved reports whether the annotation of a Failed machine requests its preservation, and the status
+// does not record that yet.
 func (m *Machine) ToBePreserved(key string) bool {
 	p := &m.Status.Preservation
 	if key == "" || m.Deleted() || m.Status.Phase != PhaseFailed || p.NodeAsked || !p.Since.IsZero() {
@@ -442,16 +423,15 @@ func (m *Machine) ToBePreserved(key string) bool {
 	return false
 }
 
-// untouched reports whether it is certain that no create was issued for this machine.
+// untouched reports whether certainly no create was issued for this machine.
 func (m *Machine) untouched() bool {
 	s := &m.Status
 	fresh := s.Phase == PhaseNew && s.LastOperation.Kind == ""
 	return m.Spec.ProviderID == "" && (s.NeverCreated || fresh)
 }
 
-// Validate returns an *object.FieldError that names the first field which
-// can't be acted upon, or else the first entry of the node template that no API
-// server accepts: see NodeTemplate.InvalidEntry.
+// Validate returns an *object.FieldError for the first invalid field, or for the first entry of the node
+// template that no API server accepts (NodeTemplate.InvalidEntry).
 func (m *Machine) Validate() error {
 	err := m.invalidField()
 	if err == nil {
@@ -465,9 +445,9 @@ func (m *Machine) Validate() error {
 
 const templatePath = "spec.nodeTemplate"
 
-// invalidForNode returns what no API server accepts on the machine's node, or nil. No VM is made meanwhile:
-// its node could not be written, and it would be replaced again and again. A machine that has one
-// works on.
+// invalidForNode returns the first field that no API server accepts on the machine's node, or nil. No VM is
+// created meanwhile, because it would fail to join and be replaced again and again. A machine that has a VM
+// continues to work.
 func (d *decider) invalidForNode() *object.FieldError {
 	switch {
 	case d.o.NoCluster:
@@ -503,7 +483,6 @@ func (m *Machine) invalidField() *object.FieldError {
 	return nil
 }
 
-// LogValue implements slog.LogValuer: a secret that is logged shows its name. It
-// does not help where a secret is a part of a value that a logger encodes as
-// JSON: encoders write the data.
+// LogValue implements slog.LogValuer: a logged secret shows only its name. A secret inside a value that a logger
+// encodes as JSON is not protected, because encoders write the data.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -10,17 +10,17 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Node is a machine as the target cluster sees it. Metadata, taints and what
-// follows them are its spec; Conditions, Capacity and Addresses its status.
+// Node is the node of a machine in the target cluster. Conditions, Capacity and Addresses are its status, the
+// rest is its spec.
 type Node struct {
 	object.Meta
-	ProviderID    string // as the node itself says; may be empty
+	ProviderID    string // as the node reports it; may be empty
 	Unschedulable bool
 	Taints        []object.Taint
-	// Applied is what this library applied last, so that what the owner has
-	// removed since can be told from what others have added.
+	// Applied is what this library applied last. An entry that the template no longer has is removed
+	// from the node only if it is in here.
 	Applied Applied
-	// Drain is the record of a drain of this node. Nil: it is not drained.
+	// Drain is the record of a drain of this node. Nil: there is no drain.
 	Drain *DrainRecord
 
 	Conditions []object.Condition
@@ -28,37 +28,35 @@ type Node struct {
 	Addresses  []Address
 }
 
-// Applied is a record of what this library put on a node.
+// Applied is the record of what this library applied to a node.
 type Applied struct {
 	NodeTemplate
 	VirtualCapacity map[string]string
-	// Generation of the machine whose template this is. While it is the
-	// machine's, the template can't have changed and need not be compared.
-	// Zero: not known; it is compared.
+	// Generation is that of the machine whose template was applied. While the machine has the same one,
+	// the template is not compared with the record. Zero: it is compared.
 	Generation int64
-	// Update is what an in-place update has put on the node.
+	// Update is what an in-place update has changed on the node.
 	Update UpdateMarks
-	// Critical is the critical-components taint as it was last seen on the
-	// node; after an in-place update it is put on again. Zero: never seen.
+	// Critical is the critical-components taint as last seen on the node. After an in-place update it is
+	// added again. Zero: never seen.
 	Critical object.Taint
-	// Preserved is what the machine's preservation has put on the node.
+	// Preserved is what the machine's preservation has changed on the node.
 	Preserved PreservedMarks
-	// Refused says what of the template the API server has refused, so that it is not on the node.
+	// Refused says why parts of the template are not on the node: the API server rejected them.
 	Refused RefusedTemplate
 }
 
-// RefusedTemplate is the record of a write of a node that the API server refused. The zero value:
-// nothing was refused.
+// RefusedTemplate is the record of a write of a node that the API server rejected. The zero value: none was.
 type RefusedTemplate struct {
-	// Generation of the machine whose template was refused. The write is tried again when the
-	// machine has another.
+	// Generation is that of the machine whose template was rejected. A change of the machine ends the
+	// wait.
 	Generation int64
 	Code       codes.Code
-	At         time.Time // whole seconds; it is tried again 10 min later
+	At         time.Time // whole seconds; the write is retried 10 min later
 	Message    string    // the server's, at most 1,024 bytes
 }
 
-// Condition types of a node that decisions look at.
+// Condition types of a node that decisions read, and reasons of theirs.
 const (
 	NodeReady              = "Ready"
 	NodeReadonlyFilesystem = "ReadonlyFilesystem"
@@ -98,7 +96,7 @@ func (n *Node) SpecEqual(o *Node) bool {
 		maps.Equal(n.Applied.VirtualCapacity, o.Applied.VirtualCapacity)
 }
 
-// taint returns the first taint of that key; an empty key is on none.
+// taint returns the first taint with that key. No taint has an empty key.
 func (n *Node) taint(key string) (object.Taint, bool) {
 	if key == "" {
 		return object.Taint{}, false
@@ -111,27 +109,13 @@ func (n *Node) taint(key string) (object.Taint, bool) {
 	return object.Taint{}, false
 }
 
-// hasTaint reports whether a taint of that key is on the node; an empty key is on none.
+// hasTaint reports whether the node has a taint with that key. No taint has an empty key.
 func (n *Node) hasTaint(key string) bool {
 	_, has := n.taint(key)
 	return has
 }
 
-// unresponsiveSince returns since when the node has been not Ready or
-// read-only, the earlier if both, and false if it is neither.
-func (n *Node) unresponsiveSince() (since time.Time, yes bool) {
-	for i := range n.Conditions {
-		c := &n.Conditions[i]
-		bad := c.Type == NodeReady && c.Status != object.True ||
-			c.Type == NodeReadonlyFilesystem && c.Status == object.True
-		if bad && (!yes || c.Since.Before(since)) {
-			since, yes = c.Since, true
-		}
-	}
-	return since, yes
-}
-
-// verdict says why a node counts as unhealthy; the zero verdict: it is healthy.
+// verdict is the condition that makes a node unhealthy. The zero verdict: the node is healthy.
 type verdict struct {
 	condition string
 	status    object.ConditionStatus
@@ -139,8 +123,8 @@ type verdict struct {
 
 func (v verdict) healthy() bool { return v.condition == "" }
 
-// judge looks at Ready, which must be True, and at each condition of the list,
-// which must be absent or False.
+// judge returns whether a node is healthy: Ready must be True, and the given conditions must be False or
+// absent.
 func (n *Node) judge(conditions []string) verdict {
 	ready := object.FindCondition(n.Conditions, NodeReady)
 	if ready == nil {
@@ -158,23 +142,33 @@ func (n *Node) judge(conditions []string) verdict {
 	return verdict{}
 }
 
-// UnresponsiveSince returns since when the node has been not Ready or
-// read-only, the earlier if both, and false if it is neither.
-func (n *Node) UnresponsiveSince() (since time.Time, yes bool) { return n.unresponsiveSince() }
+// UnresponsiveSince returns since when the node is not Ready or is read-only, the earlier of both, and false
+// if it is neither.
+func (n *Node) UnresponsiveSince() (since time.Time, yes bool) {
+	for i := range n.Conditions {
+		c := &n.Conditions[i]
+		bad := c.Type == NodeReady && c.Status != object.True ||
+			c.Type == NodeReadonlyFilesystem && c.Status == object.True
+		if bad && (!yes || c.Since.Before(since)) {
+			since, yes = c.Since, true
+		}
+	}
+	return since, yes
+}
 
 func (v verdict) String() string { return v.condition + " is " + string(v.status) }
 
-// Somebody may delete the node of a machine: a person, who wants the machine gone with it, or a
-// program that is mistaken, and then it may delete all nodes at once. Which it is can't be seen, so
-// the machine follows its node within the budget of replacements (P45). Until then our finalizer
-// keeps the node, which does its work, and everything else is decided as before.
+// The node of a machine may be deleted by a person who wants the machine gone with it, or by a program that
+// deletes all nodes by mistake. The two can't be distinguished, so the machine follows its node within the
+// replacement budget (P45). Until then our finalizer keeps the node, which continues to work, and everything
+// else is decided as usual.
 
-// leaving reports whether a node with our finalizer has a deletion timestamp. One without the
+// nodeDeleting reports whether a node with our finalizer has a deletion timestamp. A node without the
 // finalizer may be a leftover, and decides nothing.
-func leaving(n *Node) bool { return n.Deleted() && n.HasFinalizer(NodeFinalizer) }
+func nodeDeleting(n *Node) bool { return n.Deleted() && n.HasFinalizer(NodeFinalizer) }
 
-// nodeBeingDeleted returns the machine's node if somebody deletes it, else nil. The node of a machine
-// that has none yet, or that is to be replaced anyway, decides nothing.
+// nodeBeingDeleted returns the machine's node if somebody is deleting it, else nil. It returns nil for a machine
+// that has no node yet, or that is replaced anyway.
 func (d *decider) nodeBeingDeleted() *Node {
 	switch d.m.Status.Phase {
 	case PhasePending, PhaseRunning, PhaseUnknown, PhaseInPlaceUpdating, PhaseInPlaceUpdateSuccessful, PhaseInPlaceUpdateFailed:
@@ -188,14 +182,13 @@ func (d *decider) nodeBeingDeleted() *Node {
 	if d.o.NoCluster || d.m.Spec.ProviderID == "" || !d.nodeRead() {
 		return nil
 	}
-	if n := d.node(); n != nil && leaving(n) && d.ownsNode(n) {
+	if n := d.node(); n != nil && nodeDeleting(n) && d.ownsNode(n) {
 		return n
 	}
 	return nil
 }
 
-// followNodeDeletion deletes the machine of a node that others delete, once the budget of replacements
-// allows it. Busy is false if it does not, and for any other machine.
+// followNodeDeletion deletes the machine of a node that is being deleted, once the replacement budget grants it.
 func (d *decider) followNodeDeletion() (Plan, bool) {
 	n := d.nodeBeingDeleted()
 	if n == nil {
@@ -215,8 +208,8 @@ func (d *decider) awaitNodeDeletionGrant(n *Node) (Plan, bool) {
 	return d.awaitGrant(AskGrant{NodeLeaves: true}, ask, decision.Why{Reason: reasonLeaveRefused, Name: n.Name})
 }
 
-// retryNodeDeletionGrant has a plan that ends the pass ask again for the machine of a node that others delete,
-// and say that it stays.
+// retryNodeDeletionGrant makes a plan that ends the pass ask again for that grant, and warn that the machine
+// stays until then.
 func (d *decider) retryNodeDeletionGrant(plan Plan) Plan {
 	n := d.nodeBeingDeleted()
 	if n == nil || plan.Write != nil || plan.Effect != nil {
@@ -227,8 +220,8 @@ func (d *decider) retryNodeDeletionGrant(plan Plan) Plan {
 	return lookAgainBy(plan, held.At)
 }
 
-// merge removes from have what was applied last and is not wanted any more, unless
-// another program has changed the value since. Then it adds what is wanted.
+// merge removes the entries of last from have, unless another program has changed their value since. Then it adds
+// the entries of want.
 func merge(have, last, want map[string]string) map[string]string {
 	out := maps.Clone(have)
 	if out == nil {
@@ -243,12 +236,12 @@ func merge(have, last, want map[string]string) map[string]string {
 	return out
 }
 
-// without is a copy of taints without those that match.
+// without returns a copy of taints without those that match.
 func without(taints []object.Taint, match func(object.Taint) bool) []object.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), match)
 }
 
-// mergeTaints is merge for taints, which key and effect identify.
+// mergeTaints is merge for taints, which are identified by key and effect.
 func mergeTaints(have, last, want []object.Taint) []object.Taint {
 	out := slices.DeleteFunc(slices.Clone(have), func(t object.Taint) bool {
 		return slices.Contains(last, t) || slices.ContainsFunc(want, t.Same)

@@ -19,14 +19,13 @@ func (d *decider) removesStartupTaint(n *Node) bool {
 		n.judge(d.p.nodeConditions(d.m)).healthy()
 }
 
-// outOfSync reports whether a node is to be synced. A node that is going stays
-// as it is, unless our finalizer keeps it.
+// outOfSync reports whether a node has to be updated. A node that is being deleted is not, unless our finalizer keeps it.
 func (d *decider) outOfSync(n *Node) bool {
-	return !(d.specInSync(n) && d.capacityInSync(n)) && (!n.Deleted() || leaving(n))
+	return !(d.specInSync(n) && d.capacityInSync(n)) && (!n.Deleted() || nodeDeleting(n))
 }
 
-// syncNode brings a node in line: the machine's name, our finalizer, the template
-// and the class's virtual capacity. joining also takes the startup taint off.
+// syncNode updates a node: machine label, finalizer, template, virtual capacity of the class, and the marks of
+// rollouts, in-place updates and preservation. It removes the startup taint from a healthy node.
 func (d *decider) syncNode(n *Node) Plan {
 	if d.statusMayBeStale(n) {
 		return d.confirmStatus(n)
@@ -39,8 +38,7 @@ func (d *decider) syncNode(n *Node) Plan {
 	}
 }
 
-// entries are the kinds of entries that a template has for a node. Of those that are not allowed,
-// what was applied last stays.
+// entries says which kinds of entries of a template to apply to a node. The others stay as applied last.
 type entries struct{ labels, annotations, taints, capacity bool }
 
 var (
@@ -48,7 +46,7 @@ var (
 	noEntries  = entries{}
 )
 
-// allowedEntries is what to write: no entry of a template that the server has refused a while ago.
+// allowedEntries returns what to apply: nothing of a template that the server has rejected recently.
 func (d *decider) allowedEntries(n *Node) entries {
 	if d.templateRefused(n) {
 		return noEntries
@@ -56,7 +54,8 @@ func (d *decider) allowedEntries(n *Node) entries {
 	return allEntries
 }
 
-// fallbacks is what to write if the server refuses the whole: all entries but those of one kind, or none.
+// fallbacks returns the nodes to write if the server rejects the whole: all entries but those of one kind, and
+// none.
 func (d *decider) fallbacks(n *Node) (nodes []*Node) {
 	if d.templateRefused(n) {
 		return nil
@@ -77,7 +76,7 @@ func (d *decider) fallbacks(n *Node) (nodes []*Node) {
 	return nodes
 }
 
-// partialNode is a node with some of its template's entries, of which it says that the server refused others.
+// partialNode is a node with some entries of the template, and the record that the server rejected the others.
 func (d *decider) partialNode(n *Node, with entries) *Node {
 	part := n.toApply()
 	d.applyToNode(part, with)
@@ -87,14 +86,13 @@ func (d *decider) partialNode(n *Node, with entries) *Node {
 	return part
 }
 
-// templateRefused reports whether the server has refused this template a while ago, so that it is not tried
-// yet whether it accepts it now.
+// templateRefused reports whether the server has rejected this template less than 10 min ago.
 func (d *decider) templateRefused(n *Node) bool {
 	r := &n.Applied.Refused
 	return r.Generation == d.m.Generation && !r.At.IsZero() && !r.At.After(d.now) && d.now.Before(r.At.Add(undoneRetry))
 }
 
-// recordRefused records on a machine that runs what the server refuses, or that it does not any more.
+// recordRefused records on a Running machine what the server rejects, or that it no longer does.
 func (d *decider) recordRefused(n *Node) (Plan, bool) {
 	r, op := &n.Applied.Refused, &d.m.Status.LastOperation
 	noted := op.Kind == OperationUpdate && op.Stage == StageSyncNode && op.State == StateFailed
@@ -113,7 +111,7 @@ func (d *decider) recordRefused(n *Node) (Plan, bool) {
 	return Plan{}, false
 }
 
-// retryRefused has a plan that ends the pass try again in time what the server refuses.
+// retryRefused makes a plan that ends the pass retry a rejected template in time.
 func (d *decider) retryRefused(n *Node, plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil || !d.templateRefused(n) {
 		return plan
@@ -121,7 +119,7 @@ func (d *decider) retryRefused(n *Node, plan Plan) Plan {
 	return lookAgainBy(plan, n.Applied.Refused.At.Add(undoneRetry))
 }
 
-// toApply is a clone, but for what apply replaces anyway.
+// toApply is Clone, except for what applyToNode replaces anyway.
 func (n *Node) toApply() *Node {
 	c := *n
 	meta := object.Meta{Finalizers: n.Finalizers, Owner: n.Owner}
@@ -132,14 +130,14 @@ func (n *Node) toApply() *Node {
 	return &c
 }
 
-// syncUndone reports whether the node was written, and something else keeps changing
-// it back. No machine fails to join for that, unless the startup taint stays.
+// syncUndone reports whether the node was written and another program keeps changing it back. A machine may join
+// all the same, unless the startup taint stays.
 func (d *decider) syncUndone(n *Node) bool {
 	return (d.o.NodeSynced == nil || d.o.NodeSynced.Code == codes.OK) && !n.hasTaint(d.p.Keys.NotReadyTaint)
 }
 
-// syncOutdated reports whether the node was written for a status that this pass has
-// replaced since: it would record other marks now.
+// syncOutdated reports whether the node was written for a status that was replaced later in this pass, so that it
+// should have other marks now.
 func (d *decider) syncOutdated(n *Node) bool {
 	if d.o.NodeSynced == nil || d.o.NodeSynced.Code != codes.OK || !d.o.Fenced {
 		return false
@@ -148,7 +146,7 @@ func (d *decider) syncOutdated(n *Node) bool {
 	return !want.Applied.Preserved.equal(&have.Preserved) || !want.Applied.Update.equal(&have.Update)
 }
 
-// whyOutOfSync says why a node is not as it should be though it was written.
+// whyOutOfSync says why a node is out of sync although it was written.
 func (d *decider) whyOutOfSync(n *Node) decision.Why {
 	answer := d.o.NodeSynced
 	switch {
@@ -161,9 +159,8 @@ func (d *decider) whyOutOfSync(n *Node) decision.Why {
 	return decision.Why{Reason: reasonSyncFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
 }
 
-// retrySync has a plan that ends the pass look again soon at a node that could
-// not be brought in line. It holds nothing else up: verdicts and deadlines do
-// not wait for a node that can't be written.
+// retrySync makes a plan that ends the pass retry the node soon. Nothing else waits for a node that can't be
+// written.
 func (d *decider) retrySync(n *Node, plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
@@ -178,16 +175,16 @@ func (d *decider) retrySync(n *Node, plan Plan) Plan {
 	return lookAgainBy(plan, at)
 }
 
-// specInSync reports whether labels, annotations and taints are as apply would leave
-// them. Passes of settled machines spend most of their time here. So it allocates
-// nothing, and does not compare the record while its generation is the same.
+// specInSync reports whether applyToNode would not change labels, annotations and taints. Passes of settled
+// machines spend most of their time here, so it allocates nothing, and does not compare the record while the
+// generation is the same.
 func (d *decider) specInSync(n *Node) bool {
 	named := d.owner == d.m.Name && d.owner != ""
 	if !named && d.machineLabelKey() != "" || !n.HasFinalizer(NodeFinalizer) || d.removesStartupTaint(n) && n.hasTaint(d.p.Keys.NotReadyTaint) {
 		return false
 	}
 	last := &n.Applied
-	// Generations of different machines say nothing, hence the name first.
+	// The generation only counts if the record is this machine's.
 	vouched := named && last.Generation != 0 && last.Generation == d.m.Generation
 	switch {
 	case !d.marksInSync(n):
@@ -195,7 +192,7 @@ func (d *decider) specInSync(n *Node) bool {
 	case d.templateRefused(n):
 		return true
 	case !last.Refused.At.IsZero():
-		return false // it is time to try again
+		return false // it is time for a retry
 	}
 	var due made
 	if !vouched || d.m.Spec.Marks != (RolloutMarks{}) {
@@ -207,12 +204,12 @@ func (d *decider) specInSync(n *Node) bool {
 	return d.templateInSync(n, vouched, due)
 }
 
-// marksInSync reports whether the marks of an update in place and of preservation are on the node.
+// marksInSync reports whether the marks of in-place updates and of preservation are on the node.
 func (d *decider) marksInSync(n *Node) bool {
 	return d.updateInSync(n) && d.preservationInSync(n)
 }
 
-// templateInSync reports whether the template is on the node as it was recorded.
+// templateInSync reports whether the template is on the node and recorded.
 func (d *decider) templateInSync(n *Node, vouched bool, due made) bool {
 	t, last := &d.m.Spec.NodeTemplate, &n.Applied
 	if !vouched && !t.valid() {
@@ -224,8 +221,7 @@ func (d *decider) templateInSync(n *Node, vouched bool, due made) bool {
 		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && d.taintsInSync(n.Taints, last.Taints, t.Taints)
 }
 
-// recordsTaints reports whether want is what was applied last, with so many
-// marks behind it.
+// recordsTaints reports whether want was applied last, followed by a number of marks.
 func recordsTaints(last, want []object.Taint, marks int) bool {
 	return len(last) == len(want)+marks && slices.Equal(last[:len(want)], want)
 }
@@ -234,7 +230,7 @@ func (d *decider) capacityInSync(n *Node) bool {
 	return d.templateRefused(n) || d.mapInSync(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), nil, false, 0)
 }
 
-// virtualCapacity is that of the class, without entries that no API server accepts.
+// virtualCapacity is that of the class, without entries that an API server rejects.
 func (d *decider) virtualCapacity() map[string]string {
 	if d.o.Class == nil || d.o.Class.NodeTemplate == nil {
 		return nil
@@ -250,10 +246,9 @@ func (d *decider) virtualCapacity() map[string]string {
 	return all
 }
 
-// mapInSync reports whether want is what was applied last, unless that is vouched
-// for, and still there. Of an entry that is the library's own, only the record
-// counts. An absent entry is not one with an empty value. The record has so many
-// marks besides, which are known to be in line.
+// mapInSync reports whether want is on the node and was applied last; vouched says that the record needs no
+// comparison. Entries that belong to the library count by the record only. The record has as many more entries
+// as there are marks, which are compared elsewhere.
 func (d *decider) mapInSync(have, last, want map[string]string, own func(*Keys, string) bool, vouched bool, marks int) bool {
 	if !vouched && len(last) != len(want)+marks {
 		return false
@@ -281,27 +276,27 @@ func (d *decider) taintsInSync(have, last, want []object.Taint) bool {
 	return true
 }
 
-// startupTaintDone reports whether a taint is one that is put on once, and was.
+// startupTaintDone reports whether a taint is added only once, and was added.
 func (d *decider) startupTaintDone(last []object.Taint, t object.Taint) bool {
 	return d.putOnOnce(t.Key) && slices.Contains(last, t)
 }
 
-// putOnOnce reports whether another program removes taints with this key when it is ready.
+// putOnOnce reports whether another program removes taints with this key when the node is ready for it.
 func (d *decider) putOnOnce(key string) bool {
 	return key != "" && key == d.p.Keys.CriticalComponents || strings.HasPrefix(key, autoscalerStartup) ||
 		slices.Contains(d.p.StartupTaints, key)
 }
 
-// autoscalerStartup begins the keys of taints that the cluster autoscaler takes for startup taints.
+// autoscalerStartup is the prefix of taints that the cluster autoscaler treats as startup taints.
 const autoscalerStartup = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
-// isNotReadyTaint reports whether a taint is the one that nodes register with and that
-// is removed when they join. A template that names it changes nothing about that.
+// isNotReadyTaint reports whether a taint is the one that nodes register with and that is removed when they join,
+// even if a template has it too.
 func (d *decider) isNotReadyTaint(t object.Taint) bool {
 	return t.Key != "" && t.Key == d.p.Keys.NotReadyTaint
 }
 
-// applyToNode changes a node into what it should be, as far as its entries are allowed. It replaces the
+// applyToNode changes a node into what it should be, with the allowed entries of the template. It replaces the
 // maps of labels, annotations and capacity, the taints, and the record of what was applied.
 func (d *decider) applyToNode(n *Node, with entries) {
 	marks := d.preservationMarks(n)
@@ -337,7 +332,7 @@ func (d *decider) applyToNode(n *Node, with entries) {
 		Update: n.Applied.Update, Critical: n.Applied.Critical, Preserved: n.Applied.Preserved, Refused: refused,
 	}
 	if d.m.Spec.Marks == (RolloutMarks{}) && due != (made{}) {
-		n.Applied.Generation = 0 // a preserved machine's marks, which are to go once it is not preserved any more
+		n.Applied.Generation = 0 // to remove these marks when the preservation ends
 	}
 	if with == noEntries || !d.m.Spec.NodeTemplate.valid() {
 		n.Applied.Generation = 0 // not all of the template
@@ -353,8 +348,8 @@ func (d *decider) applyToNode(n *Node, with entries) {
 	n.AddFinalizer(NodeFinalizer)
 }
 
-// mergeExceptOwn is merge that leaves entries as they are that are the library's own, even if a template
-// names them: the update in place would put back what the template writes, and so on without end.
+// mergeExceptOwn is merge, but leaves the library's own entries alone even if the template has them. Otherwise
+// template and in-place update would overwrite each other forever.
 func (d *decider) mergeExceptOwn(have, last, want map[string]string, own func(*Keys, string) bool) map[string]string {
 	out := merge(have, last, want)
 	for _, changed := range [...]map[string]string{last, want} {
@@ -371,9 +366,8 @@ func (d *decider) mergeExceptOwn(have, last, want map[string]string, own func(*K
 	return out
 }
 
-// statusMayBeStale reports whether the node knows of an update that began after what the
-// machine's record knows of. The record may then be an old one, and the node
-// must not be brought back to it.
+// statusMayBeStale reports whether the node records an update in place that began after the machine's status was
+// written. Then the status may be stale, and the node must not be reverted to it.
 func (d *decider) statusMayBeStale(n *Node) bool {
 	since := n.Applied.Update.Since
 	if d.o.Fenced || since.IsZero() {
@@ -385,9 +379,8 @@ func (d *decider) statusMayBeStale(n *Node) bool {
 	return !since.Before(d.m.Status.Since)
 }
 
-// confirmStatus writes the status as it is, but for a failed step that is tried again.
-// A reader of an old record fails there, before it does to the node what is not
-// wanted any more.
+// confirmStatus writes the status unchanged, except that a failed step is in progress again. If the status is
+// stale, this write fails before the node is changed.
 func (d *decider) confirmStatus(n *Node) Plan {
 	return d.setStatus(decision.Why{Reason: reasonUpdateFence, Name: n.Name}, func(status *Status) {
 		if op := &status.LastOperation; status.Phase == PhaseInPlaceUpdating && op.State == StateFailed {
@@ -396,14 +389,13 @@ func (d *decider) confirmStatus(n *Node) Plan {
 	})
 }
 
-// Values of the marks, in the spelling that other programs look for.
+// Values of the marks, as other programs expect them.
 const (
 	avoidValue = "True"
 	keepValue  = "true"
 )
 
-// made are the marks that are, or are to be, on a node and ours. The keys of
-// the template are never among them.
+// made says which marks of a rollout are ours on a node, or should be. Keys of the template are never ours.
 type made struct{ avoid, keep, kept bool }
 
 func (m made) annotations() (n int) {
@@ -423,7 +415,7 @@ func (m made) taints() int {
 	return 0
 }
 
-// rolloutMarksRecorded are the marks that the node's record has as ours.
+// rolloutMarksRecorded returns the marks that the node's record has as ours.
 func (d *decider) rolloutMarksRecorded(n *Node) made {
 	t, last, keys := &d.m.Spec.NodeTemplate, &n.Applied.NodeTemplate, &d.p.Keys
 	return made{
@@ -433,8 +425,8 @@ func (d *decider) rolloutMarksRecorded(n *Node) made {
 	}
 }
 
-// rolloutMarksDue are the marks that should be on the node and ours: those wanted whose
-// place is free, or holds what we put there. A preserved machine's stay.
+// rolloutMarksDue returns the marks that should be ours: those wanted that no other program has set. A preserved
+// machine keeps its marks.
 func (d *decider) rolloutMarksDue(n *Node) made {
 	if d.preserved() {
 		return d.rolloutMarksRecorded(n)
@@ -452,7 +444,7 @@ func has(m map[string]string, key string) bool {
 	return ok && key != ""
 }
 
-// keeps reports whether a key has the value that a mark has.
+// keeps reports whether a key has the value of a mark.
 func keeps(m map[string]string, key string) bool { return key != "" && m[key] == keepValue }
 
 // mayAnnotate reports whether an annotation is missing, or as we left it.
@@ -476,8 +468,7 @@ func (d *decider) mayAddAvoidTaint(n *Node) bool {
 	return i < 0 || slices.Contains(n.Applied.Taints, n.Taints[i])
 }
 
-// rolloutMarksInSync reports whether the marks are on the node that should be, and
-// recorded as ours, and no others are.
+// rolloutMarksInSync reports whether the node has and records exactly the marks that are due.
 func (d *decider) rolloutMarksInSync(n *Node, due made) bool {
 	return due == d.rolloutMarksRecorded(n) && (!due.avoid || slices.Contains(n.Taints, d.avoidTaint())) &&
 		(!due.keep || keeps(n.Annotations, d.p.Keys.KeepNode)) && (!due.kept || keeps(n.Annotations, d.p.Keys.KeptByUs))

@@ -10,15 +10,15 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// NodeChange is one entry of a node that a write puts there, changes or removes.
+// NodeChange is one entry of a node that a write adds, changes or removes.
 type NodeChange struct {
-	What  string // as messages name it, such as "label team"
-	Value string // "=" and the value that it gets; empty: it is removed
+	What  string // its name in messages, such as "label team"
+	Value string // "=" and the new value; empty: it is removed
 }
 
-// NodeWrites is what a process remembers of its writes of one machine's node, so that it notices
-// another program that undoes them. The zero value remembers nothing. It is not stored: a process
-// that has forgotten it writes again at once.
+// NodeWrites is what a process remembers of its writes of one machine's node, to detect another program that
+// undoes them. The zero value remembers nothing. It is not stored: after a restart the process writes again at
+// once.
 type NodeWrites struct {
 	uid  string // of the node
 	last map[string]nodeWrite
@@ -27,11 +27,11 @@ type NodeWrites struct {
 // nodeWrite is the last write of an entry.
 type nodeWrite struct {
 	value string
-	again int // how many writes of the same value came before it
+	again int // number of writes of the same value before it
 	at    time.Time
 }
 
-// With returns what to remember after a write that was accepted at now. w itself does not change.
+// With returns what to remember after a write that was accepted at now. It does not change w.
 func (w NodeWrites) With(e *SyncNode, now time.Time) NodeWrites {
 	return w.with(e.Node.UID, e.Changes, now)
 }
@@ -41,7 +41,7 @@ func (w NodeWrites) Marked(e *MarkNode, now time.Time) NodeWrites {
 	return w.with(e.Node.UID, []NodeChange{e.change()}, now)
 }
 
-// change is a condition as an entry of a node. When it was set, and the words, do not count.
+// change returns the condition as an entry of a node. Time and message do not count.
 func (e *MarkNode) change() NodeChange {
 	return NodeChange{"condition " + e.Condition.Type, "=" + string(e.Condition.Status) + " " + e.Condition.Reason}
 }
@@ -66,13 +66,13 @@ func (w NodeWrites) with(uid string, changes []NodeChange, now time.Time) NodeWr
 	return next
 }
 
-// over reports whether a write is so long ago, or in the future, that the next one answers nothing.
+// over reports whether a write is too old, or in the future, for the next one to be a repetition.
 func (w nodeWrite) over(now time.Time) bool {
 	return w.at.After(now) || !now.Before(w.at.Add(2*undoneRetry))
 }
 
-// next is when the entry may be written once more. What was undone once is put back at once, as for
-// a person who made a mistake. Then each wait is twice as long as the one before it.
+// next returns when the entry may be written again. The first repetition is immediate, because a person may have
+// made a mistake. Each further wait is twice as long.
 func (w nodeWrite) next() time.Time {
 	if w.again == 0 {
 		return w.at
@@ -80,8 +80,8 @@ func (w nodeWrite) next() time.Time {
 	return w.at.Add(min(nodeRetry<<min(w.again-1, 16), undoneRetry))
 }
 
-// changeBackoffUntil returns until when a change of a node is held back, because something has undone it again
-// and again. Zero: it is not.
+// changeBackoffUntil returns until when a change of a node is delayed because another program keeps undoing it.
+// Zero: it is not delayed.
 func (d *decider) changeBackoffUntil(n *Node, c NodeChange) time.Time {
 	w := &d.o.NodeWrites
 	last, known := w.last[c.What]
@@ -91,14 +91,14 @@ func (d *decider) changeBackoffUntil(n *Node, c NodeChange) time.Time {
 	return last.next()
 }
 
-// nodeChange is a change of a node with what takes it back; nil: it can't be separated from others.
+// nodeChange is a change of a node with its undo function. Nil: it can't be undone separately.
 type nodeChange struct {
 	NodeChange
 	back func()
 }
 
-// nodeChanges are what a node that was brought in line has otherwise than the observed one. What an
-// update in place writes is one whole with the record of it.
+// nodeChanges returns how a synced node differs from the observed one. Changes of an in-place update belong to one
+// record and can't be undone separately.
 func (d *decider) nodeChanges(n *Node, want *Node) []nodeChange {
 	k := &d.p.Keys
 	all := mapChanges("label ", n.Labels, want.Labels, func(key string) bool { return key != k.NodeMachine && ownLabel(k, key) })
@@ -164,8 +164,8 @@ func taintChanges(have, want *Node) (all []nodeChange) {
 	return all
 }
 
-// dueChanges takes back, of what brings a node in line, what is held back. It returns the changes that
-// stay, the names of the others, and when the first of those may be written.
+// dueChanges undoes the delayed changes in want. It returns the remaining changes, the names of the delayed ones,
+// and when the first of them is due.
 func (d *decider) dueChanges(n *Node, want *Node) (due []NodeChange, held []string, at time.Time) {
 	var whole []NodeChange
 	for _, c := range d.nodeChanges(n, want) {
@@ -190,14 +190,14 @@ func (d *decider) dueChanges(n *Node, want *Node) (due []NodeChange, held []stri
 	return due, held, at
 }
 
-// syncedNode is a copy of the node that is in line.
+// syncedNode returns a copy of the node that is in sync.
 func (d *decider) syncedNode(n *Node) *Node {
 	want := n.toApply()
 	d.applyToNode(want, d.allowedEntries(n))
 	return want
 }
 
-// syncHeldBack reports whether nothing of a node that is out of line may be written yet.
+// syncHeldBack reports whether all changes of a node that is out of sync are delayed.
 func (d *decider) syncHeldBack(n *Node) bool {
 	if d.o.NodeWrites.uid != n.UID || len(d.o.NodeWrites.last) == 0 {
 		return false
@@ -206,10 +206,10 @@ func (d *decider) syncHeldBack(n *Node) bool {
 	return len(due) == 0 && len(held) > 0
 }
 
-// syncDone reports whether this pass writes the node no more: it has tried, or all is held back.
+// syncDone reports whether this pass no longer writes the node: it has tried, or all changes are delayed.
 func (d *decider) syncDone(n *Node) bool { return d.o.NodeSynced != nil || d.syncHeldBack(n) }
 
-// undoneEntries names what is not on the node as it was written, and says when to write next.
+// undoneEntries names the entries that another program has changed back, and says when to write next.
 func (d *decider) undoneEntries(n *Node) (what []string, at time.Time) {
 	due, what, at := d.dueChanges(n, d.syncedNode(n))
 	for _, c := range due {

@@ -13,154 +13,139 @@ type Outcome struct {
 	Message string
 }
 
-// VM is a driver's answer about one VM. With a code other than OK the fields
-// may still hold something: UNINITIALIZED comes with ProviderID and NodeName,
-// a failed create or delete with LastKnown.
+// VM is a driver's answer about one VM. Other codes than OK may come with fields too: UNINITIALIZED with
+// ProviderID and NodeName, a failed create or delete with LastKnown.
 type VM struct {
 	Outcome
 	ProviderID string
 	NodeName   string
 	LastKnown  string
 	Addresses  []Address
-	// Unhealthy says why the VM does not work. Empty: it works, or that is not known.
+	// Unhealthy says why the VM does not work. Empty: it works, or the driver does not know.
 	Unhealthy string
-	// Of is the key of another machine that has recorded ProviderID as its own
-	// VM: the driver is mistaken. Empty: none is known.
+	// Of is the key of another machine that has recorded ProviderID as its own VM, so that the driver's
+	// answer is wrong. Empty: there is no such machine.
 	Of string
 }
 
-// NodeAnswer says what was found under a node name. Node nil: looked, and
-// there is none.
+// NodeAnswer is the result of looking for a node. A nil Node: it does not exist.
 type NodeAnswer struct {
-	// Name that was looked for; empty: a node that carries the machine's
-	// name was looked for.
+	// Name is the name that was looked for. Empty: a node labeled with the machine's name.
 	Name string
 	Node *Node
-	// Of is another machine for which the node's provider ID is recorded. Empty: none is known, or
-	// the ID is this machine's.
+	// Of is another machine that has recorded the node's provider ID. Empty: none has, or the ID is
+	// this machine's.
 	Of string
-	// Read says when it was read or written. What a cache answered may be old:
-	// no machine is marked failed for that.
+	// Read says how the node was read. A cached read may be old: no machine is marked Failed on it.
 	Read decision.Freshness
-	// Gone says that it was looked for after the VM was gone, so that no node
-	// of it can come any more.
+	// Gone says that the node was looked for after the VM was gone, so that no node of it can join any
+	// more.
 	Gone bool
-	// Failure says why the node could not be read, for FindNode.Forced. Node is nil then. Empty: it
-	// was read.
+	// Failure says why the node could not be read (FindNode.Forced); Node is nil then. Empty: it was
+	// read.
 	Failure string
 }
 
-// Observation is what a decision about one machine is made from. The caller
-// fills in Machine, Class, Secret and, where a node name is known, Node from
-// its caches before the first Decide of a pass; the rest are the answers to
-// effects carried out in this pass. A nil answer was not asked for.
+// Observation is what a decision about one machine is made from. Before the first Decide of a pass, the
+// caller fills in Machine, Class, Secret and, if a node name is known, Node from its caches. The other
+// pointers are the answers to effects of this pass; nil: not asked for.
 type Observation struct {
 	Machine *Machine
-	Class   *Class // nil: there is no class of that name
+	Class   *Class // nil: the class does not exist
 	Secret  string // opaque version of the class's merged secrets; empty: none
 
-	// Frozen holds back creations and verdicts, not deletions.
+	// Frozen says that the fleet is frozen: no machine is created or marked Failed. Deletions go on.
 	Frozen bool
-	// NoCluster says that there is no target cluster: no node belongs to
-	// any machine.
+	// NoCluster says that there is no target cluster, so that machines have no nodes.
 	NoCluster bool
-	// NoDrain says that this process drains no nodes: no pod and no volume is
-	// waited for.
+	// NoDrain says that this process drains no nodes: deletions wait for no pod and no volume.
 	NoDrain bool
-	// NoInitialize says that this driver is known to have no InitializeMachine.
+	// NoInitialize says that the driver has no InitializeMachine.
 	NoInitialize bool
-	// Fenced says that Machine is the answer to a write made in this pass,
-	// so that it is known not to be stale.
+	// Fenced says that Machine is the answer to a write of this pass, and so is not stale.
 	Fenced bool
-	// WatchedSince is when this process began to watch the fleet, with its
-	// caches filled, or went on after it had been stopped. A wait that began before it ends no earlier than
-	// Policy.Grace after it. Zero, or a time to come: it has always watched.
+	// WatchedSince is when this process began to watch the fleet with synced caches, or continued
+	// after it was stopped. A timeout that began earlier ends no earlier than Policy.Grace after it.
+	// Zero, or in the future: it has always watched.
 	WatchedSince time.Time
-	// Failures counts this process's consecutive failures of the machine's
-	// current step; it only lengthens waits.
+	// Failures is how often the machine's current step has failed in a row, as far as this process
+	// knows. It only lengthens backoff.
 	Failures int
 
-	// Paced says that calls about this machine wait, or have waited before the
-	// last one, because the provider limits how many it takes. The time does not
-	// count as that of a creation.
+	// Paced says that the provider's rate limit delays, or has delayed, calls for this machine. The
+	// creation timeout does not run meanwhile.
 	Paced bool
 
-	// VMSpec is Class split by the fields that the driver declares, see
-	// SplitSpec. Nil: it declares none, or there is no class. It is shared.
+	// VMSpec is the spec of Class, split by the fields that the driver can update (SplitSpec). Nil: the
+	// driver can update none, or there is no class. It is shared: read only.
 	VMSpec *VMSpec
 
 	Node *NodeAnswer
 
 	VM, Created, Initialized, Updated, VMDeleted *VM
-	// UpdateTurn is asked for before a VM is updated.
+	// UpdateTurn is the answer to AskUpdate.
 	UpdateTurn *UpdateTurn
 
 	NodeSynced, NodeMarked, NodeDeleted *Outcome
-	// NodeWrites is what this process remembers of its SyncNodes about this machine that were
-	// accepted, those of this pass included.
+	// NodeWrites is what this process remembers of its accepted writes of the machine's node,
+	// including those of this pass.
 	NodeWrites NodeWrites
 
-	// Missing says that the machine's VM was in no recent listing. Nil: it was,
-	// or there is a cluster, where the health of its node decides.
+	// Missing says that recent listings lack the machine's VM. Nil: they have it, or there is a
+	// cluster, where the health of the node decides.
 	Missing *MissingVM
-	// VMUnhealthy says that the last listing of the machine's class named its VM as
-	// unhealthy, and that the driver was not asked since. False if there is a cluster.
+	// VMUnhealthy says that the last listing of the class reports the machine's VM as unhealthy, and
+	// that the driver was not asked for it since. Always false with a cluster.
 	VMUnhealthy bool
 
 	Drain, Detach *DrainAnswer
-	// Budgeted says that a budget limits how many machines are replaced at a
-	// time: without a Grant none is marked failed for its health, and none is
-	// deleted because others delete its node.
+	// Budgeted says that a replacement budget exists: without a Grant no machine is marked Failed for
+	// its health, and none is deleted because its node is being deleted.
 	Budgeted bool
 	Grant    *Grant
 
-	// Hold says that creations of the machine's class are slowed, as of the
-	// moment of the decision; CreateTurn is the answer to AskCreate. Hold nil: they
-	// are not.
+	// Hold says that the machine's class is backing off. Nil: it is not. CreateTurn is the answer to
+	// AskCreate.
 	Hold       *Hold
 	CreateTurn *CreateTurn
 
-	// Token says whether the class's user data asks for a bootstrap token; it
-	// may be left TokenUnused for a machine whose node has joined once.
+	// Token says whether the user data of the class needs a bootstrap token. It may be TokenUnused for
+	// a machine whose node has joined.
 	Token TokenUse
-	// TokenEnsured is how EnsureToken or RenewToken ended, TokenRemoved how
-	// RemoveToken did.
+	// TokenEnsured is the answer to EnsureToken or RenewToken, TokenRemoved that to RemoveToken.
 	TokenEnsured, TokenRemoved *Outcome
 }
 
-// MissingVM says that listings of the machine's class did not name its VM.
+// MissingVM says that listings of the machine's class lack its VM.
 type MissingVM struct {
-	// Since is when the first of the two listings or more was asked for.
+	// Since is when the first of at least two such listings was requested.
 	Since time.Time
-	// NotFound says that GetMachineStatus has answered NOT_FOUND in an earlier
-	// pass since the last listing. It is asked once more before the verdict.
+	// NotFound says that GetMachineStatus returned NOT_FOUND in an earlier pass, after the last
+	// listing. It is called once more before the machine is marked Failed.
 	NotFound bool
 }
 
 // Grant is the answer to AskGrant.
 type Grant struct {
-	// Allowed lets the machine be given up by one write, to be issued before
-	// Until.
+	// Allowed lets one write give the machine up, if it is issued before Until.
 	Allowed bool
-	// Until is when a grant lapses; zero: it does not.
+	// Until is when the grant expires. Zero: it does not.
 	Until time.Time
-	// Detail says what stands against it, as a sentence; empty if allowed.
+	// Detail is a sentence that says what forbids it. Empty if allowed.
 	Detail string
 }
 
-// Hold says that creations of a class are slowed, because the provider refuses
-// them.
+// Hold says that a class is backing off, because the provider refuses to create its machines.
 type Hold struct {
 	Class string     // name of the class
-	Zone  string     // that it makes machines in; empty: it does not say
+	Zone  string     // of its machines; empty: the class does not say
 	Code  codes.Code // of the latest refusal
 	Since time.Time  // when the first refusal was answered, whole seconds
-	// Until is the moment before which no machine of the class is tried; then
-	// they take turns.
+	// Until is when the next attempt for the class may be made. Then one machine after the other tries.
 	Until time.Time
 }
 
-// String says what is slowed, and why: "creations of class small in zone a are
+// String says which class the provider refuses, and why: "creations of class small in zone a are
 // refused with RESOURCE_EXHAUSTED since 2026-03-01T09:00:00Z".
 func (h *Hold) String() string {
 	text := "creations of class " + h.Class
@@ -173,38 +158,38 @@ func (h *Hold) String() string {
 // CreateTurn is the answer to AskCreate.
 type CreateTurn struct {
 	Given bool
-	// At is when to ask again if it was not given; zero: soon.
+	// At is when to ask again if it is not given. Zero: soon.
 	At time.Time
 }
 
-// DrainAnswer says how far a node has been emptied, or its volumes detached.
+// DrainAnswer is the progress of a drain, or of detaching a node's volumes.
 type DrainAnswer struct {
-	// Outcome is a failure of the drain itself, to be tried again; codes.OK
-	// where pods or volumes only take their time.
+	// Outcome is a failure of the drain itself, which is retried. codes.OK: pods and volumes only take
+	// their time.
 	Outcome
-	// Done says that there is nothing more to wait for: the node is empty, or
-	// by force all deletions were accepted; or no volume is held any more.
+	// Done says that there is nothing left to wait for: the node is empty or, with force, all
+	// deletions were accepted; or no volume is attached any longer.
 	Done bool
 	// Forced says that force was used, so that volumes may still be attached.
 	Forced bool
-	// At is when to ask again though nothing has changed; zero: at the next
-	// change. Without Done, the machine asks at the latest when its time is up.
+	// At is when to ask again even if nothing changes. Zero: at the next change. If it is not Done, the
+	// machine asks again at its deadline at the latest.
 	At time.Time
-	// Why says what is waited for. It is stored on the machine when it
-	// changes, so it should not hold what changes by itself, such as times.
+	// Why says what the drain waits for. It is stored on the machine when it changes, so it should not
+	// contain what changes all the time, such as durations.
 	Why string
-	// Blocked says that Why names something that will not pass by itself, or
-	// with Done, something that was left on the node; it is told as a warning.
+	// Blocked says that Why names something that does not resolve itself or, with Done, something
+	// left on the node. A warning reports it.
 	Blocked bool
-	// Node is the node as the drain has written it; nil: it was not written.
+	// Node is the node as the drain has written it. Nil: the drain did not write it.
 	Node *Node
 }
 
 // UpdateTurn is the answer to AskUpdate.
 type UpdateTurn struct {
 	Allowed bool
-	Detail  string // what stands against it, as a sentence; empty if allowed
-	// At is when to ask again if it is refused; zero, or over: in 10 s.
+	Detail  string // a sentence that says what forbids it; empty if allowed
+	// At is when to ask again if it is not allowed. Zero, or in the past: in 10 s.
 	At time.Time
 }
 
@@ -213,13 +198,13 @@ type TokenUse uint8
 
 // The uses of a bootstrap token.
 const (
-	// TokenUnused says that the user data asks for none, or that it is not
-	// known. A token made for an earlier user data is left to expire.
+	// TokenUnused: the user data needs no token, or is not known. A token that was made for earlier
+	// user data is left to expire.
 	TokenUnused TokenUse = iota
-	// TokenNeeded says that the user data has a place for one.
+	// TokenNeeded: the user data has a placeholder for a token.
 	TokenNeeded
-	// TokenUnavailable says that the user data has a place for one, and that
-	// this process makes none: a VM made from it could not join.
+	// TokenUnavailable: the user data has a placeholder for a token, and this process makes none. A VM
+	// created from it could not join.
 	TokenUnavailable
 )
 

@@ -28,16 +28,16 @@ func (*Delete) write()       {}
 // Move is one step of a state machine that a write carries out.
 type Move = decision.Move
 
-// Plan is what to do next: carry out Write, or Effect, put the answer into
-// the observation, and decide again; with neither, look again at At.
+// Plan is what to do next: carry out Write or Effect, put the answer into the observation, and decide
+// again. A plan with neither ends the pass: decide again at At.
 type Plan struct {
 	Write  Write
-	Moves  [6]Move // state changes that Write makes, in their order; unused ones, at the end, are zero
+	Moves  [6]Move // state changes that Write makes, in order; the zero Move stands for none
 	Effect Effect  // only when Write is nil
-	// At is when to look again though nothing has changed; zero: never.
+	// At is when to decide again even if nothing changes. Zero: only after a change.
 	At  time.Time
 	Why decision.Why
-	// Warn is something tolerated that its owner should know; zero: nothing.
+	// Warn is for a Warning event: a problem that the machine's owner should know about. Zero: none.
 	Warn decision.Why
 }
 
@@ -50,28 +50,28 @@ type Effect interface{ effect() }
 // GetVM asks the driver for the machine's VM (Observation.VM).
 type GetVM struct{}
 
-// CreateVM has the driver create the VM (Observation.Created).
+// CreateVM asks the driver to create the VM (Observation.Created).
 type CreateVM struct{}
 
-// InitializeVM has the driver initialize the VM (Observation.Initialized).
+// InitializeVM asks the driver to initialize the VM (Observation.Initialized).
 type InitializeVM struct{}
 
-// UpdateVM asks the driver to change the VM to the spec of the class
-// (Observation.Updated). LastApplied is the provider spec that the VM is known
-// to have, with what calls have asked for since whose success is not known.
+// UpdateVM asks the driver to update the VM to the spec of the class (Observation.Updated).
+// LastApplied is the provider spec that the VM is known to have, together with the values of earlier
+// calls whose result is not known.
 type UpdateVM struct{ LastApplied string }
 
-// DeleteVM has the driver delete the VM (Observation.VMDeleted). ProviderID,
-// unless empty, overrides the one recorded on the machine.
+// DeleteVM asks the driver to delete the VM (Observation.VMDeleted). A ProviderID overrides the one
+// recorded on the machine.
 type DeleteVM struct{ ProviderID string }
 
-// FindNode reads a node, live (Observation.Node). An empty Name looks for a
-// node that carries the machine's name.
+// FindNode reads a node live (Observation.Node). An empty Name looks for a node that is labeled with the
+// machine's name.
 type FindNode struct {
 	Name string
-	Gone bool // goes into the answer
-	// Forced has a failed read answered as NodeAnswer.Failure. Otherwise it ends the pass, which
-	// is repeated.
+	Gone bool // to be copied to NodeAnswer.Gone
+	// Forced says to answer a failed read with NodeAnswer.Failure. Otherwise a failed read ends the
+	// pass, and the caller retries it.
 	Forced bool
 }
 
@@ -83,12 +83,12 @@ type SyncNode struct {
 	Node     *Node
 	Spec     bool // metadata, taints and Applied differ
 	Capacity bool // Capacity differs
-	// Rest is what to write instead if the server refuses Node (INVALID_ARGUMENT, PERMISSION_DENIED):
-	// each in turn until it accepts one. It has less and less of what a user's template asks for. The code and the
-	// message of the first refusal go into Applied.Refused of what is written, and the answer is
-	// that of the last write.
+	// Rest holds nodes to write if the server rejects Node (INVALID_ARGUMENT, PERMISSION_DENIED): try
+	// each in order until one is accepted. Each leaves out another part of the template. Put the code
+	// and the message of the first rejection into Applied.Refused of the node that is written; the
+	// answer is that of the last write.
 	Rest []*Node
-	// Changes are what differs from the node observed, for NodeWrites.With.
+	// Changes are the entries that differ from the observed node, for NodeWrites.With.
 	Changes []NodeChange
 }
 
@@ -99,104 +99,80 @@ type MarkNode struct {
 	Condition object.Condition
 }
 
-// DeleteNode takes our finalizer off the node and deletes it, if it still has
-// this UID (Observation.NodeDeleted). A node that is gone counts as deleted.
+// DeleteNode removes our finalizer from the node and deletes it, if it still has this UID
+// (Observation.NodeDeleted). A node that does not exist counts as deleted.
 type DeleteNode struct{ Name, UID string }
 
-// DrainNode has a node emptied of its workload, or asks how far that has come
-// (Observation.Drain). The node is this machine's, and is told of its deletion
-// or taken out of service already; to cordon it is the drain's matter otherwise.
+// DrainNode drains a node, or continues its drain and returns the progress (Observation.Drain). The node
+// is this machine's own. It has the Terminating condition or is out of service already; otherwise the
+// drain cordons it.
 type DrainNode struct {
 	Node *Node
-	// Forced says that no budget and no volume is to be waited for.
+	// Forced says not to wait for budgets and volumes.
 	Forced bool
-	// Stays says that the VM keeps running: it must not be declared out
-	// of service.
+	// Stays says that the VM keeps running: do not add the out-of-service taint.
 	Stays bool
-	// Since is the persisted beginning of this drain; what a former drain has
-	// recorded is older.
+	// Since is the stored start of this drain. An older record on the node is of an earlier drain.
 	Since time.Time
-	// Until is when this drain is forced or, if it is forced or for an
-	// in-place update, given up; a last attempt may come later. A node that
-	// does not answer may get force before, but only by an order of its own:
-	// no caller can know beforehand how long it stays silent.
+	// Until is when this drain is forced or, if it is forced already or for an in-place update, ends.
+	// One more order may follow later. A node that becomes unresponsive may be forced earlier, by an
+	// order of its own.
 	Until time.Time
 }
 
-// DetachVolumes has the volumes of a node detached that a forced drain did not
-// wait for, or asks how far that has come (Observation.Detach).
+// DetachVolumes detaches the volumes that a forced drain left on a node, or returns the progress
+// (Observation.Detach).
 type DetachVolumes struct {
 	Node *Node
-	// Forced says that they are to be taken off. Without it force is not due any
-	// more, as for a node that answers again: its pods may still write to them, and
-	// they have to come off by themselves.
+	// Forced says to delete the attachments. Without it force is no longer due, because the node
+	// responds again and its pods may still write to the volumes: only wait until they are detached.
 	Forced bool
-	// Until is when the deletion goes on without it.
+	// Until is when the deletion continues with volumes attached.
 	Until time.Time
 }
 
-// AskCreate asks whether this machine may be tried next of its class
-// (Observation.CreateTurn). A turn that was given lasts until CreateVM is answered, or
-// until the pass has ended without.
+// AskCreate asks whether this machine may make the next attempt of its class, while the class is backing
+// off (Observation.CreateTurn). The permission lasts until CreateVM is answered or the pass ends.
 type AskCreate struct{}
 
-// AskGrant asks whether this machine may be given up now (Observation.Grant): marked failed or,
-// with NodeLeaves, deleted because others delete its node.
-// The answer is read live: it must take into account every grant that was ever
-// given.
+// AskGrant asks the replacement budget whether this machine may be given up now (Observation.Grant):
+// marked Failed or, with NodeLeaves, deleted because its node is being deleted. The answer must count all
+// grants given before, from a live read.
 type AskGrant struct{ NodeLeaves bool }
 
-// AskUpdate asks whether this machine's VM may be changed now (Observation.UpdateTurn).
-// It protects the provider, and a fleet from a change that fails everywhere; it
-// is not asked for safety.
+// AskUpdate asks whether this machine's VM may be updated now (Observation.UpdateTurn). The answer limits
+// the load on the provider, and stops an update that fails everywhere. Safety does not depend on it.
 type AskUpdate struct{}
 
-// EnsureToken makes sure that the machine has a bootstrap token which lasts
-// until then, whole seconds (Observation.TokenEnsured). In the rest of the pass
-// it is in the user data that drivers are given.
+// EnsureToken makes sure that the machine has a bootstrap token that is valid until then, in whole seconds
+// (Observation.TokenEnsured). For the rest of the pass it is in the user data that drivers get.
 type EnsureToken struct{ Until time.Time }
 
-// RenewToken is EnsureToken for a token that exists: it makes none, and the
-// answer is NOT_FOUND where there is none (Observation.TokenEnsured).
+// RenewToken is EnsureToken for a token that exists. It creates none; the answer is NOT_FOUND if there is
+// none (Observation.TokenEnsured).
 type RenewToken struct{ Until time.Time }
 
-// RemoveToken deletes the machine's bootstrap token (Observation.TokenRemoved).
-// One that does not exist counts as deleted.
+// RemoveToken deletes the machine's bootstrap token (Observation.TokenRemoved). A token that does not
+// exist counts as deleted.
 type RemoveToken struct{}
 
-func (GetVM) effect() {}
-
-func (CreateVM) effect() {}
-
-func (InitializeVM) effect() {}
-
-func (UpdateVM) effect() {}
-
-func (DeleteVM) effect() {}
-
-func (FindNode) effect() {}
-
-func (*SyncNode) effect() {}
-
-func (*MarkNode) effect() {}
-
-func (DeleteNode) effect() {}
-
-func (*DrainNode) effect() {}
-
+func (GetVM) effect()          {}
+func (CreateVM) effect()       {}
+func (InitializeVM) effect()   {}
+func (UpdateVM) effect()       {}
+func (DeleteVM) effect()       {}
+func (FindNode) effect()       {}
+func (*SyncNode) effect()      {}
+func (*MarkNode) effect()      {}
+func (DeleteNode) effect()     {}
+func (*DrainNode) effect()     {}
 func (*DetachVolumes) effect() {}
-
-func (AskCreate) effect() {}
-
-func (AskGrant) effect() {}
-
-func (AskUpdate) effect() {}
-
-func (EnsureToken) effect() {}
-
-func (RenewToken) effect() {}
-
-func (RemoveToken) effect() {}
+func (AskCreate) effect()      {}
+func (AskGrant) effect()       {}
+func (AskUpdate) effect()      {}
+func (EnsureToken) effect()    {}
+func (RenewToken) effect()     {}
+func (RemoveToken) effect()    {}
 
 // The reasons of decisions about one machine.
 var (
@@ -357,7 +333,7 @@ var (
 	reasonTokenNotRenewed  = decision.NewReason("TokenNotRenewed", "the bootstrap token could not be renewed: {code}: {detail}")
 )
 
-// What guards say, see GuardOf.
+// The reasons of guards, see GuardOf.
 var (
 	reasonGuardFrozen      = decision.NewReason("GuardFrozen", "the fleet is frozen")
 	reasonGuardDeleted     = decision.NewReason("GuardBeingDeleted", "the machine is being deleted")
@@ -368,7 +344,7 @@ var (
 	reasonGuardNode        = decision.NewReason("GuardNodeNotDeleted", "node {name} still exists")
 )
 
-// The reasons of verdicts on VMs, without a cluster.
+// The reasons of decisions about the health of VMs, without a cluster.
 var (
 	reasonAskUnhealthy       = decision.NewReason("AskUnhealthyVM", "VM {name} is or was listed as unhealthy: asking the provider for it")
 	reasonVMUnhealthy        = decision.NewReason("VMUnhealthy", "the provider reports VM {name} as unhealthy: {detail}")

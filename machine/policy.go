@@ -7,112 +7,99 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Policy says how to treat machines. A setting that is zero means its default, so the zero Policy is
-// DefaultPolicy. The figures are those of machine-controller-manager.
+// Policy holds the settings for machines. A zero setting means its default, so the zero Policy is
+// DefaultPolicy. Defaults are those of machine-controller-manager unless noted. Durations are at least a
+// second.
 type Policy struct {
-	// CreationTimeout is how long a machine may take from its creation to
-	// its joining; then it is Failed. If its first step was held back for
-	// more than Grace, as by a class that the provider refuses, it counts
-	// from that step. At least a second; default 20 min.
+	// CreationTimeout is how long a machine may take from its creation until its node has joined; then it
+	// is Failed. If the first step is delayed for more than Grace, as by a class that backs off, the
+	// timeout counts from that step. Default 20 min.
 	CreationTimeout time.Duration
-	// HealthTimeout is how long a machine may be unhealthy; then it is
-	// Failed. At least a second; default 10 min.
+	// HealthTimeout is how long a machine may be unhealthy; then it is Failed. Default 10 min.
 	HealthTimeout time.Duration
-	// DrainTimeout is how long the drain of a machine that is being deleted may
-	// take before force is used. It counts from when the drain's stage is stored,
-	// or the last hook before it is off. To look for the node may take as long
-	// again. At least a second; default 2 h.
+	// DrainTimeout is how long the drain of a machine that is being deleted may take before force is
+	// used. It counts from when the drain's stage is stored, or the last hook is removed. Finding the
+	// node has as much time. Default 2 h.
 	DrainTimeout time.Duration
-	// Unresponsive is how long a node is not Ready or read-only before the
-	// deletion of its machine uses force. At least a second; default 5 min.
+	// Unresponsive is how long a node is not Ready or is read-only before the deletion of its machine
+	// uses force. Default 5 min.
 	Unresponsive time.Duration
-	// DetachTimeout is how long a forced deletion waits for volumes to leave the node, all of them
-	// together. At least a second; default 2 min. drain.Policy has a DetachTimeout too: without
-	// force, each pod with volumes has that.
+	// DetachTimeout is how long a forced deletion waits for all volumes of the node to detach. Default
+	// 2 min. Without force, drain.Policy.DetachTimeout applies to each pod with volumes instead.
 	DetachTimeout time.Duration
-	// InPlaceTimeout is how long an in-place update may take from the drain
-	// to the agent's answer; then it has failed. At least a second; default
-	// 20 min.
+	// InPlaceTimeout is how long an in-place update may take from the drain to the agent's answer; then
+	// it has failed. Default 20 min.
 	InPlaceTimeout time.Duration
-	// Grace is how long a process watches before it ends a wait that began
-	// before the process did: no machine is Failed for a timeout that ran while no
-	// process looked, see Observation.WatchedSince. A process that was stopped
-	// for longer than this, as by SIGSTOP or with its VM, starts to watch again
-	// when it continues. It concerns the creation,
-	// health and in-place timeouts, and nothing is stored for it. At least a
-	// second; default 1 min, this library's. object.Off: such a wait ends on its
-	// own time.
+	// Grace is how long a new process watches before it ends a timeout that began before the process
+	// did, see Observation.WatchedSince: creation, health and in-place timeouts. A process that was
+	// stopped for longer, as by SIGSTOP or with its VM, counts as new. Default 1 min, this library's.
+	// object.Off: no grace.
 	Grace time.Duration
-	// PreserveTimeout is how long a machine is kept for inspection. At least a
-	// second; default 96 h.
+	// PreserveTimeout is how long a machine is preserved for inspection. Default 96 h.
 	PreserveTimeout time.Duration
-	// HookTimeout is how long the hooks on a machine may hold one stage of its
-	// deletion back, the drain or the VM's deletion, from when the first of them
-	// does; force by label does not wait for them. At least a second; default 2 h.
-	// object.Off: without end.
+	// HookTimeout is how long hooks may block one stage of a machine's deletion, the drain or the VM's
+	// deletion, from when the first of them does. The label that forces a deletion overrides them.
+	// Default 2 h. object.Off: no limit.
 	HookTimeout time.Duration
-	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. At least a second; default as
-	// long as the recovery table's long class, 10 min.
+	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. Default as the recovery table's long
+	// class, 10 min.
 	QuotaRetry time.Duration
-	// WaitForChange has the calls to the provider whose code the driver contract says is not
-	// retried (codes.Recovery.AutoRetry) wait until machine, class or secret change. A creation
-	// still ends with CreationTimeout; a deletion waits without end, and its VM costs money
-	// meanwhile. Default: they are made again, slowly.
+	// WaitForChange makes calls whose code the driver contract declares as not retried
+	// (codes.Recovery.AutoRetry) wait until the machine, its class or its secrets change. A creation
+	// still ends at CreationTimeout. A deletion waits without a limit, and its VM costs money meanwhile.
+	// Default: such calls are retried, slowly.
 	WaitForChange bool
-	// ReplaceFailedUpdates has a machine whose in-place update failed replaced at once, within the
-	// budget of replacements. Default: when its health timeout has passed since.
+	// ReplaceFailedUpdates replaces a machine whose in-place update failed at once, within the
+	// replacement budget. Default: after its health timeout.
 	ReplaceFailedUpdates bool
 	// NodeConditions make a node unhealthy unless they are False or absent. Nil: those of
-	// DefaultPolicy. Empty: none do.
+	// DefaultPolicy. Empty: none.
 	NodeConditions []string
-	// StartupTaints are keys of taints of a node template that are put on a node once, because
-	// another program removes them when it is ready there, such as a network plugin. Startup taints
-	// besides are Keys.CriticalComponents and those that begin as the cluster autoscaler's do,
+	// StartupTaints are keys of template taints that are added to a node only once, because another
+	// program, such as a network plugin, removes them when the node is ready for it. Further startup
+	// taints are Keys.CriticalComponents and those of the cluster autoscaler, which begin with
 	// startup-taint.cluster-autoscaler.kubernetes.io/. Default: none.
 	StartupTaints []string
-	// ProviderIDsMatch is what a driver declares: that a node's provider ID
-	// is always spelled as the driver's own answer. One that is alike to it
-	// (object.Alike) still is no other VM's.
+	// ProviderIDsMatch is declared by a driver whose provider IDs equal those on nodes. Then a different
+	// ID on a node is another VM's, unless it is the same in another spelling (object.Alike).
 	ProviderIDsMatch bool
 	Keys             Keys
 }
 
-// Keys are the names by which users and other programs speak to this library
-// on machines and nodes. The zero Keys are those of DefaultPolicy. In others, an empty key switches
-// its feature off.
+// Keys are the labels, annotations and taints of machines and nodes by which users and other programs
+// communicate with this library. The zero Keys are those of DefaultPolicy. In other Keys, an empty key disables
+// its feature.
 type Keys struct {
-	ForceDeletion      string // label on a machine: delete without regard
-	ForceDrain         string // label on a machine: drain it by force for an in-place update, or while it is preserved
+	ForceDeletion      string // label on a machine: force its deletion
+	ForceDrain         string // label on a machine: force its drain for an in-place update or its preservation
 	NodeMachine        string // label on a node: its machine's name
-	NotReadyTaint      string // that a node registers with; it is removed when the node is healthy
+	NotReadyTaint      string // taint that nodes register with; it is removed when the node is healthy
 	CriticalComponents string // taint on a node: not ready for workload yet
 	CandidateForUpdate string // label on a node: an in-place update is wanted
-	SelectedForUpdate  string // label on a node: it is its turn; users may set it
+	SelectedForUpdate  string // label on a node: update it now; users may set it
 	UpdateResult       string // label on a node: the update agent's answer
-	UpdateFailedReason string // annotation on a node: why the agent failed
-	Paused             string // annotation on a machine, "true": it is left as it is; see ConditionPaused
-	PreDrainHook       string // begins annotations on a machine that hold back its drain
-	PreTerminateHook   string // begins annotations on a machine that hold back the deletion of its VM
-	// Replace is the annotation on a machine that asks its set to replace it: it
-	// must be that of the sets' policy. Here, for a VM that can't be updated.
+	UpdateFailedReason string // annotation on a node: why the update agent failed
+	Paused             string // annotation on a machine, "true": do not reconcile it; see ConditionPaused
+	PreDrainHook       string // prefix of annotations on a machine that block its drain
+	PreTerminateHook   string // prefix of annotations on a machine that block the deletion of its VM
+	// Replace is the annotation on a machine that asks its set to replace it, written if the VM can't
+	// be updated. It must equal that of machineset.Policy.
 	Replace string
 
-	// Preserve is the annotation on a machine or its node that asks to keep it
-	// for inspection. PreservedTaint is the key of the taint, with effect
-	// NoSchedule, on the node of one that is kept and failed.
+	// Preserve is the annotation on a machine or its node that requests its preservation.
+	// PreservedTaint is the key of the taint, with effect NoSchedule, on the node of a preserved machine
+	// that is Failed.
 	Preserve, PreservedTaint string
 
 	// AvoidTaint is the key of the taint, with effect PreferNoSchedule, on
 	// nodes with RolloutMarks.Avoid.
 	AvoidTaint string
-	// KeepNode is the annotation on nodes with RolloutMarks.Keep that keeps
-	// autoscalers off; KeptByUs is written with it, and tells it from
-	// one that somebody else wrote.
+	// KeepNode is the annotation on nodes with RolloutMarks.Keep that keeps autoscalers from removing
+	// them. KeptByUs is written with it, and distinguishes it from one that somebody else wrote.
 	KeepNode, KeptByUs string
 }
 
-// ownLabel reports whether a label of a node is this library's to write, even if
-// a template has it too.
+// ownLabel reports whether a node label belongs to this library, even if a template has it too.
 func ownLabel(k *Keys, key string) bool {
 	switch key {
 	case "":
@@ -126,7 +113,7 @@ func ownLabel(k *Keys, key string) bool {
 // ownAnnotation is ownLabel for annotations.
 func ownAnnotation(k *Keys, key string) bool { return key != "" && key == k.UpdateFailedReason }
 
-// DefaultPolicy returns the established settings.
+// DefaultPolicy returns the default settings.
 func DefaultPolicy() *Policy {
 	return &Policy{
 		CreationTimeout: 20 * time.Minute,
@@ -164,8 +151,8 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
-// is none, and DefaultPolicy if p is nil.
+// WithDefaults returns p with the default for each zero setting. It returns p itself if no setting is zero, and
+// DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
 	if p != nil && p.complete() {
 		return p
@@ -191,7 +178,7 @@ func (p *Policy) WithDefaults() *Policy {
 	return &c
 }
 
-// complete reports whether no setting is left to its default.
+// complete reports whether no setting with a default is zero.
 func (p *Policy) complete() bool {
 	return p.CreationTimeout != 0 && p.HealthTimeout != 0 && p.DrainTimeout != 0 && p.Unresponsive != 0 &&
 		p.DetachTimeout != 0 && p.InPlaceTimeout != 0 && p.Grace != 0 && p.PreserveTimeout != 0 &&
@@ -261,7 +248,7 @@ func (p *Policy) preserveTimeout(m *Machine) time.Duration {
 	return override(m.Spec.Config.PreserveTimeout, p.PreserveTimeout)
 }
 
-// keptByUs is KeptByUs, unless it could tell nothing apart.
+// keptByUs returns KeptByUs, or nothing if it equals KeepNode and so distinguishes nothing.
 func (k *Keys) keptByUs() string {
 	if k.KeptByUs == k.KeepNode {
 		return ""

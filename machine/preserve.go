@@ -7,41 +7,38 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// A machine can be kept for inspection, for a time: it is not replaced though
-// it failed, or though it may fail. A user asks for that by annotation
-// Keys.Preserve on the machine or its node; a set says so of machines of its
-// own that failed, up to a limit.
+// A machine can be preserved for inspection for some time: it is not replaced although it failed. A user
+// requests that by annotation Keys.Preserve on the machine or its node; a set requests it for some of its
+// failed machines.
 //
-//	asked for -> recorded in the status, with its end -> on the node: record,
-//	cordon, taint, annotation -> condition Preserved -> the node is drained
+//	request -> status, with its end -> on the node: record, cordon, taint, annotation ->
+//	condition Preserved -> drain of the node
 //
-// and back: recorded as ended -> condition -> the rest of what is on the node.
-// Each step is found again by looking at the status and the node, so that
-// another process can continue from each of them.
+// and at the end: status -> condition -> the rest of what is on the node. Each step reads from the status and
+// the node which steps are done, so that another process can continue.
 //
-// The end is a moment, not a wait: it was told to people, on the node and on the
-// machine, and clocks that are restarted (ClockFrom) do not move it. It says
-// nothing of how the machine fares, so no outage makes it unjust.
+// The end is a fixed time, because it was announced on the node and on the machine. It does not move when
+// clocks restart (ClockFrom).
 
-// preserveRequest is what is asked about keeping a machine.
+// preserveRequest is what machine and node request.
 type preserveRequest struct {
-	value  string       // empty: nothing
-	known  bool         // false: it can't be told, and what was decided stands
-	byNode bool         // the node says so
-	odd    decision.Why // a value that is not known; zero: none
+	value   string       // empty: nothing
+	known   bool         // false: the request can't be read now, and the last one stays in force
+	byNode  bool         // the request is on the node
+	invalid decision.Why // an unknown value of the annotation; zero: none
 }
 
-// preservationRequest finds out what is asked. An unknown value is passed over, with a
-// warning. Of a node that is missing, what it said last stands, unless the
-// machine says something; and nonsense on one that never said anything else does
-// not silence the machine, whose set would wait for it forever.
+// preservationRequest reads what is requested. The node's annotation takes precedence; while the node is missing,
+// its last request stays in force unless the machine has one. An unknown value is ignored with a warning. On a
+// node that never had a valid value it does not hide the machine's annotation, because the machine's set would
+// wait for that forever.
 func (d *decider) preservationRequest() preserveRequest {
 	key, asked := d.p.Keys.Preserve, d.m.Status.Preservation.NodeAsked
 	if key == "" {
 		return preserveRequest{known: true}
 	}
 	n := d.seenNode()
-	var odd decision.Why
+	var invalid decision.Why
 	if n != nil {
 		text, says := n.Annotations[key]
 		switch {
@@ -50,20 +47,20 @@ func (d *decider) preservationRequest() preserveRequest {
 		case says && text != PreserveAutomatically && knownPreserveRequest(text):
 			return preserveRequest{value: text, known: true, byNode: true}
 		case says:
-			odd = decision.Why{Reason: reasonPreserveUnknown, Name: key + " of node " + n.Name, Detail: text}
+			invalid = decision.Why{Reason: reasonPreserveUnknown, Name: key + " of node " + n.Name, Detail: text}
 			if asked {
-				return preserveRequest{odd: odd}
+				return preserveRequest{invalid: invalid}
 			}
 		}
 	}
 	text, says := d.m.Annotations[key]
 	switch {
 	case !says:
-		return preserveRequest{known: n != nil || !asked, odd: odd}
+		return preserveRequest{known: n != nil || !asked, invalid: invalid}
 	case knownPreserveRequest(text):
-		return preserveRequest{value: text, known: true, odd: odd}
+		return preserveRequest{value: text, known: true, invalid: invalid}
 	}
-	return preserveRequest{odd: decision.Why{Reason: reasonPreserveUnknown, Name: key, Detail: text}}
+	return preserveRequest{invalid: decision.Why{Reason: reasonPreserveUnknown, Name: key, Detail: text}}
 }
 
 func knownPreserveRequest(text string) bool {
@@ -74,7 +71,7 @@ func knownPreserveRequest(text string) bool {
 	return false
 }
 
-// holds reports whether the request is to keep a machine that is in this phase.
+// holds reports whether the request preserves a machine in this phase.
 func (w preserveRequest) holds(phase Phase) bool {
 	switch w.value {
 	case PreserveNow:
@@ -85,7 +82,7 @@ func (w preserveRequest) holds(phase Phase) bool {
 	return false
 }
 
-// preservable reports whether a machine in this phase may be kept.
+// preservable reports whether a machine in this phase may be preserved.
 func (p Phase) preservable() bool {
 	switch p {
 	case PhaseRunning, PhaseUnknown, PhaseFailed, PhaseAvailable:
@@ -94,13 +91,12 @@ func (p Phase) preservable() bool {
 	return false
 }
 
-// preservationUnused reports whether keeping this machine was never asked for.
+// preservationUnused reports whether the preservation of this machine was never requested.
 func (d *decider) preservationUnused() bool {
 	return d.neverPreserved(d.seenNode())
 }
 
-// preserve records that the machine is kept for inspection from now on, or no longer.
-// Neither is decided from a cached read of the node.
+// preserve records that preservation begins or ends. It decides neither on a cached read of the node.
 func (d *decider) preserve() (Plan, bool) {
 	if !d.m.Status.Phase.preservable() {
 		return Plan{}, false
@@ -122,14 +118,13 @@ func (d *decider) preserve() (Plan, bool) {
 	return d.setStatus(why, func(s *Status) { s.Preservation = next }), true
 }
 
-// nextPreservation is what the record should say of a machine in this phase,
-// and why it changes.
+// nextPreservation returns the record for a machine in this phase, and why it changes.
 func (d *decider) nextPreservation(phase Phase) (Preservation, decision.Why) {
 	p, w := d.m.Status.Preservation, d.preservationRequest()
 	p.NodeAsked = p.NodeAsked || w.byNode
 	p.TakenOver = p.TakenOver && (!p.Since.IsZero() || d.leavesPreservationMarks())
 	if !w.known {
-		w.value, w.known = p.Request, true // what was decided stands
+		w.value, w.known = p.Request, true // the last request stays in force
 	}
 	why := decision.Why{Reason: reasonPreserveNoted, Name: d.p.Keys.Preserve, Detail: w.value}
 	changed := w.value != p.Request
@@ -146,7 +141,7 @@ func (d *decider) nextPreservation(phase Phase) (Preservation, decision.Why) {
 		p.Request, p.Since, p.Until, p.Ended = w.value, d.stamp(), wholeSecond(d.now.Add(timeout)), time.Time{}
 		why = decision.Why{Reason: reasonPreserve, Detail: w.value, For: timeout}
 	case p.Since.IsZero() && changed:
-		p.Request = "" // it may be asked for again
+		p.Request = "" // it may be requested again
 	}
 	return p, why
 }
@@ -155,7 +150,7 @@ func (d *decider) endPreservation(p *Preservation) {
 	p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, d.stamp(), false
 }
 
-// wholeSecond is the first whole second not before t: stores would cut it.
+// wholeSecond rounds up to a whole second, because stores truncate.
 func wholeSecond(t time.Time) time.Time {
 	if whole := t.Truncate(time.Second); whole.Before(t) {
 		return whole.Add(time.Second)
@@ -182,8 +177,8 @@ func (d *decider) alsoPreserve(plan Plan) Plan {
 	return plan
 }
 
-// whilePreserved has a plan that ends the pass look again when the time is up,
-// and warns about requests that are not known.
+// whilePreserved makes a plan that ends the pass look again at the end of the preservation. It warns about an
+// unknown value of the annotation.
 func (d *decider) whilePreserved(plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
@@ -192,13 +187,13 @@ func (d *decider) whilePreserved(plan Plan) Plan {
 		plan = lookAgainBy(plan, d.m.Status.Preservation.Until)
 	}
 	if plan.Warn == (decision.Why{}) && d.m.Status.Phase.preservable() {
-		plan.Warn = d.preservationRequest().odd
+		plan.Warn = d.preservationRequest().invalid
 	}
 	return plan
 }
 
-// leavesPreservationMarks reports whether the machine's node may still carry something of a preservation
-// that ended.
+// leavesPreservationMarks reports whether the machine's node may still have marks of a preservation that
+// ended.
 func (d *decider) leavesPreservationMarks() bool {
 	switch {
 	case d.o.NoCluster || d.m.Spec.NodeName == "":
@@ -210,8 +205,7 @@ func (d *decider) leavesPreservationMarks() bool {
 	return n != nil && d.ownsNode(n) && d.preservationMarks(n) != (PreservedMarks{})
 }
 
-// reconcileFailed decides about a machine that failed: it waits to be replaced, unless it
-// is kept for inspection.
+// reconcileFailed waits for the replacement of a Failed machine, or preserves it.
 func (d *decider) reconcileFailed() Plan {
 	rest := Plan{Why: decision.Why{Reason: reasonFailed}}
 	if d.preserved() {
@@ -238,9 +232,9 @@ func (d *decider) reconcileFailed() Plan {
 	return d.reconcileFailedNode(n, rest)
 }
 
-// reconcileFailedNode decides about the node of a machine that failed and is kept, or was.
+// reconcileFailedNode decides about the node of a Failed machine that is, or was, preserved.
 func (d *decider) reconcileFailedNode(n *Node, rest Plan) Plan {
-	recorded := !d.preservationUnrecorded(n) || d.o.NodeSynced != nil // while failed: then the cordon is told from a user's
+	recorded := !d.preservationUnrecorded(n) || d.o.NodeSynced != nil // recorded first, so that our cordon can be distinguished from a user's
 	if d.preserved() && recorded && d.recoveredWhilePreserved(n) {
 		if d.o.Node.cached() {
 			return d.readNode(false)
@@ -267,15 +261,14 @@ func (d *decider) reconcileFailedNode(n *Node, rest Plan) Plan {
 	return d.retryPreservedCondition(plan, n)
 }
 
-// recoveredWhilePreserved reports whether a machine that failed for its health is well
-// again. One whose creation failed, or whose update, is not what it should be,
-// healthy or not.
+// recoveredWhilePreserved reports whether a machine that failed for its health is healthy again. A machine whose
+// creation or update failed stays Failed even with a healthy node.
 func (d *decider) recoveredWhilePreserved(n *Node) bool {
 	op := &d.m.Status.LastOperation
 	return op.Kind == OperationHealthCheck && op.Stage == StageNone && n.judge(d.p.nodeConditions(d.m)).healthy()
 }
 
-// rejoin takes a machine that was kept back into service.
+// rejoin moves a preserved machine from Failed to Running.
 func (d *decider) rejoin(n *Node) Plan {
 	return d.move(EventRecovered, decision.Why{Reason: reasonRejoined, Name: n.Name}, func(s *Status) {
 		s.LastOperation = d.operation(OperationHealthCheck, StateSuccessful, StageNone)
@@ -284,9 +277,8 @@ func (d *decider) rejoin(n *Node) Plan {
 	})
 }
 
-// drainPreserved has the node of a machine drained that failed and is kept.
-// Nothing is forced unless a user asks for it: at the latest, that comes with the
-// machine's deletion.
+// drainPreserved drains the node of a preserved Failed machine. It uses force only if a user requests it; the
+// deletion of the machine uses force as always.
 func (d *decider) drainPreserved(n *Node, rest Plan) Plan {
 	p, answer := &d.m.Status.Preservation, d.o.Drain
 	if p.Drained || d.o.NoDrain {
@@ -306,7 +298,7 @@ func (d *decider) drainPreserved(n *Node, rest Plan) Plan {
 		return Plan{At: d.earlierOf(d.now.Add(preserveRetry), p.Until), Why: why, Warn: why}
 	case answer.Done:
 		plan := d.setStatus(drained(n, answer), func(s *Status) { s.Preservation.Drained = true })
-		return toldOfLeft(plan, n, answer)
+		return warnLeftover(plan, n, answer)
 	}
 	why := decision.Why{Reason: reasonPreserveDraining, Name: n.Name, Detail: answer.Why, For: p.Until.Sub(d.now)}
 	plan := Plan{At: d.earlierOf(answer.At, p.Until), Why: why}
@@ -316,62 +308,57 @@ func (d *decider) drainPreserved(n *Node, rest Plan) Plan {
 	return plan
 }
 
-// preserveRetry is after how long a failed drain of a preserved machine's node
-// is tried again.
+// preserveRetry is how long to wait before a failed drain of a preserved node is retried.
 const preserveRetry = 30 * time.Second
 
 // Values of annotation Keys.Preserve.
 const (
-	// PreserveNow keeps a machine at once, in any health.
+	// PreserveNow preserves a machine at once, healthy or not.
 	PreserveNow = "now"
-	// PreserveWhenFailed keeps a machine while it is Failed.
+	// PreserveWhenFailed preserves a machine while it is Failed.
 	PreserveWhenFailed = "when-failed"
-	// PreserveAutomatically is PreserveWhenFailed, said by a machine's set. On
-	// a node it is unknown.
+	// PreserveAutomatically is PreserveWhenFailed, written by the machine's set. It is unknown on a node.
 	PreserveAutomatically = "auto-preserved"
-	// PreserveNever ends it, and keeps the set from saying otherwise.
+	// PreserveNever ends the preservation, and keeps the set from requesting it again.
 	PreserveNever = "false"
 )
 
-// Preservation is what is known of a machine's being kept for inspection. The
-// zero value: it was never asked for.
+// Preservation is the record of a machine's preservation for inspection. The zero value: never requested.
 type Preservation struct {
-	// Request is the value that is followed or, where Since is zero, was the
-	// last to be: it is not followed again before it has changed. Empty: none.
+	// Request is the value of the annotation that is in force or, if Since is zero, was the last in
+	// force. It is not followed again before the annotation changes. Empty: none.
 	Request string
-	// Since and Until are when it began and when it ends, whole seconds. Since
-	// zero: the machine is not kept.
+	// Since and Until are when the preservation began and when it ends, whole seconds. Since is zero if
+	// the machine is not preserved.
 	Since, Until time.Time
-	// Ended is when the last one ended, whole seconds; zero: none has, or
-	// another has begun.
+	// Ended is when the last preservation ended, whole seconds. Zero: none has, or another has begun.
 	Ended time.Time
-	// NodeAsked says that the node once carried the annotation: what the
-	// machine's own says does not count any more, while there is a node.
+	// NodeAsked says that the node has had the annotation: the machine's own is ignored from then on,
+	// while there is a node.
 	NodeAsked bool
-	// Drained says that the node of the failed machine was emptied.
+	// Drained says that the node of the Failed machine was drained.
 	Drained bool
-	// TakenOver says that another manager began it. That one left no record of what it put on the
-	// node: until there is one, its taint, its cordon and its annotations count as ours, and they
-	// are taken off when the preservation ends. False again once nothing of it is left.
+	// TakenOver says that another manager began the preservation. It left no record of its marks on the
+	// node, so its taint, cordon and annotations count as ours and are removed at the end. It is reset
+	// when no mark is left.
 	TakenOver bool
 }
 
-// Active reports whether a machine is kept at this moment.
+// Active reports whether the machine is preserved at this moment.
 func (p *Preservation) Active(now time.Time) bool {
 	return !p.Since.IsZero() && now.Before(p.Until)
 }
 
-// Equal reports whether both say the same, the same instants in any location.
+// Equal reports whether both are the same. Times are compared as instants.
 func (p *Preservation) Equal(q *Preservation) bool {
 	return p.Request == q.Request && p.NodeAsked == q.NodeAsked && p.Drained == q.Drained && p.TakenOver == q.TakenOver &&
 		p.Since.Equal(q.Since) && p.Until.Equal(q.Until) && p.Ended.Equal(q.Ended)
 }
 
-// Automatic reports whether a set asked for it, and no user.
+// Automatic reports whether a set requested it, and not a user.
 func (p *Preservation) Automatic() bool { return p.Request == PreserveAutomatically }
 
-// NodePreserved is the condition of a node that says whether, by whom and until
-// when its machine is kept for inspection.
+// NodePreserved is the node condition that says whether, by whom and until when the machine is preserved.
 const (
 	NodePreserved                = "Preserved"
 	ReasonPreservedByUser        = "PreservedByUser"
@@ -379,10 +366,10 @@ const (
 	ReasonPreservationEnded      = "PreservationEnded"
 )
 
-// PreservedMarks is the record of what the preservation of a machine has put on
-// its node, so that nothing else is taken off again.
+// PreservedMarks is the record of what the preservation of a machine has changed on its node, so that
+// nothing else is reverted at its end.
 type PreservedMarks struct {
-	// Since is that of the preservation. Zero: there is nothing of one.
+	// Since is the start of the preservation. Zero: nothing was changed.
 	Since    time.Time
 	Cordoned bool // the node was schedulable before
 	Tainted  bool // the taint Keys.PreservedTaint is ours
@@ -393,11 +380,11 @@ func (p *PreservedMarks) equal(q *PreservedMarks) bool {
 	return p.Since.Equal(q.Since) && p.Cordoned == q.Cordoned && p.Tainted == q.Tainted && p.Kept == q.Kept
 }
 
-// setPreservedCondition has the node say whether its machine is kept. false: it says
-// so, or that was tried in this pass.
+// setPreservedCondition sets condition Preserved on the node. It is not busy if the condition is set, or if this
+// pass has tried.
 func (d *decider) setPreservedCondition(n *Node) (Plan, bool) {
-	c, say := d.preservedCondition(n)
-	if !say || d.o.NodeMarked != nil {
+	c, set := d.preservedCondition(n)
+	if !set || d.o.NodeMarked != nil {
 		return Plan{}, false
 	}
 	mark := &MarkNode{n, c}
@@ -407,8 +394,8 @@ func (d *decider) setPreservedCondition(n *Node) (Plan, bool) {
 	return Plan{Effect: mark, Why: decision.Why{Reason: reasonTellPreserved, Name: n.Name, Detail: string(c.Status)}}, true
 }
 
-// retractPreservedCondition is tell of a machine that is not kept any more. It
-// comes first, so that one write takes all the rest off the node.
+// retractPreservedCondition is setPreservedCondition for a machine that is no longer preserved. It comes before
+// the other changes of the node, so that one write removes all the rest.
 func (d *decider) retractPreservedCondition(n *Node) (Plan, bool) {
 	if d.preserved() {
 		return Plan{}, false
@@ -416,11 +403,10 @@ func (d *decider) retractPreservedCondition(n *Node) (Plan, bool) {
 	return d.setPreservedCondition(n)
 }
 
-// retryPreservedCondition has a plan that ends the pass look again soon at a node
-// that still does not say what it was to say.
+// retryPreservedCondition makes a plan that ends the pass retry a failed write of condition Preserved soon.
 func (d *decider) retryPreservedCondition(plan Plan, n *Node) Plan {
-	c, say := d.preservedCondition(n)
-	if plan.Write != nil || plan.Effect != nil || !say {
+	c, set := d.preservedCondition(n)
+	if plan.Write != nil || plan.Effect != nil || !set {
 		return plan
 	}
 	change := (&MarkNode{n, c}).change()

@@ -8,13 +8,13 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// preservationMarks is the record of what the preservation has put on the node. Another manager leaves
-// none: of a preservation that it began, everything that such a manager puts on a node counts. It
-// marks its annotation with Keys.KeptByUs; one without is a user's. It cordons a node, or taints it,
-// never both: a cordon beside the taint is a user's.
+// preservationMarks returns what the preservation has changed on the node: as recorded or, if another manager
+// began it and left no record, everything that such a manager changes. That manager writes Keys.KeptByUs beside
+// its annotation; an annotation without that is a user's. It adds a taint or a cordon, never both; a cordon
+// beside the taint is a user's.
 func (d *decider) preservationMarks(n *Node) PreservedMarks {
 	have, p := n.Applied.Preserved, &d.m.Status.Preservation
-	others := p.TakenOver || d.preserved() && n.saysPreserved() // we say so after the record is stored
+	others := p.TakenOver || d.preserved() && n.saysPreserved() // our own condition follows the record
 	if have != (PreservedMarks{}) || !others {
 		return have
 	}
@@ -24,20 +24,19 @@ func (d *decider) preservationMarks(n *Node) PreservedMarks {
 	have.Cordoned = n.Unschedulable && !have.Tainted && !n.Applied.Update.Cordoned && d.m.Status.Phase == PhaseFailed
 	have.Kept = keeps(n.Annotations, keys.keptByUs()) && !d.rolloutMarksRecorded(n).kept && !has(t.Annotations, keys.KeepNode)
 	if p.Since.IsZero() && n.saysPreserved() {
-		have.Since = p.Ended // the node is to say that it ended, beside all else
+		have.Since = p.Ended // the condition has to change, besides the rest
 	}
 	return have
 }
 
-// preservationUnrecorded reports whether the node carries marks of another manager that are to be recorded as
-// ours.
+// preservationUnrecorded reports whether marks of another manager have to be recorded as ours.
 func (d *decider) preservationUnrecorded(n *Node) bool {
 	return n.Applied.Preserved == (PreservedMarks{}) && d.preservationMarks(n) != (PreservedMarks{})
 }
 
-// wantedPreservation is what should be on the node. What has ended is removed after the
-// condition that tells of it, so that the record outlives it. From the node of a machine
-// that stays failed, workload is kept away until it is replaced.
+// wantedPreservation returns the marks that the node should have. After the end they stay until the condition is
+// changed, so that the record exists as long as the condition. The node of a machine that stays Failed keeps
+// cordon and taint until the machine is replaced.
 func (d *decider) wantedPreservation(n *Node, have PreservedMarks) PreservedMarks {
 	failed := d.m.Status.Phase == PhaseFailed
 	keys, t := &d.p.Keys, &d.m.Spec.NodeTemplate
@@ -60,8 +59,7 @@ func (d *decider) preservedTaint() object.Taint {
 	return object.Taint{Key: d.p.Keys.PreservedTaint, Effect: object.NoSchedule}
 }
 
-// preservationInSync reports whether the node carries what apply would put
-// there and nothing that it would take off.
+// preservationInSync reports whether applyPreservation would not change the node.
 func (d *decider) preservationInSync(n *Node) bool {
 	have := d.preservationMarks(n)
 	if have == (PreservedMarks{}) && !d.preserved() {
@@ -74,19 +72,20 @@ func (d *decider) preservationInSync(n *Node) bool {
 		(w.Kept && d.keepAnnotationsInSync(n, have) || !w.Kept && !have.Kept)
 }
 
-// keepAnnotationsInSync reports whether the node is kept from autoscalers, and says so if it is our doing.
+// keepAnnotationsInSync reports whether the annotation Keys.KeepNode is on the node, with Keys.KeptByUs if it is
+// ours.
 func (d *decider) keepAnnotationsInSync(n *Node, have PreservedMarks) bool {
 	return has(n.Annotations, d.p.Keys.KeepNode) && (!have.Kept || d.keptByUsInSync(n))
 }
 
-// keptByUsInSync reports whether the node carries Keys.KeptByUs, as far as it is to.
+// keptByUsInSync reports whether Keys.KeptByUs is on the node, or not needed.
 func (d *decider) keptByUsInSync(n *Node) bool {
 	key := d.p.Keys.keptByUs()
 	return key == "" || has(d.m.Spec.NodeTemplate.Annotations, key) || keeps(n.Annotations, key)
 }
 
-// dropKeepAnnotations takes the annotations that keep autoscalers off a changed copy of a
-// node, before anybody looks whether their place is free.
+// dropKeepAnnotations removes our annotations from a changed copy of the node. It comes before the rollout's
+// marks, which may use the same keys.
 func (d *decider) dropKeepAnnotations(n *Node, have PreservedMarks) {
 	if !have.Kept || d.wantedPreservation(n, have).Kept {
 		return
@@ -99,8 +98,7 @@ func (d *decider) dropKeepAnnotations(n *Node, have PreservedMarks) {
 	}
 }
 
-// applyPreservation changes a copy of a node into what the machine's preservation
-// wants it to be, and records what of it is ours.
+// applyPreservation applies the wanted marks to a copy of the node, and records which of them are ours.
 func (d *decider) applyPreservation(n *Node, have PreservedMarks) {
 	w := d.wantedPreservation(n, have)
 	taint, now := d.preservedTaint(), PreservedMarks{Since: w.Since}
@@ -130,22 +128,22 @@ func (d *decider) applyPreservation(n *Node, have PreservedMarks) {
 	n.Applied.Preserved = now
 }
 
-// saysPreserved reports whether the node says that its machine is kept.
+// saysPreserved reports whether condition Preserved is True on the node.
 func (n *Node) saysPreserved() bool {
 	c := object.FindCondition(n.Conditions, NodePreserved)
 	return c != nil && c.Status == object.True
 }
 
-// preservedCondition is what the node is to say; false: it says so.
-func (d *decider) preservedCondition(n *Node) (c object.Condition, say bool) {
+// preservedCondition returns the condition that the node should have. set says that it has to be written.
+func (d *decider) preservedCondition(n *Node) (c object.Condition, set bool) {
 	have := object.FindCondition(n.Conditions, NodePreserved)
 	c = object.Condition{Type: NodePreserved, Status: object.True, Reason: ReasonPreservedByUser, Since: d.stamp()}
 	p := &d.m.Status.Preservation
 	switch {
-	case d.preservationMarks(n) == (PreservedMarks{}): // without the record nothing would remove it
+	case d.preservationMarks(n) == (PreservedMarks{}): // without a record it would never be removed
 		return c, false
 	case d.preserved():
-		c.Message = "machine " + d.m.Name + " is kept until " + p.Until.UTC().Format(time.RFC3339)
+		c.Message = "machine " + d.m.Name + " is preserved until " + p.Until.UTC().Format(time.RFC3339)
 		if p.Automatic() {
 			c.Reason = ReasonPreservedAutomatically
 		}
@@ -153,12 +151,12 @@ func (d *decider) preservedCondition(n *Node) (c object.Condition, say bool) {
 		return c, false
 	default:
 		c.Status, c.Reason = object.False, ReasonPreservationEnded
-		c.Message = "machine " + d.m.Name + " is not kept any more"
+		c.Message = "machine " + d.m.Name + " is no longer preserved"
 	}
 	return c, have == nil || have.Status != c.Status || have.Reason != c.Reason || have.Message != c.Message
 }
 
-// neverPreserved reports whether keeping this machine was never asked for.
+// neverPreserved reports whether the preservation of this machine was never requested, on it or on this node.
 func (d *decider) neverPreserved(n *Node) bool {
 	key := d.p.Keys.Preserve
 	return d.m.Status.Preservation == (Preservation{}) && (n == nil || n.Applied.Preserved == (PreservedMarks{})) &&

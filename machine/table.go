@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// Event is what moves a state machine from one state to another. The tables list all of them, and so
-// does docs/concepts/state-machines.md. One is exported if another package matches on it.
+// Event is what moves a state machine from one state to another. The tables hold all of them, and
+// docs/concepts/state-machines.md shows them. An event is exported if another package matches on it.
 type Event = decision.Event
 
 // Events of the phase table.
@@ -17,32 +17,32 @@ const (
 	eventCreate          Event = "create"           // a create is about to be issued
 	EventProvisioned     Event = "provisioned"      // the VM exists and is recorded
 	eventCreateFailed    Event = "create failed"    // a step of the creation failed
-	eventCreateRefused   Event = "create refused"   // it can never succeed under this name
-	eventCreationTimeout Event = "creation timeout" // it took too long
-	eventAvailable       Event = "available"        // made, or its VM works again, and no cluster to join
-	EventJoined          Event = "joined"           // the node is there and healthy
-	eventUnhealthy       Event = "unhealthy"        // the node is unhealthy or missing, or without a cluster the VM is unhealthy
-	EventRecovered       Event = "recovered"        // it is healthy again
-	eventLost            Event = "vm lost"          // the provider says that the VM is gone
-	eventHealthTimeout   Event = "health timeout"   // it stayed unhealthy too long
-	eventDelete          Event = "delete"           // deletion was asked for
-	eventNotDeleted      Event = "not deleted"      // Terminating, but deletion was not asked for
-	eventRestart         Event = "restart"          // what storage holds makes no sense; of all tables
+	eventCreateRefused   Event = "create refused"   // the creation can't succeed under this name
+	eventCreationTimeout Event = "creation timeout" // the creation timeout has passed
+	eventAvailable       Event = "available"        // without a cluster: the VM exists, or is healthy again
+	EventJoined          Event = "joined"           // the node has joined and is healthy
+	eventUnhealthy       Event = "unhealthy"        // the node is unhealthy or missing; without a cluster: the VM is unhealthy
+	EventRecovered       Event = "recovered"        // the node is healthy again
+	eventLost            Event = "vm lost"          // the VM is gone
+	eventHealthTimeout   Event = "health timeout"   // the health timeout has passed
+	eventDelete          Event = "delete"           // the machine has a deletion timestamp
+	eventNotDeleted      Event = "not deleted"      // Terminating without a deletion timestamp
+	eventRestart         Event = "restart"          // the stored state is unknown; in all tables
 )
 
 // Events of an in-place update. Most move the phase and the stage at once.
 const (
-	eventSelected     Event = "selected"      // it is this machine's turn
-	eventWithdrawn    Event = "withdrawn"     // the update is not wanted any more
-	eventUpdated      Event = "updated"       // the agent says that it is done
-	eventUpdateFailed Event = "update failed" // the agent says so, or the time is up
-	eventOutdated     Event = "outdated"      // done after it had been withdrawn
-	eventReturned     Event = "returned"      // moved to its new owner, and well
+	eventSelected     Event = "selected"      // the machine is selected for its update
+	eventWithdrawn    Event = "withdrawn"     // the update is no longer wanted
+	eventUpdated      Event = "updated"       // the agent has succeeded
+	eventUpdateFailed Event = "update failed" // the agent has failed, or the update timeout has passed
+	eventOutdated     Event = "outdated"      // the agent has succeeded after the update was withdrawn
+	eventReturned     Event = "returned"      // the machine is in its new set, and healthy
 )
 
 // Events of the deletion table.
 const (
-	eventLocated      Event = "located" // whether it has a node is known
+	eventLocated      Event = "located" // it is known whether there is a node
 	EventDrained      Event = "drained"
 	EventForced       Event = "forced"
 	eventDetached     Event = "detached"
@@ -55,35 +55,31 @@ const (
 	eventStageFailed  Event = "failed"
 )
 
-// StageGone is the end of a deletion: the finalizer is removed and the object
-// is gone. It is never stored.
+// StageGone is the end of a deletion: the finalizer is removed. It is never stored.
 const StageGone Stage = "Gone"
 
-// Unrecognized is the state that a table has in place of each stored value that it does not know.
-// It is never stored.
+// Unrecognized is the state of every stored value that a table does not know. It is never stored.
 const Unrecognized = "Unrecognized"
 
-// Edge is one way through a state machine.
+// Edge is one transition of a state machine.
 type Edge struct {
 	From string
 	On   Event
 	To   string
-	Why  string // the reason that this way exists
+	Why  string // why the transition exists, for documentation
 }
 
-// Table is a state machine as data. Its edges are the only place where its
-// transitions are written down.
+// Table is a state machine as data. Create it with NewTable.
 type Table struct {
 	Name    string
 	Initial string
-	Final   []string // states nothing leads out of
+	Final   []string // states without a transition to another one
 	Edges   []Edge
 
 	index map[string]map[Event]string
 }
 
-// Next returns the state that an event leads to; false if the table has no
-// such edge, or does not know the state.
+// Next returns the state that an event leads to. It returns false if the table has no such edge.
 func (t *Table) Next(from string, on Event) (string, bool) {
 	to, ok := t.index[from][on]
 	return to, ok
@@ -95,8 +91,8 @@ func (t *Table) Knows(state string) bool {
 	return ok
 }
 
-// State returns the state that a stored value stands for: the value itself, or Unrecognized if
-// nothing leads out of it.
+// State returns the state of a stored value: the value itself, or Unrecognized if the table has no edge from
+// it.
 func (t *Table) State(stored string) string {
 	if len(t.index[stored]) == 0 {
 		return Unrecognized
@@ -122,8 +118,8 @@ func (t *Table) States() []string {
 // Transitions returns a copy of the edges.
 func (t *Table) Transitions() []Edge { return slices.Clone(t.Edges) }
 
-// NewTable returns a table whose lookup is ready. A later edge with the same
-// state and event as an earlier one replaces it; tests hold tables to having none.
+// NewTable returns a table with these edges. If two edges have the same state and event, Next follows the
+// later one; package machine/fsm refuses such a table.
 func NewTable(name, initial string, final []string, edges []Edge) *Table {
 	t := &Table{Name: name, Initial: initial, Final: final, Edges: edges}
 	t.index = make(map[string]map[Event]string)
@@ -142,15 +138,15 @@ var (
 	updates   = newUpdateTable()
 )
 
-// PhaseTable is the state machine of Status.Phase. It is shared: read only.
+// PhaseTable is the state machine of Status.Phase. It is shared; do not change it.
 func PhaseTable() *Table { return phases }
 
 // DeletionTable is the state machine of the stages of a deletion, kept in
-// LastOperation.Stage while the phase is Terminating. It is shared: read only.
+// LastOperation.Stage while the phase is Terminating. It is shared; do not change it.
 func DeletionTable() *Table { return deletions }
 
 // UpdateTable is the state machine of the stages of an in-place update, kept in
-// LastOperation.Stage while the operation is InPlaceUpdate. It is shared: read only.
+// LastOperation.Stage while the operation is InPlaceUpdate. It is shared; do not change it.
 func UpdateTable() *Table { return updates }
 
 func newPhaseTable() *Table {
@@ -248,18 +244,18 @@ func newUpdateTable() *Table {
 	return NewTable("update", string(StageCandidate), []string{string(StageInService)}, edges)
 }
 
-// Guard says why a move may not be made, by what its plan was decided from; the zero Why says that it
-// may. A guard is an interlock: a decision has checked the same before it plans the move, and never
-// asks a guard. What stores a move asks it, so that a mistake in a decision costs no VM.
+// Guard returns why a move must not be made, from the observation that its plan was decided from. The zero Why
+// allows the move. A guard is an interlock: it repeats a check of the decision right before the move is stored,
+// so that a mistake in a decision costs no VM.
 type Guard func(o *Observation, p *Policy) decision.Why
 
-// GuardOf returns what guards an edge of the tables of machines. Nil: nothing does.
+// GuardOf returns the guard of an edge of the tables of machines, or nil.
 //
-//   - No VM is created while the fleet is frozen, or for a machine that has one or is being deleted.
-//   - A machine fails for its health only if that is granted, and not while the fleet is frozen.
-//   - The VM's deletion is over once DeleteMachine has answered OK or NOT_FOUND, or if it is recorded
-//     that no create was ever issued.
-//   - The finalizer goes once the node is gone, or is not the machine's.
+//   - A VM is created only if the fleet is not frozen, and the machine has no VM and is not being deleted.
+//   - A machine fails for its health only with a grant, and not while the fleet is frozen.
+//   - The deletion passes the VM only if DeleteMachine has answered OK or NOT_FOUND, or if the status records
+//     that no VM was ever created.
+//   - The finalizer is removed only if the node is gone, or is not the machine's.
 func GuardOf(table string, e Edge) Guard {
 	switch {
 	case table == phases.Name && e.On == eventCreate:
