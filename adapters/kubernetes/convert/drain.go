@@ -89,7 +89,7 @@ func controller(w metav1.Object) *object.Owner {
 }
 
 // podOwner returns the controller of a pod. Its kind has its API group appended unless Kubernetes defines
-// it: a DaemonSet of apps.kruise.io is none of apps.
+// it: a DaemonSet of apps.kruise.io is not the DaemonSet of apps.
 func podOwner(w metav1.Object) *object.Owner {
 	owner := controller(w)
 	if owner == nil {

@@ -17,10 +17,10 @@ func Canonical(pointer any) string {
 	return string(text)
 }
 
-// Describe and Understand are what stages are stored by.
+// FormatStage and ParseStage are what stages are stored by.
 var (
-	Describe   = describe
-	Understand = understand
+	FormatStage = formatStage
+	ParseStage  = parseStage
 )
 
 // DeletionMarkers are the texts that others look for, in their order.

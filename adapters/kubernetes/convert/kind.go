@@ -29,7 +29,7 @@ type Kind[W metav1.Object, C object.Object[C]] struct {
 	// counter is the annotation that counts changes of annotations, as the generation does those of
 	// the spec. If it is empty, they count for nothing.
 	counter string
-	// notes is the annotation with the parts of a status that have no field. Empty: there is none.
+	// notes is the annotation with the parts of a status that have no field. Empty: the kind has no such annotation.
 	notes string
 }
 

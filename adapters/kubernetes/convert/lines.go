@@ -180,7 +180,7 @@ func parseValue(line string) (value, rest string, err error) {
 	return line[:end], line[end:], nil
 }
 
-// branch is what a line says of one path: values, or what is below it.
+// branch holds the values of one path in a line, or the paths below it.
 type branch struct {
 	values []string
 	below  map[string]*branch

@@ -87,7 +87,7 @@ func wordsInUse() map[string]string {
 // stagesInUse are what the description of an operation in a stage ends with.
 func stagesInUse() map[string]string {
 	describe := func(kind machine.OperationKind, stage machine.Stage) string {
-		return convert.Describe(&machine.Operation{Kind: kind, Stage: stage})
+		return convert.FormatStage(&machine.Operation{Kind: kind, Stage: stage})
 	}
 	return map[string]string{
 		"stage/get-vm":           describe(machine.OperationDelete, machine.StageGetVMStatus),

@@ -38,14 +38,14 @@ func readOperation(p *problems, field string, o *v1alpha1.LastOperation, e *extr
 			p.add(field+".errorCode", "is unknown: "+o.ErrorCode)
 		}
 	}
-	op.Stage, op.Message = understand(op.Kind, op.State, o.Description)
+	op.Stage, op.Message = parseStage(op.Kind, op.State, o.Description)
 	if !e.of(&op) {
 		return op
 	}
 	if e.Stage != nil && e.Message != nil {
 		exact := op
 		exact.Stage, exact.Message = *e.Stage, *e.Message
-		if describe(&exact) != o.Description {
+		if formatStage(&exact) != o.Description {
 			return op
 		}
 		op = exact
@@ -63,10 +63,10 @@ func writeOperation(o *v1alpha1.LastOperation, was, now *machine.Operation, more
 
 	e := more
 	e.Forced, e.Against = now.Forced, now.Against
-	stage, message := understand(now.Kind, now.State, o.Description)
+	stage, message := parseStage(now.Kind, now.State, o.Description)
 	if stage != now.Stage || message != now.Message || o.Description == "" {
-		o.Description = describe(now)
-		stage, message = understand(now.Kind, now.State, o.Description)
+		o.Description = formatStage(now)
+		stage, message = parseStage(now.Kind, now.State, o.Description)
 	}
 	if stage != now.Stage || message != now.Message {
 		e.Stage, e.Message = &now.Stage, &now.Message

@@ -89,7 +89,7 @@ func (n *notes) write(x *writer, name string, was, now any) {
 	}
 }
 
-// set replaces the entry. There is none for zero.
+// set replaces the entry, or removes it if the value is zero.
 func (n *notes) set(x *writer, name string, now any) {
 	text, old := x.entry(name, now), n.entries[name]
 	if text == old {

@@ -6,7 +6,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// marker is how the description of an operation says which stage it is in.
+// marker is the text in the description of an operation that names its stage.
 type marker struct {
 	stage machine.Stage
 	text  string
@@ -41,7 +41,7 @@ var updateMarkers = []marker{
 	{machine.StageInService, "The machine is in service again"},
 }
 
-func markersOf(kind machine.OperationKind) []marker {
+func stageMarkers(kind machine.OperationKind) []marker {
 	switch kind {
 	case machine.OperationDelete:
 		return deletionMarkers
@@ -53,16 +53,16 @@ func markersOf(kind machine.OperationKind) []marker {
 	return nil
 }
 
-// creating is the description while a VM is being made, as other managers write it. Phase and provider
-// ID are empty then, so nothing else tells of it.
+// creating is the description while a VM is being created, as other managers write it. It is the only
+// sign of that, because phase and provider ID are still empty.
 const creating = "Creating machine on cloud provider"
 
-// describe returns the description of an operation: its message, and the mark of its stage.
-func describe(op *machine.Operation) string {
+// formatStage returns the description of an operation: its message, and the marker of its stage.
+func formatStage(op *machine.Operation) string {
 	if op.Kind == machine.OperationCreate && op.State == machine.StateProcessing && op.Stage == machine.StageCreateVM && op.Message == "" {
 		return creating
 	}
-	markers := markersOf(op.Kind)
+	markers := stageMarkers(op.Kind)
 	message := op.Message
 	for _, m := range markers {
 		message = strings.ReplaceAll(message, m.text, strings.ToLower(m.text[:1])+m.text[1:])
@@ -79,10 +79,10 @@ func describe(op *machine.Operation) string {
 	return message
 }
 
-// understand is the reverse of describe, as far as possible, of a description that any program may
-// have written.
-func understand(kind machine.OperationKind, state machine.OperationState, description string) (machine.Stage, string) {
-	for _, m := range markersOf(kind) {
+// parseStage returns the stage and the message of a description, which any program may have written.
+// It is the reverse of formatStage as far as that is possible.
+func parseStage(kind machine.OperationKind, state machine.OperationState, description string) (machine.Stage, string) {
+	for _, m := range stageMarkers(kind) {
 		if !strings.Contains(description, m.text) {
 			continue
 		}

@@ -52,7 +52,7 @@ func TestStagesOfOtherManagers(t *testing.T) {
 		{"DrainNode", "Successful", "Node drain successful. Node is ready for update", "ReadyForUpdate", ""},
 		{"Odd", "", "Initiate VM deletion", "", "Initiate VM deletion"},
 	} {
-		stage, message := convert.Understand(c.kind, c.state, c.description)
+		stage, message := convert.ParseStage(c.kind, c.state, c.description)
 		assert.Equal(t, c.stage, stage, c.description)
 		assert.Equal(t, c.message, message, c.description)
 		if c.kind == machine.OperationDelete {
@@ -73,9 +73,9 @@ func TestOthersFindOurStages(t *testing.T) {
 			Stage:   rapid.SampledFrom(stages).Draw(t, "stage"),
 			Message: strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "message"), " "),
 		}
-		description := convert.Describe(op)
+		description := convert.FormatStage(op)
 		require.Equal(t, op.Stage, others(description), description)
-		stage, _ := convert.Understand(op.Kind, op.State, description)
+		stage, _ := convert.ParseStage(op.Kind, op.State, description)
 		require.Equal(t, op.Stage, stage)
 	})
 }
