@@ -35,7 +35,7 @@ type cache[T object.Object[T], R Raw] struct {
 	codec  Codec[T, R]
 	mirror *store.Mirror[T]
 	report func(error)
-	lost   *losses       // nil if the client is another one
+	lost   *losses       // nil for a client of the caller
 	synced chan struct{} // closed once all objects were read
 	filled sync.Once
 

@@ -112,7 +112,7 @@ func (c *Collection[T, R]) Watch(ctx context.Context) iter.Seq2[store.Change[T],
 }
 
 // Raw returns the object of that key as the server sent it last, from the cache. It is shared and
-// must not be changed. It returns false if there is none, or if nothing was read yet.
+// must not be changed. It returns false if the object does not exist or nothing was read yet.
 func (c *Collection[T, R]) Raw(k object.Key) (R, bool) { return c.cache.raw(k) }
 
 // Synced reports whether all objects were read once.

@@ -55,7 +55,7 @@ func chain(all ...manager.Hooks) manager.Hooks {
 	return h
 }
 
-// chainFigures is chain for the hooks that report figures.
+// chainFigures is chain for the hooks that report measurements.
 func chainFigures(h *manager.Hooks, all []manager.Hooks) {
 	h.Queue = func(kind manager.Kind, due int) {
 		for i := range all {
@@ -94,7 +94,7 @@ func chainFigures(h *manager.Hooks, all []manager.Hooks) {
 	}
 }
 
-// chainBounds is chain for the hooks that tell what is held back.
+// chainBounds is chain for the hooks that report limits in effect.
 func chainBounds(h *manager.Hooks, all []manager.Hooks) {
 	h.Frozen = func(server string, frozen bool) {
 		for i := range all {

@@ -123,7 +123,7 @@ func action(kind manager.Kind) string {
 	return "Reconcile"
 }
 
-// about refers to an object. It returns nil if there is none, if it is not on the server that holds
+// about refers to an object. It returns nil if the object does not exist, if it is not on the server that holds
 // the fleet, or if nothing may be reported.
 func (e *events) about(kind manager.Kind, key object.Key) *corev1.ObjectReference {
 	if e.silent {

@@ -22,7 +22,7 @@ type metrics struct {
 	transitions *prometheus.CounterVec
 	due         *prometheus.GaugeVec
 	observed    *prometheus.CounterVec
-	alarms      *alarms
+	fromHooks   *hookMetrics
 }
 
 func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
@@ -52,9 +52,9 @@ func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
 			Help: "What was not done because the manager only observes, by the reason to do it.",
 		}, []string{"kind", "reason"}),
 	}
-	m.alarms = newAlarms()
+	m.fromHooks = newHookMetrics()
 	all := []prometheus.Collector{m.passes, m.effects, m.transitions, m.due, m.observed, &fleetCollector{stores: s}}
-	for _, c := range append(all, m.alarms.all()...) {
+	for _, c := range append(all, m.fromHooks.all()...) {
 		var twice prometheus.AlreadyRegisteredError
 		if err := to.Register(c); err != nil && !errors.As(err, &twice) {
 			return nil, err
@@ -65,8 +65,8 @@ func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
 
 func (m *metrics) hooks() manager.Hooks {
 	return manager.Hooks{
-		Panicked: m.alarms.panicked, Call: m.alarms.called, Overdue: m.alarms.late, Lasted: m.alarms.lasted,
-		Frozen: m.alarms.froze, Permits: m.alarms.permitted, Slowed: m.alarms.slowed,
+		Panicked: m.fromHooks.panicked, Call: m.fromHooks.called, Overdue: m.fromHooks.late, Lasted: m.fromHooks.lasted,
+		Frozen: m.fromHooks.froze, Permits: m.fromHooks.permitted, Slowed: m.fromHooks.slowed,
 		Pass: func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, err error) {
 			m.passes.WithLabelValues(string(kind), outcome(err)).Inc()
 		},

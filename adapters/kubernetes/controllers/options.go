@@ -28,7 +28,7 @@ type Options struct {
 	// PoolDriver makes and deletes the groups of pools; nil: pools are neither
 	// reconciled nor read, and their kind need not be defined.
 	PoolDriver pooldriver.Driver
-	// PoolBootstrap makes the bootstrap data of pools; nil: there is none, and their
+	// PoolBootstrap makes the bootstrap data of pools; nil: pools get none, and their
 	// secrets are read as they are. It needs a PoolDriver.
 	PoolBootstrap manager.PoolBootstrap
 

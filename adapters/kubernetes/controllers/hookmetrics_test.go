@@ -56,11 +56,11 @@ func TestMetricsToAlertOn(t *testing.T) {
 		"millwright_panics_total in=pass kind=machine: 1",
 		"millwright_replacement_permits are=limit kind=deployment name=web namespace=fleet: 2",
 		"millwright_replacement_permits are=used kind=deployment name=web namespace=fleet: 1",
-	}, served(t, m.alarms))
+	}, served(t, m.fromHooks))
 }
 
 // served returns the metrics, and of histograms the sum.
-func served(t *testing.T, a *alarms) []string {
+func served(t *testing.T, a *hookMetrics) []string {
 	to := prometheus.NewRegistry()
 	to.MustRegister(a.all()...)
 	families, err := to.Gather()

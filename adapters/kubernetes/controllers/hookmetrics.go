@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// alarms are the metrics to alert on.
-type alarms struct {
+// hookMetrics are the metrics that are set by hooks of the manager. Most alerts use them.
+type hookMetrics struct {
 	panics  *prometheus.CounterVec
 	calls   *prometheus.CounterVec
 	overdue prometheus.Gauge
@@ -21,8 +21,8 @@ type alarms struct {
 	backoff *prometheus.GaugeVec
 }
 
-func newAlarms() *alarms {
-	return &alarms{
+func newHookMetrics() *hookMetrics {
+	return &hookMetrics{
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_panics_total",
 			Help: "Panics that were contained, by where: pass, driver, hook, wake or watch.",
@@ -55,28 +55,28 @@ func newAlarms() *alarms {
 	}
 }
 
-func (a *alarms) all() []prometheus.Collector {
+func (a *hookMetrics) all() []prometheus.Collector {
 	return []prometheus.Collector{a.panics, a.calls, a.overdue, a.spans, a.frozen, a.permits, a.backoff}
 }
 
-func (a *alarms) panicked(kind manager.Kind, _ object.Key, in, _ string) {
+func (a *hookMetrics) panicked(kind manager.Kind, _ object.Key, in, _ string) {
 	a.panics.WithLabelValues(string(kind), in).Inc()
 }
 
-func (a *alarms) called(call string, code codes.Code, _ time.Duration) {
+func (a *hookMetrics) called(call string, code codes.Code, _ time.Duration) {
 	if !code.Valid() { // any number can be a code, and a label must not be
 		code = codes.Unknown
 	}
 	a.calls.WithLabelValues(call, code.Contract()).Inc()
 }
 
-func (a *alarms) late(_ string, overdue int) { a.overdue.Set(float64(overdue)) }
+func (a *hookMetrics) late(_ string, overdue int) { a.overdue.Set(float64(overdue)) }
 
-func (a *alarms) lasted(_ object.Key, span manager.Span, took time.Duration) {
+func (a *hookMetrics) lasted(_ object.Key, span manager.Span, took time.Duration) {
 	a.spans.WithLabelValues(string(span)).Observe(took.Seconds())
 }
 
-func (a *alarms) froze(server string, frozen bool) {
+func (a *hookMetrics) froze(server string, frozen bool) {
 	value := 0.0
 	if frozen {
 		value = 1
@@ -84,7 +84,7 @@ func (a *alarms) froze(server string, frozen bool) {
 	a.frozen.WithLabelValues(server).Set(value)
 }
 
-func (a *alarms) permitted(kind manager.Kind, key object.Key, used, limit int) {
+func (a *hookMetrics) permitted(kind manager.Kind, key object.Key, used, limit int) {
 	if limit == 0 {
 		a.permits.DeletePartialMatch(prometheus.Labels{"kind": string(kind), "namespace": key.Namespace, "name": key.Name})
 		return
@@ -93,7 +93,7 @@ func (a *alarms) permitted(kind manager.Kind, key object.Key, used, limit int) {
 	a.permits.WithLabelValues(string(kind), key.Namespace, key.Name, "limit").Set(float64(limit))
 }
 
-func (a *alarms) slowed(class object.Key, wait time.Duration) {
+func (a *hookMetrics) slowed(class object.Key, wait time.Duration) {
 	if wait == 0 {
 		a.backoff.DeleteLabelValues(class.Namespace, class.Name)
 		return
