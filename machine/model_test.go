@@ -2,7 +2,10 @@ package machine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -169,4 +172,486 @@ func states(t require.TestingT, p *machine.Policy) *fsm.States[machine.Machine] 
 	s, err := fsm.New(fsm.Machines(p)...)
 	require.NoError(t, err)
 	return s
+}
+
+var errConflict = errors.New("conflict")
+
+// storeModel holds one machine and all its versions, so that reads can be
+// stale. A nil version: it was gone.
+type storeModel struct {
+	w        *world
+	versions []*machine.Machine
+	writes   int
+}
+
+// cached reads the machine as it was so many versions ago; nil: there is none.
+func (s *storeModel) cached(lag int) *machine.Machine {
+	if len(s.versions) == 0 {
+		return nil
+	}
+	return s.versions[max(0, len(s.versions)-1-lag)]
+}
+
+func (s *storeModel) live() *machine.Machine { return s.cached(0) }
+
+// put stores the next version, whole seconds only, as every store does.
+func (s *storeModel) put(m *machine.Machine) *machine.Machine {
+	m.Version = strconv.Itoa(len(s.versions) + 1)
+	s.versions = append(s.versions, m)
+	s.writes++
+	return m
+}
+
+func (s *storeModel) create(m *machine.Machine) {
+	m = m.Clone()
+	m.UID, m.Generation, m.CreatedAt = "uid-"+m.Name, 1, s.seconds()
+	s.put(m)
+}
+
+// force stores any version at all, as an older program or a bad disk might.
+func (s *storeModel) force(m *machine.Machine) { s.put(m.Clone()) }
+
+func (s *storeModel) seconds() time.Time { return s.w.now.Truncate(time.Second) }
+
+func (s *storeModel) current(version string) (*machine.Machine, error) {
+	m := s.live()
+	if m == nil || m.Version != version {
+		return nil, errConflict
+	}
+	return m, nil
+}
+
+// update stores metadata and spec; nil: with that, the machine is gone.
+func (s *storeModel) update(m *machine.Machine) (*machine.Machine, error) {
+	was, err := s.current(m.Version)
+	if err != nil {
+		return nil, err
+	}
+	next := m.Clone()
+	next.CopyStatus(was)
+	next.Generation, next.CreatedAt, next.DeletedAt = was.Generation, was.CreatedAt, was.DeletedAt
+	if !next.SpecEqual(was) {
+		next.Generation++
+	}
+	if was.HasFinalizer(machine.Finalizer) && !next.HasFinalizer(machine.Finalizer) {
+		s.released(was)
+	}
+	if next.Deleted() && len(next.Finalizers) == 0 {
+		s.writes++
+		s.versions = append(s.versions, nil)
+		return nil, nil
+	}
+	return s.put(next), nil
+}
+
+func (s *storeModel) updateStatus(version string, status machine.Status) (*machine.Machine, error) {
+	was, err := s.current(version)
+	if err != nil {
+		return nil, err
+	}
+	next := was.Clone()
+	next.Status = status.Clone()
+	return s.put(next), nil
+}
+
+// remove asks for the machine's deletion.
+func (s *storeModel) remove() {
+	m := s.live()
+	if m == nil || m.Deleted() {
+		return
+	}
+	next := m.Clone()
+	if len(next.Finalizers) == 0 {
+		s.writes++
+		s.versions = append(s.versions, nil)
+		return
+	}
+	next.DeletedAt = s.seconds()
+	next.Generation++
+	s.put(next)
+}
+
+// released holds the removal of the finalizer to P14 and P16.
+func (s *storeModel) released(m *machine.Machine) {
+	t, p := s.w.t, s.w.provider
+	require.Empty(t, p.alive(m), "P14: the finalizer went while a VM exists")
+	if m.Status.NeverCreated && m.Spec.ProviderID == "" {
+		require.False(t, p.mayHaveMade, "P16: recorded that none was created, but a create may have made a VM")
+		return
+	}
+	require.True(t, p.deletedOK, "P16: the finalizer went before a delete was answered")
+}
+
+func conditions(list []object.Condition) []string {
+	var types []string
+	for _, c := range list {
+		types = append(types, c.Type+" "+string(c.Status))
+	}
+	return types
+}
+
+// vm is a VM at the provider.
+type vm struct {
+	id, name, node string
+	initialized    bool
+	visibleAt      time.Time // for status calls
+	boots          bool      // it will register a node
+	bootAt         time.Time
+	joined         bool
+	unhealthy      string
+	tags           map[string]string
+	token          int // that it was made with
+}
+
+// fault is how one call goes wrong: with an answer, after its effect or instead of it.
+type fault struct {
+	code codes.Code
+	done bool
+}
+
+// providerModel is a provider and its driver.
+type providerModel struct {
+	w   *world
+	vms []*vm
+
+	atomic    bool              // one VM a name, even if status calls do not show it
+	lag       time.Duration     // after which status calls show a VM
+	boot      time.Duration     // after which a VM registers its node; negative: never
+	noStatus  bool              // GetMachineStatus answers UNIMPLEMENTED
+	hasInit   bool              // InitializeMachine is implemented
+	differs   bool              // a VM of the name exists and is not what is asked for
+	nameless  bool              // status answers have no node name
+	bare      bool              // UNINITIALIZED comes without a response
+	anonymous bool              // InitializeMachine is answered without ID and node name
+	blank     func(*machine.VM) // what create leaves out of its answer; may be nil
+	note      string
+	addresses []machine.Address
+	nodeName  string // of every VM; empty: "node-" and the machine's name
+	faults    func(codes.Call) fault
+
+	class     *machine.Class // that the call at hand comes with
+	token     int            // likewise
+	made      int
+	deletedOK bool // a delete of our machine was answered OK or NOT_FOUND
+	// mayHaveMade: a create was not answered with a refusal after which nothing was made.
+	mayHaveMade bool
+	calls       map[codes.Call]int
+}
+
+// call makes one driver call about a machine.
+func (p *providerModel) call(call codes.Call, m *machine.Machine, id string, do func(*machine.Machine, string) machine.VM) machine.VM {
+	require.True(p.w.t, m.HasFinalizer(machine.Finalizer), "P11: a call without our finalizer")
+	p.calls[call]++
+	note := p.note
+	if call == codes.GetMachineStatus {
+		note = "" // a call that only looks has nothing to note
+	}
+	var f fault
+	if p.faults != nil {
+		f = p.faults(call)
+	}
+	created := call == codes.CreateMachine
+	if f.code == codes.OK || f.done {
+		answer := do(m, id)
+		p.mayHaveMade = p.mayHaveMade || created && answer.Code != codes.AlreadyExists
+		if f.code == codes.OK {
+			answer.LastKnown = note
+			return answer
+		}
+	}
+	p.mayHaveMade = p.mayHaveMade || created && !slices.Contains(refusals, f.code)
+	return machine.VM{Outcome: failed(f.code), LastKnown: note}
+}
+
+// refusals are the codes after which a create has made nothing.
+var refusals = []codes.Code{
+	codes.InvalidArgument, codes.AlreadyExists, codes.PermissionDenied, codes.ResourceExhausted, codes.Unauthenticated, codes.Unimplemented,
+}
+
+func failed(code codes.Code) machine.Outcome {
+	return machine.Outcome{Code: code, Message: "the model was told to fail"}
+}
+
+func (p *providerModel) create(m *machine.Machine, _ string) machine.VM {
+	if p.differs {
+		return machine.VM{Outcome: machine.Outcome{Code: codes.AlreadyExists, Message: "another VM has this name"}}
+	}
+	var found *vm
+	for _, v := range p.vms {
+		if v.name == m.Name && (p.atomic || !p.w.now.Before(v.visibleAt)) {
+			found = v
+		}
+	}
+	if found == nil {
+		p.made++
+		found = &vm{
+			id: "p://" + strconv.Itoa(p.made), name: m.Name, node: p.nodeName, initialized: !p.hasInit,
+			visibleAt: p.w.now.Add(p.lag), boots: p.boot >= 0, bootAt: p.w.now.Add(p.boot),
+			token: p.token,
+		}
+		if found.node == "" {
+			found.node = "node-" + m.Name
+		}
+		found.tags, _ = tagsOf(p.class.ProviderSpec)
+		p.vms = append(p.vms, found)
+	}
+	if p.atomic {
+		require.LessOrEqual(p.w.t, len(p.named(m.Name)), 1, "P13: two live VMs")
+	}
+	answer := p.describe(found)
+	if p.blank != nil {
+		p.blank(&answer)
+	}
+	return answer
+}
+
+func (p *providerModel) describe(v *vm) machine.VM {
+	return machine.VM{ProviderID: v.id, NodeName: v.node, Addresses: p.addresses}
+}
+
+func (p *providerModel) status(m *machine.Machine, _ string) machine.VM {
+	if p.noStatus {
+		return machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
+	}
+	var seen []*vm
+	for _, v := range p.vms {
+		mine := v.name == m.Name && m.Spec.ProviderID == "" || v.id == m.Spec.ProviderID
+		if mine && !p.w.now.Before(v.visibleAt) {
+			seen = append(seen, v)
+		}
+	}
+	switch len(seen) {
+	case 0:
+		return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
+	case 1:
+	default:
+		return machine.VM{Outcome: machine.Outcome{Code: codes.OutOfRange, Message: "several VMs have this name"}}
+	}
+	answer := p.describe(seen[0])
+	answer.Unhealthy = seen[0].unhealthy
+	if p.nameless {
+		answer.NodeName = ""
+	}
+	if !seen[0].initialized {
+		answer.Outcome = machine.Outcome{Code: codes.Uninitialized, Message: "not initialized yet"}
+		if p.bare {
+			answer = machine.VM{Outcome: answer.Outcome}
+		}
+	}
+	return answer
+}
+
+func (p *providerModel) initialize(m *machine.Machine, _ string) machine.VM {
+	if !p.hasInit {
+		return machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
+	}
+	for _, v := range p.vms {
+		if v.id == m.Spec.ProviderID || m.Spec.ProviderID == "" && v.name == m.Name {
+			v.initialized = true
+			answer := p.describe(v)
+			if p.anonymous {
+				answer.ProviderID, answer.NodeName = "", ""
+			}
+			return answer
+		}
+	}
+	return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
+}
+
+// remove deletes the VM with an ID, if one is given or recorded, or else all of the name.
+func (p *providerModel) remove(m *machine.Machine, id string) machine.VM {
+	if id == "" {
+		id = m.Spec.ProviderID
+	}
+	kept := p.vms[:0:0]
+	for _, v := range p.vms {
+		if id != "" && v.id != id || id == "" && v.name != m.Name {
+			kept = append(kept, v)
+		}
+	}
+	absent := len(kept) == len(p.vms)
+	p.vms = kept
+	if absent {
+		return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
+	}
+	return machine.VM{}
+}
+
+// alive are the VMs a machine answers for: the recorded one, or those of its name.
+func (p *providerModel) alive(m *machine.Machine) []string {
+	var ids []string
+	for _, v := range p.vms {
+		if v.id == m.Spec.ProviderID || v.name == m.Name && (p.atomic || m.Spec.ProviderID == "") {
+			ids = append(ids, v.id)
+		}
+	}
+	return ids
+}
+
+func (p *providerModel) named(name string) []string {
+	var ids []string
+	for _, v := range p.vms {
+		if v.name == name {
+			ids = append(ids, v.id)
+		}
+	}
+	return ids
+}
+
+// update brings a VM's tags from those of one spec to those of another. Tags of
+// neither are somebody else's.
+func (p *providerModel) update(m *machine.Machine, lastApplied string) machine.VM {
+	if p.w.fields == nil {
+		return machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
+	}
+	last, lastFixed := tagsOf([]byte(lastApplied))
+	want, fixed := tagsOf(p.class.ProviderSpec)
+	require.Equal(p.w.t, lastFixed, fixed, "P4: an update of what can't be updated")
+	for _, v := range p.vms {
+		if v.id != m.Spec.ProviderID {
+			continue
+		}
+		for k := range last {
+			delete(v.tags, k)
+		}
+		if v.tags == nil {
+			v.tags = map[string]string{}
+		}
+		for k, value := range want {
+			v.tags[k] = value
+		}
+		return machine.VM{}
+	}
+	return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
+}
+
+// tagsOf reads the specs of the model: what can be updated, and the rest.
+func tagsOf(spec []byte) (tags map[string]string, fixed string) {
+	var read struct {
+		Size string            `json:"size"`
+		Tags map[string]string `json:"tags"`
+	}
+	if json.Unmarshal(spec, &read) != nil {
+		return nil, string(spec)
+	}
+	return read.Tags, read.Size
+}
+
+// tokenModel makes bootstrap tokens. A cluster lets a VM join that was made with
+// the token its machine has, and while this lasts.
+type tokenModel struct {
+	w       *world
+	use     machine.TokenUse
+	of      map[string]bootToken // by the machine's UID
+	made    int
+	ensured int // calls that were answered
+	removed int
+	left    bool // a removal has failed
+	faults  func(machine.Effect) fault
+	handed  int // the token of the pass at hand; 0: none
+}
+
+type bootToken struct {
+	value int
+	until time.Time
+}
+
+// tokens has the world's user data ask for tokens, which are made.
+func (w *world) needTokens() *tokenModel {
+	w.tokens = &tokenModel{w: w, use: machine.TokenNeeded, of: map[string]bootToken{}}
+	return w.tokens
+}
+
+// tokenUse is what caches show of the user data.
+func (w *world) tokenUse() machine.TokenUse {
+	if w.tokens == nil {
+		return machine.TokenUnused
+	}
+	w.tokens.handed = 0 // a new pass
+	return w.tokens.use
+}
+
+// call carries out an effect on a machine's token.
+func (m *tokenModel) call(o *machine.Observation, effect machine.Effect) {
+	var f fault
+	if m.faults != nil {
+		f = m.faults(effect)
+	}
+	answer := &machine.Outcome{}
+	if f.code != codes.OK {
+		answer = pointer(failed(f.code))
+	}
+	happens := f.code == codes.OK || f.done
+	switch e := effect.(type) {
+	case machine.EnsureToken:
+		require.Equal(m.w.t, e.Until, e.Until.Truncate(time.Second))
+		require.True(m.w.t, e.Until.After(m.w.now), "a token that is over")
+		require.True(m.w.t, o.Fenced, "P13: a token that this pass's write did not announce: its reader may be stale")
+		if o.TokenEnsured = answer; happens {
+			m.ensure(o.Machine.UID, e.Until)
+		}
+		if f.code != codes.OK {
+			m.handed = 0
+		}
+	case machine.RenewToken:
+		require.True(m.w.t, e.Until.After(m.w.now), "a token that is over")
+		o.TokenEnsured = answer
+		if _, exists := m.of[o.Machine.UID]; happens && exists {
+			m.ensure(o.Machine.UID, e.Until)
+		} else if happens {
+			answer.Code = codes.NotFound
+		}
+	case machine.RemoveToken:
+		if o.TokenRemoved = answer; happens {
+			delete(m.of, o.Machine.UID)
+			m.removed++
+		}
+		m.left = m.left || !happens
+	}
+}
+
+func (m *tokenModel) ensure(uid string, until time.Time) {
+	m.ensured++
+	has, ok := m.of[uid]
+	if !ok {
+		m.made++
+		has.value = m.made
+	}
+	if until.After(has.until) {
+		has.until = until
+	}
+	m.of[uid] = has
+	m.handed = has.value
+}
+
+// handOut holds a call that hands out the user data to having a token in it, and
+// returns that; 0: none is needed.
+func (m *tokenModel) handOut(o *machine.Observation) int {
+	if m == nil || m.use == machine.TokenUnused {
+		return 0
+	}
+	require.Equal(m.w.t, machine.TokenNeeded, m.use, "a VM with a placeholder")
+	require.NotZero(m.w.t, m.handed, "a VM with a placeholder")
+	require.Equal(m.w.t, m.handed, m.of[o.Machine.UID].value)
+	return m.handed
+}
+
+// admits reports whether a VM may join; if its token is over, it tries again
+// later, for as long as it is waited for.
+func (m *tokenModel) admits(v *vm) bool {
+	if m == nil || m.use == machine.TokenUnused {
+		return true
+	}
+	has, ok := m.of["uid-"+v.name]
+	if !ok || has.value != v.token {
+		v.boots = false
+		return false
+	}
+	if m.w.now.After(has.until) {
+		v.bootAt = m.w.now.Add(time.Minute)
+		waiting := m.w.store.live()
+		v.boots = waiting != nil && waiting.Status.Phase == machine.PhasePending
+		return false
+	}
+	return true
 }
