@@ -1,12 +1,16 @@
 package machinepool_test
 
 import (
+	"os"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 )
@@ -75,4 +79,45 @@ func TestPhaseTableIsSound(t *testing.T) {
 		assert.True(t, slices.Contains(states, string(p)), p)
 	}
 	assert.Equal(t, 1+5*4+1+6+2, len(table.Edges))
+}
+
+// TestVocabulary: the table of Cluster API's names in docs/concepts/pools.md has each field of a pool.
+func TestVocabulary(t *testing.T) {
+	page, err := os.ReadFile("../docs/concepts/pools.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "\n## Names in Cluster API\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, of := range []any{machinepool.Spec{}, machinepool.Template{}, machinepool.Bootstrap{}, machinepool.Status{}} {
+		kind := reflect.TypeOf(of)
+		for i := range kind.NumField() {
+			require.Contains(t, table, "`"+kind.Name()+"."+kind.Field(i).Name+"`")
+		}
+	}
+}
+
+// An operator must act on a failure if a retry alone does not help.
+func TestTerminal(t *testing.T) {
+	for _, call := range append(machinepool.Calls(), machinepool.DeleteBootstrap, machinepool.RenewToken) {
+		for _, code := range []codes.Code{codes.OK, codes.Canceled, codes.Unknown, codes.Unavailable, codes.Aborted, codes.DeadlineExceeded} {
+			assert.False(t, call.Terminal(code), "%s %s", call, code)
+		}
+		for _, code := range []codes.Code{codes.InvalidArgument, codes.PermissionDenied, codes.Unimplemented, codes.Unauthenticated} {
+			assert.True(t, call.Terminal(code), "%s %s", call, code)
+		}
+		assert.NotEqual(t, codes.None, call.Recovery(codes.Unimplemented).Class, "%s would spin", call)
+	}
+	assert.True(t, machinepool.ScalePool.Terminal(codes.ResourceExhausted))
+	assert.True(t, machinepool.CreatePool.Terminal(codes.AlreadyExists))
+	assert.False(t, machinepool.GetPoolStatus.Terminal(codes.NotFound), "there is none: it is made")
+	assert.False(t, machinepool.ScalePool.Terminal(codes.NotFound), "it is looked for, and made again")
+	assert.Len(t, machinepool.Calls(), 9)
+	changing := 0
+	for _, call := range append(machinepool.Calls(), machinepool.DeleteBootstrap, machinepool.RenewToken, "") {
+		if call.Changing() {
+			changing++
+		}
+	}
+	assert.Equal(t, 6, changing)
+	assert.True(t, machinepool.CreatePool.Changing() && !machinepool.GetPoolStatus.Changing())
 }
