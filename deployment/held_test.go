@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -213,4 +214,370 @@ func TestPausedLeavesRoomForWhatIsAnnounced(t *testing.T) {
 	require.Equal(t, int32(3), plan.Scale[0].Set.Spec.Replicas, "%s", plan.Why)
 	o.Sets[1].Set.Instructions.Reservation.Settled = 2
 	require.Equal(t, int32(4), decide(t, o, begin).Scale[0].Set.Spec.Replicas)
+}
+
+func init() {
+	for name, tell := range map[string]func(*testing.T) *story{
+		"paused-before-the-rollout":    pausedBefore,
+		"paused-amid-rollout":          pausedAmid,
+		"paused-from-the-beginning":    pausedFirst,
+		"revision-of-a-returning-set":  revisionReturns,
+		"revision-rides-on-other-news": revisionRides,
+		"revision-of-adopted-sets":     revisionAdopted,
+		"history-limited":              historyLimited,
+		"history-in-use":               historyInUse,
+		"history-delete-refused":       historyRefused,
+		"rollback-to-the-last":         rollbackLast,
+		"rollback-to-a-revision":       rollbackTo,
+		"rollback-not-possible":        rollbackImpossible,
+		"rollback-template-invalid":    rollbackInvalid,
+		"rollback-while-paused":        rollbackPaused,
+		"deadline-exceeded":            deadlineExceeded,
+		"deadline-and-pause":           deadlinePaused,
+		"deadline-changed":             deadlineChanged,
+		"recreate":                     recreate,
+		"recreate-announced-machine":   recreateAnnounced,
+		"recreate-scaled-and-paused":   recreateScaled,
+	} {
+		stories[name] = tell
+	}
+}
+
+func paused(yes bool) func(*deployment.Spec) {
+	return func(s *deployment.Spec) { s.Paused = yes }
+}
+
+func rollback(to int64) func(*deployment.Spec) {
+	return func(s *deployment.Spec) { s.RollbackTo = &deployment.Rollback{Revision: to} }
+}
+
+func keeping(n int32) *deployment.Deployment {
+	d := web(2)
+	d.Spec.RevisionHistoryLimit = &n
+	return d
+}
+
+// rolled makes this many rollouts converge, without writing them down.
+func (s *story) rolled(names ...string) *story {
+	for _, name := range names {
+		s.edit(class(name))
+		s.settle()
+	}
+	return s
+}
+
+func pausedBefore(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.say("paused, and another class is wanted, and 5 machines")
+	s.edit(paused(true))
+	s.edit(class("large"))
+	s.edit(replicas(5))
+	s.decide()
+	s.follow(1)
+	s.say("resumed")
+	s.edit(paused(false))
+	s.decide()
+	s.follow(2)
+	return s
+}
+
+func pausedAmid(t *testing.T) *story {
+	s := settled(t, web(4))
+	s.edit(class("large"))
+	s.decide()
+	s.follow(3)
+	s.say("paused, and 6 machines are wanted")
+	s.edit(paused(true))
+	s.edit(replicas(6))
+	s.decide()
+	s.follow(1)
+	s.say("and 3")
+	s.edit(replicas(3))
+	s.decide()
+	s.follow(1)
+	s.say("resumed")
+	s.edit(paused(false))
+	s.decide()
+	s.follow(2)
+	return s
+}
+
+func pausedFirst(t *testing.T) *story {
+	d := web(2)
+	d.Spec.Paused = true
+	s := newStory(t, d)
+	s.decide()
+	s.follow(1)
+	s.say("resumed")
+	s.edit(paused(false))
+	s.decide()
+	return s
+}
+
+func revisionReturns(t *testing.T) *story {
+	s := settled(t, web(2)).rolled("large")
+	s.say("the first class again: its set has revision 1, and the one in use revision 2")
+	s.edit(class("small"))
+	s.decide()
+	s.follow(1)
+	s.noteRevisions()
+	return s
+}
+
+func revisionRides(t *testing.T) *story {
+	s := settled(t, web(0)).rolled("large")
+	s.say("the first class again, with another node template: one write of the set for both")
+	s.edit(func(spec *deployment.Spec) {
+		spec.Template.Spec.Class.Name = "small"
+		spec.Template.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"}
+	})
+	s.decide()
+	s.noteRevisions()
+	s.say("the other one again, while none is wanted: nothing for the revision to go with")
+	s.edit(class("large"))
+	s.pass(time.Minute)
+	s.decide()
+	s.noteRevisions()
+	return s
+}
+
+func revisionAdopted(t *testing.T) *story {
+	s := newStory(t, web(1))
+	s.changeSet(s.orphan("web-legacy", "small", 1).Name, func(set *machineset.Set) { set.Revision = 7 })
+	s.changeSet(s.orphan("web-later", "large", 0).Name, func(set *machineset.Set) { set.Revision = 9 })
+	s.decide()
+	s.noteRevisions()
+	return s
+}
+
+// noteRevisions writes down the revision of each object.
+func (s *story) noteRevisions() {
+	s.say("revision %d", s.deployment.Revision)
+	for _, set := range s.sets {
+		s.say("revision %d: %s", set.Revision, set.Name)
+	}
+}
+
+func historyLimited(t *testing.T) *story {
+	s := settled(t, keeping(1)).rolled("large")
+	s.say("a third class: the oldest set goes when the rollout is complete")
+	s.edit(class("huge"))
+	s.decide()
+	s.follow(5)
+	return s
+}
+
+func historyInUse(t *testing.T) *story {
+	s := settled(t, web(2))
+	s.edit(class("large"))
+	s.decide()
+	s.edit(class("huge"))
+	s.decide()
+	s.follow(2)
+	s.say("paused, and one old set is to be kept: the older one is in use, and the younger one not above the limit")
+	s.edit(func(spec *deployment.Spec) { spec.Paused, spec.RevisionHistoryLimit = true, ptr(1) })
+	s.decide()
+	s.follow(1)
+	s.say("resumed: the older one goes when it is empty and the rollout complete")
+	s.edit(paused(false))
+	s.decide()
+	s.follow(4)
+	return s
+}
+
+func historyRefused(t *testing.T) *story {
+	s := settled(t, web(1)).rolled("large", "huge")
+	s.say("no history is to be kept, and the store refuses the first deletion")
+	s.edit(func(spec *deployment.Spec) { spec.RevisionHistoryLimit = ptr(0) })
+	s.refuseWith(1)
+	s.decide()
+	s.say("again")
+	s.pass(s.shell.last.At.Sub(s.now))
+	s.decide()
+	s.follow(1)
+	return s
+}
+
+func rollbackLast(t *testing.T) *story {
+	s := settled(t, web(2)).rolled("large")
+	s.say("back")
+	s.edit(rollback(0))
+	s.decide()
+	s.follow(1)
+	s.noteRevisions()
+	return s
+}
+
+func rollbackTo(t *testing.T) *story {
+	s := settled(t, web(1)).rolled("large", "huge")
+	s.changeSet(s.sets[0].Name, func(set *machineset.Set) {
+		set.Annotations = map[string]string{"change-cause": "the first", "deployment.kubernetes.io/desired-replicas": "1"}
+	})
+	s.say("back to revision 1")
+	s.edit(rollback(1))
+	s.decide()
+	s.say("annotations %v, labels of the template %v", s.deployment.Annotations, s.deployment.Spec.Template.Labels)
+	return s
+}
+
+func rollbackImpossible(t *testing.T) *story {
+	s := settled(t, web(1))
+	for _, to := range []int64{0, 5, 1} {
+		s.say("back to revision %d", to)
+		s.edit(rollback(to))
+		s.pass(time.Minute)
+		s.decide()
+	}
+	return s
+}
+
+func rollbackInvalid(t *testing.T) *story {
+	s := settled(t, web(1)).rolled("large")
+	s.say("the first set's template does not match the selector any more")
+	s.changeSet(s.sets[0].Name, func(set *machineset.Set) { set.Spec.Template.Labels = map[string]string{"app": "db"} })
+	s.edit(rollback(1))
+	s.decide()
+	return s
+}
+
+func rollbackPaused(t *testing.T) *story {
+	s := settled(t, web(1)).rolled("large")
+	s.say("back to the last revision, but paused: the request waits, and history is not touched")
+	s.edit(paused(true))
+	s.edit(rollback(0))
+	s.edit(func(spec *deployment.Spec) { spec.RevisionHistoryLimit = ptr(0) })
+	s.decide()
+	s.say("resumed")
+	s.edit(paused(false))
+	s.pass(time.Minute)
+	s.decide()
+	return s
+}
+
+// stuck is a rollout whose new machines do not come up.
+func stuck(t *testing.T) *story {
+	d := web(2)
+	d.Spec.ProgressDeadline = 10 * time.Minute
+	s := settled(t, d)
+	s.say("a class is wanted whose machines take long to come up; 10 minutes are the deadline")
+	s.edit(class("slow"))
+	s.decide()
+	s.pass(time.Minute)
+	s.obeyAll()
+	s.decide()
+	return s
+}
+
+// due lets time pass until the next decision.
+func (s *story) due() {
+	s.pass(s.shell.last.At.Sub(s.now))
+	s.decide()
+}
+
+func deadlineExceeded(t *testing.T) *story {
+	s := stuck(t)
+	s.say("looking when there is reason to, and once more")
+	s.due()
+	s.due()
+	s.due()
+	s.say("the machine comes up")
+	s.liveAll()
+	s.decide()
+	s.follow(3)
+	return s
+}
+
+func deadlinePaused(t *testing.T) *story {
+	s := stuck(t)
+	s.say("paused for an hour, then resumed: the clock starts again")
+	for _, yes := range []bool{true, false} {
+		s.edit(paused(yes))
+		s.pass(time.Minute)
+		s.decide()
+		s.pass(time.Hour)
+		s.decide()
+	}
+	s.say("paused after the deadline: that stays, also when resumed")
+	for _, yes := range []bool{true, false} {
+		s.edit(paused(yes))
+		s.pass(time.Minute)
+		s.decide()
+	}
+	return s
+}
+
+func deadlineChanged(t *testing.T) *story {
+	s := stuck(t)
+	s.pass(time.Hour)
+	s.decide()
+	s.say("a day is allowed now")
+	s.edit(func(spec *deployment.Spec) { spec.ProgressDeadline = 24 * time.Hour })
+	s.pass(time.Minute)
+	s.decide()
+	s.say("10 minutes again, and then another class")
+	s.edit(func(spec *deployment.Spec) { spec.ProgressDeadline = 10 * time.Minute })
+	s.pass(time.Minute)
+	s.decide()
+	s.pass(time.Minute)
+	s.edit(class("large"))
+	s.decide()
+	return s
+}
+
+func recreating(n int32) *deployment.Deployment {
+	d := web(n)
+	d.Spec.Strategy = deployment.Strategy{Kind: deployment.Recreate}
+	return d
+}
+
+func recreate(t *testing.T) *story {
+	s := settled(t, recreating(3))
+	s.say("another class is wanted")
+	s.edit(class("large"))
+	s.decide()
+	s.say("two machines begin to go")
+	s.obey(s.sets[0])
+	s.obey(s.sets[0])
+	s.pass(time.Minute)
+	s.decide()
+	s.say("all are going, and then gone")
+	s.obeyAll()
+	s.pass(time.Minute)
+	s.decide()
+	s.follow(2)
+	return s
+}
+
+func recreateAnnounced(t *testing.T) *story {
+	s := newStory(t, recreating(1))
+	s.decide()
+	s.say("the set has announced its machine, and another class is wanted")
+	s.obey(s.sets[0])
+	s.edit(class("large"))
+	s.pass(time.Minute)
+	s.decide()
+	s.say("the machine is made although nobody wants it any more")
+	s.obey(s.sets[0])
+	s.pass(time.Minute)
+	s.decide()
+	s.follow(2)
+	return s
+}
+
+func recreateScaled(t *testing.T) *story {
+	s := settled(t, recreating(2))
+	s.say("none is wanted, then 3 of another class")
+	s.edit(replicas(0))
+	s.decide()
+	s.edit(replicas(3))
+	s.edit(class("large"))
+	s.pass(time.Minute)
+	s.decide()
+	s.say("paused before the old ones are gone: all to the new set, but not yet")
+	s.edit(paused(true))
+	s.obeyAll()
+	s.pass(time.Minute)
+	s.decide()
+	s.follow(2)
+	return s
 }

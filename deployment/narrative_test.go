@@ -11,8 +11,10 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -167,4 +169,468 @@ func failed(message string) machine.Operation {
 		Kind: machine.OperationCreate, State: machine.StateFailed, Stage: machine.StageCreateVM,
 		Code: codes.ResourceExhausted, Message: message, Time: begin,
 	}
+}
+
+// stories are the behaviour as a reader would want it told, one golden each.
+var stories = map[string]func(*testing.T) *story{
+	"first-set":                     firstSet,
+	"roll-with-surge":               rollWithSurge,
+	"roll-with-unavailable":         rollWithUnavailable,
+	"roll-stuck":                    rollStuck,
+	"roll-stopped":                  rollStopped,
+	"roll-reverted":                 rollReverted,
+	"roll-unhealthy-first":          rollUnhealthyFirst,
+	"roll-new-template-meanwhile":   rollAgain,
+	"scale-up-and-down":             scaleUpAndDown,
+	"scale-to-zero-and-back":        scaleToZero,
+	"scale-down-while-rolling":      scaleDownWhileRolling,
+	"min-ready":                     minReady,
+	"node-template-changed":         nodeTemplate,
+	"neither-surge-nor-unavailable": bothZero,
+	"more-than-100-percent":         over100,
+	"spec-invalid":                  specInvalid,
+	"selecting-all":                 selectingAll,
+	"adopt":                         adopt,
+	"release":                       release,
+	"name-taken-by-another":         nameTaken,
+	"name-taken-while-creating":     nameTakenMeanwhile,
+	"name-free-again":               nameFree,
+	"set-deleted-by-hand":           setDeleted,
+	"order-refused":                 orderRefused,
+	"machines-failing":              machinesFailing,
+	"size-repaired":                 sizeRepaired,
+	"status-throttled":              statusThrottled,
+	"deletion":                      deletion,
+}
+
+func settled(t *testing.T, d *deployment.Deployment) *story {
+	s := newStory(t, d)
+	s.settle()
+	return s
+}
+
+func firstSet(t *testing.T) *story {
+	s := newStory(t, web(3))
+	s.decide()
+	s.say("the set makes its machines")
+	s.pass(10 * time.Second)
+	s.obeyAll()
+	s.decide()
+	s.say("they come up")
+	s.pass(time.Minute)
+	s.liveAll()
+	s.decide()
+	s.say("nothing happens")
+	s.pass(10 * time.Minute)
+	s.decide()
+	return s
+}
+
+func rollWithSurge(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.say("another class is wanted")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(6)
+	return s
+}
+
+func rollWithUnavailable(t *testing.T) *story {
+	d := web(4)
+	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{}
+	d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 50, Percent: true}
+	s := settled(t, d)
+	s.say("another class is wanted")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(5)
+	return s
+}
+
+func rollStuck(t *testing.T) *story {
+	s := settled(t, web(2))
+	s.say("a class is wanted whose machines never come up")
+	s.edit(class("broken"))
+	s.decide()
+	for range 2 {
+		s.pass(time.Minute)
+		s.obeyAll()
+		s.decide()
+	}
+	return s
+}
+
+func rollStopped(t *testing.T) *story {
+	d := web(4)
+	d.Spec.Strategy = deployment.DefaultStrategy()
+	d.Spec.Strategy.StopAfter.Value = 1
+	s := settled(t, d)
+	s.say("another class is wanted; the first machine that fails is to stop the rollout")
+	s.edit(class("large"))
+	s.decide()
+	s.pass(time.Minute)
+	s.obeyAll()
+	s.decide()
+	s.say("one of the new machines does not join in time")
+	for _, m := range s.machines {
+		if m.Spec.Class.Name == "large" {
+			s.enter(m.Name, machine.PhaseFailed)
+		}
+	}
+	s.pass(20 * time.Minute)
+	s.decide()
+	s.say("its set deletes it, and makes none; the old machines stay")
+	s.obeyAll()
+	s.pass(time.Minute)
+	s.decide()
+	s.say("the class is put back")
+	s.edit(class("small"))
+	s.decide()
+	s.follow(4)
+	return s
+}
+
+func rollReverted(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.say("another class is wanted")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(2)
+	s.say("no, it is not")
+	s.edit(class("small"))
+	s.decide()
+	s.follow(3)
+	return s
+}
+
+func rollUnhealthyFirst(t *testing.T) *story {
+	d := web(4)
+	d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 1}
+	s := settled(t, d)
+	s.say("a machine becomes unhealthy, and another class is wanted")
+	s.enter(s.running(2), machine.PhaseUnknown)
+	s.edit(class("large"))
+	s.decide()
+	s.say("the old set gives up the unhealthy machine, the new ones come up")
+	s.follow(2)
+	return s
+}
+
+func rollAgain(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.edit(class("large"))
+	s.decide()
+	s.say("the set has announced a machine, and a third class is wanted")
+	s.obey(s.sets[1])
+	s.edit(class("huge"))
+	s.decide()
+	s.say("the machine announced is made although nobody wants it any more")
+	s.obey(s.sets[1])
+	s.decide()
+	s.follow(2)
+	return s
+}
+
+func scaleUpAndDown(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.say("5 machines are wanted")
+	s.edit(replicas(5))
+	s.decide()
+	s.follow(1)
+	s.say("2 machines are wanted")
+	s.edit(replicas(2))
+	s.decide()
+	s.follow(1)
+	return s
+}
+
+func scaleToZero(t *testing.T) *story {
+	s := settled(t, web(2))
+	s.say("none is wanted")
+	s.edit(replicas(0))
+	s.decide()
+	s.follow(2)
+	s.say("2 are wanted again, and nothing else is different")
+	s.edit(replicas(2))
+	s.decide()
+	s.follow(1)
+	return s
+}
+
+func scaleDownWhileRolling(t *testing.T) *story {
+	d := web(8)
+	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 25, Percent: true}
+	s := settled(t, d)
+	s.say("another class is wanted")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(2)
+	s.say("and 4 machines only")
+	s.edit(replicas(4))
+	s.decide()
+	s.follow(4)
+	return s
+}
+
+func minReady(t *testing.T) *story {
+	d := web(2)
+	d.Spec.MinReady = 30 * time.Second
+	s := newStory(t, d)
+	s.decide()
+	s.say("the machines are there and run")
+	s.obeyAll()
+	s.liveAll()
+	s.pass(10 * time.Second)
+	s.decide()
+	s.say("the time has come")
+	s.pass(s.shell.last.At.Sub(s.now))
+	s.decide()
+	return s
+}
+
+func nodeTemplate(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.say("nodes should carry another label, and creation may take longer")
+	s.pass(time.Minute)
+	s.edit(func(spec *deployment.Spec) {
+		spec.Template.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"}
+		spec.Template.Spec.Config.CreationTimeout = time.Hour
+	})
+	s.decide()
+	return s
+}
+
+func bothZero(t *testing.T) *story {
+	d := web(2)
+	d.Spec.Strategy = deployment.Strategy{Kind: deployment.RollingUpdate}
+	s := settled(t, d)
+	s.say("another class is wanted")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(3)
+	return s
+}
+
+func over100(t *testing.T) *story {
+	d := web(2)
+	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 200, Percent: true}
+	s := settled(t, d)
+	s.say("another class is wanted")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(2)
+	return s
+}
+
+func specInvalid(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.say("fewer than no machines are wanted")
+	s.edit(replicas(-1))
+	s.decide()
+	s.say("a machine goes meanwhile")
+	s.pass(time.Minute)
+	s.deleteMachine(s.running(0))
+	s.decide()
+	s.say("3 are wanted again")
+	s.pass(time.Minute)
+	s.edit(replicas(3))
+	s.decide()
+	return s
+}
+
+func selectingAll(t *testing.T) *story {
+	d := web(3)
+	d.Spec.Selector = object.Selector{}
+	s := newStory(t, d)
+	s.orphan("stray", "small", 2)
+	s.decide()
+	s.say("nothing happens")
+	s.pass(time.Minute)
+	s.decide()
+	return s
+}
+
+// orphan is a set without an owner, with this many machines running.
+func (s *story) orphan(name, class string, n int) *machineset.Set {
+	spec := web(0).Spec.Template
+	spec.Spec.Class.Name = class
+	set := &machineset.Set{}
+	set.Namespace, set.Name, set.Labels = namespace, name, map[string]string{"app": "web"}
+	set.Instructions.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n)}
+	set.Spec = machineset.Spec{Replicas: int32(n), Selector: web(0).Spec.Selector.Clone(), Template: spec}
+	stored, err := s.createSet(set)
+	if err != nil {
+		s.shell.t.Fatalf("orphan %s: %v", name, err)
+	}
+	for i := range n {
+		s.addMachine(stored, stored.MachineName(int64(i+1)), machine.PhaseRunning)
+	}
+	return stored
+}
+
+func adopt(t *testing.T) *story {
+	s := newStory(t, web(3))
+	s.deployment.CreatedAt = begin.Add(time.Minute) // it comes to machines that are there
+	s.orphan("web-legacy", "small", 2)
+	s.orphan("web-older", "tiny", 1)
+	s.decide()
+	s.follow(2)
+	return s
+}
+
+func release(t *testing.T) *story {
+	s := settled(t, web(2))
+	s.say("somebody takes the label off the set that the deployment selects")
+	s.changeSet(s.sets[0].Name, func(set *machineset.Set) { set.Labels = map[string]string{"app": "kept aside"} })
+	s.decide()
+	s.follow(2)
+	return s
+}
+
+func nameTaken(t *testing.T) *story {
+	probe := settled(t, web(1))
+	s := newStory(t, web(1))
+	taken := s.orphan(probe.sets[0].Name, "small", 0)
+	s.changeSet(taken.Name, func(set *machineset.Set) {
+		set.Owner = &object.Owner{Kind: "Other", Name: "other", UID: "other"}
+	})
+	s.say("a set that belongs to something else has the name")
+	s.decide()
+	s.follow(1)
+	return s
+}
+
+func nameTakenMeanwhile(t *testing.T) *story {
+	s := newStory(t, web(1))
+	s.say("a create by a process that is gone arrives between the live read and the create")
+	s.shell.issue = func(kind string, order deployment.Order, _ *deployment.Deployment) {
+		if kind == "create" {
+			s.shell.issue = nil
+			if _, err := s.createSet(order.Set); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.decide()
+	s.pass(s.shell.last.At.Sub(s.now))
+	s.decide()
+	return s
+}
+
+func nameFree(t *testing.T) *story {
+	s := newStory(t, web(1))
+	s.say("the name is answered to be taken, but nothing is found under it")
+	s.shell.issue = func(kind string, order deployment.Order, _ *deployment.Deployment) {
+		if kind == "create" {
+			s.shell.issue = nil
+			s.shell.queue = append(s.shell.queue, func() bool {
+				s.dropSet(order.Set.Name)
+				s.shell.replace(s.shell.o.Sets[0].Set.UID, nil)
+				s.shell.o.Taken = &deployment.Taken{Name: order.Set.Name}
+				return true
+			})
+		}
+	}
+	s.decide()
+	s.pass(s.shell.last.At.Sub(s.now))
+	s.decide()
+	return s
+}
+
+func setDeleted(t *testing.T) *story {
+	s := settled(t, web(2))
+	s.say("somebody deletes the set")
+	if err := s.deleteSet(s.sets[0].Name, s.sets[0].UID); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(time.Minute)
+	s.decide()
+	s.follow(3)
+	return s
+}
+
+func orderRefused(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.say("5 machines are wanted, and the store refuses")
+	s.edit(replicas(5))
+	s.refuseWith(2)
+	s.decide()
+	s.say("again")
+	s.pass(s.shell.last.At.Sub(s.now))
+	s.decide()
+	s.say("and again")
+	s.pass(s.shell.last.At.Sub(s.now))
+	s.decide()
+	return s
+}
+
+func machinesFailing(t *testing.T) *story {
+	s := newStory(t, web(2))
+	s.decide()
+	s.obeyAll()
+	s.say("the provider has no room, the set says so")
+	for _, m := range s.machines {
+		s.changeMachine(m.Name, func(m *machine.Machine) {
+			m.Status.Phase, m.Status.LastOperation = machine.PhaseCrashLoopBackOff, failed("no room")
+		})
+	}
+	s.changeSet(s.sets[0].Name, func(set *machineset.Set) {
+		set.Status.Conditions = []object.Condition{{
+			Type: machineset.ConditionReplicaFailure, Status: object.True, Reason: "CreateFailed", Message: "2 machines: no room", Since: begin,
+		}}
+	})
+	s.pass(time.Minute)
+	s.decide()
+	s.say("room is made")
+	s.changeSet(s.sets[0].Name, func(set *machineset.Set) { set.Status.Conditions = nil })
+	for _, m := range s.machines {
+		s.changeMachine(m.Name, func(m *machine.Machine) { m.Status.LastOperation = machine.Operation{} })
+		s.enter(m.Name, machine.PhaseRunning)
+	}
+	s.pass(time.Minute)
+	s.decide()
+	return s
+}
+
+func sizeRepaired(t *testing.T) *story {
+	s := settled(t, web(2))
+	s.say("somebody gives the set a size that means nothing")
+	s.changeSet(s.sets[0].Name, func(set *machineset.Set) { set.Spec.Replicas = -7 })
+	s.decide()
+	return s
+}
+
+func statusThrottled(t *testing.T) *story {
+	s := settled(t, web(2))
+	s.say("a machine becomes unhealthy, and another one 300 ms later")
+	s.pass(time.Minute)
+	s.enter(s.running(0), machine.PhaseUnknown)
+	s.decide()
+	s.pass(300 * time.Millisecond)
+	s.enter(s.running(1), machine.PhaseUnknown)
+	s.decide()
+	s.say("the interval is over")
+	s.pass(700 * time.Millisecond)
+	s.decide()
+	return s
+}
+
+func deletion(t *testing.T) *story {
+	s := settled(t, web(2))
+	s.edit(class("large"))
+	s.decide()
+	s.say("the deployment is deleted")
+	s.pass(time.Minute)
+	s.deleteDeployment()
+	s.decide()
+	s.say("the sets delete their machines")
+	s.pass(time.Minute)
+	s.obeyAll()
+	s.decide()
+	s.say("these go, and then the sets")
+	s.pass(time.Minute)
+	s.liveAll()
+	s.obeyAll()
+	s.decide()
+	return s
 }

@@ -3,6 +3,7 @@ package deployment_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -362,4 +363,280 @@ func TestStatusTellsOfUpdatesInPlace(t *testing.T) {
 	require.True(t, a.Equal(&b))
 	b.InPlace.Failed = 1
 	require.False(t, a.Equal(&b))
+}
+
+// TestMissing: a status says what is missing, one thing at a time, and what holds it up.
+func TestMissing(t *testing.T) {
+	complete := func() *deployment.Deployment {
+		d := &deployment.Deployment{Meta: object.Meta{Generation: 4}, Spec: deployment.Spec{Replicas: 10}}
+		d.Status = deployment.Status{ObservedGeneration: 4, Replicas: 10, Updated: 10, Ready: 10, Available: 10}
+		return d
+	}
+	for missing, change := range map[string]func(*deployment.Deployment){
+		"":                                func(d *deployment.Deployment) { d.Spec.Paused = true },
+		"the deployment is being deleted": func(d *deployment.Deployment) { d.DeletedAt = begin },
+		"the current spec has not been observed yet": func(d *deployment.Deployment) { d.Status.ObservedGeneration = 3 },
+		"the spec is invalid: no selector": func(d *deployment.Deployment) {
+			d.Status.Conditions = []object.Condition{{Type: deployment.ConditionSpecValid, Status: object.False, Message: "no selector"}}
+		},
+		"9 of 10 machines are updated":    func(d *deployment.Deployment) { d.Status.Updated = 9 },
+		"old machines are still there: 2": func(d *deployment.Deployment) { d.Status.Replicas = 12 },
+		"more machines than wanted: 1":    func(d *deployment.Deployment) { d.Status.Replicas, d.Status.Updated = 11, 11 },
+		"7 of 10 machines are available":  func(d *deployment.Deployment) { d.Status.Available = 7 },
+		"more machines than wanted: 10":   func(d *deployment.Deployment) { d.Spec.Replicas = 0 },
+		"0 of 10 machines are updated":    func(d *deployment.Deployment) { d.Status = deployment.Status{ObservedGeneration: 4} },
+		"0 of 10 machines are updated; the deployment is paused": func(d *deployment.Deployment) {
+			d.Spec.Paused, d.Status.Updated = true, 0
+		},
+		"7 of 10 machines are available, 3 are kept for inspection": func(d *deployment.Deployment) {
+			d.Status.Available, d.Status.Preserved = 7, 3
+		},
+		"8 of 10 machines are updated; there was no progress within 10m0s": func(d *deployment.Deployment) {
+			d.Spec.ProgressDeadline, d.Status.Updated = 10*time.Minute, 8
+			d.Status.Conditions = []object.Condition{{
+				Type: deployment.ConditionProgressing, Status: object.False, Reason: deployment.ProgressDeadlineExceeded,
+			}}
+		},
+	} {
+		d := complete()
+		change(d)
+		require.Equal(t, missing, deployment.Missing(d))
+		require.Equal(t, missing == "", deployment.Complete(d))
+	}
+}
+
+// TestCompleteIsProgressAvailable: a deployment that is complete by the numbers of its status has the
+// condition too, in every fleet that can be drawn.
+func TestCompleteIsProgressAvailable(t *testing.T) {
+	available := func(t *rapid.T, d *deployment.Deployment) {
+		c := object.FindCondition(d.Status.Conditions, deployment.ConditionProgressing)
+		require.Equal(t, deployment.ProgressAvailable, c.Reason, "%+v", d.Status)
+	}
+	t.Run("any", rapid.MakeCheck(func(t *rapid.T) {
+		d := reported(t, drawLive(t))
+		if d != nil && deployment.Complete(d) && !d.Spec.Paused {
+			available(t, d)
+		}
+	}))
+	t.Run("complete", rapid.MakeCheck(func(t *rapid.T) {
+		d := reported(t, drawComplete(t))
+		require.Empty(t, deployment.Missing(d))
+		available(t, d)
+	}))
+}
+
+// reported is the deployment with the next status that is written for it; nil: something else is
+// written first.
+func reported(t *rapid.T, o *deployment.Observation) *deployment.Deployment {
+	plan := decide(t, o, begin)
+	for decisions := 0; plan.Write == nil; decisions++ {
+		require.Less(t, decisions, mostDecisions)
+		follow(t, o, plan)
+		plan = decide(t, o, begin)
+	}
+	written, ok := plan.Write.(*deployment.UpdateStatus)
+	if !ok {
+		return nil
+	}
+	d := o.Deployment.Clone()
+	d.Status = written.Status
+	return d
+}
+
+// drawComplete returns a fleet in which nothing is left to be done but a status: each machine wanted
+// is there and available, and older sets are kept empty.
+func drawComplete(t *rapid.T) *deployment.Observation {
+	o := drawLive(t)
+	d := o.Deployment
+	d.Spec.Paused, d.Spec.MinReady, d.Spec.RevisionHistoryLimit = false, 0, nil
+	d.Revision = 9
+	o.Sets = slices.DeleteFunc(o.Sets, func(c deployment.Children) bool {
+		return c.Set.Deleted() || c.Set.Spec.Template.Spec.Class == d.Spec.Template.Spec.Class
+	})
+	for i := range o.Sets {
+		s := o.Sets[i].Set
+		o.Sets[i] = deployment.Children{Set: s}
+		s.Spec.Replicas, s.Spec.MinReady = 0, 0
+	}
+	wanted := ownSet(d, "web-a", int(d.Spec.Replicas))
+	wanted.Set.Revision = d.Revision
+	o.Sets = append(o.Sets, wanted)
+	return o
+}
+
+// slow is a rollout in which a machine of the new set does not come up, with
+// its status stored at begin.
+func slow(t *testing.T, deadline time.Duration) *deployment.Observation {
+	d := stored(2)
+	d.Spec.ProgressDeadline = deadline
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
+		another(d, "large", 0, 2), ownSet(d, "web-a", 1),
+	}}
+	o.Sets[0].Set.Instructions.Marks.Avoid = true // the rollout is under way
+	o.Sets[1].Machines[0].Status.Phase = machine.PhasePending
+	d.Status = statusOf(t, decide(t, o, begin))
+	require.Equal(t, begin, d.Status.ProgressedAt)
+	require.Nil(t, decide(t, o, begin).Write)
+	return o
+}
+
+func condition(d *deployment.Deployment, o *deployment.Observation, t *testing.T, now time.Time) (object.ConditionStatus, string) {
+	if plan := decide(t, o, now); plan.Write != nil {
+		d.Status = statusOf(t, plan)
+	}
+	c := object.FindCondition(d.Status.Conditions, deployment.ConditionProgressing)
+	return c.Status, c.Reason
+}
+
+// TestDeadlineToTheNanosecond: a second is added, because the start was rounded down. The next
+// decision is then, if nothing else comes first.
+// Invariants: P21
+func TestDeadlineToTheNanosecond(t *testing.T) {
+	for _, deadline := range []time.Duration{time.Second, 1500 * time.Millisecond, 9 * time.Minute} {
+		o := slow(t, deadline)
+		due := begin.Add(deadline + time.Second)
+		require.Equal(t, due, decide(t, o, begin).At)
+		early := decide(t, o, due.Add(-1))
+		require.Nil(t, early.Write)
+		require.Equal(t, due, early.At)
+		status, reason := condition(o.Deployment, o, t, due)
+		require.Equal(t, []any{object.False, deployment.ProgressDeadlineExceeded}, []any{status, reason})
+		require.Equal(t, begin, o.Deployment.Status.ProgressedAt)
+		rest := decide(t, o, due)
+		require.Nil(t, rest.Write)
+		require.Equal(t, due.Add(10*time.Minute), rest.At, "nothing more is known to come")
+	}
+	for _, never := range []time.Duration{0, math.MaxInt64} {
+		o := slow(t, never)
+		require.Nil(t, decide(t, o, begin.AddDate(20, 0, 0)).Write)
+	}
+}
+
+// TestDeadlineCountsFromProgress: each kind of progress restarts it, and turns an exceeded one
+// back. Anything else does not.
+func TestDeadlineCountsFromProgress(t *testing.T) {
+	later := begin.Add(time.Hour)
+	for name, line := range map[string]struct {
+		change func(*deployment.Observation)
+		reason string
+	}{
+		"a new machine available": {func(o *deployment.Observation) { o.Sets[1].Machines[0].Status.Phase = machine.PhaseRunning }, deployment.ProgressUpdated},
+		"an old machine gone": {func(o *deployment.Observation) {
+			o.Sets[0].Set.Spec.Replicas = 1
+			o.Sets[0].Machines = o.Sets[0].Machines[:1]
+		}, deployment.ProgressUpdated},
+		"another template": {func(o *deployment.Observation) {
+			o.Sets = append(o.Sets, another(o.Deployment, "huge", 2, 0))
+			o.Deployment.Spec.Template.Spec.Class.Name = "huge"
+			o.Deployment.Generation++
+		}, deployment.ProgressCreated},
+		"an old machine unavailable": {func(o *deployment.Observation) {
+			o.Sets[0].Machines[0].Status.Phase = machine.PhaseUnknown
+		}, deployment.ProgressDeadlineExceeded},
+		"paused":              {func(o *deployment.Observation) { o.Deployment.Spec.Paused = true }, deployment.ProgressDeadlineExceeded},
+		"a longer deadline":   {func(o *deployment.Observation) { o.Deployment.Spec.ProgressDeadline = 24 * time.Hour }, deployment.ProgressCreated},
+		"no deadline":         {func(o *deployment.Observation) { o.Deployment.Spec.ProgressDeadline = 0 }, deployment.ProgressCreated},
+		"its time is unknown": {func(o *deployment.Observation) { o.Deployment.Status.ProgressedAt = time.Time{} }, deployment.ProgressCreated},
+		"nothing":             {func(*deployment.Observation) {}, deployment.ProgressDeadlineExceeded},
+	} {
+		o := slow(t, time.Minute)
+		_, reason := condition(o.Deployment, o, t, begin.Add(2*time.Minute))
+		require.Equal(t, deployment.ProgressDeadlineExceeded, reason)
+		line.change(o)
+		for plan := decide(t, o, later); len(plan.Scale)+len(plan.Push) > 0; plan = decide(t, o, later) {
+			follow(t, o, plan)
+		}
+		_, reason = condition(o.Deployment, o, t, later)
+		require.Equal(t, line.reason, reason, name)
+		progressed := line.reason == deployment.ProgressUpdated || name == "another template"
+		require.Equal(t, progressed || name == "its time is unknown", o.Deployment.Status.ProgressedAt.Equal(later), name)
+	}
+}
+
+// TestP25DeadlineBeginsAnewAfterAnOutage: the time of an outage, and that before it, counts for no
+// verdict, whether this process has seen the outage or only the machines know of it.
+// Invariants: P25
+func TestP25DeadlineBeginsAnewAfterAnOutage(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seconds := func(name string, low, high int64) time.Duration {
+			return time.Duration(rapid.Int64Range(low, high).Draw(rt, name)) * time.Second
+		}
+		deadline := seconds("deadline", 1, 7200)
+		outage := seconds("until the outage", 0, int64(deadline/time.Second))
+		back := outage + seconds("its length", 1, 36000)
+		o := slow(t, deadline)
+		for at := outage; at < back; at += max(back/7, time.Second) {
+			o.ClockFrom = begin.Add(at) // as long as it lasts
+			status, _ := condition(o.Deployment, o, t, begin.Add(at))
+			require.Equal(t, object.True, status, at)
+		}
+		o.ClockFrom = begin.Add(back)
+		if rapid.Bool().Draw(rt, "restarted") {
+			o.ClockFrom = time.Time{}
+			set := rapid.IntRange(0, 1).Draw(rt, "set")
+			o.Sets[set].Machines[0].Status.ClockFrom = begin.Add(back)
+		}
+		due := begin.Add(back + deadline + time.Second)
+		early := decide(t, o, due.Add(-1))
+		require.Nil(t, early.Write)
+		require.Equal(t, due, early.At)
+		status, reason := condition(o.Deployment, o, t, due)
+		require.Equal(t, []any{object.False, deployment.ProgressDeadlineExceeded}, []any{status, reason})
+		o.ClockFrom = due.Add(time.Minute)
+		require.Nil(t, decide(t, o, due.Add(2*time.Minute)).Write, "a verdict that came before an outage stays")
+	})
+}
+
+// TestDeadlineHeedsNoClockOfTheFuture: a clock that was set back since delays no verdict.
+func TestDeadlineHeedsNoClockOfTheFuture(t *testing.T) {
+	o := slow(t, time.Minute)
+	o.ClockFrom = begin.Add(time.Hour)
+	o.Sets[0].Machines[0].Status.ClockFrom = begin.Add(2 * time.Hour)
+	_, reason := condition(o.Deployment, o, t, begin.Add(2*time.Minute))
+	require.Equal(t, deployment.ProgressDeadlineExceeded, reason)
+}
+
+// TestPauseAndResume: paused is Unknown, with any state before. Resumed is progress, so that the
+// deadline restarts. A complete rollout is complete again.
+func TestPauseAndResume(t *testing.T) {
+	o := slow(t, time.Minute)
+	d := o.Deployment
+	d.Spec.Paused = true
+	status, reason := condition(d, o, t, begin.Add(time.Hour))
+	require.Equal(t, []any{object.Unknown, deployment.ProgressPaused}, []any{status, reason})
+	require.Equal(t, begin, d.Status.ProgressedAt)
+	d.Spec.Paused = false
+	status, reason = condition(d, o, t, begin.Add(2*time.Hour))
+	require.Equal(t, []any{object.True, deployment.ProgressResumed}, []any{status, reason})
+	_, reason = condition(d, o, t, begin.Add(2*time.Hour+time.Minute))
+	require.Equal(t, deployment.ProgressResumed, reason)
+	_, reason = condition(d, o, t, begin.Add(2*time.Hour+time.Minute+time.Second))
+	require.Equal(t, deployment.ProgressDeadlineExceeded, reason)
+
+	o = settledObservation(t, 2)
+	o.Deployment.Spec.Paused = true
+	_, reason = condition(o.Deployment, o, t, begin)
+	require.Equal(t, deployment.ProgressPaused, reason)
+	o.Deployment.Spec.Paused = false
+	_, reason = condition(o.Deployment, o, t, begin.Add(time.Hour))
+	require.Equal(t, deployment.ProgressAvailable, reason)
+}
+
+// TestNoDeadlineWhenComplete: a failure after a rollout does not delay it.
+func TestNoDeadlineWhenComplete(t *testing.T) {
+	o := settledObservation(t, 2)
+	o.Deployment.Spec.ProgressDeadline = time.Minute
+	o.Sets[0].Machines[0].Status.Phase = machine.PhaseUnknown
+	status, reason := condition(o.Deployment, o, t, begin.Add(time.Hour))
+	require.Equal(t, []any{object.True, deployment.ProgressAvailable}, []any{status, reason})
+}
+
+// TestRecreateIsNoticed: the condition Available reports the outage of a recreation, although all
+// machines may be missing.
+func TestRecreateIsNoticed(t *testing.T) {
+	o := settledObservation(t, 2)
+	o.Deployment.Spec.Strategy.Kind = deployment.Recreate
+	o.Sets[0].Machines[0].Status.Phase = machine.PhaseUnknown
+	c := object.FindCondition(statusOf(t, decide(t, o, begin)).Conditions, deployment.ConditionAvailable)
+	require.Equal(t, object.False, c.Status)
 }

@@ -23,3 +23,29 @@ func TestOutdatedCandidatesAreForgotten(t *testing.T) {
 		require.Equal(t, size == 0, len(f.deletionCandidates(size, nil)) == 1, "size %d", size)
 	}
 }
+
+// Reasons that tests of this package name.
+var (
+	ReasonReadLive          = reasonReadLive
+	ReasonSeen              = reasonSeen
+	ReasonNameTaken         = reasonNameTaken
+	ReasonNameFree          = reasonNameFree
+	ReasonSurgeAllowed      = reasonSurgeAllowed
+	ReasonSurgeRevoked      = reasonSurgeRevoked
+	ReasonCandidatesDropped = reasonCandidatesDropped
+	ReasonPauseCopied       = reasonPauseCopied
+	ReasonCandidatesPruned  = reasonCandidatesPruned
+	ReasonCount             = reasonCount
+	ReasonThrottled         = reasonThrottled
+	ReasonBatched           = reasonBatched
+	ReasonRollout           = reasonRollout
+	ReasonOrderRefused      = reasonOrderRefused
+	ReasonNoFinalizer       = reasonNoFinalizer
+	ReasonOrphaning         = reasonOrphaning
+	ReasonFrozen            = reasonFrozen
+	ReasonRevision          = reasonRevision
+	ReasonRecord            = reasonRecord
+	ReasonOpen              = reasonOpen
+	ReasonMoveOff           = reasonMoveOff
+	ReasonMoveDone          = reasonMoveDone
+)
