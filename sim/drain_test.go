@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -159,4 +160,129 @@ func TestP53NodesThatJoinLate(t *testing.T) {
 		r.w.Close()
 	}
 	require.Positive(t, late)
+}
+
+// oneByOne replaces one machine at a time.
+var oneByOne = deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}}
+
+// endings is a fleet of three with a workload, all of whose machines are replaced.
+func endings(seed uint64, faults sim.Faults, app sim.App) *sim.Scenario {
+	return &sim.Scenario{
+		Options:     sim.Options{Seed: seed, Faults: faults, Manager: off.Manager},
+		Classes:     []string{"large"},
+		Deployments: []*deployment.Deployment{sim.Fleet("web", 3, oneByOne)},
+		Apps:        []sim.App{app},
+		Steps:       []sim.Step{{After: time.Hour, Do: sim.Roll, Name: "web", Class: "large"}},
+		Calm:        3 * time.Hour,
+	}
+}
+
+// TestLastPodWithAVolumeFinishes: every node's only pod with a volume stays as a finished one for a
+// while, with the volume attached or not. The drains continue and end.
+// Invariants: P21
+func TestLastPodWithAVolumeFinishes(t *testing.T) {
+	for seed := range uint64(5) {
+		faults := busy()
+		faults.PodEnd = 20 * time.Second
+		r := play(t, endings(seed, faults, sim.App{Name: "db", Replicas: 3, Grace: 30 * time.Second, Volumes: 1}))
+		require.NoError(t, errorOf(r.Violation))
+		require.GreaterOrEqual(t, r.Stats.Faults[sim.PodFinished], 3, "each pod has moved")
+	}
+}
+
+// TestStormsWithFinishedPods are storms in which drains of a node's last pod with a volume
+// once panicked.
+// Invariants: P21
+func TestStormsWithFinishedPods(t *testing.T) {
+	for _, seed := range []uint64{3, 4, 7, 9, 12} {
+		r := play(t, scenario.Random(seed))
+		require.NoError(t, errorOf(r.Violation))
+		require.Positive(t, r.Stats.Faults[sim.PodFinished], "seed %d", seed)
+	}
+}
+
+// shop returns a converged fleet of one with a workload.
+func shop(t *testing.T, o sim.Options, app sim.App) *run {
+	r := &run{t: t}
+	o.Manager.Hooks = manager.Hooks{}
+	r.open(o, fleet(1, oneByOne))
+	r.complete()
+	r.w.AddApp(app)
+	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy(app.Name) == app.Replicas }, time.Hour))
+	return r
+}
+
+// leaves asks for another class, and returns how long the deletion of the old machine takes.
+func (r *run) leaves() time.Duration {
+	r.t.Helper()
+	old := r.only()
+	r.roll("large")
+	var told time.Time
+	gone := func() bool {
+		m, err := r.w.Machines().Get(ctx, old)
+		if err == nil && m.Deleted() && told.IsZero() {
+			told = r.w.Now()
+		}
+		return err != nil
+	}
+	require.NoError(r.t, r.w.Until(gone, 5*time.Hour))
+	return r.w.Now().Sub(told)
+}
+
+// only returns the one machine.
+func (r *run) only() object.Key {
+	r.t.Helper()
+	machines, err := r.w.Machines().List(ctx, store.Query{})
+	require.NoError(r.t, err)
+	require.Len(r.t, machines, 1)
+	return machines[0].Key
+}
+
+// TestFinalizersHoldNoDrain: a finalizer keeps the object of a finished pod for half an hour. It
+// holds up no drain, and the next pod of that name comes when the object is gone.
+// Invariants: P21
+func TestFinalizersHoldNoDrain(t *testing.T) {
+	r := shop(t, sim.Options{Faults: sim.Faults{KeptPod: 1, KeptPodFor: time.Hour, PodEnd: 10 * time.Second}, Seed: 3},
+		sim.App{Name: "db", Replicas: 1, Grace: 30 * time.Second, Volumes: 1})
+	defer r.w.Close()
+	require.Less(t, r.leaves(), 5*time.Minute)
+	require.Equal(t, 1, r.w.Stats().Faults[sim.PodKept])
+	require.Zero(t, r.w.Healthy("db"), "a pod of a name comes after the one before it")
+	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("db") == 1 }, 2*time.Hour))
+}
+
+// TestJobCompletesAmidADrain: a budget refuses the eviction of a pod of a Job, and the pod
+// completes while its node is drained. The drain ends then, without force.
+// Invariants: P21
+func TestJobCompletesAmidADrain(t *testing.T) {
+	for name, volumes := range map[string]int{"without volumes": 0, "with a volume": 1} {
+		t.Run(name, func(t *testing.T) {
+			r := shop(t, sim.Options{Faults: sim.Faults{PodEnd: 10 * time.Second}, Seed: 1},
+				sim.App{Name: "job", Replicas: 1, MinAvailable: 1, Grace: 30 * time.Second, Work: time.Hour, Volumes: volumes})
+			defer r.w.Close()
+			took := r.leaves()
+			require.Greater(t, took, 2*time.Minute, "the budget holds the pod")
+			require.Less(t, took, 65*time.Minute, "it completed, and the drain did not run out of time")
+			require.Positive(t, r.w.Stats().Faults[sim.PodCompleted])
+			require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("job") == 1 }, time.Hour), "another has taken its place")
+		})
+	}
+}
+
+// TestFailedPods: a pod that has failed by itself counts for neither its controller nor its budget.
+// Its volume is detached, and a drain deletes it without an eviction.
+// Invariants: P22
+func TestFailedPods(t *testing.T) {
+	for name, volumes := range map[string]int{"without volumes": 0, "with a volume": 1} {
+		t.Run(name, func(t *testing.T) {
+			r := shop(t, sim.Options{Faults: sim.Faults{FailedPod: 1}, Seed: 1},
+				sim.App{Name: "shop", Replicas: 2, MinAvailable: 1, Grace: 30 * time.Second, Volumes: volumes})
+			defer r.w.Close()
+			failed := func() bool { return r.w.Stats().Faults[sim.PodFailed] > 0 }
+			require.NoError(t, r.w.Until(failed, 2*time.Hour))
+			require.Equal(t, 1, r.w.Healthy("shop"))
+			require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 2 }, 10*time.Minute), "its controller replaces it")
+			require.Less(t, r.leaves(), 15*time.Minute)
+		})
+	}
 }

@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -182,4 +184,214 @@ func TestInterleavings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rolloutFile is a rollout in a file of testdata: what is done to a fleet, a line of ----, and what
+// comes of it. testdata/README.md explains the commands. A new file needs no outcome: go test ./sim
+// -run TestNarratives -update writes it.
+type rolloutFile struct {
+	name     string
+	replicas int32
+	strategy deployment.Strategy
+	faults   []setting // beside those of the world that it is played in
+	commands []command
+	text     string // what is before the outcome, as it is in the file
+	outcome  string
+}
+
+// command is one line: what a user does, or what is waited for.
+type command struct{ verb, arg string }
+
+// setting is a fault and its probability.
+type setting struct {
+	fault string
+	value float64
+}
+
+// rolloutFaults are the faults that a file may name.
+var rolloutFaults = map[string]func(*sim.Faults) *float64{
+	"call":        func(f *sim.Faults) *float64 { return &f.Call },
+	"lost-call":   func(f *sim.Faults) *float64 { return &f.LostCall },
+	"lost-answer": func(f *sim.Faults) *float64 { return &f.LostAnswer },
+	"dead-boot":   func(f *sim.Faults) *float64 { return &f.DeadBoot },
+	"bad-update":  func(f *sim.Faults) *float64 { return &f.BadUpdate },
+	"dead-update": func(f *sim.Faults) *float64 { return &f.DeadUpdate },
+}
+
+const outcomeFollows = "----\n"
+
+// rolloutFiles returns all of them.
+func rolloutFiles(t *testing.T) (all []*rolloutFile) {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		f, err := parseRollout(strings.TrimSuffix(filepath.Base(path), ".txt"), string(text))
+		require.NoError(t, err)
+		all = append(all, f)
+	}
+	return all
+}
+
+func parseRollout(name, text string) (*rolloutFile, error) {
+	before, after, _ := strings.Cut(text, outcomeFollows)
+	f := &rolloutFile{name: name, text: before, outcome: after}
+	for i, line := range strings.Split(strings.TrimSuffix(before, "\n"), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := f.parse(line); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %q: %w", name, i+1, line, err)
+		}
+	}
+	if f.replicas == 0 {
+		return nil, fmt.Errorf("%s has no line of fleet", name)
+	}
+	return f, nil
+}
+
+func (f *rolloutFile) parse(line string) (err error) {
+	verb, arg, _ := strings.Cut(line, " ")
+	switch verb {
+	case "fleet":
+		return f.parseFleet(strings.Fields(arg))
+	case "faults":
+		return f.parseFaults(strings.Fields(arg))
+	case "pause", "resume", "rollback":
+		if arg != "" {
+			err = fmt.Errorf("nothing follows %s", verb)
+		}
+	case "wait":
+		_, err = time.ParseDuration(arg)
+	case "replicas":
+		_, err = strconv.ParseInt(arg, 10, 32)
+	case "class":
+	case "until":
+		if n, updated := strings.CutPrefix(arg, "updated "); updated {
+			_, err = strconv.ParseInt(n, 10, 32)
+		} else if arg != "complete" {
+			err = fmt.Errorf("until complete, or until updated and a number")
+		}
+	default:
+		err = fmt.Errorf("no such command")
+	}
+	f.commands = append(f.commands, command{verb, arg})
+	return err
+}
+
+func (f *rolloutFile) parseFleet(words []string) error {
+	if len(words) < 2 {
+		return fmt.Errorf("a number and a strategy follow fleet")
+	}
+	n, err := strconv.ParseInt(words[0], 10, 32)
+	f.replicas, f.strategy.Kind = int32(n), deployment.StrategyKind(words[1])
+	for _, word := range words[2:] {
+		key, value, _ := strings.Cut(word, "=")
+		amount, wrong := rollout.Parse(value)
+		switch {
+		case wrong != nil:
+			return wrong
+		case key == "surge":
+			f.strategy.MaxSurge = amount
+		case key == "unavailable":
+			f.strategy.MaxUnavailable = amount
+		default:
+			return fmt.Errorf("surge and unavailable follow the strategy")
+		}
+	}
+	return err
+}
+
+func (f *rolloutFile) parseFaults(words []string) error {
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		p, err := strconv.ParseFloat(value, 64)
+		if rolloutFaults[key] == nil || err != nil {
+			return fmt.Errorf("%q is no fault with a probability", word)
+		}
+		f.faults = append(f.faults, setting{key, p})
+	}
+	return nil
+}
+
+// play does what the file says, in a world that begins with a fleet of that strategy.
+func (f *rolloutFile) play(r *run) {
+	for _, c := range f.commands {
+		n, _ := strconv.ParseInt(c.arg[strings.LastIndexByte(c.arg, ' ')+1:], 10, 32) // parse has checked it
+		switch c.verb {
+		case "class":
+			r.roll(c.arg)
+		case "replicas":
+			r.scale(int32(n))
+		case "pause":
+			r.edit("paused", func(s *deployment.Spec) { s.Paused = true })
+		case "resume":
+			r.edit("resumed", func(s *deployment.Spec) { s.Paused = false })
+		case "rollback":
+			r.edit("rolled back", func(s *deployment.Spec) { s.RollbackTo = &deployment.Rollback{} })
+		case "wait":
+			d, _ := time.ParseDuration(c.arg)
+			r.wait(d)
+		case "until":
+			if c.arg == "complete" {
+				r.complete()
+			} else {
+				r.underWay(int32(n))
+			}
+		}
+	}
+}
+
+// with adds the faults of the file.
+func (f *rolloutFile) with(faults sim.Faults) sim.Faults {
+	for _, s := range f.faults {
+		*rolloutFaults[s.fault](&faults) = s.value
+	}
+	return faults
+}
+
+// course is all of the file but the strategy that it begins with.
+func (f *rolloutFile) course() string { return fmt.Sprint(f.replicas, f.faults, f.commands) }
+
+func TestParseRollout(t *testing.T) {
+	f, err := parseRollout("one", "# a comment\nfleet 4 InPlaceUpdate surge=25% unavailable=1\nfaults call=0.5\nclass large\nuntil updated 3\n----\noutcome\n")
+	require.NoError(t, err)
+	require.Equal(t, deployment.Strategy{
+		Kind: deployment.InPlaceUpdate, MaxSurge: rollout.IntOrPercent{Value: 25, Percent: true}, MaxUnavailable: rollout.IntOrPercent{Value: 1},
+	}, f.strategy)
+	require.Equal(t, []command{{"class", "large"}, {"until", "updated 3"}}, f.commands)
+	require.InDelta(t, 0.5, f.with(sim.Faults{}).Call, 0)
+	require.Equal(t, "outcome\n", f.outcome)
+	for line, says := range map[string]string{
+		"fleet":                         "a number and a strategy",
+		"fleet x RollingUpdate":         "invalid syntax",
+		"fleet 3 RollingUpdate more=1":  "surge and unavailable",
+		"fleet 3 RollingUpdate surge=x": "surge=x",
+		"faults calls=0.1":              "no fault",
+		"pause now":                     "nothing follows",
+		"wait long":                     "invalid duration",
+		"replicas many":                 "invalid syntax",
+		"until updated":                 "until complete, or",
+		"until updated all":             "invalid syntax",
+		"explode":                       "no such command",
+		"":                              "no such command",
+	} {
+		_, err := parseRollout("odd", "fleet 3 Recreate\n"+line+"\n")
+		require.ErrorContains(t, err, "odd, line 2", line)
+		require.ErrorContains(t, err, says, line)
+	}
+	_, err = parseRollout("odd", "class large\n")
+	require.ErrorContains(t, err, "no line of fleet")
+}
+
+// TestRolloutTable: the table of testdata/README.md has each file.
+func TestRolloutTable(t *testing.T) {
+	text, err := os.ReadFile("testdata/README.md")
+	require.NoError(t, err)
+	for _, f := range rolloutFiles(t) {
+		require.Contains(t, string(text), "("+f.name+".txt)")
+	}
+	require.Equal(t, len(rolloutFiles(t)), strings.Count(string(text), ".txt)"), "a link leads nowhere")
 }

@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +11,8 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
 	"github.com/millwright-go/millwright/sim/scenario"
 )
@@ -87,4 +91,155 @@ func TestPoolStorm(t *testing.T) {
 		require.Zero(t, sum.PoolRefusals[sim.PoolRefusal{Call: call, Code: codes.NotFound}], "that would be a lie")
 	}
 	t.Logf("%d steps, %d passes, %d kills; calls %v", sum.Steps, sum.Passes, sum.Kills(), sum.PoolCalls)
+}
+
+// herd is a pool of three in a world without faults, whose driver may remove what we choose, with
+// these steps an hour apart.
+func herd(steps ...sim.Step) *sim.Scenario {
+	s := &sim.Scenario{Options: off, Classes: []string{"large"}, Pools: []*machinepool.Pool{sim.Pool("herd", 3)}, Steps: steps}
+	s.Options.Pools = &sim.PoolOptions{Features: machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}}
+	for i := range s.Steps {
+		s.Steps[i].After, s.Steps[i].Name = time.Hour, "herd"
+	}
+	return s
+}
+
+// TestPoolLives: in a world without faults a pool always converges to its spec, by the calls that
+// are meant for that.
+func TestPoolLives(t *testing.T) {
+	for name, c := range map[string]struct {
+		step sim.Step
+		want map[machinepool.Call]int // besides the creation and the status reads
+	}{
+		"nothing":  {sim.Step{}, map[machinepool.Call]int{}},
+		"up":       {sim.Step{Do: sim.ScalePool, N: 5}, map[machinepool.Call]int{machinepool.ScalePool: 1}},
+		"down":     {sim.Step{Do: sim.ScalePool, N: 1}, map[machinepool.Call]int{machinepool.DeleteInstances: 1}},
+		"by hand":  {sim.Step{Do: sim.ResizeGroup, N: 1}, map[machinepool.Call]int{machinepool.ScalePool: 1}},
+		"template": {sim.Step{Do: sim.RollPool, Class: "large"}, map[machinepool.Call]int{machinepool.UpdatePool: 1}},
+		"zones":    {sim.Step{Do: sim.SpreadPool, N: 2}, map[machinepool.Call]int{machinepool.UpdatePool: 1}},
+		"surge":    {sim.Step{Do: sim.BoundPool, N: 2}, map[machinepool.Call]int{machinepool.UpdatePool: 1}},
+		"replaced": {sim.Step{Do: sim.ReplaceNode, N: 1}, map[machinepool.Call]int{machinepool.ReplaceInstance: 1}},
+		"drained":  {sim.Step{Do: sim.AskDrain, N: 1}, map[machinepool.Call]int{machinepool.InstancesDrained: 1}},
+		"lost":     {sim.Step{Do: sim.LoseInstance, N: 1}, map[machinepool.Call]int{}},
+		"no group": {sim.Step{Do: sim.LoseGroup}, map[machinepool.Call]int{machinepool.CreatePool: 1}},
+		"failed":   {sim.Step{Do: sim.FailGroup, For: time.Hour}, map[machinepool.Call]int{}},
+		"silent":   {sim.Step{Do: sim.StopGroups, For: time.Hour}, map[machinepool.Call]int{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := herd(c.step)
+			s.Keep = true
+			r := play(t, s)
+			require.NoError(t, errorOf(r.Violation))
+			c.want[machinepool.CreatePool]++
+			for _, call := range machinepool.Calls() {
+				if call != machinepool.GetPoolStatus {
+					require.Equal(t, c.want[call], r.Stats.PoolCalls[call], "%s", call)
+				}
+			}
+			require.Equal(t, 1, r.Left.Groups)
+			if c.step.Do != "" {
+				require.Equal(t, 1, r.Stats.Actions[c.step.Do])
+			}
+			s.Keep = false
+			r = play(t, s)
+			require.NoError(t, errorOf(r.Violation))
+			require.True(t, r.Left.None(), "%s", r.Left)
+		})
+	}
+}
+
+// TestAutoscaledPools: the provider's autoscaler sets the size, and the manager takes it back as it
+// is.
+func TestAutoscaledPools(t *testing.T) {
+	s := herd(sim.Step{Do: sim.Autoscale, Value: "true"}, sim.Step{Do: sim.ResizeGroup, N: 6}, sim.Step{Do: sim.ResizeGroup, N: 2}, sim.Step{Do: sim.Autoscale})
+	s.Calm, s.Keep = time.Hour, true
+	nodes := 0
+	s.Options.Properties = []sim.Property{{Name: "nodes", Check: func(w *sim.World) error {
+		p, err := w.Pools().Get(ctx, object.Key{Namespace: sim.Namespace, Name: "herd"})
+		if err == nil {
+			nodes = len(p.Status.NodeRefs)
+		}
+		return err
+	}}}
+	r := play(t, s)
+	require.NoError(t, errorOf(r.Violation))
+	require.Equal(t, 2, nodes)
+	require.Zero(t, r.Stats.PoolCalls[machinepool.ScalePool]+r.Stats.PoolCalls[machinepool.DeleteInstances])
+}
+
+// idle is a pool driver that ignores one call and answers that it was carried out.
+type idle struct {
+	pooldriver.Driver
+	w    *sim.World
+	call machinepool.Call
+}
+
+func (d idle) Unwrap() pooldriver.Driver { return d.Driver }
+
+func (d idle) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+	if d.call == machinepool.ScalePool {
+		return &pooldriver.Response{}, nil
+	}
+	return d.Driver.ScalePool(ctx, req)
+}
+
+func (d idle) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+	if d.call == machinepool.DeletePool {
+		return &pooldriver.Response{}, nil
+	}
+	return d.Driver.DeletePool(ctx, req)
+}
+
+// TestBrokenPoolDriversAreSeen: the simulation shows what a driver does wrong, and a smaller
+// scenario shows it too.
+// Invariants: P37
+func TestBrokenPoolDriversAreSeen(t *testing.T) {
+	for call, rule := range map[machinepool.Call]string{machinepool.ScalePool: sim.RuleSettled, machinepool.DeletePool: "P35"} {
+		s := herd(sim.Step{Do: sim.SpreadPool, N: 2}, sim.Step{Do: sim.ScalePool, N: 5}, sim.Step{Do: sim.LoseInstance})
+		s.Pools = append(s.Pools, sim.Pool("flock", 1))
+		s.Limit = 12 * time.Hour
+		s.Options.PoolDriver = func(w *sim.World) pooldriver.Driver { return idle{w.Groups(), w, call} }
+		found := play(t, s).Violation
+		require.NotNil(t, found, "%s", call)
+		require.Equal(t, rule, found.Rule)
+		small := scenario.Shrink(s, rule, 200)
+		require.Len(t, small.Pools, 1)
+		require.Len(t, s.Pools, 2)
+		require.LessOrEqual(t, len(small.Steps), 1)
+	}
+}
+
+// TestPoolScenariosAreSaved: a saved scenario plays again to the same end, and the same seed gives
+// the same run.
+func TestPoolScenariosAreSaved(t *testing.T) {
+	for seed := range uint64(5) {
+		s := scenario.RandomPools(seed)
+		text, err := json.Marshal(s)
+		require.NoError(t, err)
+		again := &sim.Scenario{}
+		require.NoError(t, json.Unmarshal(text, again))
+		first, err := scenario.Trace(s)
+		require.NoError(t, err)
+		second, err := scenario.Trace(again)
+		require.NoError(t, err)
+		require.Equal(t, first, second, "seed %d", seed)
+	}
+}
+
+// TestStormsWithoutPools: most storms have no pools, and pools do not change those storms.
+func TestStormsWithoutPools(t *testing.T) {
+	with := 0
+	for seed := range uint64(100) {
+		s := scenario.Random(seed)
+		if s.Options.Pools != nil {
+			with++
+			require.NotEmpty(t, s.Pools)
+			continue
+		}
+		require.Empty(t, s.Pools)
+		for i := range s.Steps {
+			require.NotContains(t, poolActions, s.Steps[i].Do)
+		}
+	}
+	require.InDelta(t, 20, with, 10)
 }

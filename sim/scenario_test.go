@@ -1,14 +1,27 @@
 package sim_test
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/scenario"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -68,4 +81,113 @@ func TestPropertiesHoldInTheEnd(t *testing.T) {
 	kept := late(7 * time.Hour)
 	kept.Keep = true
 	require.Nil(t, play(t, kept).Violation)
+}
+
+// TestScenariosOfOld plays what soaks once found, made as small as possible: each scenario violated
+// something before the fault that it is named after was fixed.
+// Invariants: P7 P22 P35 P50 P51 P53
+func TestScenariosOfOld(t *testing.T) {
+	files, err := filepath.Glob("testdata/scenarios/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			s := &sim.Scenario{}
+			require.NoError(t, json.Unmarshal(text, s))
+			require.NoError(t, errorOf(play(t, s).Violation))
+		})
+	}
+}
+
+// TestMoves is a sample of the scenarios in which moves from set to set are interrupted (P7, P10).
+// Invariants: P7 P10
+func TestMoves(t *testing.T) {
+	for seed := range uint64(60) {
+		require.NoError(t, errorOf(play(t, scenario.Moves(seed)).Violation), "seed %d", seed)
+	}
+}
+
+// TestScenariosNeedTheirCode: a scenario that was played with a driver or a property of its own is
+// not played without them when it is read again.
+func TestScenariosNeedTheirCode(t *testing.T) {
+	own := func(w *sim.World) driver.Driver { return w.Provider() }
+	huge := sim.Property{Name: "no huge ones", Check: func(*sim.World) error { return nil }}
+	for name, c := range map[string]struct {
+		set   func(*sim.Options)
+		needs string
+	}{
+		"a driver":      {func(o *sim.Options) { o.Driver = own }, "set Options.Driver"},
+		"a pool driver": {func(o *sim.Options) { o.PoolDriver = func(w *sim.World) pooldriver.Driver { return w.Groups() } }, "set Options.PoolDriver"},
+		"a property":    {func(o *sim.Options) { o.Properties = []sim.Property{huge} }, "set Options.Properties: no huge ones"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			written := &sim.Scenario{}
+			c.set(&written.Options)
+			text, err := json.Marshal(written)
+			require.NoError(t, err)
+			read := &sim.Scenario{}
+			require.NoError(t, json.Unmarshal(text, read))
+			_, err = sim.Play(read)
+			require.ErrorIs(t, err, sim.ErrIncomplete)
+			require.ErrorContains(t, err, c.needs)
+			again, err := json.Marshal(read)
+			require.NoError(t, err)
+			require.Equal(t, text, again, "it is not forgotten what it needs")
+			c.set(&read.Options)
+			_, err = sim.Play(read)
+			require.NoError(t, err)
+		})
+	}
+	text, err := json.Marshal(&sim.Scenario{})
+	require.NoError(t, err)
+	require.NotContains(t, string(text), `"Needs":`)
+}
+
+// TestZeroOfAStoredPolicyIsOff: a zero that was written before object.Off was its name means off when
+// it is read. A zero that is written now is the default, and stays it.
+func TestZeroOfAStoredPolicyIsOff(t *testing.T) {
+	const stored = `{"MachinePolicy":{},"SetPolicy":{},"DeploymentPolicy":{},"SafetyPolicy":{},"Drain":{}}`
+	read := &sim.Scenario{}
+	require.NoError(t, json.Unmarshal([]byte(stored), read))
+	o, m := &read.Options, &read.Options.Manager
+	require.Equal(t, &machine.Policy{Grace: object.Off, HookTimeout: object.Off, NodeConditions: []string{}}, m.Policies.Machine)
+	require.Equal(t, &machineset.Policy{StatusInterval: object.Off, CrashLoopBase: object.Off}, m.Policies.Set)
+	require.Equal(t, &deployment.Policy{
+		StatusInterval: object.Off, FailedSummaries: object.Off, UpdateLimit: rollout.IntOrPercent{Value: 1},
+	}, m.Policies.Deployment)
+	require.Equal(t, &safety.Policy{OrphanSoon: object.Off, BrakeShare: object.Off, SettleTime: object.Off, PaceBase: object.Off}, m.Policies.Safety)
+	require.Equal(t, &drain.Policy{Timeout: object.Off, TerminationBuffer: object.Off}, o.Drain)
+
+	written := &sim.Scenario{}
+	o, m = &written.Options, &written.Options.Manager
+	m.Policies.Machine, m.Policies.Set, m.Policies.Deployment, m.Policies.Pool = &machine.Policy{}, &machineset.Policy{}, &deployment.Policy{}, &machinepool.Policy{}
+	m.Policies.Safety, o.Drain = &safety.Policy{PaceBase: object.Off}, &drain.Policy{}
+	text, err := json.Marshal(written)
+	require.NoError(t, err)
+	again := &sim.Scenario{}
+	require.NoError(t, json.Unmarshal(text, again))
+	o, m = &again.Options, &again.Options.Manager
+	require.Equal(t, machine.DefaultPolicy(), m.Policies.Machine)
+	require.Equal(t, machineset.DefaultPolicy(), m.Policies.Set)
+	require.Equal(t, (&deployment.Policy{}).WithDefaults(), m.Policies.Deployment)
+	require.Equal(t, machinepool.DefaultPolicy(), m.Policies.Pool)
+	require.Equal(t, (&safety.Policy{PaceBase: object.Off}).WithDefaults(), m.Policies.Safety)
+	require.Equal(t, drain.DefaultPolicy(), o.Drain)
+}
+
+// TestUnsettledMachinesAreNamed with their phases and reasons.
+func TestUnsettledMachinesAreNamed(t *testing.T) {
+	s := &sim.Scenario{
+		Options:     sim.Options{Faults: sim.Faults{DeadBoot: 1}, Manager: off.Manager},
+		Deployments: []*deployment.Deployment{sim.Fleet("web", 7, deployment.Strategy{})},
+		Calm:        5 * time.Minute, Limit: time.Second,
+	}
+	found := play(t, s).Violation
+	require.NotNil(t, found)
+	require.Equal(t, sim.RuleSettled, found.Rule)
+	require.Contains(t, found.What, "deployment web: 7 are wanted, 7 machines are there, and its status counts 7, updated 7, available 0")
+	require.Regexp(t, `; machine web-\w+-\w+-1: Pending \(Create, Initialized, Processing\)`, found.What)
+	require.Contains(t, found.What, "; and 2 more")
 }

@@ -1,16 +1,22 @@
 package sim_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
 	"github.com/millwright-go/millwright/sim/scenario"
 	"github.com/millwright-go/millwright/store"
@@ -129,4 +135,190 @@ func TestStormsOfOld(t *testing.T) {
 		s.Pools, s.Options.Pools, s.Steps = nil, nil, slices.DeleteFunc(s.Steps, none)
 		require.NoError(t, errorOf(play(t, s).Violation), why)
 	}
+}
+
+// TestSpellsComeAgain: faults that begin and end by themselves occur again as long as there are
+// faults.
+func TestSpellsComeAgain(t *testing.T) {
+	s := sim.Spells{Every: 20 * time.Minute, For: time.Minute}
+	r := settled(t, sim.Options{Faults: sim.Faults{ControlOutages: s, TargetOutages: s, ZoneOutages: s, ClockJumps: s}})
+	defer r.w.Close()
+	before := r.w.Stats()
+	r.wait(20 * time.Hour)
+	after := r.w.Stats()
+	r.w.StopFaults()
+	r.wait(20 * time.Hour)
+	for _, f := range []sim.Fault{sim.ControlOutage, sim.TargetOutage, sim.ZoneOutage, sim.ClockJump} {
+		require.InDelta(t, 60, after.Faults[f]-before.Faults[f], 25, "%s", f)
+		require.Equal(t, after.Faults[f], r.w.Stats().Faults[f], "%s", f)
+	}
+}
+
+// TestLateKills: the call at which a manager dies takes effect when it is dead.
+func TestLateKills(t *testing.T) {
+	r := settled(t, sim.Options{Faults: sim.Faults{Kills: 9, KillWithin: 5, Late: 1, LateBy: time.Minute}})
+	defer r.w.Close()
+	s := r.w.Stats()
+	require.Equal(t, 9, s.Faults[sim.KilledBefore])
+	require.Zero(t, s.Faults[sim.KilledAfter])
+	require.GreaterOrEqual(t, s.Faults[sim.CallLate], 8)
+}
+
+// TestDarkZonesStaySilent: nodes do not come back with their cluster while their zone is out.
+func TestDarkZonesStaySilent(t *testing.T) {
+	r := settled(t, sim.Options{})
+	defer r.w.Close()
+	r.w.StopTarget(time.Minute)
+	r.wait(25 * time.Second)
+	r.w.StopZone(0, 5*time.Minute)
+	r.wait(75 * time.Second)
+	require.Equal(t, 3, r.nodes(object.Unknown))
+}
+
+// TestRestlessFleetsAreSeen: a write to a fleet that has converged is a violation (P28).
+func TestRestlessFleetsAreSeen(t *testing.T) {
+	s := &sim.Scenario{Options: off, Deployments: []*deployment.Deployment{sim.Fleet("web", 1, deployment.Strategy{})}}
+	require.NoError(t, errorOf(play(t, s).Violation))
+	s.Options.Driver = func(w *sim.World) driver.Driver {
+		w.After(20*time.Minute, func() { flicker(w) })
+		return w.Provider()
+	}
+	found := play(t, s).Violation
+	require.NotNil(t, found)
+	require.Equal(t, "P28", found.Rule)
+}
+
+// flicker changes a condition of all nodes again and again, which machines copy.
+func flicker(w *sim.World) {
+	nodes, _ := w.Nodes().List(ctx, store.Query{})
+	for _, n := range nodes {
+		n = n.Clone()
+		n.Conditions = object.SetCondition(n.Conditions, object.Condition{
+			Type: machine.NodeReady, Status: object.True, Reason: w.Now().String(), Since: w.Now().Truncate(time.Second),
+		})
+		_, _ = w.Nodes().UpdateStatus(ctx, n)
+	}
+	w.After(20*time.Minute, func() { flicker(w) })
+}
+
+// openFaults are those that occur in an open world only.
+var openFaults = []sim.Fault{sim.CallThrottled, sim.NodeSpelled, sim.ClockSkewed, sim.UpdateLate, sim.UpdateRebooted, sim.UpdateMended}
+
+// TestOpenStorm is TestStorm with what other programs and people do besides: each of that happens, and
+// no invariant is violated.
+// Invariants: P48 P50 P53 P61 P62 P63 P64 P65 P66
+func TestOpenStorm(t *testing.T) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 40
+	}
+	all := make([]sim.Stats, 10)
+	t.Run("seeds", func(t *testing.T) {
+		for part := range all {
+			t.Run(fmt.Sprint(part), func(t *testing.T) {
+				t.Parallel()
+				for seed := uint64(part); seed < seeds; seed += uint64(len(all)) {
+					r := play(t, scenario.Open(seed))
+					require.NoError(t, errorOf(r.Violation))
+					require.True(t, r.Left.None(), "%s", r.Left)
+					all[part].Add(&r.Stats)
+				}
+			})
+		}
+	})
+	sum := sim.Stats{}
+	for i := range all {
+		sum.Add(&all[i])
+	}
+	for _, f := range openFaults {
+		require.Positive(t, sum.Faults[f], "%s", f)
+	}
+	for _, action := range scenario.Others() {
+		require.Positive(t, sum.Actions[action], "%s", action)
+	}
+}
+
+// TestGarbageIsMended: a person, or a program, writes any phase and any operation into the status of one
+// of three machines that run. A day later three machines run, without anybody's help. That no VM is
+// doubled or lost meanwhile is P13 and P14, which each world checks.
+func TestGarbageIsMended(t *testing.T) {
+	phases := []machine.Phase{
+		"Broken", "running", machine.PhaseNew, machine.PhasePending, machine.PhaseAvailable, machine.PhaseRunning, machine.PhaseUnknown, machine.PhaseFailed,
+		machine.PhaseCrashLoopBackOff, machine.PhaseTerminating, machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful,
+		machine.PhaseInPlaceUpdateFailed,
+	}
+	operations := []machine.Operation{
+		{}, {Stage: "Nowhere"}, {Kind: "Nonsense", Stage: "Nowhere"},
+		{Kind: machine.OperationCreate, Stage: "Nowhere"}, {Kind: machine.OperationCreate, Stage: machine.StageCreateVM},
+		{Kind: machine.OperationDelete, Stage: "Nowhere"}, {Kind: machine.OperationDelete, Stage: machine.StageInitiateVMDeletion},
+		{Kind: machine.OperationInPlaceUpdate, Stage: "Nowhere"}, {Kind: machine.OperationInPlaceUpdate, Stage: machine.StageReady},
+	}
+	states := []machine.OperationState{"", machine.StateProcessing, machine.StateFailed, "Odd"}
+	if testing.Short() {
+		states = states[:1]
+	}
+	for _, phase := range phases {
+		for _, op := range operations {
+			for _, op.State = range states {
+				t.Run(fmt.Sprintf("%s %s %s %s", phase, op.Kind, op.Stage, op.State), func(t *testing.T) {
+					r := &run{t: t}
+					r.open(sim.Options{}, fleet(3, deployment.Strategy{}))
+					r.complete()
+					m := r.all()[1].Clone()
+					m.Status.Phase, m.Status.LastOperation = phase, op
+					_, err := r.w.Machines().UpdateStatus(ctx, m)
+					require.NoError(t, err)
+					r.wait(24 * time.Hour)
+					require.Equal(t, 3, r.running())
+					require.True(t, r.w.Complete(web.Name))
+					require.Equal(t, 3, r.w.Left().VMs)
+					r.w.Close()
+				})
+			}
+		}
+	}
+}
+
+// TestObservingInAStorm: managers that only observe change nothing for a day, and make no call to
+// the provider but its lists. Caches lag, answers are lost, and there are outages and kills.
+// Invariants: P40
+func TestObservingInAStorm(t *testing.T) {
+	for seed := range uint64(10) {
+		told := 0
+		hooks := manager.Hooks{Observed: func(manager.Kind, object.Key, string, string, string) { told++ }}
+		faults := scenario.Random(seed).Options.Faults
+		faults.Kills, faults.LostVM = 5, 0
+		r := &run{t: t}
+		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{
+			Observe: true, Classes: manager.ClassOptions{Keep: true},
+			Policies: manager.Policies{Safety: sim.SafetyPolicy()}, Hooks: hooks,
+		}}, fleet(3, deployment.Strategy{}))
+		lone := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: web.Namespace, Name: "lone"}}}
+		lone.Spec.Class.Name = "large"
+		_, err := r.w.Machines().Create(ctx, lone)
+		require.NoError(t, err)
+		r.w.AddOrphanVM("web-lost")
+		before := [][]string{versions(t, r.w.Deployments()), versions(t, r.w.Machines()), versions(t, r.w.Classes())}
+		require.NoError(t, r.w.Run(24*time.Hour))
+		require.Equal(t, before, [][]string{versions(t, r.w.Deployments()), versions(t, r.w.Machines()), versions(t, r.w.Classes())})
+		require.Empty(t, versions(t, r.w.Sets()))
+		require.Equal(t, 1, r.w.OrphanVMs())
+		for call, n := range r.w.Stats().Calls {
+			require.True(t, call == codes.ListMachines || n == 0, "%s", call)
+		}
+		require.Greater(t, told, 3)
+		require.Empty(t, r.w.Violations())
+		r.w.Close()
+	}
+}
+
+// versions returns the versions of all objects. Each write makes a new one.
+func versions[T object.Object[T]](t *testing.T, c store.Collection[T]) []string {
+	all, err := c.List(context.Background(), store.Query{})
+	require.NoError(t, err)
+	out := make([]string, len(all))
+	for i, o := range all {
+		out[i] = o.ObjectMeta().Key.String() + " " + o.ObjectMeta().Version
+	}
+	return out
 }
