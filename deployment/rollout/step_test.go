@@ -1,6 +1,8 @@
 package rollout_test
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -175,4 +177,148 @@ func TestStepAllocations(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(100, func() { buffer, _ = rollout.Step(f, buffer) }))
 		require.LessOrEqual(t, testing.AllocsPerRun(100, func() { rollout.Step(f, nil) }), 1.0)
 	}
+}
+
+// disagreement compares the sizes that Step orders with the oracle's, by name; it is empty if they
+// agree.
+func disagreement(f rollout.Fleet, orders []rollout.Scale) string {
+	o := newOracle(f)
+	before := make(map[string]int64, len(f.Sets))
+	for _, c := range o.sets() {
+		before[c.name] = c.spec
+	}
+	o.run()
+	ordered := make(map[string]rollout.Scale, len(orders))
+	for _, order := range orders {
+		if _, twice := ordered[order.Name]; twice {
+			return "two orders for " + order.Name
+		}
+		ordered[order.Name] = order
+	}
+	for _, c := range o.sets() {
+		order, changed := ordered[c.name]
+		switch {
+		case changed && (int64(order.From) != before[c.name] || order.From == order.To):
+			return "order for " + c.name + " does not start at its size, or changes nothing"
+		case changed && int64(order.To) != c.spec, !changed && c.spec != before[c.name]:
+			return "other size for " + c.name
+		}
+	}
+	return ""
+}
+
+func compareWithOracle(t *testing.T, f rollout.Fleet, buffer []rollout.Scale) []rollout.Scale {
+	t.Helper()
+	orders, _ := rollout.Step(f, buffer)
+	if what := disagreement(f, orders); what != "" {
+		o := newOracle(f)
+		o.run()
+		t.Fatalf("%s\nfleet  %+v\norders %+v\noracle %v", what, f, orders, sizesOf(o.sets()))
+	}
+	return orders
+}
+
+// One old and one new set, every combination of small numbers.
+func TestStepAgreesWithOracleExhaustively(t *testing.T) {
+	var states []rollout.Set
+	for spec := range int32(5) {
+		for actual := range int32(5) {
+			for available := range actual + 1 {
+				states = append(states, rollout.Set{Spec: spec, Actual: actual, Available: available})
+			}
+		}
+	}
+	var orders []rollout.Scale
+	for n := range int32(4 * 3 * 3) {
+		f := rollout.Fleet{Replicas: n % 4, Bounds: rollout.Bounds{Surge: n / 4 % 3, Unavailable: n / 12}}
+		f.Sets = make([]rollout.Set, 2)
+		for _, old := range states {
+			for _, current := range states {
+				f.Sets[0], f.Sets[1] = old, current
+				f.Sets[0].Name, f.Sets[1].Name, f.Sets[1].New = "old", "new", true
+				orders = compareWithOracle(t, f, orders)
+			}
+		}
+	}
+}
+
+func TestStepAgreesWithOracleOnSmallFleets(t *testing.T) {
+	cases := 800_000
+	if testing.Short() {
+		cases = 100_000
+	}
+	n := smallNumbers(rand.New(rand.NewPCG(1, 2)))
+	var orders []rollout.Scale
+	for range cases {
+		orders = compareWithOracle(t, n.fleet(4), orders)
+	}
+}
+
+// Invariants: P9
+func TestStepAgreesWithOracleOnAnyInt32(t *testing.T) {
+	cases := 100_000
+	if testing.Short() {
+		cases = 10_000
+	}
+	n := extremeNumbers(rand.New(rand.NewPCG(3, 4)))
+	var orders []rollout.Scale
+	for range cases {
+		orders = compareWithOracle(t, n.fleet(5), orders)
+	}
+}
+
+// More sets than fit into the storage on the stack.
+func TestStepAgreesWithOracleOnManySets(t *testing.T) {
+	n := smallNumbers(rand.New(rand.NewPCG(5, 6)))
+	var orders []rollout.Scale
+	for range 2_000 {
+		orders = compareWithOracle(t, n.fleet(60), orders)
+	}
+}
+
+// TestP8StrictQuota: no order of any strategy raises the total, including terminating machines,
+// above R + S. A step that is not done says what it waits for.
+// Invariants: P8
+func TestP8StrictQuota(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := fleets().Draw(t, "fleet")
+		f.Strict = true
+		for i := range f.Sets {
+			f.Sets[i].Terminating = rapid.SampledFrom([]int32{0, 0, 1, 2, 5, -1}).Draw(t, "terminating")
+		}
+		onHold, recreated := f, f
+		onHold.StopAfter, onHold.Failed = 1, 1
+		recreated.Bounds = rollout.Bounds{Unavailable: math.MaxInt32}
+		strategy := rapid.SampledFrom([]struct {
+			decide rule
+			checks rollout.Fleet
+		}{{rollout.Step, f}, {rollout.Resize, onHold}, {rollout.Recreate, recreated}}).Draw(t, "strategy")
+		orders, why := strategy.decide(f, nil)
+		require.NoError(t, rollout.Check(strategy.checks, orders), "P8: %v", f)
+		require.NotEmpty(t, why.String())
+		if why.Reason == rollout.ReasonDone {
+			require.True(t, rollout.Done(f), "done, it says")
+		}
+	})
+}
+
+// TestP8StrictQuotaSaysWhatItWaitsFor if a terminating machine has the room of the next one.
+func TestP8StrictQuotaSaysWhatItWaitsFor(t *testing.T) {
+	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Surge: 1}, Strict: true, Sets: []rollout.Set{
+		{Name: "old", Spec: 2, Actual: 2, Available: 2, Terminating: 1},
+		{Name: "new", New: true, Spec: 1, Actual: 1, Available: 1},
+	}}
+	orders, why := rollout.Step(f, nil)
+	require.Empty(t, orders)
+	require.Equal(t, "1 machine of set new; waiting for 1 terminating machine to be gone, which count: ceiling is 4", why.String())
+	orders, why = rollout.Resize(f, nil)
+	require.Empty(t, orders)
+	require.Equal(t, rollout.ReasonHeld, why.Reason, "three are ordered")
+	f.Sets[0].Terminating = 0
+	orders, _ = rollout.Step(f, nil)
+	require.Len(t, orders, 1)
+	f.Sets[0] = rollout.Set{Name: "old", Spec: 1, Actual: 1, Available: 1, Terminating: 2}
+	orders, why = rollout.Resize(f, nil)
+	require.Empty(t, orders)
+	require.Equal(t, rollout.ReasonQuota, why.Reason)
 }
