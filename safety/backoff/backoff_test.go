@@ -3,6 +3,7 @@ package backoff_test
 import (
 	"fmt"
 	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -471,3 +472,5 @@ func TestWait(t *testing.T) {
 	require.Equal(t, p.PaceBase+time.Second, slowed.Wait(now))
 	require.Zero(t, slowed.Wait(now.Add(time.Hour)))
 }
+
+func TestMain(m *testing.M) { os.Exit(safetytest.Run(m)) }

@@ -2,6 +2,7 @@ package orphan_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -105,3 +106,5 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 }
+
+func TestMain(m *testing.M) { os.Exit(safetytest.Run(m)) }

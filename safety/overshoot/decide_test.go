@@ -3,6 +3,7 @@ package overshoot_test
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -491,3 +492,44 @@ func TestUnfreezeEndsWhereItThaws(t *testing.T) {
 	h.pass()
 	h.agreed(true)
 }
+
+// TestFreezesAtTheUpperBoundOnly: a set freezes at replicas + surge + SafetyUp machines and not
+// before. It thaws SafetyDown below that and not before.
+// Invariants: P25
+func TestFreezesAtTheUpperBoundOnly(t *testing.T) {
+	h := newHerd(t, 3, 3)
+	h.policy = safety.DefaultPolicy()
+	h.policy.SafetyUp, h.policy.SafetyDown = 4, 3
+	for _, step := range []struct {
+		size   int
+		frozen bool
+	}{{5, false}, {7, false}, {8, true}, {7, true}, {6, true}, {5, false}, {7, false}} {
+		h.sizes[0] = step.size
+		h.pass()
+		h.agreed(step.frozen)
+	}
+}
+
+func anyObservation(t *rapid.T) *overshoot.Observation {
+	machines := safetytest.List(t, "machines", safetytest.AnyMachine)
+	children := safetytest.List(t, "sets", func(t *rapid.T) deployment.Children {
+		return deployment.Children{Set: safetytest.AnySet(t), Machines: machines}
+	})
+	return &overshoot.Observation{Deployment: safetytest.AnyDeployment(t), Sets: children}
+}
+
+// Invariants: P11 P27
+func TestP11P27AnythingHasOnePlan(t *testing.T) {
+	safetytest.OnePlan(t, overshoot.Decide, anyObservation)
+}
+
+// Invariants: P11 P27
+func FuzzDecide(f *testing.F) {
+	safetytest.Fuzz(f, overshoot.Decide, anyObservation, func(t testing.TB, p overshoot.Plan) { safetytest.Explained(t, time.Time{}, p.Why) }, func(o *overshoot.Observation) {
+		if o.Deployment == nil && len(o.Sets) == 0 {
+			o.Deployment = &deployment.Deployment{}
+		}
+	})
+}
+
+func TestMain(m *testing.M) { os.Exit(safetytest.Run(m)) }

@@ -1,6 +1,7 @@
 package replacement_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -45,3 +46,5 @@ func BenchmarkDecide(b *testing.B) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { os.Exit(safetytest.Run(m)) }

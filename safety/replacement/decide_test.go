@@ -9,8 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/replacement"
@@ -503,5 +506,100 @@ func TestZoneRuleLimits(t *testing.T) {
 		n := w.send(w.machines[0].Name)
 		n.all()
 		assert.Equal(t, c.allowed, n.grant.Allowed, "%d of %d", c.ill, c.size)
+	}
+}
+
+// TestGrantForALostVM: without a cluster a machine that does its work may ask. Its slot counts
+// until it has expired: of two that ask one is granted (P24).
+// Invariants: P24
+func TestGrantForALostVM(t *testing.T) {
+	p, now := safety.DefaultPolicy(), safetytest.Epoch
+	var fleet []*machine.Machine
+	for _, name := range []string{"a", "b", "c"} {
+		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}}
+		m.Status.Phase = machine.PhaseAvailable
+		fleet = append(fleet, m)
+	}
+	d := &deployment.Deployment{Spec: deployment.Spec{Replicas: 3}}
+	ask := func(m *machine.Machine, cluster bool) replacement.Plan {
+		plan, err := replacement.Decide(&replacement.Observation{
+			Machine: m, Deployment: d, Set: &machineset.Set{}, Fleet: fleet, Read: decision.Freshness{Began: now}, NoCluster: !cluster,
+		}, p, now)
+		require.NoError(t, err)
+		return plan
+	}
+	require.Equal(t, replacement.ReasonNotAsking, ask(fleet[0], true).Why.Reason)
+	d = ask(fleet[0], false).Write.(*replacement.TakeFromDeployment).Deployment
+	second := ask(fleet[1], false)
+	require.Equal(t, replacement.ReasonBudgetSpent, second.Why.Reason)
+	require.False(t, second.Grant.Allowed)
+	now = now.Add(3*time.Minute + 2*time.Second)
+	require.NotNil(t, ask(fleet[1], false).Write, "nothing came of the slot")
+}
+
+// TestPausedMachinesAreNotInReplacement: they take no place in the budget in any phase, unless they
+// are being deleted, or were given up so recently that this may still be on its way.
+// Invariants: P24
+func TestPausedMachinesAreNotInReplacement(t *testing.T) {
+	for _, phase := range []machine.Phase{
+		machine.PhaseFailed, machine.PhasePending, machine.PhaseCrashLoopBackOff, machine.PhaseNew, machine.PhaseUnknown,
+	} {
+		for _, paused := range []string{"true", "false"} {
+			d := &deployment.Deployment{Spec: deployment.Spec{Replicas: 2}}
+			slots := func(at time.Time) map[string]string {
+				return map[string]string{safety.DefaultPolicy().Keys.Slots: "m-2~" + at.Format(time.RFC3339)}
+			}
+			d.Annotations = slots(safetytest.Noon)
+			o := &replacement.Observation{
+				Machine: safetytest.Member("m-1", machine.PhaseUnknown, ""), Deployment: d, Set: &machineset.Set{}, Read: decision.Freshness{Began: safetytest.Epoch},
+			}
+			o.Fleet = []*machine.Machine{o.Machine, safetytest.Member("m-2", phase, paused)}
+			plan, err := replacement.Decide(o, safety.DefaultPolicy(), safetytest.Noon)
+			require.NoError(t, err)
+			require.Nil(t, plan.Write, "its slot is fresh")
+			if paused == "true" {
+				d.Annotations = slots(safetytest.Noon.Add(-time.Hour))
+			}
+			plan, err = replacement.Decide(o, safety.DefaultPolicy(), safetytest.Noon)
+			require.NoError(t, err)
+			require.Equal(t, paused == "true", plan.Write != nil, "%s, paused %s: %s", phase, paused, plan.Why)
+			o.Fleet[1].DeletedAt = safetytest.Noon
+			plan, err = replacement.Decide(o, safety.DefaultPolicy(), safetytest.Noon)
+			require.NoError(t, err)
+			require.Nil(t, plan.Write, "it is missing")
+		}
+	}
+}
+
+// TestSlotsInUse: only permits of machines that are failed or not yet replaced count. Expired
+// permits do not count, nor more than machines are missing.
+func TestSlotsInUse(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0).UTC()
+	p := safety.DefaultPolicy()
+	at := func(name string, phase machine.Phase) *machine.Machine {
+		return &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}}, Status: machine.Status{Phase: phase}}
+	}
+	going := at("a", machine.PhaseFailed)
+	going.DeletedAt = now
+	ok, failed, unknown := machine.PhaseRunning, machine.PhaseFailed, machine.PhaseUnknown
+	for name, c := range map[string]struct {
+		slots []replacement.Slot
+		fleet []*machine.Machine
+		used  int
+	}{
+		"none":                     {nil, []*machine.Machine{at("a", failed)}, 0},
+		"given up":                 {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("a", failed), at("b", ok)}, 1},
+		"about to be":              {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 1},
+		"about to follow its node": {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("a", ok), at("b", ok)}, 1},
+		"not used in time":         {[]replacement.Slot{{"a", now.Add(-24 * time.Hour)}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 0},
+		"going":                    {[]replacement.Slot{{"a", now}}, []*machine.Machine{going, at("b", ok)}, 1},
+		"gone":                     {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("b", ok)}, 1},
+		"made good for":            {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("c", ok), at("b", ok)}, 0},
+		"no more than lacks":       {[]replacement.Slot{{"a", now}, {"x", now}, {"y", now}}, []*machine.Machine{nil, at("b", ok)}, 1},
+	} {
+		holder := &object.Meta{Annotations: map[string]string{p.Keys.Slots: replacement.FormatSlots(c.slots)}}
+		used, limit := replacement.SlotsInUse(holder, 2, c.fleet, p, now)
+		require.Equal(t, c.used, used, name)
+		require.Equal(t, 1, limit, name)
 	}
 }
