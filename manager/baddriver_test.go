@@ -26,9 +26,9 @@ type (
 	listResponse   = driver.ListMachinesResponse
 )
 
-// liar is a provider that works, and a driver to it whose answers are garbage
+// badDriver is a driver of a provider that works. Its answers are garbage
 // where a function says what becomes of them.
-type liar struct {
+type badDriver struct {
 	*drivertest.Memory
 	create func(m *machine.Machine, r *createResponse, err error) (*createResponse, error)
 	status func(m *machine.Machine, r *statusResponse, err error) (*statusResponse, error)
@@ -36,7 +36,7 @@ type liar struct {
 	delete func(m *machine.Machine) bool // false: it says OK and does nothing
 }
 
-func (l *liar) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest) (*createResponse, error) {
+func (l *badDriver) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest) (*createResponse, error) {
 	r, err := l.Memory.CreateMachine(ctx, q)
 	if l.create != nil {
 		return l.create(q.Machine, r, err)
@@ -44,7 +44,7 @@ func (l *liar) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest
 	return r, err
 }
 
-func (l *liar) GetMachineStatus(ctx context.Context, q *driver.GetMachineStatusRequest) (*statusResponse, error) {
+func (l *badDriver) GetMachineStatus(ctx context.Context, q *driver.GetMachineStatusRequest) (*statusResponse, error) {
 	r, err := l.Memory.GetMachineStatus(ctx, q)
 	if l.status != nil {
 		return l.status(q.Machine, r, err)
@@ -52,7 +52,7 @@ func (l *liar) GetMachineStatus(ctx context.Context, q *driver.GetMachineStatusR
 	return r, err
 }
 
-func (l *liar) ListMachines(ctx context.Context, q *driver.ListMachinesRequest) (*listResponse, error) {
+func (l *badDriver) ListMachines(ctx context.Context, q *driver.ListMachinesRequest) (*listResponse, error) {
 	r, err := l.Memory.ListMachines(ctx, q)
 	if err == nil && l.list != nil {
 		return l.list(maps.Clone(r.Machines))
@@ -60,18 +60,18 @@ func (l *liar) ListMachines(ctx context.Context, q *driver.ListMachinesRequest) 
 	return r, err
 }
 
-func (l *liar) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+func (l *badDriver) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	if l.delete != nil && !l.delete(q.Machine) {
 		return nil, nil //nolint:nilnil // what some drivers answer
 	}
 	return l.Memory.DeleteMachine(ctx, q)
 }
 
-// lied is a fleet of three that runs, whose driver lies from now on.
-func lied(t *testing.T) (*world, *liar, *process) {
+// badlyDriven returns a fleet of three that runs, whose driver answers wrongly from now on.
+func badlyDriven(t *testing.T) (*world, *badDriver, *process) {
 	w := guardedWorld(t)
-	l := &liar{Memory: w.provider}
-	w.liar = l
+	l := &badDriver{Memory: w.provider}
+	w.badDriver = l
 	w.fleet()
 	return w, l, w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 }
@@ -122,7 +122,7 @@ func TestGarbageLists(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, l, p := lied(t)
+			w, l, p := badlyDriven(t)
 			own := w.provider.VMs()
 			stray := w.stray("blue", "web-lost")
 			l.list = c.list
@@ -151,7 +151,7 @@ func with(id, name string) func(map[string]string) (*listResponse, error) {
 // TestListsOfOtherClusters: a list that names other clusters' VMs is believed,
 // unless OrphanPrefix says how this fleet's begin; the driver itself refuses.
 func TestListsOfOtherClusters(t *testing.T) {
-	w, l, p := lied(t)
+	w, l, p := badlyDriven(t)
 	foreign := w.stray("red", "db-1")
 	l.list = with(foreign, "db-1")
 	w.safety.OrphanPrefix = "web-"
@@ -164,7 +164,7 @@ func TestListsOfOtherClusters(t *testing.T) {
 // orphan: it is told of and left alone; the others of its class are collected.
 // Invariants: P42
 func TestListsWithLongNames(t *testing.T) {
-	w, l, p := lied(t)
+	w, l, p := badlyDriven(t)
 	own := w.provider.VMs()
 	long, stray := w.stray("blue", "web-long"), w.stray("blue", "web-7")
 	l.list = func(vms map[string]string) (*listResponse, error) {
@@ -188,7 +188,7 @@ func TestListsWithLongNames(t *testing.T) {
 // few times.
 // Invariants: P15
 func TestListsThatLag(t *testing.T) {
-	w, l, p := lied(t)
+	w, l, p := badlyDriven(t)
 	type sight struct {
 		at  time.Time
 		vms map[string]string
@@ -219,7 +219,7 @@ func TestListsThatLag(t *testing.T) {
 func TestCreateAnswersAnothersVM(t *testing.T) {
 	for _, call := range []string{"create", "status", "node"} {
 		t.Run(call, func(t *testing.T) {
-			w, l, p := lied(t)
+			w, l, p := badlyDriven(t)
 			first := w.provider.VMs()[0]
 			var made []string
 			switch call {
@@ -263,7 +263,7 @@ func TestCreateAnswersAnothersVM(t *testing.T) {
 
 // TestStatusAnswersAnotherID: the VM that is recorded stays so.
 func TestStatusAnswersAnotherID(t *testing.T) {
-	w, l, p := lied(t)
+	w, l, p := badlyDriven(t)
 	l.status = func(m *machine.Machine, r *statusResponse, err error) (*statusResponse, error) {
 		if r != nil && m.Spec.ProviderID != "" {
 			r.ProviderID = "memory:///blue/999"
@@ -294,7 +294,7 @@ func TestStatusAnswersAnotherID(t *testing.T) {
 // an orphan, and goes once it can.
 // Invariants: P14
 func TestDeleteThatDoesNothing(t *testing.T) {
-	w, l, p := lied(t)
+	w, l, p := badlyDriven(t)
 	vms := w.provider.VMs()
 	idle := true
 	l.delete = func(*machine.Machine) bool { return !idle }
@@ -317,7 +317,7 @@ func TestDeleteThatDoesNothing(t *testing.T) {
 // TestNilAnswers: no response and no error is a failure where a response is
 // needed; nothing is made twice, and the fleet comes up when answers do.
 func TestNilAnswers(t *testing.T) {
-	w, l, p := lied(t)
+	w, l, p := badlyDriven(t)
 	silent := true
 	l.create = func(_ *machine.Machine, r *createResponse, err error) (*createResponse, error) {
 		if silent {
@@ -403,8 +403,8 @@ func TestListSpelledOtherwise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := guardedWorld(t)
-			l := &liar{Memory: w.provider}
-			w.liar = l
+			l := &badDriver{Memory: w.provider}
+			w.badDriver = l
 			w.fleet()
 			w.change(func(d *deployment.Deployment) { d.Spec.Replicas = n })
 			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(n), unexpected(t))

@@ -10,11 +10,11 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// book keeps what is stored of one fleet at a time, and what has become of it,
+// ledger keeps what is stored of one fleet at a time, and what has become of it,
 // and holds each change to what must be true at any moment. It counts by
 // itself: nothing is asked of what it checks.
-type book struct {
-	w        *swift
+type ledger struct {
+	w        *fastFleet
 	fleet    *deployment.Deployment
 	sets     map[string]*machineset.Set // by UID
 	machines map[string]*note           // by name
@@ -35,22 +35,22 @@ type note struct {
 	unmade  bool // the last delete was called after it
 }
 
-func newBook(w *swift) *book {
-	return &book{w: w, sets: map[string]*machineset.Set{}, machines: map[string]*note{}, names: map[string]bool{}}
+func newLedger(w *fastFleet) *ledger {
+	return &ledger{w: w, sets: map[string]*machineset.Set{}, machines: map[string]*note{}, names: map[string]bool{}}
 }
 
-func (b *book) violated(rule, format string, args ...any) {
+func (b *ledger) violated(rule, format string, args ...any) {
 	b.w.fail(fmt.Errorf("%s: %s", rule, fmt.Sprintf(format, args...)))
 }
 
 // byManager reports whether the manager is acting.
-func (b *book) byManager() bool { return b.w.passing.kind != "" }
+func (b *ledger) byManager() bool { return b.w.passing.kind != "" }
 
 // begin is told of each pass.
-func (b *book) begin() { b.creates, b.deletes = 0, 0 }
+func (b *ledger) begin() { b.creates, b.deletes = 0, 0 }
 
 // look is told of each change, just after it.
-func (b *book) look(old, new any) {
+func (b *ledger) look(old, new any) {
 	switch subject := cmpAny(old, new).(type) {
 	case *machine.Machine:
 		before, _ := old.(*machine.Machine)
@@ -77,7 +77,7 @@ func cmpAny(old, new any) any {
 	return old
 }
 
-func (b *book) lookMachine(name string, old, new *machine.Machine) {
+func (b *ledger) lookMachine(name string, old, new *machine.Machine) {
 	n := b.machines[name]
 	switch {
 	case old == nil:
@@ -107,7 +107,7 @@ func (b *book) lookMachine(name string, old, new *machine.Machine) {
 	}
 }
 
-func (b *book) count(m *machine.Machine, by int) {
+func (b *ledger) count(m *machine.Machine, by int) {
 	if m == nil || m.Deleted() {
 		return
 	}
@@ -117,7 +117,7 @@ func (b *book) count(m *machine.Machine, by int) {
 	}
 }
 
-func (b *book) lookBirth(m *machine.Machine) {
+func (b *ledger) lookBirth(m *machine.Machine) {
 	b.born++
 	b.creates++
 	if b.names[m.Name] {
@@ -130,7 +130,7 @@ func (b *book) lookBirth(m *machine.Machine) {
 }
 
 // lookTaken is told of a machine that the manager has just begun to delete.
-func (b *book) lookTaken(m *machine.Machine) {
+func (b *ledger) lookTaken(m *machine.Machine) {
 	if m.Status.Phase != machine.PhaseFailed {
 		b.deletes++
 	}
@@ -139,9 +139,9 @@ func (b *book) lookTaken(m *machine.Machine) {
 	}
 }
 
-func (b *book) lookChange(n *note, old, new *machine.Machine) {
+func (b *ledger) lookChange(n *note, old, new *machine.Machine) {
 	if n.m != old {
-		b.violated("Versions", "machine %s was not as the book knows it", old.Name)
+		b.violated("Versions", "machine %s was not as the ledger knows it", old.Name)
 	}
 	if new.Owner == nil || b.sets[new.Owner.UID] == nil {
 		b.violated("P10", "machine %s belongs to no set", new.Name)
@@ -158,7 +158,7 @@ func (b *book) lookChange(n *note, old, new *machine.Machine) {
 }
 
 // made is told of each call to create a VM, just before it is carried out.
-func (b *book) made(m *machine.Machine, twice bool) {
+func (b *ledger) made(m *machine.Machine, twice bool) {
 	n := b.machines[m.Name]
 	switch {
 	case n == nil || !n.m.HasFinalizer(machine.Finalizer):
@@ -175,7 +175,7 @@ func (b *book) made(m *machine.Machine, twice bool) {
 }
 
 // unmade is told of each call to delete a VM, just before it is carried out.
-func (b *book) unmade(m *machine.Machine) {
+func (b *ledger) unmade(m *machine.Machine) {
 	n := b.machines[m.Name]
 	switch {
 	case n == nil:
@@ -189,7 +189,7 @@ func (b *book) unmade(m *machine.Machine) {
 	n.vm, n.unmade = false, true
 }
 
-func (b *book) lookSet(old, new *machineset.Set) {
+func (b *ledger) lookSet(old, new *machineset.Set) {
 	if new == nil {
 		b.lookSetGone(old)
 		delete(b.sets, old.UID)
@@ -213,7 +213,7 @@ func (b *book) lookSet(old, new *machineset.Set) {
 }
 
 // sumOfSets adds up the sizes of all sets; no two have one template.
-func (b *book) sumOfSets(old, new *machineset.Set) (sum int) {
+func (b *ledger) sumOfSets(old, new *machineset.Set) (sum int) {
 	class := new.Spec.Template.Spec.Class
 	for _, s := range b.sets {
 		if old == nil && s != new && s.Spec.Template.Spec.Class == class {
@@ -227,7 +227,7 @@ func (b *book) sumOfSets(old, new *machineset.Set) (sum int) {
 }
 
 // lookSetGone: nothing outlives its owner.
-func (b *book) lookSetGone(s *machineset.Set) {
+func (b *ledger) lookSetGone(s *machineset.Set) {
 	for name, n := range b.machines {
 		if n.m.OwnedBy(s.UID) {
 			b.violated("P29", "set %s is gone, and machine %s is left", s.Name, name)
@@ -237,7 +237,7 @@ func (b *book) lookSetGone(s *machineset.Set) {
 
 // lookSetStatus counts the machines one by one: in this world a status is true
 // at the moment it is written.
-func (b *book) lookSetStatus(s *machineset.Set) {
+func (b *ledger) lookSetStatus(s *machineset.Set) {
 	present := 0
 	for _, n := range b.machines {
 		if n.m.OwnedBy(s.UID) && !n.m.Deleted() {
@@ -249,7 +249,7 @@ func (b *book) lookSetStatus(s *machineset.Set) {
 	}
 }
 
-func (b *book) lookFleet(d *deployment.Deployment) {
+func (b *ledger) lookFleet(d *deployment.Deployment) {
 	before := b.fleet
 	b.fleet = d
 	switch {
@@ -268,7 +268,7 @@ func (b *book) lookFleet(d *deployment.Deployment) {
 }
 
 // widen takes in the bounds of the present spec; again: those before are over.
-func (b *book) widen(again bool) {
+func (b *ledger) widen(again bool) {
 	floor, ceiling := int(b.fleet.Spec.Replicas), int(b.fleet.Spec.Replicas)
 	if s := &b.fleet.Spec.Strategy; s.Kind == deployment.Recreate {
 		floor = 0
@@ -283,7 +283,7 @@ func (b *book) widen(again bool) {
 }
 
 // complete reports whether the fleet is as its owner wants it, and says so.
-func (b *book) complete() bool {
+func (b *ledger) complete() bool {
 	if b.fleet == nil {
 		return false
 	}
@@ -292,7 +292,7 @@ func (b *book) complete() bool {
 }
 
 // gone reports whether an object is.
-func (b *book) gone(at swiftPlace) bool {
+func (b *ledger) gone(at fastPlace) bool {
 	switch at.kind {
 	case manager.KindMachine:
 		return b.machines[at.key.Name] == nil
@@ -310,7 +310,7 @@ func (b *book) gone(at swiftPlace) bool {
 }
 
 // recount adds up everything again, from what is stored.
-func (b *book) recount(machines []*machine.Machine) error {
+func (b *ledger) recount(machines []*machine.Machine) error {
 	total, serving := 0, 0
 	for _, m := range machines {
 		if m.Deleted() {
@@ -322,7 +322,7 @@ func (b *book) recount(machines []*machine.Machine) error {
 		}
 	}
 	if total != b.total || serving != b.serving || len(machines) != len(b.machines) {
-		return fmt.Errorf("the book has %d machines, %d not deleted, %d serving; stored are %d, %d, %d",
+		return fmt.Errorf("the ledger has %d machines, %d not deleted, %d serving; stored are %d, %d, %d",
 			len(b.machines), b.total, b.serving, len(machines), total, serving)
 	}
 	return nil

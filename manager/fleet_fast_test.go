@@ -22,16 +22,16 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// swift is a world in which nothing lags and nothing is lost: the reconcilers
+// fastFleet is a world in which nothing lags and nothing is lost: the reconcilers
 // of a manager, stores in memory, a provider that answers at once, virtual
 // time. One pass is made after the other by one goroutine. Every change is
-// looked at by the book before anything else happens.
-type swift struct {
+// looked at by the ledger before anything else happens.
+type fastFleet struct {
 	now   time.Time
 	works map[manager.Kind]manager.Reconciler
 	wakes map[manager.Kind][]manager.Wake
-	items map[swiftPlace]*swiftItem
-	due   []*swiftItem // first in, first out
+	items map[fastPlace]*fastItem
+	due   []*fastItem // first in, first out
 	head  int
 
 	machines    *tap[*machine.Machine]
@@ -40,8 +40,8 @@ type swift struct {
 	classes     store.Collection[*machine.Class]
 	nodes       *tap[*machine.Node]
 
-	passing swiftPlace // what is looked at; the zero place: the world itself acts
-	book    *book
+	passing fastPlace // what is looked at; the zero place: the world itself acts
+	ledger  *ledger
 	err     error // the first thing that must never be
 
 	decisions int // that came to a write, an effect or orders
@@ -49,13 +49,13 @@ type swift struct {
 	writes    int // of the manager
 }
 
-type swiftPlace struct {
+type fastPlace struct {
 	kind manager.Kind
 	key  object.Key
 }
 
-type swiftItem struct {
-	swiftPlace
+type fastItem struct {
+	fastPlace
 	queued bool
 	at     time.Time // when it is looked at though nothing has changed; zero: never
 }
@@ -63,11 +63,11 @@ type swiftItem struct {
 // tap is a collection that shows each change to the world at once.
 type tap[T object.Object[T]] struct {
 	*store.Memory[T]
-	w    *swift
+	w    *fastFleet
 	kind manager.Kind
 }
 
-func newTap[T object.Object[T]](w *swift, kind manager.Kind, indexes map[store.Index]func(T) []string) *tap[T] {
+func newTap[T object.Object[T]](w *fastFleet, kind manager.Kind, indexes map[store.Index]func(T) []string) *tap[T] {
 	return &tap[T]{store.NewMemory(func() time.Time { return w.now }, indexes), w, kind}
 }
 
@@ -122,7 +122,7 @@ func (t *tap[T]) Live() store.Reader[T] {
 	return t.Memory
 }
 
-// show has the book look at a change, and wakes who is concerned.
+// show has the ledger look at a change, and wakes who is concerned.
 func (t *tap[T]) show(before, after T) {
 	w := t.w
 	var none T
@@ -139,24 +139,24 @@ func (t *tap[T]) show(before, after T) {
 			w.decisions++ // a pass does not count the step that ends its object
 		}
 	}
-	w.book.look(old, new)
+	w.ledger.look(old, new)
 	for _, wake := range w.wakes[t.kind] {
 		for _, key := range wake.Keys(context.Background(), old, new) {
 			if wake.Settle > 0 {
-				w.later(w.item(swiftPlace{wake.To, key}), w.now.Add(wake.Settle))
+				w.later(w.item(fastPlace{wake.To, key}), w.now.Add(wake.Settle))
 				continue
 			}
-			w.add(w.item(swiftPlace{wake.To, key}))
+			w.add(w.item(fastPlace{wake.To, key}))
 		}
 	}
 }
 
-func newSwift() (*swift, error) {
-	w := &swift{
+func newFastFleet() (*fastFleet, error) {
+	w := &fastFleet{
 		now: time.Date(2027, 2, 1, 6, 0, 0, 0, time.UTC), works: map[manager.Kind]manager.Reconciler{},
-		wakes: map[manager.Kind][]manager.Wake{}, items: map[swiftPlace]*swiftItem{},
+		wakes: map[manager.Kind][]manager.Wake{}, items: map[fastPlace]*fastItem{},
 	}
-	w.book = newBook(w)
+	w.ledger = newLedger(w)
 	o := manager.InMemory(func() time.Time { return w.now })
 	w.machines = newTap(w, manager.KindMachine, manager.MachineIndexes())
 	w.sets = newTap(w, manager.KindSet, manager.SetIndexes())
@@ -164,7 +164,7 @@ func newSwift() (*swift, error) {
 	w.nodes = newTap(w, manager.KindNode, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
 	w.classes = o.Store.Classes
 	o.Store.Machines, o.Store.Sets, o.Store.Deployments, o.Cluster = w.machines, w.sets, w.deployments, nodes{w.nodes}
-	o.Driver = &swiftDriver{w: w, vms: map[string]string{}}
+	o.Driver = &fastDriver{w: w, vms: map[string]string{}}
 	o.Runtime.Jitter = func(d time.Duration) time.Duration { return d }
 	o.Runtime.Each = func(_ context.Context, n int, do func(int)) {
 		for i := range n {
@@ -187,7 +187,7 @@ func newSwift() (*swift, error) {
 }
 
 // furnish stores two classes and their secret.
-func (w *swift) furnish(o manager.Options) error {
+func (w *fastFleet) furnish(o manager.Options) error {
 	ctx := context.Background()
 	boot := &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "boot"}}}
 	boot.Data = map[string][]byte{machine.UserData: []byte("join")}
@@ -200,17 +200,17 @@ func (w *swift) furnish(o manager.Options) error {
 	return err
 }
 
-func (w *swift) item(at swiftPlace) *swiftItem {
+func (w *fastFleet) item(at fastPlace) *fastItem {
 	it := w.items[at]
 	if it == nil {
-		it = &swiftItem{swiftPlace: at}
+		it = &fastItem{fastPlace: at}
 		w.items[at] = it
 	}
 	return it
 }
 
 // add has an object looked at as soon as all before it have been.
-func (w *swift) add(it *swiftItem) {
+func (w *fastFleet) add(it *fastItem) {
 	if it.queued {
 		return
 	}
@@ -218,7 +218,7 @@ func (w *swift) add(it *swiftItem) {
 	w.due = append(w.due, it)
 }
 
-func (w *swift) later(it *swiftItem, at time.Time) {
+func (w *fastFleet) later(it *fastItem, at time.Time) {
 	if !it.queued && (it.at.IsZero() || at.Before(it.at)) {
 		it.at = at
 	}
@@ -226,7 +226,7 @@ func (w *swift) later(it *swiftItem, at time.Time) {
 
 // step makes the next pass; where none is due, time passes first. False:
 // nothing is due any more, or something went wrong.
-func (w *swift) step() bool {
+func (w *fastFleet) step() bool {
 	if w.head == len(w.due) {
 		w.due, w.head = w.due[:0], 0
 		if !w.pass() {
@@ -237,10 +237,10 @@ func (w *swift) step() bool {
 	w.head++
 	it.queued = false
 	w.passes++
-	w.passing = it.swiftPlace
-	w.book.begin()
+	w.passing = it.fastPlace
+	w.ledger.begin()
 	result, err := w.works[it.kind].Reconcile(context.Background(), it.key)
-	w.passing = swiftPlace{}
+	w.passing = fastPlace{}
 	switch {
 	case err != nil:
 		w.fail(err)
@@ -251,11 +251,11 @@ func (w *swift) step() bool {
 }
 
 // pass lets time pass until the next object is due.
-func (w *swift) pass() bool {
+func (w *fastFleet) pass() bool {
 	var next time.Time
 	for place, it := range w.items {
 		switch {
-		case w.book.gone(place):
+		case w.ledger.gone(place):
 			delete(w.items, place)
 		case !it.at.IsZero() && (next.IsZero() || it.at.Before(next)):
 			next = it.at
@@ -275,23 +275,23 @@ func (w *swift) pass() bool {
 	return true
 }
 
-func (w *swift) fail(err error) {
+func (w *fastFleet) fail(err error) {
 	if w.err == nil {
 		w.err = err
 	}
 }
 
-// swiftDriver is a provider that answers at once, and whose VMs join at once.
-type swiftDriver struct {
+// fastDriver is a provider that answers at once, and whose VMs join at once.
+type fastDriver struct {
 	driver.Unimplemented
-	w   *swift
+	w   *fastFleet
 	vms map[string]string // name to provider ID
 }
 
 // theirs is a label that others put on each node.
 const theirs = "others/label"
 
-func (d *swiftDriver) GetMachineStatus(_ context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+func (d *fastDriver) GetMachineStatus(_ context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 	id, ok := d.vms[req.Machine.Name]
 	if !ok {
 		return nil, codes.New(codes.NotFound, "no such VM")
@@ -299,14 +299,14 @@ func (d *swiftDriver) GetMachineStatus(_ context.Context, req *driver.GetMachine
 	return &driver.GetMachineStatusResponse{ProviderID: id, NodeName: req.Machine.Name}, nil
 }
 
-func (d *swiftDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (d *fastDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	w, name := d.w, req.Machine.Name
 	_, twice := d.vms[name]
-	w.book.made(req.Machine, twice)
-	id := "swift:///" + name
+	w.ledger.made(req.Machine, twice)
+	id := "fast:///" + name
 	d.vms[name] = id
 	acting := w.passing
-	w.passing = swiftPlace{}
+	w.passing = fastPlace{}
 	defer func() { w.passing = acting }()
 	node := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}, Labels: map[string]string{theirs: name}}, ProviderID: id}
 	stored, err := w.nodes.Create(ctx, node)
@@ -316,14 +316,14 @@ func (d *swiftDriver) CreateMachine(ctx context.Context, req *driver.CreateMachi
 	return &driver.CreateMachineResponse{ProviderID: id, NodeName: name}, err
 }
 
-func (d *swiftDriver) DeleteMachine(_ context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	d.w.book.unmade(req.Machine)
+func (d *fastDriver) DeleteMachine(_ context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	d.w.ledger.unmade(req.Machine)
 	delete(d.vms, req.Machine.Name)
 	return &driver.DeleteMachineResponse{}, nil
 }
 
 // ready has a node be ready, or not.
-func (w *swift) ready(n *machine.Node, status object.ConditionStatus) error {
+func (w *fastFleet) ready(n *machine.Node, status object.ConditionStatus) error {
 	changed := n.Clone()
 	changed.Conditions = []object.Condition{{Type: machine.NodeReady, Status: status, Since: w.now}}
 	_, err := w.nodes.UpdateStatus(context.Background(), changed)
@@ -331,7 +331,7 @@ func (w *swift) ready(n *machine.Node, status object.ConditionStatus) error {
 }
 
 // lookNode holds what is done to nodes to P17 and P23.
-func (b *book) lookNode(old, new *machine.Node) {
+func (b *ledger) lookNode(old, new *machine.Node) {
 	if b.w.passing.kind != manager.KindMachine {
 		return
 	}
@@ -355,19 +355,19 @@ var strategies = []deployment.Strategy{
 	{Kind: deployment.Recreate},
 }
 
-// swiftLife is the nth life of a fleet in a world: it is made, rolled, grown,
+// fastLife is the nth life of a fleet in a world: it is made, rolled, grown,
 // rolled and shrunk at the same time, loses a few of its machines, and goes.
-type swiftLife struct {
-	w        *swift
+type fastLife struct {
+	w        *fastFleet
 	name     string
 	replicas int32
 	most     int // machines that may have been made so far
 }
 
 // live lives the nth life. Fleets have 3 to 20 machines.
-func (w *swift) live(n int) error {
-	l := &swiftLife{w: w, name: fmt.Sprint("web", n), replicas: int32(3 + n*7%18)}
-	w.book.born = 0
+func (w *fastFleet) live(n int) error {
+	l := &fastLife{w: w, name: fmt.Sprint("web", n), replicas: int32(3 + n*7%18)}
+	w.ledger.born = 0
 	d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: l.name}}}
 	d.Spec.Replicas, d.Spec.Strategy = l.replicas, strategies[n%len(strategies)]
 	d.Spec.Selector.Labels = map[string]string{"app": l.name}
@@ -378,11 +378,11 @@ func (w *swift) live(n int) error {
 		return err
 	}
 	l.most = int(l.replicas)
-	for _, stage := range []func(*swiftLife) error{
-		(*swiftLife).rest, (*swiftLife).roll, (*swiftLife).grow, (*swiftLife).rollAndShrink, (*swiftLife).lose, (*swiftLife).end,
+	for _, stage := range []func(*fastLife) error{
+		(*fastLife).rest, (*fastLife).roll, (*fastLife).grow, (*fastLife).rollAndShrink, (*fastLife).lose, (*fastLife).end,
 	} {
 		if err := stage(l); err != nil {
-			return fmt.Errorf("life %d, %d of %d machines of %d: %w", n, w.book.serving, w.book.total, l.replicas, err)
+			return fmt.Errorf("life %d, %d of %d machines of %d: %w", n, w.ledger.serving, w.ledger.total, l.replicas, err)
 		}
 	}
 	return nil
@@ -390,20 +390,20 @@ func (w *swift) live(n int) error {
 
 // rest waits until the fleet is complete. No more machines were made than had
 // to be (P12), and nothing is done any more (P28).
-func (l *swiftLife) rest() error {
+func (l *fastLife) rest() error {
 	w := l.w
-	if err := l.until(w.book.complete); err != nil {
+	if err := l.until(w.ledger.complete); err != nil {
 		return err
 	}
 	machines, err := w.machines.List(context.Background(), store.Query{})
 	if err != nil {
 		return err
 	}
-	if err := w.book.recount(machines); err != nil {
+	if err := w.ledger.recount(machines); err != nil {
 		return err
 	}
-	if w.book.born > l.most {
-		return fmt.Errorf("P12: %d machines were made, %d were missing", w.book.born, l.most)
+	if w.ledger.born > l.most {
+		return fmt.Errorf("P12: %d machines were made, %d were missing", w.ledger.born, l.most)
 	}
 	return l.quiet()
 }
@@ -411,7 +411,7 @@ func (l *swiftLife) rest() error {
 // swiftLimit bounds the passes of one stage of a life.
 const swiftLimit = 5_000
 
-func (l *swiftLife) until(goal func() bool) error {
+func (l *fastLife) until(goal func() bool) error {
 	w := l.w
 	for range swiftLimit {
 		if w.err != nil {
@@ -429,7 +429,7 @@ func (l *swiftLife) until(goal func() bool) error {
 
 // quiet checks that a settled fleet stays so for some seconds, for any
 // object that is looked at.
-func (l *swiftLife) quiet() error {
+func (l *fastLife) quiet() error {
 	w := l.w
 	settled := w.now.Add(3 * time.Second) // late statuses
 	if err := l.until(func() bool { return !w.now.Before(settled) || !w.soon(settled) }); err != nil {
@@ -450,7 +450,7 @@ func (l *swiftLife) quiet() error {
 }
 
 // soon reports whether anything is due before a time.
-func (w *swift) soon(end time.Time) bool {
+func (w *fastFleet) soon(end time.Time) bool {
 	if w.head < len(w.due) {
 		return true
 	}
@@ -463,37 +463,37 @@ func (w *swift) soon(end time.Time) bool {
 }
 
 // change changes what is wanted.
-func (l *swiftLife) change(how func(*deployment.Spec)) error {
-	changed := l.w.book.fleet.Clone()
+func (l *fastLife) change(how func(*deployment.Spec)) error {
+	changed := l.w.ledger.fleet.Clone()
 	how(&changed.Spec)
 	l.replicas = changed.Spec.Replicas
 	_, err := l.w.deployments.Update(context.Background(), changed)
 	return err
 }
 
-func (l *swiftLife) roll() error {
+func (l *fastLife) roll() error {
 	l.most += int(l.replicas)
 	return errors.Join(l.change(func(s *deployment.Spec) { s.Template.Spec.Class.Name = "large" }), l.rest())
 }
 
-func (l *swiftLife) grow() error {
+func (l *fastLife) grow() error {
 	l.most += 2
 	return errors.Join(l.change(func(s *deployment.Spec) { s.Replicas += 2 }), l.rest())
 }
 
 // rollAndShrink wants fewer machines while they are being exchanged.
-func (l *swiftLife) rollAndShrink() error {
+func (l *fastLife) rollAndShrink() error {
 	l.most += int(l.replicas)
-	half, before := int(l.replicas)/2, l.w.book.born
+	half, before := int(l.replicas)/2, l.w.ledger.born
 	return errors.Join(
 		l.change(func(s *deployment.Spec) { s.Template.Spec.Class.Name = "small" }),
-		l.until(func() bool { return l.w.book.born-before >= half }),
+		l.until(func() bool { return l.w.ledger.born-before >= half }),
 		l.change(func(s *deployment.Spec) { s.Replicas -= 2 }),
 		l.rest())
 }
 
 // lose has a fifth of the nodes, one at least, never be ready again.
-func (l *swiftLife) lose() error {
+func (l *fastLife) lose() error {
 	all, err := l.w.nodes.List(context.Background(), store.Query{})
 	lost := 1 + len(all)/5
 	for _, n := range all[:lost] {
@@ -503,12 +503,12 @@ func (l *swiftLife) lose() error {
 	return errors.Join(err, l.rest())
 }
 
-func (l *swiftLife) end() error {
-	d := l.w.book.fleet
+func (l *fastLife) end() error {
+	d := l.w.ledger.fleet
 	if err := l.w.deployments.Delete(context.Background(), d.Key, d.UID); err != nil {
 		return err
 	}
-	if err := l.until(func() bool { return l.w.book.fleet == nil }); err != nil {
+	if err := l.until(func() bool { return l.w.ledger.fleet == nil }); err != nil {
 		return err
 	}
 	left, err := l.w.nodes.List(context.Background(), store.Query{})
@@ -521,8 +521,8 @@ func (l *swiftLife) end() error {
 // Small fleets live their lives, and each write and each call is held to what
 // can be seen of P4, P7 to P10, P12 to P14, P16 to P18, P23, P28 and P29.
 // Invariants: P7 P12 P13 P14 P16 P23 P28
-func TestSwiftLives(t *testing.T) {
-	w, err := newSwift()
+func TestFastFleetLives(t *testing.T) {
+	w, err := newFastFleet()
 	require.NoError(t, err)
 	for n := range 10 {
 		require.NoError(t, w.live(n))
@@ -531,13 +531,13 @@ func TestSwiftLives(t *testing.T) {
 	t.Logf("%d decisions that came to something, %d writes, %d passes", w.decisions, w.writes, w.passes)
 }
 
-// BenchmarkDecisions has small fleets live their lives, as TestSwiftLives does,
+// BenchmarkDecisions has small fleets live their lives, as TestFastFleetLives does,
 // and reports how many decisions a second of processor time come to a write,
 // an effect or orders. To read live is none of these; orders given together
 // are one. Garbage collection is in it, and so are all checks, after each
 // write and call.
 func BenchmarkDecisions(b *testing.B) {
-	w, err := newSwift()
+	w, err := newFastFleet()
 	if err != nil {
 		b.Fatal(err)
 	}

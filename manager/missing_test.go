@@ -19,12 +19,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// clusterless is a fleet of n without a cluster, whose driver lies from now on.
-func clusterless(t tb, n int32) (*world, *liar, *process) {
+// clusterless is a fleet of n without a cluster, whose driver answers wrongly from now on.
+func clusterless(t tb, n int32) (*world, *badDriver, *process) {
 	w := guardedWorld(t)
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster = nil }
-	l := &liar{Memory: w.provider}
-	w.liar = l
+	l := &badDriver{Memory: w.provider}
+	w.badDriver = l
 	w.fleet()
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = n })
 	return w, l, w.until(w.start(&testkit.Fuse{}, false), w.available(int(n)), unexpectedly(t))
@@ -369,7 +369,7 @@ func TestMissingVMsOfOthers(t *testing.T) {
 		w.until(p, func() bool { return w.available(3)() && w.lost == 1 }, unexpected(t))
 	})
 	t.Run("with a cluster", func(t *testing.T) {
-		w, l, p := lied(t)
+		w, l, p := badlyDriven(t)
 		l.list = func(map[string]string) (*listResponse, error) { return &listResponse{}, nil }
 		l.status = func(*machine.Machine, *statusResponse, error) (*statusResponse, error) {
 			return nil, codes.New(codes.NotFound, "there is none")

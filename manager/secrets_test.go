@@ -40,7 +40,7 @@ func (d *loose) CreateMachine(ctx context.Context, req *driver.CreateMachineRequ
 // overheard runs a machine whose first creation fails, and returns the message
 // that was stored for that, and all that was logged, told and stored.
 func overheard(t *testing.T, w *world, says func(*machine.Secret) string) (message, all string) {
-	w.liar = &loose{Driver: w.provider, says: says}
+	w.badDriver = &loose{Driver: w.provider, says: says}
 	var log bytes.Buffer
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))

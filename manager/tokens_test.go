@@ -47,7 +47,7 @@ type permit struct {
 // booth has the world's user data ask for tokens, and a booth for its driver.
 func (w *world) booth() *booth {
 	b := &booth{Memory: w.provider, w: w, valid: map[string]permit{}, shown: map[string]string{}}
-	w.liar = b
+	w.badDriver = b
 	w.mute = b.refuses
 	w.userData("name=<<MACHINE_NAME>> plain=<<BOOTSTRAP_TOKEN>> quoted=%3C%3CBOOTSTRAP_TOKEN%3E%3E")
 	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Tokens = window{b, f} }
@@ -326,7 +326,7 @@ func TestTokensOfTheCredentials(t *testing.T) {
 	class.CredentialsRef = &object.Key{Name: "cloud"}
 	_, err = w.classes.Update(ctx, class)
 	require.NoError(t, err)
-	w.liar, w.mute = nil, nil
+	w.badDriver, w.mute = nil, nil
 	w.lone()
 	p := w.start(&testkit.Fuse{}, false)
 	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
@@ -451,7 +451,7 @@ func (d *chatty) CreateMachine(ctx context.Context, req *driver.CreateMachineReq
 func TestTokensStayInside(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	b := w.booth()
-	w.liar = &chatty{booth: b}
+	w.badDriver = &chatty{booth: b}
 	var log bytes.Buffer
 	w.classed = func(o *manager.Options, f *testkit.Fuse) {
 		o.Tokens = window{b, f}

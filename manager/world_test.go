@@ -65,15 +65,15 @@ type world struct {
 	controlDown, targetDown bool            // an API server does not answer
 	safety                  *safety.Policy  // nil: no budget
 	// classed says which classes a process keeps and migrates; nil: none.
-	classed func(*manager.Options, *testkit.Fuse)
-	liar    driver.Driver        // in place of the provider; nil: the provider itself
-	sick    map[string]bool      // VMs whose nodes are ill
-	mute    func(vm string) bool // VMs that no node comes of; nil: none
-	shaky   bool                 // passes may panic: they are made again, after a pause as Run makes it
-	struck  int                  // passes that did
-	panics  []string
-	turn    visit // the pass under way
-	pauses  map[visit]time.Duration
+	classed   func(*manager.Options, *testkit.Fuse)
+	badDriver driver.Driver        // in place of the provider; nil: the provider itself
+	sick      map[string]bool      // VMs whose nodes are ill
+	mute      func(vm string) bool // VMs that no node comes of; nil: none
+	shaky     bool                 // passes may panic: they are made again, after a pause as Run makes it
+	struck    int                  // passes that did
+	panics    []string
+	turn      visit // the pass under way
+	pauses    map[visit]time.Duration
 	// refuse is the provider's answer to a call in place of its own; nil, or a
 	// nil answer: it makes the call.
 	refuse func(driver.CallInfo) error
@@ -161,8 +161,8 @@ func (w *world) start(f *testkit.Fuse, stale bool) *process {
 }
 
 func (w *world) driver() driver.Driver {
-	if w.liar != nil {
-		return w.liar
+	if w.badDriver != nil {
+		return w.badDriver
 	}
 	return w.provider
 }
