@@ -238,7 +238,7 @@ func TestStoppedProcessGivesTime(t *testing.T) {
 		require.NoError(t, err)
 		w.fleet()
 		o.Cluster, o.Driver = nodes{nodesOf}, &instant{nodes: nodesOf}
-		o.Runtime.Jitter = func(d time.Duration) time.Duration { return d }
+		o.Runtime.Jitter = testkit.NoJitter
 		var lost atomic.Int32
 		o.Hooks.Transition = func(_ object.Key, move machine.Move, _ decision.Why) {
 			if move.To == string(machine.PhaseFailed) {

@@ -75,15 +75,11 @@ func (w *world) options() manager.Options {
 	o := manager.InMemory(w.now)
 	o.Store.Machines, o.Store.Sets, o.Store.Deployments, o.Store.Classes, o.Store.Secrets = w.machines, w.sets, w.deployments, w.classes, w.secrets
 	o.Cluster, o.Driver, o.Policies.Safety = nodes{w.nodes}, w.provider, safety.Off()
-	o.Runtime.Jitter = func(d time.Duration) time.Duration { return d }
+	o.Runtime.Jitter = testkit.NoJitter
 	o.Hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 		w.story = append(w.story, strings.Join([]string{string(typ), string(kind), reason, why}, " "))
 	}
-	o.Runtime.Each = func(_ context.Context, n int, do func(int)) {
-		for i := range n {
-			do(i)
-		}
-	}
+	o.Runtime.Each = testkit.InOrder
 	return o
 }
 

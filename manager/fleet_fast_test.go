@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/internal/testkit"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -165,12 +166,8 @@ func newFastFleet() (*fastFleet, error) {
 	w.classes = o.Store.Classes
 	o.Store.Machines, o.Store.Sets, o.Store.Deployments, o.Cluster = w.machines, w.sets, w.deployments, nodes{w.nodes}
 	o.Driver = &fastDriver{w: w, vms: map[string]string{}}
-	o.Runtime.Jitter = func(d time.Duration) time.Duration { return d }
-	o.Runtime.Each = func(_ context.Context, n int, do func(int)) {
-		for i := range n {
-			do(i)
-		}
-	}
+	o.Runtime.Jitter = testkit.NoJitter
+	o.Runtime.Each = testkit.InOrder
 	o.Hooks.Pass = func(_ manager.Kind, _ object.Key, steps int, _ manager.Result, _ error) { w.decisions += steps }
 	o.Policies.Safety = safety.Off()
 	m, err := manager.New(o)
@@ -408,12 +405,12 @@ func (l *fastLife) rest() error {
 	return l.quiet()
 }
 
-// swiftLimit bounds the passes of one stage of a life.
-const swiftLimit = 5_000
+// fastLimit bounds the passes of one stage of a life.
+const fastLimit = 5_000
 
 func (l *fastLife) until(goal func() bool) error {
 	w := l.w
-	for range swiftLimit {
+	for range fastLimit {
 		if w.err != nil {
 			return w.err
 		}
@@ -424,7 +421,7 @@ func (l *fastLife) until(goal func() bool) error {
 			return errors.Join(w.err, errors.New("nothing is due any more"))
 		}
 	}
-	return fmt.Errorf("P3: no end after %d passes", swiftLimit)
+	return fmt.Errorf("P3: no end after %d passes", fastLimit)
 }
 
 // quiet checks that a settled fleet stays so for some seconds, for any

@@ -174,11 +174,7 @@ func TestSecretsStayInside(t *testing.T) {
 		Effect: func(_ manager.Kind, _ object.Key, _ string, _ time.Duration, err error) { fmt.Fprintln(&log, err) },
 		Pass:   func(_ manager.Kind, _ object.Key, _ int, r manager.Result, err error) { fmt.Fprintln(&log, r.Why, err) },
 	}
-	o.Runtime.Each = func(_ context.Context, n int, do func(int)) {
-		for i := range n {
-			do(i)
-		}
-	}
+	o.Runtime.Each = testkit.InOrder
 	m, err := manager.New(o)
 	require.NoError(t, err)
 	w.bounded = true

@@ -136,12 +136,8 @@ func (w *world) start(f *testkit.Fuse, stale bool) *process {
 		Driver:  driver.Intercept(w.driver(), w.through(f)),
 		Runtime: manager.Runtime{
 			Now:    w.now,
-			Jitter: func(d time.Duration) time.Duration { return d },
-			Each: func(_ context.Context, n int, do func(int)) {
-				for i := range n {
-					do(i)
-				}
-			},
+			Jitter: testkit.NoJitter,
+			Each:   testkit.InOrder,
 		}, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off()), Deployment: w.policy},
 		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.Calls, kind, key, reason, why))

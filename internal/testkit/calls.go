@@ -1,10 +1,12 @@
 package testkit
 
 import (
+	"context"
 	"iter"
 	"os"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // EveryCall are the calls of a life, 1 to total, at each of which a test kills, or fails,
@@ -38,3 +40,13 @@ func CallsApart(total, n int) iter.Seq[int] {
 		}
 	}
 }
+
+// InOrder carries out n orders one after the other, so that a fuse counts the same calls each time.
+func InOrder(_ context.Context, n int, do func(i int)) {
+	for i := range n {
+		do(i)
+	}
+}
+
+// NoJitter returns a wait as it is.
+func NoJitter(d time.Duration) time.Duration { return d }

@@ -304,7 +304,7 @@ func poolsHaveNoOrphans(t *testing.T, spell func(string) string) {
 		Store:  manager.Store{Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools},
 		Driver: vms, Cluster: cluster{w.nodes},
 		Policies: manager.Policies{Safety: safety.DefaultPolicy()},
-		Runtime:  manager.Runtime{Now: func() time.Time { return w.now }, Jitter: func(d time.Duration) time.Duration { return d }},
+		Runtime:  manager.Runtime{Now: func() time.Time { return w.now }, Jitter: testkit.NoJitter},
 	})
 	require.NoError(t, err)
 	_, err = w.machines.Create(t.Context(), &machine.Machine{

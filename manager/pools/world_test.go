@@ -140,12 +140,8 @@ func (w *poolWorld) start(f *testkit.Fuse) *manager.Manager {
 		Pools:  manager.PoolOptions{Driver: d, Bootstrap: w.boot}, Cluster: cluster{nodes},
 		Drainer: &cordoner{w: w, nodes: nodes},
 		Runtime: manager.Runtime{
-			Now: func() time.Time { return w.now }, Jitter: func(d time.Duration) time.Duration { return d },
-			Each: func(_ context.Context, n int, do func(int)) {
-				for i := range n { // a fuse counts calls
-					do(i)
-				}
-			},
+			Now: func() time.Time { return w.now }, Jitter: testkit.NoJitter,
+			Each: testkit.InOrder,
 		},
 		Observe: w.observe, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off())}, Hooks: hooks,
 	}
