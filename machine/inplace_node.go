@@ -348,7 +348,7 @@ func (d *decider) hasStaleMarks(n *Node) bool {
 	if d.m.Spec.InPlace != InPlaceNone || n.Applied.Update.Candidate {
 		return false
 	}
-	return n.formerEnd() || n.isCandidate() && !n.labelTrue(d.p.Keys.CandidateForUpdate)
+	return n.isCandidate() && !n.labelTrue(d.p.Keys.CandidateForUpdate)
 }
 
 // updateReason returns the stage that the node's condition has. Empty: none.
@@ -359,17 +359,6 @@ func (n *Node) updateReason() string {
 		}
 	}
 	return ""
-}
-
-// formerEnd reports whether the condition is what earlier versions of this
-// library left when an update was over: False. No other program begins an update there.
-func (n *Node) formerEnd() bool {
-	for i := range n.Conditions {
-		if c := &n.Conditions[i]; c.Type == NodeInPlaceUpdate {
-			return c.Status == object.False
-		}
-	}
-	return false
 }
 
 // agentTold reports whether the node tells an agent to update it.

@@ -368,30 +368,6 @@ func TestInPlaceUnclaimed(t *testing.T) {
 	}
 }
 
-// TestInPlaceEndOfEarlierVersions: they left the condition False, at which no
-// other program begins an update. It is understood as no update, and corrected once.
-// Invariants: P28
-func TestInPlaceEndOfEarlierVersions(t *testing.T) {
-	for _, request := range []machine.InPlaceRequest{machine.InPlaceNone, machine.InPlaceCandidate, machine.InPlaceSelected} {
-		w := newWorld(t)
-		w.running()
-		w.drains(0, 0, 0)
-		w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
-		w.cluster.change(node, func(n *machine.Node) {
-			n.Conditions = object.SetCondition(n.Conditions, object.Condition{Type: machine.NodeInPlaceUpdate, Status: object.False, Reason: "NotReadyForUpdate", Since: w.now})
-		})
-		w.ask(request)
-		(&shell{w: w}).settle(bound)
-		quiet(w)
-		want := map[machine.InPlaceRequest]string{machine.InPlaceCandidate: machine.ReasonCandidateForUpdate}[request]
-		if want == "" {
-			want = machine.ReasonUpdateSuccessful
-		}
-		c := object.FindCondition(w.cluster.live(node).Conditions, machine.NodeInPlaceUpdate)
-		require.Equal(t, []any{object.True, want}, []any{c.Status, c.Reason}, request)
-	}
-}
-
 // TestInPlaceContinuedElsewhere: an update that began here as a candidate's, and
 // that another program led on, goes on from each stage at which it comes back:
 // nothing is done twice, and nothing stays on the node.
