@@ -9,15 +9,15 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// DOT draws a table for Graphviz. Equal tables give equal texts. The error is
-// a *TableError, as for [NewChecker].
+// DOT draws a table for Graphviz. Equal tables give equal texts. The error is a *TableError: two edges with the
+// same state and event.
 //
-// The drawing is the library's own, of the machine it builds from the table,
-// and so shows what moves are checked against. The empty state reads "(none)".
+// The drawing is made by stateless from its own machine, so it shows what moves are checked against. The empty
+// state reads "(none)".
 func DOT(t *machine.Table) (string, error) {
 	name := func(s string) string {
 		if s == "" {
-			return "(none)" // the library prints an empty name as nothing at all
+			return "(none)" // stateless prints an empty name as nothing
 		}
 		return s
 	}
@@ -56,8 +56,7 @@ func (d *mermaid) line(s string) {
 	d.text.WriteByte('\n')
 }
 
-// declare gives every state an identifier, and those that can't be their own a
-// name to show.
+// declare gives every state an identifier, and a label if the state can't be its own identifier.
 func (d *mermaid) declare() {
 	for i, s := range append(d.table.States(), d.table.Final...) {
 		switch _, known := d.ids[s]; {
@@ -85,7 +84,7 @@ func (d *mermaid) entered(state string) bool {
 	return false
 }
 
-// edge draws all edges between the two states of e, unless that was done.
+// edge draws all edges between the two states of e, once.
 func (d *mermaid) edge(e machine.Edge) {
 	pair := [2]string{e.From, e.To}
 	if d.drawn[pair] {
@@ -114,7 +113,7 @@ func plain(s string) bool {
 	return s != "" && s != "state" && s != "end" && !strings.HasPrefix(s, "state_")
 }
 
-// escape keeps characters that mean something to Mermaid from doing so.
+// escape replaces characters that have a meaning in Mermaid.
 func escape(s string) string {
 	return strings.NewReplacer(
 		"#", "#35;", ":", "#58;", ";", "#59;", `"`, "#34;", "\n", " ", ",", "#44;",

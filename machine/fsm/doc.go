@@ -1,41 +1,33 @@
-// Package fsm runs the transition tables of this library as state machines of
-// github.com/qmuntal/stateless, and draws them. It alone imports that library.
+// Package fsm checks the moves of state machines before they are stored, and draws their tables.
 //
-// A decision never needs it: Table.Next is the lookup that decisions use. What
-// carries a plan out fires the plan's moves before its write: [States.Fire]
-// copies the states of the object as it was, fires each move in order on that
-// copy, and compares the outcome with the object as it is to be. So neither a
-// move that no table allows is stored, nor a state that no move leads to,
-// wherever it comes from. [Machines] and [Pools] declare the states of these
-// objects; objects of other types declare their own. [Mermaid] and [DOT] draw
-// the diagrams under docs/.
+// A [machine.Table] is a state machine as data. A decision looks up a transition with Table.Next and puts it
+// into its plan as a move; it needs nothing of this package. What carries the plan out fires the moves before
+// the write: [States.Fire] copies the states of the object before, fires each move on that copy, and compares
+// the result with the object to be written. So no move is stored that its table does not allow or that a guard
+// refuses, and no change of a state that no move explains.
 //
-// How the library is used, and why so:
+// [Machines] and [Pools] declare the states of machines and pools. For a type of your own, make a table with
+// [machine.NewTable], say with a [State] where an object holds its state, and pass it to [New]; the example of
+// New shows it. [Mermaid] and [DOT] draw tables; the diagrams in docs/concepts/state-machines.md are made so.
 //
-//   - Building a machine costs tens of microseconds, so one is built a table and
-//     shared. Its state lies in a cell in the context of each call: calls do not
-//     see each other.
-//   - A shared machine takes a lock a few times a call, so it does not get
-//     faster with more cores. Beside a write to a store that is nothing; in a
-//     decision it would be.
-//   - The firing mode is FiringImmediate. In the queued mode a call returns nil
-//     when another call is firing, and its own event is fired later or by
-//     somebody else, or not at all. Fire looks for itself whether the state was
-//     set, too.
-//   - Guards are the library's, and each leaves its reason in the cell.
-//   - A state that the library does not know is added to the shared machine for
-//     good, so states are looked up in the table first. What the table does not
-//     know is fired as machine.Unrecognized.
-//   - There are no entry or exit actions. An error in one leaves the others half
-//     run, and they run before anything is stored: users would be told of moves that
-//     a conflict then undoes. What follows a transition is up to the caller that
-//     stores it.
-//   - Self-edges are PermitReentry: Permit panics on them.
-//   - The library takes the second of two edges with the same state and event
-//     without a word and panics when the event is fired; they are refused here
-//     when the checker is built.
-//   - States and events are plain strings throughout. machine.PhaseRunning and
-//     "Running" would be two states to the library.
-//   - Drawing asks a machine for its current state with a context of its own and
-//     reads its table unlocked, so diagrams are drawn from a separate machine.
+// # Implementation
+//
+// Moves are fired by github.com/qmuntal/stateless ("the library"), which only this package imports:
+//
+//   - Building a machine takes tens of microseconds, so each table has one machine, shared by all objects.
+//     The state of the object is in a cell in the context of the call, so calls do not affect each other.
+//   - A shared machine takes a few locks a call. That is negligible next to a write to a store.
+//   - The firing mode is FiringImmediate. In the queued mode a call returns nil while another call fires, and
+//     its own event is fired later, by another goroutine, or never. Fire also checks that the state was set.
+//   - Guards leave their reason in the cell.
+//   - The library adds unknown states to the shared machine forever, so states are looked up in the table
+//     first. A state that the table does not know is fired as machine.Unrecognized.
+//   - There are no entry and exit actions. They would run before anything is stored, and announce moves that
+//     a conflict then undoes.
+//   - Self-edges use PermitReentry, because Permit panics on them.
+//   - Of two edges with the same state and event the library accepts both, and panics when the event is
+//     fired. New refuses such a table.
+//   - States and events are plain strings. To the library, machine.PhaseRunning and "Running" would be two
+//     states.
+//   - Drawing reads a machine's table without a lock, so diagrams are drawn from a separate machine.
 package fsm

@@ -6,9 +6,8 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-// Machines are the states of machines: the phase, and the stages of a deletion and of an in-place update.
-// What their guards look at is the *machine.Observation that a plan was decided from, and its policy; nil
-// is the default one.
+// Machines declares the states of machines: the phase, and the stages of a deletion and of an in-place update.
+// Their guards get the *machine.Observation that the plan was decided from. A nil policy is the default one.
 func Machines(p *machine.Policy) []State[machine.Machine] {
 	states := []State[machine.Machine]{
 		{Table: machine.PhaseTable(), Get: phaseOf, Set: setPhase},
@@ -39,7 +38,7 @@ func phaseOf(m *machine.Machine) string { return string(m.Status.Phase) }
 
 func setPhase(m *machine.Machine, to string) { m.Status.Phase = machine.Phase(to) }
 
-// deletionOf is the stage of a deletion. It is over when our finalizer is gone.
+// deletionOf returns the stage of a deletion. It is StageGone once our finalizer is removed.
 func deletionOf(m *machine.Machine) string {
 	stage := m.Status.DeletionStage()
 	if stage != machine.StageNone && m.Deleted() && !m.HasFinalizer(machine.Finalizer) {
@@ -62,7 +61,7 @@ func setUpdate(m *machine.Machine, to string) {
 	m.Status.LastOperation.Kind, m.Status.LastOperation.Stage = machine.OperationInPlaceUpdate, machine.Stage(to)
 }
 
-// Pools are the states of pools: the phase.
+// Pools declares the state of pools: the phase.
 func Pools() []State[machinepool.Pool] {
 	return []State[machinepool.Pool]{{
 		Table: machinepool.PhaseTable(),

@@ -12,15 +12,15 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// ErrIllegal is what every *MoveError and every *StateError is, for errors.Is.
+// ErrIllegal matches every *MoveError and every *StateError with errors.Is.
 var ErrIllegal = errors.New("illegal move")
 
-// MoveError says that a move can't be made.
+// MoveError says that a move is not allowed.
 type MoveError struct {
 	Move    machine.Move
 	Problem string       // completes "phase: Running on joined to Pending: …"
-	Why     decision.Why // of the guard that refuses it; zero: no guard does
-	Err     error        // the library's own error; may be nil
+	Why     decision.Why // of the guard that refuses the move; zero: no guard does
+	Err     error        // of stateless; may be nil
 }
 
 // Error is "phase: Running on joined to Pending: leads nowhere".
@@ -29,13 +29,13 @@ func (e *MoveError) Error() string {
 		e.Move.Table, display(e.Move.From), e.Move.On, display(e.Move.To), e.Problem)
 }
 
-// Unwrap returns the library's own error, if there is one.
+// Unwrap returns the error of stateless, or nil.
 func (e *MoveError) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, ErrIllegal) true.
 func (e *MoveError) Is(target error) bool { return target == ErrIllegal }
 
-// StateError says that an object is to be in another state than the moves lead to.
+// StateError says that an object is to be stored in another state than the moves lead to.
 type StateError struct {
 	Table string
 	Led   string // where the moves lead
@@ -59,23 +59,22 @@ type TableError struct {
 // Error is "table phase: …".
 func (e *TableError) Error() string { return "table " + e.Table + ": " + e.Problem }
 
-// State is one state of objects of type M: the ways of it, and where it lies in the object.
+// State is one state machine of objects of type M: its table, and where an object holds its state.
 type State[M any] struct {
 	Table *machine.Table
-	// Get returns the state. What nothing leads out of stands for [machine.Unrecognized].
+	// Get returns the state. A value that the table has no edge from counts as [machine.Unrecognized].
 	Get func(*M) string
-	// Set changes the state. It changes no value that the object only refers to.
+	// Set changes the state. It must not change values that the object points to.
 	Set func(*M, string)
-	// Guard returns what guards an edge; nil: nothing does. A nil Guard guards no edge.
+	// Guard returns the guard of an edge, or nil. A nil function: no edge has one.
 	Guard func(machine.Edge) Guard
 }
 
-// Guard is an interlock on an edge. It says why a move may not be made, by what was seen; the zero Why
-// says that it may. It repeats what the decision has to have checked.
+// Guard is an interlock on an edge. It gets what the plan was decided from, and returns why the move must not
+// be made; the zero Why allows it. It repeats a check of the decision.
 type Guard func(seen any) decision.Why
 
-// States are all states of objects of type M, each with the one state machine of its table. They are safe
-// for concurrent use.
+// States are all state machines of objects of type M. They are safe for concurrent use.
 type States[M any] struct {
 	states []running[M]
 }
@@ -88,8 +87,8 @@ type running[M any] struct {
 // maxStates is how many states an object may have.
 const maxStates = 4
 
-// New returns the states of objects of type M, at most 4. The error is a *TableError: a table without a
-// name, two of one name, two edges with the same state and event, or too many tables.
+// New returns the state machines of objects of type M, at most 4. The error is a *TableError: a table without a
+// name, two tables with the same name, two edges with the same state and event, or too many tables.
 func New[M any](states ...State[M]) (*States[M], error) {
 	s := &States[M]{states: make([]running[M], len(states))}
 	for i, state := range states {
@@ -111,7 +110,7 @@ func New[M any](states ...State[M]) (*States[M], error) {
 	return s, nil
 }
 
-// find returns where the state with this table is; -1: nowhere.
+// find returns the index of the state with this table, or -1.
 func (s *States[M]) find(table string) int {
 	for i := range s.states {
 		if s.states[i].Table != nil && s.states[i].Table.Name == table {
@@ -121,7 +120,7 @@ func (s *States[M]) find(table string) int {
 	return -1
 }
 
-// configure gives a machine the edges of a table; name is what it calls a state.
+// configure adds the edges of a table to a machine. name maps the name of a state.
 func configure(sm *stateless.StateMachine, t *machine.Table, guard func(machine.Edge) Guard, name func(string) string) error {
 	type way struct {
 		from string
@@ -152,7 +151,7 @@ func configure(sm *stateless.StateMachine, t *machine.Table, guard func(machine.
 	return nil
 }
 
-// asked is the guard as the library asks it. It leaves its answer in the cell.
+// asked is the guard as stateless calls it. It leaves its answer in the cell.
 func (g Guard) asked(ctx context.Context, args ...any) bool {
 	at, ok := ctx.Value(cellKey{}).(*cell)
 	if !ok {
@@ -164,12 +163,12 @@ func (g Guard) asked(ctx context.Context, args ...any) bool {
 	return at.refused == (decision.Why{})
 }
 
-// Fire verifies that moves lead from the states of before to those of after, and changes neither. It
-// copies the states of before, and fires each move in order with that copy as the storage of the move's
-// state machine. A move that its table does not have, that begins in another state, or that a guard
-// refuses is a *MoveError. What no move explains is a *StateError: a state of after that no move leads
-// to, or a move too many. The zero move stands for none. seen is what guards look at; a move that has a
-// guard is refused without it.
+// Fire verifies that moves lead from the states of before to those of after. It changes neither object. It copies
+// the states of before and fires the moves on that copy, in order. The zero move is ignored.
+//
+// It returns a *MoveError if a move is not in its table, begins in another state, or is refused by a guard. It
+// returns a *StateError if the moves lead to another state than that of after. seen is what guards get; without
+// it, a move with a guard is refused.
 func (s *States[M]) Fire(ctx context.Context, before, after *M, seen any, moves ...machine.Move) error {
 	var copied [maxStates]string
 	var moved [maxStates]bool
@@ -212,12 +211,12 @@ func (s *States[M]) Fire(ctx context.Context, before, after *M, seen any, moves 
 	return nil
 }
 
-// begunAnew reports whether an object that was led to a final state stands where its table begins.
+// begunAnew reports whether an object that was moved to a final state is in the initial state again.
 func (r *running[M]) begunAnew(led, now string) bool {
 	return now == r.Table.Initial && slices.Contains(r.Table.Final, led)
 }
 
-// fire makes one move of the state in the cell.
+// fire makes one move of a state.
 func (r *running[M]) fire(ctx context.Context, state *string, seen any, move machine.Move) error {
 	from := r.Table.State(*state)
 	switch {
@@ -240,11 +239,11 @@ func (r *running[M]) fire(ctx context.Context, state *string, seen any, move mac
 	return nil
 }
 
-// cell is where the state lies that one firing is about.
+// cell holds the state of the object during one call.
 type cell struct {
 	state   string
 	set     bool
-	seen    any          // what guards look at
+	seen    any          // what guards get
 	refused decision.Why // the answer of the last guard
 }
 
@@ -269,7 +268,7 @@ func write(ctx context.Context, to stateless.State) error {
 	return nil
 }
 
-// display is a state as people read it.
+// display returns a state for messages.
 func display(state string) string {
 	if state == "" {
 		return `""`
