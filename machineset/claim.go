@@ -5,13 +5,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// adoption takes in machines without an owner, and releases those that match no more.
-type adoption struct{ *counted }
-
-// claim releases machines that do not match the selector any more, and adopts those
-// that match and have no owner. Both are decided live, because a machine that looks
-// free in a cache may have another owner by then.
-func (d adoption) claim() (Plan, bool) {
+// claim releases machines that no longer match the selector, and adopts those that match and have no owner.
+// Both need a live read, because a machine without an owner in a cache may have one by now.
+func (d *state) claim() (Plan, bool) {
 	if d.o.Refused.Change != nil {
 		return Plan{}, false
 	}
@@ -34,7 +30,7 @@ func (d adoption) claim() (Plan, bool) {
 	return Plan{Adopt: orders, Why: d.tallyOf(reasonAdopting, len(orders))}, true
 }
 
-func (d adoption) adoptable() []*machine.Machine {
+func (d *state) adoptable() []*machine.Machine {
 	var found []*machine.Machine
 	for _, m := range d.o.Orphans {
 		if m != nil && m.Owner == nil && !m.Deleted() && m.Namespace == d.s.Namespace &&
@@ -45,13 +41,9 @@ func (d adoption) adoptable() []*machine.Machine {
 	return found
 }
 
-// alignment brings machines in line with the template, in place.
-type alignment struct{ *counted }
-
-// push brings machines in line with those parts of the template that are
-// applied in place. Cached reads do: a machine that changed meanwhile refuses
-// the update.
-func (d alignment) push() (Plan, bool) {
+// syncTemplates copies to machines those parts of the template that are applied without a replacement. A
+// cached read suffices: if the machine has changed meanwhile, the update conflicts.
+func (d *state) syncTemplates() (Plan, bool) {
 	if len(d.summary.differing) == 0 || d.o.Refused.Change != nil {
 		return Plan{}, false
 	}
@@ -73,7 +65,7 @@ func (d alignment) push() (Plan, bool) {
 	return Plan{Push: orders, Why: d.tallyOf(reasonPushing, len(orders))}, true
 }
 
-// changed makes an order with a changed copy of each machine.
+// changed returns an order for each machine, with a changed copy.
 func changed(machines []*machine.Machine, why decision.Why, change func(*machine.Machine)) []Order {
 	orders := make([]Order, len(machines))
 	for i, m := range machines {

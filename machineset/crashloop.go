@@ -41,15 +41,15 @@ func failedBeforeReady(m *machine.Machine) bool {
 		m.Status.LastOperation.Kind == machine.OperationCreate
 }
 
-// starts are the machines that failed before they were ready, and the last one that came to run.
+// starts are the machines that failed before they were ready, and the last one that became ready.
 type starts struct {
-	failures int       // machines that failed, and never ran
+	failures int       // machines that failed before they were ready
 	latest   int64     // the highest number among them
-	ran      time.Time // when the last ready machine came to run; zero: not looked for
+	ran      time.Time // when the last ready machine became ready; zero: not needed
 }
 
 // failed counts a machine that failed, if it was never ready.
-func (c *starts) failed(d *situation, m *machine.Machine) {
+func (c *starts) failed(d *state, m *machine.Machine) {
 	if !failedBeforeReady(m) {
 		return
 	}
@@ -58,9 +58,9 @@ func (c *starts) failed(d *situation, m *machine.Machine) {
 	c.latest = max(c.latest, min(ordinalOf(d.s.namePrefix(), m.Name), d.s.Instructions.Reservation.Reserved))
 }
 
-// joined notes when the last ready machine came to run, where that matters.
-// A time to come says nothing, or it would end the count again and again.
-func (c *starts) joined(d *situation, m *machine.Machine) {
+// joined records when the last ready machine became ready, if failures are counted. A time in the future
+// does not count, or it would end the count again and again.
+func (c *starts) joined(d *state, m *machine.Machine) {
 	if d.s.Status.CrashLoop.Rounds == 0 {
 		return
 	}
@@ -73,14 +73,10 @@ func (c *starts) joined(d *situation, m *machine.Machine) {
 	}
 }
 
-// crashLoopBackoff slows the replacements of machines that failed before they were ready.
-type crashLoopBackoff struct{ *counted }
-
-// current is the count as it is now: none if a machine came to run since, if
-// class or secrets are others, or if no machine is wanted. Once their time has
-// come, those that were made are not missing any more: their failure is to be
-// noted again.
-func (d crashLoopBackoff) current() CrashLoop {
+// currentCrashLoop returns the count as of now. It is zero if a machine became ready since, if the class or
+// its secrets have changed, or if no machine is wanted. Once the backoff is over, machines that were created
+// are no longer missing: if they fail too, that is recorded again.
+func (d *state) currentCrashLoop() CrashLoop {
 	c := d.s.Status.CrashLoop
 	if d.p.CrashLoopBase <= 0 || c.Rounds <= 0 || d.wanted() == 0 || c.Against != d.o.Inputs || d.summary.starts.ran.After(c.Last) {
 		return CrashLoop{}
@@ -91,15 +87,15 @@ func (d crashLoopBackoff) current() CrashLoop {
 	return c
 }
 
-func (d crashLoopBackoff) missingNow() int32 { return int32(min(max(d.short(), 0), math.MaxInt32)) }
+func (d *state) missingNow() int32 { return int32(min(max(d.short(), 0), math.MaxInt32)) }
 
-// record stores that machines failed before they were ready. It does so
-// before the set deletes them, since nothing else shows it afterwards.
-func (d crashLoopBackoff) record() (Plan, bool) {
+// recordCrashLoop stores that machines failed before they were ready, before the set deletes them: nothing
+// else shows it afterwards.
+func (d *state) recordCrashLoop() (Plan, bool) {
 	if d.summary.starts.failures == 0 || d.p.CrashLoopBase <= 0 || d.wanted() == 0 {
 		return Plan{}, false
 	}
-	c, missing := d.current(), d.missingNow()
+	c, missing := d.currentCrashLoop(), d.missingNow()
 	another := c.Rounds == 0 || d.summary.starts.latest > c.UpTo
 	if !another && missing <= c.Missing {
 		return Plan{}, false
@@ -110,7 +106,7 @@ func (d crashLoopBackoff) record() (Plan, bool) {
 	c.Last, c.Missing, c.Against = d.stamp(), missing, d.o.Inputs
 	next := d.s.Status.Clone()
 	next.CrashLoop = c
-	next.Conditions = d.condition(next.Conditions, &c)
+	next.Conditions = d.backoffCondition(next.Conditions, &c)
 	why := decision.Why{Reason: reasonFailedBeforeReady, Count: int64(c.Rounds), For: d.p.crashLoopDelay(c.Rounds)}
 	if why.For == 0 {
 		return Plan{Write: &UpdateStatus{next}, Why: decision.Why{Reason: reasonFailedBeforeReadyFirst}}, true
@@ -118,10 +114,10 @@ func (d crashLoopBackoff) record() (Plan, bool) {
 	return Plan{Write: &UpdateStatus{next}, Why: why, Warn: why}, true
 }
 
-// nextTry returns when the missing machines are created; zero: at once. A failure
-// with a time that no clock can have written delays nothing.
-func (d crashLoopBackoff) nextTry() time.Time {
-	c := d.current()
+// nextReplacement returns when the missing machines are created. Zero: at once. A failure at a time that no
+// clock can have written delays nothing.
+func (d *state) nextReplacement() time.Time {
+	c := d.currentCrashLoop()
 	wait := d.p.crashLoopDelay(c.Rounds)
 	if wait == 0 || c.Last.After(d.now.Add(d.p.CrashLoopMax)) {
 		return time.Time{}
@@ -132,9 +128,9 @@ func (d crashLoopBackoff) nextTry() time.Time {
 	return time.Time{}
 }
 
-// within is how many of the missing machines may be made now.
-func (d crashLoopBackoff) within(short int) int {
-	c, at := d.current(), d.nextTry()
+// withinBackoff returns how many of the missing machines may be created now.
+func (d *state) withinBackoff(short int) int {
+	c, at := d.currentCrashLoop(), d.nextReplacement()
 	waiting := min(short, int(c.Missing))
 	if at.IsZero() || waiting <= 0 {
 		return short
@@ -146,9 +142,9 @@ func (d crashLoopBackoff) within(short int) int {
 	return short - waiting
 }
 
-// condition returns conditions with ConditionReplacementSlowed, from the
+// backoffCondition returns conditions with ConditionReplacementSlowed, from the
 // second failure in a row on.
-func (d crashLoopBackoff) condition(conditions []object.Condition, c *CrashLoop) []object.Condition {
+func (d *state) backoffCondition(conditions []object.Condition, c *CrashLoop) []object.Condition {
 	wait := d.p.crashLoopDelay(c.Rounds)
 	if wait == 0 {
 		return withoutCondition(conditions, ConditionReplacementSlowed)

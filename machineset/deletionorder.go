@@ -45,7 +45,7 @@ const (
 
 // order is the deletion order of the set's machines.
 type order struct {
-	*situation
+	d      *state
 	chosen candidates
 }
 
@@ -68,21 +68,21 @@ type order struct {
 // A machine that runs but has not been ready for MinReady yet is not available. Neither is one
 // that is selected for an update and about to stop. A rollout assumes that a set first deletes
 // what is not available.
-func (d order) rank(m *machine.Machine, available bool) ranked {
-	priority := min(max(m.Priority(d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
-	rank := uint64(d.class(m, available))<<classShift |
+func (o order) rank(m *machine.Machine, available bool) ranked {
+	priority := min(max(m.Priority(o.d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
+	rank := uint64(o.class(m, available))<<classShift |
 		uint64(priority-math.MinInt32)<<priorityShift |
 		phaseRank(m.Status.Phase)<<phaseShift
 	if available {
 		rank |= 1 << availableShift
 	}
-	if _, chosen := d.chosen[m.Name]; !chosen {
+	if _, chosen := o.chosen[m.Name]; !chosen {
 		rank |= 1 << chosenShift
 	}
-	if !Requested(m, d.p.Keys.Replace) {
+	if !Requested(m, o.d.p.Keys.Replace) {
 		rank |= 1
 	}
-	return ranked{rank, d.age(m), m}
+	return ranked{rank, o.age(m), m}
 }
 
 // phaseRank orders phases by what is lost with a machine in them. Unknown
@@ -115,12 +115,12 @@ func phaseRank(p machine.Phase) uint64 {
 }
 
 // age places machines that nothing else tells apart.
-func (d order) age(m *machine.Machine) int64 {
-	switch d.p.Age {
+func (o order) age(m *machine.Machine) int64 {
+	switch o.d.p.Age {
 	case NewestFirst:
 		return -m.CreatedAt.Unix()
 	case RandomAge:
-		return int64(fnv(d.p.Seed^offset64, m.UID))
+		return int64(fnv(o.d.p.Seed^offset64, m.UID))
 	case OldestFirst:
 	}
 	return m.CreatedAt.Unix()
@@ -151,15 +151,15 @@ func phaseWord(p machine.Phase) string {
 // replacement was requested. One that works is deleted for its replacement
 // only after those that do not: a rollout assumes that a set deletes these
 // first.
-func (d order) class(m *machine.Machine, available bool) class {
+func (o order) class(m *machine.Machine, available bool) class {
 	switch {
-	case d.explicit(m):
+	case o.d.explicit(m):
 		return classExplicit
-	case d.chosen.still(m, available, d.minReady()):
+	case o.chosen.still(m, available, o.d.minReady()):
 		return classMarked
-	case !available && Requested(m, d.p.Keys.Replace):
+	case !available && Requested(m, o.d.p.Keys.Replace):
 		return classRequested
-	case d.keeps(m):
+	case o.d.keeps(m):
 		return classAutomatic
 	}
 	return classPlain

@@ -9,28 +9,25 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// A machine that is kept for inspection counts as one of the set's, so that it
-// is not replaced, and not as available. Who asked for that is the machine's
-// matter (package machine), but for what a set asks itself: of machines that
-// failed it keeps as many as Spec.AutoPreserve says, by an annotation on them.
-// What is annotated counts against that limit until the machine is gone, has run
-// out of time, or runs again.
+// A machine that is kept for inspection counts as one of the set's, so that it is not replaced, and is not
+// available. A user asks for it on the machine or its node (package machine). A set asks by an annotation on
+// failed machines, on as many as Spec.AutoPreserve says. An annotated machine counts against that limit
+// until it is gone, its time has passed, or it runs again.
 
-// keeps reports whether a failed machine is not to be replaced: it is kept for
-// inspection, or asks to be and has not said so in its status yet. The latter
-// has no deadline: the machine's next decision ends it.
-func (d *situation) keeps(m *machine.Machine) bool {
+// keeps reports whether a failed machine must not be replaced: it is kept for inspection, or was asked to be
+// and has not recorded it yet. The machine's next decision does.
+func (d *state) keeps(m *machine.Machine) bool {
 	return m.Preserved(d.now) || m.ToBePreserved(d.p.Keys.Preserve)
 }
 
 // explicit reports whether a machine is kept because a user wants it.
-func (d *situation) explicit(m *machine.Machine) bool {
+func (d *state) explicit(m *machine.Machine) bool {
 	return m.Preserved(d.now) && !m.Status.Preservation.Automatic() ||
 		m.ToBePreserved(d.p.Keys.Preserve) && !d.automatic(m)
 }
 
 // automatic reports whether a machine carries the set's own request.
-func (d *situation) automatic(m *machine.Machine) bool {
+func (d *state) automatic(m *machine.Machine) bool {
 	key := d.p.Keys.Preserve
 	return key != "" && m.Annotations[key] == machine.PreserveAutomatically
 }
@@ -43,24 +40,18 @@ func Preserving(m *machine.Machine, key string) bool {
 		!(p.Automatic() && p.Since.IsZero())
 }
 
-// preserving is what the summary holds about machines that the set keeps.
+// preserving are the machines that are kept for inspection, or may be.
 type preserving struct {
 	preserved int                // kept for inspection, in any phase
-	failed    int                // of these, failed
+	failed    int                // of preserved, in phase Failed
 	counted   []*machine.Machine // against the limit
-	lapsed    []*machine.Machine // of these, those that do not need it any more
+	lapsed    []*machine.Machine // of counted, those that are no longer Failed
 	eligible  []*machine.Machine // failed, and may be kept
 }
 
-// preservation keeps failed machines for inspection, as many as the set may.
-type preservation struct {
-	*situation
-	preserving *preserving
-}
-
-// visit looks at a machine that is not being deleted.
-func (d preservation) visit(m *machine.Machine) {
-	c := d.preserving
+// countPreserved counts a machine that is not being deleted.
+func (d *state) countPreserved(m *machine.Machine) {
+	c := &d.summary.preserving
 	if m.Preserved(d.now) {
 		c.preserved++
 		if m.PreservedFailed(d.now) {
@@ -84,18 +75,17 @@ func (d preservation) visit(m *machine.Machine) {
 	}
 }
 
-// mayPreserve reports whether the set may keep a machine that failed. One whose
-// node has ever been asked for it obeys the node; one that was kept since it
-// failed is to be replaced.
-func (d preservation) mayPreserve(m *machine.Machine) bool {
+// mayPreserve reports whether the set may keep a failed machine. If its node was ever asked for it, only the
+// node decides. If it was kept since it failed, it is to be replaced.
+func (d *state) mayPreserve(m *machine.Machine) bool {
 	p := &m.Status.Preservation
 	return !p.NodeAsked && (p.Ended.IsZero() || p.Ended.Before(m.Status.Since))
 }
 
 // preserve asks for machines that failed to be kept, within the limit. It removes the
 // request from those beyond the limit and from those that run again.
-func (d preservation) preserve() (Plan, bool) {
-	p := d.preserving
+func (d *state) preserve() (Plan, bool) {
+	p := &d.summary.preserving
 	limit := int(d.s.Spec.AutoPreserve)
 	room := limit - len(p.counted)
 	if d.o.Refused.Change != nil || len(p.lapsed) == 0 && room >= 0 && (room == 0 || len(p.eligible) == 0) {
@@ -115,7 +105,7 @@ func (d preservation) preserve() (Plan, bool) {
 		orders := changed(over, decision.Why{Reason: reasonUnpreserve, Want: int64(limit)}, func(m *machine.Machine) {
 			delete(m.Annotations, key)
 		})
-		return Plan{Push: orders, Why: d.why(reasonUnpreserving, len(orders))}, true
+		return Plan{Push: orders, Why: d.whyPreserve(reasonUnpreserving, len(orders))}, true
 	}
 	slices.SortFunc(p.eligible, failedFirst)
 	chosen := p.eligible[:min(room, len(p.eligible), int(d.p.Burst))]
@@ -125,22 +115,22 @@ func (d preservation) preserve() (Plan, bool) {
 		annotations[key] = machine.PreserveAutomatically
 		m.Annotations = annotations
 	})
-	return Plan{Push: orders, Why: d.why(reasonPreserving, len(orders))}, true
+	return Plan{Push: orders, Why: d.whyPreserve(reasonPreserving, len(orders))}, true
 }
 
-func (d preservation) why(reason decision.Reason, n int) decision.Why {
-	return decision.Why{Reason: reason, Count: int64(n), Have: int64(len(d.preserving.counted)), Want: int64(d.s.Spec.AutoPreserve)}
+func (d *state) whyPreserve(reason decision.Reason, n int) decision.Why {
+	return decision.Why{Reason: reason, Count: int64(n), Have: int64(len(d.summary.preserving.counted)), Want: int64(d.s.Spec.AutoPreserve)}
 }
 
-// undecided reports whether failed machines should be kept, and could not be told
-// so in this pass: none is replaced meanwhile.
-func (d preservation) undecided() bool {
-	p := d.preserving
+// preserveUndecided reports whether failed machines should be kept, but the order that says so was refused
+// in this pass. None is replaced meanwhile.
+func (d *state) preserveUndecided() bool {
+	p := &d.summary.preserving
 	return d.o.Refused.Change != nil && len(p.eligible) > 0 && len(p.counted) < int(d.s.Spec.AutoPreserve)
 }
 
-// soonestOver orders machines by when they would not be kept any more: what has
-// the least time left is replaced first. One that has not begun comes last.
+// soonestOver orders machines by when their preservation ends, the first to be replaced first. Those whose
+// preservation has not begun come last.
 func soonestOver(a, b *machine.Machine) int {
 	p, q := &a.Status.Preservation, &b.Status.Preservation
 	if p.Since.IsZero() != q.Since.IsZero() {

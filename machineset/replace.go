@@ -8,20 +8,16 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// replacement deletes machines that failed or are to be replaced, so that others are
-// created in their place.
-type replacement struct{ *counted }
-
 // replaceFailed deletes machines that failed. Then scale finds one missing and creates
 // another: that is the whole replacement.
-func (d replacement) replaceFailed() (Plan, bool) {
-	if d.summary.failed == 0 || d.o.Refused.Delete != nil || d.preservation().undecided() {
+func (d *state) replaceFailed() (Plan, bool) {
+	if d.summary.failed == 0 || d.o.Refused.Delete != nil || d.preserveUndecided() {
 		return Plan{}, false
 	}
 	if plan, busy := d.readFresh("deleting failed machines"); busy {
 		return plan, true
 	}
-	if plan, busy := crashLoopBackoff(d).record(); busy {
+	if plan, busy := d.recordCrashLoop(); busy {
 		return plan, true
 	}
 	machines := d.summary.replaced.sorted()
@@ -35,7 +31,7 @@ func (d replacement) replaceFailed() (Plan, bool) {
 // replaceRequested deletes machines that are to be replaced, as many as can be
 // spared. Those that are not available cost nothing. Surplus machines are deleted
 // before them: a scaler may have chosen one that is available.
-func (d replacement) replaceRequested() (Plan, bool) {
+func (d *state) replaceRequested() (Plan, bool) {
 	r := &d.summary.requests
 	if r.count == 0 || d.o.Refused.Delete != nil || d.o.Frozen || d.scaleUpDisabled() || d.s.Spec.Template.InvalidEntry() != nil {
 		return Plan{}, false
@@ -65,7 +61,7 @@ func (d replacement) replaceRequested() (Plan, bool) {
 // dispensable is how many of the available machines that are to be replaced may
 // go now. Availability must permit it, and if there may be more machines for a
 // time, the replacements must be available.
-func (d replacement) dispensable() int {
+func (d *state) dispensable() int {
 	c, r, allowance := &d.summary, &d.summary.requests, d.surgeAllowance()
 	n := min(r.ready, c.available-max(0, d.wanted()-int(allowance.Unavailable)))
 	if allowance.Surge > 0 {
@@ -75,7 +71,7 @@ func (d replacement) dispensable() int {
 }
 
 // replacing picks a reason by why machines are replaced.
-func (d replacement) replacing(asked, aged decision.Reason) decision.Reason {
+func (d *state) replacing(asked, aged decision.Reason) decision.Reason {
 	if n := d.summary.expiries.granted; n == d.summary.requests.count {
 		return aged
 	}
@@ -83,7 +79,7 @@ func (d replacement) replacing(asked, aged decision.Reason) decision.Reason {
 }
 
 // whyReplaced is why one machine is deleted, to be replaced.
-func (d replacement) whyReplaced(v ranked) decision.Why {
+func (d *state) whyReplaced(v ranked) decision.Why {
 	if v.rank>>classShift == uint64(classExpired) {
 		return decision.Why{Reason: reasonExpired, For: d.now.Sub(v.machine.CreatedAt)}
 	}
@@ -97,7 +93,7 @@ func (d replacement) whyReplaced(v ranked) decision.Why {
 // one of them, it deletes that one.
 
 // surgeAllowance is what holds for the set.
-func (d *situation) surgeAllowance() SurgeAllowance {
+func (d *state) surgeAllowance() SurgeAllowance {
 	s := d.s.Instructions.SurgeAllowance
 	if s == (SurgeAllowance{}) && d.s.Owner == nil {
 		return SurgeAllowance{Surge: 1}
@@ -126,7 +122,7 @@ func (r *requests) limit(n int) { r.available.limit, r.others.limit = n, n }
 
 // toReplace reports whether an active machine is to be replaced on request. A template
 // that asks for it would never come to an end, and is not listened to.
-func (d *situation) toReplace(m *machine.Machine) bool {
+func (d *state) toReplace(m *machine.Machine) bool {
 	key := d.p.Keys.Replace
 	return Requested(m, key) && !d.explicit(m) && d.s.Spec.Template.Annotations[key] == "" && d.surgeAllowance() != (SurgeAllowance{})
 }
@@ -185,7 +181,7 @@ type expiries struct {
 }
 
 // visit notes an available machine that is too old.
-func (e *expiries) visit(d *situation, m *machine.Machine) {
+func (e *expiries) visit(d *state, m *machine.Machine) {
 	if d.s.Spec.MaxAge <= 0 || !MayExpire(m) || d.surgeAllowance() == (SurgeAllowance{}) {
 		return
 	}
@@ -205,7 +201,7 @@ func (e *expiries) visit(d *situation, m *machine.Machine) {
 // admit takes those machines up that may be replaced now. Without a
 // surge the ones that are missing already count among them: the next ones wait
 // for their replacements.
-func (r *requests) admit(d *situation, e *expiries, available int) {
+func (r *requests) admit(d *state, e *expiries, available int) {
 	old := e.oldest.sorted()
 	if d.surgeAllowance().Surge == 0 {
 		missing := max(0, d.wanted()-available)

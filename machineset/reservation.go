@@ -11,30 +11,24 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Never a machine twice. A cache may be old, and a create may still be on its
-// way when its caller dies. So a set numbers its machines and stores how far
-// the numbers are given out before it creates: a process that finds numbers given out
-// and not settled, and knows of no machine that came of them, creates the same
-// names again, and "already exists" is as good as "created". Numbers that are too old to be still on their way are settled
-// without creating, on a live read made after that time. reservation.go says how a
-// number becomes a name that never returns.
+// No machine is created twice. A cache may be stale, and a create may still be on its way when its process
+// dies. So a set numbers its machines, and stores how far numbers are given out before it creates. A process
+// that finds numbers that are given out and not settled, and no machine with them, creates the same names
+// again: "already exists" is then as good as "created". Numbers that are too old for a create on its way are
+// settled without a machine, on a live read made after that time.
 
-// reservation gives out names, and creates the missing machines under them.
-type reservation struct{ *counted }
-
-// scale creates machines that are missing, once surplus has nothing to do. Names
-// of an open reservation are used before new ones.
-func (d reservation) scale() (Plan, bool) {
-	short := d.withinQuota(crashLoopBackoff(d).within(d.short()))
+// scale creates missing machines. Names of an open reservation are used before new ones.
+func (d *state) scale() (Plan, bool) {
+	short := d.withinQuota(d.withinBackoff(d.short()))
 	if d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled {
-		return d.finish(short)
+		return d.finishReservation(short)
 	}
 	return d.reserve(short)
 }
 
 // withinQuota returns how many of the missing machines may be created. Under a strict
 // quota they wait until terminating machines are gone.
-func (d reservation) withinQuota(short int) int {
+func (d *state) withinQuota(short int) int {
 	room := d.wanted() + d.extra() - d.summary.owned - d.summary.arriving
 	if !d.p.StrictQuota || short <= max(0, room) {
 		return short
@@ -44,17 +38,16 @@ func (d reservation) withinQuota(short int) int {
 	return max(0, room)
 }
 
-// finish continues a reservation that is open. Names that became
-// machines are settled. The others are used while a create under them is
-// allowed, and settled when none can be in flight any more. In between the set
-// only waits, because a new name could be one machine too many.
-func (d reservation) finish(short int) (Plan, bool) {
+// finishReservation continues an open reservation. If all its names became machines, it is settled. The
+// others are used while a create under them is allowed, and given up when none can be in flight any more. In
+// between the set only waits, because a new name could be one machine too many.
+func (d *state) finishReservation(short int) (Plan, bool) {
 	unanswered := d.summary.names.unanswered
 	if unanswered == 0 {
-		return d.finishCame(short)
+		return d.finishCreated(short)
 	}
 	if !d.inFlight() {
-		if plan, busy := d.readLiveSince(d.doneAt(), "giving up a reservation"); busy {
+		if plan, busy := d.readLiveSince(d.reservationOver(), "giving up a reservation"); busy {
 			return plan, true
 		}
 		return d.settle(short, decision.Why{
@@ -65,20 +58,20 @@ func (d reservation) finish(short int) (Plan, bool) {
 		if plan, busy := d.readFresh("creating machines"); busy {
 			return plan, true
 		}
-		return d.create(short), true
+		return d.createMissing(short), true
 	}
-	d.lookAgain(d.doneAt())
+	d.lookAgain(d.reservationOver())
 	if short <= 0 || d.mayCreate() {
 		d.waiting = d.tally(reasonUnanswered)
 		d.waiting.Count, d.waiting.Number = unanswered, d.s.Instructions.Reservation.Reserved
-		d.waiting.For = d.doneAt().Sub(d.now)
+		d.waiting.For = d.reservationOver().Sub(d.now)
 	}
 	return Plan{}, false
 }
 
-// finishCame is finish for a reservation whose names all became machines. If
-// some are missing though they are remembered, the cache may not have caught up.
-func (d reservation) finishCame(short int) (Plan, bool) {
+// finishCreated continues a reservation whose names all became machines. If this process knows that, and
+// machines are missing, the cache may be behind: it reads live.
+func (d *state) finishCreated(short int) (Plan, bool) {
 	if short <= 0 && d.mayStayOpen() {
 		return Plan{}, false
 	}
@@ -92,14 +85,12 @@ func (d reservation) finishCame(short int) (Plan, bool) {
 
 // remembered reports whether this process knows, without looking at the machines,
 // that all names of the open reservation became machines.
-func (d reservation) remembered() bool { return d.o.Created >= d.s.Instructions.Reservation.Reserved }
+func (d *state) remembered() bool { return d.o.Created >= d.s.Instructions.Reservation.Reserved }
 
-// mayStayOpen reports whether a reservation whose names all became machines may
-// wait for the next write that settles it anyway. To a process that does not
-// remember them, one that is gone by then would look as if it was yet to come. So
-// they must be remembered, and none may be about to go: the next process would
-// not know.
-func (d reservation) mayStayOpen() bool {
+// mayStayOpen reports whether a reservation whose names all became machines may stay open until another
+// write of the set settles it. This process must know of all its machines, and none may be about to go:
+// another process would take a machine that is gone for one that is not created yet.
+func (d *state) mayStayOpen() bool {
 	until := d.s.Instructions.Reservation.At.Add(d.p.SettleWithin)
 	if !d.remembered() || d.summary.names.parting || !d.inFlight() || !d.now.Before(until) {
 		return false
@@ -108,29 +99,28 @@ func (d reservation) mayStayOpen() bool {
 	return true
 }
 
-// settleFirst has names settled before machines go that have them.
-func (d reservation) settleFirst(plan Plan) Plan {
-	if len(plan.Delete)+len(plan.Release) == 0 || !d.allCame() {
+// settleFirst settles a reservation before machines with its names are deleted or released.
+func (d *state) settleFirst(plan Plan) Plan {
+	if len(plan.Delete)+len(plan.Release) == 0 || !d.allCreated() {
 		return plan
 	}
-	return d.settled()
+	return d.settleOnly()
 }
 
-// allCame reports whether a reservation is open whose names all became machines.
-func (d reservation) allCame() bool {
+// allCreated reports whether a reservation is open whose names all became machines.
+func (d *state) allCreated() bool {
 	return d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled && d.summary.names.unanswered == 0
 }
 
-// settled is done with such a reservation, and does no more.
-func (d reservation) settled() Plan {
+// settleOnly settles such a reservation, and opens no other.
+func (d *state) settleOnly() Plan {
 	plan, _ := d.settle(0, decision.Why{Reason: reasonSettle, Number: d.s.Instructions.Reservation.Reserved})
 	return plan
 }
 
-// settle is done with the open reservation, and opens the next one in the same
-// write if more machines are needed. What a cache has shown is settled without
-// waiting for a live read, which might not show it any more.
-func (d reservation) settle(short int, why decision.Why) (Plan, bool) {
+// settle settles the open reservation, and opens the next one in the same write if more machines are needed.
+// What a cache has shown is settled without a live read, which might not show it any more.
+func (d *state) settle(short int, why decision.Why) (Plan, bool) {
 	if short > 0 && d.live() && d.mayCreate() {
 		return d.reserve(short)
 	}
@@ -139,9 +129,8 @@ func (d reservation) settle(short int, why decision.Why) (Plan, bool) {
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
 
-// reserve gives out names for missing machines. All names given out before are
-// settled.
-func (d reservation) reserve(short int) (Plan, bool) {
+// reserve gives out names for missing machines, when all earlier names are settled.
+func (d *state) reserve(short int) (Plan, bool) {
 	if short <= 0 || !d.mayCreate() {
 		return Plan{}, false
 	}
@@ -156,30 +145,29 @@ func (d reservation) reserve(short int) (Plan, bool) {
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
 
-// create orders machines under the lowest names that have no machine yet. It orders no
-// more than are missing: a set that was scaled down meanwhile leaves the rest.
-func (d reservation) create(short int) Plan {
+// createMissing orders machines under the lowest names that have no machine yet, and no more than are
+// missing: if the set was scaled down meanwhile, the other names stay unused.
+func (d *state) createMissing(short int) Plan {
 	n := int(min(int64(short), int64(d.p.Burst), d.summary.names.unanswered))
 	why := d.tally(reasonCreate)
 	why.Count, why.For = int64(n), d.reservedFor()
 	orders := make([]Order, n)
-	for i, ordinal := range d.summary.names.missing(&d.situation, n) {
+	for i, ordinal := range d.summary.names.missing(d, n) {
 		name := d.summary.names.prefix + strconv.FormatInt(ordinal, 10)
-		orders[i] = Order{Machine: d.blank(name), Ordinal: ordinal, Why: why}
+		orders[i] = Order{Machine: d.newMachine(name), Ordinal: ordinal, Why: why}
 	}
 	return Plan{Create: orders, Until: d.createUntil(), Why: why}
 }
 
-// createUntil is the moment up to which names of the last reservation are used.
-func (d reservation) createUntil() time.Time {
+// createUntil returns until when names of the last reservation are used.
+func (d *state) createUntil() time.Time {
 	return d.s.Instructions.Reservation.At.Add(d.p.RequestTimeout)
 }
 
-// doneAt is the first moment at which no create under a name of the last
-// reservation can take effect any more: none was issued after createUntil, but
-// for one that was on its way at that moment, and has a second more. A
-// reservation from further ahead than clocks may differ counts as settled.
-func (d reservation) doneAt() time.Time {
+// reservationOver returns from when on no create under a name of the last reservation can take effect any
+// more. None is issued after createUntil, but for one that was on its way then, which has a second more. A
+// reservation further in the future than clocks may differ is over.
+func (d *state) reservationOver() time.Time {
 	at := d.s.Instructions.Reservation.At
 	if at.After(d.now.Add(d.p.RequestTimeout)) {
 		return time.Time{}
@@ -189,15 +177,15 @@ func (d reservation) doneAt() time.Time {
 
 // inFlight reports whether a create under a name of the last reservation may
 // still take effect.
-func (d reservation) inFlight() bool { return d.now.Before(d.doneAt()) }
+func (d *state) inFlight() bool { return d.now.Before(d.reservationOver()) }
 
-// reservedFor is the age of the last reservation.
-func (d reservation) reservedFor() time.Duration {
+// reservedFor returns the age of the last reservation.
+func (d *state) reservedFor() time.Duration {
 	return max(0, d.now.Sub(d.s.Instructions.Reservation.At))
 }
 
-// blank is the machine that a set makes under a name.
-func (d reservation) blank(name string) *machine.Machine {
+// newMachine returns the machine that a set creates under a name.
+func (d *state) newMachine(name string) *machine.Machine {
 	t := d.s.Spec.Template.Clone()
 	t.Spec.Marks = d.s.Instructions.Marks
 	return &machine.Machine{
@@ -297,7 +285,7 @@ type openNames struct {
 
 // note remembers that a machine exists under a name of the open
 // reservation, and reports whether it has such a name.
-func (r *openNames) note(d *situation, name string) bool {
+func (r *openNames) note(d *state, name string) bool {
 	n := ordinalOf(r.prefix, name)
 	if n > d.answeredUpTo() && n <= d.s.Instructions.Reservation.Reserved {
 		r.ordinals = append(r.ordinals, n)
@@ -307,7 +295,7 @@ func (r *openNames) note(d *situation, name string) bool {
 
 // answeredUpTo is the highest ordinal of which it is known that it, and all
 // below, are done with or were created.
-func (d *situation) answeredUpTo() int64 {
+func (d *state) answeredUpTo() int64 {
 	r := &d.s.Instructions.Reservation
 	return min(max(d.o.Created, r.Settled), r.Reserved)
 }
@@ -315,7 +303,7 @@ func (d *situation) answeredUpTo() int64 {
 // count finds out how many names of the open reservation may still
 // have to become machines, and whether one of those machines is about to go. A
 // machine that lost its owner was created, too.
-func (r *openNames) count(d *situation, leaving map[string]bool) {
+func (r *openNames) count(d *state, leaving map[string]bool) {
 	r.prefix = d.s.namePrefix()
 	for _, m := range d.o.Machines {
 		if m != nil && m.OwnedBy(d.s.UID) && r.note(d, m.Name) {
@@ -334,7 +322,7 @@ func (r *openNames) count(d *situation, leaving map[string]bool) {
 
 // missing returns the n lowest ordinals of the open reservation that are not
 // known to have become machines. There are at least n.
-func (r *openNames) missing(d *situation, n int) []int64 {
+func (r *openNames) missing(d *state, n int) []int64 {
 	out := make([]int64, 0, n)
 	seen := r.ordinals
 	for ordinal := d.answeredUpTo() + 1; len(out) < n; ordinal++ {

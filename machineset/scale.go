@@ -7,22 +7,10 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// counted is a situation whose machines are counted: how many are missing, or too many.
-type counted struct {
-	situation
-	summary summary
-}
-
-// preservation is the part that keeps failed machines.
-func (d *counted) preservation() preservation {
-	return preservation{&d.situation, &d.summary.preserving}
-}
-
-// short returns how many machines are missing; negative: how many active ones are
-// surplus. Machines that are moving to this set are not missing, and neither are
-// failed ones that stay for now. They do not make others surplus, because it is not
-// known yet whether they come, or stay.
-func (d *counted) short() int {
+// short returns how many machines are missing; negative: how many are surplus. Machines that are moving to
+// this set, and failed ones that stay for now, are not missing. They make no others surplus either, because
+// they may not arrive, or not stay.
+func (d *state) short() int {
 	short := d.wanted() + d.extra() - d.summary.active
 	if short <= 0 {
 		return short
@@ -30,8 +18,8 @@ func (d *counted) short() int {
 	return max(0, short-d.summary.arriving-d.staying())
 }
 
-// mayCreate reports whether creations are allowed at all, and notes why not.
-func (d *counted) mayCreate() bool {
+// mayCreate reports whether creations are allowed at all. If not, it sets the reason of the wait.
+func (d *state) mayCreate() bool {
 	switch {
 	case d.o.Frozen:
 		d.waiting = d.tally(reasonFrozen)
@@ -51,22 +39,20 @@ func (d *counted) mayCreate() bool {
 	return d.o.Refused.Create == nil
 }
 
-// staying is how many failed machines stay for now: it is undecided which of them
-// are kept, or their deletion was refused, or its answer lost. None is made in their
-// place.
-func (d *counted) staying() int {
-	if d.preservation().undecided() || d.o.Refused.Delete != nil {
+// staying returns how many failed machines stay for now: it is undecided which of them are kept, or their
+// deletion was refused, or its result is unknown. No machine is created in their place.
+func (d *state) staying() int {
+	if d.preserveUndecided() || d.o.Refused.Delete != nil {
 		return d.summary.failed
 	}
 	return 0
 }
 
-// extra is how many machines there should be beyond the set's size, to take the
-// place of others.
-func (d *counted) extra() int { return min(d.summary.requests.count, int(d.surgeAllowance().Surge)) }
+// extra returns how many machines there should be above the set's size, to replace others.
+func (d *state) extra() int { return min(d.summary.requests.count, int(d.surgeAllowance().Surge)) }
 
-// removable is how many machines of a surplus may be deleted now.
-func (d *counted) removable(surplus int) int {
+// removable returns how many machines of a surplus may be deleted now.
+func (d *state) removable(surplus int) int {
 	c := &d.summary
 	n := min(surplus-c.spared.idle, c.active-c.spared.count)
 	if n < surplus {
@@ -75,15 +61,15 @@ func (d *counted) removable(surplus int) int {
 	return max(n, 0)
 }
 
-// kept is the reason why n machines stay that would go.
-func (d *counted) kept(n int) decision.Why {
+// kept returns why n surplus machines are not deleted.
+func (d *state) kept(n int) decision.Why {
 	why := d.tally(reasonSpared)
 	why.Name, why.Count = d.summary.spared.first, int64(n)
 	return why
 }
 
-// tally is a reason with the numbers of machines.
-func (d *counted) tally(reason decision.Reason) decision.Why {
+// tally returns a reason with the numbers of machines.
+func (d *state) tally(reason decision.Reason) decision.Why {
 	c := &d.summary
 	return decision.Why{
 		Reason: reason, Have: int64(c.active), Want: int64(d.wanted()),
@@ -91,18 +77,15 @@ func (d *counted) tally(reason decision.Reason) decision.Why {
 	}
 }
 
-// tallyOf is a reason with the numbers of machines, and n of those it is about.
-func (d *counted) tallyOf(reason decision.Reason, n int) decision.Why {
+// tallyOf returns a reason with the numbers of machines, and how many of them it is about.
+func (d *state) tallyOf(reason decision.Reason, n int) decision.Why {
 	why := d.tally(reason)
 	why.Count = int64(n)
 	return why
 }
 
-// surplus deletes machines beyond the set's size, the first in the deletion order.
-type surplus struct{ *counted }
-
-// remove deletes machines beyond what the spec asks for.
-func (d surplus) remove() (Plan, bool) {
+// deleteSurplus deletes machines above the set's size, in the deletion order.
+func (d *state) deleteSurplus() (Plan, bool) {
 	n := -d.short()
 	if n <= 0 || d.o.Refused.Delete != nil {
 		return Plan{}, false
@@ -130,12 +113,10 @@ func (d surplus) remove() (Plan, bool) {
 	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.tallyOf(ReasonDeleteSurplus, len(orders))}, true
 }
 
-// A machine that is paused is deleted by no set, for any reason: the set
-// is too large, is being deleted, or the machine failed or is to be replaced.
-// It counts as one of the set's, so none is made in its place. If it is not
-// available, it takes the place of one that would be deleted: a rollout assumes
-// that a set which shrinks first deletes what is not available, so no other
-// machine may be deleted instead.
+// A set deletes no paused machine, for any reason: that it is surplus, failed or to be replaced, or that
+// the set is being deleted. The machine counts as one of the set's, so no other is created in its place. If
+// it is not available, one machine fewer is deleted: a rollout assumes that a set that shrinks deletes
+// unavailable machines first, so no available one may be deleted instead.
 
 // spared are the machines that are paused and not being deleted.
 type spared struct {
@@ -154,7 +135,7 @@ func (s *spared) add(m *machine.Machine, available bool) {
 }
 
 // spares reports whether a machine is paused.
-func (d *situation) spares(m *machine.Machine) bool {
+func (d *state) spares(m *machine.Machine) bool {
 	paused, _ := machine.Paused(&m.Meta, d.p.Keys.Paused)
 	return paused
 }

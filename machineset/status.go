@@ -9,24 +9,21 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// report writes the set's status, and says what the set waits for.
-type report struct{ *counted }
-
-// status plans a write of the status if it would say something else; not
+// writeStatus plans a write of the status if it would say something else; not
 // yet, if this process wrote it a moment ago and nothing was refused since.
 // Nothing is allocated while it stays as it is, unless machines failed.
-func (d report) status() (Plan, bool) {
+func (d *state) writeStatus() (Plan, bool) {
 	c, next := &d.summary, d.s.Status
 	next.Replicas, next.FullyLabeled = int32(c.present), int32(c.fullyLabeled)
 	next.Ready, next.Available, next.Preserved = int32(c.ready), int32(c.available), int32(c.preserving.preserved)
 	next.PreservedFailed, next.AutoPreserved = int32(c.preserving.failed), int32(len(c.preserving.counted))
 	next.ObservedGeneration = d.s.Generation
 	next.Conditions = d.templateCondition(next.Conditions)
-	next.CrashLoop = crashLoopBackoff(d).current()
-	next.Conditions = crashLoopBackoff(d).condition(d.holdCondition(d.frozenCondition(next.Conditions)), &next.CrashLoop)
+	next.CrashLoop = d.currentCrashLoop()
+	next.Conditions = d.backoffCondition(d.holdCondition(d.frozenCondition(next.Conditions)), &next.CrashLoop)
 	next.Conditions = d.pausedCondition(next.Conditions)
 	next.Failed, next.Failing = d.failedMachines(next.Failed), int32(c.failures)
-	refused := d.noteRefusal(&next)
+	refused := d.recordRefusal(&next)
 	if next.Equal(&d.s.Status) {
 		return Plan{}, false
 	}
@@ -51,7 +48,7 @@ func (d report) status() (Plan, bool) {
 
 // statusAt is when this process may write the status again, if it is this; zero:
 // at any time, also after the clock went back.
-func (d report) statusAt(next *Status) time.Time {
+func (d *state) statusAt(next *Status) time.Time {
 	written := d.o.StatusWritten
 	if written.IsZero() || written.After(d.now) {
 		return time.Time{}
@@ -65,7 +62,7 @@ func (d report) statusAt(next *Status) time.Time {
 
 // onlyProgress reports whether a status differs in the numbers of machines alone,
 // and in the generation, which a deployment changes with each order.
-func (d report) onlyProgress(next *Status) bool {
+func (d *state) onlyProgress(next *Status) bool {
 	have, counted := &d.s.Status, *next
 	counted.ObservedGeneration = have.ObservedGeneration
 	counted.Replicas, counted.FullyLabeled = have.Replicas, have.FullyLabeled
@@ -75,7 +72,7 @@ func (d report) onlyProgress(next *Status) bool {
 }
 
 // templateCondition is conditions with what no API server accepts of the node template.
-func (d report) templateCondition(conditions []object.Condition) []object.Condition {
+func (d *state) templateCondition(conditions []object.Condition) []object.Condition {
 	bad := d.s.Spec.Template.InvalidEntry()
 	if bad == nil {
 		return withoutCondition(conditions, ConditionSpecValid)
@@ -86,7 +83,7 @@ func (d report) templateCondition(conditions []object.Condition) []object.Condit
 	})
 }
 
-func (d report) frozenCondition(conditions []object.Condition) []object.Condition {
+func (d *state) frozenCondition(conditions []object.Condition) []object.Condition {
 	if !d.o.Frozen {
 		return withoutCondition(conditions, ConditionFrozen)
 	}
@@ -98,7 +95,7 @@ func (d report) frozenCondition(conditions []object.Condition) []object.Conditio
 
 // failedMachines are those whose last operation failed; have, if it
 // says the same.
-func (d report) failedMachines(have []FailedMachine) []FailedMachine {
+func (d *state) failedMachines(have []FailedMachine) []FailedMachine {
 	failing := d.summary.failing.sorted()
 	if slices.EqualFunc(failing, have, func(r ranked, s FailedMachine) bool {
 		want := FailedMachineOf(r.machine, d.s.Name)
@@ -113,8 +110,8 @@ func (d report) failedMachines(have []FailedMachine) []FailedMachine {
 	return out
 }
 
-// rest writes the status if it would say something else, and waits.
-func (d report) rest() Plan {
+// waitForChange writes the status if it would say something else, and waits.
+func (d *state) waitForChange() Plan {
 	if at := d.retryAt(); !at.IsZero() {
 		d.lookAgain(at)
 		d.waiting = decision.Why{Reason: reasonRetryAt, Detail: d.s.Status.LastOperation.Message, For: at.Sub(d.now)}
@@ -124,7 +121,7 @@ func (d report) rest() Plan {
 			d.lookAgain(at)
 		}
 	}
-	if plan, busy := d.status(); busy {
+	if plan, busy := d.writeStatus(); busy {
 		return plan
 	}
 	why := d.waiting
@@ -134,19 +131,19 @@ func (d report) rest() Plan {
 	return Plan{At: d.at, Why: why}
 }
 
-func (d report) pausedCondition(conditions []object.Condition) []object.Condition {
+func (d *state) pausedCondition(conditions []object.Condition) []object.Condition {
 	if !d.paused() {
 		return withoutCondition(conditions, ConditionPaused)
 	}
 	return withCondition(conditions, object.Condition{
 		Type: ConditionPaused, Status: object.True, Reason: reasonPaused.String(),
-		Message: "paused by annotation " + d.p.Keys.Paused + ": no machine is made or deleted", Since: d.stamp(),
+		Message: "paused by annotation " + d.p.Keys.Paused + ": no machine is created or deleted", Since: d.stamp(),
 	})
 }
 
 // holdCondition is conditions with why machines are not created that exist, if
 // the provider refuses their class.
-func (d report) holdCondition(conditions []object.Condition) []object.Condition {
+func (d *state) holdCondition(conditions []object.Condition) []object.Condition {
 	h := d.o.Hold
 	if h == nil || d.summary.unmade == 0 {
 		return withoutCondition(conditions, ConditionCreationSlowed)
@@ -161,9 +158,9 @@ func (d report) holdCondition(conditions []object.Condition) []object.Condition 
 	})
 }
 
-// noteRefusal records in the status what was refused in this pass, or that
+// recordRefusal records in the status what was refused in this pass, or that
 // what failed before has come right. told is the reason; zero: nothing new.
-func (d report) noteRefusal(s *Status) (told decision.Why) {
+func (d *state) recordRefusal(s *Status) (told decision.Why) {
 	if !d.retryAfter(d.o.Failures).IsZero() {
 		return decision.Why{} // stored already
 	}

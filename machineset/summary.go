@@ -48,7 +48,7 @@ type difference struct {
 
 // count fills in the summary. It reads each machine's facts once. What is
 // decided from them costs in proportion to the decision.
-func (c *summary) count(d *situation) {
+func (c *summary) count(d *state) {
 	burst := int(d.p.Burst)
 	c.failing.limit = failedLimit
 	if d.live() {
@@ -59,9 +59,8 @@ func (c *summary) count(d *situation) {
 	var space [3][8]label
 	t := &d.s.Spec.Template
 	v := counter{
-		situation:   d,
-		summary:     c,
-		order:       order{situation: d},
+		d:           d,
+		order:       order{d: d},
 		labels:      flatten(space[0][:0], t.Labels),
 		nodeLabels:  flatten(space[1][:0], t.Spec.NodeTemplate.Labels),
 		annotations: flatten(space[2][:0], t.Spec.NodeTemplate.Annotations),
@@ -92,28 +91,27 @@ func (c *summary) count(d *situation) {
 
 // counter counts the machines that are not being deleted.
 type counter struct {
-	*situation
-	summary *summary
-	order   order
+	d     *state
+	order order
 	// What of the template is looked up in each machine.
 	labels, nodeLabels, annotations []label
 }
 
 func (v *counter) visit(m *machine.Machine) {
-	c := v.summary
+	c := &v.d.summary
 	full := hasLabels(m.Labels, v.labels)
-	if !v.s.Deleted() && !v.matches(m, full) {
-		c.strays = appendUpTo(c.strays, m, v.p.Burst)
+	if !v.d.s.Deleted() && !v.matches(m, full) {
+		c.strays = appendUpTo(c.strays, m, v.d.p.Burst)
 		return
 	}
 	if full {
 		c.fullyLabeled++
 	}
 	v.note(m)
-	machines, available, spared := &c.deletionOrder, false, v.spares(m)
-	if m.Status.Phase != machine.PhaseFailed || spared || v.keeps(m) {
+	machines, available, spared := &c.deletionOrder, false, v.d.spares(m)
+	if m.Status.Phase != machine.PhaseFailed || spared || v.d.keeps(m) {
 		c.active++
-		if v.o.Hold != nil && unmade(m) {
+		if v.d.o.Hold != nil && unmade(m) {
 			c.unmade++
 		}
 		available = v.countReady(m)
@@ -122,8 +120,8 @@ func (v *counter) visit(m *machine.Machine) {
 		}
 	} else {
 		c.failed++
-		c.starts.failed(v.situation, m)
-		if !v.s.Deleted() {
+		c.starts.failed(v.d, m)
+		if !v.d.s.Deleted() {
 			machines = &c.replaced
 		}
 	}
@@ -138,25 +136,25 @@ func (v *counter) visit(m *machine.Machine) {
 
 // note counts what does not depend on the machine's phase.
 func (v *counter) note(m *machine.Machine) {
-	c := v.summary
+	c := &v.d.summary
 	c.present++
-	if m.Status.LastOperation.State == machine.StateFailed && !m.PreservedFailed(v.now) {
+	if m.Status.LastOperation.State == machine.StateFailed && !m.PreservedFailed(v.d.now) {
 		c.failures++
 		c.failing.offer(ranked{age: -m.CreatedAt.Unix(), machine: m})
 	}
-	if len(c.differing) < int(v.p.Burst) {
+	if len(c.differing) < int(v.d.p.Burst) {
 		if what := v.difference(m); what != "" {
 			c.differing = append(c.differing, difference{m, what})
 		}
 	}
-	preservation{v.situation, &c.preserving}.visit(m)
+	v.d.countPreserved(m)
 }
 
 // matches reports whether the selector picks m. Labels of the template are known
 // to be picked, and so is everything that has them all, unless a requirement
 // forbids more.
 func (v *counter) matches(m *machine.Machine, full bool) bool {
-	sel := &v.s.Spec.Selector
+	sel := &v.d.s.Spec.Selector
 	return full && len(sel.Requirements) == 0 || sel.Matches(m.Labels)
 }
 
@@ -166,13 +164,13 @@ func (v *counter) countReady(m *machine.Machine) bool {
 	if !m.Ready() {
 		return false
 	}
-	c, at := v.summary, m.AvailableAt(v.minReady())
+	c, at := &v.d.summary, m.AvailableAt(v.d.minReady())
 	c.ready++
-	c.starts.joined(v.situation, m)
-	if m.Preserved(v.now) {
+	c.starts.joined(v.d, m)
+	if m.Preserved(v.d.now) {
 		return false
 	}
-	if !v.now.Before(at) {
+	if !v.d.now.Before(at) {
 		c.available++
 		return true
 	}
@@ -211,12 +209,12 @@ func appendUpTo(list []*machine.Machine, m *machine.Machine, limit int32) []*mac
 
 // difference returns which parts of the template are to be copied to an existing machine, or "".
 func (v *counter) difference(m *machine.Machine) string {
-	want, have := &v.s.Spec.Template.Spec, &m.Spec
+	want, have := &v.d.s.Spec.Template.Spec, &m.Spec
 	node := &have.NodeTemplate
 	switch {
 	case have.Class.Kind != want.Class.Kind:
 		return "class kind"
-	case v.s.hadClass(&have.Class):
+	case v.d.s.hadClass(&have.Class):
 		return "class"
 	case !have.Config.Equal(&want.Config):
 		return "configuration"
@@ -224,7 +222,7 @@ func (v *counter) difference(m *machine.Machine) string {
 		len(node.Annotations) != len(v.annotations) || !hasLabels(node.Annotations, v.annotations) ||
 		!slices.Equal(node.Taints, want.NodeTemplate.Taints):
 		return "node template"
-	case have.Marks != v.s.Instructions.Marks:
+	case have.Marks != v.d.s.Instructions.Marks:
 		return "rollout mark"
 	}
 	return ""
@@ -232,11 +230,11 @@ func (v *counter) difference(m *machine.Machine) string {
 
 // visitReplaced counts an active machine that is to be replaced, on request or for its age.
 func (v *counter) visitReplaced(m *machine.Machine, available bool) {
-	c := v.summary
-	if v.toReplace(m) {
+	c := &v.d.summary
+	if v.d.toReplace(m) {
 		c.requests.add(v.order.rank(m, available), available)
 	} else if available {
-		c.expiries.visit(v.situation, m)
+		c.expiries.visit(v.d, m)
 	}
 }
 

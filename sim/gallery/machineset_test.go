@@ -142,9 +142,9 @@ var ofMachineset = []mutant{
 		name:   "a machine counts as available before it was ready for long enough",
 		breaks: "P6",
 		file:   "machineset/summary.go",
-		from: `	if !v.now.Before(at) {
+		from: `	if !v.d.now.Before(at) {
 		c.available++`,
-		to: `	if v.now.Before(at) {
+		to: `	if v.d.now.Before(at) {
 		c.available++`,
 		by: "TestAgesThatAreNone|TestChosenBeforeItServed",
 	},
@@ -152,8 +152,8 @@ var ofMachineset = []mutant{
 		name:   "a deleted set takes machines of another's selector",
 		breaks: "P10",
 		file:   "machineset/summary.go",
-		from:   "if !v.s.Deleted() && !v.matches(m, full) {",
-		to:     "if v.s.Deleted() && !v.matches(m, full) {",
+		from:   "if !v.d.s.Deleted() && !v.matches(m, full) {",
+		to:     "if v.d.s.Deleted() && !v.matches(m, full) {",
 		by:     "TestClaiming|TestLeavingIsLeftAlone",
 	},
 }
