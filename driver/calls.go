@@ -148,9 +148,13 @@ func Tracked[Q, R any](
 		ctx, cancel = context.WithTimeout(ctx, limit)
 	}
 	returned := c.options.Await(ctx, limit, c.options.Grace, func() {
-		defer cancel()
-		response, err := call(ctx, req)
-		c.returned(u, response, err)
+		var response *R
+		var err error = codes.New(codes.Internal, "the driver called runtime.Goexit in "+info.Method.String()) // unless it returns
+		defer func() {
+			cancel()
+			c.returned(u, response, err)
+		}()
+		response, err = call(ctx, req)
 	})
 	if returned || !c.leave(u) {
 		response, _ := u.response.(*R)

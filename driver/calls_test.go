@@ -293,7 +293,7 @@ func TestP52OneCallAtATime(t *testing.T) {
 	})
 }
 
-// A caller of a driver that ends its goroutine still gets an answer.
+// A caller of a driver that ends its goroutine still gets an answer, since Track waits in another one.
 // Invariants: P11
 func TestRecoverFromGoexit(t *testing.T) {
 	returned := 0
@@ -302,10 +302,10 @@ func TestRecoverFromGoexit(t *testing.T) {
 		defer close(ended)
 		for call := range codes.Calls() {
 			var told []driver.Panic
-			d := driver.Intercept(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
+			d := driver.Track(driver.Intercept(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
 				runtime.Goexit()
 				return whole(call), nil
-			}}, driver.Recover(func(p driver.Panic) { told = append(told, p) }))
+			}}, driver.Recover(func(p driver.Panic) { told = append(told, p) })), driver.NewCalls(driver.CallsOptions{}))
 			response, err := ask(t.Context(), d, call, aMachine, aClass, aSecret)
 			if response != nil || codes.Of(err) != codes.Internal || !strings.Contains(err.Error(), "runtime.Goexit in "+call.String()) {
 				t.Errorf("%s: %v, %v", call, response, err)

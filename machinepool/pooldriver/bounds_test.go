@@ -106,17 +106,17 @@ func TestBlankGroupIDs(t *testing.T) {
 	}
 }
 
-// A caller of a pool driver that ends its goroutine still gets an answer.
+// A caller of a pool driver that ends its goroutine still gets an answer, since Track waits in another one.
 func TestRecoverPoolFromGoexit(t *testing.T) {
 	returned := 0
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for _, call := range machinepool.Calls() {
-			d := pooldriver.Intercept(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
+			d := pooldriver.Track(pooldriver.Intercept(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
 				runtime.Goexit()
 				return wholePool(call), nil
-			}}, driver.Recover(nil))
+			}}, driver.Recover(nil)), driver.NewCalls(driver.CallsOptions{}))
 			if response, err := askPool(t.Context(), d, call, &wholeAsk); response != nil || codes.Of(err) != codes.Internal {
 				t.Errorf("%s: %v, %v", call, response, err)
 			}

@@ -127,8 +127,8 @@ var ofDriver = []mutant{
 		name:   "a driver's panic ends the program",
 		breaks: "P11",
 		file:   "driver/recover.go",
-		from:   "e.value, e.stack = recover(), debug.Stack()",
-		to:     "e.stack = debug.Stack()",
+		from:   "value := recover()",
+		to:     "var value any",
 		by:     "TestRecover|TestRecoverFromGoexit",
 	},
 	{
