@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
@@ -270,4 +272,147 @@ func TestPoolDecoratorsShowNoSecret(t *testing.T) {
 	if err == nil || strings.Contains(fmt.Sprintf("%+v", err), "hunter2") {
 		t.Error(err)
 	}
+}
+
+// Every kind of call gives its caller back when it hangs, and keeps others from its pool, or its class,
+// until it returns. The late answer to a create is that of the next create for the same pool.
+func TestOverduePoolCalls(t *testing.T) {
+	pool := *aPool
+	pool.UID = "uid"
+	ask := wholeAsk
+	ask.Pool = &pool
+	for _, call := range machinepool.Calls() {
+		synctest.Test(t, func(t *testing.T) {
+			takes, made := time.Hour, 0
+			calls := driver.NewCalls(driver.CallsOptions{
+				Timeouts: driver.Timeouts{Default: time.Minute}, Grace: time.Second, Now: time.Now, After: time.After,
+			})
+			d := pooldriver.Track(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
+				made++
+				wait := takes
+				takes = 0
+				<-time.After(wait)
+				return wholePool(call), nil
+			}}, calls)
+			began := time.Now()
+			_, err := askPool(t.Context(), d, call, &ask)
+			if !errors.Is(err, driver.ErrOverdue) || codes.Of(err) != codes.DeadlineExceeded || time.Since(began) != time.Minute+time.Second {
+				t.Fatalf("%s: %v after %s", call, err, time.Since(began))
+			}
+			if _, err := askPool(t.Context(), d, call, &ask); !errors.Is(err, driver.ErrUnderWay) || codes.Of(err) != codes.Aborted {
+				t.Errorf("%s beside one that hangs: %v", call, err)
+			}
+			<-time.After(time.Hour)
+			synctest.Wait()
+			response, err := askPool(t.Context(), d, call, &ask)
+			if err != nil || response == nil {
+				t.Errorf("%s again: %v, %v", call, response, err)
+			}
+			want := 2
+			if call == machinepool.CreatePool {
+				want = 1
+			}
+			if made != want {
+				t.Errorf("%s was made %d times, not %d", call, made, want)
+			}
+		})
+	}
+}
+
+// Calls for machines and for pools wait for each other if they share a limit.
+func TestLimitIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := driver.Limit(driver.Limits{Concurrency: 1})
+		under, most := 0, 0
+		counted := func(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) error {
+			under++
+			most = max(most, under)
+			<-time.After(time.Second)
+			under--
+			return next(ctx)
+		}
+		machines := driver.Intercept(driver.Unimplemented{}, shared, counted)
+		pools := pooldriver.Intercept(pooldriver.UnimplementedPools{}, shared, counted)
+		began := time.Now()
+		for range 2 {
+			go func() { _, _ = machines.ListMachines(t.Context(), &driver.ListMachinesRequest{}) }()
+			go func() { _, _ = askPool(t.Context(), pools, machinepool.ScalePool, &wholeAsk) }()
+		}
+		synctest.Wait()
+		if _, err := askPool(t.Context(), pools, machinepool.GetPoolStatus, &wholeAsk); codes.Of(err) != codes.Unimplemented {
+			t.Errorf("the last in line is answered %v", err)
+		}
+		if took := time.Since(began); most != 1 || took != 5*time.Second {
+			t.Errorf("%d calls at once, five took %s", most, took)
+		}
+	})
+}
+
+// A call whose turn does not come in time is not made, and the error says so.
+func TestLimitedPoolsGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := pooldriver.Intercept(pooldriver.UnimplementedPools{}, driver.Limit(driver.Limits{Interval: time.Minute, Now: time.Now, After: time.After}))
+		if _, err := askPool(t.Context(), d, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Unimplemented {
+			t.Errorf("the first call is answered %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := askPool(ctx, d, machinepool.ScalePool, &wholeAsk)
+		if codes.Of(err) != codes.DeadlineExceeded || codes.Message(err) == "" {
+			t.Errorf("the second is answered %v", err)
+		}
+	})
+	clockless := pooldriver.Intercept(pooldriver.UnimplementedPools{}, driver.Limit(driver.Limits{Interval: time.Minute}))
+	if _, err := askPool(t.Context(), clockless, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Internal {
+		t.Errorf("an interval without a clock is answered %v", err)
+	}
+	single := pooldriver.Intercept(pooldriver.UnimplementedPools{}, driver.Limit(driver.Limits{Calls: []driver.Method{codes.CreateMachine}, Interval: time.Minute}))
+	if _, err := askPool(t.Context(), single, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Unimplemented {
+		t.Errorf("a limit of another call is answered %v", err)
+	}
+}
+
+// unlisted is a pool driver that names no groups.
+type unlisted struct{ pooldriver.UnimplementedPools }
+
+// TestListsPools: decorators always have the method. Whether groups can be listed depends on the
+// driver.
+func TestListsPools(t *testing.T) {
+	wrapped := func(d pooldriver.Driver) pooldriver.Driver {
+		return pooldriver.Validate(pooldriver.Intercept(pooldriver.Intercept(d, driver.Recover(nil)), driver.Limit(driver.Limits{})), nil)
+	}
+	listing := answeringPool(wholePool, nil)
+	require.True(t, pooldriver.ListsPools(listing))
+	require.True(t, pooldriver.ListsPools(wrapped(listing)))
+	require.False(t, pooldriver.ListsPools(unlisted{}))
+	require.False(t, pooldriver.ListsPools(wrapped(unlisted{})))
+	_, err := askPool(t.Context(), wrapped(unlisted{}), machinepool.ListPools, &wholeAsk)
+	require.Equal(t, codes.Unimplemented, codes.Of(err), "%v", err)
+}
+
+// TestListedGroupsAreBounded: entries that can't be acted upon are set aside, and cut if they are
+// too long. The driver's own answer is left alone.
+func TestListedGroupsAreBounded(t *testing.T) {
+	long, pool := strings.Repeat("x", driver.MaxID+1), object.Key{Namespace: "fleet", Name: "web"}
+	given := &pooldriver.ListPoolsResponse{Groups: map[string]object.Key{
+		"fine": pool, "": {Name: "no-id"}, " ": {Name: "blank-id"}, "nameless": {Namespace: "fleet"}, long: pool,
+		"long-name": {Name: long}, "long-namespace": {Namespace: long, Name: "web"},
+	}}
+	var cut []string
+	d := pooldriver.Validate(answeringPool(func(machinepool.Call) any { return given }, nil), func(_ context.Context, s driver.CallInfo, whole string) {
+		cut = append(cut, s.Method.String()+" "+whole)
+	})
+	a, err := askPool(t.Context(), d, machinepool.ListPools, &wholeAsk)
+	require.NoError(t, err)
+	got := a.(*pooldriver.ListPoolsResponse)
+	require.Equal(t, map[string]object.Key{"fine": pool}, got.Groups)
+	require.Len(t, got.Dropped, 6)
+	for id, key := range got.Dropped {
+		require.LessOrEqual(t, len(id), driver.MaxID)
+		require.LessOrEqual(t, max(len(key.Name), len(key.Namespace)), driver.MaxName)
+	}
+	require.Len(t, cut, 2)
+	require.Contains(t, strings.Join(cut, " "), "ListPools the answer has a group ID of size 1025")
+	require.Len(t, given.Groups, 7, "the driver's own answer")
+	require.Nil(t, given.Dropped)
 }

@@ -1,6 +1,7 @@
 package preview_test
 
 import (
+	"context"
 	"math"
 	"testing"
 	"time"
@@ -408,4 +409,169 @@ func TestPreviewPrunes(t *testing.T) {
 		}
 		require.Equal(t, []string{"web-older", "web-old"}[:pruned], append([]string{}, gone...), "%s", brief(&line))
 	}
+}
+
+// A share of machines is spread evenly: of the first n, it is the share of n, rounded down.
+func TestAmong(t *testing.T) {
+	for _, percent := range []int32{0, 1, 25, 33, 50, 99, 100} {
+		hits := int64(0)
+		for n := int64(1); n <= 300; n++ {
+			if preview.Among(n, rollout.IntOrPercent{Value: percent, Percent: true}) {
+				hits++
+			}
+			require.Equal(t, n*int64(percent)/100, hits, "%d%% of %d", percent, n)
+		}
+	}
+	require.True(t, preview.Among(3, rollout.IntOrPercent{Value: 3}))
+	require.False(t, preview.Among(4, rollout.IntOrPercent{Value: 3}))
+}
+
+// patience is a context that ends when it was asked a number of times.
+type patience struct {
+	context.Context //nolint:containedctx // it is one
+	left            int
+}
+
+func (p *patience) Err() error {
+	if p.left--; p.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A preview whose context ends returns what it has seen so far.
+// Invariants: P11
+func TestPreviewEndsWithItsContext(t *testing.T) {
+	d, sets := rolling(20)
+	whole := predict(t, d, sets, usual())
+	last := time.Duration(0)
+	for _, asked := range []int{0, 50, 200, 500} {
+		line, err := sim.Preview(&patience{t.Context(), asked}, d, sets, usual())
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, preview.EndStopped, line.Ending.Reason)
+		require.False(t, line.Complete)
+		requireConsistent(t, &line)
+		require.Equal(t, whole.Steps[:len(line.Steps):len(line.Steps)], append([]preview.Step{}, line.Steps...), "the same preview, up to there")
+		require.GreaterOrEqual(t, line.Duration, last)
+		last = line.Duration
+	}
+	require.Positive(t, last)
+	require.Less(t, last, whole.Duration)
+}
+
+// TestPreviewDrainsPods: a node's pods end before its VM goes. The last of four replacements ends
+// with that; the others go on meanwhile.
+func TestPreviewDrainsPods(t *testing.T) {
+	d, sets := rolling(4)
+	model := usual()
+	empty := predict(t, d, sets, model)
+	model.Pods = 10
+	atOnce := predict(t, d, sets, model)
+	require.True(t, atOnce.Complete, "%s", brief(&atOnce))
+	near(t, empty.Duration, atOnce.Duration, 2, &atOnce)
+
+	model.PodEnd = 5 * time.Minute
+	line := predict(t, d, sets, model)
+	require.True(t, line.Complete, "%s", brief(&line))
+	near(t, empty.Duration+5*time.Minute, line.Duration, 2, &line)
+	terminating := int32(0)
+	for _, s := range line.Samples {
+		terminating = max(terminating, s.Terminating)
+	}
+	require.EqualValues(t, 4, terminating, "a machine that is drained is no longer counted, so the next one may come: %s", brief(&line))
+}
+
+// TestPreviewForcesDrains: pods that take longer than the drain timeout are not waited for.
+func TestPreviewForcesDrains(t *testing.T) {
+	d, sets := rolling(1)
+	model := usual()
+	model.Pods, model.PodEnd = 3, 4*time.Hour
+	model.MachinePolicy = machine.DefaultPolicy()
+	model.MachinePolicy.DrainTimeout = time.Hour
+	line := predict(t, d, sets, model)
+	require.True(t, line.Complete, "%s", brief(&line))
+	expected := 90*time.Second + time.Hour + 30*time.Second
+	require.InDelta(t, expected+3*time.Minute, line.Duration, float64(3*time.Minute), "waits are spread: %s", brief(&line))
+}
+
+// TestPreviewDrainsBeforeUpdates: a node is drained before it is updated in place.
+func TestPreviewDrainsBeforeUpdates(t *testing.T) {
+	d, sets := updating(3, 0, 1)
+	model := preview.Model{Update: 15 * time.Minute, Pods: 5, PodEnd: 2 * time.Minute, Start: later}
+	line := predict(t, d, sets, model)
+	require.True(t, line.Complete, "%s", brief(&line))
+	near(t, 3*(15+2)*time.Minute, line.Duration, 30, &line)
+	require.EqualValues(t, 3, line.Moved)
+}
+
+// TestPreviewKeepsAMachine: an old machine that is kept for inspection is not available and not
+// replaced. The rollout goes on around it, and is complete without it.
+func TestPreviewKeepsAMachine(t *testing.T) {
+	d, sets := rolling(3)
+	kept := sets[0].Machines[1]
+	kept.Annotations = map[string]string{machine.DefaultPolicy().Keys.Preserve: "now"}
+	kept.Status.Preservation = machine.Preservation{Request: "now", Since: later.Add(-time.Hour), Until: later.Add(5 * time.Hour)}
+	line := predict(t, d, sets, usual())
+	require.True(t, line.Complete, "%s", brief(&line))
+	near(t, 2*90*time.Second+30*time.Second, line.Duration, 2, &line)
+	require.Equal(t, []int64{2, 2}, []int64{line.Created, line.Deleted})
+	last := line.Samples[len(line.Samples)-1].Counts
+	require.Equal(t, preview.Counts{Old: 1, New: 2, NewAvailable: 2, Ready: 3}, last, "%s", brief(&line))
+}
+
+// TestPreviewKeepsAFailedMachine: the deployment keeps a failed machine by itself, and is complete
+// without another in its place.
+func TestPreviewKeepsAFailedMachine(t *testing.T) {
+	d, sets := rolling(3)
+	d.Spec.AutoPreserve = 1
+	model := usual()
+	model.Fail = rollout.IntOrPercent{Value: 1}
+	line := predict(t, d, sets, model)
+	require.True(t, line.Complete, "%s", brief(&line))
+	require.Equal(t, []int64{3, 3, 1}, []int64{line.Created, line.Deleted, line.Failed})
+	last := line.Samples[len(line.Samples)-1].Counts
+	require.Equal(t, preview.Counts{New: 3, NewAvailable: 2, Ready: 2}, last, "%s", brief(&line))
+}
+
+// TestPreviewOfACapacity: the provider has room for three VMs. A rollout that needs a fourth one
+// never gets on. One that deletes first does, but a machine that was refused is tried again after ten
+// minutes.
+func TestPreviewOfACapacity(t *testing.T) {
+	d, sets := rolling(3)
+	model := usual()
+	model.Capacity = 3
+	line := predict(t, d, sets, model)
+	require.Equal(t, preview.EndStuck, line.Ending.Reason, "%s", brief(&line))
+	require.EqualValues(t, 3, line.Samples[len(line.Samples)-1].Old, "no old one goes: %s", brief(&line))
+	require.EqualValues(t, 3, line.LowestAvailable)
+
+	d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{}, rollout.IntOrPercent{Value: 1}
+	line = predict(t, d, sets, model)
+	require.True(t, line.Complete, "%s", brief(&line))
+	require.Equal(t, []int64{3, 3, 0}, []int64{line.Created, line.Deleted, line.Failed})
+	expected := 3 * (10*time.Minute + 90*time.Second)
+	require.InDelta(t, expected+90*time.Second, line.Duration, float64(90*time.Second), "%s", brief(&line))
+
+	model.Capacity = 4
+	roomy := predict(t, d, sets, model)
+	near(t, 3*90*time.Second, roomy.Duration, 2, &roomy)
+}
+
+// TestPreviewIsDoneBesideAKeptMachine: a fleet with a kept machine is as it should be, though one
+// machine less than wanted is available. The preview does not wait for the status to say so.
+func TestPreviewIsDoneBesideAKeptMachine(t *testing.T) {
+	d := stored(3)
+	d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 3}
+	set := staffed(d, "web-a", 3)
+	kept := set.Machines[1]
+	kept.Annotations = map[string]string{machine.DefaultPolicy().Keys.Preserve: "now"}
+	kept.Status.Preservation = machine.Preservation{Request: "now", Since: later.Add(-time.Hour), Until: later.Add(5 * time.Hour)}
+	d.Spec.Replicas = 4
+	d.Status.Conditions = []object.Condition{
+		{Type: deployment.ConditionProgressing, Status: object.True, Reason: deployment.ProgressAvailable},
+		{Type: deployment.ConditionAvailable, Status: object.True, Reason: deployment.MinimumAvailable},
+	}
+	line := predict(t, d, []deployment.Children{set}, usual())
+	require.True(t, line.Complete, "%s", brief(&line))
+	near(t, 90*time.Second, line.Duration, 1, &line)
 }
