@@ -138,7 +138,7 @@ func (d *decider) issueCreate() Plan {
 			return plan
 		}
 		if !d.createAnnounced() {
-			return d.move(eventCreate, decision.Why{Reason: reasonFence}, func(s *Status) {
+			return d.move(eventCreate, decision.Why{Reason: reasonCreateAnnounced}, func(s *Status) {
 				s.LastOperation = d.operation(OperationCreate, StateProcessing, StageCreateVM)
 				s.OnlyRefused, s.NeverCreated = d.onlyRefused(), false
 				d.beginCreationClock(s)
@@ -488,7 +488,7 @@ func (d *decider) classBackoff() (Plan, bool) {
 	if !d.now.Before(deadline) {
 		return d.classBackoffTimedOut(), true
 	}
-	why := decision.Why{Reason: reasonHeld, Detail: h.String(), Code: h.Code}
+	why := decision.Why{Reason: reasonClassBackoff, Detail: h.String(), Code: h.Code}
 	at := h.Until
 	switch {
 	case turn != nil:
@@ -519,7 +519,7 @@ func (d *decider) classBackoffUnrecorded(h *Hold) bool {
 
 // recordClassBackoff records the latest refusal of the class as this machine's failure.
 func (d *decider) recordClassBackoff(h *Hold) Plan {
-	why := decision.Why{Reason: reasonHeldNoted, Detail: h.String(), Code: h.Code}
+	why := decision.Why{Reason: reasonClassBackoffRecorded, Detail: h.String(), Code: h.Code}
 	never := !d.providerHasVM()
 	return d.move(eventCreateFailed, why, func(s *Status) {
 		s.LastOperation, s.NeverCreated = d.failure(OperationCreate, StageNone, h.Code, h.String()), never

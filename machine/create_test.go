@@ -233,7 +233,7 @@ func TestNoCreateWithoutATurn(t *testing.T) {
 			require.Nil(t, o.CreateTurn, "asked twice")
 			require.False(t, epoch.Before(hold.Until), "asked too early")
 		}
-		if plan.Why.Reason == machine.ReasonHeld {
+		if plan.Why.Reason == machine.ReasonClassBackoff {
 			held++
 			require.Nil(t, plan.Write)
 			require.True(t, plan.At.After(epoch))

@@ -365,7 +365,7 @@ func (d *decider) awaitHooks(prefix string) (Plan, bool) {
 		since = d.stamp()
 	}
 	hook := d.firstHook(prefix)
-	why := decision.Why{Reason: reasonHook, Name: hook}
+	why := decision.Why{Reason: reasonAwaitHook, Name: hook}
 	if timeout := d.p.HookTimeout; timeout > 0 {
 		until = d.deadlineAfter(since, timeout)
 		why.For = until.Sub(d.now)
@@ -375,7 +375,7 @@ func (d *decider) awaitHooks(prefix string) (Plan, bool) {
 		if !held {
 			return Plan{}, false
 		}
-		return d.setStatus(decision.Why{Reason: reasonUnheld, Name: string(op.Stage)}, func(s *Status) {
+		return d.setStatus(decision.Why{Reason: reasonHookReleased, Name: string(op.Stage)}, func(s *Status) {
 			d.copyVMState(s)
 			s.LastOperation, s.StageSince = op, d.stamp()
 		}), true

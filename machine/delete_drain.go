@@ -235,7 +235,7 @@ func (d *decider) setTerminatingCondition(n *Node) (Plan, bool) {
 		failed := answer.Code != codes.OK && answer.Code != codes.NotFound
 		return d.deletionFailed(*answer), failed && !d.forceDue()
 	}
-	return Plan{Effect: mark, Why: decision.Why{Reason: reasonMarkNode, Name: n.Name}}, true
+	return Plan{Effect: mark, Why: decision.Why{Reason: reasonSetTerminating, Name: n.Name}}, true
 }
 
 // drainStaying drains the node of a machine that is not being deleted. The label Keys.ForceDrain forces the

@@ -46,9 +46,9 @@ func (d *decider) thenUpdateVM(plan Plan) Plan {
 	want, have := d.o.VMSpec, d.knownSpec()
 	switch {
 	case have == VMSpec{}:
-		return d.recordSpec(reasonSpecTaken)
+		return d.recordSpec(reasonSpecAssumed)
 	case have == *want:
-		return d.recordSpec(reasonSpecNoted)
+		return d.recordSpec(reasonSpecRecorded)
 	case have.Declared != want.Declared || have.Fixed != want.Fixed:
 		plan.Why = decision.Why{Reason: reasonSpecFixed, Name: d.m.Spec.Class.Name}
 		plan.Warn = firstOf(plan.Warn, plan.Why)
@@ -192,7 +192,7 @@ func (d *decider) updateVM(plan Plan, have VMSpec) Plan {
 		why.Reason = reasonAskUpdate
 		return Plan{Effect: AskUpdate{}, Why: why}
 	case !turn.Allowed:
-		plan.Why = decision.Why{Reason: reasonAwaitTurn, Name: why.Name, Detail: turn.Detail}
+		plan.Why = decision.Why{Reason: reasonUpdateDelayed, Name: why.Name, Detail: turn.Detail}
 		if turn.At.After(d.now) {
 			return lookAgainBy(plan, turn.At)
 		}

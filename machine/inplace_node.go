@@ -85,18 +85,18 @@ func (d *decider) retrySyncForUpdate(n *Node, told bool, answer Outcome) Plan {
 // updateCondition sets the condition of a node to a stage of its update.
 func (d *decider) updateCondition(n *Node, reason string) Plan {
 	c := object.Condition{Type: NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: d.stamp()}
-	why := decision.Why{Reason: reasonStage, Name: n.Name, Detail: reason}
+	why := decision.Why{Reason: reasonSetUpdateCondition, Name: n.Name, Detail: reason}
 	switch reason {
 	case ReasonCandidateForUpdate:
 		c.Message = "machine " + d.m.Name + " is to be updated"
 	case ReasonSelectedForUpdate:
 		c.Message = "machine " + d.m.Name + " is drained for its update"
 	case ReasonReadyForUpdate:
-		c.Message, why = "machine "+d.m.Name+" may be updated", decision.Why{Reason: reasonAnnounce, Name: n.Name}
+		c.Message, why = "machine "+d.m.Name+" may be updated", decision.Why{Reason: reasonSetUpdateReady, Name: n.Name}
 	case ReasonNodeUpdateFailed:
 		c.Message = "the update of machine " + d.m.Name + " failed: " + n.failedReason(&d.p.Keys)
 	default:
-		c.Message, why = "no update of machine "+d.m.Name+" is wanted", decision.Why{Reason: reasonRetract, Name: n.Name}
+		c.Message, why = "no update of machine "+d.m.Name+" is wanted", decision.Why{Reason: reasonClearUpdateCondition, Name: n.Name}
 		if d.m.Status.Phase == PhaseInPlaceUpdateSuccessful {
 			c.Message = "machine " + d.m.Name + " is updated"
 		}
@@ -117,7 +117,7 @@ func (d *decider) retryUpdateCondition(n *Node, plan Plan) Plan {
 
 // updateConditionFailed says that the condition could not be set.
 func (d *decider) updateConditionFailed(n *Node) decision.Why {
-	why := decision.Why{Reason: reasonMarkFailed, Name: n.Name}
+	why := decision.Why{Reason: reasonSetUpdateFailed, Name: n.Name}
 	if answer := d.o.NodeMarked; answer != nil {
 		why.Code, why.Detail = answer.Code, answer.Message
 	}

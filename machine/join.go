@@ -93,7 +93,7 @@ func (d *decider) recordVMState() (Plan, bool) {
 	if next.LastKnown == d.m.Status.LastKnown && slices.Equal(next.Addresses, d.m.Status.Addresses) {
 		return Plan{}, false
 	}
-	return d.setStatus(decision.Why{Reason: reasonLastKnown}, d.copyVMState), true
+	return d.setStatus(decision.Why{Reason: reasonDriverState}, d.copyVMState), true
 }
 
 // retryTokenRenewal makes a plan that ends the pass retry a failed renewal of the token soon. A token that

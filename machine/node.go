@@ -204,8 +204,8 @@ func (d *decider) followNodeDeletion() (Plan, bool) {
 }
 
 func (d *decider) awaitNodeDeletionGrant(n *Node) (Plan, bool) {
-	ask := decision.Why{Reason: reasonAskLeave, Name: n.Name}
-	return d.awaitGrant(AskGrant{NodeLeaves: true}, ask, decision.Why{Reason: reasonLeaveRefused, Name: n.Name})
+	ask := decision.Why{Reason: reasonAskDeletedNode, Name: n.Name}
+	return d.awaitGrant(AskGrant{NodeLeaves: true}, ask, decision.Why{Reason: reasonDeletedNodeRefused, Name: n.Name})
 }
 
 // retryNodeDeletionGrant makes a plan that ends the pass ask again for that grant, and warn that the machine

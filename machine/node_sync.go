@@ -382,7 +382,7 @@ func (d *decider) statusMayBeStale(n *Node) bool {
 // confirmStatus writes the status unchanged, except that a failed step is in progress again. If the status is
 // stale, this write fails before the node is changed.
 func (d *decider) confirmStatus(n *Node) Plan {
-	return d.setStatus(decision.Why{Reason: reasonUpdateFence, Name: n.Name}, func(status *Status) {
+	return d.setStatus(decision.Why{Reason: reasonStatusConfirmed, Name: n.Name}, func(status *Status) {
 		if op := &status.LastOperation; status.Phase == PhaseInPlaceUpdating && op.State == StateFailed {
 			*op = d.operation(OperationInPlaceUpdate, StateProcessing, op.Stage)
 		}

@@ -126,7 +126,7 @@ func (d *decider) nextPreservation(phase Phase) (Preservation, decision.Why) {
 	if !w.known {
 		w.value, w.known = p.Request, true // the last request stays in force
 	}
-	why := decision.Why{Reason: reasonPreserveNoted, Name: d.p.Keys.Preserve, Detail: w.value}
+	why := decision.Why{Reason: reasonPreserveRequested, Name: d.p.Keys.Preserve, Detail: w.value}
 	changed := w.value != p.Request
 	switch {
 	case !p.Since.IsZero() && !p.Active(d.now):
@@ -210,7 +210,7 @@ func (d *decider) reconcileFailed() Plan {
 	rest := Plan{Why: decision.Why{Reason: reasonFailed}}
 	if d.preserved() {
 		p := &d.m.Status.Preservation
-		rest = Plan{At: p.Until, Why: decision.Why{Reason: reasonPreserved, Detail: p.Request, For: p.Until.Sub(d.now)}}
+		rest = Plan{At: p.Until, Why: decision.Why{Reason: reasonPreservedFailed, Detail: p.Request, For: p.Until.Sub(d.now)}}
 	}
 	if d.o.NoCluster || d.m.Spec.NodeName == "" {
 		return rest
@@ -391,7 +391,7 @@ func (d *decider) setPreservedCondition(n *Node) (Plan, bool) {
 	if !d.changeBackoffUntil(n, mark.change()).IsZero() {
 		return Plan{}, false
 	}
-	return Plan{Effect: mark, Why: decision.Why{Reason: reasonTellPreserved, Name: n.Name, Detail: string(c.Status)}}, true
+	return Plan{Effect: mark, Why: decision.Why{Reason: reasonSetPreserved, Name: n.Name, Detail: string(c.Status)}}, true
 }
 
 // retractPreservedCondition is setPreservedCondition for a machine that is no longer preserved. It comes before
@@ -413,7 +413,7 @@ func (d *decider) retryPreservedCondition(plan Plan, n *Node) Plan {
 	switch until := d.changeBackoffUntil(n, change); {
 	case d.o.NodeMarked != nil:
 		plan = lookAgainBy(plan, d.now.Add(nodeRetry))
-		plan.Warn = decision.Why{Reason: reasonPreserveUntold, Name: n.Name, Code: d.o.NodeMarked.Code, Detail: d.o.NodeMarked.Message}
+		plan.Warn = decision.Why{Reason: reasonSetPreservedFailed, Name: n.Name, Code: d.o.NodeMarked.Code, Detail: d.o.NodeMarked.Message}
 	case !until.IsZero():
 		plan = lookAgainBy(plan, until)
 		plan.Warn = decision.Why{Reason: reasonSyncUndone, Name: n.Name, Detail: change.What}

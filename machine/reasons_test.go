@@ -5,7 +5,7 @@ var (
 	ReasonPaused        = reasonPaused
 	ReasonWaitForChange = reasonWaitForChange
 	ReasonResumed       = reasonResumed
-	ReasonHeld          = reasonHeld
+	ReasonClassBackoff  = reasonClassBackoff
 	ReasonCreateFailed  = reasonCreateFailed
 	ReasonGrace         = reasonGrace
 	ReasonHealthy       = reasonHealthy
