@@ -10,12 +10,12 @@ import (
 )
 
 // act decides about a pool whose status is up to date.
-func (d *decider) act() Plan {
+func (d *state) act() Plan {
 	for _, c := range d.changes() {
 		if c.answer == nil {
 			continue
 		}
-		if plan, waits := d.gate(c.call); waits {
+		if plan, waits := d.retryLater(c.call); waits {
 			return plan
 		}
 		return Plan{At: d.now.Add(d.p.Poll), Why: decision.Why{Reason: reasonTakesEffect, Name: string(c.call), For: d.p.Poll}}
@@ -27,69 +27,69 @@ func (d *decider) act() Plan {
 	case d.o.Class == nil:
 		return Plan{At: d.now.Add(d.p.Period), Why: decision.Why{Reason: reasonClassMissing, Name: ref.Name}}
 	}
-	if plan, busy := d.look(); busy {
+	if plan, busy := d.readGroupIfDue(); busy {
 		return plan
 	}
 	if d.absent() {
 		return d.create()
 	}
-	return d.keep()
+	return d.maintain()
 }
 
-// look asks for the group if what is known of it is too old.
-func (d *decider) look() (Plan, bool) {
+// readGroupIfDue asks for the group if what is known of it is too old.
+func (d *state) readGroupIfDue() (Plan, bool) {
 	if d.o.Looked {
 		if d.found() || d.absent() {
 			return Plan{}, false
 		}
-		if d.doubted() {
-			return d.doubt(), true
+		if d.groupUncertain() {
+			return d.waitUncertain(), true
 		}
-		if plan, waits := d.gate(GetPoolStatus); waits {
+		if plan, waits := d.retryLater(GetPoolStatus); waits {
 			return plan, true
 		}
 		return Plan{At: d.now.Add(d.p.Poll), Why: decision.Why{Reason: reasonTakesEffect, For: d.p.Poll}}, true
 	}
 	if d.recent() {
-		if d.doubted() {
-			return d.doubt(), true
+		if d.groupUncertain() {
+			return d.waitUncertain(), true
 		}
 		return Plan{}, false
 	}
-	return d.ask(), true
+	return d.readGroup(), true
 }
 
 // recent reports whether what is known of the group need not be asked for yet.
-func (d *decider) recent() bool {
-	return (d.found() || d.doubted()) && !d.o.Group.At.After(d.now) && d.now.Before(d.lookAt())
+func (d *state) recent() bool {
+	return (d.found() || d.groupUncertain()) && !d.o.Group.At.After(d.now) && d.now.Before(d.readGroupAt())
 }
 
-// doubt waits for another answer, because the last one said that the recorded group does not exist.
-func (d *decider) doubt() Plan {
-	why := decision.Why{Reason: reasonDoubted, Name: d.s.Status.GroupID, Count: int64(len(d.s.Spec.ProviderIDs)), For: d.p.Period}
-	return Plan{At: d.lookAt(), Why: why, Warn: why}
+// waitUncertain waits for another answer, because the last one said that the recorded group does not exist.
+func (d *state) waitUncertain() Plan {
+	why := decision.Why{Reason: reasonGroupNotFound, Name: d.s.Status.GroupID, Count: int64(len(d.s.Spec.ProviderIDs)), For: d.p.Period}
+	return Plan{At: d.readGroupAt(), Why: why, Warn: why}
 }
 
-// ask plans a look at the group.
-func (d *decider) ask() Plan {
-	if plan, waits := d.gate(GetPoolStatus); waits {
+// readGroup plans a look at the group.
+func (d *state) readGroup() Plan {
+	if plan, waits := d.retryLater(GetPoolStatus); waits {
 		return plan
 	}
-	return Plan{Effect: GetGroup{}, Why: decision.Why{Reason: reasonAsk}}
+	return Plan{Effect: GetGroup{}, Why: decision.Why{Reason: reasonReadGroup}}
 }
 
-// lookAt returns when to look at the group again.
-func (d *decider) lookAt() time.Time {
+// readGroupAt returns when to look at the group again.
+func (d *state) readGroupAt() time.Time {
 	every := d.p.Period
-	if d.s.Status.Phase != PhaseRunning || len(d.s.Status.Leaving) > 0 || len(d.unlisted) > 0 || d.doubted() {
+	if d.s.Status.Phase != PhaseRunning || len(d.s.Status.Leaving) > 0 || len(d.unlisted) > 0 || d.groupUncertain() {
 		every = min(every, d.p.Poll)
 	}
 	return d.o.Group.At.Add(every)
 }
 
 // create makes the group, once the bootstrap data of its machines is there.
-func (d *decider) create() Plan {
-	if plan, waits := d.bootless(); waits {
+func (d *state) create() Plan {
+	if plan, waits := d.noBootstrap(); waits {
 		return plan
 	}
 	if plan, busy := d.renew(); busy {
@@ -98,15 +98,15 @@ func (d *decider) create() Plan {
 	n := d.wanted()
 	why := decision.Why{Reason: reasonCreate, Count: int64(n)}
 	plan := d.order(CreatePool, CreateGroup{Replicas: n}, why)
-	if d.s.Status.GroupID != "" && plan.Why.Reason == reasonFence {
+	if d.s.Status.GroupID != "" && plan.Why.Reason == reasonAnnounce {
 		plan.Warn = decision.Why{Reason: reasonGroupGone, Name: d.s.Status.GroupID}
 	}
 	return plan
 }
 
-// bootless waits for the bootstrap data. Without it a group would be told that there is nothing to
+// noBootstrap waits for the bootstrap data. Without it a group would be told that there is nothing to
 // bootstrap.
-func (d *decider) bootless() (Plan, bool) {
+func (d *state) noBootstrap() (Plan, bool) {
 	boot := &d.s.Spec.Template.Bootstrap
 	at := d.now.Add(d.p.Poll)
 	switch {
@@ -120,7 +120,7 @@ func (d *decider) bootless() (Plan, bool) {
 
 // bootstrapReady reports whether machines have their bootstrap data. Until the caller has looked,
 // the answer stays as it was.
-func (d *decider) bootstrapReady() bool {
+func (d *state) bootstrapReady() bool {
 	boot := &d.s.Spec.Template.Bootstrap
 	switch b := d.o.Bootstrap; {
 	case boot.DataSecret == nil:
@@ -135,7 +135,7 @@ func (d *decider) bootstrapReady() bool {
 }
 
 // renew keeps the bootstrap token alive while a machine may need it.
-func (d *decider) renew() (Plan, bool) {
+func (d *state) renew() (Plan, bool) {
 	boot, b := d.s.Spec.Template.Bootstrap.DataSecret, d.o.Bootstrap
 	if boot == nil || *boot == "" || b == nil || b.TokenExpires.IsZero() {
 		return Plan{}, false
@@ -143,7 +143,7 @@ func (d *decider) renew() (Plan, bool) {
 	if r := d.o.Renewed; r != nil && r.Code == codes.OK || b.TokenExpires.Sub(d.now) > d.p.TokenRenew {
 		return Plan{}, false
 	}
-	if plan, waits := d.gate(RenewToken); waits {
+	if plan, waits := d.retryLater(RenewToken); waits {
 		return plan, true
 	}
 	if b.OwnToken && !d.o.Fenced { // of a pool that is gone, nothing would remove it
@@ -156,16 +156,16 @@ func (d *decider) renew() (Plan, bool) {
 }
 
 // renewAt returns when to renew the bootstrap token.
-func (d *decider) renewAt() time.Time { return d.o.Bootstrap.TokenExpires.Add(-d.p.TokenRenew) }
+func (d *state) renewAt() time.Time { return d.o.Bootstrap.TokenExpires.Add(-d.p.TokenRenew) }
 
-// keep decides about a group that is there.
-func (d *decider) keep() Plan {
+// maintain decides about a group that is there.
+func (d *state) maintain() Plan {
 	if d.awaited() {
 		if plan, busy := d.renew(); busy {
 			return plan
 		}
 	}
-	if plan, busy := d.leave(); busy {
+	if plan, busy := d.updateLeaving(); busy {
 		return plan
 	}
 	if plan, busy := d.scale(); busy {
@@ -184,9 +184,9 @@ func (d *decider) keep() Plan {
 	return d.settle()
 }
 
-// dismissing reports whether this pass has just announced that instances go. That is carried out
+// removesInstances reports whether this pass has just announced that instances go. That is carried out
 // first, because there is one announcement at a time.
-func (d *decider) dismissing() bool {
+func (d *state) removesInstances() bool {
 	op := &d.s.Status.LastOperation
 	switch op.Call {
 	case DeleteInstances, ReplaceInstance, InstancesDrained:
@@ -198,11 +198,11 @@ func (d *decider) dismissing() bool {
 
 // update brings the group to the pool's current template, once the bootstrap data of its machines
 // is there.
-func (d *decider) update() (plan Plan, due bool) {
-	if d.asApplied() || d.dismissing() {
+func (d *state) update() (plan Plan, due bool) {
+	if d.asApplied() || d.removesInstances() {
 		return Plan{}, false
 	}
-	if plan, waits := d.bootless(); waits {
+	if plan, waits := d.noBootstrap(); waits {
 		return plan, true
 	}
 	if plan, busy := d.renew(); busy { // the provider may replace instances for it
@@ -213,12 +213,12 @@ func (d *decider) update() (plan Plan, due bool) {
 
 // awaited reports whether a machine may still need the bootstrap token: instances are to come, or one
 // that stays has no node. A provider that updates with a surge has more instances than are wanted.
-func (d *decider) awaited() bool {
+func (d *state) awaited() bool {
 	return d.o.Nodes != nil && d.wanted() >= d.o.Group.Target && (d.joined < d.wanted() || d.unjoined())
 }
 
 // unjoined reports whether an instance that stays has no node.
-func (d *decider) unjoined() bool {
+func (d *state) unjoined() bool {
 	if int(d.joined) >= len(d.instances) {
 		return false
 	}
@@ -230,12 +230,12 @@ func (d *decider) unjoined() bool {
 
 // settle ends a pass in which there is nothing to do. An operation that did not succeed is over,
 // because its purpose is reached.
-func (d *decider) settle() Plan {
+func (d *state) settle() Plan {
 	if op := d.s.Status.LastOperation; op.State != machine.StateSuccessful && op != (Operation{}) {
 		op.State, op.Code, op.Message, op.Against, op.Time = machine.StateSuccessful, codes.OK, "", Inputs{}, d.stamp()
 		return d.setStatus(decision.Why{Reason: reasonDone, Name: string(op.Call)}, func(s *Status) { s.LastOperation = op })
 	}
-	at := d.lookAt()
+	at := d.readGroupAt()
 	if !d.next.IsZero() && d.next.Before(at) {
 		at = d.next
 	}
@@ -246,7 +246,7 @@ func (d *decider) settle() Plan {
 }
 
 // settled returns what the pool waits for.
-func (d *decider) settled() decision.Why {
+func (d *state) settled() decision.Why {
 	s := &d.s.Status
 	why := decision.Why{Reason: reasonWaiting, Name: string(s.Phase), Count: int64(s.Ready), All: int64(d.wanted())}
 	switch {
@@ -254,8 +254,8 @@ func (d *decider) settled() decision.Why {
 		why = d.unlistedWhy()
 	case s.Phase == PhaseRunning:
 		why.Reason = reasonRunning
-	case d.held():
-		why = d.heldWhy()
+	case d.scaleDownHeld():
+		why = d.whyHeld()
 	case s.FailureReason != "":
 		why.Reason, why.Name, why.Detail = reasonFailed, string(s.FailureReason), s.FailureMessage
 	case !s.InfrastructureReady:
@@ -266,14 +266,14 @@ func (d *decider) settled() decision.Why {
 
 // scale brings the group to the wanted size. If the driver can remove chosen instances, they leave
 // by name (leave). Otherwise the provider chooses.
-func (d *decider) scale() (Plan, bool) {
+func (d *state) scale() (Plan, bool) {
 	wanted, target := d.wanted(), max(0, d.o.Group.Target)
 	if wanted == target { // always, while the provider owns the size
 		return Plan{}, false
 	}
 	if wanted > target {
 		if !d.o.Looked {
-			return d.ask(), true
+			return d.readGroup(), true
 		}
 		if plan, busy := d.renew(); busy {
 			return plan, true
@@ -288,13 +288,13 @@ func (d *decider) scale() (Plan, bool) {
 		}
 	}
 	if !d.o.Looked {
-		return d.ask(), true
+		return d.readGroup(), true
 	}
 	return d.order(ScalePool, ScaleGroup{To: to}, decision.Why{Reason: reasonScale, Count: int64(target), All: int64(to)}), true
 }
 
 // staying returns how many instances the provider is not removing already.
-func (d *decider) staying() int32 {
+func (d *state) staying() int32 {
 	n := int32(0)
 	for i := range d.instances {
 		if !d.instances[i].Going {
@@ -306,7 +306,7 @@ func (d *decider) staying() int32 {
 
 // surplus returns how many instances the library has to choose to remove. It is zero while the
 // provider owns the size, because that size is then wanted.
-func (d *decider) surplus() int {
+func (d *state) surplus() int {
 	if !d.o.Features.DeleteInstances {
 		return 0
 	}

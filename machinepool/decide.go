@@ -28,15 +28,15 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	d := decider{o: o, p: p, s: o.Pool, now: now, bad: o.Pool.invalidField()}
+	d := state{o: o, p: p, s: o.Pool, now: now, bad: o.Pool.invalidField()}
 	if d.bad == nil && o.Pool.Spec.RollingUpdate != nil && !o.Features.RollingUpdate {
 		d.bad = object.Invalid("spec.rollingUpdate", "must not be set, because the driver's groups are not updated within such bounds")
 	}
 	return d.decide(), nil
 }
 
-// decider is one call of Decide.
-type decider struct {
+// state is one call of Decide.
+type state struct {
 	o   *Observation
 	p   *Policy
 	s   *Pool
@@ -52,7 +52,7 @@ type decider struct {
 	joined int32
 }
 
-func (d *decider) decide() Plan {
+func (d *state) decide() Plan {
 	if d.s.Deleted() {
 		return d.remove()
 	}
@@ -66,13 +66,13 @@ func (d *decider) decide() Plan {
 			return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonFinalizer}}
 		}
 		if d.found() {
-			d.instances = orderly(d.o.Group.Instances)
-			d.supplement()
+			d.instances = sortedInstances(d.o.Group.Instances)
+			d.addUnlisted()
 		}
-		if plan, busy := d.hold(); busy {
+		if plan, busy := d.holdScaleDown(); busy {
 			return plan
 		}
-		if plan, busy := d.follow(); busy {
+		if plan, busy := d.followGroup(); busy {
 			return plan
 		}
 	}
@@ -86,29 +86,29 @@ func (d *decider) decide() Plan {
 }
 
 // found reports whether the group is known, and there.
-func (d *decider) found() bool { return d.o.Group != nil && d.o.Group.Code == codes.OK }
+func (d *state) found() bool { return d.o.Group != nil && d.o.Group.Code == codes.OK }
 
 // absent reports whether it is known that there is no group.
-func (d *decider) absent() bool {
-	return d.o.Group != nil && d.o.Group.Code == codes.NotFound && !d.doubted()
+func (d *state) absent() bool {
+	return d.o.Group != nil && d.o.Group.Code == codes.NotFound && !d.groupUncertain()
 }
 
 // autoscaled reports whether the provider owns the pool's size.
-func (d *decider) autoscaled() bool {
+func (d *state) autoscaled() bool {
 	key := d.p.Keys.Autoscaled
 	return d.p.Autoscaled || key != "" && d.s.Annotations[key] == "true"
 }
 
 // wanted returns how many instances there should be.
-func (d *decider) wanted() int32 {
+func (d *state) wanted() int32 {
 	if d.autoscaled() && d.found() {
 		return max(0, d.o.Group.Target)
 	}
 	return d.s.Spec.Wanted()
 }
 
-// follow updates what the spec says of the group to match the group.
-func (d *decider) follow() (Plan, bool) {
+// followGroup updates what the spec says of the group to match the group.
+func (d *state) followGroup() (Plan, bool) {
 	if !d.found() && !d.absent() {
 		return Plan{}, false
 	}
@@ -131,9 +131,9 @@ func (d *decider) follow() (Plan, bool) {
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
 
-// orderly returns instances sorted by ID, without empty and repeated ones. It returns the same
+// sortedInstances returns instances sorted by ID, without empty and repeated ones. It returns the same
 // slice if that is already so.
-func orderly(all []Instance) []Instance {
+func sortedInstances(all []Instance) []Instance {
 	last := ""
 	for i := range all {
 		if all[i].ProviderID <= last {
@@ -147,7 +147,7 @@ func orderly(all []Instance) []Instance {
 }
 
 // instance returns the group's instance of that ID, or false if it has none.
-func (d *decider) instance(id string) (Instance, bool) {
+func (d *state) instance(id string) (Instance, bool) {
 	i, ok := slices.BinarySearchFunc(d.instances, id, func(i Instance, id string) int { return strings.Compare(i.ProviderID, id) })
 	if !ok {
 		return Instance{}, false
@@ -156,10 +156,10 @@ func (d *decider) instance(id string) (Instance, bool) {
 }
 
 // stamp returns now as stores keep it.
-func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
+func (d *state) stamp() time.Time { return d.now.Truncate(time.Second) }
 
 // setStatus plans a write of the status that leaves the phase alone.
-func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
+func (d *state) setStatus(why decision.Why, change func(*Status)) Plan {
 	next := d.s.Status.Clone()
 	change(&next)
 	return Plan{Write: &UpdateStatus{next}, Why: why}
@@ -212,7 +212,7 @@ func (m *Memory) See(p *Pool, g *Group) {
 
 // missing returns the recorded instances that the answer lacks and that are not given up yet, sorted.
 // Nil if there are none.
-func (d *decider) missing() (ids []string) {
+func (d *state) missing() (ids []string) {
 	for _, id := range d.s.Spec.ProviderIDs {
 		if _, listed := d.instance(id); id != "" && !listed && !d.gaveUp(id) {
 			ids = append(ids, id)
@@ -223,7 +223,7 @@ func (d *decider) missing() (ids []string) {
 }
 
 // gaveUp reports whether two answers, Policy.Poll apart, lacked an instance.
-func (d *decider) gaveUp(id string) bool {
+func (d *state) gaveUp(id string) bool {
 	if d.o.Memory == nil {
 		return false
 	}
@@ -231,9 +231,9 @@ func (d *decider) gaveUp(id string) bool {
 	return missed && d.o.Group.At.Sub(since) >= d.p.Poll
 }
 
-// doubted reports whether the answer is that there is no group, though one is recorded, and that is
+// groupUncertain reports whether the answer is that there is no group, though one is recorded, and that is
 // not believed yet: it takes two answers, Policy.Period apart.
-func (d *decider) doubted() bool {
+func (d *state) groupUncertain() bool {
 	ids := d.s.Spec.ProviderIDs
 	if d.o.Group == nil || d.o.Group.Code != codes.NotFound || d.s.Status.GroupID == "" && len(ids) == 0 || !strictlySorted(ids) {
 		return false // or the library did not write that record
@@ -242,9 +242,9 @@ func (d *decider) doubted() bool {
 	return m == nil || m.Gone.IsZero() || d.o.Group.At.Sub(m.Gone) < d.p.Period
 }
 
-// supplement adds instances that the answer lacks and that are not given up yet. It changes nothing
+// addUnlisted adds instances that the answer lacks and that are not given up yet. It changes nothing
 // if there are none.
-func (d *decider) supplement() {
+func (d *state) addUnlisted() {
 	d.unlisted = d.missing()
 	if len(d.unlisted) == 0 {
 		return
@@ -258,21 +258,21 @@ func (d *decider) supplement() {
 }
 
 // isUnlisted reports whether the answer lacks an instance that is not given up yet.
-func (d *decider) isUnlisted(id string) bool {
+func (d *state) isUnlisted(id string) bool {
 	_, is := slices.BinarySearch(d.unlisted, id)
 	return is
 }
 
 // unlistedWhy says which instances the answer lacks.
-func (d *decider) unlistedWhy() decision.Why {
+func (d *state) unlistedWhy() decision.Why {
 	return decision.Why{Reason: reasonUnlisted, Name: d.unlisted[0], Count: int64(len(d.unlisted)), All: int64(len(d.instances))}
 }
 
-func (d *decider) operation(call Call, state machine.OperationState) Operation {
+func (d *state) operation(call Call, state machine.OperationState) Operation {
 	return Operation{Call: call, State: state, Time: d.stamp()}
 }
 
-func (d *decider) inputs() Inputs {
+func (d *state) inputs() Inputs {
 	in := Inputs{Pool: d.s.Generation, Secret: d.o.Secret}
 	if d.o.Class != nil {
 		in.Class = d.o.Class.Generation
@@ -283,7 +283,7 @@ func (d *decider) inputs() Inputs {
 // retryAt returns when the recovery table allows the next attempt of a call after the persisted
 // failure. Zero: now. A change of the call's inputs allows it at once. So does a failure from the
 // future, because the length of its wait would be unknown.
-func (d *decider) retryAt(call Call) time.Time {
+func (d *state) retryAt(call Call) time.Time {
 	op := &d.s.Status.LastOperation
 	if op.Call != call || op.State != machine.StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
 		return time.Time{}
@@ -306,8 +306,8 @@ func (d *decider) retryAt(call Call) time.Time {
 // endless is longer than any wait. What waits so long waits for a change alone.
 const endless = 200 * 365 * 24 * time.Hour
 
-// gate holds a call back until it may be made again.
-func (d *decider) gate(call Call) (Plan, bool) {
+// retryLater holds a call back until it may be made again.
+func (d *state) retryLater(call Call) (Plan, bool) {
 	at := d.retryAt(call)
 	if at.IsZero() {
 		return Plan{}, false
@@ -324,10 +324,10 @@ func (d *decider) gate(call Call) (Plan, bool) {
 	return Plan{At: d.now.Add(d.p.Period), Why: why}, true // the group is looked at as usual
 }
 
-// done holds back a call that has just succeeded for the same size: the provider may not show it
+// awaitEffect holds back a call that has just succeeded for the same size: the provider may not show it
 // yet, or may never show it. Without that, a call that changes nothing would be repeated endlessly
 // without a pause.
-func (d *decider) done(call Call) (Plan, bool) {
+func (d *state) awaitEffect(call Call) (Plan, bool) {
 	op := &d.s.Status.LastOperation
 	at := op.Time.Add(d.p.Poll)
 	if op.Call != call || op.State != machine.StateSuccessful || op.Replicas != d.wanted() || op.Time.After(d.now) || !d.now.Before(at) {
@@ -339,25 +339,25 @@ func (d *decider) done(call Call) (Plan, bool) {
 // order plans a changing effect. A write of the same pass announces it first, so that a process
 // that decides from an old pool fails at that write. An announcement of an earlier pass does not
 // count: that order may have been carried out, from another template.
-func (d *decider) order(call Call, effect Effect, why decision.Why) Plan {
-	if plan, waits := d.gate(call); waits {
+func (d *state) order(call Call, effect Effect, why decision.Why) Plan {
+	if plan, waits := d.retryLater(call); waits {
 		return plan
 	}
-	if plan, waits := d.done(call); waits {
+	if plan, waits := d.awaitEffect(call); waits {
 		return plan
 	}
 	op := &d.s.Status.LastOperation
 	if !d.o.Announced || op.Call != call || op.State != machine.StateProcessing || op.Replicas != d.wanted() {
 		announced := d.operation(call, machine.StateProcessing)
 		announced.Replicas = d.wanted()
-		plan := d.setStatus(decision.Why{Reason: reasonFence, Name: string(call)}, func(s *Status) {
+		plan := d.setStatus(decision.Why{Reason: reasonAnnounce, Name: string(call)}, func(s *Status) {
 			s.LastOperation = announced
 			switch call {
 			case CreatePool:
 				s.Applied = d.ordered(&s.Applied)
 				s.GroupID = "" // it is gone: a deletion finds the new group by the pool's name
 			case UpdatePool:
-				s.Applied = s.Applied.doubted()
+				s.Applied = s.Applied.uncertain()
 			}
 		})
 		plan.Announces = true

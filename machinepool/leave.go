@@ -15,8 +15,8 @@ import (
 // are drained first. The list of them is stored before anything is done to them, with the time that
 // their drain timeout counts from.
 
-// leave keeps the list of leaving instances up to date.
-func (d *decider) leave() (Plan, bool) {
+// updateLeaving keeps the list of leaving instances up to date.
+func (d *state) updateLeaving() (Plan, bool) {
 	have := d.s.Status.Leaving
 	if len(have) == 0 && !d.anyToLeave() {
 		return Plan{}, false
@@ -26,12 +26,12 @@ func (d *decider) leave() (Plan, bool) {
 		return Plan{}, false
 	}
 	if len(want) > 0 && !d.o.Looked { // chosen from the current group
-		return d.ask(), true
+		return d.readGroup(), true
 	}
 	if len(back) > 0 && !d.o.NoDrain && (d.o.Kept == nil || d.o.Kept.Code != codes.OK) {
-		why := decision.Why{Reason: reasonKeep, Name: back[0], Count: int64(len(back))}
+		why := decision.Why{Reason: reasonUncordon, Name: back[0], Count: int64(len(back))}
 		if kept := d.o.Kept; kept != nil {
-			why.Reason, why.Code, why.Detail = reasonKeepFailed, kept.Code, kept.Message
+			why.Reason, why.Code, why.Detail = reasonUncordonFailed, kept.Code, kept.Message
 			return Plan{At: d.now.Add(d.p.Poll), Why: why, Warn: why}, true
 		}
 		if !d.o.Fenced {
@@ -48,7 +48,7 @@ func (d *decider) leave() (Plan, bool) {
 }
 
 // anyToLeave reports whether an instance has to leave. It is for an empty list.
-func (d *decider) anyToLeave() bool {
+func (d *state) anyToLeave() bool {
 	if d.surplus() > 0 || d.toReplace() != "" {
 		return true
 	}
@@ -62,7 +62,7 @@ func (d *decider) anyToLeave() bool {
 
 // leaving returns the list as it should be, and the instances of the stored list that stay after
 // all. An instance stays on the list while its reason lasts.
-func (d *decider) leaving() (want []Leaving, back []string) {
+func (d *state) leaving() (want []Leaving, back []string) {
 	surplus, unlisted := d.surplus(), 0
 	for _, l := range d.s.Status.Leaving {
 		i, there := d.instance(l.ProviderID)
@@ -95,7 +95,7 @@ func (d *decider) leaving() (want []Leaving, back []string) {
 }
 
 // withAwaited adds the instances whose drain the provider waits for.
-func (d *decider) withAwaited(want []Leaving) []Leaving {
+func (d *state) withAwaited(want []Leaving) []Leaving {
 	for i := range d.instances {
 		if in := &d.instances[i]; in.AwaitsDrain && !in.Going && !contains(want, in.ProviderID) {
 			want = append(want, Leaving{in.ProviderID, ExitProvider, d.stamp()})
@@ -105,7 +105,7 @@ func (d *decider) withAwaited(want []Leaving) []Leaving {
 }
 
 // lasts reports whether the reason to leave is still there.
-func (d *decider) lasts(l Leaving, i Instance, surplus int) bool {
+func (d *state) lasts(l Leaving, i Instance, surplus int) bool {
 	switch l.Exit {
 	case ExitScaleDown:
 		return surplus > 0
@@ -123,7 +123,7 @@ func contains(list []Leaving, id string) bool {
 
 // toReplace returns the next instance whose node asks for a replacement: one at a time, and only
 // while all others do their work.
-func (d *decider) toReplace() string {
+func (d *state) toReplace() string {
 	if !d.o.Features.ReplaceInstance || d.o.Nodes == nil || d.s.Status.Phase != PhaseRunning || d.wanted() != max(0, d.o.Group.Target) {
 		return ""
 	}
@@ -137,7 +137,7 @@ func (d *decider) toReplace() string {
 
 // asksReplacement reports whether the node of an instance asks for a replacement. An instance whose
 // node is not known still asks if it did before.
-func (d *decider) asksReplacement(id string) bool {
+func (d *state) asksReplacement(id string) bool {
 	n, key := d.node(id), d.p.Keys.Replace
 	return key != "" && (n == nil || n.Annotations[key] == "true")
 }
@@ -162,8 +162,8 @@ func (v deletionCandidate) compare(w deletionCandidate) int {
 // choose picks n instances that are not on the list yet: those without a node first, then those
 // that are not ready, then the oldest. Last are those that may have a node that is not known: it
 // could not be drained. It picks none while the provider undoes the scale-down.
-func (d *decider) choose(n int, listed []Leaving) []string {
-	if n == 0 || d.held() {
+func (d *state) choose(n int, listed []Leaving) []string {
+	if n == 0 || d.scaleDownHeld() {
 		return nil
 	}
 	var all []deletionCandidate
@@ -196,7 +196,7 @@ func (d *decider) choose(n int, listed []Leaving) []string {
 func readLive() Plan { return Plan{Effect: ReadPool{}, Why: decision.Why{Reason: reasonReadPool}} }
 
 // drain drains the leaving instances, and removes them when they are empty.
-func (d *decider) drain() (Plan, bool) {
+func (d *state) drain() (Plan, bool) {
 	list := d.listed(d.s.Status.Leaving)
 	if len(list) == 0 {
 		return Plan{}, false
@@ -211,8 +211,8 @@ func (d *decider) drain() (Plan, bool) {
 		}, true
 	}
 	for _, exit := range [...]Exit{ExitScaleDown, ExitReplace, ExitProvider} {
-		if ids := d.empty(exit); len(ids) > 0 {
-			return d.dismiss(exit, ids), true
+		if ids := d.removable(exit); len(ids) > 0 {
+			return d.removeInstances(exit, ids), true
 		}
 	}
 	at := d.now.Add(d.p.Poll)
@@ -233,7 +233,7 @@ func (d *decider) drain() (Plan, bool) {
 
 // listed returns the instances of the list that the provider lists. It returns the same slice if that
 // is all.
-func (d *decider) listed(list []Leaving) []Leaving {
+func (d *state) listed(list []Leaving) []Leaving {
 	if len(d.unlisted) == 0 {
 		return list
 	}
@@ -241,12 +241,12 @@ func (d *decider) listed(list []Leaving) []Leaving {
 }
 
 // overdueAt returns when an instance is removed even if it is not empty.
-func (d *decider) overdueAt(l *Leaving) time.Time {
+func (d *state) overdueAt(l *Leaving) time.Time {
 	return l.Since.Add(d.p.DrainTimeout).Add(time.Second)
 }
 
-// empty returns the instances of the list that may go now.
-func (d *decider) empty(exit Exit) []string {
+// removable returns the instances of the list that may go now.
+func (d *state) removable(exit Exit) []string {
 	var ids []string
 	for i := range d.s.Status.Leaving {
 		l := &d.s.Status.Leaving[i]
@@ -261,12 +261,12 @@ func (d *decider) empty(exit Exit) []string {
 	return ids
 }
 
-// dismiss removes instances.
-func (d *decider) dismiss(exit Exit, ids []string) Plan {
+// removeInstances removes instances.
+func (d *state) removeInstances(exit Exit, ids []string) Plan {
 	if !d.o.Looked {
-		return d.ask()
+		return d.readGroup()
 	}
-	why := decision.Why{Reason: reasonDismiss, Name: ids[0], Count: int64(len(ids)), Detail: string(exit)}
+	why := decision.Why{Reason: reasonRemoveInstances, Name: ids[0], Count: int64(len(ids)), Detail: string(exit)}
 	switch exit {
 	case ExitReplace:
 		return d.order(ReplaceInstance, ReplaceOne{ProviderID: ids[0]}, why)
@@ -280,7 +280,7 @@ func (d *decider) dismiss(exit Exit, ids []string) Plan {
 // remove decides about a pool whose deletion was asked for. The group is deleted first,
 // then the bootstrap data of its machines, then the record. Steps from before a crash are done again, and
 // have no effect.
-func (d *decider) remove() Plan {
+func (d *state) remove() Plan {
 	if !d.s.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
@@ -295,12 +295,12 @@ func (d *decider) remove() Plan {
 		if d.o.Class == nil && answer == nil {
 			return Plan{At: d.now.Add(d.p.Period), Why: decision.Why{Reason: reasonClassGone, Name: d.s.Spec.Template.Class.Name}}
 		}
-		if plan, busy := d.gone(DeletePool, answer, DeleteGroup{}); busy {
+		if plan, busy := d.deleteUntilGone(DeletePool, answer, DeleteGroup{}); busy {
 			return plan
 		}
 	}
 	if d.s.Spec.Template.Bootstrap.Config != "" {
-		if plan, busy := d.gone(DeleteBootstrap, d.o.BootstrapDeleted, RemoveBootstrap{}); busy {
+		if plan, busy := d.deleteUntilGone(DeleteBootstrap, d.o.BootstrapDeleted, RemoveBootstrap{}); busy {
 			return plan
 		}
 	}
@@ -314,7 +314,7 @@ func (d *decider) remove() Plan {
 
 // removeToken deletes the token that the machines of the pool joined with. A failure holds nothing up,
 // because the token expires.
-func (d *decider) removeToken() (Plan, bool) {
+func (d *state) removeToken() (Plan, bool) {
 	if b := d.o.Bootstrap; b == nil || !b.OwnToken || d.o.TokenRemoved != nil {
 		return Plan{}, false
 	}
@@ -325,7 +325,7 @@ func (d *decider) removeToken() (Plan, bool) {
 }
 
 // tokenLeft is the warning about a token that could not be deleted.
-func (d *decider) tokenLeft() decision.Why {
+func (d *state) tokenLeft() decision.Why {
 	answer := d.o.TokenRemoved
 	if answer == nil || answer.Code == codes.OK || answer.Code == codes.NotFound {
 		return decision.Why{}
@@ -335,7 +335,7 @@ func (d *decider) tokenLeft() decision.Why {
 
 // deleting enters the phase. If no create was ever announced, the pool has no group, and deleting
 // records that, because its class may never have existed.
-func (d *decider) deleting() Plan {
+func (d *state) deleting() Plan {
 	s := &d.s.Status
 	from := Phase(phases.State(string(s.Phase)))
 	to, _ := phases.Next(string(from), eventDelete)
@@ -348,21 +348,21 @@ func (d *decider) deleting() Plan {
 	return plan
 }
 
-// gone deletes one thing, until the answer says that it is gone.
-func (d *decider) gone(call Call, answer *machine.Outcome, effect Effect) (Plan, bool) {
+// deleteUntilGone deletes one thing, until the answer says that it is gone.
+func (d *state) deleteUntilGone(call Call, answer *machine.Outcome, effect Effect) (Plan, bool) {
 	if answer != nil && (answer.Code == codes.OK || answer.Code == codes.NotFound) {
 		return Plan{}, false
 	}
 	if answer != nil {
 		next := d.s.Status
 		if d.o.GroupDeleted != nil {
-			noteWords(&next, d.o.GroupDeleted)
+			recordMessage(&next, d.o.GroupDeleted)
 		}
-		if why := d.noteFailed(&next, call, *answer); why != (decision.Why{}) {
+		if why := d.recordFailedCall(&next, call, *answer); why != (decision.Why{}) {
 			return Plan{Write: &UpdateStatus{next.Clone()}, Why: why, Warn: why}, true
 		}
 	}
-	if plan, waits := d.gate(call); waits {
+	if plan, waits := d.retryLater(call); waits {
 		return plan, true
 	}
 	if !d.o.Fenced { // the pool may be gone, and the group of that name another's

@@ -46,7 +46,7 @@ func MatchNodes(ids []string, nodes map[string]*machine.Node, free []*machine.No
 }
 
 // node returns the node of an instance. Nil: it has none, or none is known.
-func (d *decider) node(id string) *machine.Node {
+func (d *state) node(id string) *machine.Node {
 	n := d.o.Nodes[id]
 	if n == nil || n.ProviderID != id && !object.Alike(n.ProviderID, id) {
 		return nil
@@ -56,7 +56,7 @@ func (d *decider) node(id string) *machine.Node {
 
 // nodeless reports whether an instance has no node: none is known, and there is none that may be its
 // own.
-func (d *decider) nodeless(id string) bool {
+func (d *state) nodeless(id string) bool {
 	return d.o.Nodes != nil && d.o.Nodes[id] == nil && len(d.o.Unmatched) == 0
 }
 
@@ -66,7 +66,7 @@ type strays struct {
 	ids  object.Spellings
 }
 
-func (d *decider) strays() (all strays) {
+func (d *state) strays() (all strays) {
 	for _, n := range d.o.Unmatched {
 		all.ids.Add(n.ProviderID)
 		all.late = all.late || n.ProviderID == ""
@@ -76,13 +76,13 @@ func (d *decider) strays() (all strays) {
 
 // unsure reports whether a node without a known owner looks like that of an instance, though none is
 // known.
-func (d *decider) unsure(id string, all *strays) bool {
+func (d *state) unsure(id string, all *strays) bool {
 	return d.o.Nodes[id] == nil && (all.late || len(all.ids.Alike(id)) > 0)
 }
 
-// noteUnmatched records whether nodes were found by another spelling only, or not at all where one
+// recordUnmatched records whether nodes were found by another spelling only, or not at all where one
 // may be there, and returns what is to be told of it. It allocates nothing if there is nothing to say.
-func (d *decider) noteUnmatched(next *Status) decision.Why {
+func (d *state) recordUnmatched(next *Status) decision.Why {
 	if d.o.Nodes == nil && !d.o.NoCluster {
 		return decision.Why{}
 	}
@@ -107,7 +107,7 @@ func (d *decider) noteUnmatched(next *Status) decision.Why {
 }
 
 // unmatched says what has to be known of nodes that are not found by their instances' IDs.
-func (d *decider) unmatched() decision.Why {
+func (d *state) unmatched() decision.Why {
 	all := int64(len(d.s.Spec.ProviderIDs))
 	unknown := decision.Why{Reason: reasonNodeUnknown, All: all, For: d.p.DrainTimeout}
 	spelled := decision.Why{Reason: reasonNodesSpelled, All: all}
@@ -139,13 +139,13 @@ func (d *decider) unmatched() decision.Why {
 // removed. Each attempt costs a drain and a machine.
 const heldFor = time.Hour
 
-// hold records that the provider undoes a scale-down: it removed instances, kept the size and made
+// holdScaleDown records that the provider undoes a scale-down: it removed instances, kept the size and made
 // others. Without that, one instance after the other would be drained and replaced without end.
-func (d *decider) hold() (Plan, bool) {
-	if !d.undone() || d.held() {
+func (d *state) holdScaleDown() (Plan, bool) {
+	if !d.scaleDownUndone() || d.scaleDownHeld() {
 		return Plan{}, false
 	}
-	why := d.heldWhy()
+	why := d.whyHeld()
 	c := object.Condition{
 		Type: ConditionScaleDownHeld, Status: object.True, Reason: why.Reason.String(), Message: why.String(), Since: d.stamp(),
 	}
@@ -156,10 +156,10 @@ func (d *decider) hold() (Plan, bool) {
 	return plan, true
 }
 
-// undone reports whether DeleteInstances has succeeded for the wanted size, and the group has as
+// scaleDownUndone reports whether DeleteInstances has succeeded for the wanted size, and the group has as
 // many instances as at the look before, another one in place of the removed one. A group that was
 // seen at its size since then is larger for another reason.
-func (d *decider) undone() bool {
+func (d *state) scaleDownUndone() bool {
 	op, known := &d.s.Status.LastOperation, d.s.Spec.ProviderIDs
 	if !d.found() || op.Call != DeleteInstances || op.State != machine.StateSuccessful || op.Replicas != d.wanted() {
 		return false
@@ -170,20 +170,20 @@ func (d *decider) undone() bool {
 	return slices.ContainsFunc(d.instances, func(i Instance) bool { return !i.Going && !slices.Contains(known, i.ProviderID) })
 }
 
-// held reports whether the recorded hold is about the size that is wanted now, and not over yet.
-func (d *decider) held() bool {
+// scaleDownHeld reports whether the recorded hold is about the size that is wanted now, and not over yet.
+func (d *state) scaleDownHeld() bool {
 	c := object.FindCondition(d.s.Status.Conditions, ConditionScaleDownHeld)
-	return c != nil && c.Status == object.True && c.Message == d.heldWhy().String() &&
+	return c != nil && c.Status == object.True && c.Message == d.whyHeld().String() &&
 		!c.Since.After(d.now) && d.now.Before(c.Since.Add(heldFor))
 }
 
-func (d *decider) heldWhy() decision.Why {
+func (d *state) whyHeld() decision.Why {
 	return decision.Why{Reason: reasonHeld, All: int64(d.wanted()), For: heldFor}
 }
 
-// noteHeld drops a hold that is over: its time, its size, or the surplus.
-func (d *decider) noteHeld(next *Status) {
-	if object.FindCondition(next.Conditions, ConditionScaleDownHeld) == nil || !d.found() || d.surplus() > 0 && d.held() {
+// recordHeld drops a hold that is over: its time, its size, or the surplus.
+func (d *state) recordHeld(next *Status) {
+	if object.FindCondition(next.Conditions, ConditionScaleDownHeld) == nil || !d.found() || d.surplus() > 0 && d.scaleDownHeld() {
 		return
 	}
 	next.Conditions = object.DropCondition(next.Conditions, ConditionScaleDownHeld)

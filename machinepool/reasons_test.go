@@ -4,10 +4,10 @@ package machinepool
 var (
 	ReasonRetryAt       = reasonRetryAt
 	ReasonWaitForChange = reasonWaitForChange
-	ReasonFence         = reasonFence
+	ReasonFence         = reasonAnnounce
 	ReasonTakesEffect   = reasonTakesEffect
 	ReasonLeaving       = reasonLeaving
-	ReasonKeepFailed    = reasonKeepFailed
+	ReasonKeepFailed    = reasonUncordonFailed
 	ReasonRunning       = reasonRunning
 	ReasonWaiting       = reasonWaiting
 	ReasonClassGone     = reasonClassGone

@@ -14,22 +14,22 @@ import (
 // report plans a write of the status if it has changed. One write holds everything learned: how
 // calls ended, the state of group and nodes, and the resulting phase. It allocates nothing while
 // the status stays as it is.
-func (d *decider) report() (Plan, bool) {
+func (d *state) report() (Plan, bool) {
 	next := d.s.Status
 	next.ObservedGeneration = d.s.Generation
 	why, unmatched := decision.Why{Reason: ReasonStatus}, decision.Why{}
 	if d.bad == nil {
-		if note := d.noteCalls(&next); note != (decision.Why{}) {
+		if note := d.recordCalls(&next); note != (decision.Why{}) {
 			why = note
 		}
-		d.noteGroup(&next)
-		d.noteNodes(&next)
-		d.noteHeld(&next)
-		unmatched = d.noteUnmatched(&next)
+		d.recordGroup(&next)
+		d.recordNodes(&next)
+		d.recordHeld(&next)
+		unmatched = d.recordUnmatched(&next)
 	}
-	d.noteSpec(&next)
-	d.noteFailure(&next)
-	move := d.notePhase(&next)
+	d.recordSpec(&next)
+	d.recordFailure(&next)
+	move := d.recordPhase(&next)
 	if next.Equal(&d.s.Status) {
 		return Plan{}, false
 	}
@@ -44,7 +44,7 @@ func (d *decider) report() (Plan, bool) {
 }
 
 // tally is the state of a pool in numbers.
-func (d *decider) tally(s *Status) decision.Why {
+func (d *state) tally(s *Status) decision.Why {
 	return decision.Why{Reason: ReasonStatus, Name: string(s.Phase), Count: int64(s.Ready), All: int64(d.wanted())}
 }
 
@@ -55,7 +55,7 @@ type call struct {
 }
 
 // changes are the answers to changing effects of this pass.
-func (d *decider) changes() [6]call {
+func (d *state) changes() [6]call {
 	o := d.o
 	return [...]call{
 		{CreatePool, o.Created},
@@ -67,21 +67,21 @@ func (d *decider) changes() [6]call {
 	}
 }
 
-// noteCalls records how calls ended. It returns the Why of the last one that was not recorded yet.
-func (d *decider) noteCalls(next *Status) (why decision.Why) {
+// recordCalls records how calls ended. It returns the Why of the last one that was not recorded yet.
+func (d *state) recordCalls(next *Status) (why decision.Why) {
 	for _, c := range d.changes() {
 		if c.answer == nil {
 			continue
 		}
-		noteWords(next, c.answer)
-		if note := d.noteChange(next, c); note != (decision.Why{}) {
+		recordMessage(next, c.answer)
+		if note := d.recordChange(next, c); note != (decision.Why{}) {
 			why = note
 		}
 	}
 	if g := d.o.Group; g != nil && d.o.Looked {
-		noteWords(next, g)
+		recordMessage(next, g)
 		if g.Code != codes.OK && g.Code != codes.NotFound {
-			if note := d.noteFailed(next, GetPoolStatus, g.Outcome); note != (decision.Why{}) {
+			if note := d.recordFailedCall(next, GetPoolStatus, g.Outcome); note != (decision.Why{}) {
 				why = note
 			}
 		} else if next.LastOperation.Call == GetPoolStatus && next.LastOperation.State == machine.StateFailed {
@@ -89,15 +89,15 @@ func (d *decider) noteCalls(next *Status) (why decision.Why) {
 		}
 	}
 	if r := d.o.Renewed; r != nil && r.Code != codes.OK {
-		if note := d.noteFailed(next, RenewToken, *r); note != (decision.Why{}) {
+		if note := d.recordFailedCall(next, RenewToken, *r); note != (decision.Why{}) {
 			why = note
 		}
 	}
 	return why
 }
 
-// noteWords records what a driver said beside its answer.
-func noteWords(next *Status, g *Group) {
+// recordMessage records what a driver said beside its answer.
+func recordMessage(next *Status, g *Group) {
 	if g.ID != "" {
 		next.GroupID = g.ID
 	}
@@ -106,14 +106,14 @@ func noteWords(next *Status, g *Group) {
 	}
 }
 
-// noteChange records how a changing call ended. The announcement before it said Processing, so an
+// recordChange records how a changing call ended. The announcement before it said Processing, so an
 // end that is recorded already is visible.
-func (d *decider) noteChange(next *Status, c call) decision.Why {
+func (d *state) recordChange(next *Status, c call) decision.Why {
 	if c.answer.Code != codes.OK {
 		if c.call == UpdatePool && changesNothing(c.answer.Code) {
-			next.Applied = next.Applied.undoubted()
+			next.Applied = next.Applied.certain()
 		}
-		return d.noteFailed(next, c.call, c.answer.Outcome)
+		return d.recordFailedCall(next, c.call, c.answer.Outcome)
 	}
 	if next.LastOperation.Call == c.call && next.LastOperation.State == machine.StateSuccessful {
 		return decision.Why{}
@@ -127,9 +127,9 @@ func (d *decider) noteChange(next *Status, c call) decision.Why {
 	return decision.Why{Reason: reasonDone, Name: string(c.call)}
 }
 
-// noteFailed records a failure once. A failure recorded in this pass holds back the next attempt.
+// recordFailedCall records a failure once. A failure recorded in this pass holds back the next attempt.
 // After an earlier failure no call is made until its wait is over.
-func (d *decider) noteFailed(next *Status, call Call, how machine.Outcome) decision.Why {
+func (d *state) recordFailedCall(next *Status, call Call, how machine.Outcome) decision.Why {
 	failed := d.operation(call, machine.StateFailed)
 	failed.Replicas, failed.Code, failed.Message, failed.Against = d.wanted(), how.Code, how.Message, d.inputs()
 	op := &next.LastOperation
@@ -141,8 +141,8 @@ func (d *decider) noteFailed(next *Status, call Call, how machine.Outcome) decis
 	return decision.Why{Reason: reasonCallFailed, Name: string(call), Code: how.Code, Detail: how.Message}
 }
 
-// noteGroup records what the provider says of the group.
-func (d *decider) noteGroup(next *Status) {
+// recordGroup records what the provider says of the group.
+func (d *state) recordGroup(next *Status) {
 	next.BootstrapReady = d.bootstrapReady()
 	switch {
 	case d.found():
@@ -155,9 +155,9 @@ func (d *decider) noteGroup(next *Status) {
 
 const maxReplicas = 1<<31 - 1
 
-// noteNodes counts the nodes of the instances that the spec names. These are the group's, if it is
+// recordNodes counts the nodes of the instances that the spec names. These are the group's, if it is
 // known.
-func (d *decider) noteNodes(next *Status) {
+func (d *state) recordNodes(next *Status) {
 	ids := d.s.Spec.ProviderIDs
 	if d.o.Nodes == nil && !d.o.NoCluster || !strictlySorted(ids) {
 		return
@@ -175,7 +175,7 @@ func (d *decider) noteNodes(next *Status) {
 		at++
 		if !ref.ReadySince.IsZero() {
 			next.Ready++
-			d.noteAvailable(next, ref.ReadySince)
+			d.recordAvailable(next, ref.ReadySince)
 		}
 	}
 	next.Unavailable = max(0, d.wanted()-next.Available)
@@ -184,9 +184,9 @@ func (d *decider) noteNodes(next *Status) {
 	}
 }
 
-// noteAvailable counts a node that is ready since then, if that is long enough, and notes when it will
+// recordAvailable counts a node that is ready since then, if that is long enough, and notes when it will
 // be.
-func (d *decider) noteAvailable(next *Status, since time.Time) {
+func (d *state) recordAvailable(next *Status, since time.Time) {
 	at := since.Add(d.s.Spec.MinReady).Add(time.Second) // since lost its fraction of a second
 	switch {
 	case d.s.Spec.MinReady <= 0 || !d.now.Before(at):
@@ -209,7 +209,7 @@ func strictlySorted(ids []string) bool {
 
 // nodeRef returns what the status says of a node. The node's own time of its condition is another
 // clock's, so the time is that of the first decision that finds the node ready.
-func (d *decider) nodeRef(id string, n *machine.Node) NodeRef {
+func (d *state) nodeRef(id string, n *machine.Node) NodeRef {
 	ref := NodeRef{ProviderID: id, Name: n.Name, UID: n.UID}
 	ready := object.FindCondition(n.Conditions, machine.NodeReady)
 	if ready == nil || ready.Status != object.True || n.Deleted() {
@@ -228,7 +228,7 @@ func (d *decider) nodeRef(id string, n *machine.Node) NodeRef {
 }
 
 // nodeRefs names n nodes.
-func (d *decider) nodeRefs(ids []string, n int) []NodeRef {
+func (d *state) nodeRefs(ids []string, n int) []NodeRef {
 	refs := make([]NodeRef, 0, n)
 	for _, id := range ids {
 		if n := d.node(id); n != nil {
@@ -238,8 +238,8 @@ func (d *decider) nodeRefs(ids []string, n int) []NodeRef {
 	return refs
 }
 
-// noteSpec records which field can't be acted upon, or that all can.
-func (d *decider) noteSpec(next *Status) {
+// recordSpec records which field can't be acted upon, or that all can.
+func (d *state) recordSpec(next *Status) {
 	have := object.FindCondition(next.Conditions, ConditionSpecValid)
 	if d.bad == nil {
 		if have != nil {
@@ -256,9 +256,9 @@ func (d *decider) noteSpec(next *Status) {
 	}
 }
 
-// noteFailure records what an operator must act on. It follows from the spec, the last operation
+// recordFailure records what an operator must act on. It follows from the spec, the last operation
 // and the provider's answer, and disappears with them.
-func (d *decider) noteFailure(next *Status) {
+func (d *state) recordFailure(next *Status) {
 	op := &next.LastOperation
 	switch {
 	case d.bad != nil:
@@ -276,8 +276,8 @@ func (d *decider) noteFailure(next *Status) {
 	}
 }
 
-// notePhase moves the phase to the strongest one whose condition holds.
-func (d *decider) notePhase(next *Status) machine.Move {
+// recordPhase moves the phase to the strongest one whose condition holds.
+func (d *state) recordPhase(next *Status) machine.Move {
 	from := Phase(phases.State(string(next.Phase)))
 	on := d.strongest(from, next)
 	to, ok := phases.Next(string(from), on)
@@ -288,7 +288,7 @@ func (d *decider) notePhase(next *Status) machine.Move {
 	return machine.Move{Table: phases.Name, From: string(from), On: on, To: to}
 }
 
-func (d *decider) strongest(from Phase, s *Status) machine.Event {
+func (d *state) strongest(from Phase, s *Status) machine.Event {
 	switch {
 	case from == PhaseNew:
 		return eventAccepted
@@ -310,7 +310,7 @@ func (d *decider) strongest(from Phase, s *Status) machine.Event {
 
 // running reports whether as many nodes are ready as are wanted. While no nodes are known, the
 // answer stays as it was.
-func (d *decider) running(from Phase, s *Status) bool {
+func (d *state) running(from Phase, s *Status) bool {
 	if d.o.Nodes == nil && !d.o.NoCluster {
 		return from == PhaseRunning
 	}
@@ -346,7 +346,7 @@ func (a *Applied) Clone() Applied {
 }
 
 // current returns what a group made or updated now is made from.
-func (d *decider) current() Applied {
+func (d *state) current() Applied {
 	spec := &d.s.Spec
 	a := Applied{Template: spec.Template.Clone(), FailureDomains: spec.FailureDomains, RollingUpdate: spec.RollingUpdate}
 	if d.o.Class != nil {
@@ -358,7 +358,7 @@ func (d *decider) current() Applied {
 // ordered returns what a group can be made from once one more create is sent. An earlier create may
 // have been carried out without an answer, or may still be, and the driver adopts the group it
 // made. If the orders differ, it is not known which of them the group follows until it is updated.
-func (d *decider) ordered(before *Applied) Applied {
+func (d *state) ordered(before *Applied) Applied {
 	now := d.current()
 	if before.Equal(&Applied{}) || before.Equal(&now) {
 		return now
@@ -369,10 +369,10 @@ func (d *decider) ordered(before *Applied) Applied {
 // severalOrders is a generation that no class has.
 const severalOrders = -1
 
-// doubted returns what a group follows while an update of it is under way: a, or what the update
+// uncertain returns what a group follows while an update of it is under way: a, or what the update
 // brings. The wanted state may be a again before there is an answer. After a second update without
 // an answer nothing is known.
-func (a *Applied) doubted() Applied {
+func (a *Applied) uncertain() Applied {
 	if a.Doubted {
 		return Applied{ClassGeneration: severalOrders}
 	}
@@ -381,8 +381,8 @@ func (a *Applied) doubted() Applied {
 	return b
 }
 
-// undoubted returns what the group follows after an answer by which nothing was changed.
-func (a *Applied) undoubted() Applied {
+// certain returns what the group follows after an answer by which nothing was changed.
+func (a *Applied) certain() Applied {
 	b := a.Clone()
 	b.Doubted = false
 	return b
@@ -400,7 +400,7 @@ func changesNothing(code codes.Code) bool {
 }
 
 // asApplied reports whether the group was made from the pool's current template.
-func (d *decider) asApplied() bool {
+func (d *state) asApplied() bool {
 	a, c, spec := &d.s.Status.Applied, d.o.Class, &d.s.Spec
 	want := Applied{
 		Template: spec.Template, FailureDomains: spec.FailureDomains, RollingUpdate: spec.RollingUpdate,

@@ -80,7 +80,7 @@ var ofMachinepool = []mutant{
 		name:   "an update of a group that was killed counts as never sent",
 		breaks: "P36",
 		file:   "machinepool/decide.go",
-		from:   "s.Applied = s.Applied.doubted()",
+		from:   "s.Applied = s.Applied.uncertain()",
 		to:     "s.Applied = s.Applied.Clone()",
 		by:     "TestKilledAnywhere",
 	},
