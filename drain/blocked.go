@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// blocked returns why each pod that the drain waits for was not told to go yet. It also returns the
+// blocked returns why each pod that the drain waits for was not told to terminate yet. It also returns the
 // pods that are still there although the drain no longer waits for them, and those that came back.
 func (d *decider) blocked() []Blocked {
 	var places []int32
@@ -44,7 +44,7 @@ func (d *decider) blocked() []Blocked {
 	return list
 }
 
-// silent reports whether nothing is to be said of a pod: it is no matter of the drain, or on its way.
+// silent reports whether a pod is not listed: the drain leaves it alone, or it is terminating.
 func (s *standing) silent() bool {
 	switch s.state {
 	case alone:
@@ -66,7 +66,7 @@ func (d *decider) timeLeft() time.Duration {
 	return max(d.deadline.Sub(d.now), 0)
 }
 
-// obstacle returns why a pod that is to go has not been told to.
+// obstacle returns why a pod has not been evicted yet.
 func (d *decider) obstacle(p *Pod, s *standing) (decision.Why, []*Budget) {
 	why := decision.Why{Object: p.Key}
 	a := d.o.Memory.answer(p.UID)

@@ -71,7 +71,7 @@
 // # What is stored
 //
 // The record ([machine.DrainRecord]) is stored in the same write as the cordon. It is written again
-// when a pod whose volumes are followed was told to go, when those volumes are detached and other
+// when a pod whose volumes are followed was told to terminate, when those volumes are detached and other
 // pods wait for them, and when force begins. That is one write, and two for each such pod.
 // Everything else follows from these times and from what the cluster shows. The drain attempts
 // evictions in slots of [Slot], counted from its start, so that it needs no counter for a pod.

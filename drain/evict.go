@@ -174,7 +174,7 @@ func (d *decider) choose(free bool) Plan {
 	return d.tell([]int32{int32(next)}, nextAct.delete)
 }
 
-// tell returns the orders about pods that are to go, or what is to be recorded before.
+// tell returns the orders to evict or delete pods, or the record that has to be written before.
 func (d *decider) tell(places []int32, deletes bool) Plan {
 	d.byName(places)
 	if plan := d.countRounds(places); plan.busy() {
@@ -183,12 +183,12 @@ func (d *decider) tell(places []int32, deletes bool) Plan {
 	return d.orders(places, deletes)
 }
 
-// inTurn reports whether a pod goes alone, because of its volumes.
+// inTurn reports whether a pod is evicted alone, because of its volumes.
 func (d *decider) inTurn(s *standing) bool {
 	return s.state == staying && s.followed && !d.past
 }
 
-// mayGo reports whether a pod is among those whose turn it is.
+// mayGo reports whether a pod may be evicted or deleted now.
 func (d *decider) mayGo(s *standing) bool {
 	return s.state == finished || s.state == staying && (d.past || s.order == d.order)
 }
@@ -202,7 +202,7 @@ func (d *decider) waitForAttempt(t time.Time) {
 	}
 }
 
-// goesBefore compares pods with volumes by the order in which they leave.
+// goesBefore compares pods with volumes by the order of their eviction.
 func goesBefore(a, b *Pod) bool {
 	if a.Priority != b.Priority {
 		return a.Priority > b.Priority
@@ -304,13 +304,13 @@ func (d *decider) givesUp() bool {
 // turnOf reports whether the record's turn is this pod's.
 func turnOf(t *machine.DrainTurn, p *Pod) bool { return p != nil && p.UID != "" && t.UID == p.UID }
 
-// A pod that is told to go may come back: its controller makes another, and if that one tolerates
+// A pod that is told to terminate may come back: its controller makes another, and if that one tolerates
 // the cordon, the scheduler may bind it to this very node. So the drain tells pods that were made
 // after it began to go in few rounds, and then leaves them alone, as those of a daemon set. All
 // times that are compared here are of the cluster's clock.
 
 const (
-	// latestRounds is how often the drain tells those pods of a controller to go that came in spite
+	// latestRounds is how often the drain tells those pods of a controller to terminate that came in spite
 	// of the cordon: they were just being bound, or somebody uncordoned the node for a moment.
 	latestRounds = 3
 	// toleratingRounds is the same for pods that tolerate the cordon, which come back each time.
@@ -356,7 +356,7 @@ func roundsOf(rec *machine.DrainRecord, p *Pod) machine.DrainReturn {
 }
 
 // keepsComing reports whether a pod is left alone because it came late, as others of its controller
-// did that were told to go.
+// did that were told to terminate.
 func (d *decider) keepsComing(p *Pod) bool {
 	if !d.late(p) {
 		return false
@@ -371,7 +371,7 @@ func (d *decider) keepsComing(p *Pod) bool {
 	return r.Rounds >= limit || r.Rounds == 0 && len(d.rec.Returns) >= mostReturning
 }
 
-// countRounds records a round of each controller that has late pods among those to be told to go.
+// countRounds records a round of each controller that has late pods among those to be told to terminate.
 // That is stored before they are told.
 func (d *decider) countRounds(places []int32) Plan {
 	rec := d.rec.Clone()

@@ -498,7 +498,7 @@ func (f *future) remove(p *Pod) {
 	}
 }
 
-// heal has the replacement of a pod run. One that came to this node may have been told to go before.
+// heal has the replacement of a pod run. One that came to this node may have been told to terminate before.
 func (f *future) heal(p *Pod) {
 	if again := f.pod(p.UID + "'"); f.came[p.UID+"'"] {
 		if again == nil || !again.GraceEnds.IsZero() {

@@ -20,7 +20,7 @@ type Memory struct {
 	Going map[string]time.Time
 	// NoEviction: the cluster answered that it has no eviction API.
 	NoEviction bool
-	// Turn is the turn of the pod with volumes that this process told to go last. If the pod goes
+	// Turn is the turn of the pod with volumes that this process told to terminate last. If the pod goes
 	// before the node's record has its turn, the drain still waits for its volumes. The zero value:
 	// there was none.
 	Turn machine.DrainTurn
@@ -137,7 +137,7 @@ func (m *Memory) answer(uid string) Answer {
 	return m.Answers[uid]
 }
 
-// told returns when a pod was told to go, by the clock of this process: when an order of it was
+// told returns when a pod was told to terminate, by the clock of this process: when an order of it was
 // accepted, or else when it was first seen being deleted, which may be later. Zero: it is not known.
 func (m *Memory) told(uid string) time.Time {
 	if a := m.answer(uid); a.Result == Accepted {

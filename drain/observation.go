@@ -98,7 +98,7 @@ type Pod struct {
 	// Mirror: the pod is the image of a static one, which only its node can remove.
 	Mirror bool
 	// CreatedAt is when the pod was created, by the cluster's clock, in whole seconds. Zero: not
-	// known; then the drain can't see that a pod came back, and tells it to go as any other.
+	// known; then the drain can't see that a pod came back, and tells it to terminate as any other.
 	CreatedAt time.Time
 	// Grace is the pod's own termination grace period, or the one that it was given if it is being
 	// deleted. Zero: none; a negative one counts as a second, as it does for an API server.

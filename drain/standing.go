@@ -13,13 +13,13 @@ import (
 type state uint8
 
 const (
-	alone    state = iota // not this drain's: left where it is
-	over                  // told to go, or gone, and not waited for
-	overdue               // should be gone already; not waited for
-	leaving               // told to go, and waited for
+	alone    state = iota // left alone: not evicted by any drain
+	over                  // terminating or gone; no longer waited for
+	overdue               // should be gone already; no longer waited for
+	leaving               // terminating, and waited for
 	finished              // to be deleted without waiting
-	holding               // not to be told to go yet
-	staying               // to be told to go
+	holding               // protected: not evicted yet
+	staying               // to be evicted
 )
 
 // standing is a pod's state, and the reason.
@@ -32,14 +32,14 @@ type standing struct {
 	until  time.Time // when the wait for a leaving one, or the protection of a holding one, ends or has ended
 	// followed: the pod has a volume that the drain waits for.
 	followed bool
-	// ended: the pod was told to go and has finished, or has used up its time. The drain waits for
+	// ended: the pod was told to terminate and has finished, or has used up its time. The drain waits for
 	// its volumes, and not for the pod itself.
 	ended bool
 	doing decision.Reason // of the order that is due
 	from  time.Time       // when it is; zero: at once
 }
 
-// stand computes where a pod stands.
+// stand computes the state of a pod.
 func (d *decider) stand(p *Pod) standing {
 	s := d.group(p)
 	if (s.state == staying || s.state == finished) && d.keepsComing(p) {
@@ -48,7 +48,7 @@ func (d *decider) stand(p *Pod) standing {
 	return s
 }
 
-// group computes where a pod stands, regardless of the pods that came before it.
+// group computes the state of a pod, regardless of earlier pods of its controller.
 func (d *decider) group(p *Pod) standing {
 	if s, left := d.leftAlone(p); left {
 		return s
@@ -92,7 +92,7 @@ func (d *decider) leftAlone(p *Pod) (standing, bool) {
 	return standing{}, false
 }
 
-// told decides about pods that this drain or another program told to go. The end of the drain ends
+// told decides about pods that this drain or another program told to terminate. The end of the drain ends
 // every wait for them, but not their grace.
 func (d *decider) told(p *Pod) (standing, bool) {
 	a := d.o.Memory.answer(p.UID)
@@ -122,7 +122,7 @@ func (d *decider) told(p *Pod) (standing, bool) {
 }
 
 // graceEnds returns when the grace of a pod that is being deleted ends: when the cluster says, or
-// after its grace from when it was told to go by the clock of this process, if that is later. The
+// after its grace from when it was told to terminate by the clock of this process, if that is later. The
 // cluster's clock may be behind this one, and no pod loses its grace for it.
 func (d *decider) graceEnds(p *Pod) time.Time {
 	told := d.o.Memory.told(p.UID)
@@ -152,7 +152,7 @@ func (d *decider) held(s standing, reason decision.Reason, name string) standing
 	return s
 }
 
-// survey computes where each pod stands and which order's turn it is.
+// survey computes the state of each pod, and the lowest order that still has pods.
 func (d *decider) survey() {
 	d.standings = make([]standing, len(d.o.Pods))
 	first := true
@@ -189,7 +189,7 @@ func (d *decider) survey() {
 	}
 }
 
-// protection is what an annotation of a pod says against its eviction.
+// protection is an annotation of a pod that forbids its eviction.
 type protection struct {
 	key     string
 	until   time.Time // when it ends by itself; zero: it does not

@@ -12,7 +12,7 @@ import (
 )
 
 // Pods with volumes leave one at a time, so that an application that needs them is down for a short
-// time in few places. A turn begins when the drain tells a pod to go. The record says which one,
+// time in few places. A turn begins when the drain tells a pod to terminate. The record says which one,
 // because the pod will be gone before its volumes are.
 
 // surveyVolumes finds the pods whose volumes are followed.
@@ -186,9 +186,9 @@ func (d *decider) followTurn() (write Plan, free bool, stuck decision.Why) {
 	return Plan{}, free && !others, stuck
 }
 
-// arrived records volumes that came after the pod had been told to go. A pod may be told to go before
-// all of its volumes are attached. It may finish before the drain sees the last of them: its object
-// then still says whose they are.
+// arrived records volumes that came after the pod had been told to terminate. A pod may be told to terminate
+// before all of its volumes are attached. It may finish before the drain sees the last of them: its object then
+// still says whose they are.
 func (d *decider) arrived(t *machine.DrainTurn) (write Plan, late bool) {
 	if t.UID == "" || d.ahead(t.Since) || !t.Detached.IsZero() {
 		return Plan{}, false
@@ -312,7 +312,7 @@ func (d *decider) needsRecord(plan *Plan) bool {
 	return d.taken || plan.Done && d.holdsVolumes()
 }
 
-// unrecorded returns the turn of the pod that this process told to go last, if the record has no
+// unrecorded returns the turn of the pod that this process told to terminate last, if the record has no
 // later turn, the pod is no longer waited for, and its volumes are. That happens if the write of
 // the record met a conflict, or the answer to the eviction was lost. Nil: there is none.
 func (d *decider) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
@@ -345,7 +345,7 @@ func (d *decider) awaits(uid string) bool {
 
 // goingNow returns a pod with volumes that is going, or should be gone, and whose turn is not
 // recorded. The drain or another program has just told it to go. Turns are recorded in the order in
-// which pods were told to go, so that no two of them replace each other endlessly. The pod that this
+// which pods were told to terminate, so that no two of them replace each other endlessly. The pod that this
 // process gave its turn comes first: others begin to be followed while they go, when they are the last
 // here to use a volume. others is true if any pod is going, whether its turn is to be recorded or not.
 func (d *decider) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
@@ -390,7 +390,7 @@ func (d *decider) leaves(p *Pod) bool {
 }
 
 // ended returns when the grace of a pod that the drain no longer waits for ends, in whole seconds,
-// by the clock of this process. A pod that had finished before it was told to go gets no grace.
+// by the clock of this process. A pod that had finished before it was told to terminate gets no grace.
 func (d *decider) ended(p *Pod) time.Time {
 	told := d.o.Memory.told(p.UID)
 	switch {
@@ -402,7 +402,7 @@ func (d *decider) ended(p *Pod) time.Time {
 	return told.Add(p.grace()).Truncate(time.Second)
 }
 
-// toldAt returns when a pod was told to go, in whole seconds, by the clock of this process. Zero: not
+// toldAt returns when a pod was told to terminate, in whole seconds, by the clock of this process. Zero: not
 // known.
 func (d *decider) toldAt(p *Pod) time.Time {
 	since := d.o.Memory.told(p.UID)
@@ -415,7 +415,7 @@ func (d *decider) toldAt(p *Pod) time.Time {
 	return since.Truncate(time.Second)
 }
 
-// newTurn returns the turn of a pod that was told to go at a time. Zero: the time is not known. A
+// newTurn returns the turn of a pod that was told to terminate at a time. Zero: the time is not known. A
 // turn is later than the one before it.
 func (d *decider) newTurn(p *Pod, since time.Time) machine.DrainTurn {
 	if since.IsZero() {
@@ -451,7 +451,7 @@ func (d *decider) begins(turn machine.DrainTurn) Plan {
 // When a VM goes with a volume attached, the cluster attaches that volume nowhere else for minutes.
 // So a drain does not end while anything is attached to the node that may still come off, regardless of
 // its user: pods that went before the drain began, pods that shared it, or a pod that an earlier
-// process told to go and did not record. All of them together have the time for one detachment, from
+// process told to terminate and did not record. All of them together have the time for one detachment, from
 // when nothing else was left to wait for. The volumes of a recorded turn have had theirs.
 
 // lastVolumes returns why a drain that has nothing else to wait for is not over, or what is to be
@@ -528,7 +528,7 @@ func (d *decider) sameVolume(id, followed string) bool {
 	return sameHandle(id, tailOf(followed))
 }
 
-// heldBy reports whether a pod other than that one holds a volume here, and was not told to go. As
+// heldBy reports whether a pod other than that one holds a volume here, and was not told to terminate. As
 // long as it does, the volume does not come off.
 func (d *decider) heldBy(id, uid string) bool {
 	return d.holder(id, uid) != nil
