@@ -47,7 +47,7 @@ type Hooks struct {
 	// Queue tells, whenever Run takes a key up, how many others of the kind
 	// are due.
 	Queue func(kind Kind, due int)
-	// Panicked is called for every recovered panic and contained call of runtime.Goexit. The
+	// Panicked is called for every recovered panic and each call of runtime.Goexit. The
 	// Warning event Panicked is emitted at most once in ten minutes. in is where: "pass"
 	// (a decision, a port, an order of a batch), "driver", "hook", "wake" (finding what a
 	// change concerns) or "watch". what says how it ended, in at most a few hundred bytes

@@ -185,7 +185,8 @@ type Reconciler interface {
 	// Reconcile makes one pass. An error means that the pass could not be
 	// finished (a store or a cluster did not answer): call again after a
 	// pause, the Result then says nothing. An object that is gone is no error. A
-	// panic, and a call of runtime.Goexit, is an ErrPanicked.
+	// panic is an ErrPanicked. A call of runtime.Goexit is reported as one, and
+	// ends the goroutine that called Reconcile; Manager.Run starts it again.
 	Reconcile(ctx context.Context, key object.Key) (Result, error)
 }
 

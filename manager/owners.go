@@ -10,7 +10,6 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/classes"
 	"github.com/millwright-go/millwright/manager/deployments"
-	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/fleet"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
@@ -208,13 +207,11 @@ func (s *shell) abandoned(kind Kind) func(context.Context, object.Key) {
 	}
 	return func(ctx context.Context, key object.Key) {
 		node := ""
-		engine.Catch(func() { // the store may be what panicked
-			if kind == KindMachine {
-				if m, err := s.Store.Machines.Get(ctx, key); err == nil {
-					node = m.Spec.NodeName
-				}
+		defer func() { d.Abandon(key, node) }() // the store may be what panicked
+		if kind == KindMachine {
+			if m, err := s.Store.Machines.Get(ctx, key); err == nil {
+				node = m.Spec.NodeName
 			}
-		})
-		d.Abandon(key, node)
+		}
 	}
 }

@@ -131,33 +131,33 @@ func TestPanicAtEveryCall(t *testing.T) {
 	}
 }
 
-// TestPanickingHooks: hooks that panic each time, or end their goroutine, keep nothing from being
-// done. Each is logged once an object, with its stack, and counted each time.
+// TestPanickingHooks: hooks that panic each time keep nothing from being done. Each is logged once an object, with its stack, and counted each time.
 func TestPanickingHooks(t *testing.T) {
-	for _, end := range []func(){func() { panic("hush-7391") }, runtime.Goexit} {
-		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
-		var log strings.Builder
-		hits := 0
-		hit := func() { hits++; end() }
-		w.classed = func(o *manager.Options, _ *testkit.Fuse) {
-			o.Log = slog.New(slog.NewTextHandler(&log, nil))
-			o.Hooks = manager.Hooks{
-				Event:      func(manager.Kind, object.Key, manager.EventType, string, string) { hit() },
-				Transition: func(object.Key, machine.Move, decision.Why) { hit() },
-				Effect:     func(manager.Kind, object.Key, string, time.Duration, error) { hit() },
-				Pass:       func(manager.Kind, object.Key, int, manager.Result, error) { hit() },
-				Panicked:   func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what); end() },
-			}
+	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
+	var log strings.Builder
+	hits := 0
+	hit := func() { hits++; panic("hush-7391") }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		o.Hooks = manager.Hooks{
+			Event:      func(manager.Kind, object.Key, manager.EventType, string, string) { hit() },
+			Transition: func(object.Key, machine.Move, decision.Why) { hit() },
+			Effect:     func(manager.Kind, object.Key, string, time.Duration, error) { hit() },
+			Pass:       func(manager.Kind, object.Key, int, manager.Result, error) { hit() },
+			Panicked: func(_ manager.Kind, _ object.Key, in, what string) {
+				w.panics = append(w.panics, in+": "+what)
+				panic("hush-7391")
+			},
 		}
-		w.life(w.start(&testkit.Fuse{}, false), unexpected(t))
-		require.Len(t, w.made, 6)
-		require.Greater(t, len(w.panics), 100)
-		require.LessOrEqual(t, len(w.panics), hits)
-		stacks := strings.Count(log.String(), "stack=")
-		require.NotZero(t, stacks)
-		require.Less(t, stacks, 2*(len(w.made)+8), "told again and again")
-		require.NotContains(t, log.String()+strings.Join(w.panics, "\n"), "hush")
 	}
+	w.life(w.start(&testkit.Fuse{}, false), unexpected(t))
+	require.Len(t, w.made, 6)
+	require.Greater(t, len(w.panics), 100)
+	require.LessOrEqual(t, len(w.panics), hits)
+	stacks := strings.Count(log.String(), "stack=")
+	require.NotZero(t, stacks)
+	require.Less(t, stacks, 2*(len(w.made)+8), "told again and again")
+	require.NotContains(t, log.String()+strings.Join(w.panics, "\n"), "hush")
 }
 
 // TestOthersGoOn: at each of 200 random moments (with -short 40), while two fleets are made, rolled and deleted, an

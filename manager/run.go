@@ -74,7 +74,7 @@ func (m *Manager) Run(ctx context.Context) error {
 func (m *Manager) check(ctx context.Context) (err error) {
 	var end *engine.Caught
 	m.doing.do(Place{In: inIndexes}, m.options.Runtime.Now(), func() {
-		end = engine.Catch(func() { err = m.options.probe(ctx) })
+		end = engine.Isolate(func() { err = m.options.probe(ctx) })
 	})
 	switch {
 	case end != nil:
@@ -140,7 +140,7 @@ func (r *runner) left() error {
 func (m *Manager) first(ctx context.Context) {
 	for _, reconciler := range m.reconcilers {
 		if reconciler.Kind() == KindReachability {
-			_, _ = reconciler.Reconcile(ctx, Fleet)
+			engine.Isolate(func() { _, _ = reconciler.Reconcile(ctx, Fleet) })
 		}
 	}
 }
@@ -246,7 +246,11 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time
 				slog.String("kind", string(kind)), slog.String("error", err.Error()))
 		}
 	}
-	r.doing.do(at, r.options.Runtime.Now(), func() { r.engine.Guard.Run(ctx, at, look) })
+	r.doing.do(at, r.options.Runtime.Now(), func() {
+		if end := engine.Isolate(look); end != nil {
+			r.engine.Guard.Tell(ctx, at, end)
+		}
+	})
 	return alarm == nil
 }
 

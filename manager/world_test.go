@@ -22,6 +22,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -230,7 +231,7 @@ func (w *world) round(p *process) (next time.Time) {
 	for _, r := range p.Reconcilers() {
 		for _, key := range keys[r.Kind()] {
 			w.turn = visit{r.Kind(), key}
-			result, err := r.Reconcile(ctx, key)
+			result, err := w.pass(r, key)
 			if p.fuse.Dead {
 				return time.Time{}
 			}
@@ -250,6 +251,16 @@ func (w *world) round(p *process) (next time.Time) {
 		}
 	}
 	return next
+}
+
+// pass reconciles an object. A pass that may call runtime.Goexit runs as a worker runs it.
+func (w *world) pass(r manager.Reconciler, key object.Key) (result manager.Result, err error) {
+	if !w.shaky {
+		return r.Reconcile(ctx, key)
+	}
+	err = manager.ErrPanicked // unless it returns
+	engine.Isolate(func() { result, err = r.Reconcile(ctx, key) })
+	return result, err
 }
 
 // pause is how long after a panic a pass is made again.

@@ -177,38 +177,58 @@ type Worker interface {
 
 // Work reconciles one key of a queue after the other until the queue is closed. A pass that could not be
 // finished is tried again after a pause. taken is told, with each key, how many others are due; nil: it is
-// not told. Several calls at a time share the keys of a queue.
+// not told. Several calls at a time share the keys of a queue. A pass that panics, or calls
+// runtime.Goexit, ends no call of Work.
 func (e *Engine) Work(ctx context.Context, q *Queue, w Worker, taken func(due int)) {
-	for {
-		key, ok := q.Next()
-		if !ok {
-			return
-		}
-		if taken != nil {
-			taken(q.Depth())
-		}
-		result, err := w.Reconcile(ctx, key)
-		if err != nil {
-			q.Fail(key, e.again(ctx, q, w.Name(), key, err))
-			continue
-		}
-		q.Done(key, result.At)
+	closed := false
+	for !closed {
+		Isolate(func() {
+			for e.workOnce(ctx, q, w, taken) {
+			}
+			closed = true
+		})
 	}
 }
 
-// again says when to try a pass again that could not be finished.
-func (e *Engine) again(ctx context.Context, q *Queue, kind string, key object.Key, err error) time.Time {
+// workOnce reconciles the next key of a queue. It returns false if the queue is closed.
+func (e *Engine) workOnce(ctx context.Context, q *Queue, w Worker, taken func(due int)) (open bool) {
+	key, open := q.Next()
+	if !open {
+		return false
+	}
+	var result Result
+	err := ErrPanicked // unless Reconcile returns
+	defer func() {
+		if value := recover(); value != nil { // a Reconciler has recovered from its own
+			e.Guard.Tell(ctx, Place{InPass, w.Name(), key}, caughtNow(value))
+		}
+		if err != nil {
+			e.retry(ctx, q, w.Name(), key, err)
+			return
+		}
+		q.Done(key, result.At)
+	}()
+	if taken != nil {
+		taken(q.Depth())
+	}
+	result, err = w.Reconcile(ctx, key)
+	return true
+}
+
+// retry has the queue hand out a key again whose pass could not be finished, after a pause.
+func (e *Engine) retry(ctx context.Context, q *Queue, kind string, key object.Key, err error) {
 	if ctx.Err() != nil {
-		return time.Time{}
+		q.Fail(key, time.Time{})
+		return
 	}
 	shortest := Backoff(q.Failed(key))
 	wait := shortest
+	defer func() { q.Fail(key, e.Now().Add(wait)) }()
 	e.Guard.Hook(kind, key, func() { // Log and Jitter are the embedder's
 		e.Log.LogAttrs(ctx, slog.LevelWarn, "pass not finished", slog.String("kind", kind),
 			slog.String("object", key.String()), slog.String("error", err.Error()), slog.Duration("retry", shortest))
 		wait = max(shortest, e.Jitter(shortest))
 	})
-	return e.Now().Add(wait)
 }
 
 // EventType of an event, in the spelling of Kubernetes.

@@ -49,7 +49,8 @@ func newGuard(log *slog.Logger, hooks Hooks, now func() time.Time) *Guard {
 	return &Guard{log: log, hooks: hooks, now: now, told: make(map[Place]map[string]time.Time)}
 }
 
-// Run calls do and tells of its panic. It returns nil if do returned.
+// Run calls do and tells of its panic. It returns nil if do returned. A runtime.Goexit of do ends the
+// goroutine: Run does not return.
 func (g *Guard) Run(ctx context.Context, at Place, do func()) *Caught {
 	end := Catch(do)
 	if end != nil {
@@ -201,10 +202,22 @@ const longestWhat = 300
 // Error says everything, for a panic that is not caught again.
 func (c *Caught) Error() string { return c.What + "\n" + string(c.Stack) }
 
-// Catch calls do in a goroutine of its own, waits for its end, and returns nil if do returned. A
-// panic or a runtime.Goexit ends that goroutine only, after its deferred calls: what do held with a
-// defer is free again.
-func Catch(do func()) *Caught {
+// Catch calls do and returns its panic; nil: do returned. A runtime.Goexit can't be caught: it ends the
+// goroutine, after its deferred calls.
+func Catch(do func()) (end *Caught) {
+	defer func() {
+		if value := recover(); value != nil {
+			end = caughtNow(value)
+		}
+	}()
+	do()
+	return nil
+}
+
+// Isolate calls do in a goroutine of its own, waits for its end, and returns nil if do returned. It is
+// for what must be started again when it ends, such as a worker or a watch: a panic or a runtime.Goexit
+// ends that goroutine only.
+func Isolate(do func()) *Caught {
 	ended := make(chan *Caught, 1)
 	go func() {
 		returned := false
@@ -219,16 +232,6 @@ func Catch(do func()) *Caught {
 		returned = true
 	}()
 	return <-ended
-}
-
-// growStack gives the stack of a new goroutine room for a pass at once: 16 KiB. A stack begins with
-// 2 KiB and doubles when it is full, and each time all that is on it is copied. For passes, which are
-// short and deep, this took a sixth of their time.
-//
-//go:noinline
-func growStack() {
-	var room [8 << 10]byte
-	runtime.KeepAlive(&room)
 }
 
 // caughtNow describes the panic, or the runtime.Goexit if value is nil, under whose deferred calls
@@ -288,14 +291,20 @@ func origin() string {
 }
 
 // Contain returns an Each whose orders can't end the process: when all have ended, the first panic
-// is raised again in the goroutine that gave the orders, whose pass it ends.
+// is raised again in the goroutine that gave the orders, whose pass it ends. So is a runtime.Goexit of an
+// order in another goroutine.
 func Contain(each func(context.Context, int, func(int))) func(context.Context, int, func(int)) {
 	return func(ctx context.Context, n int, do func(int)) {
 		var first atomic.Pointer[Caught]
 		each(ctx, n, func(i int) {
-			if c := Catch(func() { do(i) }); c != nil {
-				first.CompareAndSwap(nil, c)
-			}
+			returned := false
+			defer func() {
+				if !returned {
+					first.CompareAndSwap(nil, caughtNow(recover()))
+				}
+			}()
+			do(i)
+			returned = true
 		})
 		if c := first.Load(); c != nil {
 			panic(c)

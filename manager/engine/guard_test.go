@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/object"
@@ -51,6 +53,7 @@ type hushed[T any] struct{}
 func TestDecisionPanics(t *testing.T) {
 	var log bytes.Buffer
 	var events, counts []string
+	var last error
 	failed := 0
 	hooks := Hooks{
 		Event: func(_ string, key object.Key, typ EventType, reason, why string) {
@@ -58,7 +61,7 @@ func TestDecisionPanics(t *testing.T) {
 		},
 		Panicked: func(_ string, key object.Key, in, _ string) { counts = append(counts, key.Name+" "+in) },
 		Pass: func(_ string, _ object.Key, _ int, _ Result, err error) {
-			if err != nil {
+			if last = err; err != nil {
 				failed++
 			}
 		},
@@ -78,13 +81,16 @@ func TestDecisionPanics(t *testing.T) {
 		events, counts, failed = nil, nil, 0
 		key := object.Key{Name: name}
 		for range 3 {
-			_, err := r.Reconcile(context.Background(), key)
+			Isolate(func() {
+				_, err := r.Reconcile(context.Background(), key)
+				assert.Equal(t, last, err)
+			})
 			if what == "" {
-				require.NoError(t, err)
+				require.NoError(t, last)
 				continue
 			}
-			require.ErrorIs(t, err, ErrPanicked)
-			require.EqualError(t, err, "toy "+key.String()+": the pass panicked: "+what)
+			require.ErrorIs(t, last, ErrPanicked)
+			require.EqualError(t, last, "toy "+key.String()+": the pass panicked: "+what)
 		}
 		if what == "" {
 			require.Empty(t, events)
@@ -98,10 +104,43 @@ func TestDecisionPanics(t *testing.T) {
 		require.NotContains(t, log.String(), "hush-7391")
 
 		e.Guard.succeeded(Place{InPass, "toy", key})
-		_, err := r.Reconcile(context.Background(), key)
-		require.Error(t, err)
+		Isolate(func() { _, _ = r.Reconcile(context.Background(), key) })
 		require.Len(t, events, 2, "told again")
 	}
+}
+
+// failing is a worker whose first pass ends its goroutine, and whose second one panics.
+type failing struct {
+	passes int
+	end    func()
+}
+
+func (*failing) Name() string { return "toy" }
+
+func (f *failing) Reconcile(context.Context, object.Key) (Result, error) {
+	switch f.passes++; f.passes {
+	case 1:
+		runtime.Goexit()
+	case 2:
+		panic("hush-7391")
+	}
+	f.end()
+	return Result{}, nil
+}
+
+// TestWorkOutlivesItsPasses: a key whose pass panics or ends its goroutine is handed out again.
+func TestWorkOutlivesItsPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics := 0
+		e := New(Options{Hooks: Hooks{Panicked: func(string, object.Key, string, string) { panics++ }}})
+		q := NewQueue(time.Now)
+		w := &failing{end: q.Close}
+		q.Add(object.Key{Name: "a"})
+		taken := 0
+		e.Work(t.Context(), q, w, func(int) { taken++ })
+		require.Equal(t, []int{3, 3, 1}, []int{w.passes, taken, panics}) // a Reconciler reports Goexit itself
+		require.Zero(t, q.Depth())
+	})
 }
 
 func reads(now *time.Time) func() time.Time { return func() time.Time { return *now } }

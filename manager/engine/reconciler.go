@@ -53,27 +53,33 @@ func (e *Engine) Reconciler(k Kind) *Reconciler {
 func (r *Reconciler) Name() string { return r.kind.Name }
 
 // Reconcile makes a pass. An error means that the pass could not be finished: call again after a pause.
-// An object that is gone is no error. A panic, and a call of runtime.Goexit, is an [ErrPanicked].
-func (r *Reconciler) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	var result Result
-	var err error
+// An object that is gone is no error. A panic is an [ErrPanicked]. A call of runtime.Goexit is reported
+// as one, and ends the calling goroutine: [Engine.Work] starts it again.
+func (r *Reconciler) Reconcile(ctx context.Context, key object.Key) (result Result, err error) {
 	at := Place{InPass, r.kind.Name, key}
-	end := r.Guard.Run(ctx, at, func() {
-		growStack()
-		result, err = r.reconcile(ctx, key)
-	})
-	if end == nil {
-		if err == nil {
-			r.Guard.succeeded(at)
+	returned := false
+	defer func() {
+		if !returned {
+			result, err = Result{}, r.panicked(ctx, at, caughtNow(recover()))
 		}
-		return result, err
+	}()
+	result, err = r.reconcile(ctx, key)
+	returned = true
+	if err == nil {
+		r.Guard.succeeded(at)
 	}
+	return result, err
+}
+
+// panicked reports the panic of a pass, and returns the error that the pass ends with.
+func (r *Reconciler) panicked(ctx context.Context, at Place, end *Caught) error {
 	if r.kind.Panicked != nil {
-		Catch(func() { r.kind.Panicked(ctx, key) })
+		Catch(func() { r.kind.Panicked(ctx, at.Key) })
 	}
-	err = fmt.Errorf("%s %s: %w: %s", r.kind.Name, key, ErrPanicked, end.What)
-	r.ended(key, 0, Result{}, err)
-	return Result{}, err
+	err := fmt.Errorf("%s %s: %w: %s", r.kind.Name, at.Key, ErrPanicked, end.What)
+	r.Guard.Tell(ctx, at, end)
+	r.ended(at.Key, 0, Result{}, err)
+	return err
 }
 
 // reconcile makes attempts until one of them meets no conflict.

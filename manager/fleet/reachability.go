@@ -36,13 +36,15 @@ func NewReachability(e *engine.Engine, c Config) *ReachabilityReconciler {
 }
 
 // Reconcile makes a pass. All others wait until the first has ended, however it ends.
-func (r *ReachabilityReconciler) Reconcile(ctx context.Context, key object.Key) (engine.Result, error) {
+func (r *ReachabilityReconciler) Reconcile(ctx context.Context, key object.Key) (result engine.Result, err error) {
 	defer r.Reach.begin()
-	result, err := r.Reconciler.Reconcile(ctx, key)
-	if err != nil && ctx.Err() == nil {
-		engine.Catch(r.unanswered)
-	}
-	return result, err
+	err = engine.ErrPanicked // unless the pass returns
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			engine.Catch(r.unanswered)
+		}
+	}()
+	return r.Reconciler.Reconcile(ctx, key)
 }
 
 // unanswered takes a pass that panicked or failed while nothing was frozen for a check that no API
