@@ -49,7 +49,7 @@ fuzz: ## every fuzz target for FUZZTIME each (20s)
 	@sh scripts/fuzz.sh
 
 mutants: ## COUNT (60) random mistakes in the core, drawn by SEED (1): the score, and those no test notices; 10 to 30 min
-	@GOWORK=off go run ./sim/cmd/mutants -seed $(SEED) -count $(COUNT)
+	@GOWORK=off go -C test/mutation run ./mutants -seed $(SEED) -count $(COUNT)
 
 docs: ## regenerate the generated pages under docs/
 	@sh scripts/docs.sh

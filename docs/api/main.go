@@ -20,7 +20,7 @@ import (
 //go:generate go run . ../.. ../reference/api.md
 
 // unlisted are directories of packages that only this repository has a use for.
-var unlisted = []string{"docs", "sim/gallery", "test"}
+var unlisted = []string{"docs", "test"}
 
 const (
 	modulePath = "github.com/millwright-go/millwright"

@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"machinepool/pooldriver/pooldrivertest"},
 
 	// The parts of the simulator that know no manager.
-	{"sim/history", "sim/preview", "sim/internal/...", "sim/gallery/overlay", "sim/gallery"},
+	{"sim/history", "sim/preview", "sim/internal/..."},
 	{"sim/report"},
 
 	// Reconcilers, which carry decisions out.
@@ -45,7 +45,7 @@ var layers = [][]string{
 
 	{"sim"},
 	{"sim/scenario"},
-	{"sim/gallery/hunt", "sim/simtest", "sim/cmd/..."},
+	{"sim/simtest", "sim/cmd/..."},
 	{"internal/..."},
 	{".", "docs/...", "test/..."},
 }

@@ -22,7 +22,7 @@ func New(ctx context.Context, root, dir string, edits []Edit, packages []string)
 		return nil, err
 	}
 	b := &Build{root, dir}
-	err = b.run(ctx, ".", "build", "-overlay", file, "-o", filepath.Join(dir, "hunt"), "./sim/gallery/hunt")
+	err = b.run(ctx, "test/mutation", "build", "-overlay", file, "-o", filepath.Join(dir, "hunt"), "./hunt")
 	if err != nil {
 		return b, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millwright-go/millwright/sim/gallery/overlay"
+	"github.com/millwright-go/millwright/test/mutation/overlay"
 )
 
 // mutant is a mistake: it replaces one text in the body of a function, or in the value of a
@@ -47,8 +47,8 @@ var core = []string{
 	"machineclass", "machinepool", "driver", "store", "adapters/bolt", "manager", "machine/fsm",
 }
 
-// root is the module's directory.
-const root = "../.."
+// root is the directory of the repository.
+const root = "../../.."
 
 // storms is how many storms a mistake meets at most.
 const storms = 600

@@ -18,7 +18,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/millwright-go/millwright/sim/gallery/overlay"
+	"github.com/millwright-go/millwright/test/mutation/overlay"
 )
 
 // compiling returns the changes that compile.

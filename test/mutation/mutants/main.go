@@ -1,12 +1,12 @@
 // Command mutants makes small mistakes in the source of the core packages at random, and finds out
 // which of them no test notices.
 //
-//	go run ./sim/cmd/mutants -seed 1 -count 60
-//	go run ./sim/cmd/mutants -packages manager/engine,drain
+//	go -C test/mutation run ./mutants -seed 1 -count 60
+//	go -C test/mutation run ./mutants -packages manager/engine,drain
 //
 // The mistakes are a negated condition, a moved boundary, "and" for "or", a dropped call or
 // assignment of a field, a number that is one off, true for false. All are in one build, and a
-// switch chooses one (package sim/gallery/overlay). For each, the short tests of its package run.
+// switch chooses one (package overlay). For each, the short tests of its package run.
 // What they miss meets storms, and then the tests of the manager.
 //
 // It prints each survivor with its place, and the score at the end. A survivor is no fault yet: the
@@ -30,7 +30,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millwright-go/millwright/sim/gallery/overlay"
+	"github.com/millwright-go/millwright/test/mutation/overlay"
 )
 
 // core are the trees of packages whose source is changed. Of these trees, suites for users to run
@@ -48,24 +48,25 @@ const patience = 8 * time.Minute
 const endless = "nothing, within its time"
 
 func main() {
+	root := flag.String("root", "../..", "the directory of the repository")
 	seed := flag.Uint64("seed", 1, "which mistakes are drawn")
 	count := flag.Int("count", 60, "how many")
 	only := flag.String("packages", strings.Join(core, ","), "the trees of packages in which they are made")
 	storms := flag.Int("storms", 60, "how many storms a mistake meets that its package's tests miss")
 	flag.Parse()
-	if err := run(context.Background(), *seed, *count, *storms, strings.Split(*only, ",")); err != nil {
+	if err := run(context.Background(), *root, *seed, *count, *storms, strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, seed uint64, count, storms int, packages []string) error {
-	all, err := changes(".", packages)
+func run(ctx context.Context, root string, seed uint64, count, storms int, packages []string) error {
+	all, err := changes(root, packages)
 	if err != nil {
 		return err
 	}
 	total := len(all)
-	drawn, err := compiling(".", sample(all, 2*count, seed))
+	drawn, err := compiling(root, sample(all, 2*count, seed))
 	if err != nil {
 		return err
 	}
@@ -76,8 +77,8 @@ func run(ctx context.Context, seed uint64, count, storms int, packages []string)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	fmt.Fprintf(os.Stderr, "%d of %d changes, seed %d\n", len(drawn), total, seed)
-	t := trial{storms: storms, tested: tested(".", drawn)}
-	if t.build, err = overlay.New(ctx, ".", dir, edits(drawn), t.tested); err != nil {
+	t := trial{storms: storms, tested: tested(root, drawn), managers: ofManager(root)}
+	if t.build, err = overlay.New(ctx, root, dir, edits(drawn), t.tested); err != nil {
 		return err
 	}
 	for _, dir := range t.tested {
@@ -119,9 +120,10 @@ func ofManager(root string) []string {
 
 // trial runs tests and storms with mistakes.
 type trial struct {
-	build  *overlay.Build
-	storms int
-	tested []string
+	build    *overlay.Build
+	storms   int
+	tested   []string
+	managers []string // the packages of the manager with tests
 }
 
 // all finds out what notices each of the changes, on all processors. The entry is empty if nothing
@@ -156,7 +158,7 @@ func (t *trial) one(ctx context.Context, number int, dir string) string {
 		{"storms", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, ""); return err }},
 		{"storms of pools", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, "pools"); return err }},
 		{"storms of an open world", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, "open"); return err }},
-		{"the manager's tests", func(ctx context.Context) error { return t.managers(ctx, number, dir) }},
+		{"the manager's tests", func(ctx context.Context) error { return t.managersTests(ctx, number, dir) }},
 	}
 	switch {
 	case !slices.Contains(t.tested, dir):
@@ -178,9 +180,9 @@ func (t *trial) one(ctx context.Context, number int, dir string) string {
 	return ""
 }
 
-// managers runs the manager's tests with a mistake, but for those of its own package.
-func (t *trial) managers(ctx context.Context, number int, own string) error {
-	for _, dir := range ofManager(".") {
+// managersTests runs the manager's tests with a mistake, but for those of its own package.
+func (t *trial) managersTests(ctx context.Context, number int, own string) error {
+	for _, dir := range t.managers {
 		if dir == own {
 			continue
 		}

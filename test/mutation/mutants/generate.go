@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/millwright-go/millwright/sim/gallery/overlay"
+	"github.com/millwright-go/millwright/test/mutation/overlay"
 )
 
 // change is a generated mistake.
