@@ -36,7 +36,7 @@ func (d *state) act() Plan {
 	return d.maintain()
 }
 
-// readGroupIfDue asks for the group if what is known of it is too old.
+// readGroupIfDue reads the group from the provider if the last answer is too old.
 func (d *state) readGroupIfDue() (Plan, bool) {
 	if d.o.Looked {
 		if d.found() || d.absent() {
@@ -59,7 +59,7 @@ func (d *state) readGroupIfDue() (Plan, bool) {
 	return d.readGroup(), true
 }
 
-// recent reports whether what is known of the group need not be asked for yet.
+// recent reports whether the last answer about the group is recent enough.
 func (d *state) recent() bool {
 	return (d.found() || d.groupUncertain()) && !d.o.Group.At.After(d.now) && d.now.Before(d.readGroupAt())
 }
@@ -70,7 +70,7 @@ func (d *state) waitUncertain() Plan {
 	return Plan{At: d.readGroupAt(), Why: why, Warn: why}
 }
 
-// readGroup plans a look at the group.
+// readGroup plans a read of the group from the provider.
 func (d *state) readGroup() Plan {
 	if plan, waits := d.retryLater(GetPoolStatus); waits {
 		return plan
@@ -78,7 +78,7 @@ func (d *state) readGroup() Plan {
 	return Plan{Effect: GetGroup{}, Why: decision.Why{Reason: reasonReadGroup}}
 }
 
-// readGroupAt returns when to look at the group again.
+// readGroupAt returns when to read the group again.
 func (d *state) readGroupAt() time.Time {
 	every := d.p.Period
 	if d.s.Status.Phase != PhaseRunning || len(d.s.Status.Leaving) > 0 || len(d.unlisted) > 0 || d.groupUncertain() {
@@ -87,7 +87,7 @@ func (d *state) readGroupAt() time.Time {
 	return d.o.Group.At.Add(every)
 }
 
-// create makes the group, once the bootstrap data of its machines is there.
+// create creates the group, once the bootstrap data of its machines exists.
 func (d *state) create() Plan {
 	if plan, waits := d.noBootstrap(); waits {
 		return plan
@@ -104,8 +104,8 @@ func (d *state) create() Plan {
 	return plan
 }
 
-// noBootstrap waits for the bootstrap data. Without it a group would be told that there is nothing to
-// bootstrap.
+// noBootstrap waits for the bootstrap data. Without it, the driver would take the group for one that needs
+// none.
 func (d *state) noBootstrap() (Plan, bool) {
 	boot := &d.s.Spec.Template.Bootstrap
 	at := d.now.Add(d.p.Poll)

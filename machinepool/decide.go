@@ -88,7 +88,7 @@ func (d *state) decide() Plan {
 // found reports whether the group is known, and there.
 func (d *state) found() bool { return d.o.Group != nil && d.o.Group.Code == codes.OK }
 
-// absent reports whether it is known that there is no group.
+// absent reports whether there is certainly no group.
 func (d *state) absent() bool {
 	return d.o.Group != nil && d.o.Group.Code == codes.NotFound && !d.groupUncertain()
 }
@@ -107,7 +107,7 @@ func (d *state) wanted() int32 {
 	return d.s.Spec.Wanted()
 }
 
-// followGroup updates what the spec says of the group to match the group.
+// followGroup updates the instances, and the size of an autoscaled pool, in the spec to match the group.
 func (d *state) followGroup() (Plan, bool) {
 	if !d.found() && !d.absent() {
 		return Plan{}, false
@@ -263,7 +263,7 @@ func (d *state) isUnlisted(id string) bool {
 	return is
 }
 
-// unlistedWhy says which instances the answer lacks.
+// unlistedWhy returns which instances the answer lacks.
 func (d *state) unlistedWhy() decision.Why {
 	return decision.Why{Reason: reasonUnlisted, Name: d.unlisted[0], Count: int64(len(d.unlisted)), All: int64(len(d.instances))}
 }
@@ -303,10 +303,10 @@ func (d *state) retryAt(call Call) time.Time {
 	return at
 }
 
-// endless is longer than any wait. What waits so long waits for a change alone.
+// endless is longer than any wait: the retry of a call that waits for a change only.
 const endless = 200 * 365 * 24 * time.Hour
 
-// retryLater holds a call back until it may be made again.
+// retryLater delays a call until it may be retried.
 func (d *state) retryLater(call Call) (Plan, bool) {
 	at := d.retryAt(call)
 	if at.IsZero() {
@@ -321,12 +321,11 @@ func (d *state) retryLater(call Call) (Plan, bool) {
 	if call == GetPoolStatus || d.s.Deleted() {
 		return Plan{Why: why}, true
 	}
-	return Plan{At: d.now.Add(d.p.Period), Why: why}, true // the group is looked at as usual
+	return Plan{At: d.now.Add(d.p.Period), Why: why}, true // the group is still read
 }
 
-// awaitEffect holds back a call that has just succeeded for the same size: the provider may not show it
-// yet, or may never show it. Without that, a call that changes nothing would be repeated endlessly
-// without a pause.
+// awaitEffect delays a call that has just succeeded for the same size, because the provider may not show
+// the effect yet, or never. Without that, a call that changes nothing would be repeated without a pause.
 func (d *state) awaitEffect(call Call) (Plan, bool) {
 	op := &d.s.Status.LastOperation
 	at := op.Time.Add(d.p.Poll)

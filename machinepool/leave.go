@@ -15,7 +15,7 @@ import (
 // are drained first. The list of them is stored before anything is done to them, with the time that
 // their drain timeout counts from.
 
-// updateLeaving keeps the list of leaving instances up to date.
+// updateLeaving updates the list of leaving instances.
 func (d *state) updateLeaving() (Plan, bool) {
 	have := d.s.Status.Leaving
 	if len(have) == 0 && !d.anyToLeave() {
@@ -104,7 +104,7 @@ func (d *state) withAwaited(want []Leaving) []Leaving {
 	return want
 }
 
-// lasts reports whether the reason to leave is still there.
+// lasts reports whether an instance still has its reason to leave.
 func (d *state) lasts(l Leaving, i Instance, surplus int) bool {
 	switch l.Exit {
 	case ExitScaleDown:
@@ -121,8 +121,8 @@ func contains(list []Leaving, id string) bool {
 	return slices.ContainsFunc(list, func(l Leaving) bool { return l.ProviderID == id })
 }
 
-// toReplace returns the next instance whose node asks for a replacement: one at a time, and only
-// while all others do their work.
+// toReplace returns the next instance whose node asks for a replacement: one at a time, and only while
+// the pool is Running.
 func (d *state) toReplace() string {
 	if !d.o.Features.ReplaceInstance || d.o.Nodes == nil || d.s.Status.Phase != PhaseRunning || d.wanted() != max(0, d.o.Group.Target) {
 		return ""
@@ -192,7 +192,7 @@ func (d *state) choose(n int, listed []Leaving) []string {
 	return ids
 }
 
-// readLive plans a fresh look at the pool itself.
+// readLive plans a live read of the pool itself.
 func readLive() Plan { return Plan{Effect: ReadPool{}, Why: decision.Why{Reason: reasonReadPool}} }
 
 // drain drains the leaving instances, and removes them when they are empty.
@@ -278,8 +278,8 @@ func (d *state) removeInstances(exit Exit, ids []string) Plan {
 }
 
 // remove decides about a pool whose deletion was asked for. The group is deleted first,
-// then the bootstrap data of its machines, then the record. Steps from before a crash are done again, and
-// have no effect.
+// then the bootstrap data of its machines, then the record. After a crash, steps are repeated without
+// effect.
 func (d *state) remove() Plan {
 	if !d.s.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
@@ -324,7 +324,7 @@ func (d *state) removeToken() (Plan, bool) {
 	return Plan{Effect: RemoveToken{}, Why: decision.Why{Reason: reasonRemoveToken}}, true
 }
 
-// tokenLeft is the warning about a token that could not be deleted.
+// tokenLeft returns a warning about a token that could not be deleted. Zero: none.
 func (d *state) tokenLeft() decision.Why {
 	answer := d.o.TokenRemoved
 	if answer == nil || answer.Code == codes.OK || answer.Code == codes.NotFound {
@@ -348,7 +348,7 @@ func (d *state) deleting() Plan {
 	return plan
 }
 
-// deleteUntilGone deletes one thing, until the answer says that it is gone.
+// deleteUntilGone calls a deletion until its answer is that the object is gone.
 func (d *state) deleteUntilGone(call Call, answer *machine.Outcome, effect Effect) (Plan, bool) {
 	if answer != nil && (answer.Code == codes.OK || answer.Code == codes.NotFound) {
 		return Plan{}, false

@@ -54,13 +54,13 @@ func (d *state) node(id string) *machine.Node {
 	return n
 }
 
-// nodeless reports whether an instance has no node: none is known, and there is none that may be its
-// own.
+// nodeless reports whether an instance certainly has no node: none is known, and no unmatched node may be
+// its own.
 func (d *state) nodeless(id string) bool {
 	return d.o.Nodes != nil && d.o.Nodes[id] == nil && len(d.o.Unmatched) == 0
 }
 
-// strays are the nodes without a known owner, as far as one of them looks like an instance's.
+// strays are the nodes without a known owner that may belong to an instance.
 type strays struct {
 	late bool // one has no provider ID yet
 	ids  object.Spellings
@@ -74,14 +74,14 @@ func (d *state) strays() (all strays) {
 	return all
 }
 
-// unsure reports whether a node without a known owner looks like that of an instance, though none is
-// known.
+// unsure reports whether an instance without a known node may have one of the nodes without a known
+// owner.
 func (d *state) unsure(id string, all *strays) bool {
 	return d.o.Nodes[id] == nil && (all.late || len(all.ids.Alike(id)) > 0)
 }
 
-// recordUnmatched records whether nodes were found by another spelling only, or not at all where one
-// may be there, and returns what is to be told of it. It allocates nothing if there is nothing to say.
+// recordUnmatched records whether nodes were found by another spelling only, or not at all although there
+// may be one, and returns a warning if that is new. It allocates nothing if there is nothing to record.
 func (d *state) recordUnmatched(next *Status) decision.Why {
 	if d.o.Nodes == nil && !d.o.NoCluster {
 		return decision.Why{}
@@ -96,17 +96,17 @@ func (d *state) recordUnmatched(next *Status) decision.Why {
 	case have != nil && have.Status == object.True && have.Message == why.String():
 		return decision.Why{}
 	}
-	told := have != nil && have.Reason == why.Reason.String()
+	known := have != nil && have.Reason == why.Reason.String()
 	next.Conditions = object.SetCondition(next.Conditions, object.Condition{
 		Type: ConditionNodesUnmatched, Status: object.True, Reason: why.Reason.String(), Message: why.String(), Since: d.stamp(),
 	})
-	if told {
+	if known {
 		return decision.Why{}
 	}
 	return why
 }
 
-// unmatched says what has to be known of nodes that are not found by their instances' IDs.
+// unmatched returns a warning about nodes that are not found by their instances' IDs. Zero: none.
 func (d *state) unmatched() decision.Why {
 	all := int64(len(d.s.Spec.ProviderIDs))
 	unknown := decision.Why{Reason: reasonNodeUnknown, All: all, For: d.p.DrainTimeout}
@@ -139,8 +139,8 @@ func (d *state) unmatched() decision.Why {
 // removed. Each attempt costs a drain and a machine.
 const heldFor = time.Hour
 
-// holdScaleDown records that the provider undoes a scale-down: it removed instances, kept the size and made
-// others. Without that, one instance after the other would be drained and replaced without end.
+// holdScaleDown records that the provider undoes a scale-down: it removed instances, kept the size and
+// created others. Without that, one instance after the other would be drained and replaced without end.
 func (d *state) holdScaleDown() (Plan, bool) {
 	if !d.scaleDownUndone() || d.scaleDownHeld() {
 		return Plan{}, false
@@ -157,8 +157,8 @@ func (d *state) holdScaleDown() (Plan, bool) {
 }
 
 // scaleDownUndone reports whether DeleteInstances has succeeded for the wanted size, and the group has as
-// many instances as at the look before, another one in place of the removed one. A group that was
-// seen at its size since then is larger for another reason.
+// many instances as before, another one in place of the removed one. If the group had the wanted size in
+// between, it is larger for another reason.
 func (d *state) scaleDownUndone() bool {
 	op, known := &d.s.Status.LastOperation, d.s.Spec.ProviderIDs
 	if !d.found() || op.Call != DeleteInstances || op.State != machine.StateSuccessful || op.Replicas != d.wanted() {
@@ -170,7 +170,7 @@ func (d *state) scaleDownUndone() bool {
 	return slices.ContainsFunc(d.instances, func(i Instance) bool { return !i.Going && !slices.Contains(known, i.ProviderID) })
 }
 
-// scaleDownHeld reports whether the recorded hold is about the size that is wanted now, and not over yet.
+// scaleDownHeld reports whether the recorded hold is for the size wanted now, and not over yet.
 func (d *state) scaleDownHeld() bool {
 	c := object.FindCondition(d.s.Status.Conditions, ConditionScaleDownHeld)
 	return c != nil && c.Status == object.True && c.Message == d.whyHeld().String() &&
@@ -181,7 +181,8 @@ func (d *state) whyHeld() decision.Why {
 	return decision.Why{Reason: reasonHeld, All: int64(d.wanted()), For: heldFor}
 }
 
-// recordHeld drops a hold that is over: its time, its size, or the surplus.
+// recordHeld removes the condition of a hold that is over: its time has passed, another size is wanted,
+// or there is no surplus.
 func (d *state) recordHeld(next *Status) {
 	if object.FindCondition(next.Conditions, ConditionScaleDownHeld) == nil || !d.found() || d.surplus() > 0 && d.scaleDownHeld() {
 		return

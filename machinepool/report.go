@@ -81,22 +81,22 @@ func (d *state) recordCalls(next *Status) (why decision.Why) {
 	if g := d.o.Group; g != nil && d.o.Looked {
 		recordMessage(next, g)
 		if g.Code != codes.OK && g.Code != codes.NotFound {
-			if note := d.recordFailedCall(next, GetPoolStatus, g.Outcome); note != (decision.Why{}) {
-				why = note
+			if failed := d.recordFailedCall(next, GetPoolStatus, g.Outcome); failed != (decision.Why{}) {
+				why = failed
 			}
 		} else if next.LastOperation.Call == GetPoolStatus && next.LastOperation.State == machine.StateFailed {
 			next.LastOperation = d.operation(GetPoolStatus, machine.StateSuccessful)
 		}
 	}
 	if r := d.o.Renewed; r != nil && r.Code != codes.OK {
-		if note := d.recordFailedCall(next, RenewToken, *r); note != (decision.Why{}) {
-			why = note
+		if failed := d.recordFailedCall(next, RenewToken, *r); failed != (decision.Why{}) {
+			why = failed
 		}
 	}
 	return why
 }
 
-// recordMessage records what a driver said beside its answer.
+// recordMessage records the group ID and the last known state that a driver returned.
 func recordMessage(next *Status, g *Group) {
 	if g.ID != "" {
 		next.GroupID = g.ID
@@ -381,7 +381,7 @@ func (a *Applied) uncertain() Applied {
 	return b
 }
 
-// certain returns what the group follows after an answer by which nothing was changed.
+// certain returns what the group follows after an update that changed nothing.
 func (a *Applied) certain() Applied {
 	b := a.Clone()
 	b.Doubted = false
@@ -399,7 +399,7 @@ func changesNothing(code codes.Code) bool {
 	return false
 }
 
-// asApplied reports whether the group was made from the pool's current template.
+// asApplied reports whether the group has the pool's current template.
 func (d *state) asApplied() bool {
 	a, c, spec := &d.s.Status.Applied, d.o.Class, &d.s.Spec
 	want := Applied{

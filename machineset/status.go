@@ -9,9 +9,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// writeStatus plans a write of the status if it would say something else; not
-// yet, if this process wrote it a moment ago and nothing was refused since.
-// Nothing is allocated while it stays as it is, unless machines failed.
+// writeStatus plans a write of the status if it differs from the stored one. The write waits if this
+// process wrote the status a moment ago and no order was refused since. Nothing is allocated while the
+// status stays the same, unless machines failed.
 func (d *state) writeStatus() (Plan, bool) {
 	c, next := &d.summary, d.s.Status
 	next.Replicas, next.FullyLabeled = int32(c.present), int32(c.fullyLabeled)
@@ -46,8 +46,8 @@ func (d *state) writeStatus() (Plan, bool) {
 	return plan, true
 }
 
-// statusAt is when this process may write the status again, if it is this; zero:
-// at any time, also after the clock went back.
+// statusAt returns when this process may write the status next. Zero: at any time, also after the clock
+// was set back.
 func (d *state) statusAt(next *Status) time.Time {
 	written := d.o.StatusWritten
 	if written.IsZero() || written.After(d.now) {
@@ -71,7 +71,7 @@ func (d *state) onlyProgress(next *Status) bool {
 	return counted.Equal(have)
 }
 
-// templateCondition is conditions with what no API server accepts of the node template.
+// templateCondition returns conditions with the entry of the node template that no API server accepts.
 func (d *state) templateCondition(conditions []object.Condition) []object.Condition {
 	bad := d.s.Spec.Template.InvalidEntry()
 	if bad == nil {
@@ -93,8 +93,7 @@ func (d *state) frozenCondition(conditions []object.Condition) []object.Conditio
 	})
 }
 
-// failedMachines are those whose last operation failed; have, if it
-// says the same.
+// failedMachines returns the machines whose last operation failed. It returns have if that is the same.
 func (d *state) failedMachines(have []FailedMachine) []FailedMachine {
 	failing := d.summary.failing.sorted()
 	if slices.EqualFunc(failing, have, func(r ranked, s FailedMachine) bool {
@@ -110,7 +109,7 @@ func (d *state) failedMachines(have []FailedMachine) []FailedMachine {
 	return out
 }
 
-// waitForChange writes the status if it would say something else, and waits.
+// waitForChange writes the status if it differs, and otherwise ends the pass.
 func (d *state) waitForChange() Plan {
 	if at := d.retryAt(); !at.IsZero() {
 		d.lookAgain(at)
@@ -141,8 +140,8 @@ func (d *state) pausedCondition(conditions []object.Condition) []object.Conditio
 	})
 }
 
-// holdCondition is conditions with why machines are not created that exist, if
-// the provider refuses their class.
+// holdCondition returns conditions with why VMs of machines are not created, while the provider refuses
+// their class.
 func (d *state) holdCondition(conditions []object.Condition) []object.Condition {
 	h := d.o.Hold
 	if h == nil || d.summary.unmade == 0 {
@@ -158,9 +157,9 @@ func (d *state) holdCondition(conditions []object.Condition) []object.Condition 
 	})
 }
 
-// recordRefusal records in the status what was refused in this pass, or that
-// what failed before has come right. told is the reason; zero: nothing new.
-func (d *state) recordRefusal(s *Status) (told decision.Why) {
+// recordRefusal records in the status that an order was refused in this pass, or that no refusal holds the
+// set back any more. It returns the reason of a new refusal. Zero: there is none.
+func (d *state) recordRefusal(s *Status) decision.Why {
 	if !d.retryAfter(d.o.Failures).IsZero() {
 		return decision.Why{} // stored already
 	}

@@ -7,15 +7,14 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// summaryLimit is how many failed machines a status lists. The figure is this
-// library's: a status must fit a store's limit on objects.
+// failedLimit is how many failed machines a status lists, so that it fits a store's limit on objects.
 const failedLimit = 10
 
-// summary is what one pass over the machines finds out.
+// summary is what was counted in one pass over the machines.
 type summary struct {
 	owned       int // machines of the set, in any state
 	terminating int // of these, being deleted
-	arriving    int // machines on their way here that are not owned yet
+	arriving    int // machines that move here and are not owned yet
 	strays      []*machine.Machine
 	differing   []difference
 
@@ -46,8 +45,7 @@ type difference struct {
 	what    string
 }
 
-// count fills in the summary. It reads each machine's facts once. What is
-// decided from them costs in proportion to the decision.
+// count fills in the summary. It reads each machine once.
 func (c *summary) count(d *state) {
 	burst := int(d.p.Burst)
 	c.failing.limit = failedLimit
@@ -228,7 +226,7 @@ func (v *counter) difference(m *machine.Machine) string {
 	return ""
 }
 
-// visitReplaced counts an active machine that is to be replaced, on request or for its age.
+// visitReplaced counts an active machine that must be replaced, on request or for its age.
 func (v *counter) visitReplaced(m *machine.Machine, available bool) {
 	c := &v.d.summary
 	if v.d.toReplace(m) {
@@ -238,7 +236,7 @@ func (v *counter) visitReplaced(m *machine.Machine, available bool) {
 	}
 }
 
-// unmade reports whether a machine has no VM yet and is to get one.
+// unmade reports whether a machine has no VM yet and waits for one.
 func unmade(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseNew, machine.PhasePending, machine.PhaseCrashLoopBackOff:
