@@ -98,7 +98,7 @@ func (g *Guard) first(at Place, what string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	texts := g.told[at]
-	if lately(texts[what], now) {
+	if recently(texts[what], now) {
 		return false
 	}
 	if texts == nil && len(g.told) >= placesTold {
@@ -112,9 +112,9 @@ func (g *Guard) first(at Place, what string) bool {
 	return true
 }
 
-// lately reports whether something was told less than toldAgain ago. A clock that went back says
-// that it was not.
-func lately(told, now time.Time) bool {
+// recently reports whether something was told less than toldAgain ago. It returns false if the clock
+// went back.
+func recently(told, now time.Time) bool {
 	ago := now.Sub(told)
 	return !told.IsZero() && ago >= 0 && ago < toldAgain
 }
@@ -122,7 +122,7 @@ func lately(told, now time.Time) bool {
 // forgetOld makes room: it drops what may be told again, or else everything.
 func (g *Guard) forgetOld(now time.Time) {
 	maps.DeleteFunc(g.told, func(_ Place, texts map[string]time.Time) bool {
-		maps.DeleteFunc(texts, func(_ string, told time.Time) bool { return !lately(told, now) })
+		maps.DeleteFunc(texts, func(_ string, told time.Time) bool { return !recently(told, now) })
 		return len(texts) == 0
 	})
 	if len(g.told) >= placesTold {

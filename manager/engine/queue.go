@@ -22,7 +22,7 @@ type Queue struct {
 	ready   []*item // due, first in first out; from head on
 	head    int
 	later   timeline
-	alarm   *time.Timer        // rings when the first of later is due
+	timer   *time.Timer        // fires when the first of later is due
 	failing map[object.Key]int // passes in a row that could not be finished
 
 	due atomic.Int64 // how many keys are
@@ -70,7 +70,7 @@ func (q *Queue) AddAt(key object.Key, due time.Time) {
 	q.postpone(it, due)
 }
 
-// Next returns a key that is due, and waits for one if there is none. False: the queue was closed.
+// Next waits for a key that is due, and returns it. It returns false once the queue is closed.
 func (q *Queue) Next() (object.Key, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +83,7 @@ func (q *Queue) Next() (object.Key, bool) {
 	return object.Key{}, false
 }
 
-// pop takes the first key that is due; nil: there is none.
+// pop takes the first key that is due. It returns nil if no key is due.
 func (q *Queue) pop() *item {
 	if q.head == len(q.ready) {
 		return nil
@@ -99,36 +99,36 @@ func (q *Queue) pop() *item {
 	return it
 }
 
-// ring makes due what has become due, and sets the alarm for the next.
-func (q *Queue) ring() {
+// fire makes due what has become due, and sets the timer for the next.
+func (q *Queue) fire() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()
 	for len(q.later) > 0 && !q.later[0].due.After(now) {
 		q.release(q.later[0])
 	}
-	q.setAlarm()
+	q.setTimer()
 }
 
-func (q *Queue) setAlarm() {
+func (q *Queue) setTimer() {
 	if q.closed || len(q.later) == 0 {
 		return
 	}
 	wait := max(q.later[0].due.Sub(q.now()), time.Millisecond)
-	if q.alarm == nil {
-		q.alarm = time.AfterFunc(wait, q.ring)
+	if q.timer == nil {
+		q.timer = time.AfterFunc(wait, q.fire)
 		return
 	}
-	q.alarm.Reset(wait)
+	q.timer.Reset(wait)
 }
 
-// Close sends every worker home once it is done with its key.
+// Close ends every worker when it is done with its key: Next returns false.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	if q.alarm != nil {
-		q.alarm.Stop()
+	if q.timer != nil {
+		q.timer.Stop()
 	}
 	q.some.Broadcast()
 }
@@ -212,7 +212,7 @@ func (q *Queue) postpone(it *item, due time.Time) {
 		heap.Push(&q.later, it)
 	}
 	if q.later[0] == it {
-		q.setAlarm()
+		q.setTimer()
 	}
 }
 

@@ -24,7 +24,7 @@ func key(n int) object.Key               { return object.Key{Name: fmt.Sprint("m
 
 // popped takes the next key that is due without waiting for one.
 func popped(q *Queue) (object.Key, bool) {
-	q.ring()
+	q.fire()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if it := q.pop(); it != nil {

@@ -205,7 +205,7 @@ func (p *Pass) Sub(ctx context.Context, s Steps) error {
 		case head.Verb == Wait:
 			return nil
 		case head.Verb == Act && p.DryRun:
-			result := p.hold(ctx, s, &head)
+			result := p.reportDryRun(ctx, s, &head)
 			p.held = &result
 			return errHeld
 		}
@@ -234,7 +234,7 @@ func (p *Pass) run(ctx context.Context, s Steps, live bool) (Result, int, error)
 		case head.Verb == Wait:
 			return p.Wait(head.At, head.Why), n, nil
 		case head.Verb == Act && p.DryRun && (live || head.Live):
-			return p.hold(ctx, s, &head), n, nil
+			return p.reportDryRun(ctx, s, &head), n, nil
 		case head.Verb == Act && p.DryRun:
 			head.Verb, head.Once = Reread, nil
 		}
@@ -272,9 +272,9 @@ func (p *Pass) execute(ctx context.Context, s Steps, head *Head) (err error) {
 	return err
 }
 
-// hold tells what a plan would change, and ends the pass. It is the only way on for a plan that acts in
-// a dry run.
-func (p *Pass) hold(ctx context.Context, s Steps, head *Head) Result {
+// reportDryRun reports what a plan would change, and ends the pass. In a dry run no plan that acts is
+// executed.
+func (p *Pass) reportDryRun(ctx context.Context, s Steps, head *Head) Result {
 	changes := s.Changes()
 	for i := range changes {
 		if changes[i].Why == (decision.Why{}) {
