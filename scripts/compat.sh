@@ -39,4 +39,6 @@ compare() {
 compare . ""
 compare adapters/bolt adapters/bolt/
 compare adapters/kubernetes adapters/kubernetes/
+compare adapters/mcm adapters/mcm/
+compare cmd/millwright-manager cmd/millwright-manager/
 if [ -n "$failed" ]; then die "incompatible: ${failed#, }"; fi
