@@ -450,7 +450,7 @@ func TestNoneOfAClassIsListed(t *testing.T) {
 	c.begin()
 	c.wait(20)
 	require.Len(t, c.left(), 5)
-	require.Positive(t, c.warned[orphan.ReasonStrangersOnly])
+	require.Positive(t, c.warned[orphan.ReasonUnknownOnly])
 	c.hints = append(c.hints, orphan.Hint{Class: c.known["a"].Key, At: c.Now}) // a is listed, and b is not
 	c.wait(4)
 	require.Len(t, c.left(), 5)

@@ -226,12 +226,12 @@ var (
 	reasonNoOrphans    = decision.NewReason("NoOrphans", "every listed VM has a machine")
 	reasonUnlisted     = decision.NewReason("OwnVMNotListed", "VM {name} carries the name of machine {detail}, whose own VM is not listed: it may be that one under another ID, and is left alone")
 	reasonNoneListed   = decision.NewReason("NoVMListed", "class {name} lists no VM of its {have} machines: does it, or its secret, point to another account? They count as missing after {for}")
-	// reasonNotListed tells of a machine whose VM is not in the last listing.
+	// reasonNotListed: the VM of a machine is not in the last listing.
 	reasonNotListed = decision.NewReason("VMNotListed", "machine {name}: its VM {detail} is missing from the list of its class; if that lasts {for}, the provider is asked for the VM")
-	// reasonSpelled and reasonStrangersOnly tell of VMs that may be a machine's by another spelling.
+	// reasonSpelled and reasonUnknownOnly: VMs may belong to a machine by another spelling.
 	reasonSpelled = decision.NewReason("SpelledOtherwise", "class {name} lists {have} VMs whose ID or name is a machine's but for case, a prefix or a slash: they are left alone; "+
 		"its driver must list the IDs and names that CreateMachine answers, else no orphan of these is found")
-	reasonStrangersOnly = decision.NewReason("UnknownVMsOnly", "{have} VMs that class {name} lists have no machine and are left alone, because class {detail} lists none of its available machines: "+
+	reasonUnknownOnly = decision.NewReason("UnknownVMsOnly", "{have} VMs that class {name} lists have no machine and are left alone, because class {detail} lists none of its available machines: "+
 		"does its driver list other IDs and names than CreateMachine answers, or does its secret point to another account?")
 	reasonBraked = decision.NewReason("TooManyOrphans", "{have} more VMs have no machine and are not deleted yet, since only {want} may be deleted in {for}: if they are in use, stop this "+
 		"manager and check that it has the right store; if not, they are deleted a few at a time")
@@ -267,7 +267,7 @@ var ofGroups = map[decision.Reason]decision.Reason{
 	ReasonDeleteFailed: ReasonGroupDeleteFailed, reasonListFailed: reasonListGroupsFailed, reasonNoID: reasonGroupNoID,
 	reasonNoName: reasonGroupNoName, reasonOtherPrefix: reasonGroupOfOthers, reasonNoOrphans: reasonNoOrphanGroups,
 	reasonBraked: reasonGroupsBraked, reasonEmptyStore: reasonNoPoolInStore,
-	reasonSpelled: reasonGroupsSpelled, reasonStrangersOnly: reasonOtherGroupsOnly,
+	reasonSpelled: reasonGroupsSpelled, reasonUnknownOnly: reasonOtherGroupsOnly,
 }
 
 func aboutGroup(w *decision.Why) {

@@ -2,19 +2,19 @@ package orphan
 
 // Reasons that tests of this package name.
 var (
-	ReasonSpelled, ReasonStrangersOnly = reasonSpelled, reasonStrangersOnly
-	ReasonNoneListed                   = reasonNoneListed
-	ReasonNotListed                    = reasonNotListed
-	ReasonEmptyStore                   = reasonEmptyStore
-	ReasonListGroups                   = reasonListGroups
-	ReasonReadPools                    = reasonReadPools
-	ReasonOrphanGroup                  = reasonOrphanGroup
-	ReasonGroupSecondLook              = reasonGroupSecondLook
-	ReasonListGroupsFailed             = reasonListGroupsFailed
-	ReasonGroupNoID                    = reasonGroupNoID
-	ReasonGroupNoName                  = reasonGroupNoName
-	ReasonGroupOfOthers                = reasonGroupOfOthers
-	ReasonNoOrphanGroups               = reasonNoOrphanGroups
-	ReasonGroupsBraked                 = reasonGroupsBraked
-	ReasonNoPoolInStore                = reasonNoPoolInStore
+	ReasonSpelled, ReasonUnknownOnly = reasonSpelled, reasonUnknownOnly
+	ReasonNoneListed                 = reasonNoneListed
+	ReasonNotListed                  = reasonNotListed
+	ReasonEmptyStore                 = reasonEmptyStore
+	ReasonListGroups                 = reasonListGroups
+	ReasonReadPools                  = reasonReadPools
+	ReasonOrphanGroup                = reasonOrphanGroup
+	ReasonGroupSecondLook            = reasonGroupSecondLook
+	ReasonListGroupsFailed           = reasonListGroupsFailed
+	ReasonGroupNoID                  = reasonGroupNoID
+	ReasonGroupNoName                = reasonGroupNoName
+	ReasonGroupOfOthers              = reasonGroupOfOthers
+	ReasonNoOrphanGroups             = reasonNoOrphanGroups
+	ReasonGroupsBraked               = reasonGroupsBraked
+	ReasonNoPoolInStore              = reasonNoPoolInStore
 )

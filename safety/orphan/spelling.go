@@ -27,7 +27,7 @@ func (d *decider) spare(owners *owners) {
 		if known.has(&s, owners) {
 			why.Reason = reasonSpelled
 		} else if blind := d.distrusted(s.class, seen); blind != nil {
-			why.Reason, why.Detail = reasonStrangersOnly, blind.String()
+			why.Reason, why.Detail = reasonUnknownOnly, blind.String()
 		} else {
 			return false
 		}
