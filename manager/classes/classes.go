@@ -166,7 +166,7 @@ func (p *pass) write(ctx context.Context) error {
 	}
 	p.o.Class, p.o.Stored = after, p.o.Filled != nil
 	p.Tell(ctx, engine.Normal, p.plan.Why)
-	return engine.Gone(&after.Meta)
+	return engine.CheckGone(&after.Meta)
 }
 
 // Config is what classes need of the rest of a fleet.

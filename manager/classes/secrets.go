@@ -61,11 +61,11 @@ func (p *secretPass) Decide(context.Context) (engine.Head, error) {
 func (p *secretPass) Execute(ctx context.Context) error {
 	after, err := p.Secrets.Update(ctx, p.plan.Update)
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	p.o.Secret = after
 	p.Tell(ctx, engine.Normal, p.plan.Why)
-	return engine.Gone(&after.Meta)
+	return engine.CheckGone(&after.Meta)
 }
 
 // Changes implements engine.Steps.
@@ -81,7 +81,7 @@ func (p *secretPass) Read(ctx context.Context, live bool) error {
 	}
 	secret, err := reader.Get(ctx, p.Key)
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	p.o.Secret = secret
 	taken := secrets.Secrets{Collection: p.Secrets, Namespaces: p.Namespaces}

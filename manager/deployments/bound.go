@@ -38,13 +38,13 @@ func (p *pass) executeBound(ctx context.Context) error {
 	case *overshoot.LabelDeployment:
 		after, err := p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: w.Deployment})
 		if err != nil {
-			return engine.Itself(err)
+			return engine.OwnNotFound(err)
 		}
 		p.o.Deployment = after
 	case *overshoot.LabelSet:
 		after, err := p.setsBatch().Change(setsOf(p.o.Sets))(ctx, w.Set)
 		if err != nil {
-			return engine.Elsewhere(err)
+			return engine.OtherNotFound(err)
 		}
 		p.o.Sets = withSet(p.o.Sets, after)
 	case *overshoot.TellDeployment:
@@ -52,7 +52,7 @@ func (p *pass) executeBound(ctx context.Context) error {
 		changed.Status = w.Status
 		after, err := p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: &changed, Status: true})
 		if err != nil {
-			return engine.Itself(err)
+			return engine.OwnNotFound(err)
 		}
 		p.o.Deployment = after
 	default:

@@ -86,7 +86,7 @@ func (p *pass) tellHeldUp(ctx context.Context) {
 
 // settled ends a pass.
 func (p *pass) settled() {
-	if p.Settle() {
+	if p.ClearFailures() {
 		p.notes.Change(p.Key, func(n *notes) { n.refusal = nil })
 	}
 	if p.Settled != nil {
@@ -295,7 +295,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	}
 	d, err := read.deployments.Get(ctx, p.Key)
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	if p.o.Deployment != nil && p.o.Deployment.UID != d.UID {
 		return engine.ErrReplaced
@@ -364,10 +364,10 @@ func (p *pass) write(ctx context.Context) error {
 		err = fmt.Errorf("unknown write %T", w)
 	}
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	p.o.Deployment = after
-	return engine.Gone(&after.Meta)
+	return engine.CheckGone(&after.Meta)
 }
 
 // Config is what deployments need of the rest of a fleet.

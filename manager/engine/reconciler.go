@@ -135,33 +135,33 @@ var (
 	ErrReplaced = fmt.Errorf("another object has its name now: %w", store.ErrConflict)
 )
 
-// Gone returns ErrGone if the object's last write let it go.
-func Gone(m *object.Meta) error {
+// CheckGone returns ErrGone if the last write removed the last finalizer of a deleted object.
+func CheckGone(m *object.Meta) error {
 	if m.Deleted() && len(m.Finalizers) == 0 {
 		return ErrGone
 	}
 	return nil
 }
 
-// Unchanged returns a conflict if an object is another one, or another version, than it was when the pass
+// CheckUnchanged returns a conflict if the UID or the version of an object has changed since the pass
 // read it.
-func Unchanged(before, after *object.Meta) error {
+func CheckUnchanged(before, after *object.Meta) error {
 	if before.UID != after.UID || before.Version != after.Version {
 		return fmt.Errorf("%s has changed meanwhile: %w", after.Key, store.ErrConflict)
 	}
 	return nil
 }
 
-// Itself returns what an error about the pass's own object means: ErrGone if it was not found.
-func Itself(err error) error {
+// OwnNotFound maps an error about the pass's own object: not found becomes ErrGone.
+func OwnNotFound(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return ErrGone
 	}
 	return err
 }
 
-// Elsewhere returns what an error about another object means: a conflict if it was not found.
-func Elsewhere(err error) error {
+// OtherNotFound maps an error about another object: not found becomes a conflict.
+func OtherNotFound(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %w", store.ErrConflict, err)
 	}
@@ -346,8 +346,9 @@ func (p *Pass) Ordered(refused bool) {
 	}
 }
 
-// Settle ends a row of failures, and reports so, if the pass gave orders and none was refused.
-func (p *Pass) Settle() bool {
+// ClearFailures resets the count of failures if the pass gave orders and none was refused, and reports
+// whether it did.
+func (p *Pass) ClearFailures() bool {
 	if !p.ordered || p.refused {
 		return false
 	}

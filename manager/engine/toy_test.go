@@ -73,7 +73,7 @@ func (p *lampPass) Read(ctx context.Context, live bool) (err error) {
 		reader = p.lamps.lamps.Live()
 	}
 	p.o, err = reader.Get(ctx, p.Key)
-	return engine.Itself(err)
+	return engine.OwnNotFound(err)
 }
 
 func (p *lampPass) Decide(context.Context) (engine.Head, error) {
@@ -95,11 +95,11 @@ func (p *lampPass) Execute(ctx context.Context) error {
 	changed.Lit = changed.On
 	after, err := p.lamps.lamps.UpdateStatus(ctx, changed)
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	p.o = after
 	p.Tell(ctx, engine.Normal, decision.Why{Reason: reasonSwitch, Detail: "lit"})
-	return engine.Gone(&after.Meta)
+	return engine.CheckGone(&after.Meta)
 }
 
 func (p *lampPass) Changes() []engine.Change {

@@ -95,10 +95,10 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	}
 	m, err := reader.Get(ctx, p.Key)
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	if p.o.Machine != nil {
-		return p.keepAnswers(errors.Join(engine.Unchanged(&p.o.Machine.Meta, &m.Meta), p.sameNode(ctx)))
+		return p.keepAnswers(errors.Join(engine.CheckUnchanged(&p.o.Machine.Meta, &m.Meta), p.sameNode(ctx)))
 	}
 	p.o = machine.Observation{
 		Machine: m, NoCluster: p.Nodes == nil, NoDrain: p.Drainer == nil,
@@ -136,9 +136,9 @@ func (p *pass) sameNode(ctx context.Context) error {
 	if n := p.o.Node; n != nil && !n.Read.Live() && n.Node != nil {
 		now, err := p.Nodes.Live().Get(ctx, n.Node.Key)
 		if err != nil {
-			return engine.Elsewhere(err)
+			return engine.OtherNotFound(err)
 		}
-		return engine.Unchanged(&n.Node.Meta, &now.Meta)
+		return engine.CheckUnchanged(&n.Node.Meta, &now.Meta)
 	}
 	return nil
 }
@@ -175,12 +175,12 @@ func (p *pass) write(ctx context.Context) error {
 	plan, before := &p.plan, p.o.Machine
 	after, err := p.put(ctx)
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	p.o.Machine, p.o.Fenced = after, true
 	p.tellSpans(plan, before)
 	p.report(ctx, plan, before)
-	return engine.Gone(&after.Meta)
+	return engine.CheckGone(&after.Meta)
 }
 
 func (p *pass) put(ctx context.Context) (*machine.Machine, error) {

@@ -130,7 +130,7 @@ func (p *pass) readPool(ctx context.Context) error {
 	pool, err := p.Pools.Live().Get(ctx, p.Key)
 	switch {
 	case err != nil:
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	case pool.UID != p.o.Pool.UID:
 		return engine.ErrReplaced
 	}

@@ -93,10 +93,10 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	}
 	pool, err := reader.Get(ctx, p.Key)
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	if p.o.Pool != nil {
-		return engine.Unchanged(&p.o.Pool.Meta, &pool.Meta)
+		return engine.CheckUnchanged(&p.o.Pool.Meta, &pool.Meta)
 	}
 	p.o = machinepool.Observation{
 		Pool: pool, NoCluster: p.Nodes == nil, NoDrain: p.Keeper == nil, Fenced: live,
@@ -127,12 +127,12 @@ func (p *pass) write(ctx context.Context) error {
 	before := p.o.Pool
 	after, err := p.Pools.Write(ctx, p.changed())
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	p.o.Pool, p.o.Fenced = after, true
 	p.o.Announced = p.o.Announced || p.plan.Announces
 	p.report(ctx, before)
-	if err := engine.Gone(&after.Meta); err != nil {
+	if err := engine.CheckGone(&after.Meta); err != nil {
 		return err
 	}
 	if _, ok := p.plan.Write.(*machinepool.Update); ok {

@@ -70,7 +70,7 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 		head.Verb = engine.Reread
 	case p.plan.Write == nil && p.orders() == nil:
 		head.Verb = engine.Wait
-		p.Settle()
+		p.ClearFailures()
 		if p.Settled != nil {
 			p.Settled(p.o.Set, p.o.Machines)
 		}
@@ -133,7 +133,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	}
 	s, err := set.Get(ctx, p.Key)
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	if p.o.Set != nil && p.o.Set.UID != s.UID {
 		return engine.ErrReplaced
@@ -174,7 +174,7 @@ func anyFailed(machines []*machine.Machine) bool {
 func (p *pass) unchanged(ctx context.Context, sets store.Reader[*machineset.Set], before *machineset.Set) error {
 	after, err := sets.Get(ctx, p.Key)
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	if after.Version != before.Version {
 		return fmt.Errorf("set %s changed while its machines were read: %w", p.Key, store.ErrConflict)
@@ -199,10 +199,10 @@ func (p *pass) write(ctx context.Context) error {
 		err = fmt.Errorf("unknown write %T", w)
 	}
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	p.o.Set = after
-	return engine.Gone(&after.Meta)
+	return engine.CheckGone(&after.Meta)
 }
 
 // Config is what sets need of the rest of a fleet.
@@ -349,7 +349,7 @@ func (p *pass) executeBound(ctx context.Context) error {
 	}
 	after, err := p.Sets.Write(ctx, &engine.Write[*machineset.Set]{Before: p.o.Set, After: w.Set})
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	p.o.Set = after
 	if p.bound.Warn != (decision.Why{}) {

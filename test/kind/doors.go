@@ -74,7 +74,7 @@ func (p *pass) Read(ctx context.Context, live bool) (err error) {
 		reader = p.doors.Live()
 	}
 	p.door, err = reader.Get(ctx, p.Key)
-	return engine.Itself(err)
+	return engine.OwnNotFound(err)
 }
 
 // Decide implements engine.Steps.
@@ -95,11 +95,11 @@ func (p *pass) Execute(ctx context.Context) error {
 	changed.Opened = time.Time{}
 	after, err := p.doors.UpdateStatus(ctx, changed)
 	if err != nil {
-		return engine.Itself(err)
+		return engine.OwnNotFound(err)
 	}
 	p.door = after
 	p.Tell(ctx, engine.Normal, decision.Why{Reason: reasonShut})
-	return engine.Gone(&after.Meta)
+	return engine.CheckGone(&after.Meta)
 }
 
 // Changes implements engine.Steps.
