@@ -189,7 +189,7 @@ sort_packages() {
 # compile MODULE FLAGS: the packages that tests import, so that two go commands at a time do
 # not both compile them. What does not compile, the tests tell.
 compile() {
-	(cd "$1" && go list -e -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./... | xargs go build $2) || :
+	(cd "$1" && go list -e -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./... | xargs go build $2) || :
 }
 
 # add_tests MODULE: the tests of make test.
