@@ -153,8 +153,6 @@ const (
 	hashLabel = rollouts.HashLabel
 )
 
-func ptr(n int32) *int32 { return &n }
-
 // drawStrategy also draws whether a rollout stops on its way.
 func drawStrategy(t *rapid.T) deployment.Strategy {
 	s := rollouts.Strategy(t)
