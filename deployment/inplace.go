@@ -20,7 +20,7 @@ import (
 //   - While the deployment is paused, none is selected; what has begun is finished and moved. None
 //     is selected either while a set may be deleting a machine for a replacement, while the fleet is
 //     frozen, and while no machine could be created from the template's class.
-//   - A machine that is not ready, or whose update failed, uses up the allowed unavailability. It is
+//   - A machine that is not ready, or whose update failed, counts against MaxUnavailable. It is
 //     not deleted for that. Its health is judged like that of any machine: after the health timeout, and
 //     within the budget of replacements, its set deletes it and the new set replaces it.
 //   - When too many updates have failed, none is selected (failures.go).
@@ -119,8 +119,8 @@ func (d *state) withRequest(m *machine.Machine, request machine.InPlaceRequest, 
 	return changed
 }
 
-// markMachines selects machines as the rollout's next step wants, records what those that others
-// selected are updated to, and makes all other machines of old sets candidates. While paused it
+// markMachines selects machines as the rollout's next step wants, records the target set of machines
+// that somebody else selected, and makes all other machines of old sets candidates. While paused it
 // marks nothing, and marks stay. It selects none while a set may be deleting others to replace
 // them. While the template's class can't be used, it makes no candidates, which users could select.
 func (d *state) markMachines() (Plan, bool) {
@@ -133,7 +133,7 @@ func (d *state) markMachines() (Plan, bool) {
 		selects = nil
 	}
 	for _, s := range selects {
-		for _, m := range d.selectedMachines(s) {
+		for _, m := range d.machinesToSelect(s) {
 			why := decision.Why{Reason: ReasonSelect, Name: m.Name, Cause: s.Why}
 			orders = append(orders, MachineOrder{d.withRequest(m, machine.InPlaceSelected, d.current.set.Name), why})
 		}
@@ -181,8 +181,8 @@ func (d *state) candidate() machine.InPlaceRequest {
 	return machine.InPlaceWaiting
 }
 
-// deselects reports whether to deselect a machine: one that is kept for inspection, and could begin its
-// update at any time otherwise, and one that can't begin yet, once others have failed.
+// deselects reports whether to deselect a machine: one that is preserved, because it could begin its update
+// at any time, and, once updates have failed, one that has to become healthy before it can begin.
 func (d *state) deselects(m *machine.Machine) bool {
 	if d.deployment.Spec.Strategy.Orchestration != Automatic {
 		return false
@@ -202,9 +202,9 @@ func (d *state) markOf(m *machine.Machine) MachineOrder {
 	return MachineOrder{d.withRequest(m, d.candidate(), ""), why}
 }
 
-// selectedMachines returns the machines of a set that are selected, no more than a plan may hold: those that
-// are available and selectable, the oldest first, equal ones by name.
-func (d *state) selectedMachines(s rollout.Select) []*machine.Machine {
+// machinesToSelect returns the machines of a set to select now, no more than a plan may hold: available and
+// selectable ones, the oldest first, equal ones by name.
+func (d *state) machinesToSelect(s rollout.Select) []*machine.Machine {
 	f := d.resizable(s.Name)
 	if f == nil {
 		return nil

@@ -64,7 +64,7 @@ type decider struct {
 	live      int64      // pods that the drain waits for
 	left      int64      // pods that are there and that the drain no longer waits for
 	serial    int        // pods with volumes that wait for their turn
-	taken     bool       // the plan rests on there being no record of a later turn
+	taken     bool       // the plan assumes that no later turn is recorded
 
 	hooked string // the annotation that holds the drain back, or empty
 
@@ -85,7 +85,7 @@ func newDecision(o *Observation, p *Policy, now time.Time) (*decider, error) {
 	return &decider{o: o, p: p, now: now}, nil
 }
 
-// incomplete waits for caches, or for the drain's end, when the caller may have force.
+// incomplete waits for caches, but no longer than until the deadline, when the caller may use force.
 func (d *decider) incomplete() Plan {
 	d.lookAgain(d.o.Deadline)
 	if n := d.o.Node; n != nil && n.Drain != nil {
@@ -123,7 +123,7 @@ func (d *decider) setDeadline() {
 // begin cordons the node and writes the drain's record, in one write. It writes the record again
 // when force begins. busy: the plan must be carried out before anything else.
 func (d *decider) begin() (plan Plan, busy bool) {
-	next, why := d.begun()
+	next, why := d.nextRecord()
 	switch {
 	case next == nil:
 		d.rec = d.o.Node.Drain
@@ -143,11 +143,11 @@ func (d *decider) begin() (plan Plan, busy bool) {
 	return Plan{Write: changed, Begins: why.Reason == reasonCordon || why.Reason == reasonBegin, Why: why}, true
 }
 
-// begun returns the record as it has to be now, or nil if it is already so.
-func (d *decider) begun() (*machine.DrainRecord, decision.Why) {
+// nextRecord returns the record as it has to be now, or nil if it is already so.
+func (d *decider) nextRecord() (*machine.DrainRecord, decision.Why) {
 	n := d.o.Node
-	next, why := d.current()
-	since, down := d.silent()
+	next, why := d.newRecord()
+	since, down := d.mustFence()
 	if next == nil {
 		why = decision.Why{Name: n.Name}
 		switch {
@@ -198,8 +198,8 @@ func (d *decider) forceBegins(rec *machine.DrainRecord) bool {
 	return d.o.Forced && (rec.Forced.IsZero() || d.ahead(rec.Forced))
 }
 
-// current returns a new record if the node has none of this drain, else nil.
-func (d *decider) current() (*machine.DrainRecord, decision.Why) {
+// newRecord returns a new record if the node has none of this drain, else nil.
+func (d *decider) newRecord() (*machine.DrainRecord, decision.Why) {
 	n, old := d.o.Node, d.o.Node.Drain
 	next := &machine.DrainRecord{Since: d.stamp(), Youngest: d.youngest()}
 	why := decision.Why{Name: n.Name}
@@ -236,7 +236,7 @@ func (d *decider) mayCordon() bool {
 	return false
 }
 
-// fence returns the taint that lets a cluster move the volumes of a node that is down. The value is
+// fence is the taint that lets a cluster move the volumes of a node that is down. The value is
 // the one of the Kubernetes documentation.
 var fence = object.Taint{Key: "node.kubernetes.io/out-of-service", Value: "nodeshutdown", Effect: object.NoExecute}
 
@@ -249,9 +249,9 @@ func (d *decider) fenced() bool {
 	return false
 }
 
-// silent reports whether the node is to be fenced: force is due, it has not answered for long, its
+// mustFence reports whether to fence the node, and since when it is silent: force is due, it has not answered for long, its
 // VM goes, and the policy allows it.
-func (d *decider) silent() (since time.Time, yes bool) {
+func (d *decider) mustFence() (since time.Time, yes bool) {
 	if !d.o.Forced || d.o.Stays || !d.p.OutOfService {
 		return time.Time{}, false
 	}

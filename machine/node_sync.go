@@ -31,7 +31,7 @@ func (d *decider) syncNode(n *Node) Plan {
 		return d.confirmStatus(n)
 	}
 	want := d.syncedNode(n)
-	changes, _, _ := d.dueChanges(n, want)
+	changes, _, _ := d.revertDelayedChanges(n, want)
 	return Plan{
 		Effect: &SyncNode{Node: want, Spec: true, Capacity: !d.capacityInSync(n), Rest: d.fallbacks(n), Changes: changes},
 		Why:    decision.Why{Reason: reasonSyncNode, Name: n.Name},
@@ -80,7 +80,7 @@ func (d *decider) fallbacks(n *Node) (nodes []*Node) {
 func (d *decider) partialNode(n *Node, with entries) *Node {
 	part := n.toApply()
 	d.applyToNode(part, with)
-	d.dueChanges(n, part)
+	d.revertDelayedChanges(n, part)
 	part.Applied.Generation = 0
 	part.Applied.Refused = RefusedTemplate{Generation: d.m.Generation, At: d.stamp()}
 	return part
@@ -111,7 +111,7 @@ func (d *decider) recordRefused(n *Node) (Plan, bool) {
 	return Plan{}, false
 }
 
-// retryRefused makes a plan that ends the pass retry a rejected template in time.
+// retryRefused returns the plan that ends the pass, with a time to retry a rejected template.
 func (d *decider) retryRefused(n *Node, plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil || !d.templateRefused(n) {
 		return plan
@@ -130,8 +130,8 @@ func (n *Node) toApply() *Node {
 	return &c
 }
 
-// syncUndone reports whether the node was written and another program keeps changing it back. A machine may join
-// all the same, unless the startup taint stays.
+// syncUndone reports, once nothing is left to write, whether only another program that keeps changing the node
+// back keeps it out of sync. A machine may join all the same, unless the startup taint stays.
 func (d *decider) syncUndone(n *Node) bool {
 	return (d.o.NodeSynced == nil || d.o.NodeSynced.Code == codes.OK) && !n.hasTaint(d.p.Keys.NotReadyTaint)
 }
@@ -159,8 +159,8 @@ func (d *decider) whyOutOfSync(n *Node) decision.Why {
 	return decision.Why{Reason: reasonSyncFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
 }
 
-// retrySync makes a plan that ends the pass retry the node soon. Nothing else waits for a node that can't be
-// written.
+// retrySync returns the plan that ends the pass, with a time to retry the node soon. A node that can't be
+// written delays nothing else.
 func (d *decider) retrySync(n *Node, plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
@@ -194,7 +194,7 @@ func (d *decider) specInSync(n *Node) bool {
 	case !last.Refused.At.IsZero():
 		return false // it is time for a retry
 	}
-	var due made
+	var due ownMarks
 	if !vouched || d.m.Spec.Marks != (RolloutMarks{}) {
 		due = d.rolloutMarksDue(n)
 		if !d.rolloutMarksInSync(n, due) {
@@ -210,7 +210,7 @@ func (d *decider) marksInSync(n *Node) bool {
 }
 
 // templateInSync reports whether the template is on the node and recorded.
-func (d *decider) templateInSync(n *Node, vouched bool, due made) bool {
+func (d *decider) templateInSync(n *Node, vouched bool, due ownMarks) bool {
 	t, last := &d.m.Spec.NodeTemplate, &n.Applied
 	if !vouched && !t.valid() {
 		usable := t.usable()
@@ -331,7 +331,7 @@ func (d *decider) applyToNode(n *Node, with entries) {
 		NodeTemplate: t, VirtualCapacity: capacity, Generation: d.m.Generation,
 		Update: n.Applied.Update, Critical: n.Applied.Critical, Preserved: n.Applied.Preserved, Refused: refused,
 	}
-	if d.m.Spec.Marks == (RolloutMarks{}) && due != (made{}) {
+	if d.m.Spec.Marks == (RolloutMarks{}) && due != (ownMarks{}) {
 		n.Applied.Generation = 0 // to remove these marks when the preservation ends
 	}
 	if with == noEntries || !d.m.Spec.NodeTemplate.valid() {
@@ -396,9 +396,9 @@ const (
 )
 
 // made says which marks of a rollout are ours on a node, or should be. Keys of the template are never ours.
-type made struct{ avoid, keep, kept bool }
+type ownMarks struct{ avoid, keep, kept bool }
 
-func (m made) annotations() (n int) {
+func (m ownMarks) annotations() (n int) {
 	if m.keep {
 		n++
 	}
@@ -408,17 +408,17 @@ func (m made) annotations() (n int) {
 	return n
 }
 
-func (m made) taints() int {
+func (m ownMarks) taints() int {
 	if m.avoid {
 		return 1
 	}
 	return 0
 }
 
-// rolloutMarksRecorded returns the marks that the node's record has as ours.
-func (d *decider) rolloutMarksRecorded(n *Node) made {
+// rolloutMarksRecorded returns the marks that are ours according to the node's record.
+func (d *decider) rolloutMarksRecorded(n *Node) ownMarks {
 	t, last, keys := &d.m.Spec.NodeTemplate, &n.Applied.NodeTemplate, &d.p.Keys
-	return made{
+	return ownMarks{
 		avoid: slices.Contains(last.Taints, d.avoidTaint()) && !d.templateAvoids(),
 		keep:  keeps(last.Annotations, keys.KeepNode) && !has(t.Annotations, keys.KeepNode),
 		kept:  keeps(last.Annotations, keys.keptByUs()) && !has(t.Annotations, keys.KeptByUs),
@@ -427,12 +427,12 @@ func (d *decider) rolloutMarksRecorded(n *Node) made {
 
 // rolloutMarksDue returns the marks that should be ours: those wanted that no other program has set. A preserved
 // machine keeps its marks.
-func (d *decider) rolloutMarksDue(n *Node) made {
+func (d *decider) rolloutMarksDue(n *Node) ownMarks {
 	if d.preserved() {
 		return d.rolloutMarksRecorded(n)
 	}
 	want, t, keys := d.m.Spec.Marks, &d.m.Spec.NodeTemplate, &d.p.Keys
-	var m made
+	var m ownMarks
 	m.avoid = want.Avoid && keys.AvoidTaint != "" && !d.templateAvoids() && d.mayAddAvoidTaint(n)
 	m.keep = want.Keep && keys.KeepNode != "" && !has(t.Annotations, keys.KeepNode) && mayAnnotate(n, keys.KeepNode)
 	m.kept = m.keep && keys.keptByUs() != "" && !has(t.Annotations, keys.KeptByUs) && mayAnnotate(n, keys.KeptByUs)
@@ -469,13 +469,13 @@ func (d *decider) mayAddAvoidTaint(n *Node) bool {
 }
 
 // rolloutMarksInSync reports whether the node has and records exactly the marks that are due.
-func (d *decider) rolloutMarksInSync(n *Node, due made) bool {
+func (d *decider) rolloutMarksInSync(n *Node, due ownMarks) bool {
 	return due == d.rolloutMarksRecorded(n) && (!due.avoid || slices.Contains(n.Taints, d.avoidTaint())) &&
 		(!due.keep || keeps(n.Annotations, d.p.Keys.KeepNode)) && (!due.kept || keeps(n.Annotations, d.p.Keys.KeptByUs))
 }
 
 // templateWithMarks is a copy of the template with the marks that are due.
-func (d *decider) templateWithMarks(due made) NodeTemplate {
+func (d *decider) templateWithMarks(due ownMarks) NodeTemplate {
 	usable := d.m.Spec.NodeTemplate.usable()
 	t := usable.Clone()
 	if due.annotations() > 0 {

@@ -164,9 +164,9 @@ func taintChanges(have, want *Node) (all []nodeChange) {
 	return all
 }
 
-// dueChanges undoes the delayed changes in want. It returns the remaining changes, the names of the delayed ones,
+// revertDelayedChanges undoes the delayed changes in want. It returns the remaining changes, the names of the delayed ones,
 // and when the first of them is due.
-func (d *decider) dueChanges(n *Node, want *Node) (due []NodeChange, held []string, at time.Time) {
+func (d *decider) revertDelayedChanges(n *Node, want *Node) (due []NodeChange, held []string, at time.Time) {
 	var whole []NodeChange
 	for _, c := range d.nodeChanges(n, want) {
 		until := d.changeBackoffUntil(n, c.NodeChange)
@@ -202,7 +202,7 @@ func (d *decider) syncHeldBack(n *Node) bool {
 	if d.o.NodeWrites.uid != n.UID || len(d.o.NodeWrites.last) == 0 {
 		return false
 	}
-	due, held, _ := d.dueChanges(n, d.syncedNode(n))
+	due, held, _ := d.revertDelayedChanges(n, d.syncedNode(n))
 	return len(due) == 0 && len(held) > 0
 }
 
@@ -211,7 +211,7 @@ func (d *decider) syncDone(n *Node) bool { return d.o.NodeSynced != nil || d.syn
 
 // undoneEntries names the entries that another program has changed back, and says when to write next.
 func (d *decider) undoneEntries(n *Node) (what []string, at time.Time) {
-	due, what, at := d.dueChanges(n, d.syncedNode(n))
+	due, what, at := d.revertDelayedChanges(n, d.syncedNode(n))
 	for _, c := range due {
 		what = append(what, c.What)
 	}

@@ -236,7 +236,7 @@ func (d *state) gaveUp(id string) bool {
 func (d *state) groupUncertain() bool {
 	ids := d.s.Spec.ProviderIDs
 	if d.o.Group == nil || d.o.Group.Code != codes.NotFound || d.s.Status.GroupID == "" && len(ids) == 0 || !strictlySorted(ids) {
-		return false // or the library did not write that record
+		return false // no group is recorded, or another program wrote the record
 	}
 	m := d.o.Memory
 	return m == nil || m.Gone.IsZero() || d.o.Group.At.Sub(m.Gone) < d.p.Period
@@ -291,7 +291,7 @@ func (d *state) retryAt(call Call) time.Time {
 	recovery := call.Recovery(op.Code)
 	waits := d.p.WaitForChange && !recovery.AutoRetry && recovery.Class != codes.None && call.provider()
 	if recovery.Class == codes.None || recovery.Class == codes.Requeue {
-		recovery.Class = codes.Short // a failure that was persisted is never retried in a spin
+		recovery.Class = codes.Short // a persisted failure is never retried in a hot loop
 	}
 	at := op.Time.Add(recovery.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
 	if waits {
@@ -303,7 +303,7 @@ func (d *state) retryAt(call Call) time.Time {
 	return at
 }
 
-// endless is longer than any wait: the retry of a call that waits for a change only.
+// endless is longer than any wait: the next attempt is made only after a change.
 const endless = 200 * 365 * 24 * time.Hour
 
 // retryLater delays a call until it may be retried.
@@ -324,8 +324,8 @@ func (d *state) retryLater(call Call) (Plan, bool) {
 	return Plan{At: d.now.Add(d.p.Period), Why: why}, true // the group is still read
 }
 
-// awaitEffect delays a call that has just succeeded for the same size, because the provider may not show
-// the effect yet, or never. Without that, a call that changes nothing would be repeated without a pause.
+// awaitEffect delays a call that has just succeeded for the same size: the provider may show the effect
+// later, or never. Without the delay, a call that changes nothing would be repeated in a hot loop.
 func (d *state) awaitEffect(call Call) (Plan, bool) {
 	op := &d.s.Status.LastOperation
 	at := op.Time.Add(d.p.Poll)

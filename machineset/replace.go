@@ -28,8 +28,8 @@ func (d *state) replaceFailed() (Plan, bool) {
 	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.tallyOf(ReasonDeleteFailed, len(orders))}, true
 }
 
-// replaceRequested deletes machines that are to be replaced, as many as can be
-// spared. Those that are not available cost nothing. Surplus machines are deleted
+// replaceRequested deletes machines that are to be replaced, on request or for their age, as many as
+// can be spared. Those that are not available cost nothing. Surplus machines are deleted
 // before them: a scaler may have chosen one that is available.
 func (d *state) replaceRequested() (Plan, bool) {
 	r := &d.summary.requests
@@ -39,7 +39,7 @@ func (d *state) replaceRequested() (Plan, bool) {
 	if short := d.short(); short < 0 && d.removable(-short) > 0 {
 		return Plan{}, false
 	}
-	n, out := d.dispensable(), r.count-r.ready
+	n, out := d.dispensable(), r.count-r.availableCount
 	if n+out == 0 {
 		d.waiting = d.tally(d.replacing(reasonReplacing, reasonExpiring))
 		d.waiting.Count = int64(r.count)
@@ -63,9 +63,9 @@ func (d *state) replaceRequested() (Plan, bool) {
 // time, the replacements must be available.
 func (d *state) dispensable() int {
 	c, r, allowance := &d.summary, &d.summary.requests, d.surgeAllowance()
-	n := min(r.ready, c.available-max(0, d.wanted()-int(allowance.Unavailable)))
+	n := min(r.availableCount, c.available-max(0, d.wanted()-int(allowance.Unavailable)))
 	if allowance.Surge > 0 {
-		n = min(n, c.available-r.ready-(d.wanted()-r.count))
+		n = min(n, c.available-r.availableCount-(d.wanted()-r.count))
 	}
 	return max(0, n)
 }
@@ -92,7 +92,7 @@ func (d *state) whyReplaced(v ranked) decision.Why {
 // set wants as many more as may exist besides. As soon as the set can do without
 // one of them, it deletes that one.
 
-// surgeAllowance is what holds for the set.
+// surgeAllowance returns the allowance in effect. A set that has neither one nor an owner may surge by 1.
 func (d *state) surgeAllowance() SurgeAllowance {
 	s := d.s.Instructions.SurgeAllowance
 	if s == (SurgeAllowance{}) && d.s.Owner == nil {
@@ -114,8 +114,8 @@ func Requested(m *machine.Machine, key string) bool {
 
 // requests are the machines that are to be replaced.
 type requests struct {
-	available, others lowest // each in the deletion order
-	count, ready      int    // of all, and of those available
+	available, others     lowest // each in the deletion order
+	count, availableCount int    // of all, and of those available
 }
 
 func (r *requests) limit(n int) { r.available.limit, r.others.limit = n, n }
@@ -131,20 +131,19 @@ func (r *requests) add(m ranked, available bool) {
 	r.count++
 	list := &r.others
 	if available {
-		r.ready++
+		r.availableCount++
 		list = &r.available
 	}
 	list.offer(m)
 }
 
-// A machine that is too old is replaced as one is whose replacement was asked
-// for (replace.go): within the surge allowance, another first where there is room for it. What
-// is too old is seen by the clock and not remembered. The oldest go first, and
+// A machine that is too old is replaced like one whose replacement was requested: within the surge
+// allowance, and after another was created where there is room for it. Its age is computed from
+// the clock, nothing is remembered. The oldest go first, and
 // no more than a few at a time; a machine that is not available is left to the
 // health check and its budget.
 
-// spread is the part of a maximum age by which that of one machine may differ
-// either way: one tenth.
+// spread: a machine expires up to 1/spread of the maximum age earlier or later.
 const spread = 10
 
 // ExpiresAt returns when a machine is too old: maxAge after its creation, up to a tenth
@@ -198,9 +197,9 @@ func (e *expiries) visit(d *state, m *machine.Machine) {
 	}
 }
 
-// admit takes those machines up that may be replaced now. Without a
-// surge the ones that are missing already count among them: the next ones wait
-// for their replacements.
+// admit adds the expired machines that may be replaced now to the requests. Without a surge, machines
+// that are missing already count against Policy.ExpireAtOnce, so the next ones wait for the
+// replacements.
 func (r *requests) admit(d *state, e *expiries, available int) {
 	old := e.oldest.sorted()
 	if d.surgeAllowance().Surge == 0 {
@@ -209,7 +208,7 @@ func (r *requests) admit(d *state, e *expiries, available int) {
 	}
 	for _, v := range old {
 		r.count++
-		r.ready++
+		r.availableCount++
 		r.available.offer(v)
 	}
 	e.granted = len(old)

@@ -415,7 +415,7 @@ func (w *World) forgetPool(k object.Key) bool {
 	}
 	delete(w.remade, k)
 	w.excuses.forgotten[p.UID] = true
-	w.ownerlessGroup(k)
+	w.expectOwnerlessGroup(k)
 	bare := p.Clone()
 	bare.Finalizers = nil
 	bare, err := w.pools.Update(context.Background(), bare)

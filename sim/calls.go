@@ -23,14 +23,14 @@ type machineCalls struct {
 	catalog     *classCatalog
 	driverCalls map[codes.Call]int
 	refusals    map[Refusal]int
-	answered    []time.Time // calls of the last minute, if they are limited
+	answered    []time.Time // when the calls of the last minute were answered, if there is a limit
 }
 
 func newMachineCalls(v *vms, c *classCatalog) *machineCalls {
 	return &machineCalls{base: v.base, vms: v, catalog: c, driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}}
 }
 
-// vmsCollected: orphans were deleted; gone are their VMs.
+// vmsCollected: orphan VMs were deleted. gone lists them.
 type vmsCollected struct{ gone []drivertest.MemoryVM }
 
 func (c *machineCalls) arrived(s driver.CallInfo) {
@@ -47,7 +47,7 @@ func (c *machineCalls) provide(ctx context.Context, next func(context.Context) e
 	return err
 }
 
-// late carries out a call whose caller has died. What it creates may come when
+// late schedules a call whose caller has died, to be carried out later. What it creates may come when
 // the machine is gone: that is no fault, and the VM has to be collected. A
 // deletion may come when a node with volumes has joined since.
 func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(context.Context) error) {
@@ -68,14 +68,14 @@ func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(co
 
 func (c *machineCalls) refusal(s driver.CallInfo) error {
 	call, _ := s.Method.(codes.Call)
-	if c.throttled() {
+	if c.throttle() {
 		return codes.New([]codes.Code{codes.ResourceExhausted, codes.Unavailable}[c.chance(2)], "too many calls to the simulated provider in a minute")
 	}
 	if code := c.refused(func(code codes.Code) bool { return liesAboutVM(call, code) }); code != codes.OK {
 		c.refusals[Refusal{call, code}]++
 		switch {
 		case call != codes.GetMachineStatus:
-		case code == codes.NotFound, code == codes.OutOfRange, code == codes.Unimplemented, code == codes.Uninitialized: // and no node
+		case code == codes.NotFound, code == codes.OutOfRange, code == codes.Unimplemented, code == codes.Uninitialized: // these name no node, though there may be one
 			c.misled[s.Object.Name] = true
 		}
 		return codes.New(code, "a fault of the simulated provider")
@@ -94,7 +94,7 @@ func (c *machineCalls) refusal(s driver.CallInfo) error {
 
 // fails reports whether the provider fails now, regardless of the call.
 func (c *machineCalls) fails() bool {
-	if c.throttled() {
+	if c.throttle() {
 		return true
 	}
 	if !c.happens(c.hazards.Call) {
@@ -104,8 +104,8 @@ func (c *machineCalls) fails() bool {
 	return true
 }
 
-// throttled reports whether the provider answers no more calls in this minute.
-func (c *machineCalls) throttled() bool {
+// throttle counts a call against the limit, and reports whether it is over the limit.
+func (c *machineCalls) throttle() bool {
 	limit := c.hazards.CallsPerMinute
 	if limit <= 0 || c.faultsStopped {
 		return false
@@ -288,14 +288,14 @@ func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePool
 	c := d.calls
 	c.emit(poolCalled{pool: req.Pool, call: machinepool.CreatePool, to: req.Replicas})
 	if c.belated && c.goingPool(req.Pool.Key) || c.forgotten[req.Pool.UID] {
-		c.ownerlessGroup(req.Pool.Key)
+		c.expectOwnerlessGroup(req.Pool.Key)
 	}
 	return d.Driver.CreatePool(ctx, req)
 }
 
-// ownerlessGroup expects a group of a pool that is gone. If no manager looks for such groups, a
+// expectOwnerlessGroup expects a group of a pool that is gone. If no manager looks for such groups, a
 // person does.
-func (c *poolCalls) ownerlessGroup(k object.Key) {
+func (c *poolCalls) expectOwnerlessGroup(k object.Key) {
 	c.lateGroups[k] = true
 	if c.collects {
 		return
@@ -368,7 +368,7 @@ func (r *retrier) pauseLater(name string, paused bool) {
 	r.After(retryTime, func() { r.edit(name, func(s *deployment.Spec) { s.Paused = paused }) })
 }
 
-// retryTime is how long the user takes for each.
+// retryTime is how long the user waits before a pause, and before a resume.
 const retryTime = time.Minute
 
 // stopped reports whether a deployment's status says that its rollout has stopped.

@@ -15,12 +15,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Memory is a Collection that lives as long as its process. Reads are never stale, cached or live.
-// NewMemory makes it. It is safe for concurrent use.
+// Memory is a Collection that lives as long as its process. No read is stale, through Live or
+// not. NewMemory makes it. It is safe for concurrent use.
 //
 // Two stores that see the same calls in the same order hold the same objects with the same UIDs and
 // versions, and list them in the same order. Each write makes a new version, even one that changes
-// nothing. So a test shows a controller that writes without need, because it wakes itself.
+// nothing. So a controller that writes without need wakes itself, and a test shows that.
 type Memory[T object.Object[T]] struct {
 	now  func() time.Time
 	zero T      // a zero object: the status that new objects begin with
@@ -38,7 +38,7 @@ type Memory[T object.Object[T]] struct {
 // that is created again under the same name has an entry of its own. The lock of Memory guards it.
 type entry[T object.Object[T]] struct {
 	object   T           // the zero T once it is gone
-	slots    [][]slot[T] // by number of the index, in the order of its values
+	slots    [][]slot[T] // slots[n] has a slot for each value of index n, in order
 	position position[T]
 }
 
@@ -227,7 +227,7 @@ func (m *Memory[T]) remove(k object.Key) {
 }
 
 // indexes find entries by value. Adding to a bucket and removing from it takes constant time, so a
-// write costs the same in a large fleet as in a small one. The lock of Memory guards it.
+// write costs the same in a large fleet as in a small one. The lock of Memory guards them.
 type indexes[T object.Object[T]] struct {
 	numbers map[Index]int
 	values  []func(T) []string      // by number
@@ -288,7 +288,7 @@ func (x *indexes[T]) newSlots() [][]slot[T] {
 func (x *indexes[T]) refresh(e *entry[T]) {
 	for i, values := range x.values {
 		now := values(e.object)
-		if inPlace(e.slots[i], now) {
+		if sameValues(e.slots[i], now) {
 			continue
 		}
 		x.leave(e, i)
@@ -306,7 +306,7 @@ func (x *indexes[T]) remove(e *entry[T]) {
 	e.slots = nil
 }
 
-func inPlace[T object.Object[T]](slots []slot[T], values []string) bool {
+func sameValues[T object.Object[T]](slots []slot[T], values []string) bool {
 	if len(slots) != len(values) {
 		return false
 	}

@@ -172,7 +172,7 @@ var (
 	errFinalizerAdded = fmt.Errorf("%w: it is being deleted, no finalizer may be added", ErrInvalid)
 )
 
-// refuse adds the verb and the object to an error.
+// wrap adds the verb and the object to an error.
 func wrap(verb string, k object.Key, err error) error {
 	if k.Name == "" && k.Namespace == "" {
 		return fmt.Errorf("%s: %w", verb, err)

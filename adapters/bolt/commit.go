@@ -82,7 +82,7 @@ func (db *DB) enqueue(ctx context.Context, r *request) error {
 
 // run commits requests until the queue is closed.
 func (db *DB) run() {
-	defer close(db.idle)
+	defer close(db.ended)
 	var batch []*request
 	for r := range db.requests {
 		batch = append(batch[:0], r)

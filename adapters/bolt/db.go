@@ -26,7 +26,7 @@ type Options struct {
 	LockTimeout time.Duration
 
 	cancelled <-chan struct{} // closed when the caller does not wait any more
-	waiting   func()          // a test's: called while Open waits
+	waiting   func()          // for tests: called while Open waits
 }
 
 // DB is an open file with a collection for each kind. Open makes it. It is safe for concurrent use.
@@ -34,7 +34,7 @@ type DB struct {
 	file    *file
 	options Options
 
-	kinds       []member // as they were opened
+	kinds       []member // in the order of opening
 	machines    *Collection[*machine.Machine]
 	classes     *Collection[*machine.Class]
 	secrets     *Collection[*machine.Secret]
@@ -43,17 +43,17 @@ type DB struct {
 	pools       *Collection[*machinepool.Pool]
 	nodes       *Collection[*machine.Node]
 
-	life   context.Context //nolint:containedctx // ends with Close, and watches with it
+	life   context.Context //nolint:containedctx // ended by Close; ends all watches
 	end    context.CancelFunc
 	broken atomic.Pointer[error] // ErrUncertain and why
 
 	gate     sync.RWMutex // held for reading while a request is handed over
 	closed   bool         // guarded by gate
 	requests chan *request
-	idle     chan struct{} // closed when the committer has ended
+	ended    chan struct{} // closed when the committer has ended
 	commits  committer
 	update   func(func(*bbolt.Tx) error) error // the file's Update, except in tests
-	panicked bool                              // the committer's; read after it has ended
+	panicked bool                              // whether the committer panicked; read after it has ended
 }
 
 // Open opens the file at path, or makes it, readable for its owner alone, in an existing directory.
@@ -66,8 +66,8 @@ func Open(path string, options Options) (*DB, error) {
 	return OpenContext(context.Background(), path, options)
 }
 
-// OpenContext is Open for a caller that may have to end meanwhile: while the file is in use, it also
-// stops waiting when ctx ends, with ErrLocked and the cause.
+// OpenContext is Open for a caller that may be cancelled: while the file is in use, it also stops
+// waiting when ctx ends, with ErrLocked and the cause.
 func OpenContext(ctx context.Context, path string, options Options) (*DB, error) {
 	options.cancelled = ctx.Done()
 	db, err := open(path, options, bbolt.Options{})
@@ -87,7 +87,7 @@ func open(path string, options Options, raw bbolt.Options) (*DB, error) {
 	}
 	db := &DB{
 		file: f, options: options, update: f.Update,
-		requests: make(chan *request, maxBatch), idle: make(chan struct{}),
+		requests: make(chan *request, maxBatch), ended: make(chan struct{}),
 	}
 	db.life, db.end = context.WithCancel(context.Background())
 	err, panicked := catchPanic(db.collect)
@@ -110,7 +110,7 @@ func (db *DB) Close() error {
 	db.closed = true
 	close(db.requests)
 	db.gate.Unlock()
-	<-db.idle
+	<-db.ended
 	db.end()
 	return db.file.close(db.panicked)
 }

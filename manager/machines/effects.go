@@ -36,7 +36,7 @@ func effectName(e machine.Effect) string {
 	return t.Name()
 }
 
-// do carries an effect out. A call that the provider answered with a request to wait was not made.
+// do carries out an effect. A call that the provider throttled counts as not made.
 func (p *pass) do(ctx context.Context, e machine.Effect) error {
 	before, call := p.o, p.calls() > 0
 	p.slowed, p.began = false, p.Now()
@@ -70,9 +70,9 @@ func (p *pass) carryOut(ctx context.Context, e machine.Effect) (err error) {
 	case machine.DeleteNode:
 		p.o.NodeDeleted, err = p.deleteNode(ctx, e)
 	case *machine.DrainNode:
-		p.o.Drain, err = p.drained(ctx, e.Node, func() (machine.DrainAnswer, error) { return p.Drainer.Drain(ctx, p.o.Machine, e) })
+		p.o.Drain, err = p.callDrainer(ctx, e.Node, func() (machine.DrainAnswer, error) { return p.Drainer.Drain(ctx, p.o.Machine, e) })
 	case *machine.DetachVolumes:
-		p.o.Detach, err = p.drained(ctx, e.Node, func() (machine.DrainAnswer, error) { return p.Drainer.Detach(ctx, p.o.Machine, e) })
+		p.o.Detach, err = p.callDrainer(ctx, e.Node, func() (machine.DrainAnswer, error) { return p.Drainer.Detach(ctx, p.o.Machine, e) })
 	case machine.AskGrant, machine.AskCreate, machine.AskUpdate:
 		err = p.ask(ctx, e)
 	case machine.EnsureToken, machine.RenewToken, machine.RemoveToken:
@@ -85,7 +85,7 @@ func (p *pass) carryOut(ctx context.Context, e machine.Effect) (err error) {
 	return err
 }
 
-// ask carries out a question for leave.
+// ask carries out an effect that asks for permission.
 func (p *pass) ask(ctx context.Context, e machine.Effect) (err error) {
 	switch e := any(e).(type) { // of all effects, only these are asked
 	case machine.AskGrant:
@@ -203,7 +203,7 @@ func (p *pass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
 
 func (p *pass) createVM(ctx context.Context) (*machine.VM, error) {
 	p.warnOfSecret(ctx)
-	p.oddClass(ctx)
+	p.warnOfTemplate(ctx)
 	secret, err := p.secret(ctx)
 	if err != nil {
 		return refused(err)
@@ -237,9 +237,9 @@ func (p *pass) warnOfSecret(ctx context.Context) {
 	}
 }
 
-// oddClass warns once of a class that was begun to be written for autoscalers, and from which one
-// can't make the first node.
-func (p *pass) oddClass(ctx context.Context) {
+// warnOfTemplate warns once of a class whose node template has only a part of what an autoscaler needs to
+// scale it up from zero.
+func (p *pass) warnOfTemplate(ctx context.Context) {
 	if p.Nodes == nil || p.o.Class == nil {
 		return
 	}
@@ -363,9 +363,9 @@ func (p *pass) updateVM(ctx context.Context, lastApplied string) (*machine.VM, e
 	})
 }
 
-// drained makes one call of the drainer. A node that the drainer has written
+// callDrainer makes one call of the drainer. A node that the drainer has written
 // takes its place in the observation.
-func (p *pass) drained(ctx context.Context, node *machine.Node, call func() (machine.DrainAnswer, error)) (*machine.DrainAnswer, error) {
+func (p *pass) callDrainer(ctx context.Context, node *machine.Node, call func() (machine.DrainAnswer, error)) (*machine.DrainAnswer, error) {
 	began := p.Now()
 	answer, err := call()
 	switch {
@@ -386,8 +386,8 @@ var (
 	reasonTemplate      = decision.NewReason("NodeTemplateIncomplete", "class {name}: the node template has no {detail}; machines are made from it, but an autoscaler can't scale it up from none")
 )
 
-// verb says whether an effect changes something outside of this process. A question for a grant is a pass
-// of its own, whose writes are held by themselves.
+// verb returns Act if an effect changes something outside of this process, else Look. AskGrant is Look: it
+// runs a pass of its own, and a dry run holds that pass's writes back separately.
 func (p *pass) verb(e machine.Effect) engine.Verb {
 	switch e.(type) {
 	case machine.GetVM, machine.FindNode, machine.AskGrant, machine.AskCreate, machine.AskUpdate:
@@ -409,8 +409,9 @@ func (p *pass) verb(e machine.Effect) engine.Verb {
 // mark is what makes two marks of a node the same: it may be said to be drained, and then to be ready.
 type mark struct{ typ, reason string }
 
-// once is what makes two effects of a pass the same: their type, and what a value says.
-func once(e machine.Effect) any {
+// effectID returns Head.Once of an effect. A pointer counts by its type, except for MarkNode; any other
+// effect by its value.
+func effectID(e machine.Effect) any {
 	if m, ok := e.(*machine.MarkNode); ok {
 		return mark{string(m.Condition.Type), m.Condition.Reason}
 	}
@@ -513,8 +514,8 @@ func (p *pass) wrote(all machine.NodeWrites) {
 	p.written.Change(p.Key, func(w *machine.NodeWrites) { *w = all })
 }
 
-// writeNode writes the halves of a node that differ: the record of what was
-// applied last, so that it never says more than was done.
+// writeNode writes those halves of a node that differ: capacity first, then the rest with the record of
+// what was applied, so that the record never claims more than was done.
 func (p *pass) writeNode(ctx context.Context, e *machine.SyncNode, node *machine.Node, version *string) (*machine.Node, error) {
 	changed := *node // the store takes its own copy
 	changed.Version = *version

@@ -68,7 +68,7 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 	switch {
 	case p.plan.Write != nil:
 	case p.plan.Effect != nil:
-		head.Verb, head.Name, head.Once = p.verb(p.plan.Effect), effectName(p.plan.Effect), once(p.plan.Effect)
+		head.Verb, head.Name, head.Once = p.verb(p.plan.Effect), effectName(p.plan.Effect), effectID(p.plan.Effect)
 	default:
 		head.Verb, head.At = engine.Wait, p.waitOn(p.plan.At)
 		if p.o.Frozen {

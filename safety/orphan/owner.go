@@ -14,7 +14,7 @@ import (
 // given out and not used yet, makes no VM, even if the create of the machine itself arrives late.
 // So machines that are read after a VM was listed include the machine it was made for, or that
 // machine is gone. While it is there and has not recorded which VM is its own, every VM of its name
-// may be. A later machine of the same name, through an unsettled reservation, is new and has
+// may be. A later machine of the same name, from a reservation that is still open, is new and has
 // recorded none either.
 
 // ownership is what a machine of a VM's name, but with another provider ID or none, means for the
@@ -43,15 +43,15 @@ func verdictOn(m *machine.Machine, oneOfSeveral bool, pausedKey string) ownershi
 		return inFlight // even while it is being deleted: its VMs are its own until it is gone
 	case m.Status.Phase == machine.PhaseNew, m.Status.Phase == machine.PhaseCrashLoopBackOff:
 		return inFlight
-	case m.Deleted() && !cameUp(m.Status.DeletedFrom):
+	case m.Deleted() && !noCreateInFlight(m.Status.DeletedFrom):
 		return inFlight
 	}
 	return extra
 }
 
-// cameUp reports whether a machine had no create in flight when its deletion found it in that
-// phase.
-func cameUp(from machine.Phase) bool {
+// noCreateInFlight reports whether a machine had no create in flight when its deletion found it in
+// that phase.
+func noCreateInFlight(from machine.Phase) bool {
 	return from != machine.PhaseNew && from != machine.PhaseCrashLoopBackOff
 }
 
@@ -65,8 +65,8 @@ func hasSeveral(m *machine.Machine) bool {
 
 // owners finds the machine of a VM, or the pool of a group.
 type owners struct {
-	unowned decision.Reason   // of machines that have none
-	pools   map[string]string // that there are, "namespace/name", with the group that each has recorded
+	unowned decision.Reason   // why something without an owner is an orphan
+	pools   map[string]string // the recorded group ID of each pool, by "namespace/name"
 	paused  string            // the key of that annotation
 	ids     map[string]struct{}
 	byName  map[string]*named
@@ -123,7 +123,7 @@ func (d *decider) owners() owners {
 	return o
 }
 
-// judge returns why a VM is an orphan. It returns false, with a reason, if the VM is none or can't
+// judge reports whether a VM is an orphan, and why. If it is none, there is a reason only if it can't
 // be told from its machine's own. The list may know a machine's VM by another ID than CreateMachine
 // does. So a VM with the machine's name is a second one only if the recorded one is listed beside
 // it.

@@ -39,9 +39,9 @@ type Options[T object.Object[T], R Raw] struct {
 	// Nil means that it never can.
 	Narrow map[store.Index]func(value string) (metav1.ListOptions, bool)
 
-	// Report receives errors behind the reads: a watch that breaks, and an object that can't be
-	// read in full, at each of its versions (not always at those written here). It must return
-	// soon. Nil drops them.
+	// Report receives the errors that no call returns: a watch that breaks, and, for each version,
+	// an object that can't be read in full. A version written through this collection may be left
+	// out. It must return soon. Nil drops them.
 	Report func(error)
 }
 
@@ -128,8 +128,8 @@ func (c *Collection[T, R]) Synced() bool {
 // Live implements store.Collection.
 func (c *Collection[T, R]) Live() store.Reader[T] { return &live[T, R]{Collection: c} }
 
-// live reads from the server. The result of one list serves the others, because all of them come
-// after the reader's creation.
+// live reads from the server. It lists once and answers later lists from that, which is never older
+// than the call of Live.
 type live[T object.Object[T], R Raw] struct {
 	*Collection[T, R]
 
@@ -205,12 +205,12 @@ func (l *live[T, R]) ask(ctx context.Context, o metav1.ListOptions) ([]T, error)
 		return nil, err
 	}
 	out := []T{}
-	err = eachItem(list, func(raw R) { out = append(out, l.known(raw)) })
+	err = eachItem(list, func(raw R) { out = append(out, l.cachedOrRead(raw)) })
 	return out, err
 }
 
-// known is read, with what the cache has read of the same version already.
-func (c *Collection[T, R]) known(raw R) T {
+// cachedOrRead is read, except that it returns the cache's object if that has the same version.
+func (c *Collection[T, R]) cachedOrRead(raw R) T {
 	if seen, found := c.cache.at(keyOf(raw), raw.GetResourceVersion()); found && seen.GetUID() == raw.GetUID() {
 		if o, err := c.cache.mirror.Get(context.Background(), keyOf(raw)); err == nil && o.ObjectMeta().Version == raw.GetResourceVersion() {
 			return o
@@ -219,7 +219,7 @@ func (c *Collection[T, R]) known(raw R) T {
 	return c.read(raw)
 }
 
-// read translates what the cache has reported on, or will.
+// read converts an object from the server. It drops the problems: the cache reports them for that version.
 func (c *Collection[T, R]) read(raw R) T {
 	o, _ := c.Codec.Read(raw)
 	return o

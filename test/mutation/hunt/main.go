@@ -1,8 +1,8 @@
-// Command hunt plays storms, one seed after another, until one of them shows a violation. The
-// gallery builds it from a library with a mistake in it.
+// Command hunt plays storms, the random scenarios of package sim, one seed after another, until one
+// of them shows a violation. The tests of package gallery build it from a mutant of the library.
 //
 // It prints how many steps that took and what was seen. The exit status is 0 if no storm shows a
-// violation.
+// violation, 3 if one does, and 2 for a wrong flag.
 package main
 
 import (
@@ -17,19 +17,23 @@ import (
 	"github.com/millwright-go/millwright/sim/scenario"
 )
 
-// Seen is the exit status when a violation was seen.
+// seen is the exit status when a violation was seen.
 const seen = 3
 
 func main() {
 	storms := flag.Uint64("storms", 100, "how many storms are played at most")
-	kind := flag.String("kind", "", "pools: all of them have pools; open: other programs and people take part")
+	kind := flag.String("kind", "", "pools: every storm has pools; open: other programs and people take part; empty: storms and rushes")
 	flag.Parse()
 	draw := weather
 	switch *kind {
+	case "":
 	case "pools":
 		draw = scenario.RandomPools
 	case "open":
 		draw = scenario.Open
+	default:
+		fmt.Fprintf(os.Stderr, "unknown kind %q\n", *kind)
+		os.Exit(2)
 	}
 	os.Exit(hunt(*storms, draw))
 }
