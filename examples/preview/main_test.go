@@ -49,7 +49,7 @@ func TestPreviewOfARollout(t *testing.T) {
 	require.Zero(t, status, complaints)
 	assert.Empty(t, complaints)
 	for _, part := range []string{
-		"web: 50 machines wanted, surge 10, unavailable 0\ncomplete after 28m19s\n52 machines created, 2 of them failed, 52 deleted\n",
+		"web: 50 machines wanted, surge 10, unavailable 0\ncomplete after 28m43s\n52 machines created, 2 of them failed, 52 deleted\n",
 		"old web-v1 50 -> 40 ", "60 of 60 machines available, floor is 50: 10 old machines may go", "chart: " + chart,
 	} {
 		assert.Contains(t, out, part)
@@ -99,7 +99,7 @@ func TestFlagsArriveWhereTheyBelong(t *testing.T) {
 		"-from 4 -roll=false":             "complete after 1m30s\n6 machines created, 0 deleted",
 		"-roll=false":                     "nothing to do",
 		"-delete 10m":                     "complete after 13m",
-		"-min-ready 1m":                   "complete after 5m38s",
+		"-min-ready 1m":                   "complete after 5m39s",
 		"-fail 100%":                      "every creation fails",
 		"-limit 1m":                       "not complete after 1m0s",
 		"-rows 2":                         "steps left out",

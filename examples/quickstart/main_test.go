@@ -200,7 +200,7 @@ func TestInterruptLeavesNobody(t *testing.T) {
 	}{
 		{syscall.SIGINT, "new -> Pending"},
 		{syscall.SIGINT, "2. A new version"},
-		{syscall.SIGTERM, "deletion asked for"},
+		{syscall.SIGTERM, "deletion requested"},
 	} {
 		t.Run(c.signal.String()+" after "+c.after, func(t *testing.T) {
 			t.Parallel()

@@ -153,7 +153,7 @@ func TestRolloutKeepsABudget(t *testing.T) {
 	refused := false
 	w.followMachines(func(all map[string]*v1alpha1.Machine) {
 		for _, m := range all {
-			if strings.Contains(m.Status.LastOperation.Description, "budget "+w.namespace+"/app refuses") {
+			if strings.Contains(m.Status.LastOperation.Description, "budget "+w.namespace+"/app does not allow") {
 				mu.Lock()
 				refused = true
 				mu.Unlock()

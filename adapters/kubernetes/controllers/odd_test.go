@@ -134,7 +134,7 @@ func TestToleratedSpecs(t *testing.T) {
 		"huge":    {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 2147483647, maxUnavailable: 0}}}}`, ""},
 		"percent": {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: "214748364700%"}}}}`, ""},
 		"over":    {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: "300%"}}}}`, "more than 100% (300%)"},
-		"zero":    {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}}}`, "neither surge nor unavailable"},
+		"zero":    {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}}}`, "maxSurge and maxUnavailable are both 0"},
 	} {
 		o := w.with("MachineDeployment", name, c.change)
 		require.NoError(t, w.client.Create(t.Context(), o), name)
