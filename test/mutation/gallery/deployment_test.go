@@ -62,6 +62,7 @@ var ofDeployment = []mutant{
 		file:   "deployment/count.go",
 		from:   "most := f.present()",
 		to:     "most := int64(f.actual)",
+		by:     "TestAnnouncedMachinesHaveRoom|TestPausedLeavesRoomForWhatIsAnnounced",
 	},
 	{
 		name:   "machines that are selected for an update, and about to stop, count as available",

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/test/mutation/overlay"
@@ -56,12 +57,18 @@ const storms = 600
 // tested reports whether tests, and not storms, notice the mistake.
 func (m *mutant) tested() bool { return !slices.Contains([]string{"", poolStorms, openStorms}, m.by) }
 
-// dir is the package whose tests notice the mistake: the file's, manager for what that is composed of
-// unless the test is the file's own package's, or orphan for its brake.
+// dir is the package whose tests notice the mistake: the file's; for what manager is composed of, the one
+// there that declares the test, or manager; orphan for its brake.
 func (m *mutant) dir() string {
 	dir := path.Dir(m.file)
 	switch {
 	case strings.HasPrefix(dir, "manager/") && !declares(dir, m.by):
+		below, _ := filepath.Glob(filepath.Join(root, "manager", "*")) // the pattern is a good one
+		for _, b := range below {
+			if b := "manager/" + filepath.Base(b); declares(b, m.by) {
+				return b
+			}
+		}
 		return "manager"
 	case dir == "safety/internal/brake":
 		return "safety/orphan"
@@ -152,6 +159,7 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		require.False(t, names[m.name], m.name)
 		names[m.name] = true
+		assert.True(t, !m.tested() || declares(m.dir(), m.by), "%s: %s does not declare %s", m.name, m.dir(), m.by)
 		in[m.dir()]++
 		if strings.HasPrefix(m.dir(), "safety/") {
 			in["safety"]++

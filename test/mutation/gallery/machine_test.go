@@ -341,7 +341,7 @@ var ofMachine = []mutant{
 		file:   "machine/join.go",
 		from:   `return d.owner != "" && d.owner != d.m.Name || d.o.Node != nil`,
 		to:     `return d.owner != "" && d.owner == d.m.Namespace || d.o.Node != nil`,
-		by:     "TestEveryWayOfAnUpdateIsTold|TestP17NodesOfOthersAreLeftAlone",
+		by:     "TestP17NodesOfOthersAreLeftAlone",
 	},
 	{
 		name:   "a node counts as one's own though its provider ID is recorded for another machine",
