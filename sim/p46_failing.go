@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -20,8 +21,13 @@ type p46 struct {
 type failures struct {
 	class  string    // of the template that is rolled out
 	since  time.Time // when that became wanted; zero: at the beginning
-	failed map[string]time.Time
+	failed map[string]updateFailure
+	// succeeded is the latest Status.Since of a success. Of a failure and a success at almost the same
+	// time, the machines' own times say which came first, and not the order in which they were stored.
+	succeeded time.Time
 }
+
+type updateFailure struct{ at, since time.Time } // at: when it was stored; since: Status.Since
 
 func newP46(w *World) *p46 { return &p46{w, map[string]*failures{}, map[string]machine.Phase{}} }
 
@@ -43,7 +49,7 @@ func (w *p46) edited(d *deployment.Deployment) {
 	case d.Spec.Paused:
 		delete(w.rollouts, d.UID)
 	case w.rollouts[d.UID] != nil && w.rollouts[d.UID].class != d.Spec.Template.Spec.Class.Name:
-		w.rollouts[d.UID] = &failures{d.Spec.Template.Spec.Class.Name, w.Now(), map[string]time.Time{}}
+		w.rollouts[d.UID] = &failures{class: d.Spec.Template.Spec.Class.Name, since: w.Now(), failed: map[string]updateFailure{}}
 	}
 }
 
@@ -53,7 +59,11 @@ func (w *p46) stored(m *machine.Machine) {
 		return
 	}
 	if d, _ := w.updatedInPlace(m); d != nil && w.rollouts[d.UID] != nil && w.phases[m.UID] == machine.PhaseInPlaceUpdateSuccessful && m.Status.Phase == machine.PhaseRunning {
-		clear(w.rollouts[d.UID].failed)
+		r := w.rollouts[d.UID]
+		if m.Status.Since.After(r.succeeded) {
+			r.succeeded = m.Status.Since
+		}
+		maps.DeleteFunc(r.failed, func(_ string, f updateFailure) bool { return f.since.Before(r.succeeded) })
 	}
 	w.phases[m.UID] = m.Status.Phase
 }
@@ -65,14 +75,14 @@ func (w *p46) changed(before, now *machine.Machine) {
 	}
 	r := w.rollouts[d.UID]
 	if r == nil {
-		r = &failures{d.Spec.Template.Spec.Class.Name, time.Time{}, map[string]time.Time{}}
+		r = &failures{class: d.Spec.Template.Spec.Class.Name, failed: map[string]updateFailure{}}
 		w.rollouts[d.UID] = r
 	}
 	switch from, to := before.Status.Phase, now.Status.Phase; {
 	case from == machine.PhaseInPlaceUpdating && to == machine.PhaseInPlaceUpdateFailed:
 		noticed := r.since.IsZero() || !w.unknown(r.since) // the rollout; before that, it counts as one of an earlier rollout
-		if noticed && w.wanted(d, now.Annotations[w.deploymentPolicy().Keys.InPlaceTarget]) {
-			r.failed[now.Name] = w.Now()
+		if noticed && !now.Status.Since.Before(r.succeeded) && w.wanted(d, now.Annotations[w.deploymentPolicy().Keys.InPlaceTarget]) {
+			r.failed[now.Name] = updateFailure{w.Now(), now.Status.Since}
 		}
 	case failedInPlace(from) && !failedInPlace(to) && !now.Deleted():
 		delete(r.failed, now.Name)
@@ -100,8 +110,8 @@ func (w *p46) wanted(d *deployment.Deployment, set string) bool {
 // check checks a machine that was selected.
 func (w *p46) check(d *deployment.Deployment, r *failures, m *machine.Machine, limit int) {
 	failed, under := 0, 0
-	for _, at := range r.failed {
-		if !w.unknown(at) {
+	for _, f := range r.failed {
+		if !w.unknown(f.at) {
 			failed++
 		}
 	}
