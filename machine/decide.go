@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -10,14 +11,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-var errNoMachine = errors.New("machine.Decide: the observation has no machine")
+var (
+	errNoMachine = errors.New("machine.Decide: the observation has no machine")
+	errNoEdge    = errors.New("machine.Decide: no table has the edge")
+)
 
 // Decide returns what to do next about one machine. It changes none of its arguments, and returns the
 // same plan for the same arguments.
 //
 // An error is a caller's mistake: the observation has no machine, or a setting of the policy is out of
 // range (*object.FieldError). A nil policy is DefaultPolicy. A machine whose spec or status is invalid is
-// no error: its plan says what is wrong.
+// no error: its plan says what is wrong. A move that no table has would be a fault of this package: it is
+// an error too, so that no caller stores where it leads.
 func Decide(o *Observation, p *Policy, now time.Time) (plan Plan, err error) {
 	if o == nil || o.Machine == nil {
 		return Plan{}, errNoMachine
@@ -29,6 +34,11 @@ func Decide(o *Observation, p *Policy, now time.Time) (plan Plan, err error) {
 	d := newDecider(o, p, now)
 	plan = d.decide()
 	d.warnInvalidPause(&plan)
+	for _, move := range plan.Moves {
+		if move != (Move{}) && !phases.Allows(move) && !deletions.Allows(move) && !updates.Allows(move) {
+			return Plan{}, fmt.Errorf("%w: %s", errNoEdge, move)
+		}
+	}
 	return plan, nil
 }
 

@@ -85,6 +85,12 @@ func (t *Table) Next(from string, on Event) (string, bool) {
 	return to, ok
 }
 
+// Allows reports whether the table has the edge of a move.
+func (t *Table) Allows(m Move) bool {
+	to, ok := t.Next(m.From, m.On)
+	return ok && to == m.To && m.Table == t.Name
+}
+
 // Knows reports whether the state occurs in the table.
 func (t *Table) Knows(state string) bool {
 	_, ok := t.index[state]

@@ -370,3 +370,19 @@ func TestMovesPrint(t *testing.T) {
 	require.Equal(t, "Pending -> Running (joined)", fmt.Sprint(joined))
 	require.Equal(t, "new -> Pending (create)", machine.Move{On: machine.EventCreate, To: "Pending"}.String())
 }
+
+// TestNoPlanLeavesTheTables: a plan whose move no table has is an error, so that nobody stores its state.
+// Invariants: P44
+func TestNoPlanLeavesTheTables(t *testing.T) {
+	m := &machine.Machine{}
+	m.Name, m.Finalizers, m.Status.Phase = "web-1", []string{machine.Finalizer}, machine.PhaseTerminating
+	m.Spec.Class.Name = "small"
+	o := &machine.Observation{Machine: m, NoCluster: true}
+	plan, err := machine.Decide(o, nil, epoch)
+	require.NoError(t, err)
+	require.Equal(t, string(machine.PhaseFailed), plan.Moves[0].To)
+	defer machine.WithoutEdges()()
+	plan, err = machine.Decide(o, nil, epoch)
+	require.ErrorContains(t, err, "no table has the edge: ")
+	require.Zero(t, plan)
+}

@@ -2,6 +2,7 @@ package machinepool
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,14 +13,17 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// errNoPool is the error for a mistake of the caller.
-var errNoPool = errors.New("machinepool.Decide: the observation has no pool")
+var (
+	errNoPool = errors.New("machinepool.Decide: the observation has no pool")
+	errNoEdge = errors.New("machinepool.Decide: the table has no edge")
+)
 
 // Decide decides what to do next about one pool. It changes none of its arguments, and returns the
 // same plan for the same arguments.
 //
 // Only a caller's mistake is an error: no pool, or an *object.FieldError for a policy out of
-// range. A nil policy is the default one. A pool with invalid contents gets a plan that says so.
+// range. A nil policy is the default one. A pool with invalid contents gets a plan that says so. A move
+// that the table does not have would be a fault of this package: it is an error too.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Pool == nil {
 		return Plan{}, errNoPool
@@ -32,7 +36,11 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if d.bad == nil && o.Pool.Spec.RollingUpdate != nil && !o.Features.RollingUpdate {
 		d.bad = object.Invalid("spec.rollingUpdate", "must not be set, because the driver's groups are not updated within such bounds")
 	}
-	return d.decide(), nil
+	plan := d.decide()
+	if plan.Move != (machine.Move{}) && !phases.Allows(plan.Move) {
+		return Plan{}, fmt.Errorf("%w: %s", errNoEdge, plan.Move)
+	}
+	return plan, nil
 }
 
 // state is one call of Decide.

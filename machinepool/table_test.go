@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -120,4 +121,22 @@ func TestTerminal(t *testing.T) {
 	}
 	assert.Equal(t, 6, changing)
 	assert.True(t, machinepool.CreatePool.Changing() && !machinepool.GetPoolStatus.Changing())
+}
+
+// TestNoPlanLeavesTheTable: a plan whose move the table does not have is an error, so that nobody stores its
+// state.
+// Invariants: P44
+func TestNoPlanLeavesTheTable(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	p := &machinepool.Pool{}
+	p.Name, p.Finalizers, p.DeletedAt = "web", []string{machinepool.Finalizer}, now
+	p.Status.Phase = machinepool.PhaseRunning
+	o := &machinepool.Observation{Pool: p}
+	plan, err := machinepool.Decide(o, nil, now)
+	require.NoError(t, err)
+	require.Equal(t, string(machinepool.PhaseDeleting), plan.Move.To)
+	defer machinepool.WithoutEdges()()
+	plan, err = machinepool.Decide(o, nil, now)
+	require.ErrorContains(t, err, "the table has no edge")
+	require.Zero(t, plan)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
@@ -211,30 +212,38 @@ func dryRun(o *manager.Options) {
 }
 
 func TestObserve(t *testing.T) {
-	ctx, o, m := fleet(t)
+	_, _, m := fleet(t)
 	require.NoError(t, m.Health())
-	observed := make(chan string, 1000)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	o := manager.InMemory(time.Now) // a store of its own: another manager on it would leave nothing to do
+	o.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
 	dryRun(&o)
+	planned := make(chan string, 1000)
 	o.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, _, _ string) {
 		select {
-		case observed <- what:
+		case planned <- what:
 		default:
 		}
 	}
-	hooks := o.Hooks.Observed
+	shown := o.Hooks.Observed
 	observe(&o, func(manager.Kind, string) {})
-	o.Hooks.Observed = hooks
+	o.Hooks.Observed = shown
 	dry, err := manager.New(o)
 	require.NoError(t, err)
-	watching, stop := context.WithCancel(ctx)
 	ended := make(chan error)
-	go func() { ended <- dry.Run(watching) }()
+	go func() { ended <- dry.Run(ctx) }()
 	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "other"}}}
 	web.Spec.Selector.Labels = map[string]string{"app": "other"}
 	web.Spec.Template.Labels, web.Spec.Template.Spec.Class.Name = web.Spec.Selector.Labels, "small"
 	_, err = o.Store.Deployments.Create(ctx, web)
 	require.NoError(t, err)
-	require.NotEmpty(t, <-observed)
+	select {
+	case what := <-planned:
+		assert.NotEmpty(t, what)
+	case <-ctx.Done():
+		t.Error("the dry run reported nothing")
+	}
 	stop()
 	require.NoError(t, <-ended)
 }
