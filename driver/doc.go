@@ -1,5 +1,5 @@
 // Package driver is the port through which the library creates, looks up and deletes machines at a
-// provider. Package machine decides which calls are made; manager/machines makes them. The comment
+// provider. Package machine decides which calls are made; the manager makes them. The comment
 // of [Driver] lists the duties of each call, and the codes it may answer.
 //
 // A driver implements [Driver] for one provider. A driver that supports only some of the calls

@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/machines"
-	"github.com/millwright-go/millwright/manager/pools"
+	"github.com/millwright-go/millwright/manager/internal/machines"
+	"github.com/millwright-go/millwright/manager/internal/pools"
 	"github.com/millwright-go/millwright/object"
 )
 

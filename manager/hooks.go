@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/machines"
+	"github.com/millwright-go/millwright/manager/internal/machines"
 	"github.com/millwright-go/millwright/object"
 )
 

@@ -13,10 +13,10 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/fleet"
+	"github.com/millwright-go/millwright/manager/internal/fleet"
 	"github.com/millwright-go/millwright/manager/internal/pace"
-	"github.com/millwright-go/millwright/manager/machines"
-	"github.com/millwright-go/millwright/manager/pools"
+	"github.com/millwright-go/millwright/manager/internal/machines"
+	"github.com/millwright-go/millwright/manager/internal/pools"
 	"github.com/millwright-go/millwright/object"
 )
 

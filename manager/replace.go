@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
-	"github.com/millwright-go/millwright/manager/deployments"
+	"github.com/millwright-go/millwright/manager/internal/deployments"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )

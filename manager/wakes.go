@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
-	"github.com/millwright-go/millwright/manager/classes"
+	"github.com/millwright-go/millwright/manager/internal/classes"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety/orphan"

@@ -38,8 +38,8 @@ var layers = [][]string{
 
 	// Reconcilers, which carry decisions out.
 	{
-		"manager/sets", "manager/deployments", "manager/machines", "manager/pools", "manager/classes",
-		"manager/fleet", "manager/drains",
+		"manager/internal/sets", "manager/internal/deployments", "manager/internal/machines", "manager/internal/pools",
+		"manager/internal/classes", "manager/internal/fleet", "manager/drains",
 	},
 	{"manager"},
 
@@ -53,14 +53,14 @@ var layers = [][]string{
 // never lists what a package must not reach, directly or not, although its layer or its module
 // would allow it.
 var never = map[string][]string{
-	"driver":              {"deployment", "machineset", "safety"},
-	"manager/sets":        {"driver"},
-	"manager/deployments": {"driver"},
-	"manager/drains":      {"deployment", "machineset", "driver"},
-	"sim/preview":         {"driver"},
-	"sim/report":          {"driver"},
-	"examples/drainplan":  {"store", "driver", "manager/engine", "deployment"},
-	"test/kind":           {"machine"}, // the engine carries a kind of somebody else's too
+	"driver":                       {"deployment", "machineset", "safety"},
+	"manager/internal/sets":        {"driver"},
+	"manager/internal/deployments": {"driver"},
+	"manager/drains":               {"deployment", "machineset", "driver"},
+	"sim/preview":                  {"driver"},
+	"sim/report":                   {"driver"},
+	"examples/drainplan":           {"store", "driver", "manager/engine", "deployment"},
+	"test/kind":                    {"machine"}, // the engine carries a kind of somebody else's too
 }
 
 const (
@@ -282,8 +282,8 @@ func TestImportRules(t *testing.T) {
 		{"machine", modulePath + "/machineset", false},
 		{"machineset", modulePath + "/machineclass", false},
 		{"manager/engine", modulePath + "/machine", false},
-		{"manager/sets", modulePath + "/manager", false},
-		{"manager/sets", modulePath + "/manager/deployments", false},
+		{"manager/internal/sets", modulePath + "/manager", false},
+		{"manager/internal/sets", modulePath + "/manager/internal/deployments", false},
 		{"sim/cmd/soak", modulePath + "/sim", true},
 		{"sim/internal/groups", modulePath + "/sim/internal/cluster", true},
 		{"manager", modulePath + "/adapters/bolt", false},

@@ -1,6 +1,6 @@
 // Package pooldriver is the port through which the library creates, changes and deletes groups of
 // machines at a provider that manages each group as one. Package machinepool decides which calls are
-// made; manager/pools makes them.
+// made; the manager makes them.
 //
 // A driver implements [Driver] for one provider, and may be a driver.Driver too. A driver that
 // supports only some of the calls embeds [UnimplementedPools]. It declares optional calls by

@@ -63,10 +63,11 @@ func (m *mutant) dir() string {
 	dir := path.Dir(m.file)
 	switch {
 	case strings.HasPrefix(dir, "manager/") && !declares(dir, m.by):
-		below, _ := filepath.Glob(filepath.Join(root, "manager", "*")) // the pattern is a good one
-		for _, b := range below {
-			if b := "manager/" + filepath.Base(b); declares(b, m.by) {
-				return b
+		below, _ := filepath.Glob(filepath.Join(root, "manager", "*")) // the patterns are good ones
+		internal, _ := filepath.Glob(filepath.Join(root, "manager", "internal", "*"))
+		for _, b := range append(below, internal...) {
+			if b, err := filepath.Rel(root, b); err == nil && declares(filepath.ToSlash(b), m.by) {
+				return filepath.ToSlash(b)
 			}
 		}
 		return "manager"

@@ -13,7 +13,7 @@ var ofManager = []mutant{
 	{
 		name:   "a call whose answer a machine waits with is made again whenever it is looked at",
 		breaks: "P63",
-		file:   "manager/machines/answers.go",
+		file:   "manager/internal/machines/answers.go",
 		from:   "age < repeatAfter && sameInputs",
 		to:     "age < time.Second && sameInputs",
 		by:     "TestP63TouchesRepeatNoCall",
@@ -21,7 +21,7 @@ var ofManager = []mutant{
 	{
 		name:   "a call whose answer a machine waits with is not made again",
 		breaks: "P63",
-		file:   "manager/machines/pace.go",
+		file:   "manager/internal/machines/pace.go",
 		from:   "p.taken.waits && (at.IsZero()",
 		to:     "!p.taken.waits && (at.IsZero()",
 		by:     "TestP63TouchesRepeatNoCall",
@@ -29,7 +29,7 @@ var ofManager = []mutant{
 	{
 		name:   "what was written to a node is forgotten with its pass",
 		breaks: "P64",
-		file:   "manager/machines/effects.go",
+		file:   "manager/internal/machines/effects.go",
 		from:   "p.written.Change(p.Key, func(w *machine.NodeWrites) { *w = all })",
 		to:     "p.written.Forget(p.Key)",
 		by:     openStorms,
@@ -37,14 +37,14 @@ var ofManager = []mutant{
 	{
 		name:   "VMs that no machine owns are deleted by name instead of by ID",
 		breaks: "of several VMs of one name, the one that a machine has recorded stays",
-		file:   "manager/fleet/orphans.go",
+		file:   "manager/internal/fleet/orphans.go",
 		from:   "m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name",
 		to:     "m.Spec.Class.Name = order.Class.Name",
 	},
 	{
 		name:   "a class is let go while machines of it are being deleted",
 		breaks: "a class stays as long as a machine refers to it: without it no VM can be deleted",
-		file:   "manager/classes/classes.go",
+		file:   "manager/internal/classes/classes.go",
 		from:   "func(*machine.Machine) bool { return true })",
 		to:     "func(m *machine.Machine) bool { return !m.Deleted() })",
 		by:     "TestClassesOutliveTheirMachines",
@@ -52,7 +52,7 @@ var ofManager = []mutant{
 	{
 		name:   "all VMs of a fleet are updated at a time",
 		breaks: "P7",
-		file:   "manager/machines/turns.go",
+		file:   "manager/internal/machines/turns.go",
 		from:   "Limit: limit,",
 		to:     "Limit: 100 * limit,",
 	},
@@ -83,7 +83,7 @@ var ofManager = []mutant{
 	{
 		name:   "a conflict over a slot is no conflict",
 		breaks: "P24",
-		file:   "manager/machines/budget.go",
+		file:   "manager/internal/machines/budget.go",
 		from: `	case *replacement.TakeFromDeployment:
 		stored, err := p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: o.Deployment, After: w.Deployment})
 		if err != nil {`,
@@ -139,7 +139,7 @@ var ofManager = []mutant{
 	{
 		name:   "each write of a pool counts as an announcement",
 		breaks: "P36",
-		file:   "manager/pools/pools.go",
+		file:   "manager/internal/pools/pools.go",
 		from:   "p.o.Announced = p.o.Announced || p.plan.Announces",
 		to:     "p.o.Announced = true",
 		by:     "TestPoolKilledAtTwoCreates",

@@ -108,8 +108,9 @@ func tested(root string, drawn []change) []string {
 // ofManager returns the manager and the packages beside its reconcilers whose tests run a manager.
 func ofManager(root string) []string {
 	list := []string{"manager"}
-	files, _ := filepath.Glob(filepath.Join(root, "manager", "*", "*_test.go")) // the pattern is a good one
-	for _, file := range files {
+	files, _ := filepath.Glob(filepath.Join(root, "manager", "*", "*_test.go")) // the patterns are good ones
+	internal, _ := filepath.Glob(filepath.Join(root, "manager", "internal", "*", "*_test.go"))
+	for _, file := range append(files, internal...) {
 		dir, err := filepath.Rel(root, filepath.Dir(file))
 		if err == nil && !slices.Contains(list, filepath.ToSlash(dir)) {
 			list = append(list, filepath.ToSlash(dir))

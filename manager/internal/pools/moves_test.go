@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/pools"
+	"github.com/millwright-go/millwright/manager/internal/pools"
 	"github.com/millwright-go/millwright/object"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machine/fsm"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/machines"
+	"github.com/millwright-go/millwright/manager/internal/machines"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
