@@ -8,10 +8,8 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
-	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/internal/machines"
-	"github.com/millwright-go/millwright/manager/internal/pools"
+	"github.com/millwright-go/millwright/manager/port"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -69,7 +67,7 @@ var (
 )
 
 // Drainer empties nodes before their VMs go or are updated in place.
-type Drainer = machines.Drainer
+type Drainer = port.Drainer
 
 // WorkloadWatcher is a Drainer that knows when the workload of a node has
 // changed, so that no pass has to ask for it.
@@ -89,26 +87,4 @@ type abandoner interface {
 
 // NodeKeeper is a Drainer that can undo its drains: a drain of a pool's instance that was begun might
 // have to be undone. New refuses a Drainer that is none if there are pools to manage.
-type NodeKeeper = pools.NodeKeeper
-
-// poolTokens makes the tokens of pools.
-type poolTokens struct{ tokens Tokens }
-
-func poolOwner(p *machinepool.Pool) TokenOwner { return TokenOwner{Key: p.Key, UID: p.UID, Pool: true} }
-
-// Ensure implements pools.Tokens.
-func (t poolTokens) Ensure(ctx context.Context, p *machinepool.Pool, until time.Time) (string, error) {
-	token, err := t.tokens.Ensure(ctx, poolOwner(p), until)
-	return string(token), err
-}
-
-// Known implements pools.Tokens.
-func (t poolTokens) Known(ctx context.Context, p *machinepool.Pool) (string, error) {
-	token, err := t.tokens.Renew(ctx, poolOwner(p), time.Time{})
-	return string(token), err
-}
-
-// Delete implements pools.Tokens.
-func (t poolTokens) Delete(ctx context.Context, p *machinepool.Pool) error {
-	return t.tokens.Delete(ctx, poolOwner(p))
-}
+type NodeKeeper = port.NodeKeeper

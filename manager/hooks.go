@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/internal/machines"
+	"github.com/millwright-go/millwright/manager/port"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -78,16 +78,16 @@ type Hooks struct {
 }
 
 // Span is a part of a machine's life whose length is told, see Hooks.Lasted.
-type Span = machines.Span
+type Span = port.Span
 
 // The spans. Where no time of the beginning is known, such as after a restart, that of the
 // step recorded before counts.
 const (
-	SpanCreation       = machines.SpanCreation
-	SpanInitialization = machines.SpanInitialization
-	SpanJoin           = machines.SpanJoin
-	SpanDrain          = machines.SpanDrain
-	SpanDeletion       = machines.SpanDeletion
+	SpanCreation       = port.SpanCreation
+	SpanInitialization = port.SpanInitialization
+	SpanJoin           = port.SpanJoin
+	SpanDrain          = port.SpanDrain
+	SpanDeletion       = port.SpanDeletion
 )
 
 func (h *Hooks) queue(kind Kind, due int) {

@@ -14,11 +14,9 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/machineset"
-	"github.com/millwright-go/millwright/manager/internal/classes"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
-	"github.com/millwright-go/millwright/manager/internal/machines"
-	"github.com/millwright-go/millwright/manager/internal/pools"
+	"github.com/millwright-go/millwright/manager/port"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -336,22 +334,22 @@ var ErrSecretNamespace = secrets.ErrNamespace
 
 // ForeignClasses holds classes of the provider's own, older kinds. They are
 // read, and marked once ours have taken their place, never deleted.
-type ForeignClasses = classes.ForeignClasses
+type ForeignClasses = port.ForeignClasses
 
 // ForeignClass is a class of an older kind.
-type ForeignClass = classes.ForeignClass
+type ForeignClass = port.ForeignClass
 
 // Tokens makes the bootstrap tokens with which nodes join the cluster.
-type Tokens = machines.Tokens
+type Tokens = port.Tokens
 
 // TokenOwner is the machine or the pool that a token is for.
-type TokenOwner = machines.TokenOwner
+type TokenOwner = port.TokenOwner
 
 // Token is what a node shows to join. No way of printing it shows it.
-type Token = machines.Token
+type Token = port.Token
 
 // PoolBootstrap makes the bootstrap data of pools.
-type PoolBootstrap = pools.Bootstrap
+type PoolBootstrap = port.PoolBootstrap
 
 // InMemory returns options whose objects are kept in memory, all kinds of
 // them, by the clock now; nil: time.Now. Driver is still to be set.

@@ -12,9 +12,9 @@ import (
 	"github.com/millwright-go/millwright/manager/internal/deployments"
 	"github.com/millwright-go/millwright/manager/internal/fleet"
 	"github.com/millwright-go/millwright/manager/internal/index"
-	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/manager/internal/machines"
 	"github.com/millwright-go/millwright/manager/internal/pools"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/manager/internal/sets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -184,12 +184,9 @@ func newPoolReconciler(s *shell) Reconciler {
 	c := pools.Config{
 		Pools: s.objects.pools, Classes: s.objects.classes, Secrets: s.Store.Secrets, SecretNamespaces: s.Classes.SecretNamespaces,
 		Machines: s.objects.machines, NodeMachine: s.Policies.Machine.Keys.NodeMachine,
-		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Policy: s.Policies.Pool, Paces: s.paces,
+		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Tokens: s.Tokens, Policy: s.Policies.Pool, Paces: s.paces,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
 		Panicked: s.abandoned(KindPool), CallTimeout: s.Tuning.CallTimeout,
-	}
-	if s.Tokens != nil {
-		c.Tokens = poolTokens{s.Tokens}
 	}
 	c.Keeper, _ = s.Drainer.(NodeKeeper)
 	if s.Cluster != nil {

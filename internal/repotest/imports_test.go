@@ -28,7 +28,7 @@ var layers = [][]string{
 		"driver", "safety/backoff", "safety/orphan", "safety/overshoot", "safety/ownerless",
 		"safety/reachability", "safety/replacement", "safety/unmanaged",
 	},
-	{"machinepool/pooldriver", "driver/conformance", "manager/internal/index", "manager/internal/answer", "manager/internal/bounds"},
+	{"machinepool/pooldriver", "driver/conformance", "manager/port", "manager/internal/index", "manager/internal/answer", "manager/internal/bounds"},
 	{"driver/drivertest", "manager/internal/pace", "manager/internal/secrets"},
 	{"machinepool/pooldriver/pooldrivertest"},
 

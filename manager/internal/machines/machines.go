@@ -26,6 +26,7 @@ import (
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/manager/port"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/orphan"
@@ -268,7 +269,7 @@ type pass struct {
 	*reconciler
 	o     machine.Observation
 	plan  machine.Plan
-	token Token // of the machine, once this pass has made sure of it
+	token port.Token // of the machine, once this pass has made sure of it
 	mute  muted
 
 	turn   bool      // the pace of the provider lets this pass make its next call
@@ -303,8 +304,8 @@ type Config struct {
 	MigratesClasses bool
 
 	Driver      driver.Driver
-	Tokens      Tokens  // nil: nothing makes bootstrap tokens
-	Drainer     Drainer // nil: deletions do not wait for workload
+	Tokens      port.Tokens  // nil: nothing makes bootstrap tokens
+	Drainer     port.Drainer // nil: deletions do not wait for workload
 	CallTimeout time.Duration
 
 	Policy *machine.Policy
@@ -337,65 +338,34 @@ type Config struct {
 	Hint func(orphan.Hint)
 
 	// Lasted is told how long a part of a machine's life took; may be nil.
-	Lasted func(object.Key, Span, time.Duration)
+	Lasted func(object.Key, port.Span, time.Duration)
 	// Panicked sets aside what a machine's drain holds; nil: nothing does.
 	Panicked func(context.Context, object.Key)
 }
-
-// Drainer empties nodes before their VMs are deleted or updated in place. It is
-// optional: without one, deletions and updates do not wait for pods and volumes.
-//
-// A call does what can be done now and answers; it does not wait for pods.
-// While the answer is not Done, the machine asks again at the answer's At, when
-// its node changes, and when its time is up. Both calls are made again after a
-// crash, so what must survive is the implementation's to record on the node.
-//
-// An error counts as a failure of the drain and is tried again by the recovery
-// table of package codes; store.ErrConflict has the pass begin again.
-type Drainer interface {
-	// Drain empties order.Node, which is m's.
-	Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error)
-	// Detach has the volumes detached that are still attached to order.Node
-	// after a drain by force.
-	Detach(ctx context.Context, m *machine.Machine, order *machine.DetachVolumes) (machine.DrainAnswer, error)
-}
-
-// Span is a part of a machine's life whose length is told, see Config.Lasted.
-type Span string
-
-// The spans. Where no time of the beginning is known, such as after a restart, that of the
-// step recorded before counts.
-const (
-	SpanCreation       Span = "creation"       // from the machine's creation until its VM is recorded
-	SpanInitialization Span = "initialization" // from then until the VM is initialized, if the driver does that
-	SpanJoin           Span = "join"           // from then until its node is healthy for the first time
-	SpanDrain          Span = "drain"          // from when nothing holds its drain back until its node is drained, or drained by force
-	SpanDeletion       Span = "deletion"       // from the request to delete it until VM, node and record are gone
-)
 
 // tellSpans tells of the parts of the machine's life that a write, which is stored, has ended;
 // before is the machine as it was.
 func (p *pass) tellSpans(plan *machine.Plan, before *machine.Machine) {
 	if before.Spec.ProviderID == "" && p.o.Machine.Spec.ProviderID != "" {
 		p.recorded.Change(p.Key, func(at *time.Time) { *at = p.Now() })
-		p.lasted(SpanCreation, before.CreatedAt)
+		p.lasted(port.SpanCreation, before.CreatedAt)
 	}
 	for _, move := range plan.Moves {
 		switch move.On {
 		case machine.EventProvisioned:
 			if p.o.Initialized != nil && p.o.Initialized.Code == codes.OK {
-				p.lasted(SpanInitialization, p.recordedAt(before))
+				p.lasted(port.SpanInitialization, p.recordedAt(before))
 			}
 		case machine.EventJoined:
 			if before.Status.JoinedAfter == 0 {
-				p.lasted(SpanJoin, before.Status.LastOperation.Time)
+				p.lasted(port.SpanJoin, before.Status.LastOperation.Time)
 			}
 		case machine.EventDrained, machine.EventForced:
 			if p.o.Drain != nil {
-				p.lasted(SpanDrain, cmp.Or(before.Status.StageSince, before.DeletedAt))
+				p.lasted(port.SpanDrain, cmp.Or(before.Status.StageSince, before.DeletedAt))
 			}
 		case machine.EventReleased:
-			p.lasted(SpanDeletion, before.DeletedAt)
+			p.lasted(port.SpanDeletion, before.DeletedAt)
 		}
 	}
 }
@@ -409,7 +379,7 @@ func (p *pass) recordedAt(before *machine.Machine) time.Time {
 }
 
 // lasted tells how long a span took that ends now; since is zero where that is not known.
-func (p *pass) lasted(span Span, since time.Time) {
+func (p *pass) lasted(span port.Span, since time.Time) {
 	if p.Lasted != nil && !since.IsZero() {
 		p.Lasted(p.Key, span, max(0, p.Now().Sub(since)))
 	}

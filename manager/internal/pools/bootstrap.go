@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/answer"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/manager/port"
 )
 
 // heldToken is what this process knows of the token of a pool by its UID. To lose it costs a call.
@@ -87,12 +88,12 @@ func (p *pass) renewToken(ctx context.Context, until time.Time) error {
 		case p.Tokens == nil:
 			return codes.New(codes.Unimplemented, "the user data ask for a bootstrap token, and the manager has no maker of tokens")
 		}
-		token, err := p.Tokens.Ensure(limited, p.o.Pool, until)
+		token, err := p.Tokens.Ensure(limited, p.owner(), until)
 		if err == nil && token == "" {
 			return codes.New(codes.Internal, "an empty token was made")
 		}
 		if err == nil {
-			p.tokens.Store(p.Key, heldToken{p.o.Pool.UID, token, until})
+			p.tokens.Store(p.Key, heldToken{p.o.Pool.UID, string(token), until})
 		}
 		return err
 	})
@@ -105,7 +106,7 @@ func (p *pass) renewToken(ctx context.Context, until time.Time) error {
 // removeToken deletes the pool's token. Who may not delete tokens has made none: where it is not known
 // whether the pool has one, that is no failure.
 func (p *pass) removeToken(ctx context.Context) error {
-	err := p.tokenCall(ctx, func(limited context.Context) error { return p.Tokens.Delete(limited, p.o.Pool) })
+	err := p.tokenCall(ctx, func(limited context.Context) error { return p.Tokens.Delete(limited, p.owner()) })
 	if p.unsure && codes.Of(err) == codes.PermissionDenied {
 		err = nil
 	}
@@ -120,14 +121,19 @@ func (p *pass) tokenCall(ctx context.Context, call func(context.Context) error) 
 	return call(limited)
 }
 
+func (p *pass) owner() port.TokenOwner {
+	return port.TokenOwner{Key: p.Key, UID: p.o.Pool.UID, Pool: true}
+}
+
 // token returns the token of the pool. Empty: it has none.
 func (p *pass) token(ctx context.Context) (string, error) {
 	if have, ok := p.held(); ok {
 		return have.token, nil
 	}
 	var token string
-	err := p.tokenCall(ctx, func(limited context.Context) (err error) {
-		token, err = p.Tokens.Known(limited, p.o.Pool)
+	err := p.tokenCall(ctx, func(limited context.Context) error {
+		known, err := p.Tokens.Renew(limited, p.owner(), time.Time{}) // only asks
+		token = string(known)
 		return err
 	})
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/manager/port"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -32,12 +33,12 @@ type Config struct {
 
 	Driver pooldriver.Driver
 	// Tokens makes the bootstrap tokens that bootstrap data ask for. Nil: nothing does.
-	Tokens Tokens
+	Tokens port.Tokens
 	// CallTimeout bounds each call of Tokens.
 	CallTimeout time.Duration
-	Bootstrap   Bootstrap
-	Drainer     Drainer
-	Keeper      NodeKeeper // nil: nodes are not drained
+	Bootstrap   port.PoolBootstrap
+	Drainer     port.Drainer
+	Keeper      port.NodeKeeper // nil: nodes are not drained
 	Policy      *machinepool.Policy
 	// Paces are shared with all that call the provider. Nil: nothing is paced.
 	Paces *pace.Paces
@@ -50,11 +51,6 @@ type Config struct {
 	Thaw func(at time.Time) time.Time
 	// Panicked sets aside what a pool's drains hold; nil: nothing does.
 	Panicked func(context.Context, object.Key)
-}
-
-// Drainer empties nodes.
-type Drainer interface {
-	Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error)
 }
 
 type reconciler struct {
