@@ -41,17 +41,17 @@ func (c *calls) tell(call driver.OverdueCall, overdue int) {
 	if call.Returned {
 		why.Reason, why.Code = reasonReturned, call.Code
 		c.told.Forget(about)
-		c.engine.Tell(ctx, &c.told, kind, about, Normal, why)
+		c.engine.Emit(ctx, &c.told, kind, about, Normal, why)
 		c.told.Forget(about)
 	} else {
 		why.Reason = reasonOverdue
-		c.engine.Tell(ctx, &c.told, kind, about, Warning, why)
+		c.engine.Emit(ctx, &c.told, kind, about, Warning, why)
 	}
 	switch refused := slices.Contains(c.Refused(), call.Class); {
 	case !refused:
 		c.told.Forget(call.Class)
 	case !call.Returned:
-		c.engine.Tell(ctx, &c.told, string(KindClass), call.Class, Warning, decision.Why{Reason: reasonRefused, Name: call.Class.Name})
+		c.engine.Emit(ctx, &c.told, string(KindClass), call.Class, Warning, decision.Why{Reason: reasonRefused, Name: call.Class.Name})
 	}
 	if hook := c.options.Hooks.Overdue; hook != nil {
 		hook(call.Method.String(), overdue)

@@ -35,8 +35,8 @@
 //
 // # Dry run
 //
-// With Options.Observe every reconciler reads and decides as usual. It ends its pass with the first
-// thing that it would do: it reports that to Hooks.Observed and to the log, and does not do it. It
+// With Options.DryRun every reconciler reads and decides as usual. It ends its pass with the first
+// thing that it would do: it reports that to Hooks.DryRun and to the log, and does not do it. It
 // looks again when something changes, or after Options.Tuning.Resync. The manager
 //
 //   - writes to no collection, and drains no node;

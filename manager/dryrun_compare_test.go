@@ -61,8 +61,8 @@ func (w *world) twin(observe bool) *twin {
 	if o.Classes.Foreign != nil {
 		o.Classes.Foreign = blockedAttic{o.Classes.Foreign, p}
 	}
-	o.Policies.Safety, o.Policies.Deployment, o.Classes.Keep, o.Observe = cmp.Or(w.safety, safety.Off()), w.policy, true, observe
-	o.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, reason, why string) {
+	o.Policies.Safety, o.Policies.Deployment, o.Classes.Keep, o.DryRun = cmp.Or(w.safety, safety.Off()), w.policy, true, observe
+	o.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, reason, why string) {
 		require.NotEmpty(w.t, reason, what)
 		require.NotEmpty(w.t, why, what)
 		p.told, p.whys = append(p.told, what), append(p.whys, reason+": "+why)

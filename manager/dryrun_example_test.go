@@ -17,9 +17,9 @@ func ExampleOptions_observe() {
 	ctx := context.Background()
 	options := manager.InMemory(nil)
 	options.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
-	options.Observe = true
+	options.DryRun = true
 	options.Policies.Safety = safety.Off() // one reconciler is called, and not what keeps the fleet
-	options.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, reason, why string) {
+	options.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, reason, why string) {
 		fmt.Printf("not done: %s (%s: %s)\n", what, reason, why)
 	}
 

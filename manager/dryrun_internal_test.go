@@ -19,16 +19,16 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestObservedDriver: of all calls, those get through that change nothing.
+// TestDryRunDriver: of all calls, those get through that change nothing.
 // Invariants: P40
-func TestObservedDriver(t *testing.T) {
+func TestDryRunDriver(t *testing.T) {
 	var made []driver.Method
 	d := driver.Intercept(drivertest.NewMemory(drivertest.MemoryOptions{}), func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		made = append(made, s.Method)
 		return next(ctx)
 	})
 	o := Options{Driver: d}
-	o.onlyObserve()
+	o.blockWrites()
 	ctx := t.Context()
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}}}
 	class := &machine.Class{}
@@ -50,7 +50,7 @@ func TestObservedDriver(t *testing.T) {
 	}
 	require.Equal(t, []driver.Method{codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration}, made)
 	require.ErrorContains(t, errs[0], "call CreateMachine for machine fleet/a")
-	require.Error(t, withholdCall(ctx, driver.CallInfo{Method: codes.Call(99)}, func(context.Context) error { return nil }), "an unknown call")
+	require.Error(t, blockCall(ctx, driver.CallInfo{Method: codes.Call(99)}, func(context.Context) error { return nil }), "an unknown call")
 }
 
 // busy is a drainer and a store of older classes that fails its test.
@@ -97,18 +97,18 @@ func (k alertKeeper) Keep(ctx context.Context, n *machine.Node) (bool, error) {
 	return keeper{k.busy}.Keep(ctx, n)
 }
 
-// TestObservedPorts: nothing is drained, detached, kept or marked, also outside of a pass. A
+// TestDryRunPorts: nothing is drained, detached, kept or marked, also outside of a pass. A
 // drainer has the methods that it has otherwise. The workload is watched if it can be, and older
 // classes are read.
 // Invariants: P40
-func TestObservedPorts(t *testing.T) {
+func TestDryRunPorts(t *testing.T) {
 	ctx, m, n := t.Context(), &machine.Machine{}, &machine.Node{}
 	for _, d := range []Drainer{busy{t}, alert{busy{t}}, keeper{busy{t}}, alertKeeper{alert{busy{t}}}} {
 		o := Options{
 			Driver: driver.Unimplemented{}, Drainer: d, Tokens: struct{ Tokens }{}, Classes: ClassOptions{Foreign: busy{t}},
 			Pools: PoolOptions{Driver: pooldriver.UnimplementedPools{}, Bootstrap: struct{ PoolBootstrap }{}},
 		}
-		o.onlyObserve()
+		o.blockWrites()
 		_, err := o.Drainer.Drain(ctx, m, &machine.DrainNode{Node: n})
 		require.ErrorIs(t, err, store.ErrReadOnly)
 		_, err = o.Drainer.Detach(ctx, m, &machine.DetachVolumes{Node: n})
@@ -145,7 +145,7 @@ func TestObservedPorts(t *testing.T) {
 		}
 	}
 	o := Options{Driver: driver.Unimplemented{}}
-	o.onlyObserve()
+	o.blockWrites()
 	require.Equal(t, Options{}, Options{
 		Store: o.Store, Drainer: o.Drainer, Cluster: o.Cluster, Tokens: o.Tokens, Classes: ClassOptions{Foreign: o.Classes.Foreign},
 		Pools: PoolOptions{Driver: o.Pools.Driver, Bootstrap: o.Pools.Bootstrap},
@@ -157,8 +157,8 @@ type careless struct{ *Options }
 
 func (careless) Read(context.Context, bool) error { return nil }
 
-func (careless) Decide(context.Context) (engine.Head, error) {
-	return engine.Head{Verb: engine.Look}, nil
+func (careless) Decide(context.Context) (engine.Step, error) {
+	return engine.Step{Verb: engine.Read}, nil
 }
 
 func (c careless) Execute(ctx context.Context) error {
@@ -167,11 +167,11 @@ func (c careless) Execute(ctx context.Context) error {
 
 func (careless) Changes() []engine.Change { return nil }
 
-// TestObservedPassCantAct: what a plan says of itself does not matter. A write under the wrong verb fails
+// TestDryRunCannotAct: what a plan says of itself does not matter. A write under the wrong verb fails
 // the pass.
-func TestObservedPassCantAct(t *testing.T) {
+func TestDryRunCannotAct(t *testing.T) {
 	o := InMemory(nil)
-	o.Driver, o.Observe = driver.Unimplemented{}, true
+	o.Driver, o.DryRun = driver.Unimplemented{}, true
 	machines := o.Store.Machines
 	_, err := machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "a"}}})
 	require.NoError(t, err)

@@ -29,11 +29,11 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestObservingAnyFleet: in any state that a manager left a fleet in when it died,
+// TestDryRunOfAnyFleet: in any state that a manager left a fleet in when it died,
 // and after anything that others did, one that only observes changes nothing and tells what
 // an ordinary one would begin with.
 // Invariants: P40
-func TestObservingAnyFleet(t *testing.T) {
+func TestDryRunOfAnyFleet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "initialize")})
 		w.safety, w.sick = safety.DefaultPolicy(), map[string]bool{}
@@ -164,10 +164,10 @@ func (l *lived) died() *process {
 	return l.next()
 }
 
-// TestObservingALife: in every stage of a life an observer tells what an
+// TestDryRunOfALife: in every stage of a life an observer tells what an
 // ordinary manager would begin with, and changes nothing.
 // Invariants: P40
-func TestObservingALife(t *testing.T) {
+func TestDryRunOfALife(t *testing.T) {
 	seen := map[string]bool{}
 	for n := range 2 {
 		maps.Copy(seen, observedLife(t, 17*n))
@@ -207,9 +207,9 @@ func observedLife(t *testing.T, n int) map[string]bool {
 	return l.seen
 }
 
-// TestObservingAMigration: classes of an older kind are read, and stay as they are.
+// TestDryRunOfAMigration: classes of an older kind are read, and stay as they are.
 // Invariants: P40
-func TestObservingAMigration(t *testing.T) {
+func TestDryRunOfAMigration(t *testing.T) {
 	seen := map[string]bool{}
 	for n := range 40 {
 		w, a := older(t, n%2 == 0)
@@ -226,16 +226,16 @@ func TestObservingAMigration(t *testing.T) {
 	})
 }
 
-// TestObservingAnOutage: clocks that should be restarted keep an observer
+// TestDryRunOfAnOutage: clocks that should be restarted keep an observer
 // frozen, and asking at the pace of its checks, until another manager has seen
 // to them.
 // Invariants: P40
-func TestObservingAnOutage(t *testing.T) {
+func TestDryRunOfAnOutage(t *testing.T) {
 	w, _ := ill(t)
 	var told []string
 	watching := func(o *manager.Options, _ *testkit.Fuse) {
-		o.Observe = true
-		o.Hooks.Observed = func(kind manager.Kind, _ object.Key, what, reason, _ string) {
+		o.DryRun = true
+		o.Hooks.DryRun = func(kind manager.Kind, _ object.Key, what, reason, _ string) {
 			if kind == manager.KindReachability || kind == manager.KindMachine {
 				told = append(told, reason+": "+what)
 			}
@@ -275,11 +275,11 @@ func TestObservingAnOutage(t *testing.T) {
 	require.Len(t, told, 3)
 }
 
-// TestObserveRun: Run, only observing, for six hours over a fleet in need:
+// TestDryRunForHours: Run, only observing, for six hours over a fleet in need:
 // nothing changes, each thing is told and logged once, and nothing is looked at
 // more often than now and then.
 // Invariants: P40
-func TestObserveRun(t *testing.T) {
+func TestDryRunForHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.at = time.Now()
@@ -287,14 +287,14 @@ func TestObserveRun(t *testing.T) {
 		w.late("late", machineset.OwnerKind)
 		w.stray("blue", "web-lost")
 		o := w.options()
-		o.Runtime.Now, o.Runtime.Each, o.Observe, o.Policies.Safety, o.Classes.Keep = time.Now, nil, true, safety.DefaultPolicy(), true
+		o.Runtime.Now, o.Runtime.Each, o.DryRun, o.Policies.Safety, o.Classes.Keep = time.Now, nil, true, safety.DefaultPolicy(), true
 		var log bytes.Buffer
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		var mu sync.Mutex
 		var failed []error
 		told, passes := map[string]int{}, map[manager.Kind]int{}
 		o.Hooks.Event = nil
-		o.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, _, _ string) {
+		o.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, _, _ string) {
 			mu.Lock()
 			defer mu.Unlock()
 			told[what]++
@@ -319,7 +319,7 @@ func TestObserveRun(t *testing.T) {
 			"update deployment fleet/web": 1, "update machine fleet/late": 1, "delete machine fleet/late": 1,
 			"call DeleteMachine for machine fleet/web-lost": 1, "update class fleet/small": 1, "update secret fleet/boot": 1,
 		}, told)
-		require.Equal(t, len(told), strings.Count(log.String(), "not done, only observing: "), log.String())
+		require.Equal(t, len(told), strings.Count(log.String(), "not done in a dry run: "), log.String())
 		for kind, n := range passes {
 			most := 6*6 + 10 // at the pace of Resync
 			if kind.Fleet() {
@@ -330,16 +330,16 @@ func TestObserveRun(t *testing.T) {
 	})
 }
 
-// TestObservingStaleCaches: what would be refused, since somebody was faster,
+// TestDryRunOfStaleCaches: what would be refused, since somebody was faster,
 // is not told; the pass begins again as it would.
 // Invariants: P40
-func TestObservingStaleCaches(t *testing.T) {
+func TestDryRunOfStaleCaches(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
 	var told []string
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
-		o.Observe = true
-		o.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, reason, _ string) { told = append(told, reason+" "+what) }
+		o.DryRun = true
+		o.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, reason, _ string) { told = append(told, reason+" "+what) }
 	}
 	p := w.start(&testkit.Fuse{}, true) // its caches do not see what follows
 	w.classed = nil
@@ -354,9 +354,9 @@ func TestObservingStaleCaches(t *testing.T) {
 	require.Equal(t, []string{"DeleteSet delete set " + sets[0].Key.String()}, told)
 }
 
-// TestObservedAgain: what is told of an object is told again of the next one that
+// TestDryRunReportsAgain: what is told of an object is told again of the next one that
 // has its name.
-func TestObservedAgain(t *testing.T) {
+func TestDryRunReportsAgain(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	p := w.twin(true)
 	for range 2 {
@@ -371,9 +371,9 @@ func TestObservedAgain(t *testing.T) {
 	}
 }
 
-// TestObservedReasons: what is told has the reason of the decision that ordered
+// TestDryRunReasons: what is told has the reason of the decision that ordered
 // it, and one order of several has its own.
-func TestObservedReasons(t *testing.T) {
+func TestDryRunReasons(t *testing.T) {
 	w, _ := crowded(t)
 	p := w.twin(true)
 	_, err := p.look(manager.KindDeployment, fleetKey)
@@ -418,9 +418,9 @@ func TestObservedReasons(t *testing.T) {
 	}
 }
 
-// TestObservedMarks: each machine of a fleet that is to be updated in place is
+// TestDryRunMarks: each machine of a fleet that is to be updated in place is
 // told of by its name.
-func TestObservedMarks(t *testing.T) {
+func TestDryRunMarks(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
 	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))

@@ -30,29 +30,29 @@ type Hooks struct {
 	// Event is called for each transition, failure or tolerated fault. The same one is
 	// emitted once, for as long as the process remembers.
 	Event func(kind Kind, key object.Key, typ EventType, reason, why string)
-	// Told is called for each order and each plan that was carried out, with the decision's own
+	// Plan is called for each order and each plan that was carried out, with the decision's own
 	// value. Event has the orders in words. The numbers are why.Figures.
-	Told func(kind Kind, key object.Key, why decision.Why)
+	Plan func(kind Kind, key object.Key, why decision.Why)
 	// Transition is called for each transition of a state machine, once it is stored.
 	Transition func(key object.Key, move machine.Move, why decision.Why)
 	// Effect is called for each call to driver or cluster, and for each bulk order.
 	Effect func(kind Kind, key object.Key, name string, took time.Duration, err error)
-	// Observed tells what was not done because of Options.Observe: what, as in
+	// DryRun tells what was not done because of Options.DryRun: what, as in
 	// "update machine fleet/a", and why. The same is told once for as long as it
 	// is decided again and again; when but the numbers in why have changed, not
 	// sooner than Options.Tuning.Resync after the last time.
-	Observed func(kind Kind, key object.Key, what, reason, why string)
+	DryRun func(kind Kind, key object.Key, what, reason, why string)
 	// Pass is called when a pass ends.
 	Pass func(kind Kind, key object.Key, steps int, result Result, err error)
 	// Queue tells, whenever Run takes a key up, how many others of the kind
 	// are due.
 	Queue func(kind Kind, due int)
-	// Panicked is called for every recovered panic and each call of runtime.Goexit. The
-	// Warning event Panicked is emitted at most once in ten minutes. in is where: "pass"
+	// Panic is called for every recovered panic and each call of runtime.Goexit. The
+	// Warning event Panic is emitted at most once in ten minutes. in is where: "pass"
 	// (a decision, a port, an order of a batch), "driver", "hook", "wake" (finding what a
 	// change concerns) or "watch". what says how it ended, in at most a few hundred bytes
 	// and without the value of the panic, which may be a secret.
-	Panicked func(kind Kind, key object.Key, in, what string)
+	Panic func(kind Kind, key object.Key, in, what string)
 	// Call is called for each call of Driver or Pools.Driver, by its name, that was answered with
 	// this code; a panic is codes.Internal. A call that was not made, or not waited for, see
 	// Overdue, has the code that its caller got.
@@ -62,9 +62,9 @@ type Hooks struct {
 	// overdue is how many are so then. The events CallOverdue and OverdueCallReturned say for what
 	// machine, pool or class; TooManyOverdueCalls says that no more are made.
 	Overdue func(call string, overdue int)
-	// Lasted tells how long a part of a machine's life took that has just ended, from
+	// Span tells how long a part of a machine's life took that has just ended, from
 	// what is stored of it: see the Spans. Never negative.
-	Lasted func(key object.Key, span Span, took time.Duration)
+	Span func(key object.Key, span Span, took time.Duration)
 	// Frozen reports whether everything is frozen because of an API server: "control" or
 	// "target". It is told at the first look, and when it changes.
 	Frozen func(server string, frozen bool)
@@ -72,12 +72,12 @@ type Hooks struct {
 	// under way by permit, and how many may be. It is told when that changes; both are
 	// zero when the object is gone.
 	Permits func(kind Kind, key object.Key, used, limit int)
-	// Slowed tells after how long the next machine of a class is tried, whose creations
+	// ClassBackoff tells after how long the next machine of a class is tried, whose creations
 	// the provider refuses; zero: no longer. It is told with each answer.
-	Slowed func(class object.Key, wait time.Duration)
+	ClassBackoff func(class object.Key, wait time.Duration)
 }
 
-// Span is a part of a machine's life whose length is told, see Hooks.Lasted.
+// Span is a part of a machine's life whose length is told, see Hooks.Span.
 type Span = port.Span
 
 // The spans. Where no time of the beginning is known, such as after a restart, that of the
@@ -124,7 +124,7 @@ func LogHooks(log *slog.Logger) Hooks {
 			}
 			write(slog.LevelInfo, "the API server answers", slog.String("server", server))
 		},
-		Slowed: func(class object.Key, wait time.Duration) {
+		ClassBackoff: func(class object.Key, wait time.Duration) {
 			if wait > 0 {
 				write(slog.LevelWarn, "the provider refuses machines of a class", slog.String("class", class.String()), slog.Duration("next", wait))
 			}

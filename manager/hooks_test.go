@@ -33,12 +33,12 @@ type figures struct {
 func (f *figures) hooks(h *manager.Hooks) {
 	f.calls, f.spans = map[string]int{}, map[manager.Span][]time.Duration{}
 	h.Call = func(call string, code codes.Code, _ time.Duration) { f.calls[call+" "+code.Contract()]++ }
-	h.Lasted = func(_ object.Key, span manager.Span, took time.Duration) { f.spans[span] = append(f.spans[span], took) }
+	h.Span = func(_ object.Key, span manager.Span, took time.Duration) { f.spans[span] = append(f.spans[span], took) }
 	h.Frozen = func(server string, frozen bool) { f.others = append(f.others, fmt.Sprint(server, " ", frozen)) }
 	h.Permits = func(kind manager.Kind, key object.Key, used, limit int) {
 		f.others = append(f.others, fmt.Sprint(kind, " ", key.Name, " ", used, " of ", limit))
 	}
-	h.Slowed = func(class object.Key, wait time.Duration) { f.others = append(f.others, fmt.Sprint(class, " ", wait)) }
+	h.ClassBackoff = func(class object.Key, wait time.Duration) { f.others = append(f.others, fmt.Sprint(class, " ", wait)) }
 }
 
 // TestSpansAreTold: each part of a machine's life is told with its length, once, by the times that
@@ -218,8 +218,8 @@ func TestLogHooks(t *testing.T) {
 	hooks.Effect(manager.KindMachine, fleetKey, "CreateVM", time.Second, errors.New("no quota"))
 	hooks.Frozen("target", true)
 	hooks.Frozen("target", false)
-	hooks.Slowed(object.Key{Name: "small"}, time.Minute)
-	hooks.Slowed(object.Key{Name: "small"}, 0)
+	hooks.ClassBackoff(object.Key{Name: "small"}, time.Minute)
+	hooks.ClassBackoff(object.Key{Name: "small"}, 0)
 	var told []string
 	for line := range strings.Lines(out.String()) {
 		_, line, _ = strings.Cut(strings.TrimSpace(line), " ")

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/fleet"
-	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/internal/machines"
+	"github.com/millwright-go/millwright/manager/internal/pace"
 	"github.com/millwright-go/millwright/manager/internal/pools"
 	"github.com/millwright-go/millwright/object"
 )
@@ -39,7 +39,7 @@ func New(options Options) (*Manager, error) {
 	}
 	e := engine.New(engine.Options{
 		Now: options.Runtime.Now, Jitter: options.Runtime.Jitter, Each: options.Runtime.Each,
-		Resync: options.Tuning.Resync, DryRun: options.Observe, Log: options.Log, Hooks: engineHooks(&options.Hooks),
+		Resync: options.Tuning.Resync, DryRun: options.DryRun, Log: options.Log, Hooks: engineHooks(&options.Hooks),
 	})
 	options.Hooks, options.Runtime.Each = contain(e.Guard, options.Hooks), e.Each
 	calls := newCalls(&options, e)
@@ -51,18 +51,18 @@ func New(options Options) (*Manager, error) {
 		options.Policies.Machine = &policy
 	}
 	options.reconcilePolicies()
-	if options.Observe {
-		options.onlyObserve()
+	if options.DryRun {
+		options.blockWrites()
 	}
 	objects, err := newObjects(e, &options)
 	if err != nil {
 		return nil, err
 	}
 	m := &Manager{options: options, engine: e, calls: calls}
-	s := &shell{
+	s := &deps{
 		Options: &m.options, engine: e, objects: objects, hints: &m.hints,
 		reach:   fleet.NewReach(options.Policies.Safety, options.Runtime.Now),
-		backoff: machines.NewBackoff(options.Runtime.Now, options.Hooks.Slowed),
+		backoff: machines.NewBackoff(options.Runtime.Now, options.Hooks.ClassBackoff),
 		permits: newPermits(&m.options), watched: &m.watched, missing: &m.missing,
 	}
 	if options.Policies.Safety != nil {
@@ -74,7 +74,7 @@ func New(options Options) (*Manager, error) {
 }
 
 // reconcilers returns one reconciler a kind that is reconciled.
-func (s *shell) reconcilers() []Reconciler {
+func (s *deps) reconcilers() []Reconciler {
 	all := []Reconciler{newMachineReconciler(s)}
 	if s.Store.Sets != nil {
 		all = append(all, newSetReconciler(s))
@@ -201,8 +201,8 @@ type Wake struct {
 	Settle time.Duration
 }
 
-// shell is what all reconcilers share.
-type shell struct {
+// deps is what all reconcilers share.
+type deps struct {
 	*Options
 	engine  *engine.Engine
 	objects objects
@@ -269,7 +269,7 @@ func driverPanicked(g *engine.Guard, p driver.Panic) {
 	if p.Object == (object.Key{}) {
 		at = place(inDriver, KindClass, p.Class)
 	}
-	g.Tell(context.Background(), at, engine.NewCaught(p.Method.String(), p.Value, p.Stack))
+	g.Report(context.Background(), at, engine.NewCaught(p.Method.String(), p.Value, p.Stack))
 }
 
 // defaultBootstrap reads the secrets of pools as they are, if nothing else makes them.

@@ -349,7 +349,7 @@ func TestDriverPanics(t *testing.T) {
 		o.Store.Machines, o.Store.Classes, o.Driver, o.Runtime.Now = w.machines, w.classes, panicking{end: end}, w.now
 		o.Policies.Safety = safety.Off()
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
-		o.Hooks.Panicked = func(kind manager.Kind, key object.Key, in, what string) {
+		o.Hooks.Panic = func(kind manager.Kind, key object.Key, in, what string) {
 			told = append(told, string(kind)+" "+key.String()+" "+in+" "+what)
 		}
 		o.Hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, why string) {

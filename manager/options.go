@@ -44,9 +44,9 @@ type Options struct {
 
 	// Policies are the rules for each kind and for the safety of the fleet. Zero: the defaults.
 	Policies Policies
-	// Observe makes every pass a dry run: the manager decides and reports, and changes nothing. See
+	// DryRun makes every pass a dry run: the manager decides and reports, and changes nothing. See
 	// the package comment. False: it acts.
-	Observe bool
+	DryRun bool
 	// Hooks tell a program what happens. Zero: none. LogHooks returns ready-made ones.
 	Hooks Hooks
 	// Log gets each event: what a machine, set, deployment or pool has become or was told to do at

@@ -34,7 +34,7 @@ type engineReconciler interface {
 func (r reconciler) Kind() Kind { return Kind(r.Name()) }
 
 // newMachineReconciler gives machines what they need of the others.
-func newMachineReconciler(s *shell) Reconciler {
+func newMachineReconciler(s *deps) Reconciler {
 	limit := s.Policies.Deployment.UpdateLimit
 	c := machines.Config{
 		Machines: s.objects.machines, Classes: s.objects.classes, Secrets: s.Store.Secrets, Sets: s.objects.sets, Deployments: s.objects.deployments,
@@ -44,7 +44,7 @@ func newMachineReconciler(s *shell) Reconciler {
 		Safety:      s.Policies.Safety, Backoff: s.backoff, Paces: s.paces,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since,
 		Split: s.specs.of, Missing: s.missing.of, Unhealthy: s.missing.unhealthy, Asked: s.missing.asked, Hint: s.hints.add,
-		Lasted: s.Hooks.Lasted, Panicked: s.abandoned(KindMachine),
+		Span: s.Hooks.Span, Panic: s.abandoned(KindMachine),
 	}
 	if s.Cluster != nil {
 		c.Nodes = s.Cluster.Nodes()
@@ -53,7 +53,7 @@ func newMachineReconciler(s *shell) Reconciler {
 }
 
 // newSetReconciler gives sets what they need of the others.
-func newSetReconciler(s *shell) Reconciler {
+func newSetReconciler(s *deps) Reconciler {
 	c := sets.Config{
 		Sets: s.objects.sets, Machines: s.objects.machines, Policy: s.Policies.Set, Safety: s.Policies.Safety,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, Creations: s.creations,
@@ -71,7 +71,7 @@ func newSetReconciler(s *shell) Reconciler {
 }
 
 // newDeploymentReconciler gives deployments what they need of the others.
-func newDeploymentReconciler(s *shell) Reconciler {
+func newDeploymentReconciler(s *deps) Reconciler {
 	c := deployments.Config{
 		Deployments: s.objects.deployments, Sets: s.objects.sets, Machines: s.objects.machines, Classes: s.objects.classes,
 		Secrets: secrets.Secrets{Collection: s.Store.Secrets, Namespaces: s.Classes.SecretNamespaces}, Joins: s.Cluster != nil,
@@ -95,7 +95,7 @@ func newDeploymentReconciler(s *shell) Reconciler {
 }
 
 // classes is what classes need of the others.
-func (s *shell) classes() classes.Config {
+func (s *deps) classes() classes.Config {
 	c := classes.Config{
 		Classes: s.objects.classes, Machines: s.objects.machines, Sets: s.objects.sets, Deployments: s.objects.deployments, Driver: s.Driver,
 		Keep: s.Classes.Keep, Foreign: s.Classes.Foreign,
@@ -106,9 +106,9 @@ func (s *shell) classes() classes.Config {
 	return c
 }
 
-func newClassReconciler(s *shell) Reconciler { return reconciler{classes.New(s.engine, s.classes())} }
+func newClassReconciler(s *deps) Reconciler { return reconciler{classes.New(s.engine, s.classes())} }
 
-func newSecretReconciler(s *shell) Reconciler {
+func newSecretReconciler(s *deps) Reconciler {
 	c := classes.SecretConfig{Config: s.classes(), Secrets: s.Store.Secrets, Namespaces: s.Classes.SecretNamespaces}
 	if s.Store.Pools != nil {
 		c.OtherUsers = s.poolsUsing
@@ -117,7 +117,7 @@ func newSecretReconciler(s *shell) Reconciler {
 }
 
 // poolsUsing counts the pools of a class.
-func (s *shell) poolsUsing(ctx context.Context, class object.Key, live bool) (int, error) {
+func (s *deps) poolsUsing(ctx context.Context, class object.Key, live bool) (int, error) {
 	reader := store.Reader[*machinepool.Pool](s.Store.Pools)
 	if live {
 		reader = s.Store.Pools.Live()
@@ -132,7 +132,7 @@ func (o *Options) secretsOfClasses() secrets.Secrets {
 }
 
 // fleet is what the kinds of the whole fleet need of the others.
-func (s *shell) fleet() fleet.Config {
+func (s *deps) fleet() fleet.Config {
 	c := fleet.Config{
 		Machines: s.objects.machines, Classes: s.objects.classes, Sets: s.objects.sets, Deployments: s.objects.deployments, Pools: s.objects.pools,
 		Secrets: s.secretsOfClasses(), Driver: s.Driver, Policy: s.Policies.Safety, Namespace: s.Store.Namespace,
@@ -153,7 +153,7 @@ func (s *shell) fleet() fleet.Config {
 
 // creations returns what holds the creations of a class back; nil: nothing does. The versions that
 // machines are made from are read only if creations are slowed, or fail.
-func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*machine.Hold, machine.Inputs, error) {
+func (s *deps) creations(ctx context.Context, key object.Key, failing bool) (*machine.Hold, machine.Inputs, error) {
 	slowed := s.Policies.Safety != nil && s.backoff.Knows(key)
 	if !slowed && !failing {
 		return nil, machine.Inputs{}, nil
@@ -180,13 +180,13 @@ func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*m
 }
 
 // newPoolReconciler gives pools what they need of the others.
-func newPoolReconciler(s *shell) Reconciler {
+func newPoolReconciler(s *deps) Reconciler {
 	c := pools.Config{
 		Pools: s.objects.pools, Classes: s.objects.classes, Secrets: s.Store.Secrets, SecretNamespaces: s.Classes.SecretNamespaces,
 		Machines: s.objects.machines, NodeMachine: s.Policies.Machine.Keys.NodeMachine,
 		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Tokens: s.Tokens, Policy: s.Policies.Pool, Paces: s.paces,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
-		Panicked: s.abandoned(KindPool), CallTimeout: s.Tuning.CallTimeout,
+		Panic: s.abandoned(KindPool), CallTimeout: s.Tuning.CallTimeout,
 	}
 	c.Keeper, _ = s.Drainer.(NodeKeeper)
 	if s.Cluster != nil {
@@ -197,7 +197,7 @@ func newPoolReconciler(s *shell) Reconciler {
 
 // abandoned returns what sets aside what a machine's or a pool's drain holds of the limit of drains when
 // its pass panicked. Nil: objects of the kind hold nothing.
-func (s *shell) abandoned(kind Kind) func(context.Context, object.Key) {
+func (s *deps) abandoned(kind Kind) func(context.Context, object.Key) {
 	d, limits := s.Drainer.(abandoner)
 	if !limits || kind != KindMachine && kind != KindPool {
 		return nil

@@ -95,7 +95,7 @@ func crowd(t tb) *world {
 		o.Hooks.Effect = func(kind manager.Kind, key object.Key, name string, took time.Duration, err error) {
 			_ = f.Do(func() error { effect(kind, key, name, took, err); return nil })
 		}
-		o.Hooks.Panicked = func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what) }
+		o.Hooks.Panic = func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what) }
 	}
 	return w
 }
@@ -144,7 +144,7 @@ func TestPanickingHooks(t *testing.T) {
 			Transition: func(object.Key, machine.Move, decision.Why) { hit() },
 			Effect:     func(manager.Kind, object.Key, string, time.Duration, error) { hit() },
 			Pass:       func(manager.Kind, object.Key, int, manager.Result, error) { hit() },
-			Panicked: func(_ manager.Kind, _ object.Key, in, what string) {
+			Panic: func(_ manager.Kind, _ object.Key, in, what string) {
 				w.panics = append(w.panics, in+": "+what)
 				panic("hush-7391")
 			},
@@ -451,7 +451,7 @@ func (c *chance) disturb(o *manager.Options, nodesOf store.Collection[*machine.N
 		Effect: func(manager.Kind, object.Key, string, time.Duration, error) { c.strike() },
 		Pass:   func(manager.Kind, object.Key, int, manager.Result, error) { c.strike() },
 		Queue:  func(manager.Kind, int) { c.strike() },
-		Panicked: func(_ manager.Kind, _ object.Key, in, _ string) {
+		Panic: func(_ manager.Kind, _ object.Key, in, _ string) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.in[in]++
@@ -488,7 +488,7 @@ func TestPanickingDrainsKeepTheLimit(t *testing.T) {
 			Limit: drains.Limit{Max: limit},
 		})
 		require.NoError(t, err)
-		o.Hooks.Panicked = func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what) }
+		o.Hooks.Panic = func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what) }
 	}
 	most := 0
 	drained := func() {

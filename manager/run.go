@@ -248,7 +248,7 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time
 	}
 	r.doing.do(at, r.options.Runtime.Now(), func() {
 		if end := engine.Isolate(look); end != nil {
-			r.engine.Guard.Tell(ctx, at, end)
+			r.engine.Guard.Report(ctx, at, end)
 		}
 	})
 	return alarm == nil
@@ -338,7 +338,7 @@ func (m *Manager) beat(ctx context.Context) {
 	}
 }
 
-// Place is a part of a manager's work: In says of what sort, as in Hooks.Panicked, on behalf of the
+// Place is a part of a manager's work: In says of what sort, as in Hooks.Panic, on behalf of the
 // object Key of a Kind.
 type Place = engine.Place
 
@@ -418,7 +418,7 @@ func (b *doing) places(wanted func(Place, time.Time) bool) []Place {
 	return out
 }
 
-// Where else than in passes and hooks a panic is contained, as Hooks.Panicked says it.
+// Where else than in passes and hooks a panic is contained, as Hooks.Panic says it.
 const (
 	inWake   = "wake"
 	inWatch  = "watch"
@@ -444,8 +444,8 @@ func engineHooks(h *Hooks) engine.Hooks {
 			event(Kind(kind), key, typ, reason, why)
 		}
 	}
-	if told := h.Told; told != nil {
-		out.Told = func(kind string, key object.Key, why decision.Why) { told(Kind(kind), key, why) }
+	if told := h.Plan; told != nil {
+		out.Plan = func(kind string, key object.Key, why decision.Why) { told(Kind(kind), key, why) }
 	}
 	if transition := h.Transition; transition != nil {
 		out.Transition = func(_ string, key object.Key, move machine.Move, why decision.Why) { transition(key, move, why) }
@@ -455,13 +455,13 @@ func engineHooks(h *Hooks) engine.Hooks {
 			effect(Kind(kind), key, name, took, err)
 		}
 	}
-	if observed := h.Observed; observed != nil {
-		out.Withheld = func(kind string, key object.Key, what, reason, why string) {
+	if observed := h.DryRun; observed != nil {
+		out.DryRun = func(kind string, key object.Key, what, reason, why string) {
 			observed(Kind(kind), key, what, reason, why)
 		}
 	}
-	if panicked := h.Panicked; panicked != nil {
-		out.Panicked = func(kind string, key object.Key, in, what string) { panicked(Kind(kind), key, in, what) }
+	if panicked := h.Panic; panicked != nil {
+		out.Panic = func(kind string, key object.Key, in, what string) { panicked(Kind(kind), key, in, what) }
 	}
 	if pass := h.Pass; pass != nil {
 		out.Pass = func(kind string, key object.Key, steps int, result Result, err error) {
@@ -488,8 +488,8 @@ func contain(g *engine.Guard, h Hooks) Hooks {
 			hook(KindMachine, Fleet, func() { overdue(name, n) })
 		}
 	}
-	if lasted := h.Lasted; lasted != nil {
-		h.Lasted = func(key object.Key, span Span, took time.Duration) {
+	if lasted := h.Span; lasted != nil {
+		h.Span = func(key object.Key, span Span, took time.Duration) {
 			hook(KindMachine, key, func() { lasted(key, span, took) })
 		}
 	}
@@ -501,8 +501,8 @@ func contain(g *engine.Guard, h Hooks) Hooks {
 			hook(kind, key, func() { permits(kind, key, used, limit) })
 		}
 	}
-	if slowed := h.Slowed; slowed != nil {
-		h.Slowed = func(class object.Key, wait time.Duration) {
+	if slowed := h.ClassBackoff; slowed != nil {
+		h.ClassBackoff = func(class object.Key, wait time.Duration) {
 			hook(KindClass, class, func() { slowed(class, wait) })
 		}
 	}

@@ -136,7 +136,7 @@ func (p *forecast) managerOptions(d *deployment.Deployment) manager.Options {
 	o := manager.Options{
 		Policies: manager.Policies{Deployment: &ds, Set: &ss, Machine: p.model.MachinePolicy, Safety: p.model.Safety},
 		Tuning:   manager.Tuning{Resync: never},
-		Hooks:    manager.Hooks{Told: p.told, Pass: p.passed},
+		Hooks:    manager.Hooks{Plan: p.told, Pass: p.passed},
 	}
 	switch {
 	case o.Policies.Safety == nil:

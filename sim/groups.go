@@ -299,8 +299,8 @@ type bootstrapper struct {
 // dataDeleted: the bootstrap data of a pool are deleted.
 type dataDeleted struct{ pool object.Key }
 
-// Look implements manager.PoolBootstrap, from a cache.
-func (b bootstrapper) Look(_ context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
+// State implements manager.PoolBootstrap, from a cache.
+func (b bootstrapper) State(_ context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
 	if b.p.dead {
 		return machinepool.BootstrapAnswer{}, errDead
 	}

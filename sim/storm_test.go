@@ -279,18 +279,18 @@ func TestGarbageIsMended(t *testing.T) {
 	}
 }
 
-// TestObservingInAStorm: managers that only observe change nothing for a day, and make no call to
+// TestDryRunInAStorm: managers that only observe change nothing for a day, and make no call to
 // the provider but its lists. Caches lag, answers are lost, and there are outages and kills.
 // Invariants: P40
-func TestObservingInAStorm(t *testing.T) {
+func TestDryRunInAStorm(t *testing.T) {
 	for seed := range uint64(10) {
 		told := 0
-		hooks := manager.Hooks{Observed: func(manager.Kind, object.Key, string, string, string) { told++ }}
+		hooks := manager.Hooks{DryRun: func(manager.Kind, object.Key, string, string, string) { told++ }}
 		faults := scenario.Random(seed).Options.Faults
 		faults.Kills, faults.LostVM = 5, 0
 		r := &run{t: t}
 		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{
-			Observe: true, Classes: manager.ClassOptions{Keep: true},
+			DryRun: true, Classes: manager.ClassOptions{Keep: true},
 			Policies: manager.Policies{Safety: sim.SafetyPolicy()}, Hooks: hooks,
 		}}, fleet(3, deployment.Strategy{}))
 		lone := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: web.Namespace, Name: "lone"}}}

@@ -146,7 +146,7 @@ func newWorld(o Options) *World {
 	w.machineCalls = newMachineCalls(w.vms, w.classCatalog)
 	w.userDriverCalls = &userDriverCalls{now: o.DriverNow}
 	w.front = newProvider(w.userDriverCalls, w.machineCalls)
-	w.poolCalls = newPoolCalls(w.base, w.stores, w.groups, o.Manager.Policies.Safety != nil && !o.Manager.Observe && o.PoolDriver == nil)
+	w.poolCalls = newPoolCalls(w.base, w.stores, w.groups, o.Manager.Policies.Safety != nil && !o.Manager.DryRun && o.PoolDriver == nil)
 	w.counters = &counters{}
 	w.managers = w.newManagers()
 	w.follow()

@@ -205,13 +205,13 @@ func observe(o *manager.Options, counted func(kind manager.Kind, reason string))
 
 // dryRun makes a manager decide and report, and change nothing.
 func dryRun(o *manager.Options) {
-	o.Observe = true
-	o.Hooks.Observed = func(kind manager.Kind, key object.Key, what, reason, why string) {
+	o.DryRun = true
+	o.Hooks.DryRun = func(kind manager.Kind, key object.Key, what, reason, why string) {
 		fmt.Println(what, "because", why)
 	}
 }
 
-func TestObserve(t *testing.T) {
+func TestDryRun(t *testing.T) {
 	_, _, m := fleet(t)
 	require.NoError(t, m.Health())
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -220,15 +220,15 @@ func TestObserve(t *testing.T) {
 	o.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
 	dryRun(&o)
 	planned := make(chan string, 1000)
-	o.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, _, _ string) {
+	o.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, _, _ string) {
 		select {
 		case planned <- what:
 		default:
 		}
 	}
-	shown := o.Hooks.Observed
+	shown := o.Hooks.DryRun
 	observe(&o, func(manager.Kind, string) {})
-	o.Hooks.Observed = shown
+	o.Hooks.DryRun = shown
 	dry, err := manager.New(o)
 	require.NoError(t, err)
 	ended := make(chan error)

@@ -6,10 +6,10 @@
 // A kind says how to begin a pass ([Kind.Begin]), and a pass is three steps ([Steps]): Read fills in
 // what the decision is made from, Decide makes a plan of it, Execute carries the plan out and puts the
 // answers where Decide finds them. Decide and Execute take turns until a plan waits. The engine sees
-// the [Head] of each plan, and does the rest:
+// the [Step] of each plan, and does the rest:
 //
 //   - A pass has at most 64 plans, and begins again from live reads at most 4 times after conflicts.
-//     A plan that must not come twice says so ([Head.Once]).
+//     A plan that must not come twice says so ([Step.Key]).
 //   - In a dry run ([Options.DryRun]) no plan that acts is executed. The engine tells what it would
 //     change, and ends the pass. If the plan rests on caches, the pass reads live and decides again
 //     before anything is told.

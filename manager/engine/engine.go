@@ -101,15 +101,15 @@ func (e *Engine) Wait(at time.Time, why decision.Why) Result {
 	return Result{At: at, Why: why}
 }
 
-// Tell logs an event and hands it to the hook. With a memory it does so once, for as long as that
+// Emit logs an event and hands it to the hook. With a memory it does so once, for as long as that
 // remembers the event.
-func (e *Engine) Tell(ctx context.Context, m *Memory, kind string, key object.Key, typ EventType, why decision.Why) {
+func (e *Engine) Emit(ctx context.Context, m *Memory, kind string, key object.Key, typ EventType, why decision.Why) {
 	level := slog.LevelInfo
 	if typ == Warning {
 		level = slog.LevelWarn
 	}
-	if e.Hooks.Told != nil && m == nil {
-		e.Hooks.Told(kind, key, why)
+	if e.Hooks.Plan != nil && m == nil {
+		e.Hooks.Plan(kind, key, why)
 	}
 	if e.Hooks.Event == nil && !e.Log.Enabled(ctx, level) {
 		return
@@ -200,7 +200,7 @@ func (e *Engine) workOnce(ctx context.Context, q *Queue, w Worker, taken func(du
 	err := ErrPanicked // unless Reconcile returns
 	defer func() {
 		if value := recover(); value != nil { // a Reconciler has recovered from its own
-			e.Guard.Tell(ctx, Place{InPass, w.Name(), key}, caughtNow(value))
+			e.Guard.Report(ctx, Place{InPass, w.Name(), key}, caughtNow(value))
 		}
 		if err != nil {
 			e.retry(ctx, q, w.Name(), key, err)
@@ -245,16 +245,16 @@ const (
 type Hooks struct {
 	// Event is called for each change, failure or tolerated fault.
 	Event func(kind string, key object.Key, typ EventType, reason, why string)
-	// Told is called for each order and each plan that was carried out, with the decision's own value.
-	Told func(kind string, key object.Key, why decision.Why)
+	// Plan is called for each order and each plan that was carried out, with the decision's own value.
+	Plan func(kind string, key object.Key, why decision.Why)
 	// Transition is called for each transition of a state machine, once it is stored.
 	Transition func(kind string, key object.Key, move decision.Move, why decision.Why)
 	// Effect is called for each call or order, with how long it took.
 	Effect func(kind string, key object.Key, name string, took time.Duration, err error)
-	// Withheld tells what was not done in a dry run, and why it would be.
-	Withheld func(kind string, key object.Key, what, reason, why string)
-	// Panicked is called for every recovered panic. in is where, see [Place]; what never holds the panic's value.
-	Panicked func(kind string, key object.Key, in, what string)
+	// DryRun tells what was not done in a dry run, and why it would be.
+	DryRun func(kind string, key object.Key, what, reason, why string)
+	// Panic is called for every recovered panic. in is where, see [Place]; what never holds the panic's value.
+	Panic func(kind string, key object.Key, in, what string)
 	// Pass is called when a pass ends.
 	Pass func(kind string, key object.Key, steps int, result Result, err error)
 }

@@ -39,10 +39,10 @@ func (t *told) hooks() engine.Hooks {
 			defer t.mu.Unlock()
 			t.effects = append(t.effects, fmt.Sprint(name, " ", took, " ", err))
 		},
-		Withheld: func(kind string, key object.Key, what, reason, why string) {
+		DryRun: func(kind string, key object.Key, what, reason, why string) {
 			t.withheld = append(t.withheld, fmt.Sprint(kind, " ", key, ": ", what, ": ", reason, ": ", why))
 		},
-		Panicked: func(_ string, key object.Key, in, what string) {
+		Panic: func(_ string, key object.Key, in, what string) {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			t.panics = append(t.panics, fmt.Sprint(key, " ", in, " ", what))
@@ -68,9 +68,9 @@ func TestAPass(t *testing.T) {
 	var heard told
 	now, _ := clock()
 	k, s, r := house(t, engine.Options{Hooks: heard.hooks(), Now: now, Jitter: func(d time.Duration) time.Duration { return d }})
-	k.edit = func(h *engine.Head) {
+	k.edit = func(h *engine.Step) {
 		require.Empty(t, k.left, "not before the end")
-		if h.Verb == engine.Act {
+		if h.Verb == engine.Mutate {
 			h.Name = "Light"
 		}
 	}
@@ -108,7 +108,7 @@ func TestAPassIsBounded(t *testing.T) {
 	require.Equal(t, start, result.At)
 
 	executed = 0
-	k.edit = func(h *engine.Head) { h.Once = executed % 3 }
+	k.edit = func(h *engine.Step) { h.Key = executed % 3 }
 	_, err = r.Reconcile(t.Context(), key)
 	require.ErrorContains(t, err, "lamp house/a: 0 was decided twice in one pass")
 	require.Equal(t, 3, executed)
@@ -145,9 +145,9 @@ func TestConflictsBeginAgain(t *testing.T) {
 func TestRereadIsLive(t *testing.T) {
 	k, s, r := house(t, engine.Options{})
 	s.cached = &lamp{Meta: object.Meta{Key: key, Version: "old"}, On: true}
-	k.edit = func(h *engine.Head) {
+	k.edit = func(h *engine.Step) {
 		if len(k.reads) == 1 {
-			*h = engine.Head{Verb: engine.Reread}
+			*h = engine.Step{Verb: engine.Reread}
 		}
 	}
 	_, err := r.Reconcile(t.Context(), key)
@@ -165,7 +165,7 @@ func TestDryRun(t *testing.T) {
 	for range 3 {
 		result, err := r.Reconcile(t.Context(), key)
 		require.NoError(t, err)
-		require.Equal(t, "only observing, not done: update status of lamp house/a", result.Why.String())
+		require.Equal(t, "not done in a dry run: update status of lamp house/a", result.Why.String())
 		require.False(t, result.At.Before(now().Add(10*time.Minute)))
 		forward(10 * time.Minute)
 	}
@@ -175,7 +175,7 @@ func TestDryRun(t *testing.T) {
 	require.Equal(t, []bool{false, true, false, true, false, true}, k.reads)
 
 	k.reads = nil
-	k.edit = func(h *engine.Head) { h.Live = true }
+	k.edit = func(h *engine.Step) { h.Live = true }
 	_, err := r.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, k.reads, "the plan rests on live reads already")
@@ -197,9 +197,9 @@ func TestDryRun(t *testing.T) {
 
 	k, _, r = house(t, engine.Options{Now: now, Hooks: heard.hooks(), DryRun: true})
 	looked := 0
-	k.edit = func(h *engine.Head) {
+	k.edit = func(h *engine.Step) {
 		if looked == 0 {
-			h.Verb = engine.Look
+			h.Verb = engine.Read
 		}
 	}
 	k.instead = func(context.Context, *engine.Pass) error { looked++; return nil }
@@ -273,7 +273,7 @@ func TestHoldComesFirst(t *testing.T) {
 	k, s, _ := house(t, engine.Options{})
 	kind := k.kind()
 	wait := true
-	kind.Hold = func() (engine.Result, bool) { return engine.Result{At: start}, wait }
+	kind.Delay = func() (engine.Result, bool) { return engine.Result{At: start}, wait }
 	r := engine.New(engine.Options{}).Reconciler(kind)
 	result, err := r.Reconcile(t.Context(), key)
 	require.NoError(t, err)
@@ -293,7 +293,7 @@ func TestMemory(t *testing.T) {
 	refused := true
 	var before []int
 	k.instead = func(ctx context.Context, p *engine.Pass) error {
-		p.Once(ctx, engine.Warning, decision.Why{Reason: reasonSwitch, Detail: "stuck"})
+		p.EmitOnce(ctx, engine.Warning, decision.Why{Reason: reasonSwitch, Detail: "stuck"})
 		p.Ordered(refused)
 		p.Ordered(refused)
 		before = append(before, p.Failures())
@@ -339,9 +339,9 @@ func TestSub(t *testing.T) {
 		var heard told
 		k, s, r := house(t, engine.Options{Hooks: heard.hooks(), DryRun: dry})
 		within := &lamps{lamps: s}
-		k.edit = func(h *engine.Head) {
-			if h.Verb == engine.Act {
-				h.Verb, h.Name = engine.Look, "Ask"
+		k.edit = func(h *engine.Step) {
+			if h.Verb == engine.Mutate {
+				h.Verb, h.Name = engine.Read, "Ask"
 			}
 		}
 		k.instead = func(ctx context.Context, p *engine.Pass) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Where a panic was contained, as Hooks.Panicked says it.
+// Where a panic was contained, as Hooks.Panic says it.
 const (
 	InPass = "pass"
 	InHook = "hook"
@@ -54,17 +54,17 @@ func newGuard(log *slog.Logger, hooks Hooks, now func() time.Time) *Guard {
 func (g *Guard) Run(ctx context.Context, at Place, do func()) *Caught {
 	end := Catch(do)
 	if end != nil {
-		g.Tell(ctx, at, end)
+		g.Report(ctx, at, end)
 	}
 	return end
 }
 
-// Tell counts a panic. The same one, which comes again with each try, is logged and told as an
+// Report counts a panic. The same one, which comes again with each try, is logged and told as an
 // event once in toldAgain; one of a pass also when it comes after a pass that succeeded. Clock, log
 // and hooks are code of others too: a panic there can't be reported any more.
-func (g *Guard) Tell(ctx context.Context, at Place, end *Caught) {
-	if g.hooks.Panicked != nil {
-		Catch(func() { g.hooks.Panicked(at.Kind, at.Key, at.In, end.What) })
+func (g *Guard) Report(ctx context.Context, at Place, end *Caught) {
+	if g.hooks.Panic != nil {
+		Catch(func() { g.hooks.Panic(at.Kind, at.Key, at.In, end.What) })
 	}
 	if !g.first(at, end.What) {
 		return
@@ -146,8 +146,8 @@ func (g *Guard) contain(h Hooks) Hooks {
 			g.Hook(kind, key, func() { event(kind, key, typ, reason, why) })
 		}
 	}
-	if told := h.Told; told != nil {
-		h.Told = func(kind string, key object.Key, why decision.Why) {
+	if told := h.Plan; told != nil {
+		h.Plan = func(kind string, key object.Key, why decision.Why) {
 			g.Hook(kind, key, func() { told(kind, key, why) })
 		}
 	}
@@ -161,8 +161,8 @@ func (g *Guard) contain(h Hooks) Hooks {
 			g.Hook(kind, key, func() { effect(kind, key, name, took, err) })
 		}
 	}
-	if withheld := h.Withheld; withheld != nil {
-		h.Withheld = func(kind string, key object.Key, what, reason, why string) {
+	if withheld := h.DryRun; withheld != nil {
+		h.DryRun = func(kind string, key object.Key, what, reason, why string) {
 			g.Hook(kind, key, func() { withheld(kind, key, what, reason, why) })
 		}
 	}

@@ -26,7 +26,7 @@ type faulty struct {
 
 func (p *faulty) Read(context.Context, bool) error { return nil }
 
-func (p *faulty) Decide(context.Context) (Head, error) {
+func (p *faulty) Decide(context.Context) (Step, error) {
 	switch p.name {
 	case "index":
 		p.list[len(p.name)]++
@@ -37,7 +37,7 @@ func (p *faulty) Decide(context.Context) (Head, error) {
 	case "goexit":
 		runtime.Goexit()
 	}
-	return Head{}, nil
+	return Step{}, nil
 }
 
 func (p *faulty) Execute(context.Context) error { return nil }
@@ -59,7 +59,7 @@ func TestDecisionPanics(t *testing.T) {
 		Event: func(_ string, key object.Key, typ EventType, reason, why string) {
 			events = append(events, strings.Join([]string{key.Name, string(typ), reason, why}, " "))
 		},
-		Panicked: func(_ string, key object.Key, in, _ string) { counts = append(counts, key.Name+" "+in) },
+		Panic: func(_ string, key object.Key, in, _ string) { counts = append(counts, key.Name+" "+in) },
 		Pass: func(_ string, _ object.Key, _ int, _ Result, err error) {
 			if last = err; err != nil {
 				failed++
@@ -132,7 +132,7 @@ func (f *failing) Reconcile(context.Context, object.Key) (Result, error) {
 func TestWorkOutlivesItsPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := 0
-		e := New(Options{Hooks: Hooks{Panicked: func(string, object.Key, string, string) { panics++ }}})
+		e := New(Options{Hooks: Hooks{Panic: func(string, object.Key, string, string) { panics++ }}})
 		q := NewQueue(time.Now)
 		w := &failing{end: q.Close}
 		q.Add(object.Key{Name: "a"})
@@ -151,16 +151,16 @@ func TestPanicsAreToldAgain(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	var events, counts int
 	c := newGuard(slog.New(slog.DiscardHandler), Hooks{
-		Event:    func(string, object.Key, EventType, string, string) { events++ },
-		Panicked: func(string, object.Key, string, string) { counts++ },
+		Event: func(string, object.Key, EventType, string, string) { events++ },
+		Panic: func(string, object.Key, string, string) { counts++ },
 	}, reads(&now))
 	for i, in := range []string{InPass, InHook, "wake", "watch", "driver"} {
 		events, counts = 0, 0
 		at := Place{in, "toy", object.Key{Name: "a"}}
 		for second := range 1800 {
 			now = now.Add(time.Second)
-			c.Tell(context.Background(), at, &Caught{What: "one"})
-			c.Tell(context.Background(), at, &Caught{What: "another"})
+			c.Report(context.Background(), at, &Caught{What: "one"})
+			c.Report(context.Background(), at, &Caught{What: "another"})
 			require.LessOrEqual(t, events, 2*(1+second/600), in)
 		}
 		require.Equal(t, 2*3, events, in)
@@ -169,7 +169,7 @@ func TestPanicsAreToldAgain(t *testing.T) {
 	}
 	now = now.Add(-time.Hour)
 	events = 0
-	c.Tell(context.Background(), Place{InHook, "toy", object.Key{Name: "a"}}, &Caught{What: "one"})
+	c.Report(context.Background(), Place{InHook, "toy", object.Key{Name: "a"}}, &Caught{What: "one"})
 	require.Equal(t, 1, events, "a clock that went back keeps nothing quiet")
 }
 

@@ -15,17 +15,17 @@ type Steps interface {
 	// replaces what was read and keeps what the pass has learned.
 	Read(ctx context.Context, live bool) error
 	// Decide makes the next plan. It reads and changes nothing outside of this process.
-	Decide(ctx context.Context) (Head, error)
+	Decide(ctx context.Context) (Step, error)
 	// Execute carries out the last plan, and puts the answers where Decide finds them.
 	Execute(ctx context.Context) error
 	// Changes lists what the last plan would change. It is asked in a dry run only.
 	Changes() []Change
 }
 
-// Holder are steps that put something in order when a dry run has held their plan.
-type Holder interface {
-	// Held returns when to look again. Zero: after Options.Resync.
-	Held() time.Time
+// Skipper are steps that put something in order when a dry run has held their plan.
+type Skipper interface {
+	// Skipped returns when to look again. Zero: after Options.Resync.
+	Skipped() time.Time
 }
 
 // Verb is what a plan asks of the engine.
@@ -33,14 +33,14 @@ type Verb int
 
 // The verbs.
 const (
-	Wait   Verb = iota // look again at Head.At: the pass is over
+	Wait   Verb = iota // look again at Step.At: the pass is over
 	Reread             // read again, live
-	Look               // execute: it changes nothing outside of this process
-	Act                // execute: it changes what Changes says
+	Read               // execute: it changes nothing outside of this process
+	Mutate             // execute: it changes what Changes says
 )
 
-// Head is what the engine sees of a plan.
-type Head struct {
+// Step is what the engine sees of a plan.
+type Step struct {
 	Verb Verb
 	Why  decision.Why
 	Warn decision.Why // told once for as long as the process remembers; zero: nothing
@@ -48,9 +48,9 @@ type Head struct {
 	At time.Time
 	// Name of an effect, which is timed and told to Hooks.Effect. Empty: it is not.
 	Name string
-	// Once is comparable. A second plan of the pass with the same fails the pass: the decision is going
+	// Key is comparable. A second plan of the pass with the same fails the pass: the decision is going
 	// in circles. Nil: the plan may come again.
-	Once any
+	Key any
 	// Live says that the plan rests on live reads, also when the last Read was not live.
 	Live bool
 }

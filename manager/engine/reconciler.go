@@ -25,14 +25,14 @@ type Kind struct {
 	// Memory is what is remembered of the kind's objects; nil: the reconciler makes one.
 	Memory *Memory
 
-	// Hold reports whether no pass may be made yet, and when to come back. Nil: any time.
-	Hold func() (Result, bool)
-	// Leave gives back what a pass held. It is called when a pass is over, however it ended. May be nil.
-	Leave func(object.Key)
+	// Delay reports whether no pass may be made yet, and when to come back. Nil: any time.
+	Delay func() (Result, bool)
+	// Release gives back what a pass held. It is called when a pass is over, however it ended. May be nil.
+	Release func(object.Key)
 	// Forget drops what the kind remembers of an object that is gone. May be nil.
 	Forget func(object.Key)
-	// Panicked sets aside what an object holds whose pass panicked. May be nil.
-	Panicked func(context.Context, object.Key)
+	// Panic sets aside what an object holds whose pass panicked. May be nil.
+	Panic func(context.Context, object.Key)
 }
 
 // Reconciler makes passes over the objects of one kind. Calls for different keys may overlap.
@@ -73,24 +73,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, key object.Key) (result Resu
 
 // panicked reports the panic of a pass, and returns the error that the pass ends with.
 func (r *Reconciler) panicked(ctx context.Context, at Place, end *Caught) error {
-	if r.kind.Panicked != nil {
-		Catch(func() { r.kind.Panicked(ctx, at.Key) })
+	if r.kind.Panic != nil {
+		Catch(func() { r.kind.Panic(ctx, at.Key) })
 	}
 	err := fmt.Errorf("%s %s: %w: %s", r.kind.Name, at.Key, ErrPanicked, end.What)
-	r.Guard.Tell(ctx, at, end)
+	r.Guard.Report(ctx, at, end)
 	r.ended(at.Key, 0, Result{}, err)
 	return err
 }
 
 // reconcile makes attempts until one of them meets no conflict.
 func (r *Reconciler) reconcile(ctx context.Context, key object.Key) (Result, error) {
-	if r.kind.Hold != nil {
-		if wait, held := r.kind.Hold(); held {
+	if r.kind.Delay != nil {
+		if wait, held := r.kind.Delay(); held {
 			return wait, nil
 		}
 	}
-	if r.kind.Leave != nil {
-		defer r.kind.Leave(key)
+	if r.kind.Release != nil {
+		defer r.kind.Release(key)
 	}
 	total := 0
 	for try := range maxRestarts {
@@ -185,7 +185,7 @@ type Pass struct {
 	Key  object.Key
 
 	memory  *Memory
-	done    []any // Head.Once of plans that were executed
+	done    []any // Step.Key of plans that were executed
 	ordered bool  // orders were given
 	refused bool  // one of them was refused
 	held    *Result
@@ -198,14 +198,14 @@ var errHeld = fmt.Errorf("held in a dry run: %w", store.ErrReadOnly)
 // of a dry run is the same. What it reads must be live.
 func (p *Pass) Sub(ctx context.Context, s Steps) error {
 	for range maxSteps {
-		head, err := s.Decide(ctx)
+		step, err := s.Decide(ctx)
 		switch {
 		case err != nil:
 			return err
-		case head.Verb == Wait:
+		case step.Verb == Wait:
 			return nil
-		case head.Verb == Act && p.DryRun:
-			result := p.reportDryRun(ctx, s, &head)
+		case step.Verb == Mutate && p.DryRun:
+			result := p.reportDryRun(ctx, s, &step)
 			p.held = &result
 			return errHeld
 		}
@@ -223,23 +223,23 @@ func (p *Pass) run(ctx context.Context, s Steps, live bool) (Result, int, error)
 		return Result{}, 0, err
 	}
 	for n := range maxSteps {
-		head, err := s.Decide(ctx)
+		step, err := s.Decide(ctx)
 		if err != nil {
 			return Result{}, n, err
 		}
-		if head.Warn != (decision.Why{}) {
-			p.Once(ctx, Warning, head.Warn)
+		if step.Warn != (decision.Why{}) {
+			p.EmitOnce(ctx, Warning, step.Warn)
 		}
 		switch {
-		case head.Verb == Wait:
-			return p.Wait(head.At, head.Why), n, nil
-		case head.Verb == Act && p.DryRun && (live || head.Live):
-			return p.reportDryRun(ctx, s, &head), n, nil
-		case head.Verb == Act && p.DryRun:
-			head.Verb, head.Once = Reread, nil
+		case step.Verb == Wait:
+			return p.Wait(step.At, step.Why), n, nil
+		case step.Verb == Mutate && p.DryRun && (live || step.Live):
+			return p.reportDryRun(ctx, s, &step), n, nil
+		case step.Verb == Mutate && p.DryRun:
+			step.Verb, step.Key = Reread, nil
 		}
-		live = live || head.Verb == Reread
-		err = p.execute(ctx, s, &head)
+		live = live || step.Verb == Reread
+		err = p.execute(ctx, s, &step)
 		if p.held != nil {
 			return *p.held, n, nil
 		}
@@ -251,48 +251,48 @@ func (p *Pass) run(ctx context.Context, s Steps, live bool) (Result, int, error)
 }
 
 // execute carries out one plan. A plan that comes twice in a pass is an error.
-func (p *Pass) execute(ctx context.Context, s Steps, head *Head) (err error) {
-	if head.Once != nil {
-		if slices.Contains(p.done, head.Once) {
-			return fmt.Errorf("%v was decided twice in one pass", head.Once)
+func (p *Pass) execute(ctx context.Context, s Steps, step *Step) (err error) {
+	if step.Key != nil {
+		if slices.Contains(p.done, step.Key) {
+			return fmt.Errorf("%v was decided twice in one pass", step.Key)
 		}
-		p.done = append(p.done, head.Once)
+		p.done = append(p.done, step.Key)
 	}
 	switch {
-	case head.Verb == Reread:
+	case step.Verb == Reread:
 		err = s.Read(ctx, true)
-	case head.Name != "":
-		err = p.Timed(head.Name, func() error { return s.Execute(ctx) })
+	case step.Name != "":
+		err = p.Timed(step.Name, func() error { return s.Execute(ctx) })
 	default:
 		err = s.Execute(ctx)
 	}
-	if err == nil && head.Verb == Act && p.Hooks.Told != nil {
-		p.Hooks.Told(p.Kind, p.Key, head.Why)
+	if err == nil && step.Verb == Mutate && p.Hooks.Plan != nil {
+		p.Hooks.Plan(p.Kind, p.Key, step.Why)
 	}
 	return err
 }
 
 // reportDryRun reports what a plan would change, and ends the pass. In a dry run no plan that acts is
 // executed.
-func (p *Pass) reportDryRun(ctx context.Context, s Steps, head *Head) Result {
+func (p *Pass) reportDryRun(ctx context.Context, s Steps, step *Step) Result {
 	changes := s.Changes()
 	for i := range changes {
 		if changes[i].Why == (decision.Why{}) {
-			changes[i].Why = head.Why
+			changes[i].Why = step.Why
 		}
 	}
 	for _, n := range p.journal.news(p.Kind, p.Key, changes, p.Now(), p.Resync) {
 		n.what, n.sentence = codes.Printable(n.what), codes.Printable(n.sentence)
-		p.Log.LogAttrs(ctx, slog.LevelInfo, "not done, only observing: "+n.what, append([]slog.Attr{
+		p.Log.LogAttrs(ctx, slog.LevelInfo, "not done in a dry run: "+n.what, append([]slog.Attr{
 			slog.String("kind", p.Kind), slog.String("object", p.Key.String()), slog.String("reason", n.reason), slog.String("why", n.sentence),
 		}, Figures(n.why)...)...)
-		if p.Hooks.Withheld != nil {
-			p.Hooks.Withheld(p.Kind, p.Key, n.what, n.reason, n.sentence)
+		if p.Hooks.DryRun != nil {
+			p.Hooks.DryRun(p.Kind, p.Key, n.what, n.reason, n.sentence)
 		}
 	}
 	var at time.Time
-	if h, ok := s.(Holder); ok {
-		at = h.Held()
+	if h, ok := s.(Skipper); ok {
+		at = h.Skipped()
 	}
 	why := decision.Why{Reason: reasonDryRun}
 	if len(changes) > 0 {
@@ -301,19 +301,19 @@ func (p *Pass) reportDryRun(ctx context.Context, s Steps, head *Head) Result {
 	return p.Wait(at, why)
 }
 
-// Tell emits an event, each time.
-func (p *Pass) Tell(ctx context.Context, typ EventType, why decision.Why) {
-	p.Engine.Tell(ctx, nil, p.Kind, p.Key, typ, why)
+// Emit emits an event, each time.
+func (p *Pass) Emit(ctx context.Context, typ EventType, why decision.Why) {
+	p.Engine.Emit(ctx, nil, p.Kind, p.Key, typ, why)
 }
 
-// Once emits an event only the first time, for as long as the process remembers.
-func (p *Pass) Once(ctx context.Context, typ EventType, why decision.Why) {
-	p.Engine.Tell(ctx, p.memory, p.Kind, p.Key, typ, why)
+// EmitOnce emits an event only the first time, for as long as the process remembers.
+func (p *Pass) EmitOnce(ctx context.Context, typ EventType, why decision.Why) {
+	p.Engine.Emit(ctx, p.memory, p.Kind, p.Key, typ, why)
 }
 
-// OnceAbout is Once about an object of another kind.
-func (p *Pass) OnceAbout(ctx context.Context, kind string, key object.Key, typ EventType, why decision.Why) {
-	p.Engine.Tell(ctx, p.memory, kind, key, typ, why)
+// EmitOnceFor is EmitOnce about an object of another kind.
+func (p *Pass) EmitOnceFor(ctx context.Context, kind string, key object.Key, typ EventType, why decision.Why) {
+	p.Engine.Emit(ctx, p.memory, kind, key, typ, why)
 }
 
 // Timed makes a call and tells the hook how long it took.
@@ -369,5 +369,5 @@ var (
 	reasonGone      = decision.NewReason("Gone", "it is gone")
 	reasonContended = decision.NewReason("Contended", "others keep writing it")
 	reasonMore      = decision.NewReason("MoreToDo", "there is more to do")
-	reasonDryRun    = decision.NewReason("Observing", "only observing, not done: {detail}")
+	reasonDryRun    = decision.NewReason("DryRun", "not done in a dry run: {detail}")
 )

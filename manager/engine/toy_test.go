@@ -37,8 +37,8 @@ var (
 // lamps is a kind: a lamp is lit when it is on.
 type lamps struct {
 	lamps store.Collection[*lamp]
-	// edit changes the head of each plan; nil: nothing does.
-	edit func(*engine.Head)
+	// edit changes the step of each plan; nil: nothing does.
+	edit func(*engine.Step)
 	// instead is executed instead of the write; nil: the write is.
 	instead func(context.Context, *engine.Pass) error
 	// unnamed: it does not say what its plans would change.
@@ -52,11 +52,11 @@ type lamps struct {
 
 func (k *lamps) kind() engine.Kind {
 	return engine.Kind{
-		Name:     "lamp",
-		Begin:    func(p *engine.Pass) engine.Steps { return &lampPass{Pass: p, lamps: k} },
-		Leave:    func(key object.Key) { k.left = append(k.left, key) },
-		Forget:   func(key object.Key) { k.forgotten = append(k.forgotten, key) },
-		Panicked: func(_ context.Context, key object.Key) { k.panicked = append(k.panicked, key) },
+		Name:    "lamp",
+		Begin:   func(p *engine.Pass) engine.Steps { return &lampPass{Pass: p, lamps: k} },
+		Release: func(key object.Key) { k.left = append(k.left, key) },
+		Forget:  func(key object.Key) { k.forgotten = append(k.forgotten, key) },
+		Panic:   func(_ context.Context, key object.Key) { k.panicked = append(k.panicked, key) },
 	}
 }
 
@@ -76,15 +76,15 @@ func (p *lampPass) Read(ctx context.Context, live bool) (err error) {
 	return engine.OwnNotFound(err)
 }
 
-func (p *lampPass) Decide(context.Context) (engine.Head, error) {
-	head := engine.Head{Verb: engine.Act, Why: decision.Why{Reason: reasonSwitch, Detail: "on"}}
+func (p *lampPass) Decide(context.Context) (engine.Step, error) {
+	step := engine.Step{Verb: engine.Mutate, Why: decision.Why{Reason: reasonSwitch, Detail: "on"}}
 	if p.o.On == p.o.Lit {
-		head = engine.Head{Why: decision.Why{Reason: reasonFine}}
+		step = engine.Step{Why: decision.Why{Reason: reasonFine}}
 	}
 	if p.edit != nil {
-		p.edit(&head)
+		p.edit(&step)
 	}
-	return head, nil
+	return step, nil
 }
 
 func (p *lampPass) Execute(ctx context.Context) error {
@@ -98,7 +98,7 @@ func (p *lampPass) Execute(ctx context.Context) error {
 		return engine.OwnNotFound(err)
 	}
 	p.o = after
-	p.Tell(ctx, engine.Normal, decision.Why{Reason: reasonSwitch, Detail: "lit"})
+	p.Emit(ctx, engine.Normal, decision.Why{Reason: reasonSwitch, Detail: "lit"})
 	return engine.CheckGone(&after.Meta)
 }
 

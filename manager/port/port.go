@@ -109,12 +109,12 @@ func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 // again after a crash; errors are tried again by the recovery table of package
 // codes. Times are the manager's clock's: where another clock judges a token, as
 // that of an API server, an implementation moves them by as much as the clocks
-// differ, in Look and in Renew. Else no instance joins while the manager's clock
+// differ, in State and in Renew. Else no instance joins while the manager's clock
 // is behind by more than a token lives.
 type PoolBootstrap interface {
-	// Look says how the data stand that the pool's template names. It is asked
+	// State says how the data stand that the template of the pool names. It is asked
 	// in each pass, so it should answer from a cache.
-	Look(ctx context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error)
+	State(ctx context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error)
 	// Data are the data that machines boot from. The copy is the caller's.
 	Data(ctx context.Context, p *machinepool.Pool) (*machine.Secret, error)
 	// Renew has the token in the data live until then; one that has lapsed may be

@@ -78,15 +78,15 @@ func (p *pass) Read(ctx context.Context, live bool) (err error) {
 }
 
 // Decide implements engine.Steps.
-func (p *pass) Decide(context.Context) (engine.Head, error) {
+func (p *pass) Decide(context.Context) (engine.Step, error) {
 	until := p.door.Opened.Add(p.door.For)
 	switch {
 	case p.door.Opened.IsZero():
-		return engine.Head{Verb: engine.Wait, Why: decision.Why{Reason: reasonShut}}, nil
+		return engine.Step{Verb: engine.Wait, Why: decision.Why{Reason: reasonShut}}, nil
 	case p.Now().Before(until):
-		return engine.Head{Verb: engine.Wait, Why: decision.Why{Reason: reasonOpen}, At: until}, nil
+		return engine.Step{Verb: engine.Wait, Why: decision.Why{Reason: reasonOpen}, At: until}, nil
 	}
-	return engine.Head{Verb: engine.Act, Why: decision.Why{Reason: reasonDue}, Name: "Shut"}, nil
+	return engine.Step{Verb: engine.Mutate, Why: decision.Why{Reason: reasonDue}, Name: "Shut"}, nil
 }
 
 // Execute implements engine.Steps.
@@ -98,7 +98,7 @@ func (p *pass) Execute(ctx context.Context) error {
 		return engine.OwnNotFound(err)
 	}
 	p.door = after
-	p.Tell(ctx, engine.Normal, decision.Why{Reason: reasonShut})
+	p.Emit(ctx, engine.Normal, decision.Why{Reason: reasonShut})
 	return engine.CheckGone(&after.Meta)
 }
 

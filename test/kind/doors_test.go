@@ -69,7 +69,7 @@ func (h *hall) run(dry bool) {
 			Effect: func(_ string, of object.Key, name string, _ time.Duration, err error) {
 				say(of, "%s: %v", name, err)
 			},
-			Withheld: func(_ string, of object.Key, what, _, why string) { say(of, "not done: %s, because %s", what, why) },
+			DryRun: func(_ string, of object.Key, what, _, why string) { say(of, "not done: %s, because %s", what, why) },
 			Pass: func(kind string, of object.Key, _ int, result engine.Result, err error) {
 				passes[of]++
 				switch {

@@ -20,30 +20,30 @@ func TestMetricsToAlertOn(t *testing.T) {
 	require.NoError(t, err)
 	told := 0
 	h := chain(m.hooks(), manager.Hooks{
-		Panicked: func(manager.Kind, object.Key, string, string) { told++ },
-		Call:     func(string, codes.Code, time.Duration) { told++ },
-		Overdue:  func(string, int) { told++ },
-		Lasted:   func(object.Key, manager.Span, time.Duration) { told++ },
-		Frozen:   func(string, bool) { told++ },
-		Permits:  func(manager.Kind, object.Key, int, int) { told++ },
-		Slowed:   func(object.Key, time.Duration) { told++ },
+		Panic:        func(manager.Kind, object.Key, string, string) { told++ },
+		Call:         func(string, codes.Code, time.Duration) { told++ },
+		Overdue:      func(string, int) { told++ },
+		Span:         func(object.Key, manager.Span, time.Duration) { told++ },
+		Frozen:       func(string, bool) { told++ },
+		Permits:      func(manager.Kind, object.Key, int, int) { told++ },
+		ClassBackoff: func(object.Key, time.Duration) { told++ },
 	})
 	web, other, class := object.Key{Namespace: "fleet", Name: "web"}, object.Key{Namespace: "fleet", Name: "other"}, object.Key{Namespace: "fleet", Name: "small"}
-	h.Panicked(manager.KindMachine, web, "pass", "hush")
+	h.Panic(manager.KindMachine, web, "pass", "hush")
 	h.Call("CreateMachine", codes.ResourceExhausted, time.Second)
 	h.Call("CreateMachine", 200, time.Second)
 	h.Overdue("CreateMachine", 2)
 	h.Overdue("ListMachines", 3)
-	h.Lasted(web, manager.SpanJoin, 40*time.Second)
+	h.Span(web, manager.SpanJoin, 40*time.Second)
 	h.Frozen("control", true)
 	h.Frozen("target", true)
 	h.Frozen("target", false)
 	h.Permits(manager.KindDeployment, web, 1, 2)
 	h.Permits(manager.KindDeployment, other, 1, 2)
 	h.Permits(manager.KindDeployment, other, 0, 0)
-	h.Slowed(class, 90*time.Second)
-	h.Slowed(other, 90*time.Second)
-	h.Slowed(other, 0)
+	h.ClassBackoff(class, 90*time.Second)
+	h.ClassBackoff(other, 90*time.Second)
+	h.ClassBackoff(other, 0)
 	require.Equal(t, 15, told)
 	require.Equal(t, []string{
 		"millwright_class_backoff_seconds class=small namespace=fleet: 90",

@@ -37,7 +37,7 @@ type keeper struct {
 
 // keepsLease reports whether the lease can go with objects of the fleet.
 func (o *Options) keepsLease() bool {
-	return !o.Observe && o.Lease.Name != "" && o.Lease.Namespace != "" && (o.Namespace == "" || o.Namespace == o.Lease.Namespace)
+	return !o.DryRun && o.Lease.Name != "" && o.Lease.Namespace != "" && (o.Namespace == "" || o.Namespace == o.Lease.Namespace)
 }
 
 // run looks until its context ends. It leaves the lease as it is then: another manager needs it.

@@ -48,8 +48,8 @@ func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
 			Help: "Objects that wait for a worker.",
 		}, []string{"kind"}),
 		observed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millwright_observed_total",
-			Help: "What was not done because the manager only observes, by the reason to do it.",
+			Name: "millwright_dry_run_total",
+			Help: "What was not done because of a dry run, by the reason to do it.",
 		}, []string{"kind", "reason"}),
 	}
 	m.fromHooks = newHookMetrics()
@@ -65,8 +65,8 @@ func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
 
 func (m *metrics) hooks() manager.Hooks {
 	return manager.Hooks{
-		Panicked: m.fromHooks.panicked, Call: m.fromHooks.called, Overdue: m.fromHooks.late, Lasted: m.fromHooks.lasted,
-		Frozen: m.fromHooks.froze, Permits: m.fromHooks.permitted, Slowed: m.fromHooks.slowed,
+		Panic: m.fromHooks.panicked, Call: m.fromHooks.called, Overdue: m.fromHooks.late, Span: m.fromHooks.lasted,
+		Frozen: m.fromHooks.froze, Permits: m.fromHooks.permitted, ClassBackoff: m.fromHooks.slowed,
 		Pass: func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, err error) {
 			m.passes.WithLabelValues(string(kind), outcome(err)).Inc()
 		},
@@ -76,7 +76,7 @@ func (m *metrics) hooks() manager.Hooks {
 		Transition: func(_ object.Key, move machine.Move, _ decision.Why) {
 			m.transitions.WithLabelValues(move.Table, move.To).Inc()
 		},
-		Observed: func(kind manager.Kind, _ object.Key, _, reason, _ string) {
+		DryRun: func(kind manager.Kind, _ object.Key, _, reason, _ string) {
 			m.observed.WithLabelValues(string(kind), reason).Inc()
 		},
 		Queue: func(kind manager.Kind, due int) { m.due.WithLabelValues(string(kind)).Set(float64(due)) },

@@ -64,9 +64,9 @@ type Options struct {
 	// MaxDrains is how many nodes of a zone are drained at a time. Zero means no limit.
 	MaxDrains int
 
-	// Observe is a dry run: everything is decided, logged and counted, and nothing is done, not
+	// DryRun is a dry run: everything is decided, logged and counted, and nothing is done, not
 	// even an event. No leader is elected, and OtherManagers is ignored.
-	Observe bool
+	DryRun bool
 	// OtherManagers are the leases of other managers of the same objects. Nothing is done while one of
 	// them is held and renewed within its duration. A lease that is read for the first time
 	// counts as held if it was renewed in the last 5 min, because clocks may differ. Nil means

@@ -26,8 +26,8 @@ type maker struct {
 	deleted bool
 }
 
-// Look implements manager.PoolBootstrap.
-func (m *maker) Look(context.Context, *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
+// State implements manager.PoolBootstrap.
+func (m *maker) State(context.Context, *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	expires := m.renewed

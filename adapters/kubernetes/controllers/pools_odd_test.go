@@ -178,10 +178,10 @@ func TestPoolsNeedADriver(t *testing.T) {
 // noBootstrap is nothing.
 type noBootstrap struct{ manager.PoolBootstrap }
 
-// TestObservedPools: the manager reports what it would do and does nothing. It asks the provider
+// TestDryRunOfPools: the manager reports what it would do and does nothing. It asks the provider
 // only how the group stands.
 // Invariants: P40
-func TestObservedPools(t *testing.T) {
+func TestDryRunOfPools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
 	w.class("small", "s")
@@ -195,8 +195,8 @@ func TestObservedPools(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]bool{}
 	w.manage(w.withPools, func(o *controllers.Options) {
-		o.Observe = true
-		o.Hooks.Observed = func(kind manager.Kind, key object.Key, what, _, _ string) {
+		o.DryRun = true
+		o.Hooks.DryRun = func(kind manager.Kind, key object.Key, what, _, _ string) {
 			mu.Lock()
 			defer mu.Unlock()
 			told[string(kind)+" "+key.Name+": "+what] = true

@@ -59,7 +59,7 @@ func (o *Options) complete(mgr ctrl.Manager) {
 	if o.OtherManagers == nil {
 		o.OtherManagers = DefaultOtherManagers(o.Namespace)
 	}
-	if o.Observe {
+	if o.DryRun {
 		o.OtherManagers = nil
 	}
 }
@@ -79,7 +79,7 @@ type fleet struct {
 
 func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 	control := unlimited(mgr.GetConfig())
-	events, err := newEvents(mgr, f.Observe)
+	events, err := newEvents(mgr, f.DryRun)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 		Classes:  manager.ClassOptions{Keep: true},
 		Driver:   f.Driver,
 		Policies: manager.Policies{Machine: f.MachinePolicy, Set: f.SetPolicy, Deployment: f.DeploymentPolicy, Safety: f.SafetyPolicy},
-		Hooks:    chain(metrics.hooks(), events.hooks(), f.Hooks), Log: f.Log, Only: f.only, Observe: f.Observe,
+		Hooks:    chain(metrics.hooks(), events.hooks(), f.Hooks), Log: f.Log, Only: f.only, DryRun: f.DryRun,
 		Tuning: manager.Tuning{Workers: f.Workers, Resync: f.Resync, CallTimeout: f.CallTimeout, CallGrace: f.CallGrace, Settle: cmp.Or(f.Settle, defaultSettle)},
 	}
 	f.managePools(&options)
@@ -130,7 +130,7 @@ func (f *fleet) only(kind manager.Kind, key object.Key) bool {
 func (f *fleet) has(kind manager.Kind) bool { return f.Kinds == nil || slices.Contains(f.Kinds, kind) }
 
 // NeedLeaderElection implements ctrlmanager.LeaderElectionRunnable.
-func (f *fleet) NeedLeaderElection() bool { return !f.Observe }
+func (f *fleet) NeedLeaderElection() bool { return !f.DryRun }
 
 // Start implements ctrlmanager.Runnable.
 func (f *fleet) Start(ctx context.Context) error {

@@ -60,7 +60,7 @@ func (r *reading) manage(ctx context.Context, p *Program, log *slog.Logger) erro
 		return err
 	}
 	log.Info("starting", slog.String("version", version()), slog.String("namespace", s.Namespace), slog.Any("kinds", s.Kinds),
-		slog.String("shard", s.Shard), slog.Bool("observe", s.Observe), slog.String("lease", s.lease()), slog.Bool("elect", s.elects()), slog.Bool("pools", o.PoolDriver != nil))
+		slog.String("shard", s.Shard), slog.Bool("dryRun", s.DryRun), slog.String("lease", s.lease()), slog.Bool("elect", s.elects()), slog.Bool("pools", o.PoolDriver != nil))
 	if err := mgr.Start(ctx); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *settings) bindable() error {
 	return nil
 }
 
-func (s *settings) elects() bool { return s.LeaderElect && !s.Observe }
+func (s *settings) elects() bool { return s.LeaderElect && !s.DryRun }
 
 // leaseNamespace is where the lease is. Empty: where the pod is.
 func (s *settings) leaseNamespace() string {
@@ -100,7 +100,7 @@ func (s *settings) leaseNamespace() string {
 
 // connect reads how the clusters are reached. It makes no call.
 func (s *settings) connect(log *slog.Logger) (Clusters, error) {
-	c := Clusters{Log: log, Observe: s.Observe}
+	c := Clusters{Log: log, DryRun: s.DryRun}
 	var err error
 	if c.Control, err = access("kubeconfig", s.Kubeconfig); err != nil {
 		return c, err
@@ -167,7 +167,7 @@ func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (contro
 		Driver: machines, PoolDriver: pools, Namespace: s.Namespace, Target: c.Target, NoTarget: s.NoTarget,
 		MachinePolicy: r.rules.machine, SetPolicy: r.rules.set, DeploymentPolicy: r.rules.deployment,
 		SafetyPolicy: r.rules.safety, DrainPolicy: r.rules.drain, PoolPolicy: r.rules.pool, MaxDrains: s.MaxDrains,
-		Observe: s.Observe, OtherManagers: s.otherManagers(), Workers: s.Workers, Resync: s.Resync, CallTimeout: 2 * s.DriverTimeout, CallGrace: s.DriverGrace, Settle: s.Settle,
+		DryRun: s.DryRun, OtherManagers: s.otherManagers(), Workers: s.Workers, Resync: s.Resync, CallTimeout: 2 * s.DriverTimeout, CallGrace: s.DriverGrace, Settle: s.Settle,
 		Log: log,
 	}
 	if s.elects() {

@@ -81,7 +81,7 @@ func TestOtherManagers(t *testing.T) {
 // TestOptions: settings reach the options that they are about.
 func TestOptions(t *testing.T) {
 	r := given(t, "--namespace=x", "--kinds=machine,set", "--shard=1/3", "--max-drains=4", "--workers=5", "--resync=7m", "--settle=3ms", "--driver-timeout=3m", "--driver-grace=4s",
-		"--no-target", "--observe", "--other-managers=y/b", "--machine-health-timeout=42s", "--leader-elect-lease-duration=60s",
+		"--no-target", "--dry-run", "--other-managers=y/b", "--machine-health-timeout=42s", "--leader-elect-lease-duration=60s",
 		"--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=5s", "--shutdown-timeout=9s", "--metrics-bind-address=", "--health-bind-address=:1", "--pprof-bind-address=:2")
 	log := slog.New(slog.DiscardHandler)
 	o, err := r.options(driver.Unimplemented{}, Clusters{}, log)
@@ -91,14 +91,14 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, controllers.Options{
 		Namespace: "x", NoTarget: true, Kinds: o.Kinds, Shard: controllers.Shard{Index: 1, Of: 3},
 		MachinePolicy: r.rules.machine, SetPolicy: r.rules.set, DeploymentPolicy: r.rules.deployment, SafetyPolicy: r.rules.safety, DrainPolicy: r.rules.drain,
-		PoolPolicy: r.rules.pool, MaxDrains: 4, Observe: true, OtherManagers: []controllers.Lease{{Namespace: "y", Name: "b"}},
+		PoolPolicy: r.rules.pool, MaxDrains: 4, DryRun: true, OtherManagers: []controllers.Lease{{Namespace: "y", Name: "b"}},
 		Workers: 5, Resync: 7 * time.Minute, CallTimeout: 6 * time.Minute, CallGrace: 4 * time.Second, Settle: 3 * time.Millisecond, Log: log,
 	}, o)
 	require.Len(t, o.Kinds, 2)
 	require.Equal(t, 42*time.Second, o.MachinePolicy.HealthTimeout)
 
 	m := r.settings.managerOptions(log)
-	require.False(t, m.LeaderElection, "none is elected to observe")
+	require.False(t, m.LeaderElection, "none is elected in a dry run")
 	require.Equal(t, []any{"0", ":1", ":2"}, []any{m.Metrics.BindAddress, m.HealthProbeBindAddress, m.PprofBindAddress})
 	require.Equal(t, []time.Duration{time.Minute, 50 * time.Second, 5 * time.Second, 9 * time.Second},
 		[]time.Duration{*m.LeaseDuration, *m.RenewDeadline, *m.RetryPeriod, *m.GracefulShutdownTimeout})

@@ -51,9 +51,9 @@ type Clusters struct {
 	Control *rest.Config // holds the objects
 	Target  *rest.Config // machines join it; or nil
 	Log     *slog.Logger
-	// Observe says that nothing may be changed, not by a driver's own work either. Calls that
+	// DryRun says that nothing may be changed, not by a driver's own work either. Calls that
 	// change anything are not made then.
-	Observe bool
+	DryRun bool
 }
 
 // Run runs a manager with a driver until it is told to end by a signal or by

@@ -26,7 +26,7 @@ type servers struct {
 	TargetKubeconfig              string   `placeholder:"FILE" help:"Kubeconfig of the cluster that machines join. Default: the cluster that holds the machine objects."`
 	NoTarget                      bool     `help:"Machines join no cluster: their final phase is Available."`
 	Namespace                     string   `help:"Namespace of the machine objects and their secrets. Default: all namespaces."`
-	Observe                       bool     `help:"Dry run: decide, log and count everything, but change no object, node or VM. No leader is elected."`
+	DryRun                        bool     `help:"Dry run: decide, log and count everything, but change no object, node or VM. No leader is elected."`
 	BootstrapTokenAuthExtraGroups []string `placeholder:"GROUP" help:"Extra groups of nodes that join with a bootstrap token, besides system:bootstrappers. Each begins with system:bootstrappers:."`
 	KubeAPIQPS                    float64  `name:"kube-api-qps" placeholder:"N" help:"Requests per second to each API server. Default: no client-side limit; API priority and fairness of the server applies."`
 	KubeAPIBurst                  int      `name:"kube-api-burst" default:"30" help:"Burst of requests, if kube-api-qps is set."`

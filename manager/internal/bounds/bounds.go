@@ -8,12 +8,12 @@ import (
 	"github.com/millwright-go/millwright/safety/overshoot"
 )
 
-// Tell tells of a freeze and of a thaw whose write is stored.
-func Tell(ctx context.Context, p *engine.Pass, plan *overshoot.Plan) {
+// Emit tells of a freeze and of a thaw whose write is stored.
+func Emit(ctx context.Context, p *engine.Pass, plan *overshoot.Plan) {
 	switch plan.Why.Reason {
 	case overshoot.ReasonFreeze:
-		p.Tell(ctx, engine.Warning, plan.Why)
+		p.Emit(ctx, engine.Warning, plan.Why)
 	case overshoot.ReasonThaw, overshoot.ReasonUnfreeze, overshoot.ReasonUnfreezeDone:
-		p.Tell(ctx, engine.Normal, plan.Why)
+		p.Emit(ctx, engine.Normal, plan.Why)
 	}
 }

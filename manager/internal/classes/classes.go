@@ -36,35 +36,35 @@ func New(e *engine.Engine, c Config) *engine.Reconciler {
 }
 
 // Decide implements engine.Steps.
-func (p *pass) Decide(context.Context) (engine.Head, error) {
+func (p *pass) Decide(context.Context) (engine.Step, error) {
 	var err error
 	if p.plan, err = machineclass.Decide(&p.o, &p.policy, p.Now()); err != nil {
-		return engine.Head{}, err
+		return engine.Step{}, err
 	}
-	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
+	step := engine.Step{Verb: engine.Mutate, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
 	switch {
 	case p.plan.ReadLive:
-		head.Verb = engine.Reread
+		step.Verb = engine.Reread
 	case p.plan.Write != nil:
 	case p.plan.Effect != nil:
-		head.Verb, head.Name = verb(p.plan.Effect), strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", p.plan.Effect), "*"), "machineclass.")
+		step.Verb, step.Name = verb(p.plan.Effect), strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", p.plan.Effect), "*"), "machineclass.")
 	default:
-		head.Verb = engine.Wait
+		step.Verb = engine.Wait
 		if p.o.Class == nil && len(p.o.References) == 0 {
 			err = engine.ErrGone // nothing but its name is left
 		}
 	}
-	return head, err
+	return step, err
 }
 
 // verb says which effects change something. Fill has the driver fill a copy.
 func verb(e machineclass.Effect) engine.Verb {
 	switch e.(type) {
 	case machineclass.ReadOld, machineclass.Fill:
-		return engine.Look
+		return engine.Read
 	case machineclass.MarkOld, *machineclass.Move:
 	}
-	return engine.Act
+	return engine.Mutate
 }
 
 // Execute implements engine.Steps.
@@ -166,7 +166,7 @@ func (p *pass) write(ctx context.Context) error {
 		return err
 	}
 	p.o.Class, p.o.Stored = after, p.o.Filled != nil
-	p.Tell(ctx, engine.Normal, p.plan.Why)
+	p.Emit(ctx, engine.Normal, p.plan.Why)
 	return engine.CheckGone(&after.Meta)
 }
 

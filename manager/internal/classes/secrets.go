@@ -44,17 +44,17 @@ type secretPass struct {
 }
 
 // Decide implements engine.Steps.
-func (p *secretPass) Decide(context.Context) (engine.Head, error) {
+func (p *secretPass) Decide(context.Context) (engine.Step, error) {
 	var err error
 	p.plan, err = machineclass.DecideSecret(&p.o, &p.policy)
-	head := engine.Head{Why: p.plan.Why, Warn: p.plan.Warn}
+	step := engine.Step{Why: p.plan.Why, Warn: p.plan.Warn}
 	switch {
 	case p.plan.ReadLive:
-		head.Verb = engine.Reread
+		step.Verb = engine.Reread
 	case p.plan.Update != nil:
-		head.Verb = engine.Act
+		step.Verb = engine.Mutate
 	}
-	return head, err
+	return step, err
 }
 
 // Execute implements engine.Steps.
@@ -64,7 +64,7 @@ func (p *secretPass) Execute(ctx context.Context) error {
 		return engine.OwnNotFound(err)
 	}
 	p.o.Secret = after
-	p.Tell(ctx, engine.Normal, p.plan.Why)
+	p.Emit(ctx, engine.Normal, p.plan.Why)
 	return engine.CheckGone(&after.Meta)
 }
 

@@ -29,7 +29,7 @@ func (p *pass) decideBound(ctx context.Context) (bounded bool, err error) {
 
 func (p *pass) warnBound(ctx context.Context) {
 	if p.bound.Warn != (decision.Why{}) {
-		p.Once(ctx, engine.Warning, p.bound.Warn)
+		p.EmitOnce(ctx, engine.Warning, p.bound.Warn)
 	}
 }
 
@@ -59,7 +59,7 @@ func (p *pass) executeBound(ctx context.Context) error {
 		return fmt.Errorf("unknown write %T", w)
 	}
 	p.warnBound(ctx)
-	bounds.Tell(ctx, p.Pass, &p.bound)
+	bounds.Emit(ctx, p.Pass, &p.bound)
 	return nil
 }
 

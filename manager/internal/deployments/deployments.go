@@ -43,9 +43,9 @@ func (r *reconciler) forget(key object.Key) {
 }
 
 // Decide implements engine.Steps.
-func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
+func (p *pass) Decide(ctx context.Context) (engine.Step, error) {
 	if bounded, err := p.decideBound(ctx); bounded || err != nil {
-		return engine.Head{Verb: engine.Act, Why: p.bound.Why}, err
+		return engine.Step{Verb: engine.Mutate, Why: p.bound.Why}, err
 	}
 	p.o.Frozen = p.Safety != nil && p.Safety.Frozen(&p.o.Deployment.Meta)
 	if p.ClockFrom != nil {
@@ -53,25 +53,25 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 	}
 	var err error
 	if p.plan, err = deployment.Decide(&p.o, p.Policy, p.Now()); err != nil {
-		return engine.Head{}, err
+		return engine.Step{}, err
 	}
 	plan := &p.plan
 	if !plan.Gathering.Equal(p.o.Gathering) {
 		p.o.Gathering = plan.Gathering
 		p.notes.Change(p.Key, func(n *notes) { n.gathering = plan.Gathering })
 	}
-	head := engine.Head{Verb: engine.Act, Why: plan.Why, Warn: plan.Warn, At: plan.At}
+	step := engine.Step{Verb: engine.Mutate, Why: plan.Why, Warn: plan.Warn, At: plan.At}
 	switch {
 	case plan.ReadLive:
-		head.Verb = engine.Reread
+		step.Verb = engine.Reread
 	case plan.Write == nil && len(plan.Create) > 0 && p.DryRun && p.asked != plan.Create[0].Set.Name:
-		head.Verb = engine.Look // whether the name is taken
+		step.Verb = engine.Read // whether the name is taken
 	case plan.Write == nil && p.orders() == nil && p.machineOrders() == nil:
-		head.Verb = engine.Wait
+		step.Verb = engine.Wait
 		p.tellHeldUp(ctx)
 		p.settled()
 	}
-	return head, nil
+	return step, nil
 }
 
 // tellHeldUp tells that machines are held up: in the first pass of a process, when it begins, and again
@@ -81,7 +81,7 @@ func (p *pass) tellHeldUp(ctx context.Context) {
 		return
 	}
 	p.notes.Change(p.Key, func(n *notes) { n.heldUp = p.Now() })
-	p.Tell(ctx, engine.Warning, p.plan.HeldUp)
+	p.Emit(ctx, engine.Warning, p.plan.HeldUp)
 }
 
 // settled ends a pass.
@@ -196,7 +196,7 @@ func (p *pass) each(ctx context.Context, b *engine.Batch[*machineset.Set], name 
 			if len(p.plan.Release) > 0 && orders[i].Why.Count > 0 {
 				typ = engine.Warning // somebody has to see to machines that no deployment counts any more
 			}
-			p.Tell(ctx, typ, orders[i].Why)
+			p.Emit(ctx, typ, orders[i].Why)
 		}
 	}
 	if err := p.settle(ctx, out); err != nil {
@@ -348,7 +348,7 @@ func (p *pass) write(ctx context.Context) error {
 	switch w := p.plan.Write.(type) {
 	case *deployment.Update:
 		if after, err = p.Deployments.Write(ctx, &engine.Write[*deployment.Deployment]{Before: p.o.Deployment, After: w.Deployment}); err == nil && w.Event != "" {
-			p.Tell(ctx, engine.EventType(w.Event), p.plan.Why)
+			p.Emit(ctx, engine.EventType(w.Event), p.plan.Why)
 		}
 	case *deployment.UpdateStatus:
 		changed := *p.o.Deployment
@@ -357,7 +357,7 @@ func (p *pass) write(ctx context.Context) error {
 			p.o.StatusWritten = p.Now()
 			p.notes.Change(p.Key, func(n *notes) { n.statusWritten = p.o.StatusWritten })
 			if w.Event != "" {
-				p.Tell(ctx, engine.EventType(w.Event), p.plan.Why)
+				p.Emit(ctx, engine.EventType(w.Event), p.plan.Why)
 			}
 		}
 	default:

@@ -26,7 +26,7 @@ func (p *pass) eachMachine(ctx context.Context, name string, orders []deployment
 	p.Ordered(false)
 	for i := range out {
 		if out[i].Err == nil {
-			p.Tell(ctx, engine.Normal, orders[i].Why)
+			p.Emit(ctx, engine.Normal, orders[i].Why)
 			break
 		}
 	}

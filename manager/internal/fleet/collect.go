@@ -188,19 +188,19 @@ func (p *orphanPass) deleted(ctx context.Context, order *orphan.Delete, answer *
 	id := order.ProviderID
 	if answer.Code == codes.Aborted && p.groups { // it is going: the call is repeated until it is gone
 		p.tries[id] = orphan.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
-		p.Once(ctx, engine.Normal, order.Why)
+		p.EmitOnce(ctx, engine.Normal, order.Why)
 		return
 	}
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		p.tries[id] = orphan.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
 		p.odd = true
 		why := decision.Why{Reason: p.of.names().failed, Name: id, Code: answer.Code, Detail: answer.Message}
-		p.Once(ctx, engine.Warning, why)
+		p.EmitOnce(ctx, engine.Warning, why)
 		return
 	}
 	p.candidates = slices.DeleteFunc(slices.Clone(p.candidates), func(s orphan.Candidate) bool { return s.ProviderID == id })
 	p.o.Candidates = p.candidates
-	p.Tell(ctx, engine.Normal, order.Why)
+	p.Emit(ctx, engine.Normal, order.Why)
 }
 
 // without is a listing of VMs without some of them. What was passed in is left

@@ -63,12 +63,12 @@ type Config struct {
 	Frozen func(server string, frozen bool)
 }
 
-// wait is the head of a plan that waits, and that may be frozen.
-func (c *Config) wait(frozen bool, at time.Time, why decision.Why) engine.Head {
+// wait is the step of a plan that waits, and that may be frozen.
+func (c *Config) wait(frozen bool, at time.Time, why decision.Why) engine.Step {
 	if frozen {
 		at = c.Reach.Thaw(at)
 	}
-	return engine.Head{At: at, Why: why}
+	return engine.Step{At: at, Why: why}
 }
 
 // instances are the provider IDs of all pools' instances, read live: what has no machine is no orphan for that.

@@ -56,7 +56,7 @@ func newOrphans(e *engine.Engine, c Config, groups bool) *engine.Reconciler {
 		Config: c, groups: groups,
 		asked: make(map[object.Key]orphan.Class), tries: make(map[string]orphan.Try),
 	}
-	return e.Reconciler(engine.Kind{Name: "orphans", Hold: c.Reach.Hold, Begin: r.begin})
+	return e.Reconciler(engine.Kind{Name: "orphans", Delay: c.Reach.Hold, Begin: r.begin})
 }
 
 func (r *orphans) begin(ep *engine.Pass) engine.Steps {
@@ -103,11 +103,11 @@ func (p *orphanPass) Read(ctx context.Context, live bool) error {
 }
 
 // Decide implements engine.Steps.
-func (p *orphanPass) Decide(ctx context.Context) (engine.Head, error) {
+func (p *orphanPass) Decide(ctx context.Context) (engine.Step, error) {
 	p.o.Frozen = p.Reach.Frozen()
 	var err error
 	if p.plan, err = orphan.Decide(&p.o, p.Policy, p.Now()); err != nil {
-		return engine.Head{}, err
+		return engine.Step{}, err
 	}
 	plan := &p.plan
 	p.candidates, p.o.Candidates = plan.Candidates, plan.Candidates
@@ -124,13 +124,13 @@ func (p *orphanPass) Decide(ctx context.Context) (engine.Head, error) {
 	}
 	for _, why := range plan.Warn {
 		p.odd = true
-		p.Once(ctx, engine.Warning, why)
+		p.EmitOnce(ctx, engine.Warning, why)
 	}
 	switch {
 	case len(plan.List) > 0, plan.ReadMachines:
-		return engine.Head{Verb: engine.Look}, nil
+		return engine.Step{Verb: engine.Read}, nil
 	case len(plan.Delete) > 0:
-		return engine.Head{Verb: engine.Act, Why: plan.Why, Live: true}, nil
+		return engine.Step{Verb: engine.Mutate, Why: plan.Why, Live: true}, nil
 	}
 	p.rest()
 	return p.wait(p.o.Frozen, plan.At, plan.Why), nil
@@ -157,9 +157,9 @@ func (p *orphanPass) Changes() []engine.Change {
 	return changes
 }
 
-// Held implements engine.Holder: what was listed has been judged, and is not to be
+// Skipped implements engine.Skipper: what was listed has been judged, and is not to be
 // listed again before its time.
-func (p *orphanPass) Held() time.Time {
+func (p *orphanPass) Skipped() time.Time {
 	p.rest()
 	return time.Time{}
 }

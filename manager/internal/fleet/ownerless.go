@@ -17,7 +17,7 @@ import (
 func NewOwnerless(e *engine.Engine, c Config) *engine.Reconciler {
 	r := &ownerlessReconciler{Config: c}
 	return e.Reconciler(engine.Kind{
-		Name: "ownerless", Hold: c.Reach.Hold,
+		Name: "ownerless", Delay: c.Reach.Hold,
 		Begin: func(p *engine.Pass) engine.Steps { return &ownerlessPass{Pass: p, ownerlessReconciler: r} },
 	})
 }
@@ -43,23 +43,23 @@ func (p *ownerlessPass) Read(ctx context.Context, _ bool) error {
 }
 
 // Decide implements engine.Steps.
-func (p *ownerlessPass) Decide(ctx context.Context) (engine.Head, error) {
+func (p *ownerlessPass) Decide(ctx context.Context) (engine.Step, error) {
 	p.o.Frozen = p.Reach.Frozen()
 	var err error
 	if p.plan, err = ownerless.Decide(&p.o, p.Policy, p.Now()); err != nil {
-		return engine.Head{}, err
+		return engine.Step{}, err
 	}
 	plan := &p.plan
 	p.candidates, p.o.Candidates = plan.Candidates, plan.Candidates
 	p.spent, p.o.Spent = plan.Spent, plan.Spent
 	for _, why := range plan.Warn {
-		p.Once(ctx, engine.Warning, why)
+		p.EmitOnce(ctx, engine.Warning, why)
 	}
 	switch {
 	case plan.Read:
-		return engine.Head{Verb: engine.Look, Name: "ReadAll"}, nil
+		return engine.Step{Verb: engine.Read, Name: "ReadAll"}, nil
 	case len(plan.Delete) > 0:
-		return engine.Head{Verb: engine.Act, Why: plan.Why, Live: true}, nil
+		return engine.Step{Verb: engine.Mutate, Why: plan.Why, Live: true}, nil
 	}
 	return p.wait(p.o.Frozen, plan.At, plan.Why), nil
 }
@@ -142,7 +142,7 @@ func removeOne[T object.Object[T], O object.Object[O]](
 		return nil // that one is gone
 	}
 	if err == nil {
-		p.Tell(ctx, engine.Normal, order.Why)
+		p.Emit(ctx, engine.Normal, order.Why)
 	}
 	return err
 }

@@ -81,10 +81,10 @@ func (p *reachPass) Read(context.Context, bool) error {
 }
 
 // Decide implements engine.Steps.
-func (p *reachPass) Decide(ctx context.Context) (engine.Head, error) {
+func (p *reachPass) Decide(ctx context.Context) (engine.Step, error) {
 	var err error
 	if p.plan, err = reachability.Decide(&p.o, p.Policy, p.Now()); err != nil {
-		return engine.Head{}, err
+		return engine.Step{}, err
 	}
 	plan := &p.plan
 	before := p.o.State.Stage
@@ -95,17 +95,17 @@ func (p *reachPass) Decide(ctx context.Context) (engine.Head, error) {
 	if p.Nodes != nil {
 		p.tellFrozen("target", &plan.State.Target, plan.State.Stage)
 	}
-	head := engine.Head{Why: plan.Why, At: plan.At}
+	step := engine.Step{Why: plan.Why, At: plan.At}
 	switch {
 	case plan.Check, plan.ReadMachines:
-		head.Verb = engine.Look
+		step.Verb = engine.Read
 	case len(plan.Restart) > 0:
-		head.Verb, head.Live = engine.Act, true
+		step.Verb, step.Live = engine.Mutate, true
 		if p.DryRun {
-			return head, p.checkRestarts(ctx)
+			return step, p.checkRestarts(ctx)
 		}
 	}
-	return head, nil
+	return step, nil
 }
 
 // Execute implements engine.Steps.
@@ -128,9 +128,9 @@ func (p *reachPass) Changes() []engine.Change {
 	return changes
 }
 
-// Held implements engine.Holder: clocks that are not restarted keep everything frozen
+// Skipped implements engine.Skipper: clocks that are not restarted keep everything frozen
 // until their machines are gone, which each check looks at.
-func (p *reachPass) Held() time.Time {
+func (p *reachPass) Skipped() time.Time {
 	at := p.Now().Add(p.Policy.CheckPeriod)
 	p.Reach.set(p.o.State, at)
 	return at
@@ -140,12 +140,12 @@ func (p *reachPass) Held() time.Time {
 func (p *reachPass) announce(ctx context.Context, before reachability.Stage) {
 	plan := &p.plan
 	if plan.Warn != (decision.Why{}) {
-		p.Once(ctx, engine.Warning, plan.Warn)
+		p.EmitOnce(ctx, engine.Warning, plan.Warn)
 	}
 	if plan.State.Stage == reachability.Open && before != reachability.Open {
 		p.Forget()
 		if !plan.State.From.IsZero() {
-			p.Tell(ctx, engine.Normal, plan.Why)
+			p.Emit(ctx, engine.Normal, plan.Why)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (p *reachPass) restartOne(ctx context.Context, order *reachability.RestartC
 	case errors.Is(err, store.ErrConflict):
 		after, err = p.Machines.Live().Get(ctx, order.Machine.Key)
 	case err == nil:
-		p.Engine.Tell(ctx, nil, p.MachineKind, order.Machine.Key, engine.Normal, order.Why)
+		p.Engine.Emit(ctx, nil, p.MachineKind, order.Machine.Key, engine.Normal, order.Why)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil //nolint:nilnil // it is gone

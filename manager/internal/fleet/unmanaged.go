@@ -17,7 +17,7 @@ var reasonNodeNotWritten = decision.NewReason("NodeNotWritten", "node {name} cou
 // NewUnmanaged returns a reconciler that lets nodes go that no machine owns.
 func NewUnmanaged(e *engine.Engine, c Config) *engine.Reconciler {
 	return e.Reconciler(engine.Kind{
-		Name: "unmanaged", Hold: c.Reach.Hold,
+		Name: "unmanaged", Delay: c.Reach.Hold,
 		Begin: func(p *engine.Pass) engine.Steps { return &unmanagedPass{Pass: p, Config: &c} },
 	})
 }
@@ -53,20 +53,20 @@ func (p *unmanagedPass) Read(ctx context.Context, live bool) error {
 }
 
 // Decide implements engine.Steps.
-func (p *unmanagedPass) Decide(ctx context.Context) (engine.Head, error) {
+func (p *unmanagedPass) Decide(ctx context.Context) (engine.Step, error) {
 	p.o.Frozen = p.Reach.Frozen()
 	var err error
 	if p.plan, err = unmanaged.Decide(&p.o, p.Policy, p.Now()); err != nil {
-		return engine.Head{}, err
+		return engine.Step{}, err
 	}
 	for _, why := range p.plan.Warn {
-		p.Once(ctx, engine.Warning, why)
+		p.EmitOnce(ctx, engine.Warning, why)
 	}
 	switch {
 	case p.plan.ReadMachines:
-		return engine.Head{Verb: engine.Look}, nil
+		return engine.Step{Verb: engine.Read}, nil
 	case len(p.plan.Write) > 0:
-		return engine.Head{Verb: engine.Act, Why: p.plan.Why}, nil
+		return engine.Step{Verb: engine.Mutate, Why: p.plan.Why}, nil
 	}
 	return p.wait(p.o.Frozen, p.plan.At, p.plan.Why), nil
 }
@@ -117,12 +117,12 @@ func (p *unmanagedPass) write(ctx context.Context, orders []unmanaged.WriteNode)
 		switch err := failed[i]; {
 		case err == nil:
 			written[name] = after[i]
-			p.Tell(ctx, engine.Normal, orders[i].Why)
+			p.Emit(ctx, engine.Normal, orders[i].Why)
 		case errors.Is(err, store.ErrNotFound):
 			written[name] = nil
 		default:
 			p.o.Refused[name] = true
-			p.Once(ctx, engine.Warning, decision.Why{Reason: reasonNodeNotWritten, Name: name})
+			p.EmitOnce(ctx, engine.Warning, decision.Why{Reason: reasonNodeNotWritten, Name: name})
 		}
 	}
 	left := p.o.Nodes[:0]

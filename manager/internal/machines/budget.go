@@ -42,7 +42,7 @@ type grantSteps struct {
 }
 
 // Decide implements engine.Steps.
-func (g *grantSteps) Decide(context.Context) (engine.Head, error) {
+func (g *grantSteps) Decide(context.Context) (engine.Step, error) {
 	g.alone.Lock()
 	g.o.Spent = g.spent
 	var err error
@@ -50,14 +50,14 @@ func (g *grantSteps) Decide(context.Context) (engine.Head, error) {
 		g.spent = g.plan.Spent
 	}
 	g.alone.Unlock()
-	head := engine.Head{Why: g.plan.Why}
+	step := engine.Step{Why: g.plan.Why}
 	switch {
 	case g.plan.ReadFleet:
-		head.Verb = engine.Look
+		step.Verb = engine.Read
 	case g.plan.Write != nil:
-		head.Verb = engine.Act
+		step.Verb = engine.Mutate
 	}
-	return head, err
+	return step, err
 }
 
 // Execute implements engine.Steps.

@@ -233,7 +233,7 @@ func (p *pass) createVM(ctx context.Context) (*machine.VM, error) {
 // warnOfSecret warns once of a secret that the class refers to and that does not exist.
 func (p *pass) warnOfSecret(ctx context.Context) {
 	if key, missing := p.secrets.Missing(ctx, p.o.Class); missing {
-		p.Once(ctx, engine.Warning, decision.Why{Reason: reasonSecretMissing, Name: p.o.Class.Name, Object: key})
+		p.EmitOnce(ctx, engine.Warning, decision.Why{Reason: reasonSecretMissing, Name: p.o.Class.Name, Object: key})
 	}
 }
 
@@ -244,7 +244,7 @@ func (p *pass) warnOfTemplate(ctx context.Context) {
 		return
 	}
 	if missing := p.o.Class.Unshaped(); len(missing) > 0 {
-		p.OnceAbout(ctx, "class", p.o.Class.Key, engine.Warning, decision.Why{Reason: reasonTemplate, Name: p.o.Class.Name, Detail: strings.Join(missing, ", ")})
+		p.EmitOnceFor(ctx, "class", p.o.Class.Key, engine.Warning, decision.Why{Reason: reasonTemplate, Name: p.o.Class.Name, Detail: strings.Join(missing, ", ")})
 	}
 }
 
@@ -386,30 +386,30 @@ var (
 	reasonTemplate      = decision.NewReason("NodeTemplateIncomplete", "class {name}: the node template has no {detail}; machines are made from it, but an autoscaler can't scale it up from none")
 )
 
-// verb returns Act if an effect changes something outside of this process, else Look. AskGrant is Look: it
+// verb returns Mutate if an effect changes something outside of this process, else Read. AskGrant is Read: it
 // runs a pass of its own, and a dry run holds that pass's writes back separately.
 func (p *pass) verb(e machine.Effect) engine.Verb {
 	switch e.(type) {
 	case machine.GetVM, machine.FindNode, machine.AskGrant, machine.AskCreate, machine.AskUpdate:
-		return engine.Look
+		return engine.Read
 	case machine.CreateVM:
 		if p.mute.create {
-			return engine.Look
+			return engine.Read
 		}
 	case machine.InitializeVM, machine.DeleteVM, machine.UpdateVM:
 		if p.mute.any {
-			return engine.Look
+			return engine.Read
 		}
 	case *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, *machine.DrainNode, *machine.DetachVolumes,
 		machine.EnsureToken, machine.RenewToken, machine.RemoveToken:
 	}
-	return engine.Act
+	return engine.Mutate
 }
 
 // mark is what makes two marks of a node the same: it may be said to be drained, and then to be ready.
 type mark struct{ typ, reason string }
 
-// effectID returns Head.Once of an effect. A pointer counts by its type, except for MarkNode; any other
+// effectID returns Step.Key of an effect. A pointer counts by its type, except for MarkNode; any other
 // effect by its value.
 func effectID(e machine.Effect) any {
 	if m, ok := e.(*machine.MarkNode); ok {

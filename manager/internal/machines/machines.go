@@ -37,19 +37,19 @@ import (
 func New(e *engine.Engine, c Config) *engine.Reconciler {
 	r := newReconciler(c)
 	return e.Reconciler(engine.Kind{
-		Name: "machine", Hold: c.Hold, Leave: c.Backoff.leave, Forget: r.forget, Panicked: c.Panicked,
+		Name: "machine", Delay: c.Hold, Release: c.Backoff.leave, Forget: r.forget, Panic: c.Panic,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }
 
 // Decide implements engine.Steps. In a dry run, moves that a write would refuse end the pass here.
-func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
+func (p *pass) Decide(ctx context.Context) (engine.Step, error) {
 	if p.o.Frozen, p.o.Hold = p.Frozen(), p.hold(); !p.o.Frozen {
 		p.o.WatchedSince = p.WatchedSince(p.Now())
 	}
 	var err error
 	if p.plan, err = machine.Decide(&p.o, p.Policy, p.Now()); err != nil {
-		return engine.Head{}, err
+		return engine.Step{}, err
 	}
 	if p.moves() {
 		p.forgetAnswers()
@@ -58,25 +58,25 @@ func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
 	if p.DryRun && p.plan.Write != nil {
 		if w := p.changed(); w.After != nil {
 			if err := p.Machines.Check(ctx, w); err != nil {
-				return engine.Head{}, err
+				return engine.Step{}, err
 			}
 		}
 	}
-	if head, wait := p.paced(); wait {
-		return head, nil
+	if step, wait := p.paced(); wait {
+		return step, nil
 	}
-	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
+	step := engine.Step{Verb: engine.Mutate, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
 	switch {
 	case p.plan.Write != nil:
 	case p.plan.Effect != nil:
-		head.Verb, head.Name, head.Once = p.verb(p.plan.Effect), effectName(p.plan.Effect), effectID(p.plan.Effect)
+		step.Verb, step.Name, step.Key = p.verb(p.plan.Effect), effectName(p.plan.Effect), effectID(p.plan.Effect)
 	default:
-		head.Verb, head.At = engine.Wait, p.waitOn(p.plan.At)
+		step.Verb, step.At = engine.Wait, p.waitOn(p.plan.At)
 		if p.o.Frozen {
-			head.At = p.Thaw(head.At)
+			step.At = p.Thaw(step.At)
 		}
 	}
-	return head, nil
+	return step, nil
 }
 
 // Execute implements engine.Steps.
@@ -223,7 +223,7 @@ func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.M
 	status, ok := plan.Write.(*machine.UpdateStatus)
 	if !ok {
 		if _, deletes := plan.Write.(*machine.Delete); moved || deletes {
-			p.Once(ctx, engine.Normal, plan.Why)
+			p.EmitOnce(ctx, engine.Normal, plan.Why)
 		}
 		return
 	}
@@ -231,13 +231,13 @@ func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.M
 	switch {
 	case op.State == machine.StateFailed && *op != before.Status.LastOperation:
 		p.o.Failures = p.Failed(string(op.Kind) + "/" + string(op.Stage))
-		p.Once(ctx, engine.Warning, plan.Why)
+		p.EmitOnce(ctx, engine.Warning, plan.Why)
 	case op.State == machine.StateSuccessful && (moved || op.Kind == machine.OperationUpdate && *op != before.Status.LastOperation):
 		p.Forget()
 		p.recorded.Forget(p.Key)
-		p.Tell(ctx, engine.Normal, plan.Why)
+		p.Emit(ctx, engine.Normal, plan.Why)
 	case moved || !status.Status.Preservation.Since.Equal(before.Status.Preservation.Since):
-		p.Once(ctx, engine.Normal, plan.Why)
+		p.EmitOnce(ctx, engine.Normal, plan.Why)
 	}
 }
 
@@ -337,10 +337,10 @@ type Config struct {
 	// Hint is told of a reason to look for orphans.
 	Hint func(orphan.Hint)
 
-	// Lasted is told how long a part of a machine's life took; may be nil.
-	Lasted func(object.Key, port.Span, time.Duration)
-	// Panicked sets aside what a machine's drain holds; nil: nothing does.
-	Panicked func(context.Context, object.Key)
+	// Span is told how long a part of a machine's life took; may be nil.
+	Span func(object.Key, port.Span, time.Duration)
+	// Panic sets aside what a machine's drain holds; nil: nothing does.
+	Panic func(context.Context, object.Key)
 }
 
 // tellSpans tells of the parts of the machine's life that a write, which is stored, has ended;
@@ -380,7 +380,7 @@ func (p *pass) recordedAt(before *machine.Machine) time.Time {
 
 // lasted tells how long a span took that ends now; since is zero where that is not known.
 func (p *pass) lasted(span port.Span, since time.Time) {
-	if p.Lasted != nil && !since.IsZero() {
-		p.Lasted(p.Key, span, max(0, p.Now().Sub(since)))
+	if p.Span != nil && !since.IsZero() {
+		p.Span(p.Key, span, max(0, p.Now().Sub(since)))
 	}
 }

@@ -24,20 +24,20 @@ func (r *reconciler) forget(m object.Key) {
 }
 
 // paced holds a plan back that calls the provider, until it is the machine's turn.
-func (p *pass) paced() (engine.Head, bool) {
+func (p *pass) paced() (engine.Step, bool) {
 	n := p.calls()
 	if p.Safety == nil || p.o.Class == nil || n == 0 || p.turn {
-		return engine.Head{}, false
+		return engine.Step{}, false
 	}
 	now := p.Now()
 	at := p.Paces.Ask(pace.Of("machine", p.Key), p.o.Class, n, now)
 	if p.turn = at.IsZero(); p.turn {
-		return engine.Head{}, false
+		return engine.Step{}, false
 	}
 	p.paces.wait(p.Key, true)
 	p.keepVM()
 	why := decision.Why{Reason: pace.ReasonPaced, Name: p.o.Class.Name, For: at.Sub(now)}
-	return engine.Head{Verb: engine.Wait, Why: why, At: at}, true
+	return engine.Step{Verb: engine.Wait, Why: why, At: at}, true
 }
 
 // heard notes how a call ended. A provider that asks to wait has done nothing: the turn is over, and

@@ -40,9 +40,9 @@ func (p *pass) lookAtBootstrap(ctx context.Context) error {
 		p.lookAtLastToken(ctx)
 		return nil
 	}
-	answer, err := p.Bootstrap.Look(ctx, p.o.Pool)
+	answer, err := p.Bootstrap.State(ctx, p.o.Pool)
 	if err == nil {
-		err = p.lookAtToken(ctx, &answer)
+		err = p.readTokenState(ctx, &answer)
 	}
 	if err == nil {
 		p.o.Bootstrap = &answer
@@ -50,9 +50,9 @@ func (p *pass) lookAtBootstrap(ctx context.Context) error {
 	return err
 }
 
-// lookAtToken says how the token stands that bootstrap data ask for: data whose own maker says when
+// readTokenState says how the token stands that bootstrap data ask for: data whose own maker says when
 // their token expires ask for none.
-func (p *pass) lookAtToken(ctx context.Context, a *machinepool.BootstrapAnswer) error {
+func (p *pass) readTokenState(ctx context.Context, a *machinepool.BootstrapAnswer) error {
 	if !a.Found || !a.TokenExpires.IsZero() {
 		return nil
 	}

@@ -23,12 +23,12 @@ import (
 func verb(e machinepool.Effect) engine.Verb {
 	switch e.(type) {
 	case machinepool.ReadPool, machinepool.GetGroup:
-		return engine.Look
+		return engine.Read
 	case machinepool.CreateGroup, machinepool.UpdateGroup, machinepool.ScaleGroup, machinepool.DeleteGroup,
 		*machinepool.RemoveInstances, machinepool.ReplaceOne, *machinepool.TellDrained, machinepool.RemoveBootstrap,
 		machinepool.Renew, machinepool.RemoveToken, *machinepool.DrainNodes, *machinepool.KeepNodes:
 	}
-	return engine.Act
+	return engine.Mutate
 }
 
 // changes is what an effect would change.

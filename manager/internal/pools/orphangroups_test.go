@@ -295,12 +295,12 @@ func TestOrphanGroupsKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestObservingOrphanGroups: in observe-only mode a group is listed and not deleted, and it
+// TestDryRunOfOrphanGroups: in a dry run a group is listed and not deleted, and it
 // is told what would be.
-func TestObservingOrphanGroups(t *testing.T) {
+func TestDryRunOfOrphanGroups(t *testing.T) {
 	h := newHerd(t)
 	var observed []string
-	h.observe, h.hooks.Observed = true, func(_ manager.Kind, _ object.Key, what, _, why string) { observed = append(observed, what+": "+why) }
+	h.observe, h.hooks.DryRun = true, func(_ manager.Kind, _ object.Key, what, _, why string) { observed = append(observed, what+": "+why) }
 	h.process = h.start(&testkit.Fuse{})
 	lost := h.stray("blue", "lost")
 	h.watch(time.Hour)

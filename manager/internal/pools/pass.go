@@ -49,8 +49,8 @@ type Config struct {
 	Frozen func() bool
 	// Thaw returns when to look again at what is frozen and would be looked at again at at.
 	Thaw func(at time.Time) time.Time
-	// Panicked sets aside what a pool's drains hold; nil: nothing does.
-	Panicked func(context.Context, object.Key)
+	// Panic sets aside what a pool's drains hold; nil: nothing does.
+	Panic func(context.Context, object.Key)
 }
 
 type reconciler struct {
@@ -195,20 +195,20 @@ func (p *pass) calls() bool {
 }
 
 // paced holds a plan back that calls the provider, until it is the pool's turn.
-func (p *pass) paced() (engine.Head, bool) {
+func (p *pass) paced() (engine.Step, bool) {
 	if p.turn || p.o.Class == nil || !p.calls() {
-		return engine.Head{}, false
+		return engine.Step{}, false
 	}
 	now := p.Now()
 	at := p.Paces.Ask(pace.Of("pool", p.Key), p.o.Class, 1, now)
 	if p.turn = at.IsZero(); p.turn {
-		return engine.Head{}, false
+		return engine.Step{}, false
 	}
 	if p.o.Looked && p.o.Group != nil {
 		p.groups.Store(p.Key, known{uid: p.o.Pool.UID, group: p.o.Group, kept: true})
 	}
 	why := decision.Why{Reason: pace.ReasonPaced, Name: p.o.Class.Name, For: at.Sub(now)}
-	return engine.Head{Verb: engine.Wait, Why: why, At: at}, true
+	return engine.Step{Verb: engine.Wait, Why: why, At: at}, true
 }
 
 // restore takes back what a pass concluded from a call that was not made.

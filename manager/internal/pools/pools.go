@@ -33,36 +33,36 @@ func New(e *engine.Engine, c Config) *engine.Reconciler {
 		secrets: secrets.Secrets{Collection: c.Secrets, Namespaces: c.SecretNamespaces},
 	}
 	return e.Reconciler(engine.Kind{
-		Name: "pool", Hold: c.Hold, Panicked: c.Panicked, Forget: r.forget,
+		Name: "pool", Delay: c.Hold, Panic: c.Panic, Forget: r.forget,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }
 
 // Decide implements engine.Steps.
-func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
+func (p *pass) Decide(ctx context.Context) (engine.Step, error) {
 	p.o.Frozen = p.Frozen()
 	var err error
 	if p.plan, err = machinepool.Decide(&p.o, p.Policy, p.Now()); err != nil {
-		return engine.Head{}, err
+		return engine.Step{}, err
 	}
-	if head, waits := p.paced(); waits {
-		return head, nil
+	if step, waits := p.paced(); waits {
+		return step, nil
 	}
-	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
+	step := engine.Step{Verb: engine.Mutate, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
 	switch {
 	case p.plan.Write != nil && p.DryRun:
 		err = p.Pools.Check(ctx, p.changed())
 	case p.plan.Write != nil:
 	case p.plan.Effect != nil:
-		head.Name = strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", p.plan.Effect), "*"), "machinepool.")
-		head.Once, head.Verb = head.Name, verb(p.plan.Effect)
+		step.Name = strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", p.plan.Effect), "*"), "machinepool.")
+		step.Key, step.Verb = step.Name, verb(p.plan.Effect)
 	default:
-		head.Verb = engine.Wait
+		step.Verb = engine.Wait
 		if p.o.Frozen {
-			head.At = p.Thaw(head.At)
+			step.At = p.Thaw(step.At)
 		}
 	}
-	return head, err
+	return step, err
 }
 
 // Execute implements engine.Steps.
@@ -164,13 +164,13 @@ func (p *pass) report(ctx context.Context, before *machinepool.Pool) {
 	switch {
 	case changed && op.State == machine.StateFailed:
 		p.o.Failures = p.Failed(string(op.Call))
-		p.Once(ctx, engine.Warning, why)
+		p.EmitOnce(ctx, engine.Warning, why)
 	case changed && op.State == machine.StateSuccessful:
 		p.Forget()
 		p.o.Failures = 0
-		p.Once(ctx, engine.Normal, why)
+		p.EmitOnce(ctx, engine.Normal, why)
 	case moved:
-		p.Once(ctx, engine.Normal, why)
+		p.EmitOnce(ctx, engine.Normal, why)
 	}
 }
 
@@ -182,7 +182,7 @@ type secretsOfPools struct {
 	collection store.Collection[*machine.Secret]
 }
 
-func (s secretsOfPools) Look(ctx context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
+func (s secretsOfPools) State(ctx context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
 	data, err := s.Data(ctx, p)
 	return machinepool.BootstrapAnswer{Ready: true, Found: data != nil}, err
 }

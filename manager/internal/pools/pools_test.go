@@ -421,9 +421,9 @@ func (w *watched) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequ
 	return w.Driver.CreatePool(ctx, req)
 }
 
-// TestObservingAPool has an onlooker pass by at each moment of a life: nothing is
+// TestDryRunOfAPool has an onlooker pass by at each moment of a life: nothing is
 // written, called or drained by it.
-func TestObservingAPool(t *testing.T) {
+func TestDryRunOfAPool(t *testing.T) {
 	l := undying(newPoolWorld(t))
 	looked, told := 0, 0
 	look := func() {

@@ -143,7 +143,7 @@ func (w *poolWorld) start(f *testkit.Fuse) *manager.Manager {
 			Now: func() time.Time { return w.now }, Jitter: testkit.NoJitter,
 			Each: testkit.InOrder,
 		},
-		Observe: w.observe, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off())}, Hooks: hooks,
+		DryRun: w.observe, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off())}, Hooks: hooks,
 	}
 	if w.options != nil {
 		w.options(&o, f)
@@ -183,8 +183,8 @@ type cluster struct {
 
 func (c cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
 
-// Look implements manager.PoolBootstrap.
-func (b *bootMaker) Look(context.Context, *machinepool.Pool) (a machinepool.BootstrapAnswer, err error) {
+// State implements manager.PoolBootstrap.
+func (b *bootMaker) State(context.Context, *machinepool.Pool) (a machinepool.BootstrapAnswer, err error) {
 	err = b.fuse.Do(func() error {
 		a = machinepool.BootstrapAnswer{Ready: b.there, Found: b.there, TokenExpires: b.expires}
 		return nil

@@ -29,7 +29,7 @@ import (
 func New(e *engine.Engine, c Config) *engine.Reconciler {
 	r := &reconciler{Config: c}
 	return e.Reconciler(engine.Kind{
-		Name: "set", Hold: c.Hold, Forget: r.forget,
+		Name: "set", Delay: c.Hold, Forget: r.forget,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }
@@ -51,31 +51,31 @@ func (r *reconciler) createdFor(s *machineset.Set) int64 {
 }
 
 // Decide implements engine.Steps.
-func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
+func (p *pass) Decide(ctx context.Context) (engine.Step, error) {
 	if bounded, err := p.decideBound(ctx); bounded || err != nil {
-		return engine.Head{Verb: engine.Act, Why: p.bound.Why}, err
+		return engine.Step{Verb: engine.Mutate, Why: p.bound.Why}, err
 	}
 	outage := p.Frozen()
 	p.o.Frozen = outage || p.Safety != nil && p.Safety.Frozen(&p.o.Set.Meta)
 	var err error
 	if p.plan, err = machineset.Decide(&p.o, p.Policy, p.Now()); err != nil {
-		return engine.Head{}, err
+		return engine.Step{}, err
 	}
-	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
+	step := engine.Step{Verb: engine.Mutate, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
 	if outage {
-		head.At = p.Thaw(head.At)
+		step.At = p.Thaw(step.At)
 	}
 	switch {
 	case p.plan.ReadLive:
-		head.Verb = engine.Reread
+		step.Verb = engine.Reread
 	case p.plan.Write == nil && p.orders() == nil:
-		head.Verb = engine.Wait
+		step.Verb = engine.Wait
 		p.ClearFailures()
 		if p.Settled != nil {
 			p.Settled(p.o.Set, p.o.Machines)
 		}
 	}
-	return head, nil
+	return step, nil
 }
 
 // Execute implements engine.Steps.
@@ -315,7 +315,7 @@ func (p *pass) conclude(ctx context.Context, orders []machineset.Order, out []en
 	}
 	for i := range out {
 		if out[i].Err == nil {
-			p.Tell(ctx, typ, orders[i].Why)
+			p.Emit(ctx, typ, orders[i].Why)
 			break
 		}
 	}
@@ -337,7 +337,7 @@ func (p *pass) decideBound(ctx context.Context) (bounded bool, err error) {
 	o := &overshoot.Observation{Sets: []deployment.Children{{Set: p.o.Set, Machines: p.o.Machines}}}
 	p.bound, err = overshoot.Decide(o, p.Safety, p.Now())
 	if p.bound.Warn != (decision.Why{}) && p.bound.Write == nil {
-		p.Once(ctx, engine.Warning, p.bound.Warn)
+		p.EmitOnce(ctx, engine.Warning, p.bound.Warn)
 	}
 	return p.bound.Write != nil, err
 }
@@ -353,8 +353,8 @@ func (p *pass) executeBound(ctx context.Context) error {
 	}
 	p.o.Set = after
 	if p.bound.Warn != (decision.Why{}) {
-		p.Once(ctx, engine.Warning, p.bound.Warn)
+		p.EmitOnce(ctx, engine.Warning, p.bound.Warn)
 	}
-	bounds.Tell(ctx, p.Pass, &p.bound)
+	bounds.Emit(ctx, p.Pass, &p.bound)
 	return nil
 }

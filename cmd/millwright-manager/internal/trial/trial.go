@@ -47,7 +47,7 @@ func (s *settings) driver(c app.Clusters) (driver.Driver, error) {
 	o := simulated.Options{
 		Dir: s.SimulatedDir, Create: s.SimulatedCreate, Boot: s.SimulatedBoot, Delete: s.SimulatedDelete, Heartbeat: s.SimulatedHeartbeat,
 	}
-	if c.Target != nil && !c.Observe {
+	if c.Target != nil && !c.DryRun {
 		client, err := kubernetes.NewForConfig(c.Target)
 		if err != nil {
 			return nil, err

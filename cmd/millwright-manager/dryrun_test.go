@@ -72,17 +72,17 @@ func (w *witness) writes() (paths []string) {
 // observed reports whether the log says what would be done about a deployment.
 func (p *process) observed(w *world, deployment string) bool {
 	for line := range strings.Lines(p.out.String()) {
-		if strings.Contains(line, "not done, only observing") && strings.Contains(line, `"object":"`+w.namespace+"/"+deployment+`"`) {
+		if strings.Contains(line, "not done in a dry run") && strings.Contains(line, `"object":"`+w.namespace+"/"+deployment+`"`) {
 			return true
 		}
 	}
 	return false
 }
 
-// TestObserve: with --observe the manager reads a fleet that needs many changes, and logs what it
+// TestDryRun: with --dry-run the manager reads a fleet that needs many changes, and logs what it
 // would do. It writes nothing to the server, including the lease and events, and makes or deletes
 // no VM.
-func TestObserve(t *testing.T) {
+func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(trial.Class(w.namespace, "small", "s", "x")...)
@@ -100,7 +100,7 @@ func TestObserve(t *testing.T) {
 
 	seen := newWitness(t)
 	metrics := address(t)
-	p := w.manage("--observe", "--kubeconfig="+seen.kubeconfig, "--metrics-bind-address="+metrics)
+	p := w.manage("--dry-run", "--kubeconfig="+seen.kubeconfig, "--metrics-bind-address="+metrics)
 	w.eventually("both deployments to be decided about", func() bool {
 		return p.observed(w, "web") && p.observed(w, "new") && strings.Contains(p.out.String(), w.namespace+"/odd")
 	})
@@ -108,13 +108,13 @@ func TestObserve(t *testing.T) {
 	require.NoError(t, err)
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, errors.Join(err, resp.Body.Close()))
-	require.Regexp(t, `millwright_observed_total\{kind="deployment",reason="[A-Za-z]+"\} [1-9]`, string(body))
+	require.Regexp(t, `millwright_dry_run_total\{kind="deployment",reason="[A-Za-z]+"\} [1-9]`, string(body))
 	require.Equal(t, app.StatusDone, p.stop(t))
 	require.Empty(t, seen.writes())
 	require.Equal(t, before, w.objects())
 	require.Equal(t, vms, w.vms())
 
-	// The witness records what is written without --observe.
+	// The witness records what is written without --dry-run.
 	q := w.manage("--kubeconfig=" + seen.kubeconfig)
 	w.eventually("the rollout to end", w.settled("web", 4))
 	require.NotEmpty(t, seen.writes())
