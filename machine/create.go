@@ -470,7 +470,7 @@ func (vm *VM) mistaken() string {
 }
 
 // If a quota is exhausted or a class is wrong, the provider refuses to create every machine of the class.
-// Package safety/backoff counts these refusals, and the caller gives each machine of the class a Hold. Such
+// Package safety/backoff counts these refusals, and the caller gives each machine of the class a ClassBackoff. Such
 // a machine makes no call before its turn to try for all of them, and its creation timeout begins with its
 // first attempt. If a quota is exhausted, its status says so once, for an autoscaler to read.
 
@@ -480,7 +480,7 @@ const createTurnRetry = 5 * time.Second
 // classBackoff makes no call while the machine's class backs off and it is not this machine's turn. It
 // precedes the announcement, so that a waiting machine writes at most one status.
 func (d *decider) classBackoff() (Plan, bool) {
-	h, turn := d.o.Hold, d.o.CreateTurn
+	h, turn := d.o.ClassBackoff, d.o.CreatePermit
 	if h == nil || d.o.Created != nil || turn != nil && turn.Given {
 		return Plan{}, false
 	}
@@ -512,13 +512,13 @@ func (d *decider) classBackoff() (Plan, bool) {
 
 // classBackoffUnrecorded reports whether the status of a new machine does not say yet that a quota is
 // exhausted.
-func (d *decider) classBackoffUnrecorded(h *Hold) bool {
+func (d *decider) classBackoffUnrecorded(h *ClassBackoff) bool {
 	s := &d.m.Status
 	return h.Code == codes.ResourceExhausted && s.Phase == PhaseNew && s.LastOperation.Kind == "" && d.m.Spec.ProviderID == ""
 }
 
 // recordClassBackoff records the latest refusal of the class as this machine's failure.
-func (d *decider) recordClassBackoff(h *Hold) Plan {
+func (d *decider) recordClassBackoff(h *ClassBackoff) Plan {
 	why := decision.Why{Reason: reasonClassBackoffRecorded, Detail: h.String(), Code: h.Code}
 	never := !d.providerHasVM()
 	return d.move(eventCreateFailed, why, func(s *Status) {
@@ -536,7 +536,7 @@ func (d *decider) classBackoffRecorded() bool {
 // classBackoffTimedOut marks a machine Failed whose deadline came before its next turn. Its failure has the
 // code of the class's refusal.
 func (d *decider) classBackoffTimedOut() Plan {
-	h, last, never := d.o.Hold, &d.m.Status.LastOperation, d.m.untouched() && !d.providerHasVM()
+	h, last, never := d.o.ClassBackoff, &d.m.Status.LastOperation, d.m.untouched() && !d.providerHasVM()
 	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: h.String()}
 	return d.move(eventCreationTimeout, why, func(s *Status) {
 		op := d.failure(OperationCreate, last.Stage, h.Code, why.String())

@@ -15,24 +15,24 @@ import (
 
 func init() { maps.Copy(creationStories, turnStories) }
 
-func anyHold(t *rapid.T) machine.Hold {
-	return machine.Hold{
+func anyClassBackoff(t *rapid.T) machine.ClassBackoff {
+	return machine.ClassBackoff{
 		Class: anyWord.Draw(t, "held class"), Zone: anyWord.Draw(t, "zone"), Code: codes.Code(rapid.IntRange(-1, 20).Draw(t, "held code")),
 		Since: anyTime.Draw(t, "held since"), Until: anyTime.Draw(t, "held until"),
 	}
 }
 
-func anyCreateTurn(t *rapid.T) machine.CreateTurn {
-	return machine.CreateTurn{Given: rapid.Bool().Draw(t, "given"), At: anyTime.Draw(t, "turn at")}
+func anyCreatePermit(t *rapid.T) machine.CreatePermit {
+	return machine.CreatePermit{Given: rapid.Bool().Draw(t, "given"), At: anyTime.Draw(t, "turn at")}
 }
 
 // slow has the class slowed for a while; turns are given from then on.
 func (w *world) slow(wait time.Duration) {
-	w.hold = &machine.Hold{
+	w.hold = &machine.ClassBackoff{
 		Class: "small", Zone: "a", Code: codes.ResourceExhausted,
 		Since: w.now.Truncate(time.Second), Until: w.now.Truncate(time.Second).Add(wait),
 	}
-	w.createTurn = func(*machine.Machine) *machine.CreateTurn { return &machine.CreateTurn{Given: true} }
+	w.createPermit = func(*machine.Machine) *machine.CreatePermit { return &machine.CreatePermit{Given: true} }
 }
 
 var turnStories = map[string]func(*story){
@@ -47,8 +47,8 @@ var turnStories = map[string]func(*story){
 	},
 	"class slowed while others are tried": func(s *story) {
 		s.slow(time.Minute)
-		s.createTurn = func(*machine.Machine) *machine.CreateTurn {
-			return &machine.CreateTurn{At: s.now.Add(10 * time.Second)}
+		s.createPermit = func(*machine.Machine) *machine.CreatePermit {
+			return &machine.CreatePermit{At: s.now.Add(10 * time.Second)}
 		}
 		s.give()
 		s.run()
@@ -213,10 +213,10 @@ func TestNoCreateWithoutATurn(t *testing.T) {
 	held := 0
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
-		hold := anyHold(t)
-		o.Hold = &hold
+		hold := anyClassBackoff(t)
+		o.ClassBackoff = &hold
 		if rapid.Bool().Draw(t, "lasts") {
-			hold.Since, hold.Until, o.CreateTurn = epoch, epoch.Add(time.Minute), nil
+			hold.Since, hold.Until, o.CreatePermit = epoch, epoch.Add(time.Minute), nil
 		}
 		if rapid.Bool().Draw(t, "new") {
 			o.Token, o.Created = machine.TokenUnused, nil
@@ -228,9 +228,9 @@ func TestNoCreateWithoutATurn(t *testing.T) {
 		require.NoError(t, err)
 		_, creates := plan.Effect.(machine.CreateVM)
 		_, asks := plan.Effect.(machine.AskCreate)
-		given := o.CreateTurn != nil && o.CreateTurn.Given
+		given := o.CreatePermit != nil && o.CreatePermit.Given
 		if asks {
-			require.Nil(t, o.CreateTurn, "asked twice")
+			require.Nil(t, o.CreatePermit, "asked twice")
 			require.False(t, epoch.Before(hold.Until), "asked too early")
 		}
 		if plan.Why.Reason == machine.ReasonClassBackoff {
@@ -254,7 +254,7 @@ func TestOnlyCreationsAreHeld(t *testing.T) {
 	w.passes(&shell{w: w})
 	assert.Equal(t, before, w.store.live().Version)
 	o := (&shell{w: w}).observe()
-	o.Hold = w.hold
+	o.ClassBackoff = w.hold
 	o.Machine = o.Machine.Clone()
 	o.Machine.DeletedAt = w.now
 	plan, err := machine.Decide(o, w.policy, w.now)

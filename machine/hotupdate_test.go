@@ -48,7 +48,7 @@ func newHotChaos(t *rapid.T) *hotChaos {
 		return c.classes[max(0, n-1-rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "class lag"))]
 	}
 	c.turn = func(*machine.Machine) *machine.UpdateTurn {
-		return &machine.UpdateTurn{Allowed: !c.stormy || rapid.IntRange(0, 5).Draw(t, "turn") > 0}
+		return &machine.UpdateTurn{Allowed: !c.stormy || rapid.IntRange(0, 5).Draw(t, "permit") > 0}
 	}
 	return c
 }

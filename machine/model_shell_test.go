@@ -64,7 +64,7 @@ func (s *shell) reconcile() (plan machine.Plan, gone bool, err error) {
 	}
 	issued := map[string]bool{}
 	for range bound {
-		o.Hold = s.w.hold
+		o.ClassBackoff = s.w.hold
 		plan = s.decide(o)
 		switch {
 		case plan.Write != nil:
@@ -228,7 +228,7 @@ func (s *shell) ask(o *machine.Observation, effect machine.Effect) {
 	case machine.AskGrant:
 		o.Grant = s.w.budget(o.Machine)
 	case machine.AskCreate:
-		o.CreateTurn = s.w.createTurn(o.Machine)
+		o.CreatePermit = s.w.createPermit(o.Machine)
 	case machine.AskUpdate:
 		o.UpdateTurn = s.w.turnOf(o.Machine)
 	case machine.EnsureToken, machine.RenewToken, machine.RemoveToken:

@@ -35,11 +35,11 @@ type world struct {
 	turn    func(*machine.Machine) *machine.UpdateTurn // answers AskUpdate; nil: it is always one's turn
 	// budget answers AskGrant; nil: there is none.
 	budget func(*machine.Machine) *machine.Grant
-	// hold is what slows the machine's class, and createTurn answers AskCreate; nil:
+	// hold is what slows the machine's class, and createPermit answers AskCreate; nil:
 	// nothing does.
-	hold       *machine.Hold
-	createTurn func(*machine.Machine) *machine.CreateTurn
-	states     *fsm.States[machine.Machine]
+	hold         *machine.ClassBackoff
+	createPermit func(*machine.Machine) *machine.CreatePermit
+	states       *fsm.States[machine.Machine]
 
 	store    *storeModel
 	provider *providerModel

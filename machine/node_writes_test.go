@@ -301,7 +301,7 @@ func TestSpecEqualSeesTheDrain(t *testing.T) {
 		"fenced":   func(r *machine.DrainRecord) { r.Fenced = true },
 		"pod":      func(r *machine.DrainRecord) { r.Turn.Pod.Name = "other" },
 		"uid":      func(r *machine.DrainRecord) { r.Turn.UID = "other" },
-		"turn":     func(r *machine.DrainRecord) { r.Turn.Since = time.Time{} },
+		"permit":   func(r *machine.DrainRecord) { r.Turn.Since = time.Time{} },
 		"grace":    func(r *machine.DrainRecord) { r.Turn.Grace = 0 },
 		"volumes":  func(r *machine.DrainRecord) { r.Turn.Volumes[0] = "other" },
 		"detached": func(r *machine.DrainRecord) { r.Turn.Detached = time.Time{} },

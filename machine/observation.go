@@ -104,10 +104,10 @@ type Observation struct {
 	Budgeted bool
 	Grant    *Grant
 
-	// Hold says that the machine's class is backing off. Nil: it is not. CreateTurn is the answer to
+	// ClassBackoff says that the machine's class is backing off. Nil: it is not. CreatePermit is the answer to
 	// AskCreate.
-	Hold       *Hold
-	CreateTurn *CreateTurn
+	ClassBackoff *ClassBackoff
+	CreatePermit *CreatePermit
 
 	// Token says whether the user data of the class needs a bootstrap token. It may be TokenUnused for
 	// a machine whose node has joined.
@@ -135,8 +135,8 @@ type Grant struct {
 	Detail string
 }
 
-// Hold says that a class is backing off, because the provider refuses to create its machines.
-type Hold struct {
+// ClassBackoff says that a class is backing off, because the provider refuses to create its machines.
+type ClassBackoff struct {
 	Class string     // name of the class
 	Zone  string     // of its machines; empty: the class does not say
 	Code  codes.Code // of the latest refusal
@@ -147,7 +147,7 @@ type Hold struct {
 
 // String says which class the provider refuses, and why: "creations of class small in zone a are
 // refused with RESOURCE_EXHAUSTED since 2026-03-01T09:00:00Z".
-func (h *Hold) String() string {
+func (h *ClassBackoff) String() string {
 	text := "creations of class " + h.Class
 	if h.Zone != "" {
 		text += " in zone " + h.Zone
@@ -155,8 +155,8 @@ func (h *Hold) String() string {
 	return text + " are refused with " + h.Code.Contract() + " since " + h.Since.UTC().Format(time.RFC3339)
 }
 
-// CreateTurn is the answer to AskCreate.
-type CreateTurn struct {
+// CreatePermit is the answer to AskCreate.
+type CreatePermit struct {
 	Given bool
 	// At is when to ask again if it is not given. Zero: soon.
 	At time.Time

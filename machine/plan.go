@@ -132,7 +132,7 @@ type DetachVolumes struct {
 }
 
 // AskCreate asks whether this machine may make the next attempt of its class, while the class is backing
-// off (Observation.CreateTurn). The permission lasts until CreateVM is answered or the pass ends.
+// off (Observation.CreatePermit). The permission lasts until CreateVM is answered or the pass ends.
 type AskCreate struct{}
 
 // AskGrant asks the replacement budget whether this machine may be given up now (Observation.Grant):

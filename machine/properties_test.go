@@ -515,7 +515,7 @@ func anyObservation(t *rapid.T) *machine.Observation {
 	return &machine.Observation{
 		VMSpec: maybe(t, "wanted", anyVMSpec), Updated: maybe(t, "updated", anyVM),
 		UpdateTurn: maybe(t, "update turn", func(t *rapid.T) machine.UpdateTurn {
-			return machine.UpdateTurn{Allowed: rapid.Bool().Draw(t, "turn"), At: anyTime.Draw(t, "turn at")}
+			return machine.UpdateTurn{Allowed: rapid.Bool().Draw(t, "permit"), At: anyTime.Draw(t, "turn at")}
 		}),
 		Machine: anyMachine(t), Class: maybe(t, "class", anyClass), Secret: rapid.SampledFrom([]string{"", "v1"}).Draw(t, "secret"),
 		Frozen: rapid.Bool().Draw(t, "frozen"), NoCluster: rapid.Bool().Draw(t, "no cluster"),
@@ -539,7 +539,7 @@ func anyObservation(t *rapid.T) *machine.Observation {
 			return machine.MissingVM{Since: anyTime.Draw(t, "missing since"), NotFound: rapid.Bool().Draw(t, "not found")}
 		}),
 		TokenRemoved: maybe(t, "token removed", anyOutcome),
-		Hold:         maybe(t, "hold", anyHold), CreateTurn: maybe(t, "turn", anyCreateTurn),
+		ClassBackoff: maybe(t, "class backoff", anyClassBackoff), CreatePermit: maybe(t, "permit", anyCreatePermit),
 		Grant: maybe(t, "grant", func(t *rapid.T) machine.Grant {
 			return machine.Grant{
 				Allowed: rapid.Bool().Draw(t, "allowed"), Detail: anyWord.Draw(t, "detail"),

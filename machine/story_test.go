@@ -157,7 +157,7 @@ func permission(o *machine.Observation, effect machine.Effect) string {
 	case machine.AskUpdate:
 		return map[bool]string{true: "now", false: "not yet"}[o.UpdateTurn.Allowed]
 	case machine.AskCreate:
-		return map[bool]string{true: "given", false: "not given"}[o.CreateTurn.Given]
+		return map[bool]string{true: "given", false: "not given"}[o.CreatePermit.Given]
 	case machine.AskGrant:
 		return map[bool]string{true: "allowed", false: "refused"}[o.Grant.Allowed]
 	}

@@ -313,7 +313,7 @@ func guardedObservation(t *rapid.T) *machine.Observation {
 	m.Finalizers, m.Annotations = []string{machine.Finalizer}, nil
 	m.Spec.Class.Name, m.Spec.Config = "small", machine.Configuration{}
 	o.Class = &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: m.Namespace, Name: "small"}}, Provider: "model"}
-	o.Hold, o.Token, o.WatchedSince = nil, machine.TokenUnused, epoch.Add(-24*time.Hour)
+	o.ClassBackoff, o.Token, o.WatchedSince = nil, machine.TokenUnused, epoch.Add(-24*time.Hour)
 	read := readAt(epoch)
 	op := &m.Status.LastOperation
 	switch rapid.IntRange(0, 3).Draw(t, "near") {

@@ -150,7 +150,7 @@ func TestChurn(t *testing.T) {
 		s.wait()
 	})
 	story(t, "class-slowed", 2, func(s *stage) {
-		s.p.hold = &machine.Hold{Class: "small", Zone: "a", Code: codes.ResourceExhausted, Since: s.w.now.Truncate(time.Second), Until: s.w.now.Truncate(time.Second).Add(time.Minute)}
+		s.p.hold = &machine.ClassBackoff{Class: "small", Zone: "a", Code: codes.ResourceExhausted, Since: s.w.now.Truncate(time.Second), Until: s.w.now.Truncate(time.Second).Add(time.Minute)}
 		s.pass()
 		s.say("the provider has refused once more")
 		hold := *s.p.hold

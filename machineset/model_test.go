@@ -297,7 +297,7 @@ type process struct {
 	w      *world
 	policy *machineset.Policy
 	frozen bool
-	hold   *machine.Hold
+	hold   *machine.ClassBackoff
 	inputs machine.Inputs
 
 	fault   func(verb string) fault                        // nil: none
@@ -409,7 +409,7 @@ func (p *process) begin() {
 		return
 	}
 	p.o = &machineset.Observation{
-		Set: set, Frozen: p.frozen, Hold: p.hold, Inputs: p.inputs, Failures: p.failures, StatusWritten: p.statusWritten,
+		Set: set, Frozen: p.frozen, ClassBackoff: p.hold, Inputs: p.inputs, Failures: p.failures, StatusWritten: p.statusWritten,
 		Created: p.remembered(set),
 	}
 	p.look(p.w.history[j].machines)

@@ -27,9 +27,9 @@ type Observation struct {
 	// Frozen holds back creations, not deletions.
 	Frozen bool
 
-	// Hold says that creations of the template's class are slowed. Nil: they
+	// ClassBackoff says that creations of the template's class are slowed. Nil: they
 	// are not.
-	Hold *machine.Hold
+	ClassBackoff *machine.ClassBackoff
 	// Inputs are the versions of the template's class and its secrets. They
 	// are needed only while Set.Status.CrashLoop is not zero, or machines have
 	// failed; a caller that never fills them in does no harm.

@@ -143,7 +143,7 @@ func (d *state) pausedCondition(conditions []object.Condition) []object.Conditio
 // holdCondition returns conditions with why VMs of machines are not created, while the provider refuses
 // their class.
 func (d *state) holdCondition(conditions []object.Condition) []object.Condition {
-	h := d.o.Hold
+	h := d.o.ClassBackoff
 	if h == nil || d.summary.unmade == 0 {
 		return withoutCondition(conditions, ConditionCreationSlowed)
 	}

@@ -109,7 +109,7 @@ func (v *counter) visit(m *machine.Machine) {
 	machines, available, spared := &c.deletionOrder, false, v.d.spares(m)
 	if m.Status.Phase != machine.PhaseFailed || spared || v.d.keeps(m) {
 		c.active++
-		if v.d.o.Hold != nil && unmade(m) {
+		if v.d.o.ClassBackoff != nil && unmade(m) {
 			c.unmade++
 		}
 		available = v.countReady(m)

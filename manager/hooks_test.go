@@ -145,7 +145,7 @@ func TestBackoffIsTold(t *testing.T) {
 	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(f.others) >= 3 }, unexpected(t))
 	full = false
 	w.until(p, w.settled(3), unexpected(t))
-	base := safety.DefaultPolicy().PaceBase
+	base := safety.DefaultPolicy().ClassBackoffBase
 	require.Equal(t, fmt.Sprint(smallKey, " ", base+time.Second), f.others[0])
 	require.Contains(t, f.others, fmt.Sprint(smallKey, " ", 2*base+time.Second))
 	require.Equal(t, 3, f.calls["CreateMachine OK"])

@@ -42,7 +42,7 @@ func newMachineReconciler(s *deps) Reconciler {
 		Driver: s.Driver, Tokens: s.Tokens, Drainer: s.Drainer, CallTimeout: s.Tuning.CallTimeout, Policy: s.Policies.Machine,
 		UpdateLimit: func(replicas int32) int { return int(max(1, limit.Ceil(replicas))) },
 		Safety:      s.Policies.Safety, Backoff: s.backoff, Paces: s.paces,
-		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since,
+		Delay: s.reach.Delay, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since,
 		Split: s.specs.of, Missing: s.missing.of, Unhealthy: s.missing.unhealthy, Asked: s.missing.asked, Hint: s.hints.add,
 		Span: s.Hooks.Span, Panic: s.abandoned(KindMachine),
 	}
@@ -56,7 +56,7 @@ func newMachineReconciler(s *deps) Reconciler {
 func newSetReconciler(s *deps) Reconciler {
 	c := sets.Config{
 		Sets: s.objects.sets, Machines: s.objects.machines, Policy: s.Policies.Set, Safety: s.Policies.Safety,
-		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, Creations: s.creations,
+		Delay: s.reach.Delay, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, Creations: s.creations,
 		Forget: func(key object.Key) { s.permits.forget(KindSet, key) },
 	}
 	if s.permits.wanted() {
@@ -153,7 +153,7 @@ func (s *deps) fleet() fleet.Config {
 
 // creations returns what holds the creations of a class back; nil: nothing does. The versions that
 // machines are made from are read only if creations are slowed, or fail.
-func (s *deps) creations(ctx context.Context, key object.Key, failing bool) (*machine.Hold, machine.Inputs, error) {
+func (s *deps) creations(ctx context.Context, key object.Key, failing bool) (*machine.ClassBackoff, machine.Inputs, error) {
 	slowed := s.Policies.Safety != nil && s.backoff.Knows(key)
 	if !slowed && !failing {
 		return nil, machine.Inputs{}, nil
@@ -185,7 +185,7 @@ func newPoolReconciler(s *deps) Reconciler {
 		Pools: s.objects.pools, Classes: s.objects.classes, Secrets: s.Store.Secrets, SecretNamespaces: s.Classes.SecretNamespaces,
 		Machines: s.objects.machines, NodeMachine: s.Policies.Machine.Keys.NodeMachine,
 		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Tokens: s.Tokens, Policy: s.Policies.Pool, Paces: s.paces,
-		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
+		Delay: s.reach.Delay, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
 		Panic: s.abandoned(KindPool), CallTimeout: s.Tuning.CallTimeout,
 	}
 	c.Keeper, _ = s.Drainer.(NodeKeeper)

@@ -231,7 +231,7 @@ func TestP63TouchesRepeatNoCall(t *testing.T) {
 		"creations of its class are slowed after one that was not answered": {codes.GetMachineStatus, func(t *testing.T) *touched {
 			w := newWorld(t, drivertest.MemoryOptions{})
 			o := w.options()
-			o.Policies.Safety = &safety.Policy{PaceBase: 20 * time.Minute, PaceMax: 20 * time.Minute}
+			o.Policies.Safety = &safety.Policy{ClassBackoffBase: 20 * time.Minute, ClassBackoffMax: 20 * time.Minute}
 			u := newTouched(t, w, o, func(call codes.Call, key object.Key) error {
 				switch {
 				case call != codes.CreateMachine:

@@ -11,7 +11,7 @@ import (
 // A policy says what differs from the defaults: what is zero has its default, and object.Off turns
 // off. A value out of range is an error that names the field.
 func ExamplePolicy() {
-	p := &safety.Policy{PaceBase: object.Off}
+	p := &safety.Policy{ClassBackoffBase: object.Off}
 	fmt.Println("orphans are looked for every", p.WithDefaults().OrphanPeriod)
 	p.CheckPeriod = time.Millisecond
 	fmt.Println(p.Validate())

@@ -101,17 +101,17 @@ type Policy struct {
 	// NodePeriod is the time between passes over the nodes. At least a second; default 15 min.
 	NodePeriod time.Duration
 
-	// PaceBase is the wait between a refusal that concerns a whole class (see Slows) and the next
-	// try of a machine of the class. It doubles with each further refusal up to PaceMax, and no
+	// ClassBackoffBase is the wait between a refusal that concerns a whole class (see Slows) and the next
+	// try of a machine of the class. It doubles with each further refusal up to ClassBackoffMax, and no
 	// further than machines' creation timeout. At least a second; default 1 min, this library's.
 	// object.Off: no class is slowed.
-	PaceBase time.Duration
-	// PaceMax is the longest such wait. At least PaceBase; default 20 min, the creation timeout of
+	ClassBackoffBase time.Duration
+	// ClassBackoffMax is the longest such wait. At least ClassBackoffBase; default 20 min, the creation timeout of
 	// machines.
-	PaceMax time.Duration
-	// PaceTurn is how long a machine waits if others of its class are being tried. At least a
+	ClassBackoffMax time.Duration
+	// ClassBackoffRetry is how long a machine waits if others of its class are being tried. At least a
 	// second; default 10 s, this library's.
-	PaceTurn time.Duration
+	ClassBackoffRetry time.Duration
 
 	// Burst is the maximum number of orders in one plan. It is no brake: the next plan follows at
 	// once. At least 1; default 100.
@@ -139,28 +139,28 @@ func Off() *Policy { return &Policy{Off: true} }
 // DefaultPolicy returns the established settings.
 func DefaultPolicy() *Policy {
 	return &Policy{
-		OrphanPeriod: 15 * time.Minute,
-		OrphanGap:    30 * time.Second,
-		OrphanSoon:   10 * time.Second,
-		VMPeriod:     time.Minute,
-		Brake:        3,
-		BrakeShare:   10,
-		OwnerPeriod:  15 * time.Minute,
-		OwnerGap:     2 * time.Minute,
-		SafetyUp:     2,
-		SafetyDown:   1,
-		CheckPeriod:  time.Minute,
-		CheckDown:    6 * time.Second,
-		DownTimeout:  30 * time.Second,
-		SettleTime:   30 * time.Second,
-		GrantUse:     time.Minute,
-		GrantFlight:  2 * time.Minute,
-		NodeAge:      20 * time.Minute,
-		NodePeriod:   15 * time.Minute,
-		PaceBase:     time.Minute,
-		PaceMax:      20 * time.Minute,
-		PaceTurn:     10 * time.Second,
-		Burst:        100,
+		OrphanPeriod:      15 * time.Minute,
+		OrphanGap:         30 * time.Second,
+		OrphanSoon:        10 * time.Second,
+		VMPeriod:          time.Minute,
+		Brake:             3,
+		BrakeShare:        10,
+		OwnerPeriod:       15 * time.Minute,
+		OwnerGap:          2 * time.Minute,
+		SafetyUp:          2,
+		SafetyDown:        1,
+		CheckPeriod:       time.Minute,
+		CheckDown:         6 * time.Second,
+		DownTimeout:       30 * time.Second,
+		SettleTime:        30 * time.Second,
+		GrantUse:          time.Minute,
+		GrantFlight:       2 * time.Minute,
+		NodeAge:           20 * time.Minute,
+		NodePeriod:        15 * time.Minute,
+		ClassBackoffBase:  time.Minute,
+		ClassBackoffMax:   20 * time.Minute,
+		ClassBackoffRetry: 10 * time.Second,
+		Burst:             100,
 		Keys: Keys{
 			Freeze:      "freeze",
 			Unfreeze:    "safety.machine.sapcloud.io/unfreeze",
@@ -216,9 +216,9 @@ func (p *Policy) WithDefaults() *Policy {
 	c.GrantFlight = cmp.Or(c.GrantFlight, d.GrantFlight)
 	c.NodeAge = cmp.Or(c.NodeAge, d.NodeAge)
 	c.NodePeriod = cmp.Or(c.NodePeriod, d.NodePeriod)
-	c.PaceBase = cmp.Or(c.PaceBase, d.PaceBase)
-	c.PaceMax = cmp.Or(c.PaceMax, d.PaceMax)
-	c.PaceTurn = cmp.Or(c.PaceTurn, d.PaceTurn)
+	c.ClassBackoffBase = cmp.Or(c.ClassBackoffBase, d.ClassBackoffBase)
+	c.ClassBackoffMax = cmp.Or(c.ClassBackoffMax, d.ClassBackoffMax)
+	c.ClassBackoffRetry = cmp.Or(c.ClassBackoffRetry, d.ClassBackoffRetry)
 	c.Brake = cmp.Or(c.Brake, d.Brake)
 	c.BrakeShare = cmp.Or(c.BrakeShare, d.BrakeShare)
 	c.SafetyUp = cmp.Or(c.SafetyUp, d.SafetyUp)
@@ -232,7 +232,7 @@ func (p *Policy) WithDefaults() *Policy {
 func (p *Policy) complete() bool {
 	for _, setting := range [...]time.Duration{
 		p.OrphanPeriod, p.OrphanGap, p.OrphanSoon, p.VMPeriod, p.OwnerPeriod, p.OwnerGap, p.CheckPeriod, p.CheckDown, p.DownTimeout,
-		p.SettleTime, p.GrantUse, p.GrantFlight, p.NodeAge, p.NodePeriod, p.PaceBase, p.PaceMax, p.PaceTurn,
+		p.SettleTime, p.GrantUse, p.GrantFlight, p.NodeAge, p.NodePeriod, p.ClassBackoffBase, p.ClassBackoffMax, p.ClassBackoffRetry,
 	} {
 		if setting == 0 {
 			return false
@@ -266,8 +266,8 @@ func (p *Policy) validateFigures() error {
 		return object.Invalid("policy.safetyDown", "must be at least 1")
 	case p.VMPeriod != object.Off && p.VMPeriod < time.Second:
 		return object.Invalid("policy.vmPeriod", "must be at least a second, or off")
-	case p.PaceBase != object.Off && p.PaceBase < time.Second:
-		return object.Invalid("policy.paceBase", "must be at least a second, or off")
+	case p.ClassBackoffBase != object.Off && p.ClassBackoffBase < time.Second:
+		return object.Invalid("policy.classBackoffBase", "must be at least a second, or off")
 	case p.Replacements.Value < 0:
 		return object.Invalid("policy.replacements", "must not be negative")
 	case p.Burst < 1:
@@ -298,8 +298,8 @@ func (p *Policy) validateDurations() error {
 		{"grantFlight", p.GrantFlight, time.Second, "must be at least a second"},
 		{"nodeAge", p.NodeAge, time.Second, "must be at least a second"},
 		{"nodePeriod", p.NodePeriod, time.Second, "must be at least a second"},
-		{"paceMax", p.PaceMax, max(p.PaceBase, 0), "must be at least policy.paceBase"},
-		{"paceTurn", p.PaceTurn, time.Second, "must be at least a second"},
+		{"classBackoffMax", p.ClassBackoffMax, max(p.ClassBackoffBase, 0), "must be at least policy.classBackoffBase"},
+		{"classBackoffRetry", p.ClassBackoffRetry, time.Second, "must be at least a second"},
 	} {
 		if at.have < at.min {
 			return object.Invalid("policy."+at.field, at.complaints)

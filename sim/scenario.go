@@ -246,7 +246,7 @@ func (s *writtenScenario) turnOff() {
 	}
 	if p := s.SafetyPolicy; p != nil && !p.Off {
 		p.OrphanSoon, p.SettleTime = cmp.Or(p.OrphanSoon, object.Off), cmp.Or(p.SettleTime, object.Off)
-		p.BrakeShare, p.PaceBase = cmp.Or(p.BrakeShare, object.Off), cmp.Or(p.PaceBase, object.Off)
+		p.BrakeShare, p.ClassBackoffBase = cmp.Or(p.BrakeShare, object.Off), cmp.Or(p.ClassBackoffBase, object.Off)
 	}
 	if p := s.Drain; p != nil {
 		p.Timeout, p.TerminationBuffer = cmp.Or(p.Timeout, object.Off), cmp.Or(p.TerminationBuffer, object.Off)

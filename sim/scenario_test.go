@@ -157,13 +157,13 @@ func TestZeroOfAStoredPolicyIsOff(t *testing.T) {
 	require.Equal(t, &deployment.Policy{
 		StatusInterval: object.Off, FailedSummaries: object.Off, UpdateLimit: rollout.IntOrPercent{Value: 1},
 	}, m.Policies.Deployment)
-	require.Equal(t, &safety.Policy{OrphanSoon: object.Off, BrakeShare: object.Off, SettleTime: object.Off, PaceBase: object.Off}, m.Policies.Safety)
+	require.Equal(t, &safety.Policy{OrphanSoon: object.Off, BrakeShare: object.Off, SettleTime: object.Off, ClassBackoffBase: object.Off}, m.Policies.Safety)
 	require.Equal(t, &drain.Policy{Timeout: object.Off, TerminationBuffer: object.Off}, o.Drain)
 
 	written := &sim.Scenario{}
 	o, m = &written.Options, &written.Options.Manager
 	m.Policies.Machine, m.Policies.Set, m.Policies.Deployment, m.Policies.Pool = &machine.Policy{}, &machineset.Policy{}, &deployment.Policy{}, &machinepool.Policy{}
-	m.Policies.Safety, o.Drain = &safety.Policy{PaceBase: object.Off}, &drain.Policy{}
+	m.Policies.Safety, o.Drain = &safety.Policy{ClassBackoffBase: object.Off}, &drain.Policy{}
 	text, err := json.Marshal(written)
 	require.NoError(t, err)
 	again := &sim.Scenario{}
@@ -173,7 +173,7 @@ func TestZeroOfAStoredPolicyIsOff(t *testing.T) {
 	require.Equal(t, machineset.DefaultPolicy(), m.Policies.Set)
 	require.Equal(t, (&deployment.Policy{}).WithDefaults(), m.Policies.Deployment)
 	require.Equal(t, machinepool.DefaultPolicy(), m.Policies.Pool)
-	require.Equal(t, (&safety.Policy{PaceBase: object.Off}).WithDefaults(), m.Policies.Safety)
+	require.Equal(t, (&safety.Policy{ClassBackoffBase: object.Off}).WithDefaults(), m.Policies.Safety)
 	require.Equal(t, drain.DefaultPolicy(), o.Drain)
 }
 

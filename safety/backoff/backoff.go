@@ -56,15 +56,15 @@ func Slows(code codes.Code) bool {
 // Slowed returns what holds creations of the class back. Nil: nothing does, or the class or secret
 // has changed since the refusal (in: their versions). Trying is true if the last machine that was
 // tried was created, so that no warning is needed.
-func (c State) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (hold *machine.Hold, trying bool) {
+func (c State) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (slowed *machine.ClassBackoff, trying bool) {
 	if class == nil || !c.applies(in, now) {
 		return nil, false
 	}
-	hold = &machine.Hold{Class: class.Name, Code: c.code, Since: c.since, Until: c.until}
+	slowed = &machine.ClassBackoff{Class: class.Name, Code: c.code, Since: c.since, Until: c.until}
 	if class.NodeTemplate != nil {
-		hold.Zone = class.NodeTemplate.Zone
+		slowed.Zone = class.NodeTemplate.Zone
 	}
-	return hold, c.good > 0
+	return slowed, c.good > 0
 }
 
 // Idle reports whether there is nothing to remember.
@@ -91,18 +91,18 @@ func ofClass(in machine.Inputs) machine.Inputs {
 
 // Ask answers a machine that asks whether it may be tried now. A turn counts until Answer, or
 // Leave.
-func (c State) Ask(m object.Key, in machine.Inputs, p *safety.Policy, now time.Time) (State, machine.CreateTurn) {
+func (c State) Ask(m object.Key, in machine.Inputs, p *safety.Policy, now time.Time) (State, machine.CreatePermit) {
 	has := slices.ContainsFunc(c.turns, func(t turn) bool { return t.machine == m })
 	switch {
 	case has || !c.applies(in, now):
-		return c, machine.CreateTurn{Given: true}
+		return c, machine.CreatePermit{Given: true}
 	case now.Before(c.until):
-		return c, machine.CreateTurn{At: c.until}
+		return c, machine.CreatePermit{At: c.until}
 	case len(c.turns) >= 1<<min(c.good, steps):
-		return c, machine.CreateTurn{At: now.Add(p.WithDefaults().PaceTurn)}
+		return c, machine.CreatePermit{At: now.Add(p.WithDefaults().ClassBackoffRetry)}
 	}
 	c.turns = append(slices.Clone(c.turns), turn{m, c.round})
-	return c, machine.CreateTurn{Given: true}
+	return c, machine.CreatePermit{Given: true}
 }
 
 // Leave ends a machine's turn that led to no answer.
@@ -120,7 +120,7 @@ func (c State) Answer(m object.Key, in machine.Inputs, code codes.Code, p *safet
 	refused := Slows(code)
 	switch {
 	case !c.applies(in, now):
-		if refused && p.PaceBase > 0 {
+		if refused && p.ClassBackoffBase > 0 {
 			c = State{round: c.round + 1, since: times.Stamp(now), against: ofClass(in)}
 			return c.refuse(code, p, longest, now)
 		}
@@ -155,11 +155,11 @@ func (c State) refuse(code codes.Code, p *safety.Policy, longest time.Duration, 
 
 // wait starts the wait that follows so many failures.
 func (c State) wait(p *safety.Policy, longest time.Duration, now time.Time) State {
-	most := p.PaceMax
+	most := p.ClassBackoffMax
 	if longest > 0 {
 		most = min(most, longest)
 	}
-	wait := p.PaceBase
+	wait := p.ClassBackoffBase
 	for n := 1; n < c.failures && wait < most; n++ {
 		wait *= 2
 	}

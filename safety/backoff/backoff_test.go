@@ -59,7 +59,7 @@ func (s *site) state() string {
 }
 
 // ask asks for a turn.
-func (s *site) ask(name string) (turn machine.CreateTurn) {
+func (s *site) ask(name string) (turn machine.CreatePermit) {
 	s.pace, turn = s.pace.Ask(named(name), s.inputs, s.policy, s.Now)
 	answer := "go ahead"
 	if !turn.Given {
@@ -79,7 +79,7 @@ func (s *site) end(name string) codes.Code {
 }
 
 // try is a whole attempt.
-func (s *site) try(name string) (machine.CreateTurn, codes.Code) {
+func (s *site) try(name string) (machine.CreatePermit, codes.Code) {
 	turn := s.ask(name)
 	if !turn.Given {
 		return turn, codes.Unknown
@@ -275,7 +275,7 @@ func (c *crowd) look(t *rapid.T) {
 		case code == codes.OK:
 			delete(c.looks, name)
 		default:
-			c.looks[name] = c.Now.Add(c.policy.PaceTurn)
+			c.looks[name] = c.Now.Add(c.policy.ClassBackoffRetry)
 		}
 	}
 }
@@ -302,12 +302,12 @@ func TestOneClassDoesNotSlowAnother(t *testing.T) {
 			poor.look(t)
 			poor.pass(10 * time.Second)
 		}
-		most := 1 + math.Log2(float64(poor.policy.PaceMax/poor.policy.PaceBase)) + 1 + float64(hours/poor.policy.PaceMax)
+		most := 1 + math.Log2(float64(poor.policy.ClassBackoffMax/poor.policy.ClassBackoffBase)) + 1 + float64(hours/poor.policy.ClassBackoffMax)
 		require.LessOrEqual(t, float64(poor.calls), most, "%d creates in %s", poor.calls, hours)
-		require.GreaterOrEqual(t, float64(poor.calls), float64(hours/poor.policy.PaceMax), "it is tried now and then")
+		require.GreaterOrEqual(t, float64(poor.calls), float64(hours/poor.policy.ClassBackoffMax), "it is tried now and then")
 
 		poor.refuse(codes.OK)
-		for end := poor.Now.Add(poor.policy.PaceMax + time.Minute + time.Duration(n)*poor.policy.PaceTurn); poor.Now.Before(end); {
+		for end := poor.Now.Add(poor.policy.ClassBackoffMax + time.Minute + time.Duration(n)*poor.policy.ClassBackoffRetry); poor.Now.Before(end); {
 			poor.look(t)
 			poor.pass(10 * time.Second)
 		}
@@ -362,7 +362,7 @@ func TestTurnsAreLimited(t *testing.T) {
 				}
 			}
 			if after, _ := s.pace.Slowed(s.class, s.inputs, s.Now); after != nil {
-				require.LessOrEqual(t, after.Until.Sub(s.Now), s.policy.PaceMax+time.Second)
+				require.LessOrEqual(t, after.Until.Sub(s.Now), s.policy.ClassBackoffMax+time.Second)
 			}
 		}
 	})
@@ -397,7 +397,7 @@ func TestStatesAreValues(t *testing.T) {
 	require.False(t, before.Idle())
 
 	off := safety.DefaultPolicy()
-	off.PaceBase = object.Off
+	off.ClassBackoffBase = object.Off
 	require.NoError(t, off.Validate())
 	require.True(t, backoff.State{}.Answer(named("m-1"), s.inputs, codes.ResourceExhausted, off, 0, s.Now).Idle())
 }
@@ -424,13 +424,13 @@ func TestInDetail(t *testing.T) {
 	hold, trying := s.pace.Slowed(s.class, s.inputs, s.Now)
 	require.False(t, trying)
 	require.Equal(t, s.Now.Truncate(time.Second), hold.Since)
-	require.Equal(t, s.Now.Truncate(time.Second).Add(s.policy.PaceBase+time.Second), hold.Until)
+	require.Equal(t, s.Now.Truncate(time.Second).Add(s.policy.ClassBackoffBase+time.Second), hold.Until)
 
 	s.pace = recovering
 	s.refuse(codes.Unavailable)
 	s.try("m-2")
 	hold, _ = s.pace.Slowed(s.class, s.inputs, s.Now)
-	require.Equal(t, s.Now.Truncate(time.Second).Add(s.policy.PaceBase+time.Second), hold.Until)
+	require.Equal(t, s.Now.Truncate(time.Second).Add(s.policy.ClassBackoffBase+time.Second), hold.Until)
 
 	s.pace, s.inputs.Class = slowed, 2
 	s.refuse(codes.OK)
@@ -469,7 +469,7 @@ func TestWait(t *testing.T) {
 	p := safety.DefaultPolicy()
 	require.Zero(t, backoff.State{}.Wait(now))
 	slowed := backoff.State{}.Answer(object.Key{Name: "m"}, machine.Inputs{}, codes.ResourceExhausted, p, 0, now)
-	require.Equal(t, p.PaceBase+time.Second, slowed.Wait(now))
+	require.Equal(t, p.ClassBackoffBase+time.Second, slowed.Wait(now))
 	require.Zero(t, slowed.Wait(now.Add(time.Hour)))
 }
 

@@ -78,8 +78,8 @@ type safetyPolicy struct {
 	APIServerCheckTimeout  time.Duration        `name:"machine-safety-apiserver-statuscheck-timeout" policy:"safety.DownTimeout" help:"How long an API server may be unreachable before the fleet is frozen."`
 	SafetyReplacements     rollout.IntOrPercent `placeholder:"N|N%" policy:"safety.Replacements" help:"Unhealthy machines of a deployment that may be in replacement at the same time; 0 counts as 1. Default: ${default}."`
 	SafetyZoneRule         bool                 `policy:"safety.ZoneRule" help:"Do not mark machines Failed in a zone of 3 or more machines of which most are Unknown."`
-	SafetyClassBackoffBase time.Duration        `policy:"safety.PaceBase" help:"Initial backoff of a class after an error that concerns all its machines, such as RESOURCE_EXHAUSTED; doubles per error, 0 disables."`
-	SafetyClassBackoffMax  time.Duration        `policy:"safety.PaceMax" help:"Maximum of that backoff."`
+	SafetyClassBackoffBase time.Duration        `policy:"safety.ClassBackoffBase" help:"Initial backoff of a class after an error that concerns all its machines, such as RESOURCE_EXHAUSTED; doubles per error, 0 disables."`
+	SafetyClassBackoffMax  time.Duration        `policy:"safety.ClassBackoffMax" help:"Maximum of that backoff."`
 	SafetyUnmanagedPeriod  time.Duration        `policy:"safety.NodePeriod" help:"How often to look for nodes without a machine."`
 	SafetyOwnerlessPeriod  time.Duration        `policy:"safety.OwnerPeriod" help:"How often to look for machines and sets whose owner no longer exists."`
 	SafetyFreezeSettleTime time.Duration        `policy:"safety.SettleTime" help:"How long the fleet stays frozen after its API servers are reachable again."`

@@ -95,7 +95,7 @@ func TestZeroOfASettingIsOff(t *testing.T) {
 	}}.read(t.TempDir(), nil)
 	require.NoError(t, err)
 	for _, d := range []time.Duration{
-		r.rules.machine.Grace, r.rules.machine.HookTimeout, r.rules.set.CrashLoopBase, r.rules.safety.PaceBase, r.rules.safety.SettleTime,
+		r.rules.machine.Grace, r.rules.machine.HookTimeout, r.rules.set.CrashLoopBase, r.rules.safety.ClassBackoffBase, r.rules.safety.SettleTime,
 	} {
 		require.EqualValues(t, object.Off, d)
 	}

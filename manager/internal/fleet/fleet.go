@@ -128,9 +128,9 @@ func (r *Reach) begin() {
 	r.begun = true
 }
 
-// Hold holds a pass back that came before the first check of the API servers: whether anything is frozen
+// Delay holds a pass back that came before the first check of the API servers: whether anything is frozen
 // is not known yet.
-func (r *Reach) Hold() (engine.Result, bool) {
+func (r *Reach) Delay() (engine.Result, bool) {
 	if r.policy == nil {
 		return engine.Result{}, false
 	}

@@ -56,7 +56,7 @@ func newOrphans(e *engine.Engine, c Config, groups bool) *engine.Reconciler {
 		Config: c, groups: groups,
 		asked: make(map[object.Key]orphan.Class), tries: make(map[string]orphan.Try),
 	}
-	return e.Reconciler(engine.Kind{Name: "orphans", Delay: c.Reach.Hold, Begin: r.begin})
+	return e.Reconciler(engine.Kind{Name: "orphans", Delay: c.Reach.Delay, Begin: r.begin})
 }
 
 func (r *orphans) begin(ep *engine.Pass) engine.Steps {

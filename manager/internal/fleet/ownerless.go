@@ -17,7 +17,7 @@ import (
 func NewOwnerless(e *engine.Engine, c Config) *engine.Reconciler {
 	r := &ownerlessReconciler{Config: c}
 	return e.Reconciler(engine.Kind{
-		Name: "ownerless", Delay: c.Reach.Hold,
+		Name: "ownerless", Delay: c.Reach.Delay,
 		Begin: func(p *engine.Pass) engine.Steps { return &ownerlessPass{Pass: p, ownerlessReconciler: r} },
 	})
 }

@@ -17,7 +17,7 @@ var reasonNodeNotWritten = decision.NewReason("NodeNotWritten", "node {name} cou
 // NewUnmanaged returns a reconciler that lets nodes go that no machine owns.
 func NewUnmanaged(e *engine.Engine, c Config) *engine.Reconciler {
 	return e.Reconciler(engine.Kind{
-		Name: "unmanaged", Delay: c.Reach.Hold,
+		Name: "unmanaged", Delay: c.Reach.Delay,
 		Begin: func(p *engine.Pass) engine.Steps { return &unmanagedPass{Pass: p, Config: &c} },
 	})
 }

@@ -91,7 +91,7 @@ func (p *pass) ask(ctx context.Context, e machine.Effect) (err error) {
 	case machine.AskGrant:
 		p.o.Grant, err = p.askGrant(ctx, e)
 	case machine.AskCreate:
-		p.o.CreateTurn = p.askCreate()
+		p.o.CreatePermit = p.askCreate()
 	case machine.AskUpdate:
 		p.o.UpdateTurn, err = p.askUpdate(ctx)
 	}

@@ -37,14 +37,14 @@ import (
 func New(e *engine.Engine, c Config) *engine.Reconciler {
 	r := newReconciler(c)
 	return e.Reconciler(engine.Kind{
-		Name: "machine", Delay: c.Hold, Release: c.Backoff.leave, Forget: r.forget, Panic: c.Panic,
+		Name: "machine", Delay: c.Delay, Release: c.Backoff.leave, Forget: r.forget, Panic: c.Panic,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }
 
 // Decide implements engine.Steps. In a dry run, moves that a write would refuse end the pass here.
 func (p *pass) Decide(ctx context.Context) (engine.Step, error) {
-	if p.o.Frozen, p.o.Hold = p.Frozen(), p.hold(); !p.o.Frozen {
+	if p.o.Frozen, p.o.ClassBackoff = p.Frozen(), p.classBackoff(); !p.o.Frozen {
 		p.o.WatchedSince = p.WatchedSince(p.Now())
 	}
 	var err error
@@ -318,8 +318,8 @@ type Config struct {
 	// Paces are shared with all that call the provider; they count only with Safety.
 	Paces *pace.Paces
 
-	// Hold reports whether no pass may be made yet. Nil: any time.
-	Hold func() (engine.Result, bool)
+	// Delay reports whether no pass may be made yet. Nil: any time.
+	Delay func() (engine.Result, bool)
 	// Frozen reports whether an API server does not answer.
 	Frozen func() bool
 	// Thaw returns when to look again at what is frozen and would be looked at again at at.

@@ -111,12 +111,12 @@ func (r *Backoff) Knows(class object.Key) bool {
 }
 
 // ask asks for a machine's turn.
-func (r *Backoff) ask(m, class object.Key, ask func(backoff.State) (backoff.State, machine.CreateTurn)) *machine.CreateTurn {
+func (r *Backoff) ask(m, class object.Key, ask func(backoff.State) (backoff.State, machine.CreatePermit)) *machine.CreatePermit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, found := r.classes[class]
 	if !found {
-		return &machine.CreateTurn{Given: true}
+		return &machine.CreatePermit{Given: true}
 	}
 	after, turn := ask(known)
 	if r.classes[class] = after; turn.Given {

@@ -156,13 +156,13 @@ func (r *reconciler) updating(ctx context.Context, uid string, held turn, now ti
 	return m.Status.VMSpec.Begun != "" || m.Status.VMSpec != held.want && !shown
 }
 
-// hold is what holds the machine back at this moment.
-func (p *pass) hold() *machine.Hold {
+// classBackoff is what holds the machine back at this moment.
+func (p *pass) classBackoff() *machine.ClassBackoff {
 	if p.Safety == nil || p.o.Class == nil || p.o.Machine.Spec.ProviderID != "" {
 		return nil
 	}
-	hold, _ := p.Backoff.Of(p.o.Class.Key).Slowed(p.o.Class, p.inputs(), p.Now())
-	return hold
+	slowed, _ := p.Backoff.Of(p.o.Class.Key).Slowed(p.o.Class, p.inputs(), p.Now())
+	return slowed
 }
 
 // inputs are what all machines of the class share.
@@ -170,8 +170,8 @@ func (p *pass) inputs() machine.Inputs {
 	return machine.Inputs{Class: p.o.Class.Generation, Secret: p.o.Secret}
 }
 
-func (p *pass) askCreate() *machine.CreateTurn {
-	return p.Backoff.ask(p.Key, p.o.Class.Key, func(c backoff.State) (backoff.State, machine.CreateTurn) {
+func (p *pass) askCreate() *machine.CreatePermit {
+	return p.Backoff.ask(p.Key, p.o.Class.Key, func(c backoff.State) (backoff.State, machine.CreatePermit) {
 		return c.Ask(p.Key, p.inputs(), p.Safety, p.Now())
 	})
 }

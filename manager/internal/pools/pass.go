@@ -43,8 +43,8 @@ type Config struct {
 	// Paces are shared with all that call the provider. Nil: nothing is paced.
 	Paces *pace.Paces
 
-	// Hold reports whether no pass may be made yet. Nil: any time.
-	Hold func() (engine.Result, bool)
+	// Delay reports whether no pass may be made yet. Nil: any time.
+	Delay func() (engine.Result, bool)
 	// Frozen reports whether an API server does not answer.
 	Frozen func() bool
 	// Thaw returns when to look again at what is frozen and would be looked at again at at.

@@ -33,7 +33,7 @@ func New(e *engine.Engine, c Config) *engine.Reconciler {
 		secrets: secrets.Secrets{Collection: c.Secrets, Namespaces: c.SecretNamespaces},
 	}
 	return e.Reconciler(engine.Kind{
-		Name: "pool", Delay: c.Hold, Panic: c.Panic, Forget: r.forget,
+		Name: "pool", Delay: c.Delay, Panic: c.Panic, Forget: r.forget,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }

@@ -29,7 +29,7 @@ import (
 func New(e *engine.Engine, c Config) *engine.Reconciler {
 	r := &reconciler{Config: c}
 	return e.Reconciler(engine.Kind{
-		Name: "set", Delay: c.Hold, Forget: r.forget,
+		Name: "set", Delay: c.Delay, Forget: r.forget,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }
@@ -156,7 +156,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	p.o.StatusWritten = p.notes.Of(p.Key).statusWritten
 	p.o.Created = p.createdFor(s)
 	class := object.Key{Namespace: s.Namespace, Name: s.Spec.Template.Spec.Class.Name}
-	p.o.Hold, p.o.Inputs, err = p.Creations(ctx, class, s.Status.CrashLoop != (machineset.CrashLoop{}) || anyFailed(owned))
+	p.o.ClassBackoff, p.o.Inputs, err = p.Creations(ctx, class, s.Status.CrashLoop != (machineset.CrashLoop{}) || anyFailed(owned))
 	return err
 }
 
@@ -213,15 +213,15 @@ type Config struct {
 	// Safety freezes sets that have too many machines; nil: nothing does.
 	Safety *safety.Policy
 
-	// Hold reports whether no pass may be made yet. Nil: any time.
-	Hold func() (engine.Result, bool)
+	// Delay reports whether no pass may be made yet. Nil: any time.
+	Delay func() (engine.Result, bool)
 	// Frozen reports whether an API server does not answer, so that nothing is created.
 	Frozen func() bool
 	// Thaw returns when to look again at what is frozen and would be looked at again at at.
 	Thaw func(at time.Time) time.Time
 	// Creations returns what holds the creations of a class back (nil: nothing), and the versions that
 	// they are made from. Those are needed only if the set's machines fail.
-	Creations func(ctx context.Context, class object.Key, failing bool) (*machine.Hold, machine.Inputs, error)
+	Creations func(ctx context.Context, class object.Key, failing bool) (*machine.ClassBackoff, machine.Inputs, error)
 	// Settled is told of a set and its machines at the end of a pass; may be nil.
 	Settled func(*machineset.Set, []*machine.Machine)
 	// Forget is told of a set that is gone; may be nil.
