@@ -31,7 +31,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	case o.WriteFailed && !o.Forced:
 		return Plan{At: now.Add(p.RetryDelete), Why: decision.Why{Reason: reasonNotStored, Name: o.Node.Name}}, nil
 	}
-	if plan, busy := d.begin(); busy {
+	if plan, found := d.begin(); found {
 		return plan, nil
 	}
 	d.setDeadline()
@@ -121,8 +121,8 @@ func (d *decider) setDeadline() {
 }
 
 // begin cordons the node and writes the drain's record, in one write. It writes the record again
-// when force begins. busy: the plan must be carried out before anything else.
-func (d *decider) begin() (plan Plan, busy bool) {
+// when force begins. found: the plan must be carried out before anything else.
+func (d *decider) begin() (plan Plan, found bool) {
 	next, why := d.nextRecord()
 	switch {
 	case next == nil:

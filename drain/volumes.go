@@ -165,7 +165,7 @@ func (d *decider) followTurn() (write Plan, free bool, stuck decision.Why) {
 		return Plan{}, true, decision.Why{}
 	}
 	t := &d.rec.Turn
-	if plan, late := d.arrived(t); late {
+	if plan, found := d.arrived(t); found {
 		return plan, false, decision.Why{}
 	}
 	free = true
@@ -189,7 +189,7 @@ func (d *decider) followTurn() (write Plan, free bool, stuck decision.Why) {
 // arrived records volumes that came after the pod had been told to terminate. A pod may be told to terminate
 // before all of its volumes are attached. It may finish before the drain sees the last of them: its object then
 // still says whose they are.
-func (d *decider) arrived(t *machine.DrainTurn) (write Plan, late bool) {
+func (d *decider) arrived(t *machine.DrainTurn) (write Plan, found bool) {
 	if t.UID == "" || d.ahead(t.Since) || !t.Detached.IsZero() {
 		return Plan{}, false
 	}

@@ -16,7 +16,7 @@ import (
 // If the process is killed after the VM was created and before it was recorded, the next process reads the
 // VM, finds it, and continues from there.
 func (d *decider) create() Plan {
-	if plan, busy := d.createBackoff(); busy {
+	if plan, found := d.createBackoff(); found {
 		return plan
 	}
 	if d.m.Spec.ProviderID == "" {
@@ -69,7 +69,7 @@ func (d *decider) ensureVM() Plan {
 	}
 	vm := d.o.VM
 	if vm == nil {
-		if plan, busy := d.invalidOrBackoff(); busy && !d.vmMayExist() {
+		if plan, found := d.invalidOrBackoff(); found && !d.vmMayExist() {
 			return plan
 		}
 		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}
@@ -105,7 +105,7 @@ func (d *decider) vmWithoutID(vm *VM) Plan {
 	switch {
 	case vm.Code != codes.Uninitialized || d.o.NoInitialize:
 	case answer == nil:
-		if plan, busy := d.renewTokenForInit(); busy {
+		if plan, found := d.renewTokenForInit(); found {
 			return plan
 		}
 		return Plan{Effect: InitializeVM{}, Why: decision.Why{Reason: reasonInitialize, Name: vmName(d.m)}}
@@ -128,13 +128,13 @@ func (d *decider) vmWithoutID(vm *VM) Plan {
 func (d *decider) issueCreate() Plan {
 	made := d.o.Created
 	if made == nil {
-		if plan, busy := d.invalidOrBackoff(); busy {
+		if plan, found := d.invalidOrBackoff(); found {
 			return plan
 		}
 		if !d.now.Before(d.creationDeadline()) {
 			return d.creationTimedOut("no VM was created")
 		}
-		if plan, busy := d.tokenUnavailable(); busy {
+		if plan, found := d.tokenUnavailable(); found {
 			return plan
 		}
 		if !d.createAnnounced() {
@@ -145,7 +145,7 @@ func (d *decider) issueCreate() Plan {
 				d.recordSpecForCreate(s)
 			})
 		}
-		if plan, busy := d.ensureToken(); busy {
+		if plan, found := d.ensureToken(); found {
 			return plan
 		}
 		return Plan{Effect: CreateVM{}, Why: decision.Why{Reason: reasonCreate}}
@@ -237,7 +237,7 @@ func (d *decider) initializeAndJoin() Plan {
 		changed.Spec.NodeName = name
 		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonNodeNamed, Name: name}}
 	}
-	if plan, busy := d.initializeVM(); busy {
+	if plan, found := d.initializeVM(); found {
 		return plan
 	}
 	return d.pendingOrAvailable()
@@ -269,7 +269,7 @@ func (d *decider) initializeVM() (Plan, bool) {
 		if d.o.Class == nil {
 			return d.classFailed(codes.NotFound, d.m.Spec.Class.missing()), true
 		}
-		if plan, busy := d.renewTokenForInit(); busy {
+		if plan, found := d.renewTokenForInit(); found {
 			return plan, true
 		}
 		return Plan{Effect: InitializeVM{}, Why: decision.Why{Reason: reasonInitialize, Name: d.m.Spec.ProviderID}}, true
@@ -353,8 +353,8 @@ func (d *decider) ensureToken() (Plan, bool) {
 // renewTokenForInit renews the token before a VM is initialized, because that call gets the user data too.
 // A machine without a token is initialized all the same, and so is one whose creation deadline has passed.
 func (d *decider) renewTokenForInit() (Plan, bool) {
-	plan, busy := d.renewToken()
-	if busy {
+	plan, found := d.renewToken()
+	if found {
 		return plan, true
 	}
 	answer := d.o.TokenEnsured

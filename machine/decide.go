@@ -42,13 +42,13 @@ func Decide(o *Observation, p *Policy, now time.Time) (plan Plan, err error) {
 	return plan, nil
 }
 
-// decide decides about any machine. Here and below, a step returns a plan and whether it is busy: then
+// decide decides about any machine. Here and below, a step returns a plan and whether it found one: then
 // the plan is what to do now, and no later step is asked.
 func (d *decider) decide() Plan {
 	if d.pauseRequested() {
 		return d.pause()
 	}
-	if plan, busy := d.resume(); busy {
+	if plan, found := d.resume(); found {
 		return plan
 	}
 	if d.m.Deleted() {
@@ -60,7 +60,7 @@ func (d *decider) decide() Plan {
 // reconcile decides about a machine that is not being deleted.
 func (d *decider) reconcile() Plan {
 	if d.m.Status.Phase == PhaseFailed && !d.o.Frozen && d.m.HasFinalizer(Finalizer) { // before the spec is checked: sets wait for a preserved machine
-		if plan, busy := d.preserve(); busy {
+		if plan, found := d.preserve(); found {
 			return plan
 		}
 	}
@@ -68,7 +68,7 @@ func (d *decider) reconcile() Plan {
 		return d.waitForValidSpec(bad)
 	}
 	if bad := d.invalidForNode(); bad != nil {
-		if plan, busy := d.recordInvalid(bad); busy {
+		if plan, found := d.recordInvalid(bad); found {
 			return plan
 		}
 	} else if object.FindCondition(d.m.Status.Conditions, ConditionSpecValid) != nil {
@@ -87,10 +87,10 @@ func (d *decider) reconcile() Plan {
 		changed.AddFinalizer(Finalizer)
 		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
-	if plan, busy := d.preserve(); busy {
+	if plan, found := d.preserve(); found {
 		return plan
 	}
-	if plan, busy := d.followNodeDeletion(); busy {
+	if plan, found := d.followNodeDeletion(); found {
 		return plan
 	}
 	return d.whilePreserved(d.explainGrace(d.retryNodeDeletionGrant(d.alsoPreserve(d.byPhase()))))
@@ -127,7 +127,7 @@ func (d *decider) byPhase() Plan {
 
 // waitForValidSpec records which field is invalid, and waits for a change.
 func (d *decider) waitForValidSpec(bad *object.FieldError) Plan {
-	if plan, busy := d.recordInvalid(bad); busy {
+	if plan, found := d.recordInvalid(bad); found {
 		return plan
 	}
 	return Plan{Why: specInvalid(bad)}

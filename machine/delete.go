@@ -20,7 +20,7 @@ func (d *decider) reconcileDeletion() Plan {
 	if stage == StageNone {
 		return d.beginDeletion()
 	}
-	if plan, busy := d.deletionBackoff(); busy {
+	if plan, found := d.deletionBackoff(); found {
 		return plan
 	}
 	switch stage {
@@ -106,7 +106,7 @@ func (d *decider) locateNode() Plan {
 		return d.advanceDeletion(eventLocated, decision.Why{Reason: reasonDrain, Name: node.Name})
 	}
 	if d.m.Spec.NodeName == "" && !d.neverCreated() {
-		if plan, busy := d.nodeFromDriver(); busy {
+		if plan, found := d.nodeFromDriver(); found {
 			return plan
 		}
 	}
@@ -157,13 +157,13 @@ func (d *decider) deleteVM() Plan {
 	}
 	answer := d.o.VMDeleted
 	if answer == nil {
-		if plan, busy := d.drainLateNode(); busy {
+		if plan, found := d.drainLateNode(); found {
 			return plan
 		}
-		if plan, busy := d.awaitHooks(d.p.Keys.PreTerminateHook); busy {
+		if plan, found := d.awaitHooks(d.p.Keys.PreTerminateHook); found {
 			return plan
 		}
-		if plan, busy := d.lateNodeName(); busy { // after the hooks: recording the name changes the machine, which wakes it up
+		if plan, found := d.lateNodeName(); found { // after the hooks: recording the name changes the machine, which wakes it up
 			return plan
 		}
 		if d.o.Class == nil {
@@ -230,7 +230,7 @@ func (d *decider) removeFinalizer() Plan {
 	case d.hasOwnNode():
 		return d.advanceDeletion(eventNodeFound, decision.Why{Reason: reasonNodeAgain, Name: d.o.Node.Node.Name})
 	}
-	if plan, busy := d.removeToken(); busy && (!d.neverCreated() || d.m.Status.OnlyRefused) {
+	if plan, found := d.removeToken(); found && (!d.neverCreated() || d.m.Status.OnlyRefused) {
 		return plan
 	}
 	changed := d.m.Clone()

@@ -15,7 +15,7 @@ const forcedDrain = time.Minute
 // drainStage drains the node of a machine that is being deleted. If this process drains no nodes, it only sets
 // the Terminating condition.
 func (d *decider) drainStage() Plan {
-	if plan, busy := d.awaitHooks(d.p.Keys.PreDrainHook); busy {
+	if plan, found := d.awaitHooks(d.p.Keys.PreDrainHook); found {
 		return plan
 	}
 	if on := d.skipEvent(StageInitiateDrain); on != "" {
@@ -25,7 +25,7 @@ func (d *decider) drainStage() Plan {
 		return d.findNode()
 	}
 	node := d.node()
-	if plan, busy := d.setTerminatingCondition(node); busy {
+	if plan, found := d.setTerminatingCondition(node); found {
 		return plan
 	}
 	return d.warnTerminatingUndone(d.drainAfterMark(node), node)
@@ -87,7 +87,7 @@ func (d *decider) awaitDrain(n *Node) Plan {
 	case forced:
 		return d.awaitForcedDrain(n, answer)
 	}
-	if plan, busy := d.recordDrainProgress(n, d.operation(OperationDelete, StateProcessing, StageInitiateDrain)); busy {
+	if plan, found := d.recordDrainProgress(n, d.operation(OperationDelete, StateProcessing, StageInitiateDrain)); found {
 		return plan
 	}
 	until := d.forceAt()

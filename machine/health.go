@@ -23,10 +23,10 @@ func (d *decider) watchNode() Plan {
 		return d.nodeUnhealthy(decision.Why{Reason: reasonNodeMissing, Name: d.m.Spec.NodeName}, nil)
 	}
 	bad := node.judge(d.p.nodeConditions(d.m))
-	if plan, busy := d.retractPreservedCondition(node); busy {
+	if plan, found := d.retractPreservedCondition(node); found {
 		return plan
 	}
-	if plan, busy := d.stepUpdate(node, bad.healthy()); busy {
+	if plan, found := d.stepUpdate(node, bad.healthy()); found {
 		return plan
 	}
 	out := d.outOfSync(node)
@@ -38,10 +38,10 @@ func (d *decider) watchNode() Plan {
 		plan = d.retrySync(node, plan)
 	}
 	if plan.Write == nil && plan.Effect == nil {
-		if next, busy := d.setPreservedCondition(node); busy {
+		if next, found := d.setPreservedCondition(node); found {
 			return next
 		}
-		if next, busy := d.recordRefused(node); busy {
+		if next, found := d.recordRefused(node); found {
 			return next
 		}
 	}
@@ -123,7 +123,7 @@ func (d *decider) healthTimedOut(why decision.Why) Plan {
 		return d.readNode(false)
 	}
 	name := d.m.Spec.NodeName
-	if plan, busy := d.awaitGrant(AskGrant{}, decision.Why{Reason: reasonAskGrant, Name: name}, decision.Why{Reason: reasonNotGranted, Name: name}); busy {
+	if plan, found := d.awaitGrant(AskGrant{}, decision.Why{Reason: reasonAskGrant, Name: name}, decision.Why{Reason: reasonNotGranted, Name: name}); found {
 		return plan
 	}
 	return d.move(eventHealthTimeout, failed, func(s *Status) {
@@ -167,10 +167,10 @@ const vmRetry = time.Minute
 
 // watchVM decides about a machine without a cluster that has run before.
 func (d *decider) watchVM() Plan {
-	if plan, busy := d.checkVMLost(); busy {
+	if plan, found := d.checkVMLost(); found {
 		return plan
 	}
-	if plan, busy := d.checkVMHealth(); busy {
+	if plan, found := d.checkVMHealth(); found {
 		return plan
 	}
 	why := decision.Why{Reason: reasonHealthy, Name: d.m.Spec.NodeName}
@@ -186,7 +186,7 @@ func (d *decider) judgedByVM() bool {
 	return lost && d.o.NoCluster && d.m.Spec.ProviderID != "" && d.o.Class != nil && !d.preserved()
 }
 
-// checkVMLost marks a machine Failed whose VM is gone. It is not busy if the VM was listed, or if the driver
+// checkVMLost marks a machine Failed whose VM is gone. It finds no plan if the VM was listed, or if the driver
 // finds it or can't tell.
 func (d *decider) checkVMLost() (Plan, bool) {
 	missing, vm := d.o.Missing, d.o.VM
@@ -201,7 +201,7 @@ func (d *decider) checkVMLost() (Plan, bool) {
 		return ask, true
 	}
 	why := decision.Why{Reason: reasonLost, Name: d.m.Spec.ProviderID, For: d.now.Sub(missing.Since)}
-	if plan, busy := d.awaitGrant(AskGrant{}, decision.Why{Reason: reasonAskGrantLost, Name: why.Name}, decision.Why{Reason: reasonLostNotGranted, Name: why.Name}); busy {
+	if plan, found := d.awaitGrant(AskGrant{}, decision.Why{Reason: reasonAskGrantLost, Name: why.Name}, decision.Why{Reason: reasonLostNotGranted, Name: why.Name}); found {
 		return plan, true
 	}
 	if vm == nil {
@@ -213,7 +213,7 @@ func (d *decider) checkVMLost() (Plan, bool) {
 }
 
 // checkVMHealth decides about a machine whose VM exists and is, or was, unhealthy. As with an unhealthy node, the
-// machine becomes Unknown, and its health timeout starts. It is not busy if no problem is reported.
+// machine becomes Unknown, and its health timeout starts. It finds no plan if no problem is reported.
 func (d *decider) checkVMHealth() (Plan, bool) {
 	id, vm, unknown := d.m.Spec.ProviderID, d.o.VM, d.m.Status.Phase == PhaseUnknown
 	switch {
@@ -257,7 +257,7 @@ func (d *decider) vmUnhealthy(why decision.Why) Plan {
 		return Plan{At: at, Why: wait}
 	}
 	ask, refused := decision.Why{Reason: reasonAskGrantVM, Name: why.Name}, decision.Why{Reason: reasonVMNotGranted, Name: why.Name}
-	if plan, busy := d.awaitGrant(AskGrant{}, ask, refused); busy {
+	if plan, found := d.awaitGrant(AskGrant{}, ask, refused); found {
 		return plan
 	}
 	failed := decision.Why{Reason: reasonVMTimeout, Name: why.Name, Detail: why.Detail, For: timeout}

@@ -54,7 +54,7 @@ func (d *decider) thenUpdateVM(plan Plan) Plan {
 		plan.Warn = firstOf(plan.Warn, plan.Why)
 		return plan
 	}
-	if next, busy := d.updateBackoff(plan); busy {
+	if next, found := d.updateBackoff(plan); found {
 		return next
 	}
 	return d.updateVM(plan, have)

@@ -118,9 +118,9 @@ func (d *decider) withdrawUpdate(n *Node, deadline time.Time) Plan {
 	if n == nil {
 		return d.updateWithdrawn(d.m.Spec.NodeName, StageSelected)
 	}
-	plan, busy := d.syncForUpdate(n, d.idleReason(n))
+	plan, found := d.syncForUpdate(n, d.idleReason(n))
 	switch {
-	case !busy:
+	case !found:
 		return d.updateWithdrawn(n.Name, StageSelected)
 	case plan.Write == nil && plan.Effect == nil && !d.now.Before(deadline):
 		return d.updateTimedOut()
@@ -133,16 +133,16 @@ func (d *decider) prepareUpdate(n *Node, deadline time.Time) Plan {
 	if !d.now.Before(deadline) {
 		return d.updateTimedOut()
 	}
-	if plan, busy := d.updateStepBackoff(); busy {
+	if plan, found := d.updateStepBackoff(); found {
 		return lookAgainBy(plan, deadline)
 	}
 	if d.concludedByOther(n) {
 		return d.readyForUpdate(n)
 	}
-	if plan, busy := d.syncForUpdate(n, ReasonSelectedForUpdate); busy {
+	if plan, found := d.syncForUpdate(n, ReasonSelectedForUpdate); found {
 		return lookAgainBy(plan, deadline)
 	}
-	if plan, busy := d.drainForUpdate(n, deadline); busy {
+	if plan, found := d.drainForUpdate(n, deadline); found {
 		return plan
 	}
 	if answer := d.o.Drain; answer != nil {
@@ -151,7 +151,7 @@ func (d *decider) prepareUpdate(n *Node, deadline time.Time) Plan {
 	return d.readyForUpdate(n)
 }
 
-// drainForUpdate drains the node, and is busy until it is empty.
+// drainForUpdate drains the node. It finds no plan once the node is empty.
 func (d *decider) drainForUpdate(n *Node, deadline time.Time) (Plan, bool) {
 	answer := d.o.Drain
 	switch {
@@ -164,7 +164,7 @@ func (d *decider) drainForUpdate(n *Node, deadline time.Time) (Plan, bool) {
 	case answer.Done:
 		return Plan{}, false
 	}
-	if plan, busy := d.recordDrainProgress(n, d.operation(OperationInPlaceUpdate, StateProcessing, d.m.Status.LastOperation.Stage)); busy {
+	if plan, found := d.recordDrainProgress(n, d.operation(OperationInPlaceUpdate, StateProcessing, d.m.Status.LastOperation.Stage)); found {
 		return plan, true
 	}
 	why := decision.Why{Reason: reasonUpdateDraining, Name: n.Name, Detail: answer.Why, For: deadline.Sub(d.now)}
@@ -180,11 +180,11 @@ func (d *decider) drainAgain(n *Node, deadline time.Time) (Plan, bool) {
 	if d.o.Node.cached() {
 		return d.readNode(false), true
 	}
-	if plan, busy := d.updateStepBackoff(); busy {
+	if plan, found := d.updateStepBackoff(); found {
 		return lookAgainBy(plan, deadline), true
 	}
-	plan, busy := d.drainForUpdate(n, deadline)
-	return lookAgainBy(plan, deadline), busy
+	plan, found := d.drainForUpdate(n, deadline)
+	return lookAgainBy(plan, deadline), found
 }
 
 // awaitAgent tells the agent to update the node, and waits for its answer. It reads an answer, and the end of the
@@ -205,10 +205,10 @@ func (d *decider) awaitAgent(n *Node, deadline time.Time) Plan {
 	case late:
 		return d.copyNodeStatus(n, d.updateTimedOut())
 	}
-	if plan, busy := d.drainAgain(n, deadline); busy {
+	if plan, found := d.drainAgain(n, deadline); found {
 		return plan
 	}
-	if plan, busy := d.syncForUpdate(n, ReasonReadyForUpdate); busy {
+	if plan, found := d.syncForUpdate(n, ReasonReadyForUpdate); found {
 		return lookAgainBy(plan, deadline)
 	}
 	if d.m.Status.LastOperation.State == StateFailed { // the failed step has succeeded
@@ -487,7 +487,7 @@ func (d *decider) finishUpdate() Plan {
 // backInService uncordons a healthy node. It waits for the critical components without a limit, because the
 // machine does not count as available meanwhile.
 func (d *decider) backInService(n *Node) Plan {
-	if plan, busy := d.syncForUpdate(n, ReasonUpdateSuccessful); busy {
+	if plan, found := d.syncForUpdate(n, ReasonUpdateSuccessful); found {
 		return plan
 	}
 	if n.hasTaint(d.p.Keys.CriticalComponents) {
@@ -515,7 +515,7 @@ func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
 		return d.copyNodeStatus(n, d.recordAgentUpdate(d.moveUpdate(eventUnhealthy, StageUpdateSuccessful, eventUnhealthy, ill, op)))
 	}
 	if n != nil {
-		if plan, busy := d.syncForUpdate(n, ReasonUpdateSuccessful); busy {
+		if plan, found := d.syncForUpdate(n, ReasonUpdateSuccessful); found {
 			if forever {
 				return plan
 			}

@@ -18,7 +18,7 @@ func (d *decider) syncForUpdate(n *Node, reason string) (Plan, bool) {
 	}
 	updating := d.m.Status.Phase == PhaseInPlaceUpdating
 	if updating {
-		if plan, busy := d.updateStepBackoff(); busy {
+		if plan, found := d.updateStepBackoff(); found {
 			return plan, true
 		}
 	}
@@ -124,7 +124,7 @@ func (d *decider) updateConditionFailed(n *Node) decision.Why {
 	return why
 }
 
-// setUpdateCondition sets the condition of a node outside of updates. It is not busy if this pass has tried, or if
+// setUpdateCondition sets the condition of a node outside of updates. It finds no plan if this pass has tried, or if
 // another program's marks are recorded first.
 func (d *decider) setUpdateCondition(n *Node, reason string) (Plan, bool) {
 	switch {

@@ -63,7 +63,7 @@ func (d *decider) joinAvailable() Plan {
 
 // awaitRegistration waits for a node that has not registered, and keeps its token valid.
 func (d *decider) awaitRegistration() Plan {
-	if plan, busy := d.renewToken(); busy && d.joinTimeProlonged() {
+	if plan, found := d.renewToken(); found && d.joinTimeProlonged() {
 		return plan
 	}
 	return d.retryTokenRenewal(d.awaitJoin(decision.Why{Reason: reasonNotJoined, Name: d.m.Spec.NodeName}, "its node has not joined"))
@@ -78,7 +78,7 @@ func (d *decider) awaitJoin(why decision.Why, problem string) Plan {
 		}
 		return d.creationTimedOut(problem)
 	}
-	if plan, busy := d.recordVMState(); busy {
+	if plan, found := d.recordVMState(); found {
 		return plan
 	}
 	why.For = deadline.Sub(d.now)
@@ -111,7 +111,7 @@ func (d *decider) retryTokenRenewal(plan Plan) Plan {
 }
 
 func (d *decider) joined(node *Node) Plan {
-	if plan, busy := d.removeToken(); busy {
+	if plan, found := d.removeToken(); found {
 		return plan
 	}
 	plan := d.move(EventJoined, decision.Why{Reason: reasonJoined, Name: node.Name}, func(s *Status) {

@@ -197,7 +197,7 @@ func (d *decider) followNodeDeletion() (Plan, bool) {
 	if d.o.Node.cached() {
 		return d.readNode(false), true
 	}
-	if plan, busy := d.awaitNodeDeletionGrant(n); busy {
+	if plan, found := d.awaitNodeDeletionGrant(n); found {
 		return plan, plan.Effect != nil
 	}
 	return Plan{Write: &Delete{}, Why: decision.Why{Reason: ReasonNodeDeletion, Name: n.Name}}, true

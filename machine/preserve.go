@@ -241,14 +241,14 @@ func (d *decider) reconcileFailedNode(n *Node, rest Plan) Plan {
 		}
 		return d.rejoin(n)
 	}
-	if plan, busy := d.retractPreservedCondition(n); busy {
+	if plan, found := d.retractPreservedCondition(n); found {
 		return plan
 	}
 	out := d.outOfSync(n)
 	if out && !d.syncDone(n) {
 		return d.syncNode(n)
 	}
-	if plan, busy := d.setPreservedCondition(n); busy {
+	if plan, found := d.setPreservedCondition(n); found {
 		return plan
 	}
 	plan := rest
@@ -380,7 +380,7 @@ func (p *PreservedMarks) equal(q *PreservedMarks) bool {
 	return p.Since.Equal(q.Since) && p.Cordoned == q.Cordoned && p.Tainted == q.Tainted && p.Kept == q.Kept
 }
 
-// setPreservedCondition sets condition Preserved on the node. It is not busy if the condition is set, or if this
+// setPreservedCondition sets condition Preserved on the node. It finds no plan if the condition is set, or if this
 // pass has tried.
 func (d *decider) setPreservedCondition(n *Node) (Plan, bool) {
 	c, set := d.preservedCondition(n)

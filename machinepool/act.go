@@ -15,7 +15,7 @@ func (d *state) act() Plan {
 		if c.answer == nil {
 			continue
 		}
-		if plan, waits := d.retryLater(c.call); waits {
+		if plan, found := d.retryLater(c.call); found {
 			return plan
 		}
 		return Plan{At: d.now.Add(d.p.Poll), Why: decision.Why{Reason: reasonTakesEffect, Name: string(c.call), For: d.p.Poll}}
@@ -27,7 +27,7 @@ func (d *state) act() Plan {
 	case d.o.Class == nil:
 		return Plan{At: d.now.Add(d.p.Period), Why: decision.Why{Reason: reasonClassMissing, Name: ref.Name}}
 	}
-	if plan, busy := d.readGroupIfDue(); busy {
+	if plan, found := d.readGroupIfDue(); found {
 		return plan
 	}
 	if d.absent() {
@@ -45,7 +45,7 @@ func (d *state) readGroupIfDue() (Plan, bool) {
 		if d.groupUncertain() {
 			return d.waitUncertain(), true
 		}
-		if plan, waits := d.retryLater(GetPoolStatus); waits {
+		if plan, found := d.retryLater(GetPoolStatus); found {
 			return plan, true
 		}
 		return Plan{At: d.now.Add(d.p.Poll), Why: decision.Why{Reason: reasonTakesEffect, For: d.p.Poll}}, true
@@ -72,7 +72,7 @@ func (d *state) waitUncertain() Plan {
 
 // readGroup plans a read of the group from the provider.
 func (d *state) readGroup() Plan {
-	if plan, waits := d.retryLater(GetPoolStatus); waits {
+	if plan, found := d.retryLater(GetPoolStatus); found {
 		return plan
 	}
 	return Plan{Effect: GetGroup{}, Why: decision.Why{Reason: reasonReadGroup}}
@@ -89,10 +89,10 @@ func (d *state) readGroupAt() time.Time {
 
 // create creates the group, once the bootstrap data of its machines exists.
 func (d *state) create() Plan {
-	if plan, waits := d.noBootstrap(); waits {
+	if plan, found := d.noBootstrap(); found {
 		return plan
 	}
-	if plan, busy := d.renew(); busy {
+	if plan, found := d.renew(); found {
 		return plan
 	}
 	n := d.wanted()
@@ -143,7 +143,7 @@ func (d *state) renew() (Plan, bool) {
 	if r := d.o.Renewed; r != nil && r.Code == codes.OK || b.TokenExpires.Sub(d.now) > d.p.TokenRenew {
 		return Plan{}, false
 	}
-	if plan, waits := d.retryLater(RenewToken); waits {
+	if plan, found := d.retryLater(RenewToken); found {
 		return plan, true
 	}
 	if b.OwnToken && !d.o.Fenced { // of a pool that is gone, nothing would remove it
@@ -161,24 +161,24 @@ func (d *state) renewAt() time.Time { return d.o.Bootstrap.TokenExpires.Add(-d.p
 // maintain decides about a group that is there.
 func (d *state) maintain() Plan {
 	if d.awaited() {
-		if plan, busy := d.renew(); busy {
+		if plan, found := d.renew(); found {
 			return plan
 		}
 	}
-	if plan, busy := d.updateLeaving(); busy {
+	if plan, found := d.updateLeaving(); found {
 		return plan
 	}
-	if plan, busy := d.scale(); busy {
+	if plan, found := d.scale(); found {
 		return plan
 	}
-	update, due := d.update()
+	update, found := d.update()
 	if update.Write != nil || update.Effect != nil {
 		return update
 	}
-	if plan, busy := d.drain(); busy { // an update that waits blocks no drain
+	if plan, found := d.drain(); found { // an update that waits blocks no drain
 		return plan
 	}
-	if due {
+	if found {
 		return update
 	}
 	return d.settle()
@@ -198,14 +198,14 @@ func (d *state) removesInstances() bool {
 
 // update brings the group to the pool's current template, once the bootstrap data of its machines
 // is there.
-func (d *state) update() (plan Plan, due bool) {
+func (d *state) update() (plan Plan, found bool) {
 	if d.asApplied() || d.removesInstances() {
 		return Plan{}, false
 	}
-	if plan, waits := d.noBootstrap(); waits {
+	if plan, found := d.noBootstrap(); found {
 		return plan, true
 	}
-	if plan, busy := d.renew(); busy { // the provider may replace instances for it
+	if plan, found := d.renew(); found { // the provider may replace instances for it
 		return plan, true
 	}
 	return d.order(UpdatePool, UpdateGroup{}, decision.Why{Reason: reasonUpdate, Name: d.s.Spec.Template.Class.Name}), true
@@ -275,7 +275,7 @@ func (d *state) scale() (Plan, bool) {
 		if !d.o.Looked {
 			return d.readGroup(), true
 		}
-		if plan, busy := d.renew(); busy {
+		if plan, found := d.renew(); found {
 			return plan, true
 		}
 		return d.order(ScalePool, ScaleGroup{To: wanted}, decision.Why{Reason: reasonScale, Count: int64(target), All: int64(wanted)}), true

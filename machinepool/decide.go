@@ -77,14 +77,14 @@ func (d *state) decide() Plan {
 			d.instances = sortedInstances(d.o.Group.Instances)
 			d.addUnlisted()
 		}
-		if plan, busy := d.holdScaleDown(); busy {
+		if plan, found := d.holdScaleDown(); found {
 			return plan
 		}
-		if plan, busy := d.followGroup(); busy {
+		if plan, found := d.followGroup(); found {
 			return plan
 		}
 	}
-	if plan, busy := d.report(); busy {
+	if plan, found := d.report(); found {
 		return plan
 	}
 	if d.bad != nil {
@@ -347,10 +347,10 @@ func (d *state) awaitEffect(call Call) (Plan, bool) {
 // that decides from an old pool fails at that write. An announcement of an earlier pass does not
 // count: that order may have been carried out, from another template.
 func (d *state) order(call Call, effect Effect, why decision.Why) Plan {
-	if plan, waits := d.retryLater(call); waits {
+	if plan, found := d.retryLater(call); found {
 		return plan
 	}
-	if plan, waits := d.awaitEffect(call); waits {
+	if plan, found := d.awaitEffect(call); found {
 		return plan
 	}
 	op := &d.s.Status.LastOperation

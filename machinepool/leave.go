@@ -295,16 +295,16 @@ func (d *state) remove() Plan {
 		if d.o.Class == nil && answer == nil {
 			return Plan{At: d.now.Add(d.p.Period), Why: decision.Why{Reason: reasonClassGone, Name: d.s.Spec.Template.Class.Name}}
 		}
-		if plan, busy := d.deleteUntilGone(DeletePool, answer, DeleteGroup{}); busy {
+		if plan, found := d.deleteUntilGone(DeletePool, answer, DeleteGroup{}); found {
 			return plan
 		}
 	}
 	if d.s.Spec.Template.Bootstrap.Config != "" {
-		if plan, busy := d.deleteUntilGone(DeleteBootstrap, d.o.BootstrapDeleted, RemoveBootstrap{}); busy {
+		if plan, found := d.deleteUntilGone(DeleteBootstrap, d.o.BootstrapDeleted, RemoveBootstrap{}); found {
 			return plan
 		}
 	}
-	if plan, busy := d.removeToken(); busy {
+	if plan, found := d.removeToken(); found {
 		return plan
 	}
 	changed := d.s.Clone()
@@ -362,7 +362,7 @@ func (d *state) deleteUntilGone(call Call, answer *machine.Outcome, effect Effec
 			return Plan{Write: &UpdateStatus{next.Clone()}, Why: why, Warn: why}, true
 		}
 	}
-	if plan, waits := d.retryLater(call); waits {
+	if plan, found := d.retryLater(call); found {
 		return plan, true
 	}
 	if !d.o.Fenced { // the pool may be gone, and the group of that name another's

@@ -15,7 +15,7 @@ func (d *state) claim() (Plan, bool) {
 	if len(d.summary.strays) == 0 && len(adoptable) == 0 {
 		return Plan{}, false
 	}
-	if plan, busy := d.readFresh("adopting or releasing machines"); busy {
+	if plan, found := d.readFresh("adopting or releasing machines"); found {
 		return plan, true
 	}
 	if len(d.summary.strays) > 0 {

@@ -60,7 +60,7 @@ func (d *state) reconcile() Plan {
 		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
 	d.summary.count(d)
-	if plan, busy := d.reportResumed(); busy {
+	if plan, found := d.reportResumed(); found {
 		return plan
 	}
 	if !d.retryAt().IsZero() {
@@ -69,20 +69,20 @@ func (d *state) reconcile() Plan {
 		}
 		return d.waitForChange()
 	}
-	plan, busy := d.claim()
-	if !busy {
-		plan, busy = d.preserve()
+	plan, found := d.claim()
+	if !found {
+		plan, found = d.preserve()
 	}
-	if !busy {
-		plan, busy = d.removeSome()
+	if !found {
+		plan, found = d.removeSome()
 	}
-	if !busy {
-		plan, busy = d.syncTemplates()
+	if !found {
+		plan, found = d.syncTemplates()
 	}
-	if !busy {
-		plan, busy = d.scale()
+	if !found {
+		plan, found = d.scale()
 	}
-	if busy {
+	if found {
 		return d.settleFirst(plan)
 	}
 	return d.waitForChange()
@@ -90,14 +90,14 @@ func (d *state) reconcile() Plan {
 
 // removeSome deletes machines: those that failed, then those to be replaced, then the surplus.
 func (d *state) removeSome() (Plan, bool) {
-	plan, busy := d.replaceFailed()
-	if !busy {
-		plan, busy = d.replaceRequested()
+	plan, found := d.replaceFailed()
+	if !found {
+		plan, found = d.replaceRequested()
 	}
-	if !busy {
-		plan, busy = d.deleteSurplus()
+	if !found {
+		plan, found = d.deleteSurplus()
 	}
-	return plan, busy
+	return plan, found
 }
 
 // invalid records once which field can't be acted upon, and waits for a change.
@@ -128,14 +128,14 @@ type state struct {
 	waiting decision.Why
 }
 
-// readLive plans a live read if the reads of this pass may be stale. busy: it must be carried out before
+// readLive plans a live read if the reads of this pass may be stale. found: it must be carried out before
 // what before names.
-func (d *state) readLive(before string) (plan Plan, busy bool) {
+func (d *state) readLive(before string) (plan Plan, found bool) {
 	return d.readLiveSince(time.Time{}, before)
 }
 
 // readLiveSince is readLive, and plans a live read also if the last one began before since.
-func (d *state) readLiveSince(since time.Time, before string) (plan Plan, busy bool) {
+func (d *state) readLiveSince(since time.Time, before string) (plan Plan, found bool) {
 	if d.o.Read.Covers(since) {
 		return Plan{}, false
 	}
@@ -213,7 +213,7 @@ func (d *state) reportPaused() Plan {
 	if at := d.summary.nextAvailable; !at.IsZero() {
 		d.lookAgain(at)
 	}
-	if plan, busy := d.writeStatus(); busy {
+	if plan, found := d.writeStatus(); found {
 		return plan
 	}
 	why := d.tally(reasonPaused)
@@ -256,7 +256,7 @@ func (d *state) remove() Plan {
 		d.waiting = decision.Why{Reason: reasonLeaving}
 		return d.waitForChange()
 	}
-	if plan, busy := d.deleteAll(); busy {
+	if plan, found := d.deleteAll(); found {
 		return plan
 	}
 	if n := d.summary.spared.count; n > 0 {
@@ -276,7 +276,7 @@ func (d *state) remove() Plan {
 		}
 		since = d.reservationOver()
 	}
-	if plan, busy := d.readLiveSince(since, "removing the finalizer"); busy {
+	if plan, found := d.readLiveSince(since, "removing the finalizer"); found {
 		return plan
 	}
 	changed := d.s.Clone()
@@ -290,7 +290,7 @@ func (d *state) deleteAll() (Plan, bool) {
 	if d.summary.owned == d.summary.terminating+d.summary.spared.count || d.o.Refused.Delete != nil {
 		return Plan{}, false
 	}
-	if plan, busy := d.readFresh("deleting the set's machines"); busy {
+	if plan, found := d.readFresh("deleting the set's machines"); found {
 		return plan, true
 	}
 	machines := d.summary.deletionOrder.sorted()
@@ -307,7 +307,7 @@ func (d *state) deleteAll() (Plan, bool) {
 const DeleteWithin = 10 * time.Second
 
 // readFresh is readLive for what only a fresh live read allows, see DeleteWithin.
-func (d *state) readFresh(before string) (plan Plan, busy bool) {
+func (d *state) readFresh(before string) (plan Plan, found bool) {
 	if d.live() && !d.o.Read.Within(DeleteWithin, d.now) {
 		return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Detail: before}}, true
 	}

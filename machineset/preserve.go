@@ -91,7 +91,7 @@ func (d *state) preserve() (Plan, bool) {
 	if d.o.Refused.Change != nil || len(p.lapsed) == 0 && room >= 0 && (room == 0 || len(p.eligible) == 0) {
 		return Plan{}, false
 	}
-	if plan, busy := d.readLive("changing which machines are preserved"); busy {
+	if plan, found := d.readLive("changing which machines are preserved"); found {
 		return plan, true
 	}
 	key := d.p.Keys.Preserve

@@ -14,10 +14,10 @@ func (d *state) replaceFailed() (Plan, bool) {
 	if d.summary.failed == 0 || d.o.Refused.Delete != nil || d.preserveUndecided() {
 		return Plan{}, false
 	}
-	if plan, busy := d.readFresh("deleting failed machines"); busy {
+	if plan, found := d.readFresh("deleting failed machines"); found {
 		return plan, true
 	}
-	if plan, busy := d.recordCrashLoop(); busy {
+	if plan, found := d.recordCrashLoop(); found {
 		return plan, true
 	}
 	machines := d.summary.replaced.sorted()
@@ -45,7 +45,7 @@ func (d *state) replaceRequested() (Plan, bool) {
 		d.waiting.Count = int64(r.count)
 		return Plan{}, false
 	}
-	if plan, busy := d.readFresh("deleting machines to replace them"); busy {
+	if plan, found := d.readFresh("deleting machines to replace them"); found {
 		return plan, true
 	}
 	spared := r.available.sorted()

@@ -47,7 +47,7 @@ func (d *state) finishReservation(short int) (Plan, bool) {
 		return d.finishCreated(short)
 	}
 	if !d.inFlight() {
-		if plan, busy := d.readLiveSince(d.reservationOver(), "giving up a reservation"); busy {
+		if plan, found := d.readLiveSince(d.reservationOver(), "giving up a reservation"); found {
 			return plan, true
 		}
 		return d.settle(short, decision.Why{
@@ -55,7 +55,7 @@ func (d *state) finishReservation(short int) (Plan, bool) {
 		})
 	}
 	if short > 0 && d.now.Before(d.createUntil()) && d.mayCreate() {
-		if plan, busy := d.readFresh("creating machines"); busy {
+		if plan, found := d.readFresh("creating machines"); found {
 			return plan, true
 		}
 		return d.createMissing(short), true
@@ -76,7 +76,7 @@ func (d *state) finishCreated(short int) (Plan, bool) {
 		return Plan{}, false
 	}
 	if short > 0 && d.remembered() && d.mayCreate() {
-		if plan, busy := d.readLive("creating machines"); busy {
+		if plan, found := d.readLive("creating machines"); found {
 			return plan, true
 		}
 	}
@@ -134,7 +134,7 @@ func (d *state) reserve(short int) (Plan, bool) {
 	if short <= 0 || !d.mayCreate() {
 		return Plan{}, false
 	}
-	if plan, busy := d.readLive("creating machines"); busy {
+	if plan, found := d.readLive("creating machines"); found {
 		return plan, true
 	}
 	n := int64(min(short, int(d.p.Burst)))

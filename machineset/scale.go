@@ -94,7 +94,7 @@ func (d *state) deleteSurplus() (Plan, bool) {
 	if may == 0 {
 		return Plan{}, false
 	}
-	if plan, busy := d.readFresh("deleting surplus machines"); busy {
+	if plan, found := d.readFresh("deleting surplus machines"); found {
 		return plan, true
 	}
 	machines := d.summary.deletionOrder.sorted()

@@ -120,7 +120,7 @@ func (d *state) waitForChange() Plan {
 			d.lookAgain(at)
 		}
 	}
-	if plan, busy := d.writeStatus(); busy {
+	if plan, found := d.writeStatus(); found {
 		return plan
 	}
 	why := d.waiting

@@ -39,8 +39,8 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	}
 	d := decider{p: p, now: now, deployment: o.Deployment, sets: sets}
 	d.measure()
-	plan, busy := decision.FirstOf(&d, (*decider).lead, (*decider).follow, (*decider).writeCondition, (*decider).endException)
-	if !busy {
+	plan, found := decision.FirstOf(&d, (*decider).lead, (*decider).follow, (*decider).writeCondition, (*decider).endException)
+	if !found {
 		plan.Why = d.standing()
 	}
 	plan.Warn = d.exception()

@@ -124,8 +124,8 @@ var ofMachine = []mutant{
 		name:   "a machine asks for no grant when others delete its node",
 		breaks: "P45",
 		file:   "machine/node.go",
-		from:   "if plan, busy := d.awaitNodeDeletionGrant(n); busy {",
-		to:     "if plan, busy := d.awaitNodeDeletionGrant(n); busy && n == nil {",
+		from:   "if plan, found := d.awaitNodeDeletionGrant(n); found {",
+		to:     "if plan, found := d.awaitNodeDeletionGrant(n); found && n == nil {",
 	},
 	{
 		name:   "a node that joins after the drain is not drained",
@@ -256,7 +256,7 @@ var ofMachine = []mutant{
 		name:   "a failed stage of a deletion is tried again at once, whenever anything wakes the machine",
 		breaks: "failures are tried again by the recovery table, ever more rarely",
 		file:   "machine/delete.go",
-		from: `	if plan, busy := d.deletionBackoff(); busy {
+		from: `	if plan, found := d.deletionBackoff(); found {
 		return plan
 	}
 	switch stage {`,

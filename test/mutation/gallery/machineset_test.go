@@ -34,7 +34,7 @@ var ofMachineset = []mutant{
 		name:   "a set gives out names for missing machines by what its cache shows",
 		breaks: "stale reads never create a machine twice",
 		file:   "machineset/reservation.go",
-		from: `	if plan, busy := d.readLive("creating machines"); busy {
+		from: `	if plan, found := d.readLive("creating machines"); found {
 		return plan, true
 	}
 	n := int64(`,
