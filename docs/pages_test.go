@@ -43,9 +43,9 @@ func TestPages(t *testing.T) {
 		followed++
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
-			slow := strings.Contains(string(text), "controller-runtime@")
+			slow := strings.Contains(string(text), "KUBEBUILDER_ASSETS")
 			if slow && testing.Short() {
-				t.Skip("it builds controller-runtime")
+				t.Skip("it builds controller-runtime and an API server")
 			}
 			follow(t, page, blocks)
 		})
