@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -127,31 +126,20 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
-// is none, and DefaultPolicy if p is nil.
-func (p *Policy) WithDefaults() *Policy {
-	if p != nil && p.complete() {
-		return p
-	}
-	d := DefaultPolicy()
-	if p == nil {
-		return d
-	}
-	c := *p
-	c.StatusInterval = cmp.Or(c.StatusInterval, d.StatusInterval)
-	c.Resync = cmp.Or(c.Resync, d.Resync)
-	c.Retry = cmp.Or(c.Retry, d.Retry)
-	c.FailedSummaries = cmp.Or(c.FailedSummaries, d.FailedSummaries)
-	c.MaxReplicas = cmp.Or(c.MaxReplicas, d.MaxReplicas)
-	c.UpdateLimit = cmp.Or(c.UpdateLimit, d.UpdateLimit)
-	c.Keys = cmp.Or(c.Keys, d.Keys)
-	return &c
-}
+// defaults are those of single settings: no rollout mark is a choice.
+var defaults = func() *Policy {
+	p := DefaultPolicy()
+	p.RolloutMarks = machine.RolloutMarks{}
+	return p
+}()
 
-// complete reports whether no setting is left to its default.
-func (p *Policy) complete() bool {
-	return p.StatusInterval != 0 && p.Resync != 0 && p.Retry != codes.None && p.FailedSummaries != 0 && p.MaxReplicas != 0 &&
-		p.UpdateLimit != (rollout.IntOrPercent{}) && p.Keys != (Keys{})
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there is none, and
+// DefaultPolicy if p is nil.
+func (p *Policy) WithDefaults() *Policy {
+	if p == nil {
+		return DefaultPolicy()
+	}
+	return object.WithDefaults(p, defaults)
 }
 
 // Validate returns an *object.FieldError for the first setting out of range.

@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -129,40 +128,12 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
-// is none, and DefaultPolicy if p is nil.
+var defaults = DefaultPolicy()
+
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there is none, and
+// DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
-	if p != nil && p.complete() {
-		return p
-	}
-	d := DefaultPolicy()
-	if p == nil {
-		return d
-	}
-	c := *p
-	c.Timeout = cmp.Or(c.Timeout, d.Timeout)
-	c.TerminationBuffer = cmp.Or(c.TerminationBuffer, d.TerminationBuffer)
-	c.DetachTimeout = cmp.Or(c.DetachTimeout, d.DetachTimeout)
-	c.ReattachTimeout = cmp.Or(c.ReattachTimeout, d.ReattachTimeout)
-	c.ForceBound = cmp.Or(c.ForceBound, d.ForceBound)
-	c.RetryDelete = cmp.Or(c.RetryDelete, d.RetryDelete)
-	c.Unresponsive = cmp.Or(c.Unresponsive, d.Unresponsive)
-	c.AtTimeout = cmp.Or(c.AtTimeout, d.AtTimeout)
-	if c.Keys.none() {
-		c.Keys = d.Keys
-	}
-	return &c
-}
-
-// complete reports whether no setting is left to its default.
-func (p *Policy) complete() bool {
-	return p.Timeout != 0 && p.TerminationBuffer != 0 && p.DetachTimeout != 0 && p.ReattachTimeout != 0 &&
-		p.ForceBound != 0 && p.RetryDelete != 0 && p.Unresponsive != 0 && p.AtTimeout != "" && !p.Keys.none()
-}
-
-// none reports whether no key is given.
-func (k *Keys) none() bool {
-	return k.DoNotDisrupt == nil && k.SafeToEvict == nil && k.PreDrainHook == ""
+	return object.WithDefaults(p, defaults)
 }
 
 // Validate returns an *object.FieldError for the first setting out of range.

@@ -238,7 +238,7 @@ func TestNoCreateWithoutATurn(t *testing.T) {
 			require.Nil(t, plan.Write)
 			require.True(t, plan.At.After(epoch))
 		}
-		if creates || plan.Moves[0].On == machine.EventCreate {
+		if creates || first(&plan).On == machine.EventCreate {
 			require.True(t, given, "created without a turn: %s", plan.Why)
 		}
 	})

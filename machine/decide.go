@@ -35,7 +35,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (plan Plan, err error) {
 	plan = d.decide()
 	d.warnInvalidPause(&plan)
 	for _, move := range plan.Moves {
-		if move != (Move{}) && !phases.Allows(move) && !deletions.Allows(move) && !updates.Allows(move) {
+		if !phases.Allows(move) && !deletions.Allows(move) && !updates.Allows(move) {
 			return Plan{}, fmt.Errorf("%w: %s", errNoEdge, move)
 		}
 	}
@@ -93,7 +93,12 @@ func (d *decider) reconcile() Plan {
 	if plan, found := d.followNodeDeletion(); found {
 		return plan
 	}
-	return d.whilePreserved(d.explainGrace(d.retryNodeDeletionGrant(d.alsoPreserve(d.byPhase()))))
+	plan := d.byPhase()
+	d.alsoPreserve(&plan)
+	d.retryNodeDeletionGrant(&plan)
+	d.explainGrace(&plan)
+	d.whilePreserved(&plan)
+	return plan
 }
 
 // byPhase decides what to do in the machine's phase.
@@ -155,16 +160,15 @@ func (d *decider) recordInvalid(bad *object.FieldError) (Plan, bool) {
 
 // explainGrace sets the reason GraceAfterStart if the deadline has passed and only the grace after a
 // start keeps the machine.
-func (d *decider) explainGrace(plan Plan) Plan {
+func (d *decider) explainGrace(plan *Plan) {
 	if plan.Write != nil || plan.Effect != nil || plan.At.IsZero() {
-		return plan
+		return
 	}
 	base, timeout := d.phaseTimeout()
 	deadline, end := d.deadlineAfter(base, timeout), d.verdictAt(base, timeout)
 	if !d.now.Before(deadline) && d.now.Before(end) && !plan.At.After(end) {
 		plan.Why = decision.Why{Reason: reasonGrace, Detail: plan.Why.String(), For: d.p.Grace}
 	}
-	return plan
 }
 
 // phaseTimeout returns since when and for how long the machine may be in its phase, before it is marked
@@ -245,7 +249,7 @@ func (d *decider) move(on Event, why decision.Why, change func(*Status)) Plan {
 		d.copyVMState(status)
 		change(status)
 	})
-	plan.Moves[0] = Move{Table: phases.Name, From: from, On: on, To: to}
+	plan.Moves = []Move{{Table: phases.Name, From: from, On: on, To: to}}
 	return plan
 }
 

@@ -48,8 +48,7 @@ func (d *decider) beginDeletion() Plan {
 		why.Detail = "new"
 	}
 	never := d.m.untouched()
-	var moves [len(Plan{}.Moves)]Move
-	at, drained := d.advanceStages(StageNone, eventDelete, moves[1:])
+	at, moves, drained := d.advanceStages(StageNone, eventDelete)
 	plan := d.move(eventDelete, why, func(s *Status) {
 		s.NeverCreated = never
 		if from != PhaseTerminating {
@@ -60,8 +59,7 @@ func (d *decider) beginDeletion() Plan {
 		}
 		d.enterStage(s, at)
 	})
-	moves[0] = plan.Moves[0]
-	plan.Moves = moves
+	plan.Moves = append(plan.Moves, moves...)
 	return plan
 }
 
@@ -236,7 +234,7 @@ func (d *decider) removeFinalizer() Plan {
 	changed := d.m.Clone()
 	changed.RemoveFinalizer(Finalizer)
 	plan := Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonReleased}, Warn: d.tokenNotDeleted()}
-	plan.Moves[0] = deletionMove(StageInitiateFinalizerRemoval, EventReleased, StageGone)
+	plan.Moves = []Move{deletionMove(StageInitiateFinalizerRemoval, EventReleased, StageGone)}
 	return plan
 }
 
@@ -253,8 +251,7 @@ func (d *decider) hasOwnNode() bool {
 // advanceDeletion plans the write that moves the deletion along an edge of the table, and on over stages with
 // nothing to do. Only the stage that it ends in is stored.
 func (d *decider) advanceDeletion(on Event, why decision.Why) Plan {
-	var moves [len(Plan{}.Moves)]Move
-	at, drained := d.advanceStages(d.m.Status.DeletionStage(), on, moves[:])
+	at, moves, drained := d.advanceStages(d.m.Status.DeletionStage(), on)
 	plan := d.setStatus(why, func(s *Status) {
 		d.copyVMState(s)
 		if drained {
@@ -266,17 +263,17 @@ func (d *decider) advanceDeletion(on Event, why decision.Why) Plan {
 	return plan
 }
 
-// advanceStages follows an event from a stage, and skips stages with nothing to do. It records the moves, and
-// returns the stage that it ends in and whether it has passed the drain.
-func (d *decider) advanceStages(at Stage, on Event, moves []Move) (to Stage, drained bool) {
-	for i := 0; on != ""; i++ {
+// advanceStages follows an event from a stage, and skips stages with nothing to do. It returns the
+// stage that it ends in, the moves there, and whether they pass the drain.
+func (d *decider) advanceStages(at Stage, on Event) (to Stage, moves []Move, drained bool) {
+	for on != "" {
 		drained = drained || at == StageInitiateDrain
 		next, _ := deletions.Next(string(at), on)
-		moves[i] = deletionMove(at, on, Stage(next))
+		moves = append(moves, deletionMove(at, on, Stage(next)))
 		at = Stage(next)
 		on = d.skipEvent(at)
 	}
-	return at, drained
+	return at, moves, drained
 }
 
 // recordDrained records which node a drain has emptied, and whether force was due.
@@ -335,7 +332,7 @@ func (d *decider) deletionFailed(answer Outcome) Plan {
 		d.copyVMState(s)
 		s.LastOperation = d.failure(OperationDelete, stage, answer.Code, answer.Message)
 	})
-	plan.Moves[0] = deletionMove(stage, eventStageFailed, stage)
+	plan.Moves = []Move{deletionMove(stage, eventStageFailed, stage)}
 	return plan
 }
 

@@ -45,7 +45,10 @@ func (d *decider) watchNode() Plan {
 			return next
 		}
 	}
-	return d.thenUpdateVM(d.retryPreservedCondition(d.retryUpdateCondition(node, d.retryRefused(node, plan)), node))
+	d.retryRefused(&plan, node)
+	d.retryUpdateCondition(&plan, node)
+	d.retryPreservedCondition(&plan, node)
+	return d.thenUpdateVM(plan)
 }
 
 // judgeNode moves a machine between Running and Unknown by the health of its node.

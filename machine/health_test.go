@@ -75,7 +75,7 @@ func TestP24NoVerdictWithoutAGrant(t *testing.T) {
 		}
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 		require.NoError(t, err)
-		if plan.Moves[0].On != machine.EventHealthTimeout {
+		if first(&plan).On != machine.EventHealthTimeout {
 			return
 		}
 		verdicts++
@@ -342,7 +342,7 @@ func TestP54NoVMIsGivenUpByOneAnswer(t *testing.T) {
 		}
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 		require.NoError(t, err)
-		on := plan.Moves[0].On
+		on := first(&plan).On
 		moved[on]++
 		switch on {
 		case "":
@@ -392,7 +392,7 @@ func TestNoVMIsLostForAList(t *testing.T) {
 		}
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 		require.NoError(t, err)
-		if plan.Moves[0].On != machine.EventLost {
+		if first(&plan).On != machine.EventLost {
 			return
 		}
 		lost++

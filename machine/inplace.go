@@ -88,9 +88,9 @@ func (d *decider) retarget(n *Node) Plan {
 	if !d.o.NoCluster && d.o.Node.cached() {
 		return d.readNode(false)
 	}
-	stage, moves := StageSelected, [len(Plan{}.Moves)]Move{stageMove(Unrecognized, eventRestart)}
+	stage, moves := StageSelected, stageMoves(Unrecognized, eventRestart)
 	if n != nil && (n.agentTold() || n.concluded(&d.p.Keys) && (d.adoptsUpdate(n) || !n.Applied.Update.Since.IsZero())) {
-		stage, moves[1] = StageReady, stageMove(StageSelected, EventDrained)
+		stage, moves = StageReady, append(moves, stageMoves(StageSelected, EventDrained)...)
 	}
 	why := decision.Why{Reason: reasonUpdateRestart, Name: string(d.m.Status.LastOperation.Stage)}
 	plan := d.setStatus(why, func(s *Status) {
@@ -296,7 +296,7 @@ func (d *decider) readyForUpdate(n *Node) Plan {
 	plan := d.setStatus(decision.Why{Reason: reasonReady, Name: n.Name}, func(s *Status) {
 		s.LastOperation = d.operation(OperationInPlaceUpdate, StateProcessing, StageReady)
 	})
-	plan.Moves[0] = stageMove(StageSelected, EventDrained)
+	plan.Moves = stageMoves(StageSelected, EventDrained)
 	return plan
 }
 
@@ -347,7 +347,7 @@ func (d *decider) updateStepFailed(n *Node, answer Outcome) Plan {
 	plan := d.setStatus(why, func(s *Status) {
 		s.LastOperation = d.failure(OperationInPlaceUpdate, stage, answer.Code, answer.Message)
 	})
-	plan.Moves[0] = stageMove(stage, eventStageFailed)
+	plan.Moves = stageMoves(stage, eventStageFailed)
 	return plan
 }
 
@@ -356,7 +356,7 @@ func (d *decider) updateStepFailed(n *Node, answer Outcome) Plan {
 func (d *decider) moveUpdate(on Event, from Stage, stageOn Event, why decision.Why, op Operation) Plan {
 	plan := d.move(on, why, func(s *Status) { s.LastOperation = op })
 	if d.m.Status.UpdateStage() == from {
-		plan.Moves[1] = stageMove(from, stageOn)
+		plan.Moves = append(plan.Moves, stageMoves(from, stageOn)...)
 	}
 	return plan
 }
@@ -369,13 +369,13 @@ func (d *decider) copyNodeStatus(n *Node, plan Plan) Plan {
 	return plan
 }
 
-// stageMove returns a move of the update table, or zero if the table has no such edge.
-func stageMove(from Stage, on Event) Move {
+// stageMoves returns the move of the update table, or none if the table has no such edge.
+func stageMoves(from Stage, on Event) []Move {
 	to, ok := updates.Next(string(from), on)
 	if !ok {
-		return Move{}
+		return nil
 	}
-	return Move{Table: updates.Name, From: string(from), On: on, To: to}
+	return []Move{{Table: updates.Name, From: string(from), On: on, To: to}}
 }
 
 // stepUpdate decides what an in-place update needs of a machine whose health is watched. It precedes the other

@@ -106,13 +106,12 @@ func (d *decider) updateCondition(n *Node, reason string) Plan {
 
 // retryUpdateCondition makes a plan that ends the pass retry soon if the node still tells an agent to work although
 // it should not.
-func (d *decider) retryUpdateCondition(n *Node, plan Plan) Plan {
+func (d *decider) retryUpdateCondition(plan *Plan, n *Node) {
 	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || d.o.NodeMarked.Code == codes.OK && !n.agentTold() {
-		return plan
+		return
 	}
-	plan = lookAgainBy(plan, d.now.Add(nodeRetry))
+	*plan = lookAgainBy(*plan, d.now.Add(nodeRetry))
 	plan.Warn = d.updateConditionFailed(n)
-	return plan
 }
 
 // updateConditionFailed says that the condition could not be set.

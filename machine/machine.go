@@ -455,7 +455,21 @@ func (d *decider) invalidForNode() *object.FieldError {
 	case d.machineLabelKey() != d.p.Keys.NodeMachine:
 		return object.Invalid("metadata.name", "must be a valid value of label "+d.p.Keys.NodeMachine+" on its node")
 	}
+	if d.templateApplied() {
+		return nil
+	}
 	return d.m.Spec.NodeTemplate.InvalidEntry(templatePath)
+}
+
+// templateApplied reports whether the template is on the node in its present form, and nothing was found wrong
+// with it. Then it need not be checked in every pass.
+func (d *decider) templateApplied() bool {
+	if d.o.Node == nil || d.o.Node.Node == nil {
+		return false
+	}
+	n := d.o.Node.Node
+	return d.owner == d.m.Name && n.Applied.Generation != 0 && n.Applied.Generation == d.m.Generation &&
+		n.Applied.Refused.At.IsZero() && object.FindCondition(d.m.Status.Conditions, ConditionSpecValid) == nil
 }
 
 func (m *Machine) invalidField() *object.FieldError {

@@ -210,14 +210,14 @@ func (d *decider) awaitNodeDeletionGrant(n *Node) (Plan, bool) {
 
 // retryNodeDeletionGrant makes a plan that ends the pass ask again for that grant, and warn that the machine
 // stays until then.
-func (d *decider) retryNodeDeletionGrant(plan Plan) Plan {
+func (d *decider) retryNodeDeletionGrant(plan *Plan) {
 	n := d.nodeBeingDeleted()
 	if n == nil || plan.Write != nil || plan.Effect != nil {
-		return plan
+		return
 	}
 	held, _ := d.awaitNodeDeletionGrant(n)
 	plan.Warn = held.Warn
-	return lookAgainBy(plan, held.At)
+	*plan = lookAgainBy(*plan, held.At)
 }
 
 // merge removes the entries of last from have, unless another program has changed their value since. Then it adds

@@ -112,11 +112,11 @@ func (d *decider) recordRefused(n *Node) (Plan, bool) {
 }
 
 // retryRefused returns the plan that ends the pass, with a time to retry a rejected template.
-func (d *decider) retryRefused(n *Node, plan Plan) Plan {
+func (d *decider) retryRefused(plan *Plan, n *Node) {
 	if plan.Write != nil || plan.Effect != nil || !d.templateRefused(n) {
-		return plan
+		return
 	}
-	return lookAgainBy(plan, n.Applied.Refused.At.Add(undoneRetry))
+	*plan = lookAgainBy(*plan, n.Applied.Refused.At.Add(undoneRetry))
 }
 
 // toApply is Clone, except for what applyToNode replaces anyway.

@@ -32,7 +32,7 @@ type Move = decision.Move
 // again. A plan with neither ends the pass: decide again at At.
 type Plan struct {
 	Write  Write
-	Moves  [6]Move // state changes that Write makes, in order; the zero Move stands for none
+	Moves  []Move // state changes that Write makes, in order
 	Effect Effect  // only when Write is nil
 	// At is when to decide again even if nothing changes. Zero: only after a change.
 	At  time.Time

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/object"
@@ -151,38 +150,12 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// WithDefaults returns p with the default for each zero setting. It returns p itself if no setting is zero, and
+var defaults = DefaultPolicy()
+
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there is none, and
 // DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
-	if p != nil && p.complete() {
-		return p
-	}
-	d := DefaultPolicy()
-	if p == nil {
-		return d
-	}
-	c := *p
-	c.CreationTimeout = cmp.Or(c.CreationTimeout, d.CreationTimeout)
-	c.HealthTimeout = cmp.Or(c.HealthTimeout, d.HealthTimeout)
-	c.DrainTimeout = cmp.Or(c.DrainTimeout, d.DrainTimeout)
-	c.Unresponsive = cmp.Or(c.Unresponsive, d.Unresponsive)
-	c.DetachTimeout = cmp.Or(c.DetachTimeout, d.DetachTimeout)
-	c.InPlaceTimeout = cmp.Or(c.InPlaceTimeout, d.InPlaceTimeout)
-	c.Grace = cmp.Or(c.Grace, d.Grace)
-	c.PreserveTimeout = cmp.Or(c.PreserveTimeout, d.PreserveTimeout)
-	c.HookTimeout = cmp.Or(c.HookTimeout, d.HookTimeout)
-	if c.NodeConditions == nil {
-		c.NodeConditions = d.NodeConditions
-	}
-	c.Keys = cmp.Or(c.Keys, d.Keys)
-	return &c
-}
-
-// complete reports whether no setting with a default is zero.
-func (p *Policy) complete() bool {
-	return p.CreationTimeout != 0 && p.HealthTimeout != 0 && p.DrainTimeout != 0 && p.Unresponsive != 0 &&
-		p.DetachTimeout != 0 && p.InPlaceTimeout != 0 && p.Grace != 0 && p.PreserveTimeout != 0 &&
-		p.HookTimeout != 0 && p.NodeConditions != nil && p.Keys != (Keys{})
+	return object.WithDefaults(p, defaults)
 }
 
 // Validate returns an *object.FieldError for the first setting out of range.

@@ -160,36 +160,34 @@ func wholeSecond(t time.Time) time.Time {
 
 // alsoPreserve updates the preservation in the write that changes the phase, so that no reader sees a
 // Failed machine that should be preserved but is not yet.
-func (d *decider) alsoPreserve(plan Plan) Plan {
+func (d *decider) alsoPreserve(plan *Plan) {
 	write, ok := plan.Write.(*UpdateStatus)
 	if !ok {
-		return plan
+		return
 	}
 	was, is := d.m.Status.Phase, write.Status.Phase
 	turns := is == PhaseFailed && was != PhaseFailed || is == PhaseRunning && was == PhaseFailed
 	if !turns || d.preservationUnused() {
-		return plan
+		return
 	}
 	write.Status.Preservation, _ = d.nextPreservation(is)
 	if is == PhaseRunning {
 		write.Status.Preservation.Drained = false
 	}
-	return plan
 }
 
 // whilePreserved makes a plan that ends the pass look again at the end of the preservation. It warns about an
 // unknown value of the annotation.
-func (d *decider) whilePreserved(plan Plan) Plan {
+func (d *decider) whilePreserved(plan *Plan) {
 	if plan.Write != nil || plan.Effect != nil {
-		return plan
+		return
 	}
 	if d.preserved() {
-		plan = lookAgainBy(plan, d.m.Status.Preservation.Until)
+		*plan = lookAgainBy(*plan, d.m.Status.Preservation.Until)
 	}
 	if plan.Warn == (decision.Why{}) && d.m.Status.Phase.preservable() {
 		plan.Warn = d.preservationRequest().invalid
 	}
-	return plan
 }
 
 // leavesPreservationMarks reports whether the machine's node may still have marks of a preservation that
@@ -258,7 +256,8 @@ func (d *decider) reconcileFailedNode(n *Node, rest Plan) Plan {
 	if out {
 		plan = d.retrySync(n, plan)
 	}
-	return d.retryPreservedCondition(plan, n)
+	d.retryPreservedCondition(&plan, n)
+	return plan
 }
 
 // recoveredWhilePreserved reports whether a machine that failed for its health is healthy again. A machine whose
@@ -404,19 +403,18 @@ func (d *decider) retractPreservedCondition(n *Node) (Plan, bool) {
 }
 
 // retryPreservedCondition makes a plan that ends the pass retry a failed write of condition Preserved soon.
-func (d *decider) retryPreservedCondition(plan Plan, n *Node) Plan {
+func (d *decider) retryPreservedCondition(plan *Plan, n *Node) {
 	c, set := d.preservedCondition(n)
 	if plan.Write != nil || plan.Effect != nil || !set {
-		return plan
+		return
 	}
 	change := (&MarkNode{n, c}).change()
 	switch until := d.changeBackoffUntil(n, change); {
 	case d.o.NodeMarked != nil:
-		plan = lookAgainBy(plan, d.now.Add(nodeRetry))
+		*plan = lookAgainBy(*plan, d.now.Add(nodeRetry))
 		plan.Warn = decision.Why{Reason: reasonSetPreservedFailed, Name: n.Name, Code: d.o.NodeMarked.Code, Detail: d.o.NodeMarked.Message}
 	case !until.IsZero():
-		plan = lookAgainBy(plan, until)
+		*plan = lookAgainBy(*plan, until)
 		plan.Warn = decision.Why{Reason: reasonSyncUndone, Name: n.Name, Detail: change.What}
 	}
-	return plan
 }

@@ -53,7 +53,7 @@ func (s *story) elapsed(at time.Time) string { return "+" + at.Sub(s.begun).Stri
 
 func (s *story) step(o *machine.Observation, plan machine.Plan, answer string) {
 	for _, move := range plan.Moves {
-		if answer == "" && move != (machine.Move{}) {
+		if answer == "" {
 			s.moves = append(s.moves, move)
 		}
 	}

@@ -353,7 +353,7 @@ func TestP44DecisionsPassTheirGuards(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, explained(states, o, &plan), "%s", plan.Why)
 		for _, move := range plan.Moves {
-			if move != (machine.Move{}) && guardOf(move) != nil {
+			if guardOf(move) != nil {
 				came[move.On]++
 			}
 		}

@@ -186,7 +186,7 @@ func TestP22SilenceLastsUntilTheNodeWasRead(t *testing.T) {
 func forces(p *machine.Plan) bool {
 	order, drains := p.Effect.(*machine.DrainNode)
 	status, stores := p.Write.(*machine.UpdateStatus)
-	return drains && order.Forced || stores && status.Status.LastOperation.Forced || p.Moves[0].On == machine.EventForced
+	return drains && order.Forced || stores && status.Status.LastOperation.Forced || first(p).On == machine.EventForced
 }
 
 func (w *world) condition(typ string, status object.ConditionStatus, since time.Time) {

@@ -1,7 +1,6 @@
 package machinepool
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/object"
@@ -60,30 +59,12 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
-// is none, and DefaultPolicy if p is nil.
-func (p *Policy) WithDefaults() *Policy {
-	if p != nil && p.complete() {
-		return p
-	}
-	d := DefaultPolicy()
-	if p == nil {
-		return d
-	}
-	c := *p
-	c.Period = cmp.Or(c.Period, d.Period)
-	c.Poll = cmp.Or(c.Poll, d.Poll)
-	c.DrainTimeout = cmp.Or(c.DrainTimeout, d.DrainTimeout)
-	c.TokenTTL = cmp.Or(c.TokenTTL, d.TokenTTL)
-	c.TokenRenew = cmp.Or(c.TokenRenew, d.TokenRenew)
-	c.Keys = cmp.Or(c.Keys, d.Keys)
-	return &c
-}
+var defaults = DefaultPolicy()
 
-// complete reports whether no setting is left to its default.
-func (p *Policy) complete() bool {
-	return p.Period != 0 && p.Poll != 0 && p.DrainTimeout != 0 && p.TokenTTL != 0 && p.TokenRenew != 0 &&
-		p.Keys != (Keys{})
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there is none, and
+// DefaultPolicy if p is nil.
+func (p *Policy) WithDefaults() *Policy {
+	return object.WithDefaults(p, defaults)
 }
 
 // Validate returns an *object.FieldError for the first setting out of range.

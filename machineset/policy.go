@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/object"
@@ -122,36 +121,12 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
-// is none, and DefaultPolicy if p is nil.
-func (p *Policy) WithDefaults() *Policy {
-	if p != nil && p.complete() {
-		return p
-	}
-	d := DefaultPolicy()
-	if p == nil {
-		return d
-	}
-	c := *p
-	c.RequestTimeout = cmp.Or(c.RequestTimeout, d.RequestTimeout)
-	c.StatusInterval = cmp.Or(c.StatusInterval, d.StatusInterval)
-	c.Resync = cmp.Or(c.Resync, d.Resync)
-	c.RetryBase = cmp.Or(c.RetryBase, d.RetryBase)
-	c.RetryMax = cmp.Or(c.RetryMax, d.RetryMax)
-	c.CrashLoopBase = cmp.Or(c.CrashLoopBase, d.CrashLoopBase)
-	c.CrashLoopMax = cmp.Or(c.CrashLoopMax, d.CrashLoopMax)
-	c.Burst = cmp.Or(c.Burst, d.Burst)
-	c.ExpireAtOnce = cmp.Or(c.ExpireAtOnce, d.ExpireAtOnce)
-	c.MaxReplicas = cmp.Or(c.MaxReplicas, d.MaxReplicas)
-	c.Keys = cmp.Or(c.Keys, d.Keys)
-	return &c
-}
+var defaults = DefaultPolicy()
 
-// complete reports whether no setting is left to its default.
-func (p *Policy) complete() bool {
-	return p.RequestTimeout != 0 && p.StatusInterval != 0 && p.Resync != 0 && p.RetryBase != 0 &&
-		p.RetryMax != 0 && p.CrashLoopBase != 0 && p.CrashLoopMax != 0 && p.Burst != 0 &&
-		p.ExpireAtOnce != 0 && p.MaxReplicas != 0 && p.Keys != (Keys{})
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there is none, and
+// DefaultPolicy if p is nil.
+func (p *Policy) WithDefaults() *Policy {
+	return object.WithDefaults(p, defaults)
 }
 
 // Validate returns an *object.FieldError for the first setting out of range.

@@ -172,6 +172,8 @@ func DefaultPolicy() *Policy {
 	}
 }
 
+var defaults = DefaultPolicy()
+
 // Paused reports whether a user has paused a machine (machine.Paused). No VM of its name is an
 // orphan. Its clocks are restarted when the pause ends and not before. It takes no place in the
 // budget of replacements, even if it has failed, because no set replaces it.
@@ -191,54 +193,13 @@ func (p *Policy) Frozen(m *object.Meta) bool {
 	return err == nil && frozen
 }
 
-// WithDefaults returns p with the default in place of each setting that is zero: p itself if there
-// is none or it is Off, and DefaultPolicy if p is nil.
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there is none, and
+// DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
-	if p != nil && (p.Off || p.complete()) {
+	if p != nil && p.Off {
 		return p
 	}
-	d := DefaultPolicy()
-	if p == nil {
-		return d
-	}
-	c := *p
-	c.OrphanPeriod = cmp.Or(c.OrphanPeriod, d.OrphanPeriod)
-	c.OrphanGap = cmp.Or(c.OrphanGap, d.OrphanGap)
-	c.OrphanSoon = cmp.Or(c.OrphanSoon, d.OrphanSoon)
-	c.VMPeriod = cmp.Or(c.VMPeriod, d.VMPeriod)
-	c.OwnerPeriod = cmp.Or(c.OwnerPeriod, d.OwnerPeriod)
-	c.OwnerGap = cmp.Or(c.OwnerGap, d.OwnerGap)
-	c.CheckPeriod = cmp.Or(c.CheckPeriod, d.CheckPeriod)
-	c.CheckDown = cmp.Or(c.CheckDown, d.CheckDown)
-	c.DownTimeout = cmp.Or(c.DownTimeout, d.DownTimeout)
-	c.SettleTime = cmp.Or(c.SettleTime, d.SettleTime)
-	c.GrantUse = cmp.Or(c.GrantUse, d.GrantUse)
-	c.GrantFlight = cmp.Or(c.GrantFlight, d.GrantFlight)
-	c.NodeAge = cmp.Or(c.NodeAge, d.NodeAge)
-	c.NodePeriod = cmp.Or(c.NodePeriod, d.NodePeriod)
-	c.ClassBackoffBase = cmp.Or(c.ClassBackoffBase, d.ClassBackoffBase)
-	c.ClassBackoffMax = cmp.Or(c.ClassBackoffMax, d.ClassBackoffMax)
-	c.ClassBackoffRetry = cmp.Or(c.ClassBackoffRetry, d.ClassBackoffRetry)
-	c.Brake = cmp.Or(c.Brake, d.Brake)
-	c.BrakeShare = cmp.Or(c.BrakeShare, d.BrakeShare)
-	c.SafetyUp = cmp.Or(c.SafetyUp, d.SafetyUp)
-	c.SafetyDown = cmp.Or(c.SafetyDown, d.SafetyDown)
-	c.Burst = cmp.Or(c.Burst, d.Burst)
-	c.Keys = cmp.Or(c.Keys, d.Keys)
-	return &c
-}
-
-// complete reports whether no setting is left to its default.
-func (p *Policy) complete() bool {
-	for _, setting := range [...]time.Duration{
-		p.OrphanPeriod, p.OrphanGap, p.OrphanSoon, p.VMPeriod, p.OwnerPeriod, p.OwnerGap, p.CheckPeriod, p.CheckDown, p.DownTimeout,
-		p.SettleTime, p.GrantUse, p.GrantFlight, p.NodeAge, p.NodePeriod, p.ClassBackoffBase, p.ClassBackoffMax, p.ClassBackoffRetry,
-	} {
-		if setting == 0 {
-			return false
-		}
-	}
-	return p.Brake != 0 && p.BrakeShare != 0 && p.SafetyUp != 0 && p.SafetyDown != 0 && p.Burst != 0 && p.Keys != (Keys{})
+	return object.WithDefaults(p, defaults)
 }
 
 // Validate returns an *object.FieldError for the first setting out of range, and ErrNoPolicy for a

@@ -196,7 +196,7 @@ func (p *pass) put(ctx context.Context) (*machine.Machine, error) {
 
 // changed is what the plan's write makes of the machine, unless it deletes it: then After is nil.
 func (p *pass) changed() *engine.Write[*machine.Machine] {
-	w := &engine.Write[*machine.Machine]{Before: p.o.Machine, Moves: p.plan.Moves[:], Why: p.plan.Why, Seen: &p.o}
+	w := &engine.Write[*machine.Machine]{Before: p.o.Machine, Moves: p.plan.Moves, Why: p.plan.Why, Seen: &p.o}
 	switch change := p.plan.Write.(type) {
 	case *machine.Update:
 		w.After = change.Machine
@@ -214,12 +214,7 @@ func (p *pass) changed() *engine.Write[*machine.Machine] {
 
 // report tells of a write that is stored.
 func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.Machine) {
-	moved := false
-	for _, move := range plan.Moves {
-		if move != (machine.Move{}) {
-			moved = true
-		}
-	}
+	moved := len(plan.Moves) > 0
 	status, ok := plan.Write.(*machine.UpdateStatus)
 	if !ok {
 		if _, deletes := plan.Write.(*machine.Delete); moved || deletes {

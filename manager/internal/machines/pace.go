@@ -220,5 +220,5 @@ func (p *pass) waitOn(at time.Time) time.Time {
 
 // moves reports whether the plan does more than wait with answers that were taken for that.
 func (p *pass) moves() bool {
-	return p.taken.waits && (p.calls() > 0 || p.plan.Moves[0] != machine.Move{})
+	return p.taken.waits && (p.calls() > 0 || len(p.plan.Moves) > 0)
 }

@@ -232,8 +232,8 @@ var ofMachine = []mutant{
 		name:   "a stage that has nothing to do is left without its move",
 		breaks: "P44",
 		file:   "machine/delete.go",
-		from:   "moves[i] = deletionMove(at, on, Stage(next))",
-		to:     "moves[0] = deletionMove(at, on, Stage(next))",
+		from:   "moves = append(moves, deletionMove(at, on, Stage(next)))",
+		to:     "moves = append(moves[:0], deletionMove(at, on, Stage(next)))",
 		by:     "TestP44StagesAreStoredInOrderThroughKills",
 	},
 	{
