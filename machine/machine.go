@@ -461,15 +461,14 @@ func (d *decider) invalidForNode() *object.FieldError {
 	return d.m.Spec.NodeTemplate.InvalidEntry(templatePath)
 }
 
-// templateApplied reports whether the template is on the node in its present form, and nothing was found wrong
-// with it. Then it need not be checked in every pass.
+// templateApplied reports whether the whole template was applied to the node as it is. Then it is valid, and need
+// not be checked in every pass.
 func (d *decider) templateApplied() bool {
 	if d.o.Node == nil || d.o.Node.Node == nil {
 		return false
 	}
 	n := d.o.Node.Node
-	return d.owner == d.m.Name && n.Applied.Generation != 0 && n.Applied.Generation == d.m.Generation &&
-		n.Applied.Refused.At.IsZero() && object.FindCondition(d.m.Status.Conditions, ConditionSpecValid) == nil
+	return d.owner == d.m.Name && n.Applied.Generation != 0 && n.Applied.Generation == d.m.Generation
 }
 
 func (m *Machine) invalidField() *object.FieldError {
