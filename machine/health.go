@@ -109,14 +109,14 @@ func (d *decider) nodeUnhealthy(why decision.Why, node *Node) Plan {
 // healthTimedOut marks a machine Failed at the end of its health timeout. A machine whose in-place update failed
 // counts as unhealthy even if its node is healthy, because it gets no workload and is not what its owner wants.
 func (d *decider) healthTimedOut(why decision.Why) Plan {
-	timeout := d.p.healthTimeout(d.m)
-	at := d.verdictAt(d.m.Status.Since, timeout)
+	base, timeout := d.phaseTimeout()
+	at := d.verdictAt(base, timeout)
 	wait := decision.Why{Reason: reasonUnhealthyWait, Name: d.m.Spec.NodeName, For: at.Sub(d.now)}
 	failed, stage := decision.Why{Reason: reasonHealthTimeout, Name: d.m.Spec.NodeName, For: timeout}, StageNone
 	if why.Reason == reasonUpdateOpen {
 		wait.Reason, failed.Reason, stage = reasonUpdateOpen, reasonUpdateAbandoned, StageUpdateFailed
 		if d.p.ReplaceFailedUpdates {
-			at = d.m.Status.Since
+			at = base
 		}
 	}
 	if d.now.Before(at) {
@@ -251,8 +251,8 @@ func (d *decider) vmUnhealthy(why decision.Why) Plan {
 	if d.m.Spec.Config.DisableHealthTimeout {
 		return Plan{At: again, Why: decision.Why{Reason: reasonVMUnhealthyForever, Name: why.Name, Detail: why.Detail}}
 	}
-	timeout := d.p.healthTimeout(d.m)
-	if at := d.verdictAt(d.m.Status.Since, timeout); d.now.Before(at) {
+	base, timeout := d.phaseTimeout()
+	if at := d.verdictAt(base, timeout); d.now.Before(at) {
 		wait := decision.Why{Reason: reasonVMUnhealthyWait, Name: why.Name, Detail: why.Detail, For: at.Sub(d.now)}
 		if again.Before(at) {
 			at = again

@@ -506,8 +506,8 @@ func (d *decider) returnToService(n *Node, name string) Plan {
 // awaitRecovery waits until an updated node is healthy, for the health timeout. Then its health is judged like any
 // other's. n is nil if the node is missing.
 func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
-	timeout := d.p.healthTimeout(d.m)
-	at := d.verdictAt(d.m.Status.Since, timeout)
+	base, timeout := d.phaseTimeout()
+	at := d.verdictAt(base, timeout)
 	forever := d.m.Spec.Config.DisableHealthTimeout
 	if !forever && !d.now.Before(at) {
 		op := d.operation(OperationHealthCheck, StateProcessing, StageNone)

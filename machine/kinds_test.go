@@ -313,3 +313,23 @@ func TestPriority(t *testing.T) {
 		assert.Equal(t, want, m.Priority("p"), text)
 	}
 }
+
+// TestConfigurationHasNoNegatives: each number of a configuration must not be negative, so that no deployment
+// makes machines that are invalid.
+func TestConfigurationHasNoNegatives(t *testing.T) {
+	kind := reflect.TypeFor[machine.Configuration]()
+	numbers := 0
+	for i := range kind.NumField() {
+		field := kind.Field(i)
+		var c machine.Configuration
+		require.Nil(t, c.InvalidField("config"))
+		if v := reflect.ValueOf(&c).Elem().Field(i); v.CanInt() {
+			numbers++
+			v.SetInt(-1)
+			bad := c.InvalidField("config")
+			require.NotNil(t, bad, field.Name)
+			require.True(t, strings.EqualFold("config."+field.Name, bad.Field), bad.Field)
+		}
+	}
+	require.Positive(t, numbers)
+}

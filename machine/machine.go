@@ -472,28 +472,37 @@ func (d *decider) templateApplied() bool {
 }
 
 func (m *Machine) invalidField() *object.FieldError {
-	c := &m.Spec.Config
 	switch {
 	case m.Name == "":
 		return object.Invalid("metadata.name", "must not be empty")
 	case m.Spec.Class.Name == "":
 		return object.Invalid("spec.class.name", "must not be empty")
-	case c.CreationTimeout < 0:
-		return object.Invalid("spec.config.creationTimeout", "must not be negative")
-	case c.HealthTimeout < 0:
-		return object.Invalid("spec.config.healthTimeout", "must not be negative")
-	case c.DrainTimeout < 0:
-		return object.Invalid("spec.config.drainTimeout", "must not be negative")
-	case c.InPlaceTimeout < 0:
-		return object.Invalid("spec.config.inPlaceTimeout", "must not be negative")
-	case c.PreserveTimeout < 0:
-		return object.Invalid("spec.config.preserveTimeout", "must not be negative")
-	case c.MaxEvictRetries < 0:
-		return object.Invalid("spec.config.maxEvictRetries", "must not be negative")
 	case !m.Spec.InPlace.known():
 		return object.Invalid("spec.inPlace", "is unknown: "+string(m.Spec.InPlace))
 	}
-	return nil
+	return m.Spec.Config.InvalidField("spec.config")
+}
+
+// InvalidField returns the first setting that is out of range, or nil. It is named below path.
+func (c *Configuration) InvalidField(path string) *object.FieldError {
+	field := ""
+	switch {
+	case c.CreationTimeout < 0:
+		field = ".creationTimeout"
+	case c.HealthTimeout < 0:
+		field = ".healthTimeout"
+	case c.DrainTimeout < 0:
+		field = ".drainTimeout"
+	case c.InPlaceTimeout < 0:
+		field = ".inPlaceTimeout"
+	case c.PreserveTimeout < 0:
+		field = ".preserveTimeout"
+	case c.MaxEvictRetries < 0:
+		field = ".maxEvictRetries"
+	default:
+		return nil
+	}
+	return object.Invalid(path+field, "must not be negative")
 }
 
 // LogValue implements slog.LogValuer: a logged secret shows only its name. A secret inside a value that a logger

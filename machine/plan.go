@@ -33,7 +33,7 @@ type Move = decision.Move
 type Plan struct {
 	Write  Write
 	Moves  []Move // state changes that Write makes, in order
-	Effect Effect  // only when Write is nil
+	Effect Effect // only when Write is nil
 	// At is when to decide again even if nothing changes. Zero: only after a change.
 	At  time.Time
 	Why decision.Why

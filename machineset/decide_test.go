@@ -117,6 +117,8 @@ func TestSetValidate(t *testing.T) {
 		"spec.template.spec.nodeName":               func(s *machineset.Set) { s.Spec.Template.Spec.NodeName = "node-1" },
 		"spec.template.spec.config.creationTimeout": func(s *machineset.Set) { s.Spec.Template.Spec.Config.CreationTimeout = -1 },
 		"spec.template.spec.config.healthTimeout":   func(s *machineset.Set) { s.Spec.Template.Spec.Config.HealthTimeout = -1 },
+		"spec.template.spec.config.inPlaceTimeout":  func(s *machineset.Set) { s.Spec.Template.Spec.Config.InPlaceTimeout = -1 },
+		"spec.template.spec.config.maxEvictRetries": func(s *machineset.Set) { s.Spec.Template.Spec.Config.MaxEvictRetries = -1 },
 		"spec.template.spec.config.drainTimeout":    func(s *machineset.Set) { s.Spec.Template.Spec.Config.DrainTimeout = -1 },
 		"reservation":                               func(s *machineset.Set) { s.Instructions.Reservation.Settled = 1 },
 	} {

@@ -324,7 +324,6 @@ func (t *Template) InvalidEntry() *object.FieldError {
 }
 
 func (t *Template) invalidField() *object.FieldError {
-	c := &t.Spec.Config
 	switch {
 	case t.Spec.Class.Name == "":
 		return object.Invalid("spec.template.spec.class.name", "must not be empty")
@@ -336,14 +335,6 @@ func (t *Template) invalidField() *object.FieldError {
 		return object.Invalid("spec.template.spec.marks", "must be empty: instructions.marks of the set is for that")
 	case t.Spec.InPlace != machine.InPlaceNone:
 		return object.Invalid("spec.template.spec.inPlace", "must be empty: it is one machine's")
-	case c.CreationTimeout < 0:
-		return object.Invalid("spec.template.spec.config.creationTimeout", "must not be negative")
-	case c.HealthTimeout < 0:
-		return object.Invalid("spec.template.spec.config.healthTimeout", "must not be negative")
-	case c.DrainTimeout < 0:
-		return object.Invalid("spec.template.spec.config.drainTimeout", "must not be negative")
-	case c.PreserveTimeout < 0:
-		return object.Invalid("spec.template.spec.config.preserveTimeout", "must not be negative")
 	}
-	return nil
+	return t.Spec.Config.InvalidField("spec.template.spec.config")
 }

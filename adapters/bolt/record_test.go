@@ -1,6 +1,8 @@
 package bolt_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"math"
 	"path/filepath"
@@ -194,7 +196,9 @@ func form[T object.Object[T]](t *testing.T, name string) {
 	o, _ := value.Interface().(T)
 	key, record, _, err := bolt.Record(o)
 	require.NoError(t, err)
-	testkit.Golden(t, filepath.Join("testdata", name+".json"), string(record[5:])+"\n")
+	var lines bytes.Buffer
+	require.NoError(t, json.Indent(&lines, record[5:], "", "  "))
+	testkit.Golden(t, filepath.Join("testdata", name+".json"), lines.String()+"\n")
 	read, damaged := bolt.FromRecord[T](key, bolt.NewRecord(key, record[5:]))
 	require.Nil(t, damaged)
 	require.Equal(t, o, read)
