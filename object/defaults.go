@@ -6,7 +6,8 @@ import "reflect"
 // such field has a default, and a copy of defaults if p is nil. The result shares their slices.
 func WithDefaults[P any](p, defaults *P) *P {
 	if p == nil {
-		p = new(P)
+		c := *defaults
+		return &c
 	}
 	is, others := reflect.ValueOf(p).Elem(), reflect.ValueOf(defaults).Elem()
 	var changed *P

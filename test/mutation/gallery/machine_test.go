@@ -416,8 +416,8 @@ var ofMachine = []mutant{
 		name:   "a machine with an unhealthy VM fails without its health timeout",
 		breaks: "P54",
 		file:   "machine/health.go",
-		from:   "at := d.verdictAt(d.m.Status.Since, timeout); d",
-		to:     "at := d.verdictAt(d.m.Status.Since, 0); d",
+		from:   "at := d.verdictAt(base, timeout); d",
+		to:     "at := d.verdictAt(base, 0); d",
 		by:     "TestP54NoVMIsGivenUpByOneAnswer",
 	},
 	{
