@@ -14,8 +14,9 @@
 // to look at, and a Property says what must be true of them.
 //
 // What must be true at any moment are invariants. The world emits events: something was stored, a
-// pod was told to go, a call was made. Each invariant sees them all (invariant.go), and has
-// a file named after its number in docs/reference/invariants.md: p07_bounds.go has P7. Violations returns what
-// they found. The caller says what must become true, with Until. Or the caller plays a Scenario,
-// which package scenario draws: Play says what was violated, and what is left.
+// pod was told to go, a call was made. Each invariant sees them all (invariant.go). It is a type in
+// one of the files check_*.go, with the number that docs/reference/invariants.md gives it: P7 is p07
+// in check_bounds.go. Violations returns what they found. The caller says what must become true, with
+// Until. Or the caller plays a Scenario, which package scenario draws: Play says what was violated,
+// and what is left.
 package sim

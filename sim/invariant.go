@@ -11,8 +11,8 @@ import (
 )
 
 // invariant is something that must hold at any moment. It sees each event, in order, and reports by
-// World.violate what is broken. Each has a file that is named after it, and keeps there what it
-// remembers. What several need of the past is in fleet_history.go.
+// World.violate what is broken. Each is in a file check_*.go that is named after its subject, with
+// what it remembers. What several need of the past is in fleet_history.go.
 type invariant interface{ see(event) }
 
 // addInvariants makes the invariants that hold in all worlds.
