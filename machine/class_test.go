@@ -203,3 +203,27 @@ func TestVirtualCapacityIsWellFormed(t *testing.T) {
 	c := &machine.Class{NodeTemplate: &machine.NodeShape{VirtualCapacity: map[string]string{"my slots": "1"}}}
 	assert.ErrorContains(t, c.Validate(), `virtualCapacity["my slots"]`)
 }
+
+// TestRecordOnANodeTakesNoProblemBack: the record on a node may say that a template was applied which is not valid,
+// as an older version judged it. What is wrong stays on record, whether the node has been read or not.
+func TestRecordOnANodeTakesNoProblemBack(t *testing.T) {
+	w, o := settledObservation(t)
+	m, n := o.Machine.Clone(), o.Node.Node.Clone()
+	m.Spec.NodeTemplate.Taints = []object.Taint{{Effect: "NoSchedule"}} // without a key
+	n.Applied.Generation = m.Generation
+	read := &machine.NodeAnswer{Name: n.Name, Node: n, Read: w.read()}
+	o.Machine, o.Node = m, nil
+	plan, err := machine.Decide(o, w.policy, w.now)
+	require.NoError(t, err)
+	write, ok := plan.Write.(*machine.UpdateStatus)
+	require.True(t, ok, "%s", plan.Why)
+	require.NotNil(t, object.FindCondition(write.Status.Conditions, machine.ConditionSpecValid))
+	m = m.Clone()
+	m.Status = write.Status
+	o.Machine, o.Node = m, read
+	plan, err = machine.Decide(o, w.policy, w.now)
+	require.NoError(t, err)
+	if write, ok := plan.Write.(*machine.UpdateStatus); ok {
+		require.NotNil(t, object.FindCondition(write.Status.Conditions, machine.ConditionSpecValid), "%s", plan.Why)
+	}
+}

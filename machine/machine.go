@@ -462,13 +462,15 @@ func (d *decider) invalidForNode() *object.FieldError {
 }
 
 // templateApplied reports whether the whole template was applied to the node as it is. Then it is valid, and need
-// not be checked in every pass.
+// not be checked in every pass. A problem that is on record is always checked: else a record on the node that is
+// wrong would take it back each time, and a pass that has not read the node would record it again.
 func (d *decider) templateApplied() bool {
 	if d.o.Node == nil || d.o.Node.Node == nil {
 		return false
 	}
 	n := d.o.Node.Node
-	return d.owner == d.m.Name && n.Applied.Generation != 0 && n.Applied.Generation == d.m.Generation
+	return d.owner == d.m.Name && n.Applied.Generation != 0 && n.Applied.Generation == d.m.Generation &&
+		object.FindCondition(d.m.Status.Conditions, ConditionSpecValid) == nil
 }
 
 func (m *Machine) invalidField() *object.FieldError {
