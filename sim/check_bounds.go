@@ -95,10 +95,10 @@ func (w *p07) checkFleet(d *deployment.Deployment, machines []*machine.Machine, 
 		return
 	}
 	if born > 0 && total > b.ceiling && !w.belated {
-		w.violate("P7", "%d machines of %s, %d are allowed", total, d.Name, b.ceiling)
+		w.violate("P7", "%d machines of %s, the maximum is %d", total, d.Name, b.ceiling)
 	}
 	if taken > 0 && serving < b.floor-b.kept {
-		w.violate("P7", "a machine of %s was taken away, and %d are left that serve; %d have to", d.Name, serving, b.floor-b.kept)
+		w.violate("P7", "a machine of %s was taken out of service: %d serving machines are left, the minimum is %d", d.Name, serving, b.floor-b.kept)
 	}
 }
 
@@ -220,7 +220,7 @@ func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor i
 		}
 	}
 	if known := w.lives[m.UID]; serving < floor && !w.belated && !w.underWay(known.ready) {
-		w.violate("P7", "machine %s was taken out of service for its update, and %d are left; %d have to", m.Name, serving, floor)
+		w.violate("P7", "machine %s was taken out of service for its update: %d serving machines are left, the minimum is %d", m.Name, serving, floor)
 	}
 }
 
@@ -313,7 +313,7 @@ func (w *p07) checkUpdating(m *machine.Machine) {
 	}
 	limit := int(max(1, w.deploymentPolicy().UpdateLimit.Ceil(int32(w.bounds[d.UID].most))))
 	if under := w.updatedBeside(d, m); under > limit {
-		w.violate("P7", "%d VMs of %s are updated at a time, %d may be", under+1, d.Name, limit)
+		w.violate("P7", "%d VMs of %s are being updated, the maximum is %d", under+1, d.Name, limit)
 	}
 }
 

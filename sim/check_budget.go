@@ -23,6 +23,6 @@ func (w p24) checkBudget(m *machine.Machine, fleet []*machine.Machine) {
 		}
 	}
 	if given > int(max(p.Replacements.Value, 1)) {
-		w.violate("P24", "machine %s was given up, which makes %d at a time", m.Name, given)
+		w.violate("P24", "machine %s was marked failed, which makes %d failed at a time", m.Name, given)
 	}
 }

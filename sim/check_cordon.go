@@ -15,7 +15,7 @@ func (w p23) checkCordons() {
 	}
 	for _, n := range w.nodes.all() {
 		if w.excuses.cordoned[n.UID] && !n.Unschedulable {
-			w.violate("P23", "node %s was cordoned by a user, and is not any more", n.Name)
+			w.violate("P23", "node %s was cordoned by a user, but no longer is", n.Name)
 		}
 	}
 }

@@ -177,9 +177,9 @@ func (w *p22) checkAttempt(p cluster.Pod) {
 	last := w.attempts[p.UID]
 	w.attempts[p.UID] = attempt{w.Now(), w.number}
 	if apart := w.Now().Sub(last.at); w.faults[ClockJump] == 0 && w.o.Faults.Skew == 0 && apart < drain.Slot-4*w.o.Faults.Latency && w.drainsSince(p.Node, last.at) {
-		w.violate("P22", "it was tried to evict pod %s again after %s", p.Name, apart)
+		w.violate("P22", "eviction of pod %s was retried after only %s", p.Name, apart)
 	} else if last.by == w.number && apart > forgottenAfter+w.hung() && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.Node, last.at) && !w.heldUpSince(p.Node, last.at) {
-		w.violate("P21", "it was not tried to evict pod %s for %s, though it had been refused", p.Name, apart)
+		w.violate("P21", "eviction of pod %s was refused, and not retried for %s", p.Name, apart)
 	}
 }
 
@@ -387,9 +387,9 @@ func (w *p22Volumes) checkTurn(p cluster.Pod, volumes []cluster.Volume) {
 	limit := t.at.Add(t.pod.Grace + policy.DetachTimeout - turnSlack - w.looksLate(p.Node))
 	switch {
 	case t.detached.IsZero() && now.Before(limit):
-		w.violate("P22", "pod %s was told to go while the volumes of %s were attached to node %s", p.Name, t.pod.Name, p.Node)
+		w.violate("P22", "pod %s was told to terminate while the volumes of %s were still attached to node %s", p.Name, t.pod.Name, p.Node)
 	case w.leftInTime(t, limit) && !t.moved && now.Before(t.detached.Add(policy.ReattachTimeout-turnSlack)):
-		w.violate("P22", "pod %s was told to go %s after the volumes of %s had left node %s, and they are nowhere", p.Name, now.Sub(t.detached), t.pod.Name, p.Node)
+		w.violate("P22", "pod %s was told to terminate %s after the volumes of %s were detached from node %s, and they are attached nowhere", p.Name, now.Sub(t.detached), t.pod.Name, p.Node)
 	}
 }
 
@@ -455,7 +455,7 @@ func (w *p22Volumes) checkDetached(v cluster.Volume) {
 	}
 	for _, m := range w.machines.all() {
 		if known := w.lives[m.UID]; m.Name == v.At.Node && !w.forceDue(m) && (known == nil || !known.forced) {
-			w.violate("P22", "volume %s was taken off node %s, and force was not due", v.Name, v.At.Node)
+			w.violate("P22", "volume %s was detached from node %s before a forced detach was due", v.Name, v.At.Node)
 		}
 	}
 }

@@ -44,10 +44,10 @@ func (w p25) mustBeFrozen() bool {
 // checkBirth: no machine is made while an API is out, or for a set that is paused.
 func (w p25) checkBirth(m *machine.Machine) {
 	if w.mustBeFrozen() {
-		w.violate("P25", "machine %s was made though an API does not answer", m.Name)
+		w.violate("P25", "machine %s was created while an API does not answer", m.Name)
 	}
 	if w.setPaused(m) && !w.belated {
-		w.violate("P25", "machine %s was made, and its set is paused", m.Name)
+		w.violate("P25", "machine %s was created, but its set is paused", m.Name)
 	}
 }
 
@@ -55,10 +55,10 @@ func (w p25) checkBirth(m *machine.Machine) {
 // again when it answers.
 func (w p25) checkFailed(m *machine.Machine) {
 	if w.mustBeFrozen() {
-		w.violate("P25", "machine %s was given up though an API does not answer", m.Name)
+		w.violate("P25", "machine %s was marked failed while an API does not answer", m.Name)
 	}
 	if since := w.Now().Sub(w.backSince()); since < w.machinePolicy().HealthTimeout {
-		w.violate("P25", "machine %s was given up %s after an outage: its clock has not started again", m.Name, since)
+		w.violate("P25", "machine %s was marked failed %s after an outage: its health timeout should have started again", m.Name, since)
 	}
 	w.checkGrace(m)
 }
@@ -76,7 +76,7 @@ func (w p25) checkGrace(m *machine.Machine) {
 		return
 	}
 	if watched < w.machinePolicy().Grace {
-		w.violate("P25", "machine %s was given up %s after a process had begun, which has not seen it become ill", m.Name, watched)
+		w.violate("P25", "machine %s was marked failed %s after the manager had started, which did not see it become unhealthy", m.Name, watched)
 	}
 }
 
@@ -130,7 +130,7 @@ func (w p25Paused) checkPausedCall(s driver.CallInfo) {
 // checkPausedPod: the manager does not drain its node.
 func (w p25Paused) checkPausedPod(p cluster.Pod) {
 	if !w.belated && w.pausedLong(p.Node) {
-		w.violate("P25", "pod %s was told to go from node %s, whose machine is paused", p.Name, p.Node)
+		w.violate("P25", "pod %s was told to terminate on node %s, whose machine is paused", p.Name, p.Node)
 	}
 }
 

@@ -71,8 +71,8 @@ func (w *p61) checkHealth(m *machine.Machine) {
 	}
 	switch ill := w.Now().Sub(s.ill); {
 	case w.noticed(s.healthy):
-		w.violate("P61", "machine %s was given up, and its node has been healthy for %s", m.Name, w.Now().Sub(s.healthy))
+		w.violate("P61", "machine %s was marked failed, but its node has been healthy for %s", m.Name, w.Now().Sub(s.healthy))
 	case ill < timeout-time.Second: // times are stored in whole seconds
-		w.violate("P61", "machine %s was given up when its node had been unhealthy for %s, and not for %s", m.Name, ill, timeout)
+		w.violate("P61", "machine %s was marked failed when its node had been unhealthy for %s; the health timeout is %s", m.Name, ill, timeout)
 	}
 }

@@ -43,7 +43,7 @@ func (w *p62) checkNode(m *machine.Machine, n *machine.Node) {
 	case !n.HasFinalizer(machine.NodeFinalizer):
 		w.violate("P62", "node %s lacks the finalizer that keeps it", n.Name)
 	case n.Unschedulable && !w.excuses.cordoned[n.UID]:
-		w.violate("P62", "node %s is cordoned, and nobody has done that", n.Name)
+		w.violate("P62", "node %s is cordoned, but nobody cordoned it", n.Name)
 	}
 	for _, t := range want.Taints {
 		if !slices.Contains(n.Taints, t) {
@@ -51,7 +51,7 @@ func (w *p62) checkNode(m *machine.Machine, n *machine.Node) {
 		}
 	}
 	if slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Key == keys.NotReadyTaint }) {
-		w.violate("P62", "node %s has still the taint of nodes that have not joined", n.Name)
+		w.violate("P62", "node %s still has the taint of nodes that have not joined", n.Name)
 	}
 }
 

@@ -35,7 +35,7 @@ func (w *children) checkOwners(machines []*machine.Machine) {
 			continue
 		}
 		if !w.underWay(known.born) {
-			w.violate(RuleChildren, "set %s is gone, and machine %s is there", m.Owner.Name, m.Name)
+			w.violate(RuleChildren, "set %s is gone, but machine %s still exists", m.Owner.Name, m.Name)
 		}
 	}
 	w.was = now

@@ -134,26 +134,26 @@ func (w *p30) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 	switch {
 	case !w.acting || w.belated:
 	case r.last.Spec.Wanted() != p.Spec.Wanted() && r.owned.IsZero():
-		w.violate("P31", "pool %s is to have %d instances, not %d, and no user has said so", p.Name, p.Spec.Wanted(), r.last.Spec.Wanted())
+		w.violate("P31", "pool %s wants %d instances instead of %d, but no user changed its size", p.Name, p.Spec.Wanted(), r.last.Spec.Wanted())
 	case p.Deleted() && !r.last.Deleted():
-		w.violate("P35", "pool %s was deleted, and no user has done it", p.Name)
+		w.violate("P35", "pool %s was deleted, but not by a user", p.Name)
 	}
 }
 
 // lostPool: what was made for a pool is deleted before its record.
 func (w *p30) lostPool(k object.Key) {
 	if w.groups.Of(k) != nil && !w.excuses.lateGroups[k] {
-		w.violate("P35", "pool %s is gone, and its group is there", k.Name)
+		w.violate("P35", "pool %s is gone, but its group still exists", k.Name)
 	}
 	if w.acting && w.bootstraps[k] != nil && w.bootstraps[k].made {
-		w.violate("P35", "pool %s is gone, and its bootstrap data are there", k.Name)
+		w.violate("P35", "pool %s is gone, but its bootstrap data still exist", k.Name)
 	}
 }
 
 // checkDataGo: a pool's bootstrap data are deleted after its group (P35).
 func (w *p30) checkDataGo(k object.Key) {
 	if w.groups.Of(k) != nil && !w.excuses.lateGroups[k] && !w.belated {
-		w.violate("P35", "the bootstrap data of pool %s go, and its group is there", k.Name)
+		w.violate("P35", "the bootstrap data of pool %s were deleted, but its group still exists", k.Name)
 	}
 }
 
@@ -220,7 +220,7 @@ func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.E
 	for _, id := range ids {
 		at := slices.IndexFunc(stored.Status.Leaving, func(l machinepool.Leaving) bool { return l.ProviderID == id && l.Exit == exit })
 		if at < 0 {
-			w.violate("P34", "instance %s of pool %s goes (%s), and was never chosen", id, p.Name, exit)
+			w.violate("P34", "instance %s of pool %s is removed (%s), but was never chosen", id, p.Name, exit)
 			return
 		}
 		_, i := w.groups.Instance(id)
@@ -229,7 +229,7 @@ func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.E
 		}
 		n, err := w.nodes.Get(context.Background(), object.Key{Name: i.Name})
 		if running := w.podsStaying(i.Name); err == nil && running > 0 && w.longAgo(n.CreatedAt) {
-			w.violate("P34", "instance %s of pool %s goes with %d pods on it", id, p.Name, running)
+			w.violate("P34", "instance %s of pool %s is removed with %d pods on it", id, p.Name, running)
 		}
 	}
 }
@@ -246,7 +246,7 @@ func (w *p30) checkGroupGoes(p *machinepool.Pool) {
 		return
 	}
 	if orphan := p.UID == ""; !orphan || w.longAgo(stored.CreatedAt) || stored.Status.GroupID == p.Status.GroupID {
-		w.violate("P35", "the group of pool %s was deleted, and the pool was not", p.Name)
+		w.violate("P35", "the group of pool %s was deleted, but the pool was not", p.Name)
 	}
 }
 
@@ -274,7 +274,7 @@ func (w *p30) checkPools() {
 	}
 	for _, g := range w.groups.All() {
 		if w.pool(g.Pool) == nil && !w.excuses.lateGroups[g.Pool] {
-			w.violate("P35", "a group of pool %s is there, and the pool is gone", g.Pool.Name)
+			w.violate("P35", "the pool %s is gone, but a group of it exists", g.Pool.Name)
 		}
 	}
 }

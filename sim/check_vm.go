@@ -49,7 +49,7 @@ func (w p13) checkInitialized(machines []*machine.Machine, vm *drivertest.Memory
 	}
 	for _, m := range machines {
 		if m.Spec.ProviderID == vm.ID && m.Status.Phase == machine.PhaseRunning {
-			w.violate(RuleInitialized, "machine %s runs, and its VM was never initialized", m.Name)
+			w.violate(RuleInitialized, "machine %s is running, but its VM was never initialized", m.Name)
 		}
 	}
 }

@@ -311,7 +311,7 @@ func (c *driverCall) hang(ctx context.Context) error {
 	case p.dead:
 		return errDead
 	case ctx.Err() == nil:
-		p.violate(RuleContext, "%s goes on %s after its context has ended, because a request of it has another context", c, p.Now().Sub(c.ends))
+		p.violate(RuleContext, "%s still runs %s after its context has ended, because a request of it has another context", c, p.Now().Sub(c.ends))
 	}
 	return ctx.Err()
 }

@@ -46,7 +46,7 @@ func TestMistakesBelowHTTPAreFound(t *testing.T) {
 		restcloud.SwallowsErrors: `answer of DeleteMachine: it says OK for machine \S+, and VM \S+ is still there\n`,
 		restcloud.ListsFirstPage: `answer of ListMachines: VM \S+ of machine \S+ is missing`,
 		restcloud.QuotaCode:      `answer of CreateMachine: it says Unavailable for machine \S+ while the quota is used up`,
-		restcloud.IgnoresContext: `context: \w+ .*goes on`,
+		restcloud.IgnoresContext: `context: \w+ .*still runs`,
 		restcloud.LeaksDisk:      `left at the provider: disk `,
 		restcloud.DeletesNothing: `answer of DeleteMachine: it says OK for machine \S+, and VM \S+ is still there\n`,
 		restcloud.WrongName:      `answer of CreateMachine: it says that VM \S+ is machine \S+'s, and ListMachines that it is machine vm-`,
