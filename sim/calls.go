@@ -273,7 +273,7 @@ func (c *poolCalls) see(e event) {
 	}
 }
 
-// watchedPools is a pool driver that tells of each request.
+// watchedPools is a pool driver that reports each request.
 type watchedPools struct {
 	pooldriver.Driver
 	calls *poolCalls

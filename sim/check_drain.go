@@ -100,7 +100,7 @@ func (w *p22) unseenBy(m *machine.Machine) bool {
 	return joined.After(m.DeletedAt) && joined.Add(inFlight).After(w.deleting[m.Name])
 }
 
-// joinedAt is when a machine's node registered; zero: there is none.
+// joinedAt is when a machine's node registered. It is zero if it has no node.
 func (w *p22) joinedAt(m *machine.Machine) time.Time {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: m.Name})
 	if err != nil || !m.Deleted() {

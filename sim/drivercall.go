@@ -31,8 +31,8 @@ type driverCall struct {
 	p       *process
 	of      *userDriverCalls
 	info    driver.CallInfo
-	ends    time.Time // the deadline; zero: there is none
-	overdue time.Time // when its caller goes on without it
+	ends    time.Time // the deadline; zero: no deadline
+	overdue time.Time // when its caller stops waiting for it
 	cancel  context.CancelFunc
 	seen    time.Time // when the driver went on, by ownCalls.now
 }
@@ -105,7 +105,7 @@ func (d *userDriverCalls) make(ctx context.Context, p *process, s driver.CallInf
 }
 
 // result returns a call's error. A panic is a violation, unless the process died in the call: then
-// nothing of the driver goes on.
+// the driver ran no further.
 func (c *driverCall) result(e guest.End) error {
 	switch {
 	case c.p.dead:
@@ -129,7 +129,7 @@ func (c *driverCall) String() string {
 	return text
 }
 
-// goesOn notes that the driver goes on.
+// goesOn notes that the driver computes again.
 func (c *driverCall) goesOn() {
 	if c.of.now != nil {
 		c.seen = c.of.now()
@@ -164,8 +164,8 @@ func (c *driverCall) pause(ctx context.Context, d time.Duration) {
 // errCallOver is what is done for a call that has returned.
 var errCallOver = errors.New("sim: the call of the driver that this belongs to has returned")
 
-// do has the world do something for the driver, which waits for it. If the process has died, nothing of
-// the driver goes on either: this does not return.
+// do runs work in the world while the driver waits for it. If the process has died, the driver ends
+// with it: do does not return.
 func (c *driverCall) do(work func()) error {
 	done := c.Do(func() {
 		c.of.current.Store(nil)
@@ -182,8 +182,8 @@ func (c *driverCall) do(work func()) error {
 	return nil
 }
 
-// call returns the call that a context belongs to, or the one whose driver computes. Nil: there is none,
-// or it must not be disturbed.
+// call returns the call that a context belongs to, or the one whose driver computes. It returns nil
+// if there is no such call, or if it must not be disturbed.
 func (d *userDriverCalls) call(ctx context.Context) *driverCall {
 	if ctx.Value(undisturbedKey{}) != nil {
 		return nil

@@ -317,7 +317,7 @@ func (c random) Happens(p float64) bool { return c.happens(p) }
 // Stopped reports whether faults have stopped.
 func (c random) Stopped() bool { return c.faultsStopped }
 
-// Emit tells of an event.
+// Emit emits an event.
 func (c random) Emit(e any) { c.emit(e) }
 
 // intermittentFaults begin and end repeatedly: outages and jumps of the clock.

@@ -239,7 +239,7 @@ type bootstrap struct {
 	pool    string // its UID
 	there   bool
 	made    bool      // for this pool, and deleted with it
-	expires time.Time // of the token; zero: there is none
+	expires time.Time // of the token; zero: no token
 }
 
 // good reports whether a machine of a pool can join now.

@@ -47,7 +47,7 @@ const (
 	RulePanicked = "panicked"
 	// RuleDriverPanicked: no call of a driver of Options.Driver panics.
 	RuleDriverPanicked = "driver panicked"
-	// RuleContext: no call of such a driver goes on long after its context has ended.
+	// RuleContext: no call of such a driver runs long after its context has ended.
 	RuleContext = "context"
 )
 

@@ -207,7 +207,7 @@ func (k *kubelets) stopFaults() {
 }
 
 // nodePods are the pods of a preview. Each node carries the same number of them. A pod that is told to
-// go does so after a time, and none takes its place.
+// terminate ends after a time, and no other replaces it.
 type nodePods struct {
 	*base
 	nodes  *trackedStore[*machine.Node]

@@ -162,8 +162,8 @@ func (w *World) changeBriefly(s *Step) {
 	})
 }
 
-// removeClass removes a class, as somebody does who applies it again. It returns what makes it again.
-// Nil: there is none.
+// removeClass removes a class, as somebody does who applies it again. It returns what makes it again,
+// or nil if the class does not exist.
 func (w *World) removeClass(name string) func() {
 	ctx, key := context.Background(), object.Key{Namespace: Namespace, Name: name}
 	class, err := w.classes.Get(ctx, key)

@@ -30,7 +30,7 @@ type process struct {
 	end      outcome
 	dead     bool
 	patience time.Duration                // how long a caller waits for a call
-	limit    time.Duration                // until the deadline of a call; zero: there is none
+	limit    time.Duration                // until the deadline of a call; zero: no deadline
 	own      bool                         // the driver is a user's
 	under    map[callTarget]driver.Method // calls to the driver that have not returned
 	restart  func()                       // begins the next one

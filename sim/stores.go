@@ -150,14 +150,14 @@ func (s *stores) edit(name string, change func(*deployment.Spec)) {
 	_, _ = s.deployments.Update(context.Background(), d) // read in the same instant: no conflict
 }
 
-// trackedStore keeps all objects of one kind, and tells of every change. Tests and the world's own
+// trackedStore keeps all objects of one kind, and reports every change. Tests and the world's own
 // actors use it directly; nothing fails there.
 type trackedStore[T object.Object[T]] struct {
 	store.Collection[T]
 	g       *base
 	kind    manager.Kind
 	indexes map[store.Index]func(T) []string
-	notify  func(object.Key, T) // delivers a change to the process that lives; nil: there is none
+	notify  func(object.Key, T) // delivers a change to the running process; nil: no process runs
 }
 
 func newTrackedStore[T object.Object[T]](g *base, kind manager.Kind, indexes map[store.Index]func(T) []string) *trackedStore[T] {
@@ -213,7 +213,7 @@ func (s *trackedStore[T]) Delete(ctx context.Context, k object.Key, uid string) 
 	return err
 }
 
-// tell tells of an object, as it is now.
+// tell reports an object as it is now.
 func (s *trackedStore[T]) tell(k object.Key) {
 	now, err := s.Collection.Get(context.Background(), k)
 	if err != nil {

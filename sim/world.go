@@ -48,7 +48,7 @@ type Options struct {
 	DriverNow func() time.Time
 	// Class makes the classes of the world for a driver whose VMs are not in World.Provider: with its
 	// Provider and ProviderSpec. It gets "small" and the names that Scenario.Classes has; equal names
-	// need equal classes, others differ. Key, and a SecretRef where there is none, are the world's.
+	// need equal classes, others differ. Key, and a SecretRef where it is empty, are the world's.
 	// Such VMs join no cluster, so NoCluster has to be set. Steps and faults at the VMs of the world's
 	// provider do nothing, Left does not count those of the driver's, and the invariants about VMs (P13 to P15) have
 	// none to look at: a Property tells what has to be true of them. Nil: classes of World.Provider.
@@ -76,7 +76,7 @@ type Options struct {
 	// the manager reports, and calls to the provider.
 	Tell func(at time.Time, what string)
 
-	model func(*World) driver.Driver // makes the driver of a preview, in place of Driver; nil: it is none
+	model func(*World) driver.Driver // makes the driver of a preview, in place of Driver; nil if this is no preview
 }
 
 // Property is something that must hold in a world. Only the error is kept of the state, so it should

@@ -14,7 +14,7 @@ import (
 
 // Shrink looks for a smaller scenario that breaks the same rule: with fewer steps, deployments and
 // apps, fewer kinds of faults, fewer machines, and less time between. It plays at most tries of
-// them. It returns the last one that it found, or s itself if there is none. s is not changed.
+// them. It returns the last one that it found, or s itself if it found none. s is not changed.
 func Shrink(s *sim.Scenario, rule string, tries int) *sim.Scenario {
 	k := &shrinking{best: s, rule: rule, left: tries}
 	k.try(func(*sim.Scenario) bool { return true }) // to know when it breaks

@@ -21,7 +21,7 @@ type story struct {
 	subjects []string // the machines and VMs that the violation names, by name and ID
 	first    int      // the line that names one of them first
 	last     []int    // the lines of the last call about each of these machines
-	guilty   int      // the line of the last call about them, or of all calls; -1: there is none
+	guilty   int      // the line of the last call about them, or of all calls; -1: no such call
 	ranks    []int    // of the lines
 }
 

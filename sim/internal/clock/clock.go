@@ -114,7 +114,7 @@ func (c *Clock) resume(t *task) {
 const parked = time.Duration(-1)
 
 // Await calls do in a task of its own, and returns true when do has returned. It returns false if d
-// passes before that; do goes on. Outside a task, and once the clock is closed, it just calls do.
+// passes before that, and do continues. Outside a task, and once the clock is closed, it just calls do.
 func (c *Clock) Await(d time.Duration, do func()) bool {
 	me := c.within
 	if me == nil || c.closed {

@@ -168,7 +168,7 @@ func (s *volumes) stopFaults() {
 	}
 }
 
-// moved tells of a change of a volume at a node.
+// moved reports a change of a volume at a node.
 func (s *volumes) moved(v *persistentVolume, node string) {
 	s.world.Emit(VolumeMoved{v.state()})
 	s.changed(node)

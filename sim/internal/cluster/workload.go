@@ -60,7 +60,7 @@ func (w *workload) Soon() {
 	}
 }
 
-// changed tells of a change of the pods of a node.
+// changed reports a change of the pods of a node.
 func (w *workload) changed(node string) {
 	if node != "" && w.tell != nil {
 		w.tell(node)

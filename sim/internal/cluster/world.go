@@ -27,7 +27,7 @@ type World interface {
 	Stopped() bool
 	// Count counts a fault.
 	Count(f Fault)
-	// Emit tells of an event.
+	// Emit emits an event.
 	Emit(event any)
 	// Nodes returns the nodes of the cluster, in the order of their names.
 	Nodes() []*machine.Node

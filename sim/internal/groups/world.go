@@ -26,9 +26,9 @@ type World interface {
 	Stopped() bool
 	// Count counts a fault.
 	Count(f Fault)
-	// Emit tells of an event.
+	// Emit emits an event.
 	Emit(event any)
-	// Changed tells that the provider has done something by itself.
+	// Changed reports that the provider has done something by itself.
 	Changed()
 
 	// Back returns when a zone works again. It works if that time has passed.
@@ -36,7 +36,7 @@ type World interface {
 	// Boots reports whether an instance of a pool can boot now: its bootstrap token is good.
 	Boots(pool object.Key) bool
 
-	// NoCluster: there is none to join. Otherwise Boot is how long an instance takes until it joins,
+	// NoCluster reports whether instances have no cluster to join. Otherwise Boot is how long an instance takes until it joins,
 	// and Seen reports whether the cluster can be asked now.
 	NoCluster() bool
 	Boot() time.Duration

@@ -20,7 +20,7 @@ import (
 // Provider is the provider of the classes that a Driver knows.
 const Provider = "rest"
 
-// Bug is a mistake of a Driver. The zero value is none.
+// Bug is a mistake of a Driver. The zero value is no mistake.
 type Bug string
 
 // These are the mistakes.
