@@ -237,7 +237,7 @@ func (d *state) countMachines(f *setState) {
 			d.listFailed(f.set, m)
 		}
 		available := false
-		if machineset.Preserving(m, d.p.Keys.Preserve) {
+		if machineset.CountsAsAutoPreserved(m, d.p.Keys.Preserve) {
 			f.preserving++
 		}
 		if m.Preserved(d.now) {

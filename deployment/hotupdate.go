@@ -35,13 +35,14 @@ func (d *state) hotUpdate() *HotUpdate {
 	return nil
 }
 
-// maxPreviousClasses is how many previous classes a set remembers, besides those that its machines
-// have: a machine that was ordered before may still be created.
+// maxPreviousClasses is how many of its latest previous classes a set remembers in any case: a machine
+// that was ordered with one of them may still be created. It remembers earlier ones only while a
+// machine has them.
 const maxPreviousClasses = 10
 
 // exchangeClass gives the newest set the class of the template instead of creating a new set. Older
-// sets stay as they are, because a rollout would replace their machines anyway. That is so even if
-// one of them has exactly this template, because returning to it would cost machines.
+// sets stay as they are, because a rollout would replace their machines anyway. The newest set gets
+// the class even if an older one has exactly this template: a return to that one would replace machines.
 func (d *state) exchangeClass() (Plan, bool) {
 	if d.hotUpdate() == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
@@ -88,6 +89,7 @@ func (d *state) vmUpdatable(m *machine.Machine, class *machine.ClassRef) bool {
 	if *spec == (machine.VMSpec{}) {
 		return m.Spec.ProviderID == "" && m.Spec.Class.Name == class.Name
 	}
+	// the parts that can't be updated are equal, and were split off in the same way
 	return spec.Declared == want.Declared && spec.Fixed == want.Fixed
 }
 
@@ -115,9 +117,9 @@ func (f *setState) previousClasses(next string) []string {
 // countOutdated counts the VMs of the new set that still need an update, and reports their
 // progress.
 func (d *state) countOutdated(s *Status) {
-	behind, failing, fixed := d.countVMs()
+	behind, failing, onlyReplaceable := d.countVMs()
 	s.Outdated = behind
-	if behind+fixed == 0 {
+	if behind+onlyReplaceable == 0 {
 		s.Conditions = object.DropCondition(s.Conditions, ConditionVMsOutdated)
 		return
 	}
@@ -131,7 +133,7 @@ func (d *state) countOutdated(s *Status) {
 		c.Reason = OutdatedFailing
 	}
 	c.Message = fmt.Sprintf("VMs to be updated: %d of %d, of these failed: %d; VMs that can only be replaced: %d",
-		behind, d.current.actual, failing, fixed)
+		behind, d.current.actual, failing, onlyReplaceable)
 	s.Conditions = object.SetCondition(s.Conditions, c)
 }
 
@@ -145,7 +147,7 @@ const (
 
 // countVMs counts the machines of the new set whose VMs are to be updated, those of them whose last
 // update failed, and those whose differences from their class can't be updated.
-func (d *state) countVMs() (outdated, failing, fixed int32) {
+func (d *state) countVMs() (outdated, failing, onlyReplaceable int32) {
 	if d.current == nil || d.hotUpdate() == nil {
 		return 0, 0, 0
 	}
@@ -155,7 +157,7 @@ func (d *state) countVMs() (outdated, failing, fixed int32) {
 			continue
 		}
 		if spec := &m.Status.VMSpec; spec.Declared != want.Declared || spec.Fixed != want.Fixed {
-			fixed++
+			onlyReplaceable++
 			continue
 		}
 		outdated++
@@ -163,5 +165,5 @@ func (d *state) countVMs() (outdated, failing, fixed int32) {
 			failing++
 		}
 	}
-	return outdated, failing, fixed
+	return outdated, failing, onlyReplaceable
 }

@@ -295,7 +295,7 @@ func claims(o *deployment.Observation) (n int) {
 	for _, c := range o.Sets {
 		used := 0
 		for _, m := range c.Machines {
-			if machineset.Preserving(m, preserveKey) {
+			if machineset.CountsAsAutoPreserved(m, preserveKey) {
 				used++
 			}
 		}

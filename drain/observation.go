@@ -91,7 +91,7 @@ type Pod struct {
 	// Finished says that all containers have ended for good.
 	Finished bool
 	// Pending: no container has run yet. An API server evicts such a pod in spite of any budget. Only
-	// forecasts ask for this and NotReady; false for both counts as running and ready.
+	// forecasts, and the texts of refused evictions, use this and NotReady. False for both: running and ready.
 	Pending bool
 	// NotReady: the pod's condition Ready is missing or not True. No budget counts it as healthy.
 	NotReady bool

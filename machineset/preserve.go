@@ -14,8 +14,8 @@ import (
 // failed machines, on as many as Spec.AutoPreserve says. An annotated machine counts against that limit
 // until it is gone, its time has passed, or it runs again.
 
-// keeps reports whether a failed machine must not be replaced: it is kept for inspection, or was asked to be
-// and has not recorded it yet. The machine's next decision does.
+// keeps reports whether a failed machine must not be replaced: it is kept for inspection, or
+// that was requested and its status does not record it yet. The machine's next decision records it.
 func (d *state) keeps(m *machine.Machine) bool {
 	return m.Preserved(d.now) || m.ToBePreserved(d.p.Keys.Preserve)
 }
@@ -32,9 +32,10 @@ func (d *state) automatic(m *machine.Machine) bool {
 	return key != "" && m.Annotations[key] == machine.PreserveAutomatically
 }
 
-// Preserving reports whether a machine with an annotation of this key counts
-// against Spec.AutoPreserve of its set.
-func Preserving(m *machine.Machine, key string) bool {
+// CountsAsAutoPreserved reports whether a machine with an annotation of this key counts
+// against Spec.AutoPreserve of its set: unless its time has passed, so that the request is on record and
+// no preservation runs.
+func CountsAsAutoPreserved(m *machine.Machine, key string) bool {
 	p := &m.Status.Preservation
 	return key != "" && !m.Deleted() && m.Annotations[key] == machine.PreserveAutomatically &&
 		!(p.Automatic() && p.Since.IsZero())
@@ -65,7 +66,7 @@ func (d *state) countPreserved(m *machine.Machine) {
 	}
 	failed := m.Status.Phase == machine.PhaseFailed
 	switch _, asked := m.Annotations[key]; {
-	case Preserving(m, key):
+	case CountsAsAutoPreserved(m, key):
 		c.counted = append(c.counted, m)
 		if !failed {
 			c.lapsed = append(c.lapsed, m)
@@ -75,8 +76,8 @@ func (d *state) countPreserved(m *machine.Machine) {
 	}
 }
 
-// mayPreserve reports whether the set may keep a failed machine. If its node was ever asked for it, only the
-// node decides. If it was kept since it failed, it is to be replaced.
+// mayPreserve reports whether the set may keep a failed machine. If its node ever had the annotation, only
+// the node's counts. If it was kept after this failure already, and that has ended, it is to be replaced.
 func (d *state) mayPreserve(m *machine.Machine) bool {
 	p := &m.Status.Preservation
 	return !p.NodeAsked && (p.Ended.IsZero() || p.Ended.Before(m.Status.Since))

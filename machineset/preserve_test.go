@@ -234,7 +234,7 @@ func checkKept(t *rapid.T, now time.Time, o *machineset.Observation, plan machin
 	require.False(t, !o.Read.Live(), "kept for what a cache remembers")
 	counted := len(plan.Push)
 	for _, m := range o.Machines {
-		if machineset.Preserving(m, preserveKey) {
+		if machineset.CountsAsAutoPreserved(m, preserveKey) {
 			counted++
 		}
 	}

@@ -52,7 +52,7 @@ func (db *DB) Machines() store.Collection[*machine.Machine] { return db.machines
 // Classes returns the collection of classes, with manager.ClassIndexes.
 func (db *DB) Classes() store.Collection[*machine.Class] { return db.classes }
 
-// Secrets returns the collection of secrets, without indexes. They are stored in clear.
+// Secrets returns the collection of secrets, without indexes. They are stored unencrypted.
 func (db *DB) Secrets() store.Collection[*machine.Secret] { return db.secrets }
 
 // Sets returns the collection of sets, with manager.SetIndexes.

@@ -21,8 +21,8 @@ func blankKept(of manager.TokenOwner) *corev1.Secret {
 	return secret
 }
 
-// kept returns the secret half that is kept for a pool. Empty: none is, as for any machine.
-func (t *Tokens) kept(ctx context.Context, of manager.TokenOwner) (string, error) {
+// readHalf returns the secret half that is kept for a pool. Empty: none is, as for any machine.
+func (t *Tokens) readHalf(ctx context.Context, of manager.TokenOwner) (string, error) {
 	if !of.Pool {
 		return "", nil
 	}
@@ -49,9 +49,9 @@ func keptIn(secret *corev1.Secret, of manager.TokenOwner) (string, error) {
 	return half, nil
 }
 
-// keep is kept, and keeps a new half for a pool that has none.
-func (t *Tokens) keep(ctx context.Context, of manager.TokenOwner) (string, error) {
-	half, err := t.kept(ctx, of)
+// ensureHalf is readHalf, and makes a new half for a pool that has none.
+func (t *Tokens) ensureHalf(ctx context.Context, of manager.TokenOwner) (string, error) {
+	half, err := t.readHalf(ctx, of)
 	if err != nil || half != "" || !of.Pool {
 		return half, err
 	}

@@ -35,8 +35,8 @@ type Options struct {
 	// read it at the same time.
 	Random io.Reader
 	// Now is the clock of the times that Ensure and Renew are given. Nil means time.Now. The server
-	// judges tokens by its own clock: if its answers say that the two differ by half a minute or more, the
-	// times are moved by whole minutes.
+	// judges tokens by its own clock: Ensure and Renew correct for the difference, which its answers show, to the
+	// minute.
 	Now func() time.Time
 }
 
@@ -83,17 +83,18 @@ func New(o Options) (*Tokens, error) {
 	}, nil
 }
 
-// Ensure implements manager.Tokens. It replaces a damaged token.
+// Ensure implements manager.Tokens. It replaces a damaged token. The secret half of a pool's token is in a secret of
+// its own too, because the cluster removes tokens whose time is up.
 func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
 	return t.again(of, func() (manager.Token, error) {
-		kept, err := t.keep(ctx, of)
+		poolHalf, err := t.ensureHalf(ctx, of)
 		if err != nil {
 			return "", err
 		}
 		secret, err := t.find(ctx, of)
 		switch {
 		case apierrors.IsNotFound(err):
-			return t.create(ctx, of, until, kept)
+			return t.create(ctx, of, until, poolHalf)
 		case err != nil:
 			return "", err
 		case !owned(secret, of):
@@ -101,10 +102,10 @@ func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.T
 		case secret.DeletionTimestamp != nil:
 			return "", errLeaving
 		}
-		if !sound(secret, ID(of), kept) {
+		if !sound(secret, ID(of), poolHalf) {
 			secret = secret.DeepCopy()
 			secret.Data = nil
-			half, err := t.half(kept)
+			half, err := t.half(poolHalf)
 			if err != nil {
 				return "", err
 			}
@@ -116,27 +117,28 @@ func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.T
 	})
 }
 
-// Renew implements manager.Tokens.
+// Renew implements manager.Tokens. It makes no token, except again from the half of a pool. The empty token means
+// that there is none, or none that can be used.
 func (t *Tokens) Renew(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
 	return t.again(of, func() (manager.Token, error) {
-		kept, err := t.kept(ctx, of)
+		poolHalf, err := t.readHalf(ctx, of)
 		switch {
 		case err != nil:
 			return "", err
-		case kept != "" && until.IsZero():
-			return manager.Token(ID(of) + "." + kept), nil
-		case of.Pool && kept == "":
+		case poolHalf != "" && until.IsZero():
+			return manager.Token(ID(of) + "." + poolHalf), nil
+		case of.Pool && poolHalf == "":
 			return "", nil
 		}
 		secret, err := t.find(ctx, of)
 		switch {
-		case apierrors.IsNotFound(err) && kept != "":
-			return t.create(ctx, of, until, kept)
+		case apierrors.IsNotFound(err) && poolHalf != "":
+			return t.create(ctx, of, until, poolHalf)
 		case apierrors.IsNotFound(err):
 			return "", nil
 		case err != nil:
 			return "", err
-		case !owned(secret, of) || !sound(secret, ID(of), kept) || secret.DeletionTimestamp != nil:
+		case !owned(secret, of) || !sound(secret, ID(of), poolHalf) || secret.DeletionTimestamp != nil:
 			return "", nil
 		case until.IsZero():
 			return token(secret), nil

@@ -35,7 +35,7 @@ type Options struct {
 	// Keys are the names of the records that are kept on nodes. The zero Keys are those of
 	// convert.DefaultKeys.
 	Keys convert.Keys
-	// Report receives errors behind the caches. It must return soon. Nil drops them.
+	// Report receives the errors of the lists and watches that fill the caches. It must return soon. Nil drops them.
 	Report func(error)
 }
 

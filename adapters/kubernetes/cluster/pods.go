@@ -172,8 +172,8 @@ func nodesOf(obj any) []string {
 	return podNode(obj)
 }
 
-// same reports whether a drain would do nothing else: pods become ready all the time, and only a
-// refusal names that.
+// same reports whether a change makes no difference to a drain. Whether a pod is ready is left out: it changes all the
+// time, and only the text of a refused eviction and forecasts use it.
 func same(old, new any) bool {
 	switch a := old.(type) {
 	case *corev1.Pod:

@@ -21,8 +21,8 @@ var manifests embed.FS
 // one-cluster.
 func Manifests() fs.FS { return manifests }
 
-// Objects returns what the files of one folder of Manifests hold, by the files' names and the
-// places in them, such as rbac/control. Patches are objects too. The error says that there is no
+// Objects returns the objects in the files of one folder of Manifests, such as rbac/control, in the order of the
+// files' names and of the places in them. Patches are objects too. The error says that there is no
 // such folder.
 func Objects(folder string) ([]*unstructured.Unstructured, error) {
 	list, err := manifests.ReadDir(folder)

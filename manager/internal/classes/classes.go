@@ -57,7 +57,8 @@ func (p *pass) Decide(context.Context) (engine.Step, error) {
 	return step, err
 }
 
-// verb says which effects change something. Fill has the driver fill a copy.
+// verb says which effects change something. Fill changes nothing: the driver
+// fills a copy.
 func verb(e machineclass.Effect) engine.Verb {
 	switch e.(type) {
 	case machineclass.ReadOld, machineclass.Fill:
@@ -143,7 +144,7 @@ func (p *pass) users(ctx context.Context, class *machine.Class, live bool) (u ma
 		return u, err
 	}
 	others, err := p.OtherUsers(ctx, p.Key, live)
-	u.Machines += others // to delete one takes its class, as it does for a machine
+	u.Machines += others // such a user needs its class until it is deleted, as a machine does
 	return u, err
 }
 

@@ -59,7 +59,7 @@ func Start(flags ...string) (*Lab, error) {
 func (l *Lab) run(program string, flags []string) error {
 	args := append([]string{"--dir=" + l.Dir, "--exit-on-stdin-close"}, flags...)
 	l.server = exec.Command(program, args...)
-	l.server.SysProcAttr = apart() // an interrupt of its user's terminal is not for it
+	l.server.SysProcAttr = apart() // Ctrl-C in the terminal must not reach the server: Stop ends it
 	var complaints bytes.Buffer
 	l.server.Stderr = &complaints
 	stdin, err := l.server.StdinPipe()
@@ -88,7 +88,7 @@ func (l *Lab) run(program string, flags []string) error {
 	case <-ready:
 	case err := <-l.ended:
 		l.ended <- err
-		return fmt.Errorf("the server ended: %w: %s", err, complaints.String())
+		return fmt.Errorf("the server ended before it was ready (%v): %s", err, complaints.String())
 	case <-time.After(patience):
 		return errors.New("the server did not get ready")
 	}
