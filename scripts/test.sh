@@ -90,7 +90,7 @@ timed() {
 }
 
 # is_long PACKAGE-DIRECTORY: has it tests that -short leaves out?
-is_long() { grep -qs 'testing\.Short()' "$1"/*_test.go; }
+is_long() { grep -qsE 'testing\.Short\(|testkit\.(EveryCall|Shortened)\(' "$1"/*_test.go; }
 
 # go_test MODULE HOW-LONG FLAGS PACKAGES: each package's tests once, and notes how long
 # each took. No result of before counts: go test does not see that the seed is another.

@@ -25,6 +25,10 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
+// The long tests kill at every call, in the code that the short ones run under the race detector.
+//
+//make:long-tests-without-race
+
 func undying(w *poolWorld) *poolLife {
 	l := &poolLife{poolWorld: w}
 	l.again = func() *manager.Manager { w.t.Fatal("the process died"); return nil }
