@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -9,6 +10,10 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/object"
 )
+
+// ErrNoObservation is the error of everything that decides for a mistake of its caller: the observation
+// is nil, or lacks the object that is decided about.
+var ErrNoObservation = errors.New("the observation, or the object that it is about, is missing")
 
 // Reason is the kind of a decision: one word for programs, and the sentence that a [Why] of this
 // reason prints as. Two reasons are equal if they are of the same declaration. The zero value is no

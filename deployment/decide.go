@@ -1,7 +1,7 @@
 package deployment
 
 import (
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
@@ -11,18 +11,15 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// ErrNoDeployment is the error for a mistake of the caller.
-var ErrNoDeployment = errors.New("deployment.Decide: the observation has no deployment")
-
 // Decide decides what to do next about one deployment. It changes none of its arguments, and
 // returns the same plan for the same arguments.
 //
-// Only a caller's mistake is an error: ErrNoDeployment, or an *object.FieldError for a
+// Only a caller's mistake is an error: decision.ErrNoObservation, or an *object.FieldError for a
 // deployment without UID, which no store holds, or for a policy out of range. A deployment with
 // invalid contents gets a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Deployment == nil {
-		return Plan{}, ErrNoDeployment
+		return Plan{}, fmt.Errorf("deployment.Decide: %w", decision.ErrNoObservation)
 	}
 	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {

@@ -234,9 +234,9 @@ func TestP27Function(t *testing.T) {
 func TestCallersMistakes(t *testing.T) {
 	o := &deployment.Observation{Deployment: web(1)}
 	_, err := deployment.Decide(nil, deployment.DefaultPolicy(), begin)
-	require.ErrorIs(t, err, deployment.ErrNoDeployment)
+	require.ErrorIs(t, err, decision.ErrNoObservation)
 	_, err = deployment.Decide(&deployment.Observation{}, deployment.DefaultPolicy(), begin)
-	require.ErrorIs(t, err, deployment.ErrNoDeployment)
+	require.ErrorIs(t, err, decision.ErrNoObservation)
 	for _, p := range []*deployment.Policy{nil, {}, deployment.DefaultPolicy()} {
 		_, err = deployment.Decide(o, p, begin)
 		require.ErrorIs(t, err, object.ErrInvalid)

@@ -193,7 +193,7 @@ var (
 // be deleted because availability would fall below the floor, another one is.
 func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Time) (*Deployment, error) {
 	if o == nil || o.Deployment == nil {
-		return nil, ErrNoDeployment
+		return nil, fmt.Errorf("deployment.ScaleDown: %w", decision.ErrNoObservation)
 	}
 	d, p := o.Deployment, p.WithDefaults()
 	refuse := func(err error) (*Deployment, error) {

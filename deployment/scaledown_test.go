@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -326,7 +327,7 @@ func TestScaleDownRefuses(t *testing.T) {
 	_, err = deployment.ScaleDown(&deployment.Observation{Deployment: gone}, nil, 1, p, begin)
 	require.ErrorIs(t, err, deployment.ErrGoing)
 	_, err = deployment.ScaleDown(nil, nil, 1, p, begin)
-	require.True(t, errors.Is(err, deployment.ErrNoDeployment))
+	require.True(t, errors.Is(err, decision.ErrNoObservation))
 	again, err = deployment.ScaleDown(o, []string{a}, 2, nil, begin)
 	require.NoError(t, err)
 	require.Same(t, chosen, again, "no policy is the default one")

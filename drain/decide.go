@@ -1,7 +1,7 @@
 package drain
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,13 +10,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// errNoObservation is the error for a mistake of the caller.
-var errNoObservation = errors.New("drain: there is no observation")
-
 // Decide decides what to do next to empty one node. It changes none of its arguments, and returns
 // the same plan for the same arguments.
 //
-// Only a caller's mistake is an error: no observation, or an *object.FieldError for a policy
+// Only a caller's mistake is an error: decision.ErrNoObservation, or an *object.FieldError for a policy
 // out of range. A nil policy is the default one.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	d, err := newDecision(o, p, now)
@@ -76,7 +73,7 @@ type decider struct {
 
 func newDecision(o *Observation, p *Policy, now time.Time) (*decider, error) {
 	if o == nil {
-		return nil, errNoObservation
+		return nil, fmt.Errorf("drain: %w", decision.ErrNoObservation)
 	}
 	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {

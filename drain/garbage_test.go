@@ -184,7 +184,7 @@ func TestP21GarbageComesToRest(t *testing.T) {
 func TestCallersMistakesAreErrors(t *testing.T) {
 	for _, decide := range []func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error){drain.Decide, drain.Detach, drain.Undo} {
 		_, err := decide(nil, drain.DefaultPolicy(), epoch)
-		assert.EqualError(t, err, "drain: there is no observation")
+		assert.ErrorIs(t, err, decision.ErrNoObservation)
 		_, err = decide(&drain.Observation{}, &drain.Policy{Timeout: 1}, epoch)
 		assert.ErrorIs(t, err, object.ErrInvalid)
 		want, err := decide(&drain.Observation{}, drain.DefaultPolicy(), epoch)
@@ -196,7 +196,7 @@ func TestCallersMistakesAreErrors(t *testing.T) {
 		}
 	}
 	_, err := drain.Predict(nil, nil, drain.Assumptions{}, epoch)
-	assert.EqualError(t, err, "drain: there is no observation")
+	assert.ErrorIs(t, err, decision.ErrNoObservation)
 }
 
 // form reads bytes as observations of drains. The corpus depends on the order of the words.

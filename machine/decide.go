@@ -11,21 +11,19 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-var (
-	errNoMachine = errors.New("machine.Decide: the observation has no machine")
-	errNoEdge    = errors.New("machine.Decide: no table has the edge")
-)
+// errNoEdge is the error for a move that would be a fault of this package.
+var errNoEdge = errors.New("machine.Decide: no table has the edge")
 
 // Decide returns what to do next about one machine. It changes none of its arguments, and returns the
 // same plan for the same arguments.
 //
-// An error is a caller's mistake: the observation has no machine, or a setting of the policy is out of
+// An error is a caller's mistake: decision.ErrNoObservation, or a setting of the policy that is out of
 // range (*object.FieldError). A nil policy is DefaultPolicy. A machine whose spec or status is invalid is
 // no error: its plan says what is wrong. A move that no table has would be a fault of this package: it is
 // an error too, so that no caller stores where it leads.
 func Decide(o *Observation, p *Policy, now time.Time) (plan Plan, err error) {
 	if o == nil || o.Machine == nil {
-		return Plan{}, errNoMachine
+		return Plan{}, fmt.Errorf("machine.Decide: %w", decision.ErrNoObservation)
 	}
 	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {

@@ -66,9 +66,9 @@ func TestP11SentencesQuoteBraces(t *testing.T) {
 func TestP11CallersMistakesAreErrors(t *testing.T) {
 	p := machine.DefaultPolicy()
 	_, err := machine.Decide(nil, p, epoch)
-	assert.EqualError(t, err, "machine.Decide: the observation has no machine")
+	assert.ErrorIs(t, err, decision.ErrNoObservation)
 	_, err = machine.Decide(&machine.Observation{}, p, epoch)
-	assert.EqualError(t, err, "machine.Decide: the observation has no machine")
+	assert.ErrorIs(t, err, decision.ErrNoObservation)
 	o := &machine.Observation{Machine: &machine.Machine{}}
 	_, err = machine.Decide(o, &machine.Policy{Grace: 1}, epoch)
 	assert.ErrorIs(t, err, object.ErrInvalid)

@@ -1,7 +1,7 @@
 package machineclass
 
 import (
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
@@ -9,15 +9,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// errNoObservation is the error for a mistake of the caller.
-var errNoObservation = errors.New("machineclass: there is no observation")
-
 // Decide decides what to do next about the class of one name. It changes none of its arguments, and
-// returns the same plan for the same arguments. Only a caller's mistake is an error: no
-// observation. A nil policy is the zero one.
+// returns the same plan for the same arguments. Only a caller's mistake is an error:
+// decision.ErrNoObservation. A nil policy is the zero one.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil {
-		return Plan{}, errNoObservation
+		return Plan{}, fmt.Errorf("machineclass.Decide: %w", decision.ErrNoObservation)
 	}
 	if p == nil {
 		p = &Policy{}
@@ -149,7 +146,7 @@ type SecretPlan struct {
 // a secret decides nothing and is in no Why.
 func DecideSecret(o *SecretObservation, p *Policy) (SecretPlan, error) {
 	if o == nil {
-		return SecretPlan{}, errNoObservation
+		return SecretPlan{}, fmt.Errorf("machineclass.DecideSecret: %w", decision.ErrNoObservation)
 	}
 	if p == nil {
 		p = &Policy{}

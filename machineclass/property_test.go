@@ -410,9 +410,9 @@ func orders(plan *machineclass.Plan) (n int) {
 // TestCallersMistakes: they are errors, never panics.
 func TestCallersMistakes(t *testing.T) {
 	_, err := machineclass.Decide(nil, &machineclass.Policy{}, start)
-	require.EqualError(t, err, "machineclass: there is no observation")
+	require.ErrorIs(t, err, decision.ErrNoObservation)
 	_, err = machineclass.DecideSecret(nil, &machineclass.Policy{})
-	require.EqualError(t, err, "machineclass: there is no observation")
+	require.ErrorIs(t, err, decision.ErrNoObservation)
 }
 
 // TestWithoutAPolicyNothingIsDone: a nil policy is the zero one.

@@ -13,20 +13,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-var (
-	errNoPool = errors.New("machinepool.Decide: the observation has no pool")
-	errNoEdge = errors.New("machinepool.Decide: the table has no edge")
-)
+// errNoEdge is the error for a move that would be a fault of this package.
+var errNoEdge = errors.New("machinepool.Decide: the table has no edge")
 
 // Decide decides what to do next about one pool. It changes none of its arguments, and returns the
 // same plan for the same arguments.
 //
-// Only a caller's mistake is an error: no pool, or an *object.FieldError for a policy out of
+// Only a caller's mistake is an error: decision.ErrNoObservation, or an *object.FieldError for a policy out of
 // range. A nil policy is the default one. A pool with invalid contents gets a plan that says so. A move
 // that the table does not have would be a fault of this package: it is an error too.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Pool == nil {
-		return Plan{}, errNoPool
+		return Plan{}, fmt.Errorf("machinepool.Decide: %w", decision.ErrNoObservation)
 	}
 	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {

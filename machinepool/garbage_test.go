@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
@@ -295,9 +296,9 @@ func unbounded(o *machinepool.Observation) bool {
 func TestCallersMistakes(t *testing.T) {
 	policy := machinepool.DefaultPolicy()
 	_, err := machinepool.Decide(nil, policy, start)
-	assert.EqualError(t, err, "machinepool.Decide: the observation has no pool")
+	assert.ErrorIs(t, err, decision.ErrNoObservation)
 	_, err = machinepool.Decide(&machinepool.Observation{}, policy, start)
-	assert.EqualError(t, err, "machinepool.Decide: the observation has no pool")
+	assert.ErrorIs(t, err, decision.ErrNoObservation)
 	o := &machinepool.Observation{Pool: newWorld().pool()}
 	want, err := machinepool.Decide(o, policy, start)
 	assert.NoError(t, err)

@@ -1,7 +1,7 @@
 package machineset
 
 import (
-	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -11,9 +11,6 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// errNoSet is the error for a mistake of the caller.
-var errNoSet = errors.New("machineset.Decide: the observation has no set")
-
 // Decide decides what to do next about one set. It changes none of its arguments, and returns the same
 // plan for the same arguments.
 //
@@ -21,7 +18,7 @@ var errNoSet = errors.New("machineset.Decide: the observation has no set")
 // policy is the default one. A set with invalid contents gets a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Set == nil {
-		return Plan{}, errNoSet
+		return Plan{}, fmt.Errorf("machineset.Decide: %w", decision.ErrNoObservation)
 	}
 	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {

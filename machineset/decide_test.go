@@ -23,9 +23,9 @@ import (
 func TestCallersMistakes(t *testing.T) {
 	p := machineset.DefaultPolicy()
 	_, err := machineset.Decide(nil, p, morning)
-	require.EqualError(t, err, "machineset.Decide: the observation has no set")
+	require.ErrorIs(t, err, decision.ErrNoObservation)
 	_, err = machineset.Decide(&machineset.Observation{}, p, morning)
-	require.EqualError(t, err, "machineset.Decide: the observation has no set")
+	require.ErrorIs(t, err, decision.ErrNoObservation)
 	want, err := machineset.Decide(&machineset.Observation{Set: newSet(1)}, p, morning)
 	require.NoError(t, err)
 	for _, p := range []*machineset.Policy{nil, {}} {

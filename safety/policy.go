@@ -11,13 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A caller's mistakes.
-var (
-	// ErrNoObservation: the observation is nil.
-	ErrNoObservation = errors.New("safety: there is no observation, or what it is about is missing")
-	// ErrNoPolicy: the policy is nil or Off.
-	ErrNoPolicy = errors.New("safety: there is no policy")
-)
+// ErrNoPolicy is the error for a policy that is nil or Off, a caller's mistake.
+var ErrNoPolicy = errors.New("safety: there is no policy")
 
 // Policy says how carefully a fleet is treated. A setting that is zero means its default, so the zero
 // Policy is DefaultPolicy. Unless another source is named, the figures are those of

@@ -33,12 +33,12 @@ import (
 // others are healthy. Calls that are under way begin again.
 //
 // Preview stops when ctx ends. It then returns the timeline so far, whose Ending is EndStopped, and
-// the context's error. Every other error comes with an empty timeline: deployment.ErrNoDeployment,
+// the context's error. Every other error comes with an empty timeline: decision.ErrNoObservation,
 // or an *object.FieldError for a model out of range
 // or more machines than preview.MaxMachines.
 func Preview(ctx context.Context, d *deployment.Deployment, sets []deployment.Children, m preview.Model) (preview.Timeline, error) {
 	if d == nil {
-		return preview.Timeline{}, fmt.Errorf("sim.Preview: %w", deployment.ErrNoDeployment)
+		return preview.Timeline{}, fmt.Errorf("sim.Preview: %w", decision.ErrNoObservation)
 	}
 	if err := m.Validate(); err != nil {
 		return preview.Timeline{}, err

@@ -2,6 +2,7 @@ package orphan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ import (
 // class lists while it lists none of its available machines.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
-		return Plan{}, safety.ErrNoObservation
+		return Plan{}, fmt.Errorf("orphan.Decide: %w", decision.ErrNoObservation)
 	}
 	if err := p.Validate(); err != nil {
 		return Plan{}, err

@@ -2,6 +2,7 @@ package overshoot
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -26,7 +27,7 @@ import (
 // its creations, and is written in the same pass.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Deployment == nil && len(o.Sets) == 0 {
-		return Plan{}, safety.ErrNoObservation
+		return Plan{}, fmt.Errorf("overshoot.Decide: %w", decision.ErrNoObservation)
 	}
 	if err := p.Validate(); err != nil {
 		return Plan{}, err

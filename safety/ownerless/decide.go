@@ -2,6 +2,7 @@ package ownerless
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 // Objects without an owner, or with one of another kind, are ignored.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
-		return Plan{}, safety.ErrNoObservation
+		return Plan{}, fmt.Errorf("ownerless.Decide: %w", decision.ErrNoObservation)
 	}
 	if err := p.Validate(); err != nil {
 		return Plan{}, err

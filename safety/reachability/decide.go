@@ -1,6 +1,7 @@
 package reachability
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -19,7 +20,7 @@ import (
 // The next process is frozen until it has read them, and restarts the others from the same time.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
-		return Plan{}, safety.ErrNoObservation
+		return Plan{}, fmt.Errorf("reachability.Decide: %w", decision.ErrNoObservation)
 	}
 	if err := p.Validate(); err != nil {
 		return Plan{}, err

@@ -1,6 +1,7 @@
 package replacement
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ import (
 // that ask at the same time both read the fleet as it was before either was failed.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Machine == nil {
-		return Plan{}, safety.ErrNoObservation
+		return Plan{}, fmt.Errorf("replacement.Decide: %w", decision.ErrNoObservation)
 	}
 	if err := p.Validate(); err != nil {
 		return Plan{}, err

@@ -2,6 +2,7 @@ package unmanaged
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 // (object.Alike) is left alone, too.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
-		return Plan{}, safety.ErrNoObservation
+		return Plan{}, fmt.Errorf("unmanaged.Decide: %w", decision.ErrNoObservation)
 	}
 	if err := p.Validate(); err != nil {
 		return Plan{}, err

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/object"
@@ -167,5 +168,5 @@ func ownersOf(sets []deployment.Children) []*object.Owner {
 
 func TestPreviewNeedsADeployment(t *testing.T) {
 	_, err := sim.Preview(t.Context(), nil, nil, preview.Model{})
-	require.ErrorIs(t, err, deployment.ErrNoDeployment)
+	require.ErrorIs(t, err, decision.ErrNoObservation)
 }

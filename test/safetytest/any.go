@@ -145,7 +145,7 @@ func OnePlan[O, R any](t *testing.T, decide Entry[O, R], draw func(*rapid.T) *O)
 		before := Printed(about)
 		first, err := decide(about, p, Epoch)
 		if err != nil {
-			require.ErrorIs(t, err, safety.ErrNoObservation)
+			require.ErrorIs(t, err, decision.ErrNoObservation)
 			return
 		}
 		require.Equal(t, before, Printed(about), "the observation was changed")
@@ -164,7 +164,7 @@ func OnePlan[O, R any](t *testing.T, decide Entry[O, R], draw func(*rapid.T) *O)
 		require.Equal(t, want, got, "the zero policy is the default one")
 	})
 	_, err := decide(nil, safety.DefaultPolicy(), Epoch)
-	require.ErrorIs(t, err, safety.ErrNoObservation)
+	require.ErrorIs(t, err, decision.ErrNoObservation)
 }
 
 // Fleet returns n machines that run, and their VMs: machine names by provider ID.
