@@ -206,11 +206,10 @@ func TestAnotherProgramGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	input, _, err := os.Pipe()
-	require.NoError(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), providerEnvironment+"="+dir)
-	cmd.Stdin = input
+	_, err = cmd.StdinPipe() // open until the program is killed: its end would end the program
+	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	waiting := &site{t: t}
