@@ -219,11 +219,11 @@ func (t *NodeTemplate) InvalidEntry(at string) *object.FieldError {
 }
 
 func entryError(field, key, problem string) *object.FieldError {
-	return object.Invalid(field+"["+strconv.Quote(bounded(key))+"]", problem)
+	return object.Invalid(field+"["+strconv.Quote(shortened(key))+"]", problem)
 }
 
-// bounded returns a key for a message, cut if it is long.
-func bounded(key string) string {
+// shortened returns a key for a message, cut if it is long.
+func shortened(key string) string {
 	if len(key) > maxPrefix {
 		return key[:maxPrefix]
 	}
@@ -291,7 +291,7 @@ func labelProblem(key, value string) string {
 	switch {
 	case !qualified(key):
 		return problemKey
-	case value != "" && !named(value):
+	case value != "" && !isName(value):
 		return problemValue
 	}
 	return ""
@@ -300,12 +300,12 @@ func labelProblem(key, value string) string {
 // annotationKeyProblem returns what is wrong with a key, whose prefix may have capital letters.
 func annotationKeyProblem(key string) string {
 	if prefix, name, found := strings.Cut(key, "/"); found {
-		if named(name) && subdomain(prefix, true) {
+		if isName(name) && subdomain(prefix, true) {
 			return ""
 		}
 		return problemKey
 	}
-	if !named(key) {
+	if !isName(key) {
 		return problemKey
 	}
 	return ""
@@ -332,13 +332,13 @@ func taintProblem(taints []object.Taint, i int) string {
 func qualified(key string) bool {
 	prefix, name, found := strings.Cut(key, "/")
 	if !found {
-		return named(key)
+		return isName(key)
 	}
-	return named(name) && subdomain(prefix, false)
+	return isName(name) && subdomain(prefix, false)
 }
 
-// named reports whether a text is the name of a key, or a value of a label that is not empty.
-func named(s string) bool {
+// isName reports whether a text is the name of a key, or a value of a label that is not empty.
+func isName(s string) bool {
 	if s == "" || len(s) > maxName || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
 		return false
 	}

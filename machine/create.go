@@ -36,7 +36,7 @@ func (d *decider) createBackoff() (Plan, bool) {
 	if op.Kind != OperationCreate || d.classBackoffRecorded() {
 		return Plan{}, false
 	}
-	at := d.retryAt(createCall(op.Stage))
+	at := d.retryAt(creationCallOf(op.Stage))
 	if at.IsZero() {
 		return Plan{}, false
 	}
@@ -47,8 +47,8 @@ func (d *decider) createBackoff() (Plan, bool) {
 	return d.retryLater(op.Stage.title(), at, deadline), true
 }
 
-// createCall returns the driver call of a stage of a creation.
-func createCall(stage Stage) codes.Call {
+// creationCallOf returns the driver call of a creation's stage.
+func creationCallOf(stage Stage) codes.Call {
 	switch stage {
 	case StageGetVMStatus:
 		return codes.GetMachineStatus
@@ -59,7 +59,8 @@ func createCall(stage Stage) codes.Call {
 }
 
 // ensureVM reads the machine's VM, creates it if it does not exist, and records it. It reads before each
-// create, so that a restart creates no second VM.
+// create, so that a restart creates no second VM. A driver without GetMachineStatus must make CreateMachine
+// idempotent itself.
 func (d *decider) ensureVM() Plan {
 	if d.o.Class == nil {
 		return d.classFailed(codes.NotFound, d.m.Spec.Class.missing())
@@ -79,8 +80,8 @@ func (d *decider) ensureVM() Plan {
 		if vm.ProviderID == "" {
 			return d.vmWithoutID(vm)
 		}
-		if vm.Of != "" {
-			return d.statusFailed(codes.Internal, vm.mistaken())
+		if vm.ClaimedBy != "" {
+			return d.statusFailed(codes.Internal, vm.wrongVMMessage())
 		}
 		return d.adoptVM(vm)
 	case codes.NotFound, codes.Unimplemented:
@@ -91,7 +92,7 @@ func (d *decider) ensureVM() Plan {
 
 // adoptVM records a VM that already exists.
 func (d *decider) adoptVM(vm *VM) Plan {
-	if d.createPending() { // the VM may be the result of a call whose answer was lost
+	if d.createMayBeUnfinished() { // the VM may come from a create whose answer was lost
 		return d.acceptVM(vm, reasonFound)
 	}
 	return d.recordVM(vm, reasonFound)
@@ -114,8 +115,8 @@ func (d *decider) vmWithoutID(vm *VM) Plan {
 		return d.createFailed(StageInstanceInitialization, answer.Code, answer.Message)
 	case answer.ProviderID == "":
 		return d.createFailed(StageInstanceInitialization, codes.Uninitialized, "the driver returned no provider ID for the VM that it initialized")
-	case answer.Of != "":
-		return d.statusFailed(codes.Internal, answer.mistaken())
+	case answer.ClaimedBy != "":
+		return d.statusFailed(codes.Internal, answer.wrongVMMessage())
 	default:
 		return d.adoptVM(answer)
 	}
@@ -137,10 +138,10 @@ func (d *decider) issueCreate() Plan {
 		if plan, found := d.tokenUnavailable(); found {
 			return plan
 		}
-		if !d.createAnnounced() {
+		if !d.announcedThisPass() {
 			return d.move(eventCreate, decision.Why{Reason: reasonCreateAnnounced}, func(s *Status) {
 				s.LastOperation = d.operation(OperationCreate, StateProcessing, StageCreateVM)
-				s.OnlyRefused, s.NeverCreated = d.onlyRefused(), false
+				s.OnlyRefused, s.NeverCreated = d.nothingCreatedYet(), false
 				d.beginCreationClock(s)
 				d.recordSpecForCreate(s)
 			})
@@ -155,16 +156,16 @@ func (d *decider) issueCreate() Plan {
 		return d.createFailed(StageCreateVM, made.Code, made.Message)
 	case made.ProviderID == "":
 		return d.createFailed(StageCreateVM, codes.Internal, "the driver returned no provider ID")
-	case made.Of != "":
-		return d.createFailed(StageCreateVM, codes.Internal, made.mistaken())
+	case made.ClaimedBy != "":
+		return d.createFailed(StageCreateVM, codes.Internal, made.wrongVMMessage())
 	case made.NodeName == "" && !d.o.NoCluster:
 		return d.createFailed(StageCreateVM, codes.Internal, "the driver returned no node name")
 	}
 	return d.acceptVM(made, reasonCreated)
 }
 
-// invalidOrBackoff makes no call while no API server would accept the machine's node, or while its class
-// backs off.
+// invalidOrBackoff returns a plan without a create if the API server would reject the machine's node, for
+// example because of an invalid label, or if the machine's class backs off.
 func (d *decider) invalidOrBackoff() (Plan, bool) {
 	if bad := d.invalidForNode(); bad != nil && d.o.Created == nil {
 		return Plan{Why: specInvalid(bad)}, true
@@ -184,10 +185,10 @@ func (d *decider) acceptVM(made *VM, reason decision.Reason) Plan {
 	return d.recordVM(made, reason)
 }
 
-// createAnnounced reports whether this pass has announced the create.
-func (d *decider) createAnnounced() bool {
+// announcedThisPass reports whether this pass has announced the create.
+func (d *decider) announcedThisPass() bool {
 	op := &d.m.Status.LastOperation
-	return d.o.Fenced && d.m.Status.Phase == PhasePending && op.Kind == OperationCreate &&
+	return d.o.Fresh && d.m.Status.Phase == PhasePending && op.Kind == OperationCreate &&
 		op.State == StateProcessing && op.Stage == StageCreateVM
 }
 
@@ -261,7 +262,7 @@ func (d *decider) newNodeName() string {
 func (d *decider) initializeVM() (Plan, bool) {
 	uninitialized := d.o.VM != nil && d.o.VM.Code == codes.Uninitialized
 	stage := d.m.Status.LastOperation.Stage
-	if d.o.NoInitialize || !uninitialized && !d.createPending() {
+	if d.o.NoInitialize || !uninitialized && !d.createMayBeUnfinished() {
 		return Plan{}, false
 	}
 	answer := d.o.Initialized
@@ -309,19 +310,19 @@ func (d *decider) pendingOrAvailable() Plan {
 	return d.join()
 }
 
-// recordSpecForCreate records the spec that a VM is about to be created from. An earlier create may have
-// taken effect with other values: those are recorded as possible ones.
+// recordSpecForCreate records the spec that a VM is about to be created from. If the result of an earlier
+// create is not known, its values are recorded in Begun, because the VM may have them.
 func (d *decider) recordSpecForCreate(s *Status) {
 	if d.o.VMSpec == nil {
 		return
 	}
 	before := s.VMSpec
 	s.VMSpec = *d.o.VMSpec
-	if !d.createPending() || before == (VMSpec{}) || before.Declared != s.VMSpec.Declared {
+	if !d.createMayBeUnfinished() || before == (VMSpec{}) || before.Declared != s.VMSpec.Declared {
 		return
 	}
 	if before.Begun != "" || before.Updatable != s.VMSpec.Updatable {
-		s.VMSpec.Begun = unite(before.Updatable, before.Begun)
+		s.VMSpec.Begun = unionOfValues(before.Updatable, before.Begun)
 	}
 }
 
@@ -364,16 +365,17 @@ func (d *decider) renewTokenForInit() (Plan, bool) {
 	return d.createFailed(StageInstanceInitialization, answer.Code, "bootstrap token: "+answer.Message), true
 }
 
-// createPending reports whether a create was announced, and the VM is not known to be initialized since.
-func (d *decider) createPending() bool {
+// createMayBeUnfinished reports whether a create was announced, in this pass or an earlier one, and no
+// initialization of the VM is recorded since.
+func (d *decider) createMayBeUnfinished() bool {
 	op := &d.m.Status.LastOperation
 	return op.Kind == OperationCreate &&
 		(op.Stage == StageCreateVM || op.Stage == StageInstanceInitialization)
 }
 
-// keepCreateStage returns stage, or the stored stage of a pending create, which must not be lost.
+// keepCreateStage returns stage. If a create may be unfinished, it returns the stored stage, which says so.
 func (d *decider) keepCreateStage(stage Stage) Stage {
-	if d.createPending() {
+	if d.createMayBeUnfinished() {
 		return d.m.Status.LastOperation.Stage
 	}
 	return stage
@@ -384,7 +386,7 @@ func (d *decider) providerHasVM() bool {
 	if d.o.VM == nil {
 		return false
 	}
-	code := d.o.VM.Code
+	code := d.o.VM.Code // OUT_OF_RANGE: several VMs match the machine
 	return code == codes.OK || code == codes.Uninitialized || code == codes.OutOfRange
 }
 
@@ -408,33 +410,35 @@ func (d *decider) createFailed(stage Stage, code codes.Code, message string) Pla
 		on, reason = eventCreationTimeout, reasonCreateFailed
 	}
 	why := decision.Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
-	never, unanswered := d.m.untouched() && !d.providerHasVM(), d.createUnanswered()
+	neverCreated, unanswered := d.m.certainlyNoVM() && !d.providerHasVM(), d.createUnanswered()
 	answered := d.o.Created != nil && stage == StageCreateVM
 	return d.move(on, why, func(s *Status) {
 		d.beginCreationClock(s)
 		s.LastOperation = d.failure(OperationCreate, stage, code, message)
-		s.OnlyRefused = s.OnlyRefused && !unanswered // the stage no longer says that one was unanswered
+		// The new LastOperation no longer shows that an earlier create was not answered and may have made a VM.
+		s.OnlyRefused = s.OnlyRefused && !unanswered
 		if answered {
-			s.OnlyRefused = s.OnlyRefused && madeNothing(code)
-			never = s.OnlyRefused && code == codes.AlreadyExists && !d.providerHasVM()
+			s.OnlyRefused = s.OnlyRefused && createsNothing(code)
+			// ALREADY_EXISTS: the VM of this name is not ours.
+			neverCreated = s.OnlyRefused && code == codes.AlreadyExists && !d.providerHasVM()
 		}
-		s.NeverCreated = never
+		s.NeverCreated = neverCreated
 	})
 }
 
-// onlyRefused reports whether certainly no create call so far has created anything. A call whose answer is
-// not recorded may have.
-func (d *decider) onlyRefused() bool {
-	return d.m.untouched() || d.m.Status.OnlyRefused && !d.createUnanswered()
+// nothingCreatedYet reports whether it is certain that no create call so far has created a VM. A call whose
+// answer is not recorded may have created one.
+func (d *decider) nothingCreatedYet() bool {
+	return d.m.certainlyNoVM() || d.m.Status.OnlyRefused && !d.createUnanswered()
 }
 
 // createUnanswered reports whether an earlier pass announced a create whose answer is not recorded.
 func (d *decider) createUnanswered() bool {
-	return d.createPending() && d.m.Status.LastOperation.State != StateFailed && !d.createAnnounced()
+	return d.createMayBeUnfinished() && d.m.Status.LastOperation.State != StateFailed && !d.announcedThisPass()
 }
 
-// madeNothing reports whether a create that failed with code has certainly created nothing.
-func madeNothing(code codes.Code) bool {
+// createsNothing reports whether it is certain that a create that failed with code has created nothing.
+func createsNothing(code codes.Code) bool {
 	switch code {
 	case codes.InvalidArgument, codes.AlreadyExists, codes.PermissionDenied, codes.ResourceExhausted,
 		codes.Unauthenticated, codes.Unimplemented:
@@ -443,7 +447,7 @@ func madeNothing(code codes.Code) bool {
 	return false
 }
 
-// creationTimedOut marks a machine Failed that is not running at its deadline.
+// creationTimedOut marks a machine Failed because it is not Running at its creation deadline.
 func (d *decider) creationTimedOut(message string) Plan {
 	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: message}
 	return d.move(eventCreationTimeout, why, func(s *Status) {
@@ -463,45 +467,46 @@ func (s Stage) title() string {
 	return string(s)
 }
 
-// mistaken returns the message for an answer with another machine's VM. It must not be recorded, since
-// that VM would be deleted with this machine.
-func (vm *VM) mistaken() string {
-	return "the driver returned VM " + vm.ProviderID + ", which belongs to machine " + vm.Of
+// wrongVMMessage returns the message for an answer with another machine's VM. Such a VM must not be recorded,
+// because it would be deleted with this machine.
+func (vm *VM) wrongVMMessage() string {
+	return "the driver returned VM " + vm.ProviderID + ", which belongs to machine " + vm.ClaimedBy
 }
 
 // If a quota is exhausted or a class is wrong, the provider refuses to create every machine of the class.
-// Package safety/backoff counts these refusals, and the caller gives each machine of the class a ClassBackoff. Such
-// a machine makes no call before its turn to try for all of them, and its creation timeout begins with its
-// first attempt. If a quota is exhausted, its status says so once, for an autoscaler to read.
+// Package safety/backoff counts these refusals, and the caller gives each machine of the class a ClassBackoff.
+// One machine of the class at a time gets a permit for the next attempt. Until a machine has the permit, it
+// makes no create call, and its creation timeout does not begin. If a quota is exhausted, its status says so
+// once, for an autoscaler to read.
 
-// createTurnRetry is how long to wait before AskCreate is repeated, unless the answer says when.
-const createTurnRetry = 5 * time.Second
+// permitRetry is how long to wait before AskCreate is repeated, unless the answer says when.
+const permitRetry = 5 * time.Second
 
-// classBackoff makes no call while the machine's class backs off and it is not this machine's turn. It
-// precedes the announcement, so that a waiting machine writes at most one status.
+// classBackoff asks for a permit and waits for it, if the machine's class backs off. It precedes the
+// announcement, so that a waiting machine writes at most one status.
 func (d *decider) classBackoff() (Plan, bool) {
-	h, turn := d.o.ClassBackoff, d.o.CreatePermit
-	if h == nil || d.o.Created != nil || turn != nil && turn.Given {
+	backoff, permit := d.o.ClassBackoff, d.o.CreatePermit
+	if backoff == nil || d.o.Created != nil || permit != nil && permit.Given {
 		return Plan{}, false
 	}
 	deadline := d.creationDeadline()
 	if !d.now.Before(deadline) {
 		return d.classBackoffTimedOut(), true
 	}
-	why := decision.Why{Reason: reasonClassBackoff, Detail: h.String(), Code: h.Code}
-	at := h.Until
+	why := decision.Why{Reason: reasonClassBackoff, Detail: backoff.String(), Code: backoff.Code}
+	at := backoff.Until
 	switch {
-	case turn != nil:
-		at = turn.At
+	case permit != nil:
+		at = permit.At
 	case !d.now.Before(at):
 		why.Reason = reasonAskCreate
 		return Plan{Effect: AskCreate{}, Why: why}, true
 	}
-	if d.classBackoffUnrecorded(h) {
-		return d.recordClassBackoff(h), true
+	if d.classBackoffUnrecorded(backoff) {
+		return d.recordClassBackoff(backoff), true
 	}
 	if !d.now.Before(at) {
-		at = d.now.Add(createTurnRetry)
+		at = d.now.Add(permitRetry)
 	}
 	if deadline.Before(at) && !d.creationNotBegun() {
 		at = deadline
@@ -512,45 +517,48 @@ func (d *decider) classBackoff() (Plan, bool) {
 
 // classBackoffUnrecorded reports whether the status of a new machine does not say yet that a quota is
 // exhausted.
-func (d *decider) classBackoffUnrecorded(h *ClassBackoff) bool {
+func (d *decider) classBackoffUnrecorded(backoff *ClassBackoff) bool {
 	s := &d.m.Status
-	return h.Code == codes.ResourceExhausted && s.Phase == PhaseNew && s.LastOperation.Kind == "" && d.m.Spec.ProviderID == ""
+	return backoff.Code == codes.ResourceExhausted && s.Phase == PhaseNew && s.LastOperation.Kind == "" && d.m.Spec.ProviderID == ""
 }
 
 // recordClassBackoff records the latest refusal of the class as this machine's failure.
-func (d *decider) recordClassBackoff(h *ClassBackoff) Plan {
-	why := decision.Why{Reason: reasonClassBackoffRecorded, Detail: h.String(), Code: h.Code}
-	never := !d.providerHasVM()
+func (d *decider) recordClassBackoff(backoff *ClassBackoff) Plan {
+	why := decision.Why{Reason: reasonClassBackoffRecorded, Detail: backoff.String(), Code: backoff.Code}
+	neverCreated := !d.providerHasVM()
 	return d.move(eventCreateFailed, why, func(s *Status) {
-		s.LastOperation, s.NeverCreated = d.failure(OperationCreate, StageNone, h.Code, h.String()), never
+		s.LastOperation = d.failure(OperationCreate, StageNone, backoff.Code, backoff.String())
+		s.NeverCreated = neverCreated
 	})
 }
 
-// classBackoffRecorded reports whether recordClassBackoff has written the last operation. That was no
-// attempt of this machine, so it causes no backoff.
+// classBackoffRecorded reports whether recordClassBackoff has written the last operation. The machine itself has
+// made no attempt then, so no backoff of its own follows.
 func (d *decider) classBackoffRecorded() bool {
 	op := &d.m.Status.LastOperation
 	return op.Kind == OperationCreate && op.State == StateFailed && op.Stage == StageNone && op.Code == codes.ResourceExhausted
 }
 
-// classBackoffTimedOut marks a machine Failed whose deadline came before its next turn. Its failure has the
-// code of the class's refusal.
+// classBackoffTimedOut marks a machine Failed because its creation deadline passed before it got a permit. The
+// failure has the code of the class's refusal.
 func (d *decider) classBackoffTimedOut() Plan {
-	h, last, never := d.o.ClassBackoff, &d.m.Status.LastOperation, d.m.untouched() && !d.providerHasVM()
-	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: h.String()}
+	backoff, last := d.o.ClassBackoff, &d.m.Status.LastOperation
+	neverCreated := d.m.certainlyNoVM() && !d.providerHasVM()
+	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: backoff.String()}
 	return d.move(eventCreationTimeout, why, func(s *Status) {
-		op := d.failure(OperationCreate, last.Stage, h.Code, why.String())
+		op := d.failure(OperationCreate, last.Stage, backoff.Code, why.String())
 		if last.Kind != OperationCreate {
 			op.Stage = StageNone
 		}
-		s.LastOperation, s.NeverCreated = op, never
+		s.LastOperation, s.NeverCreated = op, neverCreated
 	})
 }
 
-// vmMayExist reports whether an unrecorded VM may exist: a create was announced, and was not refused.
+// vmMayExist reports whether a VM may exist that is not recorded: a create was announced, and it was not answered
+// or has failed with a code that is retried.
 func (d *decider) vmMayExist() bool {
 	op := &d.m.Status.LastOperation
-	return d.createPending() && (op.State != StateFailed || codes.RecoveryFor(codes.CreateMachine, op.Code).AutoRetry)
+	return d.createMayBeUnfinished() && (op.State != StateFailed || codes.RecoveryFor(codes.CreateMachine, op.Code).AutoRetry)
 }
 
 // A node joins a cluster with a bootstrap token from the user data of its VM. Each machine has a token of
@@ -578,7 +586,7 @@ func (d *decider) renewToken() (Plan, bool) {
 }
 
 // joinTimeProlonged reports whether a freeze or a pause has moved the creation deadline, so that the token
-// may expire before it. A renewal is not recorded: it is repeated in each pass.
+// may expire before it. While it does, each pass renews the token, because renewals are not recorded.
 func (d *decider) joinTimeProlonged() bool { return d.waitBase(d.m.CreatedAt).After(d.m.CreatedAt) }
 
 // removeToken deletes the token once the machine no longer needs it.

@@ -19,8 +19,8 @@ var errNoEdge = errors.New("machine.Decide: no table has the edge")
 //
 // An error is a caller's mistake: decision.ErrNoObservation, or a setting of the policy that is out of
 // range (*object.FieldError). A nil policy is DefaultPolicy. A machine whose spec or status is invalid is
-// no error: its plan says what is wrong. A move that no table has would be a fault of this package: it is
-// an error too, so that no caller stores where it leads.
+// no error: its plan says what is wrong. A move that no table has would be a fault of this package. It is
+// an error too, so that its state is not stored.
 func Decide(o *Observation, p *Policy, now time.Time) (plan Plan, err error) {
 	if o == nil || o.Machine == nil {
 		return Plan{}, fmt.Errorf("machine.Decide: %w", decision.ErrNoObservation)
@@ -169,8 +169,8 @@ func (d *decider) explainGrace(plan *Plan) {
 	}
 }
 
-// phaseTimeout returns since when and for how long the machine may be in its phase, before it is marked
-// Failed, or its update is.
+// phaseTimeout returns since when and for how long the machine may be in its phase. After that the machine
+// is marked Failed or, in phase InPlaceUpdating, its update has failed.
 func (d *decider) phaseTimeout() (base time.Time, timeout time.Duration) {
 	switch d.m.Status.Phase {
 	case PhaseNew, PhasePending, PhaseCrashLoopBackOff:
@@ -220,7 +220,7 @@ func (d *decider) labelTrue(key string) bool {
 // machineLabelKey returns the key of the node label that holds the machine's name. It is empty if the
 // policy has none, or if the name is no valid label value.
 func (d *decider) machineLabelKey() string {
-	if !named(d.m.Name) {
+	if !isName(d.m.Name) {
 		return ""
 	}
 	return d.p.Keys.NodeMachine
@@ -303,8 +303,8 @@ func Paused(m *object.Meta, key string) (paused bool, invalid string) {
 	return paused, ""
 }
 
-// pauseRequested reports whether the machine is to be paused. One that is being deleted without our
-// finalizer is never written.
+// pauseRequested reports whether the machine is to be paused. A machine that is being deleted and has lost
+// our finalizer is not paused, because it is never written.
 func (d *decider) pauseRequested() bool {
 	paused, _ := Paused(&d.m.Meta, d.p.Keys.Paused)
 	return paused && !d.finalizerMissing()

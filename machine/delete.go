@@ -47,7 +47,7 @@ func (d *decider) beginDeletion() Plan {
 	if from == PhaseNew {
 		why.Detail = "new"
 	}
-	never := d.m.untouched()
+	never := d.m.certainlyNoVM()
 	at, moves, drained := d.advanceStages(StageNone, eventDelete)
 	plan := d.move(eventDelete, why, func(s *Status) {
 		s.NeverCreated = never
@@ -67,7 +67,7 @@ func (d *decider) beginDeletion() Plan {
 // once force is due.
 func (d *decider) deletionBackoff() (Plan, bool) {
 	op := &d.m.Status.LastOperation
-	at := d.retryAt(removeCall(op.Stage))
+	at := d.retryAt(deletionCallOf(op.Stage))
 	if at.IsZero() {
 		return Plan{}, false
 	}
@@ -81,9 +81,9 @@ func (d *decider) deletionBackoff() (Plan, bool) {
 	return d.retryLater(string(op.Stage), at, due), true
 }
 
-// removeCall returns the driver call whose recovery table applies to a failed stage. Failures of the cluster
+// deletionCallOf returns the driver call whose recovery table applies to a failed stage. Failures of the cluster
 // are retried like UNKNOWN of DeleteMachine.
-func removeCall(stage Stage) codes.Call {
+func deletionCallOf(stage Stage) codes.Call {
 	if stage == StageGetVMStatus {
 		return codes.GetMachineStatus
 	}
@@ -130,7 +130,7 @@ func (d *decider) nodeFromDriver() (Plan, bool) {
 	default:
 		return d.deletionFailed(vm.Outcome), !d.forceDue()
 	}
-	if vm.NodeName == "" || vm.Of != "" {
+	if vm.NodeName == "" || vm.ClaimedBy != "" {
 		return Plan{}, false
 	}
 	changed := d.m.Clone()

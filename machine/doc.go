@@ -16,7 +16,7 @@
 //			return err
 //		case plan.Write != nil: // store it; the answer is the machine from here on
 //			o.Machine, err = store(plan.Write)
-//			o.Fenced = true
+//			o.Fresh = true
 //		case plan.Effect != nil: // make the call; put its answer into the observation
 //			err = call(plan.Effect, &o)
 //		default: // done; decide again at plan.At, or when something changes

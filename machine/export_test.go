@@ -1,7 +1,7 @@
 package machine
 
-// Unite is unite: what either of two records of updatable values says.
-func Unite(first, second string) string { return unite(first, second) }
+// UnionOfValues is unionOfValues.
+func UnionOfValues(first, second string) string { return unionOfValues(first, second) }
 
 // Events, for tests.
 const (

@@ -199,10 +199,10 @@ func (d *decider) updateVM(plan Plan, have VMSpec) Plan {
 		return lookAgainBy(plan, d.now.Add(turnRetry))
 	}
 	if have.Begun != "" && have.Begun != d.o.VMSpec.Updatable {
-		have.Updatable = unite(have.Updatable, have.Begun) // the VM may have either
+		have.Updatable = unionOfValues(have.Updatable, have.Begun) // the VM may have either
 	}
 	have.Begun = d.o.VMSpec.Updatable
-	if !d.updateAnnounced(have) {
+	if !d.updateAnnouncedThisPass(have) {
 		why.Reason = reasonUpdateAnnounced
 		return d.setStatus(why, func(s *Status) {
 			s.VMSpec = have
@@ -212,9 +212,9 @@ func (d *decider) updateVM(plan Plan, have VMSpec) Plan {
 	return Plan{Effect: UpdateVM{string(RestoreSpec(d.o.Class, have))}, Why: why}
 }
 
-func (d *decider) updateAnnounced(noted VMSpec) bool {
+func (d *decider) updateAnnouncedThisPass(noted VMSpec) bool {
 	s := &d.m.Status
-	return d.o.Fenced && s.VMSpec == noted && s.LastOperation.Kind == OperationUpdate &&
+	return d.o.Fresh && s.VMSpec == noted && s.LastOperation.Kind == OperationUpdate &&
 		s.LastOperation.State == StateProcessing
 }
 
@@ -248,8 +248,8 @@ type VMSpec struct {
 	// Updatable holds the values of the declared fields, as JSON. Empty if the spec is no JSON object,
 	// so that nothing of it can be updated.
 	Updatable string
-	// Begun are the values of an update whose result is not known: the VM may have them, or some of
-	// them. Empty: there is none.
+	// Begun are the values of a create or update whose result is not known: the VM may have them, or
+	// some of them. Empty: there is none.
 	Begun string
 }
 
@@ -481,9 +481,9 @@ func (t declaration) put(value, taken any) any {
 	return value
 }
 
-// unite returns the union of two records of updatable values. The second record's value counts for names that
-// both have.
-func unite(first, second string) string {
+// unionOfValues returns the entries of two values of VMSpec.Updatable. If both have a name, the second one's value
+// counts.
+func unionOfValues(first, second string) string {
 	a, ok := decodeObject([]byte(first))
 	b, both := decodeObject([]byte(second))
 	switch {
@@ -492,16 +492,16 @@ func unite(first, second string) string {
 	case !ok:
 		return second
 	}
-	return string(encode(uniteValues(a, b)))
+	return string(encode(unionValues(a, b)))
 }
 
-func uniteValues(a, b any) any {
+func unionValues(a, b any) any {
 	switch b := b.(type) {
 	case map[string]any:
 		a, _ := a.(map[string]any)
 		for name, value := range a {
 			if other, both := b[name]; both {
-				b[name] = uniteValues(value, other)
+				b[name] = unionValues(value, other)
 			} else {
 				b[name] = value
 			}
@@ -509,7 +509,7 @@ func uniteValues(a, b any) any {
 	case []any:
 		if a, _ := a.([]any); len(a) == len(b) {
 			for i := range b {
-				b[i] = uniteValues(a[i], b[i])
+				b[i] = unionValues(a[i], b[i])
 			}
 		}
 	}

@@ -650,6 +650,6 @@ func TestRecordsOfABegunUpdateLoseNoName(t *testing.T) {
 		{"", `{"tags":1}`, `{"tags":1}`},
 		{`{"tags":1}`, "", `{"tags":1}`},
 	} {
-		assert.Equal(t, c.want, machine.Unite(c.first, c.second), "%s and %s", c.first, c.second)
+		assert.Equal(t, c.want, machine.UnionOfValues(c.first, c.second), "%s and %s", c.first, c.second)
 	}
 }

@@ -45,7 +45,7 @@ func (d *decider) reconcileUpdate() Plan {
 	if d.o.NoCluster {
 		switch {
 		case unknown:
-			return d.retarget(nil)
+			return d.restoreUpdateStage(nil)
 		case !d.now.Before(deadline):
 			return d.updateTimedOut()
 		}
@@ -56,7 +56,7 @@ func (d *decider) reconcileUpdate() Plan {
 	}
 	n := d.node()
 	if unknown {
-		return d.retarget(n)
+		return d.restoreUpdateStage(n)
 	}
 	switch {
 	case d.updateUnclaimed(n):
@@ -83,8 +83,8 @@ func (d *decider) updateOverOrNoNode(n *Node) bool {
 	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.LastOperation.Stage != StageReady
 }
 
-// retarget restores an unknown stage of an update from what the node says.
-func (d *decider) retarget(n *Node) Plan {
+// restoreUpdateStage restores an unknown stage of an update from what the node says.
+func (d *decider) restoreUpdateStage(n *Node) Plan {
 	if !d.o.NoCluster && d.o.Node.cached() {
 		return d.readNode(false)
 	}

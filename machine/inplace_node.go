@@ -12,8 +12,8 @@ import (
 // syncForUpdate brings a node to the stage of its update: labels, cordon, and the reason of the condition. The
 // marks are written before an agent is told to work. They are removed after it is told to stop.
 func (d *decider) syncForUpdate(n *Node, reason string) (Plan, bool) {
-	say, out := n.conditionDue(reason), d.outOfSync(n)
-	if !say && !out {
+	due, out := n.conditionDue(reason), d.outOfSync(n)
+	if !due && !out {
 		return Plan{}, false
 	}
 	updating := d.m.Status.Phase == PhaseInPlaceUpdating
@@ -25,24 +25,24 @@ func (d *decider) syncForUpdate(n *Node, reason string) (Plan, bool) {
 	if d.o.Node.cached() {
 		return d.readNode(false), true
 	}
-	first := say && !(out && d.marksFirst(n, reason))
-	return d.writeForUpdate(n, reason, first, updating), true
+	conditionFirst := due && !(out && d.marksFirst(n, reason))
+	return d.writeForUpdate(n, reason, conditionFirst, updating), true
 }
 
 // writeForUpdate writes the condition, if that comes first, or the rest of a node.
-func (d *decider) writeForUpdate(n *Node, reason string, first, updating bool) Plan {
+func (d *decider) writeForUpdate(n *Node, reason string, conditionFirst, updating bool) Plan {
 	answer := d.o.NodeSynced
-	if first {
+	if conditionFirst {
 		answer = d.updateConditionAnswer(n, reason)
 	}
 	switch {
 	case answer != nil:
-		return d.retrySyncForUpdate(n, first, *answer)
-	case !first && d.syncHeldBack(n):
+		return d.retrySyncForUpdate(n, conditionFirst, *answer)
+	case !conditionFirst && d.syncHeldBack(n):
 		return d.retrySync(n, Plan{Why: d.whyOutOfSync(n)})
-	case updating && !d.o.Fenced || d.statusMayBeStale(n):
+	case updating && !d.o.Fresh || d.statusMayBeStale(n):
 		return d.confirmStatus(n)
-	case first:
+	case conditionFirst:
 		return d.updateCondition(n, reason)
 	}
 	return d.syncNode(n)
@@ -72,11 +72,11 @@ func (d *decider) marksFirst(n *Node, reason string) bool {
 
 // retrySyncForUpdate handles a node that is out of sync although it was written in this pass. A failure during an
 // update is recorded, so that the retries back off.
-func (d *decider) retrySyncForUpdate(n *Node, told bool, answer Outcome) Plan {
+func (d *decider) retrySyncForUpdate(n *Node, conditionFirst bool, answer Outcome) Plan {
 	switch {
 	case answer.Code != codes.OK && d.m.Status.Phase == PhaseInPlaceUpdating:
 		return d.updateStepFailed(n, answer)
-	case told:
+	case conditionFirst:
 		return d.retrySoon(d.updateConditionFailed(n))
 	}
 	return d.retrySync(n, Plan{Why: d.whyOutOfSync(n)})
@@ -135,7 +135,7 @@ func (d *decider) setUpdateCondition(n *Node, reason string) (Plan, bool) {
 	return d.updateCondition(n, reason), true
 }
 
-// idleReason returns the reason that lets no agent work: a candidate, or nothing to do.
+// idleReason returns the reason of the condition while no agent is to work: candidate, or nothing to do.
 func (d *decider) idleReason(n *Node) string {
 	if d.m.Spec.InPlace != InPlaceNone && n.Applied.Update.Candidate && !d.updatedAfterWithdrawal() {
 		return ReasonCandidateForUpdate
@@ -372,7 +372,8 @@ func (n *Node) updateInProgress() bool {
 	return false
 }
 
-// conditionDue reports whether the condition has yet to be set to a reason. Without an announced update there is no need to say that it is over.
+// conditionDue reports whether the condition has yet to be set to a reason. ReasonUpdateSuccessful is due only if
+// an update was announced, because otherwise there is nothing to take back.
 func (n *Node) conditionDue(reason string) bool {
 	if reason == ReasonUpdateSuccessful {
 		return n.updateInProgress() || n.isCandidate()
@@ -408,9 +409,9 @@ func (n *Node) failedReason(k *Keys) string {
 	return "the agent gave no reason"
 }
 
-// mayRecordCandidate reports whether the label of a candidate may be recorded as ours. If the condition says that
-// the last update was successful, the condition of a candidate comes first. So a success beside the record of a
-// candidate is that of another program, which has continued the update.
+// mayRecordCandidate reports whether the label of a candidate may be recorded as ours. After a successful update,
+// condition CandidateForUpdate must be set first. So if a node has condition UpdateSuccessful and the record of a
+// candidate, another program has continued the update.
 func (n *Node) mayRecordCandidate() bool {
 	have := &n.Applied.Update
 	return n.updateReason() != ReasonUpdateSuccessful || have.Candidate && have.Since.IsZero()

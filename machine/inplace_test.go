@@ -443,7 +443,7 @@ func TestCriticalComponentsTaintIsPutOnOnce(t *testing.T) {
 		o.Machine.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"} // something to sync
 		o.Machine.Generation++
 		n.Conditions = object.DropCondition(n.Conditions, machine.NodeInPlaceUpdate)
-		n.Applied.Critical, o.Fenced = taint, true
+		n.Applied.Critical, o.Fresh = taint, true
 		c.change(o)
 		plan, err := machine.Decide(o, w.policy, w.now)
 		require.NoError(t, err)

@@ -210,7 +210,7 @@ func (d *decider) ofAnotherVM(n *Node, providerID string) bool {
 	if n == nil || n.ProviderID == "" || n.ProviderID == providerID || object.Alike(n.ProviderID, providerID) {
 		return false
 	}
-	return d.o.Node.Of != "" || d.p.ProviderIDsMatch && providerID != ""
+	return d.o.Node.ClaimedBy != "" || d.p.ProviderIDsMatch && providerID != ""
 }
 
 // foreignNode returns a warning if the node of the machine's node name belongs to another machine or VM.

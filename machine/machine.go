@@ -122,11 +122,12 @@ type Status struct {
 	// VMSpec is the spec that the VM was created from or last updated to. Zero: not known, or the driver
 	// can't update VMs.
 	VMSpec VMSpec
-	// NeverCreated records that certainly no VM was created for this machine: no create call was issued,
+	// NeverCreated records that it is certain that no VM was created for this machine: no create call was issued,
 	// or each was refused, the last one with ALREADY_EXISTS. If it is false, a VM may exist or not.
 	NeverCreated bool
-	// OnlyRefused records that every create call but the latest was refused with a code that means that
-	// nothing was created. It has no meaning before a create is announced.
+	// OnlyRefused records that every create call so far was refused with a code that means that nothing
+	// was created. A call without a recorded answer is not counted. It has no meaning before a create is
+	// announced.
 	OnlyRefused bool
 	// DeletedFrom is the phase that the machine had when its deletion began.
 	DeletedFrom Phase
@@ -423,8 +424,9 @@ func (m *Machine) ToBePreserved(key string) bool {
 	return false
 }
 
-// untouched reports whether certainly no create was issued for this machine.
-func (m *Machine) untouched() bool {
+// certainlyNoVM reports whether it is certain that no VM was created for this machine: NeverCreated says so, or
+// nothing was done for the machine yet.
+func (m *Machine) certainlyNoVM() bool {
 	s := &m.Status
 	fresh := s.Phase == PhaseNew && s.LastOperation.Kind == ""
 	return m.Spec.ProviderID == "" && (s.NeverCreated || fresh)
@@ -462,8 +464,9 @@ func (d *decider) invalidForNode() *object.FieldError {
 }
 
 // templateApplied reports whether the whole template was applied to the node as it is. Then it is valid, and need
-// not be checked in every pass. A problem that is on record is always checked: else a record on the node that is
-// wrong would take it back each time, and a pass that has not read the node would record it again.
+// not be checked in every pass. While condition ConditionSpecValid is set, the template is always checked:
+// otherwise, if the record on the node is wrong, each pass that has read the node would remove the condition, and
+// each pass that has not would set it again.
 func (d *decider) templateApplied() bool {
 	if d.o.Node == nil || d.o.Node.Node == nil {
 		return false

@@ -98,7 +98,7 @@ func (s *shell) decide(o *machine.Observation) machine.Plan {
 	require.False(t, plan.Write != nil && plan.Effect != nil, "a write and an effect in one plan")
 	require.False(t, plan.Effect != nil && !o.Machine.HasFinalizer(machine.Finalizer), "P11: an effect without our finalizer")
 	if _, creates := plan.Effect.(machine.CreateVM); creates {
-		require.True(t, o.Fenced, "P13: a create that this pass's write did not announce: its reader may be stale")
+		require.True(t, o.Fresh, "P13: a create that this pass's write did not announce: its reader may be stale")
 	}
 	require.True(t, plan.At.IsZero() || plan.At.After(s.w.now), "a wait that is over")
 	require.NotEmpty(t, plan.Why.Reason, "a decision without a reason")
@@ -160,7 +160,7 @@ func (s *shell) write(o *machine.Observation, plan machine.Plan) error {
 	if status, ok := plan.Write.(*machine.UpdateStatus); ok {
 		s.count(&o.Machine.Status.LastOperation, &status.Status.LastOperation)
 	}
-	o.Machine, o.Fenced, o.Failures = next, true, s.failures
+	o.Machine, o.Fresh, o.Failures = next, true, s.failures
 	return nil
 }
 

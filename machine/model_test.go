@@ -589,7 +589,7 @@ func (m *tokenModel) call(o *machine.Observation, effect machine.Effect) {
 	case machine.EnsureToken:
 		require.Equal(m.w.t, e.Until, e.Until.Truncate(time.Second))
 		require.True(m.w.t, e.Until.After(m.w.now), "a token that is over")
-		require.True(m.w.t, o.Fenced, "P13: a token that this pass's write did not announce: its reader may be stale")
+		require.True(m.w.t, o.Fresh, "P13: a token that this pass's write did not announce: its reader may be stale")
 		if o.TokenEnsured = answer; happens {
 			m.ensure(o.Machine.UID, e.Until)
 		}

@@ -111,7 +111,7 @@ func (d *decider) recordRefused(n *Node) (Plan, bool) {
 	return Plan{}, false
 }
 
-// retryRefused returns the plan that ends the pass, with a time to retry a rejected template.
+// retryRefused makes a plan that ends the pass look again when a rejected template is to be retried.
 func (d *decider) retryRefused(plan *Plan, n *Node) {
 	if plan.Write != nil || plan.Effect != nil || !d.templateRefused(n) {
 		return
@@ -130,8 +130,9 @@ func (n *Node) toApply() *Node {
 	return &c
 }
 
-// syncUndone reports, once nothing is left to write, whether only another program that keeps changing the node
-// back keeps it out of sync. A machine may join all the same, unless the startup taint stays.
+// syncUndone reports whether the node is out of sync only because another program keeps changing it back. It is
+// called when this pass has nothing left to write. Such a machine may join nevertheless, unless its node still has
+// the startup taint.
 func (d *decider) syncUndone(n *Node) bool {
 	return (d.o.NodeSynced == nil || d.o.NodeSynced.Code == codes.OK) && !n.hasTaint(d.p.Keys.NotReadyTaint)
 }
@@ -139,7 +140,7 @@ func (d *decider) syncUndone(n *Node) bool {
 // syncOutdated reports whether the node was written for a status that was replaced later in this pass, so that it
 // should have other marks now.
 func (d *decider) syncOutdated(n *Node) bool {
-	if d.o.NodeSynced == nil || d.o.NodeSynced.Code != codes.OK || !d.o.Fenced {
+	if d.o.NodeSynced == nil || d.o.NodeSynced.Code != codes.OK || !d.o.Fresh {
 		return false
 	}
 	want, have := d.syncedNode(n), &n.Applied
@@ -179,13 +180,13 @@ func (d *decider) retrySync(n *Node, plan Plan) Plan {
 // machines spend most of their time here, so it allocates nothing, and does not compare the record while the
 // generation is the same.
 func (d *decider) specInSync(n *Node) bool {
-	named := d.owner == d.m.Name && d.owner != ""
-	if !named && d.machineLabelKey() != "" || !n.HasFinalizer(NodeFinalizer) || d.removesStartupTaint(n) && n.hasTaint(d.p.Keys.NotReadyTaint) {
+	labeled := d.owner == d.m.Name && d.owner != ""
+	if !labeled && d.machineLabelKey() != "" || !n.HasFinalizer(NodeFinalizer) || d.removesStartupTaint(n) && n.hasTaint(d.p.Keys.NotReadyTaint) {
 		return false
 	}
 	last := &n.Applied
-	// The generation only counts if the record is this machine's.
-	vouched := named && last.Generation != 0 && last.Generation == d.m.Generation
+	// The generation counts only if the record is this machine's.
+	recordCurrent := labeled && last.Generation != 0 && last.Generation == d.m.Generation
 	switch {
 	case !d.marksInSync(n):
 		return false
@@ -195,13 +196,13 @@ func (d *decider) specInSync(n *Node) bool {
 		return false // it is time for a retry
 	}
 	var due ownMarks
-	if !vouched || d.m.Spec.Marks != (RolloutMarks{}) {
+	if !recordCurrent || d.m.Spec.Marks != (RolloutMarks{}) {
 		due = d.rolloutMarksDue(n)
 		if !d.rolloutMarksInSync(n, due) {
 			return false
 		}
 	}
-	return d.templateInSync(n, vouched, due)
+	return d.templateInSync(n, recordCurrent, due)
 }
 
 // marksInSync reports whether the marks of in-place updates and of preservation are on the node.
@@ -210,15 +211,15 @@ func (d *decider) marksInSync(n *Node) bool {
 }
 
 // templateInSync reports whether the template is on the node and recorded.
-func (d *decider) templateInSync(n *Node, vouched bool, due ownMarks) bool {
+func (d *decider) templateInSync(n *Node, recordCurrent bool, due ownMarks) bool {
 	t, last := &d.m.Spec.NodeTemplate, &n.Applied
-	if !vouched && !t.valid() {
+	if !recordCurrent && !t.valid() {
 		usable := t.usable()
 		t = &usable
 	}
-	return d.mapInSync(n.Labels, last.Labels, t.Labels, ownLabel, vouched, 0) &&
-		d.mapInSync(n.Annotations, last.Annotations, t.Annotations, ownAnnotation, vouched, due.annotations()) &&
-		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && d.taintsInSync(n.Taints, last.Taints, t.Taints)
+	return d.mapInSync(n.Labels, last.Labels, t.Labels, ownLabel, recordCurrent, 0) &&
+		d.mapInSync(n.Annotations, last.Annotations, t.Annotations, ownAnnotation, recordCurrent, due.annotations()) &&
+		(recordCurrent || recordsTaints(last.Taints, t.Taints, due.taints())) && d.taintsInSync(n.Taints, last.Taints, t.Taints)
 }
 
 // recordsTaints reports whether want was applied last, followed by a number of marks.
@@ -246,18 +247,18 @@ func (d *decider) virtualCapacity() map[string]string {
 	return all
 }
 
-// mapInSync reports whether want is on the node and was applied last; vouched says that the record needs no
-// comparison. Entries that belong to the library count by the record only. The record has as many more entries
-// as there are marks, which are compared elsewhere.
-func (d *decider) mapInSync(have, last, want map[string]string, own func(*Keys, string) bool, vouched bool, marks int) bool {
-	if !vouched && len(last) != len(want)+marks {
+// mapInSync reports whether want is on the node and was applied last. recordCurrent says that the record need not
+// be compared. For the library's own keys only the record is compared. marks is how many entries the record has in
+// addition to want; they are compared elsewhere.
+func (d *decider) mapInSync(have, last, want map[string]string, own func(*Keys, string) bool, recordCurrent bool, marks int) bool {
+	if !recordCurrent && len(last) != len(want)+marks {
 		return false
 	}
 	for k, v := range want {
 		if is, ok := have[k]; (!ok || is != v) && (own == nil || !own(&d.p.Keys, k)) {
 			return false
 		}
-		if vouched {
+		if recordCurrent {
 			continue
 		}
 		if was, ok := last[k]; !ok || was != v {
@@ -278,11 +279,11 @@ func (d *decider) taintsInSync(have, last, want []object.Taint) bool {
 
 // startupTaintDone reports whether a taint is added only once, and was added.
 func (d *decider) startupTaintDone(last []object.Taint, t object.Taint) bool {
-	return d.putOnOnce(t.Key) && slices.Contains(last, t)
+	return d.addedOnce(t.Key) && slices.Contains(last, t)
 }
 
-// putOnOnce reports whether another program removes taints with this key when the node is ready for it.
-func (d *decider) putOnOnce(key string) bool {
+// addedOnce reports whether another program removes taints with this key when the node is ready for it.
+func (d *decider) addedOnce(key string) bool {
 	return key != "" && key == d.p.Keys.CriticalComponents || strings.HasPrefix(key, autoscalerStartup) ||
 		slices.Contains(d.p.StartupTaints, key)
 }
@@ -323,10 +324,10 @@ func (d *decider) applyToNode(n *Node, with entries) {
 	n.Annotations = d.mergeExceptOwn(n.Annotations, n.Applied.Annotations, t.Annotations, ownAnnotation)
 	n.Capacity = merge(n.Capacity, n.Applied.VirtualCapacity, capacity)
 	have := n.Taints
-	gone := func(t object.Taint) bool {
+	notAgain := func(t object.Taint) bool {
 		return d.isNotReadyTaint(t) || !slices.Contains(have, t) && d.startupTaintDone(last.Taints, t)
 	}
-	n.Taints = mergeTaints(have, without(last.Taints, d.isNotReadyTaint), without(t.Taints, gone))
+	n.Taints = mergeTaints(have, without(last.Taints, d.isNotReadyTaint), without(t.Taints, notAgain))
 	n.Applied = Applied{
 		NodeTemplate: t, VirtualCapacity: capacity, Generation: d.m.Generation,
 		Update: n.Applied.Update, Critical: n.Applied.Critical, Preserved: n.Applied.Preserved, Refused: refused,
@@ -370,7 +371,7 @@ func (d *decider) mergeExceptOwn(have, last, want map[string]string, own func(*K
 // written. Then the status may be stale, and the node must not be reverted to it.
 func (d *decider) statusMayBeStale(n *Node) bool {
 	since := n.Applied.Update.Since
-	if d.o.Fenced || since.IsZero() {
+	if d.o.Fresh || since.IsZero() {
 		return false
 	}
 	if d.m.Status.Phase == PhaseInPlaceUpdating && since.Equal(d.m.Status.Since.Truncate(time.Second)) {
@@ -395,7 +396,8 @@ const (
 	keepValue  = "true"
 )
 
-// made says which marks of a rollout are ours on a node, or should be. Keys of the template are never ours.
+// ownMarks says which marks of a rollout are ours on a node, or should be: taint Keys.AvoidTaint, annotation
+// Keys.KeepNode, and annotation Keys.KeptByUs. Keys of the template are never ours.
 type ownMarks struct{ avoid, keep, kept bool }
 
 func (m ownMarks) annotations() (n int) {

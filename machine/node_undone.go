@@ -50,7 +50,7 @@ func (w NodeWrites) with(uid string, changes []NodeChange, now time.Time) NodeWr
 	next := NodeWrites{uid: uid, last: map[string]nodeWrite{}}
 	if w.uid == next.uid {
 		maps.Copy(next.last, w.last)
-		maps.DeleteFunc(next.last, func(_ string, last nodeWrite) bool { return last.over(now) })
+		maps.DeleteFunc(next.last, func(_ string, last nodeWrite) bool { return last.expired(now) })
 	}
 	for _, c := range changes {
 		last, known := next.last[c.What]
@@ -66,8 +66,8 @@ func (w NodeWrites) with(uid string, changes []NodeChange, now time.Time) NodeWr
 	return next
 }
 
-// over reports whether a write is too old, or in the future, for the next one to be a repetition.
-func (w nodeWrite) over(now time.Time) bool {
+// expired reports whether a write is too old, or in the future, so that the next one is no repetition.
+func (w nodeWrite) expired(now time.Time) bool {
 	return w.at.After(now) || !now.Before(w.at.Add(2*undoneRetry))
 }
 
@@ -85,16 +85,16 @@ func (w nodeWrite) next() time.Time {
 func (d *decider) changeBackoffUntil(n *Node, c NodeChange) time.Time {
 	w := &d.o.NodeWrites
 	last, known := w.last[c.What]
-	if w.uid != n.UID || !known || last.value != c.Value || last.over(d.now) || !d.now.Before(last.next()) {
+	if w.uid != n.UID || !known || last.value != c.Value || last.expired(d.now) || !d.now.Before(last.next()) {
 		return time.Time{}
 	}
 	return last.next()
 }
 
-// nodeChange is a change of a node with its undo function. Nil: it can't be undone separately.
+// nodeChange is a change of a node, and a function that undoes it in the node to write.
 type nodeChange struct {
 	NodeChange
-	back func()
+	undo func() // nil: it can't be undone separately
 }
 
 // nodeChanges returns how a synced node differs from the observed one. Changes of an in-place update belong to one
@@ -117,7 +117,7 @@ func (d *decider) nodeChanges(n *Node, want *Node) []nodeChange {
 	return all
 }
 
-func mapChanges(kind string, have, want map[string]string, whole func(key string) bool) (all []nodeChange) {
+func mapChanges(kind string, have, want map[string]string, inseparable func(key string) bool) (all []nodeChange) {
 	keys := slices.Collect(maps.Keys(have))
 	for key := range want {
 		if _, had := have[key]; !had {
@@ -131,15 +131,15 @@ func mapChanges(kind string, have, want map[string]string, whole func(key string
 		if had == has && was == is {
 			continue
 		}
-		c := nodeChange{NodeChange: NodeChange{What: kind + key}, back: func() { delete(want, key) }}
+		c := nodeChange{NodeChange: NodeChange{What: kind + key}, undo: func() { delete(want, key) }}
 		if has {
 			c.Value = "=" + is
 		}
 		if had {
-			c.back = func() { want[key] = was }
+			c.undo = func() { want[key] = was }
 		}
-		if whole(key) {
-			c.back = nil
+		if inseparable(key) {
+			c.undo = nil
 		}
 		all = append(all, c)
 	}
@@ -166,28 +166,28 @@ func taintChanges(have, want *Node) (all []nodeChange) {
 
 // revertDelayedChanges undoes the delayed changes in want. It returns the remaining changes, the names of the delayed ones,
 // and when the first of them is due.
-func (d *decider) revertDelayedChanges(n *Node, want *Node) (due []NodeChange, held []string, at time.Time) {
-	var whole []NodeChange
+func (d *decider) revertDelayedChanges(n *Node, want *Node) (due []NodeChange, delayed []string, at time.Time) {
+	var inseparable []NodeChange
 	for _, c := range d.nodeChanges(n, want) {
 		until := d.changeBackoffUntil(n, c.NodeChange)
 		if until.IsZero() {
 			due = append(due, c.NodeChange)
 			continue
 		}
-		held = append(held, c.What)
+		delayed = append(delayed, c.What)
 		if at.IsZero() || until.Before(at) {
 			at = until
 		}
-		if c.back == nil {
-			whole = append(whole, c.NodeChange)
+		if c.undo == nil {
+			inseparable = append(inseparable, c.NodeChange)
 			continue
 		}
-		c.back()
+		c.undo()
 	}
 	if len(due) > 0 {
-		due = append(due, whole...) // written with the rest
+		due = append(due, inseparable...) // written with the rest
 	}
-	return due, held, at
+	return due, delayed, at
 }
 
 // syncedNode returns a copy of the node that is in sync.
@@ -202,8 +202,8 @@ func (d *decider) syncHeldBack(n *Node) bool {
 	if d.o.NodeWrites.uid != n.UID || len(d.o.NodeWrites.last) == 0 {
 		return false
 	}
-	due, held, _ := d.revertDelayedChanges(n, d.syncedNode(n))
-	return len(due) == 0 && len(held) > 0
+	due, delayed, _ := d.revertDelayedChanges(n, d.syncedNode(n))
+	return len(due) == 0 && len(delayed) > 0
 }
 
 // syncDone reports whether this pass no longer writes the node: it has tried, or all changes are delayed.

@@ -23,9 +23,9 @@ type VM struct {
 	Addresses  []Address
 	// Unhealthy says why the VM does not work. Empty: it works, or the driver does not know.
 	Unhealthy string
-	// Of is the key of another machine that has recorded ProviderID as its own VM, so that the driver's
-	// answer is wrong. Empty: there is no such machine.
-	Of string
+	// ClaimedBy is the key of another machine that has recorded ProviderID as its own VM, so that the
+	// driver's answer is wrong. Empty: there is no such machine.
+	ClaimedBy string
 }
 
 // NodeAnswer is the result of looking for a node. A nil Node: it does not exist.
@@ -33,9 +33,9 @@ type NodeAnswer struct {
 	// Name is the name that was looked for. Empty: a node labeled with the machine's name.
 	Name string
 	Node *Node
-	// Of is another machine that has recorded the node's provider ID. Empty: none has, or the ID is
-	// this machine's.
-	Of string
+	// ClaimedBy is the key of another machine that has recorded the node's provider ID. Empty: none has,
+	// or the ID is this machine's.
+	ClaimedBy string
 	// Read says how the node was read. A cached read may be old: no machine is marked Failed on it.
 	Read decision.Freshness
 	// Gone says that the node was looked for after the VM was gone, so that no node of it can join any
@@ -62,8 +62,8 @@ type Observation struct {
 	NoDrain bool
 	// NoInitialize says that the driver has no InitializeMachine.
 	NoInitialize bool
-	// Fenced says that Machine is the answer to a write of this pass, and so is not stale.
-	Fenced bool
+	// Fresh says that Machine is the answer to a write of this pass. Otherwise it may be stale.
+	Fresh bool
 	// WatchedSince is when this process began to watch the fleet with synced caches, or continued
 	// after it was stopped. A timeout that began earlier ends no earlier than Policy.Grace after it.
 	// Zero, or in the future: it has always watched.

@@ -115,8 +115,8 @@ type DrainNode struct {
 	// Since is the stored start of this drain. An older record on the node is of an earlier drain.
 	Since time.Time
 	// Until is when this drain is forced or, if it is forced already or for an in-place update, ends.
-	// One more order may follow later. A node that becomes unresponsive may be forced earlier, by an
-	// order of its own.
+	// It is only a forecast: the next DrainNode may be forced earlier, because the node has become
+	// unresponsive.
 	Until time.Time
 }
 

@@ -29,9 +29,9 @@ type preserveRequest struct {
 }
 
 // preservationRequest reads what is requested. The node's annotation takes precedence; while the node is missing,
-// its last request stays in force unless the machine has one. An unknown value is ignored with a warning. On a
-// node that never had a valid value it does not hide the machine's annotation, because the machine's set would
-// wait for that forever.
+// its last request stays in force unless the machine has one. An unknown value is ignored with a warning. If the
+// node never had a valid value, an unknown one does not override the machine's annotation: the machine's set would
+// wait forever for that annotation to take effect.
 func (d *decider) preservationRequest() preserveRequest {
 	key, asked := d.p.Keys.Preserve, d.m.Status.Preservation.NodeAsked
 	if key == "" {
@@ -71,8 +71,8 @@ func knownPreserveRequest(text string) bool {
 	return false
 }
 
-// holds reports whether the request preserves a machine in this phase.
-func (w preserveRequest) holds(phase Phase) bool {
+// appliesIn reports whether the request preserves a machine in this phase.
+func (w preserveRequest) appliesIn(phase Phase) bool {
 	switch w.value {
 	case PreserveNow:
 		return true
@@ -122,7 +122,7 @@ func (d *decider) preserve() (Plan, bool) {
 func (d *decider) nextPreservation(phase Phase) (Preservation, decision.Why) {
 	p, w := d.m.Status.Preservation, d.preservationRequest()
 	p.NodeAsked = p.NodeAsked || w.byNode
-	p.TakenOver = p.TakenOver && (!p.Since.IsZero() || d.leavesPreservationMarks())
+	p.TakenOver = p.TakenOver && (!p.Since.IsZero() || d.mayHavePreservationMarks())
 	if !w.known {
 		w.value, w.known = p.Request, true // the last request stays in force
 	}
@@ -132,11 +132,11 @@ func (d *decider) nextPreservation(phase Phase) (Preservation, decision.Why) {
 	case !p.Since.IsZero() && !p.Active(d.now):
 		why = decision.Why{Reason: reasonPreserveExpired, For: p.Until.Sub(p.Since)}
 		d.endPreservation(&p)
-	case !p.Since.IsZero() && !w.holds(phase):
+	case !p.Since.IsZero() && !w.appliesIn(phase):
 		why = decision.Why{Reason: reasonPreserveStopped, Detail: w.value}
 		d.endPreservation(&p)
 		p.Request = ""
-	case w.holds(phase) && changed:
+	case w.appliesIn(phase) && changed:
 		timeout := d.p.preserveTimeout(d.m)
 		p.Request, p.Since, p.Until, p.Ended = w.value, d.stamp(), wholeSecond(d.now.Add(timeout)), time.Time{}
 		why = decision.Why{Reason: reasonPreserve, Detail: w.value, For: timeout}
@@ -166,8 +166,8 @@ func (d *decider) alsoPreserve(plan *Plan) {
 		return
 	}
 	was, is := d.m.Status.Phase, write.Status.Phase
-	turns := is == PhaseFailed && was != PhaseFailed || is == PhaseRunning && was == PhaseFailed
-	if !turns || d.preservationUnused() {
+	failsOrRecovers := is == PhaseFailed && was != PhaseFailed || is == PhaseRunning && was == PhaseFailed
+	if !failsOrRecovers || d.preservationUnused() {
 		return
 	}
 	write.Status.Preservation, _ = d.nextPreservation(is)
@@ -190,9 +190,9 @@ func (d *decider) whilePreserved(plan *Plan) {
 	}
 }
 
-// leavesPreservationMarks reports whether the machine's node may still have marks of a preservation that
+// mayHavePreservationMarks reports whether the machine's node may still have marks of a preservation that
 // ended.
-func (d *decider) leavesPreservationMarks() bool {
+func (d *decider) mayHavePreservationMarks() bool {
 	switch {
 	case d.o.NoCluster || d.m.Spec.NodeName == "":
 		return false

@@ -14,8 +14,8 @@ import (
 // beside the taint is a user's.
 func (d *decider) preservationMarks(n *Node) PreservedMarks {
 	have, p := n.Applied.Preserved, &d.m.Status.Preservation
-	others := p.TakenOver || d.preserved() && n.saysPreserved() // our own condition follows the record
-	if have != (PreservedMarks{}) || !others {
+	byOther := p.TakenOver || d.preserved() && n.saysPreserved() // we set the condition only after the record
+	if have != (PreservedMarks{}) || !byOther {
 		return have
 	}
 	keys, t := &d.p.Keys, &d.m.Spec.NodeTemplate

@@ -96,9 +96,9 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 		if other == "another VM's" { // though name and label say otherwise
 			other, o.Machine.Name = "m-1", "m-1"
 			o.Machine.Spec.ProviderID, o.Node.Node.ProviderID = "p://zone/1", "p://zone/2"
-			o.Node.Of, p.ProviderIDsMatch = "fleet/m-2", false
+			o.Node.ClaimedBy, p.ProviderIDsMatch = "fleet/m-2", false
 			if rapid.Bool().Draw(t, "declared") {
-				o.Node.Of, p.ProviderIDsMatch = "", true
+				o.Node.ClaimedBy, p.ProviderIDsMatch = "", true
 			}
 		} else if other == "" { // no machine's name, and no machine may match it by having none
 			o.Machine.Name, o.Machine.Spec.ProviderID, o.Node.Node.ProviderID = "", "", ""
@@ -519,11 +519,11 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		}),
 		Machine: anyMachine(t), Class: maybe(t, "class", anyClass), Secret: rapid.SampledFrom([]string{"", "v1"}).Draw(t, "secret"),
 		Frozen: rapid.Bool().Draw(t, "frozen"), NoCluster: rapid.Bool().Draw(t, "no cluster"),
-		NoInitialize: rapid.Bool().Draw(t, "no initialize"), Fenced: rapid.Bool().Draw(t, "fenced"),
+		NoInitialize: rapid.Bool().Draw(t, "no initialize"), Fresh: rapid.Bool().Draw(t, "fresh"),
 		Failures: rapid.IntRange(-1, 100).Draw(t, "failures"), Paced: rapid.Bool().Draw(t, "paced"),
 		Node: maybe(t, "node", func(t *rapid.T) machine.NodeAnswer {
 			return machine.NodeAnswer{
-				Name: rapid.SampledFrom([]string{"", node, "other"}).Draw(t, "asked"), Node: maybe(t, "found", anyNode), Of: rapid.SampledFrom([]string{"", "", "fleet/m-2"}).Draw(t, "of"),
+				Name: rapid.SampledFrom([]string{"", node, "other"}).Draw(t, "asked"), Node: maybe(t, "found", anyNode), ClaimedBy: rapid.SampledFrom([]string{"", "", "fleet/m-2"}).Draw(t, "of"),
 				Read: readAt(anyTime.Draw(t, "read")), // zero: from a cache
 			}
 		}),

@@ -319,7 +319,7 @@ func guardedObservation(t *rapid.T) *machine.Observation {
 	switch rapid.IntRange(0, 3).Draw(t, "near") {
 	case 0:
 		m.Status.Phase, *op, m.CreatedAt = machine.PhaseNew, machine.Operation{}, epoch.Add(-time.Minute)
-		o.VM, o.Created, o.Fenced = &machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}, nil, false
+		o.VM, o.Created, o.Fresh = &machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}, nil, false
 		m.Spec.ProviderID = rapid.SampledFrom([]string{"", "", "p://1"}).Draw(t, "provider ID")
 	case 1:
 		m.DeletedAt, m.Status.Phase, m.Status.Since = time.Time{}, machine.PhaseUnknown, epoch.Add(-24*time.Hour)

@@ -94,7 +94,7 @@ const (
 	undoneRetry = 10 * time.Minute // after a write of a node that another program undoes each time
 )
 
-// lookAgainBy makes a plan that ends the pass look again at a time, or earlier if it does so already.
+// lookAgainBy returns the plan. If it ends the pass, its At becomes at, unless it is earlier already.
 func lookAgainBy(plan Plan, at time.Time) Plan {
 	if plan.Write == nil && plan.Effect == nil && (plan.At.IsZero() || at.Before(plan.At)) {
 		plan.At = at

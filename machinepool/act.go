@@ -146,7 +146,7 @@ func (d *state) renew() (Plan, bool) {
 	if plan, found := d.retryLater(RenewToken); found {
 		return plan, true
 	}
-	if b.OwnToken && !d.o.Fenced { // of a pool that is gone, nothing would remove it
+	if b.OwnToken && !d.o.Fresh { // of a pool that is gone, nothing would remove it
 		return readLive(), true
 	}
 	return Plan{

@@ -259,7 +259,7 @@ func TestAnnouncements(t *testing.T) {
 	w, s := running(t, 3)
 	w.scaleTo(5)
 	base := s.observe()
-	base.Looked, base.Fenced, base.Announced, base.Bootstrap = true, true, true, nil
+	base.Looked, base.Fresh, base.Announced, base.Bootstrap = true, true, true, nil
 	base = edited(base, func(p *machinepool.Pool) {
 		p.Status.Phase, p.Status.Unavailable, p.Status.ObservedGeneration = machinepool.PhaseProvisioned, 2, p.Generation
 		p.Status.LastOperation = machinepool.Operation{Call: machinepool.ScalePool, State: machine.StateProcessing, Replicas: 5, Time: w.now}
@@ -297,7 +297,7 @@ func TestNoSpin(t *testing.T) {
 	w, s := running(t, 3)
 	w.scaleTo(5)
 	base := s.observe()
-	base.Looked, base.Fenced, base.Bootstrap = true, true, nil
+	base.Looked, base.Fresh, base.Bootstrap = true, true, nil
 	succeeded := func(replicas int32, ago time.Duration) machinepool.Plan {
 		return decide(t, w, edited(base, func(p *machinepool.Pool) {
 			p.Status.Phase, p.Status.Unavailable, p.Status.ObservedGeneration = machinepool.PhaseProvisioned, 2, p.Generation
@@ -559,16 +559,16 @@ func TestOwnToken(t *testing.T) {
 	o := (&shell{w: w}).observe()
 	o.Group, o.Looked = w.observed(), true
 	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
-	o.Fenced = true
+	o.Fresh = true
 	assert.Equal(t, machinepool.Renew{Until: start.Add(15 * time.Minute)}, decide(t, w, o).Effect)
 
 	p := w.pool().Clone()
 	p.DeletedAt, p.Status.Phase = start, machinepool.PhaseDeleting
-	o = &machinepool.Observation{Pool: p, Class: w.class, Bootstrap: &own, Fenced: true}
+	o = &machinepool.Observation{Pool: p, Class: w.class, Bootstrap: &own, Fresh: true}
 	assert.Equal(t, machinepool.DeleteGroup{}, decide(t, w, o).Effect, "the group is first")
-	o.GroupDeleted, o.Fenced = &machinepool.Group{}, false
+	o.GroupDeleted, o.Fresh = &machinepool.Group{}, false
 	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
-	o.Fenced = true
+	o.Fresh = true
 	assert.Equal(t, machinepool.RemoveToken{}, decide(t, w, o).Effect)
 	o.TokenRemoved = &machine.Outcome{Code: codes.Unavailable, Message: "no answer"}
 	plan := decide(t, w, o)

@@ -30,11 +30,11 @@ func ExampleDecide() {
 		switch write := plan.Write.(type) {
 		case *machinepool.Update:
 			fmt.Println("update:", plan.Why)
-			o.Pool, o.Fenced = write.Pool, true
+			o.Pool, o.Fresh = write.Pool, true
 		case *machinepool.UpdateStatus:
 			fmt.Println("status:", plan.Why)
 			o.Pool = o.Pool.Clone()
-			o.Pool.Status, o.Fenced, o.Announced = write.Status, true, o.Announced || plan.Announces
+			o.Pool.Status, o.Fresh, o.Announced = write.Status, true, o.Announced || plan.Announces
 		}
 		switch effect := plan.Effect.(type) {
 		case machinepool.GetGroup:

@@ -163,7 +163,7 @@ func anyObservation(t *rapid.T) *machinepool.Observation {
 	o := &machinepool.Observation{
 		Pool: anyPool(t), Class: newWorld().class, Nodes: anyNodes(t), Group: anyGroup(t, "known"),
 		NoCluster: rapid.IntRange(0, 4).Draw(t, "no cluster") == 0, NoDrain: rapid.Bool().Draw(t, "no drain"),
-		Frozen: rapid.IntRange(0, 6).Draw(t, "frozen") == 0, Fenced: rapid.Bool().Draw(t, "fenced"),
+		Frozen: rapid.IntRange(0, 6).Draw(t, "frozen") == 0, Fresh: rapid.Bool().Draw(t, "fresh"),
 		Announced: rapid.Bool().Draw(t, "announced"),
 		Looked:    rapid.Bool().Draw(t, "looked"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures"),
 		Features: machinepool.Features{DeleteInstances: rapid.Bool().Draw(t, "choose"), ReplaceInstance: rapid.Bool().Draw(t, "replace"), RollingUpdate: rapid.Bool().Draw(t, "rolls")},

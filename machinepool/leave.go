@@ -34,7 +34,7 @@ func (d *state) updateLeaving() (Plan, bool) {
 			why.Reason, why.Code, why.Detail = reasonUncordonFailed, kept.Code, kept.Message
 			return Plan{At: d.now.Add(d.p.Poll), Why: why, Warn: why}, true
 		}
-		if !d.o.Fenced {
+		if !d.o.Fresh {
 			return readLive(), true
 		}
 		return Plan{Effect: &KeepNodes{ProviderIDs: back}, Why: why}, true
@@ -202,7 +202,7 @@ func (d *state) drain() (Plan, bool) {
 		return Plan{}, false
 	}
 	if !d.o.NoDrain && d.o.Drain == nil {
-		if !d.o.Fenced { // an old list may name instances that stay
+		if !d.o.Fresh { // an old list may name instances that stay
 			return readLive(), true
 		}
 		return Plan{
@@ -318,7 +318,7 @@ func (d *state) removeToken() (Plan, bool) {
 	if b := d.o.Bootstrap; b == nil || !b.OwnToken || d.o.TokenRemoved != nil {
 		return Plan{}, false
 	}
-	if !d.o.Fenced {
+	if !d.o.Fresh {
 		return readLive(), true
 	}
 	return Plan{Effect: RemoveToken{}, Why: decision.Why{Reason: reasonRemoveToken}}, true
@@ -365,7 +365,7 @@ func (d *state) deleteUntilGone(call Call, answer *machine.Outcome, effect Effec
 	if plan, found := d.retryLater(call); found {
 		return plan, true
 	}
-	if !d.o.Fenced { // the pool may be gone, and the group of that name another's
+	if !d.o.Fresh { // the pool may be gone, and the group of that name another's
 		return readLive(), true
 	}
 	return Plan{Effect: effect, Why: decision.Why{Reason: reasonDelete, Name: string(call)}}, true

@@ -125,7 +125,7 @@ func TestStaying(t *testing.T) {
 	ids := w.ids()
 	o = listed(o, going(ids[0], w.now), going(ids[1], w.now))
 	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
-	o.Fenced = true
+	o.Fresh = true
 	assert.Equal(t, &machinepool.KeepNodes{ProviderIDs: ids[:2]}, decide(t, w, o).Effect)
 	o.Kept = &machine.Outcome{Code: 14, Message: "no"}
 	plan := decide(t, w, o)
@@ -182,10 +182,10 @@ func TestDismissal(t *testing.T) {
 	w, o := shrinking(t, 3, nil)
 	ids := w.ids()
 	o = listed(o, going(ids[0], w.now.Truncate(time.Second)), going(ids[1], w.now.Truncate(time.Second)))
-	o.Fenced = true
+	o.Fresh = true
 	require.IsType(t, &machinepool.DrainNodes{}, decide(t, w, o).Effect)
 	stale := *o
-	stale.Fenced = false
+	stale.Fresh = false
 	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, &stale).Effect)
 	o.Drain = &machinepool.DrainAnswer{At: w.now.Add(3 * time.Second)}
 	assert.Equal(t, w.now.Add(3*time.Second), decide(t, w, o).At)
@@ -285,7 +285,7 @@ func TestRollingUpdateNeedsADriver(t *testing.T) {
 		p.Spec.RollingUpdate, p.Spec.Template.Class.Name = surging(1), "large"
 	})
 	o := s.observe()
-	o.Pool, o.Features, o.Fenced, o.Looked = w.pool(), machinepool.Features{DeleteInstances: true}, true, true
+	o.Pool, o.Features, o.Fresh, o.Looked = w.pool(), machinepool.Features{DeleteInstances: true}, true, true
 	plan := decide(t, w, o)
 	status := plan.Write.(*machinepool.UpdateStatus).Status
 	bad := object.FindCondition(status.Conditions, machinepool.ConditionSpecValid)

@@ -470,7 +470,7 @@ func (s *shell) write(o *machinepool.Observation, plan machinepool.Plan) (ending
 	if w.gone {
 		return vanished, nil
 	}
-	o.Pool, o.Fenced = next, true
+	o.Pool, o.Fresh = next, true
 	if _, ok := plan.Write.(*machinepool.Update); ok {
 		w.match(o)
 	}
@@ -518,7 +518,7 @@ func (s *shell) answer(o *machinepool.Observation, e machinepool.Effect, fault *
 	}
 	switch e := e.(type) {
 	case machinepool.ReadPool:
-		o.Pool, o.Fenced = w.pool(), true
+		o.Pool, o.Fresh = w.pool(), true
 		w.match(o)
 	case machinepool.GetGroup:
 		if fault == nil {

@@ -88,9 +88,9 @@ type Observation struct {
 	NoDrain bool
 	// Frozen holds everything back but a deletion.
 	Frozen bool
-	// Fenced: Pool is the answer to a write of this pass, or was read live in it, so that it is
+	// Fresh: Pool is the answer to a write of this pass, or was read live in it, so that it is
 	// known not to be stale.
-	Fenced bool
+	Fresh bool
 	// Announced reports that this pass stored a write that Announces. Neither a live read nor
 	// another write sets it: an announcement of an earlier pass covers no order.
 	Announced bool
@@ -141,7 +141,7 @@ func (*UpdateStatus) write() {}
 //sumtype:decl
 type Effect interface{ effect() }
 
-// ReadPool reads the pool live (Observation.Pool and Fenced). One that is gone, or
+// ReadPool reads the pool live (Observation.Pool and Fresh). One that is gone, or
 // has another UID, ends the pass.
 type ReadPool struct{}
 

@@ -43,7 +43,7 @@ func TestClassGoesAmidADeletion(t *testing.T) {
 	p := w.pool()
 	p.AddFinalizer(machinepool.Finalizer)
 	p.DeletedAt, p.Status.Phase = w.now, machinepool.PhaseDeleting
-	o := &machinepool.Observation{Pool: p, GroupDeleted: &machinepool.Group{}, Fenced: true}
+	o := &machinepool.Observation{Pool: p, GroupDeleted: &machinepool.Group{}, Fresh: true}
 	assert.Equal(t, machinepool.RemoveBootstrap{}, decide(t, w, o).Effect)
 	o.GroupDeleted.Code = codes.NotFound
 	assert.Equal(t, machinepool.RemoveBootstrap{}, decide(t, w, o).Effect, "there was none")
@@ -60,11 +60,11 @@ func TestNothingIsDeletedByAnOldRecord(t *testing.T) {
 	p.DeletedAt, p.Status.Phase = w.now, machinepool.PhaseDeleting
 	o := &machinepool.Observation{Pool: p, Class: w.class}
 	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
-	o.Fenced = true
+	o.Fresh = true
 	assert.Equal(t, machinepool.DeleteGroup{}, decide(t, w, o).Effect)
 	p.Status.NeverCreated = true
 	assert.Equal(t, machinepool.RemoveBootstrap{}, decide(t, w, o).Effect)
-	o.Fenced = false
+	o.Fresh = false
 	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
 }
 
@@ -72,7 +72,7 @@ func TestNothingIsDeletedByAnOldRecord(t *testing.T) {
 func TestNothingToEmpty(t *testing.T) {
 	w, o := shrinking(t, 3, nil)
 	ids := w.ids()
-	o.Fenced, o.Announced, o.Drain = true, true, &machinepool.DrainAnswer{}
+	o.Fresh, o.Announced, o.Drain = true, true, &machinepool.DrainAnswer{}
 	o.Nodes = map[string]*machine.Node{ids[1]: w.nodes[ids[1]]}
 	o = reported(t, w, listed(o, going(ids[0], w.now), going(ids[1], w.now)))
 	o = edited(o, func(p *machinepool.Pool) {
@@ -80,7 +80,7 @@ func TestNothingToEmpty(t *testing.T) {
 	})
 	assert.Equal(t, &machinepool.RemoveInstances{ProviderIDs: ids[:1]}, decide(t, w, o).Effect)
 	w, o = shrinking(t, 5, nil)
-	o.Fenced = true
+	o.Fresh = true
 	o = listed(o, machinepool.Leaving{ProviderID: ids[2], Exit: machinepool.ExitProvider, Since: w.now})
 	assert.Equal(t, &machinepool.KeepNodes{ProviderIDs: ids[2:3]}, decide(t, w, o).Effect)
 }

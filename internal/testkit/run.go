@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Run runs the tests of a package, and returns the exit status. Each property of rapid is checked
-// that many times, unless the flag -rapid.checks is set. If all tests are run, a golden file that
-// none of them uses is a failure.
+// Run runs the tests of a package, and returns the exit status. Each property-based test
+// (pgregory.net/rapid) makes `checks` checks, unless the flag -rapid.checks is set. If all
+// tests are run, a golden file that none of them uses is a failure.
 func Run(m *testing.M, checks int) int {
 	flag.Parse()
 	if !given("rapid.checks") {

@@ -90,7 +90,7 @@ func (p *pass) takeAll(kept *answers) {
 	if same {
 		p.o.Updated = kept.o.Updated
 	}
-	p.o.Fenced = kept.o.Fenced && p.o.Created != nil
+	p.o.Fresh = kept.o.Fresh && p.o.Created != nil
 	p.taken = answers{p.o, kept.at, false}
 }
 
@@ -122,14 +122,14 @@ type answers struct {
 
 // lookUp notes in a driver's answer which other machine has recorded its VM.
 func (p *pass) lookUp(ctx context.Context, vm *machine.VM) (err error) {
-	vm.Of, err = p.recordedFor(ctx, vm.ProviderID)
+	vm.ClaimedBy, err = p.recordedFor(ctx, vm.ProviderID)
 	return err
 }
 
 // nodeOf notes for which other machine the node's provider ID is recorded.
 func (p *pass) nodeOf(ctx context.Context, answer *machine.NodeAnswer) (_ *machine.NodeAnswer, err error) {
 	if answer.Node != nil {
-		answer.Of, err = p.recordedFor(ctx, answer.Node.ProviderID)
+		answer.ClaimedBy, err = p.recordedFor(ctx, answer.Node.ProviderID)
 	}
 	return answer, err
 }

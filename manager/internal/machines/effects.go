@@ -376,7 +376,7 @@ func (p *pass) callDrainer(ctx context.Context, node *machine.Node, call func() 
 		answer.Outcome = machine.Outcome{Code: engine.CodeOf(err), Message: codes.Message(err)}
 	}
 	if answer.Node != nil && answer.Node.UID == node.UID {
-		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: answer.Node, Of: p.o.Node.Of, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
+		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: answer.Node, ClaimedBy: p.o.Node.ClaimedBy, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
 	}
 	return &answer, nil
 }
@@ -549,7 +549,7 @@ func (p *pass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outc
 func (p *pass) nodeWritten(ctx context.Context, node *machine.Node, began time.Time, err error) (*machine.Outcome, error) {
 	switch {
 	case err == nil:
-		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, Of: p.o.Node.Of, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
+		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, ClaimedBy: p.o.Node.ClaimedBy, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
 		return &machine.Outcome{}, nil
 	case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
 		return nil, err

@@ -178,7 +178,7 @@ func (p *pass) write(ctx context.Context) error {
 	if err != nil {
 		return engine.OwnNotFound(err)
 	}
-	p.o.Machine, p.o.Fenced = after, true
+	p.o.Machine, p.o.Fresh = after, true
 	p.tellSpans(plan, before)
 	p.report(ctx, plan, before)
 	return engine.CheckGone(&after.Meta)

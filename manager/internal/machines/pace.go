@@ -162,7 +162,7 @@ func (r *Backoff) note(class object.Key, code codes.Code, note func(backoff.Stat
 // none now.
 func (p *pass) calls() int {
 	creating := p.o.Machine.Spec.ProviderID == "" && !p.o.Machine.Deleted()
-	if p.plan.Write != nil && p.o.VM != nil && creating && !p.o.Fenced { // a create is announced when it may be made
+	if p.plan.Write != nil && p.o.VM != nil && creating && !p.o.Fresh { // a create is announced when it may be made
 		return p.creates()
 	}
 	switch p.plan.Effect.(type) {

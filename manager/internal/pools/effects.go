@@ -134,7 +134,7 @@ func (p *pass) readPool(ctx context.Context) error {
 	case pool.UID != p.o.Pool.UID:
 		return engine.ErrReplaced
 	}
-	p.o.Pool, p.o.Fenced = pool, true
+	p.o.Pool, p.o.Fresh = pool, true
 	return p.readNodes(ctx)
 }
 

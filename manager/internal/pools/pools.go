@@ -100,7 +100,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 		return engine.CheckUnchanged(&p.o.Pool.Meta, &pool.Meta)
 	}
 	p.o = machinepool.Observation{
-		Pool: pool, NoCluster: p.Nodes == nil, NoDrain: p.Keeper == nil, Fenced: live,
+		Pool: pool, NoCluster: p.Nodes == nil, NoDrain: p.Keeper == nil, Fresh: live,
 		Failures: p.Failures(), Features: p.features, Memory: p.remembered(pool),
 	}
 	if last, ok := p.groups.Load(p.Key); ok && last.(known).uid == pool.UID {
@@ -130,7 +130,7 @@ func (p *pass) write(ctx context.Context) error {
 	if err != nil {
 		return engine.OwnNotFound(err)
 	}
-	p.o.Pool, p.o.Fenced = after, true
+	p.o.Pool, p.o.Fresh = after, true
 	p.o.Announced = p.o.Announced || p.plan.Announces
 	p.report(ctx, before)
 	if err := engine.CheckGone(&after.Meta); err != nil {

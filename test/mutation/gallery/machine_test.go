@@ -6,8 +6,8 @@ var ofMachine = []mutant{
 		name:   "a create is issued without its announcement",
 		breaks: "P12, P14",
 		file:   "machine/create.go",
-		from:   "if !d.createAnnounced() {",
-		to:     "if !d.createAnnounced() && d.m.Status.Phase != PhaseNew {",
+		from:   "if !d.announcedThisPass() {",
+		to:     "if !d.announcedThisPass() && d.m.Status.Phase != PhaseNew {",
 	},
 	{
 		name:   "the record is let go though DeleteMachine was refused",
@@ -53,7 +53,7 @@ var ofMachine = []mutant{
 		breaks: "P62",
 		file:   "machine/node_sync.go",
 		from:   "if is, ok := have[k]; (!ok || is != v) && (own",
-		to:     "if is, ok := have[k]; !vouched && (!ok || is != v) && (own",
+		to:     "if is, ok := have[k]; !recordCurrent && (!ok || is != v) && (own",
 		by:     openStorms,
 	},
 	{
@@ -139,8 +139,8 @@ var ofMachine = []mutant{
 		name:   "a create that may have made a VM is forgotten when the name is taken",
 		breaks: "P16",
 		file:   "machine/create.go",
-		from:   "s.OnlyRefused = s.OnlyRefused && madeNothing(code)",
-		to:     "s.OnlyRefused = madeNothing(code)",
+		from:   "s.OnlyRefused = s.OnlyRefused && createsNothing(code)",
+		to:     "s.OnlyRefused = createsNothing(code)",
 		by:     "TestP16NoDeleteCallForTheNameOfAnotherVM",
 	},
 	{
@@ -155,7 +155,7 @@ var ofMachine = []mutant{
 		name:   "that no create was ever issued stays noted when one is announced",
 		breaks: "no VM is left behind: DeleteMachine is called before the finalizer goes",
 		file:   "machine/create.go",
-		from: `				s.OnlyRefused, s.NeverCreated = d.onlyRefused(), false
+		from: `				s.OnlyRefused, s.NeverCreated = d.nothingCreatedYet(), false
 				d.beginCreationClock(s)`,
 		to: "\t\t\t\td.beginCreationClock(s)",
 		by: "TestP13P14P16P17AfterAStorm|TestP13OneVMIsRecordedByAnyProvider",
@@ -164,7 +164,7 @@ var ofMachine = []mutant{
 		name:   "a VM is initialized only if the driver says that it is not, so one just made is not",
 		breaks: "a VM that needs it is initialized before its machine goes on",
 		file:   "machine/create.go",
-		from:   "if d.o.NoInitialize || !uninitialized && !d.createPending() {",
+		from:   "if d.o.NoInitialize || !uninitialized && !d.createMayBeUnfinished() {",
 		to:     "if d.o.NoInitialize || !uninitialized {",
 	},
 	{
@@ -347,7 +347,7 @@ var ofMachine = []mutant{
 		name:   "a node counts as one's own though its provider ID is recorded for another machine",
 		breaks: "P17",
 		file:   "machine/join.go",
-		from:   `return d.o.Node.Of != "" || d.p.ProviderIDsMatch`,
+		from:   `return d.o.Node.ClaimedBy != "" || d.p.ProviderIDsMatch`,
 		to:     `return d.p.ProviderIDsMatch`,
 		by:     "TestP17NodesOfOthersAreLeftAlone",
 	},

@@ -48,8 +48,8 @@ var ofMachinepool = []mutant{
 		name:   "the group of a pool that is gone is deleted, even if another pool has it now",
 		breaks: "P35",
 		file:   "machinepool/leave.go",
-		from:   "if !d.o.Fenced { // the pool may be gone",
-		to:     "if !d.o.Fenced && d.o.Class == nil { // the pool may be gone",
+		from:   "if !d.o.Fresh { // the pool may be gone",
+		to:     "if !d.o.Fresh && d.o.Class == nil { // the pool may be gone",
 		by:     "TestRemoval",
 	},
 	{
@@ -64,8 +64,8 @@ var ofMachinepool = []mutant{
 		name:   "a token is made for a pool that may be gone",
 		breaks: "that no token is left",
 		file:   "machinepool/act.go",
-		from:   "if b.OwnToken && !d.o.Fenced {",
-		to:     "if b.OwnToken && !d.o.Fenced && d.o.Class == nil {",
+		from:   "if b.OwnToken && !d.o.Fresh {",
+		to:     "if b.OwnToken && !d.o.Fresh && d.o.Class == nil {",
 		by:     "TestOwnToken",
 	},
 	{
@@ -113,7 +113,7 @@ var ofMachinepool = []mutant{
 		breaks: "P36",
 		file:   "machinepool/decide.go",
 		from:   "if !d.o.Announced ||",
-		to:     "if !d.o.Fenced ||",
+		to:     "if !d.o.Fresh ||",
 		by:     "TestEachOrderIsAnnounced",
 	},
 	{
