@@ -83,16 +83,16 @@ func TestNumbersThatAreNoCode(t *testing.T) {
 	}
 }
 
-func TestAllCanBeLeftEarly(t *testing.T) {
+func TestAllStopsWhenTheLoopEnds(t *testing.T) {
 	for c := range codes.All() {
 		if c == codes.Canceled {
 			return
 		}
 	}
-	t.Error("never came to Canceled")
+	t.Error("All does not yield Canceled")
 }
 
-func TestParseTakesSpellingsToTheLetter(t *testing.T) {
+func TestParseIsExact(t *testing.T) {
 	for spelling, want := range otherSpellings {
 		if got, ok := codes.Parse(spelling); !ok || got != want {
 			t.Errorf("Parse(%q) = %v, %v", spelling, got, ok)

@@ -17,10 +17,11 @@ type Error struct {
 	Message string
 	// Cause is the wrapped error, or nil. Code takes precedence over a code of its own.
 	Cause error
-	// RetryAfter, if positive, says that the provider limits calls: it has done nothing, and asks
-	// for no call with these credentials before so long. Answer it only then, as with HTTP's
-	// Retry-After or a throttling error. The call is made again later and counts as no failure of
-	// its machine, pool or list, for any Code; UNAVAILABLE is a good one. See [RetryAfter].
+	// RetryAfter, if positive, says that the provider limits calls: it has done nothing, and wants
+	// no call with these credentials for so long. Set it only if the provider asks for it, for
+	// example by HTTP's Retry-After or a throttling error. The call is repeated later. Whatever
+	// Code is, it does not count as a failure of its machine, pool or list. UNAVAILABLE is a good
+	// Code. See [RetryAfter].
 	RetryAfter time.Duration
 }
 
@@ -29,8 +30,8 @@ func New(code Code, message string) *Error {
 	return &Error{Code: code, Message: message}
 }
 
-// Newf is [New] with a message formatted as by fmt.Sprintf. It takes no %w: use [Wrap] for an error
-// below.
+// Newf is [New] with a message formatted as by fmt.Sprintf. It takes no %w: use [Wrap] to wrap an
+// error.
 func Newf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -79,7 +80,7 @@ func retryAfter(err error, left *int) time.Duration {
 	return 0
 }
 
-// retryAfterAt is what err itself asks for. It passes over methods that panic.
+// retryAfterAt returns the wait that err itself asks for. It ignores methods that panic.
 func retryAfterAt(err error) (d time.Duration) {
 	defer func() {
 		if recover() != nil {
@@ -113,7 +114,7 @@ func (e *Error) code() Code {
 	return e.Code.ofFailure()
 }
 
-// ofFailure is c as the code of something that did fail.
+// ofFailure returns c as the code of a failure: Unknown for OK and for numbers that are no code.
 func (c Code) ofFailure() Code {
 	if c == OK || !c.Valid() {
 		return Unknown

@@ -97,14 +97,14 @@ func TestUnwrap(t *testing.T) {
 	}
 }
 
-// patient is an error of another library that asks to wait; hasty's method panics.
-type patient struct{ error }
+// throttled is an error of another library that asks to wait. retryAfterPanics has a method that panics.
+type throttled struct{ error }
 
-func (patient) RetryAfter() time.Duration { return time.Minute }
+func (throttled) RetryAfter() time.Duration { return time.Minute }
 
-type hasty struct{ error }
+type retryAfterPanics struct{ error }
 
-func (hasty) RetryAfter() time.Duration { panic("RetryAfter") }
+func (retryAfterPanics) RetryAfter() time.Duration { panic("RetryAfter") }
 
 func TestRetryAfter(t *testing.T) {
 	limited := &codes.Error{Code: codes.Unavailable, RetryAfter: time.Second}
@@ -116,23 +116,18 @@ func TestRetryAfter(t *testing.T) {
 		"own":               {limited, time.Second},
 		"wrapped":           {fmt.Errorf("a: %w", limited), time.Second},
 		"below a code":      {codes.Wrap(codes.Internal, limited, "above"), time.Second},
-		"joined":            {errors.Join(errors.New("x"), hasty{errors.New("y")}, limited), time.Second},
-		"foreign":           {fmt.Errorf("a: %w", patient{errors.New("x")}), time.Minute},
+		"joined":            {errors.Join(errors.New("x"), retryAfterPanics{errors.New("y")}, limited), time.Second},
+		"foreign":           {fmt.Errorf("a: %w", throttled{errors.New("x")}), time.Minute},
 		"negative":          {&codes.Error{RetryAfter: -1}, 0},
 		"none":              {codes.New(codes.Unavailable, "later"), 0},
 		"nil pointer":       {(*codes.Error)(nil), 0},
-		"unwraps to itself": {selfish{}, 0},
+		"unwraps to itself": {endless{}, 0},
 	} {
 		if got := codes.RetryAfter(c.err); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }
-
-type selfish struct{}
-
-func (s selfish) Error() string { return "selfish" }
-func (s selfish) Unwrap() error { return s }
 
 func TestBounded(t *testing.T) {
 	for _, c := range []struct {

@@ -14,8 +14,8 @@ import (
 //   - is an [Error], or gives one out through a method As(any) bool; or
 //   - has a method Code() without arguments whose one result has a String() that [Parse] accepts.
 //
-// The second is how status types of other libraries keep their codes. A code found that is OK,
-// which no failure can have, counts as [Unknown].
+// The second covers status types of other libraries. If the code found is OK, it counts as
+// [Unknown], because a failure can't be OK.
 //
 // If there is no code, Of returns [DeadlineExceeded] if context.DeadlineExceeded is anywhere in the
 // tree, else [Canceled] if context.Canceled is (both as errors.Is finds them), else Unknown. It
@@ -38,17 +38,17 @@ func Of(err error) Code {
 	return Unknown
 }
 
-// walkLimit is how many errors of one tree are visited. No honest tree comes near it, and the stack
-// holds as many frames.
+// walkLimit is how many errors of one tree are visited. Real trees are much smaller, and the stack
+// has room for as many frames.
 const walkLimit = 1 << 13
 
 // walk is one pass over a tree of errors.
 type walk struct {
 	left               int  // errors that may still be visited
-	deadline, canceled bool // seen so far
+	deadline, canceled bool // whether the tree has such an error, as far as visited
 }
 
-// find returns the first code at err or below it, as it is spelled there.
+// find returns the first code at err or below it. It may be OK if a foreign error says so.
 func (w *walk) find(err error) (Code, bool) {
 	if err == nil || w.left == 0 {
 		return Unknown, false
@@ -87,9 +87,9 @@ func codeAt(err error) (Code, bool) {
 // codeOf returns the code of e; a nil *Error, which got into an interface by mistake, has none.
 func codeOf(e *Error) (Code, bool) { return e.code(), e != nil }
 
-// codeAs asks an error with an As method, as errors.As does.
+// codeAs calls the As method of an error, as errors.As does.
 func codeAs(err interface{ As(any) bool }) (code Code, ok bool) {
-	defer passOver(&ok)
+	defer panicIsNo(&ok)
 	var e *Error
 	if !err.As(&e) {
 		return Unknown, false
@@ -102,7 +102,7 @@ var stringer = reflect.TypeFor[fmt.Stringer]()
 // foreignCode calls err's method Code if there is one of the right shape. Reflection is the only
 // way: the result types of other libraries differ, and no interface matches them all.
 func foreignCode(err error) (code Code, ok bool) {
-	defer passOver(&ok)
+	defer panicIsNo(&ok)
 	method := reflect.ValueOf(err).MethodByName("Code")
 	if !method.IsValid() {
 		return Unknown, false
@@ -121,9 +121,9 @@ func foreignCode(err error) (code Code, ok bool) {
 	return Parse(result.String())
 }
 
-// is reports whether err itself is target, or says that it is.
+// is reports whether err itself is target, or its method Is says so.
 func is(err, target error) (ok bool) {
-	defer passOver(&ok)
+	defer panicIsNo(&ok)
 	if err == target {
 		return true
 	}
@@ -143,8 +143,8 @@ func below(err error) (many []error, one error) {
 	return nil, nil
 }
 
-// passOver, deferred, turns a panic in a method of a foreign error into "no".
-func passOver(ok *bool) {
+// panicIsNo sets ok to false if a method of a foreign error panics. It must be deferred.
+func panicIsNo(ok *bool) {
 	if recover() != nil {
 		*ok = false
 	}

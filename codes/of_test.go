@@ -26,7 +26,8 @@ type foreign struct {
 func (f *foreign) Error() string     { return f.text }
 func (f *foreign) Code() foreignName { return f.name }
 
-// These errors have something called Code, each wrong in its own way.
+// These errors have a method Code that Of can't use, each for another reason, except for codeIsAny with a
+// Stringer.
 type (
 	codeIsNumber    struct{ error }
 	codeIsPlainText struct{ error }
@@ -70,7 +71,7 @@ type refusing struct{ error }
 func (refusing) As(any) bool     { return false }
 func (r refusing) Unwrap() error { return r.error }
 
-// endless unwraps to itself, branching to two of itself.
+// endless unwraps to itself, branching to itself twice.
 type endless struct{}
 
 func (endless) Error() string { return "endless" }
@@ -168,11 +169,11 @@ func TestOfReadsDeepTrees(t *testing.T) {
 	}
 }
 
-// specimen is an error together with what is known about it from how it was built. Building one
-// never calls the package under test.
+// specimen is an error, and what is known about it because of how it was built. Building one never
+// calls Of.
 type specimen struct {
 	err                error
-	typed              bool // a code is in it; first is the one that comes first
+	typed              bool // err has a code; first is the first one
 	first              codes.Code
 	deadline, canceled bool
 }
@@ -194,9 +195,9 @@ func (s specimen) want() codes.Code {
 	return codes.Unknown
 }
 
-// grown builds a specimen on a stack: each byte of plan pushes a leaf, or wraps or joins what lies
-// on top. What is left at the end is joined. messages are used in turn.
-func grown(plan []byte, messages []string) specimen {
+// build makes a specimen from the bytes of a plan, on a stack: each byte pushes a leaf, or wraps or joins
+// the specimens on top. At the end all are joined. messages are used in turn.
+func build(plan []byte, messages []string) specimen {
 	var stack []specimen
 	next := 0
 	for _, step := range plan {
@@ -289,33 +290,33 @@ func checkSpecimen(t failer, s specimen) {
 	}
 }
 
-// No wrapping and no message loses a code or invents one.
-func TestPropertyCodesSurviveTheirWayUp(t *testing.T) {
+// The code of an error stays the same however it is wrapped, and whatever its messages are.
+func TestPropertyWrappingKeepsTheCode(t *testing.T) {
 	message := rapid.OneOf(rapid.SampledFrom(trickyMessages), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {
 		plan := rapid.SliceOfN(rapid.Byte(), 0, 24).Draw(t, "plan")
 		messages := rapid.SliceOfN(message, 1, 4).Draw(t, "messages")
-		s := grown(plan, messages)
+		s := build(plan, messages)
 		checkSpecimen(t, s)
-		other := grown(plan, []string{message.Draw(t, "other message")})
+		other := build(plan, []string{message.Draw(t, "other message")})
 		if got, want := codes.Of(other.err), codes.Of(s.err); got != want {
 			t.Fatalf("%v with one message, %v with another", want, got)
 		}
 	})
 }
 
-// Every plan of two steps, so that the specimens are known to cover every code.
+// All plans of two steps together yield every code.
 func TestCodesOfAllSmallTrees(t *testing.T) {
 	seen := map[codes.Code]bool{codes.OK: true}
-	checkSpecimen(t, grown(nil, nil))
+	checkSpecimen(t, build(nil, nil))
 	for plan := range 1 << 16 {
-		s := grown([]byte{byte(plan), byte(plan >> 8)}, trickyMessages[3:5])
+		s := build([]byte{byte(plan), byte(plan >> 8)}, trickyMessages[3:5])
 		seen[s.want()] = true
 		checkSpecimen(t, s)
 	}
 	for c := range codes.All() {
 		if !seen[c] {
-			t.Errorf("no specimen had to be %v", c)
+			t.Errorf("no specimen has code %v", c)
 		}
 	}
 }
@@ -329,6 +330,6 @@ func FuzzOf(f *testing.F) {
 		if len(plan) > 200 {
 			plan = plan[:200]
 		}
-		checkSpecimen(t, grown(plan, []string{m1, m2}))
+		checkSpecimen(t, build(plan, []string{m1, m2}))
 	})
 }

@@ -10,20 +10,21 @@ type Recovery struct {
 	AutoRetry bool
 	// Class says how soon the call is retried, after the quick retries.
 	Class RetryClass
-	// Quick is how many of the first retries in a row come as soon as those of Short.
+	// Quick is the number of retries, after the first failures in a row, that wait only as long as
+	// Short does.
 	Quick uint8
 	// Remedy says what helps.
 	Remedy Remedy
 }
 
-// quick is how many quick retries follow an INTERNAL. The code says that something failed in a way
-// that has no name, which often passes by itself, while other codes name what must be changed.
+// quick is how many quick retries follow an INTERNAL. Such a failure often passes by itself, while
+// most other codes name something that must be changed first.
 const quick = 2
 
 // Backoff returns how long to wait after so many failures in a row: [RetryClass.Backoff] of Short
-// while there are quick retries, and of Class from then on. A count that was lost, which reads as
-// zero, waits for Class's period: a process that dies again and again must not call again at once
-// each time. quota is as for [RetryClass.Period]. The caller adds jitter.
+// while there are quick retries, and of Class from then on. For zero failures it is Class's period:
+// a process that has just started does not know the count, and if it crashes again and again, it must
+// not make the call at once each time. quota is as for [RetryClass.Period]. The caller adds jitter.
 func (r Recovery) Backoff(failures int, quota time.Duration) time.Duration {
 	quick := int(r.Quick)
 	if 0 < failures && failures <= quick {
@@ -34,13 +35,13 @@ func (r Recovery) Backoff(failures int, quota time.Duration) time.Duration {
 
 // RecoveryFor returns how call recovers from code. Every pair has an answer, found without
 // allocating:
-//   - a pair with a row in the table: that row. The rows are the provider contract's where it
-//     speaks and this library's elsewhere; the column origin of testdata/recovery.csv tells which.
+//   - a pair with a row in the table: that row. It is the provider contract's or, if the contract
+//     has none, this library's; see the column origin of testdata/recovery.csv.
 //   - Unimplemented without a row: {false, None, 0, Continue}; the call is optional.
 //   - any other pair without a row, and numbers that are no code: as that call's Unknown.
 //
-// A number that is no call answers as a call that has rows for OK (nothing to do) and Unknown
-// (retry shortly) only.
+// A number that is no call counts as a call with rows for OK (nothing to do) and Unknown (retry
+// soon) only.
 func RecoveryFor(call Call, code Code) Recovery {
 	if !code.Valid() {
 		code = Unknown
@@ -71,8 +72,8 @@ func rowOrDefault(ofCall map[Code]Recovery, code Code) Recovery {
 	return ofCall[Unknown]
 }
 
-// rows is the table of recoveries, row for row that of testdata/recovery.csv, and one entry more
-// for numbers that are no call. Every call has a row for Unknown.
+// rows is the table of recoveries: the rows of testdata/recovery.csv, and an entry for numbers that
+// are no call. Every call has a row for Unknown.
 var rows = [callCount + 1]map[Code]Recovery{
 	CreateMachine: {
 		OK:                 {false, None, 0, NoRemedy},

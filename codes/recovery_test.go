@@ -101,7 +101,7 @@ func TestTableHasNoOtherRows(t *testing.T) {
 	}
 	for call := range Calls() {
 		if !known[pair{call, Unknown}] || !known[pair{call, OK}] {
-			t.Errorf("%v has no row for Unknown or none for OK: the defaults hang in the air", call)
+			t.Errorf("%v needs a row for Unknown and one for OK, because the defaults are taken from them", call)
 		}
 		for code := range rows[call] {
 			if !known[pair{call, code}] {
@@ -120,7 +120,7 @@ func TestTableHasNoOtherRows(t *testing.T) {
 	}
 }
 
-func TestRecoveryOfNumbersThatAreNoneOfThem(t *testing.T) {
+func TestRecoveryOfUnknownNumbers(t *testing.T) {
 	for call := range Calls() {
 		for _, code := range []Code{18, 42, 255} {
 			if got, want := RecoveryFor(call, code), RecoveryFor(call, Unknown); got != want {
@@ -144,12 +144,12 @@ func TestRecoveryOfNumbersThatAreNoneOfThem(t *testing.T) {
 	}
 }
 
-// A retry that is promised has a class that comes back.
-func TestAutoRetryComesBack(t *testing.T) {
+// A call with AutoRetry has a class other than None, so that it is retried.
+func TestAutoRetryHasAClass(t *testing.T) {
 	for call := range Calls() {
 		for code := range All() {
 			if r := RecoveryFor(call, code); r.AutoRetry && r.Class == None {
-				t.Errorf("%v, %v is retried by itself, and never", call, code)
+				t.Errorf("%v, %v has AutoRetry and class None", call, code)
 			}
 		}
 	}
@@ -166,12 +166,12 @@ func TestNamesOfCallsAndRemedies(t *testing.T) {
 		t.Errorf("the calls are %v, want %v", got, want)
 	}
 	for range Calls() {
-		break // leaving early must not crash
+		break // ending the loop early must not panic
 	}
 	if got := Call(42).String(); got != "Call(42)" {
 		t.Errorf("String() = %q", got)
 	}
-	for _, r := range []Remedy{42, Remedy(remedyCount)} { // remedyCount is the first that is none
+	for _, r := range []Remedy{42, Remedy(remedyCount)} { // remedyCount is the first number that is no remedy
 		if got := r.String(); got != fmt.Sprintf("Remedy(%d)", uint8(r)) {
 			t.Errorf("String() = %q", got)
 		}

@@ -29,7 +29,7 @@ const (
 )
 
 // These are the base periods of the classes. The provider contract says only whether to retry. The
-// figures are this library's, and those that established machine controllers use.
+// figures are this library's choice; established machine controllers use the same.
 const (
 	conflictPeriod = 200 * time.Millisecond
 	shortPeriod    = 5 * time.Second
@@ -74,7 +74,7 @@ func (k RetryClass) Period(quota time.Duration) time.Duration {
 
 // Backoff returns how long to wait after so many failures in a row. The caller adds jitter.
 //
-// Up to one failure (a count that was lost reads as zero) it is the class's [RetryClass.Period].
+// For one failure, or zero if the count was lost, it is the class's [RetryClass.Period].
 // Each further failure doubles it, up to the period of the next class: Conflict to Short's, Short
 // to Medium's, Medium to Long's. Long and Quota stay at their own period, None at zero. Requeue,
 // which has nothing to double, waits Conflict's period from the second failure on. quota is as for
@@ -97,8 +97,8 @@ func (k RetryClass) Backoff(failures int, quota time.Duration) time.Duration {
 	return doubled(wait, failures-1, mediumPeriod)
 }
 
-// doubled returns wait doubled so many times, but at most limit. It stops at the limit, so it
-// cannot overflow, and the ratio of the two bounds the number of steps. wait is positive.
+// doubled returns wait doubled so many times, but at most limit. It stops at the limit, so it can't
+// overflow. wait is positive.
 func doubled(wait time.Duration, times int, limit time.Duration) time.Duration {
 	for ; times > 0 && wait < limit; times-- {
 		wait *= 2

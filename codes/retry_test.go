@@ -62,7 +62,7 @@ func TestQuotaPeriod(t *testing.T) {
 		}
 	}
 	if got := codes.Long.Period(time.Second); got != 10*time.Minute {
-		t.Errorf("the quota's period reached Long: %v", got)
+		t.Errorf("the quota's period changed that of Long to %v", got)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestQuickRetries(t *testing.T) {
 	}
 }
 
-// Without quick retries the class alone says how long to wait.
+// Without quick retries the class alone decides how long to wait.
 func TestPropertyBackoffIsThatOfTheClass(t *testing.T) {
 	all := slices.Collect(codes.All())
 	rapid.Check(t, func(t *rapid.T) {

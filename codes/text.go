@@ -27,8 +27,8 @@ func Bounded(message string) (short string, cut bool) {
 	return message[:end] + cutMark, true
 }
 
-// Printable returns text that a terminal shows and does not obey. A line break or a tab becomes a
-// space. Every other control character, and what is not UTF-8, becomes U+FFFD. Characters that
+// Printable returns text that a terminal only shows, without control sequences. A line break or a tab
+// becomes a space. Every other control character, and what is not UTF-8, becomes U+FFFD. Characters that
 // change the direction of writing count as control characters. Text without any of these is
 // returned unchanged.
 func Printable(text string) string {
@@ -46,7 +46,7 @@ func Printable(text string) string {
 	}, text)
 }
 
-// control reports whether a character does something instead of showing something.
+// control reports whether a character controls the terminal or the layout, and is not shown itself.
 func control(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

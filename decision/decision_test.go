@@ -16,7 +16,7 @@ type cause string
 
 func (c cause) String() string { return string(c) }
 
-// TestSentences: every kind of word, set and not.
+// TestSentences: every kind of word, with a value and without.
 func TestSentences(t *testing.T) {
 	for _, c := range []struct {
 		template string
@@ -56,7 +56,7 @@ func TestSentences(t *testing.T) {
 	require.Empty(t, decision.Reason{}.String())
 }
 
-// TestValuesAreNotTemplates: what a field holds appears as it is.
+// TestValuesAreNotTemplates: the text of a field appears unchanged, even if it looks like a template.
 func TestValuesAreNotTemplates(t *testing.T) {
 	reason := decision.NewReason("R", "<{name}[|{detail}]>")
 	rapid.Check(t, func(t *rapid.T) {
@@ -66,7 +66,7 @@ func TestValuesAreNotTemplates(t *testing.T) {
 	})
 }
 
-// TestFigures: the numbers that a sentence says, zero too where it says it.
+// TestFigures: Figures returns the numbers that the sentence shows, including each zero that it shows.
 func TestFigures(t *testing.T) {
 	type figure struct {
 		name string
@@ -101,15 +101,15 @@ func TestFigures(t *testing.T) {
 	}
 	require.Empty(t, figures(decision.Why{}), "without a reason")
 	for range (decision.Why{Count: 1, Cause: inner}).Figures() {
-		break // it may end early
+		break // the loop may end early
 	}
 	for range (decision.Why{For: 1, Cause: inner}).Figures() {
 		break
 	}
 }
 
-// TestReasonsAreTheirDeclarations: two that say the same are still two.
-func TestReasonsAreTheirDeclarations(t *testing.T) {
+// TestReasonsAreComparedByDeclaration: two declarations with equal texts are two reasons.
+func TestReasonsAreComparedByDeclaration(t *testing.T) {
 	a, b := decision.NewReason("R", "s"), decision.NewReason("R", "s")
 	require.Equal(t, "R", a.String())
 	again := a
@@ -117,7 +117,7 @@ func TestReasonsAreTheirDeclarations(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { _ = decision.Why{Reason: a, Name: "n", Have: 3} }))
 }
 
-// TestFreshness: covered is what was stored before a read began, and an age counts from its end.
+// TestFreshness: a read covers what was stored before it began, and its age counts from its end.
 func TestFreshness(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	after := func(d time.Duration) time.Time { return at.Add(d) }
@@ -137,20 +137,20 @@ func TestFreshness(t *testing.T) {
 	require.Equal(t, after(time.Hour+time.Second), untimed.Until(time.Second, after(time.Hour)))
 }
 
-// TestFirstOf: the first step that has something to do is the last one asked.
+// TestFirstOf: the first step that has something to do is the last one called.
 func TestFirstOf(t *testing.T) {
-	var asked []string
+	var called []string
 	step := func(name string, found bool) func(*testing.T) (string, bool) {
 		return func(*testing.T) (string, bool) {
-			asked = append(asked, name)
+			called = append(called, name)
 			return name, found
 		}
 	}
 	plan, found := decision.FirstOf(t, step("a", false), step("b", true), step("c", true))
 	require.True(t, found)
 	require.Equal(t, "b", plan)
-	require.Equal(t, []string{"a", "b"}, asked)
+	require.Equal(t, []string{"a", "b"}, called)
 	plan, found = decision.FirstOf(t, step("a", false))
 	require.False(t, found)
-	require.Empty(t, plan, "what a step says that found nothing is not a plan")
+	require.Empty(t, plan, "the result of a step that found nothing is no plan")
 }

@@ -1,8 +1,7 @@
-// Package decision holds what all decisions share: why a plan is as it is ([Why]), how old the reads
-// are that it rests on ([Freshness]), and the order in which the steps of a decision are tried
-// ([FirstOf]).
+// Package decision holds what all decisions share: the reason of a plan ([Why]), the age of the reads that
+// it is based on ([Freshness]), and the order in which the steps of a decision are tried ([FirstOf]).
 //
-// A package that decides declares each of its reasons once, with the sentence that explains it:
+// A package with decisions declares each of its reasons once, with the sentence that explains it:
 //
 //	var reasonCreate = decision.NewReason("Create", "{have} of {want} machines: creating {count}")
 //

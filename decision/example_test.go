@@ -31,7 +31,7 @@ func ExampleWhy() {
 	// count 2
 }
 
-// A read covers what was stored before it began, and gets old from its end on.
+// A read covers what was stored before it began. Its age counts from its end.
 func ExampleFreshness() {
 	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	read := decision.Freshness{Began: noon, Ended: noon.Add(4 * time.Second)}
@@ -48,7 +48,7 @@ func ExampleFreshness() {
 	// a cache is live: false
 }
 
-// The first step that has something to do makes the plan. The steps after it are not asked.
+// The first step that has something to do makes the plan. The steps after it are not called.
 func ExampleFirstOf() {
 	type node struct{ cordoned, empty bool }
 	cordon := func(n node) (string, bool) { return "cordon the node", !n.cordoned }

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// fill returns a template with its words replaced. complete reports whether no word stood for the
-// zero value. Values are not looked into: braces and brackets in them do no harm. A word that is not
-// known stays as it is.
+// fill returns a template with its words replaced. complete reports whether none of the values is
+// zero. Braces and brackets in values have no meaning. A word that is not known stays as it is.
 func (w *Why) fill(template string) (text string, complete bool) {
 	var out strings.Builder
 	out.Grow(2 * len(template))
@@ -60,7 +59,7 @@ func (w *Why) optional(parts string) string {
 	return text
 }
 
-// word returns what stands for a word of a template. set reports whether that is not the zero value.
+// word returns the text that replaces a word of a template. set reports whether its value is not zero.
 func (w *Why) word(word string) (text string, set bool) {
 	name, noun, counted := strings.Cut(word, "|")
 	switch name {

@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// ErrNoObservation is the error of everything that decides for a mistake of its caller: the observation
-// is nil, or lacks the object that is decided about.
+// ErrNoObservation is the error of every Decide function for a mistake of its caller: the observation is
+// nil, or lacks the object to decide about.
 var ErrNoObservation = errors.New("the observation, or the object that it is about, is missing")
 
 // Reason is the kind of a decision: one word for programs, and the sentence that a [Why] of this
@@ -57,7 +57,7 @@ type Why struct {
 	Cause fmt.Stringer
 }
 
-// String returns the sentence of the reason, which a person can act on. In its template stand
+// String returns the sentence of the reason, which a person can act on. Its template may contain
 //
 //	{name} {detail} {object} {code}   the field; "" in quotes if it is empty
 //	{have} … {number}                 the number
@@ -77,8 +77,8 @@ func (w Why) String() string {
 }
 
 // Figures returns the numbers of the sentence, for logs and metrics: each field that it names, in lower
-// case, as an int64, and For as a time.Duration. One that is zero is among them unless the sentence
-// leaves it out then. Those of Cause follow, if it has a method of this kind.
+// case, as an int64, and For as a time.Duration. A number that is zero is left out if the sentence leaves
+// it out. The figures of Cause follow, if it has a method Figures.
 func (w Why) Figures() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, name := range numbers {
@@ -95,10 +95,10 @@ func (w Why) Figures() iter.Seq2[string, any] {
 	}
 }
 
-// numbers are the words for the fields that count.
+// numbers are the words for the numeric fields, except for For.
 var numbers = []string{"have", "want", "count", "all", "ready", "available", "number"}
 
-// says reports whether the sentence names this field; with optional, where it may be left out too.
+// says reports whether the sentence names this field. With optional, parts in brackets count too.
 func (w *Why) says(name string, optional bool) bool {
 	if w.Reason.declaration == nil {
 		return false

@@ -45,7 +45,7 @@ func TestConditionsAreASet(t *testing.T) {
 				Status: rapid.SampledFrom([]object.ConditionStatus{object.True, object.False, ""}).Draw(t, "status"),
 			}
 		}), 0, 4).Draw(t, "conditions")
-		kept := append([]object.Condition(nil), list...)
+		before := append([]object.Condition(nil), list...)
 		c := object.Condition{Type: types.Draw(t, "set"), Status: object.True, Since: now}
 		set := object.SetCondition(list, c)
 		count := 0
@@ -62,7 +62,7 @@ func TestConditionsAreASet(t *testing.T) {
 		require.Nil(t, object.FindCondition(dropped, c.Type))
 		require.Len(t, dropped, len(set)-1)
 		if len(list) > 0 {
-			require.Equal(t, kept, list, "the slice passed in was changed")
+			require.Equal(t, before, list, "the slice passed in was changed")
 		}
 	})
 }

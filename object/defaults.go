@@ -2,24 +2,25 @@ package object
 
 import "reflect"
 
-// WithDefaults returns the settings p with the default in place of each field that is zero: p itself if no
-// such field has a default, and a copy of defaults if p is nil. The result shares their slices.
+// WithDefaults returns the settings p with the default in place of each field that is zero. It returns p
+// itself if no such field has a default, and a copy of defaults if p is nil. The result shares slices with
+// both.
 func WithDefaults[P any](p, defaults *P) *P {
 	if p == nil {
 		c := *defaults
 		return &c
 	}
-	is, others := reflect.ValueOf(p).Elem(), reflect.ValueOf(defaults).Elem()
+	fields, defaultFields := reflect.ValueOf(p).Elem(), reflect.ValueOf(defaults).Elem()
 	var changed *P
-	for i := range is.NumField() {
-		if !is.Field(i).IsZero() || others.Field(i).IsZero() {
+	for i := range fields.NumField() {
+		if !fields.Field(i).IsZero() || defaultFields.Field(i).IsZero() {
 			continue
 		}
 		if changed == nil {
 			changed = new(P)
 			*changed = *p
 		}
-		reflect.ValueOf(changed).Elem().Field(i).Set(others.Field(i))
+		reflect.ValueOf(changed).Elem().Field(i).Set(defaultFields.Field(i))
 	}
 	if changed == nil {
 		return p

@@ -1,5 +1,5 @@
 // Package object holds what all stored kinds share: keys and metadata, owners, label selectors,
-// conditions and taints, and the interface with which a store keeps a kind without knowing it.
+// conditions and taints, and the interface by which a store can keep objects of any kind.
 //
 // A kind embeds [Meta] and implements [Object]: Clone, CopyStatus and SpecEqual. With these a store
 // can tell a change of the spec, which raises the generation, from one of the status.

@@ -47,7 +47,7 @@ func TestDeleted(t *testing.T) {
 	assert.True(t, m.Deleted())
 }
 
-// P17: an empty UID owns nothing, not even what has an owner without one.
+// P17: an empty UID owns nothing, not even an object whose owner has no UID.
 func TestOwnedBy(t *testing.T) {
 	for _, c := range []struct {
 		owner *object.Owner
@@ -83,7 +83,7 @@ func TestCloneMetaSharesNothing(t *testing.T) {
 	assert.Same(t, &m, m.ObjectMeta())
 }
 
-// Finalizers of a copy that shares its slice are its own as soon as one is
+// A copy that shares the slice of finalizers gets its own slice when one is
 // added or removed.
 func TestFinalizersAreReplaced(t *testing.T) {
 	m := object.Meta{Finalizers: append(make([]string, 0, 8), "a", "b", "c")}

@@ -9,7 +9,7 @@ import (
 // Operator of a Requirement.
 type Operator string
 
-// These are the operators of label selectors, as operators of Kubernetes know them.
+// These are the operators of label selectors, as in Kubernetes.
 const (
 	In           Operator = "In"
 	NotIn        Operator = "NotIn"
@@ -21,7 +21,7 @@ const (
 type Requirement struct {
 	Key      string
 	Operator Operator
-	Values   []string // In, NotIn: at least one; else none
+	Values   []string // at least one for In and NotIn; none for the others
 }
 
 // Selector picks objects by their labels: all of Labels and all of Requirements must hold. The zero

@@ -54,7 +54,7 @@ func TestSelectorMatches(t *testing.T) {
 	assert.True(t, absent.Matches(nil))
 }
 
-// oracle is Matches, written as plainly as the documentation reads.
+// oracle is a plain implementation of what the documentation of Matches says.
 func oracle(s object.Selector, labels map[string]string) bool {
 	failed := s.Validate("x") != nil || len(s.Labels)+len(s.Requirements) == 0
 	for k, v := range s.Labels {
@@ -120,7 +120,7 @@ func TestSelectorValidate(t *testing.T) {
 		assert.EqualError(t, err, want)
 		assert.ErrorIs(t, err, object.ErrInvalid)
 	}
-	assert.NoError(t, (&object.Selector{}).Validate("spec.selector"), "whether it may be empty is the owner's question")
+	assert.NoError(t, (&object.Selector{}).Validate("spec.selector"), "the owner decides whether it may be empty")
 }
 
 func TestSelectorClone(t *testing.T) {

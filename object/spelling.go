@@ -12,8 +12,8 @@ import (
 // ("aws://"), or for a prefix of one of them that ends with a sign. A sign is neither a letter nor a
 // digit. An identity without a letter or digit is alike to none.
 //
-// Providers and clusters do not agree on such spellings, so what is alike may be one thing or two.
-// Nothing may be deleted because two identities differ only so, nor because they are alike.
+// Providers and clusters do not agree on such spellings, so two identities that are alike may name one
+// thing or two. Nothing may be deleted because they are alike, nor because their spelling differs.
 func Alike(a, b string) bool {
 	f, g := formOf(a), formOf(b)
 	if f == "" || g == "" {
@@ -22,11 +22,11 @@ func Alike(a, b string) bool {
 	return f == g || isTail(f, g) || isTail(g, f)
 }
 
-// Spellings is a set of identities in which those that are Alike to another one are found, in a time
-// that does not depend on the size of the set. The zero value is an empty set.
+// Spellings is a set of identities. It finds those that are Alike to a given one in a time that does not
+// depend on the size of the set. The zero value is an empty set.
 type Spellings struct {
-	forms map[string][]string // by their form
-	tails map[string][]string // by each end of their form that a prefix stands before
+	forms map[string][]string // identities by their form
+	tails map[string][]string // identities by each tail of their form
 }
 
 // Add adds an identity.
@@ -44,8 +44,8 @@ func (s *Spellings) Add(identity string) {
 	}
 }
 
-// Alike returns those of the set that are Alike to an identity: equal ones too, and each as often as
-// it was added.
+// Alike returns the identities of the set that are Alike to the given one, equal ones included, each as
+// often as it was added.
 func (s *Spellings) Alike(identity string) []string {
 	form := formOf(identity)
 	if form == "" {
@@ -59,7 +59,8 @@ func (s *Spellings) Alike(identity string) []string {
 	return all
 }
 
-// formOf returns what all spellings of an identity have in common, but for a prefix.
+// formOf returns the spelling that identities are compared by: in lower case, without scheme, without signs
+// at its ends, and without double slashes.
 func formOf(identity string) string {
 	if _, rest, schemed := strings.Cut(identity, "://"); schemed {
 		identity = rest
@@ -73,21 +74,21 @@ func formOf(identity string) string {
 
 func isSign(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-// tailsOf yields the ends of a form that are left without a prefix, the longest first.
+// tailsOf yields what remains of a form without each of its prefixes that end with a sign, the longest first.
 func tailsOf(form string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		after := false // a sign
+		afterSign := false
 		for i, r := range form {
 			sign := isSign(r)
-			if after && !sign && !yield(form[i:]) {
+			if afterSign && !sign && !yield(form[i:]) {
 				return
 			}
-			after = sign
+			afterSign = sign
 		}
 	}
 }
 
-// isTail reports whether a form is another one without a prefix.
+// isTail reports whether tail is form without a prefix that ends with a sign.
 func isTail(tail, form string) bool {
 	prefix, found := strings.CutSuffix(form, tail)
 	last, _ := utf8.DecodeLastRuneInString(prefix)

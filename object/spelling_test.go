@@ -62,7 +62,7 @@ func TestSpellings(t *testing.T) {
 	assert.Positive(t, found)
 }
 
-// A set of any size answers in the same time: no identity of it is compared with each of another one.
+// A set of any size answers in the same time: identities are not compared in pairs.
 func TestSpellingsOfAFleet(t *testing.T) {
 	began := time.Now()
 	const fleet = 100_000

@@ -29,8 +29,8 @@ func DOT(t *machine.Table) (string, error) {
 }
 
 // Mermaid draws a table as a Mermaid state diagram, in the order of its edges;
-// events between the same two states share a line. Where nothing leads back to
-// an empty initial state, the diagram's start stands for it.
+// events between the same two states share a line. An empty initial state that
+// no edge leads back to is drawn as the diagram's start.
 func Mermaid(t *machine.Table) string {
 	d := mermaid{table: t, ids: make(map[string]string)}
 	d.line("stateDiagram-v2")

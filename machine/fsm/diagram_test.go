@@ -44,15 +44,15 @@ func TestMermaidNamesAnEmptyStateThatIsEntered(t *testing.T) {
 `, fsm.Mermaid(lamp))
 }
 
-func TestDOTRefusesWhatTheCheckerRefuses(t *testing.T) {
+func TestDOTRefusesWhatNewRefuses(t *testing.T) {
 	_, err := fsm.DOT(machine.NewTable("x", "A", nil, []machine.Edge{
 		{From: "A", On: "go", To: "B"}, {From: "A", On: "go", To: "C"},
 	}))
 	assert.EqualError(t, err, "table x: two edges from A on go")
 }
 
-// Drawings are compared with files, so equal tables must give equal texts. A
-// library that goes through a map gives itself away within a few tries.
+// Drawings are compared with files, so equal tables must give equal texts. If
+// the library iterated over a map, the texts would differ within a few tries.
 func TestDrawingsAreDeterministic(t *testing.T) {
 	for _, table := range tables() {
 		first, err := fsm.DOT(table)
@@ -67,7 +67,7 @@ func TestDrawingsAreDeterministic(t *testing.T) {
 	}
 }
 
-// Every edge is on both drawings, and every state that is not drawn as the start.
+// Every edge is on both drawings.
 func TestDrawingsAreComplete(t *testing.T) {
 	for _, table := range tables() {
 		dot, err := fsm.DOT(table)
@@ -94,8 +94,8 @@ func hasLine(text, start, part string) bool {
 	return false
 }
 
-// A state of letters, digits and underscores is drawn under its own name, the first and the last of
-// them too.
+// A state of letters, digits and underscores is drawn under its own name: the names here have the
+// first and the last character of each range.
 func TestMermaidNamesPlainStatesByThemselves(t *testing.T) {
 	for _, name := range []string{"a", "z", "A", "Z", "s0", "s9", "s_"} {
 		table := machine.NewTable("one", "", nil, []machine.Edge{{From: "", On: "go", To: name}})

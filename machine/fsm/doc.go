@@ -1,14 +1,14 @@
 // Package fsm checks the moves of state machines before they are stored, and draws their tables.
 //
 // A [machine.Table] is a state machine as data. A decision looks up a transition with Table.Next and puts it
-// into its plan as a move; it needs nothing of this package. What carries the plan out fires the moves before
-// the write: [States.Fire] copies the states of the object before, fires each move on that copy, and compares
-// the result with the object to be written. So no move is stored that its table does not allow or that a guard
-// refuses, and no change of a state that no move explains.
+// into its plan as a move; it needs nothing of this package. The program that carries the plan out fires the
+// moves before the write: [States.Fire] copies the states of the object as it was, fires each move on that copy,
+// and compares the result with the object to be written. So nothing is stored if a table does not allow a move,
+// if a guard refuses it, or if a state changes without a move.
 //
 // [Machines] and [Pools] declare the states of machines and pools. For a type of your own, make a table with
-// [machine.NewTable], say with a [State] where an object holds its state, and pass it to [New]; the example of
-// New shows it. [Mermaid] and [DOT] draw tables; the diagrams in docs/concepts/state-machines.md are made so.
+// [machine.NewTable], declare with a [State] where an object holds its state, and pass it to [New], as the
+// example of New does. [Mermaid] and [DOT] draw tables, such as those in docs/concepts/state-machines.md.
 //
 // # Implementation
 //

@@ -9,8 +9,8 @@ import (
 	"github.com/millwright-go/millwright/machine/fsm"
 )
 
-// The moves of a plan are fired before its write. One that no table allows is an error, and so is a
-// change that no move explains.
+// The moves of a plan are fired before its write. A move that no table allows is an error, and so is
+// a change of state without a move.
 func Example() {
 	states, err := fsm.New(fsm.Machines(nil)...)
 	if err != nil {

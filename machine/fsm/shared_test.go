@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// TestUnknownStatesAreNotAddedToTheSharedMachine: what storage holds is anybody's text. The library adds a
-// state it is asked about to its table for good, so one machine a table would grow without end.
+// TestUnknownStatesAreNotAddedToTheSharedMachine: a stored state can be any text. The library adds each state
+// that it is asked about to its machine forever, so the shared machine of a table would grow without end.
 func TestUnknownStatesAreNotAddedToTheSharedMachine(t *testing.T) {
 	s, err := New(Machines(nil)...)
 	require.NoError(t, err)
@@ -23,17 +23,17 @@ func TestUnknownStatesAreNotAddedToTheSharedMachine(t *testing.T) {
 		move := machine.Move{Table: "phase", From: string(m.Status.Phase), On: "delete", To: "Terminating"}
 		require.ErrorIs(t, s.Fire(context.Background(), m, m, nil, move), ErrIllegal)
 		move.From = machine.Unrecognized
-		require.ErrorIs(t, s.Fire(context.Background(), m, m, nil, move), ErrIllegal, "the phase stays")
+		require.ErrorIs(t, s.Fire(context.Background(), m, m, nil, move), ErrIllegal, "the phase does not change")
 	}
 	assert.Equal(t, before, s.states[0].machine.ToGraph())
 }
 
-// TestAContextWithoutCellIsAnError: the library asks for the state with a context of its own when it draws.
+// TestAContextWithoutCellIsAnError: the library reads the state with its own context when it draws.
 func TestAContextWithoutCellIsAnError(t *testing.T) {
 	_, err := read(context.Background())
 	assert.ErrorIs(t, err, errNoCell)
 	assert.ErrorIs(t, write(context.Background(), "Running"), errNoCell)
-	assert.False(t, Guard(nil).asked(context.Background()))
+	assert.False(t, Guard(nil).allows(context.Background()))
 }
 
 func TestMoveErrorUnwraps(t *testing.T) {

@@ -38,8 +38,8 @@ func (e *MoveError) Is(target error) bool { return target == ErrIllegal }
 // StateError says that an object is to be stored in another state than the moves lead to.
 type StateError struct {
 	Table string
-	Led   string // where the moves lead
-	Have  string // what the object is to have
+	Led   string // the state that the moves lead to
+	Have  string // the state that the object is to be stored with
 }
 
 // Error is "phase: the moves lead to Pending, and it is to be Running".
@@ -79,6 +79,7 @@ type States[M any] struct {
 	states []running[M]
 }
 
+// running is a State with the machine that fires its moves.
 type running[M any] struct {
 	State[M]
 	machine *stateless.StateMachine
@@ -122,23 +123,23 @@ func (s *States[M]) find(table string) int {
 
 // configure adds the edges of a table to a machine. name maps the name of a state.
 func configure(sm *stateless.StateMachine, t *machine.Table, guard func(machine.Edge) Guard, name func(string) string) error {
-	type way struct {
+	type trigger struct {
 		from string
 		on   machine.Event
 	}
-	seen := make(map[way]bool, len(t.Edges))
+	seen := make(map[trigger]bool, len(t.Edges))
 	for _, s := range t.States() {
 		sm.Configure(name(s)) // states that nothing leads out of are states too
 	}
 	for _, e := range t.Edges {
-		if seen[way{e.From, e.On}] {
+		if seen[trigger{e.From, e.On}] {
 			return &TableError{Table: t.Name, Problem: fmt.Sprintf("two edges from %s on %s", display(e.From), e.On)}
 		}
-		seen[way{e.From, e.On}] = true
+		seen[trigger{e.From, e.On}] = true
 		var guards []stateless.GuardFunc
 		if guard != nil {
 			if g := guard(e); g != nil {
-				guards = append(guards, g.asked)
+				guards = append(guards, g.allows)
 			}
 		}
 		state := sm.Configure(name(e.From))
@@ -151,8 +152,8 @@ func configure(sm *stateless.StateMachine, t *machine.Table, guard func(machine.
 	return nil
 }
 
-// asked is the guard as stateless calls it. It leaves its answer in the cell.
-func (g Guard) asked(ctx context.Context, args ...any) bool {
+// allows is the guard in the form that stateless calls. It leaves the guard's answer in the cell.
+func (g Guard) allows(ctx context.Context, args ...any) bool {
 	at, ok := ctx.Value(cellKey{}).(*cell)
 	if !ok {
 		return false
@@ -163,8 +164,8 @@ func (g Guard) asked(ctx context.Context, args ...any) bool {
 	return at.refused == (decision.Why{})
 }
 
-// Fire verifies that moves lead from the states of before to those of after. It changes neither object. It copies
-// the states of before and fires the moves on that copy, in order. The zero move is ignored.
+// Fire verifies that the moves lead from the states of before to those of after. It changes neither object: it
+// copies the states of before and fires the moves on that copy, in order. The zero move is ignored.
 //
 // It returns a *MoveError if a move is not in its table, begins in another state, or is refused by a guard. It
 // returns a *StateError if the moves lead to another state than that of after. seen is what guards get; without
@@ -201,7 +202,7 @@ func (s *States[M]) Fire(ctx context.Context, before, after *M, seen any, moves 
 	for i := range s.states {
 		r := &s.states[i]
 		want := r.Get(led)
-		if moved[i] && want != copied[i] && !r.begunAnew(copied[i], want) {
+		if moved[i] && want != copied[i] && !r.startedAgain(copied[i], want) {
 			want = copied[i] // another state that moved has overwritten it
 		}
 		if is := r.Get(after); is != want {
@@ -211,8 +212,8 @@ func (s *States[M]) Fire(ctx context.Context, before, after *M, seen any, moves 
 	return nil
 }
 
-// begunAnew reports whether an object that was moved to a final state is in the initial state again.
-func (r *running[M]) begunAnew(led, now string) bool {
+// startedAgain reports whether an object that was moved to a final state is in the initial state again.
+func (r *running[M]) startedAgain(led, now string) bool {
 	return now == r.Table.Initial && slices.Contains(r.Table.Final, led)
 }
 

@@ -20,7 +20,8 @@ import (
 // thing is an object with as many states as there are tables.
 type thing struct{ states [4]string }
 
-func kept(i int, table *machine.Table) fsm.State[thing] {
+// stateOf declares the i-th state of things.
+func stateOf(i int, table *machine.Table) fsm.State[thing] {
 	return fsm.State[thing]{
 		Table: table,
 		Get:   func(o *thing) string { return o.states[i] },
@@ -32,20 +33,20 @@ func tables() []*machine.Table {
 	return []*machine.Table{machine.PhaseTable(), machine.DeletionTable(), machine.UpdateTable(), machinepool.PhaseTable()}
 }
 
-// things are objects with these tables.
+// things returns the state machines of things with these tables.
 func things(t require.TestingT, tables ...*machine.Table) *fsm.States[thing] {
 	states := make([]fsm.State[thing], len(tables))
 	for i, table := range tables {
-		states[i] = kept(i, table)
+		states[i] = stateOf(i, table)
 	}
 	s, err := fsm.New(states...)
 	require.NoError(t, err)
 	return s
 }
 
-// agree holds the state machine to the table for every state and event of it, and every state the
-// event could be said to lead to.
-func agree(t require.TestingT, table *machine.Table) {
+// checkAgainstTable fires every event of a table in every state, with every state as the claimed target. A
+// move must pass if and only if the table has it.
+func checkAgainstTable(t require.TestingT, table *machine.Table) {
 	s := things(t, table)
 	events := map[machine.Event]bool{"": true, "no such event": true}
 	for _, e := range table.Transitions() {
@@ -71,7 +72,7 @@ func agree(t require.TestingT, table *machine.Table) {
 
 func TestTablesAndLibraryAgree(t *testing.T) {
 	for _, table := range tables() {
-		agree(t, table)
+		checkAgainstTable(t, table)
 	}
 }
 
@@ -86,11 +87,11 @@ func anyTable(t *rapid.T, name string) *machine.Table {
 }
 
 func TestAnyTableAndLibraryAgree(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { agree(t, anyTable(t, "any")) })
+	rapid.Check(t, func(t *rapid.T) { checkAgainstTable(t, anyTable(t, "any")) })
 }
 
-// explains is the oracle: whether the tables lead by these moves, in their order, from the states of
-// before to those of after.
+// explains is the oracle: it reports whether the tables have these moves, and the moves lead, in their
+// order, from the states of before to those of after.
 func explains(tables []*machine.Table, before, after thing, moves []machine.Move) bool {
 	at := before.states
 	for _, move := range moves {
@@ -110,9 +111,9 @@ func explains(tables []*machine.Table, before, after thing, moves []machine.Move
 	return at == after.states
 }
 
-// TestP44MovesExplainTheChange: moves pass if and only if the tables lead by them, in their order, from
-// the states of before to those of after. All values that no table knows are one state, and stay as they
-// are. Neither object is changed.
+// TestP44MovesExplainTheChange: moves pass if and only if the tables have them and they lead, in their
+// order, from the states of before to those of after. All values that a table does not know count as one
+// state. Neither object is changed.
 // Invariants: P44
 func TestP44MovesExplainTheChange(t *testing.T) {
 	counts := map[bool]int{}
@@ -173,7 +174,7 @@ func TestFireSaysWhatIsWrong(t *testing.T) {
 			machine.Move{Table: "phase", On: "create", To: "Running"}, ""},
 		`phase: Dancing on delete to Terminating: it is in Unrecognized`: {
 			machine.Move{Table: "phase", From: "Dancing", On: "delete", To: "Terminating"}, "Dancing"},
-		`phase: Unknown on delete to Terminating: it is in Running`: { // which the event leads to from there, too
+		`phase: Unknown on delete to Terminating: it is in Running`: { // from Running the event leads to Terminating, too
 			machine.Move{Table: "phase", From: "Unknown", On: "delete", To: "Terminating"}, "Running"},
 		`mood: Good on  to Bad: there is no such table`: {machine.Move{Table: "mood", From: "Good", To: "Bad"}, ""},
 	} {
@@ -190,7 +191,7 @@ func TestFireSaysWhatIsWrong(t *testing.T) {
 	require.ErrorAs(t, err, &state)
 }
 
-// TestZeroMoveIsLegal: it stands for none.
+// TestZeroMoveIsLegal: the zero move stands for no move.
 func TestZeroMoveIsLegal(t *testing.T) {
 	assert.NoError(t, things(t).Fire(context.Background(), &thing{}, &thing{}, nil, machine.Move{}))
 }
@@ -203,9 +204,9 @@ func TestSelfEdgesFire(t *testing.T) {
 
 func TestBadTablesAreRefused(t *testing.T) {
 	twice := []machine.Edge{{From: "A", On: "go", To: "B"}, {From: "A", On: "go", To: "A"}}
-	named := func(name string) fsm.State[thing] { return kept(0, machine.NewTable(name, "A", nil, nil)) }
+	named := func(name string) fsm.State[thing] { return stateOf(0, machine.NewTable(name, "A", nil, nil)) }
 	for want, given := range map[string][]fsm.State[thing]{
-		`table x: two edges from A on go`: {kept(0, machine.NewTable("x", "A", nil, twice))},
+		`table x: two edges from A on go`: {stateOf(0, machine.NewTable("x", "A", nil, twice))},
 		`table "": has no name`:           {named("")},
 		`table phase: is given twice`:     {named("phase"), named("phase")},
 		`table e: is one too many`:        {named("a"), named("b"), named("c"), named("d"), named("e")},
@@ -217,11 +218,11 @@ func TestBadTablesAreRefused(t *testing.T) {
 	}
 }
 
-// TestGuards: a guarded edge is passed if its guard says nothing, and refused with what it says. Without
-// anything to look at it is refused.
+// TestGuards: a move along a guarded edge passes if the guard gives no reason, and is refused with the
+// guard's reason otherwise. It is also refused if there is nothing that the guard can look at.
 func TestGuards(t *testing.T) {
 	no := decision.NewReason("Closed", "the door is closed")
-	door := kept(0, machine.NewTable("door", "Out", nil, []machine.Edge{
+	door := stateOf(0, machine.NewTable("door", "Out", nil, []machine.Edge{
 		{From: "Out", On: "go", To: "In"}, {From: "In", On: "turn", To: "In"}, {From: "In", On: "go", To: "Out"},
 	}))
 	door.Guard = func(e machine.Edge) fsm.Guard {
@@ -252,7 +253,7 @@ func TestGuards(t *testing.T) {
 	require.NoError(t, fire(nil, "In", "go", "Out"))
 }
 
-// TestFireConcurrently: calls on the shared machines see their own states only; run with -race.
+// TestFireConcurrently: each call on the shared machines sees only its own state. Run it with -race.
 func TestFireConcurrently(t *testing.T) {
 	s := things(t, tables()...)
 	edges := machine.PhaseTable().Transitions()
@@ -276,9 +277,9 @@ func TestFireConcurrently(t *testing.T) {
 	all.Wait()
 }
 
-// TestSetsMakeWhatGetsRead: each state that the tables of machines and pools lead to is read as it was
-// set, and nothing that the object only refers to is changed.
-func TestSetsMakeWhatGetsRead(t *testing.T) {
+// TestGetReturnsWhatSetStored: for each state that the tables of machines and pools lead to, Get returns
+// what Set has stored. Set changes nothing that the object only points to.
+func TestGetReturnsWhatSetStored(t *testing.T) {
 	before := machine.Machine{Status: machine.Status{Phase: machine.PhaseTerminating}}
 	before.Status.LastOperation.Kind, before.Status.LastOperation.Stage = machine.OperationDelete, machine.StageInitiateFinalizerRemoval
 	before.DeletedAt = before.DeletedAt.AddDate(2030, 0, 0)

@@ -62,7 +62,7 @@ var ofCodes = []mutant{
 		file:   "codes/of.go",
 		from:   "\tfor _, e := range many {",
 		to:     "\tfor _, e := range many[:min(1, len(many))] {",
-		by:     "TestCodesOfAllSmallTrees|TestPropertyCodesSurviveTheirWayUp",
+		by:     "TestCodesOfAllSmallTrees|TestPropertyWrappingKeepsTheCode",
 	},
 	{
 		name:   "a deadline and a cancellation are confused",
