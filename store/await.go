@@ -99,8 +99,8 @@ func (w *waiter[T]) current(ctx context.Context, change Change[T]) (T, error) {
 	case gone && meta.UID == w.uid:
 		return none, ErrNotFound
 	case gone:
-		return none, nil // an object of that name before this one
-	case meta.UID != w.uid: // one before this one, or one after it
+		return none, nil // an earlier object of that name
+	case meta.UID != w.uid: // an earlier or a later object of that name
 		if err := w.readLive(ctx); err != nil {
 			return none, err
 		}

@@ -15,26 +15,28 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// lacks says how many replicas an object lacks, and does something after each answer.
-func lacks(n int64, then func(told string)) func(*storetest.Object) string {
-	return func(o *storetest.Object) (told string) {
+// lacks returns a function for Await that reports how many of n replicas an object has, or "" if it
+// has all. It passes each report to then.
+func lacks(n int64, then func(report string)) func(*storetest.Object) string {
+	return func(o *storetest.Object) (report string) {
 		if o.Spec.Replicas < n {
-			told = fmt.Sprintf("%d of %d", o.Spec.Replicas, n)
+			report = fmt.Sprintf("%d of %d", o.Spec.Replicas, n)
 		}
-		then(told)
-		return told
+		then(report)
+		return report
 	}
 }
 
-// TestAwait: each change of the object is told, others are not, and the last one ends the wait.
+// TestAwait: the function is asked after each change of the object, not after changes of others. The
+// wait ends when it returns "".
 func TestAwait(t *testing.T) {
 	c := newObjects(t, 1)
 	other := object.Key{Namespace: "fleet", Name: "b"}
 	_, err := c.Create(t.Context(), &storetest.Object{Meta: object.Meta{Key: other}})
 	require.NoError(t, err)
-	var told []string
-	o, err := store.Await(t.Context(), c, editKey, lacks(3, func(s string) {
-		told = append(told, s)
+	var reports []string
+	o, err := store.Await(t.Context(), c, editKey, lacks(3, func(report string) {
+		reports = append(reports, report)
 		require.NoError(t, c.Delete(t.Context(), other, ""))
 		_, err := c.Create(t.Context(), &storetest.Object{Meta: object.Meta{Key: other}})
 		require.NoError(t, err)
@@ -43,7 +45,7 @@ func TestAwait(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	require.EqualValues(t, 3, o.Spec.Replicas)
-	require.Equal(t, []string{"1 of 3", "2 of 3", ""}, told)
+	require.Equal(t, []string{"1 of 3", "2 of 3", ""}, reports)
 }
 
 // TestAwaitEnds: the error names what is missing, and why the wait ended.
@@ -66,7 +68,7 @@ func TestAwaitEnds(t *testing.T) {
 	}
 }
 
-// broken is a collection whose watch breaks.
+// broken is a collection whose watch ends at once: with err, or by itself.
 type broken struct {
 	objects
 	err error
@@ -80,7 +82,7 @@ func (b broken) Watch(context.Context) iter.Seq2[store.Change[*storetest.Object]
 	}
 }
 
-// TestAwaitOfABrokenWatch: the wait does not go on without a watch, and is no success.
+// TestAwaitOfABrokenWatch: when the watch ends, the wait fails.
 func TestAwaitOfABrokenWatch(t *testing.T) {
 	nothing := func(*storetest.Object) string { return "" }
 	cut := errors.New("cut")
@@ -91,7 +93,8 @@ func TestAwaitOfABrokenWatch(t *testing.T) {
 	require.ErrorContains(t, err, "the watch ended by itself")
 }
 
-// TestAwaitOfNothing: an object that does not exist, or no longer, is an error at once.
+// TestAwaitOfNothing: the wait for an object that does not exist fails at once. If the context has
+// ended, the error is its cause.
 func TestAwaitOfNothing(t *testing.T) {
 	c := newObjects(t, 1)
 	require.NoError(t, c.Delete(t.Context(), editKey, ""))
@@ -105,7 +108,7 @@ func TestAwaitOfNothing(t *testing.T) {
 	require.ErrorIs(t, err, impatient)
 }
 
-// TestAwaitGone: the end of an object is no error, whether it comes or has come.
+// TestAwaitGone: it succeeds when the object is removed, and if there is none.
 func TestAwaitGone(t *testing.T) {
 	c := newObjects(t, 1)
 	o, err := store.Edit(t.Context(), c, editKey, func(o *storetest.Object) error {
@@ -129,32 +132,32 @@ func TestAwaitGone(t *testing.T) {
 	require.NoError(t, store.AwaitGone(t.Context(), c, editKey))
 }
 
-// before is a collection in which something happens just before a watch begins.
-type before struct {
+// beforeWatch is a collection in which something happens just before a watch begins.
+type beforeWatch struct {
 	objects
 	happens func()
 }
 
-func (b before) Watch(ctx context.Context) iter.Seq2[store.Change[*storetest.Object], error] {
+func (b beforeWatch) Watch(ctx context.Context) iter.Seq2[store.Change[*storetest.Object], error] {
 	b.happens()
 	return b.objects.Watch(ctx)
 }
 
-// TestAwaitOfWhatGoesUnseen: an object goes before the watch could show it, so no change tells of
-// its end.
-func TestAwaitOfWhatGoesUnseen(t *testing.T) {
+// TestAwaitDeletedBeforeWatch: the object is removed before the watch begins, so no change shows that
+// it is gone.
+func TestAwaitDeletedBeforeWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newObjects(t, 1)
-		b := before{c, func() { require.NoError(t, c.Delete(t.Context(), editKey, "")) }}
+		b := beforeWatch{c, func() { require.NoError(t, c.Delete(t.Context(), editKey, "")) }}
 		_, err := store.Await(t.Context(), b, editKey, lacks(1, func(string) {}))
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
 }
 
-// TestAwaitOfWhatIsMadeAgain: the object of that name that there is now is waited for.
-func TestAwaitOfWhatIsMadeAgain(t *testing.T) {
+// TestAwaitRecreated: if the object is deleted and created again, Await waits for the new one.
+func TestAwaitRecreated(t *testing.T) {
 	c := newObjects(t, 1)
-	b := before{c, func() {
+	b := beforeWatch{c, func() {
 		require.NoError(t, c.Delete(t.Context(), editKey, ""))
 		_, err := c.Create(t.Context(), newObject(3))
 		require.NoError(t, err)
@@ -164,13 +167,13 @@ func TestAwaitOfWhatIsMadeAgain(t *testing.T) {
 	require.EqualValues(t, 3, o.Spec.Replicas)
 }
 
-// behind is a collection whose watch first shows what was stored long ago.
-type behind struct {
+// staleWatch is a collection whose watch begins with old changes.
+type staleWatch struct {
 	objects
 	changes []store.Change[*storetest.Object]
 }
 
-func (b behind) Watch(ctx context.Context) iter.Seq2[store.Change[*storetest.Object], error] {
+func (b staleWatch) Watch(ctx context.Context) iter.Seq2[store.Change[*storetest.Object], error] {
 	return func(yield func(store.Change[*storetest.Object], error) bool) {
 		for _, c := range b.changes {
 			if !yield(c, nil) {
@@ -181,9 +184,9 @@ func (b behind) Watch(ctx context.Context) iter.Seq2[store.Change[*storetest.Obj
 	}
 }
 
-// TestAwaitOnAnOldCache: what was stored before the wait began, another object of that name and its
-// end too, is not what is waited for.
-func TestAwaitOnAnOldCache(t *testing.T) {
+// TestAwaitOnAStaleCache: Await ignores changes that are older than its own start: those of a former
+// object of that name, and earlier specs of this one.
+func TestAwaitOnAStaleCache(t *testing.T) {
 	c := newObjects(t, 9)
 	first, err := c.Get(t.Context(), editKey)
 	require.NoError(t, err)
@@ -195,13 +198,13 @@ func TestAwaitOnAnOldCache(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	old := behind{c, []store.Change[*storetest.Object]{{New: first}, {Old: first}, {New: second}}}
-	var told []string
+	old := staleWatch{c, []store.Change[*storetest.Object]{{New: first}, {Old: first}, {New: second}}}
+	var seen []string
 	o, err := store.Await(t.Context(), old, editKey, func(o *storetest.Object) string {
-		told = append(told, fmt.Sprint(o.Spec.Replicas))
+		seen = append(seen, fmt.Sprint(o.Spec.Replicas))
 		return ""
 	})
 	require.NoError(t, err)
 	require.EqualValues(t, 10, o.Spec.Replicas)
-	require.Equal(t, []string{"10"}, told)
+	require.Equal(t, []string{"10"}, seen)
 }

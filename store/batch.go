@@ -7,7 +7,7 @@ import (
 // Journal keeps what a Batch stages, so that it outlives the process. Keys are
 // never empty.
 type Journal[T object.Object[T]] interface {
-	// UID returns one that no object has had.
+	// UID returns a UID that no object has had.
 	UID() string
 	// Put takes an object as it is to be stored. It returns the object, or an equal one to store in
 	// its place. No reader has the object yet, but all except its status may be shared with the
@@ -124,8 +124,8 @@ func (b *Batch[T]) stored(k object.Key) T {
 	return b.memory.stored(k)
 }
 
-// Load fills a store that is not in use yet with objects that a Journal has kept, each under its
-// key once, as they are. versions is what Batch.Versions returned at the last of them.
+// Load fills a store that is not in use yet with the objects that a Journal has kept, at most one for
+// each key. versions is what Batch.Versions returned after the last of them was staged.
 func (m *Memory[T]) Load(objects []T, versions uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

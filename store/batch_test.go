@@ -100,9 +100,9 @@ func TestBatchDropped(t *testing.T) {
 	require.Equal(t, next.Version, fmt.Sprint(b.Versions()))
 }
 
-// What a journal refuses is not staged, and the error has the verb and the name. What the journal
-// returns instead is stored.
-func TestJournalHasItsSay(t *testing.T) {
+// A write that the journal refuses is not staged, and the error has the verb and the name. If the
+// journal returns another object, that one is stored.
+func TestJournalRefusesOrReplaces(t *testing.T) {
 	m, j := newMemory(), newJournal()
 	old := create(t, m, machine("old"))
 	b := m.Begin(j)
@@ -125,8 +125,8 @@ func TestJournalHasItsSay(t *testing.T) {
 	require.Same(t, instead, got)
 }
 
-// A write that changes nothing does not reach the journal: a second deletion.
-func TestBatchKeepsQuiet(t *testing.T) {
+// A second deletion changes nothing, so it does not reach the journal.
+func TestBatchSkipsRepeatedDeletion(t *testing.T) {
 	m, j := newMemory(), newJournal()
 	o := machine("a")
 	o.Finalizers = []string{"hold"}
@@ -161,8 +161,8 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, m.Intact())
 }
 
-// The object that a journal gets has a status of its own after any write, because the journal may
-// cut it to what it can keep. The stored object stays as it was.
+// The object that a journal gets shares no status with the stored object, because the journal may
+// truncate the status to what it can keep.
 func TestJournalOwnsTheStatus(t *testing.T) {
 	m, j := newMemory(), newJournal()
 	o := machine("a")

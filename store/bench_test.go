@@ -55,7 +55,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkClone is the share of the kind in the other figures.
+// BenchmarkClone measures the part of the other results that is spent in the object's own Clone.
 func BenchmarkClone(b *testing.B) {
 	o := machine("a")
 	b.ReportAllocs()
@@ -81,7 +81,7 @@ func updateStatuses(b *testing.B, size, watches int) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		at := (i * 7919) % size // far apart, as in a fleet at work
+		at := (i * 7919) % size // successive writes hit objects that are far apart, as in a real fleet
 		o, err := m.UpdateStatus(noContext, machines[at])
 		if err != nil {
 			b.Fatal(err)
@@ -152,21 +152,21 @@ func BenchmarkListIndex1000(b *testing.B) {
 	}
 }
 
-// BenchmarkWatch is the time from a write until three watches have it, one
-// write at a time: the worst case, as nothing merges and each sleeps.
+// BenchmarkWatch measures the time from a write until three watches have delivered it. It makes one
+// write at a time, which is the worst case: no changes merge, and each watch has to be woken.
 func BenchmarkWatch(b *testing.B) {
 	m := newMemory()
 	o := create(b, m, machine("a"))
 	ctx, cancel := context.WithCancel(noContext)
 	defer cancel()
-	told := make(chan struct{})
+	delivered := make(chan struct{})
 	for range 3 {
 		go func() {
 			for range m.Watch(ctx) {
-				told <- struct{}{}
+				delivered <- struct{}{}
 			}
 		}()
-		<-told
+		<-delivered
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -175,12 +175,12 @@ func BenchmarkWatch(b *testing.B) {
 			b.Fatal(err)
 		}
 		for range 3 {
-			<-told
+			<-delivered
 		}
 	}
 }
 
-// BenchmarkWatchBegin is a watch of a whole fleet up to its last object.
+// BenchmarkWatchBegin measures how long a new watch takes to deliver a whole fleet.
 func BenchmarkWatchBegin(b *testing.B) {
 	m, _ := fleet(b, fleetSize)
 	b.ReportAllocs()

@@ -19,8 +19,7 @@ var noContext = context.Background()
 
 type change = store.Change[*storetest.Object]
 
-// consumer reads a watch when told to, and checks each change against those
-// before.
+// consumer reads one change of a watch with each call of step, and checks it against the earlier ones.
 type consumer struct {
 	t      require.TestingT
 	next   func() (change, error, bool)
@@ -121,8 +120,8 @@ func TestWatchBatches(t *testing.T) {
 	require.Len(t, w.seen, fleet)
 }
 
-// One watch stands still while another follows. However many objects come and go meanwhile, the one
-// that stands still costs no more than what it had seen.
+// One watch is not read while another is. However many objects are created and removed meanwhile, the
+// log keeps no more tombstones than the unread watch has delivered objects.
 func TestSlowWatchCostsWhatItHasSeen(t *testing.T) {
 	m := newMemory()
 	const early = 10
@@ -150,14 +149,14 @@ func TestSlowWatchCostsWhatItHasSeen(t *testing.T) {
 	}
 	fast.settle(nil)
 	_, gone := m.Tracked()
-	require.Equal(t, early, gone, "the slow watch has yet to be told")
+	require.Equal(t, early, gone, "tombstones that the slow watch still has to read")
 	require.Equal(t, early, m.Seen())
 	slow.settle(nil)
 	entries, _ := m.Tracked()
 	require.Zero(t, entries)
 }
 
-// A watch that ends releases what was kept for it alone.
+// When a watch ends, the tombstones that only it had to read are dropped.
 func TestEndedWatchLeavesNothing(t *testing.T) {
 	m := newMemory()
 	for i := range 10 {
@@ -179,9 +178,9 @@ func TestEndedWatchLeavesNothing(t *testing.T) {
 	require.Zero(t, entries)
 }
 
-// Any number of watches may begin, read and end at any time: the changeLog stays in order and
-// bounded, and each watch reaches what is stored.
-func TestTimeline(t *testing.T) {
+// TestChangeLog starts, reads and ends watches in random order between random writes. The changeLog
+// stays in order and bounded, and each watch reaches what is stored.
+func TestChangeLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, peak := newMemory(), 0
 		var consumers []*consumer

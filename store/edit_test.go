@@ -67,8 +67,8 @@ func replicasOf(t *testing.T, c objects) int64 {
 	return o.Spec.Replicas
 }
 
-// TestEditBeginsAgain: both the rival's change and ours are stored.
-func TestEditBeginsAgain(t *testing.T) {
+// TestEditRetries: both the rival's changes and ours are stored.
+func TestEditRetries(t *testing.T) {
 	c := newObjects(t, 1)
 	r := &rival{objects: c}
 	r.before = func() {
@@ -84,8 +84,8 @@ func TestEditBeginsAgain(t *testing.T) {
 	require.Equal(t, 4, r.writes)
 }
 
-// TestEditEnds: an edit that is always too late is a conflict after a bounded number of writes.
-func TestEditEnds(t *testing.T) {
+// TestEditGivesUp: an edit that meets a conflict in each attempt fails with ErrConflict after ten.
+func TestEditGivesUp(t *testing.T) {
 	c := newObjects(t, 1)
 	r := &rival{objects: c, before: func() { _, _ = store.Edit(t.Context(), c, editKey, increment) }}
 	for name, edit := range map[string]func() error{
@@ -104,9 +104,9 @@ func ready(o *storetest.Object) error {
 	return nil
 }
 
-// TestEditWritesChangesAlone: without a change there is no write, and an error of the function stops
-// the edit.
-func TestEditWritesChangesAlone(t *testing.T) {
+// TestEditWritesOnlyChanges: without a change there is no write. An error of the function ends the
+// edit.
+func TestEditWritesOnlyChanges(t *testing.T) {
 	c := newObjects(t, 1)
 	r := &rival{objects: c, before: func() {}}
 	before, err := c.Get(t.Context(), editKey)
@@ -124,8 +124,9 @@ func TestEditWritesChangesAlone(t *testing.T) {
 	require.EqualValues(t, 1, replicasOf(t, c), "an object of the store is shared: the function gets a copy")
 }
 
-// TestEditOfWhatIsAbsent: Edit reports it, and CreateOrEdit creates the object with the change.
-func TestEditOfWhatIsAbsent(t *testing.T) {
+// TestEditAbsent: without an object, Edit fails with ErrNotFound, and CreateOrEdit creates one with
+// the change.
+func TestEditAbsent(t *testing.T) {
 	c := store.NewMemory[*storetest.Object](nil, storetest.Indexes())
 	_, err := store.Edit(t.Context(), c, editKey, increment)
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -144,7 +145,8 @@ func TestEditOfWhatIsAbsent(t *testing.T) {
 	require.EqualValues(t, 5, stored.Spec.Replicas)
 }
 
-// TestCreateOrEditAmongOthers: the object comes, or goes, between the read and the write.
+// TestCreateOrEditAmongOthers: the object is created, or deleted, by somebody else between our read
+// and our write.
 func TestCreateOrEditAmongOthers(t *testing.T) {
 	c := store.NewMemory[*storetest.Object](nil, storetest.Indexes())
 	r := &rival{objects: c}
@@ -163,7 +165,7 @@ func TestCreateOrEditAmongOthers(t *testing.T) {
 	require.Equal(t, 3, r.writes)
 }
 
-// TestEditsAtTheSameTime: no edit that succeeded is lost, and one that failed changed nothing.
+// TestEditsAtTheSameTime: no edit that succeeded is lost, and an edit that failed changed nothing.
 func TestEditsAtTheSameTime(t *testing.T) {
 	c := newObjects(t, 0)
 	var all sync.WaitGroup

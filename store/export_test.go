@@ -49,7 +49,7 @@ func (m *Memory[T]) Intact() error {
 	for e := l.first; e != nil; prev, e = e, e.position.next {
 		switch {
 		case e.position.prev != prev:
-			return fmt.Errorf("the entry after %d has another before it", seq)
+			return fmt.Errorf("the entry after %d has a wrong prev", seq)
 		case e.position.seq <= seq, e.position.addedAt > e.position.seq:
 			return fmt.Errorf("sequence number %d, added at %d, follows %d", e.position.seq, e.position.addedAt, seq)
 		case e.object == none:
@@ -60,10 +60,10 @@ func (m *Memory[T]) Intact() error {
 		seq = e.position.seq
 	}
 	if l.last != prev || seq > l.lastSeq {
-		return fmt.Errorf("the list ends at %d, not with its last", seq)
+		return fmt.Errorf("the list ends at %d, which is not last, or is beyond lastSeq", seq)
 	}
 	if live != len(m.objects) || gone != l.tombstones {
-		return fmt.Errorf("%d live of %d, %d gone of %d", live, len(m.objects), gone, l.tombstones)
+		return fmt.Errorf("the list has %d objects and %d tombstones, want %d and %d", live, gone, len(m.objects), l.tombstones)
 	}
 	return l.watchesIntact()
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// lagging is a store with a cache, which catches up only now and then, or when a watch is about to
-// deliver. It stands for caches of an API server, because the suite must not take a cache for the
-// truth.
+// lagging is a store with a cache, which catches up after every fifth read, and before a watch
+// delivers. It stands for the cache of an API server's client: the suite must accept such a cache.
 type lagging struct {
 	*memory
 	mu      sync.Mutex

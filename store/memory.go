@@ -273,8 +273,8 @@ func (x *indexes[T]) add(name Index, values func(T) []string) {
 	x.buckets = append(x.buckets, make(map[string]*bucket[T]))
 }
 
-// newSlots returns room for one value in each index, which is what most objects
-// have, in two allocations.
+// newSlots returns empty slots with room for one value in each index: most objects have no more. It
+// makes only two allocations.
 func (x *indexes[T]) newSlots() [][]slot[T] {
 	slots, room := make([][]slot[T], len(x.values)), make([]slot[T], len(x.values))
 	for i := range slots {

@@ -78,8 +78,8 @@ func TestMemorySharesOnePointer(t *testing.T) {
 	check(o)
 }
 
-// TestMemoryRefusesWhatReadersShare: who changes an object that a read returned, in place of a copy,
-// has changed it for everybody. The update that follows says so.
+// TestMemoryRefusesWhatReadersShare: an update fails if it gets the very object that a read returned.
+// The caller may have changed it, for all readers.
 func TestMemoryRefusesWhatReadersShare(t *testing.T) {
 	m := newMemory()
 	created := create(t, m, machine("a"))
@@ -96,7 +96,7 @@ func TestMemoryRefusesWhatReadersShare(t *testing.T) {
 	}
 }
 
-// A write that changes nothing shows in its version and in watches.
+// A write that changes nothing makes a new version, and watches deliver it.
 func TestMemoryMakesAVersionPerWrite(t *testing.T) {
 	m := newMemory()
 	o := create(t, m, machine("a"))
@@ -142,7 +142,7 @@ func TestMemoryIsRepeatable(t *testing.T) {
 	}
 }
 
-// Writes that leave the values of an object as they are leave it in its place.
+// A write that does not change an object's index values does not change its place in lists.
 func TestMemoryTouchesNoIndexWithoutNeed(t *testing.T) {
 	m := newMemory()
 	objects := []*storetest.Object{create(t, m, machine("a")), create(t, m, machine("b")), create(t, m, machine("c"))}

@@ -16,8 +16,8 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// mirrored is a store all of whose cached reads are answered by a Mirror. The Mirror follows a
-// watch, and now and then takes over a list instead, as a program does that has lost its watch.
+// mirrored is a store whose cached reads a Mirror answers. The Mirror follows a watch. After every
+// seventh change it is filled from a list instead, as by a program that has lost its watch.
 type mirrored struct {
 	*memory
 	mirror *store.Mirror[*storetest.Object]
@@ -36,7 +36,7 @@ func TestMirrorServesAStore(t *testing.T) {
 }
 
 func (m *mirrored) follow(ctx context.Context) {
-	changes, listed := 0, map[object.Key]*storetest.Object{} // as of what the watch has come to
+	changes, listed := 0, map[object.Key]*storetest.Object{} // listed is the state after these changes
 	for c := range m.memory.Watch(ctx) {
 		changes++
 		if c.New == nil {
@@ -91,7 +91,7 @@ func TestMirrorKeepsWhatItIsGiven(t *testing.T) {
 	m.Put(version("a", "u1", "7")) // once more
 	got, err = m.Get(noContext, o.Key)
 	require.NoError(t, err)
-	require.Same(t, o, got, "the same version has replaced itself, and woken watches")
+	require.Same(t, o, got, "an object of the same version was replaced, which wakes watches")
 
 	next := version("a", "u1", "3") // versions have no order here
 	m.Put(next)

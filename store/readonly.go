@@ -21,7 +21,8 @@ func (w BlockedWrite) String() string { return w.Verb + " " + w.Key.String() }
 
 // ReadOnly returns a read-only view of c. Reads and watches are c's; no write reaches c. Each write
 // is checked against a live read:
-//   - A write that c would refuse fails with the same error.
+//   - A write that breaks the rules of Collection (not found, conflict, invalid, ...) fails with the
+//     same error. What only the store itself can refuse (too large, forbidden, ...) is not predicted.
 //   - A deletion of an object that is already being deleted succeeds.
 //   - Any other write is passed to blocked, which must be safe for concurrent use, and fails with
 //     ErrReadOnly.
@@ -55,7 +56,8 @@ func (c *readOnly[T]) Delete(ctx context.Context, k object.Key, uid string) erro
 	return err
 }
 
-// block returns the error of a write, or nil if it would change nothing.
+// block returns the error of w. The one write that succeeds is the deletion of an object that is
+// being deleted already.
 func (c *readOnly[T]) block(ctx context.Context, w write[T]) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -71,7 +73,7 @@ func (c *readOnly[T]) block(ctx context.Context, w write[T]) (T, error) {
 	case err != nil:
 		return none, err
 	}
-	if w.verb != verbCreate || stored != none {
+	if w.verb != verbCreate || stored != none { // decide needs a zero object for a create that would succeed
 		out, err := w.decide(stored, none)
 		if err != nil || out.object == stored {
 			return out.object, err

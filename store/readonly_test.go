@@ -14,35 +14,36 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// TestReadOnly: a blocked write answers as the store would if the store would refuse it. Otherwise
-// it is passed to tell and changes nothing.
+// TestReadOnly: a write that the store would refuse fails with the store's error. One that would
+// change nothing succeeds. Any other is reported to the function that ReadOnly was given, and fails
+// with ErrReadOnly. None changes anything.
 // Invariants: P40
 func TestReadOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(1_800_000_000, 0)
 		inner := store.NewMemory(func() time.Time { return at }, storetest.Indexes())
-		var told []string
-		c := store.ReadOnly[*storetest.Object](inner, func(_ context.Context, w store.BlockedWrite) { told = append(told, w.String()) })
+		var blocked []string
+		c := store.ReadOnly[*storetest.Object](inner, func(_ context.Context, w store.BlockedWrite) { blocked = append(blocked, w.String()) })
 		past := []*storetest.Object{nil, {}}
 		for range rapid.IntRange(1, 20).Draw(t, "writes") {
-			act := drawWrite(t, past)
-			before, told0 := inventory(t, inner), len(told)
-			_, held := act.on(c)
-			require.Equal(t, before, inventory(t, inner), "%s changed something", act.name)
-			after, err := act.on(inner)
+			w := drawWrite(t, past)
+			before, reports := inventory(t, inner), len(blocked)
+			_, got := w.on(c)
+			require.Equal(t, before, inventory(t, inner), "%s changed something in a read-only store", w.name)
+			after, err := w.on(inner)
 			switch {
 			case err != nil:
-				require.Equal(t, err.Error(), held.Error())
-				require.ErrorIs(t, held, errors.Unwrap(err))
-				require.Len(t, told, told0, "what is refused is not told")
-			case held == nil:
-				require.Equal(t, before, inventory(t, inner), "%s was to change something", act.name)
-				require.Len(t, told, told0)
+				require.Equal(t, err.Error(), got.Error())
+				require.ErrorIs(t, got, errors.Unwrap(err))
+				require.Len(t, blocked, reports, "a refused write was reported as blocked")
+			case got == nil:
+				require.Equal(t, before, inventory(t, inner), "%s succeeded, but would have changed something", w.name)
+				require.Len(t, blocked, reports)
 			default:
-				require.ErrorIs(t, held, store.ErrReadOnly)
-				require.Equal(t, act.name+" "+act.key.String(), told[told0])
-				require.ErrorContains(t, held, told[told0])
-				require.NotEqual(t, before, inventory(t, inner), "%s was to change nothing", act.name)
+				require.ErrorIs(t, got, store.ErrReadOnly)
+				require.Equal(t, w.name+" "+w.key.String(), blocked[reports])
+				require.ErrorContains(t, got, blocked[reports])
+				require.NotEqual(t, before, inventory(t, inner), "%s was blocked, but would have changed nothing", w.name)
 			}
 			if after != nil {
 				past = append(past, after)
@@ -62,7 +63,7 @@ func inventory(t require.TestingT, c store.Collection[*storetest.Object]) []*sto
 	return out
 }
 
-// anyWrite returns one write of an object as it was at some time.
+// anyWrite is one write of an object in a present or past state.
 type anyWrite struct {
 	name string
 	key  object.Key
@@ -71,13 +72,13 @@ type anyWrite struct {
 
 func drawWrite(t *rapid.T, past []*storetest.Object) anyWrite {
 	ctx := context.Background()
-	o := rapid.SampledFrom(past).Draw(t, "as it was")
+	o := rapid.SampledFrom(past).Draw(t, "object")
 	if o != nil {
 		o = o.Clone()
 		if o.Name == "" {
 			o.Key = object.Key{Namespace: "fleet", Name: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "name")}
 		}
-		if rapid.Bool().Draw(t, "kept") {
+		if rapid.Bool().Draw(t, "finalizer") {
 			o.AddFinalizer("keep")
 		} else {
 			o.RemoveFinalizer("keep")
@@ -104,16 +105,16 @@ func drawWrite(t *rapid.T, past []*storetest.Object) anyWrite {
 	return w
 }
 
-// TestReadOnlyReads: reads and watches are the store's. A read that fails, or the end of its
-// context, is the answer to a write.
+// TestReadOnlyReads: reads and watches are the store's. A write fails if its context has ended or
+// its live read fails, and is not reported as blocked then.
 func TestReadOnlyReads(t *testing.T) {
 	ctx := t.Context()
 	inner := store.NewMemory(nil, storetest.Indexes())
 	o := &storetest.Object{Meta: object.Meta{Key: object.Key{Name: "a"}}}
 	_, err := inner.Create(ctx, o)
 	require.NoError(t, err)
-	told := 0
-	c := store.ReadOnly[*storetest.Object](inner, func(context.Context, store.BlockedWrite) { told++ })
+	blocked := 0
+	c := store.ReadOnly[*storetest.Object](inner, func(context.Context, store.BlockedWrite) { blocked++ })
 	got, err := c.Get(ctx, o.Key)
 	require.NoError(t, err)
 	live, err := c.Live().Get(ctx, o.Key)
@@ -129,16 +130,16 @@ func TestReadOnlyReads(t *testing.T) {
 	require.ErrorIs(t, c.Delete(ended, o.Key, ""), context.Canceled)
 	require.ErrorIs(t, c.Delete(ended, object.Key{}, ""), context.Canceled)
 
-	broken := store.ReadOnly[*storetest.Object](mute{inner}, func(context.Context, store.BlockedWrite) { told++ })
+	broken := store.ReadOnly[*storetest.Object](mute{inner}, func(context.Context, store.BlockedWrite) { blocked++ })
 	require.ErrorIs(t, broken.Delete(ctx, o.Key, ""), errMute)
 	_, err = broken.Create(ctx, o)
 	require.ErrorIs(t, err, errMute)
-	require.Zero(t, told)
+	require.Zero(t, blocked)
 }
 
 var errMute = errors.New("nobody answers")
 
-// mute is a store that answers from its cache alone.
+// mute is a store whose live reads fail.
 type mute struct {
 	store.Collection[*storetest.Object]
 }

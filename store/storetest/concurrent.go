@@ -20,9 +20,8 @@ var concurrentRules = []rule{
 	{"brings every watch to the last state", concurrentWatches},
 }
 
-// each runs do in n goroutines, waits for all of them, and requires that none
-// fails.
-func (r *trial) each(n int, do func(i int) error) {
+// concurrently runs do in n goroutines, waits for all of them, and requires that none fails.
+func (r *trial) concurrently(n int, do func(i int) error) {
 	r.Helper()
 	var all sync.WaitGroup
 	errs := make([]error, n)
@@ -53,7 +52,7 @@ func concurrentIncrements(r *trial) {
 			}
 		}
 	}
-	r.each(2*writers, func(i int) (err error) {
+	r.concurrently(2*writers, func(i int) (err error) {
 		for n := 0; n < times && err == nil; n++ {
 			if i < writers {
 				err = increment(r.store.Update, func(o *Object) { o.Spec.Replicas++ })
@@ -74,7 +73,7 @@ func concurrentCreates(r *trial) {
 		name := fmt.Sprintf("a%d", round)
 		var won atomic.Pointer[Object]
 		var wins atomic.Int64
-		r.each(6, func(i int) error {
+		r.concurrently(6, func(i int) error {
 			o := sample(name)
 			o.Spec.Replicas = int64(i)
 			got, err := r.store.Create(r.ctx, o)
@@ -95,12 +94,12 @@ func concurrentEnds(r *trial) {
 		o := sample(name)
 		o.Finalizers = []string{holdOne}
 		r.create(o)
-		r.each(4, func(int) error { return r.store.Delete(r.ctx, key(name), "") })
-		condemned := r.live(name)
-		require.EqualValues(r, 2, condemned.Generation, "a repeated deletion changed something")
+		r.concurrently(4, func(int) error { return r.store.Delete(r.ctx, key(name), "") })
+		deleting := r.live(name)
+		require.EqualValues(r, 2, deleting.Generation, "a repeated deletion changed something")
 		var ends atomic.Int64
-		r.each(4, func(int) error {
-			c := condemned.Clone()
+		r.concurrently(4, func(int) error {
+			c := deleting.Clone()
 			c.Finalizers = nil
 			_, err := r.store.Update(r.ctx, c)
 			if err == nil {
@@ -155,7 +154,7 @@ func concurrentWatches(r *trial) {
 	followers := []*follower{r.newFollower(ctx), r.newFollower(ctx), r.newFollower(ctx)}
 	slow := r.watch()
 	slow.shows(r.create(sample("first")))
-	r.each(4, func(i int) (err error) {
+	r.concurrently(4, func(i int) (err error) {
 		random := rand.New(rand.NewPCG(uint64(i), 1))
 		for n := 0; n < r.times(200) && err == nil; n++ {
 			err = r.disturb(random)

@@ -15,17 +15,18 @@ var contextRules = []rule{
 	{"does nothing after a cancellation", func(r *trial) {
 		ctx, cancel := context.WithCancel(r.ctx)
 		cancel()
-		r.idle(ctx, context.Canceled)
+		r.checkEnded(ctx, context.Canceled)
 	}},
 	{"does nothing after a deadline", func(r *trial) {
 		ctx, cancel := context.WithDeadline(r.ctx, time.Unix(0, 0))
 		defer cancel()
-		r.idle(ctx, context.DeadlineExceeded)
+		r.checkEnded(ctx, context.DeadlineExceeded)
 	}},
 }
 
-// idle checks that no call does anything with ctx, which has ended.
-func (r *trial) idle(ctx context.Context, want error) {
+// checkEnded checks that all calls fail with want, and have no effect, if their context is ctx, which
+// has ended.
+func (r *trial) checkEnded(ctx context.Context, want error) {
 	held := sample("held")
 	held.Finalizers = []string{holdOne}
 	held = r.create(held)

@@ -90,14 +90,14 @@ func createTakenByDeleted(r *trial) {
 	o.Finalizers = []string{holdOne}
 	r.create(o)
 	r.remove("a")
-	condemned := r.live("a")
+	deleting := r.live("a")
 	_, err := r.store.Create(r.ctx, sample("a"))
 	r.refused(store.ErrAlreadyExists, err, "a")
-	r.stored(condemned)
+	r.stored(deleting)
 
-	r.change(condemned, func(o *Object) { o.Finalizers = nil })
+	r.change(deleting, func(o *Object) { o.Finalizers = nil })
 	again := r.create(sample("a"))
-	require.NotEqual(r, condemned.UID, again.UID)
+	require.NotEqual(r, deleting.UID, again.UID)
 	r.stored(again)
 }
 

@@ -66,9 +66,9 @@ func deleteUID(r *trial) {
 	r.refused(store.ErrConflict, r.store.Delete(r.ctx, key("a"), first.UID), "a")
 	r.stored(second)
 	require.NoError(r, r.store.Delete(r.ctx, key("a"), second.UID))
-	condemned := r.live("a")
+	deleting := r.live("a")
 	r.refused(store.ErrConflict, r.store.Delete(r.ctx, key("a"), first.UID), "a")
-	r.stored(condemned)
+	r.stored(deleting)
 }
 
 func deleteAbsent(r *trial) {

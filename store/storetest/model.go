@@ -39,15 +39,15 @@ func checkModel(r *trial) {
 	})
 }
 
-// model is what a store should hold. Runs share one store, which may be costly to open, and each
-// has names of its own.
+// model is what a store should hold. All runs share one store, because a store may be costly to open.
+// The names of a run begin with its prefix.
 type model struct {
 	trial   *trial
 	prefix  string
 	objects map[object.Key]*Object
 	held    []*Object // all that calls have returned: updates are based on these
 
-	uids, versions map[string]bool // all that ever were
+	uids, versions map[string]bool // all that the store has ever assigned
 	view           *view
 }
 

@@ -16,8 +16,8 @@ const (
 	ByNode  store.Index = "node"  // Status.Node; none while that is empty
 )
 
-// Namespaces are those in which the suite creates objects. A store with fixed namespaces must have
-// them.
+// Namespaces are the namespaces in which the suite creates objects. A store with fixed namespaces
+// must have them.
 var Namespaces = []string{"fleet-a", "fleet-b"}
 
 // Object is the kind that the suite stores. It stands for the kinds of a fleet: it has numbers,
@@ -92,7 +92,7 @@ func canonical(o *Object) *Object {
 	}
 	c := o.Clone()
 	c.CreatedAt, c.DeletedAt = c.CreatedAt.UTC(), c.DeletedAt.UTC()
-	c.Labels, c.Annotations = solid(c.Labels), solid(c.Annotations)
+	c.Labels, c.Annotations = nonNil(c.Labels), nonNil(c.Annotations)
 	c.Finalizers = append([]string{}, c.Finalizers...)
 	c.Spec.Zones = append([]string{}, c.Spec.Zones...)
 	c.Spec.NotBefore, c.Status.Checked = c.Spec.NotBefore.UTC(), c.Status.Checked.UTC()
@@ -103,7 +103,7 @@ func canonical(o *Object) *Object {
 	return c
 }
 
-func solid(m map[string]string) map[string]string {
+func nonNil(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}
 	}

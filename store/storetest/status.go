@@ -60,8 +60,8 @@ func statusOfDeleted(r *trial) {
 	o.Finalizers = []string{holdOne}
 	r.create(o)
 	r.remove("a")
-	condemned := r.live("a")
-	got := r.changeStatus(condemned, func(s *Status) { s.Ready = 1 })
+	deleting := r.live("a")
+	got := r.changeStatus(deleting, func(s *Status) { s.Ready = 1 })
 	r.stored(got)
 
 	// A status update removes no finalizers.
@@ -71,7 +71,7 @@ func statusOfDeleted(r *trial) {
 	got, err := r.store.UpdateStatus(r.ctx, c)
 	require.NoError(r, err)
 	require.Equal(r, []string{holdOne}, got.Finalizers)
-	require.Equal(r, condemned.Generation, got.Generation)
+	require.Equal(r, deleting.Generation, got.Generation)
 	r.stored(got)
 }
 

@@ -70,7 +70,7 @@ type rule struct {
 	check func(*trial)
 }
 
-// times is how often something is repeated.
+// times returns n, or a smaller number if calls are costly.
 func (r *trial) times(n int) int {
 	if r.suite.Costly {
 		return max(n/5, 5)
@@ -89,7 +89,7 @@ type trial struct {
 
 func newTrial(t *testing.T, s Suite) *trial {
 	c := &clock{}
-	// It is not a whole second, so that a store that doesn't cut it fails.
+	// Not a whole second, so that a store fails that doesn't truncate times to the second.
 	c.nanos.Store(time.Date(2031, 5, 7, 11, 13, 17, 987_654_321, time.UTC).UnixNano())
 	return &trial{T: t, suite: s, store: s.New(t, c.now), clock: c, ctx: t.Context()}
 }
@@ -220,7 +220,7 @@ func (r *trial) within(what string, do func() error) {
 	}
 }
 
-// eventually asks again and again until done holds.
+// eventually polls until done returns true.
 func (r *trial) eventually(what string, done func() bool) {
 	r.Helper()
 	deadline := time.NewTimer(r.suite.Patience)

@@ -88,10 +88,10 @@ func updateIgnores(r *trial) {
 
 	r.change(got, func(o *Object) { o.Finalizers = []string{holdOne} })
 	r.remove("a")
-	condemned := r.live("a")
-	got = r.change(condemned, func(o *Object) { o.Generation, o.DeletedAt = 77, time.Time{} })
-	require.True(r, got.DeletedAt.Equal(condemned.DeletedAt), "an update took DeletedAt away")
-	require.Equal(r, condemned.Generation, got.Generation)
+	deleting := r.live("a")
+	got = r.change(deleting, func(o *Object) { o.Generation, o.DeletedAt = 77, time.Time{} })
+	require.True(r, got.DeletedAt.Equal(deleting.DeletedAt), "an update took DeletedAt away")
+	require.Equal(r, deleting.Generation, got.Generation)
 	r.stored(got)
 }
 
@@ -111,13 +111,13 @@ func updateAddsNoFinalizer(r *trial) {
 	o.Finalizers = []string{holdOne}
 	r.create(o)
 	r.remove("a")
-	condemned := r.live("a")
+	deleting := r.live("a")
 	for _, finalizers := range [][]string{{holdOne, holdTwo}, {holdTwo}} {
-		c := condemned.Clone()
+		c := deleting.Clone()
 		c.Finalizers = finalizers
 		_, err := r.store.Update(r.ctx, c)
 		r.refused(store.ErrInvalid, err, "a")
-		r.stored(condemned)
+		r.stored(deleting)
 	}
 }
 
@@ -126,13 +126,13 @@ func updateKeeps(r *trial) {
 	o.Finalizers = []string{holdOne, holdTwo}
 	r.create(o)
 	r.remove("a")
-	condemned := r.live("a")
-	got := r.change(condemned, func(o *Object) {
+	deleting := r.live("a")
+	got := r.change(deleting, func(o *Object) {
 		o.RemoveFinalizer(holdOne)
 		o.Spec.Replicas++ // still to be written
 	})
 	require.Equal(r, []string{holdTwo}, got.Finalizers)
-	require.Equal(r, condemned.Generation+1, got.Generation)
+	require.Equal(r, deleting.Generation+1, got.Generation)
 	r.stored(got)
 	got = r.changeStatus(got, func(s *Status) { s.Ready = 8 })
 	require.True(r, got.Deleted())
@@ -144,13 +144,13 @@ func updateEnds(r *trial) {
 	o.Finalizers = []string{holdOne}
 	r.create(o)
 	r.remove("a")
-	condemned := r.live("a")
-	last := r.change(condemned, func(o *Object) {
+	deleting := r.live("a")
+	last := r.change(deleting, func(o *Object) {
 		o.Finalizers = nil
 		o.Annotations["note"] = "last words"
 	})
-	require.Equal(r, condemned.UID, last.UID)
-	require.True(r, last.DeletedAt.Equal(condemned.DeletedAt))
+	require.Equal(r, deleting.UID, last.UID)
+	require.True(r, last.DeletedAt.Equal(deleting.DeletedAt))
 	require.Empty(r, last.Finalizers)
 	require.Equal(r, "last words", last.Annotations["note"])
 	r.absent("a")

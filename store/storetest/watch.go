@@ -72,8 +72,8 @@ func watchFollows(r *trial) {
 	v.lacks(b.Key)
 }
 
-// watchRecreated: the end of the first must come before the second. view checks that with each
-// change.
+// watchRecreated: the watch must deliver the end of an object before another object of its name.
+// view checks that with each change.
 func watchRecreated(r *trial) {
 	v := r.watch()
 	first := r.create(sample("a"))
@@ -91,7 +91,7 @@ func watchRecreated(r *trial) {
 	third := r.changeStatus(r.live("a"), func(s *Status) { s.Ready = 3 })
 	v.shows(third)
 
-	// The removal of its finalizers deletes it.
+	// The object has a finalizer, and is gone when that is removed.
 	fourth := r.change(third, func(o *Object) { o.Finalizers = []string{holdOne} })
 	v.shows(fourth)
 	r.remove("a")
@@ -99,7 +99,7 @@ func watchRecreated(r *trial) {
 	fifth := r.create(sample("a"))
 	v.shows(fifth)
 
-	// No object of its name is left.
+	// In the end there is no object of that name.
 	r.remove("a")
 	r.create(sample("a"))
 	r.remove("a")
@@ -238,7 +238,7 @@ func watchEnds(r *trial) {
 	cancel()
 	r.within("the watch to end while it waits", wait)
 
-	// The same with changes that are not delivered yet.
+	// The same while more changes are to be delivered.
 	for _, name := range []string{"b", "c", "d"} {
 		r.create(sample(name))
 	}

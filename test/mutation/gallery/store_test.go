@@ -33,7 +33,7 @@ var ofStore = []mutant{
 		return outcome[T]{object: stored}, nil
 	}`,
 		to: "\t}",
-		by: "TestBatchKeepsQuiet|TestMemory",
+		by: "TestBatchSkipsRepeatedDeletion|TestMemory",
 	},
 	{
 		name:   "an update changes the status too",
@@ -105,7 +105,7 @@ var ofStore = []mutant{
 		to: `if next, err = b.journal.Put(out.object); err != nil {
 			next = out.object
 		}`,
-		by: "TestJournalHasItsSay",
+		by: "TestJournalRefusesOrReplaces",
 	},
 	{
 		name:   "versions begin at one after a restart",
