@@ -30,9 +30,9 @@ func ExampleDecide() {
 	o.Class.DeletedAt = now                           // a user deletes it
 	decide()
 
-	o.Users = machineclass.Users{} // the last machine is gone, as a cache says
+	o.Users = machineclass.Users{} // the last machine is gone, according to a cache
 	decide()
-	o.Read = decision.Freshness{Began: now} // and as a live read says
+	o.Read = decision.Freshness{Began: now} // and according to a live read
 	plan = decide()
 	fmt.Println("finalizers:", plan.Write.(*machineclass.Update).Class.Finalizers)
 	// Output:

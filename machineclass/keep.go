@@ -57,7 +57,7 @@ func (d *decider) keep() Plan {
 		return Plan{Why: decision.Why{Reason: reasonNotKept, Name: d.o.Key.Name}}
 	}
 	why := decision.Why{Name: d.o.Key.Name, Cause: &d.o.Users}
-	step := hold(&c.Meta, machine.Finalizer, d.o.Users.any(), d.o.Read.Live())
+	step := finalizerStep(&c.Meta, machine.Finalizer, d.o.Users.any(), d.o.Read.Live())
 	plan := Plan{}
 	switch step {
 	case stepNone:
@@ -88,16 +88,17 @@ func (d *decider) keep() Plan {
 type step int
 
 const (
-	stepNone step = iota
-	stepHeld
-	stepTooLate // it is needed, and an object that is being deleted accepts none
-	stepAsk     // the cache shows no reference, and caches are old
+	stepNone    step = iota
+	stepHeld         // the finalizer holds up the deletion of the object
+	stepTooLate      // the finalizer is needed, but can't be added to an object that is being deleted
+	stepAsk          // the caches show no reference, which a live read has to confirm
 	stepAdd
 	stepRemove
 )
 
-// hold compares the finalizer that an object has with the one it should have.
-func hold(m *object.Meta, finalizer string, used, live bool) step {
+// finalizerStep returns what to do about the finalizer of an object. used says that another object
+// refers to it, live that this was read live.
+func finalizerStep(m *object.Meta, finalizer string, used, live bool) step {
 	has := m.HasFinalizer(finalizer)
 	switch {
 	case used && has && m.Deleted():
@@ -129,14 +130,14 @@ func withoutFinalizer[T object.Object[T]](o T, finalizer string) T {
 // SecretObservation is what a decision about one secret is made from.
 type SecretObservation struct {
 	Secret  *machine.Secret // nil: there is none
-	Classes int             // that refer to it, including those being deleted
-	// Read says how Secret was read, and then Classes.
+	Classes int             // how many classes refer to it, including those being deleted
+	// Read says how Secret and Classes were read, in this order.
 	Read decision.Freshness
 }
 
 // SecretPlan is what to do next about a secret. An empty plan: wait for a change.
 type SecretPlan struct {
-	ReadLive bool            // read the secret live and then who refers to it; Read says when
+	ReadLive bool            // read the secret live, then the classes that refer to it; set Read
 	Update   *machine.Secret // store its metadata; the data is as it was
 	Why      decision.Why
 	Warn     decision.Why // a warning for the secret's owner; zero: none
@@ -160,7 +161,7 @@ func DecideSecret(o *SecretObservation, p *Policy) (SecretPlan, error) {
 		return SecretPlan{Why: why}, nil
 	}
 	plan := SecretPlan{}
-	switch hold(&o.Secret.Meta, machine.SecretFinalizer, o.Classes > 0, o.Read.Live()) {
+	switch finalizerStep(&o.Secret.Meta, machine.SecretFinalizer, o.Classes > 0, o.Read.Live()) {
 	case stepNone:
 		why.Reason = reasonSecretKept
 		if o.Classes <= 0 {

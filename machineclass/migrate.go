@@ -8,20 +8,20 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// migrate takes the next step of a migration. An idle plan with a reason: no step can be taken now.
-// Without a reason: all steps are done.
+// migrate returns the next step of a migration. An idle plan with a reason: no step can be taken now.
+// An idle plan without a reason: all steps are done.
 func (d *decider) migrate() Plan {
-	ref, one := d.foreign()
+	ref, one := d.referencedKind()
 	why := decision.Why{Name: d.o.Key.Name, Cause: kind(ref.GroupKind())}
 	old := d.o.Old
 	switch {
 	case !one:
-		return d.leave(why, reasonSeveralKinds, codes.None)
+		return d.leaveAlone(why, reasonSeveralKinds, codes.None)
 	case old == nil:
 		why.Reason = reasonReadOld
 		return Plan{Effect: ReadOld{ref}, Why: why}
 	case !old.Found && !d.madeFrom(ref):
-		return d.leave(why, reasonOldMissing, codes.Medium)
+		return d.leaveAlone(why, reasonOldMissing, codes.Medium)
 	case old.Found && (!old.Migrated || d.o.Class == nil || d.o.Filled != nil):
 		if plan := d.fill(ref, why); plan.Why != (decision.Why{}) {
 			return plan
@@ -39,9 +39,9 @@ func (d *decider) migrate() Plan {
 	return Plan{}
 }
 
-// foreign returns the one older class that all references name. Two classes of different kinds
-// can't both become the one of their name.
-func (d *decider) foreign() (ref machine.ClassRef, one bool) {
+// referencedKind returns the older class that the references name. one reports whether all name the
+// same: two classes of different kinds can't both become our class of their name.
+func (d *decider) referencedKind() (ref machine.ClassRef, one bool) {
 	ref = d.o.References[0].Class
 	for i := range d.o.References {
 		if d.o.References[i].Class != ref {
@@ -56,8 +56,8 @@ func (d *decider) madeFrom(ref machine.ClassRef) bool {
 	return d.o.Class != nil && d.o.Class.Annotations[MigratedFrom] == ref.GroupKind()
 }
 
-// leave leaves the older class and the references to it as they are, and says so.
-func (d *decider) leave(why decision.Why, reason decision.Reason, again codes.RetryClass) Plan {
+// leaveAlone leaves the older class and the references to it as they are, with a warning.
+func (d *decider) leaveAlone(why decision.Why, reason decision.Reason, again codes.RetryClass) Plan {
 	why.Reason = reason
 	plan := Plan{Why: why, Warn: why}
 	if again != codes.None {
@@ -66,12 +66,12 @@ func (d *decider) leave(why decision.Why, reason decision.Reason, again codes.Re
 	return plan
 }
 
-// fill makes the driver fill the class, and stores it. A plan without a reason: that is done.
+// fill makes the driver fill the class, and stores it. A plan without a reason: both are done.
 func (d *decider) fill(ref machine.ClassRef, why decision.Why) Plan {
 	filled := d.o.Filled
 	switch {
 	case filled == nil:
-		if at, failed := d.retryAt(); failed {
+		if at, wait := d.retryAt(); wait {
 			return d.failed(why, d.o.Failed.Outcome, at)
 		}
 		why.Reason = reasonFill
@@ -84,12 +84,12 @@ func (d *decider) fill(ref machine.ClassRef, why decision.Why) Plan {
 	}
 	if problem := d.unusable(filled.Class); problem != "" {
 		why.Detail = problem
-		return d.leave(why, reasonFilledBadly, codes.Medium)
+		return d.leaveAlone(why, reasonFilledBadly, codes.Medium)
 	}
 	return d.store(ref, why)
 }
 
-// store stores the class as it was filled, unless it is already so.
+// store stores the class as the driver has filled it. A plan without a reason: it is stored already.
 func (d *decider) store(ref machine.ClassRef, why decision.Why) Plan {
 	want := d.o.Filled.Class.Clone()
 	if have := d.o.Class; have != nil {
@@ -106,7 +106,7 @@ func (d *decider) store(ref machine.ClassRef, why decision.Why) Plan {
 	}
 	want.Annotations[MigratedFrom] = ref.GroupKind()
 	if d.p.Keep && !want.Deleted() {
-		want.AddFinalizer(machine.Finalizer) // the references will be to it
+		want.AddFinalizer(machine.Finalizer) // because the references will move to it
 	}
 	if d.o.Class != nil {
 		why.Reason = reasonComplete
@@ -127,10 +127,10 @@ func (d *decider) unusable(c *machine.Class) string {
 	return ""
 }
 
-// retryAt returns when the driver is asked again after a failure. Zero: not before the older class
-// changes. failed: there is a failure that counts, and its time has not come. A failure from the
-// future does not count.
-func (d *decider) retryAt() (at time.Time, failed bool) {
+// retryAt returns whether the driver must not be called yet because it has failed, and until when; zero:
+// until the older class changes. A failure for another version of the older class, or with a time in the
+// future, is ignored.
+func (d *decider) retryAt() (at time.Time, wait bool) {
 	f := d.o.Failed
 	if f == nil || f.Version != d.o.Old.Version || f.At.After(d.now) {
 		return time.Time{}, false

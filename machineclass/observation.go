@@ -26,13 +26,13 @@ type Policy struct {
 // Users counts the objects that refer to a class. One kind is enough to keep the class, so the
 // others need not be counted while it is not being deleted.
 type Users struct {
-	Deployments int // that are not being deleted
-	Sets        int // that are not being deleted and may create machines
-	Machines    int // all of them: the deletion of each needs its class
+	Deployments int // those that are not being deleted
+	Sets        int // those that are not being deleted and may create machines
+	Machines    int // all, because the deletion of a machine needs its class
 }
 
-// String returns "1 deployment, 3 machines". It leaves out kinds of which there are none, or none
-// were counted. Without any it returns one word for that.
+// String returns "1 deployment, 3 machines". It leaves out kinds with the count zero, and returns
+// "nobody" if all are.
 func (u Users) String() string {
 	var parts []string
 	for _, part := range []struct {
@@ -80,12 +80,12 @@ type Observation struct {
 	Key   object.Key
 	Class *machine.Class // ours; nil: there is none of that name
 	Users Users
-	// Read says how Class was read, and then Users.
+	// Read says how Class and Users were read, in this order.
 	Read decision.Freshness
-	// References are those by other kinds than ours to the same name.
+	// References are the references to classes of other kinds with the same name.
 	References []Reference
-	// Failed is this process's last failure to fill the class. Losing it
-	// shortens a wait.
+	// Failed is the last Fill that failed, as far as this process remembers. Without it the wait
+	// for the next Fill may be shorter.
 	Failed *Failure
 
 	Old    *Old
@@ -98,7 +98,7 @@ type Observation struct {
 // Old is the older class.
 type Old struct {
 	Found    bool
-	Migrated bool   // it bears the mark
+	Migrated bool   // it is marked as migrated
 	Version  string // opaque; changes with the class
 }
 
@@ -113,7 +113,7 @@ type Failure struct {
 	machine.Outcome
 	At       time.Time
 	Failures int    // in a row, from 1
-	Version  string // of the older class that it was seen with
+	Version  string // of the older class, at the time of the failure
 }
 
 // Write is one change in the store: *Create or *Update.
@@ -135,7 +135,7 @@ func (*Update) write() {}
 //sumtype:decl
 type Effect interface{ effect() }
 
-// ReadOld reads the older class, live (Observation.Old).
+// ReadOld reads the older class live (Observation.Old).
 type ReadOld struct{ Class machine.ClassRef }
 
 // Fill makes the driver fill a class from the older one (Observation.Filled, and Failed unless it
@@ -149,7 +149,7 @@ type MarkOld struct {
 	Version string
 }
 
-// Move changes each reference to our kind, first to last, if it still names the kind that was seen
+// Move changes each reference to our kind, first to last, if it still names Reference.Class
 // (Observation.Moved). Nothing else of the objects changes.
 type Move struct{ References []Reference }
 
@@ -161,7 +161,7 @@ func (*Move) effect()   {}
 // Plan is what to do next. Carry out ReadLive, Write or Effect, the one that is set, put the answer
 // into the observation, and decide again. With none of them, decide again at At.
 type Plan struct {
-	// ReadLive: read the class live and then who refers to it; Read says when.
+	// ReadLive: read the class live, then the objects that refer to it; set Read.
 	ReadLive bool
 	Write    Write
 	Effect   Effect
@@ -174,7 +174,7 @@ type Plan struct {
 
 func (p *Plan) idle() bool { return !p.ReadLive && p.Write == nil && p.Effect == nil }
 
-// The reasons of decisions about a class that is kept.
+// The reasons of decisions about the finalizer of a class.
 var (
 	reasonNoClass   = decision.NewReason("NoClass", "class {name} does not exist")
 	reasonNotKept   = decision.NewReason("NotKept", "finalizers of classes are not managed")

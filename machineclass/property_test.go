@@ -16,8 +16,8 @@ import (
 	"github.com/millwright-go/millwright/test/fuzzing"
 )
 
-// happens draws what other programs do.
-func (w *world) happens(t *rapid.T) {
+// othersAct draws one change by another program, a restart, or a minute that passes.
+func (w *world) othersAct(t *rapid.T) {
 	switch rapid.IntRange(0, 9).Draw(t, "event") {
 	case 0, 1:
 		holder := rapid.SampledFrom([]machineclass.Holder{
@@ -44,13 +44,13 @@ func (w *world) happens(t *rapid.T) {
 	case 7:
 		w.answer = rapid.SampledFrom([]codes.Code{codes.OK, codes.OK, codes.Internal, codes.Unimplemented}).Draw(t, "answer")
 	case 8:
-		w.memory = nil // a restart
+		w.lastFailure = nil // a restart
 	case 9:
 		w.now = w.now.Add(time.Minute)
 	}
 }
 
-// delete does what an owner does: a class without finalizers is gone at once.
+// delete deletes the class. Without finalizers it is gone at once.
 func (w *world) delete() {
 	w.class = deleted(w.class)
 	w.class.Version += "d"
@@ -60,9 +60,9 @@ func (w *world) delete() {
 }
 
 // TestKeptWhileUsed: caches are arbitrarily old, processes are killed, and other programs write at
-// any time. A class is released only after a live read in the same pass has shown that no object
-// uses it. Once all is quiet, it has the finalizer if and only if an object uses it, and writes
-// stop (P26, P28).
+// any time. The finalizer is removed only after a live read in the same pass has shown that no object
+// uses the class. Once the faults stop, the class has the finalizer if and only if an object uses it,
+// and writes stop (P26, P28).
 // Invariants: P28
 func TestKeptWhileUsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -73,14 +73,14 @@ func TestKeptWhileUsed(t *testing.T) {
 			w.checkOrder(t, o, plan)
 		}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
-			w.happens(t)
+			w.othersAct(t)
 			if rapid.Bool().Draw(t, "caches look") {
-				w.look()
+				w.refreshCaches()
 			}
 			w.killAt = rapid.IntRange(0, 8).Draw(t, "dies")
 			w.pass(false, check)
 		}
-		w.calm(t, check)
+		w.settle(t, check)
 	})
 }
 
@@ -104,7 +104,7 @@ func (w *world) checkOrder(t *rapid.T, o *machineclass.Observation, plan *machin
 	switch e := plan.Effect.(type) {
 	case machineclass.MarkOld:
 		if o.Filled == nil || o.Filled.Code != codes.OK {
-			t.Fatalf("an older class is marked that nothing was made of\n%s", w.text)
+			t.Fatalf("the older class is marked before ours was filled from it\n%s", w.text)
 		}
 	case *machineclass.Move:
 		if w.old != nil && w.old.ref == e.References[0].Class && !w.old.migrated {
@@ -113,21 +113,21 @@ func (w *world) checkOrder(t *rapid.T, o *machineclass.Observation, plan *machin
 	}
 }
 
-// calm stops faults, lets time pass, and checks how the world ends.
-func (w *world) calm(t *rapid.T, check func(*machineclass.Observation, *machineclass.Plan)) {
-	w.killAt, w.answer, w.memory = 0, codes.OK, nil
+// settle stops the faults, runs passes, and checks the final state.
+func (w *world) settle(t *rapid.T, check func(*machineclass.Observation, *machineclass.Plan)) {
+	w.killAt, w.answer, w.lastFailure = 0, codes.OK, nil
 	for range 10 {
-		w.look()
+		w.refreshCaches()
 		w.pass(false, check)
 	}
-	writes, asked := w.writes, w.asked
+	writes, fillCalls := w.writes, w.fillCalls
 	for range 3 {
-		w.look()
+		w.refreshCaches()
 		w.now = w.now.Add(time.Hour)
 		w.pass(false, check)
 	}
-	if w.writes != writes || w.asked != asked && w.migratable() {
-		t.Fatalf("P28: it is not quiet\n%s", w.text)
+	if w.writes != writes || w.fillCalls != fillCalls && w.migratable() {
+		t.Fatalf("P28: writes or Fill calls go on although nothing changes\n%s", w.text)
 	}
 	w.checkEnd(t)
 	if !w.migratable() {
@@ -143,19 +143,19 @@ func (w *world) calm(t *rapid.T, check func(*machineclass.Observation, *machinec
 	}
 }
 
-// checkEnd compares the class with its users, now that all is quiet.
+// checkEnd checks that the finalizer of the class is right for its users.
 func (w *world) checkEnd(t *rapid.T) {
 	switch c := w.class; {
 	case c == nil:
 	case c.Deleted() && len(w.users) == 0:
-		t.Fatalf("a class that nobody uses is not let go\n%s", w.text)
+		t.Fatalf("a deleted class that nobody uses still exists\n%s", w.text)
 	case !c.Deleted() && c.HasFinalizer(machine.Finalizer) != (len(w.users) > 0):
 		t.Fatalf("%d users, finalizers %v\n%s", len(w.users), c.Finalizers, w.text)
 	}
 }
 
-// migratable: an object refers to the older class, or did when it was migrated, and none to one of
-// a third kind.
+// migratable reports whether an object refers to the older class and no object to one of a third kind, so
+// that the older class must be migrated.
 func (w *world) migratable() bool {
 	wanted := false
 	for _, u := range w.users {
@@ -168,7 +168,7 @@ func (w *world) migratable() bool {
 }
 
 // TestP26MigrationKilledAnywhere kills the process before and after each call of a migration, and
-// starts again. The migration ends as without the kill, and at most one write is done twice.
+// starts again. The migration ends as it does without the kill, and no write is repeated.
 // Invariants: P26
 func TestP26MigrationKilledAnywhere(t *testing.T) {
 	build := func() *world {
@@ -178,7 +178,7 @@ func TestP26MigrationKilledAnywhere(t *testing.T) {
 		w.use(machineclass.HolderSet, "web-1", blue)
 		w.use(machineclass.HolderMachine, "a", blue)
 		w.use(machineclass.HolderMachine, "b", ours)
-		w.look()
+		w.refreshCaches()
 		return w
 	}
 	undisturbed := build()
@@ -196,7 +196,7 @@ func TestP26MigrationKilledAnywhere(t *testing.T) {
 			return
 		}
 		for range 2 {
-			w.look()
+			w.refreshCaches()
 			done, _ := w.pass(false, nil)
 			require.Equal(t, settled, done)
 		}
@@ -208,29 +208,29 @@ func TestP26MigrationKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestOwnersChangesStay: once migrated, our class belongs to its owner, and a late reference does
-// not fill it again. A class that is gone is filled again.
+// TestOwnersChangesStay: after the migration the owner may change our class, and a late reference does
+// not make the driver fill it again. A class that is gone is filled again.
 func TestOwnersChangesStay(t *testing.T) {
 	w := newWorld()
 	w.old = &oldClass{ref: blue, size: "s"}
 	w.use(machineclass.HolderMachine, "a", blue)
-	w.say("migrated")
+	w.reconcile("migrated")
 	w.class = w.class.Clone()
 	w.class.ProviderSpec = []byte("the owner's")
 	w.use(machineclass.HolderMachine, "b", blue)
-	w.say("a late reference")
+	w.reconcile("a late reference")
 	require.Equal(t, "the owner's", string(w.class.ProviderSpec))
-	require.Equal(t, 1, w.asked)
+	require.Equal(t, 1, w.fillCalls)
 	require.False(t, w.users[1].ref.Foreign())
 
 	w.class = nil
 	w.use(machineclass.HolderMachine, "c", blue)
-	w.say("the class is gone, and a machine refers to the older one")
+	w.reconcile("the class is gone, and a machine refers to the older one")
 	require.NotNil(t, w.class)
-	require.Equal(t, 2, w.asked)
+	require.Equal(t, 2, w.fillCalls)
 }
 
-// TestFilledBadly: an unusable class is not stored, and the plan says so.
+// TestFilledBadly: if the driver returns an unusable class, it is not stored, and the plan warns.
 func TestFilledBadly(t *testing.T) {
 	o := &machineclass.Observation{
 		Key: key, References: []machineclass.Reference{{Holder: machineclass.HolderMachine, Class: blue}},
@@ -248,8 +248,8 @@ func TestFilledBadly(t *testing.T) {
 	}
 }
 
-// TestWhatIsStored: only the spec of what a driver filled is stored. A class that is complete
-// already still gets the note of its origin. One that is being deleted gets no finalizer.
+// TestWhatIsStored: of a class that the driver has filled, only the spec is stored. A class that is
+// complete already still gets annotation MigratedFrom. One that is being deleted gets no finalizer.
 func TestWhatIsStored(t *testing.T) {
 	filled := plain()
 	filled.Version, filled.Labels = "the driver's", map[string]string{"a": "the driver's"}
@@ -291,8 +291,8 @@ func TestAStoreThatChangesWhatItGets(t *testing.T) {
 	require.IsType(t, machineclass.MarkOld{}, plan.Effect)
 }
 
-// TestRetries: the driver is asked again when the table of recoveries says so,
-// and at once when the older class has changed or the clock went back.
+// TestRetries: after a failure the driver is called again when the table of recoveries
+// says so, and at once if the older class has changed or the failure lies in the future.
 func TestRetries(t *testing.T) {
 	for _, c := range []struct {
 		failed machineclass.Failure
@@ -330,7 +330,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// anything returns an observation that no shell would make.
+// anything returns an arbitrary observation, also one that no caller would make.
 func anything(t *rapid.T) *machineclass.Observation {
 	some := func(what string) bool { return rapid.Bool().Draw(t, what) }
 	class := func() *machine.Class {
@@ -389,7 +389,7 @@ func TestP11P27AnythingHasOnePlan(t *testing.T) {
 			t.Fatalf("%+v: %s", plan, plan.Why)
 		}
 		if *p == (machineclass.Policy{}) && orders(&plan) > 0 {
-			t.Fatalf("something is done though nothing was asked for: %+v", plan)
+			t.Fatalf("the zero policy does something: %+v", plan)
 		}
 		if u, ok := plan.Write.(*machineclass.Update); ok && o.Class.Deleted() && len(u.Class.Finalizers) > len(o.Class.Finalizers) {
 			t.Fatal("a finalizer is added to a deleted class")
@@ -397,7 +397,7 @@ func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	})
 }
 
-// orders counts what a plan asks for. A time to decide again counts as well.
+// orders counts the things that a plan asks for, a time to decide again included.
 func orders(plan *machineclass.Plan) (n int) {
 	for _, there := range []bool{plan.ReadLive, plan.Write != nil, plan.Effect != nil, !plan.At.IsZero()} {
 		if there {
@@ -407,7 +407,7 @@ func orders(plan *machineclass.Plan) (n int) {
 	return n
 }
 
-// TestCallersMistakes: they are errors, never panics.
+// TestCallersMistakes: a nil observation is an error and does not panic.
 func TestCallersMistakes(t *testing.T) {
 	_, err := machineclass.Decide(nil, &machineclass.Policy{}, start)
 	require.ErrorIs(t, err, decision.ErrNoObservation)
@@ -445,8 +445,8 @@ func withFinalizer() *machine.Class {
 	return c
 }
 
-// form reads bytes as observations of classes and secrets. The corpus depends on the order of the
-// words.
+// form makes observations of classes and secrets from bytes. The stored corpus depends on the order of
+// the words.
 var form = fuzzing.Form{Now: start, Words: []string{
 	"", "fleet", "small", machine.ClassKind, blue.Kind, blue.APIGroup, green.Kind, machine.Finalizer, machine.SecretFinalizer,
 	machineclass.MigratedFrom, blue.GroupKind(), string(machineclass.HolderDeployment), string(machineclass.HolderSet),
@@ -459,14 +459,14 @@ func policy() *machineclass.Policy { return &machineclass.Policy{Keep: true, Mig
 func FuzzDecide(f *testing.F) {
 	d := fuzzing.Decision[machineclass.Observation, *machineclass.Policy, machineclass.Plan]{
 		Form: form, Policy: policy, Decide: machineclass.Decide,
-		Whole: func(o *machineclass.Observation) { // a failed Fill is noted before it is decided again
+		Whole: func(o *machineclass.Observation) { // the caller sets Failed before it decides again
 			if o.Filled != nil && o.Filled.Code != codes.OK && o.Failed != nil {
 				o.Failed.At = start
 			}
 		},
 		Check: func(t testing.TB, _ *machineclass.Observation, plan machineclass.Plan) {
 			require.NotEmpty(t, plan.Why.String())
-			require.True(t, plan.At.IsZero() || plan.At.After(start), "a wait that is over: %v", plan.At)
+			require.True(t, plan.At.IsZero() || plan.At.After(start), "At is not in the future: %v", plan.At)
 		},
 	}
 	d.Fuzz(f, d.Drawn(40, func(t *rapid.T) (*machineclass.Observation, *machineclass.Policy) { return anything(t), policy() })...)

@@ -12,21 +12,22 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// world is everything about one name: our class, the older one, the objects that refer to it, and a
-// driver. Caches are as new as the last look.
+// world is everything about the name of one class: our class, the older one, the objects that refer to
+// them, a driver, and caches.
 type world struct {
 	policy machineclass.Policy
 	now    time.Time
 	class  *machine.Class
 	old    *oldClass
 	users  []*user
-	cached snapshot
+	cached snapshot   // as of the last refreshCaches
 	answer codes.Code // of the driver; OK: it fills the class
-	memory *machineclass.Failure
 
-	writes, asked int
-	killAt        int // counts down with each call to the outside; 0: none
-	text          *strings.Builder
+	lastFailure *machineclass.Failure // as the process remembers it
+
+	writes, fillCalls int
+	killAt            int // counts down, see diesNow; 0: the process is not killed
+	text              *strings.Builder
 }
 
 type oldClass struct {
@@ -59,7 +60,7 @@ func newWorld() *world {
 	return &world{policy: machineclass.Policy{Keep: true, Migrate: true}, now: start, text: &strings.Builder{}}
 }
 
-func (w *world) look() {
+func (w *world) refreshCaches() {
 	w.cached = snapshot{class: w.class}
 	for _, u := range w.users {
 		w.cached.users = append(w.cached.users, *u)
@@ -70,12 +71,12 @@ func (w *world) use(holder machineclass.Holder, name string, ref machine.ClassRe
 	w.users = append(w.users, &user{holder, name, ref})
 }
 
-// observe fills an observation from the caches, or live.
+// observe fills an observation from the caches. With live it refreshes them first.
 func (w *world) observe(o *machineclass.Observation, live bool) {
 	if live {
-		w.look()
+		w.refreshCaches()
 	}
-	o.Key, o.Class, o.Read, o.Failed = key, w.cached.class, readIf(live), w.memory
+	o.Key, o.Class, o.Read, o.Failed = key, w.cached.class, readIf(live), w.lastFailure
 	o.Users, o.References = machineclass.Users{}, nil
 	for _, u := range w.cached.users {
 		switch u.holder {
@@ -103,16 +104,17 @@ const (
 	conflict
 )
 
-// pass is one pass of a shell; kept plans go to the check.
-func (w *world) pass(fresh bool, check func(*machineclass.Observation, *machineclass.Plan)) (outcome, machineclass.Plan) {
+// pass decides and carries out plans until nothing is left to do, the process is killed, or a write
+// conflicts. live is as for observe. check may be nil; it gets each plan.
+func (w *world) pass(live bool, check func(*machineclass.Observation, *machineclass.Plan)) (outcome, machineclass.Plan) {
 	o := &machineclass.Observation{}
-	w.observe(o, fresh)
+	w.observe(o, live)
 	for range 64 {
 		plan, err := machineclass.Decide(o, &w.policy, w.now)
 		if err != nil {
 			panic(err) // the observation is complete
 		}
-		w.tell(&plan)
+		w.record(&plan)
 		if check != nil {
 			check(o, &plan)
 		}
@@ -126,8 +128,8 @@ func (w *world) pass(fresh bool, check func(*machineclass.Observation, *machinec
 	panic("a pass does not end:\n" + w.text.String())
 }
 
-// tell writes a plan down.
-func (w *world) tell(plan *machineclass.Plan) {
+// record writes a plan down.
+func (w *world) record(plan *machineclass.Plan) {
 	action := "nothing to do"
 	switch {
 	case plan.ReadLive:
@@ -149,8 +151,9 @@ func name(v any) string {
 	return strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", v), "*"), "machineclass.")
 }
 
-// call counts an external call. True: the process is dead before it.
-func (w *world) call() bool {
+// diesNow counts down to the moment at which the process is killed, and reports whether that is now. It is
+// called before and after each external call.
+func (w *world) diesNow() bool {
 	w.killAt--
 	return w.killAt == 0
 }
@@ -160,11 +163,11 @@ func (w *world) carryOut(o *machineclass.Observation, plan *machineclass.Plan) o
 		w.observe(o, true)
 		return settled
 	}
-	if w.call() {
+	if w.diesNow() {
 		return killed
 	}
 	done := w.do(o, plan)
-	if done == settled && w.call() {
+	if done == settled && w.diesNow() {
 		return killed
 	}
 	return done
@@ -203,7 +206,7 @@ func (w *world) do(o *machineclass.Observation, plan *machineclass.Plan) outcome
 	return settled
 }
 
-// store keeps what a write holds. A deleted class without finalizers is gone.
+// store stores a written class. If that removes the last finalizer of a deleted class, the class is gone.
 func (w *world) store(o *machineclass.Observation, c *machine.Class) outcome {
 	w.writes++
 	c = c.Clone()
@@ -221,7 +224,7 @@ func (w *world) store(o *machineclass.Observation, c *machine.Class) outcome {
 }
 
 func (w *world) fill(o *machineclass.Observation) {
-	w.asked++
+	w.fillCalls++
 	class := &machine.Class{}
 	if o.Class != nil {
 		class = o.Class.Clone()
@@ -229,16 +232,16 @@ func (w *world) fill(o *machineclass.Observation) {
 	class.Provider, class.ProviderSpec = "blue", []byte(w.old.size)
 	o.Filled = &machineclass.Filled{Class: class}
 	if w.answer == codes.OK {
-		w.memory = nil
+		w.lastFailure = nil
 		return
 	}
 	n := 1
-	if w.memory != nil {
-		n += w.memory.Failures
+	if w.lastFailure != nil {
+		n += w.lastFailure.Failures
 	}
 	bad := machine.Outcome{Code: w.answer, Message: "not today"}
-	w.memory = &machineclass.Failure{Outcome: bad, At: w.now, Failures: n, Version: o.Old.Version}
-	o.Filled, o.Failed = &machineclass.Filled{Outcome: bad}, w.memory
+	w.lastFailure = &machineclass.Failure{Outcome: bad, At: w.now, Failures: n, Version: o.Old.Version}
+	o.Filled, o.Failed = &machineclass.Filled{Outcome: bad}, w.lastFailure
 }
 
 // move moves references one by one, so that a kill may come between two.
@@ -250,7 +253,7 @@ func (w *world) move(o *machineclass.Observation, references []machineclass.Refe
 				w.writes++
 			}
 		}
-		if w.call() {
+		if w.diesNow() {
 			return killed
 		}
 	}
@@ -258,7 +261,7 @@ func (w *world) move(o *machineclass.Observation, references []machineclass.Refe
 	return settled
 }
 
-// readIf is how an observation was read: live or from caches.
+// readIf returns how an observation was read: live or from caches.
 func readIf(live bool) decision.Freshness {
 	if !live {
 		return decision.Freshness{}

@@ -254,7 +254,7 @@ func TestQuotaKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed := newShortage(t, codes.ResourceExhausted)
 	undisturbed.shortLife(undisturbed.start(total, false), unexpected(t))
-	for n := range testkit.CallsApart(total.Calls, testkit.Shortened(3, 41)) {
+	for n := range testkit.EveryNthCall(total.Calls, testkit.Shortened(3, 41)) {
 		w := newShortage(t, codes.ResourceExhausted)
 		w.shortLife(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
 		require.LessOrEqual(t, len(w.creates), len(undisturbed.creates)+6, "call %d", n)

@@ -1,3 +1,4 @@
-// Package repotest holds the rules of the repository that no linter knows, as tests: which package
-// may import which, and that what documentation links to and names exists.
+// Package repotest checks the rules of the repository that no linter knows. Its tests check which
+// package imports which, what decisions may call, and that everything exists that documentation and
+// comments link to or name.
 package repotest

@@ -27,11 +27,11 @@ var (
 	anchorID = regexp.MustCompile(`id="([^"]+)"`)
 )
 
-// history is the page that may name what no longer exists.
+// history is the only page that may name things that no longer exist.
 const history = "CHANGELOG.md"
 
-// TestLinks checks that what Markdown files link to exists in the repository: files, directories, and
-// headings of pages.
+// TestLinks checks that the files, directories and headings that Markdown files link to exist in the
+// repository.
 func TestLinks(t *testing.T) {
 	for _, page := range loadTree(t).pages {
 		for _, fault := range linkFaults(page, read(t, page)) {
@@ -88,8 +88,8 @@ func anchors(text string) (all []string) {
 	return all
 }
 
-// TestCodeSpans checks what Markdown files name between backquotes: files and directories by their
-// path, functions in the form "`dir/file.go`: `name`, `other`", and tests in the form
+// TestCodeSpans checks that what Markdown files name between backquotes exists: files and directories
+// by their path, functions in the form "`dir/file.go`: `name`, `other`", and tests in the form
 // "`dir: TestName`".
 func TestCodeSpans(t *testing.T) {
 	tree, checked := loadTree(t), 0
@@ -143,7 +143,7 @@ func spanFaults(tree *tree, dir, text string) (checked int, faults []string) {
 	return checked, faults
 }
 
-// nameFault checks a name that is not a file: of a test or a directory.
+// nameFault checks the name of a test or a directory. Other names are not checked.
 func nameFault(tree *tree, dir, name string) (checked int, fault string) {
 	if match := aTest.FindStringSubmatch(name); match != nil {
 		if !tree.hasTest(match[1], match[2]) {
@@ -191,8 +191,8 @@ func (t *tree) hasTest(dir, name string) bool {
 	return slices.ContainsFunc(t.sources, func(s *source) bool { return s.isTest() && s.dir() == dir && s.declares(name) })
 }
 
-// TestQualifiedNames checks names that a comment or a page gives with their package, such as
-// machine.Decide: a package of that name declares them.
+// TestQualifiedNames checks names with a package in comments and pages, such as machine.Decide: a
+// package of that name must declare them.
 func TestQualifiedNames(t *testing.T) {
 	tree := loadTree(t)
 	declared := declaredNames(tree.sources)
@@ -220,8 +220,8 @@ func TestQualifiedNames(t *testing.T) {
 	}
 }
 
-// declaredNames returns the exported names by the name of their package. Several packages may have
-// one name.
+// declaredNames returns the declared names by the name of their package. Packages of the same name are
+// taken together.
 func declaredNames(sources []*source) map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	for _, s := range sources {
@@ -252,8 +252,8 @@ func declaredNames(sources []*source) map[string]map[string]bool {
 
 var qualified = regexp.MustCompile(`(?:^|[^\w.-])([a-z][a-z0-9]*)\.([A-Z]\w*)`)
 
-// missingNames returns the qualified names of a text whose package is one of ours and does not
-// declare them. A foreign package is not one of ours.
+// missingNames returns the qualified names of a text that our package does not declare. foreign are names
+// of packages that are not ours in this text.
 func missingNames(text string, declared map[string]map[string]bool, foreign map[string]bool) (missing []string) {
 	for _, match := range qualified.FindAllStringSubmatch(text, -1) {
 		in, name := match[1], match[2]
@@ -277,8 +277,8 @@ func TestPathsInComments(t *testing.T) {
 	}
 }
 
-// missingPaths returns the paths in a text that begin with a directory of the repository and do not
-// exist, neither there nor below the directory of the text.
+// missingPaths returns the paths in a text that begin with a directory of the repository and exist
+// neither below its root nor below dir, the directory of the text.
 func missingPaths(dir, text string) (missing []string) {
 	for _, match := range aPath.FindAllStringSubmatch(text, -1) {
 		name := strings.TrimRight(match[1], ".")

@@ -50,9 +50,9 @@ var layers = [][]string{
 	{".", "docs/...", "test/..."},
 }
 
-// never lists what a package must not reach, directly or not, although its layer or its module
-// would allow it.
-var never = map[string][]string{
+// forbidden lists the packages that a package must not import, directly or not, although its layer or
+// its module would allow it.
+var forbidden = map[string][]string{
 	"driver":                       {"deployment", "machineset", "safety"},
 	"manager/internal/sets":        {"driver"},
 	"manager/internal/deployments": {"driver"},
@@ -60,7 +60,7 @@ var never = map[string][]string{
 	"sim/preview":                  {"driver"},
 	"sim/report":                   {"driver"},
 	"examples/drainplan":           {"store", "driver", "manager/engine", "deployment"},
-	"test/kind":                    {"machine"}, // the engine carries a kind of somebody else's too
+	"test/kind":                    {"machine"}, // it shows that the engine works with any kind
 }
 
 const (
@@ -80,7 +80,8 @@ var thirdParty = map[string][]string{
 }
 
 // required lists what the modules may require that users of the library download. A further
-// requirement needs a reason that a stranger accepts. Requirements of other modules reach nobody.
+// requirement needs a reason that a stranger accepts. Other modules may require what they need, because
+// users do not download them.
 var required = map[string][]string{
 	".":             {stateless, testify, rapid},
 	"adapters/bolt": {modulePath, bbolt, testify, rapid},
@@ -146,7 +147,7 @@ func mayImport(dir, imported string) bool {
 	return false
 }
 
-// TestImports holds every package of the root module to its layer.
+// TestImports checks that every package of the root module imports only what its layer may import.
 func TestImports(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range loadTree(t).sources {
@@ -171,8 +172,9 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestNever follows imports through all packages of the repository.
-func TestNever(t *testing.T) {
+// TestForbiddenImports checks the table forbidden. It follows imports through all packages of the
+// repository.
+func TestForbiddenImports(t *testing.T) {
 	imports := map[string]map[string]bool{}
 	for _, s := range loadTree(t).sources {
 		if s.isTest() {
@@ -187,17 +189,17 @@ func TestNever(t *testing.T) {
 			}
 		}
 	}
-	for dir, forbidden := range never {
+	for dir, others := range forbidden {
 		if imports[dir] == nil {
-			t.Errorf("'never' names %s, which has no Go files", dir)
+			t.Errorf("'forbidden' names %s, which has no Go files", dir)
 		}
 		reached := reach(imports, dir)
-		for _, other := range forbidden {
+		for _, other := range others {
 			if imports[other] == nil {
-				t.Errorf("'never' names %s, which has no Go files", other)
+				t.Errorf("'forbidden' names %s, which has no Go files", other)
 			}
 			if reached[other] {
-				t.Errorf("%s must not reach %s", dir, other)
+				t.Errorf("%s imports %s, directly or not: the table 'forbidden' does not allow it", dir, other)
 			}
 		}
 	}
@@ -219,7 +221,7 @@ func reach(imports map[string]map[string]bool, from string) map[string]bool {
 	return reached
 }
 
-// TestRequirements holds the modules to what they may require.
+// TestRequirements checks that the modules require only what the table required allows.
 func TestRequirements(t *testing.T) {
 	modules := loadTree(t).modules
 	for dir, allowed := range required {
@@ -270,7 +272,7 @@ func (m goMod) faults(allowed []string) (faults []string) {
 	return faults
 }
 
-// TestImportRules has imports that the rules refuse, and similar ones that they allow.
+// TestImportRules checks importFaults with imports that are refused, and similar ones that are allowed.
 func TestImportRules(t *testing.T) {
 	for _, c := range []struct {
 		dir, imported string

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// TestZeroMeansTheDefault: in each policy a setting that is zero gets its default, and so does a
-// policy that is nil. The caller's policy stays as it is. Bools are what they say.
+// TestZeroMeansTheDefault: in each policy a setting that is zero gets its default, except for bools. A nil
+// policy is the default policy. The caller's policy is not changed.
 func TestZeroMeansTheDefault(t *testing.T) {
 	zeroMeansTheDefault(t, machine.DefaultPolicy, (*machine.Policy).WithDefaults)
 	zeroMeansTheDefault(t, machineset.DefaultPolicy, (*machineset.Policy).WithDefaults)
@@ -26,8 +26,7 @@ func TestZeroMeansTheDefault(t *testing.T) {
 	require.Equal(t, safety.Off(), safety.Off().WithDefaults())
 }
 
-// zeroMeansTheDefault checks each field of one policy. Those of the fields named that are zero stay
-// zero.
+// zeroMeansTheDefault checks each field of one policy. The fields named in bools stay zero.
 func zeroMeansTheDefault[P any](t *testing.T, defaults func() *P, with func(*P) *P, bools ...string) {
 	full, of := defaults(), reflect.TypeFor[P]()
 	require.Same(t, full, with(full), "%s lacks nothing", of)

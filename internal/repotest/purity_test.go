@@ -8,17 +8,18 @@ import (
 	"testing"
 )
 
-// core are the directories of packages that decide, with all below them except beside. Their results
-// depend on their arguments alone: time is an argument, and they do not panic on stored data.
+// The core are the packages with decisions: the directories in core, without those in notCore. The results
+// of its functions depend on their arguments alone: time is an argument, and they do not panic on stored
+// data.
 var (
 	core = []string{
 		"codes/...", "object/...", "decision/...", "machine/...", "machineset/...", "machineclass/...", "machinepool/...",
 		"deployment/...", "drain/...", "driver/...", "safety/...", "store/...",
 	}
-	beside = []string{
+	notCore = []string{
 		"machine/fsm", "store/storetest", "driver/conformance", "driver/drivertest", "machinepool/pooldriver/pooldrivertest",
 	}
-	// ports are packages of the core whose functions take a context, because they call others.
+	// ports are packages of the core that may import context, because their functions make calls.
 	ports = []string{"codes", "driver", "machinepool/pooldriver", "store"}
 )
 
@@ -27,14 +28,14 @@ func in(dir string, patterns []string) bool {
 }
 
 func (s *source) inCore() bool {
-	return s.module == "." && !s.isTest() && in(s.dir(), core) && !in(s.dir(), beside)
+	return s.module == "." && !s.isTest() && in(s.dir(), core) && !in(s.dir(), notCore)
 }
 
 // impure are packages of the standard library that make a result depend on more than its arguments.
 var impure = strings.Fields("math/rand math/rand/v2 crypto/rand hash/maphash log log/slog os os/exec os/signal os/user syscall")
 
-// logValue is the file that imports log/slog for the interface that hides a secret from logs.
-const logValue = "machine/machine.go"
+// slogFile may import log/slog, for the interface that hides a secret from logs.
+const slogFile = "machine/machine.go"
 
 // TestCoreIsPure keeps clocks, randomness, logs, the environment and panics out of decisions.
 func TestCoreIsPure(t *testing.T) {
@@ -54,8 +55,8 @@ func TestCoreIsPure(t *testing.T) {
 
 func purityFaults(s *source) (faults []string) {
 	for imported, as := range s.imports() {
-		hidden := imported == "time" && as == "."
-		if slices.Contains(impure, imported) && s.path != logValue || imported == "context" && !in(s.dir(), ports) || hidden {
+		hidesClock := imported == "time" && as == "." // readsClock would not find the calls
+		if slices.Contains(impure, imported) && s.path != slogFile || imported == "context" && !in(s.dir(), ports) || hidesClock {
 			faults = append(faults, fmt.Sprintf("%s imports %s: a decision depends on its arguments alone", s.path, imported))
 		}
 	}
@@ -84,8 +85,8 @@ func readsClock(s *source, n *ast.SelectorExpr) bool {
 	return ok && x.Name == s.imports()["time"] && slices.Contains(clocks, n.Sel.Name)
 }
 
-// takesClock reports whether a declaration is a constructor with an argument now, for which nil means
-// the real clock.
+// takesClock reports whether a declaration is a constructor with a parameter now. Such a constructor may use
+// time.Now if the argument is nil.
 func takesClock(decl ast.Decl) bool {
 	f, ok := decl.(*ast.FuncDecl)
 	return ok && strings.HasPrefix(f.Name.Name, "New") && slices.ContainsFunc(f.Type.Params.List, func(field *ast.Field) bool {
@@ -93,7 +94,7 @@ func takesClock(decl ast.Decl) bool {
 	})
 }
 
-// TestOnePlaceWritesObjects: below manager, objects with phases are written by engine.Objects, which
+// TestOnePlaceWritesObjects: below manager, only engine.Objects writes objects with phases, because it
 // fires their moves. Nodes and secrets have no phases.
 func TestOnePlaceWritesObjects(t *testing.T) {
 	for _, s := range loadTree(t).sources {
@@ -153,15 +154,15 @@ func sleeps(s *source) (found bool) {
 	return found
 }
 
-// TestExamples: packages that decide, ports, and what carries plans out have an example that runs as
-// a test.
+// TestExamples: the packages of the core, and those that carry plans out, have an example that runs as a
+// test.
 func TestExamples(t *testing.T) {
 	has := map[string]bool{}
 	for _, s := range loadTree(t).sources {
 		has[s.dir()] = has[s.dir()] || hasExample(s)
 	}
 	for dir := range has {
-		inTable := in(dir, core) && !in(dir, beside) || in(dir, []string{"machine/fsm", "manager", "manager/engine"})
+		inTable := in(dir, core) && !in(dir, notCore) || in(dir, []string{"machine/fsm", "manager", "manager/engine"})
 		if inTable && !strings.Contains(dir, "internal/") && !has[dir] {
 			t.Errorf("%s has no Example with an output", dir)
 		}

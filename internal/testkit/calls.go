@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// EveryCall are the calls of a life, 1 to total, at each of which a test kills, or fails,
-// once. With -short they are only every n-th of them, or as Shortened says.
-func EveryCall(total, n int) iter.Seq[int] { return CallsApart(total, Shortened(1, n)) }
+// EveryCall yields the numbers of the calls that a process makes, 1 to total, so that a test can kill the
+// process, or fail the call, once at each of them. With -short it yields only a part: every n-th, or
+// what Shortened makes of n.
+func EveryCall(total, n int) iter.Seq[int] { return EveryNthCall(total, Shortened(1, n)) }
 
-// Shortened returns whole, and n with -short. Under the race detector, which takes four times as
-// long, it returns 7n instead of n.
+// Shortened returns whole or, with -short, n. With -short under the race detector, which takes four times
+// as long, it returns 7n.
 func Shortened(whole, n int) int {
 	switch {
 	case !testing.Short():
@@ -25,9 +26,9 @@ func Shortened(whole, n int) int {
 	return n
 }
 
-// CallsApart are every n-th of the calls 1 to total. The seed of the property tests says
-// which is the first, so that each commit tries others.
-func CallsApart(total, n int) iter.Seq[int] {
+// EveryNthCall yields every n-th of the numbers 1 to total. The first depends on the seed of the property
+// tests, so that each commit tries other calls.
+func EveryNthCall(total, n int) iter.Seq[int] {
 	seed, err := strconv.ParseUint(os.Getenv("RAPID_SEED"), 10, 64)
 	if err != nil {
 		seed = 1
@@ -41,12 +42,13 @@ func CallsApart(total, n int) iter.Seq[int] {
 	}
 }
 
-// InOrder carries out n orders one after the other, so that a fuse counts the same calls each time.
+// InOrder calls do for 0 to n-1 one after the other, so that the calls of a test come in the same order
+// each time.
 func InOrder(_ context.Context, n int, do func(i int)) {
 	for i := range n {
 		do(i)
 	}
 }
 
-// NoJitter returns a wait as it is.
+// NoJitter returns a wait unchanged.
 func NoJitter(d time.Duration) time.Duration { return d }

@@ -41,8 +41,8 @@ func Story(t testing.TB, name, got string) {
 	Golden(t, filepath.Join("testdata", "stories", strings.ReplaceAll(name, " ", "-")+".txt"), got)
 }
 
-// unused returns the files that look like golden files, by directory and extension, and that no
-// test has compared anything with.
+// unused returns the files that no test has compared anything with, although they have the directory
+// and the extension of a golden file.
 func unused() (files []string) {
 	compared.Range(func(path, _ any) bool {
 		pattern := filepath.Join(filepath.Dir(path.(string)), "*"+filepath.Ext(path.(string)))

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUnusedFiles: a file beside those that tests compare with is found, one of another kind or
-// directory is not.
+// TestUnusedFiles: a file with the directory and extension of a golden file is found, a file with another
+// extension or directory is not.
 func TestUnusedFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.MkdirAll("testdata/stories", 0o755))

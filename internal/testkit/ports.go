@@ -17,13 +17,13 @@ var (
 	ErrOutage = errors.New("the API server does not answer")
 )
 
-// Fuse is the life of one process. Every call to a port passes through it. At a chosen call the
-// process is killed, before the call or after it took effect, and later calls do not get through.
+// Fuse simulates the death of a process. All calls of the process to its ports pass through it. At a
+// chosen call the process is killed, and later calls fail with ErrDead.
 type Fuse struct {
-	Calls     int  // so far
+	Calls     int  // how many calls were made so far
 	BlowAt    int  // the number of the call at which the process is killed; zero: never
-	BlowAfter bool // that call takes effect
-	Dead      bool
+	BlowAfter bool // it is killed after that call took effect, not before
+	Dead      bool // it was killed
 	// Before is what others do just before a call, After just after it took effect. Nil: nothing.
 	Before, After func(call int)
 }
@@ -52,14 +52,14 @@ func (f *Fuse) Do(call func() error) error {
 	return ErrDead
 }
 
-// Port is a store as one process sees it: through its fuse, and with cached reads from a cache that
-// is only as new as its last refresh.
+// Port is a store as one process sees it: calls pass through its fuse, and cached reads are answered by
+// a cache that changes only when it is refreshed.
 type Port[T object.Object[T]] struct {
 	store.Collection[T]
 	Fuse    *Fuse
 	Written func()    // called before each write
 	Cache   *Cache[T] // nil: cached reads are never stale
-	Down    *bool     // the server does not answer: live reads and writes fail
+	Down    *bool     // true: live reads and writes fail with ErrOutage
 	live    bool
 }
 

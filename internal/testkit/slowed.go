@@ -7,15 +7,15 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// SlowedOnce is a provider that answers the first call of a method by asking for a wait of seven
-// minutes. It takes no call meanwhile.
+// SlowedOnce is a provider that refuses the first call of a method, and asks to wait for seven minutes.
+// It refuses all calls until then.
 type SlowedOnce struct {
 	Method fmt.Stringer
 	Until  time.Time
-	Early  int // calls that came too soon
+	Early  int // how many calls came before Until
 }
 
-// Refuse returns the answer to a call, nil if the call is made.
+// Refuse returns the error of a call, or nil if the call is not refused.
 func (s *SlowedOnce) Refuse(method fmt.Stringer, now time.Time) error {
 	switch {
 	case s.Until.IsZero() && method == s.Method:

@@ -1,10 +1,10 @@
-// Command invariants lists which tests hold which invariant of docs/reference/invariants.md. A test says
-// so in the last line of its comment:
+// Command invariants lists the tests that check each invariant of docs/reference/invariants.md. A test names
+// its invariants in the last line of its comment:
 //
 //	// Invariants: P7 P26
 //	func TestKilledAnywhere(t *testing.T) {
 //
-// It is run in the root directory. Arguments are the invariants to list; without any it lists all.
+// Run it in the root directory. Its arguments are the invariants to list; without arguments it lists all.
 package main
 
 import (
@@ -22,8 +22,8 @@ import (
 
 var marker = regexp.MustCompile(`(?m)^// Invariants: (P\d+(?: P\d+)*)\nfunc ((?:Test|Fuzz)\w+)\(`)
 
-// held returns the tests that hold each invariant, as "dir: TestName".
-func held(tree fs.FS) (map[string][]string, error) {
+// testsOf returns the tests that check each invariant, as "dir: TestName".
+func testsOf(tree fs.FS) (map[string][]string, error) {
 	tests := map[string][]string{}
 	err := fs.WalkDir(tree, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -53,7 +53,7 @@ func number(invariant string) int {
 }
 
 func list(w io.Writer, tree fs.FS, wanted []string) error {
-	tests, err := held(tree)
+	tests, err := testsOf(tree)
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,11 @@ import (
 	"testing/fstest"
 )
 
-// TestPage: each invariant of the page is held by the test that it names, and each marker names an
-// invariant of the page.
+// TestPage: for each invariant the page names a test that has the marker of the invariant, and each
+// marker names an invariant of the page.
 func TestPage(t *testing.T) {
 	root := os.DirFS("../../..")
-	tests, err := held(root)
+	tests, err := testsOf(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 	}
 	for invariant, by := range tests {
 		if !rows[invariant] {
-			t.Errorf("%q hold %s, which has no row in docs/reference/invariants.md", by, invariant)
+			t.Errorf("%q have the marker of %s, which has no row in docs/reference/invariants.md", by, invariant)
 		}
 	}
 	if len(rows) < 50 {

@@ -1,4 +1,4 @@
-// Package rollouts holds deployments for tests: one that rolls one machine at a time, and any.
+// Package rollouts makes deployments for tests: one with a surge of one machine, and arbitrary ones.
 package rollouts
 
 import (
@@ -19,22 +19,22 @@ import (
 const (
 	// Namespace is that of all objects.
 	Namespace = "fleet"
-	// HashLabel tells the sets of a deployment apart.
+	// HashLabel distinguishes the sets of a deployment.
 	HashLabel = "machine-template-hash"
 )
 
-// Begin is when the time of tests begins.
+// Begin is the time at which tests begin.
 var Begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Classes are names of classes.
 var Classes = []string{"small", "large", "huge"}
 
-// Limits of the history: none, no old set, one or two.
+// Limits are values of RevisionHistoryLimit: no limit, no old set, one, and two.
 var Limits = []*int32{nil, new(int32), ptr(1), ptr(2)}
 
 func ptr(n int32) *int32 { return &n }
 
-// Web returns a deployment that rolls with one machine more.
+// Web returns a deployment that is rolled with a surge of one machine.
 func Web(replicas int32) *deployment.Deployment {
 	labels := map[string]string{"app": "web"}
 	d := &deployment.Deployment{Spec: deployment.Spec{
@@ -52,7 +52,7 @@ func Class(name string) func(*deployment.Spec) {
 	return func(s *deployment.Spec) { s.Template.Spec.Class.Name = name }
 }
 
-// Stored returns a deployment as a store holds it, settled but for its sets.
+// Stored returns the deployment of Web as a store holds it, before it has sets.
 func Stored(replicas int32) *deployment.Deployment {
 	d := Web(replicas)
 	d.UID, d.Version, d.Generation, d.CreatedAt = "web-uid", "v1", 1, Begin
@@ -114,8 +114,8 @@ var requests = []machine.InPlaceRequest{
 	machine.InPlaceNone, machine.InPlaceNone, machine.InPlaceCandidate, machine.InPlaceWaiting, machine.InPlaceSelected,
 }
 
-// Any returns what a live read might find, in any state, reachable or not: up to four sets
-// with a few machines each.
+// Any returns an observation with valid objects in any state, reachable or not: up to four sets with a few
+// machines each.
 func Any(t *rapid.T) *deployment.Observation {
 	d := Web(rapid.Int32Range(0, 12).Draw(t, "replicas"))
 	d.UID, d.Version, d.Generation = "web-uid", "v1", 3
@@ -145,7 +145,7 @@ func Children(t *rapid.T, d *deployment.Deployment, i int) deployment.Children {
 	}
 	s.Spec.Template.Labels = withHash(d, s.Name)
 	s.Spec.Template.Spec.Class.Name = rapid.SampledFrom(Classes).Draw(t, "class")
-	if rapid.IntRange(0, 5).Draw(t, "going") == 0 {
+	if rapid.IntRange(0, 5).Draw(t, "set deleted") == 0 {
 		s.DeletedAt = Begin
 	}
 	c := deployment.Children{Set: s}
@@ -157,7 +157,7 @@ func Children(t *rapid.T, d *deployment.Deployment, i int) deployment.Children {
 	return c
 }
 
-// drawNames returns machines of any set that are noted on one, rarely.
+// drawNames draws names of machines for the handover of a set: mostly none.
 func drawNames(t *rapid.T, label string) []string {
 	if rapid.IntRange(0, 9).Draw(t, label) > 0 {
 		return nil
@@ -187,7 +187,8 @@ func drawMachine(t *rapid.T, s *machineset.Set, j int) *machine.Machine {
 	return m
 }
 
-// Garbage returns what no store should hold, and callers should not pass, but might.
+// Garbage returns an observation with invalid values, which stores should not hold and callers should not
+// pass.
 func Garbage(t *rapid.T) *deployment.Observation {
 	o := Any(t)
 	d := o.Deployment
@@ -211,14 +212,14 @@ func Garbage(t *rapid.T) *deployment.Observation {
 	if some("no finalizer") {
 		d.Finalizers = nil
 	}
-	if some("going") {
+	if some("deleted") {
 		d.DeletedAt = Begin
 	}
-	if some("a condition of no status") {
+	if some("a condition without status") {
 		d.Status.Conditions = []object.Condition{{Type: deployment.ConditionProgressing}, {}}
 	}
 	for i := range o.Sets {
-		spoil(t, &o.Sets[i], odd, some)
+		corrupt(t, &o.Sets[i], odd, some)
 	}
 	if len(o.Sets) > 0 && some("twice the same") {
 		o.Sets = append(o.Sets, o.Sets[0])
@@ -227,7 +228,7 @@ func Garbage(t *rapid.T) *deployment.Observation {
 	return o
 }
 
-// drawOddRequests asks for impossible things, among possible ones.
+// drawOddRequests draws settings and status of a deployment, possible and impossible ones.
 func drawOddRequests(t *rapid.T, d *deployment.Deployment, odd func(string) int32) {
 	if rapid.Bool().Draw(t, "rollback") {
 		d.Spec.RollbackTo = &deployment.Rollback{Revision: rapid.SampledFrom([]int64{0, -1, 1, 3, math.MaxInt64}).Draw(t, "to")}
@@ -241,7 +242,8 @@ func drawOddRequests(t *rapid.T, d *deployment.Deployment, odd func(string) int3
 	d.Annotations = rapid.SampledFrom([]map[string]string{nil, {"a": "b"}}).Draw(t, "annotations")
 }
 
-func spoil(t *rapid.T, c *deployment.Children, odd func(string) int32, some func(string) bool) {
+// corrupt sets invalid values on a set and its machines.
+func corrupt(t *rapid.T, c *deployment.Children, odd func(string) int32, some func(string) bool) {
 	s := c.Set
 	s.Spec.Replicas = odd("size")
 	s.Revision = rapid.SampledFrom([]int64{-1, 0, 1, math.MaxInt64, math.MinInt64}).Draw(t, "odd revision")
@@ -261,7 +263,7 @@ func spoil(t *rapid.T, c *deployment.Children, odd func(string) int32, some func
 	}
 	c.Machines = append(c.Machines, nil, &machine.Machine{})
 	for _, m := range c.Machines {
-		if m != nil && some("spoilt") {
+		if m != nil && some("invalid machine") {
 			m.Status = machine.Status{Phase: "Nonsense", LastOperation: machine.Operation{State: machine.StateFailed}}
 			m.Owner = &object.Owner{UID: s.UID}
 			m.Spec.InPlace = rapid.SampledFrom([]machine.InPlaceRequest{"Nonsense", "Selected"}).Draw(t, "odd request")
