@@ -14,9 +14,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// fleet is a set of that size and its machines, in no order of age, with maps
-// of their own and the template's strings, as a set makes them; decoded: with
-// strings of their own too, as they come out of a store of bytes.
+// fleet returns a set with a number of replicas and n machines, in random order of age. Each machine has its
+// own maps and shares the template's strings, as if the set had just created it. If decoded, it has its own
+// strings, too, as if it was decoded from bytes.
 func fleet(replicas int32, n int, decoded bool) *machineset.Observation {
 	own := func(s string) string {
 		if decoded {
@@ -99,14 +99,13 @@ func benchmarkDeletions(b *testing.B, decoded bool) {
 	}
 }
 
-// BenchmarkDecideVictims10000: 100 of 10,000 have to go, everything read live.
+// BenchmarkDecideVictims10000: 100 of 10,000 machines are surplus, on a live read.
 func BenchmarkDecideVictims10000(b *testing.B) { benchmarkDeletions(b, false) }
 
-// BenchmarkDecideVictims10000Decoded: the same where no two machines share a
-// string, so that there is more memory to wait for.
+// BenchmarkDecideVictims10000Decoded: the same, but no two machines share a string, so that more memory is read.
 func BenchmarkDecideVictims10000Decoded(b *testing.B) { benchmarkDeletions(b, true) }
 
-// BenchmarkDecideCreate100: 100 of 1,000 are missing, their names reserved.
+// BenchmarkDecideCreate100: 100 of 1,000 machines are missing, and their names are reserved.
 func BenchmarkDecideCreate100(b *testing.B) {
 	o, policy, now := fleet(1000, 900, false), machineset.DefaultPolicy(), morning.Add(time.Second)
 	o.Read = decision.Freshness{Began: now}

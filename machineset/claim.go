@@ -12,14 +12,14 @@ func (d *state) claim() (Plan, bool) {
 		return Plan{}, false
 	}
 	adoptable := d.adoptable()
-	if len(d.summary.strays) == 0 && len(adoptable) == 0 {
+	if len(d.summary.unmatched) == 0 && len(adoptable) == 0 {
 		return Plan{}, false
 	}
 	if plan, found := d.readFresh("adopting or releasing machines"); found {
 		return plan, true
 	}
-	if len(d.summary.strays) > 0 {
-		orders := changed(d.summary.strays, decision.Why{Reason: reasonRelease}, func(m *machine.Machine) {
+	if len(d.summary.unmatched) > 0 {
+		orders := changed(d.summary.unmatched, decision.Why{Reason: reasonRelease}, func(m *machine.Machine) {
 			m.Owner, m.Spec.Marks = nil, machine.RolloutMarks{} // nothing else would remove them
 		})
 		return Plan{Release: orders, Why: d.tallyOf(ReasonReleasing, len(orders))}, true
@@ -56,7 +56,7 @@ func (d *state) syncTemplates() (Plan, bool) {
 		inLine := t.Spec.Clone()
 		clone.Spec.NodeTemplate, clone.Spec.Config = inLine.NodeTemplate, inLine.Config
 		clone.Spec.Class.Kind = t.Spec.Class.Kind
-		if d.s.hadClass(&clone.Spec.Class) {
+		if d.s.hasPreviousClass(&clone.Spec.Class) {
 			clone.Spec.Class = t.Spec.Class
 		}
 		clone.Spec.Marks = d.s.Instructions.Marks

@@ -14,10 +14,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// failAll has every machine fail that does not run, and lets those go that are
-// on their way out.
-func (s *stage) failAll() {
-	s.w.finish()
+// failAll removes the machines that are being deleted, and sets all that are not ready to Failed.
+func (s *scenario) failAll() {
+	s.w.removeDeleted()
 	for _, m := range s.w.all() {
 		if !m.Ready() && !m.Deleted() && m.Status.Phase != machine.PhaseFailed {
 			s.w.phase(m.Name, machine.PhaseFailed)
@@ -25,23 +24,23 @@ func (s *stage) failAll() {
 	}
 }
 
-// round lets the creation timeout pass, and all that do not run fail.
-func (s *stage) round(what string) {
+// round lets the creation timeout pass, so that all machines fail that are not ready, and makes a pass.
+func (s *scenario) round(what string) {
 	s.t.Helper()
-	s.say("%s", what)
+	s.comment("%s", what)
 	s.w.advance(20 * time.Minute)
 	s.failAll()
 	s.pass()
 }
 
-// wait lets time pass to when the set looks again.
-func (s *stage) wait() {
+// wait lets time pass until the next decision is due, and makes a pass.
+func (s *scenario) wait() {
 	s.t.Helper()
 	s.after(s.p.wait.At.Sub(s.w.now))
 }
 
-// TestChurnEqual: an instant is the same in any location.
-func TestChurnEqual(t *testing.T) {
+// TestCrashLoopEqual: Equal compares times as instants, in any location.
+func TestCrashLoopEqual(t *testing.T) {
 	at := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	a := machineset.CrashLoop{Rounds: 2, UpTo: 3, Last: at, Missing: 1}
 	b := a
@@ -54,9 +53,9 @@ func TestChurnEqual(t *testing.T) {
 	require.False(t, a.Equal(&b))
 }
 
-// TestChurn tells how machines that never run are replaced ever more slowly.
-func TestChurn(t *testing.T) {
-	story(t, "never-run-again-and-again", 2, func(s *stage) {
+// TestCrashLoop shows that machines that never run are replaced with longer and longer waits.
+func TestCrashLoop(t *testing.T) {
+	playScenario(t, "never-run-again-and-again", 2, func(s *scenario) {
 		s.pass()
 		s.round("neither has come to run: replaced at once")
 		s.round("nor their replacements")
@@ -65,110 +64,110 @@ func TestChurn(t *testing.T) {
 		s.round("nor these")
 		s.wait()
 		s.wait()
-		s.say("at last one runs")
-		s.w.finish()
+		s.comment("at last one runs")
+		s.w.removeDeleted()
 		s.w.advance(time.Minute)
-		s.run(s.name(7))
+		s.markRunning(s.name(7))
 		s.pass()
 		s.round("the other one does not: the count begins again")
 	})
-	story(t, "never-run-while-one-is-lost-that-ran", 3, func(s *stage) {
-		s.settled()
-		s.say("one is deleted by hand")
+	playScenario(t, "never-run-while-one-is-lost-that-ran", 3, func(s *scenario) {
+		s.runAll()
+		s.comment("one is deleted by hand")
 		s.w.deleteMachine(s.name(1), s.w.machines[s.name(1)].UID)
 		s.pass()
 		s.round("what came in its place does not run")
 		s.round("nor the next one")
-		s.say("another is lost that had run, and is replaced at once")
+		s.comment("another is lost that had run, and is replaced at once")
 		s.w.phase(s.name(2), machine.PhaseFailed)
 		s.after(10 * time.Second)
 	})
-	story(t, "never-run-and-scaled-up", 1, func(s *stage) {
+	playScenario(t, "never-run-and-scaled-up", 1, func(s *scenario) {
 		s.pass()
 		s.round("it has not come to run")
 		s.round("nor has the next")
 		s.scale(3)
-		s.say("two more are wanted: they are made at once, the one that failed waits")
+		s.comment("two more are wanted: they are made at once, the one that failed waits")
 		s.after(10 * time.Second)
 		s.wait()
 		s.wait()
 	})
-	story(t, "never-run-and-scaled-to-zero", 1, func(s *stage) {
+	playScenario(t, "never-run-and-scaled-to-zero", 1, func(s *scenario) {
 		s.pass()
 		s.round("it has not come to run")
 		s.round("nor has the next")
 		s.scale(0)
 		s.after(10 * time.Second)
 		s.scale(1)
-		s.say("a new request is answered at once")
+		s.comment("a new request is answered at once")
 		s.after(10 * time.Second)
 	})
-	story(t, "never-run-until-the-class-is-corrected", 1, func(s *stage) {
+	playScenario(t, "never-run-until-the-class-is-corrected", 1, func(s *scenario) {
 		s.p.inputs = machine.Inputs{Class: 1, Secret: "v1"}
 		s.pass()
 		s.round("it has not come to run")
 		s.round("nor has the next")
 		s.p.inputs.Class = 2
-		s.say("the class is changed")
+		s.comment("the class is changed")
 		s.after(time.Second)
 	})
-	story(t, "never-run-and-nobody-remembers", 1, func(s *stage) {
+	playScenario(t, "never-run-and-nobody-remembers", 1, func(s *scenario) {
 		s.pass()
 		s.round("it has not come to run")
 		s.w.advance(20 * time.Minute)
 		s.failAll()
-		s.say("nor has the next, and the process dies as it notes that")
+		s.comment("nor has the next, and the process dies as it notes that")
 		s.faults("status", crashAfter)
 		s.pass()
-		s.say("another takes over")
+		s.comment("another takes over")
 		s.after(time.Second)
 		s.wait()
 		s.wait()
 	})
-	story(t, "never-run-in-turns", 2, func(s *stage) {
+	playScenario(t, "never-run-in-turns", 2, func(s *scenario) {
 		s.pass()
 		s.w.advance(10 * time.Minute)
-		s.say("the first fails")
+		s.comment("the first fails")
 		s.w.phase(s.name(1), machine.PhaseFailed)
 		s.pass()
-		s.w.finish()
+		s.w.removeDeleted()
 		s.w.advance(10 * time.Minute)
-		s.say("the second, which is as old, fails in the same round")
+		s.comment("the second, which is as old, fails in the same round")
 		s.w.phase(s.name(2), machine.PhaseFailed)
 		s.pass()
-		s.w.finish()
+		s.w.removeDeleted()
 		s.w.advance(10 * time.Minute)
-		s.say("the first replacement fails: that is another")
+		s.comment("the first replacement fails: that is another")
 		s.w.phase(s.name(3), machine.PhaseFailed)
 		s.pass()
-		s.w.finish()
+		s.w.removeDeleted()
 		s.w.advance(30 * time.Second)
-		s.say("and the second one: both wait from now on")
+		s.comment("and the second one: both wait from now on")
 		s.w.phase(s.name(4), machine.PhaseFailed)
 		s.pass()
 		s.wait()
 		s.wait()
 	})
-	story(t, "class-slowed", 2, func(s *stage) {
-		s.p.hold = &machine.ClassBackoff{Class: "small", Zone: "a", Code: codes.ResourceExhausted, Since: s.w.now.Truncate(time.Second), Until: s.w.now.Truncate(time.Second).Add(time.Minute)}
+	playScenario(t, "class-slowed", 2, func(s *scenario) {
+		s.p.classBackoff = &machine.ClassBackoff{Class: "small", Zone: "a", Code: codes.ResourceExhausted, Since: s.w.now.Truncate(time.Second), Until: s.w.now.Truncate(time.Second).Add(time.Minute)}
 		s.pass()
-		s.say("the provider has refused once more")
-		hold := *s.p.hold
+		s.comment("the provider has refused once more")
+		hold := *s.p.classBackoff
 		hold.Until = hold.Until.Add(2 * time.Minute)
-		s.p.hold = &hold
+		s.p.classBackoff = &hold
 		s.wait()
-		s.say("one has a VM, which matters to nobody, and one has not")
+		s.comment("one has a VM, which matters to nobody, and one has not")
 		s.w.change(s.name(1), func(m *machine.Machine) { m.Spec.ProviderID = "p://1" })
 		s.after(2 * time.Second)
-		s.say("so has the other")
+		s.comment("so has the other")
 		s.w.change(s.name(2), func(m *machine.Machine) { m.Spec.ProviderID = "p://2" })
 		s.after(2 * time.Second)
 	})
 }
 
-// TestChurnDelays: the first replacements are made at once, the next ones after
-// a wait that doubles up to its bound, to the second.
-func TestChurnDelays(t *testing.T) {
+// TestCrashLoopDelays: the first replacements are created at once, the next ones after a wait, which doubles up
+// to its maximum.
+func TestCrashLoopDelays(t *testing.T) {
 	for rounds, want := range map[int32]time.Duration{
 		-1: 0, 0: 0, 1: 0, 2: time.Minute, 3: 2 * time.Minute, 4: 4 * time.Minute, 6: 16 * time.Minute, 7: 30 * time.Minute, 1 << 30: 30 * time.Minute,
 	} {
@@ -185,12 +184,12 @@ func TestChurnDelays(t *testing.T) {
 			require.False(t, creates(morning.Add(want+time.Second-1)), rounds)
 		}
 		require.True(t, creates(morning.Add(want+time.Second)), rounds)
-		require.True(t, creates(morning.Add(-31*time.Minute)), "a failure from far ahead is nobody's")
+		require.True(t, creates(morning.Add(-31*time.Minute)), "a failure far in the future delays nothing")
 	}
 }
 
-// TestChurnIsOff: with CrashLoopBase off no failure delays a replacement.
-func TestChurnIsOff(t *testing.T) {
+// TestCrashLoopOff: if CrashLoopBase is off, no failure delays a replacement.
+func TestCrashLoopOff(t *testing.T) {
 	set := newSet(1)
 	set.Finalizers = []string{machineset.Finalizer}
 	set.Status.CrashLoop = machineset.CrashLoop{Rounds: 7, Last: morning, Missing: 1}
@@ -202,12 +201,11 @@ func TestChurnIsOff(t *testing.T) {
 	}
 }
 
-// From any state: with a machine that fails each time, creates stay within
-// one a round, and rounds within the delays; killed or stale at any point, the
-// count is not forgotten (P12, P26). Once machines run, all are there within the
-// longest wait (P3).
+// TestCrashLoopIsBounded: while all machines fail, each is replaced at most once a round, and rounds are at least
+// the backoff apart. Crashes and lost answers do not reset the count (P12). Once machines run, the set has its
+// size within 50 minutes (P3).
 // Invariants: P3 P12
-func TestChurnIsBounded(t *testing.T) {
+func TestCrashLoopIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "machines")
 		w := newWorld(newSet(int32(n)))
@@ -219,7 +217,7 @@ func TestChurnIsBounded(t *testing.T) {
 		}
 		step := func(fails bool) {
 			require.True(t, p.run())
-			w.finish()
+			w.removeDeleted()
 			for _, m := range w.all() {
 				switch {
 				case m.Deleted() || m.Status.Phase == machine.PhaseFailed:
@@ -241,7 +239,7 @@ func TestChurnIsBounded(t *testing.T) {
 			rounds++
 			wait = min(max(2*wait, time.Minute), 30*time.Minute)
 		}
-		require.LessOrEqual(t, made, n*rounds, "%d machines made in %s", made, hours)
+		require.LessOrEqual(t, made, n*rounds, "%d machines created in %s", made, hours)
 		p.fault = nil
 		for end := w.now.Add(50 * time.Minute); w.now.Before(end); {
 			step(false)
@@ -252,10 +250,9 @@ func TestChurnIsBounded(t *testing.T) {
 	})
 }
 
-// P11: any count that storage may hold gets a plan, and the write that notes a
-// failure does so once.
+// TestAnyCrashLoop: for any stored CrashLoop there is a plan. The same failures are recorded at most once.
 // Invariants: P11
-func TestAnyChurn(t *testing.T) {
+func TestAnyCrashLoop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := newSet(int32(rapid.IntRange(0, 5).Draw(t, "replicas")))
 		set.Finalizers = []string{machineset.Finalizer}

@@ -39,10 +39,9 @@ func (d *state) decide() Plan {
 	return d.reconcile()
 }
 
-// reconcile decides about a set that is not being deleted. Its steps are tried in this order, and the
-// first that has something to do makes the plan. Deletions come before changes of machines, so that a
-// machine that is about to be deleted is not changed first. Changes come before creations, which may
-// take many plans.
+// reconcile decides about a set that is not being deleted. It tries its steps in order; the first that has
+// something to do makes the plan. Deletions come before changes of machines, so that a machine that is about
+// to be deleted is not changed first. Changes come before creations, which may take many plans.
 func (d *state) reconcile() Plan {
 	bad := d.s.invalidField()
 	if bad == nil && d.s.Owner == nil {
@@ -97,7 +96,7 @@ func (d *state) removeSome() (Plan, bool) {
 	return plan, found
 }
 
-// invalid records once which field can't be acted upon, and waits for a change.
+// invalid records once which field is invalid, and waits for a change.
 func (d *state) invalid(bad *object.FieldError) Plan {
 	why := decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 	next := d.s.Status
@@ -112,7 +111,7 @@ func (d *state) invalid(bad *object.FieldError) Plan {
 	return Plan{Write: &UpdateStatus{next.Clone()}, Why: why, Warn: why}
 }
 
-// state is what one call of Decide is given, and what it has counted.
+// state has the arguments of one call of Decide, and what it has counted.
 type state struct {
 	o       *Observation
 	p       *Policy
@@ -125,8 +124,8 @@ type state struct {
 	waiting decision.Why
 }
 
-// readLive plans a live read if the reads of this pass may be stale. found: it must be carried out before
-// what before names.
+// readLive plans a live read if the reads of this pass may be stale. before says, for the reason, what needs
+// it.
 func (d *state) readLive(before string) (plan Plan, found bool) {
 	return d.readLiveSince(time.Time{}, before)
 }
@@ -156,7 +155,7 @@ func (d *state) lookAgain(t time.Time) {
 	}
 }
 
-// stamp is now as stores keep it.
+// stamp returns now in whole seconds, as stores keep times.
 func (d *state) stamp() time.Time { return d.now.Truncate(time.Second) }
 
 // wanted is how many machines there should be.
@@ -243,21 +242,21 @@ func (d *state) remove() Plan {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
 	d.summary.count(d)
-	if d.allCreated() { // once the machines are gone, they would look like ones not created yet
+	if d.allCreated() { // later the machines are gone, and would look as if they were not created yet
 		return d.settleOnly()
 	}
 	if !d.retryAt().IsZero() {
 		return d.waitForChange()
 	}
 	if d.s.HasFinalizer(object.OrphanDependents) {
-		d.waiting = decision.Why{Reason: reasonLeaving}
+		d.waiting = decision.Why{Reason: reasonOrphaning}
 		return d.waitForChange()
 	}
 	if plan, found := d.deleteAll(); found {
 		return plan
 	}
-	if n := d.summary.spared.count; n > 0 {
-		d.waiting = d.kept(n)
+	if n := d.summary.pausedMachines.count; n > 0 {
+		d.waiting = d.whyNotDeleted(n)
 		return d.waitForChange()
 	}
 	if d.summary.owned > 0 {
@@ -284,7 +283,7 @@ func (d *state) remove() Plan {
 // deleteAll deletes the machines of a set that is being deleted, whether
 // or not they match its selector.
 func (d *state) deleteAll() (Plan, bool) {
-	if d.summary.owned == d.summary.terminating+d.summary.spared.count || d.o.Refused.Delete != nil {
+	if d.summary.owned == d.summary.terminating+d.summary.pausedMachines.count || d.o.Refused.Delete != nil {
 		return Plan{}, false
 	}
 	if plan, found := d.readFresh("deleting the set's machines"); found {
@@ -303,7 +302,7 @@ func (d *state) deleteAll() (Plan, bool) {
 // set may have another size by then. After that time the set reads live again.
 const DeleteWithin = 10 * time.Second
 
-// readFresh is readLive for what only a fresh live read allows, see DeleteWithin.
+// readFresh is readLive for orders that need a live read younger than DeleteWithin.
 func (d *state) readFresh(before string) (plan Plan, found bool) {
 	if d.live() && !d.o.Read.Within(DeleteWithin, d.now) {
 		return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Detail: before}}, true
@@ -311,8 +310,8 @@ func (d *state) readFresh(before string) (plan Plan, found bool) {
 	return d.readLive(before)
 }
 
-// worst returns the refusal that the status reports: the one that keeps the set furthest from what it
-// should be. False: no order was refused.
+// worst returns the refusal that the status reports: of a create, or else of a delete, or else of a change.
+// False: no order was refused.
 func (r *Refused) worst() (machine.OperationKind, decision.Why, bool) {
 	why := func(reason decision.Reason, o *machine.Outcome) decision.Why {
 		detail, _ := codes.Bounded(o.Message)
@@ -329,10 +328,9 @@ func (r *Refused) worst() (machine.OperationKind, decision.Why, bool) {
 	return "", decision.Why{}, false
 }
 
-// retryAt returns when orders may be given again after the last refusal. Zero: at once. It holds back orders
-// of all kinds: the write that stores a refusal wakes the set again, and two kinds that fail in turns would
-// never back off. A change of the set ends the wait. A time of the refusal that no clock can have written
-// delays nothing.
+// retryAt returns when orders may be given again after the last refusal. Zero: at once. Orders of all kinds
+// wait: the write that stores a refusal triggers another pass, and two kinds that fail in turns would never
+// back off. A change of the set ends the wait. A refusal too far in the future delays nothing.
 func (d *state) retryAt() time.Time {
 	failures := d.o.Failures
 	if _, _, refused := d.o.Refused.worst(); refused {

@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// TestCallersMistakes: an observation without a set is an error. A policy of nil, or the zero one, is the default.
 func TestCallersMistakes(t *testing.T) {
 	p := machineset.DefaultPolicy()
 	_, err := machineset.Decide(nil, p, morning)
@@ -60,12 +61,11 @@ func TestPolicyValidate(t *testing.T) {
 	requireField(t, p.Validate(), "policy.burst")
 }
 
-// TestPolicyOfChurn: replacements of machines that never ran wait not at all, or a second at least
-// and no longer than CrashLoopMax.
-func TestPolicyOfChurn(t *testing.T) {
+// TestCrashLoopPolicy: CrashLoopBase is off, or at least a second and at most CrashLoopMax.
+func TestCrashLoopPolicy(t *testing.T) {
 	for _, line := range []struct {
 		base, most time.Duration
-		field      string // empty: both are valid
+		field      string // the invalid one; empty: both are valid
 	}{
 		{0, 0, ""},
 		{object.Off, 0, ""},
@@ -98,8 +98,7 @@ func requireField(t *testing.T, err error, field string) {
 	require.Equal(t, field, bad.Field)
 }
 
-// TestSetValidate: each field that can't be acted upon is named, in the error
-// and in the condition, and the set is otherwise left alone.
+// TestSetValidate: the error and the condition name the invalid field. Nothing else is done for the set.
 func TestSetValidate(t *testing.T) {
 	require.NoError(t, newSet(1).Validate())
 	for field, change := range map[string]func(*machineset.Set){
@@ -144,7 +143,7 @@ func TestSetValidate(t *testing.T) {
 	}
 }
 
-// TestMachineName: names of machines that exist depend on these.
+// TestMachineName: the names must stay as they are, because machines with such names exist.
 func TestMachineName(t *testing.T) {
 	set := newSet(1)
 	require.Equal(t, "web-mrs7d-1", set.MachineName(1))
@@ -159,9 +158,8 @@ func TestMachineName(t *testing.T) {
 	}
 }
 
-// TestBornComplete: a new machine holds all that the template says, and shares
-// none of it.
-func TestBornComplete(t *testing.T) {
+// TestCreatedMachineIsComplete: a new machine has all fields of the template, and shares no memory with it.
+func TestCreatedMachineIsComplete(t *testing.T) {
 	o := fleet(1, 0, false)
 	o.Set.Instructions.Reservation, o.Read = machineset.Reservation{Reserved: 1, At: morning}, decision.Freshness{Began: morning}
 	o.Set.Spec.Template.Spec.NodeTemplate.Taints = []object.Taint{{Key: "a", Effect: object.NoSchedule}}
@@ -186,7 +184,7 @@ func TestBornComplete(t *testing.T) {
 	require.Equal(t, "a", o.Set.Spec.Template.Spec.NodeTemplate.Taints[0].Key)
 }
 
-// TestTerminatingMachineHoldsItsName: a name is in use until its machine is gone.
+// TestTerminatingMachineHoldsItsName: the name of a machine is not used again while the machine is being deleted.
 func TestTerminatingMachineHoldsItsName(t *testing.T) {
 	o := fleet(2, 1, false)
 	o.Machines[0] = o.Machines[0].Clone()
@@ -197,9 +195,8 @@ func TestTerminatingMachineHoldsItsName(t *testing.T) {
 	require.Equal(t, []string{"web-mrs7d-2"}, names(plan.Create))
 }
 
-// TestPushLeavesTheRest: what is pushed is not all of the template, and nothing
-// of the machine's own is lost.
-func TestPushLeavesTheRest(t *testing.T) {
+// TestPushKeepsOtherFields: a push copies only some fields of the template. The machine keeps all others.
+func TestPushKeepsOtherFields(t *testing.T) {
 	o := fleet(1, 1, false)
 	spec := &o.Set.Spec.Template.Spec
 	spec.Class = machine.ClassRef{APIGroup: "new.example", Kind: "NewClass", Name: "large"}
@@ -213,7 +210,7 @@ func TestPushLeavesTheRest(t *testing.T) {
 	require.Equal(t, want, plan.Push[0].Machine)
 }
 
-// TestPushSharesNothing: neither with the machine nor with the template.
+// TestPushSharesNothing: a pushed machine shares no memory with the observed machine or the template.
 func TestPushSharesNothing(t *testing.T) {
 	o := fleet(1, 1, false)
 	spec := &o.Set.Spec.Template.Spec
@@ -230,10 +227,10 @@ func TestPushSharesNothing(t *testing.T) {
 	require.Equal(t, before, o.Machines[0])
 }
 
-// TestFailedSummaries: the newest ten, by name where they are of one age, however
-// long the messages and IDs are that they were stored with; and the number of all.
+// TestFailedMachineList: the status lists the newest ten failed machines, by name if they are of the same age,
+// and counts all. It stays small even if machines have long messages and IDs.
 // Invariants: P42
-func TestFailedSummaries(t *testing.T) {
+func TestFailedMachineList(t *testing.T) {
 	o := fleet(150, 150, false)
 	for i, m := range o.Machines {
 		m.CreatedAt = morning.Add(time.Duration(i/4) * time.Second)
@@ -242,7 +239,7 @@ func TestFailedSummaries(t *testing.T) {
 			State: machine.StateFailed, Code: codes.Internal, Message: strings.Repeat("broken ", 100_000), Time: morning,
 		}
 	}
-	o.Set.Status.Failed = make([]machineset.FailedMachine, 100) // as it was stored before
+	o.Set.Status.Failed = make([]machineset.FailedMachine, 100) // a stored status may list more
 	settle(t, o, morning.Add(time.Hour))
 	failed := o.Set.Status.Failed
 	require.Equal(t, int32(150), o.Set.Status.Failing)
@@ -262,9 +259,8 @@ func TestFailedSummaries(t *testing.T) {
 	require.Equal(t, machineset.ReasonSettled, plan.Why.Reason)
 }
 
-// TestTimesFromAnotherPlace: a store may return the same instants in another
-// location, and that is no change.
-func TestTimesFromAnotherPlace(t *testing.T) {
+// TestTimesInAnotherLocation: if a store returns times in another location, the status has not changed.
+func TestTimesInAnotherLocation(t *testing.T) {
 	o := fleet(2, 2, false)
 	o.Frozen = true
 	o.Machines[0].Status.LastOperation = machine.Operation{State: machine.StateFailed, Time: morning}
@@ -278,16 +274,16 @@ func TestTimesFromAnotherPlace(t *testing.T) {
 	require.Nil(t, plan.Write)
 }
 
-// TestSettledAllocatesNothing: most looks at a set find nothing to do.
+// TestSettledAllocatesNothing: a decision about a settled set, as most are, allocates no memory.
 func TestSettledAllocatesNothing(t *testing.T) {
 	o, p, now := fleet(100, 100, false), machineset.DefaultPolicy(), morning.Add(time.Hour)
 	settle(t, o, now)
 	require.Zero(t, testing.AllocsPerRun(10, func() { _, _ = machineset.Decide(o, p, now) }))
 }
 
-// TestYoungGoBeforeAvailable: of machines that run, the one that has not been
-// ready for long enough goes, though it is the newer one.
-func TestYoungGoBeforeAvailable(t *testing.T) {
+// TestNotYetAvailableIsDeletedFirst: of two running machines, the one that has not been ready for MinReady is
+// deleted, although the other one is older.
+func TestNotYetAvailableIsDeletedFirst(t *testing.T) {
 	set := newSet(1)
 	set.Spec.MinReady = time.Hour
 	set.Finalizers = []string{machineset.Finalizer}
@@ -307,10 +303,10 @@ func TestYoungGoBeforeAvailable(t *testing.T) {
 	require.Equal(t, []string{"m1"}, names(plan.Delete), "%s", plan.Why)
 }
 
-// TestEqualVictimsGoByName is P19 where nothing but the name tells machines
-// apart: for any order of the input, the same ones are deleted.
+// TestEqualMachinesAreDeletedByName: if machines differ in their names only, the first by name are deleted,
+// whatever the order of the input.
 // Invariants: P19
-func TestEqualVictimsGoByName(t *testing.T) {
+func TestEqualMachinesAreDeletedByName(t *testing.T) {
 	set := newSet(3)
 	set.Finalizers = []string{machineset.Finalizer}
 	all := make([]*machine.Machine, 7)
@@ -331,8 +327,8 @@ func TestEqualVictimsGoByName(t *testing.T) {
 	})
 }
 
-// TestMaxReplicas: a set above the policy's limit is not acted upon, and says so;
-// a deployment answers for the size of its own sets.
+// TestMaxReplicas: a set that is larger than the policy's limit is invalid. The limit does not apply to the
+// sets of a deployment.
 func TestMaxReplicas(t *testing.T) {
 	p, now := machineset.DefaultPolicy(), morning.Add(time.Hour)
 	p.MaxReplicas = 5
@@ -347,7 +343,7 @@ func TestMaxReplicas(t *testing.T) {
 			plan, err := machineset.Decide(o, p, now)
 			require.NoError(t, err)
 			if !refused || owned {
-				require.NotEqual(t, machineset.ReasonSpecInvalid, plan.Why.Reason)
+				require.NotEqual(t, machineset.ReasonSpecInvalid, plan.Why.Reason, "%d replicas, with a deployment: %v", replicas, owned)
 				continue
 			}
 			require.IsType(t, &machineset.UpdateStatus{}, plan.Write)
@@ -375,7 +371,7 @@ func TestMaxReplicas(t *testing.T) {
 	require.ErrorIs(t, err, object.ErrInvalid)
 }
 
-// TestLongestName: the machines of a set of the longest name fit into a host name.
+// TestLongestName: the machine names of a set with the longest name fit into a host name.
 func TestLongestName(t *testing.T) {
 	s := &machineset.Set{}
 	s.UID = "u"
@@ -385,7 +381,7 @@ func TestLongestName(t *testing.T) {
 	require.Len(t, s.MachineName(9_999_999), 63)
 }
 
-// TestMinReadyIgnored: a set whose MinReady is ignored counts, creates and deletes as one that has none.
+// TestMinReadyIgnored: with IgnoreMinReady, decisions are the same as for a set without MinReady.
 func TestMinReadyIgnored(t *testing.T) {
 	p := machineset.DefaultPolicy()
 	p.IgnoreMinReady = true
@@ -410,22 +406,21 @@ func TestMinReadyIgnored(t *testing.T) {
 // TestP8StrictQuotaStory: a failed machine's replacement waits until the failed
 // one is gone.
 func TestP8StrictQuotaStory(t *testing.T) {
-	story(t, "strict-quota", 3, func(s *stage) {
+	playScenario(t, "strict-quota", 3, func(s *scenario) {
 		s.p.policy.StrictQuota = true
-		s.settled()
-		s.say("the second fails")
+		s.runAll()
+		s.comment("the second fails")
 		s.w.phase(s.name(2), machine.PhaseFailed)
 		s.pass()
 		s.after(time.Minute)
-		s.say("it is gone")
-		s.w.finish()
+		s.comment("it is gone")
+		s.w.removeDeleted()
 		s.after(time.Minute)
 	})
 }
 
-// TestP8StrictQuota: for anything that happens to machines and to the set's size, no
-// machine is made while there are as many as there should be, those being
-// deleted among them; and the set comes to its size all the same.
+// TestP8StrictQuota: under a strict quota, the number of machines never exceeds the set's size, even if those
+// being deleted count, whatever happens to machines and to the size. In the end the set has its size.
 // Invariants: P8
 func TestP8StrictQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -433,19 +428,19 @@ func TestP8StrictQuota(t *testing.T) {
 		p := newProcess(w, machineset.DefaultPolicy())
 		p.policy.StrictQuota = true
 		p.cached = func(oldest, newest int) int { return rapid.IntRange(oldest, newest).Draw(t, "cache") }
-		most := w.set.Spec.Replicas // since a create may be on its way
+		most := w.set.Spec.Replicas // the largest size so far: a create for it may be in flight
 		w.created = func(*machine.Machine) {
-			require.LessOrEqual(t, len(w.machines), int(most), "P8: machines, with those being deleted")
+			require.LessOrEqual(t, len(w.machines), int(most), "P8: more machines, with those being deleted, than replicas")
 		}
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
-			names := names2(w.all())
+			names := machineNames(w.all())
 			switch action := rapid.IntRange(0, 9).Draw(t, "action"); {
 			case action < 6 || len(names) == 0:
 				p.step()
 			case action == 6:
 				w.phase(rapid.SampledFrom(names).Draw(t, "failing"), machine.PhaseFailed)
 			case action == 7:
-				w.finish()
+				w.removeDeleted()
 			case action == 8:
 				w.phase(rapid.SampledFrom(names).Draw(t, "running"), machine.PhaseRunning)
 			default:
@@ -458,27 +453,27 @@ func TestP8StrictQuota(t *testing.T) {
 		p.die()
 		for range 20 {
 			require.True(t, p.run())
-			w.finish()
+			w.removeDeleted()
 			w.advance(10 * time.Minute)
 		}
 		require.Len(t, w.all(), int(w.set.Spec.Replicas))
 	})
 }
 
-// TestProgressIsTold: the numbers of a deployment's set may wait for longer than
-// all else; those of a set without owner may not.
-func TestProgressIsTold(t *testing.T) {
+// TestProgressInterval: in the status of a deployment's set, new numbers of machines are written after
+// ProgressInterval, other changes after StatusInterval. For a set without an owner there is no difference.
+func TestProgressInterval(t *testing.T) {
 	p := machineset.DefaultPolicy()
 	p.ProgressInterval = time.Minute
 	numbers := func(o *machineset.Observation) { o.Machines[0].Status.Phase = machine.PhaseUnknown }
 	for name, c := range map[string]struct {
 		change func(*machineset.Observation)
-		lone   bool
-		after  time.Duration
+		lone   bool          // the set has no owner
+		after  time.Duration // when the status is written
 	}{
-		"numbers":                      {numbers, false, time.Minute},
-		"numbers and the generation":   {func(o *machineset.Observation) { numbers(o); o.Set.Generation++ }, false, time.Minute},
-		"numbers of a set of nobody's": {numbers, true, time.Second},
+		"numbers":                        {numbers, false, time.Minute},
+		"numbers and the generation":     {func(o *machineset.Observation) { numbers(o); o.Set.Generation++ }, false, time.Minute},
+		"numbers of a set without owner": {numbers, true, time.Second},
 		"a failure": {func(o *machineset.Observation) {
 			o.Machines[0].Status.LastOperation.State = machine.StateFailed
 		}, false, time.Second},
@@ -505,11 +500,10 @@ func TestProgressIsTold(t *testing.T) {
 	}
 }
 
-// lastMoment is a world of a set of two. Its process reserved both names at a
-// time with a fraction of a second, made the first machine, and died at the
-// last moment at which it might issue the second create. That one will take
-// effect at the last moment at which it may.
-func lastMoment(t require.TestingT, ms int) (w *world, arrival time.Time) {
+// latestCreate returns the world of a set of two. Its process reserved both names at a time with a fraction of
+// a second and created the first machine. It issued the second create at the last moment that is allowed, and
+// died. This create is still in flight; it takes effect at arrival, the last moment that is possible.
+func latestCreate(t require.TestingT, ms int) (w *world, arrival time.Time) {
 	w = newWorld(newSet(2))
 	w.now = morning.Add(time.Duration(ms) * time.Millisecond)
 	p := newProcess(w, machineset.DefaultPolicy())
@@ -531,11 +525,11 @@ func lastMoment(t require.TestingT, ms int) (w *world, arrival time.Time) {
 	return w, w.late[0].at
 }
 
-// TestLastMoment is P12 where it is tightest: whenever others look, nothing is
-// put in the place of a create that may still come in.
-func TestLastMoment(t *testing.T) {
+// TestLatestCreate: whenever other processes look, they create no machine instead of one whose create may still
+// take effect.
+func TestLatestCreate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, arrival := lastMoment(t, rapid.IntRange(0, 999).Draw(t, "fraction"))
+		w, arrival := latestCreate(t, rapid.IntRange(0, 999).Draw(t, "fraction"))
 		p := newProcess(w, machineset.DefaultPolicy())
 		look := []time.Duration{-2 * time.Minute, -time.Minute, -time.Millisecond, 0, time.Second}
 		for range 3 {
@@ -552,46 +546,46 @@ func TestLastMoment(t *testing.T) {
 	})
 }
 
-// TestReadTooEarly: that nothing came of a name is known from a read made after
-// the last moment, not from one made earlier in the same pass.
+// TestReadTooEarly: a name is given up on a live read made after the last moment at which its create can take
+// effect. A live read from earlier in the same pass does not suffice.
 func TestReadTooEarly(t *testing.T) {
-	w, arrival := lastMoment(t, 900)
+	w, arrival := latestCreate(t, 900)
 	w.advance(arrival.Sub(w.now) - time.Millisecond)
 	w.phase(newSet(0).MachineName(1), machine.PhaseFailed) // makes a live read necessary
 	p := newProcess(w, machineset.DefaultPolicy())
 	p.until(t, func() bool { return len(p.plan.Delete) > 0 })
 	w.advance(time.Minute)
 	require.True(t, p.run())
-	w.finish()
+	w.removeDeleted()
 	require.True(t, p.run())
-	require.Len(t, w.active(), 2, "the second machine and one in the place of the first")
+	require.Len(t, w.active(), 2, "the second machine and the replacement of the first")
 	require.Equal(t, int64(3), w.set.Instructions.Reservation.Reserved)
 }
 
-// TestReadTooEarlyToLetGo is the same for a set that is being deleted.
-func TestReadTooEarlyToLetGo(t *testing.T) {
-	w, arrival := lastMoment(t, 900)
+// TestReadTooEarlyToRemoveFinalizer is the same for a set that is being deleted.
+func TestReadTooEarlyToRemoveFinalizer(t *testing.T) {
+	w, arrival := latestCreate(t, 900)
 	w.edit(func(s *machineset.Set) { s.DeletedAt = w.now.Truncate(time.Second) })
 	w.change(newSet(0).MachineName(1), func(m *machine.Machine) { m.Finalizers = nil })
 	w.advance(arrival.Sub(w.now) - time.Millisecond)
 	p := newProcess(w, machineset.DefaultPolicy())
 	p.until(t, func() bool { return len(p.plan.Delete) > 0 })
 	p.step()
-	p.o.Machines = nil // the first machine went at once
-	w.finish()
+	p.o.Machines = nil // the first machine has no finalizer, so it was gone at once
+	w.removeDeleted()
 	w.advance(time.Minute)
 	require.True(t, p.run())
-	require.NotNil(t, w.set, "the second machine came in meanwhile")
-	w.finish()
+	require.NotNil(t, w.set, "the second create took effect meanwhile")
+	w.removeDeleted()
 	require.True(t, p.run())
 	require.Nil(t, w.set)
 	require.Empty(t, w.all())
 }
 
-// TestCreatesHaveAnEnd: no create is ordered after its reservation's time, and
-// each plan says until when its orders may be issued.
+// TestNoCreateAfterUntil: no create is ordered later than RequestTimeout after its reservation, and a plan says
+// until when its orders may be issued.
 // Invariants: P17
-func TestCreatesHaveAnEnd(t *testing.T) {
+func TestNoCreateAfterUntil(t *testing.T) {
 	o := fleet(3, 1, false)
 	o.Set.Instructions.Reservation = machineset.Reservation{Settled: 1, Reserved: 3, At: morning}
 	p := machineset.DefaultPolicy()
@@ -612,10 +606,9 @@ func TestCreatesHaveAnEnd(t *testing.T) {
 	require.Equal(t, machineset.ReasonReserve, plan.Why.Reason)
 }
 
-// TestSettledBeforeItsMachinesGo: a set whose deletion was asked for right after it had
-// created settles what it sees: with its machines gone it would wait for creates
-// that have long been answered.
-func TestSettledBeforeItsMachinesGo(t *testing.T) {
+// TestDeletedSetSettlesFirst: a set that is deleted just after it has created its machines settles its
+// reservation first. Otherwise, once the machines are gone, it would wait for creates that were answered.
+func TestDeletedSetSettlesFirst(t *testing.T) {
 	set := newSet(2)
 	set.Instructions.Reservation = machineset.Reservation{Reserved: 2, At: morning}
 	set.DeletedAt = morning
@@ -635,8 +628,8 @@ func TestSettledBeforeItsMachinesGo(t *testing.T) {
 	require.Equal(t, machineset.ReasonSetReleased, plan.Why.Reason)
 }
 
-// TestDeletionOrder: a set that is scaled to nothing deletes its machines in this order, one for each
-// rule of the deletion order.
+// TestDeletionOrder: a set that is scaled to zero deletes its machines in this order. There is one machine for
+// each rule of the deletion order.
 func TestDeletionOrder(t *testing.T) {
 	annotated := func(key, value string) func(*machine.Machine) {
 		return func(m *machine.Machine) { m.Annotations = map[string]string{key: value} }

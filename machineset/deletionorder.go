@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// The bits of a rank, from the one that decides last to the one that decides
-// first. What is marked to go or kept from going belongs above the priority.
+// The bits of a rank, from the ones that decide last to the ones that decide
+// first. The class (a request to delete or to keep the machine) decides before the priority.
 const (
 	requestedBits = 1
 	chosenBits    = 1
@@ -30,7 +30,7 @@ type class uint64
 const (
 	// classMarked: the machine is a deletion candidate, as a scaler has chosen it.
 	classMarked class = 2
-	// classRequested: the machine is to be replaced, and does no work.
+	// classRequested: the machine is to be replaced, and is not available.
 	classRequested class = 3
 	// classPlain: no request affects when this machine is deleted.
 	classPlain class = 4
@@ -52,8 +52,8 @@ type order struct {
 // rank returns a machine's place in the deletion order. Of two machines, the first of these
 // that differs decides:
 //
-//  1. the class: a scaler's choice first, then machines to be replaced that do no work, then
-//     all others, then those that the set keeps for inspection, then those that a user keeps;
+//  1. the class: a scaler's choice first, then unavailable machines to be replaced, then all
+//     others, then those that the set keeps for inspection, then those that a user keeps;
 //  2. the priority, lower first;
 //  3. the phase that loses least, see phaseRank;
 //  4. not available before available;
@@ -62,12 +62,12 @@ type order struct {
 //  7. the age, see Policy.Age;
 //  8. the name, then the UID.
 //
-// Nothing else counts: not whether the node is cordoned, nor how many pods run on it, nor what the
-// machine costs. Who knows better lowers the priority of a machine, or names it as a scaler does.
+// Nothing else counts: not whether the node is cordoned, not how many pods run on it, and not what the
+// machine costs. To have a machine deleted earlier, lower its priority, or choose it as a scaler does.
 //
 // A machine that runs but has not been ready for MinReady yet is not available. Neither is one
-// that is selected for an update and about to stop. A rollout assumes that a set first deletes
-// what is not available.
+// that is selected for an in-place update, because it is about to stop. A rollout assumes that a set
+// deletes unavailable machines first.
 func (o order) rank(m *machine.Machine, available bool) ranked {
 	priority := min(max(m.Priority(o.d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
 	rank := uint64(o.class(m, available))<<classShift |
@@ -85,8 +85,8 @@ func (o order) rank(m *machine.Machine, available bool) ranked {
 	return ranked{rank, o.age(m), m}
 }
 
-// phaseRank orders phases by what is lost with a machine in them. Unknown
-// phases, and Terminating that leads nowhere, are first.
+// phaseRank orders phases by how much is lost with a machine in them, the least first. Before all others come
+// unknown phases, and Terminating of a machine that is not being deleted.
 func phaseRank(p machine.Phase) uint64 {
 	switch p {
 	case machine.PhaseFailed:
@@ -114,7 +114,7 @@ func phaseRank(p machine.Phase) uint64 {
 	return 0
 }
 
-// age places machines that nothing else tells apart.
+// age orders machines that are equal in all that counts before the age.
 func (o order) age(m *machine.Machine) int64 {
 	switch o.d.p.Age {
 	case NewestFirst:
@@ -146,27 +146,25 @@ func phaseWord(p machine.Phase) string {
 	return string(p)
 }
 
-// class comes before everything else in the deletion order. A machine
-// that a user keeps for inspection is last even if a scaler chose it, or its
-// replacement was requested. One that works is deleted for its replacement
-// only after those that do not: a rollout assumes that a set deletes these
-// first.
+// class returns a machine's class. A machine that a user keeps for inspection is last even if a scaler chose
+// it, or its replacement was requested. A replace request does not change the class of an available machine: a
+// rollout assumes that a set deletes unavailable machines first.
 func (o order) class(m *machine.Machine, available bool) class {
 	switch {
-	case o.d.explicit(m):
+	case o.d.preservedByUser(m):
 		return classExplicit
-	case o.chosen.still(m, available, o.d.minReady()):
+	case o.chosen.applies(m, available, o.d.minReady()):
 		return classMarked
 	case !available && Requested(m, o.d.p.Keys.Replace):
 		return classRequested
-	case o.d.keeps(m):
+	case o.d.preserves(m):
 		return classAutomatic
 	}
 	return classPlain
 }
 
-// ranked is a machine with its place in an order: lower is deleted first. The facts
-// it is ranked by are packed, so that comparing two rarely looks at a machine.
+// ranked is a machine with its place in an order: lower is deleted first. Its rank is packed into an integer, so
+// that a comparison rarely needs to read the machine.
 type ranked struct {
 	rank    uint64
 	age     int64
@@ -187,8 +185,8 @@ func (a ranked) compare(b ranked) int {
 	return cmp.Compare(a.machine.UID, b.machine.UID)
 }
 
-// lowest keeps the lowest of what it is offered, up to its limit: a heap with
-// the highest of them on top. A limit of zero keeps nothing.
+// lowest keeps the lowest machines that it is offered, up to its limit: it is a heap with the highest of them
+// on top. A limit of zero keeps none.
 type lowest struct {
 	limit int
 	items []ranked
@@ -232,7 +230,7 @@ func (l *lowest) down(i int) {
 	}
 }
 
-// sorted returns what was kept, lowest first. Nothing can be offered afterwards.
+// sorted returns the kept machines, lowest first. No more can be offered afterwards.
 func (l *lowest) sorted() []ranked {
 	slices.SortFunc(l.items, ranked.compare)
 	return l.items

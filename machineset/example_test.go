@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A set of three has two machines, read live. Names are given out first, in a
-// write that fails if anybody else has changed the set; then comes the create.
+// A set of three has two machines, read live. It reserves a name first, in a write that fails if anybody else
+// has changed the set. Then it creates the machine.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	labels := map[string]string{"pool": "web"}
@@ -83,8 +83,8 @@ func pass(
 	}
 }
 
-// A set of two that was just made, from caches: it is read live, gives out two names, and creates the
-// machines. Then it waits for them.
+// The first pass over a new set of two: it reads live, reserves two names, and creates the machines. Then it
+// waits for them.
 func Example_pass() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	labels := map[string]string{"pool": "web"}

@@ -17,10 +17,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// siege is a world in which everything goes wrong: two processes at once with
-// stale caches, calls that fail, succeed unheard or come in late, processes
-// that die between any two calls, and machines that others delete or break.
-type siege struct {
+// chaos is a world in which everything goes wrong: there are two processes at once with stale caches. Calls
+// fail, their answers are lost, or they take effect late. Processes die between any two calls. Machines are
+// deleted or broken by others.
+type chaos struct {
 	*rapid.T
 	w         *world
 	processes []*process
@@ -28,15 +28,15 @@ type siege struct {
 	log       []string
 
 	created   int
-	allowance int // replicas first missing, plus what was lost since
-	strict    bool
-	names     map[string]int       // how many machines have had a name
+	allowance int                  // how many may be created: the replicas at first, and one for each machine lost
+	strict    bool                 // the set's size never changes, so there are never more active machines
+	names     map[string]int       // how many machines have had each name
 	reserved  map[string]time.Time // when each name was given out
-	peaceful  bool
+	faultsOff bool
 }
 
-func newSiege(t *rapid.T, replicas int32) *siege {
-	s := &siege{T: t, w: newWorld(newSet(replicas)), policy: machineset.DefaultPolicy(), strict: true}
+func newChaos(t *rapid.T, replicas int32) *chaos {
+	s := &chaos{T: t, w: newWorld(newSet(replicas)), policy: machineset.DefaultPolicy(), strict: true}
 	s.policy.Burst = int32(rapid.IntRange(1, 6).Draw(t, "burst"))
 	if rapid.Bool().Draw(t, "settles late") {
 		s.policy.SettleWithin = time.Duration(rapid.IntRange(1, int(s.policy.RequestTimeout/time.Second)).Draw(t, "settle within")) * time.Second
@@ -69,17 +69,17 @@ func newSiege(t *rapid.T, replicas int32) *siege {
 	return s
 }
 
-func (s *siege) sayf(format string, args ...any) {
+func (s *chaos) sayf(format string, args ...any) {
 	line := fmt.Sprintf("%s %s", s.w.now.Sub(morning), fmt.Sprintf(format, args...))
 	s.log = append(s.log, line)
 }
 
-func (s *siege) failf(format string, args ...any) {
+func (s *chaos) failf(format string, args ...any) {
 	s.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(s.log, "\n"))
 }
 
-func (s *siege) fault(verb string) fault {
-	if s.peaceful {
+func (s *chaos) fault(verb string) fault {
+	if s.faultsOff {
 		return fine
 	}
 	n := rapid.IntRange(0, 99).Draw(s.T, "fault")
@@ -94,8 +94,8 @@ func (s *siege) fault(verb string) fault {
 	return kinds[n/5]
 }
 
-// onCreated holds P12 and P17 to every machine that is created.
-func (s *siege) onCreated(m *machine.Machine) {
+// onCreated checks P12 and P17 for each machine that is created.
+func (s *chaos) onCreated(m *machine.Machine) {
 	s.created++
 	s.sayf("created %s", m.Name)
 	at, known := s.reserved[m.Name]
@@ -107,7 +107,7 @@ func (s *siege) onCreated(m *machine.Machine) {
 		if done := at.Add(2*s.policy.RequestTimeout + time.Second); !s.w.now.Before(done) {
 			s.failf("P17: name %s, reserved at %s, came back at %s", m.Name, at.Sub(morning), s.w.now.Sub(morning))
 		}
-		s.allowance++ // it was there and was lost while another create of it was under way
+		s.allowance++ // it was lost while another create under its name was in flight
 	}
 	if s.created > s.allowance {
 		s.failf("P12: %d machines created, only %d were ever missing", s.created, s.allowance)
@@ -118,13 +118,13 @@ func (s *siege) onCreated(m *machine.Machine) {
 	}
 }
 
-// cameBack reports whether a machine has the name of one that was lost while
-// another create of it was under way: what the library can't prevent.
-func (s *siege) cameBack(m *machine.Machine) bool { return s.names[m.Name] > 1 }
+// cameBack reports whether a machine has the name of one that was lost while another create under this name
+// was in flight. The library can't prevent that.
+func (s *chaos) cameBack(m *machine.Machine) bool { return s.names[m.Name] > 1 }
 
-// check holds each plan to what no plan may do.
-func (s *siege) check(o *machineset.Observation, plan machineset.Plan) {
-	if fault := improper(o, &plan); fault != "" {
+// check fails if a plan does what no plan may do.
+func (s *chaos) check(o *machineset.Observation, plan machineset.Plan) {
+	if fault := planFault(o, &plan); fault != "" {
 		s.failf("%s", fault)
 	}
 	if write, ok := plan.Write.(*machineset.Update); ok {
@@ -132,7 +132,7 @@ func (s *siege) check(o *machineset.Observation, plan machineset.Plan) {
 		if next.Settled < old.Settled || next.Reserved < old.Reserved || next.Settled > next.Reserved {
 			s.failf("P17: the reservation went from %+v to %+v", old, next)
 		}
-		if o.Set.Version == s.w.set.Version { // else it will fail
+		if o.Set.Version == s.w.set.Version { // otherwise the write will fail
 			for n := old.Reserved + 1; n <= next.Reserved; n++ {
 				s.reserved[o.Set.MachineName(n)] = next.At
 			}
@@ -145,15 +145,15 @@ func (s *siege) check(o *machineset.Observation, plan machineset.Plan) {
 	}
 }
 
-// checkAge holds a deletion to the age of what it was decided on.
-func (s *siege) checkAge(o *machineset.Observation) {
+// checkAge fails if a deletion is issued too long after the live read that it was decided on.
+func (s *chaos) checkAge(o *machineset.Observation) {
 	if age := s.w.now.Sub(o.Read.Ended); age < 0 || age >= 10*time.Second {
 		s.failf("P8: deleting on a live read that ended %s ago", age)
 	}
 }
 
-// disturb lets others do something.
-func (s *siege) disturb() {
+// disturbMachine changes one machine as others do: its controller, a user, or the provider.
+func (s *chaos) disturbMachine() {
 	all := s.w.all()
 	if len(all) == 0 {
 		return
@@ -176,13 +176,13 @@ func (s *siege) disturb() {
 		s.w.vanish(name)
 	default:
 		s.sayf("the deleted machines go")
-		s.w.finish()
+		s.w.removeDeleted()
 	}
 }
 
-// act lets one of all that can happen happen.
-func (s *siege) act(more ...func()) {
-	n := rapid.IntRange(0, 19+len(more)).Draw(s.T, "act")
+// randomStep does one thing: a step of a process, a wait, a crash, a change of a machine, or one of more.
+func (s *chaos) randomStep(more ...func()) {
+	n := rapid.IntRange(0, 19+len(more)).Draw(s.T, "step")
 	switch {
 	case n < 12:
 		s.step(s.processes[0])
@@ -198,33 +198,32 @@ func (s *siege) act(more ...func()) {
 		s.processes[i].die()
 		s.processes[i].floor = max(0, len(s.w.history)-30)
 	case n < 20:
-		s.disturb()
+		s.disturbMachine()
 	default:
 		more[n-20]()
 	}
 }
 
-func (s *siege) step(p *process) {
+func (s *chaos) step(p *process) {
 	p.step()
 	if p.err != nil {
 		s.failf("P11: %v", p.err)
 	}
 }
 
-// peace ends all faults: from now on one process works with fresh caches, and
-// must settle with the set as it should be.
-func (s *siege) peace() {
-	s.peaceful = true
+// endFaults ends all faults. One process goes on with fresh caches, until it has nothing left to do.
+func (s *chaos) endFaults() {
+	s.faultsOff = true
 	p := s.processes[0]
 	p.die()
 	p.cached = nil
-	s.w.advance(time.Second) // none joins in the second in which others failed: that would not end a row of failures
+	s.w.advance(time.Second) // a machine that joins in the second in which others failed would not end the backoff
 	for round := 0; ; round++ {
 		if round == 100 {
-			s.failf("no rest after 100 rounds: %+v", p.wait)
+			s.failf("not settled after 100 rounds: %+v", p.wait)
 		}
 		version := s.w.version
-		s.w.finish()
+		s.w.removeDeleted()
 		for _, m := range s.w.active() {
 			if m.Status.Phase != machine.PhaseRunning {
 				s.w.phase(m.Name, machine.PhaseRunning)
@@ -242,7 +241,8 @@ func (s *siege) peace() {
 	}
 }
 
-func (s *siege) settled() {
+// requireSettled requires that the set has exactly the machines that it should have, and says so.
+func (s *chaos) requireSettled() {
 	set := s.w.set
 	require.Len(s, s.w.active(), int(set.Spec.Replicas), strings.Join(s.log, "\n"))
 	require.Equal(s, set.Instructions.Reservation.Reserved, set.Instructions.Reservation.Settled)
@@ -254,69 +254,68 @@ func (s *siege) settled() {
 	require.Empty(s, set.Status.Conditions)
 }
 
-// TestNeverTwice is P12 and P17 for a set whose size stays as it is: no faults
-// lead to more machines than it asks for, and once they stop it has exactly
-// as many.
+// TestNeverTwice checks a set whose size stays the same: no faults lead to more machines than its size, and
+// once they stop it has exactly as many.
 // Invariants: P8 P12 P17
 func TestNeverTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newSiege(t, int32(rapid.IntRange(0, 9).Draw(t, "replicas")))
+		s := newChaos(t, int32(rapid.IntRange(0, 9).Draw(t, "replicas")))
 		for range rapid.IntRange(0, 300).Draw(t, "acts") {
-			s.act()
+			s.randomStep()
 		}
-		s.peace()
-		s.settled()
+		s.endFaults()
+		s.requireSettled()
 	})
 }
 
-// TestNeverTwiceWhileItsOwnerActs is P12, P17 and P25 for a set that is scaled,
-// frozen and given orphans in the middle of everything.
+// TestNeverTwiceWhileSetChanges is TestNeverTwice for a set that is scaled, frozen and given orphans, and
+// whose template and labels of machines change, while faults occur.
 // Invariants: P12
-func TestNeverTwiceWhileItsOwnerActs(t *testing.T) {
+func TestNeverTwiceWhileSetChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newSiege(t, int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
+		s := newChaos(t, int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
 		s.strict = false
 		for range rapid.IntRange(0, 300).Draw(t, "acts") {
-			s.act(s.scale, s.freeze, s.orphan, s.relabel, s.template)
+			s.randomStep(s.scale, s.freeze, s.orphan, s.relabel, s.template)
 		}
 		for _, p := range s.processes {
 			p.frozen = false
 		}
-		s.peace()
-		s.settled()
+		s.endFaults()
+		s.requireSettled()
 		for _, m := range s.w.active() {
 			require.Equal(t, s.w.set.Spec.Template.Spec.NodeTemplate, m.Spec.NodeTemplate)
 		}
 	})
 }
 
-// TestDeletionUnderFaults is P25 and P12 for a set that is deleted at some
-// time: nothing is created from then on but what was under way, and when it is
-// gone nothing of it is left or ever comes in, but for names that come back.
+// TestDeletionUnderFaults deletes a set while faults occur. From then on it creates nothing; only creates in
+// flight may still take effect. When the set is gone, no machine of it is left, and none appears later, except
+// under names that come back (see cameBack).
 func TestDeletionUnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newSiege(t, int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
+		s := newChaos(t, int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
 		s.strict = false
 		for range rapid.IntRange(0, 150).Draw(t, "acts") {
-			s.act(s.scale)
+			s.randomStep(s.scale)
 		}
 		if len(s.w.set.Finalizers) == 0 {
-			t.Skip("the set was never seen")
+			t.Skip("no process has seen the set")
 		}
 		s.w.edit(func(set *machineset.Set) { set.DeletedAt = s.w.now.Truncate(time.Second) })
 		for range rapid.IntRange(0, 100).Draw(t, "more acts") {
 			if s.w.set != nil {
-				s.act()
+				s.randomStep()
 			}
 		}
-		s.peace()
+		s.endFaults()
 		require.Nil(t, s.w.set)
 		s.w.advance(time.Hour)
 		require.Empty(t, slices.DeleteFunc(s.w.all(), s.cameBack), strings.Join(s.log, "\n"))
 	})
 }
 
-func (s *siege) scale() {
+func (s *chaos) scale() {
 	replicas := int32(rapid.IntRange(0, 9).Draw(s.T, "new replicas"))
 	s.sayf("scaled to %d", replicas)
 	s.allowance += int(max(0, replicas-s.w.set.Spec.Replicas))
@@ -328,10 +327,9 @@ func (s *siege) scale() {
 	})
 }
 
-// giveNames does what a set's deployment may: it gives out names in the write that
-// resizes the set, if all before became machines, as a live read tells. It may
-// give out more than are needed.
-func (s *siege) giveNames(set *machineset.Set) {
+// giveNames reserves names in the write that resizes the set, as its deployment may. It does so only if all
+// earlier names became machines, and may reserve more than are needed.
+func (s *chaos) giveNames(set *machineset.Set) {
 	r := &set.Instructions.Reservation
 	for n := r.Settled + 1; n <= r.Reserved; n++ {
 		if m := s.w.machines[set.MachineName(n)]; m == nil || !m.OwnedBy(set.UID) {
@@ -345,7 +343,7 @@ func (s *siege) giveNames(set *machineset.Set) {
 	s.sayf("reservation: %+v", *r)
 }
 
-func (s *siege) freeze() {
+func (s *chaos) freeze() {
 	frozen := rapid.Bool().Draw(s.T, "frozen")
 	s.sayf("frozen: %v", frozen)
 	for _, p := range s.processes {
@@ -356,7 +354,7 @@ func (s *siege) freeze() {
 	}
 }
 
-func (s *siege) orphan() {
+func (s *chaos) orphan() {
 	m := &machine.Machine{Meta: object.Meta{
 		Key:    object.Key{Namespace: namespace, Name: fmt.Sprintf("orphan-%d", len(s.w.history))},
 		Labels: map[string]string{"pool": "web", "tier": "front"}, Finalizers: []string{machine.Finalizer},
@@ -368,7 +366,7 @@ func (s *siege) orphan() {
 	s.w.createMachine(m)
 }
 
-func (s *siege) relabel() {
+func (s *chaos) relabel() {
 	active := s.w.active()
 	if len(active) > 0 {
 		name := rapid.SampledFrom(active).Draw(s.T, "relabelled").Name
@@ -377,17 +375,16 @@ func (s *siege) relabel() {
 	}
 }
 
-func (s *siege) template() {
+func (s *chaos) template() {
 	zone := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(s.T, "zone")
 	s.sayf("template's zone is %s", zone)
 	s.w.edit(func(set *machineset.Set) { set.Spec.Template.Spec.NodeTemplate.Labels["zone"] = zone })
 }
 
-// TestP7NoneIsMadeForOneThatStays: a failed machine whose deletion was refused, or of
-// which no answer came, is there still: none is made in its place, nor in that of
-// one that stops being kept meanwhile (P7).
+// TestP7NoReplacementWhileDeletionRefused: if the deletion of a failed machine was refused, or got no answer,
+// the machine still exists, so no other is created in its place.
 // Invariants: P7
-func TestP7NoneIsMadeForOneThatStays(t *testing.T) {
+func TestP7NoReplacementWhileDeletionRefused(t *testing.T) {
 	o := liveObservation(newSet(2), 2)
 	for _, m := range o.Machines {
 		m.Status.Phase = machine.PhaseFailed
@@ -404,11 +401,10 @@ func TestP7NoneIsMadeForOneThatStays(t *testing.T) {
 	o.Machines[0] = &deleted
 	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
-	require.Equal(t, int64(1), plan.Write.(*machineset.Update).Set.Instructions.Reservation.Reserved, "one for the one that goes")
+	require.Equal(t, int64(1), plan.Write.(*machineset.Update).Set.Instructions.Reservation.Reserved, "one replacement, for the machine that is being deleted")
 }
 
-// running is a world of a set with machines that all run, and a process that takes its time for
-// each call.
+// running returns the world of a set whose machines all run, and a process of which each call takes the time each.
 func running(t *testing.T, machines int32, each time.Duration) (*world, *process) {
 	t.Helper()
 	w := newWorld(newSet(machines))
@@ -426,9 +422,9 @@ func running(t *testing.T, machines int32, each time.Duration) (*world, *process
 	return w, p
 }
 
-// TestMachinesAboutToGoAreNotPushedTo: of a set that has too many machines, and whose marks have
-// changed, the surplus is deleted at once, and only what stays is changed.
-func TestMachinesAboutToGoAreNotPushedTo(t *testing.T) {
+// TestSurplusIsDeletedBeforeUpdates: if a set has too many machines and its marks have changed, the surplus is
+// deleted first, and only the other machines are updated.
+func TestSurplusIsDeletedBeforeUpdates(t *testing.T) {
 	w, p := running(t, 5, 13*time.Second)
 	w.edit(func(s *machineset.Set) { s.Spec.Replicas, s.Instructions.Marks = 2, machine.RolloutMarks{Avoid: true} })
 	began := w.now
@@ -450,8 +446,8 @@ func TestMachinesAboutToGoAreNotPushedTo(t *testing.T) {
 	require.NotSubset(t, deleted, pushed)
 }
 
-// TestDeletionsRestOnAFreshLiveRead: a set whose size is back while its surplus is being deleted,
-// one by one, keeps what has not gone yet.
+// TestDeletionsRestOnAFreshLiveRead: a set is scaled up again while it deletes its surplus, one by one. It
+// keeps the machines that it has not deleted yet, except for those deleted within DeleteWithin.
 // Invariants: P7
 func TestDeletionsRestOnAFreshLiveRead(t *testing.T) {
 	w, p := running(t, 9, 4*time.Second)
@@ -469,16 +465,16 @@ func TestDeletionsRestOnAFreshLiveRead(t *testing.T) {
 		require.Less(t, w.now.Sub(back), machineset.DeleteWithin)
 	}
 	require.True(t, p.run())
-	require.LessOrEqual(t, deleted, 3, "the first one, and what is issued in 10 s")
+	require.LessOrEqual(t, deleted, 3, "the first one, and those issued within 10 s")
 	p.fault, p.trace = nil, nil
 	require.True(t, p.run())
 	require.Len(t, w.active(), 9)
 }
 
-// TestLiveReadsAllowDeletionsForAWhile: from DeleteWithin after its end on, a live read allows no
-// deletion, and neither does one that ended in the future.
+// TestLiveReadExpiresForDeletions: a live read allows no deletion from DeleteWithin after its end on. A live
+// read that ended in the future allows none either.
 // Invariants: P7
-func TestLiveReadsAllowDeletionsForAWhile(t *testing.T) {
+func TestLiveReadExpiresForDeletions(t *testing.T) {
 	at := morning
 	set := newSet(0)
 	set.Finalizers = []string{machineset.Finalizer}
@@ -499,13 +495,13 @@ func TestLiveReadsAllowDeletionsForAWhile(t *testing.T) {
 	require.True(t, decide(machineset.DeleteWithin).ReadLive)
 	require.True(t, decide(-time.Second).ReadLive, "the clock was set back")
 	o.Read.Ended = time.Time{}
-	require.Len(t, decide(time.Hour).Delete, 1, "it is not known when it ended")
+	require.Len(t, decide(time.Hour).Delete, 1, "if the end of the read is not known, it does not expire")
 }
 
-// TestNamesOfOthersNeedAFreshLiveRead: names that were given before the pass are used without a
-// write, so nothing but a fresh live read says that they are still wanted.
+// TestNamesOfEarlierPassesNeedAFreshLiveRead: names that were reserved before the pass are used without another
+// write of the set, so only a fresh live read shows that these machines are still wanted.
 // Invariants: P12
-func TestNamesOfOthersNeedAFreshLiveRead(t *testing.T) {
+func TestNamesOfEarlierPassesNeedAFreshLiveRead(t *testing.T) {
 	at := morning
 	set := newSet(1)
 	set.Finalizers = []string{machineset.Finalizer}

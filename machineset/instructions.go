@@ -7,9 +7,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Instructions are what a set's deployment has told the set, beside the spec: what a rollout, a
-// scale-down or a move of machines means for it. A user writes none of them. A set without a
-// deployment writes its Reservation itself and needs no other part.
+// Instructions come from a set's deployment, in addition to the spec: what the set has to do for a rollout, a
+// scale-down or a move of machines. A user writes none of them. A set without a deployment
+// writes its Reservation itself and needs no other part.
 //
 // Reservation and Handover are written with the metadata. The other parts count as spec: if one
 // of them changes, the set's generation changes too.
@@ -23,14 +23,14 @@ type Instructions struct {
 	// Marks are the rollout marks for the nodes of all the set's machines. They are no part of the
 	// template: the set replaces no machine because of them.
 	Marks machine.RolloutMarks
-	// DeletionCandidates are the machines that a scaler has chosen to go with the replicas that it
-	// took away. The set deletes them first if it has too many machines. The deployment writes them
+	// DeletionCandidates are the machines that a scaler has chosen to be deleted when it scaled
+	// down. The set deletes them first if it has too many machines. The deployment writes them
 	// together with the smaller size, and removes those that the set did not delete. Names that no
-	// machine has do no harm.
+	// machine has are ignored.
 	DeletionCandidates []DeletionCandidate
-	// PreviousClasses are the classes that the template named before the deployment exchanged its
-	// class for one that VMs can be updated to. The set gives their machines the template's class,
-	// and replaces none for it. It does not change the class of other machines.
+	// PreviousClasses are classes that the template had before. The deployment has replaced them by
+	// one that VMs can be updated to. The set gives machines of these classes the template's class,
+	// and does not replace them. It does not change the class of other machines.
 	PreviousClasses []string
 	// SurgeAllowance is how far the set may leave its size to replace machines on request, or
 	// because of their age.
@@ -46,7 +46,7 @@ func (i *Instructions) Clone() Instructions {
 	return c
 }
 
-// specEqual reports whether the parts are the same that count as spec.
+// specEqual reports whether the parts that count as spec are the same.
 func (i *Instructions) specEqual(j *Instructions) bool {
 	return i.Marks == j.Marks && i.SurgeAllowance == j.SurgeAllowance &&
 		slices.EqualFunc(i.DeletionCandidates, j.DeletionCandidates, DeletionCandidate.Equal) &&
@@ -62,9 +62,9 @@ type Reservation struct {
 	At       time.Time // of the last reservation, whole seconds
 }
 
-// Next is the reservation that follows one whose names all became machines,
-// or can't any more: n more names are given out at the time at, in whole seconds.
-// With n zero, none is, and all that was given out is settled.
+// Next returns the reservation that follows r when each name of r has become a machine, or can't any more. All
+// names of r are settled, and n more are given out at the time at, in whole seconds. If n is zero, At stays as
+// it is.
 func (r Reservation) Next(n int64, at time.Time) Reservation {
 	if n == 0 {
 		at = r.At
@@ -72,47 +72,48 @@ func (r Reservation) Next(n int64, at time.Time) Reservation {
 	return Reservation{Settled: r.Reserved, Reserved: r.Reserved + n, At: at}
 }
 
-// DeletionCandidate is a machine that a scaler has chosen to go.
+// DeletionCandidate is a machine that a scaler has chosen to be deleted.
 type DeletionCandidate struct {
 	Name string
-	At   time.Time // when the scaler said so or, where its clock is another one, when the set was told; whole seconds
+	// At is when the scaler chose it or, if the scaler's clock can't be used, when the deployment wrote this. Whole
+	// seconds.
+	At time.Time
 }
 
-// Equal reports whether both say the same, the same instant in any location.
+// Equal reports whether both are the same. Times are compared as instants.
 func (v DeletionCandidate) Equal(w DeletionCandidate) bool {
 	return v.Name == w.Name && v.At.Equal(w.At)
 }
 
-// SurgeAllowance is how far a set may leave its size to replace machines on request or because of
-// their age: so many more may exist, and so many may be missing. Neither is negative. If both are
-// zero, the set replaces no machine on request, unless it has no owner: then one more may exist.
-// A deployment gives its set the bounds of a rollout while such a replacement takes place, if no
-// rollout is under way.
+// SurgeAllowance is how far the number of a set's machines may differ from its size while it replaces machines
+// on request or because of their age. Neither field is negative. If both are zero, the set replaces none for
+// these reasons, unless it has no owner: then its Surge is 1. A deployment gives its set the bounds of a
+// rollout for such replacements, if no rollout is under way.
 type SurgeAllowance struct {
-	Surge       int32
-	Unavailable int32
+	Surge       int32 // how many more may exist
+	Unavailable int32 // how many may be missing
 }
 
-// Handover is what a deployment notes on its sets while it moves machines from
-// one to another, which takes several writes: first the set they come to grows
-// and names them as arriving; then the set they leave shrinks and names them as
-// leaving; then each machine gets its new owner; then the names are taken off.
-// Wherever that stops, each machine counts once, in one set. A set without an
-// owner disregards all of it, and so does one that is being deleted: it takes
-// with it what it owns.
+// Handover tells sets about machines that their deployment moves from one to
+// another. That takes several writes: first the target set grows
+// and names the machines as arriving; then the source set shrinks and names them as
+// leaving; then each machine gets its new owner; then the names are removed.
+// If that stops halfway, each machine still counts once, in one set. A set without an
+// owner ignores the handover. So does one that is being deleted: it deletes
+// all machines that it owns.
 //
 // Only the deployment writes it. The zero Handover moves nothing.
 type Handover struct {
-	// Arriving are the names of machines that count as here though another
-	// set may own them still: none is created in their place.
+	// Arriving are the names of machines that count as the set's, even if another
+	// set still owns them: none is created in their place.
 	Arriving []string
-	// Leaving are the names of machines that count as gone though this set
-	// may own them still: they are neither deleted nor released nor changed.
+	// Leaving are the names of machines that no longer count as the set's, even if it still
+	// owns them: they are not deleted, released or changed.
 	Leaving []string
-	// Closed says that no machine is created, for any size. Either
-	// the machines are being updated in place, and one that is lost is replaced
-	// in the set that they go to; or the set was raised to keep machines that it
-	// was to delete, and those that it has deleted are not to be made again.
+	// Closed says that no machine is created, whatever the set's size. There are two uses. The
+	// machines are being updated in place, and one that is lost is replaced in the set that they move
+	// to. Or a scale-down was taken back, and the set's size was raised again to keep the machines that
+	// it has not deleted yet; those that it has deleted are not to be created again.
 	Closed bool
 }
 
@@ -132,10 +133,10 @@ func nameSet(names []string) map[string]bool {
 	return set
 }
 
-// candidates are the machines that a scaler chose, and when; nil: not needed.
+// candidates are the names of machines that a scaler chose, with the time of the choice.
 type candidates map[string]time.Time
 
-// chosen says when each of DeletionCandidates was chosen; nil: there are none.
+// chosen returns DeletionCandidates as a map. Nil: there are none.
 func (i *Instructions) chosen() candidates {
 	if len(i.DeletionCandidates) == 0 {
 		return nil
@@ -147,7 +148,7 @@ func (i *Instructions) chosen() candidates {
 	return at
 }
 
-// chosenAt is when a scaler chose the machine of this name; false: none did.
+// chosenAt returns when a scaler chose the machine with this name. False: no scaler did.
 func (i *Instructions) chosenAt(name string) (at time.Time, chosen bool) {
 	for _, v := range i.DeletionCandidates {
 		if v.Name == name {
@@ -157,10 +158,9 @@ func (i *Instructions) chosenAt(name string) (at time.Time, chosen bool) {
 	return time.Time{}, false
 }
 
-// still reports whether a machine that a scaler has chosen to go still is what it
-// was then. One that has become available since is expected to stay longer than
-// those that are not: it is first among its equals only.
-func (c candidates) still(m *machine.Machine, available bool, minReady time.Duration) bool {
+// applies reports whether a scaler has chosen a machine, and the choice still puts it before all others. It does
+// not if the machine has become available since: unavailable machines are deleted before it.
+func (c candidates) applies(m *machine.Machine, available bool, minReady time.Duration) bool {
 	at, chosen := c[m.Name]
 	return chosen && (!available || !m.AvailableAt(minReady).After(at))
 }

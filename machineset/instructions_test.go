@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestInstructionsThatCountAsSpec: a change of the generation follows each part but what is written
-// with the metadata. A copy shares no part.
+// TestInstructionsThatCountAsSpec: all parts of the instructions count as spec, except for the two that are
+// written with the metadata. A clone shares no part.
 func TestInstructionsThatCountAsSpec(t *testing.T) {
 	parts := map[string]struct {
 		set  func(*machineset.Instructions)
@@ -50,30 +50,30 @@ func TestInstructionsThatCountAsSpec(t *testing.T) {
 	}
 }
 
-// TestP20ChosenGoFirst: of a surplus, what a scaler chose goes before anything
-// else, however important; without a surplus it stays.
+// TestP20DeletionCandidatesGoFirst: surplus machines that a scaler chose are deleted before all others, whatever
+// their priority. Without a surplus they are not deleted.
 // Invariants: P20
-func TestP20ChosenGoFirst(t *testing.T) {
-	story(t, "chosen-go-first", 4, func(s *stage) {
-		s.settled()
+func TestP20DeletionCandidatesGoFirst(t *testing.T) {
+	playScenario(t, "chosen-go-first", 4, func(s *scenario) {
+		s.runAll()
 		s.w.change(s.name(1), func(m *machine.Machine) { m.Annotations[priorityKey] = "1" })
 		s.w.change(s.name(3), func(m *machine.Machine) { m.Annotations[priorityKey] = "100" })
-		s.say("a scaler chose the third, and a replica is taken away")
+		s.comment("a scaler chose the third, and a replica is taken away")
 		s.w.edit(func(set *machineset.Set) {
 			set.Spec.Replicas = 3
 			set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: s.name(3), At: s.w.now}, {Name: "nobody", At: s.w.now}}
 		})
 		s.pass()
 		require.True(t, s.w.machines[s.name(3)].Deleted())
-		s.say("two more go, in the usual order")
-		s.w.finish()
+		s.comment("two more go, in the usual order")
+		s.w.removeDeleted()
 		s.scale(1)
 		s.after(time.Minute)
 		require.False(t, s.w.machines[s.name(4)].Deleted())
 	})
-	story(t, "chosen-without-surplus", 2, func(s *stage) {
-		s.settled()
-		s.say("one is named though no replica is taken away")
+	playScenario(t, "chosen-without-surplus", 2, func(s *scenario) {
+		s.runAll()
+		s.comment("one is named though no replica is taken away")
 		s.w.edit(func(set *machineset.Set) {
 			set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: s.name(1), At: s.w.now}}
 		})
@@ -82,14 +82,14 @@ func TestP20ChosenGoFirst(t *testing.T) {
 	})
 }
 
-// TestP7ChosenGoBeforeReplacements: a machine that a scaler has chosen goes before one
-// that is to be replaced, which waits for another if the first served (P7).
+// TestP7ChosenGoBeforeReplacements: a machine that a scaler has chosen is deleted before one that is to be
+// replaced. The latter is then deleted only when its replacement is available (P7).
 // Invariants: P7
 func TestP7ChosenGoBeforeReplacements(t *testing.T) {
 	o := liveObservation(newSet(2), 4)
 	o.Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Machines[1].Name, At: morning}}
 	o.Machines[0].Annotations = map[string]string{replaceKey: "true"}
-	o.Machines[3].Status.Phase = machine.PhasePending // made in the place of the first
+	o.Machines[3].Status.Phase = machine.PhasePending // the replacement of the first
 	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
 	require.Equal(t, []string{o.Machines[1].Name}, names(plan.Delete))
@@ -99,18 +99,18 @@ func TestP7ChosenGoBeforeReplacements(t *testing.T) {
 	require.Empty(t, names(plan.Delete))
 }
 
-// TestChosenBeforeItServed: a machine that a scaler chose before it was available
-// is not deleted before one that is not, and before its equals it is.
-func TestChosenBeforeItServed(t *testing.T) {
+// TestChosenBeforeAvailable: a machine that became available after a scaler chose it is deleted after unavailable
+// machines, and before other available ones.
+func TestChosenBeforeAvailable(t *testing.T) {
 	for name, c := range map[string]struct {
-		chosen time.Duration // after the third machine had become available
+		chosen time.Duration // when the third machine was chosen, after it had become available
 		broken bool          // the first is not available
-		want   int
+		want   int           // which machine is deleted
 	}{
-		"it served when it was chosen":                     {0, true, 2},
-		"it serves since, another does not":                {-time.Second, true, 0},
-		"it serves since, as all others do":                {-time.Second, false, 2},
-		"it serves for a while, another has begun to fail": {time.Hour, true, 2},
+		"available when it was chosen":                   {0, true, 2},
+		"available since, another is not":                {-time.Second, true, 0},
+		"available since, as all others are":             {-time.Second, false, 2},
+		"available for a while, another is not any more": {time.Hour, true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := owned(2, 3)
@@ -129,9 +129,9 @@ func TestChosenBeforeItServed(t *testing.T) {
 	}
 }
 
-// TestVictimsAreCopied: a copy of a set shares no names with it, and differs in
-// spec when they differ, but not for the location of a time.
-func TestVictimsAreCopied(t *testing.T) {
+// TestDeletionCandidatesAreCopied: a clone of a set does not share its deletion candidates. A change of one
+// changes the spec, unless only the location of its time changes.
+func TestDeletionCandidatesAreCopied(t *testing.T) {
 	set := newSet(1)
 	set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: "a", At: morning}}
 	c := set.Clone()
@@ -146,10 +146,9 @@ func TestVictimsAreCopied(t *testing.T) {
 	require.False(t, c.SpecEqual(set))
 }
 
-// mishandled says which order disregards that machines are on their way: one
-// for a machine that leaves, a creation in the place of one that arrives or by
-// a set that is closed.
-func mishandled(o *machineset.Observation, plan *machineset.Plan) string {
+// brokenHandover says which order breaks a handover: one for a machine that is leaving, a creation in place of
+// one that is arriving, or a creation by a closed set. Empty: none does.
+func brokenHandover(o *machineset.Observation, plan *machineset.Plan) string {
 	if o.Set.Owner == nil || o.Set.Deleted() {
 		return ""
 	}
@@ -173,7 +172,7 @@ func mishandled(o *machineset.Observation, plan *machineset.Plan) string {
 	return ""
 }
 
-// counted are the machines that count as a set's, and those on their way to it.
+// counted returns the number of the set's active machines, and of those arriving.
 func counted(o *machineset.Observation) (active, arriving int) {
 	names := map[string]bool{}
 	for _, name := range o.Set.Instructions.Handover.Arriving {
@@ -192,10 +191,10 @@ func counted(o *machineset.Observation) (active, arriving int) {
 	return active, len(names)
 }
 
-// TestHandoverTakesNothing is P10: for any names that are noted as arriving, no
-// machine is deleted, adopted or released for it that would not be otherwise.
+// TestArrivingDeletesNothing: names of arriving machines never lead to an order for an existing machine that
+// would not be given without them.
 // Invariants: P10
-func TestHandoverTakesNothing(t *testing.T) {
+func TestArrivingDeletesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
 		plan, err := machineset.Decide(o, p, morning)
@@ -217,9 +216,8 @@ func TestHandoverTakesNothing(t *testing.T) {
 	})
 }
 
-// TestHandoverIsTheOwners: a set without owner, and one that is being deleted,
-// does as if nothing were noted.
-func TestHandoverIsTheOwners(t *testing.T) {
+// TestHandoverIgnoredWithoutOwner: a set without an owner, and one that is being deleted, ignores the handover.
+func TestHandoverIgnoredWithoutOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
 		if rapid.Bool().Draw(t, "lone") {
@@ -239,7 +237,7 @@ func TestHandoverIsTheOwners(t *testing.T) {
 	})
 }
 
-// owned is a set of a deployment with so many running machines, observed live.
+// owned returns a live read of a deployment's set, with a number of running machines.
 func owned(replicas int32, machines int) *machineset.Observation {
 	set := newSet(replicas)
 	set.Generation = 1
@@ -258,8 +256,8 @@ func owned(replicas int32, machines int) *machineset.Observation {
 	return o
 }
 
-// TestHandoverStepByStep: a machine that comes from another set, seen from the
-// set that it comes to and from the one that it leaves, at each of its steps.
+// TestHandoverStepByStep: a machine moves from one set to another. These are the decisions of both sets at each
+// step.
 // Invariants: P10
 func TestHandoverStepByStep(t *testing.T) {
 	for name, step := range map[string]struct {
@@ -267,16 +265,16 @@ func TestHandoverStepByStep(t *testing.T) {
 		machines          int
 		arriving, leaving []string
 		closed            bool
-		reserved          int64
-		deleted           int
-		why               decision.Reason
+		reserved          int64           // how many names the plan reserves
+		deleted           int             // how many machines it deletes
+		why               decision.Reason // zero: any
 	}{
 		"arriving, not there yet":           {replicas: 3, machines: 2, arriving: []string{"x"}},
 		"arriving, noted twice":             {replicas: 4, machines: 2, arriving: []string{"x", "x"}, reserved: 1},
 		"arrived, still noted":              {replicas: 3, machines: 3, arriving: []string{"m-3"}},
 		"arrived, still noted, one missing": {replicas: 4, machines: 3, arriving: []string{"m-3"}, reserved: 1},
 		"gone, no longer noted":             {replicas: 3, machines: 2, reserved: 1},
-		"too small for what arrives":        {replicas: 2, machines: 2, arriving: []string{"x"}},
+		"no room for the arriving one":      {replicas: 2, machines: 2, arriving: []string{"x"}},
 		"leaving":                           {replicas: 2, machines: 3, leaving: []string{"m-1"}},
 		"leaving, one too many":             {replicas: 1, machines: 3, leaving: []string{"m-1"}, deleted: 1},
 		"leaving, one missing":              {replicas: 3, machines: 3, leaving: []string{"m-1"}, reserved: 1},
@@ -292,7 +290,7 @@ func TestHandoverStepByStep(t *testing.T) {
 			reserved := int64(0)
 			if write, ok := plan.Write.(*machineset.Update); ok {
 				reserved = write.Set.Instructions.Reservation.Reserved
-				require.Equal(t, o.Set.Instructions.Handover, write.Set.Instructions.Handover, "the notes go with every write")
+				require.Equal(t, o.Set.Instructions.Handover, write.Set.Instructions.Handover, "each write keeps the handover")
 			}
 			require.Equal(t, step.reserved, reserved, "%s", plan.Why)
 			require.Len(t, plan.Delete, step.deleted, "%s", plan.Why)
@@ -306,8 +304,8 @@ func TestHandoverStepByStep(t *testing.T) {
 	}
 }
 
-// TestLeavingIsLeftAlone: a machine that leaves is neither replaced when it
-// fails, nor brought in line, nor released, nor part of the status.
+// TestLeavingIsLeftAlone: a leaving machine is not replaced when it fails, not updated to the template, not
+// released, and not counted in the status.
 func TestLeavingIsLeftAlone(t *testing.T) {
 	o := owned(2, 3)
 	m := o.Machines[0]
@@ -324,11 +322,11 @@ func TestLeavingIsLeftAlone(t *testing.T) {
 	o.Set.DeletedAt = morning
 	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
-	require.Len(t, plan.Delete, 3, "a set that goes takes it along: %s", plan.Why)
+	require.Len(t, plan.Delete, 3, "a set that is being deleted deletes it, too: %s", plan.Why)
 }
 
-// TestSelectedGoFirst: of machines that run, one that is about to stop to be
-// updated is the least loss.
+// TestSelectedGoFirst: of running machines, one that is selected for an in-place update, and so about to stop,
+// is deleted first.
 func TestSelectedGoFirst(t *testing.T) {
 	o := owned(2, 3)
 	o.Machines[1].Spec.InPlace = machine.InPlaceSelected
@@ -338,8 +336,8 @@ func TestSelectedGoFirst(t *testing.T) {
 	require.Equal(t, []string{"m-2"}, names(plan.Delete), "%s", plan.Why)
 }
 
-// TestCloneSharesNoNotes: a copy of a set can be noted on without the original.
-func TestCloneSharesNoNotes(t *testing.T) {
+// TestCloneSharesNoHandover: a clone of a set does not share its handover.
+func TestCloneSharesNoHandover(t *testing.T) {
 	set := newSet(1)
 	set.Instructions.Handover = machineset.Handover{Arriving: []string{"a"}, Leaving: []string{"b"}, Closed: true}
 	clone := set.Clone()
@@ -348,30 +346,29 @@ func TestCloneSharesNoNotes(t *testing.T) {
 	require.Equal(t, machineset.Handover{Arriving: []string{"a"}, Leaving: []string{"b"}, Closed: true}, set.Instructions.Handover)
 }
 
-// TestRolloutMarks: machines follow their set's marks, new ones are born with
-// them, and none that is let go keeps them.
+// TestRolloutMarks: a set copies its marks to its machines. New machines are created with them, and released
+// ones lose them.
 func TestRolloutMarks(t *testing.T) {
 	avoid := machine.RolloutMarks{Avoid: true}
-	story(t, "rollout-marks", 2, func(s *stage) {
-		s.settled()
-		s.say("a rollout begins, and this set is old")
+	playScenario(t, "rollout-marks", 2, func(s *scenario) {
+		s.runAll()
+		s.comment("a rollout begins, and this set is old")
 		s.w.edit(func(set *machineset.Set) { set.Instructions.Marks = avoid })
 		s.pass()
-		s.say("the first is taken out, and another comes")
+		s.comment("the first is taken out, and another comes")
 		s.w.change(s.name(1), func(m *machine.Machine) { m.Labels["pool"] = "quarantine" })
 		s.after(time.Minute)
 		require.Equal(t, machine.RolloutMarks{}, s.w.machines[s.name(1)].Spec.Marks)
 		require.Equal(t, avoid, s.w.machines[s.name(2)].Spec.Marks)
 		require.Equal(t, avoid, s.w.machines[s.name(3)].Spec.Marks)
-		s.say("the rollout is reverted")
+		s.comment("the rollout is reverted")
 		s.w.edit(func(set *machineset.Set) { set.Instructions.Marks = machine.RolloutMarks{} })
 		s.after(time.Minute)
 		require.Equal(t, machine.RolloutMarks{}, s.w.machines[s.name(3)].Spec.Marks)
 	})
 }
 
-// TestMarksAreNoPartOfTheTemplate: a template that has some is refused, as it is
-// for a deployment.
+// TestMarksAreNoPartOfTheTemplate: a template with marks is invalid.
 func TestMarksAreNoPartOfTheTemplate(t *testing.T) {
 	set := newSet(1)
 	require.NoError(t, set.Validate())
@@ -381,10 +378,9 @@ func TestMarksAreNoPartOfTheTemplate(t *testing.T) {
 	require.Equal(t, "spec.template.spec.marks", bad.Field)
 }
 
-// TestFormerClasses: machines of a class that the template had before get the
-// one that it has, whole; the class of any other is left alone, since its VM may
-// be of another provider.
-func TestFormerClasses(t *testing.T) {
+// TestPreviousClasses: a machine of one of the template's previous classes gets the template's class. A machine
+// of any other class keeps it, because its VM may be of another provider.
+func TestPreviousClasses(t *testing.T) {
 	for _, c := range []struct {
 		have     machine.ClassRef
 		previous []string
@@ -414,8 +410,9 @@ func TestFormerClasses(t *testing.T) {
 	}
 }
 
-// The previous classes are part of a set's spec.
-func TestFormerClassesAreKept(t *testing.T) {
+// TestPreviousClassesCountAsSpec: a clone does not share the previous classes, and a change of them changes the
+// spec.
+func TestPreviousClassesCountAsSpec(t *testing.T) {
 	set := newSet(1)
 	set.Instructions.PreviousClasses = []string{"a"}
 	c := set.Clone()

@@ -38,9 +38,9 @@ func FuzzOrdinalOf(f *testing.F) {
 	})
 }
 
-// Of machines that are kept beyond the limit, the one with the least time left is let go first, and
-// one whose time has not begun last.
-func TestSoonestOver(t *testing.T) {
+// TestSoonestEnding: preserved machines beyond the limit are given up in this order: the one with the least
+// time left first, and one whose preservation has not begun last.
+func TestSoonestEnding(t *testing.T) {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	kept := func(name string, since, until time.Time) *machine.Machine {
 		m := &machine.Machine{}
@@ -51,7 +51,7 @@ func TestSoonestOver(t *testing.T) {
 	late, soon := kept("late", now, now.Add(time.Hour)), kept("soon", now, now.Add(time.Minute))
 	want := []*machine.Machine{soon, late, waiting}
 	for _, order := range [][]*machine.Machine{{soon, late, waiting}, {waiting, late, soon}, {late, waiting, soon}} {
-		slices.SortFunc(order, soonestOver)
+		slices.SortFunc(order, soonestEnding)
 		require.Equal(t, want, order)
 	}
 }
@@ -66,7 +66,7 @@ var (
 	ReasonDeleteRequested        = reasonDeleteRequested
 	ReasonPaused                 = reasonPaused
 	ReasonOddPause               = reasonOddPause
-	ReasonSpared                 = reasonSpared
+	ReasonMachinePaused          = reasonMachinePaused
 	ReasonDeleteExpired          = reasonDeleteExpired
 	ReasonClosed                 = reasonClosed
 	ReasonPreserving             = reasonPreserving

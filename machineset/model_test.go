@@ -20,8 +20,8 @@ var morning = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 
 const namespace = "fleet"
 
-// world is a store of one set and its machines, with all of its past so that
-// reads can be stale, and with creates that are still under way.
+// world is a store of one set and its machines. It has all its past states, so that reads can be stale, and
+// the creates that are still in flight.
 type world struct {
 	now      time.Time
 	set      *machineset.Set // nil: gone
@@ -31,8 +31,8 @@ type world struct {
 	version  int
 	uids     int
 
-	created func(m *machine.Machine) // told of each machine that is created
-	lost    func(m *machine.Machine) // told of each that stops counting: deleted, failed, relabelled or gone
+	created func(m *machine.Machine) // called for each machine that is created
+	lost    func(m *machine.Machine) // called for each that is no longer active: deleted, failed, relabelled or gone
 }
 
 // snapshot is what a reader may have in its cache. Objects are never changed
@@ -109,7 +109,7 @@ func (w *world) all() []*machine.Machine {
 	return out
 }
 
-// active are the set's machines that count: neither going nor failed.
+// active returns the set's machines that count: neither being deleted nor failed, and with its label.
 func (w *world) active() []*machine.Machine {
 	return slices.DeleteFunc(w.all(), func(m *machine.Machine) bool {
 		return m.Deleted() || m.Status.Phase == machine.PhaseFailed || !m.OwnedBy("set-1") || m.Labels["pool"] != "web"
@@ -188,8 +188,7 @@ func (w *world) deleteMachine(name, uid string) (*machine.Machine, codes.Code) {
 	return next, codes.OK
 }
 
-// replace stores another state of a machine, and tells if it does not count
-// any more.
+// replace stores another state of a machine. It calls lost if the machine is no longer active.
 func (w *world) replace(next *machine.Machine) {
 	counts := func() bool {
 		return slices.ContainsFunc(w.active(), func(m *machine.Machine) bool { return m.Name == next.Name })
@@ -237,8 +236,8 @@ func (w *world) vanish(name string) {
 	}
 }
 
-// finish lets the machines that are being deleted go.
-func (w *world) finish() {
+// removeDeleted removes the machines that are being deleted.
+func (w *world) removeDeleted() {
 	for _, m := range w.all() {
 		if m.Deleted() {
 			w.drop(m.Name)
@@ -259,7 +258,7 @@ func (w *world) edit(change func(*machineset.Set)) {
 	w.putSet(next)
 }
 
-// pass lets time go by; creates that are under way come in.
+// advance lets time pass. Creates in flight take effect when they are due.
 func (w *world) advance(d time.Duration) {
 	end := w.now.Add(d)
 	for {
@@ -290,24 +289,23 @@ const (
 	lateCrash        // a create: takes effect some time later; the process dies
 )
 
-// process is a shell for one set: it carries plans out as the comments on Plan
-// ask for. It moves in steps of one call to the store, so that anything can
-// come between two calls.
+// process reconciles one set: it carries plans out as the comments of Plan say. Each step is one call to the
+// store, so that anything can happen between two calls.
 type process struct {
-	w      *world
-	policy *machineset.Policy
-	frozen bool
-	hold   *machine.ClassBackoff
-	inputs machine.Inputs
+	w            *world
+	policy       *machineset.Policy
+	frozen       bool
+	classBackoff *machine.ClassBackoff
+	inputs       machine.Inputs
 
 	fault   func(verb string) fault                        // nil: none
 	delay   func() time.Duration                           // of late creates
 	cached  func(oldest, newest int) int                   // which snapshot a cache shows; nil: the newest
-	trace   func(verb, name, why string)                   // nil: not asked for
-	decided func(*machineset.Observation, machineset.Plan) // nil: not asked for
-	issued  func(*machineset.Observation)                  // just before a deletion; nil: not asked for
+	trace   func(verb, name, why string)                   // called before each call and wait; may be nil
+	decided func(*machineset.Observation, machineset.Plan) // called after each decision; may be nil
+	issued  func(*machineset.Observation)                  // called just before each deletion; may be nil
 
-	floor         int // caches do not go back
+	floor         int // the oldest snapshot that a cache may still show
 	failures      int
 	statusWritten time.Time
 	created       int64                  // names up to this became machines,
@@ -315,11 +313,11 @@ type process struct {
 
 	o       *machineset.Observation // nil: between passes
 	plan    machineset.Plan
-	todo    []func() // calls that the plan still needs
-	wait    machineset.Plan
-	refused bool      // an order of this pass was
-	ordered bool      // orders of this pass were carried out
-	began   time.Time // the live read that is going on
+	todo    []func()        // calls that the plan still needs
+	wait    machineset.Plan // the last plan of the pass, which says how long to wait
+	refused bool            // an order of this pass was refused
+	ordered bool            // orders of this pass were carried out
+	began   time.Time       // when the live read in progress began
 	err     error
 }
 
@@ -333,7 +331,8 @@ func (p *process) die() {
 	p.failures, p.statusWritten, p.created = 0, time.Time{}, 0
 }
 
-// remembered is up to which name of the set's reservation machines are known.
+// remembered returns the highest number in the set's reservation up to which all names became machines, as far
+// as this process knows.
 func (p *process) remembered(s *machineset.Set) int64 {
 	if p.createdOf.Reserved == s.Instructions.Reservation.Reserved && p.createdOf.At.Equal(s.Instructions.Reservation.At) {
 		return p.created
@@ -347,7 +346,7 @@ func (p *process) note(verb, name, why string) {
 	}
 }
 
-// step makes one move. True: the pass is over, and p.wait says why.
+// step makes one call to the store, or decides. It returns true if the pass is over; p.wait says why.
 func (p *process) step() bool {
 	if p.o == nil {
 		p.begin()
@@ -378,7 +377,7 @@ func (p *process) step() bool {
 	return false
 }
 
-// run makes a whole pass, and false if it does not end.
+// run makes a whole pass. It returns false if the pass does not end.
 func (p *process) run() bool {
 	for range 2000 {
 		if p.step() {
@@ -388,10 +387,10 @@ func (p *process) run() bool {
 	return false
 }
 
-// until makes steps until something has come to pass.
+// until makes steps until met returns true.
 func (p *process) until(t require.TestingT, met func() bool) {
 	for steps := 0; !met(); steps++ {
-		require.Less(t, steps, 2000, "it does not come to pass")
+		require.Less(t, steps, 2000, "the condition is not met after 2000 steps")
 		p.step()
 	}
 }
@@ -409,13 +408,14 @@ func (p *process) begin() {
 		return
 	}
 	p.o = &machineset.Observation{
-		Set: set, Frozen: p.frozen, ClassBackoff: p.hold, Inputs: p.inputs, Failures: p.failures, StatusWritten: p.statusWritten,
+		Set: set, Frozen: p.frozen, ClassBackoff: p.classBackoff, Inputs: p.inputs, Failures: p.failures, StatusWritten: p.statusWritten,
 		Created: p.remembered(set),
 	}
-	p.look(p.w.history[j].machines)
+	p.setMachines(p.w.history[j].machines)
 }
 
-func (p *process) look(machines []*machine.Machine) {
+// setMachines puts machines into the observation, as machines of the set or as orphans.
+func (p *process) setMachines(machines []*machine.Machine) {
 	p.o.Machines, p.o.Orphans = nil, nil
 	for _, m := range machines {
 		switch {
@@ -462,8 +462,7 @@ func (p *process) arrange() {
 	p.ordered = p.ordered || len(p.todo) > calls
 }
 
-// call makes one call, or something goes wrong with it. Not alive: the process
-// died.
+// call makes one call, which may meet a fault. Not alive: the process died.
 func (p *process) call(verb string, do func() codes.Code) (code codes.Code, alive bool) {
 	f := fine
 	if p.fault != nil {
@@ -497,7 +496,7 @@ func (p *process) write(verb string, set *machineset.Set, status bool) {
 	switch {
 	case !alive:
 	case code != codes.OK:
-		p.end(machineset.Plan{}) // of any kind: the next pass reads again
+		p.end(machineset.Plan{}) // after any error the next pass reads again
 	default:
 		p.o.Set = stored
 		if status {
@@ -516,7 +515,7 @@ func (p *process) readSet() {
 }
 
 func (p *process) readMachines() {
-	p.look(p.w.all())
+	p.setMachines(p.w.all())
 	p.o.Read = decision.Freshness{Began: p.began, Ended: p.w.now}
 }
 
@@ -587,7 +586,7 @@ func (p *process) callLate(f *fault, m *machine.Machine, do func() codes.Code) (
 	return p.call("create", do)
 }
 
-// arrangeOrders carries out all orders of a kind but creates.
+// arrangeOrders adds the calls for all orders of one kind, except creates.
 func (p *process) arrangeOrders(verb string, orders []machineset.Order, do func(*machine.Machine) (*machine.Machine, codes.Code)) {
 	for _, order := range orders {
 		p.todo = append(p.todo, func() {
@@ -608,8 +607,7 @@ func (p *process) arrangeOrders(verb string, orders []machineset.Order, do func(
 	}
 }
 
-// deleteInTime deletes a machine. What it rests on must be known well enough still: see the
-// siege's issued.
+// deleteInTime deletes a machine, after issued has checked that the live read is recent enough.
 func (p *process) deleteInTime(m *machine.Machine) (*machine.Machine, codes.Code) {
 	if p.issued != nil {
 		p.issued(p.o)

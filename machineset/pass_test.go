@@ -15,14 +15,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// ledger counts what a process does.
-type ledger struct {
+// callLog counts the calls of a process and the reasons of its orders.
+type callLog struct {
 	calls map[string]int
 	lines []string
 	why   map[decision.Reason]int // of orders
 }
 
-func (l *ledger) keep(p *process) {
+func (l *callLog) record(p *process) {
 	l.calls, l.why, l.lines = map[string]int{}, map[decision.Reason]int{}, nil
 	p.trace = func(verb, name, why string) {
 		l.calls[verb]++
@@ -52,15 +52,14 @@ func anyWorld(t *rapid.T) (*world, *process) {
 	return w, p
 }
 
-// TestPassFromAnyState is P5 and P8 over whole passes: for anything that the
-// store holds, a pass ends; it does not create and delete for the sake of numbers;
-// and a pass after it, on caches that know nothing of it, orders nothing more.
+// TestPassFromAnyState: whatever the store holds, a pass ends. It does not both delete surplus machines and
+// create others. A further pass, on caches that do not show the first one yet, creates and deletes nothing.
 // Invariants: P5
 func TestPassFromAnyState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, p := anyWorld(t)
-		var did ledger
-		did.keep(p)
+		var did callLog
+		did.record(p)
 		require.True(t, p.run(), "the pass does not end")
 		require.NoError(t, p.err)
 		if did.why[machineset.ReasonSurplus] > 0 {
@@ -69,8 +68,8 @@ func TestPassFromAnyState(t *testing.T) {
 		p.floor = 0
 		p.cached = func(oldest, newest int) int { return rapid.IntRange(oldest, newest).Draw(t, "snapshot") }
 		for range 3 {
-			var again ledger
-			again.keep(p)
+			var again callLog
+			again.record(p)
 			p.floor = 0
 			require.True(t, p.run())
 			require.Zero(t, again.calls["create"]+again.calls["delete"], "P5: %v\nthen %v", did.lines, again.lines)
@@ -85,14 +84,14 @@ func (w *world) unsettled() bool {
 	return w.set.Instructions.Reservation.Settled < w.set.Instructions.Reservation.Reserved || w.set.Status.LastOperation.State == machine.StateFailed
 }
 
-// moving reports whether the set has to mind notes of machines on their way.
+// moving reports whether a handover affects the number of the set's machines.
 func (w *world) moving() bool {
 	h := &w.set.Instructions.Handover
 	return w.set.Owner != nil && (h.Closed || len(h.Arriving)+len(h.Leaving) > 0)
 }
 
-// TestSettledSetIsLeftAlone is P28: once a set has what it asks for, any number
-// of looks at it, live or not, leads to no call at all.
+// TestSettledSetIsLeftAlone: once a set has what it asks for, further passes make no calls, whether they read
+// live or not.
 // Invariants: P28
 func TestSettledSetIsLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,12 +100,12 @@ func TestSettledSetIsLeftAlone(t *testing.T) {
 		w.edit(func(s *machineset.Set) { s.Spec.MinReady = min(s.Spec.MinReady, 10*time.Minute) })
 		for range 8 { // let every wait run out
 			require.True(t, p.run())
-			w.finish()
+			w.removeDeleted()
 			w.advance(10 * time.Minute)
 		}
 		for range 5 {
-			var did ledger
-			did.keep(p)
+			var did callLog
+			did.record(p)
 			if rapid.Bool().Draw(t, "new process") {
 				p.die()
 			}
@@ -117,7 +116,7 @@ func TestSettledSetIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestBigSetNeedsFewSteps: 1,000 machines in bursts of 100, up and down.
+// TestBigSetNeedsFewSteps: few plans create 1,000 machines in bursts of 100, and few delete them.
 func TestBigSetNeedsFewSteps(t *testing.T) {
 	w := newWorld(newSet(1000))
 	p := newProcess(w, machineset.DefaultPolicy())
@@ -145,9 +144,9 @@ func (p *process) runLong() bool {
 	return false
 }
 
-// reserved is a set of three that gave out its names ten seconds ago, and has
-// told of the machines that came.
-func reserved(t *testing.T) (*machineset.Observation, *machineset.Policy) {
+// reservationOfThree returns a set of three that reserved its names ten seconds ago. All became machines, and
+// its status is up to date.
+func reservationOfThree(t *testing.T) (*machineset.Observation, *machineset.Policy) {
 	set, p := newSet(3), machineset.DefaultPolicy()
 	set.Finalizers = []string{machineset.Finalizer}
 	set.Instructions.Reservation = machineset.Reservation{Settled: 4, Reserved: 7, At: morning.Add(-10 * time.Second)}
@@ -163,30 +162,30 @@ func reserved(t *testing.T) (*machineset.Observation, *machineset.Policy) {
 		o.Machines = append(o.Machines, m)
 	}
 	p.SettleWithin = time.Minute
-	for decisions := 0; ; decisions++ { // up to where only the reservation may be left to write
+	for decisions := 0; ; decisions++ { // until only the reservation may be left to write
 		require.Less(t, decisions, 10, "the status is written again and again")
 		plan, err := machineset.Decide(o, p, morning)
 		require.NoError(t, err)
-		status, told := plan.Write.(*machineset.UpdateStatus)
-		if !told {
+		status, ok := plan.Write.(*machineset.UpdateStatus)
+		if !ok {
 			return o, p
 		}
 		set.Status = status.Status
 	}
 }
 
-// refused has the set wait for two minutes.
-func refused(o *machineset.Observation, p *machineset.Policy) {
-	o.Failures = 6 // three minutes
+// refuseOrder has the set wait for 2 min 40 s, because of refused orders.
+func refuseOrder(o *machineset.Observation, p *machineset.Policy) {
+	o.Failures = 6
 	op := &o.Set.Status.LastOperation
 	op.State, op.Time, op.Against.Machine = machine.StateFailed, morning, o.Set.Generation
 }
 
-// TestSettleWithin: names that all became machines are left open for as long
-// as the policy says, and no longer than until one of the machines is about to go.
+// TestSettleWithin: a reservation whose names all became machines stays open for Policy.SettleWithin, but not
+// after one of these machines is about to disappear.
 func TestSettleWithin(t *testing.T) {
-	const waits, settles, goesOn, deletes = "waits", "settles", "reserves the next", "deletes"
-	const again, reads = "makes it again", "reads live"
+	const waits, settles, reservesMore, deletes = "waits", "settles", "reserves the next", "deletes"
+	const createsAgain, readsLive = "creates it again", "reads live"
 	for name, line := range map[string]struct {
 		change func(*machineset.Observation, *machineset.Policy)
 		after  time.Duration
@@ -196,12 +195,12 @@ func TestSettleWithin(t *testing.T) {
 		"almost all its time":   {after: 50*time.Second - 1, want: waits},
 		"its time is over":      {after: 50 * time.Second, want: settles},
 		"the policy waits none": {change: func(_ *machineset.Observation, p *machineset.Policy) { p.SettleWithin = 0 }, want: settles},
-		"it is from far ahead": {
+		"its time is far in the future": {
 			change: func(o *machineset.Observation, _ *machineset.Policy) {
 				o.Set.Instructions.Reservation.At = morning.Add(time.Hour)
 			}, want: settles,
 		},
-		"a machine is going": {
+		"a machine is being deleted": {
 			change: func(o *machineset.Observation, _ *machineset.Policy) {
 				o.Set.Spec.Replicas, o.Machines[1].DeletedAt = 2, morning
 			}, want: settles,
@@ -214,31 +213,31 @@ func TestSettleWithin(t *testing.T) {
 		},
 		"another process made them":              {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Created = 0 }, want: settles},
 		"this process does not know of the last": {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Created = 6 }, want: settles},
-		"one is gone":                            {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Machines = o.Machines[1:] }, want: goesOn},
+		"one is gone":                            {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Machines = o.Machines[1:] }, want: reservesMore},
 		"one is gone, and another process made them": {
-			change: func(o *machineset.Observation, _ *machineset.Policy) { o.Machines, o.Created = o.Machines[1:], 0 }, want: again,
+			change: func(o *machineset.Observation, _ *machineset.Policy) { o.Machines, o.Created = o.Machines[1:], 0 }, want: createsAgain,
 		},
 		"the cache has not caught up": {
 			change: func(o *machineset.Observation, _ *machineset.Policy) {
 				o.Machines, o.Read = o.Machines[1:], decision.Freshness{}
-			}, want: reads,
+			}, want: readsLive,
 		},
 		"one is too many": {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Set.Spec.Replicas = 2 }, want: settles},
 		"one has failed": {change: func(o *machineset.Observation, _ *machineset.Policy) {
 			o.Machines[0].Status.Phase = machine.PhaseFailed
 		}, want: settles},
-		"another is wanted": {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Set.Spec.Replicas = 4 }, want: goesOn},
+		"another is wanted": {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Set.Spec.Replicas = 4 }, want: reservesMore},
 		"one lost its owner": {
 			change: func(o *machineset.Observation, _ *machineset.Policy) {
 				o.Machines[2].Owner, o.Machines[2].Labels = nil, nil
 				o.Machines, o.Orphans, o.Set.Spec.Replicas = o.Machines[:2], o.Machines[2:], 2
 			}, want: settles,
 		},
-		"an order was refused":                       {change: refused, want: waits},
-		"an order was refused, and its time is over": {change: refused, after: 50 * time.Second, want: settles},
+		"an order was refused":                       {change: refuseOrder, want: waits},
+		"an order was refused, and its time is over": {change: refuseOrder, after: 50 * time.Second, want: settles},
 		"an order was refused, and a machine is going": {
 			change: func(o *machineset.Observation, p *machineset.Policy) {
-				refused(o, p)
+				refuseOrder(o, p)
 				o.Machines[1].DeletedAt = morning
 			}, want: settles,
 		},
@@ -253,14 +252,14 @@ func TestSettleWithin(t *testing.T) {
 				o.Set.Spec.Replicas, o.Set.Instructions.Reservation.Settled = 2, 7
 			}, want: deletes,
 		},
-		"one is not there, and one is too many": { // what is open is not touched
+		"one is not there, and one is too many": { // the open reservation is not touched
 			change: func(o *machineset.Observation, _ *machineset.Policy) {
 				o.Set.Spec.Replicas, o.Machines, o.Created = 1, o.Machines[:2], 6
 			}, want: deletes,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, p := reserved(t)
+			o, p := reservationOfThree(t)
 			if line.change != nil {
 				line.change(o, p)
 			}
@@ -271,17 +270,17 @@ func TestSettleWithin(t *testing.T) {
 			switch line.want {
 			case waits:
 				require.Nil(t, plan.Write)
-				require.Equal(t, morning.Add(50*time.Second), plan.At, "looks again")
+				require.Equal(t, morning.Add(50*time.Second), plan.At, "the next decision is due when the time is over")
 			case settles:
 				require.NotNil(t, write, "%s", plan.Why)
 				require.Equal(t, machineset.Reservation{Settled: 7, Reserved: 7, At: before.At}, write.Set.Instructions.Reservation)
-			case goesOn:
+			case reservesMore:
 				require.NotNil(t, write, "%s", plan.Why)
 				require.Equal(t, machineset.Reservation{Settled: 7, Reserved: 8, At: morning}, write.Set.Instructions.Reservation)
-			case again: // it can't tell the one that is gone from one that is yet to come
+			case createsAgain: // it can't tell a machine that is gone from one that is not created yet
 				require.Len(t, plan.Create, 1, "%s", plan.Why)
 				require.Equal(t, int64(5), plan.Create[0].Ordinal)
-			case reads:
+			case readsLive:
 				require.True(t, plan.ReadLive, "%s", plan.Why)
 			case deletes:
 				require.Len(t, plan.Delete, 1, "%s", plan.Why)

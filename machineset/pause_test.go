@@ -15,17 +15,17 @@ import (
 
 const pausedKey = "millwright-go/paused"
 
-// pause writes the annotation on a machine; empty: it is taken off.
+// pause writes the pause annotation of a machine. An empty value removes it.
 func (w *world) pause(name, value string) {
-	w.change(name, func(m *machine.Machine) { m.Annotations = switched(m.Annotations, value) })
+	w.change(name, func(m *machine.Machine) { m.Annotations = withPauseAnnotation(m.Annotations, value) })
 }
 
-// pauseSet is the same for the set.
+// pauseSet writes the pause annotation of the set. An empty value removes it.
 func (w *world) pauseSet(value string) {
-	w.edit(func(s *machineset.Set) { s.Annotations = switched(s.Annotations, value) })
+	w.edit(func(s *machineset.Set) { s.Annotations = withPauseAnnotation(s.Annotations, value) })
 }
 
-func switched(annotations map[string]string, value string) map[string]string {
+func withPauseAnnotation(annotations map[string]string, value string) map[string]string {
 	out := map[string]string{}
 	for k, v := range annotations {
 		out[k] = v
@@ -37,22 +37,22 @@ func switched(annotations map[string]string, value string) map[string]string {
 	return out
 }
 
-// TestPaused tells of sets and machines that are left as they are.
+// TestPaused shows paused sets and machines.
 func TestPaused(t *testing.T) {
-	story(t, "paused-set", 3, func(s *stage) {
-		s.settled()
-		s.say("the set is paused, a machine fails, and five are wanted")
+	playScenario(t, "paused-set", 3, func(s *scenario) {
+		s.runAll()
+		s.comment("the set is paused, a machine fails, and five are wanted")
 		s.w.pauseSet("true")
 		s.w.phase(s.name(2), machine.PhaseFailed)
 		s.scale(5)
 		s.after(time.Minute)
 		s.after(time.Hour)
-		s.say("resumed")
+		s.comment("resumed")
 		s.w.pauseSet("")
 		s.after(time.Minute)
 	})
-	story(t, "paused-set-with-open-names", 3, func(s *stage) {
-		s.say("the process dies at its second create, and the set is paused for an hour")
+	playScenario(t, "paused-set-with-open-names", 3, func(s *scenario) {
+		s.comment("the process dies at its second create, and the set is paused for an hour")
 		s.faults("create", fine, crash)
 		s.pass()
 		s.w.pauseSet("true")
@@ -60,75 +60,75 @@ func TestPaused(t *testing.T) {
 		s.w.pauseSet("false")
 		s.after(time.Hour)
 	})
-	story(t, "paused-set-deleted", 2, func(s *stage) {
-		s.settled()
+	playScenario(t, "paused-set-deleted", 2, func(s *scenario) {
+		s.runAll()
 		s.w.pauseSet("true")
 		s.delete()
 		s.after(time.Minute)
-		s.say("resumed")
+		s.comment("resumed")
 		s.w.pauseSet("")
 		s.after(time.Minute)
 	})
-	story(t, "pause-unreadable", 1, func(s *stage) {
-		s.settled()
+	playScenario(t, "pause-unreadable", 1, func(s *scenario) {
+		s.runAll()
 		s.w.pauseSet("for a while")
 		s.scale(2)
 		s.after(time.Minute)
 		require.Equal(t, machineset.ReasonOddPause, s.p.plan.Warn.Reason)
 	})
-	story(t, "paused-machine-of-a-shrinking-set", 3, func(s *stage) {
-		s.settled()
-		s.say("the oldest is paused")
+	playScenario(t, "paused-machine-of-a-shrinking-set", 3, func(s *scenario) {
+		s.runAll()
+		s.comment("the oldest is paused")
 		s.w.pause(s.name(1), "true")
 		s.scale(2)
 		s.after(time.Minute)
-		s.w.finish()
-		s.say("and none is wanted")
+		s.w.removeDeleted()
+		s.comment("and none is wanted")
 		s.scale(0)
 		s.after(time.Minute)
-		s.w.finish()
+		s.w.removeDeleted()
 		s.after(time.Minute)
-		s.say("resumed")
+		s.comment("resumed")
 		s.w.pause(s.name(1), "")
 		s.after(time.Minute)
 	})
-	story(t, "paused-machine-that-does-not-work", 3, func(s *stage) {
-		s.settled()
-		s.say("the first is ill and paused: two others work, and two are wanted")
+	playScenario(t, "paused-machine-that-does-not-work", 3, func(s *scenario) {
+		s.runAll()
+		s.comment("the first is ill and paused: two others work, and two are wanted")
 		s.w.phase(s.name(1), machine.PhaseUnknown)
 		s.w.pause(s.name(1), "true")
 		s.scale(2)
 		s.after(time.Minute)
-		s.say("one is wanted")
+		s.comment("one is wanted")
 		s.scale(1)
 		s.after(time.Minute)
 	})
-	story(t, "paused-machine-that-failed", 2, func(s *stage) {
-		s.settled()
+	playScenario(t, "paused-machine-that-failed", 2, func(s *scenario) {
+		s.runAll()
 		s.w.pause(s.name(1), "true")
 		s.w.phase(s.name(1), machine.PhaseFailed)
 		s.after(time.Minute)
-		s.say("resumed")
+		s.comment("resumed")
 		s.w.pause(s.name(1), "")
 		s.after(time.Minute)
 	})
-	story(t, "paused-machine-of-a-deleted-set", 2, func(s *stage) {
-		s.settled()
+	playScenario(t, "paused-machine-of-a-deleted-set", 2, func(s *scenario) {
+		s.runAll()
 		s.w.pause(s.name(2), "true")
 		s.delete()
 		s.after(time.Minute)
-		s.w.finish()
+		s.w.removeDeleted()
 		s.after(time.Minute)
-		s.say("resumed")
+		s.comment("resumed")
 		s.w.pause(s.name(2), "")
 		s.after(time.Minute)
-		s.w.finish()
+		s.w.removeDeleted()
 		s.after(time.Minute)
 	})
 }
 
-// TestPausedSetGivesNoOrder: for any observation of a paused set, there is at
-// most one write, of its status.
+// TestPausedSetGivesNoOrder: for any observation of a paused set, the only plan is at most one write of its
+// status.
 // Invariants: P28
 func TestPausedSetGivesNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -153,15 +153,15 @@ func TestPausedSetGivesNoOrder(t *testing.T) {
 				return
 			}
 			require.Zero(t, n, "P28: written once: %s", plan.Why)
-			told := plan.Write.(*machineset.UpdateStatus).Status
-			require.NotNil(t, object.FindCondition(told.Conditions, machineset.ConditionPaused))
+			status := plan.Write.(*machineset.UpdateStatus).Status
+			require.NotNil(t, object.FindCondition(status.Conditions, machineset.ConditionPaused))
 			o.Set = set.Clone()
-			o.Set.Status = told
+			o.Set.Status = status
 		}
 	})
 }
 
-// orders are the machines that a plan has orders for.
+// orders returns all orders of a plan.
 func orders(p machineset.Plan) (out []machineset.Order) {
 	for _, list := range [][]machineset.Order{p.Create, p.Delete, p.Adopt, p.Release, p.Push} {
 		out = append(out, list...)
@@ -169,11 +169,10 @@ func orders(p machineset.Plan) (out []machineset.Order) {
 	return out
 }
 
-// TestPausedMachinesStay: for anything that a set does, and whenever its process dies or
-// reads an old cache, no machine that is paused is deleted; none is made in its
-// place (P12); and no available one is deleted instead of one that does not work,
-// so that availability never falls below what a rollout counts on (P7). When
-// all are resumed, the set comes to its size.
+// TestPausedMachinesStay: whatever happens to a set, and whenever its process dies, no paused machine is
+// deleted, and none is created in its place (P12). No available machine is deleted instead of a paused one that
+// is unavailable, so that availability does not fall below the set's size (P7). When all machines are resumed,
+// the set gets its size.
 // Invariants: P7 P12
 func TestPausedMachinesStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -183,7 +182,7 @@ func TestPausedMachinesStay(t *testing.T) {
 		settle := func() {
 			for range 20 {
 				require.True(t, p.run())
-				w.finish()
+				w.removeDeleted()
 				for _, m := range w.active() {
 					w.phase(m.Name, machine.PhaseRunning)
 				}
@@ -191,7 +190,7 @@ func TestPausedMachinesStay(t *testing.T) {
 			}
 		}
 		settle()
-		p.decided = func(o *machineset.Observation, plan machineset.Plan) { checkSpares(t, o, plan) }
+		p.decided = func(o *machineset.Observation, plan machineset.Plan) { checkPausedKept(t, o, plan) }
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			all := w.active()
 			switch rapid.IntRange(0, 7).Draw(t, "action") {
@@ -210,7 +209,7 @@ func TestPausedMachinesStay(t *testing.T) {
 			case 3:
 				w.edit(func(s *machineset.Set) { s.Spec.Replicas = rapid.Int32Range(0, 6).Draw(t, "size") })
 			case 4:
-				w.finish()
+				w.removeDeleted()
 			case 5:
 				p.die()
 			default:
@@ -227,12 +226,12 @@ func TestPausedMachinesStay(t *testing.T) {
 	})
 }
 
-// checkSpares holds one plan to what a pause promises.
-func checkSpares(t *rapid.T, o *machineset.Observation, plan machineset.Plan) {
-	there, available, paused, gone := 0, 0, 0, 0
+// checkPausedKept fails if a plan deletes a paused machine, or creates or deletes others because of it.
+func checkPausedKept(t *rapid.T, o *machineset.Observation, plan machineset.Plan) {
+	present, available, paused, deleted := 0, 0, 0, 0
 	for _, m := range o.Machines {
 		if yes, _ := machine.Paused(&m.Meta, pausedKey); !m.Deleted() {
-			if there++; yes {
+			if present++; yes {
 				paused++
 			}
 			if m.Ready() {
@@ -244,17 +243,17 @@ func checkSpares(t *rapid.T, o *machineset.Observation, plan machineset.Plan) {
 		yes, _ := machine.Paused(&order.Machine.Meta, pausedKey)
 		require.False(t, yes, "deletes a paused machine: %s", order.Why)
 		if order.Machine.Ready() {
-			gone++
+			deleted++
 		}
 	}
 	size := int(o.Set.Spec.Replicas)
-	require.True(t, gone == 0 || available-gone >= min(size, available), "P7: %d of %d available go, %d wanted", gone, available, size)
+	require.True(t, deleted == 0 || available-deleted >= min(size, available), "P7: %d of %d available deleted, %d wanted", deleted, available, size)
 	if len(plan.Create) > 0 {
-		require.LessOrEqual(t, there+len(plan.Create), max(size, there), "P12: %d paused", paused)
+		require.LessOrEqual(t, present+len(plan.Create), max(size, present), "P12: too many created beside %d paused", paused)
 	}
 }
 
-// TestTheFirstPausedIsNamed, in any order of the machines.
+// TestTheFirstPausedIsNamed: the reason names the first paused machine by name, whatever the order of the machines.
 func TestTheFirstPausedIsNamed(t *testing.T) {
 	o := liveObservation(newSet(3), 3)
 	o.Set.Spec.Replicas = 0
@@ -269,17 +268,17 @@ func TestTheFirstPausedIsNamed(t *testing.T) {
 			o.Set.Status = w.Status
 			continue
 		}
-		require.Equal(t, machineset.ReasonSpared, plan.Why.Reason)
+		require.Equal(t, machineset.ReasonMachinePaused, plan.Why.Reason)
 		require.Equal(t, "a", plan.Why.Name)
 		require.EqualValues(t, 3, plan.Why.Count)
 		return
 	}
-	require.Fail(t, "it does not converge")
+	require.Fail(t, "the status is written again and again")
 }
 
-// TestPausedSetLooksOnTime: its status says when a machine has become available;
-// and one that is being deleted without our finalizer is not written at all.
-func TestPausedSetLooksOnTime(t *testing.T) {
+// TestPausedSetStatus: a paused set is decided about again when a machine becomes available, so that its status
+// says so. The status of a paused set that is being deleted without our finalizer is not written.
+func TestPausedSetStatus(t *testing.T) {
 	o := liveObservation(newSet(1), 1)
 	o.Set.Annotations = map[string]string{pausedKey: "true"}
 	o.Set.Spec.MinReady = time.Minute
@@ -299,10 +298,10 @@ func TestPausedSetLooksOnTime(t *testing.T) {
 	require.Equal(t, machineset.ReasonNotOurs, plan.Why.Reason)
 }
 
-// TestResumedSetSaysSoFirst: a set that is resumed takes its condition off before it gives any order, so that it is not taken
-// for paused while it deletes machines.
+// TestResumedSetRemovesConditionFirst: a set that is resumed removes its condition Paused before it gives any
+// order, so that it does not look paused while it deletes machines.
 // Invariants: P7
-func TestResumedSetSaysSoFirst(t *testing.T) {
+func TestResumedSetRemovesConditionFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := anySet(t)
 		set.DeletedAt = time.Time{}

@@ -17,37 +17,34 @@ type Observation struct {
 	// once, also those being deleted. They are shared and only read, as are
 	// Orphans; nil entries and other sets' machines are passed over.
 	Machines []*machine.Machine
-	// Orphans are machines of the set's namespace without an owner. Only
-	// those whose labels match matter; more do no harm.
+	// Orphans are machines of the set's namespace without an owner. Those
+	// whose labels don't match are ignored, so the caller may leave them out.
 	Orphans []*machine.Machine
 	// Read says how Set, Machines and Orphans were read in this pass, the machines after the set.
-	// The caller keeps them up to date afterwards. When the reads began matters, too: only reads
-	// made after a create could come in show that it will not.
+	// The caller keeps them up to date afterwards. When the reads began matters, too: only a read
+	// made after the last moment at which a create could take effect shows that it did not.
 	Read decision.Freshness
-	// Frozen holds back creations, not deletions.
+	// Frozen prevents creations, not deletions.
 	Frozen bool
 
 	// ClassBackoff says that creations of the template's class are slowed. Nil: they
 	// are not.
 	ClassBackoff *machine.ClassBackoff
-	// Inputs are the versions of the template's class and its secrets. They
-	// are needed only while Set.Status.CrashLoop is not zero, or machines have
-	// failed; a caller that never fills them in does no harm.
+	// Inputs are the versions of the template's class and its secrets. They are
+	// needed only while Set.Status.CrashLoop is not zero, or machines have failed. A caller
+	// may leave them out: then a new version does not end the crash-loop backoff.
 	Inputs machine.Inputs
 
-	// Created is the highest ordinal such that this process knows of all names
-	// of the open reservation up to it that they became machines, even if
-	// those are gone: the creates that it ordered were answered OK or with
-	// "already exists". Zero: it knows of none. It may be kept from pass to pass
-	// for as long as the set has this UID, Reservation.Reserved and
-	// Reservation.At.
+	// Created is a number of the open reservation: this process knows that all names up to it
+	// became machines, because its creates were answered OK or with "already exists". Some
+	// of these machines may be gone. Zero: it knows of none. The caller may keep it from pass to pass
+	// while the set's UID, Reservation.Reserved and Reservation.At stay the same.
 	Created int64
-	// Refused holds what went wrong with orders of this pass.
+	// Refused holds the refused orders of this pass.
 	Refused Refused
-	// Failures counts this process's passes over the set, just before this
-	// one, in which an order was refused; a pass without a refusal in which
-	// orders were carried out makes it zero. It only lengthens waits, so
-	// losing it is harmless.
+	// Failures counts the consecutive passes before this one in which an order was
+	// refused. A pass in which orders were carried out and none was refused resets it to zero.
+	// It only lengthens waits, so that a process may lose it.
 	Failures int
 	// StatusWritten is when this process last wrote the set's status; zero:
 	// not yet.
@@ -94,7 +91,7 @@ type Order struct {
 
 // Plan is what to do next. At most one of Write, ReadLive and the slices of
 // orders is filled: carry it out, bring the observation up to date, and decide
-// again. With none of them the pass is over: look again at At.
+// again. If none is filled, the pass is over: decide again at At.
 //
 // A conflict or a "not found" about the set itself ends the pass; the next one
 // begins with fresh reads.
@@ -105,15 +102,15 @@ type Plan struct {
 	Write Write
 
 	// ReadLive asks for the set, then its machines and the orphans, all read
-	// live, to replace what is in the observation; Observation.Read says when. A set that is
-	// gone, or has another UID, ends the pass. The set is read once more at the
-	// end; if its version is another one by then, the pass ends as after a
-	// conflict. Else a machine that the owner moved to the set meanwhile could
-	// look like one too many, and the size would be older than Read says.
+	// live. They replace what is in the observation, and Observation.Read says when they were read. A
+	// set that is gone, or has another UID, ends the pass. The set is read once more at the
+	// end; if its version has changed by then, the pass ends as after a conflict. Otherwise a
+	// machine that the owner moved to the set meanwhile could look like a surplus one, and the
+	// size would be older than Read says.
 	ReadLive bool
 
 	// Create orders come by rising ordinal. Carry them out in this order, in
-	// batches of 1, 2, 4 and so on; a refusal in a batch is the last batch.
+	// batches of 1, 2, 4 and so on. After a batch with a refusal, drop the rest.
 	// None may be issued after Until. For each answer:
 	//   - OK: the machine that the store answered with joins Machines.
 	//   - "already exists": Read becomes zero; or that machine is read live
@@ -126,25 +123,24 @@ type Plan struct {
 	// be issued. Zero without Create and Delete.
 	Until time.Time
 
-	// Delete orders may be carried out in any order or at once, and a
-	// refusal (Refused.Delete) stops none of the others. Those that were not
+	// Delete orders may be carried out in any order or at once. If one is
+	// refused (Refused.Delete), the others are still carried out. Those not
 	// issued before Until are dropped: that is no refusal, and the next decision
-	// reads live again, see DeleteWithin. A machine whose
-	// deletion was accepted is replaced in Machines by one with DeletedAt set,
-	// or leaves it if it is gone, as it does if it was gone before or its name
-	// now has another UID. Where the store does not answer with the machine
-	// as it is then, a copy with DeletedAt set to the present will do.
+	// reads live again, see DeleteWithin. If a deletion was accepted, replace the
+	// machine in Machines by the one that the store answered with, or by a copy with DeletedAt
+	// set to the present. If the machine is gone, or its name now has another
+	// UID, remove it from Machines.
 	Delete []Order
 
-	// Adopt, Release and Push are carried out as Delete is, with a refusal
-	// going to Refused.Change. What the store answered with takes the place of
-	// the old machine: adopted ones move from Orphans to Machines, released
-	// ones leave Machines, pushed ones stay. Machines that are gone leave.
+	// Adopt, Release and Push are carried out like Delete, but not limited by Until; a
+	// refusal goes to Refused.Change. What the store answered with replaces the
+	// old machine: an adopted one moves from Orphans to Machines, a released
+	// one is removed from Machines, a pushed one stays there. Machines that are gone are removed.
 	Adopt   []Order
 	Release []Order
 	Push    []Order
 
-	// At is when to look again though nothing has changed; zero: never.
+	// At is when to decide again even if nothing has changed; zero: never.
 	At  time.Time
 	Why decision.Why
 	// Warn is something that the set's owner should know; zero: nothing.
@@ -182,7 +178,7 @@ var (
 	reasonQuota                  = decision.NewReason("StrictQuota", "{have} of {want} machines; {count|terminating machine counts|terminating machines count} towards the strict quota: waiting for deletion")
 	reasonPaused                 = decision.NewReason("Paused", "{have} of {want} machines; paused by annotation {name}: no machine is created or deleted")
 	reasonOddPause               = decision.NewReason("PauseUnreadable", "annotation {name} says {detail}, which is neither true nor false: not paused")
-	reasonSpared                 = decision.NewReason("MachinePaused", "{have} of {want} machines: {count} surplus, kept while machines such as {name} are paused")
+	reasonMachinePaused          = decision.NewReason("MachinePaused", "{have} of {want} machines: {count} surplus, kept while machines such as {name} are paused")
 	reasonExpiring               = decision.NewReason("ReplacingForAge", "{have} of {want} machines, {available} available: replacing {count} for age, each when a new machine is available")
 	reasonExpired                = decision.NewReason("TooOld", "it is {for} old, over its maximum age")
 	reasonDeleteExpired          = decision.NewReason("DeleteExpired", "{have} of {want} machines: deleting {count} that are too old")
@@ -204,7 +200,7 @@ var (
 	reasonNotOurs                = decision.NewReason("NoFinalizerOfOurs", "being deleted without our finalizer: nothing to do")
 	reasonSetDeleted             = decision.NewReason("SetDeleted", "its set is being deleted")
 	reasonTerminating            = decision.NewReason("MachinesTerminating", "being deleted: waiting for {count|machine|machines} to be deleted")
-	reasonLeaving                = decision.NewReason("Orphaning", "being deleted, its machines stay: waiting until they have no owner")
+	reasonOrphaning              = decision.NewReason("Orphaning", "being deleted, its machines stay: waiting until they have no owner")
 	reasonLateCreates            = decision.NewReason("CreatesInFlight", "being deleted: {count|create|creates} may still take effect for {for}")
 	reasonSetReleased            = decision.NewReason("Deleted", "no machine is left: removing the finalizer")
 )

@@ -22,38 +22,36 @@ const (
 // zero Policy is DefaultPolicy. The figures are those of machine-controller-manager,
 // unless another source is named.
 type Policy struct {
-	// Burst is how many machines one plan creates, deletes or changes at most. It bounds one step,
-	// so that a plan and its answers stay small, and is no brake: the next plan follows at once, and
-	// one pass of a set of 250 may create all of them. How many calls reach the provider at a time is
-	// limited elsewhere, see manager.Options.Tuning.Workers and driver.Limit. From 1 to 10,000;
-	// default 100.
+	// Burst is how many machines one plan creates, deletes or changes at most, so that a plan and its
+	// answers stay small. It does not slow a set down: the next plan follows at once, and one pass of a
+	// set of 250 may create all of them. For limits of calls to the provider at a time, see
+	// manager.Options.Tuning.Workers and driver.Limit. From 1 to 10,000; default 100.
 	Burst int32
-	// RequestTimeout is how long after it was issued a create may still take
-	// effect, even if its process has died. For as long after a
-	// reservation its names are used; they are done with after twice this
-	// time and a second. The clocks of processes must not differ by more. At
-	// least 10 s; default 2 min, twice what an API server allows a request.
+	// RequestTimeout is how long a create may still take effect after it was issued,
+	// even if its process has died. Creates under reserved names are issued for this long after
+	// the reservation; the names are given up after twice this time and a second. The clocks
+	// of processes must not differ by more than this. At least 10 s; default 2 min, twice what an
+	// API server allows a request.
 	RequestTimeout time.Duration
-	// SettleWithin is how long after a reservation it may stay open though all of
-	// its names became machines, for a process that remembers it
-	// (Observation.Created): the next write of the set settles it in passing. Not
-	// negative; no longer than until its names are done with, see
-	// RequestTimeout. Default 0: it is settled at once.
+	// SettleWithin is how long a reservation may stay open after all its names became machines,
+	// counted from the reservation, so that the next write of the set settles it, too. This is
+	// only for a process that knows of all these machines (Observation.Created). Not negative;
+	// it has no effect after the names are given up, see RequestTimeout. Default 0: the reservation is
+	// settled at once.
 	SettleWithin time.Duration
 	// StatusInterval is the least time between two writes of a status by one
 	// process; a refused order is written at once. Not negative; default 1 s,
 	// this library's. object.Off: no limit.
 	StatusInterval time.Duration
-	// ProgressInterval is the same for a status of a deployment's set that differs
-	// in the numbers of machines and the generation observed alone; the deployment's
-	// status has the numbers, too. Not negative; below StatusInterval it is that.
-	// Default 0.
+	// ProgressInterval is the same for a set with a deployment, if only the numbers of
+	// machines and the observed generation differ: the deployment's status has the numbers,
+	// too. Not negative; if it is below StatusInterval, StatusInterval applies. Default 0.
 	ProgressInterval time.Duration
-	// Resync is the longest time until a set is looked at again. At least a
+	// Resync is the longest time until the next decision about a set. At least a
 	// second; default 10 min.
 	Resync time.Duration
-	// RetryBase is how long after a refused order the next is given, doubled
-	// with each pass that ended so, up to RetryMax. RetryBase is at least a
+	// RetryBase is how long a set waits after an order was refused. The wait doubles
+	// with each further pass in which an order is refused, up to RetryMax. RetryBase is at least a
 	// second and at most RetryMax; defaults 5 s and 3 min, this library's.
 	RetryBase time.Duration
 	RetryMax  time.Duration
@@ -67,38 +65,35 @@ type Policy struct {
 	Age AgeOrder
 	// Seed of RandomAge.
 	Seed uint64
-	// StrictQuota has machines that are being deleted count: none is made
-	// while the set has as many as it should have, those among them. Default:
-	// no.
+	// StrictQuota counts machines that are being deleted towards the set's size: none
+	// is created in their place before they are gone. Default: no.
 	StrictQuota bool
-	// IgnoreMinReady has a machine count as available as soon as it is ready:
-	// Spec.MinReady stays on the set, and nothing waits for it. Default: no.
+	// IgnoreMinReady counts a machine as available as soon as it is ready, whatever
+	// Spec.MinReady says. Default: no.
 	IgnoreMinReady bool
 	// ExpireAtOnce is how many machines a set replaces at a time for their age
-	// (Spec.MaxAge), however far the surge allowance reaches. From 1 to 10,000; default 10,
+	// (Spec.MaxAge), even if the surge allowance is larger. From 1 to 10,000; default 10,
 	// this library's.
 	ExpireAtOnce int32
-	// MaxReplicas is the largest size of a set without a deployment. A set that
-	// asks for more is not acted upon: it neither grows nor shrinks, and its
-	// condition SpecValid is False. At least 1; default 10,000, this library's, so that a slip
-	// of the pen orders no million of VMs. object.Off: no limit. deployment.Policy has the same
-	// for deployments.
+	// MaxReplicas is the largest size of a set without a deployment. A larger set
+	// is invalid: it neither grows nor shrinks, and its condition SpecValid is False. At
+	// least 1; default 10,000, this library's, so that a typing error does not order a million
+	// VMs. object.Off: no limit. deployment.Policy has the same for deployments.
 	MaxReplicas int32
 	Keys        Keys
 }
 
-// Keys are the names by which users and other programs speak to this package.
-// The zero Keys are those of DefaultPolicy. In others, an empty key switches its
-// feature off.
+// Keys are the annotations and labels with which users and other programs control this package.
+// The zero Keys are those of DefaultPolicy. If any key is set, an empty key switches its feature off.
 type Keys struct {
 	Priority        string // annotation on a machine: its deletion priority
 	ScaleUpDisabled string // label on a set, "true": no machine is created
 	Replace         string // annotation on a machine, "true": it is to be replaced
-	Paused          string // annotation on a set or a machine, "true": it is left as it is
-	Preserve        string // annotation on a machine: it is to be kept; must be that of the machines' policy
+	Paused          string // annotation on a set or a machine, "true": nothing is created, deleted or changed
+	Preserve        string // annotation on a machine: it is to be preserved; must be the key in machine.Policy
 }
 
-// DefaultPolicy returns the established settings.
+// DefaultPolicy returns the default settings.
 func DefaultPolicy() *Policy {
 	return &Policy{
 		Burst:          100,
@@ -157,7 +152,7 @@ func (p *Policy) Validate() error {
 	return object.Invalid("policy.age", "is unknown: "+string(p.Age))
 }
 
-// validateWaits looks at what happens after failures.
+// validateWaits checks the waits after failures.
 func (p *Policy) validateWaits() error {
 	switch {
 	case p.RetryBase < time.Second:
@@ -172,8 +167,8 @@ func (p *Policy) validateWaits() error {
 	return nil
 }
 
-// backoff is how long to wait after so many consecutive failures; a count that
-// was lost is zero and waits the base.
+// backoff returns how long to wait after a number of consecutive failures. After a restart the count is zero,
+// and the wait is RetryBase.
 func (p *Policy) backoff(failures int) time.Duration {
 	wait := p.RetryBase
 	for ; failures > 1 && wait < p.RetryMax; failures-- {

@@ -14,12 +14,11 @@ import (
 
 const (
 	preserveKey = "node.machine.sapcloud.io/preserve"
-	keeping     = 96 * time.Hour
+	preserveFor = 96 * time.Hour
 )
 
-// preserving is what machines' own controllers do about requests on them, as
-// far as a set sees it.
-func (w *world) preserving() {
+// reconcilePreservation does what the machines' own controllers do about preservation: it writes the status.
+func (w *world) reconcilePreservation() {
 	for _, m := range w.all() {
 		p, asked := &m.Status.Preservation, m.Annotations[preserveKey]
 		failed := m.Status.Phase == machine.PhaseFailed
@@ -33,7 +32,7 @@ func (w *world) preserving() {
 				next.Request = asked
 			}
 		case keep && asked != p.Request:
-			next = machine.Preservation{Request: asked, Since: w.now.Truncate(time.Second), Until: w.now.Truncate(time.Second).Add(keeping)}
+			next = machine.Preservation{Request: asked, Since: w.now.Truncate(time.Second), Until: w.now.Truncate(time.Second).Add(preserveFor)}
 		}
 		if next != *p {
 			w.change(m.Name, func(m *machine.Machine) { m.Status.Preservation = next })
@@ -41,66 +40,67 @@ func (w *world) preserving() {
 	}
 }
 
-func (s *stage) keep(value string, ordinals ...int64) {
+// keep annotates machines to be preserved.
+func (s *scenario) keep(value string, ordinals ...int64) {
 	for _, n := range ordinals {
 		s.w.change(s.name(n), func(m *machine.Machine) { m.Annotations[preserveKey] = value })
 	}
-	s.w.preserving()
+	s.w.reconcilePreservation()
 }
 
-func (s *stage) autoPreserve(limit int32) {
+func (s *scenario) autoPreserve(limit int32) {
 	s.w.edit(func(set *machineset.Set) { set.Spec.AutoPreserve = limit })
 }
 
-// TestPreservation tells how a set keeps machines for inspection.
+// TestPreservation shows how a set preserves machines for inspection.
 func TestPreservation(t *testing.T) {
-	story(t, "preserved-on-request", 3, func(s *stage) {
-		s.settled()
-		s.say("the second is to be kept when it fails, which it does")
+	playScenario(t, "preserved-on-request", 3, func(s *scenario) {
+		s.runAll()
+		s.comment("the second is to be kept when it fails, which it does")
 		s.keep(machine.PreserveWhenFailed, 2)
 		s.w.phase(s.name(2), machine.PhaseFailed)
 		s.after(time.Minute)
-		s.say("its own controller has written it down")
-		s.w.preserving()
+		s.comment("its own controller has written it down")
+		s.w.reconcilePreservation()
 		s.after(time.Minute)
-		s.say("its time is up")
-		s.after(keeping)
+		s.comment("its time is up")
+		s.after(preserveFor)
 	})
-	story(t, "preserved-automatically", 4, func(s *stage) {
-		s.settled()
+	playScenario(t, "preserved-automatically", 4, func(s *scenario) {
+		s.runAll()
 		s.autoPreserve(1)
-		s.say("two fail, one may be kept")
+		s.comment("two fail, one may be kept")
 		s.w.phase(s.name(3), machine.PhaseFailed)
 		s.w.advance(time.Minute)
 		s.w.phase(s.name(2), machine.PhaseFailed)
 		s.after(time.Minute)
-		s.w.preserving()
-		s.w.finish()
-		s.run(s.name(5))
+		s.w.reconcilePreservation()
+		s.w.removeDeleted()
+		s.markRunning(s.name(5))
 		s.after(time.Minute)
-		s.say("it is well again")
+		s.comment("it is well again")
 		s.w.phase(s.name(3), machine.PhaseRunning)
-		s.w.preserving()
+		s.w.reconcilePreservation()
 		s.after(time.Minute)
 	})
-	story(t, "preserved-automatically-limit-lowered", 3, func(s *stage) {
-		s.settled()
+	playScenario(t, "preserved-automatically-limit-lowered", 3, func(s *scenario) {
+		s.runAll()
 		s.autoPreserve(2)
 		s.w.phase(s.name(1), machine.PhaseFailed)
 		s.after(time.Minute)
-		s.w.preserving()
+		s.w.reconcilePreservation()
 		s.w.phase(s.name(2), machine.PhaseFailed)
 		s.after(time.Minute)
-		s.w.preserving()
-		s.say("one is enough: the one that has the least time left is given up")
+		s.w.reconcilePreservation()
+		s.comment("one is enough: the one that has the least time left is given up")
 		s.autoPreserve(1)
 		s.after(time.Minute)
-		s.w.preserving()
+		s.w.reconcilePreservation()
 		s.after(time.Minute)
 	})
-	story(t, "preserved-go-last", 5, func(s *stage) {
-		s.settled()
-		s.say("the first is kept by a user, the second by the set; a scaler has chosen both and the third")
+	playScenario(t, "preserved-go-last", 5, func(s *scenario) {
+		s.runAll()
+		s.comment("the first is kept by a user, the second by the set; a scaler has chosen both and the third")
 		s.keep(machine.PreserveNow, 1)
 		s.w.phase(s.name(2), machine.PhaseFailed)
 		s.keep(machine.PreserveAutomatically, 2)
@@ -111,17 +111,17 @@ func TestPreservation(t *testing.T) {
 		})
 		s.scale(2)
 		s.after(time.Minute)
-		s.w.finish()
+		s.w.removeDeleted()
 		s.scale(0)
 		s.after(time.Minute)
 	})
 }
 
-// TestPreservedVictims: in any state, one that is kept is deleted after one
-// that is not, one that a user keeps last of all; a scaler's choice is followed but for the latter, and
-// a request for the replacement of one that works makes no difference.
+// TestPreservedInDeletionOrder: machines that the set preserves are deleted after those that are not preserved,
+// and machines that a user preserves are deleted last. A scaler's choice comes before all that, except for
+// machines that a user preserves. A replace request for an available machine makes no difference.
 // Invariants: P19
-func TestPreservedVictims(t *testing.T) {
+func TestPreservedInDeletionOrder(t *testing.T) {
 	kinds := []string{"chosen", "chosen and automatic", "requested", "plain", "automatic", "explicit", "chosen and explicit", "requested and explicit"}
 	places := map[string]int{"chosen": 0, "chosen and automatic": 0, "requested": 2, "plain": 2, "automatic": 3, "explicit": 4, "chosen and explicit": 4, "requested and explicit": 4}
 	rapid.Check(t, func(t *rapid.T) {
@@ -158,17 +158,15 @@ func TestPreservedVictims(t *testing.T) {
 	})
 }
 
-// TestPreservedThroughAnything: machines fail, recover and are asked for, the
-// limit changes, caches are old and the process dies: never are more annotated
-// than a limit allows that held since, none that is kept is deleted but as
-// surplus, and in the end there are as many as there should be, of which the
-// kept ones are not available (P12, P19).
-func TestPreservedThroughAnything(t *testing.T) {
+// TestPreservedUnderFaults: machines fail and recover, the limit changes, caches are old, and the process dies.
+// Never are more machines annotated than the limit allows, and no preserved machine is replaced. In the end the
+// set has its size, and the preserved machines are not available.
+func TestPreservedUnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 5).Draw(t, "replicas")
 		w := newWorld(newSet(size))
 		p := newProcess(w, machineset.DefaultPolicy())
-		p.decided = func(o *machineset.Observation, plan machineset.Plan) { checkKept(t, w.now, o, plan) }
+		p.decided = func(o *machineset.Observation, plan machineset.Plan) { checkPreservedKept(t, w.now, o, plan) }
 		most := int32(0)
 		for range rapid.IntRange(0, 80).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "action") {
@@ -181,9 +179,9 @@ func TestPreservedThroughAnything(t *testing.T) {
 					w.phase(m.Name, rapid.SampledFrom([]machine.Phase{machine.PhaseFailed, machine.PhaseFailed, machine.PhaseRunning}).Draw(t, "phase"))
 				}
 			case 3:
-				w.preserving()
+				w.reconcilePreservation()
 			case 4:
-				w.finish()
+				w.removeDeleted()
 			case 5:
 				p.die()
 			case 6:
@@ -197,8 +195,8 @@ func TestPreservedThroughAnything(t *testing.T) {
 		p.die()
 		for range 40 {
 			require.True(t, p.run())
-			w.preserving()
-			w.finish()
+			w.reconcilePreservation()
+			w.removeDeleted()
 			for _, m := range w.all() {
 				if m.Status.Phase != machine.PhaseFailed {
 					w.phase(m.Name, machine.PhaseRunning)
@@ -212,7 +210,7 @@ func TestPreservedThroughAnything(t *testing.T) {
 			if m.Preserved(w.now) {
 				kept++
 			}
-			require.Equal(t, m.Status.Phase == machine.PhaseFailed, m.Preserved(w.now), "a failed machine that nobody replaces")
+			require.Equal(t, m.Status.Phase == machine.PhaseFailed, m.Preserved(w.now), "%s: failed and not preserved, or preserved and not failed", m.Name)
 		}
 		require.LessOrEqual(t, kept, most)
 		require.Equal(t, kept, w.set.Status.Preserved)
@@ -220,36 +218,37 @@ func TestPreservedThroughAnything(t *testing.T) {
 	})
 }
 
-// checkKept holds one decision to the rules.
-func checkKept(t *rapid.T, now time.Time, o *machineset.Observation, plan machineset.Plan) {
+// checkPreservedKept fails if a plan replaces a preserved machine, or preserves more than the limit.
+func checkPreservedKept(t *rapid.T, now time.Time, o *machineset.Observation, plan machineset.Plan) {
 	if len(plan.Delete) > 0 && plan.Why.Reason == machineset.ReasonDeleteFailed {
 		for _, order := range plan.Delete {
-			require.False(t, order.Machine.Preserved(now), "one that is kept is replaced")
-			require.False(t, order.Machine.ToBePreserved(preserveKey), "one that is to be kept is replaced")
+			require.False(t, order.Machine.Preserved(now), "a preserved machine is replaced")
+			require.False(t, order.Machine.ToBePreserved(preserveKey), "a machine that is to be preserved is replaced")
 		}
 	}
 	if plan.Why.Reason != machineset.ReasonPreserving {
 		return
 	}
-	require.False(t, !o.Read.Live(), "kept for what a cache remembers")
+	require.True(t, o.Read.Live(), "preserved on a read from a cache")
 	counted := len(plan.Push)
 	for _, m := range o.Machines {
 		if machineset.CountsAsAutoPreserved(m, preserveKey) {
 			counted++
 		}
 	}
-	require.LessOrEqual(t, counted, int(o.Set.Spec.AutoPreserve), "over the limit")
+	require.LessOrEqual(t, counted, int(o.Set.Spec.AutoPreserve), "more preserved than the limit")
 }
 
-// TestNotPreservedAutomatically: what a set does not keep by itself.
+// TestNotPreservedAutomatically: with each of these changes, a set replaces a failed machine instead of
+// preserving it.
 func TestNotPreservedAutomatically(t *testing.T) {
 	for name, change := range map[string]func(*machineset.Policy, *machine.Machine){
 		"key off": func(p *machineset.Policy, _ *machine.Machine) { p.Keys.Preserve = "" },
-		"told not to": func(_ *machineset.Policy, m *machine.Machine) {
+		"annotated with false": func(_ *machineset.Policy, m *machine.Machine) {
 			m.Annotations = map[string]string{preserveKey: "false"}
 		},
-		"its node was asked": func(_ *machineset.Policy, m *machine.Machine) { m.Status.Preservation.NodeAsked = true },
-		"kept and over": func(_ *machineset.Policy, m *machine.Machine) {
+		"its node had the annotation": func(_ *machineset.Policy, m *machine.Machine) { m.Status.Preservation.NodeAsked = true },
+		"its preservation after this failure has ended": func(_ *machineset.Policy, m *machine.Machine) {
 			m.Status.Since, m.Status.Preservation.Ended = morning.Add(-time.Hour), morning
 		},
 		"its time was up": func(_ *machineset.Policy, m *machine.Machine) {
@@ -262,7 +261,7 @@ func TestNotPreservedAutomatically(t *testing.T) {
 		o.Machines[0].Status.Phase = machine.PhaseFailed
 		plan, err := machineset.Decide(o, p, morning)
 		require.NoError(t, err)
-		require.Equal(t, machineset.ReasonPreserving, plan.Why.Reason, "it would be kept")
+		require.Equal(t, machineset.ReasonPreserving, plan.Why.Reason, "without the change it is preserved")
 		change(p, o.Machines[0])
 		plan, err = machineset.Decide(o, p, morning)
 		require.NoError(t, err)
@@ -270,21 +269,21 @@ func TestNotPreservedAutomatically(t *testing.T) {
 	}
 }
 
-// TestKeptMachinesAreNotReplacedOnRequest, for as long as a user keeps them.
-func TestKeptMachinesAreNotReplacedOnRequest(t *testing.T) {
+// TestPreservedMachinesAreNotReplacedOnRequest: a replace request waits while a user preserves the machine.
+func TestPreservedMachinesAreNotReplacedOnRequest(t *testing.T) {
 	o := liveObservation(newSet(2), 2)
 	o.Set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 2}
 	o.Machines[0].Annotations = map[string]string{replaceKey: "true"}
 	o.Machines[0].Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: morning, Until: morning.Add(time.Minute)}
-	for now, gone := range map[time.Time]int{morning: 0, morning.Add(time.Minute): 1} {
+	for now, deleted := range map[time.Time]int{morning: 0, morning.Add(time.Minute): 1} {
 		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), now)
 		require.NoError(t, err)
-		require.Len(t, plan.Delete, gone)
+		require.Len(t, plan.Delete, deleted)
 	}
 }
 
-// TestRefusedAnnotationReplacesNobody: a machine that is to be kept is not
-// replaced because it could not be told so.
+// TestRefusedAnnotationReplacesNobody: if the annotation that preserves a failed machine was refused, the
+// machine is not replaced.
 // Invariants: P7
 func TestRefusedAnnotationReplacesNobody(t *testing.T) {
 	o := liveObservation(newSet(2), 2)
@@ -295,19 +294,19 @@ func TestRefusedAnnotationReplacesNobody(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, plan.Delete)
 	_, reserves := plan.Write.(*machineset.Update)
-	require.False(t, reserves, "nor is another made in its place: %s", plan.Why)
+	require.False(t, reserves, "no other is created in its place: %s", plan.Why)
 	o.Set.Spec.Replicas = 3
 	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
 	reserved := plan.Write.(*machineset.Update).Set.Instructions.Reservation
-	require.EqualValues(t, 1, reserved.Reserved-reserved.Settled, "what is missing besides is made")
+	require.EqualValues(t, 1, reserved.Reserved-reserved.Settled, "the third machine, which is missing anyway, is created")
 	o.Set.Spec.Replicas = 2
 	o.Machines[1].Status.Phase = machine.PhaseFailed
 	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
 	require.Empty(t, plan.Delete)
 	_, reserves = plan.Write.(*machineset.Update)
-	require.False(t, reserves, "of two that failed both stay until it is known which is kept: %s", plan.Why)
+	require.False(t, reserves, "two failed, and it is undecided which is preserved, so none is replaced: %s", plan.Why)
 	o.Machines[1].Status.Phase = machine.PhaseRunning
 	o.Set.Spec.AutoPreserve = 0
 	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
@@ -315,7 +314,8 @@ func TestRefusedAnnotationReplacesNobody(t *testing.T) {
 	require.Len(t, plan.Delete, 1)
 }
 
-// TestPreservedIsLookedAtWhenItEnds, and does not count as available until then.
+// TestPreservedIsLookedAtWhenItEnds: the next decision is due when a preservation ends. Until then the machine
+// does not count as available.
 func TestPreservedIsLookedAtWhenItEnds(t *testing.T) {
 	o := liveObservation(newSet(2), 2)
 	end := morning.Add(time.Minute)
@@ -333,8 +333,8 @@ func TestPreservedIsLookedAtWhenItEnds(t *testing.T) {
 	}
 }
 
-// A failed machine that is kept for inspection is counted, and is not reported as one that
-// failed, for any last operation: who waits for a fleet without failures must not wait for it.
+// TestPreservedFailedMachinesAreNotListedAsFailed: a failed machine that is preserved is counted as preserved and
+// is not listed as failed, so that who waits until no machine is failed need not wait for it.
 func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	o := fleet(4, 4, false)
 	o.Set.Spec.AutoPreserve = 2
@@ -347,7 +347,7 @@ func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	fails(o.Machines[0], machine.PhaseFailed)
 	o.Machines[0].Status.Preservation = kept
 	o.Machines[0].Annotations = map[string]string{preserveKey: machine.PreserveAutomatically}
-	fails(o.Machines[1], machine.PhaseRunning) // kept too, and in service
+	fails(o.Machines[1], machine.PhaseRunning) // preserved, too, but running
 	o.Machines[1].Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: morning, Until: now.Add(time.Hour)}
 	fails(o.Machines[2], machine.PhaseRunning)
 	settle(t, o, now)

@@ -41,7 +41,7 @@ func anyTime(t *rapid.T, label string) time.Time {
 	}
 }
 
-// anyMachine is a machine as storage may hold it; ours more often than not.
+// anyMachine returns a machine as storage may hold it. In most cases it belongs to the set.
 func anyMachine(t *rapid.T, set *machineset.Set, i int) *machine.Machine {
 	m := &machine.Machine{}
 	m.Key = object.Key{Namespace: set.Namespace, Name: fmt.Sprintf("m-%d", i)}
@@ -90,7 +90,7 @@ func anyMachines(t *rapid.T, set *machineset.Set, most int) []*machine.Machine {
 	return machines
 }
 
-// anySet is a set as storage may hold it: valid more often than not.
+// anySet returns a set as storage may hold it. In most cases it is valid.
 func anySet(t *rapid.T) *machineset.Set {
 	set := newSet(int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
 	set.Generation = 3
@@ -190,9 +190,8 @@ func copied(o *machineset.Observation) *machineset.Observation {
 	return &c
 }
 
-// TestAnyObservation is P8, P10, P11, P25 and P27 for anything that storage holds: no
-// panic, no improper plan, the same plan again, and nothing that was passed in
-// has changed.
+// TestAnyObservation: whatever storage holds, Decide does not panic and returns no plan that it must not return.
+// It returns the same plan again for the same arguments, and does not change them.
 // Invariants: P8 P10 P11 P27
 func TestAnyObservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -200,7 +199,7 @@ func TestAnyObservation(t *testing.T) {
 		before := copied(o)
 		plan, err := machineset.Decide(o, p, morning)
 		require.NoError(t, err)
-		require.Empty(t, improper(o, &plan))
+		require.Empty(t, planFault(o, &plan))
 		require.NotContains(t, plan.Why.String(), "{")
 		again, err := machineset.Decide(copied(o), p, morning)
 		require.NoError(t, err)
@@ -209,10 +208,10 @@ func TestAnyObservation(t *testing.T) {
 	})
 }
 
-// TestVictims is P19: the machines to delete are the first of all in an order
-// written down a second time here, and the order of the input plays no part.
+// TestSurplusDeletionOrder: the surplus machines to delete are the first in the deletion order, of which
+// deletionOrder is a second implementation. The order of the input does not matter.
 // Invariants: P19
-func TestVictims(t *testing.T) {
+func TestSurplusDeletionOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
 		plan, _ := machineset.Decide(o, p, morning)
@@ -250,15 +249,14 @@ func names(orders []machineset.Order) []string {
 	return out
 }
 
-// phaseOrder is the order of phases; what is not among them comes before.
+// phaseOrder is the deletion order of phases. Any other phase comes before these.
 var phaseOrder = []machine.Phase{
 	machine.PhaseFailed, machine.PhaseCrashLoopBackOff, machine.PhaseNew, machine.PhaseUnknown,
 	machine.PhasePending, machine.PhaseAvailable, machine.PhaseInPlaceUpdateFailed,
 	machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdating, machine.PhaseRunning,
 }
 
-// deletionOrder is the order as the behaviour is written: slow, and
-// easy to see to be right.
+// deletionOrder returns the deletion order as a simple and slow comparison.
 func deletionOrder(age machineset.AgeOrder, minReady time.Duration) func(a, b *machine.Machine) int {
 	priority := func(m *machine.Machine) int { return min(max(m.Priority(priorityKey), math.MinInt32), math.MaxInt32) }
 	phase := func(m *machine.Machine) int { return slices.Index(phaseOrder, m.Status.Phase) }
@@ -280,15 +278,15 @@ func deletionOrder(age machineset.AgeOrder, minReady time.Duration) func(a, b *m
 	}
 }
 
-// improper says what is wrong with any plan.
-func improper(o *machineset.Observation, plan *machineset.Plan) string {
-	things := things(plan)
+// planFault says which rule for all plans a plan breaks. Empty: none.
+func planFault(o *machineset.Observation, plan *machineset.Plan) string {
+	n := countActions(plan)
 	creates := len(plan.Create) > 0 || reserves(o, plan)
 	needsLive := creates || len(plan.Delete)+len(plan.Adopt)+len(plan.Release) > 0
 	switch {
-	case things > 1:
-		return fmt.Sprintf("P8: a plan of %d things at once: %+v", things, plan)
-	case things == 0 && plan.At.IsZero() && !waitsForever[plan.Why.Reason]:
+	case n > 1:
+		return fmt.Sprintf("P8: a plan of %d actions at once: %+v", n, plan)
+	case n == 0 && plan.At.IsZero() && !waitsForever[plan.Why.Reason]:
 		return "P21: waits without a time: " + plan.Why.String()
 	case (len(plan.Create)+len(plan.Delete) > 0) == plan.Until.IsZero():
 		return "Until is for creates and deletes, and they need one"
@@ -297,19 +295,19 @@ func improper(o *machineset.Observation, plan *machineset.Plan) string {
 	case needsLive && !o.Read.Live():
 		return "orders without a live read: " + plan.Why.String()
 	}
-	if what := mishandled(o, plan); what != "" {
+	if what := brokenHandover(o, plan); what != "" {
 		return what
 	}
-	return misplaced(o, plan)
+	return wrongTarget(o, plan)
 }
 
-// waitsForever are the waits that only a change of the set can end.
+// waitsForever are the reasons of plans without a time: only a change of the set ends the wait.
 var waitsForever = map[decision.Reason]bool{
 	machineset.ReasonSpecInvalid: true, machineset.ReasonNotOurs: true,
 }
 
-// things counts the kinds of things that a plan asks for.
-func things(plan *machineset.Plan) int {
+// countActions counts the kinds of actions that a plan asks for.
+func countActions(plan *machineset.Plan) int {
 	n := 0
 	for _, orders := range [][]machineset.Order{plan.Create, plan.Delete, plan.Adopt, plan.Release, plan.Push} {
 		if len(orders) > 0 {
@@ -330,16 +328,16 @@ func reserves(o *machineset.Observation, plan *machineset.Plan) bool {
 	return ok && write.Set.Instructions.Reservation.Reserved > o.Set.Instructions.Reservation.Reserved
 }
 
-// misplaced says which order is for a machine that it must not touch: P10.
-func misplaced(o *machineset.Observation, plan *machineset.Plan) string {
+// wrongTarget says which order is for a machine that the set must not touch. Empty: none.
+func wrongTarget(o *machineset.Observation, plan *machineset.Plan) string {
 	for rule, broken := range map[string]struct {
 		orders []machineset.Order
 		allows func(*machineset.Observation, machineset.Order) bool
 	}{
-		"P10: not ours, or already going":              {slices.Concat(plan.Delete, plan.Push), ours},
-		"P10, P14: without owner, finalizer or number": {plan.Create, wellBorn},
-		"P10: adopted, though it was not free":         {plan.Adopt, free},
-		"P10: released, though it was not for us to":   {plan.Release, stray},
+		"P10: not ours, or already being deleted":       {slices.Concat(plan.Delete, plan.Push), ours},
+		"P10, P14: without owner, finalizer or number":  {plan.Create, validCreate},
+		"P10: adopted, but not an orphan that matches":  {plan.Adopt, adoptable},
+		"P10: released, but it matches, or is not ours": {plan.Release, releasable},
 	} {
 		for _, order := range broken.orders {
 			if !broken.allows(o, order) {
@@ -354,18 +352,18 @@ func ours(o *machineset.Observation, order machineset.Order) bool {
 	return order.Machine.OwnedBy(o.Set.UID) && !order.Machine.Deleted()
 }
 
-func wellBorn(o *machineset.Observation, order machineset.Order) bool {
+func validCreate(o *machineset.Observation, order machineset.Order) bool {
 	m := order.Machine
 	return m.OwnedBy(o.Set.UID) && m.HasFinalizer(machine.Finalizer) && m.Name == o.Set.MachineName(order.Ordinal)
 }
 
-func free(o *machineset.Observation, order machineset.Order) bool {
+func adoptable(o *machineset.Observation, order machineset.Order) bool {
 	was := byUID(o.Orphans, order.Machine.UID)
 	return was != nil && was.Owner == nil && !was.Deleted() &&
 		order.Machine.OwnedBy(o.Set.UID) && o.Set.Spec.Selector.Matches(was.Labels)
 }
 
-func stray(o *machineset.Observation, order machineset.Order) bool {
+func releasable(o *machineset.Observation, order machineset.Order) bool {
 	was := byUID(o.Machines, order.Machine.UID)
 	return was != nil && was.OwnedBy(o.Set.UID) && !was.Deleted() &&
 		order.Machine.Owner == nil && !o.Set.Spec.Selector.Matches(was.Labels)
@@ -380,7 +378,7 @@ func byUID(machines []*machine.Machine, uid string) *machine.Machine {
 	return nil
 }
 
-// form reads bytes as observations of sets. The corpus counts on the order of the words.
+// form makes observations of sets from the bytes of a fuzz test. The corpus depends on the order of the words.
 var form = fuzzing.Form{Now: morning, Words: []string{
 	"", namespace, "web", "set-1", "pool", "tier", "front", "uid-1", "uid-2", "m-1", "m-2", machineset.OwnerKind,
 	machineset.Finalizer, machine.Finalizer, priorityKey, "1", "2", "true", "small",
@@ -403,7 +401,7 @@ func FuzzDecide(f *testing.F) {
 			}
 		},
 		Check: func(t testing.TB, o *machineset.Observation, plan machineset.Plan) {
-			require.Empty(t, improper(o, &plan))
+			require.Empty(t, planFault(o, &plan))
 			require.NotEmpty(t, plan.Why.String())
 		},
 	}

@@ -28,9 +28,9 @@ func (d *state) replaceFailed() (Plan, bool) {
 	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.tallyOf(ReasonDeleteFailed, len(orders))}, true
 }
 
-// replaceRequested deletes machines that are to be replaced, on request or for their age, as many as
-// can be spared. Those that are not available cost nothing. Surplus machines are deleted
-// before them: a scaler may have chosen one that is available.
+// replaceRequested deletes machines that are to be replaced, on request or for their age: all that are not
+// available, and as many available ones as the surge allowance permits. Surplus machines are deleted before
+// them, because a scaler may have chosen one that is available.
 func (d *state) replaceRequested() (Plan, bool) {
 	r := &d.summary.requests
 	if r.count == 0 || d.o.Refused.Delete != nil || d.o.Frozen || d.scaleUpDisabled() || d.s.Spec.Template.InvalidEntry() != nil {
@@ -39,28 +39,27 @@ func (d *state) replaceRequested() (Plan, bool) {
 	if short := d.short(); short < 0 && d.removable(-short) > 0 {
 		return Plan{}, false
 	}
-	n, out := d.dispensable(), r.count-r.availableCount
-	if n+out == 0 {
-		d.waiting = d.tally(d.replacing(reasonReplacing, reasonExpiring))
+	n, unavailable := d.dispensable(), r.count-r.availableCount
+	if n+unavailable == 0 {
+		d.waiting = d.tally(d.replaceReason(reasonReplacing, reasonExpiring))
 		d.waiting.Count = int64(r.count)
 		return Plan{}, false
 	}
 	if plan, found := d.readFresh("deleting machines to replace them"); found {
 		return plan, true
 	}
-	spared := r.available.sorted()
-	machines := append(r.others.sorted(), spared[:min(n, len(spared))]...)
+	available := r.available.sorted()
+	machines := append(r.others.sorted(), available[:min(n, len(available))]...)
 	machines = machines[:min(len(machines), int(d.p.Burst))]
 	orders := make([]Order, len(machines))
 	for i, v := range machines {
 		orders[i] = Order{Machine: v.machine, Why: d.whyReplaced(v)}
 	}
-	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.tallyOf(d.replacing(reasonDeleteRequested, reasonDeleteExpired), len(orders))}, true
+	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.tallyOf(d.replaceReason(reasonDeleteRequested, reasonDeleteExpired), len(orders))}, true
 }
 
-// dispensable is how many of the available machines that are to be replaced may
-// go now. Availability must permit it, and if there may be more machines for a
-// time, the replacements must be available.
+// dispensable returns how many of the available machines that are to be replaced may be deleted now. Enough
+// others must be available and, with a surge, so must the replacements.
 func (d *state) dispensable() int {
 	c, r, allowance := &d.summary, &d.summary.requests, d.surgeAllowance()
 	n := min(r.availableCount, c.available-max(0, d.wanted()-int(allowance.Unavailable)))
@@ -70,15 +69,15 @@ func (d *state) dispensable() int {
 	return max(0, n)
 }
 
-// replacing picks a reason by why machines are replaced.
-func (d *state) replacing(asked, aged decision.Reason) decision.Reason {
-	if n := d.summary.expiries.granted; n == d.summary.requests.count {
-		return aged
+// replaceReason returns expired if all machines are replaced for their age, otherwise requested.
+func (d *state) replaceReason(requested, expired decision.Reason) decision.Reason {
+	if n := d.summary.expiries.admitted; n == d.summary.requests.count {
+		return expired
 	}
-	return asked
+	return requested
 }
 
-// whyReplaced is why one machine is deleted, to be replaced.
+// whyReplaced returns why one machine is replaced.
 func (d *state) whyReplaced(v ranked) decision.Why {
 	if v.rank>>classShift == uint64(classExpired) {
 		return decision.Why{Reason: reasonExpired, For: d.now.Sub(v.machine.CreatedAt)}
@@ -86,11 +85,10 @@ func (d *state) whyReplaced(v ranked) decision.Why {
 	return decision.Why{Reason: reasonRequested, Name: phaseWord(v.machine.Status.Phase)}
 }
 
-// A machine whose annotation asks for it (Keys.Replace) is replaced: another is
-// created first, where the surge allowance has room for it, and it is deleted once
-// availability permits. Nothing is remembered: while such machines are there, the
-// set wants as many more as may exist besides. As soon as the set can do without
-// one of them, it deletes that one.
+// A machine is replaced if its annotation (Keys.Replace) asks for it. If the surge allowance has room, another
+// is created first. The machine is deleted once availability permits. No progress is stored: while there are
+// such machines, the set wants more machines, up to its surge, and deletes such a machine as soon as it is
+// dispensable.
 
 // surgeAllowance returns the allowance in effect. A set that has neither one nor an owner may surge by 1.
 func (d *state) surgeAllowance() SurgeAllowance {
@@ -115,16 +113,16 @@ func Requested(m *machine.Machine, key string) bool {
 // requests are the machines that are to be replaced.
 type requests struct {
 	available, others     lowest // each in the deletion order
-	count, availableCount int    // of all, and of those available
+	count, availableCount int    // of all, and of the available ones
 }
 
 func (r *requests) limit(n int) { r.available.limit, r.others.limit = n, n }
 
-// toReplace reports whether an active machine is to be replaced on request. A template
-// that asks for it would never come to an end, and is not listened to.
+// toReplace reports whether an active machine is to be replaced on request. If the template has the annotation,
+// requests are ignored: each new machine would have it, and replacements would never end.
 func (d *state) toReplace(m *machine.Machine) bool {
 	key := d.p.Keys.Replace
-	return Requested(m, key) && !d.explicit(m) && d.s.Spec.Template.Annotations[key] == "" && d.surgeAllowance() != (SurgeAllowance{})
+	return Requested(m, key) && !d.preservedByUser(m) && d.s.Spec.Template.Annotations[key] == "" && d.surgeAllowance() != (SurgeAllowance{})
 }
 
 func (r *requests) add(m ranked, available bool) {
@@ -137,11 +135,10 @@ func (r *requests) add(m ranked, available bool) {
 	list.offer(m)
 }
 
-// A machine that is too old is replaced like one whose replacement was requested: within the surge
-// allowance, and after another was created where there is room for it. Its age is computed from
-// the clock, nothing is remembered. The oldest go first, and
-// no more than a few at a time; a machine that is not available is left to the
-// health check and its budget.
+// A machine that is too old is replaced like one with a replace request, within the surge allowance. Its age is
+// computed from the clock; no progress is stored. The first to expire are replaced first, and no more than
+// Policy.ExpireAtOnce at a time. A machine that is not available is not replaced for its age: the health check
+// is responsible for it.
 
 // spread: a machine expires up to 1/spread of the maximum age earlier or later.
 const spread = 10
@@ -160,8 +157,8 @@ func ExpiresAt(m *machine.Machine, maxAge time.Duration) time.Time {
 	return m.CreatedAt.Add(maxAge).Add(shift).Add(time.Second) // CreatedAt lost its fraction of a second
 }
 
-// MayExpire reports whether a machine can be replaced for its age at all:
-// one that is being updated in place, or about to be, is not.
+// MayExpire reports whether a machine can be replaced for its age at all. A machine that is being updated in
+// place, is about to be, or is being deleted, is not.
 func MayExpire(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed:
@@ -174,12 +171,12 @@ func MayExpire(m *machine.Machine) bool {
 
 // expiries are the machines that are too old.
 type expiries struct {
-	oldest  lowest    // the first of them to be too old
-	next    time.Time // when the next one will be; zero: none
-	granted int       // that are among the requests now
+	oldest   lowest    // the first that expired
+	next     time.Time // when the next machine expires; zero: none
+	admitted int       // how many of them are among the requests
 }
 
-// visit notes an available machine that is too old.
+// visit adds an available machine if it is too old; otherwise it updates next.
 func (e *expiries) visit(d *state, m *machine.Machine) {
 	if d.s.Spec.MaxAge <= 0 || !MayExpire(m) || d.surgeAllowance() == (SurgeAllowance{}) {
 		return
@@ -201,15 +198,15 @@ func (e *expiries) visit(d *state, m *machine.Machine) {
 // that are missing already count against Policy.ExpireAtOnce, so the next ones wait for the
 // replacements.
 func (r *requests) admit(d *state, e *expiries, available int) {
-	old := e.oldest.sorted()
+	expired := e.oldest.sorted()
 	if d.surgeAllowance().Surge == 0 {
 		missing := max(0, d.wanted()-available)
-		old = old[:max(0, min(len(old), int(d.p.ExpireAtOnce)-missing))]
+		expired = expired[:max(0, min(len(expired), int(d.p.ExpireAtOnce)-missing))]
 	}
-	for _, v := range old {
+	for _, v := range expired {
 		r.count++
 		r.availableCount++
 		r.available.offer(v)
 	}
-	e.granted = len(old)
+	e.admitted = len(expired)
 }

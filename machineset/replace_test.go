@@ -17,48 +17,48 @@ import (
 
 const replaceKey = "millwright-go/replace"
 
-func (s *stage) request(ordinals ...int64) {
+func (s *scenario) request(ordinals ...int64) {
 	for _, n := range ordinals {
 		s.w.change(s.name(n), func(m *machine.Machine) { m.Annotations[replaceKey] = "true" })
 	}
 }
 
-// TestReplacement tells how machines are replaced on request.
-func TestReplacement(t *testing.T) {
-	story(t, "replace-on-request", 3, func(s *stage) {
-		s.settled()
-		s.say("the first and the third are to be replaced; a set without an owner makes one more at a time")
+// TestReplacementOnRequest shows how machines are replaced on request.
+func TestReplacementOnRequest(t *testing.T) {
+	playScenario(t, "replace-on-request", 3, func(s *scenario) {
+		s.runAll()
+		s.comment("the first and the third are to be replaced; without an owner, the set has a surge allowance of 1")
 		s.request(1, 3)
 		s.after(time.Minute)
 		for n := int64(4); n <= 5; n++ {
-			s.say("the replacement runs")
-			s.run(s.name(n))
+			s.comment("the replacement runs")
+			s.markRunning(s.name(n))
 			s.after(time.Minute)
 		}
-		s.w.finish()
+		s.w.removeDeleted()
 		require.Len(t, s.w.all(), 3)
 	})
-	story(t, "replace-without-surge", 3, func(s *stage) {
+	playScenario(t, "replace-without-surge", 3, func(s *scenario) {
 		s.w.edit(func(set *machineset.Set) { set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 1} })
-		s.settled()
-		s.say("two are to be replaced, one may be missing")
+		s.runAll()
+		s.comment("two are to be replaced, one may be missing")
 		s.request(1, 2)
 		s.after(time.Minute)
-		s.say("the replacement runs")
-		s.run(s.name(4))
+		s.comment("the replacement runs")
+		s.markRunning(s.name(4))
 		s.after(time.Minute)
 	})
-	story(t, "replace-request-withdrawn", 2, func(s *stage) {
-		s.settled()
+	playScenario(t, "replace-request-withdrawn", 2, func(s *scenario) {
+		s.runAll()
 		s.request(1)
 		s.after(time.Minute)
-		s.say("it need not go after all")
+		s.comment("it need not go after all")
 		s.w.change(s.name(1), func(m *machine.Machine) { m.Annotations[replaceKey] = "false" })
 		s.after(time.Minute)
 	})
-	story(t, "replace-while-frozen", 2, func(s *stage) {
+	playScenario(t, "replace-while-frozen", 2, func(s *scenario) {
 		s.w.edit(func(set *machineset.Set) { set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 1} })
-		s.settled()
+		s.runAll()
 		s.p.frozen = true
 		s.request(1)
 		s.after(time.Minute)
@@ -66,9 +66,9 @@ func TestReplacement(t *testing.T) {
 	})
 }
 
-// TestRequestedGoFirst: where a set shrinks, those that were to be replaced go
-// before others, also while it has no leave to replace any.
-func TestRequestedGoFirst(t *testing.T) {
+// TestScaleDownPrefersReplaceRequests: on scale-down, machines with a replace request are deleted first,
+// even if the set has no surge allowance.
+func TestScaleDownPrefersReplaceRequests(t *testing.T) {
 	o := liveObservation(newSet(3), 3)
 	o.Set.Spec.Replicas, o.Set.Owner = 2, &object.Owner{UID: "deployment"}
 	o.Machines[1].Annotations = map[string]string{replaceKey: "true"}
@@ -77,6 +77,7 @@ func TestRequestedGoFirst(t *testing.T) {
 	require.Equal(t, []string{o.Machines[1].Name}, names(plan.Delete))
 }
 
+// liveObservation returns a live read of a set and n running machines of it.
 func liveObservation(set *machineset.Set, n int) *machineset.Observation {
 	set.Finalizers = []string{machineset.Finalizer}
 	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}}
@@ -89,10 +90,10 @@ func liveObservation(set *machineset.Set, n int) *machineset.Observation {
 	return o
 }
 
-// TestReplacementWithinBounds: for any faults, and whenever the process dies,
-// the requested machines are replaced, each once; there are never more than
-// R + S, none that is available is taken where that leaves fewer than R − U,
-// and, with a surge, none before its replacement is available.
+// TestReplacementWithinBounds: whatever faults occur, and whenever the process dies, each machine with a
+// replace request is replaced once. Let a set have R replicas, a surge of S, and U that may be unavailable.
+// There are never more than R+S machines. An available one is deleted only if R−U remain available and, if
+// S > 0, only after its replacement is available.
 func TestReplacementWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 6).Draw(t, "replicas")
@@ -107,7 +108,7 @@ func TestReplacementWithinBounds(t *testing.T) {
 		settle := func() {
 			for range 30 {
 				require.True(t, p.run())
-				w.finish()
+				w.removeDeleted()
 				for _, m := range w.active() {
 					w.phase(m.Name, machine.PhaseRunning)
 				}
@@ -115,11 +116,11 @@ func TestReplacementWithinBounds(t *testing.T) {
 			}
 		}
 		settle()
-		old := names2(w.all())
+		old := machineNames(w.all())
 		made := 0
 		w.created = func(*machine.Machine) {
 			made++
-			require.LessOrEqual(t, len(w.active()), int(size+allowance.Surge), "P7: machines")
+			require.LessOrEqual(t, len(w.active()), int(size+allowance.Surge), "P7: more machines than replicas + surge")
 		}
 		asked := old[:rapid.IntRange(0, len(old)).Draw(t, "asked")]
 		for _, name := range asked {
@@ -128,7 +129,7 @@ func TestReplacementWithinBounds(t *testing.T) {
 			})
 		}
 		p.cached = func(oldest, newest int) int { return rapid.IntRange(oldest, newest).Draw(t, "cache") }
-		p.decided = func(o *machineset.Observation, plan machineset.Plan) { checkSpared(t, o, plan, allowance) }
+		p.decided = func(o *machineset.Observation, plan machineset.Plan) { checkRequestedDeletions(t, o, plan, allowance) }
 		for range rapid.IntRange(0, 80).Draw(t, "steps") {
 			switch rapid.IntRange(0, 5).Draw(t, "action") {
 			case 0:
@@ -138,7 +139,7 @@ func TestReplacementWithinBounds(t *testing.T) {
 					}
 				}
 			case 1:
-				w.finish()
+				w.removeDeleted()
 			case 2:
 				p.die()
 			default:
@@ -148,7 +149,7 @@ func TestReplacementWithinBounds(t *testing.T) {
 		p.cached = nil
 		p.die()
 		settle()
-		require.Equal(t, len(asked), made, "each once")
+		require.Equal(t, len(asked), made, "each is replaced once")
 		require.Len(t, w.all(), int(size))
 		for _, name := range asked {
 			require.NotContains(t, w.machines, name)
@@ -156,8 +157,8 @@ func TestReplacementWithinBounds(t *testing.T) {
 	})
 }
 
-// checkSpared holds deletions on request to the bounds.
-func checkSpared(t *rapid.T, o *machineset.Observation, plan machineset.Plan, allowance machineset.SurgeAllowance) {
+// checkRequestedDeletions checks that deletions on request stay within the allowance.
+func checkRequestedDeletions(t *rapid.T, o *machineset.Observation, plan machineset.Plan, allowance machineset.SurgeAllowance) {
 	if plan.Why.Reason != machineset.ReasonDeleteRequested {
 		return
 	}
@@ -174,21 +175,21 @@ func checkSpared(t *rapid.T, o *machineset.Observation, plan machineset.Plan, al
 			ready++
 		}
 	}
-	gone := 0
+	deleted := 0
 	for _, order := range plan.Delete {
 		require.True(t, machineset.Requested(order.Machine, replaceKey))
 		if order.Machine.Ready() {
-			gone++
+			deleted++
 		}
 	}
 	size := int(o.Set.Spec.Replicas)
-	require.True(t, gone == 0 || ready-gone >= size-int(allowance.Unavailable), "P7: availability")
-	require.True(t, gone == 0 || allowance.Surge == 0 || others >= size-asked+gone, "its replacement is not there yet")
+	require.True(t, deleted == 0 || ready-deleted >= size-int(allowance.Unavailable), "P7: fewer ready than replicas - unavailable")
+	require.True(t, deleted == 0 || allowance.Surge == 0 || others >= size-asked+deleted, "deleted before its replacement is ready")
 }
 
-// TestRequestsThatAreNone: what can't be read, a key that is off, a set that a
-// deployment has given no surge allowance, and a template that asks for it.
-func TestRequestsThatAreNone(t *testing.T) {
+// TestIgnoredRequests: a replace request is ignored if its value is no boolean, the policy has no key for it,
+// the set's deployment has given it no surge allowance, or the template has the annotation, too.
+func TestIgnoredRequests(t *testing.T) {
 	for name, change := range map[string]func(*process, *machineset.Set, *machine.Machine){
 		"unreadable":         func(_ *process, _ *machineset.Set, m *machine.Machine) { m.Annotations[replaceKey] = "please" },
 		"key off":            func(p *process, _ *machineset.Set, _ *machine.Machine) { p.policy.Keys.Replace = "" },
@@ -220,11 +221,10 @@ func TestRequestsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestRequestedVictims: of a surplus goes first what does no work, whether it is to
-// be replaced or not; of machines that nothing else tells apart, those that are
-// to be replaced (P7, P19).
+// TestReplaceRequestsInDeletionOrder: surplus machines that are not available are deleted first. Among
+// machines that are otherwise equal, those with a replace request are.
 // Invariants: P7 P19
-func TestRequestedVictims(t *testing.T) {
+func TestReplaceRequestsInDeletionOrder(t *testing.T) {
 	decide := func(change func(plain, requested *machine.Machine)) string {
 		o := liveObservation(newSet(1), 2)
 		o.Set.Owner = &object.Owner{UID: "deployment"} // no surge allowance: requests delete no machine
@@ -240,7 +240,7 @@ func TestRequestedVictims(t *testing.T) {
 		return "requested"
 	}
 	pending := func(m *machine.Machine) { m.Status.Phase = machine.PhasePending }
-	require.Equal(t, "requested", decide(func(_, _ *machine.Machine) {}), "though the other is older")
+	require.Equal(t, "requested", decide(func(_, _ *machine.Machine) {}), "although the other is older")
 	require.Equal(t, "plain", decide(func(plain, _ *machine.Machine) { pending(plain) }))
 	require.Equal(t, "requested", decide(func(_, requested *machine.Machine) { pending(requested) }))
 	require.Equal(t, "requested", decide(func(plain, requested *machine.Machine) {
@@ -255,40 +255,39 @@ func TestRequestedVictims(t *testing.T) {
 
 const week = 7 * 24 * time.Hour
 
-// aging gives the set a maximum age.
-func (w *world) aging(maxAge time.Duration) {
+func (w *world) setMaxAge(maxAge time.Duration) {
 	w.edit(func(s *machineset.Set) { s.Spec.MaxAge = maxAge })
 }
 
-// TestExpiry tells how machines are replaced that are too old.
+// TestExpiry shows how machines are replaced that are too old.
 func TestExpiry(t *testing.T) {
-	story(t, "too-old", 3, func(s *stage) {
-		s.w.aging(week)
-		s.settled()
-		s.say("the first is too old, as are all a tenth of the time later")
+	playScenario(t, "too-old", 3, func(s *scenario) {
+		s.w.setMaxAge(week)
+		s.runAll()
+		s.comment("the first is too old; the others follow, at the latest at 1.1 times the maximum age")
 		s.after(s.expires(0).Sub(s.w.now))
-		s.say("another one runs")
-		s.run(s.name(4))
+		s.comment("another one runs")
+		s.markRunning(s.name(4))
 		s.after(time.Minute)
-		s.w.finish()
+		s.w.removeDeleted()
 		s.pass()
 	})
-	story(t, "too-old-without-surge", 3, func(s *stage) {
-		s.w.aging(time.Hour)
+	playScenario(t, "too-old-without-surge", 3, func(s *scenario) {
+		s.w.setMaxAge(time.Hour)
 		s.p.policy.ExpireAtOnce = 1
 		s.w.edit(func(set *machineset.Set) { set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 2} })
-		s.settled()
-		s.say("all three are too old; two may be missing, but one is replaced at a time for its age")
+		s.runAll()
+		s.comment("all three are too old; two may be missing, but one is replaced at a time for its age")
 		s.after(2 * time.Hour)
-		s.w.finish()
-		s.say("its replacement runs")
-		s.run(s.name(4))
+		s.w.removeDeleted()
+		s.comment("its replacement runs")
+		s.markRunning(s.name(4))
 		s.after(time.Minute)
 	})
-	story(t, "too-old-and-not-to-be-replaced", 3, func(s *stage) {
-		s.w.aging(time.Hour)
-		s.settled()
-		s.say("one is paused, one is being updated, one is ill")
+	playScenario(t, "too-old-and-not-to-be-replaced", 3, func(s *scenario) {
+		s.w.setMaxAge(time.Hour)
+		s.runAll()
+		s.comment("one is paused, one is being updated, one is ill")
 		s.w.pause(s.name(1), "true")
 		s.w.phase(s.name(2), machine.PhaseInPlaceUpdating)
 		s.w.phase(s.name(3), machine.PhaseUnknown)
@@ -296,8 +295,8 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// expires is when the n-th of the machines, by age, is too old.
-func (s *stage) expires(n int) time.Time {
+// expires returns the n-th expiry time of all active machines, counted from 0.
+func (s *scenario) expires(n int) time.Time {
 	var times []time.Time
 	for _, m := range s.w.active() {
 		times = append(times, machineset.ExpiresAt(m, s.w.set.Spec.MaxAge))
@@ -312,8 +311,8 @@ func (s *stage) expires(n int) time.Time {
 	return times[n]
 }
 
-// TestP27ExpiryIsSpread: when a machine is too old follows from its UID, within
-// a tenth of the age either way, and a fleet born together is spread over it.
+// TestP27ExpiryIsSpread: the maximum age of a machine varies by up to a tenth in both directions, by its UID,
+// so that machines created at the same time don't expire at the same time.
 // Invariants: P27
 func TestP27ExpiryIsSpread(t *testing.T) {
 	m := &machine.Machine{}
@@ -342,10 +341,9 @@ func TestP27ExpiryIsSpread(t *testing.T) {
 	require.Zero(t, machineset.ExpiresAt(&machine.Machine{}, week), "its age is not known")
 }
 
-// TestExpiryWithinBounds: while machines get old, fail to come up, and the
-// process dies or reads old caches, a fleet stays within its bounds, no machine
-// goes before its time, and none that is not available, paused or being
-// updated; and in the end none is left that is older than it may be.
+// TestExpiryWithinBounds: machines get old or fail to come up, and the process dies or reads old caches. The
+// set stays within its surge allowance. No machine is deleted for its age before it has expired, or while it
+// is unavailable, paused or being updated. In the end no expired machine is left.
 // Invariants: P7
 func TestExpiryWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -360,15 +358,15 @@ func TestExpiryWithinBounds(t *testing.T) {
 		p := newProcess(w, machineset.DefaultPolicy())
 		p.policy.ExpireAtOnce = rapid.Int32Range(1, 3).Draw(t, "at once")
 		w.created = func(*machine.Machine) {
-			require.LessOrEqual(t, len(w.active()), int(size+allowance.Surge), "P7: machines")
+			require.LessOrEqual(t, len(w.active()), int(size+allowance.Surge), "P7: more machines than replicas + surge")
 		}
 		p.decided = func(o *machineset.Observation, plan machineset.Plan) {
-			checkExpired(t, w.now, o, plan, allowance, int(p.policy.ExpireAtOnce))
+			checkExpiredDeletions(t, w.now, o, plan, allowance, int(p.policy.ExpireAtOnce))
 		}
 		settle := func(rounds int, pause time.Duration) {
 			for range rounds {
 				require.True(t, p.run())
-				w.finish()
+				w.removeDeleted()
 				for _, m := range w.active() {
 					w.phase(m.Name, machine.PhaseRunning)
 				}
@@ -378,7 +376,7 @@ func TestExpiryWithinBounds(t *testing.T) {
 		settle(5, time.Minute)
 		p.cached = func(oldest, newest int) int { return rapid.IntRange(oldest, newest).Draw(t, "cache") }
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			disturbAge(t, w, p)
+			randomAgeStep(t, w, p)
 		}
 		p.cached = nil
 		p.die()
@@ -393,7 +391,9 @@ func TestExpiryWithinBounds(t *testing.T) {
 	})
 }
 
-func disturbAge(t *rapid.T, w *world, p *process) {
+// randomAgeStep makes one step of the process, or changes the world: a machine comes up, breaks or is paused,
+// time passes, or the process dies.
+func randomAgeStep(t *rapid.T, w *world, p *process) {
 	all := w.active()
 	switch rapid.IntRange(0, 6).Draw(t, "action") {
 	case 0:
@@ -403,7 +403,7 @@ func disturbAge(t *rapid.T, w *world, p *process) {
 			}
 		}
 	case 1:
-		w.finish()
+		w.removeDeleted()
 	case 2:
 		p.die()
 	case 3:
@@ -419,8 +419,8 @@ func disturbAge(t *rapid.T, w *world, p *process) {
 	}
 }
 
-// checkExpired holds deletions for age to the bounds.
-func checkExpired(t *rapid.T, now time.Time, o *machineset.Observation, plan machineset.Plan, allowance machineset.SurgeAllowance, atOnce int) {
+// checkExpiredDeletions checks that deletions for age stay within the allowance and ExpireAtOnce.
+func checkExpiredDeletions(t *rapid.T, now time.Time, o *machineset.Observation, plan machineset.Plan, allowance machineset.SurgeAllowance, atOnce int) {
 	if plan.Why.Reason != machineset.ReasonDeleteExpired {
 		return
 	}
@@ -441,14 +441,14 @@ func checkExpired(t *rapid.T, now time.Time, o *machineset.Observation, plan mac
 		last = at.Truncate(time.Second)
 	}
 	size := int(o.Set.Spec.Replicas)
-	require.GreaterOrEqual(t, ready-len(plan.Delete), size-int(allowance.Unavailable), "P7: availability")
-	require.True(t, allowance.Surge == 0 || ready-len(plan.Delete) >= size, "no replacement is there yet")
-	require.True(t, allowance.Surge > 0 || size-ready+len(plan.Delete) <= atOnce, "more than %d at a time", atOnce)
+	require.GreaterOrEqual(t, ready-len(plan.Delete), size-int(allowance.Unavailable), "P7: fewer ready than replicas - unavailable")
+	require.True(t, allowance.Surge == 0 || ready-len(plan.Delete) >= size, "deleted before its replacement is ready")
+	require.True(t, allowance.Surge > 0 || size-ready+len(plan.Delete) <= atOnce, "more than %d are missing at a time", atOnce)
 }
 
-// TestAgesThatAreNone: no maximum age, no surge allowance from a deployment, a frozen
-// set; and what can't be acted upon.
-func TestAgesThatAreNone(t *testing.T) {
+// TestNoExpiry: no machine is replaced for its age if the set has no maximum age, has no surge allowance from
+// its deployment, or is frozen. Invalid maximum ages and settings are refused.
+func TestNoExpiry(t *testing.T) {
 	for name, change := range map[string]func(*machineset.Observation){
 		"no age":             func(o *machineset.Observation) { o.Set.Spec.MaxAge = 0 },
 		"no surge allowance": func(o *machineset.Observation) { o.Set.Owner = &object.Owner{UID: "deployment"} },
@@ -461,7 +461,7 @@ func TestAgesThatAreNone(t *testing.T) {
 		}
 		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 		require.NoError(t, err)
-		require.Equal(t, machineset.ReasonReserve, plan.Why.Reason, "one more, to begin with")
+		require.Equal(t, machineset.ReasonReserve, plan.Why.Reason, "without the change it reserves a name for one more machine")
 		change(o)
 		plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
 		require.NoError(t, err)
@@ -481,8 +481,7 @@ func TestAgesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestNextExpiryIsWaitedFor: the set looks again when the next machine is too
-// old, and not a moment earlier.
+// TestNextExpiryIsWaitedFor: the next decision is due when the next machine expires, and not earlier.
 func TestNextExpiryIsWaitedFor(t *testing.T) {
 	o := liveObservation(newSet(2), 2)
 	o.Set.Spec.MaxAge = time.Hour
@@ -513,9 +512,9 @@ func TestNextExpiryIsWaitedFor(t *testing.T) {
 	require.Equal(t, machineset.ReasonReserve, plan.Why.Reason)
 }
 
-// TestEachCountsOnce: a machine that is too old and was asked to be replaced is
-// one, and no more than ExpireAtOnce are too old at a time.
-func TestEachCountsOnce(t *testing.T) {
+// TestRequestedAndExpiredCountsOnce: a machine that is too old and has a replace request counts once, and no
+// more than ExpireAtOnce are replaced for their age at a time.
+func TestRequestedAndExpiredCountsOnce(t *testing.T) {
 	o := liveObservation(newSet(3), 3)
 	o.Set.Spec.MaxAge, o.Set.Instructions.SurgeAllowance = time.Hour, machineset.SurgeAllowance{Surge: 3}
 	for _, m := range o.Machines {
@@ -530,11 +529,10 @@ func TestEachCountsOnce(t *testing.T) {
 	p.ExpireAtOnce = 1
 	plan, err = machineset.Decide(o, p, morning.Add(2*time.Hour))
 	require.NoError(t, err)
-	require.EqualValues(t, 2, plan.Why.Count, "one asked for, one of two for its age: %s", plan.Why)
+	require.EqualValues(t, 2, plan.Why.Count, "one on request, and one of the two that expired: %s", plan.Why)
 }
 
-// TestMayExpire: nothing that is being updated in place, or about to be, or on
-// its way out.
+// TestMayExpire: machines that are being updated in place, are about to be, or are being deleted do not expire.
 func TestMayExpire(t *testing.T) {
 	for phase, may := range map[machine.Phase]bool{
 		machine.PhaseRunning: true, machine.PhaseAvailable: true, "Confused": true, machine.PhaseInPlaceUpdating: false,

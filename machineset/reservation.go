@@ -11,11 +11,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// No machine is created twice. A cache may be stale, and a create may still be on its way when its process
-// dies. So a set numbers its machines, and stores how far numbers are given out before it creates. A process
-// that finds numbers that are given out and not settled, and no machine with them, creates the same names
-// again: "already exists" is then as good as "created". Numbers that are too old for a create on its way are
-// settled without a machine, on a live read made after that time.
+// No machine is created twice. A cache may be stale, and a create may still be in flight when its process
+// dies. So a set numbers its machines, and before it creates any, it stores up to which number names are given
+// out. If a process finds no machine for a number that is given out and not settled, it creates the same name
+// again: "already exists" then means "created". When a create under a name can't be in flight any more, a live
+// read made after that time settles the number without a machine.
 
 // scale creates missing machines. Names of an open reservation are used before new ones.
 func (d *state) scale() (Plan, bool) {
@@ -38,9 +38,9 @@ func (d *state) withinQuota(short int) int {
 	return max(0, room)
 }
 
-// finishReservation continues an open reservation. If all its names became machines, it is settled. The
-// others are used while a create under them is allowed, and given up when none can be in flight any more. In
-// between the set only waits, because a new name could be one machine too many.
+// finishReservation continues an open reservation. If all its names became machines, it is settled. Otherwise
+// the other names are used while a create under them is allowed, and given up when no create can be in flight
+// any more. In between the set only waits: a machine under a new name could be one too many.
 func (d *state) finishReservation(short int) (Plan, bool) {
 	unanswered := d.summary.names.unanswered
 	if unanswered == 0 {
@@ -87,12 +87,12 @@ func (d *state) finishCreated(short int) (Plan, bool) {
 // that all names of the open reservation became machines.
 func (d *state) remembered() bool { return d.o.Created >= d.s.Instructions.Reservation.Reserved }
 
-// mayStayOpen reports whether a reservation whose names all became machines may stay open until another
-// write of the set settles it. This process must know of all its machines, and none may be about to go:
-// another process would take a machine that is gone for one that is not created yet.
+// mayStayOpen reports whether a reservation whose names all became machines may stay open until another write
+// of the set settles it. This process must know of all its machines, and none may be about to disappear:
+// another process would create a machine that is gone once more.
 func (d *state) mayStayOpen() bool {
 	until := d.s.Instructions.Reservation.At.Add(d.p.SettleWithin)
-	if !d.remembered() || d.summary.names.parting || !d.inFlight() || !d.now.Before(until) {
+	if !d.remembered() || d.summary.names.disappearing || !d.inFlight() || !d.now.Before(until) {
 		return false
 	}
 	d.lookAgain(until)
@@ -112,14 +112,14 @@ func (d *state) allCreated() bool {
 	return d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled && d.summary.names.unanswered == 0
 }
 
-// settleOnly settles such a reservation, and opens no other.
+// settleOnly settles a reservation whose names all became machines, and opens no other.
 func (d *state) settleOnly() Plan {
 	plan, _ := d.settle(0, decision.Why{Reason: reasonSettle, Number: d.s.Instructions.Reservation.Reserved})
 	return plan
 }
 
-// settle settles the open reservation, and opens the next one in the same write if more machines are needed.
-// What a cache has shown is settled without a live read, which might not show it any more.
+// settle settles the open reservation. If more machines are needed, it opens the next one in the same write. It
+// needs no live read: machines that a cache shows were created, and a live read might not show them any more.
 func (d *state) settle(short int, why decision.Why) (Plan, bool) {
 	if short > 0 && d.live() && d.mayCreate() {
 		return d.reserve(short)
@@ -159,14 +159,14 @@ func (d *state) createMissing(short int) Plan {
 	return Plan{Create: orders, Until: d.createUntil(), Why: why}
 }
 
-// createUntil returns until when names of the last reservation are used.
+// createUntil returns until when creates under names of the last reservation are issued.
 func (d *state) createUntil() time.Time {
 	return d.s.Instructions.Reservation.At.Add(d.p.RequestTimeout)
 }
 
-// reservationOver returns from when on no create under a name of the last reservation can take effect any
-// more. None is issued after createUntil, but for one that was on its way then, which has a second more. A
-// reservation further in the future than clocks may differ is over.
+// reservationOver returns the time from which on no create under a name of the last reservation can take
+// effect: RequestTimeout after createUntil, and a second more because At is in whole seconds. A reservation
+// further in the future than clocks may differ is over.
 func (d *state) reservationOver() time.Time {
 	at := d.s.Instructions.Reservation.At
 	if at.After(d.now.Add(d.p.RequestTimeout)) {
@@ -200,23 +200,20 @@ func (d *state) newMachine(name string) *machine.Machine {
 	}
 }
 
-// maxOrdinal is the highest ordinal that is ever given out: far out of reach,
-// and far from overflowing.
+// maxOrdinal is the highest valid ordinal. No set reaches it, and sums of ordinals below it do not overflow.
 const maxOrdinal = 1 << 62
 
-// LongestName is how many bytes the name of a set may have for the names of its
-// machines to fit into the 63 that host names and values of labels have (RFC
-// 1123), up to the ten-millionth machine. Deployments name their sets so. Sets
-// with longer names work, as far as the provider takes the names.
+// LongestName is how many bytes the name of a set may have so that the names of its
+// first ten million machines fit into the 63 bytes of host names and label values (RFC
+// 1123). Deployments give their sets names that are short enough. A set with a longer
+// name works if the provider accepts the names of its machines.
 const LongestName = 63 - len("-") - hashLength - len("-9999999")
 
-// alphabet has no vowels, so that no hash spells a word, and nothing that is
-// easily mistaken for something else.
+// alphabet has no vowels, so that no hash spells a word, and no characters that look alike.
 const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// hashLength is how many letters of it tell sets of the same name apart: the
-// set's UID is in the names of its machines, so that a set made again under an
-// old name begins with names of its own.
+// hashLength is how many letters of the alphabet the hash of a set's UID has. The hash is part of machine
+// names, so that a set that is created again under an old name gives its machines new names.
 const hashLength = 5
 
 // The parameters of 64 bit FNV-1a.
@@ -254,15 +251,14 @@ func (s *Set) MachineName(ordinal int64) string {
 	return s.namePrefix() + strconv.FormatInt(ordinal, 10)
 }
 
-// Named reports whether the set has given out a name.
+// Named reports whether the set has given out this machine name.
 func (s *Set) Named(name string) bool {
 	n := ordinalOf(s.namePrefix(), name)
 	return n > 0 && n <= s.Instructions.Reservation.Reserved
 }
 
-// ordinalOf reads the ordinal out of a name that begins with prefix; zero if
-// the name is none that a set gives out. A name is made of it and never
-// written in any other way, so this parses an identifier, not prose.
+// ordinalOf returns the ordinal in a machine name that begins with prefix. Zero: the set never gives out such a
+// name.
 func ordinalOf(prefix, name string) int64 {
 	digits, ok := strings.CutPrefix(name, prefix)
 	if !ok || digits == "" || digits[0] < '1' || digits[0] > '9' {
@@ -277,14 +273,14 @@ func ordinalOf(prefix, name string) int64 {
 
 // openNames are the names of the open reservation, if there is one.
 type openNames struct {
-	prefix     string
-	ordinals   []int64 // of machines with such names
-	unanswered int64   // that nothing is known of
-	parting    bool    // a machine with such a name is about to go
+	prefix       string
+	ordinals     []int64 // of machines that exist under such names
+	unanswered   int64   // how many names are not known to have become machines
+	disappearing bool    // a machine with such a name is being deleted, leaves the set, or has lost its owner
 }
 
-// note remembers that a machine exists under a name of the open
-// reservation, and reports whether it has such a name.
+// note records the ordinal of a machine with a name of the open reservation. It reports whether the machine has
+// such a name.
 func (r *openNames) note(d *state, name string) bool {
 	n := ordinalOf(r.prefix, name)
 	if n > d.answeredUpTo() && n <= d.s.Instructions.Reservation.Reserved {
@@ -293,26 +289,24 @@ func (r *openNames) note(d *state, name string) bool {
 	return n > d.s.Instructions.Reservation.Settled && n <= d.s.Instructions.Reservation.Reserved
 }
 
-// answeredUpTo is the highest ordinal of which it is known that it, and all
-// below, are done with or were created.
+// answeredUpTo returns the highest ordinal up to which all names are settled or known to have become machines.
 func (d *state) answeredUpTo() int64 {
 	r := &d.s.Instructions.Reservation
 	return min(max(d.o.Created, r.Settled), r.Reserved)
 }
 
-// count finds out how many names of the open reservation may still
-// have to become machines, and whether one of those machines is about to go. A
-// machine that lost its owner was created, too.
+// count counts the names of the open reservation that are not known to have become machines, and reports
+// whether one of these machines is disappearing. A machine that lost its owner was created, too.
 func (r *openNames) count(d *state, leaving map[string]bool) {
 	r.prefix = d.s.namePrefix()
 	for _, m := range d.o.Machines {
 		if m != nil && m.OwnedBy(d.s.UID) && r.note(d, m.Name) {
-			r.parting = r.parting || m.Deleted() || leaving[m.Name]
+			r.disappearing = r.disappearing || m.Deleted() || leaving[m.Name]
 		}
 	}
 	for _, m := range d.o.Orphans {
 		if m != nil && r.note(d, m.Name) {
-			r.parting = true
+			r.disappearing = true
 		}
 	}
 	slices.Sort(r.ordinals)

@@ -8,8 +8,8 @@ import (
 )
 
 // short returns how many machines are missing; negative: how many are surplus. Machines that are moving to
-// this set, and failed ones that stay for now, are not missing. They make no others surplus either, because
-// they may not arrive, or not stay.
+// this set, and failed ones that stay for now, count as present when machines are missing, but not when there
+// is a surplus, because they may not arrive, or not stay.
 func (d *state) short() int {
 	short := d.wanted() + d.extra() - d.summary.active
 	if short <= 0 {
@@ -39,8 +39,8 @@ func (d *state) mayCreate() bool {
 	return d.o.Refused.Create == nil
 }
 
-// staying returns how many failed machines stay for now: it is undecided which of them are kept, or their
-// deletion was refused, or its result is unknown. No machine is created in their place.
+// staying returns how many failed machines stay for now, so that none is created in their place: it is
+// undecided which of them are preserved, or their deletion was refused, or its result is unknown.
 func (d *state) staying() int {
 	if d.preserveUndecided() || d.o.Refused.Delete != nil {
 		return d.summary.failed
@@ -54,17 +54,17 @@ func (d *state) extra() int { return min(d.summary.requests.count, int(d.surgeAl
 // removable returns how many machines of a surplus may be deleted now.
 func (d *state) removable(surplus int) int {
 	c := &d.summary
-	n := min(surplus-c.spared.idle, c.active-c.spared.count)
+	n := min(surplus-c.pausedMachines.unavailable, c.active-c.pausedMachines.count)
 	if n < surplus {
-		d.waiting = d.kept(surplus - max(n, 0))
+		d.waiting = d.whyNotDeleted(surplus - max(n, 0))
 	}
 	return max(n, 0)
 }
 
-// kept returns why n surplus machines are not deleted.
-func (d *state) kept(n int) decision.Why {
-	why := d.tally(reasonSpared)
-	why.Name, why.Count = d.summary.spared.first, int64(n)
+// whyNotDeleted returns why n surplus machines are not deleted.
+func (d *state) whyNotDeleted(n int) decision.Why {
+	why := d.tally(reasonMachinePaused)
+	why.Name, why.Count = d.summary.pausedMachines.first, int64(n)
 	return why
 }
 
@@ -105,7 +105,7 @@ func (d *state) deleteSurplus() (Plan, bool) {
 			Reason: reasonSurplus, Count: int64(n), Detail: d.p.ageWord(),
 			Have: int64(v.machine.Priority(d.p.Keys.Priority)), Name: phaseWord(v.machine.Status.Phase),
 		}
-		if at, chosen := d.s.Instructions.chosenAt(v.machine.Name); chosen && !d.explicit(v.machine) {
+		if at, chosen := d.s.Instructions.chosenAt(v.machine.Name); chosen && !d.preservedByUser(v.machine) {
 			why.Reason, why.Detail = reasonChosen, at.UTC().Format(time.RFC3339)
 		}
 		orders[i] = Order{Machine: v.machine, Why: why}
@@ -113,29 +113,29 @@ func (d *state) deleteSurplus() (Plan, bool) {
 	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.tallyOf(ReasonDeleteSurplus, len(orders))}, true
 }
 
-// A set deletes no paused machine, for any reason: that it is surplus, failed or to be replaced, or that
-// the set is being deleted. The machine counts as one of the set's, so no other is created in its place. If
-// it is not available, one machine fewer is deleted: a rollout assumes that a set that shrinks deletes
-// unavailable machines first, so no available one may be deleted instead.
+// A set never deletes a paused machine: not if it is surplus, failed or to be replaced, and not if the set is
+// being deleted. The machine counts as one of the set's, so no other is created in its place. If it is not
+// available, one machine fewer is deleted: a rollout assumes that a set that shrinks deletes unavailable
+// machines first, so no available one may be deleted instead.
 
-// spared are the machines that are paused and not being deleted.
-type spared struct {
-	count int
-	idle  int    // of these, not available, or about to stop
-	first string // of their names, in order
+// pausedMachines are the machines that are paused and not being deleted.
+type pausedMachines struct {
+	count       int
+	unavailable int    // of these, not available, or about to stop
+	first       string // of their names, in order
 }
 
-func (s *spared) add(m *machine.Machine, available bool) {
+func (s *pausedMachines) add(m *machine.Machine, available bool) {
 	if s.count++; s.count == 1 || m.Name < s.first {
 		s.first = m.Name
 	}
 	if !available {
-		s.idle++
+		s.unavailable++
 	}
 }
 
-// spares reports whether a machine is paused.
-func (d *state) spares(m *machine.Machine) bool {
+// machinePaused reports whether a machine is paused.
+func (d *state) machinePaused(m *machine.Machine) bool {
 	paused, _ := machine.Paused(&m.Meta, d.p.Keys.Paused)
 	return paused
 }

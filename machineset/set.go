@@ -22,12 +22,11 @@ const OwnerKind = "MachineSet"
 // Set keeps a number of equal machines.
 type Set struct {
 	object.Meta
-	// Revision counts the templates of the deployment that owns the set:
-	// the set with the highest is the one it made, or came back to, last.
-	// It is written with the metadata. Zero: none was given; what is below counts as
-	// zero.
+	// Revision numbers the templates of the deployment that owns the set. The set with the highest
+	// revision has the deployment's present template. It is written with the metadata. Zero: none was given;
+	// a negative one counts as zero.
 	Revision int64
-	// Instructions are what the set's deployment has told it.
+	// Instructions come from the set's deployment.
 	Instructions Instructions
 	Spec         Spec
 	Status       Status
@@ -43,9 +42,8 @@ type Spec struct {
 	// MaxAge is how old a machine gets before it is replaced; see ExpiresAt.
 	// Not negative, and at least a minute; zero means no limit.
 	MaxAge time.Duration
-	// AutoPreserve is how many machines that failed are kept for inspection at
-	// a time instead of being replaced. Not negative; zero: none. Of a set with
-	// a deployment, it is that one's to write.
+	// AutoPreserve is how many failed machines are kept for inspection at a time instead of being replaced.
+	// Not negative; zero: none. If the set has a deployment, the deployment writes it.
 	AutoPreserve int32
 }
 
@@ -62,20 +60,20 @@ type Status struct {
 	FullyLabeled       int32 // of these, with all labels of the template
 	Ready              int32 // of these, ready
 	Available          int32 // of these, ready for Spec.MinReady and not preserved
-	Preserved          int32 // machines that are kept for inspection
-	PreservedFailed    int32 // of these, in phase Failed
+	Preserved          int32 // machines of the set that are kept for inspection
+	PreservedFailed    int32 // of the preserved ones, those in phase Failed
 	AutoPreserved      int32 // machines that count against Spec.AutoPreserve
 	ObservedGeneration int64
 	Conditions         []object.Condition
 	// Failed are machines whose last operation failed: the 10 that were created last,
-	// the newest first, and by name where that is equal. It leaves out machines that
-	// are being deleted, and those that PreservedFailed counts.
+	// the newest first, and by name if they are of the same age. It leaves out machines
+	// that are being deleted, and those that PreservedFailed counts.
 	Failed []FailedMachine
-	// Failing counts all of those, whether Failed lists them or not.
+	// Failing counts all such machines, whether Failed lists them or not.
 	Failing int32
 	// LastOperation is the set's own: Failed since an order for a machine was
-	// refused (Create, Delete, or Update for the others), Successful once it
-	// was carried out. Zero: none was ever refused. Against.Machine is the
+	// refused (Create, Delete, or Update for all other orders), Successful once such an
+	// order was carried out. Zero: none was ever refused. Against.Machine is the
 	// generation of the set.
 	LastOperation machine.Operation
 	// CrashLoop counts machines that failed before they were ready.
@@ -88,7 +86,7 @@ const (
 	ConditionFrozen         = "Frozen"
 	ConditionSpecValid      = machine.ConditionSpecValid
 	// ConditionCreationSlowed: the provider refuses to create machines of the
-	// set's class, and they are tried one by one. The reason is the code.
+	// set's class, so they are created one at a time. The reason is the code of its answer.
 	ConditionCreationSlowed = "CreationSlowed"
 	// ConditionReplacementSlowed: machines failed again and again before they
 	// ran, and their replacements wait.
@@ -103,8 +101,8 @@ type FailedMachine struct {
 	LastOperation machine.Operation
 }
 
-// FailedMachineOf describes a machine of the set of that name. Its message has at most
-// codes.MaxMessage bytes, also if the machine was stored with a longer one.
+// FailedMachineOf describes a failed machine of a set, which is given by its name. The message is cut to
+// codes.MaxMessage bytes.
 func FailedMachineOf(m *machine.Machine, set string) FailedMachine {
 	s := FailedMachine{Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: set, LastOperation: m.Status.LastOperation}
 	s.LastOperation.Message, _ = codes.Bounded(s.LastOperation.Message)
@@ -156,7 +154,7 @@ func (s *Status) Clone() Status {
 	return c
 }
 
-// Equal reports whether both say the same, the same instants in any location.
+// Equal reports whether both are the same. Times are compared as instants.
 func (s *Status) Equal(t *Status) bool {
 	return s.Replicas == t.Replicas && s.FullyLabeled == t.FullyLabeled && s.Ready == t.Ready &&
 		s.Available == t.Available && s.Preserved == t.Preserved && s.PreservedFailed == t.PreservedFailed && s.AutoPreserved == t.AutoPreserved && s.Failing == t.Failing &&
@@ -166,7 +164,7 @@ func (s *Status) Equal(t *Status) bool {
 		slices.EqualFunc(s.Failed, t.Failed, func(a, b FailedMachine) bool { return a.Equal(&b) })
 }
 
-// Equal reports whether both say the same.
+// Equal reports whether both are the same. Times are compared as instants.
 func (s *FailedMachine) Equal(t *FailedMachine) bool {
 	return s.Name == t.Name && s.ProviderID == t.ProviderID && s.Owner == t.Owner &&
 		sameOperation(&s.LastOperation, &t.LastOperation)
@@ -194,39 +192,39 @@ func (s *Set) SpecEqual(t *Set) bool {
 }
 
 // CrashLoop counts the failures of machines that were never ready. The zero value:
-// no machine has failed so since the last one became ready.
+// no machine has failed like this since the last one became ready.
 type CrashLoop struct {
-	// Rounds is how often in a row machines failed. Those that were made
-	// before the failure of another fail in the same round.
+	// Rounds is how many rounds of machines failed in a row. A machine that was created
+	// before the failure that began a round belongs to that round.
 	Rounds int32
 	// UpTo is the highest number that was given out when the last round was
-	// counted. A failure of a machine with a higher number is another round.
+	// counted. A failure of a machine with a higher number begins another round.
 	UpTo int64
-	// Last is when a failure was last noted. Whole seconds.
+	// Last is when a failure was last recorded. Whole seconds.
 	Last time.Time
-	// Missing is how many machines were missing then, with those that failed.
+	// Missing is how many machines were missing then, including those that failed.
 	Missing int32
-	// Against are the versions of class and secrets that they failed with:
-	// once one of them is another, the count begins again.
+	// Against are the versions of class and secrets that the machines failed with.
+	// If a version changes, the count begins again.
 	Against machine.Inputs
 }
 
-// Equal reports whether both say the same, the same instant in any location.
+// Equal reports whether both are the same. Times are compared as instants.
 func (c *CrashLoop) Equal(d *CrashLoop) bool {
 	e := *d
 	e.Last = c.Last
 	return *c == e && c.Last.Equal(d.Last)
 }
 
-// tryAt is a wait after the last failure, which lost its fraction of a second.
+// tryAt returns the end of a wait after the last failure. It adds a second, because Last is in whole seconds.
 func (c *CrashLoop) tryAt(wait time.Duration) time.Time { return c.Last.Add(wait + time.Second) }
 
-// ConditionPaused is True while a set is left as it is. A set that is resumed takes it off before it gives
-// any order. So while it is True, the set is deleting no machine, even if it was resumed and paused again.
+// ConditionPaused is True while a set is paused. A set that is resumed removes it before it gives any order.
+// So while it is True, the set is deleting no machine, even if it was resumed and paused again.
 const ConditionPaused = machine.ConditionPaused
 
-// withCondition is conditions with c among them; the same slice if it says so
-// already, a new one otherwise.
+// withCondition returns conditions with c among them. If c is there already, with any Since, it returns the same
+// slice, otherwise a new one.
 func withCondition(conditions []object.Condition, c object.Condition) []object.Condition {
 	have := object.FindCondition(conditions, c.Type)
 	if have != nil && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message {
@@ -235,8 +233,7 @@ func withCondition(conditions []object.Condition, c object.Condition) []object.C
 	return object.SetCondition(conditions, c)
 }
 
-// withoutCondition is conditions without those of a type; the same slice if
-// there is none.
+// withoutCondition returns conditions without those of a type. If there are none, it returns the same slice.
 func withoutCondition(conditions []object.Condition, typ string) []object.Condition {
 	if object.FindCondition(conditions, typ) == nil {
 		return conditions
@@ -244,16 +241,15 @@ func withoutCondition(conditions []object.Condition, typ string) []object.Condit
 	return object.DropCondition(conditions, typ)
 }
 
-// hadClass reports whether a machine has a class that the template had before,
-// so that it gets the one that the template has now.
-func (s *Set) hadClass(have *machine.ClassRef) bool {
+// hasPreviousClass reports whether a machine has a class that the template had before. If so, the machine gets
+// the template's present class.
+func (s *Set) hasPreviousClass(have *machine.ClassRef) bool {
 	want := &s.Spec.Template.Spec.Class
 	return have.Name != want.Name && have.APIGroup == want.APIGroup && slices.Contains(s.Instructions.PreviousClasses, have.Name)
 }
 
-// Validate returns an *object.FieldError that names the first field which
-// can't be acted upon, or else the first entry of the node template that no API
-// server accepts. With such an entry a set makes no machine.
+// Validate returns an *object.FieldError for the first invalid field, or else for the first entry of the node
+// template that no API server accepts. With such an entry a set creates no machine.
 func (s *Set) Validate() error {
 	err := s.invalidField()
 	if err == nil {
@@ -290,8 +286,8 @@ func (s *Set) invalidField() *object.FieldError {
 	return s.Spec.Template.invalidField()
 }
 
-// AboveLimit says that a size is above a policy's limit; nil: it is not, or the
-// limit is zero or object.Off, which is none.
+// AboveLimit returns an error if a size is above a policy's limit. Nil: it is not. If the limit is zero or
+// object.Off, there is none.
 func AboveLimit(replicas, limit int32) *object.FieldError {
 	if limit <= 0 || replicas <= limit {
 		return nil

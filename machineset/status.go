@@ -9,9 +9,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// writeStatus plans a write of the status if it differs from the stored one. The write waits if this
-// process wrote the status a moment ago and no order was refused since. Nothing is allocated while the
-// status stays the same, unless machines failed.
+// writeStatus plans a write of the status if it differs from the stored one. The write waits for the status
+// interval, unless an order was refused. While the status stays the same, nothing is allocated, unless machines
+// failed.
 func (d *state) writeStatus() (Plan, bool) {
 	c, next := &d.summary, d.s.Status
 	next.Replicas, next.FullyLabeled = int32(c.present), int32(c.fullyLabeled)
@@ -20,7 +20,7 @@ func (d *state) writeStatus() (Plan, bool) {
 	next.ObservedGeneration = d.s.Generation
 	next.Conditions = d.templateCondition(next.Conditions)
 	next.CrashLoop = d.currentCrashLoop()
-	next.Conditions = d.backoffCondition(d.holdCondition(d.frozenCondition(next.Conditions)), &next.CrashLoop)
+	next.Conditions = d.backoffCondition(d.slowedCondition(d.frozenCondition(next.Conditions)), &next.CrashLoop)
 	next.Conditions = d.pausedCondition(next.Conditions)
 	next.Failed, next.Failing = d.failedMachines(next.Failed), int32(c.failures)
 	refused := d.recordRefusal(&next)
@@ -60,8 +60,8 @@ func (d *state) statusAt(next *Status) time.Time {
 	return written.Add(wait)
 }
 
-// onlyProgress reports whether a status differs in the numbers of machines alone,
-// and in the generation, which a deployment changes with each order.
+// onlyProgress reports whether a status differs only in the numbers of machines and in the observed generation,
+// which a deployment changes with each write of the spec.
 func (d *state) onlyProgress(next *Status) bool {
 	have, counted := &d.s.Status, *next
 	counted.ObservedGeneration = have.ObservedGeneration
@@ -71,7 +71,7 @@ func (d *state) onlyProgress(next *Status) bool {
 	return counted.Equal(have)
 }
 
-// templateCondition returns conditions with the entry of the node template that no API server accepts.
+// templateCondition returns conditions with ConditionSpecValid if no API server accepts the node template.
 func (d *state) templateCondition(conditions []object.Condition) []object.Condition {
 	bad := d.s.Spec.Template.InvalidEntry()
 	if bad == nil {
@@ -140,11 +140,11 @@ func (d *state) pausedCondition(conditions []object.Condition) []object.Conditio
 	})
 }
 
-// holdCondition returns conditions with why VMs of machines are not created, while the provider refuses
-// their class.
-func (d *state) holdCondition(conditions []object.Condition) []object.Condition {
+// slowedCondition returns conditions with ConditionCreationSlowed, if machines wait for a VM while the provider
+// refuses their class.
+func (d *state) slowedCondition(conditions []object.Condition) []object.Condition {
 	h := d.o.ClassBackoff
-	if h == nil || d.summary.unmade == 0 {
+	if h == nil || d.summary.withoutVM == 0 {
 		return withoutCondition(conditions, ConditionCreationSlowed)
 	}
 	if h.Until.After(d.now) {
@@ -157,8 +157,8 @@ func (d *state) holdCondition(conditions []object.Condition) []object.Condition 
 	})
 }
 
-// recordRefusal records in the status that an order was refused in this pass, or that no refusal holds the
-// set back any more. It returns the reason of a new refusal. Zero: there is none.
+// recordRefusal records in the status that an order was refused in this pass, or that orders succeed again. It
+// returns the reason of a new refusal. Zero: there is none.
 func (d *state) recordRefusal(s *Status) decision.Why {
 	if !d.retryAfter(d.o.Failures).IsZero() {
 		return decision.Why{} // stored already
@@ -175,7 +175,7 @@ func (d *state) recordRefusal(s *Status) decision.Why {
 		return why
 	}
 	if d.short() != 0 {
-		return decision.Why{} // held back by something else, so it is not known yet
+		return decision.Why{} // orders wait for another reason, so it is not known whether they would succeed
 	}
 	if s.LastOperation.State == machine.StateFailed {
 		s.LastOperation = machine.Operation{

@@ -10,39 +10,39 @@ import (
 // failedLimit is how many failed machines a status lists, so that it fits a store's limit on objects.
 const failedLimit = 10
 
-// summary is what was counted in one pass over the machines.
+// summary is what one pass over the machines has counted.
 type summary struct {
 	owned       int // machines of the set, in any state
-	terminating int // of these, being deleted
+	terminating int // of the owned ones, those being deleted
 	arriving    int // machines that move here and are not owned yet
-	strays      []*machine.Machine
+	unmatched   []*machine.Machine
 	differing   []difference
 
-	present int // not being deleted, no strays: what the status counts
+	present int // not being deleted, no unmatched: what the status counts
 	failed  int // of these, in phase Failed and to be replaced
 	active  int // of these, all others
 
 	fullyLabeled, ready, available int
 	nextAvailable                  time.Time // of ready machines; zero: none is waiting
 
-	starts starts
-	unmade int // of active, those that have no VM yet
+	starts    starts
+	withoutVM int // of active, those that have no VM yet
 
-	failing       lowest // machines whose last operation failed, the newest first
-	failures      int    // so many there are
-	deletionOrder lowest // active machines, in the order in which they are deleted
-	replaced      lowest // failed machines, likewise
-	requests      requests
-	expiries      expiries
-	spared        spared
-	preserving    preserving
-	names         openNames
+	failing        lowest // machines whose last operation failed, the newest first
+	failures       int    // the number of machines whose last operation failed
+	deletionOrder  lowest // active machines, in the order in which they are deleted
+	replaced       lowest // failed machines, in the same order
+	requests       requests
+	expiries       expiries
+	pausedMachines pausedMachines
+	preserving     preserving
+	names          openNames
 }
 
-// difference is what of the template has to be applied to a machine.
+// difference is a machine that has to be updated to the template.
 type difference struct {
 	machine *machine.Machine
-	what    string
+	what    string // the part of the template that differs, for a reason
 }
 
 // count fills in the summary. It reads each machine once.
@@ -91,7 +91,7 @@ func (c *summary) count(d *state) {
 type counter struct {
 	d     *state
 	order order
-	// What of the template is looked up in each machine.
+	// The template's maps, to be looked up in each machine.
 	labels, nodeLabels, annotations []label
 }
 
@@ -99,18 +99,18 @@ func (v *counter) visit(m *machine.Machine) {
 	c := &v.d.summary
 	full := hasLabels(m.Labels, v.labels)
 	if !v.d.s.Deleted() && !v.matches(m, full) {
-		c.strays = appendUpTo(c.strays, m, v.d.p.Burst)
+		c.unmatched = appendUpTo(c.unmatched, m, v.d.p.Burst)
 		return
 	}
 	if full {
 		c.fullyLabeled++
 	}
 	v.note(m)
-	machines, available, spared := &c.deletionOrder, false, v.d.spares(m)
-	if m.Status.Phase != machine.PhaseFailed || spared || v.d.keeps(m) {
+	machines, available, spared := &c.deletionOrder, false, v.d.machinePaused(m)
+	if m.Status.Phase != machine.PhaseFailed || spared || v.d.preserves(m) {
 		c.active++
-		if v.d.o.ClassBackoff != nil && unmade(m) {
-			c.unmade++
+		if v.d.o.ClassBackoff != nil && withoutVM(m) {
+			c.withoutVM++
 		}
 		available = v.countReady(m)
 		if !spared {
@@ -126,7 +126,7 @@ func (v *counter) visit(m *machine.Machine) {
 	available = available && m.Spec.InPlace != machine.InPlaceSelected
 	switch {
 	case spared:
-		c.spared.add(m, available)
+		c.pausedMachines.add(m, available)
 	case machines.limit > 0:
 		machines.offer(v.order.rank(m, available))
 	}
@@ -148,16 +148,14 @@ func (v *counter) note(m *machine.Machine) {
 	v.d.countPreserved(m)
 }
 
-// matches reports whether the selector picks m. Labels of the template are known
-// to be picked, and so is everything that has them all, unless a requirement
-// forbids more.
+// matches reports whether the selector picks m. full says that m has all labels of the template. The selector
+// picks these, so it picks m, too, unless it has requirements, which may forbid other labels.
 func (v *counter) matches(m *machine.Machine, full bool) bool {
 	sel := &v.d.s.Spec.Selector
 	return full && len(sel.Requirements) == 0 || sel.Matches(m.Labels)
 }
 
-// countReady counts a machine that is ready, and reports whether it is available:
-// one that is kept for inspection is not.
+// countReady counts a machine if it is ready, and reports whether it is available. A preserved machine is not.
 func (v *counter) countReady(m *machine.Machine) bool {
 	if !m.Ready() {
 		return false
@@ -178,8 +176,7 @@ func (v *counter) countReady(m *machine.Machine) bool {
 	return false
 }
 
-// label is one entry of a map of labels; a slice of them is quicker to go
-// through once a machine than the map.
+// label is one entry of a map. For each machine all entries are visited, which is faster in a slice than in a map.
 type label struct{ key, value string }
 
 func flatten(out []label, labels map[string]string) []label {
@@ -212,7 +209,7 @@ func (v *counter) difference(m *machine.Machine) string {
 	switch {
 	case have.Class.Kind != want.Class.Kind:
 		return "class kind"
-	case v.d.s.hadClass(&have.Class):
+	case v.d.s.hasPreviousClass(&have.Class):
 		return "class"
 	case !have.Config.Equal(&want.Config):
 		return "configuration"
@@ -236,8 +233,8 @@ func (v *counter) visitReplaced(m *machine.Machine, available bool) {
 	}
 }
 
-// unmade reports whether a machine has no VM yet and waits for one.
-func unmade(m *machine.Machine) bool {
+// withoutVM reports whether a machine has no VM yet and waits for one.
+func withoutVM(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseNew, machine.PhasePending, machine.PhaseCrashLoopBackOff:
 		return m.Spec.ProviderID == ""

@@ -62,7 +62,7 @@ var ofMachineset = []mutant{
 		file:   "machineset/scale.go",
 		from:   "short-d.summary.arriving-d.staying()",
 		to:     "short-d.summary.arriving",
-		by:     "TestP7NoneIsMadeForOneThatStays",
+		by:     "TestP7NoReplacementWhileDeletionRefused",
 	},
 	{
 		name:   "machines are replaced for their age an hour early",
@@ -92,7 +92,7 @@ var ofMachineset = []mutant{
 		file:   "machineset/deletionorder.go",
 		from:   "case !available && Requested(",
 		to:     "case Requested(",
-		by:     "TestRequestedVictims",
+		by:     "TestReplaceRequestsInDeletionOrder",
 	},
 	{
 		name:   "failed machines that never ran are replaced at once, again and again",
@@ -100,7 +100,7 @@ var ofMachineset = []mutant{
 		file:   "machineset/crashloop.go",
 		from:   "\tif rounds <= 1 || p.CrashLoopBase <= 0 {",
 		to:     "\tif rounds >= 1 || p.CrashLoopBase <= 0 {",
-		by:     "TestChurnDelays|TestClaiming",
+		by:     "TestCrashLoopDelays|TestAdoptAndRelease",
 	},
 	{
 		name:   "names are given up while their creates are in flight",
@@ -108,7 +108,7 @@ var ofMachineset = []mutant{
 		file:   "machineset/reservation.go",
 		from:   "return at.Add(2*d.p.RequestTimeout + time.Second)",
 		to:     "return at.Add(d.p.RequestTimeout / 2)",
-		by:     "TestCrashes|TestCreatesHaveAnEnd",
+		by:     "TestCrashes|TestNoCreateAfterUntil",
 	},
 	{
 		name:   "machines are made with names of a request that has expired",
@@ -116,7 +116,7 @@ var ofMachineset = []mutant{
 		file:   "machineset/reservation.go",
 		from:   "if short > 0 && d.now.Before(d.createUntil()) && d.mayCreate() {",
 		to:     "if short > 0 && d.mayCreate() {",
-		by:     "TestCreatesHaveAnEnd|TestCrashes",
+		by:     "TestNoCreateAfterUntil|TestCrashes",
 	},
 	{
 		name:   "one more name is reserved than machines are missing",
@@ -124,7 +124,7 @@ var ofMachineset = []mutant{
 		file:   "machineset/reservation.go",
 		from:   "n := int64(min(short, int(d.p.Burst)))",
 		to:     "n := int64(min(short+1, int(d.p.Burst)))",
-		by:     "TestEachCountsOnce|TestExpiry",
+		by:     "TestRequestedAndExpiredCountsOnce|TestExpiry",
 	},
 	{
 		name:   "terminating machines count as active",
@@ -136,7 +136,7 @@ var ofMachineset = []mutant{
 		to: `		case m.Deleted() && m.Status.Phase == machine.PhaseTerminating:
 			c.terminating++
 		case`,
-		by: "TestDeletionUnderFaults|TestP7NoneIsMadeForOneThatStays",
+		by: "TestDeletionUnderFaults|TestP7NoReplacementWhileDeletionRefused",
 	},
 	{
 		name:   "a machine counts as available before it was ready for long enough",
@@ -146,7 +146,7 @@ var ofMachineset = []mutant{
 		c.available++`,
 		to: `	if v.d.now.Before(at) {
 		c.available++`,
-		by: "TestAgesThatAreNone|TestChosenBeforeItServed",
+		by: "TestNoExpiry|TestChosenBeforeAvailable",
 	},
 	{
 		name:   "a deleted set takes machines of another's selector",
@@ -154,6 +154,6 @@ var ofMachineset = []mutant{
 		file:   "machineset/summary.go",
 		from:   "if !v.d.s.Deleted() && !v.matches(m, full) {",
 		to:     "if v.d.s.Deleted() && !v.matches(m, full) {",
-		by:     "TestClaiming|TestLeavingIsLeftAlone",
+		by:     "TestAdoptAndRelease|TestLeavingIsLeftAlone",
 	},
 }
