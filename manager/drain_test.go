@@ -289,11 +289,11 @@ func (p *database) Bound(context.Context, []object.Key) ([]*drain.Volume, bool, 
 	return []*drain.Volume{{Name: "pv", Claim: object.Key{Namespace: "apps", Name: "data-db-0"}, Handle: "vol"}}, true, nil
 }
 
-func (p *database) Attachments(context.Context, string, []string) ([]*drain.Attachment, error) {
+func (p *database) VolumeAttachments(context.Context, string, []string) ([]*drain.Attachment, error) {
 	return p.attachments, nil
 }
 
-func (p *database) Attached(context.Context, string) ([]string, error) { return nil, nil }
+func (p *database) VolumesAttached(context.Context, string) ([]string, error) { return nil, nil }
 
 // TestDrainOfAFinishedPodWithAVolume: the last pod with a volume has finished and is not gone
 // yet. The drain goes on, and waits for the volume only.

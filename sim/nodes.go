@@ -525,12 +525,12 @@ func (s workloadPort) Bound(_ context.Context, claims []object.Key) ([]*drain.Vo
 }
 
 // Attachments implements drains.Volumes.
-func (s workloadPort) Attachments(_ context.Context, node string, names []string) ([]*drain.Attachment, error) {
+func (s workloadPort) VolumeAttachments(_ context.Context, node string, names []string) ([]*drain.Attachment, error) {
 	return s.apps.Attachments(node, names), nil
 }
 
 // Attached implements drains.Volumes. Nodes say nothing of volumes here.
-func (s workloadPort) Attached(context.Context, string) ([]string, error) { return nil, nil }
+func (s workloadPort) VolumesAttached(context.Context, string) ([]string, error) { return nil, nil }
 
 // Detach implements drains.Volumes.
 func (s workloadPort) Detach(_ context.Context, attachment string) (out drain.Answer, err error) {

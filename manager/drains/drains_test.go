@@ -152,11 +152,11 @@ func (m *moved) Bound(context.Context, []object.Key) ([]*drain.Volume, bool, err
 	return nil, true, nil
 }
 
-func (m *moved) Attachments(context.Context, string, []string) ([]*drain.Attachment, error) {
+func (m *moved) VolumeAttachments(context.Context, string, []string) ([]*drain.Attachment, error) {
 	return m.attachments, nil
 }
 
-func (m *moved) Attached(context.Context, string) ([]string, error) { return nil, nil }
+func (m *moved) VolumesAttached(context.Context, string) ([]string, error) { return nil, nil }
 
 func (m *moved) Detach(context.Context, string) (drain.Answer, error) { return drain.Answer{}, nil }
 

@@ -55,12 +55,12 @@ type Budgets interface {
 type Volumes interface {
 	// Bound returns the volumes bound to claims; complete as for Pods.On.
 	Bound(ctx context.Context, claims []object.Key) (volumes []*drain.Volume, complete bool, err error)
-	// Attachments returns those of some volumes to any node, and all of one
-	// node. Nil: the cluster has no such objects; empty: there is none.
-	Attachments(ctx context.Context, node string, volumes []string) ([]*drain.Attachment, error)
-	// Attached returns the volumes that a node itself says are attached to it.
-	// Nil: it is not known; empty: none is.
-	Attached(ctx context.Context, node string) ([]string, error)
+	// VolumeAttachments returns the objects that attach one of the volumes to any node, or any volume
+	// to one node. Nil: the cluster has no such objects; empty: there is none.
+	VolumeAttachments(ctx context.Context, node string, volumes []string) ([]*drain.Attachment, error)
+	// VolumesAttached returns the volumes that a node itself reports as attached to it. Nil: it is not
+	// known; empty: none is.
+	VolumesAttached(ctx context.Context, node string) ([]string, error)
 	// Detach deletes an attachment; it answers as Pods.Evict does.
 	Detach(ctx context.Context, attachment string) (drain.Answer, error)
 }
@@ -110,10 +110,10 @@ func (d *Drainer) observeVolumes(ctx context.Context, o *drain.Observation) (err
 	for i, v := range volumes {
 		names[i] = v.Name
 	}
-	if o.Attachments, err = d.options.Workload.Volumes.Attachments(ctx, o.Node.Name, names); err != nil {
+	if o.Attachments, err = d.options.Workload.Volumes.VolumeAttachments(ctx, o.Node.Name, names); err != nil {
 		return err
 	}
-	if o.Attached, err = d.options.Workload.Volumes.Attached(ctx, o.Node.Name); err != nil {
+	if o.Attached, err = d.options.Workload.Volumes.VolumesAttached(ctx, o.Node.Name); err != nil {
 		return err
 	}
 	if d.options.Known != nil && len(volumes) > 0 {

@@ -29,10 +29,10 @@ type Options struct {
 	// Config is access to the target cluster. Its limits apply to each of the clients that New
 	// makes of it.
 	Config *rest.Config
-	// NodeMachine is the label on a node with its machine's name. If it is empty, it is that of
-	// machine.DefaultPolicy.
+	// NodeMachine is the label on a node with its machine's name. If it is empty, the label of
+	// machine.DefaultPolicy is used.
 	NodeMachine string
-	// Keys are the names of the records that are kept on nodes. The zero Keys are those of
+	// Keys are the names of the annotations on nodes with the library's records. Zero means
 	// convert.DefaultKeys.
 	Keys convert.Keys
 	// Report receives the errors of the lists and watches that fill the caches. It must return soon. Nil drops them.
@@ -41,12 +41,13 @@ type Options struct {
 
 // Cluster is a manager.Cluster. New makes it. Reads answer once Run has filled the caches.
 type Cluster struct {
-	nodes    *apistore.Collection[*machine.Node, *corev1.Node]
-	client   kubernetes.Interface
-	pods     *pods
-	budgets  *budgets
-	volumes  *volumes
-	informer []clientcache.SharedIndexInformer
+	nodes   *apistore.Collection[*machine.Node, *corev1.Node]
+	client  kubernetes.Interface
+	pods    *pods
+	budgets *budgets
+	volumes *volumes
+	// informers fill all caches but that of the nodes.
+	informers []clientcache.SharedIndexInformer
 }
 
 // New returns a Cluster. It makes no call yet.
@@ -98,14 +99,14 @@ func newNodes(o *Options) (*apistore.Collection[*machine.Node, *corev1.Node], er
 	})
 }
 
-// build makes the caches of what runs on the nodes.
+// build makes the caches of pods, budgets, volumes and attachments.
 func (c *Cluster) build(report func(error)) error {
 	c.pods = newPods(c.client)
 	c.budgets = newBudgets(c.client)
 	c.volumes = newVolumes(c.client, c.nodes.Raw)
 	c.pods.attachments = c.volumes.attachments
-	c.informer = []clientcache.SharedIndexInformer{c.pods.informer, c.budgets.informer, c.volumes.volumes, c.volumes.attachments}
-	for _, i := range c.informer {
+	c.informers = []clientcache.SharedIndexInformer{c.pods.informer, c.budgets.informer, c.volumes.volumes, c.volumes.attachments}
+	for _, i := range c.informers {
 		handler := func(_ context.Context, _ *clientcache.Reflector, err error) {
 			report(fmt.Errorf("follow the target cluster: %w", err))
 		}
@@ -119,8 +120,8 @@ func (c *Cluster) build(report func(error)) error {
 // Nodes implements manager.Cluster.
 func (c *Cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
 
-// Workload returns what drains.Options needs to know of the pods, the
-// budgets and the volumes of the cluster.
+// Workload returns access to the pods, the budgets and the volumes of the cluster, for
+// drains.Options.
 func (c *Cluster) Workload() drains.Workload {
 	return drains.Workload{Pods: c.pods, Budgets: c.budgets, Volumes: c.volumes}
 }
@@ -131,7 +132,7 @@ func (c *Cluster) VolumeSpec(name string) []byte { return c.volumes.spec(name) }
 
 // Synced reports whether all caches were filled once.
 func (c *Cluster) Synced() bool {
-	for _, i := range c.informer {
+	for _, i := range c.informers {
 		if !i.HasSynced() {
 			return false
 		}
@@ -142,7 +143,7 @@ func (c *Cluster) Synced() bool {
 // Run keeps the caches up to date until ctx ends. Call it once.
 func (c *Cluster) Run(ctx context.Context) error {
 	var running sync.WaitGroup
-	for _, i := range c.informer {
+	for _, i := range c.informers {
 		running.Go(func() { i.RunWithContext(ctx) })
 	}
 	err := c.nodes.Run(ctx)

@@ -47,8 +47,8 @@ func precondition(uid string) *metav1.Preconditions {
 	return metav1.NewUIDPreconditions(uid)
 }
 
-// noEvictions reports whether an answer means that there is no eviction API. An answer about a pod
-// that is gone names the pod.
+// noEvictions reports whether an answer means that there is no eviction API. A NotFound that names
+// a pod means that this pod is gone.
 func noEvictions(err error) bool {
 	if apierrors.IsMethodNotSupported(err) {
 		return true
@@ -61,8 +61,8 @@ func noEvictions(err error) bool {
 	return details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// answer is answerTo for a call about a pod. A conflict is one with the UID if another pod has the
-// name now.
+// answer is answerTo for a call about a pod. A conflict counts as NotFound if the pod is gone, also
+// if another pod has its name now: then it was the UID that conflicted.
 func (p *pods) answer(ctx context.Context, order drain.Order, err error) (drain.Answer, error) {
 	if apierrors.IsConflict(err) && order.UID != "" {
 		pod, failed := p.client.CoreV1().Pods(order.Pod.Namespace).Get(ctx, order.Pod.Name, metav1.GetOptions{})
@@ -73,7 +73,8 @@ func (p *pods) answer(ctx context.Context, order drain.Order, err error) (drain.
 	return answerTo(err)
 }
 
-// answerTo returns what the cluster has answered. An error means no answer.
+// answerTo returns the cluster's answer, which may be an error of the server. Another error means
+// that there was no answer, and is returned.
 func answerTo(err error) (drain.Answer, error) {
 	if err == nil {
 		return drain.Answer{Result: drain.Accepted}, nil

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(lab.Main(m, func(l *lab.Lab) error { server = l; return nil }, "--controllers=fakekubelet"))
 }
 
-// keys are the names of the records on nodes.
+// keys are the default names of the annotations on nodes with the library's records.
 var keys = convert.DefaultKeys()
 
 // patience limits any wait, also on a slow and busy machine.
@@ -40,15 +40,16 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	require.True(t, lab.Await(patience, holds), "waited in vain for %s", what)
 }
 
-// world is one test's part of the cluster: a namespace, and nodes by its name.
+// world is one test's part of the cluster: a namespace, and nodes whose names begin with that of
+// the namespace.
 type world struct {
 	*testing.T
-	name   string // of the namespace, and the beginning of other names
+	name   string // of the namespace
 	client kubernetes.Interface
 	cache  *cluster.Cluster
 }
 
-// worlds counts them, so that each has names of its own.
+// worlds counts the worlds so far, for unique names.
 var worlds atomic.Int64
 
 func newWorld(t *testing.T) *world {
@@ -56,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	client, err := kubernetes.NewForConfig(server.Config)
 	require.NoError(t, err)
 	w := &world{T: t, name: fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), worlds.Add(1)), client: client}
-	w.cache = overConfig(t, server.Config)
+	w.cache = newCluster(t, server.Config)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.cache.Run(ctx) }()
@@ -69,15 +70,15 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// overConfig is the cluster, reached through a config, as seen by a Cluster that does not run.
-func overConfig(t *testing.T, config *rest.Config) *cluster.Cluster {
+// newCluster returns a Cluster that does not run yet.
+func newCluster(t *testing.T, config *rest.Config) *cluster.Cluster {
 	t.Helper()
 	c, err := cluster.New(cluster.Options{Config: config, Report: func(err error) { t.Log(err) }})
 	require.NoError(t, err)
 	return c
 }
 
-// node creates a node of that name behind the test's own.
+// node creates a node, whose name is the world's and the given one.
 func (w *world) node(name string, edit func(*corev1.Node)) *corev1.Node {
 	w.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name + "-" + name}}
@@ -93,7 +94,7 @@ func (w *world) node(name string, edit func(*corev1.Node)) *corev1.Node {
 	return made
 }
 
-// stored returns a node as it is on the server.
+// stored reads a node from the server.
 func (w *world) stored(name string) *corev1.Node {
 	w.Helper()
 	n, err := w.client.CoreV1().Nodes().Get(w.Context(), name, metav1.GetOptions{})
@@ -101,7 +102,7 @@ func (w *world) stored(name string) *corev1.Node {
 	return n
 }
 
-// pod creates a pod on a node, and returns once it runs.
+// pod creates a pod on a node, and waits until it runs.
 func (w *world) pod(name, node string, edit func(*corev1.Pod)) *corev1.Pod {
 	w.Helper()
 	p := &corev1.Pod{
@@ -121,7 +122,7 @@ func (w *world) pod(name, node string, edit func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// gone reports whether a pod is gone.
+// gone reports whether a pod does not exist on the server.
 func (w *world) gone(name string) bool {
 	_, err := w.client.CoreV1().Pods(w.name).Get(w.Context(), name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err)

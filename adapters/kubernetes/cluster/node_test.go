@@ -19,8 +19,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestNodeOnTheServer: all that a node of the library says is on the server, each half by its own
-// write. What else the node has stays.
+// TestNodeOnTheServer: Update stores the metadata and spec of a machine.Node on the server, and
+// UpdateStatus its status. Other fields of the stored node stay.
 func TestNodeOnTheServer(t *testing.T) {
 	w := newWorld(t)
 	label := machine.DefaultPolicy().Keys.NodeMachine
@@ -50,14 +50,14 @@ func TestNodeOnTheServer(t *testing.T) {
 	c.Annotations = map[string]string{"note": "1"}
 	c.Applied.Labels, c.Applied.Generation = map[string]string{"pool": "a"}, 7
 	c.Drain = &machine.DrainRecord{Since: time.Unix(1_800_000_100, 0).UTC(), Turn: machine.DrainTurn{UID: "u", Volumes: []string{"v"}}}
-	c.Capacity = map[string]string{"cpu": "9", "example.com/lots": "17"} // the status is not an update's to write
+	c.Capacity = map[string]string{"cpu": "9", "example.com/lots": "17"} // Update must not write the status
 	written, err := nodes.Update(t.Context(), c)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"cpu": "4"}, written.Capacity)
 	status := written.Clone()
 	status.Capacity["example.com/lots"] = "17"
 	status.Conditions = object.SetCondition(status.Conditions, object.Condition{Type: machine.NodeTerminating, Status: object.True, Reason: "ScaleDown", Since: time.Unix(1_800_000_200, 0).UTC()})
-	status.Unschedulable = false // not the status's to write
+	status.Unschedulable = false // UpdateStatus must not write the spec
 	_, err = nodes.UpdateStatus(t.Context(), status)
 	require.NoError(t, err)
 
@@ -84,9 +84,9 @@ func TestNodeOnTheServer(t *testing.T) {
 	bad := status.Clone()
 	bad.Capacity["cpu"] = "many"
 	_, err = nodes.UpdateStatus(t.Context(), bad)
-	require.ErrorIs(t, err, store.ErrConflict, "a version that is not current comes before")
+	require.ErrorIs(t, err, store.ErrConflict, "the version is checked before the value")
 
-	// Found by its machine, in the cache and live.
+	// The node is found by its machine's name, in the cache and live.
 	for _, from := range []store.Reader[*machine.Node]{nodes, nodes.Live()} {
 		for value, count := range map[string]int{"m-1": 1, "m-2": 0, "not/a label": 0} {
 			found, err := from.List(t.Context(), store.Query{Index: manager.IndexMachine, Value: value})
@@ -94,7 +94,7 @@ func TestNodeOnTheServer(t *testing.T) {
 			require.Len(t, found, count, "%s", value)
 		}
 	}
-	// Without its finalizer it is deleted.
+	// The node can be deleted once its finalizer is removed.
 	fresh, err := nodes.Live().Get(t.Context(), n.Key)
 	require.NoError(t, err)
 	last := fresh.Clone()
@@ -105,13 +105,13 @@ func TestNodeOnTheServer(t *testing.T) {
 	require.ErrorIs(t, nodes.Delete(t.Context(), n.Key, n.UID), store.ErrNotFound)
 }
 
-// TestKeysOfRecords: records have the keys that the options give.
+// TestKeysOfRecords: records are in annotations with the names in Options.Keys.
 func TestKeysOfRecords(t *testing.T) {
 	w := newWorld(t)
-	mine := keys
-	mine.Drain = "mine.example/drain"
-	raw := w.node("a", func(n *corev1.Node) { n.Annotations = map[string]string{mine.Drain: "{}", keys.Drain: "x"} })
-	c, err := cluster.New(cluster.Options{Config: server.Config, Keys: mine})
+	custom := keys
+	custom.Drain = "custom.example/drain"
+	raw := w.node("a", func(n *corev1.Node) { n.Annotations = map[string]string{custom.Drain: "{}", keys.Drain: "x"} })
+	c, err := cluster.New(cluster.Options{Config: server.Config, Keys: custom})
 	require.NoError(t, err)
 	n, err := c.Nodes().Live().Get(t.Context(), object.Key{Name: raw.Name})
 	require.NoError(t, err)
@@ -119,7 +119,8 @@ func TestKeysOfRecords(t *testing.T) {
 	require.Equal(t, map[string]string{keys.Drain: "x"}, n.Annotations)
 }
 
-// fleet is a manager with objects in memory, over the nodes of a real server.
+// fleet is a manager whose machines, sets and classes are in memory, with the nodes of a real API
+// server.
 type fleet struct {
 	*world
 	provider *drivertest.Memory
@@ -150,7 +151,7 @@ func (w *world) manage() *fleet {
 	return f
 }
 
-// edit changes the machine, also while the manager changes it.
+// edit changes a machine, and repeats that after a conflict with the manager.
 func (f *fleet) edit(k object.Key, do func(*machine.Machine)) {
 	f.Helper()
 	eventually(f.T, "the machine to be edited", func() bool {
@@ -163,8 +164,8 @@ func (f *fleet) edit(k object.Key, do func(*machine.Machine)) {
 	})
 }
 
-// TestThreeWayApplication: what a machine's template has put on the node is changed and removed
-// with the template. What others have put there stays.
+// TestThreeWayApplication: labels, annotations and taints that come from a machine's node template
+// are changed and removed with the template. Those of other writers stay.
 func TestThreeWayApplication(t *testing.T) {
 	w := newWorld(t)
 	f := w.manage()
@@ -228,7 +229,7 @@ func TestThreeWayApplication(t *testing.T) {
 	})
 }
 
-// join registers the node of a VM.
+// join registers a node, as the kubelet of a VM does.
 func (w *world) join(name string) {
 	w.Helper()
 	raw, err := w.client.CoreV1().Nodes().Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -236,7 +237,7 @@ func (w *world) join(name string) {
 	w.ready(raw.Name)
 }
 
-// ready reports a node as a kubelet would.
+// ready sets the condition Ready, as a kubelet does.
 func (w *world) ready(name string) {
 	w.Helper()
 	_, err := w.client.CoreV1().Nodes().Patch(w.Context(), name, types.StrategicMergePatchType,

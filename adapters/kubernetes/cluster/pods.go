@@ -26,7 +26,7 @@ const (
 	byVolume    = "volume"
 )
 
-// pods are those that are bound to a node. It implements drains.Pods.
+// pods implements drains.Pods. Its cache has the pods that are bound to a node.
 type pods struct {
 	client      kubernetes.Interface
 	informer    clientcache.SharedIndexInformer
@@ -38,7 +38,7 @@ func newPods(client kubernetes.Interface) *pods {
 	informer := newInformer(client.CoreV1().RESTClient(), "pods", &corev1.Pod{}, bound, clientcache.Indexers{
 		byNode: func(obj any) ([]string, error) { return podNode(obj), nil },
 	})
-	// Of all pods of a cluster, the cache keeps only what a drain reads.
+	// There may be many pods, so the cache keeps only the fields that a drain reads.
 	_ = informer.SetTransform(func(obj any) (any, error) {
 		if p, ok := obj.(*corev1.Pod); ok {
 			return stripped(p), nil
@@ -48,7 +48,8 @@ func newPods(client kubernetes.Interface) *pods {
 	return &pods{client: client, informer: informer}
 }
 
-// newInformer returns a cache of all objects of a kind that the options select.
+// newInformer returns a cache of the objects of a kind that pick selects, in all namespaces. Nil
+// selects all.
 func newInformer(client clientcache.Getter, resource string, kind apistore.Raw, pick func(*metav1.ListOptions), by clientcache.Indexers) clientcache.SharedIndexInformer {
 	if pick == nil {
 		pick = func(*metav1.ListOptions) {}
@@ -137,9 +138,9 @@ func (p *pods) Live(ctx context.Context, node string) ([]*drain.Pod, error) {
 // drain waits for these too.
 func (p *pods) Watch(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		news := newNews()
+		changed := newChangedNodes()
 		for _, informer := range []clientcache.SharedIndexInformer{p.informer, p.attachments} {
-			handler, err := informer.AddEventHandler(news)
+			handler, err := informer.AddEventHandler(changed)
 			if err != nil {
 				yield("", err)
 				return
@@ -147,13 +148,13 @@ func (p *pods) Watch(ctx context.Context) iter.Seq2[string, error] {
 			defer func() { _ = informer.RemoveEventHandler(handler) }()
 		}
 		for {
-			for _, node := range news.take() {
+			for _, node := range changed.take() {
 				if ctx.Err() != nil || !yield(node, nil) {
 					return
 				}
 			}
 			select {
-			case <-news.wake:
+			case <-changed.wake:
 			case <-ctx.Done():
 				return
 			}
@@ -172,8 +173,9 @@ func nodesOf(obj any) []string {
 	return podNode(obj)
 }
 
-// same reports whether a change makes no difference to a drain. Whether a pod is ready is left out: it changes all the
-// time, and only the text of a refused eviction and forecasts use it.
+// same reports whether a change makes no difference to a drain. A change of Pending or NotReady
+// alone makes none: these change often, and only forecasts and texts about refused evictions use
+// them.
 func same(old, new any) bool {
 	switch a := old.(type) {
 	case *corev1.Pod:

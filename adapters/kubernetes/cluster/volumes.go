@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// errUnread: attachments are not known before they were read once.
+// errUnread is returned until the cache of attachments is filled.
 var errUnread = errors.New("the volume attachments were not read yet")
 
 // volumes implements drains.Volumes.
@@ -23,7 +23,7 @@ type volumes struct {
 	client      kubernetes.Interface
 	volumes     clientcache.SharedIndexInformer
 	attachments clientcache.SharedIndexInformer
-	node        func(object.Key) (*corev1.Node, bool)
+	node        func(object.Key) (*corev1.Node, bool) // from the cache
 }
 
 func newVolumes(client kubernetes.Interface, node func(object.Key) (*corev1.Node, bool)) *volumes {
@@ -83,8 +83,8 @@ func (v *volumes) spec(name string) []byte {
 	return text
 }
 
-// Attachments implements drains.Volumes.
-func (v *volumes) Attachments(ctx context.Context, node string, of []string) ([]*drain.Attachment, error) {
+// VolumeAttachments implements drains.Volumes.
+func (v *volumes) VolumeAttachments(ctx context.Context, node string, of []string) ([]*drain.Attachment, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func (v *volumes) Attachments(ctx context.Context, node string, of []string) ([]
 	return out, err
 }
 
-// Attached implements drains.Volumes.
-func (v *volumes) Attached(ctx context.Context, node string) ([]string, error) {
+// VolumesAttached implements drains.Volumes.
+func (v *volumes) VolumesAttached(ctx context.Context, node string) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

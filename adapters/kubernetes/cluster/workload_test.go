@@ -21,29 +21,29 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// on returns the pods of a node in the cache, once there are n of them, and it knows of each that it
-// runs: the server knows that before the cache does.
-func (w *world) on(node string, n int) (pods []*drain.Pod) {
+// awaitPods waits until the cache has n pods of the node, all of them running, and returns them. The
+// cache lags behind the API server.
+func (w *world) awaitPods(node string, n int) (pods []*drain.Pod) {
 	w.Helper()
 	eventually(w.T, "the pods of the node", func() bool {
 		found, complete, err := w.cache.Workload().Pods.On(w.Context(), node)
 		require.NoError(w, err)
 		pods = found
-		late := func(p *drain.Pod) bool { return p.Pending }
-		return complete && len(found) == n && !slices.ContainsFunc(found, late)
+		pending := func(p *drain.Pod) bool { return p.Pending }
+		return complete && len(found) == n && !slices.ContainsFunc(found, pending)
 	})
 	return pods
 }
 
-// scratch is what a generic ephemeral volume asks for.
-func scratch() *corev1.PersistentVolumeClaimTemplate {
+// claimTemplate returns the claim of a generic ephemeral volume.
+func claimTemplate() *corev1.PersistentVolumeClaimTemplate {
 	return &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 	}}
 }
 
-// TestPods: a pod is read as a drain needs it.
+// TestPods: all fields of a drain.Pod are read, from the cache and live.
 func TestPods(t *testing.T) {
 	w := newWorld(t)
 	node, other := w.node("a", nil).Name, w.node("b", nil).Name
@@ -58,7 +58,7 @@ func TestPods(t *testing.T) {
 		p.Spec.Volumes = []corev1.Volume{
 			{Name: "a", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
 			{Name: "b", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-			{Name: "c", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: scratch()}}},
+			{Name: "c", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: claimTemplate()}}},
 		}
 		p.Finalizers = []string{"millwright.test/hold"}
 	})
@@ -68,28 +68,29 @@ func TestPods(t *testing.T) {
 		Labels: made.Labels, Annotations: map[string]string{"note": "1"}, Priority: 2000001000,
 		CreatedAt: made.CreationTimestamp.UTC(), Grace: 7 * time.Second, Claims: []string{"data", "p-c"},
 	}
-	require.Equal(t, []*drain.Pod{want}, w.on(node, 1))
+	require.Equal(t, []*drain.Pod{want}, w.awaitPods(node, 1))
 	live, err := w.cache.Workload().Pods.(drains.LivePods).Live(t.Context(), node)
 	require.NoError(t, err)
 	require.Equal(t, []*drain.Pod{want}, live)
 
-	// It is being deleted, then finished, then gone.
+	// The pod is being deleted, then finished, then gone.
 	pods := w.client.CoreV1().Pods(w.name)
 	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{}))
-	eventually(t, "the end of its grace", func() bool { return !w.on(node, 1)[0].GraceEnds.IsZero() })
+	eventually(t, "the pod to have a grace period", func() bool { return !w.awaitPods(node, 1)[0].GraceEnds.IsZero() })
 	_, err = pods.Patch(t.Context(), "p", types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
-	eventually(t, "it to be finished", func() bool { return w.on(node, 1)[0].Finished })
+	eventually(t, "the pod to be finished", func() bool { return w.awaitPods(node, 1)[0].Finished })
 	_, err = pods.Patch(t.Context(), "p", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
-	w.on(node, 0)
-	w.on(other, 1)
+	w.awaitPods(node, 0)
+	w.awaitPods(other, 1)
 	eventually(t, "all caches to be filled", w.cache.Synced)
 }
 
-// TestNothingIsCompleteBeforeItWasRead: an empty cache is not an empty node.
+// TestNothingIsCompleteBeforeItWasRead: a cache that was not filled yet says so. Its answers do not
+// look like those about an empty node.
 func TestNothingIsCompleteBeforeItWasRead(t *testing.T) {
-	c := overConfig(t, server.Config) // never run
+	c := newCluster(t, server.Config) // Run is never called, so the caches stay empty
 	load := c.Workload()
 	_, complete, err := load.Pods.On(t.Context(), "n")
 	require.NoError(t, err)
@@ -100,11 +101,11 @@ func TestNothingIsCompleteBeforeItWasRead(t *testing.T) {
 	_, complete, err = load.Volumes.Bound(t.Context(), []object.Key{{Name: "c"}})
 	require.NoError(t, err)
 	require.False(t, complete)
-	_, err = load.Volumes.Attachments(t.Context(), "n", nil)
+	_, err = load.Volumes.VolumeAttachments(t.Context(), "n", nil)
 	require.ErrorContains(t, err, "not read yet")
-	attached, err := load.Volumes.Attached(t.Context(), "n")
+	attached, err := load.Volumes.VolumesAttached(t.Context(), "n")
 	require.NoError(t, err)
-	require.Nil(t, attached, "it is not known")
+	require.Nil(t, attached, "must say that it is not known")
 	require.False(t, c.Synced())
 }
 
@@ -133,7 +134,8 @@ func TestBudgets(t *testing.T) {
 	require.Empty(t, none)
 }
 
-// volume creates a volume that is bound to a claim of the test's namespace.
+// volume creates a persistent volume with a claimRef to a claim of the test's namespace. bound sets
+// its phase to Bound.
 func (w *world) volume(name, claim string, source corev1.PersistentVolumeSource, bound bool) string {
 	w.Helper()
 	pv := &corev1.PersistentVolume{
@@ -157,7 +159,7 @@ func csi(handle string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: handle}}
 }
 
-// attach creates an attachment.
+// attach creates a VolumeAttachment, and returns its name.
 func (w *world) attach(name, volume, node string) string {
 	w.Helper()
 	a, err := w.client.StorageV1().VolumeAttachments().Create(w.Context(), &storagev1.VolumeAttachment{
@@ -171,7 +173,7 @@ func (w *world) attach(name, volume, node string) string {
 func TestVolumes(t *testing.T) {
 	w := newWorld(t)
 	volumes := w.cache.Workload().Volumes
-	w.volume("free", "free", csi("h-2"), false) // the first, so that the others are not seen before
+	w.volume("free", "free", csi("h-2"), false) // created first: a cache that has the others has it, too
 	one := w.volume("one", "data", csi("h-1"), true)
 	old := w.volume("old", "old", corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://zone/vol-1"}}, true)
 	host := w.volume("host", "host", corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/x"}}, true)
@@ -194,7 +196,7 @@ func TestVolumes(t *testing.T) {
 
 	var spec corev1.PersistentVolumeSpec
 	require.NoError(t, json.Unmarshal(w.cache.VolumeSpec(old), &spec))
-	require.Equal(t, "aws://zone/vol-1", spec.AWSElasticBlockStore.VolumeID, "as the cluster has it")
+	require.Equal(t, "aws://zone/vol-1", spec.AWSElasticBlockStore.VolumeID, "the spec of the stored volume")
 	require.Nil(t, w.cache.VolumeSpec("none"))
 
 	node, other := w.node("a", nil).Name, w.node("b", nil).Name
@@ -203,7 +205,7 @@ func TestVolumes(t *testing.T) {
 	var names []string
 	attachments := func(want ...string) func() bool {
 		return func() bool {
-			got, err := volumes.Attachments(t.Context(), node, []string{one})
+			got, err := volumes.VolumeAttachments(t.Context(), node, []string{one})
 			if err != nil {
 				return false // not read yet
 			}
@@ -219,90 +221,90 @@ func TestVolumes(t *testing.T) {
 	a, err := volumes.Detach(t.Context(), here)
 	require.NoError(t, err)
 	require.Equal(t, drain.Answer{Result: drain.Accepted}, a)
-	eventually(t, "one to be gone", attachments(there))
+	eventually(t, "one attachment to be gone", attachments(there))
 	a, err = volumes.Detach(t.Context(), here)
 	require.NoError(t, err)
 	require.Equal(t, drain.NotFound, a.Result)
 
 	attached := func() []string {
-		got, err := volumes.Attached(t.Context(), node)
+		got, err := volumes.VolumesAttached(t.Context(), node)
 		require.NoError(t, err)
 		return got
 	}
-	eventually(t, "the node to be known", func() bool { return attached() != nil })
+	eventually(t, "the node to be in the cache", func() bool { return attached() != nil })
 	require.Empty(t, attached())
 	_, err = w.client.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType,
 		[]byte(`{"status":{"volumesAttached":[{"name":"kubernetes.io/csi/disk.example.com^h-1","devicePath":""}]}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
-	eventually(t, "the node to say what is attached", func() bool {
+	eventually(t, "the node's status in the cache", func() bool {
 		return slices.Equal(attached(), []string{"kubernetes.io/csi/disk.example.com^h-1"})
 	})
 }
 
-// heard returns the nodes that a watch has yielded.
-type heard struct {
+// watchLog counts how often a watch has yielded each node.
+type watchLog struct {
 	mu    sync.Mutex
 	nodes map[string]int
 }
 
-func (h *heard) of(node string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.nodes[node]
+func (l *watchLog) count(node string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.nodes[node]
 }
 
-// listen watches the workload until the test ends.
-func (w *world) listen() *heard {
+// watchWorkload watches the workload until the test ends.
+func (w *world) watchWorkload() *watchLog {
 	w.Helper()
-	h := &heard{nodes: map[string]int{}}
+	l := &watchLog{nodes: map[string]int{}}
 	ctx, cancel := context.WithCancel(context.Background())
-	var listening sync.WaitGroup
-	listening.Go(func() {
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		for node, err := range w.cache.Workload().Pods.Watch(ctx) {
 			if err != nil {
 				return
 			}
-			h.mu.Lock()
-			h.nodes[node]++
-			h.mu.Unlock()
+			l.mu.Lock()
+			l.nodes[node]++
+			l.mu.Unlock()
 		}
 	})
-	w.Cleanup(func() { cancel(); listening.Wait() })
-	return h
+	w.Cleanup(func() { cancel(); watching.Wait() })
+	return l
 }
 
 func TestWatchOfTheWorkload(t *testing.T) {
 	w := newWorld(t)
-	h := w.listen()
+	log := w.watchWorkload()
 	node, other := w.node("a", nil).Name, w.node("b", nil).Name
-	told := func(what string, node string, do func()) {
+	yields := func(what string, node string, do func()) {
 		t.Helper()
-		before := h.of(node)
+		before := log.count(node)
 		do()
-		eventually(t, what, func() bool { return h.of(node) > before })
+		eventually(t, what, func() bool { return log.count(node) > before })
 	}
-	told("a new pod", node, func() { w.pod("p", node, nil) })
+	yields("a new pod", node, func() { w.pod("p", node, nil) })
 	patch := func(body string, sub ...string) {
 		_, err := w.client.CoreV1().Pods(w.name).Patch(t.Context(), "p", types.MergePatchType, []byte(body), metav1.PatchOptions{}, sub...)
 		require.NoError(t, err)
 	}
-	told("a label", node, func() { patch(`{"metadata":{"labels":{"x":"y"}}}`) })
+	yields("a label", node, func() { patch(`{"metadata":{"labels":{"x":"y"}}}`) })
 	one := w.volume("one", "data", csi("h-1"), true)
-	told("an attachment", other, func() { w.attach("x", one, other) })
+	yields("an attachment", other, func() { w.attach("x", one, other) })
 
-	// A change that a drain does not read wakes nothing: the pod's next change that a drain reads
-	// is the first that the watch yields.
-	before := h.of(node)
+	// A change of a field that drains don't read is not yielded. The event of another pod, which
+	// comes later, shows that the watch has passed the change.
+	before := log.count(node)
 	patch(`{"status":{"message":"nobody cares"}}`, "status")
-	told("another pod", other, func() { w.pod("q", other, nil) })
-	require.Equal(t, before, h.of(node))
-	told("a deletion", node, func() {
+	yields("another pod", other, func() { w.pod("q", other, nil) })
+	require.Equal(t, before, log.count(node), "a change that no drain reads was yielded")
+	yields("a deletion", node, func() {
 		require.NoError(t, w.client.CoreV1().Pods(w.name).Delete(t.Context(), "p", *metav1.NewDeleteOptions(0)))
 	})
 }
 
-// TestDrain: a node of a real cluster is emptied within its budget, and the result is recorded on
-// the node.
+// TestDrain: against a real API server, a drain respects the pod disruption budget, and is recorded
+// on the node.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a", nil).Name
@@ -312,7 +314,7 @@ func TestDrain(t *testing.T) {
 		yes := true
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "u", Controller: &yes}}
 	})
-	w.on(node, 1)
+	w.awaitPods(node, 1)
 	ahead := time.Duration(0) // of the clock
 	drainer, err := drains.New(drains.Options{
 		Nodes: w.cache.Nodes(), Workload: w.cache.Workload(),
@@ -332,12 +334,12 @@ func TestDrain(t *testing.T) {
 	require.False(t, pass().Done)
 	require.True(t, w.stored(node).Spec.Unschedulable)
 	require.Contains(t, w.stored(node).Annotations["millwright-go/drain"], "cordoned=")
-	require.False(t, w.gone("p"), "against its budget")
+	require.False(t, w.gone("p"), "evicted against its budget")
 
 	w.allow(b, 1)
-	ahead = 2 * drain.Slot
+	ahead = 2 * drain.Slot // past the interval between two attempts to evict a pod
 	eventually(t, "the pod to be evicted", func() bool { pass(); return w.gone("p") })
-	w.on(node, 0)
+	w.awaitPods(node, 0)
 	require.True(t, pass().Done)
 	require.Positive(t, len(w.stored(node).Annotations["millwright-go/drain"]))
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// chain returns hooks that call those of all, in order. The embedder's come last, so that a panic
-// in one of them does not keep the library's from being called.
+// chain returns hooks, each of which calls that hook of all, in order. The user's hooks belong at
+// the end: a panic in one of them then does not prevent the calls of the library's own.
 func chain(all ...manager.Hooks) manager.Hooks {
 	var h manager.Hooks
 	fields := reflect.ValueOf(&h).Elem()

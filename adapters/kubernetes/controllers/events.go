@@ -20,18 +20,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// longestNote bounds the text of an event, because an API server accepts no longer one.
+// longestNote is the maximum length of an event's text that an API server accepts, in bytes.
 const longestNote = 1024
 
 // reporter is the name under which events are reported.
 const reporter = "millwright"
 
-// events reports to the API server what the reconcilers report.
+// events creates events on the API server for what the reconcilers report.
 type events struct {
 	broadcaster clientevents.EventBroadcaster
 	recorder    clientevents.EventRecorder
 	stores      *stores
-	silent      bool // if nothing may be written
+	silent      bool // a dry run: nothing is written
 }
 
 func newEvents(mgr ctrl.Manager, silent bool) (*events, error) {
@@ -43,7 +43,7 @@ func newEvents(mgr ctrl.Manager, silent bool) (*events, error) {
 	return &events{broadcaster: b, recorder: b.NewRecorder(mgr.GetScheme(), reporter), silent: silent}, nil
 }
 
-// start has events reported until the context ends or what it returns is called.
+// start writes events until the context ends or stop is called.
 func (e *events) start(ctx context.Context) (stop func()) {
 	if !e.silent {
 		if err := e.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
@@ -53,12 +53,13 @@ func (e *events) start(ctx context.Context) (stop func()) {
 	return e.broadcaster.Shutdown
 }
 
-// endOfField ends the path of a field in the subject of an event. What follows is the event's text.
+// endOfField separates the path of a field from the event's text, in the subject of an event; see
+// eachText.
 const endOfField = "\x00"
 
-// eachText is a sink of events in which every text is an event of its own. Without it events of one
-// object and reason count as repetitions of the first, and have its text. What tells them apart must be
-// in their subject, so record puts the text there, and eachText takes it off.
+// eachText is a sink that makes each text an event of its own. By itself the recorder counts events
+// with the same subject and reason as repetitions of the first one, whatever their texts are. So
+// record appends the text to the subject, and eachText removes it.
 type eachText struct{ clientevents.EventSink }
 
 // Create implements clientevents.EventSink.
@@ -68,7 +69,7 @@ func (s eachText) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.
 	return s.EventSink.Create(ctx, event)
 }
 
-// record reports a text about an object, or about the field of it that ref names.
+// record reports a text about the object, or the field of it, that ref names.
 func (e *events) record(ref *corev1.ObjectReference, typ manager.EventType, reason, action, text string) {
 	if len(text) > longestNote {
 		text = strings.ToValidUTF8(text[:longestNote], "")
@@ -77,10 +78,10 @@ func (e *events) record(ref *corev1.ObjectReference, typ manager.EventType, reas
 	e.recorder.Eventf(ref, nil, string(typ), reason, action, "%s", text)
 }
 
-func (e *events) hooks() manager.Hooks { return manager.Hooks{Event: e.tell} }
+func (e *events) hooks() manager.Hooks { return manager.Hooks{Event: e.onEvent} }
 
-func (e *events) tell(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
-	ref := e.about(kind, key)
+func (e *events) onEvent(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+	ref := e.reference(kind, key)
 	if ref != nil {
 		e.record(ref, typ, reason, action(kind), why)
 	}
@@ -89,8 +90,9 @@ func (e *events) tell(kind manager.Kind, key object.Key, typ manager.EventType, 
 // unreadable is the reason of an event about a field that can't be read.
 const unreadable = "Unreadable"
 
-// kinds are the names of kinds in errors about fields, which are the codecs' names or the server's.
-var kinds = map[string]manager.Kind{
+// kindsByName has the kinds under the names that object.FieldError uses: a codec's name, or the
+// resource in the server's paths.
+var kindsByName = map[string]manager.Kind{
 	"machine": manager.KindMachine, "machines": manager.KindMachine,
 	"set": manager.KindSet, "machinesets": manager.KindSet,
 	"deployment": manager.KindDeployment, "machinedeployments": manager.KindDeployment,
@@ -99,8 +101,8 @@ var kinds = map[string]manager.Kind{
 	"pool": manager.KindPool, "machinepools": manager.KindPool,
 }
 
-// report logs errors behind the caches, and reports fields that can't be read. Each field of an
-// object is a subject of its own.
+// report returns a function that logs the errors of the caches, and creates an event for each field
+// that can't be read.
 func (e *events) report(log *slog.Logger) func(error) {
 	return func(err error) {
 		log.Warn("reading objects", slog.String("error", err.Error()))
@@ -108,14 +110,14 @@ func (e *events) report(log *slog.Logger) func(error) {
 		if !errors.As(err, &bad) {
 			return
 		}
-		if ref := e.about(kinds[bad.Kind], bad.Key); ref != nil {
+		if ref := e.reference(kindsByName[bad.Kind], bad.Key); ref != nil {
 			ref.FieldPath = bad.Field
 			e.record(ref, manager.Warning, unreadable, "Read", bad.Field+" "+bad.Problem)
 		}
 	}
 }
 
-// action returns what was being done, in the form that events need.
+// action returns what the manager was doing, as one word: events require it.
 func action(kind manager.Kind) string {
 	if kind.Fleet() {
 		return "Safety"
@@ -123,9 +125,9 @@ func action(kind manager.Kind) string {
 	return "Reconcile"
 }
 
-// about refers to an object. It returns nil if the object does not exist, if it is not on the server that holds
-// the fleet, or if nothing may be reported.
-func (e *events) about(kind manager.Kind, key object.Key) *corev1.ObjectReference {
+// reference returns a reference to an object, without a UID if the object is not in the cache. It
+// returns nil for kinds that are not on the server that holds the fleet, and if nothing is written.
+func (e *events) reference(kind manager.Kind, key object.Key) *corev1.ObjectReference {
 	if e.silent {
 		return nil
 	}

@@ -47,7 +47,7 @@ func newHookMetrics() *hookMetrics {
 		permits: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "millwright_replacement_permits",
 			Help: "Permits for replacement of a deployment, or of a set without one: used, limit.",
-		}, []string{"kind", "namespace", "name", "are"}),
+		}, []string{"kind", "namespace", "name", "type"}),
 		backoff: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "millwright_class_backoff_seconds",
 			Help: "Wait after the last answer of the provider, which refuses machines of the class.",
@@ -64,7 +64,7 @@ func (a *hookMetrics) panicked(kind manager.Kind, _ object.Key, in, _ string) {
 }
 
 func (a *hookMetrics) called(call string, code codes.Code, _ time.Duration) {
-	if !code.Valid() { // any number can be a code, and a label must not be
+	if !code.Valid() { // a driver may return any number, and a label must have few values
 		code = codes.Unknown
 	}
 	a.calls.WithLabelValues(call, code.Contract()).Inc()

@@ -54,8 +54,8 @@ func TestMetricsToAlertOn(t *testing.T) {
 		"millwright_frozen server=target: 0",
 		"millwright_machine_seconds span=join: 40",
 		"millwright_panics_total in=pass kind=machine: 1",
-		"millwright_replacement_permits are=limit kind=deployment name=web namespace=fleet: 2",
-		"millwright_replacement_permits are=used kind=deployment name=web namespace=fleet: 1",
+		"millwright_replacement_permits kind=deployment name=web namespace=fleet type=limit: 2",
+		"millwright_replacement_permits kind=deployment name=web namespace=fleet type=used: 1",
 	}, served(t, m.fromHooks))
 }
 

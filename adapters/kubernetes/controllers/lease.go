@@ -15,61 +15,62 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// LeaseFinalizer is on the lease by which a manager is elected, while objects of its fleet in the
-// same namespace wait for a manager. The namespace may be deleted with all that is in it: without
-// its lease the manager would end before the fleet is gone, and a namespace that is being deleted
-// takes no new lease.
+// LeaseFinalizer is on a manager's leader election lease while objects of its fleet in the lease's
+// namespace need a manager. It keeps the lease when the namespace is deleted: without its lease the
+// manager would end before the fleet is gone, and a namespace that is being deleted accepts no new
+// lease.
 const LeaseFinalizer = "millwright-go/fleet"
 
 const (
-	leasePeriod = 2 * time.Second // between two looks
-	leaseTime   = 10 * time.Second
+	leaseCheckPeriod  = 2 * time.Second
+	leaseCheckTimeout = 10 * time.Second
 )
 
-// keeper keeps the lease of a manager while its fleet needs it.
-type keeper struct {
+// leaseKeeper keeps LeaseFinalizer on the manager's lease while the fleet needs a manager.
+type leaseKeeper struct {
 	lease  Lease
 	client coordinationclient.CoordinationV1Interface
 	stores *stores
 	log    *slog.Logger
-	told   string // the last error
+	logged string // the last error
 }
 
-// keepsLease reports whether the lease can go with objects of the fleet.
+// keepsLease reports whether the lease is in a namespace of the fleet, and may be deleted with it.
 func (o *Options) keepsLease() bool {
 	return !o.DryRun && o.Lease.Name != "" && o.Lease.Namespace != "" && (o.Namespace == "" || o.Namespace == o.Lease.Namespace)
 }
 
-// run looks until its context ends. It leaves the lease as it is then: another manager needs it.
-func (k *keeper) run(ctx context.Context) {
-	for ; ctx.Err() == nil; wait(ctx, leasePeriod) {
+// run checks the lease periodically until ctx ends. A finalizer stays at the end, because the next
+// manager needs the lease.
+func (k *leaseKeeper) run(ctx context.Context) {
+	for ; ctx.Err() == nil; wait(ctx, leaseCheckPeriod) {
 		if !k.stores.synced() {
 			continue
 		}
-		limited, done := context.WithTimeout(ctx, leaseTime)
-		err := k.look(limited)
+		limited, done := context.WithTimeout(ctx, leaseCheckTimeout)
+		err := k.check(limited)
 		done()
 		switch {
 		case err == nil:
-			k.told = ""
-		case ctx.Err() == nil && err.Error() != k.told:
-			k.told = err.Error()
-			k.log.Warn("the lease is not kept for the fleet: it may go with its namespace", slog.String("error", k.told))
+			k.logged = ""
+		case ctx.Err() == nil && err.Error() != k.logged:
+			k.logged = err.Error()
+			k.log.Warn("the lease has no finalizer: it may be deleted before the fleet", slog.String("error", k.logged))
 		}
 	}
 }
 
-// look puts the finalizer on the lease, or removes it. Leader election writes the lease too, so a
-// conflict is left to the next look.
-func (k *keeper) look(ctx context.Context) error {
+// check adds the finalizer to the lease, or removes it. Leader election writes the lease, too: after
+// a conflict, the next check tries again.
+func (k *leaseKeeper) check(ctx context.Context) error {
 	leases := k.client.Leases(k.lease.Namespace)
 	stored, err := leases.Get(ctx, k.lease.Name, metav1.GetOptions{})
 	if err != nil {
-		return ignored(err)
+		return ignoreTransient(err)
 	}
 	needed, err := k.needed(ctx, false)
 	has := slices.Contains(stored.Finalizers, LeaseFinalizer)
-	if err != nil || has == needed || needed && stored.DeletionTimestamp != nil { // a finalizer can't be added any more
+	if err != nil || has == needed || needed && stored.DeletionTimestamp != nil { // the server adds no finalizer then
 		return err
 	}
 	if needed {
@@ -81,41 +82,42 @@ func (k *keeper) look(ctx context.Context) error {
 		stored.Finalizers = slices.DeleteFunc(stored.Finalizers, func(f string) bool { return f == LeaseFinalizer })
 	}
 	_, err = leases.Update(ctx, stored, metav1.UpdateOptions{})
-	return ignored(err)
+	return ignoreTransient(err)
 }
 
-// ignored drops the errors that the next look corrects.
-func ignored(err error) error {
+// ignoreTransient returns nil for the errors that the next check corrects.
+func ignoreTransient(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return err
 }
 
-// needed reports whether an object of the fleet needs a manager to be deleted. Classes come first:
-// there are few, and one that is in use has the finalizer.
-func (k *keeper) needed(ctx context.Context, live bool) (bool, error) {
+// needed reports whether an object of the fleet needs a manager to be deleted. It reads the server
+// if live is true, else the caches. Classes come first: there are few, and a class that is in use
+// has a finalizer.
+func (k *leaseKeeper) needed(ctx context.Context, live bool) (bool, error) {
 	s, in := k.stores, k.lease.Namespace
 	kinds := []func() (bool, error){
-		func() (bool, error) { return waits(ctx, s.classes, live, in) },
-		func() (bool, error) { return waits(ctx, s.deployments, live, in) },
-		func() (bool, error) { return waits(ctx, s.sets, live, in) },
-		func() (bool, error) { return waits(ctx, s.machines, live, in) },
-		func() (bool, error) { return waits(ctx, s.secrets, live, in) },
+		func() (bool, error) { return anyFinalizer(ctx, s.classes, live, in) },
+		func() (bool, error) { return anyFinalizer(ctx, s.deployments, live, in) },
+		func() (bool, error) { return anyFinalizer(ctx, s.sets, live, in) },
+		func() (bool, error) { return anyFinalizer(ctx, s.machines, live, in) },
+		func() (bool, error) { return anyFinalizer(ctx, s.secrets, live, in) },
 	}
 	if s.pools != nil {
-		kinds = append(kinds, func() (bool, error) { return waits(ctx, s.pools, live, in) })
+		kinds = append(kinds, func() (bool, error) { return anyFinalizer(ctx, s.pools, live, in) })
 	}
-	for _, of := range kinds {
-		if needed, err := of(); needed || err != nil {
+	for _, ofKind := range kinds {
+		if needed, err := ofKind(); needed || err != nil {
 			return needed, err
 		}
 	}
 	return false, nil
 }
 
-// waits reports whether an object of a namespace has a finalizer of ours.
-func waits[T object.Object[T]](ctx context.Context, c store.Collection[T], live bool, namespace string) (bool, error) {
+// anyFinalizer reports whether an object of a namespace has a finalizer of this library.
+func anyFinalizer[T object.Object[T]](ctx context.Context, c store.Collection[T], live bool, namespace string) (bool, error) {
 	from := store.Reader[T](c)
 	if live {
 		from = c.Live()

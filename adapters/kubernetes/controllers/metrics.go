@@ -15,13 +15,13 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// metrics are what docs/how-to/kubernetes.md lists. Their names are stable.
+// metrics are those that docs/how-to/kubernetes.md lists. Their names are stable.
 type metrics struct {
 	passes      *prometheus.CounterVec
 	effects     *prometheus.HistogramVec
 	transitions *prometheus.CounterVec
 	due         *prometheus.GaugeVec
-	observed    *prometheus.CounterVec
+	dryRun      *prometheus.CounterVec
 	fromHooks   *hookMetrics
 }
 
@@ -47,13 +47,13 @@ func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
 			Name: "millwright_due",
 			Help: "Objects that wait for a worker.",
 		}, []string{"kind"}),
-		observed: prometheus.NewCounterVec(prometheus.CounterOpts{
+		dryRun: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_dry_run_total",
 			Help: "What was not done because of a dry run, by the reason to do it.",
 		}, []string{"kind", "reason"}),
 	}
 	m.fromHooks = newHookMetrics()
-	all := []prometheus.Collector{m.passes, m.effects, m.transitions, m.due, m.observed, &fleetCollector{stores: s}}
+	all := []prometheus.Collector{m.passes, m.effects, m.transitions, m.due, m.dryRun, &fleetCollector{stores: s}}
 	for _, c := range append(all, m.fromHooks.all()...) {
 		var twice prometheus.AlreadyRegisteredError
 		if err := to.Register(c); err != nil && !errors.As(err, &twice) {
@@ -77,7 +77,7 @@ func (m *metrics) hooks() manager.Hooks {
 			m.transitions.WithLabelValues(move.Table, move.To).Inc()
 		},
 		DryRun: func(kind manager.Kind, _ object.Key, _, reason, _ string) {
-			m.observed.WithLabelValues(string(kind), reason).Inc()
+			m.dryRun.WithLabelValues(string(kind), reason).Inc()
 		},
 		Queue: func(kind manager.Kind, due int) { m.due.WithLabelValues(string(kind)).Set(float64(due)) },
 	}
@@ -90,7 +90,7 @@ func outcome(err error) string {
 	return "done"
 }
 
-// fleetCollector counts objects from the caches when it collects.
+// fleetCollector counts the objects in the caches each time that the metrics are read.
 type fleetCollector struct{ stores *stores }
 
 var (
@@ -98,7 +98,7 @@ var (
 		"Machines by namespace and phase; phase Terminating: being deleted.", []string{"namespace", "phase"}, nil)
 	replicasDesc = prometheus.NewDesc("millwright_deployment_machines",
 		"Machines of a deployment: desired, current, updated, ready, available, unavailable, preserved.",
-		[]string{"namespace", "deployment", "are"}, nil)
+		[]string{"namespace", "deployment", "state"}, nil)
 	conditionDesc = prometheus.NewDesc("millwright_deployment_condition",
 		"1 for each condition of a deployment that is true, by its reason.",
 		[]string{"namespace", "deployment", "condition", "reason"}, nil)
@@ -144,11 +144,11 @@ func (c *fleetCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, d := range deployments {
 		s := &d.Status
-		for are, n := range map[string]int32{
+		for state, n := range map[string]int32{
 			"desired": d.Spec.Replicas, "current": s.Replicas, "updated": s.Updated, "ready": s.Ready,
 			"available": s.Available, "unavailable": s.Unavailable, "preserved": s.Preserved,
 		} {
-			gauge(replicasDesc, float64(n), d.Namespace, d.Name, are)
+			gauge(replicasDesc, float64(n), d.Namespace, d.Name, state)
 		}
 		for _, condition := range s.Conditions {
 			if condition.Status == object.True {

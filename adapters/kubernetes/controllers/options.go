@@ -25,11 +25,11 @@ import (
 type Options struct {
 	// Driver makes and deletes VMs.
 	Driver driver.Driver
-	// PoolDriver makes and deletes the groups of pools; nil: pools are neither
+	// PoolDriver creates and deletes the instance groups of pools. If it is nil, pools are neither
 	// reconciled nor read, and their kind need not be defined.
 	PoolDriver pooldriver.Driver
-	// PoolBootstrap makes the bootstrap data of pools; nil: pools get none, and their
-	// secrets are read as they are. It needs a PoolDriver.
+	// PoolBootstrap makes the bootstrap data of pools. If it is nil, the manager makes none, and reads
+	// the secrets that pools name. It needs a PoolDriver.
 	PoolBootstrap manager.PoolBootstrap
 
 	// Namespace is the namespace of machines, sets, deployments, classes and their secrets. If it
@@ -46,9 +46,9 @@ type Options struct {
 	// "system:bootstrappers:".
 	TokenGroups []string
 
-	// Kinds are the kinds that are reconciled, of KindMachine, KindSet, KindDeployment, KindClass,
-	// KindSecret and KindPool. Nil means all of them. The safety loops run with the machines. The
-	// other kinds are still read.
+	// Kinds lists the kinds that are reconciled: some of KindMachine, KindSet, KindDeployment,
+	// KindClass, KindSecret and KindPool. Nil means all of them. The safety loops run with the
+	// machines. Kinds that are not listed are still read.
 	Kinds []manager.Kind
 	// Shard is the part of the objects that is reconciled here. Zero means all.
 	Shard Shard
@@ -64,17 +64,17 @@ type Options struct {
 	// MaxDrains is how many nodes of a zone are drained at a time. Zero means no limit.
 	MaxDrains int
 
-	// DryRun is a dry run: everything is decided, logged and counted, and nothing is done, not
-	// even an event. No leader is elected, and OtherManagers is ignored.
+	// DryRun is a dry run: everything is decided, logged and counted, but nothing is done or
+	// written, not even an event. No leader is elected, and OtherManagers is ignored.
 	DryRun bool
 	// OtherManagers are the leases of other managers of the same objects. Nothing is done while one of
 	// them is held and renewed within its duration. A lease that is read for the first time
 	// counts as held if it was renewed in the last 5 min, because clocks may differ. Nil means
 	// DefaultOtherManagers(Namespace). An empty list means none.
 	OtherManagers []Lease
-	// Lease is the one by which the manager is elected. While it and objects of the fleet are in one
-	// namespace, it has LeaseFinalizer, so that the deletion of that namespace can be finished. Zero:
-	// it is left alone, and goes first.
+	// Lease is the manager's leader election lease. It gets LeaseFinalizer while objects of the fleet
+	// in its namespace need a manager, so that a deletion of that namespace can be finished. Zero: no
+	// lease gets it, and a deletion of the namespace may end the manager before the fleet is gone.
 	Lease Lease
 
 	// Sizes and waits, see manager.Tuning. Zero means its defaults.
@@ -88,9 +88,9 @@ type Options struct {
 
 	// Hooks are called in addition to those of the controllers.
 	Hooks manager.Hooks
-	// Log. Nil means that of the controller-runtime manager.
+	// Log is the logger. Nil means that of the controller-runtime manager.
 	Log *slog.Logger
-	// Metrics is where the metrics of the fleet are registered. Nil means with those of
+	// Metrics is where the metrics of the fleet are registered. Nil means the registry of
 	// controller-runtime.
 	Metrics prometheus.Registerer
 }

@@ -30,13 +30,14 @@ const (
 	leaseReadTimeout = 10 * time.Second
 	// defaultLeaseTerm is the duration of a lease that states none.
 	defaultLeaseTerm = 15 * time.Second
-	// clockSkew is how much clocks may differ: a lease that was not renewed for that long beyond
-	// its duration is expired even if it was never seen before.
+	// clockSkew is how much clocks may differ: a lease that is read for the first time is expired if
+	// its last renewal is older than its duration and this.
 	clockSkew = 5 * time.Minute
 )
 
 // otherManagers finds other managers of the same objects by their leases. A manager is alive while
-// its lease changes. As in leader election, only the clock here measures how long it did not.
+// its lease changes. As in leader election, this process's clock alone measures the time between
+// changes.
 type otherManagers struct {
 	leases []Lease
 	client coordinationclient.CoordinationV1Interface
@@ -88,9 +89,9 @@ func (r *otherManagers) holder(lease Lease, spec *coordinationv1.LeaseSpec) stri
 		term = time.Duration(*spec.LeaseDurationSeconds) * time.Second
 	}
 	now := r.now()
-	known, before := r.seen[lease]
-	if !before || known.holder != *spec.HolderIdentity || !known.renewed.Equal(spec.RenewTime.Time) {
-		if !before && now.Sub(spec.RenewTime.Time) > term+clockSkew {
+	known, seenBefore := r.seen[lease]
+	if !seenBefore || known.holder != *spec.HolderIdentity || !known.renewed.Equal(spec.RenewTime.Time) {
+		if !seenBefore && now.Sub(spec.RenewTime.Time) > term+clockSkew {
 			return ""
 		}
 		known = observedLease{holder: *spec.HolderIdentity, renewed: spec.RenewTime.Time, at: now}
@@ -102,8 +103,9 @@ func (r *otherManagers) holder(lease Lease, spec *coordinationv1.LeaseSpec) stri
 	return known.holder
 }
 
-// runAlone calls run while no other manager is alive, and cancels it as soon as one is. It then
-// waits until that one is gone. It returns when ctx has ended, or with the error of run.
+// runAlone calls run while no other manager is alive. When another manager appears, it cancels run,
+// waits until that manager is gone, and calls run again. It returns when ctx has ended, or with the
+// error of run.
 func (r *otherManagers) runAlone(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
 	if len(r.leases) == 0 {
 		return run(ctx)
@@ -133,8 +135,8 @@ func (r *otherManagers) runAlone(ctx context.Context, log *slog.Logger, run func
 	return ctx.Err()
 }
 
-// runUntilOther calls run until another manager is alive, and returns nil then. If the API server
-// does not answer, run continues: it freezes the fleet by itself.
+// runUntilOther calls run, and cancels it when another manager is alive. If the API server does not
+// answer, run continues: it freezes the fleet by itself.
 func (r *otherManagers) runUntilOther(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
 	within, stop := context.WithCancel(ctx)
 	defer stop()

@@ -15,10 +15,10 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// poolStore returns the collection of pools.
+// poolStore is the store of machine pools on the API server.
 type poolStore = apistore.Collection[*machinepool.Pool, *poolsv1alpha1.MachinePool]
 
-// connectPools adds the pools, of a group of their own, to the stores.
+// connectPools adds the store of pools, whose API group is not that of machines.
 func (s *stores) connectPools(config *rest.Config, c connection, keys convert.Keys) error {
 	types := runtime.NewScheme()
 	if err := poolsv1alpha1.AddToScheme(types); err != nil {
@@ -33,7 +33,8 @@ func (s *stores) connectPools(config *rest.Config, c connection, keys convert.Ke
 	return err
 }
 
-// managePools gives a manager what it needs for pools. Without a driver for pools it gives nothing.
+// managePools sets the manager's options for pools. Without a pool driver it sets the policy only,
+// and pools are not managed.
 func (f *fleet) managePools(to *manager.Options) {
 	to.Policies.Pool = f.PoolPolicy
 	if f.PoolDriver == nil {
@@ -46,7 +47,7 @@ var (
 	poolsDesc = prometheus.NewDesc("millwright_pools",
 		"Pools by namespace and phase.", []string{"namespace", "phase"}, nil)
 	poolReplicasDesc = prometheus.NewDesc("millwright_pool_machines",
-		"Machines of a pool: desired, current, ready, available, unavailable, leaving.", []string{"namespace", "pool", "are"}, nil)
+		"Machines of a pool: desired, current, ready, available, unavailable, terminating.", []string{"namespace", "pool", "state"}, nil)
 )
 
 // collectPools counts pools and their machines.
@@ -63,11 +64,11 @@ func (c *fleetCollector) collectPools(gauge func(desc *prometheus.Desc, value fl
 	for _, p := range pools {
 		s := &p.Status
 		counts[group{p.Namespace, string(s.Phase)}]++
-		for are, n := range map[string]int32{
+		for state, n := range map[string]int32{
 			"desired": p.Spec.Wanted(), "current": s.Replicas, "ready": s.Ready, "available": s.Available,
-			"unavailable": s.Unavailable, "leaving": int32(min(len(s.Leaving), 1<<30)),
+			"unavailable": s.Unavailable, "terminating": int32(min(len(s.Leaving), 1<<30)),
 		} {
-			gauge(poolReplicasDesc, float64(n), p.Namespace, p.Name, are)
+			gauge(poolReplicasDesc, float64(n), p.Namespace, p.Name, state)
 		}
 	}
 	for g, n := range counts {

@@ -20,11 +20,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// defaultSettle is the default of Options.Settle.
 const defaultSettle = 200 * time.Millisecond
 
 // SetupWithManager adds the controllers to a manager of controller-runtime, which starts and stops
-// them. The error is an ErrOptions, or says why a server can't be reached. SetupWithManager makes
-// no call.
+// them. It makes no call to a server. The error is an ErrOptions, or one about the access to a
+// server or about mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -69,10 +70,10 @@ func (o *Options) complete(mgr ctrl.Manager) {
 type fleet struct {
 	Options
 	stores  *stores
-	cluster *cluster.Cluster // nil if machines join none
+	cluster *cluster.Cluster // nil if machines join no cluster
 	manager *manager.Manager
 	others  *otherManagers
-	keeper  *keeper // nil if the lease is left alone
+	keeper  *leaseKeeper // nil if the lease needs no finalizer
 	events  *events
 	started atomic.Bool
 }
@@ -93,7 +94,7 @@ func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 		return err
 	}
 	if f.keepsLease() {
-		f.keeper = &keeper{lease: f.Lease, client: f.others.client, stores: f.stores, log: f.Log}
+		f.keeper = &leaseKeeper{lease: f.Lease, client: f.others.client, stores: f.stores, log: f.Log}
 	}
 	metrics, err := newMetrics(f.Metrics, f.stores)
 	if err != nil {
@@ -118,16 +119,18 @@ func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 	return err
 }
 
-// only returns what is reconciled here. What concerns the whole fleet runs with the machines, in
-// the first shard.
+// only reports whether an object is reconciled here. The loops for the whole fleet run with the
+// machines of the first shard.
 func (f *fleet) only(kind manager.Kind, key object.Key) bool {
 	if kind.Fleet() {
-		return f.has(manager.KindMachine) && f.Shard.Index == 0
+		return f.reconciles(manager.KindMachine) && f.Shard.Index == 0
 	}
-	return f.has(kind) && f.Shard.Holds(key)
+	return f.reconciles(kind) && f.Shard.Holds(key)
 }
 
-func (f *fleet) has(kind manager.Kind) bool { return f.Kinds == nil || slices.Contains(f.Kinds, kind) }
+func (f *fleet) reconciles(kind manager.Kind) bool {
+	return f.Kinds == nil || slices.Contains(f.Kinds, kind)
+}
 
 // NeedLeaderElection implements ctrlmanager.LeaderElectionRunnable.
 func (f *fleet) NeedLeaderElection() bool { return !f.DryRun }
@@ -141,13 +144,13 @@ func (f *fleet) Start(ctx context.Context) error {
 	defer stop()
 	defer f.events.start(ctx)()
 	failed := make(chan error, 16)
-	run := f.stores.runners()
+	caches := f.stores.runners()
 	if f.cluster != nil {
-		run = append(run, f.cluster.Run)
+		caches = append(caches, f.cluster.Run)
 	}
-	for _, keep := range run {
+	for _, runCache := range caches {
 		running.Go(func() {
-			if err := keep(ctx); err != nil && ctx.Err() == nil {
+			if err := runCache(ctx); err != nil && ctx.Err() == nil {
 				failed <- err
 				stop()
 			}
@@ -167,8 +170,8 @@ func (f *fleet) Start(ctx context.Context) error {
 	return err
 }
 
-// ready reports whether all caches are filled. A process that is not the leader has none, and is
-// ready to become it.
+// ready returns an error while caches are being filled. A process that is not the leader has no
+// caches, and counts as ready.
 func (f *fleet) ready(*http.Request) error {
 	if f.started.Load() && (!f.stores.synced() || f.cluster != nil && !f.cluster.Synced()) {
 		return errors.New("the caches are not filled yet")

@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Shard is one of Of parts into which objects are divided by their keys. The
-// zero Shard is all of them.
+// Shard is the part number Index if objects are divided into Of parts by their keys. The zero Shard
+// is all of them.
 type Shard struct {
 	Index, Of int // 0 <= Index < Of
 }
@@ -20,8 +20,8 @@ func (s Shard) validate() error {
 	return fmt.Errorf("%w: shard %d of %d", ErrOptions, s.Index, s.Of)
 }
 
-// Holds reports whether an object is of the shard. Every key is in exactly one of the shards with
-// the same Of.
+// Holds reports whether an object is in the shard. Of the shards with the same Of, exactly one holds
+// a key.
 func (s Shard) Holds(key object.Key) bool {
 	if s.Of < 2 {
 		return true

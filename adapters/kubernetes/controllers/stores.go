@@ -19,30 +19,31 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// stores are the objects of a fleet on the API server that holds them.
+// stores are the collections of a fleet's objects, one for each kind, on the API server that holds
+// them.
 type stores struct {
 	machines    *apistore.Collection[*machine.Machine, *v1alpha1.Machine]
 	sets        *apistore.Collection[*machineset.Set, *v1alpha1.MachineSet]
 	deployments *apistore.Collection[*deployment.Deployment, *v1alpha1.MachineDeployment]
 	classes     *apistore.Collection[*machine.Class, *v1alpha1.MachineClass]
 	secrets     *apistore.Collection[*machine.Secret, *corev1.Secret]
-	pools       *poolStore // nil if they are not read
+	pools       *poolStore // nil if pools are not read
 }
 
-// connection is how collections reach a server, and where they report trouble.
+// connection is what the collections of one server have in common.
 type connection struct {
 	client    rest.Interface
 	namespace string
 	report    func(error)
 }
 
-// newStores connects to the server. pools says that pools are read too.
+// newStores returns collections on the server, with one of pools if pools is true.
 func newStores(config *rest.Config, namespace string, keys convert.Keys, pools bool, report func(error)) (*stores, error) {
 	types := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(types); err != nil {
 		return nil, err
 	}
-	ours, err := apistore.NewClient(config, v1alpha1.GroupVersion, types)
+	machineKinds, err := apistore.NewClient(config, v1alpha1.GroupVersion, types)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func newStores(config *rest.Config, namespace string, keys convert.Keys, pools b
 		return nil, err
 	}
 	s := &stores{}
-	c := connection{client: ours, namespace: namespace, report: report}
+	c := connection{client: machineKinds, namespace: namespace, report: report}
 	coreKinds := connection{client: core, namespace: namespace, report: report}
 	var errs [6]error
 	s.machines, errs[0] = collection[*machine.Machine, *v1alpha1.Machine](c, "machines", convert.Machines(keys), manager.MachineIndexes(),
@@ -85,7 +86,7 @@ func collection[T object.Object[T], R apistore.Raw](
 	})
 }
 
-// runners keep the caches up to date until their context ends.
+// runners returns functions that keep the caches up to date until their context ends.
 func (s *stores) runners() []func(context.Context) error {
 	all := []func(context.Context) error{s.machines.Run, s.sets.Run, s.deployments.Run, s.classes.Run, s.secrets.Run}
 	if s.pools != nil {

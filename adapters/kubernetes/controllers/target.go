@@ -16,8 +16,8 @@ import (
 	"github.com/millwright-go/millwright/manager/drains"
 )
 
-// join gives a manager the cluster that machines join, what drains its nodes, and what makes their
-// tokens. Without a target cluster it gives nothing.
+// join sets the manager's options for the cluster that machines join: its nodes, the drainer, and
+// the bootstrap tokens. If there is no such cluster, it sets nothing.
 func (f *fleet) join(control *rest.Config, report func(error), to *manager.Options) error {
 	if f.NoTarget {
 		return nil
@@ -44,7 +44,8 @@ func (f *fleet) join(control *rest.Config, report func(error), to *manager.Optio
 
 func zone(n *machine.Node) string { return n.Labels[corev1.LabelTopologyZone] }
 
-// knownVolumes asks the driver. A driver that does not implement the call knows none.
+// knownVolumes returns the provider's IDs of volumes, as the driver says. It returns none if the
+// driver does not implement the call.
 func (f *fleet) knownVolumes(ctx context.Context, volumes []*drain.Volume) ([]string, error) {
 	req := &driver.GetVolumeIDsRequest{Volumes: make([]driver.Volume, len(volumes))}
 	for i, v := range volumes {
@@ -60,8 +61,8 @@ func (f *fleet) knownVolumes(ctx context.Context, volumes []*drain.Volume) ([]st
 	return resp.VolumeIDs, nil
 }
 
-// unlimited returns a copy of a config without a limit of its own, unless one was set, because the
-// server's priorities and fairness hold calls back if needed.
+// unlimited returns a copy of a config. If the config sets no rate limit, the copy switches off the
+// client's default limit: the server's priority and fairness delays calls if needed.
 func unlimited(config *rest.Config) *rest.Config {
 	c := rest.CopyConfig(config)
 	if c.QPS == 0 && c.RateLimiter == nil {
