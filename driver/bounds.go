@@ -6,9 +6,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// How many bytes of a driver's answer Validate passes on. All of it is stored, so all of it is
-// bounded. The figures are this library's: far above what providers need, and far below what a
-// store refuses.
+// These are the largest parts of a driver's answer that Validate passes on, in bytes. Answers are
+// stored, so they must be bounded. The bounds are this library's choice: far above what providers
+// need, and far below what a store refuses.
 const (
 	// MaxID is for a provider ID, a group ID or a volume ID.
 	MaxID = 1 << 10

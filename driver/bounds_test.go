@@ -18,8 +18,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// saying is a driver whose calls all fail with one error, validated; cut gets
-// what was cut.
+// saying returns a validated driver whose calls all fail with err. What Validate passes to Cut is
+// appended to cut.
 func saying(err error, cut *[]string) driver.Driver {
 	return driver.Validate(answering(nothing, err), driver.ValidateOptions{
 		Cut: func(_ context.Context, s driver.CallInfo, whole string) {
@@ -28,8 +28,8 @@ func saying(err error, cut *[]string) driver.Driver {
 	})
 }
 
-// TestMessagesAreBounded: no more than a bound of any call's error is passed on, for any way in
-// which the driver built it, and Cut gets the whole.
+// TestMessagesAreBounded: the message of any call's error is cut to codes.MaxMessage, in whichever way
+// the driver built the error. Cut gets the whole.
 // Invariants: P42
 func TestMessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("€", 7000)
@@ -55,13 +55,13 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 	fine := fmt.Errorf("creating: %w", codes.New(codes.NotFound, "no such VM"))
 	_, got := ask(t.Context(), saying(fine, nil), codes.GetMachineStatus, aMachine, aClass, nil)
-	require.Same(t, fine, got, "nothing was wrong with it")
+	require.Same(t, fine, got, "an error that needs no change was changed")
 }
 
-// TestChangedMessagesAreTold: Cut gets the whole of a changed error, even of a short one, without
+// TestChangedMessagesAreReported: Cut gets the whole of a changed error, even of a short one, without
 // secrets.
 // Invariants: P42
-func TestChangedMessagesAreTold(t *testing.T) {
+func TestChangedMessagesAreReported(t *testing.T) {
 	for whole, err := range map[string]error{
 		"two\nlines":                  codes.New(codes.Internal, "two\nlines"),
 		"no: a\nb":                    codes.Wrap(codes.Internal, errors.New("a\nb"), "no"),
@@ -76,8 +76,8 @@ func TestChangedMessagesAreTold(t *testing.T) {
 	}
 }
 
-// beyond is a part of an answer that is too large, what is left of the answer, and whether that can
-// be OK.
+// beyond is an answer with a part that is too large, what Validate leaves of it, and whether an OK
+// answer becomes an error.
 type beyond struct {
 	call    codes.Call
 	answer  any
@@ -148,7 +148,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			require.Equal(t, given[says].answer, c.answer, "the driver's own answer is not changed")
 			require.Len(t, told, 1, says)
 			require.Contains(t, told[0], says)
-			require.Less(t, len(told[0]), 120, "nothing of what is in it is told")
+			require.Less(t, len(told[0]), 120, "the report has contents of the part")
 			switch {
 			case failure != nil:
 				require.Same(t, failure, err)
@@ -162,7 +162,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestBlankIDs: the same rule for all calls: a blank ID counts as none.
+// TestBlankIDs: in every call, a blank ID or node name counts as missing.
 func TestBlankIDs(t *testing.T) {
 	for _, blank := range []string{"", "  ", "\t"} {
 		for call, answer := range map[codes.Call]any{
@@ -231,8 +231,8 @@ func TestSecretsAreTakenOut(t *testing.T) {
 	require.Same(t, note, got)
 }
 
-// TestPartsOfSecretsAreTakenOut: the same for further forms, for strings within JSON, and for
-// lines. Shorter ones stay.
+// TestPartsOfSecretsAreTakenOut: further forms of values, strings within JSON values, and lines of
+// values don't come back in messages either. Parts of less than 16 bytes stay.
 // Invariants: P42
 func TestPartsOfSecretsAreTakenOut(t *testing.T) {
 	value, account := "<p4ss>&word", "{\n  \"key\": [\"-BEGIN-\\nMIIEvgIBADANBgkqh\\n\"],\n  \"id\": \"0123456789abcdef\", \"kind\": \"robot of ours\"\n}\n"

@@ -6,27 +6,27 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Method names a call: a codes.Call is one of a Driver. Other interfaces have a type of their own.
-// All can be compared, so that those of several interfaces can be keys of one map.
+// Method names a call. For Driver it is a codes.Call; another interface has a type of its own. The
+// types are comparable, so the methods of several interfaces can be keys of one map.
 type Method interface{ String() string }
 
 // CallInfo says which call is made, and about what. It contains nothing confidential.
 type CallInfo struct {
 	Method Method     // never nil
-	Kind   string     // of what the interface is for: "machine"
-	Object object.Key // of that kind; zero: the call is about no single one
+	Kind   string     // what the interface manages: "machine"
+	Object object.Key // of that kind; zero: the call is not about a single object
 	Class  object.Key // zero: the call has no class
 	// ReadOnly reports whether the call changes nothing, as its contract says.
 	ReadOnly bool
 }
 
-// request is any of the eight kinds of request. A nil one has content too.
+// request is any of the eight kinds of request. content works for a nil request, too.
 type request interface{ content() content }
 
 // content is what a request is about. A nil request has the method only.
 type content struct {
 	method    codes.Call
-	there     bool // the request is not nil
+	given     bool // the request is not nil
 	ofMachine bool // the call is about a machine
 	ofClass   bool // the call is about a class
 	machine   *machine.Machine
@@ -57,7 +57,7 @@ func readOnly(call codes.Call) bool {
 // missingField returns what the request lacks for the call. Empty: nothing.
 func (c content) missingField() string {
 	switch {
-	case !c.there:
+	case !c.given:
 		return "there is no request"
 	case c.ofMachine && c.machine == nil:
 		return "the request has no machine"
@@ -70,11 +70,11 @@ func (c content) missingField() string {
 }
 
 func ofMachine(method codes.Call, m *machine.Machine, c *machine.Class, s *machine.Secret) content {
-	return content{method: method, there: true, ofMachine: true, ofClass: true, machine: m, class: c, secret: s}
+	return content{method: method, given: true, ofMachine: true, ofClass: true, machine: m, class: c, secret: s}
 }
 
 func ofClass(method codes.Call, c *machine.Class, s *machine.Secret) content {
-	return content{method: method, there: true, ofClass: true, class: c, secret: s}
+	return content{method: method, given: true, ofClass: true, class: c, secret: s}
 }
 
 func (r *CreateMachineRequest) content() content {
@@ -116,7 +116,7 @@ func (r *GetVolumeIDsRequest) content() content {
 	if r == nil {
 		return content{method: codes.GetVolumeIDs}
 	}
-	return content{method: codes.GetVolumeIDs, there: true}
+	return content{method: codes.GetVolumeIDs, given: true}
 }
 
 func (r *GenerateMachineClassForMigrationRequest) content() content {

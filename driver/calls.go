@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// The errors of calls that Calls does not wait for, or does not make.
+// These are the errors of calls that Calls no longer waits for, or does not make.
 var (
 	// ErrOverdue is in the error of a call that has not returned although its context has ended. The
 	// call goes on, and may still take effect. Its code is that of the context's error.
@@ -33,31 +33,31 @@ type CallsOptions struct {
 	Grace time.Duration
 	// After is the clock for Grace; time.After serves. Nil: there is no grace.
 	After func(time.Duration) <-chan time.Time
-	// Most is how many calls may be overdue before no more are made, and four times as many as may be
-	// of one class. Calls that are under way by then may become overdue beyond it. Not positive: 512.
+	// Most is how many calls may be overdue, and a fourth of it how many of one class. No call is made
+	// while there are so many. Those that are under way by then may exceed it. Not positive: 512.
 	Most int
 	// Now is the clock for OverdueCall.Began; time.Now serves. Nil: Began is zero.
 	Now func() time.Time
-	// Await calls do, and returns true when do has returned. It returns false if grace has passed
-	// since the end of ctx, and do goes on. limit is the time until the deadline that ctx was given,
-	// for clocks other than the process's; not positive: none. Nil: by ctx and After.
+	// Await calls do, and returns true when do has returned. It returns false if do has not returned
+	// within grace after the end of ctx; do then goes on. limit is the time until the deadline that ctx
+	// was given, for clocks other than the process's; not positive: none. Nil: ctx and After are used.
 	Await func(ctx context.Context, limit, grace time.Duration, do func()) bool
-	// Told tells of a call that has become overdue, or that was and has returned, with how many are
-	// overdue then. It is called by one goroutine at a time, and must not block. Nil: no one is told.
+	// Told is called when a call becomes overdue, and when an overdue call returns. overdue is how many
+	// calls are overdue then. One goroutine at a time calls Told, which must not block. May be nil.
 	Told func(c OverdueCall, overdue int)
 }
 
-// OverdueCall is a call that its caller went on without.
+// OverdueCall is a call whose caller no longer waits for it.
 type OverdueCall struct {
 	CallInfo
 	Began time.Time
-	// Returned reports whether it has returned, with the code that is in Code.
+	// Returned reports whether it has returned. Code is the code of its error then.
 	Returned bool
 	Code     codes.Code
 }
 
-// Calls are the calls of one or several drivers that are under way. It gives a caller its goroutine
-// back when the driver ignores its context. Make it with NewCalls.
+// Calls tracks the calls of one or several drivers that are under way. If a driver ignores its
+// context, Calls returns to the caller without the driver's answer. Make it with NewCalls.
 //
 // Such a call is overdue: it can't be ended, and goes on. Calls keeps these rules:
 //
@@ -76,12 +76,12 @@ type Calls struct {
 	busy    map[callee]*underWay   // a call about each
 	overdue map[*underWay]struct{} // of all calls
 	late    map[callee]lateAnswer  // to calls that were overdue
-	serial  int                    // of late answers
+	serial  int                    // of the latest late answer
 
-	telling sync.Mutex // locked before mu
+	reporting sync.Mutex // held while Told is called; locked before mu
 }
 
-// callee is what one call is made about at a time.
+// callee is what a call is about. One call at a time is made about each.
 type callee struct {
 	kind   string
 	object object.Key // zero: a method of a class
@@ -92,9 +92,9 @@ type callee struct {
 // underWay is a call that has not returned.
 type underWay struct {
 	OverdueCall
-	of   callee
-	uid  string
-	kept bool // its late success is the answer to the next such call
+	of    callee
+	uid   string
+	reuse bool // a late success is the answer to the next such call
 
 	response any // once it has returned
 	err      error
@@ -103,7 +103,7 @@ type underWay struct {
 // lateAnswer is the success of a call that was overdue.
 type lateAnswer struct {
 	uid      string
-	serial   int
+	serial   int // rises with each late answer
 	response any
 }
 
@@ -138,7 +138,7 @@ func Track(d Driver, c *Calls) Driver { return &intercepted{inner: d, calls: c} 
 func Tracked[Q, R any](
 	ctx context.Context, c *Calls, info CallInfo, uid string, creates bool, req Q, call func(context.Context, Q) (*R, error),
 ) (*R, error) {
-	u := &underWay{OverdueCall: OverdueCall{CallInfo: info, Began: c.options.Now()}, of: calleeOf(&info), uid: uid, kept: creates && uid != ""}
+	u := &underWay{OverdueCall: OverdueCall{CallInfo: info, Began: c.options.Now()}, of: calleeOf(&info), uid: uid, reuse: creates && uid != ""}
 	if late, err := c.begin(u); late != nil || err != nil {
 		response, _ := late.(*R)
 		return response, err
@@ -149,14 +149,14 @@ func Tracked[Q, R any](
 	}
 	returned := c.options.Await(ctx, limit, c.options.Grace, func() {
 		var response *R
-		var err error = codes.New(codes.Internal, "the driver called runtime.Goexit in "+info.Method.String()) // unless it returns
+		var err error = codes.New(codes.Internal, "the driver called runtime.Goexit in "+info.Method.String()) // unless call returns
 		defer func() {
 			cancel()
 			c.returned(u, response, err)
 		}()
 		response, err = call(ctx, req)
 	})
-	if returned || !c.leave(u) {
+	if returned || !c.giveUp(u) {
 		response, _ := u.response.(*R)
 		return response, u.err
 	}
@@ -174,10 +174,11 @@ func calleeOf(info *CallInfo) callee {
 	return callee{kind: info.Kind, method: info.Method, class: info.Class}
 }
 
-// about reports whether there is something that one call at a time is made about.
-func (c callee) about() bool { return c.object != (object.Key{}) || c.class != (object.Key{}) }
+// exclusive reports whether the call is about an object or a class, which one call at a time may be.
+func (c callee) exclusive() bool { return c.object != (object.Key{}) || c.class != (object.Key{}) }
 
-// begin enters a call, or returns its answer: a late one, or why it is not made.
+// begin enters a call. If the call is not to be made, begin returns its answer: that of an earlier,
+// overdue call, or an error.
 func (c *Calls) begin(u *underWay) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,14 +187,14 @@ func (c *Calls) begin(u *underWay) (any, error) {
 	}
 	if late, has := c.late[u.of]; has && !u.ReadOnly {
 		delete(c.late, u.of)
-		if u.kept && late.uid == u.uid {
+		if u.reuse && late.uid == u.uid {
 			return late.response, nil
 		}
 	}
 	if c.full(u.Class) {
 		return nil, codes.Wrap(codes.Unavailable, ErrTooManyOverdue, u.Method.String()+" was not called: too many calls of the driver have not returned")
 	}
-	if u.of.about() {
+	if u.of.exclusive() {
 		c.busy[u.of] = u
 	}
 	return nil, nil
@@ -210,17 +211,17 @@ func (c *Calls) full(class object.Key) bool {
 	return len(c.overdue) >= c.options.Most || of >= max(1, c.options.Most/shareOfClass)
 }
 
-// leave makes a call overdue. It returns false if the call has returned meanwhile.
-func (c *Calls) leave(u *underWay) bool {
+// giveUp makes a call overdue. It returns false if the call has returned meanwhile.
+func (c *Calls) giveUp(u *underWay) bool {
 	c.mu.Lock()
 	if u.Returned {
 		c.mu.Unlock()
 		return false
 	}
 	c.overdue[u] = struct{}{}
-	told := u.OverdueCall
+	report := u.OverdueCall
 	c.mu.Unlock()
-	c.tell(told)
+	c.report(report)
 	return true
 }
 
@@ -231,20 +232,20 @@ func (c *Calls) returned(u *underWay, response any, err error) {
 	if c.busy[u.of] == u {
 		delete(c.busy, u.of)
 	}
-	if _, left := c.overdue[u]; !left {
+	if _, overdue := c.overdue[u]; !overdue {
 		c.mu.Unlock()
 		return
 	}
 	delete(c.overdue, u)
-	if err == nil && u.kept {
+	if err == nil && u.reuse {
 		c.keep(u, response)
 	}
-	told := u.OverdueCall
+	report := u.OverdueCall
 	c.mu.Unlock()
-	c.tell(told)
+	c.report(report)
 }
 
-// keep remembers a late answer. There are as many at most as calls may be overdue: the oldest goes.
+// keep remembers a late answer. At most CallsOptions.Most are kept; the oldest is dropped for a new one.
 func (c *Calls) keep(u *underWay, response any) {
 	c.serial++
 	c.late[u.of] = lateAnswer{u.uid, c.serial, response}
@@ -261,27 +262,28 @@ func (c *Calls) keep(u *underWay, response any) {
 	delete(c.late, oldest)
 }
 
-// tell tells of a call. Who is told last is told the number as it is.
-func (c *Calls) tell(told OverdueCall) {
+// report calls Told. It counts while it holds the lock reporting, so that the last call of Told gets
+// the current number.
+func (c *Calls) report(call OverdueCall) {
 	if c.options.Told == nil {
 		return
 	}
-	c.telling.Lock()
-	defer c.telling.Unlock()
+	c.reporting.Lock()
+	defer c.reporting.Unlock()
 	c.mu.Lock()
 	n := len(c.overdue)
 	c.mu.Unlock()
-	c.options.Told(told, n)
+	c.options.Told(call, n)
 }
 
-// Forget drops late answers, also those that are still to come to calls that are under way now. It
-// is for a process that begins to work again when another may have worked meanwhile.
+// Forget drops all late answers, including those of calls that are still under way. It is for a
+// process that begins to work again when another may have worked meanwhile.
 func (c *Calls) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.late)
 	for _, u := range c.busy {
-		u.kept = false
+		u.reuse = false
 	}
 }
 
@@ -300,8 +302,8 @@ func (c *Calls) Overdue() []OverdueCall {
 	return all
 }
 
-// Refused returns the classes of which no call is made at present because too many are overdue. A zero
-// key among them means calls without a class.
+// Refused returns the classes for which no calls are made at present because too many are overdue. The
+// zero key stands for calls without a class.
 func (c *Calls) Refused() []object.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,7 +317,7 @@ func (c *Calls) Refused() []object.Key {
 	return all
 }
 
-// await is Await by ctx and After.
+// await is the default of Await: it uses ctx and After.
 func (o *CallsOptions) await(ctx context.Context, _, grace time.Duration, do func()) bool {
 	returned := make(chan struct{})
 	go func() {

@@ -23,7 +23,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// deaf is a driver that does not look at its context: a call takes as long as it is told.
+// deaf is a driver that ignores its context: each call takes the time in takes.
 type deaf struct {
 	takes atomic.Int64 // a time.Duration
 	calls atomic.Int64
@@ -47,10 +47,10 @@ func named(name string) *machine.Machine {
 	return &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: "uid-of-" + name}}
 }
 
-// Every kind of call gives its caller back after its deadline and the grace, and goes on. Until it
-// returns, nothing else is asked about its object.
+// Every kind of call returns to its caller after its deadline and the grace, and goes on. Until it
+// has returned, no other call is made about its object.
 // Invariants: P52
-func TestOverdueCallsAreLeft(t *testing.T) {
+func TestOverdueCallsReturnToTheirCaller(t *testing.T) {
 	for call := range codes.Calls() {
 		synctest.Test(t, func(t *testing.T) {
 			provider := newDeaf(time.Hour)
@@ -75,7 +75,7 @@ func TestOverdueCallsAreLeft(t *testing.T) {
 
 			provider.takes.Store(0)
 			_, err = ask(t.Context(), d, call, named("a"), aClass, aSecret)
-			if call == codes.GetVolumeIDs { // it is about nothing in particular
+			if call == codes.GetVolumeIDs { // it is about no single object
 				require.NoError(t, err)
 			} else {
 				require.Equal(t, codes.Aborted, codes.Of(err), call)
@@ -96,8 +96,8 @@ func TestOverdueCallsAreLeft(t *testing.T) {
 	}
 }
 
-// A driver that keeps to its context has the grace to say what became of the call.
-func TestPromptDriversAreHeard(t *testing.T) {
+// The answer of a driver that returns within the grace after the end of its context is passed on.
+func TestAnswerWithinGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := driver.NewCalls(driver.CallsOptions{
 			Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second, Now: time.Now, After: time.After,
@@ -121,8 +121,8 @@ func TestPromptDriversAreHeard(t *testing.T) {
 	})
 }
 
-// The late answer to a create is the answer to the next create for the same machine, unless the
-// machine was changed in between, or is another one of the name. A look in between drops nothing.
+// The late answer to a create is the answer to the next create for the same machine, unless another
+// call has changed the machine in between, or the UID differs. A reading call in between drops nothing.
 // Invariants: P52
 func TestLateCreate(t *testing.T) {
 	again := named("a")
@@ -139,7 +139,7 @@ func TestLateCreate(t *testing.T) {
 		"another UID":    {then: again, made: 1},
 		"forgotten":      {then: named("a"), forget: true, made: 1},
 	} {
-		for _, early := range []bool{true, false} { // it is forgotten before it comes, or after
+		for _, early := range []bool{true, false} { // Forget is called before the late answer comes, or after
 			synctest.Test(t, func(t *testing.T) {
 				made := 0
 				first := time.Hour
@@ -181,7 +181,8 @@ func TestLateCreate(t *testing.T) {
 	}
 }
 
-// What is overdue is bounded, for all and for each class. Who comes then is refused at once.
+// The number of overdue calls is bounded, in all and for each class. At the bound, calls are refused at
+// once.
 // Invariants: P52
 func TestOverdueCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -293,7 +294,8 @@ func TestP52OneCallAtATime(t *testing.T) {
 	})
 }
 
-// A caller of a driver that ends its goroutine still gets an answer, since Track waits in another one.
+// If the driver calls runtime.Goexit, the caller still gets an answer, since Track calls the driver in a
+// goroutine of its own.
 // Invariants: P11
 func TestRecoverFromGoexit(t *testing.T) {
 	returned := 0
@@ -322,7 +324,7 @@ func TestRecoverFromGoexit(t *testing.T) {
 	}
 }
 
-// A clock that panics keeps no slot of a limit: the next call is made.
+// If the clock of a limit panics, the call's slot is released: the next call is made.
 func TestLimitOutlivesItsClock(t *testing.T) {
 	fails := true
 	d := driver.Intercept(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {

@@ -15,23 +15,23 @@ import (
 // messages. Shorter ones occur in texts by chance.
 const shortestHidden = 8
 
-// shortestPart is the same for a line, and for a string within JSON. The figure is this library's.
-// Parts are often words that are not secret.
+// shortestPart is the same for parts of a value: a line, or a string within JSON. It is longer, because
+// parts are often words that are not secret.
 const shortestPart = 16
 
 // confidential is what must not be seen in a driver's answer.
 type confidential struct {
-	secrets []*machine.Secret // the request's; nil ones are none
-	shows   []byte            // the class's provider spec: its contents are not secret
+	secrets []*machine.Secret // the request's, and those of WithConfidentialSecret; may be nil
+	public  []byte            // the class's provider spec: its contents are not secret
 	name    string            // of the object: not secret either
-	spoken  []spoken          // the caller's own
+	texts   []replacement     // those of WithConfidential
 	values  *needles          // of secrets; nil: not made yet
 }
 
-// spoken is one confidential text, and its replacement.
-type spoken struct{ text, shown string }
+// replacement is one confidential text, and what is shown instead.
+type replacement struct{ text, shown string }
 
-type spokenKey struct{}
+type textsKey struct{}
 
 // WithConfidential returns a context for a call of a driver. Validate removes text from the answer
 // of that call, LastKnownState included, and shows other words instead. It is for text that a
@@ -40,11 +40,11 @@ func WithConfidential(ctx context.Context, text, shown string) context.Context {
 	if text == "" {
 		return ctx
 	}
-	before, _ := ctx.Value(spokenKey{}).([]spoken)
-	return context.WithValue(ctx, spokenKey{}, append(slices.Clip(before), spoken{text, shown}))
+	before, _ := ctx.Value(textsKey{}).([]replacement)
+	return context.WithValue(ctx, textsKey{}, append(slices.Clip(before), replacement{text, shown}))
 }
 
-type unsentKey struct{}
+type secretsKey struct{}
 
 // WithConfidentialSecret returns a context for a call of a driver. Validate removes the values of
 // the secret from messages of that call, as it does those of the request's secret. It is for a
@@ -53,44 +53,43 @@ func WithConfidentialSecret(ctx context.Context, s *machine.Secret) context.Cont
 	if s == nil {
 		return ctx
 	}
-	before, _ := ctx.Value(unsentKey{}).([]*machine.Secret)
-	return context.WithValue(ctx, unsentKey{}, append(slices.Clip(before), s))
+	before, _ := ctx.Value(secretsKey{}).([]*machine.Secret)
+	return context.WithValue(ctx, secretsKey{}, append(slices.Clip(before), s))
 }
 
 func confidentialOf(ctx context.Context, name string, class *machine.Class, secrets ...*machine.Secret) *confidential {
-	unsent, _ := ctx.Value(unsentKey{}).([]*machine.Secret)
-	c := &confidential{secrets: append(secrets, unsent...), name: name}
-	c.spoken, _ = ctx.Value(spokenKey{}).([]spoken)
+	more, _ := ctx.Value(secretsKey{}).([]*machine.Secret)
+	c := &confidential{secrets: append(secrets, more...), name: name}
+	c.texts, _ = ctx.Value(textsKey{}).([]replacement)
 	if class != nil {
-		c.shows = class.ProviderSpec
+		c.public = class.ProviderSpec
 	}
 	return c
 }
 
-// hidden returns a message without values of secrets and without the caller's confidential texts.
-func (c *confidential) hidden(message string) string {
-	return c.replaced(message, c.ofSecrets())
+// redacted returns a message without values of secrets and without the caller's confidential texts.
+func (c *confidential) redacted(message string) string {
+	return c.replaced(message, c.secretValues())
 }
 
-// noted returns a driver's note without the caller's confidential texts. The values of secrets stay
-// in it. The driver gets its note back and could not read it any more without them. By contract it
-// holds none.
-func (c *confidential) noted(note string) string {
-	if len(c.spoken) == 0 {
+// redactedNote returns a driver's note without the caller's confidential texts. Values of secrets stay:
+// by contract a note holds none, and the driver, which gets its note back, could not read a changed one.
+func (c *confidential) redactedNote(note string) string {
+	if len(c.texts) == 0 {
 		return note
 	}
 	return c.replaced(note, nil)
 }
 
-// shown reports whether a name or an address shows a value of a secret, or a part of one. A short
-// value may be there by chance, or because it is a word that is not secret.
-func (c *confidential) shown(text string) bool {
-	if len(c.ofSecrets().by) == 0 {
+// isShownBy reports whether a name or an address shows a value of a secret, or a part of one, of at
+// least shortestPart bytes. A shorter one may be there by chance, or be a word that is not secret.
+func (c *confidential) isShownBy(text string) bool {
+	if len(c.secretValues().by) == 0 {
 		return false
 	}
 	found := false
 	readings(text, func(r *reading) {
-		c.ofSecrets().in(r.text, func(_ int, n *needle) { found = found || len(n.text) >= shortestPart })
+		c.secretValues().in(r.text, func(_ int, n *needle) { found = found || len(n.text) >= shortestPart })
 	})
 	return found
 }
@@ -101,11 +100,11 @@ type needle struct {
 	shown string // what takes its place
 }
 
-// needles are searched for together, by how they begin.
+// needles are texts that are searched for together. by lists them under their prefix.
 type needles struct{ by map[uint64][]needle }
 
-// add adds a text of at least shortestHidden bytes. Of two that are equal, the one counts whose
-// replacement sorts first.
+// add adds a text of at least shortestHidden bytes. If it is there already, the replacement that sorts
+// first is used.
 func (n *needles) add(text []byte, shown string) {
 	begins := prefix(text)
 	for i := range n.by[begins] {
@@ -117,7 +116,7 @@ func (n *needles) add(text []byte, shown string) {
 	n.by[begins] = append(n.by[begins], needle{text, shown})
 }
 
-// in calls found for each place of a text where one begins.
+// in calls found for each place in text where a needle begins.
 func (n *needles) in(text []byte, found func(at int, n *needle)) {
 	if n == nil || len(n.by) == 0 {
 		return
@@ -132,8 +131,8 @@ func (n *needles) in(text []byte, found func(at int, n *needle)) {
 	}
 }
 
-// ofSecrets returns the values of the secrets, and the parts of them that can be told.
-func (c *confidential) ofSecrets() *needles {
+// secretValues returns the values of the secrets, and their parts.
+func (c *confidential) secretValues() *needles {
 	if c.values != nil {
 		return c.values
 	}
@@ -164,14 +163,14 @@ func (c *confidential) hide(key string, value []byte) {
 // add adds one text, if it has at least that many bytes.
 func (c *confidential) add(key string, value []byte, shortest int) {
 	trimmed := bytes.TrimSpace(value)
-	if len(trimmed) < shortest || bytes.Contains(c.shows, trimmed) || strings.Contains(c.name, string(trimmed)) {
+	if len(trimmed) < shortest || bytes.Contains(c.public, trimmed) || strings.Contains(c.name, string(trimmed)) {
 		return
 	}
 	c.values.add(value, "[value of "+key+"]")
 	c.values.add(trimmed, "[value of "+key+"]")
 }
 
-// members returns the strings in a value that is JSON, and in strings of it that are.
+// members returns the strings in a value that is JSON, and in those of its strings that are JSON.
 func members(value []byte, depth int) (all []string) {
 	var whole any
 	if depth == 0 || json.Unmarshal(value, &whole) != nil {
@@ -231,7 +230,7 @@ type span struct {
 
 // replaced returns a text with other words in place of what is confidential in it.
 func (c *confidential) replaced(text string, values *needles) string {
-	if len(c.spoken) == 0 && (values == nil || len(values.by) == 0) {
+	if len(c.texts) == 0 && (values == nil || len(values.by) == 0) {
 		return text
 	}
 	rest := ""
@@ -244,7 +243,7 @@ func (c *confidential) replaced(text string, values *needles) string {
 			spans = append(spans, span{r.from[at], r.to[at+size-1], size, shown})
 		}
 		values.in(r.text, func(at int, n *needle) { note(at, len(n.text), n.shown) })
-		for _, s := range c.spoken {
+		for _, s := range c.texts {
 			for at := 0; ; {
 				i := bytes.Index(r.text[at:], []byte(s.text))
 				if i < 0 {
@@ -264,8 +263,8 @@ func (c *confidential) replaced(text string, values *needles) string {
 	return spliced(text, spans) + rest
 }
 
-// spliced replaces parts of a text. Of those that overlap one takes the place of all: that of the
-// longest value.
+// spliced replaces parts of a text. Parts that overlap are replaced together, by the replacement of the
+// longest value among them.
 func spliced(text string, spans []span) string {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
 	var all strings.Builder

@@ -62,9 +62,9 @@ type Driver interface {
 	// deletes every VM of the machine's name, except one that is marked with the UID of another
 	// machine. It is idempotent.
 	//
-	// The exception protects a machine that a person makes again under its name. A delete of the
-	// machine before it may take effect late, when its caller has died. Machines of sets need no such
-	// protection, because their names never return.
+	// The exception protects a machine that a person creates again under the same name: a delete of the
+	// former machine may take effect late, after its caller has died. Machines of sets need no such
+	// protection, because their names are never used again.
 	//
 	// OK: there is no such VM any more, or there never was one. An error may come with
 	// LastKnownState.
@@ -73,20 +73,20 @@ type Driver interface {
 	// GetMachineStatus looks up a machine's VM and changes nothing. Optional, but it saves the
 	// provider needless creates.
 	//
-	// OK: the VM is there; the response is as CreateMachine's. UNINITIALIZED: it
-	// is there and InitializeMachine has to be called; the response comes beside
-	// this error. If it does not, and no provider ID is recorded, InitializeMachine is called with the
-	// machine's name alone, and its response says the ID. NOT_FOUND: there is none; one that is
-	// marked with another UID does not count if no provider ID was given, so that CreateMachine
-	// adopts and marks it. OUT_OF_RANGE: several
-	// VMs have the machine's name and no provider ID was given to tell them apart.
+	// OK: the VM is there; the response is as CreateMachine's. UNINITIALIZED: it is there and
+	// InitializeMachine has to be called; the response comes beside this error. Without a response, and
+	// if no provider ID is recorded, InitializeMachine is called with the machine's name alone, and its
+	// response says the ID. NOT_FOUND: there is none. If no provider ID was given, a VM that is marked
+	// with another UID does not count, so that CreateMachine adopts and marks it. OUT_OF_RANGE: several
+	// VMs have the machine's name, and no provider ID was given to tell them apart.
 	GetMachineStatus(context.Context, *GetMachineStatusRequest) (*GetMachineStatusResponse, error)
 
 	// ListMachines lists the VMs of the class's cluster that the class may have created, with the
-	// machine each was created for. Optional. Without it, VMs that belong to no machine are not
-	// found, and without a cluster no machine whose VM has died is. It must not list the VMs of others, because the library deletes a listed VM that
-	// belongs to no machine. It gives IDs and names as CreateMachine does, in the same case, with the
-	// same prefix and slashes: what differs so is left alone, and no orphan of the class is found.
+	// machine each was created for. Optional. Without it, the library does not find VMs that belong to
+	// no machine, nor, without a cluster, machines whose VM has died. It must not list the VMs of
+	// others, because the library deletes a listed VM that belongs to no machine. It spells IDs and names
+	// as CreateMachine does, in case, prefix and slashes: a VM in another spelling is left alone, and
+	// then no orphan of the class is found.
 	ListMachines(context.Context, *ListMachinesRequest) (*ListMachinesResponse, error)
 
 	// GetVolumeIDs returns the provider's names of volumes of the cluster, as they appear among a

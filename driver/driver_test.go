@@ -25,7 +25,7 @@ func TestUnimplementedNamesTheCall(t *testing.T) {
 	}
 }
 
-// declaring is a driver that promises something.
+// declaring is a driver with all optional interfaces.
 type declaring struct{ scripted }
 
 func (*declaring) UpdatableFields() []string    { return []string{"tags"} }
@@ -37,7 +37,7 @@ func (*declaring) Unwrap(string) (string, bool) { return "", false } // is no de
 // opaque hides what is below it.
 type opaque struct{ driver.Driver }
 
-// decorators in every kind there is, none of which changes a sound answer.
+// decorators has one decorator of each kind. None changes a valid answer.
 var decorators = map[string]func(driver.Driver) driver.Driver{
 	"around": func(d driver.Driver) driver.Driver {
 		return driver.Intercept(d, func(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) error {
@@ -73,8 +73,8 @@ func drawStack(t *rapid.T) []string {
 		Draw(t, "decorators")
 }
 
-// In any order and number, decorators keep a sound response and every error as
-// they are: the same pointer, the same error, hence the same code.
+// In any order and number, decorators pass on a valid response and every error as they are: the same
+// pointer, the same error, hence the same code.
 func TestPropertyDecoratorsKeepAnswers(t *testing.T) {
 	errs := []error{
 		nil, codes.New(codes.Uninitialized, "not yet"), codes.New(codes.OutOfRange, ""), codes.New(codes.OK, "contradiction"),
@@ -155,7 +155,7 @@ func TestAs(t *testing.T) {
 	}
 }
 
-// Every call goes through every decorator to the same method, with the very request and context
+// Every call goes through every decorator to the same method, with the same request and context
 // values.
 func TestDecoratorsPassRequestsOn(t *testing.T) {
 	type mark struct{}
@@ -180,7 +180,7 @@ func TestDecoratorsPassRequestsOn(t *testing.T) {
 	}
 }
 
-// A missing request reaches the driver and causes no panic of a decorator, or it is stopped.
+// A nil request makes no decorator panic. It reaches the driver, except that Validate refuses it.
 func TestDecoratorsWithoutARequest(t *testing.T) {
 	for name, decorate := range decorators {
 		for call := range codes.Calls() {
@@ -196,7 +196,7 @@ func TestDecoratorsWithoutARequest(t *testing.T) {
 	}
 }
 
-// The suite on the driver of the example, wrapped as it will be used.
+// The driver of the example passes the suite, wrapped as it would be used.
 func TestShelf(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
 		d := driver.Validate(&shelf{ids: map[string]string{}}, driver.ValidateOptions{NodeNames: true})
@@ -204,7 +204,7 @@ func TestShelf(t *testing.T) {
 	}})
 }
 
-// No decorator breaks a driver that meets its duties.
+// A driver that meets its duties still does when it is decorated.
 func TestDecoratedMemory(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
 		m := drivertest.NewMemory(drivertest.MemoryOptions{Token: "a-token-of-some-length", NeedsInitialization: true})

@@ -60,7 +60,7 @@ func (s *shelf) ListMachines(
 	return &driver.ListMachinesResponse{Machines: machines}, nil
 }
 
-// A driver, what is wrapped around it, and two calls.
+// This wraps a driver in interceptors, and makes two calls.
 func Example() {
 	limits := driver.Limits{
 		Concurrency: 10,

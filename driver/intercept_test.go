@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// An interceptor sees what a call is about, and decides about its error only.
+// An interceptor sees what a call is about, and can replace its error, but not its response.
 func TestIntercept(t *testing.T) {
 	for call := range codes.Calls() {
 		mine := errors.New("mine")
@@ -51,13 +51,13 @@ func TestInterceptInOrder(t *testing.T) {
 		order = append(order, fmt.Sprint(ctx.Value(t)))
 		return whole(call), nil
 	}}, with...)
-	with[0] = nil // no effect any more
+	with[0] = nil // has no effect: Intercept has copied the list
 	if _, err := ask(t.Context(), d, codes.DeleteMachine, aMachine, aClass, aSecret); err != nil || strings.Join(order, " ") != "abc c b a" {
 		t.Errorf("%v: %q", err, order)
 	}
 }
 
-// Deadlines as each call gets them, in virtual time.
+// TestDeadline checks which deadline each call gets, in virtual time.
 func TestDeadline(t *testing.T) {
 	by := map[driver.Method]time.Duration{
 		codes.CreateMachine: 10 * time.Minute, codes.DeleteMachine: object.Off, codes.ListMachines: -time.Second,
@@ -102,7 +102,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// A change of the map afterwards changes nothing.
+// A later change of the caller's map has no effect.
 func TestDeadlineKeepsItsOwnTimeouts(t *testing.T) {
 	by := map[driver.Method]time.Duration{codes.CreateMachine: time.Hour}
 	d := driver.Intercept(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
@@ -168,7 +168,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// The calls that a hook sees, in virtual time.
+// TestHook checks what a hook is told of each call, in virtual time.
 func TestHook(t *testing.T) {
 	for _, answer := range []error{nil, codes.New(codes.ResourceExhausted, "full"), context.Canceled} {
 		for call := range codes.Calls() {
@@ -199,7 +199,7 @@ func TestHook(t *testing.T) {
 	}
 }
 
-// A clock that is missing or goes backwards gives no negative time.
+// With a clock that is missing or goes backwards, Took is zero.
 func TestHookWithOddClocks(t *testing.T) {
 	at := time.Unix(1000, 0)
 	for name, now := range map[string]func() time.Time{
@@ -222,7 +222,7 @@ func TestHookWithOddClocks(t *testing.T) {
 	}
 }
 
-// With any fault, and with the decorators in any order, their messages contain nothing of a secret.
+// With faulty drivers, and the decorators in several orders, no message contains a value of a secret.
 func TestDecoratorsShowNoSecret(t *testing.T) {
 	var shown []string
 	hook := func(d driver.Driver) driver.Driver {

@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 )
 
-// visit is one call that wants to pass a limit. Times are from the start.
+// visit is one call that has to pass a limit. Times are since the start.
 type visit struct {
 	arrives time.Duration
 	stays   time.Duration // in the driver
@@ -30,9 +30,9 @@ type stay struct {
 	code  codes.Code
 }
 
-// foretell computes the expected results of visits, in the order of their arrival. It is slow and
-// follows the words of Limits: the first to come is next; the bucket holds Burst calls and gets one
-// more each Interval, bit by bit.
+// foretell computes the expected results of visits, in the order of their arrival. It follows the
+// words of Limits: first come, first served; the bucket holds Burst calls and fills by one in each
+// Interval, continuously.
 func foretell(visits []visit, l driver.Limits) []stay {
 	capacity := time.Duration(max(1, l.Burst)) * l.Interval
 	filled, at := capacity, time.Duration(0) // the bucket's content at that time
@@ -67,9 +67,9 @@ func foretell(visits []visit, l driver.Limits) []stay {
 	return all
 }
 
-// live makes the visits take place, in virtual time, and returns their results and how many were in
-// the driver at once.
-func live(t *testing.T, visits []visit, l driver.Limits) (stays []stay, crowd int) {
+// run makes the visits, in virtual time. It returns their results, and how many at most were in the
+// driver at once.
+func run(t *testing.T, visits []visit, l driver.Limits) (stays []stay, crowd int) {
 	stays = make([]stay, len(visits))
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -136,7 +136,7 @@ func TestPropertyLimit(t *testing.T) {
 		}
 		visits := drawVisits(rt)
 		want := foretell(visits, l)
-		got, crowd := live(t, visits, l)
+		got, crowd := run(t, visits, l)
 		if !slices.Equal(got, want) {
 			rt.Fatalf("limits %+v, visits %v:\ngot  %v\nwant %v", l, visits, got, want)
 		}
@@ -160,7 +160,7 @@ func TestPropertyLimit(t *testing.T) {
 	})
 }
 
-// One hour of a limit, written down as it goes.
+// TestLimitOverTime has the expected times of a sequence of calls, worked out by hand.
 func TestLimitOverTime(t *testing.T) {
 	second := time.Second
 	l := driver.Limits{Concurrency: 2, Interval: 10 * second, Burst: 3}
@@ -172,7 +172,7 @@ func TestLimitOverTime(t *testing.T) {
 		{arrives: 5 * second, stays: second},                         // 62: the bucket is full again
 		{arrives: 70 * second, stays: second},                        // and holds three
 		{arrives: 71 * second, stays: second},                        //
-		{arrives: 73 * second, stays: second},                        // and some for 10 s a call
+		{arrives: 73 * second, stays: second},                        // empty now: one call per 10 s
 		{arrives: 74 * second, stays: second},                        //
 		{arrives: 75 * second, stays: second, leaves: 80 * second},   // waits for time, and gives up
 		{arrives: 76 * second, stays: second, leaves: 3600 * second}, //
@@ -190,12 +190,12 @@ func TestLimitOverTime(t *testing.T) {
 		{-1, 80 * second, codes.DeadlineExceeded},
 		{92 * second, 93 * second, codes.OK},
 	}
-	got, crowd := live(t, visits, l)
+	got, crowd := run(t, visits, l)
 	if !slices.Equal(got, want) || crowd != 2 {
 		t.Errorf("at once %d, got\n%v, want\n%v", crowd, got, want)
 	}
-	if told := foretell(visits, l); !slices.Equal(told, want) {
-		t.Errorf("the oracle says\n%v, want\n%v", told, want)
+	if foretold := foretell(visits, l); !slices.Equal(foretold, want) {
+		t.Errorf("foretell returns\n%v, want\n%v", foretold, want)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestLimitRefusesTheCanceled(t *testing.T) {
 		}}, driver.Limit(l))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		for range 50 { // more than luck
+		for range 50 { // select takes any ready case, so one attempt could pass by luck
 			response, err := ask(ctx, d, codes.CreateMachine, aMachine, aClass, nil)
 			if response != nil || codes.Of(err) != codes.Canceled || !errors.Is(err, context.Canceled) {
 				t.Fatalf("%s: %v, %v", name, response, err)
@@ -223,14 +223,14 @@ func TestLimitRefusesTheCanceled(t *testing.T) {
 			t.Errorf("%s: the driver was asked %d times", name, asked)
 		}
 		if _, err := ask(t.Context(), d, codes.CreateMachine, aMachine, aClass, nil); err != nil || asked != 1 {
-			t.Errorf("%s: what was canceled has used something up: %v", name, err)
+			t.Errorf("%s: canceled calls have used up the limit: %v", name, err)
 		}
 	}
 }
 
-// A context that ends just when the wait for it does has ended.
+// If the context ends at the same moment as the wait, the call is not made.
 func TestLimitWhenWaitAndContextEndTogether(t *testing.T) {
-	for range 50 { // either may win
+	for range 50 { // select may see either first
 		ctx, cancel := context.WithCancel(t.Context())
 		asked := 0
 		fired := make(chan time.Time)
@@ -258,7 +258,7 @@ func TestLimitOfSomeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := []driver.Method{codes.CreateMachine, codes.DeleteMachine}
 		d := driver.Intercept(plain(), driver.Limit(driver.Limits{Calls: calls, Interval: time.Minute, Now: time.Now, After: time.After}))
-		calls[0] = codes.ListMachines // no effect any more
+		calls[0] = codes.ListMachines // has no effect: Limit has copied the list
 		start := time.Now()
 		for _, c := range []struct {
 			call codes.Call
@@ -352,7 +352,7 @@ func TestLimitWithAStoppedClock(t *testing.T) {
 	}
 }
 
-// Figures at the end of their range overflow nothing.
+// Extreme values of the limits do not overflow.
 func TestLimitWithExtremes(t *testing.T) {
 	for _, l := range []driver.Limits{
 		{Interval: math.MaxInt64, Burst: math.MaxInt},

@@ -16,7 +16,7 @@ type List[V any] struct {
 	Texts func(owner V, each func(text string) string) V
 }
 
-// Bounds are those of IDs and owners. An entry beyond them is dropped, and cut.
+// Bounds returns the bounds of IDs and owners. An entry beyond them moves to Dropped, shortened.
 func (l List[V]) Bounds() []Bound {
 	id, owner := 0, 0
 	measure := func(text string) string { owner = max(owner, len(text)); return text }

@@ -25,7 +25,7 @@ type IDMatcher interface {
 // it.
 type FaultHook interface {
 	// FailAfter makes the next successful call of that kind take effect and still answer err.
-	// Further calls add to the faults in store.
+	// Several calls make several such calls fail.
 	FailAfter(call codes.Call, err error)
 }
 

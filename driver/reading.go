@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// How far an encoded text is decoded. The figures are this library's.
+// These are the limits of decoding. They are this library's choice.
 const (
 	// deepest is how many encodings a text may be wrapped in, such as base64 of JSON in JSON.
 	deepest = 4
@@ -41,15 +41,15 @@ func (r *reading) add(of *reading, i, j int, decoded ...byte) {
 	}
 }
 
-// separate appends a byte that is of no text, so that two parts are not read as one.
+// separate appends a byte that stands for no text, so that two parts are not read as one.
 func (r *reading) separate() {
 	if len(r.text) > 0 {
 		r.text, r.from, r.to = append(r.text, 0), append(r.from, 0), append(r.to, 0)
 	}
 }
 
-// readings calls found with a text and all that it decodes to. It reports whether that is all: the
-// work is bounded.
+// readings calls found with a text and all that it decodes to. It returns false if it stopped early,
+// because the work is bounded.
 func readings(text string, found func(*reading)) bool {
 	read := 0
 	level := []*reading{plainReading(text)}
@@ -70,8 +70,7 @@ func readings(text string, found func(*reading)) bool {
 	return true
 }
 
-// decoded returns what a reading is if it is taken for a text in each of the encodings. One that
-// changes nothing is left out.
+// decoded returns what a reading decodes to, by each of the encodings that change something.
 func (r *reading) decoded() (all []*reading) {
 	for _, decode := range []func([]byte) ([]byte, int){percent, query, entity, quoted} {
 		if d := r.unescaped(decode); d != nil {
@@ -79,7 +78,7 @@ func (r *reading) decoded() (all []*reading) {
 		}
 	}
 	for shift := range 4 {
-		if d := r.packed(base64Digit, 6, longestSeparated, shift); len(d.text) > 0 {
+		if d := r.packed(base64Digit, 6, wrappedLine, shift); len(d.text) > 0 {
 			all = append(all, d)
 		}
 	}
@@ -212,9 +211,9 @@ func hexNumber(text []byte, i, n int) (v rune, ok bool) {
 	return v, true
 }
 
-// longestSeparated: lines of this length or more may go on after a space, as where a text in lines was
-// made one line.
-const longestSeparated = 60
+// wrappedLine is the length from which a line of base64 may go on after a space: the line break may have
+// become a space.
+const wrappedLine = 60
 
 // base64Digit returns what a character stands for in base64 of either alphabet, or -1.
 func base64Digit(c byte) int {
@@ -246,9 +245,9 @@ func hexDigit(c byte) int {
 	return -1
 }
 
-// packed decodes runs of digits of so many bits each, without the first digits of each run: it may begin
-// amid a longer one. A run goes on in the next line; after a line of at least wrapped characters, unless
-// that is zero, also after a space.
+// packed decodes runs of digits of bits bits each. It skips the first shift digits of a run, because a
+// value may begin at any of them. A run goes on in the next line; after a line of at least wrapped
+// digits, unless wrapped is zero, it also goes on after a space.
 func (r *reading) packed(digit func(byte) int, bits, wrapped, shift int) *reading {
 	d := &reading{}
 	var run []int // positions of the digits

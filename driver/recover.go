@@ -19,8 +19,8 @@ type Panic struct {
 // panic's value. The effects of the call are then unknown. The calling goroutine calls report first;
 // report may be nil.
 //
-// A call of runtime.Goexit is reported too, and ends the calling goroutine: a driver inside of Track
-// answers INTERNAL even so. A panic in a goroutine that the driver started can't be caught.
+// A call of runtime.Goexit is reported too, and ends the calling goroutine; with Track outside, the
+// answer is INTERNAL even so. A panic in a goroutine that the driver started can't be caught.
 func Recover(report func(Panic)) Interceptor {
 	return func(ctx context.Context, call CallInfo, next func(context.Context) error) (err error) {
 		returned := false

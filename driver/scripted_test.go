@@ -11,13 +11,13 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// scripted answers each call as it was told to.
+// scripted is a driver that answers each call by the function answer.
 type scripted struct {
 	// answer returns a pointer to the call's response type, or nil, and an error.
 	answer func(ctx context.Context, call codes.Call, req any) (any, error)
 }
 
-func play[R any](ctx context.Context, s *scripted, call codes.Call, req any) (*R, error) {
+func answerOf[R any](ctx context.Context, s *scripted, call codes.Call, req any) (*R, error) {
 	response, err := s.answer(ctx, call, req)
 	typed, _ := response.(*R)
 	return typed, err
@@ -26,50 +26,50 @@ func play[R any](ctx context.Context, s *scripted, call codes.Call, req any) (*R
 func (s *scripted) CreateMachine(
 	ctx context.Context, req *driver.CreateMachineRequest,
 ) (*driver.CreateMachineResponse, error) {
-	return play[driver.CreateMachineResponse](ctx, s, codes.CreateMachine, req)
+	return answerOf[driver.CreateMachineResponse](ctx, s, codes.CreateMachine, req)
 }
 
 func (s *scripted) InitializeMachine(
 	ctx context.Context, req *driver.InitializeMachineRequest,
 ) (*driver.InitializeMachineResponse, error) {
-	return play[driver.InitializeMachineResponse](ctx, s, codes.InitializeMachine, req)
+	return answerOf[driver.InitializeMachineResponse](ctx, s, codes.InitializeMachine, req)
 }
 
 func (s *scripted) DeleteMachine(
 	ctx context.Context, req *driver.DeleteMachineRequest,
 ) (*driver.DeleteMachineResponse, error) {
-	return play[driver.DeleteMachineResponse](ctx, s, codes.DeleteMachine, req)
+	return answerOf[driver.DeleteMachineResponse](ctx, s, codes.DeleteMachine, req)
 }
 
 func (s *scripted) GetMachineStatus(
 	ctx context.Context, req *driver.GetMachineStatusRequest,
 ) (*driver.GetMachineStatusResponse, error) {
-	return play[driver.GetMachineStatusResponse](ctx, s, codes.GetMachineStatus, req)
+	return answerOf[driver.GetMachineStatusResponse](ctx, s, codes.GetMachineStatus, req)
 }
 
 func (s *scripted) ListMachines(
 	ctx context.Context, req *driver.ListMachinesRequest,
 ) (*driver.ListMachinesResponse, error) {
-	return play[driver.ListMachinesResponse](ctx, s, codes.ListMachines, req)
+	return answerOf[driver.ListMachinesResponse](ctx, s, codes.ListMachines, req)
 }
 
 func (s *scripted) GetVolumeIDs(
 	ctx context.Context, req *driver.GetVolumeIDsRequest,
 ) (*driver.GetVolumeIDsResponse, error) {
-	return play[driver.GetVolumeIDsResponse](ctx, s, codes.GetVolumeIDs, req)
+	return answerOf[driver.GetVolumeIDsResponse](ctx, s, codes.GetVolumeIDs, req)
 }
 
 func (s *scripted) GenerateMachineClassForMigration(
 	ctx context.Context, req *driver.GenerateMachineClassForMigrationRequest,
 ) (*driver.GenerateMachineClassForMigrationResponse, error) {
 	call := codes.GenerateMachineClassForMigration
-	return play[driver.GenerateMachineClassForMigrationResponse](ctx, s, call, req)
+	return answerOf[driver.GenerateMachineClassForMigrationResponse](ctx, s, call, req)
 }
 
 func (s *scripted) UpdateMachine(
 	ctx context.Context, req *driver.UpdateMachineRequest,
 ) (*driver.UpdateMachineResponse, error) {
-	return play[driver.UpdateMachineResponse](ctx, s, codes.UpdateMachine, req)
+	return answerOf[driver.UpdateMachineResponse](ctx, s, codes.UpdateMachine, req)
 }
 
 var (
@@ -120,7 +120,7 @@ func askNil(ctx context.Context, d driver.Driver, call codes.Call) error {
 	return err
 }
 
-// whole is a response with nothing missing.
+// whole returns a response to call with nothing missing.
 func whole(call codes.Call) any {
 	switch call {
 	case codes.CreateMachine:

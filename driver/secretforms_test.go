@@ -86,7 +86,7 @@ var secretForms = map[string]func(string) string{
 	"a list of bytes":                               func(s string) string { return fmt.Sprint([]byte(s)) },
 }
 
-// told is what is passed on of a message, where the secret has that value.
+// told returns what Validate passes on of an error's message, if the secret has that value.
 func told(t require.TestingT, message, value string) string {
 	secret := &machine.Secret{Data: map[string][]byte{"key": []byte(value)}}
 	d := driver.Validate(answering(nothing, errors.New(message)), driver.ValidateOptions{})
@@ -96,7 +96,7 @@ func told(t require.TestingT, message, value string) string {
 }
 
 // TestP59FormsOfSecrets: each form of the table in the docs is found, for a value of 8 bytes and for a
-// long one, in each position that base64 may have it in, and the rest of the message stays.
+// long one, at each offset within a group of base64. The rest of the message stays.
 // Invariants: P59
 func TestP59FormsOfSecrets(t *testing.T) {
 	page, err := os.ReadFile("../docs/concepts/safety.md")
@@ -133,7 +133,7 @@ func TestPartsInYAML(t *testing.T) {
 	require.Equal(t, "no short.word", told(t, "no short.word", "token: short.word\n"))
 }
 
-// P59: a value that is wrapped in any of the forms, one in another, amid other text, is not passed on.
+// P59: a value in any of the forms, also one form in another, amid other text, is not passed on.
 // Invariants: P59
 func TestP59NoFormShowsASecret(t *testing.T) {
 	names := slices.Sorted(maps.Keys(secretForms))
@@ -168,8 +168,8 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 }
 
-// TestNamesShowNoSecret: a node name or an address with a value of the secret is left out, and told
-// without the value. One that the machine's name or the class shows is none.
+// TestNamesShowNoSecret: a node name or an address with a value of the secret is left out, and
+// reported without the value. A value that the machine's name shows is not secret.
 // Invariants: P59
 func TestNamesShowNoSecret(t *testing.T) {
 	const value = "abcdef-0123456789abcdef"

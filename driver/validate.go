@@ -28,14 +28,14 @@ type ValidateOptions struct {
 // response stays beside the error, so that its contents are not lost.
 //
 // A part of a response that exceeds its bound (MaxID, MaxName, MaxNote, MaxAddresses) is left out,
-// also beside an error, and Validate calls Cut. Of addresses the long ones are left out, and those
-// beyond MaxAddresses. OK stays OK, as if the driver had not given the part: the LastKnownState
-// before it stays. Only a VM's provider ID, a node name and a volume ID are required: without them
-// an OK answer becomes INTERNAL, with a message that names the part.
+// also beside an error, and Validate calls Cut. Addresses that are too long are left out, and those
+// beyond MaxAddresses. OK stays OK, as if the driver had not given the part, so an earlier
+// LastKnownState stays. Only a VM's provider ID, a node name and a volume ID are required: without
+// them an OK answer becomes INTERNAL, with a message that names the part.
 //
-// Entries of a list without provider ID or machine name, with a blank one or with
-// one beyond its bound (then it is cut) move from Machines to Dropped, since an
-// empty ID must match nothing; the others are as good as without them.
+// Entries of a list whose provider ID or machine name is missing, blank, or beyond its bound (then it
+// is cut) move from Machines to Dropped, since an empty ID must match nothing. The others are passed
+// on.
 //
 // For calls whose response is optional, a missing one counts as an empty one: DeleteMachine,
 // InitializeMachine, GenerateMachineClassForMigration, UpdateMachine. Empty volume IDs, for volumes
@@ -84,8 +84,8 @@ func validate[Q request, R any](
 	return rules.Do(ctx, func(ctx context.Context) (*R, error) { return call(ctx, req) })
 }
 
-// named returns what an answered VM lacks. Empty: nothing.
-func (v *validated) named(providerID, nodeName string) string {
+// lacking returns what is missing in the description of a VM. Empty: nothing.
+func (v *validated) lacking(providerID, nodeName string) string {
 	switch {
 	case blank(providerID):
 		return "has no provider ID"
@@ -100,7 +100,7 @@ func (v *validated) CreateMachine(ctx context.Context, req *CreateMachineRequest
 	return validate(ctx, v, req, v.inner.CreateMachine, Validation[CreateMachineResponse]{
 		Bounds: func(r *CreateMachineResponse) []Bound { return vmBounds(&r.ProviderID, &r.NodeName, &r.Addresses) },
 		Note:   func(r *CreateMachineResponse) *string { return &r.LastKnownState },
-		Check:  func(r *CreateMachineResponse) string { return v.named(r.ProviderID, r.NodeName) },
+		Check:  func(r *CreateMachineResponse) string { return v.lacking(r.ProviderID, r.NodeName) },
 	})
 }
 
@@ -128,7 +128,7 @@ func (v *validated) GetMachineStatus(
 ) (*GetMachineStatusResponse, error) {
 	return validate(ctx, v, req, v.inner.GetMachineStatus, Validation[GetMachineStatusResponse]{
 		Bounds:  func(r *GetMachineStatusResponse) []Bound { return vmBounds(&r.ProviderID, &r.NodeName, &r.Addresses) },
-		Check:   func(r *GetMachineStatusResponse) string { return v.named(r.ProviderID, r.NodeName) },
+		Check:   func(r *GetMachineStatusResponse) string { return v.lacking(r.ProviderID, r.NodeName) },
 		Failure: func(r *GetMachineStatusResponse) *string { return &r.Unhealthy },
 	})
 }

@@ -52,7 +52,7 @@ func TestValidateRequests(t *testing.T) {
 	}
 }
 
-// If a required response is missing, the answer is INTERNAL. Elsewhere a missing response is empty.
+// If a required response is missing, the answer is INTERNAL. An optional one is then empty.
 func TestValidateMissingResponses(t *testing.T) {
 	d := driver.Validate(answering(nothing, nil), driver.ValidateOptions{})
 	for call := range codes.Calls() {

@@ -27,7 +27,7 @@ type Validation[R any] struct {
 	// Tidy removes from a response without an error what can't be acted upon, and reports whether
 	// there was any. The response is a copy; what it refers to is not. Nil: nothing is removed.
 	Tidy func(*R) bool
-	// Bounds returns those of the parts of a response. Nil: there are none.
+	// Bounds returns the bounds of the parts of a response. Nil: there are none.
 	Bounds func(*R) []Bound
 	// Note returns the driver's own note, which has at most MaxNote bytes. Nil: there is none.
 	Note func(*R) *string
@@ -48,7 +48,7 @@ func (v Validation[R]) Do(ctx context.Context, call func(context.Context) (*R, e
 	hidden := confidentialOf(ctx, v.Call.Object.Name, v.Class, v.Secrets...)
 	response, fault := v.bounded(ctx, answered, hidden)
 	if err != nil {
-		whole, passed := heard(err, hidden)
+		whole, passed := passedOn(err, hidden)
 		v.cut(ctx, whole)
 		return response, passed
 	}
@@ -62,7 +62,7 @@ func (v Validation[R]) Do(ctx context.Context, call func(context.Context) (*R, e
 }
 
 // bounded returns a response without confidential text and without parts that exceed their bound.
-// It also returns what the response has in place of a required part.
+// fault says what is wrong with a required part. Empty: nothing.
 func (v *Validation[R]) bounded(ctx context.Context, answered *R, hidden *confidential) (response *R, fault string) {
 	if answered == nil {
 		return nil, ""
@@ -76,7 +76,7 @@ func (v *Validation[R]) bounded(ctx context.Context, answered *R, hidden *confid
 	if v.Note != nil {
 		note := v.Note(&c)
 		before := *note
-		*note = hidden.noted(before)
+		*note = hidden.redactedNote(before)
 		changed = changed || *note != before
 		bounds = append(bounds, Bound{Name: "a last known state", Text: note, Most: MaxNote})
 	}
@@ -97,14 +97,14 @@ func (v *Validation[R]) bounded(ctx context.Context, answered *R, hidden *confid
 	return &c, fault
 }
 
-// failure makes a text one that can be shown, and reports whether that changed it.
+// failure changes a text so that it can be shown, and reports whether it did.
 func (v *Validation[R]) failure(ctx context.Context, text *string, hidden *confidential) bool {
-	told := hidden.hidden(*text)
-	shown, _ := codes.Bounded(codes.Printable(told))
+	whole := hidden.redacted(*text)
+	shown, _ := codes.Bounded(codes.Printable(whole))
 	if shown == *text {
 		return false
 	}
-	v.cut(ctx, told)
+	v.cut(ctx, whole)
 	*text = shown
 	return true
 }
@@ -129,7 +129,7 @@ func (v *Validation[R]) checked(response *R) (_ *R, fault string) {
 	return response, ""
 }
 
-// cut reports the whole of a text that is cut. Empty: nothing was cut.
+// cut passes the whole of a text that was cut to Cut. Empty: nothing was cut.
 func (v *Validation[R]) cut(ctx context.Context, whole string) {
 	if v.Cut != nil && whole != "" {
 		v.Cut(ctx, v.Call, whole)
@@ -158,7 +158,7 @@ func (b *Bound) excess(hidden *confidential) string {
 		b.drop()
 		return fmt.Sprintf("%s of size %d, and %d is the most", b.Name, size, b.Most)
 	}
-	if b.Unfit != nil && b.Unfit(hidden.shown) {
+	if b.Unfit != nil && b.Unfit(hidden.isShownBy) {
 		return b.Name + " that shows a value of a secret"
 	}
 	return ""
@@ -179,18 +179,18 @@ func (b *Bound) drop() {
 	b.Drop()
 }
 
-// heard returns an error as it is passed on: of at most codes.MaxMessage bytes, on one line, and
+// passedOn returns an error as it is passed on: of at most codes.MaxMessage bytes, on one line, and
 // without confidential text. If that changes or cuts the error, whole is the full text, with the
 // cause. Otherwise whole is empty, and the error is returned as it is.
-func heard(err error, c *confidential) (whole string, passed error) {
+func passedOn(err error, c *confidential) (whole string, passed error) {
 	message, text := codes.Message(err), codes.Message(err)
 	if own, typed := err.(*codes.Error); typed { //nolint:errorlint // what codes.Message does
 		text = own.Error()
 	}
-	whole = c.hidden(text)
+	whole = c.redacted(text)
 	if whole == text && len(text) <= codes.MaxMessage && codes.Printable(text) == text {
 		return "", err
 	}
-	shown, _ := codes.Bounded(codes.Printable(c.hidden(message)))
+	shown, _ := codes.Bounded(codes.Printable(c.redacted(message)))
 	return whole, &codes.Error{Code: codes.Of(err), Message: shown, RetryAfter: codes.RetryAfter(err)}
 }

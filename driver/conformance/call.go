@@ -86,7 +86,7 @@ func panickedAt() string {
 	}
 }
 
-// await waits for an answer, and for as long as prompt beyond the context's end.
+// await waits for an answer until the context has ended, and for prompt after that.
 func await[A any](ctx context.Context, ended <-chan A, prompt time.Duration) (a A, ok bool) {
 	select {
 	case a = <-ended:
@@ -112,7 +112,7 @@ func (r *Trial) inspect(method driver.Method, err error, response bool) {
 		}
 		return
 	}
-	text := fmt.Sprint(err) // survives what an Error method may do
+	text := fmt.Sprint(err) // unlike err.Error(), it recovers from a panic of the method
 	r.secrets.search(r, method.String()+"'s error", text, codes.Message(err))
 	var typed *codes.Error
 	if errors.As(err, &typed) && (typed == nil || typed.Message == "" && typed.Cause == nil) || text == "" {

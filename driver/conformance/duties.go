@@ -59,8 +59,7 @@ func (d Duties) Judge(t *testing.T, checks []Check) {
 	}
 }
 
-// FailsOnly checks what Run says of a driver with one bug: one check fails, with a text that contains
-// says.
+// FailsOnly requires that a driver with one bug fails one check, with a text that contains says.
 func FailsOnly(t *testing.T, checks []Check, check, says string) {
 	t.Helper()
 	all := InOrder(t, checks)

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// memory is what the checks of one run know of each other, so that one cause is reported once.
+// memory is what one run remembers of its checks, so that it reports each cause once.
 type memory struct {
 	mu      sync.Mutex
 	started int
-	failed  map[string]string // a check, and the one that failed: itself, or one that it needs
-	seen    map[string]string // what broke a rule for any call, and the check that reported it
-	left    []omission
+	failed  map[string]string // by check: the check that failed, which is itself or one that it needs
+	seen    map[string]string // by cause of a breach, see Trial.breach: the check that reported it
+	omitted []omission
 }
 
 // omission is why checks were not run, or not wholly.
@@ -32,7 +32,7 @@ func (m *memory) try(t *testing.T, tb testing.TB, c Check) {
 	for _, need := range c.Needs {
 		if cause := m.failed[need]; cause != "" {
 			m.failed[c.title()] = cause
-			m.leave(cause+" failed", c)
+			m.omit(cause+" failed", c)
 			tb.Skip("not run: it builds on " + cause + ", which failed")
 		}
 	}
@@ -47,25 +47,25 @@ func (m *memory) try(t *testing.T, tb testing.TB, c Check) {
 		case trial.broken.Load():
 			m.failed[c.title()] = c.title()
 		case trial.Left != "":
-			m.leave(trial.Left, c)
+			m.omit(trial.Left, c)
 		}
 	}()
 	run()
 	trial.conclude()
 }
 
-func (m *memory) leave(reason string, c Check) {
-	i := slices.IndexFunc(m.left, func(o omission) bool { return o.reason == reason })
+func (m *memory) omit(reason string, c Check) {
+	i := slices.IndexFunc(m.omitted, func(o omission) bool { return o.reason == reason })
 	if i < 0 {
-		i = len(m.left)
-		m.left = append(m.left, omission{reason: reason})
+		i = len(m.omitted)
+		m.omitted = append(m.omitted, omission{reason: reason})
 	}
-	m.left[i].checks = append(m.left[i].checks, c.title())
+	m.omitted[i].checks = append(m.omitted[i].checks, c.title())
 }
 
-// leftOf returns why a check was not run, or only in part. Empty: it was run.
-func (m *memory) leftOf(c Check) string {
-	for _, o := range m.left {
+// omittedFor returns why a check was not run, or only in part. Empty: it was run.
+func (m *memory) omittedFor(c Check) string {
+	for _, o := range m.omitted {
 		if slices.Contains(o.checks, c.title()) {
 			return o.reason
 		}
@@ -73,7 +73,7 @@ func (m *memory) leftOf(c Check) string {
 	return ""
 }
 
-// first returns the check that saw a cause first, and whether that is now.
+// first returns the check that saw a cause first. isNew says that this is the first time.
 func (m *memory) first(cause, check string) (where string, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *memory) first(cause, check string) (where string, isNew bool) {
 func (m *memory) summary() string {
 	var omitted int
 	var text strings.Builder
-	for _, o := range m.left {
+	for _, o := range m.omitted {
 		omitted += len(o.checks)
 		fmt.Fprintf(&text, "\n  because %s:", o.reason)
 		for _, check := range o.checks {

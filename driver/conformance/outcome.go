@@ -59,7 +59,7 @@ func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
 
 func (r *recorder) text() string { return strings.Join(r.lines, "") }
 
-// alone runs f to its end, wherever f ends.
+// alone runs f in a goroutine of its own, which f may end by runtime.Goexit, and waits.
 func alone(f func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -74,13 +74,13 @@ type Outcome struct {
 	Check           string // group/name
 	Failed, Skipped bool
 	Text            string // what it reported
-	Left            string // why it was skipped
+	Left            string // why it was not run, or only in part; empty: it was run
 }
 
-// Outcomes runs every check on its own: none knows of another's failure.
+// Outcomes runs every check, independently of the failures of others.
 func Outcomes(t *testing.T, checks []Check) []Outcome { return outcomes(t, checks, newMemory) }
 
-// InOrder runs the checks as Run does: one cause fails one check.
+// InOrder runs the checks as Run does: each cause fails one check only.
 func InOrder(t *testing.T, checks []Check) []Outcome {
 	m := newMemory()
 	return outcomes(t, checks, func() *memory { return m })
@@ -95,7 +95,7 @@ func outcomes(t *testing.T, checks []Check, memoryOf func() *memory) []Outcome {
 			alone(f)
 		}
 		all = append(all, Outcome{
-			Check: c.title(), Failed: record.Failed(), Skipped: record.skipped, Text: record.text(), Left: m.leftOf(c),
+			Check: c.title(), Failed: record.Failed(), Skipped: record.skipped, Text: record.text(), Left: m.omittedFor(c),
 		})
 	}
 	return all
@@ -130,14 +130,15 @@ func Judge(t *testing.T, all []Outcome, fails map[string]string, found map[strin
 		}
 	}
 	if len(Failures(all)) == len(all) {
-		t.Errorf("every single check fails, which says nothing")
+		t.Errorf("every check fails, so the failures don't show that the right checks find the bug")
 	}
 }
 
-// PromptFor returns a suite's patience with a driver that fails so.
+// PromptFor returns Options.Prompt for a broken driver that is expected to fail like that: a short time
+// if a call never returns, else zero, the default.
 func PromptFor(fails map[string]string) time.Duration {
 	if slices.Contains(slices.Collect(maps.Values(fails)), "did not return within") {
-		return 20 * time.Millisecond // it never will; the others have all the time they need
+		return 20 * time.Millisecond
 	}
 	return 0
 }

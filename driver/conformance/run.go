@@ -13,8 +13,8 @@ type Check struct {
 	Needs []string
 	// Why says why the duty matters to those who use the driver. A failure ends with it.
 	Why string
-	// Start makes a driver, in t, and the trial that watches it and reports to tb what it finds.
-	// run is the check.
+	// Start makes a driver, which t cleans up, and the trial that watches it and reports to tb. run is
+	// the check.
 	Start func(t *testing.T, tb testing.TB) (trial *Trial, run func())
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// shortest is the length below which a value of a secret may occur in a text by chance.
+// shortest is the minimum length of a value that is searched for. Shorter ones occur by chance.
 const shortest = 4
 
 // secrets are values that must not be seen.
@@ -46,8 +46,8 @@ func (r *Trial) Hide(secret *machine.Secret, class *machine.Class) {
 	}
 }
 
-// search fails the test if a value occurs in any of the things given, in a form in which it is
-// likely to get there. It names the key alone.
+// search fails the test if a value, in one of its forms, occurs in any of the things. The failure names
+// the value's key only.
 func (s *secrets) search(r *Trial, where string, things ...any) {
 	r.Helper()
 	for _, thing := range things {

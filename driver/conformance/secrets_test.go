@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Forms in which a value gets into a text, and texts that are not secret.
+// search finds a value in each form in which drivers print values, and nothing in other texts.
 func TestSecretsAreFoundInTheirForms(t *testing.T) {
 	class := &machine.Class{ProviderSpec: []byte(`{"region":"north-1"}`)}
 	value := []byte("pass\"word/1?>")

@@ -27,7 +27,7 @@ type Options struct {
 	Responsive []driver.Method
 }
 
-// Trial is one check's time with a driver.
+// Trial is one run of one check, with a driver.
 type Trial struct {
 	testing.TB
 	Options
@@ -37,11 +37,11 @@ type Trial struct {
 	Left string
 
 	memory  *memory
-	check   string                 // what this trial is of; empty: it is of none of a run
+	check   string                 // its title; empty outside of a run
 	coda    string                 // what the first failure ends with: the duty, and why it matters
 	broken  atomic.Bool            // the check failed
-	quiet   atomic.Int32           // breaches of rules are another check's to report
-	spoilt  atomic.Pointer[string] // why nothing that the check sees from now on counts; nil: it does
+	quiet   atomic.Int32           // if positive, breaches of rules are only logged, see Quiet
+	spoilt  atomic.Pointer[string] // why further findings of the check don't count; nil: they do
 	stuck   atomic.Bool
 	secrets secrets
 }
@@ -70,8 +70,8 @@ func (r *Trial) NotRun(format string, args ...any) {
 // FailedBefore reports whether a check, by Group/Name, has failed in this run.
 func (r *Trial) FailedBefore(check string) bool { return r.memory.failed[check] != "" }
 
-// Errorf reports what the check has found. After a call that panicked or did not return, it only logs:
-// that is the one cause.
+// Errorf reports what the check has found. After a call that panicked or did not return, it only logs,
+// because that call is the cause.
 func (r *Trial) Errorf(format string, args ...any) {
 	r.Helper()
 	if r.spoilt.Load() != nil {
@@ -93,7 +93,7 @@ func (r *Trial) Fatalf(format string, args ...any) {
 	r.FailNow()
 }
 
-// conclude ends a check that saw nothing that counts.
+// conclude skips the check if its findings don't count.
 func (r *Trial) conclude() {
 	r.Helper()
 	if why := r.spoilt.Load(); why != nil && !r.Failed() {
@@ -101,7 +101,7 @@ func (r *Trial) conclude() {
 	}
 }
 
-// Quiet makes calls in which no breach of a rule is reported, because other checks make the same.
+// Quiet makes calls in which no breach of a rule is reported, because other checks make the same calls.
 func (r *Trial) Quiet(calls func()) {
 	r.quiet.Add(1)
 	defer r.quiet.Add(-1)
@@ -109,7 +109,7 @@ func (r *Trial) Quiet(calls func()) {
 }
 
 // breach reports that a call broke a rule that holds for any call. A run reports each cause once. It
-// returns where.
+// returns where it was reported.
 func (r *Trial) breach(cause, format string, args ...any) (where string) {
 	r.Helper()
 	if r.quiet.Load() > 0 {
@@ -123,7 +123,7 @@ func (r *Trial) breach(cause, format string, args ...any) (where string) {
 	return where
 }
 
-// spoil reports a breach after which nothing that the check sees counts.
+// spoil reports a breach after which further findings of the check don't count.
 func (r *Trial) spoil(what, cause, format string, args ...any) {
 	r.Helper()
 	where := r.breach(cause, format, args...)

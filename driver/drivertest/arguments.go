@@ -42,8 +42,8 @@ var attempts = []attempt{
 	}},
 }
 
-// refused requires that an attempt fails with a code, with the same message each time: what is
-// stored with a machine must not change with each attempt.
+// refused requires that an attempt fails with a code, and with the same message the second time: a
+// message is stored with its machine, and must not change with each attempt.
 func (r *trial) refused(a attempt, m *machine.Machine, c *machine.Class, want codes.Code) {
 	r.Helper()
 	first := a.make(r, m, c)
@@ -60,9 +60,9 @@ func (r *trial) refused(a attempt, m *machine.Machine, c *machine.Class, want co
 	}
 }
 
-// spoilt makes all attempts with an invalid class, on a VM that exists and on one that does not,
-// and checks whether anything changed.
-func (r *trial) spoilt(wrong *machine.Class, want codes.Code) {
+// allRefused makes all attempts with an invalid class, on a VM that exists and on one that does not,
+// and requires that they fail and change nothing.
+func (r *trial) allRefused(wrong *machine.Class, want codes.Code) {
 	r.Helper()
 	there := r.created(r.machine())
 	absent := r.machine()
@@ -84,7 +84,7 @@ func foreignProvider(r *trial) {
 	}
 	wrong := r.setup.Class.Clone()
 	wrong.Provider = "drivertest.example/another-provider"
-	r.spoilt(wrong, codes.InvalidArgument)
+	r.allRefused(wrong, codes.InvalidArgument)
 }
 
 func undecodableSpec(r *trial) {
@@ -93,7 +93,7 @@ func undecodableSpec(r *trial) {
 	}
 	wrong := r.setup.Class.Clone()
 	wrong.ProviderSpec = []byte("{\x00 no: [notation")
-	r.spoilt(wrong, codes.Internal)
+	r.allRefused(wrong, codes.Internal)
 }
 
 func invalidSpec(r *trial) {

@@ -24,7 +24,7 @@ func bareSuite(change func(*Setup, *Memory)) Suite {
 	}}
 }
 
-// Impossible checks are skipped with a reason, and nothing fails.
+// Checks that this driver can't be subjected to are skipped with a reason, and none fails.
 func TestChecksOfABareDriver(t *testing.T) {
 	const blind = "some effects can't be seen"
 	want := map[string]string{
@@ -101,7 +101,7 @@ func TestChecksOfABareDriver(t *testing.T) {
 	}
 }
 
-// With a count, nothing about creates and deletes is left out.
+// With Setup.Count, the checks of creates and deletes are run without a list or a status.
 func TestCountStandsInForSight(t *testing.T) {
 	for _, o := range outcomes(t, bareSuite(func(s *Setup, m *Memory) { s.Count = m.Count })) {
 		if group, _, _ := strings.Cut(o.Check, "/"); !slices.Contains([]string{"Delete", "Context", "Concurrent"}, group) {
@@ -130,9 +130,9 @@ func failsWith(t *testing.T, s Suite, fails map[string]string) {
 	}
 }
 
-// A fault shows in the count, or in the answers themselves.
+// Bugs of a driver without list and status are found by Setup.Count, or from the answers themselves.
 func TestBrokenBareDriversFail(t *testing.T) {
-	promising := func(s *Setup, m *Memory) {
+	createsNothing := func(s *Setup, m *Memory) {
 		n := 0
 		b := newBroken(m)
 		b.create = func(_ context.Context, req *createRequest) (*createResponse, error) {
@@ -143,12 +143,12 @@ func TestBrokenBareDriversFail(t *testing.T) {
 		}
 		s.Driver = bare{memory: b}
 	}
-	failsWith(t, bareSuite(promising), map[string]string{
+	failsWith(t, bareSuite(createsNothing), map[string]string{
 		"Create/is idempotent by name":               "adopts the one that is there",
 		"Concurrent/creates of one name make one VM": "CreateMachine answered VM",
 	})
 	failsWith(t, bareSuite(func(s *Setup, m *Memory) {
-		promising(s, m)
+		createsNothing(s, m)
 		s.Count = m.Count
 	}), map[string]string{
 		"Create/answers what the VM is called":              "0 VMs more than before, not 1",
@@ -166,7 +166,7 @@ func TestBrokenBareDriversFail(t *testing.T) {
 	})
 }
 
-// If no call shows the VMs, the answers have to agree.
+// If no call shows the VMs, the suite at least compares the answers of creates with each other.
 func TestAnswersOfABlindDriver(t *testing.T) {
 	answers := func(id func(req *createRequest, own string) string) Suite {
 		return bareSuite(func(s *Setup, m *Memory) {
@@ -190,7 +190,7 @@ func TestAnswersOfABlindDriver(t *testing.T) {
 	}), map[string]string{"Create/goes on with and without its note": "is answered at first"})
 }
 
-// unlisted removes ListMachines, and everything else that would show the VMs.
+// unlisted returns a suite for a driver without ListMachines, and without Setup.Count.
 func unlisted(spoil func(*broken)) Suite {
 	return Suite{New: func(*testing.T) Setup {
 		m := NewMemory(options)

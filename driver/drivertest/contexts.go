@@ -22,8 +22,8 @@ var contextChecks = []check{
 	{"a call under way ends", underWay},
 }
 
-// over makes calls whose context is over. Each may still do its work. Otherwise its code says so,
-// and a later call completes it.
+// over makes calls whose context has ended. Each may still do its work; otherwise it must answer code,
+// and a later call must complete the work.
 func (r *trial) over(ctx context.Context, code codes.Code) {
 	v := r.created(r.machine())
 	r.Settled()
@@ -50,8 +50,8 @@ func (r *trial) over(ctx context.Context, code codes.Code) {
 	r.gone(v, "DeleteMachine answered OK")
 }
 
-// overReads makes the calls that change no VM, and compares their answers with those to a context
-// that lasts.
+// overReads makes the calls that change no VM, and compares their codes with those of the same calls
+// with a context that goes on.
 func (r *trial) overReads(ctx context.Context, code codes.Code, v vm) {
 	_, err := r.status(ctx, v.machine)
 	_, lasting := r.status(r.Ctx, v.machine)
@@ -71,7 +71,8 @@ func (r *trial) overReads(ctx context.Context, code codes.Code, v vm) {
 	r.ended(codes.UpdateMachine, err, lasting, code)
 }
 
-// ended requires the code of a call that was cut off, or of one that did its work.
+// ended requires that a call whose context had ended answered want, or the same code as with a context
+// that goes on.
 func (r *trial) ended(call codes.Call, err, lasting error, want codes.Code) {
 	r.Helper()
 	if got, done := codes.Of(err), codes.Of(lasting); got != want && got != done {
@@ -97,8 +98,8 @@ func cutOff(r *trial) {
 	r.total(3, duty)
 }
 
-// underWay ends the context of calls while a request of theirs hangs. Without Faults it needs a create
-// that takes its time.
+// underWay ends the context of a call while one of its requests hangs. Without Faults it needs a create
+// that is slow by itself.
 func underWay(r *trial) {
 	if r.setup.Faults == nil {
 		r.slowCreate()
@@ -124,7 +125,7 @@ func underWay(r *trial) {
 	})
 }
 
-// hanging makes a call once for each of its requests, which hangs until the context is canceled.
+// hanging makes a call once for each of its requests. That request hangs, and the context is canceled.
 func (r *trial) hanging(call codes.Call, prepared func() func(ctx context.Context) error) {
 	r.Helper()
 	for at := 0; at < mostRequests && !r.Failed(); at++ {
@@ -152,7 +153,7 @@ func (r *trial) hanging(call codes.Call, prepared func() func(ctx context.Contex
 	}
 }
 
-// slowCreate cuts off a create that takes longer than a call may go on after its context.
+// slowCreate cuts off a create that takes longer than Prompt allows after the end of a context.
 func (r *trial) slowCreate() {
 	r.Helper()
 	began := time.Now()

@@ -16,13 +16,13 @@ var createChecks = []check{
 
 var noteChecks = []check{{"goes on with and without its note", createTakesItsNote}}
 
-// createAnswers is satisfied if one of the calls that look shows the VM: which of them can be believed
-// is what the checks after this one are about.
+// createAnswers passes if ListMachines or GetMachineStatus shows the VM. Later checks find out whether
+// both are right.
 func createAnswers(r *trial) {
 	const duty = "CreateMachine answered OK, so there is one VM"
 	v := r.created(r.machine())
 	r.Settled()
-	var clear, shows bool
+	var clear, shows bool // whether a call could tell, and whether one showed the VM
 	var list *driver.ListMachinesResponse
 	var listed, looked error
 	r.Quiet(func() {

@@ -62,20 +62,21 @@ func deleteByName(r *trial) {
 	r.total(1, duty)
 }
 
-// again returns a machine made again under the name of another, which is gone. Each has a UID.
-func (r *trial) again(m *machine.Machine) *machine.Machine {
+// recreated returns a machine that was created again under the name of m. Each gets a UID.
+func (r *trial) recreated(m *machine.Machine) *machine.Machine {
 	m.UID = m.Name + "-first"
 	again := m.Clone()
 	again.UID = m.Name + "-second"
-	r.also(again, r.setup.Class)
+	r.deleteAtEnd(again, r.setup.Class)
 	return again
 }
 
-// deleteMadeAgain leaves a VM to the next machine of the name, as a late create does.
+// deleteMadeAgain creates a VM for one machine, and then for the next machine of the same name, as
+// happens if the first create takes effect late.
 func deleteMadeAgain(r *trial) {
 	const duty = "CreateMachine adopts a VM of the machine's name, so it is this machine's to delete"
 	m := r.machine()
-	again := r.again(m)
+	again := r.recreated(m)
 	first := r.created(m)
 	r.Settled()
 	second := r.created(again)
@@ -89,12 +90,12 @@ func deleteMadeAgain(r *trial) {
 	r.total(0, duty)
 }
 
-// deleteLate repeats a deletion by name after the machine was made again. A driver that does not
-// mark VMs with a UID can't know, so it is not blamed.
+// deleteLate repeats a deletion by name after the machine was created again. A driver that does not
+// mark VMs with a UID can't tell the two apart: the check is then skipped.
 func deleteLate(r *trial) {
 	const duty = "a VM that is marked with the UID of another machine is not this one's"
 	m := r.machine()
-	again := r.again(m)
+	again := r.recreated(m)
 	r.created(m)
 	r.Settled()
 	r.deleted(m)
@@ -109,7 +110,7 @@ func deleteLate(r *trial) {
 	r.total(1, duty)
 }
 
-// deleteByID deletes by the ID of one VM under the name of another's machine.
+// deleteByID deletes with the ID of one VM and the name of another VM's machine.
 func deleteByID(r *trial) {
 	const duty = "a provider ID says which VM to delete, regardless of the name"
 	a, b := r.created(r.machine()), r.created(r.machine())
@@ -122,7 +123,7 @@ func deleteByID(r *trial) {
 	r.total(1, duty)
 }
 
-// deleteStaleID repeats a deletion after the name has got another VM.
+// deleteStaleID repeats a deletion by ID after another VM was created for the name.
 func deleteStaleID(r *trial) {
 	const duty = "a provider ID says which VM to delete; that one was gone"
 	m := r.machine()

@@ -20,7 +20,7 @@
 // Checks run one after the other, each with VMs of its own. Calls overlap in those of Concurrent and
 // Processes only.
 //
-// A driver that makes HTTP requests is tested best. Its client goes through Faults:
+// Most can be tested of a driver that makes HTTP requests. Give its client Faults as transport:
 //
 //	New: func(t *testing.T) drivertest.Setup {
 //		provider, faults := fake.New(t), &drivertest.Faults{}

@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// options are those with which every check has something to do.
+// options make VMs need a secret and an initialization, so that no check is skipped.
 var options = MemoryOptions{Token: "a-token-of-some-length", NeedsInitialization: true}
 
 func setupOf(m *Memory, d driver.Driver) Setup {
@@ -60,7 +60,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// Drivers and setups that leave nothing out skip no check: one in memory, and one that makes requests.
+// Each check is run by at least one of two full setups: one in memory, one that makes HTTP requests.
 func TestEveryCheckIsRun(t *testing.T) {
 	run := map[string]bool{}
 	for _, s := range []Suite{memorySuite(options), restSuite("")} {
@@ -118,7 +118,7 @@ func brokenSuite(v variant) Suite {
 	}
 }
 
-// Run itself is tested in processes of its own, where it may fail.
+// Run itself is tested in child processes, where it may fail.
 func TestRun(t *testing.T) {
 	suites := map[string]Suite{
 		"broken": brokenSuite(deleteVariants[3]),
@@ -179,7 +179,7 @@ func outcomes(t *testing.T, s Suite) []conformance.Outcome {
 // broken is a Memory with some calls done differently.
 type broken struct {
 	*Memory
-	// around, if set, is asked about each call before any of those below.
+	// around is called around each call.
 	around     func(ctx context.Context, call codes.Call, next func(context.Context) error) error
 	create     func(context.Context, *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error)
 	initialize func(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error)
@@ -207,7 +207,7 @@ func newBroken(m *Memory) *broken {
 	}
 }
 
-func aside[Q, R any](
+func through[Q, R any](
 	ctx context.Context, b *broken, call codes.Call, req *Q, do func(context.Context, *Q) (*R, error),
 ) (response *R, err error) {
 	err = b.around(ctx, call, func(ctx context.Context) (err error) {
@@ -220,54 +220,54 @@ func aside[Q, R any](
 func (b *broken) CreateMachine(
 	ctx context.Context, req *driver.CreateMachineRequest,
 ) (*driver.CreateMachineResponse, error) {
-	return aside(ctx, b, codes.CreateMachine, req, b.create)
+	return through(ctx, b, codes.CreateMachine, req, b.create)
 }
 
 func (b *broken) InitializeMachine(
 	ctx context.Context, req *driver.InitializeMachineRequest,
 ) (*driver.InitializeMachineResponse, error) {
-	return aside(ctx, b, codes.InitializeMachine, req, b.initialize)
+	return through(ctx, b, codes.InitializeMachine, req, b.initialize)
 }
 
 func (b *broken) DeleteMachine(
 	ctx context.Context, req *driver.DeleteMachineRequest,
 ) (*driver.DeleteMachineResponse, error) {
-	return aside(ctx, b, codes.DeleteMachine, req, b.remove)
+	return through(ctx, b, codes.DeleteMachine, req, b.remove)
 }
 
 func (b *broken) GetMachineStatus(
 	ctx context.Context, req *driver.GetMachineStatusRequest,
 ) (*driver.GetMachineStatusResponse, error) {
-	return aside(ctx, b, codes.GetMachineStatus, req, b.status)
+	return through(ctx, b, codes.GetMachineStatus, req, b.status)
 }
 
 func (b *broken) ListMachines(
 	ctx context.Context, req *driver.ListMachinesRequest,
 ) (*driver.ListMachinesResponse, error) {
-	return aside(ctx, b, codes.ListMachines, req, b.list)
+	return through(ctx, b, codes.ListMachines, req, b.list)
 }
 
 func (b *broken) GetVolumeIDs(
 	ctx context.Context, req *driver.GetVolumeIDsRequest,
 ) (*driver.GetVolumeIDsResponse, error) {
-	return aside(ctx, b, codes.GetVolumeIDs, req, b.volumes)
+	return through(ctx, b, codes.GetVolumeIDs, req, b.volumes)
 }
 
 func (b *broken) GenerateMachineClassForMigration(
 	ctx context.Context, req *driver.GenerateMachineClassForMigrationRequest,
 ) (*driver.GenerateMachineClassForMigrationResponse, error) {
-	return aside(ctx, b, codes.GenerateMachineClassForMigration, req, b.migrate)
+	return through(ctx, b, codes.GenerateMachineClassForMigration, req, b.migrate)
 }
 
 func (b *broken) UpdateMachine(
 	ctx context.Context, req *driver.UpdateMachineRequest,
 ) (*driver.UpdateMachineResponse, error) {
-	return aside(ctx, b, codes.UpdateMachine, req, b.update)
+	return through(ctx, b, codes.UpdateMachine, req, b.update)
 }
 
 func (b *broken) FailAfter(call codes.Call, err error) { b.failAfter(call, err) }
 
-// spec reads the cluster of a request, for what a variant does by itself.
+// spec decodes a provider spec, or returns a zero one.
 func spec(text []byte) MemorySpec {
 	s, _ := decodeSpec(text)
 	return s
@@ -284,7 +284,7 @@ func (b *broken) existing(name string, s MemorySpec) []MemoryVM {
 	return found
 }
 
-// seen reports whether it was asked about an ID before.
+// seen reports whether it was called with that key before.
 func (b *broken) seen(id string) bool {
 	_, loaded := b.asked.LoadOrStore(id, true)
 	return loaded

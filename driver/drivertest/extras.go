@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// The calls that a driver may leave out beyond those for a machine's life.
+// Checks of optional calls: updates, volumes, migrations.
 
 var updateChecks = []check{
 	{"is there where fields are updatable", updateIsDeclared},

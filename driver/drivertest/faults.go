@@ -35,16 +35,16 @@ const (
 // fault is what happens to one of the requests from now on.
 type fault struct {
 	kind    faultKind
-	at      int // how many requests come before
+	at      int // how many requests pass before it
 	request string
-	met     chan struct{} // closed when the request has come
-	release chan struct{} // closed when a request that is held back is to go on
+	met     chan struct{} // closed when the request has been made
+	release chan struct{} // closed when a request that is held back may go on
 	once    sync.Once
 }
 
 var errLost = errors.New("the connection broke before the answer came")
 
-// arm makes the request after the next at ones fail.
+// arm lets the next at requests pass, and makes the one after them fail.
 func (f *Faults) arm(kind faultKind, at int) *fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +64,7 @@ func (f *Faults) disarm(which *fault) {
 
 func (p *fault) letGo() { p.once.Do(func() { close(p.release) }) }
 
-// wasMet reports whether the request has come.
+// wasMet reports whether the request has been made.
 func (p *fault) wasMet() bool {
 	select {
 	case <-p.met:

@@ -13,12 +13,12 @@ var faultChecks = []check{
 	{"of a list: no VM is left out", faultyLists},
 }
 
-// mostRequests is how many requests of one call are made to fail. A call that waits for a VM makes any
-// number.
+// mostRequests bounds how many requests of one call are made to fail. A call that polls a VM has no
+// fixed number of them.
 const mostRequests = 12
 
-// eachFault makes each request of a call fail in each way, once. do makes the call within during, which
-// reports whether it made so many requests.
+// eachFault makes each request of a call fail, in each way. do makes the call once within during, which
+// makes one request fail, and returns what during returns: whether the call made that request.
 func (r *trial) eachFault(call codes.Call, do func(during func(func()) bool) bool) {
 	r.Helper()
 	if r.setup.Faults == nil {

@@ -7,14 +7,15 @@ var healthChecks = []check{
 	{"of a VM that fails is told by list and status", unhealthyVM},
 }
 
-// healthyVM holds for every driver: one that can't tell says nothing.
+// healthyVM checks every driver: one that can't tell must not call a VM unhealthy.
 func healthyVM(r *trial) {
 	v := r.created(r.machine())
 	r.Settled()
-	r.told(v, false)
+	r.health(v, false)
 }
 
-// unhealthyVM has one of two VMs fail. A VM that is stopped is there: the library takes NOT_FOUND for gone.
+// unhealthyVM makes one of two VMs unhealthy. It must still be found: for the library, NOT_FOUND means
+// gone.
 func unhealthyVM(r *trial) {
 	if r.setup.Sicken == nil {
 		r.NotRun("Setup has no Sicken")
@@ -27,8 +28,8 @@ func unhealthyVM(r *trial) {
 	r.Settled()
 	r.setup.Sicken(r.Ctx, sick.id)
 	r.Settled()
-	r.told(sick, true)
-	r.told(well, false)
+	r.health(sick, true)
+	r.health(well, false)
 	r.deleted(sick.machine)
 	r.Settled()
 	list, err := r.list(r.Ctx, r.setup.Class)
@@ -45,18 +46,19 @@ func unhealthyVM(r *trial) {
 	}
 }
 
-// told requires that list and status say, twice, whether a VM is unhealthy. A call that the driver does
-// not have says nothing.
-func (r *trial) told(v vm, unhealthy bool) {
+// health requires that list and status say whether a VM is unhealthy. The driver must have one of the
+// two.
+func (r *trial) health(v vm, unhealthy bool) {
 	r.Helper()
-	lists, answers := r.listTells(v, unhealthy), r.statusTells(v, unhealthy)
+	lists, answers := r.listHealth(v, unhealthy), r.statusHealth(v, unhealthy)
 	if !lists && !answers {
 		r.NotRun("the driver has neither %s nor %s", codes.GetMachineStatus, codes.ListMachines)
 	}
 }
 
-// listTells reports whether the driver has a list, which must be right.
-func (r *trial) listTells(v vm, unhealthy bool) bool {
+// listHealth requires that ListMachines is right about a VM's health. It returns false if the driver does
+// not have the call.
+func (r *trial) listHealth(v vm, unhealthy bool) bool {
 	r.Helper()
 	list, err := r.list(r.Ctx, r.setup.Class)
 	if codes.Of(err) == codes.Unimplemented {
@@ -71,8 +73,9 @@ func (r *trial) listTells(v vm, unhealthy bool) bool {
 	return true
 }
 
-// statusTells reports whether the driver has a status, which must be right, and the same again.
-func (r *trial) statusTells(v vm, unhealthy bool) bool {
+// statusHealth requires that GetMachineStatus is right about a VM's health, twice with the same text. It
+// returns false if the driver does not have the call.
+func (r *trial) statusHealth(v vm, unhealthy bool) bool {
 	r.Helper()
 	said := ""
 	for range 2 {

@@ -16,7 +16,7 @@ var listChecks = []check{
 
 var goneChecks = []check{{"has no VM that is gone", listForgets}}
 
-// listNamesVMs makes more VMs than a list of the first few would show.
+// listNamesVMs creates several VMs, in case a list shows the first few only.
 func listNamesVMs(r *trial) { r.listsMany(conformance.Crowd) }
 
 func listNamesAllPages(r *trial) {
@@ -26,7 +26,7 @@ func listNamesAllPages(r *trial) {
 	r.listsMany(2*r.setup.PageSize + 1)
 }
 
-// listsMany requires that the list has as many VMs as were made.
+// listsMany creates n VMs, and requires that the list has them all.
 func (r *trial) listsMany(n int) {
 	r.Helper()
 	want := map[string][]string{}
@@ -92,7 +92,7 @@ func (r *trial) foreign() (*machine.Machine, vm) {
 		r.NotRun("Setup has no OtherCluster")
 	}
 	m := r.machine()
-	r.also(m, r.setup.OtherCluster)
+	r.deleteAtEnd(m, r.setup.OtherCluster)
 	v := r.createdOf(m, r.setup.OtherCluster)
 	r.Settled()
 	return m, v
@@ -128,7 +128,7 @@ func clusterCreates(r *trial) {
 	r.presentOf(theirs, r.setup.OtherCluster, duty)
 }
 
-// clusterDeletes deletes by name and by ID. By ID, a refusal is as good as OK.
+// clusterDeletes deletes by name and by ID. By ID, the driver may also refuse.
 func clusterDeletes(r *trial) {
 	const duty = "calls act on VMs of their own cluster only"
 	m, theirs := r.foreign()

@@ -21,7 +21,8 @@ const MemoryProvider = "memory"
 // their ID.
 const MemoryVolumes = "volumes.memory"
 
-// MemoryOptions says how a Memory behaves. The zero value is the simplest.
+// MemoryOptions says how a Memory behaves. With the zero value secrets are not checked, and VMs need no
+// initialization.
 type MemoryOptions struct {
 	// Token is the required value of the key "token" of a secret. Empty: secrets are not checked.
 	Token string
@@ -29,9 +30,9 @@ type MemoryOptions struct {
 	NeedsInitialization bool
 }
 
-// Memory is a provider that lives in memory, and the driver for it. It meets every duty of a
-// driver, at once, and fails when told to. Any number of clusters share it. NewMemory makes it. It
-// is safe for concurrent use.
+// Memory is a provider that lives in memory, and the driver for it. It meets every duty of a driver,
+// its calls take effect at once, and it fails when told to. Any number of clusters can share it.
+// NewMemory makes it. It is safe for concurrent use.
 //
 // Its answers depend only on the calls and their order. Provider IDs number the VMs and are never
 // used twice: "memory:///blue/17".
@@ -42,9 +43,9 @@ type Memory struct {
 	number  int
 	vms     map[string]*MemoryVM
 	ordered []*MemoryVM                  // the same, in the order of their creation
-	tell    func(vm MemoryVM, gone bool) // nil: nothing watches
-	before  faults                       // for calls that are not carried out
-	after   faults                       // for calls that are carried out and still fail
+	tell    func(vm MemoryVM, gone bool) // see Watch; may be nil
+	before  faults                       // of calls that are not carried out
+	after   faults                       // of calls that are carried out and still fail
 }
 
 var (
@@ -103,9 +104,9 @@ func (m *Memory) VMs() []MemoryVM {
 	return all
 }
 
-// Watch makes Memory tell of each VM that is made or removed from now on, in any cluster: the VM, and
-// whether it is gone. tell is called within the call that does it, and must not call Memory. There is
-// one watcher; nil: none.
+// Watch makes Memory call tell for each VM that is created or removed from now on, in any cluster, with
+// the VM and whether it is gone. tell runs within the call that changes the VM, and must not call Memory.
+// A later Watch replaces tell; nil ends it.
 func (m *Memory) Watch(tell func(vm MemoryVM, gone bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,12 +135,11 @@ func (m *Memory) add(vm MemoryVM) *MemoryVM {
 	added.ID = fmt.Sprintf("memory:///%s/%d", vm.Cluster, m.number)
 	m.vms[added.ID] = &added
 	m.ordered = append(m.ordered, &added)
-	m.told(&added, false)
+	m.notify(&added, false)
 	return &added
 }
 
-// SetUnhealthy sets what is wrong with a VM, and reports whether it was there. Empty: nothing is any
-// more.
+// SetUnhealthy sets why a VM is unhealthy, and reports whether the VM exists. Empty: it is healthy.
 func (m *Memory) SetUnhealthy(id, why string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,7 +151,7 @@ func (m *Memory) SetUnhealthy(id, why string) bool {
 	return true
 }
 
-// Remove removes a VM without telling the driver, and reports whether it was there.
+// Remove removes a VM without a call of the driver, and reports whether it existed.
 func (m *Memory) Remove(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,11 +166,11 @@ func (m *Memory) remove(id string) bool {
 	at, _ := slices.BinarySearchFunc(m.ordered, vm.number, func(other *MemoryVM, n int) int { return cmp.Compare(other.number, n) })
 	m.ordered = slices.Delete(m.ordered, at, at+1)
 	delete(m.vms, id)
-	m.told(vm, true)
+	m.notify(vm, true)
 	return true
 }
 
-func (m *Memory) told(vm *MemoryVM, gone bool) {
+func (m *Memory) notify(vm *MemoryVM, gone bool) {
 	if m.tell != nil {
 		m.tell(vm.clone(), gone)
 	}
@@ -182,8 +182,8 @@ func (m *Memory) UpdatableFields() []string { return []string{"tags"} }
 // ProviderIDsMatch implements driver.IDMatcher.
 func (m *Memory) ProviderIDsMatch() bool { return true }
 
-// FailNext makes the next call of that kind answer err without doing anything. Further calls add to
-// the faults in store.
+// FailNext makes the next call of that kind answer err without doing anything. Several calls make
+// several such calls fail.
 func (m *Memory) FailNext(call codes.Call, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +197,7 @@ func (m *Memory) FailAfter(call codes.Call, err error) {
 	m.after.add(call, err)
 }
 
-// faults are errors in store, first in, first out.
+// faults are the errors of coming calls, first in, first out.
 type faults map[codes.Call][]error
 
 func (f faults) add(call codes.Call, err error) { f[call] = append(f[call], err) }
@@ -212,8 +212,7 @@ func (f faults) take(call codes.Call) error {
 	return err
 }
 
-// serve carries out a call, unless its context is over or a fault is in store. One call is carried
-// out at a time.
+// serve carries out a call, one at a time, unless its context has ended or there is a fault for it.
 func serve[R any](ctx context.Context, m *Memory, call codes.Call, do func() (*R, error)) (*R, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, codes.Wrap(codes.Of(err), err, call.String()+" was given up before it began")

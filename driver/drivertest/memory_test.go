@@ -87,7 +87,7 @@ func TestMemoryFaults(t *testing.T) {
 	}
 }
 
-// A fault is for a call that would have succeeded, and for its own kind.
+// FailAfter affects the next call of its kind that would have succeeded, and no other.
 func TestMemoryKeepsFaultsForTheirCalls(t *testing.T) {
 	a := newAccount(t)
 	a.FailAfter(codes.GetMachineStatus, codes.New(codes.Unavailable, "lost"))
@@ -153,7 +153,7 @@ func TestMemoryWithNamesakes(t *testing.T) {
 	}
 }
 
-// The objects that Memory returns do not lead into it.
+// Memory takes and returns copies: changing them does not change its VMs.
 func TestMemoryGivesCopies(t *testing.T) {
 	a := newAccount(t)
 	tags := map[string]string{"k": "v"}

@@ -11,9 +11,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// find returns the VMs of a cluster that a machine means: the one with its ID
-// if it has one recorded, else those with its name, oldest first, except those
-// that are marked with another UID.
+// find returns the VMs of a machine in a cluster: the one with the machine's ID, if one is recorded,
+// else those with its name, oldest first, except those that are marked with another UID.
 func (m *Memory) find(of *machine.Machine, cluster string) []*MemoryVM {
 	if id := of.Spec.ProviderID; id != "" {
 		if vm := m.vms[id]; vm != nil && vm.Cluster == cluster {
@@ -36,7 +35,7 @@ func (m *Memory) named(name, cluster string) []*MemoryVM {
 	return found
 }
 
-// one is find for exactly one VM.
+// one returns the VM that find finds, or an error if there is none, or more than one.
 func (m *Memory) one(of *machine.Machine, cluster string) (*MemoryVM, error) {
 	found := m.find(of, cluster)
 	switch len(found) {
@@ -178,8 +177,8 @@ func (m *Memory) GetVolumeIDs(
 	})
 }
 
-// GenerateMachineClassForMigration implements driver.Driver. The older class that it knows is a
-// MemorySpec as such.
+// GenerateMachineClassForMigration implements driver.Driver. The older kind of class that it converts is
+// a plain MemorySpec.
 func (m *Memory) GenerateMachineClassForMigration(
 	ctx context.Context, req *driver.GenerateMachineClassForMigrationRequest,
 ) (*driver.GenerateMachineClassForMigrationResponse, error) {

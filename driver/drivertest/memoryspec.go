@@ -60,7 +60,7 @@ func (m *Memory) Admit(c *machine.Class, secret *machine.Secret) (MemorySpec, er
 	return decodeSpec(c.ProviderSpec)
 }
 
-// admitMachine is admit for calls about one machine.
+// admitMachine is Admit for calls about one machine.
 func (m *Memory) admitMachine(of *machine.Machine, c *machine.Class, secret *machine.Secret) (MemorySpec, error) {
 	if of == nil || of.Name == "" {
 		return MemorySpec{}, codes.New(codes.InvalidArgument, "the machine has no name")

@@ -9,7 +9,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// What two processes do with one provider: a second manager, or the one after a restart.
+// These checks use one provider from two processes, as a second manager does, or the next one after a
+// restart.
 
 var processChecks = []check{
 	{"a second one adopts and deletes what the first made", secondTakesOver},
@@ -43,8 +44,8 @@ func secondTakesOver(r *trial) {
 
 const oneVM = "a machine has one VM, also when two processes create it at once; a lock in one of them is none"
 
-// secondRaces has one driver create before each request that the other one's create makes, and without
-// Faults at the same time.
+// secondRaces lets a second driver create a machine's VM just before a request of the first driver's
+// create, for each of its requests in turn. Without Faults, both create at the same time.
 func secondRaces(r *trial) {
 	second := r.second()
 	made := 0
@@ -88,8 +89,8 @@ func (r *trial) crowded(m *machine.Machine, second driver.Driver) {
 	}
 }
 
-// overtaken creates with one driver, and before a request of it with the other one. It reports whether
-// there was that request.
+// overtaken creates with one driver, and with the second one just before request number at of the
+// first. It reports whether the first made that request.
 func (r *trial) overtaken(m *machine.Machine, second driver.Driver, at int) bool {
 	r.Helper()
 	f := r.setup.Faults.arm(held, at)
@@ -102,7 +103,7 @@ func (r *trial) overtaken(m *machine.Machine, second driver.Driver, at int) bool
 	}()
 	select {
 	case <-f.met:
-		// A driver that waits for the other one ends with its context.
+		// A driver that waits for the other one's request waits in vain, until its context ends.
 		ctx, cancel := context.WithTimeout(r.Ctx, r.Patience/4)
 		_, err := r.createBy(ctx, second, m, r.setup.Class)
 		cancel()
@@ -117,7 +118,7 @@ func (r *trial) overtaken(m *machine.Machine, second driver.Driver, at int) bool
 	return f.wasMet()
 }
 
-// oneOfSeveral requires that one of several creates of a machine made it, or left it to another.
+// oneOfSeveral requires that one of several concurrent creates succeeded, or left it to another one.
 func (r *trial) oneOfSeveral(err error) {
 	r.Helper()
 	if code := codes.Of(err); code != codes.OK && code != codes.Aborted {

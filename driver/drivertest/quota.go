@@ -7,7 +7,7 @@ var quotaChecks = []check{
 	{"that is raised makes one VM, and leaves nothing behind", quotaRaised},
 }
 
-// exhausted uses up the provider's quota, and returns what raises it.
+// exhausted uses up the provider's quota, and returns a function that raises it.
 func (r *trial) exhausted() (raise func()) {
 	r.Helper()
 	if r.setup.Exhaust == nil {
@@ -33,7 +33,7 @@ func quotaUsedUp(r *trial) {
 	r.total(0, "CreateMachine answered an error")
 }
 
-// quotaRaised creates again what was refused: a driver may have made a part of it.
+// quotaRaised repeats a create that was refused: a driver may have created a part of it.
 func quotaRaised(r *trial) {
 	const duty = "a create that was refused is repeated, and takes up what it made"
 	m := r.machine()

@@ -75,7 +75,7 @@ var restBugs = map[string][2]string{
 
 func TestRestDriver(t *testing.T) { Run(t, restSuite("")) }
 
-// changed changes what New returns.
+// changed returns a suite whose setups are changed by change.
 func (s Suite) changed(change func(*testing.T, *Setup)) Suite {
 	of := s.New
 	s.New = func(t *testing.T) Setup {
@@ -86,8 +86,8 @@ func (s Suite) changed(change func(*testing.T, *Setup)) Suite {
 	return s
 }
 
-// With pages of more VMs than the suite makes by itself, Setup.PageSize is what finds a driver that
-// reads one.
+// A driver that reads the first page only is found by Setup.PageSize, even if a page has more VMs than
+// the suite creates otherwise.
 func TestPagesOfManyVMs(t *testing.T) {
 	conformance.FailsOnly(t, restSuite(bugFirstPage).changed(func(t *testing.T, s *Setup) {
 		cloud := newRestCloud(t)
@@ -97,12 +97,12 @@ func TestPagesOfManyVMs(t *testing.T) {
 	}).checks(), everyPage, "")
 }
 
-// What a refused create leaves behind is found by requests that fail, too.
+// A disk that a failed create leaves behind is found by Faults, too, without Setup.Exhaust.
 func TestLeakFoundByFaults(t *testing.T) {
 	conformance.FailsOnly(t, restSuite(bugLeaksDisk).changed(func(_ *testing.T, s *Setup) { s.Exhaust = nil }).checks(), createsFail, "")
 }
 
-// A transport that was not given to the driver proves nothing, and that is said.
+// If Setup.Faults is not the transport of the driver, its checks are skipped and say so.
 func TestFaultsThatAreNotUsed(t *testing.T) {
 	said := map[string]bool{}
 	for _, o := range conformance.InOrder(t, restSuite("").changed(func(_ *testing.T, s *Setup) { s.Faults = &Faults{} }).checks()) {
@@ -132,7 +132,7 @@ func TestOneBugFailsOneCheck(t *testing.T) {
 	}
 }
 
-// A failure says which duty was not met, what was seen and why it matters, once.
+// A failure says once which duty was not met, what was seen, and why it matters.
 func TestFailureSaysWhy(t *testing.T) {
 	failed := 0
 	for _, o := range conformance.InOrder(t, restSuite(bugCreatesAgain).checks()) {
@@ -155,8 +155,8 @@ func TestDuties(t *testing.T) { duties.Judge(t, (Suite{}).checks()) }
 
 const restProvider = "rest"
 
-// restDriver is the driver of a restCloud: without a bug it meets every duty. bug switches on one of
-// the restBugs.
+// restDriver is the driver of a restCloud. It has one of the restBugs, or, if bug is empty, meets every
+// duty.
 type restDriver struct {
 	driver.Unimplemented
 	url    string
@@ -271,7 +271,7 @@ func (d *restDriver) servers(ctx context.Context, s restSpec, name string, first
 
 func (s restServer) providerID() string { return "rest:///" + s.Zone + "/" + s.ID }
 
-// find returns the servers of a machine. adopt: also those marked with another UID.
+// find returns the servers of a machine, with adopt also those marked with another UID.
 func (d *restDriver) find(
 	ctx context.Context, c *machine.Class, m *machine.Machine, adopt bool,
 ) (s restSpec, found []restServer, err error) {
@@ -353,7 +353,7 @@ func (d *restDriver) awaitRunning(ctx context.Context, v *restServer) error {
 	return nil
 }
 
-// make makes a disk and a server with it.
+// make creates a disk and a server that has it.
 func (d *restDriver) make(ctx context.Context, m *machine.Machine, s restSpec) (v restServer, err error) {
 	name := s.Zone + "/" + m.Name
 	token, diskToken := name, name+"/disk"
@@ -497,9 +497,9 @@ type (
 	restDisk   struct{ ID, Name string }
 )
 
-// restCloud is a provider with an HTTP API. Names need not be unique, but a token makes what is made
-// with it once. Servers are made and removed while one looks: a server that was asked for twice runs,
-// or is gone.
+// restCloud is a provider with an HTTP API. Names need not be unique. A repeated creation with the same
+// token returns what the first has created. Creating and deleting take time: a GET of a server starts it,
+// if it is booting, or removes it, if it is being deleted.
 type restCloud struct {
 	URL  string
 	size int // of a page of servers

@@ -64,7 +64,7 @@ func wrongCredentials(r *trial) {
 	r.setup.Secret = right
 }
 
-// anyAnswer makes each call that takes a secret, so that watch sees the answers.
+// anyAnswer makes each call that takes a secret, so that conformance.Call inspects the answers.
 func (r *trial) anyAnswer(m *machine.Machine) {
 	_, _ = r.create(r.Ctx, m)
 	_, _ = r.status(r.Ctx, m)

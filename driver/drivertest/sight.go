@@ -7,10 +7,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// What a trial can see of the provider: the list, the status of single VMs, and Setup.Count.
-// Everything else is invisible to it.
-
-// A call that has failed its own checks is not believed in others.
+// A trial sees of the provider what ListMachines, GetMachineStatus and Setup.Count show. It ignores
+// ListMachines or GetMachineStatus if that call has failed its own checks.
 
 // listed returns the IDs of VMs in the class's cluster, by machine name.
 func (r *trial) listed(c *machine.Class) (ids map[string][]string, known bool) {
@@ -21,7 +19,7 @@ func (r *trial) listed(c *machine.Class) (ids map[string][]string, known bool) {
 	return r.answered(c)
 }
 
-// answered is listed for the checks of the list itself.
+// answered is listed without regard to failed checks of the list. Those checks themselves use it.
 func (r *trial) answered(c *machine.Class) (ids map[string][]string, known bool) {
 	r.Helper()
 	r.Settled()
@@ -42,7 +40,7 @@ func (r *trial) answered(c *machine.Class) (ids map[string][]string, known bool)
 	return ids, true
 }
 
-// looked looks up a machine's VM. The answer must be clear.
+// looked looks up a machine's VM. The call must answer that it exists or that it doesn't.
 func (r *trial) looked(m *machine.Machine, c *machine.Class) (id string, known bool) {
 	r.Helper()
 	if r.FailedBefore(statusShows) || r.FailedBefore(statusSpells) {
@@ -116,7 +114,7 @@ func (r *trial) only(m *machine.Machine, duty string, want ...vm) {
 	}
 }
 
-// onlyLooked is only for drivers that list nothing.
+// onlyLooked does what only does, for a driver without a list.
 func (r *trial) onlyLooked(m *machine.Machine, duty string, want []vm) {
 	r.Helper()
 	id, known := r.looked(m, r.setup.Class)
@@ -130,8 +128,7 @@ func (r *trial) onlyLooked(m *machine.Machine, duty string, want []vm) {
 	r.blind = r.blind || !known && r.setup.Count == nil
 }
 
-// total requires that there are n VMs more in the account than at the start, if they can be
-// counted.
+// total requires that there are n VMs more in the account than at the start, if Setup.Count can tell.
 func (r *trial) total(n int, duty string) {
 	r.Helper()
 	if r.setup.Count == nil {
@@ -143,14 +140,14 @@ func (r *trial) total(n int, duty string) {
 	}
 }
 
-// nothingLeft requires that nothing is left of VMs that are gone, if that can be seen.
+// nothingLeft requires that nothing is left of VMs that are gone, if Setup.Leftovers can tell.
 func (r *trial) nothingLeft(duty string) {
 	r.Helper()
 	if r.setup.Leftovers == nil {
 		return
 	}
 	r.Settled()
-	left := slices.DeleteFunc(r.setup.Leftovers(), func(thing string) bool { return r.stood[thing] })
+	left := slices.DeleteFunc(r.setup.Leftovers(), func(thing string) bool { return r.leftBefore[thing] })
 	if len(left) > 0 {
 		r.Errorf("%q is left of VMs that are gone: %s", left, duty)
 	}

@@ -12,8 +12,8 @@ var spellingChecks = []check{
 	{"of IDs and names is one in create and status", statusSpelling},
 }
 
-// listSpelling compares what calls say of one VM. Where they differ in more than the spelling, or fail,
-// other checks fail.
+// listSpelling compares the spelling of IDs and names in two calls about one VM. If the calls differ in
+// more than that, or fail, other checks report it.
 func listSpelling(r *trial) {
 	v := r.created(r.machine())
 	r.Settled()
@@ -48,7 +48,7 @@ func statusSpelling(r *trial) {
 	}
 }
 
-// spelled requires that a call does not spell something otherwise than CreateMachine did.
+// spelled requires that a call spells something as CreateMachine did, if it is the same thing.
 func (r *trial) spelled(call, what, got, want string) {
 	r.Helper()
 	if got != want && object.Alike(got, want) {

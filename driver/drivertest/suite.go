@@ -39,8 +39,7 @@ type Setup struct {
 	// characters. Nil: a machine of Class with nothing else set.
 	NewMachine func(name string) *machine.Machine
 
-	// Different is of the same cluster as Class and yields a VM that a machine of Class could not
-	// adopt.
+	// Different is a class of the same cluster as Class. A machine of Class can't adopt its VMs.
 	Different *machine.Class
 	// OtherCluster is for VMs of another cluster in the same account.
 	OtherCluster *machine.Class
@@ -58,8 +57,8 @@ type Setup struct {
 	// Migration returns a request that can be fulfilled, a new one each time.
 	Migration func() *driver.GenerateMachineClassForMigrationRequest
 
-	// Sicken makes the VM with that provider ID unhealthy, as a failure of its own would: it stops it, for
-	// example. Nil: the driver tells nothing of the health of VMs.
+	// Sicken makes the VM with that provider ID unhealthy, for example by stopping it. Nil: the driver
+	// does not report the health of VMs.
 	Sicken func(ctx context.Context, providerID string)
 
 	// Settle returns once every change made so far is visible in the provider's
@@ -68,14 +67,14 @@ type Setup struct {
 	// Count returns how many VMs there really are in the account, without using the driver. Only
 	// its changes count.
 	Count func() int
-	// Leftovers names what else there is of VMs and what they are made with: disks, addresses, network
+	// Leftovers names what is created along with VMs and exists now: disks, addresses, network
 	// interfaces. It does not use the driver. Only what is new counts.
 	Leftovers func() []string
 	// Exhaust makes the provider refuse further VMs for lack of quota or capacity, until restore is
 	// called.
 	Exhaust func(ctx context.Context) (restore func())
-	// Faults is the transport of the driver's HTTP client, through which requests are made to fail. Nil:
-	// the driver has none, and what it does with errors of its provider is not tested.
+	// Faults is the transport of the driver's HTTP client. It makes requests fail. Nil: what the driver
+	// does with errors of its provider is not tested.
 	Faults *Faults
 	// Again returns a second driver for the same provider, as another process has it: it shares nothing
 	// with Driver. It may share Faults.
@@ -130,10 +129,11 @@ func groups() []group {
 // changes its request, panics, fails without a message, answers OK with nothing, shows a secret, or
 // does not end in time.
 //
-// One cause is reported once: such a call in the check that meets it first, and of the checks that
-// build on a duty that failed none is run. The log says which.
+// One cause is reported once: such a call is reported by the first check that makes it, and checks that
+// build on a failed duty are not run. The log lists them.
 //
-// Answers are lost by the driver's own driver.FaultHook, if it has one. Otherwise the suite loses them.
+// To lose an answer, the suite uses the driver's driver.FaultHook if there is one. Otherwise it replaces
+// the answer by an error itself.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
 	conformance.Run(t, s.checks())

@@ -14,21 +14,21 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// trial is one check's time with a driver.
+// trial is one run of one check, with a driver.
 type trial struct {
 	*conformance.Trial
 	setup Setup
 
-	before int             // Setup.Count at the start
-	stood  map[string]bool // Setup.Leftovers at the start
-	blind  bool            // some effect could not be seen
+	before     int             // Setup.Count at the start
+	leftBefore map[string]bool // Setup.Leftovers at the start
+	blind      bool            // some effect could not be seen
 
 	mu   sync.Mutex
-	made []birth
+	made []creation
 }
 
-// birth is a VM that may have been created and must be deleted at the end.
-type birth struct {
+// creation is a VM that may have been created and must be deleted at the end.
+type creation struct {
 	machine *machine.Machine
 	class   *machine.Class
 }
@@ -52,9 +52,9 @@ func (r *trial) try(c check) {
 		r.before = r.setup.Count()
 	}
 	if r.setup.Leftovers != nil {
-		r.stood = map[string]bool{}
+		r.leftBefore = map[string]bool{}
 		for _, thing := range r.setup.Leftovers() {
-			r.stood[thing] = true
+			r.leftBefore[thing] = true
 		}
 	}
 	c.run(r)
@@ -90,7 +90,7 @@ func (r *trial) machine() *machine.Machine {
 	defer r.mu.Unlock()
 	name := fmt.Sprintf("%s-%d", r.Names, len(r.made))
 	m := r.newMachine(name)
-	r.made = append(r.made, birth{m, r.setup.Class})
+	r.made = append(r.made, creation{m, r.setup.Class})
 	return m
 }
 
@@ -105,14 +105,14 @@ func (r *trial) newMachine(name string) *machine.Machine {
 	}
 }
 
-// also makes the end of the trial delete the machine's VM as one of another class, too.
-func (r *trial) also(m *machine.Machine, c *machine.Class) {
+// deleteAtEnd makes the trial delete the VM of machine m and class c at its end.
+func (r *trial) deleteAtEnd(m *machine.Machine, c *machine.Class) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.made = append(r.made, birth{m, c})
+	r.made = append(r.made, creation{m, c})
 }
 
-// vm is a VM that a create has answered.
+// vm is a VM that CreateMachine has returned.
 type vm struct {
 	machine *machine.Machine // as the library stores it then: ID, node name and note recorded
 	id      string

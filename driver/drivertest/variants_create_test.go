@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// variant is a driver with one thing wrong.
+// variant is a Memory with one bug.
 type variant struct {
 	name  string
 	spoil func(*broken)

@@ -51,22 +51,22 @@ var ofDriver = []mutant{
 		file:   "driver/calls.go",
 		from:   "if before := c.busy[u.of]; before != nil {",
 		to:     "if before := c.busy[u.of]; before != nil && len(c.overdue) == 0 {",
-		by:     "TestOverdueCallsAreLeft|TestP52OneCallAtATime",
+		by:     "TestOverdueCallsReturnToTheirCaller|TestP52OneCallAtATime",
 	},
 	{
 		name:   "the late answer to a create is lost",
 		breaks: "P13",
 		file:   "driver/calls.go",
-		from:   "if err == nil && u.kept {",
-		to:     "if err == nil && u.kept && u.ReadOnly {",
+		from:   "if err == nil && u.reuse {",
+		to:     "if err == nil && u.reuse && u.ReadOnly {",
 		by:     "TestLateCreate|TestP52OneCallAtATime",
 	},
 	{
 		name:   "a late answer is that of another machine of the name",
 		breaks: "P13",
 		file:   "driver/calls.go",
-		from:   "if u.kept && late.uid == u.uid {",
-		to:     "if u.kept {",
+		from:   "if u.reuse && late.uid == u.uid {",
+		to:     "if u.reuse {",
 		by:     "TestLateCreate",
 	},
 	{
@@ -97,7 +97,7 @@ var ofDriver = []mutant{
 				c.hide(key, value)
 			}
 		}`,
-		by: "TestChangedMessagesAreTold|TestPartsOfSecretsAreTakenOut",
+		by: "TestChangedMessagesAreReported|TestPartsOfSecretsAreTakenOut",
 	},
 	{
 		name:   "a short value takes the place of a long one",
