@@ -15,7 +15,7 @@ import (
 // and a template of 10 labels that is on its node.
 func settledObservation(t require.TestingT) (*world, *machine.Observation) {
 	w := newWorld(t)
-	w.give(func(m *machine.Machine) {
+	w.createMachine(func(m *machine.Machine) {
 		m.Spec.NodeTemplate.Labels = map[string]string{}
 		for i := range 10 {
 			m.Spec.NodeTemplate.Labels[fmt.Sprintf("example.org/label-%d", i)] = fmt.Sprintf("value-%d", i)
@@ -77,7 +77,7 @@ func BenchmarkCreation(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w := newWorld(b)
-		w.give()
+		w.createMachine()
 		(&shell{w: w}).settle(bound)
 	}
 }

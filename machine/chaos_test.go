@@ -54,10 +54,10 @@ func newChaos(t *rapid.T) *chaos {
 		}
 		if rapid.IntRange(0, 4).Draw(t, "stale node") == 0 {
 			w.cluster.add(node)
-			w.pass(time.Hour)
+			w.advance(time.Hour)
 		}
 	}
-	w.give(func(m *machine.Machine) {
+	w.createMachine(func(m *machine.Machine) {
 		if rapid.Bool().Draw(t, "born without finalizer") {
 			m.Finalizers = nil
 		}
@@ -89,7 +89,7 @@ func (c *chaos) event() {
 	case 3:
 		c.killAt, c.after = c.calls+rapid.IntRange(1, 4).Draw(c.draw, "kill"), rapid.Bool().Draw(c.draw, "after")
 	case 4, 5:
-		c.pass(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute, 15 * time.Minute}).Draw(c.draw, "time"))
+		c.advance(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute, 15 * time.Minute}).Draw(c.draw, "time"))
 	default:
 		c.nodeEvent()
 	}
@@ -103,9 +103,9 @@ func (c *chaos) nodeEvent() {
 	case 0:
 		c.cluster.delete(node)
 	case 1, 2:
-		c.cluster.ready(node, object.Unknown)
+		c.cluster.setReady(node, object.Unknown)
 	default:
-		c.cluster.ready(node, object.True)
+		c.cluster.setReady(node, object.True)
 	}
 }
 
@@ -119,16 +119,16 @@ func (c *chaos) storm(steps int) {
 		} else if !errors.Is(err, errConflict) {
 			require.NoError(c.draw, err)
 		}
-		c.recordedOnce()
+		c.requireOneRecordedVM()
 	}
 	c.stormy, c.killAt = false, 0
 	if c.cluster != nil && c.cluster.live(node) != nil && !c.cluster.live(node).Deleted() {
-		c.cluster.ready(node, object.True)
+		c.cluster.setReady(node, object.True)
 	}
 }
 
-// recordedOnce holds a machine to one recorded VM (P13).
-func (c *chaos) recordedOnce() {
+// requireOneRecordedVM holds a machine to one recorded VM (P13).
+func (c *chaos) requireOneRecordedVM() {
 	recorded := ""
 	for _, m := range c.store.versions {
 		if m == nil || m.Spec.ProviderID == "" {
@@ -162,7 +162,7 @@ func TestP13P14P16P17AfterAStorm(t *testing.T) {
 		if m.Ready() {
 			require.Len(t, c.provider.named(ours), 1)
 		}
-		quiet(c.world)
+		requireIdle(c.world)
 		c.store.remove()
 		c.shell.settle(20)
 		require.Nil(t, c.store.live())
@@ -178,7 +178,7 @@ func TestP13OneVMIsRecordedByAnyProvider(t *testing.T) {
 		c := newChaos(t)
 		c.provider.atomic = false
 		c.storm(25)
-		c.recordedOnce()
+		c.requireOneRecordedVM()
 		c.store.remove()
 		c.provider.lag = 0
 		for _, v := range c.provider.vms {
@@ -198,7 +198,7 @@ func TestP14TheRecordOutlivesTheVM(t *testing.T) {
 			continue
 		}
 		w := newWorld(t)
-		w.running()
+		w.createRunning()
 		w.store.remove()
 		w.provider.faults = func(codes.Call) fault { return fault{code: code} }
 		s := &shell{w: w}
@@ -220,7 +220,7 @@ func TestP14TheRecordOutlivesTheVM(t *testing.T) {
 // Invariants: P16
 func TestP16NoDeleteCallWithoutCreateCall(t *testing.T) {
 	w := newWorld(t)
-	w.give()
+	w.createMachine()
 	w.store.remove()
 	(&shell{w: w}).settle(5)
 	require.Nil(t, w.store.live())
@@ -250,10 +250,10 @@ func TestP16NoDeleteCallForTheNameOfAnotherVM(t *testing.T) {
 				}
 				return fault{}
 			}
-			w.give()
+			w.createMachine()
 			s := &shell{w: w}
 			for i := range c.before {
-				w.passes(s)
+				w.runPass(s)
 				w.edit(func(m *machine.Machine) { m.Spec.Config.DrainTimeout = time.Duration(i+1) * time.Hour })
 			}
 			s.settle(10)
@@ -272,7 +272,7 @@ func TestP16NoDeleteCallForTheNameOfAnotherVM(t *testing.T) {
 // Invariants: P16
 func TestP16CrashBeforeTheNameIsTaken(t *testing.T) {
 	w := newWorld(t)
-	w.give()
+	w.createMachine()
 	w.killAt, w.after = 3, true // at the create
 	_, _, err := (&shell{w: w}).reconcile()
 	require.ErrorIs(t, err, errKilled)
@@ -290,10 +290,10 @@ func TestP16CrashBeforeTheNameIsTaken(t *testing.T) {
 
 // P14: nor is it if the provider, asked for the VM after that, first fails to answer and then denies it.
 // Invariants: P14
-func TestP14FailedLooksForgetNoCreate(t *testing.T) {
+func TestP14FailedStatusCallsForgetNoCreate(t *testing.T) {
 	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.PermissionDenied, codes.ResourceExhausted, codes.Internal} {
 		w := newWorld(t)
-		w.give()
+		w.createMachine()
 		w.killAt, w.after = 3, true // at the create
 		_, _, err := (&shell{w: w}).reconcile()
 		require.ErrorIs(t, err, errKilled)
@@ -334,7 +334,7 @@ func TestP16VMsThatWereThereBefore(t *testing.T) {
 			}
 			return fault{}
 		}
-		w.give()
+		w.createMachine()
 		s := &shell{w: w}
 		_, _, err := s.reconcile()
 		require.NoError(t, err)
@@ -369,7 +369,7 @@ type outcome struct {
 	Tokens               int
 }
 
-func settled(w *world) outcome {
+func outcomeOf(w *world) outcome {
 	out := outcome{VMs: len(w.provider.vms), Gone: true}
 	for _, v := range w.provider.vms {
 		out.Tags += fmt.Sprint(v.tags)
@@ -414,103 +414,103 @@ func settled(w *world) outcome {
 // scenarios are worlds in which a machine has something to do. What comes
 // before is never killed.
 var scenarios = map[string]func(*world){
-	"creation": func(w *world) { w.give() },
+	"creation": func(w *world) { w.createMachine() },
 	"creation with initialization and template": func(w *world) {
 		w.provider.hasInit = true
 		w.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.org/slots": "4"}}
-		w.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"} })
+		w.createMachine(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"} })
 	},
 	"creation with a status that says UNINITIALIZED and no more": func(w *world) {
 		w.provider.hasInit, w.provider.bare = true, true
-		w.give()
+		w.createMachine()
 	},
 	"creation by a slow provider": func(w *world) {
 		w.provider.lag, w.provider.hasInit = 20*time.Second, true
-		w.give()
+		w.createMachine()
 	},
 	"creation without status call": func(w *world) {
 		w.provider.noStatus = true
-		w.give()
+		w.createMachine()
 	},
 	"creation without finalizer and cluster": func(w *world) {
 		w.cluster = nil
-		w.give(func(m *machine.Machine) { m.Finalizers = nil })
+		w.createMachine(func(m *machine.Machine) { m.Finalizers = nil })
 	},
 	"creation refused": func(w *world) {
 		w.provider.differs = true
-		w.give()
+		w.createMachine()
 	},
 	"creation that never ends": func(w *world) {
 		w.provider.boot = -1
-		w.give()
+		w.createMachine()
 	},
 	"creation beside a stale node": func(w *world) {
 		w.cluster.add(node)
-		w.pass(time.Hour)
-		w.give()
+		w.advance(time.Hour)
+		w.createMachine()
 	},
 	"adoption": func(w *world) {
 		w.provider.hasInit = true
 		w.provider.vms = []*vm{{id: "p://old", name: ours, node: node, boots: true, bootAt: w.now}}
-		w.give()
+		w.createMachine()
 	},
 	"health lost": func(w *world) {
-		w.running()
-		w.cluster.ready(node, object.False)
+		w.createRunning()
+		w.cluster.setReady(node, object.False)
 	},
 	"kept while running": func(w *world) {
-		w.running()
+		w.createRunning()
 		w.preserveByNode(machine.PreserveNow)
 	},
 	"kept when it fails": func(w *world) {
-		w.drains(2, time.Minute, 0)
-		w.running()
+		w.addDrain(2, time.Minute, 0)
+		w.createRunning()
 		w.preserve(machine.PreserveWhenFailed)
-		w.cluster.ready(node, object.False)
+		w.cluster.setReady(node, object.False)
 	},
 	"kept when it is recovered": func(w *world) {
-		w.drains(1, time.Minute, 0)
-		w.running()
+		w.addDrain(1, time.Minute, 0)
+		w.createRunning()
 		w.preserve(machine.PreserveNow)
-		w.cluster.ready(node, object.False)
+		w.cluster.setReady(node, object.False)
 		(&shell{w: w}).settleFor(time.Hour)
-		w.cluster.ready(node, object.True)
+		w.cluster.setReady(node, object.True)
 	},
 	"kept no longer when it is recovered": func(w *world) {
-		w.drains(1, time.Minute, 0)
-		w.running()
+		w.addDrain(1, time.Minute, 0)
+		w.createRunning()
 		w.preserve(machine.PreserveWhenFailed)
-		w.cluster.ready(node, object.False)
+		w.cluster.setReady(node, object.False)
 		(&shell{w: w}).settleFor(time.Hour)
-		w.cluster.ready(node, object.True)
+		w.cluster.setReady(node, object.True)
 	},
 	"kept no longer though failed": func(w *world) {
-		w.running()
+		w.createRunning()
 		w.preserve(machine.PreserveWhenFailed)
-		w.cluster.ready(node, object.False)
+		w.cluster.setReady(node, object.False)
 		(&shell{w: w}).settleFor(time.Hour)
 		w.preserveByNode(machine.PreserveNever)
 	},
 	"node deleted": func(w *world) {
-		w.running()
+		w.createRunning()
 		w.cluster.delete(node)
 	},
 	"template changed": func(w *world) {
-		w.running()
+		w.createRunning()
 		w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"} })
 	},
 	"tags changed": func(w *world) {
 		w.fields = []string{"tags"}
-		w.becomes(spec("s", "team", "a", "old", "yes"))
-		w.running()
-		w.becomes(spec("s", "team", "b"))
+		w.setClassSpec(spec("s", "team", "a", "old", "yes"))
+		w.createRunning()
+		w.setClassSpec(spec("s", "team", "b"))
 	},
 	"tags refused": func(w *world) {
 		w.fields = []string{"tags"}
-		w.becomes(spec("s"))
-		w.running()
+		w.setClassSpec(spec("s"))
+		w.createRunning()
 		w.edit(ownedBySet)
-		w.becomes(spec("s", "team", "b"))
+		w.setClassSpec(spec("s", "team", "b"))
 		w.provider.faults = func(call codes.Call) fault {
 			if call == codes.UpdateMachine {
 				return fault{code: codes.Unimplemented}
@@ -520,91 +520,91 @@ var scenarios = map[string]func(*world){
 	},
 	"virtual capacity changed": func(w *world) {
 		w.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.org/slots": "4"}}
-		w.running()
+		w.createRunning()
 		w.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.org/lanes": "2"}}
 	},
 	"deletion": func(w *world) {
-		w.running()
+		w.createRunning()
 		w.store.remove()
 	},
 	"deletion with lost names": func(w *world) {
-		w.running()
+		w.createRunning()
 		w.edit(func(m *machine.Machine) { m.Spec.NodeName, m.Spec.ProviderID = "", "" })
 		w.cluster.change(node, func(n *machine.Node) { delete(n.Labels, w.policy.Keys.NodeMachine) })
 		w.store.remove()
 	},
 	"deletion of a new machine": func(w *world) {
-		w.give()
+		w.createMachine()
 		w.store.remove()
 	},
 	"deletion without cluster": func(w *world) {
 		w.cluster = nil
-		w.running()
+		w.createRunning()
 		w.store.remove()
 	},
 	"deletion with a drain": func(w *world) {
-		w.running()
-		w.drains(2, time.Minute, 0)
+		w.createRunning()
+		w.addDrain(2, time.Minute, 0)
 		w.store.remove()
 	},
 	"deletion with a drain by force": func(w *world) {
-		w.running()
-		d := w.drains(0, 0, 2)
-		d.volumes, d.held = 1, 30*time.Second
+		w.createRunning()
+		d := w.addDrain(0, 0, 2)
+		d.volumes, d.detachAfter = 1, 30*time.Second
 		w.store.remove()
 	},
 	"in-place update": func(w *world) {
-		w.updating(machine.UpdateSuccessful)
+		w.startUpdate(machine.UpdateSuccessful)
 		w.owner.moves = true
 	},
-	"in-place update that waits for its owner": func(w *world) { w.updating(machine.UpdateSuccessful) },
-	"in-place update that fails":               func(w *world) { w.updating(machine.UpdateFailed) },
-	"in-place update that is never answered":   func(w *world) { w.updating("") },
+	"in-place update that waits for its owner": func(w *world) { w.startUpdate(machine.UpdateSuccessful) },
+	"in-place update that fails":               func(w *world) { w.startUpdate(machine.UpdateFailed) },
+	"in-place update that is never answered":   func(w *world) { w.startUpdate("") },
 	"in-place update withdrawn before it began": func(w *world) {
-		w.updating("")
-		w.ask(machine.InPlaceCandidate)
-		w.passes(&shell{w: w})
-		w.ask(machine.InPlaceNone)
+		w.startUpdate("")
+		w.requestInPlace(machine.InPlaceCandidate)
+		w.runPass(&shell{w: w})
+		w.requestInPlace(machine.InPlaceNone)
 	},
 	"in-place update withdrawn while draining": func(w *world) {
-		w.updating("")
+		w.startUpdate("")
 		w.cluster.drain.stuck = 1
-		w.passes(&shell{w: w})
-		w.ask(machine.InPlaceNone)
+		w.runPass(&shell{w: w})
+		w.requestInPlace(machine.InPlaceNone)
 	},
 	"in-place update withdrawn too late": func(w *world) {
-		w.updating(machine.UpdateSuccessful)
+		w.startUpdate(machine.UpdateSuccessful)
 		w.cluster.drain.pods = 0
-		w.passes(&shell{w: w})
-		w.ask(machine.InPlaceNone)
+		w.runPass(&shell{w: w})
+		w.requestInPlace(machine.InPlaceNone)
 	},
 	"failed in-place update withdrawn": func(w *world) {
-		w.updating(machine.UpdateFailed)
-		w.patient()
+		w.startUpdate(machine.UpdateFailed)
+		w.disableHealthTimeout()
 		(&shell{w: w}).settle(bound)
-		w.ask(machine.InPlaceNone)
+		w.requestInPlace(machine.InPlaceNone)
 	},
 }
 
 // updating brings a machine up that is selected for an in-place update, with
 // two pods that leave and an agent.
-func (w *world) updating(answer string) {
-	w.running()
-	w.drains(2, time.Minute, 0)
+func (w *world) startUpdate(answer string) {
+	w.createRunning()
+	w.addDrain(2, time.Minute, 0)
 	w.cluster.agent = agentModel{answer: answer, takes: 5 * time.Minute}
-	w.ask(machine.InPlaceSelected)
+	w.requestInPlace(machine.InPlaceSelected)
 }
 
 // patient never marks the machine failed for its health.
-func (w *world) patient() {
+func (w *world) disableHealthTimeout() {
 	m := w.store.live().Clone()
 	m.Spec.Config.DisableHealthTimeout = true
 	w.store.force(m)
 }
 
 // running gives a machine and brings it up.
-func (w *world) running() {
-	w.give()
+func (w *world) createRunning() {
+	w.createMachine()
 	(&shell{w: w}).settle(bound)
 	require.True(w.t, w.store.live().Ready())
 	w.calls = 0
@@ -617,11 +617,11 @@ func (w *world) running() {
 func TestP26KilledAnywhere(t *testing.T) {
 	for name, prepare := range scenarios {
 		t.Run(name, func(t *testing.T) {
-			calm := newWorld(t)
-			prepare(calm)
-			calm.calls = 0
-			(&shell{w: calm}).settle(30)
-			want, calls := settled(calm), calm.calls
+			undisturbed := newWorld(t)
+			prepare(undisturbed)
+			undisturbed.calls = 0
+			(&shell{w: undisturbed}).settle(30)
+			want, calls := outcomeOf(undisturbed), undisturbed.calls
 			require.Positive(t, calls)
 			for killAt := 1; killAt <= calls; killAt++ {
 				for mode := range 4 {
@@ -629,10 +629,10 @@ func TestP26KilledAnywhere(t *testing.T) {
 					prepare(w)
 					w.calls = 0
 					w.killAt, w.after = killAt, mode&1 == 1
-					kill(w, mode&2 == 2)
-					require.Equal(t, want, settled(w), "killed at call %d of %d, after it: %t, stale: %t",
+					runThroughKill(w, mode&2 == 2)
+					require.Equal(t, want, outcomeOf(w), "killed at call %d of %d, after it: %t, stale: %t",
 						killAt, calls, w.after, mode&2 == 2)
-					quiet(w)
+					requireIdle(w)
 				}
 			}
 		})
@@ -640,7 +640,7 @@ func TestP26KilledAnywhere(t *testing.T) {
 }
 
 // kill runs a world through its kill to the end.
-func kill(w *world, stale bool) {
+func runThroughKill(w *world, stale bool) {
 	s := &shell{w: w}
 	for passes := 0; ; passes++ {
 		require.Less(w.t, passes, 1000, "it is never killed")
@@ -663,7 +663,7 @@ func kill(w *world, stale bool) {
 
 // quiet holds a settled world to P28: nothing is written or called any more,
 // at once and much later.
-func quiet(w *world) {
+func requireIdle(w *world) {
 	writes, calls := w.store.writes, w.calls
 	s := &shell{w: w, noInitialize: true}
 	for range 3 {
@@ -673,7 +673,7 @@ func quiet(w *world) {
 			return
 		}
 		require.Equal(w.t, writes, w.store.writes, "P28: a settled machine was written")
-		w.pass(7 * time.Hour)
+		w.advance(7 * time.Hour)
 	}
 	if m := w.store.live(); m.Ready() { // others may look for their node once a process
 		require.Equal(w.t, calls, w.calls, "P28: a settled machine had calls made")

@@ -32,18 +32,18 @@ var badTemplates = map[string]struct {
 
 // A machine whose template no API server accepts gets no VM, at any time, and is not Failed for that:
 // its owner would replace it without an end. Once the template is corrected it has its whole time.
-func TestNoVMIsMadeForANodeThatNobodyCanWrite(t *testing.T) {
+func TestNoVMIsCreatedForAnInvalidTemplate(t *testing.T) {
 	for name, c := range badTemplates {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.give(func(m *machine.Machine) { m.Spec.NodeTemplate = c.template })
+			w.createMachine(func(m *machine.Machine) { m.Spec.NodeTemplate = c.template })
 			var bad *object.FieldError
 			require.ErrorAs(t, w.store.live().Validate(), &bad)
 			require.Equal(t, c.field, bad.Field)
 			s := &shell{w: w}
 			s.settle(5)
-			w.pass(24 * time.Hour)
-			w.patient()
+			w.advance(24 * time.Hour)
+			w.disableHealthTimeout()
 			s.settle(5)
 			m := w.store.live()
 			require.Equal(t, machine.PhaseNew, m.Status.Phase)
@@ -62,7 +62,7 @@ func TestNoVMIsMadeForANodeThatNobodyCanWrite(t *testing.T) {
 }
 
 // A name that can't be the value of the node's label is as bad; without a cluster it is not.
-func TestNoVMIsMadeForANameThatNoNodeCanCarry(t *testing.T) {
+func TestNoVMIsCreatedForAnInvalidName(t *testing.T) {
 	o := &machine.Observation{Machine: &machine.Machine{Meta: object.Meta{
 		Key: object.Key{Name: strings.Repeat("a", 64)}, Finalizers: []string{machine.Finalizer}, CreatedAt: epoch,
 	}}, Class: &machine.Class{}}
@@ -79,7 +79,7 @@ func TestNoVMIsMadeForANameThatNoNodeCanCarry(t *testing.T) {
 // A VM that a create may have made before is looked for all the same, and used.
 func TestVMOfATemplateThatBecameInvalid(t *testing.T) {
 	w := newWorld(t)
-	w.give()
+	w.createMachine()
 	w.killAt, w.after = 3, true // at the create
 	_, _, err := (&shell{w: w}).reconcile()
 	require.ErrorIs(t, err, errKilled)
@@ -96,7 +96,7 @@ func TestMachineRunsOnWithAnInvalidTemplate(t *testing.T) {
 	for name, c := range badTemplates {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"old": "label"} })
+			w.createMachine(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"old": "label"} })
 			(&shell{w: w}).settle(bound)
 			w.edit(func(m *machine.Machine) {
 				m.Spec.NodeTemplate = c.template.Clone()
@@ -114,12 +114,12 @@ func TestMachineRunsOnWithAnInvalidTemplate(t *testing.T) {
 			require.Equal(t, "label", n.Labels["good"])
 			require.NotContains(t, n.Labels, "old")
 			require.LessOrEqual(t, len(n.Labels), 3, "beside its host and machine name")
-			quiet(w)
+			requireIdle(w)
 
-			w.cluster.ready(node, object.False)
-			w.passes(s)
+			w.cluster.setReady(node, object.False)
+			w.runPass(s)
 			require.Equal(t, machine.PhaseUnknown, w.store.live().Status.Phase, "its health is judged as before")
-			w.cluster.ready(node, object.True)
+			w.cluster.setReady(node, object.True)
 			w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate = machine.NodeTemplate{} })
 			s.settle(5)
 			m = w.store.live()
@@ -138,12 +138,12 @@ func TestServerRefusesPartOfATemplate(t *testing.T) {
 		Labels: map[string]string{"pool": "a"}, Annotations: map[string]string{"note": "b"},
 		Taints: []object.Taint{{Key: "dedicated", Effect: object.NoSchedule}},
 	}
-	w.cluster.refuses = func(n *machine.Node) bool { return n.Labels["pool"] != "" }
-	w.give(func(m *machine.Machine) { m.Spec.NodeTemplate = template })
+	w.cluster.rejects = func(n *machine.Node) bool { return n.Labels["pool"] != "" }
+	w.createMachine(func(m *machine.Machine) { m.Spec.NodeTemplate = template })
 	s := &shell{w: w}
-	w.passes(s)
-	w.pass(time.Minute)
-	w.passes(s)
+	w.runPass(s)
+	w.advance(time.Minute)
+	w.runPass(s)
 	m, n := w.store.live(), w.cluster.live(node)
 	require.Equal(t, machine.PhaseRunning, m.Status.Phase)
 	require.Equal(t, machine.OperationUpdate, m.Status.LastOperation.Kind)
@@ -155,36 +155,36 @@ func TestServerRefusesPartOfATemplate(t *testing.T) {
 	require.Equal(t, ours, n.Labels[w.policy.Keys.NodeMachine])
 	require.True(t, n.HasFinalizer(machine.NodeFinalizer))
 	require.False(t, slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Key == w.policy.Keys.NotReadyTaint }))
-	require.Equal(t, 1, w.cluster.refusals)
+	require.Equal(t, 1, w.cluster.rejections)
 
 	plan, _, err := s.reconcile()
 	require.NoError(t, err)
 	require.Equal(t, n.Applied.Refused.At.Add(10*time.Minute), plan.At)
-	require.Equal(t, 1, w.cluster.refusals, "it is not tried in each pass")
+	require.Equal(t, 1, w.cluster.rejections, "it is not tried in each pass")
 	w.now = plan.At
-	w.passes(s)
-	require.Equal(t, 2, w.cluster.refusals)
+	w.runPass(s)
+	require.Equal(t, 2, w.cluster.rejections)
 	w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = nil })
-	w.passes(s)
+	w.runPass(s)
 	m = w.store.live()
 	require.Equal(t, machine.StateSuccessful, m.Status.LastOperation.State)
 	require.Zero(t, w.cluster.live(node).Applied.Refused)
-	quiet(w)
+	requireIdle(w)
 }
 
 // If the server refuses all of it, the node has what is the library's own, and an update in place
 // goes on.
 func TestServerRefusesAWholeTemplate(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.cluster.refuses = func(n *machine.Node) bool { return n.Labels["pool"] != "" || n.Annotations["note"] != "" }
+	w.createRunning()
+	w.cluster.rejects = func(n *machine.Node) bool { return n.Labels["pool"] != "" || n.Annotations["note"] != "" }
 	w.edit(func(m *machine.Machine) {
 		m.Spec.NodeTemplate.Labels, m.Spec.NodeTemplate.Annotations = map[string]string{"pool": "a"}, map[string]string{"note": "b"}
 		m.Spec.InPlace = machine.InPlaceSelected
 	})
 	s := &shell{w: w}
-	w.passes(s)
-	w.passes(s)
+	w.runPass(s)
+	w.runPass(s)
 	m, n := w.store.live(), w.cluster.live(node)
 	require.Equal(t, machine.PhaseInPlaceUpdating, m.Status.Phase)
 	assert.NotEqual(t, machine.StateFailed, m.Status.LastOperation.State, m.Status.LastOperation.Message)
@@ -204,9 +204,9 @@ func TestVirtualCapacityIsWellFormed(t *testing.T) {
 	assert.ErrorContains(t, c.Validate(), `virtualCapacity["my slots"]`)
 }
 
-// TestRecordOnANodeTakesNoProblemBack: the record on a node may say that a template was applied which is not valid,
+// TestNodesRecordDoesNotClearSpecInvalid: the record on a node may say that a template was applied which is not valid,
 // as an older version judged it. What is wrong stays on record, whether the node has been read or not.
-func TestRecordOnANodeTakesNoProblemBack(t *testing.T) {
+func TestNodesRecordDoesNotClearSpecInvalid(t *testing.T) {
 	w, o := settledObservation(t)
 	m, n := o.Machine.Clone(), o.Node.Node.Clone()
 	m.Spec.NodeTemplate.Taints = []object.Taint{{Effect: "NoSchedule"}} // without a key

@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-func init() { maps.Copy(creationStories, turnStories) }
+func init() { maps.Copy(creationStories, classBackoffStories) }
 
 func anyClassBackoff(t *rapid.T) machine.ClassBackoff {
 	return machine.ClassBackoff{
@@ -27,86 +27,86 @@ func anyCreatePermit(t *rapid.T) machine.CreatePermit {
 }
 
 // slow has the class slowed for a while; turns are given from then on.
-func (w *world) slow(wait time.Duration) {
-	w.hold = &machine.ClassBackoff{
+func (w *world) backOffClass(wait time.Duration) {
+	w.classBackoff = &machine.ClassBackoff{
 		Class: "small", Zone: "a", Code: codes.ResourceExhausted,
 		Since: w.now.Truncate(time.Second), Until: w.now.Truncate(time.Second).Add(wait),
 	}
 	w.createPermit = func(*machine.Machine) *machine.CreatePermit { return &machine.CreatePermit{Given: true} }
 }
 
-var turnStories = map[string]func(*story){
+var classBackoffStories = map[string]func(*story){
 	"class slowed until it is its turn": func(s *story) {
-		s.slow(4 * time.Minute)
-		s.give()
+		s.backOffClass(4 * time.Minute)
+		s.createMachine()
 		s.later(0, "its class is slowed: a new machine makes no call, and says once what is missing")
 		s.later(time.Minute, "somebody looks")
 		s.wait()
-		s.hold = nil
+		s.classBackoff = nil
 		s.later(time.Minute, "the node registers")
 	},
 	"class slowed while others are tried": func(s *story) {
-		s.slow(time.Minute)
+		s.backOffClass(time.Minute)
 		s.createPermit = func(*machine.Machine) *machine.CreatePermit {
 			return &machine.CreatePermit{At: s.now.Add(10 * time.Second)}
 		}
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		s.wait()
-		s.say("the other one's create is still under way")
+		s.comment("the other one's create is still under way")
 		s.wait()
-		s.hold = nil
-		s.say("it has succeeded, and so have others: the class is not slowed any more")
+		s.classBackoff = nil
+		s.comment("it has succeeded, and so have others: the class is not slowed any more")
 		s.wait()
 	},
 	"class slowed until the time is up": func(s *story) {
 		s.failing(codes.CreateMachine, codes.ResourceExhausted, false)
-		s.give()
-		s.run()
-		s.slow(time.Hour)
-		s.say("its own try was refused, and the class is slowed for an hour")
+		s.createMachine()
+		s.reconcile()
+		s.backOffClass(time.Hour)
+		s.comment("its own try was refused, and the class is slowed for an hour")
 		s.wait()
 		s.wait()
-		s.doomed()
-		s.run()
+		s.requestDeletion()
+		s.reconcile()
 	},
 	"class slowed for longer than the creation may take": func(s *story) {
-		s.slow(time.Hour)
-		s.give()
-		s.run()
+		s.backOffClass(time.Hour)
+		s.createMachine()
+		s.reconcile()
 		s.provider.boot = -1
-		s.say("no node registers")
+		s.comment("no node registers")
 		s.wait()
 		s.wait()
 	},
 	"class slowed after a first try": func(s *story) {
 		s.failing(codes.CreateMachine, codes.ResourceExhausted, false)
-		s.give()
-		s.run()
-		s.slow(15 * time.Minute)
-		s.say("its refusal slows the class, others are tried meanwhile")
+		s.createMachine()
+		s.reconcile()
+		s.backOffClass(15 * time.Minute)
+		s.comment("its refusal slows the class, others are tried meanwhile")
 		s.wait()
 		s.failing(codes.CreateMachine, codes.OK, false)
-		s.say("the quota is raised")
+		s.comment("the quota is raised")
 		s.wait()
 	},
 	"class slowed after a lost answer": func(s *story) {
 		s.failing(codes.CreateMachine, codes.DeadlineExceeded, true)
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		s.failing(codes.CreateMachine, codes.OK, false)
-		s.slow(15 * time.Minute)
-		s.say("its class is slowed, but its VM may be there already")
+		s.backOffClass(15 * time.Minute)
+		s.comment("its class is slowed, but its VM may be there already")
 		s.wait()
 	},
 	"class slowed between two VMs of a crash": func(s *story) {
-		s.give()
+		s.createMachine()
 		s.killAt, s.after = 3, true
-		s.run()
+		s.reconcile()
 		s.restart()
-		s.slow(15 * time.Minute)
-		s.say("its class is slowed meanwhile: the VM that was made is found")
-		s.run()
+		s.backOffClass(15 * time.Minute)
+		s.comment("its class is slowed meanwhile: the VM that was made is found")
+		s.reconcile()
 	},
 }
 
@@ -114,13 +114,13 @@ var turnStories = map[string]func(*story){
 // exist is written once and not called for, in any number of passes. The time
 // does not count: once it is tried, it has all of its creation timeout.
 // Invariants: P21 P28
-func TestP28HeldMachinesCostNothing(t *testing.T) {
+func TestP28MachinesInClassBackoffCostNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.slow(24 * time.Hour)
+		w.backOffClass(24 * time.Hour)
 		w.provider.boot = -1
-		w.give()
-		until := w.hold.Until
+		w.createMachine()
+		until := w.classBackoff.Until
 		s := &shell{w: w}
 		_, _, err := s.reconcile()
 		require.NoError(t, err)
@@ -135,29 +135,29 @@ func TestP28HeldMachinesCostNothing(t *testing.T) {
 			require.True(t, plan.At.After(w.now) && !plan.At.After(until), "P21")
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 10_000_000).Draw(t, "passes")) * time.Millisecond)
 		}
-		w.passes(s)
+		w.runPass(s)
 		require.Equal(t, machine.PhasePending, w.store.live().Status.Phase)
-		before, then := w.until(w.now.Truncate(time.Second).Add(w.policy.CreationTimeout + time.Second))
+		before, then := w.phasesAround(w.now.Truncate(time.Second).Add(w.policy.CreationTimeout + time.Second))
 		require.Equal(t, machine.PhasePending, before)
 		require.Equal(t, machine.PhaseFailed, then)
 	})
 }
 
-// TestHeldMachineHasItsTimeAfterwards: a machine that was held, as by its class, a freeze, a class
+// TestDelayedMachineHasItsWholeTimeout: a machine that was held, as by its class, a freeze, a class
 // that had a mistake or a library that was down, has all of its creation timeout after its first try,
 // though nothing holds it any more when that is made and though the first tries fail.
-func TestHeldMachineHasItsTimeAfterwards(t *testing.T) {
+func TestDelayedMachineHasItsWholeTimeout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.provider.boot = -1
-		w.give()
+		w.createMachine()
 		s := &shell{w: w}
 		if rapid.Bool().Draw(t, "held") {
-			w.slow(100 * time.Hour)
-			w.passes(s)
+			w.backOffClass(100 * time.Hour)
+			w.runPass(s)
 		}
-		w.pass(time.Duration(rapid.IntRange(61, 100_000).Draw(t, "seconds")) * time.Second)
-		w.hold = nil
+		w.advance(time.Duration(rapid.IntRange(61, 100_000).Draw(t, "seconds")) * time.Second)
+		w.classBackoff = nil
 		begun := w.now
 		failing := rapid.SampledFrom([]codes.Code{codes.OK, codes.Unavailable, codes.Internal}).Draw(t, "first answer")
 		failed := rapid.SampledFrom([]codes.Call{codes.GetMachineStatus, codes.CreateMachine}).Draw(t, "of")
@@ -175,41 +175,41 @@ func TestHeldMachineHasItsTimeAfterwards(t *testing.T) {
 			require.True(t, plan.At.After(w.now))
 			w.now = plan.At
 		}
-		w.passes(s)
+		w.runPass(s)
 		require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
 	})
 }
 
-// TestHeldMachineIsTriedWithoutAWait: what a held machine says of its class is no
+// TestMachineIsTriedAtOnceAfterClassBackoff: what a held machine says of its class is no
 // attempt of its own. When the class is not slowed any more, it is tried at once.
-func TestHeldMachineIsTriedWithoutAWait(t *testing.T) {
+func TestMachineIsTriedAtOnceAfterClassBackoff(t *testing.T) {
 	w := newWorld(t)
-	w.slow(time.Hour)
-	w.give()
+	w.backOffClass(time.Hour)
+	w.createMachine()
 	s := &shell{w: w}
-	w.passes(s)
+	w.runPass(s)
 	require.Equal(t, machine.PhaseCrashLoopBackOff, w.store.live().Status.Phase)
-	w.hold = nil
-	w.pass(time.Second)
-	w.passes(s)
+	w.classBackoff = nil
+	w.advance(time.Second)
+	w.runPass(s)
 	require.NotEmpty(t, w.store.live().Spec.ProviderID)
 	require.Equal(t, machine.PhasePending, w.store.live().Status.Phase)
 }
 
-// TestHeldForAMistakeWritesNothing: only a missing quota concerns an autoscaler.
-func TestHeldForAMistakeWritesNothing(t *testing.T) {
+// TestOnlyMissingQuotaIsRecorded: only a missing quota concerns an autoscaler.
+func TestOnlyMissingQuotaIsRecorded(t *testing.T) {
 	w := newWorld(t)
-	w.slow(time.Hour)
-	w.hold.Code = codes.InvalidArgument
-	w.give()
+	w.backOffClass(time.Hour)
+	w.classBackoff.Code = codes.InvalidArgument
+	w.createMachine()
 	before := w.store.live().Version
-	w.passes(&shell{w: w})
+	w.runPass(&shell{w: w})
 	require.Equal(t, before, w.store.live().Version)
 }
 
 // With anything stored and observed, a machine of a class that is slowed has no
 // create announced or issued without a turn.
-func TestNoCreateWithoutATurn(t *testing.T) {
+func TestNoCreateWithoutAPermit(t *testing.T) {
 	held := 0
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
@@ -246,15 +246,15 @@ func TestNoCreateWithoutATurn(t *testing.T) {
 }
 
 // A turn is a matter of creation: a machine that has a VM, or is deleted, is not held.
-func TestOnlyCreationsAreHeld(t *testing.T) {
+func TestClassBackoffDelaysOnlyCreations(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.slow(time.Hour)
+	w.createRunning()
+	w.backOffClass(time.Hour)
 	before := w.store.live().Version
-	w.passes(&shell{w: w})
+	w.runPass(&shell{w: w})
 	assert.Equal(t, before, w.store.live().Version)
 	o := (&shell{w: w}).observe()
-	o.ClassBackoff = w.hold
+	o.ClassBackoff = w.classBackoff
 	o.Machine = o.Machine.Clone()
 	o.Machine.DeletedAt = w.now
 	plan, err := machine.Decide(o, w.policy, w.now)
@@ -281,8 +281,8 @@ func on[E machine.Effect](f fault) func(machine.Effect) fault {
 var tokenStories = map[string]func(*story){
 	"token": func(s *story) {
 		s.needTokens()
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		s.later(time.Minute, "the node registers with its token")
 		s.later(time.Hour, "nothing has changed")
 		s.store.remove()
@@ -290,32 +290,32 @@ var tokenStories = map[string]func(*story){
 	},
 	"token that nobody makes": func(s *story) {
 		s.needTokens().use = machine.TokenUnavailable
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		s.wait()
 		s.tokens.use, s.secret = machine.TokenUnused, "v2"
 		s.later(time.Minute, "the user data is corrected")
 	},
 	"token that nobody makes and a deletion": func(s *story) {
 		s.needTokens().use = machine.TokenUnavailable
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		s.tokens.use = machine.TokenNeeded
 		s.store.remove()
 		s.later(time.Minute, "somebody deletes the machine: nobody was called for it")
 	},
 	"token that cannot be made at first": func(s *story) {
 		s.needTokens().faults = on[machine.EnsureToken](fault{code: codes.Unavailable})
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		s.tokens.faults = nil
-		s.say("tokens can be made again")
+		s.comment("tokens can be made again")
 		s.wait()
 	},
 	"token that cannot be deleted": func(s *story) {
 		s.needTokens().faults = on[machine.RemoveToken](fault{code: codes.PermissionDenied})
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		s.later(time.Minute, "the node registers")
 		s.later(time.Hour, "nothing has changed")
 		s.store.remove()
@@ -324,36 +324,36 @@ var tokenStories = map[string]func(*story){
 	"token of a machine that does not join": func(s *story) {
 		s.needTokens()
 		s.provider.boot = -1
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		s.wait()
 		s.store.remove()
 		s.later(time.Minute, "its set replaces it")
 	},
 	"token of a machine deleted before": func(s *story) {
 		s.needTokens()
-		s.give()
+		s.createMachine()
 		s.store.remove()
-		s.run()
+		s.reconcile()
 	},
 	"token after a crash": func(s *story) {
 		s.needTokens()
 		s.provider.hasInit = true
-		s.give()
+		s.createMachine()
 		s.killAt, s.after = 4, true // at the create
 		_, _, err := s.shell.reconcile()
 		require.ErrorIs(s.t, err, errKilled)
 		s.restart()
-		s.run()
+		s.reconcile()
 		s.later(time.Minute, "the node registers")
 	},
 	"token prolonged after a freeze": func(s *story) {
 		s.needTokens()
 		s.provider.boot = 30 * time.Minute
-		s.give()
-		s.run()
-		s.pass(10 * time.Minute)
-		s.thawed()
+		s.createMachine()
+		s.reconcile()
+		s.advance(10 * time.Minute)
+		s.restartClock()
 		s.tokens.faults = on[machine.RenewToken](fault{code: codes.Unavailable})
 		s.later(0, "after a freeze, its clock starts again; the cluster is not quite there yet")
 		s.tokens.faults = nil
@@ -366,40 +366,40 @@ var tokenTroubles = map[string]func(*story){
 	"token not there to be prolonged": func(s *story) {
 		s.needTokens()
 		s.provider.boot = 30 * time.Minute
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		clear(s.tokens.of)
-		s.pass(10 * time.Minute)
-		s.thawed()
+		s.advance(10 * time.Minute)
+		s.restartClock()
 		s.later(0, "after a freeze, in which somebody has deleted the token: no other would be of use to the VM")
 	},
 	"token that was deleted already": func(s *story) {
 		s.needTokens().faults = on[machine.RemoveToken](fault{code: codes.NotFound})
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		s.later(time.Minute, "the node registers")
 	},
 	"token not found before initialization": func(s *story) {
 		s.needTokens()
 		s.provider.hasInit = true
-		s.give()
+		s.createMachine()
 		s.killAt, s.after = 4, true // at the create
 		_, _, err := s.shell.reconcile()
 		require.ErrorIs(s.t, err, errKilled)
 		s.restart()
 		s.tokens.faults = on[machine.RenewToken](fault{code: codes.Unavailable})
-		s.run()
+		s.reconcile()
 		s.tokens.faults = nil
 		clear(s.tokens.of)
-		s.say("somebody deletes the token")
+		s.comment("somebody deletes the token")
 		s.wait()
 	},
 	"token that would be over at once": func(s *story) {
 		s.needTokens()
 		s.provider.hasInit, s.provider.boot = true, -1
-		s.give()
+		s.createMachine()
 		s.failing(codes.InitializeMachine, codes.Unavailable, false)
-		s.run()
+		s.reconcile()
 		s.restart()
 		s.failing(codes.InitializeMachine, codes.OK, false)
 		s.edit(func(m *machine.Machine) { m.Spec.Config.CreationTimeout = time.Second })
@@ -408,7 +408,7 @@ var tokenTroubles = map[string]func(*story){
 }
 
 // thawed restarts the machine's clock, as the end of a freeze does.
-func (w *world) thawed() {
+func (w *world) restartClock() {
 	m := w.store.live().Clone()
 	m.Status.ClockFrom = w.now.Truncate(time.Second)
 	w.store.force(m)
@@ -417,22 +417,22 @@ func (w *world) thawed() {
 var tokenScenarios = map[string]func(*world){
 	"creation with a token": func(w *world) {
 		w.needTokens()
-		w.give()
+		w.createMachine()
 	},
 	"creation with a token and initialization": func(w *world) {
 		w.needTokens()
 		w.provider.hasInit = true
-		w.give()
+		w.createMachine()
 	},
 	"deletion of a machine that waits with a token": func(w *world) {
 		w.needTokens()
-		w.give()
-		w.passes(&shell{w: w})
+		w.createMachine()
+		w.runPass(&shell{w: w})
 		w.store.remove()
 	},
 	"deletion of a machine that had a token": func(w *world) {
 		w.needTokens()
-		w.running()
+		w.createRunning()
 		w.store.remove()
 	},
 }
@@ -452,10 +452,10 @@ func TestTokensCostThreeCalls(t *testing.T) {
 			(&shell{w: w, noInitialize: true}).settle(bound)
 			calls = append(calls, w.calls)
 		}
-		step(func() { w.give() })
+		step(func() { w.createMachine() })
 		require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
-		step(func() { w.cluster.ready(node, "False"); w.patient() })
-		step(func() { w.cluster.ready(node, "True") })
+		step(func() { w.cluster.setReady(node, "False"); w.disableHealthTimeout() })
+		step(func() { w.cluster.setReady(node, "True") })
 		step(w.store.remove)
 		require.Nil(t, w.store.live())
 		return calls
@@ -469,15 +469,15 @@ func TestTokensLastUntilTheDeadline(t *testing.T) {
 	w := newWorld(t)
 	w.needTokens()
 	w.provider.boot = -1
-	w.give(func(m *machine.Machine) { m.Spec.Config.CreationTimeout = 3 * time.Hour })
+	w.createMachine(func(m *machine.Machine) { m.Spec.Config.CreationTimeout = 3 * time.Hour })
 	s := &shell{w: w}
-	w.passes(s)
+	w.runPass(s)
 	has := w.tokens.of["uid-"+ours]
 	deadline := w.store.live().CreatedAt.Add(3*time.Hour + time.Second)
 	assert.Equal(t, deadline, has.until)
 	before := w.tokens.ensured
-	w.pass(2 * time.Hour)
-	w.passes(s)
+	w.advance(2 * time.Hour)
+	w.runPass(s)
 	assert.Equal(t, before, w.tokens.ensured, "nothing was prolonged")
 }
 
@@ -502,7 +502,7 @@ func TestTokensAfterAStorm(t *testing.T) {
 			if m.Status.Phase == machine.PhaseRunning && !tokens.left {
 				require.Empty(t, tokens.of, "a token outlives the joining")
 			}
-			quiet(c.world)
+			requireIdle(c.world)
 			c.store.remove()
 			c.shell.settle(20)
 			tokens.left = false

@@ -50,13 +50,13 @@ func TestP18DeletionEndsFromEverywhere(t *testing.T) {
 				for _, opState := range allStates {
 					i++
 					w := newWorld(t)
-					w.running()
+					w.createRunning()
 					corrupt(w, i, func(m *machine.Machine) {
 						m.Status.Phase = phase
 						m.Status.LastOperation.Kind, m.Status.LastOperation.State = kind, opState
 						m.Status.LastOperation.Stage = stage
 					})
-					ends(t, w, fmt.Sprintf("from %q, %q/%q, %q", phase, kind, stage, opState))
+					requireDeletionEnds(t, w, fmt.Sprintf("from %q, %q/%q, %q", phase, kind, stage, opState))
 				}
 			}
 		}
@@ -84,11 +84,11 @@ func corrupt(w *world, number int, change func(*machine.Machine)) {
 }
 
 // ends lets a deletion run for a day, with a provider that answers.
-func ends(t *testing.T, w *world, from string) {
+func requireDeletionEnds(t *testing.T, w *world, from string) {
 	// What the model holds finalizer removal to does not apply to records
 	// that say the VM is gone when it is not.
 	w.provider.vms, w.provider.deletedOK = nil, true
-	w.provider.mayHaveMade = false
+	w.provider.vmMayExist = false
 	s, end := &shell{w: w}, w.now.Add(24*time.Hour)
 	for range 10 {
 		plan, gone, err := s.reconcile()
@@ -134,7 +134,7 @@ func TestP18DeletionEndsFromAnyGarbage(t *testing.T) {
 // P28: from any nonsense at all, a pass ends, and the next one finds nothing
 // left to write: nothing is written back and forth.
 // Invariants: P21
-func TestP28GarbageComesToRest(t *testing.T) {
+func TestP28GarbageSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		m := anyMachine(t)
@@ -165,7 +165,7 @@ func TestP28GarbageComesToRest(t *testing.T) {
 // Invariants: P28
 func TestP28ConditionsAreCopiedOnce(t *testing.T) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	w.cluster.change(node, func(n *machine.Node) {
 		since := w.now.Add(123 * time.Millisecond)
 		n.Conditions = append(n.Conditions,
@@ -183,7 +183,7 @@ func TestP28ConditionsAreCopiedOnce(t *testing.T) {
 		c.Since = c.Since.In(time.FixedZone("elsewhere", 3600))
 	}
 	w.store.force(stored)
-	quiet(w)
+	requireIdle(w)
 }
 
 // deletions are worlds in which a machine is being deleted, and the stages that are stored.
@@ -191,25 +191,25 @@ var deletions = map[string]struct {
 	prepare func(*world)
 	stages  []machine.Stage
 }{
-	"a node without drainer": {func(w *world) { w.running() }, []machine.Stage{
+	"a node without drainer": {func(w *world) { w.createRunning() }, []machine.Stage{
 		machine.StageGetVMStatus, machine.StageInitiateDrain, machine.StageInitiateVMDeletion,
 		machine.StageInitiateNodeDeletion, machine.StageInitiateFinalizerRemoval,
 	}},
-	"a drain": {func(w *world) { w.running(); w.drains(2, time.Minute, 0) }, []machine.Stage{
+	"a drain": {func(w *world) { w.createRunning(); w.addDrain(2, time.Minute, 0) }, []machine.Stage{
 		machine.StageGetVMStatus, machine.StageInitiateDrain, machine.StageInitiateVMDeletion,
 		machine.StageInitiateNodeDeletion, machine.StageInitiateFinalizerRemoval,
 	}},
 	"force": {func(w *world) {
-		w.running()
-		d := w.drains(0, 0, 2)
-		d.volumes, d.held = 1, 30*time.Second
+		w.createRunning()
+		d := w.addDrain(0, 0, 2)
+		d.volumes, d.detachAfter = 1, 30*time.Second
 		w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "true"} })
 	}, []machine.Stage{
 		machine.StageGetVMStatus, machine.StageInitiateDrain, machine.StageDeleteVolumeAttachments, machine.StageInitiateVMDeletion,
 		machine.StageInitiateNodeDeletion, machine.StageInitiateFinalizerRemoval,
 	}},
 	"hooks": {func(w *world) {
-		w.running()
+		w.createRunning()
 		w.edit(func(m *machine.Machine) {
 			m.Annotations = map[string]string{w.policy.Keys.PreDrainHook + "a": "", w.policy.Keys.PreTerminateHook + "b": ""}
 		})
@@ -217,16 +217,16 @@ var deletions = map[string]struct {
 		machine.StageGetVMStatus, machine.StageInitiateDrain, machine.StageInitiateVMDeletion,
 		machine.StageInitiateNodeDeletion, machine.StageInitiateFinalizerRemoval,
 	}},
-	"no node": {func(w *world) { w.provider.boot = -1; w.give(); w.passes(&shell{w: w}) }, []machine.Stage{
+	"no node": {func(w *world) { w.provider.boot = -1; w.createMachine(); w.runPass(&shell{w: w}) }, []machine.Stage{
 		machine.StageGetVMStatus, machine.StageInitiateVMDeletion, machine.StageInitiateNodeDeletion, machine.StageInitiateFinalizerRemoval,
 	}},
-	"no cluster": {func(w *world) { w.cluster = nil; w.running() }, []machine.Stage{
+	"no cluster": {func(w *world) { w.cluster = nil; w.createRunning() }, []machine.Stage{
 		machine.StageInitiateVMDeletion, machine.StageInitiateFinalizerRemoval,
 	}},
-	"never created": {func(w *world) { w.give() }, []machine.Stage{
+	"never created": {func(w *world) { w.createMachine() }, []machine.Stage{
 		machine.StageGetVMStatus, machine.StageInitiateFinalizerRemoval,
 	}},
-	"never created, no cluster": {func(w *world) { w.cluster = nil; w.give() }, []machine.Stage{
+	"never created, no cluster": {func(w *world) { w.cluster = nil; w.createMachine() }, []machine.Stage{
 		machine.StageInitiateVMDeletion, machine.StageInitiateFinalizerRemoval,
 	}},
 }
@@ -238,16 +238,16 @@ var deletions = map[string]struct {
 func TestP44StagesAreStoredInOrderThroughKills(t *testing.T) {
 	for name, d := range deletions {
 		t.Run(name, func(t *testing.T) {
-			calm := doomed(t, d.prepare)
-			(&shell{w: calm}).settle(30)
-			require.Equal(t, d.stages, storedStages(calm))
-			for killAt := 1; killAt <= calm.calls; killAt++ {
+			undisturbed := newDeletion(t, d.prepare)
+			(&shell{w: undisturbed}).settle(30)
+			require.Equal(t, d.stages, storedStages(undisturbed))
+			for killAt := 1; killAt <= undisturbed.calls; killAt++ {
 				for _, after := range []bool{false, true} {
-					w := doomed(t, d.prepare)
+					w := newDeletion(t, d.prepare)
 					w.killAt, w.after = killAt, after
-					kill(w, false)
+					runThroughKill(w, false)
 					assert.Nil(t, w.store.live())
-					assert.Equal(t, d.stages, storedStages(w), "killed at call %d of %d, after it: %t", killAt, calm.calls, after)
+					assert.Equal(t, d.stages, storedStages(w), "killed at call %d of %d, after it: %t", killAt, undisturbed.calls, after)
 				}
 			}
 		})
@@ -255,7 +255,7 @@ func TestP44StagesAreStoredInOrderThroughKills(t *testing.T) {
 }
 
 // doomed is a world whose machine is about to be deleted.
-func doomed(t *testing.T, prepare func(*world)) *world {
+func newDeletion(t *testing.T, prepare func(*world)) *world {
 	w := newWorld(t)
 	prepare(w)
 	w.store.remove()
@@ -282,52 +282,52 @@ func storedStages(w *world) []machine.Stage {
 	return slices.Compact(stages)
 }
 
-// joinsLate has a machine be deleted before its node has joined, with a provider that does not delete
+// toLateNode has a machine be deleted before its node has joined, with a provider that does not delete
 // its VM; the node joins 10 min after the deletion was asked for, with such pods.
-func (s *story) joinsLate(pods, stuck int) {
+func (s *story) toLateNode(pods, stuck int) {
 	s.provider.boot = 10 * time.Minute
-	s.drains(pods, time.Minute, stuck)
-	s.give()
-	s.run()
+	s.addDrain(pods, time.Minute, stuck)
+	s.createMachine()
+	s.reconcile()
 	s.failing(codes.DeleteMachine, codes.Unavailable, false)
-	s.doomed()
-	s.run()
+	s.requestDeletion()
+	s.reconcile()
 	s.later(10*time.Minute, "the node joins with its pods")
 }
 
 // lateStories are about nodes that join after their machine's deletion has passed the drain.
 var lateStories = map[string]func(*story){
 	"node joins while its VM cannot be deleted": func(s *story) {
-		s.joinsLate(2, 0)
-		s.waits(2)
+		s.toLateNode(2, 0)
+		s.waitUpTo(2)
 		s.failing(codes.DeleteMachine, codes.OK, false)
-		s.say("the provider deletes VMs again")
-		s.waits(4)
+		s.comment("the provider deletes VMs again")
+		s.waitUpTo(4)
 	},
 	"node joins while a hook holds its VM": func(s *story) {
 		s.provider.boot = 10 * time.Minute
-		s.drains(1, time.Minute, 0)
-		s.hookFrom("pre-terminate.millwright-go/wipe")
-		s.doomed()
-		s.run()
+		s.addDrain(1, time.Minute, 0)
+		s.createWithHook("pre-terminate.millwright-go/wipe")
+		s.requestDeletion()
+		s.reconcile()
 		s.later(10*time.Minute, "the node joins with its pods")
-		s.waits(1)
-		s.unhook("pre-terminate.millwright-go/wipe")
+		s.waitUpTo(1)
+		s.removeHook("pre-terminate.millwright-go/wipe")
 	},
 	"node joins late and is drained by force": func(s *story) {
-		s.joinsLate(0, 1)
+		s.toLateNode(0, 1)
 		s.later(2*time.Hour+time.Second, "the drain timeout is over, force is due")
 		s.wait()
 		s.failing(codes.DeleteMachine, codes.OK, false)
-		s.say("the provider deletes VMs again")
-		s.waits(4)
+		s.comment("the provider deletes VMs again")
+		s.waitUpTo(4)
 	},
 }
 
-// hookFrom gives the machine with a hook.
-func (s *story) hookFrom(hook string) {
-	s.give(func(m *machine.Machine) { m.Annotations = map[string]string{hook: ""} })
-	s.run()
+// createWithHook gives the machine with a hook.
+func (s *story) createWithHook(hook string) {
+	s.createMachine(func(m *machine.Machine) { m.Annotations = map[string]string{hook: ""} })
+	s.reconcile()
 }
 
 // joining is a world in which a node joins while its machine's VM can't be deleted yet. Each DeleteMachine
@@ -358,14 +358,14 @@ func TestP53NodesThatJoinLateAreDrained(t *testing.T) {
 		code := rapid.SampledFrom([]codes.Code{codes.Unavailable, codes.Internal, codes.DeadlineExceeded, codes.PermissionDenied}).Draw(t, "code")
 		joins := time.Duration(rapid.IntRange(0, 3600).Draw(t, "joins")) * time.Second
 		w := joining(t, joins, rapid.IntRange(0, 12).Draw(t, "failures"), code)
-		w.drains(rapid.IntRange(1, 3).Draw(t, "pods"), time.Minute, 0)
+		w.addDrain(rapid.IntRange(1, 3).Draw(t, "pods"), time.Minute, 0)
 		hook := w.policy.Keys.PreTerminateHook + "wipe"
-		w.give(func(m *machine.Machine) {
+		w.createMachine(func(m *machine.Machine) {
 			if rapid.Bool().Draw(t, "hook") {
 				m.Annotations = map[string]string{hook: ""}
 			}
 		})
-		w.passes(&shell{w: w})
+		w.runPass(&shell{w: w})
 		w.store.remove()
 		w.killAt, w.after = w.calls+rapid.IntRange(1, 40).Draw(t, "kill"), rapid.Bool().Draw(t, "after")
 		(&shell{w: w}).settle(80)
@@ -374,21 +374,21 @@ func TestP53NodesThatJoinLateAreDrained(t *testing.T) {
 	})
 }
 
-// TestP53LateNodeByACache: a node that no cache shows yet is found before the VM goes.
+// TestP53LateNodeThatNoCacheShows: a node that no cache shows yet is found before the VM goes.
 // Invariants: P53
-func TestP53LateNodeByACache(t *testing.T) {
+func TestP53LateNodeThatNoCacheShows(t *testing.T) {
 	w := joining(t, time.Minute, 1, codes.Unavailable)
-	w.drains(1, time.Minute, 0)
-	w.give()
-	w.passes(&shell{w: w})
+	w.addDrain(1, time.Minute, 0)
+	w.createMachine()
+	w.runPass(&shell{w: w})
 	w.store.remove()
 	s := &shell{w: w}
-	w.passes(s)
-	w.pass(time.Minute)
+	w.runPass(s)
+	w.advance(time.Minute)
 	w.cluster.nodes[node] = append([]*machine.Node{nil}, w.cluster.nodes[node]...)
 	w.store.versions = []*machine.Machine{w.store.live()}
 	s.lag = func() int { return 100 }
-	w.passes(s)
+	w.runPass(s)
 	s.settle(bound)
 	require.Nil(t, w.store.live())
 }
@@ -400,15 +400,15 @@ func TestLateDrainsAreBounded(t *testing.T) {
 	for name, label := range map[string]string{"by time": "", "by the label": "true"} {
 		t.Run(name, func(t *testing.T) {
 			w := joining(t, 10*time.Minute, 8, codes.Internal)
-			w.drains(0, 0, 1)
+			w.addDrain(0, 0, 1)
 			w.cluster.faults = func(effect string) codes.Code {
 				if effect == "MarkNode" || effect == "DrainNode" {
 					return codes.PermissionDenied
 				}
 				return codes.OK
 			}
-			w.give()
-			w.passes(&shell{w: w})
+			w.createMachine()
+			w.runPass(&shell{w: w})
 			w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": label} })
 			w.store.remove()
 			begun := w.now
@@ -431,18 +431,18 @@ func TestLateDrainsAreBounded(t *testing.T) {
 // Invariants: P53
 func TestLateDrainOfANodeThatRegistersAgain(t *testing.T) {
 	w := joining(t, time.Second, 4, codes.Unavailable)
-	w.running()
-	d := w.drains(1, time.Minute, 0)
+	w.createRunning()
+	d := w.addDrain(1, time.Minute, 0)
 	w.store.remove()
 	s := &shell{w: w}
-	w.passes(s)
-	w.pass(time.Minute)
-	w.passes(s)
+	w.runPass(s)
+	w.advance(time.Minute)
+	w.runPass(s)
 	require.Equal(t, machine.StageInitiateVMDeletion, w.store.live().Status.LastOperation.Stage)
 	require.Zero(t, d.pods)
 	w.cluster.change(node, func(n *machine.Node) { n.Finalizers = nil })
 	w.cluster.delete(node)
-	w.cluster.madeOf[w.cluster.add(node).UID] = ours
+	w.cluster.registeredBy[w.cluster.add(node).UID] = ours
 	d.pods, d.next = 2, time.Time{}
 	s.settle(bound)
 	require.Nil(t, w.store.live())
@@ -453,21 +453,21 @@ func TestLateDrainOfANodeThatRegistersAgain(t *testing.T) {
 // Invariants: P53
 func TestLateDrainAfterAnOutage(t *testing.T) {
 	w := joining(t, -1, 8, codes.Internal)
-	w.drains(0, 0, 1)
-	w.give()
+	w.addDrain(0, 0, 1)
+	w.createMachine()
 	s := &shell{w: w}
-	w.passes(s)
-	w.cluster.away = true
+	w.runPass(s)
+	w.cluster.unreachable = true
 	w.store.remove()
 	for begun := w.now; w.now.Before(begun.Add(4 * time.Hour)); {
 		if w.cluster.live(node) == nil && w.now.After(begun.Add(2*time.Hour+10*time.Minute)) {
-			w.cluster.madeOf[w.cluster.add(node).UID] = ours
+			w.cluster.registeredBy[w.cluster.add(node).UID] = ours
 		}
 		if plan, _, err := s.reconcile(); err == nil && plan.At.After(w.now) {
 			w.now = plan.At
 			continue
 		}
-		w.pass(time.Minute)
+		w.advance(time.Minute)
 	}
 	require.NotNil(t, w.cluster.live(node))
 	require.Empty(t, w.provider.vms)
@@ -478,7 +478,7 @@ func TestLateDrainAfterAnOutage(t *testing.T) {
 // Invariants: P53
 func TestP53NodeOfAVMThatWasMadeLate(t *testing.T) {
 	w := joining(t, 10*time.Minute, 12, codes.Unavailable)
-	w.drains(2, time.Minute, 0)
+	w.addDrain(2, time.Minute, 0)
 	deleting := w.provider.faults
 	w.provider.lag = 5 * time.Minute
 	w.provider.faults = func(call codes.Call) fault {
@@ -487,8 +487,8 @@ func TestP53NodeOfAVMThatWasMadeLate(t *testing.T) {
 		}
 		return deleting(call)
 	}
-	w.give()
-	w.passes(&shell{w: w})
+	w.createMachine()
+	w.runPass(&shell{w: w})
 	require.Len(t, w.provider.vms, 1)
 	w.store.remove()
 	(&shell{w: w}).settle(80)
@@ -497,9 +497,9 @@ func TestP53NodeOfAVMThatWasMadeLate(t *testing.T) {
 	require.Contains(t, storedStages(w)[1:], machine.StageInitiateDrain)
 }
 
-// TestNamesAreNotAskedForUnderAHook: a machine that names no node is changed again and again while a hook
+// TestHookedDeletionDoesNotAskForTheNodesName: a machine that names no node is changed again and again while a hook
 // holds its VM, and the driver is not asked each time.
-func TestNamesAreNotAskedForUnderAHook(t *testing.T) {
+func TestHookedDeletionDoesNotAskForTheNodesName(t *testing.T) {
 	w := newWorld(t)
 	hook := w.policy.Keys.PreTerminateHook + "wipe"
 	w.provider.faults = func(call codes.Call) fault {
@@ -508,14 +508,14 @@ func TestNamesAreNotAskedForUnderAHook(t *testing.T) {
 		}
 		return fault{}
 	}
-	w.give(func(m *machine.Machine) { m.Annotations = map[string]string{hook: ""} })
-	w.passes(&shell{w: w})
+	w.createMachine(func(m *machine.Machine) { m.Annotations = map[string]string{hook: ""} })
+	w.runPass(&shell{w: w})
 	w.store.remove()
-	w.passes(&shell{w: w})
+	w.runPass(&shell{w: w})
 	asked := w.provider.calls[codes.GetMachineStatus]
 	for range 5 {
-		w.pass(10 * time.Second)
-		w.passes(&shell{w: w})
+		w.advance(10 * time.Second)
+		w.runPass(&shell{w: w})
 	}
 	require.Equal(t, asked, w.provider.calls[codes.GetMachineStatus])
 	require.Equal(t, machine.StageInitiateVMDeletion, w.store.live().Status.LastOperation.Stage)

@@ -13,21 +13,21 @@ import (
 
 // gate is a persisted failure of one call, and what asking again does.
 type gate struct {
-	call codes.Call
-	give func(*world) // brings a machine to where the call is made
-	also func(*world) // what has to hold for the call to be the next effect
+	call    codes.Call
+	prepare func(*world) // brings a machine to where the call is made
+	also    func(*world) // what has to hold for the call to be the next effect
 }
 
 var gates = []gate{
-	{codes.GetMachineStatus, func(w *world) { w.give() }, nil},
-	{codes.CreateMachine, func(w *world) { w.give() }, nil},
-	{codes.InitializeMachine, func(w *world) { w.provider.hasInit = true; w.give() }, nil},
-	{codes.DeleteMachine, func(w *world) { w.running(); w.store.remove() }, nil},
+	{codes.GetMachineStatus, func(w *world) { w.createMachine() }, nil},
+	{codes.CreateMachine, func(w *world) { w.createMachine() }, nil},
+	{codes.InitializeMachine, func(w *world) { w.provider.hasInit = true; w.createMachine() }, nil},
+	{codes.DeleteMachine, func(w *world) { w.createRunning(); w.store.remove() }, nil},
 	{codes.UpdateMachine, func(w *world) {
 		w.fields = []string{"tags"}
-		w.becomes(spec("s"))
-		w.running()
-		w.becomes(spec("s", "team", "b"))
+		w.setClassSpec(spec("s"))
+		w.createRunning()
+		w.setClassSpec(spec("s", "team", "b"))
 	}, nil},
 }
 
@@ -38,16 +38,16 @@ func (g gate) passesOver(code codes.Code) bool {
 		return code == codes.OK || code == codes.NotFound || code == codes.Unimplemented
 	case codes.CreateMachine:
 		return code == codes.OK || code == codes.AlreadyExists
-	case codes.InitializeMachine, codes.UpdateMachine: // final for the latter: see TestNoUpdateIsRepeatedInVain
+	case codes.InitializeMachine, codes.UpdateMachine: // final for the latter: see TestUnimplementedUpdateIsNotRepeated
 		return code == codes.OK || code == codes.NotFound || code == codes.Unimplemented
 	}
 	return code == codes.OK || code == codes.NotFound
 }
 
 // fails brings a world to where the call was answered with the code, once.
-func (g gate) fails(t *testing.T, code codes.Code) (*world, *shell, machine.Plan) {
+func (g gate) failOnce(t *testing.T, code codes.Code) (*world, *shell, machine.Plan) {
 	w := newWorld(t)
-	g.give(w)
+	g.prepare(w)
 	w.provider.faults = func(call codes.Call) fault {
 		if call == g.call {
 			return fault{code: code}
@@ -70,7 +70,7 @@ func TestGatesFollowTheRecoveryTable(t *testing.T) {
 			if g.passesOver(code) {
 				continue
 			}
-			w, s, plan := g.fails(t, code)
+			w, s, plan := g.failOnce(t, code)
 			recorded := code
 			if code == codes.Uninitialized && g.call == codes.GetMachineStatus {
 				recorded = codes.Internal // with no ID anywhere there is nothing to initialize
@@ -83,11 +83,11 @@ func TestGatesFollowTheRecoveryTable(t *testing.T) {
 			require.Equal(t, opens, plan.At, "%s %s", g.call, code)
 			calls := w.provider.calls[g.call]
 			w.now = opens.Add(-time.Nanosecond)
-			w.passes(s)
+			w.runPass(s)
 			require.Equal(t, calls, w.provider.calls[g.call], "%s %s: called too early", g.call, code)
 			require.Equal(t, machine.StateFailed, w.store.live().Status.LastOperation.State)
 			w.now = opens
-			w.passes(s)
+			w.runPass(s)
 			require.Equal(t, calls+1, w.provider.calls[g.call], "%s %s: not called in time", g.call, code)
 		}
 	}
@@ -100,7 +100,7 @@ func TestInternalIsRepeatedTwiceAtOnce(t *testing.T) {
 		if g.call == codes.InitializeMachine { // is Short all along
 			continue
 		}
-		w, s, plan := g.fails(t, codes.Internal)
+		w, s, plan := g.failOnce(t, codes.Internal)
 		period := codes.RecoveryFor(g.call, codes.Internal).Class.Period(0)
 		for _, wait := range []time.Duration{5 * time.Second, 10 * time.Second, period} {
 			require.Equal(t, w.now.Truncate(time.Second).Add(wait+time.Second), plan.At, "%s", g.call)
@@ -111,7 +111,7 @@ func TestInternalIsRepeatedTwiceAtOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, calls+1, w.provider.calls[g.call], "%s: not called in time", g.call)
 		}
-		w, _, _ = g.fails(t, codes.Internal)
+		w, _, _ = g.failOnce(t, codes.Internal)
 		plan, _, err := (&shell{w: w}).reconcile()
 		require.NoError(t, err)
 		require.Equal(t, w.now.Truncate(time.Second).Add(period+time.Second), plan.At, "%s: after a restart", g.call)
@@ -126,13 +126,13 @@ func TestGatesWaitForChange(t *testing.T) {
 			if g.passesOver(code) || code == codes.Uninitialized {
 				continue
 			}
-			w, s, _ := g.fails(t, code)
+			w, s, _ := g.failOnce(t, code)
 			w.policy.WaitForChange = true
 			calls := w.provider.calls[g.call]
 			creating := g.call != codes.DeleteMachine && g.call != codes.UpdateMachine
 			for range 6 {
-				w.pass(3 * time.Minute)
-				w.passes(s)
+				w.advance(3 * time.Minute)
+				w.runPass(s)
 			}
 			if codes.RecoveryFor(g.call, code).AutoRetry {
 				require.Greater(t, w.provider.calls[g.call], calls, "%s %s", g.call, code)
@@ -147,18 +147,18 @@ func TestGatesWaitForChange(t *testing.T) {
 			require.Equal(t, machine.ReasonWaitForChange, plan.Why.Reason, "%s %s", g.call, code)
 			require.Equal(t, creating, !plan.At.IsZero(), "%s %s: %s", g.call, code, plan.At)
 			w.secret = "another"
-			w.passes(s)
+			w.runPass(s)
 			require.Equal(t, calls+1, w.provider.calls[g.call], "%s %s: not made again after a change", g.call, code)
 			if creating {
-				w.pass(3 * time.Minute)
-				w.passes(s)
+				w.advance(3 * time.Minute)
+				w.runPass(s)
 				require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase, "%s %s", g.call, code)
 			}
 		}
 	}
 }
 
-func (w *world) passes(s *shell) {
+func (w *world) runPass(s *shell) {
 	_, _, err := s.reconcile()
 	require.NoError(w.t, err)
 }
@@ -173,14 +173,14 @@ func TestGatesOpenWhenInputsChange(t *testing.T) {
 	}
 	for _, g := range gates {
 		for name, change := range changes {
-			w, s, _ := g.fails(t, codes.InvalidArgument)
+			w, s, _ := g.failOnce(t, codes.InvalidArgument)
 			calls := w.provider.calls[g.call]
-			w.passes(s)
+			w.runPass(s)
 			require.Equal(t, calls, w.provider.calls[g.call])
 			change(w)
-			w.passes(s)
+			w.runPass(s)
 			assert.Equal(t, calls+1, w.provider.calls[g.call], "%s: %s changed", g.call, name)
-			w.passes(s)
+			w.runPass(s)
 			assert.Equal(t, calls+1, w.provider.calls[g.call], "%s: %s did not change again", g.call, name)
 		}
 	}
@@ -189,14 +189,14 @@ func TestGatesOpenWhenInputsChange(t *testing.T) {
 // What the call does not depend on leaves the gate shut: labels, status.
 func TestGatesStayShutOtherwise(t *testing.T) {
 	for _, g := range gates {
-		w, s, _ := g.fails(t, codes.InvalidArgument)
+		w, s, _ := g.failOnce(t, codes.InvalidArgument)
 		calls := w.provider.calls[g.call]
 		w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"a": "b"} })
 		status := w.store.live().Status.Clone()
 		status.LastKnown = "something"
 		_, err := w.store.updateStatus(w.store.live().Version, status)
 		require.NoError(t, err)
-		w.passes(s)
+		w.runPass(s)
 		assert.Equal(t, calls, w.provider.calls[g.call], "%s", g.call)
 	}
 }
@@ -205,7 +205,7 @@ func TestGatesStayShutOtherwise(t *testing.T) {
 // never below the class's period.
 func TestGatesBackOff(t *testing.T) {
 	for _, g := range gates {
-		w, s, plan := g.fails(t, codes.Unavailable)
+		w, s, plan := g.failOnce(t, codes.Unavailable)
 		last := time.Duration(0)
 		for range 4 {
 			w.now = plan.At
@@ -227,12 +227,12 @@ func TestGatesBackOff(t *testing.T) {
 // A failure from the future, left by a clock that was wrong, holds nothing up.
 func TestGatesOpenForFailuresFromTheFuture(t *testing.T) {
 	for _, g := range gates {
-		w, s, _ := g.fails(t, codes.InvalidArgument)
+		w, s, _ := g.failOnce(t, codes.InvalidArgument)
 		calls := w.provider.calls[g.call]
 		m := w.store.live().Clone()
 		m.Status.LastOperation.Time = w.now.AddDate(7000, 0, 0)
 		w.store.force(m)
-		w.passes(s)
+		w.runPass(s)
 		assert.Equal(t, calls+1, w.provider.calls[g.call], "%s", g.call)
 	}
 }
@@ -240,7 +240,7 @@ func TestGatesOpenForFailuresFromTheFuture(t *testing.T) {
 // Waits end at the creation's deadline, regardless of the recovery table.
 func TestGatesEndWithTheCreation(t *testing.T) {
 	w := newWorld(t)
-	w.give(func(m *machine.Machine) { m.Spec.Config.CreationTimeout = time.Minute })
+	w.createMachine(func(m *machine.Machine) { m.Spec.Config.CreationTimeout = time.Minute })
 	w.provider.faults = func(call codes.Call) fault {
 		if call == codes.CreateMachine {
 			return fault{code: codes.ResourceExhausted}
@@ -253,10 +253,10 @@ func TestGatesEndWithTheCreation(t *testing.T) {
 	deadline := w.store.live().CreatedAt.Add(time.Minute + time.Second)
 	require.Equal(t, deadline, plan.At)
 	w.now = deadline.Add(-time.Nanosecond)
-	w.passes(s)
+	w.runPass(s)
 	require.Equal(t, machine.PhaseCrashLoopBackOff, w.store.live().Status.Phase)
 	w.now = deadline
-	w.passes(s)
+	w.runPass(s)
 	require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
 	require.Equal(t, codes.ResourceExhausted, w.store.live().Status.LastOperation.Code)
 }

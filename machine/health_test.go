@@ -17,45 +17,45 @@ import (
 func init() { maps.Copy(healthStories, grantStories) }
 
 // answering has the budget answer the same each time.
-func (w *world) answering(grant machine.Grant) {
+func (w *world) answerGrants(grant machine.Grant) {
 	w.budget = func(*machine.Machine) *machine.Grant { return &grant }
 }
 
 var grantStories = map[string]func(*story){
 	"replacement blocked by the budget": func(s *story) {
 		s.toRunning()
-		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
-		s.cluster.ready(node, object.False)
+		s.answerGrants(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
+		s.cluster.setReady(node, object.False)
 		s.later(0, "the kubelet is not ready, and another machine is in replacement")
 		s.wait()
 		s.wait()
-		s.answering(machine.Grant{Allowed: true, Until: s.now.Add(time.Minute)})
-		s.say("the other one was replaced")
+		s.answerGrants(machine.Grant{Allowed: true, Until: s.now.Add(time.Minute)})
+		s.comment("the other one was replaced")
 		s.wait()
 	},
 	"replacement blocked until the node recovers": func(s *story) {
 		s.toRunning()
-		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
-		s.cluster.ready(node, object.False)
+		s.answerGrants(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
+		s.cluster.setReady(node, object.False)
 		s.later(0, "the kubelet is not ready, and another machine is in replacement")
 		s.wait()
-		s.cluster.ready(node, object.True)
+		s.cluster.setReady(node, object.True)
 		s.later(10*time.Second, "the kubelet is ready")
 	},
 	"node deleted by somebody and the budget spent": func(s *story) {
 		s.toRunning()
-		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
+		s.answerGrants(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
 		s.cluster.delete(node)
 		s.later(time.Minute, "somebody deletes the node, as those of other machines")
 		s.wait()
-		s.answering(machine.Grant{Allowed: true, Until: s.now.Add(time.Hour)})
-		s.say("the other one was replaced")
+		s.answerGrants(machine.Grant{Allowed: true, Until: s.now.Add(time.Hour)})
+		s.comment("the other one was replaced")
 		s.wait()
 	},
 	"creation timeout needs no grant": func(s *story) {
-		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
+		s.answerGrants(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
 		s.provider.boot = -1
-		s.give()
+		s.createMachine()
 		s.later(0, "its node never joins")
 		s.wait()
 	},
@@ -70,7 +70,7 @@ func TestP24NoVerdictWithoutAGrant(t *testing.T) {
 		o := anyObservation(t)
 		o.Budgeted = true
 		if rapid.Bool().Draw(t, "ripe") {
-			makeRipe(o)
+			makeHealthTimedOut(o)
 			o.Grant = anyGrant(t)
 		}
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
@@ -99,8 +99,8 @@ func anyGrant(t *rapid.T) *machine.Grant {
 	return g
 }
 
-// makeRipe makes o one of a machine whose health timeout has passed.
-func makeRipe(o *machine.Observation) {
+// makeHealthTimedOut makes o one of a machine whose health timeout has passed.
+func makeHealthTimedOut(o *machine.Observation) {
 	m := o.Machine
 	m.Name, m.DeletedAt, m.Finalizers = ours, time.Time{}, []string{machine.Finalizer}
 	m.Spec.Class.Name, m.Spec.NodeName, m.Spec.Config = "small", node, machine.Configuration{}
@@ -109,12 +109,12 @@ func makeRipe(o *machine.Observation) {
 }
 
 // Without a budget nothing is asked for, and nothing is held back.
-func TestNoBudgetNoQuestion(t *testing.T) {
+func TestNoGrantIsAskedForWithoutABudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
 		o.Budgeted = false
 		if rapid.Bool().Draw(t, "ripe") {
-			makeRipe(o)
+			makeHealthTimedOut(o)
 		}
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 		require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestP45NoMachineFollowsItsNodeWithoutAGrant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
 		o.Budgeted = rapid.IntRange(0, 9).Draw(t, "no budget") != 0
-		makeLeaving(t, o)
+		makeNodeDeleted(t, o)
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 		require.NoError(t, err)
 		if _, deletes := plan.Write.(*machine.Delete); !deletes {
@@ -156,8 +156,8 @@ func TestP45NoMachineFollowsItsNodeWithoutAGrant(t *testing.T) {
 	assert.Positive(t, held, "no machine ever stayed")
 }
 
-// makeLeaving makes o one of a machine whose node somebody deletes.
-func makeLeaving(t *rapid.T, o *machine.Observation) {
+// makeNodeDeleted makes o one of a machine whose node somebody deletes.
+func makeNodeDeleted(t *rapid.T, o *machine.Observation) {
 	m := o.Machine
 	m.Name, m.DeletedAt, m.Finalizers = ours, time.Time{}, []string{machine.Finalizer}
 	m.Spec.Class.Name, m.Spec.NodeName, m.Spec.ProviderID = "small", node, "p://1"
@@ -178,24 +178,24 @@ func makeLeaving(t *rapid.T, o *machine.Observation) {
 // A machine that may not follow its node is treated as if its node stayed: it becomes
 // unhealthy and well again, and its node gets what its template says.
 // Invariants: P45
-func TestMachineOfALeavingNodeWorksOn(t *testing.T) {
+func TestMachineOfADeletedNodeWorksOn(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
+	w.createRunning()
+	w.answerGrants(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
 	w.cluster.delete(node)
 	s := &shell{w: w}
-	w.passes(s)
+	w.runPass(s)
 	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
-	w.cluster.ready(node, object.False)
-	w.passes(s)
+	w.cluster.setReady(node, object.False)
+	w.runPass(s)
 	require.Equal(t, machine.PhaseUnknown, w.store.live().Status.Phase)
-	w.cluster.ready(node, object.True)
+	w.cluster.setReady(node, object.True)
 	w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"} })
-	w.passes(s)
+	w.runPass(s)
 	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
 	assert.Equal(t, "b", w.cluster.live(node).Labels["pool"])
 	assert.True(t, w.cluster.live(node).HasFinalizer(machine.NodeFinalizer))
-	w.answering(machine.Grant{Allowed: true})
+	w.answerGrants(machine.Grant{Allowed: true})
 	s.settle(20)
 	assert.Nil(t, w.store.live())
 	assert.Empty(t, w.provider.vms)
@@ -204,23 +204,23 @@ func TestMachineOfALeavingNodeWorksOn(t *testing.T) {
 // What does not ripen from health is not held back: only the verdict asks.
 func TestGrantIsAskedOncePerVerdict(t *testing.T) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	asked := 0
 	w.budget = func(*machine.Machine) *machine.Grant {
 		asked++
 		return &machine.Grant{Allowed: asked > 2, Detail: "no"}
 	}
 	s := &shell{w: w}
-	w.cluster.ready(node, object.False)
-	w.passes(s)
+	w.cluster.setReady(node, object.False)
+	w.runPass(s)
 	assert.Zero(t, asked, "asked before the time is up")
-	_, then := w.until(w.store.live().Status.Since.Add(w.policy.HealthTimeout + time.Second))
+	_, then := w.phasesAround(w.store.live().Status.Since.Add(w.policy.HealthTimeout + time.Second))
 	assert.Equal(t, machine.PhaseUnknown, then)
 	assert.Equal(t, 1, asked)
 	w.now = w.now.Add(time.Minute)
-	w.passes(s)
+	w.runPass(s)
 	w.now = w.now.Add(time.Minute)
-	w.passes(s)
+	w.runPass(s)
 	assert.Equal(t, 3, asked)
 	assert.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
 }
@@ -230,15 +230,15 @@ func init() { maps.Copy(healthStories, lostStories) }
 // toAvailable brings a machine up without a cluster.
 func (s *story) toAvailable() {
 	s.cluster = nil
-	s.give()
-	s.run()
+	s.createMachine()
+	s.reconcile()
 	require.Equal(s.t, machine.PhaseAvailable, s.store.live().Status.Phase)
 	require.Empty(s.t, s.store.live().Spec.NodeName, "there are no nodes")
 	s.text.Reset()
 }
 
-// unlisted has listings miss the machine's VM.
-func (s *story) unlisted() {
+// reportMissingVM has listings miss the machine's VM.
+func (s *story) reportMissingVM() {
 	s.missing = &machine.MissingVM{Since: s.now.Add(-30 * time.Second)}
 }
 
@@ -246,79 +246,79 @@ var lostStories = map[string]func(*story){
 	"VM lost without a cluster": func(s *story) {
 		s.toAvailable()
 		s.provider.vms = nil
-		s.pass(time.Hour)
-		s.unlisted()
+		s.advance(time.Hour)
+		s.reportMissingVM()
 		s.later(0, "the VM is gone at the provider, and two listings did not name it")
 	},
 	"VM lost and the budget is spent": func(s *story) {
 		s.toAvailable()
 		s.provider.vms = nil
-		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
-		s.pass(time.Hour)
-		s.unlisted()
+		s.answerGrants(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
+		s.advance(time.Hour)
+		s.reportMissingVM()
 		s.later(0, "ten VMs are gone; another machine is in replacement")
 		s.missing.NotFound = true
 		s.wait()
-		s.answering(machine.Grant{Allowed: true})
-		s.say("the other one was replaced")
+		s.answerGrants(machine.Grant{Allowed: true})
+		s.comment("the other one was replaced")
 		s.wait()
 	},
 	"VM that a list leaves out": func(s *story) {
 		s.toAvailable()
-		s.pass(time.Hour)
-		s.unlisted()
+		s.advance(time.Hour)
+		s.reportMissingVM()
 		s.later(0, "two listings did not name the VM, which is there")
 		s.provider.noStatus = true
-		s.unlisted()
+		s.reportMissingVM()
 		s.later(time.Hour, "further ones, of a driver that can't be asked")
 	},
 	"VM unhealthy without a cluster until the time is up": func(s *story) {
 		s.toAvailable()
-		s.pass(time.Hour)
-		s.unhealthy("stopped")
+		s.advance(time.Hour)
+		s.reportUnhealthyVM("stopped")
 		s.later(0, "the list says that the VM is unhealthy")
 		s.provider.faults = func(codes.Call) fault { return fault{code: codes.Unavailable} }
 		s.later(time.Hour, "the provider is out, for longer than the health timeout")
 		s.provider.faults = nil
-		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
+		s.answerGrants(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
 		s.later(0, "it answers again; another machine is in replacement")
-		s.answering(machine.Grant{Allowed: true})
-		s.say("the other one was replaced")
+		s.answerGrants(machine.Grant{Allowed: true})
+		s.comment("the other one was replaced")
 		s.wait()
 	},
 	"VM unhealthy without a cluster for a while": func(s *story) {
 		s.toAvailable()
-		s.pass(time.Hour)
-		s.unhealthy("rebooting")
+		s.advance(time.Hour)
+		s.reportUnhealthyVM("rebooting")
 		s.later(0, "the list says that the VM is unhealthy")
 		s.wait()
 		s.provider.vms[0].unhealthy = ""
-		s.say("it has rebooted")
+		s.comment("it has rebooted")
 		s.wait()
 		s.later(time.Hour, "the list still says so, and the driver does not")
 	},
 	"VM lost while it is unhealthy": func(s *story) {
 		s.toAvailable()
-		s.pass(time.Hour)
-		s.unhealthy("stopped")
+		s.advance(time.Hour)
+		s.reportUnhealthyVM("stopped")
 		s.later(0, "the list says that the VM is unhealthy")
 		s.provider.vms = nil
 		s.later(time.Hour, "the VM is gone, and no listing was made since")
-		s.unlisted()
+		s.reportMissingVM()
 		s.later(0, "two listings did not name it")
 	},
 	"VM unhealthy without a health timeout": func(s *story) {
 		s.toAvailable()
 		s.force(func(m *machine.Machine) { m.Spec.Config.DisableHealthTimeout = true })
-		s.pass(time.Hour)
-		s.unhealthy("stopped")
+		s.advance(time.Hour)
+		s.reportUnhealthyVM("stopped")
 		s.later(0, "the list says that the VM is unhealthy")
 		s.later(5*time.Hour, "still so")
 	},
 }
 
 // unhealthy has the provider say so of the machine's VM.
-func (s *story) unhealthy(why string) { s.provider.vms[0].unhealthy, s.listed = why, true }
+func (s *story) reportUnhealthyVM(why string) { s.provider.vms[0].unhealthy, s.listed = why, true }
 
 // TestP54NoVMIsGivenUpByOneAnswer: without a cluster, a machine fails for the health of its VM only if
 // the driver has said in this pass that it is unhealthy, after a whole health timeout as Unknown, and by
@@ -363,11 +363,11 @@ func TestP54NoVMIsGivenUpByOneAnswer(t *testing.T) {
 	require.Positive(t, moved[machine.EventHealthTimeout])
 }
 
-// TestNoVMIsLostForAList: a machine fails for its VM only when the driver has said
+// TestNoVMIsLostByListingsAlone: a machine fails for its VM only when the driver has said
 // in this pass that there is none, without a cluster, and by a grant where there is
 // a budget; none that is kept for inspection does.
 // Invariants: P24
-func TestNoVMIsLostForAList(t *testing.T) {
+func TestNoVMIsLostByListingsAlone(t *testing.T) {
 	lost := 0
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)

@@ -39,7 +39,7 @@ var anyTags = rapid.Custom(func(t *rapid.T) string {
 func newHotChaos(t *rapid.T) *hotChaos {
 	c := &hotChaos{chaos: newChaos(t)}
 	c.fields = []string{"tags"}
-	c.become(anyTags.Draw(t, "first"))
+	c.changeClass(anyTags.Draw(t, "first"))
 	c.seen = func() *machine.Class {
 		n := len(c.classes)
 		if !c.stormy {
@@ -53,8 +53,8 @@ func newHotChaos(t *rapid.T) *hotChaos {
 	return c
 }
 
-func (c *hotChaos) become(spec string) {
-	c.becomes(spec)
+func (c *hotChaos) changeClass(spec string) {
+	c.setClassSpec(spec)
 	c.classes = append(c.classes, c.class)
 }
 
@@ -63,11 +63,11 @@ func (c *hotChaos) storm(t *rapid.T, steps int) {
 	for range rapid.IntRange(0, steps).Draw(t, "steps") {
 		switch rapid.IntRange(0, 3).Draw(t, "event") {
 		case 0:
-			c.become(anyTags.Draw(t, "tags"))
+			c.changeClass(anyTags.Draw(t, "tags"))
 		case 1:
 			c.killAt, c.after = c.calls+rapid.IntRange(1, 6).Draw(t, "kill"), rapid.Bool().Draw(t, "after")
 		default:
-			c.pass(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 5 * time.Minute}).Draw(t, "time"))
+			c.advance(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 5 * time.Minute}).Draw(t, "time"))
 		}
 		_, _, err := c.shell.reconcile()
 		if errors.Is(err, errKilled) {
@@ -109,7 +109,7 @@ func TestP26TagsEndAsTheClassSays(t *testing.T) {
 		}
 		require.NotContains(t, m.Annotations, c.policy.Keys.Replace)
 		writes, calls := c.store.writes, c.provider.calls[codes.UpdateMachine]
-		c.pass(time.Hour)
+		c.advance(time.Hour)
 		_, _, err := c.shell.reconcile()
 		require.NoError(t, err)
 		require.Equal(t, writes, c.store.writes, "P28")
@@ -121,17 +121,17 @@ func TestP26TagsEndAsTheClassSays(t *testing.T) {
 func hotWorld(t *testing.T, change ...func(*machine.Machine)) (*world, *shell) {
 	w := newWorld(t)
 	w.fields = []string{"tags"}
-	w.becomes(spec("s", "team", "a"))
-	w.give(change...)
+	w.setClassSpec(spec("s", "team", "a"))
+	w.createMachine(change...)
 	s := &shell{w: w}
 	s.settle(bound)
 	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
-	w.becomes(spec("s", "team", "b"))
+	w.setClassSpec(spec("s", "team", "b"))
 	return w, s
 }
 
 // refusing has each update of a VM fail with a code.
-func (w *world) refusing(code codes.Code) {
+func (w *world) failUpdates(code codes.Code) {
 	w.provider.faults = func(call codes.Call) fault {
 		if call == codes.UpdateMachine {
 			return fault{code: code}
@@ -142,34 +142,34 @@ func (w *world) refusing(code codes.Code) {
 
 // A VM that can't be changed is not asked for again until something changes; then
 // it is, at once.
-func TestNoUpdateIsRepeatedInVain(t *testing.T) {
+func TestUnimplementedUpdateIsNotRepeated(t *testing.T) {
 	w, s := hotWorld(t)
-	w.refusing(codes.Unimplemented)
+	w.failUpdates(codes.Unimplemented)
 	for range 5 {
-		w.passes(s)
-		w.pass(24 * time.Hour)
+		w.runPass(s)
+		w.advance(24 * time.Hour)
 	}
 	require.Equal(t, 1, w.provider.calls[codes.UpdateMachine])
 	w.secret = "v2"
-	w.passes(s)
+	w.runPass(s)
 	require.Equal(t, 2, w.provider.calls[codes.UpdateMachine])
 }
 
 // A VM that is said to be gone is asked for again when its machine would have
 // failed without it, or when something changes.
-func TestAVMThatIsBackIsUpdated(t *testing.T) {
+func TestUpdateIsRetriedAfterNotFound(t *testing.T) {
 	w, s := hotWorld(t)
-	w.refusing(codes.NotFound)
-	w.passes(s)
-	w.pass(w.policy.HealthTimeout - time.Second)
-	w.passes(s)
+	w.failUpdates(codes.NotFound)
+	w.runPass(s)
+	w.advance(w.policy.HealthTimeout - time.Second)
+	w.runPass(s)
 	require.Equal(t, 1, w.provider.calls[codes.UpdateMachine])
 	w.secret = "v2"
-	w.passes(s)
+	w.runPass(s)
 	require.Equal(t, 2, w.provider.calls[codes.UpdateMachine])
 	w.provider.faults = nil
-	w.pass(w.policy.HealthTimeout + 2*time.Second)
-	w.passes(s)
+	w.advance(w.policy.HealthTimeout + 2*time.Second)
+	w.runPass(s)
 	require.Equal(t, 3, w.provider.calls[codes.UpdateMachine])
 	require.Empty(t, w.store.live().Status.VMSpec.Begun)
 }
@@ -179,7 +179,7 @@ func TestAnUpdateTakesTwoWrites(t *testing.T) {
 	w, s := hotWorld(t)
 	w.provider.note = "tagged"
 	before := w.store.writes
-	w.passes(s)
+	w.runPass(s)
 	m := w.store.live()
 	assert.Equal(t, before+2, w.store.writes)
 	assert.Equal(t, "tagged", m.Status.LastKnown)
@@ -190,26 +190,26 @@ func TestAnUpdateTakesTwoWrites(t *testing.T) {
 }
 
 // A driver that declares nothing costs nothing: nothing is noted of its VMs.
-func TestNothingIsNotedWithoutDeclaration(t *testing.T) {
+func TestNoSpecIsRecordedWithoutDeclaredFields(t *testing.T) {
 	w := newWorld(t)
-	w.becomes(spec("s", "team", "a"))
-	w.give()
+	w.setClassSpec(spec("s", "team", "a"))
+	w.createMachine()
 	s := &shell{w: w}
 	s.settle(bound)
 	require.Equal(t, machine.VMSpec{}, w.store.live().Status.VMSpec)
 	writes := w.store.writes
-	w.becomes(spec("s", "team", "b"))
-	w.passes(s)
+	w.setClassSpec(spec("s", "team", "b"))
+	w.runPass(s)
 	require.Equal(t, writes, w.store.writes)
 	require.Zero(t, w.provider.calls[codes.UpdateMachine])
 }
 
 // The record of a creation costs no write of its own.
-func TestNotingTheSpecCostsNoWrite(t *testing.T) {
+func TestRecordingTheSpecCostsNoWrite(t *testing.T) {
 	w := newWorld(t)
 	w.fields = []string{"tags"}
-	w.becomes(spec("s", "team", "a"))
-	w.give()
+	w.setClassSpec(spec("s", "team", "a"))
+	w.createMachine()
 	(&shell{w: w}).settle(bound)
 	assert.Equal(t, 4, w.store.writes)
 	assert.Equal(t, machine.SplitSpec(w.class, w.fields), w.store.live().Status.VMSpec)
@@ -217,12 +217,12 @@ func TestNotingTheSpecCostsNoWrite(t *testing.T) {
 
 // Only a machine that does its work, without an update or a deletion under way, has
 // its VM changed.
-func TestVMsAreLeftAloneOtherwise(t *testing.T) {
+func TestOnlyVMsOfReadyMachinesAreUpdated(t *testing.T) {
 	for name, disturb := range map[string]func(*world){
 		"deleted": func(w *world) { w.store.remove() },
 		"frozen":  func(w *world) { w.frozen = true },
 		"unhealthy": func(w *world) {
-			w.cluster.ready(node, object.Unknown)
+			w.cluster.setReady(node, object.Unknown)
 		},
 		"node missing": func(w *world) { delete(w.cluster.nodes, node) },
 		"candidate":    func(w *world) { w.edit(func(m *machine.Machine) { m.Spec.InPlace = machine.InPlaceCandidate }) },
@@ -233,9 +233,9 @@ func TestVMsAreLeftAloneOtherwise(t *testing.T) {
 			m.Status.Phase = machine.PhaseFailed
 			w.store.force(m)
 		},
-		"otherwise": func(w *world) { w.becomes(spec("l", "team", "b")) },
+		"otherwise": func(w *world) { w.setClassSpec(spec("l", "team", "b")) },
 		"provider":  func(w *world) { w.class = w.class.Clone(); w.class.Provider = "another" },
-		"opaque":    func(w *world) { w.becomes("tags: none") },
+		"opaque":    func(w *world) { w.setClassSpec("tags: none") },
 		"invalid":   func(w *world) { w.class = w.class.Clone(); w.class.SecretRef = &object.Key{} },
 	} {
 		w, s := hotWorld(t)
@@ -246,7 +246,7 @@ func TestVMsAreLeftAloneOtherwise(t *testing.T) {
 			if gone {
 				break
 			}
-			w.pass(20 * time.Second)
+			w.advance(20 * time.Second)
 		}
 		assert.Zero(t, w.provider.calls[codes.UpdateMachine], name)
 	}
@@ -260,25 +260,25 @@ func TestReplacementIsAskedForOnce(t *testing.T) {
 				m.Annotations = map[string]string{machine.DefaultPolicy().Keys.Replace: said}
 			}
 		})
-		w.refusing(codes.Unimplemented)
-		w.passes(s)
+		w.failUpdates(codes.Unimplemented)
+		w.runPass(s)
 		want := said
 		if said == "" {
 			want = "true"
 		}
 		require.Equal(t, want, w.store.live().Annotations[w.policy.Keys.Replace])
 		writes := w.store.writes
-		w.passes(s)
+		w.runPass(s)
 		require.Equal(t, writes, w.store.writes)
 	}
 }
 
-// TestVMsThatStayAsTheyAreAreWarnedOf: their machines look healthy, and only a person can help.
-func TestVMsThatStayAsTheyAreAreWarnedOf(t *testing.T) {
+// TestPlansWarnOfVMsThatAreNotUpdated: their machines look healthy, and only a person can help.
+func TestPlansWarnOfVMsThatAreNotUpdated(t *testing.T) {
 	for reason, disturb := range map[string]func(*world){
-		"ClassChangedOtherwise": func(w *world) { w.becomes(spec("m", "team", "a")) },
-		"VMToUpdateMissing":     func(w *world) { w.refusing(codes.NotFound) },
-		"VMUpdateRefused":       func(w *world) { w.refusing(codes.Unimplemented) },
+		"ClassChangedOtherwise": func(w *world) { w.setClassSpec(spec("m", "team", "a")) },
+		"VMToUpdateMissing":     func(w *world) { w.failUpdates(codes.NotFound) },
+		"VMUpdateRefused":       func(w *world) { w.failUpdates(codes.Unimplemented) },
 	} {
 		w, s := hotWorld(t)
 		disturb(w)
@@ -290,7 +290,7 @@ func TestVMsThatStayAsTheyAreAreWarnedOf(t *testing.T) {
 }
 
 // A turn that is refused until a time is asked for then.
-func TestTurnsAreAskedForAgain(t *testing.T) {
+func TestUpdateTurnIsAskedForAgain(t *testing.T) {
 	w, s := hotWorld(t)
 	for _, c := range []struct{ at, want time.Duration }{{0, 10 * time.Second}, {-time.Hour, 10 * time.Second}, {time.Hour, time.Hour}} {
 		w.turn = func(*machine.Machine) *machine.UpdateTurn {
@@ -305,20 +305,20 @@ func TestTurnsAreAskedForAgain(t *testing.T) {
 
 // An agent that updates a node in place brings its VM to its new class, but for
 // the tags, which the driver is asked to change.
-func TestAnAgentBringsTheRestOfTheSpec(t *testing.T) {
+func TestAgentUpdatesTheRestOfTheSpec(t *testing.T) {
 	for _, healthy := range []bool{true, false} { // in the time that it may take for that
 		w, s := hotWorld(t)
-		w.becomes(spec("m", "team", "c"))
+		w.setClassSpec(spec("m", "team", "c"))
 		m := w.store.live().Clone()
 		m.Status.Phase, m.Status.Since = machine.PhaseInPlaceUpdateSuccessful, w.store.seconds()
 		m.Status.LastOperation = machine.Operation{Kind: machine.OperationInPlaceUpdate, Stage: machine.StageUpdateSuccessful}
 		w.store.force(m)
 		if !healthy {
-			w.cluster.ready(m.Spec.NodeName, object.False)
-			w.pass(w.policy.HealthTimeout + 2*time.Second)
-			w.passes(s)
+			w.cluster.setReady(m.Spec.NodeName, object.False)
+			w.advance(w.policy.HealthTimeout + 2*time.Second)
+			w.runPass(s)
 			require.Equal(t, machine.PhaseUnknown, w.store.live().Status.Phase)
-			w.cluster.ready(m.Spec.NodeName, object.True)
+			w.cluster.setReady(m.Spec.NodeName, object.True)
 		}
 		s.settle(bound)
 		m = w.store.live()
@@ -335,7 +335,7 @@ func TestAnAgentBringsTheRestOfTheSpec(t *testing.T) {
 func TestRecordsOfOtherDeclarations(t *testing.T) {
 	w, s := hotWorld(t)
 	w.fields = []string{"labels"}
-	w.becomes(`{"size":"s","labels":{"a":"1"}}`)
+	w.setClassSpec(`{"size":"s","labels":{"a":"1"}}`)
 	was := w.store.live().Status.VMSpec
 	require.Equal(t, machine.SplitSpec(w.class, w.fields).Fixed, was.Fixed)
 	plan, _, err := s.reconcile()
@@ -344,14 +344,14 @@ func TestRecordsOfOtherDeclarations(t *testing.T) {
 	require.Zero(t, w.provider.calls[codes.UpdateMachine])
 
 	w.fields = []string{"labels", "tags"} // the class is as it was, and more can be updated
-	w.becomes(spec("s", "team", "a"))
-	w.passes(s)
+	w.setClassSpec(spec("s", "team", "a"))
+	w.runPass(s)
 	require.Equal(t, machine.SplitSpec(w.class, w.fields), w.store.live().Status.VMSpec)
 	require.Zero(t, w.provider.calls[codes.UpdateMachine])
 }
 
 // An update that was begun when the driver declared other fields is made good.
-func TestBegunUpdatesOutliveADeclaration(t *testing.T) {
+func TestBegunUpdateIsRepeatedWithOtherDeclaredFields(t *testing.T) {
 	w, s := hotWorld(t)
 	w.provider.faults = func(call codes.Call) fault {
 		if call == codes.UpdateMachine {
@@ -359,11 +359,11 @@ func TestBegunUpdatesOutliveADeclaration(t *testing.T) {
 		}
 		return fault{}
 	}
-	w.passes(s)
+	w.runPass(s)
 	w.provider.faults = nil
 	w.fields = []string{"labels", "tags"}
-	w.becomes(spec("s", "team", "a"))
-	w.passes(s)
+	w.setClassSpec(spec("s", "team", "a"))
+	w.runPass(s)
 	require.Equal(t, 2, w.provider.calls[codes.UpdateMachine])
 	require.Equal(t, map[string]string{"team": "a"}, w.provider.vms[0].tags)
 	require.Equal(t, machine.SplitSpec(w.class, w.fields), w.store.live().Status.VMSpec)
@@ -371,34 +371,34 @@ func TestBegunUpdatesOutliveADeclaration(t *testing.T) {
 
 // What a call has asked for whose success is not known, and what the VM had
 // before it, are both taken away: either may be there.
-func TestLastAppliedHoldsAllThatMayBeThere(t *testing.T) {
+func TestLastAppliedHoldsAllPossibleValues(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		w, s := hotWorld(t)
-		w.becomes(spec("s", "first", "1"))
-		w.passes(s)
+		w.setClassSpec(spec("s", "first", "1"))
+		w.runPass(s)
 		w.provider.faults = func(call codes.Call) fault {
 			if call == codes.UpdateMachine {
 				return fault{codes.DeadlineExceeded, done}
 			}
 			return fault{}
 		}
-		w.becomes(spec("s", "second", "2"))
-		w.passes(s)
+		w.setClassSpec(spec("s", "second", "2"))
+		w.runPass(s)
 		w.provider.faults = nil
 		w.provider.vms[0].tags["theirs"] = "0"
-		w.becomes(spec("s", "third", "3"))
-		w.passes(s)
+		w.setClassSpec(spec("s", "third", "3"))
+		w.runPass(s)
 		require.Equal(t, map[string]string{"third": "3", "theirs": "0"}, w.provider.vms[0].tags, "done: %t", done)
 	}
 }
 
 // A create that is announced twice after one whose answer was lost still leaves
 // open what the VM was made from.
-func TestACreateAnnouncedTwiceLeavesTheSpecOpen(t *testing.T) {
+func TestCreateAnnouncedTwiceKeepsBegunValues(t *testing.T) {
 	w := newWorld(t)
 	w.fields, w.provider.noStatus = []string{"tags"}, true
-	w.becomes(spec("s"))
-	w.give()
+	w.setClassSpec(spec("s"))
+	w.createMachine()
 	w.provider.faults = func(call codes.Call) fault {
 		if call == codes.CreateMachine {
 			return fault{codes.DeadlineExceeded, true}
@@ -406,9 +406,9 @@ func TestACreateAnnouncedTwiceLeavesTheSpecOpen(t *testing.T) {
 		return fault{}
 	}
 	s := &shell{w: w}
-	w.passes(s)
+	w.runPass(s)
 	w.provider.faults = nil
-	w.becomes(spec("s", "c", "1"))
+	w.setClassSpec(spec("s", "c", "1"))
 	w.killAt, w.after = w.calls+2, true // the announcement
 	_, _, err := s.reconcile()
 	require.ErrorIs(t, err, errKilled)
@@ -467,7 +467,7 @@ func TestOnlyDeclaredFieldsDiffer(t *testing.T) {
 
 // Of another provider nothing is comparable, and what is declared is spelled in
 // one way.
-func TestSplitSpecSaysOfWhat(t *testing.T) {
+func TestSplitSpecRecordsProviderAndFields(t *testing.T) {
 	a := classOf(`{"size":"s"}`)
 	b := a.Clone()
 	b.Provider = "another"
@@ -635,7 +635,7 @@ func FuzzSplitSpec(f *testing.F) {
 
 // Until an update has been answered a VM may have the values from before it or
 // those after it, so a record of both loses no name, in lists too.
-func TestRecordsOfABegunUpdateLoseNoName(t *testing.T) {
+func TestUnionOfValues(t *testing.T) {
 	for _, c := range []struct{ first, second, want string }{
 		{`{"tags":{"a":"1"}}`, `{"tags":{"b":"2"}}`, `{"tags":{"a":"1","b":"2"}}`},
 		{`{"tags":{"a":"1"}}`, `{"tags":{"a":"2"}}`, `{"tags":{"a":"2"}}`},

@@ -17,16 +17,16 @@ import (
 // P23: what others put on a node stays there; a user's selection goes when it
 // is fulfilled, since it would select the machine again next time.
 // Invariants: P23
-func TestP23UpdatesLeaveWhatIsNotTheirs(t *testing.T) {
+func TestP23UpdatesKeepTheMarksOfOthers(t *testing.T) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	k := w.policy.Keys
 	w.cluster.change(node, func(n *machine.Node) {
 		n.Labels[k.CandidateForUpdate], n.Unschedulable = "true", true
 	})
 	w.cluster.agent = agentModel{answer: machine.UpdateSuccessful}
 	w.owner.moves = true
-	w.ask(machine.InPlaceCandidate)
+	w.requestInPlace(machine.InPlaceCandidate)
 	w.cluster.change(node, func(n *machine.Node) { n.Labels[k.SelectedForUpdate] = "true" })
 	(&shell{w: w}).settle(bound)
 	require.Equal(t, 1, w.owner.moved)
@@ -37,12 +37,12 @@ func TestP23UpdatesLeaveWhatIsNotTheirs(t *testing.T) {
 	assert.NotContains(t, n.Labels, k.SelectedForUpdate, "fulfilled")
 	assert.NotContains(t, n.Labels, k.UpdateResult, "taken")
 
-	w.ask(machine.InPlaceCandidate)
+	w.requestInPlace(machine.InPlaceCandidate)
 	w.cluster.change(node, func(n *machine.Node) { n.Labels[k.SelectedForUpdate] = "true" })
-	w.drains(0, 0, 1)
-	w.passes(&shell{w: w})
+	w.addDrain(0, 0, 1)
+	w.runPass(&shell{w: w})
 	require.Equal(t, machine.PhaseInPlaceUpdating, w.store.live().Status.Phase)
-	w.ask(machine.InPlaceNone)
+	w.requestInPlace(machine.InPlaceNone)
 	(&shell{w: w}).settle(bound)
 	assert.Equal(t, "true", w.cluster.live(node).Labels[k.SelectedForUpdate], "withdrawn by the owner: the user's label is the user's")
 }
@@ -80,20 +80,20 @@ func TestCriticalComponentsTaintComesBack(t *testing.T) {
 	taint := object.Taint{Key: machine.DefaultPolicy().Keys.CriticalComponents, Value: "v", Effect: object.NoExecute}
 	for _, before := range []bool{true, false} {
 		w := newWorld(t)
-		w.give()
+		w.createMachine()
 		s := &shell{w: w}
-		w.passes(s)
-		w.pass(time.Minute)
+		w.runPass(s)
+		w.advance(time.Minute)
 		if before {
 			w.cluster.change(node, func(n *machine.Node) { n.Taints = append(n.Taints, taint) })
 		}
-		w.passes(s)
+		w.runPass(s)
 		w.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
-		w.passes(s)
+		w.runPass(s)
 		require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
 		w.cluster.agent = agentModel{answer: machine.UpdateSuccessful}
 		w.owner.moves = true
-		w.ask(machine.InPlaceSelected)
+		w.requestInPlace(machine.InPlaceSelected)
 		s.settle(bound)
 		if before {
 			require.Equal(t, machine.PhaseInPlaceUpdateSuccessful, w.store.live().Status.Phase)
@@ -110,10 +110,10 @@ func TestCriticalComponentsTaintComesBack(t *testing.T) {
 // its node.
 func TestUpdateTakesFourWrites(t *testing.T) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	w.cluster.agent = agentModel{answer: machine.UpdateSuccessful, takes: time.Minute}
 	w.owner.moves = true
-	w.ask(machine.InPlaceSelected)
+	w.requestInPlace(machine.InPlaceSelected)
 	w.store.writes, w.cluster.writes = 0, 0
 	(&shell{w: w}).settle(bound)
 	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
@@ -122,34 +122,34 @@ func TestUpdateTakesFourWrites(t *testing.T) {
 }
 
 // A drain that waits is asked again and again, and stores only what is new.
-func TestDrainsAreNotedOnce(t *testing.T) {
+func TestDrainProgressIsStoredOnce(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		w := newWorld(t)
-		w.running()
-		w.drains(0, 0, 1)
+		w.createRunning()
+		w.addDrain(0, 0, 1)
 		if deleted {
 			w.store.remove()
 		} else {
-			w.ask(machine.InPlaceSelected)
+			w.requestInPlace(machine.InPlaceSelected)
 		}
 		warned := 0
-		s := &shell{w: w, told: func(_ *machine.Observation, plan machine.Plan, _ string) {
+		s := &shell{w: w, onDecision: func(_ *machine.Observation, plan machine.Plan, _ string) {
 			if plan.Warn.Reason == machine.ReasonDrainNoted {
 				warned++
 			}
 		}}
-		w.passes(s)
+		w.runPass(s)
 		writes := w.store.writes
 		for range 5 {
-			w.pass(time.Minute)
-			w.passes(s)
+			w.advance(time.Minute)
+			w.runPass(s)
 		}
 		assert.Len(t, w.cluster.drain.asked, 6)
 		assert.Equal(t, writes, w.store.writes)
 		assert.Equal(t, 1, warned, "a blocker is told once")
 		assert.Equal(t, "1 pods are held by budget db", w.store.live().Status.LastOperation.Message)
 		w.cluster.drain.stuck = 2
-		w.passes(s)
+		w.runPass(s)
 		assert.Equal(t, writes+1, w.store.writes)
 		assert.Equal(t, 2, warned)
 		first, last := w.cluster.drain.asked[0], w.cluster.drain.asked[6]
@@ -165,18 +165,18 @@ func TestUpdatesEndOnTheSecond(t *testing.T) {
 	for _, stuck := range []int{0, 1} {
 		for _, restart := range []time.Duration{0, 7 * time.Minute} {
 			w := newWorld(t)
-			w.running()
+			w.createRunning()
 			w.edit(func(m *machine.Machine) { m.Spec.Config.InPlaceTimeout = 10 * time.Minute })
-			w.drains(0, 0, stuck)
-			w.ask(machine.InPlaceSelected)
-			w.passes(&shell{w: w})
+			w.addDrain(0, 0, stuck)
+			w.requestInPlace(machine.InPlaceSelected)
+			w.runPass(&shell{w: w})
 			status := w.store.live().Status.Clone()
 			if restart > 0 {
 				status.ClockFrom = status.Since.Add(restart)
 				_, err := w.store.updateStatus(w.store.live().Version, status)
 				require.NoError(t, err)
 			}
-			before, then := w.until(status.Since.Add(restart + 10*time.Minute + time.Second))
+			before, then := w.phasesAround(status.Since.Add(restart + 10*time.Minute + time.Second))
 			assert.Equal(t, machine.PhaseInPlaceUpdating, before)
 			assert.Equal(t, machine.PhaseInPlaceUpdateFailed, then)
 		}
@@ -188,16 +188,16 @@ func TestUpdatesEndOnTheSecond(t *testing.T) {
 // Invariants: P21
 func TestForcedDrainsEndOnTheSecond(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	d := w.drains(0, 0, 1)
-	d.wedged, d.volumes, d.held = true, 1, time.Hour
+	w.createRunning()
+	d := w.addDrain(0, 0, 1)
+	d.wedged, d.volumes, d.detachAfter = true, 1, time.Hour
 	w.policy.DetachTimeout = 3 * time.Minute
 	w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "true"} })
 	w.store.remove()
 	s := &shell{w: w}
 	stage := func(at time.Time) machine.Stage {
 		w.now = at
-		w.passes(s)
+		w.runPass(s)
 		if w.store.live() == nil {
 			return machine.StageGone
 		}
@@ -218,7 +218,7 @@ func TestForcedDrainsEndOnTheSecond(t *testing.T) {
 func TestP23RecordOfADrainGoesWithItsCordon(t *testing.T) {
 	for _, ours := range []bool{true, false} {
 		w := newWorld(t)
-		w.running()
+		w.createRunning()
 		w.cluster.change(node, func(n *machine.Node) {
 			n.Drain, n.Unschedulable = &machine.DrainRecord{Since: epoch}, true
 			if ours {
@@ -233,7 +233,7 @@ func TestP23RecordOfADrainGoesWithItsCordon(t *testing.T) {
 }
 
 // refuses has one effect on the cluster fail; empty: none.
-func (w *world) refuses(effect string) {
+func (w *world) makeUnavailable(effect string) {
 	w.cluster.faults = func(e string) codes.Code {
 		if e == effect {
 			return codes.Unavailable
@@ -245,11 +245,11 @@ func (w *world) refuses(effect string) {
 func (w *world) phase() machine.Phase { return w.store.live().Status.Phase }
 
 // A stage that claims to have been stored in the future holds no deletion up.
-func TestP21WaitsFromTheFutureAreOver(t *testing.T) {
+func TestP21WaitFromTheFutureIsOver(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	d := w.drains(0, 0, 0)
-	d.volumes, d.held = 1, time.Hour
+	w.createRunning()
+	d := w.addDrain(0, 0, 0)
+	d.volumes, d.detachAfter = 1, time.Hour
 	w.store.remove()
 	m := w.store.live().Clone()
 	m.Status.Phase = machine.PhaseTerminating
@@ -257,18 +257,18 @@ func TestP21WaitsFromTheFutureAreOver(t *testing.T) {
 		Kind: machine.OperationDelete, State: machine.StateProcessing, Stage: machine.StageDeleteVolumeAttachments, Time: w.now.AddDate(7000, 0, 0),
 	}
 	w.store.force(m)
-	w.passes(&shell{w: w})
+	w.runPass(&shell{w: w})
 	assert.Nil(t, w.store.live())
 }
 
 // A drain that asks for a time that has passed is looked at in a second.
-func TestDrainsAreNotAskedInASpin(t *testing.T) {
+func TestPastDrainTimeMeansInASecond(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.drains(0, 0, 1)
+	w.createRunning()
+	w.addDrain(0, 0, 1)
 	w.store.remove()
 	s := &shell{w: w}
-	w.passes(s)
+	w.runPass(s)
 	o := s.observe()
 	o.Drain = &machine.DrainAnswer{At: w.now.Add(-time.Hour), Why: o.Machine.Status.LastOperation.Message}
 	plan, err := machine.Decide(o, w.policy, w.now)
@@ -279,15 +279,15 @@ func TestDrainsAreNotAskedInASpin(t *testing.T) {
 // An unhealthy node is no node to update, though its machine still runs.
 func TestUnhealthyNodesAreNotUpdated(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.cluster.ready(node, object.False)
-	w.ask(machine.InPlaceSelected)
-	w.passes(&shell{w: w})
+	w.createRunning()
+	w.cluster.setReady(node, object.False)
+	w.requestInPlace(machine.InPlaceSelected)
+	w.runPass(&shell{w: w})
 	assert.Equal(t, machine.PhaseUnknown, w.phase())
 }
 
 // says has the node say where an update stands, as any program may write it.
-func (w *world) says(reason string) {
+func (w *world) setUpdateReason(reason string) {
 	w.cluster.change(node, func(n *machine.Node) {
 		n.Conditions = object.SetCondition(object.DropCondition(n.Conditions, machine.NodeInPlaceUpdate),
 			object.Condition{Type: machine.NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: w.now})
@@ -296,21 +296,21 @@ func (w *world) says(reason string) {
 
 // Where storage holds no stage, a node that says that it may be updated decides
 // that its agent may be at work.
-func TestNodesSayWhereAnUpdateStands(t *testing.T) {
+func TestNodeTellsAnUnknownUpdateStage(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		w := newWorld(t)
-		w.running()
-		w.drains(0, 0, 1)
-		w.ask(machine.InPlaceSelected)
-		w.passes(&shell{w: w})
+		w.createRunning()
+		w.addDrain(0, 0, 1)
+		w.requestInPlace(machine.InPlaceSelected)
+		w.runPass(&shell{w: w})
 		if told {
-			w.says(machine.ReasonReadyForUpdate)
+			w.setUpdateReason(machine.ReasonReadyForUpdate)
 		}
 		m := w.store.live().Clone()
 		m.Status.LastOperation.Stage = "Meditating"
 		w.store.force(m)
-		w.ask(machine.InPlaceNone)
-		w.passes(&shell{w: w})
+		w.requestInPlace(machine.InPlaceNone)
+		w.runPass(&shell{w: w})
 		if told {
 			assert.Equal(t, machine.PhaseInPlaceUpdating, w.phase(), "withdrawn under the agent's hands")
 			assert.Equal(t, machine.StageReady, w.store.live().Status.LastOperation.Stage)
@@ -325,12 +325,12 @@ func TestNodesSayWhereAnUpdateStands(t *testing.T) {
 func TestStaleCachesStopNoUpdate(t *testing.T) {
 	for _, lags := range [][]int{{0, 100}, {2, 0}} {
 		w := newWorld(t)
-		w.running()
-		w.drains(0, 0, 1)
-		w.ask(machine.InPlaceCandidate)
+		w.createRunning()
+		w.addDrain(0, 0, 1)
+		w.requestInPlace(machine.InPlaceCandidate)
 		w.cluster.change(node, func(n *machine.Node) { n.Labels[w.policy.Keys.SelectedForUpdate] = "true" })
 		s := &shell{w: w}
-		w.passes(s)
+		w.runPass(s)
 		require.Equal(t, machine.PhaseInPlaceUpdating, w.phase())
 		if lags[0] > 0 { // back to before the user's label
 			w.cluster.change(node, func(n *machine.Node) { delete(n.Labels, w.policy.Keys.SelectedForUpdate) })
@@ -350,55 +350,55 @@ func TestStaleCachesStopNoUpdate(t *testing.T) {
 }
 
 // A failure to write the node is forgotten when what was to be written is there.
-func TestFailedAnnouncementIsForgotten(t *testing.T) {
+func TestFailedConditionWriteIsForgotten(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.says(machine.ReasonSelectedForUpdate)
-	w.refuses("MarkNode")
-	w.ask(machine.InPlaceSelected)
+	w.createRunning()
+	w.setUpdateReason(machine.ReasonSelectedForUpdate)
+	w.makeUnavailable("MarkNode")
+	w.requestInPlace(machine.InPlaceSelected)
 	s := &shell{w: w}
 	plan, _, err := s.reconcile()
 	require.NoError(t, err)
 	require.Equal(t, machine.StateFailed, w.store.live().Status.LastOperation.State)
-	w.says(machine.ReasonReadyForUpdate) // it was written after all
+	w.setUpdateReason(machine.ReasonReadyForUpdate) // it was written after all
 	w.now = plan.At
-	w.passes(s)
+	w.runPass(s)
 	assert.Equal(t, machine.StateProcessing, w.store.live().Status.LastOperation.State)
 }
 
 // A machine whose failed update was withdrawn runs again when its node was
 // brought back into service, and not before.
-func TestForgivenMachinesAreInService(t *testing.T) {
+func TestWithdrawnFailedUpdateReturnsToService(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.patient()
+	w.createRunning()
+	w.disableHealthTimeout()
 	w.cluster.agent = agentModel{answer: machine.UpdateFailed}
-	w.ask(machine.InPlaceSelected)
+	w.requestInPlace(machine.InPlaceSelected)
 	s := &shell{w: w}
 	s.settle(bound)
 	require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase())
-	w.refuses("SyncNode")
-	w.ask(machine.InPlaceNone)
+	w.makeUnavailable("SyncNode")
+	w.requestInPlace(machine.InPlaceNone)
 	plan, _, err := s.reconcile()
 	require.NoError(t, err)
 	require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase())
 	require.Equal(t, w.now.Add(5*time.Second), plan.At)
-	w.refuses("")
+	w.makeUnavailable("")
 	w.now = plan.At
-	w.passes(s)
+	w.runPass(s)
 	assert.Equal(t, machine.PhaseRunning, w.phase())
 	assert.False(t, w.cluster.live(node).Unschedulable)
 }
 
 // returning is a machine whose update is done and whose owner has taken it over.
-func returning(t *testing.T) (*world, *machine.Observation) {
+func newReturning(t *testing.T) (*world, *machine.Observation) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	w.cluster.agent = agentModel{answer: machine.UpdateSuccessful}
-	w.ask(machine.InPlaceSelected)
+	w.requestInPlace(machine.InPlaceSelected)
 	(&shell{w: w}).settle(bound)
 	require.Equal(t, machine.PhaseInPlaceUpdateSuccessful, w.phase())
-	w.ask(machine.InPlaceNone)
+	w.requestInPlace(machine.InPlaceNone)
 	o := (&shell{w: w}).observe()
 	o.Node.Read, o.Node.Node = w.read(), o.Node.Node.Clone()
 	return w, o
@@ -406,8 +406,8 @@ func returning(t *testing.T) (*world, *machine.Observation) {
 
 // A record that knows less than the node is confirmed before the node is told
 // anything.
-func TestOldRecordsAreConfirmedFirst(t *testing.T) {
-	w, o := returning(t)
+func TestOldStatusIsConfirmedFirst(t *testing.T) {
+	w, o := newReturning(t)
 	for _, newer := range []bool{false, true} {
 		if newer {
 			o.Node.Node.Applied.Update.Since = o.Machine.Status.Since.Add(time.Hour)
@@ -424,7 +424,7 @@ func TestOldRecordsAreConfirmedFirst(t *testing.T) {
 
 // The critical-components taint is put on once, and only with a node that
 // comes back from an update.
-func TestCriticalComponentsTaintIsPutOnOnce(t *testing.T) {
+func TestCriticalComponentsTaintIsAddedOnce(t *testing.T) {
 	taint := object.Taint{Key: machine.DefaultPolicy().Keys.CriticalComponents, Effect: object.NoSchedule}
 	for name, c := range map[string]struct {
 		change func(*machine.Observation)
@@ -437,7 +437,7 @@ func TestCriticalComponentsTaintIsPutOnOnce(t *testing.T) {
 			o.Machine.Status.Phase = machine.PhaseRunning
 		}, []object.Taint{}},
 	} {
-		w, o := returning(t)
+		w, o := newReturning(t)
 		n := o.Node.Node
 		o.Machine = o.Machine.Clone()
 		o.Machine.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"} // something to sync
@@ -455,33 +455,33 @@ func TestCriticalComponentsTaintIsPutOnOnce(t *testing.T) {
 
 // What a node says to an agent is taken back also where that fails at first,
 // and the node was not healthy in time.
-func TestNodesDoNotGoOnSayingThatTheyMayBeUpdated(t *testing.T) {
-	w, _ := returning(t)
-	w.refuses("MarkNode")
-	w.cluster.ready(node, object.False)
-	w.pass(time.Hour)
+func TestUpdateConditionIsRetracted(t *testing.T) {
+	w, _ := newReturning(t)
+	w.makeUnavailable("MarkNode")
+	w.cluster.setReady(node, object.False)
+	w.advance(time.Hour)
 	s := &shell{w: w}
 	plan, _, err := s.reconcile()
 	require.NoError(t, err)
 	require.Equal(t, machine.PhaseUnknown, w.phase())
 	require.Equal(t, w.now.Add(5*time.Second), plan.At)
-	w.cluster.ready(node, object.True)
-	w.passes(s)
+	w.cluster.setReady(node, object.True)
+	w.runPass(s)
 	require.Equal(t, machine.PhaseRunning, w.phase())
-	w.refuses("")
-	w.pass(5 * time.Second)
-	w.passes(s)
+	w.makeUnavailable("")
+	w.advance(5 * time.Second)
+	w.runPass(s)
 	told := object.FindCondition(w.cluster.live(node).Conditions, machine.NodeInPlaceUpdate)
 	assert.Equal(t, machine.ReasonUpdateSuccessful, told.Reason)
-	quiet(w)
+	requireIdle(w)
 }
 
 // A node that somebody deletes takes its machine along, also while it waits
 // for its owner.
 func TestDeletedNodesAreFollowedAfterAnUpdate(t *testing.T) {
 	for _, r := range []machine.InPlaceRequest{machine.InPlaceSelected, machine.InPlaceNone} {
-		w, _ := returning(t)
-		w.ask(r)
+		w, _ := newReturning(t)
+		w.requestInPlace(r)
 		w.cluster.delete(node)
 		(&shell{w: w}).settle(bound)
 		assert.Nil(t, w.store.live())
@@ -492,30 +492,30 @@ func TestDeletedNodesAreFollowedAfterAnUpdate(t *testing.T) {
 // cache shows the node as it was before.
 func TestWithdrawnMachinesAreInService(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.drains(0, 0, 1)
+	w.createRunning()
+	w.addDrain(0, 0, 1)
 	before := len(w.cluster.nodes[node])
-	w.ask(machine.InPlaceSelected)
+	w.requestInPlace(machine.InPlaceSelected)
 	s := &shell{w: w}
-	w.passes(s)
+	w.runPass(s)
 	require.True(t, w.cluster.live(node).Unschedulable)
-	w.ask(machine.InPlaceNone)
+	w.requestInPlace(machine.InPlaceNone)
 	lags := []int{0, len(w.cluster.nodes[node]) - before}
 	s.lag = func() int { lag := lags[0]; lags = lags[1:]; return lag }
-	w.passes(s)
+	w.runPass(s)
 	assert.Equal(t, machine.PhaseRunning, w.phase())
 	assert.False(t, w.cluster.live(node).Unschedulable)
 }
 
 // A stage that does not go with its phase moves along no table; the model
 // holds each move to what is stored.
-func TestStagesThatDoNotFitMoveAlongNoTable(t *testing.T) {
+func TestStageOfAnotherPhaseMakesNoMove(t *testing.T) {
 	for _, stage := range []machine.Stage{machine.StageCandidate, machine.StageReady, machine.StageInService, "Meditating"} {
-		w, _ := returning(t)
+		w, _ := newReturning(t)
 		m := w.store.live().Clone()
 		m.Status.LastOperation.Stage = stage
 		w.store.force(m)
-		w.passes(&shell{w: w})
+		w.runPass(&shell{w: w})
 		assert.Equal(t, machine.PhaseRunning, w.phase(), stage)
 	}
 }
@@ -529,9 +529,9 @@ type updateChaos struct {
 func newUpdateChaos(t *rapid.T) *updateChaos {
 	w := newWorld(t)
 	c := &updateChaos{chaos: &chaos{world: w, draw: t}}
-	w.running()
+	w.createRunning()
 	if rapid.Bool().Draw(t, "drains") {
-		w.drains(rapid.IntRange(0, 2).Draw(t, "pods"), time.Minute, rapid.IntRange(0, 1).Draw(t, "stuck"))
+		w.addDrain(rapid.IntRange(0, 2).Draw(t, "pods"), time.Minute, rapid.IntRange(0, 1).Draw(t, "stuck"))
 	}
 	w.cluster.agent = agentModel{
 		answer: rapid.SampledFrom([]string{machine.UpdateSuccessful, machine.UpdateSuccessful, machine.UpdateFailed, "perhaps", ""}).Draw(t, "answer"),
@@ -562,7 +562,7 @@ func (c *updateChaos) event() {
 	case 0, 1:
 		r := anyAsk.Draw(c.draw, "ask")
 		if c.store.live().Status.Phase != machine.PhaseInPlaceUpdateSuccessful { // which only its owner's move ends
-			c.ask(r)
+			c.requestInPlace(r)
 		}
 	case 2:
 		c.killAt, c.after = c.calls+rapid.IntRange(1, 6).Draw(c.draw, "kill"), rapid.Bool().Draw(c.draw, "after")
@@ -572,10 +572,10 @@ func (c *updateChaos) event() {
 		}
 	case 4:
 		if n != nil {
-			c.cluster.ready(node, rapid.SampledFrom([]object.ConditionStatus{object.True, object.True, object.False}).Draw(c.draw, "ready"))
+			c.cluster.setReady(node, rapid.SampledFrom([]object.ConditionStatus{object.True, object.True, object.False}).Draw(c.draw, "ready"))
 		}
 	default:
-		c.pass(rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, 5 * time.Minute, 25 * time.Minute}).Draw(c.draw, "time"))
+		c.advance(rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, 5 * time.Minute, 25 * time.Minute}).Draw(c.draw, "time"))
 	}
 }
 
@@ -589,15 +589,15 @@ func (c *updateChaos) storm() {
 		} else if !errors.Is(err, errConflict) {
 			require.NoError(c.draw, err)
 		}
-		c.recorded()
+		c.requireRecordBeforeCondition()
 	}
 	c.stormy, c.killAt = false, 0
-	c.cluster.ready(node, object.True)
+	c.cluster.setReady(node, object.True)
 }
 
 // recorded holds a node to the rules by which an update that another program led on
 // is told from ours: no other program leads one on here.
-func (c *updateChaos) recorded() {
+func (c *updateChaos) requireRecordBeforeCondition() {
 	n := c.cluster.live(node)
 	told := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
 	if told == nil || !n.Applied.Update.Since.IsZero() {
@@ -613,7 +613,7 @@ func (c *updateChaos) recorded() {
 }
 
 // clean holds a node to carrying nothing of an update any more (P23).
-func (c *updateChaos) clean() {
+func (c *updateChaos) requireNoUpdateLeft() {
 	n := c.cluster.live(node)
 	require.Equal(c.draw, machine.UpdateMarks{}, n.Applied.Update)
 	require.NotContains(c.draw, n.Labels, c.policy.Keys.CandidateForUpdate)
@@ -623,18 +623,18 @@ func (c *updateChaos) clean() {
 	}
 }
 
-// rescued holds a machine that was updated too late to being updated once more
+// requireUpdatedAgain holds a machine that was updated too late to being updated once more
 // when it is selected.
-func (c *updateChaos) rescued() {
+func (c *updateChaos) requireUpdatedAgain() {
 	c.cluster.agent = agentModel{answer: machine.UpdateSuccessful, takes: time.Minute}
 	if c.cluster.drain != nil {
 		c.cluster.drain.stuck = 0
 	}
-	c.ask(machine.InPlaceSelected)
+	c.requestInPlace(machine.InPlaceSelected)
 	c.shell.settle(60)
 	require.Equal(c.draw, machine.PhaseRunning, c.store.live().Status.Phase)
 	require.Equal(c.draw, 1, c.cluster.agent.updated)
-	c.clean()
+	c.requireNoUpdateLeft()
 }
 
 // A storm of faults, kills, stale reads, requests and users never tells an
@@ -653,15 +653,15 @@ func TestP18P23P28UpdatesAfterAStorm(t *testing.T) {
 		if m.Status.Phase == machine.PhaseFailed {
 			return
 		}
-		quiet(c.world)
+		requireIdle(c.world)
 		if m = c.store.live(); m.Status.Phase == machine.PhaseInPlaceUpdateFailed && m.Status.LastOperation.Stage == machine.StageCandidate {
-			c.rescued()
+			c.requireUpdatedAgain()
 		}
-		c.ask(machine.InPlaceNone)
+		c.requestInPlace(machine.InPlaceNone)
 		c.shell.settle(60)
 		m = c.store.live()
 		require.Equal(t, machine.PhaseRunning, m.Status.Phase, state(m))
-		c.clean()
-		quiet(c.world)
+		c.requireNoUpdateLeft()
+		requireIdle(c.world)
 	})
 }

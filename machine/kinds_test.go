@@ -100,7 +100,7 @@ func TestSecretsSurviveStores(t *testing.T) {
 }
 
 // clones holds a copy to being equal and to sharing nothing changeable.
-func clones[T object.Object[T]](t *rapid.T, o T) {
+func requireClone[T object.Object[T]](t *rapid.T, o T) {
 	c := o.Clone()
 	require.True(t, reflect.DeepEqual(o, c), "the copy differs")
 	require.True(t, o.SpecEqual(c))
@@ -144,11 +144,11 @@ func blot(v reflect.Value) {
 
 func TestClonesShareNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		clones(t, anyMachine(t))
+		requireClone(t, anyMachine(t))
 		n, c := anyNode(t), anyClass(t)
-		clones(t, &n)
-		clones(t, &c)
-		clones(t, &machine.Secret{Meta: anyMeta(t, "s"), Data: map[string][]byte{"a": []byte("b"), "c": nil}})
+		requireClone(t, &n)
+		requireClone(t, &c)
+		requireClone(t, &machine.Secret{Meta: anyMeta(t, "s"), Data: map[string][]byte{"a": []byte("b"), "c": nil}})
 	})
 }
 
@@ -184,7 +184,7 @@ func leaves(v reflect.Value, path string, visit func(path string, change func())
 }
 
 // seesAll holds SpecEqual to seeing each single change of a spec.
-func seesAll[T object.Object[T]](t *testing.T, full T, spec func(T) []any) {
+func requireSpecEqualSeesAll[T object.Object[T]](t *testing.T, full T, spec func(T) []any) {
 	count := 0
 	each := func(o T, visit func(path string, change func())) {
 		for i, part := range spec(o) {
@@ -208,14 +208,14 @@ func seesAll[T object.Object[T]](t *testing.T, full T, spec func(T) []any) {
 func TestSpecEqualSeesEveryField(t *testing.T) {
 	words := map[string]string{"a": "b"}
 	template := machine.NodeTemplate{Labels: words, Annotations: words, Taints: []object.Taint{{Key: "a", Value: "b", Effect: "c"}}}
-	seesAll(t, &machine.Machine{Spec: machine.Spec{
+	requireSpecEqualSeesAll(t, &machine.Machine{Spec: machine.Spec{
 		Class: machine.ClassRef{APIGroup: "g", Kind: "k", Name: "n"}, ProviderID: "p", NodeName: "n", NodeTemplate: template,
 		Config: machine.Configuration{NodeConditions: []string{"Ready"}},
 	}}, func(m *machine.Machine) []any { return []any{&m.Spec} })
-	seesAll(t, &machine.Node{
+	requireSpecEqualSeesAll(t, &machine.Node{
 		ProviderID: "p", Taints: template.Taints, Applied: machine.Applied{NodeTemplate: template, VirtualCapacity: words},
 	}, func(n *machine.Node) []any { return []any{&n.ProviderID, &n.Unschedulable, &n.Taints, &n.Applied} })
-	seesAll(t, &machine.Class{
+	requireSpecEqualSeesAll(t, &machine.Class{
 		Provider: "p", ProviderSpec: []byte("x"), SecretRef: &object.Key{Name: "s"}, CredentialsRef: &object.Key{Name: "c"},
 		NodeTemplate: &machine.NodeShape{Capacity: words, VirtualCapacity: words, InstanceType: "t", Zone: "z"},
 	}, func(c *machine.Class) []any {

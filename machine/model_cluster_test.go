@@ -14,20 +14,20 @@ import (
 
 // clusterModel holds nodes and all their versions. A nil version: it was gone.
 type clusterModel struct {
-	w        *world
-	nodes    map[string][]*machine.Node // versions, by name
-	madeOf   map[string]string          // node UID to the machine whose VM registered it; absent: none of ours
-	version  int
-	halfway  string // the version that the first half of a sync has written
-	writes   int
-	unready  bool // nodes register without being Ready
-	faults   func(effect string) codes.Code
-	away     bool                     // its API server does not answer
-	undo     func(*machine.Node)      // what something else changes in each node that is written
-	refuses  func(*machine.Node) bool // whether the server refuses a node's content
-	refusals int
-	drain    *drainModel // nil: there is no drainer
-	agent    agentModel
+	w            *world
+	nodes        map[string][]*machine.Node // versions, by name
+	registeredBy map[string]string          // node UID to the machine whose VM registered it; absent: none of ours
+	version      int
+	halfway      string // the version that the first half of a sync has written
+	writes       int
+	unready      bool // nodes register without being Ready
+	faults       func(effect string) codes.Code
+	unreachable  bool                     // its API server does not answer
+	undo         func(*machine.Node)      // what something else changes in each node that is written
+	rejects      func(*machine.Node) bool // whether the server refuses a node's content
+	rejections   int
+	drain        *drainModel // nil: there is no drainer
+	agent        agentModel
 }
 
 func (c *clusterModel) cached(name string, lag int) *machine.Node {
@@ -79,7 +79,7 @@ func (c *clusterModel) register() {
 		}
 		v.joined = true
 		if old := c.live(v.node); old != nil {
-			c.madeOf[old.UID] = v.name
+			c.registeredBy[old.UID] = v.name
 			continue
 		}
 		n := c.add(v.node, func(n *machine.Node) {
@@ -89,12 +89,12 @@ func (c *clusterModel) register() {
 				n.Conditions[1].Status, n.Conditions[1].Reason = object.False, "KubeletNotReady"
 			}
 		})
-		c.madeOf[n.UID] = v.name
+		c.registeredBy[n.UID] = v.name
 	}
 }
 
 // ready sets what the node says of itself.
-func (c *clusterModel) ready(name string, status object.ConditionStatus) {
+func (c *clusterModel) setReady(name string, status object.ConditionStatus) {
 	c.change(name, func(n *machine.Node) {
 		n.Conditions = object.SetCondition(n.Conditions, object.Condition{
 			Type: machine.NodeReady, Status: status, Reason: "Kubelet", Since: c.w.now,
@@ -131,7 +131,7 @@ func (c *clusterModel) find(m *machine.Machine, name string) *machine.Node {
 
 // fault answers for an effect that is to fail.
 func (c *clusterModel) fault(effect string) (machine.Outcome, bool) {
-	if c.away {
+	if c.unreachable {
 		return failed(codes.Unavailable), true
 	}
 	if c.faults != nil {
@@ -143,11 +143,11 @@ func (c *clusterModel) fault(effect string) (machine.Outcome, bool) {
 }
 
 // touch holds each write of a node to P17.
-func (c *clusterModel) touch(m *machine.Machine, n *machine.Node) {
+func (c *clusterModel) checkOwned(m *machine.Machine, n *machine.Node) {
 	c.writes++
 	owner := n.Labels[c.w.policy.Keys.NodeMachine]
 	require.True(c.w.t, owner == "" || owner == m.Name, "P17: wrote node %s of machine %q", n.Name, owner)
-	require.True(c.w.t, owner == m.Name || c.madeOf[n.UID] == m.Name,
+	require.True(c.w.t, owner == m.Name || c.registeredBy[n.UID] == m.Name,
 		"P17: wrote node %s, which no VM of this machine registered", n.Name)
 }
 
@@ -160,7 +160,7 @@ func (c *clusterModel) capacity(m *machine.Machine, e *machine.SyncNode) {
 	if _, bad := c.fault("SyncNode"); bad {
 		return
 	}
-	c.touch(m, now)
+	c.checkOwned(m, now)
 	next := now.Clone()
 	next.Capacity = e.Node.Capacity
 	c.halfway = c.put(next).Version
@@ -177,10 +177,10 @@ func (c *clusterModel) sync(m *machine.Machine, e *machine.SyncNode) (*machine.N
 	if now.Version != e.Node.Version && now.Version != c.halfway {
 		return nil, failed(codes.Aborted)
 	}
-	c.touch(m, now)
+	c.checkOwned(m, now)
 	want := e.Node
-	for i := 0; c.refuses != nil && c.refuses(want); i++ {
-		if c.refusals++; i == len(e.Rest) {
+	for i := 0; c.rejects != nil && c.rejects(want); i++ {
+		if c.rejections++; i == len(e.Rest) {
 			return nil, failed(codes.InvalidArgument)
 		}
 		want = e.Rest[i].Clone()
@@ -203,8 +203,8 @@ func (c *clusterModel) mark(m *machine.Machine, e *machine.MarkNode) (*machine.N
 	if now == nil || now.Version != e.Node.Version {
 		return nil, machine.Outcome{}
 	}
-	c.touch(m, now)
-	c.announced(now, e)
+	c.checkOwned(m, now)
+	c.checkAnnouncement(now, e)
 	c.change(now.Name, func(n *machine.Node) { n.Conditions = object.SetCondition(n.Conditions, e.Condition) })
 	return c.live(now.Name), machine.Outcome{}
 }
@@ -218,7 +218,7 @@ func (c *clusterModel) remove(m *machine.Machine, e machine.DeleteNode) machine.
 	if now == nil || now.UID != e.UID {
 		return failed(codes.NotFound)
 	}
-	c.touch(m, now)
+	c.checkOwned(m, now)
 	c.version++
 	c.nodes[e.Name] = append(c.nodes[e.Name], nil)
 	return machine.Outcome{}
@@ -227,14 +227,14 @@ func (c *clusterModel) remove(m *machine.Machine, e machine.DeleteNode) machine.
 // drainModel is a drain of the only node there is: pods that leave after a
 // while, pods that leave by force only, and volumes that take their time.
 type drainModel struct {
-	w       *world
-	pods    int           // leave, one each time leaves has passed since the drain began
-	leaves  time.Duration // how long the next one takes
-	stuck   int           // leave by force only
-	wedged  bool          // not even then
-	volumes int           // attached until held has passed after a detach was asked for
-	held    time.Duration
-	refused string // why no volume can be detached
+	w           *world
+	pods        int           // leave, one each time leaves has passed since the drain began
+	leaveAfter  time.Duration // how long the next one takes
+	stuck       int           // leave by force only
+	wedged      bool          // not even then
+	volumes     int           // attached until held has passed after a detach was asked for
+	detachAfter time.Duration
+	refused     string // why no volume can be detached
 
 	next    time.Time // when the next pod leaves
 	freed   time.Time // when the volumes leave
@@ -247,18 +247,18 @@ func (m *drainModel) run(of *machine.Machine, e *machine.DrainNode) machine.Drai
 	if bad, yes := m.w.cluster.fault("DrainNode"); yes {
 		return machine.DrainAnswer{Outcome: bad}
 	}
-	m.hold(of, e)
+	m.checkOrder(of, e)
 	m.asked = append(m.asked, *e)
 	if e.Forced && !m.wedged {
 		m.pods, m.stuck = 0, 0
 		return machine.DrainAnswer{Done: true, Forced: true}
 	}
 	if m.pods > 0 && m.next.IsZero() {
-		m.next = m.w.now.Add(m.leaves)
+		m.next = m.w.now.Add(m.leaveAfter)
 	}
 	for m.pods > 0 && !m.w.now.Before(m.next) {
 		m.pods--
-		m.next = m.next.Add(m.leaves)
+		m.next = m.next.Add(m.leaveAfter)
 	}
 	switch {
 	case m.pods > 0:
@@ -270,7 +270,7 @@ func (m *drainModel) run(of *machine.Machine, e *machine.DrainNode) machine.Drai
 }
 
 // hold holds each order to the rules.
-func (m *drainModel) hold(of *machine.Machine, e *machine.DrainNode) {
+func (m *drainModel) checkOrder(of *machine.Machine, e *machine.DrainNode) {
 	c := m.w.cluster
 	require.True(m.w.t, e.Forced || e.Until.After(m.w.now), "P21: a drain whose time is up")
 	require.False(m.w.t, e.Since.IsZero() || e.Since.After(m.w.now), "a drain counts from a stored time")
@@ -290,7 +290,7 @@ func (m *drainModel) detach(of *machine.Machine, e *machine.DetachVolumes) machi
 	require.True(m.w.t, of.Deleted())
 	m.detachs++
 	if m.volumes > 0 && m.freed.IsZero() && e.Forced {
-		m.freed = m.w.now.Add(m.held)
+		m.freed = m.w.now.Add(m.detachAfter)
 	}
 	if m.volumes == 0 || !m.freed.IsZero() && !m.w.now.Before(m.freed) {
 		m.volumes = 0
@@ -303,8 +303,8 @@ func (m *drainModel) detach(of *machine.Machine, e *machine.DetachVolumes) machi
 }
 
 // drains gives the cluster a drain.
-func (w *world) drains(pods int, leaves time.Duration, stuck int) *drainModel {
-	w.cluster.drain = &drainModel{w: w, pods: pods, leaves: leaves, stuck: stuck}
+func (w *world) addDrain(pods int, leaveAfter time.Duration, stuck int) *drainModel {
+	w.cluster.drain = &drainModel{w: w, pods: pods, leaveAfter: leaveAfter, stuck: stuck}
 	return w.cluster.drain
 }
 
@@ -346,11 +346,11 @@ func (a *agentModel) work(w *world) {
 		return
 	}
 	a.updated++
-	w.cluster.result(a.answer, a.reason)
+	w.cluster.setUpdateResult(a.answer, a.reason)
 }
 
 // result has the agent's answer put on the node.
-func (c *clusterModel) result(answer, reason string) {
+func (c *clusterModel) setUpdateResult(answer, reason string) {
 	c.change(node, func(n *machine.Node) {
 		if n.Labels == nil {
 			n.Labels = map[string]string{}
@@ -364,7 +364,7 @@ func (c *clusterModel) result(answer, reason string) {
 
 // announced holds each announcement to an agent to the rules: the update
 // can't be withdrawn any more, and the node is out of service and empty.
-func (c *clusterModel) announced(n *machine.Node, e *machine.MarkNode) {
+func (c *clusterModel) checkAnnouncement(n *machine.Node, e *machine.MarkNode) {
 	if e.Condition.Type != machine.NodeInPlaceUpdate {
 		return
 	}
@@ -404,6 +404,6 @@ func (o *ownerModel) work(w *world) {
 }
 
 // ask writes what the machine's owner asks of it.
-func (w *world) ask(r machine.InPlaceRequest) {
+func (w *world) requestInPlace(r machine.InPlaceRequest) {
 	w.edit(func(m *machine.Machine) { m.Spec.InPlace = r })
 }

@@ -25,7 +25,7 @@ type shell struct {
 	// How many versions the caches lag; nil: none.
 	lag func() int
 	// told hears of each decision once it was carried out; may be nil.
-	told func(o *machine.Observation, plan machine.Plan, answer string)
+	onDecision func(o *machine.Observation, plan machine.Plan, answer string)
 }
 
 // observe reads what a pass begins with; nil: there is no machine.
@@ -64,12 +64,12 @@ func (s *shell) reconcile() (plan machine.Plan, gone bool, err error) {
 	}
 	issued := map[string]bool{}
 	for range bound {
-		o.ClassBackoff = s.w.hold
+		o.ClassBackoff = s.w.classBackoff
 		plan = s.decide(o)
 		switch {
 		case plan.Write != nil:
 			err = s.write(o, plan)
-			s.tell(o, plan, err)
+			s.report(o, plan, err)
 			if err != nil || o.Machine == nil {
 				return plan, o.Machine == nil, err
 			}
@@ -78,12 +78,12 @@ func (s *shell) reconcile() (plan machine.Plan, gone bool, err error) {
 			require.False(s.w.t, issued[key], "%s twice in a pass", key)
 			issued[key] = true
 			err = s.carryOut(o, plan.Effect)
-			s.tell(o, plan, err)
+			s.report(o, plan, err)
 			if err != nil {
 				return plan, false, err
 			}
 		default:
-			s.tell(o, plan, nil)
+			s.report(o, plan, nil)
 			return plan, false, nil
 		}
 	}
@@ -102,7 +102,7 @@ func (s *shell) decide(o *machine.Observation) machine.Plan {
 	}
 	require.True(t, plan.At.IsZero() || plan.At.After(s.w.now), "a wait that is over")
 	require.NotEmpty(t, plan.Why.Reason, "a decision without a reason")
-	s.w.legal(o, plan)
+	s.w.requireMoves(o, plan)
 	if want := stageBefore(plan.Effect); want != "" && o.Machine.Deleted() {
 		require.Equal(t, want, o.Machine.Status.LastOperation.Stage, "%T at another stage: %s", plan.Effect, plan.Why)
 	}
@@ -126,8 +126,8 @@ func stageBefore(e machine.Effect) machine.Stage {
 	return ""
 }
 
-func (s *shell) tell(o *machine.Observation, plan machine.Plan, err error) {
-	if s.told == nil {
+func (s *shell) report(o *machine.Observation, plan machine.Plan, err error) {
+	if s.onDecision == nil {
 		return
 	}
 	answer := ""
@@ -136,7 +136,7 @@ func (s *shell) tell(o *machine.Observation, plan machine.Plan, err error) {
 	} else if plan.Effect != nil {
 		answer = answerTo(o, plan.Effect)
 	}
-	s.told(o, plan, answer)
+	s.onDecision(o, plan, answer)
 }
 
 // write carries out a write, and puts what is stored now into the observation.
@@ -180,8 +180,8 @@ func (s *shell) count(was, op *machine.Operation) {
 // carryOut makes the call of an effect, and puts its answer into the observation.
 func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 	c, m := s.w.cluster, o.Machine
-	if find, ok := effect.(machine.FindNode); ok && c.away {
-		return s.unread(o, find)
+	if find, ok := effect.(machine.FindNode); ok && c.unreachable {
+		return s.failRead(o, find)
 	}
 	if err := s.capacity(m, effect); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 		case *machine.DrainNode, *machine.DetachVolumes:
 			s.drain(o, effect)
 		default:
-			s.ask(o, effect)
+			s.answer(o, effect)
 		}
 	})
 	if err == nil && conflict {
@@ -223,7 +223,7 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 }
 
 // ask answers a question for leave.
-func (s *shell) ask(o *machine.Observation, effect machine.Effect) {
+func (s *shell) answer(o *machine.Observation, effect machine.Effect) {
 	switch effect.(type) {
 	case machine.AskGrant:
 		o.Grant = s.w.budget(o.Machine)
@@ -244,7 +244,7 @@ func (s *shell) drive(o *machine.Observation, effect machine.Effect) {
 	case machine.UpdateVM:
 		o.Updated = pointer(p.call(codes.UpdateMachine, m, e.LastApplied, p.update))
 	case machine.CreateVM:
-		p.token = s.w.tokens.handOut(o)
+		p.token = s.w.tokens.tokenForCall(o)
 		o.Created = pointer(p.call(codes.CreateMachine, m, "", p.create))
 	case machine.InitializeVM:
 		o.Initialized = pointer(p.call(codes.InitializeMachine, m, "", p.initialize))
@@ -271,7 +271,7 @@ func (s *shell) drain(o *machine.Observation, effect machine.Effect) {
 }
 
 // unread answers that a node can't be read. Unless the read is forced, that ends the pass.
-func (s *shell) unread(o *machine.Observation, find machine.FindNode) error {
+func (s *shell) failRead(o *machine.Observation, find machine.FindNode) error {
 	err := errors.New(codes.Unavailable.Contract())
 	if !find.Forced {
 		return err
@@ -318,7 +318,7 @@ func (s *shell) settle(passes int) machine.Plan {
 		case gone && !stale:
 			return plan
 		case errors.Is(err, errKilled):
-			*s = shell{w: w, told: s.told}
+			*s = shell{w: w, onDecision: s.onDecision}
 			continue
 		case errors.Is(err, errConflict), stale:
 			continue

@@ -37,7 +37,7 @@ type world struct {
 	budget func(*machine.Machine) *machine.Grant
 	// hold is what slows the machine's class, and createPermit answers AskCreate; nil:
 	// nothing does.
-	hold         *machine.ClassBackoff
+	classBackoff *machine.ClassBackoff
 	createPermit func(*machine.Machine) *machine.CreatePermit
 	states       *fsm.States[machine.Machine]
 
@@ -68,12 +68,12 @@ func newWorld(t require.TestingT) *world {
 	}
 	w.store = &storeModel{w: w}
 	w.provider = &providerModel{w: w, atomic: true, boot: time.Minute, calls: map[codes.Call]int{}}
-	w.cluster = &clusterModel{w: w, nodes: map[string][]*machine.Node{}, madeOf: map[string]string{}}
+	w.cluster = &clusterModel{w: w, nodes: map[string][]*machine.Node{}, registeredBy: map[string]string{}}
 	return w
 }
 
 // give stores the machine that the test is about, born with the finalizer.
-func (w *world) give(change ...func(*machine.Machine)) {
+func (w *world) createMachine(change ...func(*machine.Machine)) {
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: ours}}}
 	m.AddFinalizer(machine.Finalizer)
 	m.Spec.Class = machine.ClassRef{Name: "small"}
@@ -92,7 +92,7 @@ func (w *world) edit(change func(*machine.Machine)) {
 }
 
 // pass lets time pass, and the world with it.
-func (w *world) pass(d time.Duration) {
+func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.tick()
 }
@@ -154,12 +154,12 @@ func first(p *machine.Plan) (m machine.Move) {
 }
 
 // legal holds a plan to its moves (P44): they explain its write.
-func (w *world) legal(o *machine.Observation, plan machine.Plan) {
-	require.NoError(w.t, explained(w.states, o, &plan), "%s", plan.Why)
+func (w *world) requireMoves(o *machine.Observation, plan machine.Plan) {
+	require.NoError(w.t, checkMoves(w.states, o, &plan), "%s", plan.Why)
 }
 
 // explained reports whether a plan's moves lead from the machine as it is to what the plan's write makes of it.
-func explained(states *fsm.States[machine.Machine], o *machine.Observation, plan *machine.Plan) error {
+func checkMoves(states *fsm.States[machine.Machine], o *machine.Observation, plan *machine.Plan) error {
 	after := o.Machine.Clone()
 	switch write := plan.Write.(type) {
 	case *machine.Update:
@@ -237,7 +237,7 @@ func (s *storeModel) update(m *machine.Machine) (*machine.Machine, error) {
 		next.Generation++
 	}
 	if was.HasFinalizer(machine.Finalizer) && !next.HasFinalizer(machine.Finalizer) {
-		s.released(was)
+		s.checkRelease(was)
 	}
 	if next.Deleted() && len(next.Finalizers) == 0 {
 		s.writes++
@@ -275,11 +275,11 @@ func (s *storeModel) remove() {
 }
 
 // released holds the removal of the finalizer to P14 and P16.
-func (s *storeModel) released(m *machine.Machine) {
+func (s *storeModel) checkRelease(m *machine.Machine) {
 	t, p := s.w.t, s.w.provider
 	require.Empty(t, p.alive(m), "P14: the finalizer went while a VM exists")
 	if m.Status.NeverCreated && m.Spec.ProviderID == "" {
-		require.False(t, p.mayHaveMade, "P16: recorded that none was created, but a create may have made a VM")
+		require.False(t, p.vmMayExist, "P16: recorded that none was created, but a create may have made a VM")
 		return
 	}
 	require.True(t, p.deletedOK, "P16: the finalizer went before a delete was answered")
@@ -336,9 +336,9 @@ type providerModel struct {
 	token     int            // likewise
 	made      int
 	deletedOK bool // a delete of our machine was answered OK or NOT_FOUND
-	// mayHaveMade: a create was not answered with a refusal after which nothing was made.
-	mayHaveMade bool
-	calls       map[codes.Call]int
+	// vmMayExist: a create was not answered with a refusal after which nothing was made.
+	vmMayExist bool
+	calls      map[codes.Call]int
 }
 
 // call makes one driver call about a machine.
@@ -356,13 +356,13 @@ func (p *providerModel) call(call codes.Call, m *machine.Machine, id string, do 
 	created := call == codes.CreateMachine
 	if f.code == codes.OK || f.done {
 		answer := do(m, id)
-		p.mayHaveMade = p.mayHaveMade || created && answer.Code != codes.AlreadyExists
+		p.vmMayExist = p.vmMayExist || created && answer.Code != codes.AlreadyExists
 		if f.code == codes.OK {
 			answer.LastKnown = note
 			return answer
 		}
 	}
-	p.mayHaveMade = p.mayHaveMade || created && !slices.Contains(refusals, f.code)
+	p.vmMayExist = p.vmMayExist || created && !slices.Contains(refusals, f.code)
 	return machine.VM{Outcome: failed(f.code), LastKnown: note}
 }
 
@@ -627,9 +627,9 @@ func (m *tokenModel) ensure(uid string, until time.Time) {
 	m.handed = has.value
 }
 
-// handOut holds a call that hands out the user data to having a token in it, and
+// tokenForCall holds a call that hands out the user data to having a token in it, and
 // returns that; 0: none is needed.
-func (m *tokenModel) handOut(o *machine.Observation) int {
+func (m *tokenModel) tokenForCall(o *machine.Observation) int {
 	if m == nil || m.use == machine.TokenUnused {
 		return 0
 	}

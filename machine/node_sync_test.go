@@ -95,7 +95,7 @@ func taintSet(taints []object.Taint) map[object.Taint]bool {
 func TestTemplatesAreAppliedThreeWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.running()
+		w.createRunning()
 		m, n := w.store.live().Clone(), w.cluster.live(node).Clone()
 		key := w.policy.Keys.NodeMachine
 		p := anyParts.Draw(t, "parts")
@@ -139,12 +139,12 @@ func TestTemplatesAreAppliedThreeWay(t *testing.T) {
 		require.Equal(t, m.Generation, sync.Node.Applied.Generation)
 		require.True(t, sync.Spec)
 		require.True(t, sync.Capacity || maps.Equal(quantities, n.Capacity), "a change of capacity that is not announced")
-		settledBy(t, w, m, sync.Node)
+		requireInSync(t, w, m, sync.Node)
 	})
 }
 
-// settledBy holds a node that was just written to being in line.
-func settledBy(t *rapid.T, w *world, m *machine.Machine, n *machine.Node) {
+// requireInSync holds a node that was just written to being in line.
+func requireInSync(t *rapid.T, w *world, m *machine.Machine, n *machine.Node) {
 	plan, err := machine.Decide(&machine.Observation{
 		Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},
 	}, w.policy, w.now)
@@ -154,9 +154,9 @@ func settledBy(t *rapid.T, w *world, m *machine.Machine, n *machine.Node) {
 
 // Label a makes way for label b, which has no value and is there already: the
 // record of b's value is missing, not empty, and a has to go.
-func TestARecordThatIsMissingIsNotEmpty(t *testing.T) {
+func TestMissingRecordIsNotAnEmptyValue(t *testing.T) {
 	w := newWorld(t)
-	w.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"a": ""} })
+	w.createMachine(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"a": ""} })
 	s := &shell{w: w}
 	s.settle(bound)
 	w.cluster.change(node, func(n *machine.Node) { n.Labels["b"] = "" })
@@ -229,19 +229,19 @@ func rolloutMarks(s *story) {
 	s.toRunning()
 	s.mark(machine.RolloutMarks{Avoid: true, Keep: true})
 	s.later(time.Minute, "a rollout begins, and this machine is to go")
-	s.shape()
+	s.commentNode()
 	s.mark(machine.RolloutMarks{})
 	s.later(time.Minute, "the rollout is reverted")
-	s.shape()
+	s.commentNode()
 	s.cluster.change(node, func(n *machine.Node) {
 		n.Annotations = map[string]string{s.policy.Keys.KeepNode: "true"}
 	})
 	s.mark(machine.RolloutMarks{Avoid: true, Keep: true})
 	s.later(time.Minute, "somebody keeps the node from the autoscaler, and another rollout begins")
-	s.shape()
+	s.commentNode()
 	s.mark(machine.RolloutMarks{})
 	s.later(time.Minute, "it is over")
-	s.shape()
+	s.commentNode()
 }
 
 func (s *story) mark(marks machine.RolloutMarks) {
@@ -319,7 +319,7 @@ func (g *marking) content(p place) content {
 }
 
 // others change a place.
-func (g *marking) others() {
+func (g *marking) othersWrite() {
 	p := rapid.SampledFrom([]place{avoid, keep, kept}).Draw(g.t, "place")
 	c := rapid.SampledFrom([]content{{}, p.mark(), {true, "theirs"}}).Draw(g.t, "content")
 	if g.content(p) == c && c.there {
@@ -336,7 +336,7 @@ func (g *marking) others() {
 }
 
 // owner changes what the machine's own template says of a place.
-func (g *marking) owner() {
+func (g *marking) ownerWrites() {
 	p := rapid.SampledFrom([]place{avoid, keep, kept}).Draw(g.t, "place")
 	p.write(&g.w.policy.Keys, &g.m.Spec.NodeTemplate, rapid.SampledFrom([]content{{}, {}, p.mark(), {true, "owners"}}).Draw(g.t, "content"))
 	g.m.Generation++
@@ -398,11 +398,11 @@ func (g *marking) pass() {
 func TestP23MarksOfOthersStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.running()
+		w.createRunning()
 		g := &marking{t: t, w: w, m: w.store.live().Clone(), n: w.cluster.live(node).Clone()}
 		g.pass()
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
-			rapid.SampledFrom([]func(){g.marks, g.marks, g.others, g.others, g.owner, g.pass, g.pass}).Draw(t, "step")()
+			rapid.SampledFrom([]func(){g.marks, g.marks, g.othersWrite, g.othersWrite, g.ownerWrites, g.pass, g.pass}).Draw(t, "step")()
 		}
 		g.pass()
 		g.m.Spec.NodeTemplate, g.m.Spec.Marks = machine.NodeTemplate{}, machine.RolloutMarks{}
@@ -447,7 +447,7 @@ func (g *marking) node() {
 func TestP23PreservedMachinesKeepTheirMarks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.running()
+		w.createRunning()
 		g := &marking{t: t, w: w, m: w.store.live().Clone(), n: w.cluster.live(node).Clone()}
 		g.marks()
 		g.pass()
@@ -476,7 +476,7 @@ func TestOddMarkKeys(t *testing.T) {
 		{}, {AvoidTaint: "a"}, {KeepNode: "k"}, {KeptByUs: "b"}, {KeepNode: "k", KeptByUs: "k"},
 	} {
 		w := newWorld(t)
-		w.running()
+		w.createRunning()
 		w.policy.Keys.AvoidTaint, w.policy.Keys.KeepNode, w.policy.Keys.KeptByUs = keys.AvoidTaint, keys.KeepNode, keys.KeptByUs
 		m, n := w.store.live().Clone(), w.cluster.live(node).Clone()
 		m.Generation++

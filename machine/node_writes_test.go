@@ -80,7 +80,7 @@ const mostWrites = 8
 func TestP64WriteFightsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.give(func(m *machine.Machine) {
+		w.createMachine(func(m *machine.Machine) {
 			m.Spec.NodeTemplate = machine.NodeTemplate{
 				Labels: map[string]string{"team": "a", "tier": "a"}, Annotations: map[string]string{"note": "a"},
 				Taints: []object.Taint{{Key: "agent-not-ready", Effect: object.NoSchedule}},
@@ -91,7 +91,7 @@ func TestP64WriteFightsAreBounded(t *testing.T) {
 		require.True(t, w.store.live().Ready())
 		names := rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(disputes))), 1, 3, func(n string) string { return disputes[n].what }).Draw(t, "disputes")
 		writes, warned := map[string][]time.Time{}, map[string]bool{}
-		s.told = func(_ *machine.Observation, plan machine.Plan, _ string) {
+		s.onDecision = func(_ *machine.Observation, plan machine.Plan, _ string) {
 			if plan.Warn.Reason == machine.ReasonSyncUndone {
 				warned[plan.Warn.Detail] = true
 			}
@@ -118,7 +118,7 @@ func TestP64WriteFightsAreBounded(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "quiet") == 0 {
 				step = min(plan.At.Sub(w.now), 5*time.Minute) // until it looks again by itself
 			}
-			w.pass(max(step, time.Second))
+			w.advance(max(step, time.Second))
 		}
 		for _, name := range names {
 			at := writes[name]
@@ -132,7 +132,7 @@ func TestP64WriteFightsAreBounded(t *testing.T) {
 			require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(warned)), func(text string) bool { return strings.Contains(text, disputes[name].what) }), "%s: %v", name, warned)
 		}
 		require.True(t, w.store.live().Ready())
-		w.pass(10 * time.Minute)
+		w.advance(10 * time.Minute)
 		s.settle(bound)
 		for _, name := range names {
 			require.True(t, disputes[name].ours(w.cluster.live(node)), name)
@@ -140,10 +140,10 @@ func TestP64WriteFightsAreBounded(t *testing.T) {
 	})
 }
 
-// TestPersonUndoesOnce: what is undone once is put back at once; and what the template gets does not wait for what is disputed.
-func TestPersonUndoesOnce(t *testing.T) {
+// TestFirstUndoIsRevertedAtOnce: what is undone once is put back at once; and what the template gets does not wait for what is disputed.
+func TestFirstUndoIsRevertedAtOnce(t *testing.T) {
 	w := newWorld(t)
-	w.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "a"} })
+	w.createMachine(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "a"} })
 	s := &shell{w: w}
 	s.settle(bound)
 	undo := func() { w.cluster.change(node, func(n *machine.Node) { delete(n.Labels, "team") }) }
@@ -169,10 +169,10 @@ func TestPersonUndoesOnce(t *testing.T) {
 	require.Equal(t, "b", w.cluster.live(node).Labels["team"], "another value")
 }
 
-// TestStartupTaintsArePutOnOnce: a startup taint of the template that another program has removed
+// TestStartupTaintsAreAddedOnce: a startup taint of the template that another program has removed
 // stays off, and one of critical components keeps no machine from running. A taint that is none comes
 // back, and so does each on a node that registers again.
-func TestStartupTaintsArePutOnOnce(t *testing.T) {
+func TestStartupTaintsAreAddedOnce(t *testing.T) {
 	for key, once := range map[string]bool{
 		machine.DefaultPolicy().Keys.CriticalComponents:              true,
 		"startup-taint.cluster-autoscaler.kubernetes.io/agent-ready": true,
@@ -181,7 +181,7 @@ func TestStartupTaintsArePutOnOnce(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.policy.StartupTaints = []string{"agent-not-ready"}
-		w.give(func(m *machine.Machine) {
+		w.createMachine(func(m *machine.Machine) {
 			m.Spec.NodeTemplate.Taints = []object.Taint{{Key: key, Value: "a", Effect: object.NoSchedule}}
 		})
 		s := &shell{w: w}
@@ -192,7 +192,7 @@ func TestStartupTaintsArePutOnOnce(t *testing.T) {
 			require.False(t, gone)
 		}
 		pass()
-		w.pass(time.Minute)
+		w.advance(time.Minute)
 		pass()
 		require.True(t, taintOf(w.cluster.live(node), key), key)
 		w.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
@@ -214,11 +214,11 @@ func TestStartupTaintsArePutOnOnce(t *testing.T) {
 func TestFightsAreForgotten(t *testing.T) {
 	for name, then := range map[string]func(w *world){
 		"registered again": func(w *world) { w.cluster.change(node, func(n *machine.Node) { n.UID = "again" }) },
-		"clock set back":   func(w *world) { w.pass(-time.Hour) },
+		"clock set back":   func(w *world) { w.advance(-time.Hour) },
 		"nothing":          func(*world) {},
 	} {
 		w := newWorld(t)
-		w.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "a"} })
+		w.createMachine(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "a"} })
 		s := &shell{w: w}
 		s.settle(bound)
 		undo := func() bool {
@@ -229,7 +229,7 @@ func TestFightsAreForgotten(t *testing.T) {
 		}
 		for range mostWrites {
 			undo()
-			w.pass(time.Second)
+			w.advance(time.Second)
 		}
 		require.False(t, undo(), "it is held back")
 		then(w)
@@ -242,24 +242,24 @@ func TestFightsAreForgotten(t *testing.T) {
 // Invariants: P64
 func TestP64ConditionsAreBounded(t *testing.T) {
 	for condition, begin := range map[string]func(*world){
-		machine.NodeTerminating: func(w *world) { w.drains(0, 0, 1); w.store.remove() },
+		machine.NodeTerminating: func(w *world) { w.addDrain(0, 0, 1); w.store.remove() },
 		machine.NodePreserved:   func(w *world) { w.preserve(machine.PreserveNow) },
 	} {
 		w := newWorld(t)
-		w.give()
+		w.createMachine()
 		s := &shell{w: w}
 		s.settle(bound)
 		begin(w)
 		var writes []time.Time
 		warned, drained := false, 0
-		s.told = func(_ *machine.Observation, plan machine.Plan, _ string) {
+		s.onDecision = func(_ *machine.Observation, plan machine.Plan, _ string) {
 			warned = warned || plan.Warn.Reason == machine.ReasonSyncUndone && strings.Contains(plan.Warn.Detail, "condition "+condition)
 			if _, ok := plan.Effect.(*machine.DrainNode); ok {
 				drained++
 			}
 		}
 		there := func(n *machine.Node) bool { return object.FindCondition(n.Conditions, condition) != nil }
-		for end := w.now.Add(40 * time.Minute); w.now.Before(end); w.pass(time.Second) {
+		for end := w.now.Add(40 * time.Minute); w.now.Before(end); w.advance(time.Second) {
 			_, gone, err := s.reconcile() // the node has changed
 			require.NoError(t, err)
 			require.False(t, gone, condition)
@@ -276,7 +276,7 @@ func TestP64ConditionsAreBounded(t *testing.T) {
 		}
 		require.True(t, warned, condition)
 		require.Equal(t, condition == machine.NodeTerminating, drained > 100, "%s: drained %d times", condition, drained)
-		w.pass(10 * time.Minute)
+		w.advance(10 * time.Minute)
 		_, _, err := s.reconcile()
 		require.NoError(t, err)
 		require.True(t, there(w.cluster.live(node)), condition)

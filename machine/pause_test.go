@@ -15,8 +15,8 @@ import (
 
 const pausedKey = "millwright-go/paused"
 
-// pauseWith writes the annotation; empty: it is taken off.
-func (w *world) pauseWith(value string) {
+// annotatePause writes the annotation; empty: it is taken off.
+func (w *world) annotatePause(value string) {
 	w.edit(func(m *machine.Machine) {
 		m.Annotations = map[string]string{pausedKey: value}
 		if value == "" {
@@ -25,79 +25,79 @@ func (w *world) pauseWith(value string) {
 	})
 }
 
-func (s *story) pauseIs(value string) {
-	s.say("annotation %s: %q", pausedKey, value)
-	s.pauseWith(value)
-	s.run()
+func (s *story) setPause(value string) {
+	s.comment("annotation %s: %q", pausedKey, value)
+	s.annotatePause(value)
+	s.reconcile()
 }
 
 // pauseStories are about machines that are left alone for a time.
 var pauseStories = map[string]func(*story){
 	"paused while it runs": func(s *story) {
 		s.toRunning()
-		s.pauseIs("true")
-		s.cluster.ready(node, object.False)
+		s.setPause("true")
+		s.cluster.setReady(node, object.False)
 		s.later(time.Hour, "its node has been ill for an hour")
-		s.pauseIs("false")
+		s.setPause("false")
 		s.wait()
 	},
 	"paused while a create is under way": func(s *story) {
 		s.provider.faults = func(call codes.Call) fault {
 			if call == codes.CreateMachine && s.store.live().Annotations == nil {
-				s.pauseWith("1")
-				s.say("it is paused while the provider creates the VM")
+				s.annotatePause("1")
+				s.comment("it is paused while the provider creates the VM")
 			}
 			return fault{}
 		}
-		s.give()
-		s.run()
+		s.createMachine()
+		s.reconcile()
 		s.later(time.Hour, "an hour later")
-		s.pauseIs("")
+		s.setPause("")
 		s.later(time.Minute, "the node has joined")
 	},
 	"paused before its health times out": func(s *story) {
 		s.toRunning()
-		s.cluster.ready(node, object.False)
+		s.cluster.setReady(node, object.False)
 		s.later(0, "the node falls ill")
-		s.pass(9 * time.Minute)
-		s.pauseIs("true")
+		s.advance(9 * time.Minute)
+		s.setPause("true")
 		s.later(time.Hour, "an hour later: no verdict")
-		s.pauseIs("")
+		s.setPause("")
 		s.wait()
 	},
 	"paused while it is being deleted": func(s *story) {
 		s.toRunning()
-		s.drains(0, 0, 1)
-		s.doomed()
-		s.run()
-		s.pauseIs("true")
-		s.say("the label force-deletion is set, and the drain's time is up: it is not for them to say")
+		s.addDrain(0, 0, 1)
+		s.requestDeletion()
+		s.reconcile()
+		s.setPause("true")
+		s.comment("the label force-deletion is set, and the drain's time is up: it is not for them to say")
 		s.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "true"} })
 		s.later(3*time.Hour, "")
 		s.edit(func(m *machine.Machine) { m.Labels = nil })
-		s.pauseIs("")
+		s.setPause("")
 		s.wait()
 	},
 	"deleted while it is paused": func(s *story) {
 		s.toRunning()
-		s.pauseIs("true")
-		s.doomed()
-		s.run()
-		s.pauseIs("")
+		s.setPause("true")
+		s.requestDeletion()
+		s.reconcile()
+		s.setPause("")
 	},
 	"pause that can not be read": func(s *story) {
 		s.toRunning()
-		s.pauseIs("yes please")
-		s.pauseIs("false")
+		s.setPause("yes please")
+		s.setPause("false")
 	},
 	"pause during an update": func(s *story) {
 		s.toRunning()
-		s.updatable("", 0)
-		s.selectIt()
-		s.run()
-		s.pauseIs("true")
+		s.toRunningWithAgent("", 0)
+		s.selectForUpdate()
+		s.reconcile()
+		s.setPause("true")
 		s.later(time.Hour, "the time for the update is up")
-		s.pauseIs("")
+		s.setPause("")
 		s.wait()
 	},
 }
@@ -159,8 +159,8 @@ func TestResumingIsOneWrite(t *testing.T) {
 	})
 }
 
-// heeded reports whether a machine's pause counts: there is something to hold back.
-func heeded(m *machine.Machine) bool {
+// pauseApplies reports whether a machine's pause counts: there is something to hold back.
+func pauseApplies(m *machine.Machine) bool {
 	yes, _ := machine.Paused(&m.Meta, pausedKey)
 	return yes && !(m.Deleted() && !m.HasFinalizer(machine.Finalizer))
 }
@@ -174,17 +174,17 @@ func TestPausedInAStorm(t *testing.T) {
 		c := newChaos(t)
 		for range rapid.IntRange(0, 25).Draw(t, "steps") {
 			if m := c.store.live(); m != nil && rapid.IntRange(0, 2).Draw(t, "pause") == 0 {
-				c.pauseWith(rapid.SampledFrom([]string{"true", "", "false"}).Draw(t, "value"))
+				c.annotatePause(rapid.SampledFrom([]string{"true", "", "false"}).Draw(t, "value"))
 			} else {
 				c.event()
 			}
 			paused, seen := false, ""
-			c.shell.told = func(o *machine.Observation, plan machine.Plan, _ string) {
+			c.shell.onDecision = func(o *machine.Observation, plan machine.Plan, _ string) {
 				if o.Machine == nil {
 					return // gone
 				}
 				seen = o.Machine.Version
-				if heeded(o.Machine) {
+				if pauseApplies(o.Machine) {
 					paused = true
 					require.Nil(t, plan.Effect, "%s", plan.Why)
 				}
@@ -198,11 +198,11 @@ func TestPausedInAStorm(t *testing.T) {
 			if m := c.store.live(); paused && err == nil && m != nil && m.Version == seen && m.Annotations[pausedKey] == "true" {
 				require.NotNil(t, object.FindCondition(m.Status.Conditions, machine.ConditionPaused))
 			}
-			c.recordedOnce()
+			c.requireOneRecordedVM()
 		}
-		c.stormy, c.killAt, c.shell.told = false, 0, nil
+		c.stormy, c.killAt, c.shell.onDecision = false, 0, nil
 		if c.store.live() != nil {
-			c.pauseWith("")
+			c.annotatePause("")
 			c.store.remove()
 		}
 		c.shell.settle(bound)
@@ -210,9 +210,9 @@ func TestPausedInAStorm(t *testing.T) {
 	})
 }
 
-// TestPausesThatAreNone: what can't be read pauses nothing and is told; a node
+// TestInvalidPauses: what can't be read pauses nothing and is told; a node
 // can't pause its machine.
-func TestPausesThatAreNone(t *testing.T) {
+func TestInvalidPauses(t *testing.T) {
 	for _, text := range []string{"", "yes", "true ", "2"} {
 		paused, odd := machine.Paused(&object.Meta{Annotations: map[string]string{pausedKey: text}}, pausedKey)
 		require.False(t, paused, "%q", text)
@@ -229,7 +229,7 @@ func TestPausesThatAreNone(t *testing.T) {
 	n.Conditions = object.SetCondition(n.Conditions, object.Condition{Type: machine.ConditionPaused, Status: object.True})
 	s.cluster.put(n)
 	for range 3 {
-		s.run()
+		s.reconcile()
 		require.Equal(t, machine.ReasonHealthy, s.last.Why.Reason)
 	}
 	require.Nil(t, object.FindCondition(s.store.live().Status.Conditions, machine.ConditionPaused))

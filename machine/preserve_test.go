@@ -54,9 +54,9 @@ func newPreserveChaos(t *rapid.T) *preserveChaos {
 	w := newWorld(t)
 	c := &preserveChaos{chaos: &chaos{world: w, draw: t}}
 	w.policy.PreserveTimeout = rapid.SampledFrom([]time.Duration{time.Second, time.Hour, 96 * time.Hour}).Draw(t, "timeout")
-	w.running()
+	w.createRunning()
 	if rapid.Bool().Draw(t, "drains") {
-		w.drains(rapid.IntRange(0, 2).Draw(t, "pods"), time.Minute, rapid.IntRange(0, 1).Draw(t, "stuck"))
+		w.addDrain(rapid.IntRange(0, 2).Draw(t, "pods"), time.Minute, rapid.IntRange(0, 1).Draw(t, "stuck"))
 	}
 	c.cordoned, c.tainted, c.kept = rapid.Bool().Draw(t, "cordoned"), rapid.Bool().Draw(t, "tainted"), rapid.Bool().Draw(t, "kept")
 	w.cluster.change(node, func(n *machine.Node) {
@@ -93,11 +93,11 @@ func (c *preserveChaos) event() {
 	case 3:
 		c.killAt, c.after = c.calls+rapid.IntRange(1, 6).Draw(c.draw, "kill"), rapid.Bool().Draw(c.draw, "after")
 	case 4, 5:
-		c.cluster.ready(node, rapid.SampledFrom([]object.ConditionStatus{object.True, object.False, object.False}).Draw(c.draw, "ready"))
+		c.cluster.setReady(node, rapid.SampledFrom([]object.ConditionStatus{object.True, object.False, object.False}).Draw(c.draw, "ready"))
 	case 6:
 		c.frozen = !c.frozen
 	default:
-		c.pass(rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, 15 * time.Minute, 30 * time.Hour}).Draw(c.draw, "time"))
+		c.advance(rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, 15 * time.Minute, 30 * time.Hour}).Draw(c.draw, "time"))
 	}
 }
 
@@ -105,7 +105,7 @@ func (c *preserveChaos) event() {
 func (c *preserveChaos) restart() {
 	c.chaos.restart()
 	before := c.store.live().Status.Preservation
-	c.shell.told = func(o *machine.Observation, plan machine.Plan, answer string) {
+	c.shell.onDecision = func(o *machine.Observation, plan machine.Plan, answer string) {
 		require.NotContains(c.draw, plan.Warn.String(), "something else changes it too", "nothing else does during a pass")
 		if drain, ok := plan.Effect.(*machine.DrainNode); ok {
 			require.True(c.draw, o.Machine.Status.Preservation.Active(c.now) && o.Machine.Status.Phase == machine.PhaseFailed, "drained without reason")
@@ -114,14 +114,14 @@ func (c *preserveChaos) restart() {
 		m := c.store.live()
 		after := m.Status.Preservation
 		if !after.Equal(&before) {
-			c.hold(m, before, after)
+			c.checkRecordChange(m, before, after)
 			before = after
 		}
 	}
 }
 
 // said is what machine and node ask for together.
-func (c *preserveChaos) said(m *machine.Machine, before, after machine.Preservation) (value string, known bool) {
+func (c *preserveChaos) requested(m *machine.Machine, before, after machine.Preservation) (value string, known bool) {
 	key := c.policy.Keys.Preserve
 	value = c.cluster.live(node).Annotations[key]
 	if !before.NodeAsked && (value == "perhaps" || value == machine.PreserveAutomatically) {
@@ -143,8 +143,8 @@ func (c *preserveChaos) said(m *machine.Machine, before, after machine.Preservat
 
 // hold holds a change of the record to what machine and node say at that
 // moment, in words of its own.
-func (c *preserveChaos) hold(m *machine.Machine, before, after machine.Preservation) {
-	said, known := c.said(m, before, after)
+func (c *preserveChaos) checkRecordChange(m *machine.Machine, before, after machine.Preservation) {
+	said, known := c.requested(m, before, after)
 	failed := m.Status.Phase == machine.PhaseFailed
 	keep := said == machine.PreserveNow || failed && (said == machine.PreserveWhenFailed || said == machine.PreserveAutomatically)
 	require.False(c.draw, c.frozen, "P25: decided while frozen")
@@ -199,7 +199,7 @@ func TestP23P26P28PreservedThroughAStorm(t *testing.T) {
 		c.preserve("")
 		c.preserveByNode("")
 		if rapid.Bool().Draw(t, "recovers at last") {
-			c.cluster.ready(node, object.True)
+			c.cluster.setReady(node, object.True)
 		}
 		c.shell.settle(60)
 		m, n := c.store.live(), c.cluster.live(node)
@@ -215,7 +215,7 @@ func TestP23P26P28PreservedThroughAStorm(t *testing.T) {
 			require.Equal(t, c.cordoned, n.Unschedulable, "P23: somebody else's cordon, or ours was left")
 			require.Equal(t, c.tainted, slices.Contains(n.Taints, c.taint()), "P23: somebody else's taint, or ours was left")
 		}
-		quiet(c.world)
+		requireIdle(c.world)
 	})
 }
 
@@ -225,10 +225,10 @@ func TestP23P26P28PreservedThroughAStorm(t *testing.T) {
 func TestP28PreservedIsQuietUntilItsEnd(t *testing.T) {
 	for _, wish := range []string{machine.PreserveNow, machine.PreserveWhenFailed, machine.PreserveAutomatically} {
 		w := newWorld(t)
-		w.drains(1, time.Minute, 0)
-		w.running()
+		w.addDrain(1, time.Minute, 0)
+		w.createRunning()
 		w.preserve(wish)
-		w.cluster.ready(node, object.False)
+		w.cluster.setReady(node, object.False)
 		s := &shell{w: w}
 		s.settleFor(time.Hour)
 		until := w.store.live().Status.Preservation.Until
@@ -238,7 +238,7 @@ func TestP28PreservedIsQuietUntilItsEnd(t *testing.T) {
 			plan, _, err := s.reconcile()
 			require.NoError(t, err)
 			require.Equal(t, until, plan.At)
-			w.pass(20 * time.Hour)
+			w.advance(20 * time.Hour)
 		}
 		require.Equal(t, []int{writes, calls}, []int{w.store.writes, w.calls})
 		w.now = until
@@ -254,18 +254,18 @@ func TestP28PreservedIsQuietUntilItsEnd(t *testing.T) {
 // kept before: what an earlier drain has recorded is older.
 func TestPreservedIsDrainedSinceItFailed(t *testing.T) {
 	w := newWorld(t)
-	d := w.drains(0, 0, 0)
-	w.running()
+	d := w.addDrain(0, 0, 0)
+	w.createRunning()
 	w.preserve(machine.PreserveNow)
 	s := &shell{w: w}
 	for range 2 {
 		s.settleFor(time.Hour)
-		w.cluster.ready(node, object.False)
+		w.cluster.setReady(node, object.False)
 		s.settleFor(time.Hour)
 		m := w.store.live()
 		require.Equal(t, m.Status.Since, d.asked[len(d.asked)-1].Since)
 		require.Equal(t, m.Status.Preservation.Until, d.asked[len(d.asked)-1].Until)
-		w.cluster.ready(node, object.True)
+		w.cluster.setReady(node, object.True)
 	}
 	require.Len(t, d.asked, 2)
 }
@@ -307,12 +307,12 @@ func TestToBePreserved(t *testing.T) {
 // Nonsense on a node that never asked for anything does not silence the machine,
 // whose set waits for its word (P21). On one that did, what was decided stands.
 // Invariants: P21
-func TestNonsenseOnANodeSilencesNobody(t *testing.T) {
+func TestUnknownRequestOnANodeIsIgnored(t *testing.T) {
 	for _, wish := range []string{machine.PreserveWhenFailed, machine.PreserveAutomatically} {
 		w := newWorld(t)
-		w.running()
+		w.createRunning()
 		w.preserveByNode("perhaps")
-		w.cluster.ready(node, object.False)
+		w.cluster.setReady(node, object.False)
 		s := &shell{w: w}
 		s.settleFor(time.Hour)
 		require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
@@ -324,7 +324,7 @@ func TestNonsenseOnANodeSilencesNobody(t *testing.T) {
 		require.False(t, m.ToBePreserved(w.policy.Keys.Preserve))
 	}
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	w.preserveByNode(machine.PreserveNow)
 	s := &shell{w: w}
 	s.settleFor(time.Minute)
@@ -334,13 +334,13 @@ func TestNonsenseOnANodeSilencesNobody(t *testing.T) {
 	require.True(t, w.store.live().Status.Preservation.Active(w.now))
 }
 
-// TestMachineThatNamesNoNodeKeepsItsWish: a machine runs and names no node, of which only nonsense
+// TestPreservationWithoutANodeName: a machine runs and names no node, of which only nonsense
 // in its status is the cause; one that carries its name is there. The node has no say: it was found
 // in one decision and not in the next, which began a preservation and ended it in each pass.
 // Invariants: P28
-func TestMachineThatNamesNoNodeKeepsItsWish(t *testing.T) {
+func TestPreservationWithoutANodeName(t *testing.T) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	m := w.store.live().Clone()
 	m.Spec.NodeName = ""
 	m.Annotations = map[string]string{w.policy.Keys.Preserve: machine.PreserveNow}
@@ -362,9 +362,9 @@ func TestMachineThatNamesNoNodeKeepsItsWish(t *testing.T) {
 // record of ours, neither in the status nor on the node.
 func takenOver(t *testing.T, marks func(*world, *machine.Node)) (*world, *shell) {
 	w := newWorld(t)
-	w.drains(0, 0, 0)
-	w.running()
-	w.cluster.ready(node, object.False)
+	w.addDrain(0, 0, 0)
+	w.createRunning()
+	w.cluster.setReady(node, object.False)
 	s := &shell{w: w}
 	s.settleFor(time.Hour)
 	require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
@@ -433,13 +433,13 @@ func TestP23PreservationOfAnotherManagerEnds(t *testing.T) {
 					s.settleFor(time.Hour)
 					require.True(t, w.store.live().Preserved(w.now))
 				}
-				w.cluster.ready(node, object.True)
+				w.cluster.setReady(node, object.True)
 				s.settleFor(time.Hour)
 				require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
 				require.Equal(t, c.runs, w.marksLeft())
 				require.Equal(t, object.False, object.FindCondition(w.cluster.live(node).Conditions, machine.NodePreserved).Status)
 				require.False(t, w.store.live().Status.Preservation.TakenOver, "what a user puts there from now on is his")
-				quiet(w)
+				requireIdle(w)
 			})
 		}
 	}
@@ -457,7 +457,7 @@ func TestP23PreservationOfAnotherManagerIsOver(t *testing.T) {
 			require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
 			require.Equal(t, c.stays, w.marksLeft())
 			require.Equal(t, object.False, object.FindCondition(w.cluster.live(node).Conditions, machine.NodePreserved).Status)
-			quiet(w)
+			requireIdle(w)
 		})
 	}
 }
@@ -465,9 +465,9 @@ func TestP23PreservationOfAnotherManagerIsOver(t *testing.T) {
 // A machine that is kept says on its node whose the annotation for autoscalers is, so that another
 // manager takes it off; one that an earlier release of this library wrote without gets it.
 // Invariants: P23
-func TestPreservedNodesSayWhoseTheAnnotationIs(t *testing.T) {
+func TestPreservedNodesHaveKeptByUs(t *testing.T) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	w.preserve(machine.PreserveNow)
 	s := &shell{w: w}
 	s.settleFor(time.Hour)

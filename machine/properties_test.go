@@ -32,7 +32,7 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 			require.True(t, o.Machine.HasFinalizer(machine.Finalizer), "%T without finalizer", plan.Effect)
 		}
 		require.True(t, plan.At.IsZero() || plan.At.After(epoch), "a wait that is over: %v", plan.At)
-		require.NoError(t, explained(states(t, policy), o, &plan), "%s", plan.Why)
+		require.NoError(t, checkMoves(states(t, policy), o, &plan), "%s", plan.Why)
 		if status, ok := plan.Write.(*machine.UpdateStatus); ok {
 			require.True(t, machine.PhaseTable().Knows(string(status.Status.Phase)) || status.Status.Phase == o.Machine.Status.Phase)
 		}
@@ -279,17 +279,17 @@ func scramble(plan machine.Plan) {
 func TestLongestTimeoutsAreNotOver(t *testing.T) {
 	w := newWorld(t)
 	w.policy.DrainTimeout, w.policy.Unresponsive = math.MaxInt64, math.MaxInt64
-	w.give(func(m *machine.Machine) {
+	w.createMachine(func(m *machine.Machine) {
 		m.Spec.Config.CreationTimeout, m.Spec.Config.HealthTimeout = math.MaxInt64, math.MaxInt64
 	})
 	s := &shell{w: w}
 	plan := s.settle(bound)
 	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase, "%s", plan.Why)
-	w.cluster.ready(node, object.False)
+	w.cluster.setReady(node, object.False)
 	for range 3 {
 		_, _, err := s.reconcile()
 		require.NoError(t, err)
-		w.pass(time.Hour)
+		w.advance(time.Hour)
 	}
 	assert.Equal(t, machine.PhaseUnknown, w.store.live().Status.Phase)
 	m := w.store.live()

@@ -31,15 +31,15 @@ func (w *world) updateReasons() (reasons []string) {
 // second update begins where the first has ended.
 func TestInPlaceReasons(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.drains(0, 0, 0)
+	w.createRunning()
+	w.addDrain(0, 0, 0)
 	w.cluster.agent = agentModel{answer: machine.UpdateSuccessful}
 	w.owner.moves = true
 	var want []string
 	for round := range 2 {
-		w.ask(machine.InPlaceCandidate)
-		w.passes(&shell{w: w})
-		w.ask(machine.InPlaceSelected)
+		w.requestInPlace(machine.InPlaceCandidate)
+		w.runPass(&shell{w: w})
+		w.requestInPlace(machine.InPlaceSelected)
 		(&shell{w: w}).settle(bound)
 		want = append(want, machine.ReasonCandidateForUpdate, machine.ReasonSelectedForUpdate, machine.ReasonReadyForUpdate, machine.ReasonUpdateSuccessful)
 		require.Equal(t, want, w.updateReasons(), "round %d", round)
@@ -52,14 +52,14 @@ func TestInPlaceReasons(t *testing.T) {
 // any more leaves the reason from which the next begins.
 func TestInPlaceReasonsOfAFailure(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.drains(0, 0, 0)
+	w.createRunning()
+	w.addDrain(0, 0, 0)
 	w.cluster.agent = agentModel{answer: machine.UpdateFailed, reason: "no space"}
-	w.ask(machine.InPlaceSelected)
+	w.requestInPlace(machine.InPlaceSelected)
 	s := &shell{w: w}
 	for range 3 {
-		w.passes(s)
-		w.pass(time.Second)
+		w.runPass(s)
+		w.advance(time.Second)
 	}
 	require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase())
 	want := []string{machine.ReasonCandidateForUpdate, machine.ReasonSelectedForUpdate, machine.ReasonReadyForUpdate, machine.ReasonNodeUpdateFailed}
@@ -69,7 +69,7 @@ func TestInPlaceReasonsOfAFailure(t *testing.T) {
 	c := object.FindCondition(w.cluster.live(node).Conditions, machine.NodeInPlaceUpdate)
 	require.Contains(t, c.Message, "no space")
 
-	w.ask(machine.InPlaceNone)
+	w.requestInPlace(machine.InPlaceNone)
 	(&shell{w: w}).settle(bound)
 	require.Equal(t, machine.PhaseRunning, w.phase())
 	reasons = w.updateReasons()
@@ -80,30 +80,30 @@ func TestInPlaceReasonsOfAFailure(t *testing.T) {
 // nothing to do.
 func TestInPlaceCandidateIsWithdrawn(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.ask(machine.InPlaceCandidate)
+	w.createRunning()
+	w.requestInPlace(machine.InPlaceCandidate)
 	(&shell{w: w}).settle(bound)
 	require.Equal(t, []string{machine.ReasonCandidateForUpdate}, w.updateReasons())
-	w.ask(machine.InPlaceNone)
+	w.requestInPlace(machine.InPlaceNone)
 	(&shell{w: w}).settle(bound)
 	require.Equal(t, []string{machine.ReasonCandidateForUpdate, machine.ReasonUpdateSuccessful}, w.updateReasons())
 	require.NotContains(t, w.cluster.live(node).Labels, w.policy.Keys.CandidateForUpdate)
 }
 
-// TestInPlaceReadyIsACandidateAgain: a node whose agent never answered, and whose
+// TestInPlaceReadyBecomesCandidateAgain: a node whose agent never answered, and whose
 // turn will come again, says so when the update has ended without it.
-func TestInPlaceReadyIsACandidateAgain(t *testing.T) {
+func TestInPlaceReadyBecomesCandidateAgain(t *testing.T) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	w.cluster.agent = agentModel{answer: "perhaps"}
-	w.ask(machine.InPlaceSelected)
+	w.requestInPlace(machine.InPlaceSelected)
 	s := &shell{w: w}
-	w.passes(s)
-	w.ask(machine.InPlaceCandidate)
+	w.runPass(s)
+	w.requestInPlace(machine.InPlaceCandidate)
 	s.settle(bound)
 	require.Equal(t, machine.PhaseRunning, w.phase())
 	require.Equal(t, machine.ReasonCandidateForUpdate, w.updateReasons()[len(w.updateReasons())-1])
-	quiet(w)
+	requireIdle(w)
 }
 
 // leftBehind is what machine-controller-manager leaves at a stage of an update.
@@ -130,7 +130,7 @@ var stagesLeftBehind = map[string]leftBehind{
 }
 
 // leave puts on the machine and its node what another program has left there.
-func (w *world) leave(l leftBehind) {
+func (w *world) leaveUpdate(l leftBehind) {
 	k := w.policy.Keys
 	w.cluster.change(node, func(n *machine.Node) {
 		if n.Labels == nil {
@@ -169,13 +169,13 @@ func TestInPlaceTakenOver(t *testing.T) {
 
 func takeOverUpdate(t *testing.T, l leftBehind, request machine.InPlaceRequest) {
 	w := newWorld(t)
-	w.running()
-	w.drains(0, 0, 0)
-	w.leave(l)
+	w.createRunning()
+	w.addDrain(0, 0, 0)
+	w.leaveUpdate(l)
 	s := &shell{w: w}
 	if l.phase != machine.PhaseInPlaceUpdateSuccessful { // that one goes on without its owner
 		before := w.cluster.live(node)
-		w.passes(s)
+		w.runPass(s)
 		require.Equal(t, []any{l.phase, before.Labels, before.Conditions, before.Unschedulable},
 			[]any{w.phase(), w.cluster.live(node).Labels, w.cluster.live(node).Conditions, w.cluster.live(node).Unschedulable},
 			"its owner has not spoken yet")
@@ -183,12 +183,12 @@ func takeOverUpdate(t *testing.T, l leftBehind, request machine.InPlaceRequest) 
 	if !l.selected {
 		request = machine.InPlaceSelected
 	}
-	w.ask(request)
+	w.requestInPlace(request)
 	if l.phase == machine.PhaseInPlaceUpdateFailed {
-		w.passes(s)
+		w.runPass(s)
 		require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase(), "it stays for somebody to look at")
 		require.Equal(t, machine.ReasonNodeUpdateFailed, w.updateReasons()[len(w.updateReasons())-1])
-		w.cluster.result(machine.UpdateSuccessful, "")
+		w.cluster.setUpdateResult(machine.UpdateSuccessful, "")
 	}
 	w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
 	s.settle(bound)
@@ -238,28 +238,28 @@ func peerStep(n *machine.Node, k *machine.Keys, drained bool) string {
 func TestInPlaceHandedBack(t *testing.T) {
 	for stage := range 5 {
 		w := newWorld(t)
-		w.running()
+		w.createRunning()
 		k := w.policy.Keys
-		d := w.drains(0, 0, 0)
+		d := w.addDrain(0, 0, 0)
 		if stage > 0 { // the end of an update before
 			w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
-			w.ask(machine.InPlaceSelected)
+			w.requestInPlace(machine.InPlaceSelected)
 			(&shell{w: w}).settle(bound)
 		}
 		w.cluster.agent, w.owner.moves = agentModel{}, false
 		if stage > 1 {
-			w.ask(machine.InPlaceCandidate)
-			w.passes(&shell{w: w})
+			w.requestInPlace(machine.InPlaceCandidate)
+			w.runPass(&shell{w: w})
 		}
 		if stage > 2 {
 			d.stuck = 1
-			w.ask(machine.InPlaceSelected)
-			w.passes(&shell{w: w})
+			w.requestInPlace(machine.InPlaceSelected)
+			w.runPass(&shell{w: w})
 		}
 		if stage > 3 {
 			d.stuck = 0
-			w.pass(time.Minute)
-			w.passes(&shell{w: w})
+			w.advance(time.Minute)
+			w.runPass(&shell{w: w})
 			require.Equal(t, machine.ReasonReadyForUpdate, w.updateReasons()[len(w.updateReasons())-1])
 		}
 		n := w.cluster.live(node).Clone()
@@ -285,35 +285,35 @@ func TestInPlaceHandedBack(t *testing.T) {
 func TestForceDrain(t *testing.T) {
 	for _, value := range []string{"", "True", "true"} {
 		w := newWorld(t)
-		w.running()
-		d := w.drains(1, time.Hour, 1)
+		w.createRunning()
+		d := w.addDrain(1, time.Hour, 1)
 		w.edit(func(m *machine.Machine) {
 			m.Spec.InPlace = machine.InPlaceSelected
 			if value != "" {
 				m.Labels = map[string]string{"force-drain": value}
 			}
 		})
-		w.passes(&shell{w: w})
+		w.runPass(&shell{w: w})
 		require.Equal(t, value != "", d.asked[0].Forced)
 		require.True(t, d.asked[0].Stays)
 		require.Equal(t, value != "", w.store.live().Status.LastOperation.Stage == machine.StageReady)
 	}
 	for _, value := range []string{"", "True"} {
 		w := newWorld(t)
-		w.running()
-		d := w.drains(1, time.Hour, 1)
+		w.createRunning()
+		d := w.addDrain(1, time.Hour, 1)
 		w.edit(func(m *machine.Machine) {
 			m.Annotations = annotated(m.Annotations, w.policy.Keys.Preserve, machine.PreserveWhenFailed)
 			if value != "" {
 				m.Labels = map[string]string{"force-drain": value}
 			}
 		})
-		w.passes(&shell{w: w})
-		w.cluster.ready(node, object.Unknown)
-		w.pass(w.policy.HealthTimeout + time.Minute)
-		w.passes(&shell{w: w})
-		w.pass(w.policy.HealthTimeout + time.Minute)
-		w.passes(&shell{w: w})
+		w.runPass(&shell{w: w})
+		w.cluster.setReady(node, object.Unknown)
+		w.advance(w.policy.HealthTimeout + time.Minute)
+		w.runPass(&shell{w: w})
+		w.advance(w.policy.HealthTimeout + time.Minute)
+		w.runPass(&shell{w: w})
 		require.NotEmpty(t, d.asked, "phase %s", w.phase())
 		require.Equal(t, value != "", d.asked[0].Forced)
 		require.True(t, d.asked[0].Stays)
@@ -326,20 +326,20 @@ func TestForceDrain(t *testing.T) {
 // Invariants: P23
 func TestInPlaceMovedElsewhere(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.leave(stagesLeftBehind["updated, and not moved"])
+	w.createRunning()
+	w.leaveUpdate(stagesLeftBehind["updated, and not moved"])
 	k := w.policy.Keys
 	s := &shell{w: w}
-	w.passes(s)
+	w.runPass(s)
 	require.True(t, w.cluster.live(node).Unschedulable, "its owner may have to move it yet")
 	w.edit(func(m *machine.Machine) { m.Labels = map[string]string{k.UpdateResult: machine.UpdateSuccessful} })
-	w.passes(s)
+	w.runPass(s)
 	n := w.cluster.live(node)
 	for _, key := range []string{k.CandidateForUpdate, k.SelectedForUpdate, k.UpdateResult} {
 		assert.NotContains(t, n.Labels, key)
 	}
 	assert.False(t, n.Unschedulable)
-	quiet(w)
+	requireIdle(w)
 }
 
 // TestInPlaceUnclaimed: an update that another program has begun, and of which
@@ -348,15 +348,15 @@ func TestInPlaceMovedElsewhere(t *testing.T) {
 func TestInPlaceUnclaimed(t *testing.T) {
 	for name, phase := range map[string]machine.Phase{"amid the drain": machine.PhaseRunning, "drained": machine.PhaseRunning, "failed": machine.PhaseFailed} {
 		w := newWorld(t)
-		w.running()
-		w.drains(0, 0, 0)
+		w.createRunning()
+		w.addDrain(0, 0, 0)
 		l := stagesLeftBehind[name]
 		if l.phase == machine.PhaseRunning {
 			l.phase = machine.PhaseInPlaceUpdating
 		}
-		w.leave(l)
+		w.leaveUpdate(l)
 		s := &shell{w: w}
-		w.passes(s)
+		w.runPass(s)
 		require.Equal(t, l.phase, w.phase(), name)
 		require.Empty(t, w.cluster.drain.asked, name)
 		s.settle(bound)
@@ -377,17 +377,17 @@ func TestInPlaceContinuedElsewhere(t *testing.T) {
 		for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
 			t.Run(name+", "+string(request), func(t *testing.T) {
 				w := newWorld(t)
-				w.running()
-				w.drains(0, 0, 0)
-				w.ask(machine.InPlaceCandidate)
-				w.passes(&shell{w: w})
+				w.createRunning()
+				w.addDrain(0, 0, 0)
+				w.requestInPlace(machine.InPlaceCandidate)
+				w.runPass(&shell{w: w})
 				require.Equal(t, machine.UpdateMarks{Candidate: true}, w.cluster.live(node).Applied.Update)
-				w.leave(l)
+				w.leaveUpdate(l)
 				if !l.selected {
 					request = machine.InPlaceSelected
 				}
-				w.ask(request)
-				w.ended(l, l.result == "")
+				w.requestInPlace(request)
+				w.requireUpdateEnds(l, l.result == "")
 			})
 		}
 	}
@@ -405,19 +405,19 @@ func TestInPlaceContinuedAfterTheSelection(t *testing.T) {
 		for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
 			t.Run(name+", "+string(request), func(t *testing.T) {
 				w := newWorld(t)
-				w.running()
-				d := w.drains(0, 0, 1)
-				w.ask(request)
+				w.createRunning()
+				d := w.addDrain(0, 0, 1)
+				w.requestInPlace(request)
 				if request == machine.InPlaceCandidate {
 					w.cluster.change(node, func(n *machine.Node) { n.Labels[w.policy.Keys.SelectedForUpdate] = "true" })
 				}
-				w.passes(&shell{w: w})
+				w.runPass(&shell{w: w})
 				require.False(t, w.cluster.live(node).Applied.Update.Since.IsZero())
 				require.True(t, w.cluster.live(node).Unschedulable)
-				w.pass(time.Minute)
-				w.leave(l)
+				w.advance(time.Minute)
+				w.leaveUpdate(l)
 				d.stuck = 0
-				w.ended(l, l.result == "" || l.phase == machine.PhaseRunning)
+				w.requireUpdateEnds(l, l.result == "" || l.phase == machine.PhaseRunning)
 			})
 		}
 	}
@@ -425,24 +425,24 @@ func TestInPlaceContinuedAfterTheSelection(t *testing.T) {
 
 // ended lets an update that another program led on come to its end. updates says
 // that the agent is still to update the node.
-func (w *world) ended(l leftBehind, updates bool) {
+func (w *world) requireUpdateEnds(l leftBehind, updates bool) {
 	s := &shell{w: w}
 	if l.phase == machine.PhaseInPlaceUpdateFailed {
-		w.passes(s)
+		w.runPass(s)
 		require.Equal(w.t, machine.PhaseInPlaceUpdateFailed, w.phase(), "it stays for somebody to look at")
-		w.cluster.result(machine.UpdateSuccessful, "")
+		w.cluster.setUpdateResult(machine.UpdateSuccessful, "")
 	}
 	w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
 	s.settle(bound)
 	require.Equal(w.t, machine.PhaseRunning, w.phase())
-	w.unmarked()
+	w.requireNoUpdateMarks()
 	require.Equal(w.t, machine.ReasonUpdateSuccessful, w.updateReasons()[len(w.updateReasons())-1])
 	require.Equal(w.t, map[bool]int{true: 1}[updates], w.cluster.agent.updated)
-	quiet(w)
+	requireIdle(w)
 }
 
 // unmarked holds the node to carrying nothing of an update.
-func (w *world) unmarked() {
+func (w *world) requireNoUpdateMarks() {
 	n, k := w.cluster.live(node), w.policy.Keys
 	for _, key := range []string{k.CandidateForUpdate, k.SelectedForUpdate, k.UpdateResult} {
 		assert.NotContains(w.t, n.Labels, key)
@@ -456,20 +456,20 @@ func (w *world) unmarked() {
 // Invariants: P23
 func TestInPlaceTakenOverWhileUnhealthy(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.drains(0, 0, 0)
-	w.ask(machine.InPlaceCandidate)
-	w.passes(&shell{w: w})
+	w.createRunning()
+	w.addDrain(0, 0, 0)
+	w.requestInPlace(machine.InPlaceCandidate)
+	w.runPass(&shell{w: w})
 	l := stagesLeftBehind["answered, and healthy"]
-	w.leave(l)
-	w.cluster.ready(node, object.False)
-	w.passes(&shell{w: w})
-	w.pass(time.Minute)
-	w.passes(&shell{w: w})
+	w.leaveUpdate(l)
+	w.cluster.setReady(node, object.False)
+	w.runPass(&shell{w: w})
+	w.advance(time.Minute)
+	w.runPass(&shell{w: w})
 	require.Equal(t, machine.PhaseUnknown, w.phase())
 	require.True(t, w.cluster.live(node).Unschedulable)
-	w.cluster.ready(node, object.True)
-	w.ended(l, false)
+	w.cluster.setReady(node, object.True)
+	w.requireUpdateEnds(l, false)
 }
 
 // TestInPlaceMovedAfterItBeganHere: another program has led an update on that began
@@ -478,19 +478,19 @@ func TestInPlaceTakenOverWhileUnhealthy(t *testing.T) {
 func TestInPlaceMovedAfterItBeganHere(t *testing.T) {
 	for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
 		w := newWorld(t)
-		w.running()
-		w.drains(0, 0, 1)
-		w.ask(request)
-		w.passes(&shell{w: w})
-		w.leave(stagesLeftBehind["updated, and not moved"])
+		w.createRunning()
+		w.addDrain(0, 0, 1)
+		w.requestInPlace(request)
+		w.runPass(&shell{w: w})
+		w.leaveUpdate(stagesLeftBehind["updated, and not moved"])
 		w.edit(func(m *machine.Machine) {
 			m.Labels = map[string]string{w.policy.Keys.UpdateResult: machine.UpdateSuccessful}
 		})
-		w.ask(machine.InPlaceNone)
+		w.requestInPlace(machine.InPlaceNone)
 		(&shell{w: w}).settle(bound)
 		require.Equal(t, machine.PhaseRunning, w.phase())
-		w.unmarked()
-		quiet(w)
+		w.requireNoUpdateMarks()
+		requireIdle(w)
 	}
 }
 
@@ -500,24 +500,24 @@ func TestInPlaceMovedAfterItBeganHere(t *testing.T) {
 // Invariants: P23
 func TestInPlaceRetractionThatFails(t *testing.T) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	w.cluster.change(node, func(n *machine.Node) { n.Unschedulable = true })
 	w.cluster.agent = agentModel{answer: machine.UpdateFailed}
-	w.ask(machine.InPlaceSelected)
+	w.requestInPlace(machine.InPlaceSelected)
 	for range 2 {
-		w.passes(&shell{w: w})
-		w.pass(time.Second)
+		w.runPass(&shell{w: w})
+		w.advance(time.Second)
 	}
-	w.refuses("MarkNode")
-	w.passes(&shell{w: w})
+	w.makeUnavailable("MarkNode")
+	w.runPass(&shell{w: w})
 	require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase())
-	w.ask(machine.InPlaceCandidate)
-	w.passes(&shell{w: w})
+	w.requestInPlace(machine.InPlaceCandidate)
+	w.runPass(&shell{w: w})
 	require.NotContains(t, w.cluster.live(node).Labels, w.policy.Keys.SelectedForUpdate)
 	w.cluster.change(node, func(n *machine.Node) { n.Labels[w.policy.Keys.SelectedForUpdate] = "true" })
-	w.passes(&shell{w: w})
-	w.refuses("")
-	w.ask(machine.InPlaceNone)
+	w.runPass(&shell{w: w})
+	w.makeUnavailable("")
+	w.requestInPlace(machine.InPlaceNone)
 	(&shell{w: w}).settle(bound)
 	require.Equal(t, machine.PhaseRunning, w.phase())
 	require.True(t, w.cluster.live(node).Unschedulable, "somebody else's")

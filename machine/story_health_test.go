@@ -14,10 +14,10 @@ import (
 var healthStories = map[string]func(*story){
 	"unhealthy and recovered": func(s *story) {
 		s.toRunning()
-		s.cluster.ready(node, object.Unknown)
+		s.cluster.setReady(node, object.Unknown)
 		s.later(0, "the kubelet stops reporting")
-		s.pass(5 * time.Minute)
-		s.cluster.ready(node, object.True)
+		s.advance(5 * time.Minute)
+		s.cluster.setReady(node, object.True)
 		s.later(0, "the kubelet reports again")
 	},
 	"unhealthy until the time is up": func(s *story) {
@@ -28,17 +28,17 @@ var healthStories = map[string]func(*story){
 	},
 	"available where there is a cluster": func(s *story) {
 		s.toRunning()
-		s.cluster.ready(node, object.False)
+		s.cluster.setReady(node, object.False)
 		m := s.store.live().Clone()
 		m.Status.Phase = machine.PhaseAvailable
 		s.store.force(m)
 		s.later(0, "another program writes the phase, and the kubelet is not ready")
-		s.cluster.ready(node, object.True)
+		s.cluster.setReady(node, object.True)
 		s.later(time.Hour, "the kubelet is ready an hour later")
 	},
 	"unhealthy with health timeout disabled": func(s *story) {
 		s.toRunning(func(m *machine.Machine) { m.Spec.Config.DisableHealthTimeout = true })
-		s.cluster.ready(node, object.False)
+		s.cluster.setReady(node, object.False)
 		s.later(0, "the kubelet is not ready")
 		s.later(240*time.Hour, "ten days later")
 	},
@@ -58,14 +58,14 @@ var healthStories = map[string]func(*story){
 		}
 		s.cluster.change(node, again)
 		s.later(time.Minute, "the kubelet was restarted, and has put its startup taint on the node again")
-		s.say("taints: %v", s.cluster.live(node).Taints)
+		s.comment("taints: %v", s.cluster.live(node).Taints)
 		s.cluster.change(node, again)
-		s.cluster.ready(node, object.False)
+		s.cluster.setReady(node, object.False)
 		s.later(time.Minute, "the node was rebooted: it has the taint, and is not ready")
-		s.say("taints: %v", s.cluster.live(node).Taints)
-		s.cluster.ready(node, object.True)
+		s.comment("taints: %v", s.cluster.live(node).Taints)
+		s.cluster.setReady(node, object.True)
 		s.later(time.Minute, "it is ready")
-		s.say("taints: %v", s.cluster.live(node).Taints)
+		s.comment("taints: %v", s.cluster.live(node).Taints)
 	},
 	"node deleted by somebody": func(s *story) {
 		s.toRunning()
@@ -85,7 +85,7 @@ var healthStories = map[string]func(*story){
 	},
 	"frozen while unhealthy": func(s *story) {
 		s.toRunning()
-		s.cluster.ready(node, object.False)
+		s.cluster.setReady(node, object.False)
 		s.later(0, "the kubelet is not ready")
 		s.frozen = true
 		s.later(time.Hour, "the fleet is frozen")
@@ -95,7 +95,7 @@ var healthStories = map[string]func(*story){
 		s.cluster.faults = func(string) codes.Code { return codes.PermissionDenied }
 		s.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"} })
 		s.later(0, "a label is wanted, but we may not write nodes any more")
-		s.cluster.ready(node, object.False)
+		s.cluster.setReady(node, object.False)
 		s.later(time.Second, "the kubelet is not ready")
 		s.later(20*time.Minute, "still so")
 	},
@@ -110,11 +110,11 @@ var healthStories = map[string]func(*story){
 	"virtual capacity": func(s *story) {
 		s.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.org/slots": "4"}}
 		s.toRunning()
-		s.capacity()
+		s.commentCapacity()
 		s.class.NodeTemplate.VirtualCapacity = map[string]string{"example.org/lanes": "2"}
 		s.class.Generation++
 		s.later(time.Minute, "the class offers lanes in place of slots")
-		s.capacity()
+		s.commentCapacity()
 	},
 	"invalid spec while running": func(s *story) {
 		s.toRunning()
@@ -129,7 +129,7 @@ var healthStories = map[string]func(*story){
 		m := s.store.live().Clone()
 		m.Status.Phase = machine.PhaseInPlaceUpdating
 		s.store.force(m)
-		s.cluster.ready(node, object.False)
+		s.cluster.setReady(node, object.False)
 		s.later(time.Hour, "storage speaks of an in-place update that nobody asked for, the node is not ready")
 		m = s.store.live().Clone()
 		m.Status.Phase, m.Status.Since = machine.PhaseInPlaceUpdateFailed, s.now
@@ -148,7 +148,7 @@ func templateChanges(s *story) {
 			Taints:      []object.Taint{{Key: "gpu", Value: "yes", Effect: object.NoSchedule}},
 		}
 	})
-	s.shape()
+	s.commentNode()
 	s.cluster.change(node, func(n *machine.Node) {
 		n.Labels["others"], n.Labels["zone"] = "label", "theirs"
 		n.Taints = append(n.Taints, object.Taint{Key: "others", Effect: object.NoExecute})
@@ -161,24 +161,24 @@ func templateChanges(s *story) {
 	})
 	s.later(time.Minute, "others add a label and a taint, and take label zone over;\n%-12s"+
 		"the owner changes pool and gpu, adds tier, drops role, zone and note", "")
-	s.shape()
+	s.commentNode()
 	s.cluster.change(node, func(n *machine.Node) { delete(n.Labels, "tier") })
 	s.later(time.Minute, "others remove tier, whose value is empty")
-	s.shape()
+	s.commentNode()
 	s.edit(func(m *machine.Machine) { m.Spec.NodeTemplate = machine.NodeTemplate{} })
 	s.later(time.Minute, "the owner empties the template")
-	s.shape()
+	s.commentNode()
 }
 
 // shape notes what is on the node.
-func (s *story) shape() {
+func (s *story) commentNode() {
 	n := s.cluster.live(node)
-	s.say("labels %s annotations %s taints %v", pairs(n.Labels), pairs(n.Annotations), n.Taints)
+	s.comment("labels %s annotations %s taints %v", pairs(n.Labels), pairs(n.Annotations), n.Taints)
 }
 
-func (s *story) capacity() {
+func (s *story) commentCapacity() {
 	n := s.cluster.live(node)
-	s.say("capacity %s, recorded as ours %s", pairs(n.Capacity), pairs(n.Applied.VirtualCapacity))
+	s.comment("capacity %s, recorded as ours %s", pairs(n.Capacity), pairs(n.Applied.VirtualCapacity))
 }
 
 func pairs(m map[string]string) []string {
@@ -213,20 +213,20 @@ func annotated(have map[string]string, key, value string) map[string]string {
 }
 
 // fail has the machine fail for its health.
-func (s *story) fail() {
-	s.cluster.ready(node, object.Unknown)
+func (s *story) failHealth() {
+	s.cluster.setReady(node, object.Unknown)
 	s.later(0, "the kubelet stops reporting")
 	s.wait()
 }
 
 // care notes what is done to the node.
-func (s *story) care() {
+func (s *story) commentPreservation() {
 	n := s.cluster.live(node)
 	told := "not told"
 	if c := object.FindCondition(n.Conditions, machine.NodePreserved); c != nil {
 		told = string(c.Status) + " " + c.Reason
 	}
-	s.say("cordoned %t, taints %v, annotations %s, preserved: %s; ours %+v", n.Unschedulable, n.Taints, pairs(n.Annotations), told, struct{ Cordoned, Tainted, Kept bool }{
+	s.comment("cordoned %t, taints %v, annotations %s, preserved: %s; ours %+v", n.Unschedulable, n.Taints, pairs(n.Annotations), told, struct{ Cordoned, Tainted, Kept bool }{
 		n.Applied.Preserved.Cordoned, n.Applied.Preserved.Tainted, n.Applied.Preserved.Kept,
 	})
 }
@@ -236,9 +236,9 @@ var preserveStories = map[string]func(*story){
 		s.toRunning()
 		s.preserve(machine.PreserveNow)
 		s.later(0, "a user asks to keep the machine now")
-		s.care()
+		s.commentPreservation()
 		s.wait()
-		s.care()
+		s.commentPreservation()
 		s.later(time.Hour, "the annotation is still there")
 		s.preserve("")
 		s.later(0, "the user takes it off")
@@ -247,57 +247,57 @@ var preserveStories = map[string]func(*story){
 	},
 	"kept when failed until the time is up": func(s *story) {
 		s.toRunning(func(m *machine.Machine) { m.Spec.Config.PreserveTimeout = 24 * time.Hour })
-		s.drains(2, time.Minute, 0)
+		s.addDrain(2, time.Minute, 0)
 		s.preserveByNode(machine.PreserveWhenFailed)
 		s.later(0, "a user asks on the node to keep it if it fails")
-		s.fail()
-		s.care()
+		s.failHealth()
+		s.commentPreservation()
 		s.wait()
 		s.wait()
 		s.wait()
-		s.care()
+		s.commentPreservation()
 		s.later(time.Hour, "nobody has replaced it yet")
 	},
 	"kept when failed and recovered": func(s *story) {
 		s.toRunning()
-		s.drains(0, 0, 0)
+		s.addDrain(0, 0, 0)
 		s.preserve(machine.PreserveWhenFailed)
-		s.fail()
-		s.pass(time.Hour)
-		s.cluster.ready(node, object.True)
+		s.failHealth()
+		s.advance(time.Hour)
+		s.cluster.setReady(node, object.True)
 		s.later(0, "the kubelet reports again")
-		s.care()
-		s.say("it fails once more")
-		s.fail()
+		s.commentPreservation()
+		s.comment("it fails once more")
+		s.failHealth()
 	},
 	"kept now and recovered": func(s *story) {
 		s.toRunning()
-		s.drains(0, 0, 0)
+		s.addDrain(0, 0, 0)
 		s.preserve(machine.PreserveNow)
 		s.later(0, "a user asks to keep the machine now")
-		s.fail()
-		s.care()
-		s.pass(time.Hour)
-		s.cluster.ready(node, object.True)
+		s.failHealth()
+		s.commentPreservation()
+		s.advance(time.Hour)
+		s.cluster.setReady(node, object.True)
 		s.later(0, "the kubelet reports again")
-		s.care()
-		s.say("it fails once more, and is drained once more")
-		s.fail()
+		s.commentPreservation()
+		s.comment("it fails once more, and is drained once more")
+		s.failHealth()
 	},
 	"kept no longer by word of the node": func(s *story) {
 		s.toRunning()
 		s.preserve(machine.PreserveNow)
-		s.fail()
+		s.failHealth()
 		s.preserveByNode(machine.PreserveNever)
 		s.later(time.Hour, "a user says false on the node; now is on the machine still")
-		s.care()
+		s.commentPreservation()
 		s.preserveByNode("")
 		s.later(time.Hour, "the word is taken off the node: what the machine says does not count any more")
 	},
 	"kept no longer by removal": func(s *story) {
 		s.toRunning()
 		s.preserve(machine.PreserveWhenFailed)
-		s.fail()
+		s.failHealth()
 		s.preserve("")
 		s.later(time.Hour, "the user takes the annotation off")
 	},
@@ -312,19 +312,19 @@ var preserveStories = map[string]func(*story){
 	},
 	"kept automatically": func(s *story) {
 		s.toRunning()
-		s.fail()
+		s.failHealth()
 		s.preserve(machine.PreserveAutomatically)
 		s.later(time.Second, "its set keeps the machine")
-		s.care()
+		s.commentPreservation()
 		s.preserveByNode(machine.PreserveNow)
 		s.later(time.Hour, "a user wants to keep it")
-		s.care()
+		s.commentPreservation()
 	},
 	"kept though the drain is blocked": func(s *story) {
 		s.toRunning()
-		s.drains(0, 0, 1)
+		s.addDrain(0, 0, 1)
 		s.preserve(machine.PreserveWhenFailed)
-		s.fail()
+		s.failHealth()
 		s.cluster.faults = func(effect string) codes.Code {
 			if effect == "DrainNode" {
 				return codes.Unavailable
@@ -345,11 +345,11 @@ var preserveStories = map[string]func(*story){
 			n.Annotations = map[string]string{s.policy.Keys.KeepNode: "true"}
 		})
 		s.preserve(machine.PreserveWhenFailed)
-		s.fail()
-		s.care()
-		s.cluster.ready(node, object.True)
+		s.failHealth()
+		s.commentPreservation()
+		s.cluster.setReady(node, object.True)
 		s.later(time.Hour, "the kubelet reports again")
-		s.care()
+		s.commentPreservation()
 	},
 	"kept without its node": func(s *story) {
 		s.toRunning()
@@ -365,40 +365,40 @@ var preserveStories = map[string]func(*story){
 	"kept and deleted": func(s *story) {
 		s.toRunning()
 		s.preserve(machine.PreserveNow)
-		s.fail()
-		s.doomed()
-		s.run()
+		s.failHealth()
+		s.requestDeletion()
+		s.reconcile()
 	},
 	"kept and its node deleted": func(s *story) {
 		s.toRunning()
 		s.preserve(machine.PreserveWhenFailed)
-		s.fail()
+		s.failHealth()
 		s.cluster.delete(node)
 		s.later(time.Hour, "somebody deletes the node")
 	},
 	"kept though it never joined": func(s *story) {
 		s.provider.boot = -1
-		s.give(func(m *machine.Machine) {
+		s.createMachine(func(m *machine.Machine) {
 			m.Annotations = map[string]string{s.policy.Keys.Preserve: machine.PreserveWhenFailed}
 		})
-		s.run()
+		s.reconcile()
 		s.wait()
 		s.wait()
 	},
 	"kept though it joined too late": func(s *story) {
 		s.provider.boot = time.Hour
-		s.give(func(m *machine.Machine) {
+		s.createMachine(func(m *machine.Machine) {
 			m.Annotations = map[string]string{s.policy.Keys.Preserve: machine.PreserveWhenFailed}
 		})
-		s.run()
+		s.reconcile()
 		s.wait()
 		s.later(2*time.Hour, "its node joins, healthy: it is not what it should be all the same")
-		s.care()
+		s.commentPreservation()
 	},
 	"kept beyond its time while frozen": func(s *story) {
 		s.toRunning()
 		s.preserve(machine.PreserveWhenFailed)
-		s.fail()
+		s.failHealth()
 		s.frozen = true
 		s.later(97*time.Hour, "the fleet is frozen when the time is up")
 		s.frozen = false
@@ -406,7 +406,7 @@ var preserveStories = map[string]func(*story){
 	},
 	"kept on a node that cannot be written": func(s *story) {
 		s.toRunning()
-		s.drains(1, time.Minute, 0)
+		s.addDrain(1, time.Minute, 0)
 		s.preserve(machine.PreserveWhenFailed)
 		s.cluster.faults = func(effect string) codes.Code {
 			if effect == "SyncNode" || effect == "MarkNode" {
@@ -414,22 +414,22 @@ var preserveStories = map[string]func(*story){
 			}
 			return codes.OK
 		}
-		s.fail()
+		s.failHealth()
 		s.cluster.faults = nil
 		s.wait()
-		s.care()
+		s.commentPreservation()
 	},
 	"kept without a cluster": func(s *story) {
 		s.cluster = nil
-		s.give(func(m *machine.Machine) {
+		s.createMachine(func(m *machine.Machine) {
 			m.Annotations = map[string]string{s.policy.Keys.Preserve: machine.PreserveNow}
 		})
-		s.run()
+		s.reconcile()
 		s.wait()
 	},
 	"kept with an invalid spec": func(s *story) {
 		s.toRunning()
-		s.fail()
+		s.failHealth()
 		s.edit(func(m *machine.Machine) { m.Spec.Class.Name = "" })
 		s.preserve(machine.PreserveAutomatically)
 		s.later(0, "the owner empties the class's name, and the set keeps the machine")
@@ -438,31 +438,31 @@ var preserveStories = map[string]func(*story){
 		s.toRunning()
 		s.preserve(machine.PreserveNow)
 		s.later(0, "a user asks to keep the machine now")
-		s.ask(machine.InPlaceSelected)
+		s.requestInPlace(machine.InPlaceSelected)
 		s.later(0, "its owner selects it for an update")
 		s.preserve("")
 		s.later(time.Hour, "the user takes the annotation off")
 	},
 	"kept and failed in one pass": func(s *story) {
 		s.toRunning()
-		s.cluster.ready(node, object.False)
+		s.cluster.setReady(node, object.False)
 		s.later(0, "the kubelet reports that it is not ready")
 		s.frozen = true
 		s.later(15*time.Minute, "the fleet is frozen when the time is up")
 		s.preserve(machine.PreserveNow)
 		s.frozen = false
 		s.later(0, "thawed; a user asks to keep the machine now")
-		s.care()
+		s.commentPreservation()
 		s.later(0, "the write of the status wakes the machine")
-		s.care()
+		s.commentPreservation()
 	},
 	"kept when its update is given up": func(s *story) {
 		s.toRunning()
 		s.cluster.agent = agentModel{answer: machine.UpdateFailed}
 		s.preserve(machine.PreserveWhenFailed)
-		s.ask(machine.InPlaceSelected)
+		s.requestInPlace(machine.InPlaceSelected)
 		s.later(0, "its owner selects it for an update, which fails")
-		s.run()
+		s.reconcile()
 		s.wait()
 		s.later(time.Hour, "its node is healthy, but not what it should be: it does not run again")
 	},
@@ -474,10 +474,10 @@ var preserveStories = map[string]func(*story){
 		s.later(0, "a user asks to keep the machine now")
 		s.mark(machine.RolloutMarks{})
 		s.later(time.Hour, "the rollout ends")
-		s.care()
+		s.commentPreservation()
 		s.preserve("")
 		s.later(time.Hour, "the user takes the annotation off")
-		s.care()
+		s.commentPreservation()
 	},
 	"killed when it is kept no longer": func(s *story) {
 		s.toRunning()
@@ -487,7 +487,7 @@ var preserveStories = map[string]func(*story){
 		s.killAt, s.after = s.calls+2, true
 		s.later(time.Hour, "the user takes the annotation off")
 		s.restart()
-		s.run()
-		s.care()
+		s.reconcile()
+		s.commentPreservation()
 	},
 }

@@ -28,7 +28,7 @@ type story struct {
 }
 
 // tell runs a story and compares it with its file.
-func tell(t *testing.T, name string, run func(*story)) {
+func runStory(t *testing.T, name string, run func(*story)) {
 	t.Run(name, func(t *testing.T) {
 		s := newStory(t)
 		run(s)
@@ -40,18 +40,18 @@ func newStory(t *testing.T) *story {
 	w := newWorld(t)
 	w.now = epoch.Truncate(time.Second)
 	s := &story{world: w, begun: w.now}
-	s.shell = &shell{w: w, told: s.step}
+	s.shell = &shell{w: w, onDecision: s.record}
 	return s
 }
 
 // say notes what happens outside.
-func (s *story) say(format string, args ...any) {
+func (s *story) comment(format string, args ...any) {
 	fmt.Fprintf(&s.text, "%-9s -- %s\n", s.elapsed(s.now), fmt.Sprintf(format, args...))
 }
 
 func (s *story) elapsed(at time.Time) string { return "+" + at.Sub(s.begun).String() }
 
-func (s *story) step(o *machine.Observation, plan machine.Plan, answer string) {
+func (s *story) record(o *machine.Observation, plan machine.Plan, answer string) {
 	for _, move := range plan.Moves {
 		if answer == "" {
 			s.moves = append(s.moves, move)
@@ -165,7 +165,7 @@ func permission(o *machine.Observation, effect machine.Effect) string {
 }
 
 // run makes one pass, again after conflicts.
-func (s *story) run() {
+func (s *story) reconcile() {
 	for passes := 0; ; passes++ {
 		require.Less(s.t, passes, 100, "each pass meets a conflict")
 		s.tick()
@@ -180,18 +180,18 @@ func (s *story) run() {
 
 // later lets time pass and makes a pass.
 func (s *story) later(d time.Duration, what string, args ...any) {
-	s.pass(d)
+	s.advance(d)
 	if what != "" {
-		s.say(what, args...)
+		s.comment(what, args...)
 	}
-	s.run()
+	s.reconcile()
 }
 
 // wait lets time pass to when the last plan asked to look again, and makes a pass.
 func (s *story) wait() {
 	require.False(s.t, s.last.At.IsZero(), "the last plan waits for nothing")
 	s.now = s.last.At
-	s.run()
+	s.reconcile()
 }
 
 // failing has a driver call fail from now on; codes.OK: no more.
@@ -206,16 +206,16 @@ func (s *story) failing(call codes.Call, code codes.Code, done bool) {
 
 // restart is a new process.
 func (s *story) restart() {
-	s.say("the process is killed; a new one starts")
-	s.shell = &shell{w: s.world, told: s.step}
+	s.comment("the process is killed; a new one starts")
+	s.shell = &shell{w: s.world, onDecision: s.record}
 }
 
 // toRunning gives the machine and brings it to Running, untold.
 func (s *story) toRunning(change ...func(*machine.Machine)) {
-	s.give(change...)
-	s.shell.told = nil
+	s.createMachine(change...)
+	s.shell.onDecision = nil
 	s.shell.settle(bound)
-	s.shell.told = s.step
+	s.shell.onDecision = s.record
 	require.Equal(s.t, machine.PhaseRunning, s.store.live().Status.Phase)
 	s.begun = s.now
 }
@@ -226,12 +226,12 @@ const node = "node-" + ours
 func TestStories(t *testing.T) {
 	for _, stories := range allStories {
 		for name, run := range stories {
-			tell(t, name, run)
+			runStory(t, name, run)
 		}
 	}
 }
 
 var allStories = []map[string]func(*story){
-	creationStories, healthStories, deletionStories, driverStories, drainStories, updateStories, holdStories, pauseStories, hotStories,
+	creationStories, healthStories, deletionStories, driverStories, drainStories, updateStories, hookStories, pauseStories, hotStories,
 	preserveStories,
 }

@@ -11,22 +11,22 @@ import (
 
 // updatable brings a machine to Running whose node has had the
 // critical-components taint, with an agent that answers after some time.
-func (s *story) updatable(answer string, takes time.Duration) {
+func (s *story) toRunningWithAgent(answer string, takes time.Duration) {
 	s.toRunning()
 	s.cluster.agent = agentModel{answer: answer, takes: takes}
 }
 
-// selectIt has the owner say that it is the machine's turn.
-func (s *story) selectIt() {
-	s.ask(machine.InPlaceSelected)
+// selectForUpdate has the owner say that it is the machine's turn.
+func (s *story) selectForUpdate() {
+	s.requestInPlace(machine.InPlaceSelected)
 	s.later(0, "its owner selects the machine")
 }
 
-// onNode notes what an update has put on the node.
-func (s *story) onNode() {
+// commentUpdateMarks notes what an update has put on the node.
+func (s *story) commentUpdateMarks() {
 	n := s.cluster.live(node)
 	if n == nil {
-		s.say("the node is gone")
+		s.comment("the node is gone")
 		return
 	}
 	var marks []string
@@ -39,7 +39,7 @@ func (s *story) onNode() {
 	if c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate); c != nil {
 		told = string(c.Status) + " " + c.Reason
 	}
-	s.say("the node: labels %s, cordoned %t, agent %s, taints %v", marks, n.Unschedulable, told, n.Taints)
+	s.comment("the node: labels %s, cordoned %t, agent %s, taints %v", marks, n.Unschedulable, told, n.Taints)
 }
 
 // label sets a label of the node as a user or an agent would; empty: takes it off.
@@ -54,7 +54,7 @@ func (s *story) label(key, value string) {
 }
 
 // finish lets the agent be done and the owner move the machine.
-func (s *story) finish(d time.Duration) {
+func (s *story) finishUpdate(d time.Duration) {
 	s.later(d, "the agent is done")
 	s.owner.moves = true
 	s.later(0, "its owner moves the machine")
@@ -66,269 +66,269 @@ func (s *story) force(change func(*machine.Machine)) {
 	s.store.force(m)
 }
 
-func (s *story) writes() {
-	s.say("%d writes of the machine, %d of its node", s.store.writes, s.cluster.writes)
+func (s *story) commentWrites() {
+	s.comment("%d writes of the machine, %d of its node", s.store.writes, s.cluster.writes)
 	s.store.writes, s.cluster.writes = 0, 0
 }
 
 // updateStories are about in-place updates.
 var updateStories = map[string]func(*story){
 	"update by its owner": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, 3*time.Minute)
+		s.toRunningWithAgent(machine.UpdateSuccessful, 3*time.Minute)
 		s.store.writes, s.cluster.writes = 0, 0
-		s.ask(machine.InPlaceCandidate)
+		s.requestInPlace(machine.InPlaceCandidate)
 		s.later(0, "its owner says that the machine is to be updated")
-		s.selectIt()
-		s.onNode()
+		s.selectForUpdate()
+		s.commentUpdateMarks()
 		s.later(3*time.Minute, "the agent is done")
 		s.owner.moves = true
 		s.later(time.Second, "its owner moves it to the new set")
-		s.onNode()
-		s.writes()
+		s.commentUpdateMarks()
+		s.commentWrites()
 	},
 	"update by a user": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, time.Minute)
-		s.ask(machine.InPlaceCandidate)
+		s.toRunningWithAgent(machine.UpdateSuccessful, time.Minute)
+		s.requestInPlace(machine.InPlaceCandidate)
 		s.later(0, "its owner says that the machine is to be updated")
 		s.label(s.policy.Keys.SelectedForUpdate, "true")
 		s.later(time.Hour, "a user selects it by a label on the node")
-		s.finish(time.Minute)
-		s.onNode()
+		s.finishUpdate(time.Minute)
+		s.commentUpdateMarks()
 	},
 	"update that a user selects before its turn": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, time.Minute)
-		s.ask(machine.InPlaceWaiting)
+		s.toRunningWithAgent(machine.UpdateSuccessful, time.Minute)
+		s.requestInPlace(machine.InPlaceWaiting)
 		s.later(0, "its owner says that the machine is to be updated, and that it decides when")
 		s.label(s.policy.Keys.SelectedForUpdate, "true")
 		s.later(time.Hour, "a user selects it by a label on the node")
-		s.ask(machine.InPlaceSelected)
+		s.requestInPlace(machine.InPlaceSelected)
 		s.later(time.Hour, "its owner selects the machine")
-		s.finish(time.Minute)
-		s.onNode()
+		s.finishUpdate(time.Minute)
+		s.commentUpdateMarks()
 	},
 	"update with a drain": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, time.Minute)
-		s.drains(2, 45*time.Second, 0)
-		s.selectIt()
+		s.toRunningWithAgent(machine.UpdateSuccessful, time.Minute)
+		s.addDrain(2, 45*time.Second, 0)
+		s.selectForUpdate()
 		s.wait()
 		s.wait()
-		s.onNode()
+		s.commentUpdateMarks()
 	},
 	"update whose drain fails at first": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, time.Minute)
-		s.drains(0, 0, 0)
-		s.refuse("DrainNode", codes.Unavailable)
-		s.selectIt()
-		s.refuse("", codes.OK)
+		s.toRunningWithAgent(machine.UpdateSuccessful, time.Minute)
+		s.addDrain(0, 0, 0)
+		s.failEffect("DrainNode", codes.Unavailable)
+		s.selectForUpdate()
+		s.failEffect("", codes.OK)
 		s.wait()
 	},
 	"update whose drain never ends": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, time.Minute)
-		s.drains(0, 0, 1)
-		s.selectIt()
+		s.toRunningWithAgent(machine.UpdateSuccessful, time.Minute)
+		s.addDrain(0, 0, 1)
+		s.selectForUpdate()
 		s.wait()
-		s.onNode()
+		s.commentUpdateMarks()
 	},
 	"update that fails": func(s *story) {
-		s.updatable(machine.UpdateFailed, time.Minute)
+		s.toRunningWithAgent(machine.UpdateFailed, time.Minute)
 		s.cluster.agent.reason = "the image has no signature"
-		s.selectIt()
+		s.selectForUpdate()
 		s.later(time.Minute, "the agent gives up")
-		s.say("the machine says: %s", s.store.live().Status.LastOperation.Message)
-		s.onNode()
+		s.comment("the machine says: %s", s.store.live().Status.LastOperation.Message)
+		s.commentUpdateMarks()
 	},
 	"update that fails and is given up": func(s *story) {
-		s.updatable(machine.UpdateFailed, time.Minute)
-		s.selectIt()
+		s.toRunningWithAgent(machine.UpdateFailed, time.Minute)
+		s.selectForUpdate()
 		s.later(time.Minute, "the agent gives up")
 		s.wait()
 	},
 	"update that fails and succeeds at last": func(s *story) {
-		s.updatable(machine.UpdateFailed, time.Minute)
-		s.selectIt()
+		s.toRunningWithAgent(machine.UpdateFailed, time.Minute)
+		s.selectForUpdate()
 		s.later(time.Minute, "the agent gives up")
 		s.label(s.policy.Keys.UpdateResult, machine.UpdateSuccessful)
 		s.owner.moves = true
-		s.finish(time.Hour)
+		s.finishUpdate(time.Hour)
 	},
 	"update that is never answered": func(s *story) {
-		s.updatable("", 0)
-		s.selectIt()
+		s.toRunningWithAgent("", 0)
+		s.selectForUpdate()
 		s.wait()
 		s.label(s.policy.Keys.UpdateResult, machine.UpdateSuccessful)
 		s.later(time.Minute, "the answer comes late")
 	},
 	"update with an unknown answer": func(s *story) {
-		s.updatable("perhaps", 0)
-		s.selectIt()
+		s.toRunningWithAgent("perhaps", 0)
+		s.selectForUpdate()
 		s.later(time.Minute, "the agent says perhaps")
 		s.label(s.policy.Keys.UpdateResult, machine.UpdateSuccessful)
 		s.later(time.Minute, "it says successful")
 	},
 	"old answer before the update": func(s *story) {
-		s.updatable("", 0)
+		s.toRunningWithAgent("", 0)
 		s.label(s.policy.Keys.UpdateResult, machine.UpdateSuccessful)
-		s.say("the node carries the answer to an update of long ago")
-		s.selectIt()
-		s.onNode()
+		s.comment("the node carries the answer to an update of long ago")
+		s.selectForUpdate()
+		s.commentUpdateMarks()
 	},
 	"update withdrawn while a candidate": func(s *story) {
-		s.updatable("", 0)
-		s.ask(machine.InPlaceCandidate)
+		s.toRunningWithAgent("", 0)
+		s.requestInPlace(machine.InPlaceCandidate)
 		s.later(0, "its owner says that the machine is to be updated")
-		s.onNode()
-		s.ask(machine.InPlaceNone)
+		s.commentUpdateMarks()
+		s.requestInPlace(machine.InPlaceNone)
 		s.later(time.Minute, "rolled back")
-		s.onNode()
+		s.commentUpdateMarks()
 	},
 	"update withdrawn while draining": func(s *story) {
-		s.updatable("", 0)
-		s.drains(0, 0, 1)
-		s.selectIt()
-		s.onNode()
-		s.ask(machine.InPlaceNone)
+		s.toRunningWithAgent("", 0)
+		s.addDrain(0, 0, 1)
+		s.selectForUpdate()
+		s.commentUpdateMarks()
+		s.requestInPlace(machine.InPlaceNone)
 		s.later(time.Minute, "rolled back")
-		s.onNode()
+		s.commentUpdateMarks()
 	},
 	"update deselected by its owner": func(s *story) {
-		s.updatable("", 0)
-		s.drains(0, 0, 1)
-		s.selectIt()
-		s.ask(machine.InPlaceCandidate)
+		s.toRunningWithAgent("", 0)
+		s.addDrain(0, 0, 1)
+		s.selectForUpdate()
+		s.requestInPlace(machine.InPlaceCandidate)
 		s.later(time.Minute, "its owner takes the turn back")
-		s.onNode()
+		s.commentUpdateMarks()
 	},
 	"update deselected by a user": func(s *story) {
-		s.updatable("", 0)
-		s.drains(0, 0, 1)
-		s.ask(machine.InPlaceCandidate)
+		s.toRunningWithAgent("", 0)
+		s.addDrain(0, 0, 1)
+		s.requestInPlace(machine.InPlaceCandidate)
 		s.label(s.policy.Keys.SelectedForUpdate, "true")
 		s.later(0, "a user selects it")
 		s.label(s.policy.Keys.SelectedForUpdate, "")
 		s.later(time.Minute, "the user takes the label off")
-		s.onNode()
+		s.commentUpdateMarks()
 	},
 	"update withdrawn from a node that cannot be written": func(s *story) {
-		s.updatable("", 0)
-		s.drains(0, 0, 1)
-		s.selectIt()
-		s.refuse("SyncNode", codes.PermissionDenied)
-		s.ask(machine.InPlaceNone)
+		s.toRunningWithAgent("", 0)
+		s.addDrain(0, 0, 1)
+		s.selectForUpdate()
+		s.failEffect("SyncNode", codes.PermissionDenied)
+		s.requestInPlace(machine.InPlaceNone)
 		s.later(time.Minute, "rolled back, but we may not write nodes any more")
-		s.refuse("", codes.OK)
-		s.say("somebody grants the permission")
+		s.failEffect("", codes.OK)
+		s.comment("somebody grants the permission")
 		s.wait()
 	},
 	"update withdrawn too late": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, 5*time.Minute)
-		s.selectIt()
-		s.ask(machine.InPlaceNone)
+		s.toRunningWithAgent(machine.UpdateSuccessful, 5*time.Minute)
+		s.selectForUpdate()
+		s.requestInPlace(machine.InPlaceNone)
 		s.later(time.Minute, "rolled back")
 		s.later(4*time.Minute, "the agent is done")
-		s.onNode()
-		s.ask(machine.InPlaceSelected)
+		s.commentUpdateMarks()
+		s.requestInPlace(machine.InPlaceSelected)
 		s.later(time.Hour, "its owner selects it once more")
-		s.finish(5 * time.Minute)
+		s.finishUpdate(5 * time.Minute)
 	},
 	"failed update withdrawn": func(s *story) {
-		s.updatable(machine.UpdateFailed, time.Minute)
-		s.selectIt()
+		s.toRunningWithAgent(machine.UpdateFailed, time.Minute)
+		s.selectForUpdate()
 		s.later(time.Minute, "the agent gives up")
-		s.ask(machine.InPlaceNone)
+		s.requestInPlace(machine.InPlaceNone)
 		s.later(time.Minute, "rolled back")
-		s.onNode()
+		s.commentUpdateMarks()
 	},
 	"failed update and an unhealthy node": func(s *story) {
-		s.updatable(machine.UpdateFailed, time.Minute)
-		s.selectIt()
+		s.toRunningWithAgent(machine.UpdateFailed, time.Minute)
+		s.selectForUpdate()
 		s.later(time.Minute, "the agent gives up")
-		s.cluster.ready(node, object.False)
+		s.cluster.setReady(node, object.False)
 		s.later(0, "the node is not ready")
 		s.wait()
 	},
 	"update of a cordoned node": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, time.Minute)
+		s.toRunningWithAgent(machine.UpdateSuccessful, time.Minute)
 		s.cluster.change(node, func(n *machine.Node) { n.Unschedulable = true })
-		s.say("a user cordons the node")
-		s.selectIt()
-		s.finish(time.Minute)
-		s.onNode()
+		s.comment("a user cordons the node")
+		s.selectForUpdate()
+		s.finishUpdate(time.Minute)
+		s.commentUpdateMarks()
 	},
 	"update with critical components": func(s *story) {
 		taint := object.Taint{Key: s.policy.Keys.CriticalComponents, Effect: object.NoSchedule}
-		s.give()
-		s.shell.told = nil
-		s.run()
-		s.pass(time.Minute)
+		s.createMachine()
+		s.shell.onDecision = nil
+		s.reconcile()
+		s.advance(time.Minute)
 		s.cluster.change(node, func(n *machine.Node) { n.Taints = append(n.Taints, taint) })
-		s.run()
+		s.reconcile()
 		s.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
-		s.run()
-		s.shell.told, s.begun = s.step, s.now
+		s.reconcile()
+		s.shell.onDecision, s.begun = s.record, s.now
 		s.cluster.agent = agentModel{answer: machine.UpdateSuccessful, takes: time.Minute}
-		s.selectIt()
-		s.finish(time.Minute)
-		s.onNode()
+		s.selectForUpdate()
+		s.finishUpdate(time.Minute)
+		s.commentUpdateMarks()
 		s.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
 		s.later(time.Minute, "the critical components are ready")
 	},
 	"node not ready while it is updated": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, 15*time.Minute)
-		s.selectIt()
-		s.cluster.ready(node, object.False)
+		s.toRunningWithAgent(machine.UpdateSuccessful, 15*time.Minute)
+		s.selectForUpdate()
+		s.cluster.setReady(node, object.False)
 		s.later(time.Minute, "the node restarts")
-		s.finish(14 * time.Minute)
-		s.cluster.ready(node, object.True)
+		s.finishUpdate(14 * time.Minute)
+		s.cluster.setReady(node, object.True)
 		s.later(time.Minute, "the node is ready")
 	},
 	"node not ready for long after its update": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, time.Minute)
-		s.selectIt()
-		s.cluster.ready(node, object.False)
-		s.finish(time.Minute)
+		s.toRunningWithAgent(machine.UpdateSuccessful, time.Minute)
+		s.selectForUpdate()
+		s.cluster.setReady(node, object.False)
+		s.finishUpdate(time.Minute)
 		s.wait()
 	},
 	"node missing while it is updated": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, time.Hour)
-		s.selectIt()
+		s.toRunningWithAgent(machine.UpdateSuccessful, time.Hour)
+		s.selectForUpdate()
 		s.cluster.change(node, func(n *machine.Node) { n.Finalizers = nil })
 		s.cluster.delete(node)
 		s.later(time.Minute, "the node is gone, finalizer and all")
 		s.wait()
 	},
 	"node registers again while it is updated": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, 5*time.Minute)
-		s.selectIt()
+		s.toRunningWithAgent(machine.UpdateSuccessful, 5*time.Minute)
+		s.selectForUpdate()
 		s.cluster.change(node, func(n *machine.Node) { n.Finalizers = nil })
 		s.cluster.delete(node)
-		s.pass(time.Minute)
+		s.advance(time.Minute)
 		n := s.cluster.add(node, func(n *machine.Node) { n.ProviderID = "p://1" })
-		s.cluster.madeOf[n.UID] = ours
+		s.cluster.registeredBy[n.UID] = ours
 		s.later(0, "the node was reinstalled, and registers as a new object")
-		s.onNode()
+		s.commentUpdateMarks()
 	},
 	"node deleted by somebody while it is updated": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, time.Hour)
-		s.selectIt()
+		s.toRunningWithAgent(machine.UpdateSuccessful, time.Hour)
+		s.selectForUpdate()
 		s.cluster.delete(node)
 		s.later(time.Minute, "somebody deletes the node")
 	},
 	"node of another machine while it is updated": func(s *story) {
-		s.updatable("", 0)
-		s.selectIt()
+		s.toRunningWithAgent("", 0)
+		s.selectForUpdate()
 		s.label(s.policy.Keys.NodeMachine, "m-2")
 		s.later(time.Minute, "the node carries the name of machine m-2 now")
 	},
 	"deletion while a node is updated": func(s *story) {
-		s.updatable("", 0)
-		s.drains(0, 0, 0)
-		s.selectIt()
-		s.doomed()
-		s.run()
+		s.toRunningWithAgent("", 0)
+		s.addDrain(0, 0, 0)
+		s.selectForUpdate()
+		s.requestDeletion()
+		s.reconcile()
 	},
 	"frozen while a node is updated": func(s *story) {
-		s.updatable("", 0)
-		s.selectIt()
+		s.toRunningWithAgent("", 0)
+		s.selectForUpdate()
 		s.frozen = true
 		s.later(time.Hour, "the fleet is frozen")
 		s.frozen = false
@@ -336,43 +336,43 @@ var updateStories = map[string]func(*story){
 		s.later(0, "the fleet thaws, and its clocks restart")
 	},
 	"node that cannot be written is not updated": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, 0)
-		s.refuse("SyncNode", codes.Unavailable)
-		s.selectIt()
+		s.toRunningWithAgent(machine.UpdateSuccessful, 0)
+		s.failEffect("SyncNode", codes.Unavailable)
+		s.selectForUpdate()
 		s.wait()
-		s.refuse("MarkNode", codes.Unavailable)
-		s.say("labels can be written now, but not conditions")
+		s.failEffect("MarkNode", codes.Unavailable)
+		s.comment("labels can be written now, but not conditions")
 		s.wait()
-		s.refuse("", codes.OK)
-		s.say("somebody grants the permission")
+		s.failEffect("", codes.OK)
+		s.comment("somebody grants the permission")
 		s.wait()
 		s.later(time.Second, "the agent is quick")
 	},
 	"agent that cannot be told at first": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, 0)
-		s.drains(0, 0, 1)
-		s.selectIt()
-		s.refuse("MarkNode", codes.Unavailable)
+		s.toRunningWithAgent(machine.UpdateSuccessful, 0)
+		s.addDrain(0, 0, 1)
+		s.selectForUpdate()
+		s.failEffect("MarkNode", codes.Unavailable)
 		s.cluster.drain.stuck = 0
 		s.later(time.Minute, "the node is empty, and its condition can't be written")
-		s.refuse("", codes.OK)
-		s.say("somebody grants the permission")
+		s.failEffect("", codes.OK)
+		s.comment("somebody grants the permission")
 		s.wait()
 	},
 	"crash before the agent is told": func(s *story) {
-		s.updatable("", 0)
-		s.drains(0, 0, 0)
+		s.toRunningWithAgent("", 0)
+		s.addDrain(0, 0, 0)
 		s.killAt = s.calls + 6
-		s.selectIt()
+		s.selectForUpdate()
 		s.restart()
-		s.run()
-		s.onNode()
+		s.reconcile()
+		s.commentUpdateMarks()
 	},
 	"stale reader of an update": func(s *story) {
-		s.updatable(machine.UpdateSuccessful, time.Minute)
-		s.ask(machine.InPlaceCandidate)
+		s.toRunningWithAgent(machine.UpdateSuccessful, time.Minute)
+		s.requestInPlace(machine.InPlaceCandidate)
 		s.later(0, "its owner says that the machine is to be updated")
-		s.selectIt()
+		s.selectForUpdate()
 		lags := []int{3, 0}
 		s.shell.lag = func() int { // the machine is old, the node is not
 			lag := lags[0]
@@ -380,29 +380,29 @@ var updateStories = map[string]func(*story){
 			return lag
 		}
 		s.later(time.Second, "a cache shows the machine as it was before it was selected")
-		s.onNode()
+		s.commentUpdateMarks()
 	},
 	"candidate on an unhealthy node": func(s *story) {
-		s.updatable("", 0)
-		s.cluster.ready(node, object.False)
+		s.toRunningWithAgent("", 0)
+		s.cluster.setReady(node, object.False)
 		s.later(0, "the kubelet is not ready")
-		s.selectIt()
-		s.onNode()
-		s.cluster.ready(node, object.True)
+		s.selectForUpdate()
+		s.commentUpdateMarks()
+		s.cluster.setReady(node, object.True)
 		s.later(time.Minute, "the kubelet is ready")
 	},
 	"unknown request": func(s *story) {
-		s.updatable("", 0)
-		s.ask("Perhaps")
+		s.toRunningWithAgent("", 0)
+		s.requestInPlace("Perhaps")
 		s.later(0, "somebody asks for something unknown")
 	},
 	"update without cluster": func(s *story) {
-		s.updatable("", 0)
-		s.selectIt()
+		s.toRunningWithAgent("", 0)
+		s.selectForUpdate()
 		s.cluster = nil
 		s.later(time.Minute, "the cluster is detached")
 		s.wait()
-		s.say("code %s", s.store.live().Status.LastOperation.Code)
+		s.comment("code %s", s.store.live().Status.LastOperation.Code)
 	},
 }
 
@@ -419,7 +419,7 @@ func spec(size string, tags ...string) string {
 }
 
 // becomes changes the class as its owner does.
-func (w *world) becomes(spec string) {
+func (w *world) setClassSpec(spec string) {
 	changed := w.class.Clone()
 	changed.ProviderSpec = []byte(spec)
 	changed.Generation++
@@ -427,9 +427,9 @@ func (w *world) becomes(spec string) {
 }
 
 // tagged brings a machine to Running whose driver can change tags.
-func (s *story) tagged(change ...func(*machine.Machine)) {
+func (s *story) toRunningWithTags(change ...func(*machine.Machine)) {
 	s.fields = []string{"tags"}
-	s.becomes(spec("s", "team", "a"))
+	s.setClassSpec(spec("s", "team", "a"))
 	s.toRunning(change...)
 }
 
@@ -439,24 +439,24 @@ func ownedBySet(m *machine.Machine) {
 
 var hotStories = map[string]func(*story){
 	"VM gets other tags": func(s *story) {
-		s.tagged()
+		s.toRunningWithTags()
 		s.provider.note = "tagged"
-		s.becomes(spec("s", "team", "b"))
+		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the tags in the class change")
 		s.later(time.Hour, "an hour later")
-		s.say("the tags of the VM: %v", s.provider.vms[0].tags)
+		s.comment("the tags of the VM: %v", s.provider.vms[0].tags)
 	},
 	"VM stays as its class changes otherwise": func(s *story) {
-		s.tagged()
-		s.becomes(spec("m", "team", "b"))
+		s.toRunningWithTags()
+		s.setClassSpec(spec("m", "team", "b"))
 		s.later(time.Minute, "size and tags in the class change")
-		s.becomes(spec("s", "team", "b"))
+		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the size is as it was")
 	},
 	"VM cannot be reached for its tags": func(s *story) {
-		s.tagged()
+		s.toRunningWithTags()
 		s.failing(codes.UpdateMachine, codes.Unavailable, false)
-		s.becomes(spec("s", "team", "b"))
+		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the tags in the class change, the provider does not answer")
 		s.later(time.Second, "something else wakes it")
 		s.wait()
@@ -464,95 +464,95 @@ var hotStories = map[string]func(*story){
 		s.later(time.Minute, "the provider answers again")
 	},
 	"tags that are refused until they are right": func(s *story) {
-		s.tagged()
+		s.toRunningWithTags()
 		s.failing(codes.UpdateMachine, codes.InvalidArgument, false)
-		s.becomes(spec("s", "team", "no such team"))
+		s.setClassSpec(spec("s", "team", "no such team"))
 		s.later(time.Minute, "the tags in the class become something that is not allowed")
 		s.failing(codes.UpdateMachine, codes.OK, false)
-		s.becomes(spec("s", "team", "c"))
+		s.setClassSpec(spec("s", "team", "c"))
 		s.later(time.Second, "they are corrected")
 	},
 	"VM that cannot be changed is replaced": func(s *story) {
-		s.tagged(ownedBySet)
+		s.toRunningWithTags(ownedBySet)
 		s.failing(codes.UpdateMachine, codes.Unimplemented, false)
-		s.becomes(spec("s", "team", "b"))
+		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the tags in the class change, and the driver can't do that after all")
 		s.later(time.Hour, "an hour later")
 	},
 	"VM that cannot be changed and has no set": func(s *story) {
-		s.tagged()
+		s.toRunningWithTags()
 		s.failing(codes.UpdateMachine, codes.Unimplemented, false)
-		s.becomes(spec("s", "team", "b"))
+		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the tags in the class change, and the driver can't do that after all")
 		s.later(time.Hour, "an hour later")
 	},
 	"VM to be changed is gone": func(s *story) {
-		s.tagged()
+		s.toRunningWithTags()
 		s.provider.vms = nil
-		s.becomes(spec("s", "team", "b"))
+		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the tags in the class change, and somebody has deleted the VM")
 		s.later(time.Hour, "an hour later")
-		s.cluster.ready(node, object.Unknown)
+		s.cluster.setReady(node, object.Unknown)
 		s.later(time.Minute, "its node falls silent")
 	},
 	"lost response to an update of tags taken back": func(s *story) {
-		s.tagged()
+		s.toRunningWithTags()
 		s.failing(codes.UpdateMachine, codes.DeadlineExceeded, true)
-		s.becomes(spec("s", "team", "b", "extra", "yes"))
+		s.setClassSpec(spec("s", "team", "b", "extra", "yes"))
 		s.later(time.Minute, "the tags in the class change; the answer is lost")
 		s.failing(codes.UpdateMachine, codes.OK, false)
-		s.becomes(spec("s", "team", "a"))
+		s.setClassSpec(spec("s", "team", "a"))
 		s.later(time.Second, "the tags in the class are what they were")
-		s.say("the tags of the VM: %v", s.provider.vms[0].tags)
+		s.comment("the tags of the VM: %v", s.provider.vms[0].tags)
 	},
 	"crash amid an update of tags": func(s *story) {
-		s.tagged()
-		s.becomes(spec("s", "team", "b"))
+		s.toRunningWithTags()
+		s.setClassSpec(spec("s", "team", "b"))
 		s.killAt, s.after = s.calls+2, true
 		s.later(time.Minute, "the tags in the class change")
 		s.restart()
 		s.later(time.Second, "")
 	},
 	"stale reader of tags": func(s *story) {
-		s.tagged()
-		s.becomes(spec("s", "team", "b"))
+		s.toRunningWithTags()
+		s.setClassSpec(spec("s", "team", "b"))
 		old := s.class
 		s.later(time.Minute, "the tags in the class change")
-		s.becomes(spec("s", "team", "c"))
+		s.setClassSpec(spec("s", "team", "c"))
 		s.later(time.Minute, "and again")
-		s.shell = &shell{w: s.world, told: s.step, lag: func() int { return 4 }}
+		s.shell = &shell{w: s.world, onDecision: s.record, lag: func() int { return 4 }}
 		s.seen = func() *machine.Class { return old }
-		s.say("a second process reads class and machine as they were before")
+		s.comment("a second process reads class and machine as they were before")
 		_, _, _ = s.shell.reconcile()
 		s.seen, s.shell.lag = nil, nil
 		s.later(time.Second, "its caches catch up")
-		s.say("the tags of the VM: %v", s.provider.vms[0].tags)
+		s.comment("the tags of the VM: %v", s.provider.vms[0].tags)
 	},
 	"VM waits for its turn to get other tags": func(s *story) {
-		s.tagged()
+		s.toRunningWithTags()
 		s.turn = func(*machine.Machine) *machine.UpdateTurn {
 			return &machine.UpdateTurn{Detail: "no more than 1 of web at a time"}
 		}
-		s.becomes(spec("s", "team", "b"))
+		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the tags in the class change while other VMs are changed")
 		s.turn = nil
 		s.wait()
 	},
 	"tags change while the machine is unhealthy": func(s *story) {
-		s.tagged()
-		s.cluster.ready(node, object.Unknown)
+		s.toRunningWithTags()
+		s.cluster.setReady(node, object.Unknown)
 		s.later(0, "the kubelet stops reporting")
-		s.becomes(spec("s", "team", "b"))
+		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the tags in the class change")
-		s.cluster.ready(node, object.True)
+		s.cluster.setReady(node, object.True)
 		s.later(time.Minute, "the kubelet reports again")
 	},
 	"driver learns to change tags": func(s *story) {
-		s.becomes(spec("s", "team", "a"))
+		s.setClassSpec(spec("s", "team", "a"))
 		s.toRunning()
 		s.fields = []string{"tags"}
 		s.later(time.Hour, "a new version of the driver can change tags")
-		s.becomes(spec("s", "team", "b"))
+		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the tags in the class change")
 		s.fields = []string{"tags", "size"}
 		s.later(time.Hour, "the next version can change sizes too")
@@ -560,24 +560,24 @@ var hotStories = map[string]func(*story){
 	},
 	"tags without cluster": func(s *story) {
 		s.cluster, s.fields = nil, []string{"tags"}
-		s.becomes(spec("s", "team", "a"))
-		s.give()
-		s.run()
-		s.becomes(spec("s", "team", "b"))
+		s.setClassSpec(spec("s", "team", "a"))
+		s.createMachine()
+		s.reconcile()
+		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the tags in the class change")
 	},
 	"tags change before a create is repeated": func(s *story) {
 		s.fields = []string{"tags"}
-		s.becomes(spec("s", "team", "a"))
+		s.setClassSpec(spec("s", "team", "a"))
 		s.provider.noStatus = true
 		s.failing(codes.CreateMachine, codes.DeadlineExceeded, true)
-		s.give()
-		s.run()
-		s.becomes(spec("s", "team", "b"))
+		s.createMachine()
+		s.reconcile()
+		s.setClassSpec(spec("s", "team", "b"))
 		s.failing(codes.CreateMachine, codes.OK, false)
 		s.later(time.Second, "the tags in the class change before the create is repeated")
 		s.later(time.Minute, "the node joins")
 		s.later(time.Second, "")
-		s.say("the tags of the VM: %v", s.provider.vms[0].tags)
+		s.comment("the tags of the VM: %v", s.provider.vms[0].tags)
 	},
 }

@@ -174,8 +174,8 @@ func TestP44EveryEdgeIsTaken(t *testing.T) {
 			m := s.store.live().Clone()
 			m.Status.Phase = phase
 			s.store.force(m)
-			s.doomed()
-			s.run()
+			s.requestDeletion()
+			s.reconcile()
 		})
 	}
 	for _, table := range tables() {
@@ -351,7 +351,7 @@ func TestP44DecisionsPassTheirGuards(t *testing.T) {
 		o := guardedObservation(t)
 		plan, err := machine.Decide(o, policy, epoch)
 		require.NoError(t, err)
-		require.NoError(t, explained(states, o, &plan), "%s", plan.Why)
+		require.NoError(t, checkMoves(states, o, &plan), "%s", plan.Why)
 		for _, move := range plan.Moves {
 			if guardOf(move) != nil {
 				came[move.On]++
@@ -371,9 +371,9 @@ func TestMovesPrint(t *testing.T) {
 	require.Equal(t, "new -> Pending (create)", machine.Move{On: machine.EventCreate, To: "Pending"}.String())
 }
 
-// TestNoPlanLeavesTheTables: a plan whose move no table has is an error, so that nobody stores its state.
+// TestMoveWithoutAnEdgeIsAnError: a plan whose move no table has is an error, so that nobody stores its state.
 // Invariants: P44
-func TestNoPlanLeavesTheTables(t *testing.T) {
+func TestMoveWithoutAnEdgeIsAnError(t *testing.T) {
 	m := &machine.Machine{}
 	m.Name, m.Finalizers, m.Status.Phase = "web-1", []string{machine.Finalizer}, machine.PhaseTerminating
 	m.Spec.Class.Name = "small"

@@ -16,13 +16,13 @@ import (
 )
 
 // until has passes a moment before a time and at it, and returns both phases.
-func (w *world) until(at time.Time) (before, then machine.Phase) {
+func (w *world) phasesAround(at time.Time) (before, then machine.Phase) {
 	s := &shell{w: w}
 	w.now = at.Add(-time.Nanosecond)
-	w.passes(s)
+	w.runPass(s)
 	before = w.store.live().Status.Phase
 	w.now = at
-	w.passes(s)
+	w.runPass(s)
 	return before, w.store.live().Status.Phase
 }
 
@@ -33,41 +33,41 @@ func TestLimitsEndOnTheSecond(t *testing.T) {
 	t.Run("creation", func(t *testing.T) {
 		w := newWorld(t)
 		w.provider.boot = -1
-		w.give()
-		w.passes(&shell{w: w})
-		before, then := w.until(w.store.live().CreatedAt.Add(w.policy.CreationTimeout + time.Second))
+		w.createMachine()
+		w.runPass(&shell{w: w})
+		before, then := w.phasesAround(w.store.live().CreatedAt.Add(w.policy.CreationTimeout + time.Second))
 		assert.Equal(t, machine.PhasePending, before)
 		assert.Equal(t, machine.PhaseFailed, then)
 	})
 	t.Run("health", func(t *testing.T) {
 		w := newWorld(t)
-		w.running()
-		w.cluster.ready(node, object.False)
-		w.passes(&shell{w: w})
-		before, then := w.until(w.store.live().Status.Since.Add(w.policy.HealthTimeout + time.Second))
+		w.createRunning()
+		w.cluster.setReady(node, object.False)
+		w.runPass(&shell{w: w})
+		before, then := w.phasesAround(w.store.live().Status.Since.Add(w.policy.HealthTimeout + time.Second))
 		assert.Equal(t, machine.PhaseUnknown, before)
 		assert.Equal(t, machine.PhaseFailed, then)
 	})
 	t.Run("health of one machine, its clock restarted", func(t *testing.T) {
 		w := newWorld(t)
-		w.running()
+		w.createRunning()
 		w.edit(func(m *machine.Machine) { m.Spec.Config.HealthTimeout = time.Minute })
-		w.cluster.ready(node, object.False)
-		w.passes(&shell{w: w})
+		w.cluster.setReady(node, object.False)
+		w.runPass(&shell{w: w})
 		status := w.store.live().Status.Clone()
 		status.ClockFrom = w.now.Add(30 * time.Second).Truncate(time.Second)
 		_, err := w.store.updateStatus(w.store.live().Version, status)
 		require.NoError(t, err)
-		before, then := w.until(status.ClockFrom.Add(time.Minute + time.Second))
+		before, then := w.phasesAround(status.ClockFrom.Add(time.Minute + time.Second))
 		assert.Equal(t, machine.PhaseUnknown, before)
 		assert.Equal(t, machine.PhaseFailed, then)
 	})
 }
 
 // force is a deletion held up at the mark on its node, and when force is due.
-func force(t *testing.T, prepare func(*world), due func(*world) time.Time) {
+func requireForceAt(t *testing.T, prepare func(*world), due func(*world) time.Time) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	w.cluster.faults = func(effect string) codes.Code {
 		if effect == "MarkNode" {
 			return codes.Unavailable
@@ -95,36 +95,36 @@ func force(t *testing.T, prepare func(*world), due func(*world) time.Time) {
 func TestForceIsDueOnTheSecond(t *testing.T) {
 	none := func(*world) {}
 	t.Run("drain timeout", func(t *testing.T) {
-		force(t, none, func(w *world) time.Time {
+		requireForceAt(t, none, func(w *world) time.Time {
 			return w.store.live().DeletedAt.Add(w.policy.DrainTimeout + time.Second)
 		})
 	})
 	t.Run("drain timeout of one machine", func(t *testing.T) {
-		force(t, func(w *world) {
+		requireForceAt(t, func(w *world) {
 			w.edit(func(m *machine.Machine) { m.Spec.Config.DrainTimeout = time.Minute })
 		}, func(w *world) time.Time { return w.store.live().DeletedAt.Add(time.Minute + time.Second) })
 	})
 	t.Run("node not ready", func(t *testing.T) {
 		since := epoch.Add(30 * time.Second)
-		force(t, func(w *world) { w.condition(machine.NodeReady, object.Unknown, since) },
+		requireForceAt(t, func(w *world) { w.condition(machine.NodeReady, object.Unknown, since) },
 			func(*world) time.Time { return since.Add(5*time.Minute + time.Second) })
 	})
 	t.Run("node read-only before it was not ready", func(t *testing.T) {
 		since := epoch.Add(30 * time.Second)
-		force(t, func(w *world) {
+		requireForceAt(t, func(w *world) {
 			w.condition(machine.NodeReadonlyFilesystem, object.True, since)
 			w.condition(machine.NodeReady, object.False, since.Add(time.Minute))
 		}, func(*world) time.Time { return since.Add(5*time.Minute + time.Second) })
 	})
 	t.Run("node not ready before it was read-only", func(t *testing.T) {
 		since := epoch.Add(30 * time.Second)
-		force(t, func(w *world) {
+		requireForceAt(t, func(w *world) {
 			w.condition(machine.NodeReadonlyFilesystem, object.True, since.Add(time.Minute))
 			w.condition(machine.NodeReady, object.False, since)
 		}, func(*world) time.Time { return since.Add(5*time.Minute + time.Second) })
 	})
 	t.Run("label", func(t *testing.T) {
-		force(t, func(w *world) {
+		requireForceAt(t, func(w *world) {
 			w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "1"} })
 		}, func(w *world) time.Time { return w.now })
 	})
@@ -154,7 +154,7 @@ func silent(t *rapid.T, w *world, read time.Time) *machine.Observation {
 func TestP22SilenceLastsUntilTheNodeWasRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.running()
+		w.createRunning()
 		seconds := func(most int, label string) time.Duration {
 			return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Second
 		}
@@ -200,7 +200,7 @@ func (w *world) condition(typ string, status object.ConditionStatus, since time.
 // that is another machine's.
 func TestForceNeedsAReason(t *testing.T) {
 	for _, value := range []string{"", "no", "false", "yes"} {
-		force(t, func(w *world) {
+		requireForceAt(t, func(w *world) {
 			w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": value} })
 		}, func(w *world) time.Time {
 			return w.store.live().DeletedAt.Add(w.policy.DrainTimeout + time.Second)
@@ -212,43 +212,43 @@ func TestForceNeedsAReason(t *testing.T) {
 // Invariants: P25
 func TestP25ClocksRestartOnThaw(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.cluster.ready(node, object.False)
+	w.createRunning()
+	w.cluster.setReady(node, object.False)
 	s := &shell{w: w}
-	w.passes(s)
+	w.runPass(s)
 	w.frozen = true
-	w.pass(24 * time.Hour)
-	w.passes(s)
+	w.advance(24 * time.Hour)
+	w.runPass(s)
 	require.Equal(t, machine.PhaseUnknown, w.store.live().Status.Phase)
 	status := w.store.live().Status.Clone()
 	status.ClockFrom = w.now.Truncate(time.Second)
 	_, err := w.store.updateStatus(w.store.live().Version, status)
 	require.NoError(t, err)
 	w.frozen = false
-	before, then := w.until(status.ClockFrom.Add(w.policy.HealthTimeout + time.Second))
+	before, then := w.phasesAround(status.ClockFrom.Add(w.policy.HealthTimeout + time.Second))
 	assert.Equal(t, machine.PhaseUnknown, before)
 	assert.Equal(t, machine.PhaseFailed, then)
 }
 
-// patience is a deletion whose waits are watched: hooks and pods that stay until they are forced.
-type patience struct {
+// watchedDeletion is a deletion whose waits are watched: hooks and pods that stay until they are forced.
+type watchedDeletion struct {
 	*world
 	preDrain, preTerminate string
 	vmGone                 time.Time // when the VM went
 	forced                 time.Time // when the drain was first told to use force
-	polite                 time.Time // when it was first told not to
+	unforced               time.Time // when it was first told not to
 }
 
-func newPatience(t require.TestingT) *patience {
-	p := &patience{world: newWorld(t)}
-	p.running()
-	p.drains(0, 0, 1)
+func newWatchedDeletion(t require.TestingT) *watchedDeletion {
+	p := &watchedDeletion{world: newWorld(t)}
+	p.createRunning()
+	p.addDrain(0, 0, 1)
 	p.preDrain, p.preTerminate = p.policy.Keys.PreDrainHook+"backup", p.policy.Keys.PreTerminateHook+"wipe"
 	return p
 }
 
 // hook puts a hook on, or takes it off, as another program does.
-func (p *patience) hook(name string, on bool) {
+func (p *watchedDeletion) hook(name string, on bool) {
 	m := p.store.live()
 	if m == nil {
 		return
@@ -268,7 +268,7 @@ func (p *patience) hook(name string, on bool) {
 }
 
 // pass makes one pass, by a fresh process if it is killed in it, and notes what has happened.
-func (p *patience) passOnce(s *shell) (next time.Time) {
+func (p *watchedDeletion) passOnce(s *shell) (next time.Time) {
 	plan, _, err := s.reconcile()
 	if !errors.Is(err, errConflict) && !errors.Is(err, errKilled) {
 		require.NoError(p.t, err)
@@ -277,8 +277,8 @@ func (p *patience) passOnce(s *shell) (next time.Time) {
 		if order.Forced && p.forced.IsZero() {
 			p.forced = p.now
 		}
-		if !order.Forced && p.polite.IsZero() {
-			p.polite = p.now
+		if !order.Forced && p.unforced.IsZero() {
+			p.unforced = p.now
 		}
 	}
 	if len(p.provider.vms) == 0 && p.vmGone.IsZero() {
@@ -292,7 +292,7 @@ func (p *patience) passOnce(s *shell) (next time.Time) {
 }
 
 // until makes passes until a time, or until the machine is gone.
-func (p *patience) passUntil(s *shell, end time.Time) {
+func (p *watchedDeletion) passUntil(s *shell, end time.Time) {
 	for range 1000 {
 		next := p.passOnce(s)
 		if p.store.live() == nil {
@@ -311,7 +311,7 @@ func (p *patience) passUntil(s *shell, end time.Time) {
 // Invariants: P21 P66
 func TestP21HookLeavesTheDrainItsTime(t *testing.T) {
 	for _, held := range []time.Duration{time.Minute, 110 * time.Minute, 119*time.Minute + 59*time.Second, 3 * time.Hour} {
-		p := newPatience(t)
+		p := newWatchedDeletion(t)
 		p.hook(p.preDrain, true)
 		p.store.remove()
 		begun, s := p.now, &shell{w: p.world}
@@ -319,7 +319,7 @@ func TestP21HookLeavesTheDrainItsTime(t *testing.T) {
 		p.hook(p.preDrain, false)
 		p.passUntil(s, begun.Add(100*time.Hour))
 		drain := begun.Add(min(held, p.policy.HookTimeout))
-		assert.WithinDuration(t, drain, p.polite, 2*time.Second, "held for %s", held)
+		assert.WithinDuration(t, drain, p.unforced, 2*time.Second, "held for %s", held)
 		assert.WithinDuration(t, drain.Add(p.policy.DrainTimeout), p.forced, 3*time.Second, "held for %s", held)
 	}
 }
@@ -327,7 +327,7 @@ func TestP21HookLeavesTheDrainItsTime(t *testing.T) {
 // A drain that was forced leaves the hook before the VM's deletion its whole time.
 // Invariants: P21
 func TestP21ForcedDrainLeavesTheHookItsTime(t *testing.T) {
-	p := newPatience(t)
+	p := newWatchedDeletion(t)
 	p.hook(p.preTerminate, true)
 	p.store.remove()
 	begun := p.now
@@ -341,7 +341,7 @@ func TestP21ForcedDrainLeavesTheHookItsTime(t *testing.T) {
 // Invariants: P21
 func TestP21EachWaitHasItsOwnTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := newPatience(t)
+		p := newWatchedDeletion(t)
 		minutes := func(most int, what string) time.Duration {
 			return time.Duration(rapid.IntRange(1, most).Draw(t, what)) * time.Minute
 		}
@@ -387,15 +387,15 @@ func init() { maps.Copy(healthStories, graceStories) }
 var graceStories = map[string]func(*story){
 	"timeouts that ran out while nobody watched": func(s *story) {
 		s.provider.boot = 2 * time.Hour
-		s.give()
+		s.createMachine()
 		s.later(0, "")
-		s.pass(2*time.Hour - 10*time.Second)
+		s.advance(2*time.Hour - 10*time.Second)
 		s.watched = s.now
 		s.later(0, "the process was away for two hours, and so was the cluster; another one begins")
 		s.later(15*time.Second, "the node registers")
-		s.cluster.ready(node, object.False)
+		s.cluster.setReady(node, object.False)
 		s.later(time.Minute, "the kubelet is not ready")
-		s.pass(time.Hour)
+		s.advance(time.Hour)
 		s.watched = s.now
 		s.later(0, "the process was away for another hour")
 		s.wait()
@@ -403,7 +403,7 @@ var graceStories = map[string]func(*story){
 }
 
 // late is a machine whose time runs out, and what it is then.
-type late struct {
+type failingWait struct {
 	prepare func(*world)
 	timeout time.Duration
 	failed  machine.Phase
@@ -414,14 +414,14 @@ type late struct {
 func sinceCreation(m *machine.Machine) time.Time { return m.CreatedAt }
 func sincePhase(m *machine.Machine) time.Time    { return m.Status.Since }
 
-// lates are all waits whose end marks a machine as failed.
-var lates = map[string]late{
+// failingWaits are all waits whose end marks a machine as failed.
+var failingWaits = map[string]failingWait{
 	"its node does not join": {
-		func(w *world) { w.provider.boot = -1; w.give() }, 20 * time.Minute, machine.PhaseFailed, sinceCreation,
+		func(w *world) { w.provider.boot = -1; w.createMachine() }, 20 * time.Minute, machine.PhaseFailed, sinceCreation,
 	},
 	"its VM cannot be made": {
 		func(w *world) {
-			w.give()
+			w.createMachine()
 			w.provider.faults = func(call codes.Call) fault {
 				return fault{code: map[codes.Call]codes.Code{codes.CreateMachine: codes.ResourceExhausted}[call]}
 			}
@@ -429,29 +429,29 @@ var lates = map[string]late{
 	},
 	"its class is slowed after its own try": {
 		func(w *world) {
-			w.give()
+			w.createMachine()
 			w.provider.faults = func(codes.Call) fault { return fault{code: codes.ResourceExhausted} }
-			w.passes(&shell{w: w})
-			w.slow(100 * time.Hour)
+			w.runPass(&shell{w: w})
+			w.backOffClass(100 * time.Hour)
 		}, 20 * time.Minute, machine.PhaseFailed, sinceCreation,
 	},
 	"it is ill": {
-		func(w *world) { w.running(); w.cluster.ready(node, object.False) }, 10 * time.Minute, machine.PhaseFailed, sincePhase,
+		func(w *world) { w.createRunning(); w.cluster.setReady(node, object.False) }, 10 * time.Minute, machine.PhaseFailed, sincePhase,
 	},
 	"its node cannot be emptied for its update": {
-		func(w *world) { w.running(); w.drains(0, 0, 1); w.ask(machine.InPlaceSelected) },
+		func(w *world) { w.createRunning(); w.addDrain(0, 0, 1); w.requestInPlace(machine.InPlaceSelected) },
 		20 * time.Minute, machine.PhaseInPlaceUpdateFailed, sincePhase,
 	},
 	"its agent does not answer": {
-		func(w *world) { w.running(); w.ask(machine.InPlaceSelected) }, 20 * time.Minute, machine.PhaseInPlaceUpdateFailed, sincePhase,
+		func(w *world) { w.createRunning(); w.requestInPlace(machine.InPlaceSelected) }, 20 * time.Minute, machine.PhaseInPlaceUpdateFailed, sincePhase,
 	},
 }
 
 // at brings a machine to where it waits, and returns when its time is up.
-func (l late) at(t *testing.T) (*world, time.Time) {
+func (l failingWait) at(t *testing.T) (*world, time.Time) {
 	w := newWorld(t)
 	l.prepare(w)
-	w.passes(&shell{w: w})
+	w.runPass(&shell{w: w})
 	return w, l.base(w.store.live()).Add(l.timeout + time.Second)
 }
 
@@ -460,7 +460,7 @@ func (l late) at(t *testing.T) (*world, time.Time) {
 // and looks again on the second.
 // Invariants: P21 P25
 func TestGraceAfterStart(t *testing.T) {
-	for name, l := range lates {
+	for name, l := range failingWaits {
 		for away, started := range map[string]time.Duration{
 			"for hours": 5 * time.Hour, "until a moment after its time was up": time.Second, "until a moment before": -10 * time.Second,
 		} {
@@ -479,7 +479,7 @@ func TestGraceAfterStart(t *testing.T) {
 					plan, _, err = (&shell{w: w}).reconcile()
 					require.NoError(t, err)
 				}
-				was, is := w.until(until)
+				was, is := w.phasesAround(until)
 				assert.Equal(t, before.Status.Phase, was)
 				assert.Equal(t, l.failed, is)
 			})
@@ -494,12 +494,12 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// TestGraceIsForWhatWasNotWatched: a wait that this process has seen from its
+// TestNoGraceForWatchedWaits: a wait that this process has seen from its
 // beginning, one that ends after the grace, and any where no start or no grace is
 // known ends on its own time.
 // Invariants: P21
-func TestGraceIsForWhatWasNotWatched(t *testing.T) {
-	for name, l := range lates {
+func TestNoGraceForWatchedWaits(t *testing.T) {
+	for name, l := range failingWaits {
 		for when, prepare := range map[string]func(*world, time.Time){
 			"no start is known":           func(*world, time.Time) {},
 			"it began in the same second": func(w *world, d time.Time) { w.watched = d.Add(-l.timeout - time.Second) },
@@ -520,7 +520,7 @@ func TestGraceIsForWhatWasNotWatched(t *testing.T) {
 				if when == "its clock was restarted" {
 					deadline = deadline.Add(time.Second)
 				}
-				was, is := w.until(deadline)
+				was, is := w.phasesAround(deadline)
 				assert.NotEqual(t, l.failed, was)
 				assert.Equal(t, l.failed, is)
 			})
@@ -535,9 +535,9 @@ func TestGraceIsForWhatWasNotWatched(t *testing.T) {
 func TestGraceIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.running()
-		w.cluster.ready(node, object.False)
-		w.passes(&shell{w: w})
+		w.createRunning()
+		w.cluster.setReady(node, object.False)
+		w.runPass(&shell{w: w})
 		since := w.store.live().Status.Since
 		limit := since.Add(w.policy.HealthTimeout + w.policy.Grace + time.Second)
 		for w.phase() != machine.PhaseFailed {

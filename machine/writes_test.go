@@ -16,7 +16,7 @@ import (
 // names, Running) and one of its node.
 func TestCreationTakesFourWrites(t *testing.T) {
 	w := newWorld(t)
-	w.give()
+	w.createMachine()
 	(&shell{w: w}).settle(bound)
 	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
 	assert.Equal(t, 4, w.store.writes)
@@ -26,7 +26,7 @@ func TestCreationTakesFourWrites(t *testing.T) {
 // What is said in between costs a write each: an initialization that was done,
 // a driver's note or addresses, conditions of a node that is not ready yet
 // (and its startup taint, a write of the node).
-func TestCreationWritesWhatIsSaidInBetween(t *testing.T) {
+func TestCreationWritesIntermediateStates(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare           func(*world)
 		machine, ofItNode int
@@ -39,15 +39,15 @@ func TestCreationWritesWhatIsSaidInBetween(t *testing.T) {
 		"not ready at first": {func(w *world) { w.cluster.unready = true }, 5, 2},
 	} {
 		w := newWorld(t)
-		w.give()
+		w.createMachine()
 		c.prepare(w)
 		s := &shell{w: w}
-		w.passes(s)
-		w.pass(time.Minute)
-		w.passes(s)
+		w.runPass(s)
+		w.advance(time.Minute)
+		w.runPass(s)
 		if w.cluster.unready {
-			w.cluster.ready(node, object.True)
-			w.passes(s)
+			w.cluster.setReady(node, object.True)
+			w.runPass(s)
 		}
 		require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase, name)
 		assert.Equal(t, c.machine, w.store.writes, name)
@@ -58,7 +58,7 @@ func TestCreationWritesWhatIsSaidInBetween(t *testing.T) {
 // The finalizer is best set at birth; later it is a write more.
 func TestCreationAddsAMissingFinalizer(t *testing.T) {
 	w := newWorld(t)
-	w.give(func(m *machine.Machine) { m.Finalizers = nil })
+	w.createMachine(func(m *machine.Machine) { m.Finalizers = nil })
 	(&shell{w: w}).settle(bound)
 	require.True(t, w.store.live().HasFinalizer(machine.Finalizer))
 	assert.Equal(t, 5, w.store.writes)
@@ -68,7 +68,7 @@ func TestCreationAddsAMissingFinalizer(t *testing.T) {
 // and the finalizer), and two of its node.
 func TestDeletionTakesSevenWrites(t *testing.T) {
 	w := newWorld(t)
-	w.running()
+	w.createRunning()
 	w.store.writes, w.cluster.writes = 0, 0
 	w.store.remove()
 	(&shell{w: w}).settle(2)
@@ -80,8 +80,8 @@ func TestDeletionTakesSevenWrites(t *testing.T) {
 // By force it takes one more, for the volumes.
 func TestForcedDeletionTakesEightWrites(t *testing.T) {
 	w := newWorld(t)
-	w.running()
-	w.drains(0, 0, 1)
+	w.createRunning()
+	w.addDrain(0, 0, 1)
 	w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "true"} })
 	w.store.writes, w.cluster.writes = 0, 0
 	w.store.remove()
@@ -94,7 +94,7 @@ func TestForcedDeletionTakesEightWrites(t *testing.T) {
 // A new machine is deleted with four, and no call is made: stages without work are not written.
 func TestDeletionOfANewMachineTakesFourWrites(t *testing.T) {
 	w := newWorld(t)
-	w.give()
+	w.createMachine()
 	w.store.writes = 0
 	w.store.remove()
 	(&shell{w: w}).settle(2)
@@ -107,18 +107,18 @@ func TestDeletionOfANewMachineTakesFourWrites(t *testing.T) {
 // A retry costs two writes: the announcement and the failure.
 func TestRetryTakesTwoWrites(t *testing.T) {
 	g := gates[1]
-	w, s, plan := g.fails(t, codes.Unavailable)
+	w, s, plan := g.failOnce(t, codes.Unavailable)
 	w.store.writes = 0
 	w.now = plan.At
-	w.passes(s)
+	w.runPass(s)
 	assert.Equal(t, 2, w.store.writes)
 }
 
 // What a driver notes of a VM is kept, also if its call failed, and so are the
 // addresses it gives; the node's own replace them.
-func TestWhatDriversSayIsKept(t *testing.T) {
+func TestDriverStateIsStored(t *testing.T) {
 	w := newWorld(t)
-	w.give()
+	w.createMachine()
 	w.provider.note = "disk-7"
 	w.provider.addresses = []machine.Address{{Type: "InternalIP", Value: "10.0.0.7"}}
 	w.provider.faults = func(call codes.Call) fault {
@@ -128,17 +128,17 @@ func TestWhatDriversSayIsKept(t *testing.T) {
 		return fault{}
 	}
 	s := &shell{w: w}
-	w.passes(s)
+	w.runPass(s)
 	require.Equal(t, machine.PhaseCrashLoopBackOff, w.store.live().Status.Phase)
 	assert.Equal(t, "disk-7", w.store.live().Status.LastKnown)
 	w.provider.note, w.provider.faults = "disk-8", nil
-	w.pass(time.Minute)
-	w.passes(s)
+	w.advance(time.Minute)
+	w.runPass(s)
 	assert.Equal(t, "disk-8", w.store.live().Status.LastKnown)
 	assert.Equal(t, w.provider.addresses, w.store.live().Status.Addresses)
-	w.pass(time.Minute)
+	w.advance(time.Minute)
 	w.cluster.change(node, func(n *machine.Node) { n.Addresses = []machine.Address{{Type: "Hostname", Value: node}} })
-	w.passes(s)
+	w.runPass(s)
 	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
 	assert.Equal(t, []machine.Address{{Type: "Hostname", Value: node}}, w.store.live().Status.Addresses)
 	assert.Equal(t, "disk-8", w.store.live().Status.LastKnown)

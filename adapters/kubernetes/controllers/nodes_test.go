@@ -198,9 +198,9 @@ func TestP64AgentThatUndoes(t *testing.T) {
 	require.True(t, w.settled("web", 1)())
 }
 
-// TestStartupTaintsArePutOnOnce: an agent takes startup taints of the template off the node once it is
+// TestStartupTaintsAreAddedOnce: an agent takes startup taints of the template off the node once it is
 // ready. The machine runs, and they stay off.
-func TestStartupTaintsArePutOnOnce(t *testing.T) {
+func TestStartupTaintsAreAddedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	var undone atomic.Int64

@@ -149,7 +149,7 @@ var ofMachine = []mutant{
 		file:   "machine/create.go",
 		from:   "s.OnlyRefused = s.OnlyRefused && !unanswered",
 		to:     "_ = unanswered",
-		by:     "TestP14FailedLooksForgetNoCreate",
+		by:     "TestP14FailedStatusCallsForgetNoCreate",
 	},
 	{
 		name:   "that no create was ever issued stays noted when one is announced",
@@ -292,7 +292,7 @@ var ofMachine = []mutant{
 		file:   "machine/hotupdate.go",
 		from:   "if answer.Code == codes.OK {",
 		to:     "if answer.Code == codes.OK || answer.Code == codes.DeadlineExceeded {",
-		by:     "TestLastAppliedHoldsAllThatMayBeThere|TestGatesFollowTheRecoveryTable",
+		by:     "TestLastAppliedHoldsAllPossibleValues|TestGatesFollowTheRecoveryTable",
 	},
 	{
 		name:   "a machine is unhealthy for a second and fails",
@@ -367,7 +367,7 @@ var ofMachine = []mutant{
 		if out[k] == v {`,
 		to: `	for k, v := range last {
 		if out[k] != v {`,
-		by: "TestARecordThatIsMissingIsNotEmpty|TestP23MarksOfOthersStay",
+		by: "TestMissingRecordIsNotAnEmptyValue|TestP23MarksOfOthersStay",
 	},
 	{
 		name:   "a taint of somebody else goes with ours",
@@ -402,7 +402,7 @@ var ofMachine = []mutant{
 	}
 	return d.move`,
 		to: "\treturn d.move",
-		by: "TestNoVMIsLostForAList|TestStories",
+		by: "TestNoVMIsLostByListingsAlone|TestStories",
 	},
 	{
 		name:   "a machine that is kept for inspection fails for its VM",
@@ -410,7 +410,7 @@ var ofMachine = []mutant{
 		file:   "machine/health.go",
 		from:   "d.o.Class != nil && !d.preserved()",
 		to:     "d.o.Class != nil",
-		by:     "TestNoVMIsLostForAList",
+		by:     "TestNoVMIsLostByListingsAlone",
 	},
 	{
 		name:   "a machine with an unhealthy VM fails without its health timeout",
