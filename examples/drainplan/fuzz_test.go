@@ -8,7 +8,8 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// FuzzDecode: no text breaks the reader, the conversion or the forecast, and findings are reported.
+// FuzzDecode: no text makes the reader, the conversion or the forecast panic, and there is always an
+// error or a forecast with a text.
 func FuzzDecode(f *testing.F) {
 	for _, file := range []string{"testdata/shop.yaml", "testdata/pair.json"} {
 		text, err := os.ReadFile(file)
@@ -29,7 +30,7 @@ func FuzzDecode(f *testing.F) {
 		c := &cluster{}
 		if err := c.decode(text); err != nil {
 			if oneLine(err) == "" {
-				t.Fatal("an error that says nothing")
+				t.Fatal("an error without a text")
 			}
 			return
 		}
@@ -43,7 +44,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatal(err)
 			}
 			if drain.Explain(forecast) == "" {
-				t.Fatal("nothing is told")
+				t.Fatal("a forecast without a text")
 			}
 		}
 	})

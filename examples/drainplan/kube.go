@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// These are the parts of Kubernetes objects that are read; the rest is ignored.
+// The types below have the fields of Kubernetes objects that are read. All other fields are ignored.
 
 type metadata struct {
 	Name, Namespace, UID string
@@ -18,7 +18,7 @@ type metadata struct {
 	Labels, Annotations  map[string]string
 	CreationTimestamp    time.Time
 	DeletionTimestamp    time.Time
-	// DeletionGracePeriodSeconds is the grace that was given; nil: it is not being deleted.
+	// DeletionGracePeriodSeconds is the grace of a deletion; nil: the object is not being deleted.
 	DeletionGracePeriodSeconds *int64
 	OwnerReferences            []struct {
 		APIVersion, Kind, Name, UID string
@@ -112,7 +112,7 @@ type kubeAttachment struct {
 	Status struct{ Attached bool }
 }
 
-// cluster is what the dumps hold.
+// cluster has the objects of all dumps.
 type cluster struct {
 	nodes       []*kubeNode
 	pods        []*kubePod
@@ -120,74 +120,75 @@ type cluster struct {
 	volumes     []*kubeVolume
 	claims      []*kubeClaim
 	attachments []*kubeAttachment
-	places      map[place]int // of each object in its list
+	index       map[objectName]int // of each object in its list
 }
 
-// place is what tells objects of a dump apart.
-type place struct{ kind, namespace, name string }
+// objectName identifies an object of a dump.
+type objectName struct{ kind, namespace, name string }
 
-// groups are the API groups of the kinds that are read.
+// groups has the API groups of the kinds that are read.
 var groups = map[string]string{
 	"Node": "", "Pod": "", "PersistentVolume": "", "PersistentVolumeClaim": "", "PodDisruptionBudget": "policy", "VolumeAttachment": "storage.k8s.io",
 }
 
-// foreign reports whether a kind is another one of that name. Without an API version it is not known,
-// and counts as the usual one.
-func foreign(apiVersion, kind string) bool {
+// otherGroup reports whether a kind has the name of one that is read, and belongs to another API group.
+// Without an API version it is taken to be the one that is read.
+func otherGroup(apiVersion, kind string) bool {
 	group, _, found := strings.Cut(apiVersion, "/")
 	if !found {
 		group = ""
 	}
-	usual, known := groups[kind]
-	return known && apiVersion != "" && group != usual
+	want, known := groups[kind]
+	return known && apiVersion != "" && group != want
 }
 
-// take adds an object of a kind, or puts it in the place of an earlier one of its name. It skips kinds
-// that a drain does not look at.
-func (c *cluster) take(kind string, document json.RawMessage) error {
+// addObject adds an object, or replaces an earlier one of the same name. It ignores kinds that a drain
+// does not need.
+func (c *cluster) addObject(kind string, document json.RawMessage) error {
 	switch kind {
 	case "Node":
-		return taken(c, document, kind, &c.nodes, func(n *kubeNode) metadata { return n.Metadata })
+		return addTo(c, document, kind, &c.nodes, func(n *kubeNode) metadata { return n.Metadata })
 	case "Pod":
-		return taken(c, document, kind, &c.pods, func(p *kubePod) metadata { return p.Metadata })
+		return addTo(c, document, kind, &c.pods, func(p *kubePod) metadata { return p.Metadata })
 	case "PodDisruptionBudget":
-		return taken(c, document, kind, &c.budgets, func(b *kubeBudget) metadata { return b.Metadata })
+		return addTo(c, document, kind, &c.budgets, func(b *kubeBudget) metadata { return b.Metadata })
 	case "PersistentVolume":
-		return taken(c, document, kind, &c.volumes, func(v *kubeVolume) metadata { return v.Metadata })
+		return addTo(c, document, kind, &c.volumes, func(v *kubeVolume) metadata { return v.Metadata })
 	case "PersistentVolumeClaim":
-		return taken(c, document, kind, &c.claims, func(p *kubeClaim) metadata { return p.Metadata })
+		return addTo(c, document, kind, &c.claims, func(p *kubeClaim) metadata { return p.Metadata })
 	case "VolumeAttachment":
-		return taken(c, document, kind, &c.attachments, func(a *kubeAttachment) metadata { return a.Metadata })
+		return addTo(c, document, kind, &c.attachments, func(a *kubeAttachment) metadata { return a.Metadata })
 	}
 	return nil
 }
 
-func taken[T any](c *cluster, document json.RawMessage, kind string, list *[]*T, meta func(*T) metadata) error {
-	one := new(T)
-	if err := json.Unmarshal(document, one); err != nil {
+// addTo decodes an object, and adds it to a list of the cluster.
+func addTo[T any](c *cluster, document json.RawMessage, kind string, list *[]*T, meta func(*T) metadata) error {
+	obj := new(T)
+	if err := json.Unmarshal(document, obj); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return fmt.Errorf("%s %s: %s can't be a %s", kind, meta(one).Name, spelled(wrong.Field), wrong.Value)
+			return fmt.Errorf("%s %s: %s can't be a %s", kind, meta(obj).Name, spelled(wrong.Field), wrong.Value)
 		}
-		return fmt.Errorf("%s %s: %w", kind, meta(one).Name, err)
+		return fmt.Errorf("%s %s: %w", kind, meta(obj).Name, err)
 	}
-	if meta(one).Name == "" {
+	if meta(obj).Name == "" {
 		return fmt.Errorf("a %s without metadata.name", kind)
 	}
-	at := place{kind, meta(one).Namespace, meta(one).Name}
-	if i, again := c.places[at]; again {
-		(*list)[i] = one
+	name := objectName{kind, meta(obj).Namespace, meta(obj).Name}
+	if i, exists := c.index[name]; exists {
+		(*list)[i] = obj
 		return nil
 	}
-	if c.places == nil {
-		c.places = map[place]int{}
+	if c.index == nil {
+		c.index = map[objectName]int{}
 	}
-	c.places[at] = len(*list)
-	*list = append(*list, one)
+	c.index[name] = len(*list)
+	*list = append(*list, obj)
 	return nil
 }
 
-// spelled returns a field's path as it stands in a dump, where the names begin with small letters.
+// spelled returns a field's path as in a dump, where names begin with small letters.
 func spelled(path string) string {
 	parts := strings.Split(path, ".")
 	for i, part := range parts {

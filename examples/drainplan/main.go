@@ -3,12 +3,12 @@
 //
 //	kubectl get nodes,pods,pdb,pv,pvc,volumeattachments -A -o yaml | go -C examples run ./drainplan -node worker-1 -
 //
-// It reads JSON or YAML, a list or single objects, several documents and several files; "-" is the
-// standard input. It carries out nothing and calls no cluster: the answer comes from drain.Decide,
-// which decides real drains, against a model in which pods are gone when their grace ends.
+// It reads JSON or YAML files with lists or single objects, and several documents in a file. "-" is the
+// standard input. It changes nothing and calls no cluster. The answer comes from drain.Decide, which
+// also decides real drains. It is assumed that each pod ends when its grace ends.
 //
-// The exit status is 0; 1 if -check finds that pods would be refused or left;
-// 2 if the flags or the files make no sense.
+// The exit status is 0; 1 if -check finds that evictions would be refused or pods would be left; 2 if
+// the flags or the files are invalid.
 package main
 
 import (
@@ -30,32 +30,32 @@ const (
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, in io.Reader, out, complaints io.Writer) int {
-	asked, err := parse(args, out)
+	opts, err := parse(args, out)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return complain(complaints, fmt.Errorf("%w (-h lists the flags)", err))
 	}
-	found := &cluster{}
-	for _, file := range asked.files {
-		if err := found.read(file, in); err != nil {
+	dump := &cluster{}
+	for _, file := range opts.files {
+		if err := dump.read(file, in); err != nil {
 			return complain(complaints, fmt.Errorf("%s: %w", file, err))
 		}
 	}
-	o, err := found.observation(asked.node)
+	o, err := dump.observation(opts.node)
 	if err != nil {
 		return complain(complaints, err)
 	}
-	o.Forced = asked.force
-	forecast, err := drain.Predict(o, asked.policy, drain.Assumptions{Heal: asked.heal}, asked.at)
+	o.Forced = opts.force
+	forecast, err := drain.Predict(o, opts.policy, drain.Assumptions{Heal: opts.heal}, opts.at)
 	if err != nil {
 		return complain(complaints, err)
 	}
 	if _, err := io.WriteString(out, drain.Explain(forecast)); err != nil {
 		return complain(complaints, err)
 	}
-	if asked.check && (!forecast.Done || len(forecast.Left) > 0 || len(forecast.Budgets()) > 0) {
+	if opts.check && (!forecast.Done || len(forecast.Left) > 0 || len(forecast.Budgets()) > 0) {
 		return exitBlocked
 	}
 	return 0

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files under testdata")
 
-// programEnvironment makes this test program the example itself.
+// programEnvironment is the variable that makes this test program run as the example.
 const programEnvironment = "MILLWRIGHT_TEST_DRAINPLAN"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start runs the example as a process of its own.
+// start runs the example in another process.
 func start(t *testing.T, in string, args ...string) (status int, out, complaints string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -44,9 +44,10 @@ func start(t *testing.T, in string, args ...string) (status int, out, complaints
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
+// at is the flag with the time of the dumps.
 const at = "-at=2026-05-04T06:30:00Z"
 
-// TestPlans compares the output with files.
+// TestPlans compares the output with the files under testdata.
 func TestPlans(t *testing.T) {
 	for name, args := range map[string][]string{
 		"shop":         {"-node", "worker-1", "testdata/shop.yaml"},
@@ -69,14 +70,14 @@ func TestPlans(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, []byte(out), 0o644))
 			}
 			want, err := os.ReadFile(path)
-			require.NoError(t, err, "go -C examples test ./drainplan -update writes it")
+			require.NoError(t, err, "to write the file: go -C examples test ./drainplan -update")
 			assert.Equal(t, string(want), out)
 		})
 	}
 }
 
-// A dump reads the same as YAML and as JSON, in one piece and in several, from a file and from the
-// standard input.
+// TestFormsOfDumps: the output is the same for YAML and JSON, for one list and several documents, and
+// from the standard input.
 func TestFormsOfDumps(t *testing.T) {
 	text, err := os.ReadFile("testdata/shop.yaml")
 	require.NoError(t, err)
@@ -101,16 +102,16 @@ func TestFormsOfDumps(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	status, out, _ := start(t, "", at, "-check", "-node=worker-1", "testdata/shop.yaml")
-	assert.Equal(t, exitBlocked, status, "a budget refuses")
+	assert.Equal(t, exitBlocked, status, "a budget refuses an eviction")
 	assert.Contains(t, out, "shop/queue")
 	free := `{"kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n"}}`
 	status, out, complaints := start(t, free, at, "-check", "-node=n", "-")
 	assert.Zero(t, status, out+complaints)
 	status, _, _ = start(t, free, at, "-check", "-node=n", "-timeout=10s", "-")
-	assert.Equal(t, exitBlocked, status, "the pod is still going at the end")
+	assert.Equal(t, exitBlocked, status, "the pod does not end before the timeout")
 }
 
-// TestMistakes: one line on the error output, and status 2.
+// TestMistakes: a mistake gives one line on the error output, and status 2.
 func TestMistakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   string
@@ -158,9 +159,9 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestNamesDoNotReachTheTerminal: names and messages of a dump are shown, not obeyed, and make no
-// lines of their own.
-func TestNamesDoNotReachTheTerminal(t *testing.T) {
+// TestControlCharacters: control characters in names of a dump are replaced in the output, so that they
+// neither control the terminal nor begin a new line.
+func TestControlCharacters(t *testing.T) {
 	dump := `{"kind":"List","items":[
 		{"kind":"Node","metadata":{"name":"n\u001b[2J","annotations":{"pre-drain.millwright-go/\u001b]0;x\u0007":""}}},
 		{"kind":"Pod","metadata":{"name":"a\u001b[31m\n+0s  end","namespace":"s\u202e","ownerReferences":[{"kind":"DaemonSet","name":"d\u009b1m","controller":true}]},

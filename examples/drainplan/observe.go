@@ -13,10 +13,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// mirrorAnnotation is on the image of a static pod.
+// mirrorAnnotation marks the API object of a static pod.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
-// unschedulable is the key of the taint of cordoned nodes.
+// unschedulable is the key of the taint that cordoned nodes have.
 const unschedulable = "node.kubernetes.io/unschedulable"
 
 // observation returns what a drain of the node would see.
@@ -33,7 +33,7 @@ func (c *cluster) observation(name string) (*drain.Observation, error) {
 		}
 		pod := p.convert()
 		if pod.UID == "" || uids[pod.UID] {
-			pod.UID = pod.Key.String() // a dump that was made anonymous, or put together
+			pod.UID = pod.Key.String() // a dump may lack UIDs, or have some twice
 		}
 		uids[pod.UID] = true
 		o.Pods = append(o.Pods, pod)
@@ -56,7 +56,8 @@ func (c *cluster) observation(name string) (*drain.Observation, error) {
 	return o, nil
 }
 
-// node returns the node that the flags mean.
+// node returns the node with a name. An empty name means the only node of the dump. A node that is
+// missing in the dump is accepted if the dump has pods on it.
 func (c *cluster) node(name string) (*kubeNode, error) {
 	if name == "" {
 		switch len(c.nodes) {
@@ -97,7 +98,7 @@ func (m *metadata) convert() object.Meta {
 	return meta
 }
 
-// qualified returns a kind's name, with its group unless Kubernetes defines it.
+// qualified returns the name of a kind, followed by the API group if that is not one of Kubernetes' own.
 func qualified(apiVersion, kind string) string {
 	group, _, found := strings.Cut(apiVersion, "/")
 	if !found || group == "apps" || group == "batch" || group == "extensions" {
@@ -126,12 +127,12 @@ func (p *kubePod) convert() *drain.Pod {
 		Pending: p.Status.Phase == "Pending",
 		Grace:   30 * time.Second, GraceEnds: p.Metadata.DeletionTimestamp,
 	}
-	for _, c := range p.Status.Conditions { // without the condition, the dump leaves out what it is
+	for _, c := range p.Status.Conditions { // a pod without the condition counts as ready
 		pod.NotReady = pod.NotReady || c.Type == "Ready" && c.Status != object.True
 	}
 	_, pod.Mirror = p.Metadata.Annotations[mirrorAnnotation]
 	if s := cmp.Or(p.Metadata.DeletionGracePeriodSeconds, p.Spec.TerminationGracePeriodSeconds); s != nil {
-		const longest = 10 * 365 * 24 * 3600 // seconds; what is longer would overflow
+		const longest = 10 * 365 * 24 * 3600 // in seconds; much longer ones would overflow
 		pod.Grace = time.Duration(min(max(*s, -1), longest)) * time.Second
 	}
 	pod.ToleratesCordon = slices.ContainsFunc(p.Spec.Tolerations, toleratesCordon)
@@ -146,7 +147,8 @@ func (p *kubePod) convert() *drain.Pod {
 	return pod
 }
 
-// toleratesCordon reports whether a toleration is of node.kubernetes.io/unschedulable:NoSchedule.
+// toleratesCordon reports whether a toleration matches the taint of cordoned nodes, with effect
+// NoSchedule.
 func toleratesCordon(t kubeToleration) bool {
 	if t.Effect != "" && t.Effect != "NoSchedule" {
 		return false
@@ -170,7 +172,8 @@ func (b *kubeBudget) convert() *drain.Budget {
 	return budget
 }
 
-// claimOf returns the claim that a volume is bound to, as either of them says.
+// claimOf returns the claim that a volume is bound to, by the volume's claimRef or the claim's
+// volumeName.
 func (c *cluster) claimOf(v *kubeVolume) object.Key {
 	if ref := v.Spec.ClaimRef; ref != nil {
 		return object.Key{Namespace: ref.Namespace, Name: ref.Name}

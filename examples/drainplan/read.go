@@ -12,15 +12,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxBytes is how large a dump may be: some ten thousand pods.
+// maxBytes limits the size of a dump: enough for some ten thousand pods.
 const maxBytes = 256 << 20
 
-// read adds the content of a file. "-" is in.
+// read adds the objects of a file. The file "-" means in.
 func (c *cluster) read(file string, in io.Reader) error {
 	if file != "-" {
 		opened, err := os.Open(file)
 		if err != nil {
-			return errors.Unwrap(err) // the error has the name already
+			return errors.Unwrap(err) // without the name of the file, which the caller adds
 		}
 		defer opened.Close() //nolint:errcheck // only read
 		in = opened
@@ -35,7 +35,7 @@ func (c *cluster) read(file string, in io.Reader) error {
 	return c.decode(text)
 }
 
-// decode adds the objects of a text: JSON or YAML, one document or more.
+// decode adds the objects of a text: JSON or YAML, with one or more documents.
 func (c *cluster) decode(text []byte) error {
 	trimmed := bytes.TrimSpace(text)
 	if len(trimmed) == 0 {
@@ -55,7 +55,7 @@ func (c *cluster) decode(text []byte) error {
 			return fmt.Errorf("document %d: %w", n, err)
 		}
 		if string(document) == "null" {
-			continue // nothing between two separators
+			continue // an empty document
 		}
 		if err := c.add(document, "", ""); err != nil {
 			return fmt.Errorf("document %d: %w", n, err)
@@ -68,6 +68,7 @@ func (c *cluster) decode(text []byte) error {
 	return nil
 }
 
+// jsonDocuments returns a function that returns the next document, or io.EOF.
 func jsonDocuments(text []byte) func() (json.RawMessage, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	return func() (document json.RawMessage, err error) {
@@ -76,7 +77,7 @@ func jsonDocuments(text []byte) func() (json.RawMessage, error) {
 	}
 }
 
-// yamlDocuments returns each document as JSON, so that objects are read in one way only.
+// yamlDocuments returns a function that returns the next document, converted to JSON, or io.EOF.
 func yamlDocuments(text []byte) func() (json.RawMessage, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	return func() (json.RawMessage, error) {
@@ -92,8 +93,8 @@ func yamlDocuments(text []byte) func() (json.RawMessage, error) {
 	}
 }
 
-// add adds one object, or each of a list. apiVersion and kind are what the list says of items that do
-// not say it themselves.
+// add adds an object, or all objects of a list. apiVersion and kind are the defaults for items of a
+// list.
 func (c *cluster) add(document json.RawMessage, apiVersion, kind string) error {
 	var head struct {
 		APIVersion, Kind string
@@ -116,8 +117,8 @@ func (c *cluster) add(document json.RawMessage, apiVersion, kind string) error {
 	if kind == "" {
 		return errors.New("an object without kind")
 	}
-	if foreign(apiVersion, kind) {
+	if otherGroup(apiVersion, kind) {
 		return nil
 	}
-	return c.take(kind, document)
+	return c.addObject(kind, document)
 }

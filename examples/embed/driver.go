@@ -17,20 +17,20 @@ import (
 // provider is the Provider of the classes for this driver.
 const provider = "file"
 
-// vm is one VM, with the name and UID of its machine. Cluster and Size come from the provider spec
-// of its class, in JSON.
+// vm is a VM, with the name and UID of its machine. Cluster and Size come from the class: its provider
+// spec has them as JSON.
 type vm struct{ Machine, UID, Cluster, Size string }
 
 // fileDriver is a driver whose VMs are entries of a JSON file, by provider ID. driver.Driver lists
 // the duties of each call, and TestDriver checks them.
 type fileDriver struct {
-	driver.Unimplemented // answers the calls that a driver may leave out
+	driver.Unimplemented // answers optional calls
 	path                 string
 	mu                   sync.Mutex // one call at a time
 }
 
-// CreateMachine adopts a VM that has the machine's name, so a repeated call makes no second one. It
-// marks the VM with the machine's UID.
+// CreateMachine adopts a VM that has the machine's name, so that a repeated call creates no second VM.
+// It records the machine's UID with the VM.
 func (d *fileDriver) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -48,7 +48,7 @@ func (d *fileDriver) CreateMachine(ctx context.Context, q *driver.CreateMachineR
 	return &driver.CreateMachineResponse{ProviderID: id}, d.save(vms)
 }
 
-// DeleteMachine answers OK if the VM is gone already.
+// DeleteMachine deletes a VM. It succeeds if the VM is gone already.
 func (d *fileDriver) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,8 +78,8 @@ func (d *fileDriver) GetMachineStatus(ctx context.Context, q *driver.GetMachineS
 	return &driver.GetMachineStatusResponse{ProviderID: id}, nil
 }
 
-// ListMachines names the VMs of the class's cluster and no others: the manager deletes a listed VM
-// that belongs to no machine.
+// ListMachines lists the VMs of the class's cluster. It must list no others, because the manager
+// deletes a listed VM that belongs to no machine.
 func (d *fileDriver) ListMachines(ctx context.Context, q *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,19 +96,20 @@ func (d *fileDriver) ListMachines(ctx context.Context, q *driver.ListMachinesReq
 	return &driver.ListMachinesResponse{Machines: listed}, nil
 }
 
-// find returns the provider ID of the wanted VM, or "" if there is none. With an ID it looks for that
-// VM, otherwise for one that has the machine's name and no other machine's UID.
+// find returns the provider ID of a VM, or "" if there is none. With an id it looks for the VM with that
+// ID. Otherwise it looks for one with the machine's name, unless the VM has another machine's UID.
 func find(vms map[string]vm, want vm, id string) string {
-	for of, v := range vms {
+	for vmID, v := range vms {
 		named := v.Machine == want.Machine && (v.UID == want.UID || v.UID == "" || want.UID == "")
-		if v.Cluster == want.Cluster && (of == id || id == "" && named) {
-			return of
+		if v.Cluster == want.Cluster && (vmID == id || id == "" && named) {
+			return vmID
 		}
 	}
 	return ""
 }
 
-// load checks a request and returns all VMs, and the VM that the request is about. A list has no m.
+// load checks a request. It returns all VMs, and what the request wants of the machine's VM. m is nil
+// for a list.
 func (d *fileDriver) load(ctx context.Context, c *machine.Class, m *machine.Machine) (vms map[string]vm, want vm, err error) {
 	if c.Provider != provider {
 		return nil, want, codes.Newf(codes.InvalidArgument, "the class is for the provider %q; this is %q", c.Provider, provider)

@@ -1,11 +1,11 @@
-// Embed is the program to start from when you embed the library in one of your own. It keeps a
-// number of machines, with a driver, a store in a file and a manager:
+// Embed is a program to copy if you want to embed the library. It keeps a number of machines running,
+// with a driver, a store in a file and a manager:
 //
 //	go -C examples run ./embed -state /tmp/fleet.db -replicas 3
 //
-// Ctrl-C or SIGTERM ends the program, and the machines stay. The same command continues, and another
-// number of replicas scales. To make a program of your own, replace driver.go. Its VMs are entries of
-// a file beside the state.
+// Ctrl-C or SIGTERM ends the program, and the machines stay. The same command continues; with another
+// number of replicas, it scales the fleet. To make a program of your own, replace driver.go, whose VMs
+// are only entries of a file.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// webKey is the name of the one deployment.
+// webKey is the name of the deployment.
 var webKey = object.Key{Namespace: "fleet", Name: "web"}
 
 func main() {
@@ -37,15 +37,15 @@ func main() {
 	flag.Parse()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	if err := run(ctx, log, *state, int32(min(*replicas, math.MaxInt32))); err != nil {
 		log.Error("the fleet is not managed any more", "error", err)
 		os.Exit(1)
 	}
 }
 
-// run manages the fleet until ctx ends. When it returns, all work has stopped and the store is
-// closed. A program that is killed instead loses no machine either.
+// run manages the fleet until ctx ends. When it returns, all work has stopped and the store is closed.
+// If the program is killed instead, no machine is lost either.
 func run(ctx context.Context, log *slog.Logger, state string, replicas int32) (err error) {
 	db, err := bolt.OpenContext(ctx, state, bolt.Options{})
 	if err != nil {
@@ -53,7 +53,7 @@ func run(ctx context.Context, log *slog.Logger, state string, replicas int32) (e
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	options := db.ManagerOptions()
-	options.Driver = &fileDriver{path: state + ".vms"} // yours
+	options.Driver = &fileDriver{path: state + ".vms"} // replace it by your driver
 	options.Log = log
 	m, err := manager.New(options)
 	if err != nil {
@@ -71,7 +71,7 @@ func run(ctx context.Context, log *slog.Logger, state string, replicas int32) (e
 	return err
 }
 
-// declare stores the class and the deployment if they are absent. A deployment that is there gets the
+// declare creates the class and the deployment if they do not exist. An existing deployment gets the
 // number of replicas.
 func declare(ctx context.Context, db *bolt.DB, replicas int32) error {
 	small := &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}, Provider: provider}
@@ -90,7 +90,7 @@ func declare(ctx context.Context, db *bolt.DB, replicas int32) error {
 	return err
 }
 
-// report logs how far the deployment is, until it is complete or ctx ends.
+// report logs what is missing until the deployment is complete, or ctx ends.
 func report(ctx context.Context, log *slog.Logger, db *bolt.DB) {
 	d, err := store.Await(ctx, db.Deployments(), webKey, func(d *deployment.Deployment) string {
 		missing := deployment.Missing(d)

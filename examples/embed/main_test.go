@@ -16,10 +16,10 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// listener is a log that passes each line to heard.
+// listener is a log handler that passes each line to onLine.
 type listener struct {
-	slog.Handler // nil: the program uses neither groups nor a log With something
-	heard        func(line map[string]any)
+	slog.Handler // nil, because WithGroup and WithAttrs are not used
+	onLine       func(line map[string]any)
 }
 
 func (listener) Enabled(context.Context, slog.Level) bool { return true }
@@ -30,18 +30,18 @@ func (l listener) Handle(_ context.Context, r slog.Record) error {
 		line[a.Key] = a.Value.Any()
 		return true
 	})
-	l.heard(line)
+	l.onLine(line)
 	return nil
 }
 
-// runUntil runs the program and ends it, as a signal does, once done reports true for a line of its
-// log. It returns all lines that were logged.
+// runUntil runs the program, and ends it, as a signal would, once done returns true for a line of its
+// log. It returns all lines.
 func runUntil(t *testing.T, state string, replicas int32, done func(line map[string]any) bool) (lines []map[string]any) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	var mu sync.Mutex
-	log := slog.New(listener{heard: func(line map[string]any) {
+	log := slog.New(listener{onLine: func(line map[string]any) {
 		mu.Lock()
 		defer mu.Unlock()
 		lines = append(lines, line)
@@ -55,15 +55,16 @@ func runUntil(t *testing.T, state string, replicas int32, done func(line map[str
 	return lines
 }
 
-// available reports whether a line says that the deployment is complete, with that many machines.
+// available returns a function that reports whether a line says that the deployment is complete, with
+// this many machines.
 func available(replicas int64) func(map[string]any) bool {
 	return func(line map[string]any) bool {
 		return line["msg"] == "rollout complete" && line["available"] == replicas
 	}
 }
 
-// has counts the lines with that reason.
-func has(lines []map[string]any, reason string) (n int) {
+// count returns how many lines have a reason.
+func count(lines []map[string]any, reason string) (n int) {
 	for _, line := range lines {
 		if line["reason"] == reason {
 			n++
@@ -72,8 +73,8 @@ func has(lines []map[string]any, reason string) (n int) {
 	return n
 }
 
-// vmsOf returns the machines of the VMs that exist, by ID. Between runs each VM belongs to one machine
-// of the state and each machine has one VM.
+// vmsOf returns the machine names of the existing VMs, by provider ID. It requires that each VM belongs
+// to a machine in the state, and each machine has a VM.
 func vmsOf(t *testing.T, state string) map[string]string {
 	t.Helper()
 	vms, _, err := (&fileDriver{path: state + ".vms"}).load(t.Context(), class("blue", "small"), nil)
@@ -82,7 +83,7 @@ func vmsOf(t *testing.T, state string) map[string]string {
 	for id, v := range vms {
 		exist[id] = v.Machine
 	}
-	db, err := bolt.Open(state, bolt.Options{}) // fails if run left it open
+	db, err := bolt.Open(state, bolt.Options{}) // fails if run did not close the store
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	machines, err := db.Machines().List(t.Context(), store.Query{})
@@ -96,8 +97,8 @@ func vmsOf(t *testing.T, state string) map[string]string {
 	return exist
 }
 
-// TestFleetLastsFromRunToRun: machines come up, one goes, and others come, each in a run of its own.
-// The machines that stay keep their VMs.
+// TestFleetLastsFromRunToRun: one run creates three machines, the next deletes one, and the third
+// creates two more. The machines that stay keep their VMs.
 // Invariants: P26
 func TestFleetLastsFromRunToRun(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "fleet.db")
@@ -119,12 +120,12 @@ func TestFleetLastsFromRunToRun(t *testing.T) {
 	four := vmsOf(t, state)
 	require.Len(t, four, 4)
 	require.Subset(t, four, two)
-	require.Equal(t, 2, has(lines, "CreateAnnounced"), "VMs that were made for 2 more machines")
-	require.Zero(t, has(lines, "Deleted"))
+	require.Equal(t, 2, count(lines, "CreateAnnounced"), "VMs are created for 2 more machines only")
+	require.Zero(t, count(lines, "Deleted"))
 }
 
-// TestEndedAgainAndAgain ends the program at the first line of its log, then at the second of the next
-// run, and so on until all machines are up. No machine is doubled or lost.
+// TestEndedAgainAndAgain ends the program at the first line of its log, the next run at the second, and
+// so on, until all machines are available. No machine is created twice, and none is deleted.
 // Invariants: P26
 func TestEndedAgainAndAgain(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "fleet.db")
@@ -138,7 +139,7 @@ func TestEndedAgainAndAgain(t *testing.T) {
 		})...)
 	}
 	require.Len(t, vmsOf(t, state), 3)
-	require.Zero(t, has(all, "Deleted"))
+	require.Zero(t, count(all, "Deleted"))
 }
 
 func class(cluster, size string) *machine.Class {
@@ -148,14 +149,14 @@ func class(cluster, size string) *machine.Class {
 	}
 }
 
-// TestDriver: the driver keeps the contract. Run it on yours.
+// TestDriver: the driver keeps the contract. Run the same suite on your driver.
 func TestDriver(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
 		d := &fileDriver{path: filepath.Join(t.TempDir(), "vms")}
 		return drivertest.Setup{
 			Driver: d, Class: class("blue", "small"), Different: class("blue", "large"),
 			OtherCluster: class("green", "small"), Invalid: class("blue", ""), NoNodeNames: true,
-			PageSize: 3, // no Again: its file is one program's at a time
+			PageSize: 3, // no Again: only one driver may use the file
 			Count: func() int {
 				vms, _, err := d.load(context.Background(), class("blue", "small"), nil)
 				require.NoError(t, err)

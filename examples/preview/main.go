@@ -1,10 +1,10 @@
-// Preview shows what a rollout will do before it begins: every order with its reason, how long it
-// takes, how few machines are available on the way and how many there are at most.
+// Preview shows what a rollout will do before it begins: each change of a set's size with its reason,
+// how long the rollout takes, the fewest available machines, and the most machines at a time.
 //
 //	go -C examples run ./preview -replicas 50 -max-surge 20% -max-unavailable 0 -create 90s -fail 5% -o $PWD/rollout.svg
 //
-// It carries out nothing, and no time passes. The orders come from the reconcilers that run a real
-// fleet, those of package manager.
+// It changes nothing, and does not wait. The changes are computed by the reconcilers that run a real
+// fleet.
 //
 // The exit status is 0, 1 if the chart could not be written, or 2 if the flags make no sense.
 package main
@@ -31,19 +31,19 @@ const (
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, out, complaints io.Writer) int {
-	asked, err := parse(args, out)
+	opts, err := parse(args, out)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return complain(complaints, exitUsage, fmt.Errorf("%w (-h lists the flags)", err))
 	}
-	web, sets := asked.fleet()
-	timeline, err := sim.Preview(context.Background(), web, sets, asked.model)
+	web, sets := opts.fleet()
+	timeline, err := sim.Preview(context.Background(), web, sets, opts.model)
 	if err != nil {
 		return complain(complaints, exitFailed, err)
 	}
-	if err := show(out, &timeline, asked); err != nil {
+	if err := show(out, &timeline, opts); err != nil {
 		return complain(complaints, exitFailed, err)
 	}
 	return 0
@@ -55,23 +55,23 @@ func complain(w io.Writer, status int, err error) int {
 }
 
 // show prints the table and the summary, and writes the chart.
-func show(out io.Writer, timeline *preview.Timeline, asked *wish) error {
-	if err := report.Text(out, timeline, report.TextOptions{Rows: asked.rows}); err != nil {
+func show(out io.Writer, timeline *preview.Timeline, opts *options) error {
+	if err := report.Text(out, timeline, report.TextOptions{Rows: opts.rows}); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprint(out, "\n", report.Summary(timeline)); err != nil {
 		return err
 	}
-	if asked.chart == "" {
+	if opts.chart == "" {
 		return nil
 	}
-	file, err := os.Create(asked.chart)
+	file, err := os.Create(opts.chart)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(report.SVG(file, timeline, report.ChartOptions{Width: asked.width}), file.Close()); err != nil {
+	if err := errors.Join(report.SVG(file, timeline, report.ChartOptions{Width: opts.width}), file.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, "chart:", asked.chart)
+	_, err = fmt.Fprintln(out, "chart:", opts.chart)
 	return err
 }

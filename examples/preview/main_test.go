@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programEnvironment makes this test program the example itself.
+// programEnvironment is the variable that makes this test program run as the example.
 const programEnvironment = "MILLWRIGHT_TEST_PREVIEW"
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start runs the example as a process of its own.
+// start runs the example in another process.
 func start(t *testing.T, args ...string) (status int, out, complaints string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -42,6 +42,7 @@ func start(t *testing.T, args ...string) (status int, out, complaints string) {
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
+// TestPreviewOfARollout runs the command in README, and compares the output with the table there.
 func TestPreviewOfARollout(t *testing.T) {
 	chart := filepath.Join(t.TempDir(), "rollout.svg")
 	status, out, complaints := start(t, "-replicas", "50", "-max-surge", "20%", "-max-unavailable", "0",
@@ -75,7 +76,7 @@ func TestPreviewOfARollout(t *testing.T) {
 	assert.Contains(t, string(svg), "floor 50")
 }
 
-// TestPictures: README shows what the command beside it draws, for screens and for phones.
+// TestPictures: the charts in README are those of README's command, for screens and for phones.
 func TestPictures(t *testing.T) {
 	chart := filepath.Join(t.TempDir(), "rollout.svg")
 	for width, picture := range map[string]string{"0": "../../docs/preview.svg", "380": "../../docs/preview-narrow.svg"} {
@@ -86,12 +87,12 @@ func TestPictures(t *testing.T) {
 		require.NoError(t, err)
 		shown, err := os.ReadFile(picture)
 		require.NoError(t, err)
-		assert.Equal(t, string(shown), string(svg), "%s is an old one: run README's command with -width %s -o %s", picture, width, picture)
+		assert.Equal(t, string(shown), string(svg), "%s is outdated: run README's command with -width %s -o %s", picture, width, picture)
 	}
 }
 
-// TestFlagsArriveWhereTheyBelong: each flag changes what is previewed.
-func TestFlagsArriveWhereTheyBelong(t *testing.T) {
+// TestFlags: each flag changes what is previewed.
+func TestFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                "10 machines wanted, surge 3, unavailable 2\ncomplete after 3m30s",
 		"-replicas 3":                     "web: 3 machines wanted, surge 1, unavailable 0\ncomplete after 5m",

@@ -24,31 +24,31 @@ const (
 	exitUsage  = 2
 )
 
-// wish is what the flags ask for.
-type wish struct {
+// options are the values of the flags.
+type options struct {
 	machines int
 	seed     uint64
 	html     string
 	svg      string
-	width    int // of the chart
+	width    int // of the chart, in pixels
 	rows     int
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, out, complaints io.Writer) int {
-	asked, err := parse(args, out)
+	opts, err := parse(args, out)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return complain(complaints, exitUsage, fmt.Errorf("%w (-h lists the flags)", err))
 	}
-	h, failed := asked.play()
+	h, failed := opts.simulate()
 	if h == nil {
 		return complain(complaints, exitFailed, failed)
 	}
-	if err := errors.Join(failed, asked.show(out, h)); err != nil {
+	if err := errors.Join(failed, opts.show(out, h)); err != nil {
 		return complain(complaints, exitFailed, err)
 	}
 	return 0
@@ -60,16 +60,16 @@ func complain(w io.Writer, status int, err error) int {
 }
 
 // parse reads the flags. A help text goes to out, with flag.ErrHelp.
-func parse(args []string, out io.Writer) (*wish, error) {
-	w := &wish{}
+func parse(args []string, out io.Writer) (*options, error) {
+	o := &options{}
 	flags := flag.NewFlagSet("simreport", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.IntVar(&w.machines, "machines", 20, "how many machines the fleet has, from 1 to 500")
-	flags.Uint64Var(&w.seed, "seed", 7, "what chance follows from")
-	flags.StringVar(&w.html, "html", "", "the `file` to write a page to; empty: no page")
-	flags.StringVar(&w.svg, "svg", "", "the `file` to write the chart alone to; empty: none")
-	flags.IntVar(&w.width, "width", 0, "the width of the chart alone, in pixels; 0: 960")
-	flags.IntVar(&w.rows, "rows", 40, "about how many rows the table has")
+	flags.IntVar(&o.machines, "machines", 20, "how many machines the fleet has, from 1 to 500")
+	flags.Uint64Var(&o.seed, "seed", 7, "the seed of all random choices")
+	flags.StringVar(&o.html, "html", "", "the `file` to write a page to; empty: no page")
+	flags.StringVar(&o.svg, "svg", "", "the `file` to write the chart alone to; empty: none")
+	flags.IntVar(&o.width, "width", 0, "the width of the chart alone, in pixels; 0: 960")
+	flags.IntVar(&o.rows, "rows", 40, "about how many rows the table has")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(out)
@@ -81,28 +81,29 @@ func parse(args []string, out io.Writer) (*wish, error) {
 	switch {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("there is nothing to be done with %q", flags.Arg(0))
-	case w.machines < 1 || w.machines > 500:
-		return nil, fmt.Errorf("%d machines are not from 1 to 500", w.machines)
-	case w.rows < 1:
-		return nil, fmt.Errorf("%d rows are no table", w.rows)
+	case o.machines < 1 || o.machines > 500:
+		return nil, fmt.Errorf("%d machines are not from 1 to 500", o.machines)
+	case o.rows < 1:
+		return nil, fmt.Errorf("%d rows are no table", o.rows)
 	}
-	return w, nil
+	return o, nil
 }
 
-// show prints the table, and writes the files that are asked for.
-func (asked *wish) show(out io.Writer, h *history.History) error {
-	if err := report.HistoryText(out, h, report.TextOptions{Rows: asked.rows}); err != nil {
+// show prints the table, and writes the files that the flags ask for.
+func (opts *options) show(out io.Writer, h *history.History) error {
+	if err := report.HistoryText(out, h, report.TextOptions{Rows: opts.rows}); err != nil {
 		return err
 	}
-	title := fmt.Sprintf("%d machines, while much goes wrong", asked.machines)
+	title := fmt.Sprintf("%d machines, while much goes wrong", opts.machines)
 	return errors.Join(
-		write(out, "page", asked.html, func(w io.Writer) error { return report.HTML(w, h, report.PageOptions{Title: title, Rows: asked.rows}) }),
-		write(out, "chart", asked.svg, func(w io.Writer) error {
-			return report.HistorySVG(w, h, report.ChartOptions{Title: title, Width: asked.width})
+		write(out, "page", opts.html, func(w io.Writer) error { return report.HTML(w, h, report.PageOptions{Title: title, Rows: opts.rows}) }),
+		write(out, "chart", opts.svg, func(w io.Writer) error {
+			return report.HistorySVG(w, h, report.ChartOptions{Title: title, Width: opts.width})
 		}),
 	)
 }
 
+// write writes a file, and prints its name. An empty name means no file.
 func write(out io.Writer, what, name string, content func(io.Writer) error) error {
 	if name == "" {
 		return nil

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the pictures of docs/concepts/simulation.md")
 
-// programEnvironment makes this test program the example itself.
+// programEnvironment is the variable that makes this test program run as the example.
 const programEnvironment = "MILLWRIGHT_TEST_SIMREPORT"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start runs the example as a process of its own.
+// start runs the example in another process.
 func start(t *testing.T, args ...string) (status int, out, complaints string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -44,7 +44,7 @@ func start(t *testing.T, args ...string) (status int, out, complaints string) {
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// pictures are those in docs/concepts/simulation.md by their width: for screens, and for phones.
+// pictures are the charts in docs/concepts/simulation.md, by -width: for screens, and for phones.
 var pictures = map[string]string{"0": "../../docs/simulation.svg", "380": "../../docs/simulation-narrow.svg"}
 
 // TestReportOfARollout: the program writes the same run as text, as a page and as a chart, and the
@@ -77,7 +77,7 @@ func TestReportOfARollout(t *testing.T) {
 		}
 		shown, err := os.ReadFile(picture)
 		require.NoError(t, err)
-		assert.Equal(t, string(shown), string(svg), "%s is an old one: run go -C examples test ./simreport -update", picture)
+		assert.Equal(t, string(shown), string(svg), "%s is outdated: run go -C examples test ./simreport -update", picture)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestComplaints(t *testing.T) {
 // TestManySeeds: for every seed, the fleet converges without a violation.
 func TestManySeeds(t *testing.T) {
 	for seed := range uint64(12) {
-		h, err := (&wish{machines: 5 + int(seed), seed: seed}).play()
+		h, err := (&options{machines: 5 + int(seed), seed: seed}).simulate()
 		require.NoError(t, err, "seed %d", seed)
 		assert.Equal(t, h.Last().Wanted, h.Last().NewAvailable, "seed %d", seed)
 	}

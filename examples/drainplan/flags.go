@@ -17,8 +17,8 @@ import (
 // safeToEvict is the annotation of the cluster autoscaler.
 const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
-// wish is what the flags ask for.
-type wish struct {
+// options are the values of the flags.
+type options struct {
 	node   string
 	files  []string
 	force  bool
@@ -29,17 +29,17 @@ type wish struct {
 }
 
 // parse reads the flags. It writes help to out.
-func parse(args []string, out io.Writer) (*wish, error) {
-	w := &wish{policy: drain.DefaultPolicy()}
+func parse(args []string, out io.Writer) (*options, error) {
+	o := &options{policy: drain.DefaultPolicy()}
 	flags := flag.NewFlagSet("drainplan", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	at := flags.String("at", "", "the `time` of the dump, as 2026-05-04T06:30:00Z (default now)")
-	flags.StringVar(&w.node, "node", "", "`name` of the node to drain; not needed where the dump has one node")
-	flags.BoolVar(&w.force, "force", false, "show a drain with force")
-	flags.BoolVar(&w.check, "check", false, "exit with status 1 if a budget refuses a pod or pods are left")
-	flags.DurationVar(&w.heal, "heal", time.Minute, "from a pod's end until its replacement counts as healthy")
-	flags.DurationVar(&w.policy.Timeout, "timeout", w.policy.Timeout, "when the drain ends in any case; 0: never")
-	flags.IntVar(&w.policy.MaxEvictRetries, "retries", 0, "slots of 20s to evict a pod in, then it is deleted; 0: until the timeout")
+	flags.StringVar(&o.node, "node", "", "`name` of the node to drain; not needed where the dump has one node")
+	flags.BoolVar(&o.force, "force", false, "show a drain with force")
+	flags.BoolVar(&o.check, "check", false, "exit with status 1 if a budget refuses a pod or pods are left")
+	flags.DurationVar(&o.heal, "heal", time.Minute, "from a pod's end until its replacement counts as healthy")
+	flags.DurationVar(&o.policy.Timeout, "timeout", o.policy.Timeout, "when the drain ends in any case; 0: never")
+	flags.IntVar(&o.policy.MaxEvictRetries, "retries", 0, "slots of 20s to evict a pod in, then it is deleted; 0: until the timeout")
 	notSafe := flags.Bool("safe-to-evict", false, "heed the annotation "+safeToEvict+": \"false\"")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -48,29 +48,29 @@ func parse(args []string, out io.Writer) (*wish, error) {
 		return nil, err
 	}
 	if *notSafe {
-		w.policy.Keys.SafeToEvict = []string{safeToEvict}
+		o.policy.Keys.SafeToEvict = []string{safeToEvict}
 	}
-	w.files = flags.Args()
-	w.at = time.Now()
+	o.files = flags.Args()
+	o.at = time.Now()
 	if *at != "" {
 		parsed, err := time.Parse(time.RFC3339, *at)
 		if err != nil {
 			return nil, fmt.Errorf("-at must be a time such as 2026-05-04T06:30:00Z, not %q", *at)
 		}
-		w.at = parsed
+		o.at = parsed
 	}
 	switch {
-	case len(w.files) == 0:
+	case len(o.files) == 0:
 		return nil, errors.New("name a file with the dump, or - for the standard input")
-	case w.heal <= 0:
+	case o.heal <= 0:
 		return nil, errors.New("-heal must be more than zero")
-	case w.policy.Timeout < 0 || w.policy.Timeout > 0 && w.policy.Timeout < time.Second:
+	case o.policy.Timeout < 0 || o.policy.Timeout > 0 && o.policy.Timeout < time.Second:
 		return nil, errors.New("-timeout must be zero or at least a second")
-	case w.policy.MaxEvictRetries < 0:
+	case o.policy.MaxEvictRetries < 0:
 		return nil, errors.New("-retries must not be negative")
 	}
-	w.policy.Timeout = cmp.Or(w.policy.Timeout, object.Off)
-	return w, w.policy.Validate()
+	o.policy.Timeout = cmp.Or(o.policy.Timeout, object.Off)
+	return o, o.policy.Validate()
 }
 
 func help(flags *flag.FlagSet, out io.Writer) {
@@ -79,8 +79,8 @@ func help(flags *flag.FlagSet, out io.Writer) {
 	flags.PrintDefaults()
 }
 
-// oneLine returns an error without the line breaks of parsers, and without control characters in
-// names, which a terminal would obey.
+// oneLine returns the text of an error without line breaks, which parsers write, and without control
+// characters, which names may have.
 func oneLine(err error) string {
 	return strings.Join(strings.Fields(codes.Printable(err.Error())), " ")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// weather returns the faults.
-func weather() sim.Faults {
+// faults returns the faults of the simulated world.
+func faults() sim.Faults {
 	return sim.Faults{
 		Latency: 2 * time.Second, CacheLag: 5 * time.Second, Repeat: 0.1, LostAnswer: 0.01,
 		CallTime: 20 * time.Second, Call: 0.06, LostCall: 0.03, Eventually: 20 * time.Second,
@@ -26,32 +26,33 @@ func weather() sim.Faults {
 	}
 }
 
-// patience is how long, in the world's time, the fleet may take for anything.
+// patience is how long the fleet may take to converge, in virtual time.
 const patience = 24 * time.Hour
 
-// play makes a fleet, rolls it and makes it larger on the way. It returns what was recorded, even
-// of a run that failed, or nil if there was none.
-func (asked *wish) play() (*history.History, error) {
-	w, err := sim.New(sim.Options{Seed: asked.seed, Faults: weather(), Manager: manager.Options{Policies: manager.Policies{Safety: safety.DefaultPolicy()}}})
+// simulate creates a fleet, rolls it to another class, and scales it up meanwhile. It returns the
+// recorded history, also if the run failed. The history is nil if the run could not begin.
+func (opts *options) simulate() (*history.History, error) {
+	w, err := sim.New(sim.Options{Seed: opts.seed, Faults: faults(), Manager: manager.Options{Policies: manager.Policies{Safety: safety.DefaultPolicy()}}})
 	if err != nil {
 		return nil, err
 	}
 	defer w.Close()
 	recorder := w.Record("web")
-	err = asked.happen(w)
+	err = opts.rollOut(w)
 	return recorder.History(), err
 }
 
-func (asked *wish) happen(w *sim.World) error {
+// rollOut creates the deployment, changes it, and waits until it is complete.
+func (opts *options) rollOut(w *sim.World) error {
 	if err := w.AddClass("large"); err != nil {
 		return err
 	}
-	if _, err := w.Deployments().Create(context.Background(), asked.fleet()); err != nil {
+	if _, err := w.Deployments().Create(context.Background(), opts.fleet()); err != nil {
 		return err
 	}
 	complete := func() bool { return w.Complete("web") }
 	steps := []struct {
-		after  time.Duration // so long after the one before
+		after  time.Duration // the previous step
 		change func(*deployment.Spec)
 	}{
 		{5 * time.Minute, func(s *deployment.Spec) { s.Template.Spec.Class.Name = "large" }},
@@ -68,7 +69,7 @@ func (asked *wish) happen(w *sim.World) error {
 			return err
 		}
 	}
-	w.After(90*time.Minute, w.StopFaults) // faults have to end before the fleet can converge
+	w.After(90*time.Minute, w.StopFaults) // in case the fleet can't converge while there are faults
 	if err := w.Until(complete, patience); err != nil {
 		return err
 	}
@@ -79,17 +80,17 @@ func (asked *wish) happen(w *sim.World) error {
 	return w.Until(complete, patience)
 }
 
-// fleet is the deployment: nothing may be missing, a quarter more may exist.
-func (asked *wish) fleet() *deployment.Deployment {
+// fleet returns the deployment. A rollout may have 25% more machines, and 10% may be unavailable.
+func (opts *options) fleet() *deployment.Deployment {
 	labels := map[string]string{"app": "web"}
 	d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: sim.Namespace, Name: "web"}}}
-	d.Spec.Replicas, d.Spec.Selector = int32(asked.machines), object.Selector{Labels: labels} //nolint:gosec // checked to be small
+	d.Spec.Replicas, d.Spec.Selector = int32(opts.machines), object.Selector{Labels: labels} //nolint:gosec // checked to be small
 	d.Spec.Strategy = deployment.Rolling(rollout.IntOrPercent{Value: 25, Percent: true}, rollout.IntOrPercent{Value: 10, Percent: true})
 	d.Spec.Template = machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}}
 	return d
 }
 
-// edit changes the deployment as its owner would.
+// edit changes the deployment, as a user would.
 func edit(w *sim.World, change func(*deployment.Spec)) error {
 	web := object.Key{Namespace: sim.Namespace, Name: "web"}
 	_, err := store.Edit(context.Background(), w.Deployments(), web, func(d *deployment.Deployment) error {
