@@ -118,8 +118,8 @@ func (d *state) noBootstrap() (Plan, bool) {
 	return Plan{}, false
 }
 
-// bootstrapReady reports whether machines have their bootstrap data. Until the caller has looked,
-// the answer stays as it was.
+// bootstrapReady reports whether machines have their bootstrap data. Until the caller has looked, it
+// returns the recorded answer.
 func (d *state) bootstrapReady() bool {
 	boot := &d.s.Spec.Template.Bootstrap
 	switch b := d.o.Bootstrap; {
@@ -146,7 +146,7 @@ func (d *state) renew() (Plan, bool) {
 	if plan, found := d.retryLater(RenewToken); found {
 		return plan, true
 	}
-	if b.OwnToken && !d.o.Fresh { // of a pool that is gone, nothing would remove it
+	if b.OwnToken && !d.o.Fresh { // if the pool is gone, nothing would remove a new token
 		return readLive(), true
 	}
 	return Plan{
@@ -160,7 +160,7 @@ func (d *state) renewAt() time.Time { return d.o.Bootstrap.TokenExpires.Add(-d.p
 
 // maintain decides about a group that is there.
 func (d *state) maintain() Plan {
-	if d.awaited() {
+	if d.mayNeedToken() {
 		if plan, found := d.renew(); found {
 			return plan
 		}
@@ -184,8 +184,8 @@ func (d *state) maintain() Plan {
 	return d.settle()
 }
 
-// removesInstances reports whether this pass has just announced that instances go. That is carried out
-// first, because there is one announcement at a time.
+// removesInstances reports whether this pass has announced a removal of instances. That call is made
+// before any other, because there is one announcement at a time.
 func (d *state) removesInstances() bool {
 	op := &d.s.Status.LastOperation
 	switch op.Call {
@@ -211,9 +211,9 @@ func (d *state) update() (plan Plan, found bool) {
 	return d.order(UpdatePool, UpdateGroup{}, decision.Why{Reason: reasonUpdate, Name: d.s.Spec.Template.Class.Name}), true
 }
 
-// awaited reports whether a machine may still need the bootstrap token: instances are to come, or one
-// that stays has no node. A provider that updates with a surge has more instances than are wanted.
-func (d *state) awaited() bool {
+// mayNeedToken reports whether a machine may still need the bootstrap token: instances are to come, or
+// one that stays has no node. A provider that updates with a surge has more instances than are wanted.
+func (d *state) mayNeedToken() bool {
 	return d.o.Nodes != nil && d.wanted() >= d.o.Group.Target && (d.joined < d.wanted() || d.unjoined())
 }
 
@@ -228,8 +228,8 @@ func (d *state) unjoined() bool {
 	})
 }
 
-// settle ends a pass in which there is nothing to do. An operation that did not succeed is over,
-// because its purpose is reached.
+// settle ends a pass in which there is nothing to do. An operation that did not succeed is recorded as
+// successful, because its purpose is reached.
 func (d *state) settle() Plan {
 	if op := d.s.Status.LastOperation; op.State != machine.StateSuccessful && op != (Operation{}) {
 		op.State, op.Code, op.Message, op.Against, op.Time = machine.StateSuccessful, codes.OK, "", Inputs{}, d.stamp()
@@ -239,7 +239,7 @@ func (d *state) settle() Plan {
 	if !d.next.IsZero() && d.next.Before(at) {
 		at = d.next
 	}
-	if b := d.o.Bootstrap; b != nil && !b.TokenExpires.IsZero() && d.awaited() && d.renewAt().After(d.now) && d.renewAt().Before(at) {
+	if b := d.o.Bootstrap; b != nil && !b.TokenExpires.IsZero() && d.mayNeedToken() && d.renewAt().After(d.now) && d.renewAt().Before(at) {
 		at = d.renewAt()
 	}
 	return Plan{At: at, Why: d.settled()}
@@ -264,8 +264,8 @@ func (d *state) settled() decision.Why {
 	return why
 }
 
-// scale brings the group to the wanted size. If the driver can remove chosen instances, they leave
-// by name (leave). Otherwise the provider chooses.
+// scale brings the group to the wanted size. If the driver can remove chosen instances, existing ones
+// are removed by name (updateLeaving, drain). Otherwise the provider chooses.
 func (d *state) scale() (Plan, bool) {
 	wanted, target := d.wanted(), max(0, d.o.Group.Target)
 	if wanted == target { // always, while the provider owns the size
@@ -282,7 +282,7 @@ func (d *state) scale() (Plan, bool) {
 	}
 	to := wanted
 	if d.o.Features.DeleteInstances {
-		to = max(wanted, d.staying()) // what is not there yet need not be made
+		to = max(wanted, d.staying()) // the provider need not create more before some are removed by name
 		if target <= to {
 			return Plan{}, false
 		}

@@ -50,9 +50,9 @@ type state struct {
 	bad *object.FieldError
 	// instances are the group's, each once, sorted. Nil unless the group is found.
 	instances []Instance
-	// unlisted are those of instances that the answer lacks, sorted.
+	// unlisted are the IDs of instances that are recorded, but missing in the answer, sorted.
 	unlisted []string
-	// next is when a node that is ready becomes available. Zero: none will.
+	// next is when the next ready node becomes available. Zero: none will.
 	next time.Time
 	// joined is how many of the instances have a node.
 	joined int32
@@ -178,10 +178,10 @@ func (d *state) setStatus(why decision.Why, change func(*Status)) Plan {
 // Memory is what a process remembers of the answers about one pool's group. Losing it costs time
 // only. The zero Memory remembers nothing.
 type Memory struct {
-	// Missed is when an answer first lacked an instance that the pool's spec names, by provider ID, if
-	// each answer since lacked it too.
+	// Missed has the instances of the pool's spec that the last answer lacked, by provider ID, with the
+	// time since which all answers have lacked them.
 	Missed map[string]time.Time
-	// Gone is when an answer first was NOT_FOUND, if each answer since was. Zero: the last was not.
+	// Gone is the time since which all answers have been NOT_FOUND. Zero: the last one was not.
 	Gone time.Time
 }
 
@@ -237,8 +237,8 @@ func (d *state) gaveUp(id string) bool {
 	return missed && d.o.Group.At.Sub(since) >= d.p.Poll
 }
 
-// groupUncertain reports whether the answer is that there is no group, though one is recorded, and that is
-// not believed yet: it takes two answers, Policy.Period apart.
+// groupUncertain reports whether the answer says that the recorded group does not exist, and this is not
+// believed yet: it takes two such answers, Policy.Period apart.
 func (d *state) groupUncertain() bool {
 	ids := d.s.Spec.ProviderIDs
 	if d.o.Group == nil || d.o.Group.Code != codes.NotFound || d.s.Status.GroupID == "" && len(ids) == 0 || !strictlySorted(ids) {
@@ -287,8 +287,8 @@ func (d *state) inputs() Inputs {
 }
 
 // retryAt returns when the recovery table allows the next attempt of a call after the persisted
-// failure. Zero: now. A change of the call's inputs allows it at once. So does a failure from the
-// future, because the length of its wait would be unknown.
+// failure. Zero: now. A change of the call's inputs allows it at once. So does a failure that is recorded
+// with a time in the future: how long to wait after it is not known.
 func (d *state) retryAt(call Call) time.Time {
 	op := &d.s.Status.LastOperation
 	if op.Call != call || op.State != machine.StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
@@ -330,8 +330,8 @@ func (d *state) retryLater(call Call) (Plan, bool) {
 	return Plan{At: d.now.Add(d.p.Period), Why: why}, true // the group is still read
 }
 
-// awaitEffect delays a call that has just succeeded for the same size: the provider may show the effect
-// later, or never. Without the delay, a call that changes nothing would be repeated in a hot loop.
+// awaitEffect delays a call that has just succeeded for the same size, because the provider may show the
+// effect later, or never. Without the delay, a call without effect would be repeated in a hot loop.
 func (d *state) awaitEffect(call Call) (Plan, bool) {
 	op := &d.s.Status.LastOperation
 	at := op.Time.Add(d.p.Poll)

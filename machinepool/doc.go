@@ -15,8 +15,8 @@
 //     is dropped. Losing it costs one call.
 //   - A [Memory] for each pool is given each answer to GetGroup ([Memory.See]). Losing it costs time.
 //   - Once a write is stored whose plan Announces, Announced is set until the pass ends.
-//   - The caller names the nodes by the provider IDs in the spec. Nil is for
-//     caches that are not in sync, an empty map for no nodes.
+//   - Observation.Nodes has the nodes by the provider IDs in the spec. It is nil while the caches are
+//     not in sync, and an empty map if there are no nodes.
 //
 // # What happens to a pool
 //

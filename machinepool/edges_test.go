@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// running is a pool of n instances that runs, and the process that brought it up.
+// running returns a world whose pool runs n instances, and the process that created them.
 func running(t *testing.T, n int32) (*world, *shell) {
 	t.Helper()
 	w := newWorld()
@@ -49,7 +49,8 @@ func edited(o *machinepool.Observation, change func(*machinepool.Pool)) *machine
 	return &c
 }
 
-// Nodes that are not known change no earlier conclusion. A node under another's ID does not count.
+// While the nodes are not known, the status stays. A node that carries another instance's ID does not
+// count.
 func TestNodes(t *testing.T) {
 	w, s := running(t, 3)
 	o := s.observe()
@@ -66,14 +67,14 @@ func TestNodes(t *testing.T) {
 	o = s.observe()
 	o.Nodes = map[string]*machine.Node{ids[0]: w.nodes[ids[0]], ids[1]: again, ids[2]: w.nodes[ids[2]]}
 	got = status(t, decide(t, w, o))
-	assert.Equal(t, "another", got.NodeRefs[1].UID, "a node that came again")
+	assert.Equal(t, "another", got.NodeRefs[1].UID, "the node was created again")
 	o.Nodes, o.NoCluster = nil, true
 	got = status(t, decide(t, w, o))
 	assert.Equal(t, machinepool.PhaseProvisioned, got.Phase, "without a cluster nothing runs")
 }
 
-// The time for which a node has been ready counts by our clock, from when it was seen ready, also if the
-// cluster's clock is off. A time from the future, as of a clock that was ahead, counts from now.
+// The time for which a node has been ready is measured by our clock, from when it was first seen ready,
+// even if the cluster's clock is off. If the recorded time is in the future, it is measured from now.
 func TestMinReadyByAnyClock(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
 		w, s := running(t, 1)
@@ -106,7 +107,7 @@ func TestMinReadyByAnyClock(t *testing.T) {
 	}
 }
 
-// A minimum time to be ready ends on the second.
+// MinReady counts whole seconds: a second is added, because the recorded time has lost its fraction.
 func TestMinReadyEndsOnTheSecond(t *testing.T) {
 	w, s := running(t, 1)
 	id := w.ids()[0]
@@ -133,8 +134,8 @@ func TestMinReadyEndsOnTheSecond(t *testing.T) {
 	assert.Equal(t, int32(1), status(t, decide(t, w, o)).Available)
 }
 
-// A failure is tried again when the table says so, not at once in a loop and not never.
-func TestGates(t *testing.T) {
+// A failed call is made again after the wait of the recovery table, neither earlier nor later.
+func TestRetryTimes(t *testing.T) {
 	w, s := running(t, 3)
 	failed := func(code codes.Code, at time.Time) *machinepool.Observation {
 		o := edited(s.observe(), func(p *machinepool.Pool) {
@@ -165,13 +166,13 @@ func TestGates(t *testing.T) {
 		plan := decide(t, w, failed(code, w.now))
 		require.Equal(t, machinepool.ReasonRetryAt, plan.Why.Reason, "%s: %v", code, plan.Why)
 		assert.Equal(t, w.now.Add(wait), plan.At, code.String())
-		assert.Equal(t, machinepool.ReasonFence, decide(t, w, failed(code, w.now.Add(-wait))).Why.Reason, "the gate is open")
+		assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, failed(code, w.now.Add(-wait))).Why.Reason, "the gate is open")
 		assert.Equal(t, machinepool.ReasonRetryAt, decide(t, w, failed(code, w.now.Add(-wait+1))).Why.Reason)
 	}
-	assert.Equal(t, machinepool.ReasonFence, decide(t, w, failed(codes.Unavailable, w.now.Add(time.Hour))).Why.Reason, "from the future")
+	assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, failed(codes.Unavailable, w.now.Add(time.Hour))).Why.Reason, "from the future")
 	other := failed(codes.Unavailable, w.now)
 	other.Secret = "s2"
-	assert.Equal(t, machinepool.ReasonFence, decide(t, w, other).Why.Reason, "other secrets")
+	assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, other).Why.Reason, "other secrets")
 	often := failed(codes.Unavailable, w.now)
 	often.Failures = 3
 	assert.Equal(t, w.now.Add(21*time.Second), decide(t, w, often).At, "it backs off")
@@ -179,9 +180,9 @@ func TestGates(t *testing.T) {
 	assert.Equal(t, w.now.Add(61*time.Second), decide(t, w, failed(codes.ResourceExhausted, w.now)).At)
 }
 
-// By policy, the contract's codes that are not retried wait for a change of the pool, its class or its
-// secrets, and nothing else; the others are made again as usual.
-func TestGatesWaitForChange(t *testing.T) {
+// With Policy.WaitForChange, a call that failed with a code that is not retried is made again only after
+// a change of the pool, its class or its secrets. After other codes it is made again as usual.
+func TestWaitForChange(t *testing.T) {
 	shrink := func(w *world) { w.scaleTo(2) }
 	for effect, c := range map[string]struct {
 		call  machinepool.Call
@@ -248,12 +249,12 @@ func waitsForChange(t *testing.T, effect string, code codes.Code, cause func(*wo
 		func() { w.edit(func(p *machinepool.Pool) { p.Spec.MinReady += time.Second }) },
 	} {
 		change()
-		looks(3) // an update comes first
+		looks(3) // an update may come first
 		require.Equal(t, 2+i, calls(), "not made after change %d", i)
 	}
 }
 
-// An announcement is of one call, from one state, and counts for no other.
+// An announcement is valid for one call, size and pass only.
 // Invariants: P30
 func TestAnnouncements(t *testing.T) {
 	w, s := running(t, 3)
@@ -272,12 +273,12 @@ func TestAnnouncements(t *testing.T) {
 			p.Status.LastOperation.State, p.Status.LastOperation.Time = machine.StateSuccessful, w.now.Add(-15*time.Second)
 		},
 	} {
-		assert.Equal(t, machinepool.ReasonFence, decide(t, w, edited(base, spoil)).Why.Reason, name)
+		assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, edited(base, spoil)).Why.Reason, name)
 	}
 	earlier := *base
 	earlier.Announced = false
 	plan := decide(t, w, &earlier)
-	assert.Equal(t, machinepool.ReasonFence, plan.Why.Reason, "an earlier pass announced it")
+	assert.Equal(t, machinepool.ReasonAnnounce, plan.Why.Reason, "an earlier pass announced it")
 	assert.True(t, plan.Announces)
 	blind := *base
 	blind.Looked = false
@@ -290,10 +291,10 @@ func TestAnnouncements(t *testing.T) {
 	assert.Equal(t, w.now.Add(15*time.Second), plan.At)
 }
 
-// A successful call without a visible effect is not repeated before it may have had one. An order
-// for another size does not wait. A time in the future does not count.
+// A successful call without a visible effect is not repeated before Policy.Poll has passed. A call for
+// another size does not wait, nor one after a call that is recorded with a time in the future.
 // Invariants: P37
-func TestNoSpin(t *testing.T) {
+func TestSuccessfulCallIsNotRepeatedAtOnce(t *testing.T) {
 	w, s := running(t, 3)
 	w.scaleTo(5)
 	base := s.observe()
@@ -310,12 +311,12 @@ func TestNoSpin(t *testing.T) {
 	assert.Equal(t, machinepool.ReasonTakesEffect, plan.Why.Reason)
 	assert.Equal(t, w.now.Add(10*time.Second), plan.At)
 	for _, other := range []machinepool.Plan{succeeded(4, 5*time.Second), succeeded(5, 15*time.Second), succeeded(5, -time.Second)} {
-		assert.Equal(t, machinepool.ReasonFence, other.Why.Reason)
+		assert.Equal(t, machinepool.ReasonAnnounce, other.Why.Reason)
 	}
 }
 
-// The provider's word about a failure holds until it says something else. An answer from the future
-// is asked for again.
+// A failure that the provider reported stays until another answer. The group is read again if the last
+// answer has a time in the future, or none.
 func TestOldAnswers(t *testing.T) {
 	w, s := running(t, 3)
 	w.group.failure = "melted"
@@ -335,7 +336,7 @@ func TestOldAnswers(t *testing.T) {
 	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, o).Effect)
 }
 
-// Bootstrap data that the caller has not looked at stay as they were.
+// BootstrapReady stays as it was until the caller has looked at the bootstrap data.
 func TestBootstrapData(t *testing.T) {
 	w, s := running(t, 1)
 	w.group.ready = false
@@ -364,7 +365,7 @@ func TestBootstrapData(t *testing.T) {
 	}
 }
 
-// The token is renewed in time, once a pass, and only while a machine needs it.
+// The token is renewed in time, once in a pass, and only while a machine may need it.
 func TestToken(t *testing.T) {
 	w, s := running(t, 2)
 	w.scaleTo(3)
@@ -404,8 +405,8 @@ func TestToken(t *testing.T) {
 	assert.Equal(t, machinepool.ReasonLeaving, plan.Why.Reason, "nothing is to come")
 }
 
-// An update that was rejected has changed nothing. If its template is taken back, all is as before,
-// without another call. While it is rejected, drains go on.
+// A rejected update has changed nothing: if its template is taken back, no other call is needed. While
+// it is rejected, drains go on.
 func TestRefusedUpdates(t *testing.T) {
 	w, s := running(t, 3)
 	s.fault = func(name string) *machine.Outcome {
@@ -430,9 +431,9 @@ func TestRefusedUpdates(t *testing.T) {
 	require.NotContains(t, s.calls, "UpdateGroup")
 }
 
-// dies makes a pass that is killed at a call: before it, or once the call is carried out
-// and before its answer is stored.
-func dies(t *testing.T, s *shell, call string, carriedOut bool) {
+// killedAt makes a pass that is killed just before a call, or after the call is carried out and before
+// its answer is stored.
+func killedAt(t *testing.T, s *shell, call string, carriedOut bool) {
 	t.Helper()
 	asked := 0
 	s.calls = nil
@@ -449,9 +450,9 @@ func dies(t *testing.T, s *shell, call string, carriedOut bool) {
 	s.kill, s.group = nil, nil
 }
 
-// P36: each order is announced in its own pass. An announcement that a killed process left behind
-// covers only its own order, even if the next pass writes something else first. So a template that
-// is taken back is sent, for any result of the orders.
+// P36: each call is announced in its own pass. An announcement that a killed process left behind does not
+// count for the next pass, even if that pass writes something else first. So a template that is taken back
+// is sent, whatever became of the call.
 // Invariants: P36
 func TestEachOrderIsAnnounced(t *testing.T) {
 	settles := func(t *testing.T, w *world, s *shell) {
@@ -463,19 +464,19 @@ func TestEachOrderIsAnnounced(t *testing.T) {
 	t.Run("create", func(t *testing.T) {
 		w := newWorld()
 		s := &shell{w: w}
-		dies(t, s, "CreateGroup", false)
+		killedAt(t, s, "CreateGroup", false)
 		w.roll("large")
-		dies(t, s, "CreateGroup", true)
+		killedAt(t, s, "CreateGroup", true)
 		require.Equal(t, "large", w.group.made.Template.Class.Name)
 		settles(t, w, s)
 	})
 	t.Run("update", func(t *testing.T) {
 		w, s := running(t, 3)
 		w.roll("large")
-		dies(t, s, "UpdateGroup", true)
+		killedAt(t, s, "UpdateGroup", true)
 		require.Equal(t, "large", w.group.made.Template.Class.Name)
 		id := w.ids()[0]
-		w.ready(id, object.False) // the next pass notes this first
+		w.ready(id, object.False) // the next pass records this first
 		s.fault = func(name string) *machine.Outcome {
 			if name == "UpdateGroup" {
 				return &machine.Outcome{Code: codes.Unimplemented, Message: "not here"}
@@ -491,8 +492,8 @@ func TestEachOrderIsAnnounced(t *testing.T) {
 	})
 }
 
-// The condition on a spec that cannot be acted upon goes once the spec is corrected.
-func TestMendedSpecLosesItsCondition(t *testing.T) {
+// The condition of an invalid spec is removed when the spec is corrected.
+func TestCorrectedSpecLosesItsCondition(t *testing.T) {
 	w, s := running(t, 2)
 	w.scaleTo(-1)
 	require.NoError(t, s.until(time.Minute, func() {}))
@@ -539,14 +540,14 @@ func TestTokenWhileInstancesAreReplaced(t *testing.T) {
 	}
 	assert.Equal(t, want, decide(t, w, surge()).Effect, "an instance more than is wanted has no node yet")
 	w.group.instances[extra].Going = true
-	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "it goes")
+	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "it is being removed")
 	w.group.instances[extra].Going = false
 	w.join()
 	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "it has joined")
 }
 
-// TestOwnToken: a token that the caller makes is made only for a pool that was just read, and removed after
-// the group. A failure to remove it is told of, and holds nothing up.
+// TestOwnToken: the caller's own token is created only for a pool that was just read, and removed after the
+// group. A failure to remove it is a warning, and delays nothing.
 func TestOwnToken(t *testing.T) {
 	w := newWorld()
 	own := machinepool.BootstrapAnswer{Ready: true, Found: true, TokenExpires: start.Add(-time.Hour), OwnToken: true}
@@ -579,5 +580,5 @@ func TestOwnToken(t *testing.T) {
 		assert.Zero(t, decide(t, w, o).Warn)
 	}
 	o.TokenRemoved, o.Bootstrap = nil, &machinepool.BootstrapAnswer{}
-	assert.NotNil(t, decide(t, w, o).Write, "it has none of ours")
+	assert.NotNil(t, decide(t, w, o).Write, "there is no token of our own")
 }

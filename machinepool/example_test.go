@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A pool of two from its first decision to the call that creates the group. Each plan is one write,
-// whose answer replaces the pool, or one effect, whose answer goes into the observation.
+// These are the decisions about a pool of two, from the first to the call that creates its group. Each plan
+// is one write, whose answer replaces the pool, or one effect, whose answer goes into the observation.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	two, nothing := int32(2), ""

@@ -23,7 +23,7 @@ import (
 var (
 	anyID    = rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e"})
 	anyCode  = rapid.SampledFrom([]codes.Code{codes.OK, codes.OK, codes.NotFound, codes.Unavailable, codes.InvalidArgument, codes.Unimplemented, 99})
-	anyTime  = rapid.Custom(func(t *rapid.T) time.Time { return moment(t) })
+	anyTime  = rapid.Custom(func(t *rapid.T) time.Time { return drawTime(t) })
 	anySize  = rapid.SampledFrom([]int32{-1 << 31, -1, 0, 1, 2, 3, 7, 1<<31 - 1})
 	anyPhase = rapid.SampledFrom([]machinepool.Phase{
 		"", "Pending", "Provisioning", "Provisioned", "Running", "Failed", "Deleting", "Unknown", "running",
@@ -35,7 +35,7 @@ var (
 	})
 )
 
-func moment(t *rapid.T) time.Time {
+func drawTime(t *rapid.T) time.Time {
 	switch rapid.IntRange(0, 4).Draw(t, "time") {
 	case 0:
 		return time.Time{}
@@ -158,7 +158,7 @@ func anyOutcome(t *rapid.T, name string) *machine.Outcome {
 	return maybe(t, name, func() machine.Outcome { return machine.Outcome{Code: anyCode.Draw(t, "code"), Message: "m"} })
 }
 
-// anyObservation returns anything that storage, provider and caller may hold.
+// anyObservation draws an observation with anything, valid or not, that store, provider and caller may pass.
 func anyObservation(t *rapid.T) *machinepool.Observation {
 	o := &machinepool.Observation{
 		Pool: anyPool(t), Class: newWorld().class, Nodes: anyNodes(t), Group: anyGroup(t, "known"),
@@ -195,8 +195,8 @@ func anyObservation(t *rapid.T) *machinepool.Observation {
 	return o
 }
 
-// P11, P27: any input has a plan, the same one each time, and stays as it was. The plan can be
-// carried out.
+// P11, P27: for any input Decide returns a plan, the same one each time, and does not change the input. The
+// plan can be carried out.
 // Invariants: P30 P31 P32 P33
 func TestAnyObservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -216,33 +216,33 @@ func TestAnyObservation(t *testing.T) {
 		if plan.Write == nil && plan.Effect == nil && !plan.At.IsZero() {
 			require.True(t, plan.At.After(start), "look again in the past: %v", plan.Why)
 		}
-		obeys(t, o, policy, plan)
+		checkPlan(t, o, policy, plan)
 	})
 }
 
-// orderable: an order needs an announcement of its own pass, of a pool that may be acted upon.
-func orderable(t *rapid.T, o *machinepool.Observation) {
-	require.True(t, o.Announced, "the record may be an old one")
-	require.False(t, o.Frozen || o.Pool.Deleted() || unbounded(o))
+// checkOrder checks that a changing call was announced in its own pass, for a pool that may be acted upon.
+func checkOrder(t *rapid.T, o *machinepool.Observation) {
+	require.True(t, o.Announced, "not announced: the record may be stale")
+	require.False(t, o.Frozen || o.Pool.Deleted() || boundsUnsupported(o))
 }
 
-// obeys checks that a plan orders nothing forbidden.
-func obeys(t *rapid.T, o *machinepool.Observation, policy *machinepool.Policy, plan machinepool.Plan) {
+// checkPlan checks that a plan does nothing forbidden.
+func checkPlan(t *rapid.T, o *machinepool.Observation, policy *machinepool.Policy, plan machinepool.Plan) {
 	p := o.Pool
 	external := policy.Autoscaled || p.Annotations["millwright-go/autoscaled"] == "true"
 	switch e := plan.Effect.(type) {
 	case machinepool.CreateGroup:
-		orderable(t, o)
+		checkOrder(t, o)
 		require.True(t, p.HasFinalizer(machinepool.Finalizer))
 		require.Equal(t, p.Spec.Wanted(), e.Replicas)
 	case machinepool.ScaleGroup:
-		orderable(t, o)
+		checkOrder(t, o)
 		require.True(t, o.Looked)
 		require.False(t, external, "the size is the provider's")
 		require.GreaterOrEqual(t, e.To, int32(0))
 		require.Less(t, int64(e.To), max(int64(p.Spec.Wanted())+1, int64(o.Group.Target)), "above what is wanted, and not lowered")
 	case *machinepool.RemoveInstances:
-		orderable(t, o)
+		checkOrder(t, o)
 		require.False(t, external, "the size is the provider's")
 		require.Equal(t, []bool{true, true}, []bool{o.Looked, o.Features.DeleteInstances})
 		require.LessOrEqual(t, len(e.ProviderIDs), int(o.Group.Target-p.Spec.Wanted()))
@@ -250,16 +250,16 @@ func obeys(t *rapid.T, o *machinepool.Observation, policy *machinepool.Policy, p
 			require.True(t, slices.ContainsFunc(o.Group.Instances, func(i machinepool.Instance) bool { return i.ProviderID == id }))
 		}
 	case machinepool.UpdateGroup, machinepool.ReplaceOne, *machinepool.TellDrained:
-		orderable(t, o)
+		checkOrder(t, o)
 	case machinepool.DeleteGroup, machinepool.RemoveBootstrap:
 		require.True(t, p.Deleted())
 		require.Equal(t, machinepool.PhaseDeleting, p.Status.Phase)
 	}
-	obeysInWriting(t, o, plan)
+	checkWrite(t, o, plan)
 }
 
-// obeysInWriting checks that what a plan writes names everything once.
-func obeysInWriting(t *rapid.T, o *machinepool.Observation, plan machinepool.Plan) {
+// checkWrite checks that a plan's write names each instance once.
+func checkWrite(t *rapid.T, o *machinepool.Observation, plan machinepool.Plan) {
 	p := o.Pool
 	require.False(t, plan.Announces && plan.Write == nil)
 	switch w := plan.Write.(type) {
@@ -282,14 +282,14 @@ func obeysInWriting(t *rapid.T, o *machinepool.Observation, plan machinepool.Pla
 	}
 }
 
-// counted reports whether a decision counts nodes, of a group that it knows.
+// counted reports whether a decision counts the nodes, which it does if it knows the group.
 func counted(o *machinepool.Observation) bool {
 	known := o.Group != nil && (o.Group.Code == codes.OK || o.Group.Code == codes.NotFound)
-	return known && (o.Nodes != nil || o.NoCluster) && !o.Pool.Deleted() && o.Pool.Validate() == nil && !unbounded(o)
+	return known && (o.Nodes != nil || o.NoCluster) && !o.Pool.Deleted() && o.Pool.Validate() == nil && !boundsUnsupported(o)
 }
 
-// unbounded reports whether a pool asks for bounds that its driver does not keep to.
-func unbounded(o *machinepool.Observation) bool {
+// boundsUnsupported reports whether a pool has bounds for updates that its driver does not support.
+func boundsUnsupported(o *machinepool.Observation) bool {
 	return o.Pool.Spec.RollingUpdate != nil && !o.Features.RollingUpdate
 }
 

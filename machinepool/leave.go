@@ -47,7 +47,7 @@ func (d *state) updateLeaving() (Plan, bool) {
 	return d.setStatus(why, func(s *Status) { s.Leaving = want }), true
 }
 
-// anyToLeave reports whether an instance has to leave. It is for an empty list.
+// anyToLeave reports whether an instance has to leave. It is asked while the list is empty.
 func (d *state) anyToLeave() bool {
 	if d.surplus() > 0 || d.toReplace() != "" {
 		return true
@@ -142,32 +142,32 @@ func (d *state) asksReplacement(id string) bool {
 	return key != "" && (n == nil || n.Annotations[key] == "true")
 }
 
-// deletionCandidate is an instance that may be chosen to go.
+// deletionCandidate is an instance that may be chosen to be removed.
 type deletionCandidate struct {
-	id    string
-	class int // 0: no node, 1: not ready, 2: ready, 3: a node that is not known yet
-	born  time.Time
+	id      string
+	class   int       // 0: no node, 1: not ready, 2: ready, 3: may have a node that is not known
+	created time.Time // of the node
 }
 
 func (v deletionCandidate) compare(w deletionCandidate) int {
 	switch {
 	case v.class != w.class:
 		return v.class - w.class
-	case !v.born.Equal(w.born):
-		return v.born.Compare(w.born)
+	case !v.created.Equal(w.created):
+		return v.created.Compare(w.created)
 	}
 	return strings.Compare(v.id, w.id)
 }
 
 // choose picks n instances that are not on the list yet: those without a node first, then those
-// that are not ready, then the oldest. Last are those that may have a node that is not known: it
-// could not be drained. It picks none while the provider undoes the scale-down.
+// that are not ready, then the oldest. Last are those that may have a node that is not known, because
+// it could not be drained. It picks none while the provider undoes the scale-down.
 func (d *state) choose(n int, listed []Leaving) []string {
 	if n == 0 || d.scaleDownHeld() {
 		return nil
 	}
 	var all []deletionCandidate
-	strays := d.strays()
+	free := d.unmatchedIDs()
 	for i := range d.instances {
 		in := &d.instances[i]
 		if in.Going || contains(listed, in.ProviderID) || d.isUnlisted(in.ProviderID) {
@@ -175,11 +175,11 @@ func (d *state) choose(n int, listed []Leaving) []string {
 		}
 		v := deletionCandidate{id: in.ProviderID}
 		if node := d.node(in.ProviderID); node != nil {
-			v.class, v.born = 1, node.CreatedAt
+			v.class, v.created = 1, node.CreatedAt
 			if ready := object.FindCondition(node.Conditions, machine.NodeReady); ready != nil && ready.Status == object.True {
 				v.class = 2
 			}
-		} else if d.unsure(v.id, &strays) {
+		} else if d.unsure(v.id, &free) {
 			v.class = 3
 		}
 		all = append(all, v)
@@ -245,7 +245,7 @@ func (d *state) overdueAt(l *Leaving) time.Time {
 	return l.Since.Add(d.p.DrainTimeout).Add(time.Second)
 }
 
-// removable returns the instances of the list that may go now.
+// removable returns the instances that leave for that reason and may be removed now.
 func (d *state) removable(exit Exit) []string {
 	var ids []string
 	for i := range d.s.Status.Leaving {
@@ -261,7 +261,7 @@ func (d *state) removable(exit Exit) []string {
 	return ids
 }
 
-// removeInstances removes instances.
+// removeInstances orders the removal of instances, by the call for their reason to leave.
 func (d *state) removeInstances(exit Exit, ids []string) Plan {
 	if !d.o.Looked {
 		return d.readGroup()
@@ -365,7 +365,7 @@ func (d *state) deleteUntilGone(call Call, answer *machine.Outcome, effect Effec
 	if plan, found := d.retryLater(call); found {
 		return plan, true
 	}
-	if !d.o.Fresh { // the pool may be gone, and the group of that name another's
+	if !d.o.Fresh { // the pool may be gone, and the group may belong to another pool of its name
 		return readLive(), true
 	}
 	return Plan{Effect: effect, Why: decision.Why{Reason: reasonDelete, Name: string(call)}}, true

@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// shrinking is the observation of a pool of five that is to have n, looked at in this pass, with
-// its status up to date.
+// shrinking returns the observation of a pool of five instances that is to have n. Its group was read in
+// this pass, and its status is up to date. change may change the group.
 func shrinking(t *testing.T, n int32, change func(*machinepool.Group)) (*world, *machinepool.Observation) {
 	t.Helper()
 	w, s := running(t, 5)
@@ -29,11 +29,12 @@ func shrinking(t *testing.T, n int32, change func(*machinepool.Group)) (*world, 
 	return w, reported(t, w, o)
 }
 
-// reported is an observation whose status is written, and the write known.
+// reported carries out writes of spec and status until there are none, and returns the resulting
+// observation.
 func reported(t *testing.T, w *world, o *machinepool.Observation) *machinepool.Observation {
 	t.Helper()
 	for decisions := 0; ; decisions++ {
-		require.Less(t, decisions, 100, "the status is written again and again")
+		require.Less(t, decisions, 100, "the status is written without end")
 		plan := decide(t, w, o)
 		switch u := plan.Write.(type) {
 		case *machinepool.UpdateStatus:
@@ -59,16 +60,18 @@ func chosen(t *testing.T, plan machinepool.Plan) []string {
 	return ids
 }
 
-func listed(o *machinepool.Observation, list ...machinepool.Leaving) *machinepool.Observation {
+// withLeaving returns the observation with another list of leaving instances.
+func withLeaving(o *machinepool.Observation, list ...machinepool.Leaving) *machinepool.Observation {
 	return edited(o, func(p *machinepool.Pool) { p.Status.Leaving = list })
 }
 
-func going(id string, at time.Time) machinepool.Leaving {
+// leaving returns an entry for an instance that a scale-down removes.
+func leaving(id string, at time.Time) machinepool.Leaving {
 	return machinepool.Leaving{ProviderID: id, Exit: machinepool.ExitScaleDown, Since: at}
 }
 
-// Without a node first, then not ready, then the oldest, then by ID.
-func TestWhoLeaves(t *testing.T) {
+// Instances without a node are removed first, then those that are not ready, then the oldest, then by ID.
+func TestRemovalOrder(t *testing.T) {
 	w, o := shrinking(t, 1, nil)
 	ids := w.ids()
 	nodes := map[string]*machine.Node{}
@@ -85,8 +88,8 @@ func TestWhoLeaves(t *testing.T) {
 	assert.Equal(t, []string{ids[2], ids[1], ids[0], ids[4]}, chosen(t, decide(t, w, o)))
 }
 
-// No more are chosen than the surplus, including those that the provider is removing already.
-func TestHowManyLeave(t *testing.T) {
+// No more instances are chosen than the surplus, which includes those that the provider is removing already.
+func TestRemovalCount(t *testing.T) {
 	w, o := shrinking(t, 2, nil)
 	assert.Len(t, chosen(t, decide(t, w, o)), 3)
 	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Target = 3 })
@@ -94,42 +97,42 @@ func TestHowManyLeave(t *testing.T) {
 	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Target = 3; g.Instances[0].Going = true; g.Instances[1].Going = true })
 	assert.Equal(t, w.ids()[2:3], chosen(t, decide(t, w, o)), "two are going, and are not chosen")
 	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Instances[0].Going = true })
-	assert.Len(t, chosen(t, decide(t, w, o)), 2, "one goes, and comes again: the target is to be lowered by one call")
+	assert.Len(t, chosen(t, decide(t, w, o)), 2, "the provider replaces the one it is removing, until the target is lowered")
 	w, o = shrinking(t, 2, nil)
 	o.Looked = false
 	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, o).Effect, "chosen from the group as it is now")
 	o.Features = machinepool.Features{}
 	o.Looked = true
-	assert.Equal(t, machinepool.ReasonFence, decide(t, w, o).Why.Reason, "the provider chooses")
+	assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, o).Why.Reason, "the provider chooses")
 }
 
-// A chosen instance stays chosen. One that is gone, or is there twice, is dropped.
-func TestTheListIsKept(t *testing.T) {
+// A chosen instance stays chosen. An entry is dropped if its instance is gone, or if it is a repetition.
+func TestLeavingListIsKept(t *testing.T) {
 	w, o := shrinking(t, 3, nil)
 	ids := w.ids()
-	o = listed(o, going(ids[4], w.now), going(ids[4], w.now), going("gone", w.now), going(ids[3], w.now))
+	o = withLeaving(o, leaving(ids[4], w.now), leaving(ids[4], w.now), leaving("gone", w.now), leaving(ids[3], w.now))
 	assert.Equal(t, []string{ids[4], ids[3]}, chosen(t, decide(t, w, o)))
-	o = listed(o, going(ids[4], w.now.Add(time.Hour)), going(ids[3], w.now))
+	o = withLeaving(o, leaving(ids[4], w.now.Add(time.Hour)), leaving(ids[3], w.now))
 	got := status(t, decide(t, w, o)).Leaving
-	assert.Equal(t, w.now.Truncate(time.Second), got[0].Since, "from the future: nobody knows how long it would take")
+	assert.Equal(t, w.now.Truncate(time.Second), got[0].Since, "a time in the future is replaced by now")
 	o.Group.Instances[4].Going = true
-	o = listed(o, going(ids[4], w.now), going(ids[3], w.now))
+	o = withLeaving(o, leaving(ids[4], w.now), leaving(ids[3], w.now))
 	got = status(t, decide(t, w, o)).Leaving
-	assert.Equal(t, []machinepool.Leaving{going(ids[3], w.now)}, got, "it goes already")
+	assert.Equal(t, []machinepool.Leaving{leaving(ids[3], w.now)}, got, "the provider is removing the other one already")
 }
 
-// Instances that stay after all get their nodes back first, on a record that is not old. One that
-// leaves for another reason does not.
-func TestStaying(t *testing.T) {
+// The nodes of instances that stay after all are uncordoned first, after a live read of the pool. The node
+// of an instance that leaves for another reason is not.
+func TestUncordonIfInstancesStay(t *testing.T) {
 	w, o := shrinking(t, 5, nil)
 	ids := w.ids()
-	o = listed(o, going(ids[0], w.now), going(ids[1], w.now))
+	o = withLeaving(o, leaving(ids[0], w.now), leaving(ids[1], w.now))
 	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
 	o.Fresh = true
 	assert.Equal(t, &machinepool.KeepNodes{ProviderIDs: ids[:2]}, decide(t, w, o).Effect)
 	o.Kept = &machine.Outcome{Code: 14, Message: "no"}
 	plan := decide(t, w, o)
-	assert.Equal(t, machinepool.ReasonKeepFailed, plan.Why.Reason)
+	assert.Equal(t, machinepool.ReasonUncordonFailed, plan.Why.Reason)
 	assert.Equal(t, w.now.Add(15*time.Second), plan.At)
 	o.Kept = &machine.Outcome{}
 	assert.Empty(t, chosen(t, decide(t, w, o)))
@@ -137,15 +140,16 @@ func TestStaying(t *testing.T) {
 	assert.Empty(t, chosen(t, decide(t, w, o)), "nobody drains")
 	o.NoDrain = false
 	o.Group.Instances[0].AwaitsDrain = true
-	o = listed(o, going(ids[0], w.now))
+	o = withLeaving(o, leaving(ids[0], w.now))
 	plan = decide(t, w, o)
 	got := status(t, plan).Leaving
 	require.Len(t, got, 1)
 	assert.Equal(t, machinepool.ExitProvider, got[0].Exit, "the provider takes it out: its node stays as it is")
 }
 
-// A node that asks is replaced if the driver can, one at a time, while all others do their work.
-func TestReplaced(t *testing.T) {
+// An instance whose node asks for it is replaced if the driver can do so: one at a time, and only while
+// all others are ready.
+func TestReplacement(t *testing.T) {
 	w, s := running(t, 3)
 	for _, id := range w.ids()[:2] {
 		n := w.nodes[id].Clone()
@@ -170,18 +174,18 @@ func TestReplaced(t *testing.T) {
 	w.ready(w.ids()[2], object.True)
 	o.Group.Instances[2].AwaitsDrain = true
 	assert.Equal(t, w.ids()[2:], chosen(t, decide(t, w, o)), "while another one leaves, none is replaced")
-	o = listed(o, machinepool.Leaving{ProviderID: w.ids()[0], Exit: machinepool.ExitReplace, Since: w.now})
+	o = withLeaving(o, machinepool.Leaving{ProviderID: w.ids()[0], Exit: machinepool.ExitReplace, Since: w.now})
 	assert.Equal(t, []string{w.ids()[0], w.ids()[2]}, chosen(t, decide(t, w, o)))
-	withdrawn := listed(o, machinepool.Leaving{ProviderID: w.ids()[2], Exit: machinepool.ExitReplace, Since: w.now})
+	withdrawn := withLeaving(o, machinepool.Leaving{ProviderID: w.ids()[2], Exit: machinepool.ExitReplace, Since: w.now})
 	withdrawn.NoDrain, withdrawn.Group = true, w.observed()
 	assert.Equal(t, w.ids()[:1], chosen(t, decide(t, w, withdrawn)), "its node does not ask any more, another one does")
 }
 
-// An empty instance goes, by the call that fits. The others wait, until the timeout.
-func TestDismissal(t *testing.T) {
+// An empty instance is removed, by the call for its reason to leave. The others wait, until the timeout.
+func TestRemovalAfterDrain(t *testing.T) {
 	w, o := shrinking(t, 3, nil)
 	ids := w.ids()
-	o = listed(o, going(ids[0], w.now.Truncate(time.Second)), going(ids[1], w.now.Truncate(time.Second)))
+	o = withLeaving(o, leaving(ids[0], w.now.Truncate(time.Second)), leaving(ids[1], w.now.Truncate(time.Second)))
 	o.Fresh = true
 	require.IsType(t, &machinepool.DrainNodes{}, decide(t, w, o).Effect)
 	stale := *o
@@ -210,11 +214,12 @@ func TestDismissal(t *testing.T) {
 	w.now = start.Add(3 * time.Minute)
 	assert.Equal(t, &machinepool.RemoveInstances{ProviderIDs: ids[:2]}, decide(t, w, &nobody).Effect, "nobody drains")
 	nobody.NoDrain, nobody.Drain, nobody.Nodes = false, &machinepool.DrainAnswer{}, nil
-	assert.Nil(t, decide(t, w, &nobody).Effect, "nodes that are not known are not empty")
+	assert.Nil(t, decide(t, w, &nobody).Effect, "unknown nodes do not count as empty")
 }
 
-// A provider that keeps the size of its group and replaces what is removed costs one instance an
-// hour, and not one a look. When it obeys again, or another size is wanted, the pool goes on.
+// If a provider keeps the size of its group and replaces removed instances, one instance an hour is
+// removed, not one after each read of the group. The scale-down goes on when the provider obeys again, or
+// another size is wanted.
 func TestReplacedInstancesAreBounded(t *testing.T) {
 	w, s := running(t, 5)
 	live := func(d time.Duration) { require.NoError(t, s.until(d, func() { w.supply(); w.join() })) }
@@ -237,8 +242,8 @@ func TestReplacedInstancesAreBounded(t *testing.T) {
 	require.Nil(t, object.FindCondition(w.pool().Status.Conditions, machinepool.ConditionScaleDownHeld))
 }
 
-// A size that is raised by hand after a scale-down is ordered back at the next look: the group was
-// seen at its size in between.
+// If somebody raises the group's size at the provider after a scale-down, it is lowered again at the next
+// read: the group had the wanted size in between, so the provider did not undo the scale-down.
 func TestSizeRaisedByHandIsNotHeld(t *testing.T) {
 	w, s := running(t, 5)
 	live := func(d time.Duration) { require.NoError(t, s.until(d, func() { w.supply(); w.join() })) }
@@ -259,7 +264,8 @@ func surging(n int32) *machinepool.RollingUpdate {
 	return &machinepool.RollingUpdate{MaxSurge: rollout.IntOrPercent{Value: n}}
 }
 
-// TestRollingUpdate: a group is made with the bounds of its updates, and told of others by an update, once.
+// TestRollingUpdate: a group is created with the bounds of its updates. When they change, one update passes
+// them on.
 func TestRollingUpdate(t *testing.T) {
 	w := newWorld()
 	w.edit(func(p *machinepool.Pool) { p.Spec.RollingUpdate = surging(1) })
@@ -278,7 +284,8 @@ func TestRollingUpdate(t *testing.T) {
 	}
 }
 
-// TestRollingUpdateNeedsADriver: a driver that can't keep to bounds is not asked to update without them.
+// TestRollingUpdateNeedsADriver: a pool with bounds is invalid if its driver does not support them, and is
+// not updated.
 func TestRollingUpdateNeedsADriver(t *testing.T) {
 	w, s := running(t, 2)
 	w.edit(func(p *machinepool.Pool) {
@@ -304,7 +311,7 @@ func TestRollingUpdateNeedsADriver(t *testing.T) {
 	assert.Equal(t, machinepool.DeleteGroup{}, decide(t, w, o).Effect)
 }
 
-// TestBoundsOfAnUpdate: surge is rounded up, unavailable down, and never are both zero.
+// TestBoundsOfAnUpdate: surge is rounded up, unavailable down, and the two are never both zero.
 func TestBoundsOfAnUpdate(t *testing.T) {
 	percent := func(surge, unavailable int32) *machinepool.RollingUpdate {
 		return &machinepool.RollingUpdate{

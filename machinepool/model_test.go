@@ -18,8 +18,7 @@ import (
 
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// world is one pool, its provider, its cluster and the maker of its bootstrap data. It makes no
-// decisions.
+// world has one pool, its provider, its cluster and the maker of its bootstrap data. It makes no decisions.
 type world struct {
 	now    time.Time
 	policy *machinepool.Policy
@@ -29,23 +28,23 @@ type world struct {
 	gone    bool
 
 	group   *group // nil: there is none
-	groups  int    // ever made
-	numbers int    // of instances ever made
+	groups  int    // how many were ever created
+	numbers int    // how many instances were ever created
 	nodes   map[string]*machine.Node
 	boot    *machinepool.BootstrapAnswer
-	config  bool // what makes the bootstrap data is there
-	drains  map[string]time.Time
-	kept    []string
+	config  bool                   // the object that makes the bootstrap data exists
+	drains  map[string]time.Time   // when a node is empty that is being drained
+	kept    []string               // instances of KeepNodes
 	slow    time.Duration          // how long a node takes to become empty
-	matches bool                   // nodes are matched by what they carry
+	matches bool                   // nodes are found by the IDs they carry, as the manager does
 	spell   func(id string) string // what a node carries as its provider ID; nil: the ID
 	choose  machinepool.Features
 	noDrain bool
 	secret  string // version of the class's secrets
 	// repairs: the provider keeps the size of the group and replaces each instance that is removed.
 	repairs bool
-	removed int // instances that it has replaced
-	// violation is what must never happen, and did.
+	removed int // how many it has replaced
+	// violation is the first forbidden thing that happened.
 	violation string
 }
 
@@ -87,7 +86,7 @@ func newWorld() *world {
 
 func (w *world) pool() *machinepool.Pool { return w.history[len(w.history)-1] }
 
-// store keeps a new version of the pool, as a store does.
+// store stores a new version of the pool.
 func (w *world) store(p *machinepool.Pool) {
 	old := w.pool()
 	if !p.SpecEqual(old) {
@@ -115,7 +114,7 @@ func (w *world) roll(class string) {
 
 func (w *world) remove() { w.edit(func(p *machinepool.Pool) { p.DeletedAt = w.now }) }
 
-// supply lets the provider work: instances come and go until the group has its size.
+// supply lets the provider create and remove instances until the group has its size.
 func (w *world) supply() {
 	if w.group == nil {
 		return
@@ -172,7 +171,7 @@ func (w *world) newNode(id string) *machine.Node {
 	}
 }
 
-// ready changes whether a node is.
+// ready changes the Ready condition of an instance's node.
 func (w *world) ready(id string, status object.ConditionStatus) {
 	n := w.nodes[id].Clone()
 	n.Conditions = object.SetCondition(n.Conditions, object.Condition{Type: machine.NodeReady, Status: status, Since: w.now.Truncate(time.Second)})
@@ -204,7 +203,7 @@ func (w *world) autoscaled() bool {
 	return w.policy.Autoscaled || w.pool().Annotations[w.policy.Keys.Autoscaled] == "true"
 }
 
-// carry carries an effect out at the provider, and checks that no order does what it must not.
+// carry carries an effect out at the provider, and records a violation if it is forbidden.
 func (w *world) carry(e machinepool.Effect, of *machinepool.Pool) *machinepool.Group {
 	wanted := w.pool().Spec.Wanted()
 	notFound := &machinepool.Group{Outcome: machine.Outcome{Code: codes.NotFound, Message: "no such group"}}
@@ -228,11 +227,11 @@ func (w *world) carry(e machinepool.Effect, of *machinepool.Pool) *machinepool.G
 		w.group.updates++
 		w.group.made = madeFrom(of)
 	case *machinepool.RemoveInstances:
-		return w.dismiss(e.ProviderIDs, true)
+		return w.removeInstances(e.ProviderIDs, true)
 	case *machinepool.TellDrained:
-		return w.dismiss(e.ProviderIDs, false)
+		return w.removeInstances(e.ProviderIDs, false)
 	case machinepool.ReplaceOne:
-		return w.dismiss([]string{e.ProviderID}, false)
+		return w.removeInstances([]string{e.ProviderID}, false)
 	case machinepool.DeleteGroup:
 		w.group = nil
 		w.nodes = map[string]*machine.Node{}
@@ -240,7 +239,7 @@ func (w *world) carry(e machinepool.Effect, of *machinepool.Pool) *machinepool.G
 	return &machinepool.Group{}
 }
 
-// madeFrom is what a group follows that was made or updated for a pool.
+// madeFrom returns what a group is made from that is created or updated for a pool.
 func madeFrom(p *machinepool.Pool) machinepool.Applied {
 	spec := p.Spec.Clone()
 	return machinepool.Applied{Template: spec.Template, RollingUpdate: spec.RollingUpdate}
@@ -261,14 +260,16 @@ func (w *world) create(e machinepool.CreateGroup, of *machinepool.Pool, wanted i
 	return &machinepool.Group{ID: w.group.id, LastKnown: "made"}
 }
 
-func (w *world) dismiss(ids []string, shrink bool) *machinepool.Group {
+// removeInstances removes instances, and with shrink lowers the target. It records a violation if one is
+// removed undrained, or too many are.
+func (w *world) removeInstances(ids []string, shrink bool) *machinepool.Group {
 	for _, id := range ids {
 		if w.group == nil || w.group.instances[id] == nil {
 			continue
 		}
 		drained, begun := w.drains[id]
 		if !w.noDrain && w.nodes[id] != nil && (!begun || w.now.Before(drained)) && w.inTime(id) {
-			w.violated("%s goes though it is not empty", id)
+			w.violated("%s is removed though it is not empty", id)
 		}
 		w.drop(id)
 		if w.repairs {
@@ -279,7 +280,7 @@ func (w *world) dismiss(ids []string, shrink bool) *machinepool.Group {
 		if shrink {
 			w.group.target--
 			if w.group.target < w.pool().Spec.Wanted() || w.autoscaled() {
-				w.violated("%s goes, %d are left, wanted are %d", id, w.group.target, w.pool().Spec.Wanted())
+				w.violated("%s is removed, the target is now %d, wanted are %d", id, w.group.target, w.pool().Spec.Wanted())
 			}
 		}
 	}
@@ -296,7 +297,7 @@ func (w *world) inTime(id string) bool {
 	return true
 }
 
-// drain drains nodes that are known, as long as that takes.
+// drain begins to drain the known nodes of the list, and answers which are empty. Each takes w.slow.
 func (w *world) drain(list []machinepool.Leaving, nodes map[string]*machine.Node) *machinepool.DrainAnswer {
 	a := &machinepool.DrainAnswer{Detail: "a pod is being evicted"}
 	for _, l := range list {
@@ -323,7 +324,7 @@ var states = func() *fsm.States[machinepool.Pool] {
 	return s
 }()
 
-// changed is what a plan's write makes of a pool.
+// changed returns the pool after a plan's write.
 func changed(before *machinepool.Pool, plan *machinepool.Plan) *machinepool.Pool {
 	after := before.Clone()
 	switch write := plan.Write.(type) {
@@ -345,7 +346,7 @@ const (
 	vanished
 )
 
-// shell carries plans out in a world. It loses its memory when it dies.
+// shell is a process that carries out plans in a world. restart makes it forget what it knew.
 type shell struct {
 	w        *world
 	group    *machinepool.Group // the last answer
@@ -361,8 +362,8 @@ type shell struct {
 	lie func(*machinepool.Group)
 	// kill is called before and after each port call.
 	kill func() bool
-	// lost makes the call take effect and loses its answer.
-	told func(machinepool.Plan)
+	// onPlan, if set, is called with each plan.
+	onPlan func(machinepool.Plan)
 	// steps are the decisions of the last pass.
 	steps  int
 	writes int
@@ -387,8 +388,8 @@ func (s *shell) observe() *machinepool.Observation {
 	return o
 }
 
-// match finds the nodes of the pool's instances, as the manager does. Where each carries its ID, the
-// observation has those of this moment.
+// match puts the nodes of the pool's instances into an observation: with w.matches by the IDs they carry,
+// as the manager does, otherwise all nodes, live.
 func (w *world) match(o *machinepool.Observation) {
 	if !w.matches {
 		o.Nodes = w.nodes
@@ -419,8 +420,8 @@ func (s *shell) pass() (ending, error) {
 		if err != nil {
 			return waits, err
 		}
-		if s.told != nil {
-			s.told(plan)
+		if s.onPlan != nil {
+			s.onPlan(plan)
 		}
 		s.wait = plan
 		switch {
@@ -478,7 +479,7 @@ func (s *shell) write(o *machinepool.Observation, plan machinepool.Plan) (ending
 	return waits, nil
 }
 
-// restart is what a process knows that follows one that died.
+// restart makes s a new process, which knows nothing of what the old one knew.
 func (s *shell) restart() { s.group, s.memory, s.failures = nil, machinepool.Memory{}, 0 }
 
 func (s *shell) killed() bool { return s.kill != nil && s.kill() }

@@ -10,18 +10,19 @@ import (
 )
 
 // The node of an instance is found by its provider ID. A cluster may spell it otherwise than the
-// provider does, or learn it late. An instance whose node is not known is not empty for that, as long
-// as there is a node that may be its own.
+// provider does, or learn it late. An instance without a known node does not count as empty while there
+// is a node that may be its own.
 
-// controlPlane are labels of nodes that no pool has: its instances are workers.
+// controlPlane are labels of nodes of a control plane. Instances are workers, so none is such a node.
 var controlPlane = [...]string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 
-// MatchNodes finds the nodes of instances that carry the ID of one in another spelling. nodes are
-// those found by the ID itself, by that ID. free are the nodes without a known owner.
+// MatchNodes finds nodes that carry the ID of an instance in another spelling. nodes has the nodes that
+// were found by the ID itself, by that ID. free are the nodes without a known owner.
 //
-// It adds to nodes each free one that is alike to one instance only (object.Alike), if that instance
-// has no node and no other free one is alike to it. It returns the others, without nodes of a control
-// plane. These may be of any instance without a node: see Observation.Unmatched.
+// It adds a free node to nodes if its ID is alike (object.Alike) to that of one instance only, and if
+// that instance has no node and no other free node is alike to it. It returns the other free nodes,
+// except those of a control plane. Any instance without a node may have one of them: see
+// Observation.Unmatched.
 func MatchNodes(ids []string, nodes map[string]*machine.Node, free []*machine.Node) []*machine.Node {
 	var instances object.Spellings
 	for _, id := range ids {
@@ -60,33 +61,34 @@ func (d *state) nodeless(id string) bool {
 	return d.o.Nodes != nil && d.o.Nodes[id] == nil && len(d.o.Unmatched) == 0
 }
 
-// strays are the nodes without a known owner that may belong to an instance.
-type strays struct {
-	late bool // one has no provider ID yet
-	ids  object.Spellings
+// unmatchedIDs are the provider IDs of the nodes without a known owner.
+type unmatchedIDs struct {
+	unset bool // a node has no provider ID yet
+	ids   object.Spellings
 }
 
-func (d *state) strays() (all strays) {
+func (d *state) unmatchedIDs() (all unmatchedIDs) {
 	for _, n := range d.o.Unmatched {
 		all.ids.Add(n.ProviderID)
-		all.late = all.late || n.ProviderID == ""
+		all.unset = all.unset || n.ProviderID == ""
 	}
 	return all
 }
 
 // unsure reports whether an instance without a known node may have one of the nodes without a known
 // owner.
-func (d *state) unsure(id string, all *strays) bool {
-	return d.o.Nodes[id] == nil && (all.late || len(all.ids.Alike(id)) > 0)
+func (d *state) unsure(id string, free *unmatchedIDs) bool {
+	return d.o.Nodes[id] == nil && (free.unset || len(free.ids.Alike(id)) > 0)
 }
 
-// recordUnmatched records whether nodes were found by another spelling only, or not at all although there
-// may be one, and returns a warning if that is new. It allocates nothing if there is nothing to record.
+// recordUnmatched records if nodes were found by another spelling only, or if no node was found for an
+// instance that may have one. It returns a warning if that is new, and allocates nothing if there is
+// nothing to record.
 func (d *state) recordUnmatched(next *Status) decision.Why {
 	if d.o.Nodes == nil && !d.o.NoCluster {
 		return decision.Why{}
 	}
-	have, why := object.FindCondition(next.Conditions, ConditionNodesUnmatched), d.unmatched()
+	have, why := object.FindCondition(next.Conditions, ConditionNodesUnmatched), d.unmatchedWhy()
 	switch {
 	case why == decision.Why{}:
 		if have != nil {
@@ -106,12 +108,12 @@ func (d *state) recordUnmatched(next *Status) decision.Why {
 	return why
 }
 
-// unmatched returns a warning about nodes that are not found by their instances' IDs. Zero: none.
-func (d *state) unmatched() decision.Why {
+// unmatchedWhy returns a warning about nodes that are not found by their instances' IDs. Zero: none.
+func (d *state) unmatchedWhy() decision.Why {
 	all := int64(len(d.s.Spec.ProviderIDs))
 	unknown := decision.Why{Reason: reasonNodeUnknown, All: all, For: d.p.DrainTimeout}
 	spelled := decision.Why{Reason: reasonNodesSpelled, All: all}
-	strays := d.strays()
+	free := d.unmatchedIDs()
 	for _, id := range d.s.Spec.ProviderIDs {
 		switch n := d.node(id); {
 		case n != nil && n.ProviderID != id:
@@ -119,7 +121,7 @@ func (d *state) unmatched() decision.Why {
 			if spelled.Name == "" {
 				spelled.Name, spelled.Detail = id, n.ProviderID
 			}
-		case n == nil && len(d.o.Unmatched) > 0 && (d.unsure(id, &strays) || contains(d.s.Status.Leaving, id)):
+		case n == nil && len(d.o.Unmatched) > 0 && (d.unsure(id, &free) || contains(d.s.Status.Leaving, id)):
 			unknown.Count++
 			if unknown.Name == "" {
 				unknown.Name, unknown.Detail = id, d.o.Unmatched[0].Name
@@ -156,9 +158,9 @@ func (d *state) holdScaleDown() (Plan, bool) {
 	return plan, true
 }
 
-// scaleDownUndone reports whether DeleteInstances has succeeded for the wanted size, and the group has as
-// many instances as before, another one in place of the removed one. If the group had the wanted size in
-// between, it is larger for another reason.
+// scaleDownUndone reports whether DeleteInstances has succeeded for the wanted size, but the group has as
+// many instances as before, with a new one in place of a removed one. A group that had the wanted size in
+// between is larger for another reason.
 func (d *state) scaleDownUndone() bool {
 	op, known := &d.s.Status.LastOperation, d.s.Spec.ProviderIDs
 	if !d.found() || op.Call != DeleteInstances || op.State != machine.StateSuccessful || op.Replicas != d.wanted() {

@@ -19,7 +19,8 @@ func nodeCarrying(name, id string) *machine.Node {
 	return &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}, UID: "uid-" + name}, ProviderID: id}
 }
 
-// Nodes are matched by the ID itself first, then by its spelling where that is the only one.
+// Nodes are matched by the ID itself first, then by another spelling of it, if only one node and one
+// instance have it.
 func TestMatchNodes(t *testing.T) {
 	ids := []string{"blue:///Web/1", "blue:///Web/2", "blue:///Web/3", "blue:///web/3", "blue:///Web/4"}
 	exact := nodeCarrying("n-2", ids[1])
@@ -39,7 +40,8 @@ func TestMatchNodes(t *testing.T) {
 	assert.Equal(t, []string{"second of 2", "of two instances", "one of two", "the other", "late", "stranger"}, names)
 }
 
-// Nodes whose IDs the cluster spells otherwise are counted and drained, and a condition says so once.
+// Nodes whose IDs the cluster spells otherwise are counted and drained. A condition says so, with one
+// warning.
 // Invariants: P48
 func TestP48InstancesSpelledOtherwise(t *testing.T) {
 	w := newWorld()
@@ -47,7 +49,7 @@ func TestP48InstancesSpelledOtherwise(t *testing.T) {
 	w.scaleTo(5)
 	s := &shell{w: w}
 	warned := 0
-	s.told = func(p machinepool.Plan) {
+	s.onPlan = func(p machinepool.Plan) {
 		if p.Warn.Reason == machinepool.ReasonNodesSpelled {
 			warned++
 		}
@@ -71,10 +73,10 @@ func TestP48InstancesSpelledOtherwise(t *testing.T) {
 	assert.Nil(t, object.FindCondition(w.pool().Status.Conditions, machinepool.ConditionNodesUnmatched), "they are as they should be")
 }
 
-// However a cluster spells the IDs of a pool's nodes, and whichever it learns late, no instance with a
-// node goes undrained before the drain's time is up, and those that are to go do go.
+// However a cluster spells the IDs of a pool's nodes, and even if it learns some late, no instance with a
+// node is removed undrained before the drain timeout, and all surplus instances are removed in the end.
 // Invariants: P48
-func TestP48NoneGoesUndrained(t *testing.T) {
+func TestP48NoneIsRemovedUndrained(t *testing.T) {
 	gone := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -96,11 +98,11 @@ func TestP48NoneGoesUndrained(t *testing.T) {
 		require.Len(t, w.ids(), left)
 		require.Empty(t, w.violation)
 	})
-	assert.Positive(t, gone, "none goes in its time")
+	assert.Positive(t, gone, "no instance was removed before the drain timeout")
 }
 
-// An instance whose node has no provider ID yet, or has lost it, stays: one that can be drained goes.
-// If it has to go, it waits for its node, at most for the drain's time.
+// An instance whose node has no provider ID yet is not chosen for removal if another can be drained. If it
+// has to be removed, that waits for its node, at most for the drain timeout.
 // Invariants: P48
 func TestP48NodesThatComeLate(t *testing.T) {
 	w, s := running(t, 3)
@@ -125,22 +127,22 @@ func TestP48NodesThatComeLate(t *testing.T) {
 	assert.Empty(t, w.violation)
 }
 
-// With nodes without an owner there, an instance that never had a node waits for the drain's time, and one
-// goes at once without them. Its own node comes first.
-func TestInstanceBesideStrayNodes(t *testing.T) {
-	for _, stray := range []bool{true, false} {
+// While there are nodes without a known owner, an instance without a node is removed only after the drain
+// timeout. Without such nodes it is removed at once.
+func TestInstanceBesideUnmatchedNodes(t *testing.T) {
+	for _, unmatched := range []bool{true, false} {
 		w, s := running(t, 3)
 		ids := w.ids()
 		delete(w.nodes, ids[0])
 		w.matches = true
-		if stray {
+		if unmatched {
 			w.nodes["red:///9"] = nodeCarrying("stranger", "red:///9")
 		}
 		w.scaleTo(2)
 		require.NoError(t, s.until(5*time.Minute, w.supply))
-		assert.Equal(t, stray, len(w.ids()) == 3)
+		assert.Equal(t, unmatched, len(w.ids()) == 3)
 		require.NoError(t, s.until(2*time.Hour, w.supply))
-		assert.Equal(t, ids[1:], w.ids(), "what has no node goes before what has one")
+		assert.Equal(t, ids[1:], w.ids(), "an instance without a node is removed before one that has a node")
 		assert.Nil(t, object.FindCondition(w.pool().Status.Conditions, machinepool.ConditionNodesUnmatched))
 	}
 }

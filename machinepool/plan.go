@@ -53,8 +53,8 @@ type BootstrapAnswer struct {
 	// TokenExpires is when the token in it expires, by the clock that Now is read from. Zero: there is
 	// none, or it does not.
 	TokenExpires time.Time
-	// OwnToken: the data have a place for a token, which the caller makes at the first Renew. It is
-	// removed with the pool, and of a pool that is being deleted the other fields are not needed.
+	// OwnToken: the data have a placeholder for a token, which the caller creates at the first Renew. The
+	// token is removed with the pool. For a pool that is being deleted only this field is needed.
 	OwnToken bool
 }
 
@@ -86,13 +86,13 @@ type Observation struct {
 	NoCluster bool
 	// NoDrain: this process drains no nodes, and instances go without a drain.
 	NoDrain bool
-	// Frozen holds everything back but a deletion.
+	// Frozen: nothing is done, except for a deletion.
 	Frozen bool
 	// Fresh: Pool is the answer to a write of this pass, or was read live in it, so that it is
 	// known not to be stale.
 	Fresh bool
-	// Announced reports that this pass stored a write that Announces. Neither a live read nor
-	// another write sets it: an announcement of an earlier pass covers no order.
+	// Announced reports that this pass stored a write that Announces. Neither a live read nor another
+	// write sets it: an announcement of an earlier pass does not count.
 	Announced bool
 	// Failures counts this process's consecutive failures of the pool's current call. It only
 	// lengthens waits.
@@ -110,15 +110,16 @@ type Observation struct {
 	// Created, Updated, Scaled, Deleted (of instances), Replaced and Told are
 	// the answers to the changing effects of this pass.
 	Created, Updated, Scaled, Deleted, Replaced, Told *Group
-	// GroupDeleted and BootstrapDeleted are those of a deletion.
+	// GroupDeleted and BootstrapDeleted are the answers to DeleteGroup and RemoveBootstrap.
 	GroupDeleted     *Group
 	BootstrapDeleted *machine.Outcome
 	// Renewed is the answer to Renew. The caller brings Bootstrap up to date too.
 	Renewed *machine.Outcome
 	// TokenRemoved is the answer to RemoveToken.
 	TokenRemoved *machine.Outcome
-	Drain        *DrainAnswer
-	Kept         *machine.Outcome
+	// Drain and Kept are the answers to DrainNodes and KeepNodes.
+	Drain *DrainAnswer
+	Kept  *machine.Outcome
 }
 
 // Write is one change of the pool in the store: *Update or *UpdateStatus.

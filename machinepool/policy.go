@@ -25,10 +25,10 @@ type Policy struct {
 	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. At least a second; default the long
 	// class of the recovery table, 10 min.
 	QuotaRetry time.Duration
-	// WaitForChange has the calls to the provider whose code the driver contract says is not
-	// retried (codes.Recovery.AutoRetry) wait until pool, class or secret change. Other calls
-	// about the pool, such as looks at its group, are made as usual. A deletion waits without end,
-	// and its group costs money meanwhile. Default: they are made again, slowly.
+	// WaitForChange: a call to the provider that failed with a code that is not to be retried
+	// (codes.Recovery.AutoRetry) is made again only after pool, class or secret have changed. Other
+	// calls about the pool, such as reads of its group, are made as usual. A deletion may then wait
+	// without end, while its group costs money. Default: such calls are made again, slowly.
 	WaitForChange bool
 	// Autoscaled: the provider owns the size of every pool, not only of those with the annotation
 	// Keys.Autoscaled. Spec.Replicas is the size a group is created with, and follows the group's

@@ -43,8 +43,8 @@ type Spec struct {
 	ProviderIDs []string
 }
 
-// RollingUpdate bounds a provider's update. What is not set is 0, and with neither, one instance may be
-// missing.
+// RollingUpdate bounds a provider's update. A bound that is not set is 0. If both are 0, one instance may
+// be missing.
 type RollingUpdate struct {
 	// MaxSurge is how many instances more than wanted there may be, rounded up.
 	MaxSurge rollout.IntOrPercent
@@ -151,7 +151,7 @@ func samePointer[T comparable](a, b *T) bool {
 // Phase is the state of a pool. PhaseTable holds every transition from one to another.
 type Phase string
 
-// The phases. Of those whose condition holds, the one that comes latest in this list is the pool's.
+// The phases, in order of precedence: a pool is in the last one whose condition holds.
 const (
 	PhaseNew          Phase = ""
 	PhasePending      Phase = "Pending"      // accepted; waits for bootstrap data
@@ -171,7 +171,7 @@ const (
 	eventFailed         machine.Event = "failed"
 	eventDelete         machine.Event = "delete"
 	eventNotDeleted     machine.Event = "not deleted" // Deleting, but no deletion was asked for
-	eventRestart        machine.Event = "restart"     // what storage holds makes no sense
+	eventRestart        machine.Event = "restart"     // the stored phase is unknown
 )
 
 // step is one phase with the condition under which a pool is in it.
@@ -251,7 +251,7 @@ type Status struct {
 	LastKnown string
 	// Applied is what the group was made from, or updated to.
 	Applied Applied
-	// Leaving are instances that are drained before they go, in the order in which they were
+	// Leaving are instances that are drained before they are removed, in the order in which they were
 	// chosen.
 	Leaving       []Leaving
 	LastOperation Operation

@@ -76,8 +76,8 @@ func disturbMore(t *rapid.T, w *world, ids []string) {
 	}
 }
 
-// stormy is a shell whose reads are stale, whose calls fail and which is killed.
-func stormy(t *rapid.T, w *world) *shell {
+// faultyShell returns a shell whose reads may be stale, whose calls may fail, and which may be killed.
+func faultyShell(t *rapid.T, w *world) *shell {
 	s := &shell{w: w}
 	s.cached = func(newest int) int { return newest - rapid.SampledFrom([]int{0, 0, 0, 1, 2, 5}).Draw(t, "staleness") }
 	s.kill = func() bool { return rapid.IntRange(0, 15).Draw(t, "kill") == 0 }
@@ -92,8 +92,9 @@ func stormy(t *rapid.T, w *world) *shell {
 	return s
 }
 
-func storm(t *rapid.T, w *world) *shell {
-	s := stormy(t, w)
+// disturbed makes passes of a faulty shell, with disturbances in between. Then it ends the faults.
+func disturbed(t *rapid.T, w *world) *shell {
+	s := faultyShell(t, w)
 	if !rapid.Bool().Draw(t, "choose") {
 		w.choose = machinepool.Features{RollingUpdate: true}
 	}
@@ -127,7 +128,7 @@ func storm(t *rapid.T, w *world) *shell {
 	return s
 }
 
-// anySpelling is how a cluster spells provider IDs. Of some nodes it does not know the ID yet.
+// anySpelling draws how a cluster spells provider IDs. Some nodes have no ID yet.
 func anySpelling(t *rapid.T) func(string) string {
 	prefix := rapid.SampledFrom([]string{"", "list-", "cloud:///region/"}).Draw(t, "prefix")
 	end := rapid.SampledFrom([]string{"", "/"}).Draw(t, "end")
@@ -142,13 +143,13 @@ func anySpelling(t *rapid.T) func(string) string {
 	}
 }
 
-// In any storm, no order exceeds what is wanted, and none is given while the provider owns the
-// size. Once the storm ends, the pool runs, and then costs nothing.
+// Under faults and disturbances, no order exceeds what is wanted, and no size is ordered while the provider
+// owns it. After they have ended, the pool runs, and then makes no more calls or writes.
 // Invariants: P30 P31 P34 P36 P37 P44 P48
-func TestPoolsThroughAStorm(t *testing.T) {
+func TestPoolsUnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
-		s := storm(t, w)
+		s := disturbed(t, w)
 		require.NoError(t, s.until(6*time.Hour, func() { w.supply(); w.join() }))
 		require.Empty(t, w.violation)
 		require.True(t, heal(w, s, t), "not settled: %+v\n%+v\n%v", w.pool().Status, w.group, s.wait.Why)
@@ -157,8 +158,8 @@ func TestPoolsThroughAStorm(t *testing.T) {
 		writes, calls := s.writes, len(s.calls)
 		_, err = s.pass()
 		require.NoError(t, err)
-		require.Equal(t, writes, s.writes, "settled, and written all the same")
-		require.Equal(t, calls, len(s.calls), "settled, and the provider is called")
+		require.Equal(t, writes, s.writes, "a settled pool was written")
+		require.Equal(t, calls, len(s.calls), "the provider was called for a settled pool")
 		require.Equal(t, int(w.group.target), len(w.pool().Status.NodeRefs))
 		require.Equal(t, w.pool().Status.Replicas, w.pool().Status.Ready)
 	})
@@ -176,14 +177,14 @@ func heal(w *world, s *shell, t *rapid.T) bool {
 	return w.settled()
 }
 
-// A deletion ends from any state, with nothing left behind, once the provider answers.
+// From any state, a deletion ends and leaves nothing behind, once the provider answers.
 // Invariants: P35
 func TestDeletionEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
-		s := storm(t, w)
+		s := disturbed(t, w)
 		w.remove()
-		s.cached, s.kill = func(newest int) int { return newest - rapid.IntRange(0, 2).Draw(t, "staleness") }, stormy(t, w).kill
+		s.cached, s.kill = func(newest int) int { return newest - rapid.IntRange(0, 2).Draw(t, "staleness") }, faultyShell(t, w).kill
 		for range rapid.IntRange(0, 10).Draw(t, "passes") {
 			how, err := s.pass()
 			require.NoError(t, err)
@@ -199,7 +200,7 @@ func TestDeletionEnds(t *testing.T) {
 		if !slices.ContainsFunc(w.history, func(p *machinepool.Pool) bool { return p.HasFinalizer(machinepool.Finalizer) }) {
 			return // gone before any process had accepted it
 		}
-		require.False(t, w.config, "what makes the bootstrap data is left behind")
+		require.False(t, w.config, "the object that makes the bootstrap data is left behind")
 		require.Equal(t, machinepool.PhaseDeleting, w.pool().Status.Phase)
 	})
 }
@@ -239,7 +240,7 @@ func TestKilledAnywhere(t *testing.T) {
 	t.Logf("killed at each of %d instants", calls)
 }
 
-// P28: a settled pool costs neither a call nor an allocation until its next look.
+// P28: until the next read of its group, a settled pool costs neither a call nor an allocation.
 // Invariants: P37
 func TestSettledCostsNothing(t *testing.T) {
 	w := newWorld()
@@ -262,7 +263,7 @@ func TestSettledCostsNothing(t *testing.T) {
 	assert.Equal(t, s.group.At.Add(time.Minute), plan.At)
 }
 
-// The status's numbers equal those of a count by hand.
+// The numbers in the status equal those counted by hand.
 // Invariants: P33
 func TestCounts(t *testing.T) {
 	w := newWorld()

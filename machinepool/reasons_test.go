@@ -2,14 +2,14 @@ package machinepool
 
 // Reasons that tests of this package name.
 var (
-	ReasonRetryAt       = reasonRetryAt
-	ReasonWaitForChange = reasonWaitForChange
-	ReasonFence         = reasonAnnounce
-	ReasonTakesEffect   = reasonTakesEffect
-	ReasonLeaving       = reasonLeaving
-	ReasonKeepFailed    = reasonUncordonFailed
-	ReasonRunning       = reasonRunning
-	ReasonWaiting       = reasonWaiting
-	ReasonClassGone     = reasonClassGone
-	ReasonNodesSpelled  = reasonNodesSpelled
+	ReasonRetryAt        = reasonRetryAt
+	ReasonWaitForChange  = reasonWaitForChange
+	ReasonAnnounce       = reasonAnnounce
+	ReasonTakesEffect    = reasonTakesEffect
+	ReasonLeaving        = reasonLeaving
+	ReasonUncordonFailed = reasonUncordonFailed
+	ReasonRunning        = reasonRunning
+	ReasonWaiting        = reasonWaiting
+	ReasonClassGone      = reasonClassGone
+	ReasonNodesSpelled   = reasonNodesSpelled
 )

@@ -37,8 +37,8 @@ func TestNeverCreated(t *testing.T) {
 	}
 }
 
-// Once the group is gone its class is not needed any more.
-func TestClassGoesAmidADeletion(t *testing.T) {
+// A deletion needs the class until the group is gone, and not after that.
+func TestClassRemovedDuringDeletion(t *testing.T) {
 	w := newWorld()
 	p := w.pool()
 	p.AddFinalizer(machinepool.Finalizer)
@@ -51,7 +51,8 @@ func TestClassGoesAmidADeletion(t *testing.T) {
 	assert.Equal(t, machinepool.ReasonClassGone, decide(t, w, o).Why.Reason)
 }
 
-// The group that an old record names may now be another pool's of that name.
+// A group is deleted only after a live read of the pool: the group that a stale record names may now belong
+// to another pool of that name.
 // Invariants: P35
 func TestNothingIsDeletedByAnOldRecord(t *testing.T) {
 	w := newWorld()
@@ -68,30 +69,30 @@ func TestNothingIsDeletedByAnOldRecord(t *testing.T) {
 	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
 }
 
-// An instance without a node needs no drain. One that the provider no longer removes stays.
-func TestNothingToEmpty(t *testing.T) {
+// An instance without a node needs no drain. An instance that the provider no longer wants to remove stays.
+func TestInstancesWithoutNodesNeedNoDrain(t *testing.T) {
 	w, o := shrinking(t, 3, nil)
 	ids := w.ids()
 	o.Fresh, o.Announced, o.Drain = true, true, &machinepool.DrainAnswer{}
 	o.Nodes = map[string]*machine.Node{ids[1]: w.nodes[ids[1]]}
-	o = reported(t, w, listed(o, going(ids[0], w.now), going(ids[1], w.now)))
+	o = reported(t, w, withLeaving(o, leaving(ids[0], w.now), leaving(ids[1], w.now)))
 	o = edited(o, func(p *machinepool.Pool) {
 		p.Status.LastOperation = machinepool.Operation{Call: machinepool.DeleteInstances, State: machine.StateProcessing, Replicas: 3}
 	})
 	assert.Equal(t, &machinepool.RemoveInstances{ProviderIDs: ids[:1]}, decide(t, w, o).Effect)
 	w, o = shrinking(t, 5, nil)
 	o.Fresh = true
-	o = listed(o, machinepool.Leaving{ProviderID: ids[2], Exit: machinepool.ExitProvider, Since: w.now})
+	o = withLeaving(o, machinepool.Leaving{ProviderID: ids[2], Exit: machinepool.ExitProvider, Since: w.now})
 	assert.Equal(t, &machinepool.KeepNodes{ProviderIDs: ids[2:3]}, decide(t, w, o).Effect)
 }
 
-// A copy shares nothing with its origin.
+// Changes of a clone don't change the original.
 func TestCloneSharesNothing(t *testing.T) {
 	w, _ := running(t, 2)
 	w.edit(func(p *machinepool.Pool) {
 		p.Spec.FailureDomains = []string{"a"}
 		p.Spec.RollingUpdate = surging(1)
-		p.Status.Leaving = []machinepool.Leaving{going("x", w.now)}
+		p.Status.Leaving = []machinepool.Leaving{leaving("x", w.now)}
 	})
 	p := w.pool()
 	kept, c := p.Clone(), p.Clone()
@@ -147,9 +148,9 @@ func TestStatusCloneSharesNothing(t *testing.T) {
 	}, s)
 }
 
-// lies are answers about a group that is as it was: the provider's answer comes from a part of it that
-// does not know the group, or some of its instances, or any.
-func lies(t *rapid.T, g *machinepool.Group) {
+// distort makes an answer about a group wrong, as a lagging replica of the provider's database may give it:
+// the group is not found, or some or all of its instances are missing.
+func distort(t *rapid.T, g *machinepool.Group) {
 	switch rapid.IntRange(0, 3).Draw(t, "lie") {
 	case 0:
 		*g = machinepool.Group{Outcome: machine.Outcome{Code: codes.NotFound}, At: g.At}
@@ -160,8 +161,8 @@ func lies(t *rapid.T, g *machinepool.Group) {
 	}
 }
 
-// P60: wrong answers of the provider, none of which is repeated by the next one, cost no instance and
-// no group, and no record of them. Instances go only as in a life without such answers: after a drain.
+// P60: if no two consecutive answers of the provider are wrong, no instance, no group and no record of one
+// is lost. Instances are removed as without wrong answers: after a drain.
 // Invariants: P60
 func TestP60OneAnswerIsNotBelieved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -177,7 +178,7 @@ func TestP60OneAnswerIsNotBelieved(t *testing.T) {
 		s.calls = nil
 		s.lie = func(g *machinepool.Group) {
 			if lied = !lied && rapid.Bool().Draw(t, "lies"); lied {
-				lies(t, g)
+				distort(t, g)
 			}
 			require.Subset(t, w.pool().Spec.ProviderIDs, w.ids(), "an instance was forgotten")
 		}
@@ -194,10 +195,10 @@ func TestP60OneAnswerIsNotBelieved(t *testing.T) {
 	})
 }
 
-// An instance or a group that is gone is given up after a second answer, also if errors come between,
-// and not before the time is up.
+// A missing instance or group is given up after a second answer without it, even if errors come between
+// the two, and not before the time between them has passed.
 // Invariants: P60
-func TestGoneIsBelieved(t *testing.T) {
+func TestGoneAfterSecondAnswer(t *testing.T) {
 	w, s := running(t, 3)
 	gone := w.ids()[1]
 	w.drop(gone)
@@ -226,7 +227,7 @@ func TestGoneIsBelieved(t *testing.T) {
 	require.NotNil(t, w.group)
 }
 
-// Without a memory nothing is given up. A process that has just started begins to count again.
+// Without a Memory nothing is given up. A new process needs two answers of its own.
 // Invariants: P60
 func TestNothingIsGivenUpWithoutAMemory(t *testing.T) {
 	w, s := running(t, 2)
@@ -245,7 +246,7 @@ func TestNothingIsGivenUpWithoutAMemory(t *testing.T) {
 	require.Nil(t, plan.Write)
 }
 
-// A memory keeps only what the last answers lacked.
+// A Memory keeps what all answers since some time have lacked, and nothing else.
 func TestMemory(t *testing.T) {
 	var m machinepool.Memory
 	pool := &machinepool.Pool{Spec: machinepool.Spec{ProviderIDs: []string{"a", "b"}}}

@@ -106,8 +106,8 @@ func recordMessage(next *Status, g *Group) {
 	}
 }
 
-// recordChange records how a changing call ended. The announcement before it said Processing, so an
-// end that is recorded already is visible.
+// recordChange records how a changing call ended. Its announcement has set the state Processing, so
+// Successful means that the end is recorded already.
 func (d *state) recordChange(next *Status, c call) decision.Why {
 	if c.answer.Code != codes.OK {
 		if c.call == UpdatePool && changesNothing(c.answer.Code) {
@@ -184,8 +184,7 @@ func (d *state) recordNodes(next *Status) {
 	}
 }
 
-// recordAvailable counts a node that is ready since then, if that is long enough, and notes when it will
-// be.
+// recordAvailable counts a node that has been ready since then as available, or notes when it will be.
 func (d *state) recordAvailable(next *Status, since time.Time) {
 	at := since.Add(d.s.Spec.MinReady).Add(time.Second) // since lost its fraction of a second
 	switch {
@@ -207,8 +206,8 @@ func strictlySorted(ids []string) bool {
 	return true
 }
 
-// nodeRef returns what the status says of a node. The node's own time of its condition is another
-// clock's, so the time is that of the first decision that finds the node ready.
+// nodeRef returns what the status says of a node. ReadySince is the time of the first decision that finds
+// the node ready, because the time in the node's condition is from another clock.
 func (d *state) nodeRef(id string, n *machine.Node) NodeRef {
 	ref := NodeRef{ProviderID: id, Name: n.Name, UID: n.UID}
 	ready := object.FindCondition(n.Conditions, machine.NodeReady)
@@ -227,7 +226,7 @@ func (d *state) nodeRef(id string, n *machine.Node) NodeRef {
 	return ref
 }
 
-// nodeRefs names n nodes.
+// nodeRefs returns the n nodes that are known.
 func (d *state) nodeRefs(ids []string, n int) []NodeRef {
 	refs := make([]NodeRef, 0, n)
 	for _, id := range ids {
@@ -266,7 +265,7 @@ func (d *state) recordFailure(next *Status) {
 	case op.State == machine.StateFailed && op.Call.Terminal(op.Code):
 		next.FailureReason, next.FailureMessage = op.Call.failure(), op.Message
 	case op.State == machine.StateProcessing && next.FailureReason == op.Call.failure():
-		// tried again, and not over before that has ended
+		// it is tried again: the failure lasts until that call has ended
 	case d.found() && d.o.Group.Failure != "":
 		next.FailureReason, next.FailureMessage = FailureProvider, d.o.Group.Failure
 	case !d.found() && !d.absent() && next.FailureReason == FailureProvider:

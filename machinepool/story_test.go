@@ -21,23 +21,23 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// stage is a world whose decisions are written down line by line.
-type stage struct {
+// scenario runs one process in a world, and writes down each decision in a line.
+type scenario struct {
 	*shell
 	t    *testing.T
 	text strings.Builder
 }
 
-func (s *stage) say(format string, args ...any) {
+func (s *scenario) comment(format string, args ...any) {
 	fmt.Fprintf(&s.text, "%-8s -- %s\n", "+"+s.w.now.Sub(start).String(), fmt.Sprintf(format, args...))
 }
 
-func (s *stage) line(format string, args ...any) {
+func (s *scenario) line(format string, args ...any) {
 	fmt.Fprintf(&s.text, "%-8s    %s\n", "+"+s.w.now.Sub(start).String(), fmt.Sprintf(format, args...))
 }
 
-// tell writes down one plan.
-func (s *stage) tell(plan machinepool.Plan) {
+// writePlan writes down one plan.
+func (s *scenario) writePlan(plan machinepool.Plan) {
 	switch {
 	case plan.Write != nil:
 		what := "update"
@@ -74,8 +74,8 @@ func describe(e machinepool.Effect) string {
 	return fmt.Sprintf("%s(%v)", name, v.Field(0).Interface())
 }
 
-// look makes one pass and writes the state of the pool.
-func (s *stage) look() {
+// look makes one pass and writes down the state of the pool.
+func (s *scenario) look() {
 	how, err := s.pass()
 	require.NoError(s.t, err, s.text.String())
 	switch how {
@@ -108,23 +108,23 @@ func failure(p *machinepool.Pool) string {
 	return fmt.Sprintf("; %s: %s", p.Status.FailureReason, p.Status.FailureMessage)
 }
 
-func (s *stage) after(d time.Duration) {
+func (s *scenario) after(d time.Duration) {
 	s.w.advance(d)
 	s.look()
 }
 
-// running brings the pool up without writing how.
-func (s *stage) running() {
-	told := s.told
-	s.told = nil
+// running lets the pool come up, without writing that down.
+func (s *scenario) running() {
+	onPlan := s.onPlan
+	s.onPlan = nil
 	require.NoError(s.t, s.until(2*time.Minute, func() { s.w.supply(); s.w.join() }))
 	require.True(s.t, s.w.settled(), "%+v", s.w.pool().Status)
-	s.told, s.calls = told, nil
-	s.say("the pool runs with %d instances", len(s.w.ids()))
+	s.onPlan, s.calls = onPlan, nil
+	s.comment("the pool runs with %d instances", len(s.w.ids()))
 }
 
 // fails makes the next call of that name fail.
-func (s *stage) fails(name string, code codes.Code, message string) {
+func (s *scenario) fails(name string, code codes.Code, message string) {
 	s.fault = func(call string) *machine.Outcome {
 		if call != name {
 			return nil
@@ -134,119 +134,120 @@ func (s *stage) fails(name string, code codes.Code, message string) {
 	}
 }
 
-func story(t *testing.T, name string, tell func(*stage)) {
+// playScenario compares what a scenario writes down with testdata/stories/<name>.txt.
+func playScenario(t *testing.T, name string, play func(*scenario)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
-		s := &stage{t: t, shell: &shell{w: newWorld()}}
-		s.told = s.tell
-		tell(s)
+		s := &scenario{t: t, shell: &shell{w: newWorld()}}
+		s.onPlan = s.writePlan
+		play(s)
 		testkit.Story(t, name, s.text.String())
 	})
 }
 
-// TestCreation tells how a group is created, phase by phase.
+// TestCreation has scenarios of groups that are created, phase by phase.
 func TestCreation(t *testing.T) {
-	story(t, "creation", func(s *stage) {
+	playScenario(t, "creation", func(s *scenario) {
 		s.look()
-		s.say("the provider has made the group, and no instance yet")
+		s.comment("the provider has made the group, and no instance yet")
 		s.w.group.ready = true
 		s.after(15 * time.Second)
-		s.say("the instances are there")
+		s.comment("the instances are there")
 		s.w.supply()
 		s.after(15 * time.Second)
-		s.say("all of them have joined")
+		s.comment("all of them have joined")
 		s.w.join()
 		s.look()
 		s.after(time.Minute)
 	})
-	story(t, "bootstrap data that come late", func(s *stage) {
+	playScenario(t, "bootstrap data that come late", func(s *scenario) {
 		name := "boot"
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = nil })
 		s.w.boot = &machinepool.BootstrapAnswer{}
 		s.look()
-		s.say("the name is set, the data are still being made")
+		s.comment("the name is set, the data are still being made")
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = &name })
 		s.look()
-		s.say("they are found, but not declared ready")
+		s.comment("they are found, but not declared ready")
 		s.w.boot = &machinepool.BootstrapAnswer{Found: true}
 		s.look()
-		s.say("they are ready")
+		s.comment("they are ready")
 		s.w.boot = &machinepool.BootstrapAnswer{Found: true, Ready: true}
 		s.look()
 	})
-	story(t, "nothing to bootstrap", func(s *stage) {
+	playScenario(t, "nothing to bootstrap", func(s *scenario) {
 		none := ""
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = &none })
 		s.w.boot = nil
 		s.look()
 	})
-	story(t, "class that comes late", func(s *stage) {
+	playScenario(t, "class that comes late", func(s *scenario) {
 		class := s.w.class
 		s.w.class = nil
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Class.Name = "" })
 		s.look()
-		s.say("the class is named, and does not exist")
+		s.comment("the class is named, and does not exist")
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Class.Name = "small" })
 		s.look()
-		s.say("it exists")
+		s.comment("it exists")
 		s.w.class = class
 		s.look()
 	})
-	story(t, "group that is there already", func(s *stage) {
+	playScenario(t, "group that is there already", func(s *scenario) {
 		s.w.carry(machinepool.CreateGroup{Replicas: 3}, nil)
 		s.w.supply()
 		s.w.join()
 		s.look()
 		s.after(15 * time.Second)
 	})
-	story(t, "create that fails and then succeeds", func(s *stage) {
+	playScenario(t, "create that fails and then succeeds", func(s *scenario) {
 		s.fails("CreateGroup", codes.Unavailable, "the provider is down")
 		s.look()
-		s.say("too early")
+		s.comment("too early")
 		s.after(5 * time.Second)
 		s.after(time.Second)
 	})
-	story(t, "crash after the create", func(s *stage) {
+	playScenario(t, "crash after the create", func(s *scenario) {
 		n := 0
 		s.kill = func() bool { n++; return len(s.calls) == 2 && s.w.group != nil }
 		s.look()
 		s.kill = nil
-		s.say("another process")
+		s.comment("another process")
 		s.after(time.Second)
 		s.after(15 * time.Second)
 	})
-	story(t, "zero replicas", func(s *stage) {
+	playScenario(t, "zero replicas", func(s *scenario) {
 		s.w.scaleTo(0)
 		s.look()
 		s.w.supply()
 		s.after(15 * time.Second)
 	})
-	story(t, "minimum ready time", func(s *stage) {
+	playScenario(t, "minimum ready time", func(s *scenario) {
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.MinReady = 30 * time.Second })
 		s.look()
 		s.w.supply()
 		s.w.advance(15 * time.Second)
 		s.w.join()
 		s.look()
-		s.say("a look too early changes nothing")
+		s.comment("a look too early changes nothing")
 		s.after(30 * time.Second)
 		s.after(time.Second)
 	})
-	story(t, "token lapses before all have joined", func(s *stage) {
+	playScenario(t, "token lapses before all have joined", func(s *scenario) {
 		s.look()
 		s.w.supply()
 		s.after(9 * time.Minute)
-		s.say("five minutes are left of the token")
+		s.comment("five minutes are left of the token")
 		s.after(time.Minute)
 		s.w.join()
 		s.after(15 * time.Second)
-		s.say("nobody needs it any more")
+		s.comment("nobody needs it any more")
 		s.after(20 * time.Minute)
-		s.say("until the pool grows")
+		s.comment("until the pool grows")
 		s.w.scaleTo(4)
 		s.look()
 	})
-	story(t, "token that cannot be renewed", func(s *stage) {
+	playScenario(t, "token that cannot be renewed", func(s *scenario) {
 		s.w.boot.TokenExpires = start
 		s.fails("Renew", codes.PermissionDenied, "may not write secrets")
 		s.look()
@@ -254,9 +255,9 @@ func TestCreation(t *testing.T) {
 	})
 }
 
-// TestRunning tells what happens to running pools.
+// TestRunning has scenarios of running pools.
 func TestRunning(t *testing.T) {
-	story(t, "node that is not ready for a while", func(s *stage) {
+	playScenario(t, "node that is not ready for a while", func(s *scenario) {
 		s.running()
 		id := s.w.ids()[0]
 		s.w.ready(id, object.False)
@@ -264,7 +265,7 @@ func TestRunning(t *testing.T) {
 		s.w.ready(id, object.True)
 		s.after(time.Second)
 	})
-	story(t, "instance that the provider replaces", func(s *stage) {
+	playScenario(t, "instance that the provider replaces", func(s *scenario) {
 		s.running()
 		s.w.drop(s.w.ids()[1])
 		s.look()
@@ -273,16 +274,16 @@ func TestRunning(t *testing.T) {
 		s.w.join()
 		s.look()
 	})
-	story(t, "group that somebody deletes", func(s *stage) {
+	playScenario(t, "group that somebody deletes", func(s *scenario) {
 		s.running()
 		s.w.group, s.w.nodes = nil, map[string]*machine.Node{}
 		s.look()
-		s.say("45 s later")
+		s.comment("45 s later")
 		s.w.advance(45 * time.Second)
 		s.after(15 * time.Second)
 		s.after(15 * time.Second)
 	})
-	story(t, "group that is not found for a moment", func(s *stage) {
+	playScenario(t, "group that is not found for a moment", func(s *scenario) {
 		s.running()
 		s.lie = func(g *machinepool.Group) {
 			*g = machinepool.Group{Outcome: machine.Outcome{Code: codes.NotFound}, At: g.At}
@@ -291,55 +292,55 @@ func TestRunning(t *testing.T) {
 		s.lie = nil
 		s.after(15 * time.Second)
 	})
-	story(t, "group that is not ready any more", func(s *stage) {
+	playScenario(t, "group that is not ready any more", func(s *scenario) {
 		s.running()
 		s.w.group.ready = false
 		s.after(time.Minute)
 		s.w.group.ready = true
 		s.after(15 * time.Second)
 	})
-	story(t, "failure of the provider and recovery", func(s *stage) {
+	playScenario(t, "failure of the provider and recovery", func(s *scenario) {
 		s.running()
 		s.w.group.failure = "the image is gone"
 		s.after(time.Minute)
-		s.say("nothing has changed")
+		s.comment("nothing has changed")
 		s.after(15 * time.Second)
 		s.w.group.failure = ""
 		s.after(15 * time.Second)
 	})
-	story(t, "template changes", func(s *stage) {
+	playScenario(t, "template changes", func(s *scenario) {
 		s.running()
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.NodeTemplate.Labels = map[string]string{"zone": "b"} })
 		s.look()
 		s.after(15 * time.Second)
-		s.say("the class changes, and the provider refuses what it says now")
+		s.comment("the class changes, and the provider refuses what it says now")
 		changed := *s.w.class
 		changed.Generation++
 		s.w.class = &changed
 		s.fails("UpdateGroup", codes.InvalidArgument, "no such image")
 		s.look()
 		s.after(time.Minute)
-		s.say("the class is mended")
+		s.comment("the class is mended")
 		mended := *s.w.class
 		mended.Generation++
 		s.w.class = &mended
 		s.look()
 		s.after(15 * time.Second)
 	})
-	story(t, "provider cannot be reached", func(s *stage) {
+	playScenario(t, "provider cannot be reached", func(s *scenario) {
 		s.running()
 		s.fault = func(string) *machine.Outcome {
 			return &machine.Outcome{Code: codes.Unavailable, Message: "no route"}
 		}
 		s.after(time.Minute)
-		s.say("nodes are still looked at")
+		s.comment("nodes are still looked at")
 		s.w.ready(s.w.ids()[0], object.False)
 		s.after(6 * time.Second)
 		s.fault = nil
 		s.w.ready(s.w.ids()[0], object.True)
 		s.after(30 * time.Second)
 	})
-	story(t, "spec that cannot be acted upon", func(s *stage) {
+	playScenario(t, "spec that cannot be acted upon", func(s *scenario) {
 		s.running()
 		s.w.scaleTo(-1)
 		s.look()
@@ -347,23 +348,23 @@ func TestRunning(t *testing.T) {
 		s.w.scaleTo(3)
 		s.look()
 	})
-	story(t, "frozen", func(s *stage) {
+	playScenario(t, "frozen", func(s *scenario) {
 		s.running()
 		s.w.scaleTo(5)
 		o := s.observe()
 		o.Frozen = true
 		plan, err := machinepool.Decide(o, s.w.policy, s.w.now)
 		require.NoError(t, err)
-		s.tell(plan)
+		s.writePlan(plan)
 	})
-	story(t, "Failed although nobody says so", func(s *stage) {
+	playScenario(t, "Failed although nobody says so", func(s *scenario) {
 		s.running()
 		s.w.edit(func(p *machinepool.Pool) { p.Status.Phase = "Melted" })
 		s.look()
 		s.w.edit(func(p *machinepool.Pool) { p.Status.Phase = machinepool.PhaseDeleting })
 		s.look()
 	})
-	story(t, "deletion in a phase that makes no sense", func(s *stage) {
+	playScenario(t, "deletion in a phase that makes no sense", func(s *scenario) {
 		s.running()
 		s.w.edit(func(p *machinepool.Pool) { p.Status.Phase = "Melted" })
 		s.w.remove()
@@ -372,96 +373,96 @@ func TestRunning(t *testing.T) {
 }
 
 // unset removes the name of the bootstrap data from the template.
-func (s *stage) unset() {
+func (s *scenario) unset() {
 	s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = nil })
 }
 
-// TestPhases tells about rare transitions between phases.
+// TestPhases has scenarios of rare transitions between phases.
 func TestPhases(t *testing.T) {
-	story(t, "deletion before the pool was looked at", func(s *stage) {
+	playScenario(t, "deletion before the pool was looked at", func(s *scenario) {
 		s.w.edit(func(p *machinepool.Pool) { p.Finalizers = []string{machinepool.Finalizer} })
 		s.w.remove()
 		s.look()
 	})
-	story(t, "deletion while bootstrap data are waited for", func(s *stage) {
+	playScenario(t, "deletion while bootstrap data are waited for", func(s *scenario) {
 		s.unset()
 		s.look()
 		s.w.remove()
 		s.look()
 	})
-	story(t, "deletion before all have joined", func(s *stage) {
+	playScenario(t, "deletion before all have joined", func(s *scenario) {
 		s.look()
 		s.w.supply()
 		s.after(15 * time.Second)
 		s.w.remove()
 		s.look()
 	})
-	story(t, "spec that cannot be acted upon while bootstrap data are waited for", func(s *stage) {
+	playScenario(t, "spec that cannot be acted upon while bootstrap data are waited for", func(s *scenario) {
 		s.unset()
 		s.look()
 		s.w.scaleTo(-1)
 		s.look()
-		s.say("it is mended")
+		s.comment("it is mended")
 		s.w.scaleTo(3)
 		s.look()
 	})
-	// An update before them would say that there is nothing to boot from.
-	story(t, "group that is there before its bootstrap data", func(s *stage) {
+	// An update before the bootstrap data exist would tell the provider that there are none.
+	playScenario(t, "group that is there before its bootstrap data", func(s *scenario) {
 		s.w.carry(machinepool.CreateGroup{Replicas: 3}, nil)
 		s.w.supply()
 		s.unset()
 		s.look()
-		s.say("the name is set, and the data are there")
+		s.comment("the name is set, and the data are there")
 		name := "boot"
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = &name })
 		s.look()
 	})
-	// The driver adopts what the first create makes late, from a template that is no longer wanted.
-	story(t, "template changed between two creates", func(s *stage) {
+	// The first create takes effect late. The second adopts its group, which has the old template.
+	playScenario(t, "template changed between two creates", func(s *scenario) {
 		s.fails("CreateGroup", codes.DeadlineExceeded, "no answer")
 		s.look()
-		s.say("the template is changed")
+		s.comment("the template is changed")
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.NodeTemplate.Labels = map[string]string{"zone": "b"} })
 		s.after(5 * time.Second)
 		s.after(time.Second)
 	})
-	story(t, "other bootstrap data that come late", func(s *stage) {
+	playScenario(t, "other bootstrap data that come late", func(s *scenario) {
 		s.running()
 		boot, other := s.w.boot, "boot-2"
 		s.w.boot = &machinepool.BootstrapAnswer{}
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = &other })
 		s.look()
-		s.say("they are there; until then new machines booted from the old ones")
+		s.comment("they are there; until then new machines booted from the old ones")
 		s.w.boot = boot
 		s.after(15 * time.Second)
 	})
-	story(t, "bootstrap data that go before the group is ready", func(s *stage) {
+	playScenario(t, "bootstrap data that go before the group is ready", func(s *scenario) {
 		s.look()
-		s.say("somebody deletes the secret")
+		s.comment("somebody deletes the secret")
 		s.w.boot = &machinepool.BootstrapAnswer{}
 		s.after(15 * time.Second)
 	})
-	story(t, "group and bootstrap data that somebody deletes before all have joined", func(s *stage) {
+	playScenario(t, "group and bootstrap data that somebody deletes before all have joined", func(s *scenario) {
 		s.look()
 		s.w.supply()
 		s.after(15 * time.Second)
-		s.say("group and secret are gone")
+		s.comment("group and secret are gone")
 		s.w.group, s.w.boot = nil, &machinepool.BootstrapAnswer{}
 		s.after(15 * time.Second)
 		s.after(time.Minute)
 	})
-	story(t, "group and bootstrap data that somebody deletes", func(s *stage) {
+	playScenario(t, "group and bootstrap data that somebody deletes", func(s *scenario) {
 		s.running()
-		s.say("their nodes are still there")
+		s.comment("their nodes are still there")
 		s.w.group, s.w.boot = nil, &machinepool.BootstrapAnswer{}
 		s.after(time.Minute)
 		s.after(time.Minute)
 	})
-	story(t, "failure that is over while a node is not ready", func(s *stage) {
+	playScenario(t, "failure that is over while a node is not ready", func(s *scenario) {
 		s.running()
 		s.w.group.failure = "the image is gone"
 		s.after(time.Minute)
-		s.say("the provider is well again, and a node is not")
+		s.comment("the provider is well again, and a node is not")
 		s.w.group.failure = ""
 		s.w.ready(s.w.ids()[0], object.False)
 		s.after(15 * time.Second)
@@ -473,8 +474,8 @@ var (
 	toldPhase = regexp.MustCompile(`(?m)^\S+ +(?:-- )?= (\w+):`)
 )
 
-// TestEveryTransitionHasAStory: a change of the phase table, or of what leads through it, shows in
-// a golden.
+// TestEveryTransitionHasAStory: each transition of the phase table occurs in a golden file, so that a change
+// of the table, or of the conditions of its transitions, shows there.
 // Invariants: P32
 func TestEveryTransitionHasAStory(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txt"))

@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-// rank is the precedence of phases, as the specification of pools has it.
+// rank is the expected precedence of phases, the lowest first.
 var rank = []machinepool.Phase{
 	machinepool.PhasePending, machinepool.PhaseProvisioning, machinepool.PhaseProvisioned,
 	machinepool.PhaseRunning, machinepool.PhaseFailed, machinepool.PhaseDeleting,
@@ -28,8 +28,7 @@ var conditions = map[machinepool.Phase]machine.Event{
 	machinepool.PhaseFailed: machinepool.EventFailed, machinepool.PhaseDeleting: machinepool.EventDelete,
 }
 
-// P18: from every phase there is a transition to every other that its condition may ask for, and
-// only by its condition.
+// P18: from every phase there is a transition to every other phase, on the event of that phase only.
 // Invariants: P32
 func TestPhaseTableIsTotal(t *testing.T) {
 	table := machinepool.PhaseTable()
@@ -123,8 +122,8 @@ func TestTerminal(t *testing.T) {
 	assert.True(t, machinepool.CreatePool.Changing() && !machinepool.GetPoolStatus.Changing())
 }
 
-// TestNoPlanLeavesTheTable: a plan whose move the table does not have is an error, so that nobody stores its
-// state.
+// TestNoPlanLeavesTheTable: Decide returns an error in place of a plan whose transition is not in the table,
+// so that it is not stored.
 // Invariants: P44
 func TestNoPlanLeavesTheTable(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)

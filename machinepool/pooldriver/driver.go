@@ -140,6 +140,6 @@ func FeaturesOf(d Driver) machinepool.Features {
 // FaultHook is what a pool driver offers to tests, as driver.FaultHook is for a driver.
 type FaultHook interface {
 	// FailPoolAfter makes the next successful call of that kind take effect and still answer err.
-	// Further calls add to the faults in store.
+	// Several calls make several such calls fail.
 	FailPoolAfter(call machinepool.Call, err error)
 }

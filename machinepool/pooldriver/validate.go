@@ -20,9 +20,8 @@ import (
 // one beyond its bound, or if a target is negative. Instances are sorted by provider ID. Blank and
 // repeated ones and those beyond their bound are left out, because an empty ID must match nothing.
 //
-// Entries of ListPools without a group ID or a pool's name, with a blank one or with
-// one beyond its bound (then it is cut) move from Groups to Dropped, as those of
-// ListMachines do.
+// Entries of ListPools whose group ID or pool name is missing, blank, or beyond its bound (then it is
+// cut) move from Groups to Dropped, as those of ListMachines do.
 //
 // Messages of errors, bounds and secrets are treated as by driver.Validate, and so is
 // GetPoolStatusResponse.Failure. cut gets the same calls as driver.ValidateOptions.Cut. It may be
@@ -39,8 +38,8 @@ type validated struct {
 // Unwrap returns the driver that is decorated.
 func (v *validated) Unwrap() Driver { return v.inner }
 
-// validate makes one call, if the request is valid, and checks its answer. unfit returns what is
-// wrong with a request that lacks nothing. Nil: nothing is.
+// validate makes one call, if the request is valid, and checks its answer. unfit returns what is wrong
+// with a request in which no field is missing. Nil: nothing can be.
 func validate[Q request, R any](
 	ctx context.Context, v *validated, method machinepool.Call, req Q, unfit func() string,
 	call func(context.Context, Q) (*R, error), rules driver.Validation[R],
@@ -56,7 +55,7 @@ func validate[Q request, R any](
 	return rules.Do(ctx, func(ctx context.Context) (*R, error) { return call(ctx, req) })
 }
 
-// change makes one call that changes a group that is known.
+// change makes one call that changes a known group.
 func change[Q request](
 	ctx context.Context, v *validated, method machinepool.Call, req Q, unfit func() string,
 	call func(context.Context, Q) (*Response, error),

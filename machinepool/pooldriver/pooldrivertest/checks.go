@@ -208,7 +208,7 @@ func deletes(r *trial) {
 	r.has(other, 1, "the other pool was deleted")
 }
 
-// deletesAll makes a group that was scaled and updated: what was made with each state of it goes too.
+// deletesAll deletes a group that was updated and scaled: what each step has created must be gone, too.
 func deletesAll(r *trial) {
 	const duty = "a group goes with everything that was made with it"
 	if r.setup.Leftovers == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
-// The rules for every call of a pool driver.
+// Checks of the rules for every call of a pool driver.
 
 // attempt is one call about a pool with a class.
 type attempt struct {
@@ -70,7 +70,7 @@ var argumentChecks = []check{
 		}
 		wrong := r.setup.Class.Clone()
 		wrong.Provider = "drivertest.example/another-provider"
-		r.spoiltPool(wrong, codes.InvalidArgument)
+		r.allRefused(wrong, codes.InvalidArgument)
 	}},
 	{"a spec that can't be decoded is Internal", func(r *trial) {
 		if len(r.setup.Class.ProviderSpec) == 0 {
@@ -78,7 +78,7 @@ var argumentChecks = []check{
 		}
 		wrong := r.setup.Class.Clone()
 		wrong.ProviderSpec = []byte("{\x00 no: [notation")
-		r.spoiltPool(wrong, codes.Internal)
+		r.allRefused(wrong, codes.Internal)
 	}},
 	{"a spec that can't work is InvalidArgument", func(r *trial) {
 		if r.setup.Invalid == nil {
@@ -100,8 +100,8 @@ var argumentChecks = []check{
 	}},
 }
 
-// spoiltPool makes all attempts with an invalid class.
-func (r *trial) spoiltPool(wrong *machine.Class, want codes.Code) {
+// allRefused makes all attempts with an invalid class, and requires that they fail and change nothing.
+func (r *trial) allRefused(wrong *machine.Class, want codes.Code) {
 	r.Helper()
 	there := r.created(r.pool(), 1)
 	for _, a := range attempts {
@@ -186,8 +186,8 @@ var contextChecks = []check{
 	}},
 }
 
-// overPool makes calls whose context is over. Each may still do its work. Otherwise its code says
-// so, and a later call completes it.
+// overPool makes calls whose context has ended. Each may still do its work; otherwise it must answer
+// code, and a later call must complete the work.
 func (r *trial) overPool(ctx context.Context, code codes.Code) {
 	p, fresh := r.created(r.pool(), 2), r.pool()
 	for _, a := range attempts[1:] {
@@ -228,7 +228,7 @@ var concurrentChecks = []check{
 	{"deletes of one group all end", concurrentDeletes},
 }
 
-// concurrentDeletes deletes a group as two managers do, or one after a kill.
+// concurrentDeletes deletes a group several times at once, as two managers may do.
 func concurrentDeletes(r *trial) {
 	p := r.created(r.pool(), 2)
 	var errs [conformance.Crowd]error

@@ -57,7 +57,8 @@ type memoryInstance struct {
 	number int
 }
 
-// MemoryOptions says how a Memory behaves. The zero value is the simplest.
+// MemoryOptions says how a Memory behaves. With the zero value secrets are not checked, and every change
+// takes effect at once.
 type MemoryOptions struct {
 	Token string // as for a drivertest.Memory
 	// Slow leaves instances as they are until Work is called.
@@ -107,7 +108,7 @@ func (m *Memory) Work() {
 	}
 }
 
-// work brings a group to its target. Instances that are going go first, then the youngest.
+// work brings a group to its target. It removes instances that are Going first, then the youngest.
 func (m *Memory) work(g *memoryGroup) {
 	maps.DeleteFunc(g.instances, func(_ string, i *memoryInstance) bool { return i.Going })
 	for all := g.sorted(); int32(len(all)) > g.target; all = all[:len(all)-1] {
@@ -125,8 +126,8 @@ func (g *memoryGroup) sorted() []*memoryInstance {
 	return slices.SortedFunc(maps.Values(g.instances), func(a, b *memoryInstance) int { return cmp.Compare(a.number, b.number) })
 }
 
-// Lose removes an instance without telling anyone, from any group that has it. A new one replaces
-// it.
+// Lose removes an instance from the group that has it, without a call. The provider then creates another
+// one.
 func (m *Memory) Lose(id string) {
 	m.each(id, func(g *memoryGroup, _ *memoryInstance) { delete(g.instances, id) })
 }
@@ -163,8 +164,8 @@ func (m *Memory) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true} // an update replaces none
 }
 
-// FailPoolNext makes the next call of that kind answer err without doing anything. Further calls
-// add to the faults in store.
+// FailPoolNext makes the next call of that kind answer err without doing anything. Several calls make
+// several such calls fail.
 func (m *Memory) FailPoolNext(call machinepool.Call, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

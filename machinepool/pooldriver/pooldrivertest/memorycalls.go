@@ -12,18 +12,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// takeFault returns the next error in store for a call. Nil: there is none.
-func takeFault(store map[machinepool.Call][]error, call machinepool.Call) error {
-	if len(store[call]) == 0 {
+// takeFault returns the next error for a call. Nil: there is none.
+func takeFault(faults map[machinepool.Call][]error, call machinepool.Call) error {
+	if len(faults[call]) == 0 {
 		return nil
 	}
-	err := store[call][0]
-	store[call] = store[call][1:]
+	err := faults[call][0]
+	faults[call] = faults[call][1:]
 	return err
 }
 
-// serve carries out a call, unless its context is over or a fault is in store. One call is carried
-// out at a time. do gets the group, or nil if there is none.
+// serve carries out a call, one at a time, unless its context has ended or there is a fault for it. do
+// gets the group, or nil if there is none.
 func serve[R any](
 	ctx context.Context, m *Memory, call machinepool.Call, req pooldriver.Request,
 	do func(key groupKey, spec drivertest.MemorySpec, g *memoryGroup) (*R, error),
@@ -39,7 +39,8 @@ func serve[R any](
 	})
 }
 
-// admitted carries out a call that has what it needs.
+// admitted carries out a call, unless its context has ended, there is a fault for it, or fit or
+// drivertest.Memory.Admit refuses it.
 func admitted[R any](
 	ctx context.Context, m *Memory, call machinepool.Call, class *machine.Class, secret *machine.Secret,
 	fit func() error, do func(drivertest.MemorySpec) (*R, error),
@@ -69,7 +70,7 @@ func admitted[R any](
 	return response, nil
 }
 
-// change carries out a call that changes a group that is there.
+// change carries out a call that changes an existing group.
 func change(
 	ctx context.Context, m *Memory, call machinepool.Call, req pooldriver.Request,
 	do func(spec drivertest.MemorySpec, g *memoryGroup),

@@ -6,7 +6,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
-// What a provider does that has no room, and what a second process finds.
+// Checks with a provider whose quota is used up, and with a second process.
 
 var quotaChecks = []check{
 	{"that is used up is ResourceExhausted, or a failure of the group", quotaUsedUp},
@@ -17,7 +17,7 @@ var processChecks = []check{
 	{"a second one finds, resizes, adopts and deletes what the first made", secondTakesOver},
 }
 
-// exhausted uses up the provider's quota, and returns what raises it.
+// exhausted uses up the provider's quota, and returns a function that raises it.
 func (r *trial) exhausted() (raise func()) {
 	r.Helper()
 	if r.setup.Exhaust == nil {
@@ -35,7 +35,8 @@ func (r *trial) exhausted() (raise func()) {
 	return raise
 }
 
-// quotaUsedUp lets the provider take the new size: then it says in the status what it waits for.
+// quotaUsedUp passes if ScalePool is refused, or if the provider accepts the size and then reports a
+// failure in the status.
 func quotaUsedUp(r *trial) {
 	p := r.created(r.pool(), 1)
 	r.exhausted()

@@ -53,7 +53,7 @@ func instanceSpellingIsOne(r *trial) {
 	}
 }
 
-// spelled requires that a call does not spell something otherwise than an earlier one did.
+// spelled requires that a call spells something as an earlier call did, if it is the same thing.
 func (r *trial) spelled(call, what, got, want, before string) {
 	r.Helper()
 	if got != want && object.Alike(got, want) {

@@ -35,7 +35,7 @@ type Setup struct {
 	// Nil: a pool of Class with nothing else set.
 	NewPool func(name string) *machinepool.Pool
 
-	// Changed is of the same cluster as Class; a group can be updated to it.
+	// Changed is a class of the same cluster as Class, to which a group can be updated.
 	Changed *machine.Class
 	// OtherCluster is for groups of another cluster in the same account.
 	OtherCluster *machine.Class
@@ -50,8 +50,8 @@ type Setup struct {
 	Count func() int
 	// AskDrain makes the provider want to remove an instance, and wait for its drain.
 	AskDrain func(providerID string)
-	// Leftovers names what else there is of groups and what they are made with: templates, disks,
-	// addresses. It does not use the driver. Only what is new counts.
+	// Leftovers names what is created along with groups and exists now: templates, disks, addresses. It
+	// does not use the driver. Only what is new counts.
 	Leftovers func() []string
 	// Exhaust makes the provider refuse further instances for lack of quota or capacity, until restore
 	// is called.
@@ -98,7 +98,8 @@ func groups() []group {
 // Run checks every duty of a pool driver, as drivertest.Run does for a driver: one cause fails one
 // check, and a failure says why its duty matters.
 //
-// Answers are lost by the driver's own pooldriver.FaultHook, if it has one. Otherwise the suite loses them.
+// To lose an answer, the suite uses the driver's pooldriver.FaultHook if there is one. Otherwise it
+// replaces the answer by an error itself.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
 	conformance.Run(t, s.checks())
@@ -118,18 +119,18 @@ func (s Suite) checks() (all []conformance.Check) {
 	return all
 }
 
-// trial is one check's time with a pool driver.
+// trial is one run of one check, with a pool driver.
 type trial struct {
 	*conformance.Trial
-	setup  Setup
-	driver pooldriver.Driver
-	before int             // Setup.Count at the start
-	stood  map[string]bool // Setup.Leftovers at the start
-	pools  []pooled
+	setup      Setup
+	driver     pooldriver.Driver
+	before     int             // Setup.Count at the start
+	leftBefore map[string]bool // Setup.Leftovers at the start
+	pools      []creation
 }
 
-// pooled is a pool whose group may have been made, to be deleted in the end.
-type pooled struct {
+// creation is a pool whose group may have been created and must be deleted at the end.
+type creation struct {
 	pool  *machinepool.Pool
 	class *machine.Class
 }
@@ -154,15 +155,16 @@ func (r *trial) tryPool(c check) {
 		r.before = r.setup.Count()
 	}
 	if r.setup.Leftovers != nil {
-		r.stood = map[string]bool{}
+		r.leftBefore = map[string]bool{}
 		for _, thing := range r.setup.Leftovers() {
-			r.stood[thing] = true
+			r.leftBefore[thing] = true
 		}
 	}
 	c.run(r)
 }
 
-// cleanUp deletes all groups that the trial may have made. Other checks test deletion.
+// cleanUp deletes all groups that the trial may have made. It only logs what can't be deleted, because
+// other checks test deletion.
 func (r *trial) cleanUp() {
 	ctx := context.WithoutCancel(r.Ctx)
 	for _, p := range r.pools {
@@ -182,7 +184,7 @@ func (r *trial) pool() *machinepool.Pool { return r.poolOf(r.setup.Class) }
 
 func (r *trial) poolOf(class *machine.Class) *machinepool.Pool {
 	p := r.newPool(fmt.Sprintf("%s-%d", r.Names, len(r.pools)))
-	r.pools = append(r.pools, pooled{p, class})
+	r.pools = append(r.pools, creation{p, class})
 	return p
 }
 
@@ -248,7 +250,8 @@ func (r *trial) hasOf(p *machinepool.Pool, c *machine.Class, n int32, duty strin
 	return ids
 }
 
-// account requires that many more instances than in the beginning.
+// account requires that there are n instances more in the account than at the start, if Setup.Count can
+// tell.
 func (r *trial) account(n int, duty string) {
 	r.Helper()
 	if r.setup.Count == nil {
@@ -260,14 +263,14 @@ func (r *trial) account(n int, duty string) {
 	}
 }
 
-// nothingLeft requires that nothing is left of groups that are gone, if that can be seen.
+// nothingLeft requires that nothing is left of groups that are gone, if Setup.Leftovers can tell.
 func (r *trial) nothingLeft(duty string) {
 	r.Helper()
 	if r.setup.Leftovers == nil {
 		return
 	}
 	r.Settled()
-	left := slices.DeleteFunc(r.setup.Leftovers(), func(thing string) bool { return r.stood[thing] })
+	left := slices.DeleteFunc(r.setup.Leftovers(), func(thing string) bool { return r.leftBefore[thing] })
 	if len(left) > 0 {
 		r.Errorf("%q is left of groups that are gone: %s", left, duty)
 	}

@@ -98,7 +98,7 @@ var ofMachinepool = []mutant{
 	}
 	return at
 }`,
-		by: "TestGates|TestRefusedUpdates",
+		by: "TestRetryTimes|TestRefusedUpdates",
 	},
 	{
 		name:   "an order is given without its announcement",
@@ -122,7 +122,7 @@ var ofMachinepool = []mutant{
 		file:   "machinepool/act.go",
 		from:   "to = max(wanted, d.staying())",
 		to:     "to = min(target, wanted)",
-		by:     "TestDismissal|TestNothingToEmpty",
+		by:     "TestRemovalAfterDrain|TestInstancesWithoutNodesNeedNoDrain",
 	},
 	{
 		name:   "an instance whose node is not known is empty",
@@ -130,7 +130,7 @@ var ofMachinepool = []mutant{
 		file:   "machinepool/nodes.go",
 		from:   " && len(d.o.Unmatched) == 0",
 		to:     "",
-		by:     "TestP48NoneGoesUndrained|TestP48NodesThatComeLate",
+		by:     "TestP48NoneIsRemovedUndrained|TestP48NodesThatComeLate",
 	},
 	{
 		name:   "one answer without an instance is believed",
@@ -146,7 +146,7 @@ var ofMachinepool = []mutant{
 		file:   "machinepool/decide.go",
 		from:   "d.o.Group.At.Sub(m.Gone) < d.p.Period",
 		to:     "d.o.Group.At.Sub(m.Gone) < 0",
-		by:     "TestP60OneAnswerIsNotBelieved|TestGoneIsBelieved",
+		by:     "TestP60OneAnswerIsNotBelieved|TestGoneAfterSecondAnswer",
 	},
 	{
 		name:   "instances that are ready go before others",
@@ -154,7 +154,7 @@ var ofMachinepool = []mutant{
 		file:   "machinepool/leave.go",
 		from:   "return v.class - w.class",
 		to:     "return w.class - v.class",
-		by:     "TestWhoLeaves|TestSizes",
+		by:     "TestRemovalOrder|TestSizes",
 	},
 	{
 		name:   "an instance is replaced while others are",
@@ -162,7 +162,7 @@ var ofMachinepool = []mutant{
 		file:   "machinepool/leave.go",
 		from:   `if id := d.toReplace(); id != "" && len(want) == 0 {`,
 		to:     `if id := d.toReplace(); id != "" && !contains(want, id) {`,
-		by:     "TestReplaced",
+		by:     "TestReplacement",
 	},
 	{
 		name:   "a drain of an instance has no end",
@@ -170,6 +170,6 @@ var ofMachinepool = []mutant{
 		file:   "machinepool/leave.go",
 		from:   "drained || !d.now.Before(d.overdueAt(l)) {",
 		to:     "drained {",
-		by:     "TestDismissal|TestSizes",
+		by:     "TestRemovalAfterDrain|TestSizes",
 	},
 }
