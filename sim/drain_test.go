@@ -168,12 +168,12 @@ var oneByOne = deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}}
 // endings is a fleet of three with a workload, all of whose machines are replaced.
 func endings(seed uint64, faults sim.Faults, app sim.App) *sim.Scenario {
 	return &sim.Scenario{
-		Options:     sim.Options{Seed: seed, Faults: faults, Manager: off.Manager},
-		Classes:     []string{"large"},
-		Deployments: []*deployment.Deployment{sim.Fleet("web", 3, oneByOne)},
-		Apps:        []sim.App{app},
-		Steps:       []sim.Step{{After: time.Hour, Do: sim.Roll, Name: "web", Class: "large"}},
-		Calm:        3 * time.Hour,
+		Options:          sim.Options{Seed: seed, Faults: faults, Manager: off.Manager},
+		Classes:          []string{"large"},
+		Deployments:      []*deployment.Deployment{sim.Fleet("web", 3, oneByOne)},
+		Apps:             []sim.App{app},
+		Steps:            []sim.Step{{After: time.Hour, Do: sim.Roll, Name: "web", Class: "large"}},
+		FaultsAfterSteps: 3 * time.Hour,
 	}
 }
 

@@ -137,7 +137,7 @@ func (d watched) CreateMachine(ctx context.Context, req *driver.CreateMachineReq
 func TestFaultsBelowADriver(t *testing.T) {
 	s := &sim.Scenario{Deployments: []*deployment.Deployment{sim.Fleet("web", 5, deployment.Strategy{})}}
 	s.Steps = []sim.Step{{After: time.Hour, Do: sim.Scale, Name: "web", N: 20}}
-	s.Calm, s.Keep = time.Hour, true
+	s.FaultsAfterSteps, s.Keep = time.Hour, true
 	answers := map[codes.Code]int{}
 	s.Options.Faults = sim.Faults{Call: 0.3, Codes: []codes.Code{codes.Aborted}, LostCall: 0.3}
 	s.Options.Driver = func(w *sim.World) driver.Driver { return watched{w.Provider(), answers} }
@@ -150,7 +150,7 @@ func TestFaultsBelowADriver(t *testing.T) {
 	require.Equal(t, 20, r.Left.VMs)
 
 	clear(answers)
-	s.Steps, s.Calm = nil, 0 // the faults stop at once
+	s.Steps, s.FaultsAfterSteps = nil, 0 // the faults stop at once
 	play(t, s)
 	require.Equal(t, map[codes.Code]int{codes.OK: 5}, answers)
 }

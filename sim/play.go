@@ -48,7 +48,7 @@ func PlayUntil(s *Scenario, end time.Time) (Result, error) {
 }
 
 func (s *Scenario) open() (*World, error) {
-	if err := s.whole(); err != nil {
+	if err := s.checkComplete(); err != nil {
 		return nil, err
 	}
 	o := s.Options
@@ -93,7 +93,7 @@ func (s *Scenario) play(w *World) error {
 		}
 		w.Do(&s.Steps[i])
 	}
-	if err := w.Run(s.Calm); err != nil {
+	if err := w.Run(s.FaultsAfterSteps); err != nil {
 		return err
 	}
 	w.StopFaults()

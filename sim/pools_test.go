@@ -152,7 +152,7 @@ func TestPoolLives(t *testing.T) {
 // is.
 func TestAutoscaledPools(t *testing.T) {
 	s := herd(sim.Step{Do: sim.Autoscale, Value: "true"}, sim.Step{Do: sim.ResizeGroup, N: 6}, sim.Step{Do: sim.ResizeGroup, N: 2}, sim.Step{Do: sim.Autoscale})
-	s.Calm, s.Keep = time.Hour, true
+	s.FaultsAfterSteps, s.Keep = time.Hour, true
 	nodes := 0
 	s.Options.Properties = []sim.Property{{Name: "nodes", Check: func(w *sim.World) error {
 		p, err := w.Pools().Get(ctx, object.Key{Namespace: sim.Namespace, Name: "herd"})

@@ -151,7 +151,7 @@ func tallyMachine(s *history.Sample, m *machine.Machine, current bool) {
 
 // machineCount is what look counts of a sample.
 func machineCount(s history.Sample) history.Sample {
-	s.After, s.Floor, s.Ceiling, s.Fewest, s.Most, s.Short, s.Over = 0, 0, 0, 0, 0, 0, 0
+	s.After, s.Floor, s.Ceiling, s.MinAvailable, s.MaxTotal, s.Short, s.Over = 0, 0, 0, 0, 0, 0, 0
 	return s
 }
 

@@ -20,16 +20,17 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// Scenario is a world, what is in it, and what is done to it, as plain data. Faults go on until the
-// last step and Calm are over. Then everything has to converge, and is deleted in the end. The zero
-// value is an empty world.
+// Scenario describes a simulated world: its options, the objects in it, and the steps that change
+// them. All of it is data, except for the functions in Options. Faults occur until FaultsAfterSteps
+// have passed since the last step. Then everything has to converge, and is deleted in the end. The
+// zero value is an empty world.
 type Scenario struct {
 	Options Options
-	// Classes exist besides "small".
+	// Classes are the names of additional machine classes. The class "small" always exists.
 	Classes     []string
 	Deployments []*deployment.Deployment
-	// Pools exist besides them. If there are any, Options.Pools may be nil: the provider of groups
-	// is then the simplest one.
+	// Pools exist beside the deployments. If there are any and Options.Pools is nil, the zero
+	// PoolOptions are used.
 	Pools []*machinepool.Pool
 	// Apps are started before anything else happens.
 	Apps []App
@@ -38,19 +39,19 @@ type Scenario struct {
 	Lone bool
 	// Steps are done one after another.
 	Steps []Step
-	// Calm is how long after the last step the faults stop.
-	Calm time.Duration
-	// Limit is how long convergence may take once the faults have stopped, and then the deletion.
-	// Zero: 48 h.
+	// FaultsAfterSteps is how long faults go on after the last step.
+	FaultsAfterSteps time.Duration
+	// Limit bounds the time until everything has converged after the faults have stopped, and again
+	// the time of the deletion after that. Zero: 48 h.
 	Limit time.Duration
 	// Keep leaves the deployments at the end. Without it they are deleted, and the run shows
 	// whether anything stays behind.
 	Keep bool
 
-	needs []string // the code that a written scenario had
+	needs []string // the options that were functions when the scenario was written (see functions)
 }
 
-// These tell how far a scenario has come.
+// These are the events by which Play tells the invariants how far the scenario has come.
 type (
 	// allAtRest: all has converged, and nothing is to be done.
 	allAtRest struct{}
@@ -60,13 +61,13 @@ type (
 
 // Result is the outcome of a scenario.
 type Result struct {
-	// Violation is the first violation of a rule, or what did not converge in time. It is nil if
-	// there is none.
+	// Violation is the first violation of an invariant, or says what did not converge in time. It is
+	// nil if there is none.
 	Violation *Violation
 	Stats     Stats
 	// Left is what was there at the end, counted by kind.
 	Left Left
-	// Took is how long it was, in the world's time.
+	// Took is how long the run took, in virtual time.
 	Took time.Duration
 }
 
@@ -90,22 +91,23 @@ func (l Left) String() string {
 
 // Stats counts what has happened in a world. The zero value is nothing.
 type Stats struct {
-	// Steps are calls of the manager that left its process, and events that were delivered to it.
-	// Reads from its caches don't count.
+	// Steps counts the manager's calls to stores, provider and cluster (not reads from its caches),
+	// and the events delivered to it. They are not those of Scenario.Steps.
 	Steps int
-	// Passes are those of all reconcilers that came to an end.
+	// Passes is the number of passes that were completed, over all reconcilers.
 	Passes int
-	// Calls are those that reached the provider.
+	// Calls counts the calls about machines that reached the provider.
 	Calls map[codes.Call]int
-	// PoolCalls are those about groups. PoolRefusals are those of them that were refused, by code
-	// and call, which Faults counts as CallFailed too.
+	// PoolCalls counts the calls about groups that reached the provider. PoolRefusals counts the
+	// refused ones by call and code. Faults[CallFailed] includes them.
 	PoolCalls    map[machinepool.Call]int
 	PoolRefusals map[PoolRefusal]int
-	// Faults are how often each kind of fault occurred.
+	// Faults is how often each kind of fault occurred.
 	Faults map[Fault]int
-	// Refusals are the CallFailed among them, by code and call.
+	// Refusals counts the refused calls about machines by call and code. Faults[CallFailed] includes
+	// them.
 	Refusals map[Refusal]int
-	// Actions are what users asked of single machines, sets and VMs and that took effect.
+	// Actions counts the users' actions on single machines, sets and VMs that took effect.
 	Actions map[Action]int
 	// Collected is how many VMs were deleted as orphans.
 	Collected int
@@ -147,8 +149,9 @@ type PoolRefusal struct {
 	Code codes.Code
 }
 
-// writtenScenario is a scenario in written form. Driver, Class, Properties, Tell, hooks and ports are code and are
-// left out. Durations are in nanoseconds.
+// writtenScenario is the JSON form of a scenario. It leaves out the functions in Options (Driver,
+// PoolDriver, Class, Properties, Tell), and of Options.Manager all but policies, Classes.Keep,
+// Tuning.Resync and Tuning.CallTimeout. Durations are in nanoseconds.
 type writtenScenario struct {
 	Seed                                        uint64
 	Boot, Update                                time.Duration
@@ -171,15 +174,17 @@ type writtenScenario struct {
 	Pools       []*machinepool.Pool `json:",omitempty"`
 	Apps        []App
 	Steps       []Step
-	Calm, Limit time.Duration
-	Keep, Lone  bool
 
-	// Needs names what is left out that a run depends on.
+	FaultsAfterSteps time.Duration `json:"Calm"`
+	Limit            time.Duration
+	Keep, Lone       bool
+
+	// Needs lists the omitted functions that must be set before the scenario is played.
 	Needs []string `json:",omitempty"`
 }
 
-// MarshalJSON writes the data of a scenario. It leaves out code, such as a driver, and names it:
-// set it again before you play the scenario that was read.
+// MarshalJSON writes the data of a scenario. Of functions, such as a driver, it writes the names of
+// the options only: set them again before you play a scenario that was read.
 func (s *Scenario) MarshalJSON() ([]byte, error) {
 	o, m := &s.Options, &s.Options.Manager
 	return json.Marshal(&writtenScenario{
@@ -193,18 +198,19 @@ func (s *Scenario) MarshalJSON() ([]byte, error) {
 		SafetyPolicy:     withDefaultsIn(m.Policies.Safety, (*safety.Policy).WithDefaults),
 		Drain:            withDefaultsIn(o.Drain, (*drain.Policy).WithDefaults),
 		DrainMax:         o.DrainLimit.Max, PoolOptions: o.Pools, Pools: s.Pools,
-		Classes: s.Classes, Deployments: s.Deployments, Apps: s.Apps, Steps: s.Steps, Calm: s.Calm, Limit: s.Limit, Keep: s.Keep, Lone: s.Lone,
-		Needs: s.code(),
+		Classes: s.Classes, Deployments: s.Deployments, Apps: s.Apps, Steps: s.Steps,
+		FaultsAfterSteps: s.FaultsAfterSteps, Limit: s.Limit, Keep: s.Keep, Lone: s.Lone,
+		Needs: s.functions(),
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON has written, and leaves the code in s as it is.
+// UnmarshalJSON reads what MarshalJSON has written. It leaves the functions in s as they are.
 func (s *Scenario) UnmarshalJSON(text []byte) error {
 	var in writtenScenario
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	in.turnOff()
+	in.zerosMeanOff()
 	o, m := &s.Options, &s.Options.Manager
 	o.Seed, o.Boot, o.Update, o.Faults = in.Seed, in.Boot, in.Update, in.Faults
 	o.UpdatableTags = in.UpdatableTags
@@ -214,13 +220,13 @@ func (s *Scenario) UnmarshalJSON(text []byte) error {
 	o.Drain, o.DrainLimit.Max = in.Drain, in.DrainMax
 	m.Policies.Pool, o.Pools, s.Pools = in.PoolPolicy, in.PoolOptions, in.Pools
 	s.Classes, s.Deployments, s.Apps, s.Steps = in.Classes, in.Deployments, in.Apps, in.Steps
-	s.Calm, s.Limit, s.Keep, s.Lone = in.Calm, in.Limit, in.Keep, in.Lone
+	s.FaultsAfterSteps, s.Limit, s.Keep, s.Lone = in.FaultsAfterSteps, in.Limit, in.Keep, in.Lone
 	s.needs = in.Needs
 	return nil
 }
 
 // withDefaultsIn returns a policy to be written, with defaults in place of zeros, because zeros mean
-// off in a stored policy (see turnOff). It returns nil for nil.
+// off in a stored policy (see zerosMeanOff). It returns nil for nil.
 func withDefaultsIn[P any](p *P, withDefaults func(*P) *P) *P {
 	if p == nil {
 		return nil
@@ -228,9 +234,10 @@ func withDefaultsIn[P any](p *P, withDefaults func(*P) *P) *P {
 	return withDefaults(p)
 }
 
-// turnOff makes zeros of stored policies what they meant before object.Off was its name: off, where a
-// setting can be, no conditions of nodes, and one update at a time.
-func (s *writtenScenario) turnOff() {
+// zerosMeanOff replaces zeros of stored policies by object.Off: old files were written when zero
+// meant off, while it means the default today. Missing NodeConditions become none, and a missing
+// UpdateLimit becomes 1.
+func (s *writtenScenario) zerosMeanOff() {
 	if p := s.MachinePolicy; p != nil {
 		p.Grace, p.HookTimeout = cmp.Or(p.Grace, object.Off), cmp.Or(p.HookTimeout, object.Off)
 		if p.NodeConditions == nil {
@@ -254,12 +261,13 @@ func (s *writtenScenario) turnOff() {
 }
 
 // ErrIncomplete is what Play returns for a scenario that was read from JSON, if it was written with
-// a driver or properties of its own and they are not set again. Without them it would be another
-// scenario.
+// functions (Driver, PoolDriver, Class, Properties) that are not set again. Without them it would
+// be another scenario.
 var ErrIncomplete = errors.New("sim: the scenario needs code that is not written down")
 
-// code names what a run of the scenario depends on and that is not written.
-func (s *Scenario) code() (names []string) {
+// functions returns the names of the options that are functions, that a run depends on, and that are
+// not written to JSON.
+func (s *Scenario) functions() (names []string) {
 	o := &s.Options
 	if o.Driver != nil || slices.Contains(s.needs, needsDriver) {
 		names = append(names, needsDriver)
@@ -281,7 +289,7 @@ func (s *Scenario) code() (names []string) {
 	return names
 }
 
-// These names stand for what a written scenario needs.
+// These are the names in writtenScenario.Needs. That of a property follows the last one.
 const (
 	needsDriver     = "Options.Driver"
 	needsPoolDriver = "Options.PoolDriver"
@@ -289,12 +297,12 @@ const (
 	needsProperty   = "Options.Properties: "
 )
 
-// whole returns ErrIncomplete if a scenario that was read lacks what it was played with.
-func (s *Scenario) whole() error {
-	set := *s
-	set.needs = nil
+// checkComplete returns ErrIncomplete if functions that the scenario was written with are not set.
+func (s *Scenario) checkComplete() error {
+	current := *s
+	current.needs = nil
 	for _, name := range s.needs {
-		if !slices.Contains(set.code(), name) {
+		if !slices.Contains(current.functions(), name) {
 			return fmt.Errorf("%w: set %s", ErrIncomplete, name)
 		}
 	}

@@ -180,9 +180,9 @@ func TestZeroOfAStoredPolicyIsOff(t *testing.T) {
 // TestUnsettledMachinesAreNamed with their phases and reasons.
 func TestUnsettledMachinesAreNamed(t *testing.T) {
 	s := &sim.Scenario{
-		Options:     sim.Options{Faults: sim.Faults{DeadBoot: 1}, Manager: off.Manager},
-		Deployments: []*deployment.Deployment{sim.Fleet("web", 7, deployment.Strategy{})},
-		Calm:        5 * time.Minute, Limit: time.Second,
+		Options:          sim.Options{Faults: sim.Faults{DeadBoot: 1}, Manager: off.Manager},
+		Deployments:      []*deployment.Deployment{sim.Fleet("web", 7, deployment.Strategy{})},
+		FaultsAfterSteps: 5 * time.Minute, Limit: time.Second,
 	}
 	found := play(t, s).Violation
 	require.NotNil(t, found)

@@ -1,4 +1,4 @@
-// Package history is what a simulation leaves behind of one fleet: how many machines there were, in
+// Package history holds the record of one fleet in a simulation: how many machines there were, in
 // which phase, between which bounds, and what happened to them. It is plain data of bounded size,
-// for package report to show.
+// which package report shows.
 package history

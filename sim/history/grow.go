@@ -8,34 +8,34 @@ import (
 
 // These are the limits of a history.
 const (
-	mostSamples = 2048
-	mostMarks   = 1024
+	maxSamples = 2048
+	maxMarks   = 1024
 )
 
-// finest is the first stride and the first gap.
-const finest = time.Second
+// minStride is the initial value of Stride and of Gap.
+const minStride = time.Second
 
-// Add records how the fleet stands at s.After. A sample from before the last one is taken for one
-// of that moment. Values that a sample holds beyond that moment are counted here.
+// Add records the fleet's counts at s.After. If that is before the last sample, the time of the last
+// sample is taken. MinAvailable, MaxTotal, Short and Over are computed here.
 func (h *History) Add(s Sample) {
-	h.Stride = max(h.Stride, finest)
+	h.Stride = max(h.Stride, minStride)
 	s.After = max(s.After, 0)
-	s.Fewest, s.Most = s.Available(), s.Total()
-	s.Short, s.Over = max(s.Floor-s.Fewest, 0), max(s.Most-s.Ceiling, 0)
+	s.MinAvailable, s.MaxTotal = s.Available(), s.Total()
+	s.Short, s.Over = max(s.Floor-s.MinAvailable, 0), max(s.MaxTotal-s.Ceiling, 0)
 	if n := len(h.Samples); n > 0 {
 		last := &h.Samples[n-1]
 		s.After = max(s.After, last.After)
-		if last.stands(&s) {
+		if last.sameCounts(&s) {
 			h.Length = max(h.Length, s.After)
 			return
 		}
 	}
 	h.Length = max(h.Length, s.After)
 	h.Samples = append(h.Samples, s)
-	if h.joinLast(); len(h.Samples) <= mostSamples {
+	if h.joinLast(); len(h.Samples) <= maxSamples {
 		return
 	}
-	for len(h.Samples) > mostSamples {
+	for len(h.Samples) > maxSamples {
 		h.Stride *= 2
 		all := h.Samples
 		h.Samples = h.Samples[:0]
@@ -46,10 +46,10 @@ func (h *History) Add(s Sample) {
 	}
 }
 
-// stands reports whether a fleet has the same counts as it had, at any time.
-func (s *Sample) stands(other *Sample) bool {
+// sameCounts reports whether two samples have the same counts and bounds.
+func (s *Sample) sameCounts(other *Sample) bool {
 	a, b := *s, *other
-	a.After, a.Fewest, a.Most, a.Short, a.Over = b.After, b.Fewest, b.Most, b.Short, b.Over
+	a.After, a.MinAvailable, a.MaxTotal, a.Short, a.Over = b.After, b.MinAvailable, b.MaxTotal, b.Short, b.Over
 	return a == b
 }
 
@@ -63,19 +63,20 @@ func (h *History) joinLast() {
 	h.Samples = h.Samples[:n-1]
 }
 
-// Take makes s, which came before next, stand for the time of both.
+// Take merges next, a later sample, into s: then s stands for the time of both.
 func (s *Sample) Take(next *Sample) {
 	both := *next
 	both.After = s.After
-	both.Fewest, both.Most = min(s.Fewest, next.Fewest), max(s.Most, next.Most)
+	both.MinAvailable, both.MaxTotal = min(s.MinAvailable, next.MinAvailable), max(s.MaxTotal, next.MaxTotal)
 	both.Short, both.Over = max(s.Short, next.Short), max(s.Over, next.Over)
 	*s = both
 }
 
-// Note records that something happened. If there is no room left, marks that lie closer and closer
-// to each other are merged. Violations are the last to be left out.
+// Note records that something happened. If there is no room left, marks of the same kind and words
+// are merged, the closest ones first. If that is not enough, the last mark that is no violation is
+// left out.
 func (h *History) Note(m Mark) {
-	h.Gap = max(h.Gap, finest)
+	h.Gap = max(h.Gap, minStride)
 	m.After, m.Times = max(m.After, 0), max(m.Times, 1)
 	m.Until = max(m.Until, m.After)
 	h.Length = max(h.Length, m.Until)
@@ -89,21 +90,21 @@ func (h *History) Note(m Mark) {
 		}
 	}
 	at, _ := slices.BinarySearchFunc(h.Marks, m, func(a, b Mark) int {
-		return cmp.Or(cmp.Compare(a.After, b.After), -1) // behind those of the same moment
+		return cmp.Or(cmp.Compare(a.After, b.After), -1) // after all marks of the same moment
 	})
 	h.Marks = slices.Insert(h.Marks, at, m)
-	for len(h.Marks) > mostMarks && h.Gap <= h.Length {
+	for len(h.Marks) > maxMarks && h.Gap <= h.Length {
 		h.Gap *= 2
 		h.joinMarks()
 	}
-	if len(h.Marks) > mostMarks {
+	if len(h.Marks) > maxMarks {
 		h.leaveOut()
 	}
 }
 
 func (m *Mark) like(other *Mark) bool { return m.Kind == other.Kind && m.What == other.What }
 
-// near reports whether a mark that does not begin before m comes so soon after it.
+// near reports whether other begins at most gap after m has ended, and not before m begins.
 func (m *Mark) near(other *Mark, gap time.Duration) bool {
 	return other.After >= m.After && other.After-m.Until <= gap
 }
@@ -133,7 +134,7 @@ func (h *History) joinMarks() {
 	h.Marks = kept
 }
 
-// leaveOut drops the last mark that is no violation.
+// leaveOut drops the last mark that is no violation, or the last one if all are violations.
 func (h *History) leaveOut() {
 	at := len(h.Marks) - 1
 	for i := at; i >= 0; i-- {
@@ -143,5 +144,5 @@ func (h *History) leaveOut() {
 		}
 	}
 	h.Marks = slices.Delete(h.Marks, at, at+1)
-	h.Unkept++
+	h.Dropped++
 }

@@ -16,17 +16,17 @@ import (
 
 // These are the limits that the package promises.
 const (
-	mostSamples = 2048
-	mostMarks   = 1024
+	maxSamples = 2048
+	maxMarks   = 1024
 )
 
-// TestHistoryTellsEachSecond: while there is room, the history says for every second how the fleet
-// stood at its end, and between which values it moved.
-func TestHistoryTellsEachSecond(t *testing.T) {
+// TestHistoryKeepsEachSecond: while there is room, the history has for every second the counts at its
+// end, and the lowest and highest values in it.
+func TestHistoryKeepsEachSecond(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h history.History
 		at, last := time.Duration(0), history.Sample{}
-		ends, fewest, most := map[int64]history.Sample{}, map[int64]int{}, map[int64]int{}
+		ends, lowest, highest := map[int64]history.Sample{}, map[int64]int{}, map[int64]int{}
 		for i := range rapid.IntRange(1, 60).Draw(t, "changes") {
 			if i > 0 {
 				at += time.Duration(rapid.SampledFrom([]int64{0, 1, 3e8, 1e9, 7e9}).Draw(t, "later"))
@@ -36,12 +36,12 @@ func TestHistoryTellsEachSecond(t *testing.T) {
 			h.Add(s)
 			second := int64(at / time.Second)
 			if _, known := ends[second]; !known {
-				fewest[second], most[second] = s.Available(), s.Total()
-				if i > 0 && same(last, s) { // it went on as it was
+				lowest[second], highest[second] = s.Available(), s.Total()
+				if i > 0 && same(last, s) { // nothing changed
 					continue
 				}
 			}
-			fewest[second], most[second] = min(fewest[second], s.Available()), max(most[second], s.Total())
+			lowest[second], highest[second] = min(lowest[second], s.Available()), max(highest[second], s.Total())
 			ends[second], last = s, s
 		}
 		require.Equal(t, at, h.Length)
@@ -50,11 +50,11 @@ func TestHistoryTellsEachSecond(t *testing.T) {
 			s := h.Samples[i]
 			second := int64(s.After / time.Second)
 			require.True(t, same(ends[second], s), "%+v is not %+v", s, ends[second])
-			require.LessOrEqual(t, s.Fewest, fewest[second])
-			require.GreaterOrEqual(t, s.Most, most[second])
+			require.LessOrEqual(t, s.MinAvailable, lowest[second])
+			require.GreaterOrEqual(t, s.MaxTotal, highest[second])
 			delete(ends, second)
 		}
-		require.Empty(t, ends, "changes that left no sample")
+		require.Empty(t, ends, "seconds without a sample")
 	})
 }
 
@@ -66,14 +66,14 @@ func drawSample(t *rapid.T) history.Sample {
 	}
 }
 
-// same reports whether a fleet stands the same in both.
+// same reports whether two samples have the same counts and bounds.
 func same(a, b history.Sample) bool {
-	a.After, a.Fewest, a.Most, a.Short, a.Over = b.After, b.Fewest, b.Most, b.Short, b.Over
+	a.After, a.MinAvailable, a.MaxTotal, a.Short, a.Over = b.After, b.MinAvailable, b.MaxTotal, b.Short, b.Over
 	return a == b
 }
 
 // TestLongHistoryStaysSmall: a large fleet changes all the time for two days, with a fault every
-// second. The one second in which it was worst is still visible.
+// second. The seconds with the fewest available and the most machines are still visible.
 func TestLongHistoryStaysSmall(t *testing.T) {
 	var h history.History
 	const seconds = 48 * 3600
@@ -89,22 +89,22 @@ func TestLongHistoryStaysSmall(t *testing.T) {
 		h.Note(history.Mark{After: s.After, What: fmt.Sprint("fault ", i%7)})
 	}
 	h.Note(history.Mark{After: seconds * time.Second, Kind: history.Edit, What: "the last one"})
-	assert.LessOrEqual(t, len(h.Samples), mostSamples)
-	assert.Greater(t, len(h.Samples), mostSamples/4, "room is used")
-	assert.LessOrEqual(t, len(h.Marks), mostMarks)
+	assert.LessOrEqual(t, len(h.Samples), maxSamples)
+	assert.Greater(t, len(h.Samples), maxSamples/4, "room is used")
+	assert.LessOrEqual(t, len(h.Marks), maxMarks)
 	assert.Equal(t, seconds*time.Second, h.Length)
-	assert.LessOrEqual(t, h.Stride, 2*seconds*time.Second/mostSamples*2)
-	assert.Zero(t, h.Unkept)
+	assert.LessOrEqual(t, h.Stride, 2*seconds*time.Second/maxSamples*2)
+	assert.Zero(t, h.Dropped)
 	tally := h.Tally()
-	assert.Equal(t, 3, tally.Fewest)
-	assert.Equal(t, 1500, tally.Most)
+	assert.Equal(t, 3, tally.MinAvailable)
+	assert.Equal(t, 1500, tally.MaxTotal)
 	assert.Equal(t, seconds, tally.Times[history.Fault])
 	assert.Equal(t, "the last one", h.Marks[len(h.Marks)-1].What)
 	assert.Equal(t, 1000-(seconds-1)%50, h.Last().NewAvailable)
 }
 
-// TestMarksAreKept: for any number and order of marks, each is counted, they are ordered by time,
-// and none is lost to another kind.
+// TestMarksAreKept: for any marks in any order, each is counted under its own kind and text, and the
+// marks are ordered by time.
 func TestMarksAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h history.History
@@ -135,7 +135,7 @@ func TestMarksAreKept(t *testing.T) {
 	})
 }
 
-func TestMarksThatAreNearBecomeOne(t *testing.T) {
+func TestNearMarksAreMerged(t *testing.T) {
 	var h history.History
 	note := func(after time.Duration, kind history.Kind, what string) {
 		h.Note(history.Mark{After: after, Kind: kind, What: what})
@@ -143,7 +143,7 @@ func TestMarksThatAreNearBecomeOne(t *testing.T) {
 	note(time.Second, history.Fault, "a")
 	note(time.Second, history.Fault, "b")
 	note(1500*time.Millisecond, history.Fault, "a")
-	note(2500*time.Millisecond, history.Fault, "a") // near the last of them
+	note(2500*time.Millisecond, history.Fault, "a") // near the one before
 	note(2500*time.Millisecond, history.Edit, "a")
 	note(3501*time.Millisecond, history.Fault, "a") // just too far
 	assert.Equal(t, []history.Mark{
@@ -154,26 +154,25 @@ func TestMarksThatAreNearBecomeOne(t *testing.T) {
 	}, h.Marks)
 }
 
-// TestNoRoomForMarks: marks that can be merged with nothing are left out and counted, violations
-// last.
+// TestNoRoomForMarks: if no marks can be merged, some are dropped and counted, violations last.
 func TestNoRoomForMarks(t *testing.T) {
 	var h history.History
 	for i := range 3000 {
 		h.Note(history.Mark{After: time.Duration(i) * time.Minute, What: fmt.Sprint(i)})
 	}
 	h.Note(history.Mark{After: 3000 * time.Minute, Kind: history.Violation, What: "at last"})
-	assert.Len(t, h.Marks, mostMarks)
-	assert.Equal(t, 3001-mostMarks, h.Unkept)
-	assert.Equal(t, "at last", h.Marks[mostMarks-1].What)
+	assert.Len(t, h.Marks, maxMarks)
+	assert.Equal(t, 3001-maxMarks, h.Dropped)
+	assert.Equal(t, "at last", h.Marks[maxMarks-1].What)
 	assert.Equal(t, "0", h.Marks[0].What)
 	for i := range 2000 {
 		h.Note(history.Mark{After: 3000 * time.Minute, Kind: history.Violation, What: fmt.Sprint(i)})
 	}
-	assert.Len(t, h.Marks, mostMarks)
-	assert.Equal(t, 5001-mostMarks, h.Unkept)
+	assert.Len(t, h.Marks, maxMarks)
+	assert.Equal(t, 5001-maxMarks, h.Dropped)
 }
 
-// TestRoomIsMadeForMarks: of very many marks, the nearest to each other are merged first.
+// TestRoomIsMadeForMarks: if there are too many marks, the nearest to each other are merged first.
 func TestRoomIsMadeForMarks(t *testing.T) {
 	var h history.History
 	for i := range 2000 {
@@ -183,7 +182,7 @@ func TestRoomIsMadeForMarks(t *testing.T) {
 	require.Len(t, h.Marks, 2)
 	assert.Equal(t, history.Mark{After: 0, Until: 5997 * time.Second, What: "a", Times: 2000}, h.Marks[0])
 	assert.Equal(t, 4*time.Second, h.Gap)
-	assert.Zero(t, h.Unkept)
+	assert.Zero(t, h.Dropped)
 }
 
 func TestTally(t *testing.T) {
@@ -198,12 +197,12 @@ func TestTally(t *testing.T) {
 	minute(5, history.Sample{NewAvailable: 4, Pending: 2, Terminating: 3})
 	minute(6, history.Sample{NewAvailable: 4})
 	h.Note(history.Mark{After: 10 * time.Minute, Kind: history.Kill, Times: 3})
-	want := history.Tally{Reached: 2 * time.Minute, Below: 2 * time.Minute, Short: 1, Fewest: 2, Above: time.Minute, Over: 1, Most: 6, MostOfAll: 9}
+	want := history.Tally{Reached: 2 * time.Minute, Below: 2 * time.Minute, Short: 1, MinAvailable: 2, Above: time.Minute, Over: 1, MaxTotal: 6, MaxWithTerminating: 9}
 	want.Times[history.Kill] = 3
 	assert.Equal(t, want, h.Tally())
 	assert.Equal(t, 10*time.Minute, h.Length)
 
-	minute(10, history.Sample{Failed: 7}) // and it stays so, to the end
+	minute(10, history.Sample{Failed: 7}) // holds until the end
 	h.Length = 12 * time.Minute
 	tally := h.Tally()
 	assert.Equal(t, 3*time.Minute, tally.Above)
@@ -214,18 +213,17 @@ func TestTally(t *testing.T) {
 	assert.Zero(t, (&history.History{}).Last())
 }
 
-// TestAvailableAndTotal: each number counts where it should.
+// TestAvailableAndTotal: Available and Total add up the right counts.
 func TestAvailableAndTotal(t *testing.T) {
 	s := history.Sample{
 		OldAvailable: 1, NewAvailable: 2, Pending: 4, Updating: 8, Unknown: 16, CrashLoop: 32, Failed: 64, Terminating: 128,
-		Wanted: 1000, Floor: 1000, Ceiling: 1000, Fewest: 1000, Most: 1000, Short: 1000, Over: 1000,
+		Wanted: 1000, Floor: 1000, Ceiling: 1000, MinAvailable: 1000, MaxTotal: 1000, Short: 1000, Over: 1000,
 	}
 	assert.Equal(t, 3, s.Available())
 	assert.Equal(t, 127, s.Total())
 }
 
-// TestLateSamples: a sample from before the last one is taken for one of that
-// moment.
+// TestLateSamples: a sample from before the last one gets the time of the last one.
 func TestLateSamples(t *testing.T) {
 	var h history.History
 	h.Add(history.Sample{After: -time.Hour, Wanted: 1})
@@ -236,9 +234,9 @@ func TestLateSamples(t *testing.T) {
 	assert.Equal(t, history.Sample{After: time.Hour, Wanted: 3}, h.Samples[1])
 }
 
-// TestWhatASampleSpans: between two moments that the history tells apart, the fleet may leave its
-// bounds, and the bounds may change.
-func TestWhatASampleSpans(t *testing.T) {
+// TestChangesWithinAStride: one sample includes all changes within a stride, also if the fleet leaves
+// its bounds or the bounds change.
+func TestChangesWithinAStride(t *testing.T) {
 	var h history.History
 	for i, s := range []history.Sample{
 		{Floor: 2, Ceiling: 4, NewAvailable: 3},
@@ -251,14 +249,14 @@ func TestWhatASampleSpans(t *testing.T) {
 	}
 	h.Add(history.Sample{After: time.Second, Floor: 3, Ceiling: 3, NewAvailable: 3})
 	assert.Equal(t, []history.Sample{
-		{Ceiling: 3, NewAvailable: 3, Fewest: 1, Most: 6, Short: 1, Over: 2},
-		{After: time.Second, Floor: 3, Ceiling: 3, NewAvailable: 3, Fewest: 3, Most: 3},
+		{Ceiling: 3, NewAvailable: 3, MinAvailable: 1, MaxTotal: 6, Short: 1, Over: 2},
+		{After: time.Second, Floor: 3, Ceiling: 3, NewAvailable: 3, MinAvailable: 3, MaxTotal: 3},
 	}, h.Samples)
 }
 
-// TestQuietFleet: as long as nothing changes there is one sample, and an empty beginning reaches no
-// floor.
-func TestQuietFleet(t *testing.T) {
+// TestUnchangedFleet: as long as nothing changes there is one sample. Where no machines are wanted, the
+// floor does not count as reached.
+func TestUnchangedFleet(t *testing.T) {
 	var h history.History
 	for i := range 100 {
 		h.Add(history.Sample{After: time.Duration(i) * time.Minute})
@@ -268,7 +266,7 @@ func TestQuietFleet(t *testing.T) {
 	assert.Negative(t, h.Tally().Reached, "nothing was wanted")
 }
 
-func TestCloneIsTheCallersOwn(t *testing.T) {
+func TestCloneIsDeep(t *testing.T) {
 	var h history.History
 	h.Add(history.Sample{Wanted: 1})
 	h.Note(history.Mark{What: "a"})

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Last returns how the fleet stood in the end.
+// Last returns the last sample, or a zero one if there is none.
 func (h *History) Last() Sample {
 	if n := len(h.Samples); n > 0 {
 		return h.Samples[n-1]
@@ -13,14 +13,14 @@ func (h *History) Last() Sample {
 	return Sample{}
 }
 
-// Clone returns a copy that shares nothing changeable with h.
+// Clone returns a deep copy of h.
 func (h *History) Clone() *History {
 	c := *h
 	c.Samples, c.Marks = slices.Clone(h.Samples), slices.Clone(h.Marks)
 	return &c
 }
 
-// end returns until when a sample holds.
+// end returns the time until which the i-th sample holds.
 func (h *History) end(i int) time.Duration {
 	if i+1 < len(h.Samples) {
 		return h.Samples[i+1].After
@@ -28,35 +28,35 @@ func (h *History) end(i int) time.Duration {
 	return max(h.Length, h.Samples[i].After)
 }
 
-// Tally sums a history up.
+// Tally is the summary of a history.
 type Tally struct {
-	// Reached is when, since the start, as many machines were available as the floor asks for, for
-	// the first time. It is negative if that never happened.
+	// Reached is when the floor was reached for the first time, since the start. It is negative if
+	// that never happened.
 	Reached time.Duration
-	// Below is for how long fewer machines than that were available since, Short by how many at
-	// most, and Fewest how few were available. Only Fewest includes times that were too short for a
-	// sample.
-	Below         time.Duration
-	Short, Fewest int
-	// Above is for how long there were more machines than the ceiling allows,
-	// Over by how many at most, Most how many there were at most, and MostOfAll
-	// with those being deleted.
-	Above                 time.Duration
-	Over, Most, MostOfAll int
+	// Below is for how long the fleet was below its floor after that, Short is by how many machines
+	// at most, and MinAvailable is the lowest number of available machines. Below leaves out times
+	// that were too short for a sample.
+	Below               time.Duration
+	Short, MinAvailable int
+	// Above is for how long the fleet was above its ceiling, Over is by how many machines at most,
+	// and MaxTotal is the highest number of machines. MaxWithTerminating includes the machines that
+	// are being deleted. Above leaves out times that were too short for a sample.
+	Above                              time.Duration
+	Over, MaxTotal, MaxWithTerminating int
 	// Times is how often each kind of thing happened.
 	Times [kindCount]int
 }
 
-// Tally sums the history up. Times are as exact as the stride.
+// Tally returns the summary of the history. Its durations are as exact as the stride.
 func (h *History) Tally() Tally {
 	t := Tally{Reached: -1}
 	for i := range h.Samples {
 		s := &h.Samples[i]
 		held := h.end(i) - s.After
 		if t.Reached < 0 && s.Available() >= s.Floor && s.Wanted > 0 {
-			t.Reached, t.Fewest = s.After, s.Available()
+			t.Reached, t.MinAvailable = s.After, s.Available()
 		} else if t.Reached >= 0 {
-			t.Fewest, t.Short = min(t.Fewest, s.Fewest), max(t.Short, s.Short)
+			t.MinAvailable, t.Short = min(t.MinAvailable, s.MinAvailable), max(t.Short, s.Short)
 		}
 		if t.Reached >= 0 && s.Available() < s.Floor {
 			t.Below += held
@@ -64,8 +64,8 @@ func (h *History) Tally() Tally {
 		if s.Total() > s.Ceiling {
 			t.Above += held
 		}
-		t.Most, t.Over = max(t.Most, s.Most), max(t.Over, s.Over)
-		t.MostOfAll = max(t.MostOfAll, s.Most, s.Total()+s.Terminating)
+		t.MaxTotal, t.Over = max(t.MaxTotal, s.MaxTotal), max(t.Over, s.Over)
+		t.MaxWithTerminating = max(t.MaxWithTerminating, s.MaxTotal, s.Total()+s.Terminating)
 	}
 	for i := range h.Marks {
 		if m := &h.Marks[i]; int(m.Kind) < kindCount {

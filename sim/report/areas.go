@@ -21,7 +21,7 @@ var bands = [...]band{
 	{"going", "terminating, not counted", func(c preview.Counts) int32 { return c.Terminating }},
 }
 
-// areas draws the bands as steps: what is counted holds until the next count.
+// areas draws the bands as steps: each count holds until the next sample.
 func (c *chart) areas() {
 	samples := c.thinned()
 	if len(samples) == 0 {
@@ -47,12 +47,11 @@ func (c *chart) areas() {
 	}
 }
 
-// manySamples is how many samples are drawn as they are.
+// manySamples is the number of samples up to which all are drawn.
 const manySamples = 2000
 
-// thinned returns the samples to draw: all, or of very many only those that a reader can tell
-// apart. In each pixel the first, the last and the extremes stay, so that a dip below the floor is
-// never lost.
+// thinned returns the samples to draw. Up to manySamples, these are all. Of more, it returns for each
+// pixel the first, the last and the extremes, so that a dip below the floor is never lost.
 func (c *chart) thinned() []preview.Sample {
 	all := c.t.Samples
 	if len(all) <= manySamples {
@@ -70,8 +69,8 @@ func (c *chart) thinned() []preview.Sample {
 	return out
 }
 
-// extremes returns the first and the last of some samples, and those with the fewest available and
-// the most machines, in their order.
+// extremes returns the first and the last of some samples, and those with the fewest available
+// machines and the most machines, ordered by time.
 func extremes(samples []preview.Sample) []preview.Sample {
 	low, high := 0, 0
 	for i := range samples {
@@ -91,7 +90,7 @@ func extremes(samples []preview.Sample) []preview.Sample {
 	return out
 }
 
-// failures marks on the axis when sets replaced machines that failed.
+// failures marks on the axis the times at which sets replaced failed machines.
 func (c *chart) failures() {
 	for i := range c.t.Steps {
 		if s := &c.t.Steps[i]; s.Machines.Reason == machineset.ReasonDeleteFailed {

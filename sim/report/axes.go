@@ -34,8 +34,8 @@ func (c *canvas) grid() {
 		(c.left+c.right)/2, c.bottom+42, caption)
 }
 
-// roundNumber returns the least of 1, 2, 5, 10, 20, 50 and so on that divides a range into so many
-// parts at most.
+// roundNumber returns the smallest of 1, 2, 5, 10, 20, 50, ... that divides a range into at most so
+// many parts.
 func roundNumber(most int64, parts int64) int64 {
 	for power := int64(1); power < math.MaxInt64/100; power *= 10 {
 		for _, digit := range [...]int64{1, 2, 5} {
@@ -55,8 +55,8 @@ var roundTimes = [...]time.Duration{
 	day, 2 * day, 5 * day, 10 * day, 30 * day, 100 * day, 365 * day,
 }
 
-// roundTime returns the least of them that divides a range into so many parts at most. For a range
-// that they are too long or too short for, it returns a part of the range.
+// roundTime returns the smallest of roundTimes that divides a range into at most so many parts. For a
+// range below a second, or longer than they can divide, it returns one such part of the range.
 func roundTime(until time.Duration, parts int) time.Duration {
 	if until >= time.Second {
 		for _, t := range roundTimes {
@@ -68,11 +68,11 @@ func roundTime(until time.Duration, parts int) time.Duration {
 	return max(until/time.Duration(parts), 1)
 }
 
-// labelHeight is how far two names of limits must be from each other.
+// labelHeight is the least distance between the names of two limits, in pixels.
 const labelHeight = 16.0
 
-// limits draws the floor and the ceiling across all else, and names them to
-// the right. Names that would meet are moved apart.
+// limits draws the floor and the ceiling across the plot, with their names to the right. Names that
+// would overlap are moved apart.
 func (c *chart) limits() {
 	floor, ceiling := c.y(int64(c.t.Floor)), c.y(int64(c.t.Ceiling))
 	for _, y := range [...]float64{floor, ceiling} {
@@ -83,7 +83,7 @@ func (c *chart) limits() {
 		floorLabel += near / 2
 		ceilingLabel -= near / 2
 	}
-	if low := floorLabel - c.bottom; low > 0 { // the axis has names of its own below
+	if low := floorLabel - c.bottom; low > 0 { // the labels of the time axis are below
 		floorLabel -= low
 		ceilingLabel = min(ceilingLabel, floorLabel-labelHeight)
 	}
@@ -92,7 +92,7 @@ func (c *chart) limits() {
 		name = "↑ ceiling "
 	}
 	c.limit("ceiling", name, int64(c.t.Ceiling), ceiling, ceilingLabel)
-	c.limit("floor", "floor ", int64(c.t.Floor), floor, floorLabel) // its dashes leave gaps, should they meet
+	c.limit("floor", "floor ", int64(c.t.Floor), floor, floorLabel) // last: where both meet, the ceiling shows in the gaps of its dashes
 }
 
 func (c *canvas) limit(class, name string, n int64, y, label float64) {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// canvas is a plot being drawn: machines over time.
+// canvas draws a plot of machines over time as SVG.
 type canvas struct {
 	out                      bytes.Buffer
 	left, right, top, bottom float64 // edges of the plot
 	until                    time.Duration
 	most                     int64  // machines at the upper edge
-	zero                     string // what the beginning is called
+	zero                     string // label of the time axis at its beginning
 }
 
 func (c *canvas) x(at time.Duration) float64 {
@@ -55,8 +55,7 @@ func coordinate(v float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
 
-// area returns a path along the upper edge, and back along the lower one. Each number holds from
-// its time on.
+// area draws the area between two lines of numbers. Each number holds from its time on.
 func (c *canvas) area(class string, after []time.Duration, lower, upper []int64) {
 	c.printf(`<path class="%s" d="M%f %f`, class, c.x(0), c.y(upper[0]))
 	c.steps(after, upper)
@@ -70,7 +69,7 @@ func (c *canvas) area(class string, after []time.Duration, lower, upper []int64)
 	c.printf("H%fZ\"/>\n", c.x(0))
 }
 
-// line returns a path along numbers that hold from their times on.
+// line draws a path along numbers. Each number holds from its time on.
 func (c *canvas) line(class string, after []time.Duration, numbers []int64) {
 	c.printf(`<path class="%s" d="M%f %f`, class, c.x(0), c.y(numbers[0]))
 	c.steps(after, numbers)

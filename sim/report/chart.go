@@ -30,14 +30,13 @@ type ChartOptions struct {
 	Theme Theme
 }
 
-// SVG writes a timeline as a chart: machines over time as stacked areas, the old ones that are
-// available at the bottom, then the new ones that are, then those that are not. The top of the
-// available ones never falls below the line of the floor, and the top of all three never rises
-// above that of the ceiling, if the rollout keeps its bounds. Terminating machines, which no bound
-// counts, lie on top.
+// SVG writes a timeline as a chart: machines over time as stacked areas. From the bottom up, these
+// are the old available machines, the new available ones, those that are not available, and the
+// terminating ones, which no bound counts. If the rollout keeps its bounds, the top of the second
+// area never falls below the line of the floor, and the top of the third never rises above the line
+// of the ceiling.
 //
-// The file is complete in itself, without scripts or anything from elsewhere.
-// The error is the writer's.
+// The file is complete in itself, without scripts or external resources. The error is the writer's.
 func SVG(w io.Writer, t *preview.Timeline, o ChartOptions) error {
 	c := newChart(t, o)
 	c.open()
@@ -51,8 +50,8 @@ func SVG(w io.Writer, t *preview.Timeline, o ChartOptions) error {
 	return err
 }
 
-// The space around the plot, in pixels. To the right stand the names of the
-// limits; marginTop is that below the legend.
+// The space around the plot, in pixels. The right margin holds the names of the limits; marginTop is
+// the space below the legend.
 const (
 	marginLeft   = 64.0
 	marginRight  = 118.0
@@ -80,7 +79,7 @@ func newChart(t *preview.Timeline, o ChartOptions) *chart {
 		c.title = fittingParts(heading(t), ", ", float64(o.Width-40), 10)
 	}
 	c.until = t.Duration
-	high := max(int64(t.Replicas), mostOfAll(t), 1)
+	high := max(int64(t.Replicas), maxWithTerminating(t), 1)
 	for i := range t.Samples {
 		c.until = max(c.until, t.Samples[i].After)
 	}
@@ -96,7 +95,7 @@ func newChart(t *preview.Timeline, o ChartOptions) *chart {
 	return c
 }
 
-// within returns n, or its default if it is zero, in the range of a chart's edge.
+// within returns n, moved into the range from least to 4000, or the standard value if n is zero.
 func within(n, standard, least int) int {
 	if n == 0 {
 		return standard
@@ -114,7 +113,7 @@ func (c *chart) open() {
 	c.printf(`<text class="ink" x="20" y="51">%s</text>`+"\n", fittingParts(conclusion(c.t)+c.tally(), "; ", float64(c.o.Width-40), letter))
 }
 
-// tally is what the second line adds to the outcome.
+// tally returns what the second line of the chart adds to the outcome.
 func (c *chart) tally() string {
 	s := "; " + decimal(c.t.Created) + " created, " + decimal(c.t.Deleted) + " deleted"
 	if c.t.Failed > 0 {
@@ -123,16 +122,17 @@ func (c *chart) tally() string {
 	return s
 }
 
-// description is the chart for those who can't see it.
+// description returns the chart in words, for those who can't see it.
 func (c *chart) description() string {
 	return "Machines over time, from now. " + strings.ReplaceAll(strings.TrimSuffix(Summary(c.t), "\n"), "\n", ". ") + "."
 }
 
-// letter is about how wide a letter of the chart's text is, in pixels. The reader's browser chooses
-// the font.
+// letter is the approximate width of a letter of the chart's text, in pixels. The reader's browser
+// chooses the font.
 const letter = 6.6
 
-// fittingParts leaves out parts at the end that do not fit, as fitted does with letters.
+// fittingParts cuts a text at a separator, so that it is no wider than so many pixels. If its first
+// part is too wide, that is cut as fitted does.
 func fittingParts(s, separator string, width, letter float64) string {
 	for int(width/letter) < len([]rune(s)) {
 		at := strings.LastIndex(s, separator)
@@ -144,7 +144,7 @@ func fittingParts(s, separator string, width, letter float64) string {
 	return fitted(s, width, letter)
 }
 
-// fitted cuts a text that would be wider than so many pixels.
+// fitted cuts a text that would be wider than so many pixels, and ends it with "…".
 func fitted(s string, width, letter float64) string {
 	runes := []rune(s)
 	if most := int(width / letter); len(runes) > most {

@@ -29,7 +29,7 @@ type element struct {
 	attributes map[string]string
 }
 
-// elements parses a chart, strictly.
+// elements parses a chart as strict XML.
 func elements(t require.TestingT, svg []byte) []element {
 	decoder := xml.NewDecoder(bytes.NewReader(svg))
 	var out []element
@@ -59,8 +59,8 @@ func elements(t require.TestingT, svg []byte) []element {
 	}
 }
 
-// labels are the texts of a class with their heights.
-func labels(t require.TestingT, all []element, class string) (text string, y float64) {
+// label returns the first text of a class, and its y coordinate.
+func label(t require.TestingT, all []element, class string) (text string, y float64) {
 	for _, e := range all {
 		if strings.HasSuffix(e.attributes["class"], class) && e.name == "text" {
 			y, err := strconv.ParseFloat(e.attributes["y"], 64)
@@ -81,8 +81,8 @@ func TestChartSaysWhatItShows(t *testing.T) {
 	assert.Equal(t, "title desc", all[0].attributes["aria-labelledby"])
 	assert.Equal(t, "fleet/web: 50 machines wanted, surge 10, unavailable 0", all[1].text)
 	assert.Contains(t, all[2].text, "available: never below 50 (floor 50)")
-	floor, _ := labels(t, all, "floor-name")
-	ceiling, _ := labels(t, all, "ceiling-name")
+	floor, _ := label(t, all, "floor-name")
+	ceiling, _ := label(t, all, "ceiling-name")
 	assert.Equal(t, [2]string{"floor 50", "ceiling 60"}, [2]string{floor, ceiling})
 	text := string(svg)
 	for _, part := range []string{
@@ -93,9 +93,9 @@ func TestChartSaysWhatItShows(t *testing.T) {
 	}
 	assert.Equal(t, 2+1, strings.Count(text, `class="failure"`), "two on the axis, one in the legend")
 	for _, part := range []string{"href", "url(", "<script", "<image", "@import", "<!"} {
-		assert.NotContains(t, text, part, "nothing from elsewhere")
+		assert.NotContains(t, text, part, "an external resource")
 	}
-	assert.Equal(t, 1, strings.Count(text, "http"), "the name space alone")
+	assert.Equal(t, 1, strings.Count(text, "http"), "more addresses than that of the XML name space")
 }
 
 func TestChartThemes(t *testing.T) {
@@ -107,8 +107,7 @@ func TestChartThemes(t *testing.T) {
 	assert.NotContains(t, string(dark), ".paper{fill:#fff}")
 }
 
-// TestChartShowsTheCounts reads the top of the available machines back from
-// the drawing.
+// TestChartShowsTheCounts: the areas in the drawing are as high as the counts.
 func TestChartShowsTheCounts(t *testing.T) {
 	line := plans(t)["surge-one-at-a-time"].timeline(t)
 	all := elements(t, draw(t, line, report.ChartOptions{}))
@@ -118,8 +117,8 @@ func TestChartShowsTheCounts(t *testing.T) {
 			paths[e.attributes["class"]] += e.attributes["d"]
 		}
 	}
-	// All four are available at first, so the old ones begin at the floor, and
-	// the fifth, which is not, lies between floor and ceiling.
+	// All four are available at first, so the old ones reach the floor. The fifth machine is not
+	// available, so it lies between floor and ceiling.
 	floor, _, _ := strings.Cut(paths["line floor"], "H")
 	ceiling, _, _ := strings.Cut(paths["line ceiling"], "H")
 	assert.True(t, strings.HasPrefix(paths["old"], floor+"H"), "%s: %s", floor, paths["old"])
@@ -130,27 +129,27 @@ func TestChartShowsTheCounts(t *testing.T) {
 	assert.NotEmpty(t, paths["going"])
 }
 
-// TestLimitsAreReadable: the names of floor and ceiling never meet, and lie in
-// the picture, for any numbers.
+// TestLimitsAreReadable: for any numbers, the names of floor and ceiling are inside the picture and do
+// not overlap.
 func TestLimitsAreReadable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := drawTimeline(t)
 		o := report.ChartOptions{Width: rapid.IntRange(-1, 5000).Draw(t, "width"), Height: rapid.IntRange(-1, 5000).Draw(t, "height")}
 		all := elements(t, draw(t, line, o))
-		_, floor := labels(t, all, "floor-name")
-		_, ceiling := labels(t, all, "ceiling-name")
+		_, floor := label(t, all, "floor-name")
+		_, ceiling := label(t, all, "ceiling-name")
 		require.GreaterOrEqual(t, floor-ceiling, 15.8)
 		height, err := strconv.ParseFloat(all[0].attributes["height"], 64)
 		require.NoError(t, err)
 		require.Less(t, floor, height-40)
 		require.Greater(t, ceiling, 80.0)
 		require.LessOrEqual(t, len(all), 20_000)
-		requireApart(t, all)
+		requireNoOverlap(t, all)
 	})
 }
 
-// requireApart wants no two texts to overlap, each letter being so wide.
-func requireApart(t require.TestingT, all []element) {
+// requireNoOverlap requires that no two texts overlap, if each letter has the given width and height.
+func requireNoOverlap(t require.TestingT, all []element) {
 	const wide, high = 6.0, 11.0
 	type box struct {
 		text               string
@@ -206,8 +205,8 @@ func drawTimeline(t *rapid.T) *preview.Timeline {
 	return line
 }
 
-// TestChartOfManySamples: a long timeline makes no large file, and the one moment at which it fell
-// below the floor stays.
+// TestChartOfManySamples: a long timeline makes no large file. It still shows the one moment at which
+// too few machines were available.
 func TestChartOfManySamples(t *testing.T) {
 	line := &preview.Timeline{Duration: 100_000 * time.Second}
 	line.Replicas, line.Floor, line.Ceiling = 100, 100, 101

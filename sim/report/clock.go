@@ -8,8 +8,8 @@ import (
 
 const day = 24 * time.Hour
 
-// clock spells a duration as short as possible, and drops only fractions of a second: "1d6h",
-// "1m30s", "0s". Below a second, which only odd models have, it spells it as time.Duration does.
+// clock formats a duration as short as possible, without fractions of a second: "1d6h", "1m30s". A
+// duration below a second, which only odd models have, is formatted as time.Duration does.
 func clock(d time.Duration) string {
 	if d < 0 {
 		return "-" + clock(-max(d, -1<<62))
@@ -30,7 +30,7 @@ func clock(d time.Duration) string {
 	return b.String()
 }
 
-// decimal spells a number of machines.
+// decimal formats a number.
 func decimal[N int32 | int64 | int](n N) string { return strconv.FormatInt(int64(n), 10) }
 
 // counted returns "1 machine", "3 machines".
@@ -44,7 +44,7 @@ func counted[N int32 | int64 | int](n N, what string) string {
 // moment returns a time in a history, in whole seconds.
 func moment(d time.Duration) string { return clock(d.Truncate(time.Second)) }
 
-// span spells the time from the begin to the end of something.
+// span formats a period: "1m to 2m", or one time if both are the same second.
 func span(from, until time.Duration) string {
 	if moment(until) == moment(from) {
 		return moment(from)

@@ -15,50 +15,50 @@ import (
 	"github.com/millwright-go/millwright/sim/report"
 )
 
-// plans are what the goldens show.
+// plans returns the rollouts that the golden files show, by the name of the file.
 func plans(t require.TestingT) map[string]plan {
-	slow := usual(t, "")
-	slow.Delete = 10 * time.Minute
-	short := usual(t, "")
-	short.Limit = 4 * time.Minute
-	quick := preview.Model{}
-	hasty := usual(t, "1")
-	updating := usual(t, "")
+	slowDeletion := modelFailing(t, "")
+	slowDeletion.Delete = 10 * time.Minute
+	limited := modelFailing(t, "")
+	limited.Limit = 4 * time.Minute
+	zero := preview.Model{}
+	failingOne := modelFailing(t, "1")
+	updating := modelFailing(t, "")
 	updating.Update, updating.FailUpdate.Value = 15*time.Minute, 1
 	return map[string]plan{
-		"recreate":              {replicas: 6, from: 5, model: usual(t, ""), change: recreate},
-		"paused":                {replicas: 7, from: 5, surge: "1", model: usual(t, ""), change: pause},
-		"rollback":              {replicas: 3, from: 3, surge: "1", model: usual(t, ""), change: rollBack},
-		"no-history-kept":       {replicas: 2, from: 2, surge: "1", model: usual(t, ""), change: forget},
-		"progress-deadline":     {replicas: 3, from: 3, surge: "1", model: hasty, change: hurry},
-		"surge-one-at-a-time":   {replicas: 4, from: 4, surge: "1", model: usual(t, "")},
-		"surge-a-fifth":         {replicas: 50, from: 50, surge: "20%", model: usual(t, "5%")},
-		"unavailable-only":      {replicas: 6, from: 6, lost: "2", model: usual(t, "")},
-		"surge-and-unavailable": {replicas: 10, from: 10, surge: "25%", lost: "25%", model: usual(t, "")},
-		"neither-of-both":       {replicas: 3, from: 3, model: usual(t, "")},
-		"first-creation":        {replicas: 5, surge: "1", model: usual(t, "")},
-		"zero":                  {surge: "1", model: usual(t, "")},
-		"nothing-to-do":         {replicas: 5, from: 5, surge: "1", scaleOnly: true, model: usual(t, "")},
-		"scale-up":              {replicas: 8, from: 3, surge: "1", scaleOnly: true, model: usual(t, "25%")},
-		"scale-down":            {replicas: 3, from: 8, surge: "1", scaleOnly: true, model: usual(t, "")},
-		"scale-to-zero":         {replicas: 0, from: 4, surge: "1", model: usual(t, "")},
-		"scale-up-and-roll":     {replicas: 9, from: 5, surge: "2", model: usual(t, "")},
-		"scale-down-and-roll":   {replicas: 4, from: 10, surge: "1", lost: "1", model: usual(t, "")},
-		"min-ready":             {replicas: 3, from: 3, surge: "1", minReady: time.Minute, model: usual(t, "")},
-		"slow-deletion":         {replicas: 6, from: 6, surge: "2", model: slow},
-		"every-creation-fails":  {replicas: 6, from: 6, surge: "2", lost: "1", model: usual(t, "100%")},
-		"the-first-two-fail":    {replicas: 4, from: 4, surge: "1", model: usual(t, "2")},
-		"limit-reached":         {replicas: 6, from: 6, surge: "1", model: short},
-		"no-time-at-all":        {replicas: 3, from: 3, surge: "1", model: quick},
-		"stuck":                 {replicas: 4, from: 2, surge: "1", scaleOnly: true, model: usual(t, ""), change: pauseSet},
-		"unhealthy-old":         {replicas: 4, from: 4, surge: "1", model: usual(t, ""), change: breakTwo},
-		"in-place":              {replicas: 5, from: 5, lost: "2", model: updating, change: inPlace},
+		"recreate":              {replicas: 6, from: 5, model: modelFailing(t, ""), change: recreate},
+		"paused":                {replicas: 7, from: 5, surge: "1", model: modelFailing(t, ""), change: pause},
+		"rollback":              {replicas: 3, from: 3, surge: "1", model: modelFailing(t, ""), change: rollBack},
+		"no-history-kept":       {replicas: 2, from: 2, surge: "1", model: modelFailing(t, ""), change: keepNoHistory},
+		"progress-deadline":     {replicas: 3, from: 3, surge: "1", model: failingOne, change: setDeadline},
+		"surge-one-at-a-time":   {replicas: 4, from: 4, surge: "1", model: modelFailing(t, "")},
+		"surge-a-fifth":         {replicas: 50, from: 50, surge: "20%", model: modelFailing(t, "5%")},
+		"unavailable-only":      {replicas: 6, from: 6, unavailable: "2", model: modelFailing(t, "")},
+		"surge-and-unavailable": {replicas: 10, from: 10, surge: "25%", unavailable: "25%", model: modelFailing(t, "")},
+		"neither-of-both":       {replicas: 3, from: 3, model: modelFailing(t, "")},
+		"first-creation":        {replicas: 5, surge: "1", model: modelFailing(t, "")},
+		"zero":                  {surge: "1", model: modelFailing(t, "")},
+		"nothing-to-do":         {replicas: 5, from: 5, surge: "1", scaleOnly: true, model: modelFailing(t, "")},
+		"scale-up":              {replicas: 8, from: 3, surge: "1", scaleOnly: true, model: modelFailing(t, "25%")},
+		"scale-down":            {replicas: 3, from: 8, surge: "1", scaleOnly: true, model: modelFailing(t, "")},
+		"scale-to-zero":         {replicas: 0, from: 4, surge: "1", model: modelFailing(t, "")},
+		"scale-up-and-roll":     {replicas: 9, from: 5, surge: "2", model: modelFailing(t, "")},
+		"scale-down-and-roll":   {replicas: 4, from: 10, surge: "1", unavailable: "1", model: modelFailing(t, "")},
+		"min-ready":             {replicas: 3, from: 3, surge: "1", minReady: time.Minute, model: modelFailing(t, "")},
+		"slow-deletion":         {replicas: 6, from: 6, surge: "2", model: slowDeletion},
+		"every-creation-fails":  {replicas: 6, from: 6, surge: "2", unavailable: "1", model: modelFailing(t, "100%")},
+		"the-first-two-fail":    {replicas: 4, from: 4, surge: "1", model: modelFailing(t, "2")},
+		"limit-reached":         {replicas: 6, from: 6, surge: "1", model: limited},
+		"no-time-at-all":        {replicas: 3, from: 3, surge: "1", model: zero},
+		"stuck":                 {replicas: 4, from: 2, surge: "1", scaleOnly: true, model: modelFailing(t, ""), change: pauseSet},
+		"unhealthy-old":         {replicas: 4, from: 4, surge: "1", model: modelFailing(t, ""), change: makeTwoUnhealthy},
+		"in-place":              {replicas: 5, from: 5, unavailable: "2", model: updating, change: inPlace},
 		"in-place-with-surge":   {replicas: 3, from: 3, surge: "1", model: updating, change: inPlace},
-		"refused":               {replicas: -1, from: 2, surge: "1", model: usual(t, "")},
+		"refused":               {replicas: -1, from: 2, surge: "1", model: modelFailing(t, "")},
 	}
 }
 
-// pauseSet has the set left as it is.
+// pauseSet pauses the set, so that it creates and deletes no machines.
 func pauseSet(_ *deployment.Deployment, sets []deployment.Children) {
 	sets[0].Set.Annotations = map[string]string{"millwright-go/paused": "true"}
 }
@@ -73,22 +73,22 @@ func inPlace(d *deployment.Deployment, _ []deployment.Children) {
 
 func pause(d *deployment.Deployment, _ []deployment.Children) { d.Spec.Paused = true }
 
-// rollBack asks for the template of the set there is, and so takes back the set that was to come.
+// rollBack asks for the template of the existing set, so that no other set is needed.
 func rollBack(d *deployment.Deployment, sets []deployment.Children) {
 	sets[0].Set.Revision = 1
 	d.Spec.RollbackTo = &deployment.Rollback{}
 }
 
-func forget(d *deployment.Deployment, _ []deployment.Children) {
+func keepNoHistory(d *deployment.Deployment, _ []deployment.Children) {
 	d.Spec.RevisionHistoryLimit = new(int32)
 }
 
-func hurry(d *deployment.Deployment, _ []deployment.Children) {
+func setDeadline(d *deployment.Deployment, _ []deployment.Children) {
 	d.Spec.ProgressDeadline = 10 * time.Minute
 }
 
-// breakTwo makes two machines unhealthy.
-func breakTwo(_ *deployment.Deployment, sets []deployment.Children) {
+// makeTwoUnhealthy makes two machines unhealthy.
+func makeTwoUnhealthy(_ *deployment.Deployment, sets []deployment.Children) {
 	for _, m := range sets[0].Machines[:2] {
 		m.Status.Phase = machine.PhaseUnknown
 	}

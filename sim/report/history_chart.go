@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// fleetBands are the areas in the chart of a history, the lowest first. The first two are what is
-// available. Bounds count all but the last.
+// fleetBands are the areas in the chart of a history, the lowest first. The first two are the
+// available machines. Bounds count all areas but the last.
 var fleetBands = [...]struct {
 	class, name string
 	of          func(*history.Sample) int
@@ -32,12 +32,12 @@ type fleetChart struct {
 	after   []time.Duration  // when each begins
 	entries []entry
 	lanes   []lane
-	foot    float64 // where the lanes begin
+	foot    float64 // where the lanes begin, in pixels from the top
 	height  float64
 }
 
-// HistorySVG writes a history as a chart. It shows machines by phase as stacked areas, with what is
-// available at the bottom, between floor and ceiling. Below, it shows what happened, in one lane
+// HistorySVG writes a history as a chart. It shows machines by phase as stacked areas, the available
+// ones at the bottom, with lines for floor and ceiling. Below, it shows what happened, in one lane
 // for each kind of event. The file is complete in itself, without scripts or external resources.
 // The error is the writer's.
 //
@@ -50,7 +50,7 @@ func HistorySVG(w io.Writer, h *history.History, o ChartOptions) error {
 	}
 	c.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %f" width="%d" height="%f" role="img" aria-labelledby="title desc">`+"\n",
 		c.o.Width, c.height, c.o.Width, c.height)
-	c.printf("<title id=\"title\">%s</title>\n<desc id=\"desc\">%s</desc>\n", title, said(h))
+	c.printf("<title id=\"title\">%s</title>\n<desc id=\"desc\">%s</desc>\n", title, describe(h))
 	c.out.WriteString("<style>\n" + fleetStyle(o.Theme) + "</style>\n")
 	c.printf(`<rect class="paper" width="%d" height="%f"/>`+"\n", c.o.Width, c.height)
 	c.printf(`<text class="title" x="20" y="30">%s</text>`+"\n", fitted(title, float64(c.o.Width-40), 10))
@@ -61,7 +61,7 @@ func HistorySVG(w io.Writer, h *history.History, o ChartOptions) error {
 	return err
 }
 
-// figuresLine returns the figures in a line.
+// figuresLine returns the figures in one line of text.
 func figuresLine(h *history.History) string {
 	line := ""
 	for i, f := range figures(h) {
@@ -73,8 +73,8 @@ func figuresLine(h *history.History) string {
 	return line
 }
 
-// said is a chart for those who can't see it.
-func said(h *history.History) string {
+// describe returns a chart in words, for those who can't see it.
+func describe(h *history.History) string {
 	text := "Machines by phase over time."
 	for _, f := range figures(h) {
 		text += " " + f.name + ": " + f.value + ", " + f.note + "."
@@ -96,7 +96,7 @@ func newFleetChart(h *history.History, o ChartOptions) *fleetChart {
 	c := &fleetChart{h: h, o: o, lanes: lanes(h)}
 	c.zero, c.until = "0", min(max(h.Length, time.Second), longest)
 	c.left, c.right = fleetMarginLeft, float64(o.Width)-fleetMarginRight
-	c.most = max(int64(h.Tally().MostOfAll), int64(highestBound(h)), 1)
+	c.most = max(int64(h.Tally().MaxWithTerminating), int64(highestBound(h)), 1)
 	c.most += c.most/20 + 1
 	c.thin()
 	for i := range c.samples {
@@ -115,7 +115,7 @@ func newFleetChart(h *history.History, o ChartOptions) *fleetChart {
 	return c
 }
 
-// thin merges all samples that fall into one pixel.
+// thin merges samples that fall into the same pixel.
 func (c *fleetChart) thin() {
 	for _, s := range c.h.Samples {
 		if n := len(c.samples); n > 0 && int(c.x(c.samples[n-1].After)) == int(c.x(s.After)) {
@@ -126,7 +126,7 @@ func (c *fleetChart) thin() {
 	}
 }
 
-// some reports whether the count that is drawn is ever above zero.
+// some reports whether a count is above zero in any sample that is drawn.
 func (c *fleetChart) some(of func(*history.Sample) int) bool {
 	for i := range c.samples {
 		if of(&c.samples[i]) > 0 {
@@ -150,7 +150,7 @@ func (c *fleetChart) draw() {
 	}
 }
 
-// areas draws the bands on each other.
+// areas draws the bands, each on top of the one before.
 func (c *fleetChart) areas() {
 	lower, upper := make([]int64, len(c.samples)), make([]int64, len(c.samples))
 	for _, b := range fleetBands {
@@ -173,11 +173,11 @@ func (c *fleetChart) limits() {
 	c.line("halo", c.after, ceiling)
 	c.line("halo", c.after, floor)
 	c.line("line ceiling", c.after, ceiling)
-	c.line("line floor", c.after, floor) // its dashes leave gaps, should they meet
+	c.line("line floor", c.after, floor) // last: where both meet, the ceiling shows in the gaps of its dashes
 }
 
-// blips draws what was too short to be an area: fewer available than the floor, or more than the
-// ceiling.
+// blips draws violations of the bounds that were too short to show in the areas: fewer machines
+// available than the floor, or more machines than the ceiling.
 func (c *fleetChart) blips() {
 	for i := range c.samples {
 		s := &c.samples[i]
@@ -211,7 +211,7 @@ func (c *fleetChart) moments() {
 	}
 }
 
-// lift moves all up by so many pixels.
+// lift moves everything up by so many pixels.
 func (c *fleetChart) lift(by float64) {
 	for i := range c.entries {
 		c.entries[i].y -= by

@@ -22,9 +22,9 @@ import (
 	"github.com/millwright-go/millwright/sim/report"
 )
 
-// eventful is a run with everything that a history can hold.
+// eventful returns a history of a run that has everything a history can hold.
 func eventful() *history.History {
-	h := &history.History{Name: "web", Seed: 42, Start: born}
+	h := &history.History{Name: "web", Seed: 42, Start: startTime}
 	at := func(minutes int, s history.Sample) {
 		s.After = time.Duration(minutes) * time.Minute
 		h.Add(s)
@@ -65,8 +65,8 @@ func written(t require.TestingT, write func(io.Writer) error) []byte {
 	return out.Bytes()
 }
 
-// ways are all ways to write a history.
-func ways(h *history.History) map[string]func(io.Writer) error {
+// writers returns all the ways to write a history.
+func writers(h *history.History) map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
 		"txt":  func(w io.Writer) error { return report.HistoryText(w, h, report.TextOptions{}) },
 		"svg":  func(w io.Writer) error { return report.HistorySVG(w, h, report.ChartOptions{}) },
@@ -75,19 +75,19 @@ func ways(h *history.History) map[string]func(io.Writer) error {
 }
 
 func TestHistoryGoldens(t *testing.T) {
-	for kind, write := range ways(eventful()) {
+	for kind, write := range writers(eventful()) {
 		t.Run(kind, func(t *testing.T) {
 			golden(t, "eventful-run."+kind, written(t, write))
 		})
 	}
 	t.Run("nothing", func(t *testing.T) {
-		golden(t, "empty-run.txt", written(t, ways(&history.History{Name: "web"})["txt"]))
+		golden(t, "empty-run.txt", written(t, writers(&history.History{Name: "web"})["txt"]))
 	})
 }
 
 func TestHistoryWritersErrors(t *testing.T) {
-	for kind, write := range ways(eventful()) {
-		assert.ErrorIs(t, write(full{}), errFull, kind)
+	for kind, write := range writers(eventful()) {
+		assert.ErrorIs(t, write(fullWriter{}), errFull, kind)
 	}
 }
 
@@ -108,25 +108,25 @@ func TestHistoryOptions(t *testing.T) {
 	assert.Equal(t, fmt.Sprint(280+7*32), all[0].attributes["height"])
 }
 
-// drawHistory draws any history that a caller might put together, including those that no run
-// leaves.
+// drawHistory draws any history that a caller might put together, including those that no simulation
+// records.
 func drawHistory(t *rapid.T) *history.History {
 	span := rapid.SampledFrom([]int64{0, 1, 1e9, 3e12, 1e15, math.MaxInt64}).Draw(t, "span")
 	when := rapid.Int64Range(-1, span)
 	count := rapid.IntRange(-1, rapid.SampledFrom([]int{3, 60, 1000, math.MaxInt32}).Draw(t, "size"))
 	h := &history.History{
 		Name: rapid.String().Draw(t, "name"), Seed: rapid.Uint64().Draw(t, "seed"), Length: time.Duration(when.Draw(t, "length")),
-		Unkept: rapid.IntRange(0, 2).Draw(t, "unkept"),
+		Dropped: rapid.IntRange(0, 2).Draw(t, "dropped"),
 	}
-	if rapid.Bool().Draw(t, "zone") {
-		h.Start = born
+	if rapid.Bool().Draw(t, "has start") {
+		h.Start = startTime
 	}
 	raw := rapid.Bool().Draw(t, "raw")
 	for range rapid.IntRange(0, 25).Draw(t, "samples") {
 		s := history.Sample{
 			After: time.Duration(when.Draw(t, "after")), Wanted: count.Draw(t, "wanted"), Floor: count.Draw(t, "floor"), Ceiling: count.Draw(t, "ceiling"),
-			OldAvailable: count.Draw(t, "old"), NewAvailable: count.Draw(t, "new"), Pending: count.Draw(t, "pending"), Terminating: count.Draw(t, "going"),
-			Failed: count.Draw(t, "failed"), Fewest: count.Draw(t, "fewest"), Most: count.Draw(t, "most"),
+			OldAvailable: count.Draw(t, "old"), NewAvailable: count.Draw(t, "new"), Pending: count.Draw(t, "pending"), Terminating: count.Draw(t, "terminating"),
+			Failed: count.Draw(t, "failed"), MinAvailable: count.Draw(t, "minAvailable"), MaxTotal: count.Draw(t, "maxTotal"),
 		}
 		if raw {
 			h.Samples = append(h.Samples, s)
@@ -148,41 +148,50 @@ func drawHistory(t *rapid.T) *history.History {
 	return h
 }
 
-// outside is all that would make a browser fetch or run something.
-var outside = regexp.MustCompile(`(?i)<script|<link|<img|<iframe|<object|@import|url\(|\son[a-z]+=|src=|href=`)
+// These match what would make a browser fetch or run something: in tags, and in style sheets.
+var (
+	activeTags   = regexp.MustCompile(`(?i)<script|<link|<img|<iframe|<object|\son[a-z]+=|src=|href=`)
+	activeStyles = regexp.MustCompile(`(?i)@import|url\(`)
 
-// TestHistoryIsAlwaysWritten: any history becomes valid files. They are the same each time, they
-// need no external resources, and no text overlaps another.
-func TestHistoryIsAlwaysWritten(t *testing.T) {
+	styleSheets = regexp.MustCompile(`(?s)<style>.*?</style>`)
+)
+
+// TestAnyHistoryIsWritten: any history can be written in all formats. The files are the same each
+// time, they need no external resources, and no text overlaps another.
+func TestAnyHistoryIsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t)
-		for kind, write := range ways(h) {
+		for kind, write := range writers(h) {
 			out := written(t, write)
 			require.True(t, utf8.Valid(out), kind)
 			require.Equal(t, string(out), string(written(t, write)), kind)
 			if kind != "txt" {
-				require.NotRegexp(t, outside, withoutText(string(out)))
+				require.NotRegexp(t, activeTags, tagsOnly(string(out)))
+				for _, sheet := range styleSheets.FindAllString(string(out), -1) {
+					require.NotRegexp(t, activeStyles, sheet)
+				}
 			}
 		}
 		width := rapid.SampledFrom([]int{300, 336, 640, 1120, 4000}).Draw(t, "width")
-		requireApart(t, elements(t, written(t, func(w io.Writer) error {
+		requireNoOverlap(t, elements(t, written(t, func(w io.Writer) error {
 			return report.HistorySVG(w, h, report.ChartOptions{Title: "a", Width: width})
 		})))
-		requireWellFormed(t, written(t, ways(h)["html"]))
-		lines := strings.Split(string(written(t, ways(h)["txt"])), "\n")
+		requireWellFormed(t, written(t, writers(h)["html"]))
+		lines := strings.Split(string(written(t, writers(h)["txt"])), "\n")
 		for _, l := range lines {
 			require.Equal(t, strings.TrimRight(l, " "), l)
 		}
 	})
 }
 
-// withoutText returns a document's elements.
-func withoutText(s string) string {
+// tagsOnly strips text and the values of attributes from a document.
+func tagsOnly(s string) string {
 	s = regexp.MustCompile(`"[^"]*"`).ReplaceAllString(s, `""`)
 	return regexp.MustCompile(`>[^<]*<`).ReplaceAllString(s, "><")
 }
 
-// requireWellFormed requires every element of a page to be closed at the right place.
+// requireWellFormed requires every element of a page to be closed in the right order. It returns the
+// texts in them.
 func requireWellFormed(t require.TestingT, page []byte) (texts []string) {
 	decoder := xml.NewDecoder(bytes.NewReader(page))
 	decoder.Strict, decoder.AutoClose, decoder.Entity = false, []string{"meta", "!DOCTYPE"}, xml.HTMLEntity
@@ -206,43 +215,43 @@ func requireWellFormed(t require.TestingT, page []byte) (texts []string) {
 	}
 }
 
-// TestTableOfAHistory: its rows hold every mark once, and the fewest and the most of the samples.
-// Its last row is the end.
-func TestTableOfAHistory(t *testing.T) {
+// TestTableRows: merged rows still count each mark once, and show the minimum of available machines
+// and the maximum of all. The last row is the state at the end.
+func TestTableRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history.History{Name: "web"}
 		faults := 0
 		for i := range rapid.IntRange(1, 40).Draw(t, "changes") {
 			after := h.Length
-			if i > 0 { // a recorder begins with what is there
+			if i > 0 { // the first sample is at time 0
 				after += time.Duration(rapid.Int64Range(0, 600).Draw(t, "later")) * time.Second
 			}
 			n := rapid.IntRange(0, 9)
-			h.Add(history.Sample{After: after, Ceiling: 10, NewAvailable: n.Draw(t, "available"), Pending: n.Draw(t, "pending"), Terminating: n.Draw(t, "going")})
+			h.Add(history.Sample{After: after, Ceiling: 10, NewAvailable: n.Draw(t, "available"), Pending: n.Draw(t, "pending"), Terminating: n.Draw(t, "terminating")})
 			if rapid.Bool().Draw(t, "fault") {
 				h.Note(history.Mark{After: after, What: "a"})
 				faults++
 			}
 		}
-		asked := rapid.IntRange(1, 20).Draw(t, "rows")
-		text := string(written(t, func(w io.Writer) error { return report.HistoryText(w, h, report.TextOptions{Rows: asked}) }))
+		rowLimit := rapid.IntRange(1, 20).Draw(t, "rows")
+		text := string(written(t, func(w io.Writer) error { return report.HistoryText(w, h, report.TextOptions{Rows: rowLimit}) }))
 		rows := strings.Split(text[:strings.Index(text, "\n\nPicture")], "\n")[3:]
-		require.LessOrEqual(t, len(rows), asked+1)
-		fewest, most, told := 99, 0, 0
+		require.LessOrEqual(t, len(rows), rowLimit+1)
+		minAvailable, maxTotal, shownFaults := 99, 0, 0
 		for _, row := range rows {
 			cells := strings.Fields(row)
-			fewest, most = min(fewest, number(t, cells[2])), max(most, number(t, cells[3]))
+			minAvailable, maxTotal = min(minAvailable, number(t, cells[2])), max(maxTotal, number(t, cells[3]))
 			if i := strings.LastIndex(row, " fault"); i > 0 {
-				told += number(t, row[strings.LastIndex(row[:i], " ")+1:i])
+				shownFaults += number(t, row[strings.LastIndex(row[:i], " ")+1:i])
 			}
 		}
-		require.Equal(t, faults, told)
-		wantFewest, wantMost := 99, 0
+		require.Equal(t, faults, shownFaults)
+		wantMin, wantMax := 99, 0
 		for i := range h.Samples {
-			wantFewest, wantMost = min(wantFewest, h.Samples[i].Fewest), max(wantMost, h.Samples[i].Most)
+			wantMin, wantMax = min(wantMin, h.Samples[i].MinAvailable), max(wantMax, h.Samples[i].MaxTotal)
 		}
-		require.Equal(t, wantFewest, fewest)
-		require.Equal(t, wantMost, most)
+		require.Equal(t, wantMin, minAvailable)
+		require.Equal(t, wantMax, maxTotal)
 		last, end := strings.Fields(rows[len(rows)-1]), h.Last()
 		require.Equal(t, []int{end.Pending, end.Terminating}, []int{number(t, last[5]), number(t, last[8])})
 	})
@@ -254,9 +263,9 @@ func number(t require.TestingT, s string) int {
 	return n
 }
 
-// TestChartOfALongHistory: with very many changes, faults and sorts of faults the page stays small.
-// It still shows the one moment below the floor, and a violation at the moment of an edit.
-func TestChartOfALongHistory(t *testing.T) {
+// TestLongHistoryMakesSmallChart: with very many changes, faults and sorts of faults the chart stays
+// small. It still shows the one moment below the floor, and a violation at the moment of an edit.
+func TestLongHistoryMakesSmallChart(t *testing.T) {
 	h := &history.History{Name: "web"}
 	for i := range 20_000 {
 		s := history.Sample{After: time.Duration(i) * time.Second, Wanted: 9, Floor: 9, Ceiling: 10, NewAvailable: 9, Pending: i / 20 % 2}
@@ -280,45 +289,45 @@ func TestChartOfALongHistory(t *testing.T) {
 	assert.Equal(t, 14, strings.Count(svg, ">sort ")+strings.Count(svg, ">other faults"), "lanes of faults")
 }
 
-// TestMarksInOnePixelOfAHistory: a reader can't tell them apart, so they are merged, with the times
-// of all and from the first to the last.
-func TestMarksInOnePixelOfAHistory(t *testing.T) {
+// TestMarksWithinOnePixelAreMerged: a reader can't tell such marks apart, so they are merged into one
+// that has the number of all, the start of the first and the end of the last.
+func TestMarksWithinOnePixelAreMerged(t *testing.T) {
 	h := &history.History{Name: "web", Length: 100 * time.Hour}
 	for i := range 5 {
 		h.Note(history.Mark{After: time.Duration(60+10*i) * time.Second, Kind: history.Kill, What: "manager killed"})
 	}
-	svg := string(written(t, ways(h)["svg"]))
+	svg := string(written(t, writers(h)["svg"]))
 	assert.Equal(t, 1, strings.Count(svg, `class="kill"`))
 	assert.Contains(t, svg, "<title>1m to 1m40s: manager killed × 5</title>")
 }
 
-// TestHistoryOfAges: a length that no run has is cut to what an axis can show.
-func TestHistoryOfAges(t *testing.T) {
+// TestHugeLength: with the longest possible duration no labels of the chart overlap.
+func TestHugeLength(t *testing.T) {
 	h := &history.History{Name: "web", Length: 1<<63 - 1}
 	for _, width := range []int{300, 1120, 4000} {
-		requireApart(t, elements(t, written(t, func(w io.Writer) error {
+		requireNoOverlap(t, elements(t, written(t, func(w io.Writer) error {
 			return report.HistorySVG(w, h, report.ChartOptions{Title: "a", Width: width})
 		})))
 	}
 }
 
-// TestTableBegins: a run in which nothing happens at first has its first row too.
-func TestTableBegins(t *testing.T) {
+// TestTableStartsAtZero: the table begins at 0s, even if nothing happens before a later mark.
+func TestTableStartsAtZero(t *testing.T) {
 	h := &history.History{Name: "web", Length: time.Hour}
 	h.Note(history.Mark{After: 30 * time.Minute, Kind: history.Edit, What: "edited"})
-	text := string(written(t, ways(h)["txt"]))
+	text := string(written(t, writers(h)["txt"]))
 	assert.Contains(t, text, "\n  0s ")
 	assert.Contains(t, text, "\n 30m ")
 	assert.Equal(t, 2+1+3, strings.Count(text[:strings.Index(text, "\nPicture")], "\n"))
 }
 
-// TestFiguresOfAHistory: figures that are not in the chart are written.
-func TestFiguresOfAHistory(t *testing.T) {
-	h := &history.History{Name: "web", Unkept: 3}
+// TestSummary: numbers that the chart does not show are in the summary below it.
+func TestSummary(t *testing.T) {
+	h := &history.History{Name: "web", Dropped: 3}
 	h.Add(history.Sample{Wanted: 2, Floor: 2, Ceiling: 900, NewAvailable: 2, Terminating: 5})
-	text, page := string(written(t, ways(h)["txt"])), string(written(t, ways(h)["html"]))
-	assert.Contains(t, text, "3 marks more had no room\n")
-	assert.Contains(t, page, "<p>3 marks more had no room.</p>")
+	text, page := string(written(t, writers(h)["txt"])), string(written(t, writers(h)["html"]))
+	assert.Contains(t, text, "3 more marks were dropped\n")
+	assert.Contains(t, page, "<p>3 more marks were dropped.</p>")
 	assert.Contains(t, text, "most in all: 2 (never above the ceiling, 7 with terminating ones)\n")
 	assert.Contains(t, text, "; 7 machines wide", "a ceiling far away does not make the rest small")
 }

@@ -12,17 +12,17 @@ import (
 const standardRows = 40
 
 // HistoryText writes a history as a table of text, with a summary below. A row stands for the time
-// from its own up to the next one's. AVAIL is the fewest in that time, TOTAL the most. The other
-// counts and the picture are those at its end. Times in which nothing changed are left out. The
-// error is the writer's.
+// until the next row begins. AVAIL is the minimum in that time, TOTAL the maximum. The other counts
+// and the picture are those at its end. Rows in which nothing changed are left out. The error is the
+// writer's.
 //
 // Options.Rows is about how many rows there are; zero or less: 40.
 func HistoryText(w io.Writer, h *history.History, o TextOptions) error {
 	rows := [][]string{{"TIME", "WANTED", "AVAIL", "TOTAL", "BOUNDS", "PENDING", "UPDATING", "ILL", "GOING", "PICTURE", "WHAT"}}
-	most := max(h.Tally().MostOfAll, highestBound(h), 1)
+	most := max(h.Tally().MaxWithTerminating, highestBound(h), 1)
 	for _, s := range slots(h, historyRows(o.Rows)) {
 		rows = append(rows, []string{
-			moment(s.from), decimal(s.last.Wanted), decimal(s.last.Fewest), decimal(s.last.Most), s.bounds(), decimal(s.last.Pending),
+			moment(s.from), decimal(s.last.Wanted), decimal(s.last.MinAvailable), decimal(s.last.MaxTotal), s.bounds(), decimal(s.last.Pending),
 			decimal(s.last.Updating), decimal(ill(&s.last)), decimal(s.last.Terminating), picture(&s.last, most), s.happened(),
 		})
 	}
@@ -42,10 +42,11 @@ func historyRows(rows int) int {
 	return rows
 }
 
-// highestBound returns the highest ceiling that is not out of all proportion.
+// highestBound returns the highest number of wanted machines, or a higher ceiling. A ceiling more than
+// twice as high as all that ever existed or was wanted does not count.
 func highestBound(h *history.History) int {
 	high := 0
-	most := h.Tally().MostOfAll
+	most := h.Tally().MaxWithTerminating
 	for i := range h.Samples {
 		s := &h.Samples[i]
 		high = max(high, s.Wanted)
@@ -97,7 +98,7 @@ func writeCounts(out *bytes.Buffer, h *history.History) {
 	if len(rows) > 1 {
 		out.WriteString("\n" + aligned(rows))
 	}
-	if h.Unkept > 0 {
-		out.WriteString(counted(h.Unkept, "mark") + " more had no room\n")
+	if h.Dropped > 0 {
+		out.WriteString(decimal(h.Dropped) + " more marks were dropped\n")
 	}
 }

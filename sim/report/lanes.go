@@ -6,7 +6,7 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// lane is a row of marks below a plot.
+// lane is a row of marks below the plot.
 type lane struct {
 	kind  history.Kind
 	name  string
@@ -16,7 +16,7 @@ type lane struct {
 
 const (
 	laneHeight = 32.0 // in pixels
-	mostLanes  = 14   // of faults
+	maxLanes   = 14   // of faults
 )
 
 // laneKinds are the kinds in the order of their lanes, the gravest first.
@@ -28,8 +28,8 @@ var laneKinds = [...]struct {
 	{history.Outage, "outages"}, {history.Kill, "kills of the manager"},
 }
 
-// lanes sorts marks: one lane for each kind that there is, and of faults one for each sort, the
-// most frequent first. If there are very many sorts, the rarest share one lane.
+// lanes puts the marks into lanes: one for each kind that occurs, except for faults. These have one
+// lane for each text, the most frequent first. Beyond maxLanes, the rarest faults share one lane.
 func lanes(h *history.History) (out []lane) {
 	for _, k := range laneKinds {
 		l := lane{kind: k.kind, name: k.name}
@@ -57,15 +57,15 @@ func lanes(h *history.History) (out []lane) {
 		faults[i].add(m)
 	}
 	slices.SortStableFunc(faults, func(a, b lane) int { return b.times - a.times })
-	if len(faults) > mostLanes {
+	if len(faults) > maxLanes {
 		rest := lane{name: "other faults"}
-		for _, l := range faults[mostLanes-1:] {
+		for _, l := range faults[maxLanes-1:] {
 			for _, m := range l.marks {
 				rest.add(m)
 			}
 		}
 		slices.SortStableFunc(rest.marks, func(a, b history.Mark) int { return int(min(max(a.After-b.After, -1), 1)) })
-		faults = append(faults[:mostLanes-1], rest)
+		faults = append(faults[:maxLanes-1], rest)
 	}
 	return append(out, faults...)
 }
@@ -75,7 +75,7 @@ func (l *lane) add(m history.Mark) {
 	l.times += max(m.Times, 1)
 }
 
-// lane draws a row of marks, its name above them.
+// lane draws a row of marks, with its name above them.
 func (c *fleetChart) lane(l *lane, top float64) {
 	name := l.name
 	if l.times > 1 {

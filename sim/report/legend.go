@@ -17,7 +17,7 @@ const (
 	legendSymbol = 18.0
 )
 
-// names are those of areas, lines and marks in the chart of a timeline.
+// names returns the legend of a timeline's chart: its areas, lines and marks, not placed yet.
 func names(failures bool) []entry {
 	var out []entry
 	for _, b := range bands {
@@ -30,7 +30,7 @@ func names(failures bool) []entry {
 	return out
 }
 
-// placed returns entries in one row, or in more rows if one is too narrow.
+// placed sets the places of entries: in one row, or in more rows if one is too narrow.
 func placed(width float64, out []entry) []entry {
 	x, y := legendLeft, legendTop
 	for i := range out {
@@ -60,7 +60,7 @@ func (c *canvas) legend(entries []entry) {
 	}
 }
 
-// These styles are the same on all backgrounds. Dashes tell the limits apart without colour.
+// shapes are the styles that all themes share. Dashes tell the limits apart without colour.
 const shapes = `text{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
 .title{font-size:16px;font-weight:600}
 .number{text-anchor:end}
@@ -73,7 +73,7 @@ const shapes = `text{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",
 .halo{stroke-width:4;stroke-opacity:.55}
 `
 
-// These styles are for the chart of a history only.
+// fleetShapes are further styles for the chart of a history.
 const fleetShapes = `.blip{fill:none;stroke-width:2}
 .moment{fill:none;stroke-width:1}
 .edit-moment{stroke-dasharray:1 3}

@@ -11,7 +11,7 @@ import (
 
 // PageOptions say how a page is made. The zero value has good defaults.
 type PageOptions struct {
-	// Title stands above all. If it is empty, the page names its history.
+	// Title is the page's heading. If it is empty, the page names its history.
 	Title string
 	// Rows is about how many rows the table has. Zero or less: 40.
 	Rows int
@@ -19,10 +19,10 @@ type PageOptions struct {
 
 // HTML writes a history as one page: a summary, the chart, the chart's numbers as a table, and what
 // happened. The file is complete in itself, without scripts or external resources. It follows the
-// reader's preference for light or dark, and holds a drawing for phones as well as one for wide
-// screens. The error is the writer's.
+// reader's preference for light or dark, and holds the chart in three widths (see drawings). The
+// error is the writer's.
 func HTML(w io.Writer, h *history.History, o PageOptions) error {
-	p := page{Title: o.Title, Of: fleetHeading(h), Said: said(h), Style: template.CSS(fleetStyle(Adaptive) + pageStyle)} //nolint:gosec // our own
+	p := page{Title: o.Title, Of: fleetHeading(h), Description: describe(h), Style: template.CSS(fleetStyle(Adaptive) + pageStyle)} //nolint:gosec // our own
 	if p.Title == "" {
 		p.Title = p.Of
 		p.Of = ""
@@ -32,18 +32,18 @@ func HTML(w io.Writer, h *history.History, o PageOptions) error {
 		p.Figures = append(p.Figures, pageFigure{f.name, f.value, f.note, f.bad})
 	}
 	for _, d := range drawings {
-		p.Charts = append(p.Charts, d.of(h, p.Said))
+		p.Charts = append(p.Charts, d.of(h, p.Description))
 	}
 	for _, s := range slots(h, historyRows(o.Rows)) {
 		p.Rows = append(p.Rows, pageRow{
 			Time: moment(s.from), Bounds: s.bounds(), What: s.happened(),
-			Numbers: []int{s.last.Fewest, s.last.Most, s.last.Wanted, s.last.Pending, s.last.Updating, ill(&s.last), s.last.Terminating},
+			Numbers: []int{s.last.MinAvailable, s.last.MaxTotal, s.last.Wanted, s.last.Pending, s.last.Updating, ill(&s.last), s.last.Terminating},
 		})
 	}
 	for _, c := range h.Counts() {
 		p.Counts = append(p.Counts, pageCount{c.Kind.String(), printable(c.What), c.Times, span(c.First, c.Last)})
 	}
-	p.Unkept = h.Unkept
+	p.Dropped = h.Dropped
 	var out bytes.Buffer
 	if err := pageTemplate.Execute(&out, &p); err != nil {
 		return err
@@ -52,15 +52,15 @@ func HTML(w io.Writer, h *history.History, o PageOptions) error {
 	return err
 }
 
-// page is what the template shows.
+// page is the data of the template. Of is the history's heading, if the title is another.
 type page struct {
-	Title, Of, Said, Start string
-	Style                  template.CSS
-	Figures                []pageFigure
-	Charts                 []template.HTML
-	Rows                   []pageRow
-	Counts                 []pageCount
-	Unkept                 int
+	Title, Of, Description, Start string
+	Style                         template.CSS
+	Figures                       []pageFigure
+	Charts                        []template.HTML
+	Rows                          []pageRow
+	Counts                        []pageCount
+	Dropped                       int
 }
 
 type pageFigure struct {
@@ -79,7 +79,7 @@ type pageCount struct {
 	When       string
 }
 
-// drawing is the chart for screens of some width.
+// drawing is a size of the chart. The style sheet shows the one that suits the screen.
 type drawing struct {
 	class         string
 	width, height int
@@ -88,10 +88,10 @@ type drawing struct {
 var drawings = [...]drawing{{"phone", 336, 380}, {"tablet", 640, 420}, {"desk", 1120, 460}}
 
 // of returns the drawing of a history, as an element of a page.
-func (d drawing) of(h *history.History, said string) template.HTML {
+func (d drawing) of(h *history.History, description string) template.HTML {
 	c := newFleetChart(h, ChartOptions{Width: d.width, Height: d.height})
 	c.lift(legendTop - 16) // it has no title
-	c.printf(`<svg class="%s" viewBox="0 0 %d %f" role="img" aria-label="%s">`+"\n", d.class, d.width, c.height, said)
+	c.printf(`<svg class="%s" viewBox="0 0 %d %f" role="img" aria-label="%s">`+"\n", d.class, d.width, c.height, description)
 	c.draw()
 	c.printf("</svg>\n")
 	return template.HTML(c.out.String()) //nolint:gosec // all text in it is escaped

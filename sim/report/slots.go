@@ -8,14 +8,14 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// slot is a part of a history that is one row of a table.
+// slot is the part of a history that one row of the table shows.
 type slot struct {
 	from time.Duration
-	// last is how the fleet stood at the end of the slot. Fewest and Most are those of the whole
-	// slot.
+	// last holds the counts at the end of the slot. Its MinAvailable and MaxTotal are those of the
+	// whole slot.
 	last  history.Sample
-	marks []history.Mark // that began in it
-	quiet bool           // nothing changed in it
+	marks []history.Mark // those that began in the slot
+	quiet bool           // whether nothing changed in the slot
 }
 
 // slots cuts a history into rows, about as many as asked for, at round times. It leaves out rows in
@@ -26,9 +26,9 @@ func slots(h *history.History, rows int) []slot {
 	var now history.Sample
 	sample, mark := 0, 0
 	for from := time.Duration(0); ; from += step {
-		end := h.Length-from < step // the last one
+		end := h.Length-from < step // whether this is the last slot
 		s := slot{from: from, last: now, quiet: true}
-		s.last.Fewest, s.last.Most = now.Available(), now.Total()
+		s.last.MinAvailable, s.last.MaxTotal = now.Available(), now.Total()
 		for ; sample < len(h.Samples) && (end || h.Samples[sample].After < from+step); sample++ {
 			s.take(h.Samples[sample])
 		}
@@ -48,19 +48,20 @@ func slots(h *history.History, rows int) []slot {
 
 func (s *slot) take(next history.Sample) {
 	if s.quiet && next.After <= s.from {
-		s.last = next // what was before it lies before the slot
+		s.last = next // the counts before it belong to the slot before
 	}
 	s.last.Take(&next)
 	s.quiet = false
 }
 
-// bounds are floor and ceiling.
+// bounds returns floor and ceiling as text.
 func (s *slot) bounds() string { return decimal(s.last.Floor) + ".." + decimal(s.last.Ceiling) }
 
-// ill are machines that will be replaced unless they recover.
+// ill returns the number of machines that will be replaced unless they recover.
 func ill(s *history.Sample) int { return s.Unknown + s.CrashLoop + s.Failed }
 
-// happened returns what a slot's marks say: faults as a number, all else in words, each thing once.
+// happened returns the text for a slot's marks: faults as a number, all other things in words, each
+// once.
 func (s *slot) happened() string {
 	var order []string
 	times, faults := map[string]int{}, 0
@@ -70,7 +71,7 @@ func (s *slot) happened() string {
 			faults += m.Times
 			continue
 		}
-		what := spoken(m)
+		what := describeMark(m)
 		if times[what] == 0 {
 			order = append(order, what)
 		}
@@ -87,8 +88,8 @@ func (s *slot) happened() string {
 	return strings.Join(order, "; ")
 }
 
-// spoken returns what a mark says, and who did it.
-func spoken(m *history.Mark) string {
+// describeMark returns the text of a mark, with its kind in front where the text does not say it.
+func describeMark(m *history.Mark) string {
 	what := printable(m.What)
 	switch m.Kind {
 	case history.Edit:
@@ -102,13 +103,13 @@ func spoken(m *history.Mark) string {
 	return what
 }
 
-// figure is one number that sums a history up, with its meaning.
+// figure is one number of a history's summary, with its meaning.
 type figure struct {
 	name, value, note string
 	bad               bool
 }
 
-// figures sum a history up.
+// figures returns the numbers of a history's summary.
 func figures(h *history.History) []figure {
 	t, last := h.Tally(), h.Last()
 	out := []figure{{name: "wanted", value: decimal(last.Wanted), note: decimal(last.Available()) + " available in the end"}}
@@ -119,7 +120,7 @@ func figures(h *history.History) []figure {
 		} else {
 			note += ", and never missed since"
 		}
-		out = append(out, figure{name: "fewest available", value: decimal(t.Fewest), note: note})
+		out = append(out, figure{name: "fewest available", value: decimal(t.MinAvailable), note: note})
 	} else {
 		out = append(out, figure{name: "fewest available", value: "0", note: "the floor was never reached"})
 	}
@@ -127,10 +128,10 @@ func figures(h *history.History) []figure {
 	if t.Over > 0 {
 		note = "above the ceiling " + lasting(t.Above) + ", by " + decimal(t.Over) + " at most"
 	}
-	if t.MostOfAll > t.Most {
-		note += ", " + decimal(t.MostOfAll) + " with terminating ones"
+	if t.MaxWithTerminating > t.MaxTotal {
+		note += ", " + decimal(t.MaxWithTerminating) + " with terminating ones"
 	}
-	out = append(out, figure{name: "most in all", value: decimal(t.Most), note: note})
+	out = append(out, figure{name: "most in all", value: decimal(t.MaxTotal), note: note})
 	out = append(out, figure{name: "faults", value: decimal(t.Times[history.Fault] + t.Times[history.Outage]), note: counted(t.Times[history.Kill], "kill") + " of the manager"})
 	violations := figure{name: "violations", value: decimal(t.Times[history.Violation]), note: "all held that must always hold"}
 	if t.Times[history.Violation] > 0 {
@@ -147,7 +148,7 @@ func lasting(d time.Duration) string {
 	return "for " + moment(d)
 }
 
-// fleetHeading returns what a history is of.
+// fleetHeading names a history: the fleet, how long the run was, and its seed.
 func fleetHeading(h *history.History) string {
 	return printable(h.Name) + ": " + moment(h.Length) + " simulated, seed " + strconv.FormatUint(h.Seed, 10)
 }

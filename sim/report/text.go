@@ -19,12 +19,12 @@ type TextOptions struct {
 	Rows int
 }
 
-// Text writes a timeline as a table, one row for each step, with the counts that the step was
-// decided on, and a last row for the end. The error is the writer's.
+// Text writes a timeline as a table: a row for each step, with the counts that the step was decided
+// on, and a last row for the end. The error is the writer's.
 func Text(w io.Writer, t *preview.Timeline, o TextOptions) error {
 	rows := [][]string{{"TIME", "OLD", "NEW", "AVAIL", "TOTAL", "BOUNDS", "WHAT", "WHY"}}
 	bounds := decimal(t.Floor) + ".." + decimal(t.Ceiling)
-	first, second := shown(len(t.Steps), o.Rows)
+	first, second := leftOut(len(t.Steps), o.Rows)
 	for i := range t.Steps {
 		if i >= first && i < second {
 			if i == first {
@@ -33,7 +33,7 @@ func Text(w io.Writer, t *preview.Timeline, o TextOptions) error {
 			continue
 		}
 		s := &t.Steps[i]
-		what, why := told(s)
+		what, why := describeStep(s)
 		rows = append(rows, append(numbers(clock(s.After), s.Seen, bounds), what, why))
 	}
 	var last preview.Counts
@@ -46,8 +46,8 @@ func Text(w io.Writer, t *preview.Timeline, o TextOptions) error {
 	return err
 }
 
-// shown returns which steps are left out: those from the first number up to the second.
-func shown(steps, rows int) (from, to int) {
+// leftOut returns which steps are left out: from the first index up to, not including, the second.
+func leftOut(steps, rows int) (from, to int) {
 	rows = max(rows, 0)
 	if rows == 0 || steps <= max(rows, 2) {
 		return steps, steps
@@ -60,8 +60,8 @@ func numbers(at string, c preview.Counts, bounds string) []string {
 	return []string{at, decimal(c.Old), decimal(c.New), decimal(c.Available()), decimal(c.Total()), bounds}
 }
 
-// told returns what a step orders, and why.
-func told(s *preview.Step) (what, why string) {
+// describeStep returns what a step orders, and why.
+func describeStep(s *preview.Step) (what, why string) {
 	age := "old "
 	if s.New {
 		age = "new "
@@ -117,7 +117,7 @@ func ended(t *preview.Timeline) (what, why string) {
 	return "not complete", printable(t.Ending.String())
 }
 
-// Summary returns in a few lines the outcome and what was promised on the way, each line ended by a
+// Summary returns in a few lines the outcome, and whether the bounds were kept. Each line ends with a
 // newline.
 func Summary(t *preview.Timeline) string {
 	created := counted(t.Created, "machine") + " created"
@@ -136,7 +136,7 @@ func Summary(t *preview.Timeline) string {
 	}
 	b.WriteString("available: never below " + decimal(t.LowestAvailable) + " (floor " + decimal(t.Floor) + "); in all: never above " +
 		decimal(t.HighestTotal) + " (ceiling " + decimal(t.Ceiling) + ")")
-	if most := mostOfAll(t); most > int64(t.HighestTotal) {
+	if most := maxWithTerminating(t); most > int64(t.HighestTotal) {
 		b.WriteString(", " + decimal(most) + " with terminating ones")
 	}
 	b.WriteString("\n")
@@ -146,9 +146,9 @@ func Summary(t *preview.Timeline) string {
 	return b.String()
 }
 
-// mostOfAll returns how many machines there are at most, including terminating ones: the quota that
-// a provider has to allow.
-func mostOfAll(t *preview.Timeline) int64 {
+// maxWithTerminating returns the highest number of machines, including terminating ones: the quota
+// that a provider has to allow.
+func maxWithTerminating(t *preview.Timeline) int64 {
 	most := int64(0)
 	for i := range t.Samples {
 		most = max(most, int64(t.Samples[i].Total())+int64(t.Samples[i].Terminating))
@@ -156,7 +156,7 @@ func mostOfAll(t *preview.Timeline) int64 {
 	return most
 }
 
-// heading returns what the rollout is of.
+// heading names the deployment that is rolled, and its bounds.
 func heading(t *preview.Timeline) string {
 	return printable(t.Key.String()) + ": " + counted(t.Replicas, "machine") + " wanted, surge " + decimal(t.Surge) +
 		", unavailable " + decimal(t.Unavailable)
@@ -173,7 +173,7 @@ func conclusion(t *preview.Timeline) string {
 	return printable(t.Ending.String())
 }
 
-// printable returns s with a question mark for each character that would break a line or hide.
+// printable replaces each character of s that is invisible or breaks a line by a question mark.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -183,8 +183,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// aligned lays rows out in columns, numbers (all but the last two columns) to the right, without
-// trailing spaces.
+// aligned lays rows out in columns, without trailing spaces. All columns but the last two are numbers
+// and right-aligned.
 func aligned(rows [][]string) string {
 	var widths []int
 	for _, row := range rows {

@@ -23,8 +23,8 @@ func table(t require.TestingT, line *preview.Timeline, rows int) []string {
 	return strings.Split(text, "\n")
 }
 
-// TestTableIsAligned: one line a step for any names, the columns under each other, no trailing
-// spaces.
+// TestTableIsAligned: for any names, the table has one line for each step, aligned columns, and no
+// trailing spaces.
 func TestTableIsAligned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := drawTimeline(t)
@@ -55,7 +55,7 @@ func TestTableLeavesOutTheMiddle(t *testing.T) {
 	assert.Len(t, table(t, line, 1), 1+1+1+1+1, "the first and the last at least")
 }
 
-// squeezed returns lines without what aligns them.
+// squeezed returns lines with single spaces between the words.
 func squeezed(lines []string) []string {
 	var out []string
 	for _, l := range lines {
@@ -66,12 +66,12 @@ func squeezed(lines []string) []string {
 
 var errFull = errors.New("full")
 
-type full struct{}
+type fullWriter struct{}
 
-func (full) Write([]byte) (int, error) { return 0, errFull }
+func (fullWriter) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWritersErrors(t *testing.T) {
 	line := plans(t)["zero"].timeline(t)
-	assert.ErrorIs(t, report.Text(full{}, line, report.TextOptions{}), errFull)
-	assert.ErrorIs(t, report.SVG(full{}, line, report.ChartOptions{}), errFull)
+	assert.ErrorIs(t, report.Text(fullWriter{}, line, report.TextOptions{}), errFull)
+	assert.ErrorIs(t, report.SVG(fullWriter{}, line, report.ChartOptions{}), errFull)
 }

@@ -32,9 +32,9 @@ func Moves(seed uint64) *sim.Scenario {
 			Kind: deployment.InPlaceUpdate, MaxSurge: rollout.IntOrPercent{Value: int32(g(2))},
 			MaxUnavailable: rollout.IntOrPercent{Value: replicas},
 		})},
-		Steps: []sim.Step{{After: 12 * time.Minute, Do: sim.Roll, Name: "web", Class: "large"}},
-		Calm:  5 * time.Minute,
-		Keep:  true,
+		Steps:            []sim.Step{{After: 12 * time.Minute, Do: sim.Roll, Name: "web", Class: "large"}},
+		FaultsAfterSteps: 5 * time.Minute,
+		Keep:             true,
 	}
 	for range 4 + g(8) {
 		deletion := sim.Step{After: g.upTo(40 * time.Second), Do: sim.DeleteMachine, N: g(30)}

@@ -121,9 +121,9 @@ func (g generator) fleet(seed uint64) *sim.Scenario {
 			NeedsInitialization: g.oneIn(4), UpdatableTags: !g.oneIn(3),
 			Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}, Classes: manager.ClassOptions{Keep: true}},
 		},
-		Classes: []string{"large", "huge"},
-		Calm:    g.upTo(20 * time.Minute),
-		Lone:    g.oneIn(3),
+		Classes:          []string{"large", "huge"},
+		FaultsAfterSteps: g.upTo(20 * time.Minute),
+		Lone:             g.oneIn(3),
 	}
 	for i := range 1 + g(2) {
 		d := sim.Fleet(fleetNames[i], int32(1+g(5)), g.strategy())

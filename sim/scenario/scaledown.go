@@ -26,11 +26,11 @@ func ScaleDown(seed uint64, latency time.Duration) *sim.Scenario {
 			},
 			Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}, Classes: manager.ClassOptions{Keep: true}},
 		},
-		Classes:     []string{"large"},
-		Deployments: []*deployment.Deployment{sim.Fleet("web", int32(replicas), g.rolling())},
-		Steps:       []sim.Step{{After: 15 * time.Minute, Do: sim.Roll, Name: "web", Class: "large"}},
-		Calm:        10 * time.Minute,
-		Keep:        true,
+		Classes:          []string{"large"},
+		Deployments:      []*deployment.Deployment{sim.Fleet("web", int32(replicas), g.rolling())},
+		Steps:            []sim.Step{{After: 15 * time.Minute, Do: sim.Roll, Name: "web", Class: "large"}},
+		FaultsAfterSteps: 10 * time.Minute,
+		Keep:             true,
 	}
 	for range 1 + g(2) {
 		replicas = 1 + g(max(1, replicas-1))

@@ -55,7 +55,7 @@ func (k *shrinking) round() bool {
 	for i := range k.best.Apps {
 		lowerNumber(k, 1, func(s *sim.Scenario) *int { return &s.Apps[i].Replicas })
 	}
-	lowerNumber(k, time.Second, func(s *sim.Scenario) *time.Duration { return &s.Calm })
+	lowerNumber(k, time.Second, func(s *sim.Scenario) *time.Duration { return &s.FaultsAfterSteps })
 	return k.best != before
 }
 
