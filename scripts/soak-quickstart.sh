@@ -1,5 +1,5 @@
 # soak-quickstart.sh: RUNS times (40), kills the quickstart with SIGKILL at a random
-# moment of its play and goes on with the same command after 0 to 59 s. Each run must
+# moment of its run and goes on with the same command after 0 to 59 s. Each run must
 # settle, with as many processes as if nobody had been killed. PARALLEL of them (8)
 # go on at a time: they mostly wait. SEED draws the moments; each run says its own.
 # A PROGRAM that was built before may be given; otherwise this one is built.

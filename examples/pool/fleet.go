@@ -10,10 +10,10 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/pool/groupdriver"
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
+	"github.com/millwright-go/millwright/examples/quickstart/demo"
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
-	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/examples/quickstart/workload"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
@@ -27,7 +27,7 @@ import (
 // fleet is everything besides the manager: the stores of objects, the processes, the cluster that
 // machines join, what runs on them, and the provider.
 type fleet struct {
-	*stage.Stage
+	*demo.Demo
 	supervisors, agents, tasks *roster.Roster
 
 	cluster  *heartbeat.Cluster
@@ -35,7 +35,7 @@ type fleet struct {
 	provider *groupdriver.Driver
 }
 
-// These are the names of the one pool, of what its machines are made from, and of their cluster.
+// These are the names of the objects and of the cluster, and the number of tasks.
 const (
 	namespace   = "default"
 	clusterName = "pools"
@@ -48,55 +48,56 @@ var (
 	secretKey  = object.Key{Namespace: namespace, Name: secretName}
 )
 
-// bootDelay is how long a machine takes from its start to its first heartbeat. silence is how long
-// a node may send none before its state is Unknown. alone is how long processes outlive this
-// program if they are not meant to.
+// bootDelay is the time from a machine's start to its first heartbeat. silence is the time without a
+// heartbeat after which a node's state is Unknown. alone is how long processes outlive this program if
+// it has no -state directory.
 const (
 	bootDelay = 400 * time.Millisecond
 	silence   = 1200 * time.Millisecond
 	alone     = time.Second
 )
 
-// newFleet makes cluster, workload and provider.
-func newFleet(s *stage.Stage) (*fleet, error) {
-	options := groupdriver.HostOptions{Dir: s.In(groupsDir), Lock: s.Lock(), Alone: alone}
-	if lasts := s.Outlives(); lasts > 0 {
-		options.Program, options.Alone = s.In("program"), lasts
+// newFleet returns a fleet in the directory of a demo.
+func newFleet(d *demo.Demo) (*fleet, error) {
+	options := groupdriver.HostOptions{Dir: d.In(groupsDir), Lock: d.Lock(), Alone: alone}
+	if lasts := d.Outlives(); lasts > 0 {
+		options.Program, options.Alone = d.In("program"), lasts
 		if err := groupdriver.Install(options.Program); err != nil {
 			return nil, err
 		}
 	}
 	f := &fleet{
-		Stage: s, provider: groupdriver.New(groupdriver.NewHost(options)),
+		Demo: d, provider: groupdriver.New(groupdriver.NewHost(options)),
 		supervisors: roster.Open(supervisor.Supervisors(options.Dir)),
 		agents:      roster.Open(filepath.Join(supervisor.Agents(options.Dir), clusterName)),
-		tasks:       roster.Open(s.In(taskRoster)),
+		tasks:       roster.Open(d.In(taskRoster)),
 	}
-	f.cluster = heartbeat.New(f.agents, s.Nodes, silence)
+	f.cluster = heartbeat.New(f.agents, d.Nodes, silence)
 	var err error
-	// The budget lets all tasks move at a time, because a refused eviction would wait for 20 s.
+	// The budget lets all tasks move at the same time: a refused eviction would be retried after 20 s.
 	f.workload, err = workload.New(workload.Options{
-		Machines: f.agents, Tasks: f.tasks, Nodes: s.Nodes, App: "front", MaxUnavailable: taskCount,
+		Machines: f.agents, Tasks: f.tasks, Nodes: d.Nodes, App: "front", MaxUnavailable: taskCount,
 	})
 	return f, err
 }
 
-// poolPolicy reads the provider every second. Everything else has its default.
+// poolPolicy returns a policy that reads the provider's status every second. Everything else has its
+// default.
 func poolPolicy() *machinepool.Policy {
 	p := machinepool.DefaultPolicy()
 	p.Period, p.Poll = time.Second, time.Second
 	return p
 }
 
-// drainPolicy waits a shorter time than usual for nodes that no longer answer. Everything else has
-// its default.
+// drainPolicy returns a policy that waits less than usual for pods that don't end in time. Everything
+// else has its default.
 func drainPolicy() *drain.Policy {
 	p := drain.DefaultPolicy()
 	p.TerminationBuffer = 500 * time.Millisecond
 	return p
 }
 
-// newManager makes a manager. This fleet has only pools, so a driver of machines has nothing to do.
+// newManager returns a manager. Its machine driver has nothing to do, because there are only pools.
 func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	drainer, err := drains.New(drains.Options{
 		Nodes:    f.cluster.Nodes(),
@@ -113,12 +114,12 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	options.Cluster = f.cluster
 	options.Drainer = drainer
 	options.Hooks = hooks
-	options.Log = slog.New(slog.DiscardHandler) // the screen tells
+	options.Log = slog.New(slog.DiscardHandler) // the narrator prints what happens
 	return manager.New(options)
 }
 
-// deploy stores a pool of the first version, and what it refers to. Existing objects stay as they
-// are. The provider fills the node's name into the bootstrap data, which all machines share.
+// deploy creates a pool of version v1, and the objects it refers to. Objects that exist stay as they
+// are. All machines share the bootstrap data; the supervisor gives each its node's name instead.
 func (f *fleet) deploy(ctx context.Context, replicas int32) error {
 	_, err := store.CreateOrEdit(ctx, f.Store.Secrets, &machine.Secret{
 		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: []byte("any")},
@@ -148,7 +149,7 @@ func (f *fleet) deploy(ctx context.Context, replicas int32) error {
 	return err
 }
 
-// edit changes the pool, as its owner would.
+// edit changes the pool, as a user would.
 func (f *fleet) edit(ctx context.Context, change func(*machinepool.Spec)) error {
 	_, err := store.Edit(ctx, f.Store.Pools, poolKey, func(p *machinepool.Pool) error {
 		change(&p.Spec)

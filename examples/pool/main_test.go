@@ -19,11 +19,11 @@ import (
 
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
+	"github.com/millwright-go/millwright/examples/quickstart/demo"
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
-	"github.com/millwright-go/millwright/examples/quickstart/stage"
 )
 
-// programEnvironment makes this test program the example itself.
+// programEnvironment is the variable that makes this test program run as the example.
 const programEnvironment = "MILLWRIGHT_TEST_POOL"
 
 func TestMain(m *testing.M) {
@@ -39,13 +39,13 @@ func TestMain(m *testing.M) {
 // program is the example as a child process.
 type program struct {
 	cmd  *exec.Cmd
-	temp string // where it keeps its directory
+	temp string // the temporary directory of the program
 
 	mu  sync.Mutex
 	out bytes.Buffer
 }
 
-// Write takes in what the program prints.
+// Write collects what the program prints.
 func (p *program) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *program) until(t *testing.T, text string) {
 	eventually(t, text, func() bool { return strings.Contains(p.printed(), text) })
 }
 
-// settled reports whether the program has told how it ended. It may still be cleaning up.
+// settled reports whether the program has printed its result. It may still be cleaning up.
 func (p *program) settled() bool { return strings.Contains(p.printed(), "\nsettled:") }
 
 func (p *program) lastLine() string {
@@ -134,7 +134,7 @@ func (p *program) survivors(t *testing.T) (found []string) {
 	return found
 }
 
-// leftNothing requires that the program's directory has nothing but what is named, and that no
+// leftNothing requires that only these directories are left in the temporary directory, and that no
 // process is left.
 func (p *program) leftNothing(t *testing.T, dirs ...string) {
 	t.Helper()
@@ -151,6 +151,7 @@ func (p *program) leftNothing(t *testing.T, dirs ...string) {
 
 const settledLine = "settled: 12 created, 12 deleted, 0 left, 0 duplicates"
 
+// TestPoolSettles runs the whole demo, and looks for the lines of each step.
 // Invariants: P34
 func TestPoolSettles(t *testing.T) {
 	t.Parallel()
@@ -173,26 +174,26 @@ func TestPoolSettles(t *testing.T) {
 		require.GreaterOrEqual(t, found, 0, "%q does not come next\n%s", line, text)
 		at += found
 	}
-	require.Regexp(t, "never fewer than [45] serving, never more than [56] running", text, "how far it goes depends on how long an agent takes to end")
+	require.Regexp(t, "never fewer than [45] serving, never more than [56] running", text, "the numbers depend on how long an agent takes to end")
 	require.NotContains(t, text, "broke")
 	require.Equal(t, 3, strings.Count(text, "leaves (ScaleDown)"))
 	p.leftNothing(t)
 }
 
-// kills is how often the program is killed before it may finish. One time more it is interrupted.
+// kills is how often the program is killed before it may finish. In addition it is interrupted once.
 const kills = 5
 
-// killDrains allows kills while programs drain nodes. That takes up to 40 s more, because the next
-// program does not know the time of the last eviction.
+// killDrains also kills programs while they drain nodes. Then the test takes up to 40 s longer, because
+// the next program does not know the time of the last eviction.
 var killDrains = flag.Bool("kill-drains", false, "kill programs also while they drain nodes")
 
-// drains reports whether a machine that a program drains is not gone yet.
-func tellsOfDrains(text string) bool {
+// draining reports whether a program that has printed text is draining a machine.
+func draining(text string) bool {
 	return strings.LastIndex(text, "leaves (") > strings.LastIndex(text, " is done")
 }
 
 // TestKilledProgramIsContinued kills the program at random lines of its output, and starts it again
-// with the same directory. In the end the account is that of a program that was never killed.
+// with the same directory. The last line is that of a program that was never killed.
 // Invariants: P36
 func TestKilledProgramIsContinued(t *testing.T) {
 	if testing.Short() {
@@ -206,26 +207,26 @@ func TestKilledProgramIsContinued(t *testing.T) {
 	dir := filepath.Join(temp, "state")
 	p := startProgram(t, temp, "-state", dir)
 	p.until(t, "1. A pool")
-	refused(t, temp, dir) // the first one has far to go
+	requireRefused(t, temp, dir) // while the first program runs
 	for n := range kills + 1 {
 		lines := 2 + random.IntN(24)
 		ended := false
 		eventually(t, "more lines", func() bool {
 			text := p.printed()
 			ended = p.settled()
-			return ended || strings.Count(text, "\n") >= lines && (*killDrains || !tellsOfDrains(text))
+			return ended || strings.Count(text, "\n") >= lines && (*killDrains || !draining(text))
 		})
 		if ended {
 			break
 		}
 		signal, status := syscall.SIGKILL, -1
 		if n == kills/2 {
-			signal, status = syscall.SIGINT, stage.Interrupted
+			signal, status = syscall.SIGINT, demo.Interrupted
 		}
-		failed := syscall.Kill(-p.cmd.Process.Pid, signal) // the others are in groups of their own
+		failed := syscall.Kill(-p.cmd.Process.Pid, signal) // the others are in other process groups
 		err := p.cmd.Wait()
 		if p.settled() {
-			break // it was quicker than the signal
+			break // it ended before the signal
 		}
 		require.NoError(t, failed)
 		require.Equal(t, status, p.cmd.ProcessState.ExitCode(), "%v\n%s", err, p.printed())
@@ -234,14 +235,14 @@ func TestKilledProgramIsContinued(t *testing.T) {
 		p = startProgram(t, temp, "-state", dir)
 	}
 	if p.cmd.ProcessState == nil {
-		_ = p.cmd.Wait() // the state says how it ended
+		_ = p.cmd.Wait() // ProcessState has the result, see below
 	}
 	t.Logf("%s", p.printed())
-	require.True(t, strings.Contains(p.printed(), "the play goes on"), "nothing was left by those that were killed")
-	require.Contains(t, p.printed(), "supervisors: 2 created, 2 ended", "they outlive the program")
+	require.True(t, strings.Contains(p.printed(), "the play goes on"), "no killed program has left anything to continue")
+	require.Contains(t, p.printed(), "supervisors: 2 created, 2 ended", "supervisors outlive the program")
 	require.Equal(t, settledLine, p.lastLine())
 	if p.cmd.ProcessState.ExitCode() < 0 {
-		t.Log("killed while it cleaned up, which the next program does")
+		t.Log("killed while it cleaned up; the next program cleans up instead")
 		p = startProgram(t, temp, "-state", dir)
 		_ = p.cmd.Wait()
 		require.Equal(t, settledLine, p.lastLine(), "%s", p.printed())
@@ -250,16 +251,16 @@ func TestKilledProgramIsContinued(t *testing.T) {
 	p.leftNothing(t, "state")
 }
 
-// refused requires that a second program in the directory says what is wrong.
-func refused(t *testing.T, temp, dir string) {
+// requireRefused requires that a second program reports that another one uses the directory.
+func requireRefused(t *testing.T, temp, dir string) {
 	t.Helper()
 	second := startProgram(t, temp, "-state", dir)
 	require.Error(t, second.cmd.Wait())
-	require.Equal(t, stage.Failed, second.cmd.ProcessState.ExitCode())
+	require.Equal(t, demo.Failed, second.cmd.ProcessState.ExitCode())
 	require.Contains(t, second.printed(), filepath.Join(dir, storeFile)+": the file is in use")
 }
 
-func TestInterruptLeavesNobody(t *testing.T) {
+func TestInterruptedProgramLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	for signal, after := range map[syscall.Signal]string{
 		syscall.SIGINT: "1. A pool", syscall.SIGTERM: "2. Scaled to 5", syscall.SIGHUP: "new -> Pending",
@@ -270,7 +271,7 @@ func TestInterruptLeavesNobody(t *testing.T) {
 			p.until(t, after)
 			require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, signal)) // as a terminal does
 			err := p.cmd.Wait()
-			require.Equal(t, stage.Interrupted, p.cmd.ProcessState.ExitCode(), "%v\n%s", err, p.printed())
+			require.Equal(t, demo.Interrupted, p.cmd.ProcessState.ExitCode(), "%v\n%s", err, p.printed())
 			require.Contains(t, p.printed(), "interrupted")
 			require.NotContains(t, p.printed(), "settled:")
 			eventually(t, "no process is left", func() bool { return len(p.survivors(t)) == 0 })
@@ -279,8 +280,8 @@ func TestInterruptLeavesNobody(t *testing.T) {
 	}
 }
 
-// TestKilledProgramLeavesNobody: the program can't clean up, so the processes must notice.
-func TestKilledProgramLeavesNobody(t *testing.T) {
+// TestKilledProgramLeavesNoProcess: the program can't clean up, so the processes end by themselves.
+func TestKilledProgramLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	p := startProgram(t, newTemp(t))
 	p.until(t, "2. Scaled to 5")

@@ -9,8 +9,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// sweepNodes deletes the nodes of agents that are gone, as a cloud's controller does for the nodes
-// of its instances. A pool only counts nodes.
+// sweepNodes deletes the nodes of agents that are gone, as a cloud's controller does for the nodes of
+// its instances. A pool deletes no nodes.
 func (f *fleet) sweepNodes(ctx context.Context) error {
 	nodes, err := f.Nodes.List(ctx, store.Query{})
 	if err != nil {

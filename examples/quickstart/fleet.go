@@ -9,10 +9,10 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/examples/quickstart/demo"
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
-	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/examples/quickstart/workload"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -23,8 +23,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// These are the names of the one deployment, of what its machines are made from, and of their
-// cluster.
+// These are the names of the objects and of the cluster that the machines join.
 const (
 	namespace   = "default"
 	clusterName = "quickstart"
@@ -35,8 +34,8 @@ var (
 	secretKey     = object.Key{Namespace: namespace, Name: "join"}
 )
 
-// Act 1 asks for 6 machines, rollouts may have 2 more. Of the tasks on them, at most 4 may be
-// missing at a time.
+// The deployment has 6 machines, and up to 2 more during a rollout. At most 4 of their tasks may be
+// down at a time.
 const (
 	replicas       = 6
 	surge          = 2
@@ -44,39 +43,40 @@ const (
 	maxUnavailable = 4
 )
 
-// bootDelay is how long a machine takes from its start to its first heartbeat. silence is how long
-// a node may send none before its state is Unknown.
+// bootDelay is the time from a machine's start to its first heartbeat. silence is the time without a
+// heartbeat after which a node's state is Unknown.
 const (
 	bootDelay = 1500 * time.Millisecond
 	silence   = 1200 * time.Millisecond
 )
 
-// fleet is what stays when managers are replaced: the stores of objects, the processes, the cluster
-// that machines join, and what runs on it.
+// fleet is everything that outlives a manager: the stores of objects, the processes, the cluster that
+// machines join, and what runs on it.
 type fleet struct {
-	*stage.Stage
+	*demo.Demo
 	driver    *procdriver.Driver
 	processes *roster.Roster // of machines
 	tasks     *roster.Roster
 	cluster   *heartbeat.Cluster
 	workload  *workload.Workload
 
-	// Policies of the managers.
+	// These are options of each manager.
 	health *machine.Policy
 	safety *safety.Policy
 	drains drains.Options
 }
 
-func newFleet(s *stage.Stage) (*fleet, error) {
-	f := &fleet{Stage: s, tasks: roster.Open(s.In(taskRoster)), health: machinePolicy(), safety: safetyPolicy()}
-	f.driver = procdriver.New(procdriver.Options{Dir: s.In("."), Lock: s.Lock(), Outlives: s.Outlives()})
+// newFleet returns a fleet in the directory of a demo.
+func newFleet(d *demo.Demo) (*fleet, error) {
+	f := &fleet{Demo: d, tasks: roster.Open(d.In(taskRoster)), health: machinePolicy(), safety: safetyPolicy()}
+	f.driver = procdriver.New(procdriver.Options{Dir: d.In("."), Lock: d.Lock(), Outlives: d.Outlives()})
 	f.processes = f.driver.Roster(clusterName)
-	f.cluster = heartbeat.New(f.processes, s.Nodes, silence)
+	f.cluster = heartbeat.New(f.processes, d.Nodes, silence)
 	var err error
 	f.workload, err = workload.New(workload.Options{
-		Machines: f.processes, Tasks: f.tasks, Nodes: s.Nodes, App: "front", MaxUnavailable: maxUnavailable,
+		Machines: f.processes, Tasks: f.tasks, Nodes: d.Nodes, App: "front", MaxUnavailable: maxUnavailable,
 	})
-	// One node at a time is drained, so that its tasks can start elsewhere before the next one is.
+	// One node is drained at a time. Its tasks start elsewhere before the next node is drained.
 	f.drains = drains.Options{
 		Nodes: f.cluster.Nodes(), Workload: drains.Workload{Pods: f.workload, Budgets: f.workload},
 		Policy: drain.DefaultPolicy(), Limit: drains.Limit{Max: 1}, Now: clock,
@@ -84,8 +84,9 @@ func newFleet(s *stage.Stage) (*fleet, error) {
 	return f, err
 }
 
-// machinePolicy has short timeouts: a silent machine is replaced within seconds, once the machines
-// of a program that was killed have had time to be heard. Everything else has its default.
+// machinePolicy returns a policy with short timeouts: a silent machine is replaced within seconds.
+// A new manager takes a bit longer (Grace), so that machines of an earlier one can send heartbeats
+// first. Everything else has its default.
 func machinePolicy() *machine.Policy {
 	p := machine.DefaultPolicy()
 	p.CreationTimeout = 30 * time.Second
@@ -94,9 +95,9 @@ func machinePolicy() *machine.Policy {
 	return p
 }
 
-// safetyPolicy checks every second whether the cluster answers, and looks for orphan processes soon
-// after a machine is gone. Everything else has its default, so one machine at a time is replaced
-// for its health.
+// safetyPolicy returns a policy that checks every second whether the cluster answers, and looks for
+// orphan processes soon after a machine is gone. Everything else has its default, so one unhealthy
+// machine at a time is replaced.
 func safetyPolicy() *safety.Policy {
 	p := safety.DefaultPolicy()
 	p.CheckPeriod, p.CheckDown, p.DownTimeout = time.Second, time.Second, time.Second
@@ -105,7 +106,7 @@ func safetyPolicy() *safety.Policy {
 	return p
 }
 
-// newManager makes a manager without any state of an earlier one.
+// newManager returns a manager. It has no state of an earlier one.
 func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	drainer, err := drains.New(f.drains)
 	if err != nil {
@@ -118,13 +119,12 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	options.Policies.Machine = f.health
 	options.Policies.Safety = f.safety
 	options.Hooks = hooks
-	options.Log = slog.New(slog.DiscardHandler) // the screen tells
+	options.Log = slog.New(slog.DiscardHandler) // the hooks print what happens
 	return manager.New(options)
 }
 
-// deploy stores a deployment of the first version, and what it refers to. Existing objects stay as
-// they are. The library fills in the placeholder of the secret, which tells a machine its node's
-// name.
+// deploy creates a deployment of version v1, and the objects it refers to. Objects that exist stay as
+// they are. The secret has a placeholder, where the library puts the machine's name: that of its node.
 func (f *fleet) deploy(ctx context.Context, surge int32) error {
 	_, err := store.CreateOrEdit(ctx, f.Store.Secrets, &machine.Secret{
 		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: []byte("<<MACHINE_NAME>>")},
@@ -144,13 +144,13 @@ func (f *fleet) deploy(ctx context.Context, surge int32) error {
 			Replicas: replicas,
 			Selector: object.Selector{Labels: labels},
 			Template: machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "v1"}}},
-			Strategy: deployment.Rolling(rollout.IntOrPercent{Value: surge}, rollout.IntOrPercent{}), // none unavailable
+			Strategy: deployment.Rolling(rollout.IntOrPercent{Value: surge}, rollout.IntOrPercent{}), // no machine may be unavailable
 		},
 	}, nil)
 	return err
 }
 
-// newClass returns what machines of a version are made from.
+// newClass returns the class of a version.
 func newClass(version string) *machine.Class {
 	spec := procdriver.Spec{Cluster: clusterName, Version: version, BootDelay: bootDelay}
 	return &machine.Class{

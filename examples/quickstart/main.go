@@ -6,14 +6,14 @@
 //	go -C examples run ./quickstart
 //	go -C examples run ./quickstart -state DIR
 //
-// The second one keeps its store in DIR, and can be killed at any moment. The same command goes on
-// where it was, with the processes that have gone on meanwhile.
+// The second command keeps its store in DIR, and can be killed at any moment. Its processes run on,
+// and the same command continues with them.
 //
-// Start a program of your own from examples/embed. fleet.go has what is there and more: a store, a
-// driver, a cluster, a drainer, a manager, and a deployment. acts.go is what happens to them,
-// play.go what goes on all the while. Package procdriver is the driver, package agent what it
-// starts, package roster says which processes run. Packages heartbeat and workload stand for a
-// cluster. Package stage shows it all, and counts processes without the library.
+// To start a program of your own, copy examples/embed. Here fleet.go makes a store, a driver, a
+// cluster, a drainer, a manager, and a deployment. steps.go changes them step by step, and
+// quickstart.go runs the steps. Package procdriver is the driver, package agent is what runs in the
+// processes it starts, and package roster knows which processes run. Packages heartbeat and workload
+// stand for a cluster. Package demo prints everything, and counts processes without the library.
 //
 // The last line and the exit status say how it ended. The status is 0 only if every promise was
 // kept. Without DIR nothing is left behind, even after Ctrl-C.
@@ -23,15 +23,15 @@ import (
 	"os"
 
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
-	"github.com/millwright-go/millwright/examples/quickstart/stage"
+	"github.com/millwright-go/millwright/examples/quickstart/demo"
 )
 
 func main() {
 	agent.Main() // if this process is a machine or a task
-	os.Exit(stage.Main(usage, perform))
+	os.Exit(demo.Main(usage, run))
 }
 
-// usage is what -h says, before the flags.
+// usage is what -h prints, before the flags.
 const usage = `usage: quickstart [-state DIR]
 
 Runs a fleet whose machines are processes of this computer through creation,

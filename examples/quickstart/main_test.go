@@ -20,14 +20,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
+	"github.com/millwright-go/millwright/examples/quickstart/demo"
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
-	"github.com/millwright-go/millwright/examples/quickstart/stage"
 )
 
-// programEnvironment makes this test program the quickstart itself.
+// programEnvironment is the variable that makes this test program run as the quickstart.
 const programEnvironment = "MILLWRIGHT_TEST_QUICKSTART"
 
-// behindEnvironment is how far the program's clock is behind.
+// behindEnvironment is the variable that says how far the program's clock is behind.
 const behindEnvironment = "MILLWRIGHT_TEST_BEHIND"
 
 func TestMain(m *testing.M) {
@@ -49,15 +49,15 @@ const slow = 10 * time.Minute
 // program is the quickstart as a child process.
 type program struct {
 	cmd  *exec.Cmd
-	temp string // where it keeps its directory
-	// before is what the programs before it have printed in its directory.
+	temp string // the temporary directory of the program
+	// before is what earlier programs with the same state directory have printed.
 	before string
 
 	mu  sync.Mutex
 	out bytes.Buffer
 }
 
-// Write takes in what the program prints.
+// Write collects what the program prints.
 func (p *program) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,8 @@ func startProgramBehind(t *testing.T, behind, temp string, args ...string) *prog
 	return p
 }
 
-// entries reads the program's rosters, of machines and of tasks, until they are removed.
+// entries returns the entries of the program's rosters: machines and tasks. It is empty once the
+// program has removed them.
 func (p *program) entries(t *testing.T) (all []roster.Entry) {
 	t.Helper()
 	for _, name := range []string{clusterName, taskRoster} {
@@ -117,8 +118,7 @@ func (p *program) entries(t *testing.T) (all []roster.Entry) {
 	return all
 }
 
-// until waits for the program to print a text, and returns all processes that it has started until
-// then.
+// until waits until the program has printed a text, and returns all processes started so far.
 func (p *program) until(t *testing.T, text string) []roster.Entry {
 	t.Helper()
 	printed := func() bool { return strings.Contains(p.printed(), text) }
@@ -128,7 +128,7 @@ func (p *program) until(t *testing.T, text string) []roster.Entry {
 	return p.entries(t)
 }
 
-// alive counts those of some processes that run now, while their rosters are there.
+// alive returns how many of these processes run. A process whose roster was removed does not count.
 func alive(entries []roster.Entry) (n int) {
 	for _, e := range entries {
 		if now, err := roster.Read(e.Path); err == nil && now.Alive {
@@ -163,8 +163,7 @@ func TestQuickstartSettles(t *testing.T) {
 	p.leftNothing(t)
 }
 
-// leftNothing requires that the program has removed its directory, and that no
-// process is left.
+// leftNothing requires that the program has removed its directory, and that no process is left.
 func (p *program) leftNothing(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(p.temp)
@@ -192,7 +191,7 @@ func (p *program) survivors(t *testing.T) []string {
 	return found
 }
 
-func TestInterruptLeavesNobody(t *testing.T) {
+func TestInterruptedProgramLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		signal syscall.Signal
@@ -208,7 +207,7 @@ func TestInterruptLeavesNobody(t *testing.T) {
 			seen := p.until(t, c.after)
 			require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, c.signal)) // as a terminal does
 			err := p.cmd.Wait()
-			require.Equal(t, stage.Interrupted, p.cmd.ProcessState.ExitCode(), "%v\n%s", err, p.printed())
+			require.Equal(t, demo.Interrupted, p.cmd.ProcessState.ExitCode(), "%v\n%s", err, p.printed())
 			require.Contains(t, p.printed(), "interrupted")
 			require.NotContains(t, p.printed(), "settled:")
 			require.Zero(t, alive(seen))
@@ -217,8 +216,8 @@ func TestInterruptLeavesNobody(t *testing.T) {
 	}
 }
 
-// TestKilledProgramLeavesNobody: the program can't clean up, so the processes must notice.
-func TestKilledProgramLeavesNobody(t *testing.T) {
+// TestKilledProgramLeavesNoProcess: the program can't clean up, so the processes end by themselves.
+func TestKilledProgramLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	p := startProgram(t)
 	seen := p.until(t, "2. A new version")

@@ -13,28 +13,27 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/examples/quickstart/demo"
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
-	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety/reachability"
 	"github.com/millwright-go/millwright/store"
 )
 
-// observed is a store of machines that looks at all of them after each write.
+// observed is a store of machines that checks all machines after each write.
 type observed struct {
 	store.Collection[*machine.Machine]
 
 	mu      sync.Mutex
-	looks   int             // since begin
 	missing int             // the most machines that did not serve at a time
-	lost    map[string]bool // machines that were marked failed or deleted
+	lost    map[string]bool // machines that were marked failed or deleted; nil before begin
 }
 
-// observe puts an observer between a manager and its machines.
-func (p *play) observe() *observed {
-	o := &observed{Collection: p.Store.Machines}
-	p.Store.Machines = o
+// observe puts an observed store between the manager and its machines.
+func (q *quickstart) observe() *observed {
+	o := &observed{Collection: q.Store.Machines}
+	q.Store.Machines = o
 	return o
 }
 
@@ -42,11 +41,11 @@ func (p *play) observe() *observed {
 func (o *observed) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.looks, o.missing, o.lost = 0, 0, make(map[string]bool)
+	o.missing, o.lost = 0, make(map[string]bool)
 }
 
-// look counts, after a write, the machines that serve or may serve again: those that count as no
-// less than Unknown.
+// look counts the machines that serve (Running) or may serve again (Unknown), and records those that
+// are lost.
 func (o *observed) look() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,15 +61,14 @@ func (o *observed) look() {
 			serving++
 		}
 	}
-	o.looks++
 	o.missing = max(o.missing, replicas-serving)
 }
 
-// seen returns what was seen since begin.
-func (o *observed) seen() (looks, missing, lost int) {
+// seen returns how many machines were missing at a time, at most, and how many were lost, since begin.
+func (o *observed) seen() (missing, lost int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.looks, o.missing, len(o.lost)
+	return o.missing, len(o.lost)
 }
 
 func (o *observed) Create(ctx context.Context, m *machine.Machine) (*machine.Machine, error) {
@@ -93,21 +91,21 @@ func (o *observed) Delete(ctx context.Context, k object.Key, uid string) error {
 	return o.Collection.Delete(ctx, k, uid)
 }
 
-// stopHalf stops the processes of half of the machines: they exist, and send no heartbeats.
-func (p *play) stopHalf(t *testing.T) []roster.Entry {
+// stopHalf suspends the processes of half of the machines (SIGSTOP): they send no heartbeats.
+func (q *quickstart) stopHalf(t *testing.T) []roster.Entry {
 	t.Helper()
-	alive, err := p.running("v1")
+	alive, err := q.running("v1")
 	require.NoError(t, err)
 	require.Len(t, alive, replicas)
 	half := alive[:replicas/2]
-	for _, life := range half {
-		require.NoError(t, life.Signal(syscall.SIGSTOP))
+	for _, e := range half {
+		require.NoError(t, e.Signal(syscall.SIGSTOP))
 	}
 	return half
 }
 
-// TestHalfOfTheFleetBreaks: by the store and by the processes, no more machines are in replacement
-// at any time than the policy allows. In the end all are healthy again.
+// TestHalfOfTheFleetBreaks: no more machines are replaced at a time than the policy allows, counted
+// in the store and by the processes. In the end all machines are healthy again.
 // Invariants: P24
 func TestHalfOfTheFleetBreaks(t *testing.T) {
 	if testing.Short() {
@@ -118,167 +116,159 @@ func TestHalfOfTheFleetBreaks(t *testing.T) {
 		t.Run(fmt.Sprint("at most ", budget), func(t *testing.T) {
 			t.Parallel()
 			var o *observed
-			p := startFleetWith(t, surge, func(p *play) {
-				p.health = machinePolicy()
-				p.safety.Replacements.Value = int32(budget)
-				o = p.observe()
+			q := startFleetWith(t, surge, func(q *quickstart) {
+				q.health = machinePolicy()
+				q.safety.Replacements.Value = int32(budget)
+				o = q.observe()
 			})
-			before := p.made(t)
+			before := q.made(t)
 			o.begin()
-			p.beginCounts()
-			broken := p.stopHalf(t)
-			require.NoError(t, p.Await(t.Context(), func() string {
-				if !slices.ContainsFunc(broken, func(l roster.Entry) bool { return runs(l) }) {
+			q.beginCounts()
+			broken := q.stopHalf(t)
+			require.NoError(t, q.Await(t.Context(), func() string {
+				if !slices.ContainsFunc(broken, runs) {
 					return ""
 				}
-				p.nudge(broken)
-				return "the end of the processes that were stopped"
+				q.nudge(broken)
+				return "the end of the suspended processes"
 			}))
-			require.NoError(t, p.settled(t.Context(), replicas, "v1"))
-			_, missing, lost := o.seen()
-			assert.LessOrEqual(t, missing, budget, "in replacement at a time") // fewer if the machine is busy
+			require.NoError(t, q.settled(t.Context(), replicas, "v1"))
+			missing, lost := o.seen()
+			assert.LessOrEqual(t, missing, budget, "replaced at a time") // fewer if the computer is busy
 			assert.Positive(t, missing)
-			assert.Equal(t, len(broken), lost, "given up in all")
-			assert.Equal(t, len(broken), p.made(t)-before)
-			counts, err := p.Counts(t.Context(), p.machineCount, replicas-budget)
+			assert.Equal(t, len(broken), lost, "lost in all")
+			assert.Equal(t, len(broken), q.made(t)-before)
+			counts, err := q.CheckCounts(t.Context(), q.machineCount, replicas-budget)
 			assert.NoError(t, err)
-			assert.LessOrEqual(t, counts.MostStaying, replicas)
+			assert.LessOrEqual(t, counts.MaxActive, replicas)
 		})
 	}
 }
 
-// nudge changes something irrelevant about machines, so that they are looked at again and again. A
-// machine that may not be replaced yet would ask only twice a minute.
-func (p *play) nudge(of []roster.Entry) {
-	for _, life := range of {
-		m, err := p.machine(life.Name)
+// nudge writes an annotation to the machines of these processes, so that the manager reconciles them
+// at once. Otherwise it would ask only twice a minute whether a machine may be replaced.
+func (q *quickstart) nudge(processes []roster.Entry) {
+	for _, e := range processes {
+		m, err := q.machine(e.Name)
 		if err != nil || m.Deleted() {
 			continue
 		}
 		changed := m.Clone()
 		changed.Annotations = map[string]string{"nudged": time.Now().String()}
-		_, _ = p.Store.Machines.Update(context.Background(), changed) // another program may have been faster
+		_, _ = q.Store.Machines.Update(context.Background(), changed) // a conflict: the manager was faster
 	}
 }
 
-// TestOutageStopsClocks: half of the machines fall silent, and before they are marked failed the
-// cluster stops answering, for longer than their health timeout. No machine is marked failed then,
-// or when the cluster is back, because their timeouts begin again.
+// TestOutageStopsHealthTimeouts: half of the machines send no heartbeats. Before they are marked
+// failed, the cluster stops answering, for longer than the health timeout. No machine is marked failed
+// then, nor when the cluster is back, because the timeouts begin again.
 // Invariants: P25
-func TestOutageStopsClocks(t *testing.T) {
+func TestOutageStopsHealthTimeouts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a quarter of a minute")
 	}
 	t.Parallel()
-	const timeout = 7 * time.Second // longer than a freeze takes
+	const timeout = 7 * time.Second // longer than the manager takes to notice that the cluster is down
 	var o *observed
-	p := startFleetWith(t, surge, func(p *play) {
-		p.health.HealthTimeout = timeout
-		o = p.observe()
+	q := startFleetWith(t, surge, func(q *quickstart) {
+		q.health.HealthTimeout = timeout
+		o = q.observe()
 	})
-	before := p.made(t)
+	before := q.made(t)
 	o.begin()
-	silent := p.stopHalf(t)
-	require.NoError(t, p.Await(t.Context(), func() string { return p.notIn(machine.PhaseUnknown, silent) }))
-	p.stopCluster()
-	require.NoError(t, p.hears(t.Context(), reachability.ReasonUnreachable.String(), 1))
-	require.Empty(t, p.notIn(machine.PhaseUnknown, silent), "frozen in time")
-	require.NoError(t, p.hears(t.Context(), "CheckTarget", int(timeout/time.Second)+1))
-	require.Empty(t, p.notIn(machine.PhaseUnknown, silent), "no machine is judged")
+	silent := q.stopHalf(t)
+	require.NoError(t, q.Await(t.Context(), func() string { return q.notIn(machine.PhaseUnknown, silent) }))
+	q.stopCluster()
+	require.NoError(t, q.awaitEvents(t.Context(), reachability.ReasonUnreachable.String(), 1))
+	require.Empty(t, q.notIn(machine.PhaseUnknown, silent), "the manager froze before the timeout")
+	require.NoError(t, q.awaitEvents(t.Context(), "CheckTarget", int(timeout/time.Second)+1))
+	require.Empty(t, q.notIn(machine.PhaseUnknown, silent), "no machine is marked failed during the outage")
 
-	p.stopCluster = p.Go("the cluster", p.cluster.Run)
-	require.NoError(t, p.hears(t.Context(), reachability.ReasonReachable.String(), 1))
-	restarted := p.times(reachability.ReasonRestart.String())
-	for _, life := range silent {
-		require.NoError(t, life.Signal(syscall.SIGCONT))
+	q.stopCluster = q.Go("the cluster", q.cluster.Run)
+	require.NoError(t, q.awaitEvents(t.Context(), reachability.ReasonReachable.String(), 1))
+	restarted := q.eventCount(reachability.ReasonRestart.String())
+	for _, e := range silent {
+		require.NoError(t, e.Signal(syscall.SIGCONT))
 	}
-	require.NoError(t, p.settled(t.Context(), replicas, "v1"))
-	require.GreaterOrEqual(t, restarted, len(silent), "clocks that had run before the outage") // others may have been late
-	_, missing, lost := o.seen()
+	require.NoError(t, q.settled(t.Context(), replicas, "v1"))
+	require.GreaterOrEqual(t, restarted, len(silent), "timeouts that begin again") // more if other machines were late
+	missing, lost := o.seen()
 	require.Zero(t, missing)
 	require.Zero(t, lost)
-	require.Equal(t, before, p.made(t))
-	for _, life := range silent {
-		require.True(t, runs(life))
+	require.Equal(t, before, q.made(t))
+	for _, e := range silent {
+		require.True(t, runs(e))
 	}
 }
 
-// notIn names a machine of processes that is in another phase.
-func (p *play) notIn(phase machine.Phase, of []roster.Entry) string {
-	for _, life := range of {
-		if m, err := p.machine(life.Name); err != nil || m.Deleted() || m.Status.Phase != phase {
-			return fmt.Sprintf("machine %s in phase %s", life.Name, phase)
+// notIn returns "" if the machines of these processes are in a phase, or what is awaited, for Await.
+func (q *quickstart) notIn(phase machine.Phase, processes []roster.Entry) string {
+	for _, e := range processes {
+		if m, err := q.machine(e.Name); err != nil || m.Deleted() || m.Status.Phase != phase {
+			return fmt.Sprintf("machine %s in phase %s", e.Name, phase)
 		}
 	}
 	return ""
 }
 
-// TestStrayIsCollected: a process with the fleet's tag that no machine owns is ended. Those of
-// machines are not.
+// TestOrphanIsEnded: the manager ends a process that belongs to no machine, and no other.
 // Invariants: P15
-func TestStrayIsCollected(t *testing.T) {
+func TestOrphanIsEnded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
 	t.Parallel()
-	p := startFleet(t, surge)
-	alive, err := p.running("v1")
+	q := startFleet(t, surge)
+	alive, err := q.running("v1")
 	require.NoError(t, err)
-	orphan, err := p.bringStray(t.Context())
+	orphan, err := q.startOrphan(t.Context())
 	require.NoError(t, err)
 	require.True(t, runs(orphan))
-	require.NoError(t, p.Store.Machines.Delete(t.Context(), object.Key{Namespace: namespace, Name: alive[0].Name}, ""))
-	require.NoError(t, p.Await(t.Context(), func() string { return survives(orphan) }))
-	require.NoError(t, p.settled(t.Context(), replicas, "v1"))
-	require.NoError(t, p.hears(t.Context(), "CheckTarget", 2)) // time enough to collect another one
-	require.Equal(t, 1, p.times("DeleteOrphan"))
-	for _, life := range alive[1:] {
-		require.True(t, runs(life), "process of machine %s", life.Name)
+	require.NoError(t, q.Store.Machines.Delete(t.Context(), object.Key{Namespace: namespace, Name: alive[0].Name}, ""))
+	require.NoError(t, q.Await(t.Context(), func() string { return survives(orphan) }))
+	require.NoError(t, q.settled(t.Context(), replicas, "v1"))
+	require.NoError(t, q.awaitEvents(t.Context(), "CheckTarget", 2)) // time enough to end another process
+	require.Equal(t, 1, q.eventCount("DeleteOrphan"))
+	for _, e := range alive[1:] {
+		require.True(t, runs(e), "process of machine %s", e.Name)
 	}
 }
 
 // runs reports whether a process runs now.
 func runs(e roster.Entry) bool { return survives(e) != "" }
 
-// times returns how often there was an event of a reason, or a call of a kind.
-func (p *play) times(what string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.heard[what]
-}
-
-// startFleet returns a play without acts whose fleet runs the first version. When the test ends
+// startFleet returns a quickstart whose machines run version v1, before any step. When the test ends,
 // everything is deleted, and no process may be left.
-func startFleet(t *testing.T, surge int32) *play {
+func startFleet(t *testing.T, surge int32) *quickstart {
 	t.Helper()
-	return startFleetWith(t, surge, func(*play) {})
+	return startFleetWith(t, surge, func(*quickstart) {})
 }
 
-// startFleetWith is startFleet. It calls prepare before anything runs.
-func startFleetWith(t *testing.T, surge int32, prepare func(*play)) *play {
+// startFleetWith is startFleet, and calls prepare before anything runs.
+func startFleetWith(t *testing.T, surge int32, prepare func(*quickstart)) *quickstart {
 	t.Helper()
-	p, err := newPlay(t.Context(), io.Discard, "")
+	q, err := newQuickstart(t.Context(), io.Discard, "")
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		ctx := context.Background() // the test's own has ended
+		ctx := context.Background() // the test's context has ended
 		var failed error
 		if !t.Failed() {
-			failed = p.remove(ctx)
+			failed = q.remove(ctx)
 		}
-		require.NoError(t, p.close(ctx, failed))
+		require.NoError(t, q.close(ctx, failed))
 	})
-	p.health.HealthTimeout = stage.Patience // a process that comes late on a busy machine is not lost
-	prepare(p)
-	require.NoError(t, p.begin())
-	require.NoError(t, p.deploy(t.Context(), surge))
-	require.NoError(t, p.settled(t.Context(), replicas, "v1"))
-	return p
+	q.health.HealthTimeout = demo.Patience // a busy computer may delay heartbeats
+	prepare(q)
+	require.NoError(t, q.start())
+	require.NoError(t, q.deploy(t.Context(), surge))
+	require.NoError(t, q.settled(t.Context(), replicas, "v1"))
+	return q
 }
 
-// made returns how many processes there have been.
-func (p *play) made(t *testing.T) int {
+// made returns how many processes have been created.
+func (q *quickstart) made(t *testing.T) int {
 	t.Helper()
-	n, err := p.created()
+	n, err := q.created()
 	require.NoError(t, err)
 	return n
 }

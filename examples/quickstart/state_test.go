@@ -17,21 +17,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/examples/quickstart/demo"
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
-	"github.com/millwright-go/millwright/examples/quickstart/stage"
 )
 
-// killDrains allows kills while programs drain nodes. That takes up to 40 s more, because the next
-// program does not know the time of the last eviction.
+// killDrains also kills programs while they drain nodes. Then the test takes up to 40 s longer, because
+// the next program does not know the time of the last eviction.
 var killDrains = flag.Bool("kill-drains", false, "kill programs also while they drain nodes")
 
 const settledLine = "settled: 19 created, 19 deleted, 0 orphans, 0 duplicates"
 
-// kills is how often the program is killed before it may finish. One time more it is interrupted.
+// kills is how often the program is killed before it may finish. In addition it is interrupted once.
 const kills = 6
 
 // TestKilledProgramIsContinued kills the program at random lines of its output, and starts it again
-// with the same directory. In the end the account is that of a program that was never killed.
+// with the same directory. The last line is that of a program that was never killed.
 // Invariants: P26
 func TestKilledProgramIsContinued(t *testing.T) {
 	if testing.Short() {
@@ -47,20 +47,20 @@ func TestKilledProgramIsContinued(t *testing.T) {
 	p := startProgramIn(t, temp, "-state", dir)
 	for n := range kills + 1 {
 		lines := 1 + random.IntN(26)
-		if p.lines(t, lines) {
+		if p.awaitLines(t, lines) {
 			break
 		}
 		if n == 0 {
-			refused(t, temp, dir)
+			requireRefused(t, temp, dir)
 		}
 		signal, status := syscall.SIGKILL, -1
 		if n == kills/2 {
-			signal, status = syscall.SIGINT, stage.Interrupted
+			signal, status = syscall.SIGINT, demo.Interrupted
 		}
-		failed := syscall.Kill(-p.cmd.Process.Pid, signal) // agents are in groups of their own
+		failed := syscall.Kill(-p.cmd.Process.Pid, signal) // agents are in other process groups
 		err := p.cmd.Wait()
 		if p.settled() {
-			break // it was quicker than the signal
+			break // it ended before the signal
 		}
 		require.NoError(t, failed)
 		require.Equal(t, status, p.cmd.ProcessState.ExitCode(), "%v\n%s", err, p.printed())
@@ -71,13 +71,13 @@ func TestKilledProgramIsContinued(t *testing.T) {
 		p.before = printed
 	}
 	if p.cmd.ProcessState == nil {
-		_ = p.cmd.Wait() // the state says how it ended
+		_ = p.cmd.Wait() // ProcessState has the result, see below
 	}
 	t.Logf("%s", p.printed())
-	require.True(t, strings.Contains(p.printed(), "the play goes on"), "nothing was left by those that were killed")
+	require.True(t, strings.Contains(p.printed(), "the play goes on"), "no killed program has left anything to continue")
 	require.Equal(t, settledLine, p.lastLine())
 	if p.cmd.ProcessState.ExitCode() < 0 {
-		t.Log("killed while it cleaned up, which the next program does")
+		t.Log("killed while it cleaned up; the next program cleans up instead")
 		p = startProgramIn(t, temp, "-state", dir)
 		_ = p.cmd.Wait()
 		require.Equal(t, settledLine, p.lastLine(), "%s", p.printed())
@@ -89,11 +89,11 @@ func TestKilledProgramIsContinued(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestKilledProgramGivesUpNobody kills the program while its machines boot, and starts it again as
-// if so much time had passed that each of them is late. None is marked failed.
-// scripts/soak-quickstart.sh does so at any moment, and waits for it.
+// TestKilledProgramLosesNoMachine kills the program while its machines boot. The next program starts
+// with a later clock, by which all machines are late. None is marked failed.
+// scripts/soak-quickstart.sh kills the program at any moment, and really waits.
 // Invariants: P26
-func TestKilledProgramGivesUpNobody(t *testing.T) {
+func TestKilledProgramLosesNoMachine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
@@ -108,7 +108,7 @@ func TestKilledProgramGivesUpNobody(t *testing.T) {
 			require.Eventually(t, func() bool {
 				running, err := roster.Open(filepath.Join(dir, clusterName)).Running()
 				return err == nil && len(running) > 0
-			}, slow, time.Millisecond, "no process is left to go on with")
+			}, slow, time.Millisecond, "no process was started")
 			require.NoError(t, p.cmd.Process.Kill())
 			require.Error(t, p.cmd.Wait())
 			p = startProgramIn(t, temp, "-state", dir)
@@ -120,45 +120,45 @@ func TestKilledProgramGivesUpNobody(t *testing.T) {
 	}
 }
 
-// refused requires that a second program in the directory says what is wrong.
-func refused(t *testing.T, temp, dir string) {
+// requireRefused requires that a second program reports that another one uses the directory.
+func requireRefused(t *testing.T, temp, dir string) {
 	t.Helper()
 	second := startProgramIn(t, temp, "-state", dir)
 	require.Error(t, second.cmd.Wait())
-	require.Equal(t, stage.Failed, second.cmd.ProcessState.ExitCode())
+	require.Equal(t, demo.Failed, second.cmd.ProcessState.ExitCode())
 	require.Contains(t, second.printed(), filepath.Join(dir, storeFile)+": the file is in use")
 }
 
-// lines waits until the program has printed so many lines and may be killed. It returns true if the
+// awaitLines waits until the program has printed n lines and may be killed. It returns true if the
 // program has ended before.
-func (p *program) lines(t *testing.T, n int) (ended bool) {
+func (p *program) awaitLines(t *testing.T, n int) (ended bool) {
 	t.Helper()
 	enough := assert.Eventually(t, func() bool {
 		ended = p.settled()
-		return ended || strings.Count(p.printed(), "\n") >= n && (*killDrains || !p.drains())
+		return ended || strings.Count(p.printed(), "\n") >= n && (*killDrains || !p.draining())
 	}, slow, time.Millisecond)
 	require.True(t, enough, "%s", p.printed())
 	return ended
 }
 
-// settled reports whether the program has told how it ended. It may still be cleaning up.
+// settled reports whether the program has printed its result. It may still be cleaning up.
 func (p *program) settled() bool { return strings.Contains(p.printed(), "\nsettled:") }
 
 var (
-	goes = regexp.MustCompile(`machine (\S+): [A-Za-z]+ -> Terminating`)
-	gone = regexp.MustCompile(`machine (\S+): gone: `)
+	terminating = regexp.MustCompile(`machine (\S+): [A-Za-z]+ -> Terminating`)
+	gone        = regexp.MustCompile(`machine (\S+): gone: `)
 )
 
-// drains reports whether a machine that is being deleted is not gone yet.
-func (p *program) drains() bool {
-	names := func(of *regexp.Regexp) map[string]bool {
+// draining reports whether a machine is being deleted.
+func (p *program) draining() bool {
+	names := func(pattern *regexp.Regexp) map[string]bool {
 		all := make(map[string]bool)
-		for _, match := range of.FindAllStringSubmatch(p.before+p.printed(), -1) {
+		for _, match := range pattern.FindAllStringSubmatch(p.before+p.printed(), -1) {
 			all[match[1]] = true
 		}
 		return all
 	}
-	left := names(goes)
+	left := names(terminating)
 	for name := range names(gone) {
 		delete(left, name)
 	}
@@ -179,19 +179,19 @@ func endAll(t *testing.T, dir string) {
 	}
 }
 
-// lasting opens a play in a directory, as an earlier program has, and returns the directory.
-func lasting(t *testing.T) string {
+// newStateDir returns a directory in which a program has begun, and ended before the first step.
+func newStateDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
-	p, err := newPlay(t.Context(), io.Discard, dir)
+	p, err := newQuickstart(t.Context(), io.Discard, dir)
 	require.NoError(t, err)
 	require.NoError(t, p.Release())
 	return dir
 }
 
-// TestEmptiedPlace: a place whose play has ended is emptied, even if the program that ended it was
-// killed meanwhile. So is one whose processes have ended because no program came in time.
-func TestEmptiedPlace(t *testing.T) {
+// TestFinishedStateIsCleared: a state directory is emptied if its run was completed, even if the
+// program was killed while it cleaned up; also if the processes ended because no program came in time.
+func TestFinishedStateIsCleared(t *testing.T) {
 	abandoned := `{"name":"web-1","pid":1}` + "\n" + `{"state":"abandoned"}` + "\n"
 	for name, change := range map[string]func(dir string) error{
 		"its progress was removed": func(dir string) error { return os.Remove(filepath.Join(dir, "play.json")) },
@@ -201,18 +201,18 @@ func TestEmptiedPlace(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := lasting(t)
+			dir := newStateDir(t)
 			done := []byte(`{"act":2}`)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "play.json"), done, 0o600))
-			p, err := newPlay(t.Context(), io.Discard, dir)
+			p, err := newQuickstart(t.Context(), io.Discard, dir)
 			require.NoError(t, err)
-			require.Equal(t, 2, p.Done.Act, "it goes on")
+			require.Equal(t, 2, p.Done.Step, "the run is continued")
 			left := filepath.Join(dir, "left")
 			require.NoError(t, os.WriteFile(left, nil, 0o600))
 			require.NoError(t, p.Release())
 
 			require.NoError(t, change(dir))
-			p, err = newPlay(t.Context(), io.Discard, dir)
+			p, err = newQuickstart(t.Context(), io.Discard, dir)
 			require.NoError(t, err)
 			require.Zero(t, p.Done)
 			require.NoFileExists(t, left)
@@ -224,12 +224,13 @@ func TestEmptiedPlace(t *testing.T) {
 	}
 }
 
-// TestForeignDirectoryIsRefused: a directory that is no play's stays as it is.
+// TestForeignDirectoryIsRefused: the program refuses a directory that is not its own, and leaves it as it
+// is.
 func TestForeignDirectoryIsRefused(t *testing.T) {
 	for name, refused := range map[string]bool{"machines": true, "notes.txt": true, storeFile: false, "." + storeFile + ".new-1": false} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
-		_, err := stage.NewPlace(dir, storeFile)
+		_, err := demo.NewDir(dir, storeFile)
 		require.Equal(t, refused, err != nil, "%s: %v", name, err)
 		require.FileExists(t, filepath.Join(dir, name))
 	}

@@ -14,24 +14,24 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
 )
 
-// Dir is the directory of one cluster's groups.
+// Dir is the directory with the records of one cluster's groups.
 type Dir struct{ path string }
 
-// At returns the directory of that path. If there is none, it is empty.
+// At returns the directory of a path. It need not exist yet.
 func At(path string) *Dir { return &Dir{path} }
 
-// Make makes the directory if it is not there.
+// Make creates the directory if it does not exist.
 func (d *Dir) Make() error { return os.MkdirAll(d.path, 0o700) }
 
-const suffix = ".group"
+const suffix = ".group" // of the name of a record's file
 
 func (d *Dir) file(name string) string { return filepath.Join(d.path, name+suffix) }
 
-// Read returns the record of a group, or nil.
+// Read returns a group, or nil if it has no record.
 func (d *Dir) Read(name string) (*Group, error) {
 	text, err := os.ReadFile(d.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // nothing is on record
+		return nil, nil //nolint:nilnil // there is no record
 	}
 	g := &Group{}
 	if err == nil {
@@ -43,7 +43,7 @@ func (d *Dir) Read(name string) (*Group, error) {
 	return g, nil
 }
 
-// Names returns the names of all groups.
+// Names returns the names of all groups with a record.
 func (d *Dir) Names() (names []string, err error) {
 	files, err := os.ReadDir(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,9 +57,9 @@ func (d *Dir) Names() (names []string, err error) {
 	return names, err
 }
 
-// Change writes the record that change makes of the existing one (nil if there is none). No other
-// program changes it meanwhile. If change returns nil, the record is removed. If change returns an
-// error, nothing changes.
+// Change calls change with a group, or nil if it has no record, and writes the group that change
+// returns. If change returns nil, the record is removed. If it returns an error, nothing is written.
+// Meanwhile no other program can change the record.
 func (d *Dir) Change(ctx context.Context, name string, change func(*Group) (*Group, error)) error {
 	guard, err := roster.Hold(ctx, filepath.Join(d.path, name+".guard"))
 	if err != nil {

@@ -22,27 +22,27 @@ var (
 	v2 = procdriver.Spec{Cluster: "blue", Version: "v2"}
 )
 
-// site is a group with its processes, and a supervisor that does what Next says.
-type site struct {
+// simulated is a group with simulated processes, and a supervisor that does what Next says.
+type simulated struct {
 	group  *group.Group
 	states map[string]group.State
-	number int
+	number int // of members that were added
 }
 
-func newSite(target int) *site {
-	return &site{group: &group.Group{Target: target, Spec: v1}, states: map[string]group.State{}}
+func newSimulated(target int) *simulated {
+	return &simulated{group: &group.Group{Target: target, Spec: v1}, states: map[string]group.State{}}
 }
 
-func (s *site) next() {
+func (s *simulated) next() {
 	s.group.Next(s.states, func() string { s.number++; return fmt.Sprintf("m%d", s.number) })
 }
 
-// work ends all agents that are marked for removal, and moves every other one a step further.
-func (s *site) work() {
+// work ends all agents that are marked for removal, and advances the state of all others.
+func (s *simulated) work() {
 	var left []group.Member
 	for _, m := range s.group.Members {
 		switch {
-		case m.Going:
+		case m.Terminating:
 			delete(s.states, m.Name)
 			continue
 		case m.ProviderID == "":
@@ -56,16 +56,16 @@ func (s *site) work() {
 	s.group.Members = left
 }
 
-func (s *site) serving() (n int) {
+func (s *simulated) serving() (n int) {
 	for _, m := range s.group.Members {
-		if !m.Going && s.states[m.Name] == group.Serving {
+		if !m.Terminating && s.states[m.Name] == group.Serving {
 			n++
 		}
 	}
 	return n
 }
 
-func (s *site) names(which func(group.Member) bool) (names []string) {
+func (s *simulated) names(which func(group.Member) bool) (names []string) {
 	for _, m := range s.group.Members {
 		if which(m) {
 			names = append(names, m.Name)
@@ -74,11 +74,11 @@ func (s *site) names(which func(group.Member) bool) (names []string) {
 	return names
 }
 
-func going(m group.Member) bool   { return m.Going }
-func staying(m group.Member) bool { return !m.Going }
+func terminating(m group.Member) bool { return m.Terminating }
+func active(m group.Member) bool      { return !m.Terminating }
 
-// settle brings a group to its end.
-func (s *site) settle(t require.TestingT) {
+// settle calls next and work until all members serve, and are as many and with the spec as wanted.
+func (s *simulated) settle(t require.TestingT) {
 	for range 200 {
 		before := s.group.Clone()
 		s.next()
@@ -87,91 +87,92 @@ func (s *site) settle(t require.TestingT) {
 			return
 		}
 	}
-	require.Fail(t, "it does not settle", "%+v", s.group)
+	require.Fail(t, "the group does not settle", "%+v", s.group)
 }
 
 func outdated(spec procdriver.Spec) func(group.Member) bool {
 	return func(m group.Member) bool { return m.Spec != spec }
 }
 
-func TestWhoIsLostIsReplaced(t *testing.T) {
-	s := newSite(3)
+func TestLostMemberIsReplaced(t *testing.T) {
+	s := newSimulated(3)
 	s.settle(t)
 	s.states["m2"] = group.Gone
 	s.next()
-	require.Equal(t, []string{"m2"}, s.names(going))
-	require.Equal(t, []string{"m1", "m3", "m4"}, s.names(staying))
+	require.Equal(t, []string{"m2"}, s.names(terminating))
+	require.Equal(t, []string{"m1", "m3", "m4"}, s.names(active))
 	before := s.group.Clone()
 	s.next()
-	require.Equal(t, before, s.group, "entered again it is the same")
+	require.Equal(t, before, s.group, "a second call changes nothing")
 	s.settle(t)
 }
 
-func TestWhoIsTooMany(t *testing.T) {
-	s := newSite(5)
+func TestScaleDownOrder(t *testing.T) {
+	s := newSimulated(5)
 	s.settle(t)
 	s.group.Spec = v2
 	s.group.Members[0].Spec = v2
 	s.states["m5"] = group.Booting
 	s.group.Target = 3
 	s.next()
-	require.Equal(t, []string{"m2", "m3", "m5"}, s.names(going), "who does not serve, then who is outdated and oldest; m3 is renewed")
+	require.Equal(t, []string{"m2", "m3", "m5"}, s.names(terminating), "m5 does not serve, m2 is the oldest outdated one; m3 is replaced by an update")
 	s.group.Target = 0
 	s.next()
-	require.Empty(t, s.names(staying))
+	require.Empty(t, s.names(active))
 }
 
-// A group that grows does so first.
+// TestGrowsBeforeItRolls: a group adds missing members before it replaces outdated ones.
 func TestGrowsBeforeItRolls(t *testing.T) {
-	s := newSite(3)
+	s := newSimulated(3)
 	s.settle(t)
 	s.group.Target, s.group.Spec = 4, v2
 	s.next()
-	require.Empty(t, s.names(going))
-	require.Len(t, s.names(staying), 4)
+	require.Empty(t, s.names(terminating))
+	require.Len(t, s.names(active), 4)
 	s.settle(t)
 }
 
-func TestOrdersByName(t *testing.T) {
-	s := newSite(4)
+func TestRemoveReplaceAndDrain(t *testing.T) {
+	s := newSimulated(4)
 	s.settle(t)
 	id := func(n int) string { return s.group.Members[n].ProviderID }
 	a, b, c := id(0), id(1), id(2)
 	s.group.Remove([]string{a, a, "", "another's"})
 	require.Equal(t, 3, s.group.Target)
 	s.group.Replace(b)
-	s.group.Ask(c)
-	s.group.Ask(a)
+	s.group.RequestDrain(c)
+	s.group.RequestDrain(a)
 	s.group.Replace("")
 	s.group.Drained([]string{id(3), b})
-	require.Equal(t, []string{"m1", "m2"}, s.names(going))
-	require.Equal(t, []string{"m3"}, s.names(func(m group.Member) bool { return m.Asked }))
+	require.Equal(t, []string{"m1", "m2"}, s.names(terminating))
+	require.Equal(t, []string{"m3"}, s.names(func(m group.Member) bool { return m.DrainRequested }))
 	s.group.Drained([]string{c})
-	require.Equal(t, []string{"m1", "m2", "m3"}, s.names(going))
+	require.Equal(t, []string{"m1", "m2", "m3"}, s.names(terminating))
 	s.settle(t)
-	require.Equal(t, []string{"m4", "m5", "m6"}, s.names(staying))
+	require.Equal(t, []string{"m4", "m5", "m6"}, s.names(active))
 }
 
-// An empty provider ID means no agent without one.
-func TestEmptyIDIsNobody(t *testing.T) {
-	s := newSite(2)
+// TestEmptyIDMatchesNoMember: an empty provider ID does not mean a member that has none yet.
+func TestEmptyIDMatchesNoMember(t *testing.T) {
+	s := newSimulated(2)
 	s.next()
 	s.group.Remove([]string{""})
 	s.group.Replace("")
-	require.Empty(t, s.names(going))
+	require.Empty(t, s.names(terminating))
 	require.Equal(t, 2, s.group.Target)
 }
 
-func TestGoingGroupStartsNobody(t *testing.T) {
-	s := newSite(2)
+func TestDeletingGroupStartsNoMember(t *testing.T) {
+	s := newSimulated(2)
 	s.settle(t)
-	s.group.Going, s.group.Target = true, 9
+	s.group.Deleting, s.group.Target = true, 9
 	s.next()
 	require.Len(t, s.group.Members, 2)
-	require.Empty(t, s.names(staying))
+	require.Empty(t, s.names(active))
 }
 
-// rolling draws bounds of an update, and what they allow of a target. Nil: one after the other.
+// rolling draws the bounds of an update, and returns what they mean for a target. Nil: one after the
+// other.
 func rolling(t *rapid.T, target int) (r *machinepool.RollingUpdate, surge, unavailable int) {
 	if !rapid.Bool().Draw(t, "bounded") {
 		return nil, 0, 1
@@ -184,10 +185,10 @@ func rolling(t *rapid.T, target int) (r *machinepool.RollingUpdate, surge, unava
 	return r, int(b.Surge), int(b.Unavailable)
 }
 
-// While a group is only rolled, its bounds hold. From every state, it converges.
-func TestRollsWithinItsBounds(t *testing.T) {
+// TestUpdateKeepsBounds: while a group is only updated, its bounds hold. From every state, it settles.
+func TestUpdateKeepsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newSite(rapid.IntRange(1, 6).Draw(t, "target"))
+		s := newSimulated(rapid.IntRange(1, 6).Draw(t, "target"))
 		s.settle(t)
 		var surge, unavailable int
 		s.group.Rolling, surge, unavailable = rolling(t, s.group.Target)
@@ -195,7 +196,7 @@ func TestRollsWithinItsBounds(t *testing.T) {
 		for range 60 {
 			s.next()
 			require.GreaterOrEqual(t, s.serving(), s.group.Target-unavailable)
-			require.LessOrEqual(t, len(s.names(staying)), s.group.Target+surge)
+			require.LessOrEqual(t, len(s.names(active)), s.group.Target+surge)
 			if rapid.Bool().Draw(t, "work") {
 				s.work()
 			}
@@ -204,14 +205,15 @@ func TestRollsWithinItsBounds(t *testing.T) {
 	})
 }
 
+// TestAnyGroupSettles begins with any members in any states.
 func TestAnyGroupSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newSite(rapid.IntRange(0, 6).Draw(t, "target"))
+		s := newSimulated(rapid.IntRange(0, 6).Draw(t, "target"))
 		var surge int
 		s.group.Rolling, surge, _ = rolling(t, s.group.Target)
 		for i := range rapid.IntRange(0, 6).Draw(t, "members") {
 			name := fmt.Sprintf("x%d", i)
-			m := group.Member{Name: name, Spec: rapid.SampledFrom([]procdriver.Spec{v1, v2}).Draw(t, "spec"), Going: rapid.Bool().Draw(t, "going")}
+			m := group.Member{Name: name, Spec: rapid.SampledFrom([]procdriver.Spec{v1, v2}).Draw(t, "spec"), Terminating: rapid.Bool().Draw(t, "terminating")}
 			if state := group.State(rapid.IntRange(0, 3).Draw(t, "state")); state != group.Starting {
 				m.ProviderID = name
 				s.states[name] = state
@@ -219,16 +221,16 @@ func TestAnyGroupSettles(t *testing.T) {
 			s.group.Members = append(s.group.Members, m)
 		}
 		s.next()
-		require.GreaterOrEqual(t, len(s.names(staying)), s.group.Target, "as many stay or come as are wanted")
-		require.LessOrEqual(t, len(s.names(staying)), s.group.Target+surge)
+		require.GreaterOrEqual(t, len(s.names(active)), s.group.Target, "fewer active members than wanted")
+		require.LessOrEqual(t, len(s.names(active)), s.group.Target+surge)
 		before := s.group.Clone()
 		s.next()
-		require.Equal(t, before, s.group, "entered again it is the same")
+		require.Equal(t, before, s.group, "a second call changes nothing")
 		s.settle(t)
 	})
 }
 
-func TestRecordIsKept(t *testing.T) {
+func TestRecordFile(t *testing.T) {
 	path := t.TempDir()
 	d := group.At(path)
 	names, err := group.At(path + "/none").Names()
@@ -242,9 +244,9 @@ func TestRecordIsKept(t *testing.T) {
 	}))
 	left, err := os.ReadDir(path)
 	require.NoError(t, err)
-	require.Len(t, left, 1, "the guard, which others may wait for")
+	require.Len(t, left, 1, "the lock file stays, because others may wait for it")
 
-	want := &group.Group{ID: "b-1", Target: 2, Spec: v1, Boot: []byte("boot"), Members: []group.Member{{Name: "m1", Spec: v1, Asked: true}}}
+	want := &group.Group{ID: "b-1", Target: 2, Spec: v1, Boot: []byte("boot"), Members: []group.Member{{Name: "m1", Spec: v1, DrainRequested: true}}}
 	require.NoError(t, change(func(*group.Group) (*group.Group, error) { return want, nil }))
 	require.ErrorIs(t, change(func(g *group.Group) (*group.Group, error) { return nil, refused }), refused)
 	got, err := d.Read("a_b")
@@ -263,21 +265,21 @@ func TestRecordIsKept(t *testing.T) {
 	require.NoError(t, change(func(*group.Group) (*group.Group, error) { return nil, nil }))
 	left, err = os.ReadDir(path)
 	require.NoError(t, err)
-	require.Len(t, left, 1, "nothing but the guard")
+	require.Len(t, left, 1, "only the lock file")
 }
 
-// A copy shares nothing with its group.
+// TestClone: a copy shares nothing with its group.
 func TestClone(t *testing.T) {
 	g := &group.Group{Boot: []byte("a"), Members: []group.Member{{Name: "m"}}, Rolling: &machinepool.RollingUpdate{}}
 	c := g.Clone()
-	c.Boot[0], c.Members[0].Going, c.Rolling.MaxSurge.Value = 'b', true, 1
+	c.Boot[0], c.Members[0].Terminating, c.Rolling.MaxSurge.Value = 'b', true, 1
 	require.Zero(t, g.Rolling.MaxSurge)
 	require.Equal(t, "a", string(g.Boot))
-	require.False(t, g.Members[0].Going)
+	require.False(t, g.Members[0].Terminating)
 }
 
-// Several changes at the same time all take effect.
-func TestChangesTakeTurns(t *testing.T) {
+// TestConcurrentChanges: several changes at the same time all take effect.
+func TestConcurrentChanges(t *testing.T) {
 	d := group.At(t.TempDir())
 	var all sync.WaitGroup
 	for range 20 {

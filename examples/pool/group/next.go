@@ -9,47 +9,47 @@ import (
 // State is the state of a member's process.
 type State int
 
-// These are the states of a process, in the order of a life. Zero means that it is not up yet.
+// These are the states of a process, in their order.
 const (
-	Starting State = iota
-	Booting        // it runs, and does not serve yet
+	Starting State = iota // it does not run yet
+	Booting               // it runs, and does not serve yet
 	Serving
-	Gone // it was up, and runs no longer
+	Gone // it has ended
 )
 
-// Next enters what to do about a group whose members' processes have these states, by name: which
-// members are removed, and under which new names others are added. The caller carries it out. A
-// second call enters the same.
+// Next decides which members to remove and which to add. It marks and adds them in g; the caller ends
+// and starts the processes. states has the states of the members' processes, by member name. name
+// returns a new member's name. If the states stay the same, a second call changes nothing.
 //
-// A lost member is removed and replaced. Of members made from an earlier spec, those that don't
-// serve are removed at once. Those that serve are removed only while enough others serve: see Rolling.
+// A member whose process has ended is removed and replaced. Members with an outdated spec are removed
+// at once if they don't serve. Otherwise they are removed only while enough others serve: see Rolling.
 func (g *Group) Next(states map[string]State, name func() string) {
 	for i := range g.Members {
-		if m := &g.Members[i]; g.Going || states[m.Name] == Gone {
-			m.Going = true
+		if m := &g.Members[i]; g.Deleting || states[m.Name] == Gone {
+			m.Terminating = true
 		}
 	}
-	if g.Going {
+	if g.Deleting {
 		return
 	}
 	g.shrink(states)
 	g.renew(states)
-	for n := g.staying(); n < g.size(); n++ {
+	for n := g.active(); n < g.size(); n++ {
 		g.Members = append(g.Members, Member{Name: name(), Spec: g.Spec})
 	}
 }
 
-// staying returns how many members are not being removed.
-func (g *Group) staying() (n int) {
+// active returns how many members are not being removed.
+func (g *Group) active() (n int) {
 	for i := range g.Members {
-		if !g.Members[i].Going {
+		if !g.Members[i].Terminating {
 			n++
 		}
 	}
 	return n
 }
 
-// bounds returns how far an update may leave the target.
+// bounds returns how far the numbers may differ from the target during an update.
 func (g *Group) bounds() rollout.Bounds {
 	if g.Rolling == nil {
 		return rollout.Bounds{Unavailable: 1}
@@ -57,23 +57,23 @@ func (g *Group) bounds() rollout.Bounds {
 	return g.Rolling.Bounds(int32(g.Target))
 }
 
-// size returns how many members there should be now: during an update there may be more than the target.
+// size returns how many active members there should be: the target, and during an update some more.
 func (g *Group) size() int {
 	outdated := 0
 	for i := range g.Members {
-		if m := &g.Members[i]; !m.Going && m.Spec != g.Spec {
+		if m := &g.Members[i]; !m.Terminating && m.Spec != g.Spec {
 			outdated++
 		}
 	}
 	return g.Target + min(int(g.bounds().Surge), outdated)
 }
 
-// shrink chooses surplus members: first those furthest from serving, then the outdated ones, then
-// the oldest.
+// shrink marks surplus members for removal: first those furthest from serving, then the outdated ones,
+// then the oldest.
 func (g *Group) shrink(states map[string]State) {
 	var order []*Member
 	for i := range g.Members {
-		if m := &g.Members[i]; !m.Going {
+		if m := &g.Members[i]; !m.Terminating {
 			order = append(order, m)
 		}
 	}
@@ -86,32 +86,32 @@ func (g *Group) shrink(states map[string]State) {
 	}
 	slices.SortStableFunc(order, func(a, b *Member) int { return rank(a) - rank(b) })
 	for _, m := range order {
-		if g.staying() <= g.size() {
+		if g.active() <= g.size() {
 			return
 		}
-		m.Going = true // an outdated one lowers the size
+		m.Terminating = true // this may lower the size, if m is outdated
 	}
 }
 
-// renew chooses the members to replace by new ones from the spec.
+// renew marks outdated members for removal, as many as the bounds allow. Next replaces them.
 func (g *Group) renew(states map[string]State) {
-	var outdated []*Member // those that serve
-	spare := -max(0, g.Target-int(g.bounds().Unavailable))
+	var outdated []*Member                                 // that serve
+	spare := -max(0, g.Target-int(g.bounds().Unavailable)) // becomes how many serving members may be removed
 	for i := range g.Members {
 		m := &g.Members[i]
-		serves := !m.Going && states[m.Name] == Serving
+		serves := !m.Terminating && states[m.Name] == Serving
 		if serves {
 			spare++
 		}
 		switch {
-		case m.Going || m.Spec == g.Spec:
+		case m.Terminating || m.Spec == g.Spec:
 		case !serves:
-			m.Going = true
+			m.Terminating = true
 		default:
 			outdated = append(outdated, m)
 		}
 	}
 	for _, m := range outdated[:max(0, min(spare, len(outdated)))] {
-		m.Going = true
+		m.Terminating = true
 	}
 }

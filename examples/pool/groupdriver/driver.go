@@ -1,12 +1,12 @@
-// Package groupdriver is a pool driver whose groups are kept by processes of this computer: each
-// group has a supervisor, which runs as many agents as are wanted.
+// Package groupdriver is a pool driver whose machines are processes of this computer, called agents.
+// Each group has a supervisor, a process that runs as many agents as are wanted.
 //
-// A group's state is in a directory (package group), so that a new driver knows as much as the one
-// before it, and several at the same time do no harm. A pool has one group at a time, which is
-// found by the pool's name. The group ID, if it was recorded, says no more.
+// A group's state is in a file (package group), so that a new driver knows as much as an earlier one,
+// and several drivers at the same time do no harm. A pool has one group at a time. It is found by the
+// pool's name; the recorded group ID is not used.
 //
-// Calls enter the target and ensure that there is a supervisor. A status call changes nothing: it
-// reports that a group has no supervisor any more, and does not start one (see Revive).
+// Calls change the group's record, and ensure that the group has a supervisor. A status call changes
+// nothing: it reports that the supervisor is gone, and does not start another one (see Revive).
 package groupdriver
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Driver makes groups. Its classes are those of package procdriver. New makes it. It is safe for
+// Driver makes groups. It takes the same classes as package procdriver. New makes it. It is safe for
 // concurrent use.
 type Driver struct{ host *Host }
 
@@ -41,12 +41,13 @@ var (
 // New returns a driver. It starts nothing.
 func New(h *Host) *Driver { return &Driver{h} }
 
-// PoolFeatures implements pooldriver.Featured: agents can be removed and replaced
-// by name, and an update keeps to the pool's bounds.
+// PoolFeatures implements pooldriver.Featured: single agents can be removed and replaced, and an
+// update keeps to the pool's bounds.
 func (d *Driver) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}
 }
 
+// names matches the names of pools and namespaces that can be part of a file's name.
 var names = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?)?$`)
 
 // target is the group that a call is about.
@@ -56,6 +57,7 @@ type target struct {
 	spec procdriver.Spec
 }
 
+// target returns the group that a request is about. It refuses invalid requests.
 func (d *Driver) target(q *pooldriver.Request) (*target, error) {
 	if q.Pool == nil || q.Pool.Name == "" {
 		return nil, codes.New(codes.InvalidArgument, "the pool has no name")
@@ -98,14 +100,14 @@ func (d *Driver) CreatePool(ctx context.Context, q *pooldriver.CreatePoolRequest
 				ID: q.Pool.Name + "-" + strings.ToLower(rand.Text()[:8]), Target: int(q.Replicas), Spec: t.spec, Boot: userData(q.Bootstrap),
 				Rolling: q.Pool.Clone().Spec.RollingUpdate,
 			}
-		case g.Going:
+		case g.Deleting:
 			return nil, codes.New(codes.Aborted, "a group of this name is being deleted")
 		}
 		return g, nil
 	})
 }
 
-// change enters something about a group that is there.
+// change changes an existing group.
 func (d *Driver) change(ctx context.Context, q *pooldriver.Request, change func(*target, *group.Group)) (*pooldriver.Response, error) {
 	t, err := d.target(q)
 	if err != nil {
@@ -118,7 +120,7 @@ func (d *Driver) change(ctx context.Context, q *pooldriver.Request, change func(
 		return nil, t.missing(err)
 	}
 	return d.enter(ctx, t, func(g *group.Group) (*group.Group, error) {
-		if g == nil || g.Going {
+		if g == nil || g.Deleting {
 			return nil, t.missing(nil)
 		}
 		change(t, g)
@@ -134,7 +136,7 @@ func (t *target) missing(err error) error {
 	return codes.Newf(codes.NotFound, "cluster %s has no group of this pool", t.spec.Cluster)
 }
 
-// enter changes the record and ensures that a supervisor reads it.
+// enter changes the record, and ensures that the group has a supervisor.
 func (d *Driver) enter(
 	ctx context.Context, t *target, change func(*group.Group) (*group.Group, error),
 ) (*pooldriver.Response, error) {
@@ -155,8 +157,8 @@ func (d *Driver) enter(
 	return &pooldriver.Response{GroupID: id}, nil
 }
 
-// UpdatePool implements pooldriver.Driver. The supervisor exchanges agents one by
-// one, or within the pool's bounds. Failure domains are passed over: a computer is one.
+// UpdatePool implements pooldriver.Driver. The supervisor replaces agents one by one, or within the
+// pool's bounds. Failure domains are ignored: a computer is one.
 func (d *Driver) UpdatePool(ctx context.Context, q *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
 	return d.change(ctx, &q.Request, func(t *target, g *group.Group) {
 		g.Spec, g.Boot, g.Rolling = t.spec, userData(q.Bootstrap), q.Pool.Clone().Spec.RollingUpdate
@@ -200,23 +202,22 @@ func (d *Driver) GetPoolStatus(ctx context.Context, q *pooldriver.GetPoolStatusR
 	if err != nil {
 		return nil, failure(err, "the supervisors can't be looked up")
 	}
-	kept := found != nil
-	a := &pooldriver.GetPoolStatusResponse{GroupID: g.ID, Target: int32(g.Target), Ready: kept, Failure: g.Trouble}
-	if !kept {
+	supervised := found != nil
+	a := &pooldriver.GetPoolStatusResponse{GroupID: g.ID, Target: int32(g.Target), Ready: supervised, Failure: g.Trouble}
+	if !supervised {
 		a.Failure = "the supervisor of group " + g.ID + " is gone: nothing supervises its agents"
 	}
 	for _, m := range g.Members {
 		if m.ProviderID != "" {
 			a.Instances = append(a.Instances, machinepool.Instance{
-				ProviderID: m.ProviderID, Going: m.Going, AwaitsDrain: m.Asked && !m.Going,
+				ProviderID: m.ProviderID, Going: m.Terminating, AwaitsDrain: m.DrainRequested && !m.Terminating,
 			})
 		}
 	}
 	return a, nil
 }
 
-// DeletePool implements pooldriver.Driver. It returns once every process of the
-// group has ended.
+// DeletePool implements pooldriver.Driver. It returns once every process of the group has ended.
 func (d *Driver) DeletePool(ctx context.Context, q *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	t, err := d.target(&q.Request)
 	if err != nil {
@@ -225,7 +226,7 @@ func (d *Driver) DeletePool(ctx context.Context, q *pooldriver.DeletePoolRequest
 	return d.remove(ctx, t)
 }
 
-// remove has a group go, and waits until it is gone.
+// remove deletes a group, and waits until it is gone.
 func (d *Driver) remove(ctx context.Context, t *target) (*pooldriver.Response, error) {
 	for {
 		g, err := t.dir.Read(t.name)
@@ -240,7 +241,7 @@ func (d *Driver) remove(ctx context.Context, t *target) (*pooldriver.Response, e
 		case ctx.Err() != nil:
 			return nil, failure(ctx.Err(), "the agents of the group are ending")
 		}
-		if _, err := d.enter(ctx, t, dismiss); err != nil {
+		if _, err := d.enter(ctx, t, markDeleting); err != nil {
 			return nil, err
 		}
 		if err := roster.Pause(ctx); err != nil {
@@ -249,34 +250,33 @@ func (d *Driver) remove(ctx context.Context, t *target) (*pooldriver.Response, e
 	}
 }
 
-// dismiss marks a group for deletion. One that is gone stays so.
-func dismiss(g *group.Group) (*group.Group, error) {
+// markDeleting marks a group for deletion, if it still exists.
+func markDeleting(g *group.Group) (*group.Group, error) {
 	if g != nil {
-		g.Going = true
+		g.Deleting = true
 	}
 	return g, nil
 }
 
-// Ask makes the provider request the removal of an agent once it is drained, as a provider does
-// before a repair. An agent that no group has is ignored.
-func (d *Driver) Ask(ctx context.Context, providerID string) error {
+// RequestDrain makes the provider remove an agent once it is reported as drained, as a provider may
+// do before a repair. An agent that no group has is ignored.
+func (d *Driver) RequestDrain(ctx context.Context, providerID string) error {
 	return d.each(func(t *target) error {
 		return t.dir.Change(ctx, t.name, func(g *group.Group) (*group.Group, error) {
 			if g != nil {
-				g.Ask(providerID)
+				g.RequestDrain(providerID)
 			}
 			return g, nil
 		})
 	})
 }
 
-// Revive starts supervisors for the groups that have none, as the provider's operator would. It
-// leaves healthy groups alone.
+// Revive starts supervisors for the groups that have none, as the provider's operator would.
 func (d *Driver) Revive(ctx context.Context) error {
 	return d.each(func(t *target) error { return d.host.ensure(ctx, t) })
 }
 
-// Clear deletes every group, as the operator of a provider does that is shut down.
+// Clear deletes every group, as the operator does when the provider is shut down.
 func (d *Driver) Clear(ctx context.Context) error {
 	return d.each(func(t *target) error {
 		_, err := d.remove(ctx, t)
@@ -284,7 +284,7 @@ func (d *Driver) Clear(ctx context.Context) error {
 	})
 }
 
-// each visits the groups of all clusters.
+// each calls do for the groups of all clusters, and joins the errors.
 func (d *Driver) each(do func(*target) error) error {
 	clusters, err := os.ReadDir(filepath.Dir(supervisor.Groups(d.host.options.Dir, "any")))
 	if errors.Is(err, os.ErrNotExist) {
@@ -308,7 +308,8 @@ func userData(s *machine.Secret) []byte {
 	return s.Data[machine.UserData]
 }
 
-// failure returns the error of a call: the code that err has, or UNAVAILABLE, which is retried.
+// failure returns an error with the code of err. If err has none, the code is UNAVAILABLE, so that the
+// call is retried.
 func failure(err error, message string) error {
 	code := codes.Of(err)
 	if code == codes.Unknown {

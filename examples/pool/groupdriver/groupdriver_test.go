@@ -21,7 +21,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestMain lets this test program be an agent, a supervisor and a provider.
+// TestMain makes this test program an agent, a supervisor or a provider, if it was started as one.
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // processes under the race detector end at once
 	agent.Main()
@@ -32,10 +32,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is how long tests wait for what takes a moment.
+// patience is how long tests wait for something.
 const patience = 2 * time.Minute
 
-// site is a directory that this program has locked, as the provider.
+// site is a driver with its directory. This program is the provider, and has locked the file Lock.
 type site struct {
 	t           testing.TB
 	dir         string
@@ -65,7 +65,7 @@ func siteWith(t testing.TB, o groupdriver.HostOptions) *site {
 		s.agents = append(s.agents, roster.Open(filepath.Join(supervisor.Agents(o.Dir), cluster)))
 	}
 	t.Cleanup(func() {
-		for _, r := range append([]*roster.Roster{s.supervisors}, s.agents...) { // first those that would start others
+		for _, r := range append([]*roster.Roster{s.supervisors}, s.agents...) { // supervisors first, because they would start agents
 			_, err := r.End(context.Background())
 			require.NoError(t, err)
 		}
@@ -97,7 +97,7 @@ func (s *site) running() (all []roster.Entry) {
 	return all
 }
 
-// created returns how many agents there have been.
+// created returns how many agents have been started.
 func (s *site) created() (n int) {
 	s.t.Helper()
 	for _, r := range s.agents {
@@ -108,7 +108,7 @@ func (s *site) created() (n int) {
 	return n
 }
 
-// groups returns the names of all groups of which there is a record.
+// groups returns the names of all groups with a record.
 func (s *site) groups() (all []string) {
 	s.t.Helper()
 	for _, cluster := range []string{blue.Cluster, red.Cluster} {
@@ -119,7 +119,7 @@ func (s *site) groups() (all []string) {
 	return all
 }
 
-// atRest reports whether every group is as its record requires.
+// atRest reports whether every group has exactly the agents that its record asks for.
 func (s *site) atRest() bool {
 	for _, cluster := range []string{blue.Cluster, red.Cluster} {
 		dir := group.At(supervisor.Groups(s.dir, cluster))
@@ -128,7 +128,7 @@ func (s *site) atRest() bool {
 		for _, name := range names {
 			g, err := dir.Read(name)
 			require.NoError(s.t, err)
-			if g != nil && !rests(g) {
+			if g != nil && !groupAtRest(g) {
 				return false
 			}
 		}
@@ -136,13 +136,13 @@ func (s *site) atRest() bool {
 	return true
 }
 
-func rests(g *group.Group) bool {
+func groupAtRest(g *group.Group) bool {
 	for _, m := range g.Members {
-		if m.ProviderID == "" || m.Going || m.Spec != g.Spec {
+		if m.ProviderID == "" || m.Terminating || m.Spec != g.Spec {
 			return false
 		}
 	}
-	return !g.Going && len(g.Members) == g.Target
+	return !g.Deleting && len(g.Members) == g.Target
 }
 
 var (
@@ -181,7 +181,7 @@ func TestConformance(t *testing.T) {
 			Settle:       func(context.Context) { s.await("groups as they are wanted", s.atRest) },
 			Count:        func() int { return len(s.running()) },
 			Leftovers:    s.groups,
-			AskDrain:     func(id string) { require.NoError(t, s.driver.Ask(t.Context(), id)) },
+			AskDrain:     func(id string) { require.NoError(t, s.driver.RequestDrain(t.Context(), id)) },
 		}
 	}})
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
 )
 
-// HostOptions say what a Host starts.
+// HostOptions are the options of a Host.
 type HostOptions struct {
-	// Dir is where the provider keeps all it knows. It is made when needed.
+	// Dir is the directory of the provider's state. It is created when needed.
 	Dir string
-	// Program is the path of a program that calls supervisor.Main and agent.Main first of all, and
-	// that stays as long as groups do. If it is empty, it is the running program.
+	// Program is the path of the supervisors' program. Its main function first calls supervisor.Main and
+	// agent.Main. The file must exist as long as there are groups. Empty means the running program.
 	Program string
-	// Lock is the file that this program has locked (roster.Hold). Groups go on without a program
-	// that has it for as long as Alone.
+	// Lock is a file that this program has locked (roster.Hold). If no program has locked it for longer
+	// than Alone, the groups end.
 	Lock  string
 	Alone time.Duration
 }
 
-// Host starts supervisors. It outlives drivers. Groups outlive it for a while, so that the host of
-// another program can go on with them. NewHost makes it. It is safe for concurrent use.
+// Host starts supervisors. NewHost makes it. Several drivers can share it. Groups outlive it for a
+// while (HostOptions.Alone), so that another program can take them over. It is safe for concurrent use.
 type Host struct {
 	options     HostOptions
 	supervisors *roster.Roster
-	turn        chan struct{} // held while a supervisor is started
+	turn        chan struct{} // a mutex, held while a supervisor is started
 }
 
 // starts is how often a call tries to start a supervisor before it gives up.
@@ -41,7 +41,8 @@ func NewHost(o HostOptions) *Host {
 	return &Host{options: o, supervisors: roster.Open(supervisor.Supervisors(o.Dir)), turn: make(chan struct{}, 1)}
 }
 
-// ensure returns once a group has a live supervisor, or is gone.
+// ensure starts a supervisor if a group has none. It returns once the supervisor has joined, or the
+// group is gone.
 func (h *Host) ensure(ctx context.Context, t *target) error {
 	select {
 	case h.turn <- struct{}{}:
@@ -74,8 +75,8 @@ func (h *Host) ensure(ctx context.Context, t *target) error {
 	return codes.New(codes.Unavailable, "the supervisor ends as soon as it is started")
 }
 
-// supervisor returns the process of a group's supervisor, or nil if it has none. It may not have
-// joined yet.
+// supervisor returns the process of a group's supervisor, or nil if the group has none. The process
+// may not have joined yet.
 func (h *Host) supervisor(t *target) (*roster.Entry, error) {
 	return h.supervisors.Living(t.entry(), "")
 }
@@ -97,7 +98,7 @@ func (h *Host) start(t *target) error {
 	})
 }
 
-// entry returns what the roster calls the group's supervisors.
+// entry returns the name that the group's supervisors have in the roster.
 func (t *target) entry() string { return t.spec.Cluster + "/" + t.name }
 
 // await waits until every supervisor of a group has ended.
@@ -112,8 +113,8 @@ func (h *Host) await(ctx context.Context, t *target) error {
 	}
 }
 
-// Install copies the running program to a path, for a Host whose groups outlive it: what "go run"
-// has made is gone then.
+// Install copies the running program to a path, for HostOptions.Program: groups may outlive the
+// program, and "go run" removes its program when that ends.
 func Install(path string) error {
 	self, err := os.Executable()
 	if err != nil {

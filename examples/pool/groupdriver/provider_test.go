@@ -25,8 +25,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// providerEnvironment makes this test program a provider in the directory that it names. It makes a
-// group of three, reports that, and waits to be killed.
+// providerEnvironment is the variable that makes this test program a provider, in the directory that
+// it names. The program creates a group of three, writes the file "made", and waits to be killed.
 const providerEnvironment = "MILLWRIGHT_TEST_PROVIDER"
 
 func providerMain() int {
@@ -73,16 +73,16 @@ func (s *site) remove(name string) {
 	require.NoError(s.t, err)
 }
 
-// keeper returns the supervisor that runs, or a zero entry.
-func (s *site) keeper() (keeper roster.Entry) {
+// supervisor returns the running supervisor, or a zero entry.
+func (s *site) supervisor() (found roster.Entry) {
 	s.t.Helper()
 	running, err := s.supervisors.Running()
 	require.NoError(s.t, err)
 	for _, e := range running {
 		e.Beat = time.Time{}
-		keeper = e
+		found = e
 	}
-	return keeper
+	return found
 }
 
 func (s *site) alive(e roster.Entry) bool {
@@ -99,33 +99,33 @@ func (s *site) record(name string) *group.Group {
 	return g
 }
 
-// instances returns the agents that run.
+// instances returns the instances of the running agents.
 func (s *site) instances() []string {
 	var all []string
-	for _, life := range s.running() {
-		all = append(all, life.Instance)
+	for _, e := range s.running() {
+		all = append(all, e.Instance)
 	}
 	slices.Sort(all)
 	return all
 }
 
-// Nothing of a deleted group is left: no process, and no record.
-func TestNothingIsLeft(t *testing.T) {
+// TestDeletedGroupLeavesNothing: no process and no record of a deleted group is left.
+func TestDeletedGroupLeavesNothing(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 3)
 	s.create("web", 3)
 	require.Len(t, s.running(), 3)
 	s.remove("web")
-	keepers, err := s.supervisors.Entries()
+	supervisors, err := s.supervisors.Entries()
 	require.NoError(t, err)
-	require.Len(t, keepers, 1, "no second one was started while there was one")
-	require.False(t, keepers[0].Alive)
+	require.Len(t, supervisors, 1, "a second supervisor was started")
+	require.False(t, supervisors[0].Alive)
 	require.Empty(t, s.running())
 	require.Equal(t, 3, s.created())
 	require.Nil(t, s.record("web"))
 }
 
-// A supervisor replaces a lost agent.
+// TestLostAgentIsReplaced: a supervisor replaces a lost agent.
 func TestLostAgentIsReplaced(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 2)
@@ -141,13 +141,13 @@ func TestLostAgentIsReplaced(t *testing.T) {
 	require.NotEqual(t, before, after)
 }
 
-// A group whose supervisor was killed reports that until it has another one, which takes over the
-// same agents. It replaces one that has died meanwhile.
+// TestLostSupervisor: a group whose supervisor was killed reports that, until Revive starts another
+// supervisor. That takes over the same agents, and replaces one that was killed meanwhile.
 func TestLostSupervisor(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 3)
 	before := s.instances()
-	first := s.keeper()
+	first := s.supervisor()
 	require.NoError(t, first.Signal(syscall.SIGKILL))
 	s.await("the end of the supervisor", func() bool { return !s.alive(first) })
 	for range 2 {
@@ -156,7 +156,7 @@ func TestLostSupervisor(t *testing.T) {
 		require.Equal(t, "the supervisor of group "+a.GroupID+" is gone: nothing supervises its agents", a.Failure)
 		require.Len(t, a.Instances, 3)
 	}
-	require.Equal(t, before, s.instances(), "agents don't go with their supervisor")
+	require.Equal(t, before, s.instances(), "agents don't end with their supervisor")
 	victim := s.running()[0]
 	require.NoError(t, victim.Signal(syscall.SIGKILL))
 	s.await("the end of an agent", func() bool { return !s.alive(victim) })
@@ -166,10 +166,10 @@ func TestLostSupervisor(t *testing.T) {
 	a := s.status("web")
 	require.True(t, a.Ready)
 	require.Empty(t, a.Failure)
-	second := s.keeper()
+	second := s.supervisor()
 	require.NotEqual(t, first, second)
 	require.NoError(t, s.driver.Revive(t.Context()))
-	require.Equal(t, second, s.keeper(), "one that is well is left alone")
+	require.Equal(t, second, s.supervisor(), "Revive leaves a running supervisor alone")
 	kept := 0
 	for _, instance := range s.instances() {
 		if slices.Contains(before, instance) {
@@ -182,27 +182,27 @@ func TestLostSupervisor(t *testing.T) {
 	require.Empty(t, s.running())
 }
 
-// Every call that changes a group brings its supervisor back.
-func TestCallsBringTheSupervisorBack(t *testing.T) {
+// TestChangesStartASupervisor: every call that changes a group starts a supervisor if there is none.
+func TestChangesStartASupervisor(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 1)
-	first := s.keeper()
+	first := s.supervisor()
 	require.NoError(t, first.Signal(syscall.SIGKILL))
 	s.await("the end of the supervisor", func() bool { return !s.alive(first) })
 	_, err := s.driver.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: request("web", blue), To: 2})
 	require.NoError(t, err)
 	s.await("two agents", func() bool { return len(s.running()) == 2 && s.atRest() })
-	second := s.keeper()
+	second := s.supervisor()
 	require.NoError(t, second.Signal(syscall.SIGKILL))
-	s.await("its end", func() bool { return !s.alive(second) })
+	s.await("the end of the second supervisor", func() bool { return !s.alive(second) })
 	s.remove("web")
 	require.Empty(t, s.running())
 }
 
-// The provider's program is killed. Another one goes on with the same processes, and sees each of
-// them end.
+// TestAnotherProgramTakesOver: the provider's program is killed. Another one takes over the same
+// processes, and deletes the group.
 // Invariants: P36
-func TestAnotherProgramGoesOn(t *testing.T) {
+func TestAnotherProgramTakesOver(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -222,38 +222,39 @@ func TestAnotherProgramGoesOn(t *testing.T) {
 
 	s := siteWith(t, options(dir))
 	s.await("the group", s.atRest)
-	before, keeper := s.instances(), s.keeper()
+	before, supervisor := s.instances(), s.supervisor()
 	require.Len(t, before, 3)
-	require.True(t, s.alive(keeper))
+	require.True(t, s.alive(supervisor))
 	s.create("web", 7)
-	require.Equal(t, before, s.instances(), "a create adopts")
-	require.Equal(t, keeper, s.keeper())
+	require.Equal(t, before, s.instances(), "a second create adopts the existing group")
+	require.Equal(t, supervisor, s.supervisor())
 	s.remove("web")
 	require.Equal(t, 3, s.created())
-	require.Empty(t, s.keeper())
+	require.Empty(t, s.supervisor())
 	require.Empty(t, s.running())
 }
 
-// If no program comes, groups end by themselves, and the roster says why.
+// TestAbandonedGroupEnds: without a provider, groups end by themselves, and the roster has the reason.
 func TestAbandonedGroupEnds(t *testing.T) {
 	o := options(t.TempDir())
 	o.Alone = time.Second
 	s := siteWith(t, o)
 	s.create("web", 2)
-	lock, err := os.OpenFile(o.Lock+".free", os.O_CREATE, 0o600) // no program has it
+	// Another file that no program has locked takes the place of the locked one.
+	lock, err := os.OpenFile(o.Lock+".free", os.O_CREATE, 0o600)
 	require.NoError(t, err)
 	require.NoError(t, lock.Close())
 	require.Len(t, s.running(), 2)
 	require.NoError(t, os.Rename(o.Lock+".free", o.Lock))
-	s.await("the end of the group", func() bool { return s.record("web") == nil && len(s.running()) == 0 && s.keeper().PID == 0 })
+	s.await("the end of the group", func() bool { return s.record("web") == nil && len(s.running()) == 0 && s.supervisor().PID == 0 })
 	entries, err := s.supervisors.Entries()
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
 	require.Equal(t, roster.Abandoned, entries[0].State)
 }
 
-// Agents are replaced by agents of another spec, and at most one is down.
-func TestOneAtATime(t *testing.T) {
+// TestUpdateOneAtATime: an update replaces all agents, and at most one is down at a time.
+func TestUpdateOneAtATime(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 3)
 	before := s.instances()
@@ -261,23 +262,22 @@ func TestOneAtATime(t *testing.T) {
 	q.Class = changed(func(s *procdriver.Spec) { s.Version, s.BootDelay = "v2", 100*time.Millisecond })
 	_, err := s.driver.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: q})
 	require.NoError(t, err)
-	s.await("the exchange", func() bool {
+	s.await("new agents", func() bool {
 		g := s.record("web")
-		staying := 0
+		terminating := 0
 		for _, m := range g.Members {
-			if !m.Going {
-				staying++
+			if m.Terminating {
+				terminating++
 			}
 		}
-		require.LessOrEqual(t, len(g.Members)-staying, 1, "going at a time")
-		return rests(g) && !slices.ContainsFunc(s.instances(), func(i string) bool { return slices.Contains(before, i) })
+		require.LessOrEqual(t, terminating, 1, "terminating at a time")
+		return groupAtRest(g) && !slices.ContainsFunc(s.instances(), func(i string) bool { return slices.Contains(before, i) })
 	})
 	require.Len(t, s.instances(), 3)
 }
 
-// The provider reports an agent that can't be started as a failure that it can't overcome, for as
-// long as that is so.
-func TestTroubleIsTold(t *testing.T) {
+// TestTroubleIsReported: while an agent can't be started, the status has a failure.
+func TestTroubleIsReported(t *testing.T) {
 	dir := t.TempDir()
 	o := options(dir)
 	o.Program = filepath.Join(dir, "program")
@@ -287,15 +287,15 @@ func TestTroubleIsTold(t *testing.T) {
 	require.Empty(t, s.status("web").Failure)
 	require.NoError(t, os.Remove(o.Program))
 	require.NoError(t, s.running()[0].Signal(syscall.SIGKILL))
-	s.await("the trouble", func() bool { return s.status("web").Failure != "" })
+	s.await("a failure", func() bool { return s.status("web").Failure != "" })
 	a := s.status("web")
-	require.True(t, a.Ready, "the supervisor is there")
+	require.True(t, a.Ready, "the supervisor runs")
 	require.Contains(t, a.Failure, "no such file")
 	require.NoError(t, groupdriver.Install(o.Program))
-	s.await("its end", func() bool { return s.status("web").Failure == "" && s.atRest() && len(s.running()) == 1 })
+	s.await("the end of the failure", func() bool { return s.status("web").Failure == "" && s.atRest() && len(s.running()) == 1 })
 }
 
-// Names that can't be those of files are refused.
+// TestNames: names that can't be part of a file's name are refused.
 func TestNames(t *testing.T) {
 	s := newSite(t)
 	for _, name := range []string{"../web", "web/1", "Web", "web_1"} {
@@ -314,7 +314,8 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A process that boots without data joins no cluster. What it boots from is not shown.
+// TestBootstrapStaysSecret: no process shows the bootstrap data in its environment, and only the owner
+// can read the file that has it.
 func TestBootstrapStaysSecret(t *testing.T) {
 	s := newSite(t)
 	_, err := s.driver.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{
@@ -326,7 +327,7 @@ func TestBootstrapStaysSecret(t *testing.T) {
 	info, err := os.Stat(filepath.Join(supervisor.Groups(s.dir, blue.Cluster), "fleet_web.group"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	for _, e := range append(s.running(), s.keeper()) {
+	for _, e := range append(s.running(), s.supervisor()) {
 		shown, err := exec.Command("ps", "eww", "-p", strconv.Itoa(e.PID)).Output()
 		require.NoError(t, err)
 		require.Contains(t, string(shown), "MILLWRIGHT_")
@@ -334,9 +335,9 @@ func TestBootstrapStaysSecret(t *testing.T) {
 	}
 }
 
-// A group that is being deleted loses its pool. Later agents of a group that stays are made from
-// what was entered last.
-func TestWhatIsEntered(t *testing.T) {
+// TestChangesOfTheRecord: UpdatePool replaces the bootstrap data. A group that is being deleted can't be
+// created again or changed.
+func TestChangesOfTheRecord(t *testing.T) {
 	s := newSite(t)
 	dir := group.At(supervisor.Groups(s.dir, blue.Cluster))
 	require.NoError(t, dir.Make())
@@ -347,17 +348,17 @@ func TestWhatIsEntered(t *testing.T) {
 	base := request("web", blue)
 	put(&group.Group{ID: "web-1", Spec: blue})
 	require.NoError(t, os.MkdirAll(supervisor.Supervisors(s.dir), 0o700))
-	keeper, err := roster.Hold(t.Context(), filepath.Join(supervisor.Supervisors(s.dir), "one"))
+	file, err := roster.Hold(t.Context(), filepath.Join(supervisor.Supervisors(s.dir), "one"))
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = keeper.Close() })
-	_, err = keeper.WriteString(`{"name":"blue/fleet_web","pid":1073741824}`) // a supervisor that does nothing
+	t.Cleanup(func() { _ = file.Close() })
+	_, err = file.WriteString(`{"name":"blue/fleet_web","pid":1073741824}`) // a supervisor that does nothing
 	require.NoError(t, err)
 	_, err = s.driver.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{
 		Request: base, Bootstrap: &machine.Secret{Data: map[string][]byte{machine.UserData: []byte("other")}},
 	})
 	require.NoError(t, err)
 	require.Equal(t, "other", string(s.record("web").Boot))
-	put(&group.Group{ID: "web-1", Spec: blue, Going: true})
+	put(&group.Group{ID: "web-1", Spec: blue, Deleting: true})
 	_, err = s.driver.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: base, Replicas: 1})
 	require.Equal(t, codes.Aborted, codes.Of(err))
 	_, err = s.driver.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: base, To: 3})

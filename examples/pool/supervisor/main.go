@@ -1,8 +1,8 @@
-// Package supervisor is the program that keeps a group. It is one process that runs as many agents
-// as the group's record asks for, replaces one that is lost, and replaces them one by one, or within
-// the bounds of the pool, if they are to be made from something else.
+// Package supervisor is the program of a group's supervisor. It runs as many agents as the group's
+// record asks for, and replaces lost agents. If the record has a new spec, it replaces all agents, one
+// by one or within the bounds of the pool.
 //
-// It can be killed at any moment. Its agents go on, and the next supervisor takes them over.
+// It can be killed at any moment. Its agents run on, and the next supervisor takes them over.
 package supervisor
 
 import (
@@ -23,18 +23,18 @@ import (
 const Role = "supervisor"
 
 const (
-	look  = 20 * time.Millisecond // how often it looks at record and agents
-	again = time.Second           // after a failure to start or to end an agent
-	spare = 2 * time.Second       // how much longer than the supervisor its agents go on alone
+	interval = 20 * time.Millisecond // between two passes
+	retry    = time.Second           // after a failure to start or to end an agent
+	spare    = 2 * time.Second       // how much longer than the supervisor its agents run without a provider
 )
 
-// Order is what a supervisor is started with. It holds no secret.
+// Order has the arguments of a supervisor. It holds no secret.
 type Order struct {
 	Root    string `json:"root"` // the provider's directory
 	Cluster string `json:"cluster"`
-	Group   string `json:"group"` // name of the group's record
-	// Provider is the file that the provider's program has locked. Alone is how long the group goes
-	// on without one. Then the group ends.
+	Group   string `json:"group"` // the name of the group
+	// Provider is the file that the provider's program has locked. If no program has locked it for longer
+	// than Alone, the group ends.
 	Provider string        `json:"provider"`
 	Alone    time.Duration `json:"alone"`
 }
@@ -54,12 +54,12 @@ type supervisor struct {
 	dir    *group.Dir
 	driver *procdriver.Driver
 
-	provided time.Time // when there last was a provider
-	held     time.Time // until then nothing that failed is tried again
-	left     bool      // there was no provider for too long
+	lastProvider time.Time // when a provider's program was last seen
+	retryAt      time.Time // no agent is started or ended before
+	abandoned    bool      // there was no provider for too long
 }
 
-// Main makes this process a supervisor if it was started as one, and does not return then.
+// Main runs a supervisor and exits, if this process was started as one. Otherwise it returns.
 func Main() {
 	if roster.Role() != Role {
 		return
@@ -71,47 +71,47 @@ func Main() {
 	os.Exit(0)
 }
 
-// run goes on until the group is gone. If a pass fails, another one follows as long as there is a
-// provider.
+// run makes passes until the group is gone. A failed pass is repeated, unless there is no provider for
+// too long, or the directory is gone.
 func run() error {
-	s := &supervisor{provided: time.Now()}
+	s := &supervisor{lastProvider: time.Now()}
 	var err error
 	if s.self, err = roster.Join(&s.Order); err != nil {
 		return err
 	}
 	s.dir = group.At(Groups(s.Root, s.Cluster))
 	s.driver = procdriver.New(procdriver.Options{Dir: Agents(s.Root), Lock: s.Provider, Outlives: s.Alone + spare})
-	errOver := errors.New("the group is gone")
-	err = roster.Every(context.Background(), look, func(ctx context.Context) error {
-		over, err := s.pass(ctx)
-		if over {
-			return errOver
+	errGroupGone := errors.New("the group is gone")
+	err = roster.Every(context.Background(), interval, func(ctx context.Context) error {
+		gone, err := s.pass(ctx)
+		if gone {
+			return errGroupGone
 		}
-		if s.left || errors.Is(err, fs.ErrNotExist) {
+		if s.abandoned || errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	})
-	if errors.Is(err, errOver) {
+	if errors.Is(err, errGroupGone) {
 		return nil
 	}
 	return err
 }
 
-// abandoned notes whether there was no provider for too long. Then the group ends, and the roster
-// has the reason.
-func (s *supervisor) abandoned() error {
+// checkProvider sets s.abandoned if there was no provider for too long, and records that in the
+// roster. pass then deletes the group.
+func (s *supervisor) checkProvider() error {
 	held, err := roster.Held(s.Provider)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
 	if held {
-		s.provided = now
+		s.lastProvider = now
 	}
-	if s.left || now.Sub(s.provided) <= s.Alone {
+	if s.abandoned || now.Sub(s.lastProvider) <= s.Alone {
 		return nil
 	}
-	s.left = true
+	s.abandoned = true
 	return s.self.Say(roster.Abandoned)
 }

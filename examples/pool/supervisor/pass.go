@@ -16,27 +16,27 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// pass looks at the agents, enters what follows, and carries it out. over says that the group does
-// not exist any more.
-func (s *supervisor) pass(ctx context.Context) (over bool, err error) {
-	if err := s.abandoned(); err != nil {
+// pass decides which agents to start and end, records the decision, and carries it out. gone reports
+// that the group does not exist any more.
+func (s *supervisor) pass(ctx context.Context) (gone bool, err error) {
+	if err := s.checkProvider(); err != nil {
 		return false, err
 	}
 	var todo *group.Group
 	err = s.dir.Change(ctx, s.Group, func(g *group.Group) (*group.Group, error) {
 		if g == nil {
-			return nil, nil //nolint:nilnil // it is gone
+			return nil, nil //nolint:nilnil // the group is gone
 		}
-		// The states are read after the record: by older ones, agents that serve could be taken
-		// for some that don't, and a new spec would replace all of them at once.
+		// The states must be newer than the record. If they were older, agents that serve by now might
+		// count as booting, and a new spec would replace all of them at once.
 		states, err := s.states(g)
 		if err != nil {
 			return nil, err
 		}
-		g.Going = g.Going || s.left
+		g.Deleting = g.Deleting || s.abandoned
 		g.Next(states, s.newName)
-		if g.Going && len(g.Members) == 0 {
-			return nil, nil //nolint:nilnil // its last agent has ended
+		if g.Deleting && len(g.Members) == 0 {
+			return nil, nil //nolint:nilnil // the last agent has ended: the record is removed
 		}
 		todo = g.Clone()
 		return g, nil
@@ -47,13 +47,13 @@ func (s *supervisor) pass(ctx context.Context) (over bool, err error) {
 	return false, s.carryOut(ctx, todo)
 }
 
-// newName returns an agent's name: the pool's, and a unique part.
+// newName returns a name for a new agent: the name of the pool, and a random part.
 func (s *supervisor) newName() string {
 	_, pool, _ := strings.Cut(s.Group, "_")
 	return pool + "-" + strings.ToLower(rand.Text()[:8])
 }
 
-// states returns the states of the members' processes.
+// states returns the states of the members' processes, by member name.
 func (s *supervisor) states(g *group.Group) (map[string]group.State, error) {
 	all, err := s.driver.Roster(s.Cluster).Entries()
 	states := make(map[string]group.State, len(g.Members))
@@ -73,38 +73,37 @@ func (s *supervisor) states(g *group.Group) (map[string]group.State, error) {
 	return states, err
 }
 
-// done is the result for one member.
-type done struct {
-	id    string // it is up
+// result is the result of the start or the end of one member's agent.
+type result struct {
+	id    string // the provider ID of the agent that was started
 	ended bool
 	err   error
 }
 
-// carryOut starts the members that are not up and ends those that are removed, all at the same
-// time, and enters the results.
+// carryOut starts and ends agents, all at the same time, and records the results.
 func (s *supervisor) carryOut(ctx context.Context, g *group.Group) error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	results := make(map[string]done)
-	if time.Now().Before(s.held) {
+	results := make(map[string]result)
+	if time.Now().Before(s.retryAt) {
 		return nil
 	}
 	for i := range g.Members {
 		m := &g.Members[i]
-		if !m.Going && m.ProviderID != "" {
+		if !m.Terminating && m.ProviderID != "" {
 			continue
 		}
 		wg.Go(func() {
-			var d done
-			if m.Going {
-				d.err = s.end(ctx, m)
-				d.ended = d.err == nil
+			var r result
+			if m.Terminating {
+				r.err = s.end(ctx, m)
+				r.ended = r.err == nil
 			} else {
-				d.id, d.err = s.start(ctx, m, g.Boot)
+				r.id, r.err = s.start(ctx, m, g.Boot)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			results[m.Name] = d
+			results[m.Name] = r
 		})
 	}
 	wg.Wait()
@@ -113,39 +112,39 @@ func (s *supervisor) carryOut(ctx context.Context, g *group.Group) error {
 	}
 	return s.dir.Change(ctx, s.Group, func(g *group.Group) (*group.Group, error) {
 		if g != nil {
-			s.enter(g, results)
+			s.record(g, results)
 		}
 		return g, nil
 	})
 }
 
-// enter records the results of starts and ends.
-func (s *supervisor) enter(g *group.Group, results map[string]done) {
+// record puts the results into the group.
+func (s *supervisor) record(g *group.Group, results map[string]result) {
 	var left []group.Member
 	g.Trouble = ""
 	for _, m := range g.Members {
-		d := results[m.Name]
-		if d.err != nil {
-			g.Trouble = codes.Message(d.err)
-			s.held = time.Now().Add(again)
+		r := results[m.Name]
+		if r.err != nil {
+			g.Trouble = codes.Message(r.err)
+			s.retryAt = time.Now().Add(retry)
 		}
-		if d.id != "" {
-			m.ProviderID = d.id
+		if r.id != "" {
+			m.ProviderID = r.id
 		}
-		if !d.ended {
+		if !r.ended {
 			left = append(left, m)
 		}
 	}
 	g.Members = left
 }
 
-// start runs a member's agent: the running one, or a new one.
+// start starts a member's agent, unless it runs already, and returns its provider ID.
 func (s *supervisor) start(ctx context.Context, m *group.Member, boot []byte) (string, error) {
 	if len(boot) > 0 {
-		boot = []byte(m.Name) // the provider fills in the name of the node
+		boot = []byte(m.Name) // this provider replaces user data by the name of the node
 	}
 	a, err := s.driver.CreateMachine(ctx, &driver.CreateMachineRequest{
-		Machine: standIn(m), Class: classOf(m),
+		Machine: machineOf(m), Class: classOf(m),
 		Secret: &machine.Secret{Data: map[string][]byte{machine.UserData: boot}},
 	})
 	if err != nil {
@@ -156,12 +155,12 @@ func (s *supervisor) start(ctx context.Context, m *group.Member, boot []byte) (s
 
 // end ends a member's agent, and waits for it.
 func (s *supervisor) end(ctx context.Context, m *group.Member) error {
-	_, err := s.driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: standIn(m), Class: classOf(m)})
+	_, err := s.driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: machineOf(m), Class: classOf(m)})
 	return err
 }
 
-// standIn returns a member as the driver of machines knows it.
-func standIn(m *group.Member) *machine.Machine {
+// machineOf returns a machine that stands for a member in calls of procdriver.
+func machineOf(m *group.Member) *machine.Machine {
 	return &machine.Machine{Meta: object.Meta{Key: object.Key{Name: m.Name}}, Spec: machine.Spec{ProviderID: m.ProviderID}}
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
 )
 
-// TestStatesAreAsNewAsTheRecord: all agents serve, and then a new spec is entered while a pass
-// waits for the record. Only one agent is replaced.
-func TestStatesAreAsNewAsTheRecord(t *testing.T) {
+// TestStatesAreNewerThanTheRecord: while a pass waits for the record, the agents begin to serve, and
+// then the record gets a new spec. Only one agent is replaced.
+func TestStatesAreNewerThanTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &supervisor{Order: Order{Root: t.TempDir(), Cluster: "blue", Group: "fleet_web"}}
-		s.held = time.Now().Add(time.Hour) // nothing is carried out
-		s.dir, s.provided = group.At(Groups(s.Root, s.Cluster)), time.Now()
+		s.retryAt = time.Now().Add(time.Hour) // nothing is carried out
+		s.dir, s.lastProvider = group.At(Groups(s.Root, s.Cluster)), time.Now()
 		require.NoError(t, s.dir.Make())
 		provider, err := roster.Hold(t.Context(), filepath.Join(s.Root, "lock"))
 		require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestStatesAreAsNewAsTheRecord(t *testing.T) {
 			g.Members = append(g.Members, group.Member{
 				Name: name, Spec: g.Spec, ProviderID: procdriver.ProviderID(s.Cluster, name, name),
 			})
-			agents[name] = s.runs(t, name)
+			agents[name] = s.fakeAgent(t, name)
 		}
 		passed := make(chan error)
 		require.NoError(t, s.dir.Change(t.Context(), s.Group, func(*group.Group) (*group.Group, error) {
@@ -43,7 +43,7 @@ func TestStatesAreAsNewAsTheRecord(t *testing.T) {
 				_, err := s.pass(context.Background())
 				passed <- err
 			}()
-			synctest.Wait() // it waits for its turn
+			synctest.Wait() // the pass waits for the record
 			for _, name := range []string{"a", "b"} {
 				_, err := agents[name].WriteString(`{"state":"serving"}` + "\n")
 				require.NoError(t, err)
@@ -54,14 +54,14 @@ func TestStatesAreAsNewAsTheRecord(t *testing.T) {
 		require.NoError(t, <-passed)
 		g, err = s.dir.Read(s.Group)
 		require.NoError(t, err)
-		require.Len(t, g.Members, 3, "one more comes")
-		require.True(t, g.Members[0].Going)
-		require.False(t, g.Members[1].Going, "the other one still serves")
+		require.Len(t, g.Members, 3, "one is added")
+		require.True(t, g.Members[0].Terminating)
+		require.False(t, g.Members[1].Terminating, "the other one still serves")
 	})
 }
 
-// runs lets this process be an agent, and returns its entry.
-func (s *supervisor) runs(t *testing.T, name string) *os.File {
+// fakeAgent adds this process to the roster as an agent, and returns the entry's file.
+func (s *supervisor) fakeAgent(t *testing.T, name string) *os.File {
 	t.Helper()
 	dir := filepath.Join(Agents(s.Root), s.Cluster)
 	require.NoError(t, os.MkdirAll(dir, 0o700))

@@ -1,5 +1,5 @@
-// Package agent is what runs as a process: a machine, which sends heartbeats, and a task on a
-// machine.
+// Package agent is the program of the fleet's processes: machines, which send heartbeats, and tasks,
+// which run on machines.
 package agent
 
 import (
@@ -18,38 +18,38 @@ const (
 	TaskRole    = "task"
 )
 
-// Abandonment is how long a machine that outlives its program waits for another one. A program that
-// starts within a minute finds its machines.
+// Abandonment is how long a machine runs on after its program has ended, until it ends itself. A
+// program that starts within a minute still finds its machines.
 const Abandonment = 90 * time.Second
 
 // beat is the time between two heartbeats.
 const beat = 200 * time.Millisecond
 
-// Machine is what a machine is started with.
+// Machine has the arguments of a machine's process.
 type Machine struct {
 	ProviderID string        `json:"providerID"`
-	Version    string        `json:"version"` // of what it runs
-	Boot       time.Duration `json:"boot"`    // how long it takes before the first heartbeat
-	// Node is the name of the node that the machine becomes: its user data. If it is empty, the
-	// machine joins no cluster.
+	Version    string        `json:"version"` // of the software
+	Boot       time.Duration `json:"boot"`    // time until the first heartbeat
+	// Node is the machine's user data: the name of its node. If it is empty, the machine joins no
+	// cluster.
 	Node string `json:"node,omitempty"`
-	// Program is the file that a program locks as long as it manages the machine. Outlives is how
-	// long the machine goes on without one.
+	// Program is the file that a program locks as long as it manages the machine. If no program has
+	// locked it for longer than Outlives, the machine ends.
 	Program  string        `json:"program"`
 	Outlives time.Duration `json:"outlives"`
 }
 
-// Task is what a task is started with. A task serves until it is told to end, and ends by itself
-// when its machine is gone.
+// Task has the arguments of a task's process. A task serves until it is told to end, and ends by
+// itself when its machine has ended.
 type Task struct {
-	Machine string        `json:"machine"` // the file of the machine's process
+	Machine string        `json:"machine"` // the roster's file of the machine's process
 	Node    string        `json:"node"`
-	Boot    time.Duration `json:"boot"`   // how long it takes until it serves
-	Linger  time.Duration `json:"linger"` // how long it takes to end; it does not serve meanwhile
+	Boot    time.Duration `json:"boot"`   // time until it serves
+	Linger  time.Duration `json:"linger"` // time it takes to end, without serving
 }
 
-// Main makes this process what it was started for, and does not return. It returns if this process
-// is the program itself. A program that starts machines calls Main first of all.
+// Main runs a machine or a task and exits, if this process was started as one. Otherwise it returns. A
+// program that starts machines must call it first.
 func Main() {
 	var err error
 	switch roster.Role() {
@@ -67,56 +67,55 @@ func Main() {
 	os.Exit(0)
 }
 
-// runMachine boots, and sends heartbeats until no program manages the machine. A signal ends it: it
-// has nothing to finish, because its tasks are moved before.
+// runMachine boots, and sends heartbeats until no program manages the machine any more. SIGTERM ends it
+// at once: there is nothing to finish, because its tasks have been moved before.
 func runMachine() error {
-	var order Machine
-	self, err := roster.Join(&order)
+	var args Machine
+	self, err := roster.Join(&args)
 	if err != nil {
 		return err
 	}
-	time.Sleep(order.Boot)
+	time.Sleep(args.Boot)
 	if err := self.Say(roster.Serving); err != nil {
 		return err
 	}
 	for managed := time.Now(); ; time.Sleep(beat) {
 		if err := self.Beat(); err != nil {
-			return err // its entry was removed, and the machine with it
+			return err // the entry was removed: the machine must end
 		}
-		switch held, err := roster.Held(order.Program); {
+		switch held, err := roster.Held(args.Program); {
 		case err != nil:
 			return err
 		case held:
 			managed = time.Now()
-		case time.Since(managed) >= order.Outlives:
+		case time.Since(managed) >= args.Outlives:
 			return self.Say(roster.Abandoned)
 		}
 	}
 }
 
-// runTask boots and serves. A task that is told to end leaves the service at once, and takes its
-// time.
+// runTask boots and serves. On SIGTERM the task stops serving at once, and ends after its linger time.
 func runTask() error {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM)
-	var order Task
-	self, err := roster.Join(&order)
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM)
+	var args Task
+	self, err := roster.Join(&args)
 	if err != nil {
 		return err
 	}
-	time.Sleep(order.Boot)
+	time.Sleep(args.Boot)
 	if err := self.Say(roster.Serving); err != nil {
 		return err
 	}
-	for look := time.NewTicker(beat); ; {
+	for ticker := time.NewTicker(beat); ; {
 		select {
-		case <-told:
+		case <-terminate:
 			err := self.Say(roster.Leaving)
-			time.Sleep(order.Linger)
+			time.Sleep(args.Linger)
 			return err
-		case <-look.C:
+		case <-ticker.C:
 		}
-		if machine, err := roster.Read(order.Machine); err != nil || !machine.Alive {
+		if machine, err := roster.Read(args.Machine); err != nil || !machine.Alive {
 			return err
 		}
 	}

@@ -1,5 +1,5 @@
-// Package heartbeat is a target cluster in its simplest form. A machine that sends heartbeats is a
-// Ready node. The state of one that has fallen silent is unknown.
+// Package heartbeat is a minimal target cluster. The node of a machine is Ready while the machine sends
+// heartbeats, and Unknown after some time without any.
 package heartbeat
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// interval is the time between two looks at the heartbeats.
+// interval is the time between two reads of the heartbeats.
 const interval = 100 * time.Millisecond
 
 // Cluster is a cluster whose nodes send heartbeats. New makes it.
@@ -26,22 +26,22 @@ type Cluster struct {
 	machines *roster.Roster
 	nodes    store.Collection[*machine.Node]
 	silence  time.Duration
-	joined   map[string]bool // by provider ID: their nodes were seen; these don't join again
-	down     atomic.Bool     // Run has ended
+	joined   map[string]bool // by provider ID: machines that have had a node, and don't get another one
+	down     atomic.Bool     // true after Run has ended
 }
 
-// New returns a cluster. Run reads its heartbeats. silence is the time after its last heartbeat when
-// a node's state becomes unknown.
+// New returns a cluster. Run reads its heartbeats. silence is the time without a heartbeat after which a
+// node's state becomes Unknown.
 func New(machines *roster.Roster, nodes store.Collection[*machine.Node], silence time.Duration) *Cluster {
 	return &Cluster{machines: machines, nodes: nodes, silence: silence, joined: make(map[string]bool)}
 }
 
-// Nodes implements manager.Cluster. While the cluster is down, live reads are UNAVAILABLE. The
-// manager makes such a read to see whether the cluster answers, and freezes everything while it
-// does not.
+// Nodes implements manager.Cluster. While the cluster is down, live reads fail with UNAVAILABLE. The
+// manager makes such reads to find out whether the cluster answers. While it does not, the manager
+// changes nothing.
 func (c *Cluster) Nodes() store.Collection[*machine.Node] { return api{c.nodes, c} }
 
-// api is the cluster's nodes as its clients reach them.
+// api is the collection of nodes for clients of the cluster.
 type api struct {
 	store.Collection[*machine.Node]
 	c *Cluster
@@ -55,7 +55,7 @@ func (a api) Live() store.Reader[*machine.Node] {
 	return a.Collection.Live()
 }
 
-// down is a cluster that does not answer.
+// down is a reader whose calls fail, because the cluster is down.
 type down struct{}
 
 var errDown = codes.New(codes.Unavailable, "the cluster is down")
@@ -66,18 +66,18 @@ func (down) Get(context.Context, object.Key) (*machine.Node, error) { return nil
 // List implements store.Reader.
 func (down) List(context.Context, store.Query) ([]*machine.Node, error) { return nil, errDown }
 
-// Run reads heartbeats until ctx ends. Then the cluster is down until Run is called again. It
-// returns ctx's error, or what else ended it.
+// Run reads heartbeats until ctx ends or a read fails, and returns the error. Then the cluster is down
+// until Run is called again.
 func (c *Cluster) Run(ctx context.Context) error {
 	c.down.Store(false)
 	defer c.down.Store(true)
 	return roster.Every(ctx, interval, c.look)
 }
 
-// look lets the machines join that are up, and writes which nodes are silent.
+// look creates nodes for new machines, and writes the conditions of all nodes.
 //
-// The manager ends a machine before it deletes its node. So the nodes are read before the machines:
-// a machine that is alive after that, and had no node, was not deleted yet when it had none.
+// The nodes are read before the machines. The manager ends a machine before it deletes the node. So if
+// a machine is alive and its node was not found before, the manager has not deleted that node.
 func (c *Cluster) look(ctx context.Context) error {
 	nodes, err := c.nodes.List(ctx, store.Query{})
 	if err != nil {
@@ -93,36 +93,36 @@ func (c *Cluster) look(ctx context.Context) error {
 		return err
 	}
 	for _, e := range all {
-		if err := c.see(ctx, e, registered); err != nil {
+		if err := c.lookAt(ctx, e, registered); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// see lets one machine join, or judges its node.
-func (c *Cluster) see(ctx context.Context, e roster.Entry, registered map[string]*machine.Node) error {
-	var order agent.Machine
-	if err := json.Unmarshal(e.About, &order); err != nil {
+// lookAt creates the node of one machine, if it has none, and writes the node's condition.
+func (c *Cluster) lookAt(ctx context.Context, e roster.Entry, registered map[string]*machine.Node) error {
+	var args agent.Machine
+	if err := json.Unmarshal(e.About, &args); err != nil {
 		return err
 	}
-	n := registered[order.Node]
+	n := registered[args.Node]
 	switch {
-	case order.Node == "":
+	case args.Node == "":
 		return nil
-	case n == nil && (!e.Alive || e.State != roster.Serving || c.joined[order.ProviderID]):
+	case n == nil && (!e.Alive || e.State != roster.Serving || c.joined[args.ProviderID]):
 		return nil
 	case n == nil:
 		var err error
-		n, err = c.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: order.Node}}, ProviderID: order.ProviderID})
+		n, err = c.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: args.Node}}, ProviderID: args.ProviderID})
 		if errors.Is(err, store.ErrAlreadyExists) {
-			return nil // the next look sees whose it is
+			return nil // the next look finds out whether it is this machine's
 		}
 		if err != nil {
 			return err
 		}
-		c.joined[order.ProviderID] = true
-	case n.ProviderID != order.ProviderID: // an earlier machine's
+		c.joined[args.ProviderID] = true
+	case n.ProviderID != args.ProviderID: // the node of an earlier machine
 		return nil
 	}
 	if object.FindCondition(n.Conditions, machine.NodeReady) == nil {
@@ -133,9 +133,9 @@ func (c *Cluster) see(ctx context.Context, e roster.Entry, registered map[string
 	return c.judge(ctx, n, e.Beat)
 }
 
-// withdraw deletes a node that has not been judged yet if its machine has ended: the manager may have
-// looked for it before it was made, and no other program deletes it. A machine that still runs is
-// ended later, and then the manager sees its node.
+// withdraw deletes a new node if its machine has ended, and reports whether it did. The manager may have
+// looked for the node before it was created, and would not delete it. If the machine still runs, the
+// manager will find the node when it ends the machine.
 func (c *Cluster) withdraw(ctx context.Context, n *machine.Node, e roster.Entry) (bool, error) {
 	now, err := roster.Read(e.Path)
 	if err != nil || now.Alive {
@@ -147,13 +147,13 @@ func (c *Cluster) withdraw(ctx context.Context, n *machine.Node, e roster.Entry)
 	return true, nil
 }
 
-// judge writes whether a node is ready, if that has changed.
-func (c *Cluster) judge(ctx context.Context, n *machine.Node, heard time.Time) error {
+// judge writes the Ready condition of a node, if it has changed.
+func (c *Cluster) judge(ctx context.Context, n *machine.Node, lastBeat time.Time) error {
 	now := time.Now()
 	ready := object.Condition{
 		Type: machine.NodeReady, Status: object.True, Reason: "Heartbeat", Message: "heartbeats arrive", Since: now.Truncate(time.Second),
 	}
-	if now.Sub(heard) >= c.silence {
+	if now.Sub(lastBeat) >= c.silence {
 		ready.Status, ready.Reason, ready.Message = object.Unknown, "Silence", fmt.Sprintf("no heartbeat for %s", c.silence)
 	}
 	if was := object.FindCondition(n.Conditions, machine.NodeReady); was != nil && was.Status == ready.Status {

@@ -20,13 +20,13 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestMain lets this test program be a machine.
+// TestMain makes this test program a machine, if it was started as one.
 func TestMain(m *testing.M) {
 	agent.Main()
 	os.Exit(m.Run())
 }
 
-// newCluster returns a cluster, and a function that starts a machine of a node.
+// newCluster returns a cluster, and a function that starts the machine of a node.
 func newCluster(t *testing.T) (c *Cluster, start func(node string)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,8 @@ func newCluster(t *testing.T) (c *Cluster, start func(node string)) {
 	}
 }
 
-// readiness looks at the machines, and returns the state of a node. It is empty without a node.
+// readiness reads the heartbeats, and returns the status of a node's Ready condition, or "" if there is
+// no node.
 func (c *Cluster) readiness(t *testing.T, node string) object.ConditionStatus {
 	t.Helper()
 	require.NoError(t, c.look(t.Context()))
@@ -58,6 +59,7 @@ func (c *Cluster) readiness(t *testing.T, node string) object.ConditionStatus {
 	return object.FindCondition(n.Conditions, machine.NodeReady).Status
 }
 
+// becomes waits until a node has this readiness.
 func (c *Cluster) becomes(t *testing.T, node string, status object.ConditionStatus) {
 	t.Helper()
 	require.Eventually(t, func() bool { return c.readiness(t, node) == status }, time.Minute, 5*time.Millisecond)
@@ -66,7 +68,7 @@ func (c *Cluster) becomes(t *testing.T, node string, status object.ConditionStat
 func TestNodeIsReadyWhileItBeats(t *testing.T) {
 	c, start := newCluster(t)
 	start("a")
-	start("") // it joins no cluster
+	start("") // a machine that joins no cluster
 	c.becomes(t, "a", object.True)
 	running, err := c.machines.Running()
 	require.NoError(t, err)
@@ -83,38 +85,38 @@ func TestNodeIsReadyWhileItBeats(t *testing.T) {
 	require.Len(t, nodes, 1)
 }
 
-// TestDeletedNodeDoesNotComeBack: its machine's process has ended before.
+// TestDeletedNodeDoesNotComeBack: a deleted node is not created again if its machine has ended.
 func TestDeletedNodeDoesNotComeBack(t *testing.T) {
 	c, start := newCluster(t)
 	start("a")
 	c.becomes(t, "a", object.True)
 	_, err := c.machines.End(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, object.True, c.readiness(t, "a"), "it was heard just now")
+	require.Equal(t, object.True, c.readiness(t, "a"), "the last heartbeat is not old enough")
 	require.NoError(t, c.nodes.Delete(t.Context(), object.Key{Name: "a"}, ""))
 	require.Empty(t, c.readiness(t, "a"))
 }
 
-// meanwhile is a store of nodes in which something happens once: after the nodes were read, or just
-// before one is made.
-type meanwhile struct {
+// interleaved is a store of nodes that calls afterList after each read, and beforeCreate before each
+// create.
+type interleaved struct {
 	store.Collection[*machine.Node]
-	read, create func()
+	afterList, beforeCreate func()
 }
 
-func (m *meanwhile) List(ctx context.Context, q store.Query) ([]*machine.Node, error) {
+func (m *interleaved) List(ctx context.Context, q store.Query) ([]*machine.Node, error) {
 	nodes, err := m.Collection.List(ctx, q)
-	m.read()
+	m.afterList()
 	return nodes, err
 }
 
-func (m *meanwhile) Create(ctx context.Context, n *machine.Node) (*machine.Node, error) {
-	m.create()
+func (m *interleaved) Create(ctx context.Context, n *machine.Node) (*machine.Node, error) {
+	m.beforeCreate()
 	return m.Collection.Create(ctx, n)
 }
 
-// end is what a manager does to a machine: it ends the process, and then deletes the node if it
-// finds one.
+// end does what a manager does to delete a machine: it ends the process, and then deletes the node if
+// there is one.
 func (c *Cluster) end(t *testing.T, node string) {
 	t.Helper()
 	_, err := c.machines.End(t.Context())
@@ -124,20 +126,20 @@ func (c *Cluster) end(t *testing.T, node string) {
 	}
 }
 
-// TestRestartedClusterRevivesNoNode: a program that was killed goes on, and remembers no node that
-// has joined. The manager ends a machine while the first look is under way.
-func TestRestartedClusterRevivesNoNode(t *testing.T) {
+// TestRestartedClusterDoesNotRecreateNode: a restarted cluster does not know which machines have had a
+// node. During its first look the manager ends a machine. The node must not be created again.
+func TestRestartedClusterDoesNotRecreateNode(t *testing.T) {
 	first, start := newCluster(t)
 	start("a")
 	first.becomes(t, "a", object.True)
-	during := &meanwhile{first.nodes, func() { first.end(t, "a") }, func() {}}
+	during := &interleaved{first.nodes, func() { first.end(t, "a") }, func() {}}
 	restarted := New(first.machines, during, time.Second)
 	require.NoError(t, restarted.look(t.Context()))
-	require.Empty(t, first.readiness(t, "a"), "nobody would delete it before 20 min")
+	require.Empty(t, first.readiness(t, "a"), "the node would be left for 20 min")
 }
 
-// serves waits until a machine is up. No cluster has looked at it yet.
-func serves(t *testing.T, machines *roster.Roster) {
+// awaitServing waits until the one machine serves, without a look of the cluster.
+func awaitServing(t *testing.T, machines *roster.Roster) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		running, err := machines.Running()
@@ -145,22 +147,23 @@ func serves(t *testing.T, machines *roster.Roster) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestMachineThatEndsAsItJoinsLeavesNoNode: the manager finds no node, which is made a moment later.
+// TestMachineThatEndsAsItJoinsLeavesNoNode: the manager ends a machine and finds no node, and the node
+// is created a moment later.
 func TestMachineThatEndsAsItJoinsLeavesNoNode(t *testing.T) {
 	c, start := newCluster(t)
 	start("a")
-	serves(t, c.machines)
-	during := &meanwhile{c.nodes, func() {}, func() { c.end(t, "a") }}
+	awaitServing(t, c.machines)
+	during := &interleaved{c.nodes, func() {}, func() { c.end(t, "a") }}
 	require.NoError(t, New(c.machines, during, time.Second).look(t.Context()))
 	require.Empty(t, c.readiness(t, "a"))
 }
 
-// TestNodeThatNobodyJudgedIsWithdrawn: the program was killed when it had made the node of a machine
-// that has ended.
-func TestNodeThatNobodyJudgedIsWithdrawn(t *testing.T) {
+// TestNodeWithoutConditionIsDeleted: the program was killed after it had created the node of a machine
+// that has ended. The next look deletes the node.
+func TestNodeWithoutConditionIsDeleted(t *testing.T) {
 	c, start := newCluster(t)
 	start("a")
-	serves(t, c.machines)
+	awaitServing(t, c.machines)
 	c.end(t, "a")
 	_, err := c.nodes.Create(t.Context(), &machine.Node{Meta: object.Meta{Key: object.Key{Name: "a"}}, ProviderID: "id:a"})
 	require.NoError(t, err)
@@ -168,8 +171,8 @@ func TestNodeThatNobodyJudgedIsWithdrawn(t *testing.T) {
 	require.Empty(t, c.readiness(t, "a"))
 }
 
-// TestWhatOthersWriteStays: the cluster writes one condition.
-func TestWhatOthersWriteStays(t *testing.T) {
+// TestConditionsOfOthersStay: the cluster writes only the Ready condition.
+func TestConditionsOfOthersStay(t *testing.T) {
 	c, start := newCluster(t)
 	start("a")
 	c.becomes(t, "a", object.True)
@@ -186,7 +189,7 @@ func TestWhatOthersWriteStays(t *testing.T) {
 	require.NotNil(t, object.FindCondition(n.Conditions, "Terminating"))
 }
 
-// TestClusterThatIsDown answers only cached reads.
+// TestClusterThatIsDown: while the cluster is down, only cached reads succeed.
 func TestClusterThatIsDown(t *testing.T) {
 	c, _ := newCluster(t)
 	nodes := c.Nodes()

@@ -1,8 +1,7 @@
 // Package procdriver is a driver whose machines are processes of this computer (package agent).
 //
-// What it knows is in a directory with a roster for each cluster, so that a new driver knows as
-// much as the one before it. A machine exists as long as its process runs: one that was killed is
-// NOT_FOUND.
+// Its state is a directory with a roster for each cluster, so that a new driver knows as much as an
+// earlier one. A machine exists as long as its process runs: a killed machine is NOT_FOUND.
 package procdriver
 
 import (
@@ -20,26 +19,27 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Options of a Driver. Dir and Lock are required. The program calls agent.Main first of all.
+// Options of a Driver. Dir and Lock are required. The program's main function must first call
+// agent.Main.
 type Options struct {
-	// Dir is where the driver keeps the rosters. It is made when needed.
+	// Dir is the directory of the rosters. It is created when needed.
 	Dir string
-	// Lock is the file that this program has locked (roster.Hold). Machines go on without a program
-	// that has it for as long as Outlives. Zero means that they end with the program.
+	// Lock is a file that this program has locked (roster.Hold). If no program has locked it for longer
+	// than Outlives, the machines end. Zero means that they end with the program.
 	Lock     string
 	Outlives time.Duration
 }
 
-// grace is how long a machine may take to end before it is killed.
+// grace is how long a machine may take to end; then it is killed.
 const grace = 2 * time.Second
 
 // Driver makes machines that are processes. New makes it. It is safe for concurrent use. No other
 // program may use its directory at the same time.
 type Driver struct {
-	driver.Unimplemented // the calls that a driver may leave out
+	driver.Unimplemented // the optional calls
 	options              Options
 
-	mu      sync.Mutex // held from a look for a process until one is started
+	mu      sync.Mutex // held while a process is looked for, and started if there is none
 	rosters map[string]*roster.Roster
 }
 
@@ -50,8 +50,7 @@ func New(o Options) *Driver {
 	return &Driver{options: o, rosters: make(map[string]*roster.Roster)}
 }
 
-// ProviderIDsMatch implements driver.IDMatcher: machines report the provider ID that they were
-// started with.
+// ProviderIDsMatch implements driver.IDMatcher: a node has the provider ID of its machine.
 func (d *Driver) ProviderIDsMatch() bool { return true }
 
 // Roster returns the processes of a cluster.
@@ -64,15 +63,15 @@ func (d *Driver) Roster(cluster string) *roster.Roster {
 	return d.rosters[cluster]
 }
 
-// CreateMachine implements driver.Driver. It adopts the process of the machine's name or, if there
-// is none, starts one. It returns when the process has joined.
+// CreateMachine implements driver.Driver. If a process with the machine's name runs, CreateMachine
+// adopts it, and otherwise it starts one. It returns once the process has joined.
 func (d *Driver) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	t, err := d.target(q.Machine, q.Class)
 	if err != nil {
 		return nil, err
 	}
-	t.name, t.instance = q.Machine.Name, "" // a create is by name
-	node := ""                              // that the machine becomes: its user data
+	t.name, t.instance = q.Machine.Name, "" // any process with the name is adopted
+	node := ""                              // the user data is the node's name
 	if q.Secret != nil {
 		node = string(q.Secret.Data[machine.UserData])
 	}
@@ -90,15 +89,15 @@ func (d *Driver) CreateMachine(ctx context.Context, q *driver.CreateMachineReque
 			_ = roster.Pause(ctx)
 			continue
 		}
-		if err := t.adopt(found); err != nil {
+		if err := t.checkAdoption(found); err != nil {
 			return nil, err
 		}
 		return &driver.CreateMachineResponse{ProviderID: t.id(found), NodeName: t.name}, nil
 	}
 }
 
-// obtain returns the machine's process. If there is none and it may start one, it does. The process
-// joins the cluster as that node.
+// obtain returns the machine's process, or nil if there is none. If start is true, it starts a process
+// if there is none, and that joins the cluster as node.
 func (d *Driver) obtain(t *target, node string, start bool) (*roster.Entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,8 +113,8 @@ func (d *Driver) obtain(t *target, node string, start bool) (*roster.Entry, erro
 	return &e, t.roster.Start("", agent.MachineRole, e)
 }
 
-// DeleteMachine implements driver.Driver. It tells the machine's process to end, kills it if it
-// does not, and returns when it is gone.
+// DeleteMachine implements driver.Driver. It sends SIGTERM to the machine's process, kills it if it does
+// not end in time, and returns when it has ended.
 func (d *Driver) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	t, err := d.target(q.Machine, q.Class)
 	if err != nil {
@@ -131,7 +130,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, q *driver.DeleteMachineReque
 			return &driver.DeleteMachineResponse{}, nil
 		}
 		if found.PID != 0 && !time.Now().Before(at) {
-			_ = found.Signal(next) // gone in the last moment, or told again
+			_ = found.Signal(next) // an error means that it has just ended
 			next, at = syscall.SIGKILL, time.Now().Add(grace)
 		}
 		if err := roster.Pause(ctx); err != nil {
@@ -140,8 +139,8 @@ func (d *Driver) DeleteMachine(ctx context.Context, q *driver.DeleteMachineReque
 	}
 }
 
-// GetMachineStatus implements driver.Driver. A process that has not joined may still end before it
-// does, so it does not count.
+// GetMachineStatus implements driver.Driver. A process that has not joined yet does not count, because
+// it may end before it joins.
 func (d *Driver) GetMachineStatus(_ context.Context, q *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 	t, err := d.target(q.Machine, q.Class)
 	if err != nil {

@@ -26,14 +26,15 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// programEnvironment makes this test program another program that starts one machine, "theirs", in
-// the site of that directory. outlivesEnvironment says how long the machine outlives it.
+// programEnvironment is the variable that makes this test program another program, which starts one
+// machine, "theirs", in the directory that the variable names. outlivesEnvironment is the variable that
+// says how long the machine outlives the program.
 const (
 	programEnvironment  = "MILLWRIGHT_TEST_PROGRAM"
 	outlivesEnvironment = "MILLWRIGHT_TEST_OUTLIVES"
 )
 
-// TestMain lets this test program be a machine, and another program.
+// TestMain makes this test program a machine or another program, if it was started as one.
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // machines under the race detector end at once
 	agent.Main()
@@ -47,12 +48,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// otherMain is the main function of the other program.
 func otherMain(dir string) error {
 	lock, err := roster.Hold(context.Background(), filepath.Join(dir, "lock"))
 	if err != nil {
 		return err
 	}
-	outlives, _ := time.ParseDuration(os.Getenv(outlivesEnvironment)) // if zero, its machine ends with it
+	outlives, _ := time.ParseDuration(os.Getenv(outlivesEnvironment)) // if empty or zero, the machine ends with the program
 	d := procdriver.New(procdriver.Options{Dir: dir, Lock: lock.Name(), Outlives: outlives})
 	_, err = d.CreateMachine(context.Background(), &driver.CreateMachineRequest{Machine: newMachine("theirs"), Class: class(blue)})
 	fmt.Println("made")
@@ -60,10 +62,10 @@ func otherMain(dir string) error {
 	return errors.Join(err, lock.Close())
 }
 
-// patience is how long tests wait for what takes a moment.
+// patience is how long tests wait for something.
 const patience = 2 * time.Minute
 
-// site is a directory that this program has locked.
+// site is a directory with rosters, which this program has locked.
 type site struct {
 	dir  string
 	lock *os.File
@@ -72,7 +74,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{dir: t.TempDir()}
-	s.holds(t)
+	s.lockDir(t)
 	t.Cleanup(func() {
 		for _, cluster := range []string{"blue", "red"} {
 			_, err := roster.Open(filepath.Join(s.dir, cluster)).End(context.Background())
@@ -82,7 +84,8 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func (s *site) holds(t *testing.T) {
+// lockDir locks the directory for this program.
+func (s *site) lockDir(t *testing.T) {
 	t.Helper()
 	var err error
 	s.lock, err = roster.Hold(t.Context(), filepath.Join(s.dir, "lock"))
@@ -90,7 +93,7 @@ func (s *site) holds(t *testing.T) {
 	t.Cleanup(func() { _ = s.lock.Close() })
 }
 
-// driver returns a driver without any state.
+// driver returns a new driver.
 func (s *site) driver() *procdriver.Driver {
 	return procdriver.New(procdriver.Options{Dir: s.dir, Lock: s.lock.Name()})
 }
@@ -102,9 +105,9 @@ func (s *site) running(t *testing.T) []roster.Entry {
 	return running
 }
 
-// theirs starts another program, which makes a machine, and kills the program. Meanwhile this one
-// does not hold the site.
-func (s *site) theirs(t *testing.T, outlives time.Duration) roster.Entry {
+// machineOfOtherProgram unlocks the directory, starts another program, which creates a machine, and
+// kills the program. It returns the machine's process.
+func (s *site) machineOfOtherProgram(t *testing.T, outlives time.Duration) roster.Entry {
 	t.Helper()
 	require.NoError(t, s.lock.Close())
 	program, err := os.Executable()
@@ -193,7 +196,7 @@ func TestConformance(t *testing.T) {
 		other.Cluster = "red"
 		invalid.BootDelay = -1
 		return drivertest.Setup{
-			Driver: s.driver(), // no Again: its lock ensures that a site has one program at a time
+			Driver: s.driver(), // no Again: a directory has one driver at a time
 			Class:  class(blue),
 			Secret: &machine.Secret{Data: map[string][]byte{
 				machine.UserData: []byte("swordfish"), "password": []byte("correct horse"),
@@ -214,9 +217,9 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// TestDriverTogetherStartsOneProcess creates one machine from many goroutines. One process is
-// started, not several of which all but one end.
-func TestDriverTogetherStartsOneProcess(t *testing.T) {
+// TestConcurrentCreatesStartOneProcess creates one machine from many goroutines. Exactly one process is
+// started.
+func TestConcurrentCreatesStartOneProcess(t *testing.T) {
 	s := newSite(t)
 	d := s.driver()
 	var all sync.WaitGroup
@@ -233,11 +236,11 @@ func TestDriverTogetherStartsOneProcess(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
-// TestProcessThatOutlivesItsProgramIsAdopted: the next program knows it, adopts it and deletes it.
+// TestProcessThatOutlivesItsProgramIsAdopted: the next program lists, adopts and deletes the process.
 func TestProcessThatOutlivesItsProgramIsAdopted(t *testing.T) {
 	s := newSite(t)
-	theirs := s.theirs(t, time.Hour)
-	s.holds(t)
+	theirs := s.machineOfOtherProgram(t, time.Hour)
+	s.lockDir(t)
 	d := s.driver()
 	before, code := status(t, d, "theirs")
 	require.Equal(t, codes.OK, code)
@@ -253,12 +256,12 @@ func TestProcessThatOutlivesItsProgramIsAdopted(t *testing.T) {
 	require.Equal(t, codes.NotFound, code)
 }
 
-// TestNoProcessSurvivesItsProgram, unless it is to, and then only for a time.
-func TestNoProcessSurvivesItsProgram(t *testing.T) {
+// TestAbandonedProcessEnds: a process ends by itself once its program is gone, at once or after Outlives.
+func TestAbandonedProcessEnds(t *testing.T) {
 	for _, outlives := range []time.Duration{0, time.Second} {
 		s := newSite(t)
-		theirs := s.theirs(t, outlives)
-		eventually(t, "it ends by itself", func() bool { return !alive(t, theirs) })
+		theirs := s.machineOfOtherProgram(t, outlives)
+		eventually(t, "the end of the abandoned process", func() bool { return !alive(t, theirs) })
 		now, err := roster.Read(theirs.Path)
 		require.NoError(t, err)
 		require.Equal(t, roster.Abandoned, now.State)
@@ -271,7 +274,7 @@ func TestKilledProcessIsNotFoundAndGetsASuccessor(t *testing.T) {
 	first, err := create(t, d, "a")
 	require.NoError(t, err)
 	require.NoError(t, s.running(t)[0].Signal(syscall.SIGKILL))
-	eventually(t, "it is not there any more", func() bool {
+	eventually(t, "the end of the killed process", func() bool {
 		_, code := status(t, d, "a")
 		return code == codes.NotFound
 	})
@@ -279,7 +282,7 @@ func TestKilledProcessIsNotFoundAndGetsASuccessor(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, first, second)
 	require.NoError(t, remove(t, d, "a", first))
-	require.Len(t, s.running(t), 1, "the first one's ID is not the second one's")
+	require.Len(t, s.running(t), 1, "the first ID must not delete the second process")
 }
 
 func TestProcessThatDoesNotEndIsKilled(t *testing.T) {
@@ -288,13 +291,13 @@ func TestProcessThatDoesNotEndIsKilled(t *testing.T) {
 	_, err := create(t, d, "a")
 	require.NoError(t, err)
 	process := s.running(t)[0]
-	require.NoError(t, process.Signal(syscall.SIGSTOP)) // it will not hear SIGTERM
+	require.NoError(t, process.Signal(syscall.SIGSTOP)) // a stopped process does not handle SIGTERM
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err = d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: newMachine("a"), Class: class(blue)})
 	require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
 	_, code := status(t, d, "a")
-	require.Equal(t, codes.OK, code, "it is still there")
+	require.Equal(t, codes.OK, code, "the stopped process still exists")
 	require.NoError(t, remove(t, s.driver(), "a", ""))
 	require.False(t, alive(t, process))
 }
@@ -305,7 +308,7 @@ func TestProcessWhoseEntryIsGoneEnds(t *testing.T) {
 	require.NoError(t, err)
 	pid := s.running(t)[0].PID
 	require.NoError(t, os.RemoveAll(filepath.Join(s.dir, blue.Cluster)))
-	eventually(t, "it ends by itself", func() bool { return syscall.Kill(pid, 0) != nil })
+	eventually(t, "the end of the process without an entry", func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
 func FuzzSpec(f *testing.F) {

@@ -13,27 +13,27 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Provider is the name that this driver answers to. A class that names no
-// provider is accepted too.
+// Provider is the provider's name in classes of this driver. A class without a provider is accepted,
+// too.
 const Provider = "process"
 
-// Spec is the provider spec of a class, in JSON. Unknown fields can't be decoded.
+// Spec is the provider spec of a class, in JSON. Unknown fields are refused.
 type Spec struct {
-	// Cluster says which machines belong together; the driver sees no others.
-	// It has neither '/' nor '.'.
+	// Cluster says which machines belong together: a call sees no machines of other clusters. It
+	// contains neither '/' nor '.'.
 	Cluster string `json:"cluster"`
-	// Version of what the process runs; opaque. Processes of different
-	// versions differ.
+	// Version is the version of the machine's software. It can be any string: a process of another
+	// version is not adopted.
 	Version string `json:"version,omitempty"`
-	// BootDelay is how long a process takes until it serves, in nanoseconds.
+	// BootDelay is the time until a process serves, in nanoseconds.
 	BootDelay time.Duration `json:"bootDelay,omitempty"`
 }
 
-// Encode returns the spec as a class holds it.
+// Encode returns the JSON of the spec, for a class.
 func (s Spec) Encode() []byte { return encode(s) }
 
 func encode(plain any) []byte {
-	text, _ := json.Marshal(plain) // strings and numbers
+	text, _ := json.Marshal(plain) // strings and numbers: no error
 	return text
 }
 
@@ -62,14 +62,13 @@ func SpecOf(c *machine.Class) (Spec, error) {
 
 // target is the process that a call is about.
 type target struct {
-	roster *roster.Roster
-	spec   Spec
-	name   string // the machine's
-	// instance is the process that is meant. Empty means any of that name.
-	instance string
+	roster   *roster.Roster
+	spec     Spec
+	name     string // the machine's
+	instance string // of the process; empty means any process with the name
 }
 
-// target finds out what a call is about, and refuses invalid requests.
+// target returns the process that a call is about. It refuses invalid requests.
 func (d *Driver) target(m *machine.Machine, c *machine.Class) (*target, error) {
 	if m == nil || m.Name == "" {
 		return nil, codes.New(codes.InvalidArgument, "the machine has no name")
@@ -80,7 +79,7 @@ func (d *Driver) target(m *machine.Machine, c *machine.Class) (*target, error) {
 	}
 	t := &target{roster: d.Roster(spec.Cluster), spec: spec, name: m.Name}
 	if id := m.Spec.ProviderID; id != "" {
-		// The ID of another cluster, or of another driver, names no process of this one.
+		// An ID of another cluster or driver gives an empty name, which no process has.
 		rest, _ := strings.CutPrefix(id, idPrefix+spec.Cluster+"/")
 		if t.name, t.instance, _ = strings.Cut(rest, "/"); t.instance == "" {
 			t.name = ""
@@ -89,20 +88,20 @@ func (d *Driver) target(m *machine.Machine, c *machine.Class) (*target, error) {
 	return t, nil
 }
 
-// living returns the process that is meant, or nil if it does not run. It may not have joined yet.
+// living returns the process if it runs, or nil. It may not have joined yet.
 func (t *target) living() (*roster.Entry, error) {
 	return t.roster.Living(t.name, t.instance)
 }
 
-// adopt returns an error unless a process is like the one that was asked for.
-func (t *target) adopt(e *roster.Entry) error {
-	var made agent.Machine
-	if err := json.Unmarshal(e.About, &made); err != nil {
+// checkAdoption returns an error unless a process has the spec that was asked for.
+func (t *target) checkAdoption(e *roster.Entry) error {
+	var args agent.Machine
+	if err := json.Unmarshal(e.About, &args); err != nil {
 		return fmt.Errorf("the order of the machine's process can't be read: %w", err)
 	}
-	if made.Version != t.spec.Version || made.Boot != t.spec.BootDelay {
+	if args.Version != t.spec.Version || args.Boot != t.spec.BootDelay {
 		return codes.Newf(codes.AlreadyExists, "a process of this name runs version %q with boot delay %s, not version %q with boot delay %s",
-			made.Version, made.Boot, t.spec.Version, t.spec.BootDelay)
+			args.Version, args.Boot, t.spec.Version, t.spec.BootDelay)
 	}
 	return nil
 }

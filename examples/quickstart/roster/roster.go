@@ -1,10 +1,10 @@
-// Package roster says which processes of a fleet there are, and which of them run. Each process has
-// a file of its own, and holds a lock on it for as long as it lives.
+// Package roster keeps records of processes, and knows which of them run. A roster is a directory with
+// a file for each process, and each process holds a lock on its file as long as it runs.
 //
-// The program that starts a process makes the file and locks it. The process inherits the lock. So
-// the file exists before the process does, a crash at any moment loses no process, and the kernel
-// says who is alive: it frees the lock when the process ends, in any way. Nothing else locks a file
-// of a roster, and no file is used twice.
+// The program that starts a process creates the file and locks it. The process inherits the lock. So
+// the file exists before the process, and no process is forgotten if the program crashes. When a
+// process ends, for any reason, the kernel frees the lock. Nothing else locks a file of a roster, and
+// no file is used twice.
 package roster
 
 import (
@@ -25,29 +25,29 @@ import (
 // State is what a process says of itself.
 type State string
 
-// These are the states. A process that has just started has none.
+// These are the states. A process that boots has none.
 const (
-	Serving   State = "serving"   // it has booted and does its work
+	Serving   State = "serving"   // it has booted, and does its work
 	Leaving   State = "leaving"   // it was told to end, and does no work any more
-	Abandoned State = "abandoned" // it ends by itself, because no program managed it
+	Abandoned State = "abandoned" // it has ended by itself, because no program managed it
 )
 
-// Entry is what a roster has about one process. Its file holds lines of JSON. Each adds to those
-// before it.
+// Entry is the record of one process. Its file holds lines of JSON; each line adds fields or replaces
+// them.
 type Entry struct {
 	Path     string `json:"-"` // of the file
-	Instance string `json:"-"` // the file's name, unique to this process
+	Instance string `json:"-"` // the file's name; no two processes have the same
 
-	Name  string          `json:"name,omitempty"`  // of the machine or task; a later process may have the same
-	About json.RawMessage `json:"about,omitempty"` // what it was started with
-	PID   int             `json:"pid,omitempty"`   // zero until the process has joined, as it first does
+	Name  string          `json:"name,omitempty"`  // of the machine or task; several processes may have the same
+	About json.RawMessage `json:"about,omitempty"` // the arguments of the process
+	PID   int             `json:"pid,omitempty"`   // zero until the process has joined (Join)
 	State State           `json:"state,omitempty"`
 
-	Alive bool      `json:"-"` // the process runs
-	Beat  time.Time `json:"-"` // when the process was heard last
+	Alive bool      `json:"-"` // whether the process runs
+	Beat  time.Time `json:"-"` // time of the last heartbeat
 }
 
-// Signal sends a signal to a process that was alive a moment ago.
+// Signal sends a signal to a process that was alive a moment ago, and has joined.
 func (e Entry) Signal(s syscall.Signal) error {
 	if e.PID == 0 {
 		return os.ErrProcessDone
@@ -60,13 +60,13 @@ type Roster struct {
 	path string
 
 	mu    sync.Mutex
-	ended map[string]Entry // by instance: nothing about them changes any more
+	ended map[string]Entry // by instance: entries of ended processes, which don't change any more
 }
 
-// Open returns the roster of that directory, which need not exist yet.
+// Open returns the roster in a directory, which need not exist yet.
 func Open(path string) *Roster { return &Roster{path: path, ended: make(map[string]Entry)} }
 
-// Entries returns all processes that there are or were, in no particular order.
+// Entries returns all processes, also those that have ended, in no particular order.
 func (r *Roster) Entries() ([]Entry, error) {
 	files, err := os.ReadDir(r.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +80,7 @@ func (r *Roster) Entries() ([]Entry, error) {
 	var all []Entry
 	for _, file := range files {
 		if strings.HasPrefix(file.Name(), ".") {
-			continue // it is being made
+			continue // Start is creating it
 		}
 		e, known := r.ended[file.Name()]
 		if !known {
@@ -96,7 +96,7 @@ func (r *Roster) Entries() ([]Entry, error) {
 	return all, nil
 }
 
-// Running returns the processes that have joined and run.
+// Running returns the processes that run and have joined.
 func (r *Roster) Running() (running []Entry, err error) {
 	all, err := r.Entries()
 	for _, e := range all {
@@ -107,8 +107,8 @@ func (r *Roster) Running() (running []Entry, err error) {
 	return running, err
 }
 
-// Living returns the process of a name that runs, or nil if there is none. It may not have joined
-// yet. An empty instance means any.
+// Living returns the running process with a name and an instance, or nil if there is none. An empty
+// instance means any. The process may not have joined yet.
 func (r *Roster) Living(name, instance string) (*Entry, error) {
 	all, err := r.Entries()
 	for _, e := range all {
@@ -119,7 +119,7 @@ func (r *Roster) Living(name, instance string) (*Entry, error) {
 	return nil, err
 }
 
-// Read reads the file of one process.
+// Read reads the entry of one process.
 func Read(path string) (Entry, error) {
 	e := Entry{Path: path, Instance: filepath.Base(path)}
 	file, err := os.Open(path)
@@ -127,7 +127,7 @@ func Read(path string) (Entry, error) {
 		return e, err
 	}
 	defer func() { _ = file.Close() }()
-	// The lock comes first: what a process that has ended wrote is there already.
+	// The lock is read before the content: if the process has ended, the content is complete.
 	if e.Alive, err = held(file); err != nil {
 		return e, err
 	}
@@ -145,7 +145,7 @@ func Read(path string) (Entry, error) {
 	return e, nil
 }
 
-// Held reports whether a program holds the lock of the file of that path (Hold).
+// Held reports whether a program has locked a file (Hold).
 func Held(path string) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -163,8 +163,8 @@ func held(file *os.File) (bool, error) {
 	return false, err
 }
 
-// Hold makes a file and locks it. It waits as long as another program has the lock. The caller
-// closes the file to free the lock. Programs that it starts don't inherit it.
+// Hold opens a file, creates it if needed, and locks it. It waits as long as another program has the
+// lock. The caller closes the file to free the lock. Programs that the caller starts don't inherit it.
 func Hold(ctx context.Context, path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -184,7 +184,7 @@ func Hold(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// WriteFile writes a file in one step: a crash leaves what was there before.
+// WriteFile replaces a file in one step: a crash leaves the old file or the new one.
 func WriteFile(path string, text []byte, mode fs.FileMode) error {
 	if err := os.WriteFile(path+".new", text, mode); err != nil {
 		return err
@@ -192,7 +192,8 @@ func WriteFile(path string, text []byte, mode fs.FileMode) error {
 	return os.Rename(path+".new", path)
 }
 
-// Every calls look again and again until ctx ends. It returns what ended it.
+// Every calls look at once and then at each interval, until ctx ends or look fails. It returns the
+// error.
 func Every(ctx context.Context, interval time.Duration, look func(context.Context) error) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -208,7 +209,7 @@ func Every(ctx context.Context, interval time.Duration, look func(context.Contex
 	}
 }
 
-// Pause waits a moment before the caller looks again.
+// Pause waits 5 ms, or until ctx ends.
 func Pause(ctx context.Context) error {
 	timer := time.NewTimer(5 * time.Millisecond)
 	defer timer.Stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/roster"
 )
 
-// TestMain lets this test program be a process that serves until it is killed.
+// TestMain makes this test program a process that serves until it is killed, if Start has started it.
 func TestMain(m *testing.M) {
 	if roster.Role() != "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start starts a process and waits until it has said its state.
+// start starts a process, and waits until it has recorded its state.
 func start(t *testing.T, r *roster.Roster, name string) roster.Entry {
 	t.Helper()
 	e := roster.Entry{Name: name, Instance: roster.NewInstance(), About: []byte(`"serving"`)}
@@ -38,7 +38,7 @@ func start(t *testing.T, r *roster.Roster, name string) roster.Entry {
 	require.Eventually(t, func() bool {
 		for _, now := range entries(t, r) {
 			if now.Instance == e.Instance {
-				require.True(t, now.Alive, "from the beginning")
+				require.True(t, now.Alive, "a process must be alive as soon as it has an entry")
 				found = now
 			}
 		}
@@ -64,19 +64,19 @@ func TestLifeOfAProcess(t *testing.T) {
 	require.NotZero(t, e.PID)
 	start(t, r, "b")
 	running, err := roster.Open(path).Running()
-	require.NoError(t, err, "another program sees the same")
-	require.Len(t, running, 2)
+	require.NoError(t, err)
+	require.Len(t, running, 2, "seen by another Roster of the same directory")
 
 	require.NoError(t, e.Signal(syscall.SIGSTOP))
 	now, err := roster.Read(e.Path)
 	require.NoError(t, err)
-	require.True(t, now.Alive, "a stopped process is there")
+	require.True(t, now.Alive, "a stopped process is still alive")
 	require.NoError(t, e.Signal(syscall.SIGKILL))
 	require.Eventually(t, func() bool {
 		running, err := r.Running()
 		return err == nil && len(running) == 1
 	}, time.Minute, time.Millisecond)
-	require.Len(t, entries(t, r), 2, "what has ended stays on the roster")
+	require.Len(t, entries(t, r), 2, "ended processes stay on the roster")
 
 	killed, err := r.End(t.Context())
 	require.NoError(t, err)
@@ -86,14 +86,14 @@ func TestLifeOfAProcess(t *testing.T) {
 	require.Empty(t, killed)
 }
 
-// TestProcessThatCannotStartLeavesNothing, so it never counts.
+// TestProcessThatCannotStartLeavesNothing: a failed Start leaves no entry.
 func TestProcessThatCannotStartLeavesNothing(t *testing.T) {
 	r := roster.Open(t.TempDir())
 	require.Error(t, r.Start("/nowhere", "test", roster.Entry{Name: "a", Instance: "one"}))
 	require.Empty(t, entries(t, r))
 }
 
-// TestProcessThatHasNotJoinedGetsNoSignal: signal zero to PID zero would go to this program's
+// TestProcessThatHasNotJoinedGetsNoSignal: a signal to PID zero would go to this program's process
 // group.
 func TestProcessThatHasNotJoinedGetsNoSignal(t *testing.T) {
 	require.ErrorIs(t, roster.Entry{}.Signal(syscall.SIGKILL), os.ErrProcessDone)
@@ -118,7 +118,7 @@ func TestHold(t *testing.T) {
 	require.False(t, held)
 }
 
-// TestDamagedEntryIsNamed by its file.
+// TestDamagedEntryIsNamed: the error names the file.
 func TestDamagedEntryIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "one")
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))

@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// These variables tell a process which part it plays, and where its entry is. It finds the entry
-// open and locked, too.
+// These variables of the environment tell a process its role and the path of its entry. It inherits
+// the entry's file, open and locked, as descriptor entryFD.
 const (
 	roleVariable  = "MILLWRIGHT_ROLE"
 	entryVariable = "MILLWRIGHT_ENTRY"
 	entryFD       = 3
 )
 
-// NewInstance returns an instance that no other process has.
+// NewInstance returns a random instance, which no other process has.
 func NewInstance() string { return strings.ToLower(rand.Text()[:12]) }
 
-// Role returns the part that this process was started for. It is empty for the program itself.
+// Role returns the role that Start has given this process. It is empty if Start has not started it.
 func Role() string { return os.Getenv(roleVariable) }
 
-// Start starts a process with an entry, which has a Name, an Instance, and what it is About. The
-// process runs the program of that path; if it is empty, the running program. It is in a process
-// group of its own, because terminal input is not for it. Start waits for it in the background.
+// Start starts a process. The entry needs Name, Instance and About. program is the path of the program
+// to run; if it is empty, that is the running program. The process gets a process group of its own, so
+// that Ctrl-C does not end it.
 func (r *Roster) Start(program, role string, e Entry) error {
 	self, err := os.Executable()
 	if program == "" && err == nil {
@@ -43,7 +43,7 @@ func (r *Roster) Start(program, role string, e Entry) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // from then on only the process has the lock
+	defer func() { _ = file.Close() }() // then only the process has the lock
 	if err := json.NewEncoder(file).Encode(Entry{Name: e.Name, About: e.About}); err != nil {
 		return err
 	}
@@ -58,17 +58,17 @@ func (r *Roster) Start(program, role string, e Entry) error {
 	if err := cmd.Start(); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
-	go func() { _ = cmd.Wait() }() // the lock says that it has ended
+	go func() { _ = cmd.Wait() }() // so that no zombie is left
 	return nil
 }
 
 // Self is the entry of the calling process.
 type Self struct{ path string }
 
-// Join says that this process is there, and reads what it was started with. The process does so
-// before anything else.
+// Join records the PID of this process in its entry, and decodes the entry's About. The process must
+// call it before anything else.
 func Join(about any) (Self, error) {
-	syscall.CloseOnExec(entryFD) // what this process starts has entries of its own
+	syscall.CloseOnExec(entryFD) // processes that this one starts have entries of their own
 	s := Self{os.Getenv(entryVariable)}
 	e, err := Read(s.path)
 	if err != nil {
@@ -80,14 +80,14 @@ func Join(about any) (Self, error) {
 // Say records the state of the process.
 func (s Self) Say(state State) error { return write(Entry{State: state}) }
 
-// Beat sends a heartbeat. It returns an error if the entry was removed, and the process with it.
+// Beat sends a heartbeat. It returns an error if the entry was removed: then the process must end.
 func (s Self) Beat() error {
 	now := time.Now()
 	return os.Chtimes(s.path, now, now)
 }
 
-// write adds a line to the entry of this process. The descriptor is no os.File, which would free
-// the lock when it is collected.
+// write adds a line to the entry of this process. It uses the plain descriptor, because the garbage
+// collector would close an os.File, and so free the lock.
 func write(e Entry) error {
 	line, err := json.Marshal(e)
 	if err == nil {
@@ -96,10 +96,10 @@ func write(e Entry) error {
 	return err
 }
 
-// End kills all processes that run, waits until they are gone, and returns which ones it killed. A
-// process that has not joined yet is killed when it has.
+// End kills all running processes, waits until they have ended, and returns those that it killed. A
+// process that has not joined yet is killed once it has joined.
 func (r *Roster) End(ctx context.Context) (killed []Entry, err error) {
-	told := make(map[string]bool)
+	signaled := make(map[string]bool)
 	for {
 		all, err := r.Entries()
 		if err != nil {
@@ -108,8 +108,8 @@ func (r *Roster) End(ctx context.Context) (killed []Entry, err error) {
 		left := false
 		for _, e := range all {
 			left = left || e.Alive
-			if e.Alive && !told[e.Instance] && e.Signal(syscall.SIGKILL) == nil {
-				told[e.Instance] = true
+			if e.Alive && !signaled[e.Instance] && e.Signal(syscall.SIGKILL) == nil {
+				signaled[e.Instance] = true
 				killed = append(killed, e)
 			}
 		}

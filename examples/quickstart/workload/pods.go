@@ -25,9 +25,9 @@ func (w *Workload) On(_ context.Context, node string) (pods []*drain.Pod, comple
 	return pods, w.nodes != nil, nil
 }
 
-// Evict implements drains.Pods. It follows the rules that policy/v1 documents: a healthy task may
-// be evicted if enough others stay healthy, one that is not if the app is not disrupted. A task
-// that is ending is not changed.
+// Evict implements drains.Pods. It follows the rules of Kubernetes' policy/v1: a healthy task may be
+// evicted if enough others stay healthy; an unhealthy one, if enough tasks are healthy. A task that
+// was told to end already is not changed.
 func (w *Workload) Evict(_ context.Context, order drain.Order) (drain.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,8 +48,8 @@ func (w *Workload) Evict(_ context.Context, order drain.Order) (drain.Answer, er
 	return drain.Answer{Result: drain.Refused, Message: message}, nil
 }
 
-// Delete implements drains.Pods. The budget is not asked. A task is killed after its grace at most,
-// even if the order is to end it now.
+// Delete implements drains.Pods. The budget does not matter. The task gets its own grace, also if the
+// order has a shorter one.
 func (w *Workload) Delete(_ context.Context, order drain.Order) (drain.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +61,7 @@ func (w *Workload) Delete(_ context.Context, order drain.Order) (drain.Answer, e
 	return drain.Answer{Result: drain.Accepted}, nil
 }
 
-// find returns the pod that an order means, or nil if it is gone.
+// find returns the pod that an order is about, or nil if it is gone.
 func (w *Workload) find(order drain.Order) *pod {
 	i := slices.IndexFunc(w.pods, func(p *pod) bool { return p.UID == order.UID })
 	if i < 0 {
@@ -70,14 +70,14 @@ func (w *Workload) find(order drain.Order) *pod {
 	return w.pods[i]
 }
 
-// end says that a task is to end. The next round tells its process.
+// end marks a task to be ended. The next round sends SIGTERM to its process.
 func (w *Workload) end(p *pod, now time.Time) {
 	if !p.active() {
 		return
 	}
-	going := *p.Pod
-	going.GraceEnds = now.Add(p.Grace)
-	p.Pod = &going
+	ending := *p.Pod
+	ending.GraceEnds = now.Add(p.Grace)
+	p.Pod = &ending
 	w.changed()
 }
 
@@ -88,13 +88,13 @@ func (w *Workload) In(context.Context, []string) (budgets []*drain.Budget, compl
 	return []*drain.Budget{w.budget()}, w.nodes != nil, nil
 }
 
-// budget counts the tasks as they are at this moment, so that it need not remember accepted
-// evictions.
+// budget returns the disruption budget. It counts the present tasks, so that accepted evictions need not
+// be remembered.
 func (w *Workload) budget() *drain.Budget {
 	replicas := max(0, w.replicas)
 	b := &drain.Budget{
 		Key:      object.Key{Namespace: Namespace, Name: w.options.App},
-		Selector: &object.Selector{}, Generation: 1, ObservedGeneration: 1, // all tasks
+		Selector: &object.Selector{}, Generation: 1, ObservedGeneration: 1, // an empty selector selects all tasks
 		ExpectedPods: int32(replicas), DesiredHealthy: int32(max(0, replicas-w.options.MaxUnavailable)),
 	}
 	for _, p := range w.pods {
@@ -106,19 +106,19 @@ func (w *Workload) budget() *drain.Budget {
 	return b
 }
 
-// healthy reports whether a task serves and is to go on, on a node whose state is known.
+// healthy reports whether a task serves on a Ready node, and was not told to end.
 func (w *Workload) healthy(p *pod) bool {
 	n := w.nodes[p.node]
 	return p.process.State == roster.Serving && p.process.Alive && p.active() && n != nil && is(n, machine.NodeReady)
 }
 
-// changed tells watches that pods have changed. The caller holds the lock.
+// changed notifies all watches. The caller holds the lock.
 func (w *Workload) changed() {
 	close(w.news)
 	w.news = make(chan struct{})
 }
 
-// Watch implements drains.Pods. It yields all nodes with each change of any pod: there are few.
+// Watch implements drains.Pods. After each change of any pod it yields all nodes, because there are few.
 func (w *Workload) Watch(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for ctx.Err() == nil {

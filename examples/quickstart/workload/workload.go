@@ -1,9 +1,8 @@
-// Package workload is what runs on the cluster of the quickstart: an app whose tasks are kept at
-// their number, bound to nodes, and counted against a disruption budget. A drain knows them as pods
-// and a budget.
+// Package workload runs an app on the cluster of the quickstart. The app has a number of tasks, which
+// are bound to nodes, and a disruption budget. To a drain they are pods and a budget.
 //
-// It keeps what it knows in memory, as a cluster's API server and controllers would in theirs, and
-// starts and ends the processes of tasks.
+// The package does what a cluster's API server, controllers and kubelets would do. It keeps its state in
+// memory, and starts and ends the processes of tasks.
 package workload
 
 import (
@@ -26,28 +25,24 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Namespace is where the app is.
+// Namespace is the namespace of the app.
 const Namespace = "apps"
 
-// boot is how long a task takes until it serves. linger is how long one takes to end, without
-// serving. Another one usually serves in its place then; otherwise the budget holds back the next
-// eviction. After its grace it is killed. interval is the time between two rounds of the
-// controllers.
 const (
-	boot     = 100 * time.Millisecond
-	linger   = 400 * time.Millisecond
-	grace    = 1500 * time.Millisecond
-	interval = 25 * time.Millisecond
+	boot     = 100 * time.Millisecond  // until a task serves
+	linger   = 400 * time.Millisecond  // until a task that was told to end has ended; long enough to start another
+	grace    = 1500 * time.Millisecond // until a task that was told to end is killed
+	interval = 25 * time.Millisecond   // between two rounds of the controllers
 )
 
-// Options of a Workload. The program calls agent.Main first of all.
+// Options of a Workload. The program's main function must first call agent.Main.
 type Options struct {
-	Machines *roster.Roster // the processes of the machines behind the nodes
-	Tasks    *roster.Roster // those of tasks
+	Machines *roster.Roster // the processes of machines
+	Tasks    *roster.Roster // the processes of tasks
 	Nodes    store.Reader[*machine.Node]
 
-	App string // the name of the app; its tasks' names begin with it
-	// MaxUnavailable is how many tasks evictions may disrupt at a time.
+	App string // the name of the app, and the prefix of its tasks' names
+	// MaxUnavailable is how many tasks may be unavailable at a time because of evictions.
 	MaxUnavailable int
 }
 
@@ -58,23 +53,23 @@ type Workload struct {
 	mu       sync.Mutex
 	replicas int // negative until the first Scale
 	pods     []*pod
-	number   int // of pods there have been
+	number   int // the highest number in the name of a pod so far
 	nodes    map[string]*machine.Node
 	news     chan struct{} // closed when something has changed
 }
 
-// pod is a task as the cluster knows it. What others see of it is replaced, never
-// changed.
+// pod is a task as the cluster knows it. The embedded Pod is shared with drains, so it is replaced,
+// never changed.
 type pod struct {
 	*drain.Pod
-	node    string       // empty if not bound yet
-	process roster.Entry // as it was seen last; zero if it was not started yet
+	node    string       // empty until the pod is bound
+	process roster.Entry // as last read; zero until it was started
 }
 
-// active reports whether the pod counts for its app: it was not told to end.
+// active reports whether the pod was not told to end.
 func (p *pod) active() bool { return p.GraceEnds.IsZero() }
 
-// New returns a workload with the tasks that an earlier program has left running.
+// New returns a workload. It takes over the tasks that an earlier program has left running.
 func New(o Options) (*Workload, error) {
 	w := &Workload{options: o, replicas: -1, news: make(chan struct{})}
 	left, err := o.Tasks.Entries()
@@ -100,7 +95,7 @@ func New(o Options) (*Workload, error) {
 	return w, nil
 }
 
-// add adds a pod. No other one ever has its name.
+// add adds a pod.
 func (w *Workload) add(name string) *pod {
 	p := &pod{Pod: &drain.Pod{
 		Key: object.Key{Namespace: Namespace, Name: name}, UID: name,
@@ -111,14 +106,14 @@ func (w *Workload) add(name string) *pod {
 	return p
 }
 
-// Scale sets the number of tasks. Before that, tasks are neither started nor ended.
+// Scale sets the number of tasks. Before the first call, tasks are neither started nor ended.
 func (w *Workload) Scale(replicas int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replicas = replicas
 }
 
-// Run runs the controllers again and again until ctx ends. It returns what ended it.
+// Run runs the controllers until ctx ends or a round fails, and returns the error.
 func (w *Workload) Run(ctx context.Context) error { return roster.Every(ctx, interval, w.look) }
 
 // look is one round of all controllers.
@@ -134,21 +129,21 @@ func (w *Workload) look(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(nodes) != len(w.nodes) {
-		w.changed() // the end of a node makes room for the drain of another one
+		w.changed() // if a node is gone, the drain of another one may begin
 	}
 	w.nodes = make(map[string]*machine.Node, len(nodes))
 	for _, n := range nodes {
 		w.nodes[n.Name] = n
 	}
 	now := time.Now()
-	w.hear(tasks, now)
-	w.keep(now)
+	w.updatePods(tasks, now)
+	w.scalePods(now)
 	return w.bind()
 }
 
-// hear reads what processes say of themselves, forgets the pods whose processes have ended, and
-// tells those to end that are to.
-func (w *Workload) hear(tasks []roster.Entry, now time.Time) {
+// updatePods reads the states of the processes, removes pods whose processes have ended, and signals
+// the processes that are to end.
+func (w *Workload) updatePods(tasks []roster.Entry, now time.Time) {
 	processes := make(map[string]roster.Entry, len(tasks))
 	for _, e := range tasks {
 		processes[e.Name] = e
@@ -163,7 +158,7 @@ func (w *Workload) hear(tasks []roster.Entry, now time.Time) {
 		case started && !e.Alive, !started && !p.active():
 			return true
 		case !p.active() && now.After(p.GraceEnds):
-			_ = e.Signal(syscall.SIGKILL) // it may have ended, or is killed in the next round
+			_ = e.Signal(syscall.SIGKILL) // an error: it has ended, or the next round tries again
 		case !p.active() && e.State != roster.Leaving:
 			_ = e.Signal(syscall.SIGTERM)
 		}
@@ -171,9 +166,8 @@ func (w *Workload) hear(tasks []roster.Entry, now time.Time) {
 	})
 }
 
-// keep brings the app to its number of tasks. A task that was told to end no longer counts. The
-// youngest are ended first.
-func (w *Workload) keep(now time.Time) {
+// scalePods adds pods, or marks the youngest to be ended, until the number of active pods is as wanted.
+func (w *Workload) scalePods(now time.Time) {
 	active := slices.DeleteFunc(slices.Clone(w.pods), func(p *pod) bool { return !p.active() })
 	for n := len(active); n < w.replicas; n++ {
 		w.number++
@@ -184,10 +178,10 @@ func (w *Workload) keep(now time.Time) {
 	}
 }
 
-// bind puts tasks on nodes: each on the one with the fewest, among those that accept any. A node
-// whose machine is being deleted is a last resort, because a task would move twice.
+// bind puts each new task on the schedulable node with the fewest tasks. A node whose machine is being
+// deleted is the last choice, because the task would have to move again.
 func (w *Workload) bind() error {
-	load := make(map[string]int) // of nodes, with staying tasks
+	load := make(map[string]int) // active tasks, by node
 	for _, p := range w.pods {
 		if p.active() {
 			load[p.node]++
@@ -200,7 +194,7 @@ func (w *Workload) bind() error {
 		best, least := "", 0
 		for name, n := range w.nodes {
 			if n.Unschedulable || n.Deleted() || !is(n, machine.NodeReady) {
-				continue // a drain cordons a node first
+				continue // a drain cordons its node: see Unschedulable
 			}
 			rank := load[name]
 			if is(n, machine.NodeTerminating) {
@@ -211,7 +205,7 @@ func (w *Workload) bind() error {
 			}
 		}
 		if best == "" {
-			return nil // all wait for a node
+			return nil // no node is schedulable
 		}
 		load[best]++
 		if err := w.start(p, best); err != nil {
@@ -221,8 +215,8 @@ func (w *Workload) bind() error {
 	return nil
 }
 
-// start starts the process of a task, as the agent of its node would. If the machine is gone, its
-// node will be soon, and the task waits.
+// start starts the process of a task, as the kubelet of its node would. If the machine has ended, start
+// does nothing: the node will be gone soon, and the task will be bound to another one.
 func (w *Workload) start(p *pod, node string) error {
 	machines, err := w.options.Machines.Running()
 	i := slices.IndexFunc(machines, func(e roster.Entry) bool { return e.Name == node })
@@ -242,19 +236,20 @@ func (w *Workload) start(p *pod, node string) error {
 	})
 }
 
+// is reports whether a condition of a node is true.
 func is(n *machine.Node, condition string) bool {
 	c := object.FindCondition(n.Conditions, condition)
 	return c != nil && c.Status == object.True
 }
 
-// Serving returns how many tasks serve and stay.
+// Serving returns how many tasks are healthy.
 func (w *Workload) Serving() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return int(w.budget().CurrentHealthy)
 }
 
-// Left returns how many tasks there are, in any state.
+// Left returns how many tasks there are, also those that were told to end.
 func (w *Workload) Left() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,14 +21,14 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestMain lets this test program be a machine or a task.
+// TestMain makes this test program a machine or a task, if it was started as one.
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	agent.Main()
 	os.Exit(m.Run())
 }
 
-// site is a workload of 4 tasks, of which one may be missing, on machines that are processes.
+// site is a workload whose budget allows one unavailable task, on machines that are processes.
 type site struct {
 	*Workload
 	t     *testing.T
@@ -47,7 +47,7 @@ func newSite(t *testing.T, nodes ...string) *site {
 		Machines: roster.Open(filepath.Join(dir, "machines")), Tasks: roster.Open(filepath.Join(dir, "tasks")),
 		Nodes: s.nodes, App: "front", MaxUnavailable: 1,
 	}}
-	s.again()
+	s.restart()
 	t.Cleanup(func() {
 		for _, r := range []*roster.Roster{s.options.Machines, s.options.Tasks} {
 			_, err := r.End(context.Background())
@@ -61,8 +61,8 @@ func newSite(t *testing.T, nodes ...string) *site {
 	return s
 }
 
-// again replaces the workload by that of a new program.
-func (s *site) again() {
+// restart replaces the workload by that of a new program.
+func (s *site) restart() {
 	s.t.Helper()
 	w, err := New(s.options)
 	require.NoError(s.t, err)
@@ -103,7 +103,7 @@ func (s *site) cordon(name string, cordoned bool) {
 	require.NoError(s.t, err)
 }
 
-// until looks until so many tasks serve, and there are so many in any state.
+// until runs rounds until this many tasks serve, and there are left tasks in all.
 func (s *site) until(serving, left int) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -112,8 +112,8 @@ func (s *site) until(serving, left int) {
 	}, time.Minute, time.Millisecond, "%d serve, of %d", serving, left)
 }
 
-// on returns how many tasks stay on a node.
-func (s *site) on(node string) (n int) {
+// activeOn returns how many active tasks are on a node.
+func (s *site) activeOn(node string) (n int) {
 	s.t.Helper()
 	pods, complete, err := s.On(s.t.Context(), node)
 	require.NoError(s.t, err)
@@ -126,7 +126,7 @@ func (s *site) on(node string) (n int) {
 	return n
 }
 
-func (s *site) evicts(p *pod) drain.Result {
+func (s *site) evict(p *pod) drain.Result {
 	s.t.Helper()
 	answer, err := s.Evict(s.t.Context(), drain.Order{Pod: p.Key, UID: p.UID})
 	require.NoError(s.t, err)
@@ -139,18 +139,18 @@ func TestTasksAreSpread(t *testing.T) {
 	s.condition("d", machine.NodeReady, object.Unknown)
 	s.Scale(4)
 	s.until(4, 4)
-	require.Equal(t, []int{2, 2, 0, 0}, []int{s.on("a"), s.on("b"), s.on("c"), s.on("d")})
+	require.Equal(t, []int{2, 2, 0, 0}, []int{s.activeOn("a"), s.activeOn("b"), s.activeOn("c"), s.activeOn("d")})
 
 	s.condition("a", machine.NodeTerminating, object.True)
 	s.cordon("c", false)
 	s.Scale(7)
 	s.until(7, 7)
-	require.Equal(t, []int{2, 3, 2}, []int{s.on("a"), s.on("b"), s.on("c")}, "a node that is to be deleted is a last resort")
+	require.Equal(t, []int{2, 3, 2}, []int{s.activeOn("a"), s.activeOn("b"), s.activeOn("c")}, "a is the last choice, because its machine is being deleted")
 	s.cordon("b", true)
 	s.cordon("c", true)
 	s.Scale(8)
 	s.until(8, 8)
-	require.Equal(t, 3, s.on("a"))
+	require.Equal(t, 3, s.activeOn("a"))
 	s.Scale(0)
 	s.until(0, 0)
 }
@@ -159,7 +159,7 @@ func TestEvictionFollowsTheBudget(t *testing.T) {
 	s := newSite(t, "a")
 	s.Scale(4)
 	require.NoError(t, s.look(t.Context()))
-	require.Equal(t, drain.Refused, s.evicts(s.pods[0]), "nothing is healthy yet")
+	require.Equal(t, drain.Refused, s.evict(s.pods[0]), "no task is healthy yet")
 	s.until(4, 4)
 	budgets, _, err := s.In(t.Context(), []string{Namespace})
 	require.NoError(t, err)
@@ -168,39 +168,39 @@ func TestEvictionFollowsTheBudget(t *testing.T) {
 
 	one, two := s.pods[0], s.pods[1]
 	before := one.Pod
-	require.Equal(t, drain.Accepted, s.evicts(one))
-	require.Zero(t, before.GraceEnds, "what others have read stays as it was")
-	require.Equal(t, drain.Accepted, s.evicts(one), "it is going already")
-	require.Equal(t, drain.Refused, s.evicts(two))
+	require.Equal(t, drain.Accepted, s.evict(one))
+	require.Zero(t, before.GraceEnds, "a pod that was read earlier does not change")
+	require.Equal(t, drain.Accepted, s.evict(one), "a second eviction of the same pod")
+	require.Equal(t, drain.Refused, s.evict(two))
 	s.condition("a", machine.NodeReady, object.Unknown)
 	require.NoError(t, s.look(t.Context()))
-	require.Zero(t, s.Serving(), "nothing is known of the node")
+	require.Zero(t, s.Serving(), "tasks on a node in state Unknown are not healthy")
 	s.condition("a", machine.NodeReady, object.True)
-	s.until(4, 4) // another one serves, and the evicted one has ended
-	require.Equal(t, drain.NotFound, s.evicts(one))
-	require.Equal(t, drain.Accepted, s.evicts(two))
+	s.until(4, 4) // a new task serves, and the evicted one has ended
+	require.Equal(t, drain.NotFound, s.evict(one))
+	require.Equal(t, drain.Accepted, s.evict(two))
 	answer, err := s.Delete(t.Context(), drain.Order{UID: s.pods[2].UID})
 	require.NoError(t, err)
-	require.Equal(t, drain.Accepted, answer.Result, "a deletion asks no budget")
+	require.Equal(t, drain.Accepted, answer.Result, "a deletion ignores the budget")
 	s.until(4, 4)
 }
 
-// TestTaskIsKilledAfterItsGrace: a stopped process does not hear that it is to end.
+// TestTaskIsKilledAfterItsGrace: a stopped process does not handle SIGTERM.
 func TestTaskIsKilledAfterItsGrace(t *testing.T) {
 	s := newSite(t, "a")
 	s.Scale(4)
 	s.until(4, 4)
 	stopped := s.pods[0]
 	require.NoError(t, stopped.process.Signal(syscall.SIGSTOP))
-	require.Equal(t, drain.Accepted, s.evicts(stopped))
+	require.Equal(t, drain.Accepted, s.evict(stopped))
 	s.until(4, 4)
 	now, err := roster.Read(stopped.process.Path)
 	require.NoError(t, err)
 	require.False(t, now.Alive)
-	require.Equal(t, roster.Serving, now.State, "it was killed")
+	require.Equal(t, roster.Serving, now.State, "the task must not have ended by itself")
 }
 
-// TestTasksOfALostMachine end with it, and others are started elsewhere.
+// TestTasksOfALostMachine: tasks end with their machine, and others are started elsewhere.
 func TestTasksOfALostMachine(t *testing.T) {
 	s := newSite(t, "a", "b")
 	s.Scale(4)
@@ -215,20 +215,20 @@ func TestTasksOfALostMachine(t *testing.T) {
 	require.NoError(t, s.nodes.Delete(t.Context(), object.Key{Name: "a"}, ""))
 	require.Eventually(t, func() bool {
 		require.NoError(t, s.look(t.Context()))
-		return s.on("b") == 4 && s.Serving() == 4
+		return s.activeOn("b") == 4 && s.Serving() == 4
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, 4, s.Left())
 }
 
-// TestTasksOfAnEarlierProgramAreKnown, and no name is given out twice.
-func TestTasksOfAnEarlierProgramAreKnown(t *testing.T) {
+// TestTasksAreTakenOver: a new program takes over running tasks, and uses no name twice.
+func TestTasksAreTakenOver(t *testing.T) {
 	s := newSite(t, "a")
 	s.Scale(4)
 	s.until(4, 4)
-	require.Equal(t, drain.Accepted, s.evicts(s.pods[3])) // and the program ends before it tells the process
-	s.again()
+	require.Equal(t, drain.Accepted, s.evict(s.pods[3])) // the program ends before it signals the process
+	s.restart()
 	require.NoError(t, s.look(t.Context()))
-	require.Equal(t, 4, s.Left(), "it is not known yet how many there should be")
+	require.Equal(t, 4, s.Left(), "before Scale no task is started or ended")
 	s.Scale(4)
 	require.NoError(t, s.look(t.Context()))
 	require.Equal(t, 4, s.Serving())
@@ -243,33 +243,33 @@ func TestTasksOfAnEarlierProgramAreKnown(t *testing.T) {
 	require.Len(t, names, 5)
 }
 
-func TestWatchTellsOfChanges(t *testing.T) {
+func TestWatchYieldsChanges(t *testing.T) {
 	s := newSite(t, "a")
 	require.NoError(t, s.look(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
-	told := make(chan string)
+	yielded := make(chan string)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for name := range s.Watch(ctx) {
-			told <- name
+			yielded <- name
 		}
 	}()
-	require.Equal(t, "a", <-told)
+	require.Equal(t, "a", <-yielded)
 	s.Scale(1)
 	require.NoError(t, s.look(t.Context()))
-	require.Equal(t, "a", <-told)
+	require.Equal(t, "a", <-yielded)
 	cancel()
 	for open := true; open; {
 		select {
-		case <-told:
+		case <-yielded:
 		case <-ended:
 			open = false
 		}
 	}
 }
 
-func TestNothingIsKnownBeforeTheFirstLook(t *testing.T) {
+func TestIncompleteBeforeTheFirstRound(t *testing.T) {
 	s := newSite(t, "a")
 	_, complete, err := s.On(t.Context(), "a")
 	require.NoError(t, err)

@@ -1,7 +1,8 @@
-// Package stage is what the plays of fleets share that are made of processes of this computer: a
-// play goes on from act to act, each act waits until what it promises has come true, and processes
-// are counted all the while. A play that keeps its directory can be killed and continued.
-package stage
+// Package demo is shared by the demos (quickstart, pool) whose machines are processes of this
+// computer. A demo is a list of steps. Each step waits until what it promises has come true, and
+// processes are counted all the while. A demo that is given a directory can be killed at any moment,
+// and the next run of the program continues it.
+package demo
 
 import (
 	"context"
@@ -23,7 +24,7 @@ const (
 	Interrupted = 130
 )
 
-// limit is how long a play may take. Each eviction that a budget refuses costs 20 s, and on a slow
+// limit is how long a demo may take. Each eviction that a budget refuses costs 20 s, and on a slow
 // machine many are refused.
 const limit = 10 * time.Minute
 
@@ -37,9 +38,9 @@ it comes within a minute; later the machines have ended by themselves, and it
 begins again. Two programs can't use DIR at a time. DIR is empty after a run that
 has come to its end. Removing it ends all processes.`
 
-// Main runs a program with a play, and returns its exit status. usage is what -h says before the
-// flags. play gets the directory of -state, which may be empty.
-func Main(usage string, play func(ctx context.Context, out io.Writer, state string) error) int {
+// Main is the main function of a demo's program. It returns the exit status. -h prints usage before
+// the flags. run runs the demo; state is the directory given with -state, or empty.
+func Main(usage string, run func(ctx context.Context, out io.Writer, state string) error) int {
 	name := filepath.Base(os.Args[0])
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.Usage = func() {
@@ -62,7 +63,7 @@ func Main(usage string, play func(ctx context.Context, out io.Writer, state stri
 		<-signals
 		interrupt(ErrInterrupted)
 	}()
-	err := play(ctx, os.Stdout, *state)
+	err := run(ctx, os.Stdout, *state)
 	switch {
 	case err == nil:
 		return 0
