@@ -217,9 +217,6 @@ func awaitFleet(ctx context.Context, b *testing.B, o manager.Options, key object
 	}
 }
 
-// fleetSize is how many machines each deployment of a large fleet has.
-const fleetSize = 1_000
-
 // BenchmarkFleet creates machines in deployments of 1,000 each, rolls all of
 // them to another class with a surge of 10%, and reports how long either takes
 // and how much live heap a machine costs: its record, its node's, and all that
@@ -229,14 +226,28 @@ const fleetSize = 1_000
 // of its statuses is held to the floor and the ceiling.
 func BenchmarkFleet(b *testing.B) {
 	for _, machines := range []int{1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprint(machines), func(b *testing.B) {
-			for b.Loop() {
-				f := openFleet(b, machines/fleetSize)
-				f.create()
-				f.roll()
-				f.close()
-			}
+		b.Run(fmt.Sprint(machines), func(b *testing.B) { liveOn(b, machines/1_000, 1_000) })
+	}
+}
+
+// BenchmarkShapes does the same for fleets of other shapes: one large deployment, or many small ones.
+func BenchmarkShapes(b *testing.B) {
+	for _, shape := range []struct{ deployments, replicas int }{
+		{1, 1_000}, {1, 5_000}, {1, 20_000}, {1, 100_000}, {200, 50}, {2_000, 5}, {5_000, 2},
+	} {
+		b.Run(fmt.Sprintf("%d_of_%d", shape.deployments, shape.replicas), func(b *testing.B) {
+			liveOn(b, shape.deployments, shape.replicas)
 		})
+	}
+}
+
+// liveOn creates and rolls a fleet.
+func liveOn(b *testing.B, deployments, replicas int) {
+	for b.Loop() {
+		f := openFleet(b, deployments, int32(replicas))
+		f.create()
+		f.roll()
+		f.close()
 	}
 }
 
@@ -248,16 +259,18 @@ type largeFleet struct {
 	ended       chan error
 	o           manager.Options
 	deployments int
+	replicas    int32 // of each
 	rolling     bool
 	before      uint64       // live heap
 	parents     atomic.Int64 // passes over sets and deployments
 }
 
-func openFleet(b *testing.B, deployments int) *largeFleet {
-	f := &largeFleet{b: b, deployments: deployments, ended: make(chan error, 1), before: liveHeap()}
+func openFleet(b *testing.B, deployments int, replicas int32) *largeFleet {
+	f := &largeFleet{b: b, deployments: deployments, replicas: replicas, ended: make(chan error, 1), before: liveHeap()}
 	f.o = manager.InMemory(nil)
 	cluster := nodes{store.NewMemory(nil, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))}
 	f.o.Cluster, f.o.Driver, f.o.Policies.Safety = cluster, &instant{nodes: cluster.Collection}, safety.Off()
+	f.o.Policies.Deployment, f.o.Policies.Set = &deployment.Policy{MaxReplicas: 200_000}, &machineset.Policy{MaxReplicas: 200_000}
 	f.o.Hooks.Pass = func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, _ error) {
 		if kind != manager.KindMachine {
 			f.parents.Add(1)
@@ -274,6 +287,9 @@ func openFleet(b *testing.B, deployments int) *largeFleet {
 	return f
 }
 
+// machines returns how many machines the fleet should have.
+func (f *largeFleet) machines() float64 { return float64(f.deployments) * float64(f.replicas) }
+
 func (f *largeFleet) must(err error) {
 	f.b.Helper()
 	if err != nil {
@@ -286,7 +302,7 @@ func (f *largeFleet) create() {
 	begin := read()
 	for i := range f.deployments {
 		d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: fmt.Sprint("web", i)}}}
-		d.Spec.Replicas = fleetSize
+		d.Spec.Replicas = f.replicas
 		d.Spec.Selector.Labels = map[string]string{"app": d.Name}
 		d.Spec.Template.Labels = d.Spec.Selector.Labels
 		d.Spec.Template.Spec.Class.Name = "small"
@@ -297,7 +313,7 @@ func (f *largeFleet) create() {
 	}
 	f.await()
 	f.report("create", begin)
-	heap := float64(liveHeap()-f.before) / float64(f.deployments*fleetSize)
+	heap := float64(liveHeap()-f.before) / f.machines()
 	f.b.ReportMetric(heap, "heap-B/machine")
 }
 
@@ -351,7 +367,7 @@ func (f *largeFleet) sample(d *deployment.Deployment) {
 	if !strings.HasSuffix(d.Name, "0") {
 		return
 	}
-	if s.Replicas > fleetSize+fleetSize/10 || f.rolling && s.Available < fleetSize {
+	if s.Replicas > f.replicas+(f.replicas+9)/10 || f.rolling && s.Available < f.replicas {
 		f.b.Fatalf("%s: %d machines, %d available", d.Name, s.Replicas, s.Available)
 	}
 }
@@ -370,7 +386,7 @@ var started = time.Now()
 func (f *largeFleet) report(what string, begin stopwatch) {
 	end := read()
 	f.b.ReportMetric((end.wall - begin.wall).Seconds(), what+"-s")
-	perMachine := float64(f.deployments * fleetSize)
+	perMachine := f.machines()
 	f.b.ReportMetric(float64(f.parents.Swap(0))/perMachine, what+"-parent-passes/machine")
 	f.b.ReportMetric(float64((end.cpu-begin.cpu).Microseconds())/perMachine, what+"-cpu-µs/machine")
 }
