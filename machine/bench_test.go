@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// settledObservation is a Running machine with which all is well: 7 conditions,
-// and a template of 10 labels that is on its node.
+// settledObservation returns the observation of a healthy Running machine with 7 conditions
+// and a template of 10 labels that is applied to its node.
 func settledObservation(t require.TestingT) (*world, *machine.Observation) {
 	w := newWorld(t)
 	w.createMachine(func(m *machine.Machine) {
@@ -37,7 +37,7 @@ func settledObservation(t require.TestingT) (*world, *machine.Observation) {
 	return w, o
 }
 
-// A fleet is settled most of the time: deciding so allocates nothing.
+// A fleet is settled most of the time, so a decision about a settled machine allocates nothing.
 func TestDecidingAboutASettledMachineAllocatesNothing(t *testing.T) {
 	w, o := settledObservation(t)
 	plan, err := machine.Decide(o, w.policy, w.now)
@@ -58,7 +58,7 @@ func BenchmarkDecideSettled(b *testing.B) {
 	}
 }
 
-// The same where no generation vouches for the record: every label is compared.
+// As BenchmarkDecideSettled, but the record on the node has no generation, so that every label is compared.
 func BenchmarkDecideSettledByComparison(b *testing.B) {
 	w, o := settledObservation(b)
 	n := o.Node.Node.Clone()
@@ -72,7 +72,7 @@ func BenchmarkDecideSettledByComparison(b *testing.B) {
 	}
 }
 
-// A creation from beginning to end, model and all: 14 decisions.
+// A creation from beginning to end, the models included: 14 decisions.
 func BenchmarkCreation(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -14,12 +14,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// chaos is a world in which anything may go wrong for a while.
+// chaos is a world with random faults, kills, stale reads and changes by others.
 type chaos struct {
 	*world
 	draw   *rapid.T
 	shell  *shell
-	stormy bool
+	stormy bool // false: there are no more faults, and caches are fresh
 }
 
 var anyFault = rapid.SampledFrom([]fault{
@@ -58,7 +58,7 @@ func newChaos(t *rapid.T) *chaos {
 		}
 	}
 	w.createMachine(func(m *machine.Machine) {
-		if rapid.Bool().Draw(t, "born without finalizer") {
+		if rapid.Bool().Draw(t, "created without finalizer") {
 			m.Finalizers = nil
 		}
 	})
@@ -75,7 +75,7 @@ func (c *chaos) restart() {
 	}}
 }
 
-// events are what may happen in a storm, beside passes.
+// event draws one event: a change by somebody, a kill, or time that passes.
 func (c *chaos) event() {
 	switch rapid.IntRange(0, 9).Draw(c.draw, "event") {
 	case 0:
@@ -87,7 +87,7 @@ func (c *chaos) event() {
 			c.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"} })
 		}
 	case 3:
-		c.killAt, c.after = c.calls+rapid.IntRange(1, 4).Draw(c.draw, "kill"), rapid.Bool().Draw(c.draw, "after")
+		c.killAt, c.killAfter = c.calls+rapid.IntRange(1, 4).Draw(c.draw, "kill"), rapid.Bool().Draw(c.draw, "after")
 	case 4, 5:
 		c.advance(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute, 15 * time.Minute}).Draw(c.draw, "time"))
 	default:
@@ -109,7 +109,7 @@ func (c *chaos) nodeEvent() {
 	}
 }
 
-// storm has passes and events for a while; then faults stop.
+// storm runs passes and events in turn, and then stops the faults.
 func (c *chaos) storm(steps int) {
 	for range rapid.IntRange(0, steps).Draw(c.draw, "steps") {
 		c.event()
@@ -127,7 +127,7 @@ func (c *chaos) storm(steps int) {
 	}
 }
 
-// requireOneRecordedVM holds a machine to one recorded VM (P13).
+// requireOneRecordedVM checks that the machine never recorded two different VMs (P13).
 func (c *chaos) requireOneRecordedVM() {
 	recorded := ""
 	for _, m := range c.store.versions {
@@ -139,11 +139,11 @@ func (c *chaos) requireOneRecordedVM() {
 	}
 }
 
-// A storm of faults, kills, stale reads and interference never makes two VMs
-// (P13), never lets a record go that a VM needs (P14, P16), never touches a
-// node of somebody else (P17): the models fail on the spot. When it is over,
-// a machine that is to go is gone, with no VM left behind, and any other has
-// settle within a bounded number of passes, and stays there (P28).
+// During a storm of faults, kills, stale reads and changes by others, there are
+// never two VMs (P13), no machine is removed while its VM exists (P14, P16), and
+// no node of somebody else is written (P17): the models check that at once. After
+// the storm, a deleted machine is gone, with its VM. Any other machine settles
+// within a bounded number of passes and is not written any more (P28).
 // Invariants: P13 P14 P16 P17 P44
 func TestP13P14P16P17AfterAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -170,8 +170,8 @@ func TestP13P14P16P17AfterAStorm(t *testing.T) {
 	})
 }
 
-// P13: with a provider that makes a second VM for a name while its own lists
-// lag, one VM is recorded, and the deletion of the machine deletes that one.
+// P13: a provider may create a second VM of the same name while its lists lag.
+// Only one VM is recorded, and the deletion of the machine deletes that one.
 // Invariants: P13
 func TestP13OneVMIsRecordedByAnyProvider(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -189,8 +189,8 @@ func TestP13OneVMIsRecordedByAnyProvider(t *testing.T) {
 	})
 }
 
-// P14: a machine stays for as long as the provider does not delete its VM,
-// for any answers of its, and is gone when it does.
+// P14: whatever the provider answers, a machine stays until its VM is deleted.
+// Then it is gone.
 // Invariants: P14
 func TestP14TheRecordOutlivesTheVM(t *testing.T) {
 	for code := range codes.All() {
@@ -216,7 +216,7 @@ func TestP14TheRecordOutlivesTheVM(t *testing.T) {
 	}
 }
 
-// P16: only a record that no create was ever issued saves the delete call.
+// P16: DeleteMachine is not called if it is recorded that no create was issued.
 // Invariants: P16
 func TestP16NoDeleteCallWithoutCreateCall(t *testing.T) {
 	w := newWorld(t)
@@ -227,8 +227,8 @@ func TestP16NoDeleteCallWithoutCreateCall(t *testing.T) {
 	require.Empty(t, w.provider.calls)
 }
 
-// P16: a name that is another VM's is passed to no delete call, since a careless driver would delete
-// that VM. Only an earlier create that may have made one has it called.
+// P16: if the machine's name is another VM's, DeleteMachine is not called, because a careless driver would
+// delete that VM. It is called only if an earlier create may have made a VM.
 // Invariants: P16
 func TestP16NoDeleteCallForTheNameOfAnotherVM(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -263,17 +263,17 @@ func TestP16NoDeleteCallForTheNameOfAnotherVM(t *testing.T) {
 			s.settle(20)
 			require.Nil(t, w.store.live())
 			require.Equal(t, c.calls, w.provider.calls[codes.DeleteMachine])
-			require.Empty(t, w.tokens.of, "the token goes all the same")
+			require.Empty(t, w.tokens.byUID, "the token is deleted nevertheless")
 		})
 	}
 }
 
-// P16: nor is a create forgotten whose process died before it recorded the answer.
+// P16: a create whose process died before it recorded the answer is not forgotten: DeleteMachine is called.
 // Invariants: P16
 func TestP16CrashBeforeTheNameIsTaken(t *testing.T) {
 	w := newWorld(t)
 	w.createMachine()
-	w.killAt, w.after = 3, true // at the create
+	w.killAt, w.killAfter = 3, true // at the create
 	_, _, err := (&shell{w: w}).reconcile()
 	require.ErrorIs(t, err, errKilled)
 	require.Equal(t, 1, w.provider.calls[codes.CreateMachine])
@@ -288,13 +288,13 @@ func TestP16CrashBeforeTheNameIsTaken(t *testing.T) {
 	require.Equal(t, 1, w.provider.calls[codes.DeleteMachine])
 }
 
-// P14: nor is it if the provider, asked for the VM after that, first fails to answer and then denies it.
+// P14: such a create is not forgotten either if GetMachineStatus first fails and then returns NOT_FOUND.
 // Invariants: P14
 func TestP14FailedStatusCallsForgetNoCreate(t *testing.T) {
 	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.PermissionDenied, codes.ResourceExhausted, codes.Internal} {
 		w := newWorld(t)
 		w.createMachine()
-		w.killAt, w.after = 3, true // at the create
+		w.killAt, w.killAfter = 3, true // at the create
 		_, _, err := (&shell{w: w}).reconcile()
 		require.ErrorIs(t, err, errKilled)
 		require.Len(t, w.provider.vms, 1)
@@ -322,7 +322,7 @@ func TestP14FailedStatusCallsForgetNoCreate(t *testing.T) {
 	}
 }
 
-// P16: not even if VMs of the name are there that we did not make.
+// P16: VMs of the machine's name that existed before are deleted with the machine, if GetMachineStatus found them.
 // Invariants: P16
 func TestP16VMsThatWereThereBefore(t *testing.T) {
 	for _, faulty := range []fault{{}, {code: codes.Uninitialized}, {code: codes.OutOfRange}} {
@@ -345,7 +345,7 @@ func TestP16VMsThatWereThereBefore(t *testing.T) {
 	}
 }
 
-// outcome is a settled state up to names, IDs and times.
+// outcome is the final state of a world, without names, IDs and times.
 type outcome struct {
 	Gone                 bool
 	Phase                machine.Phase
@@ -361,21 +361,22 @@ type outcome struct {
 	NodeConditions       []string
 	Request              machine.InPlaceRequest
 	Stage                machine.Stage
-	Updating             string // what an in-place update has on the node
+	Updating             string // the marks of an in-place update on the node
 	Pods, Volumes        int
 	Tags                 string // of the VMs
 	Spec                 machine.VMSpec
-	Preserved            string // what is recorded and done to keep the machine
+	Preserved            string // the records and marks of a preservation
 	Tokens               int
 }
 
+// outcomeOf returns the outcome of a settled world.
 func outcomeOf(w *world) outcome {
 	out := outcome{VMs: len(w.provider.vms), Gone: true}
 	for _, v := range w.provider.vms {
 		out.Tags += fmt.Sprint(v.tags)
 	}
 	if w.tokens != nil {
-		out.Tokens = len(w.tokens.of)
+		out.Tokens = len(w.tokens.byUID)
 	}
 	if m := w.store.live(); m != nil {
 		op := m.Status.LastOperation
@@ -411,8 +412,8 @@ func outcomeOf(w *world) outcome {
 	return out
 }
 
-// scenarios are worlds in which a machine has something to do. What comes
-// before is never killed.
+// scenarios prepare worlds in which there is work to do for a machine. The
+// process is killed only after the preparation.
 var scenarios = map[string]func(*world){
 	"creation": func(w *world) { w.createMachine() },
 	"creation with initialization and template": func(w *world) {
@@ -586,8 +587,8 @@ var scenarios = map[string]func(*world){
 	},
 }
 
-// updating brings a machine up that is selected for an in-place update, with
-// two pods that leave and an agent.
+// startUpdate creates a running machine and selects it for an in-place update. Its node has two pods that
+// leave, and an agent with this answer.
 func (w *world) startUpdate(answer string) {
 	w.createRunning()
 	w.addDrain(2, time.Minute, 0)
@@ -595,14 +596,14 @@ func (w *world) startUpdate(answer string) {
 	w.requestInPlace(machine.InPlaceSelected)
 }
 
-// patient never marks the machine failed for its health.
+// disableHealthTimeout keeps the machine from being marked Failed for its health.
 func (w *world) disableHealthTimeout() {
 	m := w.store.live().Clone()
 	m.Spec.Config.DisableHealthTimeout = true
 	w.store.force(m)
 }
 
-// running gives a machine and brings it up.
+// createRunning creates the machine and runs passes until it is ready.
 func (w *world) createRunning() {
 	w.createMachine()
 	(&shell{w: w}).settle(bound)
@@ -610,9 +611,9 @@ func (w *world) createRunning() {
 	w.calls = 0
 }
 
-// P26: killing the shell at any port call, before or after it took effect, and
-// going on with a fresh process, whose first reads may be as old as can be,
-// leads to the same settled state as no kill.
+// P26: the process is killed at any port call, before or after the call took
+// effect, and a new process continues, whose first reads may be arbitrarily old.
+// The final state is the same as without the kill.
 // Invariants: P26 P44
 func TestP26KilledAnywhere(t *testing.T) {
 	for name, prepare := range scenarios {
@@ -628,10 +629,10 @@ func TestP26KilledAnywhere(t *testing.T) {
 					w := newWorld(t)
 					prepare(w)
 					w.calls = 0
-					w.killAt, w.after = killAt, mode&1 == 1
+					w.killAt, w.killAfter = killAt, mode&1 == 1
 					runThroughKill(w, mode&2 == 2)
 					require.Equal(t, want, outcomeOf(w), "killed at call %d of %d, after it: %t, stale: %t",
-						killAt, calls, w.after, mode&2 == 2)
+						killAt, calls, w.killAfter, mode&2 == 2)
 					requireIdle(w)
 				}
 			}
@@ -639,7 +640,8 @@ func TestP26KilledAnywhere(t *testing.T) {
 	}
 }
 
-// kill runs a world through its kill to the end.
+// runThroughKill runs passes until the process is killed, and then a new process until the world settles. stale
+// says that the first reads of the new process are old.
 func runThroughKill(w *world, stale bool) {
 	s := &shell{w: w}
 	for passes := 0; ; passes++ {
@@ -661,8 +663,7 @@ func runThroughKill(w *world, stale bool) {
 	fresh.settle(30)
 }
 
-// quiet holds a settled world to P28: nothing is written or called any more,
-// at once and much later.
+// requireIdle checks P28 in a settled world: nothing is written or called any more, now and much later.
 func requireIdle(w *world) {
 	writes, calls := w.store.writes, w.calls
 	s := &shell{w: w, noInitialize: true}
@@ -675,7 +676,7 @@ func requireIdle(w *world) {
 		require.Equal(w.t, writes, w.store.writes, "P28: a settled machine was written")
 		w.advance(7 * time.Hour)
 	}
-	if m := w.store.live(); m.Ready() { // others may look for their node once a process
-		require.Equal(w.t, calls, w.calls, "P28: a settled machine had calls made")
+	if m := w.store.live(); m.Ready() { // for other machines, each new process may read the node once
+		require.Equal(w.t, calls, w.calls, "P28: calls were made for a settled machine")
 	}
 }

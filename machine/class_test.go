@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// badTemplates are node templates that no API server accepts, each with a field that is wrong.
+// badTemplates are node templates that no API server accepts, each with the name of its invalid field.
 var badTemplates = map[string]struct {
 	field    string
 	template machine.NodeTemplate
@@ -30,8 +30,9 @@ var badTemplates = map[string]struct {
 	"annotations":    {"spec.nodeTemplate.annotations", machine.NodeTemplate{Annotations: map[string]string{"a": strings.Repeat("x", 1<<18)}}},
 }
 
-// A machine whose template no API server accepts gets no VM, at any time, and is not Failed for that:
-// its owner would replace it without an end. Once the template is corrected it has its whole time.
+// No VM is created for a machine whose template no API server accepts. The machine does not fail for that,
+// because its owner would replace it again and again. Once the template is corrected, it has its whole
+// creation timeout.
 func TestNoVMIsCreatedForAnInvalidTemplate(t *testing.T) {
 	for name, c := range badTemplates {
 		t.Run(name, func(t *testing.T) {
@@ -48,9 +49,9 @@ func TestNoVMIsCreatedForAnInvalidTemplate(t *testing.T) {
 			m := w.store.live()
 			require.Equal(t, machine.PhaseNew, m.Status.Phase)
 			require.Empty(t, w.provider.calls)
-			told := object.FindCondition(m.Status.Conditions, machine.ConditionSpecValid)
-			require.NotNil(t, told)
-			require.Contains(t, told.Message, c.field)
+			condition := object.FindCondition(m.Status.Conditions, machine.ConditionSpecValid)
+			require.NotNil(t, condition)
+			require.Contains(t, condition.Message, c.field)
 
 			w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate = machine.NodeTemplate{} })
 			s.settle(20)
@@ -61,7 +62,8 @@ func TestNoVMIsCreatedForAnInvalidTemplate(t *testing.T) {
 	}
 }
 
-// A name that can't be the value of the node's label is as bad; without a cluster it is not.
+// No VM is created for a machine whose name is no valid value of its node's label. Without a cluster such a
+// name is valid.
 func TestNoVMIsCreatedForAnInvalidName(t *testing.T) {
 	o := &machine.Observation{Machine: &machine.Machine{Meta: object.Meta{
 		Key: object.Key{Name: strings.Repeat("a", 64)}, Finalizers: []string{machine.Finalizer}, CreatedAt: epoch,
@@ -76,11 +78,11 @@ func TestNoVMIsCreatedForAnInvalidName(t *testing.T) {
 	require.Equal(t, machine.GetVM{}, plan.Effect)
 }
 
-// A VM that a create may have made before is looked for all the same, and used.
+// If an earlier create may have made a VM, the VM is looked for and used although the template is invalid now.
 func TestVMOfATemplateThatBecameInvalid(t *testing.T) {
 	w := newWorld(t)
 	w.createMachine()
-	w.killAt, w.after = 3, true // at the create
+	w.killAt, w.killAfter = 3, true // at the create
 	_, _, err := (&shell{w: w}).reconcile()
 	require.ErrorIs(t, err, errKilled)
 	w.killAt = 0
@@ -90,8 +92,8 @@ func TestVMOfATemplateThatBecameInvalid(t *testing.T) {
 	require.Equal(t, 1, w.provider.calls[codes.CreateMachine])
 }
 
-// A machine that runs works on when its template becomes invalid: what is valid of it reaches the
-// node, the rest is told, and nothing is written again and again.
+// A machine continues to run if its template becomes invalid: the valid part is applied to the node, a
+// condition reports the rest, and nothing is written repeatedly.
 func TestMachineRunsOnWithAnInvalidTemplate(t *testing.T) {
 	for name, c := range badTemplates {
 		t.Run(name, func(t *testing.T) {
@@ -130,8 +132,9 @@ func TestMachineRunsOnWithAnInvalidTemplate(t *testing.T) {
 	}
 }
 
-// What only the server knows keeps no machine from joining: its node gets the rest, and the machine
-// says what was refused. It is tried again after 10 min, or when the machine changes.
+// A machine joins although the server rejects a part of its template for a reason of its own: the node gets
+// the rest, and the machine's status says what was rejected. The write is retried after 10 min, or when the
+// machine changes.
 func TestServerRefusesPartOfATemplate(t *testing.T) {
 	w := newWorld(t)
 	template := machine.NodeTemplate{
@@ -172,8 +175,8 @@ func TestServerRefusesPartOfATemplate(t *testing.T) {
 	requireIdle(w)
 }
 
-// If the server refuses all of it, the node has what is the library's own, and an update in place
-// goes on.
+// If the server rejects the whole template, the library's own entries are written without it, and an
+// in-place update continues.
 func TestServerRefusesAWholeTemplate(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -191,7 +194,7 @@ func TestServerRefusesAWholeTemplate(t *testing.T) {
 	assert.Contains(t, n.Labels, w.policy.Keys.SelectedForUpdate)
 }
 
-// The classes' virtual capacity follows Kubernetes' notation.
+// The virtual capacity of a class must be in Kubernetes' notation.
 func TestVirtualCapacityIsWellFormed(t *testing.T) {
 	for quantity, valid := range map[string]bool{
 		"2": true, "0.5": true, "500Mi": true, "1e3": true, "1E-3": true, "+3": true, ".5": true, "100m": true,
@@ -204,8 +207,8 @@ func TestVirtualCapacityIsWellFormed(t *testing.T) {
 	assert.ErrorContains(t, c.Validate(), `virtualCapacity["my slots"]`)
 }
 
-// TestNodesRecordDoesNotClearSpecInvalid: the record on a node may say that a template was applied which is not valid,
-// as an older version judged it. What is wrong stays on record, whether the node has been read or not.
+// TestNodesRecordDoesNotClearSpecInvalid: the record on a node may say that an invalid template was applied, because
+// an older version accepted it. ConditionSpecValid stays False, whether the node was read or not.
 func TestNodesRecordDoesNotClearSpecInvalid(t *testing.T) {
 	w, o := settledObservation(t)
 	m, n := o.Machine.Clone(), o.Node.Node.Clone()

@@ -17,16 +17,16 @@ func init() { maps.Copy(creationStories, classBackoffStories) }
 
 func anyClassBackoff(t *rapid.T) machine.ClassBackoff {
 	return machine.ClassBackoff{
-		Class: anyWord.Draw(t, "held class"), Zone: anyWord.Draw(t, "zone"), Code: codes.Code(rapid.IntRange(-1, 20).Draw(t, "held code")),
-		Since: anyTime.Draw(t, "held since"), Until: anyTime.Draw(t, "held until"),
+		Class: anyWord.Draw(t, "backoff class"), Zone: anyWord.Draw(t, "zone"), Code: codes.Code(rapid.IntRange(-1, 20).Draw(t, "backoff code")),
+		Since: anyTime.Draw(t, "backoff since"), Until: anyTime.Draw(t, "backoff until"),
 	}
 }
 
 func anyCreatePermit(t *rapid.T) machine.CreatePermit {
-	return machine.CreatePermit{Given: rapid.Bool().Draw(t, "given"), At: anyTime.Draw(t, "turn at")}
+	return machine.CreatePermit{Given: rapid.Bool().Draw(t, "given"), At: anyTime.Draw(t, "permit at")}
 }
 
-// slow has the class slowed for a while; turns are given from then on.
+// backOffClass makes the class back off for this time. Permits are given on request.
 func (w *world) backOffClass(wait time.Duration) {
 	w.classBackoff = &machine.ClassBackoff{
 		Class: "small", Zone: "a", Code: codes.ResourceExhausted,
@@ -101,7 +101,7 @@ var classBackoffStories = map[string]func(*story){
 	},
 	"class slowed between two VMs of a crash": func(s *story) {
 		s.createMachine()
-		s.killAt, s.after = 3, true
+		s.killAt, s.killAfter = 3, true
 		s.reconcile()
 		s.restart()
 		s.backOffClass(15 * time.Minute)
@@ -110,9 +110,9 @@ var classBackoffStories = map[string]func(*story){
 	},
 }
 
-// P28: while its class is slowed because a quota is used up, a machine of which no VM can
-// exist is written once and not called for, in any number of passes. The time
-// does not count: once it is tried, it has all of its creation timeout.
+// P28: while a class backs off for an exhausted quota, a machine that has no VM yet
+// is written once, and no calls are made for it, however many passes there are.
+// After that it has its whole creation timeout.
 // Invariants: P21 P28
 func TestP28MachinesInClassBackoffCostNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -143,16 +143,16 @@ func TestP28MachinesInClassBackoffCostNothing(t *testing.T) {
 	})
 }
 
-// TestDelayedMachineHasItsWholeTimeout: a machine that was held, as by its class, a freeze, a class
-// that had a mistake or a library that was down, has all of its creation timeout after its first try,
-// though nothing holds it any more when that is made and though the first tries fail.
+// TestDelayedMachineHasItsWholeTimeout: the creation of a machine may be delayed, for example by the
+// backoff of its class or because the library was down. Its creation timeout begins with its first attempt,
+// even if the delay ended before it, and even if the first attempts fail.
 func TestDelayedMachineHasItsWholeTimeout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.provider.boot = -1
 		w.createMachine()
 		s := &shell{w: w}
-		if rapid.Bool().Draw(t, "held") {
+		if rapid.Bool().Draw(t, "class backs off") {
 			w.backOffClass(100 * time.Hour)
 			w.runPass(s)
 		}
@@ -171,7 +171,7 @@ func TestDelayedMachineHasItsWholeTimeout(t *testing.T) {
 		for w.now.Before(deadline) {
 			plan, _, err := s.reconcile()
 			require.NoError(t, err)
-			require.NotEqual(t, machine.PhaseFailed, w.store.live().Status.Phase, "%s after its first try", w.now.Sub(begun))
+			require.NotEqual(t, machine.PhaseFailed, w.store.live().Status.Phase, "%s after its first attempt", w.now.Sub(begun))
 			require.True(t, plan.At.After(w.now))
 			w.now = plan.At
 		}
@@ -180,8 +180,8 @@ func TestDelayedMachineHasItsWholeTimeout(t *testing.T) {
 	})
 }
 
-// TestMachineIsTriedAtOnceAfterClassBackoff: what a held machine says of its class is no
-// attempt of its own. When the class is not slowed any more, it is tried at once.
+// TestMachineIsTriedAtOnceAfterClassBackoff: the recorded refusal of its class is no
+// attempt of the machine. When the class no longer backs off, the VM is created at once.
 func TestMachineIsTriedAtOnceAfterClassBackoff(t *testing.T) {
 	w := newWorld(t)
 	w.backOffClass(time.Hour)
@@ -196,7 +196,8 @@ func TestMachineIsTriedAtOnceAfterClassBackoff(t *testing.T) {
 	require.Equal(t, machine.PhasePending, w.store.live().Status.Phase)
 }
 
-// TestOnlyMissingQuotaIsRecorded: only a missing quota concerns an autoscaler.
+// TestOnlyMissingQuotaIsRecorded: other reasons of a class backoff are not written to the machine, because
+// autoscalers do not need them.
 func TestOnlyMissingQuotaIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.backOffClass(time.Hour)
@@ -207,16 +208,16 @@ func TestOnlyMissingQuotaIsRecorded(t *testing.T) {
 	require.Equal(t, before, w.store.live().Version)
 }
 
-// With anything stored and observed, a machine of a class that is slowed has no
-// create announced or issued without a turn.
+// For any observation: while its class backs off, no create of a machine is
+// announced or issued without a permit.
 func TestNoCreateWithoutAPermit(t *testing.T) {
-	held := 0
+	waited := 0
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
-		hold := anyClassBackoff(t)
-		o.ClassBackoff = &hold
+		backoff := anyClassBackoff(t)
+		o.ClassBackoff = &backoff
 		if rapid.Bool().Draw(t, "lasts") {
-			hold.Since, hold.Until, o.CreatePermit = epoch, epoch.Add(time.Minute), nil
+			backoff.Since, backoff.Until, o.CreatePermit = epoch, epoch.Add(time.Minute), nil
 		}
 		if rapid.Bool().Draw(t, "new") {
 			o.Token, o.Created = machine.TokenUnused, nil
@@ -231,21 +232,21 @@ func TestNoCreateWithoutAPermit(t *testing.T) {
 		given := o.CreatePermit != nil && o.CreatePermit.Given
 		if asks {
 			require.Nil(t, o.CreatePermit, "asked twice")
-			require.False(t, epoch.Before(hold.Until), "asked too early")
+			require.False(t, epoch.Before(backoff.Until), "asked too early")
 		}
 		if plan.Why.Reason == machine.ReasonClassBackoff {
-			held++
+			waited++
 			require.Nil(t, plan.Write)
 			require.True(t, plan.At.After(epoch))
 		}
 		if creates || first(&plan).On == machine.EventCreate {
-			require.True(t, given, "created without a turn: %s", plan.Why)
+			require.True(t, given, "created without a permit: %s", plan.Why)
 		}
 	})
-	assert.Positive(t, held)
+	assert.Positive(t, waited, "no decision waited for a permit")
 }
 
-// A turn is a matter of creation: a machine that has a VM, or is deleted, is not held.
+// A class backoff does not delay a machine that has a VM or is being deleted.
 func TestClassBackoffDelaysOnlyCreations(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -268,7 +269,7 @@ func init() {
 	maps.Copy(scenarios, tokenScenarios)
 }
 
-// on is a fault of effects of one type.
+// on returns a function that makes effects of one type fail.
 func on[E machine.Effect](f fault) func(machine.Effect) fault {
 	return func(e machine.Effect) fault {
 		if _, is := e.(E); is {
@@ -340,7 +341,7 @@ var tokenStories = map[string]func(*story){
 		s.needTokens()
 		s.provider.hasInit = true
 		s.createMachine()
-		s.killAt, s.after = 4, true // at the create
+		s.killAt, s.killAfter = 4, true // at the create
 		_, _, err := s.shell.reconcile()
 		require.ErrorIs(s.t, err, errKilled)
 		s.restart()
@@ -368,7 +369,7 @@ var tokenTroubles = map[string]func(*story){
 		s.provider.boot = 30 * time.Minute
 		s.createMachine()
 		s.reconcile()
-		clear(s.tokens.of)
+		clear(s.tokens.byUID)
 		s.advance(10 * time.Minute)
 		s.restartClock()
 		s.later(0, "after a freeze, in which somebody has deleted the token: no other would be of use to the VM")
@@ -383,14 +384,14 @@ var tokenTroubles = map[string]func(*story){
 		s.needTokens()
 		s.provider.hasInit = true
 		s.createMachine()
-		s.killAt, s.after = 4, true // at the create
+		s.killAt, s.killAfter = 4, true // at the create
 		_, _, err := s.shell.reconcile()
 		require.ErrorIs(s.t, err, errKilled)
 		s.restart()
 		s.tokens.faults = on[machine.RenewToken](fault{code: codes.Unavailable})
 		s.reconcile()
 		s.tokens.faults = nil
-		clear(s.tokens.of)
+		clear(s.tokens.byUID)
 		s.comment("somebody deletes the token")
 		s.wait()
 	},
@@ -407,7 +408,7 @@ var tokenTroubles = map[string]func(*story){
 	},
 }
 
-// thawed restarts the machine's clock, as the end of a freeze does.
+// restartClock restarts the machine's clock, as the end of a freeze does.
 func (w *world) restartClock() {
 	m := w.store.live().Clone()
 	m.Status.ClockFrom = w.now.Truncate(time.Second)
@@ -437,8 +438,7 @@ var tokenScenarios = map[string]func(*world){
 	},
 }
 
-// What tokens cost in calls: two for a creation, one for a deletion, none for
-// anything else.
+// A token costs two calls in a creation, one in a deletion, and none otherwise.
 // Invariants: P28
 func TestTokensCostThreeCalls(t *testing.T) {
 	life := func(tokens bool) (calls []int) {
@@ -446,17 +446,17 @@ func TestTokensCostThreeCalls(t *testing.T) {
 		if tokens {
 			w.needTokens()
 		}
-		step := func(do func()) {
+		count := func(do func()) {
 			w.calls = 0
 			do()
 			(&shell{w: w, noInitialize: true}).settle(bound)
 			calls = append(calls, w.calls)
 		}
-		step(func() { w.createMachine() })
+		count(func() { w.createMachine() })
 		require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
-		step(func() { w.cluster.setReady(node, "False"); w.disableHealthTimeout() })
-		step(func() { w.cluster.setReady(node, "True") })
-		step(w.store.remove)
+		count(func() { w.cluster.setReady(node, "False"); w.disableHealthTimeout() })
+		count(func() { w.cluster.setReady(node, "True") })
+		count(w.store.remove)
 		require.Nil(t, w.store.live())
 		return calls
 	}
@@ -464,7 +464,7 @@ func TestTokensCostThreeCalls(t *testing.T) {
 	assert.Equal(t, []int{without[0] + 2, without[1], without[2], without[3] + 1}, with)
 }
 
-// A token lasts for as long as its machine may take, however that is said.
+// A token is valid until the machine's creation deadline, also if the machine has a timeout of its own.
 func TestTokensLastUntilTheDeadline(t *testing.T) {
 	w := newWorld(t)
 	w.needTokens()
@@ -472,19 +472,18 @@ func TestTokensLastUntilTheDeadline(t *testing.T) {
 	w.createMachine(func(m *machine.Machine) { m.Spec.Config.CreationTimeout = 3 * time.Hour })
 	s := &shell{w: w}
 	w.runPass(s)
-	has := w.tokens.of["uid-"+ours]
+	has := w.tokens.byUID["uid-"+ours]
 	deadline := w.store.live().CreatedAt.Add(3*time.Hour + time.Second)
 	assert.Equal(t, deadline, has.until)
 	before := w.tokens.ensured
 	w.advance(2 * time.Hour)
 	w.runPass(s)
-	assert.Equal(t, before, w.tokens.ensured, "nothing was prolonged")
+	assert.Equal(t, before, w.tokens.ensured, "the token was renewed")
 }
 
-// In a storm no VM is made without the token of its machine: the model fails on
-// the spot. When it is over, no token is left of a machine that has joined or
-// gone, unless its deletion has failed, and no machine of which no create was
-// issued has had one.
+// During a storm no VM is created without the token of its machine: the model
+// checks that at once. After the storm, a machine that has joined or is gone has
+// no token, unless the deletion of the token failed.
 // Invariants: P14
 func TestTokensAfterAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -499,18 +498,18 @@ func TestTokensAfterAStorm(t *testing.T) {
 		c.storm(25)
 		c.shell.settle(60)
 		if m := c.store.live(); m != nil {
-			if m.Status.Phase == machine.PhaseRunning && !tokens.left {
-				require.Empty(t, tokens.of, "a token outlives the joining")
+			if m.Status.Phase == machine.PhaseRunning && !tokens.removalFailed {
+				require.Empty(t, tokens.byUID, "a machine that has joined still has a token")
 			}
 			requireIdle(c.world)
 			c.store.remove()
 			c.shell.settle(20)
-			tokens.left = false
+			tokens.removalFailed = false
 		}
 		require.Nil(t, c.store.live())
-		require.LessOrEqual(t, len(tokens.of), 1)
-		if !tokens.left {
-			require.Empty(t, tokens.of, "a token outlives its machine")
+		require.LessOrEqual(t, len(tokens.byUID), 1)
+		if !tokens.removalFailed {
+			require.Empty(t, tokens.byUID, "a machine that is gone still has a token")
 		}
 	})
 }

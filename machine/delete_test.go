@@ -39,8 +39,8 @@ func deletionStages() []machine.Stage {
 	return all
 }
 
-// P18: from every combination of phase, operation, state and stage that
-// storage can hold, a deletion reaches its end once the provider answers.
+// P18: from every combination of phase, operation, state and stage that may be
+// stored, a deletion ends once the provider answers.
 // Invariants: P18
 func TestP18DeletionEndsFromEverywhere(t *testing.T) {
 	i := 0
@@ -63,8 +63,8 @@ func TestP18DeletionEndsFromEverywhere(t *testing.T) {
 	}
 }
 
-// corrupt stores a machine that is being deleted, with the change and, by
-// number, one of several times, codes and losses.
+// corrupt stores a machine that is being deleted, with the change. The number
+// selects times and a code, and whether node name and provider ID are lost.
 func corrupt(w *world, number int, change func(*machine.Machine)) {
 	m := w.store.live().Clone()
 	m.DeletedAt = w.now.Truncate(time.Second)
@@ -83,10 +83,10 @@ func corrupt(w *world, number int, change func(*machine.Machine)) {
 	w.store.force(m)
 }
 
-// ends lets a deletion run for a day, with a provider that answers.
+// requireDeletionEnds checks that a deletion ends within ten passes, with a provider that answers.
 func requireDeletionEnds(t *testing.T, w *world, from string) {
-	// What the model holds finalizer removal to does not apply to records
-	// that say the VM is gone when it is not.
+	// The check of the model when the finalizer is removed would fail for
+	// statuses that wrongly say that the VM is gone.
 	w.provider.vms, w.provider.deletedOK = nil, true
 	w.provider.vmMayExist = false
 	s, end := &shell{w: w}, w.now.Add(24*time.Hour)
@@ -102,7 +102,7 @@ func requireDeletionEnds(t *testing.T, w *world, from string) {
 	require.Fail(t, "no end", "%s until %s, given until %s: %s", from, w.now, end, state(w.store.live()))
 }
 
-// P18: the same from any nonsense in every other field.
+// P18: a deletion ends also with arbitrary values in all other fields.
 // Invariants: P18 P44
 func TestP18DeletionEndsFromAnyGarbage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -131,8 +131,8 @@ func TestP18DeletionEndsFromAnyGarbage(t *testing.T) {
 	})
 }
 
-// P28: from any nonsense at all, a pass ends, and the next one finds nothing
-// left to write: nothing is written back and forth.
+// P28: with arbitrary values in all fields, passes end, and after a few of them
+// nothing is left to write: nothing is written back and forth.
 // Invariants: P21
 func TestP28GarbageSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -148,7 +148,7 @@ func TestP28GarbageSettles(t *testing.T) {
 			w.cluster.put(&n)
 		}
 		s := &shell{w: w}
-		for range 3 { // a failure to create may be met again by an answer
+		for range 3 { // a creation may fail once more in a later pass
 			_, _, err := s.reconcile()
 			require.NoError(t, err)
 		}
@@ -160,8 +160,8 @@ func TestP28GarbageSettles(t *testing.T) {
 	})
 }
 
-// A condition without a name, or with ours, on a node is not a reason to
-// write a machine forever; nor are times in another zone or with fractions.
+// The machine is written once for a node's conditions, also if one has no name or
+// the name of a condition of our own, or if times have another zone or fractions.
 // Invariants: P28
 func TestP28ConditionsAreCopiedOnce(t *testing.T) {
 	w := newWorld(t)
@@ -186,7 +186,7 @@ func TestP28ConditionsAreCopiedOnce(t *testing.T) {
 	requireIdle(w)
 }
 
-// deletions are worlds in which a machine is being deleted, and the stages that are stored.
+// deletions are worlds with a machine to delete, and the stages that are stored then.
 var deletions = map[string]struct {
 	prepare func(*world)
 	stages  []machine.Stage
@@ -244,7 +244,7 @@ func TestP44StagesAreStoredInOrderThroughKills(t *testing.T) {
 			for killAt := 1; killAt <= undisturbed.calls; killAt++ {
 				for _, after := range []bool{false, true} {
 					w := newDeletion(t, d.prepare)
-					w.killAt, w.after = killAt, after
+					w.killAt, w.killAfter = killAt, after
 					runThroughKill(w, false)
 					assert.Nil(t, w.store.live())
 					assert.Equal(t, d.stages, storedStages(w), "killed at call %d of %d, after it: %t", killAt, undisturbed.calls, after)
@@ -254,7 +254,7 @@ func TestP44StagesAreStoredInOrderThroughKills(t *testing.T) {
 	}
 }
 
-// doomed is a world whose machine is about to be deleted.
+// newDeletion returns a prepared world after the deletion of its machine was requested.
 func newDeletion(t *testing.T, prepare func(*world)) *world {
 	w := newWorld(t)
 	prepare(w)
@@ -270,7 +270,7 @@ func newDeletion(t *testing.T, prepare func(*world)) *world {
 	return w
 }
 
-// storedStages are the stages of the deletion that were stored, each time that it changed.
+// storedStages returns the stages of the deletion in the order in which they were stored.
 func storedStages(w *world) []machine.Stage {
 	var stages []machine.Stage
 	for _, m := range w.store.versions {
@@ -282,8 +282,8 @@ func storedStages(w *world) []machine.Stage {
 	return slices.Compact(stages)
 }
 
-// toLateNode has a machine be deleted before its node has joined, with a provider that does not delete
-// its VM; the node joins 10 min after the deletion was asked for, with such pods.
+// toLateNode requests the deletion of a machine before its node has joined, with a provider that fails to
+// delete the VM. The node joins 10 min later, with so many pods.
 func (s *story) toLateNode(pods, stuck int) {
 	s.provider.boot = 10 * time.Minute
 	s.addDrain(pods, time.Minute, stuck)
@@ -324,15 +324,15 @@ var lateStories = map[string]func(*story){
 	},
 }
 
-// createWithHook gives the machine with a hook.
+// createWithHook creates the machine with a hook, and runs a pass.
 func (s *story) createWithHook(hook string) {
 	s.createMachine(func(m *machine.Machine) { m.Annotations = map[string]string{hook: ""} })
 	s.reconcile()
 }
 
-// joining is a world in which a node joins while its machine's VM can't be deleted yet. Each DeleteMachine
-// that deletes the VM is held to P53.
-func joining(t require.TestingT, joins time.Duration, failures int, code codes.Code) *world {
+// newLateJoin returns a world in which a node joins while its machine's VM can't be deleted yet. P53 is checked
+// when DeleteMachine succeeds.
+func newLateJoin(t require.TestingT, joins time.Duration, failures int, code codes.Code) *world {
 	w := newWorld(t)
 	w.provider.boot = joins
 	w.provider.faults = func(call codes.Call) fault {
@@ -343,7 +343,7 @@ func joining(t require.TestingT, joins time.Duration, failures int, code codes.C
 			return fault{code: code}
 		}
 		if m := w.store.live(); w.cluster.live(node) != nil && !m.Status.DrainForced && m.Labels["force-deletion"] != "true" {
-			require.Zero(t, w.cluster.drain.pods+w.cluster.drain.stuck, "P53: pods run on the node of a VM that goes")
+			require.Zero(t, w.cluster.drain.pods+w.cluster.drain.stuck, "P53: the VM is deleted while pods run on its node")
 		}
 		return fault{}
 	}
@@ -351,13 +351,13 @@ func joining(t require.TestingT, joins time.Duration, failures int, code codes.C
 }
 
 // TestP53NodesThatJoinLateAreDrained: a node may join at any time, after any answers of DeleteMachine,
-// with hooks and kills: its VM goes when its pods have left.
+// with hooks and kills. Its VM is deleted only when its pods have left.
 // Invariants: P53
 func TestP53NodesThatJoinLateAreDrained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		code := rapid.SampledFrom([]codes.Code{codes.Unavailable, codes.Internal, codes.DeadlineExceeded, codes.PermissionDenied}).Draw(t, "code")
 		joins := time.Duration(rapid.IntRange(0, 3600).Draw(t, "joins")) * time.Second
-		w := joining(t, joins, rapid.IntRange(0, 12).Draw(t, "failures"), code)
+		w := newLateJoin(t, joins, rapid.IntRange(0, 12).Draw(t, "failures"), code)
 		w.addDrain(rapid.IntRange(1, 3).Draw(t, "pods"), time.Minute, 0)
 		hook := w.policy.Keys.PreTerminateHook + "wipe"
 		w.createMachine(func(m *machine.Machine) {
@@ -367,17 +367,17 @@ func TestP53NodesThatJoinLateAreDrained(t *testing.T) {
 		})
 		w.runPass(&shell{w: w})
 		w.store.remove()
-		w.killAt, w.after = w.calls+rapid.IntRange(1, 40).Draw(t, "kill"), rapid.Bool().Draw(t, "after")
+		w.killAt, w.killAfter = w.calls+rapid.IntRange(1, 40).Draw(t, "kill"), rapid.Bool().Draw(t, "after")
 		(&shell{w: w}).settle(80)
 		require.Nil(t, w.store.live())
 		require.Empty(t, w.provider.vms)
 	})
 }
 
-// TestP53LateNodeThatNoCacheShows: a node that no cache shows yet is found before the VM goes.
+// TestP53LateNodeThatNoCacheShows: a node that no cache shows yet is found before the VM is deleted.
 // Invariants: P53
 func TestP53LateNodeThatNoCacheShows(t *testing.T) {
-	w := joining(t, time.Minute, 1, codes.Unavailable)
+	w := newLateJoin(t, time.Minute, 1, codes.Unavailable)
 	w.addDrain(1, time.Minute, 0)
 	w.createMachine()
 	w.runPass(&shell{w: w})
@@ -393,13 +393,13 @@ func TestP53LateNodeThatNoCacheShows(t *testing.T) {
 	require.Nil(t, w.store.live())
 }
 
-// TestLateDrainsAreBounded: a node is drained once after its drain was given up by force, however often
-// DeleteMachine fails, though it can't be marked; and force by the label drains none that joins late.
+// TestLateDrainsAreBounded: a node that joins late and can neither be marked nor drained is drained once, until
+// force is due, however often DeleteMachine fails. With the label that forces the deletion it is not drained.
 // Invariants: P53
 func TestLateDrainsAreBounded(t *testing.T) {
 	for name, label := range map[string]string{"by time": "", "by the label": "true"} {
 		t.Run(name, func(t *testing.T) {
-			w := joining(t, 10*time.Minute, 8, codes.Internal)
+			w := newLateJoin(t, 10*time.Minute, 8, codes.Internal)
 			w.addDrain(0, 0, 1)
 			w.cluster.faults = func(effect string) codes.Code {
 				if effect == "MarkNode" || effect == "DrainNode" {
@@ -426,11 +426,11 @@ func TestLateDrainsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLateDrainOfANodeThatRegistersAgain: a node that was drained, and was deleted since, may register
-// again while its VM is there, with pods again.
+// TestLateDrainOfANodeThatRegistersAgain: a drained node that somebody deletes registers again with new pods,
+// because its VM still exists. It is drained again.
 // Invariants: P53
 func TestLateDrainOfANodeThatRegistersAgain(t *testing.T) {
-	w := joining(t, time.Second, 4, codes.Unavailable)
+	w := newLateJoin(t, time.Second, 4, codes.Unavailable)
 	w.createRunning()
 	d := w.addDrain(1, time.Minute, 0)
 	w.store.remove()
@@ -448,11 +448,11 @@ func TestLateDrainOfANodeThatRegistersAgain(t *testing.T) {
 	require.Nil(t, w.store.live())
 }
 
-// TestLateDrainAfterAnOutage: force that was due because the cluster did not answer stays force. A node
-// that is seen later does not keep the VM.
+// TestLateDrainAfterAnOutage: if force became due because the cluster did not answer, it stays due. A node that
+// is seen later does not delay the deletion of the VM.
 // Invariants: P53
 func TestLateDrainAfterAnOutage(t *testing.T) {
-	w := joining(t, -1, 8, codes.Internal)
+	w := newLateJoin(t, -1, 8, codes.Internal)
 	w.addDrain(0, 0, 1)
 	w.createMachine()
 	s := &shell{w: w}
@@ -473,11 +473,11 @@ func TestLateDrainAfterAnOutage(t *testing.T) {
 	require.Empty(t, w.provider.vms)
 }
 
-// TestP53NodeOfAVMThatWasMadeLate: a create that had not ended when the drain was passed over may make a
-// VM whose node's name is not recorded. The driver is asked for it before the VM goes.
+// TestP53NodeOfAVMThatWasMadeLate: a create that had not ended when the drain was skipped may make a VM whose
+// node's name is not recorded. The driver is asked for the name before the VM is deleted.
 // Invariants: P53
 func TestP53NodeOfAVMThatWasMadeLate(t *testing.T) {
-	w := joining(t, 10*time.Minute, 12, codes.Unavailable)
+	w := newLateJoin(t, 10*time.Minute, 12, codes.Unavailable)
 	w.addDrain(2, time.Minute, 0)
 	deleting := w.provider.faults
 	w.provider.lag = 5 * time.Minute
@@ -497,8 +497,8 @@ func TestP53NodeOfAVMThatWasMadeLate(t *testing.T) {
 	require.Contains(t, storedStages(w)[1:], machine.StageInitiateDrain)
 }
 
-// TestHookedDeletionDoesNotAskForTheNodesName: a machine that names no node is changed again and again while a hook
-// holds its VM, and the driver is not asked each time.
+// TestHookedDeletionDoesNotAskForTheNodesName: while a hook blocks the deletion of the VM of a machine without a
+// node name, passes do not ask the driver for the name.
 func TestHookedDeletionDoesNotAskForTheNodesName(t *testing.T) {
 	w := newWorld(t)
 	hook := w.policy.Keys.PreTerminateHook + "wipe"

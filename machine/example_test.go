@@ -35,8 +35,8 @@ func pass(
 	}
 }
 
-// A pass over a new machine, where there is no cluster to join: the shell is
-// the caller's, here as small as can be.
+// A pass for a new machine without a cluster. The caller provides the store and
+// makes the calls, here in the simplest way.
 func Example_pass() {
 	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "worker-1"}, CreatedAt: now}}
@@ -86,7 +86,7 @@ func Example_pass() {
 	// nothing more to do, forever: true
 }
 
-// Deciding alone: the caller brings what is known, and carries the plan out.
+// A decision alone: the caller provides the observation, and would carry the plan out.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "worker-1"}, CreatedAt: now}}

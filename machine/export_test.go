@@ -1,6 +1,6 @@
 package machine
 
-// UnionOfValues is unionOfValues.
+// UnionOfValues is unionOfValues, for tests.
 func UnionOfValues(first, second string) string { return unionOfValues(first, second) }
 
 // Events, for tests.
@@ -18,10 +18,10 @@ const (
 	EventWithdrawn     = eventWithdrawn
 )
 
-// ReasonSyncUndone is that of a node that another program changes too.
+// ReasonSyncUndone is the reason of a plan for a node that another program keeps changing back.
 var ReasonSyncUndone = reasonSyncUndone
 
-// WithoutEdges takes all edges out of the table of phases until the returned function is called.
+// WithoutEdges removes all edges from the phase table until the returned function is called.
 func WithoutEdges() (restore func()) {
 	old := phases
 	phases = NewTable(old.Name, old.Initial, old.Final, nil)

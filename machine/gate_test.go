@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// gate is a persisted failure of one call, and what asking again does.
+// gate is the wait between a stored failure of a call and the next attempt of that call.
 type gate struct {
 	call    codes.Call
 	prepare func(*world) // brings a machine to where the call is made
@@ -31,7 +31,7 @@ var gates = []gate{
 	}, nil},
 }
 
-// passes over reports whether a code from a call is no failure, or a final one.
+// passesOver reports whether a code of the call is no failure, or a failure that is not retried.
 func (g gate) passesOver(code codes.Code) bool {
 	switch g.call {
 	case codes.GetMachineStatus:
@@ -44,7 +44,7 @@ func (g gate) passesOver(code codes.Code) bool {
 	return code == codes.OK || code == codes.NotFound
 }
 
-// fails brings a world to where the call was answered with the code, once.
+// failOnce returns a world in which the call has failed once with the code.
 func (g gate) failOnce(t *testing.T, code codes.Code) (*world, *shell, machine.Plan) {
 	w := newWorld(t)
 	g.prepare(w)
@@ -58,12 +58,12 @@ func (g gate) failOnce(t *testing.T, code codes.Code) (*world, *shell, machine.P
 	before := w.provider.calls[g.call]
 	plan, _, err := s.reconcile()
 	require.NoError(t, err)
-	require.Equal(t, before+1, w.provider.calls[g.call], "%s %s: a pass spins", g.call, code)
+	require.Equal(t, before+1, w.provider.calls[g.call], "%s %s: called more than once in a pass", g.call, code)
 	return w, s, plan
 }
 
-// The recovery table says when a failed call is made again: not a moment
-// before. At least a second is added, which the stored time has lost.
+// A failed call is repeated exactly when the recovery table says, plus a second
+// because the stored time has whole seconds.
 func TestGatesFollowTheRecoveryTable(t *testing.T) {
 	for _, g := range gates {
 		for code := range codes.All() {
@@ -93,11 +93,11 @@ func TestGatesFollowTheRecoveryTable(t *testing.T) {
 	}
 }
 
-// An INTERNAL often passes by itself: two repeats come at once. Then the call waits for a person,
-// as after other codes that need a change. A count that was lost brings no quick repeat back.
+// An INTERNAL often passes by itself, so two quick retries follow. After that the wait is as long as after
+// other codes that need a change. A process that does not know the count makes no quick retries.
 func TestInternalIsRepeatedTwiceAtOnce(t *testing.T) {
 	for _, g := range gates {
-		if g.call == codes.InitializeMachine { // is Short all along
+		if g.call == codes.InitializeMachine { // its waits are always Short
 			continue
 		}
 		w, s, plan := g.failOnce(t, codes.Internal)
@@ -118,8 +118,8 @@ func TestInternalIsRepeatedTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// By policy, the contract's codes that are not retried wait for a change and nothing else, but for the
-// end of a creation's time; the others are made again as usual.
+// With Policy.WaitForChange, a call that failed with a code that the contract does not retry waits for a
+// change, at most until the creation deadline. After other codes it is retried as usual.
 func TestGatesWaitForChange(t *testing.T) {
 	for _, g := range gates {
 		for code := range codes.All() {
@@ -141,14 +141,14 @@ func TestGatesWaitForChange(t *testing.T) {
 			if codes.RecoveryFor(g.call, code).Class == codes.None {
 				continue
 			}
-			require.Equal(t, calls, w.provider.calls[g.call], "%s %s: made again", g.call, code)
+			require.Equal(t, calls, w.provider.calls[g.call], "%s %s: called without a change", g.call, code)
 			plan, _, err := s.reconcile()
 			require.NoError(t, err)
 			require.Equal(t, machine.ReasonWaitForChange, plan.Why.Reason, "%s %s", g.call, code)
 			require.Equal(t, creating, !plan.At.IsZero(), "%s %s: %s", g.call, code, plan.At)
 			w.secret = "another"
 			w.runPass(s)
-			require.Equal(t, calls+1, w.provider.calls[g.call], "%s %s: not made again after a change", g.call, code)
+			require.Equal(t, calls+1, w.provider.calls[g.call], "%s %s: not called after a change", g.call, code)
 			if creating {
 				w.advance(3 * time.Minute)
 				w.runPass(s)
@@ -158,12 +158,13 @@ func TestGatesWaitForChange(t *testing.T) {
 	}
 }
 
+// runPass runs one pass, which must not fail.
 func (w *world) runPass(s *shell) {
 	_, _, err := s.reconcile()
 	require.NoError(w.t, err)
 }
 
-// What the call depends on having changed opens the gate at once.
+// A change of anything that the call depends on ends the wait at once.
 // Invariants: P55
 func TestGatesOpenWhenInputsChange(t *testing.T) {
 	changes := map[string]func(*world){
@@ -186,7 +187,7 @@ func TestGatesOpenWhenInputsChange(t *testing.T) {
 	}
 }
 
-// What the call does not depend on leaves the gate shut: labels, status.
+// Changes of what the call does not depend on do not end the wait: labels, status.
 func TestGatesStayShutOtherwise(t *testing.T) {
 	for _, g := range gates {
 		w, s, _ := g.failOnce(t, codes.InvalidArgument)
@@ -201,8 +202,8 @@ func TestGatesStayShutOtherwise(t *testing.T) {
 	}
 }
 
-// Failures in a row lengthen the wait; losing count of them shortens it, but
-// never below the class's period.
+// Each failure in a row makes the wait longer. A process that does not know the
+// count waits less, but at least the class's period.
 func TestGatesBackOff(t *testing.T) {
 	for _, g := range gates {
 		w, s, plan := g.failOnce(t, codes.Unavailable)
@@ -224,7 +225,7 @@ func TestGatesBackOff(t *testing.T) {
 	}
 }
 
-// A failure from the future, left by a clock that was wrong, holds nothing up.
+// A failure with a time in the future, stored when a clock was wrong, is ignored.
 func TestGatesOpenForFailuresFromTheFuture(t *testing.T) {
 	for _, g := range gates {
 		w, s, _ := g.failOnce(t, codes.InvalidArgument)
@@ -237,7 +238,7 @@ func TestGatesOpenForFailuresFromTheFuture(t *testing.T) {
 	}
 }
 
-// Waits end at the creation's deadline, regardless of the recovery table.
+// The wait ends at the creation deadline, whatever the recovery table says.
 func TestGatesEndWithTheCreation(t *testing.T) {
 	w := newWorld(t)
 	w.createMachine(func(m *machine.Machine) { m.Spec.Config.CreationTimeout = time.Minute })

@@ -16,7 +16,7 @@ import (
 
 func init() { maps.Copy(healthStories, grantStories) }
 
-// answering has the budget answer the same each time.
+// answerGrants makes the budget give the same answer each time.
 func (w *world) answerGrants(grant machine.Grant) {
 	w.budget = func(*machine.Machine) *machine.Grant { return &grant }
 }
@@ -61,15 +61,15 @@ var grantStories = map[string]func(*story){
 	},
 }
 
-// P24: while there is a budget no machine is marked failed for its health but with
-// a grant, and not after its time.
+// P24: if there is a budget, a machine is marked Failed for its health only with a grant, and only before the
+// grant expires.
 // Invariants: P24
 func TestP24NoVerdictWithoutAGrant(t *testing.T) {
 	verdicts := 0
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
 		o.Budgeted = true
-		if rapid.Bool().Draw(t, "ripe") {
+		if rapid.Bool().Draw(t, "timed out") {
 			makeHealthTimedOut(o)
 			o.Grant = anyGrant(t)
 		}
@@ -83,11 +83,10 @@ func TestP24NoVerdictWithoutAGrant(t *testing.T) {
 		require.True(t, o.Grant.Allowed)
 		require.True(t, o.Grant.Until.IsZero() || epoch.Before(o.Grant.Until))
 	})
-	assert.Positive(t, verdicts, "no machine was ever given up")
+	assert.Positive(t, verdicts, "no machine ever failed")
 }
 
-// anyGrant is an answer to the question for a grant, half of them with an end about now. Nil: there is
-// none yet.
+// anyGrant returns an answer to AskGrant; half of them expire at about epoch. Nil: there is no answer yet.
 func anyGrant(t *rapid.T) *machine.Grant {
 	if rapid.IntRange(0, 3).Draw(t, "no answer") == 0 {
 		return nil
@@ -99,7 +98,7 @@ func anyGrant(t *rapid.T) *machine.Grant {
 	return g
 }
 
-// makeHealthTimedOut makes o one of a machine whose health timeout has passed.
+// makeHealthTimedOut changes an observation to that of a machine whose health timeout has passed.
 func makeHealthTimedOut(o *machine.Observation) {
 	m := o.Machine
 	m.Name, m.DeletedAt, m.Finalizers = ours, time.Time{}, []string{machine.Finalizer}
@@ -108,12 +107,12 @@ func makeHealthTimedOut(o *machine.Observation) {
 	o.Frozen, o.NoCluster, o.Node = false, false, &machine.NodeAnswer{Name: node, Read: readAt(epoch)}
 }
 
-// Without a budget nothing is asked for, and nothing is held back.
+// Without a budget no grant is asked for, and nothing waits for one.
 func TestNoGrantIsAskedForWithoutABudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
 		o.Budgeted = false
-		if rapid.Bool().Draw(t, "ripe") {
+		if rapid.Bool().Draw(t, "timed out") {
 			makeHealthTimedOut(o)
 		}
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
@@ -126,11 +125,11 @@ func TestNoGrantIsAskedForWithoutABudget(t *testing.T) {
 	})
 }
 
-// P45: while there is a budget no machine is deleted for a node that others delete but with a grant
-// and after a live read, in any phase; what is frozen or paused is not deleted at all.
+// P45: if there is a budget, a machine is deleted because others delete its node only with a grant and after a
+// live read of the node, in any phase. A frozen or paused machine is not deleted.
 // Invariants: P45
 func TestP45NoMachineFollowsItsNodeWithoutAGrant(t *testing.T) {
-	followed, held := 0, 0
+	followed, stayed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
 		o.Budgeted = rapid.IntRange(0, 9).Draw(t, "no budget") != 0
@@ -138,11 +137,11 @@ func TestP45NoMachineFollowsItsNodeWithoutAGrant(t *testing.T) {
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 		require.NoError(t, err)
 		if _, deletes := plan.Write.(*machine.Delete); !deletes {
-			held++
+			stayed++
 			return
 		}
 		followed++
-		require.True(t, o.Node.Read.Live(), "a cache may show a node of before")
+		require.True(t, o.Node.Read.Live(), "a cached node may be old")
 		require.False(t, o.Frozen)
 		paused, _ := machine.Paused(&o.Machine.Meta, machine.DefaultPolicy().Keys.Paused)
 		require.False(t, paused)
@@ -153,10 +152,10 @@ func TestP45NoMachineFollowsItsNodeWithoutAGrant(t *testing.T) {
 		}
 	})
 	assert.Positive(t, followed, "no machine ever followed its node")
-	assert.Positive(t, held, "no machine ever stayed")
+	assert.Positive(t, stayed, "no machine ever stayed")
 }
 
-// makeNodeDeleted makes o one of a machine whose node somebody deletes.
+// makeNodeDeleted changes an observation to that of a machine whose node is being deleted by somebody.
 func makeNodeDeleted(t *rapid.T, o *machine.Observation) {
 	m := o.Machine
 	m.Name, m.DeletedAt, m.Finalizers = ours, time.Time{}, []string{machine.Finalizer}
@@ -175,8 +174,8 @@ func makeNodeDeleted(t *rapid.T, o *machine.Observation) {
 	o.Node.Node.DeletedAt, o.Node.Node.Finalizers = epoch.Add(-time.Minute), []string{machine.NodeFinalizer}
 }
 
-// A machine that may not follow its node is treated as if its node stayed: it becomes
-// unhealthy and well again, and its node gets what its template says.
+// Without a grant a machine does not follow its deleted node. Until then its health is judged, and its node is
+// kept up to date, as usual.
 // Invariants: P45
 func TestMachineOfADeletedNodeWorksOn(t *testing.T) {
 	w := newWorld(t)
@@ -201,7 +200,7 @@ func TestMachineOfADeletedNodeWorksOn(t *testing.T) {
 	assert.Empty(t, w.provider.vms)
 }
 
-// What does not ripen from health is not held back: only the verdict asks.
+// A grant is asked for only when the health timeout has passed, and once each time.
 func TestGrantIsAskedOncePerVerdict(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -227,7 +226,7 @@ func TestGrantIsAskedOncePerVerdict(t *testing.T) {
 
 func init() { maps.Copy(healthStories, lostStories) }
 
-// toAvailable brings a machine up without a cluster.
+// toAvailable creates a machine without a cluster, and runs a pass that makes it Available.
 func (s *story) toAvailable() {
 	s.cluster = nil
 	s.createMachine()
@@ -237,7 +236,7 @@ func (s *story) toAvailable() {
 	s.text.Reset()
 }
 
-// reportMissingVM has listings miss the machine's VM.
+// reportMissingVM makes the observation say that listings lack the machine's VM.
 func (s *story) reportMissingVM() {
 	s.missing = &machine.MissingVM{Since: s.now.Add(-30 * time.Second)}
 }
@@ -317,13 +316,15 @@ var lostStories = map[string]func(*story){
 	},
 }
 
-// unhealthy has the provider say so of the machine's VM.
-func (s *story) reportUnhealthyVM(why string) { s.provider.vms[0].unhealthy, s.listed = why, true }
+// reportUnhealthyVM makes driver and listings report the machine's VM as unhealthy.
+func (s *story) reportUnhealthyVM(why string) {
+	s.provider.vms[0].unhealthy, s.listedUnhealthy = why, true
+}
 
-// TestP54NoVMIsGivenUpByOneAnswer: without a cluster, a machine fails for the health of its VM only if
-// the driver has said in this pass that it is unhealthy, after a whole health timeout as Unknown, and by
-// a grant where there is a budget. It becomes Unknown only if list and driver say so. Nothing else that
-// a driver answers, errors among it, moves it.
+// TestP54NoVMIsGivenUpByOneAnswer: without a cluster, a machine becomes Unknown only if the listing and the
+// driver report its VM as unhealthy. It fails only if the driver reports that in this pass, after a whole
+// health timeout as Unknown and, if there is a budget, with a grant. No other answer of the driver, no error
+// either, moves the phase.
 // Invariants: P54
 func TestP54NoVMIsGivenUpByOneAnswer(t *testing.T) {
 	moved := map[machine.Event]int{}
@@ -336,7 +337,7 @@ func TestP54NoVMIsGivenUpByOneAnswer(t *testing.T) {
 		since := epoch.Add(-time.Duration(rapid.IntRange(0, 1200).Draw(t, "seconds")) * time.Second)
 		m.Status = machine.Status{Phase: phase, Since: since}
 		o.NoCluster, o.Missing, o.WatchedSince = true, nil, time.Time{}
-		if rapid.Bool().Draw(t, "ripe") {
+		if rapid.Bool().Draw(t, "timed out") {
 			o.Class, o.Frozen, o.VMUnhealthy, o.Budgeted = &machine.Class{}, false, true, false
 			o.VM = &machine.VM{Unhealthy: rapid.SampledFrom([]string{"", "stopped"}).Draw(t, "said")}
 		}
@@ -355,7 +356,7 @@ func TestP54NoVMIsGivenUpByOneAnswer(t *testing.T) {
 			require.False(t, epoch.Before(since.Add(machine.DefaultPolicy().HealthTimeout)))
 			require.True(t, !o.Budgeted || o.Grant.Allowed)
 		default:
-			require.Failf(t, "moved", "%s: %s", on, plan.Why)
+			require.Failf(t, "unexpected event", "%s: %s", on, plan.Why)
 		}
 	})
 	require.Positive(t, moved[machine.EventUnhealthy])
@@ -363,20 +364,20 @@ func TestP54NoVMIsGivenUpByOneAnswer(t *testing.T) {
 	require.Positive(t, moved[machine.EventHealthTimeout])
 }
 
-// TestNoVMIsLostByListingsAlone: a machine fails for its VM only when the driver has said
-// in this pass that there is none, without a cluster, and by a grant where there is
-// a budget; none that is kept for inspection does.
+// TestNoVMIsLostByListingsAlone: a machine fails because its VM is gone only without a cluster, if the driver
+// returned NOT_FOUND in this pass and, if there is a budget, with a grant. A preserved machine does not fail
+// for that.
 // Invariants: P24
 func TestNoVMIsLostByListingsAlone(t *testing.T) {
 	lost := 0
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
-		if rapid.Bool().Draw(t, "ripe") {
+		if rapid.Bool().Draw(t, "timed out") {
 			m := o.Machine
 			m.Name, m.DeletedAt, m.Finalizers, m.Annotations = ours, time.Time{}, []string{machine.Finalizer}, nil
 			m.Spec.Class.Name, m.Spec.ProviderID, m.Spec.Config = "small", "p://1", machine.Configuration{}
 			m.Status = machine.Status{Phase: machine.PhaseAvailable, Since: epoch.Add(-time.Hour)}
-			if rapid.Bool().Draw(t, "kept") {
+			if rapid.Bool().Draw(t, "preserved") {
 				m.Status.Preservation = machine.Preservation{
 					Request: machine.PreserveNow, Since: epoch.Add(-time.Minute), Until: epoch.Add(time.Hour),
 				}

@@ -19,11 +19,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// hotChaos is a world in which the tags of a class change again and again,
-// anything fails, and caches are old.
+// hotChaos is a chaos in which the class's tags change again and again, and caches show old classes.
 type hotChaos struct {
 	*chaos
-	classes []*machine.Class // all that there were
+	classes []*machine.Class // all versions of the class
 }
 
 var anyTags = rapid.Custom(func(t *rapid.T) string {
@@ -40,14 +39,14 @@ func newHotChaos(t *rapid.T) *hotChaos {
 	c := &hotChaos{chaos: newChaos(t)}
 	c.fields = []string{"tags"}
 	c.changeClass(anyTags.Draw(t, "first"))
-	c.seen = func() *machine.Class {
+	c.cachedClass = func() *machine.Class {
 		n := len(c.classes)
 		if !c.stormy {
 			return c.classes[n-1]
 		}
 		return c.classes[max(0, n-1-rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "class lag"))]
 	}
-	c.turn = func(*machine.Machine) *machine.UpdateTurn {
+	c.updateTurn = func(*machine.Machine) *machine.UpdateTurn {
 		return &machine.UpdateTurn{Allowed: !c.stormy || rapid.IntRange(0, 5).Draw(t, "permit") > 0}
 	}
 	return c
@@ -58,14 +57,14 @@ func (c *hotChaos) changeClass(spec string) {
 	c.classes = append(c.classes, c.class)
 }
 
-// storm is that of a chaos, in which classes change besides.
+// storm runs passes with changes of the class, kills and time between them, and then stops the faults.
 func (c *hotChaos) storm(t *rapid.T, steps int) {
 	for range rapid.IntRange(0, steps).Draw(t, "steps") {
 		switch rapid.IntRange(0, 3).Draw(t, "event") {
 		case 0:
 			c.changeClass(anyTags.Draw(t, "tags"))
 		case 1:
-			c.killAt, c.after = c.calls+rapid.IntRange(1, 6).Draw(t, "kill"), rapid.Bool().Draw(t, "after")
+			c.killAt, c.killAfter = c.calls+rapid.IntRange(1, 6).Draw(t, "kill"), rapid.Bool().Draw(t, "after")
 		default:
 			c.advance(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 5 * time.Minute}).Draw(t, "time"))
 		}
@@ -79,10 +78,9 @@ func (c *hotChaos) storm(t *rapid.T, steps int) {
 	c.stormy, c.killAt = false, 0
 }
 
-// TestP26TagsEndAsTheClassSays: for any faults while the tags of a class
-// change, in the end the VM has those of the class and no others of ours, the
-// record says so, and it was never replaced (P4, P13, P26); then nothing more is
-// written or called (P28).
+// TestP26TagsEndAsTheClassSays: the tags of a class change while anything fails. In the end the VM has the tags
+// of the class and no others of ours, the status records that, and the VM was not replaced (P4, P13, P26). Then
+// nothing more is written or called (P28).
 // Invariants: P26 P28
 func TestP26TagsEndAsTheClassSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -117,7 +115,7 @@ func TestP26TagsEndAsTheClassSays(t *testing.T) {
 	})
 }
 
-// hotWorld has a running machine whose tags are to change.
+// hotWorld returns a world with a running machine whose class has new tags.
 func hotWorld(t *testing.T, change ...func(*machine.Machine)) (*world, *shell) {
 	w := newWorld(t)
 	w.fields = []string{"tags"}
@@ -130,7 +128,7 @@ func hotWorld(t *testing.T, change ...func(*machine.Machine)) (*world, *shell) {
 	return w, s
 }
 
-// refusing has each update of a VM fail with a code.
+// failUpdates makes each UpdateMachine fail with this code.
 func (w *world) failUpdates(code codes.Code) {
 	w.provider.faults = func(call codes.Call) fault {
 		if call == codes.UpdateMachine {
@@ -140,8 +138,7 @@ func (w *world) failUpdates(code codes.Code) {
 	}
 }
 
-// A VM that can't be changed is not asked for again until something changes; then
-// it is, at once.
+// After UNIMPLEMENTED, UpdateMachine is not called again until something changes; then it is, at once.
 func TestUnimplementedUpdateIsNotRepeated(t *testing.T) {
 	w, s := hotWorld(t)
 	w.failUpdates(codes.Unimplemented)
@@ -155,8 +152,8 @@ func TestUnimplementedUpdateIsNotRepeated(t *testing.T) {
 	require.Equal(t, 2, w.provider.calls[codes.UpdateMachine])
 }
 
-// A VM that is said to be gone is asked for again when its machine would have
-// failed without it, or when something changes.
+// After NOT_FOUND, UpdateMachine is called again when the health timeout would have passed, or when something
+// changes.
 func TestUpdateIsRetriedAfterNotFound(t *testing.T) {
 	w, s := hotWorld(t)
 	w.failUpdates(codes.NotFound)
@@ -174,7 +171,7 @@ func TestUpdateIsRetriedAfterNotFound(t *testing.T) {
 	require.Empty(t, w.store.live().Status.VMSpec.Begun)
 }
 
-// An update takes two writes; what the driver notes rides on the second.
+// An update takes two writes of the machine. The second one includes the driver's LastKnown.
 func TestAnUpdateTakesTwoWrites(t *testing.T) {
 	w, s := hotWorld(t)
 	w.provider.note = "tagged"
@@ -189,7 +186,7 @@ func TestAnUpdateTakesTwoWrites(t *testing.T) {
 	}, m.Status.LastOperation)
 }
 
-// A driver that declares nothing costs nothing: nothing is noted of its VMs.
+// If the driver declares no fields, no spec is recorded and nothing is updated.
 func TestNoSpecIsRecordedWithoutDeclaredFields(t *testing.T) {
 	w := newWorld(t)
 	w.setClassSpec(spec("s", "team", "a"))
@@ -204,7 +201,7 @@ func TestNoSpecIsRecordedWithoutDeclaredFields(t *testing.T) {
 	require.Zero(t, w.provider.calls[codes.UpdateMachine])
 }
 
-// The record of a creation costs no write of its own.
+// The spec of a creation is recorded in a write that is made anyway.
 func TestRecordingTheSpecCostsNoWrite(t *testing.T) {
 	w := newWorld(t)
 	w.fields = []string{"tags"}
@@ -215,8 +212,8 @@ func TestRecordingTheSpecCostsNoWrite(t *testing.T) {
 	assert.Equal(t, machine.SplitSpec(w.class, w.fields), w.store.live().Status.VMSpec)
 }
 
-// Only a machine that does its work, without an update or a deletion under way, has
-// its VM changed.
+// A VM is updated only if its machine is ready, has no in-place update and is not being deleted, and only if
+// its class is valid and differs in declared fields alone.
 func TestOnlyVMsOfReadyMachinesAreUpdated(t *testing.T) {
 	for name, disturb := range map[string]func(*world){
 		"deleted": func(w *world) { w.store.remove() },
@@ -252,18 +249,18 @@ func TestOnlyVMsOfReadyMachinesAreUpdated(t *testing.T) {
 	}
 }
 
-// Who asked for a replacement, or refused one, is not overruled.
+// The annotation that requests a replacement is set only if it does not exist.
 func TestReplacementIsAskedForOnce(t *testing.T) {
-	for _, said := range []string{"", "true", "false"} {
+	for _, value := range []string{"", "true", "false"} {
 		w, s := hotWorld(t, ownedBySet, func(m *machine.Machine) {
-			if said != "" {
-				m.Annotations = map[string]string{machine.DefaultPolicy().Keys.Replace: said}
+			if value != "" {
+				m.Annotations = map[string]string{machine.DefaultPolicy().Keys.Replace: value}
 			}
 		})
 		w.failUpdates(codes.Unimplemented)
 		w.runPass(s)
-		want := said
-		if said == "" {
+		want := value
+		if value == "" {
 			want = "true"
 		}
 		require.Equal(t, want, w.store.live().Annotations[w.policy.Keys.Replace])
@@ -273,7 +270,7 @@ func TestReplacementIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestPlansWarnOfVMsThatAreNotUpdated: their machines look healthy, and only a person can help.
+// TestPlansWarnOfVMsThatAreNotUpdated: the machines of such VMs look healthy, and only a person can help.
 func TestPlansWarnOfVMsThatAreNotUpdated(t *testing.T) {
 	for reason, disturb := range map[string]func(*world){
 		"ClassChangedOtherwise": func(w *world) { w.setClassSpec(spec("m", "team", "a")) },
@@ -289,11 +286,11 @@ func TestPlansWarnOfVMsThatAreNotUpdated(t *testing.T) {
 	}
 }
 
-// A turn that is refused until a time is asked for then.
+// If an update must wait for its turn, AskUpdate is repeated at the time of its answer, or after 10 s.
 func TestUpdateTurnIsAskedForAgain(t *testing.T) {
 	w, s := hotWorld(t)
 	for _, c := range []struct{ at, want time.Duration }{{0, 10 * time.Second}, {-time.Hour, 10 * time.Second}, {time.Hour, time.Hour}} {
-		w.turn = func(*machine.Machine) *machine.UpdateTurn {
+		w.updateTurn = func(*machine.Machine) *machine.UpdateTurn {
 			return &machine.UpdateTurn{Detail: "others", At: w.now.Add(c.at)}
 		}
 		plan, _, err := s.reconcile()
@@ -303,10 +300,10 @@ func TestUpdateTurnIsAskedForAgain(t *testing.T) {
 	require.Zero(t, w.provider.calls[codes.UpdateMachine])
 }
 
-// An agent that updates a node in place brings its VM to its new class, but for
-// the tags, which the driver is asked to change.
+// An agent that updates a node in place brings its VM to the new class, except for the tags, which the driver
+// updates.
 func TestAgentUpdatesTheRestOfTheSpec(t *testing.T) {
-	for _, healthy := range []bool{true, false} { // in the time that it may take for that
+	for _, healthy := range []bool{true, false} { // within the health timeout
 		w, s := hotWorld(t)
 		w.setClassSpec(spec("m", "team", "c"))
 		m := w.store.live().Clone()
@@ -329,15 +326,14 @@ func TestAgentUpdatesTheRestOfTheSpec(t *testing.T) {
 	}
 }
 
-// A record from when the driver declared other fields says nothing once the class
-// has changed in what can be updated no more, or not yet could: the digest of the
-// rest may be the same by chance.
+// A spec recorded when the driver declared other fields is of no use if the class has changed in fields that
+// are declared in only one of the two cases: the digest of the rest may be equal by chance.
 func TestRecordsOfOtherDeclarations(t *testing.T) {
 	w, s := hotWorld(t)
 	w.fields = []string{"labels"}
 	w.setClassSpec(`{"size":"s","labels":{"a":"1"}}`)
-	was := w.store.live().Status.VMSpec
-	require.Equal(t, machine.SplitSpec(w.class, w.fields).Fixed, was.Fixed)
+	old := w.store.live().Status.VMSpec
+	require.Equal(t, machine.SplitSpec(w.class, w.fields).Fixed, old.Fixed)
 	plan, _, err := s.reconcile()
 	require.NoError(t, err)
 	require.Equal(t, machine.ReasonSpecFixed, plan.Why.Reason)
@@ -350,7 +346,7 @@ func TestRecordsOfOtherDeclarations(t *testing.T) {
 	require.Zero(t, w.provider.calls[codes.UpdateMachine])
 }
 
-// An update that was begun when the driver declared other fields is made good.
+// An update without a known result is repeated, even if the driver declares other fields by then.
 func TestBegunUpdateIsRepeatedWithOtherDeclaredFields(t *testing.T) {
 	w, s := hotWorld(t)
 	w.provider.faults = func(call codes.Call) fault {
@@ -369,8 +365,8 @@ func TestBegunUpdateIsRepeatedWithOtherDeclaredFields(t *testing.T) {
 	require.Equal(t, machine.SplitSpec(w.class, w.fields), w.store.live().Status.VMSpec)
 }
 
-// What a call has asked for whose success is not known, and what the VM had
-// before it, are both taken away: either may be there.
+// LastApplied has the values from before an update without a known result, and the values of that update,
+// because the VM may have either. So all of them are removed.
 func TestLastAppliedHoldsAllPossibleValues(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		w, s := hotWorld(t)
@@ -392,8 +388,8 @@ func TestLastAppliedHoldsAllPossibleValues(t *testing.T) {
 	}
 }
 
-// A create that is announced twice after one whose answer was lost still leaves
-// open what the VM was made from.
+// If the answer to a create was lost and a further create is announced twice, the values of the first create
+// stay recorded in Begun.
 func TestCreateAnnouncedTwiceKeepsBegunValues(t *testing.T) {
 	w := newWorld(t)
 	w.fields, w.provider.noStatus = []string{"tags"}, true
@@ -409,7 +405,7 @@ func TestCreateAnnouncedTwiceKeepsBegunValues(t *testing.T) {
 	w.runPass(s)
 	w.provider.faults = nil
 	w.setClassSpec(spec("s", "c", "1"))
-	w.killAt, w.after = w.calls+2, true // the announcement
+	w.killAt, w.killAfter = w.calls+2, true // the announcement
 	_, _, err := s.reconcile()
 	require.ErrorIs(t, err, errKilled)
 	(&shell{w: w}).settle(bound)
@@ -421,7 +417,8 @@ func classOf(spec string) *machine.Class {
 	return &machine.Class{Provider: "model", ProviderSpec: []byte(spec)}
 }
 
-// TestOnlyDeclaredFieldsDiffer holds the comparison to examples.
+// TestOnlyDeclaredFieldsDiffer: examples of specs that differ only in declared fields (only), and of equal
+// specs (same).
 func TestOnlyDeclaredFieldsDiffer(t *testing.T) {
 	for _, c := range []struct {
 		a, b, fields string
@@ -465,8 +462,8 @@ func TestOnlyDeclaredFieldsDiffer(t *testing.T) {
 	}
 }
 
-// Of another provider nothing is comparable, and what is declared is spelled in
-// one way.
+// Specs of different providers are never equal. Declared contains each declared field once, sorted, without
+// fields below it.
 func TestSplitSpecRecordsProviderAndFields(t *testing.T) {
 	a := classOf(`{"size":"s"}`)
 	b := a.Clone()
@@ -479,14 +476,14 @@ func TestSplitSpecRecordsProviderAndFields(t *testing.T) {
 	assert.Len(t, got.Fixed, 32)
 }
 
-// A spec that is nested without end is opaque, not a reason to fail.
+// A spec that is nested too deeply has no updatable fields.
 func TestDeepSpecsAreOpaque(t *testing.T) {
 	deep := `{"a":` + strings.Repeat("[", 1<<16) + strings.Repeat("]", 1<<16) + `}`
 	assert.Empty(t, machine.SplitSpec(classOf(deep), []string{"a"}).Updatable)
 	assert.NotEmpty(t, machine.SplitSpec(classOf(`{"a":[[[[1]]]]}`), []string{"a"}).Updatable)
 }
 
-// anyJSON is a spec that fields may be found in.
+// anyJSON returns a value of a provider spec.
 func anyJSON(t *rapid.T, depth int) any {
 	kinds := 4
 	if depth == 0 {
@@ -521,7 +518,7 @@ var anyFields = rapid.SampledFrom([][]string{
 	nil, {"tags"}, {"nics.tags"}, {"tags", "nics.tags"}, {"nics.nics.tags", "size"}, {"nics", "nics.tags"}, {"tags.tags"},
 })
 
-// without is a slow oracle: a copy of a value without the declared fields.
+// without is a slow oracle: it returns a copy of a value without the declared fields.
 func without(value any, path string, fields []string) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -543,7 +540,7 @@ func without(value any, path string, fields []string) any {
 	return value
 }
 
-// mutate changes some values of declared fields, or anything.
+// mutate returns a copy of a value with some random changes.
 func mutate(t *rapid.T, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -574,14 +571,13 @@ func mutate(t *rapid.T, value any) any {
 func text(value any) string {
 	out, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // it was made of what can be written
+		panic(err) // all values can be encoded
 	}
 	return string(out)
 }
 
-// TestSplitSpecAgainstOracle: Fixed is the same exactly if the specs are the
-// same without the declared fields, all exactly if they are the same, and then
-// one can be restored from the other (P4).
+// TestSplitSpecAgainstOracle: Fixed is equal exactly if the specs without the declared fields are equal, and
+// the whole VMSpec exactly if the specs are. If Fixed is equal, each spec can be restored from the other (P4).
 // Invariants: P4
 func TestSplitSpecAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -604,8 +600,7 @@ func checkSplit(t require.TestingT, textA, textB string, a, b any, fields []stri
 	}
 }
 
-// FuzzSplitSpec: any two specs can be compared, and what is said to differ in
-// tags alone differs in nothing else.
+// FuzzSplitSpec: any two specs can be compared, and if Fixed is equal, they differ only in declared fields.
 func FuzzSplitSpec(f *testing.F) {
 	for _, c := range [][2]string{
 		{`{"size":"s","tags":{"a":"1"}}`, `{"tags":{},"size":"s"}`}, {`{"n":[{"tags":1}]}`, `{"n":[{}]}`},
@@ -620,7 +615,7 @@ func FuzzSplitSpec(f *testing.F) {
 		if textA == textB {
 			require.Equal(t, a, b)
 		}
-		_ = machine.RestoreSpec(classOf(textA), b) // of anything
+		_ = machine.RestoreSpec(classOf(textA), b) // must not panic
 		if a.Updatable == "" || a.Fixed != b.Fixed {
 			return
 		}
@@ -633,8 +628,8 @@ func FuzzSplitSpec(f *testing.F) {
 	})
 }
 
-// Until an update has been answered a VM may have the values from before it or
-// those after it, so a record of both loses no name, in lists too.
+// Until an update is answered, a VM may have the values from before it or those of the update. So the union of
+// both loses no name, in lists either.
 func TestUnionOfValues(t *testing.T) {
 	for _, c := range []struct{ first, second, want string }{
 		{`{"tags":{"a":"1"}}`, `{"tags":{"b":"2"}}`, `{"tags":{"a":"1","b":"2"}}`},

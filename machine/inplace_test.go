@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// P23: what others put on a node stays there; a user's selection goes when it
-// is fulfilled, since it would select the machine again next time.
+// P23: marks that others put on a node stay. A user's selection is removed when the update is done, because it
+// would select the machine again the next time.
 // Invariants: P23
 func TestP23UpdatesKeepTheMarksOfOthers(t *testing.T) {
 	w := newWorld(t)
@@ -32,10 +32,10 @@ func TestP23UpdatesKeepTheMarksOfOthers(t *testing.T) {
 	require.Equal(t, 1, w.owner.moved)
 	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
 	n := w.cluster.live(node)
-	assert.Equal(t, "true", n.Labels[k.CandidateForUpdate], "somebody else's")
-	assert.True(t, n.Unschedulable, "somebody else's")
-	assert.NotContains(t, n.Labels, k.SelectedForUpdate, "fulfilled")
-	assert.NotContains(t, n.Labels, k.UpdateResult, "taken")
+	assert.Equal(t, "true", n.Labels[k.CandidateForUpdate], "the label was there before")
+	assert.True(t, n.Unschedulable, "the cordon was there before")
+	assert.NotContains(t, n.Labels, k.SelectedForUpdate, "the selection was followed")
+	assert.NotContains(t, n.Labels, k.UpdateResult, "the answer was read")
 
 	w.requestInPlace(machine.InPlaceCandidate)
 	w.cluster.change(node, func(n *machine.Node) { n.Labels[k.SelectedForUpdate] = "true" })
@@ -44,16 +44,16 @@ func TestP23UpdatesKeepTheMarksOfOthers(t *testing.T) {
 	require.Equal(t, machine.PhaseInPlaceUpdating, w.store.live().Status.Phase)
 	w.requestInPlace(machine.InPlaceNone)
 	(&shell{w: w}).settle(bound)
-	assert.Equal(t, "true", w.cluster.live(node).Labels[k.SelectedForUpdate], "withdrawn by the owner: the user's label is the user's")
+	assert.Equal(t, "true", w.cluster.live(node).Labels[k.SelectedForUpdate], "the update was withdrawn: the user's label stays")
 }
 
-// P28: a template that names a label of ours changes nothing about it. Otherwise the template and the
-// update would write it in turns, without end.
+// P28: a template that has one of our labels does not change that label. Otherwise template and update would
+// write it in turns, without end.
 // Invariants: P28
 func TestP28TemplateNamesOurLabels(t *testing.T) {
 	w := newWorld(t)
 	k := w.policy.Keys
-	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: ours}}} // its update was begun, and nothing recorded
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: ours}}} // in an update of which nothing is recorded
 	m.Spec.Class.Name, m.Spec.InPlace = "small", machine.InPlaceSelected
 	m.Spec.NodeTemplate.Labels = map[string]string{k.CandidateForUpdate: "", "zone": "a"}
 	m.Status.Phase, m.Status.ClockFrom = machine.PhaseInPlaceUpdating, w.now.Add(700*time.Millisecond)
@@ -74,8 +74,8 @@ func TestP28TemplateNamesOurLabels(t *testing.T) {
 	require.Equal(t, "a", w.cluster.live(node).Labels["zone"])
 }
 
-// The critical-components taint comes back only where it has been before, and
-// as it was.
+// After an update the critical-components taint is added again, with its value and effect, but only if the node
+// has had it before.
 func TestCriticalComponentsTaintComesBack(t *testing.T) {
 	taint := object.Taint{Key: machine.DefaultPolicy().Keys.CriticalComponents, Value: "v", Effect: object.NoExecute}
 	for _, before := range []bool{true, false} {
@@ -106,8 +106,7 @@ func TestCriticalComponentsTaintComesBack(t *testing.T) {
 	}
 }
 
-// An update takes four writes of the machine beside its owner's, and five of
-// its node.
+// An update takes four writes of the machine, in addition to its owner's, and five of its node.
 func TestUpdateTakesFourWrites(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -118,10 +117,10 @@ func TestUpdateTakesFourWrites(t *testing.T) {
 	(&shell{w: w}).settle(bound)
 	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
 	assert.Equal(t, 4+1, w.store.writes, "selected, ready, updated, moved by the owner, in service")
-	assert.Equal(t, 5, w.cluster.writes, "taken out, told that it is drained, that it may be updated, that it is, taken back")
+	assert.Equal(t, 5, w.cluster.writes, "marks, conditions SelectedForUpdate, ReadyForUpdate and UpdateSuccessful, marks removed")
 }
 
-// A drain that waits is asked again and again, and stores only what is new.
+// A drain that waits is called in each pass, but its progress is stored only when it changes.
 func TestDrainProgressIsStoredOnce(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		w := newWorld(t)
@@ -144,22 +143,21 @@ func TestDrainProgressIsStoredOnce(t *testing.T) {
 			w.advance(time.Minute)
 			w.runPass(s)
 		}
-		assert.Len(t, w.cluster.drain.asked, 6)
+		assert.Len(t, w.cluster.drain.orders, 6)
 		assert.Equal(t, writes, w.store.writes)
-		assert.Equal(t, 1, warned, "a blocker is told once")
+		assert.Equal(t, 1, warned, "a warning of the blocker is given once")
 		assert.Equal(t, "1 pods are held by budget db", w.store.live().Status.LastOperation.Message)
 		w.cluster.drain.stuck = 2
 		w.runPass(s)
 		assert.Equal(t, writes+1, w.store.writes)
 		assert.Equal(t, 2, warned)
-		first, last := w.cluster.drain.asked[0], w.cluster.drain.asked[6]
-		assert.Equal(t, first.Since, last.Since, "timers do not start over")
+		first, last := w.cluster.drain.orders[0], w.cluster.drain.orders[6]
+		assert.Equal(t, first.Since, last.Since, "the drain does not start again")
 		assert.Equal(t, first.Until, last.Until)
 	}
 }
 
-// The time of an update counts from when it was selected, or from a restart of
-// the clocks, and ends a second later than its figure.
+// The timeout of an update counts from its selection, or from a restart of the clocks, plus a second.
 // Invariants: P21
 func TestUpdatesEndOnTheSecond(t *testing.T) {
 	for _, stuck := range []int{0, 1} {
@@ -183,8 +181,8 @@ func TestUpdatesEndOnTheSecond(t *testing.T) {
 	}
 }
 
-// The waits of a forced deletion end on the second, too: a minute for the
-// drain, and the policy's time for the volumes.
+// The waits of a forced deletion end on the second as well: a minute for the drain, and Policy.DetachTimeout
+// for the volumes.
 // Invariants: P21
 func TestForcedDrainsEndOnTheSecond(t *testing.T) {
 	w := newWorld(t)
@@ -213,8 +211,8 @@ func TestForcedDrainsEndOnTheSecond(t *testing.T) {
 	assert.Equal(t, machine.StageGone, stage(end))
 }
 
-// The record of a drain that came to nothing goes with the cordon that it made,
-// and leaves one of somebody else.
+// The record of a drain that does not continue is removed together with the cordon that it made. A cordon of
+// somebody else stays.
 func TestP23RecordOfADrainGoesWithItsCordon(t *testing.T) {
 	for _, ours := range []bool{true, false} {
 		w := newWorld(t)
@@ -232,7 +230,7 @@ func TestP23RecordOfADrainGoesWithItsCordon(t *testing.T) {
 	}
 }
 
-// refuses has one effect on the cluster fail; empty: none.
+// makeUnavailable makes one effect on the cluster fail with UNAVAILABLE. Empty: none fails.
 func (w *world) makeUnavailable(effect string) {
 	w.cluster.faults = func(e string) codes.Code {
 		if e == effect {
@@ -244,7 +242,7 @@ func (w *world) makeUnavailable(effect string) {
 
 func (w *world) phase() machine.Phase { return w.store.live().Status.Phase }
 
-// A stage that claims to have been stored in the future holds no deletion up.
+// A stage that was stored with a time in the future does not delay the deletion.
 func TestP21WaitFromTheFutureIsOver(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -261,7 +259,7 @@ func TestP21WaitFromTheFutureIsOver(t *testing.T) {
 	assert.Nil(t, w.store.live())
 }
 
-// A drain that asks for a time that has passed is looked at in a second.
+// If a drain asks to be called at a time that has passed, it is called in a second.
 func TestPastDrainTimeMeansInASecond(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -276,7 +274,7 @@ func TestPastDrainTimeMeansInASecond(t *testing.T) {
 	assert.Equal(t, w.now.Add(time.Second), plan.At)
 }
 
-// An unhealthy node is no node to update, though its machine still runs.
+// No update begins on an unhealthy node, although its machine is still Running.
 func TestUnhealthyNodesAreNotUpdated(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -286,7 +284,7 @@ func TestUnhealthyNodesAreNotUpdated(t *testing.T) {
 	assert.Equal(t, machine.PhaseUnknown, w.phase())
 }
 
-// says has the node say where an update stands, as any program may write it.
+// setUpdateReason sets condition InPlaceUpdate of the node to a reason, as another program may do.
 func (w *world) setUpdateReason(reason string) {
 	w.cluster.change(node, func(n *machine.Node) {
 		n.Conditions = object.SetCondition(object.DropCondition(n.Conditions, machine.NodeInPlaceUpdate),
@@ -294,16 +292,15 @@ func (w *world) setUpdateReason(reason string) {
 	})
 }
 
-// Where storage holds no stage, a node that says that it may be updated decides
-// that its agent may be at work.
+// If the stored stage is unknown, the node's condition decides: at ReadyForUpdate the agent may be at work.
 func TestNodeTellsAnUnknownUpdateStage(t *testing.T) {
-	for _, told := range []bool{true, false} {
+	for _, agentTold := range []bool{true, false} {
 		w := newWorld(t)
 		w.createRunning()
 		w.addDrain(0, 0, 1)
 		w.requestInPlace(machine.InPlaceSelected)
 		w.runPass(&shell{w: w})
-		if told {
+		if agentTold {
 			w.setUpdateReason(machine.ReasonReadyForUpdate)
 		}
 		m := w.store.live().Clone()
@@ -311,8 +308,8 @@ func TestNodeTellsAnUnknownUpdateStage(t *testing.T) {
 		w.store.force(m)
 		w.requestInPlace(machine.InPlaceNone)
 		w.runPass(&shell{w: w})
-		if told {
-			assert.Equal(t, machine.PhaseInPlaceUpdating, w.phase(), "withdrawn under the agent's hands")
+		if agentTold {
+			assert.Equal(t, machine.PhaseInPlaceUpdating, w.phase(), "withdrawn while the agent may be at work")
 			assert.Equal(t, machine.StageReady, w.store.live().Status.LastOperation.Stage)
 		} else {
 			assert.Equal(t, machine.PhaseRunning, w.phase())
@@ -320,8 +317,8 @@ func TestNodeTellsAnUnknownUpdateStage(t *testing.T) {
 	}
 }
 
-// A cache that does not show a user's label yet withdraws nothing, and a cache
-// that shows a machine of before its update takes nothing off its node.
+// A cache that lacks a user's selection ends no update. A cache that shows the machine as it was before its
+// update removes nothing from the node.
 func TestStaleCachesStopNoUpdate(t *testing.T) {
 	for _, lags := range [][]int{{0, 100}, {2, 0}} {
 		w := newWorld(t)
@@ -332,7 +329,7 @@ func TestStaleCachesStopNoUpdate(t *testing.T) {
 		s := &shell{w: w}
 		w.runPass(s)
 		require.Equal(t, machine.PhaseInPlaceUpdating, w.phase())
-		if lags[0] > 0 { // back to before the user's label
+		if lags[0] > 0 { // as before the user's selection
 			w.cluster.change(node, func(n *machine.Node) { delete(n.Labels, w.policy.Keys.SelectedForUpdate) })
 		}
 		before := w.cluster.live(node)
@@ -349,7 +346,7 @@ func TestStaleCachesStopNoUpdate(t *testing.T) {
 	}
 }
 
-// A failure to write the node is forgotten when what was to be written is there.
+// The recorded failure to set the condition is removed when the node has the condition.
 func TestFailedConditionWriteIsForgotten(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -360,14 +357,13 @@ func TestFailedConditionWriteIsForgotten(t *testing.T) {
 	plan, _, err := s.reconcile()
 	require.NoError(t, err)
 	require.Equal(t, machine.StateFailed, w.store.live().Status.LastOperation.State)
-	w.setUpdateReason(machine.ReasonReadyForUpdate) // it was written after all
+	w.setUpdateReason(machine.ReasonReadyForUpdate) // the write has taken effect after all
 	w.now = plan.At
 	w.runPass(s)
 	assert.Equal(t, machine.StateProcessing, w.store.live().Status.LastOperation.State)
 }
 
-// A machine whose failed update was withdrawn runs again when its node was
-// brought back into service, and not before.
+// A machine whose failed update was withdrawn becomes Running only when its node is back in service.
 func TestWithdrawnFailedUpdateReturnsToService(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -390,7 +386,8 @@ func TestWithdrawnFailedUpdateReturnsToService(t *testing.T) {
 	assert.False(t, w.cluster.live(node).Unschedulable)
 }
 
-// returning is a machine whose update is done and whose owner has taken it over.
+// newReturning returns a world with a machine whose update is done and whose owner has moved it to its new set,
+// and an observation with a live read of its node.
 func newReturning(t *testing.T) (*world, *machine.Observation) {
 	w := newWorld(t)
 	w.createRunning()
@@ -404,8 +401,8 @@ func newReturning(t *testing.T) (*world, *machine.Observation) {
 	return w, o
 }
 
-// A record that knows less than the node is confirmed before the node is told
-// anything.
+// If the node records a newer update than the status, the status is confirmed by a write before the condition
+// is changed.
 func TestOldStatusIsConfirmedFirst(t *testing.T) {
 	w, o := newReturning(t)
 	for _, newer := range []bool{false, true} {
@@ -422,8 +419,7 @@ func TestOldStatusIsConfirmedFirst(t *testing.T) {
 	}
 }
 
-// The critical-components taint is put on once, and only with a node that
-// comes back from an update.
+// The critical-components taint is added once, and only to a node that returns from an update.
 func TestCriticalComponentsTaintIsAddedOnce(t *testing.T) {
 	taint := object.Taint{Key: machine.DefaultPolicy().Keys.CriticalComponents, Effect: object.NoSchedule}
 	for name, c := range map[string]struct {
@@ -453,8 +449,8 @@ func TestCriticalComponentsTaintIsAddedOnce(t *testing.T) {
 	}
 }
 
-// What a node says to an agent is taken back also where that fails at first,
-// and the node was not healthy in time.
+// The condition that tells an agent to work is taken back, also if that fails at first, and if the node was not
+// healthy in time.
 func TestUpdateConditionIsRetracted(t *testing.T) {
 	w, _ := newReturning(t)
 	w.makeUnavailable("MarkNode")
@@ -471,13 +467,13 @@ func TestUpdateConditionIsRetracted(t *testing.T) {
 	w.makeUnavailable("")
 	w.advance(5 * time.Second)
 	w.runPass(s)
-	told := object.FindCondition(w.cluster.live(node).Conditions, machine.NodeInPlaceUpdate)
-	assert.Equal(t, machine.ReasonUpdateSuccessful, told.Reason)
+	condition := object.FindCondition(w.cluster.live(node).Conditions, machine.NodeInPlaceUpdate)
+	assert.Equal(t, machine.ReasonUpdateSuccessful, condition.Reason)
 	requireIdle(w)
 }
 
-// A node that somebody deletes takes its machine along, also while it waits
-// for its owner.
+// If somebody deletes the node of an updated machine, the machine is deleted too, also while it waits for its
+// owner.
 func TestDeletedNodesAreFollowedAfterAnUpdate(t *testing.T) {
 	for _, r := range []machine.InPlaceRequest{machine.InPlaceSelected, machine.InPlaceNone} {
 		w, _ := newReturning(t)
@@ -488,8 +484,8 @@ func TestDeletedNodesAreFollowedAfterAnUpdate(t *testing.T) {
 	}
 }
 
-// A withdrawn machine runs again when its node is back in service, also if a
-// cache shows the node as it was before.
+// A machine whose update was withdrawn becomes Running when its node is back in service, also if a cache shows
+// the node as it was before the update.
 func TestWithdrawnMachinesAreInService(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -507,8 +503,8 @@ func TestWithdrawnMachinesAreInService(t *testing.T) {
 	assert.False(t, w.cluster.live(node).Unschedulable)
 }
 
-// A stage that does not go with its phase moves along no table; the model
-// holds each move to what is stored.
+// A stored stage that does not belong to the phase causes no move of the update table. The model checks each
+// move.
 func TestStageOfAnotherPhaseMakesNoMove(t *testing.T) {
 	for _, stage := range []machine.Stage{machine.StageCandidate, machine.StageReady, machine.StageInService, "Meditating"} {
 		w, _ := newReturning(t)
@@ -520,10 +516,10 @@ func TestStageOfAnotherPhaseMakesNoMove(t *testing.T) {
 	}
 }
 
-// updateChaos is a world in which a machine is updated while anything may go wrong.
+// updateChaos is a chaos in which a machine is updated in place.
 type updateChaos struct {
 	*chaos
-	cordoned bool // by a user, before
+	cordoned bool // by a user, before the update
 }
 
 func newUpdateChaos(t *rapid.T) *updateChaos {
@@ -561,11 +557,11 @@ func (c *updateChaos) event() {
 	switch rapid.IntRange(0, 7).Draw(c.draw, "event") {
 	case 0, 1:
 		r := anyAsk.Draw(c.draw, "ask")
-		if c.store.live().Status.Phase != machine.PhaseInPlaceUpdateSuccessful { // which only its owner's move ends
+		if c.store.live().Status.Phase != machine.PhaseInPlaceUpdateSuccessful { // only its owner's move ends this phase
 			c.requestInPlace(r)
 		}
 	case 2:
-		c.killAt, c.after = c.calls+rapid.IntRange(1, 6).Draw(c.draw, "kill"), rapid.Bool().Draw(c.draw, "after")
+		c.killAt, c.killAfter = c.calls+rapid.IntRange(1, 6).Draw(c.draw, "kill"), rapid.Bool().Draw(c.draw, "after")
 	case 3:
 		if n != nil {
 			c.cluster.change(node, func(n *machine.Node) { n.Labels[c.policy.Keys.SelectedForUpdate] = "true" })
@@ -595,36 +591,35 @@ func (c *updateChaos) storm() {
 	c.cluster.setReady(node, object.True)
 }
 
-// recorded holds a node to the rules by which an update that another program led on
-// is told from ours: no other program leads one on here.
+// requireRecordBeforeCondition checks the rules by which our own update is distinguished from one that another
+// program has continued (adoptsUpdate): there is no other program here.
 func (c *updateChaos) requireRecordBeforeCondition() {
 	n := c.cluster.live(node)
-	told := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
-	if told == nil || !n.Applied.Update.Since.IsZero() {
+	condition := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
+	if condition == nil || !n.Applied.Update.Since.IsZero() {
 		return
 	}
-	switch told.Reason {
+	switch condition.Reason {
 	case machine.ReasonCandidateForUpdate:
 	case machine.ReasonUpdateSuccessful:
-		require.False(c.draw, n.Applied.Update.Candidate, "the record of a candidate meets a success")
+		require.False(c.draw, n.Applied.Update.Candidate, "condition UpdateSuccessful and the record of a candidate")
 	default:
-		require.Fail(c.draw, "an update is told of that is not on record", "%s: %+v", told.Reason, n.Applied.Update)
+		require.Fail(c.draw, "the condition of an update that is not recorded", "%s: %+v", condition.Reason, n.Applied.Update)
 	}
 }
 
-// clean holds a node to carrying nothing of an update any more (P23).
+// requireNoUpdateLeft checks that nothing of an update is left on the node (P23).
 func (c *updateChaos) requireNoUpdateLeft() {
 	n := c.cluster.live(node)
 	require.Equal(c.draw, machine.UpdateMarks{}, n.Applied.Update)
 	require.NotContains(c.draw, n.Labels, c.policy.Keys.CandidateForUpdate)
-	require.Equal(c.draw, c.cordoned, n.Unschedulable, "P23: somebody else's cordon, or ours was left")
-	if told := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate); told != nil {
-		require.Equal(c.draw, machine.ReasonUpdateSuccessful, told.Reason, "an agent is still told that it may work, or the next update can't begin")
+	require.Equal(c.draw, c.cordoned, n.Unschedulable, "P23: our cordon is left, or a user's was removed")
+	if condition := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate); condition != nil {
+		require.Equal(c.draw, machine.ReasonUpdateSuccessful, condition.Reason, "an agent is still told to work, or the next update can't begin")
 	}
 }
 
-// requireUpdatedAgain holds a machine that was updated too late to being updated once more
-// when it is selected.
+// requireUpdatedAgain checks that a machine whose update came too late is updated again when it is selected.
 func (c *updateChaos) requireUpdatedAgain() {
 	c.cluster.agent = agentModel{answer: machine.UpdateSuccessful, takes: time.Minute}
 	if c.cluster.drain != nil {
@@ -637,11 +632,10 @@ func (c *updateChaos) requireUpdatedAgain() {
 	c.requireNoUpdateLeft()
 }
 
-// A storm of faults, kills, stale reads, requests and users never tells an
-// agent of a node that is in service or not empty, and never drains another
-// machine's node: the models fail on the spot. When it is over, the machine
-// settles (P18, P28); and where no update is wanted any more and none
-// came too late, it runs again, and nothing of the update is left (P23).
+// During a storm of faults, kills, stale reads, requests and selections by users, no agent is told to update a
+// node that is in service or not empty, and no node of another machine is drained: the models check that at
+// once. After the storm the machine settles (P18, P28). If no update is requested any more, and none succeeded
+// after its withdrawal, the machine runs again, and nothing of the update is left (P23).
 // Invariants: P17 P18 P23 P28
 func TestP18P23P28UpdatesAfterAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

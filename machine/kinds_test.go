@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// No verb, and no way of holding a secret, shows its data.
+// No verb shows the data of a secret, whatever value holds the secret.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	const hidden = "hunter2"
 	s := machine.Secret{
@@ -46,7 +46,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	assert.Equal(t, "<nil>", fmt.Sprint(none))
 }
 
-// What slog writes of a secret is its name, with either handler.
+// slog writes only the name of a secret, with either handler.
 // Invariants: P42
 func TestSecretsAreNotLogged(t *testing.T) {
 	s := machine.Secret{
@@ -69,13 +69,13 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	}
 }
 
-// A class says what an autoscaler would miss in it, and is valid all the same.
+// Unshaped returns what an autoscaler needs and the class lacks. The class is valid nevertheless.
 func TestUnshaped(t *testing.T) {
 	c := &machine.Class{}
-	assert.Empty(t, c.Unshaped(), "it is meant for no autoscaler")
+	assert.Empty(t, c.Unshaped(), "nothing for an autoscaler: none is meant to use it")
 	assert.NoError(t, c.Validate())
 	c.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.com/fpga": "1"}, Architecture: "arm64"}
-	assert.Empty(t, c.Unshaped(), "nor is this one")
+	assert.Empty(t, c.Unshaped(), "virtual capacity and architecture do not count")
 	c.NodeTemplate.Zone = "z"
 	assert.Equal(t, []string{"capacity", "instance type", "region"}, c.Unshaped())
 	c.NodeTemplate = &machine.NodeShape{Capacity: map[string]string{"cpu": "2"}, Region: "r", Zone: "z"}
@@ -88,7 +88,7 @@ type secretError struct{ Secret machine.Secret }
 
 func (e secretError) Error() string { return fmt.Sprintf("could not use %v", e.Secret) }
 
-// A store that keeps JSON gets the data back.
+// A store that encodes objects as JSON keeps the data of a secret.
 func TestSecretsSurviveStores(t *testing.T) {
 	s := &machine.Secret{Meta: object.Meta{UID: "u"}, Data: map[string][]byte{"a": []byte("b")}}
 	text, err := json.Marshal(s)
@@ -99,14 +99,14 @@ func TestSecretsSurviveStores(t *testing.T) {
 	assert.Equal(t, s.UID, back.UID)
 }
 
-// clones holds a copy to being equal and to sharing nothing changeable.
+// requireClone checks that a clone is equal and shares nothing changeable.
 func requireClone[T object.Object[T]](t *rapid.T, o T) {
 	c := o.Clone()
 	require.True(t, reflect.DeepEqual(o, c), "the copy differs")
 	require.True(t, o.SpecEqual(c))
-	kept := o.Clone()
+	before := o.Clone()
 	blot(reflect.ValueOf(c).Elem())
-	require.True(t, reflect.DeepEqual(kept, o), "the copy shares something")
+	require.True(t, reflect.DeepEqual(before, o), "the copy shares something")
 }
 
 // blot changes everything that can be reached from v.
@@ -152,7 +152,7 @@ func TestClonesShareNothing(t *testing.T) {
 	})
 }
 
-// leaves calls visit with each single thing that can be changed in v.
+// leaves calls visit for each single value in v that can be changed.
 func leaves(v reflect.Value, path string, visit func(path string, change func())) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -183,7 +183,7 @@ func leaves(v reflect.Value, path string, visit func(path string, change func())
 	}
 }
 
-// seesAll holds SpecEqual to seeing each single change of a spec.
+// requireSpecEqualSeesAll checks that SpecEqual notices each single change of a spec.
 func requireSpecEqualSeesAll[T object.Object[T]](t *testing.T, full T, spec func(T) []any) {
 	count := 0
 	each := func(o T, visit func(path string, change func())) {
@@ -227,7 +227,7 @@ func TestSpecEqualSeesEveryField(t *testing.T) {
 	empty.Spec.NodeTemplate.Labels = map[string]string{}
 	assert.True(t, none.SpecEqual(empty), "a nil map is an empty one")
 	empty.Spec.Config.NodeConditions = []string{}
-	assert.False(t, none.SpecEqual(empty), "no conditions at all are not the policy's")
+	assert.False(t, none.SpecEqual(empty), "an empty list is not nil, which means the policy's")
 }
 
 func TestValidate(t *testing.T) {
@@ -314,8 +314,8 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestConfigurationHasNoNegatives: each number of a configuration must not be negative, so that no deployment
-// makes machines that are invalid.
+// TestConfigurationHasNoNegatives: InvalidField refuses a negative number in each field, so that no deployment
+// creates invalid machines.
 func TestConfigurationHasNoNegatives(t *testing.T) {
 	kind := reflect.TypeFor[machine.Configuration]()
 	numbers := 0

@@ -7,6 +7,6 @@ import (
 	"github.com/millwright-go/millwright/internal/testkit"
 )
 
-// TestMain lets rapid try harder than it does by default: these tests are quick, and what they look
-// for is rare.
+// TestMain makes rapid do more checks than by default: these tests are quick, and the mistakes that
+// they look for are rare.
 func TestMain(m *testing.M) { os.Exit(testkit.Run(m, 2000)) }

@@ -12,21 +12,21 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// clusterModel holds nodes and all their versions. A nil version: it was gone.
+// clusterModel is a cluster: it holds all versions of each node. A nil version: the node did not exist.
 type clusterModel struct {
 	w            *world
 	nodes        map[string][]*machine.Node // versions, by name
 	registeredBy map[string]string          // node UID to the machine whose VM registered it; absent: none of ours
 	version      int
-	halfway      string // the version that the first half of a sync has written
+	halfway      string // the version that the first half of a sync has written, see capacity
 	writes       int
 	unready      bool // nodes register without being Ready
 	faults       func(effect string) codes.Code
 	unreachable  bool                     // its API server does not answer
-	undo         func(*machine.Node)      // what something else changes in each node that is written
-	rejects      func(*machine.Node) bool // whether the server refuses a node's content
+	undo         func(*machine.Node)      // changes each node that is written, as another program would
+	rejects      func(*machine.Node) bool // reports whether the server rejects a node
 	rejections   int
-	drain        *drainModel // nil: there is no drainer
+	drain        *drainModel // nil: this process drains no nodes
 	agent        agentModel
 }
 
@@ -48,14 +48,14 @@ func (c *clusterModel) put(n *machine.Node) *machine.Node {
 	return n
 }
 
-// change edits a node as somebody else would.
+// change edits a node as another program would.
 func (c *clusterModel) change(name string, change func(*machine.Node)) {
 	n := c.live(name).Clone()
 	change(n)
 	c.put(n)
 }
 
-// add makes a node that no VM of the model registered.
+// add creates a node that no VM of the model has registered.
 func (c *clusterModel) add(name string, change ...func(*machine.Node)) *machine.Node {
 	n := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}, CreatedAt: c.w.now}}
 	n.UID = "node-uid-" + strconv.Itoa(c.version+1)
@@ -70,8 +70,8 @@ func (c *clusterModel) add(name string, change ...func(*machine.Node)) *machine.
 	return c.put(n)
 }
 
-// register has the VMs that are up register their nodes. A node that has the
-// name already is taken over, as a kubelet does.
+// register makes the VMs that have booted register their nodes. If the name is taken, the VM takes the node
+// over, as a kubelet does.
 func (c *clusterModel) register() {
 	for _, v := range c.w.provider.vms {
 		if v.joined || !v.boots || c.w.now.Before(v.bootAt) || !c.w.tokens.admits(v) {
@@ -93,7 +93,7 @@ func (c *clusterModel) register() {
 	}
 }
 
-// ready sets what the node says of itself.
+// setReady sets condition Ready of a node.
 func (c *clusterModel) setReady(name string, status object.ConditionStatus) {
 	c.change(name, func(n *machine.Node) {
 		n.Conditions = object.SetCondition(n.Conditions, object.Condition{
@@ -102,7 +102,7 @@ func (c *clusterModel) setReady(name string, status object.ConditionStatus) {
 	})
 }
 
-// delete is what somebody asks for who is not us.
+// delete deletes a node as somebody else would.
 func (c *clusterModel) delete(name string) {
 	n := c.live(name)
 	if n == nil {
@@ -129,7 +129,7 @@ func (c *clusterModel) find(m *machine.Machine, name string) *machine.Node {
 	return nil
 }
 
-// fault answers for an effect that is to fail.
+// fault returns the failure of an effect, and whether there is one.
 func (c *clusterModel) fault(effect string) (machine.Outcome, bool) {
 	if c.unreachable {
 		return failed(codes.Unavailable), true
@@ -142,7 +142,7 @@ func (c *clusterModel) fault(effect string) (machine.Outcome, bool) {
 	return machine.Outcome{}, false
 }
 
-// touch holds each write of a node to P17.
+// checkOwned checks P17 for each write of a node: the node is this machine's.
 func (c *clusterModel) checkOwned(m *machine.Machine, n *machine.Node) {
 	c.writes++
 	owner := n.Labels[c.w.policy.Keys.NodeMachine]
@@ -151,7 +151,7 @@ func (c *clusterModel) checkOwned(m *machine.Machine, n *machine.Node) {
 		"P17: wrote node %s, which no VM of this machine registered", n.Name)
 }
 
-// capacity is the first half of a sync; the second finds out how it went.
+// capacity makes the first half of a sync. If that fails, the second half fails, too.
 func (c *clusterModel) capacity(m *machine.Machine, e *machine.SyncNode) {
 	now := c.live(e.Node.Name)
 	if now == nil || now.Version != e.Node.Version {
@@ -194,7 +194,7 @@ func (c *clusterModel) sync(m *machine.Machine, e *machine.SyncNode) (*machine.N
 	return c.put(next), machine.Outcome{}
 }
 
-// mark sets a condition. nil and no failure: somebody else has written the node.
+// mark sets a condition. It returns nil without a failure if somebody else has written the node.
 func (c *clusterModel) mark(m *machine.Machine, e *machine.MarkNode) (*machine.Node, machine.Outcome) {
 	if bad, yes := c.fault("MarkNode"); yes {
 		return nil, bad
@@ -224,31 +224,31 @@ func (c *clusterModel) remove(m *machine.Machine, e machine.DeleteNode) machine.
 	return machine.Outcome{}
 }
 
-// drainModel is a drain of the only node there is: pods that leave after a
-// while, pods that leave by force only, and volumes that take their time.
+// drainModel drains the only node. The node has pods that leave after some time, pods that leave only by force,
+// and volumes.
 type drainModel struct {
 	w           *world
-	pods        int           // leave, one each time leaves has passed since the drain began
-	leaveAfter  time.Duration // how long the next one takes
-	stuck       int           // leave by force only
-	wedged      bool          // not even then
-	volumes     int           // attached until held has passed after a detach was asked for
+	pods        int           // one of them leaves each time that leaveAfter has passed
+	leaveAfter  time.Duration // from the beginning of the drain, or from the last pod that left
+	stuck       int           // pods that leave only by force
+	wedged      bool          // the stuck pods do not leave by force either
+	volumes     int           // attached until detachAfter has passed since the first forced DetachVolumes
 	detachAfter time.Duration
 	refused     string // why no volume can be detached
 
-	next    time.Time // when the next pod leaves
-	freed   time.Time // when the volumes leave
-	asked   []machine.DrainNode
-	detachs int
+	next        time.Time // when the next pod leaves
+	freed       time.Time // when the volumes are detached
+	orders      []machine.DrainNode
+	detachCalls int
 }
 
-// run is one call of the drain.
+// run is one call of DrainNode.
 func (m *drainModel) run(of *machine.Machine, e *machine.DrainNode) machine.DrainAnswer {
 	if bad, yes := m.w.cluster.fault("DrainNode"); yes {
 		return machine.DrainAnswer{Outcome: bad}
 	}
 	m.checkOrder(of, e)
-	m.asked = append(m.asked, *e)
+	m.orders = append(m.orders, *e)
 	if e.Forced && !m.wedged {
 		m.pods, m.stuck = 0, 0
 		return machine.DrainAnswer{Done: true, Forced: true}
@@ -269,13 +269,13 @@ func (m *drainModel) run(of *machine.Machine, e *machine.DrainNode) machine.Drai
 	return machine.DrainAnswer{Done: true}
 }
 
-// hold holds each order to the rules.
+// checkOrder checks the arguments of DrainNode.
 func (m *drainModel) checkOrder(of *machine.Machine, e *machine.DrainNode) {
 	c := m.w.cluster
-	require.True(m.w.t, e.Forced || e.Until.After(m.w.now), "P21: a drain whose time is up")
-	require.False(m.w.t, e.Since.IsZero() || e.Since.After(m.w.now), "a drain counts from a stored time")
+	require.True(m.w.t, e.Forced || e.Until.After(m.w.now), "P21: Until has passed")
+	require.False(m.w.t, e.Since.IsZero() || e.Since.After(m.w.now), "Since must be a stored time")
 	forced := of.Labels[m.w.policy.Keys.ForceDrain] != ""
-	require.False(m.w.t, e.Forced && !of.Deleted() && !forced, "P22: force for an update that nobody asked for")
+	require.False(m.w.t, e.Forced && !of.Deleted() && !forced, "P22: force without the label")
 	require.NotEqual(m.w.t, of.Deleted(), e.Stays)
 	if now := c.live(e.Node.Name); now != nil && now.UID == e.Node.UID {
 		owner := now.Labels[m.w.policy.Keys.NodeMachine]
@@ -288,7 +288,7 @@ func (m *drainModel) detach(of *machine.Machine, e *machine.DetachVolumes) machi
 		return machine.DrainAnswer{Outcome: bad}
 	}
 	require.True(m.w.t, of.Deleted())
-	m.detachs++
+	m.detachCalls++
 	if m.volumes > 0 && m.freed.IsZero() && e.Forced {
 		m.freed = m.w.now.Add(m.detachAfter)
 	}
@@ -302,7 +302,8 @@ func (m *drainModel) detach(of *machine.Machine, e *machine.DetachVolumes) machi
 	return machine.DrainAnswer{At: m.freed, Why: fmt.Sprintf("%d volumes", m.volumes)}
 }
 
-// drains gives the cluster a drain.
+// addDrain makes the cluster drain nodes. pods leave one after the other, each after leaveAfter; stuck pods
+// leave only by force.
 func (w *world) addDrain(pods int, leaveAfter time.Duration, stuck int) *drainModel {
 	w.cluster.drain = &drainModel{w: w, pods: pods, leaveAfter: leaveAfter, stuck: stuck}
 	return w.cluster.drain
@@ -320,7 +321,7 @@ func drainAnswer(a *machine.DrainAnswer) string {
 	return "not yet"
 }
 
-// agentModel is the program that updates nodes which say that they may be updated.
+// agentModel is the agent that updates nodes whose condition says ReadyForUpdate.
 type agentModel struct {
 	answer  string // empty: it never answers
 	takes   time.Duration
@@ -328,7 +329,7 @@ type agentModel struct {
 	updated int // how often it was done
 }
 
-// due is when the agent will have done its work on the node; zero: there is none.
+// due returns when the agent is done with the node. Zero: it is not told to work, or never answers.
 func (a *agentModel) due(w *world) time.Time {
 	n := w.cluster.live(node)
 	if n == nil || a.answer == "" || n.Labels[w.policy.Keys.UpdateResult] != "" {
@@ -349,7 +350,7 @@ func (a *agentModel) work(w *world) {
 	w.cluster.setUpdateResult(a.answer, a.reason)
 }
 
-// result has the agent's answer put on the node.
+// setUpdateResult sets the agent's answer on the node.
 func (c *clusterModel) setUpdateResult(answer, reason string) {
 	c.change(node, func(n *machine.Node) {
 		if n.Labels == nil {
@@ -362,27 +363,28 @@ func (c *clusterModel) setUpdateResult(answer, reason string) {
 	})
 }
 
-// announced holds each announcement to an agent to the rules: the update
-// can't be withdrawn any more, and the node is out of service and empty.
+// checkAnnouncement checks the state in which condition ReadyForUpdate is set, because it tells an agent to
+// work: the update can't be withdrawn any more, and the node is out of service and empty.
 func (c *clusterModel) checkAnnouncement(n *machine.Node, e *machine.MarkNode) {
 	if e.Condition.Type != machine.NodeInPlaceUpdate {
 		return
 	}
-	require.Equal(c.w.t, object.True, e.Condition.Status, "the reason says it all")
+	require.Equal(c.w.t, object.True, e.Condition.Status, "only the reason changes")
 	if e.Condition.Reason != machine.ReasonReadyForUpdate {
 		return
 	}
 	m := c.w.store.live()
-	require.Equal(c.w.t, machine.PhaseInPlaceUpdating, m.Status.Phase, "announced for a machine that is not being updated")
-	require.Equal(c.w.t, machine.StageReady, m.Status.LastOperation.Stage, "announced before that was stored")
-	require.True(c.w.t, n.Unschedulable, "announced on a node in service")
-	require.Empty(c.w.t, n.Labels[c.w.policy.Keys.UpdateResult], "announced under an answer")
+	require.Equal(c.w.t, machine.PhaseInPlaceUpdating, m.Status.Phase, "ReadyForUpdate for a machine that is not being updated")
+	require.Equal(c.w.t, machine.StageReady, m.Status.LastOperation.Stage, "ReadyForUpdate before the stage is stored")
+	require.True(c.w.t, n.Unschedulable, "ReadyForUpdate on a node in service")
+	require.Empty(c.w.t, n.Labels[c.w.policy.Keys.UpdateResult], "ReadyForUpdate on a node with an answer")
 	if c.drain != nil {
-		require.Zero(c.w.t, c.drain.pods+c.drain.stuck, "announced on a node that is not empty")
+		require.Zero(c.w.t, c.drain.pods+c.drain.stuck, "ReadyForUpdate on a node that is not empty")
 	}
 }
 
-// ownerModel moves machines whose update is done.
+// ownerModel is the machine's owner. If moves is set, it moves a machine to its new set when its update is
+// done.
 type ownerModel struct {
 	moves bool
 	moved int
@@ -403,7 +405,7 @@ func (o *ownerModel) work(w *world) {
 	})
 }
 
-// ask writes what the machine's owner asks of it.
+// requestInPlace sets what the machine's owner requests.
 func (w *world) requestInPlace(r machine.InPlaceRequest) {
 	w.edit(func(m *machine.Machine) { m.Spec.InPlace = r })
 }

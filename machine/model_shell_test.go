@@ -15,20 +15,20 @@ import (
 // bound is how many decisions a pass may take.
 const bound = 20
 
-// shell carries out plans, as the manager does. It is one process: what it
-// remembers is lost when it is killed.
+// shell carries plans out, as the manager does. It stands for one process: after a kill a test makes a new one,
+// which remembers nothing.
 type shell struct {
 	w            *world
 	noInitialize bool
 	failures     int
 	written      machine.NodeWrites
-	// How many versions the caches lag; nil: none.
+	// lag returns by how many versions the next cached read is behind. Nil: by none.
 	lag func() int
-	// told hears of each decision once it was carried out; may be nil.
+	// onDecision is called after each decision was carried out; may be nil.
 	onDecision func(o *machine.Observation, plan machine.Plan, answer string)
 }
 
-// observe reads what a pass begins with; nil: there is no machine.
+// observe returns what a pass begins with, read from caches. Nil: there is no machine.
 func (s *shell) observe() *machine.Observation {
 	w, lag := s.w, func() int { return 0 }
 	if s.lag != nil {
@@ -41,10 +41,10 @@ func (s *shell) observe() *machine.Observation {
 	o := &machine.Observation{
 		Machine: m, Class: w.class, Secret: w.secret, Frozen: w.frozen, NoCluster: w.cluster == nil,
 		NoDrain: w.cluster == nil || w.cluster.drain == nil, NoInitialize: s.noInitialize, Failures: s.failures, NodeWrites: s.written,
-		WatchedSince: w.watched, Missing: w.missing, VMUnhealthy: w.listed, Budgeted: w.budget != nil, Token: w.tokenUse(),
+		WatchedSince: w.watched, Missing: w.missing, VMUnhealthy: w.listedUnhealthy, Budgeted: w.budget != nil, Token: w.tokenUse(),
 	}
-	if w.seen != nil {
-		o.Class = w.seen()
+	if w.cachedClass != nil {
+		o.Class = w.cachedClass()
 	}
 	if len(w.fields) > 0 && o.Class != nil {
 		o.VMSpec = pointer(machine.SplitSpec(o.Class, w.fields))
@@ -55,8 +55,8 @@ func (s *shell) observe() *machine.Observation {
 	return o
 }
 
-// reconcile is one pass. gone: there is no machine any more. A conflict ends
-// it early, to be made again; so does a kill.
+// reconcile runs one pass. gone says that the machine no longer exists. A conflict or a kill ends the pass with
+// an error.
 func (s *shell) reconcile() (plan machine.Plan, gone bool, err error) {
 	o := s.observe()
 	if o == nil {
@@ -75,7 +75,7 @@ func (s *shell) reconcile() (plan machine.Plan, gone bool, err error) {
 			}
 		case plan.Effect != nil:
 			key := effectKey(plan.Effect)
-			require.False(s.w.t, issued[key], "%s twice in a pass", key)
+			require.False(s.w.t, issued[key], "%s is issued twice in a pass", key)
 			issued[key] = true
 			err = s.carryOut(o, plan.Effect)
 			s.report(o, plan, err)
@@ -87,7 +87,7 @@ func (s *shell) reconcile() (plan machine.Plan, gone bool, err error) {
 			return plan, false, nil
 		}
 	}
-	require.Fail(s.w.t, "a pass has no end", "last: %s", plan.Why)
+	require.Fail(s.w.t, "a pass does not end", "last: %s", plan.Why)
 	return plan, false, nil
 }
 
@@ -98,18 +98,18 @@ func (s *shell) decide(o *machine.Observation) machine.Plan {
 	require.False(t, plan.Write != nil && plan.Effect != nil, "a write and an effect in one plan")
 	require.False(t, plan.Effect != nil && !o.Machine.HasFinalizer(machine.Finalizer), "P11: an effect without our finalizer")
 	if _, creates := plan.Effect.(machine.CreateVM); creates {
-		require.True(t, o.Fresh, "P13: a create that this pass's write did not announce: its reader may be stale")
+		require.True(t, o.Fresh, "P13: a create that no write of this pass has announced")
 	}
-	require.True(t, plan.At.IsZero() || plan.At.After(s.w.now), "a wait that is over")
+	require.True(t, plan.At.IsZero() || plan.At.After(s.w.now), "At is not in the future")
 	require.NotEmpty(t, plan.Why.Reason, "a decision without a reason")
 	s.w.requireMoves(o, plan)
 	if want := stageBefore(plan.Effect); want != "" && o.Machine.Deleted() {
-		require.Equal(t, want, o.Machine.Status.LastOperation.Stage, "%T at another stage: %s", plan.Effect, plan.Why)
+		require.Equal(t, want, o.Machine.Status.LastOperation.Stage, "%T at the wrong stage: %s", plan.Effect, plan.Why)
 	}
 	return plan
 }
 
-// stageBefore is the stage of a deletion that is stored before an effect; empty: any.
+// stageBefore returns the stage of a deletion that must be stored before an effect. Empty: any.
 func stageBefore(e machine.Effect) machine.Stage {
 	switch e.(type) {
 	case *machine.MarkNode, *machine.DrainNode:
@@ -139,7 +139,7 @@ func (s *shell) report(o *machine.Observation, plan machine.Plan, err error) {
 	s.onDecision(o, plan, answer)
 }
 
-// write carries out a write, and puts what is stored now into the observation.
+// write carries out a write, and puts the stored machine into the observation.
 func (s *shell) write(o *machine.Observation, plan machine.Plan) error {
 	var next *machine.Machine
 	var failure error
@@ -164,8 +164,7 @@ func (s *shell) write(o *machine.Observation, plan machine.Plan) error {
 	return nil
 }
 
-// count keeps the number of consecutive failures. That a step is announced once
-// more is no success.
+// count counts failures in a row. A step that is announced once more is no success, so it keeps the count.
 func (s *shell) count(was, op *machine.Operation) {
 	switch {
 	case *was == *op:
@@ -222,7 +221,7 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 	return err
 }
 
-// ask answers a question for leave.
+// answer carries out the effects that ask for a permission or concern a token.
 func (s *shell) answer(o *machine.Observation, effect machine.Effect) {
 	switch effect.(type) {
 	case machine.AskGrant:
@@ -230,13 +229,13 @@ func (s *shell) answer(o *machine.Observation, effect machine.Effect) {
 	case machine.AskCreate:
 		o.CreatePermit = s.w.createPermit(o.Machine)
 	case machine.AskUpdate:
-		o.UpdateTurn = s.w.turnOf(o.Machine)
+		o.UpdateTurn = s.w.answerAskUpdate(o.Machine)
 	case machine.EnsureToken, machine.RenewToken, machine.RemoveToken:
 		s.w.tokens.call(o, effect)
 	}
 }
 
-// drive makes the call of an effect on the driver.
+// drive calls the driver for an effect.
 func (s *shell) drive(o *machine.Observation, effect machine.Effect) {
 	p, m := s.w.provider, o.Machine
 	p.class = o.Class
@@ -259,7 +258,7 @@ func (s *shell) drive(o *machine.Observation, effect machine.Effect) {
 	}
 }
 
-// drain makes the call of an effect on what runs on a node.
+// drain calls the drain for an effect.
 func (s *shell) drain(o *machine.Observation, effect machine.Effect) {
 	d := s.w.cluster.drain
 	if e, ok := effect.(*machine.DrainNode); ok {
@@ -270,7 +269,7 @@ func (s *shell) drain(o *machine.Observation, effect machine.Effect) {
 	}
 }
 
-// unread answers that a node can't be read. Unless the read is forced, that ends the pass.
+// failRead answers a FindNode while the cluster does not answer. Unless the read is forced, it ends the pass.
 func (s *shell) failRead(o *machine.Observation, find machine.FindNode) error {
 	err := errors.New(codes.Unavailable.Contract())
 	if !find.Forced {
@@ -281,7 +280,7 @@ func (s *shell) failRead(o *machine.Observation, find machine.FindNode) error {
 	})
 }
 
-// capacity makes the first of the two calls of a SyncNode, where it is needed.
+// capacity makes the first of the two writes of a SyncNode, if the capacity differs.
 func (s *shell) capacity(m *machine.Machine, effect machine.Effect) error {
 	sync, ok := effect.(*machine.SyncNode)
 	if !ok || !sync.Capacity {
@@ -292,7 +291,7 @@ func (s *shell) capacity(m *machine.Machine, effect machine.Effect) error {
 
 func pointer[T any](v T) *T { return &v }
 
-// effectKey names an effect by its kind and what it is about.
+// effectKey identifies an effect within a pass.
 func effectKey(e machine.Effect) string {
 	if mark, ok := e.(*machine.MarkNode); ok {
 		return fmt.Sprintf("%T of %s %s", e, mark.Condition.Type, mark.Condition.Reason)
@@ -303,9 +302,9 @@ func effectKey(e machine.Effect) string {
 	return fmt.Sprintf("%T%v", e, e)
 }
 
-// settle runs passes, and time between them, until nothing is left to happen
-// or the machine is gone. Kills are survived by a fresh process, and stale
-// caches catch up after a pass. It returns the last plan.
+// settle runs passes, and lets time pass between them, until nothing is left to happen or the machine is gone.
+// After a kill it continues with a new process. Caches are fresh after the first pass. It returns the last
+// plan.
 func (s *shell) settle(passes int) machine.Plan {
 	w := s.w
 	var trail []string
@@ -313,7 +312,7 @@ func (s *shell) settle(passes int) machine.Plan {
 		w.tick()
 		plan, gone, err := s.reconcile()
 		stale := s.lag != nil
-		s.lag = nil // the watch catches up, and wakes the shell again
+		s.lag = nil // the watch catches up, and there is another pass
 		switch {
 		case gone && !stale:
 			return plan
@@ -339,7 +338,7 @@ func (s *shell) settle(passes int) machine.Plan {
 	return machine.Plan{}
 }
 
-// earlier is the earlier of two times that may be zero, which means never.
+// earlier returns the earlier of two times. Zero means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -347,10 +346,10 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// turnOf is the answer to AskUpdate.
-func (w *world) turnOf(m *machine.Machine) *machine.UpdateTurn {
-	if w.turn == nil {
+// answerAskUpdate returns the answer to AskUpdate.
+func (w *world) answerAskUpdate(m *machine.Machine) *machine.UpdateTurn {
+	if w.updateTurn == nil {
 		return &machine.UpdateTurn{Allowed: true}
 	}
-	return w.turn(m)
+	return w.updateTurn(m)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// world is all that decisions are about and carried out on: a store, a
-// provider, a cluster and a clock, each as simple as a model can be.
+// world is everything that decisions see and change: a store, a provider, a cluster and a clock, each as a
+// simple model.
 type world struct {
 	t      require.TestingT
 	now    time.Time
@@ -26,17 +26,18 @@ type world struct {
 	class  *machine.Class // nil: it does not exist
 	secret string
 	frozen bool
-	// watched is when the process began to watch; zero: it always has.
-	watched time.Time
-	missing *machine.MissingVM
-	listed  bool                                       // as unhealthy
-	fields  []string                                   // that the driver declares
-	seen    func() *machine.Class                      // the class as caches show it; nil: as it is
-	turn    func(*machine.Machine) *machine.UpdateTurn // answers AskUpdate; nil: it is always one's turn
-	// budget answers AskGrant; nil: there is none.
+	// watched is when the process began to watch; zero: it has always watched.
+	watched         time.Time
+	missing         *machine.MissingVM
+	listedUnhealthy bool     // listings report the VM as unhealthy
+	fields          []string // the updatable fields that the driver declares
+	// cachedClass returns the class as caches show it; nil: they are fresh.
+	cachedClass func() *machine.Class
+	// updateTurn answers AskUpdate; nil: each update is allowed.
+	updateTurn func(*machine.Machine) *machine.UpdateTurn
+	// budget answers AskGrant; nil: there is no budget.
 	budget func(*machine.Machine) *machine.Grant
-	// hold is what slows the machine's class, and createPermit answers AskCreate; nil:
-	// nothing does.
+	// createPermit answers AskCreate while there is a classBackoff.
 	classBackoff *machine.ClassBackoff
 	createPermit func(*machine.Machine) *machine.CreatePermit
 	states       *fsm.States[machine.Machine]
@@ -44,18 +45,18 @@ type world struct {
 	store    *storeModel
 	provider *providerModel
 	cluster  *clusterModel // nil: there is none
-	tokens   *tokenModel   // nil: none are asked for
+	tokens   *tokenModel   // nil: the user data needs none
 	owner    ownerModel
 
-	calls  int  // port calls made so far
-	killAt int  // the port call at which the shell dies; 0: none
-	after  bool // the call takes effect before the shell dies
+	calls     int  // port calls made so far
+	killAt    int  // the port call at which the shell dies; 0: none
+	killAfter bool // that call takes effect before the shell dies
 }
 
 // epoch is when worlds begin. It has a fraction of a second, which stores drop.
 var epoch = time.Date(2026, 3, 1, 9, 0, 0, 700_000_000, time.UTC)
 
-const ours = "m-1" // the machine that tests are about
+const ours = "m-1" // name of the machine under test
 
 func newWorld(t require.TestingT) *world {
 	policy := machine.DefaultPolicy()
@@ -72,7 +73,7 @@ func newWorld(t require.TestingT) *world {
 	return w
 }
 
-// give stores the machine that the test is about, born with the finalizer.
+// createMachine stores the machine under test, with its finalizer.
 func (w *world) createMachine(change ...func(*machine.Machine)) {
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: ours}}}
 	m.AddFinalizer(machine.Finalizer)
@@ -91,7 +92,7 @@ func (w *world) edit(change func(*machine.Machine)) {
 	require.NoError(w.t, err)
 }
 
-// pass lets time pass, and the world with it.
+// advance lets time pass, and makes the events happen that are due then.
 func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.tick()
@@ -100,10 +101,10 @@ func (w *world) advance(d time.Duration) {
 // read is how a node is read live now.
 func (w *world) read() decision.Freshness { return readAt(w.now) }
 
-// readAt is a live read that took no time.
+// readAt returns the times of a live read that took no time.
 func readAt(at time.Time) decision.Freshness { return decision.Freshness{Began: at, Ended: at} }
 
-// tick makes happen what is due.
+// tick makes the events happen that are due.
 func (w *world) tick() {
 	if w.cluster != nil {
 		w.cluster.register()
@@ -112,7 +113,7 @@ func (w *world) tick() {
 	w.owner.work(w)
 }
 
-// next is when something is due to happen by itself; zero: nothing is.
+// next returns when the next event is due; zero: none is.
 func (w *world) next() time.Time {
 	var at time.Time
 	for _, v := range w.provider.vms {
@@ -131,12 +132,12 @@ func (w *world) next() time.Time {
 
 var errKilled = errors.New("the shell was killed")
 
-// port carries out one port call, unless the shell dies at it. A kill before
-// a call loses the call, a kill after it loses its answer.
+// port makes a port call, unless the shell dies at it. A kill before the call prevents it; a kill after it
+// loses its answer.
 func (w *world) port(call func()) error {
 	w.calls++
 	if w.calls == w.killAt {
-		if w.after {
+		if w.killAfter {
 			call()
 		}
 		return errKilled
@@ -153,12 +154,13 @@ func first(p *machine.Plan) (m machine.Move) {
 	return m
 }
 
-// legal holds a plan to its moves (P44): they explain its write.
+// requireMoves checks that a plan's moves explain its write (P44).
 func (w *world) requireMoves(o *machine.Observation, plan machine.Plan) {
 	require.NoError(w.t, checkMoves(w.states, o, &plan), "%s", plan.Why)
 }
 
-// explained reports whether a plan's moves lead from the machine as it is to what the plan's write makes of it.
+// checkMoves returns an error unless the plan's moves lead from the observed machine to the one that its write
+// makes.
 func checkMoves(states *fsm.States[machine.Machine], o *machine.Observation, plan *machine.Plan) error {
 	after := o.Machine.Clone()
 	switch write := plan.Write.(type) {
@@ -170,7 +172,7 @@ func checkMoves(states *fsm.States[machine.Machine], o *machine.Observation, pla
 	return states.Fire(context.Background(), o.Machine, after, o, plan.Moves...)
 }
 
-// states are those of machines, with the guards of a policy.
+// states returns the state machines of machines, with the guards of a policy.
 func states(t require.TestingT, p *machine.Policy) *fsm.States[machine.Machine] {
 	s, err := fsm.New(fsm.Machines(p)...)
 	require.NoError(t, err)
@@ -179,15 +181,15 @@ func states(t require.TestingT, p *machine.Policy) *fsm.States[machine.Machine] 
 
 var errConflict = errors.New("conflict")
 
-// storeModel holds one machine and all its versions, so that reads can be
-// stale. A nil version: it was gone.
+// storeModel holds all versions of one machine, so that reads can be stale. A nil version: the machine did not
+// exist.
 type storeModel struct {
 	w        *world
 	versions []*machine.Machine
 	writes   int
 }
 
-// cached reads the machine as it was so many versions ago; nil: there is none.
+// cached returns the machine as it was so many versions ago; nil: there was none.
 func (s *storeModel) cached(lag int) *machine.Machine {
 	if len(s.versions) == 0 {
 		return nil
@@ -197,7 +199,7 @@ func (s *storeModel) cached(lag int) *machine.Machine {
 
 func (s *storeModel) live() *machine.Machine { return s.cached(0) }
 
-// put stores the next version, whole seconds only, as every store does.
+// put stores the next version.
 func (s *storeModel) put(m *machine.Machine) *machine.Machine {
 	m.Version = strconv.Itoa(len(s.versions) + 1)
 	s.versions = append(s.versions, m)
@@ -211,7 +213,7 @@ func (s *storeModel) create(m *machine.Machine) {
 	s.put(m)
 }
 
-// force stores any version at all, as an older program or a bad disk might.
+// force stores any machine, as an older program or a bad disk might.
 func (s *storeModel) force(m *machine.Machine) { s.put(m.Clone()) }
 
 func (s *storeModel) seconds() time.Time { return s.w.now.Truncate(time.Second) }
@@ -224,7 +226,7 @@ func (s *storeModel) current(version string) (*machine.Machine, error) {
 	return m, nil
 }
 
-// update stores metadata and spec; nil: with that, the machine is gone.
+// update stores metadata and spec. It returns nil if that removes the machine.
 func (s *storeModel) update(m *machine.Machine) (*machine.Machine, error) {
 	was, err := s.current(m.Version)
 	if err != nil {
@@ -257,7 +259,7 @@ func (s *storeModel) updateStatus(version string, status machine.Status) (*machi
 	return s.put(next), nil
 }
 
-// remove asks for the machine's deletion.
+// remove requests the machine's deletion.
 func (s *storeModel) remove() {
 	m := s.live()
 	if m == nil || m.Deleted() {
@@ -274,15 +276,15 @@ func (s *storeModel) remove() {
 	s.put(next)
 }
 
-// released holds the removal of the finalizer to P14 and P16.
+// checkRelease checks P14 and P16 when the finalizer is removed.
 func (s *storeModel) checkRelease(m *machine.Machine) {
 	t, p := s.w.t, s.w.provider
-	require.Empty(t, p.alive(m), "P14: the finalizer went while a VM exists")
+	require.Empty(t, p.alive(m), "P14: the finalizer is removed while a VM exists")
 	if m.Status.NeverCreated && m.Spec.ProviderID == "" {
-		require.False(t, p.vmMayExist, "P16: recorded that none was created, but a create may have made a VM")
+		require.False(t, p.vmMayExist, "P16: NeverCreated is set, but a create may have made a VM")
 		return
 	}
-	require.True(t, p.deletedOK, "P16: the finalizer went before a delete was answered")
+	require.True(t, p.deletedOK, "P16: the finalizer is removed before DeleteMachine has succeeded")
 }
 
 func conditions(list []object.Condition) []string {
@@ -297,16 +299,16 @@ func conditions(list []object.Condition) []string {
 type vm struct {
 	id, name, node string
 	initialized    bool
-	visibleAt      time.Time // for status calls
+	visibleAt      time.Time // when status calls begin to show it
 	boots          bool      // it will register a node
 	bootAt         time.Time
 	joined         bool
 	unhealthy      string
 	tags           map[string]string
-	token          int // that it was made with
+	token          int // the token that it was created with
 }
 
-// fault is how one call goes wrong: with an answer, after its effect or instead of it.
+// fault is the failure of a call. done says that the call has taken effect nevertheless.
 type fault struct {
 	code codes.Code
 	done bool
@@ -317,37 +319,37 @@ type providerModel struct {
 	w   *world
 	vms []*vm
 
-	atomic    bool              // one VM a name, even if status calls do not show it
+	atomic    bool              // creates make at most one VM of a name, even if status calls do not show it
 	lag       time.Duration     // after which status calls show a VM
 	boot      time.Duration     // after which a VM registers its node; negative: never
 	noStatus  bool              // GetMachineStatus answers UNIMPLEMENTED
 	hasInit   bool              // InitializeMachine is implemented
-	differs   bool              // a VM of the name exists and is not what is asked for
+	differs   bool              // creates fail with ALREADY_EXISTS: a different VM has the name
 	nameless  bool              // status answers have no node name
 	bare      bool              // UNINITIALIZED comes without a response
 	anonymous bool              // InitializeMachine is answered without ID and node name
 	blank     func(*machine.VM) // what create leaves out of its answer; may be nil
 	note      string
 	addresses []machine.Address
-	nodeName  string // of every VM; empty: "node-" and the machine's name
+	nodeName  string // node name of every VM; empty: "node-" and the machine's name
 	faults    func(codes.Call) fault
 
-	class     *machine.Class // that the call at hand comes with
-	token     int            // likewise
+	class     *machine.Class // argument of the current call
+	token     int            // argument of the current call
 	made      int
 	deletedOK bool // a delete of our machine was answered OK or NOT_FOUND
-	// vmMayExist: a create was not answered with a refusal after which nothing was made.
+	// vmMayExist says that some create was not refused with one of the refusals.
 	vmMayExist bool
 	calls      map[codes.Call]int
 }
 
-// call makes one driver call about a machine.
+// call makes one driver call for a machine.
 func (p *providerModel) call(call codes.Call, m *machine.Machine, id string, do func(*machine.Machine, string) machine.VM) machine.VM {
 	require.True(p.w.t, m.HasFinalizer(machine.Finalizer), "P11: a call without our finalizer")
 	p.calls[call]++
 	note := p.note
 	if call == codes.GetMachineStatus {
-		note = "" // a call that only looks has nothing to note
+		note = "" // a status call has no LastKnown
 	}
 	var f fault
 	if p.faults != nil {
@@ -461,7 +463,7 @@ func (p *providerModel) initialize(m *machine.Machine, _ string) machine.VM {
 	return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
 }
 
-// remove deletes the VM with an ID, if one is given or recorded, or else all of the name.
+// remove deletes the VM with the given or recorded ID. Without an ID it deletes all VMs of the machine's name.
 func (p *providerModel) remove(m *machine.Machine, id string) machine.VM {
 	if id == "" {
 		id = m.Spec.ProviderID
@@ -480,7 +482,7 @@ func (p *providerModel) remove(m *machine.Machine, id string) machine.VM {
 	return machine.VM{}
 }
 
-// alive are the VMs a machine answers for: the recorded one, or those of its name.
+// alive returns the VMs that a machine is responsible for: the recorded one, or those of its name.
 func (p *providerModel) alive(m *machine.Machine) []string {
 	var ids []string
 	for _, v := range p.vms {
@@ -501,15 +503,15 @@ func (p *providerModel) named(name string) []string {
 	return ids
 }
 
-// update brings a VM's tags from those of one spec to those of another. Tags of
-// neither are somebody else's.
+// update removes the tags of lastApplied from a VM and sets those of the class. All
+// other tags are somebody else's and stay.
 func (p *providerModel) update(m *machine.Machine, lastApplied string) machine.VM {
 	if p.w.fields == nil {
 		return machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
 	}
 	last, lastFixed := tagsOf([]byte(lastApplied))
 	want, fixed := tagsOf(p.class.ProviderSpec)
-	require.Equal(p.w.t, lastFixed, fixed, "P4: an update of what can't be updated")
+	require.Equal(p.w.t, lastFixed, fixed, "P4: an update of fields that can't be updated")
 	for _, v := range p.vms {
 		if v.id != m.Spec.ProviderID {
 			continue
@@ -528,7 +530,7 @@ func (p *providerModel) update(m *machine.Machine, lastApplied string) machine.V
 	return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
 }
 
-// tagsOf reads the specs of the model: what can be updated, and the rest.
+// tagsOf reads a provider spec of the model: its tags, which can be updated, and the rest.
 func tagsOf(spec []byte) (tags map[string]string, fixed string) {
 	var read struct {
 		Size string            `json:"size"`
@@ -540,18 +542,18 @@ func tagsOf(spec []byte) (tags map[string]string, fixed string) {
 	return read.Tags, read.Size
 }
 
-// tokenModel makes bootstrap tokens. A cluster lets a VM join that was made with
-// the token its machine has, and while this lasts.
+// tokenModel makes bootstrap tokens. A VM may join only if it was created with its machine's token, and only
+// until the token expires.
 type tokenModel struct {
-	w       *world
-	use     machine.TokenUse
-	of      map[string]bootToken // by the machine's UID
-	made    int
-	ensured int // calls that were answered
-	removed int
-	left    bool // a removal has failed
-	faults  func(machine.Effect) fault
-	handed  int // the token of the pass at hand; 0: none
+	w             *world
+	use           machine.TokenUse
+	byUID         map[string]bootToken // by the machine's UID
+	made          int
+	ensured       int // calls that were answered
+	removed       int
+	removalFailed bool // a removal has failed
+	faults        func(machine.Effect) fault
+	current       int // the token of the pass at hand; 0: none
 }
 
 type bootToken struct {
@@ -559,18 +561,18 @@ type bootToken struct {
 	until time.Time
 }
 
-// tokens has the world's user data ask for tokens, which are made.
+// needTokens gives the user data a placeholder for a bootstrap token.
 func (w *world) needTokens() *tokenModel {
-	w.tokens = &tokenModel{w: w, use: machine.TokenNeeded, of: map[string]bootToken{}}
+	w.tokens = &tokenModel{w: w, use: machine.TokenNeeded, byUID: map[string]bootToken{}}
 	return w.tokens
 }
 
-// tokenUse is what caches show of the user data.
+// tokenUse returns what a new pass sees of the user data.
 func (w *world) tokenUse() machine.TokenUse {
 	if w.tokens == nil {
 		return machine.TokenUnused
 	}
-	w.tokens.handed = 0 // a new pass
+	w.tokens.current = 0 // a new pass
 	return w.tokens.use
 }
 
@@ -588,34 +590,34 @@ func (m *tokenModel) call(o *machine.Observation, effect machine.Effect) {
 	switch e := effect.(type) {
 	case machine.EnsureToken:
 		require.Equal(m.w.t, e.Until, e.Until.Truncate(time.Second))
-		require.True(m.w.t, e.Until.After(m.w.now), "a token that is over")
-		require.True(m.w.t, o.Fresh, "P13: a token that this pass's write did not announce: its reader may be stale")
+		require.True(m.w.t, e.Until.After(m.w.now), "the token has expired")
+		require.True(m.w.t, o.Fresh, "P13: a token for a create that no write of this pass has announced")
 		if o.TokenEnsured = answer; happens {
 			m.ensure(o.Machine.UID, e.Until)
 		}
 		if f.code != codes.OK {
-			m.handed = 0
+			m.current = 0
 		}
 	case machine.RenewToken:
-		require.True(m.w.t, e.Until.After(m.w.now), "a token that is over")
+		require.True(m.w.t, e.Until.After(m.w.now), "the token has expired")
 		o.TokenEnsured = answer
-		if _, exists := m.of[o.Machine.UID]; happens && exists {
+		if _, exists := m.byUID[o.Machine.UID]; happens && exists {
 			m.ensure(o.Machine.UID, e.Until)
 		} else if happens {
 			answer.Code = codes.NotFound
 		}
 	case machine.RemoveToken:
 		if o.TokenRemoved = answer; happens {
-			delete(m.of, o.Machine.UID)
+			delete(m.byUID, o.Machine.UID)
 			m.removed++
 		}
-		m.left = m.left || !happens
+		m.removalFailed = m.removalFailed || !happens
 	}
 }
 
 func (m *tokenModel) ensure(uid string, until time.Time) {
 	m.ensured++
-	has, ok := m.of[uid]
+	has, ok := m.byUID[uid]
 	if !ok {
 		m.made++
 		has.value = m.made
@@ -623,29 +625,29 @@ func (m *tokenModel) ensure(uid string, until time.Time) {
 	if until.After(has.until) {
 		has.until = until
 	}
-	m.of[uid] = has
-	m.handed = has.value
+	m.byUID[uid] = has
+	m.current = has.value
 }
 
-// tokenForCall holds a call that hands out the user data to having a token in it, and
-// returns that; 0: none is needed.
+// tokenForCall returns the token for a call that passes on the user data. It checks that there is one; 0: none
+// is needed.
 func (m *tokenModel) tokenForCall(o *machine.Observation) int {
 	if m == nil || m.use == machine.TokenUnused {
 		return 0
 	}
-	require.Equal(m.w.t, machine.TokenNeeded, m.use, "a VM with a placeholder")
-	require.NotZero(m.w.t, m.handed, "a VM with a placeholder")
-	require.Equal(m.w.t, m.handed, m.of[o.Machine.UID].value)
-	return m.handed
+	require.Equal(m.w.t, machine.TokenNeeded, m.use, "the user data has a placeholder instead of a token")
+	require.NotZero(m.w.t, m.current, "the user data has a placeholder instead of a token")
+	require.Equal(m.w.t, m.current, m.byUID[o.Machine.UID].value)
+	return m.current
 }
 
-// admits reports whether a VM may join; if its token is over, it tries again
-// later, for as long as it is waited for.
+// admits reports whether a VM may join. If its token has expired, the VM tries again while its machine is
+// waiting.
 func (m *tokenModel) admits(v *vm) bool {
 	if m == nil || m.use == machine.TokenUnused {
 		return true
 	}
-	has, ok := m.of["uid-"+v.name]
+	has, ok := m.byUID["uid-"+v.name]
 	if !ok || has.value != v.token {
 		v.boots = false
 		return false

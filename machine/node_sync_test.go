@@ -26,8 +26,7 @@ var (
 	}), 0, 3, func(t object.Taint) string { return t.Key })
 )
 
-// parts says what of a node differs: mostly one thing, so that no other
-// difference hides a mistake about it.
+// parts says which parts of a node differ: mostly one, so that no other difference hides a mistake about it.
 type parts struct{ labels, annotations, taints, capacity bool }
 
 var anyParts = rapid.SampledFrom([]parts{
@@ -55,8 +54,8 @@ func (p parts) template(t *rapid.T) machine.NodeTemplate {
 	}
 }
 
-// threeWay is what a map should be: what is wanted, and of the rest what
-// others put there, which is all but what we applied and was not changed since.
+// threeWay returns what a map should be: the wanted entries, and of the others those that we have not applied,
+// or that were changed since.
 func threeWay(have, last, want map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range have {
@@ -90,8 +89,7 @@ func taintSet(taints []object.Taint) map[object.Taint]bool {
 	return out
 }
 
-// A node is written exactly when it or the record differs from what it should
-// be, and then to what it should be.
+// A node is written exactly if it or the record differs from what it should be. The write makes it so.
 func TestTemplatesAreAppliedThreeWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -111,14 +109,14 @@ func TestTemplatesAreAppliedThreeWay(t *testing.T) {
 		n.Applied.Generation = rapid.Int64Range(0, 1).Draw(t, "applied generation")
 		m.Generation = rapid.Int64Range(0, 2).Draw(t, "generation")
 		if n.Applied.Generation == m.Generation && m.Generation != 0 {
-			n.Applied.NodeTemplate = m.Spec.NodeTemplate.Clone() // what a generation promises
+			n.Applied.NodeTemplate = m.Spec.NodeTemplate.Clone() // as the generation says
 		}
 		want, last := &m.Spec.NodeTemplate, &n.Applied
 		labels := threeWay(n.Labels, last.Labels, want.Labels)
 		annotations := threeWay(n.Annotations, last.Annotations, want.Annotations)
 		quantities := threeWay(n.Capacity, last.VirtualCapacity, capacity)
 		taints := threeWayTaints(n.Taints, last.Taints, want.Taints)
-		inLine := maps.Equal(labels, n.Labels) && maps.Equal(annotations, n.Annotations) && maps.Equal(quantities, n.Capacity) &&
+		inSync := maps.Equal(labels, n.Labels) && maps.Equal(annotations, n.Annotations) && maps.Equal(quantities, n.Capacity) &&
 			maps.Equal(taints, taintSet(n.Taints)) && last.Equal(want) && maps.Equal(last.VirtualCapacity, capacity)
 
 		plan, err := machine.Decide(&machine.Observation{
@@ -126,7 +124,7 @@ func TestTemplatesAreAppliedThreeWay(t *testing.T) {
 		}, w.policy, w.now)
 		require.NoError(t, err)
 		sync, writes := plan.Effect.(*machine.SyncNode)
-		require.Equal(t, !inLine, writes, "%s", plan.Why)
+		require.Equal(t, !inSync, writes, "%s", plan.Why)
 		if !writes {
 			return
 		}
@@ -138,12 +136,12 @@ func TestTemplatesAreAppliedThreeWay(t *testing.T) {
 		require.True(t, maps.Equal(capacity, sync.Node.Applied.VirtualCapacity))
 		require.Equal(t, m.Generation, sync.Node.Applied.Generation)
 		require.True(t, sync.Spec)
-		require.True(t, sync.Capacity || maps.Equal(quantities, n.Capacity), "a change of capacity that is not announced")
+		require.True(t, sync.Capacity || maps.Equal(quantities, n.Capacity), "the capacity differs, and Capacity is not set")
 		requireInSync(t, w, m, sync.Node)
 	})
 }
 
-// requireInSync holds a node that was just written to being in line.
+// requireInSync checks that a node that was just written is in sync.
 func requireInSync(t *rapid.T, w *world, m *machine.Machine, n *machine.Node) {
 	plan, err := machine.Decide(&machine.Observation{
 		Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},
@@ -152,8 +150,8 @@ func requireInSync(t *rapid.T, w *world, m *machine.Machine, n *machine.Node) {
 	require.Equal(t, machine.Plan{Why: decision.Why{Reason: machine.ReasonHealthy, Name: node}}, plan)
 }
 
-// Label a makes way for label b, which has no value and is there already: the
-// record of b's value is missing, not empty, and a has to go.
+// Label b, which has an empty value and is on the node already, replaces label a in the template. b is not in
+// the record, which differs from an empty value in the record. So the node is written, and a is removed.
 func TestMissingRecordIsNotAnEmptyValue(t *testing.T) {
 	w := newWorld(t)
 	w.createMachine(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"a": ""} })
@@ -166,7 +164,7 @@ func TestMissingRecordIsNotAnEmptyValue(t *testing.T) {
 	require.Contains(t, w.cluster.live(node).Labels, "b")
 }
 
-// P17: only a node that carries our finalizer takes its machine along.
+// P17: the deletion of a node without our finalizer does not delete the machine.
 func TestP17DeletionOfOthersNodesIsNotFollowed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
@@ -182,8 +180,8 @@ func TestP17DeletionOfOthersNodesIsNotFollowed(t *testing.T) {
 	})
 }
 
-// P27: a node that is to be written is the plan's own, with anything on it, and
-// what is not to be changed is on it as it was.
+// P27: the node in a plan shares nothing with the observed one, and keeps everything that the write does not
+// change.
 func TestSyncedNodeIsAClone(t *testing.T) {
 	m := &machine.Machine{Meta: object.Meta{
 		Key: object.Key{Namespace: "fleet", Name: "m-1"}, UID: "u", Version: "1", Generation: 1, Finalizers: []string{machine.Finalizer},
@@ -198,7 +196,7 @@ func TestSyncedNodeIsAClone(t *testing.T) {
 		Labels:      map[string]string{machine.DefaultPolicy().Keys.NodeMachine: "m-1", "x": "1"},
 		Annotations: map[string]string{"x": "1", machine.DefaultPolicy().Keys.KeepNode: "true"}, Owner: &object.Owner{Name: "pool"},
 	}, ProviderID: "p://1"}
-	n.Applied.Preserved.Kept = true // not any more
+	n.Applied.Preserved.Kept = true // from a preservation that has ended
 	n.Taints = []object.Taint{{Key: "x"}}
 	n.Conditions = []object.Condition{{Type: machine.NodeReady, Status: object.True}}
 	n.Addresses = []machine.Address{{Type: "InternalIP", Value: "10.0.0.1"}}
@@ -224,7 +222,7 @@ func init() {
 	healthStories["rollout marks"] = rolloutMarks
 }
 
-// rolloutMarks tells how marks come and go, and what they do not touch.
+// rolloutMarks tells how marks are set and removed, and what they leave unchanged.
 func rolloutMarks(s *story) {
 	s.toRunning()
 	s.mark(machine.RolloutMarks{Avoid: true, Keep: true})
@@ -248,7 +246,7 @@ func (s *story) mark(marks machine.RolloutMarks) {
 	s.edit(func(m *machine.Machine) { m.Spec.Marks = marks })
 }
 
-// place is one of the places on a node where a mark may be.
+// place is a place on a node where a rollout sets a mark.
 type place int
 
 const (
@@ -257,7 +255,7 @@ const (
 	kept
 )
 
-// content of a place: nothing, or a value.
+// content is what is in a place: nothing, or a value.
 type content struct {
 	there bool
 	value string
@@ -304,8 +302,7 @@ func (p place) write(k *machine.Keys, n *machine.NodeTemplate, c content) {
 	}
 }
 
-// marking is a running machine, its node, and a ledger of who put there what
-// is in each place now.
+// marking is a running machine and its node. ours says for each place whether its content is ours.
 type marking struct {
 	t    *rapid.T
 	w    *world
@@ -318,24 +315,24 @@ func (g *marking) content(p place) content {
 	return p.read(&g.w.policy.Keys, &machine.NodeTemplate{Annotations: g.n.Annotations, Taints: g.n.Taints})
 }
 
-// others change a place.
+// othersWrite changes a place as another program would.
 func (g *marking) othersWrite() {
 	p := rapid.SampledFrom([]place{avoid, keep, kept}).Draw(g.t, "place")
 	c := rapid.SampledFrom([]content{{}, p.mark(), {true, "theirs"}}).Draw(g.t, "content")
 	if g.content(p) == c && c.there {
-		return // nothing changes, so nothing shows
+		return // no change
 	}
 	spec := machine.NodeTemplate{Annotations: g.n.Annotations, Taints: g.n.Taints}
 	p.write(&g.w.policy.Keys, &spec, c)
 	g.n.Annotations, g.n.Taints = spec.Annotations, spec.Taints
 	if !c.there {
-		return // what was ours and is gone can be no one else's
+		return // an empty place keeps its entry in ours
 	}
-	// Put back as it was, it can't be told from what was ours and stayed.
+	// If the value is as recorded, it can't be distinguished from ours.
 	g.ours[p] = c == p.read(&g.w.policy.Keys, &g.n.Applied.NodeTemplate)
 }
 
-// owner changes what the machine's own template says of a place.
+// ownerWrites changes a place in the machine's template.
 func (g *marking) ownerWrites() {
 	p := rapid.SampledFrom([]place{avoid, keep, kept}).Draw(g.t, "place")
 	p.write(&g.w.policy.Keys, &g.m.Spec.NodeTemplate, rapid.SampledFrom([]content{{}, {}, p.mark(), {true, "owners"}}).Draw(g.t, "content"))
@@ -355,7 +352,7 @@ func (g *marking) decide() machine.Plan {
 	return plan
 }
 
-// pass syncs the node and holds what is in each place then to the ledger.
+// pass syncs the node, and checks the content of each place against ours.
 func (g *marking) pass() {
 	var before [3]content
 	for p := range before {
@@ -363,7 +360,7 @@ func (g *marking) pass() {
 	}
 	if sync, ok := g.decide().Effect.(*machine.SyncNode); ok {
 		g.n = sync.Node
-		require.Nil(g.t, g.decide().Effect, "not in line after one write")
+		require.Nil(g.t, g.decide().Effect, "not in sync after one write")
 	}
 	keepOurs := false
 	for i, was := range before {
@@ -373,10 +370,10 @@ func (g *marking) pass() {
 		free := !was.there || g.ours[p]
 		switch {
 		case template.there:
-			require.Equal(g.t, template, now, "the template's is not there")
+			require.Equal(g.t, template, now, "the template's entry is missing")
 			g.ours[p] = true
 		case !free:
-			require.Equal(g.t, was, now, "P23: what others put there was changed")
+			require.Equal(g.t, was, now, "P23: what others have set was changed")
 		case p.wanted(g.m.Spec.Marks) && (p != kept || keepOurs):
 			require.Equal(g.t, p.mark(), now, "a mark is missing")
 			g.ours[p] = true
@@ -390,10 +387,9 @@ func (g *marking) pass() {
 	}
 }
 
-// TestP23MarksOfOthersStay: for anything that others write on a node, the owner in the
-// template and a rollout on the machine, in any order: marks that are
-// wanted are there where the place was free, go when they are not wanted, and
-// nothing that somebody else put there is changed or taken away.
+// TestP23MarksOfOthersStay: other programs write the node, the owner changes the template, and a rollout
+// changes the marks, in any order. Wanted marks are set if their place is free, and removed when they are no
+// longer wanted. Nothing that somebody else has set is changed or removed.
 // Invariants: P23
 func TestP23MarksOfOthersStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -414,7 +410,7 @@ func TestP23MarksOfOthersStay(t *testing.T) {
 	})
 }
 
-// preserve has the machine kept for inspection, or not any more.
+// preserve begins or ends the preservation of the machine.
 func (g *marking) preserve(yes bool) {
 	g.m.Status.Preservation, g.m.Annotations = machine.Preservation{}, nil
 	if yes {
@@ -423,7 +419,7 @@ func (g *marking) preserve(yes bool) {
 	}
 }
 
-// node writes the node until it is in line.
+// node carries out the writes of the node until there are none.
 func (g *marking) node() {
 	for range 5 {
 		switch e := g.decide().Effect.(type) {
@@ -437,12 +433,12 @@ func (g *marking) node() {
 			return
 		}
 	}
-	require.Fail(g.t, "the node does not get in line")
+	require.Fail(g.t, "the node does not get in sync")
 }
 
-// TestP23PreservedMachinesKeepTheirMarks: marks of a rollout neither come nor
-// go while a machine is preserved; they do when that ends, though nothing else
-// changed. What keeps autoscalers off belongs to both, and says so.
+// TestP23PreservedMachinesKeepTheirMarks: while a machine is preserved, the marks of a rollout are neither set
+// nor removed. When that ends, they are, even if nothing else has changed. The annotations that keep
+// autoscalers away belong to rollout and preservation.
 // Invariants: P23
 func TestP23PreservedMachinesKeepTheirMarks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -469,8 +465,7 @@ func TestP23PreservedMachinesKeepTheirMarks(t *testing.T) {
 	})
 }
 
-// Keys that are empty, or the same for two marks, leave no node to be written
-// again and again.
+// With keys that are empty, or the same for two marks, a node is not written again and again.
 func TestOddMarkKeys(t *testing.T) {
 	for _, keys := range []machine.Keys{
 		{}, {AvoidTaint: "a"}, {KeepNode: "k"}, {KeptByUs: "b"}, {KeepNode: "k", KeptByUs: "k"},
@@ -492,7 +487,7 @@ func TestOddMarkKeys(t *testing.T) {
 		}
 		require.Equal(t, keys.AvoidTaint != "", len(n.Taints) == 1, "%+v %+v", keys, n.Taints)
 		require.Equal(t, keys.KeepNode != "", n.Annotations[keys.KeepNode] == "true")
-		require.NotContains(t, n.Annotations, "b", "the mark that is ours says of nothing that it is")
+		require.NotContains(t, n.Annotations, "b", "KeptByUs is not set without KeepNode")
 		require.NotContains(t, n.Annotations, "")
 		plan, err := machine.Decide(&machine.Observation{
 			Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},

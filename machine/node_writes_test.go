@@ -15,11 +15,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// disputed is an entry of a node that the library and another program want.
+// disputed is an entry of a node that the library and another program set differently.
 type disputed struct {
-	what   string // as the warning names it
-	ours   func(*machine.Node) bool
-	theirs func(*machine.Node)
+	what   string                   // its name in the warning
+	ours   func(*machine.Node) bool // reports whether the node has our value
+	theirs func(*machine.Node)      // sets the other program's value
 }
 
 var disputes = map[string]disputed{
@@ -70,12 +70,12 @@ func taintOf(n *machine.Node, key string) bool {
 	return slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Key == key })
 }
 
-// mostWrites is how often an entry is written within ten minutes, however often it is undone.
+// mostWrites is how often an entry is written within ten minutes at most, however often it is undone.
 const mostWrites = 8
 
-// P64: another program undoes on sight what we write on a node, some entries of it. Each is answered
-// by few writes and in one warning that names it, the machine runs on, and when the other program
-// stops, the node is as it should be within ten minutes.
+// P64: another program immediately undoes our writes of some entries of a node. Each of them is written a
+// bounded number of times, with warnings that name it, and the machine continues to run. Within ten minutes
+// after the other program has stopped, the node is as it should be.
 // Invariants: P64
 func TestP64WriteFightsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -115,19 +115,19 @@ func TestP64WriteFightsAreBounded(t *testing.T) {
 			if plan.At.IsZero() {
 				plan.At = end
 			}
-			if rapid.IntRange(0, 3).Draw(t, "quiet") == 0 {
+			if rapid.IntRange(0, 3).Draw(t, "no event") == 0 {
 				step = min(plan.At.Sub(w.now), 5*time.Minute) // until it looks again by itself
 			}
 			w.advance(max(step, time.Second))
 		}
 		for _, name := range names {
 			at := writes[name]
-			require.Greater(t, len(at), 2, "%s: nobody fought", name)
+			require.Greater(t, len(at), 2, "%s: it was not written again", name)
 			for i := mostWrites; i < len(at); i++ {
 				require.GreaterOrEqual(t, at[i].Sub(at[i-mostWrites]), 10*time.Minute, "P64: %s was written %d times within ten minutes", name, mostWrites+1)
 			}
 			if len(at) < 5 || at[3].Sub(at[0]) > 4*time.Minute {
-				continue // too rare to be held back
+				continue // too rare for a delay
 			}
 			require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(warned)), func(text string) bool { return strings.Contains(text, disputes[name].what) }), "%s: %v", name, warned)
 		}
@@ -140,7 +140,8 @@ func TestP64WriteFightsAreBounded(t *testing.T) {
 	})
 }
 
-// TestFirstUndoIsRevertedAtOnce: what is undone once is put back at once; and what the template gets does not wait for what is disputed.
+// TestFirstUndoIsRevertedAtOnce: an entry that is undone for the first time is written again at once. Other
+// entries of the template do not wait for a disputed one.
 func TestFirstUndoIsRevertedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.createMachine(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "a"} })
@@ -159,19 +160,19 @@ func TestFirstUndoIsRevertedAtOnce(t *testing.T) {
 	pass()
 	undo()
 	pass()
-	require.NotContains(t, w.cluster.live(node).Labels, "team", "held back")
+	require.NotContains(t, w.cluster.live(node).Labels, "team", "the write is not delayed")
 	w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "a", "tier": "web"} })
 	pass()
 	require.Equal(t, "web", w.cluster.live(node).Labels["tier"])
-	require.NotContains(t, w.cluster.live(node).Labels, "team", "held back")
+	require.NotContains(t, w.cluster.live(node).Labels, "team", "the write is not delayed")
 	w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"team": "b", "tier": "web"} })
 	pass()
-	require.Equal(t, "b", w.cluster.live(node).Labels["team"], "another value")
+	require.Equal(t, "b", w.cluster.live(node).Labels["team"], "a new value is written at once")
 }
 
-// TestStartupTaintsAreAddedOnce: a startup taint of the template that another program has removed
-// stays off, and one of critical components keeps no machine from running. A taint that is none comes
-// back, and so does each on a node that registers again.
+// TestStartupTaintsAreAddedOnce: a startup taint of the template that another program has removed is not added
+// again, and the machine becomes Running without it. Any other taint is added again. On a node that registers
+// again, all taints are added.
 func TestStartupTaintsAreAddedOnce(t *testing.T) {
 	for key, once := range map[string]bool{
 		machine.DefaultPolicy().Keys.CriticalComponents:              true,
@@ -209,10 +210,10 @@ func TestStartupTaintsAreAddedOnce(t *testing.T) {
 	}
 }
 
-// TestFightsAreForgotten: what another program has undone on a node is put back at once on a node that
-// has registered again, and when the clock was set back.
+// TestFightsAreForgotten: an entry that was undone before is written at once if the node has registered again,
+// or if the clock was set back.
 func TestFightsAreForgotten(t *testing.T) {
-	for name, then := range map[string]func(w *world){
+	for name, event := range map[string]func(w *world){
 		"registered again": func(w *world) { w.cluster.change(node, func(n *machine.Node) { n.UID = "again" }) },
 		"clock set back":   func(w *world) { w.advance(-time.Hour) },
 		"nothing":          func(*world) {},
@@ -231,14 +232,14 @@ func TestFightsAreForgotten(t *testing.T) {
 			undo()
 			w.advance(time.Second)
 		}
-		require.False(t, undo(), "it is held back")
-		then(w)
+		require.False(t, undo(), "the write is not delayed")
+		event(w)
 		require.Equal(t, name != "nothing", undo(), name)
 	}
 }
 
-// P64 for conditions: another program takes what we say about a machine off its node on sight. The drain,
-// and the machine that is kept, continue without it.
+// P64 for conditions: another program immediately removes a condition that we set on a node. The drain, or the
+// preservation, continues without it.
 // Invariants: P64
 func TestP64ConditionsAreBounded(t *testing.T) {
 	for condition, begin := range map[string]func(*world){
@@ -270,7 +271,7 @@ func TestP64ConditionsAreBounded(t *testing.T) {
 				})
 			}
 		}
-		require.Greater(t, len(writes), 2, "%s: nobody fought", condition)
+		require.Greater(t, len(writes), 2, "%s: it was not set again", condition)
 		for i := mostWrites; i < len(writes); i++ {
 			require.GreaterOrEqual(t, writes[i].Sub(writes[i-mostWrites]), 10*time.Minute, "P64: %s was written %d times within ten minutes", condition, mostWrites+1)
 		}
@@ -283,7 +284,7 @@ func TestP64ConditionsAreBounded(t *testing.T) {
 	}
 }
 
-// A node's spec is another one when anything in the record of its drain is.
+// SpecEqual notices each change in the record of a drain.
 func TestSpecEqualSeesTheDrain(t *testing.T) {
 	at := epoch.Truncate(time.Second)
 	node := &machine.Node{Drain: &machine.DrainRecord{
@@ -314,7 +315,7 @@ func TestSpecEqualSeesTheDrain(t *testing.T) {
 		c := node.Clone()
 		change(c.Drain)
 		assert.False(t, node.SpecEqual(c), what)
-		assert.Equal(t, "v", node.Drain.Turn.Volumes[0], "a clone shares nothing")
+		assert.Equal(t, "v", node.Drain.Turn.Volumes[0], "the clone shares the volumes")
 	}
 	assert.True(t, node.SpecEqual(&machine.Node{Drain: node.Drain.Clone()}), "the same instants")
 	local := node.Clone()

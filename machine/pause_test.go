@@ -15,7 +15,7 @@ import (
 
 const pausedKey = "millwright-go/paused"
 
-// annotatePause writes the annotation; empty: it is taken off.
+// annotatePause sets the pause annotation; empty: removes it.
 func (w *world) annotatePause(value string) {
 	w.edit(func(m *machine.Machine) {
 		m.Annotations = map[string]string{pausedKey: value}
@@ -25,13 +25,14 @@ func (w *world) annotatePause(value string) {
 	})
 }
 
+// setPause sets the annotation, and runs a pass.
 func (s *story) setPause(value string) {
 	s.comment("annotation %s: %q", pausedKey, value)
 	s.annotatePause(value)
 	s.reconcile()
 }
 
-// pauseStories are about machines that are left alone for a time.
+// pauseStories are about machines that are not reconciled for a time.
 var pauseStories = map[string]func(*story){
 	"paused while it runs": func(s *story) {
 		s.toRunning()
@@ -102,8 +103,8 @@ var pauseStories = map[string]func(*story){
 	},
 }
 
-// TestP25PausedMachinesAreLeftAlone: for any observation of a paused machine,
-// nothing is called, and nothing is written but the condition, once.
+// TestP25PausedMachinesAreLeftAlone: for any observation of a paused machine, no call is made, and only the
+// condition is written, once.
 // Invariants: P25
 func TestP25PausedMachinesAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -122,21 +123,21 @@ func TestP25PausedMachinesAreLeftAlone(t *testing.T) {
 		require.Zero(t, plan.At)
 		if plan.Write != nil {
 			write := plan.Write.(*machine.UpdateStatus).Status
-			told := object.FindCondition(write.Conditions, machine.ConditionPaused)
-			require.Equal(t, object.True, told.Status)
+			condition := object.FindCondition(write.Conditions, machine.ConditionPaused)
+			require.Equal(t, object.True, condition.Status)
 			write.Conditions = o.Machine.Status.Conditions
-			require.Equal(t, o.Machine.Status, write, "only the condition")
+			require.Equal(t, o.Machine.Status, write, "more than the condition was written")
 			o.Machine = o.Machine.Clone()
 			o.Machine.Status = plan.Write.(*machine.UpdateStatus).Status
 			plan, err = machine.Decide(o, p, epoch.Add(time.Hour))
 			require.NoError(t, err)
 		}
-		require.Nil(t, plan.Write, "P28: it is said once")
+		require.Nil(t, plan.Write, "P28: the condition is written again")
 	})
 }
 
-// TestResumingIsOneWrite: for any observation of a machine that was paused, the
-// first thing is to restart its clocks, and nothing else changes.
+// TestResumingIsOneWrite: for any observation of a machine that is no longer paused, the first write removes
+// the condition and restarts the clocks, and changes nothing else.
 // Invariants: P25
 func TestResumingIsOneWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -159,15 +160,15 @@ func TestResumingIsOneWrite(t *testing.T) {
 	})
 }
 
-// pauseApplies reports whether a machine's pause counts: there is something to hold back.
+// pauseApplies reports whether a machine is paused. A machine that is being deleted without our finalizer is
+// not.
 func pauseApplies(m *machine.Machine) bool {
 	yes, _ := machine.Paused(&m.Meta, pausedKey)
 	return yes && !(m.Deleted() && !m.HasFinalizer(machine.Finalizer))
 }
 
-// TestPausedInAStorm: a machine that is paused and resumed at any moment, under
-// faults, stale reads and kills, comes to the same end; while a pass sees the
-// pause it reaches no port but the store.
+// TestPausedInAStorm: a machine is paused and resumed at any moment, with faults, stale reads and kills. Its
+// deletion ends nevertheless, and a pass that sees the pause calls nothing but the store.
 // Invariants: P18
 func TestPausedInAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -206,12 +207,12 @@ func TestPausedInAStorm(t *testing.T) {
 			c.store.remove()
 		}
 		c.shell.settle(bound)
-		require.Nil(t, c.store.live(), "P18: its deletion ends")
+		require.Nil(t, c.store.live(), "P18: its deletion does not end")
 	})
 }
 
-// TestInvalidPauses: what can't be read pauses nothing and is told; a node
-// can't pause its machine.
+// TestInvalidPauses: an invalid value pauses nothing, and is returned. A condition Paused on the node does not
+// concern the machine.
 func TestInvalidPauses(t *testing.T) {
 	for _, text := range []string{"", "yes", "true ", "2"} {
 		paused, odd := machine.Paused(&object.Meta{Annotations: map[string]string{pausedKey: text}}, pausedKey)

@@ -15,8 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// settleFor runs passes for some time, to where the machine waits for something
-// later.
+// settleFor runs passes for some time, until the next one is due only after that.
 func (s *shell) settleFor(d time.Duration) {
 	w := s.w
 	until := w.now.Add(d)
@@ -39,11 +38,10 @@ func (s *shell) settleFor(d time.Duration) {
 	require.Fail(w.t, "not settled")
 }
 
-// preserveChaos is a world in which a machine is kept for inspection while
-// anything may go wrong.
+// preserveChaos is a chaos in which a machine is preserved for inspection.
 type preserveChaos struct {
 	*chaos
-	cordoned, tainted, kept bool // by a user, before
+	cordoned, tainted, kept bool // by a user, before the preservation
 }
 
 func (c *preserveChaos) taint() object.Taint {
@@ -79,7 +77,7 @@ func newPreserveChaos(t *rapid.T) *preserveChaos {
 	return c
 }
 
-var anyWish = rapid.SampledFrom([]string{
+var anyPreserveRequest = rapid.SampledFrom([]string{
 	"", machine.PreserveNow, machine.PreserveNow, machine.PreserveWhenFailed, machine.PreserveWhenFailed,
 	machine.PreserveAutomatically, machine.PreserveNever, "perhaps",
 })
@@ -87,11 +85,11 @@ var anyWish = rapid.SampledFrom([]string{
 func (c *preserveChaos) event() {
 	switch rapid.IntRange(0, 9).Draw(c.draw, "event") {
 	case 0, 1:
-		c.preserve(anyWish.Draw(c.draw, "machine's"))
+		c.preserve(anyPreserveRequest.Draw(c.draw, "machine's"))
 	case 2:
-		c.preserveByNode(anyWish.Draw(c.draw, "node's"))
+		c.preserveByNode(anyPreserveRequest.Draw(c.draw, "node's"))
 	case 3:
-		c.killAt, c.after = c.calls+rapid.IntRange(1, 6).Draw(c.draw, "kill"), rapid.Bool().Draw(c.draw, "after")
+		c.killAt, c.killAfter = c.calls+rapid.IntRange(1, 6).Draw(c.draw, "kill"), rapid.Bool().Draw(c.draw, "after")
 	case 4, 5:
 		c.cluster.setReady(node, rapid.SampledFrom([]object.ConditionStatus{object.True, object.False, object.False}).Draw(c.draw, "ready"))
 	case 6:
@@ -101,15 +99,15 @@ func (c *preserveChaos) event() {
 	}
 }
 
-// restart has each decision of the new process held to what is live.
+// restart starts a new process. Each of its decisions is checked against the live state.
 func (c *preserveChaos) restart() {
 	c.chaos.restart()
 	before := c.store.live().Status.Preservation
 	c.shell.onDecision = func(o *machine.Observation, plan machine.Plan, answer string) {
-		require.NotContains(c.draw, plan.Warn.String(), "something else changes it too", "nothing else does during a pass")
+		require.NotContains(c.draw, plan.Warn.String(), "something else changes it too", "no other program writes during a pass")
 		if drain, ok := plan.Effect.(*machine.DrainNode); ok {
-			require.True(c.draw, o.Machine.Status.Preservation.Active(c.now) && o.Machine.Status.Phase == machine.PhaseFailed, "drained without reason")
-			require.True(c.draw, drain.Node.Unschedulable, "drained in service")
+			require.True(c.draw, o.Machine.Status.Preservation.Active(c.now) && o.Machine.Status.Phase == machine.PhaseFailed, "drained although the machine is not preserved and Failed")
+			require.True(c.draw, drain.Node.Unschedulable, "drained without a cordon")
 		}
 		m := c.store.live()
 		after := m.Status.Preservation
@@ -120,16 +118,16 @@ func (c *preserveChaos) restart() {
 	}
 }
 
-// said is what machine and node ask for together.
+// requested returns what machine and node request together; known says whether that can be read.
 func (c *preserveChaos) requested(m *machine.Machine, before, after machine.Preservation) (value string, known bool) {
 	key := c.policy.Keys.Preserve
 	value = c.cluster.live(node).Annotations[key]
 	if !before.NodeAsked && (value == "perhaps" || value == machine.PreserveAutomatically) {
-		value = "" // it has never said anything else
+		value = "" // it never had a valid value
 	}
 	switch value {
 	case machine.PreserveNow, machine.PreserveWhenFailed, machine.PreserveNever:
-		require.True(c.draw, after.NodeAsked, "the node's word was forgotten")
+		require.True(c.draw, after.NodeAsked, "NodeAsked is not set")
 		return value, true
 	case "":
 		if !before.NodeAsked {
@@ -141,21 +139,20 @@ func (c *preserveChaos) requested(m *machine.Machine, before, after machine.Pres
 	return value, false
 }
 
-// hold holds a change of the record to what machine and node say at that
-// moment, in words of its own.
+// checkRecordChange checks that a change of the record follows from what machine and node request now.
 func (c *preserveChaos) checkRecordChange(m *machine.Machine, before, after machine.Preservation) {
-	said, known := c.requested(m, before, after)
+	request, known := c.requested(m, before, after)
 	failed := m.Status.Phase == machine.PhaseFailed
-	keep := said == machine.PreserveNow || failed && (said == machine.PreserveWhenFailed || said == machine.PreserveAutomatically)
-	require.False(c.draw, c.frozen, "P25: decided while frozen")
+	applies := request == machine.PreserveNow || failed && (request == machine.PreserveWhenFailed || request == machine.PreserveAutomatically)
+	require.False(c.draw, c.frozen, "P25: the record changed while the fleet is frozen")
 	switch {
 	case before.Since.IsZero() && !after.Since.IsZero():
-		require.True(c.draw, known && keep, "kept for %q", said)
+		require.True(c.draw, known && applies, "preserved for %q", request)
 		left := after.Until.Sub(c.now)
 		require.True(c.draw, left >= c.policy.PreserveTimeout && left < c.policy.PreserveTimeout+time.Second)
 	case !before.Since.IsZero() && after.Since.IsZero():
 		recovered := !failed && before.Request != machine.PreserveNow
-		require.True(c.draw, !before.Until.After(c.now) || known && !keep || recovered, "let go for %q", said)
+		require.True(c.draw, !before.Until.After(c.now) || known && !applies || recovered, "no longer preserved, for %q", request)
 	}
 }
 
@@ -173,8 +170,8 @@ func (c *preserveChaos) storm() {
 	c.stormy, c.frozen, c.killAt = false, false, 0
 }
 
-// requireMarked fails unless the node of a kept machine is cordoned and tainted while the machine
-// is Failed, and is as it was before while it is not. A user's cordon does not stand for the taint.
+// requireMarked checks the node of a preserved machine: it is cordoned and tainted while the machine is Failed,
+// and as it was before otherwise. A user's cordon does not replace the taint.
 func (c *preserveChaos) requireMarked() {
 	m, n := c.store.live(), c.cluster.live(node)
 	if m.Preserved(c.now) {
@@ -184,11 +181,10 @@ func (c *preserveChaos) requireMarked() {
 	}
 }
 
-// A storm of requests, verdicts, faults, kills and stale reads: no machine is kept
-// or let go but for what is so at that moment, no node is drained that is in
-// service. When it is over, the node carries the marks of its machine's phase. When nothing is
-// asked for any more, the machine is not kept; if it runs, nothing of it is left on the node, and
-// what was there before still is (P23, P26, P28).
+// During a storm of requests, failures, faults, kills and stale reads, preservation begins and ends only as
+// requested at that moment, and no node in service is drained. After the storm the node has the marks for its
+// machine's phase. When nothing is requested any more, the machine is not preserved. If it is Running, no mark
+// of ours is left on the node, and all marks of others are (P23, P26, P28).
 // Invariants: P23 P26
 func TestP23P26P28PreservedThroughAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -206,33 +202,33 @@ func TestP23P26P28PreservedThroughAStorm(t *testing.T) {
 		require.False(t, m.Status.Preservation.Active(c.now))
 		require.Empty(t, m.Status.Preservation.Request)
 		require.False(t, n.Applied.Preserved.Kept)
-		require.Equal(t, c.kept, n.Annotations[c.policy.Keys.KeepNode] == "true", "P23: what keeps autoscalers off")
-		if told := object.FindCondition(n.Conditions, machine.NodePreserved); told != nil {
-			require.Equal(t, object.False, told.Status)
+		require.Equal(t, c.kept, n.Annotations[c.policy.Keys.KeepNode] == "true", "P23: the annotation that keeps autoscalers away")
+		if condition := object.FindCondition(n.Conditions, machine.NodePreserved); condition != nil {
+			require.Equal(t, object.False, condition.Status)
 		}
 		if m.Status.Phase == machine.PhaseRunning {
 			require.Equal(t, machine.PreservedMarks{}, n.Applied.Preserved)
-			require.Equal(t, c.cordoned, n.Unschedulable, "P23: somebody else's cordon, or ours was left")
-			require.Equal(t, c.tainted, slices.Contains(n.Taints, c.taint()), "P23: somebody else's taint, or ours was left")
+			require.Equal(t, c.cordoned, n.Unschedulable, "P23: our cordon is left, or a user's was removed")
+			require.Equal(t, c.tainted, slices.Contains(n.Taints, c.taint()), "P23: our taint is left, or a user's was removed")
 		}
 		requireIdle(c.world)
 	})
 }
 
-// A machine that is kept and settled is not written, and its node is asked for
-// nothing, until its time is up; then it is let go within that very pass.
+// A settled machine that is preserved is not written, and no calls are made for it, until the end of its
+// preservation. Then one pass ends it.
 // Invariants: P28
 func TestP28PreservedIsQuietUntilItsEnd(t *testing.T) {
-	for _, wish := range []string{machine.PreserveNow, machine.PreserveWhenFailed, machine.PreserveAutomatically} {
+	for _, request := range []string{machine.PreserveNow, machine.PreserveWhenFailed, machine.PreserveAutomatically} {
 		w := newWorld(t)
 		w.addDrain(1, time.Minute, 0)
 		w.createRunning()
-		w.preserve(wish)
+		w.preserve(request)
 		w.cluster.setReady(node, object.False)
 		s := &shell{w: w}
 		s.settleFor(time.Hour)
 		until := w.store.live().Status.Preservation.Until
-		require.True(t, w.store.live().Status.Preservation.Drained, wish)
+		require.True(t, w.store.live().Status.Preservation.Drained, request)
 		writes, calls := w.store.writes, w.calls
 		for range 3 {
 			plan, _, err := s.reconcile()
@@ -245,13 +241,13 @@ func TestP28PreservedIsQuietUntilItsEnd(t *testing.T) {
 		_, _, err := s.reconcile()
 		require.NoError(t, err)
 		p := w.store.live().Status.Preservation
-		require.Equal(t, machine.Preservation{Request: wish, Ended: until, NodeAsked: false}, p)
+		require.Equal(t, machine.Preservation{Request: request, Ended: until, NodeAsked: false}, p)
 		require.False(t, w.cluster.live(node).Applied.Preserved.Kept)
 	}
 }
 
-// The drain of a machine that is kept counts from its failure, where it was
-// kept before: what an earlier drain has recorded is older.
+// The drain of a machine that was preserved before it failed counts from its failure, because an earlier record
+// of a drain is older.
 func TestPreservedIsDrainedSinceItFailed(t *testing.T) {
 	w := newWorld(t)
 	d := w.addDrain(0, 0, 0)
@@ -263,15 +259,14 @@ func TestPreservedIsDrainedSinceItFailed(t *testing.T) {
 		w.cluster.setReady(node, object.False)
 		s.settleFor(time.Hour)
 		m := w.store.live()
-		require.Equal(t, m.Status.Since, d.asked[len(d.asked)-1].Since)
-		require.Equal(t, m.Status.Preservation.Until, d.asked[len(d.asked)-1].Until)
+		require.Equal(t, m.Status.Since, d.orders[len(d.orders)-1].Since)
+		require.Equal(t, m.Status.Preservation.Until, d.orders[len(d.orders)-1].Until)
 		w.cluster.setReady(node, object.True)
 	}
-	require.Len(t, d.asked, 2)
+	require.Len(t, d.orders, 2)
 }
 
-// What a set asks of its machines is read from their own annotation, and only
-// until the status has it.
+// ToBePreserved reads only the machine's annotation, and is false once the status records the request.
 func TestToBePreserved(t *testing.T) {
 	key := machine.DefaultPolicy().Keys.Preserve
 	m := &machine.Machine{}
@@ -286,11 +281,11 @@ func TestToBePreserved(t *testing.T) {
 	require.False(t, m.ToBePreserved(""), "the feature is off")
 	m.Annotations[key] = machine.PreserveNow
 	for name, change := range map[string]func(*machine.Machine){
-		"well":         func(m *machine.Machine) { m.Status.Phase = machine.PhaseRunning },
-		"going":        func(m *machine.Machine) { m.DeletedAt = epoch },
-		"node asked":   func(m *machine.Machine) { m.Status.Preservation.NodeAsked = true },
-		"answered":     func(m *machine.Machine) { m.Status.Preservation.Request = machine.PreserveNow },
-		"kept already": func(m *machine.Machine) { m.Status.Preservation.Since = epoch },
+		"running":    func(m *machine.Machine) { m.Status.Phase = machine.PhaseRunning },
+		"deleted":    func(m *machine.Machine) { m.DeletedAt = epoch },
+		"node asked": func(m *machine.Machine) { m.Status.Preservation.NodeAsked = true },
+		"followed":   func(m *machine.Machine) { m.Status.Preservation.Request = machine.PreserveNow },
+		"preserved":  func(m *machine.Machine) { m.Status.Preservation.Since = epoch },
 	} {
 		c := m.Clone()
 		require.True(t, c.ToBePreserved(key))
@@ -304,11 +299,11 @@ func TestToBePreserved(t *testing.T) {
 	require.False(t, m.Preserved(epoch), "a machine that is deleted is not preserved")
 }
 
-// Nonsense on a node that never asked for anything does not silence the machine,
-// whose set waits for its word (P21). On one that did, what was decided stands.
+// An unknown value on a node that never had a valid one is ignored, because the machine's set waits until the
+// machine's annotation takes effect (P21). If the node has had a valid value, that stays in force.
 // Invariants: P21
 func TestUnknownRequestOnANodeIsIgnored(t *testing.T) {
-	for _, wish := range []string{machine.PreserveWhenFailed, machine.PreserveAutomatically} {
+	for _, request := range []string{machine.PreserveWhenFailed, machine.PreserveAutomatically} {
 		w := newWorld(t)
 		w.createRunning()
 		w.preserveByNode("perhaps")
@@ -316,11 +311,11 @@ func TestUnknownRequestOnANodeIsIgnored(t *testing.T) {
 		s := &shell{w: w}
 		s.settleFor(time.Hour)
 		require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
-		w.preserve(wish)
+		w.preserve(request)
 		s.settleFor(time.Minute)
 		m := w.store.live()
 		require.True(t, m.Status.Preservation.Active(w.now))
-		require.Equal(t, wish, m.Status.Preservation.Request)
+		require.Equal(t, request, m.Status.Preservation.Request)
 		require.False(t, m.ToBePreserved(w.policy.Keys.Preserve))
 	}
 	w := newWorld(t)
@@ -334,9 +329,9 @@ func TestUnknownRequestOnANodeIsIgnored(t *testing.T) {
 	require.True(t, w.store.live().Status.Preservation.Active(w.now))
 }
 
-// TestPreservationWithoutANodeName: a machine runs and names no node, of which only nonsense
-// in its status is the cause; one that carries its name is there. The node has no say: it was found
-// in one decision and not in the next, which began a preservation and ended it in each pass.
+// TestPreservationWithoutANodeName: a running machine has no node name, which only an invalid status can cause,
+// and a node has its label. The request on the node is ignored. Otherwise each pass would begin a preservation
+// and end it, because only some decisions of a pass have read the node.
 // Invariants: P28
 func TestPreservationWithoutANodeName(t *testing.T) {
 	w := newWorld(t)
@@ -358,7 +353,7 @@ func TestPreservationWithoutANodeName(t *testing.T) {
 	require.Equal(t, machine.PreserveNow, w.store.live().Status.Preservation.Request)
 }
 
-// takenOver is a machine that another manager keeps because it failed, as that one leaves it: no
+// takenOver returns a world with a Failed machine that another manager has preserved: it has left marks, and no
 // record of ours, neither in the status nor on the node.
 func takenOver(t *testing.T, marks func(*world, *machine.Node)) (*world, *shell) {
 	w := newWorld(t)
@@ -386,10 +381,10 @@ func preservedTaint(w *world) object.Taint {
 	return object.Taint{Key: w.policy.Keys.PreservedTaint, Effect: object.NoSchedule}
 }
 
-// marksLeft are what a preservation may leave on a node.
+// marksLeft says which marks of a preservation are on a node.
 type marksLeft struct{ cordoned, tainted, kept, keptByUs bool }
 
-func (w *world) marksLeft() (left marksLeft) {
+func (w *world) marksOnNode() (left marksLeft) {
 	n := w.cluster.live(node)
 	left.cordoned = n.Unschedulable
 	for _, taint := range n.Taints {
@@ -400,8 +395,8 @@ func (w *world) marksLeft() (left marksLeft) {
 	return left
 }
 
-// left by another manager, or put there by a user, and what must be left of it when the machine runs
-// again, and when it stays failed.
+// leftOnNode are marks of another manager or of a user, and the marks that must be left when the machine runs
+// again, or stays Failed after the preservation.
 var leftOnNode = map[string]struct {
 	marks       func(*world, *machine.Node)
 	runs, stays marksLeft
@@ -421,8 +416,8 @@ var leftOnNode = map[string]struct {
 	}, marksLeft{kept: true}, marksLeft{kept: true, tainted: true}},
 }
 
-// What another manager put on the node of a machine that it kept is taken off when the machine runs
-// again. What a user put there stays (P23).
+// When a machine that another manager has preserved runs again, the marks of that manager are removed. The
+// marks of users stay (P23).
 // Invariants: P23
 func TestP23PreservationOfAnotherManagerEnds(t *testing.T) {
 	for name, c := range leftOnNode {
@@ -436,17 +431,17 @@ func TestP23PreservationOfAnotherManagerEnds(t *testing.T) {
 				w.cluster.setReady(node, object.True)
 				s.settleFor(time.Hour)
 				require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
-				require.Equal(t, c.runs, w.marksLeft())
+				require.Equal(t, c.runs, w.marksOnNode())
 				require.Equal(t, object.False, object.FindCondition(w.cluster.live(node).Conditions, machine.NodePreserved).Status)
-				require.False(t, w.store.live().Status.Preservation.TakenOver, "what a user puts there from now on is his")
+				require.False(t, w.store.live().Status.Preservation.TakenOver, "marks that are set from now on are a user's")
 				requireIdle(w)
 			})
 		}
 	}
 }
 
-// From the node of a machine that stays failed, workload is kept away until it is replaced; autoscalers
-// are not, also if its time was over before it was taken over.
+// If the preservation has ended and the machine stays Failed, cordon and taint stay until it is replaced, and
+// the annotation that keeps autoscalers away is removed, also if the end was before the takeover.
 // Invariants: P23
 func TestP23PreservationOfAnotherManagerIsOver(t *testing.T) {
 	for name, c := range leftOnNode {
@@ -455,15 +450,15 @@ func TestP23PreservationOfAnotherManagerIsOver(t *testing.T) {
 			w.now = w.now.Add(97 * time.Hour)
 			s.settleFor(time.Hour)
 			require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
-			require.Equal(t, c.stays, w.marksLeft())
+			require.Equal(t, c.stays, w.marksOnNode())
 			require.Equal(t, object.False, object.FindCondition(w.cluster.live(node).Conditions, machine.NodePreserved).Status)
 			requireIdle(w)
 		})
 	}
 }
 
-// A machine that is kept says on its node whose the annotation for autoscalers is, so that another
-// manager takes it off; one that an earlier release of this library wrote without gets it.
+// The node of a preserved machine has annotation KeptByUs, so that another manager removes KeepNode. A node
+// that an earlier release wrote without KeptByUs gets it.
 // Invariants: P23
 func TestPreservedNodesHaveKeptByUs(t *testing.T) {
 	w := newWorld(t)
@@ -471,11 +466,11 @@ func TestPreservedNodesHaveKeptByUs(t *testing.T) {
 	w.preserve(machine.PreserveNow)
 	s := &shell{w: w}
 	s.settleFor(time.Hour)
-	require.Equal(t, marksLeft{kept: true, keptByUs: true}, w.marksLeft())
+	require.Equal(t, marksLeft{kept: true, keptByUs: true}, w.marksOnNode())
 	w.cluster.change(node, func(n *machine.Node) { n.Annotations = annotated(n.Annotations, w.policy.Keys.KeptByUs, "") })
 	s.settleFor(time.Hour)
-	require.Equal(t, marksLeft{kept: true, keptByUs: true}, w.marksLeft())
+	require.Equal(t, marksLeft{kept: true, keptByUs: true}, w.marksOnNode())
 	w.preserve("")
 	s.settleFor(time.Hour)
-	require.Equal(t, marksLeft{}, w.marksLeft())
+	require.Equal(t, marksLeft{}, w.marksOnNode())
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/millwright-go/millwright/test/fuzzing"
 )
 
-// P11: total on any input, and nothing is done without our finalizer.
+// P11: any observation has a plan, and no call is made without our finalizer.
 // Invariants: P11
 func TestP11AnyObservationGetsAPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -26,12 +26,12 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 		plan, err := machine.Decide(o, policy, epoch)
 		require.NoError(t, err)
 		require.NotEmpty(t, plan.Why.Reason)
-		require.NotContains(t, plan.Why.String(), "{", "a sentence has a gap")
+		require.NotContains(t, plan.Why.String(), "{", "a placeholder is left in the sentence")
 		require.False(t, plan.Write != nil && plan.Effect != nil)
 		if plan.Effect != nil {
 			require.True(t, o.Machine.HasFinalizer(machine.Finalizer), "%T without finalizer", plan.Effect)
 		}
-		require.True(t, plan.At.IsZero() || plan.At.After(epoch), "a wait that is over: %v", plan.At)
+		require.True(t, plan.At.IsZero() || plan.At.After(epoch), "At is not in the future: %v", plan.At)
 		require.NoError(t, checkMoves(states(t, policy), o, &plan), "%s", plan.Why)
 		if status, ok := plan.Write.(*machine.UpdateStatus); ok {
 			require.True(t, machine.PhaseTable().Knows(string(status.Status.Phase)) || status.Status.Phase == o.Machine.Status.Phase)
@@ -39,8 +39,7 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 	})
 }
 
-// P11: without our finalizer no call is made, and a machine that is being
-// deleted is not even written.
+// P11: without our finalizer no call is made, and a machine that is being deleted is not even written.
 func TestP11NothingIsDoneWithoutOurFinalizer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
@@ -57,7 +56,7 @@ func TestP11NothingIsDoneWithoutOurFinalizer(t *testing.T) {
 	})
 }
 
-// P11: sentences may quote braces of others; none of ours may stay unfilled.
+// P11: braces in quoted texts stay; all braces of the sentence itself are filled in.
 func TestP11SentencesQuoteBraces(t *testing.T) {
 	why := decision.Why{Reason: machine.ReasonCreateFailed, Name: "{detail}", Detail: "{name}", Code: codes.Internal}
 	assert.Equal(t, "creation failed in {detail}: INTERNAL: {name}", why.String())
@@ -81,8 +80,8 @@ func TestP11CallersMistakesAreErrors(t *testing.T) {
 	}
 }
 
-// P17: a node that carries another machine's name, or another VM's ID, is never touched, for any
-// observation; and an empty name or ID matches nothing.
+// P17: for any observation, a node that has another machine's name or another VM's ID is never written or
+// deleted. An empty name or ID matches nothing.
 // Invariants: P17
 func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -93,19 +92,19 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 			t.Skip("no node")
 		}
 		other := rapid.SampledFrom([]string{"m-2", "", "another VM's"}).Draw(t, "owner")
-		if other == "another VM's" { // though name and label say otherwise
+		if other == "another VM's" { // although name and label are the machine's
 			other, o.Machine.Name = "m-1", "m-1"
 			o.Machine.Spec.ProviderID, o.Node.Node.ProviderID = "p://zone/1", "p://zone/2"
 			o.Node.ClaimedBy, p.ProviderIDsMatch = "fleet/m-2", false
 			if rapid.Bool().Draw(t, "declared") {
 				o.Node.ClaimedBy, p.ProviderIDsMatch = "", true
 			}
-		} else if other == "" { // no machine's name, and no machine may match it by having none
+		} else if other == "" { // the machine has no name either, and must not match
 			o.Machine.Name, o.Machine.Spec.ProviderID, o.Node.Node.ProviderID = "", "", ""
 			o.Machine.CreatedAt, o.Node.Node.CreatedAt = epoch, epoch.Add(-time.Hour)
 		}
 		o.Node.Node.Labels = map[string]string{p.Keys.NodeMachine: other}
-		o.Node.Name = o.Machine.Spec.NodeName // the answer to the question that is asked
+		o.Node.Name = o.Machine.Spec.NodeName // as if this node was asked for
 		switch rapid.IntRange(0, 4).Draw(t, "where nodes matter") {
 		case 0:
 			o.Machine.DeletedAt, o.Frozen, o.NoCluster, o.NodeSynced = time.Time{}, false, false, nil
@@ -127,7 +126,7 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 		require.NoError(t, err)
 		switch plan.Effect.(type) {
 		case *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, *machine.DrainNode, *machine.DetachVolumes:
-			require.Fail(t, "a node of somebody else's", "%T: %s", plan.Effect, plan.Why)
+			require.Fail(t, "a call for somebody else's node", "%T: %s", plan.Effect, plan.Why)
 		case machine.GetVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM, machine.FindNode, machine.AskGrant, machine.AskCreate,
 			machine.EnsureToken, machine.RenewToken, machine.RemoveToken, nil:
 		}
@@ -136,7 +135,7 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 	})
 }
 
-// P25: frozen, nothing is created or judged; what is said of the spec is.
+// P25: in a frozen fleet nothing is created or marked Failed. Only conditions about the spec are written.
 // Invariants: P25
 func TestP25FrozenMachinesAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -145,7 +144,7 @@ func TestP25FrozenMachinesAreLeftAlone(t *testing.T) {
 		plan, err := machine.Decide(o, anyPolicy(t), epoch)
 		require.NoError(t, err)
 		require.Nil(t, plan.Effect)
-		require.Empty(t, plan.Moves, "a verdict: %s", plan.Why)
+		require.Empty(t, plan.Moves, "the phase moves: %s", plan.Why)
 		if plan.Write == nil {
 			return
 		}
@@ -156,7 +155,7 @@ func TestP25FrozenMachinesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// P25: deletion goes on in a frozen fleet, exactly as in any other.
+// P25: in a frozen fleet deletions continue exactly as in any other.
 // Invariants: P25
 func TestP25DeletionIsNotFrozen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -172,12 +171,12 @@ func TestP25DeletionIsNotFrozen(t *testing.T) {
 	})
 }
 
-// P27: a plan is a function of its arguments, and changes none of them.
+// P27: the same arguments yield the same plan, and none of them is changed.
 // Invariants: P27
 func TestP27SameInputSamePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
-		kept, policy := cloned(o), *p
+		before, policy := cloned(o), *p
 		first, err := machine.Decide(o, p, epoch)
 		require.NoError(t, err)
 		for range 4 {
@@ -186,12 +185,12 @@ func TestP27SameInputSamePlan(t *testing.T) {
 			require.True(t, reflect.DeepEqual(first, again), "%+v\n%+v", first, again)
 		}
 		scramble(first)
-		require.True(t, reflect.DeepEqual(kept, o), "the observation was changed")
+		require.True(t, reflect.DeepEqual(before, o), "the observation was changed")
 		require.True(t, reflect.DeepEqual(&policy, p), "the policy was changed")
 	})
 }
 
-// P27: which of two mistakes is reported does not depend on the weather.
+// P27: of two mistakes, always the same is reported.
 // Invariants: P27
 func TestP27ClassMistakesAreReportedInOrder(t *testing.T) {
 	c := &machine.Class{SecretRef: &object.Key{}, CredentialsRef: &object.Key{}}
@@ -200,7 +199,7 @@ func TestP27ClassMistakesAreReportedInOrder(t *testing.T) {
 	}
 }
 
-// cloned is a copy of an observation that shares nothing with it.
+// cloned returns a copy of an observation that shares nothing with it.
 func cloned(o *machine.Observation) *machine.Observation {
 	c := *o
 	c.Machine = o.Machine.Clone()
@@ -239,7 +238,7 @@ func cloned(o *machine.Observation) *machine.Observation {
 	return &c
 }
 
-// scramble changes everything in a plan that it should own.
+// scramble changes everything in a plan that the plan must not share with the observation.
 func scramble(plan machine.Plan) {
 	blot := func(m map[string]string) {
 		for k := range m {
@@ -275,7 +274,7 @@ func scramble(plan machine.Plan) {
 	}
 }
 
-// Waits of any length are waits: the longest does not overflow into the past.
+// The longest possible timeout does not overflow, so it has not passed.
 func TestLongestTimeoutsAreNotOver(t *testing.T) {
 	w := newWorld(t)
 	w.policy.DrainTimeout, w.policy.Unresponsive = math.MaxInt64, math.MaxInt64
@@ -297,7 +296,7 @@ func TestLongestTimeoutsAreNotOver(t *testing.T) {
 		AvailableAt(math.MaxInt64).After(w.now))
 }
 
-// scrambleNode spoils what else a node leads to.
+// scrambleNode changes the rest of a node, see scramble.
 func scrambleNode(n *machine.Node) {
 	for _, m := range []map[string]string{n.Annotations, n.Applied.Annotations} {
 		for k := range m {
@@ -324,8 +323,8 @@ func scrambleNode(n *machine.Node) {
 	}
 }
 
-// What storage, providers and clusters may hold: sense and nonsense, in every
-// field of everything that a decision looks at.
+// What storage, providers and clusters may hold: valid and invalid values in every
+// field that a decision reads.
 
 var (
 	anyPhase = rapid.SampledFrom([]machine.Phase{
@@ -576,18 +575,18 @@ func anyPolicy(t *rapid.T) *machine.Policy {
 		*wait = rapid.SampledFrom([]time.Duration{*wait, *wait, time.Second, math.MaxInt64}).Draw(t, "wait")
 	}
 	if rapid.Bool().Draw(t, "no keys") {
-		p.Keys = machine.Keys{KeptByUs: "kept"} // which does nothing alone
+		p.Keys = machine.Keys{KeptByUs: "kept"} // has no effect without KeepNode
 	}
 	return p
 }
 
-// anySpec is a provider spec.
+// anySpec is a provider spec, valid or not.
 var anySpec = rapid.SampledFrom([]string{
 	"", "null", "{", `{}`, `{"size":"s"}`, `{"size":"s","tags":{"a":"1"}}`, `{"size":"s","tags":{"a":"2","b":"1"}}`,
 	`{"size":"m","tags":{"a":"1"}}`, `{"tags":1,"tags":2}`, `{"nics":[{"tags":{"a":"1"}}],"size":"s"}`, "\xff", "[[[",
 })
 
-// anyVMSpec is what may be recorded of a VM: splits of specs, and nonsense.
+// anyVMSpec returns a record of a VM's spec: a split spec, or arbitrary values.
 func anyVMSpec(t *rapid.T) machine.VMSpec {
 	if rapid.IntRange(0, 3).Draw(t, "nonsense") == 0 {
 		return machine.VMSpec{
@@ -601,7 +600,7 @@ func anyVMSpec(t *rapid.T) machine.VMSpec {
 	return spec
 }
 
-// form reads bytes as observations of machines. The corpus counts on the order of the words.
+// form makes observations of machines from bytes. The stored corpus depends on the order of the words.
 var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 	"", ours, node, "small", "p://1", "v1", "a", "b", "true", "false", "other",
 	string(machine.PhasePending), string(machine.PhaseAvailable), string(machine.PhaseRunning), string(machine.PhaseUnknown),
@@ -639,7 +638,7 @@ func FuzzDecide(f *testing.F) {
 			require.NotEmpty(t, plan.Why.String())
 			require.False(t, plan.Write != nil && plan.Effect != nil)
 			require.True(t, plan.Effect == nil || o.Machine.HasFinalizer(machine.Finalizer), "P11: %T without finalizer", plan.Effect)
-			require.True(t, plan.At.IsZero() || plan.At.After(form.Now), "a wait that is over: %v", plan.At)
+			require.True(t, plan.At.IsZero() || plan.At.After(form.Now), "At is not in the future: %v", plan.At)
 		},
 	}
 	d.Fuzz(f, d.Drawn(40, func(t *rapid.T) (*machine.Observation, *machine.Policy) { return anyObservation(t), anyPolicy(t) })...)

@@ -11,8 +11,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// updateReasons are the reasons that the node's condition has had, each as often
-// as it came up.
+// updateReasons returns the reasons of condition InPlaceUpdate that the node has had, in their order.
 func (w *world) updateReasons() (reasons []string) {
 	for _, n := range w.cluster.nodes[node] {
 		c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
@@ -27,8 +26,8 @@ func (w *world) updateReasons() (reasons []string) {
 	return reasons
 }
 
-// TestInPlaceReasons: the node says each stage of an update by a reason, and the
-// second update begins where the first has ended.
+// TestInPlaceReasons: the condition of the node has a reason for each stage of an update. The second update
+// begins with the reason of the first one's end.
 func TestInPlaceReasons(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -48,8 +47,8 @@ func TestInPlaceReasons(t *testing.T) {
 	}
 }
 
-// TestInPlaceReasonsOfAFailure: a failed update says so, and one that is not wanted
-// any more leaves the reason from which the next begins.
+// TestInPlaceReasonsOfAFailure: the condition says that an update has failed. When the update is withdrawn, it
+// has the reason from which the next update begins.
 func TestInPlaceReasonsOfAFailure(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -76,7 +75,7 @@ func TestInPlaceReasonsOfAFailure(t *testing.T) {
 	require.Equal(t, machine.ReasonUpdateSuccessful, reasons[len(reasons)-1])
 }
 
-// TestInPlaceCandidateIsWithdrawn before its turn: the node says that there is
+// TestInPlaceCandidateIsWithdrawn: if a candidate's update is withdrawn, the condition says that there is
 // nothing to do.
 func TestInPlaceCandidateIsWithdrawn(t *testing.T) {
 	w := newWorld(t)
@@ -90,8 +89,8 @@ func TestInPlaceCandidateIsWithdrawn(t *testing.T) {
 	require.NotContains(t, w.cluster.live(node).Labels, w.policy.Keys.CandidateForUpdate)
 }
 
-// TestInPlaceReadyBecomesCandidateAgain: a node whose agent never answered, and whose
-// turn will come again, says so when the update has ended without it.
+// TestInPlaceReadyBecomesCandidateAgain: if the agent never answers and the owner makes the machine a candidate
+// again, the condition says so once the update has ended.
 func TestInPlaceReadyBecomesCandidateAgain(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -106,7 +105,7 @@ func TestInPlaceReadyBecomesCandidateAgain(t *testing.T) {
 	requireIdle(w)
 }
 
-// leftBehind is what machine-controller-manager leaves at a stage of an update.
+// leftBehind is the state in which machine-controller-manager leaves machine and node at a stage of an update.
 type leftBehind struct {
 	phase    machine.Phase
 	reason   string
@@ -129,7 +128,7 @@ var stagesLeftBehind = map[string]leftBehind{
 	"failed":                 {machine.PhaseInPlaceUpdateFailed, machine.ReasonNodeUpdateFailed, true, true, machine.UpdateFailed},
 }
 
-// leave puts on the machine and its node what another program has left there.
+// leaveUpdate gives machine and node the state in which another program has left them.
 func (w *world) leaveUpdate(l leftBehind) {
 	k := w.policy.Keys
 	w.cluster.change(node, func(n *machine.Node) {
@@ -149,15 +148,15 @@ func (w *world) leaveUpdate(l leftBehind) {
 		})
 	})
 	m := w.store.live().Clone()
-	if m.Status.Phase != l.phase || l.phase == machine.PhaseInPlaceUpdating { // of which it says so itself once the node is drained
+	if m.Status.Phase != l.phase || l.phase == machine.PhaseInPlaceUpdating { // that program sets this phase once the node is drained
 		m.Status.Phase, m.Status.Since = l.phase, w.now.Truncate(time.Second)
 		m.Status.LastOperation = machine.Operation{Kind: machine.OperationInPlaceUpdate, State: machine.StateProcessing, Time: w.now.Truncate(time.Second)}
 	}
 	w.store.force(m)
 }
 
-// TestInPlaceTakenOver: at any stage that another program has left an update at, it
-// ends, and nothing of it stays on the node.
+// TestInPlaceTakenOver: an update that another program has left at any stage is brought to its end, and no
+// marks stay on the node.
 // Invariants: P23
 func TestInPlaceTakenOver(t *testing.T) {
 	for name, l := range stagesLeftBehind {
@@ -173,12 +172,12 @@ func takeOverUpdate(t *testing.T, l leftBehind, request machine.InPlaceRequest) 
 	w.addDrain(0, 0, 0)
 	w.leaveUpdate(l)
 	s := &shell{w: w}
-	if l.phase != machine.PhaseInPlaceUpdateSuccessful { // that one goes on without its owner
+	if l.phase != machine.PhaseInPlaceUpdateSuccessful { // this stage needs no request
 		before := w.cluster.live(node)
 		w.runPass(s)
 		require.Equal(t, []any{l.phase, before.Labels, before.Conditions, before.Unschedulable},
 			[]any{w.phase(), w.cluster.live(node).Labels, w.cluster.live(node).Conditions, w.cluster.live(node).Unschedulable},
-			"its owner has not spoken yet")
+			"nothing changes before the owner requests the update")
 	}
 	if !l.selected {
 		request = machine.InPlaceSelected
@@ -186,7 +185,7 @@ func takeOverUpdate(t *testing.T, l leftBehind, request machine.InPlaceRequest) 
 	w.requestInPlace(request)
 	if l.phase == machine.PhaseInPlaceUpdateFailed {
 		w.runPass(s)
-		require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase(), "it stays for somebody to look at")
+		require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase(), "a failed update stays failed")
 		require.Equal(t, machine.ReasonNodeUpdateFailed, w.updateReasons()[len(w.updateReasons())-1])
 		w.cluster.setUpdateResult(machine.UpdateSuccessful, "")
 	}
@@ -203,12 +202,12 @@ func takeOverUpdate(t *testing.T, l leftBehind, request machine.InPlaceRequest) 
 	if l.result == "" {
 		assert.Equal(t, 1, w.cluster.agent.updated)
 	} else {
-		assert.Zero(t, w.cluster.agent.updated, "it is not updated once more")
+		assert.Zero(t, w.cluster.agent.updated, "it is updated again")
 	}
 }
 
-// peerStep is what machine-controller-manager's rules make of a node's condition;
-// empty: they leave it. drained says that its drain has ended.
+// peerStep returns the reason that machine-controller-manager would set next on a node; empty: none. drained
+// says that its drain has ended.
 func peerStep(n *machine.Node, k *machine.Keys, drained bool) string {
 	if n.Labels[k.CandidateForUpdate] == "" {
 		return ""
@@ -233,15 +232,14 @@ func peerStep(n *machine.Node, k *machine.Keys, drained bool) string {
 	return ""
 }
 
-// TestInPlaceHandedBack: from each stage of ours, the rules of
-// machine-controller-manager lead to the end of the update.
+// TestInPlaceHandedBack: from each of our stages, machine-controller-manager can bring the update to its end.
 func TestInPlaceHandedBack(t *testing.T) {
 	for stage := range 5 {
 		w := newWorld(t)
 		w.createRunning()
 		k := w.policy.Keys
 		d := w.addDrain(0, 0, 0)
-		if stage > 0 { // the end of an update before
+		if stage > 0 { // after an earlier update
 			w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
 			w.requestInPlace(machine.InPlaceSelected)
 			(&shell{w: w}).settle(bound)
@@ -263,7 +261,7 @@ func TestInPlaceHandedBack(t *testing.T) {
 			require.Equal(t, machine.ReasonReadyForUpdate, w.updateReasons()[len(w.updateReasons())-1])
 		}
 		n := w.cluster.live(node).Clone()
-		n.Labels[k.CandidateForUpdate], n.Labels[k.SelectedForUpdate] = "true", "true" // its deployment sees to that
+		n.Labels[k.CandidateForUpdate], n.Labels[k.SelectedForUpdate] = "true", "true" // as the deployment controller sets them
 		for range 10 {
 			c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
 			if c != nil && c.Reason == machine.ReasonReadyForUpdate {
@@ -275,12 +273,12 @@ func TestInPlaceHandedBack(t *testing.T) {
 		}
 		c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
 		require.Equal(t, machine.ReasonUpdateSuccessful, c.Reason, "stage %d", stage)
-		require.Equal(t, machine.UpdateSuccessful, n.Labels[k.UpdateResult], "stage %d: the agent was at work", stage)
+		require.Equal(t, machine.UpdateSuccessful, n.Labels[k.UpdateResult], "stage %d: the agent has no answer", stage)
 	}
 }
 
-// TestForceDrain: the label forces the drain of an in-place update and of a machine
-// that is preserved, and nothing without it.
+// TestForceDrain: the label forces the drain for an in-place update and for a preservation. Without the label
+// neither is forced.
 // Invariants: P22
 func TestForceDrain(t *testing.T) {
 	for _, value := range []string{"", "True", "true"} {
@@ -294,8 +292,8 @@ func TestForceDrain(t *testing.T) {
 			}
 		})
 		w.runPass(&shell{w: w})
-		require.Equal(t, value != "", d.asked[0].Forced)
-		require.True(t, d.asked[0].Stays)
+		require.Equal(t, value != "", d.orders[0].Forced)
+		require.True(t, d.orders[0].Stays)
 		require.Equal(t, value != "", w.store.live().Status.LastOperation.Stage == machine.StageReady)
 	}
 	for _, value := range []string{"", "True"} {
@@ -314,15 +312,15 @@ func TestForceDrain(t *testing.T) {
 		w.runPass(&shell{w: w})
 		w.advance(w.policy.HealthTimeout + time.Minute)
 		w.runPass(&shell{w: w})
-		require.NotEmpty(t, d.asked, "phase %s", w.phase())
-		require.Equal(t, value != "", d.asked[0].Forced)
-		require.True(t, d.asked[0].Stays)
+		require.NotEmpty(t, d.orders, "phase %s", w.phase())
+		require.Equal(t, value != "", d.orders[0].Forced)
+		require.True(t, d.orders[0].Stays)
 		require.Equal(t, value != "", w.store.live().Status.Preservation.Drained)
 	}
 }
 
-// TestInPlaceMovedElsewhere: another program has moved the machine after its
-// update, and was stopped before it cleaned the node up.
+// TestInPlaceMovedElsewhere: another program has moved the machine to its new set, and was stopped before it
+// removed the marks from the node.
 // Invariants: P23
 func TestInPlaceMovedElsewhere(t *testing.T) {
 	w := newWorld(t)
@@ -331,7 +329,7 @@ func TestInPlaceMovedElsewhere(t *testing.T) {
 	k := w.policy.Keys
 	s := &shell{w: w}
 	w.runPass(s)
-	require.True(t, w.cluster.live(node).Unschedulable, "its owner may have to move it yet")
+	require.True(t, w.cluster.live(node).Unschedulable, "the owner may not have moved it yet")
 	w.edit(func(m *machine.Machine) { m.Labels = map[string]string{k.UpdateResult: machine.UpdateSuccessful} })
 	w.runPass(s)
 	n := w.cluster.live(node)
@@ -342,8 +340,8 @@ func TestInPlaceMovedElsewhere(t *testing.T) {
 	requireIdle(w)
 }
 
-// TestInPlaceUnclaimed: an update that another program has begun, and of which
-// the machine's owner never says that it is wanted, is withdrawn when its time is up.
+// TestInPlaceUnclaimed: if another program has begun an update and the machine's owner never requests it, the
+// update is withdrawn at its deadline.
 // Invariants: P23
 func TestInPlaceUnclaimed(t *testing.T) {
 	for name, phase := range map[string]machine.Phase{"amid the drain": machine.PhaseRunning, "drained": machine.PhaseRunning, "failed": machine.PhaseFailed} {
@@ -358,7 +356,7 @@ func TestInPlaceUnclaimed(t *testing.T) {
 		s := &shell{w: w}
 		w.runPass(s)
 		require.Equal(t, l.phase, w.phase(), name)
-		require.Empty(t, w.cluster.drain.asked, name)
+		require.Empty(t, w.cluster.drain.orders, name)
 		s.settle(bound)
 		require.Equal(t, phase, w.phase(), name)
 		if phase == machine.PhaseRunning {
@@ -368,9 +366,8 @@ func TestInPlaceUnclaimed(t *testing.T) {
 	}
 }
 
-// TestInPlaceContinuedElsewhere: an update that began here as a candidate's, and
-// that another program led on, goes on from each stage at which it comes back:
-// nothing is done twice, and nothing stays on the node.
+// TestInPlaceContinuedElsewhere: we announced a candidate, and another program continued the update. From each
+// of its stages we bring it to its end: nothing is done twice, and no marks stay on the node.
 // Invariants: P23
 func TestInPlaceContinuedElsewhere(t *testing.T) {
 	for name, l := range stagesLeftBehind {
@@ -393,9 +390,9 @@ func TestInPlaceContinuedElsewhere(t *testing.T) {
 	}
 }
 
-// TestInPlaceContinuedAfterTheSelection: so it is with one that was selected here,
-// and drained or not. Only one that runs already, and was not moved, is updated once
-// more: its node can't be told from one that could not be cleaned up here.
+// TestInPlaceContinuedAfterTheSelection: as TestInPlaceContinuedElsewhere, for a machine that was selected
+// here. Only a machine that is Running again, and was not moved, is updated once more, because its node looks
+// like one whose marks we could not remove.
 // Invariants: P23
 func TestInPlaceContinuedAfterTheSelection(t *testing.T) {
 	for name, l := range stagesLeftBehind {
@@ -423,13 +420,13 @@ func TestInPlaceContinuedAfterTheSelection(t *testing.T) {
 	}
 }
 
-// ended lets an update that another program led on come to its end. updates says
-// that the agent is still to update the node.
+// requireUpdateEnds checks that an update that another program has continued ends. updates says that the agent
+// has yet to update the node.
 func (w *world) requireUpdateEnds(l leftBehind, updates bool) {
 	s := &shell{w: w}
 	if l.phase == machine.PhaseInPlaceUpdateFailed {
 		w.runPass(s)
-		require.Equal(w.t, machine.PhaseInPlaceUpdateFailed, w.phase(), "it stays for somebody to look at")
+		require.Equal(w.t, machine.PhaseInPlaceUpdateFailed, w.phase(), "a failed update stays failed")
 		w.cluster.setUpdateResult(machine.UpdateSuccessful, "")
 	}
 	w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
@@ -441,7 +438,7 @@ func (w *world) requireUpdateEnds(l leftBehind, updates bool) {
 	requireIdle(w)
 }
 
-// unmarked holds the node to carrying nothing of an update.
+// requireNoUpdateMarks checks that no mark of an update is on the node.
 func (w *world) requireNoUpdateMarks() {
 	n, k := w.cluster.live(node), w.policy.Keys
 	for _, key := range []string{k.CandidateForUpdate, k.SelectedForUpdate, k.UpdateResult} {
@@ -451,8 +448,8 @@ func (w *world) requireNoUpdateMarks() {
 	assert.Equal(w.t, machine.UpdateMarks{}, n.Applied.Update)
 }
 
-// TestInPlaceTakenOverWhileUnhealthy: an update that another program led on waits for
-// a node that is not healthy, out of service, and then goes on from where it stands.
+// TestInPlaceTakenOverWhileUnhealthy: an update that another program has continued waits until its node is
+// healthy, and out of service. Then it continues.
 // Invariants: P23
 func TestInPlaceTakenOverWhileUnhealthy(t *testing.T) {
 	w := newWorld(t)
@@ -472,8 +469,8 @@ func TestInPlaceTakenOverWhileUnhealthy(t *testing.T) {
 	w.requireUpdateEnds(l, false)
 }
 
-// TestInPlaceMovedAfterItBeganHere: another program has led an update on that began
-// here and has moved the machine, and was stopped before it cleaned the node up.
+// TestInPlaceMovedAfterItBeganHere: another program has continued our update and moved the machine, and was
+// stopped before it removed the marks from the node.
 // Invariants: P23
 func TestInPlaceMovedAfterItBeganHere(t *testing.T) {
 	for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
@@ -494,9 +491,8 @@ func TestInPlaceMovedAfterItBeganHere(t *testing.T) {
 	}
 }
 
-// TestInPlaceRetractionThatFails: while a node goes on saying that it may be updated
-// since that can't be taken back, when that update began stays on record, and a
-// user's selection is not taken for that of another program.
+// TestInPlaceRetractionThatFails: while the condition can't be taken back, the begin of the update stays
+// recorded. So a user's selection is not taken for an update by another program.
 // Invariants: P23
 func TestInPlaceRetractionThatFails(t *testing.T) {
 	w := newWorld(t)
@@ -520,5 +516,5 @@ func TestInPlaceRetractionThatFails(t *testing.T) {
 	w.requestInPlace(machine.InPlaceNone)
 	(&shell{w: w}).settle(bound)
 	require.Equal(t, machine.PhaseRunning, w.phase())
-	require.True(t, w.cluster.live(node).Unschedulable, "somebody else's")
+	require.True(t, w.cluster.live(node).Unschedulable, "the cordon was there before")
 }

@@ -120,7 +120,7 @@ var creationStories = map[string]func(*story){
 		s.comment("a node %s exists", node)
 		s.advance(time.Hour)
 		s.createMachine()
-		s.killAt, s.after = 3, true
+		s.killAt, s.killAfter = 3, true
 		s.reconcile()
 		s.restart()
 		s.reconcile()
@@ -134,14 +134,14 @@ var creationStories = map[string]func(*story){
 	},
 	"crash after create": func(s *story) {
 		s.createMachine()
-		s.killAt, s.after = 3, true
+		s.killAt, s.killAfter = 3, true
 		s.reconcile()
 		s.restart()
 		s.reconcile()
 	},
 	"crash after the announcement": func(s *story) {
 		s.createMachine()
-		s.killAt, s.after = 2, true
+		s.killAt, s.killAfter = 2, true
 		s.reconcile()
 		s.restart()
 		s.reconcile()
@@ -276,7 +276,7 @@ var creationFailures = map[string]func(*story){
 	},
 }
 
-// driverStories are about drivers and owners that do not quite do as they should.
+// driverStories are about drivers and owners that do not do quite what they should.
 var driverStories = map[string]func(*story){
 	"driver gives no provider ID": func(s *story) {
 		s.provider.noStatus = true
@@ -309,7 +309,7 @@ var driverStories = map[string]func(*story){
 	},
 	"status uninitialized without a response": func(s *story) {
 		s.provider.bare, s.provider.hasInit = true, true
-		s.killAt, s.after = s.calls+3, true
+		s.killAt, s.killAfter = s.calls+3, true
 		s.createMachine()
 		s.reconcile()
 		s.restart()
@@ -317,7 +317,7 @@ var driverStories = map[string]func(*story){
 	},
 	"initialization tells no provider ID": func(s *story) {
 		s.provider.bare, s.provider.hasInit, s.provider.anonymous = true, true, true
-		s.killAt, s.after = s.calls+3, true
+		s.killAt, s.killAfter = s.calls+3, true
 		s.createMachine()
 		s.reconcile()
 		s.restart()
@@ -343,7 +343,7 @@ var driverStories = map[string]func(*story){
 	"class goes before initialization": func(s *story) {
 		s.provider.hasInit = true
 		s.createMachine()
-		s.killAt, s.after = 5, true
+		s.killAt, s.killAfter = 5, true
 		s.reconcile()
 		s.restart()
 		s.class = nil
@@ -396,7 +396,7 @@ var driverStories = map[string]func(*story){
 		s.failing(codes.DeleteMachine, codes.Unavailable, false)
 		s.reconcile()
 		s.requestDeletion()
-		s.killAt, s.after = s.calls+7, false
+		s.killAt, s.killAfter = s.calls+7, false
 		s.failing(codes.DeleteMachine, codes.OK, false)
 		s.reconcile()
 		s.restart()
@@ -432,7 +432,7 @@ var driverStories = map[string]func(*story){
 	"node goes while it is drained": func(s *story) {
 		s.toRunning()
 		s.requestDeletion()
-		s.killAt, s.after = s.calls+3, true
+		s.killAt, s.killAfter = s.calls+3, true
 		s.reconcile()
 		s.cluster.change(node, func(n *machine.Node) { n.Finalizers = nil })
 		s.cluster.delete(node)

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// doomed asks for the machine's deletion.
+// requestDeletion requests the machine's deletion.
 func (s *story) requestDeletion() {
 	s.store.remove()
 	s.comment("deletion is asked for")
@@ -103,7 +103,7 @@ var deletionStories = map[string]func(*story){
 	"crash after the VM was deleted": func(s *story) {
 		s.toRunning()
 		s.requestDeletion()
-		s.killAt, s.after = s.calls+6, true
+		s.killAt, s.killAfter = s.calls+6, true
 		s.reconcile()
 		s.restart()
 		s.reconcile()
@@ -142,7 +142,7 @@ func init() {
 	}
 }
 
-// resumedStories are about what an earlier process, or another program, has stored.
+// resumedStories are about a state that an earlier process, or another program, has stored.
 var resumedStories = map[string]func(*story){
 	"node that registers again before the record goes": func(s *story) {
 		s.toRunning()
@@ -315,7 +315,7 @@ var deletionNodes = map[string]func(*story){
 	},
 }
 
-// refuse has an effect on the cluster fail from now on; codes.OK: no more.
+// failEffect makes an effect on the cluster fail from now on. codes.OK: it succeeds again.
 func (s *story) failEffect(effect string, code codes.Code) {
 	s.cluster.faults = func(e string) codes.Code {
 		if e == effect {
@@ -325,8 +325,7 @@ func (s *story) failEffect(effect string, code codes.Code) {
 	}
 }
 
-// waits lets passes follow each other for as long as the machine waits for a
-// time and is there.
+// waitUpTo calls wait while the last plan has an At and the machine exists, at most so many times.
 func (s *story) waitUpTo(most int) {
 	for range most {
 		if s.last.At.IsZero() || s.store.live() == nil {
@@ -336,8 +335,8 @@ func (s *story) waitUpTo(most int) {
 	}
 }
 
-// toSilentDrain has a machine with such pods be deleted, and its kubelet fall silent amid
-// its drain.
+// toSilentDrain requests the deletion of a machine with so many pods. During the drain its kubelet stops
+// reporting.
 func (s *story) toSilentDrain(pods int) *drainModel {
 	s.toRunning()
 	d := s.addDrain(pods, time.Hour, 0)
@@ -348,7 +347,7 @@ func (s *story) toSilentDrain(pods int) *drainModel {
 	return d
 }
 
-// drainStories are about the pods and volumes of a node that goes.
+// drainStories are about the pods and volumes of a node whose machine is being deleted.
 var drainStories = map[string]func(*story){
 	"drain of an empty node": func(s *story) {
 		s.toRunning()
@@ -395,10 +394,10 @@ var drainStories = map[string]func(*story){
 	"drain not forced by what a cache still says": func(s *story) {
 		s.toSilentDrain(2)
 		s.cluster.setReady(node, object.True)
-		machines := true
-		s.shell.lag = func() (lag int) {
-			if machines = !machines; machines {
-				lag = 1 // of the node
+		ofMachine := true
+		s.shell.lag = func() (lag int) { // first for the machine, then for the node
+			if ofMachine = !ofMachine; ofMachine {
+				lag = 1
 			}
 			return lag
 		}
@@ -513,7 +512,7 @@ var drainStories = map[string]func(*story){
 		s.toRunning()
 		s.addDrain(2, time.Minute, 0)
 		s.requestDeletion()
-		s.killAt, s.after = s.calls+4, true
+		s.killAt, s.killAfter = s.calls+4, true
 		s.reconcile()
 		s.restart()
 		s.reconcile()
@@ -522,7 +521,7 @@ var drainStories = map[string]func(*story){
 	},
 }
 
-// hookStories are about hooks that hold a deletion back.
+// hookStories are about hooks that block a deletion.
 var hookStories = map[string]func(*story){
 	"hook before the drain": func(s *story) {
 		s.toRunning()
@@ -566,7 +565,7 @@ var hookStories = map[string]func(*story){
 	},
 }
 
-// TestHooksWithoutTimeoutHoldForever: with HookTimeout off a hook holds a deletion back for as long as it is there.
+// TestHooksWithoutTimeoutHoldForever: with HookTimeout off, a hook blocks a deletion as long as it exists.
 func TestHooksWithoutTimeoutHoldForever(t *testing.T) {
 	for timeout, gone := range map[time.Duration]bool{0: true, object.Off: false} {
 		w := newWorld(t)
@@ -577,13 +576,14 @@ func TestHooksWithoutTimeoutHoldForever(t *testing.T) {
 		w.store.force(m)
 		w.store.remove()
 		w.runPass(&shell{w: w})
-		require.NotEmpty(t, w.provider.vms, "it holds the deletion back")
+		require.NotEmpty(t, w.provider.vms, "the hook does not block the deletion")
 		w.advance(1000 * time.Hour)
 		w.runPass(&shell{w: w})
 		require.Equal(t, gone, len(w.provider.vms) == 0, "timeout %s", timeout)
 	}
 }
 
+// addHooks adds hooks, without a pass.
 func (s *story) addHooks(names ...string) {
 	s.comment("hooks are put on: %v", names)
 	s.force(func(m *machine.Machine) {
@@ -594,6 +594,7 @@ func (s *story) addHooks(names ...string) {
 	})
 }
 
+// removeHook removes a hook, and runs a pass.
 func (s *story) removeHook(name string) {
 	s.comment("hook %s is taken off", name)
 	s.force(func(m *machine.Machine) { delete(m.Annotations, name) })

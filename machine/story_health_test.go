@@ -139,7 +139,7 @@ var healthStories = map[string]func(*story){
 	},
 }
 
-// templateChanges applies a template, changes it, and has others add to the node.
+// templateChanges applies a template, changes it, and lets others change the node.
 func templateChanges(s *story) {
 	s.toRunning(func(m *machine.Machine) {
 		m.Spec.NodeTemplate = machine.NodeTemplate{
@@ -170,7 +170,7 @@ func templateChanges(s *story) {
 	s.commentNode()
 }
 
-// shape notes what is on the node.
+// commentNode writes what is on the node.
 func (s *story) commentNode() {
 	n := s.cluster.live(node)
 	s.comment("labels %s annotations %s taints %v", pairs(n.Labels), pairs(n.Annotations), n.Taints)
@@ -189,12 +189,12 @@ func pairs(m map[string]string) []string {
 	return all
 }
 
-// ask annotates the machine; empty: no more.
+// preserve annotates the machine with a request for its preservation; empty: removes it.
 func (w *world) preserve(value string) {
 	w.edit(func(m *machine.Machine) { m.Annotations = annotated(m.Annotations, w.policy.Keys.Preserve, value) })
 }
 
-// preserveByNode annotates the node; empty: no more.
+// preserveByNode annotates the node with such a request; empty: removes it.
 func (w *world) preserveByNode(value string) {
 	w.cluster.change(node, func(n *machine.Node) {
 		n.Annotations = annotated(n.Annotations, w.policy.Keys.Preserve, value)
@@ -212,21 +212,21 @@ func annotated(have map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// fail has the machine fail for its health.
+// failHealth makes the machine fail for its health.
 func (s *story) failHealth() {
 	s.cluster.setReady(node, object.Unknown)
 	s.later(0, "the kubelet stops reporting")
 	s.wait()
 }
 
-// care notes what is done to the node.
+// commentPreservation writes which marks of a preservation are on the node.
 func (s *story) commentPreservation() {
 	n := s.cluster.live(node)
-	told := "not told"
+	condition := "not told"
 	if c := object.FindCondition(n.Conditions, machine.NodePreserved); c != nil {
-		told = string(c.Status) + " " + c.Reason
+		condition = string(c.Status) + " " + c.Reason
 	}
-	s.comment("cordoned %t, taints %v, annotations %s, preserved: %s; ours %+v", n.Unschedulable, n.Taints, pairs(n.Annotations), told, struct{ Cordoned, Tainted, Kept bool }{
+	s.comment("cordoned %t, taints %v, annotations %s, preserved: %s; ours %+v", n.Unschedulable, n.Taints, pairs(n.Annotations), condition, struct{ Cordoned, Tainted, Kept bool }{
 		n.Applied.Preserved.Cordoned, n.Applied.Preserved.Tainted, n.Applied.Preserved.Kept,
 	})
 }
@@ -484,7 +484,7 @@ var preserveStories = map[string]func(*story){
 		s.preserve(machine.PreserveNow)
 		s.later(0, "a user asks to keep the machine now")
 		s.preserve("")
-		s.killAt, s.after = s.calls+2, true
+		s.killAt, s.killAfter = s.calls+2, true
 		s.later(time.Hour, "the user takes the annotation off")
 		s.restart()
 		s.reconcile()

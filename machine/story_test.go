@@ -15,19 +15,18 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// story is a world that writes down what happens in it, one line a decision:
-// the time since the beginning, the machine's phase and stage after the step,
-// what was written or called, and why.
+// story is a world that writes down what happens, one line a decision: the time since the beginning, the
+// machine's phase and stage after the step, what was written or called, and why.
 type story struct {
 	*world
 	shell *shell
 	begun time.Time
 	text  strings.Builder
 	last  machine.Plan
-	moves []machine.Move // that were stored
+	moves []machine.Move // all that were stored
 }
 
-// tell runs a story and compares it with its file.
+// runStory runs a story and compares its text with its file.
 func runStory(t *testing.T, name string, run func(*story)) {
 	t.Run(name, func(t *testing.T) {
 		s := newStory(t)
@@ -44,13 +43,14 @@ func newStory(t *testing.T) *story {
 	return s
 }
 
-// say notes what happens outside.
+// comment writes a line about an event outside.
 func (s *story) comment(format string, args ...any) {
 	fmt.Fprintf(&s.text, "%-9s -- %s\n", s.elapsed(s.now), fmt.Sprintf(format, args...))
 }
 
 func (s *story) elapsed(at time.Time) string { return "+" + at.Sub(s.begun).String() }
 
+// record writes the line of a decision.
 func (s *story) record(o *machine.Observation, plan machine.Plan, answer string) {
 	for _, move := range plan.Moves {
 		if answer == "" {
@@ -87,7 +87,7 @@ func writeName(w machine.Write) string {
 	return ""
 }
 
-// state is a machine's phase, and the stage and outcome of its last operation.
+// state returns a machine's phase, and the stage and state of its last operation.
 func state(m *machine.Machine) string {
 	if m == nil {
 		return "(gone)"
@@ -109,7 +109,7 @@ func state(m *machine.Machine) string {
 	return text
 }
 
-// answerTo is what an effect was answered, in a few words.
+// answerTo returns the answer to an effect, in a few words.
 func answerTo(o *machine.Observation, effect machine.Effect) string {
 	vm := func(answer *machine.VM) string {
 		return strings.TrimSpace(answer.Code.Contract() + " " + answer.ProviderID)
@@ -147,7 +147,7 @@ func answerTo(o *machine.Observation, effect machine.Effect) string {
 	return permission(o, effect)
 }
 
-// permission is how a question for leave was answered.
+// permission is answerTo for tokens, and for effects that ask for a permission.
 func permission(o *machine.Observation, effect machine.Effect) string {
 	switch effect.(type) {
 	case machine.EnsureToken, machine.RenewToken:
@@ -164,10 +164,10 @@ func permission(o *machine.Observation, effect machine.Effect) string {
 	return ""
 }
 
-// run makes one pass, again after conflicts.
+// reconcile runs a pass, and another one after a conflict.
 func (s *story) reconcile() {
 	for passes := 0; ; passes++ {
-		require.Less(s.t, passes, 100, "each pass meets a conflict")
+		require.Less(s.t, passes, 100, "each pass ends with a conflict")
 		s.tick()
 		plan, _, err := s.shell.reconcile()
 		s.last = plan
@@ -178,7 +178,7 @@ func (s *story) reconcile() {
 	}
 }
 
-// later lets time pass and makes a pass.
+// later lets time pass, writes a comment, and runs a pass.
 func (s *story) later(d time.Duration, what string, args ...any) {
 	s.advance(d)
 	if what != "" {
@@ -187,14 +187,14 @@ func (s *story) later(d time.Duration, what string, args ...any) {
 	s.reconcile()
 }
 
-// wait lets time pass to when the last plan asked to look again, and makes a pass.
+// wait lets time pass until the At of the last plan, and runs a pass.
 func (s *story) wait() {
-	require.False(s.t, s.last.At.IsZero(), "the last plan waits for nothing")
+	require.False(s.t, s.last.At.IsZero(), "the last plan has no At")
 	s.now = s.last.At
 	s.reconcile()
 }
 
-// failing has a driver call fail from now on; codes.OK: no more.
+// failing makes a driver call fail from now on. codes.OK: it succeeds again.
 func (s *story) failing(call codes.Call, code codes.Code, done bool) {
 	s.provider.faults = func(c codes.Call) fault {
 		if c == call {
@@ -204,13 +204,13 @@ func (s *story) failing(call codes.Call, code codes.Code, done bool) {
 	}
 }
 
-// restart is a new process.
+// restart starts a new process.
 func (s *story) restart() {
 	s.comment("the process is killed; a new one starts")
 	s.shell = &shell{w: s.world, onDecision: s.record}
 }
 
-// toRunning gives the machine and brings it to Running, untold.
+// toRunning creates the machine and brings it to Running, without any text.
 func (s *story) toRunning(change ...func(*machine.Machine)) {
 	s.createMachine(change...)
 	s.shell.onDecision = nil

@@ -9,20 +9,19 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// updatable brings a machine to Running whose node has had the
-// critical-components taint, with an agent that answers after some time.
+// toRunningWithAgent creates a machine and brings it to Running. Its node has an agent with this answer.
 func (s *story) toRunningWithAgent(answer string, takes time.Duration) {
 	s.toRunning()
 	s.cluster.agent = agentModel{answer: answer, takes: takes}
 }
 
-// selectForUpdate has the owner say that it is the machine's turn.
+// selectForUpdate makes the owner select the machine, and runs a pass.
 func (s *story) selectForUpdate() {
 	s.requestInPlace(machine.InPlaceSelected)
 	s.later(0, "its owner selects the machine")
 }
 
-// commentUpdateMarks notes what an update has put on the node.
+// commentUpdateMarks writes which marks of an update are on the node.
 func (s *story) commentUpdateMarks() {
 	n := s.cluster.live(node)
 	if n == nil {
@@ -35,14 +34,14 @@ func (s *story) commentUpdateMarks() {
 			marks = append(marks, strings.TrimPrefix(l, "node.machine.sapcloud.io/"))
 		}
 	}
-	told := "not told"
+	condition := "not told"
 	if c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate); c != nil {
-		told = string(c.Status) + " " + c.Reason
+		condition = string(c.Status) + " " + c.Reason
 	}
-	s.comment("the node: labels %s, cordoned %t, agent %s, taints %v", marks, n.Unschedulable, told, n.Taints)
+	s.comment("the node: labels %s, cordoned %t, agent %s, taints %v", marks, n.Unschedulable, condition, n.Taints)
 }
 
-// label sets a label of the node as a user or an agent would; empty: takes it off.
+// label sets a label of the node as a user or an agent would; empty: removes it.
 func (s *story) label(key, value string) {
 	s.cluster.change(node, func(n *machine.Node) {
 		if value == "" {
@@ -53,19 +52,21 @@ func (s *story) label(key, value string) {
 	})
 }
 
-// finish lets the agent be done and the owner move the machine.
+// finishUpdate lets the agent finish, and the owner move the machine to its new set.
 func (s *story) finishUpdate(d time.Duration) {
 	s.later(d, "the agent is done")
 	s.owner.moves = true
 	s.later(0, "its owner moves the machine")
 }
 
+// force stores a changed machine, as another program might.
 func (s *story) force(change func(*machine.Machine)) {
 	m := s.store.live().Clone()
 	change(m)
 	s.store.force(m)
 }
 
+// commentWrites writes how many writes there were, and counts from zero again.
 func (s *story) commentWrites() {
 	s.comment("%d writes of the machine, %d of its node", s.store.writes, s.cluster.writes)
 	s.store.writes, s.cluster.writes = 0, 0
@@ -406,7 +407,7 @@ var updateStories = map[string]func(*story){
 	},
 }
 
-// spec is a provider spec of the model: a size, and tags as key and value.
+// spec returns a provider spec of the model: a size, and tags as keys and values in turn.
 func spec(size string, tags ...string) string {
 	text := `{"size":"` + size + `","tags":{`
 	for i := 0; i < len(tags); i += 2 {
@@ -418,7 +419,7 @@ func spec(size string, tags ...string) string {
 	return text + "}}"
 }
 
-// becomes changes the class as its owner does.
+// setClassSpec changes the provider spec of the class.
 func (w *world) setClassSpec(spec string) {
 	changed := w.class.Clone()
 	changed.ProviderSpec = []byte(spec)
@@ -426,7 +427,7 @@ func (w *world) setClassSpec(spec string) {
 	w.class = changed
 }
 
-// tagged brings a machine to Running whose driver can change tags.
+// toRunningWithTags creates a machine whose driver can update tags, and brings it to Running.
 func (s *story) toRunningWithTags(change ...func(*machine.Machine)) {
 	s.fields = []string{"tags"}
 	s.setClassSpec(spec("s", "team", "a"))
@@ -508,7 +509,7 @@ var hotStories = map[string]func(*story){
 	"crash amid an update of tags": func(s *story) {
 		s.toRunningWithTags()
 		s.setClassSpec(spec("s", "team", "b"))
-		s.killAt, s.after = s.calls+2, true
+		s.killAt, s.killAfter = s.calls+2, true
 		s.later(time.Minute, "the tags in the class change")
 		s.restart()
 		s.later(time.Second, "")
@@ -521,21 +522,21 @@ var hotStories = map[string]func(*story){
 		s.setClassSpec(spec("s", "team", "c"))
 		s.later(time.Minute, "and again")
 		s.shell = &shell{w: s.world, onDecision: s.record, lag: func() int { return 4 }}
-		s.seen = func() *machine.Class { return old }
+		s.cachedClass = func() *machine.Class { return old }
 		s.comment("a second process reads class and machine as they were before")
 		_, _, _ = s.shell.reconcile()
-		s.seen, s.shell.lag = nil, nil
+		s.cachedClass, s.shell.lag = nil, nil
 		s.later(time.Second, "its caches catch up")
 		s.comment("the tags of the VM: %v", s.provider.vms[0].tags)
 	},
 	"VM waits for its turn to get other tags": func(s *story) {
 		s.toRunningWithTags()
-		s.turn = func(*machine.Machine) *machine.UpdateTurn {
+		s.updateTurn = func(*machine.Machine) *machine.UpdateTurn {
 			return &machine.UpdateTurn{Detail: "no more than 1 of web at a time"}
 		}
 		s.setClassSpec(spec("s", "team", "b"))
 		s.later(time.Minute, "the tags in the class change while other VMs are changed")
-		s.turn = nil
+		s.updateTurn = nil
 		s.wait()
 	},
 	"tags change while the machine is unhealthy": func(s *story) {

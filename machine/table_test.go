@@ -27,7 +27,7 @@ func tables() []*machine.Table {
 	return []*machine.Table{machine.PhaseTable(), machine.DeletionTable(), machine.UpdateTable()}
 }
 
-// P18: every state that is not final has a way out, and final ones have none.
+// P18: every state that is not final has an edge to leave it, and final ones have none.
 // Invariants: P18
 func TestP18EveryStateHasAWayOut(t *testing.T) {
 	for _, table := range tables() {
@@ -53,7 +53,7 @@ func TestNoEdgeIsWrittenTwice(t *testing.T) {
 	}
 }
 
-// Every state can be reached.
+// Every state can be reached from the initial one.
 func TestEveryStateIsReached(t *testing.T) {
 	for _, table := range tables() {
 		reached := map[string]bool{table.Initial: true, machine.Unrecognized: true}
@@ -80,13 +80,13 @@ func TestNext(t *testing.T) {
 	assert.False(t, machine.PhaseTable().Knows("Dancing"))
 }
 
-// The edges a table gives out are a copy.
+// Transitions returns a copy of the edges.
 func TestTransitionsAreACopy(t *testing.T) {
 	machine.PhaseTable().Transitions()[0].To = "blot"
 	assert.NotEqual(t, "blot", machine.PhaseTable().Transitions()[0].To)
 }
 
-// source is the package as text and as syntax, without its tests.
+// source returns the syntax of the package's files, without tests.
 func source(t *testing.T) map[string]*ast.File {
 	names, err := filepath.Glob("*.go")
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func source(t *testing.T) map[string]*ast.File {
 	return files
 }
 
-// constants are the names and values of all constants of a type.
+// constants returns the names and values of all constants of a type.
 func constants(t *testing.T, typ string) map[string]string {
 	found := map[string]string{}
 	for _, file := range source(t) {
@@ -130,7 +130,8 @@ func TestEveryPhaseIsInTheTable(t *testing.T) {
 	assert.Len(t, constants(t, "Phase"), len(machine.PhaseTable().States())-1, "all but Unrecognized")
 }
 
-// A stage belongs to a creation, is one of an update of the VM or its node, or belongs to the table of deletions or of updates.
+// A stage belongs to a creation or to an update of the VM or its node, or is in the table of deletions or of
+// in-place updates.
 func TestEveryStageIsKnown(t *testing.T) {
 	creation := []string{"StageNone", "StageCreateVM", "StageInstanceInitialization", "StageInitialized"}
 	update := []string{string(machine.StageUpdateVM), string(machine.StageSyncNode)}
@@ -152,11 +153,11 @@ func TestEveryEventIsOnAnEdge(t *testing.T) {
 	}
 }
 
-// P44: every edge of every table is taken: by a story, or by the deletion of a machine in each phase.
+// P44: every edge of every table is taken, by a story or by the deletion of a machine in each phase.
 // Invariants: P44
 func TestP44EveryEdgeIsTaken(t *testing.T) {
 	taken := map[machine.Move]bool{}
-	tell := func(run func(*story)) {
+	collect := func(run func(*story)) {
 		s := newStory(t)
 		run(s)
 		for _, move := range s.moves {
@@ -165,11 +166,11 @@ func TestP44EveryEdgeIsTaken(t *testing.T) {
 	}
 	for _, stories := range allStories {
 		for _, run := range stories {
-			tell(run)
+			collect(run)
 		}
 	}
 	for _, phase := range allPhases {
-		tell(func(s *story) {
+		collect(func(s *story) {
 			s.toRunning()
 			m := s.store.live().Clone()
 			m.Status.Phase = phase
@@ -185,7 +186,7 @@ func TestP44EveryEdgeIsTaken(t *testing.T) {
 	}
 }
 
-// P44: no event is named by the tables alone.
+// P44: each event is named outside of the tables, too.
 // Invariants: P44
 func TestP44EveryEventIsFired(t *testing.T) {
 	fired := map[string]bool{}
@@ -205,8 +206,7 @@ func TestP44EveryEventIsFired(t *testing.T) {
 	}
 }
 
-// The loop in the package's documentation is the one that is compiled and run
-// as an example.
+// The loop in the package's documentation is that of the example, which is compiled and run.
 func TestTheDocumentedPassIsTheExample(t *testing.T) {
 	loop := func(file, prefix, begin, end string) []string {
 		content, err := os.ReadFile(file)
@@ -226,7 +226,7 @@ func TestTheDocumentedPassIsTheExample(t *testing.T) {
 		loop("doc.go", "//", "//\tfor {\n", "\n//\t}\n"))
 }
 
-// guarded are edges that have guards, by what they are called here.
+// guarded are edges that have guards, under the names that TestGuards uses.
 var guarded = map[string]machine.Move{
 	"create":  {Table: "phase", From: "", On: machine.EventCreate, To: "Pending"},
 	"verdict": {Table: "phase", From: "Unknown", On: machine.EventHealthTimeout, To: "Failed"},
@@ -240,7 +240,7 @@ func guardOf(move machine.Move) machine.Guard {
 	return machine.GuardOf(move.Table, machine.Edge{From: move.From, On: move.On, To: move.To})
 }
 
-// TestGuards: which edges have guards, and what each lets through.
+// TestGuards: the expected edges have guards, and each guard allows what it should (open).
 // Invariants: P44
 func TestGuards(t *testing.T) {
 	known := map[machine.Move]bool{}
@@ -306,7 +306,7 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// guardedObservation is anything, where a decision is near one of the guarded edges.
+// guardedObservation returns an arbitrary observation that is likely to lead to one of the guarded edges.
 func guardedObservation(t *rapid.T) *machine.Observation {
 	o := anyObservation(t)
 	m := o.Machine
@@ -341,12 +341,12 @@ func guardedObservation(t *rapid.T) *machine.Observation {
 	return o
 }
 
-// TestP44DecisionsPassTheirGuards: what decisions move along a guarded edge, its guard lets through.
-// Decisions come to each of them.
+// TestP44DecisionsPassTheirGuards: if a decision moves along a guarded edge, the guard allows it. There are
+// decisions for each of these edges.
 // Invariants: P44
 func TestP44DecisionsPassTheirGuards(t *testing.T) {
 	policy := machine.DefaultPolicy()
-	states, came := states(t, policy), map[machine.Event]int{}
+	states, counts := states(t, policy), map[machine.Event]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		o := guardedObservation(t)
 		plan, err := machine.Decide(o, policy, epoch)
@@ -354,16 +354,16 @@ func TestP44DecisionsPassTheirGuards(t *testing.T) {
 		require.NoError(t, checkMoves(states, o, &plan), "%s", plan.Why)
 		for _, move := range plan.Moves {
 			if guardOf(move) != nil {
-				came[move.On]++
+				counts[move.On]++
 			}
 		}
 	})
 	for _, on := range []machine.Event{machine.EventCreate, machine.EventHealthTimeout, "vm deleted", "never created", machine.EventReleased} {
-		require.NotZero(t, came[on], "no decision came to %q", on)
+		require.NotZero(t, counts[on], "no decision has event %q", on)
 	}
 }
 
-// TestMovesPrint: a move is read as the step that it is.
+// TestMovesPrint: the text of a move names its step.
 func TestMovesPrint(t *testing.T) {
 	joined := machine.Move{Table: machine.PhaseTable().Name, From: "Pending", On: machine.EventJoined, To: "Running"}
 	require.Equal(t, "Pending -> Running (joined)", joined.String())
@@ -371,7 +371,8 @@ func TestMovesPrint(t *testing.T) {
 	require.Equal(t, "new -> Pending (create)", machine.Move{On: machine.EventCreate, To: "Pending"}.String())
 }
 
-// TestMoveWithoutAnEdgeIsAnError: a plan whose move no table has is an error, so that nobody stores its state.
+// TestMoveWithoutAnEdgeIsAnError: Decide returns an error for a move that no table has, so that nobody stores
+// its state.
 // Invariants: P44
 func TestMoveWithoutAnEdgeIsAnError(t *testing.T) {
 	m := &machine.Machine{}

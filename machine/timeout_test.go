@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// until has passes a moment before a time and at it, and returns both phases.
+// phasesAround runs a pass a nanosecond before a time, and one at it, and returns the phases after both.
 func (w *world) phasesAround(at time.Time) (before, then machine.Phase) {
 	s := &shell{w: w}
 	w.now = at.Add(-time.Nanosecond)
@@ -26,8 +26,8 @@ func (w *world) phasesAround(at time.Time) (before, then machine.Phase) {
 	return before, w.store.live().Status.Phase
 }
 
-// Each limit counts from a stored time, which lost up to a second: it is over
-// a second later than its figure says, and not a moment before.
+// Each limit counts from a stored time, which has lost up to a second. So it ends exactly a second after its
+// figure.
 // Invariants: P21
 func TestLimitsEndOnTheSecond(t *testing.T) {
 	t.Run("creation", func(t *testing.T) {
@@ -64,7 +64,8 @@ func TestLimitsEndOnTheSecond(t *testing.T) {
 	})
 }
 
-// force is a deletion held up at the mark on its node, and when force is due.
+// requireForceAt deletes a machine whose node can't be marked, and checks that the deletion continues exactly
+// when force is due.
 func requireForceAt(t *testing.T, prepare func(*world), due func(*world) time.Time) {
 	w := newWorld(t)
 	w.createRunning()
@@ -85,10 +86,10 @@ func requireForceAt(t *testing.T, prepare func(*world), due func(*world) time.Ti
 		require.False(t, plan.At.IsZero())
 		w.now = plan.At
 	}
-	require.Equal(t, at, w.now, "force is a time to look again at")
+	require.Equal(t, at, w.now, "no plan has this At")
 	_, gone, err := s.reconcile()
 	require.NoError(t, err)
-	require.True(t, gone, "force was due")
+	require.True(t, gone, "the deletion does not continue although force is due")
 }
 
 // Invariants: P21
@@ -130,7 +131,7 @@ func TestForceIsDueOnTheSecond(t *testing.T) {
 	})
 }
 
-// silent is what is known of a drain whose node has been silent since epoch.
+// silent returns the observation of a drain whose node has not been Ready since epoch.
 func silent(t *rapid.T, w *world, read time.Time) *machine.Observation {
 	w.condition(machine.NodeReady, object.Unknown, epoch)
 	w.condition(machine.NodeTerminating, object.True, epoch)
@@ -148,8 +149,9 @@ func silent(t *rapid.T, w *world, read time.Time) *machine.Observation {
 	}
 }
 
-// P22: a node has been silent until it was read, and no longer: neither a cache nor the time that
-// a pass takes nor a drain's deadline may make up what is missing until force is due.
+// P22: a node counts as unresponsive only until it was read. So force is due only if the node was still
+// unresponsive in a read that late. Neither a cached read, nor the time that a pass takes, nor the deadline of
+// a drain replaces that.
 // Invariants: P22
 func TestP22SilenceLastsUntilTheNodeWasRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -173,16 +175,16 @@ func TestP22SilenceLastsUntilTheNodeWasRead(t *testing.T) {
 		require.True(t, over || !read.Before(due) || !forces(&plan), "P22: %s of a node that was read at %s", plan.Why, read)
 		require.True(t, plan.At.IsZero() || plan.At.After(w.now))
 		order, drains := plan.Effect.(*machine.DrainNode)
-		require.False(t, drains && !order.Forced && !order.Until.Equal(end), "P22: what is left would be deleted at %s", order)
+		require.False(t, drains && !order.Forced && !order.Until.Equal(end), "P22: the drain would use force at the wrong time: %s", order)
 		if !over && read.IsZero() && !w.now.Before(due) {
 			require.IsType(t, machine.FindNode{}, plan.Effect)
 		} else if o.Drain == nil {
-			require.Equal(t, over || !read.Before(due), order.Forced, "P21: force is due")
+			require.Equal(t, over || !read.Before(due), order.Forced, "P21: force is due, and not used, or used too early")
 		}
 	})
 }
 
-// forces reports whether a plan uses force, or goes on as if it had been used.
+// forces reports whether a plan uses force, or continues as after a forced drain.
 func forces(p *machine.Plan) bool {
 	order, drains := p.Effect.(*machine.DrainNode)
 	status, stores := p.Write.(*machine.UpdateStatus)
@@ -196,8 +198,7 @@ func (w *world) condition(typ string, status object.ConditionStatus, since time.
 	})
 }
 
-// A label that does not parse as true forces nothing, and neither does a node
-// that is another machine's.
+// A label whose value is not true forces nothing.
 func TestForceNeedsAReason(t *testing.T) {
 	for _, value := range []string{"", "no", "false", "yes"} {
 		requireForceAt(t, func(w *world) {
@@ -208,7 +209,7 @@ func TestForceNeedsAReason(t *testing.T) {
 	}
 }
 
-// Time spent frozen does not count: no verdict on thaw, once the clock is restarted.
+// P25: the time of a freeze does not count: after the clocks are restarted, a machine has its whole timeout.
 // Invariants: P25
 func TestP25ClocksRestartOnThaw(t *testing.T) {
 	w := newWorld(t)
@@ -230,13 +231,14 @@ func TestP25ClocksRestartOnThaw(t *testing.T) {
 	assert.Equal(t, machine.PhaseFailed, then)
 }
 
-// watchedDeletion is a deletion whose waits are watched: hooks and pods that stay until they are forced.
+// watchedDeletion is a deletion with hooks, and with pods that leave only by force. It records when things
+// happen.
 type watchedDeletion struct {
 	*world
 	preDrain, preTerminate string
-	vmGone                 time.Time // when the VM went
-	forced                 time.Time // when the drain was first told to use force
-	unforced               time.Time // when it was first told not to
+	vmGone                 time.Time // when the VM was gone
+	forced                 time.Time // the first DrainNode with force
+	unforced               time.Time // the first DrainNode without force
 }
 
 func newWatchedDeletion(t require.TestingT) *watchedDeletion {
@@ -247,7 +249,7 @@ func newWatchedDeletion(t require.TestingT) *watchedDeletion {
 	return p
 }
 
-// hook puts a hook on, or takes it off, as another program does.
+// hook adds or removes a hook, as another program does.
 func (p *watchedDeletion) hook(name string, on bool) {
 	m := p.store.live()
 	if m == nil {
@@ -267,13 +269,13 @@ func (p *watchedDeletion) hook(name string, on bool) {
 	})
 }
 
-// pass makes one pass, by a fresh process if it is killed in it, and notes what has happened.
+// passOnce runs one pass, replaces a killed process, and records what has happened.
 func (p *watchedDeletion) passOnce(s *shell) (next time.Time) {
 	plan, _, err := s.reconcile()
 	if !errors.Is(err, errConflict) && !errors.Is(err, errKilled) {
 		require.NoError(p.t, err)
 	}
-	for _, order := range p.cluster.drain.asked {
+	for _, order := range p.cluster.drain.orders {
 		if order.Forced && p.forced.IsZero() {
 			p.forced = p.now
 		}
@@ -291,7 +293,7 @@ func (p *watchedDeletion) passOnce(s *shell) (next time.Time) {
 	return plan.At
 }
 
-// until makes passes until a time, or until the machine is gone.
+// passUntil runs passes until a time, or until the machine is gone.
 func (p *watchedDeletion) passUntil(s *shell, end time.Time) {
 	for range 1000 {
 		next := p.passOnce(s)
@@ -304,10 +306,10 @@ func (p *watchedDeletion) passUntil(s *shell, end time.Time) {
 		}
 		p.now = next
 	}
-	require.Fail(p.t, "no end")
+	require.Fail(p.t, "the deletion does not end")
 }
 
-// A hook before the drain leaves the drain its whole time, however long it held.
+// A drain has its whole timeout, however long a hook has blocked it.
 // Invariants: P21 P66
 func TestP21HookLeavesTheDrainItsTime(t *testing.T) {
 	for _, held := range []time.Duration{time.Minute, 110 * time.Minute, 119*time.Minute + 59*time.Second, 3 * time.Hour} {
@@ -324,7 +326,7 @@ func TestP21HookLeavesTheDrainItsTime(t *testing.T) {
 	}
 }
 
-// A drain that was forced leaves the hook before the VM's deletion its whole time.
+// After a forced drain, the hook before the VM's deletion has its whole timeout.
 // Invariants: P21
 func TestP21ForcedDrainLeavesTheHookItsTime(t *testing.T) {
 	p := newWatchedDeletion(t)
@@ -336,8 +338,8 @@ func TestP21ForcedDrainLeavesTheHookItsTime(t *testing.T) {
 	assert.WithinDuration(t, p.forced.Add(p.policy.HookTimeout), p.vmGone, 2*time.Second)
 }
 
-// P21: each wait of a deletion counts from its own beginning, which is stored, through kills and
-// hooks that come and go; and all of them together are bounded.
+// P21: each wait of a deletion counts from its own stored beginning, with kills, and with hooks that are added
+// and removed. All waits together are bounded.
 // Invariants: P21
 func TestP21EachWaitHasItsOwnTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -347,10 +349,10 @@ func TestP21EachWaitHasItsOwnTime(t *testing.T) {
 		}
 		hooks, drains := minutes(180, "hook timeout"), minutes(180, "drain timeout")
 		p.policy.HookTimeout, p.policy.DrainTimeout = hooks, drains
-		p.hook(p.preTerminate, rapid.Bool().Draw(t, "hooked before the VM goes"))
+		p.hook(p.preTerminate, rapid.Bool().Draw(t, "hook before the VM's deletion"))
 		p.store.remove()
 		begun, s := p.now, &shell{w: p.world}
-		first, free, on := time.Time{}, p.now, false // since when hooks hold, when they hold no more, whether one is on
+		first, free, on := time.Time{}, p.now, false // when the first hook was added, when hooks no longer block, whether there is one
 		for range 8 {
 			if rapid.Bool().Draw(t, "hook") {
 				if on = !on; on && first.IsZero() {
@@ -365,7 +367,7 @@ func TestP21EachWaitHasItsOwnTime(t *testing.T) {
 				}
 			}
 			if rapid.Bool().Draw(t, "killed") {
-				p.killAt, p.after = p.calls+rapid.IntRange(1, 12).Draw(t, "at"), rapid.Bool().Draw(t, "after it")
+				p.killAt, p.killAfter = p.calls+rapid.IntRange(1, 12).Draw(t, "at"), rapid.Bool().Draw(t, "after it")
 			}
 			p.passUntil(s, p.now.Add(minutes(120, "later")))
 			if p.store.live() == nil || !p.forced.IsZero() {
@@ -375,9 +377,9 @@ func TestP21EachWaitHasItsOwnTime(t *testing.T) {
 		bound := 2*hooks + 2*drains + p.policy.DetachTimeout + 2*time.Minute
 		p.passUntil(s, begun.Add(bound))
 		require.Nil(t, p.store.live(), "after %s", bound)
-		require.GreaterOrEqual(t, p.forced.Sub(free), drains, "the drain's time after the hooks")
+		require.GreaterOrEqual(t, p.forced.Sub(free), drains, "the drain had less than its timeout after the hooks")
 		if _, hooked := p.store.cached(1).Annotations[p.preTerminate]; hooked {
-			require.GreaterOrEqual(t, p.vmGone.Sub(p.forced), hooks, "the time of the hook before the VM goes")
+			require.GreaterOrEqual(t, p.vmGone.Sub(p.forced), hooks, "the hook before the VM's deletion had less than its timeout")
 		}
 	})
 }
@@ -402,19 +404,19 @@ var graceStories = map[string]func(*story){
 	},
 }
 
-// late is a machine whose time runs out, and what it is then.
+// failingWait is a wait whose end marks a machine, or its update, as failed.
 type failingWait struct {
 	prepare func(*world)
 	timeout time.Duration
 	failed  machine.Phase
-	// base is what its time counts from.
+	// base returns when the wait began.
 	base func(*machine.Machine) time.Time
 }
 
 func sinceCreation(m *machine.Machine) time.Time { return m.CreatedAt }
 func sincePhase(m *machine.Machine) time.Time    { return m.Status.Since }
 
-// failingWaits are all waits whose end marks a machine as failed.
+// failingWaits are all of them.
 var failingWaits = map[string]failingWait{
 	"its node does not join": {
 		func(w *world) { w.provider.boot = -1; w.createMachine() }, 20 * time.Minute, machine.PhaseFailed, sinceCreation,
@@ -435,7 +437,7 @@ var failingWaits = map[string]failingWait{
 			w.backOffClass(100 * time.Hour)
 		}, 20 * time.Minute, machine.PhaseFailed, sinceCreation,
 	},
-	"it is ill": {
+	"its node is not ready": {
 		func(w *world) { w.createRunning(); w.cluster.setReady(node, object.False) }, 10 * time.Minute, machine.PhaseFailed, sincePhase,
 	},
 	"its node cannot be emptied for its update": {
@@ -455,9 +457,8 @@ func (l failingWait) at(t *testing.T) (*world, time.Time) {
 	return w, l.base(w.store.live()).Add(l.timeout + time.Second)
 }
 
-// TestGraceAfterStart: a process that marks a machine failed has watched it for the grace, or
-// for as long as its time ran. Meanwhile nothing is written, and the plan says why
-// and looks again on the second.
+// TestGraceAfterStart: a process marks a machine failed only after it has watched for the grace, or since the
+// wait began. Until then nothing is written, the plan says why, and At is the end of the grace.
 // Invariants: P21 P25
 func TestGraceAfterStart(t *testing.T) {
 	for name, l := range failingWaits {
@@ -473,15 +474,15 @@ func TestGraceAfterStart(t *testing.T) {
 				plan, _, err := (&shell{w: w}).reconcile()
 				require.NoError(t, err)
 				require.Equal(t, machine.ReasonGrace, plan.Why.Reason, "%s", plan.Why)
-				require.False(t, plan.At.After(until), "it looks again in time")
+				require.False(t, plan.At.After(until), "At is after the end of the grace")
 				for at := plan.At; at.Before(until); at = plan.At {
 					w.now = at
 					plan, _, err = (&shell{w: w}).reconcile()
 					require.NoError(t, err)
 				}
-				was, is := w.phasesAround(until)
-				assert.Equal(t, before.Status.Phase, was)
-				assert.Equal(t, l.failed, is)
+				phaseBefore, phase := w.phasesAround(until)
+				assert.Equal(t, before.Status.Phase, phaseBefore)
+				assert.Equal(t, l.failed, phase)
 			})
 		}
 	}
@@ -494,9 +495,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// TestNoGraceForWatchedWaits: a wait that this process has seen from its
-// beginning, one that ends after the grace, and any where no start or no grace is
-// known ends on its own time.
+// TestNoGraceForWatchedWaits: a wait ends at its own deadline if this process has watched it from its
+// beginning, if the deadline is after the grace, or if no start or no grace is known.
 // Invariants: P21
 func TestNoGraceForWatchedWaits(t *testing.T) {
 	for name, l := range failingWaits {
@@ -520,17 +520,16 @@ func TestNoGraceForWatchedWaits(t *testing.T) {
 				if when == "its clock was restarted" {
 					deadline = deadline.Add(time.Second)
 				}
-				was, is := w.phasesAround(deadline)
-				assert.NotEqual(t, l.failed, was)
-				assert.Equal(t, l.failed, is)
+				phaseBefore, phase := w.phasesAround(deadline)
+				assert.NotEqual(t, l.failed, phaseBefore)
+				assert.Equal(t, l.failed, phase)
 			})
 		}
 	}
 }
 
-// TestGraceIsBounded: however often the process is restarted, if that is more than a
-// grace apart, a machine is marked failed no later than its timeout and one grace after
-// it fell ill.
+// TestGraceIsBounded: however often the process restarts, if the restarts are more than a grace apart, a
+// machine is marked Failed at most one grace after its timeout.
 // Invariants: P3 P21
 func TestGraceIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -541,7 +540,7 @@ func TestGraceIsBounded(t *testing.T) {
 		since := w.store.live().Status.Since
 		limit := since.Add(w.policy.HealthTimeout + w.policy.Grace + time.Second)
 		for w.phase() != machine.PhaseFailed {
-			require.False(t, w.now.After(limit), "not given up at %s, its limit was %s", w.now, limit)
+			require.False(t, w.now.After(limit), "not marked Failed at %s, its limit was %s", w.now, limit)
 			w.watched = w.now
 			next := w.now.Add(w.policy.Grace + time.Duration(rapid.IntRange(1, 900).Draw(t, "s"))*time.Second)
 			for w.phase() != machine.PhaseFailed {

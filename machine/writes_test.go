@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Creation takes four writes of the machine (the object, the announcement, the
-// names, Running) and one of its node.
+// A creation takes four writes of the machine (the object, the announcement, provider ID and node name,
+// Running) and one of its node.
 func TestCreationTakesFourWrites(t *testing.T) {
 	w := newWorld(t)
 	w.createMachine()
@@ -23,13 +23,12 @@ func TestCreationTakesFourWrites(t *testing.T) {
 	assert.Equal(t, 1, w.cluster.writes)
 }
 
-// What is said in between costs a write each: an initialization that was done,
-// a driver's note or addresses, conditions of a node that is not ready yet
-// (and its startup taint, a write of the node).
+// These take one more write each: an initialization, LastKnown or addresses from the driver, and a node that is
+// not ready at first (and one write of the node, for its startup taint).
 func TestCreationWritesIntermediateStates(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare           func(*world)
-		machine, ofItNode int
+		prepare       func(*world)
+		machine, node int // writes
 	}{
 		"initialized": {func(w *world) { w.provider.hasInit = true }, 5, 1},
 		"note":        {func(w *world) { w.provider.note = "disk-7" }, 5, 1},
@@ -51,11 +50,11 @@ func TestCreationWritesIntermediateStates(t *testing.T) {
 		}
 		require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase, name)
 		assert.Equal(t, c.machine, w.store.writes, name)
-		assert.Equal(t, c.ofItNode, w.cluster.writes, name)
+		assert.Equal(t, c.node, w.cluster.writes, name)
 	}
 }
 
-// The finalizer is best set at birth; later it is a write more.
+// A machine that was created without the finalizer takes one more write.
 func TestCreationAddsAMissingFinalizer(t *testing.T) {
 	w := newWorld(t)
 	w.createMachine(func(m *machine.Machine) { m.Finalizers = nil })
@@ -64,8 +63,8 @@ func TestCreationAddsAMissingFinalizer(t *testing.T) {
 	assert.Equal(t, 5, w.store.writes)
 }
 
-// Deletion takes seven writes of the machine (the request, one for each stage but that of volumes,
-// and the finalizer), and two of its node.
+// A deletion takes seven writes of the machine (the request, one for each stage except that of volumes, and the
+// finalizer), and two of its node.
 func TestDeletionTakesSevenWrites(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -77,7 +76,7 @@ func TestDeletionTakesSevenWrites(t *testing.T) {
 	assert.Equal(t, 2, w.cluster.writes)
 }
 
-// By force it takes one more, for the volumes.
+// With force it takes one more, for the stage of volumes.
 func TestForcedDeletionTakesEightWrites(t *testing.T) {
 	w := newWorld(t)
 	w.createRunning()
@@ -91,7 +90,7 @@ func TestForcedDeletionTakesEightWrites(t *testing.T) {
 	assert.Equal(t, 2, w.cluster.writes)
 }
 
-// A new machine is deleted with four, and no call is made: stages without work are not written.
+// The deletion of a new machine takes four writes and no call, because stages without work are not written.
 func TestDeletionOfANewMachineTakesFourWrites(t *testing.T) {
 	w := newWorld(t)
 	w.createMachine()
@@ -104,7 +103,7 @@ func TestDeletionOfANewMachineTakesFourWrites(t *testing.T) {
 	assert.Empty(t, w.provider.calls)
 }
 
-// A retry costs two writes: the announcement and the failure.
+// A retry takes two writes: the announcement and the failure.
 func TestRetryTakesTwoWrites(t *testing.T) {
 	g := gates[1]
 	w, s, plan := g.failOnce(t, codes.Unavailable)
@@ -114,8 +113,8 @@ func TestRetryTakesTwoWrites(t *testing.T) {
 	assert.Equal(t, 2, w.store.writes)
 }
 
-// What a driver notes of a VM is kept, also if its call failed, and so are the
-// addresses it gives; the node's own replace them.
+// LastKnown and the addresses that the driver returns are stored, also if its call failed. The node's own
+// addresses replace those of the driver.
 func TestDriverStateIsStored(t *testing.T) {
 	w := newWorld(t)
 	w.createMachine()
