@@ -57,7 +57,7 @@ func (d *decider) decide() Plan {
 
 // reconcile decides about a machine that is not being deleted.
 func (d *decider) reconcile() Plan {
-	if d.m.Status.Phase == PhaseFailed && !d.o.Frozen && d.m.HasFinalizer(Finalizer) { // before the spec is checked: sets wait for a preserved machine
+	if d.m.Status.Phase == PhaseFailed && !d.o.Frozen && d.m.HasFinalizer(Finalizer) { // before the spec is checked, because the machine's set waits until the preservation is recorded
 		if plan, found := d.preserve(); found {
 			return plan
 		}
@@ -190,15 +190,15 @@ type decider struct {
 	p   *Policy
 	m   *Machine
 	now time.Time
-	// owner is the machine named by the label of the observed node. Empty: no node, or no label.
-	owner string
+	// nodeOwner is the name of a machine in the label of the observed node. Empty: no node, or no label.
+	nodeOwner string
 }
 
 func newDecider(o *Observation, p *Policy, now time.Time) *decider {
-	return &decider{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
+	return &decider{o: o, p: p, m: o.Machine, now: now, nodeOwner: nodeOwnerOf(o.Node, p.Keys.NodeMachine)}
 }
 
-func ownerOf(answer *NodeAnswer, key string) string {
+func nodeOwnerOf(answer *NodeAnswer, key string) string {
 	if answer == nil || answer.Node == nil || key == "" {
 		return ""
 	}

@@ -47,10 +47,10 @@ func (d *decider) beginDeletion() Plan {
 	if from == PhaseNew {
 		why.Detail = "new"
 	}
-	never := d.m.certainlyNoVM()
+	neverCreated := d.m.certainlyNoVM()
 	at, moves, drained := d.advanceStages(StageNone, eventDelete)
 	plan := d.move(eventDelete, why, func(s *Status) {
-		s.NeverCreated = never
+		s.NeverCreated = neverCreated
 		if from != PhaseTerminating {
 			s.DeletedFrom = from
 		}
@@ -116,7 +116,8 @@ func (d *decider) locateNode() Plan {
 }
 
 // nodeFromDriver asks the driver for the node's name and records it, because the driver can't tell once the VM
-// is gone. It records the VM's ID too, because a node of that name may belong to another VM.
+// is gone. It records the VM's ID too, because a node of that name may belong to another VM. If the driver can't
+// be called or fails, the deletion waits until force is due, and then continues without the name.
 func (d *decider) nodeFromDriver() (Plan, bool) {
 	vm := d.o.VM
 	if vm == nil {
@@ -218,7 +219,7 @@ func (d *decider) nodeReadAfterVM() bool {
 	return d.nodeRead() && !d.o.Node.cached() && d.o.Node.Failure == "" && (d.o.Node.Gone || d.neverCreated())
 }
 
-// removeFinalizer removes the finalizer, and with it the object. If an earlier pass deleted the node, it is
+// removeFinalizer removes the finalizer, and with it the object. If an earlier pass deleted the node, the node is
 // looked for once more, because a kubelet that stops slowly may have registered it again.
 func (d *decider) removeFinalizer() Plan {
 	switch {
@@ -228,7 +229,8 @@ func (d *decider) removeFinalizer() Plan {
 	case d.hasOwnNode():
 		return d.advanceDeletion(eventNodeFound, decision.Why{Reason: reasonNodeAgain, Name: d.o.Node.Node.Name})
 	}
-	if plan, found := d.removeToken(); found && (!d.neverCreated() || d.m.Status.OnlyRefused) {
+	createAnnounced := !d.neverCreated() || d.m.Status.OnlyRefused // otherwise there never was a token
+	if plan, found := d.removeToken(); found && createAnnounced {
 		return plan
 	}
 	changed := d.m.Clone()
@@ -357,7 +359,7 @@ func (d *decider) awaitHooks(prefix string) (Plan, bool) {
 	}
 	status := &d.m.Status
 	since, until := d.validPast(status.HeldSince), time.Time{}
-	held := status.StageSince.IsZero() && !since.IsZero()
+	blockedBefore := status.StageSince.IsZero() && !since.IsZero()
 	if since.IsZero() {
 		since = d.stamp()
 	}
@@ -369,7 +371,7 @@ func (d *decider) awaitHooks(prefix string) (Plan, bool) {
 	}
 	op := d.operation(OperationDelete, StateProcessing, status.DeletionStage())
 	if hook == "" || !until.IsZero() && !d.now.Before(until) {
-		if !held {
+		if !blockedBefore {
 			return Plan{}, false
 		}
 		return d.setStatus(decision.Why{Reason: reasonHookReleased, Name: string(op.Stage)}, func(s *Status) {
@@ -378,7 +380,7 @@ func (d *decider) awaitHooks(prefix string) (Plan, bool) {
 		}), true
 	}
 	op.Message = "waiting for hook " + strconv.Quote(hook) + " to be taken off"
-	if last := &status.LastOperation; !held || last.State != op.State || last.Message != op.Message {
+	if last := &status.LastOperation; !blockedBefore || last.State != op.State || last.Message != op.Message {
 		return d.setStatus(why, func(s *Status) {
 			d.copyVMState(s)
 			s.LastOperation, s.StageSince, s.HeldSince = op, time.Time{}, since
@@ -441,8 +443,8 @@ func (d *decider) forceAt() time.Time {
 // forceDue reports whether force is due now.
 func (d *decider) forceDue() bool { return !d.now.Before(d.forceAt()) }
 
-// findNode reads the node. A failed read holds the deletion until forceDeadline: a cluster that does not answer
-// must not keep a VM forever.
+// findNode reads the node. Until forceDeadline a failed read delays the deletion. After that the deletion continues
+// without the node, because a cluster that does not answer must not keep a VM forever.
 func (d *decider) findNode() Plan {
 	plan := d.readNode(false)
 	if find, ok := plan.Effect.(FindNode); ok && !d.now.Before(d.forceDeadline()) {

@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// forcedDrain is how long a forced drain may take before the deletion continues without it.
+// forcedDrain is how long a forced drain may take. After that the deletion continues.
 const forcedDrain = time.Minute
 
 // drainStage drains the node of a machine that is being deleted. If this process drains no nodes, it only sets
@@ -64,7 +64,7 @@ func (d *decider) lateNodeName() (Plan, bool) {
 	return d.nodeFromDriver()
 }
 
-// awaitDrain drains the node until it is empty, or until force has had its time.
+// awaitDrain drains the node until it is empty, or until a forced drain has taken forcedDrain.
 //
 // A drain that fails, as it does while the cluster's API server is down, is retried after 5 s, later every
 // 3 min. The drain timeout continues to run. Once force is due, a failed drain is given up, and the VM is
@@ -95,8 +95,8 @@ func (d *decider) awaitDrain(n *Node) Plan {
 	return Plan{At: d.earlierOf(answer.At, until), Why: why}
 }
 
-// drainedByForce continues with the volumes. It records whether force was due regardless of the node, which may
-// respond again.
+// drainedByForce continues with the volumes. Operation.Forced records whether force was due by label or timeout. If
+// it was due only because the node was unresponsive, it ends when the node responds again.
 func (d *decider) drainedByForce(why decision.Why) Plan {
 	plan := d.advanceDeletion(EventForced, why)
 	if status, ok := plan.Write.(*UpdateStatus); ok {
@@ -215,7 +215,7 @@ func (d *decider) terminatingCondition(n *Node) *MarkNode {
 	}}
 }
 
-// warnTerminatingUndone warns if another program keeps removing that condition. The drain continues.
+// warnTerminatingUndone warns if another program keeps removing condition Terminating. The drain continues.
 func (d *decider) warnTerminatingUndone(plan Plan, n *Node) Plan {
 	mark := d.terminatingCondition(n)
 	if mark == nil || plan.Write != nil || plan.Effect != nil || plan.Warn != (decision.Why{}) || d.changeBackoffUntil(n, mark.change()).IsZero() {

@@ -141,8 +141,8 @@ func (d *decider) healthTimedOut(why decision.Why) Plan {
 // grantRetry is how long to wait before a refused grant is asked for again.
 const grantRetry = 30 * time.Second
 
-// awaitGrant asks the replacement budget, for the reason why, and waits until it grants the replacement. While
-// it does not, the plan's reason is refused. Without a budget it never waits.
+// awaitGrant asks the replacement budget for a grant, and finds a plan until there is one. why is the reason of a
+// plan that asks, and refused that of a plan that waits. Without a budget it finds no plan.
 func (d *decider) awaitGrant(ask AskGrant, why, refused decision.Why) (Plan, bool) {
 	if !d.o.Budgeted {
 		return Plan{}, false
@@ -185,8 +185,8 @@ func (d *decider) watchVM() Plan {
 
 // judgedByVM reports whether the health of the machine is that of its VM.
 func (d *decider) judgedByVM() bool {
-	_, lost := phases.Next(string(d.m.Status.Phase), eventLost)
-	return lost && d.o.NoCluster && d.m.Spec.ProviderID != "" && d.o.Class != nil && !d.preserved()
+	_, mayBeLost := phases.Next(string(d.m.Status.Phase), eventLost)
+	return mayBeLost && d.o.NoCluster && d.m.Spec.ProviderID != "" && d.o.Class != nil && !d.preserved()
 }
 
 // checkVMLost marks a machine Failed whose VM is gone. It finds no plan if the VM was listed, or if the driver

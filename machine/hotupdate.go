@@ -32,7 +32,7 @@ func (d *decider) vmMatchesClass() bool {
 	return d.o.VMSpec == nil || d.m.Status.VMSpec == *d.o.VMSpec
 }
 
-// thenUpdateVM returns the plan it is given if that does anything. Otherwise it decides whether to update the VM
+// thenUpdateVM returns the given plan if it has a write or an effect. Otherwise it decides whether to update the VM
 // to its class.
 func (d *decider) thenUpdateVM(plan Plan) Plan {
 	if d.vmMatchesClass() || plan.Write != nil || plan.Effect != nil || !d.updatable() {
@@ -82,16 +82,16 @@ func (d *decider) knownSpec() VMSpec {
 	if have.Fixed == "" || have.Declared == want.Declared {
 		return have
 	}
-	was := strings.Split(have.Declared, ",")
-	if SplitSpec(d.o.Class, was).Fixed != have.Fixed {
+	oldFields := strings.Split(have.Declared, ",")
+	if SplitSpec(d.o.Class, oldFields).Fixed != have.Fixed {
 		return have
 	}
-	now := strings.Split(want.Declared, ",")
-	next := SplitSpec(d.classAsOf(have), now)
+	newFields := strings.Split(want.Declared, ",")
+	next := SplitSpec(d.classAsOf(have), newFields)
 	if have.Begun != "" {
 		begun := have
 		begun.Updatable = have.Begun
-		next.Begun = SplitSpec(d.classAsOf(begun), now).Updatable
+		next.Begun = SplitSpec(d.classAsOf(begun), newFields).Updatable
 	}
 	return next
 }
@@ -118,8 +118,8 @@ func (d *decider) recordAgentUpdate(plan Plan) Plan {
 }
 
 // updateBackoff waits for the next attempt after a failed update. If the VM can't be updated, it waits for a
-// change. If the VM is reported as gone, it waits for the health timeout, at least 10 min: if the VM were gone,
-// its machine would have failed by then.
+// change. After NOT_FOUND it waits for the health timeout, at least 10 min: if the VM were really gone, its machine
+// would have failed by then.
 func (d *decider) updateBackoff(plan Plan) (Plan, bool) {
 	op := &d.m.Status.LastOperation
 	if op.Kind != OperationUpdate || op.State != StateFailed || op.Stage == StageSyncNode {
@@ -212,9 +212,10 @@ func (d *decider) updateVM(plan Plan, have VMSpec) Plan {
 	return Plan{Effect: UpdateVM{string(RestoreSpec(d.o.Class, have))}, Why: why}
 }
 
-func (d *decider) updateAnnouncedThisPass(noted VMSpec) bool {
+// updateAnnouncedThisPass reports whether this pass has announced an update that leads to this record.
+func (d *decider) updateAnnouncedThisPass(record VMSpec) bool {
 	s := &d.m.Status
-	return d.o.Fresh && s.VMSpec == noted && s.LastOperation.Kind == OperationUpdate &&
+	return d.o.Fresh && s.VMSpec == record && s.LastOperation.Kind == OperationUpdate &&
 		s.LastOperation.State == StateProcessing
 }
 

@@ -83,13 +83,13 @@ func (d *decider) updateOverOrNoNode(n *Node) bool {
 	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.LastOperation.Stage != StageReady
 }
 
-// restoreUpdateStage restores an unknown stage of an update from what the node says.
+// restoreUpdateStage replaces an unknown stored stage of an update by the one that the node's condition shows.
 func (d *decider) restoreUpdateStage(n *Node) Plan {
 	if !d.o.NoCluster && d.o.Node.cached() {
 		return d.readNode(false)
 	}
 	stage, moves := StageSelected, stageMoves(Unrecognized, eventRestart)
-	if n != nil && (n.agentTold() || n.concluded(&d.p.Keys) && (d.adoptsUpdate(n) || !n.Applied.Update.Since.IsZero())) {
+	if n != nil && (n.agentTold() || n.concluded(&d.p.Keys) && (d.updateByOther(n) || !n.Applied.Update.Since.IsZero())) {
 		stage, moves = StageReady, append(moves, stageMoves(StageSelected, EventDrained)...)
 	}
 	why := decision.Why{Reason: reasonUpdateRestart, Name: string(d.m.Status.LastOperation.Stage)}
@@ -422,7 +422,7 @@ func (d *decider) announceCandidate(n *Node) (Plan, bool) {
 		return d.setUpdateCondition(n, d.idleReason(n))
 	case d.m.Status.Phase != PhaseRunning || n.updateInProgress():
 		return Plan{}, false
-	case d.m.Spec.InPlace != InPlaceNone && !d.adoptsUpdate(n) && d.candidateUnannounced(n):
+	case d.m.Spec.InPlace != InPlaceNone && !d.updateByOther(n) && d.candidateUnannounced(n):
 		return d.setUpdateCondition(n, ReasonCandidateForUpdate)
 	case d.hasStaleMarks(n):
 		return d.setUpdateCondition(n, ReasonUpdateSuccessful)
@@ -473,15 +473,15 @@ func (d *decider) finishUpdate() Plan {
 	if d.o.Node.cached() {
 		return d.readNode(false)
 	}
-	ill := decision.Why{Reason: reasonNodeMissing, Name: name}
+	unhealthy := decision.Why{Reason: reasonNodeMissing, Name: name}
 	if n != nil {
 		bad := n.judge(d.p.nodeConditions(d.m))
 		if bad.healthy() {
 			return d.backInService(n)
 		}
-		ill = decision.Why{Reason: reasonNodeUnhealthy, Name: n.Name, Detail: bad.String()}
+		unhealthy = decision.Why{Reason: reasonNodeUnhealthy, Name: n.Name, Detail: bad.String()}
 	}
-	return d.awaitRecovery(n, ill)
+	return d.awaitRecovery(n, unhealthy)
 }
 
 // backInService uncordons a healthy node. It waits for the critical components without a limit, because the
@@ -505,14 +505,14 @@ func (d *decider) returnToService(n *Node, name string) Plan {
 
 // awaitRecovery waits until an updated node is healthy, for the health timeout. Then its health is judged like any
 // other's. n is nil if the node is missing.
-func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
+func (d *decider) awaitRecovery(n *Node, unhealthy decision.Why) Plan {
 	base, timeout := d.phaseTimeout()
 	at := d.verdictAt(base, timeout)
 	forever := d.m.Spec.Config.DisableHealthTimeout
 	if !forever && !d.now.Before(at) {
 		op := d.operation(OperationHealthCheck, StateProcessing, StageNone)
-		op.Message = ill.String()
-		return d.copyNodeStatus(n, d.recordAgentUpdate(d.moveUpdate(eventUnhealthy, StageUpdateSuccessful, eventUnhealthy, ill, op)))
+		op.Message = unhealthy.String()
+		return d.copyNodeStatus(n, d.recordAgentUpdate(d.moveUpdate(eventUnhealthy, StageUpdateSuccessful, eventUnhealthy, unhealthy, op)))
 	}
 	if n != nil {
 		if plan, found := d.syncForUpdate(n, ReasonUpdateSuccessful); found {
@@ -525,14 +525,14 @@ func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
 	if forever {
 		return Plan{Why: decision.Why{Reason: reasonUnhealthyForever, Name: d.m.Spec.NodeName}, Warn: d.foreignNode()}
 	}
-	detail := ill.String()
+	detail := unhealthy.String()
 	return Plan{At: at, Why: decision.Why{Reason: reasonReturning, Name: d.m.Spec.NodeName, Detail: detail, For: at.Sub(d.now)}, Warn: d.foreignNode()}
 }
 
 // Another program may have begun an update of a node before this library manages the machine. The labels of
 // the node and the reason of its condition say how far that update is.
 
-// adoptsUpdate reports whether another program has begun the update of the node, or has continued one that was
+// updateByOther reports whether another program has begun the update of the node, or has continued one that was
 // announced here. Then the node has a candidate's label and a condition, but no record of when the update
 // began, and one of these holds:
 //
@@ -543,7 +543,7 @@ func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
 //     is set, and for as long as it says so (sinceInProgress).
 //
 // The marks of the other program are removed when the update is over.
-func (d *decider) adoptsUpdate(n *Node) bool {
+func (d *decider) updateByOther(n *Node) bool {
 	have := &n.Applied.Update
 	if !have.Since.IsZero() || !n.labelTrue(d.p.Keys.CandidateForUpdate) {
 		return false
@@ -578,7 +578,7 @@ func (d *decider) inUpdate() bool {
 // updateMarks returns what an update has changed on the node: as recorded, or as another program left it. A cordon
 // belongs to that update from the drain on. A selection is ours if the owner selects, otherwise a user's.
 func (d *decider) updateMarks(n *Node) UpdateMarks {
-	if !d.adoptsUpdate(n) {
+	if !d.updateByOther(n) {
 		return n.Applied.Update
 	}
 	have, drained := &n.Applied.Update, n.updateReason() != ReasonCandidateForUpdate
@@ -590,7 +590,7 @@ func (d *decider) updateMarks(n *Node) UpdateMarks {
 
 // concludedByOther reports whether another program began or continued the update, and the agent has answered.
 func (d *decider) concludedByOther(n *Node) bool {
-	return d.adoptsUpdate(n) && n.concluded(&d.p.Keys)
+	return d.updateByOther(n) && n.concluded(&d.p.Keys)
 }
 
 // updateUnclaimed reports whether another program has begun the update of a machine without a request. That is no
@@ -598,14 +598,14 @@ func (d *decider) concludedByOther(n *Node) bool {
 func (d *decider) updateUnclaimed(n *Node) bool {
 	s := &d.m.Status
 	return n != nil && d.m.Spec.InPlace == InPlaceNone && (s.Phase == PhaseInPlaceUpdating || s.Phase == PhaseInPlaceUpdateFailed) &&
-		d.adoptsUpdate(n) && d.now.Before(d.verdictAt(s.Since, d.p.inPlaceTimeout(d.m)))
+		d.updateByOther(n) && d.now.Before(d.verdictAt(s.Since, d.p.inPlaceTimeout(d.m)))
 }
 
 // recordsOthersMarks reports whether the marks of another program have to be recorded unchanged. That precedes all
 // other changes, until this library continues the update.
 func (d *decider) recordsOthersMarks(n *Node) bool {
 	switch {
-	case d.m.Status.Phase == PhaseInPlaceUpdating || !d.adoptsUpdate(n) || d.leftByOther(n):
+	case d.m.Status.Phase == PhaseInPlaceUpdating || !d.updateByOther(n) || d.leftByOther(n):
 		return false
 	case d.inUpdate():
 		return d.unrecordedMarks(n)
@@ -615,7 +615,7 @@ func (d *decider) recordsOthersMarks(n *Node) bool {
 
 // unrecordedMarks reports whether another program has left marks that are not recorded.
 func (d *decider) unrecordedMarks(n *Node) bool {
-	if !d.adoptsUpdate(n) {
+	if !d.updateByOther(n) {
 		return false
 	}
 	marks := d.updateMarks(n)

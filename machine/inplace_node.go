@@ -155,7 +155,7 @@ type wantedMarks struct {
 
 // wantedUpdate returns the marks that a node should have at the stage of its update.
 func (d *decider) wantedUpdate(n *Node) wantedMarks {
-	asked, have := d.m.Spec.InPlace != InPlaceNone, d.updateMarks(n)
+	requested, have := d.m.Spec.InPlace != InPlaceNone, d.updateMarks(n)
 	var w wantedMarks
 	if d.recordsOthersMarks(n) {
 		w.UpdateMarks = have
@@ -164,10 +164,10 @@ func (d *decider) wantedUpdate(n *Node) wantedMarks {
 	switch d.m.Status.Phase {
 	case PhaseRunning:
 		w.noAnswer, w.noSelection = d.leftByOther(n), d.leftByOther(n)
-		w.Candidate, w.Since = asked && n.mayRecordCandidate(), sinceInProgress(n)
+		w.Candidate, w.Since = requested && n.mayRecordCandidate(), sinceInProgress(n)
 	case PhaseInPlaceUpdating:
 		if d.updateOver(n) {
-			w.Candidate, w.Since, w.noAnswer = asked && n.mayRecordCandidate(), sinceInProgress(n), true
+			w.Candidate, w.Since, w.noAnswer = requested && n.mayRecordCandidate(), sinceInProgress(n), true
 			break
 		}
 		w.UpdateMarks = UpdateMarks{Since: d.m.Status.Since.Truncate(time.Second), Candidate: true, Selected: have.Selected, Cordoned: true}
@@ -178,25 +178,25 @@ func (d *decider) wantedUpdate(n *Node) wantedMarks {
 	case PhaseInPlaceUpdateFailed:
 		return d.wantedAfterFailure(n, have)
 	case PhaseInPlaceUpdateSuccessful:
-		if asked {
+		if requested {
 			w.UpdateMarks = have
 			break
 		}
 		w.noAnswer, w.noSelection = true, true
 	case PhaseNew, PhasePending, PhaseAvailable, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff, PhaseTerminating:
-		w.Candidate, w.Since = have.Candidate && asked && n.mayRecordCandidate(), sinceInProgress(n)
+		w.Candidate, w.Since = have.Candidate && requested && n.mayRecordCandidate(), sinceInProgress(n)
 	}
 	return w
 }
 
 // wantedAfterFailure is wantedUpdate after an update has failed.
 func (d *decider) wantedAfterFailure(n *Node, have UpdateMarks) (w wantedMarks) {
-	asked := d.m.Spec.InPlace != InPlaceNone
+	requested := d.m.Spec.InPlace != InPlaceNone
 	switch {
 	case d.updatedAfterWithdrawal(): // it gets no workload
-		w.Since, w.Cordoned, w.Candidate, w.noAnswer = have.Since, have.Cordoned, asked, true
+		w.Since, w.Cordoned, w.Candidate, w.noAnswer = have.Since, have.Cordoned, requested, true
 	case d.updateOver(n):
-		w.Candidate, w.Since, w.noAnswer = asked && n.mayRecordCandidate(), sinceInProgress(n), true
+		w.Candidate, w.Since, w.noAnswer = requested && n.mayRecordCandidate(), sinceInProgress(n), true
 	default:
 		w.UpdateMarks = have
 	}
@@ -218,13 +218,13 @@ func (d *decider) updateLabelsInSync(n *Node) bool {
 	}
 	have, k, w := &n.Applied.Update, &d.p.Keys, d.wantedUpdate(n)
 	return !d.unrecordedMarks(n) && have.Since.Equal(w.Since) &&
-		labelInLine(n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
-		labelInLine(n, k.SelectedForUpdate, have.Selected, w.Selected) &&
+		labelInSync(n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
+		labelInSync(n, k.SelectedForUpdate, have.Selected, w.Selected) &&
 		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
 		!(w.noAnswer && n.answered(k)) && !(w.noSelection && n.labelTrue(k.SelectedForUpdate))
 }
 
-func labelInLine(n *Node, key string, have, want bool) bool {
+func labelInSync(n *Node, key string, have, want bool) bool {
 	if want && key != "" {
 		return n.Labels[key] == yes
 	}
@@ -321,7 +321,7 @@ func (d *decider) selectedForUpdate(n *Node) bool {
 // selectionWaits reports whether a user has selected a machine whose owner decides when. An update that another
 // program has begun does not wait.
 func (d *decider) selectionWaits(n *Node) bool {
-	return d.m.Spec.InPlace == InPlaceWaiting && d.selectedForUpdate(n) && (n.updateReason() == ReasonCandidateForUpdate || !d.adoptsUpdate(n))
+	return d.m.Spec.InPlace == InPlaceWaiting && d.selectedForUpdate(n) && (n.updateReason() == ReasonCandidateForUpdate || !d.updateByOther(n))
 }
 
 // updateOver reports whether an update is no longer wanted, and the agent is not at work.
@@ -436,7 +436,8 @@ func (n *Node) concluded(k *Keys) bool {
 	return false
 }
 
-// sinceInProgress keeps the record of an update for as long as the condition says that it is in progress.
+// sinceInProgress returns the recorded begin of an update while the condition says that it is in progress.
+// Otherwise it returns zero.
 func sinceInProgress(n *Node) time.Time {
 	if n.updateInProgress() {
 		return n.Applied.Update.Since

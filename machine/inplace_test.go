@@ -592,7 +592,7 @@ func (c *updateChaos) storm() {
 }
 
 // requireRecordBeforeCondition checks the rules by which our own update is distinguished from one that another
-// program has continued (adoptsUpdate): there is no other program here.
+// program has continued (updateByOther): there is no other program here.
 func (c *updateChaos) requireRecordBeforeCondition() {
 	n := c.cluster.live(node)
 	condition := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)

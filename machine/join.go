@@ -200,7 +200,7 @@ func (d *decider) node() *Node {
 // nodeIsForeign reports whether the observed node is labeled with another machine's name, or certainly
 // belongs to another VM.
 func (d *decider) nodeIsForeign() bool {
-	return d.owner != "" && d.owner != d.m.Name || d.o.Node != nil && d.ofAnotherVM(d.o.Node.Node, d.m.Spec.ProviderID)
+	return d.nodeOwner != "" && d.nodeOwner != d.m.Name || d.o.Node != nil && d.ofAnotherVM(d.o.Node.Node, d.m.Spec.ProviderID)
 }
 
 // ofAnotherVM reports whether a node certainly does not belong to the VM with this provider ID. A different
@@ -218,8 +218,8 @@ func (d *decider) foreignNode() decision.Why {
 	if !d.nodeIsForeign() {
 		return decision.Why{}
 	}
-	why := decision.Why{Reason: reasonForeignNode, Name: d.o.Node.Node.Name, Detail: d.owner}
-	if d.owner == "" || d.owner == d.m.Name {
+	why := decision.Why{Reason: reasonForeignNode, Name: d.o.Node.Node.Name, Detail: d.nodeOwner}
+	if d.nodeOwner == "" || d.nodeOwner == d.m.Name {
 		why.Reason, why.Detail = reasonNodeOfOtherVM, d.o.Node.Node.ProviderID
 	}
 	return why
@@ -242,7 +242,7 @@ func (d *decider) missingFromCache() bool { return d.o.Node.cached() && d.o.Node
 // machine's name, or it has no such label and is not older than the machine. A node that certainly belongs
 // to another VM is never owned.
 func (d *decider) ownsNode(n *Node) bool {
-	if d.owner != "" {
+	if d.nodeOwner != "" {
 		return !d.nodeIsForeign()
 	}
 	return !d.staleNode(n, d.m.Spec.ProviderID)

@@ -472,7 +472,7 @@ func (d *decider) templateApplied() bool {
 		return false
 	}
 	n := d.o.Node.Node
-	return d.owner == d.m.Name && n.Applied.Generation != 0 && n.Applied.Generation == d.m.Generation &&
+	return d.nodeOwner == d.m.Name && n.Applied.Generation != 0 && n.Applied.Generation == d.m.Generation &&
 		object.FindCondition(d.m.Status.Conditions, ConditionSpecValid) == nil
 }
 

@@ -208,16 +208,16 @@ func (d *decider) awaitNodeDeletionGrant(n *Node) (Plan, bool) {
 	return d.awaitGrant(AskGrant{NodeLeaves: true}, ask, decision.Why{Reason: reasonDeletedNodeRefused, Name: n.Name})
 }
 
-// retryNodeDeletionGrant makes a plan that ends the pass ask again for that grant, and warn that the machine
-// stays until then.
+// retryNodeDeletionGrant makes a plan that ends the pass ask for the grant of followNodeDeletion again, and warn that
+// the machine stays until then.
 func (d *decider) retryNodeDeletionGrant(plan *Plan) {
 	n := d.nodeBeingDeleted()
 	if n == nil || plan.Write != nil || plan.Effect != nil {
 		return
 	}
-	held, _ := d.awaitNodeDeletionGrant(n)
-	plan.Warn = held.Warn
-	*plan = lookAgainBy(*plan, held.At)
+	wait, _ := d.awaitNodeDeletionGrant(n)
+	plan.Warn = wait.Warn
+	*plan = lookAgainBy(*plan, wait.At)
 }
 
 // merge removes the entries of last from have, unless another program has changed their value since. Then it adds

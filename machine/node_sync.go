@@ -19,13 +19,14 @@ func (d *decider) removesStartupTaint(n *Node) bool {
 		n.judge(d.p.nodeConditions(d.m)).healthy()
 }
 
-// outOfSync reports whether a node has to be updated. A node that is being deleted is not, unless our finalizer keeps it.
+// outOfSync reports whether a node has to be written. A node that is being deleted is written only if our finalizer
+// keeps it.
 func (d *decider) outOfSync(n *Node) bool {
 	return !(d.specInSync(n) && d.capacityInSync(n)) && (!n.Deleted() || nodeDeleting(n))
 }
 
-// syncNode updates a node: machine label, finalizer, template, virtual capacity of the class, and the marks of
-// rollouts, in-place updates and preservation. It removes the startup taint from a healthy node.
+// syncNode brings a node up to date: machine label, finalizer, template, virtual capacity of the class, and the marks
+// of rollouts, in-place updates and preservation. It removes the startup taint from a healthy node.
 func (d *decider) syncNode(n *Node) Plan {
 	if d.statusMayBeStale(n) {
 		return d.confirmStatus(n)
@@ -54,8 +55,8 @@ func (d *decider) allowedEntries(n *Node) entries {
 	return allEntries
 }
 
-// fallbacks returns the nodes to write if the server rejects the whole: all entries but those of one kind, and
-// none.
+// fallbacks returns the nodes to write if the server rejects the whole template: each leaves out the entries of one
+// kind, and the last one all entries.
 func (d *decider) fallbacks(n *Node) (nodes []*Node) {
 	if d.templateRefused(n) {
 		return nil
@@ -76,7 +77,7 @@ func (d *decider) fallbacks(n *Node) (nodes []*Node) {
 	return nodes
 }
 
-// partialNode is a node with some entries of the template, and the record that the server rejected the others.
+// partialNode returns a node with some entries of the template, and the record that the server rejected the others.
 func (d *decider) partialNode(n *Node, with entries) *Node {
 	part := n.toApply()
 	d.applyToNode(part, with)
@@ -119,7 +120,7 @@ func (d *decider) retryRefused(plan *Plan, n *Node) {
 	*plan = lookAgainBy(*plan, n.Applied.Refused.At.Add(undoneRetry))
 }
 
-// toApply is Clone, except for what applyToNode replaces anyway.
+// toApply returns a copy for applyToNode. It is Clone, without what applyToNode replaces anyway.
 func (n *Node) toApply() *Node {
 	c := *n
 	meta := object.Meta{Finalizers: n.Finalizers, Owner: n.Owner}
@@ -180,7 +181,7 @@ func (d *decider) retrySync(n *Node, plan Plan) Plan {
 // machines spend most of their time here, so it allocates nothing, and does not compare the record while the
 // generation is the same.
 func (d *decider) specInSync(n *Node) bool {
-	labeled := d.owner == d.m.Name && d.owner != ""
+	labeled := d.nodeOwner == d.m.Name && d.nodeOwner != ""
 	if !labeled && d.machineLabelKey() != "" || !n.HasFinalizer(NodeFinalizer) || d.removesStartupTaint(n) && n.hasTaint(d.p.Keys.NotReadyTaint) {
 		return false
 	}

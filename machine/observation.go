@@ -127,7 +127,7 @@ type MissingVM struct {
 
 // Grant is the answer to AskGrant.
 type Grant struct {
-	// Allowed lets one write give the machine up, if it is issued before Until.
+	// Allowed permits one write that marks the machine Failed or deletes it, if it is issued before Until.
 	Allowed bool
 	// Until is when the grant expires. Zero: it does not.
 	Until time.Time

@@ -33,30 +33,30 @@ type preserveRequest struct {
 // node never had a valid value, an unknown one does not override the machine's annotation: the machine's set would
 // wait forever for that annotation to take effect.
 func (d *decider) preservationRequest() preserveRequest {
-	key, asked := d.p.Keys.Preserve, d.m.Status.Preservation.NodeAsked
+	key, nodeAsked := d.p.Keys.Preserve, d.m.Status.Preservation.NodeAsked
 	if key == "" {
 		return preserveRequest{known: true}
 	}
 	n := d.seenNode()
 	var invalid decision.Why
 	if n != nil {
-		text, says := n.Annotations[key]
+		text, annotated := n.Annotations[key]
 		switch {
-		case !says && asked:
+		case !annotated && nodeAsked:
 			return preserveRequest{known: true}
-		case says && text != PreserveAutomatically && knownPreserveRequest(text):
+		case annotated && text != PreserveAutomatically && knownPreserveRequest(text):
 			return preserveRequest{value: text, known: true, byNode: true}
-		case says:
+		case annotated:
 			invalid = decision.Why{Reason: reasonPreserveUnknown, Name: key + " of node " + n.Name, Detail: text}
-			if asked {
+			if nodeAsked {
 				return preserveRequest{invalid: invalid}
 			}
 		}
 	}
-	text, says := d.m.Annotations[key]
+	text, annotated := d.m.Annotations[key]
 	switch {
-	case !says:
-		return preserveRequest{known: n != nil || !asked, invalid: invalid}
+	case !annotated:
+		return preserveRequest{known: n != nil || !nodeAsked, invalid: invalid}
 	case knownPreserveRequest(text):
 		return preserveRequest{value: text, known: true, invalid: invalid}
 	}
@@ -205,16 +205,16 @@ func (d *decider) mayHavePreservationMarks() bool {
 
 // reconcileFailed waits for the replacement of a Failed machine, or preserves it.
 func (d *decider) reconcileFailed() Plan {
-	rest := Plan{Why: decision.Why{Reason: reasonFailed}}
+	idle := Plan{Why: decision.Why{Reason: reasonFailed}}
 	if d.preserved() {
 		p := &d.m.Status.Preservation
-		rest = Plan{At: p.Until, Why: decision.Why{Reason: reasonPreservedFailed, Detail: p.Request, For: p.Until.Sub(d.now)}}
+		idle = Plan{At: p.Until, Why: decision.Why{Reason: reasonPreservedFailed, Detail: p.Request, For: p.Until.Sub(d.now)}}
 	}
 	if d.o.NoCluster || d.m.Spec.NodeName == "" {
-		return rest
+		return idle
 	}
 	if !d.preserved() && (d.seenNode() == nil || d.preservationMarks(d.seenNode()) == (PreservedMarks{})) {
-		return rest
+		return idle
 	}
 	if !d.nodeRead() {
 		return d.readNode(false)
@@ -224,14 +224,14 @@ func (d *decider) reconcileFailed() Plan {
 	case (n == nil || !d.ownsNode(n)) && d.o.Node.cached():
 		return d.readNode(false)
 	case n == nil || !d.ownsNode(n):
-		rest.Warn = d.foreignNode()
-		return rest
+		idle.Warn = d.foreignNode()
+		return idle
 	}
-	return d.reconcileFailedNode(n, rest)
+	return d.reconcileFailedNode(n, idle)
 }
 
 // reconcileFailedNode decides about the node of a Failed machine that is, or was, preserved.
-func (d *decider) reconcileFailedNode(n *Node, rest Plan) Plan {
+func (d *decider) reconcileFailedNode(n *Node, idle Plan) Plan {
 	recorded := !d.preservationUnrecorded(n) || d.o.NodeSynced != nil // recorded first, so that our cordon can be distinguished from a user's
 	if d.preserved() && recorded && d.recoveredWhilePreserved(n) {
 		if d.o.Node.cached() {
@@ -249,9 +249,9 @@ func (d *decider) reconcileFailedNode(n *Node, rest Plan) Plan {
 	if plan, found := d.setPreservedCondition(n); found {
 		return plan
 	}
-	plan := rest
+	plan := idle
 	if d.preserved() && !out {
-		plan = d.drainPreserved(n, rest)
+		plan = d.drainPreserved(n, idle)
 	}
 	if out {
 		plan = d.retrySync(n, plan)
@@ -278,10 +278,10 @@ func (d *decider) rejoin(n *Node) Plan {
 
 // drainPreserved drains the node of a preserved Failed machine. It uses force only if a user requests it; the
 // deletion of the machine uses force as always.
-func (d *decider) drainPreserved(n *Node, rest Plan) Plan {
+func (d *decider) drainPreserved(n *Node, idle Plan) Plan {
 	p, answer := &d.m.Status.Preservation, d.o.Drain
 	if p.Drained || d.o.NoDrain {
-		return rest
+		return idle
 	}
 	since := p.Since
 	if d.m.Status.Since.After(since) {

@@ -339,8 +339,8 @@ var ofMachine = []mutant{
 		name:   "the node of another machine counts as one's own",
 		breaks: "P17",
 		file:   "machine/join.go",
-		from:   `return d.owner != "" && d.owner != d.m.Name || d.o.Node != nil`,
-		to:     `return d.owner != "" && d.owner == d.m.Namespace || d.o.Node != nil`,
+		from:   `return d.nodeOwner != "" && d.nodeOwner != d.m.Name || d.o.Node != nil`,
+		to:     `return d.nodeOwner != "" && d.nodeOwner == d.m.Namespace || d.o.Node != nil`,
 		by:     "TestP17NodesOfOthersAreLeftAlone",
 	},
 	{
