@@ -12,46 +12,46 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// A scaler that lowers replicas may choose the machines that go. It names them, with the time, in
+// A scaler that lowers replicas may choose the machines to be deleted. It names them, with the time, in
 // an annotation of the deployment (Keys.DeletionCandidates, "name~time,name~time"). In the same
 // update it writes that time into another annotation (Keys.ScaledAt). Both times are by the scaler's
 // clock, so they are compared with each other. Without the second annotation, they are compared with
-// this process's clock. A name without a time belongs to the reduction that it is seen with.
+// this process's clock. A name without a time belongs to the reduction of replicas with which it is first seen.
 //
-// The deployment gives each name to the set that has the machine, in the same write that lowers the
+// The deployment gives each name to the set that has the machine, in the write that lowers the
 // set. So no set ever sees the smaller size without the names, or uses them for another reduction.
 //
-// Only a new reduction gives out names. Status.Wanted is the size wanted so far. Names that the
-// reduction does not use are out of date, and so are all names from before the number went up.
+// Sets get names only with a new reduction: Spec.Replicas is below Status.Wanted. Names that the reduction
+// does not use are out of date, and so are all names from before replicas were raised.
 
 // choice is one name in the annotation, of a machine that exists and is not being deleted.
 type choice struct {
 	machineset.DeletionCandidate
-	set       *setState
-	available bool
-	known     bool // by the set
-	untimed   bool // the annotation has no time for it
-	foreign   bool // At is by the scaler's clock
-	kept      bool // a user keeps it for inspection: its set would delete another
+	set         *setState
+	available   bool
+	givenToSet  bool // the set has the name among its deletion candidates
+	untimed     bool // the annotation has no time for it
+	scalerClock bool // At is by the scaler's clock
+	preserved   bool // a user keeps it for inspection: its set would delete another
 }
 
 // parseDeletionCandidates reads the annotation. If a name comes twice, the later time counts. At is
-// zero for a name without a time. sound is false if any entry was ignored.
-func parseDeletionCandidates(text string) (candidates []machineset.DeletionCandidate, sound bool) {
-	sound = true
+// zero for a name without a time. valid is false if any entry was ignored.
+func parseDeletionCandidates(text string) (candidates []machineset.DeletionCandidate, valid bool) {
+	valid = true
 	if text == "" {
 		return nil, true
 	}
 	at := map[string]time.Time{}
 	for entry := range strings.SplitSeq(text, ",") {
 		name, stamp, timed := strings.Cut(strings.TrimSpace(entry), "~")
-		t, valid := parseScalerTime(stamp)
+		t, isTime := parseScalerTime(stamp)
 		before, twice := at[name]
-		if name == "" || timed && !valid {
-			sound = false
+		if name == "" || timed && !isTime {
+			valid = false
 			continue
 		}
-		if sound = sound && !twice; !twice || t.After(before) {
+		if valid = valid && !twice; !twice || t.After(before) {
 			at[name] = t
 		}
 	}
@@ -61,7 +61,7 @@ func parseDeletionCandidates(text string) (candidates []machineset.DeletionCandi
 	slices.SortFunc(candidates, func(a, b machineset.DeletionCandidate) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Name, b.Name))
 	})
-	return candidates, sound
+	return candidates, valid
 }
 
 // parseScalerTime reads a time that a scaler wrote, in whole seconds. It returns false if there is
@@ -85,14 +85,14 @@ func (d *Deployment) scaledAt(p *Policy) time.Time {
 
 // choicePeriod returns the period, ends included, whose choices belong to the present reduction. Earlier
 // choices belong to an earlier reduction, and later ones to a later one. If the scaler says when it
-// changed the size, the period is by the scaler's clock: it begins with the change before, if the
-// status has recorded one.
+// changed the size, the period is by the scaler's clock: it begins with the scaler's previous change, if the
+// status has recorded it.
 func (d *state) choicePeriod() (since, until time.Time) {
 	s, at := &d.deployment.Status, d.deployment.scaledAt(d.p)
 	if at.IsZero() {
 		return s.WantedSince, d.now
 	}
-	if since = s.ScaledAt; since.After(at) { // another clock: only the times of one update can be compared
+	if since = s.ScaledAt; since.After(at) { // the scaler's clock was set back, or it is another scaler
 		since = at
 	}
 	if until = at; until.Before(d.now) {
@@ -139,11 +139,11 @@ func (d *state) readChoices() []choice {
 
 func (d *state) newChoice(v machineset.DeletionCandidate, f *setState, m *machine.Machine) choice {
 	c := choice{
-		DeletionCandidate: v, set: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
-		untimed: v.At.IsZero(), foreign: !d.deployment.scaledAt(d.p).IsZero(),
+		DeletionCandidate: v, set: f, preserved: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
+		untimed: v.At.IsZero(), scalerClock: !d.deployment.scaledAt(d.p).IsZero(),
 	}
-	c.known = slices.ContainsFunc(f.set.Instructions.DeletionCandidates, func(have machineset.DeletionCandidate) bool {
-		return have.Equal(v) || (c.untimed || c.foreign) && have.Name == v.Name
+	c.givenToSet = slices.ContainsFunc(f.set.Instructions.DeletionCandidates, func(have machineset.DeletionCandidate) bool {
+		return have.Equal(v) || (c.untimed || c.scalerClock) && have.Name == v.Name
 	})
 	return c
 }
@@ -152,14 +152,14 @@ func (d *state) newChoice(v machineset.DeletionCandidate, f *setState, m *machin
 // because the set compares it with the times of its machines.
 func (d *state) candidateForSet(c *choice) machineset.DeletionCandidate {
 	v := c.DeletionCandidate
-	if c.untimed || c.foreign {
+	if c.untimed || c.scalerClock {
 		v.At = d.stamp()
 	}
 	return v
 }
 
-// reduction returns how many replicas were removed since the status was written, less the names that
-// sets have got for them.
+// reduction returns by how much Replicas is below Status.Wanted, less the names that sets have already got for
+// this reduction.
 func (d *state) reduction() int64 {
 	s := &d.deployment.Status
 	if s.WantedSince.IsZero() {
@@ -176,10 +176,10 @@ func (d *state) reduction() int64 {
 	return max(0, n)
 }
 
-// countChoices reads the choices, and finds for each set which of its machines were chosen to go with
-// the present reduction. A set first deletes what is not available, unless a choice says otherwise. So
-// the choice of an available machine only counts if enough others stay available. A set that has not
-// created all its machines gives up the missing ones first, and no other for them.
+// countChoices reads the choices, and finds for each set which of its machines were chosen for deletion with
+// the present reduction. A set deletes unavailable machines first, unless a choice says otherwise. So the
+// choice of an available machine only counts if enough others stay available. A set that has fewer machines
+// than its size loses missing ones first, so its choices do not count.
 func (d *state) countChoices() {
 	d.choices = d.readChoices()
 	n := d.reduction()
@@ -193,7 +193,7 @@ func (d *state) countChoices() {
 		switch {
 		case n == 0:
 			return
-		case c.known || c.kept || c.set.set.Deleted() || !c.untimed && (c.At.After(until) || c.At.Before(since)):
+		case c.givenToSet || c.preserved || c.set.set.Deleted() || !c.untimed && (c.At.After(until) || c.At.Before(since)):
 			continue
 		case c.set.actual < c.set.size() || c.available && spare <= 0:
 			continue
@@ -206,15 +206,15 @@ func (d *state) countChoices() {
 	}
 }
 
-// choicesFor returns the names of machines chosen to go that the set gets with its new size: none if
-// that is not smaller.
+// choicesFor returns the deletion candidates that the set gets with its new size: none if the size is not
+// smaller.
 func (f *setState) choicesFor(size int32) []machineset.DeletionCandidate {
 	return f.choicesNew[:min(len(f.choicesNew), int(max(f.size()-size, 0)))]
 }
 
-// pruneChoices removes names from the annotation that no longer apply: those of machines that are gone
-// or being deleted, those whose reduction is over, and those that can't be read. It does so after the
-// status has recorded the wanted size.
+// pruneChoices removes names from the annotation that no longer apply: of machines that are gone or being
+// deleted, of an earlier reduction, and entries that can't be read. It does so after the status has recorded
+// the wanted size.
 func (d *state) pruneChoices() (Plan, bool) {
 	text, key := d.deployment.Annotations[d.p.Keys.DeletionCandidates], d.p.Keys.DeletionCandidates
 	if text == "" || key == "" || d.held() {
@@ -228,8 +228,8 @@ func (d *state) pruneChoices() (Plan, bool) {
 			stay = append(stay, c.DeletionCandidate)
 		}
 	}
-	all, sound := parseDeletionCandidates(text)
-	if sound && len(stay) == len(all) {
+	all, valid := parseDeletionCandidates(text)
+	if valid && len(stay) == len(all) {
 		return Plan{}, false
 	}
 	changed := d.deployment.Clone()
@@ -240,11 +240,11 @@ func (d *state) pruneChoices() (Plan, bool) {
 	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
 }
 
-// useful reports whether a choice stays in the annotation: its machine has yet to be deleted, or its
-// reduction has yet to come. since is when the period of the present reduction begins. waiting: a
+// useful reports whether a choice stays in the annotation: its set has yet to delete the machine, or the choice
+// belongs to a later reduction. since is when the period of the present reduction begins. waiting: a
 // paused set could not get some of its choices yet.
 func (c *choice) useful(since time.Time, waiting bool) bool {
-	if c.known {
+	if c.givenToSet {
 		return c.set.actual > c.set.size()
 	}
 	return c.At.After(since) || waiting && (c.untimed || !c.At.Before(since))
@@ -267,7 +267,7 @@ func (d *state) recordWanted(s *Status, batched bool) {
 // choicesWait reports whether a paused set has yet to get the names that belong to a new reduction.
 // Until then, the size is not recorded as the size wanted so far.
 func (d *state) choicesWait() bool {
-	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.set.paused && !c.known })
+	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.set.paused && !c.givenToSet })
 }
 
 // withDeletionCandidates returns a copy of annotations with more names.

@@ -15,7 +15,7 @@ import (
 )
 
 // state is what one call of Decide knows about a deployment. It is filled in before anything is
-// decided, and then only read, except for the last fields.
+// decided, and then only read, except for the last four fields.
 type state struct {
 	o          *Observation
 	p          *Policy
@@ -24,10 +24,10 @@ type state struct {
 
 	sets     []setState // of this deployment, the oldest first
 	current  *setState  // the new set, one of sets; nil: there is none
-	failed   []failing  // as many as a status lists, the newest first
-	failures int32      // of all sets
+	failed   []failing  // the machines that the status lists as failed, the newest first
+	failures int32      // how many machines failed in all sets
 
-	revision int64 // of the new set: what it has, or will get
+	revision int64 // of the new set: the one that it has, or will get
 	bounds   rollout.Bounds
 
 	heldUp heldUp // machines that make no progress
@@ -35,11 +35,11 @@ type state struct {
 	rolloutFailures RolloutFailures // as the status should have them
 	stopAfter       int32           // how many failures stop the rollout; zero: it never stops
 
-	choices []choice // of machines that are not being deleted, in the order in which they were made
+	choices []choice // the scaler's, of machines that are not being deleted, in the order in which they were made
 	next    step     // of the rollout; filled in last
 
-	// What the steps of the decision leave for the plan that ends the pass.
-	hold       decision.Why  // why no more orders are given; zero: they are
+	// These are set by the steps of the decision, and used by the plan that ends the pass.
+	hold       decision.Why  // why no more orders are given; zero: they are given
 	wake       time.Time     // the earliest of the known future events; zero: none
 	batchSince time.Time     // since when orders wait for others; zero: they do not
 	batchWait  time.Duration // how long they still wait; zero: they do not
@@ -57,7 +57,7 @@ func count(o *Observation, p *Policy, now time.Time) *state {
 	return d
 }
 
-// newest returns the set with the highest revision, of equal ones the youngest. Nil: there is none.
+// newest returns the set with the highest revision; if several have it, the youngest. Nil: there is none.
 func (d *state) newest() *setState {
 	var found *setState
 	for i := range d.sets {
@@ -78,7 +78,7 @@ func (d *state) updatesInPlace() bool {
 	return spec.Strategy.Kind == InPlaceUpdate && !spec.Paused && d.current != nil
 }
 
-// setNamed returns the set of that name that can be given orders.
+// setNamed returns the set with this name that is not being deleted.
 func (d *state) setNamed(name string) *setState {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.set.Name == name && !f.set.Deleted() {
@@ -88,8 +88,8 @@ func (d *state) setNamed(name string) *setState {
 	return nil
 }
 
-// target returns the set that an updated machine belongs to: the one it was selected for or, if
-// that is not known or gone, the new one. Nil: it is there already, or there is none.
+// target returns the set that a machine is to move to once it is updated: the one it was selected for or, if
+// that is not known or gone, the new one. Nil: the machine is in this set already, or there is none.
 func (d *state) target(f *setState, m *machine.Machine) *setState {
 	to := d.current
 	if key := d.p.Keys.InPlaceTarget; key != "" && m.Annotations[key] != "" {
@@ -118,8 +118,8 @@ func (d *state) rolling() bool {
 }
 
 // findNewSet returns a set, not being deleted, that has the deployment's template. Nil: none has.
-// If there are several, it is the one that was the new set last, or else the oldest, because an old
-// set may have a template that another set got later.
+// An old set's template may have been given to another set later, so several sets may have it: then it is the
+// one with the highest revision, and of these the oldest.
 func (d *state) findNewSet() (found *setState) {
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -144,9 +144,9 @@ func (d *state) newSetUnused() bool {
 	return f == nil || f.actual == 0 && f.set.Instructions.Reservation.Settled == 0 && f.announced == f.set.Instructions.Reservation.Reserved
 }
 
-// revisionOf returns the revision of a set when it is the new one: its own if that is above all
-// others, else the next. For nil it is that of a set not created yet. After the last number there
-// is no next, and two sets share it.
+// revisionOf returns the revision that a set must have as the new one: its own if that is above all others,
+// otherwise the next number. nil stands for a set that is not created yet. After the largest number there is
+// no next, and two sets share it.
 func (d *state) revisionOf(f *setState) int64 {
 	own, others := int64(0), int64(0)
 	for i := range d.sets {
@@ -175,8 +175,8 @@ func (d *state) resizable(uid string) *setState {
 	return nil
 }
 
-// countKnownChoices counts the available machines that a set knows as chosen by a scaler, and has not
-// deleted yet.
+// countKnownChoices counts the available machines among a set's deletion candidates that it has not deleted
+// yet.
 func (d *state) countKnownChoices(f *setState) {
 	surplus := f.actual - f.size()
 	if surplus <= 0 || len(f.set.Instructions.DeletionCandidates) == 0 {
@@ -282,7 +282,7 @@ func (d *state) listFailed(set *machineset.Set, m *machine.Machine) {
 	d.failed = d.failed[:min(len(d.failed), limit)]
 }
 
-// failedMachines returns those that are listed.
+// failedMachines returns the failed machines as the status lists them.
 func (d *state) failedMachines() []machineset.FailedMachine {
 	if len(d.failed) == 0 {
 		return nil
@@ -351,36 +351,35 @@ type setState struct {
 	available int32 // of these, ready for the deployment's MinReady
 
 	inPlace    InPlaceCounts
-	underWay   int32            // selected or further, and not failed
-	leaving    int32            // of available, selected: they are about to stop
-	selectable int32            // of available, that could be selected
+	underWay   int32            // of actual, in an update, see inUpdate
+	leaving    int32            // of available, in an update: they are about to stop
+	selectable int32            // of available, those that could be selected
 	delayed    int32            // of actual, selected and not healthy enough to begin
-	unfit      *machine.Machine // neither ready nor in an update, the first by name; nil: there is none
+	unfit      *machine.Machine // the first by name that is neither ready nor in an update; nil: there is none
 
 	terminating int32 // machines that are being deleted
-	// announced is how many machines may still be created, with any present size of the set. Their
-	// creation was decided when the set was last written, and can't be called back.
+	// announced is how many machines may still be created, whatever the present size of the set. Their
+	// names are reserved, and their creates may be in flight.
 	announced int64
 
-	preserved int32 // of actual, kept for inspection; none of them is available
-	// preservedFailed is how many of preserved failed.
-	preservedFailed int32
-	preserving      int32 // of actual, kept because their set asks for it, or soon kept
+	preserved       int32 // of actual, kept for inspection; none of them is available
+	preservedFailed int32 // of preserved, those in phase Failed
+	preserving      int32 // of actual, those that count against the set's AutoPreserve
 	hidden          int32 // of preserved, hidden from the rollout
 
-	requested      int    // machines that are to be replaced, including those too old
-	expired        int32  // of these, too old
-	replaceable    bool   // some of these are available, and in no update
+	requested      int    // machines that are to be replaced, on request or because they are too old
+	expired        int32  // of requested, those that are too old
+	replaceable    bool   // some machine is available, in no update, and to be replaced
 	paused         bool   // whether the set is paused
 	pausedMachines int    // machines that are paused
-	firstPaused    string // of their names, in order
+	firstPaused    string // the first of their names
 
 	// choicesAvailable is how many available machines the set deletes because a scaler chose them:
-	// those that it knows, and those that it gets to know with its next size.
+	// those that it has got already, and those that it gets with its next size.
 	choicesAvailable  int32
-	choicesKnown      int32                          // of these, those that the set knows: it deletes them first
+	choicesKnown      int32                          // of choicesAvailable, those that the set has got already
 	pausedUnavailable int32                          // of actual, paused and not available: the set keeps them
-	choicesNew        []machineset.DeletionCandidate // of the present reduction, for the set's next size
+	choicesNew        []machineset.DeletionCandidate // those that the set gets with its next size
 }
 
 // countPreserved counts a machine that is kept for inspection.
@@ -397,8 +396,8 @@ func (f *setState) countPreserved(m *machine.Machine) {
 // manyNames is the maximum number of open names of a set that are searched for among its machines.
 const manyNames = 1000
 
-// openNames returns the names of the announced machines, at most the first ones if there are very
-// many. They are all those whose outcome the set does not know yet.
+// openNames returns the names of the set's open reservation, at most the first 1000, and sets announced to
+// their number.
 func (f *setState) openNames() map[string]bool {
 	r := &f.set.Instructions.Reservation
 	if r.Settled < 0 || r.Reserved <= r.Settled {
@@ -426,7 +425,7 @@ func (f *setState) size() int32 {
 	return f.set.Spec.Replicas
 }
 
-// leavingCount returns how many machines a set has and names as leaving. Its size does not include them.
+// leavingCount returns how many of its machines a set names as leaving. Its size does not include them.
 func (f *setState) leavingCount() (n int32) {
 	for _, m := range f.machines {
 		if f.owns(m) && slices.Contains(f.set.Instructions.Handover.Leaving, m.Name) {
@@ -436,9 +435,8 @@ func (f *setState) leavingCount() (n int32) {
 	return n
 }
 
-// numbers returns the set as package rollout sees it. current says that it is the new set, raised that
-// it is the only one that may grow. Sets go by their UIDs, because a set that is being deleted may have
-// the name of its successor.
+// numbers returns the set as package rollout sees it. current: it is the new set. raised: it is the only set
+// that may grow. Name is the UID, because a set that is being deleted may have the same name as its successor.
 func (f *setState) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
 		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.choicesAvailable),
@@ -468,20 +466,20 @@ func (f *setState) pauseObserved() bool {
 func (f *setState) mostMachines() int64 {
 	most := f.present()
 	if extra := f.set.Instructions.SurgeAllowance.Surge; extra > 0 && !f.set.Deleted() {
-		most = max(most, int64(f.size())+int64(extra)) // it may be making them already
+		most = max(most, int64(f.size())+int64(extra)) // it may be creating them already
 	}
 	return most
 }
 
-// mayBeReplacing reports whether the set may be deleting available machines already, to replace them.
-// It may until it has observed that its surge allowance was revoked.
+// mayBeReplacing reports whether the set may be deleting available machines to replace them: some are to be
+// replaced, and it has not observed yet that its surge allowance was revoked.
 func (f *setState) mayBeReplacing() bool {
 	revoked := f.set.Instructions.SurgeAllowance == (machineset.SurgeAllowance{}) && f.set.Status.ObservedGeneration == f.set.Generation
 	return f.replaceable && !f.set.Deleted() && !revoked
 }
 
-// unused reports whether a set has no machines, should have none and has none under way, also
-// according to its own status.
+// unused reports whether a set has no machines, should have none and is creating none. Its own status must say
+// so, too.
 func (f *setState) unused() bool {
 	s := f.set
 	return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&
@@ -493,12 +491,12 @@ func (f *setState) owns(m *machine.Machine) bool {
 	return m != nil && m.OwnedBy(f.set.UID) && !m.Deleted()
 }
 
-// oldest returns the oldest of a set's machines, by age and then by name, that are wanted and not
-// being deleted.
+// oldest returns the oldest of a set's machines for which wanted returns true, at most limit, by age and then
+// by name. Machines that are being deleted are left out.
 func (f *setState) oldest(limit int, wanted func(*machine.Machine) bool) []*machine.Machine {
 	var out []*machine.Machine
 	for _, m := range f.machines {
-		if m == nil || !wanted(m) || !f.owns(m) { // the owner is another read of memory for each machine
+		if m == nil || !wanted(m) || !f.owns(m) { // owns is last, because it reads the owner from memory elsewhere
 			continue
 		}
 		if limit <= 0 || len(out) == limit && olderMachine(out[limit-1], m) <= 0 {
@@ -518,7 +516,7 @@ func olderMachine(a, b *machine.Machine) int {
 // inUse reports whether a set has machines, or should have some.
 func (f *setState) inUse() bool { return f.size() > 0 || f.actual > 0 }
 
-// present returns how many machines a set has, including those that may still be created with any size.
+// present returns how many machines a set has, including those that may still be created whatever its size.
 func (f *setState) present() int64 { return int64(f.actual) + max(f.announced, 0) }
 
 // freePlaces returns how many machines a set lacks.
@@ -531,8 +529,8 @@ func (f *setState) namesDone() bool {
 	return f.announced == 0 && r.Settled >= 0 && r.Reserved >= r.Settled
 }
 
-// withoutHidden returns the numbers of a set without its hidden machines. None of these is available,
-// or ready for an update.
+// withoutHidden returns the numbers of a set without its hidden machines (see hide). None of these is available
+// or selectable, so only two numbers change.
 func (f *setState) withoutHidden(s rollout.Set) rollout.Set {
 	s.Spec -= f.hidden
 	s.Actual -= min(s.Actual, f.hidden)
@@ -553,8 +551,8 @@ func (f *setState) condition(typ string) *object.Condition {
 }
 
 // selectorChanged returns an error if the selector was changed and no longer matches a set that has
-// machines: they would have no owner. If it still matches the set's template, a user has relabelled
-// the set to release it, which is no error. Nil: nothing is wrong.
+// machines: the set would be left without an owner. If it still matches the labels of the set's template, a
+// user has relabelled the set to release it, which is no error. Nil: no error.
 func (d *state) selectorChanged() *object.FieldError {
 	selector := &d.deployment.Spec.Selector
 	for i := range d.sets {
@@ -567,8 +565,8 @@ func (d *state) selectorChanged() *object.FieldError {
 	return nil
 }
 
-// claim adopts orphans that the selector matches, and releases sets that it no longer matches. It
-// neither adopts nor releases a set that is being deleted.
+// claim adopts orphans that the selector matches, and releases sets that it no longer matches. It leaves out
+// sets that are being deleted.
 func (d *state) claim() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false

@@ -37,9 +37,9 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	return plan, nil
 }
 
-// reconcile decides about a deployment that is not being deleted. Its steps are tried in this order,
-// and the first that has something to do makes the plan. Orders come before the status, so that a
-// status never delays them. The count of failures begins before the orders that it may stop.
+// reconcile decides about a deployment that is not being deleted. It tries its steps in this order, and the
+// first that has something to do makes the plan. Orders come before the status, so that a status never delays
+// them. beginCount comes before the orders that too many failures would stop.
 func (d *state) reconcile() Plan {
 	bad := d.deployment.invalidField(d.p.Keys)
 	if bad == nil {
@@ -55,7 +55,7 @@ func (d *state) reconcile() Plan {
 		changed := d.deployment.Clone()
 		changed.AddFinalizer(Finalizer)
 		if len(d.sets) == 0 && !changed.Spec.Paused {
-			changed.Revision = d.revision // that of the set to be made next
+			changed.Revision = d.revision // the revision of the set to be created next
 		}
 		return Plan{Write: &Update{Deployment: changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
@@ -106,7 +106,7 @@ func (d *state) wait() Plan {
 	if d.o.Frozen {
 		why.Reason = reasonFrozen
 	}
-	warn := d.deployment.Spec.Strategy.tolerated()
+	warn := d.deployment.Spec.Strategy.warning()
 	if unusable := d.unusableClass(); unusable != "" {
 		warn = decision.Why{Reason: reasonClassInvalid, Detail: unusable}
 		d.wakeBy(d.now.Add(classRetry))
@@ -133,8 +133,8 @@ func (d *state) wait() Plan {
 	return plan
 }
 
-// invalid records which field can't be acted upon, and waits for a change. It keeps the counts of
-// machines up to date.
+// invalid records which field is invalid, and waits for a change. It keeps the counts of machines in the status
+// up to date.
 func (d *state) invalid(bad *object.FieldError) Plan {
 	why := decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 	if d.deployment.Spec.Selector.Empty() && bad.Field == "spec.selector" {
@@ -152,7 +152,7 @@ func (d *state) available(m *machine.Machine) bool {
 	return m.Ready() && !m.Preserved(d.now) && !m.AvailableAt(d.minReady()).After(d.now)
 }
 
-// minReady is how long a machine must be ready to count as available.
+// minReady returns how long a machine must be ready to count as available.
 func (d *state) minReady() time.Duration {
 	if d.p.IgnoreMinReady {
 		return 0
@@ -178,8 +178,8 @@ func (d *state) live(plan Plan) Plan {
 	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Name: plan.Why.Reason.String()}}
 }
 
-// holdIfRefused stops issuing orders after a refusal, until the retry time. An earlier event, such as
-// the write of the deployment's own status, does not shorten the wait.
+// holdIfRefused stops orders after a refusal, until the retry time. An event before that, such as the write of
+// the deployment's own status, does not shorten the wait.
 func (d *state) holdIfRefused() {
 	switch {
 	case d.o.Failed != nil:
@@ -210,7 +210,7 @@ func (d *state) waitUntilWake(why, warn decision.Why) Plan {
 	return Plan{At: d.wake, Why: why, Warn: warn}
 }
 
-// stamp returns now as stores keep it.
+// stamp returns now in whole seconds, as stores keep times.
 func (d *state) stamp() time.Time { return d.now.Truncate(time.Second) }
 
 func (d *state) wanted(s *machineset.Set) bool {
@@ -228,7 +228,7 @@ func (d *state) statusAt(interval time.Duration) time.Time {
 }
 
 // A paused set keeps its size and is not deleted: not by a rollout, not with the deployment, and
-// not as history. No machine joins or leaves it, except for moves already under way. Instructions for
+// not as an old revision. No machine joins or leaves it, except for moves already under way. Instructions for
 // later, such as rollout marks, are still written on it. A paused machine is neither selected for an
 // update nor replaced. If a paused object causes a wait, the reason of the wait names it.
 
@@ -252,8 +252,8 @@ func has(m map[string]string, key string) bool {
 	return ok
 }
 
-// pausedSets returns a remark that names the oldest paused set, which is therefore not deleted.
-func (d *state) pausedSets() string {
+// pausedSetRemark returns a remark that names the oldest paused set, which is not deleted because it is paused.
+func (d *state) pausedSetRemark() string {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.paused {
 			return "; set " + f.set.Name + " is paused"
@@ -287,7 +287,7 @@ func (d *state) remove() Plan {
 	if d.held() {
 		return d.waitUntilWake(d.hold, d.hold)
 	}
-	return d.waitUntilWake(decision.Why{Reason: reasonWaitingForSets, Count: int64(len(d.sets)), Detail: d.pausedSets()}, decision.Why{})
+	return d.waitUntilWake(decision.Why{Reason: reasonWaitingForSets, Count: int64(len(d.sets)), Detail: d.pausedSetRemark()}, decision.Why{})
 }
 
 func (d *state) deleteSets() (Plan, bool) {
@@ -307,10 +307,10 @@ func (d *state) deleteSets() (Plan, bool) {
 	return plan, true
 }
 
-// openOrClose closes old sets, which then create no machines, while their machines are updated in
-// place, and opens them afterwards. A set that was raised to keep machines is closed as well, and
-// opened once it has observed that. A closed set may have fewer machines than its size, because other
-// sets have replaced the rest. So it is opened with the size of what it has, in the same write. A
+// openOrClose closes old sets while their machines are updated in place, so that they create no machines, and
+// opens them afterwards. A set that was raised to keep machines is closed as well (see closeRestored), and
+// opened once it has observed that. A closed set may have fewer machines than its size, because other sets
+// have replaced the rest. So the write that opens it also lowers its size to the machines that it has. A
 // paused set stays closed, because it keeps its size. If another manager has disabled the scale-up of
 // the current set by a label, openOrClose removes the label.
 func (d *state) openOrClose() (Plan, bool) {
@@ -353,7 +353,7 @@ func (d *state) openOrClose() (Plan, bool) {
 	return plan, true
 }
 
-// mustBeClosed reports whether a set is to create no machines: an old one while its machines are updated
+// mustBeClosed reports whether a set must not create machines: an old one while its machines are updated
 // in place, and the new one while a rolling update is stopped.
 func (d *state) mustBeClosed(f *setState) bool {
 	if f != d.current {
@@ -362,7 +362,8 @@ func (d *state) mustBeClosed(f *setState) bool {
 	return d.stopped() && d.deployment.Spec.Strategy.Kind != InPlaceUpdate
 }
 
-// mayOpenOrClose reports whether a set may be closed or opened. An empty one need not be closed: it makes none.
+// mayOpenOrClose reports whether a set may be closed or opened. A set of size 0 need not be closed: it creates no
+// machine anyway.
 func (d *state) mayOpenOrClose(f *setState, closed bool) bool {
 	if closed {
 		return f.size() != 0

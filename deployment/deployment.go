@@ -26,7 +26,7 @@ const OwnerKind = "MachineDeployment"
 // Deployment keeps a fleet of machines and rolls it to a new template when that changes.
 type Deployment struct {
 	object.Meta
-	// Revision is that of its new set, see machineset.Set. It is written with the metadata and is
+	// Revision is the revision of the new set, see machineset.Set. It is written with the metadata and is
 	// not part of the spec. Zero: there has been no set yet.
 	Revision int64
 	Spec     Spec
@@ -46,9 +46,9 @@ type Spec struct {
 	// while there is a rollout or the deployment is paused. Not negative, and at least a minute.
 	// Zero: no limit.
 	MaxAge time.Duration
-	// Paused holds back what replaces machines: no set is created for a changed template, nothing
-	// is rolled, and no rollback is done. Replicas is still followed, and changes that replace no
-	// machine still go to the new set.
+	// Paused stops whatever replaces machines: no set is created for a changed template, nothing is
+	// rolled out, and no rollback is done. The deployment still scales to Replicas, and changes that
+	// replace no machine still go to the new set.
 	Paused bool
 	// RevisionHistoryLimit is how many old sets are kept for rollbacks. Older ones are deleted once
 	// they are empty and the rollout is complete. Not negative; 0: none is kept. Nil: all are.
@@ -67,8 +67,8 @@ type Spec struct {
 // Rollback is the request to return to the template of an old set. The set's annotations come back
 // too; other annotations of the deployment stay.
 type Rollback struct {
-	// Revision is that of the set. 0: the last one with another template than the present one. The
-	// answer to a revision that no set has is a warning.
+	// Revision is the revision of the set. 0: the highest one with another template than the present
+	// one. If no set has the revision, the answer is a warning.
 	Revision int64
 }
 
@@ -104,26 +104,27 @@ const (
 // Strategy of a rollout. The zero Strategy is one that is not set: it means DefaultStrategy, which is
 // RollingUpdate with a surge of 25% and 25% unavailable.
 //
-// The bounds are for RollingUpdate and InPlaceUpdate. Once anything is set, they are what they say. So a
-// program whose bounds may both be 0, such as those of its own settings, must set Kind too: Rolling does.
-// If both come out as zero, one machine may be unavailable. If both are zero, as in
-// Strategy{Kind: RollingUpdate}, a warning says so. Recreate ignores them.
+// The bounds are for RollingUpdate and InPlaceUpdate; Recreate ignores them. They have no defaults of their
+// own: once any field is set, a bound of 0 means 0. So a program that computes bounds, which may both be 0, must
+// set Kind, too, as Rolling does. If both are 0 machines, one machine may be unavailable. If both are set to 0,
+// as in Strategy{Kind: RollingUpdate}, a warning says so.
 type Strategy struct {
 	Kind           StrategyKind
 	MaxSurge       rollout.IntOrPercent // of Replicas, rounded up
 	MaxUnavailable rollout.IntOrPercent // of Replicas, rounded down
 	// Orchestration is for InPlaceUpdate. Zero: Automatic.
 	Orchestration Orchestration
-	// StopAfter is how many machines may fail until the rollout stops, of Replicas, rounded up, and
-	// 100 at most. Not negative. More than Replicas: it never stops.
+	// StopAfter is the number of failures that stops the rollout. A percentage is of Replicas, rounded
+	// up. At most 100 count. Not negative. More than Replicas: the rollout never stops.
 	//
-	// InPlaceUpdate that is Automatic: so many updates in a row. Zero: as many as may be out of
-	// service at a time, which are S + U. A rollout that has stopped selects no machine.
+	// With InPlaceUpdate that is Automatic, consecutive failures count: updates that fail, and new machines
+	// in phase Failed. Zero: as many as may be out of service at a time, which are S + U. A rollout that has
+	// stopped selects no machine.
 	//
-	// RollingUpdate: so many new machines in phase Failed. Zero: it never stops. A rollout that has
+	// With RollingUpdate, new machines in phase Failed count. Zero: it never stops. A rollout that has
 	// stopped replaces no old machine, and the new set creates none.
 	//
-	// Others ignore it. See Status.RolloutFailures for what ends the stop.
+	// Other strategies ignore it. See Status.RolloutFailures for what ends the stop.
 	StopAfter rollout.IntOrPercent
 }
 
@@ -139,19 +140,19 @@ type Status struct {
 	// Unavailable is the number of machines ordered in all sets less the available ones. While a
 	// rollout surges, that is more than what Spec.Replicas lacks.
 	Unavailable int32
-	// Expired are those of Replicas that are older than Spec.MaxAge and about to
+	// Expired counts the machines of Replicas that are older than Spec.MaxAge and about to
 	// be replaced.
 	Expired int32
-	// InPlace counts the machines of Replicas that concern an update in place.
+	// InPlace counts the machines of Replicas by the stage of their update in place.
 	InPlace InPlaceCounts
-	// Outdated counts the machines of the new set whose VMs still need an update, without being
-	// replaced, to what their class says.
+	// Outdated counts the machines of the new set whose VMs differ from their class and are
+	// still to be updated, without a replacement.
 	Outdated int32
 	// Collisions counts how often another set held the name of a new one.
 	Collisions int32
 	Conditions []object.Condition
-	// Failed are machines of all sets, as machineset.Status.Failed are those of one: the newest, as
-	// many as Policy.FailedSummaries says.
+	// Failed are machines of all sets whose last operation failed, the newest first, at most
+	// Policy.FailedSummaries. See machineset.Status.Failed.
 	Failed []machineset.FailedMachine
 	// Failing counts all failed machines, including those that Failed does not list.
 	Failing int32
@@ -161,16 +162,16 @@ type Status struct {
 	// RolloutSince is when the rollout that is under way began. Whole seconds. Zero: none is, or it is
 	// not known.
 	RolloutSince time.Time
-	// Wanted is how many machines were wanted when the sets last had all their orders for that
-	// number. WantedSince is when that number became wanted. Earlier choices of a scaler have been
-	// used or are out of date. Whole seconds. Zero: not known.
+	// Wanted is the last number of replicas for which the sets have got all their orders. WantedSince is
+	// when this was recorded; a scaler's earlier choices have been used or are out of date. Whole
+	// seconds. Zero: not known.
 	Wanted      int32
 	WantedSince time.Time
 	// ScaledAt is the annotation Keys.ScaledAt when Wanted was last confirmed: a time of the
 	// scaler's clock. Whole seconds. Zero: not known.
 	ScaledAt time.Time
-	// RolloutFailures are the machines that failed in the rollout that is under way. If they are as many
-	// as Strategy.StopAfter, the rollout has stopped. It continues with another template, when failed
+	// RolloutFailures are the machines that failed in the rollout that is under way. When their number
+	// reaches Strategy.StopAfter, the rollout stops. It continues with another template, when failed
 	// machines recover or an update succeeds, when StopAfter is raised, and after the deployment was
 	// paused and resumed.
 	RolloutFailures RolloutFailures
@@ -179,7 +180,7 @@ type Status struct {
 // InPlaceCounts are machines by the stage of their update in place. Each counts once, at its last
 // stage.
 type InPlaceCounts struct {
-	Candidates int32 // to be updated some time
+	Candidates int32 // to be updated later
 	Selected   int32 // to be updated now
 	Updating   int32 // under way
 	Updated    int32 // successful, and about to be moved or to return to work
@@ -195,12 +196,12 @@ const (
 	// ConditionVMsOutdated is True while VMs still need an update without being replaced, and
 	// absent otherwise.
 	ConditionVMsOutdated = "VMsOutdated"
-	// ConditionClassMissing is True while there is no class of the name in the template, and absent
+	// ConditionClassMissing is True while the class that the template names does not exist, and absent
 	// otherwise. No VM is created meanwhile.
 	ConditionClassMissing = "ClassMissing"
 	// ConditionClassInvalid is True while no machine could be created from the template's class, and
-	// absent otherwise. It is known of deployments that are updated in place. No machine is selected
-	// meanwhile.
+	// absent otherwise. It is only found out for deployments that are updated in place. No machine is
+	// selected meanwhile.
 	ConditionClassInvalid = "ClassInvalid"
 )
 
@@ -250,12 +251,12 @@ func (s *Status) Equal(t *Status) bool {
 		slices.EqualFunc(s.Failed, t.Failed, sameFailedMachine)
 }
 
-// sameWanted reports whether both know the same of the wanted size.
+// sameWanted reports whether both have the same Wanted, WantedSince and ScaledAt.
 func (s *Status) sameWanted(t *Status) bool {
 	return s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) && s.ScaledAt.Equal(t.ScaledAt)
 }
 
-// sameCounts reports whether both count the same machines.
+// sameCounts reports whether all counts of machines are the same.
 func (s *Status) sameCounts(t *Status) bool {
 	return s.Replicas == t.Replicas && s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
 		s.Unavailable == t.Unavailable && s.Preserved == t.Preserved && s.PreservedFailed == t.PreservedFailed &&
@@ -333,8 +334,8 @@ func withoutEntry(m map[string]string, key string) map[string]string {
 	return c
 }
 
-// outdatedField returns the fields that a set must still copy from its deployment without replacing a
-// machine. Empty: nothing.
+// outdatedField names the first field that a set must still copy from its deployment. No such field replaces
+// a machine. Empty: none.
 func outdatedField(s *machineset.Set, d *Deployment) string {
 	have, want := &s.Spec.Template.Spec, &d.Spec.Template.Spec
 	switch {
@@ -352,7 +353,7 @@ func outdatedField(s *machineset.Set, d *Deployment) string {
 	return ""
 }
 
-// syncSet changes all that outdated finds.
+// syncSet copies all fields that outdatedField compares.
 func syncSet(s *machineset.Set, d *Deployment) {
 	have, want := &s.Spec.Template.Spec, d.Spec.Template.Spec.Clone()
 	have.NodeTemplate = want.NodeTemplate
@@ -367,12 +368,11 @@ const letters = "bcdfghjklmnpqrstvwxz2456789"
 // hashLength is the number of letters in a hash: 27^10 is a bit more than 2^47.
 const hashLength = 10
 
-// templateHash names and labels the sets made from a template. It depends on the fields that decide
-// whether two templates are the same, and on collisions, which separates sets whose names would be
-// the same otherwise. It must be the same in every process and every version of this library,
-// because the names of existing sets depend on it. So the serialization is explicit: each map as
-// its number of entries and these by key, each string after its length, all numbers as eight bytes,
-// high first.
+// templateHash returns the hash in the name and the label of the set for a template. It depends on the fields
+// that decide whether two templates are the same, and on collisions, which separates sets whose names would be
+// the same otherwise. It must be the same in every process and every version of this library, because the
+// names of existing sets depend on it. So the serialization is explicit: a map is its number of entries and
+// then the entries by key, a string is its length and then its bytes, a number is eight bytes, the highest first.
 func templateHash(t *machineset.Template, hashLabel string, collisions int32) string {
 	h := digest{fnv.New64a()}
 	h.dictionary(withoutEntry(t.Labels, hashLabel))
@@ -412,21 +412,21 @@ func (h digest) dictionary(m map[string]string) {
 }
 
 // A set reserves the names of its machines before it creates them (machineset.Reservation). In a rolling
-// update, the deployment reserves names together with the new size, which saves the set a write in each
-// wave. That is as safe: the write compares and swaps like the set's own, everything was read live
-// before, and the set reads its machines again before it creates. Names that the set does not use are
-// given up like those of a process that died, which takes a while. So the set reserves the names itself
-// where it may not use them at once: if the size may soon be lowered again, or creations are delayed.
+// update, the deployment can reserve names in the write of the new size, which saves a write of the set. That
+// is as safe: the write compares and swaps like the set's own, everything was read live before, and the set
+// reads its machines again before it creates. If the set does not use the names at once, they are given up
+// later, like those of a process that died, and no others are used until then. So the deployment reserves none
+// if the size may soon be lowered again, or if creations are delayed.
 
-// waiting are the conditions under which a set delays the creation of its machines.
-var waiting = [...]string{ConditionCreationSlowed, ConditionReplacementSlowed, machineset.ConditionFrozen}
+// creationDelays are the conditions under which a set delays the creation of its machines.
+var creationDelays = [...]string{ConditionCreationSlowed, ConditionReplacementSlowed, machineset.ConditionFrozen}
 
-// nameNew reserves names for the machines that a set is going to create for its new size in a rolling
+// reserveNames reserves names for the machines that a set is going to create for its new size in a rolling
 // update.
-func (d *state) nameNew(f *setState, changed *machineset.Set) {
-	waits := slices.ContainsFunc(waiting[:], func(typ string) bool { return f.condition(typ) != nil })
+func (d *state) reserveNames(f *setState, changed *machineset.Set) {
+	delayed := slices.ContainsFunc(creationDelays[:], func(typ string) bool { return f.condition(typ) != nil })
 	n := min(d.p.Names, changed.Spec.Replicas-f.actual)
-	if n <= 0 || waits || !f.namesDone() || f.actual < f.size() || d.p.StrictQuota || !d.rolling() ||
+	if n <= 0 || delayed || !f.namesDone() || f.actual < f.size() || d.p.StrictQuota || !d.rolling() ||
 		d.deployment.Spec.Paused || d.deployment.Spec.Strategy.Kind == InPlaceUpdate {
 		return
 	}
@@ -453,7 +453,7 @@ func (d *Deployment) invalidField(keys Keys) *object.FieldError {
 		Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template, MinReady: d.Spec.MinReady,
 		MaxAge: d.Spec.MaxAge,
 	}}
-	set.Spec.Template.Spec.NodeTemplate = machine.NodeTemplate{} // Validate checks it apart: it only prevents creations
+	set.Spec.Template.Spec.NodeTemplate = machine.NodeTemplate{} // checked by Validate: it only prevents creations
 	var bad *object.FieldError
 	if errors.As(set.Validate(), &bad) {
 		return bad.Of("", object.Key{})
@@ -503,8 +503,8 @@ func (s *Strategy) invalidField() *object.FieldError {
 	return nil
 }
 
-// tolerated returns a warning about a strategy that works but is probably a mistake. Zero: none.
-func (s *Strategy) tolerated() decision.Why {
+// warning returns a warning about a strategy that works but is probably a mistake. Zero: none.
+func (s *Strategy) warning() decision.Why {
 	const surge, unavailable = "spec.strategy.maxSurge", "spec.strategy.maxUnavailable"
 	switch {
 	case s.Kind == Recreate:
@@ -523,14 +523,14 @@ func (s *Strategy) tolerated() decision.Why {
 	return decision.Why{}
 }
 
-// DefaultStrategy returns what a strategy that is not set means.
+// DefaultStrategy returns the strategy that the zero Strategy means.
 func DefaultStrategy() Strategy {
 	quarter := rollout.IntOrPercent{Value: 25, Percent: true}
 	return Strategy{Kind: RollingUpdate, MaxSurge: quarter, MaxUnavailable: quarter}
 }
 
-// Rolling returns the rolling update with exactly these bounds, also if both are zero. A Strategy with
-// both bounds zero and nothing else set means DefaultStrategy.
+// Rolling returns a rolling update with exactly these bounds, even if both are zero. (A Strategy without a Kind
+// and with both bounds zero means DefaultStrategy.)
 func Rolling(maxSurge, maxUnavailable rollout.IntOrPercent) Strategy {
 	return Strategy{Kind: RollingUpdate, MaxSurge: maxSurge, MaxUnavailable: maxUnavailable}
 }

@@ -11,27 +11,26 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// A rollout stops when too many machines have failed in it: Strategy.StopAfter says how many. In
-// place, a machine fails if its update fails, or if the new set has it and it becomes
-// machine.PhaseFailed. In a rolling update only the latter counts.
+// A rollout stops when too many machines have failed in it: Strategy.StopAfter says how many. A machine of the
+// new set that becomes machine.PhaseFailed counts. With InPlaceUpdate, a machine whose update fails counts, too.
 //
-// The count outlives the machines, because a failed one is replaced after a while. It is stored in
-// the status. Each machine counts once, so the status names those of them that still exist. What
-// failed before the count began belongs to an earlier rollout. So the beginning of a count is stored
-// before the first order that creates or selects machines (beginCount).
+// The count is stored in the status, because a failed machine is replaced after a while and must still count.
+// Each machine counts once, so the status names the failed machines that still exist. A machine that failed
+// before the count began belongs to an earlier rollout. So the beginning of a count is stored before the first
+// order that creates or selects machines (beginCount).
 
 // RolloutFailures counts the machines that failed in a rollout. The zero value: no rollout is under
 // way, or it does not stop for failures.
 type RolloutFailures struct {
-	// Revision is that of the new set. Another rollout begins its own count.
+	// Revision is the revision of the new set. Another rollout begins its own count.
 	Revision int64
-	// Count is how many machines failed since Since, and did not recover. It does not exceed the number
+	// Count is how many machines failed since Since and have not recovered. It does not exceed the number
 	// that stops the rollout.
 	Count int32
-	// Since is when a machine was last updated in place with success, or the count began. A machine
-	// that failed before does not count. Whole seconds. Zero: all count.
+	// Since is when the count began, or when a machine was last updated in place successfully. Machines
+	// that failed before do not count. Whole seconds. Zero: all count.
 	Since time.Time
-	// Names are those of Count that still exist, in order.
+	// Names are the counted machines that still exist, in order.
 	Names []string
 }
 
@@ -41,7 +40,7 @@ func (r RolloutFailures) Clone() RolloutFailures {
 	return r
 }
 
-// Equal reports whether both are the same, the same instant in any location.
+// Equal reports whether both are the same. Times are compared as instants.
 func (r *RolloutFailures) Equal(s *RolloutFailures) bool {
 	return r.Revision == s.Revision && r.Count == s.Count && r.Since.Equal(s.Since) && slices.Equal(r.Names, s.Names)
 }
@@ -49,7 +48,7 @@ func (r *RolloutFailures) Equal(s *RolloutFailures) bool {
 // mostFailures is the largest count at which a rollout stops. It bounds the names in a status.
 const mostFailures = 100
 
-// stopAfter returns after how many failures a rollout with these bounds stops. Zero: it does not.
+// stopAfter returns how many failures stop a rollout with these bounds. Zero: it never stops.
 func (s *Spec) stopAfter(bounds rollout.Bounds) int32 {
 	inPlace := s.Strategy.Kind == InPlaceUpdate && s.Strategy.Orchestration == Automatic
 	limit := int64(s.Strategy.StopAfter.Ceil(s.Replicas))
@@ -68,68 +67,68 @@ func (s *Spec) stopAfter(bounds rollout.Bounds) int32 {
 	return int32(min(max(limit, 1), mostFailures))
 }
 
-// failure is a machine that is bad because of the rollout.
+// failure is a machine that failed because of the rollout.
 type failure struct {
 	name string
-	at   time.Time // whole seconds; not later than when it failed
+	at   time.Time // when it failed, or an earlier time if that is not known; whole seconds
 }
 
-// countFailures counts the machines that failed in this rollout. While the deployment is paused it
-// starts again, so that a user can continue a stopped rollout by pausing and resuming it.
+// countFailures counts the machines that failed in this rollout. While the deployment is paused, the count is
+// zero, so that a user can continue a stopped rollout by pausing and resuming it.
 func (d *state) countFailures() {
 	d.stopAfter = d.deployment.Spec.stopAfter(d.bounds)
 	if d.stopAfter == 0 || d.current == nil || !d.rolling() {
 		return
 	}
-	was, now := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
-	bad := d.failedByRollout()
-	now.Revision = d.revision
-	if was.Revision != d.revision || d.deployment.Spec.Paused {
-		for _, b := range bad {
-			if next := b.at.Add(time.Second); next.After(now.Since) {
-				now.Since = next
+	stored, counted := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
+	failed := d.failedByRollout()
+	counted.Revision = d.revision
+	if stored.Revision != d.revision || d.deployment.Spec.Paused {
+		for _, b := range failed {
+			if after := b.at.Add(time.Second); after.After(counted.Since) {
+				counted.Since = after
 			}
 		}
 		return
 	}
-	d.keepCount()
-	if at := d.succeeded(); at.After(was.Since) {
-		now.Since, now.Count, now.Names = at, 0, nil
+	d.continueCount()
+	if at := d.succeeded(); at.After(stored.Since) {
+		counted.Since, counted.Count, counted.Names = at, 0, nil
 	}
-	for _, b := range bad {
-		if now.Count < d.stopAfter && !b.at.Before(now.Since) && !slices.Contains(now.Names, b.name) {
-			now.Names = append(now.Names, b.name)
-			now.Count++
+	for _, b := range failed {
+		if counted.Count < d.stopAfter && !b.at.Before(counted.Since) && !slices.Contains(counted.Names, b.name) {
+			counted.Names = append(counted.Names, b.name)
+			counted.Count++
 		}
 	}
-	slices.Sort(now.Names)
+	slices.Sort(counted.Names)
 }
 
 // beginCount stores that the count of this rollout's failures has begun. The rest of the status follows
 // at the end of the pass.
 func (d *state) beginCount() (Plan, bool) {
-	now := &d.rolloutFailures
-	if now.Revision == d.deployment.Status.RolloutFailures.Revision || now.Revision == 0 || d.deployment.Spec.Paused {
+	counted := &d.rolloutFailures
+	if counted.Revision == d.deployment.Status.RolloutFailures.Revision || counted.Revision == 0 || d.deployment.Spec.Paused {
 		return Plan{}, false
 	}
 	status := d.deployment.Status.Clone()
-	status.RolloutFailures = now.Clone()
-	why := decision.Why{Reason: reasonCount, Number: now.Revision, Count: int64(d.stopAfter)}
+	status.RolloutFailures = counted.Clone()
+	why := decision.Why{Reason: reasonCount, Number: counted.Revision, Count: int64(d.stopAfter)}
 	return Plan{Write: &UpdateStatus{Status: status}, Why: why}, true
 }
 
-// keepCount continues the stored count, without the machines that have recovered. A machine that is kept
-// for inspection takes no part in the rollout, so it has not recovered.
-func (d *state) keepCount() {
-	was, now := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
-	now.Since, now.Count = was.Since, was.Count
-	for _, name := range was.Names {
+// continueCount continues the stored count, without the machines that have recovered. A machine that is
+// preserved takes no part in the rollout, so it still counts.
+func (d *state) continueCount() {
+	stored, counted := &d.deployment.Status.RolloutFailures, &d.rolloutFailures
+	counted.Since, counted.Count = stored.Since, stored.Count
+	for _, name := range stored.Names {
 		switch m := d.machineNamed(name); {
 		case m == nil:
 		case m.Deleted() || m.Preserved(d.now) || m.Status.Phase == machine.PhaseFailed || m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
-			now.Names = append(now.Names, name)
+			counted.Names = append(counted.Names, name)
 		default:
-			now.Count = max(now.Count-1, 0)
+			counted.Count = max(counted.Count-1, 0)
 		}
 	}
 }
@@ -156,8 +155,8 @@ func (d *state) failedByRollout() (out []failure) {
 	return out
 }
 
-// failedByTemplateAt returns when a machine of f failed because of the present template, or an earlier time.
-// Zero: it did not.
+// failedByTemplateAt returns when a machine of f failed because of the present template, or an earlier time if
+// that is not known. Zero: it did not.
 func (d *state) failedByTemplateAt(f *setState, m *machine.Machine) (at time.Time) {
 	switch m.Status.Phase {
 	case machine.PhaseFailed:
@@ -166,7 +165,7 @@ func (d *state) failedByTemplateAt(f *setState, m *machine.Machine) (at time.Tim
 		}
 	case machine.PhaseTerminating: // its set may be replacing it already
 		if f == d.current && m.Status.DeletedFrom == machine.PhaseFailed {
-			return m.CreatedAt // when it failed is not known any more
+			return m.CreatedAt // it is not known any more when the machine failed
 		}
 	case machine.PhaseInPlaceUpdateFailed:
 		if f != d.current && d.target(f, m) == d.current && m.Status.LastOperation.Stage != machine.StageCandidate {
@@ -176,9 +175,9 @@ func (d *state) failedByTemplateAt(f *setState, m *machine.Machine) (at time.Tim
 	return at
 }
 
-// succeeded returns when a machine was last updated in place and became available. Zero: none is known.
-// That time does not depend on when it is observed, so that no later failure is forgotten. In a rolling
-// update no success makes up for a failure.
+// succeeded returns when a machine that was updated in place last became available. Zero: none is known, or it is
+// a rolling update, in which a success does not reset the count. The time is read from the machine and not from
+// the clock, so that failures between the success and this decision count.
 func (d *state) succeeded() (last time.Time) {
 	if d.deployment.Spec.Strategy.Kind != InPlaceUpdate {
 		return last

@@ -12,15 +12,15 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// drainsFor is how long a drain may wait for the same pods before the deployment reports it.
-const drainsFor = 2 * time.Minute
+// reportDrainAfter is how long a drain may wait for the same pods before the deployment reports it.
+const reportDrainAfter = 2 * time.Minute
 
-// retriesFor is how long a creation or deletion may fail, with errors that a retry within seconds often
-// ends, before the deployment reports it.
-const retriesFor = time.Minute
+// reportRetriesAfter is how long a creation or deletion may fail, with errors for which a retry within seconds
+// often helps, before the deployment reports it.
+const reportRetriesAfter = time.Minute
 
-// heldUp counts machines whose creation, update or deletion makes no progress, according to their stored
-// last operations. So it is known after a restart too.
+// heldUp counts machines whose creation, update or deletion makes no progress. It reads only their stored last
+// operations, so the count is the same after a restart.
 type heldUp struct {
 	count int
 	first *machine.Machine // by name
@@ -38,7 +38,7 @@ func (d *state) countHeldUp(m *machine.Machine) {
 			return
 		}
 	case op.State == machine.StateProcessing && op.Message != "" && isDrainStage(op.Stage):
-		if at := op.Time.Add(drainsFor); d.now.Before(at) {
+		if at := op.Time.Add(reportDrainAfter); d.now.Before(at) {
 			d.wakeBy(at)
 			return
 		}
@@ -51,9 +51,9 @@ func (d *state) countHeldUp(m *machine.Machine) {
 	}
 }
 
-// quickRetryUntil returns until when a quick retry may end the last failure of a creation or deletion.
-// Zero: it is not retried within seconds. The time counts from the beginning of the operation, so that a
-// report does not come and go with each retry.
+// quickRetryUntil returns until when the failure of a creation or deletion is not reported, because a retry
+// within seconds may help. Zero: it is not retried within seconds. The time counts from the beginning of the
+// operation, so that the report does not come and go with each retry.
 func quickRetryUntil(m *machine.Machine) time.Time {
 	call, began := codes.CreateMachine, m.CreatedAt
 	switch op := &m.Status.LastOperation; {
@@ -65,7 +65,7 @@ func quickRetryUntil(m *machine.Machine) time.Time {
 	if r := codes.RecoveryFor(call, m.Status.LastOperation.Code); began.IsZero() || !r.AutoRetry && r.Quick == 0 {
 		return time.Time{}
 	}
-	return began.Add(retriesFor)
+	return began.Add(reportRetriesAfter)
 }
 
 // isDrainStage reports whether a node is drained in a stage.
@@ -129,8 +129,8 @@ const (
 	ConditionReplacementSlowed = machineset.ConditionReplacementSlowed
 )
 
-// slowedConditions returns conditions with those that slow the sets down: the new set's, or else those of
-// the oldest set that has them.
+// slowedConditions returns conditions with CreationSlowed and ReplacementSlowed as the new set has them, or
+// else as the oldest set that has them.
 func (d *state) slowedConditions(conditions []object.Condition) []object.Condition {
 	for _, typ := range [...]string{ConditionCreationSlowed, ConditionReplacementSlowed} {
 		found := d.current.condition(typ)

@@ -14,13 +14,13 @@ import (
 // its machines, whose VMs are updated one by one (package machine). The set stays the same, with
 // its name and its hash label, and gets a new revision: no set has the earlier template any more.
 
-// HotUpdate is what a driver that can update VMs makes possible. The caller reads it from the
-// classes, live if the observation is.
+// HotUpdate says to which class VMs can be updated without a replacement, by a driver that can update VMs. The
+// caller reads it from the classes, live if the observation is.
 type HotUpdate struct {
-	// Class is the one that the deployment's template named when this was read. If the template names
-	// another one now, after a rollback, the HotUpdate is ignored.
+	// Class is the class that the deployment's template named when this was read. If the template names
+	// another one now, for instance after a rollback, the HotUpdate is ignored.
 	Class machine.ClassRef
-	// Spec is that of Class.
+	// Spec is the VM spec of Class.
 	Spec machine.VMSpec
 	// From are the names of other classes of the same API group that differ from Class only in what
 	// can be updated on VMs.
@@ -35,14 +35,13 @@ func (d *state) hotUpdate() *HotUpdate {
 	return nil
 }
 
-// maxPreviousClasses is how many of its latest previous classes a set remembers in any case: a machine
-// that was ordered with one of them may still be created. It remembers earlier ones only while a
-// machine has them.
+// maxPreviousClasses is how many of its latest previous classes a set always keeps: a create with one of them
+// may still be in flight. Earlier ones it keeps only while a machine has them.
 const maxPreviousClasses = 10
 
 // exchangeClass gives the newest set the class of the template instead of creating a new set. Older
 // sets stay as they are, because a rollout would replace their machines anyway. The newest set gets
-// the class even if an older one has exactly this template: a return to that one would replace machines.
+// the class even if an older set has exactly this template: a rollback to the older set would replace machines.
 func (d *state) exchangeClass() (Plan, bool) {
 	if d.hotUpdate() == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
@@ -82,19 +81,18 @@ func (d *state) exchangeable(f *setState) bool {
 	return true
 }
 
-// vmUpdatable reports whether a machine's VM can be updated to the template's class. A VM that does not
-// exist yet is created from the set's class.
+// vmUpdatable reports whether a machine's VM can be updated to the template's class. A machine without a VM yet
+// can, if it has the set's class.
 func (d *state) vmUpdatable(m *machine.Machine, class *machine.ClassRef) bool {
 	spec, want := &m.Status.VMSpec, &d.hotUpdate().Spec
 	if *spec == (machine.VMSpec{}) {
 		return m.Spec.ProviderID == "" && m.Spec.Class.Name == class.Name
 	}
-	// the parts that can't be updated are equal, and were split off in the same way
+	// the parts that can't be updated are equal, and the same fields were declared as updatable
 	return spec.Declared == want.Declared && spec.Fixed == want.Fixed
 }
 
-// previousClasses returns the classes that a set's machines may have once its own is exchanged for
-// another.
+// previousClasses returns the PreviousClasses of a set once its class is replaced by next.
 func (f *setState) previousClasses(next string) []string {
 	spec := &f.set.Spec
 	all := slices.DeleteFunc(append(slices.Clone(f.set.Instructions.PreviousClasses), spec.Template.Spec.Class.Name), func(name string) bool {
@@ -145,8 +143,8 @@ const (
 	OutdatedOtherwise = "ClassChangedOtherwise" // the rest can only be replaced
 )
 
-// countVMs counts the machines of the new set whose VMs are to be updated, those of them whose last
-// update failed, and those whose differences from their class can't be updated.
+// countVMs counts the machines of the new set whose VMs differ from their class: outdated are to be updated,
+// failing are the outdated ones whose last update failed, onlyReplaceable can't be updated.
 func (d *state) countVMs() (outdated, failing, onlyReplaceable int32) {
 	if d.current == nil || d.hotUpdate() == nil {
 		return 0, 0, 0

@@ -11,18 +11,18 @@ import (
 
 // In an update in place, machines of old sets are marked as candidates. Some are selected, no more
 // than may be unavailable. A selected machine updates itself and then moves to the new set
-// (moving.go). Package rollout has the arithmetic (rollout.InPlace). The rules beside it:
+// (moving.go). Package rollout computes how many (rollout.InPlace). There are more rules:
 //
-//   - An update that has begun is not called off. The machine records for which set it was selected,
+//   - An update that has begun is not cancelled. The machine records for which set it was selected,
 //     and moves there when it is done, even if another template is wanted by then.
 //   - A machine that was selected and has not begun is deselected when its set has the wanted
 //     template again.
-//   - While the deployment is paused, none is selected; what has begun is finished and moved. None
-//     is selected either while a set may be deleting a machine for a replacement, while the fleet is
-//     frozen, and while no machine could be created from the template's class.
-//   - A machine that is not ready, or whose update failed, counts against MaxUnavailable. It is
-//     not deleted for that. Its health is judged like that of any machine: after the health timeout, and
-//     within the budget of replacements, its set deletes it and the new set replaces it.
+//   - While the deployment is paused, none is selected; updates that have begun are finished, and their
+//     machines moved. None is selected either while a set may be deleting a machine to replace it, while
+//     the fleet is frozen, or while no machine could be created from the template's class.
+//   - A machine that is not ready, or whose update failed, counts against MaxUnavailable. The update
+//     does not delete it. Like any unhealthy machine, it fails after the health timeout, within the
+//     budget of replacements; then its set deletes it and the new set replaces it.
 //   - When too many updates have failed, none is selected (failures.go).
 //   - Old sets are closed: machines that they lose are replaced in the new set.
 
@@ -30,8 +30,8 @@ import (
 // a change of another object wakes it before.
 const classRetry = 30 * time.Second
 
-// unusableClass returns why no machine could be created from the template's class. Then none is updated
-// to it in place either. Empty: nothing is known against it, or the strategy is not InPlaceUpdate.
+// unusableClass returns why no machine could be created from the template's class. Then no machine is updated
+// to it in place either. Empty: the class is usable as far as is known, or no update in place is under way.
 func (d *state) unusableClass() string {
 	switch {
 	case d.deployment.Spec.Strategy.Kind != InPlaceUpdate || d.current == nil || !d.rolling():
@@ -77,8 +77,8 @@ func (d *state) withdraw() (Plan, bool) {
 		if !inPlace {
 			detail = "the strategy has changed"
 		}
-		idle := func(m *machine.Machine) bool { return m.Spec.InPlace != machine.InPlaceNone && d.withdrawable(f, m) }
-		for _, m := range f.oldest(markBurst-len(orders), idle) {
+		withdrawable := func(m *machine.Machine) bool { return m.Spec.InPlace != machine.InPlaceNone && d.withdrawable(f, m) }
+		for _, m := range f.oldest(markBurst-len(orders), withdrawable) {
 			why := decision.Why{Reason: reasonWithdraw, Name: m.Name, Detail: detail}
 			orders = append(orders, MachineOrder{d.withRequest(m, machine.InPlaceNone, ""), why})
 		}
@@ -120,9 +120,9 @@ func (d *state) withRequest(m *machine.Machine, request machine.InPlaceRequest, 
 }
 
 // markMachines selects machines as the rollout's next step wants, records the target set of machines
-// that somebody else selected, and makes all other machines of old sets candidates. While paused it
-// marks nothing, and marks stay. It selects none while a set may be deleting others to replace
-// them. While the template's class can't be used, it makes no candidates, which users could select.
+// that somebody else selected, and makes all other machines of old sets candidates. While the deployment is
+// paused it changes no mark. It selects no machine while a set may be deleting others to replace them. While
+// the template's class can't be used, it makes no candidates, because users could select them.
 func (d *state) markMachines() (Plan, bool) {
 	if d.held() || !d.updatesInPlace() {
 		return Plan{}, false
@@ -172,8 +172,8 @@ func (d *state) needsMark(m *machine.Machine) bool {
 	return m.Spec.InPlace != machine.InPlaceSelected && m.Spec.InPlace != d.candidate() && !updated(m)
 }
 
-// candidate returns the request of a machine that is not selected. Only with Manual may users select
-// it by a label on its node: all at once, as many as there are.
+// candidate returns the request of a machine that is not selected. With Manual, users may select it by a label
+// on its node, and may select any number at once.
 func (d *state) candidate() machine.InPlaceRequest {
 	if d.deployment.Spec.Strategy.Orchestration == Manual {
 		return machine.InPlaceCandidate
@@ -181,8 +181,8 @@ func (d *state) candidate() machine.InPlaceRequest {
 	return machine.InPlaceWaiting
 }
 
-// deselects reports whether to deselect a machine: one that is preserved, because it could begin its update
-// at any time, and, once updates have failed, one that has to become healthy before it can begin.
+// deselects reports whether to deselect a machine. A preserved one is deselected, because it could begin its
+// update at any time. Once updates have failed, so is one that has to become healthy before it can begin.
 func (d *state) deselects(m *machine.Machine) bool {
 	if d.deployment.Spec.Strategy.Orchestration != Automatic {
 		return false
@@ -202,8 +202,8 @@ func (d *state) markOf(m *machine.Machine) MachineOrder {
 	return MachineOrder{d.withRequest(m, d.candidate(), ""), why}
 }
 
-// machinesToSelect returns the machines of a set to select now, no more than a plan may hold: available and
-// selectable ones, the oldest first, equal ones by name.
+// machinesToSelect returns the machines of a set to select now: available and selectable ones, the oldest
+// first, no more than a plan may hold.
 func (d *state) machinesToSelect(s rollout.Select) []*machine.Machine {
 	f := d.resizable(s.Name)
 	if f == nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// withNewOwner returns a copy of a machine that belongs to another set, with what that set's template
-// gives to machines. It keeps its identity, and what others have put on it.
+// withNewOwner returns a copy of a machine that belongs to another set and has that set's template. It keeps
+// its identity, and the labels and annotations that others have put on it.
 func (d *state) withNewOwner(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
 	c := m.Clone()
 	have, want := &from.Spec.Template, to.Spec.Template.Clone()
 	c.Owner.Name, c.Owner.UID, c.Owner.Kind = to.Name, to.UID, machineset.OwnerKind
 	c.Labels = withTemplateEntries(c.Labels, have.Labels, want.Labels)
 	if !to.Spec.Selector.Matches(c.Labels) {
-		c.Labels = want.Labels // what others put there would make it a stray
+		c.Labels = want.Labels // with the labels of others the set would release it
 	}
 	c.Annotations = withTemplateEntries(c.Annotations, have.Annotations, want.Annotations)
 	delete(c.Annotations, d.p.Keys.InPlaceTarget)
@@ -42,28 +42,28 @@ func withTemplateEntries(m, old, add map[string]string) map[string]string {
 
 // A machine moves from one set to another in four steps. A process may die after each step:
 //
-//  1. The set it moves to grows by one and names it as arriving. It creates no machine in its place.
-//  2. The set it leaves shrinks by one and names it as leaving. It creates none either, and leaves the
-//     machine alone.
+//  1. The target set grows by one and names the machine as arriving, so that it creates none in its place.
+//  2. The source set shrinks by one and names the machine as leaving, so that it creates none either and
+//     leaves the machine alone.
 //  3. The machine gets its new owner and template.
-//  4. Both names are removed, first where it arrived.
+//  4. Both names are removed, first that of the target set.
 //
 // Unfinished moves are completed before anything else is ordered, and before a closed set is
-// opened. So no size is ever decided while a machine is in two sets or in none. The first name
+// opened. So no size is ever decided while a machine is in two sets or in none. The target set's name
 // decides: a machine that is named as arriving moves, one that is only named as leaving stays where
 // it is.
 //
-// A machine may be deleted at any step. Its name as leaving outlives its name as arriving, so the
-// names show how far it came. If it is named as arriving only, its place is still in the set that
-// it was to leave: the other set gives up the place together with the name. If it is named as both,
-// its place is in the set that it was to move to, which creates another machine.
+// A machine may be deleted at any step. The target set's name is removed first, so the names that are left
+// show how far the move came. If the machine is named as arriving only, the size of the source set still
+// includes it: the target set shrinks again when it removes the name. If it is named as both, the size of
+// the target set includes it, and the target set creates another machine.
 
 // handovers are the machines that sets name as moving.
 type handovers struct {
-	to   map[string]*setState // by machine: the set that it moves to
-	in   map[string]*setState // by machine: the set that it is in
-	live map[string]*machine.Machine
-	left map[string]bool // machines that a set names as leaving: its size is without them
+	to   map[string]*setState        // by name of the machine: the set that it moves to
+	in   map[string]*setState        // by name of the machine: the set that it is in
+	live map[string]*machine.Machine // by name: those that exist and are not being deleted
+	left map[string]bool             // by name: a set names the machine as leaving, and its size does not include it
 }
 
 // handovers returns the machines that sets name as moving. Nil: there are none.
@@ -140,8 +140,8 @@ func (d *state) finishMoves() (Plan, bool) {
 	return plan, true
 }
 
-// adjustSize subtracts machines that move elsewhere from a set's size, and adds those that will not
-// leave after all.
+// adjustSize lowers a set's size by its machines that move to another set, and names them as leaving. For
+// machines named as leaving that stay after all, it does the opposite.
 func (d *state) adjustSize(j *handovers, f *setState) (Order, bool) {
 	h := f.set.Instructions.Handover.Clone()
 	var back, gone []string
@@ -186,8 +186,8 @@ func (d *state) moveMachines(j *handovers) (orders []MachineOrder) {
 	return orders
 }
 
-// closeMoves removes the names of machines that have arrived, and of those that are gone. A set
-// that a machine arrived at comes before the one it left.
+// closeMoves removes the names of machines that have arrived, and of those that are gone: first all names of
+// arriving machines, and in a later plan those of leaving ones.
 func (d *state) closeMoves(j *handovers) (orders []Order) {
 	for i := range d.sets {
 		if order, found := d.closeArrivals(j, &d.sets[i]); found {
@@ -205,8 +205,9 @@ func (d *state) closeMoves(j *handovers) (orders []Order) {
 	return orders
 }
 
-// closeArrivals removes names of machines that a set names as arriving. Machines that died before
-// they left the other set have their place there.
+// closeArrivals removes the names of arriving machines that have arrived, are gone, or move to another set. If a
+// machine was gone before the source set named it as leaving, the sizes of both sets include it, so this set
+// shrinks.
 func (d *state) closeArrivals(j *handovers, f *setState) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Arriving) == 0 {
 		return Order{}, false
@@ -214,15 +215,15 @@ func (d *state) closeArrivals(j *handovers, f *setState) (Order, bool) {
 	h := f.set.Instructions.Handover.Clone()
 	var done, twice []string
 	h.Arriving = slices.DeleteFunc(h.Arriving, func(name string) bool {
-		dead := j.live[name] == nil
-		over := dead || j.in[name] == f || j.to[name] != f
+		gone := j.live[name] == nil
+		ended := gone || j.in[name] == f || j.to[name] != f
 		switch {
-		case dead && j.to[name] == f && !j.left[name]:
+		case gone && j.to[name] == f && !j.left[name]:
 			twice = append(twice, name)
-		case over:
+		case ended:
 			done = append(done, name)
 		}
-		return over
+		return ended
 	})
 	switch {
 	case len(twice) > 0:
@@ -233,8 +234,8 @@ func (d *state) closeArrivals(j *handovers, f *setState) (Order, bool) {
 	return Order{}, false
 }
 
-// closeDepartures removes names of machines that a set names as leaving. None of these is in the set any
-// more: they would have moved, or stayed, before.
+// closeDepartures removes the names of leaving machines. None of them is in the set any more: otherwise
+// adjustSize or moveMachines would have had something to do.
 func (d *state) closeDepartures(f *setState) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Leaving) == 0 {
 		return Order{}, false
@@ -245,9 +246,9 @@ func (d *state) closeDepartures(f *setState) (Order, bool) {
 	return d.withHandover(f, h, 0, done, reasonMoveDone), true
 }
 
-// beginMoves sends updated machines to the sets that they belong to now, one such set at a time.
-// The new set takes no more than are wanted; the rest stays. A set that still has to delete
-// machines keeps its own until then, because it may be about to delete the one that would go.
+// beginMoves begins the moves of updated machines to the sets that they were updated for, one target set at a
+// time. The new set takes no more machines than are wanted; the rest stay. From a set that still has to delete
+// machines none moves, because the set may be about to delete the one that would move.
 func (d *state) beginMoves() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -277,7 +278,7 @@ func (d *state) beginMoves() (Plan, bool) {
 	return d.beginPlan(to, leaving), true
 }
 
-// destination returns the set that a machine is to move to. Nil: none, or it is full.
+// destination returns the set that a machine is to move to. Nil: none, or the set has no room.
 func (d *state) destination(f *setState, m *machine.Machine) *setState {
 	if !updated(m) || m.Spec.InPlace == machine.InPlaceNone {
 		return nil
@@ -289,9 +290,9 @@ func (d *state) destination(f *setState, m *machine.Machine) *setState {
 	return to
 }
 
-// roomFor returns how many machines may move to a set at once. To a set that still has to delete
-// machines none may: with a larger size, it would keep those that count as being deleted. With Recreate
-// none may move to the new set, because all its machines are created from its template.
+// roomFor returns how many machines may move to a set at once. None may move to a set that still has to delete
+// machines: with a larger size it would keep machines that already count as deleted. With Recreate none may
+// move to the new set, because all its machines are created from its template.
 func (d *state) roomFor(to *setState) int64 {
 	switch {
 	case to.set.Spec.Replicas < to.actual || to.paused, to == d.current && d.deployment.Spec.Strategy.Kind == Recreate:
@@ -302,8 +303,7 @@ func (d *state) roomFor(to *setState) int64 {
 	return markBurst
 }
 
-// beginPlan orders that the sets name the machines that move: first in the set where they arrive, then in the set that
-// they leave.
+// beginPlan orders that sets name the moving machines: first the target set, then the sets that they leave.
 func (d *state) beginPlan(to *setState, leaving map[*setState][]string) Plan {
 	arrive := to.set.Instructions.Handover.Clone()
 	var from []Order

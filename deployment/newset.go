@@ -29,8 +29,7 @@ func (d *state) ensureNewSet() (Plan, bool) {
 	return Plan{Create: []Order{{set, why}}, Why: why}, true
 }
 
-// retryName ends the orders of this pass, and lets the next one find out which set has the name now. A
-// pass creates no set twice, and reads none live twice.
+// retryName ends the orders of this pass. The next pass finds out which set has the name now.
 func (d *state) retryName(reason decision.Reason, name string) (Plan, bool) {
 	wait := codes.Conflict.Backoff(d.o.Failures, 0)
 	d.hold = decision.Why{Reason: reason, Name: name, For: wait}
@@ -38,8 +37,8 @@ func (d *state) retryName(reason decision.Reason, name string) (Plan, bool) {
 	return Plan{}, false
 }
 
-// newSetObject returns a set for the deployment's template as it is to be created. It shares nothing
-// with the deployment.
+// newSetObject returns the set to be created for the deployment's template. It shares nothing with the
+// deployment.
 func (d *state) newSetObject() *machineset.Set {
 	spec, label := &d.deployment.Spec, d.p.Keys.TemplateHash
 	hash := templateHash(&spec.Template, label, d.deployment.Status.Collisions)
@@ -58,9 +57,8 @@ func (d *state) newSetObject() *machineset.Set {
 	return set
 }
 
-// setName returns the name of a new set: the deployment's and the hash. Of a long name only the
-// beginning is used, so that the names of the set's machines fit into a host name
-// (machineset.LongestName). Existing sets keep their names.
+// setName returns the name of a new set: the deployment's name and the hash. A long name is cut, so that the
+// names of the set's machines fit into a host name (machineset.LongestName). Existing sets keep their names.
 func setName(deployment, hash string) string {
 	if room := machineset.LongestName - len("-") - len(hash); len(deployment) > room {
 		deployment = strings.TrimRight(deployment[:room], "-.")
@@ -68,7 +66,8 @@ func setName(deployment, hash string) string {
 	return deployment + "-" + hash
 }
 
-// holder returns the set that has a name, this deployment's own sets included. Nil: none is known.
+// holder returns the set that has a name: one of this deployment, an orphan, or the one in Observation.Taken.
+// Nil: none is known.
 func (d *state) holder(name string) *machineset.Set {
 	for i := range d.sets {
 		if d.sets[i].set.Name == name {
@@ -104,9 +103,9 @@ func (d *state) nextName(holder *machineset.Set) Plan {
 	return Plan{Write: &UpdateStatus{Status: status}, Why: why}
 }
 
-// syncTemplates copies those changes of the template to the new set that replace no machine. An old set
-// whose node template has an entry that no API server accepts gets the new node template, too. Its
-// machines without VMs wait for that: they neither fail nor can be updated in place.
+// syncTemplates copies changes of the template that replace no machine to the new set. An old set whose node
+// template has an entry that no API server accepts gets the new node template, too: without a valid one, its
+// machines that have no VM yet would wait for ever, because they neither fail nor can be updated in place.
 func (d *state) syncTemplates() (Plan, bool) {
 	if d.current == nil || d.held() {
 		return Plan{}, false
@@ -124,7 +123,7 @@ func (d *state) syncTemplates() (Plan, bool) {
 		} else {
 			changed.Spec.Template.Spec.NodeTemplate = d.deployment.Spec.Template.Spec.NodeTemplate.Clone()
 		}
-		d.carry(f, changed, nil)
+		d.addPending(f, changed, nil)
 		plan.Push = append(plan.Push, Order{changed, decision.Why{Reason: reasonSyncTemplate, Name: changed.Name, Detail: what}})
 	}
 	if len(plan.Push) == 0 {
@@ -146,7 +145,7 @@ func (d *state) outdatedFields(f *setState) string {
 	return "node template"
 }
 
-// begun reports whether a machine's update can't be cancelled any more by removing the request.
+// begun reports whether a machine's update has begun, so that removing the request does not cancel it.
 func begun(m *machine.Machine) bool {
 	return m.Status.Phase == machine.PhaseInPlaceUpdating || updated(m)
 }
@@ -154,9 +153,9 @@ func begun(m *machine.Machine) bool {
 // updated reports whether a machine's update was successful.
 func updated(m *machine.Machine) bool { return m.Status.Phase == machine.PhaseInPlaceUpdateSuccessful }
 
-// inUpdate reports whether a machine is being updated, or about to be, and will move then. A machine that
-// was selected, here or by another program, and is not healthy, does not count: it begins when it is
-// healthy again. Neither does one without a request, which returns to work where it is.
+// inUpdate reports whether a machine is being updated, or is about to be, and will then move to another set. A
+// machine that was selected, here or by another program, and is not healthy, does not count: it begins when it
+// is healthy again. Neither does one without a request: it stays in its set.
 func inUpdate(m *machine.Machine) bool {
 	if m.Spec.InPlace == machine.InPlaceNone {
 		return false
@@ -164,8 +163,8 @@ func inUpdate(m *machine.Machine) bool {
 	return begun(m) || m.Ready() && (m.Spec.InPlace == machine.InPlaceSelected || selectedElsewhere(m))
 }
 
-// selectedElsewhere reports whether the node's condition says that its update has begun: another program
-// selected it, since the machine's own status would say so first.
+// selectedElsewhere reports whether the node's condition says that its update has begun although the machine's
+// request does not: then another program has selected it.
 func selectedElsewhere(m *machine.Machine) bool {
 	c := object.FindCondition(m.Status.Conditions, machine.NodeInPlaceUpdate)
 	if c == nil || c.Status != object.True {

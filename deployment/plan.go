@@ -9,8 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// Children are a set and the machines it owns, in any order. Machines of another owner are not
-// counted.
+// Children are a set and the machines it owns, in any order. Machines of another owner are ignored.
 type Children struct {
 	Set      *machineset.Set
 	Machines []*machine.Machine
@@ -21,8 +20,8 @@ type Children struct {
 // what it carries out: each order and write says how, see Plan. Everything in it is read-only.
 type Observation struct {
 	Deployment *Deployment
-	// Sets are the sets that this deployment owns, including those being deleted, in any order.
-	// Others are left alone.
+	// Sets are the sets that this deployment owns, including those being deleted, in any order. Sets of
+	// another owner are ignored.
 	Sets []Children
 	// Orphans are the sets of its namespace without an owner.
 	Orphans []*machineset.Set
@@ -31,7 +30,7 @@ type Observation struct {
 	// nothing.
 	HotUpdate *HotUpdate
 
-	// ClassMissing: there is no class of the name in the template, by a live read.
+	// ClassMissing: the class that the template names does not exist, by a live read.
 	ClassMissing bool
 	// ClassInvalid is why no machine could be created from the template's class: what is wrong with
 	// the class, or which of its secrets is missing or not allowed. Empty: nothing, or the strategy is
@@ -39,17 +38,18 @@ type Observation struct {
 	ClassInvalid string
 
 	// Read says how everything above was read in this pass, in this order: the deployment; its sets
-	// and the orphans; the machines. Once machineset.DeleteWithin has passed after it ended, it no
+	// and the orphans; the machines. Once machineset.DeleteWithin has passed after the read ended, it no
 	// longer allows resizing or deleting a set or marking a machine.
 	Read decision.Freshness
-	// Frozen: no set is created and none grows. Everything else goes on.
+	// Frozen: no set is created and none grows. Everything else continues.
 	Frozen bool
-	// ClockFrom is when the last outage of an API server ended, as far as this process knows, and now
-	// while one does not answer: Spec.ProgressDeadline counts from it if no progress came later. Zero:
-	// there was none. After a restart of the process the machines' own machine.Status.ClockFrom say it.
+	// ClockFrom is when the last outage of an API server ended, as far as this process knows. During an
+	// outage it is the present time. Spec.ProgressDeadline counts from it if no progress came later.
+	// Zero: there was no outage. After a restart of the process, the machines' own
+	// machine.Status.ClockFrom replace it.
 	ClockFrom time.Time
-	// Taken is which set has the name of a new set, after its creation was answered "already exists".
-	// Nil: it was not.
+	// Taken says which set has the name of the set to be created, after the create was answered with
+	// "already exists". Nil: it was not answered so.
 	Taken *Taken
 	// Failed is the first refusal of an order in this pass. Not a refusal: "already exists" of a
 	// create, "not found" of a delete, and a conflict.
@@ -174,18 +174,18 @@ type Plan struct {
 	// again. Zero without these orders.
 	Until time.Time
 
-	// Gathering is since when orders wait for others to join them, see Policy.Gather, until they
-	// are seen to be carried out. Zero: none do. The caller keeps it, as Observation.Gathering of
-	// all later decisions.
+	// Gathering is the time since which orders wait for others to join them, see Policy.Gather. It stays
+	// until a decision sees that they were carried out. Zero: no orders wait. The caller passes it to the
+	// next decision, as Observation.Gathering.
 	Gathering time.Time
 
 	// At is when to decide again even if nothing has changed. Zero: never.
 	At time.Time
-	// Why of a plan with orders is that of the first.
+	// Why is the reason. If there are orders, it is the first one's.
 	Why decision.Why
-	// HeldUp says which machines fail, or wait in a drain, and why. Zero: none. It comes with each pass
-	// that waits. The caller must report it when it first comes, and every HeldUpEvery as long as it
-	// lasts, because nothing else may report it.
+	// HeldUp says which machines fail, or wait in a drain, and why. Zero: none. Each plan that waits has
+	// it. The caller must report it when it first occurs, and again every HeldUpEvery while it lasts,
+	// because it may be the only report of these machines.
 	HeldUp decision.Why
 	// Warn is a warning for its owner. Zero: none. It comes with each pass; the caller must report
 	// it only once.

@@ -20,48 +20,47 @@ type Policy struct {
 	ProgressInterval time.Duration
 	// Gather is how long the orders of a rolling update may wait for others that are about to join
 	// them. The longer it is, the fewer writes of sets a wave of new machines takes. Not negative;
-	// default 0: they do not wait. No longer than half of a deployment's progress deadline.
+	// default 0: they do not wait. At most half of a deployment's progress deadline counts.
 	Gather time.Duration
 	// Names is the maximum number of machine names that a growing set gets with its new size in a
 	// rolling update, which saves a write by the set; see machineset.Reservation. The set gives out
-	// further names itself. From 0 to 1,000. More than the Burst of the sets' policy counts as that
-	// for a manager, and should be avoided without one. Default 0.
+	// further names itself. From 0 to 1,000; default 0. It should not exceed the Burst of the sets'
+	// policy; a manager uses the smaller of both.
 	Names int32
 	// Resync is the longest time between two decisions about a deployment. At least a second;
 	// default 10 min.
 	Resync time.Duration
-	// Retry is how long orders wait after one was refused: the class's period, longer with each
-	// failure. A class that waits; default codes.Short, 5 s.
+	// Retry says how long orders wait after one was refused: the period of the class, longer with each
+	// further failure. The period must not be zero; default codes.Short, 5 s.
 	Retry codes.RetryClass
 	// FailedSummaries is how many failed machines a status lists at most, the newest first. From 1
 	// to 100; default 10, as for sets. object.Off: none.
 	FailedSummaries int
-	// MaxReplicas is the largest size of a deployment. A deployment that asks for more is not acted
-	// upon: it neither grows nor shrinks nor rolls, its sets continue with their orders, and its
-	// condition SpecValid is False. At least 1; default 10,000, as for sets. object.Off: no limit.
+	// MaxReplicas is the largest size of a deployment. A larger deployment is invalid: its sizes and
+	// templates stay as they are, its sets continue with their orders, and its condition SpecValid is
+	// False. At least 1; default 10,000, as for sets. object.Off: no limit.
 	MaxReplicas int32
-	// RolloutMarks says which marks nodes get during a rollout: Avoid those of the old sets, Keep
-	// those of all sets. They are what they say; DefaultPolicy has Avoid alone.
+	// RolloutMarks says which marks nodes get during a rollout: with Avoid the nodes of the old sets,
+	// with Keep those of all sets. The zero value means none; DefaultPolicy has Avoid alone.
 	RolloutMarks machine.RolloutMarks
 	// UpdateLimit is how many VMs of a deployment, or of a set without one, are updated at a time,
 	// as a number or a part of its replicas, rounded up; at least one. A VM whose update fails
 	// counts until it succeeds, so that a change that can't work reaches no more VMs than that.
-	// Default 10%. 0% is one.
+	// Default 10%. 0% means one.
 	UpdateLimit rollout.IntOrPercent
 	// StrictQuota counts terminating machines toward R + S. A rollout then never has more than R +
 	// S machines at a provider, and waits until terminating ones are gone. The policy of the sets
 	// must have it too. Default: no.
 	StrictQuota bool
-	// IgnoreMinReady has a machine count as available as soon as it is ready: Spec.MinReady stays on
-	// deployments and sets, and nothing waits for it. The policy of the sets must have it too.
-	// Default: no.
+	// IgnoreMinReady counts a machine as available as soon as it is ready, whatever Spec.MinReady says.
+	// The policy of the sets must have it too. Default: no.
 	IgnoreMinReady bool
 	Keys           Keys
 }
 
 // Keys are the labels and annotations that this library and others set on sets and machines. The
-// zero Keys are those of DefaultPolicy. In others, an empty key switches its feature off, if that is
-// possible.
+// zero Keys are those of DefaultPolicy. If any key is set, an empty key switches its feature off, if that
+// is possible.
 type Keys struct {
 	// TemplateHash is the label that distinguishes a deployment's sets. It must not be empty.
 	TemplateHash string
@@ -70,15 +69,15 @@ type Keys struct {
 	// them.
 	DesiredReplicas string
 	MaxReplicas     string
-	// RaisedFrom is the annotation on a raised set that notes the smaller size by which it may
-	// still be deleting machines. Empty: no set that was ordered to delete machines is then ordered
-	// to keep them.
+	// RaisedFrom is the annotation on a set whose size was raised while it was deleting machines. It
+	// records the smaller size, to which the set may still be deleting. Empty: the size of such a set is
+	// not raised again.
 	RaisedFrom string
-	// DeletionCandidates is the annotation on a deployment by which a scaler names the machines
-	// that should go when it lowers replicas: see ScaleDown.
+	// DeletionCandidates is the annotation on a deployment in which a scaler names the machines to be
+	// deleted when it lowers replicas: see ScaleDown.
 	DeletionCandidates string
-	// ScaledAt is the annotation on a deployment by which a scaler says, by its own clock, when it
-	// changed the number of replicas: an RFC 3339 time. The scaler writes it in the same update as
+	// ScaledAt is the annotation on a deployment in which a scaler says when it changed the number of
+	// replicas, by its own clock: an RFC 3339 time. The scaler writes it in the same update as
 	// DeletionCandidates.
 	ScaledAt string
 	// Replace is the annotation on a machine that asks for its replacement. It
@@ -88,8 +87,8 @@ type Keys struct {
 	// of the sets' policy. A deployment removes it from its current set: to prevent new machines,
 	// pause the set or scale the deployment. Empty: no label is removed.
 	ScaleUpDisabled string
-	// Paused is the annotation on a set or a machine that asks to leave it as it is. It must be
-	// that of the policies of both.
+	// Paused is the annotation on a set or a machine that pauses it: nothing is done for it. It must be
+	// that of the policies of sets and machines.
 	Paused string
 	// Preserve is the annotation on a machine that asks to keep it for
 	// inspection. It must be that of the machines' policy.
@@ -100,7 +99,7 @@ type Keys struct {
 	InPlaceTarget string
 }
 
-// DefaultPolicy returns the established settings.
+// DefaultPolicy returns the default settings.
 func DefaultPolicy() *Policy {
 	return &Policy{
 		StatusInterval:  time.Second,
@@ -126,7 +125,7 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// defaults are those of single settings: no rollout mark is a choice.
+// defaults are the defaults of single settings. RolloutMarks has none: its zero value is a valid choice.
 var defaults = func() *Policy {
 	p := DefaultPolicy()
 	p.RolloutMarks = machine.RolloutMarks{}

@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// rollBack answers a request for an earlier template, in the write that removes the request. While the
-// deployment is paused, the request waits.
+// rollBack restores an earlier template on request. The same write removes the request. While the deployment is
+// paused, the request waits.
 func (d *state) rollBack() (Plan, bool) {
 	request := d.deployment.Spec.RollbackTo
 	if request == nil || d.held() || d.deployment.Spec.Paused {
@@ -42,9 +42,9 @@ func (d *state) rollBack() (Plan, bool) {
 	return Plan{Write: &Update{restored, EventNormal}, Why: why}, true
 }
 
-// rollbackTarget returns the youngest set of a revision. For 0 it is that of the highest revision
-// with another template than the present one. Nil: there is none. A set that is being deleted is no
-// longer history.
+// rollbackTarget returns the youngest set of a revision. For revision 0 it returns the set with the highest
+// revision among those with another template than the present one. Nil: there is none. Sets that are being
+// deleted do not count.
 func (d *state) rollbackTarget(revision int64) *setState {
 	var found *setState
 	for i := range d.sets {
@@ -63,7 +63,8 @@ func (d *state) rollbackTarget(revision int64) *setState {
 	return found
 }
 
-// restore copies a set's template and annotations, without those that deployments put on sets.
+// restore copies a set's template and annotations to a deployment, except for labels and annotations that
+// deployments put on sets.
 func (d *state) restore(changed *Deployment, from *setState) {
 	keys := &d.p.Keys
 	changed.Spec.Template = from.set.Spec.Template.Clone()
@@ -81,7 +82,7 @@ func (d *state) restore(changed *Deployment, from *setState) {
 	maps.Copy(changed.Annotations, annotations)
 }
 
-// numberNewSet gives the new set its revision, unless another order has carried it.
+// numberNewSet gives the new set its revision, unless another order has already written it.
 func (d *state) numberNewSet() (Plan, bool) {
 	if d.held() || d.current == nil || d.current.set.Revision == d.revision {
 		return Plan{}, false
@@ -129,9 +130,9 @@ func (d *state) prune() (Plan, bool) {
 	return plan, true
 }
 
-// oldSets returns the sets that are history and not being deleted, the lowest revision first, of equal
-// ones the oldest. If there is no new set, because the template was changed while paused, the
-// youngest does not count as history: scaling may need it.
+// oldSets returns the old sets that are not being deleted, the lowest revision first; of equal revisions the
+// oldest set. If there is no new set, because the template was changed while paused, the youngest set is left
+// out: scaling may need it.
 func (d *state) oldSets() []*setState {
 	var out []*setState
 	for i := range d.sets {
@@ -146,7 +147,7 @@ func (d *state) oldSets() []*setState {
 	return out
 }
 
-// awaited reports whether a machine is being updated in place to a set's template, and will move to it.
+// awaited reports whether some machine is being updated in place to a set's template, and will move to the set.
 func (d *state) awaited(f *setState) bool {
 	key := d.p.Keys.InPlaceTarget
 	for i := range d.sets {

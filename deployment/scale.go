@@ -22,8 +22,8 @@ type step struct {
 	why     rollout.Why
 }
 
-// waitRemark returns a remark for the reason of a wait: that the object waited for is paused, and how
-// many machines are too old.
+// waitRemark returns a remark for the reason of a wait: which object that it waits for is paused or not fit for
+// an update, and how many machines are too old.
 func (d *state) waitRemark() string {
 	text := d.pausedRemark()
 	if n := d.expired(); n > 0 {
@@ -56,8 +56,8 @@ func (d *state) delayed() bool {
 	return slices.ContainsFunc(d.sets, func(f setState) bool { return f.delayed > 0 && !f.set.Deleted() })
 }
 
-// unfitRemark names a machine that can't be updated in place as it is. The rollout waits until it
-// recovers, or is replaced for its health.
+// unfitRemark returns a remark that names a machine that can't be updated in place as it is. The rollout waits
+// until the machine recovers or is replaced.
 func (d *state) unfitRemark() string {
 	if d.next.why.Reason != rollout.ReasonUnfit {
 		return ""
@@ -98,9 +98,9 @@ func (d *state) nextStep() (next step) {
 		next.fleet.Sets[i].Behind = d.sets[i].size() - d.sets[i].actingSize(d.p.Keys.RaisedFrom)
 	}
 	switch {
-	case spec.Paused || spec.Template.InvalidEntry() != nil: // no machine is made that could take another's place
+	case spec.Paused || spec.Template.InvalidEntry() != nil: // only scales: no new machine could replace an old one
 		if recreate {
-			next.fleet.Bounds = rollout.Bounds{} // scaling alone needs no missing machine
+			next.fleet.Bounds = rollout.Bounds{} // with Recreate all may be missing, which scaling alone does not need
 		}
 		next.scales, next.why = rollout.Resize(next.fleet, nil)
 	case recreate:
@@ -129,7 +129,7 @@ func (d *state) scale() (Plan, bool) {
 		if f := d.resizable(step.Name); f != nil && !(d.o.Frozen && step.To > step.From) {
 			changed := d.resized(f, step.To, f.choicesFor(step.To))
 			closeRestored(changed, &step)
-			d.nameNew(f, changed)
+			d.reserveNames(f, changed)
 			why := decision.Why{Reason: ReasonScale, Name: f.set.Name, Have: int64(step.From), Want: int64(step.To), Cause: step.Why}
 			plan.Scale = append(plan.Scale, Order{changed, why})
 		}
@@ -145,8 +145,7 @@ func (d *state) scale() (Plan, bool) {
 	return plan, true
 }
 
-// repair gives a set of negative size, which is invalid, the size that the rollout has assumed for
-// it.
+// repair gives a set whose size is negative, which is invalid, the size that the rollout assumes for it.
 func (d *state) repair() (Plan, bool) {
 	var plan Plan
 	for i := range d.sets {
@@ -164,7 +163,7 @@ func (d *state) repair() (Plan, bool) {
 	return plan, true
 }
 
-// Why a scale-down is refused, for errors.Is. The error names the object.
+// These errors of ScaleDown say why it is refused, for errors.Is. The error names the object.
 var (
 	// ErrGoing: the deployment is being deleted.
 	ErrGoing = errors.New("it is being deleted")
@@ -174,8 +173,8 @@ var (
 	ErrTooMany = errors.New("more machines are named than replicas are removed")
 	// ErrNotMember: a named machine is not the deployment's.
 	ErrNotMember = errors.New("the deployment has no such machine")
-	// ErrLeaving: a named machine is being deleted already, or was chosen to go with an earlier
-	// reduction. It can't go twice.
+	// ErrLeaving: a named machine is being deleted already, or was chosen for deletion before. It can't be
+	// deleted twice.
 	ErrLeaving = errors.New("it is being deleted, or chosen for deletion, already")
 	// ErrNamedTwice: a machine is named twice.
 	ErrNamedTwice = errors.New("it is named twice")
@@ -184,13 +183,13 @@ var (
 )
 
 // ScaleDown returns the deployment of the observation with to replicas, and with the named machines
-// chosen to go. Both are one update, so that neither is ever seen without the other. The update
-// also says when (Keys.ScaledAt). The observation must be read live; only Deployment and Sets are
-// used. If the deployment already has this size and these names, it comes back unchanged, so that a
-// caller whose answer was lost may ask again.
+// chosen for deletion. Both are one update, so that neither is ever seen without the other. The update
+// also has the time of the change (Keys.ScaledAt). The observation must be read live; only Deployment and
+// Sets are used. If the deployment already has this size and these names, it is returned unchanged, so that a
+// caller whose answer was lost may call it again.
 //
 // The named machines are deleted first, within the bounds of the deployment's strategy. If one can't
-// be deleted because availability would fall below the floor, another one is.
+// be deleted because availability would fall below the floor, another one is deleted.
 func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Time) (*Deployment, error) {
 	if o == nil || o.Deployment == nil {
 		return nil, fmt.Errorf("deployment.ScaleDown: %w", decision.ErrNoObservation)
@@ -206,14 +205,14 @@ func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Tim
 	if to == d.Spec.Replicas && allListed(listed, names) {
 		return d, nil
 	}
-	if bad := o.mayLose(names, to, p.Keys.DeletionCandidates, listed); bad != nil {
+	if bad := o.checkScaleDown(names, to, p.Keys.DeletionCandidates, listed); bad != nil {
 		return refuse(bad)
 	}
 	changed := d.Clone()
 	changed.Spec.Replicas = to
 	if len(names) > 0 {
 		at := now.Truncate(time.Second)
-		if before := d.scaledAt(p); before.After(at) { // another scaler's clock is ahead
+		if before := d.scaledAt(p); before.After(at) { // the clock of another scaler is ahead
 			at = before
 		}
 		for _, name := range names {
@@ -236,9 +235,9 @@ func allListed(listed []machineset.DeletionCandidate, names []string) bool {
 	return true
 }
 
-// mayLose returns why the named machines can't be chosen to go when the deployment is scaled down
-// to to. Nil: they can.
-func (o *Observation) mayLose(names []string, to int32, key string, listed []machineset.DeletionCandidate) error {
+// checkScaleDown returns why the named machines can't be chosen for deletion when the deployment is scaled down
+// to to replicas. Nil: they can.
+func (o *Observation) checkScaleDown(names []string, to int32, key string, listed []machineset.DeletionCandidate) error {
 	replicas := o.Deployment.Spec.Replicas
 	switch {
 	case to < 0 || to > replicas:
@@ -249,7 +248,7 @@ func (o *Observation) mayLose(names []string, to int32, key string, listed []mac
 		return ErrTooMany
 	}
 	for i, name := range names {
-		bad := o.mayLeave(name, listed)
+		bad := o.checkCandidate(name, listed)
 		if slices.Contains(names[:i], name) {
 			bad = ErrNamedTwice
 		}
@@ -260,8 +259,8 @@ func (o *Observation) mayLose(names []string, to int32, key string, listed []mac
 	return nil
 }
 
-// mayLeave returns why a machine can't be chosen to go. Nil: it can.
-func (o *Observation) mayLeave(name string, listed []machineset.DeletionCandidate) error {
+// checkCandidate returns why a machine can't be chosen for deletion. Nil: it can.
+func (o *Observation) checkCandidate(name string, listed []machineset.DeletionCandidate) error {
 	owner, m := o.find(name)
 	switch {
 	case m == nil:
@@ -276,7 +275,7 @@ func (o *Observation) mayLeave(name string, listed []machineset.DeletionCandidat
 	return nil
 }
 
-// find returns the machine of that name and its set. Nil: the deployment has none.
+// find returns the machine with this name, and its set. Nil: the deployment has no such machine.
 func (o *Observation) find(name string) (*machineset.Set, *machine.Machine) {
 	key := object.Key{Namespace: o.Deployment.Namespace, Name: name}
 	for _, c := range o.Sets {
@@ -292,9 +291,10 @@ func (o *Observation) find(name string) (*machineset.Set, *machine.Machine) {
 	return nil, nil
 }
 
-// batchOrders reports whether orders of a rolling update wait for others that are about to join them,
-// for Policy.Gather at most. Then a wave of machines, which become available one by one, takes one
-// write of a set. Orders do not wait if they follow a change of the spec, or if none will join them.
+// batchOrders reports whether orders of a rolling update wait for others that are about to join them, for
+// Policy.Gather at most. The machines of a wave become available one by one; with a wait, all of them take one
+// write of a set instead of several. Orders do not wait after a change of the spec, or if no others are
+// expected.
 func (d *state) batchOrders() bool {
 	spec := &d.deployment.Spec
 	rolling := spec.Strategy.Kind != Recreate && spec.Strategy.Kind != InPlaceUpdate && !spec.Paused
@@ -310,7 +310,7 @@ func (d *state) batchOrders() bool {
 		wait = min(wait, deadline/2) // the wait must not exceed the deadline
 	}
 	until := since.Add(wait)
-	if since.After(d.now) || !d.now.Before(until) { // the former: the clock was set back
+	if since.After(d.now) || !d.now.Before(until) { // since is in the future if the clock was set back
 		return false
 	}
 	d.batchSince, d.batchWait = since, until.Sub(d.now)
@@ -318,16 +318,16 @@ func (d *state) batchOrders() bool {
 	return true
 }
 
-// specChanged reports whether the spec has changed since the last status, as far as is known: shortly
-// after a status was written, the next one is delayed, and then only a change of the size is certain.
+// specChanged reports whether the spec has changed since the last status was written. While the next status is
+// delayed, a stored generation that is behind does not show that, so only a change of the size counts.
 func (d *state) specChanged() bool {
 	s := &d.deployment.Status
 	resized := !s.WantedSince.IsZero() && s.Wanted != d.deployment.Spec.Replicas
 	return resized || s.ObservedGeneration != d.deployment.Generation && !d.now.Before(d.statusAt(max(d.p.StatusInterval, 0)))
 }
 
-// moreOrdersExpected reports whether the rollout will probably give more orders by itself: new machines
-// are not available yet, or old machines that were ordered to go still exist.
+// moreOrdersExpected reports whether the rollout will probably give more orders soon: new machines are not
+// available yet, or surplus machines still exist.
 func (d *state) moreOrdersExpected() bool {
 	for i := range d.sets {
 		f, numbers := &d.sets[i], &d.next.fleet.Sets[i]

@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// deletionCandidates returns the names that a set of this size should know: the earlier ones, as
-// long as it has more machines than that, and those added. A negative size is that of size().
+// deletionCandidates returns the candidates that a set with this size should have: the present ones, as long as
+// it has more machines than its size, and those added. A negative size stands for f.size().
 func (f *setState) deletionCandidates(size int32, added []machineset.DeletionCandidate) []machineset.DeletionCandidate {
 	var out []machineset.DeletionCandidate
 	if size < 0 {
@@ -25,7 +25,7 @@ func (f *setState) deletionCandidates(size int32, added []machineset.DeletionCan
 	return append(out, added...)
 }
 
-// aliveDeletionCandidates returns those that the set has not deleted yet.
+// aliveDeletionCandidates returns the candidates that the set has not deleted yet.
 func (f *setState) aliveDeletionCandidates() []machineset.DeletionCandidate {
 	if len(f.set.Instructions.DeletionCandidates) == 0 {
 		return nil
@@ -45,15 +45,14 @@ func (f *setState) aliveDeletionCandidates() []machineset.DeletionCandidate {
 	return out
 }
 
-// outdatedDeletionCandidates reports whether a set still knows candidates among its machines although
-// it has no surplus left to delete. They must not be used for the next reduction.
+// outdatedDeletionCandidates reports whether a set still has candidates among its machines although it has no
+// surplus left to delete. They must not be used for the next reduction.
 func (f *setState) outdatedDeletionCandidates() bool {
 	return f.actual <= f.size() && len(f.aliveDeletionCandidates()) > 0
 }
 
-// marks returns the rollout marks for the machines of a set. If there is no new set, because the
-// template was changed while paused, they stay as they are: it is not known which machines will be
-// replaced.
+// marks returns the rollout marks for the machines of a set. If there is no new set, because the template was
+// changed while paused, the marks stay as they are.
 func (d *state) marks(f *setState) machine.RolloutMarks {
 	switch {
 	case d.current == nil:
@@ -66,9 +65,9 @@ func (d *state) marks(f *setState) machine.RolloutMarks {
 	return marks
 }
 
-// carry adds to a write of a set the changes that would need a write of their own, and the names of
-// machines that a scaler has chosen to go with the new size.
-func (d *state) carry(f *setState, changed *machineset.Set, choices []machineset.DeletionCandidate) {
+// addPending adds to a write of a set the changes that would otherwise need a write of their own, and the
+// deletion candidates that the set gets with its new size.
+func (d *state) addPending(f *setState, changed *machineset.Set, choices []machineset.DeletionCandidate) {
 	if f == d.current {
 		changed.Revision = d.revision
 	}
@@ -81,15 +80,15 @@ func (d *state) carry(f *setState, changed *machineset.Set, choices []machineset
 	changed.Spec.AutoPreserve = d.preserveShare(f)
 }
 
-// surgeAllowance returns how far a set may leave its size to replace machines on request or for their
-// age: by the bounds of a rollout, while no rollout runs. It is zero
+// surgeAllowance returns how far the number of a set's machines may differ from its size, to replace machines
+// on request or for their age. It is the strategy's bounds, but zero
 //
 //   - for old sets, and if no machine is to be replaced;
 //   - during a rollout, and while the deployment or the set is paused;
-//   - while a machine of the set is being updated in place and will move to another set: it would wait
-//     for the set to reach its size, and the set for the machine to be available.
+//   - while a machine of the set is being updated in place and will move to another set: the move would
+//     wait until the set has its size, and the set would wait until the machine is available.
 //
-// If the set has been ordered fewer machines than the deployment wants, fewer may be unavailable.
+// If the set's size is below the deployment's, fewer machines may be unavailable.
 func (d *state) surgeAllowance(f *setState) machineset.SurgeAllowance {
 	if f.requested == 0 || f != d.current || f.paused || f.underWay > 0 || d.deployment.Spec.Paused || d.rolling() {
 		return machineset.SurgeAllowance{}
@@ -98,9 +97,9 @@ func (d *state) surgeAllowance(f *setState) machineset.SurgeAllowance {
 	return machineset.SurgeAllowance{Surge: d.bounds.Surge, Unavailable: max(0, d.bounds.Unavailable-missing)}
 }
 
-// withHandover returns an order that changes which machines a set names as moving, and its size by by.
-func (d *state) withHandover(f *setState, h machineset.Handover, by int, names []string, reason decision.Reason) Order {
-	size := max(0, f.size()+int32(by))
+// withHandover returns an order that gives a set another handover, and changes its size by delta.
+func (d *state) withHandover(f *setState, h machineset.Handover, delta int, names []string, reason decision.Reason) Order {
+	size := max(0, f.size()+int32(delta))
 	changed := d.resized(f, size, nil)
 	changed.Instructions.Handover = h
 	return Order{changed, decision.Why{
@@ -116,10 +115,10 @@ func machinesAre(names []string) string {
 	return strconv.Itoa(len(names)) + " machines are"
 }
 
-// preserveShare returns how many failed machines a set may keep by itself. Old sets keep those that
-// they have, as far as the limit allows, the newest first. The new set gets the rest. Its share
-// grows only by what the others have given up. So all sets together never keep more than the limit,
-// except for what a set was about to write when its share was reduced.
+// preserveShare returns how many failed machines a set may preserve by itself, as its part of the deployment's
+// limit. Old sets keep the shares that they use, as far as the limit allows, the newest set first. The new set
+// gets the rest: its share grows only after another set has given up a part of its own. So all sets together
+// never preserve more than the limit, except for what a set was about to write when its share was reduced.
 func (d *state) preserveShare(f *setState) int32 {
 	left, taken := max(d.deployment.Spec.AutoPreserve, 0), int64(0)
 	for i := len(d.sets) - 1; i >= 0; i-- {
@@ -137,15 +136,15 @@ func (d *state) preserveShare(f *setState) int32 {
 	return int32(max(0, int64(max(d.deployment.Spec.AutoPreserve, 0))-taken))
 }
 
-// resized returns a set with another size, and the machines that a scaler has chosen to go with it.
-// It also settles the names that became machines.
+// resized returns a copy of a set with another size, and with the deletion candidates for it. If all names of
+// the set's reservation became machines, it settles the reservation.
 func (d *state) resized(f *setState, size int32, choices []machineset.DeletionCandidate) *machineset.Set {
 	changed := f.set.Clone()
 	changed.Spec.Replicas = size
 	if f.namesDone() {
 		changed.Instructions.Reservation = changed.Instructions.Reservation.Next(0, time.Time{})
 	}
-	d.carry(f, changed, choices)
+	d.addPending(f, changed, choices)
 	d.annotateReplicas(changed)
 	f.recordRaise(changed, d.p.Keys.RaisedFrom)
 	return changed
@@ -171,17 +170,16 @@ func (d *state) annotateReplicas(s *machineset.Set) {
 	}
 }
 
-// A set that has to delete machines reads its size, chooses, and then deletes one after the other. If
-// its size is raised meanwhile, it still acts on the smaller one. So a raise of a set that may have
-// more machines than ordered is recorded on the set: the size until then, and the generation that the
-// raise makes. Until the set has observed that generation, its machines count as if it still had the
-// smaller size.
+// A set that has to delete machines reads its size, chooses machines, and then deletes one after the other. If
+// its size is raised meanwhile, it may still delete down to the smaller size. So if the size is raised of a set
+// that may have more machines than that, the set records the smaller size, and the generation that the raise
+// will have. Until the set has observed that generation, its machines count as if it still had the smaller size.
 //
-// An old set that is raised to keep machines may have deleted some of them since they were counted. It
-// must not create others of the old template. So the raise closes the set, and openOrClose opens it
-// with the size of what it has, once it has observed the raise.
+// An old set that is raised to keep machines may have deleted some of them since they were counted. It must not
+// create others of the old template. So the raise closes the set. Once the set has observed the raise,
+// openOrClose opens it, with the number of its machines as its size.
 
-// recordRaise records on a set that gets another size the smaller size that it may still act on.
+// recordRaise records on a resized set the smaller size to which it may still delete machines.
 func (f *setState) recordRaise(changed *machineset.Set, key string) {
 	if key == "" {
 		return
@@ -195,8 +193,8 @@ func (f *setState) recordRaise(changed *machineset.Set, key string) {
 	}
 }
 
-// actingSize returns the smallest size by which a set may still delete machines. A record that can't
-// be read may mean 0.
+// actingSize returns the smallest size to which a set may still delete machines. A record that can't be read
+// counts as 0.
 func (f *setState) actingSize(key string) int32 {
 	record := f.set.Annotations[key]
 	if record == "" || key == "" {
@@ -213,18 +211,17 @@ func (f *setState) actingSize(key string) int32 {
 	return max(0, min(size, f.size()))
 }
 
-// closeRestored closes a set that a step raises to keep machines, so that it creates none.
+// closeRestored closes a set if a step raises it to keep machines, so that it creates none.
 func closeRestored(changed *machineset.Set, step *rollout.Scale) {
 	if step.Why.Reason == rollout.ReasonRestored {
 		changed.Instructions.Handover.Closed = true
 	}
 }
 
-// Rollout marks go from the deployment to its sets, from a set to its machines and from a machine
-// to its node, each step one write. They are removed in the same way. The only record of a mark is
-// the object that carries it.
+// Rollout marks are copied from the deployment to its sets, from a set to its machines and from a machine to
+// its node, each step by one write. They are removed in the same way.
 
-// describeMarks returns what marks mean for nodes.
+// describeMarks returns the part of a reason that says what marks mean for nodes.
 func describeMarks(m machine.RolloutMarks) string {
 	switch m {
 	case machine.RolloutMarks{Avoid: true}:
@@ -237,7 +234,7 @@ func describeMarks(m machine.RolloutMarks) string {
 	return "no longer need rollout marks"
 }
 
-// whyMarked returns why a set is written by markSets. changed is what it becomes.
+// whyMarked returns why markSets writes a set. changed is the set that it writes.
 func (d *state) whyMarked(f *setState, changed *machineset.Set) decision.Why {
 	s, allowance := f.set, changed.Instructions.SurgeAllowance
 	marked := s.Instructions.Marks == changed.Instructions.Marks
@@ -262,10 +259,10 @@ func (d *state) whyMarked(f *setState, changed *machineset.Set) decision.Why {
 	return decision.Why{Reason: reasonMark, Name: s.Name, Detail: describeMarks(changed.Instructions.Marks)}
 }
 
-// markSets writes what other orders have not carried: marks, the surge allowance, the share of preserved
-// machines, and candidates that a set no longer has to delete. A set without machines needs no marks:
-// if it gets machines again, the order that resizes it carries them. Its share and its surge allowance
-// are written even so, because they count for the other sets.
+// markSets writes the changes of addPending that no other order has written: marks, the surge allowance, the
+// share of preserved machines, and that a set no longer has deletion candidates. A set without machines needs
+// no marks: if it gets machines again, the order that resizes it writes them. Its share and its surge allowance
+// are written anyway, because the shares of other sets depend on them.
 func (d *state) markSets() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -274,14 +271,14 @@ func (d *state) markSets() (Plan, bool) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		s := f.set
-		marked, forgets, allowance := s.Instructions.Marks == d.marks(f), f.outdatedDeletionCandidates(), d.surgeAllowance(f)
+		marked, outdated, allowance := s.Instructions.Marks == d.marks(f), f.outdatedDeletionCandidates(), d.surgeAllowance(f)
 		share := d.preserveShare(f)
 		shared, used := s.Spec.AutoPreserve == share, f.inUse()
-		if s.Deleted() || !d.copiedPause(s) && shared && s.Instructions.SurgeAllowance == allowance && (!used || marked && !forgets) {
+		if s.Deleted() || !d.copiedPause(s) && shared && s.Instructions.SurgeAllowance == allowance && (!used || marked && !outdated) {
 			continue
 		}
 		changed := s.Clone()
-		d.carry(f, changed, nil)
+		d.addPending(f, changed, nil)
 		plan.Push = append(plan.Push, Order{changed, d.whyMarked(f, changed)})
 	}
 	if len(plan.Push) == 0 {
@@ -291,18 +288,18 @@ func (d *state) markSets() (Plan, bool) {
 	return plan, true
 }
 
-// Machines that are kept for inspection count towards a fleet's size and are not available. Sets
-// delete them last, while a rollout's arithmetic assumes that a set first deletes what is not
-// available. So they are hidden from it: the arithmetic sees a fleet without them, smaller by as many,
-// and each set that has them is ordered to have as many more. No more are hidden than are wanted: if a
-// fleet shrinks further, they are deleted too.
+// Machines that are preserved count towards a deployment's size and are not available. Sets delete them last,
+// but package rollout assumes that a set deletes unavailable machines first. So these machines are hidden from
+// package rollout: it computes sizes for a fleet without them, smaller by their number, and the size of each
+// set is then increased by the number of its hidden machines. No more are hidden than Replicas: if the
+// deployment shrinks below their number, some are deleted, too.
 //
-// A rollout therefore leaves them where they are, is complete without them, and replaces them when
-// they are not kept any more. Recreate hides only those of the new set, because no machine of an old
-// template may exist beside it. While paused, Recreate hides none, because no old set may grow.
+// So a rollout leaves preserved machines where they are, is complete without them, and replaces them when they
+// are no longer preserved. Recreate hides only those of the new set, because no machine of an old template may
+// exist beside the new ones. While paused, Recreate hides none, because no old set may grow.
 
-// hide computes how many machines of each set are hidden: those of the new set first, then of the
-// newest.
+// hide computes how many machines of each set are hidden: of the new set first, then of the other sets, the
+// youngest first.
 func (d *state) hide() {
 	left := max(d.deployment.Spec.Replicas, 0)
 	take := func(f *setState) {
@@ -331,7 +328,7 @@ func (d *state) hiddenMachines() (n int32) {
 	return n
 }
 
-// addHidden adds the hidden machines to orders.
+// addHidden adds the hidden machines to the sizes in orders.
 func (d *state) addHidden(steps []rollout.Scale) {
 	for i := range steps {
 		if f := d.resizable(steps[i].Name); f != nil {

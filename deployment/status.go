@@ -18,8 +18,8 @@ const (
 	MinimumUnavailable = "MinimumReplicasUnavailable"
 )
 
-// FailureRefused is the reason of ConditionReplicaFailure when an order to a set was refused. Any
-// other reason is that of a set's own condition.
+// FailureRefused is the reason of ConditionReplicaFailure when an order to a set was refused. Any other reason
+// is copied from a set's own condition.
 const FailureRefused = "OrderRefused"
 
 // writeStatus plans a write of the status if it differs from the stored one and the last write is long
@@ -31,7 +31,7 @@ func (d *state) writeStatus(want Status) (Plan, bool) {
 	if next := d.statusAt(d.statusInterval(&want)); d.now.Before(next) {
 		timeless := want
 		timeless.ProgressedAt, timeless.RolloutSince = d.deployment.Status.ProgressedAt, d.deployment.Status.RolloutSince
-		if !timeless.Equal(&d.deployment.Status) { // a time alone delays nothing after the status
+		if !timeless.Equal(&d.deployment.Status) { // steps after the status wait for it, unless only a time changed
 			d.throttled = next.Sub(d.now)
 		}
 		d.wakeBy(next)
@@ -49,8 +49,8 @@ func (d *state) writeStatus(want Status) (Plan, bool) {
 	return Plan{Write: write, Why: why}, true
 }
 
-// statusInterval returns the least time between the last write of the status and that of this one.
-// Nothing delays the first report of a rollout, which says when it began.
+// statusInterval returns the least time between the last write of the status and the next one. It is zero for
+// the status that first reports a rollout, because that records when the rollout began.
 func (d *state) statusInterval(want *Status) time.Duration {
 	switch {
 	case d.onlyProgress(want):
@@ -61,7 +61,7 @@ func (d *state) statusInterval(want *Status) time.Duration {
 	return max(d.p.StatusInterval, 0)
 }
 
-// onlyProgress reports whether a status only records progress of machines, and not all are done.
+// onlyProgress reports whether a status differs only in the progress of machines, and the rollout is not done.
 func (d *state) onlyProgress(want *Status) bool {
 	have := &d.deployment.Status
 	settled := d.next.why.Reason == rollout.ReasonDone && want.Unavailable == 0
@@ -71,8 +71,8 @@ func (d *state) onlyProgress(want *Status) bool {
 		object.SameVerdicts(want.Conditions, d.progressed(have.Conditions, want))
 }
 
-// progressed returns the conditions of a rollout that had begun as they are with progress, if want says
-// no more than that it made some.
+// progressed returns the stored conditions for a comparison with want. If want says that a rollout that had
+// just begun has made progress, the result says so, too, so that this does not count as a difference.
 func (d *state) progressed(have []object.Condition, want *Status) []object.Condition {
 	next := object.FindCondition(want.Conditions, ConditionProgressing)
 	_, had := d.storedProgress()
@@ -82,8 +82,8 @@ func (d *state) progressed(have []object.Condition, want *Status) []object.Condi
 	return object.SetCondition(slices.Clone(have), *next)
 }
 
-// countedStatus returns the part of the status that any deployment has, also if it is being deleted or
-// invalid.
+// countedStatus returns the status of a deployment that is invalid or being deleted: only the parts that are
+// counted from its sets and machines are brought up to date.
 func (d *state) countedStatus() Status {
 	s := d.deployment.Status.Clone()
 	s.ObservedGeneration = d.deployment.Generation
@@ -115,10 +115,10 @@ func (d *state) countedStatus() Status {
 	return s
 }
 
-// replicaFailure returns the condition of a deployment whose orders to sets fail, or whose sets fail to
-// create or delete machines. The zero condition: none does. The new set's failures come first, then those of the
-// oldest. Only the code of a refusal is recorded, because its message may differ each time, and
-// each write counts as a change.
+// replicaFailure returns the condition of a deployment whose orders to sets fail, or whose sets fail to create
+// or delete machines: the new set's failure, or else that of the oldest set that has one. The zero condition:
+// there is no failure. Only the code of a refused order is recorded: its message may differ each time, and the
+// status would be written each time.
 func (d *state) replicaFailure() object.Condition {
 	if failed := d.o.Failed; failed != nil {
 		return object.Condition{
@@ -167,7 +167,7 @@ func (d *state) wantedStatus() Status {
 	return s
 }
 
-// specInvalid returns the condition of a spec that is not acted upon, or only in part.
+// specInvalid returns the condition SpecValid, False, for an invalid field.
 func (d *state) specInvalid(bad *object.FieldError, reason decision.Reason) object.Condition {
 	return object.Condition{
 		Type: ConditionSpecValid, Status: object.False, Reason: reason.String(), Message: bad.Error(), Since: d.stamp(),
@@ -177,7 +177,7 @@ func (d *state) specInvalid(bad *object.FieldError, reason decision.Reason) obje
 // ClassNotFound is the reason of ConditionClassMissing.
 const ClassNotFound = "ClassNotFound"
 
-// classMissing returns conditions with what is known of the template's class.
+// classMissing returns conditions with ConditionClassMissing, if the template's class is missing.
 func (d *state) classMissing(conditions []object.Condition) []object.Condition {
 	if !d.o.ClassMissing {
 		return withoutCondition(conditions, ConditionClassMissing)
@@ -188,7 +188,7 @@ func (d *state) classMissing(conditions []object.Condition) []object.Condition {
 	})
 }
 
-// classInvalid returns conditions with what is wrong with the template's class.
+// classInvalid returns conditions with ConditionClassInvalid, if the template's class is invalid.
 func (d *state) classInvalid(conditions []object.Condition) []object.Condition {
 	if d.o.ClassInvalid == "" {
 		return withoutCondition(conditions, ConditionClassInvalid)
@@ -205,24 +205,24 @@ func (d *state) availability(s *Status) object.Condition {
 	if d.deployment.Spec.Strategy.Kind == Recreate {
 		floor = int64(replicas) // all may be missing, but the condition says so
 	}
-	kept := ""
+	preserved := ""
 	if s.Preserved > 0 {
 		floor = max(0, floor-int64(s.Preserved))
-		kept = fmt.Sprintf(", kept for inspection: %d", s.Preserved)
+		preserved = fmt.Sprintf(", kept for inspection: %d", s.Preserved)
 	}
 	c := object.Condition{Type: ConditionAvailable, Status: object.True, Reason: MinimumAvailable, Since: d.stamp()}
 	if int64(s.Available) < floor {
 		c.Status, c.Reason = object.False, MinimumUnavailable
 	}
-	c.Message = fmt.Sprintf("machines available: %d, wanted: %d, floor: %d%s", s.Available, replicas, floor, kept)
+	c.Message = fmt.Sprintf("machines available: %d, wanted: %d, floor: %d%s", s.Available, replicas, floor, preserved)
 	return c
 }
 
 // Reasons of ConditionProgressing, in the spelling that stored objects have.
 const (
-	// ProgressCreated: a rollout has begun with a set that was made for it.
+	// ProgressCreated: a rollout has begun with a set that was created for it.
 	ProgressCreated = "NewMachineSetCreated"
-	// ProgressFound: a rollout has begun with a set that was there before it.
+	// ProgressFound: a rollout has begun with a set that existed before.
 	ProgressFound = "FoundNewMachineSet"
 	// ProgressUpdated: the rollout has made progress.
 	ProgressUpdated = "MachineSetUpdated"
@@ -231,7 +231,7 @@ const (
 	ProgressAvailable = "NewMachineSetAvailable"
 	// ProgressPaused: the deployment is paused; the status is Unknown.
 	ProgressPaused = "DeploymentPaused"
-	// ProgressResumed: it is no longer paused or stopped, and has made no progress since.
+	// ProgressResumed: the rollout is no longer paused or stopped, and has made no progress since.
 	ProgressResumed = "DeploymentResumed"
 	// ProgressStopped: the rollout has stopped because machines failed, see Strategy.StopAfter; the
 	// status is False.
@@ -241,8 +241,8 @@ const (
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 )
 
-// underWay are the reasons of the condition during a rollout, each with its status.
-var underWay = map[string]object.ConditionStatus{
+// rolloutReasons are the reasons of the condition Progressing during a rollout, each with its status.
+var rolloutReasons = map[string]object.ConditionStatus{
 	ProgressCreated: object.True, ProgressFound: object.True, ProgressUpdated: object.True,
 	ProgressResumed: object.True, ProgressDeadlineExceeded: object.False, ProgressStopped: object.False,
 }
@@ -275,7 +275,7 @@ func (d *state) progressCondition(s *Status) object.Condition {
 		c.Reason, further = ProgressAvailable, false
 	case (had == ProgressPaused || had == ProgressStopped) && !d.rolloutBegun():
 		c.Reason = ProgressResumed
-	case underWay[had] == "" || d.rolloutBegun():
+	case rolloutReasons[had] == "" || d.rolloutBegun():
 		c.Reason = d.beginReason()
 		s.RolloutSince = d.stamp()
 	case furtherThan(s, &d.deployment.Status):
@@ -296,7 +296,7 @@ func (d *state) storedProgress() (have *object.Condition, reason string) {
 	if have == nil {
 		return nil, ""
 	}
-	status := underWay[have.Reason]
+	status := rolloutReasons[have.Reason]
 	switch have.Reason {
 	case ProgressAvailable:
 		status = object.True
@@ -309,7 +309,7 @@ func (d *state) storedProgress() (have *object.Condition, reason string) {
 	return have, have.Reason
 }
 
-// standstill completes the condition of a rollout that has made no progress.
+// standstill completes the condition of a rollout that has made no progress since the last status.
 func (d *state) standstill(s *Status, c object.Condition, had string) object.Condition {
 	if s.ProgressedAt.IsZero() {
 		s.ProgressedAt = d.stamp()
@@ -331,9 +331,9 @@ func (d *state) exceeded(c object.Condition) object.Condition {
 	return c
 }
 
-// overdue reports whether the progress deadline, counted from the last progress or the end of an
-// outage after it, has passed. If it has not, the next decision is no later. An outage takes back no
-// verdict that came before it.
+// overdue reports whether the progress deadline has passed. It counts from the last progress, or from the end
+// of a later outage. If it has not passed, the next decision is due when it does. A deadline that was exceeded
+// before an outage stays exceeded.
 func (d *state) overdue(since time.Time, had string) bool {
 	deadline := d.deployment.Spec.ProgressDeadline
 	if deadline <= 0 {
@@ -387,7 +387,7 @@ func (d *state) beginReason() string {
 	return ProgressCreated
 }
 
-// onlyNewMachines reports whether no old machine is left to replace.
+// onlyNewMachines reports whether no old machine is left that the rollout would replace.
 func (d *state) onlyNewMachines(s *Status) bool {
 	return s.Replicas-s.Updated == d.hiddenOld() && !d.newSetUnused()
 }
@@ -398,12 +398,11 @@ func furtherThan(a, b *Status) bool {
 		a.Ready > b.Ready || a.Available > b.Available || a.InPlace.furtherThan(&b.InPlace)
 }
 
-// Complete reports whether the rollout of d is complete, by its status: the status is that of the
-// present spec, and Replicas, Updated and Available are all as many as the spec wants. Machines that
-// are being deleted may still exist.
+// Complete reports whether the rollout of d is complete, by its status: the status has observed the present
+// spec, and Replicas, Updated and Available are all equal to the replicas of the spec. Machines that are being
+// deleted may still exist.
 //
-// It is stricter than ProgressAvailable, which stays when machines fail or are kept for inspection
-// afterwards.
+// It is stricter than ProgressAvailable, which stays when machines fail or are preserved later.
 func Complete(d *Deployment) bool { return Missing(d) == "" }
 
 // Missing returns what d lacks to be Complete, as in "3 of 10 machines are updated", and what holds its
@@ -434,7 +433,7 @@ func Missing(d *Deployment) string {
 	return missing
 }
 
-// lack returns what Missing says, without what holds the machines up.
+// lack returns the first part of what Missing says: what is missing, without causes.
 func lack(d *Deployment) string {
 	s, wanted := &d.Status, max(d.Spec.Replicas, 0)
 	invalid := object.FindCondition(s.Conditions, ConditionSpecValid)

@@ -2,7 +2,7 @@ package rollout
 
 import "fmt"
 
-// Rule is what an order has to keep, one word for programs.
+// Rule names a rule for orders, in one word for programs.
 type Rule string
 
 // These are the rules of [Check].
@@ -11,9 +11,9 @@ const (
 	RuleName Rule = "Name"
 	// RuleOnce: a set gets one order at most.
 	RuleOnce Rule = "Once"
-	// RuleHeld: a set that is paused, or being deleted itself, gets no order.
+	// RuleHeld: a set that is paused or being deleted gets no order.
 	RuleHeld Rule = "Held"
-	// RuleFrom: From is the size that is ordered until now.
+	// RuleFrom: From is the present ordered size.
 	RuleFrom Rule = "From"
 	// RuleChange: To is not From.
 	RuleChange Rule = "Change"
@@ -21,29 +21,34 @@ const (
 	RuleSize Rule = "Size"
 	// RuleOld: an old set is raised only while fewer machines than the floor are available.
 	RuleOld Rule = "Old"
-	// RuleKept: an old set is raised only as far as it has available machines, with
-	// [Fleet.NoRestore] not at all.
+	// RuleKept: an old set is raised only as far as it has available machines. With
+	// [Fleet.NoRestore] it is not raised at all.
 	RuleKept Rule = "Kept"
-	// RuleCeiling: a raise leaves R + S machines at most, counted as the larger of ordered and
-	// existing in each set, or as many as there were.
+	// RuleCeiling: a raise leaves at most R + S machines, or no more than there were before. In each
+	// set the larger of ordered and existing machines counts.
 	RuleCeiling Rule = "Ceiling"
-	// RuleFloor: an order that removes available machines leaves R − U secure ones; see the
+	// RuleFloor: an order that removes available machines leaves at least R − U secure ones; see the
 	// documentation of the package.
 	RuleFloor Rule = "Floor"
 )
 
 // OrderError says which order breaks which rule. It is what [Check] returns.
 type OrderError struct {
-	// Order is the order. Its reason plays no part.
 	Order Scale
 	Rule  Rule
-	// Is is the number that breaks the rule, and Limit the one that it is compared with, in
-	// machines. Name, Once: Is is how many sets have the name, or orders the set, and Limit is 1.
-	// From, Change: the order's From or To, and the size that is ordered until now. Size: To, and
-	// the size that it passes. Old: how many machines are available, and R − U. Kept: To, and the
-	// size up to which the set may be raised. Ceiling: how many machines there may be once the order
-	// is carried out, and R + S. Floor: how many are sure to stay available then, and R − U. Held:
-	// To, and the size that stays.
+	// Is is the number that breaks the rule, Limit the one that it is compared with. By rule, Is and
+	// Limit are:
+	//
+	//   - Name: how many sets have the name; 1
+	//   - Once: how many orders the set has; 1
+	//   - Held: To; the ordered size, which stays
+	//   - From: From; the ordered size
+	//   - Change: To; the ordered size
+	//   - Size: To; the largest or smallest size allowed
+	//   - Old: how many machines are available; R − U
+	//   - Kept: To; the size up to which the set may be raised
+	//   - Ceiling: how many machines there may be once the order is carried out; R + S
+	//   - Floor: how many secure machines are left then; R − U
 	Is, Limit int64
 }
 
@@ -79,15 +84,14 @@ func (e *OrderError) breach() string {
 	return string(e.Rule)
 }
 
-// Check reports whether a fleet's orders keep every bound of [Step] if they are carried out first to
-// last, with an [*OrderError] about the first that does not. It is for the tests of an
-// implementation whose orders may differ from Step's: it may order less, or take machines of other
-// sets, and which reason it gives is its own matter. The orders of Step and [InPlace] pass. Those of
-// [Resize] pass for a fleet that is [Fleet.Stopped], and those of [Recreate] with a Surge of 0 and an
-// Unavailable of R.
+// Check returns an [*OrderError] about the first of a fleet's orders that breaks a bound of [Step] if the orders
+// are carried out one after the other. Nil: all orders keep the bounds. Check is for the tests of another
+// implementation, whose orders may differ from Step's: it may order less, or remove machines of other sets.
+// Reasons are not checked. The orders of Step and [InPlace] pass. Those of [Resize] pass if the fleet is
+// [Fleet.Stopped], and those of [Recreate] pass with a Surge of 0 and an Unavailable of R.
 //
-// No orders break no bound. Whether a rollout gets on shows only over many steps: if Step orders
-// something and the other implementation nothing, for the same fleet, it may be stuck.
+// An empty list of orders always passes, so Check does not show whether a rollout makes progress. If Step orders
+// something for a fleet and the other implementation does not, its rollout may be stuck.
 func Check(f Fleet, orders []Scale) error {
 	storage := make([]member, len(f.Sets))
 	var d decision
@@ -120,7 +124,7 @@ func Check(f Fleet, orders []Scale) error {
 	return nil
 }
 
-// named returns the set of this name, and how many there are.
+// named returns the set with this name, and how many sets have it.
 func (d *decision) named(f Fleet, name string) (found *member, n int64) {
 	for i := range len(f.Sets) {
 		if m := d.at(i); f.Sets[m.index].Name == name {
@@ -130,8 +134,7 @@ func (d *decision) named(f Fleet, name string) (found *member, n int64) {
 	return found, n
 }
 
-// breach returns what another size of a set breaks, if anything. The sizes of the others are as of
-// now.
+// breach returns the rule that resizing a set to to breaks, with its numbers. Empty: none.
 func (d *decision) breach(f Fleet, m *member, to int64) (rule Rule, is, limit int64) {
 	changed := *m
 	changed.spec = to

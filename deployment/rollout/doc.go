@@ -10,8 +10,8 @@
 // the old sets to the new one. Throughout this package
 //
 //   - R is the number of machines wanted, [Fleet.Replicas],
-//   - S is the surge: this many machines more than R may exist for a time,
-//   - U is the unavailable: this many machines of R may be missing for a time,
+//   - S is the surge: so many more machines than R may exist for a time,
+//   - U is the unavailable: so many of R machines may be missing for a time,
 //   - R + S is the ceiling, and R − U, or 0 if that is negative, the floor.
 //
 // [Fenceposts] computes S and U from two settings such as "25%" (an [IntOrPercent], read by
@@ -30,65 +30,64 @@
 //     with unavailable machines.
 //  3. The new set grows as far as R and R + S allow.
 //  4. If fewer machines than the floor are available, old sets keep available machines that they
-//     were to remove.
-//  5. Old sets shrink: first machines that are not available, then available ones down to the
-//     floor, both oldest set first, and only as far as unavailable machines of the new set leave
-//     room. What that frees without anything having to be removed (machines that were ordered and
-//     never created) goes to the new set at once.
+//     were ordered to remove.
+//  5. Old sets shrink, the oldest first: they give up unavailable machines first, then available
+//     ones down to the floor. Unavailable machines of the new set count against that, so that old
+//     machines are removed only when new ones are available. Machines that were ordered and never
+//     created need not be removed: their room goes to the new set at once.
 //
 // # What holds
 //
 // For every input, even a nonsensical one:
 //
-//   - No order raises the number of machines, counted as the larger of ordered and existing in each
-//     set, above R + S or above what it was.
-//   - No order takes the available machines below the floor or, if they are fewer already, takes
-//     another one.
+//   - No order raises the number of machines above R + S or, if it is above already, any further. In
+//     each set the larger of ordered and existing machines counts.
+//   - No order takes the number of available machines below the floor. If it is below already, no
+//     order removes another available machine.
 //   - Every size ordered is between 0 and R + S, and a set gets one order at most. An old set is
 //     raised only while fewer machines than the floor are available, and only as far as it has
 //     available machines.
 //   - Orders count as carried out: deciding again before the sets have acted orders nothing more.
-//   - While R + S machines or fewer are ordered, scaling lowers no set; with the new set alone in
-//     use, changing R touches no other.
+//   - While R + S machines or fewer are ordered, scaling lowers no set. If only the new set is in use,
+//     changing R changes no other set.
 //   - If nothing is ordered, the rollout is done or [Why] names what it waits for.
 //
-// Step keeps no memory and reads no annotations. The sizes hold what it needs to know of the past.
-// Two things follow:
+// Step has no memory: the ordered sizes are all that it needs to know of earlier steps. Two things
+// follow:
 //
 //   - The orders are sorted: old sets, oldest first, then the new one. Every bound holds after each
 //     of them if they are carried out one after the other. To decide again after only some of them
 //     is safe too, but the shares of a scale-down are then shares of what is left.
-//   - A new set that still has more machines than it is ordered to have grows again only after they
-//     are gone, or when no old set has machines left: its controller may be acting on the earlier,
-//     smaller size already, and old machines must not be removed for machines that are about to be
-//     removed.
+//   - A new set with surplus machines grows again only when they are gone, or when no old set has
+//     machines left. Its controller may be removing the surplus already, and an old machine must not
+//     be removed because of a new one that is about to be removed.
 //
-// An implementation of one's own, whose orders may differ, is tested with [Check]: it names the
-// first order that breaks a bound.
+// The tests of another implementation, whose orders may differ, can use [Check]: it names the first
+// order that breaks a bound.
 //
 // # Secure machines
 //
 // A set chooses the machines to delete, and then deletes them one after the other. A machine that
-// becomes available meanwhile may be one of them. Secure machines are what stays in any case: a
-// set's available machines less its surplus, which is what it had above its size when the decision
-// began. An available old machine is removed, and a machine is selected in place, only if R − U
-// secure machines are left. A scale-down takes no secure machine below the floor either. Unavailable
-// old machines are removed at any time, because that costs nothing.
+// becomes available meanwhile may be one of them. So only some available machines are sure to stay:
+// the secure ones. Their number is a set's available machines less its surplus, which are its machines
+// above its size when the decision began. An available old machine is removed, and a machine is
+// selected in place, only if R − U secure machines are left. A scale-down does not take the secure
+// machines below the floor either. Unavailable old machines are removed at any time, because that
+// costs no availability.
 //
 // # What the caller provides
 //
-// The numbers must be of one moment: ordered sizes and machine counts from reads no older than the
-// last order. Terminating machines count neither as existing nor as available (Recreate and Resize
-// have a number of their own for them). A set that shrinks must remove its unavailable machines
+// The ordered sizes and machine counts must come from reads made after the last order. Terminating
+// machines count neither as existing nor as available ([Set.Terminating] is for them). A set that
+// shrinks must remove its unavailable machines
 // before its available ones, because the bounds on availability depend on that. The caller sets
 // [Set.Behind] if a set with surplus is raised, [Set.Accounted] for surplus that costs no available
 // machine, and [Fleet.NoRestore] if no set may be raised.
 //
 // # Other strategies
 //
-// All take the same fleet and return the same results. Step knows no pause: [Resize] is for a
-// rollout that is on hold while R may change. [Recreate] is for fleets in which machines of two
-// templates must never exist at the same time. [InPlace] is for machines that can be updated in
-// place: it also returns how many machines of which set may stop for the update now, within the
-// same S and U.
+// There are three more functions, which take a fleet like Step. [Resize] is for a paused rollout: it
+// only scales. [Recreate] is for fleets in which machines of two templates must never exist at the
+// same time. [InPlace] is for machines that can be updated in place: it also returns how many machines
+// of each set may stop for the update now, within the same S and U.
 package rollout

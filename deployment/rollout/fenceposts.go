@@ -1,8 +1,8 @@
 package rollout
 
-// Bounds are a resolved surge and unavailable, in machines: how far a rollout may leave the wanted
-// number of machines, upwards and downwards. The zero value allows nothing and would stop every
-// rollout, so [Step] reads it as one unavailable.
+// Bounds are a resolved surge and unavailable, in machines: how far the number of machines may be above
+// and below the wanted number. The zero value allows nothing and would stop every rollout, so [Step]
+// reads it as one unavailable.
 type Bounds struct {
 	// Surge is how many machines more than wanted may exist. Range: 0 to math.MaxInt32; below 0
 	// counts as 0.

@@ -19,41 +19,41 @@ type Set struct {
 	Actual int32
 	// Available is how many of Actual are available. More than Actual counts as Actual.
 	Available int32
-	// Terminating is how many machines exist besides Actual and are being deleted. Only [Recreate],
-	// [Resize] of a fleet with Apart, and all with Strict read it.
+	// Terminating is how many machines exist besides Actual and are being deleted. It is read by
+	// [Recreate], by [Resize] if the fleet has Apart, and by all functions if it has Strict.
 	Terminating int32
 	// Marked is how many of the set's machines a scaler has chosen for deletion with the replicas
-	// it has just removed. The set removes them now, before others share what is left, even if what
-	// is ordered does not exceed R + S, as long as it exceeds R. The floor comes first. More than
-	// Spec counts as Spec. Zero means none. The set must be told at once which machines it loses,
-	// and the caller must not pass them again.
+	// that it has just removed. The set shrinks by this number now, before the rest of a scale-down is
+	// shared among all sets. It does so even if R + S machines or fewer are ordered, as long as more than
+	// R are. It does not if availability would fall below the floor. More than Spec counts as Spec.
+	// The caller must tell the set which machines these are together with the order, and must not pass
+	// them again.
 	Marked int32
-	// Selected is how many of Actual are to be updated in place, or being updated, or done and not
-	// moved yet. They do not work meanwhile: none of them is in Available. Only [InPlace] reads it
-	// and Selectable.
+	// Selected is how many of Actual are selected for an update in place, being updated, or updated and
+	// not moved yet. They do not work meanwhile: none of them is in Available. Only [InPlace] reads it.
 	Selected int32
 	// Selectable is how many of Available could be selected now. More than Available counts as
-	// Available.
+	// Available. Only [InPlace] reads it.
 	Selectable int32
-	// Accounted is how many of Actual, none of them Available, cost no available machine although
-	// they are surplus. These are the machines that do not exist yet but may come, those left out
-	// of Available because the set removes them first, and those that the set leaves alone. More
-	// than the others of Actual counts as all of these. Zero is the careful value: the set may be
+	// Accounted is how many machines of the surplus cost no available machine when the set removes its
+	// surplus. They are in Actual and not in Available: machines that do not exist yet but may be
+	// created, machines left out of Available because the set removes them first, and machines that the
+	// set does not remove. It can't exceed Actual − Available. Zero is the safe value: the set may be
 	// removing available machines for all of its surplus.
 	Accounted int32
-	// Behind is by how many machines the set may still act below Spec. The set had more machines
-	// than it was ordered to have when Spec was raised, and has not said since that it knows the
-	// new size. More than Spec counts as Spec. Zero means that it knows its size.
+	// Behind is by how many machines the size on which the set may still act is below Spec. It is not
+	// zero if the set had surplus machines when Spec was raised, and has not observed the new size yet.
+	// More than Spec counts as Spec.
 	Behind int32
-	// Paused says that the set must be left as it is. It gets no order and no selection. What it
-	// has stays and counts, including its unavailable machines.
+	// Paused says that the set gets no order and no selection. Its machines stay and count, including the
+	// unavailable ones.
 	Paused bool
 	// Going says that the set itself is being deleted: its Spec counts as 0, it gets no order, and
 	// it is not the new one even if New is set.
 	Going bool
 }
 
-// ordered returns the ordered size as it counts.
+// ordered returns Spec, or 0 if Spec is negative or the set is being deleted.
 func (s *Set) ordered() int32 {
 	if s.Going {
 		return 0
@@ -61,41 +61,41 @@ func (s *Set) ordered() int32 {
 	return max(s.Spec, 0)
 }
 
-// Fleet is all that [Step], [Resize], [Recreate] and [InPlace] decide on, as of one moment. The
-// zero value wants no machines and has none.
+// Fleet is the input of [Step], [Resize], [Recreate] and [InPlace]. The zero value wants no machines and
+// has none.
 type Fleet struct {
 	// Replicas is how many machines are wanted. Negative counts as 0.
 	Replicas int32
-	// Bounds is how far the rollout may leave Replicas, both ways; see [Fenceposts].
+	// Bounds is how far the number of machines may be from Replicas; see [Fenceposts].
 	Bounds Bounds
-	// Sets are all sets, the oldest first, the new one anywhere. Without a new one nothing grows
-	// and nothing is rolled. The package only reads it.
+	// Sets are all sets, the oldest first; the new one may be anywhere. Without a new one nothing grows
+	// and nothing is rolled out. The package does not change it.
 	Sets []Set
-	// Apart says that machines of two sets must not be made to exist at the same time, as in
-	// [Recreate]. Only [Resize] reads it.
+	// Apart says that machines of two sets must not exist at the same time, as in [Recreate]. Only
+	// [Resize] reads it.
 	Apart bool
 	// Strict counts terminating machines toward R + S, so that a provider's quota of that size is
-	// never exceeded. The sets must comply, too: a set makes no machine while it has as many as
-	// ordered, terminating ones included.
+	// never exceeded. The sets must comply, too: a set creates no machine while its machines,
+	// including terminating ones, are as many as ordered.
 	Strict bool
-	// NoRestore says that an old set can't be raised to keep machines that it was to remove. Then
-	// no other set is lowered to make room for that either. Only [Step] reads it.
+	// NoRestore says that an old set can't be raised to keep machines that it was ordered to remove.
+	// Then no other set is lowered to make room for that either. Only [Step] reads it.
 	NoRestore bool
 	// Manual says that the fleet's user selects the machines to be updated. Only [InPlace] reads
 	// it.
 	Manual bool
 	// NoSelect says that no machine may be selected now. Only [InPlace] reads it.
 	NoSelect bool
-	// StopAfter is how many machines may fail before the rollout stops. A rollout that has stopped
-	// still scales. [Step] then is as [Resize]; [InPlace] selects no machine. [Recreate] does not
-	// read it. Zero or negative: it never stops.
+	// StopAfter is the number of failed machines that stops the rollout. A rollout that has stopped
+	// still scales: [Step] then does what [Resize] does, and [InPlace] selects no machine. [Recreate] does
+	// not read it. Zero or negative: the rollout never stops.
 	StopAfter int32
-	// Failed is how many machines of this rollout have failed. Only with StopAfter it is read.
+	// Failed is how many machines of this rollout have failed. It is read only if StopAfter is set.
 	Failed int32
 }
 
-// String returns a table for people, one line for the fleet and one for each set. Of what is rarely
-// used it shows what is not zero.
+// String returns a table for people, one line for the fleet and one for each set. Rarely used fields are shown
+// only if they are not zero.
 func (f Fleet) String() string {
 	var d decision
 	d.open(Fleet{Replicas: f.Replicas, Bounds: f.Bounds}, nil, -1)
@@ -118,7 +118,7 @@ func (f Fleet) String() string {
 	return b.String()
 }
 
-// line adds the set's line, with its name in so many columns.
+// line adds the set's line, with its name padded to width.
 func (s *Set) line(b *strings.Builder, width int) {
 	template := "old"
 	if s.New {
@@ -147,11 +147,11 @@ func number(b *strings.Builder, name string, n int32) {
 	}
 }
 
-// Stopped reports whether so many machines have failed that nothing is rolled any more.
+// Stopped reports whether the rollout has stopped because machines failed.
 func (f Fleet) Stopped() bool { return f.StopAfter > 0 && f.Failed >= f.StopAfter }
 
-// stopped is the reason for that.
-func (f Fleet) stopped() Why {
+// whyStopped returns the reason of a wait while the rollout has stopped.
+func (f Fleet) whyStopped() Why {
 	return Why{Reason: ReasonStopped, Count: int64(f.Failed), Total: int64(f.StopAfter)}
 }
 
@@ -165,9 +165,9 @@ func (f Fleet) newSet() int {
 	return -1
 }
 
-// Done reports whether the rollout is complete: there is a new set, its ordered size and its
-// existing and available machines are as many as wanted, and the old sets have neither orders nor
-// machines left. Step then orders nothing.
+// Done reports whether the rollout is complete: there is a new set; its ordered size, its existing and its
+// available machines are as many as wanted; and the old sets have size 0 and no machines. Step then orders
+// nothing.
 func Done(f Fleet) bool {
 	current := f.newSet()
 	if current < 0 {

@@ -11,26 +11,26 @@ type Select struct {
 	Why Why
 }
 
-// InPlace decides the next step of a rollout that updates old machines instead of replacing them,
-// and then moves them to the new set. Each move takes one from the size of the set that the machine
-// leaves and adds one to that of the new set. Machines stop working while they are updated. The
-// caller counts them as [Set.Selected] from the moment they are selected until they are moved, or
-// failed. Bounds, orders and what to do with them are as for [Step].
+// InPlace decides the next step of a rollout that updates old machines instead of replacing them, after which
+// the caller moves them to the new set. For each move, the caller lowers the size of the set that the machine
+// leaves by one, and raises that of the new set by one. Machines stop working while they are updated. The
+// caller counts them as [Set.Selected] from their selection until they are moved or have failed. Bounds, orders
+// and how to carry them out are as for [Step].
 //
-//  1. A new set above R is lowered to R; sizes above R + S are shared, as in Step.
-//  2. An old set makes no machines: its size is lowered to what it has. The new set grows as far as
-//     R and R + S allow, leaving out those that are selected already. So with a surge, new machines
-//     come first, and what they stand in for is left over in the end.
-//  3. Once R machines are ordered of the new set, old sets shrink as in Step.
-//  4. As many machines are selected as are available above the floor, and as the new set lacks to
-//     R: from the oldest set first. Of a set that has yet to remove machines, none is. Once machines
-//     have failed, no more are selected and under way than may still fail ([Fleet.StopAfter]).
+//  1. A new set above R is lowered to R; what is ordered above R + S is shared, as in Step.
+//  2. Old sets create no machines: their sizes are lowered to the machines that they have. The new set
+//     grows as far as R and R + S allow, less the machines that are selected already. So with a surge,
+//     new machines are created first; as many old ones are left over in the end.
+//  3. Once the new set has the size R, old sets shrink as in Step.
+//  4. Machines are selected, from the oldest set first: no more than are available above the floor, and no
+//     more than the new set lacks to R. A set that has yet to remove machines is left out. Once machines
+//     have failed, no more are selected or under way than may still fail ([Fleet.StopAfter]).
 //
 // InPlace removes no machine because it is unavailable or because its update failed. It waits until
-// the machine recovers, or until the caller, who judges its health, replaces it.
+// the machine recovers, or until the caller replaces it for its health.
 //
-// With [Fleet.Manual] the last step does not apply: InPlace waits until the user selects machines.
-// With [Fleet.NoSelect] it does not apply either.
+// The last step is left out with [Fleet.Manual], because the user selects machines, and with
+// [Fleet.NoSelect].
 //
 // InPlace builds the orders in out and the selections in selects, and replaces their contents. The
 // selections are valid if the orders are carried out, but need not wait for them.
@@ -43,7 +43,7 @@ func InPlace(f Fleet, out []Scale, selects []Select) ([]Scale, []Select, Why) {
 	d := decision{inPlace: true}
 	d.old = storage[:d.open(f, storage, f.newSet())]
 	if d.hasNew {
-		d.forgo()
+		d.dropMissing()
 		d.trim()
 	}
 	d.scaleDown()
@@ -59,8 +59,8 @@ func InPlace(f Fleet, out []Scale, selects []Select) ([]Scale, []Select, Why) {
 	return out, selects, d.waitInPlace(f)
 }
 
-// forgo lowers old sets to the machines that they have. It removes no existing machine.
-func (d *decision) forgo() {
+// dropMissing lowers old sets to the machines that they have. It removes no existing machine.
+func (d *decision) dropMissing() {
 	for i := range d.old {
 		m := &d.old[i]
 		if !m.paused {
@@ -79,8 +79,8 @@ func (d *decision) underWay(f Fleet) (n int64) {
 	return n
 }
 
-// growBeside grows the new set as grow does, without the machines that come to the new set anyway.
-// At least R machines are still ordered: what is left out is ordered of the old sets.
+// growBeside grows the new set as grow does, but not for the machines that will move to it from old sets. At
+// least R machines are still ordered in all sets, because these count in the old sets.
 func (d *decision) growBeside(underWay int64) {
 	before := d.current.spec
 	d.grow()
@@ -96,18 +96,17 @@ func (m *member) selectable(f Fleet) int64 {
 	return min(max(int64(f.Sets[m.index].Selectable), 0), m.usable())
 }
 
-// spareMachines returns how many machines are available above the floor once all is as ordered, for
-// any choice of machines that the sets remove.
+// spareMachines returns how many secure machines there are above the floor.
 func (d *decision) spareMachines() int64 { return d.secure() - d.floor }
 
-// selects orders machines to be updated.
+// selects returns how many machines of which old sets are selected.
 func (d *decision) selects(f Fleet, out []Select) []Select {
 	if !d.hasNew || f.Manual || f.NoSelect {
 		return out
 	}
 	total, usable := d.totals()
 	left := min(d.spareMachines(), d.replicas-d.current.spec-d.underWay(f))
-	if f.StopAfter > 0 && f.Failed > 0 { // those under way may fail, too
+	if f.StopAfter > 0 && f.Failed > 0 { // machines under way may fail, too
 		left = min(left, int64(f.StopAfter)-int64(f.Failed)-d.underWay(f))
 	}
 	for i := range d.old {
@@ -132,9 +131,9 @@ func (d *decision) inPlaceReason(m *member) Reason {
 	return ReasonLeftover
 }
 
-// waitInPlace returns why nothing is ordered or selected. If all of R are ordered of the new set,
-// it is as in Step. If not, more than S machines are ordered of old sets, or exist, or are
-// selected: otherwise the new set would have grown. So one of the reasons holds.
+// waitInPlace returns why nothing is ordered or selected. If the new set has the size R, it is as in Step. If
+// not, more than S machines of old sets are ordered or exist, or some are selected: otherwise the new set
+// would have grown. So one of the reasons applies.
 func (d *decision) waitInPlace(f Fleet) Why {
 	if !d.hasNew || d.current.spec == d.replicas {
 		return d.wait(f)
@@ -146,7 +145,7 @@ func (d *decision) waitInPlace(f Fleet) Why {
 		return why
 	}
 	if f.Stopped() {
-		return f.stopped()
+		return f.whyStopped()
 	}
 	updating, waiting := Why{Reason: ReasonUpdating}, Why{Reason: ReasonUnselected}
 	unfit, lacking := Why{Reason: ReasonUnfit}, Why{Reason: ReasonUnfit}
@@ -168,7 +167,7 @@ func (d *decision) waitInPlace(f Fleet) Why {
 	case f.NoSelect:
 		return Why{Reason: ReasonNoSelect, Set: waiting.Set, Count: waiting.Count}
 	case d.current.lacking() == 0:
-		return lacking // they may recover; until then nothing is to spare
+		return lacking // they may recover; until then no other may be selected
 	}
 	return Why{
 		Reason: ReasonFloor, Set: f.Sets[d.current.index].Name, Count: d.current.lacking(),

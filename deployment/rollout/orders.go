@@ -2,8 +2,8 @@ package rollout
 
 import "slices"
 
-// orders compares the working copy with the fleet. The new set comes last: a raise may need the
-// room that lowering an old set makes.
+// orders returns the differences between the working copy and the fleet. The new set comes last: its raise may
+// need the room that lowering an old set makes.
 func (d *decision) orders(f Fleet, out []Scale) []Scale {
 	oldPresent := int64(0)
 	d.postpone(f)
@@ -30,8 +30,8 @@ func (d *decision) orders(f Fleet, out []Scale) []Scale {
 	return out
 }
 
-// postpone takes back what would order a size above the ceiling: a scale-down that waits for
-// removals.
+// postpone takes back orders for a size above the ceiling. A scale-down that must wait for removals could
+// otherwise order such a size.
 func (d *decision) postpone(f Fleet) {
 	for i := 0; i <= len(d.old); i++ {
 		if m := d.at(i); m.spec > d.ceiling {
@@ -40,8 +40,8 @@ func (d *decision) postpone(f Fleet) {
 	}
 }
 
-// order appends an order. It is filled in place, since it is large. The numbers of a lowering are
-// in it already.
+// order appends an order, with the numbers of a set that is lowered. It is filled in where it is, because it is
+// large; the caller completes its reason.
 func (d *decision) order(out []Scale, name string, from int32, m *member) ([]Scale, *Scale) {
 	if len(out) == cap(out) {
 		out = slices.Grow(out, len(d.old)+1)
@@ -84,8 +84,8 @@ func (d *decision) whyOld(why *Why, m *member) {
 	}
 }
 
-// whyNew completes the reason for resizing the new set; oldPresent is how many machines there may
-// be in the old ones after this decision.
+// whyNew completes the reason for resizing the new set. oldPresent is how many machines the old sets may have
+// after this decision.
 func (d *decision) whyNew(why *Why, m *member, from, oldPresent int64) {
 	switch {
 	case m.spec > from:
@@ -102,7 +102,7 @@ func (d *decision) whyNew(why *Why, m *member, from, oldPresent int64) {
 	}
 }
 
-// terminatingOld returns how many old machines are being deleted and count.
+// terminatingOld returns how many terminating machines of old sets count toward R + S.
 func (d *decision) terminatingOld() (n int64) {
 	for i := range d.old {
 		n += d.old[i].counted
@@ -110,8 +110,8 @@ func (d *decision) terminatingOld() (n int64) {
 	return n
 }
 
-// awaitRemoval names the oldest set that has yet to remove machines, or else the oldest that may be
-// removing some because it does not know that it was raised. It reports whether there is one.
+// awaitRemoval returns a wait for the oldest set that has yet to remove machines, or else for the oldest set
+// that may be removing some because it has not observed that it was raised. ok: there is one.
 func (d *decision) awaitRemoval(f Fleet) (why Why, ok bool) {
 	for i := len(d.old); i >= 0; i-- {
 		if m := d.at(i); m.surplus() > 0 {
@@ -126,19 +126,20 @@ func (d *decision) awaitRemoval(f Fleet) (why Why, ok bool) {
 	return why, why != (Why{})
 }
 
-// wait returns why nothing is ordered. With a new set one of these holds: some set has a surplus,
-// or the new set lacks available machines, or all is done. Assume neither of the first two.
+// wait returns why nothing is ordered. If there is a new set, one of three cases applies: some set has a
+// surplus, or the new set lacks available machines, or the rollout is done. Proof that there is no fourth case:
+// assume that no set has a surplus and that the new set lacks none.
 //
-// If old machines are ordered, retire has a budget of T − F, T being the machines ordered and F the
-// floor. With the new set at R, T > R >= F. With the new set below R, only T = R + S can have kept
-// it from growing, and R + S > F. So the budget is not empty; it is spent on an unavailable old
-// machine or, if all T are available, on an available one. Either way there is an order. (Without
-// any surplus all available machines are secure.)
+// First, assume that old machines are ordered. Let T machines be ordered in all sets, and F be the floor. The
+// budget of retire is T − F. If the new set is at R, T > R >= F. If it is below R, only T = R + S can have kept
+// it from growing, and R + S > F. So the budget is not zero. It is spent on an unavailable old machine or, if
+// all T are available, on an available one. (Without any surplus all available machines are secure.) Either way
+// there is an order, a contradiction.
 //
-// If none are ordered, the new set is at R, since there is room for it, and has its R machines, all
-// available.
+// So no old machines are ordered. Then the new set is at R, because there is room for it, and has its R
+// machines, all available: the rollout is done.
 //
-// If terminating machines count, they may take that room, and the rollout waits for them.
+// If terminating machines count (Fleet.Strict), they may take that room, and the rollout waits for them.
 func (d *decision) wait(f Fleet) Why {
 	if !d.hasNew {
 		return Why{Reason: ReasonNoNewSet, Count: d.ordered}
@@ -165,7 +166,7 @@ func (d *decision) wait(f Fleet) Why {
 	case lacking == 0, current.spec < d.replicas && some:
 		return removing
 	case oldOrdered > 0 && d.usable > d.floor && some:
-		return removing // until then some of the available machines may be about to be removed
+		return removing // until then some available machines may be among those to be removed
 	case oldOrdered > 0:
 		return Why{
 			Reason: ReasonFloor, Set: name, Count: lacking,
@@ -175,17 +176,17 @@ func (d *decision) wait(f Fleet) Why {
 	return Why{Reason: ReasonNewUnavailable, Set: name, Count: lacking, Total: current.spec, Available: current.usable()}
 }
 
-// awaitPaused names the oldest paused set that does not have its final size: an old one that has
-// machines or orders some, or a new one whose size is not R.
+// awaitPaused returns a wait for the oldest paused set that does not have its final size: an old set that has
+// machines or a size, or a new set whose size is not R.
 func (d *decision) awaitPaused(f Fleet) (Why, bool) {
 	for i := 0; i <= len(d.old); i++ {
 		m := d.at(i)
-		there := max(m.spec, m.actual)
-		last := i == len(d.old)
-		if !m.paused || last && m.spec == d.replicas || !last && there == 0 {
+		machines := max(m.spec, m.actual)
+		isNew := i == len(d.old)
+		if !m.paused || isNew && m.spec == d.replicas || !isNew && machines == 0 {
 			continue
 		}
-		return Why{Reason: ReasonPaused, Set: f.Sets[m.index].Name, Count: there}, true
+		return Why{Reason: ReasonPaused, Set: f.Sets[m.index].Name, Count: machines}, true
 	}
 	return Why{}, false
 }

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// IntOrPercent is a number of machines, or a percentage of the machines wanted. It is written 3 or
-// "20%": in JSON a number or a string, as text the same without quotes. The zero value is 0
+// IntOrPercent is a number of machines, or a percentage of the machines wanted. In JSON it is a number
+// such as 3, or a string such as "20%"; as text it is the same without quotes. The zero value is 0
 // machines.
 type IntOrPercent struct {
-	// Value is a number of machines or, with Percent, a number of hundredths. Range: 0 to
-	// math.MaxInt32. Below 0, which [Parse] never returns, counts as 0.
+	// Value is a number of machines or, with Percent, a percentage. Range: 0 to math.MaxInt32. A negative
+	// value, which [Parse] never returns, counts as 0.
 	Value int32
 	// Percent says that Value is a percentage. More than 100 is allowed, see
 	// [IntOrPercent.Over100].
@@ -24,7 +24,7 @@ type IntOrPercent struct {
 // A deployment with it is invalid, and its status says that the value is neither a number nor a percentage.
 var Unreadable = IntOrPercent{Value: math.MinInt32}
 
-// What is wrong with a text that is no [IntOrPercent].
+// Messages about a text that is no [IntOrPercent].
 const (
 	empty         = "is empty; write a number of machines, or a percentage such as 20%"
 	malformed     = "is neither a whole number of machines nor a percentage such as 20%"
@@ -84,30 +84,29 @@ func (v IntOrPercent) Problem() string {
 	return ""
 }
 
-// Over100 reports whether the percentage is above 100. That is legal and resolved as it stands
-// (150% of 10 is 15), but hardly intended. The caller may warn.
+// Over100 reports whether the percentage is above 100. That is valid (150% of 10 is 15), but probably a
+// mistake, so the caller may warn.
 func (v IntOrPercent) Over100() bool {
 	return v.Percent && v.Value > 100
 }
 
-// Ceil returns the number of machines meant, out of so many, with a fraction rounded up: 20% of 6
-// are 2. A plain number is returned as it is, for any of. The result is 0 to math.MaxInt32: more
-// becomes math.MaxInt32, and a negative of counts as 0.
-func (v IntOrPercent) Ceil(of int32) int32 {
-	return v.resolve(of, 99)
+// Ceil returns the number of machines that v means for a total of machines, rounded up: 20% of 6 is 2. A number
+// of machines is returned as it is, for any total. The result is 0 to math.MaxInt32: more
+// becomes math.MaxInt32, and a negative total counts as 0.
+func (v IntOrPercent) Ceil(total int32) int32 {
+	return v.resolve(total, 99)
 }
 
-// Floor is [IntOrPercent.Ceil] with a fraction rounded down: 20% of 6 is 1.
-func (v IntOrPercent) Floor(of int32) int32 {
-	return v.resolve(of, 0)
+// Floor is [IntOrPercent.Ceil], but rounded down: 20% of 6 is 1.
+func (v IntOrPercent) Floor(total int32) int32 {
+	return v.resolve(total, 0)
 }
 
-// resolve adds so many hundredths of a machine before it cuts the fraction off. The product stays
-// below 2^62.
-func (v IntOrPercent) resolve(of int32, hundredths int64) int32 {
+// resolve adds hundredths of a machine, and rounds down. The product stays below 2^62.
+func (v IntOrPercent) resolve(total int32, hundredths int64) int32 {
 	value := max(int64(v.Value), 0)
 	if v.Percent {
-		value = (value*max(int64(of), 0) + hundredths) / 100
+		value = (value*max(int64(total), 0) + hundredths) / 100
 	}
 	return int32(min(value, math.MaxInt32))
 }
@@ -121,7 +120,7 @@ func (v IntOrPercent) String() string {
 	return s
 }
 
-// MarshalText is String. It refuses a negative Value, because it could not be read again.
+// MarshalText returns what String returns. It refuses a negative Value, which UnmarshalText could not read.
 func (v IntOrPercent) MarshalText() ([]byte, error) {
 	if v.Value < 0 {
 		return nil, refuse(v.String(), negative)
@@ -129,7 +128,7 @@ func (v IntOrPercent) MarshalText() ([]byte, error) {
 	return []byte(v.String()), nil
 }
 
-// UnmarshalText is [Parse]. It leaves v unchanged if it refuses the text.
+// UnmarshalText reads what [Parse] reads. If it refuses the text, it leaves v unchanged.
 func (v *IntOrPercent) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err != nil {
@@ -149,9 +148,8 @@ func (v IntOrPercent) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, string(text)), nil
 }
 
-// UnmarshalJSON reads a JSON number, or a string as [Parse] does. It refuses numbers written with a
-// fraction or an exponent. null changes nothing, as usual in Go. It leaves v unchanged if it
-// refuses the input.
+// UnmarshalJSON reads a JSON number, or a string that [Parse] reads. It refuses numbers with a fraction or an
+// exponent. null changes nothing, as usual in Go. If it refuses the input, it leaves v unchanged.
 func (v *IntOrPercent) UnmarshalJSON(input []byte) error {
 	if len(input) == 0 {
 		return refuse("", empty)

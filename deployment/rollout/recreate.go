@@ -1,15 +1,14 @@
 package rollout
 
 // Recreate decides the next step of a rollout in which machines of two templates must never exist
-// at the same time. Arguments, results and what to do with them are as for [Step], but Recreate
+// at the same time. Arguments, results and how to carry them out are as for [Step], but Recreate
 // ignores [Fleet.Bounds]: no order raises the number of machines above R, and there is no floor.
 //
 //  1. A new set above R is lowered to R, and every old set to 0.
-//  2. The new set grows to R when no machine of an old set is left, neither one that exists nor one
-//     that is terminating.
+//  2. When no machine of an old set is left, not even a terminating one, the new set grows to R.
 //
-// So if only the new set is in use, it follows R, from and to 0. Without a new set nothing is
-// rolled: what is ordered above R is shared among all sets by size.
+// So if only the new set is in use, its size is always R. Without a new set nothing is rolled out: what is
+// ordered above R is shared among all sets by size.
 func Recreate(f Fleet, out []Scale) ([]Scale, Why) {
 	var array [inline]member
 	storage := array[:]
@@ -36,12 +35,11 @@ func Recreate(f Fleet, out []Scale) ([]Scale, Why) {
 	if len(out) > 0 {
 		return out, Why{Reason: ReasonOrdered, Count: int64(len(out))}
 	}
-	return out, d.await(f)
+	return out, d.waitRecreate(f)
 }
 
-// await returns why nothing is ordered. With a new set and nothing ordered of old ones, R machines
-// of the new set are ordered unless old machines are left.
-func (d *decision) await(f Fleet) Why {
+// waitRecreate returns why nothing is ordered. If there is a new set below R, old machines are left.
+func (d *decision) waitRecreate(f Fleet) Why {
 	if !d.hasNew || d.current.spec == d.replicas {
 		return d.wait(f)
 	}

@@ -1,22 +1,22 @@
 package rollout
 
-// Resize decides what scaling alone requires: R has changed, or machines are missing to it, and
-// nothing may be rolled, since the rollout is paused. Arguments, results and what to do with them
-// are as for [Step], and so are the bounds. No order raises the number of machines above R + S or
-// takes availability below the floor. If availability is below the floor already, no order takes
-// another available machine.
+// Resize decides what scaling alone requires, for a rollout that is paused: R has changed, or fewer than R
+// machines are ordered. Arguments, results and how to carry them out are as for [Step], and so are the bounds. No
+// order raises the number of machines above R + S or takes availability below the floor. If availability is
+// below the floor already, no order removes another available machine.
 //
 // A set is in use if it is ordered to have machines.
 //
-//   - One set in use, or none: it gets all, up and down to R. If none is in use, it is the new set,
+//   - If at most one set is in use, its size becomes R. If none is in use, this set is the new one, or
 //     else the newest.
-//   - Several: above R + S all shrink by size, as in Step (above 0 if R is 0). Below R, the new set
-//     grows by what is missing or, if it is not in use, the newest that is; if that set still has
-//     machines to remove, only after.
-//   - Several, and of the new one R machines are ordered and available: the others are lowered to
-//     0.
+//   - If several sets are in use and more than R + S machines are ordered (more than 0 if R is 0), all
+//     shrink in proportion to their sizes, as in Step. If fewer than R are ordered, the new set grows by
+//     the missing ones or, if it is not in use, the newest set that is. It grows only after it has removed
+//     its surplus.
+//   - If several sets are in use and the new set has the size R and R available machines, the others are
+//     lowered to 0.
 //
-// With [Fleet.Apart], a set grows only when no machine is left of any other, not even a terminating
+// With [Fleet.Apart], a set grows only when no machine of any other set is left, not even a terminating
 // one.
 func Resize(f Fleet, out []Scale) ([]Scale, Why) {
 	var array [inline]member
@@ -33,9 +33,9 @@ func Resize(f Fleet, out []Scale) ([]Scale, Why) {
 	if inUse <= 1 {
 		d.trim()
 	} else {
-		// Shares alone leave no single set with more than R: the largest has the first claim on
-		// what rounding leaves over, so others keep something while it keeps two or more. If
-		// available machines are spared, one set may be left.
+		// By shares in proportion, a single set is never left with more than R: the largest set is
+		// the first to lose what rounding leaves over, so others keep some machines while it keeps
+		// two or more. But if scaleDown spares available machines, one set may be left.
 		d.scaleDown()
 		d.trimLast()
 	}
@@ -56,11 +56,11 @@ func Resize(f Fleet, out []Scale) ([]Scale, Why) {
 	if len(out) > 0 {
 		return out, Why{Reason: ReasonOrdered, Count: int64(len(out))}
 	}
-	return out, d.hold(f)
+	return out, d.waitResize(f)
 }
 
-// lead returns the position of the set that grows when only scaling is done, or -1 if there is
-// none, and how many sets are in use.
+// lead returns the position of the set that grows in Resize, or -1 if there is none, and how many sets are in
+// use.
 func (f Fleet) lead() (lead, inUse int) {
 	lead = -1
 	for i := range f.Sets {
@@ -81,8 +81,8 @@ func (f Fleet) lead() (lead, inUse int) {
 	return lead, inUse
 }
 
-// trimLast lowers a set to R if it is the only one in use. As in trim, that costs no needed
-// availability.
+// trimLast lowers a set to R if it is the only one in use. As with trim, availability does not fall below the
+// floor.
 func (d *decision) trimLast() {
 	var last *member
 	for i := 0; i <= len(d.old); i++ {
@@ -108,8 +108,8 @@ func (d *decision) empty() {
 	}
 }
 
-// extend raises the current set by what is missing to R, as far as the ceiling allows. As in grow,
-// its own surplus must be gone first as long as other sets have machines.
+// extend raises the current set so that R machines are ordered in all sets, as far as the ceiling allows. As in
+// grow, its own surplus must be gone first as long as other sets have machines.
 func (d *decision) extend(apart bool) {
 	if !d.hasNew || d.current.paused {
 		return
@@ -126,8 +126,8 @@ func (d *decision) extend(apart bool) {
 	d.current.spec = max(d.current.spec, min(d.replicas-oldOrdered, d.ceiling-oldPresent))
 }
 
-// hold returns why nothing is ordered while nothing is rolled.
-func (d *decision) hold(f Fleet) Why {
+// waitResize returns why Resize orders nothing.
+func (d *decision) waitResize(f Fleet) Why {
 	if Done(f) {
 		return Why{Reason: ReasonDone, Count: d.replicas}
 	}

@@ -1,25 +1,24 @@
 package rollout
 
-// scaleDown shares what is ordered above the ceiling among all sets, so that exactly the ceiling
-// remains.
+// scaleDown shares what is ordered above the ceiling among all sets, so that exactly the ceiling remains.
 //
-// The shares are by size. A share costs a set availability only as far as it exceeds the set's
-// unavailable machines. If all shares together cost more than what is available above the floor,
-// sets are spared available machines, and other sets lose unavailable ones instead. That is always
-// possible. Let T machines be ordered, A of them available, C be the ceiling, F the floor; T − C
-// have to be removed, and T − A are unavailable. If all of those are taken first, the cost is
+// The shares are in proportion to the sizes. A share costs a set available machines only as far as it exceeds
+// the set's unavailable ones. If all shares together cost more than is available above the floor, sets are
+// spared available machines, and other sets lose unavailable ones instead. That is always possible: let T
+// machines be ordered, A of them available, C be the ceiling and F the floor. Then T − C have to be removed, and
+// T − A are unavailable. If all unavailable ones are removed first, the cost is
 //
 //	max(0, (T − C) − (T − A)) = max(0, A − C) <= max(0, A − F)
 //
-// since C = R + S >= max(0, R − U) = F: the least possible cost is within what may be spent.
-// Available machines that sets may be removing already count as unavailable here. If that leaves
-// fewer than F available ones, no available machine is removed: what is beyond the unavailable ones
-// stays until the sets have removed their surplus.
+// because C = R + S >= max(0, R − U) = F. So the least possible cost is no more than is available above the floor.
+// Available machines that sets may be removing already count as unavailable here. If that leaves fewer than F
+// available ones, no available machine is removed: the rest of the shares waits until the sets have removed
+// their surplus.
 //
-// Machines that a scaler has marked are removed first, and the rest is shared by what is left of
-// the sizes. If more are marked than are above the ceiling, all marked ones are removed. Then the
-// least possible cost may be more than may be spent, and what is beyond that stays: it is moved
-// away from the sets that would lose available machines and no set takes it.
+// Machines that a scaler has marked are removed first, and the rest is shared in proportion to the remaining
+// sizes. If more machines are marked than are above the ceiling, all marked ones are removed. Then the least
+// possible cost may be more than is available above the floor. In that case sets keep available machines, and
+// no other set loses machines for them.
 func (d *decision) scaleDown() {
 	ordered, _ := d.totals()
 	marked := d.limitMarked(ordered)
@@ -49,8 +48,8 @@ func (d *decision) scaleDown() {
 	}
 }
 
-// limitMarked drops marks for which no machine is left above R, the youngest set's first, because
-// the set would be raised again. It returns how many remain.
+// limitMarked drops marks beyond the machines ordered above R, of the youngest sets first: the set would be
+// raised again. It returns how many remain.
 func (d *decision) limitMarked(ordered int64) (marked int64) {
 	left := max(0, ordered-d.replicas)
 	for i := 0; i <= len(d.old); i++ {
@@ -69,10 +68,10 @@ func (d *decision) at(i int) *member {
 	return &d.old[i]
 }
 
-// spare moves shares between sets until together they cost no more available machines than may be
-// spent. It spares the new set first and then the youngest. What they keep is taken from the oldest
-// set with unavailable machines left, the new one last. If fewer machines than the floor are
-// secure, it spends none that may be available.
+// spare moves shares between sets until together they cost no more available machines than there are above the
+// floor. It lowers the shares of the new set first, and then of the youngest. It raises the shares of the oldest
+// sets with unavailable machines left, the new set last. If fewer machines than the floor are secure (scarce),
+// the shares cost no machine that may be available.
 func (d *decision) spare() {
 	spendable := d.secure() - d.floor
 	scarce := spendable < 0
@@ -102,7 +101,8 @@ func (d *decision) spare() {
 	}
 }
 
-// kept returns how many machines of the set a share should leave if it can.
+// kept returns how many machines of the set a share should leave: the available ones if scarce, otherwise the
+// secure ones.
 func (m *member) kept(scarce bool) int64 {
 	if scarce {
 		return m.usable()
@@ -110,5 +110,5 @@ func (m *member) kept(scarce bool) int64 {
 	return m.secure()
 }
 
-// cost returns how many of these machines the set's share takes.
+// cost returns how many of the machines that kept counts the set's share takes.
 func (m *member) cost(scarce bool) int64 { return max(0, m.shared-(m.spec-m.kept(scarce))) }

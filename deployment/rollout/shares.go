@@ -10,14 +10,14 @@ import (
 const inline = 16
 
 // Shares divides total among sets in proportion to their sizes, for a scale-down that affects all
-// alike. The shares sum exactly to total. Each is its exact proportion rounded down. What that
-// leaves over is given out one apiece, to the largest set first, of equal ones to the first. So
-// every share is within one of the exact proportion and never above its size, and a larger set
-// never has the smaller share.
+// sets equally. The sum of the shares is total. Each share is the exact proportion rounded down; what
+// that leaves over is added, one machine to a set, to the largest sets first, and among equal ones to
+// the first. So every share differs by less than one from the exact proportion and is never above the size, and
+// a larger set never has a smaller share.
 //
-// Total and sizes are in machines; a negative size counts as 0, a negative total as 0, and a total
-// above the sum of the sizes as that sum. The result has the length of sizes; it is built in out,
-// which must not overlap sizes and whose content is replaced. A nil out is allocated.
+// Negative sizes and a negative total count as 0, and a total above the sum of the sizes as that sum.
+// The result has the length of sizes. It is built in out, whose content is replaced, and which must not
+// overlap sizes. If out is nil, it is allocated.
 func Shares(total int64, sizes, out []int32) []int32 {
 	sum := int64(0)
 	for _, size := range sizes {
@@ -47,21 +47,22 @@ func proportion(total int64, size int32, sum int64) int64 {
 	if high == 0 {
 		return int64(low / uint64(sum))
 	}
-	// The quotient is at most size, so high < sum, which Div64 asks for.
+	// Div64 requires high < sum. That holds because the quotient is at most size.
 	quotient, _ := bits.Div64(high, low, uint64(sum))
 	return int64(quotient)
 }
 
-// giveLeftovers adds one to each of the largest sets, as many as are left. Fewer are left than
-// there are sets with a size, since each lost less than one to rounding. If any is left, total <
-// sum, so that each of these sets has a share below its size.
+// giveLeftovers adds one machine each to the shares of the largest sets, as many as left says. There are enough
+// sets, because rounding took less than one machine from each. If left is not 0, total < sum, so that each share is
+// below its set's size.
 func giveLeftovers(left int64, sizes, shares []int32) {
 	var array [inline]uint64
 	keys := array[:0]
 	if len(sizes) > inline {
 		keys = make([]uint64, 0, len(sizes))
 	}
-	// Size above, position below and inverted: of equal sizes the first has the largest key.
+	// The size is in the high bits, the inverted position in the low ones: of equal sizes the first
+	// has the largest key.
 	for i, size := range sizes {
 		if size > 0 {
 			keys = append(keys, uint64(size)<<32|uint64(math.MaxUint32-uint32(i)))

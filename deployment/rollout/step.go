@@ -4,25 +4,25 @@ package rollout
 type Scale struct {
 	// Name is the set's name, as in [Set.Name].
 	Name string
-	// From is the size ordered until now, [Set.Spec], not below 0.
+	// From is the present ordered size, [Set.Spec], or 0 if that is negative.
 	From int32
-	// To is the size ordered now. It differs from From and lies between 0 and R + S; of the new set
-	// also not above R.
+	// To is the new ordered size. It differs from From and is from 0 to R + S. A new set is not raised
+	// above R.
 	To int32
 	// Why is the reason.
 	Why Why
 }
 
 // Step decides what a fleet's rollout does next: which sets change size, and why. It builds the
-// orders in out and replaces its content (pass the result of the last call again, or nil). For up
-// to 16 sets it allocates nothing else. There is at most one order for a set. Carry them out first
-// to last. The documentation of the package says what holds then, and what may be done in between.
+// orders in out and replaces its content: pass the result of the last call again, or nil. For up
+// to 16 sets it allocates nothing else. There is at most one order for a set. Carry out the orders from first to
+// last. See the documentation of the package for the bounds that they keep.
 //
-// The second result is about the fleet as a whole: that there are orders, that the rollout is done,
-// or else what it waits for.
+// The second result is about the whole fleet: that there are orders, that the rollout is done, or what it waits
+// for.
 func Step(f Fleet, out []Scale) ([]Scale, Why) {
 	if f.Stopped() && f.newSet() >= 0 {
-		return stopped(f, out)
+		return stepStopped(f, out)
 	}
 	var array [inline]member
 	storage := array[:]
@@ -38,9 +38,9 @@ func Step(f Fleet, out []Scale) ([]Scale, Why) {
 		d.restoreOldSets()
 	}
 	d.retire()
-	// Retiring machines that were ordered and never created makes room at once, so the new set may
-	// grow once more. It takes no further retiring: what grows here is unavailable, so the budget of
-	// retire stays the same (or no old set has machines left to retire).
+	// If retire has removed machines that were ordered and never created, there is room at once, so
+	// the new set may grow once more. There is no need to retire again: the added machines are
+	// unavailable, so the budget of retire stays the same.
 	d.grow()
 
 	out = d.orders(f, out[:0])
@@ -50,52 +50,52 @@ func Step(f Fleet, out []Scale) ([]Scale, Why) {
 	return out, d.wait(f)
 }
 
-// stopped scales a fleet whose rollout has stopped.
-func stopped(f Fleet, out []Scale) ([]Scale, Why) {
+// stepStopped scales a fleet whose rollout has stopped.
+func stepStopped(f Fleet, out []Scale) ([]Scale, Why) {
 	out, why := Resize(f, out)
 	if why.Reason == ReasonHeld {
-		why = f.stopped()
+		why = f.whyStopped()
 	}
 	return out, why
 }
 
-// member is a set in the working copy.
+// member is a set in the working copy of a fleet.
 type member struct {
 	index     int   // in Fleet.Sets
-	spec      int64 // changes as the decision goes on
+	spec      int64 // the ordered size, which the decision changes
 	actual    int64
 	available int64 // at most actual
-	secured   int64 // of available, what stays for any machines that the set is removing
-	unseen    int64 // of actual, what it may be removing because it has not observed that it was raised
-	shared    int64 // lowered as part of a scale-down
-	marked    int64 // of spec, chosen for deletion
+	secured   int64 // of available, those that stay whichever machines the set is removing
+	unseen    int64 // of actual, those that it may be removing because it has not observed that it was raised
+	shared    int64 // the set's share of a scale-down
+	marked    int64 // of spec, those that a scaler has chosen for deletion
 
 	paused bool // its size stays
-	going  bool
+	going  bool // it is being deleted
 
 	terminating int64 // besides actual
 	counted     int64 // of terminating, towards R + S
 }
 
-// usable returns how many machines will be available once the set has its ordered size: orders
-// count as done, and a set removes unavailable machines first.
+// usable returns how many machines will be available once the set has its ordered size: a set removes
+// unavailable machines first.
 func (m *member) usable() int64 { return min(m.available, m.spec) }
 
 // secure returns how many machines will be available once the set has its ordered size, even if it
-// deletes machines that it chose before they became available. A set that was at its size when the
+// deletes machines that it chose before they became available. A set that had no surplus when the
 // decision began has chosen none.
 //
-// An order raises the surplus of its set, so fewer machines are secure after it than it promised. A
-// second decision then orders no more, and never the opposite: the secure machines decide only
-// whether more may be removed. If fewer than the floor are secure, a scale-down takes unavailable
-// machines only, and the rest when the sets have removed their surplus. A set that was raised counts
-// as if it still had the smaller size until it has seen the new one (Set.Behind).
+// An order to shrink makes a surplus, so the next decision counts fewer secure machines than this one did. That
+// does no harm: it then removes no more, and takes nothing back, because secure machines decide only whether
+// more may be removed. If fewer than the floor are secure, a scale-down removes unavailable machines only, and
+// the rest when the sets have removed their surplus. A set that was raised counts as if it still had the
+// smaller size until it has observed the new one (Set.Behind).
 func (m *member) secure() int64 { return min(m.secured, m.spec) }
 
 // lacking returns how many of the ordered machines are not available, whether they exist or not.
 func (m *member) lacking() int64 { return m.spec - m.usable() }
 
-// present returns how many machines there may be before the set has followed its order.
+// present returns how many machines there may be until the set has the ordered size.
 func (m *member) present() int64 { return max(m.spec, m.actual+m.counted) }
 
 // surplus returns how many machines the set still has to remove.
@@ -112,12 +112,12 @@ type decision struct {
 	inPlace  bool // old machines are updated, not removed
 
 	ordered int64 // machines ordered in all sets before the decision
-	usable  int64 // of these, available
+	usable  int64 // of the ordered ones, those available
 }
 
-// open fills the working copy from the fleet: the set at position current (-1: none) as the new
-// one, the others into storage, which has room for all sets. It returns how many these are. (It
-// does not set d.old, which would move the caller's storage to the heap.)
+// open fills the working copy from the fleet. The set at position current (-1: none) becomes d.current. The other
+// sets are put into storage, which has room for all sets; open returns their number. (It does not set d.old,
+// because that would move the caller's storage to the heap.)
 func (d *decision) open(f Fleet, storage []member, current int) (olds int) {
 	surge, unavailable := f.Bounds.resolved()
 	d.replicas = max(int64(f.Replicas), 0)
@@ -170,8 +170,7 @@ func (d *decision) totals() (ordered, usable int64) {
 	return ordered, usable
 }
 
-// secure returns how many available machines stay, at the least, once the sets have their sizes as
-// of now.
+// secure returns how many available machines are sure to stay once the sets have their present ordered sizes.
 func (d *decision) secure() int64 {
 	n := d.current.secure()
 	for i := range d.old {
@@ -185,20 +184,18 @@ func (d *decision) secure() int64 {
 func (d *decision) trim() {
 	if trimmed := d.current.spec - d.replicas; trimmed > 0 && !d.current.paused {
 		d.current.spec = d.replicas
-		d.current.marked = max(0, d.current.marked-trimmed) // the others are among those that are removed
+		d.current.marked = max(0, d.current.marked-trimmed) // the machines removed here include marked ones
 	}
 }
 
 // grow raises the new set to R, or as far as the ceiling allows. Its own surplus must be gone first
-// as long as old sets have machines to lose. Otherwise the surplus would count as available in the
-// next decision, and old machines would be removed for it while its own removal may still be under
-// way.
+// as long as old sets have machines. Otherwise the surplus would count as available in the next decision, and
+// old machines would be removed although the new set may still be removing the surplus.
 //
-// After retire it may restore what scaleDown took from the new set in the same decision, since
-// machines of old sets that were never created have made room. An order compares only the sizes before
-// and after the decision, so the set does not see both.
+// After retire it may raise the new set again, which scaleDown has lowered in the same decision: machines of
+// old sets that were never created have made room. The set gets one order, with the final size.
 func (d *decision) grow() {
-	if !d.hasNew || d.current.paused || d.current.marked > 0 { // what was chosen for deletion would stay
+	if !d.hasNew || d.current.paused || d.current.marked > 0 { // with a larger size, marked machines would stay
 		return
 	}
 	oldOrdered, oldPresent := int64(0), int64(0)
@@ -216,11 +213,11 @@ func (d *decision) grow() {
 // one. The budget leaves out unavailable machines of the new set, so that old machines are removed
 // only when others have taken their place.
 //
-// It keeps the floor, too. With A machines available, N of the new set and O of the old ones not,
-// A + N + O are ordered, and the budget is A + O − floor. Unavailable old machines cost no
-// availability. If any budget is left when all O are gone, it is A − floor. An available machine is
-// removed only if enough secure ones are left, too: a set with surplus may be removing machines
-// that have become available since it chose.
+// It keeps the floor, too. Let A machines be available, and let N of the new set and O of the old sets not be
+// available. A + N + O are ordered, and the budget is A + O − floor. Unavailable old machines cost no
+// availability. If any budget is left when all O are removed, it is A − floor. An available machine is removed
+// only if enough secure ones are left, too: a set with surplus may be removing machines that have become
+// available since it chose them.
 func (d *decision) retire() {
 	if !d.hasNew {
 		return
@@ -249,10 +246,10 @@ func (d *decision) retire() {
 	}
 }
 
-// restoreOldSets raises old sets that have yet to remove available machines, the youngest first, as long
-// as fewer than the floor are available, because other machines have failed since the removal was
-// ordered. It makes no set create a machine, and retire takes no other machine instead. If R + S
-// machines are ordered already, unavailable old ones make room.
+// restoreOldSets raises old sets that have yet to remove available machines, the youngest first, while fewer
+// machines than the floor are available. That happens if other machines fail after the removal was ordered. No
+// set creates a machine because of it, and retire removes no other machine instead. If R + S machines are
+// ordered already, sets with unavailable machines are lowered to make room.
 func (d *decision) restoreOldSets() {
 	if !d.hasNew {
 		return
@@ -273,8 +270,7 @@ func (d *decision) restoreOldSets() {
 	}
 }
 
-// release lowers old sets by up to n machines that are not available, the oldest first. It returns
-// by how many.
+// release lowers old sets by up to n unavailable machines, the oldest set first. It returns by how many.
 func (d *decision) release(n int64) (released int64) {
 	for i := range d.old {
 		m := &d.old[i]
@@ -286,10 +282,10 @@ func (d *decision) release(n int64) (released int64) {
 	return released
 }
 
-// A paused set keeps its size, because the user who paused it wants it unchanged. It takes part in
-// every sum. What it has ordered may come into being when it is resumed, so it holds its room below
-// R + S. What it has available counts above the floor. Lowering another set does not make up for
-// what it lacks, so no other set is lowered instead.
+// A paused set keeps its size, because the user who paused it wants it unchanged. It counts in every sum. Its
+// ordered machines may be created when it is resumed, so they count toward R + S. Its available machines count
+// toward the floor. Its missing machines count against the budget of retire, so that no other set is lowered
+// because of them.
 
 // pausedLacking returns how many machines of paused old sets are not available.
 func (d *decision) pausedLacking() (n int64) {
@@ -301,7 +297,7 @@ func (d *decision) pausedLacking() (n int64) {
 	return n
 }
 
-// sharing returns the size by which a set shares in a scale-down.
+// sharing returns the size that determines a set's share of a scale-down.
 func (m *member) sharing() int32 {
 	if m.paused {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Reason is the kind of a decision, one word for programs.
+// Reason names the kind of a decision, in one word for programs.
 type Reason string
 
 // These are the reasons of orders.
@@ -20,23 +20,23 @@ const (
 	ReasonMarked Reason = "Marked"
 	// ReasonNewGrows: R and R + S leave room for new machines.
 	ReasonNewGrows Reason = "NewGrows"
-	// ReasonOldUnavailable: old machines that are not available are removed, which costs nothing.
+	// ReasonOldUnavailable: unavailable old machines are removed, which costs no availability.
 	ReasonOldUnavailable Reason = "OldUnavailable"
 	// ReasonOldAvailable: old machines are removed, some of them available, because more are
 	// available than the floor.
 	ReasonOldAvailable Reason = "OldAvailable"
-	// ReasonRestored: old machines that were to be removed stay, since others have failed.
+	// ReasonRestored: old machines that were to be removed stay, because others have failed.
 	ReasonRestored Reason = "Restored"
-	// ReasonAboveReplicas: the one set in use has more machines than are wanted ([Resize]).
+	// ReasonAboveReplicas: the only set in use has more machines than are wanted ([Resize]).
 	ReasonAboveReplicas Reason = "AboveReplicas"
-	// ReasonGrows: more machines are wanted than are ordered, though nothing is rolled ([Resize]).
+	// ReasonGrows: more machines are wanted than are ordered ([Resize]).
 	ReasonGrows Reason = "Grows"
-	// ReasonRecreate: all machines of an old set are removed before any new one comes ([Recreate]).
+	// ReasonRecreate: all machines of an old set are removed before a new one is created ([Recreate]).
 	ReasonRecreate Reason = "Recreate"
 	// ReasonOldMissing: an old set has fewer machines than it is ordered to have; new machines
 	// replace the missing ones ([InPlace]).
 	ReasonOldMissing Reason = "OldMissing"
-	// ReasonLeftover: the new set has all the machines that are wanted ([InPlace]).
+	// ReasonLeftover: the new set has all wanted machines, so old ones are removed ([InPlace]).
 	ReasonLeftover Reason = "Leftover"
 	// ReasonSelect: machines may stop working to be updated ([InPlace]).
 	ReasonSelect Reason = "Select"
@@ -49,23 +49,23 @@ const (
 	ReasonOrdered Reason = "Ordered"
 	// ReasonDone: see [Done].
 	ReasonDone Reason = "Done"
-	// ReasonNoNewSet: no set has the template wanted now, so nothing grows and nothing is rolled.
+	// ReasonNoNewSet: no set has the template wanted now, so nothing grows and nothing is rolled out.
 	ReasonNoNewSet Reason = "NoNewSet"
 	// ReasonFloor: no old machine may be removed until new ones are available.
 	ReasonFloor Reason = "Floor"
 	// ReasonRemoval: a set has yet to remove machines that it is no longer ordered to have.
 	ReasonRemoval Reason = "Removal"
-	// ReasonUnseen: a set was raised and may not have observed it; until then it may be removing
+	// ReasonUnseen: a set was raised and may not have observed that. Until it has, it may be removing
 	// machines.
 	ReasonUnseen Reason = "Unseen"
 	// ReasonNewUnavailable: only new machines that are not available yet are left.
 	ReasonNewUnavailable Reason = "NewUnavailable"
-	// ReasonHeld: there is no order, and nothing is rolled ([Resize]).
+	// ReasonHeld: there is nothing to scale, and the rollout is paused ([Resize]).
 	ReasonHeld Reason = "Held"
 	// ReasonQuota: terminating machines count towards R + S ([Fleet.Strict]) and leave no room for
 	// more.
 	ReasonQuota Reason = "Quota"
-	// ReasonOldPresent: machines of an old set still exist, so no new one may come ([Recreate]).
+	// ReasonOldPresent: machines of an old set still exist, so no new one may be created ([Recreate]).
 	ReasonOldPresent Reason = "OldPresent"
 	// ReasonPaused: a set is paused ([Set.Paused]), and does not have its final size.
 	ReasonPaused Reason = "Paused"
@@ -82,20 +82,28 @@ const (
 	ReasonStopped Reason = "Stopped"
 )
 
-// Why is the reason of an order, or why there is none, with its numbers, in machines unless said
-// otherwise. Values are comparable, making one allocates nothing, and numbers that a reason does
-// not name are 0. The zero value is no reason.
+// Why is the reason of an order, or of a wait, with its numbers. They are numbers of machines unless said
+// otherwise. A number is 0 if its comment does not name the reason. Values are comparable, and making one
+// allocates nothing. The zero value means no reason.
 type Why struct {
 	Reason Reason
-	// Set is the set that the rollout waits for (Floor, Removal, Unseen, NewUnavailable,
-	// OldPresent, Paused, Updating, Unselected, NoSelect, Unfit): of several the oldest.
+	// Set is the set that the rollout waits for (Floor, Removal, Unseen, NewUnavailable, Quota,
+	// OldPresent, Paused, Updating, Unselected, NoSelect, Unfit); of several sets it is the oldest.
 	Set string
-	// Count is how many machines are added (NewGrows), removed (the other orders) or waited for: to
-	// become available (Floor, NewUnavailable), or to be removed from Set (Removal, Unseen).
-	// NoNewSet: machines that stay; Done: R; Ordered: sets that change size; Held: ordered machines
-	// of old sets; OldPresent: machines that exist in Set; Paused: those ordered, or existing if
-	// they are more. Select: machines that are selected; Updating: selected ones; Unselected: those
-	// that could be; Unfit: machines of Set; Stopped: machines that failed.
+	// Count is, by reason:
+	//
+	//   - NewGrows, Grows, Restored: how many are added to the set
+	//   - other orders that change a size: how many are removed from the set
+	//   - Select: how many are selected
+	//   - Floor, NewUnavailable: how many have yet to become available
+	//   - Removal, Unseen: how many Set has yet to remove, or may be removing
+	//   - Quota: how many are terminating
+	//   - OldPresent: how many exist in Set
+	//   - Paused: how many are ordered or exist in Set, the larger number
+	//   - Updating, Unselected, NoSelect: how many are selected, or could be
+	//   - Unfit: how many of Set and other old sets the rollout waits for
+	//   - NoNewSet: how many stay; Done: R; Held: how many are ordered in old sets
+	//   - Stopped: how many have failed; Ordered: how many orders there are
 	Count int64
 	// Share is how many of Count are removed as the set's part of the excess above the ceiling
 	// (ScaleDown), or as chosen by a scaler (Marked).
@@ -108,24 +116,23 @@ type Why struct {
 	Unavailable int64
 	// Terminating is how many of Count are being deleted (OldPresent).
 	Terminating int64
-	// Total is how many machines were ordered in all sets together before this decision. NewGrows,
-	// Grows: how many there may be besides those that are added, ordered or, in the other sets,
-	// still there. NewAboveReplicas, AboveReplicas, NewUnavailable: those ordered in that set.
-	// Stopped: how many may fail.
+	// Total is how many machines were ordered in all sets before this decision. For NewGrows and Grows it
+	// is how many there may be without the added ones. For NewAboveReplicas, AboveReplicas, Quota and
+	// NewUnavailable it is how many are ordered in that set. For Stopped it is how many may fail.
 	Total int64
-	// Available is how many of Total are available (orders that lower, Floor, NewUnavailable);
-	// NewAboveReplicas, AboveReplicas: of all ordered machines.
+	// Available is how many of Total are available (orders that lower, Floor, NewUnavailable). For
+	// NewAboveReplicas and AboveReplicas it is how many of the machines ordered in all sets are.
 	Available int64
 	// Floor is how many machines must stay available, max(0, R − U) (orders that lower, Floor,
 	// Select).
 	Floor int64
-	// Ceiling is how many machines there may be, R + S (orders, Floor); NewAboveReplicas,
-	// AboveReplicas, Held, orders of [Recreate]: R.
+	// Ceiling is how many machines there may be, R + S (orders, Floor, Quota). For NewAboveReplicas,
+	// AboveReplicas, Held and orders of [Recreate] it is R.
 	Ceiling int64
 }
 
-// Figures returns the numbers of the sentence, for logs and metrics: by the names of the fields in
-// lower case, as int64. A number that is 0 is among them if the sentence says it.
+// Figures returns the numbers of the reason, for logs and metrics: the names are those of the fields in lower
+// case, the values are int64. A number that is 0 is left out, unless String prints it.
 func (w Why) Figures() iter.Seq2[string, any] {
 	said := ""
 	switch w.Reason {

@@ -146,8 +146,8 @@ var ofDeployment = []mutant{
 		name:   "a set of negative size is emptied when a machine has moved",
 		breaks: "P7, P10",
 		file:   "deployment/setwrite.go",
-		from:   "size := max(0, f.size()+int32(by))",
-		to:     "size := max(0, f.set.Spec.Replicas+int32(by))",
+		from:   "size := max(0, f.size()+int32(delta))",
+		to:     "size := max(0, f.set.Spec.Replicas+int32(delta))",
 		by:     "TestP10SizeThatMeansNothingAmidAMove",
 	},
 }

@@ -43,19 +43,19 @@ var ofRollout = []mutant{
 		name:   "surge is rounded down",
 		breaks: "P9",
 		file:   "deployment/rollout/percent.go",
-		from:   "return v.resolve(of, 99)",
-		to:     "return v.resolve(of, 0)",
+		from:   "return v.resolve(total, 99)",
+		to:     "return v.resolve(total, 0)",
 		by:     "TestStories",
 	},
 	{
 		name:   "unavailability is rounded up",
 		breaks: "P9",
 		file:   "deployment/rollout/percent.go",
-		from: `return v.resolve(of, 0)
+		from: `return v.resolve(total, 0)
 }
 
 // resolve`,
-		to: `return v.resolve(of, 99)
+		to: `return v.resolve(total, 99)
 }
 
 // resolve`,
