@@ -20,37 +20,38 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// wordy is a driver that can't make VMs and returns long errors.
-type wordy struct {
+// failingDriver fails all creations of VMs with long errors.
+type failingDriver struct {
 	driver.Driver
-	mu      sync.Mutex
-	refused map[string]bool // machines
+	mu     sync.Mutex
+	failed map[string]bool // machines
 }
 
-func (d *wordy) CreateMachine(_ context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (d *failingDriver) CreateMachine(_ context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	d.mu.Lock()
-	d.refused[req.Machine.Name] = true
+	d.failed[req.Machine.Name] = true
 	d.mu.Unlock()
 	return nil, codes.New(codes.Internal, req.Machine.Name+strings.Repeat(" <html>", 3000))
 }
 
-func (d *wordy) failing() int {
+func (d *failingDriver) failing() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.refused)
+	return len(d.failed)
 }
 
-// failingEnv is how many machines TestLongErrors makes, if not 100, and 30 with -short.
+// failingEnv is the environment variable with the number of machines of TestLongErrors. The default is
+// 100, or 30 with -short.
 const failingEnv = "MILLWRIGHT_FAILING"
 
-// TestLongErrors: a provider whose errors have 20 KB does not stop a set from following: its status
-// fits into the store for any number of failed machines.
+// TestLongErrors: if a provider's errors have 20 KB, the status of a set still fits into the store,
+// for any number of failed machines, and the set can be scaled.
 // Invariants: P42
 func TestLongErrors(t *testing.T) {
 	t.Parallel()
 	n := int32(100)
 	if testing.Short() {
-		n = 30 // three times as many as the status names
+		n = 30 // the status names 10 of them
 	}
 	if text := os.Getenv(failingEnv); text != "" {
 		parsed, err := strconv.ParseInt(text, 10, 32)
@@ -59,7 +60,7 @@ func TestLongErrors(t *testing.T) {
 	}
 	w := newWorld(t, quick)
 	w.log = discard
-	d := &wordy{Driver: w.provider, refused: map[string]bool{}}
+	d := &failingDriver{Driver: w.provider, failed: map[string]bool{}}
 	w.manage(func(o *controllers.Options) { o.Driver = d })
 	w.class("small", "s")
 	web := w.deployment("web", "small", n)
@@ -77,8 +78,8 @@ func TestLongErrors(t *testing.T) {
 		assert.Contains(t, m.LastOperation.Description, "(cut)")
 	}
 	w.scale(web, n, n/10)
-	w.long("the set to follow", func() bool { return w.sets()[0].Status.Replicas == n/10 })
-	w.long("the others to go", func() bool { return len(w.machines()) == int(n/10) })
+	w.long("the set to be scaled down", func() bool { return w.sets()[0].Status.Replicas == n/10 })
+	w.long("the other machines to be gone", func() bool { return len(w.machines()) == int(n/10) })
 }
 
 // TestScaleDownFreezesNothing: while an autoscaler removes most of a fleet, nothing is frozen:
@@ -87,12 +88,12 @@ func TestLongErrors(t *testing.T) {
 func TestScaleDownFreezesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
-	e := &ears{}
+	e := &eventLog{}
 	w.manage(func(o *controllers.Options) { o.SafetyPolicy, o.Hooks = safety.DefaultPolicy(), e.hooks() })
 	w.class("small", "s")
 	web := w.deployment("web", "small", 10)
 	lone := w.machineSet("lone", "small", 10)
-	w.eventually("twenty machines", func() bool { return w.settled("web", 10)() && w.full(lone, 10)() })
+	w.eventually("twenty machines", func() bool { return w.settled("web", 10)() && w.setSettled(lone, 10)() })
 	w.scale(web, 10, 3)
 	w.scale(lone, 10, 3)
 	w.eventually("six machines", func() bool {
@@ -102,9 +103,9 @@ func TestScaleDownFreezesNothing(t *testing.T) {
 		for _, c := range d.Status.Conditions {
 			assert.NotEqual(t, machineset.ConditionFrozen, string(c.Type))
 		}
-		return w.settled("web", 3)() && w.full(lone, 3)()
+		return w.settled("web", 3)() && w.setSettled(lone, 3)()
 	})
 	for _, event := range []string{"deployment Overshoot", "set Overshoot", "deployment OvershootOver", "set OvershootOver"} {
-		assert.False(t, e.heard(event)(), event)
+		assert.False(t, e.seen(event)(), event)
 	}
 }

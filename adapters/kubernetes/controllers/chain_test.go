@@ -9,10 +9,11 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// TestChain: each field of manager.Hooks is passed on, in order, and one that nobody sets stays nil.
+// TestChain: each hook of the chain calls those of its parts, in order. A hook that no part sets stays
+// nil.
 func TestChain(t *testing.T) {
 	var called []string
-	naming := func(name string) (h manager.Hooks) {
+	recording := func(name string) (h manager.Hooks) {
 		v := reflect.ValueOf(&h).Elem()
 		for f := range v.NumField() {
 			v.Field(f).Set(reflect.MakeFunc(v.Field(f).Type(), func([]reflect.Value) []reflect.Value {
@@ -23,7 +24,7 @@ func TestChain(t *testing.T) {
 		return h
 	}
 	none := reflect.ValueOf(chain(manager.Hooks{}, manager.Hooks{}))
-	both := reflect.ValueOf(chain(naming("ours"), manager.Hooks{}, naming("embedder's")))
+	both := reflect.ValueOf(chain(recording("first"), manager.Hooks{}, recording("second")))
 	for f := range both.NumField() {
 		called = nil
 		field := both.Type().Field(f)
@@ -33,6 +34,6 @@ func TestChain(t *testing.T) {
 			args[i] = reflect.Zero(field.Type.In(i))
 		}
 		both.Field(f).Call(args)
-		require.Equal(t, []string{"ours " + field.Name, "embedder's " + field.Name}, called)
+		require.Equal(t, []string{"first " + field.Name, "second " + field.Name}, called)
 	}
 }

@@ -22,14 +22,14 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
-// childEnv makes the test program a manager, of the fleet in this folder and namespace: "KUBECONFIG
-// FOLDER NAMESPACE".
+// childEnv is the environment variable that makes the test program run as a manager (see child). Its
+// value is "KUBECONFIG FOLDER NAMESPACE", with the folder of the simulated provider.
 const childEnv = "CONTROLLERS_TEST_CHILD"
 
-// beManager is the test program as a manager's process.
-func beManager(of string) error {
+// runChild runs a manager until the process is told to end. fleet is the value of childEnv.
+func runChild(fleet string) error {
 	var kubeconfig, folder, namespace string
-	if _, err := fmt.Sscan(of, &kubeconfig, &folder, &namespace); err != nil {
+	if _, err := fmt.Sscan(fleet, &kubeconfig, &folder, &namespace); err != nil {
 		return err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -59,7 +59,7 @@ func beManager(of string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	go func() { // it ends with the test
+	go func() { // ends with the test, which holds the other end of stdin
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
@@ -67,7 +67,7 @@ func beManager(of string) error {
 	return mgr.Start(ctx)
 }
 
-// child is a manager in a process of its own.
+// child is a manager in its own process.
 type child struct {
 	*world
 	cmd   *exec.Cmd
@@ -88,22 +88,22 @@ func (w *world) child() *child {
 	require.NoError(w, c.cmd.Start())
 	w.Cleanup(func() {
 		_ = c.stdin.Close()
-		_ = c.cmd.Wait() // unless the test has waited for it
+		_ = c.cmd.Wait() // fails if kill has waited already
 		_ = c.log.Close()
 	})
 	return c
 }
 
-// kill ends it as a power failure does.
+// kill ends the process by SIGKILL.
 func (c *child) kill() {
 	c.Helper()
 	require.NoError(c, c.cmd.Process.Kill())
 	var status *exec.ExitError
 	require.ErrorAs(c, c.cmd.Wait(), &status)
-	require.Equal(c, syscall.SIGKILL, status.Sys().(syscall.WaitStatus).Signal(), "it had ended by itself: %s", c.tail())
+	require.Equal(c, syscall.SIGKILL, status.Sys().(syscall.WaitStatus).Signal(), "the manager had ended before: %s", c.tail())
 }
 
-// tail returns the end of its log.
+// tail returns the end of the process's log.
 func (c *child) tail() string {
 	text, _ := os.ReadFile(c.log.Name())
 	return string(text[max(0, len(text)-2000):])

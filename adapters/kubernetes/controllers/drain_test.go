@@ -22,8 +22,8 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
-// steady is a provider whose nodes report, so that they stay healthy for longer
-// than a cluster waits.
+// steady makes the simulated provider renew its nodes' heartbeats, so that nodes stay ready in tests
+// that last longer than the cluster waits for a heartbeat.
 var steady = simulated.Options{Create: 20 * time.Millisecond, Boot: 100 * time.Millisecond, Delete: 20 * time.Millisecond, Heartbeat: 5 * time.Second}
 
 // workload runs pods on the nodes of the test, spread over them, and waits until they are ready.
@@ -53,9 +53,10 @@ func (w *world) workload(name string, pods int32, change ...func(*corev1.PodSpec
 	return labels
 }
 
-func (w *world) budget(name string, labels map[string]string, least int) *policyv1.PodDisruptionBudget {
+// budget creates a disruption budget, and waits until the cluster has counted its pods.
+func (w *world) budget(name string, labels map[string]string, minAvailable int) *policyv1.PodDisruptionBudget {
 	w.Helper()
-	n := intstr.FromInt32(int32(least))
+	n := intstr.FromInt32(int32(minAvailable))
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: w.meta(name), Spec: policyv1.PodDisruptionBudgetSpec{
 		MinAvailable: &n, Selector: &metav1.LabelSelector{MatchLabels: labels},
 	}}
@@ -67,8 +68,9 @@ func (w *world) budget(name string, labels map[string]string, least int) *policy
 	return b
 }
 
-// ready counts the pods that are ready, at each version that the API server reports.
-func (w *world) ready(begin int) (seen func() span) {
+// readyPods counts the ready pods at each version that the API server reports. seen returns the
+// smallest and the largest number so far.
+func (w *world) readyPods(begin int) (seen func() span) {
 	w.Helper()
 	var mu sync.Mutex
 	all := span{begin, begin}
@@ -105,8 +107,8 @@ func isReady(p *corev1.Pod) bool {
 	return false
 }
 
-// announced reports whether an event about an object says all of that.
-func (w *world) announced(name string, parts ...string) func() bool {
+// hasEvent reports whether there is an event about an object whose reason and text contain all parts.
+func (w *world) hasEvent(name string, parts ...string) func() bool {
 	return func() bool {
 		list := &eventsv1.EventList{}
 		require.NoError(w, w.client.List(w.Context(), list, client.InNamespace(w.namespace)))
@@ -128,7 +130,7 @@ func containsAll(text string, parts []string) bool {
 	return true
 }
 
-// description returns what a machine says of its last operation.
+// description returns the description of a machine's last operation.
 func (w *world) description(name string) string {
 	w.Helper()
 	m := &v1alpha1.Machine{}
@@ -136,8 +138,8 @@ func (w *world) description(name string) string {
 	return m.Status.LastOperation.Description
 }
 
-// TestRolloutKeepsABudget: all nodes are replaced below a workload. There are never fewer ready
-// pods than the budget wants, though it has to refuse evictions.
+// TestRolloutKeepsABudget: all nodes below a workload are replaced. There are never fewer ready pods
+// than the budget requires, and the budget refuses evictions meanwhile.
 // Invariants: P22
 func TestRolloutKeepsABudget(t *testing.T) {
 	t.Parallel()
@@ -145,10 +147,10 @@ func TestRolloutKeepsABudget(t *testing.T) {
 	w.manage()
 	w.class("old", w.namespace)
 	w.class("new", w.namespace)
-	d := w.pool("web", "old", 2, `{"type":"RollingUpdate","rollingUpdate":{"maxSurge":2,"maxUnavailable":0}}`)
+	d := w.deploymentWith("web", "old", 2, `{"type":"RollingUpdate","rollingUpdate":{"maxSurge":2,"maxUnavailable":0}}`)
 	labels := w.workload("app", 4)
 	w.budget("app", labels, 3)
-	ready := w.ready(4)
+	ready := w.readyPods(4)
 	var mu sync.Mutex
 	refused := false
 	w.followMachines(func(all map[string]*v1alpha1.Machine) {
@@ -162,17 +164,17 @@ func TestRolloutKeepsABudget(t *testing.T) {
 	})
 	w.roll(d, "new")
 	w.eventually("the rollout to end", w.settled("web", 2))
-	w.eventually("the old VMs to go", func() bool { return len(w.machines()) == 2 && w.vms()[w.namespace] == 2 })
+	w.eventually("the old VMs to be gone", func() bool { return len(w.machines()) == 2 && w.vms()[w.namespace] == 2 })
 	assert.GreaterOrEqual(t, ready().least, 3)
-	assert.Less(t, ready().least, 4, "no pod was seen to move")
+	assert.Less(t, ready().least, 4, "no eviction was observed")
 	mu.Lock()
 	defer mu.Unlock()
-	assert.True(t, refused, "the budget was never in the way, or no machine said so")
+	assert.True(t, refused, "the budget refused no eviction, or no machine's description says so")
 }
 
-// TestMisconfiguredBudget: a budget that never allows an eviction is named, on the machine and in
-// an event, while the machine waits. Evictions that other budgets allow go on meanwhile. The
-// deletion ends once the budget is deleted.
+// TestMisconfiguredBudget: while a machine waits because a budget never allows an eviction, the
+// machine's status and an event name the budget. Pods that other budgets allow are evicted
+// meanwhile. The deletion ends once the budget is deleted.
 // Invariants: P22
 func TestMisconfiguredBudget(t *testing.T) {
 	t.Parallel()
@@ -190,22 +192,22 @@ func TestMisconfiguredBudget(t *testing.T) {
 	says := fmt.Sprintf("budget %s/never is misconfigured", w.namespace)
 	w.eventually("the machine to say why", func() bool { return strings.Contains(w.description(name), says) })
 	assert.Contains(t, w.description(name), "Initiate node drain", "the established marker of the stage")
-	w.eventually("the event", w.announced(name, says))
-	w.eventually("the other pod to go to the new node", func() bool {
+	w.eventually("the event", w.hasEvent(name, says))
+	w.eventually("the other pod to run on the new node", func() bool {
 		pods := &corev1.PodList{}
 		require.NoError(t, w.client.List(t.Context(), pods, client.InNamespace(w.namespace), client.MatchingLabels(free)))
 		return len(pods.Items) == 1 && pods.Items[0].Spec.NodeName != name && isReady(&pods.Items[0])
 	})
 	require.Contains(t, w.names(), name)
 	require.NoError(t, w.client.Delete(t.Context(), b))
-	w.eventually("the machine to go", func() bool { return len(w.machines()) == 1 && w.settled("web", 1)() })
+	w.eventually("the machine to be gone", func() bool { return len(w.machines()) == 1 && w.settled("web", 1)() })
 	assert.NotContains(t, w.names(), name)
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
 }
 
-// TestPodsThatTolerateTheCordon: the only pod of a deployment tolerates everything and prefers the
-// node of a machine that is deleted, so that the scheduler binds each replacement to it again. The
-// drain leaves it alone after a round, says so, and ends (P49).
+// TestPodsThatTolerateTheCordon: a pod tolerates the cordon and prefers the node of a machine that is
+// deleted, so the scheduler binds each replacement of the pod to that node again. After a first round
+// the drain ignores such pods, reports them in an event, and ends.
 // Invariants: P49
 func TestPodsThatTolerateTheCordon(t *testing.T) {
 	t.Parallel()
@@ -217,7 +219,7 @@ func TestPodsThatTolerateTheCordon(t *testing.T) {
 	name := w.names()[0]
 	grace := int64(5)
 	labels := w.workload("op", 1, func(s *corev1.PodSpec) {
-		s.TerminationGracePeriodSeconds = &grace // the next pod is there before the last one is gone
+		s.TerminationGracePeriodSeconds = &grace // long enough for the replacement to be bound meanwhile
 		s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 			Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
@@ -243,11 +245,11 @@ func TestPodsThatTolerateTheCordon(t *testing.T) {
 		}
 	})
 	require.NoError(t, w.client.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: w.meta(name)}))
-	w.eventually("the machine to go", func() bool { return !slices.Contains(w.names(), name) })
-	w.eventually("the event", w.announced(name, "despite the cordon"))
+	w.eventually("the machine to be gone", func() bool { return !slices.Contains(w.names(), name) })
+	w.eventually("the event", w.hasEvent(name, "despite the cordon"))
 	mu.Lock()
 	defer mu.Unlock()
-	assert.Greater(t, len(here), 1, "no pod came back")
-	// Creations have whole seconds, and a pod lasts for half of one here.
-	assert.LessOrEqual(t, len(here), 8, "the pods of two seconds, and the one that stays until its VM is gone")
+	assert.Greater(t, len(here), 1, "no replacement was bound to the node")
+	// A pod takes half a second to end, and the drain compares creation times, which are whole seconds.
+	assert.LessOrEqual(t, len(here), 8, "more than the pods of two seconds, and the one that stays until the VM is gone")
 }

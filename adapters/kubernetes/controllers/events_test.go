@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestEachTextIsAnEvent: events of one object and reason keep their own texts, and no trace of what tells
-// them apart. A text that is told again is counted.
+// TestEachTextIsAnEvent: each text is an event of its own, also if object and reason are the same. A
+// repeated text is counted. The stored event has no trace of endOfField.
 // Invariants: P58
 func TestEachTextIsAnEvent(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestEachTextIsAnEvent(t *testing.T) {
 		w.eventually("the scaled fleet", w.settled("web", to))
 		from = to
 	}
-	told := func(reason, text string) (n int32) {
+	count := func(reason, text string) (n int32) {
 		list := &eventsv1.EventList{}
 		require.NoError(t, w.client.List(t.Context(), list, client.InNamespace(w.namespace)))
 		for _, e := range list.Items {
@@ -42,6 +42,8 @@ func TestEachTextIsAnEvent(t *testing.T) {
 		}
 		return n
 	}
-	w.eventually("all texts", func() bool { return told("ScaleSet", " from 3 to 1: ") == 1 && told("ScaleSet", " from 1 to 3: ") == 2 })
-	require.EqualValues(t, 1, told("RolloutComplete", "the rollout of revision 1 is complete"), "and a change of size is no rollout")
+	w.eventually("all texts", func() bool {
+		return count("ScaleSet", " from 3 to 1: ") == 1 && count("ScaleSet", " from 1 to 3: ") == 2
+	})
+	require.EqualValues(t, 1, count("RolloutComplete", "the rollout of revision 1 is complete"), "scaling is no rollout")
 }

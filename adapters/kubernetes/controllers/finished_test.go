@@ -17,10 +17,10 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 )
 
-// keepFinalizer keeps the objects of pods in these tests.
+// keepFinalizer prevents the deletion of pods in these tests.
 const keepFinalizer = "example.com/keep"
 
-// podSpec is of a pod that runs on a node of the test.
+// podSpec returns the spec of a pod that runs on a node of the test.
 func (w *world) podSpec() corev1.PodSpec {
 	grace := int64(5)
 	return corev1.PodSpec{
@@ -42,7 +42,8 @@ func (w *world) pod(name string) *corev1.Pod {
 	return p
 }
 
-// boundVolume makes a volume that is bound to a claim, as the controller of volumes would.
+// boundVolume creates a claim and a volume that are bound to each other, as the volume controller
+// does. It returns the volume's name.
 func (w *world) boundVolume(claim string) string {
 	w.Helper()
 	name, none := w.namespace+"-"+claim, ""
@@ -65,7 +66,7 @@ func (w *world) boundVolume(claim string) string {
 	return name
 }
 
-// attach attaches a volume to a node.
+// attach creates a VolumeAttachment that is attached.
 func (w *world) attach(volume, node string) *storagev1.VolumeAttachment {
 	w.Helper()
 	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + node}, Spec: storagev1.VolumeAttachmentSpec{
@@ -77,7 +78,7 @@ func (w *world) attach(volume, node string) *storagev1.VolumeAttachment {
 	return a
 }
 
-// stateful runs a StatefulSet of one pod with a volume, whose object a finalizer keeps.
+// stateful creates a StatefulSet of one pod, with a volume and a finalizer, and waits for the pod.
 func (w *world) stateful(name string) {
 	w.Helper()
 	one, labels := int32(1), map[string]string{"app": name}
@@ -92,9 +93,9 @@ func (w *world) stateful(name string) {
 	w.eventually("the pod to be ready", func() bool { p := w.pod(name + "-0"); return p != nil && isReady(p) })
 }
 
-// TestFinishedPodKeptByAFinalizer: the last pod with a volume of a node has finished, its volume is
-// still attached, and a finalizer keeps its object. The drain waits for the volume, not for the
-// object, and the pod of its name comes back when the finalizer is gone.
+// TestFinishedPodKeptByAFinalizer: an evicted pod has finished, its volume is still attached, and a
+// finalizer keeps the pod object. The drain waits for the volume, not for the object. When the
+// finalizer is removed, the StatefulSet creates the pod again.
 // Invariants: P21
 func TestFinishedPodKeptByAFinalizer(t *testing.T) {
 	t.Parallel()
@@ -119,11 +120,11 @@ func TestFinishedPodKeptByAFinalizer(t *testing.T) {
 	w.eventually("the drain to wait for the volume", func() bool { return strings.Contains(w.description(name), volume) })
 	require.True(t, finished(w.pod("db-0")))
 	require.NoError(t, w.client.Delete(t.Context(), attachment))
-	w.eventually("the machine to go", func() bool { return !slices.Contains(w.names(), name) })
-	require.True(t, finished(w.pod("db-0")), "its object holds nobody up")
+	w.eventually("the machine to be gone", func() bool { return !slices.Contains(w.names(), name) })
+	require.True(t, finished(w.pod("db-0")), "the drain must not wait for the pod object")
 
 	w.release("db-0")
-	w.eventually("the pod to come back", func() bool {
+	w.eventually("the new pod to be ready", func() bool {
 		p := w.pod("db-0")
 		return p != nil && p.UID != before.UID && isReady(p) && p.Spec.NodeName != name
 	})
@@ -139,7 +140,7 @@ func (w *world) release(name string) {
 	w.merge(p, `{"metadata":{"finalizers":null}}`)
 }
 
-// complete reports that the containers of a pod have ended well, as its kubelet does.
+// complete sets the status of a pod whose containers have succeeded, as a kubelet does.
 func (w *world) complete(name string) {
 	w.Helper()
 	p := w.pod(name)
@@ -158,9 +159,9 @@ func (w *world) complete(name string) {
 	require.NoError(w, w.client.Status().Update(w.Context(), p))
 }
 
-// TestJobCompletesAmidADrain: the budget refuses the eviction of a pod of a Job, and the pod
-// completes while its node is drained. The drain deletes it and ends, and the Job succeeds: the
-// finalizer by which the Job counts keeps the pod until then.
+// TestJobCompletesAmidADrain: a budget refuses the eviction of a Job's pod, and the pod completes
+// while its node is drained. The drain then deletes the pod and ends. The Job succeeds, because its
+// tracking finalizer keeps the pod until the Job has counted it.
 // Invariants: P21
 func TestJobCompletesAmidADrain(t *testing.T) {
 	t.Parallel()
@@ -187,15 +188,15 @@ func TestJobCompletesAmidADrain(t *testing.T) {
 	require.Contains(t, before.Finalizers, batchv1.JobTrackingFinalizer)
 	name := before.Spec.NodeName
 	require.NoError(t, w.client.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: w.meta(name)}))
-	w.eventually("the budget to hold the drain up", func() bool { return strings.Contains(w.description(name), "budget "+w.namespace+"/work") })
+	w.eventually("the drain to wait for the budget", func() bool { return strings.Contains(w.description(name), "budget "+w.namespace+"/work") })
 	require.Len(t, pods(), 1)
 
 	w.complete(before.Name)
-	w.eventually("the machine to go", func() bool { return !slices.Contains(w.names(), name) })
+	w.eventually("the machine to be gone", func() bool { return !slices.Contains(w.names(), name) })
 	w.eventually("the job to have succeeded", func() bool {
 		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job))
 		return job.Status.Succeeded == 1
 	})
 	require.Zero(t, job.Status.Failed)
-	require.Empty(t, pods(), "the drain has deleted it, and no other one came")
+	require.Empty(t, pods(), "the drain must delete the pod, and the Job must create no other")
 }

@@ -17,20 +17,20 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
-// ears records what the reconcilers report.
-type ears struct {
+// eventLog counts the events and passes that the hooks report.
+type eventLog struct {
 	mu     sync.Mutex
-	told   map[string]int // events, by reason
+	events map[string]int // by kind and reason
 	passes map[manager.Kind]int
 }
 
-func (e *ears) hooks() manager.Hooks {
-	e.told, e.passes = map[string]int{}, map[manager.Kind]int{}
+func (e *eventLog) hooks() manager.Hooks {
+	e.events, e.passes = map[string]int{}, map[manager.Kind]int{}
 	return manager.Hooks{
 		Event: func(kind manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.told[string(kind)+" "+reason]++
+			e.events[string(kind)+" "+reason]++
 		},
 		Pass: func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, _ error) {
 			e.mu.Lock()
@@ -40,30 +40,30 @@ func (e *ears) hooks() manager.Hooks {
 	}
 }
 
-func (e *ears) heard(event string) func() bool { return func() bool { return e.count(event) > 0 } }
+func (e *eventLog) seen(event string) func() bool { return func() bool { return e.count(event) > 0 } }
 
-// next reports whether an event has been told of since next was called.
-func (e *ears) next(event string) func() bool {
+// another reports whether there was an event after the call of another.
+func (e *eventLog) another(event string) func() bool {
 	before := e.count(event)
 	return func() bool { return e.count(event) > before }
 }
 
-func (e *ears) count(event string) int {
+func (e *eventLog) count(event string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.told[event]
+	return e.events[event]
 }
 
-// made returns how many passes there were over a kind.
-func (e *ears) made(kind manager.Kind) int {
+// passCount returns how many passes there were over objects of a kind.
+func (e *eventLog) passCount(kind manager.Kind) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.passes[kind]
 }
 
-// TestFrozenWhileTheTargetIsAway: objects are on one server and nodes on another, which stops
-// answering. Then the manager decides nothing, and follows a change of size only when the server
-// answers again.
+// TestFrozenWhileTheTargetIsAway: objects are on one server, and nodes on another, which stops
+// answering. While it does not answer, the manager changes nothing. When it answers again, the
+// deployment is scaled as desired.
 func TestFrozenWhileTheTargetIsAway(t *testing.T) {
 	t.Parallel()
 	target, err := lab.Start()
@@ -74,7 +74,7 @@ func TestFrozenWhileTheTargetIsAway(t *testing.T) {
 	w := newWorldOn(t, quick, core)
 	policy := safety.DefaultPolicy()
 	policy.CheckPeriod, policy.CheckDown, policy.DownTimeout, policy.SettleTime = time.Second, time.Second, 2*time.Second, time.Second
-	e := &ears{}
+	e := &eventLog{}
 	hooks := e.hooks()
 	w.manage(func(o *controllers.Options) {
 		o.Target, o.SafetyPolicy, o.Hooks = target.Config, policy, hooks
@@ -84,14 +84,14 @@ func TestFrozenWhileTheTargetIsAway(t *testing.T) {
 	w.eventually("three machines", w.settled("web", 3))
 	require.Equal(t, 3, w.nodes())
 
-	frozen := e.next("reachability " + reachability.ReasonUnreachable.String())
+	frozen := e.another("reachability " + reachability.ReasonUnreachable.String())
 	require.NoError(t, target.Suspend())
 	resume := sync.OnceFunc(func() { require.NoError(t, target.Resume()) })
 	t.Cleanup(resume)
 	w.eventually("the freeze", frozen)
 	require.NoError(t, w.client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":5}}`))))
-	before := e.made(manager.KindReachability)
-	w.eventually("a few more looks at the server", func() bool { return e.made(manager.KindReachability) > before+2 })
+	before := e.passCount(manager.KindReachability)
+	w.eventually("a few more reachability checks", func() bool { return e.passCount(manager.KindReachability) > before+2 })
 	require.Equal(t, map[string]int{"s": 3}, w.vms())
 	require.Len(t, w.machines(), 3)
 

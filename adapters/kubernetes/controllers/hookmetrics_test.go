@@ -13,20 +13,20 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestMetricsToAlertOn: the metrics serve what the hooks report, through the chain of hooks. A
-// condition that has ended is no longer served.
+// TestMetricsToAlertOn: the metrics have what the hooks report, and other hooks in the chain are
+// called, too. Permits and backoffs that have ended are no longer in the metrics.
 func TestMetricsToAlertOn(t *testing.T) {
 	m, err := newMetrics(prometheus.NewRegistry(), nil)
 	require.NoError(t, err)
-	told := 0
+	calls := 0
 	h := chain(m.hooks(), manager.Hooks{
-		Panic:        func(manager.Kind, object.Key, string, string) { told++ },
-		Call:         func(string, codes.Code, time.Duration) { told++ },
-		Overdue:      func(string, int) { told++ },
-		Span:         func(object.Key, manager.Span, time.Duration) { told++ },
-		Frozen:       func(string, bool) { told++ },
-		Permits:      func(manager.Kind, object.Key, int, int) { told++ },
-		ClassBackoff: func(object.Key, time.Duration) { told++ },
+		Panic:        func(manager.Kind, object.Key, string, string) { calls++ },
+		Call:         func(string, codes.Code, time.Duration) { calls++ },
+		Overdue:      func(string, int) { calls++ },
+		Span:         func(object.Key, manager.Span, time.Duration) { calls++ },
+		Frozen:       func(string, bool) { calls++ },
+		Permits:      func(manager.Kind, object.Key, int, int) { calls++ },
+		ClassBackoff: func(object.Key, time.Duration) { calls++ },
 	})
 	web, other, class := object.Key{Namespace: "fleet", Name: "web"}, object.Key{Namespace: "fleet", Name: "other"}, object.Key{Namespace: "fleet", Name: "small"}
 	h.Panic(manager.KindMachine, web, "pass", "hush")
@@ -44,7 +44,7 @@ func TestMetricsToAlertOn(t *testing.T) {
 	h.ClassBackoff(class, 90*time.Second)
 	h.ClassBackoff(other, 90*time.Second)
 	h.ClassBackoff(other, 0)
-	require.Equal(t, 15, told)
+	require.Equal(t, 15, calls)
 	require.Equal(t, []string{
 		"millwright_class_backoff_seconds class=small namespace=fleet: 90",
 		"millwright_driver_calls_overdue: 3",
@@ -59,7 +59,7 @@ func TestMetricsToAlertOn(t *testing.T) {
 	}, served(t, m.fromHooks))
 }
 
-// served returns the metrics, and of histograms the sum.
+// served returns each metric with its labels and value. The value of a histogram is its sum.
 func served(t *testing.T, a *hookMetrics) []string {
 	to := prometheus.NewRegistry()
 	to.MustRegister(a.all()...)

@@ -16,8 +16,8 @@ import (
 	"github.com/millwright-go/millwright/driver"
 )
 
-// TestHungCallsFailTheHealthCheck: so many creates hang that none of their class is made any more. The
-// health check fails, machines of another class are made, and it recovers when the calls return.
+// TestHungCallsFailTheHealthCheck: many create calls of one class hang. The health check fails,
+// machines of another class are still created, and the check recovers when the calls return.
 func TestHungCallsFailTheHealthCheck(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -30,14 +30,14 @@ func TestHungCallsFailTheHealthCheck(t *testing.T) {
 		return next(ctx)
 	})
 	health := freeAddress(t)
-	mgr, err := ctrl.NewManager(w.wired(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: health})
+	mgr, err := ctrl.NewManager(w.countedConfig(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: health})
 	require.NoError(t, err)
 	require.NoError(t, controllers.SetupWithManager(mgr, controllers.Options{
 		Driver: d, Namespace: w.namespace, Log: w.log, Metrics: prometheus.NewRegistry(),
 		CallTimeout: time.Second, CallGrace: 100 * time.Millisecond,
 	}))
 	stop := w.background(func(ctx context.Context) { _ = mgr.Start(ctx) })
-	healthy := func() int {
+	healthStatus := func() int {
 		resp, err := http.Get("http://" + health + "/healthz")
 		if err != nil {
 			return 0
@@ -45,14 +45,14 @@ func TestHungCallsFailTheHealthCheck(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		return resp.StatusCode
 	}
-	w.eventually("health", func() bool { return healthy() == http.StatusOK })
+	w.eventually("a successful health check", func() bool { return healthStatus() == http.StatusOK })
 	w.class("stuck", "s")
 	w.class("small", "s")
 	w.deployment("stuck", "stuck", 130)
-	w.eventually("a failing health check", func() bool { return healthy() == http.StatusInternalServerError })
+	w.eventually("a failing health check", func() bool { return healthStatus() == http.StatusInternalServerError })
 	w.deployment("web", "small", 2)
 	w.eventually("machines of another class", w.settled("web", 2))
 	close(release)
-	w.eventually("health again", func() bool { return healthy() == http.StatusOK })
+	w.eventually("a successful health check again", func() bool { return healthStatus() == http.StatusOK })
 	stop()
 }

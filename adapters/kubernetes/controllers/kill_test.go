@@ -16,21 +16,22 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 )
 
-// fleetBook is what a watch of the machines says, with what must never happen.
-type fleetBook struct {
+// boundsChecker watches the machines and records the first violation of its rules.
+type boundsChecker struct {
 	*world
 	floor, ceiling int
 	machines       map[string]v1alpha1.Machine
 	ids            map[string]string // of VMs, by machine
-	changes        chan int          // 1 for each
-	fault          string
+	changes        chan int          // a 1 for each change
+	fault          string            // the first violation
 }
 
-// follow checks the fleet against its bounds until the test ends. Machines that are being deleted
-// count towards neither bound.
-func (w *world) follow(floor, ceiling int) *fleetBook {
+// checkBounds checks until the test ends that there are never fewer running machines than the floor,
+// never more machines than the ceiling, and that no machine changes its VM. Machines that are being
+// deleted are not counted.
+func (w *world) checkBounds(floor, ceiling int) *boundsChecker {
 	w.Helper()
-	b := &fleetBook{
+	b := &boundsChecker{
 		world: w, floor: floor, ceiling: ceiling, machines: map[string]v1alpha1.Machine{}, ids: map[string]string{}, changes: make(chan int, 100_000),
 	}
 	watching, err := client.NewWithWatch(server.Config, client.Options{Scheme: w.client.Scheme()})
@@ -52,7 +53,7 @@ func (w *world) follow(floor, ceiling int) *fleetBook {
 				if !ok {
 					return
 				}
-				b.enter(event)
+				b.apply(event)
 				b.changes <- 1
 			}
 		}
@@ -60,15 +61,15 @@ func (w *world) follow(floor, ceiling int) *fleetBook {
 	return b
 }
 
-// resumeAt makes a watch go on from a list.
+// resumeAt returns the options of a watch that begins at the version of a list.
 func resumeAt(list *v1alpha1.MachineList) *metav1.ListOptions {
 	return &metav1.ListOptions{ResourceVersion: list.ResourceVersion}
 }
 
-func (b *fleetBook) enter(event watch.Event) {
+func (b *boundsChecker) apply(event watch.Event) {
 	m, ok := event.Object.(*v1alpha1.Machine)
 	if !ok {
-		b.fault = fmt.Sprintf("the watch says %v", event.Object)
+		b.fault = fmt.Sprintf("the watch delivers %v", event.Object)
 		return
 	}
 	if event.Type == watch.Deleted {
@@ -99,24 +100,24 @@ func (b *fleetBook) enter(event watch.Event) {
 	}
 }
 
-// changed waits for a number of changes, or for the end of their source.
-func (w *world) changed(book *fleetBook, left int, over func() bool) {
+// awaitChanges waits until there were left changes, or over reports true.
+func (w *world) awaitChanges(checker *boundsChecker, left int, over func() bool) {
 	w.Helper()
 	for end := time.After(patience); left > 0 && !over(); {
-		look := time.After(100 * time.Millisecond)
+		poll := time.After(100 * time.Millisecond)
 		select {
-		case n := <-book.changes:
+		case n := <-checker.changes:
 			left -= n
-		case <-look:
+		case <-poll:
 		case <-end:
 			require.Fail(w, "waited in vain for a change")
 		}
 	}
 }
 
-// TestKilledFiftyTimes kills the manager at random moments of a rollout, counted
-// in changes of machines. The bounds hold throughout, and in the end there is
-// one VM and one node for each machine, all of them new.
+// TestKilledFiftyTimes kills the manager fifty times during rollouts, each time after a random number
+// of changes of machines. The bounds hold throughout, and in the end each machine has one VM of the
+// new class and one node.
 func TestKilledFiftyTimes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes two minutes")
@@ -131,7 +132,7 @@ func TestKilledFiftyTimes(t *testing.T) {
 	w.eventually("the fleet", w.settled("web", machines))
 	c.kill()
 
-	book := w.follow(machines, machines+machines/5)
+	checker := w.checkBounds(machines, machines+machines/5)
 	classes := map[string]string{"large": "l", "small": "s"}
 	class := "small"
 	roll := func() {
@@ -145,16 +146,16 @@ func TestKilledFiftyTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
 	for range kills {
 		if w.settled("web", machines)() {
-			roll() // the last one is over already
+			roll() // the rollout before has ended
 		}
 		c = w.child()
-		w.changed(book, 1+random.IntN(24), w.settled("web", machines))
+		w.awaitChanges(checker, 1+random.IntN(24), w.settled("web", machines))
 		c.kill()
 	}
 	w.child()
 	w.eventually("the rollout to end", w.settled("web", machines))
 	w.eventually("one VM for each machine", func() bool { return maps.Equal(map[string]int{classes[class]: machines}, w.vms()) })
 	w.eventually("one node for each machine", func() bool { return w.nodes() == machines })
-	w.eventually("no machine more", func() bool { return len(w.machines()) == machines })
-	require.Empty(t, book.fault)
+	w.eventually("no further machine", func() bool { return len(w.machines()) == machines })
+	require.Empty(t, checker.fault)
 }

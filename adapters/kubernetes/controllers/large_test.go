@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// changing are the calls that changed something, except for events.
+// changing returns the calls that write something other than events.
 func (c *calls) changing() (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,17 +27,18 @@ func (c *calls) changing() (all []string) {
 	return all
 }
 
-// quiet reports whether nothing was changed since the last call.
+// quiet reports whether 5 s have passed without a writing call. It clears the recorded calls.
 func (w *world) quiet() func() bool {
-	next, tick := time.Now().Add(5*time.Second), 5*time.Second
+	const period = 5 * time.Second
+	next := time.Now().Add(period)
 	return func() bool {
 		if time.Now().Before(next) {
 			return false
 		}
-		at := w.calls.changing()
+		writes := w.calls.changing()
 		w.calls.forget()
-		next = time.Now().Add(tick)
-		return len(at) == 0
+		next = time.Now().Add(period)
+		return len(writes) == 0
 	}
 }
 
@@ -47,9 +48,8 @@ func (c *calls) forget() {
 	clear(c.paths)
 }
 
-// TestFiveThousandMachines: a manager that begins on a fleet of 5,000 converged machines looks at
-// each of them and writes nothing. One more machine then costs no more writes than in a small
-// fleet.
+// TestFiveThousandMachines: a manager that starts with a fleet of 5,000 converged machines makes a
+// pass over each of them and writes nothing. Then the fleet can be scaled up by one.
 func TestFiveThousandMachines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
@@ -71,7 +71,7 @@ func TestFiveThousandMachines(t *testing.T) {
 	stop()
 
 	w.calls.forget()
-	e := &ears{}
+	e := &eventLog{}
 	hooks := e.hooks()
 	seen := sync.Map{}
 	pass := hooks.Pass
@@ -82,14 +82,14 @@ func TestFiveThousandMachines(t *testing.T) {
 		}
 	}
 	w.manage(func(o *controllers.Options) { o.Hooks = hooks })
-	w.long("a look at each machine", func() bool {
+	w.long("a pass over each machine", func() bool {
 		n := 0
 		seen.Range(func(any, any) bool { n++; return true })
-		return n == machines && e.made(manager.KindDeployment) > 0 && e.made(manager.KindSet) > 0 && e.made(manager.KindOrphans) > 0
+		return n == machines && e.passCount(manager.KindDeployment) > 0 && e.passCount(manager.KindSet) > 0 && e.passCount(manager.KindOrphans) > 0
 	})
 	require.Empty(t, w.calls.changing())
 
 	require.NoError(t, w.client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, machines+1))))
-	w.eventually("one machine more", w.settled("web", machines+1))
+	w.eventually("one more machine", w.settled("web", machines+1))
 	require.Equal(t, map[string]int{"s": machines + 1}, w.vms())
 }

@@ -36,7 +36,7 @@ func (w *world) class(name, size string) {
 	}))
 }
 
-// deployment stores a deployment that rolls with a surge of a fifth.
+// deployment stores a deployment with a rolling update that has a maxSurge of 20%.
 func (w *world) deployment(name, class string, replicas int32) *v1alpha1.MachineDeployment {
 	w.Helper()
 	surge, none := intstr.FromString("20%"), intstr.FromInt32(0)
@@ -56,8 +56,8 @@ func (w *world) deployment(name, class string, replicas int32) *v1alpha1.Machine
 	return d
 }
 
-// fleetOf returns a world whose controllers run deployment web of n machines. The machines are
-// available, and their VMs have size "s".
+// fleetOf returns a world with running controllers and deployment web of n available machines. Their
+// VMs have size "s".
 func fleetOf(t *testing.T, n int32) (*world, *v1alpha1.MachineDeployment) {
 	t.Helper()
 	w := newWorld(t, quick)
@@ -68,7 +68,8 @@ func fleetOf(t *testing.T, n int32) (*world, *v1alpha1.MachineDeployment) {
 	return w, d
 }
 
-// settled reports whether all machines of a deployment are new and available.
+// settled reports whether a deployment has the given number of machines, all of them available and of
+// its current template.
 func (w *world) settled(name string, replicas int32) func() bool {
 	return func() bool {
 		d := w.get(name)
@@ -84,7 +85,7 @@ func (w *world) get(name string) *v1alpha1.MachineDeployment {
 	return d
 }
 
-// vms returns the VMs of the test's cluster, by size.
+// vms counts the VMs of the test's cluster, by size.
 func (w *world) vms() map[string]int {
 	w.Helper()
 	all, err := w.provider.VMs(w.namespace)
@@ -103,8 +104,8 @@ func (w *world) machines() []v1alpha1.Machine {
 	return list.Items
 }
 
-// TestLife: a deployment is created, rolled, scaled and deleted, and VMs and
-// nodes follow.
+// TestLife: when a deployment is created, rolled, scaled and deleted, VMs and nodes change
+// accordingly.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -127,7 +128,7 @@ func TestLife(t *testing.T) {
 
 	require.NoError(t, w.client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`))))
 	w.eventually("the rollout to end", w.settled("web", 5))
-	w.eventually("the old VMs to go, and their records", func() bool {
+	w.eventually("the old VMs and machines to be gone", func() bool {
 		return maps.Equal(map[string]int{"l": 5}, w.vms()) && len(w.machines()) == 5
 	})
 	for _, name := range names() {
@@ -136,14 +137,14 @@ func TestLife(t *testing.T) {
 
 	require.NoError(t, w.client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`))))
 	w.eventually("two machines", w.settled("web", 2))
-	w.eventually("three VMs to go", func() bool { return maps.Equal(map[string]int{"l": 2}, w.vms()) })
+	w.eventually("three VMs to be gone", func() bool { return maps.Equal(map[string]int{"l": 2}, w.vms()) })
 
 	require.NoError(t, w.client.Delete(t.Context(), d))
-	w.eventually("all to go", func() bool { return len(w.vms()) == 0 && len(w.machines()) == 0 })
-	w.eventually("the nodes to go", func() bool { return w.nodes() == 0 })
+	w.eventually("all to be gone", func() bool { return len(w.vms()) == 0 && len(w.machines()) == 0 })
+	w.eventually("the nodes to be gone", func() bool { return w.nodes() == 0 })
 }
 
-// nodes counts those of the test's cluster.
+// nodes counts the nodes of the test's cluster.
 func (w *world) nodes() (n int) {
 	w.Helper()
 	list, err := w.target.CoreV1().Nodes().List(w.Context(), metav1.ListOptions{})
@@ -156,7 +157,7 @@ func (w *world) nodes() (n int) {
 	return n
 }
 
-// mine reports whether a node is of the test's cluster.
+// mine reports whether a node belongs to the test's cluster.
 func (w *world) mine(n *corev1.Node) bool {
 	cluster, ours := simulated.ClusterOf(n.Spec.ProviderID)
 	return ours && cluster == w.namespace

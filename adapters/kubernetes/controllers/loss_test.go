@@ -21,15 +21,15 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
-// hasty are controllers with the shortest waits that they must be able to have.
+// hasty sets a short health timeout and short waits before orphans are deleted.
 func hasty(o *controllers.Options) {
 	o.MachinePolicy, o.SafetyPolicy = machine.DefaultPolicy(), safety.DefaultPolicy()
 	o.MachinePolicy.HealthTimeout = 2 * time.Second
 	o.SafetyPolicy.OrphanGap, o.SafetyPolicy.OrphanSoon = time.Second, time.Second
 }
 
-// vm makes a VM that no machine of this fleet has asked for.
-func (w *world) vm(cluster, name, size string) {
+// createVM creates a VM without a machine.
+func (w *world) createVM(cluster, name, size string) {
 	w.Helper()
 	m := &machine.Machine{}
 	m.Name = name
@@ -39,8 +39,7 @@ func (w *world) vm(cluster, name, size string) {
 	require.NoError(w, err)
 }
 
-// TestOrphans: a VM that no machine owns is deleted. A VM of another cluster stays, and so do those
-// of machines.
+// TestOrphans: a VM without a machine is deleted. VMs of machines and VMs of another cluster stay.
 // Invariants: P15
 func TestOrphans(t *testing.T) {
 	t.Parallel()
@@ -48,26 +47,26 @@ func TestOrphans(t *testing.T) {
 	o.Period = 100 * time.Millisecond
 	w := newWorld(t, o)
 	w.class("small", "s")
-	w.vm(w.namespace, "nobodys", "orphan")
-	w.vm(w.namespace+"-other", "theirs", "s")
+	w.createVM(w.namespace, "nobodys", "orphan")
+	w.createVM(w.namespace+"-other", "theirs", "s")
 	w.manage(hasty)
 	w.deployment("web", "small", 2)
 	w.eventually("two machines", w.settled("web", 2))
-	w.eventually("the orphan to go", func() bool { return maps.Equal(map[string]int{"s": 2}, w.vms()) })
+	w.eventually("the orphan to be gone", func() bool { return maps.Equal(map[string]int{"s": 2}, w.vms()) })
 
-	// A machine whose record is removed by force leaves its VM behind.
+	// If the finalizers of a machine are removed by force, its VM remains without a machine.
 	lost := w.machines()[0]
 	w.merge(&lost, `{"metadata":{"finalizers":null}}`)
 	require.NoError(t, client.IgnoreNotFound(w.client.Delete(t.Context(), &lost)))
 	w.eventually("another machine", func() bool { return len(w.names()) == 2 && w.settled("web", 2)() })
-	w.eventually("the VM without machine to go, if there is one", func() bool { return maps.Equal(map[string]int{"s": 2}, w.vms()) })
+	w.eventually("the VM without a machine to be gone, if there is one", func() bool { return maps.Equal(map[string]int{"s": 2}, w.vms()) })
 	theirs, err := w.provider.VMs(w.namespace + "-other")
 	require.NoError(t, err)
 	assert.Len(t, theirs, 1)
 }
 
-// TestLostVM: if a VM is gone, its node fails and its machine is replaced. Then the node is deleted
-// too.
+// TestLostVM: if a VM is gone, its node becomes unhealthy, and its machine is replaced. The node is
+// deleted as well.
 func TestLostVM(t *testing.T) {
 	t.Parallel()
 	o := quick
@@ -84,11 +83,11 @@ func TestLostVM(t *testing.T) {
 		return len(now) == 3 && !slices.Contains(now, names[0]) && w.settled("web", 3)()
 	})
 	assert.Subset(t, w.names(), names[1:])
-	w.eventually("its node to go", func() bool { return w.nodes() == 3 })
+	w.eventually("its node to be gone", func() bool { return w.nodes() == 3 })
 	assert.Equal(t, map[string]int{"s": 3}, w.vms())
 }
 
-// TestLostNode: if a user deletes a node, its machine is deleted too. The other machines stay.
+// TestLostNode: if a user deletes a node, its machine is replaced. Other machines stay.
 func TestLostNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -97,7 +96,8 @@ func TestLostNode(t *testing.T) {
 	w.deployment("web", "small", 2)
 	w.eventually("two machines", w.settled("web", 2))
 	names := w.names()
-	w.eventually("the node to be kept track of", func() bool { // one that is not comes back by itself
+	// A node without the finalizer would just be registered again.
+	w.eventually("the node to have its finalizer", func() bool {
 		node, err := w.core.CoreV1().Nodes().Get(t.Context(), names[0], metav1.GetOptions{})
 		return err == nil && len(node.Finalizers) > 0
 	})

@@ -33,8 +33,8 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
-// The long tests kill a manager at every call and run thousands of machines, in the code that the
-// short ones run under the race detector.
+// The long tests kill managers many times and run thousands of machines. The short tests run the same
+// code under the race detector.
 //
 //make:long-tests-without-race
 
@@ -42,8 +42,8 @@ import (
 var server *lab.Lab
 
 func TestMain(m *testing.M) {
-	if of := os.Getenv(childEnv); of != "" {
-		if err := beManager(of); err != nil {
+	if fleet := os.Getenv(childEnv); fleet != "" {
+		if err := runChild(fleet); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -61,25 +61,26 @@ func TestMain(m *testing.M) {
 	}, "--controllers=gc,disruption,fakekubelet,scheduler,nodelifecycle,replicaset,deployment,statefulset,job,namespace", "--pod-startup=500ms", "--pod-termination=500ms", "--node-monitor-grace-period=1h"))
 }
 
-// world is the namespace of one test, and its VMs.
+// world is one test's namespace, with its simulated provider.
 type world struct {
 	*testing.T
 	namespace string
 	client    client.WithWatch
 	core      kubernetes.Interface
-	target    kubernetes.Interface // where the nodes are
+	target    kubernetes.Interface // the server with the nodes
 	provider  *simulated.Provider
 	log       *slog.Logger
-	folder    string
-	calls     calls
+	folder    string // of the simulated provider: VMs are files in it
+	calls     calls  // of the controllers
 }
 
 // discard is the log of tests with many expected errors.
 var discard = slog.New(slog.DiscardHandler)
 
+// worlds counts the worlds so far, for unique names.
 var worlds atomic.Int64
 
-// quick are the latencies of the simulated provider.
+// quick makes the simulated provider fast.
 var quick = simulated.Options{Create: 20 * time.Millisecond, Boot: 100 * time.Millisecond, Delete: 20 * time.Millisecond}
 
 func newWorld(t *testing.T, o simulated.Options) *world {
@@ -108,7 +109,7 @@ func newWorldOn(t *testing.T, o simulated.Options, nodes kubernetes.Interface) *
 	return w
 }
 
-// background runs something until the test ends.
+// background calls run until stop is called, at the latest until the test ends.
 func (w *world) background(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -121,13 +122,13 @@ func (w *world) background(run func(context.Context)) (stop func()) {
 	return stop
 }
 
-// manage runs the controllers in a manager of their own.
+// manage runs the controllers until stop is called, at the latest until the test ends.
 func (w *world) manage(change ...func(*controllers.Options)) (stop func()) {
 	w.Helper()
-	return w.manageOver(w.wired(), change...)
+	return w.manageOver(w.countedConfig(), change...)
 }
 
-// manageOver is manage with access of its own to the API server.
+// manageOver is manage with the given access to the API server.
 func (w *world) manageOver(config *rest.Config, change ...func(*controllers.Options)) (stop func()) {
 	w.Helper()
 	o := controllers.Options{Driver: w.provider, Namespace: w.namespace, Log: w.log, Metrics: prometheus.NewRegistry()}
@@ -146,10 +147,10 @@ func (w *world) manageOver(config *rest.Config, change ...func(*controllers.Opti
 	})
 }
 
-// calls counts what the controllers ask the server for.
+// calls counts the requests of the controllers.
 type calls struct {
 	mu    sync.Mutex
-	paths map[string]int
+	paths map[string]int // by method and path
 }
 
 func (c *calls) of(path string) int {
@@ -158,6 +159,7 @@ func (c *calls) of(path string) int {
 	return c.paths[path]
 }
 
+// counting counts the requests that it passes on.
 type counting struct {
 	next  http.RoundTripper
 	calls *calls
@@ -175,8 +177,8 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// wired is access to the server whose calls are counted.
-func (w *world) wired() *rest.Config {
+// countedConfig returns access to the server. Its requests are counted in w.calls.
+func (w *world) countedConfig() *rest.Config {
 	c := rest.CopyConfig(server.Config)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &w.calls} })
 	return c
@@ -190,7 +192,7 @@ func (w *world) eventually(what string, holds func() bool) {
 	w.waitFor(patience, what, holds)
 }
 
-// long is eventually for what takes minutes.
+// long is eventually with a longer limit.
 func (w *world) long(what string, holds func() bool) {
 	w.Helper()
 	w.waitFor(20*time.Minute, what, holds)
@@ -199,12 +201,12 @@ func (w *world) long(what string, holds func() bool) {
 func (w *world) waitFor(limit time.Duration, what string, holds func() bool) {
 	w.Helper()
 	if !lab.Await(limit, holds) {
-		require.Fail(w, "waited in vain for "+what, w.left())
+		require.Fail(w, "waited in vain for "+what, w.contents())
 	}
 }
 
-// left returns what there is in the world's namespace.
-func (w *world) left() string {
+// contents describes the VMs, sets and machines of the world.
+func (w *world) contents() string {
 	w.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "VMs: %v\n", w.vms())

@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
 )
 
-// conditions returns those of a deployment: type, status and reason.
+// conditions returns type, status and reason of each condition of a deployment.
 func (w *world) conditions(name string) []string {
 	w.Helper()
 	var all []string
@@ -20,9 +20,9 @@ func (w *world) conditions(name string) []string {
 	return all
 }
 
-// TestStepsOfMCMsIntegrationTests: with the setting for fleets that come from machine-controller-manager,
-// a deployment like the one of its integration tests, which has minReadySeconds 500, goes through their
-// steps with the numbers and the conditions that they want.
+// TestStepsOfMCMsIntegrationTests repeats the steps of the integration tests of
+// machine-controller-manager (MCM), whose deployment has minReadySeconds 500. With IgnoreMinReady,
+// the setting for fleets that come from MCM, numbers and conditions are those that its tests expect.
 func TestStepsOfMCMsIntegrationTests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -36,7 +36,7 @@ func TestStepsOfMCMsIntegrationTests(t *testing.T) {
 	w.merge(d, `{"spec":{"minReadySeconds":500,"strategy":{"rollingUpdate":{"maxSurge":2,"maxUnavailable":1}}}}`)
 	w.eventually("the set", func() bool { return len(w.sets()) == 1 })
 
-	at := func(replicas int32, size string) {
+	expect := func(replicas int32, size string) {
 		t.Helper()
 		n := int(replicas)
 		w.eventually(fmt.Sprint(n, " machines"), w.settled("web", replicas))
@@ -47,15 +47,15 @@ func TestStepsOfMCMsIntegrationTests(t *testing.T) {
 	}
 	for _, replicas := range []int32{1, 6, 2} {
 		w.merge(d, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
-		at(replicas, "o")
+		expect(replicas, "o")
 	}
 	w.merge(d, `{"spec":{"replicas":4,"template":{"spec":{"class":{"name":"new"}}}}}`)
-	at(4, "n")
+	expect(4, "n")
 	require.EqualValues(t, 500, w.get("web").Spec.MinReadySeconds)
 	for _, s := range w.sets() {
 		require.EqualValues(t, 500, s.Spec.MinReadySeconds, s.Name)
 	}
 
 	require.NoError(t, w.client.Delete(t.Context(), d))
-	w.eventually("all to go", func() bool { return w.gone(d)() && w.nodes() == 0 && len(w.vms()) == 0 })
+	w.eventually("all to be gone", func() bool { return w.gone(d)() && w.nodes() == 0 && len(w.vms()) == 0 })
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
-// writers is how many objects are written at the same time, if many are.
+// writers is how many objects are written at the same time.
 const writers = 16
 
-// multiply makes copies of the only machine of a test, with its VM and node, up to a total of n. No
-// manager may run meanwhile.
+// multiply copies the only machine of a test, with its VM and node, until there are n. No manager may
+// run meanwhile.
 func (w *world) multiply(n int) {
 	w.Helper()
 	all := w.machines()
@@ -45,7 +45,7 @@ func (w *world) multiply(n int) {
 	require.False(w, w.Failed())
 }
 
-// original is a machine with all that belongs to it.
+// original is the machine to copy, with its node and VM.
 type original struct {
 	*world
 	machine v1alpha1.Machine
@@ -53,12 +53,13 @@ type original struct {
 	vm      simulated.VM
 }
 
-// copy creates the VM last: its node is there then, and is not registered again.
+// copy creates copy number i. It creates the VM last, so that the simulated provider finds the VM's
+// node and does not register another.
 func (o *original) copy(i int) error {
 	name, id := o.machine.Name+"-"+strconv.Itoa(i), o.vm.ID+strconv.Itoa(i)
 	change := []string{o.machine.Name, name, o.vm.ID, id}
 	node := renamed(&o.node, change...)
-	node.ObjectMeta = renewed(node.ObjectMeta)
+	node.ObjectMeta = creatableMeta(node.ObjectMeta)
 	status, err := json.Marshal(map[string]any{"status": node.Status})
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (o *original) copy(i int) error {
 	}
 	m := renamed(&o.machine, append(change, string(o.node.UID), string(node.UID))...)
 	reported := m.Status
-	m.ObjectMeta = renewed(m.ObjectMeta)
+	m.ObjectMeta = creatableMeta(m.ObjectMeta)
 	if err := o.client.Create(o.Context(), m); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (o *original) copy(i int) error {
 	return os.Rename(draft, filepath.Join(o.folder, o.namespace, name))
 }
 
-// renamed returns a copy of an object with some strings in its text replaced.
+// renamed returns a copy of an object in which strings are replaced. pairs are old and new strings.
 func renamed[T any](o *T, pairs ...string) *T {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -104,15 +105,15 @@ func renamed[T any](o *T, pairs ...string) *T {
 	return out
 }
 
-// renewed returns the parts of an object that a user may set on a new one.
-func renewed(m metav1.ObjectMeta) metav1.ObjectMeta {
+// creatableMeta returns the metadata that a user may set on a new object.
+func creatableMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: m.Namespace, Name: m.Name, Labels: m.Labels, Annotations: m.Annotations,
 		OwnerReferences: m.OwnerReferences, Finalizers: m.Finalizers,
 	}
 }
 
-// clear removes the nodes, because a namespace does not remove them.
+// clear deletes the nodes, which the deletion of the namespace does not delete.
 func (o *original) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -121,17 +122,17 @@ func (o *original) clear() {
 		o.Errorf("list nodes: %v", err)
 		return
 	}
-	due := make(chan string, len(list.Items))
+	remaining := make(chan string, len(list.Items))
 	for _, n := range list.Items {
 		if o.mine(&n) {
-			due <- n.Name
+			remaining <- n.Name
 		}
 	}
-	close(due)
+	close(remaining)
 	var deleting sync.WaitGroup
 	for range writers {
 		deleting.Go(func() {
-			for name := range due {
+			for name := range remaining {
 				_ = o.target.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 			}
 		})

@@ -19,8 +19,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// TestNodesDeletedByAnotherController: another controller deletes all node objects at the same
-// moment. One machine goes at a time, and the others run on with their nodes, and say why (P45).
+// TestNodesDeletedByAnotherController: another controller deletes all node objects at the same time.
+// The machines are replaced one at a time. The others and their nodes stay, with an event that says
+// why (P45).
 // Invariants: P45
 func TestNodesDeletedByAnotherController(t *testing.T) {
 	t.Parallel()
@@ -45,63 +46,63 @@ func TestNodesDeletedByAnotherController(t *testing.T) {
 				running++
 			}
 		}
-		require.GreaterOrEqual(t, running, 7, w.left())
+		require.GreaterOrEqual(t, running, 7, "more than one machine is out of service:\n"+w.contents())
 		return old <= 6 && running == 8
 	})
-	told := 0
+	blocked := 0
 	for i := range before {
-		if w.announced(before[i].Name, "ReplacementOfDeletedBlocked", "is being deleted, but machine and node stay")() {
-			told++
+		if w.hasEvent(before[i].Name, "ReplacementOfDeletedBlocked", "is being deleted, but machine and node stay")() {
+			blocked++
 		}
 	}
-	assert.GreaterOrEqual(t, told, 6)
+	assert.GreaterOrEqual(t, blocked, 6)
 	require.NoError(t, w.client.Delete(t.Context(), d))
-	w.eventually("all to go", func() bool { return len(w.machines()) == 0 && len(w.vms()) == 0 && w.nodes() == 0 })
+	w.eventually("all to be gone", func() bool { return len(w.machines()) == 0 && len(w.vms()) == 0 && w.nodes() == 0 })
 }
 
-// badNodes are node templates that the server refuses.
-var badNodes = map[string]struct{ template, field string }{
+// badTemplates are node templates that the server refuses, and the field that the message names.
+var badTemplates = map[string]struct{ template, field string }{
 	"value":  {`{metadata: {labels: {pool: ` + strings.Repeat("a", 70) + `}}}`, `labels["pool"]`},
 	"key":    {`{metadata: {labels: {"my pool": a}}}`, `labels["my pool"]`},
 	"twice":  {`{spec: {taints: [{key: a, value: x, effect: NoSchedule}, {key: a, value: other, effect: NoSchedule}]}}`, "taints[1]"},
 	"effect": {`{spec: {taints: [{key: a, effect: NoShedule}]}}`, "taints[0]"},
 }
 
-// TestNodeTemplatesThatAreRefused: no VM is made for a node that the server would refuse, and the
-// deployment names the entry. Once that is corrected the machines run.
+// TestNodeTemplatesThatAreRefused: no VM is created for a node template that the server would refuse,
+// and the deployment's condition names the entry. Once it is corrected, the machines run.
 func TestNodeTemplatesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	w.manage()
 	w.class("small", "s")
-	for name, c := range badNodes {
-		o := w.with("MachineDeployment", name, `{spec: {template: {spec: {nodeTemplate: `+c.template+`}}}}`)
+	for name, c := range badTemplates {
+		o := w.variant("MachineDeployment", name, `{spec: {template: {spec: {nodeTemplate: `+c.template+`}}}}`)
 		require.NoError(t, w.client.Create(t.Context(), o), name)
 		w.eventually(name+": "+c.field, func() bool { return strings.Contains(w.specValid(o), c.field) })
-		w.eventually("an event about "+name, w.announced(name, c.field))
+		w.eventually("an event about "+name, w.hasEvent(name, c.field))
 	}
 	w.deployment("web", "small", 1)
-	w.eventually("what is right beside it", w.settled("web", 1))
+	w.eventually("the valid deployment", w.settled("web", 1))
 	require.Len(t, w.machines(), 1)
 	require.Equal(t, map[string]int{"s": 1}, w.vms())
-	for name := range badNodes {
-		o := w.with("MachineDeployment", name, `{}`)
+	for name := range badTemplates {
+		o := w.variant("MachineDeployment", name, `{}`)
 		w.merge(o, `{"spec":{"template":{"spec":{"nodeTemplate":null}}}}`)
-		w.eventually(name+" to be put right", w.settled(name, 1))
+		w.eventually("the corrected deployment "+name, w.settled(name, 1))
 	}
 }
 
-// TestRunningNodesWithARefusedTemplate: the template of a fleet that runs becomes one that the
-// server refuses. The machines run on, and their nodes get its valid entries.
+// TestRunningNodesWithARefusedTemplate: the node template of a running fleet gets an entry that the
+// server refuses. The machines keep running, and their nodes get the valid entries.
 func TestRunningNodesWithARefusedTemplate(t *testing.T) {
 	t.Parallel()
 	w, d := fleetOf(t, 2)
 	names := w.names()
 	w.merge(d, `{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"good":"label","bad":"`+strings.Repeat("a", 70)+`"}}}}}}}`)
 	w.eventually("the valid label on each node", func() bool { return w.labelled("good", "label") == 2 })
-	w.eventually("an event", w.announced(names[0], `labels["bad"]`))
+	w.eventually("an event", w.hasEvent(names[0], `labels["bad"]`))
 	assert.ElementsMatch(t, names, w.names())
-	w.eventually("all to be available", w.settled("web", 2))
+	w.eventually("all machines to be available", w.settled("web", 2))
 }
 
 // labelled counts the nodes of the test's cluster with a label.
@@ -117,9 +118,9 @@ func (w *world) labelled(key, value string) (n int) {
 	return n
 }
 
-// TestWhatOnlyTheServerRefuses: annotations that are too large only together with the node's others
-// keep no machine from running. The rest of the template is on its node, and the machine has the
-// code and the message of the server.
+// TestWhatOnlyTheServerRefuses: the template's annotations are too large together with those that the
+// node has already, which only the server notices. The machine still runs, the rest of the template
+// is on its node, and its last operation has the server's code and message.
 func TestWhatOnlyTheServerRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -135,21 +136,21 @@ func TestWhatOnlyTheServerRefuses(t *testing.T) {
 	w.merge(d, string(patch))
 	w.eventually("the machine to run", w.settled("web", 1))
 	name := w.names()[0]
-	w.eventually("what the server says", func() bool {
+	w.eventually("the server's message at the machine", func() bool {
 		op := w.machines()[0].Status.LastOperation
 		return op.ErrorCode == "InvalidArgument" && strings.Contains(op.Description, "annotations")
 	})
 	require.Equal(t, 1, w.labelled("good", "label"))
 	require.Contains(t, fmt.Sprint(w.node(name)), "dedicated")
 	require.Equal(t, []string{name}, w.names())
-	w.eventually("an event", w.announced(name, "SyncNodeRefused", "annotations"))
+	w.eventually("an event", w.hasEvent(name, "SyncNodeRefused", "annotations"))
 	w.merge(d, `{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"annotations":{"note":"short"}}}}}}}`)
-	w.eventually("it to be put right", func() bool { return w.machines()[0].Status.LastOperation.ErrorCode == "" })
+	w.eventually("the error to be cleared", func() bool { return w.machines()[0].Status.LastOperation.ErrorCode == "" })
 	require.Equal(t, []string{name}, w.names())
 }
 
-// TestStartupTaintThatComesBack: kubelets that are restarted put their startup taint on their nodes
-// again. It is taken off as at joining, so that the nodes take pods, and no machine is replaced.
+// TestStartupTaintThatComesBack: restarted kubelets add their startup taint to their nodes again. The
+// taint is removed as it was at joining, and no machine is replaced. Taints of others stay.
 func TestStartupTaintThatComesBack(t *testing.T) {
 	t.Parallel()
 	w, _ := fleetOf(t, 3)
@@ -171,58 +172,60 @@ func TestStartupTaintThatComesBack(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, names, w.names())
-	w.eventually("all to be available", w.settled("web", 3))
+	w.eventually("all machines to be available", w.settled("web", 3))
 }
 
-// TestP64AgentThatUndoes: an agent takes a label and a taint of the template off the node on sight.
-// It is answered a few times, ever more rarely, a warning names both, and the machine runs on.
+// TestP64AgentThatUndoes: an agent removes a label and a taint of the template from the node whenever
+// it sees them. The manager sets them again a few times, with growing waits, and a warning names
+// both. The machine keeps running.
 // Invariants: P64
 func TestP64AgentThatUndoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	var undone atomic.Int64
-	w.background(func(ctx context.Context) { w.undoes(ctx, &undone, "agent-not-ready") })
+	w.background(func(ctx context.Context) { w.undo(ctx, &undone, "agent-not-ready") })
 	w.manage()
 	w.class("small", "s")
-	o := w.with("MachineDeployment", "web", `{spec: {replicas: 1, template: {spec: {nodeTemplate: {
+	o := w.variant("MachineDeployment", "web", `{spec: {replicas: 1, template: {spec: {nodeTemplate: {
 		metadata: {labels: {team: blue}}, spec: {taints: [{key: agent-not-ready, effect: NoSchedule}]}}}}}}`)
 	require.NoError(t, w.client.Create(t.Context(), o))
 	w.eventually("the machine", w.settled("web", 1))
 	name := w.names()[0]
-	w.eventually("the agent to be answered ever more rarely", func() bool {
-		require.LessOrEqual(t, undone.Load(), int64(8), "a flood")
+	w.eventually("label and taint to be set a few times", func() bool {
+		require.LessOrEqual(t, undone.Load(), int64(8), "the waits between two writes don't grow")
 		return undone.Load() >= 4
 	})
-	w.eventually("a warning", w.announced(name, "SyncNodeUndone", "label team", "taint agent-not-ready:NoSchedule"))
+	w.eventually("a warning", w.hasEvent(name, "SyncNodeUndone", "label team", "taint agent-not-ready:NoSchedule"))
 	require.Equal(t, []string{name}, w.names())
 	require.True(t, w.settled("web", 1)())
 }
 
-// TestStartupTaintsAreAddedOnce: an agent takes startup taints of the template off the node once it is
-// ready. The machine runs, and they stay off.
+// TestStartupTaintsAreAddedOnce: an agent removes startup taints of the template from the node. The
+// machine runs, and the taints are not added again.
 func TestStartupTaintsAreAddedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	var undone atomic.Int64
-	critical, agents := machine.DefaultPolicy().Keys.CriticalComponents, "startup-taint.cluster-autoscaler.kubernetes.io/agent"
-	w.background(func(ctx context.Context) { w.undoes(ctx, &undone, critical, agents) })
+	critical, agentTaint := machine.DefaultPolicy().Keys.CriticalComponents, "startup-taint.cluster-autoscaler.kubernetes.io/agent"
+	w.background(func(ctx context.Context) { w.undo(ctx, &undone, critical, agentTaint) })
 	w.manage()
 	w.class("small", "s")
-	o := w.with("MachineDeployment", "web", `{spec: {replicas: 1, template: {spec: {nodeTemplate: {spec: {taints: [
-		{key: `+critical+`, effect: NoSchedule}, {key: `+agents+`, effect: NoSchedule}]}}}}}}`)
+	o := w.variant("MachineDeployment", "web", `{spec: {replicas: 1, template: {spec: {nodeTemplate: {spec: {taints: [
+		{key: `+critical+`, effect: NoSchedule}, {key: `+agentTaint+`, effect: NoSchedule}]}}}}}}`)
 	require.NoError(t, w.client.Create(t.Context(), o))
 	w.eventually("the machine", w.settled("web", 1))
 	name := w.names()[0]
 	require.Equal(t, int64(1), undone.Load())
 	w.merge(o, `{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"annotations":{"note":"later"}}}}}}}`)
 	w.eventually("the next write of the node", func() bool { return w.nodeOf(name).Annotations["note"] == "later" })
-	require.NotContains(t, fmt.Sprint(w.nodeOf(name).Spec.Taints), agents)
+	require.NotContains(t, fmt.Sprint(w.nodeOf(name).Spec.Taints), agentTaint)
 	require.Equal(t, int64(1), undone.Load())
 	require.Equal(t, []string{name}, w.names())
 }
 
-// undoes takes the label team and taints of these keys off nodes on sight, and counts how often.
-func (w *world) undoes(ctx context.Context, undone *atomic.Int64, keys ...string) {
+// undo removes the label team and taints with these keys from nodes whenever it sees them, and counts
+// how often.
+func (w *world) undo(ctx context.Context, undone *atomic.Int64, keys ...string) {
 	for ctx.Err() == nil {
 		nodes, err := w.client.Watch(ctx, &corev1.NodeList{})
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 )
 
-// written is an object as a user writes it by hand, in the test's namespace.
-func (w *world) written(kind, name, body string) *unstructured.Unstructured {
+// fromYAML returns an object in the test's namespace, with the fields in body.
+func (w *world) fromYAML(kind, name, body string) *unstructured.Unstructured {
 	w.Helper()
 	o := &unstructured.Unstructured{}
 	require.NoError(w, yaml.Unmarshal([]byte(body), &o.Object))
@@ -26,21 +26,22 @@ func (w *world) written(kind, name, body string) *unstructured.Unstructured {
 	return o
 }
 
+// plainSpec is the spec of a valid deployment or set.
 const (
-	plainPool = `{replicas: 1, selector: {matchLabels: {pool: NAME}}, template: {metadata: {labels: {pool: NAME}}, spec: {class: {kind: MachineClass, name: small}}}}`
+	plainSpec = `{replicas: 1, selector: {matchLabels: {pool: NAME}}, template: {metadata: {labels: {pool: NAME}}, spec: {class: {kind: MachineClass, name: small}}}}`
 )
 
-// with is a pool or a set of that name with changes in its spec.
-func (w *world) with(kind, name, change string) *unstructured.Unstructured {
+// variant returns a valid deployment or set to which change, in YAML, was applied.
+func (w *world) variant(kind, name, change string) *unstructured.Unstructured {
 	w.Helper()
-	o := w.written(kind, name, "spec: "+strings.ReplaceAll(plainPool, "NAME", name))
+	o := w.fromYAML(kind, name, "spec: "+strings.ReplaceAll(plainSpec, "NAME", name))
 	patch := map[string]any{}
 	require.NoError(w, yaml.Unmarshal([]byte(change), &patch))
 	overlay(o.Object, patch)
 	return o
 }
 
-// overlay puts a patch on a document; null removes.
+// overlay applies a merge patch to a document.
 func overlay(doc, patch map[string]any) {
 	for k, v := range patch {
 		inner, ok := v.(map[string]any)
@@ -56,7 +57,7 @@ func overlay(doc, patch map[string]any) {
 	}
 }
 
-// specValid returns the message of the condition that says what is wrong.
+// specValid returns the message of the condition SpecValid if it is False, else nothing.
 func (w *world) specValid(o *unstructured.Unstructured) string {
 	w.Helper()
 	require.NoError(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(o), o))
@@ -74,8 +75,8 @@ func (w *world) specValid(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// TestOddSpecs: each invalid object names its invalid field in a condition and in an event. None
-// stops the others, and each is reconciled once its field is corrected.
+// TestOddSpecs: each invalid object has a condition and an event that name the invalid field. Other
+// objects are still reconciled, and an object is reconciled once its field is corrected.
 // Invariants: P11
 func TestOddSpecs(t *testing.T) {
 	t.Parallel()
@@ -98,26 +99,26 @@ func TestOddSpecs(t *testing.T) {
 		"classless":   {`{spec: {template: {spec: {class: {name: ""}}}}}`, "spec.template.spec.class.name must not be empty"},
 		"timeout":     {`{spec: {template: {spec: {creationTimeout: -5m}}}}`, "spec.template.spec.config.creationTimeout must not be negative"},
 	} {
-		odd[w.with("MachineDeployment", name, c.change)] = c.field
+		odd[w.variant("MachineDeployment", name, c.change)] = c.field
 	}
-	odd[w.with("MachineSet", "set-all", `{spec: {selector: null}}`)] = "spec.selector must not be empty"
-	odd[w.with("MachineSet", "set-numbers", `{metadata: {annotations: {millwright-go/reservation: settled=9 reserved=3}}}`)] = "reservation holds numbers"
-	odd[w.written("Machine", "classless-machine", `{spec: {}}`)] = "spec.class.name must not be empty"
+	odd[w.variant("MachineSet", "set-all", `{spec: {selector: null}}`)] = "spec.selector must not be empty"
+	odd[w.variant("MachineSet", "set-numbers", `{metadata: {annotations: {millwright-go/reservation: settled=9 reserved=3}}}`)] = "reservation holds numbers"
+	odd[w.fromYAML("Machine", "classless-machine", `{spec: {}}`)] = "spec.class.name must not be empty"
 	for o := range odd {
 		require.NoError(t, w.client.Create(t.Context(), o), "%s", o.GetName())
 	}
 	w.deployment("web", "small", 2)
-	w.eventually("what is right beside it", w.settled("web", 2))
+	w.eventually("the valid deployment", w.settled("web", 2))
 	for o, field := range odd {
 		w.eventually(o.GetName()+": "+field, func() bool { return strings.Contains(w.specValid(o), field) })
-		w.eventually("an event about "+o.GetName(), w.announced(o.GetName(), strings.Fields(field)[0]))
+		w.eventually("an event about "+o.GetName(), w.hasEvent(o.GetName(), strings.Fields(field)[0]))
 	}
-	require.Len(t, w.machines(), 3, "nothing was made of what is odd")
+	require.Len(t, w.machines(), 3, "an invalid deployment or set has machines")
 
 	for o := range odd {
 		if o.GetName() == "history" {
 			w.merge(o, `{"spec":{"revisionHistoryLimit":1}}`)
-			w.eventually("what was put right", w.settled("history", 1))
+			w.eventually("the corrected deployment", w.settled("history", 1))
 			assert.Empty(t, w.specValid(o))
 		}
 	}
@@ -136,7 +137,7 @@ func TestToleratedSpecs(t *testing.T) {
 		"over":    {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: "300%"}}}}`, "more than 100% (300%)"},
 		"zero":    {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}}}`, "maxSurge and maxUnavailable are both 0"},
 	} {
-		o := w.with("MachineDeployment", name, c.change)
+		o := w.variant("MachineDeployment", name, c.change)
 		require.NoError(t, w.client.Create(t.Context(), o), name)
 		if name == "percent" {
 			w.eventually("a percentage that is no number", func() bool { return strings.Contains(w.specValid(o), "maxSurge") })
@@ -149,15 +150,15 @@ func TestToleratedSpecs(t *testing.T) {
 		_, total := seen.spans()
 		assert.LessOrEqual(t, total.most-total.least, 4, name)
 		if c.says != "" {
-			w.eventually("an event", w.announced(name, c.says))
+			w.eventually("an event", w.hasEvent(name, c.says))
 		}
 		require.NoError(t, w.client.Delete(t.Context(), o))
-		w.eventually("it to go", func() bool { return len(w.machines()) == 0 })
+		w.eventually("its machines to be gone", func() bool { return len(w.machines()) == 0 })
 	}
 }
 
-// TestMissingClass: the machine says that its class does not exist, is tried again as soon as it
-// does, and can be deleted without it.
+// TestMissingClass: a machine without its class reports that, and can be deleted. As soon as the class
+// exists, machines are created.
 func TestMissingClass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -168,15 +169,15 @@ func TestMissingClass(t *testing.T) {
 		return len(list) == 1 && strings.Contains(list[0].Status.LastOperation.Description, "class nowhere does not exist")
 	})
 	name := w.names()[0]
-	w.eventually("an event", w.announced(name, "class nowhere does not exist"))
+	w.eventually("an event", w.hasEvent(name, "class nowhere does not exist"))
 	require.NoError(t, w.client.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: w.meta(name)}))
-	w.eventually("it to go, since it never had a VM", func() bool { return !strings.Contains(strings.Join(w.names(), " ")+" ", name+" ") })
+	w.eventually("the machine to be gone, since it never had a VM", func() bool { return !strings.Contains(strings.Join(w.names(), " ")+" ", name+" ") })
 	w.class("nowhere", "s")
-	w.eventually("another to run", w.settled("web", 1))
+	w.eventually("another machine to run", w.settled("web", 1))
 }
 
-// TestUnreadableRecords: invalid text in place of our own records is reported, and costs only those
-// records.
+// TestUnreadableRecords: records with invalid text are reported. Only the contents of these records
+// are lost.
 // Invariants: P11
 func TestUnreadableRecords(t *testing.T) {
 	t.Parallel()
@@ -199,60 +200,60 @@ func TestUnreadableRecords(t *testing.T) {
 	}
 	w.merge(d, `{"metadata":{"annotations":{"millwright-go/max-age":"long","deployment.kubernetes.io/revision":"x"}}}`)
 	w.manage()
-	w.eventually("an event about the deployment", w.announced("web", "metadata.annotations[millwright-go/max-age]"))
-	w.eventually("an event about the set", w.announced(w.sets()[0].Name, "metadata.annotations[millwright-go/reservation]"))
-	w.eventually("an event about a machine", w.announced(names[0], "metadata.annotations[millwright-go/rollout-marks]"))
-	w.eventually("an event about its request", w.announced(names[0], "spec.inPlace is unknown"))
+	w.eventually("an event about the deployment", w.hasEvent("web", "metadata.annotations[millwright-go/max-age]"))
+	w.eventually("an event about the set", w.hasEvent(w.sets()[0].Name, "metadata.annotations[millwright-go/reservation]"))
+	w.eventually("an event about a machine", w.hasEvent(names[0], "metadata.annotations[millwright-go/rollout-marks]"))
+	w.eventually("an event about the machine's in-place annotation", w.hasEvent(names[0], "spec.inPlace is unknown"))
 	for _, m := range w.machines() {
 		w.merge(&m, `{"metadata":{"annotations":{"millwright-go/in-place":null}}}`)
 	}
-	w.eventually("an event about its status", w.announced(names[1], "status.conditions[MillwrightRecord]"))
+	w.eventually("an event about a machine's status", w.hasEvent(names[1], "status.conditions[MillwrightRecord]"))
 	w.scale(d, 2, 3)
 	w.eventually("three machines", w.settled("web", 3))
 	assert.Subset(t, w.names(), names)
 	require.Len(t, w.sets(), 1)
 	require.NoError(t, w.client.Delete(t.Context(), d))
-	w.eventually("all to go", func() bool { return len(w.machines()) == 0 && len(w.vms()) == 0 })
+	w.eventually("all to be gone", func() bool { return len(w.machines()) == 0 && len(w.vms()) == 0 })
 }
 
-// TestValuesOfAnotherType: the API server refuses some values of the wrong type and accepts the
-// rest. Nothing that it accepts stops other objects.
+// TestValuesOfAnotherType: the API server refuses some values of a wrong type. Those that it accepts
+// are reported, and other objects are still reconciled.
 func TestValuesOfAnotherType(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	w.class("small", "s")
 	for name, o := range map[string]*unstructured.Unstructured{
-		"a quantity":     w.written("MachineClass", "odd", `{providerSpec: {}, nodeTemplate: {instanceType: a, region: b, zone: c, capacity: {cpu: plenty}}}`),
-		"a number":       w.with("MachineDeployment", "odd", `{spec: {replicas: three}}`),
-		"a big number":   w.with("MachineDeployment", "odd", `{spec: {replicas: 3000000000}}`),
-		"a bound":        w.with("MachineDeployment", "odd", `{spec: {strategy: {rollingUpdate: {maxSurge: 1.5}}}}`),
-		"a selector":     w.with("MachineDeployment", "odd", `{spec: {selector: {matchLabels: {pool: 5}}}}`),
-		"no provider":    w.written("MachineClass", "odd", `{provider: simulated}`),
-		"a taint":        w.with("MachineDeployment", "odd", `{spec: {template: {spec: {nodeTemplate: {spec: {taints: [{key: 1}]}}}}}}`),
-		"less than none": w.with("MachineDeployment", "odd", `{spec: {replicas: -1}}`),
-		"a set of less":  w.with("MachineSet", "odd", `{spec: {replicas: -1}}`),
-		"no deployment":  w.written("MachineDeployment", "odd", `{spec: {replicas: 1}}`),
+		"a quantity":     w.fromYAML("MachineClass", "odd", `{providerSpec: {}, nodeTemplate: {instanceType: a, region: b, zone: c, capacity: {cpu: plenty}}}`),
+		"a number":       w.variant("MachineDeployment", "odd", `{spec: {replicas: three}}`),
+		"a big number":   w.variant("MachineDeployment", "odd", `{spec: {replicas: 3000000000}}`),
+		"a bound":        w.variant("MachineDeployment", "odd", `{spec: {strategy: {rollingUpdate: {maxSurge: 1.5}}}}`),
+		"a selector":     w.variant("MachineDeployment", "odd", `{spec: {selector: {matchLabels: {pool: 5}}}}`),
+		"no provider":    w.fromYAML("MachineClass", "odd", `{provider: simulated}`),
+		"a taint":        w.variant("MachineDeployment", "odd", `{spec: {template: {spec: {nodeTemplate: {spec: {taints: [{key: 1}]}}}}}}`),
+		"less than none": w.variant("MachineDeployment", "odd", `{spec: {replicas: -1}}`),
+		"a set of less":  w.variant("MachineSet", "odd", `{spec: {replicas: -1}}`),
+		"no deployment":  w.fromYAML("MachineDeployment", "odd", `{spec: {replicas: 1}}`),
 	} {
 		err := w.client.Create(t.Context(), o)
 		require.True(t, apierrors.IsInvalid(err) || apierrors.IsBadRequest(err), "%s: %v", name, err)
 	}
 	odd := map[*unstructured.Unstructured]string{
-		w.with("MachineDeployment", "duration", `{spec: {template: {spec: {creationTimeout: soon}}}}`):                           "spec.template.spec.creationTimeout",
-		w.with("MachineDeployment", "node-label", `{spec: {template: {spec: {nodeTemplate: {metadata: {labels: {zone: 5}}}}}}}`): "spec.template.spec.nodeTemplate.metadata.labels.zone",
-		w.with("MachineSet", "annotation", `{spec: {template: {metadata: {annotations: {version: 5}}}}}`):                        "spec.template.metadata.annotations.version",
-		w.written("Machine", "drain", `{metadata: {labels: {pool: x}}, spec: {class: {name: small}, drainTimeout: a while}}`):    "spec.drainTimeout",
+		w.variant("MachineDeployment", "duration", `{spec: {template: {spec: {creationTimeout: soon}}}}`):                           "spec.template.spec.creationTimeout",
+		w.variant("MachineDeployment", "node-label", `{spec: {template: {spec: {nodeTemplate: {metadata: {labels: {zone: 5}}}}}}}`): "spec.template.spec.nodeTemplate.metadata.labels.zone",
+		w.variant("MachineSet", "annotation", `{spec: {template: {metadata: {annotations: {version: 5}}}}}`):                        "spec.template.metadata.annotations.version",
+		w.fromYAML("Machine", "drain", `{metadata: {labels: {pool: x}}, spec: {class: {name: small}, drainTimeout: a while}}`):      "spec.drainTimeout",
 	}
 	for o := range odd {
 		require.NoError(t, w.client.Create(t.Context(), o), "%s", o.GetName())
 	}
 	w.manage()
 	w.deployment("web", "small", 2)
-	w.eventually("what is right beside it", w.settled("web", 2))
+	w.eventually("the valid deployment", w.settled("web", 2))
 	for o, field := range odd {
-		w.eventually("an event about "+o.GetName(), w.announced(o.GetName(), field))
+		w.eventually("an event about "+o.GetName(), w.hasEvent(o.GetName(), field))
 	}
 	w.eventually("the odd machine to run", func() bool {
-		m := w.written("Machine", "drain", "{}")
+		m := w.fromYAML("Machine", "drain", "{}")
 		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(m), m))
 		phase, _, _ := unstructured.NestedString(m.Object, "status", "currentStatus", "phase")
 		timeout, _, _ := unstructured.NestedString(m.Object, "spec", "drainTimeout")

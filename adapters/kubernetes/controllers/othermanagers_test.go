@@ -13,12 +13,12 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
 )
 
-// holdLease holds a lease and renews it until stop is called. It does not release it, like a killed
-// manager.
+// holdLease acquires a lease and renews it until stop is called. It never releases the lease, so that
+// stop is like the kill of a manager.
 func (w *world) holdLease(lease controllers.Lease, holder string) (stop func()) {
 	w.Helper()
 	leases := w.core.CoordinationV1().Leases(lease.Namespace)
-	term := int32(8) // longer than a busy machine can delay the next renewal
+	term := int32(8) // longer than a renewal may be delayed on a busy test machine
 	renew := func(ctx context.Context) error {
 		now := metav1.NowMicro()
 		spec := coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &term, RenewTime: &now}
@@ -36,7 +36,7 @@ func (w *world) holdLease(lease controllers.Lease, holder string) (stop func()) 
 		ticker := time.NewTicker(300 * time.Millisecond)
 		defer ticker.Stop()
 		for ctx.Err() == nil {
-			_ = renew(ctx) // once more soon
+			_ = renew(ctx) // after an error, the next tick tries again
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():
@@ -45,16 +45,16 @@ func (w *world) holdLease(lease controllers.Lease, holder string) (stop func()) 
 	})
 }
 
-// looked waits until the controllers have looked at a lease a few times more.
-func (w *world) looked(lease controllers.Lease) {
+// awaitReads waits until the controllers have read a lease three more times.
+func (w *world) awaitReads(lease controllers.Lease) {
 	w.Helper()
 	path := "GET /apis/coordination.k8s.io/v1/namespaces/" + lease.Namespace + "/leases/" + lease.Name
 	before := w.calls.of(path)
-	w.eventually("looks at "+lease.Name, func() bool { return w.calls.of(path) > before+2 })
+	w.eventually("reads of lease "+lease.Name, func() bool { return w.calls.of(path) > before+2 })
 }
 
-// TestOtherManagers: while another manager is alive nothing is done. What was begun before it came goes on
-// once it is gone. A lease that was abandoned long ago has no holder.
+// TestOtherManagers: nothing is done while another manager is alive. Afterwards the work continues. A
+// lease that was not renewed for long counts as not held.
 func TestOtherManagers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -65,22 +65,22 @@ func TestOtherManagers(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: leases[0].Name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &nobody, RenewTime: &old},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	leave := w.holdLease(leases[1], "the other")
+	stopOther := w.holdLease(leases[1], "the other")
 	w.class("small", "s")
 	d := w.deployment("web", "small", 2)
 	w.manage()
-	w.looked(leases[1])
+	w.awaitReads(leases[1])
 	require.Empty(t, w.machines())
 	require.Empty(t, w.get("web").Status)
 
-	leave()
+	stopOther()
 	w.eventually("two machines", w.settled("web", 2))
 
-	leave = w.holdLease(leases[0], "a third")
-	w.looked(leases[0])
+	stopOther = w.holdLease(leases[0], "a third")
+	w.awaitReads(leases[0])
 	require.NoError(t, w.client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":5}}`))))
-	w.looked(leases[0])
+	w.awaitReads(leases[0])
 	require.Len(t, w.machines(), 2)
-	leave()
+	stopOther()
 	w.eventually("five machines", w.settled("web", 5))
 }

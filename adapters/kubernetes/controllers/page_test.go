@@ -12,22 +12,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// described is a registerer that makes each collector describe itself.
-type described struct {
+// tableRows is a registerer that makes a row of the page's table of each metric.
+type tableRows struct {
 	prometheus.Registerer
 	all []string
 }
 
-var parts = regexp.MustCompile(`fqName: "([^"]+)", help: "([^"]+)", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
+// descParts matches the text of a prometheus.Desc.
+var descParts = regexp.MustCompile(`fqName: "([^"]+)", help: "([^"]+)", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
 
 // Register implements prometheus.Registerer.
-func (d *described) Register(c prometheus.Collector) error {
+func (d *tableRows) Register(c prometheus.Collector) error {
 	found := make(chan *prometheus.Desc, 10)
 	c.Describe(found)
 	close(found)
 	for desc := range found {
 		text := desc.String()
-		m := parts.FindStringSubmatch(text)
+		m := descParts.FindStringSubmatch(text)
 		if m == nil {
 			return fmt.Errorf("odd description %s", text)
 		}
@@ -41,10 +42,10 @@ func (d *described) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// TestMetricsOfThePage: docs/how-to/kubernetes.md lists each metric with its labels and
-// meaning, and no other.
+// TestMetricsOfThePage: docs/how-to/kubernetes.md lists exactly the existing metrics, with their
+// labels and help texts.
 func TestMetricsOfThePage(t *testing.T) {
-	to := &described{}
+	to := &tableRows{}
 	_, err := newMetrics(to, nil)
 	require.NoError(t, err)
 	page, err := os.ReadFile("../../../docs/how-to/kubernetes.md")

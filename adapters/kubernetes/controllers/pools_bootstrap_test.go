@@ -19,15 +19,15 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// maker makes bootstrap data whose token is about to expire until it is renewed.
-type maker struct {
+// fakeBootstrap returns bootstrap data with a token that expires in a minute unless it is renewed.
+type fakeBootstrap struct {
 	mu      sync.Mutex
 	renewed time.Time
 	deleted bool
 }
 
 // State implements manager.PoolBootstrap.
-func (m *maker) State(context.Context, *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
+func (m *fakeBootstrap) State(context.Context, *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	expires := m.renewed
@@ -38,12 +38,12 @@ func (m *maker) State(context.Context, *machinepool.Pool) (machinepool.Bootstrap
 }
 
 // Data implements manager.PoolBootstrap.
-func (m *maker) Data(context.Context, *machinepool.Pool) (*machine.Secret, error) {
+func (m *fakeBootstrap) Data(context.Context, *machinepool.Pool) (*machine.Secret, error) {
 	return &machine.Secret{Data: map[string][]byte{"userData": []byte("made")}}, nil
 }
 
 // Renew implements manager.PoolBootstrap.
-func (m *maker) Renew(_ context.Context, _ *machinepool.Pool, until time.Time) error {
+func (m *fakeBootstrap) Renew(_ context.Context, _ *machinepool.Pool, until time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.renewed = until
@@ -51,21 +51,21 @@ func (m *maker) Renew(_ context.Context, _ *machinepool.Pool, until time.Time) e
 }
 
 // Delete implements manager.PoolBootstrap.
-func (m *maker) Delete(context.Context, *machinepool.Pool) error {
+func (m *fakeBootstrap) Delete(context.Context, *machinepool.Pool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.deleted = true
 	return nil
 }
 
-// recording remembers the requests with which groups are made.
+// recording records the bootstrap data of CreatePool requests.
 type recording struct {
 	pooldriver.Driver
 	mu   sync.Mutex
 	data string
 }
 
-// Unwrap returns the driver that is decorated.
+// Unwrap returns the decorated driver.
 func (r *recording) Unwrap() pooldriver.Driver { return r.Driver }
 
 // CreatePool implements pooldriver.Driver.
@@ -78,12 +78,12 @@ func (r *recording) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRe
 	return r.Driver.CreatePool(ctx, req)
 }
 
-// TestPoolBootstrapIsMade: the manager asks the maker for bootstrap data, has their token renewed
-// by the policy, and has them deleted after the group.
+// TestPoolBootstrapIsMade: the manager asks PoolBootstrap for the data of a group, for the renewal of
+// the token as the policy says, and for the deletion after the group.
 func TestPoolBootstrapIsMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
-	m, r := &maker{}, &recording{Driver: w.provider}
+	m, r := &fakeBootstrap{}, &recording{Driver: w.provider}
 	w.class("small", "s")
 	p := w.machinePool("web", "small", 1)
 	w.merge(p, `{"spec":{"template":{"bootstrap":{"config":"maker","dataSecret":"made-by-none"}}}}`)
@@ -93,18 +93,18 @@ func TestPoolBootstrapIsMade(t *testing.T) {
 	})
 	w.eventually("one machine", w.running("web", 1))
 	m.mu.Lock()
-	require.Greater(t, time.Until(m.renewed), 50*time.Minute, "the policy says for how long")
+	require.Greater(t, time.Until(m.renewed), 50*time.Minute, "the token was not renewed for the policy's TokenTTL")
 	require.False(t, m.deleted)
 	m.mu.Unlock()
 	require.NoError(t, w.client.Delete(t.Context(), p))
-	w.eventually("the pool to go", w.gone(p))
+	w.eventually("the pool to be gone", w.gone(p))
 	require.True(t, m.deleted)
 	require.Equal(t, "made", r.data)
 }
 
-// TestPoolTokens: a pool whose user data ask for a bootstrap token has one without any maker of bootstrap
-// data. The token expires, is cleaned by the cluster, and is the same when the pool grows. It goes with
-// the pool.
+// TestPoolTokens: a pool whose user data has the placeholder of a bootstrap token gets one, also
+// without PoolBootstrap. The token expires and is removed by the cluster. When the pool grows, the
+// same token is created again. It is deleted with the pool.
 func TestPoolTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -122,8 +122,8 @@ func TestPoolTokens(t *testing.T) {
 	id := bootstrap.ID(manager.TokenOwner{UID: string(p.UID), Pool: true})
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + id}}
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(token), token))
-	half := string(token.Data["token-secret"])
-	require.Equal(t, "join with "+id+"."+half, r.data)
+	secret := string(token.Data["token-secret"])
+	require.Equal(t, "join with "+id+"."+secret, r.data)
 	until, err := time.Parse(time.RFC3339, string(token.Data["expiration"]))
 	require.NoError(t, err)
 	require.InDelta(t, 15*time.Minute, time.Until(until), float64(5*time.Minute))
@@ -134,10 +134,10 @@ func TestPoolTokens(t *testing.T) {
 	w.merge(p, `{"spec":{"replicas":2}}`)
 	w.eventually("two machines", w.running("web", 2))
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(token), token))
-	require.Equal(t, half, string(token.Data["token-secret"]))
+	require.Equal(t, secret, string(token.Data["token-secret"]))
 
 	require.NoError(t, w.client.Delete(t.Context(), p))
-	w.eventually("the pool to go", w.gone(p))
-	w.eventually("its token to go", w.gone(token))
-	w.eventually("what keeps its token to go", w.gone(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "millwright-pool-token-" + id}}))
+	w.eventually("the pool to be gone", w.gone(p))
+	w.eventually("its token to be gone", w.gone(token))
+	w.eventually("the secret with the pool's token to be gone", w.gone(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "millwright-pool-token-" + id}}))
 }

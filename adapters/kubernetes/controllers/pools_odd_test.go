@@ -29,8 +29,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestOddPools: an odd value in a pool is corrected if it is ours, and waited for or reported if it
-// is not. None stops the other pools.
+// TestOddPools: odd values that this manager owns are corrected. A pool whose class is missing waits,
+// and one with a class of another API group is ignored. None of them stops other pools.
 // Invariants: P11 P32
 func TestOddPools(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestOddPools(t *testing.T) {
 	require.Empty(t, w.instances("lost"))
 	stop()
 
-	ids := w.poolNow("web").Spec.ProviderIDs
+	ids := w.getPool("web").Spec.ProviderIDs
 	w.merge(p, `{"metadata":{"finalizers":null},"spec":{"providerIDs":["","x","x"]}}`)
 	require.NoError(t, w.client.SubResource("status").Patch(t.Context(), p, client.RawPatch("application/merge-patch+json", []byte(`{"status":{
 		"phase":"Odd","since":"2999-01-01T00:00:00Z","replicas":9,"readyReplicas":7,"observedGeneration":99,"neverCreated":true,
@@ -53,27 +53,27 @@ func TestOddPools(t *testing.T) {
 		"lastOperation":{"call":"Odd","state":"Odd","errorCode":"Odd"},"applied":{"classUID":"?","classGeneration":-1},
 		"conditions":[{"type":"Theirs","status":"Perhaps"}]}}`))))
 	w.manage(w.withPools)
-	w.eventually("all of it to be put right", w.running("web", 2))
-	w.agree("web")
-	require.Equal(t, ids, w.poolNow("web").Spec.ProviderIDs, "the instances are the same")
-	w.eventually("an event about what can't be read", w.announced("web", "Unreadable", "status.lastOperation.errorCode"))
-	require.True(t, slices.ContainsFunc(w.poolNow("web").Status.Conditions, func(c poolsv1alpha1.MachinePoolCondition) bool {
+	w.eventually("the odd values to be corrected", w.running("web", 2))
+	w.requireConsistent("web")
+	require.Equal(t, ids, w.getPool("web").Spec.ProviderIDs, "the instances are the same")
+	w.eventually("an event about what can't be read", w.hasEvent("web", "Unreadable", "status.lastOperation.errorCode"))
+	require.True(t, slices.ContainsFunc(w.getPool("web").Status.Conditions, func(c poolsv1alpha1.MachinePoolCondition) bool {
 		return c.Type == "Theirs" && c.Status == "Perhaps"
 	}))
 
 	w.class("nowhere", "l")
-	w.eventually("the pool whose class has come", w.running("lost", 1))
-	require.Empty(t, w.instances("foreign"), "nobody here knows what a class of another group is")
+	w.eventually("the pool whose class now exists", w.running("lost", 1))
+	require.Empty(t, w.instances("foreign"), "a pool with a class of another API group got instances")
 	for _, o := range []client.Object{p, lost, foreign} {
 		require.NoError(t, w.client.Delete(t.Context(), o))
-		w.eventually(o.GetName()+" to go", w.gone(o))
+		w.eventually(o.GetName()+" to be gone", w.gone(o))
 	}
 	require.Empty(t, w.instances("web"))
 }
 
-// TestPoolKilledManyTimes kills the manager at random moments of changes of a pool, counted in its
-// versions. There is never a second group, and never an instance more than was wanted. In the end
-// there is what is wanted.
+// TestPoolKilledManyTimes changes a pool and kills the manager after a random number of the pool's
+// versions, many times. There is never a second group, and never an instance too many. In the end the
+// pool is as its spec says.
 // Invariants: P30 P36
 func TestPoolKilledManyTimes(t *testing.T) {
 	if testing.Short() {
@@ -114,7 +114,7 @@ func TestPoolKilledManyTimes(t *testing.T) {
 		if w.running("web", size)() {
 			bound = int(size)
 		}
-		size = 1 + (size+random.Int32N(5))%6 // another one
+		size = 1 + (size+random.Int32N(5))%6 // different from the size before
 		bound = max(bound, int(size))
 		class = []string{"small", "large"}[random.IntN(2)]
 		w.merge(p, fmt.Sprintf(`{"spec":{"replicas":%d,"template":{"class":{"name":%q}}}}`, size, class))
@@ -122,7 +122,7 @@ func TestPoolKilledManyTimes(t *testing.T) {
 			<-changes
 		}
 		c, until := w.child(), 1+random.IntN(12)
-		w.eventually("changes, or the end of them", func() bool {
+		w.eventually("some changes, or a pool without further changes", func() bool {
 			all, err := w.provider.Instances(w.namespace, object.Key{Namespace: w.namespace, Name: "web"})
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(all), bound)
@@ -132,18 +132,19 @@ func TestPoolKilledManyTimes(t *testing.T) {
 	}
 	stop()
 	w.child()
-	w.eventually("what is wanted", func() bool { // the provider replaces instances one after another, and runs between two
+	// Both are checked together: between two replacements of instances the pool is running as well.
+	w.eventually("the pool to be as its spec says", func() bool {
 		return maps.Equal(map[string]int{class[:1]: int(size)}, w.instances("web")) && w.running("web", size)()
 	})
-	w.agree("web")
+	w.requireConsistent("web")
 	require.NoError(t, w.client.Delete(t.Context(), p))
-	w.eventually("the pool to go", w.gone(p))
-	w.eventually("the nodes to go", func() bool { return w.nodes() == 0 })
+	w.eventually("the pool to be gone", w.gone(p))
+	w.eventually("the nodes to be gone", func() bool { return w.nodes() == 0 })
 	require.Empty(t, w.instances("web"))
 }
 
-// poolPaths are the paths of requests about pools.
-func (w *world) poolPaths() (n int) {
+// poolRequests returns the number of requests about pools.
+func (w *world) poolRequests() (n int) {
 	w.calls.mu.Lock()
 	defer w.calls.mu.Unlock()
 	for path, count := range w.calls.paths {
@@ -154,8 +155,8 @@ func (w *world) poolPaths() (n int) {
 	return n
 }
 
-// TestPoolsNeedADriver: without one the manager does not ask for their kind. Stored pools stay as
-// they are, and other machines are managed as before.
+// TestPoolsNeedADriver: without a pool driver the manager makes no request about pools. Stored pools
+// stay as they are, and machines are managed as usual.
 func TestPoolsNeedADriver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -163,9 +164,9 @@ func TestPoolsNeedADriver(t *testing.T) {
 	w.class("small", "s")
 	p := w.machinePool("web", "small", 2)
 	w.deployment("api", "small", 1)
-	w.eventually("the machine beside it", w.settled("api", 1))
-	require.Zero(t, w.poolPaths())
-	require.Equal(t, p.ResourceVersion, w.poolNow("web").ResourceVersion)
+	w.eventually("the deployment's machine", w.settled("api", 1))
+	require.Zero(t, w.poolRequests())
+	require.Equal(t, p.ResourceVersion, w.getPool("web").ResourceVersion)
 	for _, o := range []controllers.Options{
 		{Driver: w.provider, Kinds: []manager.Kind{manager.KindPool}}, {Driver: w.provider, PoolBootstrap: noBootstrap{}},
 	} {
@@ -175,11 +176,11 @@ func TestPoolsNeedADriver(t *testing.T) {
 	}
 }
 
-// noBootstrap is nothing.
+// noBootstrap is a PoolBootstrap that is never called.
 type noBootstrap struct{ manager.PoolBootstrap }
 
-// TestDryRunOfPools: the manager reports what it would do and does nothing. It asks the provider
-// only how the group stands.
+// TestDryRunOfPools: in a dry run the manager reports what it would do about pools, and changes
+// nothing.
 // Invariants: P40
 func TestDryRunOfPools(t *testing.T) {
 	t.Parallel()
@@ -191,22 +192,22 @@ func TestDryRunOfPools(t *testing.T) {
 	stop()
 	w.merge(p, `{"spec":{"replicas":4}}`)
 	w.machinePool("new", "small", 1)
-	before := w.poolNow("web").ResourceVersion
+	before := w.getPool("web").ResourceVersion
 	var mu sync.Mutex
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	w.manage(w.withPools, func(o *controllers.Options) {
 		o.DryRun = true
 		o.Hooks.DryRun = func(kind manager.Kind, key object.Key, what, _, _ string) {
 			mu.Lock()
 			defer mu.Unlock()
-			told[string(kind)+" "+key.Name+": "+what] = true
+			reported[string(kind)+" "+key.Name+": "+what] = true
 		}
 	})
 	for _, name := range []string{"web", "new"} {
 		w.eventually("what would be done about "+name, func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			for line := range told {
+			for line := range reported {
 				if strings.HasPrefix(line, "pool "+name+": update ") {
 					return true
 				}
@@ -214,20 +215,20 @@ func TestDryRunOfPools(t *testing.T) {
 			return false
 		})
 	}
-	require.Equal(t, before, w.poolNow("web").ResourceVersion)
+	require.Equal(t, before, w.getPool("web").ResourceVersion)
 	require.Equal(t, map[string]int{"s": 2}, w.instances("web"))
-	require.Empty(t, w.poolNow("new").Finalizers)
+	require.Empty(t, w.getPool("new").Finalizers)
 }
 
-// TestPoolsInParts: of two managers each reconciles its own pools. A manager of other kinds alone
-// reads pools and changes none.
+// TestPoolsInParts: two managers with different shards each reconcile the pools of their shard. A
+// third one, for sets only, reconciles no pool.
 func TestPoolsInParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
 	w.class("small", "s")
 	var mu sync.Mutex
-	seen := map[string]map[int]bool{}
-	hear := func(by int) manager.Hooks {
+	seen := map[string]map[int]bool{} // by pool and manager
+	hooks := func(by int) manager.Hooks {
 		return manager.Hooks{Pass: func(kind manager.Kind, key object.Key, _ int, _ manager.Result, _ error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -241,10 +242,10 @@ func TestPoolsInParts(t *testing.T) {
 		}}
 	}
 	for i := range 2 {
-		w.manage(w.withPools, func(o *controllers.Options) { o.Shard, o.Hooks = controllers.Shard{Index: i, Of: 2}, hear(i) })
+		w.manage(w.withPools, func(o *controllers.Options) { o.Shard, o.Hooks = controllers.Shard{Index: i, Of: 2}, hooks(i) })
 	}
 	w.manage(w.withPools, func(o *controllers.Options) {
-		o.Kinds, o.Hooks = []manager.Kind{manager.KindSet}, hear(2)
+		o.Kinds, o.Hooks = []manager.Kind{manager.KindSet}, hooks(2)
 	})
 	for i := range 4 {
 		w.machinePool(fmt.Sprint("web-", i), "small", 1)
@@ -259,13 +260,13 @@ func TestPoolsInParts(t *testing.T) {
 			require.Equal(t, holds, seen[name][part], name)
 			owners[part] = owners[part] || holds
 		}
-		require.False(t, seen[name][2], "the manager of sets took %s", name)
+		require.False(t, seen[name][2], "the manager for sets has reconciled pool %s", name)
 		mu.Unlock()
 	}
 	require.NotEmpty(t, owners)
 }
 
-// TestPoolMetrics: pools are counted by phase, and their machines.
+// TestPoolMetrics: pools are counted by phase, and the machines of each pool by state.
 func TestPoolMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -289,19 +290,20 @@ func TestPoolMetrics(t *testing.T) {
 		return -1
 	}
 	w.eventually("the count", func() bool { return value("millwright_pools", "phase", "Running") == 1 })
-	for are, n := range map[string]float64{"desired": 2, "current": 2, "ready": 2, "available": 2, "unavailable": 0, "leaving": 0} {
-		require.Equal(t, n, value("millwright_pool_machines", "are", are), are)
+	for state, n := range map[string]float64{"desired": 2, "current": 2, "ready": 2, "available": 2, "unavailable": 0, "terminating": 0} {
+		require.Equal(t, n, value("millwright_pool_machines", "state", state), state)
 	}
 }
 
-// undefined is a server without the kind of pools, until the test defines it.
-type undefined struct {
+// withoutPoolKind answers requests about pools as a server that has no such kind, until defined is
+// closed.
+type withoutPoolKind struct {
 	next    http.RoundTripper
 	defined chan struct{}
 }
 
 // RoundTrip implements http.RoundTripper.
-func (u undefined) RoundTrip(r *http.Request) (*http.Response, error) {
+func (u withoutPoolKind) RoundTrip(r *http.Request) (*http.Response, error) {
 	select {
 	case <-u.defined:
 	default:
@@ -312,15 +314,15 @@ func (u undefined) RoundTrip(r *http.Request) (*http.Response, error) {
 	return u.next.RoundTrip(r)
 }
 
-// TestPoolsUndefined: if the kind is not defined, the log says so and the manager is not ready. It
-// goes on when the kind is defined.
+// TestPoolsUndefined: while the server does not know the kind of pools, the log says so and the
+// manager is not ready. It works as soon as the kind is defined.
 func TestPoolsUndefined(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
 	w.class("small", "s")
 	w.machinePool("web", "small", 1)
 	config, defined := rest.CopyConfig(server.Config), make(chan struct{})
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return undefined{next, defined} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return withoutPoolKind{next, defined} })
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
@@ -331,7 +333,7 @@ func TestPoolsUndefined(t *testing.T) {
 	w.withPools(&o)
 	require.NoError(t, controllers.SetupWithManager(mgr, o))
 	stop := w.background(func(ctx context.Context) { _ = mgr.Start(ctx) })
-	ready := func() int {
+	readyStatus := func() int {
 		resp, err := http.Get("http://" + health + "/readyz")
 		if err != nil {
 			return 0
@@ -344,13 +346,14 @@ func TestPoolsUndefined(t *testing.T) {
 		require.NoError(t, err)
 		return strings.Contains(string(text), "machinepools") && strings.Contains(string(text), "could not find the requested resource")
 	})
-	require.Equal(t, http.StatusInternalServerError, ready())
+	require.Equal(t, http.StatusInternalServerError, readyStatus())
 	close(defined)
 	w.eventually("the pool", w.running("web", 1))
-	w.eventually("readiness", func() bool { return ready() == http.StatusOK })
+	w.eventually("readiness", func() bool { return readyStatus() == http.StatusOK })
 	stop()
 }
 
+// freeAddress returns a local address that nobody listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

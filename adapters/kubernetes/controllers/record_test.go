@@ -13,8 +13,9 @@ const (
 	deploymentRecord = "millwright-go/deployment-record"
 )
 
-// TestRecordsOfSetsAndDeploymentsAreApart: what machine-controller-manager does with the annotations of a deployment while
-// it runs, copying them to the set, disturbs neither record.
+// TestRecordsOfSetsAndDeploymentsAreApart: machine-controller-manager copies the annotations of a
+// deployment to its set. The copy of the deployment's record changes neither the deployment's record
+// nor the set's.
 func TestRecordsOfSetsAndDeploymentsAreApart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -36,11 +37,11 @@ func TestRecordsOfSetsAndDeploymentsAreApart(t *testing.T) {
 	now := w.sets()[0]
 	assert.Equal(t, before, now.Annotations[setRecord])
 	assert.Contains(t, w.get("web").Annotations[deploymentRecord], "wanted=3")
-	assert.Contains(t, now.Annotations[deploymentRecord], "wanted=2", "the copy, which is not read")
+	assert.Contains(t, now.Annotations[deploymentRecord], "wanted=2", "the copy is not updated")
 	assert.Equal(t, "Available Progressing ", w.conditionTypes())
 }
 
-// conditionTypes are the types of conditions of deployment web and of its set.
+// conditionTypes returns the types of the conditions of deployment web and of its set.
 func (w *world) conditionTypes() (types string) {
 	w.Helper()
 	for _, c := range w.get("web").Status.Conditions {

@@ -28,8 +28,8 @@ func (w *world) merge(o client.Object, patch string) {
 	require.NoError(w, w.client.Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// pool stores a deployment with that strategy, as JSON, and waits for its machines.
-func (w *world) pool(name, class string, replicas int32, strategy string) *v1alpha1.MachineDeployment {
+// deploymentWith creates a deployment with a strategy, given as JSON, and waits for its machines.
+func (w *world) deploymentWith(name, class string, replicas int32, strategy string) *v1alpha1.MachineDeployment {
 	w.Helper()
 	d := w.deployment(name, class, replicas)
 	w.merge(d, `{"spec":{"strategy":`+strategy+`}}`)
@@ -37,7 +37,7 @@ func (w *world) pool(name, class string, replicas int32, strategy string) *v1alp
 	return d
 }
 
-// roll gives a deployment another class.
+// roll changes the class of a deployment.
 func (w *world) roll(d *v1alpha1.MachineDeployment, class string) {
 	w.Helper()
 	w.merge(d, `{"spec":{"template":{"spec":{"class":{"name":"`+class+`"}}}}}`)
@@ -53,8 +53,8 @@ func (w *world) names() []string {
 	return names
 }
 
-// TestRollingBounds: never below the floor, never above the ceiling, at any version of the machines
-// that the API server has stored.
+// TestRollingBounds: a rolling update never has fewer running machines than the floor, and never
+// more machines than the ceiling, at any version that the API server has stored.
 // Invariants: P7
 func TestRollingBounds(t *testing.T) {
 	for _, c := range []struct {
@@ -73,21 +73,21 @@ func TestRollingBounds(t *testing.T) {
 			w.class("new", "n")
 			surge, _ := c.surge.MarshalJSON()
 			unavailable, _ := c.unavailable.MarshalJSON()
-			d := w.pool("web", "old", 6, fmt.Sprintf(`{"type":"RollingUpdate","rollingUpdate":{"maxSurge":%s,"maxUnavailable":%s}}`, surge, unavailable))
+			d := w.deploymentWith("web", "old", 6, fmt.Sprintf(`{"type":"RollingUpdate","rollingUpdate":{"maxSurge":%s,"maxUnavailable":%s}}`, surge, unavailable))
 			seen := w.census(6)
 			w.roll(d, "new")
 			w.eventually("the rollout to end", w.settled("web", 6))
-			w.eventually("the old VMs to go", func() bool { return maps.Equal(map[string]int{"n": 6}, w.vms()) })
+			w.eventually("the old VMs to be gone", func() bool { return maps.Equal(map[string]int{"n": 6}, w.vms()) })
 			running, total := seen.spans()
 			assert.GreaterOrEqual(t, running.least, c.floor, "floor")
 			assert.LessOrEqual(t, total.most, c.ceiling, "ceiling")
-			assert.NotEqual(t, span{6, 6}, total, "the census saw no machine come or go")
-			assert.Equal(t, c.ceiling > 6, total.most > 6, "the surge is used")
+			assert.NotEqual(t, span{6, 6}, total, "the census saw no creation and no deletion")
+			assert.Equal(t, c.ceiling > 6, total.most > 6, "the surge is used if there is one")
 		})
 	}
 }
 
-// TestRecreate: no new machine is made while there is an old one, not even one that is being
+// TestRecreate: no new machine is created while there is an old one, even if all old ones are being
 // deleted.
 func TestRecreate(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,7 @@ func TestRecreate(t *testing.T) {
 	w.manage()
 	w.class("old", "o")
 	w.class("new", "n")
-	d := w.pool("web", "old", 4, `{"type":"Recreate","rollingUpdate":null}`)
+	d := w.deploymentWith("web", "old", 4, `{"type":"Recreate","rollingUpdate":null}`)
 	var mixed, empty atomic.Bool
 	w.followMachines(func(all map[string]*v1alpha1.Machine) {
 		classes := map[string]bool{}
@@ -111,13 +111,13 @@ func TestRecreate(t *testing.T) {
 	})
 	w.roll(d, "new")
 	w.eventually("the rollout to end", w.settled("web", 4))
-	w.eventually("the old VMs to go", func() bool { return maps.Equal(map[string]int{"n": 4}, w.vms()) })
-	assert.False(t, mixed.Load(), "old and new machines at a time")
+	w.eventually("the old VMs to be gone", func() bool { return maps.Equal(map[string]int{"n": 4}, w.vms()) })
+	assert.False(t, mixed.Load(), "there were old and new machines at the same time")
 	assert.True(t, empty.Load(), "there was no moment without machines")
 }
 
-// agent stands for the program on the nodes that updates them. When told that a node may be
-// updated, it records what it found and answers by a label.
+// agent acts as the program that updates nodes in place. Once a node's condition says that it may be
+// updated, agent records the node and sets the label with the result. found returns these nodes.
 func (w *world) agent(answer string) (found func() map[string]*corev1.Node) {
 	keys := machine.DefaultPolicy().Keys
 	nodes := make(chan map[string]*corev1.Node, 1)
@@ -137,7 +137,7 @@ func (w *world) agent(answer string) (found func() map[string]*corev1.Node) {
 			}
 			for i := range list.Items {
 				n := &list.Items[i]
-				if !w.mine(n) || !told(n) {
+				if !w.mine(n) || !readyForUpdate(n) {
 					continue
 				}
 				patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, keys.UpdateResult, answer)
@@ -156,8 +156,8 @@ func (w *world) agent(answer string) (found func() map[string]*corev1.Node) {
 	}
 }
 
-// told reports whether a node says that it may be updated.
-func told(n *corev1.Node) bool {
+// readyForUpdate reports whether a node says that it may be updated.
+func readyForUpdate(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return string(c.Type) == machine.NodeInPlaceUpdate && c.Status == corev1.ConditionTrue && c.Reason == machine.ReasonReadyForUpdate
 	})
@@ -165,18 +165,19 @@ func told(n *corev1.Node) bool {
 
 const inPlace = `{"type":"InPlaceUpdate","rollingUpdate":null,"inPlaceUpdate":{"maxSurge":0,"maxUnavailable":%d,"orchestrationType":%q}}`
 
-// inPlaceFleet is a deployment of machines of class old that is updated in place, and a class new.
+// inPlaceFleet returns a deployment of machines of class old with strategy InPlaceUpdate. A class new
+// exists as well.
 func inPlaceFleet(t *testing.T, replicas int32, unavailable int, orchestration string) (*world, *v1alpha1.MachineDeployment) {
 	t.Helper()
 	w := newWorld(t, quick)
 	w.manage()
 	w.class("old", "o")
 	w.class("new", "n")
-	return w, w.pool("web", "old", replicas, fmt.Sprintf(inPlace, unavailable, orchestration))
+	return w, w.deploymentWith("web", "old", replicas, fmt.Sprintf(inPlace, unavailable, orchestration))
 }
 
-// TestUpdateInPlace: the machines, the VMs and the nodes stay, no more are out of service at a time
-// than allowed, and each moves to the new set.
+// TestUpdateInPlace: machines, VMs and nodes stay, no more machines are out of service at a time than
+// allowed, and each machine moves to the new set.
 // Invariants: P10
 func TestUpdateInPlace(t *testing.T) {
 	t.Parallel()
@@ -194,7 +195,7 @@ func TestUpdateInPlace(t *testing.T) {
 	assert.Equal(t, span{4, 4}, total)
 	require.Len(t, found(), 4)
 	for _, n := range found() {
-		assert.True(t, n.Spec.Unschedulable, "node %s got its agent to work before it was cordoned", n.Name)
+		assert.True(t, n.Spec.Unschedulable, "node %s was ready for its update before it was cordoned", n.Name)
 	}
 	w.eventually("the nodes to be as before", func() bool { return w.unmarked() == 4 })
 	for _, m := range w.machines() {
@@ -202,22 +203,23 @@ func TestUpdateInPlace(t *testing.T) {
 	}
 }
 
-// unmarked counts the nodes of the test that accept workload and carry nothing of an update.
+// unmarked counts the nodes of the test that are schedulable and have no label or condition of an
+// update.
 func (w *world) unmarked() (n int) {
 	w.Helper()
 	keys := machine.DefaultPolicy().Keys
 	list, err := w.core.CoreV1().Nodes().List(w.Context(), metav1.ListOptions{LabelSelector: "!" + keys.CandidateForUpdate + ",!" + keys.SelectedForUpdate + ",!" + keys.UpdateResult})
 	require.NoError(w, err)
 	for i := range list.Items {
-		if node := &list.Items[i]; w.mine(node) && !node.Spec.Unschedulable && !told(node) {
+		if node := &list.Items[i]; w.mine(node) && !node.Spec.Unschedulable && !readyForUpdate(node) {
 			n++
 		}
 	}
 	return n
 }
 
-// TestUpdateInPlaceThatFails: no VM is lost when every update fails, and no more machines are touched
-// than may be out of service. The rollout stops and says so.
+// TestUpdateInPlaceThatFails: if every update fails, no VM is deleted, and no more machines are
+// updated than may be out of service. The rollout stops, with an event.
 func TestUpdateInPlaceThatFails(t *testing.T) {
 	t.Parallel()
 	w, d := inPlaceFleet(t, 5, 1, "Auto")
@@ -241,7 +243,7 @@ func TestUpdateInPlaceThatFails(t *testing.T) {
 		return false
 	}
 	w.eventually("the rollout to stop", stopped)
-	w.eventually("an event that says so", w.announced("web", "RolloutStopped", "the limit is 1"))
+	w.eventually("an event that says so", w.hasEvent("web", "RolloutStopped", "the limit is 1"))
 	assert.Len(t, found(), 1)
 	assert.Equal(t, 1, failed())
 	assert.Equal(t, names, w.names())
@@ -251,8 +253,8 @@ func TestUpdateInPlaceThatFails(t *testing.T) {
 	}
 }
 
-// TestUpdateInPlaceByHand: all machines are candidates, and only those that a person selects on the
-// node are updated.
+// TestUpdateInPlaceByHand: all machines become candidates, and only those whose node a person labels
+// as selected are updated.
 func TestUpdateInPlaceByHand(t *testing.T) {
 	t.Parallel()
 	w, d := inPlaceFleet(t, 3, 1, "Manual")
@@ -266,7 +268,7 @@ func TestUpdateInPlaceByHand(t *testing.T) {
 		return len(slices.DeleteFunc(list.Items, func(n corev1.Node) bool { return !w.mine(&n) })) == 3
 	})
 	for i, name := range names {
-		require.Len(t, found(), i, "one was updated that nobody has selected")
+		require.Len(t, found(), i, "a machine was updated that nobody has selected")
 		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, keys.SelectedForUpdate)
 		_, err := w.core.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		require.NoError(t, err)
@@ -276,7 +278,7 @@ func TestUpdateInPlaceByHand(t *testing.T) {
 	assert.Equal(t, names, w.names())
 }
 
-// updated returns how many machines of a deployment have its present template.
+// updated returns how many machines of a deployment have its current template.
 func (w *world) updated(name string) int32 {
 	w.Helper()
 	d := &v1alpha1.MachineDeployment{}

@@ -68,11 +68,11 @@ func TestScale(t *testing.T) {
 	w.eventually("three VMs", func() bool { return w.vms()["s"] == 3 })
 	assert.Subset(t, six, w.names())
 	w.scale(d, 3, 0)
-	w.eventually("none", w.settled("web", 0))
-	w.eventually("all VMs to go", func() bool { return len(w.vms()) == 0 })
+	w.eventually("no machines", w.settled("web", 0))
+	w.eventually("all VMs to be gone", func() bool { return len(w.vms()) == 0 })
 	w.scale(d, 0, 1)
 	w.eventually("one machine", w.settled("web", 1))
-	assert.NotContains(t, six, w.names()[0], "a name came back")
+	assert.NotContains(t, six, w.names()[0], "a new machine has the name of a deleted one")
 	assert.Len(t, w.sets(), 1)
 }
 
@@ -91,15 +91,17 @@ func (w *world) machineSet(name, class string, replicas int32) *v1alpha1.Machine
 	return s
 }
 
-func (w *world) full(s *v1alpha1.MachineSet, replicas int32) func() bool {
+// setSettled reports whether all machines of a set are available.
+func (w *world) setSettled(s *v1alpha1.MachineSet, replicas int32) func() bool {
 	return func() bool {
 		require.NoError(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(s), s))
 		return s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas == replicas && s.Status.AvailableReplicas == replicas
 	}
 }
 
-// TestAdoptionAndRelease: a set adopts a machine without owner that its selector picks, in place of
-// a new one. It releases a machine whose labels no longer match, with its VM, and replaces it.
+// TestAdoptionAndRelease: a set adopts a machine without an owner that its selector matches, instead
+// of creating one. It releases a machine whose labels no longer match, and creates another. The
+// released machine keeps its VM.
 // Invariants: P10
 func TestAdoptionAndRelease(t *testing.T) {
 	t.Parallel()
@@ -109,57 +111,57 @@ func TestAdoptionAndRelease(t *testing.T) {
 	alone := &v1alpha1.Machine{ObjectMeta: w.meta("found"), Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}}}
 	alone.Labels = map[string]string{"lone": "web"}
 	require.NoError(t, w.client.Create(t.Context(), alone))
-	w.eventually("the machine that was made by hand to run", func() bool {
+	w.eventually("the machine without an owner to run", func() bool {
 		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(alone), alone))
 		return alone.Status.CurrentStatus.Phase == "Running"
 	})
 	require.Empty(t, alone.OwnerReferences)
 
 	s := w.machineSet("web", "small", 2)
-	w.eventually("two machines", w.full(s, 2))
+	w.eventually("two machines", w.setSettled(s, 2))
 	require.Contains(t, w.names(), "found")
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(alone), alone))
 	assert.Equal(t, s.UID, metav1.GetControllerOf(alone).UID)
 
 	w.merge(alone, `{"metadata":{"labels":{"lone":"other"}}}`)
-	w.eventually("the machine to be let go", func() bool {
+	w.eventually("the machine to be released", func() bool {
 		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(alone), alone))
 		return len(alone.OwnerReferences) == 0
 	})
-	w.eventually("another in its place", func() bool {
-		return w.full(s, 2)() && len(w.machines()) == 3 && maps.Equal(map[string]int{"s": 3}, w.vms())
+	w.eventually("another machine in its place", func() bool {
+		return w.setSettled(s, 2)() && len(w.machines()) == 3 && maps.Equal(map[string]int{"s": 3}, w.vms())
 	})
 	assert.Equal(t, "Running", string(alone.Status.CurrentStatus.Phase))
 
 	lone := w.machineSet("second", "small", 0)
 	w.merge(lone, `{"spec":{"selector":{"matchLabels":{"lone":"other"}},"template":{"metadata":{"labels":{"lone":"other"}}},"replicas":1}}`)
-	w.eventually("the other set to have it", w.full(lone, 1))
+	w.eventually("the other set to adopt it", w.setSettled(lone, 1))
 	assert.Len(t, w.machines(), 3)
 }
 
-// TestSetsFindTheirDeployment: a deployment that is deleted as kubectl delete --cascade=orphan does
-// it leaves its sets and their machines behind. A deployment that selects them adopts them, and
-// nothing is rolled.
+// TestSetsFindTheirDeployment: when a deployment is deleted by kubectl delete --cascade=orphan, its
+// sets and their machines stay. A new deployment that selects the sets adopts them, and replaces no
+// machine.
 func TestSetsFindTheirDeployment(t *testing.T) {
 	t.Parallel()
 	w, d := fleetOf(t, 2)
 	names := w.names()
 	require.NoError(t, w.client.Delete(t.Context(), d, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	w.eventually("the deployment to go", w.gone(d))
+	w.eventually("the deployment to be gone", w.gone(d))
 	require.Len(t, w.sets(), 1)
 	assert.Nil(t, metav1.GetControllerOf(&w.sets()[0]))
 	assert.Nil(t, w.sets()[0].DeletionTimestamp)
 	assert.Equal(t, names, w.names())
 
 	w.deployment("web", "small", 2)
-	w.eventually("another deployment to have them", w.settled("web", 2))
+	w.eventually("another deployment to adopt them", w.settled("web", 2))
 	assert.Equal(t, names, w.names())
 	assert.Equal(t, map[string]int{"s": 2}, w.vms())
 	require.Len(t, w.sets(), 1)
 	assert.Equal(t, "web", metav1.GetControllerOf(&w.sets()[0]).Name)
 }
 
-// TestFinalizers: an object that others need stays until they are gone, and is then deleted.
+// TestFinalizers: a deleted class and its secret stay until the machines that use them are gone.
 // Invariants: P14
 func TestFinalizers(t *testing.T) {
 	t.Parallel()
@@ -174,22 +176,22 @@ func TestFinalizers(t *testing.T) {
 	for _, s := range w.sets() {
 		assert.Contains(t, s.Finalizers, machineset.Finalizer)
 	}
-	// The machines work with both, and can be replaced.
+	// Machines can be replaced while class and secret are being deleted.
 	gone := w.machines()[0]
 	require.NoError(t, w.client.Delete(t.Context(), &gone))
-	w.eventually("another in its place", func() bool { return w.gone(&gone)() && w.settled("web", 2)() })
+	w.eventually("another machine in its place", func() bool { return w.gone(&gone)() && w.settled("web", 2)() })
 	for _, o := range []client.Object{class, secret} {
 		require.False(t, w.gone(o)(), "%T", o)
 		assert.Len(t, o.GetFinalizers(), 1)
 		assert.NotNil(t, o.GetDeletionTimestamp())
 	}
 	require.NoError(t, w.client.Delete(t.Context(), d))
-	w.eventually("all to go", func() bool { return w.gone(d)() && len(w.machines()) == 0 && len(w.vms()) == 0 })
-	w.eventually("the class to go", w.gone(class))
-	w.eventually("the secret to go", w.gone(secret))
+	w.eventually("all to be gone", func() bool { return w.gone(d)() && len(w.machines()) == 0 && len(w.vms()) == 0 })
+	w.eventually("the class to be gone", w.gone(class))
+	w.eventually("the secret to be gone", w.gone(secret))
 }
 
-// TestForegroundDeletion: the API server's garbage collector understands the owners: with
+// TestForegroundDeletion: the owner references work with the garbage collector of Kubernetes: with
 // --cascade=foreground the deployment is deleted last.
 func TestForegroundDeletion(t *testing.T) {
 	t.Parallel()
@@ -201,28 +203,28 @@ func TestForegroundDeletion(t *testing.T) {
 		assert.Equal(t, "MachineSet", owner.Kind)
 	}
 	require.NoError(t, w.client.Delete(t.Context(), d, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-	w.eventually("all to go", func() bool {
-		machines, ended := len(w.machines()), w.gone(d)() // in this order: machines are not made again
-		require.False(t, ended && machines > 0 && len(w.machines()) > 0, "the deployment went before its machines")
+	w.eventually("all to be gone", func() bool {
+		machines, ended := len(w.machines()), w.gone(d)() // in this order, so that machines are counted before the deployment's end
+		require.False(t, ended && machines > 0 && len(w.machines()) > 0, "the deployment was gone before its machines")
 		return ended
 	})
 	assert.Empty(t, w.vms())
 	assert.Empty(t, w.sets())
 }
 
-// TestMachinesStayBehind: a set that is deleted as kubectl delete --cascade=orphan does it leaves
-// its machines behind, running and without an owner.
+// TestMachinesStayBehind: when a set is deleted by kubectl delete --cascade=orphan, its machines go
+// on running without an owner.
 func TestMachinesStayBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	w.manage()
 	w.class("small", "s")
 	s := w.machineSet("web", "small", 3)
-	w.eventually("three machines", w.full(s, 3))
+	w.eventually("three machines", w.setSettled(s, 3))
 	names := w.names()
 	require.Equal(t, metav1.FinalizerOrphanDependents, object.OrphanDependents)
 	require.NoError(t, w.client.Delete(t.Context(), s, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	w.eventually("the set to go", w.gone(s))
+	w.eventually("the set to be gone", w.gone(s))
 	assert.Equal(t, names, w.names())
 	for _, m := range w.machines() {
 		assert.Empty(t, m.OwnerReferences)
@@ -233,8 +235,8 @@ func TestMachinesStayBehind(t *testing.T) {
 }
 
 // TestAScalersOwnClock: an autoscaler writes the size, the names of the machines to delete and the
-// time in one update. Those machines are deleted, and no others, for any time of its clock, and
-// though it writes no times with the names, as earlier ones do.
+// time in one update. Exactly those machines are deleted, however wrong its clock is, and also if it
+// writes names without times, as earlier versions do.
 // Invariants: P20
 func TestAScalersOwnClock(t *testing.T) {
 	t.Parallel()
@@ -246,14 +248,14 @@ func TestAScalersOwnClock(t *testing.T) {
 		w.merge(&v1alpha1.Machine{ObjectMeta: w.meta(other)}, `{"metadata":{"annotations":{"machinepriority.machine.sapcloud.io":"1"}}}`)
 		at := time.Now().Add(clock).UTC().Format(time.RFC3339)
 		chosen, written := victim+"~"+at, fmt.Sprintf(scaledAt, at)
-		if i == 3 { // without times; the other annotation is still that of the change before
+		if i == 3 { // no times; the annotation with the time is still that of the change before
 			chosen, written = victim, `"theirs":"x"`
 		}
 		w.merge(d, fmt.Sprintf(`{"metadata":{"annotations":{"node.machine.sapcloud.io/trigger-deletion-by-mcm":"%s",%s}},"spec":{"replicas":%d}}`, chosen, written, replicas))
 		w.eventually("one machine less", func() bool { return w.settled("web", replicas)() && len(w.machines()) == int(replicas) })
-		require.NotContains(t, w.names(), victim, "clock %s ahead: another machine went", clock)
+		require.NotContains(t, w.names(), victim, "clock %s ahead: another machine was deleted", clock)
 		require.Contains(t, w.names(), other)
-		w.eventually("the names to be taken off", func() bool {
+		w.eventually("the annotation with the names to be removed", func() bool {
 			_, left := w.get("web").Annotations["node.machine.sapcloud.io/trigger-deletion-by-mcm"]
 			return !left
 		})

@@ -21,29 +21,29 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
-// TestTables: what kubectl prints of a fleet that is well, of one that is stuck on a quota, of one whose
-// rollout waits for drains that a budget blocks, and of one that is frozen.
+// TestTables: what kubectl prints about four deployments: a healthy one, one that has reached its
+// quota, one whose rollout waits for a drain that a budget blocks, and a frozen one.
 func TestTables(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a drain has waited for two minutes before the deployment says so")
+		t.Skip("a deployment mentions a drain only after it has waited for two minutes")
 	}
 	t.Parallel()
 	w := newWorld(t, steady)
 	w.manage()
-	w.crowded("calm", "large", 0)
-	w.crowded("short", "large", 2)
-	w.crowded("old", w.namespace, 0)
-	w.crowded("new", w.namespace, 0)
+	w.classWithCapacity("calm", "large", 0)
+	w.classWithCapacity("short", "large", 2)
+	w.classWithCapacity("old", w.namespace, 0)
+	w.classWithCapacity("new", w.namespace, 0)
 	w.deployment("calm", "calm", 2)
 	quota := w.deployment("quota", "short", 2)
 	frozen := w.deployment("frozen", "calm", 1)
-	blocked := w.pool("blocked", "old", 1, `{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1,"maxUnavailable":0}}`)
-	w.eventually("the calm fleet", w.settled("calm", 2))
-	w.eventually("the fleet up to its quota", w.settled("quota", 2))
-	w.eventually("the fleet that will freeze", w.settled("frozen", 1))
+	blocked := w.deploymentWith("blocked", "old", 1, `{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1,"maxUnavailable":0}}`)
+	w.eventually("the healthy deployment", w.settled("calm", 2))
+	w.eventually("the deployment with a quota", w.settled("quota", 2))
+	w.eventually("the deployment that will freeze", w.settled("frozen", 1))
 	w.budget("app", w.workload("app", 1), 1)
 	w.roll(blocked, "new")
-	w.crowd(frozen)
+	w.addExtraMachines(frozen)
 	w.scale(quota, 2, 3)
 
 	says := func(name string, parts ...string) func() bool {
@@ -56,9 +56,9 @@ func TestTables(t *testing.T) {
 			return false
 		}
 	}
-	w.eventually("the quota at the deployment", says("quota", "ProgressingTrue", "RESOURCE_EXHAUSTED"))
+	w.eventually("the deployment's condition to name the quota", says("quota", "ProgressingTrue", "RESOURCE_EXHAUSTED"))
 	w.eventually("the freeze", says("frozen", "FrozenTrue"))
-	w.eventually("the drain at the deployment", says("blocked", "ProgressingTrue", "misconfigured"))
+	w.eventually("the deployment's condition to name the drain", says("blocked", "ProgressingTrue", "misconfigured"))
 
 	const file = "testdata/tables.golden"
 	if testkit.Update() {
@@ -66,7 +66,7 @@ func TestTables(t *testing.T) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	if !lab.Await(patience, func() bool { return w.tables() == string(want) }) { // the class is tried now and then
+	if !lab.Await(patience, func() bool { return w.tables() == string(want) }) { // the failing class is tried now and then, so that the texts change
 		require.Equal(t, string(want), w.tables())
 	}
 
@@ -78,7 +78,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// tables is what kubectl prints of the kinds.
+// tables returns what kubectl get prints about all kinds.
 func (w *world) tables() string {
 	w.Helper()
 	var out strings.Builder
@@ -90,8 +90,8 @@ func (w *world) tables() string {
 	return out.String()
 }
 
-// crowded stores a class whose VMs have room for so many, or for any number.
-func (w *world) crowded(name, size string, capacity int) {
+// classWithCapacity stores a class with room for a number of VMs. 0 means any number.
+func (w *world) classWithCapacity(name, size string, capacity int) {
 	w.Helper()
 	require.NoError(w, w.client.Create(w.Context(), &corev1.Secret{ObjectMeta: w.meta(name), Data: map[string][]byte{"userData": []byte("join")}}))
 	spec, err := json.Marshal(simulated.Spec{Cluster: w.namespace + "-" + name, Size: size, Capacity: capacity})
@@ -103,8 +103,9 @@ func (w *world) crowded(name, size string, capacity int) {
 	}))
 }
 
-// crowd pauses the set of a deployment and gives it machines that no deployment ordered.
-func (w *world) crowd(d *v1alpha1.MachineDeployment) {
+// addExtraMachines pauses the sets of a deployment and adds more machines than their size, so that
+// they are frozen.
+func (w *world) addExtraMachines(d *v1alpha1.MachineDeployment) {
 	w.Helper()
 	for _, s := range w.sets() {
 		if s.Spec.Template.Labels["pool"] != d.Name {

@@ -17,33 +17,35 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// updating is a machine that another manager updates in place, at a stage.
+// updating is a machine in the middle of an update in place by another manager.
 type updating struct {
-	left
-	reason             string // of the node's condition
+	leftMachine
+	reason             string // of the node's condition InPlaceUpdate; empty: there is none
 	selected, cordoned bool
-	result             string
+	result             string // the agent's label; empty: it has not answered
 }
 
-func leftAmid(name, phase, kind, description string) left {
-	return left{name: name, vm: true, id: true, node: true, phase: phase, kind: kind, state: "Processing", description: description}
+func leftAmidUpdate(name, phase, kind, description string) leftMachine {
+	return leftMachine{name: name, vm: true, id: true, node: true, phase: phase, kind: kind, state: "Processing", description: description}
 }
 
-const drainedThere = "Machine x is undergoing an in-place update"
+// inUpdate is the description of a machine in phase InPlaceUpdating.
+const inUpdate = "Machine x is undergoing an in-place update"
 
 // updates are machines of the old set at all stages of an update.
 var updates = []updating{
-	{leftAmid("plain", "Running", "Create", "Machine plain successfully joined the cluster"), "", false, false, ""},
-	{leftAmid("candidate", "Running", "Create", "Machine candidate successfully joined the cluster"), "CandidateForUpdate", false, false, ""},
-	{leftAmid("selected", "Running", "Create", "Machine selected successfully joined the cluster"), "SelectedForUpdate", true, true, ""},
-	{leftAmid("drained", "InPlaceUpdating", "InPlaceUpdate", drainedThere), "DrainSuccessful", true, true, ""},
-	{leftAmid("ready", "InPlaceUpdating", "InPlaceUpdate", drainedThere), "ReadyForUpdate", true, true, ""},
-	{leftAmid("answered", "InPlaceUpdating", "InPlaceUpdate", drainedThere), "ReadyForUpdate", true, true, "successful"},
-	{leftAmid("updated", "Running", "HealthCheck", "Machine updated successfully re-joined the cluster"), "UpdateSuccessful", true, true, "successful"},
+	{leftAmidUpdate("plain", "Running", "Create", "Machine plain successfully joined the cluster"), "", false, false, ""},
+	{leftAmidUpdate("candidate", "Running", "Create", "Machine candidate successfully joined the cluster"), "CandidateForUpdate", false, false, ""},
+	{leftAmidUpdate("selected", "Running", "Create", "Machine selected successfully joined the cluster"), "SelectedForUpdate", true, true, ""},
+	{leftAmidUpdate("drained", "InPlaceUpdating", "InPlaceUpdate", inUpdate), "DrainSuccessful", true, true, ""},
+	{leftAmidUpdate("ready", "InPlaceUpdating", "InPlaceUpdate", inUpdate), "ReadyForUpdate", true, true, ""},
+	{leftAmidUpdate("answered", "InPlaceUpdating", "InPlaceUpdate", inUpdate), "ReadyForUpdate", true, true, "successful"},
+	{leftAmidUpdate("updated", "Running", "HealthCheck", "Machine updated successfully re-joined the cluster"), "UpdateSuccessful", true, true, "successful"},
 }
 
-// mark puts on the node of a machine what the other manager and the agent have.
-func (w *world) mark(u *updating) {
+// markNode sets the labels, the cordon and the condition that the other manager and the agent have
+// set on the node of a machine.
+func (w *world) markNode(u *updating) {
 	w.Helper()
 	if u.reason == "" {
 		return
@@ -70,25 +72,25 @@ func (w *world) mark(u *updating) {
 	require.NoError(w, err)
 }
 
-// fleetAmidUpdate stores a deployment during an update in place, as another manager leaves it: all
-// machines are in the old set.
+// fleetAmidUpdate stores a deployment in the middle of an update in place by another manager. All
+// machines are still in the old set.
 func (w *world) fleetAmidUpdate() {
 	w.Helper()
 	sets := w.setsAmidUpdate("new", len(updates))
 	for i := range updates {
-		w.leave(updates[i].left, sets["old"], "old")
-		w.mark(&updates[i])
+		w.storeLeft(updates[i].leftMachine, sets["old"], "old")
+		w.markNode(&updates[i])
 	}
 }
 
-// setsAmidUpdate stores a deployment that wants a class, and its sets by theirs: the
-// old one has all replicas, and may make no machines.
+// setsAmidUpdate stores a deployment of the wanted class and its two sets, and returns the sets by
+// their class. The set of class old has all replicas, and a label that forbids it to create machines.
 func (w *world) setsAmidUpdate(wanted string, replicas int) map[string]*unstructured.Unstructured {
 	w.Helper()
 	w.class("old", "o")
 	w.class("new", "n")
 	const template = `metadata: {labels: {name: pool}, creationTimestamp: null}, spec: {class: {kind: MachineClass, name: %s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}`
-	d := w.written("MachineDeployment", "pool", fmt.Sprintf(`{metadata: {annotations: {deployment.kubernetes.io/revision: "2"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %d, selector: {matchLabels: {name: pool}}, strategy: {type: InPlaceUpdate, inPlaceUpdate: {maxSurge: 0, maxUnavailable: %d, orchestrationType: Auto}}, template: {`+template+`}}}`,
+	d := w.fromYAML("MachineDeployment", "pool", fmt.Sprintf(`{metadata: {annotations: {deployment.kubernetes.io/revision: "2"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %d, selector: {matchLabels: {name: pool}}, strategy: {type: InPlaceUpdate, inPlaceUpdate: {maxSurge: 0, maxUnavailable: %d, orchestrationType: Auto}}, template: {`+template+`}}}`,
 		replicas, replicas-1, wanted))
 	require.NoError(w, w.client.Create(w.Context(), d))
 	sets, yes := map[string]*unstructured.Unstructured{}, true
@@ -96,12 +98,12 @@ func (w *world) setsAmidUpdate(wanted string, replicas int) map[string]*unstruct
 		hash, revision string
 		replicas       int
 	}{"new": {"5f6b9", "2", 0}, "old": {"77c4d", "1", replicas}} {
-		s := w.written("MachineSet", "pool-"+c.hash, fmt.Sprintf(`{metadata: {labels: {name: pool, machine-template-hash: %[1]s}, annotations: {deployment.kubernetes.io/revision: "%[2]s"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %[3]d, selector: {matchLabels: {name: pool, machine-template-hash: %[1]s}}, template: {metadata: {labels: {name: pool, machine-template-hash: %[1]s}}, spec: {class: {kind: MachineClass, name: %[4]s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}}}}`,
+		s := w.fromYAML("MachineSet", "pool-"+c.hash, fmt.Sprintf(`{metadata: {labels: {name: pool, machine-template-hash: %[1]s}, annotations: {deployment.kubernetes.io/revision: "%[2]s"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %[3]d, selector: {matchLabels: {name: pool, machine-template-hash: %[1]s}}, template: {metadata: {labels: {name: pool, machine-template-hash: %[1]s}}, spec: {class: {kind: MachineClass, name: %[4]s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}}}}`,
 			c.hash, c.revision, c.replicas, class))
 		s.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: d.GetAPIVersion(), Kind: "MachineDeployment", Name: "pool", UID: d.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}})
 		if class == "old" {
 			labels := s.GetLabels()
-			labels[barred] = "true"
+			labels[scaleUpDisabled] = "true"
 			s.SetLabels(labels)
 		}
 		require.NoError(w, w.client.Create(w.Context(), s))
@@ -110,20 +112,19 @@ func (w *world) setsAmidUpdate(wanted string, replicas int) map[string]*unstruct
 	return sets
 }
 
-// barred is the label by which another manager keeps old sets from making machines.
-const barred = "node.machine.sapcloud.io/scale-up-disabled"
+// scaleUpDisabled is the label by which another manager prevents old sets from creating machines.
+const scaleUpDisabled = "node.machine.sapcloud.io/scale-up-disabled"
 
-// TestTakingOverAnUpdateInPlace: a fleet that another manager leaves amid an update
-// in place goes on with it from where each machine stands. No machine is replaced,
-// none is updated twice, nothing is left on the nodes, and their conditions say
-// what the other manager begins the next update at.
+// TestTakingOverAnUpdateInPlace: an update in place that another manager has begun is continued
+// from the stage of each machine. No machine is replaced or updated twice. Afterwards the nodes have
+// no marks of the update, except the condition from which the other manager could begin the next one.
 // Invariants: P23
 func TestTakingOverAnUpdateInPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	w.fleetAmidUpdate()
 	names, vms := w.names(), w.vms()
-	worked := w.agent(machine.UpdateSuccessful)
+	updatedByAgent := w.agent(machine.UpdateSuccessful)
 	stop := w.manage()
 	w.eventually("the rollout to end", func() bool {
 		return w.updated("pool") == int32(len(updates)) && w.settled("pool", int32(len(updates)))()
@@ -135,7 +136,7 @@ func TestTakingOverAnUpdateInPlace(t *testing.T) {
 	for i := range updates {
 		name := w.namespace + "-" + updates[i].name
 		if updates[i].result != "" {
-			assert.NotContains(t, worked(), name, "it is updated once more")
+			assert.NotContains(t, updatedByAgent(), name, "updated once more")
 		}
 		c := inPlaceCondition(w.nodeOf(name))
 		require.NotNil(t, c, name)
@@ -147,21 +148,21 @@ func TestTakingOverAnUpdateInPlace(t *testing.T) {
 	}
 }
 
-// TestTakingOverARolledBackUpdate: the template has gone back, so the old set is the
-// current one. It makes the machine that it lacks, though another manager has barred it.
+// TestTakingOverARolledBackUpdate: after a rollback the old set is the current one. It creates the
+// missing machine, although another manager has disabled its scale-up.
 func TestTakingOverARolledBackUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	sets := w.setsAmidUpdate("old", 3)
 	for _, name := range []string{"a", "b"} {
-		w.leave(leftAmid(name, "Running", "Create", "Machine "+name+" successfully joined the cluster"), sets["old"], "old")
+		w.storeLeft(leftAmidUpdate(name, "Running", "Create", "Machine "+name+" successfully joined the cluster"), sets["old"], "old")
 	}
 	stop := w.manage()
 	w.eventually("the missing machine", w.settled("pool", 3))
 	stop()
 	for _, s := range w.sets() {
 		if s.Name == sets["old"].GetName() {
-			assert.NotContains(t, s.Labels, barred)
+			assert.NotContains(t, s.Labels, scaleUpDisabled)
 			assert.EqualValues(t, 3, s.Spec.Replicas)
 		}
 	}

@@ -23,9 +23,9 @@ const (
 
 var preservedTaint = corev1.Taint{Key: "node.machine.sapcloud.io/preserved", Effect: corev1.TaintEffectNoSchedule}
 
-// inspect puts on a node what another manager puts there while it keeps a failed machine for
-// inspection, and the reason of the failure.
-func (w *world) inspect(name string, until time.Time) {
+// markPreserved sets on a node what another manager sets while it preserves a failed machine for
+// inspection, and the condition that has made the machine fail.
+func (w *world) markPreserved(name string, until time.Time) {
 	w.Helper()
 	w.changeNode(name, func(n *corev1.Node) client.Object {
 		n.Annotations = maps.Clone(n.Annotations)
@@ -79,17 +79,17 @@ func nodeCondition(n *corev1.Node, kind string) corev1.ConditionStatus {
 	return ""
 }
 
-// TestTakingOverAPreservedMachine: a failed machine that another manager keeps for inspection is
-// kept on, and counted where others look for it. When it is healthy again, its taint and its
-// annotations for autoscalers are removed from the node.
+// TestTakingOverAPreservedMachine: a failed machine that another manager preserves for inspection
+// stays preserved, and is counted in the set's status. When it is healthy again, the taint and the
+// annotations for autoscalers are removed from its node.
 // Invariants: P23
 func TestTakingOverAPreservedMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)
 	w.class("small", "small")
-	set := w.written("MachineSet", "pool-5f6b9", `{metadata: {finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: 1, selector: {matchLabels: {name: pool}}, template: {metadata: {labels: {name: pool}}, spec: {class: {kind: MachineClass, name: small}}}}}`)
+	set := w.fromYAML("MachineSet", "pool-5f6b9", `{metadata: {finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: 1, selector: {matchLabels: {name: pool}}, template: {metadata: {labels: {name: pool}}, spec: {class: {kind: MachineClass, name: small}}}}}`)
 	require.NoError(t, w.client.Create(t.Context(), set))
-	w.leave(left{
+	w.storeLeft(leftMachine{
 		name: "kept", vm: true, id: true, node: true, phase: "Failed", kind: "HealthCheck", state: "Failed",
 		description: "Machine kept health checks failing since last 10m0s minutes. Updating machine phase to Failed.",
 	}, set, "small")
@@ -97,13 +97,13 @@ func TestTakingOverAPreservedMachine(t *testing.T) {
 	m := &v1alpha1.Machine{ObjectMeta: w.meta(name)}
 	until := time.Now().Add(72 * time.Hour).UTC().Truncate(time.Second)
 	w.merge(m, `{"metadata":{"annotations":{"node.machine.sapcloud.io/preserve":"when-failed"}}}`)
-	w.status(m, map[string]any{"currentStatus": map[string]any{"preserveExpiryTime": until.Format(time.RFC3339)}})
-	w.inspect(name, until)
+	w.writeStatus(m, map[string]any{"currentStatus": map[string]any{"preserveExpiryTime": until.Format(time.RFC3339)}})
+	w.markPreserved(name, until)
 	uid := m.UID
 
 	w.manage()
 	s := &v1alpha1.MachineSet{ObjectMeta: w.meta(set.GetName())}
-	w.eventually("the kept machine to be counted", func() bool {
+	w.eventually("the preserved machine to be counted", func() bool {
 		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(s), s))
 		return s.Status.PreservedFailedReplicas == 1 && w.nodeOf(name).Annotations["millwright-go/applied"] != ""
 	})
@@ -114,7 +114,7 @@ func TestTakingOverAPreservedMachine(t *testing.T) {
 		setNodeCondition(n, "KernelDeadlock", corev1.ConditionFalse, "KernelHasNoDeadlock", "")
 		return n
 	}, true)
-	w.eventually("the marks of the other manager to go", func() bool {
+	w.eventually("the marks of the other manager to be gone", func() bool {
 		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(m), m))
 		n := w.nodeOf(name)
 		_, kept := n.Annotations[keptKey]
@@ -122,7 +122,7 @@ func TestTakingOverAPreservedMachine(t *testing.T) {
 		return m.Status.CurrentStatus.Phase == "Running" && m.Status.CurrentStatus.PreserveExpiryTime == nil && !kept && !byMCM &&
 			len(n.Spec.Taints) == 0 && !n.Spec.Unschedulable && nodeCondition(n, "Preserved") == corev1.ConditionFalse
 	})
-	w.eventually("it to count as available", w.full(s, 1))
+	w.eventually("the machine to count as available", w.setSettled(s, 1))
 	assert.Zero(t, s.Status.PreservedFailedReplicas)
 	assert.Equal(t, uid, m.UID)
 	assert.Equal(t, []string{name}, w.names())

@@ -24,20 +24,21 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// left is a machine as another manager leaves it.
-type left struct {
-	name  string
-	vm    bool // there is a VM
-	id    bool // it is recorded
-	node  bool // its node has joined; false if it has not, or is gone
-	going bool // deletion was requested
-	// status as it is stored, in JSON without time.
+// leftMachine is a machine as another manager leaves it.
+type leftMachine struct {
+	name     string
+	vm       bool // the VM exists
+	id       bool // the machine has the VM's provider ID
+	node     bool // the node exists
+	deleting bool // deletion was requested
+	// phase and the rest are fields of the status; kind, state and description are the last operation's.
 	phase, kind, state, description string
 }
 
-// stays are machines in the stages of a life, and goes are machines in the stages of a deletion.
+// stayingMachines are machines in all stages of creation and service. deletedMachines are machines in
+// all stages of a deletion.
 var (
-	stays = []left{
+	stayingMachines = []leftMachine{
 		{name: "running-1", vm: true, id: true, node: true, phase: "Running", kind: "Create", state: "Successful", description: "Machine running-1 successfully joined the cluster"},
 		{name: "running-2", vm: true, id: true, node: true, phase: "Running", kind: "HealthCheck", state: "Successful", description: "Machine running-2 successfully re-joined the cluster"},
 		{name: "pending", vm: true, id: true, node: true, phase: "Pending", kind: "Create", state: "Processing", description: "Creating machine on cloud provider"},
@@ -47,30 +48,30 @@ var (
 		{name: "unknown", vm: true, id: true, node: true, phase: "Unknown", kind: "HealthCheck", state: "Processing", description: "Machine unknown is unhealthy - changing MachineState to Unknown"},
 		{name: "untouched"},
 	}
-	goes = []left{
-		{name: "del-asked", vm: true, id: true, node: true, going: true, phase: "Running", kind: "Create", state: "Successful", description: "Machine del-asked successfully joined the cluster"},
-		{name: "del-status", vm: true, id: true, node: true, going: true, phase: "Terminating", kind: "Delete", state: "Processing", description: "Set machine status to termination. Now, getting VM Status"},
-		{name: "del-drain", vm: true, id: true, node: true, going: true, phase: "Terminating", kind: "Delete", state: "Failed", description: "Drain failed due to - x. Will retry in next sync. Initiate node drain"},
-		{name: "del-vm", vm: true, id: true, node: true, going: true, phase: "Terminating", kind: "Delete", state: "Processing", description: "Drain successful. Initiate VM deletion"},
-		{name: "del-node", id: true, node: true, going: true, phase: "Terminating", kind: "Delete", state: "Processing", description: "VM deletion was successful. Initiate node object deletion"},
-		{name: "del-record", id: true, going: true, phase: "Terminating", kind: "Delete", state: "Processing", description: "Deletion of Node Object was successful. Initiate machine object finalizer removal"},
-		{name: "del-never", going: true, phase: "CrashLoopBackOff", kind: "Create", state: "Failed", description: "Cloud provider message - x"},
+	deletedMachines = []leftMachine{
+		{name: "del-asked", vm: true, id: true, node: true, deleting: true, phase: "Running", kind: "Create", state: "Successful", description: "Machine del-asked successfully joined the cluster"},
+		{name: "del-status", vm: true, id: true, node: true, deleting: true, phase: "Terminating", kind: "Delete", state: "Processing", description: "Set machine status to termination. Now, getting VM Status"},
+		{name: "del-drain", vm: true, id: true, node: true, deleting: true, phase: "Terminating", kind: "Delete", state: "Failed", description: "Drain failed due to - x. Will retry in next sync. Initiate node drain"},
+		{name: "del-vm", vm: true, id: true, node: true, deleting: true, phase: "Terminating", kind: "Delete", state: "Processing", description: "Drain successful. Initiate VM deletion"},
+		{name: "del-node", id: true, node: true, deleting: true, phase: "Terminating", kind: "Delete", state: "Processing", description: "VM deletion was successful. Initiate node object deletion"},
+		{name: "del-record", id: true, deleting: true, phase: "Terminating", kind: "Delete", state: "Processing", description: "Deletion of Node Object was successful. Initiate machine object finalizer removal"},
+		{name: "del-never", deleting: true, phase: "CrashLoopBackOff", kind: "Create", state: "Failed", description: "Cloud provider message - x"},
 	}
 )
 
-// status writes the status of an object as kubectl could.
-func (w *world) status(o client.Object, status map[string]any) {
+// writeStatus merges fields into the status of an object.
+func (w *world) writeStatus(o client.Object, status map[string]any) {
 	w.Helper()
 	text, err := json.Marshal(map[string]any{"status": status})
 	require.NoError(w, err)
 	require.NoError(w, w.client.SubResource("status").Patch(w.Context(), o, client.RawPatch(types.MergePatchType, text)))
 }
 
-// leave stores a machine as another manager leaves it, with its VM and node.
-func (w *world) leave(l left, set *unstructured.Unstructured, class string) {
+// storeLeft stores a machine as another manager leaves it, with its VM and node.
+func (w *world) storeLeft(l leftMachine, set *unstructured.Unstructured, class string) {
 	w.Helper()
 	name := w.namespace + "-" + l.name
-	w.vm(w.namespace, name, class)
+	w.createVM(w.namespace, name, class)
 	vms, err := w.provider.VMs(w.namespace)
 	require.NoError(w, err)
 	id := ""
@@ -90,7 +91,7 @@ func (w *world) leave(l left, set *unstructured.Unstructured, class string) {
 		require.NoError(w, w.core.CoreV1().Nodes().Delete(w.Context(), name, metav1.DeleteOptions{}))
 	}
 	hash := set.GetLabels()["machine-template-hash"]
-	o := w.written("Machine", name, fmt.Sprintf(`{metadata: {labels: {name: pool, machine-template-hash: "%s"}, annotations: {machinepriority.machine.sapcloud.io: "3"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {class: {kind: MachineClass, name: %s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}}`, hash, class))
+	o := w.fromYAML("Machine", name, fmt.Sprintf(`{metadata: {labels: {name: pool, machine-template-hash: "%s"}, annotations: {machinepriority.machine.sapcloud.io: "3"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {class: {kind: MachineClass, name: %s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}}`, hash, class))
 	yes := true
 	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: set.GetAPIVersion(), Kind: "MachineSet", Name: set.GetName(), UID: set.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}})
 	if l.id {
@@ -102,20 +103,20 @@ func (w *world) leave(l left, set *unstructured.Unstructured, class string) {
 	require.NoError(w, w.client.Create(w.Context(), o))
 	if l.phase != "" {
 		at := time.Now().UTC().Format(time.RFC3339)
-		w.status(o, map[string]any{
+		w.writeStatus(o, map[string]any{
 			"currentStatus": map[string]any{"phase": l.phase, "lastUpdateTime": at},
 			"lastOperation": map[string]any{"type": l.kind, "state": l.state, "description": l.description, "lastUpdateTime": at},
 		})
 	}
-	if l.going {
+	if l.deleting {
 		require.NoError(w, w.client.Delete(w.Context(), o))
 	}
 }
 
-// TestTakingOverEveryStage: a fleet that another manager leaves in the middle of everything goes on
-// from where each machine stands. No VM is made twice, no machine is replaced, no set is made or
-// rolled, and deletions go on. Afterwards the objects say so in the terms that the other manager
-// reads.
+// TestTakingOverEveryStage: a fleet that another manager has left, with machines in every stage, is
+// continued from each machine's stage. No VM is created twice, no machine is replaced, no set is
+// created, and deletions continue. Afterwards the objects have the annotations and labels that the
+// other manager reads.
 // Invariants: P4 P12 P18
 func TestTakingOverEveryStage(t *testing.T) {
 	t.Parallel()
@@ -123,23 +124,23 @@ func TestTakingOverEveryStage(t *testing.T) {
 	w.class("new", "new")
 	w.class("old", "old")
 	const template = `metadata: {labels: {name: pool}, creationTimestamp: null}, spec: {class: {kind: MachineClass, name: %s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}`
-	d := w.written("MachineDeployment", "pool", fmt.Sprintf(`{metadata: {annotations: {deployment.kubernetes.io/revision: "7"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %d, selector: {matchLabels: {name: pool}}, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}, template: {`+template+`}}}`, len(stays), "new"))
+	d := w.fromYAML("MachineDeployment", "pool", fmt.Sprintf(`{metadata: {annotations: {deployment.kubernetes.io/revision: "7"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %d, selector: {matchLabels: {name: pool}}, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}, template: {`+template+`}}}`, len(stayingMachines), "new"))
 	require.NoError(t, w.client.Create(t.Context(), d))
 	sets := map[string]*unstructured.Unstructured{}
-	for class, c := range map[string]struct{ hash, revision, replicas string }{"new": {"5f6b9", "7", fmt.Sprint(len(stays))}, "old": {"77c4d", "6", "0"}} {
+	for class, c := range map[string]struct{ hash, revision, replicas string }{"new": {"5f6b9", "7", fmt.Sprint(len(stayingMachines))}, "old": {"77c4d", "6", "0"}} {
 		labels := fmt.Sprintf(`{name: pool, machine-template-hash: %s}`, c.hash)
-		s := w.written("MachineSet", "pool-"+c.hash, fmt.Sprintf(`{metadata: {labels: %s, annotations: {deployment.kubernetes.io/revision: "%s", deployment.kubernetes.io/desired-replicas: "%d", deployment.kubernetes.io/max-replicas: "%d"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %s, selector: {matchLabels: %s}, template: {`+strings.Replace(template, "{name: pool}", labels, 1)+`}}}`,
-			labels, c.revision, len(stays), len(stays)+1, c.replicas, labels, class))
+		s := w.fromYAML("MachineSet", "pool-"+c.hash, fmt.Sprintf(`{metadata: {labels: %s, annotations: {deployment.kubernetes.io/revision: "%s", deployment.kubernetes.io/desired-replicas: "%d", deployment.kubernetes.io/max-replicas: "%d"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %s, selector: {matchLabels: %s}, template: {`+strings.Replace(template, "{name: pool}", labels, 1)+`}}}`,
+			labels, c.revision, len(stayingMachines), len(stayingMachines)+1, c.replicas, labels, class))
 		yes := true
 		s.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: d.GetAPIVersion(), Kind: "MachineDeployment", Name: "pool", UID: d.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}})
 		require.NoError(t, w.client.Create(t.Context(), s))
 		sets[class] = s
 	}
-	for _, l := range stays {
-		w.leave(l, sets["new"], "new")
+	for _, l := range stayingMachines {
+		w.storeLeft(l, sets["new"], "new")
 	}
-	for _, l := range goes {
-		w.leave(l, sets["old"], "old")
+	for _, l := range deletedMachines {
+		w.storeLeft(l, sets["old"], "old")
 	}
 	before, ids := w.names(), map[string]string{}
 	vms, err := w.provider.VMs(w.namespace)
@@ -148,23 +149,23 @@ func TestTakingOverEveryStage(t *testing.T) {
 		ids[v.Machine] = v.ID
 	}
 	var mu sync.Mutex
-	ever := map[string]bool{}
+	seen := map[string]bool{}
 	w.followMachines(func(all map[string]*v1alpha1.Machine) {
 		mu.Lock()
 		defer mu.Unlock()
 		for name := range all {
-			ever[name] = true
+			seen[name] = true
 		}
 	})
 	stop := w.manage()
-	w.eventually("the fleet", w.settled("pool", int32(len(stays))))
-	w.eventually("what goes to go", func() bool { return len(w.machines()) == len(stays) })
-	w.eventually("their VMs and nodes to go", func() bool {
-		return maps.Equal(map[string]int{"new": len(stays)}, w.vms()) && w.nodes() == len(stays)
+	w.eventually("the fleet", w.settled("pool", int32(len(stayingMachines))))
+	w.eventually("the deleted machines to be gone", func() bool { return len(w.machines()) == len(stayingMachines) })
+	w.eventually("their VMs and nodes to be gone", func() bool {
+		return maps.Equal(map[string]int{"new": len(stayingMachines)}, w.vms()) && w.nodes() == len(stayingMachines)
 	})
 	stop()
 	mu.Lock()
-	assert.Len(t, ever, len(before), "a machine was made that was not there before")
+	assert.Len(t, seen, len(before), "a machine was created")
 	mu.Unlock()
 	for _, m := range w.machines() {
 		assert.Equal(t, "Running", string(m.Status.CurrentStatus.Phase), m.Name)
@@ -180,8 +181,8 @@ func TestTakingOverEveryStage(t *testing.T) {
 		class := s.Spec.Template.Spec.Class.Name
 		assert.Equal(t, sets[class].GetUID(), s.UID)
 		assert.Equal(t, map[string]string{"new": "7", "old": "6"}[class], s.Annotations["deployment.kubernetes.io/revision"])
-		assert.Equal(t, fmt.Sprint(len(stays)), s.Annotations["deployment.kubernetes.io/desired-replicas"])
-		assert.Equal(t, fmt.Sprint(len(stays)+1), s.Annotations["deployment.kubernetes.io/max-replicas"])
+		assert.Equal(t, fmt.Sprint(len(stayingMachines)), s.Annotations["deployment.kubernetes.io/desired-replicas"])
+		assert.Equal(t, fmt.Sprint(len(stayingMachines)+1), s.Annotations["deployment.kubernetes.io/max-replicas"])
 		assert.Equal(t, []string{machineset.Finalizer}, s.Finalizers)
 	}
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
@@ -206,9 +207,9 @@ func (w *world) nodeOf(name string) *corev1.Node {
 	return n
 }
 
-// TestReturningFromAnotherManager: the other manager left our annotations as they were and removed
-// our conditions. Numbers that a set had reserved before are no reason to make machines, and are
-// not given out twice.
+// TestReturningFromAnotherManager: the fleet returns from another manager, which kept our annotations
+// and removed our conditions. An old reservation on a set does not lead to additional machines, and
+// its names are not used twice.
 // Invariants: P12 P17
 func TestReturningFromAnotherManager(t *testing.T) {
 	t.Parallel()
@@ -216,23 +217,24 @@ func TestReturningFromAnotherManager(t *testing.T) {
 	w.class("small", "small")
 	stop := w.manage()
 	s := w.machineSet("web", "small", 2)
-	w.eventually("two machines", w.full(s, 2))
+	w.eventually("two machines", w.setSettled(s, 2))
 	stop()
 	first := w.names()
-	set := w.written("MachineSet", "web", "{}")
+	set := w.fromYAML("MachineSet", "web", "{}")
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
 
-	// It replaces the first machine, by names of its own, and forgets our records.
+	// The other manager replaces the first machine by one with a name of its own, and removes our
+	// records from the statuses.
 	gone := &v1alpha1.Machine{ObjectMeta: w.meta(first[0])}
 	require.NoError(t, w.client.Delete(t.Context(), gone))
 	w.merge(gone, `{"metadata":{"finalizers":null}}`)
 	require.NoError(t, os.Remove(filepath.Join(w.folder, w.namespace, first[0])))
 	require.NoError(t, w.core.CoreV1().Nodes().Delete(t.Context(), first[0], metav1.DeleteOptions{}))
-	l := stays[0]
-	w.leave(l, set, "small")
+	l := stayingMachines[0]
+	w.storeLeft(l, set, "small")
 	w.merge(&v1alpha1.Machine{ObjectMeta: w.meta(w.namespace + "-" + l.name)}, `{"metadata":{"labels":{"lone":"web","machine-template-hash":null}}}`)
 	for _, m := range w.machines() {
-		w.status(&m, map[string]any{"conditions": nil})
+		w.writeStatus(&m, map[string]any{"conditions": nil})
 	}
 	second := w.names()
 	for _, c := range []struct {
@@ -245,13 +247,13 @@ func TestReturningFromAnotherManager(t *testing.T) {
 		stop := w.manage()
 		replicas := int32(len(before)) + 1
 		w.merge(s, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
-		w.eventually("one more machine", w.full(s, replicas))
+		w.eventually("one more machine", w.setSettled(s, replicas))
 		_, total := seen.spans()
-		assert.Equal(t, int(replicas), total.most, "more were made than asked for")
+		assert.Equal(t, int(replicas), total.most, "more machines were created than desired")
 		assert.Subset(t, w.names(), before)
 		stop()
 	}
 	assert.Subset(t, w.names(), second)
-	assert.NotContains(t, w.names(), first[0], "a name came back")
+	assert.NotContains(t, w.names(), first[0], "a new machine has the name of a deleted one")
 	assert.Equal(t, map[string]int{"small": 4}, w.vms())
 }

@@ -22,18 +22,17 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 )
 
-// cutter is access to an API server whose watches never last, and every third of
-// which has expired.
-type cutter struct {
+// brokenWatches ends each watch after 300 ms, and answers every third one with 410.
+type brokenWatches struct {
 	http.RoundTripper
 	watches, expired *atomic.Int64
 }
 
-// gone is how an API server says that a version is too old to watch from.
-const gone = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too old resource version","reason":"Expired","code":410}`
+// expiredBody is the body of an API server's 410 to a watch from a version that is too old.
+const expiredBody = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too old resource version","reason":"Expired","code":410}`
 
 // RoundTrip implements http.RoundTripper.
-func (c cutter) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c brokenWatches) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Query().Get("watch") == "" {
 		return c.RoundTripper.RoundTrip(r)
 	}
@@ -41,7 +40,7 @@ func (c cutter) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.expired.Add(1)
 		return &http.Response{
 			StatusCode: http.StatusGone, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader([]byte(gone))),
+			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader([]byte(expiredBody))),
 		}, nil
 	}
 	answer, err := c.RoundTripper.RoundTrip(r)
@@ -52,44 +51,44 @@ func (c cutter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// TestWatchesThatBreak: a whole life over watches that break and expire all the time. Nothing is
-// missed, and no more is done than allowed.
+// TestWatchesThatBreak: a deployment is created, rolled and deleted while watches break and expire all
+// the time. The rollout keeps its bounds, and everything is deleted.
 // Invariants: P7
 func TestWatchesThatBreak(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
 	var watches, expired atomic.Int64
 	config := rest.CopyConfig(server.Config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return cutter{next, &watches, &expired} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return brokenWatches{next, &watches, &expired} })
 	w.log = discard
 	w.manageOver(config)
 	w.class("old", "o")
 	w.class("new", "n")
-	d := w.pool("web", "old", 4, `{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1,"maxUnavailable":1}}`)
+	d := w.deploymentWith("web", "old", 4, `{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1,"maxUnavailable":1}}`)
 	seen := w.census(4)
 	w.roll(d, "new")
 	w.eventually("the rollout to end", w.settled("web", 4))
-	w.eventually("the old VMs to go", func() bool { return maps.Equal(map[string]int{"n": 4}, w.vms()) })
+	w.eventually("the old VMs to be gone", func() bool { return maps.Equal(map[string]int{"n": 4}, w.vms()) })
 	running, total := seen.spans()
 	assert.GreaterOrEqual(t, running.least, 3)
 	assert.LessOrEqual(t, total.most, 5)
 	require.NoError(t, w.client.Delete(t.Context(), d))
-	w.eventually("all to go", func() bool { return w.gone(d)() && len(w.machines()) == 0 && len(w.vms()) == 0 })
+	w.eventually("all to be gone", func() bool { return w.gone(d)() && len(w.machines()) == 0 && len(w.vms()) == 0 })
 	assert.Greater(t, watches.Load(), int64(20))
 	assert.Greater(t, expired.Load(), int64(5))
 }
 
-// meddler writes to the same objects all the time.
-type meddler struct {
+// otherWriter is another program that writes to the objects of a test all the time.
+type otherWriter struct {
 	*world
 	mu   sync.Mutex
 	last map[string]string // by kind and name: what was written last
 	n    int
 }
 
-// touch writes a label, an annotation and a field of the status of an object
-// that is still there.
-func (m *meddler) touch(ctx context.Context, o client.Object, kind string, conditions bool) {
+// touch sets a label and an annotation of an object, and adds a condition if conditions is true. The
+// object may be gone.
+func (m *otherWriter) touch(ctx context.Context, o client.Object, kind string, conditions bool) {
 	m.n++
 	value := fmt.Sprint(m.n)
 	patch := fmt.Sprintf(`{"metadata":{"labels":{"theirs":%q},"annotations":{"theirs":%q}}}`, value, value)
@@ -101,15 +100,15 @@ func (m *meddler) touch(ctx context.Context, o client.Object, kind string, condi
 		m.mu.Unlock()
 	}
 	if err == nil && conditions {
-		err = m.mark(ctx, o)
+		err = m.addCondition(ctx, o)
 	}
 	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		m.Errorf("the other writer: %v", err)
 	}
 }
 
-// mark adds a condition of the meddler's, unless it is there.
-func (m *meddler) mark(ctx context.Context, o client.Object) error {
+// addCondition adds the condition Theirs to a set or a deployment, unless it is there.
+func (m *otherWriter) addCondition(ctx context.Context, o client.Object) error {
 	switch o := o.(type) {
 	case *v1alpha1.MachineSet:
 		if !marked(o.Status.Conditions, func(c v1alpha1.MachineSetCondition) string { return string(c.Type) }) {
@@ -125,6 +124,7 @@ func (m *meddler) mark(ctx context.Context, o client.Object) error {
 	return nil
 }
 
+// marked reports whether a list of conditions has the condition Theirs.
 func marked[T any](list []T, kind func(T) string) bool {
 	for _, c := range list {
 		if kind(c) == "Theirs" {
@@ -134,8 +134,8 @@ func marked[T any](list []T, kind func(T) string) bool {
 	return false
 }
 
-// meddle writes until it is stopped.
-func (m *meddler) meddle(ctx context.Context) {
+// run writes until ctx ends.
+func (m *otherWriter) run(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -161,8 +161,8 @@ func (m *meddler) meddle(ctx context.Context) {
 	}
 }
 
-// TestOthersWriteTheSameObjects: a rollout ends though another program writes to all its objects
-// all the time, and nothing of that program's is lost.
+// TestOthersWriteTheSameObjects: a rollout ends although another program writes to all of its objects
+// all the time, and none of that program's values is lost.
 func TestOthersWriteTheSameObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -170,12 +170,12 @@ func TestOthersWriteTheSameObjects(t *testing.T) {
 	w.manage()
 	w.class("old", "o")
 	w.class("new", "n")
-	d := w.pool("web", "old", 3, `{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1,"maxUnavailable":0}}`)
-	m := &meddler{world: w, last: map[string]string{}}
-	stop := w.background(m.meddle)
+	d := w.deploymentWith("web", "old", 3, `{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1,"maxUnavailable":0}}`)
+	m := &otherWriter{world: w, last: map[string]string{}}
+	stop := w.background(m.run)
 	w.roll(d, "new")
 	w.eventually("the rollout to end", w.settled("web", 3))
-	w.eventually("the old VMs to go", func() bool { return maps.Equal(map[string]int{"n": 3}, w.vms()) })
+	w.eventually("the old VMs to be gone", func() bool { return maps.Equal(map[string]int{"n": 3}, w.vms()) })
 	w.scale(d, 3, 5)
 	w.eventually("five machines", w.settled("web", 5))
 	stop()

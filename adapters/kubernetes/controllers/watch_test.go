@@ -13,9 +13,9 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 )
 
-// follow calls see with all objects of a kind in the test's namespace, by name, after each change
-// that the API server reports, in order, until the test ends or stop is called. It resumes a watch
-// that the server ends, so that no version is missed. see must not keep the map.
+// follow calls see with all objects of a kind in the test's namespace, by name: first, and after each
+// change that the API server reports, until the test ends or stop is called. It resumes a watch that
+// the server ends, so that no version is missed. see must not keep the map.
 func follow[T client.Object](w *world, list client.ObjectList, items func(client.ObjectList) []T, see func(map[string]T)) (stop func()) {
 	w.Helper()
 	require.NoError(w, w.client.List(w.Context(), list, client.InNamespace(w.namespace)))
@@ -34,14 +34,15 @@ func follow[T client.Object](w *world, list client.ObjectList, items func(client
 				}
 				return
 			}
-			version = digest(ctx, w, changes, version, all, see)
+			version = consume(ctx, w, changes, version, all, see)
 			changes.Stop()
 		}
 	})
 }
 
-// digest takes the changes up to the end of a watch and returns the last version.
-func digest[T client.Object](ctx context.Context, w *world, changes watch.Interface, version string, all map[string]T, see func(map[string]T)) string {
+// consume applies the changes of a watch to all, calls see after each, and returns the last version
+// when the watch ends.
+func consume[T client.Object](ctx context.Context, w *world, changes watch.Interface, version string, all map[string]T, see func(map[string]T)) string {
 	for change := range changes.ResultChan() {
 		o, ok := change.Object.(T)
 		if !ok && ctx.Err() != nil {
@@ -71,19 +72,20 @@ func (w *world) followMachines(see func(map[string]*v1alpha1.Machine)) (stop fun
 	}, see)
 }
 
-// span is the least and the most that a number was.
+// span is the smallest and the largest value that a number had.
 type span struct{ least, most int }
 
 func (s *span) take(n int) { s.least, s.most = min(s.least, n), max(s.most, n) }
 
-// census is how many machines there were since it began: all that are not being deleted, those of
-// them that run, and those that run or are being deleted.
+// census has the smallest and the largest number of machines since it began: of the running ones, and
+// of all. Machines that are being deleted are not counted.
 type census struct {
 	mu             sync.Mutex
 	running, total span
 }
 
 // census counts the machines of the test's namespace at each version that the API server reports.
+// There must be begin running machines now.
 func (w *world) census(begin int) *census {
 	w.Helper()
 	c := &census{running: span{begin, begin}, total: span{begin, begin}}
@@ -106,7 +108,7 @@ func (w *world) census(begin int) *census {
 	return c
 }
 
-// spans returns those so far.
+// spans returns the numbers so far.
 func (c *census) spans() (running, total span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
