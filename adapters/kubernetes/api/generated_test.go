@@ -1,4 +1,5 @@
-// Package api_test holds what is generated from the kinds to its sources.
+// Package api_test tests the Go types of the kinds: what is generated from them, and the fields and
+// names that they share with machine-controller-manager (MCM).
 package api_test
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Deep copies and definitions are as "go generate" writes them.
+// Deep copies and definitions are what "go generate" writes now.
 func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	for kinds, files := range map[string]int{"v1alpha1": 5, "pools/v1alpha1": 2} {
 		t.Run(kinds, func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 
 			fresh, err := os.ReadDir(dir)
 			require.NoError(t, err)
-			require.Len(t, fresh, files, "a kind was added or removed: look at the numbers in this test")
+			require.Len(t, fresh, files, "a kind was added or removed: update the number of files in this test")
 			for _, file := range fresh {
 				stored := filepath.Join("../config/crds", file.Name())
 				if strings.HasSuffix(file.Name(), ".go") {

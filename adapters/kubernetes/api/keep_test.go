@@ -22,14 +22,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// passage is one kind's way through the adapter.
-type passage interface {
-	// seen reports what becomes of a document beside a bare one: whether the type
-	// has all of it, whether the library sees it, and the documents that the
-	// library writes of what it sees.
+// converter converts the stored documents of one kind.
+type converter interface {
+	// seen compares a document with bare, which lacks a field. It returns whether the Go type has the
+	// field, whether the library's object depends on it, and the documents that the library writes
+	// from that object.
 	seen(t *testing.T, doc, bare map[string]any) (typed, read bool, written []map[string]any)
-	// changed returns the patch of a stored document to which the library gives
-	// another label, and the patch of its status.
+	// changed returns the patches of a document and of its status after the library has added a label
+	// to the object.
 	changed(t *testing.T, doc map[string]any) (patches []string)
 }
 
@@ -38,9 +38,9 @@ type kind[W metav1.Object, C object.Object[C]] struct {
 	blank func() W
 }
 
-func passages() map[string]passage {
+func converters() map[string]converter {
 	keys := convert.DefaultKeys()
-	return map[string]passage{
+	return map[string]converter{
 		"machines":           kind[*v1alpha1.Machine, *machine.Machine]{convert.Machines(keys), func() *v1alpha1.Machine { return &v1alpha1.Machine{} }},
 		"machinesets":        kind[*v1alpha1.MachineSet, *machineset.Set]{convert.Sets(keys), func() *v1alpha1.MachineSet { return &v1alpha1.MachineSet{} }},
 		"machinedeployments": kind[*v1alpha1.MachineDeployment, *deployment.Deployment]{convert.Deployments(keys), func() *v1alpha1.MachineDeployment { return &v1alpha1.MachineDeployment{} }},
@@ -56,7 +56,7 @@ func (k kind[W, C]) parse(t *testing.T, doc map[string]any) W {
 	return w
 }
 
-// document is a value as JSON has it.
+// document returns a value as generic JSON.
 func document(t *testing.T, value any) (doc map[string]any) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(text(t, value)), &doc))
@@ -99,8 +99,8 @@ func (k kind[W, C]) changed(t *testing.T, doc map[string]any) (patches []string)
 	return patches
 }
 
-// at is a document with a value at a path: [] for the item of a list, * for the
-// value of a map.
+// at returns a document with a value at a path. In a path, [] is the item of a list, and * the value
+// of a map.
 func at(path string, value any) map[string]any {
 	head, rest, more := strings.Cut(path, ".")
 	if more {
@@ -133,8 +133,7 @@ func has(doc any, path string) bool {
 	return there && has(inner, rest)
 }
 
-// sample is a value of a type that is not zero. Texts are those that a field of
-// this name may have.
+// sample returns a value of a type that is not zero, and that the field at the path may have.
 func sample(path, typ string) any {
 	last := path[strings.LastIndex(path, ".")+1:]
 	switch typ {
@@ -156,10 +155,9 @@ func sample(path, typ string) any {
 	return "word"
 }
 
-// A field of the table does what the table says: the library sees it, or writes
-// what it sees there, or leaves it alone.
+// The library reads, writes or ignores each field of the table, as the table says.
 func TestFieldsAreUsedAsTheTableSays(t *testing.T) {
-	ways := passages()
+	all := converters()
 	for _, n := range table(t, "field") {
 		doc, bare := at(n.name, sample(n.name, n.typ)), map[string]any{}
 		if end := strings.LastIndex(n.name, "."); end > 0 {
@@ -171,7 +169,7 @@ func TestFieldsAreUsedAsTheTableSays(t *testing.T) {
 				d["spec"].(map[string]any)["strategy"].(map[string]any)["type"] = "InPlaceUpdate"
 			}
 		}
-		typed, sees, out := ways[n.on].seen(t, doc, bare)
+		typed, sees, out := all[n.on].seen(t, doc, bare)
 		writes := slices.ContainsFunc(out, func(d map[string]any) bool { return has(d, n.name) })
 		use := kept
 		switch {
@@ -184,13 +182,13 @@ func TestFieldsAreUsedAsTheTableSays(t *testing.T) {
 		}
 		assert.Equal(t, n.use, use, n)
 		assert.True(t, typed || use == kept, n)
-		for _, patch := range ways[n.on].changed(t, doc) {
+		for _, patch := range all[n.on].changed(t, doc) {
 			assert.False(t, has(document(t, json.RawMessage(orEmpty(patch))), n.name), "%s: %s", n, patch)
 		}
 	}
 }
 
-// The table has every field of the definitions.
+// The table has every field of the established definitions.
 func TestTableHasEveryField(t *testing.T) {
 	known := map[string]bool{}
 	for _, n := range table(t, "field") {
@@ -217,10 +215,10 @@ func orEmpty(patch string) string {
 	return patch
 }
 
-// A name that only lies on an object stays there: the library sees it and writes it
-// back, and no patch of anything else touches it.
+// A label, annotation or condition that the library does not use stays on an object: the library reads
+// it and writes it back, and no patch of anything else changes it.
 func TestKeptNamesStay(t *testing.T) {
-	ways := passages()
+	all := converters()
 	found := 0
 	for _, n := range table(t, "label", "annotation", "condition", "reason") {
 		if n.use != kept {
@@ -241,10 +239,10 @@ func TestKeptNamesStay(t *testing.T) {
 		case "reason":
 			doc = at("status."+list+"[]", map[string]any{"type": condition, "status": "True", "reason": n.name})
 		}
-		_, sees, out := ways[on].seen(t, doc, map[string]any{})
+		_, sees, out := all[on].seen(t, doc, map[string]any{})
 		assert.True(t, sees, n)
 		assert.Contains(t, text(t, out), strconv.Quote(n.name), n)
-		for _, patch := range ways[on].changed(t, doc) {
+		for _, patch := range all[on].changed(t, doc) {
 			assert.NotContains(t, patch, strconv.Quote(n.name), n)
 		}
 	}

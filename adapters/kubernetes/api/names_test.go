@@ -20,10 +20,10 @@ import (
 // root is the folder of the repository.
 const root = "../../.."
 
-// name is a line of testdata/mcm-names.csv, which says what its columns are.
+// name is a line of testdata/mcm-names.csv, which describes its columns.
 type name struct{ kind, on, name, typ, value, since, until, use, where, why string }
 
-// The uses of a name.
+// These are the values of name.use.
 const (
 	read    = "read"
 	written = "written"
@@ -36,7 +36,7 @@ func (n *name) used() bool { return n.use == read || n.use == written || n.use =
 
 func (n *name) String() string { return strings.TrimSpace(n.kind + " " + n.on + " " + n.name) }
 
-// table reads the names, of some kinds or of all.
+// table reads the names of some kinds, or of all if none is given.
 func table(t *testing.T, kinds ...string) (all []*name) {
 	t.Helper()
 	file, err := os.Open("testdata/mcm-names.csv")
@@ -57,8 +57,8 @@ func table(t *testing.T, kinds ...string) (all []*name) {
 	return all
 }
 
-// literals are the texts in the source of this repository, without tests, by the
-// files they stand in. Those of the gallery are other files' texts.
+// literals returns the string literals in the source of this repository, without tests, and their
+// files. The gallery is left out, because its strings quote other files.
 func literals(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -92,27 +92,27 @@ func literals(t *testing.T) map[string][]string {
 	return found
 }
 
-// Each line is whole and said once, and what is not acted on says why.
+// No name is in the table twice, each has a use, and a name that is not used has a reason.
 func TestEveryNameHasItsUse(t *testing.T) {
 	seen := map[string]bool{}
 	for _, n := range table(t) {
-		assert.False(t, seen[n.String()], "twice: %s", n)
+		assert.False(t, seen[n.String()], "twice in the table: %s", n)
 		seen[n.String()] = true
 		assert.NotEmpty(t, n.since, n)
 		switch n.use {
 		case read, written, both:
-			assert.NotEmpty(t, n.where, "%s is %s, where?", n, n.use)
+			assert.NotEmpty(t, n.where, "%s is %s, but the table does not say where", n, n.use)
 		case kept, idle:
 			assert.Empty(t, n.where, n)
-			assert.NotEmpty(t, n.why, "%s is %s, why?", n, n.use)
+			assert.NotEmpty(t, n.why, "%s is %s, but the table does not say why", n, n.use)
 		default:
 			assert.Fail(t, "unknown use", "%s: %q", n, n.use)
 		}
 	}
 }
 
-// A name that is read or written stands in the source, where the table says; one
-// that is not acted on does not, if it is a name that nothing else has.
+// A name that is read or written is a literal in the source, where the table says. A name of MCM's own
+// that is not used is not in the source.
 func TestNamesStandInTheSource(t *testing.T) {
 	source := literals(t)
 	for _, n := range table(t) {
@@ -127,8 +127,8 @@ func TestNamesStandInTheSource(t *testing.T) {
 	}
 }
 
-// established reports whether a name is of a group that MCM uses. Of the cluster autoscaler's it uses
-// those about scaling down.
+// established reports whether a name belongs to a group of names that MCM uses. The cluster
+// autoscaler's belong to it only if they are about scaling down.
 func established(name string) bool {
 	for _, group := range []string{"sapcloud.io", "gardener.cloud", "cluster-autoscaler.kubernetes.io/scale-down", "deployment.kubernetes.io"} {
 		if strings.Contains(name, group) {
@@ -138,7 +138,7 @@ func established(name string) bool {
 	return false
 }
 
-// The source has no name of MCM's groups that MCM does not have.
+// The source has no name from MCM's groups that MCM does not have.
 func TestSourceHasNoOtherNames(t *testing.T) {
 	known := map[string]bool{}
 	for _, n := range table(t) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// page is docs/how-to/migrating.md.
+// page returns the text of docs/how-to/migrating.md.
 func page(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(root + "/docs/how-to/migrating.md")
@@ -17,7 +17,7 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-// quoted are the texts between backquotes in a line.
+// quoted returns the texts between backquotes in a line.
 func quoted(line string) (all []string) {
 	for i, text := range strings.Split(line, "`") {
 		if i%2 == 1 {
@@ -27,10 +27,10 @@ func quoted(line string) (all []string) {
 	return all
 }
 
-// row is what the page says of a flag of MCM.
+// row is MCM's default of a flag, and our counterpart, as the page has them.
 type row struct{ defaults, here string }
 
-// rows are the flags of the page's tables, by MCM's program and name.
+// rows returns the flags in the page's tables, by MCM's program and the flag's name.
 func rows(t *testing.T) map[[2]string]row {
 	t.Helper()
 	sections := map[string][]string{
@@ -58,7 +58,7 @@ func rows(t *testing.T) map[[2]string]row {
 				if each := strings.Split(value, " and "); len(each) == len(programs) {
 					value = each[i]
 				}
-				require.NotContains(t, all, [2]string{program, flag}, "twice")
+				require.NotContains(t, all, [2]string{program, flag}, "the flag has two rows")
 				all[[2]string{program, flag}] = row{value, strings.Trim(cells[3], " `")}
 			}
 		}
@@ -66,23 +66,22 @@ func rows(t *testing.T) map[[2]string]row {
 	return all
 }
 
-// The page has every flag of both of MCM's programs, with MCM's default and our
-// counterpart, and none that MCM does not have.
+// The page has exactly the flags of MCM's two programs, with MCM's default and our counterpart.
 func TestPageHasEveryFlag(t *testing.T) {
 	have := rows(t)
 	for _, n := range table(t, "flag") {
 		at := [2]string{n.on, n.name}
-		said, there := have[at]
+		found, there := have[at]
 		if assert.True(t, there, "%s has no row", n) {
-			assert.Equal(t, row{n.value, n.where}, said, n)
+			assert.Equal(t, row{n.value, n.where}, found, n)
 		}
 		delete(have, at)
 	}
-	assert.Empty(t, have, "no flags of MCM")
+	assert.Empty(t, have, "the page has flags that MCM does not have")
 }
 
-// The page names nothing of MCM's that MCM does not have. A name that ends in dots
-// stands for those that begin so.
+// Each name of MCM on the page is a name that MCM has. A name that ends with … stands for all names
+// with that prefix.
 func TestPageNamesWhatMCMHas(t *testing.T) {
 	var known []string
 	for _, n := range table(t) {
@@ -99,10 +98,10 @@ func TestPageNamesWhatMCMHas(t *testing.T) {
 				continue
 			}
 			found++
-			prefix, many := strings.CutSuffix(name, "…")
+			prefix, abbreviated := strings.CutSuffix(name, "…")
 			assert.Condition(t, func() bool {
 				for _, k := range known {
-					if k == name || many && strings.HasPrefix(k, prefix) {
+					if k == name || abbreviated && strings.HasPrefix(k, prefix) {
 						return true
 					}
 				}

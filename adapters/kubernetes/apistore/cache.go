@@ -20,22 +20,22 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// These bound the pause between two tries to follow the server.
+// The pause before the next try to list or watch doubles from firstPause to lastPause.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
-	doublings  = 6 // from the one to the other
+	doublings  = 6 // from firstPause to lastPause
 )
 
-// cache is what the server's watch has shown, and what was written here since.
-// It is a reflector's store: the reflector calls Add, Update, Delete and Replace
-// one at a time, and UpdateResourceVersion after each of them.
+// cache has the objects as the server's watch has shown them, and the own writes since. It is a
+// reflector's store: the reflector calls Add, Update, Delete and Replace one at a time, and
+// UpdateResourceVersion after each of them.
 type cache[T object.Object[T], R Raw] struct {
 	kind   string
 	codec  Codec[T, R]
 	mirror *store.Mirror[T]
 	report func(error)
-	lost   *losses       // nil for a client of the caller
+	lost   *losses       // nil if the client is not from NewClient
 	synced chan struct{} // closed once all objects were read
 	filled sync.Once
 
@@ -74,14 +74,14 @@ func (c *cache[T, R]) raw(k object.Key) (R, bool) {
 	return raw, found
 }
 
-// at returns an object at a version, if it is known.
+// at returns an object if the cache has it at that version.
 func (c *cache[T, R]) at(k object.Key, version string) (R, bool) {
 	raw, found := c.raw(k)
 	return raw, found && raw.GetResourceVersion() == version
 }
 
-// wrote shows the answer to a write before the watch does, so that a writer never reads the state
-// before its write. It leaves what the watch has passed already to the watch.
+// wrote puts the answer to an own write into the cache, before the watch shows it, so that a writer
+// never reads the state before its write. It ignores an answer that the watch has passed already.
 func (c *cache[T, R]) wrote(raw R, o T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *cache[T, R]) wrote(raw R, o T) {
 			delete(c.seen, k)
 			c.mirror.Drop(k)
 		}
-	case c.over(raw):
+	case c.endedByOwnWrite(raw):
 	case c.position == "" || !newer(raw.GetResourceVersion(), c.position):
 	case found && !newer(raw.GetResourceVersion(), known.GetResourceVersion()):
 	default:
@@ -110,22 +110,21 @@ func gone(raw metav1.Object) bool {
 	return raw.GetDeletionTimestamp() != nil && len(raw.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
-// over reports whether another own write ended an object. The caller holds c.mu.
-func (c *cache[T, R]) over(raw R) bool {
+// endedByOwnWrite reports whether an own write has ended an object. The caller holds c.mu.
+func (c *cache[T, R]) endedByOwnWrite(raw R) bool {
 	last, found := c.ahead[keyOf(raw)]
 	return found && ended(last, raw)
 }
 
-// newer reports whether a version is that of a later state than another. If it can't tell, it
-// reports false.
+// newer reports whether version a is later than b. If it can't tell, it returns false.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// shown reports whether the cache shows a later state of an object than the watch. The caller holds
-// c.mu.
-func (c *cache[T, R]) shown(raw R) bool {
+// isAheadOf reports whether the cache has a later state of an object than raw, which the watch
+// delivers. If not, it forgets the own write. The caller holds c.mu.
+func (c *cache[T, R]) isAheadOf(raw R) bool {
 	k := keyOf(raw)
 	last, found := c.ahead[k]
 	if found && (newer(last.GetResourceVersion(), raw.GetResourceVersion()) || ended(last, raw)) {
@@ -135,7 +134,7 @@ func (c *cache[T, R]) shown(raw R) bool {
 	return false
 }
 
-// ended reports whether an object is known to be gone.
+// ended reports whether the own write with the answer last has ended the object raw.
 func ended(last, raw metav1.Object) bool { return gone(last) && last.GetUID() == raw.GetUID() }
 
 // UpdateResourceVersion implements the reflector's store: the watch has reached this version.
@@ -156,12 +155,12 @@ func (c *cache[T, R]) Update(obj any) error {
 	}
 	c.mu.Lock()
 	c.position = raw.GetResourceVersion()
-	if !c.shown(raw) {
+	if !c.isAheadOf(raw) {
 		c.seen[keyOf(raw)] = raw
 		c.mirror.Put(o)
 	}
 	c.mu.Unlock()
-	c.tell(problems)
+	c.reportAll(problems)
 	return nil
 }
 
@@ -177,9 +176,9 @@ func (c *cache[T, R]) Delete(obj any) error {
 	defer c.mu.Unlock()
 	c.position = raw.GetResourceVersion()
 	if last, found := c.ahead[k]; found && last.GetUID() == raw.GetUID() {
-		delete(c.ahead, k) // nothing comes after this, at any version
+		delete(c.ahead, k) // the end of an object is its last state
 	}
-	if !c.shown(raw) {
+	if !c.isAheadOf(raw) {
 		delete(c.seen, k)
 		c.mirror.Drop(k)
 	}
@@ -200,7 +199,7 @@ func (c *cache[T, R]) Replace(list []any, version string) error {
 		objects = append(objects, o)
 	}
 	c.replace(objects, seen, version)
-	c.tell(problems)
+	c.reportAll(problems)
 	return nil
 }
 
@@ -229,8 +228,8 @@ func (c *cache[T, R]) replace(objects []T, seen map[object.Key]R, version string
 // Resync implements the reflector's store.
 func (c *cache[T, R]) Resync() error { return nil }
 
-// read translates an object from the reflector, and returns what to report about it once it is in
-// the cache.
+// read translates an object from the reflector. It also returns its problems, to be reported once
+// the object is in the cache. Those of a version that is in the cache already are left out.
 func (c *cache[T, R]) read(item any) (R, T, []*object.FieldError, error) {
 	var none T
 	raw, ok := item.(R)
@@ -250,8 +249,8 @@ func (c *cache[T, R]) read(item any) (R, T, []*object.FieldError, error) {
 	return raw, o, problems, nil
 }
 
-// tell reports. Report may read the cache, so c.mu is not held.
-func (c *cache[T, R]) tell(problems []*object.FieldError) {
+// reportAll reports problems. The caller must not hold c.mu, because Report may read the cache.
+func (c *cache[T, R]) reportAll(problems []*object.FieldError) {
 	for _, problem := range problems {
 		c.report(problem)
 	}
@@ -267,7 +266,7 @@ func (c *Collection[T, R]) Run(ctx context.Context) error {
 	pause := firstPause
 	for ctx.Err() == nil {
 		began := time.Now()
-		_ = r.ListAndWatchWithContext(logr.NewContext(ctx, silent)) // reported by then
+		_ = r.ListAndWatchWithContext(logr.NewContext(ctx, silent)) // lists has reported the error
 		if time.Since(began) > lastPause {
 			pause = firstPause
 		}
@@ -282,7 +281,7 @@ func (c *Collection[T, R]) Run(ctx context.Context) error {
 	return nil
 }
 
-// lists makes the requests of the reflector. It reports failures, because the reflector retries
+// lists makes the reflector's lists and watches. It reports failures, because the reflector retries
 // most of them silently.
 func (c *Collection[T, R]) lists() clientcache.ListerWatcher {
 	report := func(ctx context.Context, verb string, err error) {

@@ -15,9 +15,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// NewClient returns access to the kinds of one version of a group, all of which are registered in
-// known. It keeps the config's limits and retries. It leaves out the parts of an object that it
-// can't read, and a Collection reports them.
+// NewClient returns a client for the kinds of one version of an API group. These kinds must be
+// registered in known. The client keeps the config's limits and retries. It leaves out the parts of
+// an object that it can't read, and a Collection reports them.
 func NewClient(config *rest.Config, version schema.GroupVersion, known *runtime.Scheme) (rest.Interface, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion = &version
@@ -44,6 +44,7 @@ type client[R Raw] struct {
 	blankList  func() runtime.Object
 }
 
+// to addresses a request to an object.
 func (c *client[R]) to(r *rest.Request, k object.Key) *rest.Request {
 	return r.NamespaceIfScoped(k.Namespace, c.namespaced).Resource(c.resource).Name(k.Name)
 }
@@ -78,6 +79,7 @@ func (c *client[R]) delete(ctx context.Context, k object.Key, uid string) error 
 	return c.to(c.rest.Delete(), k).Body(&o).Do(ctx).Error()
 }
 
+// all addresses a request to all objects of the kind.
 func (c *client[R]) all(r *rest.Request, o metav1.ListOptions) *rest.Request {
 	return r.NamespaceIfScoped(c.namespace, c.namespaced && c.namespace != "").Resource(c.resource).
 		SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"})

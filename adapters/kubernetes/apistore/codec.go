@@ -26,12 +26,11 @@ type Codec[T any, R Raw] interface {
 	// Update returns the JSON merge patch (RFC 7386) that makes stored say what o does in all but
 	// its status. The patch holds the version of stored. It is nil if stored says so already.
 	Update(stored R, o T) ([]byte, error)
-	// UpdateNotes is Update for the parts of the status that are in annotations, if there are any. A
-	// server takes them in a write of their own, which comes before that of the status. Read must be
-	// able to read what is between the two.
+	// UpdateNotes is Update for the parts of the status that are in annotations, if there are any.
+	// They are written in a separate request before the rest of the status. Read must be able to read
+	// an object between the two requests.
 	UpdateNotes(stored R, o T) ([]byte, error)
-	// UpdateStatus is Update for the rest of the status. It returns nil for kinds without a status,
-	// too.
+	// UpdateStatus is Update for the rest of the status. It returns nil for kinds without a status.
 	UpdateStatus(stored R, o T) ([]byte, error)
 }
 

@@ -21,8 +21,8 @@ import (
 type Options[T object.Object[T], R Raw] struct {
 	Client   rest.Interface // see NewClient
 	Resource string         // the plural in the server's paths
-	// Namespaced says that the kind has namespaces. Namespace restricts the collection to one of
-	// them. If it is empty, the collection has all.
+	// Namespaced says that the objects are in namespaces. Namespace restricts the collection to one
+	// namespace. If it is empty, the collection has all.
 	Namespaced bool
 	Namespace  string
 	// NoStatus says that the kind has no status subresource. Updates of the status then check the
@@ -34,9 +34,9 @@ type Options[T object.Object[T], R Raw] struct {
 	BlankList func() runtime.Object // an empty list of them
 
 	Indexes map[store.Index]func(T) []string
-	// Narrow returns how the server can select what an index finds for a value, or a superset, so
-	// that not all objects must be read. It returns false for a value for which the server can't.
-	// Nil means that it never can.
+	// Narrow has, by index, a function that returns the options of a list that finds at least the
+	// objects that the index finds for a value. With it a live list does not read all objects. The
+	// function returns false if there are no such options for the value.
 	Narrow map[store.Index]func(value string) (metav1.ListOptions, bool)
 
 	// Report receives the errors that no call returns: a watch that breaks, and, for each version,
@@ -143,7 +143,7 @@ func (l *live[T, R]) Get(ctx context.Context, k object.Key) (T, error) {
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	if err := l.place(k); err != nil {
+	if err := l.checkKey(k); err != nil {
 		return none, about("get", k, err)
 	}
 	raw, err := l.client.get(ctx, k)
@@ -198,7 +198,7 @@ func (l *live[T, R]) candidates(ctx context.Context, q store.Query) ([]T, error)
 	return l.list, nil
 }
 
-// ask lists what is on the server. It never returns nil.
+// ask lists objects on the server. It never returns a nil list without an error.
 func (l *live[T, R]) ask(ctx context.Context, o metav1.ListOptions) ([]T, error) {
 	list, err := l.client.list(ctx, o)
 	if err != nil {
@@ -209,7 +209,7 @@ func (l *live[T, R]) ask(ctx context.Context, o metav1.ListOptions) ([]T, error)
 	return out, err
 }
 
-// cachedOrRead is read, except that it returns the cache's object if that has the same version.
+// cachedOrRead is read, but returns the cache's object if that has the same version.
 func (c *Collection[T, R]) cachedOrRead(raw R) T {
 	if seen, found := c.cache.at(keyOf(raw), raw.GetResourceVersion()); found && seen.GetUID() == raw.GetUID() {
 		if o, err := c.cache.mirror.Get(context.Background(), keyOf(raw)); err == nil && o.ObjectMeta().Version == raw.GetResourceVersion() {
@@ -219,7 +219,8 @@ func (c *Collection[T, R]) cachedOrRead(raw R) T {
 	return c.read(raw)
 }
 
-// read converts an object from the server. It drops the problems: the cache reports them for that version.
+// read converts an object from the server. It drops the problems, because the cache reports those of
+// each version.
 func (c *Collection[T, R]) read(raw R) T {
 	o, _ := c.Codec.Read(raw)
 	return o

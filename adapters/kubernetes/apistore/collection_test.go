@@ -55,7 +55,7 @@ func update(t *testing.T, c *collection, o *storetest.Object, edit func(*storete
 	return out
 }
 
-// nested returns a field of an object as it is stored.
+// nested returns a field of a stored object.
 func nested(t *testing.T, o *unstructured.Unstructured, path ...string) any {
 	t.Helper()
 	value, found, err := unstructured.NestedFieldNoCopy(o.Object, path...)
@@ -99,13 +99,13 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	require.EqualValues(t, "other-1", refs[0].UID)
 }
 
-// TestWritesSayWhatChanged: a patch holds what has changed and the version, one request makes a
-// write, and the next one can follow without any read.
+// TestWritesSayWhatChanged: a patch has what was changed and the version, each write is one request,
+// and the next write needs no read.
 func TestWritesSayWhatChanged(t *testing.T) {
 	config, w := wired(t)
 	c := newCollection(t, config, nil)
 	eventually(t, "the cache to be filled", c.Synced)
-	w.deafen() // so that only answers show own writes
+	w.blockWatches() // the cache learns of own writes from their answers only
 	w.taken()
 	o := create(t, c, sample("a"))
 	require.Equal(t, []string{"POST"}, w.taken())
@@ -114,21 +114,21 @@ func TestWritesSayWhatChanged(t *testing.T) {
 	o = update(t, c, o, func(o *storetest.Object) {
 		o.Labels["tier"] = "two"
 		delete(o.Labels, "app")
-		o.Status.Ready = 9 // not an update's to write
+		o.Status.Ready = 9 // Update must not write the status
 	})
 	require.Equal(t, []string{`PATCH {"metadata":{"labels":{"app":null,"tier":"two"},"resourceVersion":"` + one + `"}}`}, w.taken())
 	require.Zero(t, o.Status.Ready)
 
 	two := o.Version
 	changed := o.Clone()
-	changed.Status.Node, changed.Spec.Class = "node-1", "not the status's to write"
+	changed.Status.Node, changed.Spec.Class = "node-1", "not to be written by UpdateStatus"
 	o, err := c.UpdateStatus(t.Context(), changed)
 	require.NoError(t, err)
 	require.Equal(t, []string{`PATCH status {"metadata":{"resourceVersion":"` + two + `"},"status":{"node":"node-1"}}`}, w.taken())
 	require.Equal(t, "large", o.Spec.Class)
 
-	// A write based on a version that is not known here is looked up, and is refused without a
-	// patch.
+	// For a write based on a version that is not in the cache, the object is read first. If it has
+	// another version, no patch is sent.
 	stale := o.Clone()
 	stale.Version = one
 	_, err = c.Update(t.Context(), stale)
@@ -141,8 +141,8 @@ func TestWritesSayWhatChanged(t *testing.T) {
 	require.Equal(t, []string{"GET", `PATCH {"metadata":{"resourceVersion":"` + o.Version + `"},"spec":{"replicas":7}}`}, w.taken())
 }
 
-// TestBrokenWatches: after any fault of the connection, a watch reaches the last state, and tells
-// objects of one name apart.
+// TestBrokenWatches: after any fault of the connection, a watch reaches the last state, and delivers
+// the end of an object before the next object with its name.
 func TestBrokenWatches(t *testing.T) {
 	for name, broken := range map[string]func(w *wire, change func()){
 		"cut":     func(w *wire, change func()) { w.cut(0, false); change() },
@@ -156,7 +156,7 @@ func TestBrokenWatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config, w := wired(t)
 			c := newCollection(t, config, nil)
-			other := newCollection(t, server.Config, nil) // writes past the broken wire
+			other := newCollection(t, server.Config, nil) // not through the broken wire
 			seen := follow(t, c)
 			stays := create(t, other, sample("stays"))
 			create(t, other, sample("goes"))
@@ -172,7 +172,7 @@ func TestBrokenWatches(t *testing.T) {
 			eventually(t, "the last state", func() bool {
 				return seen.size() == 2 && seen.version(last.Key) == last.Version && seen.version(second.Key) == second.Version
 			})
-			require.NoError(t, seen.wrong())
+			require.NoError(t, seen.violation())
 			got, err := c.Get(t.Context(), last.Key)
 			require.NoError(t, err)
 			require.EqualValues(t, 42, got.Spec.Replicas)
@@ -181,7 +181,8 @@ func TestBrokenWatches(t *testing.T) {
 	}
 }
 
-// TestReadsWaitForTheFirstFill: before everything was read once, a missing object proves nothing.
+// TestReadsWaitForTheFirstFill: cached reads and watches wait until all objects were read once.
+// Otherwise objects would seem to be missing.
 func TestReadsWaitForTheFirstFill(t *testing.T) {
 	config, w := wired(t)
 	w.cut(0, true)
@@ -217,8 +218,8 @@ func TestReadsWaitForTheFirstFill(t *testing.T) {
 	require.Equal(t, o.Version, have.ResourceVersion)
 }
 
-// TestOddObjects: the unreadable parts of an object are reported, once for each of its versions,
-// and the rest is read.
+// TestOddObjects: what a codec can't read of an object is reported once for each version, and the
+// rest is read.
 func TestOddObjects(t *testing.T) {
 	config, w := wired(t)
 	reports := make(chan string, 1000)
@@ -256,19 +257,20 @@ func TestOddObjects(t *testing.T) {
 	require.Equal(t, true, nested(t, stored, "spec", "odd"))
 }
 
-// TestOwnWritesAreReadAtOnce: even while the server's watch shows nothing. When it does again, the
-// cache shows what happened meanwhile, and nothing goes back.
+// TestOwnWritesAreReadAtOnce: cached reads show own writes at once, even while no watch reaches the
+// server. When watches work again, the cache shows what others did meanwhile, and keeps the own
+// writes.
 func TestOwnWritesAreReadAtOnce(t *testing.T) {
 	config, w := wired(t)
 	c := newCollection(t, config, nil)
 	kept, others := create(t, c, sample("kept")), create(t, c, sample("others"))
 	in := raw(t).Namespace(kept.Namespace)
-	eventually(t, "the watch to come by", func() bool {
+	eventually(t, "the watch to show the objects", func() bool {
 		raw, found := c.Raw(others.Key)
 		return found && raw.GetResourceVersion() == others.Version
 	})
 	l := follow(t, c)
-	w.deafen()
+	w.blockWatches()
 	own := create(t, c, sample("own"))
 	mine := create(t, c, sample("mine"))
 	kept = update(t, c, kept, func(o *storetest.Object) { o.Spec.Replicas = 77 })
@@ -277,19 +279,19 @@ func TestOwnWritesAreReadAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, o, got)
 	}
-	eventually(t, "own watches", func() bool { return l.version(kept.Key) == kept.Version && l.version(mine.Key) == mine.Version })
+	eventually(t, "watches of the collection to show own writes", func() bool { return l.version(kept.Key) == kept.Version && l.version(mine.Key) == mine.Version })
 	require.NoError(t, in.Delete(t.Context(), "others", metav1.DeleteOptions{}))
 	require.NoError(t, in.Delete(t.Context(), "mine", metav1.DeleteOptions{}))
 	_, err := in.Patch(t.Context(), "own", "application/merge-patch+json", []byte(`{"spec":{"replicas":9}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	_, err = c.Get(t.Context(), mine.Key)
-	require.NoError(t, err, "nobody has said so yet")
+	require.NoError(t, err, "the cache can't know of the deletion yet")
 	w.restore()
-	eventually(t, "the rest", func() bool { return l.size() == 2 })
+	eventually(t, "the deletions", func() bool { return l.size() == 2 })
 	got, err := c.Get(t.Context(), kept.Key)
 	require.NoError(t, err)
 	require.Equal(t, kept, got)
-	eventually(t, "the other's write", func() bool {
+	eventually(t, "the other program's write", func() bool {
 		got, err := c.Get(t.Context(), own.Key)
 		return err == nil && got.Spec.Replicas == 9
 	})
@@ -328,7 +330,7 @@ func TestRefusals(t *testing.T) {
 	_, err = c.Update(t.Context(), bad)
 	require.ErrorIs(t, err, store.ErrInvalid)
 
-	// Keys that no path can hold match nothing.
+	// No object has a key that can't be part of a path.
 	for _, k := range []object.Key{{Namespace: "fleet-a", Name: "a/b"}, {Namespace: "fleet-a", Name: ".."}, {Namespace: "x/y", Name: "a"}, {Name: "a"}} {
 		_, err = c.Live().Get(t.Context(), k)
 		require.ErrorIs(t, err, store.ErrNotFound, "%v", k)
@@ -344,7 +346,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestDeletionsReachTheCache: even of an object that is gone before its last update was seen.
+// TestDeletionsReachTheCache: an object is removed from the cache even if it is deleted before the
+// watch has shown its last update.
 func TestDeletionsReachTheCache(t *testing.T) {
 	c := newCollection(t, server.Config, nil)
 	o := create(t, c, sample("a"))
@@ -363,9 +366,9 @@ func TestDeletionsReachTheCache(t *testing.T) {
 	update(t, c, again, func(o *storetest.Object) { o.Spec.Replicas = 9 })
 }
 
-// TestLettingGoIsReadAtOnce: an object that an own write ends is gone, even while the server's
-// watch shows nothing. It does not come back with older changes that the watch has yet to show.
-func TestLettingGoIsReadAtOnce(t *testing.T) {
+// TestOwnEndIsReadAtOnce: an object that an own write ends is gone from the cache at once, even while
+// no watch reaches the server. It does not come back with older changes that the watch shows later.
+func TestOwnEndIsReadAtOnce(t *testing.T) {
 	config, w := wired(t)
 	c := newCollection(t, config, nil)
 	held := func(o *storetest.Object) { o.Finalizers = []string{"example.com/f"} }
@@ -377,14 +380,14 @@ func TestLettingGoIsReadAtOnce(t *testing.T) {
 	again = create(t, c, again)
 	for _, o := range []*storetest.Object{late, again} {
 		require.NoError(t, c.Delete(t.Context(), o.Key, o.UID))
-		eventually(t, "the deletion to come by", func() bool {
+		eventually(t, "the watch to show the deletion", func() bool {
 			got, err := c.Get(t.Context(), o.Key)
 			return err == nil && got.Deleted()
 		})
 	}
 	l := follow(t, c)
-	eventually(t, "what there is", func() bool { return l.size() == 2 })
-	w.deafen()
+	eventually(t, "two objects", func() bool { return l.size() == 2 })
+	w.blockWatches()
 	for _, o := range []*storetest.Object{late, again} {
 		o, err := c.Get(t.Context(), o.Key)
 		require.NoError(t, err)
@@ -394,15 +397,15 @@ func TestLettingGoIsReadAtOnce(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrNotFound)
 	}
 	again = create(t, c, sample("again"))
-	eventually(t, "own watches", func() bool { return l.size() == 1 && l.version(again.Key) == again.Version })
+	eventually(t, "watches of the collection to show own writes", func() bool { return l.size() == 1 && l.version(again.Key) == again.Version })
 	w.restore()
 	_, err := raw(t).Namespace(again.Namespace).Create(t.Context(), bare("last"), metav1.CreateOptions{})
 	require.NoError(t, err)
-	eventually(t, "the server's watch", func() bool { return l.size() == 2 })
+	eventually(t, "the server's watch to show the other program's object", func() bool { return l.size() == 2 })
 	got, err := c.Get(t.Context(), again.Key)
 	require.NoError(t, err)
 	require.Equal(t, again, got)
-	require.Equal(t, 1, l.ends(late.Key), "it came back")
+	require.Equal(t, 1, l.ends(late.Key), "the object came back")
 }
 
 func TestNarrowedLists(t *testing.T) {
@@ -430,8 +433,8 @@ func TestNarrowedLists(t *testing.T) {
 		}
 		return names
 	}
-	require.Equal(t, []string{"a"}, names(storetest.ByZone, "north"), "the server has picked by label")
-	require.Empty(t, names(storetest.ByZone, "south"), "and what it picks is looked at again")
+	require.Equal(t, []string{"a"}, names(storetest.ByZone, "north"), "the server selects by label")
+	require.Empty(t, names(storetest.ByZone, "south"), "the index filters what the server selects")
 	require.Equal(t, []string{"b"}, names(storetest.ByZone, "everywhere"))
 	require.Equal(t, []string{"a", "b"}, names(storetest.ByOwner, "owner-1"))
 	require.Equal(t, 3, narrowed)
@@ -491,7 +494,7 @@ func TestOptions(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// bare is a thing as another program makes it.
+// bare returns a thing as another program creates it.
 func bare(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": version.String(), "kind": "Thing",

@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// The whole contract of a store, on a real API server.
+// TestContract runs the contract tests of package store against a real API server.
 func TestContract(t *testing.T) {
 	storetest.Run(t, storetest.Suite{
 		New: func(t *testing.T, _ func() time.Time) store.Collection[*storetest.Object] {

@@ -20,8 +20,7 @@ var (
 	errNoIndex  = fmt.Errorf("%w: a value needs an index", store.ErrInvalid)
 )
 
-// refused wraps an error of the server in one of the store's, with the server's own words.
-// errors.Is and errors.As find both.
+// refused joins an error of package store and the server's error. errors.Is and errors.As find both.
 type refused struct {
 	as  error
 	err error
@@ -30,11 +29,11 @@ type refused struct {
 // Error implements error.
 func (r *refused) Error() string { return r.as.Error() + ": " + r.err.Error() }
 
-// Unwrap leads to both errors.
+// Unwrap returns both errors.
 func (r *refused) Unwrap() []error { return []error{r.as, r.err} }
 
-// Translate wraps an answer of the server in the error of package store of the same meaning. Errors.Is
-// and errors.As find both. An answer without such an error stays as it is, and so does nil.
+// Translate wraps an error of the server in the error of package store with the same meaning. With the
+// result, errors.Is and errors.As find both. If there is no such error, Translate returns err.
 func Translate(err error) error {
 	switch {
 	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):

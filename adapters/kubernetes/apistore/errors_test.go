@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestTranslate: each answer of a server is the error of package store of its meaning, keeps the
-// server's words, and has the code that decides how it is tried again. No answer is UNAVAILABLE.
+// TestTranslate: each error of a server is the error of package store with its meaning, keeps the
+// server's text, and has the code that decides the retry. If there is no answer, it is UNAVAILABLE.
 func TestTranslate(t *testing.T) {
 	t.Parallel()
 	nodes, silence := schema.GroupResource{Resource: "nodes"}, errors.New("connection refused")

@@ -1,6 +1,6 @@
 package apistore
 
-// Losses returns of how many objects unreadable fields are remembered.
+// Losses returns the number of objects whose unreadable fields are remembered.
 func (c *Collection[T, R]) Losses() int {
 	l := c.cache.lost
 	l.mu.Lock()

@@ -11,15 +11,15 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// ledger is what a watch has delivered so far.
+// ledger has the objects as a watch has delivered them so far.
 type ledger struct {
 	mu      sync.Mutex
 	objects map[object.Key]*storetest.Object
-	ended   map[object.Key]int // how often
-	fault   error
+	ended   map[object.Key]int // how often an object with that key has ended
+	fault   error              // the last violation of the rules of a watch
 }
 
-// follow watches until the test ends.
+// follow watches a collection until the test ends.
 func follow(t *testing.T, c *collection) *ledger {
 	t.Helper()
 	l := &ledger{objects: map[object.Key]*storetest.Object{}, ended: map[object.Key]int{}}
@@ -74,7 +74,7 @@ func (l *ledger) ends(k object.Key) int {
 	return l.ended[k]
 }
 
-func (l *ledger) wrong() error {
+func (l *ledger) violation() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fault

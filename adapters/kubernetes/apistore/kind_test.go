@@ -29,7 +29,7 @@ type thingSpec struct {
 	Class     string       `json:"class,omitempty"`
 	Zones     []string     `json:"zones,omitempty"`
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
-	// Odd makes the codec complain.
+	// Odd makes the codec report a problem.
 	Odd bool `json:"odd,omitempty"`
 }
 
@@ -80,7 +80,7 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// codec is as small as one can be.
+// codec returns a codec for thing.
 func codec() apistore.Codec[*storetest.Object, *thing] {
 	return merging[*storetest.Object, *thing]{
 		Blank: func() *thing { return &thing{} }, Decode: decode, Encode: encode, EncodeStatus: encodeStatus,

@@ -17,10 +17,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A server stores anything that the definition of a kind allows, and not all of that is a value of
-// its field: "soon" is a string, and no duration. One such value would make the whole list
-// unreadable, and with it all objects of the kind. So the client leaves out what it can't read, and
-// remembers it by object.
+// A server stores anything that the definition of a kind allows, also values that a Go field can't
+// hold: "soon" is a string, but no duration. One such value would make the whole list unreadable, and
+// with it all objects of the kind. So the client leaves out the values that it can't read, and
+// remembers their fields by object.
 
 // lenientClient is a client that reads as much of an answer as possible.
 type lenientClient struct {
@@ -28,19 +28,19 @@ type lenientClient struct {
 	*losses
 }
 
-// losses are the fields that could not be read of objects.
+// losses are the fields that could not be read, by object.
 type losses struct {
 	mu  sync.Mutex
 	all map[types.UID]loss
 }
 
-// loss is of one version of an object.
+// loss has the unreadable fields of one version of an object.
 type loss struct {
 	version string
 	fields  []string
 }
 
-// of returns the fields of an object that could not be read.
+// of returns an error for each field of an object that could not be read.
 func (l *losses) of(raw Raw) []*object.FieldError {
 	if l == nil {
 		return nil
@@ -67,7 +67,7 @@ func (l *losses) note(doc map[string]any, fields []string) {
 	l.all[types.UID(uid)] = loss{version, fields}
 }
 
-// forget drops the losses of objects that are gone.
+// forget drops the losses of an object that is gone.
 func (l *losses) forget(uid types.UID) {
 	if l == nil {
 		return
@@ -77,7 +77,7 @@ func (l *losses) forget(uid types.UID) {
 	delete(l.all, uid)
 }
 
-// lenientSerializer makes lenient decoders.
+// lenientSerializer returns lenient decoders.
 type lenientSerializer struct {
 	runtime.NegotiatedSerializer
 	losses *losses
@@ -88,7 +88,7 @@ func (s lenientSerializer) DecoderToVersion(d runtime.Decoder, version runtime.G
 	return lenientDecoder{s.NegotiatedSerializer.DecoderToVersion(d, version), s.losses}
 }
 
-// lenientDecoder leaves out of JSON what the other decoder can't read.
+// lenientDecoder is a decoder that leaves out the values that it can't read.
 type lenientDecoder struct {
 	runtime.Decoder
 	losses *losses
@@ -104,14 +104,14 @@ func (d lenientDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, i
 	if !changed {
 		return o, kind, err
 	}
-	if into != nil { // it holds a part of what was read first
+	if into != nil { // the failed attempt has set some of its fields
 		blank := reflect.New(reflect.TypeOf(into).Elem()).Elem()
 		reflect.ValueOf(into).Elem().Set(blank)
 	}
 	return d.Decoder.Decode(mended, defaults, into)
 }
 
-// mend leaves out what can't be read. It returns false if that is nothing, or can't be found.
+// mend returns a document without the values that can't be read. It returns false if it finds none.
 func (d lenientDecoder) mend(data []byte) ([]byte, bool) {
 	var doc map[string]any
 	decoder := json.NewDecoder(strings.NewReader(string(data)))
@@ -146,8 +146,8 @@ func (d lenientDecoder) mendOne(of metav1.TypeMeta, doc map[string]any) bool {
 	return len(fields) > 0
 }
 
-// prune removes what can't be read from a part of an object, at that path, and returns the removed
-// paths, in order.
+// prune removes the values that can't be read from part, which is the object at that path, and
+// returns their paths in order.
 func (d lenientDecoder) prune(of metav1.TypeMeta, part map[string]any, path []string) []string {
 	var gone []string
 	for _, name := range slices.Sorted(maps.Keys(part)) {
@@ -167,7 +167,7 @@ func (d lenientDecoder) prune(of metav1.TypeMeta, part map[string]any, path []st
 	return gone
 }
 
-// reads reports whether an object with nothing but that value can be read.
+// reads reports whether an object that has only that value, at that path, can be read.
 func (d lenientDecoder) reads(of metav1.TypeMeta, path []string, value any) bool {
 	for _, name := range slices.Backward(path) {
 		value = map[string]any{name: value}

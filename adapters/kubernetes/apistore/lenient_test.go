@@ -18,8 +18,7 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// odd stores an object with invalid values in two fields, whose codec complains about a part of it
-// as well.
+// odd stores an object with values in two fields that a thing can't hold, and an unknown field.
 func odd(t *testing.T, name string) {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{

@@ -26,20 +26,21 @@ var server *lab.Lab
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if !given("rapid.checks") {
-		_ = flag.Set("rapid.checks", "12") // each is some hundred calls of the server
+	if !flagGiven("rapid.checks") {
+		_ = flag.Set("rapid.checks", "12") // each check makes some hundred calls of the server
 	}
 	os.Exit(lab.Main(m, install))
 }
 
-func given(name string) (yes bool) {
+// flagGiven reports whether a flag is set on the command line.
+func flagGiven(name string) (yes bool) {
 	flag.Visit(func(f *flag.Flag) { yes = yes || f.Name == name })
 	return yes
 }
 
 var things = version.WithResource("things")
 
-// install prepares the server for storetest's kind.
+// install creates storetest's namespaces and its kind on the server.
 func install(l *lab.Lab) error {
 	server = l
 	ctx := context.Background()
@@ -102,8 +103,7 @@ func definition() *unstructured.Unstructured {
 
 type collection = apistore.Collection[*storetest.Object, *thing]
 
-// newCollection returns a collection that runs until the test ends. All of its objects are deleted
-// then.
+// newCollection returns a collection that runs until the test ends. All things are deleted then.
 func newCollection(t *testing.T, config *rest.Config, edit func(*apistore.Options[*storetest.Object, *thing])) *collection {
 	t.Helper()
 	o := options(t, config)
@@ -135,7 +135,7 @@ func options(t *testing.T, config *rest.Config) apistore.Options[*storetest.Obje
 	}
 }
 
-// raw is access to the objects as they are.
+// raw returns access to the stored things that does not use a collection.
 func raw(t *testing.T) dynamic.NamespaceableResourceInterface {
 	t.Helper()
 	d, err := dynamic.NewForConfig(server.Config)
@@ -143,7 +143,7 @@ func raw(t *testing.T) dynamic.NamespaceableResourceInterface {
 	return d.Resource(things)
 }
 
-// clean removes what a test has left.
+// clean deletes all things.
 func clean(t *testing.T) {
 	t.Helper()
 	ctx := context.Background()

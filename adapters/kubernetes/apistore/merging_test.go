@@ -20,7 +20,7 @@ type merging[T any, R apistore.Raw] struct {
 	// new one. A part of o that equals what Decode reads from raw is left as it is, so that what a
 	// T can't express stays.
 	Encode func(o T, raw R) error
-	// EncodeStatus does that for the status.
+	// EncodeStatus is Encode for the status.
 	EncodeStatus func(o T, raw R) error
 }
 
@@ -112,7 +112,7 @@ func difference(was, is any) (any, bool) {
 	return patch, true
 }
 
-// union has the names of both.
+// union returns the names that are in a or b.
 func union(a, b map[string]any) map[string]bool {
 	names := make(map[string]bool, len(a)+len(b))
 	for name := range a {

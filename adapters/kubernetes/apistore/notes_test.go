@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// noting is a codec that keeps the node of a status in an annotation.
+// noting is a codec that stores one field of the status, Node, in an annotation.
 type noting struct {
 	apistore.Codec[*storetest.Object, *thing]
 }
@@ -52,7 +52,7 @@ func (n noting) UpdateStatus(stored *thing, o *storetest.Object) ([]byte, error)
 	return n.Codec.UpdateStatus(stored, o)
 }
 
-// between calls a function before each write of a status, which fails with its error.
+// between calls do before each write of a status, which fails with the error of do.
 type between struct {
 	next http.RoundTripper
 	do   func() error
@@ -68,8 +68,9 @@ func (b *between) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// TestStatusInAnnotations: what of a status is in annotations is written first, each part only if it
-// changes, and each only over what was read. What an end between the two leaves is seen.
+// TestStatusInAnnotations: the parts of a status that are in annotations are written before the rest,
+// each only if it has changed and if nobody else has written. If the process ends between the two
+// writes, reads show the first one.
 func TestStatusInAnnotations(t *testing.T) {
 	config, wire := wired(t)
 	hook := &between{do: func() error { return nil }}
@@ -99,7 +100,7 @@ func TestStatusInAnnotations(t *testing.T) {
 		}
 		return after, sent, err
 	}
-	_, err = c.Get(t.Context(), made.Key) // the cache is filled then
+	_, err = c.Get(t.Context(), made.Key) // waits until the cache is filled
 	require.NoError(t, err)
 	both := []string{"PATCH", "PATCH status"}
 	o, sent, err := write(made, "n", 1)
@@ -112,7 +113,7 @@ func TestStatusInAnnotations(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, both[1:], sent)
 	_, _, err = write(made, "k", 3)
-	require.ErrorIs(t, err, store.ErrConflict, "of an older version")
+	require.ErrorIs(t, err, store.ErrConflict, "an update of an older version")
 
 	live := func() *storetest.Object {
 		t.Helper()
@@ -120,7 +121,7 @@ func TestStatusInAnnotations(t *testing.T) {
 		require.NoError(t, err)
 		return o
 	}
-	require.Equal(t, o, live(), "nothing of a refused write")
+	require.Equal(t, o, live(), "a refused update has changed something")
 	hook.do = func() error { return errors.New("the process ends") }
 	_, _, err = write(o, "k", 3)
 	require.Error(t, err)
@@ -134,7 +135,7 @@ func TestStatusInAnnotations(t *testing.T) {
 		return err
 	}
 	_, _, err = write(half, "l", 3)
-	require.ErrorIs(t, err, store.ErrConflict, "another wrote between the two")
+	require.ErrorIs(t, err, store.ErrConflict, "another program has written between the two requests")
 	half = live()
 	require.Equal(t, "l", half.Status.Node)
 	require.EqualValues(t, 2, half.Status.Ready)

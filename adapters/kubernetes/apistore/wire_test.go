@@ -12,20 +12,20 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// wire is the connection between a client and the server. It records requests, and breaks
-// connections on request. The server at its end is a real one.
+// wire is the connection of a client to a real server. It records requests, and can be broken.
 type wire struct {
 	next http.RoundTripper
 
 	mu       sync.Mutex
 	requests []string // "GET", "LIST", "WATCH", "PATCH status {…}"
-	expire   int      // how many more watches to answer with 410
-	down     bool     // nothing gets through
-	deaf     bool     // neither lists nor watches do
+	expire   int      // how many of the next watches are answered with 410
+	down     bool     // all connections are refused
 	streams  []io.Closer
+
+	watchesBlocked bool // lists and watches are refused
 }
 
-// wired is access to the server through a wire.
+// wired returns access to the server through a wire.
 func wired(t *testing.T) (*rest.Config, *wire) {
 	t.Helper()
 	w := &wire{}
@@ -47,7 +47,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	case down:
 		return nil, syscall.ECONNREFUSED
 	case expired:
-		return gone(r), nil
+		return expiredAnswer(r), nil
 	}
 	answer, err := w.next.RoundTrip(r)
 	if err == nil && watches {
@@ -85,11 +85,11 @@ func (w *wire) note(r *http.Request, watches bool) (expired, down bool, err erro
 		w.expire--
 		return true, w.down, nil
 	}
-	return false, w.down || lists && w.deaf, nil
+	return false, w.down || lists && w.watchesBlocked, nil
 }
 
-// gone is the answer to a watch from a version that the server has forgotten.
-func gone(r *http.Request) *http.Response {
+// expiredAnswer is the answer to a watch from a version that the server has forgotten.
+func expiredAnswer(r *http.Request) *http.Response {
 	const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old resource version"}`
 	return &http.Response{
 		Status: "410 Gone", StatusCode: http.StatusGone, Proto: r.Proto, ProtoMajor: r.ProtoMajor,
@@ -111,7 +111,8 @@ func (w *wire) taken() []string {
 	return out
 }
 
-// cut ends all watches, and makes the server forget the version that they would go on from.
+// cut ends all watches. The next expired watches are answered with 410. If down is true, all
+// connections are refused from now on.
 func (w *wire) cut(expired int, down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,10 +123,10 @@ func (w *wire) cut(expired int, down bool) {
 	w.streams = nil
 }
 
-// deafen ends all watches, and lets no other watch or list begin.
-func (w *wire) deafen() {
+// blockWatches ends all watches, and refuses further watches and lists.
+func (w *wire) blockWatches() {
 	w.mu.Lock()
-	w.deaf = true
+	w.watchesBlocked = true
 	w.mu.Unlock()
 	w.cut(0, false)
 }
@@ -133,5 +134,5 @@ func (w *wire) deafen() {
 func (w *wire) restore() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.down, w.deaf = false, false
+	w.down, w.watchesBlocked = false, false
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// place checks that there can be an object of that key.
-func (c *Collection[T, R]) place(k object.Key) error {
+// checkKey returns an error if the collection can't have an object with that key.
+func (c *Collection[T, R]) checkKey(k object.Key) error {
 	switch {
 	case k.Name == "":
 		return errNoName
@@ -56,7 +56,8 @@ func (c *Collection[T, R]) Update(ctx context.Context, o T) (T, error) {
 	return c.update(ctx, "update", o, step[T, R]{patch: c.Codec.Update})
 }
 
-// UpdateStatus implements store.Collection. What of the status is in annotations is written first.
+// UpdateStatus implements store.Collection. It first writes the parts of the status that are in
+// annotations.
 func (c *Collection[T, R]) UpdateStatus(ctx context.Context, o T) (T, error) {
 	if c.NoStatus {
 		return c.update(ctx, "update status", o)
@@ -92,8 +93,8 @@ func (c *Collection[T, R]) update(ctx context.Context, verb string, o T, steps .
 	return o, nil
 }
 
-// write sends the patches that are needed. Each is refused unless the object is as the one before
-// has left it.
+// write sends the patches that are needed. The server refuses a patch if the object was changed since
+// it was read, or since the patch before.
 func (c *Collection[T, R]) write(ctx context.Context, stored R, o T, steps []step[T, R]) (T, error) {
 	var none, now T
 	for _, s := range steps {
@@ -124,11 +125,11 @@ func (c *Collection[T, R]) written(raw R) T {
 	return o
 }
 
-// base returns the stored object that an update is based on. If the caches don't have that version,
+// base returns the stored object that an update is based on. If the cache doesn't have that version,
 // it asks the server.
 func (c *Collection[T, R]) base(ctx context.Context, m *object.Meta) (R, error) {
 	var none R
-	if err := c.place(m.Key); err != nil {
+	if err := c.checkKey(m.Key); err != nil {
 		return none, err
 	}
 	if raw, found := c.cache.at(m.Key, m.Version); found && (m.UID == "" || string(raw.GetUID()) == m.UID) {
@@ -149,12 +150,12 @@ func (c *Collection[T, R]) Delete(ctx context.Context, k object.Key, uid string)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := c.place(k); err != nil {
+	if err := c.checkKey(k); err != nil {
 		return about("delete", k, err)
 	}
 	err := Translate(c.client.delete(ctx, k, uid))
 	if errors.Is(err, store.ErrInvalid) && uid != "" {
-		// A UID that no object can have.
+		// The server refuses a UID that no object can have as invalid.
 		if raw, failed := c.client.get(ctx, k); failed == nil && string(raw.GetUID()) != uid {
 			err = store.ErrConflict
 		}
@@ -165,7 +166,7 @@ func (c *Collection[T, R]) Delete(ctx context.Context, k object.Key, uid string)
 	return nil
 }
 
-// lock is the patch that changes nothing, and applies to one version alone.
+// lock is a patch that changes nothing, but fails unless the object has that version.
 func lock[T object.Object[T], R Raw](_ R, o T) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ObjectMeta().Version}})
 }

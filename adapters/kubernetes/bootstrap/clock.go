@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// serverClock knows how far the server's clock, by which tokens end, is ahead of the caller's.
+// serverClock knows how far the server's clock is ahead of the caller's. Tokens expire by the
+// server's clock.
 type serverClock struct {
 	now   func() time.Time
-	ahead atomic.Int64 // in whole minutes, so that the time an answer takes changes no token
+	ahead atomic.Int64 // rounded to minutes, so that the duration of a request does not count
 }
 
-// by returns when it is t by the caller's clock, by the server's.
-func (c *serverClock) by(t time.Time) time.Time { return t.Add(time.Duration(c.ahead.Load())) }
+// serverTime returns the time of the server's clock at time t of the caller's clock.
+func (c *serverClock) serverTime(t time.Time) time.Time { return t.Add(time.Duration(c.ahead.Load())) }
 
-// listen learns from the answers to each request.
-func (c *serverClock) listen(next http.RoundTripper) http.RoundTripper {
+// observe wraps a transport, and updates the difference from the Date of each answer.
+func (c *serverClock) observe(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(req)
 		if err != nil {

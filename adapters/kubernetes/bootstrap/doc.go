@@ -9,9 +9,9 @@
 // the server refuses it from then on, and the controller manager's token cleaner removes it.
 //
 // All machines of a pool share a token, which is in the user data of the pool's group for as long as the
-// group lives. So its secret half is kept in a secret of its own, millwright-pool-token-ID in
-// kube-system: when machines are to join again after the token has expired and was cleaned, the same
-// token is made again. The server accepts no token because of that secret alone.
+// group exists. So its secret half is also kept in another secret, millwright-pool-token-ID in
+// kube-system: when machines are to join after the token has expired and was removed, the same token
+// is created again. The server does not accept a token because of that other secret.
 //
 // All calls are live. The caller needs the permissions get, create, update and delete on secrets in
 // kube-system.

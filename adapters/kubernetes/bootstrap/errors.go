@@ -14,12 +14,13 @@ import (
 // owner has to wait until that token is gone. Its code is ALREADY_EXISTS.
 var ErrTaken = errors.New("another token has the ID that follows from the owner's UID")
 
-var errLeaving = errors.New("the owner's token is being deleted")
+var errDeleting = errors.New("the owner's token is being deleted")
 
-// errDamaged needs a person: another half would lock out every machine that the group makes.
+// errDamaged needs a person: with a new secret half, machines of the group could not join, because
+// their user data has the old one.
 var errDamaged = errors.New("the secret that keeps the pool's token is damaged: restore it, or delete it and update the pool")
 
-// codeOf returns the code that decides the recovery of an error.
+// codeOf returns the code of an error, which decides the retry.
 func codeOf(err error) codes.Code {
 	var status apierrors.APIStatus
 	switch {
@@ -29,7 +30,7 @@ func codeOf(err error) codes.Code {
 		return codes.Canceled
 	case errors.Is(err, ErrTaken):
 		return codes.AlreadyExists
-	case errors.Is(err, errLeaving), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+	case errors.Is(err, errDeleting), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return codes.Aborted
 	case apierrors.IsForbidden(err):
 		return codes.PermissionDenied
@@ -53,7 +54,7 @@ func about(verb string, err error) error {
 	return &callError{verb, err}
 }
 
-// callError is an error of the server's.
+// callError is the error of a call to the server.
 type callError struct {
 	verb string
 	err  error
@@ -65,13 +66,13 @@ func (e *callError) Error() string { return e.verb + ": " + e.err.Error() }
 // Unwrap implements errors.Unwrap.
 func (e *callError) Unwrap() error { return e.err }
 
-// vanished reports whether a secret was gone when it was to be written.
+// vanished reports whether an update failed because the secret is gone.
 func vanished(err error) bool {
 	var of *callError
 	return errors.As(err, &of) && of.verb == "update" && apierrors.IsNotFound(err)
 }
 
-// redactError removes the secret half of a token from an error's text, in which a server might repeat it.
+// redactError removes the secret half of a token from an error's text: a server might repeat it there.
 func redactError(err error, half string) error {
 	if !strings.Contains(err.Error(), half) {
 		return err
@@ -79,7 +80,7 @@ func redactError(err error, half string) error {
 	return &redacted{strings.ReplaceAll(err.Error(), half, "(secret)"), err}
 }
 
-// redacted is an error with another text.
+// redacted is err with another text.
 type redacted struct {
 	text string
 	err  error
@@ -103,5 +104,5 @@ func (e *failure) Error() string { return "secret " + e.secret + ": " + e.err.Er
 // Unwrap implements errors.Unwrap.
 func (e *failure) Unwrap() error { return e.err }
 
-// Code is what codes.Of reads.
+// Code returns the code for codes.Of.
 func (e *failure) Code() codes.Code { return codeOf(e.err) }

@@ -22,8 +22,8 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
-// server is the API server of all tests here. It admits any bearer of a bootstrap token, and knows
-// a user without permissions.
+// server is the API server of all tests here. It accepts bootstrap tokens, and has a user "nobody"
+// without permissions.
 var server *lab.Lab
 
 func TestMain(m *testing.M) {
@@ -40,10 +40,10 @@ func eventually(t *testing.T, what string, holds func() bool) {
 
 const group = "system:bootstrappers:fleet:blue"
 
-// world is one test's machine, and what makes tokens for it.
+// world is one test's owner of tokens, a machine, and the Tokens to test.
 type world struct {
 	*testing.T
-	of     manager.TokenOwner
+	owner  manager.TokenOwner
 	client kubernetes.Interface
 	tokens *bootstrap.Tokens
 }
@@ -57,23 +57,23 @@ func newWorld(t *testing.T) *world {
 	tokens, err := bootstrap.New(bootstrap.Options{Config: server.Config, Groups: []string{group}})
 	require.NoError(t, err)
 	name := fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), worlds.Add(1))
-	return &world{T: t, client: client, tokens: tokens, of: manager.TokenOwner{
+	return &world{T: t, client: client, tokens: tokens, owner: manager.TokenOwner{
 		Key: object.Key{Namespace: "fleet", Name: name}, UID: "uid-" + name,
 	}}
 }
 
-// ensure ensures the machine's token.
+// ensure returns the machine's token, from Ensure.
 func (w *world) ensure(until time.Time) string {
 	w.Helper()
-	token, err := w.tokens.Ensure(w.Context(), w.of, until)
+	token, err := w.tokens.Ensure(w.Context(), w.owner, until)
 	require.NoError(w, err)
 	return string(token)
 }
 
 // name returns the name of the machine's secret.
-func (w *world) name() string { return "bootstrap-token-" + bootstrap.ID(w.of) }
+func (w *world) name() string { return "bootstrap-token-" + bootstrap.ID(w.owner) }
 
-// secret returns the machine's secret as it is on the server, or nil.
+// secret reads the machine's secret from the server. It returns nil if there is none.
 func (w *world) secret() *corev1.Secret {
 	w.Helper()
 	s, err := w.client.CoreV1().Secrets("kube-system").Get(context.Background(), w.name(), metav1.GetOptions{})
@@ -93,7 +93,7 @@ func (w *world) change(how func(*corev1.Secret)) {
 	require.NoError(w, err)
 }
 
-// soon returns a time some minutes from now, in whole seconds.
+// soon returns the time in some minutes, in whole seconds.
 func soon(minutes int) time.Time {
 	return time.Now().Truncate(time.Second).Add(time.Duration(minutes) * time.Minute)
 }

@@ -35,9 +35,8 @@ const (
 const AnnotationOwner = "millwright-go/token-of"
 
 // ID returns the public half of an owner's token: six digits and small letters that follow from
-// the owner's UID, or from its key if it has none. There are two billion IDs, so two owners
-// whose machines join at the same time hardly ever have the same one. If they do, the second waits, see
-// ErrTaken.
+// the owner's UID, or from its key if it has none. There are two billion IDs, so two owners with a
+// token at the same time hardly ever have the same ID. If they do, the second waits, see ErrTaken.
 func ID(of manager.TokenOwner) string {
 	sum := sha256.Sum256([]byte("bootstrap token of " + identity(of)))
 	n := binary.BigEndian.Uint64(sum[:])
@@ -49,6 +48,7 @@ func ID(of manager.TokenOwner) string {
 	return string(id)
 }
 
+// identity returns the text that identifies an owner: its UID, or its key if it has none.
 func identity(of manager.TokenOwner) string {
 	if of.UID != "" {
 		return of.UID
@@ -59,7 +59,7 @@ func identity(of manager.TokenOwner) string {
 	return of.Key.String()
 }
 
-// random returns the secret half of a new token. It skips bytes that would favour some characters.
+// random returns a new secret half. It skips bytes that would make some characters more likely.
 func random(from io.Reader) (string, error) {
 	const even = 256 / len(alphabet) * len(alphabet)
 	out := make([]byte, 0, secretLength)
@@ -93,7 +93,7 @@ func (t *Tokens) fill(secret *corev1.Secret, of manager.TokenOwner, until time.T
 	for key, value := range map[string]string{
 		keyDescription:    description(of),
 		keyID:             ID(of),
-		keyExpiration:     expiration(t.clock.by(until)),
+		keyExpiration:     expiration(t.clock.serverTime(until)),
 		keyAuthentication: "true",
 		keySigning:        "true",
 		keyGroups:         t.groups,
@@ -112,7 +112,7 @@ func description(of manager.TokenOwner) string {
 	return "For " + of.String() + ", until it has joined."
 }
 
-// expiration formats a time as the authenticator reads it, which knows no year after 9999.
+// expiration formats a time for the authenticator, which can't read years after 9999.
 func expiration(until time.Time) string {
 	if last := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC); until.After(last) {
 		until = last
@@ -125,25 +125,26 @@ func owned(secret *corev1.Secret, of manager.TokenOwner) bool {
 	return secret.Type == corev1.SecretTypeBootstrapToken && secret.Annotations[AnnotationOwner] == identity(of)
 }
 
-// sound reports whether a secret holds a token of that ID: with the half that is kept, if one is.
+// sound reports whether a secret holds a token with that ID and a valid secret half. If kept is not
+// empty, it must be that half.
 func sound(secret *corev1.Secret, id, kept string) bool {
 	half := string(secret.Data[keySecret])
 	return string(secret.Data[keyID]) == id && fit(half) && (kept == "" || half == kept)
 }
 
-// fit reports whether a text can be the secret half of a token.
+// fit reports whether a text has the form of a secret half.
 func fit(half string) bool { return len(half) == secretLength && strings.Trim(half, alphabet) == "" }
 
-// lasts reports whether a sound token needs no write: it has an expiration, which is not before
-// until by the server's clock, and the server will accept it. An expiration that is later than needed stays.
+// lasts reports whether a sound token needs no write: it does not expire before until, by the
+// server's clock, and it has the usages and groups that it should have.
 func (t *Tokens) lasts(secret *corev1.Secret, until time.Time) bool {
 	end, err := time.Parse(time.RFC3339, string(secret.Data[keyExpiration]))
-	return err == nil && !end.Before(t.clock.by(until)) &&
+	return err == nil && !end.Before(t.clock.serverTime(until)) &&
 		string(secret.Data[keyAuthentication]) == "true" && string(secret.Data[keySigning]) == "true" &&
 		string(secret.Data[keyGroups]) == t.groups
 }
 
-// token returns what a node shows.
+// token returns the token in a secret, as a node presents it.
 func token(secret *corev1.Secret) manager.Token {
 	return manager.Token(fmt.Sprintf("%s.%s", secret.Data[keyID], secret.Data[keySecret]))
 }

@@ -20,27 +20,28 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// tries bounds how often a call starts again because other programs write the same secret.
+// tries is how often a call is made, at most, if other programs write the same secret.
 const tries = 5
 
 // Options of Tokens. Config is needed.
 type Options struct {
 	// Config is access to the target cluster.
 	Config *rest.Config
-	// Groups are what nodes that join with a token belong to, besides system:bootstrappers, for the
-	// rules that let them ask for certificates. Each begins with "system:bootstrappers:". May be
-	// empty.
+	// Groups are further groups of nodes that join with a token, besides system:bootstrappers. Rules
+	// of the cluster use them to permit requests for certificates. Each begins with
+	// "system:bootstrappers:". May be empty.
 	Groups []string
 	// Random is the source of the secret halves of tokens. Nil means crypto/rand. Several calls
 	// read it at the same time.
 	Random io.Reader
-	// Now is the clock of the times that Ensure and Renew are given. Nil means time.Now. The server
-	// judges tokens by its own clock: Ensure and Renew correct for the difference, which its answers show, to the
-	// minute.
+	// Now is the clock of the times that are passed to Ensure and Renew. Nil means time.Now. The
+	// server judges tokens by its own clock. Ensure and Renew see the difference in its answers, and
+	// correct for it, rounded to minutes.
 	Now func() time.Time
 }
 
-// Tokens is a manager.Tokens. New makes it. All it remembers is how far the server's clock differs.
+// Tokens is a manager.Tokens. New makes it. It remembers nothing but the difference of the server's
+// clock.
 type Tokens struct {
 	clock   *serverClock
 	secrets typedcore.SecretInterface
@@ -50,7 +51,7 @@ type Tokens struct {
 
 var _ manager.Tokens = (*Tokens)(nil)
 
-// groupName is what the authenticator accepts as a group.
+// groupName matches the groups that the authenticator accepts.
 var groupName = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
 
 // New returns Tokens. An error says which option is wrong. New makes no call.
@@ -71,7 +72,7 @@ func New(o Options) (*Tokens, error) {
 	}
 	clock := &serverClock{now: o.Now}
 	config := rest.CopyConfig(o.Config)
-	config.Wrap(clock.listen)
+	config.Wrap(clock.observe)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -83,10 +84,10 @@ func New(o Options) (*Tokens, error) {
 	}, nil
 }
 
-// Ensure implements manager.Tokens. It replaces a damaged token. The secret half of a pool's token is in a secret of
-// its own too, because the cluster removes tokens whose time is up.
+// Ensure implements manager.Tokens. It replaces a damaged token. It also keeps the secret half of a
+// pool's token in another secret, because the cluster removes expired tokens.
 func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
-	return t.again(of, func() (manager.Token, error) {
+	return t.retry(of, func() (manager.Token, error) {
 		poolHalf, err := t.ensureHalf(ctx, of)
 		if err != nil {
 			return "", err
@@ -100,7 +101,7 @@ func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.T
 		case !owned(secret, of):
 			return "", ErrTaken
 		case secret.DeletionTimestamp != nil:
-			return "", errLeaving
+			return "", errDeleting
 		}
 		if !sound(secret, ID(of), poolHalf) {
 			secret = secret.DeepCopy()
@@ -117,10 +118,10 @@ func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.T
 	})
 }
 
-// Renew implements manager.Tokens. It makes no token, except again from the half of a pool. The empty token means
-// that there is none, or none that can be used.
+// Renew implements manager.Tokens. It creates no token, except that it creates a pool's token again
+// from the kept half. An empty token means that there is none that can be used.
 func (t *Tokens) Renew(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
-	return t.again(of, func() (manager.Token, error) {
+	return t.retry(of, func() (manager.Token, error) {
 		poolHalf, err := t.readHalf(ctx, of)
 		switch {
 		case err != nil:
@@ -149,7 +150,7 @@ func (t *Tokens) Renew(ctx context.Context, of manager.TokenOwner, until time.Ti
 
 // Delete implements manager.Tokens.
 func (t *Tokens) Delete(ctx context.Context, of manager.TokenOwner) error {
-	_, err := t.again(of, func() (manager.Token, error) {
+	_, err := t.retry(of, func() (manager.Token, error) {
 		secret, err := t.find(ctx, of)
 		switch {
 		case apierrors.IsNotFound(err) || err == nil && !owned(secret, of):
@@ -160,12 +161,12 @@ func (t *Tokens) Delete(ctx context.Context, of manager.TokenOwner) error {
 				return "", err
 			}
 		}
-		return "", t.forget(ctx, of)
+		return "", t.deleteHalf(ctx, of)
 	})
 	return err
 }
 
-// remove deletes a secret that was read.
+// remove deletes a secret, unless another one has its name now.
 func (t *Tokens) remove(ctx context.Context, secret *corev1.Secret) error {
 	err := t.secrets.Delete(ctx, secret.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(secret.UID))})
 	if apierrors.IsNotFound(err) {
@@ -174,13 +175,13 @@ func (t *Tokens) remove(ctx context.Context, secret *corev1.Secret) error {
 	return about("delete", err)
 }
 
-// find reads the secret live.
+// find reads the secret of an owner's token.
 func (t *Tokens) find(ctx context.Context, of manager.TokenOwner) (*corev1.Secret, error) {
 	secret, err := t.secrets.Get(ctx, blank(of).Name, metav1.GetOptions{})
 	return secret, about("get", err)
 }
 
-// half returns the secret half of a token that is made: what is kept, or a new one.
+// half returns the secret half of a new token: the kept one if there is one, else a random one.
 func (t *Tokens) half(kept string) (string, error) {
 	if kept != "" {
 		return kept, nil
@@ -212,7 +213,8 @@ func (t *Tokens) update(ctx context.Context, secret *corev1.Secret) (manager.Tok
 	return token(written), nil
 }
 
-// prolong gives a token more time if it needs it, under the version that was read.
+// prolong updates a token if it expires before until. The update fails if the secret has changed
+// since it was read.
 func (t *Tokens) prolong(ctx context.Context, secret *corev1.Secret, of manager.TokenOwner, until time.Time) (manager.Token, error) {
 	if t.lasts(secret, until) {
 		return token(secret), nil
@@ -222,8 +224,8 @@ func (t *Tokens) prolong(ctx context.Context, secret *corev1.Secret, of manager.
 	return t.update(ctx, secret)
 }
 
-// again repeats a call as long as other writers conflict with it, and gives its error a code.
-func (t *Tokens) again(of manager.TokenOwner, call func() (manager.Token, error)) (manager.Token, error) {
+// retry repeats a call while it conflicts with other writers, and returns its error with a code.
+func (t *Tokens) retry(of manager.TokenOwner, call func() (manager.Token, error)) (manager.Token, error) {
 	var out manager.Token
 	var err error
 	for range tries {

@@ -12,9 +12,9 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
 )
 
-// autoscaled writes a kustomization of a folder of Manifests with the component for
-// Gardener's cluster-autoscaler, in the world's namespace, and returns its folder.
-func (w *world) autoscaled(folder string) string {
+// withAutoscaler writes a kustomization of a folder of Manifests and the component
+// gardener-autoscaler, in the world's namespace, and returns its folder.
+func (w *world) withAutoscaler(folder string) string {
 	w.Helper()
 	dir := w.TempDir()
 	require.NoError(w, os.CopyFS(dir, config.Manifests()))
@@ -25,13 +25,13 @@ func (w *world) autoscaled(folder string) string {
 	return mine
 }
 
-// Gardener's cluster-autoscaler asks whether the Deployment of this name has available replicas.
-// The component works with every folder that has a manager.
+// Gardener's cluster-autoscaler looks for the Deployment machine-controller-manager. With the component
+// gardener-autoscaler the manager's Deployment has this name, in every folder with a manager.
 func TestAutoscalerFindsItsDeployment(t *testing.T) {
 	w := newWorld(t)
 	for _, folder := range []string{"manager", "one-cluster", "two-clusters/control", "simulated"} {
 		var names []string
-		for _, o := range strings.Split(w.kubectl("kustomize", w.autoscaled(folder)), "\n---\n") {
+		for _, o := range strings.Split(w.kubectl("kustomize", w.withAutoscaler(folder)), "\n---\n") {
 			if strings.Contains(o, "\nkind: Deployment\n") {
 				_, name, _ := strings.Cut(o, "\n  name: ")
 				name, _, _ = strings.Cut(name, "\n")
@@ -41,18 +41,18 @@ func TestAutoscalerFindsItsDeployment(t *testing.T) {
 		require.Equal(t, []string{"machine-controller-manager"}, names, folder)
 	}
 
-	w.kubectl("apply", "-k", w.autoscaled("manager"))
+	w.kubectl("apply", "-k", w.withAutoscaler("manager"))
 	const columns = "custom-columns=NAME:.metadata.name,ACCOUNT:.spec.template.spec.serviceAccountName,IMAGE:.spec.template.spec.containers[*].image"
 	require.Equal(t, []string{"machine-controller-manager millwright-manager millwright-manager"},
 		table(w.kubectl("get", "deployments", "--no-headers", "-o", columns)))
 }
 
-// The selector of a Deployment is immutable, so MCM's has to be deleted, not scaled to zero, before
-// ours takes its name.
+// The Deployment of machine-controller-manager must be deleted before ours gets its name. To scale it
+// to zero is not enough, because the selector of a Deployment is immutable.
 func TestAutoscalerDeploymentReplacesADeletedOne(t *testing.T) {
 	w := newWorld(t)
 	w.kubectl("create", "deployment", "machine-controller-manager", "--image=mcm", "--replicas=0")
-	dir := w.autoscaled("manager")
+	dir := w.withAutoscaler("manager")
 	require.Contains(t, w.refused("", "apply", "-k", dir), "field is immutable")
 	w.kubectl("delete", "deployment", "machine-controller-manager")
 	w.kubectl("apply", "-k", dir)

@@ -1,6 +1,6 @@
-// Package config has the definitions of the kinds and the manifests of a manager, for their
-// installation. A fleet whose kinds are defined already needs none of them: what is stored is read
-// and written under any definition of these kinds.
+// Package config has the definitions (CRDs) of the kinds, and manifests to install a manager. On a
+// server that has definitions of these kinds already, the definitions here are not needed: a manager
+// reads and writes stored objects under any definition.
 package config
 
 import (
@@ -22,8 +22,8 @@ type CRD struct {
 	YAML []byte
 }
 
-// CRDs returns the definitions of all kinds, by their files' names. The caller
-// may change what it gets.
+// CRDs returns the definitions of all kinds, in the order of their files' names. The caller may change
+// the result.
 func CRDs() []CRD {
 	list, _ := files.ReadDir("crds") // what is embedded can be read
 	all := make([]CRD, 0, len(list))
@@ -35,7 +35,7 @@ func CRDs() []CRD {
 	return all
 }
 
-// Object returns the definition as a client for any kind takes it.
+// Object returns the definition as an unstructured object.
 func (c CRD) Object() (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	return o, yaml.Unmarshal(c.YAML, &o.Object)

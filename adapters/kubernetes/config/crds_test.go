@@ -10,8 +10,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestCRDs: all kinds are there, under the names of their definitions. The result is the caller's
-// own.
+// TestCRDs: there is a definition of each kind. Changes of the result do not change later results.
 func TestCRDs(t *testing.T) {
 	var names []string
 	for _, c := range config.CRDs() {
@@ -33,8 +32,8 @@ func TestCRDs(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestInstall: a second call changes nothing. It keeps foreign parts of a definition, restores what
-// differs, and ends with its context.
+// TestInstall: a second call changes nothing. Install keeps labels of others, restores a changed spec,
+// waits until a new kind is served, and ends with its context.
 func TestInstall(t *testing.T) {
 	w := newWorld(t)
 	state := func() string {

@@ -18,8 +18,8 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // tick is the time between two checks whether a kind is served.
 const tick = 20 * time.Millisecond
 
-// Install updates the definitions on a server to the ones here, and returns once the server serves
-// all kinds. Stored objects stay. It may be called again.
+// Install creates or updates the definitions on a server, and returns once the server serves all
+// kinds. Stored objects stay. It may be called again.
 func Install(ctx context.Context, c *rest.Config) error {
 	client, err := dynamic.NewForConfig(c)
 	if err != nil {
@@ -40,7 +40,7 @@ func Install(ctx context.Context, c *rest.Config) error {
 	return nil
 }
 
-// put creates a definition, or replaces the content of the existing one.
+// put creates a definition, or replaces the spec of the existing one.
 func put(ctx context.Context, client dynamic.Interface, o *unstructured.Unstructured) error {
 	all := client.Resource(definitions)
 	for {

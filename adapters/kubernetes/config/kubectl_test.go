@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// since is the time of all statuses and conditions in these tests.
 var since = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // fleet stores an object of each kind.
@@ -23,12 +24,12 @@ func (w *world) fleet() {
 	m.Spec.Class.Name, m.Spec.NodeName, m.Spec.ProviderID = "c", "n-1", "memory:///blue/1"
 	m.Status.Phase = machine.PhaseRunning
 	create(w, w.machines, m)
-	made := &machine.Machine{Meta: object.Meta{Key: w.key("n"), Finalizers: []string{machine.Finalizer}}} // its VM is being made
-	made.Spec.Class.Name, made.Status.Phase = "c", machine.PhasePending
-	made.Status.LastOperation = machine.Operation{
+	creating := &machine.Machine{Meta: object.Meta{Key: w.key("n"), Finalizers: []string{machine.Finalizer}}} // its VM is being created
+	creating.Spec.Class.Name, creating.Status.Phase = "c", machine.PhasePending
+	creating.Status.LastOperation = machine.Operation{
 		Kind: machine.OperationCreate, State: machine.StateProcessing, Stage: machine.StageCreateVM, Time: since,
 	}
-	create(w, w.machines, made)
+	create(w, w.machines, creating)
 	pick := object.Selector{Labels: map[string]string{"pool": "a"}}
 	s := &machineset.Set{Meta: object.Meta{Key: w.key("s")}}
 	s.Spec.Replicas, s.Spec.Selector = 4, pick
@@ -48,7 +49,7 @@ func (w *world) fleet() {
 
 var age = regexp.MustCompile(`^[0-9]+[sm][0-9]*s?$`)
 
-// table returns what kubectl prints, with one space between columns.
+// table returns the lines that kubectl has printed, with one space between columns and "-" for ages.
 func table(text string) (rows []string) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -62,7 +63,7 @@ func table(text string) (rows []string) {
 	return rows
 }
 
-// TestColumns: by their short and long names, the kinds show what people look for.
+// TestColumns: kubectl get prints the columns of each kind, by all of its names.
 func TestColumns(t *testing.T) {
 	w := newWorld(t)
 	w.fleet()
@@ -86,8 +87,8 @@ func TestColumns(t *testing.T) {
 	require.Contains(t, w.kubectl("describe", "mc", "m"), "Provider ID:  memory:///blue/1")
 }
 
-// TestScale: sets and deployments are scaled as other kinds are, down to nothing and up again, by
-// any client.
+// TestScale: sets and deployments can be scaled by kubectl scale, down to 0 and up again, also after
+// the library has written 0.
 func TestScale(t *testing.T) {
 	w := newWorld(t)
 	w.fleet()
@@ -115,7 +116,7 @@ func TestScale(t *testing.T) {
 	require.Equal(t, "m", w.kubectl("get", "mc/m", "-o", "jsonpath={.metadata.name}"))
 }
 
-// TestHabits: how people steer and watch a rollout, and machines.
+// TestHabits: the usual kubectl commands work: wait, patch, annotate, label and delete.
 func TestHabits(t *testing.T) {
 	w := newWorld(t)
 	w.fleet()
@@ -123,7 +124,7 @@ func TestHabits(t *testing.T) {
 	w.kubectl("wait", "mcd/d", "--for=condition=Progressing=False", "--timeout=10s")
 	w.kubectl("wait", "mcd/d", "--for=jsonpath={.status.updatedReplicas}=2", "--timeout=10s")
 	w.kubectl("wait", "mcs/s", `--for=jsonpath={.status.machineSetCondition[?(@.type=="ReplicaFailure")].status}=False`, "--timeout=10s")
-	require.Contains(t, w.refused("", "rollout", "status", "mcd/d"), `no kind "MachineDeployment" is registered`, "kubectl knows this of its own kinds alone")
+	require.Contains(t, w.refused("", "rollout", "status", "mcd/d"), `no kind "MachineDeployment" is registered`, "kubectl rollout status works only for kinds of Kubernetes")
 
 	w.kubectl("patch", "mcd/d", "--type=merge", "--patch", `{"spec":{"paused":true,"rollbackTo":{"revision":3}}}`)
 	d := get(w, w.deployments, "d")
@@ -139,7 +140,7 @@ func TestHabits(t *testing.T) {
 	require.Equal(t, map[string]string{machine.DefaultPolicy().Keys.ForceDeletion: "True"}, m.Labels)
 	require.Equal(t, "n-1", m.Spec.NodeName)
 	w.kubectl("delete", "mc/m", "--wait=false")
-	require.True(t, get(w, w.machines, "m").Deleted(), "the finalizer holds it")
+	require.True(t, get(w, w.machines, "m").Deleted(), "the finalizer delays the deletion")
 	edit(w, w.machines, "m", func(m *machine.Machine) { m.Status.Phase = machine.PhaseTerminating })
 	require.Equal(t, "Terminating", w.kubectl("get", "mc/m", "-o", "jsonpath={.status.currentStatus.phase}"))
 

@@ -49,7 +49,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	require.True(t, lab.Await(patience, holds), "waited in vain for %s", what)
 }
 
-// world is one test's namespace, and what a manager has of it.
+// world is one test's namespace, with the stores of a manager for it.
 type world struct {
 	*testing.T
 	namespace   string
@@ -72,25 +72,25 @@ func newWorld(t *testing.T) *world {
 	w.dynamic, err = dynamic.NewForConfig(server.Config)
 	require.NoError(t, err)
 	keys := convert.DefaultKeys()
-	w.machines = kept(w, "machines", convert.Machines(keys), func() *v1alpha1.Machine { return &v1alpha1.Machine{} }, &v1alpha1.MachineList{})
-	w.sets = kept(w, "machinesets", convert.Sets(keys), func() *v1alpha1.MachineSet { return &v1alpha1.MachineSet{} }, &v1alpha1.MachineSetList{})
-	w.deployments = kept(w, "machinedeployments", convert.Deployments(keys), func() *v1alpha1.MachineDeployment { return &v1alpha1.MachineDeployment{} }, &v1alpha1.MachineDeploymentList{})
-	w.classes = kept(w, "machineclasses", convert.Classes(keys), func() *v1alpha1.MachineClass { return &v1alpha1.MachineClass{} }, &v1alpha1.MachineClassList{})
+	w.machines = startStore(w, "machines", convert.Machines(keys), func() *v1alpha1.Machine { return &v1alpha1.Machine{} }, &v1alpha1.MachineList{})
+	w.sets = startStore(w, "machinesets", convert.Sets(keys), func() *v1alpha1.MachineSet { return &v1alpha1.MachineSet{} }, &v1alpha1.MachineSetList{})
+	w.deployments = startStore(w, "machinedeployments", convert.Deployments(keys), func() *v1alpha1.MachineDeployment { return &v1alpha1.MachineDeployment{} }, &v1alpha1.MachineDeploymentList{})
+	w.classes = startStore(w, "machineclasses", convert.Classes(keys), func() *v1alpha1.MachineClass { return &v1alpha1.MachineClass{} }, &v1alpha1.MachineClassList{})
 	return w
 }
 
-// kept returns the store of one kind, which runs until the test ends.
-func kept[T object.Object[T], R apistore.Raw](w *world, resource string, codec apistore.Codec[T, R], blank func() R, list runtime.Object) *apistore.Collection[T, R] {
+// startStore returns the store of one kind, which runs until the test ends.
+func startStore[T object.Object[T], R apistore.Raw](w *world, resource string, codec apistore.Codec[T, R], blank func() R, list runtime.Object) *apistore.Collection[T, R] {
 	w.Helper()
 	types := runtime.NewScheme()
 	require.NoError(w, v1alpha1.AddToScheme(types))
 	client, err := apistore.NewClient(server.Config, v1alpha1.GroupVersion, types)
 	require.NoError(w, err)
-	return keptBy(w, client, resource, codec, blank, list)
+	return startStoreWith(w, client, resource, codec, blank, list)
 }
 
-// keptBy is kept with access to the kind's group.
-func keptBy[T object.Object[T], R apistore.Raw](w *world, client rest.Interface, resource string, codec apistore.Codec[T, R], blank func() R, list runtime.Object) *apistore.Collection[T, R] {
+// startStoreWith is startStore with a client for the kind's API group.
+func startStoreWith[T object.Object[T], R apistore.Raw](w *world, client rest.Interface, resource string, codec apistore.Codec[T, R], blank func() R, list runtime.Object) *apistore.Collection[T, R] {
 	w.Helper()
 	c, err := apistore.New(apistore.Options[T, R]{
 		Client: client, Resource: resource, Namespaced: true, Namespace: w.namespace, NoStatus: resource == "machineclasses",
@@ -122,7 +122,7 @@ func create[T object.Object[T]](w *world, in store.Collection[T], o T) T {
 	return made
 }
 
-// edit changes an object as it is on the server, including its status.
+// edit changes an object and its status on the server.
 func edit[T object.Object[T]](w *world, in store.Collection[T], name string, do func(T)) T {
 	w.Helper()
 	o := get(w, in, name)
@@ -144,7 +144,7 @@ func get[T object.Object[T]](w *world, in store.Collection[T], name string) T {
 	return o
 }
 
-// kubectl returns what kubectl prints when it succeeds.
+// kubectl runs kubectl, which must succeed, and returns what it prints.
 func (w *world) kubectl(args ...string) string {
 	w.Helper()
 	out, err := server.Kubectl(w.Context(), "", append([]string{"--namespace=" + w.namespace}, args...)...)
@@ -152,7 +152,7 @@ func (w *world) kubectl(args ...string) string {
 	return out
 }
 
-// refused returns what kubectl prints when it fails.
+// refused runs kubectl, which must fail, and returns its error.
 func (w *world) refused(stdin string, args ...string) string {
 	w.Helper()
 	_, err := server.Kubectl(w.Context(), stdin, append([]string{"--namespace=" + w.namespace}, args...)...)

@@ -17,13 +17,11 @@ import (
 //go:embed crds rbac manager one-cluster two-clusters gardener-autoscaler simulated samples
 var manifests embed.FS
 
-// Manifests are the folders of this package that kustomize takes, such as
-// one-cluster.
+// Manifests returns the folders of this package with kustomizations, such as one-cluster.
 func Manifests() fs.FS { return manifests }
 
-// Objects returns the objects in the files of one folder of Manifests, such as rbac/control, in the order of the
-// files' names and of the places in them. Patches are objects too. The error says that there is no
-// such folder.
+// Objects returns the objects in the files of one folder of Manifests, such as rbac/control, in the
+// order of the files' names. Patches are objects, too. It returns an error if there is no such folder.
 func Objects(folder string) ([]*unstructured.Unstructured, error) {
 	list, err := manifests.ReadDir(folder)
 	if err != nil {

@@ -17,18 +17,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// pools returns the store of pools, which runs until the test ends.
+// pools returns a store of pools, which runs until the test ends.
 func (w *world) pools() *apistore.Collection[*machinepool.Pool, *poolsv1alpha1.MachinePool] {
 	w.Helper()
 	types := runtime.NewScheme()
 	require.NoError(w, poolsv1alpha1.AddToScheme(types))
 	client, err := apistore.NewClient(server.Config, poolsv1alpha1.GroupVersion, types)
 	require.NoError(w, err)
-	return keptBy(w, client, "machinepools", convert.Pools(convert.DefaultKeys()),
+	return startStoreWith(w, client, "machinepools", convert.Pools(convert.DefaultKeys()),
 		func() *poolsv1alpha1.MachinePool { return &poolsv1alpha1.MachinePool{} }, &poolsv1alpha1.MachinePoolList{})
 }
 
-// pool is one that says something in each field.
+// pool returns a pool in which every field is set.
 func (w *world) pool(name string) *machinepool.Pool {
 	three, secret := int32(3), "join"
 	p := &machinepool.Pool{Meta: object.Meta{Key: w.key(name)}}
@@ -58,8 +58,8 @@ func (w *world) pool(name string) *machinepool.Pool {
 	return p
 }
 
-// TestPoolsAreStoredWhole: the server keeps each field under the definition, and counts a
-// generation for the spec alone.
+// TestPoolsAreStoredWhole: the definition has every field of a pool. The server raises the generation
+// for changes of the spec only.
 func TestPoolsAreStoredWhole(t *testing.T) {
 	w := newWorld(t)
 	pools, want := w.pools(), w.pool("p")
@@ -74,7 +74,8 @@ func TestPoolsAreStoredWhole(t *testing.T) {
 	require.EqualValues(t, 2, get(w, pools, "p").Generation)
 }
 
-// TestPoolColumns: what kubectl shows of pools, by which names, and scales.
+// TestPoolColumns: kubectl get prints the columns of pools, by all of their names. kubectl wait, scale
+// and explain work, too.
 func TestPoolColumns(t *testing.T) {
 	w := newWorld(t)
 	pools := w.pools()
@@ -126,7 +127,7 @@ func TestPoolsAreChecked(t *testing.T) {
 	_, err := server.Kubectl(t.Context(), apply(`{clusterName: blue, template: {bootstrap: {dataSecret: ""}}}`), "--namespace="+w.namespace, "apply", "-f", "-")
 	require.NoError(t, err)
 	p := get(w, pools, "p")
-	require.EqualValues(t, 1, *p.Spec.Replicas, "an API server shows no scale of an object that does not say")
+	require.EqualValues(t, 1, *p.Spec.Replicas, "without a size, the scale subresource would fail")
 	require.Empty(t, *p.Spec.Template.Bootstrap.DataSecret)
 	require.NoError(t, p.Validate())
 }

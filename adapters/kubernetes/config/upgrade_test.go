@@ -25,7 +25,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// documents reads a file of objects.
+// documents reads the objects in a file of testdata.
 func documents(t *testing.T, file string) (all []*unstructured.Unstructured) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file)
@@ -62,8 +62,8 @@ var probes = []string{
 	`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","metadata":{"name":"probe"},"spec":{"autoPreserveFailedMachineMax":1,"template":{}}}`,
 }
 
-// define installs these definitions on the server, and waits until they are in force: until the
-// server accepts all probes, or none.
+// define installs definitions on the server, and waits until they are in force: until the server
+// accepts all probes if known is true, else none.
 func (w *world) define(definitions []*unstructured.Unstructured, known bool) {
 	w.Helper()
 	crds := w.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
@@ -87,7 +87,7 @@ func (w *world) define(definitions []*unstructured.Unstructured, known bool) {
 	}
 }
 
-// leaves returns the values of an object by their paths. A list is one value.
+// leaves adds the values in an object to into, by their paths, and returns it. A list is one value.
 func leaves(value any, path string, into map[string]any) map[string]any {
 	fields, ok := value.(map[string]any)
 	if !ok {
@@ -100,7 +100,7 @@ func leaves(value any, path string, into map[string]any) map[string]any {
 	return into
 }
 
-// stored returns what the server says of an object, without the server's own fields.
+// stored returns the values of a stored object by their paths, without the server's own fields.
 func (w *world) stored(kind, name string) map[string]any {
 	w.Helper()
 	o, err := w.dynamic.Resource(resource(plurals[kind])).Namespace(w.namespace).Get(w.Context(), name, metav1.GetOptions{})
@@ -112,7 +112,7 @@ func (w *world) stored(kind, name string) map[string]any {
 	return all
 }
 
-// store creates objects as another program does.
+// store creates objects with their statuses, as another program does.
 func (w *world) store(all []*unstructured.Unstructured) {
 	w.Helper()
 	for _, o := range all {
@@ -125,7 +125,7 @@ func (w *world) store(all []*unstructured.Unstructured) {
 	}
 }
 
-// differing returns the paths of values that were there and have changed.
+// differing returns the paths of the values in before that have changed or are gone.
 func differing(before, after map[string]any) (paths []string) {
 	for path, value := range before {
 		if !reflect.DeepEqual(value, after[path]) {
@@ -136,8 +136,8 @@ func differing(before, after map[string]any) (paths []string) {
 	return paths
 }
 
-// operate changes the objects as a manager does: in fields that the older definitions have, in
-// later ones, and in records of our own.
+// operate changes the objects as a manager does: fields that the older definitions have, fields that
+// only ours have, and our own records.
 func (w *world) operate() {
 	w.Helper()
 	at := time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
@@ -159,7 +159,7 @@ func (w *world) operate() {
 	})
 }
 
-// seen is what a manager sees of the objects, without what counts their writes.
+// seen returns the objects as a manager sees them, without version and generation.
 func (w *world) seen() []any {
 	w.Helper()
 	m, s, d := get(w, w.machines, "m").Clone(), get(w, w.sets, "s").Clone(), get(w, w.deployments, "d").Clone()
@@ -169,8 +169,8 @@ func (w *world) seen() []any {
 	return []any{m, s, d}
 }
 
-// TestUpgradeAndRollback: objects that were stored under older definitions are changed under ours,
-// and afterwards under the older ones again. Nothing that those know is lost in either direction.
+// TestUpgradeAndRollback: objects that were stored under older definitions are changed under ours.
+// Then the older definitions are installed again. No field of the older definitions is lost.
 func TestUpgradeAndRollback(t *testing.T) {
 	w := newWorld(t)
 	older := documents(t, "older.yaml")
@@ -179,15 +179,15 @@ func TestUpgradeAndRollback(t *testing.T) {
 	w.store(documents(t, "objects.yaml"))
 	before := map[string]map[string]any{"Machine": w.stored("Machine", "m"), "MachineSet": w.stored("MachineSet", "s"), "MachineDeployment": w.stored("MachineDeployment", "d")}
 	for _, o := range documents(t, "objects.yaml") {
-		require.Subset(t, slices.Collect(maps.Keys(before[o.GetKind()])), slices.Collect(maps.Keys(leaves(o.Object, "", map[string]any{}))), "the older definitions know all of it")
+		require.Subset(t, slices.Collect(maps.Keys(before[o.GetKind()])), slices.Collect(maps.Keys(leaves(o.Object, "", map[string]any{}))), "the older definitions lack fields of the objects")
 	}
 
 	w.define(ours(t), true)
 	for kind, name := range map[string]string{"Machine": "m", "MachineSet": "s", "MachineDeployment": "d"} {
-		require.Equal(t, before[kind], w.stored(kind, name), "nothing is lost by the upgrade alone")
+		require.Equal(t, before[kind], w.stored(kind, name), "the new definitions alone have changed something")
 	}
 	w.operate()
-	under := w.seen()
+	operated := w.seen()
 
 	w.define(older, false)
 	changed := map[string][]string{
@@ -202,11 +202,11 @@ func TestUpgradeAndRollback(t *testing.T) {
 		require.Equal(t, changed[kind], differing(before[kind], w.stored(kind, name)), kind)
 	}
 	conditions := w.stored("Machine", "m")["status/conditions"].([]any)
-	require.Equal(t, "2026-03-02T12:00:00Z", conditions[0].(map[string]any)["lastHeartbeatTime"], "nor what is unknown of a condition")
+	require.Equal(t, "2026-03-02T12:00:00Z", conditions[0].(map[string]any)["lastHeartbeatTime"], "a field of a condition that the library does not know is lost")
 
 	// As long as no manager writes, nothing is lost at all.
 	w.define(ours(t), true)
-	require.Equal(t, under, w.seen())
+	require.Equal(t, operated, w.seen())
 
 	// If an older manager writes, fields that only later releases know are lost, and our own
 	// records stay.
@@ -216,23 +216,23 @@ func TestUpgradeAndRollback(t *testing.T) {
 	m, s, d := get(w, w.machines, "m"), get(w, w.sets, "s"), get(w, w.deployments, "d")
 	require.False(t, m.Spec.Config.DisableHealthTimeout)
 	require.True(t, m.Spec.Marks.Avoid)
-	require.Equal(t, under[0].(*machine.Machine).Status.ResumedAt, m.Status.ResumedAt)
+	require.Equal(t, operated[0].(*machine.Machine).Status.ResumedAt, m.Status.ResumedAt)
 	require.Zero(t, s.Spec.AutoPreserve)
 	require.EqualValues(t, 1, s.Instructions.SurgeAllowance.Surge)
 	require.Equal(t, 720*time.Hour, d.Spec.MaxAge)
-	require.Equal(t, under[2].(*deployment.Deployment).Status.ProgressedAt, d.Status.ProgressedAt)
+	require.Equal(t, operated[2].(*deployment.Deployment).Status.ProgressedAt, d.Status.ProgressedAt)
 }
 
-// restore brings the definitions back for the tests that follow, after the
-// test's own context has ended.
+// restore installs our definitions for the tests that follow. It is a cleanup, so it can't use the
+// test's context.
 func (w *world) restore() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	require.NoError(w, config.Install(ctx, server.Config))
 }
 
-// TestFieldsOfLaterReleasesSurvive: under definitions that have more fields than ours, everything
-// that a manager writes keeps these fields.
+// TestFieldsOfLaterReleasesSurvive: under definitions that have more fields than ours, the writes of a
+// manager keep the values of these fields.
 func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
 	w := newWorld(t)
 	t.Cleanup(func() { w.restore() })
@@ -278,7 +278,8 @@ func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
 	}
 }
 
-// extend adds a field to an object's schema and to those in it.
+// extend adds a field "later" to the schema of an object and to all object schemas in it. It returns
+// how many fields it has added.
 func extend(value any) (n int) {
 	s, ok := value.(map[string]any)
 	properties, _ := s["properties"].(map[string]any)
@@ -292,7 +293,7 @@ func extend(value any) (n int) {
 	return n + 1
 }
 
-// fill sets the added field in each object of that schema.
+// fill sets the field that extend has added, in an object and in all objects in it.
 func fill(value any) {
 	fields, ok := value.(map[string]any)
 	if !ok {
@@ -306,7 +307,7 @@ func fill(value any) {
 	fields["later"] = "kept"
 }
 
-// awaitLater returns once the server knows the added field of a kind.
+// awaitLater waits until the server knows the field "later" of a kind.
 func (w *world) awaitLater(kind string) {
 	w.Helper()
 	text := fmt.Sprintf(`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":%q,"metadata":{"name":"probe"},"spec":{"later":"yes","template":{}}}`, kind)

@@ -1,9 +1,9 @@
-// Package v1alpha1 holds the kinds of group machine.sapcloud.io as an API
-// server stores them: Machine, MachineSet, MachineDeployment and MachineClass.
+// Package v1alpha1 has the kinds of API group machine.sapcloud.io as an API server stores them:
+// Machine, MachineSet, MachineDeployment and MachineClass.
 //
-// Names of fields, their types, subresources, columns and short names are those
-// that fleets, manifests and other programs already use. The packages of the
-// library know nothing of them: package convert translates.
+// The names of fields, their types, subresources, columns and short names are those that fleets,
+// manifests and other programs already use. Other packages of the library do not depend on these
+// types: package convert translates.
 //
 // +kubebuilder:object:generate=true
 // +groupName=machine.sapcloud.io

@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
 )
 
-// definition is what of a definition is established.
+// definition has the parts of a CustomResourceDefinition that other programs rely on.
 type definition struct {
 	Spec struct {
 		Group string
@@ -42,8 +42,7 @@ type column struct {
 	Priority             int
 }
 
-// load reads the definitions of the established group by the plural of their
-// kinds.
+// load reads the definitions of the established API group, by the plurals of their kinds.
 func load(t *testing.T) map[string]definition {
 	t.Helper()
 	all := map[string]definition{}
@@ -57,7 +56,7 @@ func load(t *testing.T) map[string]definition {
 	return all
 }
 
-// facts reads a file of facts.
+// facts reads a file of testdata, which has the established definitions in short form.
 func facts(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file)
@@ -65,7 +64,7 @@ func facts(t *testing.T, file string) []byte {
 	return text
 }
 
-// What people type and what other programs rely on.
+// Names, short names, subresources and columns of the kinds are the established ones.
 func TestDefinitionsAreTheEstablishedOnes(t *testing.T) {
 	var want map[string]struct {
 		Kind, ListKind, Singular string
@@ -91,12 +90,12 @@ func TestDefinitionsAreTheEstablishedOnes(t *testing.T) {
 			assert.True(t, v.Served && v.Storage)
 			assert.Equal(t, fmt.Sprint(fact.Subresources), fmt.Sprint(v.Subresources))
 			established := slices.DeleteFunc(slices.Clone(v.Columns), func(c column) bool { return !slices.Contains(fact.Columns, c) })
-			assert.Equal(t, fact.Columns, established, "ours stand between them, and their order is what people see")
+			assert.Equal(t, fact.Columns, established, "columns are missing or in another order (further columns may be between them)")
 		})
 	}
 }
 
-// structure has a place of its own in a line of facts, or none of interest.
+// structure lists the keywords of a schema that describe handles by itself, or leaves out.
 var structure = map[string]bool{
 	"type": true, "format": true, "properties": true, "items": true, "additionalProperties": true, "required": true, "description": true,
 	"anyOf":                      true, // of a number and a string, wherever int-or-string is
@@ -104,7 +103,7 @@ var structure = map[string]bool{
 	"pattern": true,
 }
 
-// describe is the line of facts about a field.
+// describe returns the words about a field in fields.txt, after its path.
 func describe(schema map[string]any, required bool) string {
 	kind, typed := schema["type"].(string)
 	if schema["x-kubernetes-int-or-string"] == true {
@@ -126,13 +125,13 @@ func describe(schema map[string]any, required bool) string {
 	add(schema["x-kubernetes-map-type"] != nil, fmt.Sprint("map=", schema["x-kubernetes-map-type"]))
 	add(schema["pattern"] != nil, "pattern")
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
-		add(!structure[name], name) // such as a default or a list of values: no field has any
+		add(!structure[name], name) // such as default or enum: the established fields have none
 	}
 	return strings.Join(words, " ")
 }
 
-// fields are the lines of facts about a schema: dots for objects, [] for the
-// items of lists, * for the values of maps.
+// fields adds the description of a schema and of all below it to into, by path. In a path, [] are
+// the items of a list, and * the values of a map.
 func fields(schema map[string]any, path string, required bool, into map[string]string) {
 	into[path] = describe(schema, required)
 	below := func(step string, value any, required bool) {
@@ -149,8 +148,8 @@ func fields(schema map[string]any, path string, required bool, into map[string]s
 	below(".*", schema["additionalProperties"], false)
 }
 
-// Each field that stored objects of the established kinds may have, with all
-// that the schema says of it; and no other.
+// The definitions have exactly the fields that stored objects of the established kinds may have, with
+// the same types and constraints.
 func TestFieldsAreTheEstablishedOnes(t *testing.T) {
 	want := map[string]map[string]string{}
 	for line := range strings.Lines(string(facts(t, "fields.txt"))) {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is what all kinds of this package belong to.
+// GroupVersion is the API group and version of the kinds of this package.
 var GroupVersion = schema.GroupVersion{Group: "machine.sapcloud.io", Version: "v1alpha1"}
 
 // AddToScheme registers the kinds of this package, and their lists.

@@ -29,40 +29,40 @@ type step struct {
 	done func(*world) bool
 }
 
-// life is that of the samples: created, rolled while two pods run of which a budget keeps some,
-// scaled, deleted by force while a volume is attached, and their classes after them. Beside it
-// there is a pool that is scaled and deleted.
-func life(kept int32) []step {
+// life returns the steps of the samples' life: the deployment is created, rolled while a budget
+// protects some of its two pods, scaled, and deleted by force while volumes are attached. A pool is
+// scaled and deleted as well. The classes are deleted last. minAvailable is the budget's.
+func life(minAvailable int32) []step {
 	return []step{
-		{"creation", (*world).create, func(w *world) bool { return w.settled(3) && w.pooled(2) }},
-		{"pods", func(w *world) { w.work(kept) }, func(w *world) bool { return w.pods() == 2 }},
+		{"creation", (*world).create, func(w *world) bool { return w.settled(3) && w.poolSettled(2) }},
+		{"pods", func(w *world) { w.createPods(minAvailable) }, func(w *world) bool { return w.pods() == 2 }},
 		{"rollout", func(w *world) { w.patch(`{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`) },
-			func(w *world) bool { return w.settled(3) && w.only("large") && w.pods() == 2 }},
+			func(w *world) bool { return w.settled(3) && w.onlyClass("large") && w.pods() == 2 }},
 		{"scaling", func(w *world) { w.patch(`{"spec":{"replicas":2}}`) }, func(w *world) bool { return w.settled(2) && len(w.machines()) == 2 }},
-		{"scaling the pool", func(w *world) { w.patchPool(`{"spec":{"replicas":1}}`) }, func(w *world) bool { return w.pooled(1) }},
-		{"deletion of the pool", (*world).forgetPool, (*world).poolless},
-		{"deletion", (*world).force, func(w *world) bool { return len(w.machines()) == 0 && w.gone() }},
-		{"classes", (*world).forgetClasses, (*world).classless},
+		{"scaling the pool", func(w *world) { w.patchPool(`{"spec":{"replicas":1}}`) }, func(w *world) bool { return w.poolSettled(1) }},
+		{"deletion of the pool", (*world).deletePool, (*world).poolGone},
+		{"deletion", (*world).deleteByForce, func(w *world) bool { return len(w.machines()) == 0 && w.gone() }},
+		{"classes", (*world).deleteClasses, (*world).classesGone},
 	}
 }
 
-// live takes the steps, to the end or until enough.
-func (w *world) live(kept int32, enough func() bool) {
+// run runs the steps of a life, to the end or until enough returns true.
+func (w *world) run(minAvailable int32, enough func() bool) {
 	w.Helper()
-	for _, s := range life(kept) {
+	for _, s := range life(minAvailable) {
 		s.do(w)
-		over := false
-		if !lab.Await(patience, func() bool { over = s.done(w); return over || enough() }) {
+		done := false
+		if !lab.Await(patience, func() bool { done = s.done(w); return done || enough() }) {
 			w.Log(strings.Join(logged.with(w.namespace), ""))
-			require.Fail(w, s.name+" does not come to its end", "Refusals: %s", strings.Join(w.refusals(), ""))
+			require.Fail(w, s.name+" is not completed", "Refusals: %s", strings.Join(w.refusals(), ""))
 		}
-		if !over {
+		if !done {
 			return
 		}
 	}
 }
 
-// create stores the samples, in this namespace.
+// create stores the samples in the world's namespace.
 func (w *world) create() {
 	w.Helper()
 	samples, err := config.Objects("samples")
@@ -87,10 +87,10 @@ func (w *world) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"app": "mill"}}
 }
 
-// work runs two pods on the fleet's nodes, of which so many have to be there always.
-func (w *world) work(kept int32) {
+// createPods creates two pods for the fleet's nodes, and a disruption budget for them.
+func (w *world) createPods(minAvailable int32) {
 	w.Helper()
-	least, two := intstr.FromInt32(kept), int32(2)
+	least, two := intstr.FromInt32(minAvailable), int32(2)
 	pick := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "mill"}}
 	require.NoError(w, w.admin.Create(w.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: w.meta("mill"), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: pick},
@@ -104,6 +104,7 @@ func (w *world) work(kept int32) {
 	}}))
 }
 
+// pods counts the running pods.
 func (w *world) pods() (running int) {
 	w.Helper()
 	list := &corev1.PodList{}
@@ -126,7 +127,8 @@ func (w *world) patch(body string) {
 	require.NoError(w, w.admin.Patch(w.Context(), d, client.RawPatch("application/merge-patch+json", []byte(body))))
 }
 
-// settled reports whether all machines of the deployment are new and available.
+// settled reports whether the deployment has the given number of machines, all of them available and
+// of its current template.
 func (w *world) settled(replicas int32) bool {
 	w.Helper()
 	d := &v1alpha1.MachineDeployment{}
@@ -135,8 +137,8 @@ func (w *world) settled(replicas int32) bool {
 	return s.ObservedGeneration >= d.Generation && s.AvailableReplicas == replicas && s.UpdatedReplicas == replicas && s.Replicas == replicas
 }
 
-// pooled reports whether so many machines of the pool are ready.
-func (w *world) pooled(replicas int32) bool {
+// poolSettled reports whether the pool has the given number of machines, all of them ready.
+func (w *world) poolSettled(replicas int32) bool {
 	w.Helper()
 	p := &poolsv1alpha1.MachinePool{}
 	require.NoError(w, w.get("batch", p))
@@ -150,12 +152,12 @@ func (w *world) patchPool(body string) {
 	require.NoError(w, w.admin.Patch(w.Context(), p, client.RawPatch("application/merge-patch+json", []byte(body))))
 }
 
-func (w *world) forgetPool() {
+func (w *world) deletePool() {
 	w.Helper()
 	require.NoError(w, w.admin.Delete(w.Context(), &poolsv1alpha1.MachinePool{ObjectMeta: w.meta("batch")}))
 }
 
-func (w *world) poolless() bool {
+func (w *world) poolGone() bool {
 	return apierrors.IsNotFound(w.get("batch", &poolsv1alpha1.MachinePool{}))
 }
 
@@ -166,14 +168,14 @@ func (w *world) machines() []v1alpha1.Machine {
 	return list.Items
 }
 
-// only reports whether all machines are of one class.
-func (w *world) only(class string) bool {
+// onlyClass reports whether all machines are of that class.
+func (w *world) onlyClass(class string) bool {
 	return !slices.ContainsFunc(w.machines(), func(m v1alpha1.Machine) bool { return m.Spec.Class.Name != class })
 }
 
-// force deletes the fleet by force, without regard to its pods, with a volume attached to each
-// node.
-func (w *world) force() {
+// deleteByForce attaches a volume to each node, and deletes the deployment and its machines by force,
+// without regard to their pods.
+func (w *world) deleteByForce() {
 	w.Helper()
 	for _, m := range w.machines() {
 		volume := "volume-" + m.Name
@@ -196,7 +198,7 @@ func (w *world) gone() bool {
 	return client.IgnoreNotFound(w.get("web", &v1alpha1.MachineDeployment{})) == nil && w.get("web", &v1alpha1.MachineDeployment{}) != nil
 }
 
-func (w *world) forgetClasses() {
+func (w *world) deleteClasses() {
 	w.Helper()
 	for _, o := range []client.Object{
 		&v1alpha1.MachineClass{ObjectMeta: w.meta("small")}, &v1alpha1.MachineClass{ObjectMeta: w.meta("large")}, &corev1.Secret{ObjectMeta: w.meta("sample")},
@@ -205,16 +207,16 @@ func (w *world) forgetClasses() {
 	}
 }
 
-func (w *world) classless() bool {
+func (w *world) classesGone() bool {
 	return w.get("small", &v1alpha1.MachineClass{}) != nil && w.get("large", &v1alpha1.MachineClass{}) != nil && w.get("sample", &corev1.Secret{}) != nil
 }
 
-// TestRulesSuffice: a whole life under the rules of the manifests and no others. Nothing is
-// refused.
+// TestRulesSuffice: with the permissions of the manifests and no others, all steps succeed and nothing
+// is refused.
 func TestRulesSuffice(t *testing.T) {
-	w := newWorld(t, leave{})
+	w := newWorld(t, permission{})
 	stop := w.manage()
-	w.live(1, func() bool { return false })
+	w.run(1, func() bool { return false })
 	stop()
 	require.NoError(t, <-w.ended)
 	require.Empty(t, w.refusals())

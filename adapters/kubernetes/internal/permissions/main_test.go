@@ -24,16 +24,16 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/lab"
 )
 
-// The long tests live a life for each permission that is taken away, in the code that the short ones
-// run under the race detector.
+// The long tests run all steps once for each permission that is removed. The short tests run the same
+// code under the race detector.
 //
 //make:long-tests-without-race
 
-// server is the API server of all tests here. It requires permission to refer to an owner, as few
-// servers do.
+// server is the API server of all tests here. Unlike most servers, it requires a permission for owner
+// references with blockOwnerDeletion.
 var server *lab.Lab
 
-// logged is all that any library logged.
+// logged has all log lines of this process.
 var logged = &memory{}
 
 func TestMain(m *testing.M) {
@@ -52,13 +52,13 @@ func TestMain(m *testing.M) {
 		"--", "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"))
 }
 
-// memory keeps lines.
+// memory is a writer that keeps lines.
 type memory struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Write implements io.Writer. Quotes are as they were before they were logged.
+// Write implements io.Writer. It removes the backslashes that the log handler puts before quotes.
 func (m *memory) Write(line []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +66,7 @@ func (m *memory) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// with returns the lines that hold all of these texts.
+// with returns the lines that contain all of these texts.
 func (m *memory) with(texts ...string) (found []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// byStream: the server of these tests sends existing objects as part of a watch.
-const byStream = "a server that can't do so is asked for a list"
+// byStream is the use of list permissions. The server of these tests needs none of them, because it
+// sends existing objects as part of a watch.
+const byStream = "lists from a server that can't send existing objects as part of a watch"
 
-// rare are permissions that a life here does not use, and what uses them.
+// rare are permissions that these tests do not use, and what uses them.
 var rare = map[string]string{
 	"target get core pods":                             "an eviction that conflicts, since the pod was replaced meanwhile: cluster.TestEvictions",
-	"kube-system update core secrets":                  "a token that has to last longer: bootstrap.TestRenew",
+	"kube-system update core secrets":                  "a token that has to last longer: bootstrap.TestTokenIsFoundAgain",
 	"control get millwright-go.github.io machinepools": "a drain of a pool's node that takes a while: controllers.TestPoolReplacesANode",
 	"control list core secrets":                        byStream,
 	"target list core nodes":                           byStream,
@@ -24,25 +25,24 @@ var rare = map[string]string{
 	"target list storage.k8s.io volumeattachments":     byStream,
 }
 
-// harmless are permissions without which a whole life still succeeds.
+// harmless are permissions without which all steps still succeed.
 var harmless = map[string]bool{
 	"control create events.k8s.io events": true,
 	"control create core events":          true,
 }
 
-// ending are permissions without which a manager can't stay the leader, and ends.
+// ending are permissions without which a manager can't stay the leader, so that it ends.
 var ending = map[string]bool{"control update coordination.k8s.io leases millwright-manager": true}
 
-// some is the step between the permissions that are removed with -short, because each is a life of
-// seconds.
-const some = 8
+// sampleStep: with -short every eighth permission is tested, because each takes seconds.
+const sampleStep = 8
 
-// TestRefusals: if any single permission is removed, the log names it, with verb and resource.
-// Nothing else is refused, and the manager goes on.
+// TestRefusals: if any single permission is removed, the log names its verb and resource. Nothing else
+// is refused, and the manager keeps running.
 func TestRefusals(t *testing.T) {
 	slots := make(chan bool, 6)
-	for i, l := range leaves(t) {
-		if rare[l.String()] != "" || testing.Short() && i%some != 0 {
+	for i, l := range allPermissions(t) {
+		if rare[l.String()] != "" || testing.Short() && i%sampleStep != 0 {
 			continue
 		}
 		t.Run(l.String(), func(t *testing.T) {
@@ -56,9 +56,9 @@ func TestRefusals(t *testing.T) {
 			if harmless[l.String()] {
 				enough = func() bool { return false }
 			}
-			w.live(0, enough)
+			w.run(0, enough)
 			t.Log(strings.Join(logged.with(w.namespace), ""))
-			eventually(t, "the log to tell of the missing leave", w.refused)
+			eventually(t, "the log to name the missing permission", w.refused)
 			t.Log(time.Since(began))
 			if !ending[l.String()] {
 				require.Empty(t, w.ended)

@@ -16,21 +16,21 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
 )
 
-// These are the places where rules apply.
+// These are the namespaces in which a permission applies.
 const (
 	control = "control" // the fleet's namespace
-	target  = "target"  // everywhere
+	target  = "target"  // all namespaces
 	system  = metav1.NamespaceSystem
 )
 
-// leave is a permission: one verb that the rules allow for one resource.
-type leave struct {
+// permission is one verb that the rules allow for one resource.
+type permission struct {
 	place, verb, group, resource string
 	name                         string // empty for all
 }
 
 // String returns a unique text.
-func (l leave) String() string {
+func (l permission) String() string {
 	text := fmt.Sprintf("%s %s %s %s", l.place, l.verb, cmp.Or(l.group, "core"), l.resource)
 	if l.name != "" {
 		text += " " + l.name
@@ -38,8 +38,8 @@ func (l leave) String() string {
 	return text
 }
 
-// refusal is what the server answers without this permission.
-func (l leave) refusal(namespace string) string {
+// refusal returns the error text of the server without this permission.
+func (l permission) refusal(namespace string) string {
 	if strings.HasSuffix(l.resource, "/finalizers") {
 		return "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on"
 	}
@@ -57,7 +57,7 @@ func user(namespace string) string {
 	return "system:serviceaccount:" + namespace + ":millwright-manager"
 }
 
-// manifests are the rules and their bindings, and the account.
+// manifests returns the roles, their bindings and the account.
 func manifests(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	ours, err := config.Objects("rbac/control")
@@ -67,7 +67,8 @@ func manifests(t *testing.T) []*unstructured.Unstructured {
 	return slices.Concat(ours, theirs)
 }
 
-// rulesOf returns the rules of a role, of either kind, and where they apply.
+// rulesOf returns the rules of a Role or ClusterRole, and where they apply. It returns nothing for
+// other objects.
 func rulesOf(t *testing.T, o *unstructured.Unstructured) (rules []rbacv1.PolicyRule, place string) {
 	t.Helper()
 	switch o.GetKind() {
@@ -86,8 +87,8 @@ func rulesOf(t *testing.T, o *unstructured.Unstructured) (rules []rbacv1.PolicyR
 	return role.Rules, place
 }
 
-// leaves returns all that the manifests allow, each once.
-func leaves(t *testing.T) (all []leave) {
+// allPermissions returns all permissions in the manifests.
+func allPermissions(t *testing.T) (all []permission) {
 	t.Helper()
 	for _, o := range manifests(t) {
 		rules, place := rulesOf(t, o)
@@ -99,7 +100,7 @@ func leaves(t *testing.T) (all []leave) {
 }
 
 // split returns the single permissions of a rule.
-func split(r *rbacv1.PolicyRule, place string) (all []leave) {
+func split(r *rbacv1.PolicyRule, place string) (all []permission) {
 	names := r.ResourceNames
 	if len(names) == 0 {
 		names = []string{""}
@@ -108,7 +109,7 @@ func split(r *rbacv1.PolicyRule, place string) (all []leave) {
 		for _, resource := range r.Resources {
 			for _, verb := range r.Verbs {
 				for _, name := range names {
-					all = append(all, leave{place, verb, group, resource, name})
+					all = append(all, permission{place, verb, group, resource, name})
 				}
 			}
 		}
@@ -116,8 +117,8 @@ func split(r *rbacv1.PolicyRule, place string) (all []leave) {
 	return all
 }
 
-// rule returns the rule that gives one permission.
-func (l leave) rule() rbacv1.PolicyRule {
+// rule returns a rule for this permission only.
+func (l permission) rule() rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{APIGroups: []string{l.group}, Resources: []string{l.resource}, Verbs: []string{l.verb}}
 	if l.name != "" {
 		r.ResourceNames = []string{l.name}
@@ -125,11 +126,11 @@ func (l leave) rule() rbacv1.PolicyRule {
 	return r
 }
 
-// TestRulesAreDistinct: no permission is given twice, none is for everything, and each is about one
-// place.
+// TestRulesAreDistinct: no permission is given twice, none has a wildcard, and none has a verb that
+// could give further permissions.
 func TestRulesAreDistinct(t *testing.T) {
-	seen := map[leave]bool{}
-	for _, l := range leaves(t) {
+	seen := map[permission]bool{}
+	for _, l := range allPermissions(t) {
 		require.False(t, seen[l], "%s is given twice", l)
 		seen[l] = true
 		require.NotContains(t, l.String(), "*")

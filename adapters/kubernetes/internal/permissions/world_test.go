@@ -30,12 +30,12 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
-// world is a fleet in a namespace of its own, and an account that has what the manifests give it,
-// except for one permission.
+// world is a fleet in its own namespace, and an account with the permissions of the manifests, except
+// for one.
 type world struct {
 	*testing.T
 	namespace string
-	lacks     leave
+	lacks     permission
 	admin     client.Client
 	core      kubernetes.Interface
 	account   *rest.Config
@@ -44,7 +44,7 @@ type world struct {
 
 var worlds atomic.Int64
 
-func newWorld(t *testing.T, lacks leave) *world {
+func newWorld(t *testing.T, lacks permission) *world {
 	t.Helper()
 	w := &world{T: t, namespace: fmt.Sprintf("fleet-%d", worlds.Add(1)), lacks: lacks, ended: make(chan error, 1)}
 	var err error
@@ -59,13 +59,14 @@ func newWorld(t *testing.T, lacks leave) *world {
 	return w
 }
 
-// permit applies the manifests, in this world's names.
-func (w *world) permit() (given []leave) {
+// permit applies the manifests, without the permission that is to be missing and renamed for this
+// world. It returns the permissions.
+func (w *world) permit() (given []permission) {
 	w.Helper()
 	for _, o := range manifests(w.T) {
 		rules, place := rulesOf(w.T, o)
 		if place != "" {
-			var kept []any
+			var remaining []any
 			for i := range rules {
 				for _, l := range split(&rules[i], place) {
 					if l == w.lacks {
@@ -73,10 +74,10 @@ func (w *world) permit() (given []leave) {
 					}
 					given = append(given, l)
 					r := l.rule()
-					kept = append(kept, plainRule(r.APIGroups, r.Resources, r.Verbs, r.ResourceNames))
+					remaining = append(remaining, plainRule(r.APIGroups, r.Resources, r.Verbs, r.ResourceNames))
 				}
 			}
-			o.Object["rules"] = kept
+			o.Object["rules"] = remaining
 		}
 		w.rename(o)
 		require.NoError(w, w.admin.Create(w.Context(), o))
@@ -100,8 +101,8 @@ func plain(texts []string) (all []any) {
 	return all
 }
 
-// rename moves an object to the world's namespace. An object without a namespace, or in that of the
-// system, gets a name of the world's instead.
+// rename moves an object to the world's namespace. An object without a namespace, or in kube-system,
+// gets a unique name instead.
 func (w *world) rename(o *unstructured.Unstructured) {
 	suffix := ""
 	switch o.GetNamespace() {
@@ -123,7 +124,7 @@ func (w *world) rename(o *unstructured.Unstructured) {
 	}
 }
 
-// login gets the account's access, as a pod would have it.
+// login gets a token of the account, as a pod would have it.
 func (w *world) login() {
 	w.Helper()
 	token, err := w.core.CoreV1().ServiceAccounts(w.namespace).CreateToken(w.Context(), "millwright-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -132,8 +133,8 @@ func (w *world) login() {
 	w.account.BearerToken, w.account.QPS = token.Status.Token, -1
 }
 
-// await returns once the server knows of all rules.
-func (w *world) await(given []leave) {
+// await waits until the server grants all permissions.
+func (w *world) await(given []permission) {
 	w.Helper()
 	for _, l := range given {
 		resource, sub, _ := strings.Cut(l.resource, "/")
@@ -145,7 +146,7 @@ func (w *world) await(given []leave) {
 			about.Namespace = system
 		}
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user(w.namespace), ResourceAttributes: about}}
-		eventually(w.T, "leave to "+l.String(), func() bool {
+		eventually(w.T, "permission to "+l.String(), func() bool {
 			answer, err := w.core.AuthorizationV1().SubjectAccessReviews().Create(w.Context(), review, metav1.CreateOptions{})
 			require.NoError(w, err)
 			return answer.Status.Allowed
@@ -153,12 +154,12 @@ func (w *world) await(given []leave) {
 	}
 }
 
-// manage runs provider and controllers, the latter as the account, until stop.
+// manage runs a simulated provider, and the controllers with the account, until stop is called.
 func (w *world) manage() (stop func()) {
 	w.Helper()
 	provider, err := simulated.New(simulated.Options{
 		Dir: w.TempDir(), Nodes: w.core, Create: 10 * time.Millisecond, Boot: 50 * time.Millisecond, Delete: 10 * time.Millisecond, Period: 200 * time.Millisecond,
-		Heartbeat: 5 * time.Second, // the server's controllers take a node for lost that is silent for 40 s
+		Heartbeat: 5 * time.Second, // the cluster marks a node as not ready after 40 s without a heartbeat
 	})
 	require.NoError(w, err)
 	term, deadline, period := 20*time.Second, 15*time.Second, 300*time.Millisecond
@@ -187,10 +188,10 @@ func (w *world) manage() (stop func()) {
 	return stop
 }
 
-// refused reports whether the log, or the state of a machine, names the missing permission.
+// refused reports whether the log, or the status of a machine, names the missing permission.
 func (w *world) refused() bool {
 	w.Helper()
-	if w.lacks == (leave{}) {
+	if w.lacks == (permission{}) {
 		return false
 	}
 	text := w.lacks.refusal(w.namespace)
@@ -198,9 +199,9 @@ func (w *world) refused() bool {
 		slices.ContainsFunc(w.machines(), func(m v1alpha1.Machine) bool { return strings.Contains(m.Status.LastOperation.Description, text) })
 }
 
-// refusals returns all that the account was refused, except for the missing permission.
+// refusals returns the log lines about refused requests, except for those of the missing permission.
 func (w *world) refusals() []string {
 	return slices.DeleteFunc(logged.with(fmt.Sprintf("User %q cannot", user(w.namespace))), func(line string) bool {
-		return w.lacks != (leave{}) && strings.Contains(line, w.lacks.refusal(w.namespace))
+		return w.lacks != (permission{}) && strings.Contains(line, w.lacks.refusal(w.namespace))
 	})
 }

@@ -1,10 +1,9 @@
-// Package v1alpha1 holds the kind of API group millwright-go.github.io as an API
-// server stores it: MachinePool, a group of machines that the provider manages.
+// Package v1alpha1 has the kind of API group millwright-go.github.io as an API server stores it:
+// MachinePool, a group of machines that the provider manages.
 //
-// The API group is not machine.sapcloud.io, since that one has no such kind and
-// belongs to others. It is named for where this project lives.
-// Fields have the names that package machinepool uses, so that what it says
-// of a field is found in the object; package convert translates.
+// The API group is not machine.sapcloud.io, because that group belongs to another project, and has no
+// such kind. It is named after the site of this project. Fields have the names that package
+// machinepool uses. Package convert translates.
 //
 // +kubebuilder:object:generate=true
 // +groupName=millwright-go.github.io

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is what the kind of this package belongs to.
+// GroupVersion is the API group and version of the kind of this package.
 var GroupVersion = schema.GroupVersion{Group: "millwright-go.github.io", Version: "v1alpha1"}
 
 // AddToScheme registers the kind of this package, and its list.
