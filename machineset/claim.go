@@ -35,7 +35,7 @@ func (d *state) adoptable() []*machine.Machine {
 	for _, m := range d.o.Orphans {
 		if m != nil && m.Owner == nil && !m.Deleted() && m.Namespace == d.s.Namespace &&
 			d.s.Spec.Selector.Matches(m.Labels) {
-			found = appendUpTo(found, m, d.p.Burst)
+			found = appendUpTo(found, m, d.burst())
 		}
 	}
 	return found

@@ -138,6 +138,17 @@ func (d *state) readLiveSince(since time.Time, before string) (plan Plan, found 
 	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Detail: before}}, true
 }
 
+// A plan for a large set has a plansPerSet-th of it, but no more than maxBurst machines.
+const (
+	plansPerSet = 20
+	maxBurst    = 10_000
+)
+
+// burst returns how many machines one plan creates, deletes or changes at most, see Policy.Burst.
+func (d *state) burst() int {
+	return max(int(d.p.Burst), min(max(d.wanted(), len(d.o.Machines))/plansPerSet, maxBurst))
+}
+
 // minReady is how long a machine must be ready to count as available.
 func (d *state) minReady() time.Duration {
 	if d.p.IgnoreMinReady {

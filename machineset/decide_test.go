@@ -61,6 +61,29 @@ func TestPolicyValidate(t *testing.T) {
 	requireField(t, p.Validate(), "policy.burst")
 }
 
+// TestLargePlans: a plan for a large set is a twentieth of it, up to 10,000 machines.
+func TestLargePlans(t *testing.T) {
+	for _, line := range []struct {
+		replicas, burst int32
+		want            int64
+	}{
+		{1_999, 0, 100},
+		{3_000, 0, 150},
+		{3_000, 200, 200},
+		{400_000, 0, 10_000},
+		{math.MaxInt32, 1, 10_000},
+	} {
+		s := newSet(line.replicas)
+		s.Owner = &object.Owner{Kind: "Deployment", Name: "web", UID: "d"}
+		s.Finalizers = []string{machineset.Finalizer}
+		o := &machineset.Observation{Set: s, Read: decision.Freshness{Began: morning, Ended: morning}}
+		plan, err := machineset.Decide(o, &machineset.Policy{Burst: line.burst}, morning)
+		require.NoError(t, err)
+		require.IsType(t, &machineset.Update{}, plan.Write)
+		require.Equal(t, line.want, plan.Write.(*machineset.Update).Set.Instructions.Reservation.Reserved, line)
+	}
+}
+
 // TestCrashLoopPolicy: CrashLoopBase is off, or at least a second and at most CrashLoopMax.
 func TestCrashLoopPolicy(t *testing.T) {
 	for _, line := range []struct {

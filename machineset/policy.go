@@ -23,7 +23,9 @@ const (
 // unless another source is named.
 type Policy struct {
 	// Burst is how many machines one plan creates, deletes or changes at most, so that a plan and its
-	// answers stay small. It does not slow a set down: the next plan follows at once, and one pass of a
+	// answers stay small. Where a twentieth of the set is more, it is that, up to 10,000: a plan counts
+	// all machines of its set, so 20 plans for a whole set cost the same for each machine, however large
+	// the set is. It does not slow a set down: the next plan follows at once, and one pass of a
 	// set of 250 may create all of them. For limits of calls to the provider at a time, see
 	// manager.Options.Tuning.Workers and driver.Limit. From 1 to 10,000; default 100.
 	Burst int32
@@ -128,7 +130,7 @@ func (p *Policy) WithDefaults() *Policy {
 func (p *Policy) Validate() error {
 	p = p.WithDefaults()
 	switch {
-	case p.Burst < 1 || p.Burst > 10_000:
+	case p.Burst < 1 || p.Burst > maxBurst:
 		return object.Invalid("policy.burst", "must be from 1 to 10000")
 	case p.ExpireAtOnce < 1 || p.ExpireAtOnce > 10_000:
 		return object.Invalid("policy.expireAtOnce", "must be from 1 to 10000")

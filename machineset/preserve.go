@@ -102,14 +102,14 @@ func (d *state) preserve() (Plan, bool) {
 			slices.SortFunc(p.counted, soonestEnding)
 			over = p.counted[:-room]
 		}
-		over = over[:min(len(over), int(d.p.Burst))]
+		over = over[:min(len(over), d.burst())]
 		orders := changed(over, decision.Why{Reason: reasonUnpreserve, Want: int64(limit)}, func(m *machine.Machine) {
 			delete(m.Annotations, key)
 		})
 		return Plan{Push: orders, Why: d.whyPreserve(reasonUnpreserving, len(orders))}, true
 	}
 	slices.SortFunc(p.eligible, longestFailed)
-	chosen := p.eligible[:min(room, len(p.eligible), int(d.p.Burst))]
+	chosen := p.eligible[:min(room, len(p.eligible), d.burst())]
 	orders := changed(chosen, decision.Why{Reason: reasonPreserve, Want: int64(limit)}, func(m *machine.Machine) {
 		annotations := make(map[string]string, len(m.Annotations)+1)
 		maps.Copy(annotations, m.Annotations)

@@ -228,7 +228,8 @@ func TestSurplusDeletionOrder(t *testing.T) {
 		})
 		slices.SortFunc(all, deletionOrder(p.Age, o.Set.Spec.MinReady))
 		surplus := len(all) - int(o.Set.Spec.Replicas)
-		want := all[:min(surplus, int(p.Burst))]
+		burst := max(int(p.Burst), len(o.Machines)/20, int(o.Set.Spec.Replicas)/20)
+		want := all[:min(surplus, burst)]
 		require.Len(t, plan.Delete, len(want))
 		for i, m := range want {
 			got := plan.Delete[i].Machine

@@ -50,7 +50,7 @@ func (d *state) replaceRequested() (Plan, bool) {
 	}
 	available := r.available.sorted()
 	machines := append(r.others.sorted(), available[:min(n, len(available))]...)
-	machines = machines[:min(len(machines), int(d.p.Burst))]
+	machines = machines[:min(len(machines), d.burst())]
 	orders := make([]Order, len(machines))
 	for i, v := range machines {
 		orders[i] = Order{Machine: v.machine, Why: d.whyReplaced(v)}

@@ -137,7 +137,7 @@ func (d *state) reserve(short int) (Plan, bool) {
 	if plan, found := d.readLive("creating machines"); found {
 		return plan, true
 	}
-	n := int64(min(short, int(d.p.Burst)))
+	n := int64(min(short, d.burst()))
 	changed := d.s.Clone()
 	changed.Instructions.Reservation = changed.Instructions.Reservation.Next(n, d.stamp())
 	why := d.tally(reasonReserve)
@@ -148,7 +148,7 @@ func (d *state) reserve(short int) (Plan, bool) {
 // createMissing orders machines under the lowest names that have no machine yet, and no more than are
 // missing: if the set was scaled down meanwhile, the other names stay unused.
 func (d *state) createMissing(short int) Plan {
-	n := int(min(int64(short), int64(d.p.Burst), d.summary.names.unanswered))
+	n := int(min(int64(short), int64(d.burst()), d.summary.names.unanswered))
 	why := d.tally(reasonCreate)
 	why.Count, why.For = int64(n), d.reservedFor()
 	orders := make([]Order, n)

@@ -47,7 +47,7 @@ type difference struct {
 
 // count fills in the summary. It reads each machine once.
 func (c *summary) count(d *state) {
-	burst := int(d.p.Burst)
+	burst := d.burst()
 	c.failing.limit = failedLimit
 	if d.live() {
 		c.replaced.limit = burst
@@ -99,7 +99,7 @@ func (v *counter) visit(m *machine.Machine) {
 	c := &v.d.summary
 	full := hasLabels(m.Labels, v.labels)
 	if !v.d.s.Deleted() && !v.matches(m, full) {
-		c.unmatched = appendUpTo(c.unmatched, m, v.d.p.Burst)
+		c.unmatched = appendUpTo(c.unmatched, m, v.d.burst())
 		return
 	}
 	if full {
@@ -140,7 +140,7 @@ func (v *counter) note(m *machine.Machine) {
 		c.failures++
 		c.failing.offer(ranked{age: -m.CreatedAt.Unix(), machine: m})
 	}
-	if len(c.differing) < int(v.d.p.Burst) {
+	if len(c.differing) < v.d.burst() {
 		if what := v.difference(m); what != "" {
 			c.differing = append(c.differing, difference{m, what})
 		}
@@ -195,8 +195,8 @@ func hasLabels(have map[string]string, want []label) bool {
 	return true
 }
 
-func appendUpTo(list []*machine.Machine, m *machine.Machine, limit int32) []*machine.Machine {
-	if len(list) < int(limit) {
+func appendUpTo(list []*machine.Machine, m *machine.Machine, limit int) []*machine.Machine {
+	if len(list) < limit {
 		list = append(list, m)
 	}
 	return list

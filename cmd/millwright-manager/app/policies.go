@@ -46,7 +46,7 @@ type drainPolicy struct {
 }
 
 type setPolicy struct {
-	SetBurst         int32               `policy:"set.Burst" help:"Machines that a set creates or deletes per reconcile. It does not limit the rate, because the next reconcile follows immediately; driver-concurrency and driver-qps do."`
+	SetBurst         int32               `policy:"set.Burst" help:"Machines that a set creates or deletes per reconcile, or a twentieth of the set if that is more. It does not limit the rate, because the next reconcile follows immediately; driver-concurrency and driver-qps do."`
 	SetAgeOrder      machineset.AgeOrder `placeholder:"ORDER" policy:"set.Age" help:"Which of otherwise equal machines is deleted first: empty (the oldest), Newest or Random."`
 	SetCrashLoopBase time.Duration       `policy:"set.CrashLoopBase" help:"Initial backoff for replacing machines that failed before they ran; doubles per failure, 0 disables."`
 	SetCrashLoopMax  time.Duration       `policy:"set.CrashLoopMax" help:"Maximum of that backoff."`

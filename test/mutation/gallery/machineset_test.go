@@ -122,8 +122,8 @@ var ofMachineset = []mutant{
 		name:   "one more name is reserved than machines are missing",
 		breaks: "P12",
 		file:   "machineset/reservation.go",
-		from:   "n := int64(min(short, int(d.p.Burst)))",
-		to:     "n := int64(min(short+1, int(d.p.Burst)))",
+		from:   "n := int64(min(short, d.burst()))",
+		to:     "n := int64(min(short+1, d.burst()))",
 		by:     "TestRequestedAndExpiredCountsOnce|TestExpiry",
 	},
 	{
