@@ -202,7 +202,7 @@ func TestP14TheRecordOutlivesTheVM(t *testing.T) {
 		w.store.remove()
 		w.provider.faults = func(codes.Call) fault { return fault{code: code} }
 		s := &shell{w: w}
-		for range 50 { // days, beyond every timeout
+		for range 50 { // several days, longer than all timeouts
 			plan, gone, err := s.reconcile()
 			require.NoError(t, err)
 			require.False(t, gone, "%s", code)
@@ -232,8 +232,8 @@ func TestP16NoDeleteCallWithoutCreateCall(t *testing.T) {
 // Invariants: P16
 func TestP16NoDeleteCallForTheNameOfAnotherVM(t *testing.T) {
 	for name, c := range map[string]struct {
-		before []fault // of the creates before the one that finds the name taken
-		calls  int
+		before []fault // answers to creates before the one that is answered ALREADY_EXISTS
+		calls  int     // of DeleteMachine
 	}{
 		"at once":                    {nil, 0},
 		"after refusals":             {[]fault{{code: codes.ResourceExhausted}, {code: codes.PermissionDenied}}, 0},

@@ -476,8 +476,8 @@ func (vm *VM) wrongVMMessage() string {
 // If a quota is exhausted or a class is wrong, the provider refuses to create every machine of the class.
 // Package safety/backoff counts these refusals, and the caller gives each machine of the class a ClassBackoff.
 // One machine of the class at a time gets a permit for the next attempt. Until a machine has the permit, it
-// makes no create call, and its creation timeout does not begin. If a quota is exhausted, its status says so
-// once, for an autoscaler to read.
+// makes no create call. Its creation timeout begins with its first attempt. If a quota is exhausted, its status
+// says so once, for an autoscaler to read.
 
 // permitRetry is how long to wait before AskCreate is repeated, unless the answer says when.
 const permitRetry = 5 * time.Second
@@ -585,8 +585,8 @@ func (d *decider) renewToken() (Plan, bool) {
 	return Plan{Effect: RenewToken{until}, Why: decision.Why{Reason: reasonRenewToken, For: until.Sub(d.now)}}, true
 }
 
-// joinTimeProlonged reports whether a freeze or a pause has moved the creation deadline, so that the token
-// may expire before it. While it does, each pass renews the token, because renewals are not recorded.
+// joinTimeProlonged reports whether a freeze or a pause has moved the creation deadline. Then the token may
+// expire before the deadline, and each pass renews it, because renewals are not recorded.
 func (d *decider) joinTimeProlonged() bool { return d.waitBase(d.m.CreatedAt).After(d.m.CreatedAt) }
 
 // removeToken deletes the token once the machine no longer needs it.

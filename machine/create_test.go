@@ -132,7 +132,7 @@ func TestP28MachinesInClassBackoffCostNothing(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, before, w.store.live().Version, "written: %s", plan.Why)
 			require.Empty(t, w.provider.calls, "called: %s", plan.Why)
-			require.True(t, plan.At.After(w.now) && !plan.At.After(until), "P21")
+			require.True(t, plan.At.After(w.now) && !plan.At.After(until), "P21: At is in the past, or after the end of the backoff")
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 10_000_000).Draw(t, "passes")) * time.Millisecond)
 		}
 		w.runPass(s)

@@ -99,7 +99,7 @@ func requireDeletionEnds(t *testing.T, w *world, from string) {
 		require.False(t, plan.At.IsZero(), "%s: waits endlessly: %s", from, plan.Why)
 		w.now = plan.At
 	}
-	require.Fail(t, "no end", "%s until %s, given until %s: %s", from, w.now, end, state(w.store.live()))
+	require.Fail(t, "the deletion does not end", "%s until %s, given until %s: %s", from, w.now, end, state(w.store.live()))
 }
 
 // P18: a deletion ends also with arbitrary values in all other fields.
@@ -127,7 +127,7 @@ func TestP18DeletionEndsFromAnyGarbage(t *testing.T) {
 			require.False(t, plan.At.After(w.now.Add(time.Hour)), "waits till %s: %s", plan.At, plan.Why)
 			w.now = plan.At
 		}
-		require.Fail(t, "no end")
+		require.Fail(t, "the deletion does not end")
 	})
 }
 
@@ -178,7 +178,7 @@ func TestP28ConditionsAreCopiedOnce(t *testing.T) {
 	require.Equal(t, writes+1, w.store.writes)
 	require.Equal(t, []string{"DiskPressure False", "Ready True", " "}, conditions(w.store.live().Status.Conditions))
 	stored := w.store.live().Clone()
-	for i := range stored.Status.Conditions { // as a store that keeps JSON gives them back
+	for i := range stored.Status.Conditions { // as a store that encodes JSON may return them
 		c := &stored.Status.Conditions[i]
 		c.Since = c.Since.In(time.FixedZone("elsewhere", 3600))
 	}

@@ -15,20 +15,19 @@ import (
 type gate struct {
 	call    codes.Call
 	prepare func(*world) // brings a machine to where the call is made
-	also    func(*world) // what has to hold for the call to be the next effect
 }
 
 var gates = []gate{
-	{codes.GetMachineStatus, func(w *world) { w.createMachine() }, nil},
-	{codes.CreateMachine, func(w *world) { w.createMachine() }, nil},
-	{codes.InitializeMachine, func(w *world) { w.provider.hasInit = true; w.createMachine() }, nil},
-	{codes.DeleteMachine, func(w *world) { w.createRunning(); w.store.remove() }, nil},
+	{codes.GetMachineStatus, func(w *world) { w.createMachine() }},
+	{codes.CreateMachine, func(w *world) { w.createMachine() }},
+	{codes.InitializeMachine, func(w *world) { w.provider.hasInit = true; w.createMachine() }},
+	{codes.DeleteMachine, func(w *world) { w.createRunning(); w.store.remove() }},
 	{codes.UpdateMachine, func(w *world) {
 		w.fields = []string{"tags"}
 		w.setClassSpec(spec("s"))
 		w.createRunning()
 		w.setClassSpec(spec("s", "team", "b"))
-	}, nil},
+	}},
 }
 
 // passesOver reports whether a code of the call is no failure, or a failure that is not retried.
@@ -38,7 +37,7 @@ func (g gate) passesOver(code codes.Code) bool {
 		return code == codes.OK || code == codes.NotFound || code == codes.Unimplemented
 	case codes.CreateMachine:
 		return code == codes.OK || code == codes.AlreadyExists
-	case codes.InitializeMachine, codes.UpdateMachine: // final for the latter: see TestUnimplementedUpdateIsNotRepeated
+	case codes.InitializeMachine, codes.UpdateMachine: // for the latter see TestUnimplementedUpdateIsNotRepeated
 		return code == codes.OK || code == codes.NotFound || code == codes.Unimplemented
 	}
 	return code == codes.OK || code == codes.NotFound
@@ -73,7 +72,7 @@ func TestGatesFollowTheRecoveryTable(t *testing.T) {
 			w, s, plan := g.failOnce(t, code)
 			recorded := code
 			if code == codes.Uninitialized && g.call == codes.GetMachineStatus {
-				recorded = codes.Internal // with no ID anywhere there is nothing to initialize
+				recorded = codes.Internal // without an ID there is no VM to initialize
 			}
 			recovery := codes.RecoveryFor(g.call, recorded)
 			if recovery.Class == codes.None {

@@ -110,8 +110,8 @@ func TestP26TagsEndAsTheClassSays(t *testing.T) {
 		c.advance(time.Hour)
 		_, _, err := c.shell.reconcile()
 		require.NoError(t, err)
-		require.Equal(t, writes, c.store.writes, "P28")
-		require.Equal(t, calls, c.provider.calls[codes.UpdateMachine], "P28")
+		require.Equal(t, writes, c.store.writes, "P28: a settled machine was written")
+		require.Equal(t, calls, c.provider.calls[codes.UpdateMachine], "P28: an updated VM was updated again")
 	})
 }
 

@@ -326,7 +326,7 @@ type agentModel struct {
 	answer  string // empty: it never answers
 	takes   time.Duration
 	reason  string
-	updated int // how often it was done
+	updated int // how often it has answered
 }
 
 // due returns when the agent is done with the node. Zero: it is not told to work, or never answers.
@@ -369,7 +369,7 @@ func (c *clusterModel) checkAnnouncement(n *machine.Node, e *machine.MarkNode) {
 	if e.Condition.Type != machine.NodeInPlaceUpdate {
 		return
 	}
-	require.Equal(c.w.t, object.True, e.Condition.Status, "only the reason changes")
+	require.Equal(c.w.t, object.True, e.Condition.Status, "the status of the condition is always True")
 	if e.Condition.Reason != machine.ReasonReadyForUpdate {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// bound is how many decisions a pass may take.
+// bound is how many decisions a pass may take, and how many passes most tests allow.
 const bound = 20
 
 // shell carries plans out, as the manager does. It stands for one process: after a kill a test makes a new one,

@@ -320,8 +320,8 @@ type providerModel struct {
 	vms []*vm
 
 	atomic    bool              // creates make at most one VM of a name, even if status calls do not show it
-	lag       time.Duration     // after which status calls show a VM
-	boot      time.Duration     // after which a VM registers its node; negative: never
+	lag       time.Duration     // how long status calls do not show a new VM
+	boot      time.Duration     // how long a VM takes to register its node; negative: it never does
 	noStatus  bool              // GetMachineStatus answers UNIMPLEMENTED
 	hasInit   bool              // InitializeMachine is implemented
 	differs   bool              // creates fail with ALREADY_EXISTS: a different VM has the name
@@ -336,8 +336,8 @@ type providerModel struct {
 
 	class     *machine.Class // argument of the current call
 	token     int            // argument of the current call
-	made      int
-	deletedOK bool // a delete of our machine was answered OK or NOT_FOUND
+	made      int            // how many VMs were created
+	deletedOK bool           // a DeleteMachine was answered OK or NOT_FOUND
 	// vmMayExist says that some create was not refused with one of the refusals.
 	vmMayExist bool
 	calls      map[codes.Call]int
