@@ -10,7 +10,8 @@ import (
 )
 
 // syncForUpdate brings a node to the stage of its update: labels, cordon, and the reason of the condition. The
-// marks are written before an agent is told to work. They are removed after it is told to stop.
+// marks are written before an agent is told to work. They are removed after it is told to stop. It finds no plan if
+// the node is in sync.
 func (d *decider) syncForUpdate(n *Node, reason string) (Plan, bool) {
 	due, out := n.conditionDue(reason), d.outOfSync(n)
 	if !due && !out {
@@ -38,7 +39,7 @@ func (d *decider) writeForUpdate(n *Node, reason string, conditionFirst, updatin
 	switch {
 	case answer != nil:
 		return d.retrySyncForUpdate(n, conditionFirst, *answer)
-	case !conditionFirst && d.syncHeldBack(n):
+	case !conditionFirst && d.syncDelayed(n):
 		return d.retrySync(n, Plan{Why: d.whyOutOfSync(n)})
 	case updating && !d.o.Fresh || d.statusMayBeStale(n):
 		return d.confirmStatus(n)
@@ -156,51 +157,51 @@ type wantedMarks struct {
 // wantedUpdate returns the marks that a node should have at the stage of its update.
 func (d *decider) wantedUpdate(n *Node) wantedMarks {
 	requested, have := d.m.Spec.InPlace != InPlaceNone, d.updateMarks(n)
-	var w wantedMarks
+	var want wantedMarks
 	if d.recordsOthersMarks(n) {
-		w.UpdateMarks = have
-		return w
+		want.UpdateMarks = have
+		return want
 	}
 	switch d.m.Status.Phase {
 	case PhaseRunning:
-		w.noAnswer, w.noSelection = d.leftByOther(n), d.leftByOther(n)
-		w.Candidate, w.Since = requested && n.mayRecordCandidate(), sinceInProgress(n)
+		want.noAnswer, want.noSelection = d.leftByOther(n), d.leftByOther(n)
+		want.Candidate, want.Since = requested && n.mayRecordCandidate(), sinceInProgress(n)
 	case PhaseInPlaceUpdating:
 		if d.updateOver(n) {
-			w.Candidate, w.Since, w.noAnswer = requested && n.mayRecordCandidate(), sinceInProgress(n), true
+			want.Candidate, want.Since, want.noAnswer = requested && n.mayRecordCandidate(), sinceInProgress(n), true
 			break
 		}
-		w.UpdateMarks = UpdateMarks{Since: d.m.Status.Since.Truncate(time.Second), Candidate: true, Selected: have.Selected, Cordoned: true}
+		want.UpdateMarks = UpdateMarks{Since: d.m.Status.Since.Truncate(time.Second), Candidate: true, Selected: have.Selected, Cordoned: true}
 		if d.m.Spec.InPlace == InPlaceSelected {
-			w.Selected = true
+			want.Selected = true
 		}
-		w.noAnswer = d.m.Status.LastOperation.Stage != StageReady
+		want.noAnswer = d.m.Status.LastOperation.Stage != StageReady
 	case PhaseInPlaceUpdateFailed:
 		return d.wantedAfterFailure(n, have)
 	case PhaseInPlaceUpdateSuccessful:
 		if requested {
-			w.UpdateMarks = have
+			want.UpdateMarks = have
 			break
 		}
-		w.noAnswer, w.noSelection = true, true
+		want.noAnswer, want.noSelection = true, true
 	case PhaseNew, PhasePending, PhaseAvailable, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff, PhaseTerminating:
-		w.Candidate, w.Since = have.Candidate && requested && n.mayRecordCandidate(), sinceInProgress(n)
+		want.Candidate, want.Since = have.Candidate && requested && n.mayRecordCandidate(), sinceInProgress(n)
 	}
-	return w
+	return want
 }
 
 // wantedAfterFailure is wantedUpdate after an update has failed.
-func (d *decider) wantedAfterFailure(n *Node, have UpdateMarks) (w wantedMarks) {
+func (d *decider) wantedAfterFailure(n *Node, have UpdateMarks) (want wantedMarks) {
 	requested := d.m.Spec.InPlace != InPlaceNone
 	switch {
 	case d.updatedAfterWithdrawal(): // it gets no workload
-		w.Since, w.Cordoned, w.Candidate, w.noAnswer = have.Since, have.Cordoned, requested, true
+		want.Since, want.Cordoned, want.Candidate, want.noAnswer = have.Since, have.Cordoned, requested, true
 	case d.updateOver(n):
-		w.Candidate, w.Since, w.noAnswer = requested && n.mayRecordCandidate(), sinceInProgress(n), true
+		want.Candidate, want.Since, want.noAnswer = requested && n.mayRecordCandidate(), sinceInProgress(n), true
 	default:
-		w.UpdateMarks = have
+		want.UpdateMarks = have
 	}
-	return w
+	return want
 }
 
 // updateInSync reports whether applyUpdate would not change the node. Most machines are in no update, and their
@@ -216,12 +217,12 @@ func (d *decider) updateLabelsInSync(n *Node) bool {
 	if d.updateUnclaimed(n) {
 		return true
 	}
-	have, k, w := &n.Applied.Update, &d.p.Keys, d.wantedUpdate(n)
-	return !d.unrecordedMarks(n) && have.Since.Equal(w.Since) &&
-		labelInSync(n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
-		labelInSync(n, k.SelectedForUpdate, have.Selected, w.Selected) &&
-		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
-		!(w.noAnswer && n.answered(k)) && !(w.noSelection && n.labelTrue(k.SelectedForUpdate))
+	have, k, want := &n.Applied.Update, &d.p.Keys, d.wantedUpdate(n)
+	return !d.unrecordedMarks(n) && have.Since.Equal(want.Since) &&
+		labelInSync(n, k.CandidateForUpdate, have.Candidate, want.Candidate) &&
+		labelInSync(n, k.SelectedForUpdate, have.Selected, want.Selected) &&
+		(want.Cordoned && n.Unschedulable || !want.Cordoned && !have.Cordoned) &&
+		!(want.noAnswer && n.answered(k)) && !(want.noSelection && n.labelTrue(k.SelectedForUpdate))
 }
 
 func labelInSync(n *Node, key string, have, want bool) bool {
@@ -233,39 +234,39 @@ func labelInSync(n *Node, key string, have, want bool) bool {
 
 // applyUpdate applies the wanted marks to a copy of the node, and records which of them are ours. n.Labels is not nil.
 func (d *decider) applyUpdate(n *Node) {
-	have, k, w := d.updateMarks(n), &d.p.Keys, d.wantedUpdate(n)
+	have, k, want := d.updateMarks(n), &d.p.Keys, d.wantedUpdate(n)
 	if t, seen := n.taint(k.CriticalComponents); seen {
 		n.Applied.Critical = t
 	}
 	if d.updateUnclaimed(n) {
 		return
 	}
-	now := UpdateMarks{Since: w.Since, Cordoned: have.Cordoned && w.Cordoned}
-	now.Candidate = setLabel(n.Labels, k.CandidateForUpdate, have.Candidate, w.Candidate)
-	now.Selected = setLabel(n.Labels, k.SelectedForUpdate, have.Selected, w.Selected)
+	ours := UpdateMarks{Since: want.Since, Cordoned: have.Cordoned && want.Cordoned}
+	ours.Candidate = setLabel(n.Labels, k.CandidateForUpdate, have.Candidate, want.Candidate)
+	ours.Selected = setLabel(n.Labels, k.SelectedForUpdate, have.Selected, want.Selected)
 	switch {
-	case w.Cordoned && !n.Unschedulable:
-		n.Unschedulable, now.Cordoned = true, true
-	case have.Cordoned && !w.Cordoned:
+	case want.Cordoned && !n.Unschedulable:
+		n.Unschedulable, ours.Cordoned = true, true
+	case have.Cordoned && !want.Cordoned:
 		n.Unschedulable = false
 	}
-	if w.noAnswer {
+	if want.noAnswer {
 		delete(n.Labels, k.UpdateResult)
 		delete(n.Annotations, k.UpdateFailedReason)
 	}
-	if w.noSelection {
+	if want.noSelection {
 		delete(n.Labels, k.SelectedForUpdate)
 	}
 	if d.returnsToService() && !have.Since.IsZero() {
 		d.restoreCritical(n)
 	}
 	if d.drainIsOver(n) {
-		if !n.Drain.Cordoned.IsZero() && !w.Cordoned {
+		if !n.Drain.Cordoned.IsZero() && !want.Cordoned {
 			n.Unschedulable = false
 		}
 		n.Drain = nil
 	}
-	n.Applied.Update = now
+	n.Applied.Update = ours
 }
 
 // drainIsOver reports whether a node has the record of a drain that does not continue, because its machine is
@@ -341,8 +342,8 @@ func (d *decider) updatedAfterWithdrawal() bool {
 	return d.m.Status.Phase == PhaseInPlaceUpdateFailed && op.Kind == OperationInPlaceUpdate && op.Stage == StageCandidate
 }
 
-// hasStaleMarks reports whether the condition of a node says that it is a candidate although no update is
-// wanted. What another program has announced with its own label does not count. Our label is removed first.
+// hasStaleMarks reports whether a node still has condition CandidateForUpdate although no update is requested and
+// our label is removed. With another program's label the condition is not stale.
 func (d *decider) hasStaleMarks(n *Node) bool {
 	if d.m.Spec.InPlace != InPlaceNone || n.Applied.Update.Candidate {
 		return false
@@ -350,7 +351,7 @@ func (d *decider) hasStaleMarks(n *Node) bool {
 	return n.isCandidate() && !n.labelTrue(d.p.Keys.CandidateForUpdate)
 }
 
-// updateReason returns the stage that the node's condition has. Empty: none.
+// updateReason returns the reason of condition InPlaceUpdate. Empty: the node does not have the condition.
 func (n *Node) updateReason() string {
 	for i := range n.Conditions {
 		if c := &n.Conditions[i]; c.Type == NodeInPlaceUpdate && c.Status == object.True {

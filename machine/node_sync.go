@@ -96,15 +96,15 @@ func (d *decider) templateRefused(n *Node) bool {
 // recordRefused records on a Running machine what the server rejects, or that it no longer does.
 func (d *decider) recordRefused(n *Node) (Plan, bool) {
 	r, op := &n.Applied.Refused, &d.m.Status.LastOperation
-	noted := op.Kind == OperationUpdate && op.Stage == StageSyncNode && op.State == StateFailed
+	recorded := op.Kind == OperationUpdate && op.Stage == StageSyncNode && op.State == StateFailed
 	switch {
 	case d.m.Status.Phase != PhaseRunning:
-	case d.templateRefused(n) && (!noted || op.Code != r.Code || op.Message != r.Message):
+	case d.templateRefused(n) && (!recorded || op.Code != r.Code || op.Message != r.Message):
 		why := decision.Why{Reason: reasonSyncRefused, Name: n.Name, Code: r.Code, Detail: r.Message}
 		return d.setStatus(why, func(status *Status) {
 			status.LastOperation = d.failure(OperationUpdate, StageSyncNode, r.Code, r.Message)
 		}), true
-	case noted && r.At.IsZero():
+	case recorded && r.At.IsZero():
 		return d.setStatus(decision.Why{Reason: reasonSyncAccepted, Name: n.Name}, func(status *Status) {
 			status.LastOperation = d.operation(OperationUpdate, StateSuccessful, StageSyncNode)
 		}), true
@@ -232,7 +232,7 @@ func (d *decider) capacityInSync(n *Node) bool {
 	return d.templateRefused(n) || d.mapInSync(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), nil, false, 0)
 }
 
-// virtualCapacity is that of the class, without entries that an API server rejects.
+// virtualCapacity returns the virtual capacity of the class, without entries that an API server rejects.
 func (d *decider) virtualCapacity() map[string]string {
 	if d.o.Class == nil || d.o.Class.NodeTemplate == nil {
 		return nil
@@ -283,7 +283,8 @@ func (d *decider) startupTaintDone(last []object.Taint, t object.Taint) bool {
 	return d.addedOnce(t.Key) && slices.Contains(last, t)
 }
 
-// addedOnce reports whether another program removes taints with this key when the node is ready for it.
+// addedOnce reports whether a taint with this key is added only once: it is a startup taint, which another program
+// removes when the node is ready for it.
 func (d *decider) addedOnce(key string) bool {
 	return key != "" && key == d.p.Keys.CriticalComponents || strings.HasPrefix(key, autoscalerStartup) ||
 		slices.Contains(d.p.StartupTaints, key)
@@ -292,8 +293,8 @@ func (d *decider) addedOnce(key string) bool {
 // autoscalerStartup is the prefix of taints that the cluster autoscaler treats as startup taints.
 const autoscalerStartup = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
-// isNotReadyTaint reports whether a taint is the one that nodes register with and that is removed when they join,
-// even if a template has it too.
+// isNotReadyTaint reports whether a taint has Keys.NotReadyTaint. Nodes register with it, and it is removed when they
+// join, even if a template has it, too.
 func (d *decider) isNotReadyTaint(t object.Taint) bool {
 	return t.Key != "" && t.Key == d.p.Keys.NotReadyTaint
 }

@@ -26,9 +26,9 @@ type NodeWrites struct {
 
 // nodeWrite is the last write of an entry.
 type nodeWrite struct {
-	value string
-	again int // number of writes of the same value before it
-	at    time.Time
+	value   string
+	repeats int // how many writes of the same value came before it
+	at      time.Time
 }
 
 // With returns what to remember after a write that was accepted at now. It does not change w.
@@ -58,7 +58,7 @@ func (w NodeWrites) with(uid string, changes []NodeChange, now time.Time) NodeWr
 		case !known || last.value != c.Value:
 			last = nodeWrite{value: c.Value}
 		default:
-			last.again++
+			last.repeats++
 		}
 		last.at = now
 		next.last[c.What] = last
@@ -74,10 +74,10 @@ func (w nodeWrite) expired(now time.Time) bool {
 // next returns when the entry may be written again. The first repetition is immediate, because a person may have
 // made a mistake. Each further wait is twice as long.
 func (w nodeWrite) next() time.Time {
-	if w.again == 0 {
+	if w.repeats == 0 {
 		return w.at
 	}
-	return w.at.Add(min(nodeRetry<<min(w.again-1, 16), undoneRetry))
+	return w.at.Add(min(nodeRetry<<min(w.repeats-1, 16), undoneRetry))
 }
 
 // changeBackoffUntil returns until when a change of a node is delayed because another program keeps undoing it.
@@ -117,6 +117,7 @@ func (d *decider) nodeChanges(n *Node, want *Node) []nodeChange {
 	return all
 }
 
+// mapChanges returns the changes between two maps. inseparable reports keys whose change can't be undone separately.
 func mapChanges(kind string, have, want map[string]string, inseparable func(key string) bool) (all []nodeChange) {
 	keys := slices.Collect(maps.Keys(have))
 	for key := range want {
@@ -126,17 +127,17 @@ func mapChanges(kind string, have, want map[string]string, inseparable func(key 
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		was, had := have[key]
-		is, has := want[key]
-		if had == has && was == is {
+		old, had := have[key]
+		value, has := want[key]
+		if had == has && old == value {
 			continue
 		}
 		c := nodeChange{NodeChange: NodeChange{What: kind + key}, undo: func() { delete(want, key) }}
 		if has {
-			c.Value = "=" + is
+			c.Value = "=" + value
 		}
 		if had {
-			c.undo = func() { want[key] = was }
+			c.undo = func() { want[key] = old }
 		}
 		if inseparable(key) {
 			c.undo = nil
@@ -197,8 +198,8 @@ func (d *decider) syncedNode(n *Node) *Node {
 	return want
 }
 
-// syncHeldBack reports whether all changes of a node that is out of sync are delayed.
-func (d *decider) syncHeldBack(n *Node) bool {
+// syncDelayed reports whether all changes of a node that is out of sync are delayed.
+func (d *decider) syncDelayed(n *Node) bool {
 	if d.o.NodeWrites.uid != n.UID || len(d.o.NodeWrites.last) == 0 {
 		return false
 	}
@@ -207,7 +208,7 @@ func (d *decider) syncHeldBack(n *Node) bool {
 }
 
 // syncDone reports whether this pass no longer writes the node: it has tried, or all changes are delayed.
-func (d *decider) syncDone(n *Node) bool { return d.o.NodeSynced != nil || d.syncHeldBack(n) }
+func (d *decider) syncDone(n *Node) bool { return d.o.NodeSynced != nil || d.syncDelayed(n) }
 
 // undoneEntries names the entries that another program has changed back, and says when to write next.
 func (d *decider) undoneEntries(n *Node) (what []string, at time.Time) {

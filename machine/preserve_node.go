@@ -8,10 +8,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// preservationMarks returns what the preservation has changed on the node: as recorded or, if another manager
-// began it and left no record, everything that such a manager changes. That manager writes Keys.KeptByUs beside
-// its annotation; an annotation without that is a user's. It adds a taint or a cordon, never both; a cordon
-// beside the taint is a user's.
+// preservationMarks returns what the preservation has changed on the node, as recorded. If another manager began it
+// and left no record, the marks on the node are that manager's. But annotation Keys.KeepNode without Keys.KeptByUs is
+// a user's, because that manager sets both. A cordon beside the taint is a user's, because that manager sets only one
+// of them.
 func (d *decider) preservationMarks(n *Node) PreservedMarks {
 	have, p := n.Applied.Preserved, &d.m.Status.Preservation
 	byOther := p.TakenOver || d.preserved() && n.saysPreserved() // we set the condition only after the record
@@ -24,7 +24,7 @@ func (d *decider) preservationMarks(n *Node) PreservedMarks {
 	have.Cordoned = n.Unschedulable && !have.Tainted && !n.Applied.Update.Cordoned && d.m.Status.Phase == PhaseFailed
 	have.Kept = keeps(n.Annotations, keys.keptByUs()) && !d.rolloutMarksRecorded(n).kept && !has(t.Annotations, keys.KeepNode)
 	if p.Since.IsZero() && n.saysPreserved() {
-		have.Since = p.Ended // the condition has to change, besides the rest
+		have.Since = p.Ended // so that the condition is changed, too
 	}
 	return have
 }
@@ -65,11 +65,11 @@ func (d *decider) preservationInSync(n *Node) bool {
 	if have == (PreservedMarks{}) && !d.preserved() {
 		return true
 	}
-	w := d.wantedPreservation(n, have)
-	return have.Since.Equal(w.Since) &&
-		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
-		(w.Tainted && slices.ContainsFunc(n.Taints, d.preservedTaint().Same) || !w.Tainted && !have.Tainted) &&
-		(w.Kept && d.keepAnnotationsInSync(n, have) || !w.Kept && !have.Kept)
+	want := d.wantedPreservation(n, have)
+	return have.Since.Equal(want.Since) &&
+		(want.Cordoned && n.Unschedulable || !want.Cordoned && !have.Cordoned) &&
+		(want.Tainted && slices.ContainsFunc(n.Taints, d.preservedTaint().Same) || !want.Tainted && !have.Tainted) &&
+		(want.Kept && d.keepAnnotationsInSync(n, have) || !want.Kept && !have.Kept)
 }
 
 // keepAnnotationsInSync reports whether the annotation Keys.KeepNode is on the node, with Keys.KeptByUs if it is
@@ -100,32 +100,32 @@ func (d *decider) dropKeepAnnotations(n *Node, have PreservedMarks) {
 
 // applyPreservation applies the wanted marks to a copy of the node, and records which of them are ours.
 func (d *decider) applyPreservation(n *Node, have PreservedMarks) {
-	w := d.wantedPreservation(n, have)
-	taint, now := d.preservedTaint(), PreservedMarks{Since: w.Since}
+	want := d.wantedPreservation(n, have)
+	taint, ours := d.preservedTaint(), PreservedMarks{Since: want.Since}
 	switch {
-	case w.Cordoned:
-		now.Cordoned = have.Cordoned || !n.Unschedulable
+	case want.Cordoned:
+		ours.Cordoned = have.Cordoned || !n.Unschedulable
 		n.Unschedulable = true
 	case have.Cordoned && !n.Applied.Update.Cordoned:
 		n.Unschedulable = false
 	}
 	switch there := slices.ContainsFunc(n.Taints, taint.Same); {
-	case w.Tainted && there:
-		now.Tainted = have.Tainted
-	case w.Tainted:
-		n.Taints, now.Tainted = append(n.Taints, taint), true
+	case want.Tainted && there:
+		ours.Tainted = have.Tainted
+	case want.Tainted:
+		n.Taints, ours.Tainted = append(n.Taints, taint), true
 	case have.Tainted:
 		n.Taints = without(n.Taints, func(t object.Taint) bool { return t == taint })
 	}
-	if w.Kept {
-		if now.Kept = have.Kept; !has(n.Annotations, d.p.Keys.KeepNode) {
-			n.Annotations[d.p.Keys.KeepNode], now.Kept = keepValue, true
+	if want.Kept {
+		if ours.Kept = have.Kept; !has(n.Annotations, d.p.Keys.KeepNode) {
+			n.Annotations[d.p.Keys.KeepNode], ours.Kept = keepValue, true
 		}
-		if now.Kept && !d.keptByUsInSync(n) {
+		if ours.Kept && !d.keptByUsInSync(n) {
 			n.Annotations[d.p.Keys.KeptByUs] = keepValue
 		}
 	}
-	n.Applied.Preserved = now
+	n.Applied.Preserved = ours
 }
 
 // saysPreserved reports whether condition Preserved is True on the node.

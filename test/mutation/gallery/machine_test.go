@@ -60,8 +60,8 @@ var ofMachine = []mutant{
 		name:   "what another program undoes is put back at once, each time",
 		breaks: "P64",
 		file:   "machine/node_undone.go",
-		from:   "if w.again == 0 {",
-		to:     "if w.again >= 0 {",
+		from:   "if w.repeats == 0 {",
+		to:     "if w.repeats >= 0 {",
 		by:     openStorms,
 	},
 	{
@@ -108,8 +108,8 @@ var ofMachine = []mutant{
 		name:   "the answer of an agent to an earlier update stays on the node",
 		breaks: "P3",
 		file:   "machine/inplace_node.go",
-		from:   "if w.noAnswer {",
-		to:     "if w.noAnswer && n == nil {",
+		from:   "if want.noAnswer {",
+		to:     "if want.noAnswer && n == nil {",
 		by:     openStorms,
 	},
 	{
@@ -267,8 +267,8 @@ var ofMachine = []mutant{
 		name:   "a node that a user had cordoned is uncordoned after an update in place",
 		breaks: "what others have done to a node is not undone",
 		file:   "machine/inplace_node.go",
-		from:   "if !n.Drain.Cordoned.IsZero() && !w.Cordoned {",
-		to:     "if !w.Cordoned {",
+		from:   "if !n.Drain.Cordoned.IsZero() && !want.Cordoned {",
+		to:     "if !want.Cordoned {",
 	},
 	{
 		name:   "nothing reconciles a machine whose update has failed",
