@@ -22,18 +22,18 @@ func (d *decider) watchNode() Plan {
 		}
 		return d.nodeUnhealthy(decision.Why{Reason: reasonNodeMissing, Name: d.m.Spec.NodeName}, nil)
 	}
-	bad := node.judge(d.p.nodeConditions(d.m))
+	health := node.judge(d.p.nodeConditions(d.m))
 	if plan, found := d.retractPreservedCondition(node); found {
 		return plan
 	}
-	if plan, found := d.stepUpdate(node, bad.healthy()); found {
+	if plan, found := d.stepUpdate(node, health.healthy()); found {
 		return plan
 	}
 	out := d.outOfSync(node)
 	if out && !d.syncDone(node) {
 		return d.syncNode(node)
 	}
-	plan := d.judgeNode(node, bad)
+	plan := d.judgeNode(node, health)
 	if out {
 		plan = d.retrySync(node, plan)
 	}
@@ -52,15 +52,15 @@ func (d *decider) watchNode() Plan {
 }
 
 // judgeNode moves a machine between Running and Unknown by the health of its node.
-func (d *decider) judgeNode(node *Node, bad verdict) Plan {
-	if !bad.healthy() {
-		return d.nodeUnhealthy(decision.Why{Reason: reasonNodeUnhealthy, Name: node.Name, Detail: bad.String()}, node)
+func (d *decider) judgeNode(node *Node, health verdict) Plan {
+	if !health.healthy() {
+		return d.nodeUnhealthy(decision.Why{Reason: reasonNodeUnhealthy, Name: node.Name, Detail: health.String()}, node)
 	}
 	if d.m.Status.Phase == PhaseUnknown {
 		return d.move(EventRecovered, decision.Why{Reason: reasonRejoined, Name: node.Name}, func(s *Status) {
 			s.LastOperation = d.operation(OperationHealthCheck, StateSuccessful, StageNone)
 			s.LastOperation.Message = "node " + node.Name + " is healthy again"
-			takeOver(s, node)
+			copyFromNode(s, node)
 		})
 	}
 	if d.m.Status.Phase == PhaseInPlaceUpdateFailed && d.updateOver(node) {
@@ -90,7 +90,7 @@ func (d *decider) nodeUnhealthy(why decision.Why, node *Node) Plan {
 			s.LastOperation = d.operation(OperationHealthCheck, StateProcessing, StageNone)
 			s.LastOperation.Message = why.String()
 			if node != nil {
-				takeOver(s, node)
+				copyFromNode(s, node)
 			}
 		})
 	}

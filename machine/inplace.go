@@ -24,14 +24,15 @@ import (
 //     node is not what its owner wants. It is updated again when it is selected, or deleted.
 //   - A failed update stays open, because the agent may succeed later. If its owner withdraws it and the
 //     node is healthy, the machine is Running again.
-//   - A missing node, or one of another machine, is waited for until the deadline. If a user deletes the
-//     node, the machine is deleted too.
-//   - The critical-components taint is added again together with the uncordon, if the node has had it
+//   - If the node is missing, or is another machine's, the update waits for it until the deadline. If a
+//     user deletes the node, the machine is deleted too.
+//   - The write that uncordons the node adds the critical-components taint again, if the node has had it
 //     before. On other nodes no program would remove it.
 //   - Answers are read live. Answers from before the update are removed when it begins. A user's
 //     selection is removed on success.
-//   - A write of the node that adds marks, tells the agent, or removes newer marks than the status knows
-//     of follows a status write in the same pass. A process with a stale status fails there.
+//   - Some writes of the node follow a write of the status in the same pass: those that add marks, that
+//     tell the agent, or that remove marks newer than the status. So a process with a stale status fails
+//     before them.
 
 // reconcileUpdate decides about a machine in an in-place update. Its deadline counts from the selection. Its
 // health is not judged meanwhile, even if the node is NotReady.
@@ -113,7 +114,8 @@ func (d *decider) awaitNodeForUpdate(deadline time.Time) Plan {
 	return Plan{At: deadline, Why: why, Warn: d.foreignNode()}
 }
 
-// withdrawUpdate returns a node to service whose agent was not told yet. n is nil if the node is missing.
+// withdrawUpdate ends an update whose agent was not told yet, and returns the node to service. n is nil if the node
+// is missing.
 func (d *decider) withdrawUpdate(n *Node, deadline time.Time) Plan {
 	if n == nil {
 		return d.updateWithdrawn(d.m.Spec.NodeName, StageSelected)
@@ -364,7 +366,7 @@ func (d *decider) moveUpdate(on Event, from Stage, stageOn Event, why decision.W
 // copyNodeStatus adds the node's conditions and addresses to a plan that writes the status.
 func (d *decider) copyNodeStatus(n *Node, plan Plan) Plan {
 	if status, ok := plan.Write.(*UpdateStatus); ok && n != nil {
-		takeOver(&status.Status, n)
+		copyFromNode(&status.Status, n)
 	}
 	return plan
 }
@@ -475,11 +477,11 @@ func (d *decider) finishUpdate() Plan {
 	}
 	unhealthy := decision.Why{Reason: reasonNodeMissing, Name: name}
 	if n != nil {
-		bad := n.judge(d.p.nodeConditions(d.m))
-		if bad.healthy() {
+		health := n.judge(d.p.nodeConditions(d.m))
+		if health.healthy() {
 			return d.backInService(n)
 		}
-		unhealthy = decision.Why{Reason: reasonNodeUnhealthy, Name: n.Name, Detail: bad.String()}
+		unhealthy = decision.Why{Reason: reasonNodeUnhealthy, Name: n.Name, Detail: health.String()}
 	}
 	return d.awaitRecovery(n, unhealthy)
 }

@@ -18,13 +18,13 @@ func (d *decider) join() Plan {
 	if node == nil {
 		return d.awaitRegistration()
 	}
-	bad := node.judge(d.p.nodeConditions(d.m))
+	health := node.judge(d.p.nodeConditions(d.m))
 	out := d.outOfSync(node)
 	if out && !d.syncDone(node) {
 		return d.syncNode(node)
 	}
 	critical := node.hasTaint(d.p.Keys.CriticalComponents)
-	if bad.healthy() && !critical && (!out || d.syncUndone(node)) {
+	if health.healthy() && !critical && (!out || d.syncUndone(node)) {
 		return d.joined(node)
 	}
 	if !sameConditions(d.m.Status.Conditions, node.Conditions) {
@@ -32,8 +32,8 @@ func (d *decider) join() Plan {
 	}
 	why, problem := decision.Why{Reason: reasonCritical, Name: node.Name}, "its critical components are not ready"
 	switch {
-	case !bad.healthy():
-		problem = bad.String()
+	case !health.healthy():
+		problem = health.String()
 		why = decision.Why{Reason: reasonNotHealthyYet, Name: node.Name, Detail: problem}
 	case !critical:
 		why = d.whyOutOfSync(node)
@@ -120,7 +120,7 @@ func (d *decider) joined(node *Node) Plan {
 		if s.JoinedAfter == 0 {
 			s.JoinedAfter = d.now.Sub(d.m.CreatedAt).Truncate(time.Second)
 		}
-		takeOver(s, node)
+		copyFromNode(s, node)
 	})
 	plan.Warn = d.tokenNotDeleted()
 	return plan
@@ -152,9 +152,9 @@ func nextForeign(conditions []object.Condition, i int) int {
 	return i
 }
 
-// takeOver copies conditions and addresses of a node to a machine's status. It keeps the machine's own
+// copyFromNode copies conditions and addresses of a node to a machine's status. It keeps the machine's own
 // condition ConditionSpecValid.
-func takeOver(s *Status, n *Node) {
+func copyFromNode(s *Status, n *Node) {
 	invalid := object.FindCondition(s.Conditions, ConditionSpecValid)
 	s.Conditions = object.DropCondition(object.DropCondition(n.Conditions, ConditionSpecValid), ConditionPaused)
 	for i := range s.Conditions {
@@ -258,5 +258,5 @@ func (d *decider) staleNode(n *Node, providerID string) bool {
 
 // copyConditions copies the node's conditions to the machine.
 func (d *decider) copyConditions(n *Node) Plan {
-	return d.setStatus(decision.Why{Reason: reasonConditions, Name: n.Name}, func(status *Status) { takeOver(status, n) })
+	return d.setStatus(decision.Why{Reason: reasonConditions, Name: n.Name}, func(status *Status) { copyFromNode(status, n) })
 }

@@ -272,7 +272,7 @@ func (d *decider) rejoin(n *Node) Plan {
 	return d.move(EventRecovered, decision.Why{Reason: reasonRejoined, Name: n.Name}, func(s *Status) {
 		s.LastOperation = d.operation(OperationHealthCheck, StateSuccessful, StageNone)
 		s.LastOperation.Message = "node " + n.Name + " is healthy again"
-		takeOver(s, n)
+		copyFromNode(s, n)
 	})
 }
 

@@ -24,9 +24,9 @@ func (d *decider) waitBase(base time.Time) time.Time {
 	return base
 }
 
-// verdictAt returns when a wait counts as failed. It is the deadline of the wait, or, for a wait that
-// began before this process did, the end of Policy.Grace after its start if that is later: the awaited
-// event may have happened while no process watched, or what stopped the process may have prevented it.
+// verdictAt returns when a wait counts as failed: at its deadline. If the wait began before this process
+// did, it does not fail before the process has watched for Policy.Grace: the awaited event may have
+// happened while no process watched, or an outage that stopped the process may have prevented it.
 func (d *decider) verdictAt(base time.Time, wait time.Duration) time.Time {
 	deadline, watched := d.deadlineAfter(base, wait), d.o.WatchedSince
 	if watched.IsZero() || watched.After(d.now) || !d.waitBase(base).Before(watched.Truncate(time.Second)) {

@@ -117,7 +117,7 @@ var ofMachine = []mutant{
 		breaks: "P65",
 		file:   "machine/inplace.go",
 		from:   "known := result == UpdateSuccessful || result == UpdateFailed",
-		to:     "known := result == UpdateSuccessful || result == UpdateFailed\n\tif bad := n.judge(d.p.nodeConditions(d.m)); !bad.healthy() {\n\t\tlate = true\n\t}",
+		to:     "known := result == UpdateSuccessful || result == UpdateFailed\n\tif health := n.judge(d.p.nodeConditions(d.m)); !health.healthy() {\n\t\tlate = true\n\t}",
 		by:     openStorms,
 	},
 	{
@@ -171,9 +171,9 @@ var ofMachine = []mutant{
 		name:   "the health clock starts over whenever a condition of the node changes",
 		breaks: "a machine that is unhealthy for longer than the health timeout is given up",
 		file:   "machine/join.go",
-		from:   "func(status *Status) { takeOver(status, n) })",
+		from:   "func(status *Status) { copyFromNode(status, n) })",
 		to: `func(status *Status) {
-		takeOver(status, n)
+		copyFromNode(status, n)
 		status.Since = d.stamp()
 	})`,
 	},
