@@ -189,8 +189,8 @@ func (d *decider) drainAgain(n *Node, deadline time.Time) (Plan, bool) {
 	return lookAgainBy(plan, deadline), found
 }
 
-// awaitAgent tells the agent to update the node, and waits for its answer. It reads an answer, and the end of the
-// time, live: a cache may have the answer to an earlier update.
+// awaitAgent tells the agent to update the node, and waits for its answer. It acts on an answer, or on the deadline,
+// only after a live read, because a cache may still have the answer to an earlier update.
 func (d *decider) awaitAgent(n *Node, deadline time.Time) Plan {
 	result, late := n.result(&d.p.Keys), !d.now.Before(deadline)
 	known := result == UpdateSuccessful || result == UpdateFailed
@@ -272,8 +272,8 @@ const (
 // UpdateMarks is the record of what an in-place update has changed on a node, so that nothing else is reverted
 // at its end.
 type UpdateMarks struct {
-	// Since is when the update began that took the node out of service, whole seconds. Zero: there is
-	// none.
+	// Since is when the update that has taken the node out of service began, whole seconds. Zero: there
+	// is none.
 	Since     time.Time
 	Candidate bool // the label Keys.CandidateForUpdate is ours
 	Selected  bool // the label Keys.SelectedForUpdate is ours, not a user's
@@ -380,8 +380,8 @@ func stageMoves(from Stage, on Event) []Move {
 	return []Move{{Table: updates.Name, From: string(from), On: on, To: to}}
 }
 
-// stepUpdate decides what an in-place update needs of a machine whose health is watched. It precedes the other
-// steps about the node.
+// stepUpdate returns the next step of an in-place update for a machine whose health is watched. It comes before the
+// other steps for the node.
 func (d *decider) stepUpdate(n *Node, healthy bool) (Plan, bool) {
 	switch d.m.Status.Phase {
 	case PhaseRunning:
@@ -441,7 +441,8 @@ func (d *decider) candidateUnannounced(n *Node) bool {
 	return n.Applied.Update.Candidate || !n.labelTrue(d.p.Keys.CandidateForUpdate)
 }
 
-// markRecovered moves a machine to Running whose failed update is no longer wanted and whose node is healthy.
+// markRecovered moves a machine with a failed update to Running, because the update is no longer wanted and the node
+// is healthy. The node's condition and marks must have been taken back before.
 func (d *decider) markRecovered(n *Node) Plan {
 	switch {
 	case d.o.Node.cached():
@@ -454,9 +455,9 @@ func (d *decider) markRecovered(n *Node) Plan {
 	return d.copyNodeStatus(n, d.updateWithdrawn(n.Name, StageUpdateFailed))
 }
 
-// finishUpdate returns an updated machine to service once its owner has moved it to its new set, for which it
-// waits without a limit. It removes the marks of the update. The machine is Running when the node is healthy and
-// its critical components are ready.
+// finishUpdate waits, without a limit, until the owner has moved an updated machine to its new set. Then it removes
+// the marks of the update from the node. The machine is Running when the node is healthy and its critical components
+// are ready.
 func (d *decider) finishUpdate() Plan {
 	name := d.m.Spec.NodeName
 	if d.o.NoCluster {
@@ -539,10 +540,10 @@ func (d *decider) awaitRecovery(n *Node, unhealthy decision.Why) Plan {
 // began, and one of these holds:
 //
 //  1. The condition says CandidateForUpdate, and we have recorded no mark at all.
-//  2. The condition says UpdateSuccessful, and so does the agent's answer. Our own record of a candidate is
-//     never made beside a success (mayRecordCandidate).
-//  3. The condition says that the update is in progress. One that begins here is recorded before the condition
-//     is set, and for as long as it says so (sinceInProgress).
+//  2. The condition says UpdateSuccessful, and so does the agent's answer. After an update of ours, a node with
+//     this condition has no record of a candidate, see mayRecordCandidate.
+//  3. The condition says that the update is in progress. An update of ours is recorded before its condition is
+//     set, and stays recorded while the condition says so, see sinceInProgress.
 //
 // The marks of the other program are removed when the update is over.
 func (d *decider) updateByOther(n *Node) bool {
@@ -595,16 +596,16 @@ func (d *decider) concludedByOther(n *Node) bool {
 	return d.updateByOther(n) && n.concluded(&d.p.Keys)
 }
 
-// updateUnclaimed reports whether another program has begun the update of a machine without a request. That is no
-// withdrawal: the machine's owner has not seen the update yet, and has the timeout of an update for that.
+// updateUnclaimed reports whether another program has begun the update of a machine without a request. Until the
+// timeout of the update that is no withdrawal, because the machine's owner may not have seen the update yet.
 func (d *decider) updateUnclaimed(n *Node) bool {
 	s := &d.m.Status
 	return n != nil && d.m.Spec.InPlace == InPlaceNone && (s.Phase == PhaseInPlaceUpdating || s.Phase == PhaseInPlaceUpdateFailed) &&
 		d.updateByOther(n) && d.now.Before(d.verdictAt(s.Since, d.p.inPlaceTimeout(d.m)))
 }
 
-// recordsOthersMarks reports whether the marks of another program have to be recorded unchanged. That precedes all
-// other changes, until this library continues the update.
+// recordsOthersMarks reports whether the marks of another program are to be recorded and left unchanged. They are
+// until this library continues the update.
 func (d *decider) recordsOthersMarks(n *Node) bool {
 	switch {
 	case d.m.Status.Phase == PhaseInPlaceUpdating || !d.updateByOther(n) || d.leftByOther(n):
