@@ -393,8 +393,9 @@ func TestP53LateNodeThatNoCacheShows(t *testing.T) {
 	require.Nil(t, w.store.live())
 }
 
-// TestLateDrainsAreBounded: a node that joins late and can neither be marked nor drained is drained once, until
-// force is due, however often DeleteMachine fails. With the label that forces the deletion it is not drained.
+// TestLateDrainsAreBounded: for a node that joins late, the deletion returns to the drain only once, even if
+// the node can neither be marked nor drained, and however often DeleteMachine fails. With the label that forces
+// the deletion it does not return.
 // Invariants: P53
 func TestLateDrainsAreBounded(t *testing.T) {
 	for name, label := range map[string]string{"by time": "", "by the label": "true"} {

@@ -151,7 +151,7 @@ func (c *clusterModel) checkOwned(m *machine.Machine, n *machine.Node) {
 		"P17: wrote node %s, which no VM of this machine registered", n.Name)
 }
 
-// capacity makes the first half of a sync. If that fails, the second half fails, too.
+// capacity makes the first half of a sync. If that fails, the second half is made nevertheless.
 func (c *clusterModel) capacity(m *machine.Machine, e *machine.SyncNode) {
 	now := c.live(e.Node.Name)
 	if now == nil || now.Version != e.Node.Version {

@@ -341,7 +341,7 @@ func TestInPlaceMovedElsewhere(t *testing.T) {
 }
 
 // TestInPlaceUnclaimed: if another program has begun an update and the machine's owner never requests it, the
-// update is withdrawn at its deadline.
+// update is withdrawn at its deadline. If it has failed before, the machine fails.
 // Invariants: P23
 func TestInPlaceUnclaimed(t *testing.T) {
 	for name, phase := range map[string]machine.Phase{"amid the drain": machine.PhaseRunning, "drained": machine.PhaseRunning, "failed": machine.PhaseFailed} {
