@@ -7,16 +7,16 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// blocked returns why each pod that the drain waits for was not told to terminate yet. It also returns the
-// pods that are still there although the drain no longer waits for them, and those that came back.
+// blocked returns the pods that the drain waits for and has not told to terminate yet, and why. It also returns
+// pods that still exist although the drain no longer waits for them, and pods that came back.
 func (d *decider) blocked() []Blocked {
 	var places []int32
 	for i, p := range d.o.Pods {
-		if p == nil || d.standings[i].silent() {
+		if p == nil || d.statuses[i].unlisted() {
 			continue
 		}
 		if places == nil {
-			places = make([]int32, 0, d.live+d.left)
+			places = make([]int32, 0, d.awaited+d.left)
 		}
 		places = append(places, int32(i))
 	}
@@ -26,39 +26,39 @@ func (d *decider) blocked() []Blocked {
 	d.byName(places)
 	list := make([]Blocked, len(places))
 	for n, i := range places {
-		p, s := d.o.Pods[i], &d.standings[i]
+		p, s := d.o.Pods[i], &d.statuses[i]
 		entry := &list[n]
 		*entry = Blocked{Pod: p.Key, UID: p.UID, Why: decision.Why{Reason: s.reason, Object: p.Key, Name: s.name}}
 		switch s.state {
 		case overdue:
 			entry.Why.For = d.now.Sub(s.until)
-		case over:
-			entry.Why.For = sensible(s.until.Sub(d.now))
-		case holding:
-			entry.Why.For, entry.Why.Detail = d.heldFor(s), s.detail
-		case finished, staying:
+		case notAwaited:
+			entry.Why.For = plausible(s.until.Sub(d.now))
+		case postponed:
+			entry.Why.For, entry.Why.Detail = d.postponedFor(s), s.detail
+		case finished, evictable:
 			entry.Why, entry.Budgets = d.obstacle(p, s)
-		case alone, leaving:
+		case ignored, terminating:
 		}
 	}
 	return list
 }
 
-// silent reports whether a pod is not listed: the drain leaves it alone, or it is terminating.
-func (s *standing) silent() bool {
+// unlisted reports whether blocked leaves out a pod: the drain leaves it alone, or it is terminating.
+func (s *podStatus) unlisted() bool {
 	switch s.state {
-	case alone:
+	case ignored:
 		return s.reason != reasonCameBack
-	case over:
+	case notAwaited:
 		return s.reason == (decision.Reason{})
-	case leaving:
+	case terminating:
 		return true
-	case overdue, holding, finished, staying:
+	case overdue, postponed, finished, evictable:
 	}
 	return false
 }
 
-// timeLeft returns the remaining time of the drain. Zero: there is no end, or it has come.
+// timeLeft returns the time until the drain's deadline. Zero: there is no deadline, or it has passed.
 func (d *decider) timeLeft() time.Duration {
 	if d.deadline.IsZero() {
 		return 0
@@ -67,22 +67,22 @@ func (d *decider) timeLeft() time.Duration {
 }
 
 // obstacle returns why a pod has not been evicted yet.
-func (d *decider) obstacle(p *Pod, s *standing) (decision.Why, []*Budget) {
+func (d *decider) obstacle(p *Pod, s *podStatus) (decision.Why, []*Budget) {
 	why := decision.Why{Object: p.Key}
 	a := d.o.Memory.answer(p.UID)
 	if !s.from.IsZero() {
 		why.For = max(s.from.Sub(d.now), 0)
 	}
 	switch {
-	case d.hooked != "":
-		return decision.Why{Reason: reasonHook, Object: p.Key, Name: d.hooked}, nil
+	case d.hookKey != "":
+		return decision.Why{Reason: reasonHook, Object: p.Key, Name: d.hookKey}, nil
 	case a.Result == "" && why.For > 0:
 		why.Reason = reasonNotYet
 	case a.Result == Refused || a.Result == Failed && a.Kind == Evicted:
 		return d.refusal(p, &a, why)
 	case a.Result == Failed:
 		why.Reason, why.Detail = reasonFailed, a.Message
-	case !d.mayGo(s):
+	case !d.mayTerminate(s):
 		why.Reason, why.Have, why.Want = reasonOrder, int64(d.order), int64(s.order)
 	default:
 		why.Reason = reasonInTurn
@@ -102,8 +102,8 @@ func (d *decider) nameOf(b *Budget) string {
 	return name
 }
 
-// refusal returns the budgets that an eviction was refused for. A budget that can never be met
-// comes first.
+// refusal returns why an eviction was refused, and the budgets of the pod. If a budget can never be met, the
+// reason names it.
 func (d *decider) refusal(p *Pod, a *Answer, why decision.Why) (decision.Why, []*Budget) {
 	budgets := d.budgetsOf(p)
 	if len(budgets) == 0 {

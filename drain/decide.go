@@ -23,7 +23,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	switch {
 	case !o.Complete && !o.Forced:
 		return d.incomplete(), nil
-	case o.Node == nil: // its pods are another controller's to delete
+	case o.Node == nil: // the cluster deletes its pods
 		return Plan{Done: true, Why: decision.Why{Reason: reasonNodeGone}}, nil
 	case o.WriteFailed && !o.Forced:
 		return Plan{At: now.Add(p.RetryDelete), Why: decision.Why{Reason: reasonNotStored, Name: o.Node.Name}}, nil
@@ -39,7 +39,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	switch {
 	case d.needsRecord(&plan):
 		return Plan{Look: true, Why: decision.Why{Reason: reasonLook, Name: o.Node.Name}}, nil
-	case plan.Done && o.PodsCached && !d.past:
+	case plan.Done && o.PodsCached && !d.pastDeadline:
 		return Plan{Look: true, Why: decision.Why{Reason: reasonLookPods, Name: o.Node.Name}}, nil
 	}
 	return plan, nil
@@ -51,24 +51,24 @@ type decider struct {
 	p   *Policy
 	now time.Time
 
-	rec      *machine.DrainRecord // in force
-	deadline time.Time            // zero: none
-	past     bool                 // the deadline has come
+	rec          *machine.DrainRecord // of this drain
+	deadline     time.Time            // when the drain ends in any case; zero: never
+	pastDeadline bool
 
-	standings []standing // of o.Pods
-	users     []int32    // of o.Volumes: pods here that use them; nil: no pod uses any
-	order     int32      // of the pods that may go now
-	live      int64      // pods that the drain waits for
-	left      int64      // pods that are there and that the drain no longer waits for
-	serial    int        // pods with volumes that wait for their turn
-	taken     bool       // the plan assumes that no later turn is recorded
+	statuses      []podStatus // of o.Pods, by place
+	users         []int32     // of o.Volumes, by place: how many pods of the node use each; nil: no pod uses any
+	order         int32       // of the pods that may be evicted now
+	awaited       int64       // how many pods the drain waits for
+	left          int64       // how many pods still exist for which the drain no longer waits
+	queued        int         // how many pods with volumes wait for their turn
+	assumesNoTurn bool        // the plan assumes that no later turn is recorded
 
-	hooked string // the annotation that holds the drain back, or empty
+	hookKey string // the annotation that blocks the drain; empty: none
 
 	at     time.Time // when to decide again; zero: never
 	warned decision.Why
 
-	names map[*Budget]string // as reasons have them: many pods are refused for few budgets
+	names map[*Budget]string // of budgets, for reasons; kept because many pods may have the same budget
 }
 
 func newDecision(o *Observation, p *Policy, now time.Time) (*decider, error) {
@@ -82,7 +82,7 @@ func newDecision(o *Observation, p *Policy, now time.Time) (*decider, error) {
 	return &decider{o: o, p: p, now: now}, nil
 }
 
-// incomplete waits for caches, but no longer than until the deadline, when the caller may use force.
+// incomplete waits for caches, but not longer than until the deadline, when the caller may use force.
 func (d *decider) incomplete() Plan {
 	d.lookAgain(d.o.Deadline)
 	if n := d.o.Node; n != nil && n.Drain != nil {
@@ -92,11 +92,11 @@ func (d *decider) incomplete() Plan {
 	return Plan{At: d.at, Why: decision.Why{Reason: reasonIncomplete}}
 }
 
-// stamp returns now as stores keep it.
+// stamp returns now in whole seconds, as stores keep times.
 func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
 
-// ahead reports whether a stored time is in the future by more than clocks may differ. Such a time
-// is an error, and no wait may count from it.
+// ahead reports whether a stored time is in the future by more than clocks may differ. Such a time is wrong, and
+// no wait may count from it.
 func (d *decider) ahead(t time.Time) bool { return t.After(d.now.Add(Slot)) }
 
 // lookAgain makes the next decision no later than t, which is in the future. A zero t has no
@@ -113,7 +113,7 @@ func (d *decider) setDeadline() {
 	if d.deadline.IsZero() && d.p.Timeout > 0 {
 		d.deadline = d.rec.Since.Add(d.p.Timeout)
 	}
-	d.past = !d.deadline.IsZero() && !d.now.Before(d.deadline)
+	d.pastDeadline = !d.deadline.IsZero() && !d.now.Before(d.deadline)
 	d.lookAgain(d.deadline)
 }
 
@@ -140,7 +140,7 @@ func (d *decider) begin() (plan Plan, found bool) {
 	return Plan{Write: changed, Begins: why.Reason == reasonCordon || why.Reason == reasonBegin, Why: why}, true
 }
 
-// nextRecord returns the record as it has to be now, or nil if it is already so.
+// nextRecord returns the record that has to be written now. Nil: the stored one is right.
 func (d *decider) nextRecord() (*machine.DrainRecord, decision.Why) {
 	n := d.o.Node
 	next, why := d.newRecord()
@@ -171,11 +171,11 @@ func (d *decider) nextRecord() (*machine.DrainRecord, decision.Why) {
 	return next, why
 }
 
-// unfences reports whether our taint must be removed from a node: it answers again, and force is
-// not due.
+// unfences reports whether the taint that this drain has added must be removed: the node answers again, and
+// force is not due.
 func (d *decider) unfences() bool {
-	_, silent := d.o.Node.UnresponsiveSince()
-	return !d.o.Forced && !silent && d.o.Node.Drain != nil && d.o.Node.Drain.Fenced
+	_, unlisted := d.o.Node.UnresponsiveSince()
+	return !d.o.Forced && !unlisted && d.o.Node.Drain != nil && d.o.Node.Drain.Fenced
 }
 
 // unfence removes only the taint.
@@ -190,12 +190,12 @@ func unfenced(taints []object.Taint) []object.Taint {
 	return slices.DeleteFunc(taints, func(t object.Taint) bool { return t == fence })
 }
 
-// forceBegins reports whether force is due and the record does not say since when.
+// forceBegins reports whether force is due and the record has no valid start of it.
 func (d *decider) forceBegins(rec *machine.DrainRecord) bool {
 	return d.o.Forced && (rec.Forced.IsZero() || d.ahead(rec.Forced))
 }
 
-// newRecord returns a new record if the node has none of this drain, else nil.
+// newRecord returns a new record if the node has no valid one of this drain. Nil: it has.
 func (d *decider) newRecord() (*machine.DrainRecord, decision.Why) {
 	n, old := d.o.Node, d.o.Node.Drain
 	next := &machine.DrainRecord{Since: d.stamp(), Youngest: d.youngest()}
@@ -215,7 +215,7 @@ func (d *decider) newRecord() (*machine.DrainRecord, decision.Why) {
 	}
 	if old != nil {
 		next.Fenced = old.Fenced
-		next.Cordoned = old.Cordoned // it is still ours to undo
+		next.Cordoned = old.Cordoned // Undo must still remove that cordon
 	}
 	return next, why
 }
@@ -246,8 +246,8 @@ func (d *decider) fenced() bool {
 	return false
 }
 
-// mustFence reports whether to fence the node, and since when it is silent: force is due, it has not answered for long, its
-// VM goes, and the policy allows it.
+// mustFence reports whether to fence the node, and since when it has not answered. It must be fenced if force is
+// due, it has not answered for long, its VM is to be deleted, and the policy allows it.
 func (d *decider) mustFence() (since time.Time, yes bool) {
 	if !d.o.Forced || d.o.Stays || !d.p.OutOfService {
 		return time.Time{}, false
@@ -256,9 +256,9 @@ func (d *decider) mustFence() (since time.Time, yes bool) {
 	return since, yes && !d.now.Before(since.Add(d.p.Unresponsive))
 }
 
-// Undo decides how to end a drain after which the node stays. It removes the record, and the cordon
-// and the taint that this drain made and recorded. A node that was cordoned before stays cordoned.
-// Done: no record is left.
+// Undo decides how to end a drain if the node is to be used again. It removes the record, and the cordon and the
+// taint that this drain made and recorded. A node that was cordoned before the drain stays cordoned. Done: no
+// record is left.
 //
 // Only a caller's mistake is an error, as for Decide.
 func Undo(o *Observation, p *Policy, now time.Time) (Plan, error) {
@@ -272,7 +272,7 @@ func Undo(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return Plan{Why: decision.Why{Reason: reasonIncomplete}}, nil
 	case n == nil:
 		return Plan{Done: true, Why: decision.Why{Reason: reasonNodeGone}}, nil
-	case n.Drain == nil && o.Cached: // one that has just begun may not show yet
+	case n.Drain == nil && o.Cached: // the cache may not show a drain that has just begun
 		return Plan{Look: true, Why: decision.Why{Reason: reasonLook, Name: n.Name}}, nil
 	case n.Drain == nil:
 		return Plan{Done: true, Why: decision.Why{Reason: reasonNothingToUndo, Name: n.Name}}, nil

@@ -1,12 +1,12 @@
-// Package drain decides how to empty a node: which pod leaves next, what blocks it, and when to use
+// Package drain decides how to empty a node: which pod is evicted next, what blocks it, and when to use
 // force.
 //
 // [Decide] is the entry point. It takes the node, its pods, their budgets, volumes and attachments
 // (an [Observation]), and returns a [Plan]: one write of the node, or orders of one kind, or the
-// time until which there is nothing to do, with the reason for each pod that has not gone. [Detach]
-// decides about the volumes that force has left behind, and [Undo] about a node that is to be used
-// again. [Predict] and [Explain] tell people beforehand what a drain would do. docs/concepts/drains.md tells
-// users what happens to which pod.
+// time until which there is nothing to do, with the reason for each pod that is not gone. [Detach]
+// decides about the volumes that are still attached after force, and [Undo] about a node that is to be used
+// again. [Predict] and [Explain] show people beforehand what a drain would do. docs/concepts/drains.md
+// explains to users what happens to which pod.
 //
 // # Carrying plans out
 //
@@ -46,10 +46,10 @@
 //
 // The caller's duties:
 //
-//   - The orders of one slice may be carried out side by side. Before that, call [Memory.Begin] for
-//     each: the pod may be gone when its turn can be stored, and the drain still waits for its
-//     volumes. Record each answer ([Result]) in the memory before the next decision, because the
-//     drain repeats an order without an answer. The one exception is the caller's own shutdown,
+//   - The orders of one slice may be carried out in parallel. Before that, call [Memory.Begin] for
+//     each: the pod may be gone before the record of its turn is stored, and the drain must still wait for
+//     its volumes. Record each answer ([Result]) in the memory before the next decision, because the
+//     drain repeats an order without an answer. The only exception is the caller's own shutdown,
 //     which ends the pass.
 //   - Keep one [Memory] for each node. Make it with [NewMemory] when the process
 //     sees that node for the first time, keep it over passes, and drop it when
@@ -70,9 +70,10 @@
 //
 // # What is stored
 //
-// The record ([machine.DrainRecord]) is stored in the same write as the cordon. It is written again
-// when a pod whose volumes are followed was told to terminate, when those volumes are detached and other
-// pods wait for them, and when force begins. That is one write, and two for each such pod.
-// Everything else follows from these times and from what the cluster shows. The drain attempts
-// evictions in slots of [Slot], counted from its start, so that it needs no counter for a pod.
+// The record ([machine.DrainRecord]) is stored in the same write as the cordon. For each pod whose volumes
+// the drain waits for, it is written again twice at most: when the pod was told to terminate, and when its
+// volumes are detached and other pods wait for them. It is also written when force begins, when late pods
+// are about to be evicted, and when only volumes are left. Everything else follows from these times and from
+// what the cluster shows. The drain attempts evictions in slots of length [Slot], counted from its start, so
+// that it stores no counter for each pod.
 package drain

@@ -9,42 +9,42 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// drain decides about a node that is cordoned, whose record is written and whose pods are all
-// known, without force.
+// drain decides, without force, about a node that is cordoned, whose record is written and whose pods are all
+// known.
 func (d *decider) drain() Plan {
-	d.survey()
+	d.surveyPods()
 	d.surveyVolumes()
-	if d.hooked = d.hook(); d.hooked != "" {
-		plan := d.rest(true)
-		plan.Why = decision.Why{Reason: reasonHook, Name: d.hooked}
+	if d.hookKey = d.hook(); d.hookKey != "" {
+		plan := d.waitOrEnd(true)
+		plan.Why = decision.Why{Reason: reasonHook, Name: d.hookKey}
 		return plan
 	}
-	write, free, stuck := d.followTurn()
+	write, free, volumeWait := d.followTurn()
 	if write.busy() {
 		return write
 	}
-	if plan := d.choose(free); plan.busy() {
+	if plan := d.dueOrders(free); plan.busy() {
 		return plan
 	}
-	held := !free && stuck.Reason != reasonReattaching
+	mustWait := !free && volumeWait.Reason != reasonReattaching
 	write, last := d.lastVolumes()
 	if write.busy() {
 		return write
 	}
-	plan := d.rest(held || last != decision.Why{})
+	plan := d.waitOrEnd(mustWait || last != decision.Why{})
 	switch {
-	case stuck != decision.Why{}:
-		d.noteStuck(&plan, stuck)
+	case volumeWait != decision.Why{}:
+		d.reportVolumeWait(&plan, volumeWait)
 	case last != decision.Why{}:
 		plan.Why = last
 	}
 	return plan
 }
 
-// hook returns the annotation of the node that holds the drain back.
+// hook returns the first annotation of the node that blocks the drain. Empty: there is none.
 func (d *decider) hook() string {
 	prefix, first := d.p.Keys.PreDrainHook, ""
-	if prefix == "" || d.past {
+	if prefix == "" || d.pastDeadline {
 		return ""
 	}
 	for key := range d.o.Node.Annotations {
@@ -55,16 +55,16 @@ func (d *decider) hook() string {
 	return first
 }
 
-// act is what the drain should do about one pod.
-type act struct {
-	delete bool
+// action is what the drain does next about one pod.
+type action struct {
+	delete bool // false: evict
 	reason decision.Reason
-	from   time.Time // not before; zero: at once
+	from   time.Time // when it is due; zero: at once
 }
 
-// act decides about a pod that is staying or finished. The drain always tries eviction first, even
-// if the slots are used up.
-func (d *decider) act(p *Pod, s *standing) act {
+// nextAction decides about a pod that is evictable or finished. Except for a finished pod, the drain always tries
+// eviction first, even if the slots are used up.
+func (d *decider) nextAction(p *Pod, s *podStatus) action {
 	a := d.o.Memory.answer(p.UID)
 	again := time.Time{}
 	if a.Kind == Deleted || a.Kind == Killed {
@@ -72,26 +72,26 @@ func (d *decider) act(p *Pod, s *standing) act {
 	}
 	switch {
 	case s.state == finished:
-		return act{true, reasonFinished, again}
+		return action{true, reasonFinished, again}
 	case d.o.Memory != nil && d.o.Memory.NoEviction:
-		return act{true, reasonNoEviction, again}
+		return action{true, reasonNoEviction, again}
 	case a.Result != Refused && a.Result != Failed:
-	case d.past:
-		return act{true, reasonTimeUp, again}
+	case d.pastDeadline:
+		return action{true, reasonTimeUp, again}
 	case d.slotsUsed() && !d.misconfigured(p):
-		return act{true, reasonSlotsUsed, again}
+		return action{true, reasonSlotsUsed, again}
 	}
-	return act{false, reasonEvict, d.nextAttempt(p, &a)}
+	return action{false, reasonEvict, d.nextAttempt(p, &a)}
 }
 
-// slotsUsed reports whether the limit of attempts is reached. No attempts are counted: a slot that
-// has passed was one in which the drain could have tried the pod.
+// slotsUsed reports whether the limit of attempts is reached. Slots are counted, and not attempts: each slot
+// that has passed counts as one attempt.
 func (d *decider) slotsUsed() bool {
 	most := d.mostSlots()
 	return most > 0 && d.slotOf(d.now) >= most
 }
 
-// mostSlots returns how many slots a pod has. Zero: as many as come before the drain's end.
+// mostSlots returns in how many slots the drain tries to evict a pod. Zero: in all until its deadline.
 func (d *decider) mostSlots() int64 {
 	if d.o.MaxEvictRetries > 0 {
 		return int64(d.o.MaxEvictRetries)
@@ -99,7 +99,7 @@ func (d *decider) mostSlots() int64 {
 	return int64(d.p.MaxEvictRetries)
 }
 
-// slotOf returns the number of a time's slot, counted from the drain's start.
+// slotOf returns the number of the slot that a time is in, counted from 0 at the drain's start.
 func (d *decider) slotOf(t time.Time) int64 {
 	return max(int64(t.Sub(d.rec.Since)/Slot), 0)
 }
@@ -108,9 +108,9 @@ func (d *decider) slotStart(n int64) time.Time {
 	return d.rec.Since.Add(time.Duration(n) * Slot)
 }
 
-// nextAttempt returns when the drain may try to evict a pod: in a later slot than the last time,
-// and no sooner after it than Slot, or than the server's Retry-After. Attempts of an earlier
-// process are not known; one may have been made just now.
+// nextAttempt returns when the drain may try to evict a pod: in a later slot than the last attempt, and at
+// least Slot, or the server's Retry-After, after it. Attempts of an earlier process are not known, so one may
+// have been made just before this process began.
 func (d *decider) nextAttempt(p *Pod, last *Answer) time.Time {
 	if last.Result == "" {
 		m := d.o.Memory
@@ -131,19 +131,19 @@ func (d *decider) nextAttempt(p *Pod, last *Answer) time.Time {
 	return next
 }
 
-// choose returns the orders that are due. Pods with followed volumes go one at a time, when the
-// turn is free. The others go at once.
-func (d *decider) choose(free bool) Plan {
+// dueOrders returns the orders that are due. Pods with followed volumes are evicted one at a time, if the turn is
+// free. All others are evicted at once.
+func (d *decider) dueOrders(free bool) Plan {
 	var deletes, evicts []int32
 	next := -1
-	var nextAct act
+	var turnAction action
 	for i, p := range d.o.Pods {
-		s := &d.standings[i]
-		if p == nil || !d.mayGo(s) {
+		s := &d.statuses[i]
+		if p == nil || !d.mayTerminate(s) {
 			continue
 		}
-		a := d.act(p, s)
-		s.doing, s.from = a.reason, a.from
+		a := d.nextAction(p, s)
+		s.dueReason, s.from = a.reason, a.from
 		if a.from.After(d.now) {
 			d.waitForAttempt(a.from)
 			continue
@@ -151,7 +151,7 @@ func (d *decider) choose(free bool) Plan {
 		switch {
 		case d.inTurn(s):
 			if free && (next < 0 || goesBefore(p, d.o.Pods[next])) {
-				next, nextAct = i, a
+				next, turnAction = i, a
 			}
 		case a.delete:
 			deletes = append(deletes, int32(i))
@@ -161,21 +161,21 @@ func (d *decider) choose(free bool) Plan {
 	}
 	switch {
 	case len(deletes) > 0:
-		return d.tell(deletes, true)
+		return d.terminate(deletes, true)
 	case len(evicts) > 0:
-		return d.tell(evicts, false)
+		return d.terminate(evicts, false)
 	case next < 0:
 		return Plan{}
 	}
-	d.taken = true
-	if !nextAct.delete {
-		d.standings[next].doing = reasonEvictVolumes
+	d.assumesNoTurn = true
+	if !turnAction.delete {
+		d.statuses[next].dueReason = reasonEvictVolumes
 	}
-	return d.tell([]int32{int32(next)}, nextAct.delete)
+	return d.terminate([]int32{int32(next)}, turnAction.delete)
 }
 
-// tell returns the orders to evict or delete pods, or the record that has to be written before.
-func (d *decider) tell(places []int32, deletes bool) Plan {
+// terminate returns the orders to evict or delete pods, or the record that has to be written before.
+func (d *decider) terminate(places []int32, deletes bool) Plan {
 	d.byName(places)
 	if plan := d.countRounds(places); plan.busy() {
 		return plan
@@ -183,18 +183,18 @@ func (d *decider) tell(places []int32, deletes bool) Plan {
 	return d.orders(places, deletes)
 }
 
-// inTurn reports whether a pod is evicted alone, because of its volumes.
-func (d *decider) inTurn(s *standing) bool {
-	return s.state == staying && s.followed && !d.past
+// inTurn reports whether a pod waits for its turn to be evicted, because of its volumes.
+func (d *decider) inTurn(s *podStatus) bool {
+	return s.state == evictable && s.followed && !d.pastDeadline
 }
 
-// mayGo reports whether a pod may be evicted or deleted now.
-func (d *decider) mayGo(s *standing) bool {
-	return s.state == finished || s.state == staying && (d.past || s.order == d.order)
+// mayTerminate reports whether a pod may be evicted or deleted now.
+func (d *decider) mayTerminate(s *podStatus) bool {
+	return s.state == finished || s.state == evictable && (d.pastDeadline || s.order == d.order)
 }
 
-// waitForAttempt requests the next look for when a pod may be tried, or when its attempts are used
-// up, if that is sooner.
+// waitForAttempt requests the next decision for when a pod may be tried, or for when its attempts are used up,
+// if that is sooner.
 func (d *decider) waitForAttempt(t time.Time) {
 	d.lookAgain(t)
 	if most := d.mostSlots(); most > 0 {
@@ -202,7 +202,7 @@ func (d *decider) waitForAttempt(t time.Time) {
 	}
 }
 
-// goesBefore compares pods with volumes by the order of their eviction.
+// goesBefore reports whether a is evicted before b, if both have volumes.
 func goesBefore(a, b *Pod) bool {
 	if a.Priority != b.Priority {
 		return a.Priority > b.Priority
@@ -217,7 +217,7 @@ func compareKeys(aNamespace, aName, bNamespace, bName string) int {
 	return strings.Compare(aName, bName)
 }
 
-// byName sorts pods, given by their places, by namespace and name.
+// byName sorts pods by namespace and name. They are given by their places in Observation.Pods.
 func (d *decider) byName(places []int32) {
 	slices.SortFunc(places, func(i, j int32) int {
 		a, b := d.o.Pods[i], d.o.Pods[j]
@@ -228,8 +228,8 @@ func (d *decider) byName(places []int32) {
 	})
 }
 
-// orders returns a plan of deletions or evictions of pods that are in the order of names, each pod
-// once.
+// orders returns a plan of deletions or evictions. The places are sorted by byName, so that a pod that comes
+// twice gets one order.
 func (d *decider) orders(places []int32, deletes bool) Plan {
 	list := make([]Order, 0, len(places))
 	for _, i := range places {
@@ -237,8 +237,8 @@ func (d *decider) orders(places []int32, deletes bool) Plan {
 		if n := len(list); n > 0 && list[n-1].UID == p.UID {
 			continue
 		}
-		o := Order{Pod: p.Key, UID: p.UID, Why: decision.Why{Reason: d.standings[i].doing, Object: p.Key}}
-		if d.inTurn(&d.standings[i]) {
+		o := Order{Pod: p.Key, UID: p.UID, Why: decision.Why{Reason: d.statuses[i].dueReason, Object: p.Key}}
+		if d.inTurn(&d.statuses[i]) {
 			turn := d.newTurn(p, d.now)
 			o.Turn = &turn
 		}
@@ -258,9 +258,10 @@ func (d *decider) orders(places []int32, deletes bool) Plan {
 	return Plan{Evict: list, Why: list[0].Why}
 }
 
-// rest waits, or ends the drain. held: the drain has to wait for something other than a pod.
-func (d *decider) rest(held bool) Plan {
-	done := d.live == 0 && !held
+// waitOrEnd returns a plan that waits, or one that ends the drain. mustWait: the drain has to wait for something
+// other than a pod.
+func (d *decider) waitOrEnd(mustWait bool) Plan {
+	done := d.awaited == 0 && !mustWait
 	if done && !d.o.Stays && d.warned == (decision.Why{}) {
 		d.warnOfHeld()
 	}
@@ -274,18 +275,18 @@ func (d *decider) rest(held bool) Plan {
 		}
 		return plan
 	case d.givesUp():
-		plan.Done, plan.Why = true, decision.Why{Reason: reasonLeft, Name: n.Name, Have: d.live + d.left}
+		plan.Done, plan.Why = true, decision.Why{Reason: reasonLeft, Name: n.Name, Have: d.awaited + d.left}
 		return plan
 	}
 	plan.At = d.at
-	plan.Why = decision.Why{Reason: ReasonWaiting, Name: n.Name, Have: d.live}
+	plan.Why = decision.Why{Reason: ReasonWaiting, Name: n.Name, Have: d.awaited}
 	return plan
 }
 
-// givesUp reports whether the tries after the drain's end have used up their time. From then on
-// only pods that the policy waits for without end count.
+// givesUp reports whether the attempts after the drain's deadline have used up their time. Then the drain ends,
+// unless the policy waits for some pods without end.
 func (d *decider) givesUp() bool {
-	if !d.past {
+	if !d.pastDeadline {
 		return false
 	}
 	end := d.deadline.Add(d.p.ForceBound)
@@ -293,40 +294,40 @@ func (d *decider) givesUp() bool {
 		d.lookAgain(end)
 		return false
 	}
-	for i := range d.standings {
-		if d.standings[i].state == holding {
+	for i := range d.statuses {
+		if d.statuses[i].state == postponed {
 			return false
 		}
 	}
 	return true
 }
 
-// turnOf reports whether the record's turn is this pod's.
+// turnOf reports whether a turn is this pod's.
 func turnOf(t *machine.DrainTurn, p *Pod) bool { return p != nil && p.UID != "" && t.UID == p.UID }
 
-// A pod that is told to terminate may come back: its controller makes another, and if that one tolerates
-// the cordon, the scheduler may bind it to this very node. So the drain tells pods that were made
-// after it began to go in few rounds, and then leaves them alone, as those of a daemon set. All
-// times that are compared here are of the cluster's clock.
+// A pod that is told to terminate may come back: its controller creates another, and if that one tolerates the
+// cordon, the scheduler may bind it to this node again. So the drain evicts pods that were created after it
+// began in a few rounds only, and then leaves them alone, like those of a daemon set. All times that are
+// compared here are by the cluster's clock.
 
 const (
-	// latestRounds is how often the drain tells those pods of a controller to terminate that came in spite
-	// of the cordon: they were just being bound, or somebody uncordoned the node for a moment.
+	// latestRounds is how often the drain evicts late pods of a controller that don't tolerate the cordon.
+	// They come if they were just being bound, or if somebody uncordoned the node for a moment.
 	latestRounds = 3
 	// toleratingRounds is the same for pods that tolerate the cordon, which come back each time.
 	toleratingRounds = 1
-	// mostReturning is how many controllers the record counts rounds of. The late pods of others are
-	// left alone.
+	// mostReturning is for how many controllers the record counts rounds. Late pods of other controllers
+	// are left alone.
 	mostReturning = 32
 )
 
-// late reports whether a pod was made after the drain began.
+// late reports whether a pod was created after the drain began.
 func (d *decider) late(p *Pod) bool { return madeAfter(p, d.rec.Youngest) }
 
-// madeAfter compares with a time that was stored, in whole seconds.
+// madeAfter reports whether a pod was created after t. Both count in whole seconds, as t was stored.
 func madeAfter(p *Pod, t time.Time) bool { return p.CreatedAt.Truncate(time.Second).After(t) }
 
-// youngest returns when the youngest pod here was made. Zero: there is none.
+// youngest returns when the youngest pod of the node was created. Zero: there is none.
 func (d *decider) youngest() (at time.Time) {
 	for _, p := range d.o.Pods {
 		if p != nil && madeAfter(p, at) {
@@ -336,8 +337,8 @@ func (d *decider) youngest() (at time.Time) {
 	return at
 }
 
-// controllerOf returns what makes another pod when p is gone. All pods of a namespace
-// that have no controller count as those of one.
+// controllerOf identifies the controller that creates another pod when p is gone. All pods of a namespace
+// without a controller count as pods of one controller.
 func controllerOf(p *Pod) string {
 	if p.Owner != nil && p.Owner.UID != "" {
 		return p.Owner.UID
@@ -345,7 +346,7 @@ func controllerOf(p *Pod) string {
 	return "namespace " + p.Namespace
 }
 
-// roundsOf returns what a record says of the controller of a pod.
+// roundsOf returns the rounds in a record of the controller of a pod.
 func roundsOf(rec *machine.DrainRecord, p *Pod) machine.DrainReturn {
 	controller := controllerOf(p)
 	i := slices.IndexFunc(rec.Returns, func(r machine.DrainReturn) bool { return r.Controller == controller })
@@ -355,15 +356,15 @@ func roundsOf(rec *machine.DrainRecord, p *Pod) machine.DrainReturn {
 	return rec.Returns[i]
 }
 
-// keepsComing reports whether a pod is left alone because it came late, as others of its controller
-// did that were told to terminate.
-func (d *decider) keepsComing(p *Pod) bool {
+// keepsReturning reports whether a pod is left alone because it came late, and the late pods of its controller
+// have had all their rounds.
+func (d *decider) keepsReturning(p *Pod) bool {
 	if !d.late(p) {
 		return false
 	}
 	r, limit := roundsOf(d.rec, p), int32(latestRounds)
 	switch {
-	case !madeAfter(p, r.Youngest): // of a round that was counted
+	case !madeAfter(p, r.Youngest): // it belongs to a round that was counted
 		return false
 	case p.ToleratesCordon:
 		limit = toleratingRounds
@@ -371,8 +372,8 @@ func (d *decider) keepsComing(p *Pod) bool {
 	return r.Rounds >= limit || r.Rounds == 0 && len(d.rec.Returns) >= mostReturning
 }
 
-// countRounds records a round of each controller that has late pods among those to be told to terminate.
-// That is stored before they are told.
+// countRounds records another round for each controller that has late pods among those to be evicted. The record
+// is stored before they are evicted.
 func (d *decider) countRounds(places []int32) Plan {
 	rec := d.rec.Clone()
 	var first *Pod
@@ -392,10 +393,10 @@ func (d *decider) countRounds(places []int32) Plan {
 		return Plan{}
 	}
 	slices.SortFunc(rec.Returns, func(a, b machine.DrainReturn) int { return strings.Compare(a.Controller, b.Controller) })
-	return d.writeRecord(rec, decision.Why{Reason: reasonCame, Object: first.Key})
+	return d.writeRecord(rec, decision.Why{Reason: reasonCameLate, Object: first.Key})
 }
 
-// nextRound counts one more round, of all the controller's pods that are here now.
+// nextRound counts one more round, with all pods of the controller that are on the node now.
 func (d *decider) nextRound(r machine.DrainReturn) machine.DrainReturn {
 	r.Rounds++
 	for _, p := range d.o.Pods {
@@ -406,14 +407,14 @@ func (d *decider) nextRound(r machine.DrainReturn) machine.DrainReturn {
 	return r
 }
 
-// force deletes every pod with grace 0, at once. It waits for no budget, no volume and no pod, and
-// ends when the deletions were accepted, or after its bound.
+// force deletes every pod with grace 0, at once. It does not wait for budgets, volumes or pods. It ends when the
+// deletions were accepted, or after Policy.ForceBound.
 func (d *decider) force() Plan {
 	bound := d.rec.Forced.Add(d.p.ForceBound)
 	if d.o.WriteFailed {
-		bound = d.now // nothing that a later process could count from
+		bound = d.now // the start is not stored, so a later process could not count from it
 	}
-	due, failed := d.kills(bound)
+	due, failed := d.forceDeletions(bound)
 	if len(due) > 0 {
 		d.byName(due)
 		return d.orders(due, true)
@@ -427,16 +428,16 @@ func (d *decider) force() Plan {
 	}
 	d.lookAgain(bound)
 	why := decision.Why{Reason: reasonIncomplete}
-	if p := d.resisting(); p != nil {
+	if p := d.firstNotAccepted(); p != nil {
 		why = decision.Why{Reason: reasonFailed, Object: p.Key, Detail: d.o.Memory.answer(p.UID).Message, For: max(d.at.Sub(d.now), 0)}
 	}
 	return Plan{At: d.at, Why: why, Warn: d.warned}
 }
 
-// resisting returns the first pod, by its key, whose deletion was not accepted. Nil: there is none.
-func (d *decider) resisting() (first *Pod) {
+// firstNotAccepted returns the first pod, by its key, whose deletion was not accepted. Nil: there is none.
+func (d *decider) firstNotAccepted() (first *Pod) {
 	for _, p := range d.o.Pods {
-		if p == nil || d.spared(p) {
+		if p == nil || d.exemptFromForce(p) {
 			continue
 		}
 		a := d.o.Memory.answer(p.UID)
@@ -447,13 +448,13 @@ func (d *decider) resisting() (first *Pod) {
 	return first
 }
 
-// kills returns the deletions that are due, and the number of those that were not accepted. Each is
-// tried at least once, regardless of the bound. Only pods that came after the drain began are not:
-// there may be another one each time.
-func (d *decider) kills(bound time.Time) (due []int32, failed int64) {
-	d.standings = make([]standing, len(d.o.Pods))
+// forceDeletions returns the deletions that are due, and the number of those that were not accepted. Each is
+// tried at least once, even after the bound. Pods that came after the drain began are the exception, because
+// more of them may come each time.
+func (d *decider) forceDeletions(bound time.Time) (due []int32, failed int64) {
+	d.statuses = make([]podStatus, len(d.o.Pods))
 	for i, p := range d.o.Pods {
-		if p == nil || p.UID == "" || d.spared(p) {
+		if p == nil || p.UID == "" || d.exemptFromForce(p) {
 			continue
 		}
 		a := d.o.Memory.answer(p.UID)
@@ -472,16 +473,16 @@ func (d *decider) kills(bound time.Time) (due []int32, failed int64) {
 				continue
 			}
 		}
-		d.standings[i].doing = reasonForce
+		d.statuses[i].dueReason = reasonForce
 		due = append(due, int32(i))
 	}
 	return due, failed
 }
 
-// spared reports whether even force leaves a pod alone: static pods, pods of daemon sets, pods that
-// a rule skips, and those that would come back.
-func (d *decider) spared(p *Pod) bool {
-	if _, left := d.leftAlone(p); left || p.ToleratesCordon && d.late(p) || d.keepsComing(p) {
+// exemptFromForce reports whether even force leaves a pod alone: static pods, pods of daemon sets, pods that
+// a rule skips, and pods that would come back.
+func (d *decider) exemptFromForce(p *Pod) bool {
+	if _, left := d.leftAlone(p); left || p.ToleratesCordon && d.late(p) || d.keepsReturning(p) {
 		return true
 	}
 	rule := d.p.rule(p)

@@ -9,8 +9,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A node with one pod: first comes the cordon with the record, then the eviction. Then there is
-// nothing to do but wait.
+// A node with one pod: first the node is cordoned and the record is written, then the pod is evicted. Then the
+// drain waits.
 func ExampleDecide() {
 	now := time.Date(2026, 5, 4, 6, 30, 0, 0, time.UTC)
 	o := &drain.Observation{
@@ -84,16 +84,16 @@ func pass(
 	}
 }
 
-// A drain from beginning to end, in passes that begin with what caches show. The shell is the caller's,
-// here as small as can be, and so is the cluster: a pod is gone when its grace is over, and its volume is
-// detached with it.
+// A drain from beginning to end, in passes that begin with what caches show. What the caller provides is as small
+// as possible here, and so is the cluster: a pod is gone when its grace is over, and its volume is detached at
+// the same time.
 func Example_pass() {
 	now := time.Date(2026, 5, 4, 6, 30, 0, 0, time.UTC)
 	node := &machine.Node{Meta: object.Meta{Key: object.Key{Name: "worker-1"}}}
 	pods := []*drain.Pod{{Key: object.Key{Namespace: "shop", Name: "db"}, UID: "7c1e", Grace: 30 * time.Second, Claims: []string{"data"}}}
 	volume := &drain.Volume{Name: "vol-1", Claim: object.Key{Namespace: "shop", Name: "data"}}
 	memory := drain.NewMemory(now)
-	attached := map[bool][]*drain.Attachment{ // by whether the pod is there
+	attached := map[bool][]*drain.Attachment{ // true: while the pod exists
 		true:  {{Name: "a", Volume: "vol-1", Node: "worker-1", Attached: true}},
 		false: {{Name: "b", Volume: "vol-1", Node: "worker-2", Attached: true}},
 	}
@@ -115,15 +115,15 @@ func Example_pass() {
 		node = n
 		return n, nil
 	}
-	tell := func(order drain.Order) drain.Answer {
+	terminate := func(order drain.Order) drain.Answer {
 		fmt.Println(order.Why)
-		told := *pods[0]
-		told.GraceEnds = now.Add(told.Grace)
-		pods = []*drain.Pod{&told}
+		terminating := *pods[0]
+		terminating.GraceEnds = now.Add(terminating.Grace)
+		pods = []*drain.Pod{&terminating}
 		return drain.Answer{Kind: drain.Evicted, Result: drain.Accepted, At: now}
 	}
 	for done := false; !done; {
-		err := pass(read(), drain.DefaultPolicy(), func() time.Time { return now }, look, store, tell, tell, func(plan drain.Plan) error {
+		err := pass(read(), drain.DefaultPolicy(), func() time.Time { return now }, look, store, terminate, terminate, func(plan drain.Plan) error {
 			fmt.Println(plan.Why)
 			if done = plan.Done; !done { // something has changed, or it is time to decide again
 				now = plan.At
@@ -147,7 +147,7 @@ func Example_pass() {
 	// node worker-1 is drained
 }
 
-// This forecast tells what a drain would do, before it begins.
+// A forecast shows what a drain would do, before it begins.
 func ExampleExplain() {
 	now := time.Date(2026, 5, 4, 6, 30, 0, 0, time.UTC)
 	o := &drain.Observation{

@@ -11,9 +11,9 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// Explain returns a forecast as plain text: a summary line, a table of who goes when, who waits for
-// what and who stays, and the pods that would be left. Names and messages come from others, so
-// control characters in them are printed as codes.Printable prints them.
+// Explain returns a forecast as plain text: a summary line, a table of its steps (which pod is evicted when, what
+// it waits for, and which pods stay), and the pods that would be left at the end. Control characters in names
+// and messages are escaped, see codes.Printable.
 func Explain(f *Forecast) string {
 	var out strings.Builder
 	out.WriteString(summary(f))
@@ -76,7 +76,7 @@ func summary(f *Forecast) string {
 	return fmt.Sprintf("node %s: %s; %s\n\n", codes.Printable(cmp.Or(f.Node, `""`)), strings.Join(parts, ", "), end)
 }
 
-// refused are the reasons of pods that a budget or a server holds back.
+// refused are the reasons of pods whose eviction a budget or a server refuses.
 var refused = map[decision.Reason]bool{
 	reasonBudget: true, reasonUnhealthy: true, reasonBudgets: true, reasonBudgetStale: true, reasonMisconfigured: true, reasonRefused: true, reasonFailed: true,
 }
@@ -88,7 +88,7 @@ func counted(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// table writes rows in columns. The last column may have any width.
+// table writes rows in aligned columns.
 func table(out *strings.Builder, rows [][4]string) {
 	var widths [3]int
 	for _, row := range rows {
@@ -103,7 +103,7 @@ func table(out *strings.Builder, rows [][4]string) {
 	}
 }
 
-// Budgets returns the names of the budgets that hold pods back in a forecast, each once, in order.
+// Budgets returns the names of the budgets that refuse evictions in a forecast, each once, in order.
 func (f *Forecast) Budgets() []string {
 	var names []string
 	for i := range f.Steps {

@@ -8,5 +8,5 @@ func PredictBy(decide func(*Observation, *Policy, time.Time) (Plan, error), o *O
 	if err != nil {
 		return nil, err
 	}
-	return newFuture(d, Assumptions{}).run(decide)
+	return newSimulation(d, Assumptions{}).run(decide)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Assumptions are what a forecast assumes about a cluster. The zero value stands for the defaults.
+// Assumptions are what a forecast assumes about a cluster. A field that is zero means its default.
 type Assumptions struct {
 	// Heal is the time from a pod's end until its replacement counts as healthy for the budgets.
 	// Zero: 1 min. A pod without an owner is not replaced.
 	Heal time.Duration
 	// Detach is the time from a pod's end until its volumes are detached. Zero: 10 s.
 	Detach time.Duration
-	// Reattach is the time from there until they are attached elsewhere. Zero: 10 s.
+	// Reattach is the time from the detachment of volumes until they are attached elsewhere. Zero: 10 s.
 	Reattach time.Duration
 	// Limit is how far to look ahead. Zero: a day.
 	Limit time.Duration
@@ -47,7 +47,7 @@ type Step struct {
 	Budgets []object.Key
 }
 
-// Forecast is how a drain would go.
+// Forecast is what a drain would do.
 type Forecast struct {
 	Node  string
 	Pods  int // on the node now
@@ -60,13 +60,13 @@ type Forecast struct {
 	Took time.Duration
 }
 
-// Predict returns how a drain would go. It runs the real decisions. It assumes that pods go when
-// their grace ends, that those which tolerate the cordon come back to the node, that budgets recover
-// when the replacement is there, and that nothing else changes. It does not change o. The observation counts as complete and read live: Complete and
-// Cached are ignored.
+// Predict returns what a drain would do. It runs the real decisions. It assumes that pods are gone when their
+// grace ends, that those which tolerate the cordon come back to the node, that budgets recover when the
+// replacement is healthy, and that nothing else changes. It does not change o. It ignores Complete and Cached: the
+// observation counts as complete and read live.
 //
-// A forecast ends without Done at the limit. It ends with ReasonNoProgress if decisions repeat
-// themselves and change nothing; that is a fault of this package.
+// A forecast ends without Done at the limit. It ends with the reason NoProgress if decisions repeat themselves
+// and change nothing; that is a bug of this package.
 //
 // Only a caller's mistake is an error, as for Decide.
 func Predict(o *Observation, p *Policy, a Assumptions, now time.Time) (*Forecast, error) {
@@ -74,25 +74,25 @@ func Predict(o *Observation, p *Policy, a Assumptions, now time.Time) (*Forecast
 	if err != nil {
 		return nil, err
 	}
-	return newFuture(d, a).run(Decide)
+	return newSimulation(d, a).run(Decide)
 }
 
 // run adds steps until the drain ends, the limit is reached, or decisions no longer change
 // anything.
-func (f *future) run(decide func(*Observation, *Policy, time.Time) (Plan, error)) (*Forecast, error) {
-	f.stays()
+func (f *simulation) run(decide func(*Observation, *Policy, time.Time) (Plan, error)) (*Forecast, error) {
+	f.addStaying()
 	for {
 		plan, err := decide(&f.o, f.p, f.now)
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case plan.busy() && f.spins():
+		case plan.busy() && f.makesNoProgress():
 			return f.end(&plan, decision.Why{Reason: reasonNoProgress, Name: f.out.Node, Detail: plan.Why.String()}), nil
 		case plan.busy():
 			f.carryOut(&plan)
 			continue
-		case f.follow():
+		case f.runFollowUps():
 			continue
 		case plan.Done:
 			f.out.Done = true
@@ -107,73 +107,73 @@ func (f *future) run(decide func(*Observation, *Policy, time.Time) (Plan, error)
 	}
 }
 
-// spins reports whether more plans were carried out at this time than a drain can need: some for
-// the node, and a few for each pod that was there at first.
-func (f *future) spins() bool {
+// makesNoProgress reports whether more plans were carried out at the present time than a drain can need: some
+// for the node, and a few for each pod that was there at first.
+func (f *simulation) makesNoProgress() bool {
 	f.busy++
 	return f.busy > 16+8*f.out.Pods
 }
 
-// end closes the forecast, with a last step unless there is nothing to say.
-func (f *future) end(plan *Plan, why decision.Why) *Forecast {
+// end closes the forecast. If why is not zero, it adds a last step.
+func (f *simulation) end(plan *Plan, why decision.Why) *Forecast {
 	f.explain(plan)
 	if plan.Done && plan.Warn != (decision.Why{}) {
-		f.say(Step{Action: Stay, Pod: plan.Warn.Object, Why: plan.Warn})
+		f.addStep(Step{Action: Stay, Pod: plan.Warn.Object, Why: plan.Warn})
 	}
 	if why != (decision.Why{}) {
-		f.say(Step{Action: End, Why: why})
+		f.addStep(Step{Action: End, Why: why})
 	}
 	f.out.Left = slices.DeleteFunc(slices.Clone(plan.Blocked), func(b Blocked) bool { return b.Why.Reason == reasonCameBack })
 	f.out.Took = f.now.Sub(f.began)
 	return f.out
 }
 
-// future is a cluster that behaves as a forecast assumes.
-type future struct {
-	o       Observation
-	a       Assumptions
-	p       *Policy
-	began   time.Time
-	now     time.Time
-	busy    int // plans that were carried out at now
-	events  happenings
-	serial  int
-	pods    map[string]*Pod // by UID
-	gone    map[*Pod]bool
-	users   map[object.Key]int // of a claim: pods that are there and have not finished
-	bound   map[object.Key][]*Volume
-	then    []func()                   // what follows from the calls that were made now
-	said    map[string]decision.Reason // of each pod, why it waits
-	budgets map[*Budget]*Budget
-	came    map[string]bool // UIDs of pods that came in spite of the cordon
-	out     *Forecast
+// simulation is a cluster that behaves as a forecast assumes.
+type simulation struct {
+	o         Observation
+	a         Assumptions
+	p         *Policy
+	began     time.Time
+	now       time.Time
+	busy      int // plans that were carried out at now
+	events    eventQueue
+	serial    int
+	pods      map[string]*Pod // by UID
+	gone      map[*Pod]bool
+	users     map[object.Key]int // of a claim: pods that are there and have not finished
+	bound     map[object.Key][]*Volume
+	followUps []func()                   // what follows from the calls that were made now
+	explained map[string]decision.Reason // of each pod, why it waits
+	budgets   map[*Budget]*Budget
+	cameBack  map[string]bool // UIDs of pods that came in spite of the cordon
+	out       *Forecast
 }
 
-type happening struct {
+type event struct {
 	at     time.Time
-	serial int // among those of one time
+	serial int // decides between events of the same time
 	do     func()
 }
 
-// happenings are a heap: the next one first.
-type happenings []happening
+// eventQueue is a heap: the next event is first.
+type eventQueue []event
 
-func (h happenings) Len() int { return len(h) }
-func (h happenings) Less(i, j int) bool {
+func (h eventQueue) Len() int { return len(h) }
+func (h eventQueue) Less(i, j int) bool {
 	return h[i].at.Before(h[j].at) || h[i].at.Equal(h[j].at) && h[i].serial < h[j].serial
 }
-func (h happenings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *happenings) Push(x any)   { *h = append(*h, x.(happening)) }
-func (h *happenings) Pop() any {
+func (h eventQueue) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *eventQueue) Push(x any)   { *h = append(*h, x.(event)) }
+func (h *eventQueue) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
 	return last
 }
 
-func newFuture(d *decider, a Assumptions) *future {
-	f := &future{
-		o: *d.o, p: d.p, began: d.now, now: d.now, said: map[string]decision.Reason{}, budgets: map[*Budget]*Budget{}, came: map[string]bool{},
-		a:    Assumptions{or(a.Heal, time.Minute), or(a.Detach, 10*time.Second), or(a.Reattach, 10*time.Second), or(a.Limit, 24*time.Hour)},
+func newSimulation(d *decider, a Assumptions) *simulation {
+	f := &simulation{
+		o: *d.o, p: d.p, began: d.now, now: d.now, explained: map[string]decision.Reason{}, budgets: map[*Budget]*Budget{}, cameBack: map[string]bool{},
+		a:    Assumptions{defaultTo(a.Heal, time.Minute), defaultTo(a.Detach, 10*time.Second), defaultTo(a.Reattach, 10*time.Second), defaultTo(a.Limit, 24*time.Hour)},
 		out:  &Forecast{},
 		pods: map[string]*Pod{}, gone: map[*Pod]bool{}, users: map[object.Key]int{}, bound: map[object.Key][]*Volume{},
 	}
@@ -217,14 +217,14 @@ func newFuture(d *decider, a Assumptions) *future {
 	return f
 }
 
-func or(d, other time.Duration) time.Duration {
+func defaultTo(d, other time.Duration) time.Duration {
 	if d > 0 {
 		return d
 	}
 	return other
 }
 
-func (f *future) copied(budgets []*Budget) []*Budget {
+func (f *simulation) copied(budgets []*Budget) []*Budget {
 	list := make([]*Budget, 0, len(budgets))
 	for _, b := range budgets {
 		if b == nil {
@@ -240,7 +240,7 @@ func (f *future) copied(budgets []*Budget) []*Budget {
 }
 
 // selecting returns the budgets that select a pod.
-func (f *future) selecting(p *Pod) []*Budget {
+func (f *simulation) selecting(p *Pod) []*Budget {
 	list := []*Budget{}
 	for _, b := range f.o.Budgets {
 		if b.Selects(p) {
@@ -250,62 +250,62 @@ func (f *future) selecting(p *Pod) []*Budget {
 	return list
 }
 
-func (f *future) say(s Step) {
+func (f *simulation) addStep(s Step) {
 	s.At = f.now.Sub(f.began)
 	f.out.Steps = append(f.out.Steps, s)
 }
 
-// stays adds steps for the pods that are left where they are, and those that are going already.
-func (f *future) stays() {
+// addStaying adds steps for the pods that are left alone, and for those that are terminating already.
+func (f *simulation) addStaying() {
 	d := decider{o: &f.o, p: f.p, now: f.now}
 	for _, p := range f.o.Pods {
 		s, alone := d.leftAlone(p)
 		if rule := f.p.rule(p); !alone && rule != nil && rule.Behaviour == Skip {
-			s, alone = standing{reason: reasonSkipped}, true
+			s, alone = podStatus{reason: reasonSkipped}, true
 		}
 		switch {
 		case alone:
-			f.say(Step{Action: Stay, Pod: p.Key, Why: decision.Why{Reason: s.reason, Object: p.Key, Detail: s.name}})
+			f.addStep(Step{Action: Stay, Pod: p.Key, Why: decision.Why{Reason: s.reason, Object: p.Key, Detail: s.name}})
 		case !p.GraceEnds.IsZero() && !p.Finished:
-			left := sensible(p.GraceEnds.Add(f.p.terminationBuffer()).Sub(f.now))
+			left := plausible(p.GraceEnds.Add(f.p.terminationBuffer()).Sub(f.now))
 			if end := f.ends(); end > 0 && (left == 0 || end < left) && f.now.Before(p.GraceEnds) {
 				left = end
 			}
-			f.say(Step{Action: Wait, Pod: p.Key, Why: decision.Why{Reason: reasonLeaving, Object: p.Key, For: left}})
+			f.addStep(Step{Action: Wait, Pod: p.Key, Why: decision.Why{Reason: reasonTerminating, Object: p.Key, For: left}})
 		}
 	}
 }
 
-// ends returns how long a drain that begins now may take. Zero: it has no end, or that is over.
-func (f *future) ends() time.Duration {
+// ends returns how long a drain that begins now may take. Zero: it has no deadline, or it has passed.
+func (f *simulation) ends() time.Duration {
 	if f.o.Deadline.IsZero() {
 		return max(f.p.Timeout, 0)
 	}
 	return max(f.o.Deadline.Sub(f.now), 0)
 }
 
-// sensible returns a wait as people are told of it. Zero: there is none, or it is so long that a stamp
-// is wrong.
-func sensible(wait time.Duration) time.Duration {
+// plausible returns a wait for a reason. Zero: there is no wait, or it is so long that a stored time must be
+// wrong.
+func plausible(wait time.Duration) time.Duration {
 	if wait > 10*365*24*time.Hour {
 		return 0
 	}
 	return max(wait, 0)
 }
 
-// explain adds steps for why pods wait or stay, and for which volumes the drain waits, if the reason
-// is new.
-func (f *future) explain(plan *Plan) {
-	if volume := "volume " + plan.Why.Name; plan.Why.Reason == reasonAttached && f.said[volume] != reasonAttached {
-		f.said[volume] = reasonAttached
-		f.say(Step{Action: Wait, Why: plan.Why})
+// explain adds steps that say why pods wait or stay, and for which volumes the drain waits. It adds none if the
+// reason is the same as before.
+func (f *simulation) explain(plan *Plan) {
+	if volume := "volume " + plan.Why.Name; plan.Why.Reason == reasonAttached && f.explained[volume] != reasonAttached {
+		f.explained[volume] = reasonAttached
+		f.addStep(Step{Action: Wait, Why: plan.Why})
 	}
 	for i := range plan.Blocked {
 		b := &plan.Blocked[i]
-		if f.said[b.UID] == b.Why.Reason || plan.Done && b.Why.Reason != reasonCameBack {
+		if f.explained[b.UID] == b.Why.Reason || plan.Done && b.Why.Reason != reasonCameBack {
 			continue
 		}
-		f.said[b.UID] = b.Why.Reason
+		f.explained[b.UID] = b.Why.Reason
 		step := Step{Action: Wait, Pod: b.Pod, Why: b.Why}
 		if b.Why.Reason == reasonCameBack {
 			step.Action = Stay
@@ -313,34 +313,34 @@ func (f *future) explain(plan *Plan) {
 		for _, budget := range b.Budgets {
 			step.Budgets = append(step.Budgets, budget.Key)
 		}
-		f.say(step)
+		f.addStep(step)
 	}
 }
 
 // next returns when something happens or the drain decides again. Zero: never.
-func (f *future) next(at time.Time) time.Time {
+func (f *simulation) next(at time.Time) time.Time {
 	if len(f.events) > 0 && (at.IsZero() || f.events[0].at.Before(at)) {
 		return f.events[0].at
 	}
 	return at
 }
 
-func (f *future) at(at time.Time, do func()) {
+func (f *simulation) at(at time.Time, do func()) {
 	if at.Before(f.now) {
 		at = f.now
 	}
 	f.serial++
-	heap.Push(&f.events, happening{at, f.serial, do})
+	heap.Push(&f.events, event{at, f.serial, do})
 }
 
-func (f *future) advance(to time.Time) {
+func (f *simulation) advance(to time.Time) {
 	if to.After(f.now) {
 		f.busy = 0
 	}
 	f.now = to
 	before := len(f.gone)
 	for len(f.events) > 0 && !f.events[0].at.After(f.now) {
-		heap.Pop(&f.events).(happening).do()
+		heap.Pop(&f.events).(event).do()
 	}
 	if len(f.gone) > before { // once for all that went now
 		f.o.Pods = slices.DeleteFunc(f.o.Pods, func(p *Pod) bool { return f.gone[p] })
@@ -348,10 +348,10 @@ func (f *future) advance(to time.Time) {
 }
 
 // carryOut makes the forecast's cluster answer a plan.
-func (f *future) carryOut(plan *Plan) {
+func (f *simulation) carryOut(plan *Plan) {
 	if plan.Write != nil {
 		if plan.Write.Unschedulable && !f.o.Node.Unschedulable || plan.Begins || plan.Why.Reason == reasonForceBegins {
-			f.say(Step{Action: Cordon, Why: plan.Why})
+			f.addStep(Step{Action: Cordon, Why: plan.Why})
 		}
 		f.o.Node = plan.Write
 		if plan.Begins {
@@ -364,10 +364,10 @@ func (f *future) carryOut(plan *Plan) {
 		if o.Now {
 			kind, action = Killed, Kill
 		}
-		f.say(Step{Action: action, Pod: o.Pod, Why: o.Why})
+		f.addStep(Step{Action: action, Pod: o.Pod, Why: o.Why})
 		f.o.Memory.Begin(o)
 		f.o.Memory.Note(o.UID, Answer{Kind: kind, Result: Accepted, At: f.now})
-		f.tell(o.UID, o.Now)
+		f.terminate(o.UID, o.Now)
 	}
 	for _, o := range plan.Evict {
 		answer := f.evict(o.UID)
@@ -375,24 +375,24 @@ func (f *future) carryOut(plan *Plan) {
 		f.o.Memory.Begin(o)
 		f.o.Memory.Note(o.UID, answer)
 		if answer.Result == Accepted {
-			f.say(Step{Action: Evict, Pod: o.Pod, Why: o.Why})
-			f.tell(o.UID, false)
+			f.addStep(Step{Action: Evict, Pod: o.Pod, Why: o.Why})
+			f.terminate(o.UID, false)
 		}
 	}
 }
 
-// follow has happen what follows from the calls of this moment, and reports whether anything did.
-func (f *future) follow() bool {
-	then := f.then
-	f.then = nil
-	for _, do := range then {
+// runFollowUps runs what follows from the calls that were made now. It reports whether there was anything.
+func (f *simulation) runFollowUps() bool {
+	followUps := f.followUps
+	f.followUps = nil
+	for _, do := range followUps {
 		do()
 	}
-	return len(then) > 0
+	return len(followUps) > 0
 }
 
-// add has a pod run on the node.
-func (f *future) add(p *Pod) {
+// add adds a pod to the node.
+func (f *simulation) add(p *Pod) {
 	f.o.Pods = append(f.o.Pods, p)
 	if p.UID != "" {
 		f.pods[p.UID] = p
@@ -400,8 +400,8 @@ func (f *future) add(p *Pod) {
 	f.use(p, 1)
 }
 
-// use counts the users of a pod's claims.
-func (f *future) use(p *Pod, more int) {
+// use adds more to the number of users of each of a pod's claims.
+func (f *simulation) use(p *Pod, more int) {
 	for _, claim := range p.Claims {
 		if !p.Finished {
 			f.users[object.Key{Namespace: p.Namespace, Name: claim}] += more
@@ -409,22 +409,22 @@ func (f *future) use(p *Pod, more int) {
 	}
 }
 
-// pod returns a pod that is there, or nil.
-func (f *future) pod(uid string) *Pod {
+// pod returns the pod with this UID, or nil if it is not on the node.
+func (f *simulation) pod(uid string) *Pod {
 	if p := f.pods[uid]; p != nil && !f.gone[p] {
 		return p
 	}
 	return nil
 }
 
-// evict answers as an API server does.
-func (f *future) evict(uid string) Answer {
+// evict answers an eviction as an API server does.
+func (f *simulation) evict(uid string) Answer {
 	p := f.pod(uid)
 	if p == nil {
 		return Answer{Result: NotFound}
 	}
 	if p.Pending || p.Finished || !p.GraceEnds.IsZero() {
-		return Answer{Result: Accepted} // no budget is asked
+		return Answer{Result: Accepted} // budgets don't matter
 	}
 	budgets := p.Budgets
 	switch len(budgets) {
@@ -442,8 +442,8 @@ func (f *future) evict(uid string) Answer {
 	return answer
 }
 
-// tell makes a pod go when its grace ends. The controller of budgets no longer counts it.
-func (f *future) tell(uid string, now bool) {
+// terminate makes a pod terminate: it is gone when its grace ends, and budgets no longer count it.
+func (f *simulation) terminate(uid string, now bool) {
 	p := f.pod(uid)
 	if p == nil {
 		return
@@ -462,11 +462,11 @@ func (f *future) tell(uid string, now bool) {
 	f.at(ends, func() { f.remove(p) })
 }
 
-// recount has the controller of budgets count those of a pod that goes, once all calls of this moment
-// were answered.
-func (f *future) recount(p *Pod) {
+// recount updates the budgets of a pod that terminates, as the controller of budgets does. It does so after all
+// calls of the present time were answered.
+func (f *simulation) recount(p *Pod) {
 	budgets, healthy := p.Budgets, p.healthy()
-	f.then = append(f.then, func() {
+	f.followUps = append(f.followUps, func() {
 		for _, b := range budgets {
 			if healthy {
 				b.CurrentHealthy--
@@ -476,8 +476,8 @@ func (f *future) recount(p *Pod) {
 	})
 }
 
-// remove ends a pod: its volumes move on, its replacement comes up.
-func (f *future) remove(p *Pod) {
+// remove removes a pod. Its volumes are detached later, and its replacement becomes healthy later.
+func (f *simulation) remove(p *Pod) {
 	if f.gone[p] {
 		return
 	}
@@ -498,9 +498,9 @@ func (f *future) remove(p *Pod) {
 	}
 }
 
-// heal has the replacement of a pod run. One that came to this node may have been told to terminate before.
-func (f *future) heal(p *Pod) {
-	if again := f.pod(p.UID + "'"); f.came[p.UID+"'"] {
+// heal makes the replacement of a pod healthy, unless it came to this node and is gone or terminating already.
+func (f *simulation) heal(p *Pod) {
+	if again := f.pod(p.UID + "'"); f.cameBack[p.UID+"'"] {
 		if again == nil || !again.GraceEnds.IsZero() {
 			return
 		}
@@ -513,7 +513,7 @@ func (f *future) heal(p *Pod) {
 }
 
 // comeBack binds another pod of the same controller to the node, if it tolerates the cordon.
-func (f *future) comeBack(p *Pod) {
+func (f *simulation) comeBack(p *Pod) {
 	if !p.ToleratesCordon {
 		return
 	}
@@ -521,16 +521,16 @@ func (f *future) comeBack(p *Pod) {
 		again := *p
 		again.UID, again.GraceEnds, again.CreatedAt = p.UID+"'", time.Time{}, f.now.Truncate(time.Second)
 		again.Pending, again.NotReady = true, true
-		f.came[again.UID] = true
+		f.cameBack[again.UID] = true
 		f.add(&again)
 	})
 }
 
-// used reports whether a pod here uses a volume.
-func (f *future) used(v *Volume) bool { return f.users[v.Claim] > 0 }
+// used reports whether a pod of the node uses a volume.
+func (f *simulation) used(v *Volume) bool { return f.users[v.Claim] > 0 }
 
-// detachUnused takes off the node what is attached to it now and no pod here uses.
-func (f *future) detachUnused() {
+// detachUnused detaches the volumes that are attached to the node now and that no pod of the node uses.
+func (f *simulation) detachUnused() {
 	d := decider{o: &f.o}
 	gone := map[string]bool{}
 	for _, id := range d.attached() {
@@ -548,8 +548,9 @@ func (f *future) detachUnused() {
 	}
 }
 
-// detach takes a volume off the node that no pod here uses, and attaches it to a node without a name.
-func (f *future) detach(v *Volume) {
+// detach detaches a volume from the node unless a pod of the node uses it. Later it is attached elsewhere: to a
+// node without a name.
+func (f *simulation) detach(v *Volume) {
 	if f.used(v) {
 		return
 	}
@@ -565,7 +566,7 @@ func (f *future) detach(v *Volume) {
 	})
 }
 
-// refusers returns the budgets of a step, for people.
+// refusers returns the names of a step's budgets for its text. Empty: there are fewer than two.
 func refusers(keys []object.Key) string {
 	if len(keys) < 2 {
 		return ""

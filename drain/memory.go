@@ -7,22 +7,22 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Memory is what a process remembers of the drain of one node. Losing it costs time only. The zero
-// Memory knows everything: nothing was attempted before it. A process that may have had a
-// predecessor begins with NewMemory.
+// Memory is what a process remembers of the drain of one node. Losing it costs only time. The zero
+// Memory means that nothing was attempted before. If an earlier process may have attempted something,
+// begin with NewMemory.
 type Memory struct {
 	// From is the time from which all attempts are known. Before it, any pod may have been tried.
 	// Zero: all are known.
 	From time.Time
 	// Answers are the last ones by UID of the pod, for Detach by name of the attachment.
 	Answers map[string]Answer
-	// Going is when this process first saw a pod being deleted, by UID of the pod.
+	// Going says when this process first saw that a pod is being deleted, by UID of the pod.
 	Going map[string]time.Time
 	// NoEviction: the cluster answered that it has no eviction API.
 	NoEviction bool
-	// Turn is the turn of the pod with volumes that this process told to terminate last. If the pod goes
-	// before the node's record has its turn, the drain still waits for its volumes. The zero value:
-	// there was none.
+	// Turn is the turn of the last pod with volumes that this process told to terminate. Even if the pod is
+	// gone before the node's record has this turn, the drain waits for its volumes. The zero value: there was
+	// none.
 	Turn machine.DrainTurn
 }
 
@@ -33,27 +33,27 @@ type Result string
 const (
 	// Accepted: the eviction or deletion is under way (2xx).
 	Accepted Result = "Accepted"
-	// Refused: not now (429), because a budget does not allow it. With Retry-After if the answer has
-	// one.
+	// Refused: not now (429), because a budget does not allow it. Set Answer.RetryAfter if the answer
+	// has Retry-After.
 	Refused Result = "Refused"
 	// NotFound: the pod is gone, or another pod now has its name (404, or a conflict with the UID
 	// that the call named).
 	NotFound Result = "NotFound"
 	// NoEvictionAPI: the cluster can't evict at all (404 or 405 of the subresource itself).
 	NoEvictionAPI Result = "NoEvictionAPI"
-	// Failed: anything else, such as the error 500 for a pod with several budgets, 403, or no
-	// connection, with the message. The end of the caller's own deadline too: the eviction may have
-	// been accepted, and the pod's deletion timestamp shows that then.
+	// Failed: anything else, with the message, such as the error 500 for a pod with several budgets, 403,
+	// no connection, or a timeout of the call. After a timeout the eviction may have been accepted; then the
+	// pod's deletion timestamp shows that.
 	Failed Result = "Failed"
 )
 
-// Kind is which call was made.
+// Kind is the kind of a call.
 type Kind string
 
 // The kinds of calls.
 const (
 	Evicted Kind = "Evict"
-	// Deleted is a deletion with the pod's own grace, or of an attachment.
+	// Deleted is a deletion of a pod with its own grace, or of an attachment.
 	Deleted Kind = "Delete"
 	// Killed is a deletion with grace 0.
 	Killed Kind = "Kill"
@@ -75,12 +75,12 @@ type Answer struct {
 // earlier processes have attempted.
 func NewMemory(now time.Time) *Memory { return &Memory{From: now} }
 
-// Begun must be called after the write of a plan with Begins set was stored. The node was not being
-// drained before, so this process knows all attempts.
+// Begun must be called after the write of a plan with Begins was stored. The node was not being drained before,
+// so this process knows all attempts.
 func (m *Memory) Begun() { m.From = time.Time{} }
 
-// Begin must be called before an order about a pod is carried out, because the following write of
-// the record may fail, and the answer may get lost.
+// Begin must be called before an order is carried out. It remembers the pod's turn, because the write that
+// records it may fail, and the answer to the order may get lost.
 func (m *Memory) Begin(o Order) {
 	if o.Turn != nil {
 		m.Turn = *o.Turn
@@ -98,10 +98,10 @@ func (m *Memory) Note(uid string, a Answer) {
 	m.Answers[uid] = a
 }
 
-// See must be called with the pods that were read, before a decision about them. It notes which are
-// first seen being deleted, and from when on by the clock of this process: the cluster's may differ.
-// If the pods are all that the node has, See drops what is known of others, so that the memory of a
-// long drain does not grow.
+// See must be called with the pods that were read, before a decision about them. For each pod that is seen being
+// deleted for the first time, it records the time by the clock of this process, because the cluster's clock may
+// differ. If the pods are all that the node has, See forgets others, so that the memory of a long drain does not
+// grow.
 func (m *Memory) See(pods []*Pod, all bool, now time.Time) {
 	for _, p := range pods {
 		if p == nil || p.GraceEnds.IsZero() || !m.Going[p.UID].IsZero() {
@@ -137,9 +137,9 @@ func (m *Memory) answer(uid string) Answer {
 	return m.Answers[uid]
 }
 
-// told returns when a pod was told to terminate, by the clock of this process: when an order of it was
-// accepted, or else when it was first seen being deleted, which may be later. Zero: it is not known.
-func (m *Memory) told(uid string) time.Time {
+// terminatingSince returns when a pod was told to terminate, by the clock of this process: when an eviction or
+// deletion was accepted, or else when it was first seen being deleted, which may be later. Zero: it is not known.
+func (m *Memory) terminatingSince(uid string) time.Time {
 	if a := m.answer(uid); a.Result == Accepted {
 		return a.At
 	}

@@ -9,13 +9,12 @@ import (
 )
 
 // Observation is what a decision about the drain of one node is made from. The caller fills it from
-// its caches at the beginning of a pass. A decision changes nothing in it. A nil field was not
-// asked for, unless said otherwise.
+// its caches at the beginning of a pass. A decision changes nothing in it.
 type Observation struct {
 	// Node to be drained. Nil: the caller looked for it, and there is none. The caller must make
 	// sure that it is not another machine's.
 	Node *machine.Node
-	// Cached: Node came from a cache, and the record of its drain may be newer. False: it was read
+	// Cached: Node came from a cache, which may lack the latest record of the drain. False: it was read
 	// live, or written in this pass.
 	Cached bool
 	// Pods bound to the node, in any order.
@@ -33,26 +32,26 @@ type Observation struct {
 	// Attached are the volumes that the node's own status lists as attached. Nil: not known. Empty:
 	// there are none.
 	Attached []string
-	// Known are the IDs by which the provider knows volumes (GetVolumeIDs). Nil: it was not asked,
-	// or does not say. The drain does not wait for volumes that the provider does not know.
+	// Known are the provider's IDs of volumes (GetVolumeIDs). Nil: they are not known. The drain does
+	// not wait for volumes that the provider does not know.
 	Known []string
-	// Complete: all of the above is complete, as far as caches can tell: they were filled at least
-	// once. False: a missing object proves nothing.
+	// Complete: all caches were filled at least once, so that no object of the above is missing. False:
+	// objects may be missing.
 	Complete bool
 
-	// Asked is when this drain was asked for, or for Detach when the stage began. The caller
-	// persists it. A record on the node from before it belongs to an earlier drain. Zero: any
-	// record counts, and Detach has no deadline.
+	// Asked is when this drain was requested; for Detach, when its stage began. The caller
+	// persists it. A record on the node from before that time belongs to an earlier drain. Zero: any
+	// record belongs to this drain, and Detach has no deadline.
 	Asked time.Time
 	// Deadline is when the drain ends in any case. The caller persists it, or computes it from
 	// persisted times. Zero: Policy.Timeout after the drain's start.
 	Deadline time.Time
-	// MaxEvictRetries takes the place of Policy.MaxEvictRetries for this drain. Zero or less: the
-	// policy's.
+	// MaxEvictRetries replaces Policy.MaxEvictRetries for this drain. Zero or less: the policy's
+	// applies.
 	MaxEvictRetries int
 	// Forced: force is due.
 	Forced bool
-	// Stays: the node's VM keeps running, so the node is never declared out of service.
+	// Stays: the node's VM is not to be deleted, so the node never gets the out-of-service taint.
 	Stays bool
 
 	// Memory of this process about this node. Nil: the zero Memory.
@@ -62,12 +61,12 @@ type Observation struct {
 	WriteFailed bool
 }
 
-// DaemonSet is the kind of owner whose pods a drain leaves alone, because they would come back to
-// the same node at once. A kind of that name in another API group than apps is another one: an
-// adapter appends the group, as in "DaemonSet.apps.kruise.io".
+// DaemonSet is the kind of owner whose pods a drain leaves alone, because they would come back to the same node
+// at once. A kind with this name in an API group other than apps is not meant: for that an adapter appends the
+// group, as in "DaemonSet.apps.kruise.io".
 const DaemonSet = "DaemonSet"
 
-// statefulSet is the kind of owner that makes another pod only when the last one is gone.
+// statefulSet is the kind of owner that creates another pod only when the last one is gone.
 const statefulSet = "StatefulSet"
 
 // Pod is what a drain needs to know of a pod that is bound to the node. Readers share pods; a
@@ -82,36 +81,36 @@ type Pod struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	// ToleratesCordon: the pod tolerates the taint of cordoned nodes
-	// (node.kubernetes.io/unschedulable, NoSchedule), so that another of its controller may be bound
-	// to this node when it goes.
+	// (node.kubernetes.io/unschedulable, NoSchedule), so that another pod of its controller may be bound
+	// to this node when it is gone.
 	ToleratesCordon bool
-	// Priority of scheduling. Pods with volumes leave in its order, the higher first. A missing
+	// Priority of scheduling. Pods with volumes are evicted in its order, the higher first. A missing
 	// priority is zero.
 	Priority int32
 	// Finished says that all containers have ended for good.
 	Finished bool
-	// Pending: no container has run yet. An API server evicts such a pod in spite of any budget. Only
-	// forecasts, and the texts of refused evictions, use this and NotReady. False for both: running and ready.
+	// Pending: no container has run yet. An API server evicts such a pod whatever its budgets. Pending and
+	// NotReady are used only by forecasts and for reasons of refused evictions. If both are false, the
+	// pod is running and ready.
 	Pending bool
 	// NotReady: the pod's condition Ready is missing or not True. No budget counts it as healthy.
 	NotReady bool
-	// Mirror: the pod is the image of a static one, which only its node can remove.
+	// Mirror: the pod is the mirror of a static pod, which only the node itself can remove.
 	Mirror bool
 	// CreatedAt is when the pod was created, by the cluster's clock, in whole seconds. Zero: not
-	// known; then the drain can't see that a pod came back, and tells it to terminate as any other.
+	// known. Then the drain can't see that the pod came late, and evicts it like any other.
 	CreatedAt time.Time
-	// Grace is the pod's own termination grace period, or the one that it was given if it is being
-	// deleted. Zero: none; a negative one counts as a second, as it does for an API server.
+	// Grace is the pod's own termination grace period or, if it is being deleted, that of the deletion.
+	// Zero: none. A negative one counts as a second, as it does for an API server.
 	Grace time.Duration
 	// GraceEnds is when the grace of a pod that is being deleted ends, according to its deletion
 	// timestamp. Zero: it is not being deleted.
 	GraceEnds time.Time
 	// Claims are the names of the persistent volume claims in the pod's namespace that it uses,
-	// including those of generic ephemeral volumes (EphemeralClaim). Other volumes that go with the
-	// pod have none.
+	// including those of generic ephemeral volumes (EphemeralClaim).
 	Claims []string
-	// Budgets are the budgets that select this pod. Not nil: the caller resolved them. Nil: the
-	// drain searches Observation.Budgets for them.
+	// Budgets are the budgets that select this pod. Nil: the drain looks for them in
+	// Observation.Budgets.
 	Budgets []*Budget
 }
 
@@ -148,7 +147,7 @@ type Budget struct {
 	CurrentHealthy     int32
 	DesiredHealthy     int32
 	ExpectedPods       int32
-	Disrupted          int32 // pods whose eviction was accepted and that are not gone yet
+	Disrupted          int32 // pods that are not gone yet after an accepted eviction
 }
 
 // Selects reports whether the budget applies to the pod.
@@ -167,12 +166,11 @@ func (b *Budget) Misconfigured() bool {
 		b.Disrupted == 0 && b.DisruptionsAllowed <= 0
 }
 
-// mostDisrupted is how many evicted pods an API server keeps in a budget's status that are not gone.
+// mostDisrupted is how many evicted pods that are not gone an API server allows in a budget's status.
 const mostDisrupted = 2000
 
-// admits returns what an API server answers to the eviction of a pod that runs and that this budget
-// alone selects, by the documentation of the eviction API. counts: the eviction takes one off
-// DisruptionsAllowed.
+// admits returns what an API server answers to the eviction of a running pod that only this budget selects, by
+// the documentation of the eviction API. counts: the eviction lowers DisruptionsAllowed by one.
 func (b *Budget) admits(p *Pod) (a Answer, counts bool) {
 	healthy := b.CurrentHealthy >= b.DesiredHealthy && b.DesiredHealthy > 0
 	switch {
@@ -190,7 +188,7 @@ func (b *Budget) admits(p *Pod) (a Answer, counts bool) {
 	return Answer{Result: Accepted}, true
 }
 
-// count updates a status as the controller of budgets does, which sees by then which pods go.
+// count updates a status as the controller of budgets does once it has seen which pods are terminating.
 func (b *Budget) count() {
 	b.DisruptionsAllowed, b.Disrupted = max(b.CurrentHealthy-b.DesiredHealthy, 0), 0
 }
@@ -200,7 +198,7 @@ type Volume struct {
 	Name   string     // of the persistent volume
 	Claim  object.Key // that it is bound to
 	Driver string     // that attaches it
-	Handle string     // the driver's own name of it; opaque
+	Handle string     // the driver's own name of the volume; opaque
 	// Local: the volume is part of the node. It can't be detached, and the drain does not wait for
 	// it.
 	Local bool
@@ -217,9 +215,9 @@ type Attachment struct {
 	DeletedAt time.Time
 }
 
-// sameHandle reports whether an ID of a node or a provider for a volume means the handle of that
-// tail. They must be equal after the last '^' or '/', because nodes and providers put other text
-// around the handle. Neither is a pattern, and an empty one matches nothing.
+// sameHandle reports whether a node's or a provider's ID of a volume means the handle with this tail (see
+// tailOf). Nodes and providers put other text before the handle, so only the parts after the last '^' or '/'
+// must be equal. An empty tail matches nothing.
 func sameHandle(id, tail string) bool {
 	if tail == "" || !strings.HasSuffix(id, tail) {
 		return false
@@ -228,4 +226,5 @@ func sameHandle(id, tail string) bool {
 	return before == 0 || id[before-1] == '^' || id[before-1] == '/'
 }
 
+// tailOf returns the part of a handle after the last '^' or '/'.
 func tailOf(handle string) string { return handle[strings.LastIndexAny(handle, "^/")+1:] }

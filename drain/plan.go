@@ -14,8 +14,8 @@ type Order struct {
 	UID string
 	// Now is for deletions: with grace 0. False: with the pod's own grace.
 	Now bool
-	// Turn is what the record of the drain will say about a pod whose volumes the drain waits for;
-	// pass it to Memory.Begin. Nil: the drain does not wait for them. Shared, must not be changed.
+	// Turn is what the record of the drain will say about the pod, if the drain waits for its volumes;
+	// Memory.Begin remembers it. Nil: the drain does not wait for them. Shared, must not be changed.
 	Turn *machine.DrainTurn
 	Why  decision.Why
 }
@@ -26,7 +26,8 @@ type DetachOrder struct {
 	Why  decision.Why
 }
 
-// Blocked is a pod that the drain waits for longer than for its grace, or no longer waits for.
+// Blocked is a pod that has not been told to terminate yet, or that still exists although the drain no longer
+// waits for it. It may also say which volume of a pod the drain waits for.
 type Blocked struct {
 	Pod object.Key
 	UID string
@@ -35,7 +36,7 @@ type Blocked struct {
 	Budgets []*Budget
 }
 
-// InTurn reports whether the pod waits only for its turn: for pods that go first, for the volumes of
+// InTurn reports whether the pod waits only for its turn: for pods that are evicted first, for the volumes of
 // the pod before it, or for the end of a slot that an earlier process may have used.
 func (b *Blocked) InTurn() bool {
 	switch b.Why.Reason {
@@ -68,9 +69,9 @@ type Plan struct {
 	// At is when to decide again even if nothing has changed. Zero: never.
 	At  time.Time
 	Why decision.Why
-	// Blocked is filled in plans that wait, and in the last one; by namespace and name.
+	// Blocked is filled in plans that wait, and in the last plan. It is sorted by namespace and name.
 	Blocked []Blocked
-	// Warn is a tolerated problem that an operator should know of. Zero: none.
+	// Warn is a problem that does not stop the drain, but that an operator should know of. Zero: none.
 	Warn decision.Why
 }
 
@@ -81,39 +82,39 @@ func (p *Plan) busy() bool {
 
 // The reasons of decisions about a drain.
 var (
-	reasonCordon        = decision.NewReason("Cordon", "cordoning node {name}, so that no new pods are scheduled")
-	reasonBegin         = decision.NewReason("Begin", "node {name} is already cordoned: recording that the drain begins")
-	reasonAgain         = decision.NewReason("BeginAgain", "the drain record of node {name} is from an earlier drain: starting again")
-	reasonRecordInvalid = decision.NewReason("RecordInvalid", "the drain record of node {name} has a time in the future: starting again")
-	reasonCordonAgain   = decision.NewReason("CordonAgain", "node {name} was uncordoned during its drain: cordoning it again")
-	reasonUncordoned    = decision.NewReason("UncordonedByOthers", "another program uncordons node {name} during its drain; next cordon in {for}")
-	reasonNotStored     = decision.NewReason("RecordNotStored", "the drain record of node {name} could not be stored: the drain waits for it")
-	reasonIncomplete    = decision.NewReason("Incomplete", "caches are not synced yet: waiting")
-	reasonNodeGone      = decision.NewReason("NodeGone", "the node is gone: nothing to drain")
-	reasonHook          = decision.NewReason("PreDrainHook", "hook annotation {name} of the node blocks the drain")
-	reasonEvict         = decision.NewReason("Evict", "evicting {object}")
-	reasonEvictVolumes  = decision.NewReason("EvictWithVolumes", "evicting {object}, next of the pods with volumes (priority {have})")
-	reasonFinished      = decision.NewReason("Finished", "{object} has finished: deleting it")
-	reasonNoEviction    = decision.NewReason("NoEvictionAPI", "the cluster has no eviction API: deleting {object} with its own grace period")
-	reasonSlotsUsed     = decision.NewReason("SlotsUsed", "all {want} eviction attempts of 20s each are used up for {object}: deleting it with its own grace period")
-	reasonTimeUp        = decision.NewReason("TimeUp", "the drain deadline has passed: deleting {object} with its own grace period")
-	reasonForce         = decision.NewReason("Force", "force: deleting {object} with grace period 0")
-	reasonForceBegins   = decision.NewReason("ForceBegins", "force is due on node {name}")
-	reasonFence         = decision.NewReason("Fence", "node {name} has been unresponsive for {for}: adding the out-of-service taint")
-	reasonUnfence       = decision.NewReason("Unfence", "node {name} responds again: removing the out-of-service taint")
-	reasonForced        = decision.NewReason("Forced", "force: all deletions were accepted")
-	reasonForceEnded    = decision.NewReason("ForceEnded", "force ended after {for}; deletions not accepted: {have}")
-	reasonLeaving       = decision.NewReason("Leaving", "{object} is terminating[; waiting at most {for}]")
-	reasonGoing         = decision.NewReason("StillGoing", "{object} is still terminating, and the drain deadline has passed[; waiting at most {for}]")
-	reasonOverdue       = decision.NewReason("Overdue", "{object} should have terminated[ {for} ago]: no longer waiting for it")
-	reasonRefused       = decision.NewReason("Refused", "eviction of {object} was refused without a matching budget; [next attempt in {for}|next attempt in its turn]")
-	reasonBudget        = decision.NewReason("BudgetRefuses", "budget {name} does not allow the eviction of {object}: {have} of {all} pods healthy, {want} required; [next attempt in {for}|next attempt in its turn]")
-	reasonUnhealthy     = decision.NewReason("BudgetRefusesUnhealthy", "budget {name} does not allow the eviction of {object}, which is not ready: {have} of {all} pods healthy, {want} required; unhealthyPodEvictionPolicy AlwaysAllow would allow it; [next attempt in {for}|next attempt in its turn]")
-	reasonBudgetStale   = decision.NewReason("BudgetStale", "eviction of {object} was refused, and the status of budget {name} is out of date; [next attempt in {for}|next attempt in its turn]")
-	reasonMisconfigured = decision.NewReason("BudgetMisconfigured", "budget {name} is misconfigured: all {have} of {all} pods are healthy, and it never allows the eviction of {object}")
-	reasonBudgets       = decision.NewReason("SeveralBudgets", "{have} budgets match {object}, {name} first, and the eviction API refuses such a pod; [next attempt in {for}|next attempt in its turn]")
-	reasonFailed        = decision.NewReason("CallFailed", "eviction or deletion of {object} failed: {detail}; [next attempt in {for}|next attempt in its turn]")
-	reasonProtected     = decision.NewReason("DoNotDisrupt", "annotation {name} protects {object}[; waiting at most {for}]")
+	reasonCordon           = decision.NewReason("Cordon", "cordoning node {name}, so that no new pods are scheduled")
+	reasonBegin            = decision.NewReason("Begin", "node {name} is already cordoned: recording that the drain begins")
+	reasonAgain            = decision.NewReason("BeginAgain", "the drain record of node {name} is from an earlier drain: starting again")
+	reasonRecordInvalid    = decision.NewReason("RecordInvalid", "the drain record of node {name} has a time in the future: starting again")
+	reasonCordonAgain      = decision.NewReason("CordonAgain", "node {name} was uncordoned during its drain: cordoning it again")
+	reasonUncordoned       = decision.NewReason("UncordonedByOthers", "another program uncordons node {name} during its drain; next cordon in {for}")
+	reasonNotStored        = decision.NewReason("RecordNotStored", "the drain record of node {name} could not be stored: the drain waits for it")
+	reasonIncomplete       = decision.NewReason("Incomplete", "caches are not synced yet: waiting")
+	reasonNodeGone         = decision.NewReason("NodeGone", "the node is gone: nothing to drain")
+	reasonHook             = decision.NewReason("PreDrainHook", "hook annotation {name} of the node blocks the drain")
+	reasonEvict            = decision.NewReason("Evict", "evicting {object}")
+	reasonEvictVolumes     = decision.NewReason("EvictWithVolumes", "evicting {object}, next of the pods with volumes (priority {have})")
+	reasonFinished         = decision.NewReason("Finished", "{object} has finished: deleting it")
+	reasonNoEviction       = decision.NewReason("NoEvictionAPI", "the cluster has no eviction API: deleting {object} with its own grace period")
+	reasonSlotsUsed        = decision.NewReason("SlotsUsed", "all {want} eviction attempts of 20s each are used up for {object}: deleting it with its own grace period")
+	reasonTimeUp           = decision.NewReason("TimeUp", "the drain deadline has passed: deleting {object} with its own grace period")
+	reasonForce            = decision.NewReason("Force", "force: deleting {object} with grace period 0")
+	reasonForceBegins      = decision.NewReason("ForceBegins", "force is due on node {name}")
+	reasonFence            = decision.NewReason("Fence", "node {name} has been unresponsive for {for}: adding the out-of-service taint")
+	reasonUnfence          = decision.NewReason("Unfence", "node {name} responds again: removing the out-of-service taint")
+	reasonForced           = decision.NewReason("Forced", "force: all deletions were accepted")
+	reasonForceEnded       = decision.NewReason("ForceEnded", "force ended after {for}; deletions not accepted: {have}")
+	reasonTerminating      = decision.NewReason("Leaving", "{object} is terminating[; waiting at most {for}]")
+	reasonStillTerminating = decision.NewReason("StillGoing", "{object} is still terminating, and the drain deadline has passed[; waiting at most {for}]")
+	reasonOverdue          = decision.NewReason("Overdue", "{object} should have terminated[ {for} ago]: no longer waiting for it")
+	reasonRefused          = decision.NewReason("Refused", "eviction of {object} was refused without a matching budget; [next attempt in {for}|next attempt in its turn]")
+	reasonBudget           = decision.NewReason("BudgetRefuses", "budget {name} does not allow the eviction of {object}: {have} of {all} pods healthy, {want} required; [next attempt in {for}|next attempt in its turn]")
+	reasonUnhealthy        = decision.NewReason("BudgetRefusesUnhealthy", "budget {name} does not allow the eviction of {object}, which is not ready: {have} of {all} pods healthy, {want} required; unhealthyPodEvictionPolicy AlwaysAllow would allow it; [next attempt in {for}|next attempt in its turn]")
+	reasonBudgetStale      = decision.NewReason("BudgetStale", "eviction of {object} was refused, and the status of budget {name} is out of date; [next attempt in {for}|next attempt in its turn]")
+	reasonMisconfigured    = decision.NewReason("BudgetMisconfigured", "budget {name} is misconfigured: all {have} of {all} pods are healthy, and it never allows the eviction of {object}")
+	reasonBudgets          = decision.NewReason("SeveralBudgets", "{have} budgets match {object}, {name} first, and the eviction API refuses such a pod; [next attempt in {for}|next attempt in its turn]")
+	reasonFailed           = decision.NewReason("CallFailed", "eviction or deletion of {object} failed: {detail}; [next attempt in {for}|next attempt in its turn]")
+	reasonProtected        = decision.NewReason("DoNotDisrupt", "annotation {name} protects {object}[; waiting at most {for}]")
 	// The value of the annotation is Detail.
 	reasonProtectedUnclear = decision.NewReason("DoNotDisruptUnclear", "annotation {name} protects {object}: its value {detail} is invalid and counts as protection[; waiting at most {for}]")
 	reasonCompleting       = decision.NewReason("WaitCompleted", "waiting for {object} to complete[; at most {for}]")
@@ -139,7 +140,7 @@ var (
 	reasonLeft             = decision.NewReason("EndedWithPodsLeft", "the drain of node {name} has ended; pods left: {have}")
 	reasonMirror           = decision.NewReason("Mirror", "{object} is a static pod: left alone")
 	reasonDaemonSet        = decision.NewReason("DaemonSet", "{object} belongs to daemon set {detail}: left alone")
-	reasonCame             = decision.NewReason("CameLate", "{object} came to the node after its drain began: recording that before it is evicted")
+	reasonCameLate         = decision.NewReason("CameLate", "{object} came to the node after its drain began: recording that before it is evicted")
 	reasonCameBack         = decision.NewReason("CameBack", "{object} was scheduled despite the cordon, like evicted pods of the same controller: left alone, like pods of a daemon set")
 	reasonSkipped          = decision.NewReason("Skipped", "a rule skips {object}")
 	reasonLeftAlone        = decision.NewReason("LeftAtTimeout", "the drain deadline has passed: {object} is left, by policy")

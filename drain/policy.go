@@ -9,8 +9,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Slot is the length of a slot of attempts, and the least time between two attempts to evict one
-// pod (PodEvictionRetryInterval of machine-controller-manager).
+// Slot is the length of a time slot, in each of which the drain tries to evict a pod once. It is also the least
+// time between two attempts for one pod (PodEvictionRetryInterval of machine-controller-manager).
 const Slot = 20 * time.Second
 
 // Policy says how to drain nodes. A setting that is zero means its default, so the zero Policy is
@@ -22,26 +22,26 @@ type Policy struct {
 	Timeout time.Duration
 	// MaxEvictRetries is the number of slots of Slot, from the drain's start, in which the drain
 	// tries to evict a pod. After them it deletes the pod with its own grace. Zero, the default:
-	// until the drain's end. Observation.MaxEvictRetries is that of one drain.
+	// until the drain's deadline. Observation.MaxEvictRetries replaces it for one drain.
 	MaxEvictRetries int
-	// TerminationBuffer is how much longer than its grace a pod may take to go. Not negative;
+	// TerminationBuffer is how much longer than its grace a pod may take to terminate. Not negative;
 	// default 30 s. object.Off: no longer.
 	TerminationBuffer time.Duration
 	// DetachTimeout is how long the detachment of a pod's volumes may take, from the end of its
 	// grace; for Detach, from Observation.Asked. At least a second; default 2 min. machine.Policy has
-	// a DetachTimeout too: after force, all volumes of a machine together have that.
+	// a DetachTimeout, too: that is for all volumes of a machine together, after force.
 	DetachTimeout time.Duration
-	// ReattachTimeout is how long the attachment of volumes elsewhere may take, from their
+	// ReattachTimeout is how long the attachment of volumes to another node may take, from their
 	// detachment. At least a second; default 90 s.
 	ReattachTimeout time.Duration
 	// ForceBound is how long force is tried if deletions are not accepted. At least a second;
-	// default 1 min. It also limits the tries after the drain's end.
+	// default 1 min. It also limits the attempts after the drain's deadline.
 	ForceBound time.Duration
 	// RetryDelete is how long to wait after a deletion that failed. At least a
 	// second; default 5 s.
 	RetryDelete time.Duration
-	// Unresponsive is how long a node is not Ready or read-only before it
-	// counts as not answering. At least a second; default 5 min.
+	// Unresponsive is how long a node must be not Ready, or read-only, to count as not
+	// answering. At least a second; default 5 min.
 	Unresponsive time.Duration
 	// OutOfService makes force put the taint node.kubernetes.io/out-of-service on a node that does
 	// not answer, before its volumes are detached. Only for providers whose unresponsive nodes are
@@ -49,19 +49,19 @@ type Policy struct {
 	OutOfService bool
 	// Rules are tried in order. The first rule that selects a pod counts.
 	Rules []Rule
-	// AtTimeout is what happens at the drain's end to pods that are not evicted before: protected
+	// AtTimeout is what happens at the drain's deadline to pods that must not be evicted before: protected
 	// ones, and those that the drain lets complete. Default DeletePods.
 	AtTimeout Treatment
 	Keys      Keys
 }
 
-// Treatment is what happens at the drain's end to a pod that was not to be evicted before it.
+// Treatment is what happens at the drain's deadline to a pod that must not be evicted before.
 type Treatment string
 
 // The treatments.
 const (
-	// DeletePods treats them as any other pod: the drain tries eviction once more, then deletes
-	// them with their own grace.
+	// DeletePods treats them like any other pod: the drain tries eviction once, then deletes them with
+	// their own grace.
 	DeletePods Treatment = "Delete"
 	// KeepWaiting waits without end. Only force overrides it.
 	KeepWaiting Treatment = "Wait"
@@ -69,19 +69,19 @@ const (
 	LeavePods Treatment = "Leave"
 )
 
-// Keys are the annotations that users and other programs share with a drain. The zero Keys are those
-// of DefaultPolicy. In others, an empty key switches its feature off.
+// Keys are the annotations with which users and other programs control a drain. The zero Keys are those of
+// DefaultPolicy. If any key is set, an empty key switches its feature off.
 type Keys struct {
-	// DoNotDisrupt are annotations on pods. A pod with one that parses as true is not evicted
-	// before the drain's end. A duration, such as 4h, protects for that long after the pod's
-	// creation. Any value that is neither, nor false, protects as true does, and Blocked says so.
+	// DoNotDisrupt are annotations on pods. If the value is true, the pod is not evicted before the
+	// drain's deadline. A duration, such as 4h, protects the pod for that long after its creation. An
+	// invalid value counts as true, and Blocked says so. False does not protect.
 	DoNotDisrupt []string
-	// SafeToEvict are annotations on pods. A pod with one that parses as false is protected as by
-	// DoNotDisrupt, and so is one with a value that is neither true nor false. None by default;
-	// that of the cluster autoscaler is cluster-autoscaler.kubernetes.io/safe-to-evict.
+	// SafeToEvict are annotations on pods. If the value is false or invalid, the pod is protected as
+	// by DoNotDisrupt. None by default; the one of the cluster autoscaler is
+	// cluster-autoscaler.kubernetes.io/safe-to-evict.
 	SafeToEvict []string
-	// PreDrainHook is the prefix of the keys of annotations on nodes. While a node has one, and the
-	// drain's end has not come, its pods stay.
+	// PreDrainHook is the prefix of annotation keys on nodes. While a node has such an annotation, and until
+	// the drain's deadline, no pod is evicted.
 	PreDrainHook string
 }
 
@@ -105,12 +105,12 @@ type Rule struct {
 	// Namespaces that the pods must be in. Empty: any.
 	Namespaces []string
 	Behaviour  Behaviour
-	// Order of pods drained InOrder: the lower goes first, and the next waits until it has gone.
-	// Pods without a rule have order 0.
+	// Order of pods drained InOrder: pods with a lower order are evicted first, and the next ones when they
+	// are gone. Pods without a rule have order 0.
 	Order int32
 }
 
-// DefaultPolicy returns the established settings.
+// DefaultPolicy returns the default settings.
 func DefaultPolicy() *Policy {
 	return &Policy{
 		Timeout:           2 * time.Hour,
@@ -213,5 +213,5 @@ func (p *Policy) rule(pod *Pod) *Rule {
 	return nil
 }
 
-// terminationBuffer returns how much longer than its grace a pod may take.
+// terminationBuffer returns how much longer than its grace a pod may take to terminate.
 func (p *Policy) terminationBuffer() time.Duration { return max(p.TerminationBuffer, 0) }

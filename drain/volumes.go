@@ -11,29 +11,28 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Pods with volumes leave one at a time, so that an application that needs them is down for a short
-// time in few places. A turn begins when the drain tells a pod to terminate. The record says which one,
-// because the pod will be gone before its volumes are.
+// Pods with volumes are evicted one at a time, so that few pods of an application are down at the same time,
+// and each for a short time. A turn begins when the drain tells a pod to terminate. The record names the pod and
+// its volumes, because the pod will be gone before its volumes are detached.
 
-// surveyVolumes finds the pods whose volumes are followed.
+// surveyVolumes marks the pods that have volumes which the drain waits for.
 func (d *decider) surveyVolumes() {
 	for v, i := range d.volumeUsers() {
-		s := &d.standings[i]
-		if s.followed || s.state != staying && s.state != leaving || !d.follows(v) {
+		s := &d.statuses[i]
+		if s.followed || s.state != evictable && s.state != terminating || !d.follows(v) {
 			continue
 		}
 		s.followed = true
-		if s.state == staying {
-			d.serial++
+		if s.state == evictable {
+			d.queued++
 		}
 	}
 }
 
-// volumeUsers counts for each volume how many pods here use it, and returns the place of one of
-// those.
+// volumeUsers counts for each volume how many pods of the node use it, and returns the place of one such pod.
 func (d *decider) volumeUsers() (one []int32) {
 	for i, p := range d.o.Pods {
-		if p == nil || len(p.Claims) == 0 || d.standings[i].state == over || p.Finished {
+		if p == nil || len(p.Claims) == 0 || d.statuses[i].state == notAwaited || p.Finished {
 			continue
 		}
 		if one == nil {
@@ -62,15 +61,15 @@ func claims(p *Pod, v *Volume) bool {
 	return false
 }
 
-// follows reports whether the drain waits for a volume: a driver has attached it here, and only one
-// pod of this node uses it.
+// follows reports whether the drain waits for a volume after its pod is gone: a driver has attached it to this
+// node, and only one pod of the node uses it.
 func (d *decider) follows(i int) bool {
 	v := d.o.Volumes[i]
 	return d.usersOf(i) == 1 && d.detachable(v)
 }
 
-// leftBehind reports whether the drain waits for a volume of a pod that has finished: a driver has
-// attached it here, and no pod of this node still uses it.
+// leftBehind reports whether the drain waits for a volume of a pod that has finished: a driver has attached it to
+// this node, and no pod of the node still uses it.
 func (d *decider) leftBehind(i int) bool {
 	return d.usersOf(i) == 0 && d.detachable(d.o.Volumes[i])
 }
@@ -79,8 +78,8 @@ func (d *decider) detachable(v *Volume) bool {
 	return !v.Local && d.attachedHere(d.volumeID(v)) && d.known(v)
 }
 
-// takes reports whether the turn of a pod waits for a volume.
-func (d *decider) takes(p *Pod, i int) bool {
+// turnWaitsFor reports whether the turn of a pod includes a volume.
+func (d *decider) turnWaitsFor(p *Pod, i int) bool {
 	switch v := d.o.Volumes[i]; {
 	case v == nil || !claims(p, v):
 		return false
@@ -90,7 +89,7 @@ func (d *decider) takes(p *Pod, i int) bool {
 	return d.follows(i)
 }
 
-// usersOf returns how many pods here use a volume. Pods that have finished use none.
+// usersOf returns how many pods of the node use a volume. Pods that have finished do not count.
 func (d *decider) usersOf(i int) int32 {
 	if d.users == nil { // no pod here uses any
 		return 0
@@ -111,8 +110,8 @@ func (d *decider) known(v *Volume) bool {
 	return false
 }
 
-// volumeID returns the name by which the drain follows a volume: the one in attachments or, without
-// attachments, its handle, which the node knows.
+// volumeID returns the ID of a volume in a turn: its name, as attachments have it, or, if the cluster has no
+// attachments, its handle, as the node's status has it.
 func (d *decider) volumeID(v *Volume) string {
 	if d.o.Attachments != nil {
 		return v.Name
@@ -120,9 +119,9 @@ func (d *decider) volumeID(v *Volume) string {
 	return v.Handle
 }
 
-// attachedHere reports whether a volume is attached to this node, or about to be, or not yet quite
-// detached. If neither attachments nor the node say so, a volume counts as attached as long as its
-// pod is there.
+// attachedHere reports whether a volume is attached to this node, is being attached, or is being detached. If
+// neither attachments nor the node's status are known, a volume counts as attached while a pod of the node uses
+// it.
 func (d *decider) attachedHere(id string) bool {
 	switch {
 	case d.o.Attachments != nil:
@@ -158,38 +157,38 @@ func (d *decider) attachedElsewhere(id string) bool {
 	return false
 }
 
-// followTurn handles the pod with volumes that went last. write: the record must be changed first.
-// free: the next pod may go. stuck: the volumes that the drain waits for, or has given up on.
-func (d *decider) followTurn() (write Plan, free bool, stuck decision.Why) {
-	if d.past {
+// followTurn decides about the last pod with volumes that was told to terminate. write: the record must be
+// changed first. free: the next pod may be evicted. volumeWait: the volume that the drain waits for, or no longer
+// waits for.
+func (d *decider) followTurn() (write Plan, free bool, volumeWait decision.Why) {
+	if d.pastDeadline {
 		return Plan{}, true, decision.Why{}
 	}
 	t := &d.rec.Turn
-	if plan, found := d.arrived(t); found {
+	if plan, found := d.addLateVolumes(t); found {
 		return plan, false, decision.Why{}
 	}
 	free = true
 	if t.UID != "" && !d.ahead(t.Since) && !d.returned(t) {
-		write, free, stuck = d.turn(t)
-		if write.busy() || !free && stuck.Reason == reasonDetaching {
-			return write, free, stuck
+		write, free, volumeWait = d.turn(t)
+		if write.busy() || !free && volumeWait.Reason == reasonDetaching {
+			return write, free, volumeWait
 		}
 	}
-	if lost := d.unrecorded(t); lost != nil {
-		d.taken = true
-		return d.begins(*lost), false, stuck
+	if lost := d.unrecordedTurn(t); lost != nil {
+		d.assumesNoTurn = true
+		return d.recordTurn(*lost), false, volumeWait
 	}
-	p, others := d.goingNow(t)
+	p, others := d.unrecordedTerminating(t)
 	if p != nil {
-		return d.begins(d.newTurn(p, d.toldAt(p))), false, stuck
+		return d.recordTurn(d.newTurn(p, d.terminationTime(p))), false, volumeWait
 	}
-	return Plan{}, free && !others, stuck
+	return Plan{}, free && !others, volumeWait
 }
 
-// arrived records volumes that came after the pod had been told to terminate. A pod may be told to terminate
-// before all of its volumes are attached. It may finish before the drain sees the last of them: its object then
-// still says whose they are.
-func (d *decider) arrived(t *machine.DrainTurn) (write Plan, found bool) {
+// addLateVolumes adds volumes to the record that were attached after their pod was told to terminate. The pod may
+// finish before the drain sees the last of them; its object still names their claims.
+func (d *decider) addLateVolumes(t *machine.DrainTurn) (write Plan, found bool) {
 	if t.UID == "" || d.ahead(t.Since) || !t.Detached.IsZero() {
 		return Plan{}, false
 	}
@@ -199,7 +198,7 @@ func (d *decider) arrived(t *machine.DrainTurn) (write Plan, found bool) {
 			continue
 		}
 		for i, v := range d.o.Volumes {
-			if d.takes(p, i) && !slices.Contains(volumes, d.volumeID(v)) {
+			if d.turnWaitsFor(p, i) && !slices.Contains(volumes, d.volumeID(v)) {
 				volumes = append(slices.Clip(volumes), d.volumeID(v))
 			}
 		}
@@ -212,12 +211,11 @@ func (d *decider) arrived(t *machine.DrainTurn) (write Plan, found bool) {
 	return d.writeRecord(rec, decision.Why{Reason: reasonTurn, Object: t.Pod, Have: int64(len(volumes))}), true
 }
 
-// returned reports whether the pod of a turn is again in the state of a pod that was never told to
-// go.
+// returned reports whether the pod of a turn is evictable again, so that its eviction had no effect.
 func (d *decider) returned(t *machine.DrainTurn) bool {
 	for i, p := range d.o.Pods {
 		if turnOf(t, p) {
-			return d.standings[i].state == staying
+			return d.statuses[i].state == evictable
 		}
 	}
 	return false
@@ -225,12 +223,12 @@ func (d *decider) returned(t *machine.DrainTurn) bool {
 
 // turn waits until the volumes of the evicted pod are detached here and, if more pods with volumes are
 // queued, attached elsewhere.
-func (d *decider) turn(t *machine.DrainTurn) (write Plan, free bool, stuck decision.Why) {
+func (d *decider) turn(t *machine.DrainTurn) (write Plan, free bool, volumeWait decision.Why) {
 	why := decision.Why{Object: t.Pod, Have: int64(len(t.Volumes))}
 	if t.Detached.IsZero() {
 		limit := t.Since.Add(max(t.Grace, 0)).Add(d.p.DetachTimeout)
 		volume, some := d.firstHere(t)
-		late := !d.now.Before(limit) // and over, even if it goes later
+		late := !d.now.Before(limit) // then the turn is over, even if the volume is detached later
 		switch why.Name = volume; {
 		case some && late:
 			why.Reason, why.For = reasonDetachLate, d.now.Sub(limit)
@@ -244,7 +242,7 @@ func (d *decider) turn(t *machine.DrainTurn) (write Plan, free bool, stuck decis
 		}
 	}
 	volume, some := d.firstNotElsewhere(t)
-	if d.o.Attachments == nil || !some || d.serial == 0 {
+	if d.o.Attachments == nil || !some || d.queued == 0 {
 		return Plan{}, true, decision.Why{}
 	}
 	if t.Detached.IsZero() {
@@ -262,7 +260,7 @@ func (d *decider) turn(t *machine.DrainTurn) (write Plan, free bool, stuck decis
 	return Plan{}, false, why
 }
 
-// firstHere returns a volume of the turn that is still attached here, and can go.
+// firstHere returns a volume of the turn that is still attached to this node, and that no other pod keeps there.
 func (d *decider) firstHere(t *machine.DrainTurn) (string, bool) {
 	for _, id := range t.Volumes {
 		if d.attachedHere(id) && !d.heldBy(id, t.UID) {
@@ -287,12 +285,12 @@ func (d *decider) writeRecord(rec *machine.DrainRecord, why decision.Why) Plan {
 	return Plan{Write: changed, Why: why}
 }
 
-// noteStuck adds what is known of volumes to a plan that waits.
-func (d *decider) noteStuck(plan *Plan, why decision.Why) {
+// reportVolumeWait adds to a plan which volume the drain waits for.
+func (d *decider) reportVolumeWait(plan *Plan, why decision.Why) {
 	if plan.Done && why.Reason != reasonDetachLate {
 		return
 	}
-	if !plan.Done && d.live <= 1 {
+	if !plan.Done && d.awaited <= 1 {
 		plan.Why = why
 	}
 	entry := Blocked{Pod: why.Object, UID: d.rec.Turn.UID, Why: why}
@@ -302,72 +300,72 @@ func (d *decider) noteStuck(plan *Plan, why decision.Why) {
 	plan.Blocked = slices.Insert(plan.Blocked, at, entry)
 }
 
-// needsRecord reports whether a plan made from a cached node depends on there being no recorded
-// turn. The last turn's pod may be gone from the node, and its volumes not, before the cache knows
-// whose they are.
+// needsRecord reports whether a plan made from a cached node may be wrong because the cache lacks the latest
+// turn: that turn's pod may be gone already while its volumes are still attached.
 func (d *decider) needsRecord(plan *Plan) bool {
-	if !d.o.Cached || d.past {
+	if !d.o.Cached || d.pastDeadline {
 		return false
 	}
-	return d.taken || plan.Done && d.holdsVolumes()
+	return d.assumesNoTurn || plan.Done && d.holdsVolumes()
 }
 
-// unrecorded returns the turn of the pod that this process told to terminate last, if the record has no
-// later turn, the pod is no longer waited for, and its volumes are. That happens if the write of
-// the record met a conflict, or the answer to the eviction was lost. Nil: there is none.
-func (d *decider) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
+// unrecordedTurn returns the last turn that this process began, if it is not recorded, the record has no later
+// turn, and the drain waits for the pod's volumes but no longer for the pod. That happens if the write of the
+// record met a conflict, or the answer to the eviction was lost. Nil: there is no such turn.
+func (d *decider) unrecordedTurn(t *machine.DrainTurn) *machine.DrainTurn {
 	if d.o.Memory == nil || d.o.Memory.Turn.UID == "" {
 		return nil
 	}
 	last := &d.o.Memory.Turn
 	switch recorded := t.UID != "" && !d.ahead(t.Since); {
-	case t.UID == last.UID || recorded && last.Since.Before(t.Since): // what follows a recorded turn is later
+	case t.UID == last.UID || recorded && last.Since.Before(t.Since): // it is recorded, or a later one is
 		return nil
 	case d.ahead(last.Since) || last.Since.Before(d.rec.Since): // of an earlier drain
 		return nil
 	}
 	_, here := d.firstHere(last)
-	if d.awaits(last.UID) || !here && (d.o.Attachments == nil || d.serial == 0) {
-		return nil // the drain waits for none of its volumes, or waits for the pod itself
+	if d.awaits(last.UID) || !here && (d.o.Attachments == nil || d.queued == 0) {
+		return nil // the drain waits for the pod itself, or for none of its volumes
 	}
 	return last
 }
 
-// awaits reports whether a pod is here and not done with.
+// awaits reports whether the drain waits for the pod with this UID.
 func (d *decider) awaits(uid string) bool {
 	for i, p := range d.o.Pods {
-		if s := &d.standings[i]; p != nil && p.UID == uid && s.state != over && s.state != overdue {
+		if s := &d.statuses[i]; p != nil && p.UID == uid && s.state != notAwaited && s.state != overdue {
 			return true
 		}
 	}
 	return false
 }
 
-// goingNow returns a pod with volumes that is going, or should be gone, and whose turn is not
-// recorded. The drain or another program has just told it to go. Turns are recorded in the order in
-// which pods were told to terminate, so that no two of them replace each other endlessly. The pod that this
-// process gave its turn comes first: others begin to be followed while they go, when they are the last
-// here to use a volume. others is true if any pod is going, whether its turn is to be recorded or not.
-func (d *decider) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
+// unrecordedTerminating returns a pod with volumes that is terminating, or has ended, and whose turn is to be
+// recorded. Nil: there is none. The drain or another program has just told it to terminate. Turns are recorded in
+// the order in which pods were told to terminate, so that no two turns replace each other endlessly. The pod of
+// this process's last turn comes first: for others the drain begins to wait while they terminate, once they are
+// the last pods of the node to use a volume. others: some pod with followed volumes is terminating, whether its
+// turn is to be recorded or not.
+func (d *decider) unrecordedTerminating(t *machine.DrainTurn) (first *Pod, others bool) {
 	for i, p := range d.o.Pods {
 		if p == nil || turnOf(t, p) {
 			continue
 		}
-		s := &d.standings[i]
-		begins := s.ended && d.leaves(p)
-		if s.state == leaving && s.followed {
+		s := &d.statuses[i]
+		toRecord := s.ended && d.leavesVolumes(p)
+		if s.state == terminating && s.followed {
 			others = true
-			since := d.toldAt(p)
-			begins = !since.IsZero() && (t.UID == "" || d.ahead(t.Since) || !since.Before(t.Since))
+			since := d.terminationTime(p)
+			toRecord = !since.IsZero() && (t.UID == "" || d.ahead(t.Since) || !since.Before(t.Since))
 		}
-		if begins && (first == nil || d.recordedBefore(p, first)) {
+		if toRecord && (first == nil || d.recordedBefore(p, first)) {
 			first = p
 		}
 	}
 	return first, others
 }
 
-// recordedBefore compares pods whose turns are to be recorded.
+// recordedBefore reports whether a's turn is recorded before b's.
 func (d *decider) recordedBefore(a, b *Pod) bool {
 	if m := d.o.Memory; m != nil && turnOf(&m.Turn, a) != turnOf(&m.Turn, b) {
 		return turnOf(&m.Turn, a)
@@ -375,37 +373,37 @@ func (d *decider) recordedBefore(a, b *Pod) bool {
 	return goesBefore(a, b)
 }
 
-// leaves reports whether a pod that the drain no longer waits for has volumes that still have time
-// to be detached. Its turn has the same limit, so that it is recorded once.
-func (d *decider) leaves(p *Pod) bool {
+// leavesVolumes reports whether a pod that the drain no longer waits for has volumes that still have time to be
+// detached. The turn ends after the same time, so it is not recorded again.
+func (d *decider) leavesVolumes(p *Pod) bool {
 	if !d.now.Before(d.ended(p).Add(d.p.DetachTimeout)) {
 		return false
 	}
 	for i := range d.o.Volumes {
-		if d.takes(p, i) {
+		if d.turnWaitsFor(p, i) {
 			return true
 		}
 	}
 	return false
 }
 
-// ended returns when the grace of a pod that the drain no longer waits for ends, in whole seconds,
-// by the clock of this process. A pod that had finished before it was told to terminate gets no grace.
+// ended returns when the grace of a pod ends that the drain no longer waits for, in whole seconds, by the clock
+// of this process. A pod that had finished before it was told to terminate gets no grace.
 func (d *decider) ended(p *Pod) time.Time {
-	told := d.o.Memory.told(p.UID)
+	since := d.o.Memory.terminatingSince(p.UID)
 	switch {
 	case p.GraceEnds.IsZero():
-		return told.Truncate(time.Second)
-	case told.IsZero():
+		return since.Truncate(time.Second)
+	case since.IsZero():
 		return p.GraceEnds
 	}
-	return told.Add(p.grace()).Truncate(time.Second)
+	return since.Add(p.grace()).Truncate(time.Second)
 }
 
-// toldAt returns when a pod was told to terminate, in whole seconds, by the clock of this process. Zero: not
-// known.
-func (d *decider) toldAt(p *Pod) time.Time {
-	since := d.o.Memory.told(p.UID)
+// terminationTime returns when a pod was told to terminate, in whole seconds, by the clock of this process. Zero:
+// not known.
+func (d *decider) terminationTime(p *Pod) time.Time {
+	since := d.o.Memory.terminatingSince(p.UID)
 	if since.IsZero() {
 		since = p.GraceEnds.Add(-p.grace())
 	}
@@ -415,8 +413,8 @@ func (d *decider) toldAt(p *Pod) time.Time {
 	return since.Truncate(time.Second)
 }
 
-// newTurn returns the turn of a pod that was told to terminate at a time. Zero: the time is not known. A
-// turn is later than the one before it.
+// newTurn returns the turn of a pod that was told to terminate at since. Zero: the time is not known. A turn is
+// always later than the recorded one.
 func (d *decider) newTurn(p *Pod, since time.Time) machine.DrainTurn {
 	if since.IsZero() {
 		since = d.now
@@ -432,7 +430,7 @@ func (d *decider) newTurn(p *Pod, since time.Time) machine.DrainTurn {
 	}
 	turn := machine.DrainTurn{Pod: p.Key, UID: p.UID, Since: since, Grace: grace}
 	for i, v := range d.o.Volumes {
-		if d.takes(p, i) {
+		if d.turnWaitsFor(p, i) {
 			turn.Volumes = append(turn.Volumes, d.volumeID(v))
 		}
 	}
@@ -440,38 +438,38 @@ func (d *decider) newTurn(p *Pod, since time.Time) machine.DrainTurn {
 	return turn
 }
 
-// begins records a turn.
-func (d *decider) begins(turn machine.DrainTurn) Plan {
+// recordTurn plans the write that records a turn.
+func (d *decider) recordTurn(turn machine.DrainTurn) Plan {
 	rec := d.rec.Clone()
 	turn.Volumes = slices.Clone(turn.Volumes)
 	rec.Turn = turn
 	return d.writeRecord(rec, decision.Why{Reason: reasonTurn, Object: turn.Pod, Have: int64(len(turn.Volumes))})
 }
 
-// When a VM goes with a volume attached, the cluster attaches that volume nowhere else for minutes.
-// So a drain does not end while anything is attached to the node that may still come off, regardless of
-// its user: pods that went before the drain began, pods that shared it, or a pod that an earlier
-// process told to terminate and did not record. All of them together have the time for one detachment, from
-// when nothing else was left to wait for. The volumes of a recorded turn have had theirs.
+// If a VM is deleted while a volume is attached, the cluster can't attach the volume elsewhere for minutes. So a
+// drain does not end while any volume is attached to the node that may still be detached, whoever used it: pods
+// that were gone before the drain began, pods that shared it, or a pod that an earlier process told to terminate
+// and did not record. All these volumes together have Policy.DetachTimeout, from when nothing else was left to
+// wait for. Volumes of a recorded turn are left out, because they have had their time.
 
-// lastVolumes returns why a drain that has nothing else to wait for is not over, or what is to be
-// recorded before it waits. Both zero: nothing may still come off, or its time is over.
+// lastVolumes returns the wait for such volumes, if the drain has nothing else to wait for, or the write of the
+// record before it waits. Both zero: there are none, or their time is over.
 func (d *decider) lastVolumes() (write Plan, wait decision.Why) {
-	if d.past || d.o.Stays {
+	if d.pastDeadline || d.o.Stays {
 		return Plan{}, decision.Why{}
 	}
 	emptied := d.rec.Emptied
-	if d.live > 0 {
+	if d.awaited > 0 {
 		if !emptied.IsZero() {
 			write = d.writeEmptied(time.Time{}, reasonNotEmpty)
 		}
 		return write, decision.Why{}
 	}
-	volume, some := d.unfollowed()
+	volume, some := d.firstUnfollowed()
 	if !some {
 		return Plan{}, decision.Why{}
 	}
-	d.taken = true
+	d.assumesNoTurn = true
 	if emptied.IsZero() || d.ahead(emptied) {
 		return d.writeEmptied(d.stamp(), reasonEmptied), decision.Why{}
 	}
@@ -490,9 +488,9 @@ func (d *decider) writeEmptied(emptied time.Time, reason decision.Reason) Plan {
 	return d.writeRecord(rec, decision.Why{Reason: reason, Name: d.o.Node.Name})
 }
 
-// unfollowed returns the first volume, by name, that is attached here, is of no turn that is
-// recorded, and may still come off.
-func (d *decider) unfollowed() (first string, some bool) {
+// firstUnfollowed returns the first volume, by name, that is attached to this node, is not in the recorded turn,
+// and may still be detached.
+func (d *decider) firstUnfollowed() (first string, some bool) {
 	t := &d.rec.Turn
 	turn := t.UID != "" && !d.ahead(t.Since)
 	for _, id := range d.attached() {
@@ -505,8 +503,8 @@ func (d *decider) unfollowed() (first string, some bool) {
 	return first, some
 }
 
-// attached returns what is attached to this node, or about to be, or not yet quite detached, by the
-// names of attachments or, without attachments, by those of the node.
+// attached returns the volumes that are attached to this node, are being attached, or are being detached: by
+// name, as attachments have them, or, if the cluster has no attachments, by the IDs in the node's status.
 func (d *decider) attached() []string {
 	if d.o.Attachments == nil {
 		return d.o.Attached
@@ -520,7 +518,7 @@ func (d *decider) attached() []string {
 	return ids
 }
 
-// sameVolume reports whether what is attached is a volume that the drain follows by that name.
+// sameVolume reports whether id, from attached, and followed, from volumeID, mean the same volume.
 func (d *decider) sameVolume(id, followed string) bool {
 	if d.o.Attachments != nil {
 		return id == followed
@@ -528,21 +526,21 @@ func (d *decider) sameVolume(id, followed string) bool {
 	return sameHandle(id, tailOf(followed))
 }
 
-// heldBy reports whether a pod other than that one holds a volume here, and was not told to terminate. As
-// long as it does, the volume does not come off.
+// heldBy reports whether a pod of the node, other than the one with this UID, uses a volume and was not told to
+// terminate. While it does, the volume is not detached.
 func (d *decider) heldBy(id, uid string) bool {
 	return d.holder(id, uid) != nil
 }
 
-// holder returns the pod that holds a volume here, as heldBy says. Nil: there is none.
+// holder returns the pod that heldBy looks for. Nil: there is none.
 func (d *decider) holder(id, uid string) *Pod {
 	same := slices.IndexFunc(d.o.Volumes, func(v *Volume) bool { return v != nil && d.sameVolume(id, d.volumeID(v)) })
 	if same < 0 {
 		return nil
 	}
 	for i, p := range d.o.Pods {
-		s := &d.standings[i]
-		if p == nil || len(p.Claims) == 0 || p.UID == uid || p.Finished || s.state != alone && s.state != staying && s.state != holding {
+		s := &d.statuses[i]
+		if p == nil || len(p.Claims) == 0 || p.UID == uid || p.Finished || s.state != ignored && s.state != evictable && s.state != postponed {
 			continue
 		}
 		for _, v := range d.o.Volumes[same:] {
@@ -554,8 +552,8 @@ func (d *decider) holder(id, uid string) *Pod {
 	return nil
 }
 
-// warnOfHeld warns of the first volume, by name, that is attached here when the drain ends, because
-// a pod that is left alone holds it.
+// warnOfHeld warns of the first volume, by name, that is still attached when the drain ends because a pod that
+// is left alone uses it.
 func (d *decider) warnOfHeld() {
 	for _, id := range d.attached() {
 		p := d.holder(id, "")
@@ -565,7 +563,7 @@ func (d *decider) warnOfHeld() {
 	}
 }
 
-// holdsVolumes reports whether any volume may be attached to the node, for any user.
+// holdsVolumes reports whether any volume may be attached to the node, whoever uses it.
 func (d *decider) holdsVolumes() bool {
 	return d.o.Attachments == nil && d.o.Attached == nil || len(d.attached()) > 0
 }
@@ -573,7 +571,7 @@ func (d *decider) holdsVolumes() bool {
 // Detach decides what to do next about the volumes that are still attached to a node whose pods
 // were removed by force. It orders the deletion of each attachment that is not being deleted. It
 // ends when no attachment is left, when the node is gone or has none attached, or when
-// Policy.DetachTimeout has passed since Observation.Asked. The memory keeps each answer under the
+// Policy.DetachTimeout has passed since Observation.Asked. Record each answer in the memory under the
 // name of the attachment. If force is no longer due, Detach deletes nothing, and removes the taint
 // that would make the cluster delete the attachments.
 //
@@ -604,7 +602,7 @@ func Detach(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	return d.detach(end, late), nil
 }
 
-// detach decides about a node that is known, and what is attached to it.
+// detach decides about the attachments of a node. late: the time is over.
 func (d *decider) detach(end time.Time, late bool) Plan {
 	due, left := d.detachments()
 	switch {
@@ -640,7 +638,7 @@ func (d *decider) undetached() (name string, found bool) {
 	return name, found
 }
 
-// detachments returns the attachments to delete now, and the number of all that are left.
+// detachments returns the attachments to delete now, and how many are left in total.
 func (d *decider) detachments() (due []DetachOrder, left int64) {
 	for _, a := range d.o.Attachments {
 		if a == nil || a.Node != d.o.Node.Name || a.Name == "" {

@@ -17,10 +17,10 @@ var ofDrain = []mutant{
 		name:   "a refused pod is deleted",
 		breaks: "P22",
 		file:   "drain/evict.go",
-		from: `case d.past:
-		return act{true, reasonTimeUp, again}`,
-		to: `case d.past, a.Result == Refused:
-		return act{true, reasonTimeUp, again}`,
+		from: `case d.pastDeadline:
+		return action{true, reasonTimeUp, again}`,
+		to: `case d.pastDeadline, a.Result == Refused:
+		return action{true, reasonTimeUp, again}`,
 	},
 	{
 		name:   "the next pod with volumes is told to go before those of the last one have left",
@@ -41,7 +41,7 @@ var ofDrain = []mutant{
 		name:   "a drain ends, and lets the next pod go, on the word of a cache",
 		breaks: "P22",
 		file:   "drain/volumes.go",
-		from:   "return d.taken || plan.Done && d.holdsVolumes()",
+		from:   "return d.assumesNoTurn || plan.Done && d.holdsVolumes()",
 		to:     "return false",
 		by:     "TestTurnsAreBelievedLive",
 	},
@@ -57,8 +57,8 @@ var ofDrain = []mutant{
 		name:   "a drain has no end",
 		breaks: "P21",
 		file:   "drain/decide.go",
-		from:   "d.past = !d.deadline.IsZero() && !d.now.Before(d.deadline)",
-		to:     "d.past = !d.deadline.IsZero() && d.now.Equal(d.deadline)",
+		from:   "d.pastDeadline = !d.deadline.IsZero() && !d.now.Before(d.deadline)",
+		to:     "d.pastDeadline = !d.deadline.IsZero() && d.now.Equal(d.deadline)",
 		by:     "TestP21EveryDrainEnds|TestStories",
 	},
 	{
@@ -128,7 +128,7 @@ var ofDrain = []mutant{
 		name:   "force kills pods that daemons and rules leave alone",
 		breaks: "P22",
 		file:   "drain/evict.go",
-		from:   `if p == nil || p.UID == "" || d.spared(p) {`,
+		from:   `if p == nil || p.UID == "" || d.exemptFromForce(p) {`,
 		to:     `if p == nil || p.UID == "" {`,
 		by:     "TestStories",
 	},
@@ -159,16 +159,16 @@ var ofDrain = []mutant{
 	{
 		name:   "the cluster's clock says when the grace of a pod is over",
 		breaks: "P50",
-		file:   "drain/standing.go",
-		from:   "if own := told.Add(p.grace()); !told.IsZero() && own.After(p.GraceEnds) {",
-		to:     "if own := told.Add(p.grace()); false && own.After(p.GraceEnds) {",
+		file:   "drain/podstatus.go",
+		from:   "if own := since.Add(p.grace()); !since.IsZero() && own.After(p.GraceEnds) {",
+		to:     "if own := since.Add(p.grace()); false && own.After(p.GraceEnds) {",
 		by:     openStorms,
 	},
 	{
 		name:   "a drain ends with a volume attached that was of no turn",
 		breaks: "P51",
 		file:   "drain/volumes.go",
-		from:   "if d.past || d.o.Stays {",
-		to:     "if d.past || !d.o.Stays {",
+		from:   "if d.pastDeadline || d.o.Stays {",
+		to:     "if d.pastDeadline || !d.o.Stays {",
 	},
 }
