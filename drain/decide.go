@@ -174,8 +174,8 @@ func (d *decider) nextRecord() (*machine.DrainRecord, decision.Why) {
 // unfences reports whether the taint that this drain has added must be removed: the node answers again, and
 // force is not due.
 func (d *decider) unfences() bool {
-	_, unlisted := d.o.Node.UnresponsiveSince()
-	return !d.o.Forced && !unlisted && d.o.Node.Drain != nil && d.o.Node.Drain.Fenced
+	_, unresponsive := d.o.Node.UnresponsiveSince()
+	return !d.o.Forced && !unresponsive && d.o.Node.Drain != nil && d.o.Node.Drain.Fenced
 }
 
 // unfence removes only the taint.

@@ -11,14 +11,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// ErrNoPolicy is the error for a policy that is nil or Off, a caller's mistake.
+// ErrNoPolicy is the error for a policy that is nil or Off where one is needed, a caller's mistake.
 var ErrNoPolicy = errors.New("safety: there is no policy")
 
 // Policy says how carefully a fleet is treated. A setting that is zero means its default, so the zero
 // Policy is DefaultPolicy. Unless another source is named, the figures are those of
 // machine-controller-manager.
 type Policy struct {
-	// Off turns all of safety off, see Off. The other settings then mean nothing.
+	// Off turns all of safety off, see Off. The other settings are then ignored.
 	Off bool `json:",omitempty"`
 
 	// OrphanPeriod is how often the VMs of each class are listed, though no class more often than
@@ -30,36 +30,36 @@ type Policy struct {
 	// OrphanSoon is how soon after a machine has disappeared its class is listed. Not negative;
 	// default 10 s, this library's. object.Off: at once.
 	OrphanSoon time.Duration
-	// VMPeriod is how often, without a cluster, the VMs of each class with machines that are up are
-	// listed, since nothing else shows that a VM is gone. A VM that two listings this far apart do not
-	// name is asked for. No class is listed more often than OrphanGap says. At least a second; default
-	// 1 min, this library's. object.Off: every OrphanPeriod, as with a cluster.
+	// VMPeriod is, without a cluster, how often the VMs of each class are listed that has machines
+	// which work, because nothing else shows that a VM is gone. If two listings this far apart lack a
+	// VM, the provider is asked for it. No class is listed more often than OrphanGap says. At least a
+	// second; default 1 min, this library's. object.Off: every OrphanPeriod, as with a cluster.
 	VMPeriod time.Duration
 	// OrphanPrefix is the prefix of the machine names of this fleet. A VM without it is never
-	// deleted. Empty, the default: the library trusts the driver to list this cluster's VMs only.
+	// deleted. Empty, the default: the library trusts the driver to list only this cluster's VMs.
 	OrphanPrefix string
-	// Brake is how many VMs that no machine owns may go within OrphanPeriod, or within a minute if
-	// that is longer, regardless of their share. At least 1; default 3. BrakeShare is the share of
-	// the VMs listed that may go, in percent, rounded down. The larger of the two counts,
-	// BrakeShare from a process's second OrphanPeriod on. 1 to 100; default 10; 100 is no brake.
-	// object.Off: Brake alone counts. Both limit machines and sets whose owner is gone in the same
-	// way, in an OwnerPeriod. The figures are this library's.
+	// Brake and BrakeShare limit how many VMs without a machine are deleted within OrphanPeriod, or
+	// within a minute if that is longer. Brake is a number of VMs. At least 1; default 3. BrakeShare
+	// is a percentage of the listed VMs, rounded down. 1 to 100; default 10; 100 means no limit;
+	// object.Off: only Brake counts. The larger limit applies; in the first OrphanPeriod of a process
+	// it is Brake. Both limit in the same way how many machines and sets whose owner is gone are
+	// deleted within OwnerPeriod. The figures are this library's.
 	Brake, BrakeShare int32
-	// OrphansOfEmptyStore lets VMs be collected, within the brake, even while the store holds no
+	// OrphansOfEmptyStore lets VMs be deleted, within the brake, even while the store holds no
 	// machine, no set and no deployment. Off by default: it may be the wrong store.
 	OrphansOfEmptyStore bool
 
 	// OwnerPeriod is the time between searches for machines whose set, and sets whose deployment,
 	// is gone. At least a minute; default 15 min.
 	OwnerPeriod time.Duration
-	// OwnerGap is the minimum time between two live reads, and so between the two sightings of an
-	// object before it goes. At least a second; default 2 min, which is how long a write may be on
-	// its way. Both figures are this library's.
+	// OwnerGap is the minimum time between two live reads. An object is deleted if two such reads
+	// show no owner. At least a second; default 2 min, which is how long a write may be in flight.
+	// Both figures are this library's.
 	OwnerGap time.Duration
 
 	// SafetyUp is how many machines above a set's maximum freeze it. At least 1; default 2.
 	SafetyUp int32
-	// SafetyDown is how far below that number a frozen set thaws. At least 1; default 1.
+	// SafetyDown is how many machines below that number a frozen set thaws. At least 1; default 1.
 	SafetyDown int32
 
 	// CheckPeriod is the time between checks that both API servers answer. At least a second;
@@ -76,62 +76,61 @@ type Policy struct {
 	SettleTime time.Duration
 
 	// Replacements is how many machines of one deployment, or of a set without one, may be in
-	// replacement when a machine is failed for its health, including that one. It is a number, or a
-	// percentage of the machines wanted, rounded up. It counts as at least 1; default 0, which is
-	// 1. The figure is this library's.
+	// replacement at a time, including the one that is to be failed for its health. It is a number, or
+	// a percentage of the wanted machines, rounded up. It counts as at least 1; default 0, which
+	// counts as 1. The figure is this library's.
 	Replacements rollout.IntOrPercent
-	// ZoneRule: in a zone of 3 or more machines of which most are Unknown, no machine is failed,
+	// ZoneRule: no machine is failed in a zone of 3 or more machines of which most are Unknown,
 	// because then the zone itself has failed. Off by default.
 	ZoneRule bool
 	// GrantUse is how long a grant may be used. GrantFlight is how long a write of a machine may be
-	// on its way. The sum of both is how long a slot is kept for a machine that does not use it.
-	// Each at least a second; defaults 1 min and 2 min, this library's, the latter the same as for
-	// sets.
+	// in flight. A slot is kept for the sum of both if its machine does not use it. Each is at least a
+	// second; defaults 1 min and 2 min, this library's; the latter is the same as for sets.
 	GrantUse    time.Duration
 	GrantFlight time.Duration
 
-	// NodeAge is the age at which a node without an owner is given up. It is the creation timeout
-	// of machines, or more. At least a second; default 20 min.
+	// NodeAge is the age from which on a node without an owner counts as unmanaged. It should be at
+	// least the creation timeout of machines. At least a second; default 20 min.
 	NodeAge time.Duration
 	// NodePeriod is the time between passes over the nodes. At least a second; default 15 min.
 	NodePeriod time.Duration
 
-	// ClassBackoffBase is the wait between a refusal that concerns a whole class (see Slows) and the next
-	// try of a machine of the class. It doubles with each further refusal up to ClassBackoffMax, and no
-	// further than machines' creation timeout. At least a second; default 1 min, this library's.
+	// ClassBackoffBase is the wait after a refusal that concerns a whole class (see backoff.Slows), until the
+	// next machine of the class is tried. It doubles with each further refusal, up to ClassBackoffMax or
+	// the machines' creation timeout, if that is shorter. At least a second; default 1 min, this library's.
 	// object.Off: no class is slowed.
 	ClassBackoffBase time.Duration
-	// ClassBackoffMax is the longest such wait. At least ClassBackoffBase; default 20 min, the creation timeout of
-	// machines.
+	// ClassBackoffMax is the longest such wait. At least ClassBackoffBase; default 20 min, the creation
+	// timeout of machines.
 	ClassBackoffMax time.Duration
 	// ClassBackoffRetry is how long a machine waits if others of its class are being tried. At least a
 	// second; default 10 s, this library's.
 	ClassBackoffRetry time.Duration
 
-	// Burst is the maximum number of orders in one plan. It is no brake: the next plan follows at
-	// once. At least 1; default 100.
+	// Burst is the maximum number of orders in one plan. It does not slow anything down: the next plan
+	// follows at once. At least 1; default 100.
 	Burst int
 
 	Keys Keys
 }
 
-// Keys are the labels and annotations that users and other programs share with this package. The
-// zero Keys are those of DefaultPolicy. In others, an empty key switches its feature off.
+// Keys are the labels and annotations with which users and other programs control this package. The
+// zero Keys are those of DefaultPolicy. If any key is set, an empty key switches its feature off.
 type Keys struct {
 	Freeze      string // label on a deployment or set, "True": frozen
 	Unfreeze    string // annotation on a deployment or set: do not freeze it for this overshoot
-	Slots       string // annotation on a deployment or lone set: replacements under way
+	Slots       string // annotation on a deployment, or a set without one: replacements under way
 	NotManaged  string // annotation on a node: no machine owns it
 	NodeMachine string // label on a node: its machine's name
-	Paused      string // annotation on a machine: it is left as it is
+	Paused      string // annotation on a machine: it is paused
 }
 
-// Off returns the policy of a manager that takes no care: it deletes no orphan, freezes nothing, has no
-// budget of replacements, slows no class, and leaves nodes and machines without an owner. A manager
-// without a policy has DefaultPolicy.
+// Off returns a policy with all of safety turned off: the manager deletes no orphans, freezes nothing, has no
+// budget of replacements, slows no class, and does nothing about nodes and machines without an owner. (A manager
+// without a policy has DefaultPolicy.)
 func Off() *Policy { return &Policy{Off: true} }
 
-// DefaultPolicy returns the established settings.
+// DefaultPolicy returns the default settings.
 func DefaultPolicy() *Policy {
 	return &Policy{
 		OrphanPeriod:      15 * time.Minute,
@@ -169,16 +168,16 @@ func DefaultPolicy() *Policy {
 
 var defaults = DefaultPolicy()
 
-// Paused reports whether a user has paused a machine (machine.Paused). No VM of its name is an
-// orphan. Its clocks are restarted when the pause ends and not before. It takes no place in the
-// budget of replacements, even if it has failed, because no set replaces it.
+// Paused reports whether a user has paused a machine (machine.Paused). VMs with the name of a paused machine are no
+// orphans. After an outage its clocks are restarted only when the pause ends. It does not count in the budget of
+// replacements, even if it has failed, because no set replaces it.
 func (p *Policy) Paused(m *machine.Machine) bool {
 	paused, _ := machine.Paused(&m.Meta, p.WithDefaults().Keys.Paused)
 	return paused
 }
 
-// Frozen reports whether a deployment or a set is frozen by its label. A frozen set has
-// machineset.Observation.Frozen set.
+// Frozen reports whether a deployment or a set is frozen by its label. If a set is, set
+// machineset.Observation.Frozen.
 func (p *Policy) Frozen(m *object.Meta) bool {
 	key := p.WithDefaults().Keys.Freeze
 	if key == "" {
@@ -264,8 +263,8 @@ func (p *Policy) validateDurations() error {
 	return nil
 }
 
-// Spent records that the deletion of one thing was ordered, by ID, and when. It counts towards the
-// policy's Brake for one period.
+// Spent records that the deletion of an object was ordered, and when. It counts towards the policy's Brake for
+// one period.
 type Spent struct {
 	ID string // of a VM, or of a machine or set
 	At time.Time

@@ -11,40 +11,40 @@ import (
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// memory is how long a refusal counts without a further answer: far longer than any wait.
-const memory = 6 * time.Hour
+// refusalMemory is how long a refusal counts after the end of its wait if no further answer comes. It is far
+// longer than any wait.
+const refusalMemory = 6 * time.Hour
 
-// State is what a process remembers of the creates of one class: whether the provider refuses them,
-// and from when on the next may be tried. The zero value knows of no refusal. State is a value: its
-// methods return a new one and change nothing. Losing it costs one create for each machine that
-// waits.
+// State is what a process remembers about the creates of one class: whether the provider refuses them,
+// and from when on the next may be tried. The zero value means that none was refused. State is immutable: its
+// methods return a new one. If it is lost, each waiting machine is tried once more.
 //
 // A first refusal slows the class. From then on one machine at a time is tried, after a wait that
 // doubles with each refusal. A success lets the next machine be tried at once, then two at a time,
 // four, and so on. After five successes in a row the class is no longer slowed. A refusal before
 // that starts again with the first wait.
 type State struct {
-	code     codes.Code // of the latest refusal
-	since    time.Time
-	until    time.Time
-	failures int // in a row; zero: the class is not slowed
-	good     int // successes in a row since
-	round    int // counts the answers that started a wait
-	against  machine.Inputs
-	turns    []turn
+	code      codes.Code // of the latest refusal
+	since     time.Time
+	until     time.Time
+	failures  int // in a row; zero: the class is not slowed
+	successes int // successes in a row since
+	round     int // counts the answers that started a wait
+	inputs    machine.Inputs
+	turns     []turn
 }
 
-// turn is a machine that is being tried.
+// turn is a permit for one machine to try a create.
 type turn struct {
 	machine object.Key
 	round   int
 }
 
-// steps is how many successes in a row end a slowdown.
-const steps = 5
+// endAfterSuccesses is how many successes in a row end a slowdown.
+const endAfterSuccesses = 5
 
-// Slows reports whether a code that CreateMachine answered concerns the class and not one machine.
-// It does if, by the table of recoveries, the quota, the class or the credentials must change.
+// Slows reports whether CreateMachine's answer with this code concerns the whole class, and not only one machine:
+// by the table of recoveries, the quota, the class or the credentials must change.
 func Slows(code codes.Code) bool {
 	switch codes.RecoveryFor(codes.CreateMachine, code).Remedy {
 	case codes.RaiseQuota, codes.FixArgument, codes.GrantPermission, codes.FixCredentials:
@@ -53,9 +53,8 @@ func Slows(code codes.Code) bool {
 	return false
 }
 
-// Slowed returns what holds creations of the class back. Nil: nothing does, or the class or secret
-// has changed since the refusal (in: their versions). Trying is true if the last machine that was
-// tried was created, so that no warning is needed.
+// Slowed returns the backoff of the class. Nil: it is not slowed, or the versions of class and secret (in) have
+// changed since the refusal. trying: the last machine that was tried was created, so that no warning is needed.
 func (c State) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (slowed *machine.ClassBackoff, trying bool) {
 	if class == nil || !c.applies(in, now) {
 		return nil, false
@@ -64,7 +63,7 @@ func (c State) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (s
 	if class.NodeTemplate != nil {
 		slowed.Zone = class.NodeTemplate.Zone
 	}
-	return slowed, c.good > 0
+	return slowed, c.successes > 0
 }
 
 // Idle reports whether there is nothing to remember.
@@ -81,7 +80,7 @@ func (c State) Wait(now time.Time) time.Duration {
 
 // applies reports whether a refusal still counts, given its inputs and its age.
 func (c State) applies(in machine.Inputs, now time.Time) bool {
-	return c.failures > 0 && c.against == ofClass(in) && now.Before(c.until.Add(memory)) && !now.Before(c.since)
+	return c.failures > 0 && c.inputs == ofClass(in) && now.Before(c.until.Add(refusalMemory)) && !now.Before(c.since)
 }
 
 // ofClass returns the inputs that all machines of a class share.
@@ -89,8 +88,8 @@ func ofClass(in machine.Inputs) machine.Inputs {
 	return machine.Inputs{Class: in.Class, Secret: in.Secret}
 }
 
-// Ask answers a machine that asks whether it may be tried now. A turn counts until Answer, or
-// Leave.
+// Ask decides whether a machine may try a create now. If the class is slowed, that gives it a turn, which lasts
+// until Answer or Leave.
 func (c State) Ask(m object.Key, in machine.Inputs, p *safety.Policy, now time.Time) (State, machine.CreatePermit) {
 	has := slices.ContainsFunc(c.turns, func(t turn) bool { return t.machine == m })
 	switch {
@@ -98,22 +97,22 @@ func (c State) Ask(m object.Key, in machine.Inputs, p *safety.Policy, now time.T
 		return c, machine.CreatePermit{Given: true}
 	case now.Before(c.until):
 		return c, machine.CreatePermit{At: c.until}
-	case len(c.turns) >= 1<<min(c.good, steps):
+	case len(c.turns) >= 1<<min(c.successes, endAfterSuccesses):
 		return c, machine.CreatePermit{At: now.Add(p.WithDefaults().ClassBackoffRetry)}
 	}
 	c.turns = append(slices.Clone(c.turns), turn{m, c.round})
 	return c, machine.CreatePermit{Given: true}
 }
 
-// Leave ends a machine's turn that led to no answer.
+// Leave ends a machine's turn that led to no create.
 func (c State) Leave(m object.Key) State {
 	c.turns = slices.DeleteFunc(slices.Clone(c.turns), func(t turn) bool { return t.machine == m })
 	return c
 }
 
-// Answer records the answer to a create. If the class is slowed, only machines with a turn count.
-// Other creates were under way when the class was refused, and so were turns given before the
-// latest refusal. longest bounds the wait if it is shorter than the policy's: the creation timeout.
+// Answer records the answer to a create. If the class is slowed, only the answers to machines with a turn that
+// was given after the latest refusal count: other creates were under way when the class was refused. longest is
+// the creation timeout, which limits the wait if it is shorter than the policy's maximum.
 func (c State) Answer(m object.Key, in machine.Inputs, code codes.Code, p *safety.Policy, longest time.Duration, now time.Time) State {
 	at := slices.IndexFunc(c.turns, func(t turn) bool { return t.machine == m && t.round == c.round })
 	c, p = c.Leave(m), p.WithDefaults()
@@ -121,7 +120,7 @@ func (c State) Answer(m object.Key, in machine.Inputs, code codes.Code, p *safet
 	switch {
 	case !c.applies(in, now):
 		if refused && p.ClassBackoffBase > 0 {
-			c = State{round: c.round + 1, since: times.Stamp(now), against: ofClass(in)}
+			c = State{round: c.round + 1, since: times.Stamp(now), inputs: ofClass(in)}
 			return c.refuse(code, p, longest, now)
 		}
 		if code == codes.OK {
@@ -131,20 +130,20 @@ func (c State) Answer(m object.Key, in machine.Inputs, code codes.Code, p *safet
 	case at < 0:
 		return c
 	case code == codes.OK:
-		if c.good++; c.good >= steps {
+		if c.successes++; c.successes >= endAfterSuccesses {
 			return State{round: c.round + 1}
 		}
 		return c
 	case refused:
-		if c.good > 0 {
+		if c.successes > 0 {
 			c.failures, c.since = 0, times.Stamp(now)
 		}
 		return c.refuse(code, p, longest, now)
 	}
-	if c.good > 0 {
+	if c.successes > 0 {
 		c.failures = 1
 	}
-	return c.wait(p, longest, now) // it says nothing about the class: wait once more, no longer
+	return c.wait(p, longest, now) // the error is not about the class: wait again, but not longer than before
 }
 
 // refuse counts a refusal.
@@ -153,7 +152,7 @@ func (c State) refuse(code codes.Code, p *safety.Policy, longest time.Duration, 
 	return c.wait(p, longest, now)
 }
 
-// wait starts the wait that follows so many failures.
+// wait starts the wait that follows c.failures failures.
 func (c State) wait(p *safety.Policy, longest time.Duration, now time.Time) State {
 	most := p.ClassBackoffMax
 	if longest > 0 {
@@ -163,7 +162,7 @@ func (c State) wait(p *safety.Policy, longest time.Duration, now time.Time) Stat
 	for n := 1; n < c.failures && wait < most; n++ {
 		wait *= 2
 	}
-	c.good, c.round = 0, c.round+1
+	c.successes, c.round = 0, c.round+1
 	c.until = times.Stamp(now).Add(min(wait, most) + time.Second)
 	return c
 }

@@ -7,69 +7,69 @@ import (
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// Bounds of what is learned of a provider's limit.
 const (
-	fastest    = 10 * time.Millisecond // a limit of more calls is none
-	slowest    = time.Minute
-	longest    = time.Hour        // that a provider may ask to wait
-	window     = time.Minute      // in which calls are counted
-	forgotten  = 10 * time.Minute // after the last slow-down: all go at full speed
-	lookAgain  = time.Minute      // after which a machine looks at its place again
-	quickening = 64               // with each call, the time between two becomes shorter by one part of so many
+	shortestGap   = 10 * time.Millisecond // below this gap calls are not limited
+	longestGap    = time.Minute
+	longestWait   = time.Hour        // a longer RetryAfter counts as this
+	countWindow   = time.Minute      // calls are counted for so long, to compute the first gap
+	forgetAfter   = 10 * time.Minute // calls are not limited any more so long after the last RetryAfter
+	askAgainAfter = time.Minute      // a machine that waits for its turn asks again after this time at the latest
+	speedUpParts  = 64               // each call shortens the gap by gap / speedUpParts
 )
 
-// Pace is what a process remembers of how many calls a provider takes with one set of credentials:
-// after an answer with a codes.RetryAfter machines take turns, and the time between two calls is
-// learned. A further such answer makes it longer by a half; each call makes it a little shorter. A
-// machine gets its calls one after the other, not a round of all machines between two of them.
+// Pace is what a process has learned about the rate of calls that a provider accepts with one set of credentials.
+// After an answer with a codes.RetryAfter, machines take turns, with a gap between two calls. Each further such
+// answer makes the gap longer by a half; each call makes it a little shorter. A machine makes all calls of its
+// turn one after the other, before the next machine's turn.
 //
 // The zero value limits nothing. It is not safe for concurrent use.
 type Pace struct {
-	every time.Duration // between two calls; zero: there is no limit
-	next  time.Time     // when the first call may be made that no machine has a turn for
-	floor time.Time     // no call before
-	since time.Time     // when the last slow-down was answered
+	gap   time.Duration // between two calls; zero: there is no limit
+	next  time.Time     // when the next new turn begins
+	floor time.Time     // no call may be made before
+	since time.Time     // when the last answer with a RetryAfter came
 	turns map[object.Key]calls
-	from  time.Time // calls were counted since
+	from  time.Time // when the count of calls began
 	calls int
 }
 
-// calls are the next calls of a machine.
+// calls is the turn of one machine.
 type calls struct {
-	at   time.Time // of the first
-	left int
+	at   time.Time // when the next call may be made
+	left int       // how many calls are left
 }
 
-// Ask returns when a machine may make its next call, of so many that are to follow each other. Zero:
-// now, and it is counted. A later time is its turn, or when to ask again; it keeps its place meanwhile.
+// Ask returns when a machine may make its next call. n is how many calls it needs to make one after the other.
+// Zero: it may make the call now, which uses up one of its turn. Otherwise Ask returns when its turn comes, or when
+// to ask again; the machine keeps its place.
 func (p *Pace) Ask(m object.Key, n int, now time.Time) time.Time {
-	if p.every == 0 || now.Sub(p.since) > forgotten || now.Before(p.since) {
+	if p.gap == 0 || now.Sub(p.since) > forgetAfter || now.Before(p.since) {
 		*p = Pace{from: p.from, calls: p.calls}
 		return time.Time{}
 	}
 	turn, has := p.turns[m]
 	if !has || turn.at.Before(p.floor) {
 		turn = calls{at: times.Later(p.next, now), left: max(n, 1)}
-		p.turns[m], p.next = turn, turn.at.Add(time.Duration(turn.left)*p.every)
+		p.turns[m], p.next = turn, turn.at.Add(time.Duration(turn.left)*p.gap)
 	}
 	if now.Before(turn.at) {
-		return times.Earlier(turn.at, now.Add(lookAgain))
+		return times.Earlier(turn.at, now.Add(askAgainAfter))
 	}
 	if turn.left--; turn.left > 0 {
-		turn.at = now.Add(p.every)
+		turn.at = now.Add(p.gap)
 		p.turns[m] = turn
 	} else {
 		delete(p.turns, m)
 	}
-	if p.every -= p.every / quickening; p.every < fastest {
-		p.every = 0
+	if p.gap -= p.gap / speedUpParts; p.gap < shortestGap {
+		p.gap = 0
 	}
 	return time.Time{}
 }
 
 // Called counts a call that the provider has not refused for its rate.
 func (p *Pace) Called(now time.Time) {
-	if p.from.IsZero() || now.Sub(p.from) > window || now.Before(p.from) {
+	if p.from.IsZero() || now.Sub(p.from) > countWindow || now.Before(p.from) {
 		p.from, p.calls = now, 0
 	}
 	p.calls++
@@ -77,7 +77,7 @@ func (p *Pace) Called(now time.Time) {
 
 // Slow records that a call that began at began was answered with a request to wait.
 func (p *Pace) Slow(wait time.Duration, began, now time.Time) {
-	wait = min(max(wait, fastest), longest)
+	wait = min(max(wait, shortestGap), longestWait)
 	if floor := now.Add(wait); floor.After(p.floor) {
 		p.floor = floor
 	}
@@ -85,13 +85,13 @@ func (p *Pace) Slow(wait time.Duration, began, now time.Time) {
 		p.next = p.floor
 	}
 	switch {
-	case p.every == 0: // so many calls were taken until then
-		p.every = (now.Sub(p.from) + wait) / time.Duration(max(p.calls, 1))
+	case p.gap == 0: // the first such answer: the gap follows from the calls that were accepted before it
+		p.gap = (now.Sub(p.from) + wait) / time.Duration(max(p.calls, 1))
 	case !began.After(p.since):
-		return // it was under way when the provider asked for the first time
+		return // the call was in flight when an earlier one was answered so
 	default:
-		p.every += p.every / 2
+		p.gap += p.gap / 2
 	}
-	p.every = min(max(p.every, fastest), slowest)
+	p.gap = min(max(p.gap, shortestGap), longestGap)
 	p.since, p.next, p.turns = now, p.floor, make(map[object.Key]calls)
 }

@@ -22,9 +22,9 @@ import (
 //
 // A VM is deleted if two listings show it, and a live read of the machines after each listing shows
 // no owner. The second listing is asked for at least OrphanGap after the first live read. The
-// policy's brake limits how many VMs go in an OrphanPeriod. While the store is empty none goes. A VM
-// whose ID or name is alike to a machine's (object.Alike) is left alone, and so is every VM that a
-// class lists while it lists none of its available machines.
+// policy's brake limits how many VMs are deleted within an OrphanPeriod. While the store is empty none
+// is deleted. A VM whose ID or name is a machine's in another spelling (object.Alike) is left alone. So is
+// every VM that a class lists while it lists none of its available machines.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
 		return Plan{}, fmt.Errorf("orphan.Decide: %w", decision.ErrNoObservation)
@@ -45,15 +45,15 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	}
 	period := brake.Period(p.OrphanPeriod)
 	d.brake = brake.New(p, o.Spent, d.listed(), !now.Before(o.Began.Add(period)), period, now)
-	d.missed, d.sighted, d.sick = o.Unlisted, o.Sighted, o.Unhealthy
+	d.unlistedVMs, d.sighted, d.unhealthyVMs = o.Unlisted, o.Sighted, o.Unhealthy
 	for _, c := range d.classes {
 		if c.Blind {
 			d.blind = append(d.blind, c.Key)
 		}
 	}
 	plan := d.decide()
-	plan.Spent, plan.Unlisted, plan.Sighted, plan.Blind = d.brake.Orders(), d.missed, d.sighted, d.blind
-	plan.Unhealthy = d.sick
+	plan.Spent, plan.Unlisted, plan.Sighted, plan.Blind = d.brake.Orders(), d.unlistedVMs, d.sighted, d.blind
+	plan.Unhealthy = d.unhealthyVMs
 	if o.Groups {
 		plan.aboutGroups()
 	}
@@ -68,11 +68,11 @@ func (d *decider) decide() Plan {
 	if orders := d.list(); len(orders) > 0 {
 		return Plan{List: orders, Candidates: o.Candidates, Why: orders[0].Why}
 	}
-	d.missed, d.sick = d.unlisted(), d.unhealthy()
+	d.unlistedVMs, d.unhealthyVMs = d.unlisted(), d.unhealthy()
 	if o.LookOnly {
-		return d.rest(nil)
+		return d.waitForNext(nil)
 	}
-	owners := d.suspect()
+	owners := d.findSuspects()
 	if len(d.suspects) > 0 && !d.live() {
 		why := decision.Why{Reason: reasonReadMachines, Have: int64(len(d.suspects))}
 		return Plan{ReadMachines: true, Candidates: o.Candidates, Why: why}
@@ -80,16 +80,16 @@ func (d *decider) decide() Plan {
 	if len(d.suspects) > 0 && d.emptyStore() {
 		why := decision.Why{Reason: reasonEmptyStore, Have: int64(len(d.suspects))}
 		d.warn = append(d.warn, why)
-		plan := d.rest(nil) // candidates from while it was empty do not count
+		plan := d.waitForNext(nil) // what was found while the store was empty does not count
 		plan.Why = why
 		return plan
 	}
-	d.spare(&owners)
-	candidates := d.remember()
+	d.dropSimilarlySpelled(&owners)
+	candidates := d.keepCandidates()
 	if orders := d.planDeletions(); len(orders) > 0 {
 		return Plan{Delete: orders, Candidates: candidates, Warn: d.warnings(), Why: orders[0].Why}
 	}
-	return d.rest(candidates)
+	return d.waitForNext(candidates)
 }
 
 // decider is one call of Decide.
@@ -100,15 +100,15 @@ type decider struct {
 	classes []*Class        // by key, each once
 	tries   map[string]*Try // by provider ID
 
-	brake    *brake.Brake
-	suspects []suspect // by provider ID
-	missed   []Unlisted
-	sighted  []string // provider IDs, see Observation.Sighted
-	sick     []Unhealthy
-	used     map[object.Key]bool // classes without a cluster that have machines that are up
-	blind    []object.Key        // classes, see Class.Blind
-	held     int64               // by the brake
-	warn     []decision.Why
+	brake        *brake.Brake
+	suspects     []suspect // by provider ID
+	unlistedVMs  []Unlisted
+	sighted      []string // provider IDs, see Observation.Sighted
+	unhealthyVMs []Unhealthy
+	used         map[object.Key]bool // classes with machines that work; without a cluster only
+	blind        []object.Key        // classes, see Class.Blind
+	heldBack     int64               // how many deletions the brake does not allow now
+	warn         []decision.Why
 }
 
 // suspect is a listed VM without an owner as far as the observation shows.
@@ -116,7 +116,7 @@ type suspect struct {
 	class    *Class
 	id, name string
 	reason   decision.Reason
-	since    time.Time // of its first sighting; zero: this is it
+	since    time.Time // Candidate.Since; zero: it is found for the first time
 }
 
 func classesOf(all []Class) []*Class {
@@ -148,7 +148,7 @@ func (d *decider) list() []ListVMs {
 // dueAt returns when the VMs of a class are to be listed next. Zero means now.
 func (d *decider) dueAt(c *Class) time.Time { return times.Later(d.wantedAt(c), c.NotBefore) }
 
-// wantedAt is dueAt where the provider takes any number of calls.
+// wantedAt is dueAt without a limit of the rate of calls.
 func (d *decider) wantedAt(c *Class) time.Time {
 	if c.Asked.IsZero() || c.Asked.After(d.now) {
 		return time.Time{}
@@ -170,7 +170,7 @@ func (d *decider) wantedAt(c *Class) time.Time {
 			at = times.Earlier(at, due)
 		}
 	}
-	at = times.Earlier(times.Earlier(at, d.unlistedDue(c)), d.lookAt(c))
+	at = times.Earlier(times.Earlier(at, d.unlistedDue(c)), d.watchDue(c))
 	for _, h := range d.o.Hints {
 		if h.Class != c.Key || h.At.Before(c.Asked) || h.At.After(d.now) {
 			continue
@@ -199,9 +199,9 @@ func (d *decider) retryAt(id string) time.Time {
 	return times.Later(t.At.Add(recovery.Backoff(t.Failures, 0)), t.NotBefore)
 }
 
-// suspect finds the VMs that no machine owns, and warns about odd ones. It returns the owners, if
-// there is a listing to look at.
-func (d *decider) suspect() (owners owners) {
+// findSuspects finds the VMs that no machine owns, and adds warnings about other VMs. It returns the owners, if
+// there is a listing in this pass.
+func (d *decider) findSuspects() (owners owners) {
 	for _, c := range d.classes {
 		if c.Listing == nil {
 			continue
@@ -221,7 +221,7 @@ func (d *decider) suspect() (owners owners) {
 	return owners
 }
 
-// search goes through one listing.
+// search adds the suspects and warnings of one listing.
 func (d *decider) search(c *Class, owners *owners) {
 	outOfRange := d.outOfRange()
 	for id, name := range c.Listing.VMs {
@@ -230,7 +230,7 @@ func (d *decider) search(c *Class, owners *owners) {
 			d.warn = append(d.warn, decision.Why{Reason: reasonNoID, Name: c.Key.String(), Detail: name})
 			continue
 		case blank(name) || !strings.HasPrefix(d.ownName(name), d.p.OrphanPrefix):
-			d.leave(c, id, name, owners)
+			d.warnLeftAlone(c, id, name, owners)
 			continue
 		}
 		switch reason, orphan := owners.judge(id, name, outOfRange); {
@@ -242,7 +242,7 @@ func (d *decider) search(c *Class, owners *owners) {
 	}
 }
 
-// ownName is a name without the namespace that it has for a pool.
+// ownName returns a name without the namespace that the name of a pool begins with.
 func (d *decider) ownName(name string) string {
 	if !d.o.Groups {
 		return name
@@ -265,8 +265,8 @@ func (d *decider) lists(id string) bool {
 	return false
 }
 
-// leave warns about a VM that matches no machine and cannot be identified as this fleet's.
-func (d *decider) leave(c *Class, id, name string, owners *owners) {
+// warnLeftAlone warns about a VM that matches no machine and can't be identified as this fleet's.
+func (d *decider) warnLeftAlone(c *Class, id, name string, owners *owners) {
 	if _, owned := owners.ids[id]; owned {
 		return
 	}
@@ -279,16 +279,16 @@ func (d *decider) leave(c *Class, id, name string, owners *owners) {
 
 // outOfRange returns the machines for which GetMachineStatus has reported several VMs, and when.
 func (d *decider) outOfRange() map[string]time.Time {
-	told := make(map[string]time.Time)
+	at := make(map[string]time.Time)
 	for _, h := range d.o.Hints {
-		if h.Several != "" && h.At.After(told[h.Several]) {
-			told[h.Several] = h.At
+		if h.Several != "" && h.At.After(at[h.Several]) {
+			at[h.Several] = h.At
 		}
 	}
-	return told
+	return at
 }
 
-// claimedElsewhere reports whether another class lists the VM under a name that keeps it.
+// claimedElsewhere reports whether another class lists the VM under a name with which it is no orphan.
 func (d *decider) claimedElsewhere(s *suspect, owners *owners) bool {
 	for _, c := range d.classes {
 		if c.Listing == nil {
@@ -318,9 +318,9 @@ func (d *decider) live() bool {
 	return true
 }
 
-// remember returns the candidates to keep: those of suspects, and those of VMs that no listing of
-// this pass could show.
-func (d *decider) remember() []Candidate {
+// keepCandidates returns the candidates for the next plan: the suspects, and candidates of classes without a listing
+// in this pass.
+func (d *decider) keepCandidates() []Candidate {
 	before := make(map[string]*Candidate, len(d.o.Candidates))
 	for i := range d.o.Candidates {
 		s := &d.o.Candidates[i]
@@ -336,7 +336,7 @@ func (d *decider) remember() []Candidate {
 		if seen != nil && seen.Name == s.name {
 			s.since = seen.Since
 		} else if d.o.Deleted[s.id] {
-			continue // what was listed is gone
+			continue // it was deleted after the listing
 		}
 		kept = append(kept, Candidate{s.class.Key, s.id, s.name, times.Later(s.since, d.firstSeen(s))})
 	}
@@ -349,7 +349,7 @@ func (d *decider) remember() []Candidate {
 	return kept
 }
 
-// firstSeen returns the Since of a VM that is sighted first in this pass.
+// firstSeen returns the Since of a VM that is found for the first time. Zero: it was found before.
 func (d *decider) firstSeen(s *suspect) time.Time {
 	if s.since.IsZero() {
 		return d.o.Read.Began
@@ -366,13 +366,13 @@ func (d *decider) classOf(key object.Key) *Class {
 	return nil
 }
 
-// rest waits for the next class that is due. The candidates hold what this pass has found.
-func (d *decider) rest(candidates []Candidate) Plan {
+// waitForNext waits until the next class is due. candidates are those for the next plan.
+func (d *decider) waitForNext(candidates []Candidate) Plan {
 	next := *d.o
-	next.Candidates, next.Unlisted = candidates, d.missed
+	next.Candidates, next.Unlisted = candidates, d.unlistedVMs
 	after := decider{o: &next, p: d.p, now: d.now, tries: d.tries, brake: d.brake, used: d.used}
 	at := d.now.Add(d.p.OrphanPeriod)
-	if d.watches() { // machines become available
+	if d.watchesVMs() { // a class may get its first machine that works
 		at = times.Earlier(at, d.now.Add(d.p.VMPeriod))
 	}
 	for _, c := range d.classes {
@@ -382,7 +382,7 @@ func (d *decider) rest(candidates []Candidate) Plan {
 	if len(candidates) > 0 {
 		plan.Why = decision.Why{Reason: reasonSecondLook, Have: int64(len(candidates)), For: at.Sub(d.now)}
 	}
-	if d.held > 0 {
+	if d.heldBack > 0 {
 		plan.Why = d.braked()
 	}
 	if failed, code := d.failures(candidates); failed > 0 {
@@ -401,7 +401,7 @@ func (d *decider) failures(candidates []Candidate) (n int64, last codes.Code) {
 	return n, last
 }
 
-// warnings returns the warnings of this call, in order.
+// warnings returns the warnings of this call, sorted.
 func (d *decider) warnings() []decision.Why {
 	slices.SortStableFunc(d.warn, func(a, b decision.Why) int {
 		return cmp.Or(cmp.Compare(a.Reason.String(), b.Reason.String()), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Detail, b.Detail))
@@ -409,8 +409,8 @@ func (d *decider) warnings() []decision.Why {
 	return d.warn[:min(len(d.warn), d.p.Burst)]
 }
 
-// planDeletions orders the deletion of VMs that were seen twice, as far as the brake allows. VMs
-// with the fewest tries come first, so that VMs that can't be deleted do not block others.
+// planDeletions orders the deletion of VMs that were found twice, as far as the brake allows. VMs with the fewest
+// failures come first, so that VMs that can't be deleted do not block others.
 func (d *decider) planDeletions() []Delete {
 	var due []*suspect
 	for i := range d.suspects {
@@ -427,7 +427,7 @@ func (d *decider) planDeletions() []Delete {
 			break
 		}
 		if !d.brake.Take(s.id) {
-			d.held++
+			d.heldBack++
 			continue
 		}
 		orders = append(orders, Delete{
@@ -435,13 +435,13 @@ func (d *decider) planDeletions() []Delete {
 			Why: decision.Why{Reason: s.reason, Name: s.id, Detail: s.name}, paused: d.p.Keys.Paused,
 		})
 	}
-	if d.held > 0 {
+	if d.heldBack > 0 {
 		d.warn = append(d.warn, d.braked())
 	}
 	return orders
 }
 
-// tried returns how often in a row the delete of a VM has failed.
+// tried returns how often the delete of a VM has failed in a row.
 func (d *decider) tried(id string) int {
 	if t := d.tries[id]; t != nil {
 		return t.Failures
@@ -450,11 +450,11 @@ func (d *decider) tried(id string) int {
 }
 
 func (d *decider) braked() decision.Why {
-	return decision.Why{Reason: reasonBraked, Have: d.held, Want: int64(d.brake.Most), For: brake.Period(d.p.OrphanPeriod)}
+	return decision.Why{Reason: reasonBraked, Have: d.heldBack, Want: int64(d.brake.Most), For: brake.Period(d.p.OrphanPeriod)}
 }
 
-// listed returns how many VMs the largest listing has named. Classes may list the same VMs, so
-// their numbers can't be added.
+// listed returns how many VMs the largest listing has. Classes may list the same VMs, so their numbers can't be
+// added.
 func (d *decider) listed() int {
 	most := 0
 	for _, c := range d.classes {
@@ -467,7 +467,7 @@ func (d *decider) listed() int {
 	return most
 }
 
-// emptyStore reports whether nothing in the store proves that it is the right store.
+// emptyStore reports whether the store is empty, so that it may be the wrong one.
 func (d *decider) emptyStore() bool {
 	if d.p.OrphansOfEmptyStore || d.o.Owners > 0 {
 		return false

@@ -1,9 +1,9 @@
-// Package orphan decides which VMs belong to no machine, and which groups of VMs belong to no pool,
-// and deletes them. A VM is deleted only if two listings show it and a live read of the machines
-// after each listing shows no owner.
+// Package orphan finds VMs that belong to no machine, and groups of VMs that belong to no pool, and
+// decides when to delete them. A VM is deleted only if two listings show it and a live read of the
+// machines after each listing shows no owner.
 //
-// One pass for the whole fleet, on a key that never changes. The form of a pass is in the
-// documentation of package safety.
+// Each pass is about the whole fleet, so there is never more than one at a time. See package safety
+// for the form of a pass.
 //
 //	for {
 //		plan, err := orphan.Decide(o, policy, now())
@@ -26,7 +26,7 @@
 //		}
 //	}
 //
-// The executor of machines' plans leaves hints: when GetMachineStatus answers OUT_OF_RANGE, with
-// the machine's name and the time of the answer, and when a machine is gone. A hint wakes up the
-// pass. Drop the hint once its class was listed after it.
+// The caller that carries out machines' plans adds hints to the observation: when GetMachineStatus
+// answers OUT_OF_RANGE, with the machine's name and the time of the answer, and when a machine is
+// gone. A hint starts a pass. Drop the hint once its class was listed after it.
 package orphan

@@ -11,16 +11,16 @@ import (
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// lagOfLists is how long after a machine has become available its VM does not count as missing.
-// Lists and answers of a provider may lag behind its creates. The figure is this library's.
+// lagOfLists is how long after a machine has become available its VM does not count as missing, because listings
+// may lag behind creates. The figure is this library's.
 const lagOfLists = 10 * time.Minute
 
-// A VM is missing when it has been absent from the listings for Policy.VMPeriod, or Policy.OrphanGap
-// if that is longer. mostMissGap applies if a listing misses most VMs of its class's machines, two or
-// more, or if VMPeriod is off. It is as long as a node may be unhealthy, because a provider's incident
-// may hide VMs that run. allMissGap applies if a listing names none of two or more. The class or its
-// secret may then point to another account, and a machine that is replaced for that leaves its VM
-// behind. Both figures are this library's.
+// A VM is missing when it has been absent from the listings for Policy.VMPeriod, or Policy.OrphanGap if that is
+// longer. mostMissGap applies instead if VMPeriod is off, or if a listing lacks most VMs of its class's machines, and
+// at least two. It is as long as a node may be unhealthy, because an incident at the provider may hide VMs that run.
+// allMissGap applies if a listing lacks all VMs of its class's machines, and at least two. Then the class or its
+// secret may point to another account, and machines that were replaced because of that would leave their VMs behind.
+// Both figures are this library's.
 const (
 	mostMissGap = 10 * time.Minute
 	allMissGap  = time.Hour
@@ -36,12 +36,12 @@ type Unlisted struct {
 	Since time.Time
 	// Due is the time from which a listing without it makes it missing.
 	Due time.Time
-	// Missing is when the last such listing was asked for. Zero: there was none yet. If it is set,
-	// the VM counts as missing, and the machine asks the provider for it, once for each listing.
+	// Missing is when the last such listing was asked for. If it is set, the VM counts as missing, and the
+	// machine asks the provider for it, once for each listing. Zero: the VM does not count as missing yet.
 	Missing time.Time
 }
 
-// unlisted searches the listings of this pass for machines whose VMs they should have and do not.
+// unlisted returns the machines whose VMs should be in the listings of this pass and are not.
 func (d *decider) unlisted() []Unlisted {
 	if !d.o.NoCluster {
 		return nil
@@ -55,7 +55,7 @@ func (d *decider) unlisted() []Unlisted {
 		if c == nil {
 			continue
 		}
-		listed := !c.silent() && (names[m.Name] || d.lists(m.Spec.ProviderID))
+		listed := !c.notListed() && (names[m.Name] || d.lists(m.Spec.ProviderID))
 		if id := m.Spec.ProviderID; (listed || seen[id]) && d.now.Before(m.Status.Since.Add(lagOfLists)) {
 			d.sighted = append(d.sighted, id)
 		}
@@ -68,7 +68,7 @@ func (d *decider) unlisted() []Unlisted {
 	slices.Sort(d.sighted)
 	d.judgeMissing(all, named)
 	for _, u := range d.o.Unlisted { // classes without a listing in this pass
-		if c := d.classOf(u.Class); c != nil && c.silent() && !u.Since.After(d.now) {
+		if c := d.classOf(u.Class); c != nil && c.notListed() && !u.Since.After(d.now) {
 			all = append(all, u)
 		}
 	}
@@ -76,7 +76,7 @@ func (d *decider) unlisted() []Unlisted {
 	return slices.CompactFunc(all, func(a, b Unlisted) bool { return a.Machine == b.Machine })
 }
 
-// missedBefore returns the machines whose VMs earlier listings did not have.
+// missedBefore returns the machines whose VMs earlier listings lacked.
 func (d *decider) missedBefore() map[object.Key]Unlisted {
 	before := make(map[object.Key]Unlisted, len(d.o.Unlisted))
 	for _, u := range d.o.Unlisted {
@@ -85,11 +85,11 @@ func (d *decider) missedBefore() map[object.Key]Unlisted {
 	return before
 }
 
-// silent reports whether this pass has no listing of the class's VMs.
-func (c *Class) silent() bool { return c.Listing == nil || c.Listing.Code != codes.OK }
+// notListed reports whether this pass has no listing of the class's VMs.
+func (c *Class) notListed() bool { return c.Listing == nil || c.Listing.Code != codes.OK }
 
-// unlistedDue returns when a class is to be listed again for VMs that its last listing did not
-// have. Zero means that there are none.
+// unlistedDue returns when a class is to be listed again to find out whether VMs are missing that its last listing
+// lacked. Zero: there are none.
 func (d *decider) unlistedDue(c *Class) (at time.Time) {
 	for i := range d.o.Unlisted {
 		if u := &d.o.Unlisted[i]; u.Class == c.Key && u.Missing.IsZero() {
@@ -99,16 +99,16 @@ func (d *decider) unlistedDue(c *Class) (at time.Time) {
 	return at
 }
 
-// lookAt returns when a class without a cluster is to be listed again to see that the VMs of its
-// machines are there. Zero: there are none, or at no time of its own.
-func (d *decider) lookAt(c *Class) time.Time {
-	if !d.watches() || !d.used[c.Key] {
+// watchDue returns when a class is to be listed again to find out whether VMs of its machines are gone. Zero: that
+// is not searched for, or the class has no machines that work.
+func (d *decider) watchDue(c *Class) time.Time {
+	if !d.watchesVMs() || !d.used[c.Key] {
 		return time.Time{}
 	}
 	return c.Asked.Add(d.p.VMPeriod)
 }
 
-// usedBy returns the classes with machines that are up.
+// usedBy returns the classes of the machines that work, see up.
 func usedBy(machines []*machine.Machine) map[object.Key]bool {
 	used := make(map[object.Key]bool)
 	for _, m := range machines {
@@ -119,10 +119,10 @@ func usedBy(machines []*machine.Machine) map[object.Key]bool {
 	return used
 }
 
-// watches reports whether VMs are listed to see that they are there.
-func (d *decider) watches() bool { return d.o.NoCluster && d.p.VMPeriod != object.Off }
+// watchesVMs reports whether classes are listed every VMPeriod to find VMs that are gone.
+func (d *decider) watchesVMs() bool { return d.o.NoCluster && d.p.VMPeriod != object.Off }
 
-// seen returns the VMs that listings have named since their machines became available.
+// seen returns Observation.Sighted as a set.
 func (d *decider) seen() map[string]bool {
 	seen := make(map[string]bool, len(d.o.Sighted))
 	for _, id := range d.o.Sighted {
@@ -131,7 +131,7 @@ func (d *decider) seen() map[string]bool {
 	return seen
 }
 
-// classOfMachine returns the class of a machine. Nil: it is not searched for, or there is no machine.
+// classOfMachine returns the class of a machine. Nil: the observation does not have the class, or m is nil.
 func (d *decider) classOfMachine(m *machine.Machine) *Class {
 	if m == nil {
 		return nil
@@ -139,10 +139,10 @@ func (d *decider) classOfMachine(m *machine.Machine) *Class {
 	return d.classOf(object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
 }
 
-// miss notes that a class's listing does not have the VM of a machine. It returns false if a listing
-// need not have it, or if there is none.
+// miss returns the entry for a machine whose VM is not in its class's listing. False: the listing need not have the
+// VM, or there is no listing.
 func (d *decider) miss(m *machine.Machine, c *Class, known Unlisted, seen map[string]bool) (Unlisted, bool) {
-	if c.silent() {
+	if c.notListed() {
 		return known, false
 	}
 	l, class, id := c.Listing, c.Key, m.Spec.ProviderID
@@ -160,8 +160,8 @@ func (d *decider) miss(m *machine.Machine, c *Class, known Unlisted, seen map[st
 	return known, true
 }
 
-// judgeMissing sets from when on VMs that the listings of this pass do not have are missing, and
-// notes those that are. named is how many VMs of its machines each class lists.
+// judgeMissing sets Due of the machines whose VMs the listings of this pass lack, and Missing if that time has come.
+// named is how many VMs of its machines each class lists.
 func (d *decider) judgeMissing(all []Unlisted, named map[object.Key]int64) {
 	count := make(map[object.Key]int64)
 	for i := range all {
@@ -185,8 +185,8 @@ func (d *decider) judgeMissing(all []Unlisted, named map[object.Key]int64) {
 	}
 }
 
-// missGap returns how long the VMs of a class must be absent from its listings, of which the last one
-// has so many and misses so many.
+// missGap returns how long VMs must be absent from the listings of their class to be missing. missing and listed are
+// how many VMs of the class's machines the last listing lacks and has.
 func (d *decider) missGap(missing, listed int64) time.Duration {
 	gap := max(d.p.OrphanGap, d.p.VMPeriod)
 	switch {
@@ -198,8 +198,8 @@ func (d *decider) missGap(missing, listed int64) time.Duration {
 	return gap
 }
 
-// listedNames returns the machines for which a VM was listed in this pass, with any ID: a list may
-// use other IDs for VMs than CreateMachine does.
+// listedNames returns the names of the machines for which a VM was listed in this pass, with any ID: a listing may
+// have other IDs than CreateMachine had.
 func (d *decider) listedNames() map[string]bool {
 	names := make(map[string]bool)
 	for _, c := range d.classes {
@@ -219,12 +219,12 @@ type Unhealthy struct {
 	UID        string
 	Class      object.Key
 	ProviderID string // of the machine
-	// Listed is when that listing was asked for. The machine asks the provider for its VM, once for
-	// each listing.
+	// Listed is when that listing was asked for. For each such listing, the machine asks the provider for
+	// its VM once.
 	Listed time.Time
 }
 
-// unhealthy returns the machines whose VMs are unhealthy by the last listings of their classes.
+// unhealthy returns the machines whose VMs the last listing of their class named as unhealthy.
 func (d *decider) unhealthy() []Unhealthy {
 	if !d.o.NoCluster {
 		return nil
@@ -232,7 +232,7 @@ func (d *decider) unhealthy() []Unhealthy {
 	var all []Unhealthy
 	for _, m := range d.o.Machines {
 		c := d.classOfMachine(m)
-		if c == nil || c.silent() || m.Deleted() || !up(m) || d.p.Paused(m) || m.Preserved(d.now) {
+		if c == nil || c.notListed() || m.Deleted() || !up(m) || d.p.Paused(m) || m.Preserved(d.now) {
 			continue
 		}
 		if id := m.Spec.ProviderID; c.Listing.Unhealthy[id] && !blank(id) {
@@ -240,7 +240,7 @@ func (d *decider) unhealthy() []Unhealthy {
 		}
 	}
 	for _, u := range d.o.Unhealthy { // classes without a listing in this pass
-		if c := d.classOf(u.Class); c != nil && c.silent() && !u.Listed.After(d.now) {
+		if c := d.classOf(u.Class); c != nil && c.notListed() && !u.Listed.After(d.now) {
 			all = append(all, u)
 		}
 	}
@@ -248,7 +248,7 @@ func (d *decider) unhealthy() []Unhealthy {
 	return slices.CompactFunc(all, func(a, b Unhealthy) bool { return a.Machine == b.Machine })
 }
 
-// up reports whether a machine does its work, or may do it again, as far as its phase says.
+// up reports whether a machine works, or may work again, by its phase.
 func up(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseAvailable, machine.PhaseRunning, machine.PhaseUnknown:

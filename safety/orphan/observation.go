@@ -12,64 +12,66 @@ import (
 )
 
 // Observation is what a decision about orphan VMs is made from. Classes and Machines come from
-// caches at the beginning of a pass. The executor adds what the plans of the pass ask for.
+// caches at the beginning of a pass. The caller adds what the plans of the pass ask for.
 type Observation struct {
 	// Classes are all classes of the fleet. Entries without a name, and second entries of a name,
 	// are ignored.
 	Classes []Class
 	// Machines are the machines of all classes, also those being deleted.
 	Machines []*machine.Machine
-	// Groups selects what is searched for: the groups of pools instead of VMs. Listing.VMs, Delete
-	// and all memories are then about groups, by group ID and by the "namespace/name" of the pool
-	// that each was made for. Pools own them, not Machines. VMs and groups are decided separately,
-	// with separate memories.
+	// Groups selects what is searched for: groups of pools instead of VMs. Listing.VMs, Delete and all
+	// memories are then about groups: the ID is the group's, the name is the "namespace/name" of the pool
+	// that it was created for, and Pools are the owners instead of Machines. VMs and groups are decided
+	// separately, with separate memories.
 	Groups bool
 	// Pools are all pools, also those being deleted; read as Machines are. They count only if
 	// Groups is set.
 	Pools []*machinepool.Pool
 	// Instances are the provider IDs of instances whose owner is not a machine, such as those of a
-	// pool. What is alike to one is left alone. Nil: there are none.
+	// pool. A VM with such an ID, in any spelling (object.Alike), is left alone. Nil: there are none.
 	Instances map[string]bool
-	// Read says how Machines were read in this pass. It is zero if a listing came in since.
+	// Read says how Machines were read in this pass. It is zero if a listing was made since.
 	Read decision.Freshness
-	// Owners is how many sets and deployments there are, read with Machines. With Groups, machines
-	// count too. Owners need not be counted if there are machines, or pools.
+	// Owners is how many sets and deployments there are, read with Machines; with Groups, the number of
+	// machines is added. It shows that the store is the right one, so it may be zero if there are
+	// machines, or with Groups pools.
 	Owners int
-	// Began is when this process made its first pass. For one OrphanPeriod it can't know what an
-	// earlier process deleted. Zero: long ago.
+	// Began is when this process made its first pass. For one OrphanPeriod after that it can't know
+	// what an earlier process deleted. Zero: long ago.
 	Began time.Time
-	// Spent is the brake's memory: Plan.Spent of the last plan.
+	// Spent is the brake's memory: Plan.Spent of the last plan. If it is lost, the brake begins again.
 	Spent []safety.Spent
 	// Candidates is the memory of this process: Plan.Candidates of the last plan. Losing it costs
 	// time.
 	Candidates []Candidate
-	// NoCluster: machines join no cluster. Then VMs that machines have and no listing shows are
-	// missed, too. Machines are then to be read at the beginning of a pass, from caches: a class with
-	// machines that are up is listed every VMPeriod.
+	// NoCluster: machines join no cluster. Then the listings are also used to find machines whose VMs
+	// are gone. A class with machines that work is listed every VMPeriod. Machines must be filled in, from
+	// caches, at the beginning of a pass.
 	NoCluster bool
-	// LookOnly: VMs are listed only to see that those of Machines are there, which may be some of the
-	// fleet's. Nothing is an orphan. Classes whose machines are not among them are not listed.
+	// LookOnly: VMs are listed only to find machines whose VMs are gone. Machines may be a part of the
+	// fleet's. No VM counts as an orphan. Classes without working machines among Machines are not listed.
 	LookOnly bool
-	// Unlisted is the memory of those: Plan.Unlisted of the last plan. Losing it costs time.
+	// Unlisted is the memory of machines whose VMs listings lack: Plan.Unlisted of the last plan. Losing it
+	// costs time.
 	Unlisted []Unlisted
 	// Unhealthy is the memory of machines with unhealthy VMs: Plan.Unhealthy of the last plan. Losing it
 	// costs time.
 	Unhealthy []Unhealthy
-	// Sighted is the memory of young machines whose VMs a listing has named: Plan.Sighted of the last
-	// plan. Losing it costs time.
+	// Sighted is the memory of VMs that a listing has named shortly after their machines became available:
+	// Plan.Sighted of the last plan. Losing it costs time.
 	Sighted []string
-	// Tries are the deletes that this process remembers, failed or held back: the last one of each VM. A later
-	// success removes the entry; losing the memory removes all.
+	// Tries are this process's failed or delayed deletes of orphans, the last one for each VM. A later
+	// success removes the entry. Losing them shortens waits.
 	Tries []Try
 	// Hints ask for an early listing of a class.
 	Hints []Hint
-	// Deleted are the IDs of VMs whose deletion was ordered in this pass, with any answer.
+	// Deleted are the IDs of VMs whose deletion was ordered in this pass, whatever the answer.
 	Deleted map[string]bool
 	// Frozen: nothing is listed or deleted.
 	Frozen bool
 }
 
-// Class is a class of machines and what was heard of its VMs.
+// Class is a class of machines, and the answers of the provider about its VMs.
 type Class struct {
 	Key object.Key
 	// Asked is when this process last asked for its VMs. Zero: never.
@@ -78,13 +80,13 @@ type Class struct {
 	Code codes.Code
 	// Failures counts failed answers in a row. It only lengthens waits.
 	Failures int
-	// NotBefore is when the provider, which limits calls, may be asked again. It is no failure. Zero: at
-	// any time.
+	// NotBefore is when the class may be listed again at the earliest, if the provider limits the rate of
+	// calls. Zero: at any time.
 	NotBefore time.Time
-	// Listed is how many VMs the last OK answer named. A process remembers it.
+	// Listed is how many VMs the last OK answer named. The process keeps it between passes.
 	Listed int
-	// Blind: the last OK answer named VMs without an owner, and none of the class's available machines. A
-	// process remembers it: Plan.Blind.
+	// Blind: the last OK answer named VMs without an owner, and none of the VMs of the class's available
+	// machines. Plan.Blind says so; the process keeps it between passes.
 	Blind bool
 	// Listing is the answer of this pass. Nil: there is none.
 	Listing *Listing
@@ -95,9 +97,9 @@ type Listing struct {
 	machine.Outcome
 	Asked    time.Time // just before the call
 	Answered time.Time // just after it
-	// VMs are machine names by provider ID. Names and IDs may be empty.
+	// VMs has the name of each VM's machine, by provider ID. Names and IDs may be empty.
 	VMs map[string]string
-	// Unhealthy are the IDs of VMs that are there and do not work. Nil: none is, or that is not known.
+	// Unhealthy are the IDs of VMs that exist and do not work. Nil: there are none, or they are not known.
 	Unhealthy map[string]bool
 }
 
@@ -105,17 +107,17 @@ type Listing struct {
 type Hint struct {
 	Class object.Key
 	At    time.Time
-	// Several is the name of a machine for which GetMachineStatus, and no other call, answered
-	// OUT_OF_RANGE at that time. Empty: a machine of the class has disappeared.
+	// Several is the name of a machine for which GetMachineStatus answered OUT_OF_RANGE at that time:
+	// the machine has several VMs. Empty: a machine of the class has disappeared.
 	Several string
 }
 
-// Candidate is a VM that was seen without an owner.
+// Candidate is a VM that was found without an owner once.
 type Candidate struct {
-	Class      object.Key // that listed it
+	Class      object.Key // the class whose listing had it
 	ProviderID string
-	Name       string // of the machine it was made for
-	// Since is when the machines were read that did not include its owner.
+	Name       string // of the machine that it was created for
+	// Since is when the live read of machines began that did not show its owner.
 	Since time.Time
 }
 
@@ -125,8 +127,8 @@ type Try struct {
 	At         time.Time // of the answer
 	Code       codes.Code
 	Failures   int // in a row
-	// NotBefore is when the provider, which limits calls, may be asked again. That is no failure: a try
-	// that only waits has Failures zero. Zero: at any time.
+	// NotBefore is when the delete may be tried again at the earliest, if the provider limits the rate of
+	// calls. If nothing else went wrong, Failures is zero. Zero: at any time.
 	NotBefore time.Time
 }
 
@@ -138,31 +140,29 @@ type Plan struct {
 	// ReadMachines asks for a live read of all machines, of all namespaces and classes; Read says
 	// when it began.
 	ReadMachines bool
-	// With Groups, ReadMachines asks for the pools. Delete asks for a DeletePool of a pool made up
-	// from the order's name and ID. Just before the call, read all pools live and ask
-	// StillOrphanGroup.
+	// Delete asks for the deletion of VMs. Call DeleteMachine of the class, with a machine that has the
+	// order's name and provider ID. Just before each call, read the machines with this name live, and
+	// drop the order unless StillOrphan returns true. Add each order's ID to Deleted. Add a failure to
+	// Tries. An answer OK or NOT_FOUND removes the ID from Tries and from Candidates.
 	//
-	// Delete asks for the deletion of VMs. Call DeleteMachine through the class, with a machine
-	// made up from the order's name and provider ID. Just before each call, read the machines of
-	// that name live, and drop the order unless StillOrphan reports true. Add each order's ID to
-	// Deleted. Add a failure to Tries. An answer OK or NOT_FOUND removes the ID from Tries and from
-	// Candidates.
+	// With Groups, ReadMachines asks for the pools, and Delete for a call of DeletePool, with a pool that
+	// has the order's name and ID. Just before the call, read all pools live, and ask StillOrphanGroup.
 	Delete []Delete
-	// Candidates replaces the memory, with every plan.
+	// Candidates replaces Observation.Candidates, with every plan.
 	Candidates []Candidate
-	// Unlisted replaces that memory, with every plan. Those that are Missing go into the
-	// observations of their machines, as MissingVM.
+	// Unlisted replaces Observation.Unlisted, with every plan. If Missing is set, tell the machine's own
+	// decision, by MissingVM of its observation.
 	Unlisted []Unlisted
-	// Unhealthy replaces that memory, with every plan. The observations of their machines say so, as
-	// VMUnhealthy.
+	// Unhealthy replaces Observation.Unhealthy, with every plan. Tell the machines' own decisions, by
+	// VMUnhealthy of their observations.
 	Unhealthy []Unhealthy
-	// Sighted replaces that memory, with every plan: provider IDs, in order.
+	// Sighted replaces Observation.Sighted, with every plan. It is sorted.
 	Sighted []string
-	// Blind are the classes that are Blind from now on; all others are not.
+	// Blind are the classes whose Blind is true from now on; for all others it is false.
 	Blind []object.Key
-	// Spent replaces the brake's memory, with every plan. It includes the orders of this plan.
+	// Spent replaces Observation.Spent, with every plan. It includes the orders of this plan.
 	Spent []safety.Spent
-	// Warn are warnings for the operator, in order, at most Burst.
+	// Warn are warnings for the operator, sorted, at most Burst.
 	Warn []decision.Why
 	// At is when to decide again. It is zero if there are orders.
 	At  time.Time
@@ -179,7 +179,7 @@ type ListVMs struct {
 type Delete struct {
 	Class      object.Key
 	ProviderID string // never empty
-	Name       string // of the machine it was made for, never empty
+	Name       string // of the machine that it was created for, never empty
 	// Several: the machine has several VMs, see Hint.
 	Several bool
 	Why     decision.Why
@@ -187,8 +187,8 @@ type Delete struct {
 	paused string // Keys.Paused of the policy
 }
 
-// StillOrphan reports whether the order still holds, given a machine as it is now: one of the
-// order's name, or any other. Nil: there is none, and the order holds.
+// StillOrphan reports whether the order is still right, given a machine as it is now: one with the
+// order's name, or any other. Nil: there is no machine, and the order is right.
 func (o *Delete) StillOrphan(m *machine.Machine) bool {
 	if m == nil {
 		return true
@@ -199,9 +199,9 @@ func (o *Delete) StillOrphan(m *machine.Machine) bool {
 	return m.Name != o.Name || verdictOn(m, o.Several, o.paused) != inFlight
 }
 
-// StillOrphanGroup reports whether an order about a group still holds, given a pool as it is now. A
-// pool keeps the group that it has recorded. It also keeps every group of its name, because it may
-// be about to create or adopt one. Nil: there is no pool, and the order holds.
+// StillOrphanGroup reports whether an order about a group is still right, given a pool as it is now. A
+// pool owns the group that it has recorded. It also owns every group with its name, because it may
+// be about to create or adopt one. Nil: there is no pool, and the order is right.
 func (o *Delete) StillOrphanGroup(p *machinepool.Pool) bool {
 	if p == nil {
 		return true

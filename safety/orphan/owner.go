@@ -9,28 +9,27 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-// Which VM belongs to which machine. A VM is made by a create that some machine issued, under that
-// machine's name, while the machine was in the store. A reservation alone, a name that a set has
-// given out and not used yet, makes no VM, even if the create of the machine itself arrives late.
-// So machines that are read after a VM was listed include the machine it was made for, or that
-// machine is gone. While it is there and has not recorded which VM is its own, every VM of its name
-// may be. A later machine of the same name, from a reservation that is still open, is new and has
-// recorded none either.
+// Which VM belongs to which machine: a VM is created for a machine, under its name, while the machine is in the
+// store. (A name that a set has reserved and not used yet leads to no VM, even if the create of the machine takes
+// effect late.) So if the machines are read after a VM was listed, either they include the VM's machine, or that
+// machine is gone. While the machine exists and has not recorded its VM, each VM with its name may be its own.
+// That also holds for a later machine with the same name, from a reservation that is still open: it is new, and
+// has recorded no VM either.
 
-// ownership is what a machine of a VM's name, but with another provider ID or none, means for the
-// VM.
+// ownership says whether a VM may belong to a machine that has its name, but has recorded another provider ID or
+// none.
 type ownership int
 
 const (
 	inFlight ownership = iota // the VM may be the machine's, or may become it
-	extra                     // the machine's VM is another one
-	several                   // the provider says that it has several
+	extra                     // the machine has another VM
+	several                   // the provider says that the machine has several VMs
 )
 
-// verdictOn returns the ownership of VMs that carry the machine's name and whose ID it has not
-// recorded. oneOfSeveral: the driver has answered OUT_OF_RANGE to GetMachineStatus, and the machine
-// has made no progress since. A machine that is paused, by an annotation of the key, keeps all of
-// them, because the user who paused it may be inspecting any of them.
+// verdictOn returns the ownership of VMs that have the machine's name and whose ID it has not recorded.
+// oneOfSeveral: the driver has answered OUT_OF_RANGE to GetMachineStatus, and the machine has made no progress
+// since. A machine that is paused (pausedKey) keeps all these VMs, because the user who paused it may be inspecting
+// any of them.
 func verdictOn(m *machine.Machine, oneOfSeveral bool, pausedKey string) ownership {
 	if paused, _ := machine.Paused(&m.Meta, pausedKey); paused {
 		return inFlight
@@ -49,14 +48,14 @@ func verdictOn(m *machine.Machine, oneOfSeveral bool, pausedKey string) ownershi
 	return extra
 }
 
-// noCreateInFlight reports whether a machine had no create in flight when its deletion found it in
-// that phase.
+// noCreateInFlight reports whether a machine had no create in flight when it was deleted, given its phase at that
+// time.
 func noCreateInFlight(from machine.Phase) bool {
 	return from != machine.PhaseNew && from != machine.PhaseCrashLoopBackOff
 }
 
-// hasSeveral reports whether a machine is still where OUT_OF_RANGE left it. A create that it issues
-// is first announced in the store, which moves it on.
+// hasSeveral reports whether a machine is still in the state after an answer OUT_OF_RANGE. Before it issues a
+// create, it announces that in the store, which changes this state.
 func hasSeveral(m *machine.Machine) bool {
 	op := &m.Status.LastOperation
 	return !m.Deleted() && m.Status.Phase == machine.PhaseCrashLoopBackOff &&
@@ -65,12 +64,12 @@ func hasSeveral(m *machine.Machine) bool {
 
 // owners finds the machine of a VM, or the pool of a group.
 type owners struct {
-	unowned decision.Reason   // why something without an owner is an orphan
-	pools   map[string]string // the recorded group ID of each pool, by "namespace/name"
-	paused  string            // the key of that annotation
-	ids     map[string]struct{}
+	unowned decision.Reason     // the reason of an orphan
+	pools   map[string]string   // the recorded group ID of each pool, by "namespace/name"
+	paused  string              // the key of the pause annotation
+	ids     map[string]struct{} // the recorded IDs
 	byName  map[string]*named
-	listed  func(id string) bool // in this pass
+	listed  func(id string) bool // reports whether a VM was listed in this pass
 }
 
 // named is a machine, and the next one of the same name in another namespace.
@@ -98,7 +97,7 @@ func ownersOf(machines []*machine.Machine, pausedKey string) owners {
 }
 
 // ownersOfGroups returns the owners of groups. A pool owns the group that it has recorded, and
-// every group of its name, because one may exist whose ID it does not know yet.
+// every group with its name, because it may not have recorded its group yet.
 func ownersOfGroups(pools []*machinepool.Pool) owners {
 	o := owners{unowned: reasonOrphanGroup, ids: make(map[string]struct{}, len(pools)), pools: make(map[string]string, len(pools))}
 	for _, p := range pools {
@@ -123,10 +122,9 @@ func (d *decider) owners() owners {
 	return o
 }
 
-// judge reports whether a VM is an orphan, and why. If it is none, there is a reason only if it can't
-// be told from its machine's own. The list may know a machine's VM by another ID than CreateMachine
-// does. So a VM with the machine's name is a second one only if the recorded one is listed beside
-// it.
+// judge reports whether a VM is an orphan, and why. A listing may have another ID for a machine's VM than
+// CreateMachine had. So a VM with a machine's name and another ID is an extra one only if the recorded VM is listed,
+// too. If it is not, the VM is no orphan, and judge returns a reason for a warning.
 func (o *owners) judge(id, name string, outOfRange map[string]time.Time) (reason decision.Reason, yes bool) {
 	if _, owned := o.ids[id]; owned {
 		return decision.Reason{}, false
@@ -136,10 +134,10 @@ func (o *owners) judge(id, name string, outOfRange map[string]time.Time) (reason
 	}
 	reason = o.unowned
 	for n := o.byName[name]; n != nil; n = n.next {
-		answered, told := outOfRange[name]
+		answered, oneOfSeveral := outOfRange[name]
 		own := n.machine.Spec.ProviderID
-		told = told && !answered.Before(n.machine.Status.LastOperation.Time)
-		verdict := verdictOn(n.machine, told || n.machine.Status.LastOperation.Stage == machine.StageGetVMStatus, o.paused)
+		oneOfSeveral = oneOfSeveral && !answered.Before(n.machine.Status.LastOperation.Time)
+		verdict := verdictOn(n.machine, oneOfSeveral || n.machine.Status.LastOperation.Stage == machine.StageGetVMStatus, o.paused)
 		switch {
 		case verdict == inFlight:
 			return decision.Reason{}, false

@@ -9,19 +9,20 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A list may spell IDs and names otherwise than CreateMachine did, although a driver must not. Every
-// VM of a fleet then looks like a stranger. So what is alike to a recorded ID or name is left alone,
-// and so is everything in the list of a class that shows strangers and not one available machine.
+// A listing may spell IDs and names differently from CreateMachine's answers, although a driver must not do that.
+// Then every VM of a fleet seems to have no machine. So a VM is left alone if its ID or name is a recorded one in
+// another spelling. And if a class lists VMs without machines, but none of its available machines, all that it lists
+// is left alone.
 
-// spare removes the suspects that may be known under another spelling.
-func (d *decider) spare(owners *owners) {
+// dropSimilarlySpelled removes the suspects that may be known under another spelling.
+func (d *decider) dropSimilarlySpelled(owners *owners) {
 	var seen map[object.Key]bool
 	var known *spellings
 	if len(d.suspects) > 0 {
-		seen, known = d.sights(), d.spellings(owners)
+		seen, known = d.recognized(), d.spellings(owners)
 	}
 	d.blind = d.blindClasses(seen)
-	left := make(map[decision.Why]int64) // how many of each class, by why
+	left := make(map[decision.Why]int64) // how many suspects were removed, by reason and class
 	d.suspects = slices.DeleteFunc(d.suspects, func(s suspect) bool {
 		why := decision.Why{Name: s.class.Key.String()}
 		if known.has(&s, owners) {
@@ -40,7 +41,7 @@ func (d *decider) spare(owners *owners) {
 	}
 }
 
-// spellings are all recorded IDs and names, to find those that are alike to one.
+// spellings are all recorded IDs and names, to be searched for other spellings.
 type spellings struct{ ids, names object.Spellings }
 
 func (d *decider) spellings(owners *owners) *spellings {
@@ -60,19 +61,19 @@ func (d *decider) spellings(owners *owners) *spellings {
 	return &s
 }
 
-// has reports whether a suspect's ID is alike to a recorded one, or its name to that of an owner that
-// is not listed under the ID it has recorded.
+// has reports whether a suspect's ID is a recorded one in another spelling, or its name is the name, in another
+// spelling, of an owner whose recorded ID is not listed.
 func (s *spellings) has(v *suspect, owners *owners) bool {
 	if len(s.ids.Alike(v.id)) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(s.names.Alike(v.name), func(name string) bool {
-		return name != v.name && owners.mayOwn(name) // what has this very name was judged before
+		return name != v.name && owners.mayOwn(name) // judge has decided about owners with exactly this name
 	})
 }
 
-// mayOwn reports whether the machine or pool of a name may have a VM or group under another ID than
-// it is listed with.
+// mayOwn reports whether the machine or pool with this name may have a VM or group that is listed under another ID
+// than the recorded one.
 func (o *owners) mayOwn(name string) bool {
 	if id, pool := o.pools[name]; pool {
 		return id == "" || !o.listed(id)
@@ -85,8 +86,8 @@ func (o *owners) mayOwn(name string) bool {
 	return false
 }
 
-// distrusted returns the class whose list is blind, if nothing that c lists may be deleted for that:
-// c itself, or another one while c's own list shows none of c's machines. Nil: there is none.
+// distrusted returns the blind class because of which nothing in the listing of c may be deleted: c itself or, if
+// c's own listing shows none of its available machines, any other blind class. Nil: there is none.
 func (d *decider) distrusted(c *Class, seen map[object.Key]bool) *object.Key {
 	switch {
 	case len(d.blind) == 0 || seen[c.Key]:
@@ -97,13 +98,14 @@ func (d *decider) distrusted(c *Class, seen map[object.Key]bool) *object.Key {
 	return &d.blind[0]
 }
 
-// sights says of classes with a good list in this pass and with machines that were available before
-// it was asked for, or with pools that have recorded a group, whether the list shows one of them.
-func (d *decider) sights() map[object.Key]bool {
+// recognized says, for each class, whether its listing of this pass shows one of its machines that were available
+// before the listing was asked for, or one of its pools' recorded groups. Classes without such a listing or such
+// machines are missing in the result.
+func (d *decider) recognized() map[object.Key]bool {
 	seen, names := make(map[object.Key]bool), make(map[object.Key]map[string]bool)
 	look := func(class object.Key, id, name string, since time.Time) {
 		c := d.classOf(class)
-		if c == nil || c.silent() || seen[class] || !since.Before(c.Listing.Asked.Truncate(time.Second)) {
+		if c == nil || c.notListed() || seen[class] || !since.Before(c.Listing.Asked.Truncate(time.Second)) {
 			return
 		}
 		if names[class] == nil {
@@ -123,8 +125,8 @@ func (d *decider) sights() map[object.Key]bool {
 	return seen
 }
 
-// availableMachines gives the class, ID and name of each available machine whose VM is recorded, and
-// since when it is so, whole seconds.
+// availableMachines calls look for each available machine whose VM is recorded, with its class, ID and name, and
+// since when it is available, in whole seconds.
 func (d *decider) availableMachines(look func(class object.Key, id, name string, since time.Time)) {
 	for _, m := range d.o.Machines {
 		if m != nil && m.Spec.ProviderID != "" && !m.Deleted() && available(m.Status.Phase) {
@@ -133,8 +135,7 @@ func (d *decider) availableMachines(look func(class object.Key, id, name string,
 	}
 }
 
-// readyPools gives the class, ID and name of each ready pool whose group is recorded. Since when is
-// not known.
+// readyPools calls look for each ready pool whose group is recorded. It is not known since when a pool is ready.
 func (d *decider) readyPools(look func(class object.Key, id, name string, since time.Time)) {
 	for _, p := range d.o.Pools {
 		if p != nil && p.Status.GroupID != "" && !p.Deleted() && p.Status.InfrastructureReady {
@@ -145,16 +146,16 @@ func (d *decider) readyPools(look func(class object.Key, id, name string, since 
 
 func available(p machine.Phase) bool { return p == machine.PhaseAvailable || p == machine.PhaseRunning }
 
-// blindClasses returns the classes whose last good list had strangers and none of their available
-// machines.
+// blindClasses returns the classes whose last good listing had VMs without machines, and none of the class's
+// available machines.
 func (d *decider) blindClasses(seen map[object.Key]bool) (blind []object.Key) {
 	for _, c := range d.classes {
 		is := c.Blind
-		if !c.silent() {
+		if !c.notListed() {
 			sees, has := seen[c.Key]
 			is = has && !sees && slices.ContainsFunc(d.suspects, func(s suspect) bool {
-				_, stranger := c.Listing.VMs[s.id]
-				return stranger
+				_, listed := c.Listing.VMs[s.id]
+				return listed
 			})
 		}
 		if is {

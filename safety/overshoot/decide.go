@@ -16,15 +16,14 @@ import (
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// Decide decides whether a fleet freezes or thaws. It freezes if one of its sets has more machines
-// than it may ever have, and thaws once no set has. Machines that a smaller size has just made
-// surplus were ordered, and freeze nothing. It changes none of its arguments, and returns the same
-// plan for the same arguments. Only a caller's mistake is an error.
+// Decide decides whether a deployment, or a set without one, freezes or thaws. It freezes if one of its sets has
+// more machines than it may ever have, and thaws once no set has. Machines that are surplus only because the size
+// was lowered freeze nothing. Decide changes none of its arguments, and returns the same plan for the same
+// arguments. Only a caller's mistake is an error.
 //
 // The deployment's label records the decision, and is written first. Its sets then get the same
-// label, and the deployment's condition comes last. So a process that finds a freeze or a thaw half
-// done, after a crash or between two writes, continues in the same direction. A set's label stops
-// its creations, and is written in the same pass.
+// label in the same pass, which stops their creations. The deployment's condition comes last. So a process that
+// finds a freeze or a thaw half done, after a crash or between two writes, completes it.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Deployment == nil && len(o.Sets) == 0 {
 		return Plan{}, fmt.Errorf("overshoot.Decide: %w", decision.ErrNoObservation)
@@ -34,15 +33,15 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	}
 	p = p.WithDefaults()
 	sets := setsOf(o)
-	going := o.Deployment == nil && len(sets) == 0 || o.Deployment != nil && o.Deployment.Deleted()
-	if p.Keys.Freeze == "" || going {
+	deleting := o.Deployment == nil && len(sets) == 0 || o.Deployment != nil && o.Deployment.Deleted()
+	if p.Keys.Freeze == "" || deleting {
 		return Plan{Why: decision.Why{Reason: reasonNotWatched}}, nil
 	}
 	d := decider{p: p, now: now, deployment: o.Deployment, sets: sets}
 	d.measure()
-	plan, found := decision.FirstOf(&d, (*decider).lead, (*decider).follow, (*decider).writeCondition, (*decider).endException)
+	plan, found := decision.FirstOf(&d, (*decider).writeDecision, (*decider).labelNextSet, (*decider).writeCondition, (*decider).endException)
 	if !found {
-		plan.Why = d.standing()
+		plan.Why = d.whyIdle()
 	}
 	plan.Warn = d.exception()
 	return plan, nil
@@ -55,12 +54,12 @@ type decider struct {
 	deployment *deployment.Deployment
 	sets       []deployment.Children // not being deleted, by name
 
-	upper   int64 // this many machines of one set freeze the fleet
-	largest int64 // machines of the largest set
-	over    bool  // a set has upper machines or more, and not only because its size was lowered
-	excused bool  // the unfreeze annotation is on one of the objects
-	frozen  bool  // what should be
-	was     bool  // what is recorded
+	upper      int64 // a set with so many machines freezes the fleet
+	largest    int64 // machines of the largest set
+	overshoots bool  // a set has upper machines or more, and not only because its size was lowered
+	exempted   bool  // the unfreeze annotation is on one of the objects
+	frozen     bool  // what should be
+	wasFrozen  bool  // what is recorded
 }
 
 // setsOf returns the sets that count, by name. Sets being deleted do not count, because they create
@@ -79,38 +78,37 @@ func setsOf(o *Observation) []deployment.Children {
 	return sets
 }
 
-// measure counts machines, and decides whether the fleet is to be frozen. Between the two limits
-// the decision stays as it is.
+// measure counts machines, and decides whether the fleet is to be frozen. If the largest set is between the two
+// limits, nothing changes.
 func (d *decider) measure() {
 	d.upper = d.bound()
 	for i := range d.sets {
 		c := &d.sets[i]
 		n, grown := d.counted(c)
-		d.excused = d.excused || d.asksToUnfreeze(&c.Set.Meta)
+		d.exempted = d.exempted || d.asksToUnfreeze(&c.Set.Meta)
 		d.largest = max(d.largest, n)
-		d.over = d.over || n >= d.upper && grown
+		d.overshoots = d.overshoots || n >= d.upper && grown
 	}
-	d.excused = d.excused || d.deployment != nil && d.asksToUnfreeze(&d.deployment.Meta)
-	d.was = d.p.Frozen(d.recorder())
+	d.exempted = d.exempted || d.deployment != nil && d.asksToUnfreeze(&d.deployment.Meta)
+	d.wasFrozen = d.p.Frozen(d.recorder())
 	switch {
-	case d.excused || d.largest <= d.lower():
+	case d.exempted || d.largest <= d.lower():
 		d.frozen = false
-	case d.over:
+	case d.overshoots:
 		d.frozen = true
 	default:
-		d.frozen = d.was
+		d.frozen = d.wasFrozen
 	}
 }
 
-// counted returns how many machines a set has that are not being deleted. It also returns whether
-// the set has so many because machines were created, and not because its size was lowered. Machines
-// that a smaller size has made surplus were ordered once and will be deleted. They are no
-// overshoot.
+// counted returns how many machines a set has that are not being deleted. grown: machines were created since the
+// size last changed, so that a surplus is an overshoot. Machines that are surplus because the size was lowered
+// will be deleted; they are no overshoot.
 //
-// A deployment's status says since when it has its size, and machines created earlier do not count
-// against it. A set without a deployment has no such record. It has grown if it has more machines
-// than its status, which is written after this decision, last counted. A status of another spec says
-// nothing: machines that it has not counted may have been ordered for the size before.
+// A deployment's status says since when it has its size; machines created earlier are not new. A set without a
+// deployment has no such record. It has grown if it has more machines than its status says, which is written
+// after this decision. If the status is of an earlier spec, that does not count: the machines that it lacks may
+// have been ordered for the earlier size.
 func (d *decider) counted(c *deployment.Children) (n int64, grown bool) {
 	for _, m := range c.Machines {
 		if m == nil || m.Deleted() || !m.OwnedBy(c.Set.UID) {
@@ -126,12 +124,12 @@ func (d *decider) counted(c *deployment.Children) (n int64, grown bool) {
 	return n, grown
 }
 
-// madeLate is how long after a change of a deployment's size the store may still receive a machine
+// lateCreation is how long after a change of a deployment's size the store may still receive a machine
 // that was ordered before. The figure is this library's.
-const madeLate = 10 * time.Second
+const lateCreation = 10 * time.Second
 
-// isNew reports whether a machine was created after its deployment's size changed. A machine that
-// the set named before, and that the store receives shortly after, is not new.
+// isNew reports whether a machine was ordered after its deployment's size changed. A machine is not new if its
+// name was reserved before that, and the store received it shortly after.
 func (d *decider) isNew(s *machineset.Set, m *machine.Machine) bool {
 	since := d.deployment.Status.WantedSince
 	if since.IsZero() || m.CreatedAt.IsZero() {
@@ -141,21 +139,20 @@ func (d *decider) isNew(s *machineset.Set, m *machine.Machine) bool {
 		return false
 	}
 	late := !s.Instructions.Reservation.At.After(since) && s.Named(m.Name)
-	return !late || m.CreatedAt.After(since.Add(madeLate))
+	return !late || m.CreatedAt.After(since.Add(lateCreation))
 }
 
-// bound returns the number of machines of one set that freezes the fleet: replicas + surge +
-// SafetyUp, which is 2; without a deployment 2 × replicas + SafetyUp. At SafetyDown, which is 1, less
-// than that it thaws. Machines that are being deleted do not count. Until all sets know a new size,
-// the size before it still counts.
+// bound returns the number of machines of one set that freezes the fleet. It is replicas + surge + SafetyUp or,
+// without a deployment, 2 × replicas + SafetyUp. Until all sets have been resized, the earlier number of replicas
+// counts if it is larger.
 func (d *decider) bound() int64 {
 	if d.deployment == nil {
 		return 2*max(int64(d.sets[0].Set.Spec.Replicas), 0) + int64(d.p.SafetyUp)
 	}
 	s := &d.deployment.Spec
 	replicas := max(s.Replicas, 0)
-	if told := &d.deployment.Status; !told.WantedSince.IsZero() {
-		replicas = max(replicas, told.Wanted)
+	if status := &d.deployment.Status; !status.WantedSince.IsZero() {
+		replicas = max(replicas, status.Wanted)
 	}
 	return int64(replicas) + int64(s.Strategy.Bounds(replicas).Surge) + int64(d.p.SafetyUp)
 }
@@ -179,9 +176,9 @@ func (d *decider) recorder() *object.Meta {
 	return &d.sets[0].Set.Meta
 }
 
-// lead writes the decision.
-func (d *decider) lead() (Plan, bool) {
-	if d.was == d.frozen {
+// writeDecision writes the decision to the label that records it.
+func (d *decider) writeDecision() (Plan, bool) {
+	if d.wasFrozen == d.frozen {
 		return Plan{}, false
 	}
 	why := decision.Why{Reason: ReasonFreeze, Name: d.recorder().Name, Have: d.largest, Want: d.upper}
@@ -199,8 +196,8 @@ func (d *decider) lead() (Plan, bool) {
 	return d.labelSet(d.sets[0].Set, why), true
 }
 
-// follow corrects the first set whose label differs.
-func (d *decider) follow() (Plan, bool) {
+// labelNextSet corrects the label of the first set whose label differs from the decision.
+func (d *decider) labelNextSet() (Plan, bool) {
 	for _, c := range d.sets {
 		if d.p.Frozen(&c.Set.Meta) != d.frozen {
 			why := decision.Why{Reason: reasonFollowThaw, Name: c.Set.Name}
@@ -238,8 +235,8 @@ func (d *decider) writeCondition() (Plan, bool) {
 	}
 	have := object.FindCondition(d.deployment.Status.Conditions, machineset.ConditionFrozen)
 	text := decision.Why{Reason: ReasonFreeze, Name: d.deployment.Name, Have: d.largest, Want: d.upper}.String()
-	told := have != nil && have.Status == object.True
-	if told == d.frozen && (!told || have.Message == text) {
+	stored := have != nil && have.Status == object.True
+	if stored == d.frozen && (!stored || have.Message == text) {
 		return Plan{}, false
 	}
 	status := d.deployment.Status.Clone()
@@ -255,10 +252,10 @@ func (d *decider) writeCondition() (Plan, bool) {
 	return Plan{Write: &TellDeployment{status}, Why: why}, true
 }
 
-// endException removes the annotation that kept a fleet from freezing, once the fleet would not
-// freeze without it. The next overshoot is a new one.
+// endException removes the annotation that keeps a fleet from freezing, once the fleet would not freeze without
+// it. So the next overshoot freezes the fleet again.
 func (d *decider) endException() (Plan, bool) {
-	if !d.excused || d.largest > d.lower() {
+	if !d.exempted || d.largest > d.lower() {
 		return Plan{}, false
 	}
 	for _, c := range d.sets {
@@ -275,17 +272,18 @@ func (d *decider) endException() (Plan, bool) {
 
 // exception returns the warning about a fleet that would be frozen without its annotation.
 func (d *decider) exception() decision.Why {
-	if !d.excused || !d.over {
+	if !d.exempted || !d.overshoots {
 		return decision.Why{}
 	}
 	return decision.Why{Reason: ReasonUnfreeze, Name: d.recorder().Name, Have: d.largest, Want: d.upper}
 }
 
-func (d *decider) standing() decision.Why {
+// whyIdle returns the reason of a plan that does nothing.
+func (d *decider) whyIdle() decision.Why {
 	if d.frozen {
 		return decision.Why{Reason: reasonStayFrozen, Have: d.largest, Want: d.lower()}
 	}
-	if d.largest >= d.upper && !d.over {
+	if d.largest >= d.upper && !d.overshoots {
 		return decision.Why{Reason: reasonScalingDown, Have: d.largest, Want: d.upper}
 	}
 	return decision.Why{Reason: reasonInBounds, Have: d.largest, Want: d.upper}

@@ -1,11 +1,10 @@
-// Package overshoot decides when a deployment or a set has more machines than it may ever have.
-// Then it freezes: nothing is created until the number is back within bounds.
+// Package overshoot decides whether a deployment or a set has more machines than it may ever have.
+// Then it freezes: no machine is created until the number is back within bounds.
 //
-// A pass over each deployment, and over each set without one, when the number of machines changes.
-// The labels that it writes reach the sets' own decisions through safety.Policy.Frozen:
+// Make a pass for each deployment, and for each set without one, when its number of machines changes.
+// Pass the labels that it writes to the sets' own decisions, by safety.Policy.Frozen:
 //
 //	setObservation.Frozen = state.Stage.Frozen() || policy.Frozen(&set.Meta)
 //
-// state is what package reachability keeps. The form of a pass is in the documentation of package
-// safety.
+// state is the State of package reachability. See package safety for the form of a pass.
 package overshoot

@@ -6,12 +6,12 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// Observation is a deployment with its sets, or a set that has no deployment, with their machines.
-// Caches are good enough, because a later decision corrects each mistake.
+// Observation is a deployment with its sets, or a set without a deployment, and their machines. It may come from
+// caches, because the next decision corrects a mistake.
 type Observation struct {
 	// Deployment owns the sets. Nil: there is none, and Sets holds one set.
 	Deployment *deployment.Deployment
-	// Sets are all sets that the deployment owns, in any order. Without a deployment the first one
+	// Sets are all sets that the deployment owns, in any order. Without a deployment, only the first one
 	// counts.
 	Sets []deployment.Children
 }

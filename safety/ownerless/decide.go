@@ -19,9 +19,9 @@ import (
 // none of its arguments, and returns the same plan for the same arguments. Only a caller's mistake
 // is an error.
 //
-// An object is deleted if two live reads, OwnerGap apart, have shown it with the same owner, by
-// UID, and have not shown that owner. The policy's brake limits how many go within an OwnerPeriod.
-// Objects without an owner, or with one of another kind, are ignored.
+// An object is deleted if two live reads, at least OwnerGap apart, have shown it with the same owner, by
+// UID, and have not shown that owner. The policy's brake limits how many are deleted within an
+// OwnerPeriod. Objects without an owner, or with one of another kind, are ignored.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
 		return Plan{}, fmt.Errorf("ownerless.Decide: %w", decision.ErrNoObservation)
@@ -45,29 +45,29 @@ type decider struct {
 	brake *brake.Brake
 
 	suspects []Delete
-	held     int64
+	heldBack int64
 }
 
 func (d *decider) decide() Plan {
 	if d.o.Frozen {
 		return Plan{Candidates: d.o.Candidates, At: d.now.Add(d.p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}
 	}
-	d.suspect()
+	d.findSuspects()
 	if len(d.suspects) == 0 {
 		return Plan{At: d.now.Add(d.p.OwnerPeriod), Why: decision.Why{Reason: reasonAllOwned}}
 	}
 	if !d.o.Read.Live() {
 		return d.read()
 	}
-	candidates := d.remember()
+	candidates := d.keepCandidates()
 	if orders := d.planDeletions(candidates); len(orders) > 0 {
 		return Plan{Delete: orders, Candidates: candidates, Warn: d.warnings(), Why: orders[0].Why}
 	}
-	return d.rest(candidates)
+	return d.waitForNext(candidates)
 }
 
-// suspect finds objects whose owner is not there, machines first.
-func (d *decider) suspect() {
+// findSuspects finds objects whose owner is missing in the observation, machines first.
+func (d *decider) findSuspects() {
 	sets := make(map[string]bool, len(d.o.Sets))
 	for _, s := range d.o.Sets {
 		if s != nil {
@@ -106,8 +106,8 @@ func (d *decider) add(m *object.Meta, set bool, reason decision.Reason) {
 	})
 }
 
-// read asks for a live read, unless the last one was a moment ago. Without that pause, caches that
-// lag behind would cause one live read after the other.
+// read asks for a live read, unless the last one was less than OwnerGap ago. Otherwise caches that lag behind
+// would cause one live read after the other.
 func (d *decider) read() Plan {
 	n := int64(len(d.suspects))
 	plan := Plan{Candidates: d.o.Candidates}
@@ -119,8 +119,8 @@ func (d *decider) read() Plan {
 	return plan
 }
 
-// remember returns the candidates to keep, by UID.
-func (d *decider) remember() []Candidate {
+// keepCandidates returns the candidates for the next plan, sorted by UID.
+func (d *decider) keepCandidates() []Candidate {
 	before := make(map[string]Candidate, len(d.o.Candidates))
 	for _, s := range d.o.Candidates {
 		if !s.Since.After(d.now) {
@@ -139,7 +139,8 @@ func (d *decider) remember() []Candidate {
 	return slices.CompactFunc(kept, func(a, b Candidate) bool { return a.UID == b.UID })
 }
 
-// planDeletions orders the deletion of objects that were seen twice, as far as the brake allows.
+// planDeletions orders the deletion of objects that two live reads have shown without their owner, as far as the
+// brake allows.
 func (d *decider) planDeletions(candidates []Candidate) []Delete {
 	since := make(map[string]time.Time, len(candidates))
 	for _, s := range candidates {
@@ -151,7 +152,7 @@ func (d *decider) planDeletions(candidates []Candidate) []Delete {
 		switch {
 		case !d.o.Read.Covers(since[s.UID].Add(d.p.OwnerGap)) || len(orders) == d.p.Burst:
 		case !d.brake.Take(s.UID):
-			d.held++
+			d.heldBack++
 		default:
 			orders = append(orders, *s)
 		}
@@ -160,14 +161,14 @@ func (d *decider) planDeletions(candidates []Candidate) []Delete {
 }
 
 func (d *decider) warnings() []decision.Why {
-	if d.held == 0 {
+	if d.heldBack == 0 {
 		return nil
 	}
-	return []decision.Why{{Reason: reasonOwnersBraked, Have: d.held, Want: int64(d.brake.Most), For: d.p.OwnerPeriod}}
+	return []decision.Why{{Reason: reasonOwnersBraked, Have: d.heldBack, Want: int64(d.brake.Most), For: d.p.OwnerPeriod}}
 }
 
-// rest waits for the second live read, or until the brake lets more go.
-func (d *decider) rest(candidates []Candidate) Plan {
+// waitForNext waits for the second live read, or until the brake allows more deletions.
+func (d *decider) waitForNext(candidates []Candidate) Plan {
 	at := d.now.Add(d.p.OwnerPeriod)
 	for _, s := range candidates {
 		due := s.Since.Add(d.p.OwnerGap)

@@ -1,8 +1,8 @@
-// Package ownerless decides which machines have lost their set, and which sets have lost their
-// deployment, and deletes them. An object is deleted only if two live reads show it with the same
-// owner and show that owner nowhere.
+// Package ownerless finds machines whose set is gone, and sets whose deployment is gone, and decides
+// when to delete them. An object is deleted only if two live reads show it with the same owner and do
+// not show that owner.
 //
-// One pass for the fleet. The form of a pass is in the documentation of package safety.
+// Each pass is about the whole fleet. See package safety for the form of a pass.
 //
 //	for {
 //		plan, err := ownerless.Decide(o, policy, now())

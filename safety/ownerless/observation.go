@@ -11,17 +11,17 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// Observation is what a decision about machines and sets whose owner is gone is made from. An API
-// server collects them by itself. Other stores do not, and the create of a process that died may
-// arrive after the owner is gone.
+// Observation is what a decision about machines and sets whose owner is gone is made from. The garbage collector
+// of an API server deletes such objects. Other stores have none, and the create of a process that died may take
+// effect after the owner is gone.
 type Observation struct {
-	// Machines, Sets and Deployments are all objects of their kinds, of all namespaces. They come
-	// from caches at the beginning of a pass, then as the plan asks for them. Owned objects are
-	// read before their owners, because an owner is stored first.
+	// Machines, Sets and Deployments are all objects of their kinds, of all namespaces. At the beginning of
+	// a pass they come from caches, and later from live reads if the plan asks for them. Owned objects are
+	// read before their owners, because an owner is stored before the objects that it owns.
 	Machines    []*machine.Machine
 	Sets        []*machineset.Set
 	Deployments []*deployment.Deployment
-	// NoDeployments: other programs keep the deployments. No set is judged.
+	// NoDeployments: this program does not manage the deployments. No set is decided about.
 	NoDeployments bool
 	// Read says how they were read in this pass.
 	Read decision.Freshness
@@ -35,7 +35,7 @@ type Observation struct {
 	Began time.Time
 	// Ordered are the UIDs of objects whose deletion was ordered in this pass.
 	Ordered map[string]bool
-	// Frozen: nothing is judged.
+	// Frozen: nothing is decided or deleted.
 	Frozen bool
 }
 

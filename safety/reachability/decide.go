@@ -15,9 +15,10 @@ import (
 // to restart once both do. It changes none of its arguments, and returns the same plan for the same
 // arguments. Only a caller's mistake is an error.
 //
-// Before a fleet thaws, all clocks that ran while nothing could be judged are restarted, all from
-// the same time. If the process dies while doing so, the clocks it has restarted hold that time.
-// The next process is frozen until it has read them, and restarts the others from the same time.
+// The clocks of machines (creation, health, update and drain timeouts) run during an outage, although nothing can
+// be observed. So before a fleet thaws, they are restarted, all from the same time. If the process dies meanwhile,
+// the machines whose clocks it has restarted have that time. The next process is frozen until it has read it, and
+// restarts the other clocks from the same time.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
 		return Plan{}, fmt.Errorf("reachability.Decide: %w", decision.ErrNoObservation)
@@ -26,10 +27,10 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 		return Plan{}, err
 	}
 	p = p.WithDefaults()
-	d := decider{o: o, p: p, now: now, r: o.State}
+	d := decider{o: o, p: p, now: now, state: o.State}
 	if o.Control == nil || o.Target == nil && !o.NoTarget {
 		if at := d.checkAt(); !now.Before(at) {
-			return Plan{State: d.r, Check: true, Why: decision.Why{Reason: reasonCheck}}, nil
+			return Plan{State: d.state, Check: true, Why: decision.Why{Reason: reasonCheck}}, nil
 		}
 	} else {
 		d.note()
@@ -39,33 +40,33 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 
 // decider is one call of Decide.
 type decider struct {
-	o   *Observation
-	p   *safety.Policy
-	now time.Time
-	r   State
+	o     *Observation
+	p     *safety.Policy
+	now   time.Time
+	state State
 }
 
-// checkAt returns when both are asked next. Zero means now.
+// checkAt returns when both API servers are to be checked next. Zero means now.
 func (d *decider) checkAt() time.Time {
-	if d.r.Checked.IsZero() || d.r.Checked.After(d.now) {
+	if d.state.Checked.IsZero() || d.state.Checked.After(d.now) {
 		return time.Time{}
 	}
 	if d.bothUp() {
-		return d.r.Checked.Add(d.p.CheckPeriod)
+		return d.state.Checked.Add(d.p.CheckPeriod)
 	}
-	return d.r.Checked.Add(d.p.CheckDown)
+	return d.state.Checked.Add(d.p.CheckDown)
 }
 
 // note records the answers of this pass.
 func (d *decider) note() {
-	d.r.Checked = d.now
-	d.r.Control.note(d.o.Control, d.now)
+	d.state.Checked = d.now
+	d.state.Control.note(d.o.Control, d.now)
 	if !d.o.NoTarget {
-		d.r.Target.note(d.o.Target, d.now)
+		d.state.Target.note(d.o.Target, d.now)
 	}
 }
 
-// note records one answer. "Not found" is an answer.
+// note records one answer. "Not found" shows that the server is up.
 func (s *Side) note(answer *machine.Outcome, now time.Time) {
 	s.Last = *answer
 	s.Up = answer.Code == codes.OK || answer.Code == codes.NotFound
@@ -77,76 +78,77 @@ func (s *Side) note(answer *machine.Outcome, now time.Time) {
 	}
 }
 
-func (d *decider) bothUp() bool { return d.r.Control.Up && (d.o.NoTarget || d.r.Target.Up) }
+func (d *decider) bothUp() bool { return d.state.Control.Up && (d.o.NoTarget || d.state.Target.Up) }
 
-// down returns the side that has been down for longer. Nil: both answer.
+// down returns the API server that does not answer; if neither does, the one that has been down for longer. Nil:
+// both answer.
 func (d *decider) down() (name string, longest *Side) {
 	name, longest = "the control plane's", nil
-	if !d.r.Control.DownSince.IsZero() {
-		longest = &d.r.Control
+	if !d.state.Control.DownSince.IsZero() {
+		longest = &d.state.Control
 	}
-	t := &d.r.Target
+	t := &d.state.Target
 	if !d.o.NoTarget && !t.DownSince.IsZero() && (longest == nil || t.DownSince.Before(longest.DownSince)) {
 		name, longest = "the target cluster's", t
 	}
 	return name, longest
 }
 
-// advance moves from stage to stage.
+// advance moves to the next stage that is due.
 func (d *decider) advance() Plan {
 	name, side := d.down()
 	if side != nil {
-		return d.lose(name, side)
+		return d.serverDown(name, side)
 	}
-	switch d.r.Stage {
+	switch d.state.Stage {
 	case Unproven:
 		if !d.bothUp() {
 			return d.wait(decision.Why{Reason: reasonUnproven})
 		}
 		return d.restart()
 	case Lost:
-		d.r.From = times.Stamp(d.now)
+		d.state.From = times.Stamp(d.now)
 		return d.restart()
 	case Restarting:
 		return d.restart()
 	case Settling:
-		if d.now.Before(d.r.Until) {
-			plan := d.wait(decision.Why{Reason: reasonSettling, For: d.r.Until.Sub(d.now)})
-			plan.At = times.Earlier(plan.At, d.r.Until)
+		if d.now.Before(d.state.Until) {
+			plan := d.wait(decision.Why{Reason: reasonSettling, For: d.state.Until.Sub(d.now)})
+			plan.At = times.Earlier(plan.At, d.state.Until)
 			return plan
 		}
 	case Open:
 	}
-	d.r.Stage = Open
+	d.state.Stage = Open
 	return d.wait(decision.Why{Reason: ReasonReachable})
 }
 
-// lose freezes an open fleet once a side has been down for too long. A fleet that is frozen already
-// starts again when the side answers.
-func (d *decider) lose(name string, side *Side) Plan {
+// serverDown freezes an open fleet once an API server has been down for too long. A fleet that is frozen already
+// goes back to Lost.
+func (d *decider) serverDown(name string, side *Side) Plan {
 	since := d.now.Sub(side.DownSince)
 	why := decision.Why{Reason: ReasonUnreachable, Name: name + " API server", Code: side.Last.Code, Detail: side.Last.Message, For: since}
-	if d.r.Stage == Open && since <= d.p.DownTimeout {
+	if d.state.Stage == Open && since <= d.p.DownTimeout {
 		why.Reason, why.For = reasonDown, d.p.DownTimeout-since
 		return d.wait(why)
 	}
-	d.r.Stage = Lost
+	d.state.Stage = Lost
 	plan := d.wait(why)
 	plan.Warn = decision.Why{Reason: ReasonUnreachable, Name: why.Name, Code: why.Code, Detail: why.Detail, For: d.p.DownTimeout}
 	return plan
 }
 
 func (d *decider) wait(why decision.Why) Plan {
-	return Plan{State: d.r, At: d.checkAt(), Why: why}
+	return Plan{State: d.state, At: d.checkAt(), Why: why}
 }
 
-// restart restarts the clocks that ran while nothing could be judged.
+// restart restarts the clocks that ran during the outage.
 func (d *decider) restart() Plan {
-	d.r.Stage = Restarting
+	d.state.Stage = Restarting
 	if d.o.Machines == nil {
-		return Plan{State: d.r, ReadMachines: true, Why: decision.Why{Reason: reasonBack}}
+		return Plan{State: d.state, ReadMachines: true, Why: decision.Why{Reason: reasonBack}}
 	}
-	from := d.r.From
+	from := d.state.From
 	if from.IsZero() {
 		from = d.unfinished()
 	}
@@ -157,18 +159,18 @@ func (d *decider) restart() Plan {
 		}
 	}
 	if len(orders) > 0 {
-		return Plan{State: d.r, Restart: orders, Why: orders[0].Why}
+		return Plan{State: d.state, Restart: orders, Why: orders[0].Why}
 	}
-	if d.r.From.IsZero() {
-		d.r.Stage = Open
+	if d.state.From.IsZero() {
+		d.state.Stage = Open
 		return d.wait(decision.Why{Reason: ReasonReachable})
 	}
-	d.r.Stage, d.r.Until = Settling, d.now.Add(max(d.p.SettleTime, 0))
+	d.state.Stage, d.state.Until = Settling, d.now.Add(max(d.p.SettleTime, 0))
 	return d.advance()
 }
 
-// unfinished returns the time from which clocks were restarted last. All clocks that ran then were
-// restarted, or the process died while restarting them.
+// unfinished returns the time from which clocks were restarted last. The process that did so may have died before
+// it had restarted all of them.
 func (d *decider) unfinished() time.Time {
 	var last time.Time
 	for _, m := range d.o.Machines {
@@ -179,7 +181,7 @@ func (d *decider) unfinished() time.Time {
 	return last
 }
 
-// runsSince reports whether a machine has a clock that has run since before from.
+// runsSince reports whether a machine has a clock that began before from and was not restarted from that time.
 func runsSince(m *machine.Machine, from time.Time) bool {
 	if from.IsZero() || !m.Status.ClockFrom.Before(from) {
 		return false
@@ -191,15 +193,15 @@ func runsSince(m *machine.Machine, from time.Time) bool {
 	case machine.PhaseNew, machine.PhasePending, machine.PhaseCrashLoopBackOff:
 		return m.CreatedAt.Before(from) // the creation timeout
 	case machine.PhaseUnknown, machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed:
-		return m.Status.Since.Before(from) // the health timeout, that of the update
+		return m.Status.Since.Before(from) // the health timeout, or the update's
 	case machine.PhaseRunning, machine.PhaseAvailable, machine.PhaseFailed, machine.PhaseTerminating,
 		machine.PhaseInPlaceUpdateSuccessful:
 	}
 	return false
 }
 
-// restartClock restarts one machine's clock. A machine that is Unknown becomes Running until its
-// node says otherwise.
+// restartClock restarts one machine's clock. A machine that is Unknown becomes Running. If its node is still
+// unhealthy, it becomes Unknown again.
 func (d *decider) restartClock(m *machine.Machine, from time.Time) RestartClock {
 	order := RestartClock{Machine: m, Status: m.Status.Clone(), Why: decision.Why{Reason: ReasonRestart, Name: m.Name}}
 	s := &order.Status

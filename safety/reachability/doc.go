@@ -1,10 +1,10 @@
 // Package reachability decides whether a fleet is frozen because an API server does not answer, and
 // which clocks of machines restart when both servers answer again.
 //
-// One pass for the process. Its memory, [State], begins as the zero value, which is frozen.
-// State.Stage.Frozen() goes into the observations of machines, sets, orphans and nodes. It must be
-// there before anything else of the plan is carried out. Writes of clocks go through the same check
-// of moves as any write of a machine. When the stage becomes [Open], everything is decided again.
+// Each process makes one pass after the other. Its memory, [State], begins as the zero value, which is
+// frozen. State.Stage.Frozen() goes into the observations of machines, sets, orphans and nodes, before
+// anything else of the plan is carried out. Writes that restart clocks are checked for valid moves,
+// like all writes of machines. When the stage becomes [Open], decide about everything again.
 //
-// The form of a pass is in the documentation of package safety.
+// See package safety for the form of a pass.
 package reachability

@@ -7,25 +7,24 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Stage says how much may be done to a fleet, given which API servers answer. The zero value is
-// that of a new process: frozen.
+// Stage says whether a fleet is frozen, and why. The zero value is the stage of a new process: frozen.
 type Stage int
 
 // The stages, in the order in which a fleet goes through them.
 const (
-	// Unproven: one of them has not answered yet. Frozen.
+	// Unproven: an API server has not answered this process yet. Frozen.
 	Unproven Stage = iota
-	// Open: nothing is held back.
+	// Open: not frozen.
 	Open
-	// Lost: one has been down for too long. Frozen.
+	// Lost: an API server has not answered for too long. Frozen.
 	Lost
-	// Restarting: both answer again, and clocks are being restarted. Frozen.
+	// Restarting: both API servers answer again, and clocks are being restarted. Frozen.
 	Restarting
 	// Settling: all clocks were restarted, and nodes have time to report. Frozen.
 	Settling
 )
 
-// Frozen reports whether machines and sets are to be decided about as frozen.
+// Frozen reports whether the fleet is frozen.
 func (s Stage) Frozen() bool { return s != Open }
 
 // State is what a process knows of its API servers. It is kept in memory, because a server that is
@@ -34,10 +33,10 @@ type State struct {
 	Stage Stage
 	// Checked is when both were last asked. Zero: never.
 	Checked time.Time
-	// Control has the objects, Target the nodes.
+	// Control is the API server with the objects, Target the one with the nodes.
 	Control, Target Side
-	// From is the time that clocks are restarted from, whole seconds. Zero, in Restarting: continue
-	// from the time that an earlier process left unfinished.
+	// From is the time that clocks are restarted from, whole seconds. Zero while Restarting: an earlier
+	// process may not have restarted all clocks, so its time is used.
 	From time.Time
 	// Until is when Settling ends.
 	Until time.Time
@@ -45,9 +44,9 @@ type State struct {
 
 // Side is what is known of one API server.
 type Side struct {
-	// Up: the last answer came.
+	// Up: it answered the last check.
 	Up bool
-	// DownSince is when the first of the latest failed checks in a row failed. Zero: the last check
+	// DownSince is when the first of the latest consecutive failed checks failed. Zero: the last check
 	// succeeded.
 	DownSince time.Time
 	// Last is the answer to the last check.
@@ -60,8 +59,7 @@ type Observation struct {
 	State State
 	// NoTarget: there is no target cluster.
 	NoTarget bool
-	// Control and Target are the answers of this pass. Nil: not asked. Any error but the server's
-	// "not found" has a code.
+	// Control and Target are the answers of this pass. Nil: not asked.
 	Control, Target *machine.Outcome
 	// Machines are all machines, read live in this pass after both servers have answered. Nil: not
 	// read. Empty, not nil: there are none.
@@ -71,11 +69,11 @@ type Observation struct {
 // Plan is what to do next: Check, or ReadMachines, or Restart. With none of them, decide again at
 // At.
 type Plan struct {
-	// State replaces the memory with every plan, before the rest of the plan is carried out. From
-	// then on State.Stage.Frozen() goes to all other decisions.
+	// State replaces the memory with every plan, before the rest of the plan is carried out. Pass
+	// State.Stage.Frozen() to all other decisions from then on.
 	State State
 	// Check asks for a cheap read on both API servers, without caches and with a timeout of its
-	// own. The name need not exist.
+	// own. The object that is read need not exist.
 	Check bool
 	// ReadMachines asks for a live read of all machines.
 	ReadMachines bool
@@ -89,11 +87,11 @@ type Plan struct {
 	Warn decision.Why
 }
 
-// RestartClock is a write of a machine's status that restarts its waits.
+// RestartClock is a write of a machine's status that restarts its timeouts.
 type RestartClock struct {
 	Machine *machine.Machine // as observed
 	Status  machine.Status
-	// Move is what the write means for the phase. Zero: nothing.
+	// Move is the change of the phase by this write. Zero: the phase stays.
 	Move machine.Move
 	Why  decision.Why
 }

@@ -18,12 +18,12 @@ import (
 // others delete its node. It changes none of its arguments, and returns the same plan for the same
 // arguments. Only a caller's mistake is an error.
 //
-// A machine that no set replaces is in no budget. If others delete its node, the brake limits how
-// many such machines go within an OwnerPeriod, to policy.Brake; all others are granted.
+// A machine that no set replaces counts in no budget, and is granted. But if it asks because others delete its node,
+// the brake allows only Policy.Brake such machines within an OwnerPeriod.
 //
-// A machine is in replacement from the moment its grant is written until as many machines do their
-// work as are wanted. Each grant first writes a slot to one shared object, because two machines
-// that ask at the same time both read the fleet as it was before either was failed.
+// A machine is in replacement from the moment its slot is written until as many machines work as are wanted. The
+// slot is written to one shared object before the grant, because of two machines that ask at the same time both see
+// the fleet as it was before either was failed.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Machine == nil {
 		return Plan{}, fmt.Errorf("replacement.Decide: %w", decision.ErrNoObservation)
@@ -35,7 +35,7 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	d := decider{o: o, p: p, now: now}
 	why := decision.Why{Reason: reasonGranted, Name: o.Machine.Name}
 	if o.Set == nil && o.Deployment == nil {
-		return d.alone(), nil
+		return d.withoutSet(), nil
 	}
 	if !o.Read.Live() {
 		return Plan{ReadFleet: true, Why: decision.Why{Reason: reasonReadFleet, Name: o.Machine.Name}}, nil
@@ -54,11 +54,11 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if no, held := d.heldBack(); held {
 		return Plan{Grant: &machine.Grant{Detail: no.String()}, Why: no}, nil
 	}
-	return d.take(), nil
+	return d.takeSlot(), nil
 }
 
-// alone answers for a machine that no set replaces.
-func (d *decider) alone() Plan {
+// withoutSet decides about a machine that no set replaces.
+func (d *decider) withoutSet() Plan {
 	name := d.o.Machine.Name
 	granted := Plan{Grant: &machine.Grant{Allowed: true}, Why: decision.Why{Reason: reasonAlone, Name: name}, Spent: d.o.Spent}
 	if !d.o.NodeLeaves {
@@ -80,14 +80,14 @@ type decider struct {
 	p   *safety.Policy
 	now time.Time
 
-	slots []Slot // as stored
-	kept  []Slot // of these, the ones that still count, without this machine's
-	own   *Slot
-	ripe  bool // the machine itself waits for the verdict
+	slots    []Slot // as stored
+	kept     []Slot // the stored ones that still count, without this machine's
+	own      *Slot  // this machine's
+	eligible bool   // the machine that asks may get a grant
 
-	serving int64 // machines that do their work, or may do it again by themselves
-	given   int64 // machines that are or will be failed, and are not being deleted yet
-	zone    zoneCount
+	serving        int64 // machines that work, or may work again by themselves
+	failedMachines int64 // machines that have failed or will fail because of their slots, and are not being deleted yet
+	zone           zoneCount
 }
 
 type zoneCount struct {
@@ -116,16 +116,16 @@ func (d *decider) limit() int64 {
 	return max(1, int64(d.p.Replacements.Ceil(d.wanted())))
 }
 
-// expired reports whether a slot can no longer lead to a failed machine. A grant may be used for
-// GrantUse, and a write issued at that moment is on its way for GrantFlight at most. A slot from
-// further in the future counts as expired too.
+// expired reports whether a slot can no longer lead to a failed machine. A grant may be used for GrantUse, and a
+// write that is issued at the end of that time may be in flight for GrantFlight. A slot too far in the future counts
+// as expired, too.
 func (d *decider) expired(s Slot) bool {
 	life := d.p.GrantUse + d.p.GrantFlight + time.Second
 	return s.At.After(d.now.Add(d.p.GrantFlight)) || !d.now.Before(s.At.Add(life))
 }
 
-// awaits reports whether a machine may wait for a verdict on its health or, without a cluster, on
-// its VM.
+// awaits reports whether a machine may be waiting for a grant, because of its health or, without a cluster, of its
+// VM.
 func (d *decider) awaits(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseUnknown, machine.PhaseInPlaceUpdateFailed:
@@ -138,8 +138,7 @@ func (d *decider) awaits(m *machine.Machine) bool {
 	return false
 }
 
-// serves reports whether a machine does its work, or may do it again. Such a machine is not in
-// replacement.
+// serves reports whether a machine works, or may work again. Such a machine is not in replacement.
 func (d *decider) serves(m *machine.Machine) bool {
 	if m.Deleted() {
 		return false
@@ -162,9 +161,8 @@ func (d *decider) paused(m *machine.Machine) bool {
 	return paused
 }
 
-// count goes through the fleet once. A slot counts while its machine waits for the verdict that the
-// slot was taken for. After the verdict it counts until the machine is being deleted. Then the
-// machine is missing, which counts as much.
+// count goes through the fleet once. A slot counts while its machine may still use the grant, and after the machine
+// has failed, until it is being deleted. Then the machine is missing, which counts instead of the slot.
 func (d *decider) count() {
 	holds := make(map[string]Slot, len(d.slots))
 	for _, s := range d.slots {
@@ -180,17 +178,17 @@ func (d *decider) count() {
 		slot, has := holds[m.Name]
 		switch {
 		case m.Name == d.o.Machine.Name:
-			d.ripe = !m.Deleted() && (d.o.NodeLeaves || d.awaits(m))
+			d.eligible = !m.Deleted() && (d.o.NodeLeaves || d.awaits(m))
 			if has {
 				own := slot
 				d.own = &own
 			}
-		case has && d.stands(m, slot):
-			d.given++
+		case has && d.holdsSlot(m, slot):
+			d.failedMachines++
 			d.kept = append(d.kept, slot)
 		case d.serves(m):
 			d.serving++
-			// It counts again once it is neither paused nor preserved.
+			// Its slot counts again once it is neither paused nor preserved.
 			if has && m.Status.Phase == machine.PhaseFailed {
 				d.kept = append(d.kept, slot)
 			}
@@ -198,19 +196,19 @@ func (d *decider) count() {
 	}
 }
 
-// stands reports whether a machine is given up by its slot, or about to be, and is not being deleted
-// yet. Of a machine whose node or VM goes nothing is recorded but its slot, so any phase counts, also
-// of one that is paused or preserved: it goes with its node all the same.
-func (d *decider) stands(m *machine.Machine, slot Slot) bool {
+// holdsSlot reports whether a machine counts as in replacement because of its slot: the slot has not expired, or the
+// machine has failed, and it is not being deleted yet. While the slot has not expired, the phase does not matter,
+// and a paused or preserved machine counts, too: a machine whose node or VM is deleted by others has only its slot.
+func (d *decider) holdsSlot(m *machine.Machine, slot Slot) bool {
 	if m.Deleted() {
 		return false
 	}
 	return !d.expired(slot) || m.Status.Phase == machine.PhaseFailed && !d.o.Preserved[m.Name] && !d.paused(m)
 }
 
-// SlotsInUse returns how many machines of a fleet are in replacement by a permit that holder
-// records: machines that are failed, or gone and not yet replaced by one that works. limit is how
-// many may be in replacement, for so many replicas.
+// SlotsInUse returns how many machines of a fleet are in replacement by a slot that is written on holder: machines
+// that have failed, or that are gone and not yet replaced by one that works. limit is how many may be in replacement
+// for this number of replicas.
 func SlotsInUse(
 	holder *object.Meta, replicas int32, fleet []*machine.Machine, p *safety.Policy, now time.Time,
 ) (used, limit int) {
@@ -236,7 +234,7 @@ func SlotsInUse(
 		switch m := there[s.Machine]; {
 		case m == nil:
 			gone++
-		case d.stands(m, s):
+		case d.holdsSlot(m, s):
 			used++
 		}
 	}
@@ -256,20 +254,19 @@ func (d *decider) countZone(m *machine.Machine, mine string) {
 	}
 }
 
-// busy returns how many machines are in replacement, without the one that asks. It is the larger of
-// two numbers: the machines that are missing, and the machines that were failed. The second counts
-// if there are more machines than wanted.
+// busy returns how many machines are in replacement, without the one that asks. It is the larger of two numbers: how
+// many machines are missing, and how many hold a slot. The second matters if there are more machines than wanted.
 func (d *decider) busy() int64 {
 	missing := int64(d.wanted()) - d.serving - 1
-	return max(missing, d.given, 0)
+	return max(missing, d.failedMachines, 0)
 }
 
-// heldBack returns the reason against the verdict, if there is one.
+// heldBack returns why the machine gets no grant now, if there is a reason.
 func (d *decider) heldBack() (decision.Why, bool) {
 	name := d.o.Machine.Name
 	z := &d.zone
 	switch {
-	case !d.ripe:
+	case !d.eligible:
 		return decision.Why{Reason: reasonNotAsking, Name: name}, true
 	case d.p.ZoneRule && z.total >= 3 && 2*z.unknown > z.total:
 		return decision.Why{Reason: reasonZoneFails, Name: name, Detail: z.name, Have: z.unknown, Want: z.total}, true
@@ -279,9 +276,9 @@ func (d *decider) heldBack() (decision.Why, bool) {
 	return decision.Why{}, false
 }
 
-// take writes a slot for the machine, even if the machine has one already. Only a write of this
-// pass proves that no other machine has counted the slot as free.
-func (d *decider) take() Plan {
+// takeSlot writes a slot for the machine, even if the machine has one already: only a write in this pass proves that
+// no other machine has counted this slot as free.
+func (d *decider) takeSlot() Plan {
 	why := decision.Why{Reason: ReasonTakeSlot, Name: d.o.Machine.Name, Have: d.busy() + 1, Want: d.limit()}
 	slots := FormatSlots(append(d.kept, Slot{d.o.Machine.Name, times.Stamp(d.now)}))
 	note := func(m *object.Meta) {
@@ -308,7 +305,7 @@ type Slot struct {
 	At      time.Time // when it was taken, whole seconds
 }
 
-// slotsLimit is how many slots are read. More can't have been taken.
+// slotsLimit is how many slots are read at most. There can't be more.
 const slotsLimit = 10_000
 
 // ParseSlots reads the slots of an annotation: "name~time", separated by commas, with times in RFC
@@ -323,7 +320,7 @@ func ParseSlots(text string) []Slot {
 		name, at, found := strings.Cut(entry, "~")
 		taken, err := time.Parse(time.RFC3339, at)
 		taken = taken.UTC().Truncate(time.Second)
-		writable := taken.Year() >= 1 && taken.Year() <= 9999 // a zone may make it unwritable
+		writable := taken.Year() >= 1 && taken.Year() <= 9999 // in UTC the year may be out of range
 		if !found || err != nil || !writable || name == "" || len(slots) >= slotsLimit {
 			continue
 		}

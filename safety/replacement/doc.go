@@ -2,7 +2,7 @@
 // deleted because others delete its node. A budget limits how many machines of a deployment, or of a
 // set without one, are in replacement at a time.
 //
-// The executor of machine.AskGrant makes a pass of its own inside the machine's pass.
+// The caller that carries out machine.AskGrant makes such a pass within the machine's own pass.
 //
 //	for {
 //		plan, err := replacement.Decide(o, policy, now())
@@ -22,7 +22,6 @@
 //		}
 //	}
 //
-// If there is a budget, every machine is observed with Budgeted set. The machine's own write, that
-// it has failed, happens in the same pass. Its version is the one read before the pass asked for
-// the grant.
+// If there is a budget, set Budgeted in the observations of all machines. In the same pass the machine
+// writes that it has failed, under the version that was read before it asked for the grant.
 package replacement

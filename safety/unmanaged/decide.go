@@ -16,10 +16,9 @@ import (
 // Decide decides which nodes no machine owns, and which have an owner again. It changes none of its
 // arguments, and returns the same plan for the same arguments. Only a caller's mistake is an error.
 //
-// A node's machine is the one that has recorded its name or its provider ID, or the one whose name
-// the node carries. A node younger than NodeAge is left alone, because it may belong to a machine
-// that is still joining. A node whose provider ID is alike to that of a machine or an instance
-// (object.Alike) is left alone, too.
+// A node's machine is the one that has recorded the node's name or provider ID, or the one that the node's label
+// names. A node younger than NodeAge is left alone, because it may belong to a machine that has not joined yet. A
+// node whose provider ID is that of a machine or an instance in another spelling (object.Alike) is left alone, too.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
 		return Plan{}, fmt.Errorf("unmanaged.Decide: %w", decision.ErrNoObservation)
@@ -31,10 +30,10 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o.Frozen {
 		return Plan{At: now.Add(p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}, nil
 	}
-	d := decider{o: o, p: p, now: now, at: now.Add(p.NodePeriod), holders: holdersOf(o.Machines)}
+	d := decider{o: o, p: p, now: now, at: now.Add(p.NodePeriod), claimants: claimantsOf(o.Machines)}
 	for _, n := range o.Nodes {
 		if n != nil && n.Name != "" && !o.Refused[n.Name] && len(d.writes) < p.Burst {
-			d.look(n)
+			d.decideNode(n)
 		}
 	}
 	if d.spelled.Have > 0 && len(d.warn) < p.Burst {
@@ -51,59 +50,60 @@ func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 
 // decider is one call of Decide.
 type decider struct {
-	o       *Observation
-	p       *safety.Policy
-	now, at time.Time
-	holders holders
-	writes  []WriteNode
-	warn    []decision.Why
-	young   int64
-	ids     *object.Spellings // of machines and instances; nil: not needed yet
-	spelled decision.Why      // of nodes whose IDs are alike to one
+	o         *Observation
+	p         *safety.Policy
+	now, at   time.Time
+	claimants claimants
+	writes    []WriteNode
+	warn      []decision.Why
+	young     int64             // nodes without a machine that are younger than NodeAge
+	ids       *object.Spellings // of machines and instances; nil: not needed yet
+	spelled   decision.Why      // the warning about nodes with such an ID in another spelling
 }
 
-// holders maps what a node may be known as to the machine that claims it. If several machines claim
-// the same, the first by name counts, so that the result does not depend on the order of the input.
-type holders struct {
-	nodes, ids map[string]holder
-	names      map[string]bool
+// claimants are the machines that claim nodes. If several claim the same node, the first by name counts, so that the
+// result does not depend on the order of the input.
+type claimants struct {
+	nodes, ids map[string]claimant // by name and by provider ID of the node
+	names      map[string]bool     // of all machines
 }
 
-// holder is a machine that claims a node, and whether others do too.
-type holder struct {
+// claimant is a machine that claims a node.
+type claimant struct {
 	name string
-	more bool
+	more bool // other machines claim the node, too
 }
 
-func holdersOf(machines []*machine.Machine) holders {
-	h := holders{
-		nodes: make(map[string]holder, len(machines)), ids: make(map[string]holder, len(machines)),
+func claimantsOf(machines []*machine.Machine) claimants {
+	h := claimants{
+		nodes: make(map[string]claimant, len(machines)), ids: make(map[string]claimant, len(machines)),
 		names: make(map[string]bool, len(machines)),
 	}
 	for _, m := range machines {
 		if m == nil {
 			continue
 		}
-		hold(h.nodes, m.Spec.NodeName, m.Name)
-		hold(h.ids, m.Spec.ProviderID, m.Name)
+		claim(h.nodes, m.Spec.NodeName, m.Name)
+		claim(h.ids, m.Spec.ProviderID, m.Name)
 		h.names[m.Name] = true
 	}
 	return h
 }
 
-func hold(by map[string]holder, key, name string) {
+func claim(by map[string]claimant, key, name string) {
 	if key == "" || name == "" {
 		return
 	}
 	first, taken := by[key]
-	by[key] = holder{min(name, first.name), true}
+	by[key] = claimant{min(name, first.name), true}
 	if !taken {
-		by[key] = holder{name, false}
+		by[key] = claimant{name, false}
 	}
 }
 
-// of returns the machine that claims a node, or an empty string.
-func (h *holders) of(n *machine.Node, label string) holder {
+// of returns the machine that claims a node. The zero value: none does. label is the key of the label that names a
+// node's machine.
+func (h *claimants) of(n *machine.Node, label string) claimant {
 	if found := h.nodes[n.Name]; found.name != "" {
 		return found
 	}
@@ -111,19 +111,19 @@ func (h *holders) of(n *machine.Node, label string) holder {
 		return found
 	}
 	if name := n.Labels[label]; label != "" && name != "" && h.names[name] {
-		return holder{name, false}
+		return claimant{name, false}
 	}
-	return holder{}
+	return claimant{}
 }
 
-// look decides about one node.
-func (d *decider) look(n *machine.Node) {
-	owner := d.holders.of(n, d.p.Keys.NodeMachine)
+// decideNode decides about one node.
+func (d *decider) decideNode(n *machine.Node) {
+	owner := d.claimants.of(n, d.p.Keys.NodeMachine)
 	_, marked := n.Annotations[d.p.Keys.NotManaged]
 	marked = marked && d.p.Keys.NotManaged != ""
-	pooled := n.ProviderID != "" && (d.o.Instances[n.ProviderID] || owner.name == "" && d.alike(n))
+	ownedOtherwise := n.ProviderID != "" && (d.o.Instances[n.ProviderID] || owner.name == "" && d.alike(n))
 	switch {
-	case owner.name == "" && !pooled:
+	case owner.name == "" && !ownedOtherwise:
 		d.disown(n, marked)
 	case marked:
 		d.write(n, decision.Why{Reason: reasonManaged, Name: n.Name, Detail: cmp.Or(owner.name, n.ProviderID)}, func(c *machine.Node) {
@@ -135,12 +135,12 @@ func (d *decider) look(n *machine.Node) {
 	}
 }
 
-// alike reports whether a node's provider ID is that of a machine or an instance in another spelling,
-// and notes it.
+// alike reports whether a node's provider ID is that of a machine or an instance in another spelling. If so, it adds
+// the node to the warning.
 func (d *decider) alike(n *machine.Node) bool {
 	if d.ids == nil {
 		d.ids = new(object.Spellings)
-		for id := range d.holders.ids {
+		for id := range d.claimants.ids {
 			d.ids.Add(id)
 		}
 		for id := range d.o.Instances {
@@ -156,7 +156,7 @@ func (d *decider) alike(n *machine.Node) bool {
 	return true
 }
 
-// disown removes the finalizer of a node that no machine owns, and marks it, once it is old enough.
+// disown removes the finalizer of a node that no machine owns, and adds the annotation, once the node is old enough.
 func (d *decider) disown(n *machine.Node, marked bool) {
 	ours := n.HasFinalizer(machine.NodeFinalizer)
 	if !ours && (marked || d.p.Keys.NotManaged == "") {

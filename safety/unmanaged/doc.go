@@ -1,8 +1,8 @@
-// Package unmanaged decides which nodes of the target cluster no machine owns. Such a node loses
-// the library's finalizer and is marked with an annotation, and both are undone when it has an
-// owner again.
+// Package unmanaged finds nodes of the target cluster that no machine owns. Such a node loses the
+// library's finalizer and gets an annotation. The annotation is removed when the node has an owner
+// again.
 //
-// One pass for the cluster. The form of a pass is in the documentation of package safety.
+// Each pass is about the whole cluster. See package safety for the form of a pass.
 //
 //	for {
 //		plan, err := unmanaged.Decide(o, policy, now())

@@ -22,7 +22,7 @@ type Observation struct {
 	// Refused are names of nodes that could not be written in this pass. They are left alone until
 	// the next one.
 	Refused map[string]bool
-	// Frozen: nothing is judged.
+	// Frozen: nothing is decided or written.
 	Frozen bool
 }
 

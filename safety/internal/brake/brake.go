@@ -1,5 +1,4 @@
-// Package brake limits how many things that have no owner are deleted within a period. Packages
-// orphan and ownerless use it.
+// Package brake limits how many objects without an owner are deleted within a period.
 package brake
 
 import (
@@ -12,28 +11,25 @@ import (
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// Brake limits how many different things may be deleted within a period. A repeated order for the
-// same thing counts once.
+// Brake limits how many objects may be deleted within a period. Repeated orders for the same object count once.
 //
-// It releases by age alone: an order counts for one period (OrphanPeriod and OwnerPeriod, 15 min),
-// then another thing may go. No command releases it earlier. It is memory of
-// the process: after a restart as many as Policy.Brake may go at once, and the share counts again
-// after a whole period.
+// An order counts for one period (OrphanPeriod or OwnerPeriod, 15 min by default); nothing ends that earlier. The
+// orders are kept in the memory of the process. So after a restart Policy.Brake objects may be deleted at once,
+// and Policy.BrakeShare counts only after a whole period.
 type Brake struct {
-	Most   int // how many may go
+	Most   int // how many objects may be deleted within a period
 	period time.Duration
 	now    time.Time
-	used   map[string]time.Time // of this period, by ID
+	used   map[string]time.Time // the orders of this period, by ID of the object
 }
 
-// Period returns the period of a brake on what is looked for once in every: every itself, but at
-// least a minute. Fast searches must not take the brake off, because people need time to see what
-// goes wrong.
+// Period returns the period of a brake for a search that is made once in every: every, but at least a minute. A
+// fast search must not make the brake useless, because people need time to notice that something is wrong.
 func Period(every time.Duration) time.Duration { return max(every, time.Minute) }
 
-// New returns the brake of a period that ends now. before are the earlier orders, and the policy's
-// share applies to the number of things. settled means that this process has watched for a whole
-// period, and so knows every order of that period.
+// New returns the brake of a period that ends now. before are the earlier orders. of is the number of objects that
+// the policy's share applies to. settled: this process has run for a whole period, so that it knows all orders of
+// the period.
 func New(p *safety.Policy, before []safety.Spent, of int, settled bool, period time.Duration, now time.Time) *Brake {
 	b := &Brake{Most: int(p.Brake), period: period, now: now, used: make(map[string]time.Time, len(before))}
 	switch {
@@ -53,7 +49,7 @@ func New(p *safety.Policy, before []safety.Spent, of int, settled bool, period t
 	return b
 }
 
-// Take reports whether something may go, and counts it if so.
+// Take reports whether an object may be deleted. If so, it counts.
 func (b *Brake) Take(id string) bool {
 	if b.Counts(id) {
 		return true
@@ -65,13 +61,13 @@ func (b *Brake) Take(id string) bool {
 	return true
 }
 
-// Counts reports whether something was ordered to go within the period.
+// Counts reports whether the deletion of an object was ordered within the period.
 func (b *Brake) Counts(id string) bool {
 	_, yes := b.used[id]
 	return yes
 }
 
-// FreeAt returns when another thing may go. Zero means now.
+// FreeAt returns when another object may be deleted. Zero means now.
 func (b *Brake) FreeAt() time.Time {
 	if len(b.used) < b.Most {
 		return time.Time{}
@@ -81,7 +77,7 @@ func (b *Brake) FreeAt() time.Time {
 	return all[len(all)-b.Most].At.Add(b.period)
 }
 
-// Orders returns the orders that count, by ID.
+// Orders returns the orders of the period, sorted by ID.
 func (b *Brake) Orders() []safety.Spent {
 	var all []safety.Spent
 	for id, at := range b.used {

@@ -1,9 +1,9 @@
-// Package times holds the arithmetic of times that the subjects of package safety share.
+// Package times has helpers for times that several packages below safety use.
 package times
 
 import "time"
 
-// Stamp returns a time as stores keep it.
+// Stamp returns a time in whole seconds, as stores keep times.
 func Stamp(t time.Time) time.Time { return t.Truncate(time.Second) }
 
 // Earlier returns the earlier of two times. A zero time does not count.
