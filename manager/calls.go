@@ -13,26 +13,26 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// calls are those of the drivers that are under way. It tells of each that its driver does not end.
+// calls tracks the calls of the drivers, and reports those that are overdue.
 type calls struct {
 	*driver.Calls
-	options *Options
-	engine  *engine.Engine
-	told    engine.Memory // of overdue calls, by what they are about
+	options  *Options
+	engine   *engine.Engine
+	reported engine.Memory // events about overdue calls, by the object that they are about
 }
 
-// newCalls returns it. The hooks of the options are contained already.
+// newCalls returns a set without calls. The hooks of the options must be contained already.
 func newCalls(o *Options, e *engine.Engine) *calls {
 	c := &calls{options: o, engine: e}
 	c.Calls = driver.NewCalls(driver.CallsOptions{
 		Timeouts: driver.Timeouts{Default: o.Tuning.CallTimeout}, Grace: o.Tuning.CallGrace, Most: o.Tuning.OverdueCalls,
-		Now: o.Runtime.Now, After: time.After, Await: o.Runtime.Await, Told: c.tell,
+		Now: o.Runtime.Now, After: time.After, Await: o.Runtime.Await, Told: c.report,
 	})
 	return c
 }
 
-// tell tells of a call that is overdue, or has returned.
-func (c *calls) tell(call driver.OverdueCall, overdue int) {
+// report emits events about a call that is overdue, or has returned, and calls Hooks.Overdue.
+func (c *calls) report(call driver.OverdueCall, overdue int) {
 	ctx, kind, about := context.Background(), call.Kind, call.Object
 	if about == (object.Key{}) {
 		kind, about = string(KindClass), call.Class
@@ -40,18 +40,19 @@ func (c *calls) tell(call driver.OverdueCall, overdue int) {
 	why := decision.Why{Name: call.Method.String(), For: c.options.Runtime.Now().Sub(call.Began).Round(time.Second)}
 	if call.Returned {
 		why.Reason, why.Code = reasonReturned, call.Code
-		c.told.Forget(about)
-		c.engine.Emit(ctx, &c.told, kind, about, Normal, why)
-		c.told.Forget(about)
+		c.reported.Forget(about)
+		c.engine.Emit(ctx, &c.reported, kind, about, Normal, why)
+		c.reported.Forget(about)
 	} else {
 		why.Reason = reasonOverdue
-		c.engine.Emit(ctx, &c.told, kind, about, Warning, why)
+		c.engine.Emit(ctx, &c.reported, kind, about, Warning, why)
 	}
 	switch refused := slices.Contains(c.Refused(), call.Class); {
 	case !refused:
-		c.told.Forget(call.Class)
+		c.reported.Forget(call.Class)
 	case !call.Returned:
-		c.engine.Emit(ctx, &c.told, string(KindClass), call.Class, Warning, decision.Why{Reason: reasonRefused, Name: call.Class.Name})
+		c.engine.Emit(ctx, &c.reported, string(KindClass), call.Class, Warning,
+			decision.Why{Reason: reasonRefused, Name: call.Class.Name})
 	}
 	if hook := c.options.Hooks.Overdue; hook != nil {
 		hook(call.Method.String(), overdue)
@@ -66,7 +67,7 @@ var (
 		"so many calls of the driver have not returned that none is made for class {name}, until some do")
 )
 
-// Drainer empties nodes before their VMs go or are updated in place.
+// Drainer empties nodes before their VMs are deleted or updated in place.
 type Drainer = port.Drainer
 
 // WorkloadWatcher is a Drainer that knows when the workload of a node has
@@ -79,12 +80,12 @@ type WorkloadWatcher interface {
 
 // abandoner is a Drainer that limits drains.
 type abandoner interface {
-	// Abandon sets aside what a machine or pool, or a node, holds of the limit, since its
-	// pass panicked: a few that do so each time must not keep others waiting, and many must
-	// not be drained at once. It asks again when it goes on.
+	// Abandon sets aside the permit of a machine or pool, or of a node, because its pass panicked: a
+	// few objects whose passes always panic must not keep others waiting, and yet not be drained all at
+	// once. Such an object asks for a permit again in its next pass.
 	Abandon(of object.Key, node string)
 }
 
-// NodeKeeper is a Drainer that can undo its drains: a drain of a pool's instance that was begun might
-// have to be undone. New refuses a Drainer that is none if there are pools to manage.
+// NodeKeeper is a Drainer that can undo its drains: an instance of a pool that is being drained may have
+// to stay after all. If there are pools to manage, New refuses a Drainer that is not a NodeKeeper.
 type NodeKeeper = port.NodeKeeper

@@ -19,14 +19,13 @@
 // conflict with another writer begins it again from live reads; nothing is merged. What a process
 // remembers in memory may be lost at the cost of time only.
 //
-// Package engine makes the passes, of kinds that it does not know. Each kind is a package beside the
-// others: machines, sets, deployments, pools, classes (with secrets) and fleet (what concerns the
-// whole fleet). None names another. What one needs of the others, this package hands over as
-// functions.
+// Package engine makes the passes. It knows no kinds. Each kind has a package of its own: machines,
+// sets, deployments, pools, classes (with secrets) and fleet (what concerns the whole fleet). None
+// imports another: what one needs of another, this package hands over as functions.
 //
 // Anything can drive the reconcilers: [Manager.Run], which brings its own work queue, a controller
-// framework, or a test, one by one. [Manager.Wakes] says which change of which object is a reason to
-// look at which other, and [Manager.WakeMachines] tells what listings say.
+// framework, or a test, one by one. [Manager.Wakes] says which objects to reconcile after a change of
+// another one, and [Manager.WakeMachines] reports machines whose VMs a listing lacks or calls unhealthy.
 //
 // # Safety
 //
@@ -43,6 +42,6 @@
 //   - makes only the driver calls that change nothing by contract: GetMachineStatus, ListMachines,
 //     GetVolumeIDs and GenerateMachineClassForMigration.
 //
-// The engine executes no plan that acts, and every port that could change something stands behind
-// one that does not.
+// The engine executes no plan that acts. Besides, every port that could change something is replaced
+// by one that refuses changes.
 package manager

@@ -13,11 +13,11 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// The engine of a dry run executes no plan that acts. Beside that, New puts
-// every port that can change something behind one that answers store.ErrReadOnly instead, so that a pass
-// can't act, even if its kind misjudges a plan.
+// The engine of a dry run executes no plan that acts. In addition, New replaces every port that can change
+// something by one that answers store.ErrReadOnly instead, so that a pass can't act even if its kind
+// misjudges a plan.
 
-// blockWrites puts every port behind one that refuses changes.
+// blockWrites replaces every port by one that refuses changes.
 func (o *Options) blockWrites() {
 	o.Store.Machines = readOnly(o.Store.Machines)
 	o.Store.Classes = readOnly(o.Store.Classes)
@@ -62,7 +62,7 @@ func (readOnlyBootstrap) Delete(_ context.Context, p *machinepool.Pool) error {
 	return blocked("delete the bootstrap data of pool " + p.Key.String())
 }
 
-// readOnlyDrainer is a drainer that drains nothing, and can what d can.
+// readOnlyDrainer returns a drainer that drains nothing, with the same optional interfaces as d.
 func readOnlyDrainer(d Drainer) Drainer {
 	watcher, watches := d.(WorkloadWatcher)
 	_, keeps := d.(NodeKeeper)
@@ -104,8 +104,7 @@ func readOnly[T object.Object[T]](c store.Collection[T]) store.Collection[T] {
 	return store.ReadOnly(c, func(context.Context, store.BlockedWrite) {})
 }
 
-// blockCall lets the calls through that a driver's contract says change
-// nothing. A call that is not known is none of them.
+// blockCall lets only those calls through that change nothing according to the driver's contract.
 func blockCall(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
 	if call.ReadOnly {
 		return next(ctx)
@@ -121,7 +120,7 @@ func (c readOnlyCluster) Nodes() store.Collection[*machine.Node] {
 	return readOnly(c.Cluster.Nodes())
 }
 
-// readOnlyForeign are foreign classes that are not marked.
+// readOnlyForeign has foreign classes that can't be marked.
 type readOnlyForeign struct{ ForeignClasses }
 
 // MarkMigrated implements ForeignClasses.

@@ -15,8 +15,8 @@ import (
 // ErrStuck is in the error of Health.
 var ErrStuck = errors.New("manager: stuck")
 
-// stuckAfter is for how long a call may be overdue, and a pass under way, before the process counts as
-// stuck. A pass has the time of several calls besides.
+// stuckAfter is how long a call may be overdue, or a pass may last, before the process counts as stuck. A
+// pass may last for callsOfAPass calls in addition.
 const (
 	stuckAfter   = time.Hour
 	callsOfAPass = 8
@@ -37,7 +37,7 @@ func (m *Manager) Health() error {
 			return fmt.Errorf("%w: %w", ErrStuck, &LeftError{Calls: []driver.OverdueCall{c}})
 		}
 	}
-	long := m.doing.places(func(p Place, since time.Time) bool {
+	long := m.activities.places(func(p Place, since time.Time) bool {
 		return p.In == engine.InPass && now.Sub(since) > stuckAfter+callsOfAPass*longest
 	})
 	if len(long) > 0 {

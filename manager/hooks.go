@@ -37,10 +37,10 @@ type Hooks struct {
 	Transition func(key object.Key, move machine.Move, why decision.Why)
 	// Effect is called for each call to driver or cluster, and for each bulk order.
 	Effect func(kind Kind, key object.Key, name string, took time.Duration, err error)
-	// DryRun tells what was not done because of Options.DryRun: what, as in
-	// "update machine fleet/a", and why. The same is told once for as long as it
-	// is decided again and again; when but the numbers in why have changed, not
-	// sooner than Options.Tuning.Resync after the last time.
+	// DryRun is called for what was not done because of Options.DryRun: what, as in "update machine
+	// fleet/a", and why. While the same is decided again and again, DryRun is called once. If only the
+	// numbers in why have changed, it is called again, but not sooner than Options.Tuning.Resync after
+	// the last time.
 	DryRun func(kind Kind, key object.Key, what, reason, why string)
 	// Pass is called when a pass ends.
 	Pass func(kind Kind, key object.Key, steps int, result Result, err error)
@@ -57,31 +57,30 @@ type Hooks struct {
 	// this code; a panic is codes.Internal. A call that was not made, or not waited for, see
 	// Overdue, has the code that its caller got.
 	Call func(call string, code codes.Code, took time.Duration)
-	// Overdue is called for a call of Driver or Pools.Driver, by its name, that has not returned
-	// Options.Tuning.CallGrace after its context ended, and of one that was so and has returned:
-	// overdue is how many are so then. The events CallOverdue and OverdueCallReturned say for what
-	// machine, pool or class; TooManyOverdueCalls says that no more are made.
+	// Overdue is called when a call of Driver or Pools.Driver, by its name, becomes overdue: it has not
+	// returned within Options.Tuning.CallGrace after the end of its context. It is called again when that
+	// call returns. overdue is how many calls are overdue then. The events CallOverdue and
+	// OverdueCallReturned name the machine, pool or class; TooManyOverdueCalls says that no more are made.
 	Overdue func(call string, overdue int)
-	// Span tells how long a part of a machine's life took that has just ended, from
-	// what is stored of it: see the Spans. Never negative.
+	// Span is called when a part of a machine's life has ended, with how long it took according to what
+	// is stored: see the Spans. Never negative.
 	Span func(key object.Key, span Span, took time.Duration)
-	// Frozen reports whether everything is frozen because of an API server: "control" or
-	// "target". It is told at the first look, and when it changes.
+	// Frozen is called with whether everything is frozen because of an API server, "control" or
+	// "target": after the first check of that server, and when it changes.
 	Frozen func(server string, frozen bool)
-	// Permits tells how many replacements of a deployment, or of a set without one, are
-	// under way by permit, and how many may be. It is told when that changes; both are
-	// zero when the object is gone.
+	// Permits is called with how many replacements of a deployment, or of a set without one, are under
+	// way by permit, and how many may be, whenever that changes. Both are zero when the object is gone.
 	Permits func(kind Kind, key object.Key, used, limit int)
-	// ClassBackoff tells after how long the next machine of a class is tried, whose creations
-	// the provider refuses; zero: no longer. It is told with each answer.
+	// ClassBackoff is called with each answer for a class whose creations the provider refuses: wait is
+	// the time until the next machine of the class is tried. Zero: the class is not slowed any more.
 	ClassBackoff func(class object.Key, wait time.Duration)
 }
 
-// Span is a part of a machine's life whose length is told, see Hooks.Span.
+// Span is a part of a machine's life, see Hooks.Span.
 type Span = port.Span
 
-// The spans. Where no time of the beginning is known, such as after a restart, that of the
-// step recorded before counts.
+// The spans. If the beginning of a span is not known, such as after a restart, the time of the last
+// recorded step before it counts.
 const (
 	SpanCreation       = port.SpanCreation
 	SpanInitialization = port.SpanInitialization

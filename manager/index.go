@@ -19,8 +19,8 @@ const (
 	// IndexClass holds a machine, and a set or deployment by its template,
 	// under the key of its class.
 	IndexClass = index.Class
-	// IndexNode holds a machine under its node's name; one whose node's name
-	// is not known under a value made from its own.
+	// IndexNode holds a machine under the name of its node or, if that is not
+	// known, under a value made from the machine's name.
 	IndexNode = index.Node
 	// IndexVM holds a machine and a node under its provider ID, if it has one,
 	// and a pool under those of its instances.
@@ -31,11 +31,11 @@ const (
 	IndexMachine = index.Machine
 )
 
-// OwnerValue is where IndexOwner holds an object: under the UID of its owner,
-// or, without an owner, with all such objects of its namespace.
+// OwnerValue returns the value under which IndexOwner holds an object: the UID of its owner, or one value
+// for all objects of a namespace without an owner.
 func OwnerValue(m *object.Meta) string { return index.OwnerOf(m) }
 
-// nodeOf stands for the name of a node that carries a machine's name.
+// nodeOf returns the value of IndexNode for a machine whose node's name is not known.
 func nodeOf(machine string) string { return "node of " + machine }
 
 func owner(m *object.Meta) []string { return []string{OwnerValue(m)} }

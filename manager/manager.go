@@ -29,10 +29,10 @@ type Manager struct {
 	watched     watched
 	missing     missing
 	calls       *calls
-	doing       doing
+	activities  activities
 }
 
-// New returns a manager; an error is mostly an ErrOptions. It starts nothing.
+// New returns a manager, and starts nothing. The error of invalid options is an ErrOptions.
 func New(options Options) (*Manager, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func New(options Options) (*Manager, error) {
 		policy.ProviderIDsMatch = true
 		options.Policies.Machine = &policy
 	}
-	options.reconcilePolicies()
+	options.alignPolicies()
 	if options.DryRun {
 		options.blockWrites()
 	}
@@ -73,7 +73,7 @@ func New(options Options) (*Manager, error) {
 	return m, nil
 }
 
-// reconcilers returns one reconciler a kind that is reconciled.
+// reconcilers returns one reconciler for each kind that is reconciled.
 func (s *deps) reconcilers() []Reconciler {
 	all := []Reconciler{newMachineReconciler(s)}
 	if s.Store.Sets != nil {
@@ -105,9 +105,9 @@ func (s *deps) reconcilers() []Reconciler {
 	return all
 }
 
-// reconcilePolicies makes copies of the policies that agree where one depends on
-// another. The caller's policies stay as they are. Without a cluster there are no nodes to mark.
-func (o *Options) reconcilePolicies() {
+// alignPolicies replaces the policies by copies that agree where one depends on another. Without a
+// cluster there are no nodes to mark.
+func (o *Options) alignPolicies() {
 	sets, deployments := *o.Policies.Set, *o.Policies.Deployment
 	if o.Cluster == nil {
 		deployments.RolloutMarks = machine.RolloutMarks{}
@@ -128,12 +128,12 @@ func (o *Options) reconcilePolicies() {
 	o.Policies.Set, o.Policies.Deployment, o.Policies.Machine = &sets, &deployments, &machines
 }
 
-// Driver returns Options.Driver as the manager calls it: with deadlines, checks and hooks, and given back
-// when it does not end. It is for programs that make calls of their own, such as GetVolumeIDs for a
+// Driver returns Options.Driver as the manager calls it: with deadlines, checks and hooks, and without
+// waiting for overdue calls. It is for programs that make calls of their own, such as GetVolumeIDs for a
 // drain.
 func (m *Manager) Driver() driver.Driver { return m.options.Driver }
 
-// Reconcilers returns one reconciler a kind.
+// Reconcilers returns one reconciler for each kind.
 func (m *Manager) Reconcilers() []Reconciler { return m.reconcilers }
 
 // Kind names a kind of object, or a source of changes.
@@ -201,7 +201,7 @@ type Wake struct {
 	Settle time.Duration
 }
 
-// deps is what all reconcilers share.
+// deps has what all reconcilers share.
 type deps struct {
 	*Options
 	engine  *engine.Engine
@@ -245,9 +245,11 @@ func newObjects(e *engine.Engine, o *Options) (objects, error) {
 	}, nil
 }
 
-// decorate wraps both drivers. A call goes through the hook, which sees what its caller gets; the
-// set of calls, where it gets its deadline, and where its caller leaves it if it is overdue; the guard
-// against panics; and the check of requests and answers.
+// decorate wraps both drivers. A call goes, in this order, through
+//   - the hook, which sees what the caller gets;
+//   - the set of calls, which sets the deadline, and returns to the caller if the call is overdue;
+//   - the guard against panics;
+//   - the check of requests and answers.
 func (o *Options) decorate(g *engine.Guard, c *driver.Calls) {
 	guard := driver.Recover(func(p driver.Panic) { driverPanicked(g, p) })
 	var counted []driver.Interceptor
@@ -263,7 +265,7 @@ func (o *Options) decorate(g *engine.Guard, c *driver.Calls) {
 	o.Pools.Driver = pooldriver.Intercept(pooldriver.Track(pooldriver.Intercept(pools, guard), c), counted...)
 }
 
-// driverPanicked tells of a panic of a driver, whose call is INTERNAL.
+// driverPanicked reports a panic of a driver. The call has the code INTERNAL.
 func driverPanicked(g *engine.Guard, p driver.Panic) {
 	at := place(inDriver, Kind(p.Kind), p.Object)
 	if p.Object == (object.Key{}) {
@@ -279,7 +281,7 @@ func (o *Options) defaultBootstrap() {
 	}
 }
 
-// cut logs the whole of what is passed on cut.
+// cut logs the whole of an answer or a message that is passed on shortened.
 func (o *Options) cut(ctx context.Context, call driver.CallInfo, whole string) {
 	o.Log.LogAttrs(ctx, slog.LevelDebug, "the driver's answer was cut", slog.String("call", call.Method.String()),
 		slog.String(call.Kind, call.Object.String()), slog.String("class", call.Class.String()), slog.String("whole", whole))

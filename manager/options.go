@@ -137,8 +137,8 @@ type ClassOptions struct {
 	// class's own alone.
 	SecretNamespaces []string
 	// Foreign holds classes of the provider's older kinds. The manager migrates one when a machine,
-	// set or deployment refers to it, and writes the result to Store.Classes. Until then the machine
-	// is as one whose class does not exist. Nil: the manager does not look at the kind of a class.
+	// set or deployment refers to it, and writes the result to Store.Classes. Until then a machine is
+	// treated as if its class did not exist. Nil: the manager does not look at the kind of a class.
 	Foreign ForeignClasses
 }
 
@@ -148,8 +148,8 @@ type Tuning struct {
 	// them, not faster ones.
 	Workers int
 	// Resync is after how long the manager looks at an object again, from the caches, though nothing
-	// is known to have changed. Zero: 10 min. It bounds the cost of a change that no watch has seen:
-	// of an object that came and went before Run had begun to watch.
+	// is known to have changed. Zero: 10 min. It bounds how long a change stays unnoticed that no watch
+	// has reported, such as a deletion while a watch was broken.
 	Resync time.Duration
 	// CallTimeout bounds each call of a driver and of Tokens. Zero: 15 min.
 	CallTimeout time.Duration
@@ -157,9 +157,9 @@ type Tuning struct {
 	// CallTimeout, or with that of Run. Then its worker goes on without it, and the call is overdue,
 	// see driver.Calls. Run returns within this time and a second after its context's end. Zero: 10 s.
 	CallGrace time.Duration
-	// OverdueCalls is how many calls of drivers may be overdue before no more are made, and four
-	// times as many as may be of one class: then calls are answered UNAVAILABLE at once. Those that are
-	// under way by then may come in addition. Zero: 512.
+	// OverdueCalls is how many calls of drivers may be overdue, and a fourth of it how many of one class.
+	// While there are so many, calls are answered UNAVAILABLE at once. Calls that are under way by then
+	// may exceed it. Zero: 512.
 	OverdueCalls int
 	// Settle is how long Run lets changes of machines gather before it looks at their set and
 	// deployment. Zero: 10 ms. While machines wait for a worker it is longer, by as much again for
@@ -167,7 +167,8 @@ type Tuning struct {
 	Settle time.Duration
 }
 
-// Runtime has the sources of what differs from run to run. A simulation replaces all of them.
+// Runtime has the clock, the randomness and the concurrency. A simulation replaces all of them, so that
+// each run is the same.
 type Runtime struct {
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time
@@ -177,12 +178,12 @@ type Runtime struct {
 	// Each carries out n orders of a batch and returns when all have ended. Nil: up to 16 at a time.
 	// A simulation runs them in order.
 	Each func(ctx context.Context, n int, do func(i int))
-	// Await calls do, which is a call of a driver, and waits for its end, see
-	// driver.CallsOptions.Await. Nil: in a goroutine of its own, by the clock of the process.
+	// Await calls do, which is a call of a driver, and waits until it returns or is overdue, see
+	// driver.CallsOptions.Await. Nil: do runs in a goroutine of its own, by the clock of the process.
 	Await func(ctx context.Context, limit, grace time.Duration, do func()) bool
 }
 
-// Sizes of what Run does at a time unless Options say otherwise.
+// The defaults of Tuning, and parentWorkers: how many objects of each other kind Run works on at a time.
 const (
 	defaultWorkers = 64
 	parentWorkers  = 4

@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// reconciler is a reconciler of the engine's under the name of its kind.
+// reconciler makes a Reconciler of a reconciler of package engine.
 type reconciler struct {
 	engineReconciler
 }
@@ -62,9 +62,9 @@ func newSetReconciler(s *deps) Reconciler {
 	if s.permits.wanted() {
 		c.Settled = func(set *machineset.Set, fleet []*machine.Machine) {
 			if s.Store.Deployments != nil && set.Owner != nil && set.Owner.Kind == deployment.OwnerKind {
-				return // its permits are the deployment's
+				return // permits are counted for the deployment
 			}
-			s.permits.tell(KindSet, &set.Meta, set.Spec.Replicas, fleet)
+			s.permits.report(KindSet, &set.Meta, set.Spec.Replicas, fleet)
 		}
 	}
 	return reconciler{sets.New(s.engine, c)}
@@ -88,7 +88,7 @@ func newDeploymentReconciler(s *deps) Reconciler {
 			for i := range sets {
 				fleet = append(fleet, sets[i].Machines...)
 			}
-			s.permits.tell(KindDeployment, &d.Meta, d.Spec.Replicas, fleet)
+			s.permits.report(KindDeployment, &d.Meta, d.Spec.Replicas, fleet)
 		}
 	}
 	return reconciler{deployments.New(s.engine, c)}
@@ -126,7 +126,7 @@ func (s *deps) poolsUsing(ctx context.Context, class object.Key, live bool) (int
 	return len(pools), err
 }
 
-// secretsOfClasses are the secrets that classes may take.
+// secretsOfClasses returns the secrets that classes may take.
 func (o *Options) secretsOfClasses() secrets.Secrets {
 	return secrets.Secrets{Collection: o.Store.Secrets, Namespaces: o.Classes.SecretNamespaces}
 }
@@ -151,8 +151,8 @@ func (s *deps) fleet() fleet.Config {
 	return c
 }
 
-// creations returns what holds the creations of a class back; nil: nothing does. The versions that
-// machines are made from are read only if creations are slowed, or fail.
+// creations returns the backoff of a class's creations; nil: there is none. The versions that machines
+// are made from are read only if creations are slowed, or fail.
 func (s *deps) creations(ctx context.Context, key object.Key, failing bool) (*machine.ClassBackoff, machine.Inputs, error) {
 	slowed := s.Policies.Safety != nil && s.backoff.Knows(key)
 	if !slowed && !failing {
@@ -195,8 +195,8 @@ func newPoolReconciler(s *deps) Reconciler {
 	return reconciler{pools.New(s.engine, c)}
 }
 
-// abandoned returns what sets aside what a machine's or a pool's drain holds of the limit of drains when
-// its pass panicked. Nil: objects of the kind hold nothing.
+// abandoned returns a function that sets aside the drain permit of an object whose pass panicked. Nil:
+// objects of the kind hold no permits.
 func (s *deps) abandoned(kind Kind) func(context.Context, object.Key) {
 	d, limits := s.Drainer.(abandoner)
 	if !limits || kind != KindMachine && kind != KindPool {

@@ -23,12 +23,10 @@ var (
 	ErrNoKey = errors.New("the policy has no key for it")
 )
 
-// Replace asks for a machine to be replaced: its set makes another first, where
-// the deployment's strategy allows for more machines for a time, and lets it go
-// once availability permits. It returns when the request is stored; that it is
-// there already is fine. Machines that are asked for together are replaced as
-// far as the bounds allow, the others after them; during a rollout, and while
-// the deployment is paused, they wait.
+// Replace requests the replacement of a machine: its set creates another one first, if the deployment's
+// strategy allows a surge, and deletes this one once availability permits. It returns when the request
+// is stored, and also succeeds if it is there already. Of several requested machines, as many are replaced
+// at a time as the bounds allow. During a rollout, and while the deployment is paused, they wait.
 func (m *Manager) Replace(ctx context.Context, key object.Key) error {
 	if _, err := store.Edit(ctx, m.options.Store.Machines, key, m.options.requestReplacement); err != nil {
 		return fmt.Errorf("replacing machine %s: %w", key, err)
@@ -59,7 +57,7 @@ func (o *Options) requestReplacement(found *machine.Machine) error {
 // Options.Store.Deployments is not set.
 var ErrNoDeployments = errors.New("manager: no Deployments")
 
-// ScaleDown lowers the replicas of a deployment to to and names the machines that
+// ScaleDown lowers the replicas of a deployment to the number to, and names the machines that
 // are deleted for it, in one write: see deployment.ScaleDown for what is refused
 // and with which errors. So an autoscaler removes the machines that it found idle,
 // and no others. It returns when that is stored; reconcilers delete the machines
@@ -79,7 +77,7 @@ func (m *Manager) ScaleDown(ctx context.Context, key object.Key, names []string,
 	return err
 }
 
-// scaledDown returns what the command makes of a deployment that was read just now.
+// scaledDown returns a deployment, which was read just now, as ScaleDown changes it.
 func (o *Options) scaledDown(ctx context.Context, d *deployment.Deployment, names []string, to int32) (*deployment.Deployment, error) {
 	seen := &deployment.Observation{Deployment: d}
 	sets, err := o.Store.Sets.Live().List(ctx, store.Query{Index: IndexOwner, Value: d.UID})

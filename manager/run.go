@@ -22,8 +22,8 @@ import (
 const (
 	// watchPause is how long to wait before a watch that broke is begun again.
 	watchPause = time.Second
-	// settleBacklog is how many machines that wait for a worker make changes
-	// settle for another Options.Tuning.Settle, up to longestSettle.
+	// For each settleBacklog machines that wait for a worker, changes settle for another
+	// Options.Tuning.Settle, up to longestSettle.
 	settleBacklog = 100
 	longestSettle = 500 * time.Millisecond
 )
@@ -73,7 +73,7 @@ func (m *Manager) Run(ctx context.Context) error {
 // answers any more.
 func (m *Manager) check(ctx context.Context) (err error) {
 	var end *engine.Caught
-	m.doing.do(Place{In: inIndexes}, m.options.Runtime.Now(), func() {
+	m.activities.run(Place{In: inIndexes}, m.options.Runtime.Now(), func() {
 		end = engine.Isolate(func() { err = m.options.probe(ctx) })
 	})
 	switch {
@@ -85,10 +85,10 @@ func (m *Manager) check(ctx context.Context) (err error) {
 	return err
 }
 
-// begin asks the API servers, then starts what watches and what works.
+// begin asks the API servers, then starts the watches and the workers.
 func (r *runner) begin(ctx context.Context) {
 	r.running.Go(func() { r.beat(ctx) })
-	r.doing.do(place(engine.InPass, KindReachability, Fleet), r.options.Runtime.Now(), func() { r.first(ctx) })
+	r.activities.run(place(engine.InPass, KindReachability, Fleet), r.options.Runtime.Now(), func() { r.first(ctx) })
 	r.watchAll(ctx)
 	for _, reconciler := range r.reconcilers {
 		workers := parentWorkers
@@ -108,10 +108,10 @@ func (r *runner) begin(ctx context.Context) {
 	}
 }
 
-// unwind is how long passes whose calls were left have to end.
+// unwind is how long passes have to end after their calls have become overdue.
 const unwind = time.Second
 
-// left waits for all that Run has begun, as long as it may. The error says what has not ended.
+// left waits for all that Run has started, for CallGrace and unwind. The error says what has not ended.
 func (r *runner) left() error {
 	ended := make(chan struct{})
 	go func() {
@@ -124,9 +124,9 @@ func (r *runner) left() error {
 	select {
 	case <-ended:
 	case <-alarm.C:
-		left.Places = r.doing.places(func(Place, time.Time) bool { return true })
+		left.Places = r.activities.places(func(Place, time.Time) bool { return true })
 		if len(left.Places) == 0 {
-			left.Places = []Place{{In: engine.InHook}} // all else is known
+			left.Places = []Place{{In: engine.InHook}} // everything else is recorded in activities
 		}
 	}
 	if left.Calls = r.calls.Overdue(); len(left.Calls)+len(left.Places) > 0 {
@@ -135,8 +135,8 @@ func (r *runner) left() error {
 	return nil
 }
 
-// first asks the API servers before anything else is looked at: all would have
-// to wait for it. What goes wrong is tried again from the queue.
+// first makes the first pass of KindReachability, because all other passes wait for that. If it fails, it
+// is repeated from the queue.
 func (m *Manager) first(ctx context.Context) {
 	for _, reconciler := range m.reconcilers {
 		if reconciler.Kind() == KindReachability {
@@ -203,12 +203,12 @@ func follow[T object.Object[T]](ctx context.Context, r *runner, kind Kind, c sto
 	})
 }
 
-// watcher hands changes on as they come, until its context ends or it breaks.
+// watcher calls changed with each change, until its context ends or it breaks.
 type watcher func(ctx context.Context, changed func(key object.Key, old, new any)) error
 
-// follow begins a watch that ended again: it starts with all there is. What went
-// meanwhile is found when the objects that it matters to are looked at again, see
-// Options.Tuning.Resync.
+// follow watches a kind, and begins a new watch whenever one ends. Each starts with all objects that
+// exist. Objects that were removed in between are noticed when those that depend on them are looked at
+// again, see Options.Tuning.Resync.
 func (r *runner) follow(ctx context.Context, kind Kind, w watcher) {
 	r.running.Go(func() {
 		for failures := 0; ctx.Err() == nil; {
@@ -222,9 +222,9 @@ func (r *runner) follow(ctx context.Context, kind Kind, w watcher) {
 	})
 }
 
-// watchOnce makes one watch, and reports whether every change woke whom it
-// concerns. A wake-up that panicked is tried again with the next watch, which
-// begins after the pause given; other changes wake theirs until then.
+// watchOnce makes one watch, and reports whether all wake-ups succeeded. If one panicked, the watch is
+// ended after the time again, so that the next watch repeats the wake-up. Until then other changes are
+// handled.
 func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time.Duration) bool {
 	within, end := context.WithCancel(ctx)
 	defer end()
@@ -246,7 +246,7 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time
 				slog.String("kind", string(kind)), slog.String("error", err.Error()))
 		}
 	}
-	r.doing.do(at, r.options.Runtime.Now(), func() {
+	r.activities.run(at, r.options.Runtime.Now(), func() {
 		if end := engine.Isolate(look); end != nil {
 			r.engine.Guard.Report(ctx, at, end)
 		}
@@ -254,8 +254,8 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time
 	return alarm == nil
 }
 
-// ours reports whether Run reconciles an object, see Options.Only. Without a cluster, each manager sees to it
-// that the VMs of its machines are there, also one that deletes no orphans.
+// ours reports whether Run reconciles an object, see Options.Only. Without a cluster, each manager
+// reconciles KindOrphans: one that deletes no orphans still checks that the VMs of its machines exist.
 func (o *Options) ours(kind Kind, key object.Key) bool {
 	return o.Only == nil || kind == KindReachability || kind == KindOrphans && o.Cluster == nil || o.Only(kind, key)
 }
@@ -269,8 +269,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wake queues what a change is a reason to look at, and reports whether all of it
-// was found.
+// wake queues the objects that a change concerns, and reports whether finding them succeeded.
 func (r *runner) wake(ctx context.Context, kind Kind, changed object.Key, old, new any) bool {
 	all := true
 	for i := range r.wakes[kind] {
@@ -295,9 +294,9 @@ func (r *runner) wakeBy(ctx context.Context, wake *Wake, old, new any) {
 	}
 }
 
-// settle is how long a wake-up waits for others to join it: the longer, the
-// more machines wait for a worker. A pass over a set or deployment looks at all
-// of its machines, and is in vain while many of them are about to change.
+// settle returns how long a wake-up waits for others to join it. The more machines wait for a worker,
+// the longer it is: a pass over a set or deployment looks at all of its machines, and is wasted while
+// many of them are about to change.
 func (r *runner) settle(wake *Wake) time.Duration {
 	if wake.From != KindMachine {
 		return wake.Settle
@@ -312,7 +311,7 @@ func (r *runner) work(ctx context.Context, reconciler Reconciler) {
 	r.engine.Work(ctx, r.queues[kind], worker{reconciler, r}, func(due int) { r.options.Hooks.queue(kind, due) })
 }
 
-// worker is a reconciler under the name of its kind, whose passes are known while they last.
+// worker makes an engine.Worker of a Reconciler. It records each pass in activities while that lasts.
 type worker struct {
 	Reconciler
 	of *runner
@@ -323,13 +322,13 @@ func (w worker) Name() string { return string(w.Kind()) }
 
 // Reconcile implements engine.Worker.
 func (w worker) Reconcile(ctx context.Context, key object.Key) (result Result, err error) {
-	w.of.doing.do(place(engine.InPass, w.Kind(), key), w.of.options.Runtime.Now(), func() {
+	w.of.activities.run(place(engine.InPass, w.Kind(), key), w.of.options.Runtime.Now(), func() {
 		result, err = w.Reconciler.Reconcile(ctx, key)
 	})
 	return result, err
 }
 
-// beat runs until ctx ends. Without a grace there is nothing to restart.
+// beat calls watched.beat regularly until ctx ends. It does nothing if the policy has no grace.
 func (m *Manager) beat(ctx context.Context) {
 	grace := m.options.Policies.Machine.Grace
 	for grace > 0 && ctx.Err() == nil {
@@ -338,8 +337,8 @@ func (m *Manager) beat(ctx context.Context) {
 	}
 }
 
-// Place is a part of a manager's work: In says of what sort, as in Hooks.Panic, on behalf of the
-// object Key of a Kind.
+// Place is a part of a manager's work: what is done, as Hooks.Panic names it, and the kind and the key of
+// the object that it is done for.
 type Place = engine.Place
 
 // LeftError is the error of a Run that returned before all that it had begun: its context had ended,
@@ -347,8 +346,8 @@ type Place = engine.Place
 type LeftError struct {
 	// Calls of drivers that have not returned, the oldest first.
 	Calls []driver.OverdueCall
-	// Places are passes and watches that have not returned, because another port or a hook has not.
-	// A hook that was not called by one of them stands for itself.
+	// Places are passes and watches that have not returned, because another port or a hook has not, and
+	// hooks that were called from elsewhere.
 	Places []Place
 }
 
@@ -380,14 +379,14 @@ func (e *LeftError) Error() string {
 	return "what does not end with its context was left: " + strings.Join(all, ", ") + more
 }
 
-// doing is what Run does at present, and since when. The zero value is nothing.
-type doing struct {
+// activities are what Run does at present, and since when. The zero value has none.
+type activities struct {
 	mu  sync.Mutex
 	all map[*Place]time.Time
 }
 
-// do calls do, which is under way at a place until it returns.
-func (b *doing) do(at Place, now time.Time, do func()) {
+// run calls do, and records it until it returns.
+func (b *activities) run(at Place, now time.Time, do func()) {
 	b.mu.Lock()
 	if b.all == nil {
 		b.all = make(map[*Place]time.Time)
@@ -402,8 +401,8 @@ func (b *doing) do(at Place, now time.Time, do func()) {
 	do()
 }
 
-// places returns what is under way that is wanted, in order.
-func (b *doing) places(wanted func(Place, time.Time) bool) []Place {
+// places returns those activities for which wanted returns true, sorted.
+func (b *activities) places(wanted func(Place, time.Time) bool) []Place {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []Place
@@ -418,12 +417,12 @@ func (b *doing) places(wanted func(Place, time.Time) bool) []Place {
 	return out
 }
 
-// Where else than in passes and hooks a panic is contained, as Hooks.Panic says it.
+// Where a panic is contained besides engine.InPass and engine.InHook, in the words of Hooks.Panic.
 const (
 	inWake   = "wake"
 	inWatch  = "watch"
 	inDriver = "driver"
-	// inIndexes is what a LeftError says of the look at indexes with which Run begins.
+	// inIndexes is the Place of the check of indexes with which Run begins, for a LeftError.
 	inIndexes = "look at indexes"
 )
 
@@ -431,12 +430,12 @@ const (
 // decision, a port, a batch's order. Call Reconcile again after a pause, as after any error.
 var ErrPanicked = engine.ErrPanicked
 
-// place is where something of a kind panicked.
+// place returns the engine.Place of an object.
 func place(in string, kind Kind, key object.Key) engine.Place {
 	return engine.Place{In: in, Kind: string(kind), Key: key}
 }
 
-// engineHooks are the hooks that the engine calls, and whose panics it contains.
+// engineHooks returns the hooks that the engine calls. It contains their panics.
 func engineHooks(h *Hooks) engine.Hooks {
 	var out engine.Hooks
 	if event := h.Event; event != nil {
@@ -471,8 +470,8 @@ func engineHooks(h *Hooks) engine.Hooks {
 	return out
 }
 
-// contain returns hooks whose panics end nothing: the pass goes on as if the hook had returned. Those
-// that the engine calls are not among them.
+// contain returns hooks whose panics end nothing: the pass goes on as if the hook had returned. It leaves
+// out the hooks that the engine calls, see engineHooks.
 func contain(g *engine.Guard, h Hooks) Hooks {
 	hook := func(kind Kind, key object.Key, do func()) { g.Hook(string(kind), key, do) }
 	if queue := h.Queue; queue != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/millwright-go/millwright/safety/replacement"
 )
 
-// hints are reasons to look for orphans of a class before its time. Losing
+// hints are reasons to look for orphans of a class earlier than scheduled. Losing
 // them costs time only.
 type hints struct {
 	mu  sync.Mutex
 	all []orphan.Hint
 }
 
-// add remembers a hint. Of machines that have disappeared the first counts
-// until it was followed; of a machine with several VMs the last answer does.
+// add remembers a hint. If machines of a class have disappeared, the first hint is kept until open drops
+// it. For a machine with several VMs the latest hint is kept.
 func (h *hints) add(hint orphan.Hint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,8 +36,7 @@ func (h *hints) add(hint orphan.Hint) {
 	h.all = append(h.all, hint)
 }
 
-// open drops the hints of classes that are gone, or were asked for since, and
-// returns the others.
+// open drops the hints of classes that are gone, or whose VMs were listed since, and returns the others.
 func (h *hints) open(classes map[object.Key]orphan.Class) []orphan.Hint {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,37 +47,37 @@ func (h *hints) open(classes map[object.Key]orphan.Class) []orphan.Hint {
 	return slices.Clone(h.all)
 }
 
-// missing are machines whose VMs no listing names, or names as unhealthy, on their way
-// from the pass that listed VMs to those of the machines. Losing them costs time only.
+// missing tells the passes of machines which VMs the last listing lacked, or called unhealthy. Losing it
+// costs time only.
 type missing struct {
 	mu   sync.Mutex
 	all  map[object.Key]*missed
 	sick map[object.Key]*sick
-	wake func(object.Key) // has a machine looked at; nil: it is in its time
+	wake func(object.Key) // queues a machine; nil: it is looked at in its next pass
 }
 
 // missed is a machine whose VM is missing, and what the provider said when asked.
 type missed struct {
 	orphan.Unlisted
-	found    bool // or it can't be told: nothing follows from the last listing
+	found    bool // it exists, or that is not known: the listing has no consequence
 	notFound bool
 }
 
 // sick is a machine whose VM is unhealthy in the last listing.
 type sick struct {
 	orphan.Unhealthy
-	asked bool // the provider, since that listing
+	asked bool // the provider was asked since that listing
 }
 
-// wakes sets who has machines looked at whose VMs are missing or unhealthy.
+// wakes sets the function that queues machines whose VMs are missing or unhealthy.
 func (s *missing) wakes(wake func(object.Key)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wake = wake
 }
 
-// note takes in what listings do not name, or name as unhealthy. Of a machine of which
-// a further listing says so too the provider is asked again.
+// note records which VMs the last listings lacked, or called unhealthy. If a later listing says the same of
+// a machine, the provider is asked again.
 func (s *missing) note(unlisted []orphan.Unlisted, unhealthy []orphan.Unhealthy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +97,7 @@ func (s *missing) note(unlisted []orphan.Unlisted, unhealthy []orphan.Unhealthy)
 	}
 }
 
-// noteSick takes in what listings name as unhealthy.
+// noteSick records which VMs the last listings called unhealthy.
 func (s *missing) noteSick(unhealthy []orphan.Unhealthy) {
 	before := s.sick
 	s.sick = make(map[object.Key]*sick)
@@ -112,7 +111,7 @@ func (s *missing) noteSick(unhealthy []orphan.Unhealthy) {
 	}
 }
 
-// look has a machine looked at.
+// look queues a machine.
 func (s *missing) look(key object.Key) {
 	if s.wake != nil {
 		s.wake(key)
@@ -128,7 +127,7 @@ func (s *missing) unhealthy(m *machine.Machine) bool {
 	return known != nil && !known.asked && known.UID == m.UID && known.ProviderID == m.Spec.ProviderID
 }
 
-// of is what a machine's own pass is to know; nil: its VM is not missing.
+// of returns what the pass of a machine has to know. Nil: its VM is not missing.
 func (s *missing) of(m *machine.Machine) *machine.MissingVM {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +138,7 @@ func (s *missing) of(m *machine.Machine) *machine.MissingVM {
 	return &machine.MissingVM{Since: known.Since, NotFound: known.notFound}
 }
 
-// asked takes in how GetMachineStatus was answered for a machine.
+// asked records the answer of GetMachineStatus for a machine.
 func (s *missing) asked(key object.Key, answer codes.Code) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,19 +151,17 @@ func (s *missing) asked(key object.Key, answer codes.Code) {
 	}
 }
 
-// watched is since when this process watches its machines: since its first
-// decision about one, which its caches have to be filled for, with API servers
-// that answer. Nothing of it is stored.
+// watched knows since when this process has watched its machines: since its first decision about one.
+// By then its caches are filled, and the API servers answer. Nothing of it is stored.
 //
-// A process that is stopped for a while, by SIGSTOP or together with its VM, has
-// not watched meanwhile. It notices by its clock: it beats as long as it runs,
-// also while there is nothing to do, and this beat is late. A decision that comes
-// before the beat notices it too.
+// A process that is stopped for a while, by SIGSTOP or together with its VM, does not watch meanwhile. It
+// notices that by its clock: it beats regularly, even if there is nothing to do, and after a stop the
+// next beat is late. A decision before that beat notices it, too.
 type watched struct {
 	mu     sync.Mutex
 	from   time.Time
-	most   time.Duration // the longest time between two beats in which it was not stopped
-	beaten time.Time     // when it beat last; zero: it does not beat, and no stop is noticed
+	most   time.Duration // if more time passes between two beats, the process was stopped
+	beaten time.Time     // the last beat; zero: there are none, and no stop is noticed
 }
 
 // beatsOfGrace is how often a process beats in a grace. One that was stopped for
@@ -196,7 +193,7 @@ func (w *watched) notice(now time.Time) {
 	}
 }
 
-// beat says that the process runs, and how long the next beat may take to come.
+// beat records that the process runs, and how long the next beat may take to come.
 func (w *watched) beat(now time.Time, most time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,15 +201,15 @@ func (w *watched) beat(now time.Time, most time.Duration) {
 	w.beaten, w.most = now.Round(0), most
 }
 
-// forget is for a Run that follows another: no process has watched in between.
+// forget is called at the beginning and the end of a Run: the process does not watch between two.
 func (w *watched) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.from, w.beaten = time.Time{}, time.Time{}
 }
 
-// specs splits the specs of classes by what the driver declares, once a version
-// of a class: all machines that are made from it share the strings.
+// specs splits the specs of classes by what the driver declares, once for each version of a class: all
+// machines that are made from it share the strings.
 type specs struct {
 	fields []string // nil: the driver can't update VMs
 
@@ -229,8 +226,7 @@ func newSpecs(d driver.Driver) *specs {
 	return &specs{fields: slices.Clone(driver.UpdatableFields(d)), split: make(map[object.Key]splitSpec)}
 }
 
-// of is the split spec of a class; nil: there is no class, or nothing can be
-// updated.
+// of returns the split spec of a class. Nil: there is no class, or nothing can be updated.
 func (s *specs) of(c *machine.Class) *machine.VMSpec {
 	if c == nil || len(s.fields) == 0 {
 		return nil
@@ -241,7 +237,7 @@ func (s *specs) of(c *machine.Class) *machine.VMSpec {
 	if known.spec == nil || known.uid != c.UID || known.version != c.Version {
 		spec := machine.SplitSpec(c, s.fields)
 		if known.spec != nil && *known.spec == spec {
-			spec = *known.spec // for the strings that machines share
+			spec = *known.spec // keep the strings that machines share
 		}
 		known = splitSpec{c.UID, c.Version, &spec}
 		s.split[c.Key] = known
@@ -249,44 +245,46 @@ func (s *specs) of(c *machine.Class) *machine.VMSpec {
 	return known.spec
 }
 
-// permits is what hooks were told of the permits for replacement that are in use.
+// permits calls Hooks.Permits when the number of permits for replacement that are in use has changed.
 type permits struct {
-	options *Options
-	mu      sync.Mutex
-	told    map[visited][2]int
+	options  *Options
+	mu       sync.Mutex
+	reported map[permitHolder][2]int // the last used and limit
 }
 
-type visited struct {
+type permitHolder struct {
 	kind Kind
 	key  object.Key
 }
 
-func newPermits(o *Options) *permits { return &permits{options: o, told: make(map[visited][2]int)} }
+func newPermits(o *Options) *permits {
+	return &permits{options: o, reported: make(map[permitHolder][2]int)}
+}
 
-// wanted reports whether anybody is told.
+// wanted reports whether there is a hook to call.
 func (r *permits) wanted() bool {
 	return r.options.Policies.Safety != nil && r.options.Hooks.Permits != nil
 }
 
-// tell tells how many are in use, unless that was told last.
-func (r *permits) tell(kind Kind, holder *object.Meta, replicas int32, fleet []*machine.Machine) {
+// report calls the hook if the numbers have changed since the last time.
+func (r *permits) report(kind Kind, holder *object.Meta, replicas int32, fleet []*machine.Machine) {
 	used, limit := replacement.SlotsInUse(
 		holder, replicas, fleet, r.options.Policies.Safety, r.options.Runtime.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, now := visited{kind, holder.Key}, [2]int{used, limit}
-	if last, known := r.told[at]; !known || last != now {
-		r.told[at] = now
+	at, now := permitHolder{kind, holder.Key}, [2]int{used, limit}
+	if last, known := r.reported[at]; !known || last != now {
+		r.reported[at] = now
 		r.options.Hooks.Permits(kind, holder.Key, used, limit)
 	}
 }
 
-// forget tells that an object is gone that something was told of.
+// forget calls the hook with zeros for an object that is gone, if the hook was called for it before.
 func (r *permits) forget(kind Kind, key object.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.told[visited{kind, key}]; known {
-		delete(r.told, visited{kind, key})
+	if _, known := r.reported[permitHolder{kind, key}]; known {
+		delete(r.reported, permitHolder{kind, key})
 		r.options.Hooks.Permits(kind, key, 0, 0)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Wakes returns which change is a reason to reconcile which objects. Every key is found in
-// the caches; one that can't be found there wakes nothing.
+// Wakes returns which changes are a reason to reconcile which objects. Keys are found in the caches: what
+// the caches lack wakes nothing.
 func (m *Manager) Wakes() []Wake {
 	o := &m.options
 	wakes := []Wake{
@@ -59,13 +59,14 @@ func (m *Manager) Wakes() []Wake {
 	return append(wakes, o.classWakes()...)
 }
 
-// WakeMachines sets who has machines looked at whose VMs a listing misses or calls unhealthy, which no
-// change says. It is for programs that drive the reconcilers by themselves, without a cluster: without
-// it such a machine is looked at in its time. Run sets its own. wake must not block, nor call the manager.
+// WakeMachines sets a function that is called for machines whose VMs a listing lacks or calls unhealthy,
+// since no watch reports that. It is for programs that drive the reconcilers by themselves, without a
+// cluster: otherwise such a machine waits for its next pass. Run sets its own. wake must not block, nor
+// call the manager.
 func (m *Manager) WakeMachines(wake func(key object.Key)) { m.missing.wakes(wake) }
 
-// orphansOfMachine has VMs looked through when a machine has disappeared, whose
-// class is noted, or was found to have several VMs.
+// orphansOfMachine wakes the search for orphans when a machine has disappeared, with a hint for its class,
+// or was found to have several VMs.
 func (m *Manager) orphansOfMachine(_ context.Context, old, new any) []object.Key {
 	a, b := both[*machine.Machine](old, new)
 	switch {
@@ -77,7 +78,7 @@ func (m *Manager) orphansOfMachine(_ context.Context, old, new any) []object.Key
 	return []object.Key{Fleet}
 }
 
-// newClass has the VMs of a class listed that is seen first.
+// newClass wakes the search for orphans when a class is seen for the first time.
 func newClass(_ context.Context, old, _ any) []object.Key {
 	if old != nil {
 		return nil
@@ -85,7 +86,7 @@ func newClass(_ context.Context, old, _ any) []object.Key {
 	return []object.Key{Fleet}
 }
 
-// both reads the two sides of a change; the zero T stands for nothing.
+// both returns the two sides of a change as T. The zero T stands for nothing.
 func both[T any](old, new any) (T, T) {
 	a, _ := old.(T)
 	b, _ := new.(T)
@@ -107,7 +108,7 @@ func self[T object.Object[T]](_ context.Context, old, new any) []object.Key {
 
 func keysOf[T object.Object[T]](list []T, err error) []object.Key {
 	if err != nil {
-		return nil // the cache is in memory: it fails only when all is ending
+		return nil // a cache in memory fails only during a shutdown
 	}
 	keys := make([]object.Key, len(list))
 	for i := range list {
@@ -127,7 +128,7 @@ func compact(keys []object.Key) []object.Key {
 	return out
 }
 
-// classWakes are the reasons to look at classes, and at what they refer to.
+// classWakes are the reasons to look at classes and secrets.
 func (o *Options) classWakes() []Wake {
 	if !o.managesClasses() {
 		return nil
@@ -231,8 +232,7 @@ func (o *Options) setsOfMachine(ctx context.Context, old, new any) []object.Key 
 	return compact(keys)
 }
 
-// setsOfClass wakes the sets of a class, since a class that was put right may
-// end what slows them.
+// setsOfClass wakes the sets of a class, because a correction of the class may end their backoff.
 func (o *Options) setsOfClass(ctx context.Context, old, new any) []object.Key {
 	keys := self[*machine.Class](ctx, old, new)
 	if len(keys) == 0 {
@@ -250,7 +250,7 @@ func countsDiffer(a, b *machine.Machine) bool {
 	if a.Deleted() != b.Deleted() || a.Ready() != b.Ready() || failed(a) != failed(b) {
 		return true
 	}
-	if a.Status.Phase != b.Status.Phase && !goesWell(a, b) || !index.SameOwner(a.Owner, b.Owner) {
+	if a.Status.Phase != b.Status.Phase && !isFirstStep(a, b) || !index.SameOwner(a.Owner, b.Owner) {
 		return true
 	}
 	if requestsDiffer(a, b) {
@@ -266,14 +266,14 @@ func metaDiffers(a, b *object.Meta) bool {
 	return !maps.Equal(a.Labels, b.Labels) || !maps.Equal(a.Annotations, b.Annotations)
 }
 
-// requestsDiffer reports whether something else is asked of a machine, or
-// followed, that a rollout takes into account.
+// requestsDiffer reports whether a request to a machine has changed, or how it is followed, so that a
+// rollout must take that into account.
 func requestsDiffer(a, b *machine.Machine) bool {
 	return a.Spec.InPlace != b.Spec.InPlace || !a.Status.Preservation.Equal(&b.Status.Preservation)
 }
 
-// goesWell is the first step of every creation: no owner needs to see it.
-func goesWell(a, b *machine.Machine) bool {
+// isFirstStep reports whether a change is the first step of every creation, which no owner needs to see.
+func isFirstStep(a, b *machine.Machine) bool {
 	return a.Status.Phase == machine.PhaseNew && b.Status.Phase == machine.PhasePending
 }
 
@@ -313,8 +313,7 @@ func (o *Options) deploymentsOfMachine(ctx context.Context, old, new any) []obje
 	return compact(keys)
 }
 
-// deploymentsOfClass wakes the deployments whose template names a class, which
-// may be that VMs can be updated to it.
+// deploymentsOfClass wakes the deployments whose template names a class: VMs may have to be updated to it.
 func (o *Options) deploymentsOfClass(ctx context.Context, old, new any) []object.Key {
 	keys := self[*machine.Class](ctx, old, new)
 	if len(keys) == 0 {
@@ -368,8 +367,8 @@ func (o *Options) machinesOfNode(ctx context.Context, old, new any) []object.Key
 	return keys
 }
 
-// machinesOfWorkload wakes the machines of a node that is being drained: the
-// rest of the time, what runs on it decides nothing.
+// machinesOfWorkload wakes the machines of a node that is being drained. At other times, what runs on the
+// node does not matter.
 func (o *Options) machinesOfWorkload(ctx context.Context, _, new any) []object.Key {
 	node, _ := new.(string)
 	machines, err := o.Store.Machines.List(ctx, store.Query{Index: IndexNode, Value: node})
@@ -385,15 +384,14 @@ func (o *Options) machinesOfWorkload(ctx context.Context, _, new any) []object.K
 	return keys
 }
 
-// drainsPreserved reports whether a machine has failed, is kept for inspection,
-// and has workload that is to leave.
+// drainsPreserved reports whether a machine has failed, is kept for inspection, and is still to be drained.
 func drainsPreserved(m *machine.Machine) bool {
 	p := &m.Status.Preservation
 	return m.Status.Phase == machine.PhaseFailed && !p.Since.IsZero() && !p.Drained
 }
 
-// ownerlessWakes have owners looked for when something is seen first whose owner
-// the cache does not know.
+// ownerlessWakes wake the search for ownerless objects when an object is seen for the first time and the
+// cache does not have its owner.
 func (o *Options) ownerlessWakes() []Wake {
 	if o.Store.Sets == nil {
 		return nil
@@ -403,7 +401,7 @@ func (o *Options) ownerlessWakes() []Wake {
 		if a != nil || b == nil {
 			return nil
 		}
-		return strayed(ctx, &b.Meta, machineset.OwnerKind, o.Store.Sets)
+		return ifOwnerUnknown(ctx, &b.Meta, machineset.OwnerKind, o.Store.Sets)
 	}}}
 	if o.Store.Deployments == nil {
 		return wakes
@@ -413,12 +411,14 @@ func (o *Options) ownerlessWakes() []Wake {
 		if a != nil || b == nil {
 			return nil
 		}
-		return strayed(ctx, &b.Meta, deployment.OwnerKind, o.Store.Deployments)
+		return ifOwnerUnknown(ctx, &b.Meta, deployment.OwnerKind, o.Store.Deployments)
 	}})
 }
 
-// strayed is the fleet's key if the cache does not know an object's owner.
-func strayed[O object.Object[O]](ctx context.Context, m *object.Meta, kind string, owners store.Reader[O]) []object.Key {
+// ifOwnerUnknown returns the key Fleet if the cache does not have an object's owner.
+func ifOwnerUnknown[O object.Object[O]](
+	ctx context.Context, m *object.Meta, kind string, owners store.Reader[O],
+) []object.Key {
 	if m.Owner == nil || m.Owner.Kind != kind {
 		return nil
 	}
@@ -480,7 +480,7 @@ func (o *Options) poolsOfNode(ctx context.Context, old, new any) []object.Key {
 	return keys
 }
 
-// samePoolNode reports whether two states of a node are one to its pool.
+// samePoolNode reports whether two states of a node are the same for its pool.
 func samePoolNode(a, b *machine.Node) bool {
 	status := func(n *machine.Node) object.ConditionStatus {
 		if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil {

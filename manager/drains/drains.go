@@ -82,9 +82,8 @@ func (d *Drainer) Keep(ctx context.Context, node *machine.Node) (bool, error) {
 // blockersNamed is how many pods a sentence names.
 const blockersNamed = 3
 
-// answerOf tells a machine how far its drain has come. The sentence does not
-// hold what changes by itself, since it is stored whenever it changes. Once it
-// is done, the sentence names what was left on the node.
+// answerOf returns how far a machine's drain has come. The sentence leaves out what changes with time,
+// because it is stored whenever it changes. At the end, it names what was left on the node.
 func answerOf(p drain.Plan, o *drain.Observation, order *machine.DrainNode) machine.DrainAnswer {
 	answer := machine.DrainAnswer{Done: p.Done, Forced: p.Done && order.Forced, At: p.At, Why: steady(p.Why)}
 	if o.Node != order.Node {
@@ -110,7 +109,7 @@ func answerOf(p drain.Plan, o *drain.Observation, order *machine.DrainNode) mach
 	return answer
 }
 
-// steady is a sentence without what changes by itself.
+// steady returns a sentence without what changes with time.
 func steady(w decision.Why) string {
 	w.For = 0
 	if w.Reason == drain.ReasonWaiting {
@@ -125,9 +124,8 @@ type Options struct {
 	Nodes    store.Collection[*machine.Node]
 	Workload Workload
 	Policy   *drain.Policy // nil: drain.DefaultPolicy; a setting that is zero: its default
-	// Known returns the IDs by which the provider knows those of some volumes
-	// that it knows (GetVolumeIDs); the others are not waited for. Nil: all
-	// are.
+	// Known returns the provider's IDs of those volumes that the provider knows (GetVolumeIDs). A drain
+	// does not wait for the others. Nil: it waits for all.
 	Known func(ctx context.Context, volumes []*drain.Volume) ([]string, error)
 	// Limit holds drains back while too many are under way.
 	Limit Limit
@@ -141,8 +139,8 @@ type Options struct {
 // Limit bounds how many nodes of a group are drained at a time. Force does
 // not wait for it.
 type Limit struct {
-	// Max in each group; zero: any number. As many more may be under way, no further, whose last
-	// pass panicked: those let others go on.
+	// Max is how many nodes of each group; zero: any number. Up to as many again may be under way whose
+	// last pass panicked, because those don't keep others waiting.
 	Max int
 	// Group of a node, for example its zone or its pool. Nil: all are one.
 	Group func(*machine.Node) string
@@ -184,15 +182,15 @@ type Drainer struct {
 	memory map[string]*drain.Memory // by UID of the node
 }
 
-// holder is who has a permit to drain a node. Its ID is the node's UID.
+// holder is who has a permit to drain a node. The permit's ID is the node's UID.
 type holder struct {
 	node  string
-	of    object.Key // the machine, or the pool; zero: of a drain that was read
+	of    object.Key // the machine, or the pool; zero: the drain was found on the node
 	since time.Time
 }
 
-// remember is what this process remembers of a node. Calls for one node do not
-// overlap: they are a machine's.
+// remember returns what this process remembers of a node. Calls for one node do not overlap, because they
+// come from the passes of one machine.
 func (d *Drainer) remember(n *machine.Node) *drain.Memory {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -33,7 +33,7 @@ func (d *Drainer) pass(ctx context.Context, o *drain.Observation,
 	return drain.Plan{At: d.options.Now()}, nil
 }
 
-// carryOut does what a plan says; done: it says to wait.
+// carryOut carries out a plan. done: the plan is to wait.
 func (d *Drainer) carryOut(ctx context.Context, o *drain.Observation, p *drain.Plan) (done bool, err error) {
 	switch {
 	case p.Write != nil:
@@ -50,8 +50,7 @@ func (d *Drainer) carryOut(ctx context.Context, o *drain.Observation, p *drain.P
 	return true, nil
 }
 
-// write stores the record of a drain. Without it nothing is done to a pod, but
-// by force.
+// write stores the record of a drain. Without the record nothing is done to a pod, except by force.
 func (d *Drainer) write(ctx context.Context, o *drain.Observation, p *drain.Plan) error {
 	stored, err := d.options.Nodes.Update(ctx, p.Write)
 	switch {
@@ -60,7 +59,7 @@ func (d *Drainer) write(ctx context.Context, o *drain.Observation, p *drain.Plan
 		if p.Begins {
 			o.Memory.Begun()
 		}
-		return d.see(ctx, o) // until the cordon was stored, more could come
+		return d.see(ctx, o) // pods could be bound to the node until the cordon was stored
 	case errors.Is(err, store.ErrConflict) || ctx.Err() != nil:
 		return err
 	case errors.Is(err, store.ErrNotFound):
@@ -76,7 +75,7 @@ func (d *Drainer) orders(ctx context.Context, o *drain.Observation, kind drain.K
 ) error {
 	answers, errs := make([]drain.Answer, len(orders)), make([]error, len(orders))
 	for _, order := range orders {
-		o.Memory.Begin(order) // also if the call fails, or the write that follows it
+		o.Memory.Begin(order) // even if the call fails, or the write after it
 	}
 	d.options.Each(ctx, len(orders), func(i int) {
 		answers[i], errs[i] = call(ctx, orders[i])
@@ -141,7 +140,7 @@ func (d *Drainer) take(ctx context.Context, of object.Key, order *machine.DrainN
 	return machine.DrainAnswer{At: d.options.Now().Add(permitRetry), Why: why}, true
 }
 
-// underWay are the drains that others have begun: they are recorded on the nodes.
+// underWay returns the drains that are recorded on nodes. Other processes may have begun them.
 func (d *Drainer) underWay(ctx context.Context) (map[string]engine.Permit[holder], error) {
 	nodes, err := d.options.Nodes.List(ctx, store.Query{})
 	if err != nil {
@@ -156,8 +155,8 @@ func (d *Drainer) underWay(ctx context.Context) (map[string]engine.Permit[holder
 	return taken, nil
 }
 
-// Abandon sets aside what a machine or pool, or a node, holds of the limit, since its
-// pass panicked: it asks again when it goes on.
+// Abandon sets aside the permit of a machine or pool, or of a node, because its pass panicked. It asks
+// again in its next pass.
 func (d *Drainer) Abandon(of object.Key, node string) {
 	d.permits.SetAside(func(h holder) bool { return h.of == of || node != "" && h.node == node })
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Workload is what runs on the nodes of a cluster, as far as a drain needs to
-// know it. Pods is needed; the others may be nil: there is nothing of the kind.
+// know it. Pods is required. Budgets and Volumes may be nil: the cluster has none.
 // Reads may come from caches; what they return is shared and is not changed.
 type Workload struct {
 	Pods    Pods
@@ -74,18 +74,18 @@ func (d *Drainer) observe(ctx context.Context, n *machine.Node) (*drain.Observat
 	return o, nil
 }
 
-// see reads what is on the node, and what holds it there.
+// see reads the pods on the node, with their budgets and volumes.
 func (d *Drainer) see(ctx context.Context, o *drain.Observation) (err error) {
 	if o.Pods, o.Complete, err = d.options.Workload.Pods.On(ctx, o.Node.Name); err != nil {
 		return err
 	}
 	_, o.PodsCached = d.options.Workload.Pods.(LivePods)
 	o.Memory.See(o.Pods, o.Complete, d.options.Now())
-	return d.seeWhatHolds(ctx, o)
+	return d.readConstraints(ctx, o)
 }
 
-// seeWhatHolds reads what holds the pods of the node there.
-func (d *Drainer) seeWhatHolds(ctx context.Context, o *drain.Observation) error {
+// readConstraints reads the budgets and volumes of the node's pods.
+func (d *Drainer) readConstraints(ctx context.Context, o *drain.Observation) error {
 	if d.options.Workload.Budgets != nil {
 		budgets, complete, err := d.options.Workload.Budgets.In(ctx, namespacesOf(o.Pods))
 		if err != nil {
@@ -142,7 +142,7 @@ func (d *Drainer) look(ctx context.Context, o *drain.Observation) error {
 	}
 	o.PodsCached = false
 	o.Memory.See(o.Pods, true, d.options.Now())
-	return d.seeWhatHolds(ctx, o)
+	return d.readConstraints(ctx, o)
 }
 
 func namespacesOf(pods []*drain.Pod) []string {

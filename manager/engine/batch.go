@@ -81,7 +81,7 @@ func anyFailed[T any](out []Outcome[T]) bool {
 	return false
 }
 
-// errTooLate: the names of a reservation may no longer be used.
+// errTooLate says that the names of a reservation may no longer be used.
 var errTooLate = codes.New(codes.DeadlineExceeded, "its reservation has run out")
 
 // Create returns the order to create an object before until. If one exists under its name, the outcome
@@ -122,7 +122,7 @@ func (b *Batch[T]) Change(lists ...[]T) Order[T] {
 // errUnobserved says that an order is about an object that the pass has not read.
 var errUnobserved = fmt.Errorf("it was not read: %w", ErrUnexplained)
 
-// Update is Change, and an object that is gone needs nothing any more.
+// Update is Change, except that an object that is gone is no error.
 func (b *Batch[T]) Update(lists ...[]T) Order[T] {
 	change := b.Change(lists...)
 	return func(ctx context.Context, child T) (T, error) {
@@ -152,7 +152,7 @@ func (b *Batch[T]) Delete(ctx context.Context, child T) (T, error) {
 	return marked, nil
 }
 
-// copyOf is a copy of an object that shares what its fields lead to.
+// copyOf returns a copy of an object that shares what its fields point to.
 func copyOf[T object.Object[T]](o T) T {
 	was := reflect.ValueOf(o)
 	copied := reflect.New(was.Type().Elem())
@@ -186,8 +186,8 @@ func Refused[T any](ctx context.Context, out []Outcome[T]) (*Refusal, error) {
 	return nil, nil //nolint:nilnil // nothing was refused
 }
 
-// Divide sorts objects, as observed and then changed by what came of orders, by who owns them: the
-// object with this UID, or none. Those of others drop out.
+// Divide returns the objects of lists as they are after the orders: those that the object with this UID
+// owns, and those without an owner. Objects of other owners are left out.
 func Divide[T object.Object[T]](uid string, out []Outcome[T], lists ...[]T) (owned, orphans []T) {
 	var none T
 	after := make(map[object.Key]T, len(out))

@@ -23,9 +23,9 @@ type Options struct {
 	Jitter func(time.Duration) time.Duration
 	// Each carries out n orders and returns when all have ended; nil: [Parallel].
 	Each func(ctx context.Context, n int, do func(i int))
-	// Resync is when to look again at an object that only a change can help. Zero: 10 min.
+	// Resync is when to look again at an object that waits for a change only. Zero: 10 min.
 	Resync time.Duration
-	// DryRun withholds each plan that acts: what it would change is told instead.
+	// DryRun withholds each plan that acts, and reports what it would change.
 	DryRun bool
 
 	Log   *slog.Logger // nil: nothing is logged
@@ -114,7 +114,7 @@ func (e *Engine) Emit(ctx context.Context, m *Memory, kind string, key object.Ke
 	if e.Hooks.Event == nil && !e.Log.Enabled(ctx, level) {
 		return
 	}
-	reason, sentence := why.Reason.String(), codes.Printable(why.String()) // names and messages are others'
+	reason, sentence := why.Reason.String(), codes.Printable(why.String()) // it has names and messages of others
 	if m != nil && !m.first(key, reason+" "+sentence) {
 		return
 	}
@@ -153,8 +153,8 @@ func (e *Engine) Freshness(began time.Time, live bool) decision.Freshness {
 	return decision.Freshness{Began: began, Ended: e.Now()}
 }
 
-// Pauses after passes that could not be finished: doubled from the first to
-// the last, per key.
+// The pauses after passes of one object that could not be finished: each is twice as long as the one
+// before, up to lastPause.
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 3 * time.Minute
@@ -176,8 +176,8 @@ type Worker interface {
 }
 
 // Work reconciles one key of a queue after the other until the queue is closed. A pass that could not be
-// finished is tried again after a pause. taken is told, with each key, how many others are due; nil: it is
-// not told. Several calls at a time share the keys of a queue. A pass that panics, or calls
+// finished is tried again after a pause. taken, which may be nil, is called with each key, with how many
+// others are due. Several calls at a time share the keys of a queue. A pass that panics, or calls
 // runtime.Goexit, ends no call of Work.
 func (e *Engine) Work(ctx context.Context, q *Queue, w Worker, taken func(due int)) {
 	closed := false
@@ -215,7 +215,7 @@ func (e *Engine) workOnce(ctx context.Context, q *Queue, w Worker, taken func(du
 	return true
 }
 
-// retry has the queue hand out a key again whose pass could not be finished, after a pause.
+// retry queues a key whose pass could not be finished again, after a pause.
 func (e *Engine) retry(ctx context.Context, q *Queue, kind string, key object.Key, err error) {
 	if ctx.Err() != nil {
 		q.Fail(key, time.Time{})
@@ -224,7 +224,7 @@ func (e *Engine) retry(ctx context.Context, q *Queue, kind string, key object.Ke
 	shortest := Backoff(q.Failed(key))
 	wait := shortest
 	defer func() { q.Fail(key, e.Now().Add(wait)) }()
-	e.Guard.Hook(kind, key, func() { // Log and Jitter are the embedder's
+	e.Guard.Hook(kind, key, func() { // Log and Jitter are the program's, and may panic
 		e.Log.LogAttrs(ctx, slog.LevelWarn, "pass not finished", slog.String("kind", kind),
 			slog.String("object", key.String()), slog.String("error", err.Error()), slog.Duration("retry", shortest))
 		wait = max(shortest, e.Jitter(shortest))

@@ -26,19 +26,19 @@ const (
 // reasonPanicked is the reason of the event about a panic.
 const reasonPanicked = "Panicked"
 
-// Guard keeps a panic with the object whose pass it was, and tells of it. Passes and hooks go through
-// it, and so should everything else that runs code of others, such as what finds out whom a change
-// concerns. [Contain] carries what an order of a batch panics with to the pass.
+// Guard confines a panic to the object whose pass it was, and reports it. Passes and hooks go through it,
+// and so should everything else that runs code of others, such as functions that find the objects that a
+// change concerns. [Contain] does the same for the orders of a batch.
 type Guard struct {
 	log   *slog.Logger
 	hooks Hooks // as they were given
 	now   func() time.Time
 
 	mu   sync.Mutex
-	told map[Place]map[string]time.Time // when each text was told; those of passes until one succeeds
+	told map[Place]map[string]time.Time // when each text was reported; a pass that succeeds clears its Place
 }
 
-// Place is where something panicked: in what, on behalf of which object.
+// Place is where something panicked: in what (see InPass and InHook), and for which object.
 type Place struct {
 	In   string
 	Kind string
@@ -49,7 +49,7 @@ func newGuard(log *slog.Logger, hooks Hooks, now func() time.Time) *Guard {
 	return &Guard{log: log, hooks: hooks, now: now, told: make(map[Place]map[string]time.Time)}
 }
 
-// Run calls do and tells of its panic. It returns nil if do returned. A runtime.Goexit of do ends the
+// Run calls do and reports its panic. It returns nil if do returned. A runtime.Goexit of do ends the
 // goroutine: Run does not return.
 func (g *Guard) Run(ctx context.Context, at Place, do func()) *Caught {
 	end := Catch(do)
@@ -59,9 +59,9 @@ func (g *Guard) Run(ctx context.Context, at Place, do func()) *Caught {
 	return end
 }
 
-// Report counts a panic. The same one, which comes again with each try, is logged and told as an
-// event once in toldAgain; one of a pass also when it comes after a pass that succeeded. Clock, log
-// and hooks are code of others too: a panic there can't be reported any more.
+// Report passes a panic to Hooks.Panic. It logs it and emits an event, but for the same panic at most once
+// in toldAgain, or again after a pass that succeeded. Clock, log and hooks are code of others, too: a panic
+// there can't be reported any more.
 func (g *Guard) Report(ctx context.Context, at Place, end *Caught) {
 	if g.hooks.Panic != nil {
 		Catch(func() { g.hooks.Panic(at.Kind, at.Key, at.In, end.What) })
@@ -84,14 +84,14 @@ func panicSentence(at Place, end *Caught) string {
 }
 
 const (
-	// toldAgain is after what time the same panic of the same object is told again.
+	// toldAgain is after what time the same panic of the same object is logged again.
 	toldAgain = 10 * time.Minute
 	// placesTold and textsTold, of each place, bound Guard.told.
 	placesTold = 10_000
 	textsTold  = 8
 )
 
-// first reports whether the panic was not told in the last toldAgain, and remembers it.
+// first reports whether the panic was not logged within toldAgain, and remembers it.
 func (g *Guard) first(at Place, what string) bool {
 	var now time.Time
 	Catch(func() { now = g.now() })
@@ -112,14 +112,14 @@ func (g *Guard) first(at Place, what string) bool {
 	return true
 }
 
-// recently reports whether something was told less than toldAgain ago. It returns false if the clock
+// recently reports whether something was logged less than toldAgain ago. It returns false if the clock
 // went back.
 func recently(told, now time.Time) bool {
 	ago := now.Sub(told)
 	return !told.IsZero() && ago >= 0 && ago < toldAgain
 }
 
-// forgetOld makes room: it drops what may be told again, or else everything.
+// forgetOld makes room: it drops what may be logged again or, if that is not enough, everything.
 func (g *Guard) forgetOld(now time.Time) {
 	maps.DeleteFunc(g.told, func(_ Place, texts map[string]time.Time) bool {
 		maps.DeleteFunc(texts, func(_ string, told time.Time) bool { return !recently(told, now) })
@@ -174,7 +174,7 @@ func (g *Guard) contain(h Hooks) Hooks {
 	return h
 }
 
-// Hook calls a hook that tells of an object. Its panic ends nothing.
+// Hook calls a hook about an object. Its panic ends nothing.
 func (g *Guard) Hook(kind string, key object.Key, do func()) {
 	g.Run(context.Background(), Place{InHook, kind, key}, do)
 }
@@ -191,7 +191,7 @@ type Caught struct {
 	Stack []byte
 }
 
-// NewCaught describes a panic with a value that was caught elsewhere, in what prefix says.
+// NewCaught describes a panic that was caught elsewhere. prefix says where.
 func NewCaught(prefix string, value any, stack []byte) *Caught {
 	return &Caught{bounded(prefix + ": " + describe(value)), stack}
 }
@@ -247,7 +247,7 @@ func caughtNow(value any) *Caught {
 	return &Caught{What: bounded(what), Stack: debug.Stack()}
 }
 
-// describe says what was panicked with, as far as it may be told.
+// describe says what a panic's value was, as far as that can't be a secret.
 func describe(value any) string {
 	if value == nil {
 		return "runtime.Goexit was called"

@@ -9,7 +9,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Steps are those of one pass. A kind keeps what it has read and decided in the value behind them.
+// Steps are the steps of one pass. A kind implements them by a value that keeps what it has read and
+// decided.
 type Steps interface {
 	// Read reads the object and its surroundings, from caches or live. A later Read of the same pass
 	// replaces what was read and keeps what the pass has learned.
@@ -22,7 +23,7 @@ type Steps interface {
 	Changes() []Change
 }
 
-// Skipper are steps that put something in order when a dry run has held their plan.
+// Skipper is implemented by steps that have something to do after a dry run has withheld their plan.
 type Skipper interface {
 	// Skipped returns when to look again. Zero: after Options.Resync.
 	Skipped() time.Time
@@ -43,10 +44,10 @@ const (
 type Step struct {
 	Verb Verb
 	Why  decision.Why
-	Warn decision.Why // told once for as long as the process remembers; zero: nothing
+	Warn decision.Why // a warning event, emitted once for as long as the process remembers; zero: none
 	// At is when to look again though nothing has changed. Zero: after Options.Resync.
 	At time.Time
-	// Name of an effect, which is timed and told to Hooks.Effect. Empty: it is not.
+	// Name is that of an effect, which is timed and passed to Hooks.Effect. Empty: it is not.
 	Name string
 	// Key is comparable. A second plan of the pass with the same fails the pass: the decision is going
 	// in circles. Nil: the plan may come again.
@@ -61,11 +62,11 @@ type Change struct {
 	Why  decision.Why // zero: the plan's own
 }
 
-// journalKeeps is for how long the journal remembers what passes no longer want to change, unless
-// Options.Resync is longer than half of it.
+// journalKeeps is how long the journal remembers changes that are no longer planned. It is twice
+// Options.Resync if that is longer.
 const journalKeeps = time.Hour
 
-// journal remembers what a dry run has told, so that it is told once. To lose it costs repetition.
+// journal remembers what a dry run has reported, so that it is reported once. Losing it costs repetition.
 type journal struct {
 	mu   sync.Mutex
 	told map[journalKey]map[telling]entry
@@ -76,24 +77,23 @@ type journalKey struct {
 	key  object.Key
 }
 
-// telling is what makes two changes the same but for the numbers in their sentence, which may vary by
-// themselves.
+// telling identifies a change, apart from the numbers in its sentence, which may change with time.
 type telling struct{ what, reason string }
 
 type entry struct {
 	sentence string
-	at, seen time.Time // when it was told, and when it was last planned
+	at, seen time.Time // when it was reported, and when it was last planned
 }
 
-// news is something to tell.
+// news is a change to report.
 type news struct {
 	telling
 	sentence string
 	why      decision.Why
 }
 
-// news picks what is to be told, and remembers it as told. A change is told when it is new, and again,
-// no sooner than resync later, when its sentence is another one.
+// news returns the changes to report, and remembers them as reported. A change is reported when it is new,
+// and again when its sentence has changed, but no sooner than resync after the last time.
 func (j *journal) news(kind string, key object.Key, all []Change, now time.Time, resync time.Duration) []news {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -125,7 +125,7 @@ func (j *journal) news(kind string, key object.Key, all []Change, now time.Time,
 	return out
 }
 
-// forget drops what was told of an object that is gone.
+// forget drops what was reported of an object that is gone.
 func (j *journal) forget(kind string, key object.Key) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// maxTold bounds how many different events about one object are remembered as told.
+// maxTold bounds how many different events about one object are remembered as emitted.
 const maxTold = 32
 
 // Memory is what a process remembers of the objects of a kind between passes. Losing it shortens a
@@ -17,8 +17,8 @@ type Memory struct {
 }
 
 type remembered struct {
-	step     string // what failed last, and how often in a row
-	failures int
+	step     string // what failed last
+	failures int    // how often in a row
 	told     map[string]bool
 }
 
@@ -56,7 +56,7 @@ func (m *Memory) Failed(key object.Key, step string) int {
 	return r.failures
 }
 
-// Succeeded ends a row of failures. What was told of them may be told again.
+// Succeeded ends a row of failures. Events about them may be emitted again.
 func (m *Memory) Succeeded(key object.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +65,7 @@ func (m *Memory) Succeeded(key object.Key) {
 	}
 }
 
-// first reports whether this event has not been told yet, and remembers it.
+// first reports whether this event has not been emitted yet, and remembers it.
 func (m *Memory) first(key object.Key, event string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +87,7 @@ func (m *Memory) Forget(key object.Key) {
 	delete(m.keys, key)
 }
 
-// Notes are what a kind itself remembers of its objects. Each object's begin as the zero value.
+// Notes are what a kind itself remembers of its objects. The notes about an object begin as the zero value.
 type Notes[N any] struct {
 	mu   sync.Mutex
 	keys map[object.Key]N
@@ -132,12 +132,12 @@ type Permits[H any] struct {
 	held map[string]Permit[H] // by the holder's ID; nil: not read yet
 }
 
-// Permit is one that is held.
+// Permit is a permit that is held.
 type Permit[H any] struct {
 	Group  string
 	Holder H
 
-	aside bool
+	aside bool // see SetAside
 }
 
 // Ask is a question for a permit.
@@ -181,7 +181,7 @@ func (p *Permits[H]) Take(a *Ask[H]) (given bool, err error) {
 	return true, nil
 }
 
-// inUse counts the permits of a group that others than who asks hold, and drops those that are not used.
+// inUse counts the permits of a group that others hold, and drops those that are no longer used.
 func (p *Permits[H]) inUse(a *Ask[H]) int {
 	n, aside := 0, 0
 	for id, held := range p.held {
@@ -199,9 +199,9 @@ func (p *Permits[H]) inUse(a *Ask[H]) int {
 	return n + max(aside-a.Limit, 0)
 }
 
-// SetAside has others go on beside the holders for which of reports true, since their passes panicked: a
-// few that do so each time must not keep all others waiting. As many as the limit are not counted, each
-// one more is. A holder set aside has to ask again.
+// SetAside marks the permits of holders for which of returns true, because their passes panicked: a few
+// whose passes always panic must not keep all others waiting. Up to the limit, marked permits are not
+// counted; beyond it they are. The holder of a marked permit has to ask again.
 func (p *Permits[H]) SetAside(of func(holder H) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

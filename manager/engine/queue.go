@@ -25,7 +25,7 @@ type Queue struct {
 	timer   *time.Timer        // fires when the first of later is due
 	failing map[object.Key]int // passes in a row that could not be finished
 
-	due atomic.Int64 // how many keys are
+	due atomic.Int64 // how many keys are due
 }
 
 // item is a key that is due, waiting or being worked on.
@@ -45,7 +45,7 @@ type item struct {
 // could not be finished.
 const longestHold = 5 * time.Second
 
-// NewQueue returns an empty queue that goes by a clock.
+// NewQueue returns an empty queue. now is its clock.
 func NewQueue(now func() time.Time) *Queue {
 	q := &Queue{now: now, items: make(map[object.Key]*item), failing: make(map[object.Key]int)}
 	q.some.L = &q.mu
@@ -142,9 +142,8 @@ func (q *Queue) Done(key object.Key, due time.Time) {
 	q.end(key, due, time.Time{})
 }
 
-// Fail ends the work on a key that is to be tried again when due. A change
-// shortens that to the longest pause that a wake-up has to wait for; zero: it
-// is not tried again.
+// Fail ends the work on a key that is to be tried again when due; zero: it is not. If the key is added
+// before, it is tried at once, but not sooner than longestHold from now.
 func (q *Queue) Fail(key object.Key, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

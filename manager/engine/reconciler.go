@@ -17,7 +17,7 @@ import (
 // conflictWait is the wait after maxRestarts conflicts.
 var conflictWait = codes.Conflict.Period(0)
 
-// Kind is what the engine is told of a kind of object.
+// Kind describes a kind of object to the engine.
 type Kind struct {
 	Name string
 	// Begin returns the steps of a new pass. It is called again after each conflict.
@@ -25,13 +25,14 @@ type Kind struct {
 	// Memory is what is remembered of the kind's objects; nil: the reconciler makes one.
 	Memory *Memory
 
-	// Delay reports whether no pass may be made yet, and when to come back. Nil: any time.
+	// Delay reports whether passes must wait, and returns the result of a pass that waits. Nil: they never
+	// wait.
 	Delay func() (Result, bool)
 	// Release gives back what a pass held. It is called when a pass is over, however it ended. May be nil.
 	Release func(object.Key)
 	// Forget drops what the kind remembers of an object that is gone. May be nil.
 	Forget func(object.Key)
-	// Panic sets aside what an object holds whose pass panicked. May be nil.
+	// Panic sets aside what an object holds, because its pass panicked. May be nil.
 	Panic func(context.Context, object.Key)
 }
 
@@ -177,21 +178,21 @@ func Interrupted(ctx context.Context, err error) error {
 	return ctx.Err()
 }
 
-// Pass is the engine's part of a pass under way. A kind's steps keep it and tell, count and time
-// through it.
+// Pass is the engine's part of a pass under way. The steps of a kind use it to emit events, to count
+// failures and to time calls.
 type Pass struct {
 	*Engine
 	Kind string
 	Key  object.Key
 
 	memory  *Memory
-	done    []any // Step.Key of plans that were executed
-	ordered bool  // orders were given
-	refused bool  // one of them was refused
-	held    *Result
+	done    []any   // Step.Key of plans that were executed
+	ordered bool    // orders were given
+	refused bool    // one of them was refused
+	held    *Result // of a pass within this one whose plan a dry run withheld
 }
 
-// errHeld ends what a pass within a pass was made for: a dry run holds its plan.
+// errHeld ends a pass, because a dry run has withheld a plan of a pass within it.
 var errHeld = fmt.Errorf("held in a dry run: %w", store.ErrReadOnly)
 
 // Sub makes a pass within a plan that looks: Decide and Execute take turns until a plan waits, and the gate

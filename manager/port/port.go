@@ -23,17 +23,16 @@ import (
 // its node changes, and when its time is up. Both calls are made again after a
 // crash, so what must survive is the implementation's to record on the node.
 //
-// An error counts as a failure of the drain and is tried again by the recovery
-// table of package codes; store.ErrConflict has the pass begin again.
+// After an error, the drain counts as failed and is tried again by the recovery table of package codes.
+// After store.ErrConflict the pass begins again.
 type Drainer interface {
 	// Drain empties order.Node, which is m's.
 	Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error)
-	// Detach has the volumes detached that are still attached to order.Node
-	// after a drain by force.
+	// Detach detaches the volumes that are still attached to order.Node after a drain by force.
 	Detach(ctx context.Context, m *machine.Machine, order *machine.DetachVolumes) (machine.DrainAnswer, error)
 }
 
-// NodeKeeper is a Drainer that can undo its drains: one that was begun might have to be undone.
+// NodeKeeper is a Drainer that can undo its drains.
 type NodeKeeper interface {
 	// Keep takes a node into service again that was being drained, as far as the
 	// drain took it out. It does not wait; done: nothing of the drain is left.
@@ -51,7 +50,7 @@ type NodeKeeper interface {
 type Tokens interface {
 	// Ensure returns the token of an owner, which is valid until then (whole
 	// seconds) at least. There is one at a time: an owner that has one is given
-	// the same again, with more time if it needs it. What is secret of a new one
+	// the same again, with more time if it needs it. The secret part of a new token
 	// is random.
 	//
 	// A pool is given the same token until Delete, also after the token's time was
@@ -105,24 +104,24 @@ func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 // MarshalText writes what String returns.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// PoolBootstrap makes the bootstrap data of pools. Calls are made
-// again after a crash; errors are tried again by the recovery table of package
-// codes. Times are the manager's clock's: where another clock judges a token, as
-// that of an API server, an implementation moves them by as much as the clocks
-// differ, in State and in Renew. Else no instance joins while the manager's clock
-// is behind by more than a token lives.
+// PoolBootstrap makes the bootstrap data of pools. Calls are repeated after a crash, and after errors by
+// the recovery table of package codes.
+//
+// Times are those of the manager's clock. If another clock decides whether a token is valid, such as that
+// of an API server, State and Renew must convert them. Otherwise no instance joins while the manager's
+// clock is behind by more than the lifetime of a token.
 type PoolBootstrap interface {
-	// State says how the data stand that the template of the pool names. It is asked
+	// State returns the state of the data that the template of the pool names. It is called
 	// in each pass, so it should answer from a cache.
 	State(ctx context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error)
 	// Data are the data that machines boot from. The copy is the caller's.
 	Data(ctx context.Context, p *machinepool.Pool) (*machine.Secret, error)
-	// Renew has the token in the data live until then; one that has lapsed may be
-	// replaced, data and all.
+	// Renew extends the lifetime of the token in the data. A token that has expired may be replaced,
+	// with new data.
 	Renew(ctx context.Context, p *machinepool.Pool, until time.Time) error
-	// Delete deletes what Template.Bootstrap.Config names and what it made for this
-	// pool: a call may come late, when there is another pool of that name. What is gone
-	// already is no error.
+	// Delete deletes what Template.Bootstrap.Config names, and what that made, for this pool only: a
+	// call may come late, when there is another pool of the same name. It is no error if they are gone
+	// already.
 	Delete(ctx context.Context, p *machinepool.Pool) error
 }
 
@@ -147,11 +146,11 @@ type ForeignClass struct {
 	Migrated bool
 }
 
-// Span is a part of a machine's life whose length is told to a hook.
+// Span is a part of a machine's life. A hook gets its length.
 type Span string
 
-// The spans. Where no time of the beginning is known, such as after a restart, that of the
-// step recorded before counts.
+// The spans. If the beginning of a span is not known, such as after a restart, the time of the last
+// recorded step before it counts.
 const (
 	SpanCreation       Span = "creation"       // from the machine's creation until its VM is recorded
 	SpanInitialization Span = "initialization" // from then until the VM is initialized, if the driver does that

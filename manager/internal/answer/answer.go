@@ -6,7 +6,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Of returns what a call was answered with.
+// Of returns the outcome of a call that returned err.
 func Of(err error) machine.Outcome {
 	if err == nil {
 		return machine.Outcome{}

@@ -1,4 +1,5 @@
-// Package bounds tells of sets and deployments that are frozen because they have too many machines.
+// Package bounds emits events about sets and deployments that are frozen because they have too many
+// machines.
 package bounds
 
 import (
@@ -8,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/safety/overshoot"
 )
 
-// Emit tells of a freeze and of a thaw whose write is stored.
+// Emit emits an event about a freeze or a thaw whose write is stored.
 func Emit(ctx context.Context, p *engine.Pass, plan *overshoot.Plan) {
 	switch plan.Why.Reason {
 	case overshoot.ReasonFreeze:

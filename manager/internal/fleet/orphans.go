@@ -346,7 +346,7 @@ func (*orphanVMs) about(order *orphan.Delete) object.Key {
 
 // delete deletes a VM by its ID, as that of a machine made up for it.
 func (p *orphanVMs) delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error {
-	secrets.Address(secret, order.Name)
+	secrets.PlaceName(secret, order.Name)
 	m := &machine.Machine{Meta: object.Meta{Key: p.about(order)}}
 	m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name
 	_, err := p.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, Class: class.Clone(), Secret: secret})

@@ -31,7 +31,7 @@ func Orphans(namespace string) store.Query {
 // orphansOf is the value under which Owner holds all objects of a namespace without an owner.
 func orphansOf(namespace string) string { return "orphans of " + namespace }
 
-// OwnerOf is the value under which Owner holds an object.
+// OwnerOf returns the value under which Owner holds an object.
 func OwnerOf(m *object.Meta) string {
 	if m.Owner == nil {
 		return orphansOf(m.Namespace)
@@ -39,7 +39,7 @@ func OwnerOf(m *object.Meta) string {
 	return m.Owner.UID
 }
 
-// ClassKey is the key of a machine's class: same namespace.
+// ClassKey returns the key of a machine's class, which is in the machine's namespace.
 func ClassKey(m *machine.Machine) object.Key {
 	return object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
 }
@@ -52,8 +52,8 @@ func SecretKey(c *machine.Class, ref *object.Key) object.Key {
 	return *ref
 }
 
-// ClassValues is where Class holds what refers to a class: under the class's key, and if that is of
-// another kind than ours under a second value made from it.
+// ClassValues returns the values under which Class holds an object that refers to a class: the class's key
+// and, if the class is of a foreign kind, a second value made from the key.
 func ClassValues(namespace string, ref *machine.ClassRef) []string {
 	key := object.Key{Namespace: namespace, Name: ref.Name}.String()
 	if ref.Foreign() {
@@ -80,7 +80,7 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// MetaOf returns the metadata of what was read; nil: there is none.
+// MetaOf returns the metadata of an object that was read. Nil: there is no such object.
 func MetaOf[T object.Object[T]](o T, err error) (*object.Meta, error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -160,7 +160,7 @@ func (p *pass) secret(ctx context.Context) (*machine.Secret, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets.Address(secret, p.o.Machine.Name)
+	secrets.PlaceName(secret, p.o.Machine.Name)
 	p.placeToken(secret)
 	return secret, nil
 }

@@ -23,7 +23,7 @@ func askForToken(ctx context.Context, s *secrets.Secrets, c *machine.Class) (boo
 			userData = data
 		}
 	})
-	return secrets.AskForToken(userData), err
+	return secrets.HasTokenPlaceholder(userData), err
 }
 
 // tokenUse says whether the machine needs a token. User data is not looked at for one
@@ -119,7 +119,7 @@ func (p *pass) placeToken(secret *machine.Secret) {
 // unplaced begins the pass again where a create would hand out a placeholder: the
 // user data did not have it yet when the pass looked.
 func unplaced(secret *machine.Secret) error {
-	if secret == nil || !secrets.AskForToken(secret.Data[machine.UserData]) {
+	if secret == nil || !secrets.HasTokenPlaceholder(secret.Data[machine.UserData]) {
 		return nil
 	}
 	return fmt.Errorf("the user data asks for a bootstrap token since a moment ago: %w", store.ErrConflict)

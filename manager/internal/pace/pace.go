@@ -1,5 +1,5 @@
-// Package pace keeps what a process knows of the limits of providers, by credentials. All that calls a
-// provider asks it for its turn, and tells it how the call ended.
+// Package pace keeps what a process knows of the limits of providers, by credentials. Before a call of a
+// provider, a pass asks for its turn; after it, the pass notes how the call ended.
 package pace
 
 import (
@@ -17,8 +17,8 @@ import (
 // ReasonPaced is why an object waits for its turn.
 var ReasonPaced = decision.NewReason("CallsPaced", "the provider limits calls for class {name}: its turn, or the next look, is in {for}")
 
-// Paces are the paces of a process. The zero value, and nil, limit nothing until a provider asks to wait;
-// nil does not learn of it either.
+// Paces are the paces of a process. The zero value limits nothing until a provider asks to wait. Nil never
+// limits anything.
 type Paces struct {
 	mu sync.Mutex
 	of map[object.Key]*backoff.Pace
@@ -34,12 +34,12 @@ func Credentials(c *machine.Class) object.Key {
 	return c.Key
 }
 
-// Of makes the key of what takes turns: an object of a kind. No two kinds share one.
+// Of returns the key under which an object of a kind takes its turns.
 func Of(kind string, key object.Key) object.Key {
 	return object.Key{Namespace: kind + " " + key.Namespace, Name: key.Name}
 }
 
-// Ask returns when it is somebody's turn to make so many calls that are to follow each other. Zero: now.
+// Ask returns when it is who's turn to make that many calls in a row. Zero: now.
 func (s *Paces) Ask(who object.Key, class *machine.Class, calls int, now time.Time) time.Time {
 	if s == nil {
 		return time.Time{}
@@ -53,7 +53,7 @@ func (s *Paces) Ask(who object.Key, class *machine.Class, calls int, now time.Ti
 	return pace.Ask(who, calls, now)
 }
 
-// Note notes how a call ended that began at began, and returns how long the provider asks to wait.
+// Note records how a call ended, and returns how long the provider asks to wait.
 func (s *Paces) Note(class *machine.Class, err error, began, now time.Time) time.Duration {
 	if s == nil {
 		return 0

@@ -57,7 +57,7 @@ func (p *pass) readTokenState(ctx context.Context, a *machinepool.BootstrapAnswe
 		return nil
 	}
 	data, err := p.Bootstrap.Data(ctx, p.o.Pool)
-	if err != nil || data == nil || !secrets.AskForToken(data.Data[machine.UserData]) {
+	if err != nil || data == nil || !secrets.HasTokenPlaceholder(data.Data[machine.UserData]) {
 		return err
 	}
 	a.OwnToken, a.TokenExpires = true, lapsed
@@ -75,7 +75,8 @@ func (p *pass) lookAtLastToken(ctx context.Context) {
 	}
 	data, err := p.Bootstrap.Data(ctx, p.o.Pool)
 	p.unsure = err != nil || data == nil
-	p.o.Bootstrap = &machinepool.BootstrapAnswer{OwnToken: p.unsure || secrets.AskForToken(data.Data[machine.UserData])}
+	ownToken := p.unsure || secrets.HasTokenPlaceholder(data.Data[machine.UserData])
+	p.o.Bootstrap = &machinepool.BootstrapAnswer{OwnToken: ownToken}
 }
 
 // renewToken makes or renews the token that bootstrap data ask for, or has their own maker renew theirs.
@@ -145,7 +146,7 @@ func (p *pass) token(ctx context.Context) (string, error) {
 // data is what machines boot from, with the pool's token in its place.
 func (p *pass) data(ctx context.Context) (*machine.Secret, error) {
 	data, err := p.Bootstrap.Data(ctx, p.o.Pool)
-	if err != nil || data == nil || p.Tokens == nil || !secrets.AskForToken(data.Data[machine.UserData]) {
+	if err != nil || data == nil || p.Tokens == nil || !secrets.HasTokenPlaceholder(data.Data[machine.UserData]) {
 		return data, err
 	}
 	token, err := p.token(ctx)

@@ -30,7 +30,7 @@ const tokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
 // error around it has the code INVALID_ARGUMENT and names class and secret.
 var ErrNamespace = errors.New("the secret is in a namespace that classes may not take secrets from")
 
-// Secrets are those that classes may take.
+// Secrets are the secrets that classes may take.
 type Secrets struct {
 	Collection store.Collection[*machine.Secret] // nil: there are none
 	// Namespaces that classes may take secrets from beside their own. Nil: any. Empty: each class's own
@@ -43,8 +43,7 @@ func (s *Secrets) Allows(c *machine.Class, secret object.Key) bool {
 	return s.Namespaces == nil || secret.Namespace == c.Namespace || slices.Contains(s.Namespaces, secret.Namespace)
 }
 
-// refusal is an ErrNamespace if the class refers to a secret that it may not
-// take.
+// refusal returns an ErrNamespace if the class refers to a secret that it may not take.
 func (s *Secrets) refusal(c *machine.Class) error {
 	if c == nil {
 		return nil
@@ -65,8 +64,8 @@ func (s *Secrets) refusal(c *machine.Class) error {
 // labels, finalizers and the like end no wait. Empty: there is no secret. It reads caches only.
 //
 // It is stored in statuses, which more people may read than secrets. So it has 32 bits of a hash:
-// too few to check a guess of a value against. Should two values have the same, a wait is not cut
-// short.
+// too few to check a guess of a value against. If two values have the same version, a change from one to
+// the other does not end a wait early.
 func (s *Secrets) Version(ctx context.Context, c *machine.Class) (string, error) {
 	var data map[string][]byte
 	err := s.Each(ctx, c, func(secret *machine.Secret) {
@@ -90,9 +89,9 @@ func (s *Secrets) Version(ctx context.Context, c *machine.Class) (string, error)
 	return hex.EncodeToString(h.Sum(nil)[:4]), nil
 }
 
-// Merged is the data of a class's secrets in one, under the class's name, the
-// credentials winning; nil if there is no secret. Absent ones are tolerated. An
-// ErrNamespace says that the class may not take one of them.
+// Merged returns one secret with the data of both secrets of a class. If both have a key, the value of the
+// credentials is used. Secrets that don't exist are ignored. Nil: there is none. An ErrNamespace says that
+// the class may not take one of them.
 func (s *Secrets) Merged(ctx context.Context, c *machine.Class) (*machine.Secret, error) {
 	if err := s.refusal(c); err != nil {
 		return nil, err
@@ -174,17 +173,17 @@ func (s *Secrets) Problem(ctx context.Context, c *machine.Class, joins bool) (st
 	return "", nil
 }
 
-// Address puts the machine's name into the user data, as it is and
-// URL-encoded. secret is the caller's own copy.
-func Address(secret *machine.Secret, name string) { place(secret, machineNamePlaceholder, name) }
+// PlaceName replaces the placeholder of the machine's name in user data, as it is and URL-encoded. secret
+// is the caller's own copy.
+func PlaceName(secret *machine.Secret, name string) { place(secret, machineNamePlaceholder, name) }
 
-// AskForToken reports whether user data have a place for a bootstrap token.
-func AskForToken(userData []byte) bool {
+// HasTokenPlaceholder reports whether user data have a placeholder for a bootstrap token.
+func HasTokenPlaceholder(userData []byte) bool {
 	return bytes.Contains(userData, []byte(tokenPlaceholder)) ||
 		bytes.Contains(userData, []byte(url.QueryEscape(tokenPlaceholder)))
 }
 
-// PlaceToken is Address for a bootstrap token.
+// PlaceToken does what PlaceName does, for the placeholder of a bootstrap token.
 func PlaceToken(secret *machine.Secret, token string) { place(secret, tokenPlaceholder, token) }
 
 func place(secret *machine.Secret, placeholder, text string) {

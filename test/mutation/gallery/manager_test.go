@@ -107,8 +107,8 @@ var ofManager = []mutant{
 		name:   "permits in use are told at every pass",
 		breaks: "P28",
 		file:   "manager/state.go",
-		from:   "if last, known := r.told[at]; !known || last != now {",
-		to:     "if last, known := r.told[at]; !known || last == now {",
+		from:   "if last, known := r.reported[at]; !known || last != now {",
+		to:     "if last, known := r.reported[at]; !known || last == now {",
 		by:     "TestPermitsAreTold",
 	},
 	{
