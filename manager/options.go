@@ -107,7 +107,7 @@ type Policies struct {
 	//   - deletes VMs that no machine owns;
 	//   - deletes machines and sets whose owner is gone;
 	//   - freezes what has too many machines and, while an API server does not answer, everything;
-	//   - lets nodes without a machine go.
+	//   - marks nodes without a machine, and removes their finalizer.
 	//
 	// Nil means safety.DefaultPolicy. safety.Off turns all of it off.
 	Safety *safety.Policy

@@ -51,13 +51,13 @@ func (p *pass) Decide(context.Context) (engine.Step, error) {
 	default:
 		step.Verb = engine.Wait
 		if p.o.Class == nil && len(p.o.References) == 0 {
-			err = engine.ErrGone // nothing but its name is left
+			err = engine.ErrGone // there is no class, and nothing refers to one
 		}
 	}
 	return step, err
 }
 
-// verb says which effects change something. Fill changes nothing: the driver
+// verb returns whether an effect reads or changes something. Fill only reads: the driver
 // fills a copy.
 func verb(e machineclass.Effect) engine.Verb {
 	switch e.(type) {
@@ -76,8 +76,8 @@ func (p *pass) Execute(ctx context.Context) error {
 	return p.do(ctx, p.plan.Effect)
 }
 
-// Changes implements engine.Steps. Of the references of several holders, which are moved one holder after
-// the other, it lists those of the first.
+// Changes implements engine.Steps. References are moved one kind of holder after the other; the changes
+// are those of the first kind.
 func (p *pass) Changes() []engine.Change {
 	switch p.plan.Write.(type) {
 	case *machineclass.Create:
@@ -111,8 +111,8 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	if err != nil {
 		return err
 	}
-	// What this pass has learned of a migration stays true: all of it is
-	// about the older class, or guarded by a version.
+	// What this pass has learned about a migration stays true: it is about the older class, or guarded by
+	// a version.
 	p.o.Key, p.o.Class = p.Key, class
 	if p.o.Users, err = p.users(ctx, class, live); err != nil {
 		return err
@@ -127,7 +127,8 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	return err
 }
 
-// users counts who refers to the class, no further than needed.
+// users counts the objects that refer to the class. Unless the class is being deleted, it stops at the first
+// kind that has any.
 func (p *pass) users(ctx context.Context, class *machine.Class, live bool) (u machineclass.Users, err error) {
 	if class == nil || !p.policy.Keep {
 		return u, nil
@@ -178,11 +179,11 @@ type Config struct {
 	Sets        *engine.Objects[*machineset.Set]        // nil: there are none
 	Deployments *engine.Objects[*deployment.Deployment] // nil: there are none
 	Driver      driver.Driver
-	// Keep has classes, and the secrets they refer to, stay while they are used.
+	// Keep says that classes stay while they are used, and so do their secrets.
 	Keep bool
-	// Foreign holds the classes that are migrated; nil: none is.
+	// Foreign holds the classes to migrate. Nil: there are none.
 	Foreign port.ForeignClasses
-	// OtherUsers counts what else needs a class until it is gone; nil: nothing does.
+	// OtherUsers counts the other objects that need a class until they are gone. Nil: there are none.
 	OtherUsers func(ctx context.Context, class object.Key, live bool) (int, error)
 }
 
@@ -193,7 +194,7 @@ func (c *Config) policy() machineclass.Policy {
 type reconciler struct {
 	Config
 	policy machineclass.Policy
-	// failed holds the last failure to fill a class. To lose it shortens a wait.
+	// failed holds the last failure to fill each class. Losing it shortens a wait.
 	failed engine.Notes[*machineclass.Failure]
 }
 
@@ -206,7 +207,7 @@ type pass struct {
 	old  any // the older class, for the driver
 }
 
-// Use is how an object uses a class. The zero value: not at all.
+// Use says how an object uses a class. The zero value means that it uses none.
 type Use struct {
 	Class object.Key
 	Ref   machine.ClassRef
@@ -214,25 +215,25 @@ type Use struct {
 	Counts bool
 }
 
-// UseOfMachine returns how a machine uses its class: it needs it until it is gone.
+// UseOfMachine returns how a machine uses its class: it needs the class until the machine is gone.
 func UseOfMachine(m *machine.Machine) Use { return Use{index.ClassKey(m), m.Spec.Class, true} }
 
-// UseOfSet returns how a set uses its class. A deployment's set that was scaled to zero is history. It
-// must not hold a class for as long as history is kept.
+// UseOfSet returns how a set uses its class. A deployment's set that was scaled to zero is kept as history,
+// and does not count: it would hold the class for as long as the deployment exists.
 func UseOfSet(s *machineset.Set) Use {
 	ref := s.Spec.Template.Spec.Class
 	counts := !s.Deleted() && (s.Owner == nil || s.Spec.Replicas > 0)
 	return Use{object.Key{Namespace: s.Namespace, Name: ref.Name}, ref, counts}
 }
 
-// UseOfDeployment returns how a deployment uses its class. One that is being deleted creates nothing any
-// more.
+// UseOfDeployment returns how a deployment uses its class. A deployment that is being deleted does not
+// count, because it creates nothing any more.
 func UseOfDeployment(d *deployment.Deployment) Use {
 	ref := d.Spec.Template.Spec.Class
 	return Use{object.Key{Namespace: d.Namespace, Name: ref.Name}, ref, !d.Deleted()}
 }
 
-// count counts the objects that a query picks and that matter. A collection that is not there has none.
+// count counts the objects that match a query and that matter. A nil collection has none.
 func count[T object.Object[T]](ctx context.Context, c *engine.Objects[T], live bool, q store.Query, matters func(T) bool) (int, error) {
 	if c == nil {
 		return 0, nil

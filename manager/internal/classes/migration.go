@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// references are the objects that refer to another kind of class by this name. The cache will do, but for
-// what a dry run tells: each is read live before it is moved.
+// references returns the references to another kind of class by this name. They come from the cache, except
+// in a dry run: each object is read live before its reference is moved.
 func (p *pass) references(ctx context.Context, live bool) ([]machineclass.Reference, error) {
 	q := index.OfForeignClass(p.Key)
 	out, err := referring(ctx, p.Deployments, live, q, machineclass.HolderDeployment, UseOfDeployment)
@@ -33,7 +33,7 @@ func (p *pass) references(ctx context.Context, live bool) ([]machineclass.Refere
 	return append(append(out, sets...), machines...), err
 }
 
-// referring lists what a query picks as references.
+// referring lists the objects that match a query, as references.
 func referring[T object.Object[T]](ctx context.Context, c *engine.Objects[T], live bool, q store.Query,
 	holder machineclass.Holder, of func(T) Use,
 ) ([]machineclass.Reference, error) {
@@ -87,7 +87,7 @@ func (p *pass) readOld(ctx context.Context, ref machine.ClassRef) error {
 	return nil
 }
 
-// fill has the driver fill a copy of the class. A failure is remembered until
+// fill asks the driver to fill a copy of the class. A failure is remembered until
 // the older class changes.
 func (p *pass) fill(ctx context.Context, ref machine.ClassRef) error {
 	class := &machine.Class{Meta: object.Meta{Key: p.Key}}
@@ -120,7 +120,7 @@ func (p *pass) fill(ctx context.Context, ref machine.ClassRef) error {
 	return nil
 }
 
-// move moves references, those of each holder before those of the next.
+// move moves references, those of one kind of holder before those of the next.
 func (p *pass) move(ctx context.Context, references []machineclass.Reference) error {
 	for len(references) > 0 {
 		n := sameHolder(references)
@@ -135,7 +135,7 @@ func (p *pass) move(ctx context.Context, references []machineclass.Reference) er
 	return nil
 }
 
-// sameHolder counts the references of the first holder.
+// sameHolder counts the references whose holders are of the first one's kind.
 func sameHolder(references []machineclass.Reference) int {
 	n := 1
 	for n < len(references) && references[n].Holder == references[0].Holder {
@@ -156,8 +156,8 @@ func (p *pass) moveOne(ctx context.Context, r *machineclass.Reference) error {
 	return fmt.Errorf("unknown holder %q", r.Holder)
 }
 
-// moved has one object refer to our kind, if it still refers to the other. The
-// group stays: a deployment's template with another one would be another template.
+// moved makes one object refer to our kind, if it still refers to the other kind. It keeps the API
+// group, since another group would make a deployment's template another template.
 func moved[T object.Object[T]](ctx context.Context, c *engine.Objects[T], r *machineclass.Reference, ref func(T) *machine.ClassRef) error {
 	have, err := c.Live().Get(ctx, r.Key)
 	if err != nil {

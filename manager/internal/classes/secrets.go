@@ -16,8 +16,8 @@ import (
 type SecretConfig struct {
 	Config
 	Secrets store.Collection[*machine.Secret]
-	// Namespaces that classes may take secrets from beside their own. Nil: any. Empty: each class's own
-	// alone.
+	// Namespaces are those that classes may take secrets from, besides their own. Nil: all namespaces. Empty:
+	// none.
 	Namespaces []string
 }
 
@@ -26,7 +26,7 @@ type secretReconciler struct {
 	policy machineclass.Policy
 }
 
-// NewSecrets returns a reconciler of secrets. It holds those that classes refer to.
+// NewSecrets returns a reconciler of secrets. It keeps a finalizer on the secrets that classes refer to.
 func NewSecrets(e *engine.Engine, c SecretConfig) *engine.Reconciler {
 	r := &secretReconciler{c, c.policy()}
 	return e.Reconciler(engine.Kind{
@@ -84,21 +84,21 @@ func (p *secretPass) Read(ctx context.Context, live bool) error {
 		return engine.OwnNotFound(err)
 	}
 	p.o.Secret = secret
-	taken := secrets.Secrets{Collection: p.Secrets, Namespaces: p.Namespaces}
+	own := secrets.Secrets{Collection: p.Secrets, Namespaces: p.Namespaces}
 	query := store.Query{Index: index.Secret, Value: p.Key.String()}
-	var kept []object.Key // classes that may not take it any more, and may need it again
+	var barred []object.Key // classes that may not take the secret; a deletion may still need it
 	p.o.Classes, err = count(ctx, p.Classes, live, query, func(c *machine.Class) bool {
-		if taken.Allows(c, p.Key) {
+		if own.Allows(c, p.Key) {
 			return true
 		}
-		kept = append(kept, c.Key)
+		barred = append(barred, c.Key)
 		return false
 	})
 	p.o.Read = p.Freshness(began, live)
 	if err != nil || p.o.Classes > 0 || !secret.HasFinalizer(machine.SecretFinalizer) {
 		return err
 	}
-	for _, class := range kept {
+	for _, class := range barred {
 		used, err := p.usesOf(ctx, class, live)
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func (p *secretPass) Read(ctx context.Context, live bool) error {
 	return nil
 }
 
-// usesOf counts machines and pools of a class: without the secret they can't be deleted.
+// usesOf counts the machines and pools of a class, which can't be deleted without the secret.
 func (p *secretPass) usesOf(ctx context.Context, class object.Key, live bool) (int, error) {
 	query := index.OfClass(class)
 	n, err := count(ctx, p.Machines, live, query, func(m *machine.Machine) bool { return index.ClassKey(m) == class })

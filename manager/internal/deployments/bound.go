@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/safety/overshoot"
 )
 
-// decideBound freezes a deployment and its sets that have too many machines, or lets them thaw, one write
-// at a time. It is decided from what the deployment's own pass has read.
+// decideBound freezes a deployment and its sets that have too many machines, or thaws them, one write
+// at a time. It decides from what the deployment's own pass has read.
 func (p *pass) decideBound(ctx context.Context) (bounded bool, err error) {
 	p.bound = overshoot.Plan{}
 	if p.Safety == nil {
@@ -63,7 +63,7 @@ func (p *pass) executeBound(ctx context.Context) error {
 	return nil
 }
 
-// boundChange is what the write changes.
+// boundChange returns the change that the write makes.
 func (p *pass) boundChange() engine.Change {
 	switch w := p.bound.Write.(type) {
 	case *overshoot.LabelSet:
@@ -75,7 +75,7 @@ func (p *pass) boundChange() engine.Change {
 	return engine.Change{What: "update deployment " + p.Key.String()}
 }
 
-// withSet puts a set that was written in its place.
+// withSet returns the children with a set as it was written.
 func withSet(sets []deployment.Children, after *machineset.Set) []deployment.Children {
 	out := make([]deployment.Children, len(sets))
 	for i, c := range sets {

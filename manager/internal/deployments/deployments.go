@@ -65,18 +65,18 @@ func (p *pass) Decide(ctx context.Context) (engine.Step, error) {
 	case plan.ReadLive:
 		step.Verb = engine.Reread
 	case plan.Write == nil && len(plan.Create) > 0 && p.DryRun && p.asked != plan.Create[0].Set.Name:
-		step.Verb = engine.Read // whether the name is taken
+		step.Verb = engine.Read // finds out whether the name is taken
 	case plan.Write == nil && p.orders() == nil && p.machineOrders() == nil:
 		step.Verb = engine.Wait
-		p.tellHeldUp(ctx)
+		p.warnHeldUp(ctx)
 		p.settled()
 	}
 	return step, nil
 }
 
-// tellHeldUp tells that machines are held up: in the first pass of a process, when it begins, and again
-// while it lasts.
-func (p *pass) tellHeldUp(ctx context.Context) {
+// warnHeldUp warns of machines that are held up: in the first pass of a process, when they begin to be, and
+// again while they are.
+func (p *pass) warnHeldUp(ctx context.Context) {
 	if last := p.notes.Of(p.Key).heldUp; p.plan.HeldUp == (decision.Why{}) || p.Now().Sub(last) < deployment.HeldUpEvery {
 		return
 	}
@@ -84,7 +84,7 @@ func (p *pass) tellHeldUp(ctx context.Context) {
 	p.Emit(ctx, engine.Warning, p.plan.HeldUp)
 }
 
-// settled ends a pass.
+// settled is called at the end of a pass.
 func (p *pass) settled() {
 	if p.ClearFailures() {
 		p.notes.Change(p.Key, func(n *notes) { n.refusal = nil })
@@ -94,7 +94,7 @@ func (p *pass) settled() {
 	}
 }
 
-// orders are those of the plan to sets.
+// orders returns the plan's orders to sets.
 func (p *pass) orders() []deployment.Order {
 	plan := &p.plan
 	for _, orders := range [...][]deployment.Order{
@@ -107,7 +107,7 @@ func (p *pass) orders() []deployment.Order {
 	return nil
 }
 
-// machineOrders are those of the plan to machines.
+// machineOrders returns the plan's orders to machines.
 func (p *pass) machineOrders() []deployment.MachineOrder {
 	if len(p.plan.Mark) > 0 {
 		return p.plan.Mark
@@ -151,7 +151,7 @@ func (p *pass) Execute(ctx context.Context) error {
 	}
 }
 
-// Changes implements engine.Steps. Of orders to sets, which follow each other, it lists the first.
+// Changes implements engine.Steps. It lists only the first order to a set: the others follow if it succeeds.
 func (p *pass) Changes() []engine.Change {
 	if p.bound.Write != nil {
 		return []engine.Change{p.boundChange()}
@@ -207,8 +207,8 @@ func (p *pass) each(ctx context.Context, b *engine.Batch[*machineset.Set], name 
 	return err
 }
 
-// settle puts sets that were written in the place of what was observed, and
-// finds the machines of those that became ours.
+// settle observes sets as they were written, and reads the machines of sets that
+// the deployment owns now.
 func (p *pass) settle(ctx context.Context, out []engine.Outcome[*machineset.Set]) error {
 	machines := make(map[string][]*machine.Machine, len(p.o.Sets)) // by the UID of their set
 	sets := make([]*machineset.Set, 0, len(p.o.Sets)+1)
@@ -281,8 +281,8 @@ func (p *pass) remove(b *engine.Batch[*machineset.Set]) engine.Order[*machineset
 	}
 }
 
-// Read implements engine.Steps. It reads the deployment, then its sets, then their machines. Taken stays:
-// a name is not tried again in the same pass.
+// Read implements engine.Steps. It reads the deployment, then its sets, then their machines. It keeps Taken,
+// because a name is not tried again in the same pass.
 func (p *pass) Read(ctx context.Context, live bool) error {
 	read := struct {
 		deployments store.Reader[*deployment.Deployment]
@@ -382,7 +382,7 @@ type Config struct {
 	// Safety freezes deployments that have too many machines; nil: nothing does.
 	Safety *safety.Policy
 
-	// ClockFrom returns what deployment.Observation.ClockFrom asks for; nil: nothing.
+	// ClockFrom returns deployment.Observation.ClockFrom; nil: always zero.
 	ClockFrom func() time.Time
 
 	// Split splits the spec of a class into what can be updated in place and what can't. Nil: VMs are
@@ -391,9 +391,9 @@ type Config struct {
 	// MigratesClasses says that a class of another kind is not ours, even if one of ours has its name.
 	MigratesClasses bool
 
-	// Settled is told of a deployment and its sets at the end of a pass; may be nil.
+	// Settled is called with a deployment and its sets at the end of a pass; may be nil.
 	Settled func(*deployment.Deployment, []deployment.Children)
-	// Forget is told of a deployment that is gone; may be nil.
+	// Forget is called with a deployment that is gone; may be nil.
 	Forget func(object.Key)
 }
 
@@ -405,11 +405,11 @@ type reconciler struct {
 // notes are what a process remembers of a deployment. Losing them shortens a wait.
 type notes struct {
 	refusal    *deployment.Refusal // of an order
-	generation int64               // that it was seen with
+	generation int64               // of the deployment, when the order was refused
 
 	statusWritten time.Time
 	gathering     time.Time // since when orders wait for others
-	heldUp        time.Time // when it was told last that machines are held up
+	heldUp        time.Time // when the last warning of machines that are held up was emitted
 }
 
 // pass is one pass over one deployment.
@@ -419,10 +419,10 @@ type pass struct {
 	o     deployment.Observation
 	plan  deployment.Plan
 	bound overshoot.Plan // comes before plan
-	asked string         // in a dry run: the name of a set, that was looked for
+	asked string         // in a dry run, the name of the set that ask has looked for
 }
 
-// refuse remembers a refusal; nil: there was none.
+// refuse remembers a refusal, unless it is nil.
 func (p *pass) refuse(refusal *engine.Refusal) {
 	if refusal == nil {
 		return
@@ -437,12 +437,12 @@ func (p *pass) refuse(refusal *engine.Refusal) {
 	p.o.Failed = answer
 }
 
-// setsBatch carries out orders to sets.
+// setsBatch returns a batch that carries out orders to sets.
 func (p *pass) setsBatch() *engine.Batch[*machineset.Set] {
 	return &engine.Batch[*machineset.Set]{Pass: p.Pass, Objects: p.Sets}
 }
 
-// changeSets is the order to change a set that was read.
+// changeSets returns the order to change a set that was read.
 func (p *pass) changeSets(b *engine.Batch[*machineset.Set]) engine.Order[*machineset.Set] {
 	return b.Change(setsOf(p.o.Sets), p.o.Orphans)
 }

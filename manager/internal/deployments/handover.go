@@ -9,9 +9,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// eachMachine carries out a deployment's orders to machines of its sets: to
-// update themselves, or to another set. The first that was carried out is told
-// for all.
+// eachMachine carries out a deployment's orders to machines of its sets: they
+// update themselves, or move to another set. One event stands for all of them.
 func (p *pass) eachMachine(ctx context.Context, name string, orders []deployment.MachineOrder) error {
 	machines := make([]*machine.Machine, len(orders))
 	for i, order := range orders {
@@ -36,8 +35,7 @@ func (p *pass) eachMachine(ctx context.Context, name string, orders []deployment
 	return err
 }
 
-// regroup puts machines that were written in the place of what was observed,
-// each with the set that owns it now.
+// regroup observes machines as they were written, each with the set that owns it now.
 func (p *pass) regroup(out []engine.Outcome[*machine.Machine]) {
 	changed := make(map[object.Key]bool, len(out))
 	for _, o := range out {

@@ -14,11 +14,11 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// hotUpdate finds out to what the VMs of a deployment can be brought without
+// hotUpdate finds out what the VMs of a deployment can be updated to without
 // being replaced.
 func (p *pass) hotUpdate(ctx context.Context, d *deployment.Deployment, sets []*machineset.Set, live bool) (*deployment.HotUpdate, error) {
 	if p.Split == nil {
-		return nil, nil //nolint:nilnil // to nothing
+		return nil, nil //nolint:nilnil // no VM is updated in place
 	}
 	classes := store.Reader[*machine.Class](p.Classes)
 	if live {
@@ -48,8 +48,8 @@ func (p *pass) hotUpdate(ctx context.Context, d *deployment.Deployment, sets []*
 
 // lookAtClass reads the class that the template names. It notes whether there is none and, for an
 // update in place, why no machine could be created from it. A cache may lag behind the creation of a
-// class, so the store is asked too. A class of another kind is not looked for: it becomes one of
-// ours.
+// class, so it reads the store, too. It does not look for a class of another kind, which is yet to become
+// one of ours.
 func (p *pass) lookAtClass(ctx context.Context, d *deployment.Deployment) error {
 	p.o.ClassMissing, p.o.ClassInvalid = false, ""
 	ref, inPlace := &d.Spec.Template.Spec.Class, d.Spec.Strategy.Kind == deployment.InPlaceUpdate
@@ -81,7 +81,7 @@ func (p *pass) lookAtClass(ctx context.Context, d *deployment.Deployment) error 
 	return err
 }
 
-// classNamed is a class; nil: there is none, or none of ours.
+// classNamed returns the class of a reference; nil: there is none, or none of ours.
 func (p *pass) classNamed(ctx context.Context, classes store.Reader[*machine.Class], namespace string,
 	ref *machine.ClassRef,
 ) (*machine.Class, error) {
@@ -95,10 +95,10 @@ func (p *pass) classNamed(ctx context.Context, classes store.Reader[*machine.Cla
 	return class, err
 }
 
-// reachable reports whether nothing but the provider spec stands against bringing
-// VMs of a class to another one. Secrets must be the same: what a VM has booted
-// with can't be changed. So must what its node offers, but for what is written
-// to nodes that exist.
+// reachable reports whether VMs of a class can be updated to another class, if the
+// provider spec allows it. The secrets must be the same, because a VM has booted
+// with them. So must the shape of the node, except what is also written to nodes
+// that exist.
 func reachable(from, to *machine.Class) bool {
 	return from.Provider == to.Provider && sameSecret(from, from.SecretRef, to, to.SecretRef) &&
 		sameSecret(from, from.CredentialsRef, to, to.CredentialsRef) && sameShape(from.NodeTemplate, to.NodeTemplate)

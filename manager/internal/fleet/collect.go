@@ -18,8 +18,8 @@ import (
 	"github.com/millwright-go/millwright/safety/orphan"
 )
 
-// list asks for the VMs of classes, then looks which machines there are: VMs
-// of all others come under suspicion. For groups and pools it does the same.
+// list lists the VMs of classes, then reads the machines, to find VMs without a machine. For groups it
+// reads the pools.
 func (p *orphanPass) list(ctx context.Context, orders []orphan.ListVMs) error {
 	answers, failed := make([]*orphan.Listing, len(orders)), make([]error, len(orders))
 	turns := make([]time.Time, len(orders))
@@ -44,11 +44,11 @@ func (p *orphanPass) list(ctx context.Context, orders []orphan.ListVMs) error {
 		switch {
 		case !turns[i].IsZero():
 			failed[i] = nil // the call was not made
-			p.later(orders[i].Class, turns[i])
+			p.postponeListing(orders[i].Class, turns[i])
 		case answers[i] != nil:
-			failed[i] = nil // the hook was told
+			failed[i] = nil // hooks have seen the error
 			answers[i].VMs = without(answers[i].VMs, spared)
-			p.heard(orders[i].Class, answers[i])
+			p.noteListing(orders[i].Class, answers[i])
 		}
 	}
 	if err := errors.Join(failed...); err != nil || p.read {
@@ -59,8 +59,8 @@ func (p *orphanPass) list(ctx context.Context, orders []orphan.ListVMs) error {
 	return err
 }
 
-// listOne asks for the VMs of a class. The error is beside the answer, or there is none. A time is
-// when to ask again, where the provider asked to wait.
+// listOne asks for the VMs of a class. A listing comes with the error of the call, if any. A time says
+// when to ask again, because the provider asked to wait; then there is no listing.
 func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*orphan.Listing, time.Time, error) {
 	secret, err := p.Secrets.Merged(ctx, class)
 	if errors.Is(err, secrets.ErrNamespace) {
@@ -89,8 +89,8 @@ func (p *orphanPass) turn(kind string, about object.Key, class *machine.Class) t
 	return p.Paces.Ask(pace.Of(kind, about), class, 1, p.Now())
 }
 
-// later has a class listed no sooner than at a time.
-func (p *orphanPass) later(key object.Key, at time.Time) {
+// postponeListing puts the next listing of a class off until a time.
+func (p *orphanPass) postponeListing(key object.Key, at time.Time) {
 	for i := range p.o.Classes {
 		if class := &p.o.Classes[i]; class.Key == key {
 			class.NotBefore = at
@@ -98,9 +98,9 @@ func (p *orphanPass) later(key object.Key, at time.Time) {
 	}
 }
 
-// heard takes in how a class was answered for. Until the pass has judged it,
-// the process remembers it as no answer, to ask again before long.
-func (p *orphanPass) heard(key object.Key, answer *orphan.Listing) {
+// noteListing puts a class's listing into the observation. The process remembers a failure until the pass
+// has judged the listing: should the pass fail, the next one asks again soon.
+func (p *orphanPass) noteListing(key object.Key, answer *orphan.Listing) {
 	for i := range p.o.Classes {
 		class := &p.o.Classes[i]
 		if class.Key != key {
@@ -142,25 +142,25 @@ func (p *orphanPass) collect(ctx context.Context, orders []orphan.Delete) error 
 		switch {
 		case !turns[i].IsZero():
 			failed[i] = nil // the call was not made
-			p.held(orders[i].ProviderID, turns[i])
+			p.postponeDeletion(orders[i].ProviderID, turns[i])
 		case outcomes[i] != nil:
-			failed[i] = nil // the hook was told
-			p.deleted(ctx, &orders[i], outcomes[i])
+			failed[i] = nil // hooks have seen the error
+			p.noteDeletion(ctx, &orders[i], outcomes[i])
 		}
 	}
 	p.o.Tries = p.failed()
 	return errors.Join(failed...)
 }
 
-// held has an orphan deleted no sooner than at a time. That is no failure.
-func (p *orphanPass) held(id string, at time.Time) {
+// postponeDeletion puts the deletion of an orphan off until a time. That is no failure.
+func (p *orphanPass) postponeDeletion(id string, at time.Time) {
 	try := p.tries[id]
 	try.ProviderID, try.NotBefore = id, at
 	p.tries[id] = try
 }
 
-// deleteOne deletes a VM or a group. The error is beside the answer, or there is none. A time is when
-// to try again, where the provider asked to wait.
+// deleteOne deletes a VM or a group. An outcome comes with the error of the call, if any. A time says when
+// to try again, because the provider asked to wait; then there is no outcome.
 func (p *orphanPass) deleteOne(ctx context.Context, order *orphan.Delete) (*machine.Outcome, time.Time, error) {
 	class := p.classes[order.Class]
 	secret, err := p.Secrets.Merged(ctx, class)
@@ -183,17 +183,17 @@ func (p *orphanPass) deleteOne(ctx context.Context, order *orphan.Delete) (*mach
 	return &outcome, time.Time{}, err
 }
 
-// deleted takes in what came of an order.
-func (p *orphanPass) deleted(ctx context.Context, order *orphan.Delete, answer *machine.Outcome) {
+// noteDeletion notes the outcome of a deletion.
+func (p *orphanPass) noteDeletion(ctx context.Context, order *orphan.Delete, answer *machine.Outcome) {
 	id := order.ProviderID
-	if answer.Code == codes.Aborted && p.groups { // it is going: the call is repeated until it is gone
+	if answer.Code == codes.Aborted && p.groups { // the group is being deleted: the call is repeated until it is gone
 		p.tries[id] = orphan.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
 		p.EmitOnce(ctx, engine.Normal, order.Why)
 		return
 	}
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		p.tries[id] = orphan.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
-		p.odd = true
+		p.warned = true
 		why := decision.Why{Reason: p.of.names().failed, Name: id, Code: answer.Code, Detail: answer.Message}
 		p.EmitOnce(ctx, engine.Warning, why)
 		return
@@ -203,8 +203,7 @@ func (p *orphanPass) deleted(ctx context.Context, order *orphan.Delete, answer *
 	p.Emit(ctx, engine.Normal, order.Why)
 }
 
-// without is a listing of VMs without some of them. What was passed in is left
-// as it is.
+// without returns a listing of VMs without some of them, and changes none of its arguments.
 func without(vms map[string]string, some map[string]bool) map[string]string {
 	if len(some) == 0 {
 		return vms

@@ -53,17 +53,17 @@ type Config struct {
 	Own func(object.Key) bool
 
 	Reach *Reach
-	// Paces are shared with all that call the provider.
+	// Paces are shared by all callers of the provider.
 	Paces *pace.Paces
-	// Hints returns the reasons to look for orphans of classes before their time.
+	// Hints returns reasons to list the VMs of classes before the next listing is due.
 	Hints func(map[object.Key]orphan.Class) []orphan.Hint
-	// Missing is told of machines whose VMs no listing names, or names as unhealthy.
+	// Missing is called with machines whose VMs no listing names, or names as unhealthy.
 	Missing func([]orphan.Unlisted, []orphan.Unhealthy)
-	// Frozen is told whether everything is frozen because of a server; may be nil.
+	// Frozen is called with whether everything is frozen because of a server; may be nil.
 	Frozen func(server string, frozen bool)
 }
 
-// wait is the step of a plan that waits, and that may be frozen.
+// wait returns the step of a plan that waits. If everything is frozen, it waits for the thaw.
 func (c *Config) wait(frozen bool, at time.Time, why decision.Why) engine.Step {
 	if frozen {
 		at = c.Reach.Thaw(at)
@@ -71,7 +71,8 @@ func (c *Config) wait(frozen bool, at time.Time, why decision.Why) engine.Step {
 	return engine.Step{At: at, Why: why}
 }
 
-// instances are the provider IDs of all pools' instances, read live: what has no machine is no orphan for that.
+// instances returns the provider IDs of all pools' instances, read live. A pool's instance has no machine,
+// but is no orphan.
 func (c *Config) instances(ctx context.Context) (map[string]bool, error) {
 	if c.Pools == nil {
 		return nil, nil
@@ -89,13 +90,13 @@ func (c *Config) instances(ctx context.Context) (map[string]bool, error) {
 	return owned, nil
 }
 
-// firstLook is how soon a pass is made that came before the first check of the
-// API servers had ended; it is also the shortest wait for a thaw.
+// firstLook is how long a pass waits that begins before the first check of the API servers has ended. It is
+// also the shortest wait for a thaw.
 const firstLook = time.Second
 
 var reasonUnproven = decision.NewReason("NotAskedYet", "the API servers were not asked yet")
 
-// Reach is what this process knows of its API servers, for all of its passes. Without a policy nothing is
+// Reach holds what this process knows about its API servers, for all passes. Without a policy, nothing is
 // ever frozen.
 type Reach struct {
 	policy *safety.Policy
@@ -103,11 +104,11 @@ type Reach struct {
 
 	mu    sync.Mutex
 	known reachability.State
-	next  time.Time // when it is looked at again
+	next  time.Time // when the servers are checked again
 	begun bool      // a first pass has ended
 }
 
-// NewReach returns what is known before the first check: nothing.
+// NewReach returns a Reach that knows nothing yet.
 func NewReach(p *safety.Policy, now func() time.Time) *Reach { return &Reach{policy: p, now: now} }
 
 func (r *Reach) get() reachability.State {
@@ -128,8 +129,7 @@ func (r *Reach) begin() {
 	r.begun = true
 }
 
-// Delay holds a pass back that came before the first check of the API servers: whether anything is frozen
-// is not known yet.
+// Delay reports whether a pass must wait, and until when, because the API servers were not checked yet.
 func (r *Reach) Delay() (engine.Result, bool) {
 	if r.policy == nil {
 		return engine.Result{}, false
@@ -139,11 +139,11 @@ func (r *Reach) Delay() (engine.Result, bool) {
 	return engine.Result{At: r.now().Add(firstLook), Why: decision.Why{Reason: reasonUnproven}}, !r.begun
 }
 
-// Frozen reports whether everything is, because an API server does not answer.
+// Frozen reports whether everything is frozen, because an API server does not answer.
 func (r *Reach) Frozen() bool { return r.policy != nil && r.get().Stage.Frozen() }
 
-// ClockFrom returns the moment from which clocks count that ran while an API server did not answer: now
-// while everything is frozen, then the end of the last outage. Zero: this process has seen none.
+// ClockFrom returns when clocks start that ran while an API server did not answer: now while everything is
+// frozen, and the end of the last outage later. Zero: this process has seen no outage.
 func (r *Reach) ClockFrom() time.Time {
 	if r.Frozen() {
 		return r.now()
@@ -151,8 +151,8 @@ func (r *Reach) ClockFrom() time.Time {
 	return r.get().From
 }
 
-// Thaw returns when to look again at what is frozen and would be looked at again at at; zero: only at a
-// change. No change of an object announces a thaw.
+// Thaw returns when to look at a frozen object again: at the next check, since no change of an object
+// announces a thaw, or at at, if that is sooner and not zero.
 func (r *Reach) Thaw(at time.Time) time.Time {
 	r.mu.Lock()
 	thaw := r.next

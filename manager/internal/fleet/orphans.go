@@ -22,13 +22,13 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// OrphanReconciler deletes VMs that no machine owns, and groups that no pool does.
+// OrphanReconciler deletes VMs that no machine owns, and groups that no pool owns.
 type OrphanReconciler struct {
 	*engine.Reconciler                    // of VMs
 	groups             *engine.Reconciler // nil: groups are not listed
 }
 
-// NewOrphans returns it.
+// NewOrphans returns a reconciler that deletes VMs and groups without an owner.
 func NewOrphans(e *engine.Engine, c Config) *OrphanReconciler {
 	r := &OrphanReconciler{Reconciler: newOrphans(e, c, false)}
 	if c.Own == nil && c.PoolDriver != nil && pooldriver.ListsPools(c.PoolDriver) {
@@ -37,8 +37,8 @@ func NewOrphans(e *engine.Engine, c Config) *OrphanReconciler {
 	return r
 }
 
-// Reconcile makes two passes, one over VMs and one over groups, so that trouble with one does not keep the
-// other waiting.
+// Reconcile makes two passes, one over VMs and one over groups, so that trouble with groups does not delay
+// VMs, nor the other way round.
 func (r *OrphanReconciler) Reconcile(ctx context.Context, key object.Key) (engine.Result, error) {
 	result, err := r.Reconciler.Reconcile(ctx, key)
 	if r.groups == nil {
@@ -84,7 +84,9 @@ func (p *orphanPass) Read(ctx context.Context, live bool) error {
 		p.began = p.Now()
 	}
 	p.o = orphan.Observation{
-		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, LookOnly: p.Own != nil, Unlisted: p.unlisted, Sighted: p.sighted, Unhealthy: p.unhealthy, Candidates: p.candidates, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
+		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, LookOnly: p.Own != nil,
+		Unlisted: p.unlisted, Sighted: p.sighted, Unhealthy: p.unhealthy, Candidates: p.candidates,
+		Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
 	}
 	for _, c := range classes {
 		class := p.asked[c.Key]
@@ -123,7 +125,7 @@ func (p *orphanPass) Decide(ctx context.Context) (engine.Step, error) {
 		p.Missing(plan.Unlisted, plan.Unhealthy)
 	}
 	for _, why := range plan.Warn {
-		p.odd = true
+		p.warned = true
 		p.EmitOnce(ctx, engine.Warning, why)
 	}
 	switch {
@@ -132,7 +134,7 @@ func (p *orphanPass) Decide(ctx context.Context) (engine.Step, error) {
 	case len(plan.Delete) > 0:
 		return engine.Step{Verb: engine.Mutate, Why: plan.Why, Live: true}, nil
 	}
-	p.rest()
+	p.remember()
 	return p.wait(p.o.Frozen, plan.At, plan.Why), nil
 }
 
@@ -157,16 +159,15 @@ func (p *orphanPass) Changes() []engine.Change {
 	return changes
 }
 
-// Skipped implements engine.Skipper: what was listed has been judged, and is not to be
-// listed again before its time.
+// Skipped implements engine.Skipper. The listings have been judged, and the next ones are not due yet.
 func (p *orphanPass) Skipped() time.Time {
-	p.rest()
+	p.remember()
 	return time.Time{}
 }
 
-// rest remembers how listings were answered, now that they were judged, and
+// remember notes how the listings were answered, now that they were judged, and
 // drops what need not be remembered any more.
-func (p *orphanPass) rest() {
+func (p *orphanPass) remember() {
 	for _, class := range p.o.Classes {
 		class.Listing = nil
 		p.asked[class.Key] = class
@@ -176,8 +177,8 @@ func (p *orphanPass) rest() {
 		sighted[p.candidates[i].ProviderID] = true
 	}
 	maps.DeleteFunc(p.tries, func(id string, _ orphan.Try) bool { return !sighted[id] })
-	if p.read && !p.odd && len(p.tries) == 0 {
-		p.Forget() // what was told may be told again
+	if p.read && !p.warned && len(p.tries) == 0 {
+		p.Forget() // the next warning is emitted, even if an earlier one says the same
 	}
 }
 
@@ -193,8 +194,8 @@ func (p *orphanPass) readMachines(ctx context.Context) error {
 	})
 }
 
-// orphans deletes VMs that no machine owns, or groups. Its memory may be lost: then
-// they are sighted again.
+// orphans remembers the VMs, or the groups, that no owner was found for. Its memory may be lost: then they
+// have to be found again.
 type orphans struct {
 	Config
 	groups bool
@@ -209,7 +210,7 @@ type orphans struct {
 	tries      map[string]orphan.Try // by provider ID
 }
 
-// failed are the deletes that failed last, in order.
+// failed returns the deletions that failed last, ordered by ID.
 func (r *orphans) failed() []orphan.Try {
 	tries := make([]orphan.Try, 0, len(r.tries))
 	for _, id := range slices.Sorted(maps.Keys(r.tries)) {
@@ -218,29 +219,28 @@ func (r *orphans) failed() []orphan.Try {
 	return tries
 }
 
-// quarry is what a pass looks for: VMs, or groups.
-type quarry interface {
-	// names are what hooks are told of, and what an event calls one.
-	names() quarryNames
-	// list asks for those of a class: names of owners by ID, and which are unhealthy. It may be called at
-	// once for several.
+// orphanKind is the kind of thing that a pass looks for: VMs, or groups.
+type orphanKind interface {
+	names() kindNames
+	// list lists a class's VMs or groups: the names of their owners by ID, and which are unhealthy. It may
+	// be called for several classes at once.
 	list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, map[string]bool, error)
-	// spared are IDs that are never judged, even if they are listed.
+	// spared returns the IDs that are never judged, even if they are listed.
 	spared(ctx context.Context) (map[string]bool, error)
-	// readOwners reads them from a cache, or live with a count of what else is in the store.
+	// readOwners reads the owners from a cache; or live, with a count of what else is in the store.
 	readOwners(ctx context.Context, live bool) error
-	// still reports whether an order holds, by what the store, not a cache, says now.
+	// still reports whether an order still holds, by a live read.
 	still(ctx context.Context, order *orphan.Delete) (bool, error)
-	// about is the object that an order is about.
+	// about returns the key of the object that the VM or group was made for.
 	about(order *orphan.Delete) object.Key
 	// delete carries an order out.
 	delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error
 }
 
-// quarryNames are effects, and the reason of a failed deletion.
-type quarryNames struct {
+// kindNames are the names of a kind's effects for hooks, and the reason of a failed deletion.
+type kindNames struct {
 	list, read, delete string
-	change             string // of a deletion, without the object
+	change             string // names a deletion in a dry run; the object follows
 	failed             decision.Reason
 }
 
@@ -248,16 +248,16 @@ type quarryNames struct {
 type orphanPass struct {
 	*engine.Pass
 	*orphans
-	of      quarry
+	of      orphanKind
 	plan    orphan.Plan
 	classes map[object.Key]*machine.Class
 	o       orphan.Observation
 	read    bool // machines were read in this pass
-	odd     bool // something was warned of
+	warned  bool
 }
 
-// withDropped is a list with the entries that can't be acted upon, so that they are
-// reported. One that has an ID comes without its name, which may be cut: so it
+// withDropped returns a listing with the entries that can't be acted upon, so that they are
+// reported. An entry that has an ID loses its name, which may be cut: so it
 // is neither a machine's nor an orphan.
 func withDropped(listed, dropped map[string]string) map[string]string {
 	if len(dropped) == 0 {
@@ -285,8 +285,8 @@ type orphanVMs struct {
 	spaces []string // namespaces that a machine may be in
 }
 
-func (*orphanVMs) names() quarryNames {
-	return quarryNames{
+func (*orphanVMs) names() kindNames {
+	return kindNames{
 		list: "ListVMs", read: "ReadMachines", delete: "DeleteOrphan", failed: reasonVMNotDeleted,
 		change: "call DeleteMachine for machine ",
 	}
@@ -300,11 +300,11 @@ func (p *orphanVMs) list(ctx context.Context, class *machine.Class, secret *mach
 	return withDropped(got.Machines, got.Dropped), got.Unhealthy, nil
 }
 
-// spared are the instances of pools.
+// spared returns the instances of pools.
 func (p *orphanVMs) spared(ctx context.Context) (map[string]bool, error) { return p.instances(ctx) }
 
-// readOwners reads the machines. Where there are none, sets and deployments say whether
-// that may be so.
+// readOwners reads the machines. If there are none, sets and deployments say whether
+// that may be true.
 func (p *orphanVMs) readOwners(ctx context.Context, live bool) error {
 	reader := store.Reader[*machine.Machine](p.Machines)
 	if live {
@@ -325,7 +325,7 @@ func (p *orphanVMs) readOwners(ctx context.Context, live bool) error {
 	return err
 }
 
-// still asks for the machines of the order's name.
+// still reads the machines of the order's name, in all namespaces.
 func (p *orphanVMs) still(ctx context.Context, order *orphan.Delete) (bool, error) {
 	for _, namespace := range p.spaces {
 		m, err := p.Machines.Live().Get(ctx, object.Key{Namespace: namespace, Name: order.Name})
@@ -344,7 +344,7 @@ func (*orphanVMs) about(order *orphan.Delete) object.Key {
 	return object.Key{Namespace: order.Class.Namespace, Name: order.Name}
 }
 
-// delete deletes a VM by its ID, as that of a machine made up for it.
+// delete deletes a VM by its ID. The driver gets a machine that exists only for this call.
 func (p *orphanVMs) delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error {
 	secrets.PlaceName(secret, order.Name)
 	m := &machine.Machine{Meta: object.Meta{Key: p.about(order)}}
@@ -353,7 +353,7 @@ func (p *orphanVMs) delete(ctx context.Context, order *orphan.Delete, class *mac
 	return err
 }
 
-// namespaces are those that a machine may be in: of classes, and of machines
+// namespaces returns the namespaces that a machine may be in: those of classes, and of machines
 // whose class is gone.
 func (p *orphanVMs) namespaces() []string {
 	var all []string
@@ -394,12 +394,12 @@ func (c *Config) owners(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// orphanGroups are groups without a pool. One is left if a create takes effect when its
-// pool is gone already, or if a user removes the finalizer from a pool.
+// orphanGroups are groups without a pool. A group loses its pool if a create takes effect after the pool is
+// gone, or if a user removes the finalizer from the pool.
 type orphanGroups struct {
 	*orphanPass
 	mu    sync.Mutex
-	pools map[groupOf]object.Key // that listed groups were made for
+	pools map[groupOf]object.Key // the pools that listed groups were made for
 }
 
 // groupOf is a group as a class lists it.
@@ -408,8 +408,8 @@ type groupOf struct {
 	id    string
 }
 
-func (*orphanGroups) names() quarryNames {
-	return quarryNames{
+func (*orphanGroups) names() kindNames {
+	return kindNames{
 		list: "ListGroups", read: "ReadPools", delete: "DeleteOrphanGroup", failed: reasonGroupNotDeleted,
 		change: "call DeletePool for pool ",
 	}
@@ -443,7 +443,7 @@ func texts(keys map[string]object.Key) map[string]string {
 func (*orphanGroups) spared(context.Context) (map[string]bool, error) { return nil, nil }
 
 // readOwners reads the pools. If there are none, the rest of the store says whether
-// that may be so.
+// that may be true.
 func (p *orphanGroups) readOwners(ctx context.Context, live bool) error {
 	reader := store.Reader[*machinepool.Pool](p.Pools)
 	if live {
@@ -469,7 +469,7 @@ func (p *orphanGroups) others(ctx context.Context) (int, error) {
 	return p.owners(ctx)
 }
 
-// still asks for all pools: one may have recorded the group under another name.
+// still reads all pools: a pool of another name may have recorded the group.
 func (p *orphanGroups) still(ctx context.Context, order *orphan.Delete) (bool, error) {
 	pools, err := p.Pools.Live().List(ctx, store.Query{})
 	if err != nil {
@@ -487,7 +487,7 @@ func (p *orphanGroups) about(order *orphan.Delete) object.Key {
 	return p.pools[groupOf{order.Class, order.ProviderID}]
 }
 
-// delete deletes a group by its ID, as that of a pool made up for it.
+// delete deletes a group by its ID. The driver gets a pool that exists only for this call.
 func (p *orphanGroups) delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error {
 	pool := &machinepool.Pool{Meta: object.Meta{Key: p.about(order)}}
 	pool.Status.GroupID, pool.Spec.Template.Class.Name = order.ProviderID, order.Class.Name

@@ -30,7 +30,7 @@ type ownerlessPass struct {
 	plan ownerless.Plan
 }
 
-// Read implements engine.Steps. It reads the caches: what these make one do is looked at live first.
+// Read implements engine.Steps. It reads the caches; a live read follows before anything is deleted.
 func (p *ownerlessPass) Read(ctx context.Context, _ bool) error {
 	if p.began.IsZero() {
 		p.began = p.Now()
@@ -90,7 +90,8 @@ func (p *ownerlessPass) Changes() []engine.Change {
 	return changes
 }
 
-// read reads what may be owned before what may own it.
+// read reads children before their owners: so a child never seems to be without an owner that was created
+// before it.
 func (p *ownerlessPass) read(ctx context.Context, live bool) (err error) {
 	if p.o.Machines, err = listAll(ctx, p.Machines, live); err != nil {
 		return err
@@ -109,7 +110,7 @@ func listAll[T object.Object[T]](ctx context.Context, c *engine.Objects[T], live
 	return c.List(ctx, store.Query{})
 }
 
-// remove deletes what has lost its owner, each if that is still so just before.
+// remove deletes what has lost its owner. Just before, it reads each child and its owner once more.
 func (p *ownerlessPass) remove(ctx context.Context, orders []ownerless.Delete) error {
 	failed := make([]error, len(orders))
 	p.Each(ctx, len(orders), func(i int) {
@@ -139,7 +140,7 @@ func removeOne[T object.Object[T], O object.Object[O]](
 	}
 	err = children.Delete(ctx, order.Key, order.UID)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
-		return nil // that one is gone
+		return nil // the child is gone
 	}
 	if err == nil {
 		p.Emit(ctx, engine.Normal, order.Why)
@@ -147,8 +148,8 @@ func removeOne[T object.Object[T], O object.Object[O]](
 	return err
 }
 
-// ownerlessReconciler deletes machines and sets whose owner is gone. Its memory may be
-// lost: then they are seen again as if for the first time.
+// ownerlessReconciler remembers the machines and sets whose owner is gone. Its memory may be
+// lost: then they have to be found again.
 type ownerlessReconciler struct {
 	Config
 

@@ -17,17 +17,17 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// ReachabilityReconciler asks the API servers whether they answer, and keeps what the other passes are
-// frozen by.
+// ReachabilityReconciler checks whether the API servers answer, and notes the result in Reach, which
+// freezes the other passes.
 type ReachabilityReconciler struct {
 	*engine.Reconciler
 	Config
-	toldFrozen map[string]bool // because of which server, as it was told
+	reportedFrozen map[string]bool // what Config.Frozen was called with last, by server
 }
 
-// NewReachability returns it.
+// NewReachability returns a reconciler that checks whether the API servers answer.
 func NewReachability(e *engine.Engine, c Config) *ReachabilityReconciler {
-	r := &ReachabilityReconciler{Config: c, toldFrozen: make(map[string]bool)}
+	r := &ReachabilityReconciler{Config: c, reportedFrozen: make(map[string]bool)}
 	r.Reconciler = e.Reconciler(engine.Kind{
 		Name:  "reachability",
 		Begin: func(p *engine.Pass) engine.Steps { return &reachPass{Pass: p, r: r, Config: &r.Config} },
@@ -47,15 +47,14 @@ func (r *ReachabilityReconciler) Reconcile(ctx context.Context, key object.Key) 
 	return r.Reconciler.Reconcile(ctx, key)
 }
 
-// unanswered takes a pass that panicked or failed while nothing was frozen for a check that no API
-// server answered: if that lasts for DownTimeout, everything is frozen. What is frozen stays so,
-// and is looked at again with the next check.
+// unanswered is called when a pass panicked or failed. Unless everything is frozen already, it counts
+// the pass as a check that no API server answered: if that lasts for DownTimeout, everything is frozen.
 func (r *ReachabilityReconciler) unanswered() {
 	known := r.Reach.get()
 	if !known.Stage.Frozen() {
 		none := machine.Outcome{Code: codes.Unavailable, Message: "the check did not end"}
 		o := reachability.Observation{State: known, NoTarget: r.Nodes == nil, Control: &none, Target: &none}
-		known = reachability.State{} // frozen, should the decision be what panics
+		known = reachability.State{} // frozen, in case the decision panics
 		engine.Catch(func() {
 			if plan, err := reachability.Decide(&o, r.Policy, r.Now()); err == nil {
 				known = plan.State
@@ -74,7 +73,7 @@ type reachPass struct {
 	plan reachability.Plan
 }
 
-// Read implements engine.Steps. What is known is in memory.
+// Read implements engine.Steps. The state is in memory.
 func (p *reachPass) Read(context.Context, bool) error {
 	p.o = reachability.Observation{State: p.Reach.get(), NoTarget: p.Nodes == nil}
 	return nil
@@ -91,9 +90,9 @@ func (p *reachPass) Decide(ctx context.Context) (engine.Step, error) {
 	p.Reach.set(plan.State, plan.At)
 	p.o.State = plan.State
 	p.announce(ctx, before)
-	p.tellFrozen("control", &plan.State.Control, plan.State.Stage)
+	p.reportFrozen("control", &plan.State.Control, plan.State.Stage)
 	if p.Nodes != nil {
-		p.tellFrozen("target", &plan.State.Target, plan.State.Stage)
+		p.reportFrozen("target", &plan.State.Target, plan.State.Stage)
 	}
 	step := engine.Step{Why: plan.Why, At: plan.At}
 	switch {
@@ -136,7 +135,7 @@ func (p *reachPass) Skipped() time.Time {
 	return at
 }
 
-// announce tells of an outage, and of its end.
+// announce emits events about an outage, and about its end.
 func (p *reachPass) announce(ctx context.Context, before reachability.Stage) {
 	plan := &p.plan
 	if plan.Warn != (decision.Why{}) {
@@ -150,15 +149,15 @@ func (p *reachPass) announce(ctx context.Context, before reachability.Stage) {
 	}
 }
 
-// tellFrozen tells the hook whether everything is frozen because of one server: since it does
-// not answer, and from then on until everything is thawed.
-func (p *reachPass) tellFrozen(server string, side *reachability.Side, stage reachability.Stage) {
-	was, told := p.r.toldFrozen[server]
+// reportFrozen calls Config.Frozen with whether everything is frozen because of one server: it does
+// not answer, or did not, and everything is still frozen.
+func (p *reachPass) reportFrozen(server string, side *reachability.Side, stage reachability.Stage) {
+	was, reported := p.r.reportedFrozen[server]
 	is := stage.Frozen() && (!side.Up || was)
-	if told && is == was {
+	if reported && is == was {
 		return
 	}
-	p.r.toldFrozen[server] = is
+	p.r.reportedFrozen[server] = is
 	if p.Frozen != nil {
 		p.Frozen(server, is)
 	}
@@ -184,7 +183,7 @@ func (p *reachPass) check(ctx context.Context) error {
 	return err
 }
 
-// namespace is one in which machines may be read: the fleet's, or that of a class.
+// namespace returns a namespace in which machines may be read: the fleet's, or that of a class.
 func (p *reachPass) namespace(ctx context.Context) (string, error) {
 	if p.Namespace != "" {
 		return p.Namespace, nil
@@ -197,15 +196,15 @@ func (p *reachPass) namespace(ctx context.Context) (string, error) {
 	return first.Namespace, nil
 }
 
-// ask makes a read and says how it was answered. The end of the manager's own
-// context is no answer.
+// ask makes a read and returns how it was answered. The end of the manager's own
+// context is no answer, but an error.
 func (p *reachPass) ask(ctx context.Context, name string, read func(context.Context) error) (*machine.Outcome, error) {
 	limited, cancel := context.WithTimeout(ctx, p.Policy.CheckDown)
 	defer cancel()
 	answer := &machine.Outcome{}
 	err := p.Timed(name, func() error {
 		err := read(limited)
-		if errors.Is(err, store.ErrNotFound) { // an answer as good as any, and no failure of the call
+		if errors.Is(err, store.ErrNotFound) { // the server answered: the call has not failed
 			answer.Code, err = codes.NotFound, nil
 		}
 		return err
@@ -219,7 +218,7 @@ func (p *reachPass) ask(ctx context.Context, name string, read func(context.Cont
 	return &machine.Outcome{Code: failure(err), Message: codes.Message(err)}, nil
 }
 
-// failure is the code of an error that is none of a driver's.
+// failure returns the code of an error that is not a driver's.
 func failure(err error) codes.Code {
 	if code := codes.Of(err); code != codes.OK && code != codes.NotFound && code != codes.Unknown {
 		return code
@@ -235,8 +234,7 @@ func (p *reachPass) readMachines(ctx context.Context) error {
 	})
 }
 
-// restart restarts clocks. What is stored takes the place of the machines
-// observed.
+// restart restarts clocks, and observes the machines as they were stored.
 func (p *reachPass) restart(ctx context.Context, orders []reachability.RestartClock) error {
 	after := make([]*machine.Machine, len(orders))
 	failed := make([]error, len(orders))
@@ -268,7 +266,7 @@ func (p *reachPass) restart(ctx context.Context, orders []reachability.RestartCl
 }
 
 // restartOne restarts one clock, unless somebody else has written the machine
-// meanwhile: then it is read again. Nil: it is gone.
+// meanwhile: then it reads the machine again. Nil: the machine is gone.
 func (p *reachPass) restartOne(ctx context.Context, order *reachability.RestartClock) (*machine.Machine, error) {
 	after, err := p.Machines.Write(ctx, restarted(order))
 	switch {
@@ -278,7 +276,7 @@ func (p *reachPass) restartOne(ctx context.Context, order *reachability.RestartC
 		p.Engine.Emit(ctx, nil, p.MachineKind, order.Machine.Key, engine.Normal, order.Why)
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil //nolint:nilnil // it is gone
+		return nil, nil //nolint:nilnil // the machine is gone
 	}
 	if err != nil {
 		return nil, fmt.Errorf("restart the clock of machine %s: %w", order.Machine.Key, err)
@@ -286,7 +284,7 @@ func (p *reachPass) restartOne(ctx context.Context, order *reachability.RestartC
 	return after, nil
 }
 
-// restarted is the write that restarts a clock.
+// restarted returns the write that restarts a clock.
 func restarted(order *reachability.RestartClock) *engine.Write[*machine.Machine] {
 	changed := *order.Machine // the store takes its own copy
 	changed.Status = order.Status

@@ -14,7 +14,7 @@ import (
 
 var reasonNodeNotWritten = decision.NewReason("NodeNotWritten", "node {name} could not be written")
 
-// NewUnmanaged returns a reconciler that lets nodes go that no machine owns.
+// NewUnmanaged returns a reconciler that marks nodes that no machine owns, and removes their finalizer.
 func NewUnmanaged(e *engine.Engine, c Config) *engine.Reconciler {
 	return e.Reconciler(engine.Kind{
 		Name: "unmanaged", Delay: c.Reach.Delay,
@@ -30,8 +30,8 @@ type unmanagedPass struct {
 	plan unmanaged.Plan
 }
 
-// Read implements engine.Steps. It reads the nodes, then the machines: what caches make one do is looked
-// at live first.
+// Read implements engine.Steps. It reads the nodes, then the machines. A live read of the machines follows
+// before any node is written.
 func (p *unmanagedPass) Read(ctx context.Context, live bool) error {
 	reader, began := store.Reader[*machine.Node](p.Nodes), p.Now()
 	owners := store.Reader[*machine.Machine](p.Machines)
@@ -98,7 +98,7 @@ func (p *unmanagedPass) readMachines(ctx context.Context) error {
 	})
 }
 
-// write writes nodes. What is stored takes the place of those observed; one
+// write writes nodes, and observes them as they were stored. A node
 // that can't be written, or was written by somebody else, waits for the next pass.
 func (p *unmanagedPass) write(ctx context.Context, orders []unmanaged.WriteNode) error {
 	after, failed := make([]*machine.Node, len(orders)), make([]error, len(orders))

@@ -11,13 +11,13 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// repeatAfter is after how long a call whose answer a machine waits with is made again at the earliest, if
-// the machine is looked at before its wait ends and nothing has changed that the call is made from.
+// repeatAfter is the least age of an answer before its call is repeated, if the machine waits with the answer,
+// a pass begins before the wait ends, and none of the call's inputs has changed.
 const repeatAfter = time.Minute
 
-// askedFor is how long the answers of a conflict, or of a machine whose next call waits for the provider's
-// pace, are believed: create calls are safe to repeat, but not to delay for long.
-const askedFor = 2 * time.Minute
+// validFor is how long answers are used after a pass that ended with a conflict, or whose next call waits for
+// the provider's pace. A create may be repeated, but not long after the answer that it follows from.
+const validFor = 2 * time.Minute
 
 // keepAnswers keeps the pass's answers if it ends with a conflict.
 func (p *pass) keepAnswers(err error) error {
@@ -28,8 +28,8 @@ func (p *pass) keepAnswers(err error) error {
 	return err
 }
 
-// keepVM keeps what the driver has said of the VM until it is the turn of the call that follows from that,
-// so that each pass gets further than the one before, though the provider takes one call at a time.
+// keepVM keeps the driver's answer about the VM until the call that follows from it may be made. So each pass
+// gets further than the one before, even if the provider takes one call at a time.
 func (p *pass) keepVM() {
 	if p.o.VM != nil {
 		o := p.o
@@ -38,7 +38,7 @@ func (p *pass) keepVM() {
 	}
 }
 
-// keep keeps answers for the next pass. Those that are only handed on get no younger.
+// keep keeps answers for the next pass. Answers that come from the pass before keep their age.
 func (p *pass) keep(a answers) {
 	was := &p.taken.o
 	if !p.taken.at.IsZero() && a.o.VM == was.VM && a.o.Created == was.Created && a.o.Initialized == was.Initialized &&
@@ -48,11 +48,11 @@ func (p *pass) keep(a answers) {
 	p.answers.Change(p.Key, func(kept *answers) { *kept = a })
 }
 
-// forgetAnswers drops from the observation the answers that a wait may rest on. All others are stored.
+// forgetAnswers drops the answers from the observation that takeWaiting has taken.
 func (p *pass) forgetAnswers() { p.o.VM, p.o.Initialized, p.taken = nil, nil, answers{} }
 
-// takeAnswers puts the answers of the pass before this one into the observation. What was answered about
-// another step of the machine is not taken, nor is a refusal that other inputs may end.
+// takeAnswers puts the answers of the pass before this one into the observation. It takes no answer about
+// another step of the machine, and no refusal that other inputs may end.
 func (p *pass) takeAnswers() {
 	kept := p.answers.Of(p.Key)
 	p.answers.Forget(p.Key)
@@ -61,7 +61,7 @@ func (p *pass) takeAnswers() {
 	}
 	if age := p.Now().Sub(kept.at); kept.waits {
 		p.takeWaiting(&kept, age)
-	} else if age < askedFor {
+	} else if age < validFor {
 		p.takeAll(&kept)
 	}
 }
@@ -83,7 +83,7 @@ func (p *pass) takeAll(kept *answers) {
 		}
 		return nil
 	}
-	if kept.o.VM != nil && p.o.Missing == nil && !p.o.VMUnhealthy { // a verdict on a VM wants two answers, not one twice
+	if kept.o.VM != nil && p.o.Missing == nil && !p.o.VMUnhealthy { // a suspicion needs a second answer
 		p.o.VM = kept.o.VM
 	}
 	p.o.Created, p.o.Initialized, p.o.VMDeleted = answer(kept.o.Created, same), answer(kept.o.Initialized, same), answer(kept.o.VMDeleted, same)
@@ -94,7 +94,7 @@ func (p *pass) takeAll(kept *answers) {
 	p.taken = answers{p.o, kept.at, false}
 }
 
-// sameStep reports whether others have written nothing into a machine on which its next call rests.
+// sameStep reports whether a machine is unchanged in everything that its next call depends on.
 func sameStep(a, b *machine.Machine) bool {
 	return a.UID == b.UID && a.DeletedAt.Equal(b.DeletedAt) && a.Spec.Class == b.Spec.Class &&
 		a.Spec.ProviderID == b.Spec.ProviderID && a.Spec.NodeName == b.Spec.NodeName &&
@@ -110,23 +110,23 @@ func sameInputs(a, b *machine.Observation) bool {
 	return a.Secret == b.Secret && spec && a.Machine.Generation == b.Machine.Generation
 }
 
-// answers are what the driver has answered in a pass that ended with a conflict, that could not make the
-// call which follows yet, or that waits and would make the same call again. The next pass decides from
-// them: it reads again what others may have written, and repeats no call.
+// answers are the driver's answers in a pass that ended with a conflict, that could not make its next call
+// yet, or that waits and would repeat its call. The next pass decides from them: it reads again what others
+// may have written, and repeats no call.
 type answers struct {
 	o  machine.Observation // of that pass, as it ended
 	at time.Time
-	// waits says that the pass waits. They serve to wait on, and for nothing else.
+	// waits says that the pass waits. Then the next pass may use the answers only to go on waiting.
 	waits bool
 }
 
-// lookUp notes in a driver's answer which other machine has recorded its VM.
+// lookUp sets in a driver's answer which other machine has recorded the VM.
 func (p *pass) lookUp(ctx context.Context, vm *machine.VM) (err error) {
 	vm.ClaimedBy, err = p.recordedFor(ctx, vm.ProviderID)
 	return err
 }
 
-// nodeOf notes for which other machine the node's provider ID is recorded.
+// nodeOf sets in an answer which other machine has recorded the node's provider ID.
 func (p *pass) nodeOf(ctx context.Context, answer *machine.NodeAnswer) (_ *machine.NodeAnswer, err error) {
 	if answer.Node != nil {
 		answer.ClaimedBy, err = p.recordedFor(ctx, answer.Node.ProviderID)
@@ -134,8 +134,8 @@ func (p *pass) nodeOf(ctx context.Context, answer *machine.NodeAnswer) (_ *machi
 	return answer, err
 }
 
-// recordedFor returns which other machine has recorded this provider ID, as far as the cache shows.
-// Empty: none, or it is this machine's.
+// recordedFor returns the other machine that has recorded a provider ID, as far as the cache shows.
+// Empty: there is none, or the ID is this machine's own.
 func (p *pass) recordedFor(ctx context.Context, providerID string) (of string, err error) {
 	if providerID == "" || providerID == p.o.Machine.Spec.ProviderID {
 		return "", nil

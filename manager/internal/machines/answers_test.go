@@ -24,8 +24,8 @@ func TestKeptAnswers(t *testing.T) {
 		status, vm bool // are the answers to GetMachineStatus and CreateMachine taken
 	}{
 		"nothing":              {status: true, vm: true},
-		"a moment before":      {after: askedFor - 1, status: true, vm: true},
-		"long ago":             {after: askedFor},
+		"a moment before":      {after: validFor - 1, status: true, vm: true},
+		"long ago":             {after: validFor},
 		"VM missing":           {later: func(o *machine.Observation) { o.Missing = &machine.MissingVM{} }, vm: true},
 		"VM unhealthy":         {later: func(o *machine.Observation) { o.VMUnhealthy = true }, vm: true},
 		"deleted":              {later: func(o *machine.Observation) { o.Machine.DeletedAt = now }},

@@ -16,9 +16,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// askGrant finds out whether the machine may be given up. It is
-// a pass of its own, over the fleet that the machine belongs to. A conflict ends
-// the machine's pass too, which begins again.
+// askGrant finds out whether the machine may be marked failed or replaced. It makes
+// a pass of its own, over the fleet that the machine belongs to. After a conflict
+// the machine's pass begins again, too.
 func (p *pass) askGrant(ctx context.Context, e machine.AskGrant) (*machine.Grant, error) {
 	if p.Safety == nil || p.Sets == nil {
 		return &machine.Grant{Allowed: true}, nil
@@ -34,7 +34,7 @@ func (p *pass) askGrant(ctx context.Context, e machine.AskGrant) (*machine.Grant
 	return g.plan.Grant, nil
 }
 
-// grantSteps are those of the pass over the fleet.
+// grantSteps are the steps of the pass over the fleet.
 type grantSteps struct {
 	*pass
 	o    *replacement.Observation
@@ -43,13 +43,13 @@ type grantSteps struct {
 
 // Decide implements engine.Steps.
 func (g *grantSteps) Decide(context.Context) (engine.Step, error) {
-	g.alone.Lock()
+	g.spentMu.Lock()
 	g.o.Spent = g.spent
 	var err error
 	if g.plan, err = replacement.Decide(g.o, g.Safety, g.Now()); err == nil && g.o.Set == nil && !g.DryRun {
 		g.spent = g.plan.Spent
 	}
-	g.alone.Unlock()
+	g.spentMu.Unlock()
 	step := engine.Step{Why: g.plan.Why}
 	switch {
 	case g.plan.ReadFleet:
@@ -91,7 +91,7 @@ func (p *pass) findFleet(ctx context.Context, o *replacement.Observation) error 
 	}
 	set, err := p.Sets.Live().Get(ctx, object.Key{Namespace: p.Key.Namespace, Name: owner.Name})
 	if errors.Is(err, store.ErrNotFound) || err == nil && set.UID != owner.UID {
-		return nil // it is not replaced
+		return nil // no set replaces the machine
 	}
 	if err != nil {
 		return err
@@ -108,8 +108,8 @@ func (p *pass) findFleet(ctx context.Context, o *replacement.Observation) error 
 	return err
 }
 
-// readFleet reads what holds the budget, then its sets, then their machines.
-// A set that came to belong to another meanwhile begins the pass again.
+// readFleet reads the deployment or set that holds the budget, then its sets, then their machines.
+// If the machine's set has another owner meanwhile, the pass begins again.
 func (p *pass) readFleet(ctx context.Context, o *replacement.Observation) error {
 	was, began := o.Set.Owner, p.Now()
 	var sets []*machineset.Set
@@ -149,7 +149,7 @@ func (p *pass) readFleet(ctx context.Context, o *replacement.Observation) error 
 	return p.zones(ctx, o)
 }
 
-// preserved are the names of machines that are kept for inspection; nil: none is.
+// preserved returns the names of the machines that are kept for inspection; nil: none is.
 func preserved(fleet []*machine.Machine, now time.Time) map[string]bool {
 	var names map[string]bool
 	for _, m := range fleet {
@@ -186,7 +186,7 @@ func (p *pass) zones(ctx context.Context, o *replacement.Observation) error {
 	return nil
 }
 
-// takeSlot writes the slot.
+// takeSlot stores that the machine takes a slot of the budget.
 func (p *pass) takeSlot(ctx context.Context, o *replacement.Observation, w replacement.Write) error {
 	switch w := w.(type) {
 	case *replacement.TakeFromDeployment:

@@ -51,7 +51,7 @@ func (p *pass) do(ctx context.Context, e machine.Effect) error {
 }
 
 func (p *pass) carryOut(ctx context.Context, e machine.Effect) (err error) {
-	ctx = p.hushed(ctx)
+	ctx = p.confidential(ctx)
 	switch e := e.(type) {
 	case machine.GetVM:
 		p.o.VM, err = p.getVM(ctx)
@@ -98,8 +98,8 @@ func (p *pass) ask(ctx context.Context, e machine.Effect) (err error) {
 	return err
 }
 
-// lookAgain looks for the machine's node. What was answered in this pass about a node that has been
-// registered again since is not true of the new one.
+// lookAgain looks for the machine's node. If the node was registered anew meanwhile, it drops this pass's
+// answers about the old one.
 func (p *pass) lookAgain(ctx context.Context, e machine.FindNode) (err error) {
 	before := p.o.Node
 	p.o.Node, err = p.lookForNode(ctx, e)
@@ -130,7 +130,7 @@ func (p *pass) answer(ctx context.Context, call codes.Call, err error, fill func
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
-	p.heard(err, p.began)
+	p.noteCall(err, p.began)
 	vm := &machine.VM{Outcome: answer.Of(err)}
 	fill(vm)
 	if err != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
@@ -144,8 +144,8 @@ func (p *pass) answer(ctx context.Context, call codes.Call, err error, fill func
 	return vm, nil
 }
 
-// refused is the answer to a call that is not made because the class may not take
-// its secret. Any other error is passed on.
+// refused returns the answer to a call that is not made because the class may not take
+// its secret. It passes any other error on.
 func refused(err error) (*machine.VM, error) {
 	if errors.Is(err, secrets.ErrNamespace) {
 		return &machine.VM{Outcome: answer.Of(err)}, nil
@@ -153,8 +153,8 @@ func refused(err error) (*machine.VM, error) {
 	return nil, err
 }
 
-// secret is the merged secret of the machine's class, addressed to the
-// machine. The copy is the driver's.
+// secret returns a copy of the merged secret of the machine's class, with the machine's name
+// and token filled in. The driver may change the copy.
 func (p *pass) secret(ctx context.Context) (*machine.Secret, error) {
 	secret, err := p.secrets.Merged(ctx, p.o.Class)
 	if err != nil {
@@ -192,11 +192,11 @@ func (p *pass) getVM(ctx context.Context) (*machine.VM, error) {
 	return vm, err
 }
 
-// tryCreateVM creates the VM, and tells the class's backoff how that went.
+// tryCreateVM creates the VM, and notes the outcome in the class's backoff.
 func (p *pass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
 	vm, err := p.createVM(ctx)
 	if err == nil && !p.slowed {
-		p.answered(vm.Code)
+		p.noteCreate(vm.Code)
 	}
 	return vm, err
 }
@@ -212,7 +212,7 @@ func (p *pass) createVM(ctx context.Context) (*machine.VM, error) {
 		problem := "the secrets of class " + p.o.Class.Name + " hold no " + machine.UserData + ": the machine could not join a cluster"
 		return &machine.VM{Outcome: machine.Outcome{Code: codes.InvalidArgument, Message: problem}}, nil
 	}
-	if err := unplaced(secret); err != nil {
+	if err := checkTokenPlaced(secret); err != nil {
 		return nil, err
 	}
 	made, err := p.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{
@@ -345,7 +345,7 @@ func (p *pass) tryDeleteNode(ctx context.Context, e machine.DeleteNode) error {
 	return index.IgnoreNotFound(nodes.Delete(ctx, node.Key, node.UID))
 }
 
-// updateVM has the driver change the VM to what the class says.
+// updateVM asks the driver to change the VM to what the class says.
 func (p *pass) updateVM(ctx context.Context, lastApplied string) (*machine.VM, error) {
 	secret, err := p.secret(ctx)
 	if err != nil {
@@ -363,8 +363,8 @@ func (p *pass) updateVM(ctx context.Context, lastApplied string) (*machine.VM, e
 	})
 }
 
-// callDrainer makes one call of the drainer. A node that the drainer has written
-// takes its place in the observation.
+// callDrainer makes one call of the drainer. If the drainer has written the node, it observes
+// the node as it was stored.
 func (p *pass) callDrainer(ctx context.Context, node *machine.Node, call func() (machine.DrainAnswer, error)) (*machine.DrainAnswer, error) {
 	began := p.Now()
 	answer, err := call()
@@ -387,17 +387,17 @@ var (
 )
 
 // verb returns Mutate if an effect changes something outside of this process, else Read. AskGrant is Read: it
-// runs a pass of its own, and a dry run holds that pass's writes back separately.
+// runs a pass of its own, which a dry run ends before its writes.
 func (p *pass) verb(e machine.Effect) engine.Verb {
 	switch e.(type) {
 	case machine.GetVM, machine.FindNode, machine.AskGrant, machine.AskCreate, machine.AskUpdate:
 		return engine.Read
 	case machine.CreateVM:
-		if p.mute.create {
+		if p.skipped.create {
 			return engine.Read
 		}
 	case machine.InitializeVM, machine.DeleteVM, machine.UpdateVM:
-		if p.mute.any {
+		if p.skipped.any {
 			return engine.Read
 		}
 	case *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, *machine.DrainNode, *machine.DetachVolumes,
@@ -406,7 +406,7 @@ func (p *pass) verb(e machine.Effect) engine.Verb {
 	return engine.Mutate
 }
 
-// mark is what makes two marks of a node the same: it may be said to be drained, and then to be ready.
+// mark identifies a mark of a node. One pass may mark a node as drained, and then as ready.
 type mark struct{ typ, reason string }
 
 // effectID returns Step.Key of an effect. A pointer counts by its type, except for MarkNode; any other
@@ -437,7 +437,7 @@ func (p *pass) Changes() []engine.Change {
 	return []engine.Change{{What: what}}
 }
 
-// change is what an effect would change first.
+// change names the first change that an effect would make.
 func (p *pass) change(e machine.Effect) string {
 	call := func(c codes.Call) string { return "call " + c.String() + " for machine " + p.Key.String() }
 	switch e := e.(type) {
@@ -469,7 +469,7 @@ func (p *pass) change(e machine.Effect) string {
 	return ""
 }
 
-// tokenChange is change for an effect on the bootstrap token.
+// tokenChange names the change that an effect on the bootstrap token would make.
 func (p *pass) tokenChange(e machine.Effect) string {
 	switch any(e).(type) { // of all effects, only these are about tokens
 	case machine.EnsureToken:
@@ -480,7 +480,7 @@ func (p *pass) tokenChange(e machine.Effect) string {
 	return "delete the bootstrap token of machine " + p.Key.String()
 }
 
-// nodeDeletion is change for a node's deletion, which takes our finalizer off first.
+// nodeDeletion names the first change of a node's deletion, which takes our finalizer off first.
 func (p *pass) nodeDeletion(e machine.DeleteNode) string {
 	if n := p.o.Node; n != nil && n.Node != nil && n.Node.UID == e.UID && n.Node.HasFinalizer(machine.NodeFinalizer) {
 		return "update node " + e.Name
@@ -488,7 +488,7 @@ func (p *pass) nodeDeletion(e machine.DeleteNode) string {
 	return "delete node " + e.Name
 }
 
-// syncNode writes a node, or what the server accepts of it.
+// syncNode writes a node, or as much of it as the server accepts.
 func (p *pass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outcome, error) {
 	began, version := p.Now(), e.Node.Version
 	node, err := p.writeNode(ctx, e, e.Node, &version)
@@ -503,13 +503,13 @@ func (p *pass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outc
 		node, err = p.writeNode(ctx, e, &less, &version)
 	}
 	if err == nil {
-		p.wrote(p.o.NodeWrites.With(e, began))
+		p.noteWrites(p.o.NodeWrites.With(e, began))
 	}
 	return p.nodeWritten(ctx, node, began, err)
 }
 
-// wrote remembers what was written to the node.
-func (p *pass) wrote(all machine.NodeWrites) {
+// noteWrites remembers what was written to the node.
+func (p *pass) noteWrites(all machine.NodeWrites) {
 	p.o.NodeWrites = all
 	p.written.Change(p.Key, func(w *machine.NodeWrites) { *w = all })
 }
@@ -539,13 +539,13 @@ func (p *pass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outc
 	began := p.Now()
 	node, err := p.Nodes.UpdateStatus(ctx, &changed)
 	if err == nil {
-		p.wrote(p.o.NodeWrites.Marked(e, began))
+		p.noteWrites(p.o.NodeWrites.Marked(e, began))
 	}
 	return p.nodeWritten(ctx, node, began, err)
 }
 
-// nodeWritten looks at the answer to a write of a node. Somebody else's write
-// in between begins the pass again; what else goes wrong is the decision's matter.
+// nodeWritten returns the outcome of a write of a node. After somebody else's write
+// the pass begins again; all other failures are left to the decision.
 func (p *pass) nodeWritten(ctx context.Context, node *machine.Node, began time.Time, err error) (*machine.Outcome, error) {
 	switch {
 	case err == nil:

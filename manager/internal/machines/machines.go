@@ -2,9 +2,9 @@
 //
 // A pass reads the machine, its class, its node and the versions of its secrets, asks machine.Decide,
 // and carries out the plan: a write of the machine, or a call to the driver, the cluster, the drainer or
-// the maker of tokens (effects.go). Within its pass, a machine asks for its permits: replacement.Decide before it is marked failed for its health
-// (budget.go), safety/backoff before a create of a class that the provider refuses (pace.go), and a turn
-// before an update of its VM (turns.go).
+// the maker of tokens (effects.go). Within its pass, a machine asks for permits: replacement.Decide before it
+// is marked failed for its health (budget.go), safety/backoff before a create of a class that the provider
+// refuses (pace.go), and a turn before an update of its VM (turns.go).
 //
 // EXPERIMENTAL: the names in this package may change with any release.
 package machines
@@ -37,7 +37,7 @@ import (
 func New(e *engine.Engine, c Config) *engine.Reconciler {
 	r := newReconciler(c)
 	return e.Reconciler(engine.Kind{
-		Name: "machine", Delay: c.Delay, Release: c.Backoff.leave, Forget: r.forget, Panic: c.Panic,
+		Name: "machine", Delay: c.Delay, Release: c.Backoff.endTurn, Forget: r.forget, Panic: c.Panic,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }
@@ -51,7 +51,7 @@ func (p *pass) Decide(ctx context.Context) (engine.Step, error) {
 	if p.plan, err = machine.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Step{}, err
 	}
-	if p.moves() {
+	if p.needsNewAnswers() {
 		p.forgetAnswers()
 		return p.Decide(ctx)
 	}
@@ -88,7 +88,7 @@ func (p *pass) Execute(ctx context.Context) error {
 }
 
 // Read implements engine.Steps. It makes the reads that come before the first decision. A second read of a
-// pass keeps what ports have answered: what has become another one is a conflict.
+// pass keeps the answers of ports; it is a conflict if the machine or its node has changed.
 func (p *pass) Read(ctx context.Context, live bool) error {
 	reader := store.Reader[*machine.Machine](p.Machines)
 	if live {
@@ -99,7 +99,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 		return engine.OwnNotFound(err)
 	}
 	if p.o.Machine != nil {
-		return p.keepAnswers(errors.Join(engine.CheckUnchanged(&p.o.Machine.Meta, &m.Meta), p.sameNode(ctx)))
+		return p.keepAnswers(errors.Join(engine.CheckUnchanged(&p.o.Machine.Meta, &m.Meta), p.checkNode(ctx)))
 	}
 	p.o = machine.Observation{
 		Machine: m, NoCluster: p.Nodes == nil, NoDrain: p.Drainer == nil,
@@ -122,7 +122,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	p.o.Missing, p.o.VMUnhealthy = p.Missing(m), p.Unhealthy(m)
 	p.takeAnswers()
 	if p.DryRun {
-		if err := p.readMuted(ctx); err != nil {
+		if err := p.readSkippedCalls(ctx); err != nil {
 			return err
 		}
 	}
@@ -132,8 +132,8 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	return err
 }
 
-// sameNode is a conflict if the node is another one than the cache shows.
-func (p *pass) sameNode(ctx context.Context) error {
+// checkNode returns a conflict if the node has changed since the cache was read.
+func (p *pass) checkNode(ctx context.Context) error {
 	if n := p.o.Node; n != nil && !n.Read.Live() && n.Node != nil {
 		now, err := p.Nodes.Live().Get(ctx, n.Node.Key)
 		if err != nil {
@@ -144,18 +144,18 @@ func (p *pass) sameNode(ctx context.Context) error {
 	return nil
 }
 
-// readMuted finds out which calls would not be made.
-func (p *pass) readMuted(ctx context.Context) error {
+// readSkippedCalls finds out which calls would not be made.
+func (p *pass) readSkippedCalls(ctx context.Context) error {
 	secret, err := p.secrets.Merged(ctx, p.o.Class)
 	if errors.Is(err, secrets.ErrNamespace) {
-		p.mute = muted{true, true}
+		p.skipped = skippedCalls{true, true}
 		return nil
 	}
-	p.mute = muted{create: p.Nodes != nil && (secret == nil || len(secret.Data[machine.UserData]) == 0)}
+	p.skipped = skippedCalls{create: p.Nodes != nil && (secret == nil || len(secret.Data[machine.UserData]) == 0)}
 	return err
 }
 
-// class is the machine's class; nil: there is none.
+// class returns the machine's class; nil: there is none.
 func (p *pass) class(ctx context.Context, m *machine.Machine) (*machine.Class, error) {
 	if m.Spec.Class.Name == "" {
 		return nil, nil //nolint:nilnil // the decision says what is wrong
@@ -170,8 +170,7 @@ func (p *pass) class(ctx context.Context, m *machine.Machine) (*machine.Class, e
 	return class, err
 }
 
-// write carries out the plan's write. The object that comes back takes the
-// machine's place in the observation.
+// write carries out the plan's write, and observes the machine as it was stored.
 func (p *pass) write(ctx context.Context) error {
 	plan, before := &p.plan, p.o.Machine
 	after, err := p.put(ctx)
@@ -179,7 +178,7 @@ func (p *pass) write(ctx context.Context) error {
 		return engine.OwnNotFound(err)
 	}
 	p.o.Machine, p.o.Fresh = after, true
-	p.tellSpans(plan, before)
+	p.reportSpans(plan, before)
 	p.report(ctx, plan, before)
 	return engine.CheckGone(&after.Meta)
 }
@@ -194,7 +193,7 @@ func (p *pass) put(ctx context.Context) (*machine.Machine, error) {
 	return p.Machines.Live().Get(ctx, p.Key)
 }
 
-// changed is what the plan's write makes of the machine, unless it deletes it: then After is nil.
+// changed returns the plan's write of the machine. If it is a deletion, After is nil.
 func (p *pass) changed() *engine.Write[*machine.Machine] {
 	w := &engine.Write[*machine.Machine]{Before: p.o.Machine, Moves: p.plan.Moves, Why: p.plan.Why, Seen: &p.o}
 	switch change := p.plan.Write.(type) {
@@ -212,7 +211,7 @@ func (p *pass) changed() *engine.Write[*machine.Machine] {
 	return w
 }
 
-// report tells of a write that is stored.
+// report emits the event of a write that is stored.
 func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.Machine) {
 	moved := len(plan.Moves) > 0
 	status, ok := plan.Write.(*machine.UpdateStatus)
@@ -239,19 +238,18 @@ func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.M
 type reconciler struct {
 	Config
 	secrets secrets.Secrets
-	// recorded is when the VMs of machines were recorded. To lose it makes a span longer.
+	// recorded holds when each machine's VM was recorded. Losing it makes a span longer.
 	recorded engine.Notes[time.Time]
-	// written is what was written to the nodes of machines, so that another program that undoes it is
-	// noticed.
+	// written holds what was written to the nodes of machines, to notice another program that undoes it.
 	written engine.Notes[machine.NodeWrites]
 	// uninitialized holds the names of providers known to have no InitializeMachine.
 	uninitialized sync.Map
 	answers       engine.Notes[answers]
 	turns         turns
 	paces         paces
-	// spent is the brake's memory of machines without a set that followed their nodes.
-	alone sync.Mutex
-	spent []safety.Spent
+	// spent is the brake's memory, for machines without a set whose nodes others deleted.
+	spent   []safety.Spent
+	spentMu sync.Mutex // guards spent
 }
 
 func newReconciler(c Config) *reconciler {
@@ -262,10 +260,10 @@ func newReconciler(c Config) *reconciler {
 type pass struct {
 	*engine.Pass
 	*reconciler
-	o     machine.Observation
-	plan  machine.Plan
-	token port.Token // of the machine, once this pass has made sure of it
-	mute  muted
+	o       machine.Observation
+	plan    machine.Plan
+	token   port.Token // the machine's token, once this pass has made sure of it
+	skipped skippedCalls
 
 	turn   bool      // the pace of the provider lets this pass make its next call
 	slowed bool      // the provider asked to wait, in answer to the call of the last effect
@@ -273,11 +271,11 @@ type pass struct {
 
 	taken answers // from the pass before; zero: none
 
-	scratch *machine.Machine // what is handed to the store; nil: nothing was yet
+	scratch *machine.Machine // handed to the store, and used again for each write of a status
 }
 
-// muted says, in a dry run, which calls would not be made at all: they are answered without.
-type muted struct{ any, create bool }
+// skippedCalls says, in a dry run, which calls would not be made: they are answered without the driver.
+type skippedCalls struct{ any, create bool }
 
 // logAttrs names a machine in a log line.
 func logAttrs(m *machine.Machine) slog.Attr {
@@ -293,7 +291,7 @@ type Config struct {
 	Sets        *engine.Objects[*machineset.Set]        // nil: there are none
 	Deployments *engine.Objects[*deployment.Deployment] // nil: there are none
 	Nodes       store.Collection[*machine.Node]         // nil: there is no cluster
-	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
+	// SecretNamespaces are those that classes may take secrets from, besides their own. Nil: all.
 	SecretNamespaces []string
 	// MigratesClasses says that a class of another kind is not ours, even if one of ours has its name.
 	MigratesClasses bool
@@ -304,20 +302,20 @@ type Config struct {
 	CallTimeout time.Duration
 
 	Policy *machine.Policy
-	// UpdateLimit is how many VMs of so many replicas may be updated at a time.
+	// UpdateLimit returns how many VMs of so many replicas may be updated at a time.
 	UpdateLimit func(replicas int32) int
 	// Safety limits replacements and slows creations; nil: nothing does.
 	Safety *safety.Policy
-	// Backoff is shared with all that create machines.
+	// Backoff is shared by all kinds that create machines.
 	Backoff *Backoff
-	// Paces are shared with all that call the provider; they count only with Safety.
+	// Paces are shared by all callers of the provider; they count only with Safety.
 	Paces *pace.Paces
 
 	// Delay reports whether no pass may be made yet. Nil: any time.
 	Delay func() (engine.Result, bool)
 	// Frozen reports whether an API server does not answer.
 	Frozen func() bool
-	// Thaw returns when to look again at what is frozen and would be looked at again at at.
+	// Thaw returns when to look at a frozen machine again that is due at at.
 	Thaw func(at time.Time) time.Time
 	// WatchedSince returns since when this process has watched the fleet.
 	WatchedSince func(now time.Time) time.Time
@@ -327,45 +325,45 @@ type Config struct {
 	Missing func(*machine.Machine) *machine.MissingVM
 	// Unhealthy reports whether the last listing named the VM of a machine as unhealthy.
 	Unhealthy func(*machine.Machine) bool
-	// Asked is told how the provider answered for such machines.
+	// Asked is called with the provider's answers about missing and unhealthy VMs.
 	Asked func(object.Key, codes.Code)
-	// Hint is told of a reason to look for orphans.
+	// Hint is called with a reason to look for orphans.
 	Hint func(orphan.Hint)
 
-	// Span is told how long a part of a machine's life took; may be nil.
+	// Span is called with how long a part of a machine's life took; may be nil.
 	Span func(object.Key, port.Span, time.Duration)
-	// Panic sets aside what a machine's drain holds; nil: nothing does.
+	// Panic sets the permit of a machine's drain aside, because its pass panicked; may be nil.
 	Panic func(context.Context, object.Key)
 }
 
-// tellSpans tells of the parts of the machine's life that a write, which is stored, has ended;
-// before is the machine as it was.
-func (p *pass) tellSpans(plan *machine.Plan, before *machine.Machine) {
+// reportSpans reports the parts of the machine's life that a stored write has ended; before is
+// the machine as it was.
+func (p *pass) reportSpans(plan *machine.Plan, before *machine.Machine) {
 	if before.Spec.ProviderID == "" && p.o.Machine.Spec.ProviderID != "" {
 		p.recorded.Change(p.Key, func(at *time.Time) { *at = p.Now() })
-		p.lasted(port.SpanCreation, before.CreatedAt)
+		p.reportSpan(port.SpanCreation, before.CreatedAt)
 	}
 	for _, move := range plan.Moves {
 		switch move.On {
 		case machine.EventProvisioned:
 			if p.o.Initialized != nil && p.o.Initialized.Code == codes.OK {
-				p.lasted(port.SpanInitialization, p.recordedAt(before))
+				p.reportSpan(port.SpanInitialization, p.recordedAt(before))
 			}
 		case machine.EventJoined:
 			if before.Status.JoinedAfter == 0 {
-				p.lasted(port.SpanJoin, before.Status.LastOperation.Time)
+				p.reportSpan(port.SpanJoin, before.Status.LastOperation.Time)
 			}
 		case machine.EventDrained, machine.EventForced:
 			if p.o.Drain != nil {
-				p.lasted(port.SpanDrain, cmp.Or(before.Status.StageSince, before.DeletedAt))
+				p.reportSpan(port.SpanDrain, cmp.Or(before.Status.StageSince, before.DeletedAt))
 			}
 		case machine.EventReleased:
-			p.lasted(port.SpanDeletion, before.DeletedAt)
+			p.reportSpan(port.SpanDeletion, before.DeletedAt)
 		}
 	}
 }
 
-// recordedAt is when the machine's VM was recorded, or when its last step was.
+// recordedAt returns when the machine's VM was recorded; if that is not known, the time of its last step.
 func (p *pass) recordedAt(before *machine.Machine) time.Time {
 	if at := p.recorded.Of(p.Key); !at.IsZero() {
 		return at
@@ -373,8 +371,8 @@ func (p *pass) recordedAt(before *machine.Machine) time.Time {
 	return before.Status.LastOperation.Time
 }
 
-// lasted tells how long a span took that ends now; since is zero where that is not known.
-func (p *pass) lasted(span port.Span, since time.Time) {
+// reportSpan reports a span that ends now; since is zero if its begin is not known.
+func (p *pass) reportSpan(span port.Span, since time.Time) {
 	if p.Span != nil && !since.IsZero() {
 		p.Span(p.Key, span, max(0, p.Now().Sub(since)))
 	}

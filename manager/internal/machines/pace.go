@@ -23,7 +23,7 @@ func (r *reconciler) forget(m object.Key) {
 	delete(r.paces.waiting, m)
 }
 
-// paced holds a plan back that calls the provider, until it is the machine's turn.
+// paced returns a wait instead of a plan that calls the provider, until it is the machine's turn.
 func (p *pass) paced() (engine.Step, bool) {
 	n := p.calls()
 	if p.Safety == nil || p.o.Class == nil || n == 0 || p.turn {
@@ -40,9 +40,9 @@ func (p *pass) paced() (engine.Step, bool) {
 	return engine.Step{Verb: engine.Wait, Why: why, At: at}, true
 }
 
-// heard notes how a call ended. A provider that asks to wait has done nothing: the turn is over, and
-// the call is made again in the next one.
-func (p *pass) heard(err error, began time.Time) {
+// noteCall notes how a call ended. A provider that asks to wait has done nothing: the turn is over, and
+// the call is made again in the next turn.
+func (p *pass) noteCall(err error, began time.Time) {
 	if p.Safety == nil || p.o.Class == nil {
 		return
 	}
@@ -53,10 +53,10 @@ func (p *pass) heard(err error, began time.Time) {
 	}
 }
 
-// paces are what this process knows of machines that the limits of providers hold back.
+// paces holds the machines that wait because of a provider's limits.
 type paces struct {
 	mu      sync.Mutex
-	waiting map[object.Key]bool // since their last call
+	waiting map[object.Key]bool
 }
 
 func (s *paces) waits(m object.Key) bool {
@@ -65,11 +65,11 @@ func (s *paces) waits(m object.Key) bool {
 	return s.waiting[m]
 }
 
-// wait notes whether a machine is held back.
-func (s *paces) wait(m object.Key, held bool) {
+// wait notes whether a machine waits.
+func (s *paces) wait(m object.Key, waits bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !held {
+	if !waits {
 		delete(s.waiting, m)
 		return
 	}
@@ -79,8 +79,8 @@ func (s *paces) wait(m object.Key, held bool) {
 	s.waiting[m] = true
 }
 
-// Backoff is what this process remembers of the creates of each class, for all of its passes. A
-// class that nothing was refused of is not in it.
+// Backoff holds what this process remembers about the creates of each class, for all passes. It holds
+// only classes that a create was refused for.
 type Backoff struct {
 	mu      sync.Mutex
 	classes map[object.Key]backoff.State
@@ -89,8 +89,8 @@ type Backoff struct {
 	slowed  func(class object.Key, wait time.Duration) // may be nil
 }
 
-// NewBackoff returns what is known before the first create: nothing. slowed is told after how long the next
-// machine of a class is tried; it may be nil.
+// NewBackoff returns an empty Backoff. slowed is called with how long the next create of a class has to wait;
+// it may be nil.
 func NewBackoff(now func() time.Time, slowed func(class object.Key, wait time.Duration)) *Backoff {
 	return &Backoff{now: now, slowed: slowed, classes: make(map[object.Key]backoff.State), turns: make(map[object.Key]object.Key)}
 }
@@ -110,7 +110,7 @@ func (r *Backoff) Knows(class object.Key) bool {
 	return known
 }
 
-// ask asks for a machine's turn.
+// ask asks for the turn of a machine to be created.
 func (r *Backoff) ask(m, class object.Key, ask func(backoff.State) (backoff.State, machine.CreatePermit)) *machine.CreatePermit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +125,8 @@ func (r *Backoff) ask(m, class object.Key, ask func(backoff.State) (backoff.Stat
 	return &turn
 }
 
-// leave ends the turn of a machine that has one.
-func (r *Backoff) leave(m object.Key) {
+// endTurn ends the turn of a machine, if it has one.
+func (r *Backoff) endTurn(m object.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	class, has := r.turns[m]
@@ -139,7 +139,7 @@ func (r *Backoff) leave(m object.Key) {
 	}
 }
 
-// note notes an answer.
+// note notes the answer to a create.
 func (r *Backoff) note(class object.Key, code codes.Code, note func(backoff.State) backoff.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,23 +153,23 @@ func (r *Backoff) note(class object.Key, code codes.Code, note func(backoff.Stat
 	} else {
 		r.classes[class] = after
 	}
-	if tell := r.slowed; tell != nil {
-		tell(class, after.Wait(r.now()))
+	if r.slowed != nil {
+		r.slowed(class, after.Wait(r.now()))
 	}
 }
 
-// calls returns how many calls to the provider the pass is about to make, from its plan on. Zero:
-// none now.
+// calls returns how many calls to the provider the pass is about to make, beginning with its plan. Zero: the
+// plan makes none.
 func (p *pass) calls() int {
 	creating := p.o.Machine.Spec.ProviderID == "" && !p.o.Machine.Deleted()
 	if p.plan.Write != nil && p.o.VM != nil && creating && !p.o.Fresh { // a create is announced when it may be made
-		return p.creates()
+		return p.callsOfCreate()
 	}
 	switch p.plan.Effect.(type) {
 	case machine.GetVM:
-		return 1 + p.follows(creating)
+		return 1 + p.callsAfterStatus(creating)
 	case machine.CreateVM:
-		return p.creates()
+		return p.callsOfCreate()
 	case machine.InitializeVM, machine.DeleteVM, machine.UpdateVM:
 		return 1
 	case machine.FindNode, *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, *machine.DrainNode, *machine.DetachVolumes,
@@ -178,30 +178,30 @@ func (p *pass) calls() int {
 	return 0
 }
 
-// follows returns how many calls may follow in the same pass from what the driver says of the VM.
-func (p *pass) follows(creating bool) int {
+// callsAfterStatus returns how many calls may follow GetMachineStatus in the same pass.
+func (p *pass) callsAfterStatus(creating bool) int {
 	m := p.o.Machine
 	switch {
 	case creating:
-		return p.creates()
+		return p.callsOfCreate()
 	case m.Deleted() && m.Status.DeletionStage() == machine.StageInitiateVMDeletion:
 		return 1
 	case !m.Deleted() && m.Status.Phase == machine.PhaseCrashLoopBackOff:
-		return p.creates() - 1
+		return p.callsOfCreate() - 1
 	}
 	return 0
 }
 
-// creates returns how many calls a create and what follows it in the same pass are.
-func (p *pass) creates() int {
+// callsOfCreate returns how many calls a create takes, with those that follow it in the same pass.
+func (p *pass) callsOfCreate() int {
 	if p.o.NoInitialize {
 		return 1
 	}
 	return 2
 }
 
-// waitOn keeps the answers that the pass waits with, if without them it would make their calls again. It
-// returns when the pass is to be repeated: at at, or when a call that it has left out is due.
+// waitOn keeps the answers that the pass waits with, if it would repeat their calls without them. It
+// returns when to look again: at at, or when a call that it has left out is due.
 func (p *pass) waitOn(at time.Time) time.Time {
 	if p.o.VM == nil && p.o.Initialized == nil {
 		return at
@@ -218,7 +218,8 @@ func (p *pass) waitOn(at time.Time) time.Time {
 	return at
 }
 
-// moves reports whether the plan does more than wait with answers that were taken for that.
-func (p *pass) moves() bool {
+// needsNewAnswers reports whether the plan does more than wait, although it rests on answers that serve only
+// to wait.
+func (p *pass) needsNewAnswers() bool {
 	return p.taken.waits && (p.calls() > 0 || len(p.plan.Moves) > 0)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// askForToken reports whether the user data of a class has a place for a token.
-func askForToken(ctx context.Context, s *secrets.Secrets, c *machine.Class) (bool, error) {
+// wantsToken reports whether the user data of a class has a place for a token.
+func wantsToken(ctx context.Context, s *secrets.Secrets, c *machine.Class) (bool, error) {
 	var userData []byte
 	err := s.Each(ctx, c, func(secret *machine.Secret) {
 		if data, has := secret.Data[machine.UserData]; has {
@@ -26,8 +26,8 @@ func askForToken(ctx context.Context, s *secrets.Secrets, c *machine.Class) (boo
 	return secrets.HasTokenPlaceholder(userData), err
 }
 
-// tokenUse says whether the machine needs a token. User data is not looked at for one
-// that has joined and stays.
+// tokenUse returns whether the machine needs a token. It does not look at the user data of a
+// machine that has joined and stays.
 func (p *pass) tokenUse(ctx context.Context) (machine.TokenUse, error) {
 	switch m := p.o.Machine; m.Status.Phase {
 	case machine.PhaseNew, machine.PhasePending, machine.PhaseCrashLoopBackOff:
@@ -36,7 +36,7 @@ func (p *pass) tokenUse(ctx context.Context) (machine.TokenUse, error) {
 			return machine.TokenUnused, nil
 		}
 	}
-	asks, err := askForToken(ctx, &p.secrets, p.o.Class)
+	asks, err := wantsToken(ctx, &p.secrets, p.o.Class)
 	switch {
 	case !asks || err != nil:
 		return machine.TokenUnused, err
@@ -109,24 +109,24 @@ func (p *pass) tokenCall(ctx context.Context, call func(context.Context) error) 
 }
 
 // placeToken puts the pass's token into the user data, as it is and URL-encoded.
-// Where none was asked for, the placeholder stays. secret is the pass's own copy.
+// Without a token, the placeholder stays. secret is the pass's own copy.
 func (p *pass) placeToken(secret *machine.Secret) {
 	if p.token != "" {
 		secrets.PlaceToken(secret, string(p.token))
 	}
 }
 
-// unplaced begins the pass again where a create would hand out a placeholder: the
-// user data did not have it yet when the pass looked.
-func unplaced(secret *machine.Secret) error {
+// checkTokenPlaced returns a conflict if a create would pass a placeholder on, which the
+// user data did not have yet when the pass looked.
+func checkTokenPlaced(secret *machine.Secret) error {
 	if secret == nil || !secrets.HasTokenPlaceholder(secret.Data[machine.UserData]) {
 		return nil
 	}
 	return fmt.Errorf("the user data asks for a bootstrap token since a moment ago: %w", store.ErrConflict)
 }
 
-// hushed is the context of the pass's calls of the driver: the token is taken out
-// of what they answer, which is stored.
-func (p *pass) hushed(ctx context.Context) context.Context {
+// confidential returns the context of the pass's calls of the driver: the token is taken out
+// of their answers, which are stored.
+func (p *pass) confidential(ctx context.Context) context.Context {
 	return driver.WithConfidential(ctx, string(p.token), p.token.String())
 }

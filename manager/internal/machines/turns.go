@@ -18,10 +18,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// turns limits how many VMs of a fleet are updated at a time. What it counts is
-// in the machines too: a process that is new reads it from its cache once, so
-// that right after a start a few more may be under way. That costs a provider
-// some calls, and no machine anything.
+// turns limits how many VMs of a fleet are updated at a time. A new process reads from its
+// cache which updates are under way, so right after a start there may be a few more. That costs
+// a provider some calls, and harms no machine.
 type turns struct {
 	mu     sync.Mutex
 	fleets map[string]*engine.Permits[turn] // by UID of the deployment, or of a set without one
@@ -34,7 +33,7 @@ type turn struct {
 	want  machine.VMSpec // what the VM is updated to
 }
 
-// of are the turns of a fleet.
+// of returns the turns of a fleet.
 func (t *turns) of(fleet string) *engine.Permits[turn] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +53,7 @@ const (
 	pausedRetry = time.Minute
 )
 
-// group is what shares a limit.
+// group is a fleet whose machines share a limit.
 type group struct {
 	uid, name string
 	replicas  int32
@@ -76,7 +75,7 @@ func (p *pass) askUpdate(ctx context.Context) (*machine.UpdateTurn, error) {
 	return p.takeTurn(ctx, f, p.UpdateLimit(f.replicas))
 }
 
-// fleetOf is the fleet that a machine belongs to, as far as the caches know;
+// fleetOf returns the fleet that a machine belongs to, as far as the caches know;
 // nil: none.
 func (r *reconciler) fleetOf(ctx context.Context, m *machine.Machine) (*group, error) {
 	if r.Sets == nil || m.Owner == nil || m.Owner.Kind != machineset.OwnerKind {
@@ -104,7 +103,7 @@ func (r *reconciler) fleetOf(ctx context.Context, m *machine.Machine) (*group, e
 	return &group{uid: d.UID, name: d.Name, replicas: d.Spec.Replicas, paused: d.Spec.Paused, sets: sets}, err
 }
 
-// takeTurn takes a turn, or says what it waits for. A VM whose update has begun has one.
+// takeTurn takes a turn, or says what it waits for. A VM whose update has begun has a turn already.
 func (p *pass) takeTurn(ctx context.Context, f *group, limit int) (*machine.UpdateTurn, error) {
 	given, err := p.turns.of(f.uid).Take(&engine.Ask[turn]{
 		ID: p.o.Machine.UID, Limit: limit, Holder: turn{p.Key, p.Now(), *p.o.VMSpec}, Again: true,
@@ -120,7 +119,7 @@ func (p *pass) takeTurn(ctx context.Context, f *group, limit int) (*machine.Upda
 	return &machine.UpdateTurn{Detail: fmt.Sprintf("no more than %d of %s at a time", limit, f.name)}, nil
 }
 
-// underWay are the turns of updates that others have begun.
+// underWay returns the turns of the updates that have begun.
 func (r *reconciler) underWay(ctx context.Context, f *group) (map[string]engine.Permit[turn], error) {
 	taken := make(map[string]engine.Permit[turn])
 	for _, set := range f.sets {
@@ -145,7 +144,7 @@ func (r *reconciler) updating(ctx context.Context, uid string, held turn, now ti
 		return false
 	}
 	op := &m.Status.LastOperation
-	shown := now.Sub(held.since) >= turnGrace // by any cache: what has come of it
+	shown := now.Sub(held.since) >= turnGrace // by now, every cache shows the update
 	before := func(t time.Time) bool { return !shown && t.Before(held.since.Truncate(time.Second)) }
 	switch {
 	case !m.Ready():
@@ -156,7 +155,7 @@ func (r *reconciler) updating(ctx context.Context, uid string, held turn, now ti
 	return m.Status.VMSpec.Begun != "" || m.Status.VMSpec != held.want && !shown
 }
 
-// classBackoff is what holds the machine back at this moment.
+// classBackoff returns the backoff of the machine's class; nil: no create has to wait.
 func (p *pass) classBackoff() *machine.ClassBackoff {
 	if p.Safety == nil || p.o.Class == nil || p.o.Machine.Spec.ProviderID != "" {
 		return nil
@@ -165,7 +164,7 @@ func (p *pass) classBackoff() *machine.ClassBackoff {
 	return slowed
 }
 
-// inputs are what all machines of the class share.
+// inputs returns the inputs that all machines of the class share.
 func (p *pass) inputs() machine.Inputs {
 	return machine.Inputs{Class: p.o.Class.Generation, Secret: p.o.Secret}
 }
@@ -176,8 +175,8 @@ func (p *pass) askCreate() *machine.CreatePermit {
 	})
 }
 
-// answered notes what the machine's create was answered.
-func (p *pass) answered(code codes.Code) {
+// noteCreate notes the answer to the machine's create.
+func (p *pass) noteCreate(code codes.Code) {
 	if p.Safety == nil {
 		return
 	}

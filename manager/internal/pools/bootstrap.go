@@ -14,24 +14,24 @@ import (
 	"github.com/millwright-go/millwright/manager/port"
 )
 
-// heldToken is what this process knows of the token of a pool by its UID. To lose it costs a call.
-type heldToken struct {
+// knownToken is what this process knows of the token of a pool by its UID. Losing it costs a call.
+type knownToken struct {
 	uid, token string    // an empty token: the pool has none
-	until      time.Time // it is valid at least until then; zero: not known
+	until      time.Time // the token is valid at least until then; zero: not known
 }
 
-// lapsed is when a token expired of which this process does not know when it does.
-var lapsed = time.Unix(0, 0).UTC()
+// longExpired stands for an expiry that this process does not know, so that the token is renewed.
+var longExpired = time.Unix(0, 0).UTC()
 
-func (p *pass) held() (heldToken, bool) {
+func (p *pass) knownToken() (knownToken, bool) {
 	have, ok := p.tokens.Load(p.Key)
-	if !ok || have.(heldToken).uid != p.o.Pool.UID {
-		return heldToken{}, false
+	if !ok || have.(knownToken).uid != p.o.Pool.UID {
+		return knownToken{}, false
 	}
-	return have.(heldToken), true
+	return have.(knownToken), true
 }
 
-// lookAtBootstrap says how the data stand that machines boot from.
+// lookAtBootstrap observes the state of the data that machines boot from.
 func (p *pass) lookAtBootstrap(ctx context.Context) error {
 	if name := p.o.Pool.Spec.Template.Bootstrap.DataSecret; name == nil || *name == "" {
 		return nil
@@ -50,7 +50,7 @@ func (p *pass) lookAtBootstrap(ctx context.Context) error {
 	return err
 }
 
-// readTokenState says how the token stands that bootstrap data ask for: data whose own maker says when
+// readTokenState observes the token that bootstrap data ask for. Data whose own maker says when
 // their token expires ask for none.
 func (p *pass) readTokenState(ctx context.Context, a *machinepool.BootstrapAnswer) error {
 	if !a.Found || !a.TokenExpires.IsZero() {
@@ -60,15 +60,15 @@ func (p *pass) readTokenState(ctx context.Context, a *machinepool.BootstrapAnswe
 	if err != nil || data == nil || !secrets.HasTokenPlaceholder(data.Data[machine.UserData]) {
 		return err
 	}
-	a.OwnToken, a.TokenExpires = true, lapsed
-	if have, ok := p.held(); ok && !have.until.IsZero() {
+	a.OwnToken, a.TokenExpires = true, longExpired
+	if have, ok := p.knownToken(); ok && !have.until.IsZero() {
 		a.TokenExpires = have.until
 	}
 	return nil
 }
 
-// lookAtLastToken says whether a pool that is being deleted may have a token. It may if its data can't
-// be read any more: they often go with it.
+// lookAtLastToken observes whether a pool that is being deleted may have a token. It may if its data can't
+// be read any more: they are often deleted with the pool.
 func (p *pass) lookAtLastToken(ctx context.Context) {
 	if p.Tokens == nil {
 		return
@@ -79,7 +79,8 @@ func (p *pass) lookAtLastToken(ctx context.Context) {
 	p.o.Bootstrap = &machinepool.BootstrapAnswer{OwnToken: ownToken}
 }
 
-// renewToken makes or renews the token that bootstrap data ask for, or has their own maker renew theirs.
+// renewToken makes or renews the token that bootstrap data ask for. If they ask for none, their own maker
+// renews its token.
 func (p *pass) renewToken(ctx context.Context, until time.Time) error {
 	own := p.o.Bootstrap != nil && p.o.Bootstrap.OwnToken
 	err := p.tokenCall(ctx, func(limited context.Context) error {
@@ -94,7 +95,7 @@ func (p *pass) renewToken(ctx context.Context, until time.Time) error {
 			return codes.New(codes.Internal, "an empty token was made")
 		}
 		if err == nil {
-			p.tokens.Store(p.Key, heldToken{p.o.Pool.UID, string(token), until})
+			p.tokens.Store(p.Key, knownToken{p.o.Pool.UID, string(token), until})
 		}
 		return err
 	})
@@ -104,8 +105,8 @@ func (p *pass) renewToken(ctx context.Context, until time.Time) error {
 	return p.lookAtBootstrap(ctx)
 }
 
-// removeToken deletes the pool's token. Who may not delete tokens has made none: where it is not known
-// whether the pool has one, that is no failure.
+// removeToken deletes the pool's token. If it is not known whether the pool has a token, a denied permission
+// is no failure: a manager that may not delete tokens has made none.
 func (p *pass) removeToken(ctx context.Context) error {
 	err := p.tokenCall(ctx, func(limited context.Context) error { return p.Tokens.Delete(limited, p.owner()) })
 	if p.unsure && codes.Of(err) == codes.PermissionDenied {
@@ -128,7 +129,7 @@ func (p *pass) owner() port.TokenOwner {
 
 // token returns the token of the pool. Empty: it has none.
 func (p *pass) token(ctx context.Context) (string, error) {
-	if have, ok := p.held(); ok {
+	if have, ok := p.knownToken(); ok {
 		return have.token, nil
 	}
 	var token string
@@ -138,12 +139,12 @@ func (p *pass) token(ctx context.Context) (string, error) {
 		return err
 	})
 	if err == nil {
-		p.tokens.Store(p.Key, heldToken{uid: p.o.Pool.UID, token: token})
+		p.tokens.Store(p.Key, knownToken{uid: p.o.Pool.UID, token: token})
 	}
 	return token, err
 }
 
-// data is what machines boot from, with the pool's token in its place.
+// data returns what machines boot from, with the pool's token filled in.
 func (p *pass) data(ctx context.Context) (*machine.Secret, error) {
 	data, err := p.Bootstrap.Data(ctx, p.o.Pool)
 	if err != nil || data == nil || p.Tokens == nil || !secrets.HasTokenPlaceholder(data.Data[machine.UserData]) {
@@ -160,26 +161,26 @@ func (p *pass) data(ctx context.Context) (*machine.Secret, error) {
 	return data, nil
 }
 
-// call is the context of a call about the pool: the driver may repeat what machines boot
-// from in any of them, also where the request does not hold it. Data that can't be read
-// hold up no call.
-func (p *pass) call(ctx context.Context) context.Context {
+// callContext returns the context of a call about the pool. It makes the bootstrap data
+// confidential in every call, because the driver may repeat them in any answer. A call is
+// made even if the data can't be read.
+func (p *pass) callContext(ctx context.Context) context.Context {
 	if name := p.o.Pool.Spec.Template.Bootstrap.DataSecret; name == nil || *name == "" {
 		return ctx
 	}
 	data, err := p.data(ctx)
-	if err != nil { // then at least what holds no token yet
+	if err != nil { // then at least the data without the token
 		if data, err = p.Bootstrap.Data(ctx, p.o.Pool); err != nil {
 			return ctx
 		}
 	}
-	if have, ok := p.held(); ok {
+	if have, ok := p.knownToken(); ok {
 		ctx = driver.WithConfidential(ctx, have.token, "a token")
 	}
 	return driver.WithConfidentialSecret(ctx, data)
 }
 
-// bootstrap returns the answer of what makes bootstrap data and tokens.
+// bootstrap returns the answer of the maker of bootstrap data or tokens.
 func (p *pass) bootstrap(ctx context.Context, err error) (*machine.Outcome, error) {
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err

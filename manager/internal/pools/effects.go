@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// verb says which effects change something.
+// verb returns whether an effect reads or changes something.
 func verb(e machinepool.Effect) engine.Verb {
 	switch e.(type) {
 	case machinepool.ReadPool, machinepool.GetGroup:
@@ -31,7 +31,7 @@ func verb(e machinepool.Effect) engine.Verb {
 	return engine.Mutate
 }
 
-// changes is what an effect would change.
+// changes returns what an effect would change.
 func (p *pass) changes(e machinepool.Effect, pool string) []engine.Change {
 	var call string
 	switch e.(type) {
@@ -65,7 +65,7 @@ func (p *pass) changes(e machinepool.Effect, pool string) []engine.Change {
 	return []engine.Change{{What: "call " + call + " for " + pool}}
 }
 
-// nodeChanges is changes for an effect on nodes: what it does to the first that is there.
+// nodeChanges returns the change that an effect on nodes would make to the first node that exists.
 func (p *pass) nodeChanges(e machinepool.Effect) []engine.Change {
 	switch e := any(e).(type) { // of all effects, only these are about nodes
 	case *machinepool.DrainNodes:
@@ -125,7 +125,7 @@ func (p *pass) carryOut(ctx context.Context, e machinepool.Effect) (err error) {
 	return err
 }
 
-// readPool replaces the pool by what the store says now.
+// readPool reads the pool live.
 func (p *pass) readPool(ctx context.Context) error {
 	pool, err := p.Pools.Live().Get(ctx, p.Key)
 	switch {
@@ -138,8 +138,8 @@ func (p *pass) readPool(ctx context.Context) error {
 	return p.readNodes(ctx)
 }
 
-// request is what every request has, and the driver to make it. Where the class may not
-// take its secret, that driver makes no call and answers so, as machines are answered.
+// request returns what all requests have in common, and the driver to call. If the class may not
+// take its secret, that driver makes no call, and answers with the same error as for machines.
 func (p *pass) request(ctx context.Context) (pooldriver.Request, pooldriver.Driver, error) {
 	secret, err := p.secrets.Merged(ctx, p.o.Class)
 	d := p.Driver
@@ -150,17 +150,17 @@ func (p *pass) request(ctx context.Context) (pooldriver.Request, pooldriver.Driv
 	return pooldriver.Request{Pool: p.o.Pool.Clone(), Class: p.o.Class.Clone(), Secret: secret}, d, err
 }
 
-// ended is a driver's answer to a call that began at began.
-func (p *pass) ended(ctx context.Context, began time.Time, r *pooldriver.Response, err error) (*machinepool.Group, error) {
+// noteAnswer notes how a call ended that began at began, and returns its answer.
+func (p *pass) noteAnswer(ctx context.Context, began time.Time, r *pooldriver.Response, err error) (*machinepool.Group, error) {
 	if p.Paces.Note(p.o.Class, err, began, p.Now()) > 0 {
 		p.slowed = true
 	}
-	return answered(ctx, r, err)
+	return groupAnswer(ctx, r, err)
 }
 
-// answered is an answer. When the pass's own context has ended, nothing is
-// concluded from a failure.
-func answered(ctx context.Context, r *pooldriver.Response, err error) (*machinepool.Group, error) {
+// groupAnswer turns a driver's answer into an observation. When the pass's own context has ended,
+// nothing is concluded from a failure.
+func groupAnswer(ctx context.Context, r *pooldriver.Response, err error) (*machinepool.Group, error) {
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
@@ -177,8 +177,8 @@ func (p *pass) getGroup(ctx context.Context) error {
 		return err
 	}
 	now := p.Now()
-	got, err := d.GetPoolStatus(p.call(ctx), &pooldriver.GetPoolStatusRequest{Request: base})
-	g, failed := p.ended(ctx, now, nil, err)
+	got, err := d.GetPoolStatus(p.callContext(ctx), &pooldriver.GetPoolStatusRequest{Request: base})
+	g, failed := p.noteAnswer(ctx, now, nil, err)
 	if failed != nil || p.slowed {
 		return failed
 	}
@@ -189,11 +189,11 @@ func (p *pass) getGroup(ctx context.Context) error {
 	}
 	p.o.Memory.See(p.o.Pool, g)
 	p.o.Group, p.o.Looked = g, true
-	p.groups.Store(p.Key, known{uid: p.o.Pool.UID, group: g})
+	p.groups.Store(p.Key, seenGroup{uid: p.o.Pool.UID, group: g})
 	return nil
 }
 
-// change makes a call that changes the group: what was known of it is dropped before.
+// change makes a call that changes the group. First it drops what was known of the group.
 func (p *pass) change(ctx context.Context, e machinepool.Effect) error {
 	base, d, err := p.request(ctx)
 	if err != nil {
@@ -208,17 +208,17 @@ func (p *pass) change(ctx context.Context, e machinepool.Effect) error {
 	case machinepool.UpdateGroup:
 		p.o.Updated, err = p.updateGroup(ctx, d, base)
 	case machinepool.ScaleGroup:
-		r, failed := d.ScalePool(p.call(ctx), &pooldriver.ScalePoolRequest{Request: base, To: e.To})
-		p.o.Scaled, err = p.ended(ctx, began, r, failed)
+		r, failed := d.ScalePool(p.callContext(ctx), &pooldriver.ScalePoolRequest{Request: base, To: e.To})
+		p.o.Scaled, err = p.noteAnswer(ctx, began, r, failed)
 	case *machinepool.RemoveInstances:
-		r, failed := d.DeleteInstances(p.call(ctx), &pooldriver.DeleteInstancesRequest{Request: base, ProviderIDs: e.ProviderIDs})
-		p.o.Deleted, err = p.ended(ctx, began, r, failed)
+		r, failed := d.DeleteInstances(p.callContext(ctx), &pooldriver.DeleteInstancesRequest{Request: base, ProviderIDs: e.ProviderIDs})
+		p.o.Deleted, err = p.noteAnswer(ctx, began, r, failed)
 	case machinepool.ReplaceOne:
-		r, failed := d.ReplaceInstance(p.call(ctx), &pooldriver.ReplaceInstanceRequest{Request: base, ProviderID: e.ProviderID})
-		p.o.Replaced, err = p.ended(ctx, began, r, failed)
+		r, failed := d.ReplaceInstance(p.callContext(ctx), &pooldriver.ReplaceInstanceRequest{Request: base, ProviderID: e.ProviderID})
+		p.o.Replaced, err = p.noteAnswer(ctx, began, r, failed)
 	case *machinepool.TellDrained:
-		r, failed := d.InstancesDrained(p.call(ctx), &pooldriver.InstancesDrainedRequest{Request: base, ProviderIDs: e.ProviderIDs})
-		p.o.Told, err = p.ended(ctx, began, r, failed)
+		r, failed := d.InstancesDrained(p.callContext(ctx), &pooldriver.InstancesDrainedRequest{Request: base, ProviderIDs: e.ProviderIDs})
+		p.o.Told, err = p.noteAnswer(ctx, began, r, failed)
 	case machinepool.ReadPool, machinepool.GetGroup, machinepool.DeleteGroup, machinepool.RemoveBootstrap, machinepool.Renew,
 		machinepool.RemoveToken, *machinepool.DrainNodes, *machinepool.KeepNodes:
 		err = fmt.Errorf("effect %T changes no group", e)
@@ -229,21 +229,21 @@ func (p *pass) change(ctx context.Context, e machinepool.Effect) error {
 func (p *pass) createGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request, n int32) (*machinepool.Group, error) {
 	data, err := p.data(ctx)
 	if err != nil {
-		return answered(ctx, nil, err)
+		return groupAnswer(ctx, nil, err)
 	}
 	began := p.Now()
-	r, err := d.CreatePool(p.call(ctx), &pooldriver.CreatePoolRequest{Request: base, Replicas: n, Bootstrap: data})
-	return p.ended(ctx, began, r, err)
+	r, err := d.CreatePool(p.callContext(ctx), &pooldriver.CreatePoolRequest{Request: base, Replicas: n, Bootstrap: data})
+	return p.noteAnswer(ctx, began, r, err)
 }
 
 func (p *pass) updateGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request) (*machinepool.Group, error) {
 	data, err := p.data(ctx)
 	if err != nil {
-		return answered(ctx, nil, err)
+		return groupAnswer(ctx, nil, err)
 	}
 	began := p.Now()
-	r, err := d.UpdatePool(p.call(ctx), &pooldriver.UpdatePoolRequest{Request: base, Bootstrap: data})
-	return p.ended(ctx, began, r, err)
+	r, err := d.UpdatePool(p.callContext(ctx), &pooldriver.UpdatePoolRequest{Request: base, Bootstrap: data})
+	return p.noteAnswer(ctx, began, r, err)
 }
 
 func (p *pass) deleteGroup(ctx context.Context) (*machinepool.Group, error) {
@@ -254,12 +254,12 @@ func (p *pass) deleteGroup(ctx context.Context) (*machinepool.Group, error) {
 	p.o.Group = nil
 	p.groups.Delete(p.Key)
 	began := p.Now()
-	r, err := d.DeletePool(p.call(ctx), &pooldriver.DeletePoolRequest{Request: base})
-	return p.ended(ctx, began, r, err)
+	r, err := d.DeletePool(p.callContext(ctx), &pooldriver.DeletePoolRequest{Request: base})
+	return p.noteAnswer(ctx, began, r, err)
 }
 
-// drainNodes continues the drains of instances that leave, one after the other:
-// no call waits for a pod. One that fails is not empty, and tried again.
+// drainNodes continues the drains of instances that are to be removed, one after the other:
+// no call waits for a pod. A node whose drain fails does not count as drained, and is tried again.
 func (p *pass) drainNodes(ctx context.Context, e *machinepool.DrainNodes) (*machinepool.DrainAnswer, error) {
 	drained := &machinepool.DrainAnswer{}
 	for _, l := range e.Leaving {
@@ -290,7 +290,7 @@ func (p *pass) drainNodes(ctx context.Context, e *machinepool.DrainNodes) (*mach
 	return drained, nil
 }
 
-// standIn is a machine to a drainer: an instance of a pool has none.
+// standIn returns a machine for the drainer, since an instance of a pool has none.
 func (p *pass) standIn(n *machine.Node) *machine.Machine {
 	return &machine.Machine{
 		Meta: object.Meta{Key: p.Key, UID: p.o.Pool.UID},

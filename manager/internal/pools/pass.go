@@ -26,13 +26,13 @@ type Config struct {
 	Secrets store.Collection[*machine.Secret] // nil: there are none
 	// Machines own nodes that are of no pool. Nil: there are none.
 	Machines *engine.Objects[*machine.Machine]
-	// NodeMachine is the label of nodes that names the machine of each.
+	// NodeMachine is the label of a node that names its machine.
 	NodeMachine string
-	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
+	// SecretNamespaces are those that classes may take secrets from, besides their own. Nil: all.
 	SecretNamespaces []string
 
 	Driver pooldriver.Driver
-	// Tokens makes the bootstrap tokens that bootstrap data ask for. Nil: nothing does.
+	// Tokens makes the bootstrap tokens that bootstrap data ask for. Nil: there are none.
 	Tokens port.Tokens
 	// CallTimeout bounds each call of Tokens.
 	CallTimeout time.Duration
@@ -40,16 +40,16 @@ type Config struct {
 	Drainer     port.Drainer
 	Keeper      port.NodeKeeper // nil: nodes are not drained
 	Policy      *machinepool.Policy
-	// Paces are shared with all that call the provider. Nil: nothing is paced.
+	// Paces are shared by all callers of the provider. Nil: no call has to wait.
 	Paces *pace.Paces
 
 	// Delay reports whether no pass may be made yet. Nil: any time.
 	Delay func() (engine.Result, bool)
 	// Frozen reports whether an API server does not answer.
 	Frozen func() bool
-	// Thaw returns when to look again at what is frozen and would be looked at again at at.
+	// Thaw returns when to look at a frozen pool again that is due at at.
 	Thaw func(at time.Time) time.Time
-	// Panic sets aside what a pool's drains hold; nil: nothing does.
+	// Panic sets the permits of a pool's drains aside, because its pass panicked; may be nil.
 	Panic func(context.Context, object.Key)
 }
 
@@ -58,9 +58,9 @@ type reconciler struct {
 	secrets  secrets.Secrets
 	features machinepool.Features
 	// groups holds the last answer about each pool's group, by the pool's key.
-	// To lose it costs a call.
+	// Losing it costs a call.
 	groups sync.Map
-	// memories holds what the answers about each pool's group were, by the pool's key.
+	// memories holds what is remembered of earlier answers about each pool's group, by the pool's key.
 	memories sync.Map
 	// tokens holds what is known of each pool's bootstrap token, by the pool's key.
 	tokens sync.Map
@@ -72,8 +72,8 @@ type memory struct {
 	machinepool.Memory
 }
 
-// remembered returns what is remembered of a pool.
-func (r *reconciler) remembered(pool *machinepool.Pool) *machinepool.Memory {
+// memoryOf returns what is remembered of a pool.
+func (r *reconciler) memoryOf(pool *machinepool.Pool) *machinepool.Memory {
 	if have, ok := r.memories.Load(pool.Key); ok && have.(*memory).uid == pool.UID {
 		return &have.(*memory).Memory
 	}
@@ -89,11 +89,11 @@ func (r *reconciler) forget(key object.Key) {
 	r.tokens.Delete(key)
 }
 
-// known is a group as it was last seen, of a pool by its UID.
-type known struct {
-	uid   string
-	group *machinepool.Group
-	kept  bool // for a call that waits for its turn
+// seenGroup is the group of a pool, by the pool's UID, as it was last seen.
+type seenGroup struct {
+	uid     string
+	group   *machinepool.Group
+	forCall bool // a call follows from it that waits for its turn
 }
 
 // pass is one pass over one pool.
@@ -102,7 +102,7 @@ type pass struct {
 	*reconciler
 	o    machinepool.Observation
 	plan machinepool.Plan
-	// unsure: it is not known whether the bootstrap data ask for a token.
+	// unsure says that it is not known whether the bootstrap data ask for a token.
 	unsure bool
 
 	turn   bool // the pace of the provider lets this pass make its next call
@@ -123,7 +123,7 @@ func (p *pass) readNodes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, n := range nodes { // two nodes of one ID: the younger one is it
+		for _, n := range nodes { // of two nodes with one ID, the younger one counts
 			if have := found[id]; have == nil || n.CreatedAt.After(have.CreatedAt) {
 				found[id] = n
 			}
@@ -132,7 +132,7 @@ func (p *pass) readNodes(ctx context.Context) error {
 	p.o.Nodes, p.o.Unmatched = found, nil
 	for _, id := range p.o.Pool.Spec.ProviderIDs {
 		if id != "" && found[id] == nil {
-			free, err := p.free(ctx)
+			free, err := p.freeNodes(ctx)
 			p.o.Unmatched = machinepool.MatchNodes(p.o.Pool.Spec.ProviderIDs, found, free)
 			return err
 		}
@@ -140,9 +140,9 @@ func (p *pass) readNodes(ctx context.Context) error {
 	return nil
 }
 
-// free returns the nodes that neither a machine nor an instance of a pool owns, as far as names and IDs
+// freeNodes returns the nodes that belong to no machine and no instance of a pool, as far as names and IDs
 // show.
-func (p *pass) free(ctx context.Context) (free []*machine.Node, err error) {
+func (p *pass) freeNodes(ctx context.Context) (free []*machine.Node, err error) {
 	nodes, err := p.Nodes.List(ctx, store.Query{})
 	if err != nil {
 		return nil, err
@@ -175,9 +175,9 @@ func (p *pass) free(ctx context.Context) (free []*machine.Node, err error) {
 	return free, nil
 }
 
-// keptFor is how long an answer about a group is kept for a call that waits for its turn. Without that,
-// the look before the call would take each turn.
-const keptFor = 2 * time.Minute
+// validFor is how long an answer about a group is used for a call that waits for its turn. Otherwise
+// every turn would be spent on asking for the group again.
+const validFor = 2 * time.Minute
 
 // calls reports whether the plan calls the provider, or announces such a call.
 func (p *pass) calls() bool {
@@ -194,7 +194,7 @@ func (p *pass) calls() bool {
 	return false
 }
 
-// paced holds a plan back that calls the provider, until it is the pool's turn.
+// paced returns a wait instead of a plan that calls the provider, until it is the pool's turn.
 func (p *pass) paced() (engine.Step, bool) {
 	if p.turn || p.o.Class == nil || !p.calls() {
 		return engine.Step{}, false
@@ -205,16 +205,16 @@ func (p *pass) paced() (engine.Step, bool) {
 		return engine.Step{}, false
 	}
 	if p.o.Looked && p.o.Group != nil {
-		p.groups.Store(p.Key, known{uid: p.o.Pool.UID, group: p.o.Group, kept: true})
+		p.groups.Store(p.Key, seenGroup{uid: p.o.Pool.UID, group: p.o.Group, forCall: true})
 	}
 	why := decision.Why{Reason: pace.ReasonPaced, Name: p.o.Class.Name, For: at.Sub(now)}
 	return engine.Step{Verb: engine.Wait, Why: why, At: at}, true
 }
 
-// restore takes back what a pass concluded from a call that was not made.
+// restore restores the observation, after a call that the provider did not carry out.
 func (p *pass) restore(before *machinepool.Observation) {
 	p.o, p.turn = *before, false
 	if p.o.Group != nil {
-		p.groups.Store(p.Key, known{uid: p.o.Pool.UID, group: p.o.Group})
+		p.groups.Store(p.Key, seenGroup{uid: p.o.Pool.UID, group: p.o.Group})
 	}
 }

@@ -85,8 +85,8 @@ func (p *pass) Changes() []engine.Change {
 	return p.changes(p.plan.Effect, pool)
 }
 
-// Read implements engine.Steps. A second read of a pass keeps what providers and drainers have answered:
-// a pool that has become another one is a conflict.
+// Read implements engine.Steps. A second read of a pass keeps the answers of providers and drainers; it is
+// a conflict if the pool has changed.
 func (p *pass) Read(ctx context.Context, live bool) error {
 	reader := store.Reader[*machinepool.Pool](p.Pools)
 	if live {
@@ -101,11 +101,11 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	}
 	p.o = machinepool.Observation{
 		Pool: pool, NoCluster: p.Nodes == nil, NoDrain: p.Keeper == nil, Fresh: live,
-		Failures: p.Failures(), Features: p.features, Memory: p.remembered(pool),
+		Failures: p.Failures(), Features: p.features, Memory: p.memoryOf(pool),
 	}
-	if last, ok := p.groups.Load(p.Key); ok && last.(known).uid == pool.UID {
-		p.o.Group = last.(known).group
-		p.o.Looked = last.(known).kept && p.Now().Sub(p.o.Group.At) < keptFor
+	if last, ok := p.groups.Load(p.Key); ok && last.(seenGroup).uid == pool.UID {
+		p.o.Group = last.(seenGroup).group
+		p.o.Looked = last.(seenGroup).forCall && p.Now().Sub(p.o.Group.At) < validFor
 	}
 	if ref := pool.Spec.Template.Class; ref.Name != "" && !ref.Foreign() {
 		p.o.Class, err = p.Classes.Get(ctx, object.Key{Namespace: pool.Namespace, Name: ref.Name})
@@ -122,8 +122,8 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	return p.readNodes(ctx)
 }
 
-// write carries out the plan's write. The object that comes back takes the
-// pool's place in the observation, and its instances' nodes are found again.
+// write carries out the plan's write. It observes the pool as it was stored, and
+// finds the nodes of its instances again.
 func (p *pass) write(ctx context.Context) error {
 	before := p.o.Pool
 	after, err := p.Pools.Write(ctx, p.changed())
@@ -142,7 +142,7 @@ func (p *pass) write(ctx context.Context) error {
 	return nil
 }
 
-// changed is what the plan's write makes of the pool.
+// changed returns the plan's write of the pool.
 func (p *pass) changed() *engine.Write[*machinepool.Pool] {
 	w := &engine.Write[*machinepool.Pool]{Before: p.o.Pool, Moves: []machine.Move{p.plan.Move}, Why: p.plan.Why, Seen: &p.o}
 	switch change := p.plan.Write.(type) {
@@ -156,7 +156,7 @@ func (p *pass) changed() *engine.Write[*machinepool.Pool] {
 	return w
 }
 
-// report tells of a write that is stored.
+// report emits the event of a write that is stored.
 func (p *pass) report(ctx context.Context, before *machinepool.Pool) {
 	why, moved := p.plan.Why, p.plan.Move != (machine.Move{})
 	op := &p.o.Pool.Status.LastOperation
@@ -194,7 +194,7 @@ func (s secretsOfPools) Data(ctx context.Context, p *machinepool.Pool) (*machine
 	}
 	secret, err := s.collection.Get(ctx, object.Key{Namespace: p.Namespace, Name: *name})
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil //nolint:nilnil // it is waited for
+		return nil, nil //nolint:nilnil // the decision waits for it
 	}
 	if err != nil {
 		return nil, err
@@ -206,5 +206,5 @@ func (s secretsOfPools) Renew(context.Context, *machinepool.Pool, time.Time) err
 	return codes.New(codes.Unimplemented, "nobody renews bootstrap tokens here")
 }
 
-// Delete deletes nothing: nothing here makes what a config names.
+// Delete deletes nothing: the secrets belong to users.
 func (s secretsOfPools) Delete(context.Context, *machinepool.Pool) error { return nil }

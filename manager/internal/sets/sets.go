@@ -41,7 +41,7 @@ func (r *reconciler) forget(key object.Key) {
 	}
 }
 
-// createdFor returns up to which ordinal names of the set's last reservation became machines.
+// createdFor returns the ordinal up to which the names of the set's last reservation became machines.
 func (r *reconciler) createdFor(s *machineset.Set) int64 {
 	c := r.notes.Of(s.Key).created
 	if c.uid == s.UID && c.of.Reserved == s.Instructions.Reservation.Reserved && c.of.At.Equal(s.Instructions.Reservation.At) {
@@ -113,7 +113,7 @@ func (p *pass) Changes() []engine.Change {
 	orders, verb := p.orders(), "update"
 	switch {
 	case len(p.plan.Create) > 0:
-		orders, verb = orders[:1], "create" // slowly: the others follow if it succeeds
+		orders, verb = orders[:1], "create" // the others follow if it succeeds
 	case len(p.plan.Delete) > 0:
 		verb = "delete"
 	}
@@ -169,8 +169,8 @@ func anyFailed(machines []*machine.Machine) bool {
 	return false
 }
 
-// unchanged returns a conflict if the set is another one than before its machines were read. What was
-// read in between belongs to the set as it was then.
+// unchanged returns a conflict if the set has changed since its machines were read: they may not belong to
+// the set as it is now.
 func (p *pass) unchanged(ctx context.Context, sets store.Reader[*machineset.Set], before *machineset.Set) error {
 	after, err := sets.Get(ctx, p.Key)
 	if err != nil {
@@ -217,14 +217,14 @@ type Config struct {
 	Delay func() (engine.Result, bool)
 	// Frozen reports whether an API server does not answer, so that nothing is created.
 	Frozen func() bool
-	// Thaw returns when to look again at what is frozen and would be looked at again at at.
+	// Thaw returns when to look at a frozen set again that is due at at.
 	Thaw func(at time.Time) time.Time
-	// Creations returns what holds the creations of a class back (nil: nothing), and the versions that
-	// they are made from. Those are needed only if the set's machines fail.
+	// Creations returns the backoff of a class (nil: no create has to wait), and the versions that machines
+	// are created from. The versions are needed only if the set's machines fail.
 	Creations func(ctx context.Context, class object.Key, failing bool) (*machine.ClassBackoff, machine.Inputs, error)
-	// Settled is told of a set and its machines at the end of a pass; may be nil.
+	// Settled is called with a set and its machines at the end of a pass; may be nil.
 	Settled func(*machineset.Set, []*machine.Machine)
-	// Forget is told of a set that is gone; may be nil.
+	// Forget is called with a set that is gone; may be nil.
 	Forget func(object.Key)
 }
 
@@ -233,15 +233,15 @@ type reconciler struct {
 	notes engine.Notes[notes]
 }
 
-// notes are what a process remembers of a set. If they are lost, names that became machines are
-// settled at once, or used again for as long as creates may be under way.
+// notes are what a process remembers of a set. If they are lost, a reservation is settled by a write of its
+// own, or a name whose machine is gone is used once more.
 type notes struct {
 	statusWritten time.Time
 	created       created
 }
 
-// created is up to which ordinal the names of one reservation of one set are known to have become
-// machines. Of any other reservation, also one that was put back, it says nothing.
+// created says up to which ordinal the names of one reservation of a set are known to have become
+// machines. It says nothing about any other reservation, not even about one that somebody restored.
 type created struct {
 	uid     string
 	of      machineset.Reservation
@@ -257,7 +257,7 @@ type pass struct {
 	bound overshoot.Plan // comes before plan
 }
 
-// orders are those of the plan.
+// orders returns the plan's orders.
 func (p *pass) orders() []machineset.Order {
 	for _, orders := range [...][]machineset.Order{p.plan.Create, p.plan.Delete, p.plan.Adopt, p.plan.Release, p.plan.Push} {
 		if len(orders) > 0 {
@@ -286,7 +286,7 @@ func (p *pass) create(ctx context.Context, b *engine.Batch[*machine.Machine]) er
 	return p.conclude(ctx, orders, out, &p.o.Refused.Create)
 }
 
-// each carries out the plan's orders at once, and stores the first refusal where the caller says.
+// each carries out the plan's orders at the same time, and stores the first refusal in refused.
 func (p *pass) each(ctx context.Context, b *engine.Batch[*machine.Machine], name string,
 	do engine.Order[*machine.Machine], refused **machine.Outcome,
 ) error {
@@ -304,8 +304,8 @@ func machinesOf(orders []machineset.Order) []*machine.Machine {
 	return machines
 }
 
-// conclude tells of the first order that was carried out, which stands for its batch, and puts the first
-// refusal where it belongs in the observation.
+// conclude emits one event for a batch, that of the first order that was carried out, and stores the first
+// refusal in refused.
 func (p *pass) conclude(ctx context.Context, orders []machineset.Order, out []engine.Outcome[*machine.Machine],
 	refused **machine.Outcome,
 ) error {
@@ -327,7 +327,7 @@ func (p *pass) conclude(ctx context.Context, orders []machineset.Order, out []en
 	return err
 }
 
-// decideBound freezes a set without an owner that has too many machines, or lets it thaw. Any other
+// decideBound freezes a set without an owner that has too many machines, or thaws it. Any other
 // set follows its deployment.
 func (p *pass) decideBound(ctx context.Context) (bounded bool, err error) {
 	p.bound = overshoot.Plan{}
