@@ -16,20 +16,18 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
-// Step is something that users, or other programs, do. If its object is gone, nothing happens.
+// Step is something that users or other programs do. If its object does not exist, nothing happens.
 type Step struct {
 	// After is the time since the step before.
 	After time.Duration
 	Do    Action
-	// Name is the deployment's for Roll to Delete, ScaleDown and Retag, the app's for Resize, the
-	// pool's for steps that change pools.
+	// Name is the name of a deployment, of an app (Resize), or of a pool (steps that change pools).
 	Name string
-	// Class is the one that Roll and RollBriefly ask for, that RemakeClass removes, or whose tags Tag
-	// changes.
+	// Class is the name of the class that Roll and RollBriefly ask for, that RemakeClass removes, that
+	// SpoilClass spoils, or whose tags Tag changes.
 	Class string
-	// N is the number of replicas for Scale and Resize, the revision for
-	// Rollback, and which machine, VM, node or zone for the others: it is taken
-	// modulo their number.
+	// N is the number of replicas for Scale and Resize, and the revision for Rollback. For steps about
+	// a machine, VM, node or zone it says which one, modulo their number.
 	N int
 	// Value is what Preserve, PreserveNode and Prioritize write.
 	Value string
@@ -46,7 +44,7 @@ const (
 	Roll Action = "roll"
 	// Scale asks for another number of machines.
 	Scale Action = "scale"
-	// Rollback asks for an earlier revision; 0: the one before.
+	// Rollback asks for an earlier revision. 0 is the previous one.
 	Rollback Action = "rollback"
 	// Pause and Resume stop and start rollouts.
 	Pause  Action = "pause"
@@ -66,35 +64,36 @@ const (
 	CordonNode Action = "cordon node"
 	// RemoveVM removes a VM at the provider.
 	RemoveVM Action = "remove VM"
-	// OrphanVM makes an orphan VM, every other time under the name of a machine that has one.
+	// OrphanVM creates a VM without a machine. If N is odd, it has the name of a machine with a VM.
 	OrphanVM Action = "stray"
 
-	// StopControl and StopTarget make an API stop answering, StopZone a zone.
+	// StopControl and StopTarget make the API of the control plane or of the target cluster stop
+	// answering for For. StopZone makes a zone of the provider fail.
 	StopControl Action = "stop control"
 	StopTarget  Action = "stop target"
 	StopZone    Action = "stop zone"
-	// JumpClock sets the manager's clock ahead, or back if For is negative.
+	// JumpClock sets the manager's clock ahead by For, or back if For is negative.
 	JumpClock Action = "jump clock"
 )
 
-// These are the requests that users make for single machines and sets, and for existing VMs.
+// These are the steps by which users change single machines, sets, and existing VMs.
 const (
 	// PauseMachine and PauseSet pause a machine or a set for For. Zero: until the faults stop.
 	PauseMachine Action = "pause machine"
 	PauseSet     Action = "pause set"
-	// Preserve and PreserveNode write Value as the request to keep a machine for inspection, on it
-	// or on its node. If Value is empty, they remove the request.
+	// Preserve and PreserveNode request that a machine is kept for inspection. They write Value to the
+	// annotation of the machine or of its node, or remove the annotation if Value is empty.
 	Preserve     Action = "preserve machine"
 	PreserveNode Action = "preserve by node"
 	// Prioritize writes Value as a machine's deletion priority.
 	Prioritize Action = "prioritize machine"
 	// Replace asks for the replacement of a machine.
 	Replace Action = "replace machine"
-	// ScaleDown is what an autoscaler does: the deployment Name loses one or two machines, and
-	// those from the Nth on are to be deleted.
+	// ScaleDown is what an autoscaler does: it removes one or two machines from the deployment Name,
+	// and chooses them by name: the Nth machine and the one after it.
 	ScaleDown Action = "scale down"
-	// Tag changes the tags of class Class, the Nth time. Retag makes the deployment Name ask for a
-	// class that differs from its own in its tags only.
+	// Tag changes the tags of class Class; N makes them differ. Retag makes the deployment Name ask
+	// for a class that differs from its own in its tags only.
 	Tag   Action = "tag class"
 	Retag Action = "retag"
 )
@@ -106,62 +105,64 @@ const (
 	RollPool  Action = "roll pool"
 	// SpreadPool asks for N failure domains.
 	SpreadPool Action = "spread pool"
-	// BoundPool has a pool updated with N instances more than wanted, or with N fewer if Value is
-	// "missing". N 0: as the provider likes.
+	// BoundPool sets the bounds of a pool's updates: N instances more than wanted, or N fewer if Value
+	// is "missing". If N is 0, the provider chooses the bounds.
 	BoundPool Action = "bound pool"
-	// Autoscale gives the size of a pool to the provider, with Value "true", or takes it back.
-	// ResizeGroup sets the group's size to N, as its autoscaler does, or a person by hand.
+	// Autoscale lets the provider decide the size of a pool if Value is "true", and else the pool's
+	// spec. ResizeGroup sets the group's size to N at the provider, as an autoscaler or a person does.
 	Autoscale   Action = "autoscale pool"
 	ResizeGroup Action = "resize group"
 	// ReplaceNode makes the node of the Nth instance ask for a replacement.
 	ReplaceNode Action = "replace node"
-	// AskDrain makes the provider request the drain of the Nth instance and wait for it.
+	// AskDrain makes the provider request the drain of the Nth instance, and wait until it is drained.
 	AskDrain Action = "ask drain"
 	// LoseInstance removes the Nth instance at the provider. LoseGroup removes the group.
 	LoseInstance Action = "lose instance"
 	LoseGroup    Action = "lose group"
-	// FailGroup makes the provider report for For that a group can't work.
+	// FailGroup makes the provider report for For that a group has failed.
 	FailGroup Action = "fail group"
 	// StopGroups makes the provider answer no call about groups for For.
 	StopGroups Action = "stop groups"
-	// DeletePool deletes a pool. RemakePool also makes one of the same name once it is gone.
+	// DeletePool deletes a pool. RemakePool also creates another one of the same name after that.
 	DeletePool Action = "delete pool"
 	RemakePool Action = "remake pool"
 	// ForgetPool removes the record of a pool with its finalizer. Its group is then an orphan.
 	ForgetPool Action = "forget pool"
 )
 
-// These are what other programs and people do to objects that the manager works on.
+// These are the steps by which other programs and people change objects that the manager works on.
 const (
-	// FlickerNodes makes up to N nodes silent for up to For, again and again for half an hour.
+	// FlickerNodes makes up to N nodes NotReady for up to For, again and again for half an hour.
 	FlickerNodes Action = "flicker nodes"
 	// RegisterNode removes the Nth node with its finalizer. Its kubelet registers it again within For,
-	// with another UID and without anything that others have put on it.
+	// with another UID and without the labels and taints that others had added.
 	RegisterNode Action = "register node again"
-	// StripNode takes labels of the manager's and all taints off the Nth node, puts the labels back
-	// after For unless it is zero, and leaves a label of its own.
+	// StripNode removes some of the manager's labels and all taints from the Nth node, and adds another
+	// label. It puts the removed labels back after For, unless For is zero.
 	StripNode Action = "strip node"
-	// FightOverNodes has another program undo on sight, for For, what the manager writes on nodes: the
-	// Nth of a label, a changed label, a taint, the finalizer and the startup taint's removal.
+	// FightOverNodes makes another program undo for For what the manager writes on nodes, as soon as it
+	// sees it. N chooses what: a label, a changed label, a taint, the finalizer, or the removal of the
+	// startup taint.
 	FightOverNodes Action = "fight over nodes"
 	// TouchObjects writes an annotation that means nothing to the manager on all machines, sets,
 	// classes and secrets, every ten seconds for For.
 	TouchObjects Action = "touch objects"
-	// SelectNodes puts the label on up to N nodes of machines by which a user selects a machine for its update in place.
+	// SelectNodes puts the label that selects a machine for its update in place on up to N nodes.
 	SelectNodes Action = "select nodes"
-	// RemakeClass removes class Class with its finalizer, and makes it again after For.
+	// RemakeClass removes class Class with its finalizer, and creates it again after For.
 	RemakeClass Action = "remake class"
-	// RollBriefly asks for class Class in deployment Name, and for the former one again after For.
+	// RollBriefly makes deployment Name ask for class Class, and after For for its former class again.
 	RollBriefly Action = "roll briefly"
 	// SpoilTemplate gives the nodes of deployment Name a label that no API server accepts, for For.
 	SpoilTemplate Action = "spoil template"
 	// SpoilClass gives class Class a provider spec that no driver can read, for For.
 	SpoilClass Action = "spoil class"
 	// HoldDrain and HoldVM put a hook on all machines from the Nth on, which holds back the drain, or
-	// the deletion of the VM. It is taken off For after the machine's deletion has begun. Zero: never.
+	// the deletion of the VM. The hook is removed For after the machine's deletion has begun, or never
+	// if For is zero.
 	HoldDrain Action = "hold drain"
 	HoldVM    Action = "hold VM"
-	// ForceDeletion has a person force the Nth deletion that is under way.
+	// ForceDeletion forces the Nth deletion of a machine that is under way.
 	ForceDeletion Action = "force deletion"
 )
 
@@ -174,7 +175,7 @@ func isPoolAction(d Action) bool {
 	return false
 }
 
-// String returns what a step does.
+// String returns in words what a step does.
 func (s *Step) String() string {
 	switch s.Do {
 	case Roll:
@@ -233,7 +234,7 @@ func (w *World) Do(s *Step) {
 	w.check()
 }
 
-// disturb does to machines, nodes and VMs what a step says.
+// disturb does a step that deletes or disturbs machines, nodes, VMs or APIs.
 func (w *World) disturb(s *Step) {
 	switch s.Do {
 	case DeleteMachine:
@@ -266,13 +267,14 @@ func (w *World) disturb(s *Step) {
 	}
 }
 
-// deleteNode deletes a node, as somebody does who is not the manager.
+// deleteNode deletes a node, as a user does.
 func (w *World) deleteNode(n *machine.Node) {
 	w.excuseNode(n.Name)
 	_ = w.nodes.Delete(context.Background(), n.Key, n.UID)
 }
 
-// excuseNode records that a user asks for the deletion of a node's machine by deleting the node.
+// excuseNode records that the deletion of a node's machine is a user's wish, because the user deletes
+// the node.
 func (w *World) excuseNode(node string) {
 	for _, m := range w.machines.all() {
 		if m.Name == node {
@@ -284,16 +286,16 @@ func (w *World) excuseNode(node string) {
 // removeVM deletes the nth VM at the provider, without the manager.
 func (w *World) removeVM(n int) {
 	vms := w.provider.VMs()
-	if len(vms) == 0 { // also with a driver whose VMs are elsewhere
+	if len(vms) == 0 { // also if the driver's VMs are at another provider
 		return
 	}
 	w.provider.Remove(vms[n%len(vms)].ID)
 	w.count(VMLost)
 	w.changed()
-	w.lookAtVMs()
+	w.handleVMChanges()
 }
 
-// addOrphanVM adds an orphan VM: under a name of its own, or under that of a machine that has one.
+// addOrphanVM creates a VM without a machine, with a name of its own or with that of a machine with a VM.
 func (w *World) addOrphanVM(n int) {
 	if w.o.Class != nil { // the driver does not see it
 		return
@@ -306,13 +308,13 @@ func (w *World) addOrphanVM(n int) {
 	w.AddOrphanVM(fmt.Sprint("stray-", w.orphans))
 }
 
-// lone is a machine that belongs to no set, and that no selector picks.
+// lone is the key of the machine of Scenario.Lone.
 var lone = object.Key{Namespace: Namespace, Name: "by-hand"}
 
-// madeByHand: a user has made that machine.
+// madeByHand: a user has created the machine lone.
 type madeByHand struct{}
 
-// addLone makes a machine that belongs to no set, as a user would by hand.
+// addLone creates a machine that belongs to no set, as a user would by hand.
 func (w *World) addLone() error {
 	m := &machine.Machine{Meta: object.Meta{
 		Key: lone, Labels: map[string]string{"made": "by hand"},
@@ -326,14 +328,14 @@ func (w *World) addLone() error {
 	return err
 }
 
-// removeLone deletes that machine.
+// removeLone deletes the machine of addLone.
 func (w *World) removeLone() {
 	if m, err := w.machines.Get(context.Background(), lone); err == nil {
 		_ = w.machines.Delete(context.Background(), m.Key, m.UID) // seen in the same instant: it is there
 	}
 }
 
-// cordon marks the nth node unschedulable, as a user would, unless it is so already.
+// cordon cordons the nth node, as a user would, unless it is cordoned, drained or updated already.
 func (w *World) cordon(n int) {
 	node, found := nthOf(w.nodes, n)
 	if !found || node.Unschedulable || node.Drain != nil || !node.Applied.Update.Since.IsZero() {
@@ -346,12 +348,11 @@ func (w *World) cordon(n int) {
 	}
 }
 
-// Groups returns the simulated provider of groups, to be wrapped by
-// Options.PoolDriver.
+// Groups returns the simulated provider of groups. A driver of Options.PoolDriver may wrap it.
 func (w *World) Groups() pooldriver.Driver { return w.groups }
 
-// AddPool stores a pool, which should be in Namespace. If its template names a bootstrap config,
-// the data come after a while.
+// AddPool stores a pool, which should be in Namespace. If its template names a bootstrap config, the
+// bootstrap data are made some time later.
 func (w *World) AddPool(p *machinepool.Pool) error {
 	made, err := w.pools.Create(context.Background(), p)
 	if err == nil {
@@ -360,7 +361,7 @@ func (w *World) AddPool(p *machinepool.Pool) error {
 	return err
 }
 
-// actOnPool does what a step does to a pool.
+// actOnPool does a step about a pool.
 func (w *World) actOnPool(s *Step) {
 	if w.o.Pools == nil || !isPoolAction(s.Do) {
 		return
@@ -382,7 +383,7 @@ func (w *World) actOnPool(s *Step) {
 		w.poolCalls.silent, done = w.Now().Add(s.For), true
 	case DeletePool, RemakePool:
 		if p := w.pool(object.Key{Namespace: Namespace, Name: s.Name}); p != nil && !p.Deleted() {
-			w.remade[p.Key] = s.Do == RemakePool
+			w.toRemake[p.Key] = s.Do == RemakePool
 			done = w.pools.Delete(context.Background(), p.Key, p.UID) == nil
 		}
 	case ForgetPool:
@@ -395,7 +396,7 @@ func (w *World) actOnPool(s *Step) {
 	}
 }
 
-// bounds are those that BoundPool asks for.
+// bounds returns the bounds that BoundPool asks for.
 func (s *Step) bounds() *machinepool.RollingUpdate {
 	n := rollout.IntOrPercent{Value: int32(max(s.N, 0))}
 	switch {
@@ -407,13 +408,13 @@ func (s *Step) bounds() *machinepool.RollingUpdate {
 	return &machinepool.RollingUpdate{MaxSurge: n}
 }
 
-// forgetPool removes a pool's record.
+// forgetPool removes a pool's record, and leaves its group.
 func (w *World) forgetPool(k object.Key) bool {
 	p := w.pool(k)
 	if p == nil {
 		return false
 	}
-	delete(w.remade, k)
+	delete(w.toRemake, k)
 	w.excuses.forgotten[p.UID] = true
 	w.expectOwnerlessGroup(k)
 	bare := p.Clone()
@@ -425,8 +426,8 @@ func (w *World) forgetPool(k object.Key) bool {
 	return err == nil
 }
 
-// actOnGroup does what a step does at the provider, and reports whether there is a group or instance
-// that it can be done to.
+// actOnGroup does a step about a group at the provider. It reports whether there was such a group or
+// instance.
 func (w *World) actOnGroup(s *Step) bool {
 	g := w.groups.Of(object.Key{Namespace: Namespace, Name: s.Name})
 	if g == nil || g.Going {
@@ -461,19 +462,19 @@ func (w *World) actOnInstance(s *Step, i *groups.Instance) bool {
 	return err == nil
 }
 
-// poolGone makes pools again that are gone.
+// poolGone creates a pool again that is gone, if RemakePool asked for it.
 func (w *World) poolGone(e event) {
 	if e, ok := e.(stored[*machinepool.Pool]); ok && e.now == nil {
 		w.remake(e.key)
 	}
 }
 
-// remake makes a pool again that is gone, if a step asked for that.
+// remake creates a pool again some time after it is gone, if RemakePool asked for it.
 func (w *World) remake(k object.Key) {
-	if !w.remade[k] {
+	if !w.toRemake[k] {
 		return
 	}
-	delete(w.remade, k)
+	delete(w.toRemake, k)
 	w.After(w.upTo(time.Minute), func() {
 		p := Pool(k.Name, int32(w.chance(4)))
 		p.Spec.Template.Bootstrap = machinepool.Bootstrap{Config: "join"}
@@ -516,7 +517,7 @@ func machinesInWords(n int32) string {
 	return fmt.Sprint(n, " machines")
 }
 
-// recording is a history that is being recorded: marks of an instant, and spans.
+// recording is a history that is being recorded. It implements marker.
 type recording struct {
 	now  func() time.Time
 	h    history.History
@@ -526,7 +527,7 @@ type recording struct {
 // openSpan is a span that has not ended yet.
 type openSpan struct{ mark history.Mark }
 
-// after is the time since the beginning.
+// after returns the time since the start of the recording.
 func (t *recording) after() time.Duration { return t.now().Sub(t.h.Start) }
 
 // note implements marker.
@@ -563,17 +564,16 @@ type App struct {
 	// MinAvailable is how many pods the budget keeps healthy during evictions. Zero means no
 	// budget.
 	MinAvailable int
-	Grace        time.Duration // of each pod
+	Grace        time.Duration // how long a pod takes to terminate
 	// Boot is how long a pod takes from its binding to being healthy.
 	Boot time.Duration
-	// Volumes is how many persistent volumes each pod has. If it is zero, all pods are alike.
-	// Otherwise each pod has a number, which gives its name and its volumes, and a pod that is gone
+	// Volumes is how many persistent volumes each pod has. If it is not zero, the app is like a
+	// StatefulSet: each pod has a number, which gives its name and its volumes, and a pod that is gone
 	// is replaced by one with the same number.
 	Volumes int
-	// Work makes the app a Job: each of its pods completes at most that long after it became
-	// healthy, and another takes its place. If Work is zero, pods run until they are told to
-	// terminate.
+	// Work makes the app a Job: each pod completes at most this long after it became healthy, and
+	// another takes its place. If Work is zero, pods run until they are told to terminate.
 	Work time.Duration
-	// Tolerates says that the pods tolerate everything, so that they are bound to cordoned nodes too.
+	// Tolerates says that the pods tolerate every taint, so that they are bound to cordoned nodes, too.
 	Tolerates bool
 }

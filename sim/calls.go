@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
-// machineCalls are the calls to the provider about machines.
+// machineCalls carries out the calls to the provider about machines, and counts them.
 type machineCalls struct {
 	*base
 	*vms
@@ -41,21 +41,21 @@ func (c *machineCalls) arrived(s driver.CallInfo) {
 func (c *machineCalls) provide(ctx context.Context, next func(context.Context) error) error {
 	err := next(ctx)
 	c.acting = true
-	c.lookAtVMs()
+	c.handleVMChanges()
 	c.acting = false
 	c.check()
 	return err
 }
 
-// late schedules a call whose caller has died, to be carried out later. What it creates may come when
-// the machine is gone: that is no fault, and the VM has to be collected. A
-// deletion may come when a node with volumes has joined since.
+// late schedules a call whose caller has died, to be carried out later. If it creates a VM after its
+// machine is gone, that is no violation, and the VM has to be collected. If it deletes a VM, a node
+// with volumes may have joined since.
 func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(context.Context) error) {
 	ctx = context.WithoutCancel(ctx)
 	c.After(c.upTo(c.hazards.LateBy), func() {
 		c.count(CallLate)
 		if s.Method == codes.CreateMachine {
-			c.base.late[s.Object.Name] = true
+			c.lateVMs[s.Object.Name] = true
 		}
 		if s.Method == codes.UpdateMachine {
 			c.lateTags[s.Object.Name] = true
@@ -75,17 +75,17 @@ func (c *machineCalls) refusal(s driver.CallInfo) error {
 		c.refusals[Refusal{call, code}]++
 		switch {
 		case call != codes.GetMachineStatus:
-		case code == codes.NotFound, code == codes.OutOfRange, code == codes.Unimplemented, code == codes.Uninitialized: // these name no node, though there may be one
+		case code == codes.NotFound, code == codes.OutOfRange, code == codes.Unimplemented, code == codes.Uninitialized: // these answers name no node, though there may be one
 			c.misled[s.Object.Name] = true
 		}
 		return codes.New(code, "a fault of the simulated provider")
 	}
 	full := c.hazards.Capacity > 0 && c.provider.Count() >= c.hazards.Capacity
-	if call == codes.CreateMachine && (full || c.isDark(c.catalog.sizeOf(s.Class.Name))) {
+	if call == codes.CreateMachine && (full || c.zoneIsOut(c.catalog.sizeOf(s.Class.Name))) {
 		c.count(CapacityOut)
 		return codes.New(codes.ResourceExhausted, "the simulated provider has no more capacity")
 	}
-	if call == codes.GetMachineStatus && c.Now().Sub(c.born[s.Object.Name]) < c.hazards.Eventually {
+	if call == codes.GetMachineStatus && c.Now().Sub(c.vmCreated[s.Object.Name]) < c.hazards.Eventually {
 		c.count(StatusLagged)
 		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
 	}
@@ -119,19 +119,19 @@ func (c *machineCalls) throttle() bool {
 	return true
 }
 
-// liesAboutVM reports whether a code would make the manager believe wrongly that a VM is gone.
+// liesAboutVM reports whether a code would wrongly tell the manager that a VM is gone.
 func liesAboutVM(call codes.Call, code codes.Code) bool {
 	return code == codes.NotFound && (call == codes.DeleteMachine || call == codes.UpdateMachine)
 }
 
-// watchedMachines is a driver that checks which VMs are deleted as orphans. The machine of such a
-// call is made up, and has no UID.
+// watchedMachines wraps a driver and notices which VMs are deleted as orphans: in such a call, the
+// machine in the request has no UID.
 type watchedMachines struct {
 	driver.Driver
 	vms *vms
 }
 
-// Unwrap returns the driver that is watched.
+// Unwrap returns the wrapped driver.
 func (c watchedMachines) Unwrap() driver.Driver { return c.Driver }
 
 // DeleteMachine implements driver.Driver.
@@ -157,7 +157,7 @@ func (c watchedMachines) DeleteMachine(ctx context.Context, req *driver.DeleteMa
 	return out, err
 }
 
-// ListMachines implements driver.Driver. VMs that were made just now are missing.
+// ListMachines implements driver.Driver. As Faults say, new VMs are missing, and the spelling differs.
 func (c watchedMachines) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	got, err := c.Driver.ListMachines(ctx, req)
 	if err != nil || c.vms.hazards.Eventually == 0 && c.vms.hazards.Spelling == 0 {
@@ -170,7 +170,7 @@ func (c watchedMachines) ListMachines(ctx context.Context, req *driver.ListMachi
 	}
 	seen := make(map[string]string, len(got.Machines))
 	for id, name := range got.Machines {
-		if c.vms.Now().Sub(c.vms.made[id]) < c.vms.hazards.Eventually {
+		if c.vms.Now().Sub(c.vms.createdAt[id]) < c.vms.hazards.Eventually {
 			c.vms.count(ListLagged)
 			continue
 		}
@@ -185,13 +185,13 @@ type withoutUpdates struct{ *drivertest.Memory }
 // UpdatableFields implements driver.FieldUpdater.
 func (withoutUpdates) UpdatableFields() []string { return nil }
 
-// poolCalls are the calls to the provider about groups.
+// poolCalls carries out the calls to the provider about groups, and counts them.
 type poolCalls struct {
 	*base
 	*stores
 	groups       *groups.Provider
-	silent       time.Time // until then no call is answered
-	collects     bool      // the manager finds the groups of pools that are gone
+	silent       time.Time // until when no call is answered
+	collects     bool      // whether the manager collects the groups of deleted pools
 	calls        map[machinepool.Call]int
 	poolRefusals map[PoolRefusal]int
 }
@@ -203,7 +203,7 @@ func newPoolCalls(g *base, s *stores, p *groups.Provider, collects bool) *poolCa
 	}
 }
 
-// changes returns how many calls that change a group were made so far.
+// changes returns the number of calls so far that change a group.
 func (c *poolCalls) changes() (n int) {
 	for call, times := range c.calls {
 		if call != machinepool.GetPoolStatus && call != machinepool.ListPools {
@@ -213,8 +213,8 @@ func (c *poolCalls) changes() (n int) {
 	return n
 }
 
-// poolCalled: a process calls the driver of groups about a pool. to is the size that it orders,
-// ids are the instances that are to go.
+// poolCalled: a process calls the driver of groups about a pool. to is the size that it orders, ids are
+// the instances that it wants deleted, replaced, or reports as drained.
 type poolCalled struct {
 	pool *machinepool.Pool
 	call machinepool.Call
@@ -266,35 +266,35 @@ func (c *poolCalls) refusal(s driver.CallInfo) error {
 	return nil
 }
 
-// see forgets what was expected of a group that is gone.
+// see notes that a group is gone, so that it is no longer expected.
 func (c *poolCalls) see(e event) {
 	if e, ok := e.(groups.Gone); ok {
 		delete(c.lateGroups, e.Pool)
 	}
 }
 
-// watchedPools is a pool driver that reports each request.
+// watchedPools wraps a pool driver and emits an event for each request.
 type watchedPools struct {
 	pooldriver.Driver
 	calls *poolCalls
 }
 
-// Unwrap returns the driver that is watched.
+// Unwrap returns the wrapped driver.
 func (d watchedPools) Unwrap() pooldriver.Driver { return d.Driver }
 
-// CreatePool implements pooldriver.Driver. One that is carried out for a pool that
-// is gone leaves a group without a pool: the manager has to find it.
+// CreatePool implements pooldriver.Driver. If the pool is gone by now, its group has no owner, and the
+// manager has to find it.
 func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	c := d.calls
 	c.emit(poolCalled{pool: req.Pool, call: machinepool.CreatePool, to: req.Replicas})
-	if c.belated && c.goingPool(req.Pool.Key) || c.forgotten[req.Pool.UID] {
+	if c.belated && c.poolGoneOrDeleting(req.Pool.Key) || c.forgotten[req.Pool.UID] {
 		c.expectOwnerlessGroup(req.Pool.Key)
 	}
 	return d.Driver.CreatePool(ctx, req)
 }
 
-// expectOwnerlessGroup expects a group of a pool that is gone. If no manager looks for such groups, a
-// person does.
+// expectOwnerlessGroup notes that a pool that is gone has a group, or may get one. If the manager does
+// not collect such groups, the world removes it after a while, as a person would.
 func (c *poolCalls) expectOwnerlessGroup(k object.Key) {
 	c.lateGroups[k] = true
 	if c.collects {
@@ -302,7 +302,7 @@ func (c *poolCalls) expectOwnerlessGroup(k object.Key) {
 	}
 	c.After(10*time.Minute, func() {
 		delete(c.lateGroups, k)
-		if g := c.groups.Of(k); g != nil && c.goingPool(k) {
+		if g := c.groups.Of(k); g != nil && c.poolGoneOrDeleting(k) {
 			c.groups.Lose(g)
 		}
 	})
@@ -338,12 +338,12 @@ func (d watchedPools) InstancesDrained(ctx context.Context, req *pooldriver.Inst
 	return d.Driver.InstancesDrained(ctx, req)
 }
 
-// retrier is a user who continues rollouts that stopped because machines failed, once the faults have
-// stopped: the user pauses the deployment, and resumes it when the failures are forgotten.
+// retrier is a user who, once the faults have stopped, continues rollouts that stopped because machines
+// failed: the user pauses the deployment, and resumes it when its status counts no failures.
 type retrier struct {
 	*base
 	edit    func(name string, change func(*deployment.Spec))
-	retries map[string]bool // deployments that are paused for it, by name
+	retries map[string]bool // names of the deployments that the user has paused
 }
 
 func (r *retrier) see(e event) {

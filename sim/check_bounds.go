@@ -290,7 +290,7 @@ func (l *life) moved(to machine.Phase) machineNews {
 func (w *p07) widen(d *deployment.Deployment, machines []*machine.Machine) *bounds {
 	now := boundsOf(d)
 	b := w.bounds[d.UID]
-	if b == nil || isComplete(d, machines) && w.pledged(d) == d.Spec.Replicas {
+	if b == nil || isComplete(d, machines) && w.wantedBySets(d) == d.Spec.Replicas {
 		now.kept = w.keptOf(machines)
 		w.bounds[d.UID] = &now
 		return &now

@@ -119,7 +119,7 @@ func (w *p22) sawDrained(m *machine.Machine) {
 		}
 	}
 	stage, ended := m.Status.DeletionStage(), w.drained[m.UID]
-	since(&ended, w.Now(), stage == machine.StageDeleteVolumeAttachments || stage == machine.StageInitiateVMDeletion)
+	trackSince(&ended, w.Now(), stage == machine.StageDeleteVolumeAttachments || stage == machine.StageInitiateVMDeletion)
 	if t := w.turns[m.Name]; t != nil && w.drained[m.UID].IsZero() && !ended.IsZero() {
 		t.held = w.usedAgain(t)
 	}
@@ -133,7 +133,7 @@ func (w *p22) sawDrained(m *machine.Machine) {
 func (w *p22) podsInGrace(name string, drained time.Time) (n int) {
 	for _, p := range w.apps.On(name) {
 		told := p.GraceEnds.Add(-p.Grace)
-		tooLate := !drained.IsZero() && told.After(drained) && w.nodeReturns(p, name)
+		tooLate := !drained.IsZero() && told.After(drained) && w.cameDespiteCordon(p, name)
 		if !p.Finished && w.Now().Before(p.GraceEnds) && w.jumped.Before(told) && !tooLate {
 			n++
 		}

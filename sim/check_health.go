@@ -52,7 +52,7 @@ func (w *p61) look(node string, healthy bool) {
 	if !healthy && (s.ill.IsZero() || w.noticed(s.healthy)) {
 		s.ill = w.Now()
 	}
-	since(&s.healthy, w.Now(), healthy)
+	trackSince(&s.healthy, w.Now(), healthy)
 }
 
 // noticed reports whether a manager has had the time to see what began then and still is.

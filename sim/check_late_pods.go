@@ -22,8 +22,8 @@ type comeback struct {
 	since     time.Time
 }
 
-// mostRounds is how many rounds a drain makes.
-const mostRounds = 3
+// maxRounds is how many rounds a drain makes.
+const maxRounds = 3
 
 func newP49(w *World) *p49 { return &p49{w, map[comeback]map[time.Time]bool{}, map[string]int{}} }
 
@@ -46,7 +46,7 @@ func (w *p49) checkRounds(p cluster.Pod, app string) {
 		w.told[key] = map[time.Time]bool{}
 	}
 	w.told[key][created] = true
-	if times := len(w.told[key]); times > mostRounds*w.size[app] {
+	if times := len(w.told[key]); times > maxRounds*w.size[app] {
 		w.violate("P49", "pods of %s were evicted from node %s %d times after its drain had begun", app, p.Node, times)
 	}
 }

@@ -60,13 +60,13 @@ func (w *moves[M]) saw(key object.Key, now *M) {
 	}
 }
 
-// mostMoves of a machine in one write: its phase, and the stages of a deletion that have nothing to do.
-const mostMoves = 6
+// maxMoves of a machine in one write: its phase, and the stages of a deletion that have nothing to do.
+const maxMoves = 6
 
 // reachable reports whether moves of a single write can lead from one state to the other.
 func reachable(t *machine.Table, from, to string) bool {
 	reached := []string{from}
-	for range mostMoves {
+	for range maxMoves {
 		next := slices.Clone(reached)
 		for _, e := range t.Edges {
 			if slices.Contains(reached, e.From) && !slices.Contains(next, e.To) {

@@ -34,7 +34,7 @@ func (w *children) checkOwners(machines []*machine.Machine) {
 		if m.Owner == nil || now[m.Owner.UID] || !w.was[m.Owner.UID] || w.belated || known == nil {
 			continue
 		}
-		if !w.underWay(known.born) {
+		if !w.underWay(known.firstSeen) {
 			w.violate(RuleChildren, "set %s is gone, but machine %s still exists", m.Owner.Name, m.Name)
 		}
 	}

@@ -117,7 +117,7 @@ func (w *p30) sawPool(p *machinepool.Pool) {
 	if !r.owned.IsZero() && !w.autoscaled(p) {
 		r.released = now
 	}
-	since(&r.owned, now, w.autoscaled(p))
+	trackSince(&r.owned, now, w.autoscaled(p))
 	r.last = p
 	if g := w.groups.Of(p.Key); g != nil && g.ID == p.Status.GroupID && !p.Deleted() && !w.excuses.forgotten[p.UID] {
 		delete(w.excuses.lateGroups, p.Key) // it was adopted

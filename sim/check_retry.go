@@ -94,7 +94,7 @@ func (w *p28) madeWith(s driver.CallInfo) (machine, class int64, known bool) {
 	}
 	m, err := w.machines.Get(context.Background(), s.Object)
 	c, missing := w.classes.Get(context.Background(), s.Class)
-	if err != nil || missing != nil || w.excuses.late[m.Name] {
+	if err != nil || missing != nil || w.excuses.lateVMs[m.Name] {
 		return 0, 0, false
 	}
 	several := 0

@@ -27,7 +27,7 @@ func (w p13) checkVMs(machines []*machine.Machine) {
 		case w.excuses.orphanVMs[vm.ID]:
 		case seen[vm.Name]:
 			w.violate("P13", "two VMs live for machine %s", vm.Name)
-		case !names[vm.Name] && !w.excuses.late[vm.Name]:
+		case !names[vm.Name] && !w.excuses.lateVMs[vm.Name]:
 			w.violate("P14", "a VM of machine %s lives, and its record is gone", vm.Name)
 		}
 		seen[vm.Name] = true

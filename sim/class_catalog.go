@@ -24,8 +24,8 @@ func (c *classCatalog) AddClass(name string) error {
 	return c.addClass(c.newClass(object.Key{Namespace: Namespace, Name: name}))
 }
 
-// newClass returns a class of the simulated provider, or the user's. It differs from those of all other
-// names.
+// newClass returns a class of the simulated provider, or of Options.Class. Classes with other names
+// differ from it.
 func (c *classCatalog) newClass(key object.Key) *machine.Class {
 	class := c.provider.Class(key, drivertest.MemorySpec{Cluster: clusterName, Size: key.Name})
 	if c.own != nil {
@@ -41,11 +41,11 @@ func (c *classCatalog) newClass(key object.Key) *machine.Class {
 	return class
 }
 
-// groupAccount checks classes for the provider of groups.
+// groupAccount tells the provider of groups what classes ask for.
 type groupAccount struct{ *classCatalog }
 
-// Admit implements groups.Account. What a class of Options.Class asks for, only the user's driver knows:
-// it counts by its name.
+// Admit implements groups.Account. Only the user's driver knows what a class of Options.Class asks for,
+// so the name of the class is taken as its size.
 func (c groupAccount) Admit(class *machine.Class, secret *machine.Secret) (drivertest.MemorySpec, error) {
 	if c.own != nil {
 		return drivertest.MemorySpec{Cluster: clusterName, Size: class.Name}, nil
@@ -70,9 +70,9 @@ func (c *classCatalog) addClass(class *machine.Class) error {
 	return err
 }
 
-// TagClass makes a class equal to another, or to itself, except for its tags. The simulated
-// provider can change tags on existing VMs if Options say so. A class of Options.Class has no tags: it
-// stays as it is, or gets a twin.
+// TagClass changes the tags of a class, if name equals like. Otherwise it creates a class that differs
+// from like in its tags only. The simulated provider can change tags of existing VMs if
+// Options.UpdatableTags is set. Classes of Options.Class have no tags, so these are left out.
 func (c *classCatalog) TagClass(name, like string, tags map[string]string) error {
 	ctx := context.Background()
 	class, err := c.classes.Get(ctx, object.Key{Namespace: Namespace, Name: like})
@@ -97,8 +97,8 @@ func (c *classCatalog) TagClass(name, like string, tags map[string]string) error
 	return err
 }
 
-// specOf returns what a class asks of the simulated provider. It returns false if there is no such
-// class.
+// specOf returns what a class asks of the simulated provider. found is false if there is no such
+// class, or it can't be read.
 func (c *classCatalog) specOf(class string) (spec drivertest.MemorySpec, found bool) {
 	stored, err := c.classes.Get(context.Background(), object.Key{Namespace: Namespace, Name: class})
 	if err != nil || json.Unmarshal(stored.ProviderSpec, &spec) != nil {

@@ -16,36 +16,36 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/guest"
 )
 
-// userDriverCalls are the calls to a driver of the world's user, who sets Options.Driver. The faults of the
-// provider are below such a driver: what it calls fails, so that its handling of errors is tested.
+// userDriverCalls makes the calls to a driver of Options.Driver. The faults of the provider are below
+// such a driver: its requests fail, so that its handling of errors is tested.
 type userDriverCalls struct {
 	now func() time.Time // Options.DriverNow
-	// current is the call whose driver computes, while the world stands still; or nil.
+	// current is the call in which the driver computes now, so that nothing else runs in the world; or nil.
 	current atomic.Pointer[driverCall]
 }
 
-// driverCall is a call to the driver that has not returned. What the driver does to the world is done for
-// it by the pass that makes the call, so a driver may use several goroutines for one call.
+// driverCall is a call to the driver that has not returned. All that the driver does to the world is done
+// by the goroutine of the pass that makes the call, so a driver may use several goroutines in one call.
 type driverCall struct {
 	*guest.Guest
 	p       *process
 	of      *userDriverCalls
 	info    driver.CallInfo
 	ends    time.Time // the deadline; zero: no deadline
-	overdue time.Time // when its caller stops waiting for it
+	overdue time.Time // when the caller stops waiting for the call
 	cancel  context.CancelFunc
-	seen    time.Time // when the driver went on, by ownCalls.now
+	seen    time.Time // when the driver began to compute, by userDriverCalls.now
 }
 
 type callKey struct{}
 
-// through takes each call to the driver through what may happen to its caller.
-func (d *userDriverCalls) through(p *process, to *machineCalls) driver.Interceptor {
+// interceptor makes each call to the driver, and simulates what may happen to its caller.
+func (d *userDriverCalls) interceptor(p *process, to *machineCalls) driver.Interceptor {
 	return func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		if p.dead {
 			return errDead // no caller is alive
 		}
-		defer p.only(s)()
+		defer p.noteUnderway(s)()
 		p.emit(calling{s})
 		p.calls++
 		p.steps++
@@ -64,7 +64,7 @@ func (d *userDriverCalls) through(p *process, to *machineCalls) driver.Intercept
 		if p.dead {
 			return errDead
 		}
-		if p.limit <= 0 || p.Now().Sub(began) < patience { // otherwise its caller went on without it
+		if p.limit <= 0 || p.Now().Sub(began) < patience { // otherwise the caller did not wait for it
 			p.emit(answered{p, s, began, err}) // the manager read its clock when it began
 		}
 		p.clock.Pause(p.latency())
@@ -75,7 +75,7 @@ func (d *userDriverCalls) through(p *process, to *machineCalls) driver.Intercept
 	}
 }
 
-// makeAll makes a call, or the same call twice. The last answer counts.
+// makeAll makes a call, or the same call twice, as Faults.Repeat says. The last answer counts.
 func (d *userDriverCalls) makeAll(ctx context.Context, p *process, to *machineCalls, s driver.CallInfo, next func(context.Context) error) error {
 	began := p.Now()
 	once := func(ctx context.Context) error { return d.make(ctx, p, s, began, next) }
@@ -87,8 +87,8 @@ func (d *userDriverCalls) makeAll(ctx context.Context, p *process, to *machineCa
 	return to.provide(ctx, once)
 }
 
-// make makes a call, and does what the driver asks for until it returns. The deadline is in the world's
-// time, so that of ctx does not count.
+// make makes a call, and carries out the driver's requests until it returns. The deadline is in virtual
+// time, so that of ctx is ignored.
 func (d *userDriverCalls) make(ctx context.Context, p *process, s driver.CallInfo, began time.Time, next func(context.Context) error) error {
 	c := &driverCall{Guest: guest.New(), p: p, of: d, info: s}
 	ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -120,7 +120,7 @@ func (c *driverCall) result(e guest.End) error {
 	return codes.New(codes.Internal, "the driver panicked")
 }
 
-// String returns which call it is.
+// String returns the method and the object of the call.
 func (c *driverCall) String() string {
 	text := c.info.Method.String()
 	if c.info.Object.Name != "" {
@@ -147,8 +147,8 @@ func (c *driverCall) catchUp() {
 	}
 }
 
-// pause lets time pass in the world, and returns before that if ctx ends. The call's context ends with
-// its deadline.
+// pause lets so much time pass in the world, or less if ctx ends. It ends the call's context at its
+// deadline.
 func (c *driverCall) pause(ctx context.Context, d time.Duration) {
 	if left := c.ends.Sub(c.p.Now()); !c.ends.IsZero() && left >= 0 && left <= d {
 		c.p.clock.Pause(left)
@@ -161,11 +161,11 @@ func (c *driverCall) pause(ctx context.Context, d time.Duration) {
 	c.p.clock.Pause(d)
 }
 
-// errCallOver is what is done for a call that has returned.
+// errCallOver is the error of a request for a call that has returned.
 var errCallOver = errors.New("sim: the call of the driver that this belongs to has returned")
 
-// do runs work in the world while the driver waits for it. If the process has died, the driver ends
-// with it: do does not return.
+// do runs work in the world while the driver waits for it. If the process has died, do ends the driver's
+// goroutine, and does not return.
 func (c *driverCall) do(work func()) error {
 	done := c.Do(func() {
 		c.of.current.Store(nil)
@@ -182,8 +182,8 @@ func (c *driverCall) do(work func()) error {
 	return nil
 }
 
-// call returns the call that a context belongs to, or the one whose driver computes. It returns nil
-// if there is no such call, or if it must not be disturbed.
+// call returns the call that a context belongs to, or else the current one. It returns nil if there is
+// none, or for a context of Undisturbed.
 func (d *userDriverCalls) call(ctx context.Context) *driverCall {
 	if ctx.Value(undisturbedKey{}) != nil {
 		return nil
@@ -196,13 +196,13 @@ func (d *userDriverCalls) call(ctx context.Context) *driverCall {
 
 type undisturbedKey struct{}
 
-// Undisturbed returns a context with which a driver's requests are carried out at once, and never fail.
-// It is for those who check what a driver answers by asking it again.
+// Undisturbed returns a context with which a driver's requests are carried out at once, without faults.
+// It is for checks that call the driver again to compare the answers.
 func Undisturbed(ctx context.Context) context.Context {
 	return context.WithValue(context.WithoutCancel(ctx), undisturbedKey{}, true)
 }
 
-// sleep is World.Sleep.
+// sleep implements World.Sleep.
 func (d *userDriverCalls) sleep(ctx context.Context, t time.Duration) error {
 	if c := d.call(ctx); c != nil {
 		if err := c.do(func() { c.pause(ctx, t) }); err != nil {
@@ -216,7 +216,7 @@ func (d *userDriverCalls) sleep(ctx context.Context, t time.Duration) error {
 var (
 	// ErrRefused: the request was not carried out.
 	ErrRefused = errors.New("sim: the provider does not answer")
-	// ErrAnswerLost: it was carried out.
+	// ErrAnswerLost: the request was carried out.
 	ErrAnswerLost = errors.New("sim: the provider's answer was lost")
 )
 
@@ -224,12 +224,12 @@ var (
 type request struct {
 	what     string
 	carryOut func() error
-	refusal  func() error // an error instead; nil: it is carried out
-	lost     func() error // what the driver gets in place of the answer
-	late     func()       // carries it out some time after the driver has died; nil: it never is
+	refusal  func() error // returns an error if the request is not carried out
+	lost     func() error // returns what the driver gets in place of a lost answer
+	late     func()       // carries the request out some time after the manager has died; nil: it can't be
 }
 
-// request makes a request. Outside of a call of the driver it is carried out at once.
+// request makes a request with the faults of the world, or without them outside of a call of the driver.
 func (d *userDriverCalls) request(ctx context.Context, r *request) error {
 	c := d.call(ctx)
 	if c == nil {
@@ -242,7 +242,7 @@ func (d *userDriverCalls) request(ctx context.Context, r *request) error {
 	return err
 }
 
-// request takes a request through everything that may happen to it.
+// request makes a request, and simulates what may happen to it.
 func (c *driverCall) request(ctx context.Context, r *request) error {
 	p := c.p
 	c.pause(ctx, p.hazards.CallTime/2+p.upTo(p.hazards.CallTime/2))
@@ -283,7 +283,7 @@ func (c *driverCall) request(ctx context.Context, r *request) error {
 	return c.answer(ctx, r, err)
 }
 
-// answer takes the answer of a request to the driver.
+// answer returns what the driver gets as the answer of a request, after the time that it takes.
 func (c *driverCall) answer(ctx context.Context, r *request, err error) error {
 	p := c.p
 	if err == nil && p.happens(p.hazards.LostCall) {
@@ -298,8 +298,8 @@ func (c *driverCall) answer(ctx context.Context, r *request, err error) error {
 	return err
 }
 
-// hang makes a request take longer than the call may, by chance. A driver that keeps to the call's
-// context gives it up then.
+// hang makes a request, by chance, take longer than the deadline of its call. A driver that passes the
+// call's context on gives the request up then.
 func (c *driverCall) hang(ctx context.Context) error {
 	p := c.p
 	if c.ends.IsZero() || !p.Now().Before(c.ends) || !p.happens(p.hazards.Hang) {
@@ -332,13 +332,13 @@ type Transport struct {
 	Next http.RoundTripper
 }
 
-// These are what a failing connection answers.
+// These are the errors of a failing connection.
 var (
 	errRefusedHTTP = errors.New("sim: the connection was refused")
 	errBrokenHTTP  = errors.New("sim: the connection broke before the answer came")
 )
 
-// statusError stands for an answer of that status.
+// statusError stands for an answer with this HTTP status.
 type statusError int
 
 // Error implements error.
@@ -387,7 +387,7 @@ func (t *Transport) RoundTrip(q *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
-// carryOut has the provider answer a request.
+// carryOut returns the provider's answer to a request.
 func (t *Transport) carryOut(q *http.Request) (*http.Response, error) {
 	switch {
 	case t.Handler != nil:

@@ -15,16 +15,17 @@ import (
 // Faults say what fails, and how often. Probabilities are from 0 to 1. The zero value is a world
 // without faults.
 //
-// With Options.Driver, the calls to the provider are the requests of that driver, see World.Request: its
-// own answers are what it makes of them.
+// With Options.Driver, the requests of that driver to its provider fail (see World.Request), and not
+// the driver's own answers.
 type Faults struct {
 	// Latency is the longest time that a call to a store or the provider, and its answer, are under
 	// way. Other passes go on meanwhile.
 	Latency time.Duration
 	// CacheLag is the longest time until a change reaches the caches.
 	CacheLag time.Duration
-	// Repeat is the probability that a change is delivered twice, and that a driver of Options.Driver
-	// that has answered OK is called again with the same request, unless it changes nothing.
+	// Repeat is the probability that a change is delivered twice. It is also the probability that a
+	// call which changes something, and which a driver of Options.Driver has answered with OK, is made
+	// again with the same request.
 	Repeat float64
 	// LostAnswer is the probability that a call to a store is carried out and answered with an
 	// error.
@@ -32,42 +33,42 @@ type Faults struct {
 
 	// CallTime is the longest time the provider takes for a call.
 	CallTime time.Duration
-	// Call is the probability that the provider refuses a call, with one of Codes. If Codes is nil,
-	// they are those that a healthy provider may answer now and then. The provider never claims
-	// that a VM to be deleted is not found, because that false answer has consequences.
+	// Call is the probability that the provider refuses a call, with one of Codes. If Codes is nil, it
+	// uses the codes that a healthy provider may answer now and then. It never falsely answers that a
+	// VM to be deleted is not found, because the manager has to believe that.
 	Call  float64
 	Codes []codes.Code
 	// LostCall is the probability that a call to the provider is carried out and answered with an
 	// error.
 	LostCall float64
-	// Hang is the probability that the provider does not look at a call's deadline. Such a call takes
-	// up to HangFor longer than its caller waits for it, before it takes effect or after that.
+	// Hang is the probability that the provider ignores a call's deadline. Such a call takes up to
+	// HangFor longer than its caller waits. It hangs before or after it takes effect.
 	Hang    float64
 	HangFor time.Duration
-	// CallsPerMinute is how many calls about machines the provider answers in a minute. Others are
-	// refused with RESOURCE_EXHAUSTED or UNAVAILABLE. Zero means no limit.
+	// CallsPerMinute is how many calls about machines the provider answers in a minute. It refuses
+	// further ones with RESOURCE_EXHAUSTED or UNAVAILABLE. Zero means no limit.
 	CallsPerMinute int
 	// Capacity is how many VMs there can be. Zero means no limit.
 	Capacity int
-	// Eventually is how long the provider denies a VM that it has just made, and
-	// leaves it out of its lists.
+	// Eventually is how long the provider answers that a new VM is not found, and leaves it out of its
+	// lists.
 	Eventually time.Duration
-	// Spelling is the probability that a list names all VMs in another spelling than their creation
-	// did: in upper case, with a slash. The provider knows them by both.
+	// Spelling is the probability that a list names all VMs in another spelling than the answer to
+	// their creation: in upper case, with a slash. The provider accepts both.
 	Spelling float64
 	// NodeSpelling is the probability that a kubelet registers its node with the VM's ID in another
-	// spelling, or, as often, without it: then a cloud's controller adds it within five minutes.
+	// spelling or, in half of the cases, without it. Then a controller adds it within five minutes.
 	NodeSpelling float64
 
 	// SlowBoot is the longest time that a VM takes beyond Options.Boot.
 	SlowBoot time.Duration
-	// NoStartupTaint has kubelets register their nodes without the startup taint: pods are bound to a
-	// node as soon as it is ready.
+	// NoStartupTaint makes kubelets register their nodes without the startup taint, so that pods are
+	// bound to a node as soon as it is ready.
 	NoStartupTaint bool
 	// DeadBoot is the probability that a VM never joins.
 	DeadBoot float64
-	// Flap is the probability that a node is not ready for up to 15 min once in its life.
-	// FlapForGood is the probability that it then stays so.
+	// Flap is the probability that a node is not ready once in its life, for up to 15 min. FlapForGood
+	// is the probability that it then never becomes ready again.
 	Flap        float64
 	FlapForGood float64
 
@@ -75,36 +76,37 @@ type Faults struct {
 	// creation.
 	LostVM float64
 
-	// Outages of the APIs of the control plane and of the target cluster, and
-	// of the zones of the provider.
+	// ControlOutages and TargetOutages are outages of the APIs of the control plane and of the target
+	// cluster, and ZoneOutages of the zones of the provider.
 	ControlOutages, TargetOutages, ZoneOutages Spells
 	// ClockJumps set the manager's clock ahead of the world's or behind it, by up to Spells.For,
 	// until the next jump.
 	ClockJumps Spells
-	// Skew is how far the manager's clock is ahead of those of the API servers, nodes and pods all the
-	// time, or behind them if it is negative.
+	// Skew is how far the manager's clock is always ahead of those of the API servers, nodes and pods,
+	// or behind them if it is negative.
 	Skew time.Duration
 
 	// BadUpdate is the probability that an update in place fails. DeadUpdate is the probability
 	// that its agent never answers.
 	BadUpdate, DeadUpdate float64
-	// LateUpdate is the probability that an agent takes up to two hours longer, and answers though its
+	// LateUpdate is the probability that an agent takes up to two hours longer, and answers even if its
 	// update has been withdrawn or given up. UpdateReboot is the probability that the node restarts
-	// meanwhile and is silent for up to 15 min; its agent then begins again. SecondAnswer is the
-	// probability that an agent says within half an hour that what had failed has succeeded.
+	// meanwhile and is NotReady for up to 15 min; its agent then begins again. SecondAnswer is the
+	// probability that within half an hour after an update has failed, its agent says that it has
+	// succeeded.
 	LateUpdate, UpdateReboot, SecondAnswer float64
 
-	// SlowVolume is the longest time beyond the usual that a volume takes to leave a node.
-	// StuckVolume is the probability that a volume never leaves a running node.
+	// SlowVolume is the longest time beyond the usual that it takes to detach a volume from a node.
+	// StuckVolume is the probability that a volume is never detached from a running node.
 	SlowVolume  time.Duration
 	StuckVolume float64
 
-	// PodEnd is the longest time that the object of a pod that has ended stays as a finished one:
-	// since Kubernetes 1.27, kubelets report the end of a terminating pod before its object is
-	// deleted. Zero means that the object is deleted when its containers end.
+	// PodEnd is the longest time between the end of a pod's containers and the deletion of its object:
+	// since Kubernetes 1.27, kubelets report first that a terminating pod has finished. Zero means that
+	// the object is deleted at once.
 	PodEnd time.Duration
-	// KeptPod is the probability that a finalizer keeps the object of a pod that has ended, such as
-	// the one by which Jobs count, for up to KeptPodFor.
+	// KeptPod is the probability that a finalizer, such as the one by which Jobs count their pods,
+	// keeps the object of a finished pod for up to KeptPodFor.
 	KeptPod    float64
 	KeptPodFor time.Duration
 	// FailedPod is the probability that a pod fails by itself, up to an hour after it became
@@ -112,12 +114,12 @@ type Faults struct {
 	FailedPod float64
 
 	// Kills is how many times the manager is killed: each time at one of its next KillWithin calls,
-	// before or after that call takes effect. Another manager begins within Restart.
+	// before or after that call takes effect. Another manager starts within Restart.
 	Kills      int
 	KillWithin int
 	Restart    time.Duration
-	// Late is the probability that a call that was under way when its caller died is carried out
-	// nevertheless, up to LateBy later.
+	// Late is the probability that a call whose caller dies is carried out nevertheless, up to LateBy
+	// later.
 	Late   float64
 	LateBy time.Duration
 }
@@ -137,24 +139,25 @@ func (f *Faults) String() string {
 	return strings.Join(set, ", ")
 }
 
-// Spells are faults that begin and end again. The zero value has none.
+// Spells says how often faults occur that last for a while. The zero value means never.
 type Spells struct {
-	// Every is about how long there is between two. Zero means that there are none.
+	// Every is the approximate time between two of them. Zero means never.
 	Every time.Duration
-	// For is the longest that one lasts.
+	// For is the longest time that one of them lasts.
 	For time.Duration
 }
 
 // Fault is a kind of fault. The zero value is ConflictAnswered.
 type Fault int
 
-// These are the kinds of faults, in the order of a call's way.
+// These are the kinds of faults: of stores and caches, of the provider, of nodes and pods, and of the
+// manager itself.
 const (
-	// ConflictAnswered: a write met a newer version of its object.
+	// ConflictAnswered: a write failed because its object had changed.
 	ConflictAnswered Fault = iota
 	// StoreAnswerLost: a store carried a call out, and the caller got no answer.
 	StoreAnswerLost
-	// StaleRead: a cache answered that had changes still to come.
+	// StaleRead: a cache answered that had not received all changes yet.
 	StaleRead
 	// ChangeDelayed: a change reached a cache late.
 	ChangeDelayed
@@ -162,26 +165,26 @@ const (
 	ChangeRepeated
 	// ControlOutage: the control plane's API stopped answering for a while.
 	ControlOutage
-	// TargetOutage: the target cluster's API did.
+	// TargetOutage: the target cluster's API stopped answering for a while.
 	TargetOutage
 	// ClockJump: the manager's clock jumped, forward or back.
 	ClockJump
-	// ClockSkewed: the manager's clock was not that of the others from the beginning.
+	// ClockSkewed: the manager's clock differed from the other clocks from the beginning.
 	ClockSkewed
 
-	// CallFailed: the provider refused a call with a code drawn from all.
+	// CallFailed: the provider refused a call with a code drawn at random.
 	CallFailed
 	// CallAnswerLost: the provider carried a call out, and its answer was lost.
 	CallAnswerLost
-	// CallHung: the provider did not look at a call's deadline, and took its time.
+	// CallHung: the provider ignored a call's deadline.
 	CallHung
-	// CallThrottled: the provider had answered as many calls in a minute as it answers.
+	// CallThrottled: the provider refused a call because there were too many in a minute.
 	CallThrottled
 	// CapacityOut: the provider had no room for another VM.
 	CapacityOut
-	// StatusLagged: the provider denied a VM that it had just made.
+	// StatusLagged: the provider answered that a new VM was not found.
 	StatusLagged
-	// ListLagged: the provider left a VM out of a list that it had just made.
+	// ListLagged: the provider left a new VM out of a list.
 	ListLagged
 	// ListSpelled: a list named VMs in another spelling.
 	ListSpelled
@@ -198,7 +201,7 @@ const (
 	NodeFlapped
 	// NodeLost: a node was never ready again.
 	NodeLost
-	// ZoneOutage: a zone's nodes fell silent, and no VM could be made in it.
+	// ZoneOutage: a zone's nodes were NotReady for a while, and no VM could be created in it.
 	ZoneOutage
 	// UpdateFailed: an update in place failed.
 	UpdateFailed
@@ -208,15 +211,15 @@ const (
 	UpdateLate
 	// UpdateRebooted: a node restarted amid its update in place.
 	UpdateRebooted
-	// UpdateMended: an agent said that its update had succeeded after it had failed.
+	// UpdateMended: an agent said that its update had succeeded after it had said that it failed.
 	UpdateMended
-	// VolumeSlow: a volume took longer than usual to leave a node.
+	// VolumeSlow: it took longer than usual to detach a volume from a node.
 	VolumeSlow
-	// VolumeStuck: a volume never left a node that ran.
+	// VolumeStuck: a volume was never detached from a running node.
 	VolumeStuck
-	// PodFinished: a pod that was told to go had ended, and its object was still there.
+	// PodFinished: a terminated pod had finished, and its object still existed.
 	PodFinished
-	// PodKept: a finalizer kept the object of a pod that had ended.
+	// PodKept: a finalizer kept the object of a finished pod.
 	PodKept
 	// PodFailed: a pod failed by itself.
 	PodFailed
@@ -225,9 +228,9 @@ const (
 
 	// KilledBefore: the manager died at a call that was not carried out.
 	KilledBefore
-	// KilledAfter: the manager died at a call that was.
+	// KilledAfter: the manager died at a call that was carried out.
 	KilledAfter
-	// CallLate: a call was carried out when its caller was dead.
+	// CallLate: a call was carried out some time after its caller had died.
 	CallLate
 
 	faultCount = int(CallLate) + 1
@@ -293,8 +296,8 @@ func AllFaults() iter.Seq[Fault] {
 	}
 }
 
-// loud are the faults worth a line in a trace: the others are everywhere.
-var loud = func() (all [faultCount]bool) {
+// traced says which faults Options.Tell and recorders are told of. The others occur too often.
+var traced = func() (all [faultCount]bool) {
 	for f := range AllFaults() {
 		all[f] = f != StaleRead && f != ChangeDelayed && f != ChangeRepeated && f != SlowBoot && f != VolumeSlow && f != ConflictAnswered &&
 			f != PodFinished && f != PodCompleted && f != CallThrottled
@@ -302,13 +305,13 @@ var loud = func() (all [faultCount]bool) {
 	return all
 }()
 
-// random gives the simulated cluster and provider, which are other packages, the world's randomness.
+// random gives the world's randomness to the simulated cluster and provider, which are other packages.
 type random struct{ *base }
 
 // Chance returns a number from 0 to n-1.
 func (c random) Chance(n int) int { return c.chance(n) }
 
-// UpTo returns a time from 0 to d, by chance.
+// UpTo returns a random time from 0 to d.
 func (c random) UpTo(d time.Duration) time.Duration { return c.upTo(d) }
 
 // Happens reports true with probability p, and false once faults have stopped.
@@ -320,14 +323,14 @@ func (c random) Stopped() bool { return c.faultsStopped }
 // Emit emits an event.
 func (c random) Emit(e any) { c.emit(e) }
 
-// intermittentFaults begin and end repeatedly: outages and jumps of the clock.
+// intermittentFaults makes the faults that begin and end repeatedly: outages and jumps of the clock.
 type intermittentFaults struct {
 	*managerClock
 	*cloud
 	kubelets *kubelets
 }
 
-// begin begins all faults that begin and end by themselves.
+// begin schedules the outages and jumps that Faults ask for.
 func (s *intermittentFaults) begin() {
 	if s.hazards.Skew != 0 {
 		s.count(ClockSkewed)
@@ -340,7 +343,7 @@ func (s *intermittentFaults) begin() {
 	})
 }
 
-// spell starts a fault again and again, as long as there are faults.
+// spell starts a fault again and again, until the faults stop.
 func (s *intermittentFaults) spell(of func(*Faults) Spells, begin func(time.Duration)) {
 	every := of(s.hazards).Every
 	if every <= 0 {
@@ -361,8 +364,8 @@ func (s *intermittentFaults) StopControl(d time.Duration) {
 	s.stop(controlAPI, d)
 }
 
-// StopTarget does the same to the target cluster's API. If it comes back after more than the 40 s
-// that clusters wait, all nodes are silent at first.
+// StopTarget does the same to the target cluster's API. If the outage is longer than the 40 s that
+// clusters wait for kubelets, all nodes are NotReady for a moment when the API is back.
 func (s *intermittentFaults) StopTarget(d time.Duration) {
 	s.count(TargetOutage)
 	s.After(d, s.Span(history.Outage, "the target cluster"))
@@ -377,11 +380,11 @@ func (s *intermittentFaults) StopTarget(d time.Duration) {
 	})
 }
 
-// nodeGrace is how long a node may be silent before its cluster records it.
+// nodeGrace is how long a node may be silent before its cluster sets it to NotReady.
 const nodeGrace = 40 * time.Second
 
-// StopZone makes the nodes of a zone silent for a while, and the provider creates no VM there. Each
-// class is in a zone of its own; n counts the zones in their order, modulo their number.
+// StopZone makes the nodes of a zone NotReady for a while. Meanwhile, the provider creates no VM there.
+// Each class has its own zone; n says which zone, modulo their number.
 func (s *intermittentFaults) StopZone(n int, d time.Duration) {
 	if len(s.zones) == 0 {
 		return
@@ -389,8 +392,8 @@ func (s *intermittentFaults) StopZone(n int, d time.Duration) {
 	zone := s.zones[n%len(s.zones)]
 	s.count(ZoneOutage)
 	s.After(d, s.Span(history.Outage, "zone "+zone))
-	if end := s.Now().Add(d); end.After(s.dark[zone]) {
-		s.dark[zone] = end
+	if end := s.Now().Add(d); end.After(s.zoneOutUntil[zone]) {
+		s.zoneOutUntil[zone] = end
 	}
 	if d <= nodeGrace {
 		return
@@ -401,8 +404,8 @@ func (s *intermittentFaults) StopZone(n int, d time.Duration) {
 	s.After(d, func() { s.eachIn(zone, s.kubelets.recover) })
 }
 
-// end ends the faults that are under way.
+// end ends the outages and the jump that are under way.
 func (s *intermittentFaults) end() {
 	s.setClock(s.hazards.Skew)
-	s.outages, s.dark = [apiCount]downtime{}, map[string]time.Time{}
+	s.outages, s.zoneOutUntil = [apiCount]downtime{}, map[string]time.Time{}
 }

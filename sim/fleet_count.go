@@ -13,49 +13,49 @@ import (
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
-// fleetCount counts the machines of one deployment as decisions count them. It counts as changes come in
-// and never looks at a whole fleet.
+// fleetCount counts the machines of one deployment as decisions count them. It updates the counts with
+// each change, and never lists the whole fleet.
 type fleetCount struct {
 	w          *World
 	deployment *deployment.Deployment     // nil once it is gone
-	sets       map[string]*machineset.Set // the deployment's, by UID
-	current    *machineset.Set            // the one that has the wanted template; nil: none has it
+	sets       map[string]*machineset.Set // the deployment's sets, by UID
+	current    *machineset.Set            // the set that has the wanted template, or nil
 	machines   map[object.Key]counted
 	counts     map[contribution]int32
-	maturing   map[object.Key]bool // machines that count otherwise as time passes
-	dirty      bool                // the counts may have changed
-	updatable  []string            // fields of a provider spec that can be changed on VMs
-	class      machine.ClassRef    // of the deployment
-	spec       machine.VMSpec      // that its VMs should have; zero: they stay as they are
+	maturing   map[object.Key]bool // ready machines that become available when time has passed
+	dirty      bool                // whether the counts may have changed
+	updatable  []string            // fields of a provider spec that can be changed on existing VMs
+	class      machine.ClassRef    // the deployment's class
+	spec       machine.VMSpec      // the spec that the VMs should have; zero: VMs are not changed
 
-	seen, best preview.Counts
-	progressed time.Time // when the rollout last made progress
-	inVain     int64     // creations that failed since then
+	seen, best  preview.Counts
+	progressed  time.Time // when the rollout last made progress
+	failedSince int64     // creations that failed since then
 
-	ours                     map[object.Key]bool // machines that were made meanwhile
-	created, deleted, failed int64
-	selected, moved          int64 // to be updated in place, and to another set
-	updated                  int64 // VMs, without a drain
+	createdMeanwhile         map[object.Key]bool // machines that were created since counting began
+	created, deleted, failed int64               // machines, since then
+	selected, moved          int64               // machines that were selected to be updated in place, or moved to another set
+	updated                  int64               // VMs that were changed without a drain
 }
 
-// counted is the last seen state of a machine, and what it added to the counts.
+// counted is the last seen state of a machine, and what it contributes to the counts.
 type counted struct {
 	machine *machine.Machine
 	as      contribution
 }
 
-// contribution is what a machine adds to the counts.
+// contribution is what a machine contributes to the counts.
 type contribution struct {
-	set                     string // UID of its owner
-	going, ready, available bool
-	outdated                bool // its VM is to be changed
-	kept                    bool // for inspection
+	set                           string // UID of its owner
+	terminating, ready, available bool
+	outdated                      bool // its VM is to be changed
+	kept                          bool // it is kept for inspection
 }
 
 func newFleetCount(w *World, d *deployment.Deployment, updatable []string) *fleetCount {
 	t := &fleetCount{
 		w: w, deployment: d, updatable: updatable, sets: map[string]*machineset.Set{}, machines: map[object.Key]counted{}, counts: map[contribution]int32{},
-		maturing: map[object.Key]bool{}, ours: map[object.Key]bool{}, progressed: w.Now(),
+		maturing: map[object.Key]bool{}, createdMeanwhile: map[object.Key]bool{}, progressed: w.Now(),
 	}
 	t.classChanged()
 	for _, s := range w.sets.all() {
@@ -66,12 +66,12 @@ func newFleetCount(w *World, d *deployment.Deployment, updatable []string) *flee
 	}
 	t.recountAll()
 	t.best = t.seen
-	w.subscribe(t.follow)
+	w.subscribe(t.see)
 	return t
 }
 
-// follow follows the changes of what is stored.
-func (t *fleetCount) follow(e event) {
+// see updates the counts with each change of an object.
+func (t *fleetCount) see(e event) {
 	switch e := e.(type) {
 	case stored[*machine.Machine]:
 		t.machineChanged(t.machines[e.key].machine, e.now)
@@ -82,12 +82,12 @@ func (t *fleetCount) follow(e event) {
 		if t.deployment != nil && e.key == t.deployment.Key {
 			t.deployment = e.now
 			t.classChanged()
-			t.choose()
+			t.chooseCurrent()
 		}
 	}
 }
 
-// classChanged finds out what the VMs should be like, if the deployment names another class now.
+// classChanged computes the spec that the VMs should have, if the deployment names another class now.
 func (t *fleetCount) classChanged() {
 	if t.deployment == nil || len(t.updatable) == 0 || t.class == t.deployment.Spec.Template.Spec.Class {
 		return
@@ -117,12 +117,12 @@ func (t *fleetCount) setChanged(k object.Key, now *machineset.Set) {
 	if now != nil && t.deployment != nil && now.OwnedBy(t.deployment.UID) {
 		t.sets[now.UID] = now
 	}
-	t.choose()
+	t.chooseCurrent()
 }
 
-// choose finds the set that has the wanted template: the newest revision, and of several the oldest
-// set, as a deployment does.
-func (t *fleetCount) choose() {
+// chooseCurrent chooses the set that has the wanted template as a deployment does: the newest revision,
+// and among several the oldest set.
+func (t *fleetCount) chooseCurrent() {
 	t.current, t.dirty = nil, true
 	for _, s := range t.sets {
 		if t.deployment == nil || s.Deleted() || !t.w.deploymentPolicy().Wants(t.deployment, s) {
@@ -134,12 +134,12 @@ func (t *fleetCount) choose() {
 	}
 }
 
-// before reports whether a set goes before another one as the one that has the wanted template.
+// before reports whether chooseCurrent prefers a to b.
 func (*fleetCount) before(a, b *machineset.Set) bool {
 	return cmp.Or(cmp.Compare(b.Revision, a.Revision), a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// machineChanged counts what becomes of machines.
+// machineChanged counts creations, deletions and other changes of machines.
 func (t *fleetCount) machineChanged(before, now *machine.Machine) {
 	switch {
 	case now == nil:
@@ -148,20 +148,20 @@ func (t *fleetCount) machineChanged(before, now *machine.Machine) {
 		}
 	case before == nil:
 		t.created++
-		t.ours[now.Key] = true
+		t.createdMeanwhile[now.Key] = true
 	default:
 		t.changed(before, now)
 	}
 }
 
-// changed counts what happens to a machine that stays.
+// changed counts what happened to an existing machine.
 func (t *fleetCount) changed(before, now *machine.Machine) {
 	if now.Deleted() && !before.Deleted() {
 		t.deleted++
 	}
-	if now.Status.Phase == machine.PhaseFailed && before.Status.Phase != machine.PhaseFailed && t.ours[now.Key] {
+	if now.Status.Phase == machine.PhaseFailed && before.Status.Phase != machine.PhaseFailed && t.createdMeanwhile[now.Key] {
 		t.failed++
-		t.inVain++
+		t.failedSince++
 	}
 	if now.Spec.InPlace == machine.InPlaceSelected && before.Spec.InPlace != machine.InPlaceSelected {
 		t.selected++
@@ -174,7 +174,7 @@ func (t *fleetCount) changed(before, now *machine.Machine) {
 	}
 }
 
-// count counts a machine as it is now; nil: it is gone.
+// count replaces the contribution of a machine. now is nil if it is gone.
 func (t *fleetCount) count(k object.Key, now *machine.Machine) {
 	t.dirty = true
 	if before, known := t.machines[k]; known {
@@ -187,7 +187,7 @@ func (t *fleetCount) count(k object.Key, now *machine.Machine) {
 	if now == nil {
 		return
 	}
-	as := contribution{set: ownerUID(now), going: now.Deleted(), ready: now.Ready(), outdated: t.outdated(now)}
+	as := contribution{set: ownerUID(now), terminating: now.Deleted(), ready: now.Ready(), outdated: t.outdated(now)}
 	as.kept = now.Preserved(t.w.Now())
 	if as.ready && t.deployment != nil {
 		as.available = !as.kept && !now.AvailableAt(t.deployment.Spec.MinReady).After(t.w.Now())
@@ -213,7 +213,7 @@ func (t *fleetCount) recountAll() bool {
 		s := t.sets[as.set]
 		switch {
 		case s == nil:
-		case as.going:
+		case as.terminating:
 			c.Terminating += n
 		default:
 			total, available := &c.Old, &c.OldAvailable
@@ -238,7 +238,7 @@ func (t *fleetCount) recountAll() bool {
 	return c != before
 }
 
-// excessHistory reports whether more old sets than the limit are there, and one is empty.
+// excessHistory reports whether there are more old sets than the limit, and one of them is empty.
 func (t *fleetCount) excessHistory(limit int) bool {
 	empty := map[string]bool{}
 	for uid, s := range t.sets {
@@ -250,17 +250,17 @@ func (t *fleetCount) excessHistory(limit int) bool {
 	for as := range t.counts {
 		delete(empty, as.set)
 	}
-	for _, is := range empty {
-		if is {
+	for _, isEmpty := range empty {
+		if isEmpty {
 			return limit < 0
 		}
 	}
 	return false
 }
 
-// still reports whether each set has the machines that it wants, and all are available or kept. One
-// that is being deleted is neither.
-func (t *fleetCount) still() bool {
+// fullySupplied reports whether each set has the machines that it wants, and all are available or kept
+// for inspection. A machine that is being deleted is neither.
+func (t *fleetCount) fullySupplied() bool {
 	have := map[string]int32{}
 	for as, n := range t.counts {
 		if t.sets[as.set] == nil {
@@ -279,21 +279,21 @@ func (t *fleetCount) still() bool {
 	return true
 }
 
-// advance notes progress: more new machines are available than ever, or fewer old ones or fewer
-// machines in all are there, or fewer VMs than before are to be changed.
+// advance notes progress: more new machines are available than ever, there are fewer old machines or
+// fewer machines in all than ever, or fewer VMs than before are to be changed.
 func (t *fleetCount) advance(before *preview.Counts) {
 	all := func(c *preview.Counts) int32 { return c.Total() + c.Terminating }
 	if t.seen.NewAvailable <= t.best.NewAvailable && t.seen.Old >= t.best.Old && all(&t.seen) >= all(&t.best) &&
 		t.seen.Outdated >= before.Outdated {
 		return
 	}
-	fewest := min(all(&t.seen), all(&t.best))
+	smallest := min(all(&t.seen), all(&t.best))
 	t.best.NewAvailable, t.best.Old = max(t.seen.NewAvailable, t.best.NewAvailable), min(t.seen.Old, t.best.Old)
-	t.best.New, t.best.Terminating = 0, fewest-t.best.Old
-	t.progressed, t.inVain = t.w.Now(), 0
+	t.best.New, t.best.Terminating = 0, smallest-t.best.Old // only the sum matters
+	t.progressed, t.failedSince = t.w.Now(), 0
 }
 
-// Left counts what is in the world. Strays count as VMs.
+// Left counts the objects, VMs and groups in the world. Orphan VMs count as VMs.
 func (w *World) Left() Left {
 	return Left{
 		len(w.deployments.all()), len(w.sets.all()), len(w.machines.all()), len(w.nodes.all()), w.provider.Count(),
@@ -301,7 +301,7 @@ func (w *World) Left() Left {
 	}
 }
 
-// Stats returns what has happened so far.
+// Stats returns counts of what has happened so far.
 func (w *World) Stats() Stats {
 	s := Stats{Steps: w.steps, Passes: w.passes, Calls: maps.Clone(w.driverCalls), Refusals: maps.Clone(w.refusals), Actions: maps.Clone(w.actions), Collected: w.collected}
 	s.PoolCalls, s.PoolRefusals = maps.Clone(w.poolCalls.calls), maps.Clone(w.poolRefusals)

@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// fleetHistory records what was seen of machines and sets, for several invariants.
+// fleetHistory records what several invariants have to know about the past of machines and sets.
 type fleetHistory struct {
 	*base
 	*stores
@@ -21,10 +21,10 @@ type fleetHistory struct {
 	lives  map[string]*life // machines by UID
 	bounds map[string]*bounds
 
-	records    map[string]*record[*machine.Machine] // by UID, also of those that are gone
-	setRecords map[string]*record[*machineset.Set]
-	uids       map[string]string    // of machines, by name
-	lastChange map[string]time.Time // by UID of a set: when something changed about its machines
+	records    map[string]*record[*machine.Machine] // by UID, also of deleted machines
+	setRecords map[string]*record[*machineset.Set]  // by UID, also of deleted sets
+	uids       map[string]string                    // UIDs of machines, by name
+	lastChange map[string]time.Time                 // when a set's machines last changed, by UID of the set
 }
 
 func newFleetHistory(g *base, s *stores, o *pendingOrders, f *forcePolicy) *fleetHistory {
@@ -35,7 +35,7 @@ func newFleetHistory(g *base, s *stores, o *pendingOrders, f *forcePolicy) *flee
 	}
 }
 
-// see follows machines and sets.
+// see records the changes of machines and sets.
 func (l *fleetHistory) see(e event) {
 	switch e := e.(type) {
 	case deleting:
@@ -57,23 +57,23 @@ func (l *fleetHistory) see(e event) {
 
 // life is what was seen of a machine over time.
 type life struct {
-	wasAvailable       bool // was available at some time
+	wasAvailable       bool // it was available at some time
 	deleted            bool
 	forced             bool // force was due at some time
 	last               *machine.Machine
-	givenUp            bool // for its health
+	givenUp            bool // it failed because it was unhealthy for too long
 	replacedInDeletion bool // another one was deleted in its place
-	chosen             bool // deleted for a user's priority, or by a late call of a dead process
+	chosen             bool // it was deleted for a user's priority, or by a late call of a dead process
 	phase              machine.Phase
-	since              time.Time // of the phase
-	ready              time.Time // since when it is available; zero: it is not
-	born               time.Time // when it was seen first
+	since              time.Time // when the phase began
+	ready              time.Time // when it became available; zero: it is not available
+	firstSeen          time.Time
 }
 
-// bounds of a deployment, as wide as they have been since it was last complete.
+// bounds holds the widest bounds of a deployment since it was last complete.
 type bounds struct {
 	floor, ceiling int
-	least, most    int // replicas
+	least, most    int // lowest and highest number of replicas
 	kept           int // the most machines that were kept for inspection
 }
 
@@ -84,8 +84,8 @@ func boundsOf(d *deployment.Deployment) bounds {
 	return bounds{floor: int(r - f.Unavailable), ceiling: int(r) + int(f.Surge), least: int(r), most: int(r)}
 }
 
-// isComplete reports whether a deployment has converged: its status is true of its present spec,
-// and all machines are new, available and as many as wanted.
+// isComplete reports whether a deployment has converged: its status says so, and there are as many
+// machines as wanted.
 func isComplete(d *deployment.Deployment, machines []*machine.Machine) bool {
 	return saysComplete(d) && len(machines) == int(d.Spec.Replicas)
 }
@@ -101,13 +101,13 @@ func saysComplete(d *deployment.Deployment) bool {
 func (l *fleetHistory) recordLife(m *machine.Machine) {
 	known := l.lives[m.UID]
 	if known == nil {
-		known = &life{born: l.Now()}
+		known = &life{firstSeen: l.Now()}
 		l.lives[m.UID] = known
 	}
 	known.wasAvailable, known.phase, known.since = known.wasAvailable || m.Ready(), m.Status.Phase, m.Status.Since
 	known.givenUp = known.givenUp && m.Status.Phase == machine.PhaseFailed
 	known.deleted = known.deleted || m.Deleted()
-	known.forced = known.forced || l.forceDue(m) || known.last != nil && l.forceDue(known.last) // a new stage has a new clock
+	known.forced = known.forced || l.forceDue(m) || known.last != nil && l.forceDue(known.last) // a new stage starts a new timeout
 	known.last = m
 	switch {
 	case !m.Ready():
@@ -117,8 +117,8 @@ func (l *fleetHistory) recordLife(m *machine.Machine) {
 	}
 }
 
-// noteForce records whether force is due before a node's readiness changes, because caches may show
-// the old state for a while longer.
+// noteForce records whether force is due just before a node's readiness changes, because caches may
+// still show the old readiness for a while.
 func (l *fleetHistory) noteForce(node string) {
 	m, err := l.machines.Get(context.Background(), object.Key{Namespace: Namespace, Name: node})
 	if err != nil {
@@ -129,15 +129,15 @@ func (l *fleetHistory) noteForce(node string) {
 	}
 }
 
-// lateOrder reports whether a set may take machine m because of an order from before then, when a
-// machine of the set became available, that could not be withdrawn yet.
+// lateOrder reports whether a set may still delete machine m by an order from before then. (Then is
+// when a machine of the set became available.) Such an order could not be withdrawn yet.
 func (l *fleetHistory) lateOrder(m *machine.Machine, then time.Time) bool {
 	s := l.setRecords[ownerUID(m)]
 	return l.unknown(then) && (s == nil || s.lowered.Sub(then) <= inFlight)
 }
 
-// keptOf returns how many of some machines are preserved for inspection: they do not serve and are
-// not replaced.
+// keptOf returns how many machines of a fleet are kept for inspection. Such machines do not serve and
+// are not replaced.
 func (l *fleetHistory) keptOf(fleet []*machine.Machine) (n int) {
 	for _, m := range fleet {
 		if r := l.records[m.UID]; r != nil && !r.kept.IsZero() && !m.Deleted() {
@@ -147,23 +147,24 @@ func (l *fleetHistory) keptOf(fleet []*machine.Machine) (n int) {
 	return n
 }
 
-// record is the last seen state of an object, and the times since when parts of it hold.
+// record is the last seen state of an object, and when parts of that state began. A zero time means
+// that this part does not hold.
 type record[T any] struct {
 	last    T
-	paused  time.Time // since when it is to be left as it is, or zero
-	resumed time.Time // when that ended last
-	// lastChange is the last change of anything that an order about the object or its neighbours is
-	// made from.
+	paused  time.Time // when it was paused
+	resumed time.Time // when the last pause ended
+	// lastChange is the last change of anything that orders about the object, or about other machines
+	// of its set, depend on.
 	lastChange time.Time
 
-	lowered time.Time // a set: when its size was lowered last, by somebody who lived
+	lowered time.Time // a set: when its size was last lowered, other than by a late call of a dead process
 
-	kept      time.Time // a machine: since when its status says that it is kept
-	failed    time.Time // a machine: since when it is in phase Failed
-	begun     time.Time // a machine: since when its VM is being changed
-	unhealthy bool      // a machine: it was not ready meanwhile
+	kept      time.Time // a machine: when it began to be kept for inspection
+	failed    time.Time // a machine: when it entered phase Failed
+	begun     time.Time // a machine: when the update of its VM began
+	unhealthy bool      // a machine: it was not ready during that update
 
-	selected time.Time // a machine: since when it is selected to be updated in place
+	selected time.Time // a machine: when it was selected to be updated in place
 }
 
 // pausedLong reports whether a machine has been paused for so long that the manager no longer
@@ -175,7 +176,7 @@ func (l *fleetHistory) pausedLong(name string) bool {
 
 func (l *fleetHistory) machine(name string) *record[*machine.Machine] { return l.records[l.uids[name]] }
 
-// recordMachine records a change of a machine, before anything else looks at it.
+// recordMachine records a change of a machine. The invariants see the change after that.
 func (l *fleetHistory) recordMachine(m *machine.Machine) {
 	now := l.Now()
 	r := l.records[m.UID]
@@ -195,21 +196,21 @@ func (l *fleetHistory) recordMachine(m *machine.Machine) {
 	if !r.paused.IsZero() && !l.isPaused(m) {
 		r.resumed = now
 	}
-	since(&r.paused, now, l.isPaused(m))
-	since(&r.failed, now, m.Status.Phase == machine.PhaseFailed)
-	since(&r.kept, now, !m.Status.Preservation.Since.IsZero())
-	since(&r.selected, now, m.Spec.InPlace == machine.InPlaceSelected)
+	trackSince(&r.paused, now, l.isPaused(m))
+	trackSince(&r.failed, now, m.Status.Phase == machine.PhaseFailed)
+	trackSince(&r.kept, now, !m.Status.Preservation.Since.IsZero())
+	trackSince(&r.selected, now, m.Spec.InPlace == machine.InPlaceSelected)
 	failed := m.Status.LastOperation.State == machine.StateFailed && machine.NeverUpdated(m.Status.LastOperation.Code)
 	updates := m.Status.VMSpec.Begun != "" && !m.Deleted()
 	begins := updates && r.begun.IsZero()
-	since(&r.begun, now, updates)
+	trackSince(&r.begun, now, updates)
 	r.unhealthy = updates && (r.unhealthy || !m.Ready() || failed)
 	if begins {
 		l.emit(updateBegun{m})
 	}
 }
 
-// emitChange emits a change of a machine by the manager.
+// emitChange emits an event if the running manager changed a machine.
 func (l *fleetHistory) emitChange(r *record[*machine.Machine], now *machine.Machine) {
 	if !l.acting || l.belated {
 		return
@@ -225,8 +226,8 @@ func (l *fleetHistory) isPaused(m *machine.Machine) bool {
 	return paused
 }
 
-// affectsChoice reports whether a change of a machine can change which machine its set chooses. A
-// deletion by the manager does not, unless it follows the deletion of the node by somebody else.
+// affectsChoice reports whether a change of a machine can affect which machine its set chooses to
+// delete. A deletion by the manager does not, unless it follows the deletion of the node by a user.
 func (l *fleetHistory) affectsChoice(before, now *machine.Machine) bool {
 	keys := l.setPolicy().Keys
 	for _, key := range []string{l.machinePolicy().Keys.Paused, l.machinePolicy().Keys.Preserve, keys.Priority, keys.Replace} {
@@ -236,11 +237,11 @@ func (l *fleetHistory) affectsChoice(before, now *machine.Machine) bool {
 	}
 	return before.Status.Phase != now.Status.Phase && !now.Deleted() || before.Spec.InPlace != now.Spec.InPlace ||
 		before.Status.Preservation.Since != now.Status.Preservation.Since ||
-		now.Deleted() && !before.Deleted() && (!l.acting || l.nodeGoes(now)) || ownerUID(before) != ownerUID(now)
+		now.Deleted() && !before.Deleted() && (!l.acting || l.nodeIsDeleted(now)) || ownerUID(before) != ownerUID(now)
 }
 
-// nodeGoes reports whether the node of a machine is being deleted.
-func (l *fleetHistory) nodeGoes(m *machine.Machine) bool {
+// nodeIsDeleted reports whether the node of a machine is being deleted.
+func (l *fleetHistory) nodeIsDeleted(m *machine.Machine) bool {
 	return slices.ContainsFunc(l.stores.nodes.all(), func(n *machine.Node) bool { return n.Name == m.Spec.NodeName && n.Deleted() })
 }
 
@@ -275,7 +276,7 @@ func (l *fleetHistory) recordSet(s *machineset.Set) {
 	if !r.paused.IsZero() && !paused {
 		r.resumed = now
 	}
-	since(&r.paused, now, paused)
+	trackSince(&r.paused, now, paused)
 }
 
 func ownerUID(m *machine.Machine) string {
@@ -285,7 +286,8 @@ func ownerUID(m *machine.Machine) string {
 	return m.Owner.UID
 }
 
-// setPaused reports whether the set of a machine has been paused for long.
+// setPaused reports whether the set of a machine has been paused for so long that the manager no longer
+// changes it.
 func (l *fleetHistory) setPaused(m *machine.Machine) bool {
 	r := l.setRecords[ownerUID(m)]
 	return r != nil && l.longAgo(r.paused)
@@ -297,8 +299,8 @@ func (l *fleetHistory) pausedSince(name string, then time.Time) bool {
 	return r != nil && (!r.paused.IsZero() || r.resumed.After(then))
 }
 
-// resumed reports whether a machine, or its set, was paused until just now. Orders from before the
-// pause are carried out when it is over.
+// resumed reports whether a pause of a machine or of its set has just ended. Orders from before the
+// pause may be carried out after it.
 func (l *fleetHistory) resumed(m *machine.Machine) bool {
 	r, s := l.records[m.UID], l.setRecords[ownerUID(m)]
 	lately := func(t time.Time) bool { return !t.IsZero() && !l.longAgo(t) }
@@ -341,22 +343,22 @@ func (l *fleetHistory) atRest(d *deployment.Deployment, fleet []*machine.Machine
 	return true
 }
 
-// These tell of changes by the manager and of sets. seen is what is known of the object from
-// before.
+// These are the events of changes by the manager, and of changes of sets. seen is the record of the
+// object before the change.
 type (
-	// machineChanged: the manager that lives has changed a machine.
+	// machineChanged: the running manager has changed a machine.
 	machineChanged struct {
 		seen *record[*machine.Machine]
 		now  *machine.Machine
 	}
-	// machineDeleted: it has deleted one, and no user has.
+	// machineDeleted: the running manager has deleted a machine, and no user has.
 	machineDeleted struct {
 		seen *record[*machine.Machine]
 		now  *machine.Machine
 	}
 	// updateBegun: the manager has begun to change a machine's VM.
 	updateBegun struct{ machine *machine.Machine }
-	// setCreated, setChanged: something has made a set, or changed one.
+	// setCreated, setChanged: anybody has created a set, or changed one.
 	setCreated struct{ now *machineset.Set }
 	setChanged struct {
 		seen *record[*machineset.Set]
@@ -367,8 +369,8 @@ type (
 // pendingOrders says which orders of the processes so far may still be executed.
 type pendingOrders struct {
 	*apis
-	process *process  // the one that lives, or lived last
-	worked  time.Time // when a process was disturbed last that had worked for a while
+	process *process  // the current process, or the last one
+	worked  time.Time // when a process was last interrupted after it had worked for a while
 }
 
 func (s *pendingOrders) see(e event) {
@@ -389,8 +391,8 @@ func (s *pendingOrders) unknown(then time.Time) bool {
 	return s.process.dead || s.Now().Sub(s.ableSince(then)) <= inFlight
 }
 
-// ableSince returns since when the current process has been able to work, not before then: it is
-// alive, and both APIs answer.
+// ableSince returns the time since which the current process has been alive and both APIs have
+// answered. It returns then if that is later.
 func (s *pendingOrders) ableSince(then time.Time) time.Time {
 	return slices.MaxFunc([]time.Time{then, s.process.began, s.outages[controlAPI].ends, s.outages[targetAPI].ends}, time.Time.Compare)
 }

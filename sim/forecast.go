@@ -19,23 +19,22 @@ import (
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
-// Preview predicts what a rollout will do: a manager runs it in a world without faults that takes
-// the times of the model. Nothing is carried out, and the time is virtual. The same arguments give
+// Preview predicts what a rollout will do: a manager runs it in a simulated world without faults, with
+// the durations of the model. Nothing is carried out, and the time is virtual. The same arguments give
 // the same timeline.
 //
 // d is the deployment as it should be; sets are its present sets, with their machines. For a future
 // rollout, d has the new template. Before the first creation, sets is empty and d may lack its UID.
 // Preview changes neither.
 //
-// Machines that are in transition at the start continue as follows. One whose VM is coming up joins
-// when Model.Create has passed since its creation, or, if it is late, when that has passed from now.
-// An unhealthy one stays so, and one in CrashLoopBackOff never joins: their timeouts end them. All
-// others are healthy. Calls that are under way begin again.
+// Machines that are in transition at the start continue as follows. A Pending machine joins when
+// Model.Create has passed since its creation or, if that time is over, when it has passed from now.
+// An unhealthy machine stays unhealthy, and one in CrashLoopBackOff never joins, so that they run into
+// their timeouts. All other machines are healthy. Calls that are under way are made again.
 //
 // Preview stops when ctx ends. It then returns the timeline so far, whose Ending is EndStopped, and
 // the context's error. Every other error comes with an empty timeline: decision.ErrNoObservation,
-// or an *object.FieldError for a model out of range
-// or more machines than preview.MaxMachines.
+// or an *object.FieldError for a model out of range or for more machines than preview.MaxMachines.
 func Preview(ctx context.Context, d *deployment.Deployment, sets []deployment.Children, m preview.Model) (preview.Timeline, error) {
 	if d == nil {
 		return preview.Timeline{}, fmt.Errorf("sim.Preview: %w", decision.ErrNoObservation)
@@ -43,7 +42,7 @@ func Preview(ctx context.Context, d *deployment.Deployment, sets []deployment.Ch
 	if err := m.Validate(); err != nil {
 		return preview.Timeline{}, err
 	}
-	if err := tooMany(d, sets); err != nil {
+	if err := checkSize(d, sets); err != nil {
 		return preview.Timeline{}, err
 	}
 	p := newForecast(d, sets, &m)
@@ -54,8 +53,8 @@ func Preview(ctx context.Context, d *deployment.Deployment, sets []deployment.Ch
 	return p.run(ctx)
 }
 
-// tooMany returns an error if a fleet is too large for a preview.
-func tooMany(d *deployment.Deployment, sets []deployment.Children) error {
+// checkSize returns an error if a deployment or a set is too large for a preview.
+func checkSize(d *deployment.Deployment, sets []deployment.Children) error {
 	most := d.Spec.Replicas
 	for _, c := range sets {
 		if c.Set != nil {
@@ -71,20 +70,20 @@ func tooMany(d *deployment.Deployment, sets []deployment.Children) error {
 // forecast is one preview.
 type forecast struct {
 	*fleetCount
-	w       *World
-	model   *preview.Model
-	start   time.Time
-	why     decision.Why            // why the deployment has nothing to do
-	setWhys map[string]decision.Why // the same of its sets
-	sizes   map[string]int32        // of its sets, as the steps so far say
-	fate    map[string]bool         // machines that never join
-	updates int64                   // in place, so far
-	out     preview.Timeline
+	w          *World
+	model      *preview.Model
+	start      time.Time
+	why        decision.Why            // why the deployment has nothing to do
+	setWhys    map[string]decision.Why // why its sets have nothing to do, by name
+	sizes      map[string]int32        // sizes of the sets after the steps so far, by name
+	neverJoins map[string]bool         // whether a machine never joins, by name
+	updates    int64                   // updates in place so far
+	out        preview.Timeline
 }
 
 func newForecast(d *deployment.Deployment, sets []deployment.Children, m *preview.Model) *forecast {
 	p := &forecast{
-		model: m, start: m.Begins(d, sets), setWhys: map[string]decision.Why{}, sizes: map[string]int32{}, fate: map[string]bool{},
+		model: m, start: m.Begins(d, sets), setWhys: map[string]decision.Why{}, sizes: map[string]int32{}, neverJoins: map[string]bool{},
 	}
 	o := p.managerOptions(d)
 	p.w = newWorld(Options{
@@ -94,27 +93,28 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 	p.w.clock.Set(p.start)
 	p.w.clock.Brisk = true
 	p.w.managers.workload = newNodePods(p.w.base, p.w.nodes, m.Pods, m.PodEnd).open
-	d = p.w.settle(d, sets, p.model)
+	d = p.w.seedFleet(d, sets, p.model)
 	for _, mach := range p.w.machines.all() {
 		if mach.Status.Phase == machine.PhaseCrashLoopBackOff {
-			p.fate[mach.Name] = true
+			p.neverJoins[mach.Name] = true
 		}
 	}
-	p.w.kubelets.readies = 0
-	p.w.kubelets.fails = func(name string) bool { return p.fate[name] }
+	p.w.kubelets.readyTime = 0
+	p.w.kubelets.fails = func(name string) bool { return p.neverJoins[name] }
 	p.w.agents.fails = func() bool { p.updates++; return preview.Among(p.updates, m.FailUpdate) }
 	p.fleetCount = newFleetCount(p.w, d, m.Updatable)
 	p.out.Key, p.out.Bounds = d.Key, previewBounds(d)
 	for _, s := range p.w.sets.all() {
 		p.sizes[s.Name] = s.Spec.Replicas
 	}
-	p.take()
+	p.takeSample()
 	p.out.LowestAvailable = p.seen.Available()
 	p.w.subscribe(p.see)
 	return p
 }
 
-// managerOptions returns what the manager is made from. Nothing is looked at just to make sure.
+// managerOptions returns the options of the manager. They switch off everything periodic that a preview
+// does not need.
 func (p *forecast) managerOptions(d *deployment.Deployment) manager.Options {
 	ds, ss := *deployment.DefaultPolicy(), *machineset.DefaultPolicy()
 	if p.model.Policy != nil {
@@ -126,17 +126,17 @@ func (p *forecast) managerOptions(d *deployment.Deployment) manager.Options {
 	never := p.model.Ahead() + time.Hour
 	ds.FailedSummaries, ds.RolloutMarks = object.Off, machine.RolloutMarks{}
 	ds.Resync, ss.Resync = never, never
-	ds.StatusInterval, ds.ProgressInterval, ss.StatusInterval = object.Off, 0, time.Hour // sets report nothing that is waited for
+	ds.StatusInterval, ds.ProgressInterval, ss.StatusInterval = object.Off, 0, time.Hour // nothing waits for the status of sets
 	if d.Spec.RevisionHistoryLimit != nil {
 		ss.StatusInterval = time.Second // a set is pruned once its status says that it is empty
 	}
 	if d.Spec.ProgressDeadline <= 0 && !d.Spec.Paused {
-		ds.ProgressInterval = time.Hour // nothing but its deadline follows from how far a rollout is
+		ds.ProgressInterval = time.Hour // progress matters only for the deadline
 	}
 	o := manager.Options{
 		Policies: manager.Policies{Deployment: &ds, Set: &ss, Machine: p.model.MachinePolicy, Safety: p.model.Safety},
 		Tuning:   manager.Tuning{Resync: never},
-		Hooks:    manager.Hooks{Plan: p.told, Pass: p.passed},
+		Hooks:    manager.Hooks{Plan: p.noteOrder, Pass: p.notePass},
 	}
 	switch {
 	case o.Policies.Safety == nil:
@@ -150,8 +150,8 @@ func (p *forecast) managerOptions(d *deployment.Deployment) manager.Options {
 }
 
 // searchOnce returns a policy that searches only once for orphans, unowned objects and nodes without
-// a machine, because a preview has none. It checks the API servers once an hour: if nothing else
-// happens, the preview notices then that it waits in vain.
+// a machine, because a preview has none. It checks the API servers once an hour, so that there is always
+// an event at which a stuck preview can end.
 func searchOnce(p *safety.Policy, never time.Duration) *safety.Policy {
 	c := *p.WithDefaults()
 	c.OrphanPeriod, c.OrphanSoon, c.OwnerPeriod, c.NodePeriod, c.CheckPeriod = never, never, never, never, time.Hour
@@ -172,14 +172,14 @@ func previewBounds(d *deployment.Deployment) preview.Bounds {
 	return out
 }
 
-// elapsed returns how far into the rollout it is.
+// elapsed returns the time since the start of the rollout.
 func (p *forecast) elapsed() time.Duration { return p.w.Now().Sub(p.start).Truncate(time.Second) }
 
-// run lets time pass until the rollout has come to an end.
+// run lets time pass until the preview ends.
 func (p *forecast) run(ctx context.Context) (preview.Timeline, error) {
 	err := p.w.Until(func() bool {
-		p.take()
-		return p.over(ctx)
+		p.takeSample()
+		return p.hasEnded(ctx)
 	}, p.model.Ahead())
 	switch {
 	case errors.Is(err, ErrLimit):
@@ -191,15 +191,15 @@ func (p *forecast) run(ctx context.Context) (preview.Timeline, error) {
 	return p.out, ctx.Err()
 }
 
-// over ends the preview if it has come to an end.
-func (p *forecast) over(ctx context.Context) bool {
+// hasEnded reports whether the preview ends now, and records why.
+func (p *forecast) hasEnded(ctx context.Context) bool {
 	done := deployment.RolloutOf(p.why).Reason == rollout.ReasonDone
 	switch {
 	case ctx.Err() != nil:
 		p.stop(preview.EndStopped)
-	case p.deployment == nil || done && p.seen.Terminating == 0 && p.seen.Outdated == 0 && !p.prunes():
+	case p.deployment == nil || done && p.seen.Terminating == 0 && p.seen.Outdated == 0 && !p.pruneDue():
 		p.stop(preview.EndComplete)
-	case p.model.Hopeless() && p.inVain > int64(p.out.HighestTotal):
+	case p.model.Hopeless() && p.failedSince > int64(p.out.HighestTotal):
 		p.stop(preview.EndFailing)
 	case p.refused():
 		p.stop(preview.EndRefused)
@@ -223,14 +223,14 @@ func (p *forecast) rolloutStopped() bool {
 	return deployment.RolloutOf(p.why).Reason == rollout.ReasonStopped && updates.Selected+updates.Updating+updates.Updated == 0
 }
 
-// prunes reports whether a set is about to be pruned. It is not waited for long: a set that is in use
-// otherwise stays.
-func (p *forecast) prunes() bool {
+// pruneDue reports whether a set is about to be pruned. After a minute without progress it is not: then
+// something keeps the set.
+func (p *forecast) pruneDue() bool {
 	limit := p.deployment.Spec.RevisionHistoryLimit
 	return limit != nil && p.w.Now().Sub(p.progressed) < time.Minute && p.excessHistory(int(*limit))
 }
 
-// refused reports whether the deployment's last decision was that it can't be acted upon.
+// refused reports whether the last decision was that the deployment is invalid.
 func (p *forecast) refused() bool {
 	if p.deployment.Deleted() && !p.deployment.HasFinalizer(deployment.Finalizer) {
 		return p.why != (decision.Why{})
@@ -239,19 +239,20 @@ func (p *forecast) refused() bool {
 	return c != nil && c.Status == object.False && c.Reason == p.why.Reason.String()
 }
 
-// onHold reports whether a paused deployment has what its sets want: its status, which comes after
-// all orders, knows every machine, and no machine comes or goes.
+// onHold reports whether nothing more will happen to a paused deployment: its sets have the machines
+// that they want, no machine is being created or deleted, and the deployment's status, which is
+// written after all orders, counts them.
 func (p *forecast) onHold() bool {
 	s := &p.deployment.Status
 	c := object.FindCondition(s.Conditions, deployment.ConditionProgressing)
 	return p.why != (decision.Why{}) && c != nil && c.Reason == deployment.ProgressPaused &&
-		s.Replicas == p.seen.Total() && s.Ready == p.seen.Ready && s.Available == p.seen.Available() && p.still()
+		s.Replicas == p.seen.Total() && s.Ready == p.seen.Ready && s.Available == p.seen.Available() && p.fullySupplied()
 }
 
 func (p *forecast) stop(reason preview.EndReason) {
 	e := preview.Ending{Reason: reason, Waits: p.why, After: p.elapsed()}
 	if reason == preview.EndFailing {
-		e.Count = p.inVain
+		e.Count = p.failedSince
 	}
 	e.Set = p.setWhys[deployment.RolloutOf(p.why).Set]
 	p.out.Ending, p.out.Complete, p.out.Duration = e, reason == preview.EndComplete, e.After
@@ -259,12 +260,12 @@ func (p *forecast) stop(reason preview.EndReason) {
 	p.out.Selected, p.out.Moved, p.out.Updated = p.selected, p.moved, p.updated
 }
 
-// see decides the fate of a machine that was just made, and notes that the rollout is overdue.
+// see decides of each new machine whether it will join, and notes when the rollout exceeds its deadline.
 func (p *forecast) see(e event) {
 	switch e := e.(type) {
 	case stored[*machine.Machine]:
-		if _, known := p.fate[e.key.Name]; !known && p.ours[e.key] { // the tally saw it first
-			p.fate[e.key.Name] = preview.Among(p.created, p.model.Fail)
+		if _, known := p.neverJoins[e.key.Name]; !known && p.createdMeanwhile[e.key] { // fleetCount has seen it before
+			p.neverJoins[e.key.Name] = preview.Among(p.created, p.model.Fail)
 		}
 	case stored[*deployment.Deployment]:
 		if e.now == nil || p.out.Overdue > 0 {
@@ -277,8 +278,8 @@ func (p *forecast) see(e event) {
 	}
 }
 
-// passed notes why a pass over the deployment or a set ended.
-func (p *forecast) passed(kind manager.Kind, key object.Key, _ int, result manager.Result, err error) {
+// notePass notes the reason with which a pass over the deployment or a set ended.
+func (p *forecast) notePass(kind manager.Kind, key object.Key, _ int, result manager.Result, err error) {
 	switch {
 	case err != nil:
 	case kind == manager.KindDeployment && key == p.out.Key:
@@ -288,20 +289,20 @@ func (p *forecast) passed(kind manager.Kind, key object.Key, _ int, result manag
 	}
 }
 
-// told notes an order as a step.
-func (p *forecast) told(kind manager.Kind, key object.Key, why decision.Why) {
+// noteOrder notes an order as a step.
+func (p *forecast) noteOrder(kind manager.Kind, key object.Key, why decision.Why) {
 	name := why.Name
 	switch {
-	case kind == manager.KindSet && userOrder(why.Reason):
+	case kind == manager.KindSet && isSetOrder(why.Reason):
 		name = key.Name
-	case kind != manager.KindDeployment || key != p.out.Key || !ordered(why.Reason):
+	case kind != manager.KindDeployment || key != p.out.Key || !isOrder(why.Reason):
 		return
 	}
-	p.take()
+	p.takeSample()
 	if why.Reason == deployment.ReasonSelect {
 		name = p.setOf(object.Key{Namespace: key.Namespace, Name: why.Name})
 	}
-	if p.noted(name, why) {
+	if p.isNoted(name, why) {
 		return
 	}
 	step := preview.Step{After: p.elapsed(), Set: name, Seen: p.seen, From: p.sizes[name], To: p.sizes[name]}
@@ -318,9 +319,9 @@ func (p *forecast) told(kind manager.Kind, key object.Key, why decision.Why) {
 	p.out.Steps = append(p.out.Steps, step)
 }
 
-// noted reports whether an order is a step already: a plan is told of after its orders, and so is
-// each of several machines that are selected at once.
-func (p *forecast) noted(set string, why decision.Why) bool {
+// isNoted reports whether an order is a step already. The manager reports a plan after each of its
+// orders, and the selection of several machines once for each machine.
+func (p *forecast) isNoted(set string, why decision.Why) bool {
 	for i := len(p.out.Steps) - 1; i >= 0 && p.out.Steps[i].After == p.elapsed(); i-- {
 		s := &p.out.Steps[i]
 		if s.Why == why || why.Reason == deployment.ReasonSelect && s.Why.Reason == why.Reason && s.Set == set {
@@ -338,8 +339,8 @@ func (p *forecast) setOf(machine object.Key) string {
 	return ""
 }
 
-// ordered reports whether an order of the deployment is a step.
-func ordered(r decision.Reason) bool {
+// isOrder reports whether an order of the deployment is a step.
+func isOrder(r decision.Reason) bool {
 	switch r {
 	case deployment.ReasonCreate, deployment.ReasonExchange, deployment.ReasonScale, deployment.ReasonDelete, deployment.ReasonPrune,
 		deployment.ReasonRelease, deployment.ReasonRepair, deployment.ReasonSelect, deployment.ReasonMoveTo,
@@ -351,14 +352,14 @@ func ordered(r decision.Reason) bool {
 	return false
 }
 
-// userOrder reports whether a set's own order to its machines is a step. Creations and deletions
-// that follow from its size are none.
-func userOrder(r decision.Reason) bool {
+// isSetOrder reports whether an order of a set is a step. Creations and deletions that follow from the
+// set's size are not.
+func isSetOrder(r decision.Reason) bool {
 	return r == machineset.ReasonDeleteFailed || r == machineset.ReasonDeleteAll || r == machineset.ReasonReleasing
 }
 
-// take counts the fleet, and records the counts if they have changed.
-func (p *forecast) take() {
+// takeSample counts the fleet, and adds a sample if the counts have changed.
+func (p *forecast) takeSample() {
 	if !p.recountAll() && len(p.out.Samples) > 0 {
 		return
 	}

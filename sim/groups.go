@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
-// PoolOptions say how the provider provides the groups of a world's pools. The zero value is a
-// provider without optional calls that does everything at once.
+// PoolOptions say how the simulated provider runs the groups of pools. The zero value is a provider
+// without optional calls that does everything at once.
 type PoolOptions struct {
 	// Features are what the simulated driver of groups declares.
 	Features machinepool.Features
@@ -22,11 +22,11 @@ type PoolOptions struct {
 	// works.
 	Lag time.Duration
 	// Asks is the probability, from 0 to 1, that the provider requests a drain before it removes an
-	// instance. It then waits for an hour to be told that the drain is done.
+	// instance. It then waits for at most an hour until the manager reports that the drain is done.
 	Asks float64
 }
 
-// newGroups returns the provider of groups of a world.
+// newGroups returns the simulated provider of groups.
 func newGroups(o *PoolOptions, c *classCatalog, b *bootstrapMaker, a *apis, k *kubelets) *groups.Provider {
 	if o == nil {
 		o = &PoolOptions{}
@@ -62,7 +62,7 @@ func (w groupWorld) Changed() {
 }
 
 // Back implements groups.World.
-func (w groupWorld) Back(zone string) time.Time { return w.region.dark[zone] }
+func (w groupWorld) Back(zone string) time.Time { return w.region.zoneOutUntil[zone] }
 
 // Boots implements groups.World.
 func (w groupWorld) Boots(pool object.Key) bool { return w.bootstraps.good(pool, w.Now()) }
@@ -77,18 +77,20 @@ func (w groupWorld) Removed(name, id string) {
 }
 
 // Boot implements groups.World.
-func (w groupWorld) Boot() time.Duration { return w.kubelets.boots }
+func (w groupWorld) Boot() time.Duration { return w.kubelets.bootTime }
 
 // NoCluster implements groups.World.
-func (w groupWorld) NoCluster() bool { return w.kubelets.none }
+func (w groupWorld) NoCluster() bool { return w.kubelets.noCluster }
 
 // Join implements groups.World.
 func (w groupWorld) Join(name, id string) {
 	w.kubelets.join(&machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}, ProviderID: id})
 }
 
-// Ready implements groups.World. Without a cluster no node says otherwise.
-func (w groupWorld) Ready(name, id string) bool { return w.kubelets.none || w.stores.isReady(name, id) }
+// Ready implements groups.World. Without a cluster there are no nodes, and every VM counts as ready.
+func (w groupWorld) Ready(name, id string) bool {
+	return w.kubelets.noCluster || w.stores.isReady(name, id)
+}
 
 // Seen implements groups.World.
 func (w groupWorld) Seen() bool { return !w.apis.down(targetAPI) }
@@ -123,9 +125,8 @@ func (w *World) poolsComplete() bool {
 	return !slices.ContainsFunc(w.pools.all(), func(p *machinepool.Pool) bool { return w.poolNotConverged(p) != "" })
 }
 
-// poolNotConverged returns what a pool lacks to be at rest, or nothing. A pool at rest has as many
-// instances as are wanted, all of them nodes that are ready and in service, and a status that says
-// so.
+// poolNotConverged returns what a pool lacks to be at rest, or "". A pool at rest has as many instances
+// as are wanted, each of them with a ready and schedulable node, and a status that says so.
 func (w *World) poolNotConverged(p *machinepool.Pool) string {
 	g, s, n := w.groups.Of(p.Key), &p.Status, p.Spec.Wanted()
 	switch {
@@ -141,7 +142,7 @@ func (w *World) poolNotConverged(p *machinepool.Pool) string {
 		return "its group has not been told of the bounds of updates"
 	case len(s.Leaving) > 0:
 		return fmt.Sprintf("%d leave", len(s.Leaving))
-	case s.Phase != w.restsAt(n) || s.ObservedGeneration != p.Generation || s.FailureReason != "":
+	case s.Phase != w.phaseAtRest(n) || s.ObservedGeneration != p.Generation || s.FailureReason != "":
 		return fmt.Sprintf("its phase is %s %s", s.Phase, s.FailureMessage)
 	case !w.statusCounts(p, n):
 		return fmt.Sprintf("%d are wanted, and its status counts %d, ready %d, available %d, unavailable %d, nodes %d",
@@ -155,16 +156,16 @@ func (w *World) poolNotConverged(p *machinepool.Pool) string {
 	return ""
 }
 
-// restsAt is the phase of a pool at rest that wants n instances: without a cluster no node is ever ready.
-func (w *World) restsAt(n int32) machinepool.Phase {
+// phaseAtRest returns the phase of a pool at rest that wants n instances. Without a cluster no node is
+// ever ready.
+func (w *World) phaseAtRest(n int32) machinepool.Phase {
 	if w.o.NoCluster && n > 0 {
 		return machinepool.PhaseProvisioned
 	}
 	return machinepool.PhaseRunning
 }
 
-// statusCounts reports whether a pool's status says that it has so many instances, all of them at
-// work.
+// statusCounts reports whether a pool's status counts n instances, all of them available.
 func (w *World) statusCounts(p *machinepool.Pool, n int32) bool {
 	s := &p.Status
 	if w.o.NoCluster {
@@ -192,7 +193,7 @@ func (w *World) instanceNotConverged(i *groups.Instance) string {
 	return ""
 }
 
-// checkPoolNodes: nodes of pools have an owner (P39).
+// checkPoolNodes checks that no node of a pool is marked as a node without an owner (P39).
 func (w *World) checkPoolNodes() error {
 	key := safety.DefaultPolicy().Keys.NotManaged
 	if p := w.o.Manager.Policies.Safety; p != nil {
@@ -212,14 +213,14 @@ func (w *World) autoscaled(p *machinepool.Pool) bool {
 	return policy.Autoscaled || policy.Keys.Autoscaled != "" && p.Annotations[policy.Keys.Autoscaled] == "true"
 }
 
-// drainIsOver reports whether the drain of an instance may have used up its time, by the clock of
-// the manager that wrote when it began.
+// drainIsOver reports whether the drain of an instance may have reached its timeout, by the manager's
+// clock, by which its begin was recorded.
 func (w *World) drainIsOver(l *machinepool.Leaving) bool {
 	return w.faults[ClockJump] > 0 || w.managerNow().Sub(l.Since) >= w.poolPolicy().DrainTimeout-inFlight
 }
 
-// poolDrainEnds reports whether the drain of a pool's node may have used up its time now, or may no
-// longer be one of ours.
+// poolDrainEnds reports whether the drain of a pool's node may have reached its timeout, or may no
+// longer belong to a pool's instance.
 func (w *World) poolDrainEnds(n *machine.Node) bool {
 	for _, p := range w.pools.all() {
 		for i := range p.Status.Leaving {
@@ -231,15 +232,15 @@ func (w *World) poolDrainEnds(n *machine.Node) bool {
 	return true
 }
 
-// bootstraps holds the data that machines of pools boot from, by the pools' keys. A token in the
-// data expires; machines that come after that wait outside.
+// bootstraps holds the data that machines of pools boot from, by the pools' keys. The data contain a
+// token that expires. Machines that boot after that can't join until it is renewed.
 type bootstraps map[object.Key]*bootstrap
 
 type bootstrap struct {
-	pool    string // its UID
+	pool    string // UID of the pool
 	there   bool
-	made    bool      // for this pool, and deleted with it
-	expires time.Time // of the token; zero: no token
+	made    bool      // made for this pool, and deleted with it
+	expires time.Time // when the token expires; zero: there is no token
 }
 
 // good reports whether a machine of a pool can join now.
@@ -269,8 +270,8 @@ func (b *bootstrapMaker) see(e event) {
 	}
 }
 
-// bootstrapOf begins to make what a pool's machines boot from. The maker takes a while, and then
-// reports the data by name.
+// bootstrapOf begins to make the bootstrap data of a pool. That takes a while. Then the pool's template
+// gets the name of the data.
 func (b *bootstrapMaker) bootstrapOf(p *machinepool.Pool) {
 	boot := &p.Spec.Template.Bootstrap
 	made := &bootstrap{pool: p.UID, there: boot.Config == "", made: boot.Config != ""}
@@ -289,11 +290,11 @@ func (b *bootstrapMaker) bootstrapOf(p *machinepool.Pool) {
 	})
 }
 
-// bootstrapper is the maker of bootstrap data, as one process asks it.
+// bootstrapper gives one process access to the maker of bootstrap data.
 type bootstrapper struct {
 	p     *process
 	maker *bootstrapMaker
-	shown *managerClock // the times of a token are the cluster's, and told by this clock
+	shown *managerClock // the manager sees the times of tokens by its own clock
 }
 
 // dataDeleted: the bootstrap data of a pool are deleted.
@@ -341,7 +342,7 @@ func (b bootstrapper) Renew(_ context.Context, p *machinepool.Pool, until time.T
 func (b bootstrapper) Delete(_ context.Context, p *machinepool.Pool) error {
 	return b.p.call(controlAPI, func() error {
 		if have := b.maker.bootstraps[p.Key]; have == nil || have.pool != p.UID {
-			if have != nil && !b.p.belated { // a call of a dead process may lead to that
+			if have != nil && !b.p.belated { // a late call of a dead process may do that
 				b.p.violate("P35", "the bootstrap data of pool %s were to be deleted for an earlier one", p.Name)
 			}
 			return nil

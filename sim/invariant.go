@@ -10,12 +10,12 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/clock"
 )
 
-// invariant is something that must hold at any moment. It sees each event, in order, and reports by
-// World.violate what is broken. Each is in a file check_*.go that is named after its subject, with
-// what it remembers. What several need of the past is in fleet_history.go.
+// invariant is something that must hold at any moment. It sees each event, in order, and reports a
+// violation with World.violate. Each is a type in a file check_*.go that is named after its subject.
+// What several invariants have to remember is in fleet_history.go.
 type invariant interface{ see(event) }
 
-// addInvariants makes the invariants that hold in all worlds.
+// addInvariants subscribes the invariants that hold in all worlds.
 func addInvariants(w *World) {
 	choices, turns := newP20(w), newP22Volumes(w)
 	for _, i := range []invariant{
@@ -27,27 +27,27 @@ func addInvariants(w *World) {
 	}
 }
 
-// Violation is a rule that was broken, or something that did not become true in its time.
+// Violation says that a rule was broken, or that something did not become true in time.
 type Violation struct {
-	// Rule is what was broken: an invariant by its number, a Property by its
-	// name, or one of the rules below.
+	// Rule is what was broken: the number of an invariant, the name of a Property, or one of the rules
+	// below.
 	Rule string
 	Seed uint64    // of the world
-	At   time.Time // in the world's time
+	At   time.Time // virtual time
 	What string    // for people
 }
 
-// These rules are neither an invariant nor a property.
+// These are the rules that are neither invariants nor properties.
 const (
-	// RuleSettled: when faults have stopped, all converges, and is gone once it is deleted.
+	// RuleSettled: when faults have stopped, everything converges. After its deletion nothing is left.
 	RuleSettled = "settled"
-	// RuleStarted: a manager begins again with anything that is stored.
+	// RuleStarted: a manager can start with anything that is stored.
 	RuleStarted = "started"
 	// RulePanicked: no pass panics.
 	RulePanicked = "panicked"
 	// RuleDriverPanicked: no call of a driver of Options.Driver panics.
 	RuleDriverPanicked = "driver panicked"
-	// RuleContext: no call of such a driver runs long after its context has ended.
+	// RuleContext: no call of a driver of Options.Driver runs on after its context has ended.
 	RuleContext = "context"
 )
 
@@ -56,7 +56,7 @@ func (v *Violation) Error() string {
 	return fmt.Sprintf("sim: seed %d, at %s: %s: %s", v.Seed, v.At.Format(time.RFC3339), v.Rule, v.What)
 }
 
-// checkProperties checks the properties that the user of the world added, after each effect.
+// checkProperties makes the world check Options.Properties after each effect.
 func checkProperties(w *World) {
 	w.subscribe(func(e event) {
 		if _, ok := e.(effect); !ok {
@@ -73,12 +73,12 @@ func checkProperties(w *World) {
 	})
 }
 
-// event is something that happens in a world. Its type is declared in the file that emits it, or in
-// one below. It is emitted at the moment at which it happens, so that a subscriber sees the world as
-// it is then.
+// event is something that happens in a world. Its type is declared in the file that emits it, or in a
+// package below sim/internal. It is emitted at the moment at which it happens, so that a subscriber
+// sees the world as it is then.
 type event any
 
-// effect is the end of any change to what is stored, or to VMs.
+// effect: a change of objects or VMs is complete.
 type effect struct{}
 
 // base is what every part of a world uses: time, randomness, the faults that may happen, and events.
@@ -87,23 +87,24 @@ type base struct {
 	seed          uint64
 	clock         *clock.Clock
 	chance        func(n int) int // returns a number below n
-	jitter        func(n int) int // the same, from a stream of its own: it moves no other draw
-	hazards       *Faults         // what may fail, and how often: Options has them
+	jitter        func(n int) int // the same, from a stream of its own, so that it does not shift the draws of chance
+	hazards       *Faults         // what may fail, and how often: Options.Faults
 	faultsStopped bool
-	faults        [faultCount]int // that occurred
+	faults        [faultCount]int // how often each occurred
 
 	excuses
 	subscribers []func(event)
-	altered     bool // since the last effect
+	altered     bool // whether anything changed since the last effect
 	markers     []marker
 	trace       func(at time.Time, what string) // Options.Tell, or nil
 	violations  []error
 }
 
-// marker notes what happens over time, as a Recorder does.
+// marker records what happens over time; see recording.
 type marker interface {
+	// note records something that happens now.
 	note(kind history.Kind, what string)
-	// span notes something that begins now. end notes its end, and may be called more than once.
+	// span records something that begins now. end records its end, and may be called more than once.
 	span(kind history.Kind, what string) (end func())
 }
 
@@ -116,23 +117,23 @@ func newBase(seed uint64, hazards *Faults, trace func(time.Time, string)) *base 
 	}
 }
 
-// Now is the world's time.
+// Now returns the virtual time.
 func (g *base) Now() time.Time { return g.clock.Now() }
 
 // After schedules do to run once d has passed.
 func (g *base) After(d time.Duration, do func()) { g.clock.After(d, do) }
 
-// subscribe adds a subscriber to all events from now on.
+// subscribe makes the world call see with every event from now on.
 func (g *base) subscribe(see func(event)) { g.subscribers = append(g.subscribers, see) }
 
-// emit tells all subscribers of an event, in the order in which they subscribed.
+// emit calls all subscribers with an event, in the order in which they subscribed.
 func (g *base) emit(e event) {
 	for _, see := range g.subscribers {
 		see(e)
 	}
 }
 
-// changed notes a change of what is stored, or of VMs.
+// changed notes that objects or VMs have changed.
 func (g *base) changed() { g.altered = true }
 
 // check emits an effect if anything has changed since the last one.
@@ -145,10 +146,10 @@ func (g *base) check() {
 
 func (g *base) latency() time.Duration { return g.upTo(g.hazards.Latency) }
 
-// upTo returns a time from 0 to d.
+// upTo returns a random time from 0 to d.
 func (g *base) upTo(d time.Duration) time.Duration { return upTo(d, g.chance) }
 
-// spread returns a wait of the manager with a jitter of up to a tenth.
+// spread returns d plus a jitter of up to a tenth.
 func (g *base) spread(d time.Duration) time.Duration { return d + upTo(d/10, g.jitter) }
 
 func upTo(d time.Duration, chance func(n int) int) time.Duration {
@@ -170,30 +171,30 @@ func (g *base) happens(p float64) bool {
 // count counts a fault.
 func (g *base) count(f Fault) {
 	g.faults[f]++
-	if loud[f] {
+	if traced[f] {
 		g.tell("%s", f)
 	}
-	if loud[f] && f != ControlOutage && f != TargetOutage && f != ZoneOutage { // those are spans
+	if traced[f] && f != ControlOutage && f != TargetOutage && f != ZoneOutage { // outages are recorded as spans
 		g.Mark(history.Fault, f.String())
 	}
 }
 
-// tell reports what happens to Options.Tell.
+// tell calls Options.Tell, if it is set, with the current time and a formatted text.
 func (g *base) tell(format string, args ...any) {
 	if g.trace != nil {
 		g.trace(g.Now(), fmt.Sprintf(format, args...))
 	}
 }
 
-// Mark makes every recorder note that something happens now.
+// Mark makes every recorder record that something happens now.
 func (g *base) Mark(kind history.Kind, what string) {
 	for _, m := range g.markers {
 		m.note(kind, what)
 	}
 }
 
-// Span makes every recorder note that something begins now, and that it ends when end is called.
-// end may be called more than once.
+// Span makes every recorder record that something begins now, and that it ends when end is called. end
+// may be called more than once.
 func (g *base) Span(kind history.Kind, what string) (end func()) {
 	var ends []func()
 	for _, m := range g.markers {
@@ -206,7 +207,7 @@ func (g *base) Span(kind history.Kind, what string) (end func()) {
 	}
 }
 
-// Violations returns the violations that were seen.
+// Violations returns the violations that were found so far.
 func (g *base) Violations() []error { return g.violations }
 
 // violated returns the first violation, or nil.
@@ -227,32 +228,32 @@ func (g *base) violation(rule, format string, args ...any) *Violation {
 	return &Violation{Rule: rule, Seed: g.seed, At: g.Now(), What: fmt.Sprintf(format, args...)}
 }
 
-// excuses record what the world and its users did, so that invariants do not blame the manager for
+// excuses records what the world and its users did, so that invariants do not blame the manager for
 // what it did not do or could not know.
 type excuses struct {
-	acting  bool // the manager is, not the world
-	belated bool // it is a dead one, whose order is an old one
+	acting  bool // whether the present change is made by the manager, not by the world or a user
+	belated bool // whether it is made by a late call of a process that has died
 
-	excused   map[string]bool // machines, by UID, that somebody else deletes
-	orphanVMs map[string]bool // VMs that were not made through the driver
-	late      map[string]bool // machines whose VM was made when its caller was dead
-	lateTags  map[string]bool // machines whose VM was changed by a call of the dead
+	excused   map[string]bool // machines, by UID, that somebody other than the manager deletes
+	orphanVMs map[string]bool // VMs that were not created through the driver
+	lateVMs   map[string]bool // machines whose VM was created by a late call of a dead process
+	lateTags  map[string]bool // machines whose VM was changed by a late call of a dead process
 	cordoned  map[string]bool // nodes, by UID, that a user has cordoned
 	misled    map[string]bool // machines for which GetMachineStatus named no node, though there may be one
 
-	lateGroups map[object.Key]bool // pools that are gone and have a group, or may get one from a call that comes late
-	forgotten  map[string]bool     // UIDs of pools whose record somebody took away
+	lateGroups map[object.Key]bool // deleted pools that still have a group, or may get one by a late call
+	forgotten  map[string]bool     // UIDs of pools whose record a user removed
 }
 
 func newExcuses() excuses {
 	return excuses{
-		excused: map[string]bool{}, orphanVMs: map[string]bool{}, late: map[string]bool{}, lateTags: map[string]bool{},
+		excused: map[string]bool{}, orphanVMs: map[string]bool{}, lateVMs: map[string]bool{}, lateTags: map[string]bool{},
 		cordoned: map[string]bool{}, misled: map[string]bool{}, lateGroups: map[object.Key]bool{}, forgotten: map[string]bool{},
 	}
 }
 
-// since keeps the time since when something is so.
-func since(t *time.Time, now time.Time, is bool) {
+// trackSince sets t to now when a condition becomes true, and to zero when it is false.
+func trackSince(t *time.Time, now time.Time, is bool) {
 	switch {
 	case !is:
 		*t = time.Time{}

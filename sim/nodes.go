@@ -14,32 +14,32 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
-// kubelets join VMs to the cluster as nodes, and write how the nodes are.
+// kubelets joins VMs to the cluster as nodes, and writes the status of nodes.
 type kubelets struct {
 	*base
 	*cloud
 	nodes     *trackedStore[*machine.Node]
 	apps      *cluster.Cluster
-	boots     time.Duration          // how long it takes from a VM's creation until it joins
-	fails     func(name string) bool // says which VMs never join, beside chance; nil: none
-	none      bool                   // there is no cluster
-	readies   time.Duration          // how long it takes at most from joining until a node is ready
-	lostNodes map[string]bool        // VMs whose nodes are never ready again
-	vmIDs     map[string]string      // of nodes, by UID, in the provider's spelling
+	bootTime  time.Duration          // the time from a VM's creation until it joins
+	fails     func(name string) bool // reports which VMs never join, in addition to random ones; or nil
+	noCluster bool                   // there is no cluster
+	readyTime time.Duration          // the longest time from joining until a node is ready
+	lostNodes map[string]bool        // IDs of VMs whose nodes never become ready again
+	vmIDs     map[string]string      // the VMs' IDs in the provider's spelling, by UID of the node
 }
 
-func newKubelets(r *cloud, nodes *trackedStore[*machine.Node], apps *cluster.Cluster, boots time.Duration, none bool) *kubelets {
-	return &kubelets{base: r.base, cloud: r, nodes: nodes, apps: apps, boots: boots, none: none, readies: 2 * time.Second, lostNodes: map[string]bool{}, vmIDs: map[string]string{}}
+func newKubelets(r *cloud, nodes *trackedStore[*machine.Node], apps *cluster.Cluster, bootTime time.Duration, noCluster bool) *kubelets {
+	return &kubelets{base: r.base, cloud: r, nodes: nodes, apps: apps, bootTime: bootTime, noCluster: noCluster, readyTime: 2 * time.Second, lostNodes: map[string]bool{}, vmIDs: map[string]string{}}
 }
 
 // readinessTurns: the readiness of a node is about to change.
 type readinessTurns struct{ node string }
 
 // boot joins a VM to the cluster after a while, unless the VM never joins.
-func (k *kubelets) boot(name, id string) { k.bootIn(k.boots, name, id) }
+func (k *kubelets) boot(name, id string) { k.bootIn(k.bootTime, name, id) }
 
 func (k *kubelets) bootIn(d time.Duration, name, id string) {
-	if k.none {
+	if k.noCluster {
 		return
 	}
 	if k.happens(k.hazards.DeadBoot) || k.fails != nil && k.fails(name) {
@@ -54,8 +54,8 @@ func (k *kubelets) bootIn(d time.Duration, name, id string) {
 		if k.removed[id] {
 			return
 		}
-		if dark := k.dark[k.zoneOf[id]]; k.Now().Before(dark) {
-			k.After(dark.Sub(k.Now()), func() { k.boot(name, id) })
+		if zoneOutUntil := k.zoneOutUntil[k.zoneOf[id]]; k.Now().Before(zoneOutUntil) {
+			k.After(zoneOutUntil.Sub(k.Now()), func() { k.boot(name, id) })
 			return
 		}
 		node := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}, ProviderID: id}
@@ -63,12 +63,12 @@ func (k *kubelets) bootIn(d time.Duration, name, id string) {
 			node.Taints = []object.Taint{{Key: key, Effect: "NoSchedule"}}
 		}
 		if !k.join(node) {
-			k.After(10*time.Second, func() { k.boot(name, id) }) // the name is taken: it tries again
+			k.After(10*time.Second, func() { k.boot(name, id) }) // the name is taken: the kubelet tries again
 		}
 	})
 }
 
-// join makes a node, which becomes ready a moment later. It returns false if the name is taken.
+// join creates a node, which becomes ready a moment later. It returns false if the name is taken.
 func (k *kubelets) join(n *machine.Node) bool {
 	name, id := n.Name, n.ProviderID
 	if k.happens(k.hazards.NodeSpelling) {
@@ -84,15 +84,15 @@ func (k *kubelets) join(n *machine.Node) bool {
 		return false
 	}
 	k.vmIDs[made.UID] = id
-	k.After(k.upTo(k.readies), func() { k.recover(name, id) })
+	k.After(k.upTo(k.readyTime), func() { k.recover(name, id) })
 	k.flap(name, id)
 	return true
 }
 
-// idTime is how long a cloud's controller takes at most until it has written a node's provider ID.
+// idTime is the longest time until a controller of the provider has written a node's provider ID.
 const idTime = 5 * time.Minute
 
-// identify writes the provider ID of a node that was registered without.
+// identify writes the provider ID of a node that was registered without one.
 func (k *kubelets) identify(name, id string) {
 	n, err := k.nodes.Get(context.Background(), object.Key{Name: name})
 	if err == nil && k.vmOf(n) == id && n.ProviderID == "" {
@@ -111,7 +111,7 @@ func (k *kubelets) vmOf(n *machine.Node) string {
 	return n.ProviderID
 }
 
-// flap makes a node unhealthy for a while now and then.
+// flap makes a node not ready for a while, with probability Faults.Flap.
 func (k *kubelets) flap(name, id string) {
 	if !k.happens(k.hazards.Flap) {
 		return
@@ -134,13 +134,13 @@ func (k *kubelets) flap(name, id string) {
 
 // recover makes a node ready again, unless something prevents it.
 func (k *kubelets) recover(name, id string) {
-	if k.lostNodes[id] || k.isDark(k.zoneOf[id]) {
+	if k.lostNodes[id] || k.zoneIsOut(k.zoneOf[id]) {
 		return
 	}
 	k.ready(name, id, object.True)
 }
 
-// flicker makes a node that is ready silent for a while.
+// flicker makes a node NotReady for a while, if it is ready.
 func (k *kubelets) flicker(name, id string, d time.Duration) {
 	if !k.ready(name, id, object.Unknown) {
 		return
@@ -148,8 +148,8 @@ func (k *kubelets) flicker(name, id string, d time.Duration) {
 	k.After(d, func() { k.recover(name, id) })
 }
 
-// silence is what the cluster records of a node whose VM is gone. The cluster deletes such a node
-// after a while if no machine has marked it, because nothing else can know that it was ours.
+// silence makes the node of a VM that is gone NotReady, as its cluster does. The cluster deletes such a
+// node after a while if the manager has not marked it, because then the manager does not know it.
 func (k *kubelets) silence(name, id string) {
 	k.ready(name, id, object.Unknown)
 	k.After(10*time.Minute, func() {
@@ -160,7 +160,7 @@ func (k *kubelets) silence(name, id string) {
 	})
 }
 
-// ready writes whether a VM's node is Ready, and reports whether that changed anything.
+// ready writes the Ready condition of a VM's node, and reports whether that changed anything.
 func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 	ctx := context.Background()
 	n, err := k.nodes.Get(ctx, object.Key{Name: name})
@@ -181,7 +181,7 @@ func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 	return true
 }
 
-// report changes the message of a node that is unhealthy for good again and again, as kubelets do.
+// report changes the message of a node that stays not ready again and again, as kubelets do.
 func (k *kubelets) report(name, id string) {
 	k.After(3*time.Minute+k.upTo(time.Minute), func() {
 		n, err := k.nodes.Get(context.Background(), object.Key{Name: name})
@@ -199,27 +199,27 @@ func (k *kubelets) report(name, id string) {
 	})
 }
 
-// stopFaults makes the nodes of all VMs ready that can be.
+// stopFaults makes the nodes of all VMs ready, except for those that never become ready again.
 func (k *kubelets) stopFaults() {
 	for _, vm := range k.provider.VMs() {
 		k.recover(vm.Name, vm.ID)
 	}
 }
 
-// nodePods are the pods of a preview. Each node carries the same number of them. A pod that is told to
-// terminate ends after a time, and no other replaces it.
+// nodePods are the pods of a preview. Each node has the same number of them. A pod that is told to
+// terminate ends after endTime, and no other replaces it.
 type nodePods struct {
 	*base
-	nodes  *trackedStore[*machine.Node]
-	each   int // of a node
-	ends   time.Duration
-	number int
-	on     map[string][]*drain.Pod // by node, once it was asked for
-	tell   func(node string)
+	nodes   *trackedStore[*machine.Node]
+	perNode int
+	endTime time.Duration
+	number  int                     // how many pods were made so far
+	on      map[string][]*drain.Pod // by node; made when they are first read
+	tell    func(node string)       // reports that a node's pods have changed
 }
 
-func newNodePods(g *base, nodes *trackedStore[*machine.Node], each int, ends time.Duration) *nodePods {
-	p := &nodePods{base: g, nodes: nodes, each: each, ends: ends, on: map[string][]*drain.Pod{}}
+func newNodePods(g *base, nodes *trackedStore[*machine.Node], perNode int, endTime time.Duration) *nodePods {
+	p := &nodePods{base: g, nodes: nodes, perNode: perNode, endTime: endTime, on: map[string][]*drain.Pod{}}
 	g.subscribe(p.see)
 	return p
 }
@@ -231,7 +231,7 @@ func (p *nodePods) see(e event) {
 	}
 }
 
-// open returns the pods as a process sees them.
+// open returns the pods for a process, which is told of changes.
 func (p *nodePods) open(by *process, tell func(node string)) drains.Workload {
 	p.tell = tell
 	return drains.Workload{Pods: nodePodsPort{by, p}}
@@ -245,34 +245,35 @@ func (p *nodePods) of(node string) []*drain.Pod {
 	if _, err := p.nodes.Get(context.Background(), object.Key{Name: node}); err != nil {
 		return nil
 	}
-	pods := make([]*drain.Pod, p.each)
+	pods := make([]*drain.Pod, p.perNode)
 	for i := range pods {
 		p.number++
 		pods[i] = &drain.Pod{
 			Key: object.Key{Namespace: node, Name: fmt.Sprintf("%s-%d", node, i)}, UID: fmt.Sprintf("pod-%d", p.number),
-			Owner: &object.Owner{Kind: "ReplicaSet", Name: "app", UID: "app"}, CreatedAt: p.clock.Now().Truncate(time.Second), Grace: p.ends,
+			Owner: &object.Owner{Kind: "ReplicaSet", Name: "app", UID: "app"}, CreatedAt: p.clock.Now().Truncate(time.Second), Grace: p.endTime,
 		}
 	}
 	p.on[node] = pods
 	return pods
 }
 
-// end tells a pod to go; now: without its grace. The namespace of a pod is the name of its node.
+// end terminates a pod, without a grace period if now is true. The namespace of a pod is the name of its
+// node.
 func (p *nodePods) end(o drain.Order, now bool) drain.Answer {
 	node := o.Pod.Namespace
 	at := slices.IndexFunc(p.on[node], func(pod *drain.Pod) bool { return pod.UID == o.UID })
 	if at < 0 {
 		return drain.Answer{Result: drain.NotFound}
 	}
-	takes := p.ends
+	takes := p.endTime
 	if now {
 		takes = 0
 	}
 	if pod := p.on[node][at]; pod.GraceEnds.IsZero() || now {
-		going := *pod
-		going.GraceEnds = p.clock.Now().Add(takes)
-		pods := slices.Clone(p.on[node]) // readers share them
-		pods[at], p.on[node] = &going, pods
+		terminating := *pod
+		terminating.GraceEnds = p.clock.Now().Add(takes)
+		pods := slices.Clone(p.on[node]) // readers share the slice
+		pods[at], p.on[node] = &terminating, pods
 		p.clock.After(takes, func() { p.gone(node, o.UID) })
 	}
 	return drain.Answer{Result: drain.Accepted}
@@ -288,7 +289,7 @@ func (p *nodePods) gone(node, uid string) {
 	p.tell(node)
 }
 
-// nodePodsPort is nodePods as one process sees them.
+// nodePodsPort gives one process access to nodePods.
 type nodePodsPort struct {
 	by   *process
 	pods *nodePods
@@ -311,26 +312,26 @@ func (s nodePodsPort) Delete(_ context.Context, o drain.Order) (out drain.Answer
 	return out, err
 }
 
-// Watch implements drains.Pods. Nothing watches in a simulation.
+// Watch implements drains.Pods. It yields nothing, because the world wakes the reconcilers itself.
 func (s nodePodsPort) Watch(context.Context) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
 
-// agents update nodes in place. One runs on each node.
+// agents simulates the programs that update nodes in place, one on each node.
 type agents struct {
 	*kubelets
 	update time.Duration   // how long an update takes
-	fails  func() bool     // says which updates fail, beside chance; nil: none
-	label  string          // of a node, for the answer
-	atWork map[string]*job // by UID of the node: an agent that is at work, or was
+	fails  func() bool     // reports whether an update fails, in addition to random ones; or nil
+	label  string          // the label of a node in which its agent answers
+	atWork map[string]*job // the last update of each node, by UID of the node
 }
 
 // job is one update of a node by its agent.
 type job struct {
 	node     *machine.Node
 	answer   string
-	stubborn bool // it answers though the update is withdrawn
-	over     bool // another one has begun, or the update is withdrawn
+	stubborn bool // it answers even if the update was withdrawn
+	over     bool // the update was withdrawn, or another one has begun
 }
 
 func newAgents(k *kubelets, update time.Duration, label string) *agents {
@@ -343,28 +344,28 @@ func newAgents(k *kubelets, update time.Duration, label string) *agents {
 // updateTime is how long an agent takes unless Options set another time.
 const updateTime = 2 * time.Minute
 
-// These say how late agents are, how long restarts take, and when agents answer again.
+// These are the longest times by which agents are late, that restarts take, and until a second answer.
 const (
 	lateTime   = 2 * time.Hour
 	rebootTime = 15 * time.Minute
 	mendTime   = 30 * time.Minute
 )
 
-// These tell of updates in place: a node says that it is ready for one, and its agent answers.
+// These are the events of updates in place: a node is ready for its update, and its agent answers.
 type (
 	updateAwaited  struct{ node string }
 	updateAnswered struct{ node, answer string }
 )
 
-// see lets the agents read what their nodes say. An agent that may update its node does so and
-// answers by a label.
+// see makes the agents react to changes of their nodes. An agent that may update its node does so, and
+// answers with a label.
 func (a *agents) see(e event) {
 	if e, ok := e.(stored[*machine.Node]); ok && e.now != nil {
-		a.look(e.now)
+		a.read(e.now)
 	}
 }
 
-func (a *agents) look(n *machine.Node) {
+func (a *agents) read(n *machine.Node) {
 	c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
 	j := a.atWork[n.UID]
 	if c == nil || c.Status != object.True || c.Reason != machine.ReasonReadyForUpdate {
@@ -377,7 +378,7 @@ func (a *agents) look(n *machine.Node) {
 		return
 	}
 	if j != nil {
-		j.stubborn = false // it begins with the next one
+		j.stubborn = false // its agent works on the next update
 	}
 	j = &job{node: n, answer: machine.UpdateSuccessful}
 	a.atWork[n.UID] = j
@@ -393,7 +394,7 @@ func (a *agents) look(n *machine.Node) {
 	a.work(j)
 }
 
-// work lets an agent update its node, and answer.
+// work makes an agent update its node, and answer.
 func (a *agents) work(j *job) {
 	takes := a.update + a.upTo(a.hazards.SlowBoot)
 	if a.happens(a.hazards.LateUpdate) {
@@ -405,7 +406,7 @@ func (a *agents) work(j *job) {
 		a.count(UpdateRebooted)
 		until, silent := a.upTo(takes), a.upTo(rebootTime)
 		a.After(until, func() { a.flicker(j.node.Name, a.vmOf(j.node), silent) })
-		takes += until + silent // it begins again
+		takes += until + silent // the update begins again
 	}
 	a.After(takes, func() { a.finish(j) })
 }
@@ -442,7 +443,7 @@ func withLabel(labels map[string]string, key, value string) map[string]string {
 	return labels
 }
 
-// clusterWorld is the world as its cluster sees it.
+// clusterWorld gives the simulated cluster access to the world.
 type clusterWorld struct {
 	random
 	nodes *trackedStore[*machine.Node]
@@ -468,7 +469,7 @@ var clusterFaults = [...]Fault{
 // Nodes implements cluster.World.
 func (w clusterWorld) Nodes() []*machine.Node { return w.nodes.all() }
 
-// followNodes makes a cluster follow the nodes.
+// followNodes returns a subscriber that tells a cluster of the changes of nodes.
 func followNodes(c *cluster.Cluster) func(event) {
 	return func(e event) {
 		if e, ok := e.(stored[*machine.Node]); ok {
@@ -480,7 +481,7 @@ func followNodes(c *cluster.Cluster) func(event) {
 	}
 }
 
-// workloadPort is the workload as one process sees it.
+// workloadPort gives one process access to the pods of the simulated cluster.
 type workloadPort struct {
 	p    *process
 	apps *cluster.Cluster
@@ -506,7 +507,7 @@ func (s workloadPort) Delete(_ context.Context, o drain.Order) (out drain.Answer
 	return out, err
 }
 
-// Watch implements drains.Pods. Nothing watches in a simulation.
+// Watch implements drains.Pods. It yields nothing, because the world wakes the reconcilers itself.
 func (s workloadPort) Watch(context.Context) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
@@ -524,12 +525,12 @@ func (s workloadPort) Bound(_ context.Context, claims []object.Key) ([]*drain.Vo
 	return s.apps.Bound(claims), true, nil
 }
 
-// Attachments implements drains.Volumes.
+// VolumeAttachments implements drains.Volumes.
 func (s workloadPort) VolumeAttachments(_ context.Context, node string, names []string) ([]*drain.Attachment, error) {
 	return s.apps.Attachments(node, names), nil
 }
 
-// Attached implements drains.Volumes. Nodes say nothing of volumes here.
+// VolumesAttached implements drains.Volumes. Simulated nodes don't list volumes in their status.
 func (s workloadPort) VolumesAttached(context.Context, string) ([]string, error) { return nil, nil }
 
 // Detach implements drains.Volumes.
@@ -545,9 +546,10 @@ type forcePolicy struct {
 	nodes *trackedStore[*machine.Node]
 }
 
-// forceDue reports whether force may be used on a machine now, by the manager's clock: the present
-// stage of its deletion has worked for too long, or its node has been silent for too long. The
-// record alone is not enough, because the manager cannot record on a cluster that does not answer.
+// forceDue reports whether force may be used on a machine now, by the manager's clock: a user forces its
+// deletion, the present stage has exceeded its timeout, or its node has been NotReady for too long.
+// LastOperation.Forced alone is not enough, because the manager can't record that while the API server
+// does not answer.
 func (f *forcePolicy) forceDue(m *machine.Machine) bool {
 	if !m.Deleted() {
 		return false
@@ -568,7 +570,7 @@ func (f *forcePolicy) forceDue(m *machine.Machine) bool {
 	return c != nil && c.Status != object.True && !now.Before(c.Since.Add(p.Unresponsive))
 }
 
-// stageBegan is when the present stage of a machine's deletion began its own work.
+// stageBegan returns when the present stage of a machine's deletion began.
 func stageBegan(m *machine.Machine) time.Time {
 	if since := m.Status.StageSince; since.After(m.DeletedAt) {
 		return since
@@ -576,7 +578,7 @@ func stageBegan(m *machine.Machine) time.Time {
 	return m.DeletedAt
 }
 
-// forcedByHand reports whether a person has forced the deletion of a machine.
+// forcedByHand reports whether a user has forced the deletion of a machine.
 func (p *policies) forcedByHand(m *object.Meta) bool {
 	return m.Labels[p.machinePolicy().Keys.ForceDeletion] != ""
 }

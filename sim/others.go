@@ -17,13 +17,13 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// otherActors executes a step of other programs or of people.
+// otherActors does a step of other programs or of people.
 func (w *World) otherActors(s *Step) {
 	switch s.Do {
 	case FlickerNodes:
 		w.flicker(s)
 	case RegisterNode:
-		w.registerAnew(s)
+		w.reregisterNode(s)
 	case StripNode:
 		w.stripNode(s)
 	case FightOverNodes:
@@ -45,10 +45,11 @@ func (w *World) otherActors(s *Step) {
 	}
 }
 
-// flickering is how long nodes flicker, and flickers is how often each of them does in that time.
+// flickerPeriod is how long nodes flicker, and flickersPerNode is how often each node does so in that
+// time.
 const (
-	flickering = 30 * time.Minute
-	flickers   = 6
+	flickerPeriod   = 30 * time.Minute
+	flickersPerNode = 6
 )
 
 // flicker makes nodes NotReady for short times, as kubelets do when memory is short.
@@ -56,15 +57,15 @@ func (w *World) flicker(s *Step) {
 	nodes := w.nodes.all()
 	for _, n := range nodes[:min(max(s.N, 0), len(nodes))] {
 		w.actions[s.Do]++
-		for range flickers {
+		for range flickersPerNode {
 			d := w.upTo(s.For)
-			w.After(w.upTo(flickering), func() { w.kubelets.flicker(n.Name, w.kubelets.vmOf(n), d) })
+			w.After(w.upTo(flickerPeriod), func() { w.kubelets.flicker(n.Name, w.kubelets.vmOf(n), d) })
 		}
 	}
 }
 
-// registerAnew removes a node whose VM runs, and lets its kubelet register again.
-func (w *World) registerAnew(s *Step) {
+// reregisterNode removes a node whose VM runs, and makes its kubelet register it again.
+func (w *World) reregisterNode(s *Step) {
 	n, found := nthOf(w.nodes, s.N)
 	if !found || w.removed[w.kubelets.vmOf(n)] || n.Deleted() {
 		return
@@ -89,7 +90,8 @@ const patrolLabel = "patrol"
 // stripped: a node was stripped, and has patrolLabel now.
 type stripped struct{ uid string }
 
-// stripNode takes labels of the manager's and all taints off a node, and puts the labels back after a while.
+// stripNode removes some of the manager's labels and all taints from a node, and puts the labels back
+// after a while.
 func (w *World) stripNode(s *Step) {
 	n, found := nthOf(w.nodes, s.N)
 	if !found || n.Deleted() || !n.HasFinalizer(machine.NodeFinalizer) {
@@ -124,13 +126,13 @@ func (w *World) stripNode(s *Step) {
 	})
 }
 
-// selectByHand selects nodes for an update in place, as somebody does for whom a rollout is too slow.
+// selectByHand selects nodes for an update in place, as a user does for whom a rollout is too slow.
 func (w *World) selectByHand(s *Step) {
 	key := w.machinePolicy().Keys.SelectedForUpdate
 	nodes := w.nodes.all()
 	for _, n := range nodes[:min(max(s.N, 0), len(nodes))] {
 		if !n.HasFinalizer(machine.NodeFinalizer) {
-			continue // no machine's
+			continue // not the node of a machine
 		}
 		w.actions[s.Do]++
 		n = n.Clone()
@@ -139,7 +141,7 @@ func (w *World) selectByHand(s *Step) {
 	}
 }
 
-// changeBriefly removes a class or changes a template, and takes that back after a while.
+// changeBriefly removes a class, or changes a class or a template, and undoes that after a while.
 func (w *World) changeBriefly(s *Step) {
 	var back func()
 	switch s.Do {
@@ -162,8 +164,8 @@ func (w *World) changeBriefly(s *Step) {
 	})
 }
 
-// removeClass removes a class, as somebody does who applies it again. It returns what makes it again,
-// or nil if the class does not exist.
+// removeClass removes a class, as a user does to apply it again. It returns a function that creates it
+// again, or nil if the class does not exist.
 func (w *World) removeClass(name string) func() {
 	ctx, key := context.Background(), object.Key{Namespace: Namespace, Name: name}
 	class, err := w.classes.Get(ctx, key)
@@ -181,8 +183,8 @@ func (w *World) removeClass(name string) func() {
 	}
 }
 
-// rollBriefly asks for another class of machines. It returns what asks for the former one. Nil: there
-// is no such deployment, or it has that class.
+// rollBriefly asks for another class of machines. It returns a function that asks for the former class,
+// or nil if there is no such deployment or it has that class.
 func (w *World) rollBriefly(name, class string) func() {
 	d := w.deployment(name)
 	if d == nil || d.Spec.Template.Spec.Class.Name == class {
@@ -199,8 +201,8 @@ func (w *World) rollBriefly(name, class string) func() {
 // badLabel is too long for the value of a label.
 var badLabel = strings.Repeat("x", 70)
 
-// spoil makes a deployment's node template invalid. It returns what mends it. Nil: there is no such
-// deployment.
+// spoil makes a deployment's node template invalid. It returns a function that undoes this, or nil if
+// there is no such deployment.
 func (w *World) spoil(name string) func() {
 	if w.deployment(name) == nil {
 		return nil
@@ -218,11 +220,12 @@ func (w *World) spoil(name string) func() {
 	}
 }
 
-// unreadable is what a class says that somebody has edited by hand.
+// unreadable is a provider spec that no driver can read.
 var unreadable = []byte("{size: ")
 
-// spoilClass makes a class unreadable. It returns what mends it, if need be once it is made again. Nil:
-// there is no such class, or somebody has spoilt it already.
+// spoilClass makes a class unreadable. It returns a function that undoes this, or nil if there is no
+// such class or it is unreadable already. If the class does not exist when that function is called, it
+// waits until the class is created again.
 func (w *World) spoilClass(name string) func() {
 	ctx, key := context.Background(), object.Key{Namespace: Namespace, Name: name}
 	class, err := w.classes.Get(ctx, key)
@@ -246,10 +249,11 @@ func (w *World) spoilClass(name string) func() {
 	return mend
 }
 
-// touchEvery is how often a program writes objects that it has found to be old.
+// touchEvery is the time between two writes to all objects by TouchObjects.
 const touchEvery = 10 * time.Second
 
-// touch writes what means nothing to the manager on objects, again and again until then.
+// touch writes an annotation that means nothing to the manager on all machines, sets, classes and
+// secrets, again and again until the given time.
 func (w *World) touch(until time.Time) {
 	if w.Now().After(until) || w.faultsStopped {
 		return
@@ -269,7 +273,7 @@ func touchAll[T object.Object[T]](of *trackedStore[T], value string) {
 	}
 }
 
-// request does what a step asks of single machines, sets and VMs.
+// request does a step that asks something of single machines, sets or VMs.
 func (w *World) request(s *Step) {
 	keys := w.machinePolicy().Keys
 	switch s.Do {
@@ -354,8 +358,8 @@ func resumeAll[T object.Object[T]](w *World, of *trackedStore[T]) {
 	}
 }
 
-// scaleDown takes replicas away from a deployment, by the manager's own command. If it gets no
-// answer, it tries again.
+// scaleDown removes machines from a deployment with Manager.ScaleDown. If it gets no answer, it tries
+// again.
 func (w *World) scaleDown(s *Step) {
 	d := w.deployment(s.Name)
 	if d == nil {
@@ -376,18 +380,17 @@ func (w *World) scaleDown(s *Step) {
 	w.clock.Begin(func() { w.commandScaleDown(d, names, to, clean, began) })
 }
 
-// commandTries is how often a command is given whose answer is an error. commandRetry is the wait
-// before the next time.
+// scaleDownTries is how often ScaleDown is tried, and scaleDownRetry is the wait before the next try.
 const (
-	commandTries = 5
-	commandRetry = 10 * time.Second
+	scaleDownTries = 5
+	scaleDownRetry = 10 * time.Second
 )
 
 func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to int32, clean bool, began time.Time) {
-	for range commandTries {
+	for range scaleDownTries {
 		p := w.process
 		if p.dead {
-			w.clock.Pause(commandRetry)
+			w.clock.Pause(scaleDownRetry)
 			continue
 		}
 		err := p.manager.ScaleDown(context.Background(), d.Key, names, to)
@@ -396,15 +399,16 @@ func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to in
 			w.actions[ScaleDown]++
 			w.emit(scalerChose{d, names, clean, began})
 			return
-		case refusedForGood(err):
+		case isFinalRefusal(err):
 			return
 		}
-		w.clock.Pause(commandRetry)
+		w.clock.Pause(scaleDownRetry)
 	}
 }
 
-// refusedForGood reports whether a scale-down was refused for what it asks.
-func refusedForGood(err error) bool {
+// isFinalRefusal reports whether an error of ScaleDown says that its request is refused, so that trying
+// again is useless.
+func isFinalRefusal(err error) bool {
 	for _, refusal := range []error{
 		deployment.ErrGoing, deployment.ErrSize, deployment.ErrTooMany, deployment.ErrNotMember, deployment.ErrLeaving,
 		deployment.ErrNamedTwice, deployment.ErrNoKey, manager.ErrNoDeployments, store.ErrNotFound,
@@ -416,7 +420,7 @@ func refusedForGood(err error) bool {
 	return false
 }
 
-// retag gives a class other tags, and makes it like another if it is not there.
+// retag changes the tags of a class. If the class does not exist, it is created like another one.
 func (w *World) retag(s *Step, name, like string) {
 	if _, err := w.classes.Get(context.Background(), object.Key{Namespace: Namespace, Name: name}); err == nil {
 		like = name
@@ -426,8 +430,8 @@ func (w *World) retag(s *Step, name, like string) {
 	}
 }
 
-// scalerChose: a scaler took machines out of a deployment by their names; began is when it read
-// them. atRest: nothing else was requested of the fleet then.
+// scalerChose: a scaler removed machines from a deployment by their names. began is when it read them,
+// and atRest says whether the fleet was at rest then.
 type scalerChose struct {
 	deployment *deployment.Deployment
 	names      []string
@@ -435,14 +439,13 @@ type scalerChose struct {
 	began      time.Time
 }
 
-// fieldConflict is a label, annotation or taint of nodes that another program and the manager want to
-// be different.
+// fieldConflict is a part of nodes that another program and the manager want to be different.
 type fieldConflict struct {
-	lost func(*World, *machine.Node) bool // reports whether the manager has it its way
-	undo func(*World, *machine.Node)
+	managerWins func(*World, *machine.Node) bool // reports whether it is as the manager wants it
+	undo        func(*World, *machine.Node)      // makes it as the other program wants it
 }
 
-// disputes are those that a step chooses from.
+// disputes are the conflicts that FightOverNodes chooses from.
 var disputes = [...]fieldConflict{
 	{ // a label removed
 		func(_ *World, n *machine.Node) bool { return n.Labels["team"] != "" },
@@ -452,9 +455,9 @@ var disputes = [...]fieldConflict{
 		func(_ *World, n *machine.Node) bool { return n.Labels["tier"] == "web" },
 		func(_ *World, n *machine.Node) { n.Labels["tier"] = "db" },
 	},
-	{ // a taint removed, as by an agent that is ready
-		func(_ *World, n *machine.Node) bool { return slices.ContainsFunc(n.Taints, dedicated) },
-		func(_ *World, n *machine.Node) { n.Taints = slices.DeleteFunc(n.Taints, dedicated) },
+	{ // a taint removed
+		func(_ *World, n *machine.Node) bool { return slices.ContainsFunc(n.Taints, isDedicated) },
+		func(_ *World, n *machine.Node) { n.Taints = slices.DeleteFunc(n.Taints, isDedicated) },
 	},
 	{ // the finalizer removed
 		func(_ *World, n *machine.Node) bool { return !n.Deleted() && n.HasFinalizer(machine.NodeFinalizer) },
@@ -468,31 +471,31 @@ var disputes = [...]fieldConflict{
 	},
 }
 
-func dedicated(t object.Taint) bool { return t.Key == "dedicated" }
+func isDedicated(t object.Taint) bool { return t.Key == "dedicated" }
 
 func (w *World) hasStartupTaint(n *machine.Node) bool {
 	return slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Key == w.machinePolicy().Keys.NotReadyTaint })
 }
 
-// serves reports whether a node is that of a machine that is ready.
+// serves reports whether a node belongs to a machine that is ready.
 func (w *World) serves(n *machine.Node) bool {
 	return slices.ContainsFunc(w.machines.all(), func(m *machine.Machine) bool { return m.Spec.NodeName == n.Name && m.Ready() })
 }
 
-// reaction is within what time a program undoes what it sees.
-const reaction = 2 * time.Second
+// reactionTime is the longest time until a program undoes what it sees.
+const reactionTime = 2 * time.Second
 
-// fight has another program undo on sight an entry of all nodes.
+// fight makes another program undo one entry of all nodes for a while, as soon as it sees it.
 func (w *World) fight(s *Step) {
 	d, until := disputes[max(s.N, 0)%len(disputes)], w.Now().Add(s.For)
 	over := func() bool { return w.faultsStopped || !w.Now().Before(until) }
 	look := func(n *machine.Node) {
-		if over() || !d.lost(w, n) {
+		if over() || !d.managerWins(w, n) {
 			return
 		}
-		w.After(w.upTo(reaction), func() {
+		w.After(w.upTo(reactionTime), func() {
 			now, err := w.nodes.Get(context.Background(), n.Key)
-			if err != nil || over() || now.UID != n.UID || !d.lost(w, now) {
+			if err != nil || over() || now.UID != n.UID || !d.managerWins(w, now) {
 				return
 			}
 			now = now.Clone()
@@ -511,63 +514,63 @@ func (w *World) fight(s *Step) {
 	})
 }
 
-// hookOwners are programs that put hooks on machines, and remove them some time after the machine's
-// deletion has begun.
+// hookOwners simulates programs that put hooks on machines, and remove them some time after the
+// machine's deletion has begun.
 type hookOwners struct {
 	*base
 	machines *trackedStore[*machine.Machine]
-	waits    map[string]pendingHook // by UID of the machine
+	pending  map[string]pendingHook // by UID of the machine
 }
 
-// pendingHook is a hook that will be removed.
+// pendingHook is a hook on a machine whose deletion has not begun yet.
 type pendingHook struct {
 	key string
-	d   time.Duration // after the deletion began; zero: it stays
+	d   time.Duration // how long after the deletion began it is removed; zero: never
 }
 
-// off takes a hook off a machine.
-func (h *hookOwners) off(m *machine.Machine, key string) {
+// removeHook removes a hook from a machine.
+func (h *hookOwners) removeHook(m *machine.Machine, key string) {
 	m = m.Clone()
 	delete(m.Annotations, key)
 	_, _ = h.machines.Update(context.Background(), m) // read in the same instant: no conflict
 }
 
-// hookName is what the annotation of a hook ends with.
+// hookName is the end of the key of a hook's annotation.
 const hookName = "sim"
 
-// see takes hooks off.
+// see schedules the removal of a machine's hook when the machine's deletion begins.
 func (h *hookOwners) see(e event) {
 	s, ok := e.(stored[*machine.Machine])
 	if !ok || s.now == nil || !s.now.Deleted() {
 		return
 	}
-	wait, waits := h.waits[s.now.UID]
+	wait, waits := h.pending[s.now.UID]
 	if !waits {
 		return
 	}
-	delete(h.waits, s.now.UID)
+	delete(h.pending, s.now.UID)
 	if wait.d > 0 {
 		key := s.now.Key
 		h.After(wait.d, func() {
 			if m, err := h.machines.Get(context.Background(), key); err == nil && m.Annotations[wait.key] != "" {
-				h.off(m, wait.key)
+				h.removeHook(m, wait.key)
 				h.check()
 			}
 		})
 	}
 }
 
-// hook puts hooks on machines, from the Nth on.
+// hook puts hooks on the machines from the Nth on.
 func (w *World) hook(s *Step, prefix string) {
 	all := slices.DeleteFunc(w.machines.all(), (*machine.Machine).Deleted)
 	for _, m := range all[min(s.N, len(all)):] {
 		w.actions[s.Do]++
-		w.hookers.waits[m.UID] = pendingHook{prefix + hookName, s.For}
+		w.hookOwners.pending[m.UID] = pendingHook{prefix + hookName, s.For}
 		annotated(w.machines, m, prefix+hookName, "held")
 	}
 }
 
-// forceDeletion has a person force the Nth deletion that is under way.
+// forceDeletion forces the Nth deletion of a machine that is under way, as a user does.
 func (w *World) forceDeletion(s *Step) {
 	all := slices.DeleteFunc(w.machines.all(), func(m *machine.Machine) bool { return !m.Deleted() })
 	if len(all) == 0 {

@@ -17,15 +17,15 @@ import (
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
-// defaultLimit is how long convergence may take once the faults have stopped.
+// defaultLimit is the default of Scenario.Limit.
 const defaultLimit = 48 * time.Hour
 
-// Play plays a scenario. The error is a mistake in it, or the manager's. It is ErrIncomplete for a
-// scenario that was read and still lacks code that the written one had.
+// Play plays a scenario. The error is a mistake in the scenario, or the manager's. It is ErrIncomplete
+// if a scenario that was read from JSON lacks functions that the written one had.
 func Play(s *Scenario) (Result, error) { return PlayUntil(s, time.Time{}) }
 
-// PlayUntil plays a scenario as Play does, and ends it at a time in its world. A run that is ended
-// is no violation. A zero end means none.
+// PlayUntil plays a scenario as Play does, but stops at the virtual time end. That it was stopped is
+// no violation. A zero end means that it is not stopped.
 func PlayUntil(s *Scenario, end time.Time) (Result, error) {
 	w, err := s.open()
 	if err != nil {
@@ -39,7 +39,7 @@ func PlayUntil(s *Scenario, end time.Time) (Result, error) {
 	switch {
 	case errors.As(err, &r.Violation):
 		w.tell("violation of %s: %s", r.Violation.Rule, r.Violation.What)
-		w.trace = nil // what is left is how the world ends
+		w.trace = nil // what is called from here on only closes the world
 		err = nil
 	case errors.Is(err, errOver):
 		err = nil
@@ -102,10 +102,10 @@ func (s *Scenario) play(w *World) error {
 	}
 	resumeAll(w, w.machines)
 	resumeAll(w, w.sets)
-	if err := s.aged(w); err != nil {
+	if err := s.awaitExpiry(w); err != nil {
 		return err
 	}
-	if err := s.rest(w); err != nil || s.Keep {
+	if err := s.reachRest(w); err != nil || s.Keep {
 		return err
 	}
 	for _, d := range w.deployments.all() {
@@ -123,7 +123,7 @@ func (s *Scenario) play(w *World) error {
 	return s.finally(w)
 }
 
-// settle waits for something that must become true.
+// settle waits until goal is true, which is a violation if it takes longer than the limit.
 func (s *Scenario) settle(w *World, what string, goal func() bool) error {
 	err := w.Until(goal, s.limit())
 	if errors.Is(err, ErrLimit) {
@@ -132,7 +132,7 @@ func (s *Scenario) settle(w *World, what string, goal func() bool) error {
 	return err
 }
 
-// finally waits for what properties ask for once all is deleted.
+// finally waits until Finally of each property returns nil, after everything was deleted.
 func (s *Scenario) finally(w *World) error {
 	for _, p := range w.o.Properties {
 		if p.Finally == nil {
@@ -150,12 +150,13 @@ func (s *Scenario) finally(w *World) error {
 	return nil
 }
 
-// limit is Limit, or its default.
+// limit returns Limit, or its default.
 func (s *Scenario) limit() time.Duration { return cmp.Or(s.Limit, defaultLimit) }
 
-// aged renews a fleet whose machines get too old once: each that is, is replaced (P7 holds
-// meanwhile). Others get too old by then, where an age is short beside grace and boot.
-func (s *Scenario) aged(w *World) error {
+// awaitExpiry lets time pass until all machines have reached the maximum age of their deployment, if
+// it has one, and waits until each of them is replaced. Machines that expire meanwhile are not waited
+// for: with a short maximum age there always are some. It then removes the maximum age.
+func (s *Scenario) awaitExpiry(w *World) error {
 	var limit time.Duration
 	for _, d := range w.deployments.all() {
 		limit = max(limit, d.Spec.MaxAge)
@@ -189,8 +190,8 @@ func (w *World) allTooOld() (uids []string) {
 	return uids
 }
 
-// rest waits for the world to converge, and checks that it stays so.
-func (s *Scenario) rest(w *World) error {
+// reachRest waits for the world to converge, and checks that it stays so.
+func (s *Scenario) reachRest(w *World) error {
 	if err := s.settle(w, "converge", w.allComplete); err != nil {
 		return err
 	}
@@ -225,8 +226,8 @@ func (w *World) staysConverged() error {
 	return nil
 }
 
-// These say how long a fleet is left alone once it has converged, so that periodic collections take
-// place, and how long it is then watched.
+// After a fleet has converged, it is left alone for settling, so that the periodic searches for
+// orphans take place, and is then watched for watchedFor.
 const (
 	settling   = 2 * time.Hour
 	watchedFor = time.Hour
@@ -235,12 +236,12 @@ const (
 // allComplete reports whether all deployments have converged.
 func (w *World) allComplete() bool {
 	for _, d := range w.deployments.all() {
-		if fleet := w.fleetOf(d); d.Deleted() || !isComplete(d, fleet) || w.pledged(d) != d.Spec.Replicas || w.keptOf(fleet) > 0 {
+		if fleet := w.fleetOf(d); d.Deleted() || !isComplete(d, fleet) || w.wantedBySets(d) != d.Spec.Replicas || w.keptOf(fleet) > 0 {
 			return false
 		}
 	}
-	going := func(m *machine.Machine) bool { return m.Deleted() } // also one without a fleet
-	return w.poolsComplete() && !slices.ContainsFunc(w.machines.all(), going)
+	// Machines without a deployment count, too.
+	return w.poolsComplete() && !slices.ContainsFunc(w.machines.all(), (*machine.Machine).Deleted)
 }
 
 // addPools stores the pools of a scenario.
@@ -255,7 +256,7 @@ func (s *Scenario) addPools(w *World) error {
 
 // deletePools deletes all pools.
 func (w *World) deletePools() {
-	w.remade = map[object.Key]bool{}
+	w.toRemake = map[object.Key]bool{}
 	for _, p := range w.pools.all() {
 		_ = w.pools.Delete(context.Background(), p.Key, p.UID) // seen in the same instant: it is there
 	}
@@ -268,23 +269,23 @@ type fleetSeeder struct {
 	machines map[object.Key]*machine.Machine
 	sets     map[object.Key]*machineset.Set
 	nodes    map[object.Key]*machine.Node
-	specs    map[object.Key]machine.VMSpec // of classes
-	uids     map[string]string             // by those from before
+	specs    map[object.Key]machine.VMSpec // of classes, by the key of the class
+	uids     map[string]string             // the new UIDs, by the original ones
 }
 
-// settle fills a world with a fleet, and returns the deployment as it is stored. It changes none of
-// its arguments.
-func (w *World) settle(d *deployment.Deployment, children []deployment.Children, m *preview.Model) *deployment.Deployment {
+// seedFleet fills a world with an existing fleet, and returns the deployment as it is stored. It does
+// not change its arguments.
+func (w *World) seedFleet(d *deployment.Deployment, children []deployment.Children, m *preview.Model) *deployment.Deployment {
 	s := &fleetSeeder{
 		w: w, model: m, machines: map[object.Key]*machine.Machine{}, sets: map[object.Key]*machineset.Set{}, nodes: map[object.Key]*machine.Node{},
 		specs: map[object.Key]machine.VMSpec{}, uids: map[string]string{},
 	}
 	d = d.Clone()
-	d.Spec.MaxAge = 0 // that is something other than a rollout
-	s.rename(&d.Meta)
-	s.class(d.Namespace, &d.Spec.Template.Spec)
+	d.Spec.MaxAge = 0 // replacement for age is no part of a rollout
+	s.changeUIDs(&d.Meta)
+	s.addClass(d.Namespace, &d.Spec.Template.Spec)
 	for _, c := range children {
-		s.addMachine(c)
+		s.addSet(c)
 	}
 	w.deployments.load([]*deployment.Deployment{d})
 	w.sets.load(inKeyOrder(s.sets))
@@ -293,19 +294,19 @@ func (w *World) settle(d *deployment.Deployment, children []deployment.Children,
 	return d
 }
 
-// rename gives an object a UID that the stores give to no other, and its owner likewise.
-func (s *fleetSeeder) rename(m *object.Meta) {
-	m.UID = s.renamed(m.UID)
+// changeUIDs gives an object and its owner UIDs that the stores give to no other object.
+func (s *fleetSeeder) changeUIDs(m *object.Meta) {
+	m.UID = s.newUID(m.UID)
 	if m.Owner != nil {
 		owner := *m.Owner
-		owner.UID = s.renamed(owner.UID)
+		owner.UID = s.newUID(owner.UID)
 		m.Owner = &owner
 	}
 }
 
-// renamed returns the UID that stands for one from before. Equal ones share their memory, so that
-// comparing them is fast.
-func (s *fleetSeeder) renamed(uid string) string {
+// newUID returns the new UID for an original one. Equal UIDs share their memory, so that comparing them
+// is fast.
+func (s *fleetSeeder) newUID(uid string) string {
 	if s.uids[uid] == "" {
 		s.uids[uid] = "before/" + uid
 	}
@@ -322,23 +323,23 @@ func inKeyOrder[T object.Object[T]](objects map[object.Key]T) []T {
 	return all
 }
 
-// class stores a class that a fleet names, unless it is there: the model's, or one that differs from
-// every other.
-func (s *fleetSeeder) class(namespace string, spec *machine.Spec) {
+// addClass stores the class of a spec, unless it is stored already: the model's class of that name, or
+// one that differs from every other.
+func (s *fleetSeeder) addClass(namespace string, spec *machine.Spec) {
 	key := object.Key{Namespace: namespace, Name: spec.Class.Name}
 	if _, known := s.specs[key]; known || key.Name == "" {
 		return
 	}
-	class := s.given(key)
+	class := s.modelClass(key)
 	if class == nil {
 		class = s.w.newClass(key)
 	}
-	_ = s.w.addClass(class) // a store in memory, and it is not there yet
+	_ = s.w.addClass(class) // can't fail: the store is in memory, and has no such class
 	s.specs[key] = machine.SplitSpec(class, s.model.Updatable)
 }
 
-// given returns a copy of a class of the model. Nil: the model has none of that key.
-func (s *fleetSeeder) given(k object.Key) *machine.Class {
+// modelClass returns a copy of the model's class with that key, or nil.
+func (s *fleetSeeder) modelClass(k object.Key) *machine.Class {
 	for _, c := range s.model.Classes {
 		if c != nil && c.Key == k {
 			c = c.Clone()
@@ -349,28 +350,28 @@ func (s *fleetSeeder) given(k object.Key) *machine.Class {
 	return nil
 }
 
-// addMachine stores a set and its machines. Of two of a name, the first counts.
-func (s *fleetSeeder) addMachine(c deployment.Children) {
+// addSet adds a set and its machines. If two have the same name, the first counts.
+func (s *fleetSeeder) addSet(c deployment.Children) {
 	if c.Set == nil || s.sets[c.Set.Key] != nil {
 		return
 	}
 	set := c.Set.Clone()
 	set.Instructions.Marks, set.Spec.MaxAge = machine.RolloutMarks{}, 0
-	s.rename(&set.Meta)
+	s.changeUIDs(&set.Meta)
 	s.sets[set.Key] = set
-	s.class(set.Namespace, &set.Spec.Template.Spec)
+	s.addClass(set.Namespace, &set.Spec.Template.Spec)
 	for _, m := range c.Machines {
 		if m != nil && m.OwnedBy(c.Set.UID) && s.machines[m.Key] == nil {
-			s.addSet(m.Clone())
+			s.addMachine(m.Clone())
 		}
 	}
 }
 
-// addSet stores a machine, with its VM and its node if it has them.
-func (s *fleetSeeder) addSet(m *machine.Machine) {
-	s.rename(&m.Meta)
+// addMachine adds a machine, with its VM and its node if it has them.
+func (s *fleetSeeder) addMachine(m *machine.Machine) {
+	s.changeUIDs(&m.Meta)
 	s.machines[m.Key] = m
-	s.class(m.Namespace, &m.Spec)
+	s.addClass(m.Namespace, &m.Spec)
 	m.Spec.Marks = machine.RolloutMarks{}
 	switch m.Status.Phase {
 	case machine.PhaseNew, machine.PhaseCrashLoopBackOff:
@@ -380,15 +381,15 @@ func (s *fleetSeeder) addSet(m *machine.Machine) {
 		m.Status.Phase = machine.PhaseRunning // here, all machines join the cluster
 	}
 	m.AddFinalizer(machine.Finalizer)
-	id := s.w.vms.found(m.Name, m.Spec.Class.Name)
+	id := s.w.vms.addExisting(m.Name, m.Spec.Class.Name)
 	m.Spec.ProviderID, m.Spec.NodeName = id, m.Name
 	if (m.Status.VMSpec == machine.VMSpec{}) && len(s.model.Updatable) > 0 {
-		m.Status.VMSpec = s.specs[object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}] // as it is noted of VMs of which nothing is known
+		m.Status.VMSpec = s.specs[object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}] // the manager assumes the same of such VMs
 	}
 	switch m.Status.Phase {
 	case machine.PhasePending:
 		left := m.CreatedAt.Add(s.model.Create).Sub(s.w.Now())
-		if left <= 0 || left > s.model.Create { // late, or from the future
+		if left <= 0 || left > s.model.Create { // late, or created in the future
 			left = s.model.Create
 		}
 		s.w.kubelets.bootIn(left, m.Name, id)
@@ -398,7 +399,7 @@ func (s *fleetSeeder) addSet(m *machine.Machine) {
 	}
 }
 
-// join stores the node of a machine that has joined.
+// join adds the node of a machine that has joined.
 func (s *fleetSeeder) join(m *machine.Machine) {
 	n := &machine.Node{Meta: object.Meta{Key: object.Key{Name: m.Name}, UID: "before/" + m.Name, Generation: 1, CreatedAt: m.CreatedAt}}
 	n.ProviderID = m.Spec.ProviderID
@@ -419,8 +420,8 @@ func (s *fleetSeeder) join(m *machine.Machine) {
 	s.nodes[n.Key] = n
 }
 
-// atMost is how many objects of a kind a violation names.
-const atMost = 5
+// maxListed is how many objects of a kind a violation names.
+const maxListed = 5
 
 // notConverged describes what has not converged: pools, deployments, machines with their phases and
 // reasons, and nodes and VMs without a machine.
@@ -439,19 +440,19 @@ func (w *World) notConverged() string {
 	return listed(pools) + listed(fleets) + listed(w.movingMachines()) + listed(w.unowned())
 }
 
-// listed names the first of some.
+// listed joins the first maxListed texts, and says how many more there are.
 func listed(all []string) string {
 	var b strings.Builder
-	for _, what := range all[:min(len(all), atMost)] {
+	for _, what := range all[:min(len(all), maxListed)] {
 		b.WriteString("; " + what)
 	}
-	if more := len(all) - atMost; more > 0 {
+	if more := len(all) - maxListed; more > 0 {
 		fmt.Fprintf(&b, "; and %d more", more)
 	}
 	return b.String()
 }
 
-// movingMachines returns the machines that have not converged or whose VMs have the wrong tags.
+// movingMachines describes the machines that have not converged, and one whose VM has the wrong tags.
 func (w *World) movingMachines() (all []string) {
 	for _, m := range w.machines.all() {
 		if lacks := machineNotConverged(m); lacks != "" {
@@ -464,7 +465,7 @@ func (w *World) movingMachines() (all []string) {
 	return all
 }
 
-// unowned returns the nodes and VMs that belong to no machine and no pool.
+// unowned describes the nodes and VMs that belong to no machine and no pool.
 func (w *World) unowned() (all []string) {
 	machines := map[string]bool{}
 	for _, m := range w.machines.all() {
@@ -483,10 +484,10 @@ func (w *World) unowned() (all []string) {
 	return all
 }
 
-// fleetNotConverged returns what a deployment lacks to be at rest, or nothing.
+// fleetNotConverged returns what a deployment lacks to be at rest, or "".
 func (w *World) fleetNotConverged(d *deployment.Deployment) string {
 	fleet, s := w.fleetOf(d), &d.Status
-	switch pledged := w.pledged(d); {
+	switch pledged := w.wantedBySets(d); {
 	case d.Deleted():
 		return fmt.Sprintf("it is being deleted, and has %d machines", len(fleet))
 	case !isComplete(d, fleet):
@@ -502,8 +503,7 @@ func (w *World) fleetNotConverged(d *deployment.Deployment) string {
 	return ""
 }
 
-// machineNotConverged returns the phase of a machine that is not at rest, and why. It returns nothing for
-// a machine at rest.
+// machineNotConverged returns the phase of a machine that is not at rest, and why, or "".
 func machineNotConverged(m *machine.Machine) string {
 	s := &m.Status
 	if m.Ready() && !m.Deleted() {
@@ -527,35 +527,36 @@ func machineNotConverged(m *machine.Machine) string {
 	return what
 }
 
-// podsStaying counts the pods that a drain may not leave on a node. Three kinds don't count: pods
-// that have finished, pods that came in spite of the cordon and would come again, and pods whose grace
-// ended half a minute ago by the manager's clock.
+// podsStaying counts the pods that a drain may not leave on a node. It leaves out pods that have
+// finished, pods that were bound in spite of the cordon (others would take their place), and pods
+// whose grace period ended half a minute ago by the manager's clock.
 func (w *World) podsStaying(node string) (n int) {
 	now := w.latest()
 	for _, p := range w.apps.On(node) {
-		if !p.Finished && !w.nodeReturns(p, node) && (p.GraceEnds.IsZero() || now.Before(p.GraceEnds.Add(overdue))) {
+		if !p.Finished && !w.cameDespiteCordon(p, node) && (p.GraceEnds.IsZero() || now.Before(p.GraceEnds.Add(overdue))) {
 			n++
 		}
 	}
 	return n
 }
 
-// podsRunning counts the pods of a node that run and were not told to terminate, without those that
-// came in spite of the cordon and would come again.
+// podsRunning counts the pods of a node that run and were not told to terminate. It leaves out pods
+// that were bound in spite of the cordon (others would take their place).
 func (w *World) podsRunning(node string) (n int) {
 	for _, p := range w.apps.On(node) {
-		if !p.Finished && p.GraceEnds.IsZero() && !w.nodeReturns(p, node) {
+		if !p.Finished && p.GraceEnds.IsZero() && !w.cameDespiteCordon(p, node) {
 			n++
 		}
 	}
 	return n
 }
 
-// nodeReturns reports whether a pod tolerates the cordon and was made after the drain of its node began.
-func (w *World) nodeReturns(p *drain.Pod, node string) bool {
+// cameDespiteCordon reports whether a pod tolerates the cordon and was created after the drain of its
+// node began.
+func (w *World) cameDespiteCordon(p *drain.Pod, node string) bool {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
 	return err == nil && n.Drain != nil && p.ToleratesCordon && p.CreatedAt.Truncate(time.Second).After(n.Drain.Youngest)
 }
 
-// overdue is how long a drain waits for a pod whose grace has ended.
+// overdue is how long a drain waits for a pod after the end of its grace period.
 const overdue = 30 * time.Second

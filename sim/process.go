@@ -18,22 +18,22 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// process is one life of a manager, as its calls to the outside see it.
+// process is one process of the manager, with what concerns its calls to stores, provider and cluster.
 type process struct {
 	*base
 	*apis
 	*counters
-	manager  *manager.Manager
-	began    time.Time
-	calls    int // to the outside
-	killAt   int // the call at which it dies, or 0
-	end      outcome
-	dead     bool
-	patience time.Duration                // how long a caller waits for a call
-	limit    time.Duration                // until the deadline of a call; zero: no deadline
-	own      bool                         // the driver is a user's
-	under    map[callTarget]driver.Method // calls to the driver that have not returned
-	restart  func()                       // begins the next one
+	manager    *manager.Manager
+	began      time.Time
+	calls      int     // number of calls so far
+	killAt     int     // the number of the call at which the process dies; 0: none
+	end        outcome // how that call ends
+	dead       bool
+	patience   time.Duration                // how long a caller waits for a call of the driver
+	limit      time.Duration                // time until the deadline of that call; zero: no deadline
+	userDriver bool                         // the driver is that of Options.Driver
+	underway   map[callTarget]driver.Method // calls to the driver that have not returned
+	restart    func()                       // starts the next process
 }
 
 // callTarget is the object of a driver call.
@@ -42,38 +42,40 @@ type callTarget struct {
 	object object.Key
 }
 
-// counters count what all processes of a world have done.
+// counters counts what all processes of a world have done.
 type counters struct {
-	// kills are those that were planned, steps are calls and deliveries.
-	kills, passes, steps, writes int
+	kills         int // planned kills
+	passes        int // completed passes
+	steps, writes int // steps are calls and deliveries of changes; see Stats.Steps
 }
 
-// processStarted: another process begins.
+// processStarted: another process of the manager starts.
 type processStarted struct{ process *process }
 
+// outcome says whether a process dies at a call, and whether the call is carried out.
 type outcome int
 
 const (
 	spared outcome = iota
 	killedBefore
 	killedAfter
-	killedLate // before the call, which is carried out nevertheless when time has passed
+	killedLate // the process dies before the call, which is carried out some time later
 )
 
-// These are the answers to calls that the world disturbs.
+// These are the errors of calls that fail by a fault of the world.
 var (
 	errDead   = errors.New("sim: the process is dead")
 	errOutage = errors.New("sim: the API does not answer")
 	errLost   = errors.New("sim: the answer was lost")
 )
 
-// call takes one call of a process to the outside through everything that may happen to it. do
-// carries it out.
+// call makes one call of a process to a store or the cluster, and simulates what may happen to it. do
+// carries the call out.
 func (p *process) call(a api, do func() error) error {
 	if p.dead {
 		return errDead // no caller is alive
 	}
-	p.clock.Pause(p.latency()) // on its way
+	p.clock.Pause(p.latency()) // the call is on its way
 	if p.dead {
 		if p.happens(p.hazards.Late) {
 			p.later(do)
@@ -122,7 +124,7 @@ func (p *process) write(a api, do func() error) error {
 	return p.call(a, do)
 }
 
-// later carries out a call whose caller is dead.
+// later carries out a call some time after its caller has died.
 func (p *process) later(do func() error) {
 	p.After(p.upTo(p.hazards.LateBy), func() {
 		p.count(CallLate)
@@ -156,16 +158,16 @@ func (p *process) kill() {
 
 // managerConfig is what each process of the manager is started with.
 type managerConfig struct {
-	options    manager.Options // its ports, clock and hooks are the world's
+	options    manager.Options // start sets its store, driver, cluster, clock and hooks
 	noCluster  bool
 	drain      *drain.Policy
 	limit      drains.Limit
 	driver     func() driver.Driver
-	own        bool                     // the driver is a user's
-	poolDriver func() pooldriver.Driver // nil: the manager knows of no pools
+	userDriver bool                     // the driver is that of Options.Driver
+	poolDriver func() pooldriver.Driver // nil: the manager has no pools
 }
 
-// managers are the lives of the manager, one after another.
+// managers starts the processes of the manager, one after another.
 type managers struct {
 	*base
 	*stores
@@ -179,31 +181,32 @@ type managers struct {
 	apps       *cluster.Cluster
 	bootstraps *bootstrapMaker
 
-	// workload opens what runs on the nodes for a process, which is told of nodes whose pods have
-	// changed. Nil: apps.
+	// workload gives a process access to the pods on the nodes. tell reports nodes whose pods have
+	// changed. Nil: the pods are those of apps.
 	workload func(by *process, tell func(node string)) drains.Workload
 }
 
-// start begins a process. The process sees what is stored at this moment, and looks at everything.
+// start starts a process. Its caches hold what is stored at this moment, and it plans a pass over every
+// object.
 func (s *managers) start() error {
 	p := s.newRunner()
 	o := s.options
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler) // Options.Tell is this world's
+		o.Log = slog.New(slog.DiscardHandler) // Options.Tell gets the same
 	}
 	if o.Policies.Safety == nil { // see New
 		o.Policies.Safety = safety.Off()
 	}
 	o.Store.Machines, o.Store.Sets, o.Store.Deployments = openPort(p, s.stores.machines), openPort(p, s.sets), openPort(p, s.deployments)
 	o.Store.Classes, o.Store.Secrets = openPort(p, s.classes), openPort(p, s.secrets)
-	if p.own {
-		o.Driver = driver.Intercept(s.driver(), s.calls.through(p.process, s.machines))
+	if p.userDriver {
+		o.Driver = driver.Intercept(s.driver(), s.calls.interceptor(p.process, s.machines))
 	} else {
-		o.Driver = driver.Intercept(watchedMachines{s.driver(), s.machines.vms}, p.through(s.machines))
+		o.Driver = driver.Intercept(watchedMachines{s.driver(), s.machines.vms}, p.interceptor(s.machines))
 	}
-	s.keepPools(p, &o)
-	o.Runtime.Now, o.Runtime.Each, o.Runtime.Await, o.Hooks = s.shown.managerNow, p.each, p.await, p.hooks(p.follows(o.Hooks))
-	if err := s.join(p, &o); err != nil {
+	s.connectPools(p, &o)
+	o.Runtime.Now, o.Runtime.Each, o.Runtime.Await, o.Hooks = s.shown.managerNow, p.each, p.await, p.hooks(p.reportNodeDeletions(o.Hooks))
+	if err := s.connectCluster(p, &o); err != nil {
 		return err
 	}
 	o.Runtime.Jitter = s.spread
@@ -217,20 +220,20 @@ func (s *managers) start() error {
 		p.wakes[wake.From] = append(p.wakes[wake.From], wake)
 	}
 	for _, r := range m.Reconcilers() {
-		p.works[r.Kind()] = r
+		p.reconcilers[r.Kind()] = r
 	}
-	m.WakeMachines(func(key object.Key) { p.look(queueKey{manager.KindMachine, key}, p.Now()) })
+	m.WakeMachines(func(key object.Key) { p.planPass(queueKey{manager.KindMachine, key}, p.Now()) })
 	s.planKill(p.process)
-	s.lookAtAll(p)
+	s.planEverything(p)
 	return nil
 }
 
 func (s *managers) newRunner() *runner {
 	p := &runner{
-		process: &process{base: s.base, apis: s.apis, counters: s.counters, began: s.Now(), restart: s.restart, own: s.own, under: map[callTarget]driver.Method{}},
+		process: &process{base: s.base, apis: s.apis, counters: s.counters, began: s.Now(), restart: s.restart, userDriver: s.userDriver, underway: map[callTarget]driver.Method{}},
 		shown:   s.shown, resync: s.options.Tuning.Resync,
 		queue: map[queueKey]*item{}, last: map[manager.Kind]time.Time{},
-		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},
+		wakes: map[manager.Kind][]manager.Wake{}, reconcilers: map[manager.Kind]manager.Reconciler{},
 	}
 	if p.resync <= 0 {
 		p.resync = 10 * time.Minute
@@ -238,7 +241,7 @@ func (s *managers) newRunner() *runner {
 	return p
 }
 
-// planKill draws when a process dies, if it is to be killed.
+// planKill draws the call at which a process dies, if more kills are to come.
 func (s *managers) planKill(p *process) {
 	if s.kills >= s.hazards.Kills || s.faultsStopped {
 		return
@@ -251,34 +254,34 @@ func (s *managers) planKill(p *process) {
 	}
 }
 
-// lookAtAll plans a pass over everything that is stored.
-func (s *managers) lookAtAll(p *runner) {
+// planEverything plans a pass over everything that is stored.
+func (s *managers) planEverything(p *runner) {
 	for _, r := range p.manager.Reconcilers() {
 		if r.Kind().Fleet() {
-			p.look(queueKey{r.Kind(), manager.Fleet}, s.Now())
+			p.planPass(queueKey{r.Kind(), manager.Fleet}, s.Now())
 		}
 	}
-	if p.works[manager.KindClass] != nil {
-		lookAll(p, manager.KindClass, s.classes)
-		lookAll(p, manager.KindSecret, s.secrets)
+	if p.reconcilers[manager.KindClass] != nil {
+		planAll(p, manager.KindClass, s.classes)
+		planAll(p, manager.KindSecret, s.secrets)
 	}
-	lookAll(p, manager.KindDeployment, s.deployments)
-	lookAll(p, manager.KindSet, s.sets)
-	lookAll(p, manager.KindMachine, s.stores.machines)
-	lookAll(p, manager.KindPool, s.pools)
+	planAll(p, manager.KindDeployment, s.deployments)
+	planAll(p, manager.KindSet, s.sets)
+	planAll(p, manager.KindMachine, s.stores.machines)
+	planAll(p, manager.KindPool, s.pools)
 }
 
-// keepPools makes a process reconcile pools.
-func (s *managers) keepPools(p *runner, o *manager.Options) {
+// connectPools makes a process reconcile pools.
+func (s *managers) connectPools(p *runner, o *manager.Options) {
 	if s.poolDriver == nil {
 		return
 	}
 	o.Store.Pools, o.Pools.Bootstrap = openPort(p, s.pools), bootstrapper{p.process, s.bootstraps, s.shown}
-	o.Pools.Driver = pooldriver.Intercept(watchedPools{s.poolDriver(), s.groups}, p.through(s.groups))
+	o.Pools.Driver = pooldriver.Intercept(watchedPools{s.poolDriver(), s.groups}, p.interceptor(s.groups))
 }
 
-// join gives a process its view of the cluster.
-func (s *managers) join(p *runner, o *manager.Options) (err error) {
+// connectCluster gives a process its view of the cluster.
+func (s *managers) connectCluster(p *runner, o *manager.Options) (err error) {
 	if s.noCluster {
 		return nil
 	}
@@ -297,7 +300,7 @@ func (s *managers) join(p *runner, o *manager.Options) (err error) {
 	return err
 }
 
-// openApps opens the apps for a process.
+// openApps gives a process access to the pods of the apps.
 func (s *managers) openApps(by *process, tell func(node string)) drains.Workload {
 	s.apps.Watch(tell)
 	work := workloadPort{by, s.apps}
@@ -311,7 +314,7 @@ type clusterView struct {
 // Nodes implements manager.Cluster.
 func (c clusterView) Nodes() store.Collection[*machine.Node] { return c.nodes }
 
-// restart begins another process, once both APIs can fill its caches.
+// restart starts another process as soon as both APIs answer, so that it can fill its caches.
 func (s *managers) restart() {
 	for a := range apiCount {
 		if s.apis.down(a) {
@@ -324,16 +327,16 @@ func (s *managers) restart() {
 	}
 }
 
-// managerClock is the clock of the manager. It jumps.
+// managerClock is the clock of the manager. It may be wrong, and may jump.
 type managerClock struct {
 	*apis
-	skew   time.Duration // how far it is ahead of the world's
-	skewed time.Duration // the same before it jumped
-	jumped time.Time     // when it jumped last, or zero
+	skew   time.Duration // how far it is ahead of the world's clock
+	skewed time.Duration // how far it was ahead before the last jump
+	jumped time.Time     // when it last jumped, or zero
 }
 
-// JumpClock sets the manager's clock ahead of the world's by d, or behind it if d is negative.
-// Earlier jumps don't matter.
+// JumpClock sets the manager's clock ahead of the world's by d, or behind it if d is negative. Jumps do
+// not add up.
 func (c *managerClock) JumpClock(d time.Duration) {
 	c.count(ClockJump)
 	c.setClock(d)
@@ -344,11 +347,11 @@ func (c *managerClock) setClock(skew time.Duration) {
 	c.skew = skew
 }
 
-// managerNow is the time that the manager's clock shows.
+// managerNow returns the time that the manager's clock shows.
 func (c *managerClock) managerNow() time.Time { return c.managerTime(c.Now()) }
 
-// managerTime is an instant of the world as the manager's clock would have it: times that the manager
-// wrote are compared with that. After a jump it is wrong for earlier instants.
+// managerTime converts an instant of the world to the manager's clock, to compare it with times that the
+// manager wrote. After a jump the result is wrong for earlier instants.
 func (c *managerClock) managerTime(then time.Time) time.Time { return then.Add(c.skew) }
 
 // latest returns the latest time that the manager's clock may have shown for orders that are

@@ -14,41 +14,42 @@ import (
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
-// service is one kind of calls to the simulated provider: about machines, or about groups.
+// service carries out the calls to the simulated provider about machines, or those about groups.
 type service interface {
 	// arrived counts a call.
 	arrived(s driver.CallInfo)
-	// refusal is an error instead of the call; nil: it is carried out.
+	// refusal returns an error if the call is not carried out.
 	refusal(s driver.CallInfo) error
 	// provide carries a call out. late does so some time after its caller has died.
 	provide(ctx context.Context, next func(context.Context) error) error
 	late(ctx context.Context, s driver.CallInfo, next func(context.Context) error)
 }
 
-// These tell of calls to the provider.
+// These are the events of a call to the provider.
 type (
 	// calling: a process has begun a call, which is on its way.
 	calling struct{ call driver.CallInfo }
-	// called: a process calls the driver. answered: the call has ended, with err or without.
+	// called: the call has reached the driver.
 	called struct {
 		by   *process
 		call driver.CallInfo
 	}
+	// answered: the call has ended, with err or without.
 	answered struct {
 		by   *process
 		call driver.CallInfo
-		at   time.Time // from when on the time until the next attempt counts
+		at   time.Time // when the wait until the next attempt begins
 		err  error
 	}
 )
 
-// through returns what takes each call to a driver through what may happen to it.
-func (p *process) through(to service) driver.Interceptor {
+// interceptor makes each call to a driver, and simulates what may happen to it.
+func (p *process) interceptor(to service) driver.Interceptor {
 	return func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		if p.dead {
 			return errDead // no caller is alive
 		}
-		defer p.only(s)()
+		defer p.noteUnderway(s)()
 		p.emit(calling{s})
 		p.clock.Pause(p.hazards.CallTime/2 + p.upTo(p.hazards.CallTime/2))
 		if p.dead {
@@ -102,22 +103,22 @@ func (p *process) through(to service) driver.Interceptor {
 	}
 }
 
-// only notes a call that has begun, and returns what notes its end.
-//
-// P52: one call about an object is under way at a time.
-func (p *process) only(s driver.CallInfo) (ended func()) {
+// noteUnderway notes that a call has begun, and returns a function that notes its end. It checks that
+// only one call about an object is under way at a time (P52).
+func (p *process) noteUnderway(s driver.CallInfo) (ended func()) {
 	if s.Object == (object.Key{}) {
 		return func() {}
 	}
 	about := callTarget{s.Kind, s.Object}
-	if before, busy := p.under[about]; busy {
+	if before, busy := p.underway[about]; busy {
 		p.violate("P52", "%s is called for %s %s while %s is under way", s.Method, s.Kind, s.Object, before)
 	}
-	p.under[about] = s.Method
-	return func() { delete(p.under, about) }
+	p.underway[about] = s.Method
+	return func() { delete(p.underway, about) }
 }
 
-// hang makes a call take longer than its caller waits for it, by chance, and reports whether it did.
+// hang makes a call, by chance, take longer than its caller waits, and reports whether it did. It happens
+// with the given share of the probability Faults.Hang.
 func (p *process) hang(share float64) bool {
 	if !p.happens(p.hazards.Hang * share) {
 		return false
@@ -127,18 +128,18 @@ func (p *process) hang(share float64) bool {
 	return true
 }
 
-// await is manager.Runtime.Await. Without calls that hang, each is part of its pass. A user's driver may
-// take any time.
+// await implements manager.Runtime.Await: it reports whether do ended in time. If nothing can hang, it
+// just calls do. A driver of Options.Driver may always take too long.
 func (p *process) await(_ context.Context, limit, grace time.Duration, do func()) bool {
 	p.limit, p.patience = max(limit, 0), limit+grace
-	if p.hazards.Hang <= 0 && (!p.own || limit <= 0) {
+	if p.hazards.Hang <= 0 && (!p.userDriver || limit <= 0) {
 		do()
 		return true
 	}
 	return p.clock.Await(p.patience, do)
 }
 
-// commonCodes are those that a healthy provider may answer now and then.
+// commonCodes are the codes of errors that a healthy provider may answer now and then.
 var commonCodes = []codes.Code{
 	codes.Canceled, codes.Unknown, codes.DeadlineExceeded, codes.Aborted, codes.Internal, codes.Unavailable,
 	codes.ResourceExhausted, codes.PermissionDenied, codes.Unauthenticated,
@@ -152,8 +153,8 @@ func AllCodes() (all []codes.Code) {
 	return all
 }
 
-// refused returns the code with which a call is refused; OK: it is not. lie reports whether a code
-// would be a false answer with consequences: the manager believes that something is gone.
+// refused returns the code with which a call is refused, or OK. lie reports whether a code would wrongly
+// tell the manager that something is gone; then Unavailable is used.
 func (g *base) refused(lie func(codes.Code) bool) codes.Code {
 	if !g.happens(g.hazards.Call) {
 		return codes.OK
@@ -170,11 +171,11 @@ func (g *base) refused(lie func(codes.Code) bool) codes.Code {
 	return code
 }
 
-// Provider is the simulated provider, and the driver for it. The calls of a driver that Options.Driver
-// makes around it fail as often as Faults say, see World.Request. Its VMs join the cluster.
+// Provider is the simulated provider, and the driver for it. A driver of Options.Driver may wrap it. Its
+// calls fail as often as Faults say, see World.Request. Its VMs join the cluster.
 type Provider struct {
 	*drivertest.Memory
-	calls driver.Driver // to Memory, through all that may happen to them
+	calls driver.Driver // Memory with the faults of the world
 }
 
 func newProvider(d *userDriverCalls, c *machineCalls) *Provider {
@@ -234,12 +235,12 @@ func (p *Provider) UpdateMachine(ctx context.Context, req *driver.UpdateMachineR
 }
 
 // previewDriver is the driver of a preview. Its calls take the durations of the model. It creates VMs
-// of any class and ignores provider specs.
+// of any class, and ignores provider specs.
 type previewDriver struct {
 	*drivertest.Memory
 	clock *clock.Clock
 	model *preview.Model
-	class *machine.Class // what the simulated provider sees instead
+	class *machine.Class // the class that the simulated provider gets in all requests
 }
 
 func newPreviewDriver(w *World, m *preview.Model) previewDriver {
@@ -291,20 +292,21 @@ func (d previewDriver) UpdateMachine(context.Context, *driver.UpdateMachineReque
 	return &driver.UpdateMachineResponse{}, nil
 }
 
-// Sleep lets time pass in the world, for a driver that waits: give it to the driver in place of
-// time.Sleep. It returns before that with the error of ctx, which is the call's or one made from it, if
-// that ends. Outside of a call of the driver it does not wait.
+// Sleep lets time pass in the world: give it to a driver that waits in place of time.Sleep. ctx is the
+// context of the driver's call, or one derived from it. If ctx ends, Sleep returns its error at once.
+// Outside of a call of the driver it does not wait.
 func (w *World) Sleep(ctx context.Context, d time.Duration) error {
 	return w.userDriverCalls.sleep(ctx, d)
 }
 
-// Request makes one request of a driver to its provider, which do carries out. As often as Faults say, it
-// is late, fails before it is carried out or loses its answer, hangs until ctx ends, or the manager dies
-// in it. ctx is that of the driver's call, or one made from it. what names the request in traces.
+// Request makes one request of a driver to its provider, which do carries out. As often as Faults say,
+// it takes time, fails before it is carried out, loses its answer, or hangs until ctx ends, or the
+// manager dies during it. ctx is the context of the driver's call, or one derived from it. what names
+// the request in traces.
 //
-// It is for the provider of a driver that the world does not know, such as the fake of a client library.
-// World.Provider and Transport make their requests in the same way. While do runs, nothing else in the
-// world does. Outside of a call of the driver it just calls do.
+// It is for a provider that the world does not know, such as the fake of a client library.
+// World.Provider and Transport make their requests in the same way. While do runs, nothing else runs in
+// the world. Outside of a call of the driver Request just calls do.
 func (w *World) Request(ctx context.Context, what string, do func(context.Context) error) error {
 	return w.userDriverCalls.request(ctx, &request{
 		what: what, carryOut: func() error { return do(ctx) },
@@ -318,29 +320,29 @@ func (w *World) Request(ctx context.Context, what string, do func(context.Contex
 	})
 }
 
-// vms are the VMs of the simulated provider, including those that vanish without a call.
+// vms follows the VMs of the simulated provider, including those that vanish without a call.
 type vms struct {
 	*base
 	*cloud
 	kubelets  *kubelets
-	names     map[string]string     // every VM that ever was, with its machine's name
-	born      map[string]time.Time  // when a machine's VM was made
-	made      map[string]time.Time  // when a VM was
-	added     []drivertest.MemoryVM // since the last look, in the order of their creation
-	missing   []string              // VMs that were removed since the last look
-	collected int                   // VMs that were deleted as orphans
+	names     map[string]string     // names of the machines of all VMs that ever existed, by ID
+	vmCreated map[string]time.Time  // when the last VM of a machine was created, by its name
+	createdAt map[string]time.Time  // when a VM was created, by its ID
+	added     []drivertest.MemoryVM // VMs since the last handleVMChanges, in the order of their creation
+	missing   []string              // IDs of VMs that were removed since the last handleVMChanges
+	collected int                   // number of VMs that were deleted as orphans
 }
 
 func newVMs(k *kubelets) *vms {
 	v := &vms{
 		base: k.base, cloud: k.cloud, kubelets: k,
-		names: map[string]string{}, born: map[string]time.Time{}, made: map[string]time.Time{},
+		names: map[string]string{}, vmCreated: map[string]time.Time{}, createdAt: map[string]time.Time{},
 	}
 	v.provider.Watch(v.note)
 	return v
 }
 
-// note keeps a change of the provider's VMs for the next look.
+// note keeps a change of the provider's VMs for handleVMChanges.
 func (v *vms) note(vm drivertest.MemoryVM, gone bool) {
 	if gone {
 		v.missing = append(v.missing, vm.ID)
@@ -349,20 +351,20 @@ func (v *vms) note(vm drivertest.MemoryVM, gone bool) {
 	}
 }
 
-// vmGone: the VM of a node is gone, by its ID. Its pods are still as they were.
+// vmGone: the VM of a node is gone. The pods of the node have not changed yet.
 type vmGone struct{ node, id string }
 
-// AddOrphanVM makes an orphan VM in the cluster of the fleet, under the name of some machine. It
-// returns the VM's ID.
+// AddOrphanVM creates a VM without a machine in the cluster of the fleet, and returns its ID. A machine
+// of that name may exist.
 func (v *vms) AddOrphanVM(name string) string {
 	id := v.provider.Add(drivertest.MemoryVM{Name: name, Cluster: clusterName, Size: "small", Initialized: true})
 	v.orphanVMs[id] = true
-	v.lookAtVMs()
+	v.handleVMChanges()
 	v.check()
 	return id
 }
 
-// OrphanVMs returns how many of the VMs that AddOrphanVM made are left.
+// OrphanVMs returns how many of the VMs of AddOrphanVM still exist.
 func (v *vms) OrphanVMs() (n int) {
 	for _, vm := range v.provider.VMs() {
 		if v.orphanVMs[vm.ID] {
@@ -372,8 +374,8 @@ func (v *vms) OrphanVMs() (n int) {
 	return n
 }
 
-// vanish removes a VM one day, with probability Faults.LostVM.
-func (v *vms) vanish(id string) {
+// maybeVanish removes a VM within an hour, with probability Faults.LostVM.
+func (v *vms) maybeVanish(id string) {
 	if !v.happens(v.hazards.LostVM) {
 		return
 	}
@@ -382,25 +384,25 @@ func (v *vms) vanish(id string) {
 			return
 		}
 		v.count(VMLost)
-		v.lookAtVMs()
+		v.handleVMChanges()
 		v.check()
 	})
 }
 
-// lookAtVMs boots new VMs, and makes the nodes of VMs that are gone silent. It never sees one that came
-// and went since the last look.
-func (v *vms) lookAtVMs() {
+// handleVMChanges boots new VMs, and makes the nodes of removed VMs NotReady. It ignores VMs that were
+// created and removed since it was last called.
+func (v *vms) handleVMChanges() {
 	v.changed()
 	added, missing := v.added, v.missing
 	v.added, v.missing = nil, nil
 	for _, vm := range added {
 		if _, known := v.names[vm.ID]; !known && !slices.Contains(missing, vm.ID) {
-			v.know(vm.Name, vm.ID, vm.Size)
+			v.register(vm.Name, vm.ID, vm.Size)
 			v.kubelets.boot(vm.Name, vm.ID)
-			v.vanish(vm.ID)
+			v.maybeVanish(vm.ID)
 		}
 	}
-	slices.Sort(missing) // so that chance decides the same way each time
+	slices.Sort(missing) // a fixed order, so that the same seed gives the same run
 	for _, id := range missing {
 		if name, known := v.names[id]; known {
 			v.gone(name, id)
@@ -408,20 +410,20 @@ func (v *vms) lookAtVMs() {
 	}
 }
 
-// know records a VM that is new.
-func (v *vms) know(name, id, size string) {
+// register records a new VM.
+func (v *vms) register(name, id, size string) {
 	v.names[id] = name
-	v.born[name], v.made[id], v.zoneOf[id] = v.Now(), v.Now(), size
+	v.vmCreated[name], v.createdAt[id], v.zoneOf[id] = v.Now(), v.Now(), size
 }
 
-// found adds the VM of a machine that there was before the world began, and returns its ID.
-func (v *vms) found(name, size string) (id string) {
+// addExisting adds the VM of a machine that existed before the world began, and returns its ID.
+func (v *vms) addExisting(name, size string) (id string) {
 	id = v.provider.Add(drivertest.MemoryVM{Name: name, Cluster: clusterName, Size: size, Initialized: true})
-	v.know(name, id, size)
+	v.register(name, id, size)
 	return id
 }
 
-// gone makes the node of a VM silent that no longer exists.
+// gone makes the node of a VM that no longer exists NotReady, after a while.
 func (v *vms) gone(name, id string) {
 	v.removed[id] = true
 	if n, err := v.kubelets.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && v.kubelets.vmOf(n) == id {

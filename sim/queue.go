@@ -10,15 +10,15 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// runner runs the reconcilers of one process. What it knows is lost when the process ends.
+// runner runs the reconcilers of one process. Its caches and queue are lost when the process ends.
 type runner struct {
 	*process
-	shown  *managerClock
-	wakes  map[manager.Kind][]manager.Wake
-	works  map[manager.Kind]manager.Reconciler
-	queue  map[queueKey]*item
-	last   map[manager.Kind]time.Time // when the last change so far is delivered
-	resync time.Duration
+	shown       *managerClock
+	wakes       map[manager.Kind][]manager.Wake
+	reconcilers map[manager.Kind]manager.Reconciler
+	queue       map[queueKey]*item
+	last        map[manager.Kind]time.Time // when the last change of each kind is delivered
+	resync      time.Duration
 }
 
 // queueKey is an object by kind and key.
@@ -29,23 +29,23 @@ type queueKey struct {
 
 // item is an object that waits for a pass, or is in one.
 type item struct {
-	due      time.Time // zero: not
-	ticket   int       // which of the planned passes counts
+	due      time.Time // when its next pass is due; zero: none is planned
+	ticket   int       // number of the timer that counts; earlier timers are void
 	running  bool
 	failures int
-	hold     time.Time // not before, after a pass that could not be finished
+	hold     time.Time // after a failed pass, the earliest time of the next one
 }
 
-// openPort gives a process its view of a kind.
+// openPort returns a process's view of the objects of a kind, with a cache of its own.
 func openPort[T object.Object[T]](p *runner, s *trackedStore[T]) *port[T] {
 	out := &port[T]{p: p.process, trackedStore: s, cache: newCache(s.indexes, s.all())}
 	s.notify = func(k object.Key, o T) {
-		out.ahead++
+		out.undelivered++
 		first := true
 		p.deliver(s.kind, func() {
 			var none T
 			if first {
-				first, out.ahead = false, out.ahead-1
+				first, out.undelivered = false, out.undelivered-1
 			}
 			before := out.cache.put(k, o)
 			var old, new any
@@ -63,9 +63,9 @@ func openPort[T object.Object[T]](p *runner, s *trackedStore[T]) *port[T] {
 	return out
 }
 
-func lookAll[T object.Object[T]](p *runner, kind manager.Kind, s *trackedStore[T]) {
+func planAll[T object.Object[T]](p *runner, kind manager.Kind, s *trackedStore[T]) {
 	for _, o := range s.all() {
-		p.look(queueKey{kind, o.ObjectMeta().Key}, p.Now())
+		p.planPass(queueKey{kind, o.ObjectMeta().Key}, p.Now())
 	}
 }
 
@@ -79,7 +79,7 @@ func (p *runner) deliver(kind manager.Kind, show func()) {
 		p.count(ChangeDelayed)
 	}
 	if !at.After(p.last[kind]) {
-		at = p.last[kind].Add(time.Microsecond) // at the same instant, chance would order them
+		at = p.last[kind].Add(time.Microsecond) // events of the same instant happen in random order
 	}
 	p.last[kind] = at
 	times := 1
@@ -100,13 +100,13 @@ func (p *runner) deliver(kind manager.Kind, show func()) {
 func (p *runner) wake(kind manager.Kind, old, new any) {
 	for _, wake := range p.wakes[kind] {
 		for _, key := range wake.Keys(context.Background(), old, new) {
-			p.look(queueKey{wake.To, key}, p.Now().Add(wake.Settle))
+			p.planPass(queueKey{wake.To, key}, p.Now().Add(wake.Settle))
 		}
 	}
 }
 
-// look plans a pass over an object, unless one is planned for an earlier time.
-func (p *runner) look(at queueKey, due time.Time) {
+// planPass plans a pass over an object, unless one is planned for an earlier time.
+func (p *runner) planPass(at queueKey, due time.Time) {
 	i := p.queue[at]
 	if i == nil {
 		i = &item{}
@@ -119,10 +119,10 @@ func (p *runner) look(at queueKey, due time.Time) {
 		return
 	}
 	i.due = due
-	p.plan(at, i)
+	p.setTimer(at, i)
 }
 
-func (p *runner) plan(at queueKey, i *item) {
+func (p *runner) setTimer(at queueKey, i *item) {
 	if i.running || i.due.IsZero() {
 		return // it is planned again when the pass ends
 	}
@@ -152,8 +152,8 @@ func (p *runner) pass(at queueKey, i *item) {
 		if i.due.Before(i.hold) {
 			i.due = time.Time{}
 		}
-		p.look(at, now.Add(pause))
-		p.plan(at, i)
+		p.planPass(at, now.Add(pause))
+		p.setTimer(at, i)
 		return
 	}
 	i.failures = 0
@@ -164,13 +164,13 @@ func (p *runner) pass(at queueKey, i *item) {
 	if next.Before(now) {
 		next = now
 	}
-	p.look(at, next)
-	p.plan(at, i)
+	p.planPass(at, next)
+	p.setTimer(at, i)
 }
 
 // reconcile makes a pass. A pass that panics is a violation, and ends its process.
 func (p *runner) reconcile(at queueKey) (manager.Result, error) {
-	result, err := p.works[at.kind].Reconcile(context.Background(), at.key)
+	result, err := p.reconcilers[at.kind].Reconcile(context.Background(), at.key)
 	if errors.Is(err, manager.ErrPanicked) {
 		p.dead = true
 		p.violate(RulePanicked, "%v", err)
@@ -181,7 +181,7 @@ func (p *runner) reconcile(at queueKey) (manager.Result, error) {
 	return result, err
 }
 
-// each carries out a batch of orders in a random order.
+// each calls do for a batch of n orders, one after another, in a random order.
 func (p *runner) each(_ context.Context, n int, do func(int)) {
 	left := make([]int, n)
 	for i := range left {

@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Recorder records what happens to one deployment. It counts as changes come in and never looks at
-// a whole fleet, and what it keeps is bounded: see package history.
+// Recorder records what happens to one deployment. It updates its counts with each change, and never
+// lists the whole fleet. Its memory is bounded, see package history.
 type Recorder struct {
 	recording
 	w   *World
@@ -27,9 +27,9 @@ type Recorder struct {
 	frozen     *openSpan
 }
 
-// machineCount is the last seen state of a machine, and which number of a sample it counts in.
+// machineCount says where a machine counts: in which set, and in which number of a sample.
 type machineCount struct {
-	set  string // UID of its owner
+	set  string // UID of the machine's owner
 	part countedAs
 }
 
@@ -46,7 +46,7 @@ const (
 	partTerminating
 )
 
-// countedAsOf returns the number in a sample that a machine counts in.
+// countedAsOf returns the number of a sample in which a machine counts.
 func countedAsOf(m *machine.Machine) countedAs {
 	if m.Deleted() {
 		return partTerminating
@@ -69,8 +69,8 @@ func countedAsOf(m *machine.Machine) countedAs {
 	return partPending
 }
 
-// Record begins to record what happens to the deployment of a name, in Namespace, which need not
-// exist yet. It changes nothing in the run.
+// Record begins to record what happens to the deployment of that name in Namespace, which need not
+// exist yet. The run is the same with and without it.
 func (w *World) Record(name string) *Recorder {
 	r := &Recorder{
 		recording: recording{now: w.Now}, w: w, key: object.Key{Namespace: Namespace, Name: name},
@@ -78,14 +78,14 @@ func (w *World) Record(name string) *Recorder {
 	}
 	r.h.Name, r.h.Seed, r.h.Start = name, w.o.Seed, w.Now()
 	for _, s := range w.sets.all() {
-		r.set(s.Key, s)
+		r.countSet(s.Key, s)
 	}
 	for _, m := range w.machines.all() {
-		r.machine(m.Key, m)
+		r.countMachine(m.Key, m)
 	}
 	if d := w.deployment(name); d != nil {
 		r.deployment = d
-		r.thaw()
+		r.noteFreeze()
 	}
 	r.sample()
 	w.markers = append(w.markers, r)
@@ -93,7 +93,7 @@ func (w *World) Record(name string) *Recorder {
 	return r
 }
 
-// History returns what was recorded until now. It is the caller's own.
+// History returns a copy of what was recorded until now.
 func (r *Recorder) History() *history.History {
 	h := r.h.Clone()
 	h.Length = max(h.Length, r.after())
@@ -108,22 +108,22 @@ func (r *Recorder) History() *history.History {
 func (r *Recorder) see(e event) {
 	switch e := e.(type) {
 	case stored[*machine.Machine]:
-		r.machine(e.key, e.now)
+		r.countMachine(e.key, e.now)
 	case stored[*machineset.Set]:
-		r.set(e.key, e.now)
-		r.thaw()
+		r.countSet(e.key, e.now)
+		r.noteFreeze()
 	case stored[*deployment.Deployment]:
 		if e.key == r.key {
-			r.edited(e.now)
+			r.noteEdit(e.now)
 			r.deployment = e.now
-			r.thaw()
+			r.noteFreeze()
 		}
 	case effect:
 		r.sample()
 	}
 }
 
-func (r *Recorder) machine(k object.Key, m *machine.Machine) {
+func (r *Recorder) countMachine(k object.Key, m *machine.Machine) {
 	before, known := r.machines[k]
 	if known {
 		if r.counts[before]--; r.counts[before] == 0 {
@@ -137,12 +137,12 @@ func (r *Recorder) machine(k object.Key, m *machine.Machine) {
 	now := machineCount{m.Owner.UID, countedAsOf(m)}
 	r.machines[k] = now
 	r.counts[now]++
-	if !r.w.acting && now.part == partTerminating && known && before.part != partTerminating && r.own(now.set) {
+	if !r.w.acting && now.part == partTerminating && known && before.part != partTerminating && r.ownsSet(now.set) {
 		r.note(history.Edit, "a machine deleted by hand")
 	}
 }
 
-func (r *Recorder) set(k object.Key, s *machineset.Set) {
+func (r *Recorder) countSet(k object.Key, s *machineset.Set) {
 	for uid, known := range r.sets {
 		if known.Key == k {
 			delete(r.sets, uid)
@@ -153,13 +153,13 @@ func (r *Recorder) set(k object.Key, s *machineset.Set) {
 	}
 }
 
-// own reports whether a set, by its UID, is the deployment's.
-func (r *Recorder) own(set string) bool {
+// ownsSet reports whether the set with that UID belongs to the deployment.
+func (r *Recorder) ownsSet(set string) bool {
 	s := r.sets[set]
 	return s != nil && r.deployment != nil && s.OwnedBy(r.deployment.UID)
 }
 
-// sample records how the fleet stands.
+// sample records the present counts of the fleet.
 func (r *Recorder) sample() {
 	s := history.Sample{After: r.after()}
 	if d := r.deployment; d != nil && !d.Deleted() {
@@ -171,7 +171,7 @@ func (r *Recorder) sample() {
 		s.Floor, s.Ceiling = b.floor, b.ceiling
 	}
 	for at, n := range r.counts {
-		if r.own(at.set) {
+		if r.ownsSet(at.set) {
 			r.count(&s, at, n)
 		}
 	}
@@ -201,8 +201,8 @@ func (r *Recorder) count(s *history.Sample, at machineCount, n int) {
 	}
 }
 
-// thaw notes when the fleet freezes, and when it is no longer frozen.
-func (r *Recorder) thaw() {
+// noteFreeze notes when a freeze of the fleet begins or ends.
+func (r *Recorder) noteFreeze() {
 	frozen := r.isFrozen()
 	switch {
 	case frozen && r.frozen == nil:
@@ -222,15 +222,15 @@ func (r *Recorder) isFrozen() bool {
 		return true
 	}
 	for uid, s := range r.sets {
-		if r.own(uid) && p.Frozen(&s.Meta) {
+		if r.ownsSet(uid) && p.Frozen(&s.Meta) {
 			return true
 		}
 	}
 	return false
 }
 
-// edited notes what the owner of the deployment has changed.
-func (r *Recorder) edited(now *deployment.Deployment) {
+// noteEdit notes what a user has changed about the deployment.
+func (r *Recorder) noteEdit(now *deployment.Deployment) {
 	before := r.deployment
 	switch {
 	case r.w.acting:
@@ -247,7 +247,7 @@ func (r *Recorder) edited(now *deployment.Deployment) {
 	}
 }
 
-// hooks returns the hooks of a process: its user's, and the world's own if Options.Tell is set.
+// hooks returns the given hooks. If Options.Tell is set, they also report events and effects to it.
 func (p *process) hooks(hooks manager.Hooks) manager.Hooks {
 	if p.trace == nil {
 		return hooks
@@ -263,7 +263,7 @@ func (p *process) hooks(hooks manager.Hooks) manager.Hooks {
 	}
 	hooks.Effect = func(kind manager.Kind, key object.Key, name string, took time.Duration, err error) {
 		switch {
-		case p.dead || kind == manager.KindReachability && errors.Is(err, store.ErrNotFound): // that is an answer
+		case p.dead || kind == manager.KindReachability && errors.Is(err, store.ErrNotFound): // not found is an answer
 		case err != nil:
 			p.tell("%s %s: %s failed: %v", kind, key.Name, name, err)
 		default:
@@ -276,11 +276,11 @@ func (p *process) hooks(hooks manager.Hooks) manager.Hooks {
 	return hooks
 }
 
-// followed: the manager has deleted a machine because somebody deletes its node.
+// deletedWithNode: the manager has deleted a machine because its node was deleted.
 type deletedWithNode struct{ key object.Key }
 
-// follows has a process tell of machines that follow their nodes.
-func (p *process) follows(hooks manager.Hooks) manager.Hooks {
+// reportNodeDeletions returns hooks that also emit deletedWithNode.
+func (p *process) reportNodeDeletions(hooks manager.Hooks) manager.Hooks {
 	tell := hooks.Event
 	hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 		if tell != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Namespace holds a world's classes, and should hold its fleets.
+// Namespace is the namespace of a world's classes. Its deployments and pools should be in it, too.
 const Namespace = "fleet"
 
-// stores hold all objects of a world, by kind.
+// stores holds all objects of a world, by kind.
 type stores struct {
 	machines    *trackedStore[*machine.Machine]
 	sets        *trackedStore[*machineset.Set]
@@ -44,8 +44,7 @@ func newStores(g *base, keys *machine.Keys) *stores {
 	}
 }
 
-// These are the kinds, as they are stored: reads are live, and writes succeed unless the caller
-// makes a mistake.
+// The following methods return the stored objects of a kind: reads are live, and writes have no faults.
 
 // Machines returns all machines.
 func (s *stores) Machines() store.Collection[*machine.Machine] { return s.machines }
@@ -74,8 +73,8 @@ func (s *stores) pool(k object.Key) *machinepool.Pool {
 	return p
 }
 
-// goingPool reports whether a pool is gone or being deleted.
-func (s *stores) goingPool(k object.Key) bool {
+// poolGoneOrDeleting reports whether a pool is gone or being deleted.
+func (s *stores) poolGoneOrDeleting(k object.Key) bool {
 	p := s.pool(k)
 	return p == nil || p.Deleted()
 }
@@ -102,8 +101,8 @@ func (s *stores) deployment(name string) *deployment.Deployment {
 	return nil
 }
 
-// pledged returns how many machines the sets of a deployment want.
-func (s *stores) pledged(d *deployment.Deployment) (n int32) {
+// wantedBySets returns how many machines the sets of a deployment want.
+func (s *stores) wantedBySets(d *deployment.Deployment) (n int32) {
 	for _, set := range s.sets.all() {
 		if set.OwnedBy(d.UID) {
 			n += set.Spec.Replicas
@@ -150,25 +149,25 @@ func (s *stores) edit(name string, change func(*deployment.Spec)) {
 	_, _ = s.deployments.Update(context.Background(), d) // read in the same instant: no conflict
 }
 
-// trackedStore keeps all objects of one kind, and reports every change. Tests and the world's own
-// actors use it directly; nothing fails there.
+// trackedStore keeps all objects of one kind, and emits an event for every change. Tests and the world
+// itself use it directly, without faults.
 type trackedStore[T object.Object[T]] struct {
 	store.Collection[T]
 	g       *base
 	kind    manager.Kind
 	indexes map[store.Index]func(T) []string
-	notify  func(object.Key, T) // delivers a change to the running process; nil: no process runs
+	notify  func(object.Key, T) // delivers a change to the running process; nil: no process has started
 }
 
 func newTrackedStore[T object.Object[T]](g *base, kind manager.Kind, indexes map[store.Index]func(T) []string) *trackedStore[T] {
 	return &trackedStore[T]{Collection: store.NewMemory(g.Now, indexes), g: g, kind: kind, indexes: indexes}
 }
 
-// These tell of changes.
+// These are the events of changes of objects.
 type (
 	// deleting: an object with that UID was deleted, or marked as deleted.
 	deleting struct{ uid string }
-	// stored: an object was made, changed or deleted. now is the zero T if it is gone.
+	// stored: an object was created, changed or deleted. now is the zero T if it is gone.
 	stored[T object.Object[T]] struct {
 		key object.Key
 		now T
@@ -179,7 +178,7 @@ type (
 func (s *trackedStore[T]) Create(ctx context.Context, o T) (T, error) {
 	stored, err := s.Collection.Create(ctx, o)
 	if err == nil {
-		s.tell(stored.ObjectMeta().Key)
+		s.reportChange(stored.ObjectMeta().Key)
 	}
 	return stored, err
 }
@@ -188,7 +187,7 @@ func (s *trackedStore[T]) Create(ctx context.Context, o T) (T, error) {
 func (s *trackedStore[T]) Update(ctx context.Context, o T) (T, error) {
 	stored, err := s.Collection.Update(ctx, o)
 	if err == nil {
-		s.tell(stored.ObjectMeta().Key)
+		s.reportChange(stored.ObjectMeta().Key)
 	}
 	return stored, err
 }
@@ -197,7 +196,7 @@ func (s *trackedStore[T]) Update(ctx context.Context, o T) (T, error) {
 func (s *trackedStore[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 	stored, err := s.Collection.UpdateStatus(ctx, o)
 	if err == nil {
-		s.tell(stored.ObjectMeta().Key)
+		s.reportChange(stored.ObjectMeta().Key)
 	}
 	return stored, err
 }
@@ -208,13 +207,13 @@ func (s *trackedStore[T]) Delete(ctx context.Context, k object.Key, uid string) 
 	err := s.Collection.Delete(ctx, k, uid)
 	if err == nil {
 		s.g.emit(deleting{before.ObjectMeta().UID})
-		s.tell(k)
+		s.reportChange(k)
 	}
 	return err
 }
 
-// tell reports an object as it is now.
-func (s *trackedStore[T]) tell(k object.Key) {
+// reportChange reports the present state of an object to the subscribers and the running process.
+func (s *trackedStore[T]) reportChange(k object.Key) {
 	now, err := s.Collection.Get(context.Background(), k)
 	if err != nil {
 		var none T
@@ -227,7 +226,7 @@ func (s *trackedStore[T]) tell(k object.Key) {
 	}
 }
 
-// load fills a store that is new with objects that there were before the world began.
+// load fills a new store with objects that existed before the world began.
 func (s *trackedStore[T]) load(objects []T) {
 	memory, _ := s.Collection.(*store.Memory[T]) // newTrackedStore made it
 	for i, o := range objects {
@@ -241,8 +240,7 @@ func (s *trackedStore[T]) all() []T {
 	return objects
 }
 
-// nthOf returns the nth object of what is stored, modulo their number. It returns the zero T if
-// there is none.
+// nthOf returns the nth stored object, modulo their number. found is false if there is none.
 func nthOf[T object.Object[T]](s *trackedStore[T], n int) (o T, found bool) {
 	all, _ := s.List(context.Background(), store.Query{}) // a store in memory answers
 	if len(all) == 0 {
@@ -251,17 +249,17 @@ func nthOf[T object.Object[T]](s *trackedStore[T], n int) (o T, found bool) {
 	return all[((n%len(all))+len(all))%len(all)], true
 }
 
-// port is a kind of objects as one process sees it.
+// port is one process's view of the objects of a kind: reads are cached, writes have faults.
 type port[T object.Object[T]] struct {
 	p            *process
 	trackedStore *trackedStore[T]
 	cache        *cache[T]
-	ahead        int // changes that have not reached the cache yet
+	undelivered  int // number of changes that have not reached the cache yet
 }
 
 // read counts a read that may be answered with stale data.
 func (s *port[T]) read() {
-	if s.ahead > 0 {
+	if s.undelivered > 0 {
 		s.p.count(StaleRead)
 	}
 }
@@ -311,13 +309,12 @@ func (s *port[T]) Delete(ctx context.Context, k object.Key, uid string) error {
 	return s.p.write(apiOf(s.trackedStore.kind), func() error { return s.trackedStore.Delete(ctx, k, uid) })
 }
 
-// Watch implements store.Collection. Nothing watches in a simulation: the world wakes the
-// reconcilers itself.
+// Watch implements store.Collection. It yields nothing, because the world wakes the reconcilers itself.
 func (s *port[T]) Watch(context.Context) iter.Seq2[store.Change[T], error] {
 	return func(func(store.Change[T], error) bool) {}
 }
 
-// liveReader reads a kind as it is stored.
+// liveReader reads the stored objects of a kind for one process, with faults.
 type liveReader[T object.Object[T]] struct {
 	p            *process
 	trackedStore *trackedStore[T]
@@ -335,11 +332,11 @@ func (s liveReader[T]) List(ctx context.Context, q store.Query) (out []T, err er
 	return out, err
 }
 
-// cache is what one process has seen of a kind: the changes delivered so far.
+// cache holds what one process knows of the objects of a kind: all changes delivered so far.
 type cache[T object.Object[T]] struct {
 	objects map[object.Key]T
 	indexes map[store.Index]func(T) []string
-	places  map[store.Query][]T // sorted by key
+	places  map[store.Query][]T // the answer to each query, sorted by key
 }
 
 func newCache[T object.Object[T]](indexes map[store.Index]func(T) []string, objects []T) *cache[T] {
@@ -350,8 +347,8 @@ func newCache[T object.Object[T]](indexes map[store.Index]func(T) []string, obje
 	return c
 }
 
-// put stores a change and returns the object from before. The zero T stands for an object that is
-// gone.
+// put stores a change, and returns the object before it. The zero T means that the object does not
+// exist.
 func (c *cache[T]) put(k object.Key, o T) (before T) {
 	var none T
 	before = c.objects[k]
@@ -366,10 +363,9 @@ func (c *cache[T]) put(k object.Key, o T) (before T) {
 	return before
 }
 
-// place changes each list in which an object can be found. The object is at position i, or belongs
-// there.
+// place changes each list that contains an object, or has to. i is the position of the object.
 func (c *cache[T]) place(o T, change func(list []T, i int) []T) {
-	places := map[store.Query]bool{{}: true} // a set: an index may yield a value twice
+	places := map[store.Query]bool{{}: true} // a map, because an index may yield a value twice
 	for index, values := range c.indexes {
 		for _, value := range values(o) {
 			places[store.Query{Index: index, Value: value}] = true
@@ -419,14 +415,14 @@ func apiOf(kind manager.Kind) api {
 	return controlAPI
 }
 
-// downtime is the last time that an API did not answer.
+// downtime is the last period in which an API did not answer.
 type downtime struct{ began, ends time.Time }
 
 // apis are the API servers and their outages.
 type apis struct {
 	*base
 	outages  [apiCount]downtime
-	noTarget bool          // there is no target cluster, so that its API can't be out
+	noTarget bool          // there is no target cluster, so its API has no outages
 	slowest  time.Duration // see longAgo
 }
 
@@ -434,7 +430,7 @@ func newAPIs(g *base, noTarget bool) *apis {
 	return &apis{base: g, noTarget: noTarget, slowest: slowest(g.hazards)}
 }
 
-// interrupted: the process that lives is about to be kept from its work, by an outage or its end.
+// interrupted: an outage begins, or the process is about to be killed.
 type interrupted struct{}
 
 // stop makes an API refuse every call for a while, and report no change.
@@ -460,23 +456,23 @@ func (s *apis) outSince(then time.Time) bool {
 	return s.outages[controlAPI].ends.After(then) || s.outages[targetAPI].ends.After(then)
 }
 
-// inFlight is how long an order may be under way: a machine that has become
-// available since it was given was not when it was.
+// inFlight is the longest time between a decision and its effect. An order that takes effect now may
+// have been decided on the state of that long ago.
 const inFlight = 30 * time.Second
 
-// underWay reports whether an order may still be under way that was given by then:
-// while an API does not answer, none gets on.
-func (s *apis) underWay(then time.Time) bool { return s.Now().Sub(s.answering(then)) <= inFlight }
+// underWay reports whether an order from before then may still be under way. While an API does not
+// answer, orders make no progress.
+func (s *apis) underWay(then time.Time) bool { return s.Now().Sub(s.answeringSince(then)) <= inFlight }
 
-// longAgo reports whether no order from before then can still be under way from a process that
-// lives. Calls to the provider take longest, and while an API does not answer, nothing makes
-// progress. The zero time never was.
+// longAgo reports whether no order from before then can still be under way from the running process.
+// Calls to the provider take longest, and while an API does not answer, nothing makes progress. It is
+// false for the zero time.
 func (s *apis) longAgo(then time.Time) bool {
-	return !then.IsZero() && s.Now().Sub(s.answering(then)) > s.slowest
+	return !then.IsZero() && s.Now().Sub(s.answeringSince(then)) > s.slowest
 }
 
-// answering is since when both APIs answer, then at the earliest.
-func (s *apis) answering(then time.Time) time.Time {
+// answeringSince returns the time since which both APIs have answered, or then if that is later.
+func (s *apis) answeringSince(then time.Time) time.Time {
 	for a := range apiCount {
 		if ends := s.outages[a].ends; ends.After(then) {
 			then = ends
@@ -485,5 +481,5 @@ func (s *apis) answering(then time.Time) time.Time {
 	return then
 }
 
-// slowest is how long a pass may take that began with what was true before.
+// slowest returns how long a pass may take, including the lag of the caches that it reads.
 func slowest(f *Faults) time.Duration { return 2*time.Minute + 3*f.CallTime + f.CacheLag }

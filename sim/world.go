@@ -35,61 +35,61 @@ type Options struct {
 	Update time.Duration
 	Faults Faults
 	// NoCluster leaves the target cluster out: machines end at phase Available, pools at Provisioned.
-	// Where there are no nodes, no agent updates one in place: deployments of a Scenario that ask for
-	// it roll instead.
+	// Without nodes there are no updates in place: deployments of a Scenario that ask for them roll
+	// instead.
 	NoCluster bool
-	// Driver makes the driver of each life of the manager from the world. Its calls to the provider
-	// fail, as Faults say, if they go through World.Provider, a Transport or World.Request. It waits
-	// with World.Sleep, or see DriverNow. Nil: the simulated provider's own driver, whose answers fail.
+	// Driver makes a driver for each process of the manager. The driver's requests fail, as Faults say,
+	// if they go through World.Provider, a Transport or World.Request. It waits with World.Sleep, or
+	// by DriverNow. Nil: the simulated provider's own driver, whose answers fail.
 	Driver func(*World) driver.Driver
 	// DriverNow is a clock by which that driver waits, such as time.Now in a bubble of
-	// testing/synctest: as long as a call takes by it, it takes in the world. Nil: what the driver does
-	// takes no time but that of its requests and of World.Sleep.
+	// testing/synctest: a call takes as much virtual time as it takes by this clock. Nil: a call takes
+	// only the time of its requests and of World.Sleep.
 	DriverNow func() time.Time
-	// Class makes the classes of the world for a driver whose VMs are not in World.Provider: with its
-	// Provider and ProviderSpec. It gets "small" and the names that Scenario.Classes has; equal names
-	// need equal classes, others differ. Key, and a SecretRef where it is empty, are the world's.
-	// Such VMs join no cluster, so NoCluster has to be set. Steps and faults at the VMs of the world's
-	// provider do nothing, Left does not count those of the driver's, and the invariants about VMs (P13 to P15) have
-	// none to look at: a Property tells what has to be true of them. Nil: classes of World.Provider.
+	// Class makes the classes, with Provider and ProviderSpec, for a driver whose VMs are not in
+	// World.Provider. It is called with "small" and the names in Scenario.Classes. Equal names must
+	// give equal classes, and other names different ones. The world sets Key, and SecretRef if it is
+	// empty. Such VMs join no cluster, so NoCluster has to be set. The world does not see them: steps
+	// and faults about VMs do nothing, Left does not count them, and the invariants about VMs (P13 to
+	// P15) check nothing. A Property says what has to be true of them. Nil: classes of World.Provider.
 	Class func(name string) *machine.Class
-	// Manager holds policies and sizes. Its ports, clock and hooks are the world's, except for
-	// Hooks that are set: these are called too.
+	// Manager holds policies and sizes. The world sets its store, driver, cluster and clock, and adds
+	// hooks of its own to Hooks.
 	Manager manager.Options
 	// Drain says how nodes are drained. Nil: drain.DefaultPolicy. DrainLimit bounds how many are
 	// drained at a time.
 	Drain      *drain.Policy
 	DrainLimit drains.Limit
-	// UpdatableTags makes the simulated provider's driver declare that it can change the tags of
-	// VMs; see TagClass. If it is false, the driver declares nothing. A driver of Driver declares for
-	// itself: the world expects VMs with other tags only of one that says so.
+	// UpdatableTags makes the simulated provider's driver declare that it can change the tags of VMs;
+	// see TagClass. With Options.Driver, both that driver and UpdatableTags have to say so before the
+	// world expects that tags change.
 	UpdatableTags bool
 	// NeedsInitialization makes VMs of the simulated provider UNINITIALIZED at first.
 	NeedsInitialization bool
-	// Pools makes the manager reconcile pools too. Nil: it knows of none. PoolDriver makes its
-	// driver as Driver does. Nil: the simulated provider's own driver.
+	// Pools makes the manager reconcile pools, too. Nil: it has none. PoolDriver makes the driver of
+	// pools, as Driver does that of machines. Nil: the simulated provider's own driver.
 	Pools      *PoolOptions
 	PoolDriver func(*World) pooldriver.Driver
-	// Properties must hold at any time, beside those that every world is held to.
+	// Properties must hold at any time, in addition to the invariants.
 	Properties []Property
-	// Tell, unless nil, gets a line for each event, in order: faults, transitions and failures that
-	// the manager reports, and calls to the provider.
+	// Tell, unless nil, is called with a line for each fault, each call to the provider, and each
+	// transition and failure that the manager reports, in order.
 	Tell func(at time.Time, what string)
 
 	model func(*World) driver.Driver // makes the driver of a preview, in place of Driver; nil if this is no preview
 }
 
-// Property is something that must hold in a world. Only the error is kept of the state, so it should
-// say what was seen.
+// Property is something that must hold in a world. A violation contains the error and no state, so the
+// error should say what was seen.
 type Property struct {
-	// Name tells properties apart where one is broken.
+	// Name identifies the property in violations.
 	Name string
 	// Check returns an error if the property does not hold. It must not change the world. The world
-	// calls it after every effect on an object or a VM, from any source, and checks what happens to
-	// pods alone with the next of these effects. Nil: nothing must hold at any time.
+	// calls it after every change of an object or a VM, by anybody. It does not call it after a change
+	// of pods alone. Nil: nothing is checked.
 	Check func(*World) error
-	// Finally returns an error if something is left or missing once a scenario has deleted all that it
-	// had. Play waits for it to return nil as it waits for convergence. Nil: nothing must hold then.
+	// Finally returns an error if something is left or missing after a scenario has deleted all its
+	// objects. Play waits for it to return nil, for at most Scenario.Limit. Nil: nothing is checked.
 	Finally func(*World) error
 }
 
@@ -113,23 +113,23 @@ type World struct {
 	*bootstrapMaker
 	*counters
 
-	kubelets *kubelets
-	agents   *agents
-	hookers  *hookOwners
-	apps     *cluster.Cluster
-	groups   *groups.Provider
-	front    *Provider // of region's, as a user's driver sees it
-	managers *managers
+	kubelets     *kubelets
+	agents       *agents
+	hookOwners   *hookOwners
+	apps         *cluster.Cluster
+	groups       *groups.Provider
+	userProvider *Provider // the simulated provider, as a driver of Options.Driver sees it
+	managers     *managers
 
-	end     time.Time           // when a run is over; zero: never
-	actions map[Action]int      // of users that took effect
-	orphans int                 // VMs that users made
-	remade  map[object.Key]bool // pools that are to be made again when they are gone
+	end      time.Time           // when the run is over; zero: never
+	actions  map[Action]int      // users' actions that took effect
+	orphans  int                 // number of VMs that users created without a machine
+	toRemake map[object.Key]bool // pools that are to be made again when they are gone
 }
 
 // newWorld makes a world in which nothing happens yet.
 func newWorld(o Options) *World {
-	w := &World{o: o, actions: map[Action]int{}, remade: map[object.Key]bool{}}
+	w := &World{o: o, actions: map[Action]int{}, toRemake: map[object.Key]bool{}}
 	w.policies = &policies{&w.o.Manager, o.Drain}
 	w.base = newBase(o.Seed, &w.o.Faults, o.Tell)
 	w.stores = newStores(w.base, &w.machinePolicy().Keys)
@@ -145,32 +145,32 @@ func newWorld(o Options) *World {
 	w.groups = newGroups(o.Pools, w.classCatalog, w.bootstrapMaker, w.apis, w.kubelets)
 	w.machineCalls = newMachineCalls(w.vms, w.classCatalog)
 	w.userDriverCalls = &userDriverCalls{now: o.DriverNow}
-	w.front = newProvider(w.userDriverCalls, w.machineCalls)
+	w.userProvider = newProvider(w.userDriverCalls, w.machineCalls)
 	w.poolCalls = newPoolCalls(w.base, w.stores, w.groups, o.Manager.Policies.Safety != nil && !o.Manager.DryRun && o.PoolDriver == nil)
 	w.counters = &counters{}
 	w.managers = w.newManagers()
-	w.follow()
+	w.subscribeParts()
 	return w
 }
 
-// follow makes the parts see what happens.
-func (w *World) follow() {
+// subscribeParts subscribes the parts of the world to its events.
+func (w *World) subscribeParts() {
 	orders := &pendingOrders{apis: w.apis}
 	w.fleetHistory = newFleetHistory(w.base, w.stores, orders, &forcePolicy{w.managerClock, w.policies, w.nodes})
 	w.subscribe(followNodes(w.apps))
 	w.agents = newAgents(w.kubelets, w.o.Update, w.machinePolicy().Keys.UpdateResult)
 	w.subscribe(w.agents.see)
-	w.hookers = &hookOwners{w.base, w.machines, map[string]pendingHook{}}
-	w.subscribe(w.hookers.see)
+	w.hookOwners = &hookOwners{w.base, w.machines, map[string]pendingHook{}}
+	w.subscribe(w.hookOwners.see)
 	w.subscribe(w.poolCalls.see)
 	w.subscribe(orders.see)
 	w.subscribe(w.fleetHistory.see)
 	w.subscribe((&retrier{w.base, w.edit, map[string]bool{}}).see)
 }
 
-// newManagers says what each life of the manager is made from.
+// newManagers returns what starts the processes of the manager.
 func (w *World) newManagers() *managers {
-	p := managerConfig{options: w.o.Manager, noCluster: w.o.NoCluster, drain: w.o.Drain, limit: w.o.DrainLimit, driver: w.driver, own: w.o.Driver != nil}
+	p := managerConfig{options: w.o.Manager, noCluster: w.o.NoCluster, drain: w.o.Drain, limit: w.o.DrainLimit, driver: w.driver, userDriver: w.o.Driver != nil}
 	if w.o.Pools != nil {
 		p.poolDriver = w.groupDriver
 	}
@@ -180,7 +180,7 @@ func (w *World) newManagers() *managers {
 	}
 }
 
-// driver returns the driver of the machines for the next life of the manager.
+// driver returns the machine driver for the next process of the manager.
 func (w *World) driver() driver.Driver {
 	switch {
 	case w.o.Driver != nil:
@@ -202,9 +202,9 @@ func updatesTags(d driver.Driver) bool {
 }
 
 // Provider returns the simulated provider.
-func (w *World) Provider() *Provider { return w.front }
+func (w *World) Provider() *Provider { return w.userProvider }
 
-// groupDriver returns the driver of groups for the next life of the manager.
+// groupDriver returns the driver of groups for the next process of the manager.
 func (w *World) groupDriver() pooldriver.Driver {
 	if w.o.PoolDriver != nil {
 		return w.o.PoolDriver(w)
@@ -224,7 +224,7 @@ func (w *World) Close() {
 // AddApp starts a workload.
 func (w *World) AddApp(a App) { w.apps.Start(cluster.App(a)) }
 
-// Healthy is how many pods of an app are healthy.
+// Healthy returns how many pods of an app are healthy.
 func (w *World) Healthy(app string) int { return w.apps.Healthy(app) }
 
 // PodsOn returns how many pods on a node have not finished.
@@ -237,7 +237,7 @@ func (w *World) PodsOn(node string) (n int) {
 	return n
 }
 
-// Watch adds a function that is called after each effect.
+// Watch adds a function that is called after each change of an object or a VM.
 func (w *World) Watch(do func()) {
 	w.subscribe(func(e event) {
 		if _, ok := e.(effect); ok {
@@ -252,10 +252,10 @@ func (w *World) Complete(name string) bool {
 	return d != nil && saysComplete(d) && isComplete(d, w.fleetOf(d))
 }
 
-// Made returns how many machines there have ever been.
+// Made returns how many machines have ever existed.
 func (w *World) Made() int { return len(w.lives) }
 
-// StopFaults stops all faults that are not under way yet.
+// StopFaults prevents all further faults, and ends outages. Skew, lags and latencies stay.
 func (w *World) StopFaults() {
 	w.faultsStopped = true
 	w.intermittentFaults.end()
@@ -274,14 +274,14 @@ func (w *World) StopFaults() {
 // ErrLimit is what Until returns when its goal was not reached.
 var ErrLimit = errors.New("sim: the goal was not reached")
 
-// errOver ends a run whose end does not matter.
+// errOver ends a run of PlayUntil at its given end.
 var errOver = errors.New("sim: the run is over")
 
-// over reports whether anything that still happens is of no interest.
+// over reports whether the given end of the run is past.
 func (w *World) over() bool { return !w.end.IsZero() && w.Now().After(w.end) }
 
-// Until lets time pass until a goal is reached, for at most limit. It returns ErrLimit, or the
-// first violation of what must hold at any time.
+// Until lets time pass until a goal is reached, for at most limit. It returns ErrLimit, or the first
+// violation of an invariant or property.
 func (w *World) Until(goal func() bool, limit time.Duration) error {
 	end := w.Now().Add(limit)
 	for !goal() {
@@ -298,7 +298,7 @@ func (w *World) Until(goal func() bool, limit time.Duration) error {
 	return w.violated()
 }
 
-// Run lets time pass.
+// Run lets so much time pass. It returns the first violation.
 func (w *World) Run(d time.Duration) error {
 	end := w.Now().Add(d)
 	for w.clock.Step(end) && len(w.violations) == 0 {
@@ -313,9 +313,9 @@ func (w *World) Run(d time.Duration) error {
 	return nil
 }
 
-// New makes a world with a class "small" and its secret in the namespace
-// Namespace, and starts a manager in it. The error is the manager's, or an *object.FieldError for
-// Options that don't go together.
+// New makes a world with a class "small" and its secret in the namespace Namespace, and starts a
+// manager in it. The error is the manager's, or an *object.FieldError for Options that contradict each
+// other.
 func New(o Options) (*World, error) {
 	if o.Class != nil {
 		switch {
@@ -324,7 +324,7 @@ func New(o Options) (*World, error) {
 		case !o.NoCluster:
 			return nil, object.Invalid("Options.Class", "needs NoCluster: VMs that are not in World.Provider join no cluster")
 		}
-		o.UpdatableTags, o.NeedsInitialization = false, false // these are of the simulated provider
+		o.UpdatableTags, o.NeedsInitialization = false, false // these are options of the simulated provider
 	}
 	if o.Boot == 0 {
 		o.Boot = time.Minute
@@ -355,21 +355,21 @@ const clusterName = "blue"
 // cloud is the simulated provider, with a zone for each class.
 type cloud struct {
 	*base
-	provider *drivertest.Memory
-	zones    []string             // by name of their class, in the order of its making
-	dark     map[string]time.Time // until when a zone is out
-	zoneOf   map[string]string    // of a VM
-	removed  map[string]bool      // VMs that no longer exist
+	provider     *drivertest.Memory
+	zones        []string             // named after their classes, in the order of creation
+	zoneOutUntil map[string]time.Time // time until which a zone is out
+	zoneOf       map[string]string    // zone of a VM
+	removed      map[string]bool      // VMs that no longer exist
 }
 
 func newCloud(g *base, o drivertest.MemoryOptions) *cloud {
 	return &cloud{
-		base: g, provider: drivertest.NewMemory(o), dark: map[string]time.Time{}, zoneOf: map[string]string{}, removed: map[string]bool{},
+		base: g, provider: drivertest.NewMemory(o), zoneOutUntil: map[string]time.Time{}, zoneOf: map[string]string{}, removed: map[string]bool{},
 	}
 }
 
-// isDark reports whether a zone is out.
-func (r *cloud) isDark(zone string) bool { return r.Now().Before(r.dark[zone]) }
+// zoneIsOut reports whether a zone is out.
+func (r *cloud) zoneIsOut(zone string) bool { return r.Now().Before(r.zoneOutUntil[zone]) }
 
 // eachIn calls do for each VM of a zone.
 func (r *cloud) eachIn(zone string, do func(name, id string)) {
@@ -383,38 +383,35 @@ func (r *cloud) eachIn(zone string, do func(name, id string)) {
 // otherSpelling returns another spelling of an identity.
 func otherSpelling(identity string) string { return strings.ToUpper(identity) + "/" }
 
-// policies are those of the manager's options, or the defaults.
+// policies returns the policies in the manager's options, with defaults for what is not set.
 type policies struct {
 	options *manager.Options
 	drains  *drain.Policy
 }
 
-// machinePolicy returns how machines are treated.
 func (p *policies) machinePolicy() *machine.Policy { return p.options.Policies.Machine.WithDefaults() }
 
-// setPolicy returns how sets are treated.
 func (p *policies) setPolicy() *machineset.Policy { return p.options.Policies.Set.WithDefaults() }
 
 func (p *policies) deploymentPolicy() *deployment.Policy {
 	return p.options.Policies.Deployment.WithDefaults()
 }
 
-// drainPolicy returns how nodes are drained.
 func (p *policies) drainPolicy() *drain.Policy { return p.drains.WithDefaults() }
 
 func (p *policies) poolPolicy() *machinepool.Policy { return p.options.Policies.Pool.WithDefaults() }
 
-// SafetyPolicy returns the policy of a world whose Options.Manager has none: safety.DefaultPolicy,
-// for a fleet that may be deleted as a whole. It trusts an empty store too, so VMs that come late then
-// are collected.
+// SafetyPolicy returns the policy of a world whose Options.Manager has none: safety.DefaultPolicy with
+// OrphansOfEmptyStore, because scenarios delete the whole fleet: VMs that are created late are collected
+// after that as well.
 func SafetyPolicy() *safety.Policy {
 	p := safety.DefaultPolicy()
 	p.OrphansOfEmptyStore = true
 	return p
 }
 
-// tagged reports whether all VMs of machines have the tags that their classes say. It skips VMs
-// that a call of a dead process may have changed since.
+// tagged reports whether all VMs of machines have the tags of their classes. It skips VMs that a late
+// call of a dead process may have changed.
 func (w *World) tagged() bool {
 	if !w.o.UpdatableTags {
 		return true
@@ -427,7 +424,7 @@ func (w *World) tagged() bool {
 	return w.untagged() == ""
 }
 
-// untagged returns a machine whose VM should have other tags, or nothing.
+// untagged returns the name of a machine whose VM has other tags than its class, or "".
 func (w *World) untagged() string {
 	if !w.o.UpdatableTags {
 		return ""
@@ -438,7 +435,7 @@ func (w *World) untagged() string {
 	}
 	for _, vm := range w.provider.VMs() {
 		m := machines[vm.ID]
-		if m == nil || m.Deleted() || !m.Ready() || w.keptAsItIs(m) || w.excuses.lateTags[m.Name] || w.excuses.late[m.Name] {
+		if m == nil || m.Deleted() || !m.Ready() || w.cannotBeUpdated(m) || w.excuses.lateTags[m.Name] || w.excuses.lateVMs[m.Name] {
 			continue
 		}
 		if spec, found := w.specOf(m.Spec.Class.Name); found && !maps.Equal(spec.Tags, vm.Tags) {
@@ -448,9 +445,9 @@ func (w *World) untagged() string {
 	return ""
 }
 
-// keptAsItIs reports whether the driver said that a VM can't be changed, and its machine will not
-// be replaced.
-func (w *World) keptAsItIs(m *machine.Machine) bool {
+// cannotBeUpdated reports whether the driver said that a VM can't be changed, and its machine has no
+// owner that would replace it.
+func (w *World) cannotBeUpdated(m *machine.Machine) bool {
 	op := &m.Status.LastOperation
 	class, err := w.classes.Get(context.Background(), object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
 	return err == nil && m.Owner == nil && op.Kind == machine.OperationUpdate && op.State == machine.StateFailed &&
@@ -466,8 +463,7 @@ func Fleet(name string, replicas int32, strategy deployment.Strategy) *deploymen
 	}}
 }
 
-// Pool returns a pool, in Namespace, of machines of class "small" that need nothing
-// to boot from.
+// Pool returns a pool, in Namespace, of machines of class "small" that need no bootstrap data.
 func Pool(name string, replicas int32) *machinepool.Pool {
 	nothing := ""
 	return &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: Namespace, Name: name}}, Spec: machinepool.Spec{
