@@ -2,10 +2,10 @@ package sim
 
 import "context"
 
-// p10: nothing adopts a machine that no selector picks.
+// p10: no set adopts a machine that its selector does not match.
 type p10 struct {
 	*World
-	made bool // a user has made it
+	made bool // a user has created the machine lone
 }
 
 func (w *p10) see(e event) {

@@ -10,17 +10,17 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// p51: no VM goes with a volume attached that no drain waited for, unless by force (P51).
+// p51: no VM is deleted with a volume attached that no drain waited for, unless by force (P51).
 type p51 struct{ *p22Volumes }
 
 func (w *p51) see(e event) {
-	if e, ok := e.(vmGone); ok && w.acting && !w.second(e) && !w.belated && w.faults[ClockJump] == 0 {
+	if e, ok := e.(vmGone); ok && w.acting && !w.isSecondVM(e) && !w.belated && w.faults[ClockJump] == 0 {
 		w.checkAttached(e.node)
 	}
 }
 
-// checkAttached: what is attached is being detached for as long as a drain waits for it, or a pod
-// uses it.
+// checkAttached checks each volume that is attached to a deleted VM: a pod uses it, or a drain has waited
+// for its detachment for the whole timeout.
 func (w *p51) checkAttached(node string) {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
 	if err != nil || n.Drain == nil {
@@ -42,14 +42,14 @@ func (w *p51) checkAttached(node string) {
 	}
 }
 
-// hadItsTime reports whether a volume is of a recorded turn whose time is over. That counts from the end
-// of the pod's grace, also if the pod ended later.
+// hadItsTime reports whether a volume belongs to a recorded turn that has reached its timeout. The timeout
+// begins at the end of the pod's grace period, even if the pod ended later.
 func (w *p51) hadItsTime(t *machine.DrainTurn, volume string) bool {
 	limit := t.Since.Add(max(t.Grace, 0)).Add(w.drainPolicy().DetachTimeout)
 	return slices.Contains(t.Volumes, volume) && !w.managerNow().Before(limit)
 }
 
-// inUse reports whether a pod of the node uses a volume, or a pod that is left alone may have used it
+// inUse reports whether a pod of the node uses a volume, or a pod that no drain evicts may have used it
 // until a moment ago.
 func (w *p51) inUse(volume, node string) bool {
 	here := w.apps.On(node)

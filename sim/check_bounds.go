@@ -9,11 +9,11 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// p07: rollouts stay within their bounds. No more machines than the maximum are made, none that
-// serves is taken away below the minimum, and no more VMs are updated at a time than allowed.
+// p07: rollouts stay within their bounds. No machine is created above the maximum, no serving machine
+// is deleted below the minimum, and no more VMs are updated at a time than allowed.
 type p07 struct {
 	*World
-	goes []*machine.Machine // served, are gone, and orders could not know that they would be
+	departedServing []*machine.Machine // serving machines that were deleted unforeseeably
 }
 
 func newP07(w *World) *p07 { return &p07{World: w} }
@@ -22,7 +22,7 @@ func (w *p07) see(e event) {
 	switch e := e.(type) {
 	case stored[*machine.Machine]:
 		if e.now == nil {
-			w.departs(e.key.Name)
+			w.recordDeparture(e.key.Name)
 		}
 	case setChanged:
 		w.raisedLate(e.seen.last, e.now)
@@ -33,8 +33,8 @@ func (w *p07) see(e event) {
 	}
 }
 
-// raisedLate raises the ceiling of a deployment by as much as a call of a dead process has raised one
-// of its sets: a process that lives may have ordered as many of another set before that.
+// raisedLate raises the ceiling of a deployment by as much as a late call of a dead process has raised
+// one of its sets: the running process may have ordered as many machines of another set before that.
 func (w *p07) raisedLate(before, now *machineset.Set) {
 	if b := w.bounds[setOwner(now)]; b != nil && w.belated {
 		b.ceiling += int(max(now.Spec.Replicas-before.Spec.Replicas, 0))
@@ -50,7 +50,7 @@ func setOwner(s *machineset.Set) string {
 
 // checkFleets checks each deployment against its bounds (P7).
 func (w *p07) checkFleets(machines []*machine.Machine) {
-	owners := map[string]string{} // deployment's UID by set's
+	owners := map[string]string{} // UID of the deployment, by UID of the set
 	for _, s := range w.sets.all() {
 		if s.Owner != nil {
 			owners[s.UID] = s.Owner.UID
@@ -72,14 +72,14 @@ func (w *p07) checkFleets(machines []*machine.Machine) {
 	}
 }
 
-// checkFleet checks a deployment against its bounds. departed is how many of its machines departed.
+// checkFleet checks a deployment against its bounds. departed is the number from departed for it.
 func (w *p07) checkFleet(d *deployment.Deployment, machines []*machine.Machine, departed int) {
 	b := w.widen(d, machines)
-	total, serving, born, taken := 0, departed, 0, 0
+	total, serving, created, taken := 0, departed, 0, 0
 	for _, m := range machines {
-		switch w.checkNews(d, m, machines, b.floor-b.kept-departed) {
-		case newlyBorn:
-			born++
+		switch w.checkChange(d, m, machines, b.floor-b.kept-departed) {
+		case newlyCreated:
+			created++
 		case newlyTaken:
 			taken++
 		}
@@ -94,7 +94,7 @@ func (w *p07) checkFleet(d *deployment.Deployment, machines []*machine.Machine, 
 	if d.Deleted() {
 		return
 	}
-	if born > 0 && total > b.ceiling && !w.belated {
+	if created > 0 && total > b.ceiling && !w.belated {
 		w.violate("P7", "%d machines of %s, the maximum is %d", total, d.Name, b.ceiling)
 	}
 	if taken > 0 && serving < b.floor-b.kept {
@@ -102,26 +102,26 @@ func (w *p07) checkFleet(d *deployment.Deployment, machines []*machine.Machine, 
 	}
 }
 
-// checkNews checks what has changed about a machine, and returns the change if it counts for its
-// fleet's bounds.
-func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines []*machine.Machine, floor int) machineNews {
-	what := w.news(m)
+// checkChange checks what has changed about a machine. It returns the change, or noChange if the change
+// does not count for the bounds of the fleet.
+func (w *p07) checkChange(d *deployment.Deployment, m *machine.Machine, machines []*machine.Machine, floor int) machineChange {
+	what := w.classify(m)
 	switch what {
-	case newlyBorn:
-		w.emit(machineBorn{m})
+	case newlyCreated:
+		w.emit(machineCreated{m})
 		w.checkRecreate(d, m, machines)
 	case newlyUpdated:
 		w.checkUpdated(m, machines, floor)
 	case newlyTaken:
 		switch known := w.lives[m.UID]; {
-		case w.belated: // the process that lives may have had another one deleted in its place
+		case w.belated: // the running process may have ordered the deletion of another machine in its place
 			known.chosen = true
-			return noNews
-		case w.traded(m, machines):
-			return noNews
+			return noChange
+		case w.swapped(m, machines):
+			return noChange
 		case w.preferred(m, machines):
 			known.chosen = true
-			return noNews
+			return noChange
 		}
 	case newlyGivenUp:
 		w.lives[m.UID].givenUp = true
@@ -130,10 +130,10 @@ func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines [
 	return what
 }
 
-// traded reports whether the deletion of a machine that served stands in for another one: the set
-// was told to delete a machine that did not serve, and that machine has become available since. A
-// set chooses when it carries out the order.
-func (w *p07) traded(m *machine.Machine, fleet []*machine.Machine) bool {
+// swapped reports whether a serving machine was deleted in place of another one: the set was told to
+// delete a machine when the other one did not serve, and the other one has become available since. A set
+// chooses the machine when it carries out the order.
+func (w *p07) swapped(m *machine.Machine, fleet []*machine.Machine) bool {
 	for _, other := range fleet {
 		known := w.lives[other.UID]
 		if known == nil || known.replacedInDeletion || other.Deleted() || m.Owner == nil || !other.OwnedBy(m.Owner.UID) {
@@ -147,8 +147,8 @@ func (w *p07) traded(m *machine.Machine, fleet []*machine.Machine) bool {
 	return false
 }
 
-// preferred reports whether a machine that served was deleted because a user gave a higher priority
-// to another machine of its set that does not serve. Priority comes before all bounds.
+// preferred reports whether a serving machine was deleted because a user gave a higher priority to
+// another machine of its set that does not serve. Priority comes before all bounds.
 func (w *p07) preferred(m *machine.Machine, fleet []*machine.Machine) bool {
 	key := w.setPolicy().Keys.Priority
 	return slices.ContainsFunc(fleet, func(other *machine.Machine) bool {
@@ -156,32 +156,32 @@ func (w *p07) preferred(m *machine.Machine, fleet []*machine.Machine) bool {
 	})
 }
 
-// serves reports whether a machine counts as available: it was available at some time, and it is
-// not being deleted as far as orders under way can know.
+// serves reports whether a machine counts as serving: it was available at some time, and it is not being
+// deleted, as far as orders under way can know.
 func (w *p07) serves(m *machine.Machine) bool {
 	return w.lives[m.UID].wasAvailable && (!m.Deleted() || w.unforeseeable(m.UID) && w.unknown(m.DeletedAt))
 }
 
 // unforeseeable reports whether no order could know that a machine would be deleted: somebody other
-// than the manager that lives did it, or its set did for a user's priority.
+// than the running manager deleted it, or its set did so for a user's priority.
 func (w *p07) unforeseeable(uid string) bool { return w.excuses.excused[uid] || w.lives[uid].chosen }
 
-// departs records a machine that is gone, if it served and no order could know that it would be.
-func (w *p07) departs(name string) {
+// recordDeparture records a machine that is gone, if it served and its deletion was unforeseeable.
+func (w *p07) recordDeparture(name string) {
 	uid := w.uids[name]
 	r, known := w.records[uid], w.lives[uid]
 	if r != nil && known != nil && known.wasAvailable && w.unforeseeable(uid) {
-		w.goes = append(w.goes, r.last)
+		w.departedServing = append(w.departedServing, r.last)
 	}
 }
 
-// departed counts machines that are gone and of which no order could know that they would be, by the
-// UID of their deployment. A machine counts as long as orders may be under way that rely on it.
-// owners maps the UIDs of sets to those of their deployments.
+// departed counts the machines in departedServing by the UID of their deployment. A machine counts as
+// long as orders that rely on it may be under way. owners maps the UIDs of sets to those of their
+// deployments.
 func (w *p07) departed(owners map[string]string) map[string]int {
 	counts := map[string]int{}
 	var recent []*machine.Machine
-	for _, m := range w.goes {
+	for _, m := range w.departedServing {
 		if m.Deleted() && w.unknown(m.DeletedAt) {
 			counts[owners[ownerUID(m)]]++
 		}
@@ -189,23 +189,23 @@ func (w *p07) departed(owners map[string]string) map[string]int {
 			recent = append(recent, m)
 		}
 	}
-	w.goes = recent
+	w.departedServing = recent
 	return counts
 }
 
-// checkRecreate: with that strategy, machines of two sets never exist at the same time.
-func (w *p07) checkRecreate(d *deployment.Deployment, born *machine.Machine, fleet []*machine.Machine) {
+// checkRecreate checks that with strategy Recreate, machines of two sets never exist at the same time.
+func (w *p07) checkRecreate(d *deployment.Deployment, created *machine.Machine, fleet []*machine.Machine) {
 	if d.Spec.Strategy.Kind != deployment.Recreate || w.belated {
 		return
 	}
 	for _, other := range fleet {
-		if other.Owner.UID != born.Owner.UID {
-			w.violate("P7", "machine %s of a new set was made while %s of another exists", born.Name, other.Name)
+		if other.Owner.UID != created.Owner.UID {
+			w.violate("P7", "machine %s of a new set was made while %s of another exists", created.Name, other.Name)
 		}
 	}
 }
 
-// checkUpdated: a machine that is available is taken out of service for its update only if enough
+// checkUpdated checks that an available machine is taken out of service for its update only if enough
 // others stay in service.
 func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor int) {
 	serving := 0
@@ -214,7 +214,7 @@ func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor i
 			serving++
 		}
 	}
-	for _, gone := range w.goes {
+	for _, gone := range w.departedServing {
 		if !w.unknown(gone.DeletedAt) && w.sameFleet(gone, m) && w.leftAfter(gone, m) {
 			serving++
 		}
@@ -230,8 +230,8 @@ func (w *p07) sameFleet(a, b *machine.Machine) bool {
 	return of != nil && with != nil && of.last.Owner != nil && with.last.Owner != nil && of.last.Owner.UID == with.last.Owner.UID
 }
 
-// leftAfter reports whether somebody other than the manager had a machine deleted when m had been
-// selected for its update, or so shortly before that it was not known then.
+// leftAfter reports whether somebody other than the manager deleted a machine after m was selected for
+// its update, or so shortly before that the selection could not take it into account.
 func (w *p07) leftAfter(other, m *machine.Machine) bool {
 	r := w.records[m.UID]
 	return w.lives[other.UID].wasAvailable && w.excuses.excused[other.UID] && r != nil && !r.selected.IsZero() &&
@@ -247,46 +247,46 @@ func outForUpdate(m *machine.Machine) bool {
 	return false
 }
 
-// machineNews is what has happened to a machine since its last change.
-type machineNews int
+// machineChange is what has happened to a machine, as far as it counts for bounds and budgets.
+type machineChange int
 
 const (
-	noNews machineNews = iota
-	newlyBorn
-	newlyTaken // one that served, by the manager
-	newlyGivenUp
-	newlyUpdated // begins its update in place
+	noChange machineChange = iota
+	newlyCreated
+	newlyTaken   // the manager deletes it, and it served
+	newlyGivenUp // it was marked failed for its health
+	newlyUpdated // its update in place begins
 )
 
-func (w *p07) news(m *machine.Machine) machineNews {
+func (w *p07) classify(m *machine.Machine) machineChange {
 	known := w.lives[m.UID]
 	switch {
 	case known == nil && !m.Deleted():
-		return newlyBorn
+		return newlyCreated
 	case known == nil:
-		return noNews
+		return noChange
 	case !m.Deleted():
-		return known.moved(m.Status.Phase)
+		return known.phaseChange(m.Status.Phase)
 	case known.deleted || w.excuses.excused[m.UID]:
 	case !known.ready.IsZero() && !w.lateOrder(m, known.ready) && !w.resumed(m):
 		return newlyTaken
 	}
-	return noNews
+	return noChange
 }
 
-// moved returns what a change of phase means for the fleet.
-func (l *life) moved(to machine.Phase) machineNews {
+// phaseChange classifies a change of a machine's phase.
+func (l *life) phaseChange(to machine.Phase) machineChange {
 	switch {
 	case to == machine.PhaseFailed && (l.phase == machine.PhaseUnknown || l.phase == machine.PhaseInPlaceUpdateFailed):
 		return newlyGivenUp
 	case to == machine.PhaseInPlaceUpdating && l.phase == machine.PhaseRunning && !l.ready.IsZero():
 		return newlyUpdated
 	}
-	return noNews
+	return noChange
 }
 
-// widen keeps a deployment's bounds as wide as they have been since it was last complete, because
-// orders given under earlier bounds are still under way.
+// widen returns the widest bounds of a deployment since it was last complete, because orders that were
+// given under earlier bounds may still be under way.
 func (w *p07) widen(d *deployment.Deployment, machines []*machine.Machine) *bounds {
 	now := boundsOf(d)
 	b := w.bounds[d.UID]
@@ -300,11 +300,11 @@ func (w *p07) widen(d *deployment.Deployment, machines []*machine.Machine) *boun
 	return b
 }
 
-// checkUpdating: so many VMs of a fleet are updated at a time. One more is allowed, since nothing
-// depends on it. A process that has just begun may have some more.
+// checkUpdating checks how many VMs of a fleet are updated at a time. One more than the limit is allowed,
+// since nothing depends on it. A process that has just started may exceed it further.
 func (w *p07) checkUpdating(m *machine.Machine) {
 	s := w.setRecords[ownerUID(m)]
-	if s == nil || s.last.Owner == nil || !w.turnsKnown() {
+	if s == nil || s.last.Owner == nil || !w.knowsUpdates() {
 		return
 	}
 	d := w.deployment(s.last.Owner.Name)
@@ -317,16 +317,16 @@ func (w *p07) checkUpdating(m *machine.Machine) {
 	}
 }
 
-// turnKnown is how old a cache may be while the manager still knows which VMs are being updated: it
-// holds a turn for a minute before the cache shows it.
-const turnKnown = 20 * time.Second
+// knownLag is how old a cache may be while the manager still knows which VMs are being updated: it
+// remembers for a minute which updates it has begun.
+const knownLag = 20 * time.Second
 
-// turnsKnown reports whether the manager can know which VMs are being updated.
-func (w *p07) turnsKnown() bool {
-	return w.o.Faults.CacheLag <= turnKnown && w.acting && !w.belated && w.faults[ClockJump] == 0 && w.longAgo(w.process.began)
+// knowsUpdates reports whether the manager has to know which VMs are being updated.
+func (w *p07) knowsUpdates() bool {
+	return w.o.Faults.CacheLag <= knownLag && w.acting && !w.belated && w.faults[ClockJump] == 0 && w.longAgo(w.process.began)
 }
 
-// updatedBeside returns how many VMs of a fleet are being updated, without one of them.
+// updatedBeside returns how many VMs of a fleet are being updated, without that of m.
 func (w *p07) updatedBeside(d *deployment.Deployment, m *machine.Machine) (under int) {
 	for _, other := range w.fleetOf(d) {
 		if o := w.records[other.UID]; o != nil && other.UID != m.UID && !o.begun.IsZero() && !o.unhealthy {
@@ -336,10 +336,10 @@ func (w *p07) updatedBeside(d *deployment.Deployment, m *machine.Machine) (under
 	return under
 }
 
-// These tell what becomes of machines, as seen after an effect.
+// These are events of machines, emitted with the effect after the change.
 type (
-	// machineBorn: a fleet has another machine.
-	machineBorn struct{ machine *machine.Machine }
+	// machineCreated: a fleet has a new machine.
+	machineCreated struct{ machine *machine.Machine }
 	// machineFailed: a machine was marked failed for its health. fleet has all machines of its
 	// deployment.
 	machineFailed struct {
@@ -348,8 +348,8 @@ type (
 	}
 )
 
-// p07InPlace: of a fleet whose rollout selects machines for their update in place, no more are out of
-// service for it at a time than the bounds allow, even if somebody selects more by labels on nodes.
+// p07InPlace: if the rollout selects the machines for updates in place, no more of them are out of
+// service for their update at a time than the bounds allow, even if users select more by labels on nodes.
 type p07InPlace struct{ *World }
 
 func (w p07InPlace) see(e event) {

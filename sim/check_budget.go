@@ -16,13 +16,13 @@ func (w p24) checkBudget(m *machine.Machine, fleet []*machine.Machine) {
 	if p == nil || p.Replacements.Percent {
 		return
 	}
-	given := 0
+	givenUp := 0
 	for _, other := range fleet {
 		if known := w.lives[other.UID]; known != nil && known.givenUp && !other.Deleted() && w.records[other.UID].kept.IsZero() && !w.isPaused(other) {
-			given++
+			givenUp++
 		}
 	}
-	if given > int(max(p.Replacements.Value, 1)) {
-		w.violate("P24", "machine %s was marked failed, which makes %d failed at a time", m.Name, given)
+	if givenUp > int(max(p.Replacements.Value, 1)) {
+		w.violate("P24", "machine %s was marked failed, which makes %d failed at a time", m.Name, givenUp)
 	}
 }

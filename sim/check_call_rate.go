@@ -8,22 +8,21 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// p63: the provider is not flooded: a process makes no call about a machine more often than so many
-// times in ten minutes, however calls are answered, and however often others touch what they are made
-// from.
+// p63: the provider is not flooded: a process makes each call about a machine at most floodCalls times in
+// floodTime, however calls are answered, and however often others change machines and classes.
 type p63 struct {
 	*World
 	by    *process
-	calls map[repeated][]time.Time // of that process, lately
+	calls map[repeated][]time.Time // the times of that process's calls in the last floodTime
 }
 
-// repeated is what calls are counted by.
+// repeated identifies the calls that are counted together.
 type repeated struct {
 	method  driver.Method
 	machine object.Key
 }
 
-// These say how many calls make a flood.
+// More than floodCalls calls in floodTime are a violation.
 const (
 	floodTime  = 10 * time.Minute
 	floodCalls = 30

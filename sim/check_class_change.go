@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// p04: no set is made for a class to which the VMs of the newest set can be moved as they are.
+// p04: no set is created for a class if the VMs of the newest set can be updated to that class.
 type p04 struct{ *World }
 
 func (w p04) see(e event) {
@@ -30,7 +30,7 @@ func (w p04) checkNewSet(s *machineset.Set) {
 	}
 }
 
-// newestBeside returns the newest other set of a set's deployment that stays.
+// newestBeside returns the newest other set of a set's deployment that is not being deleted.
 func (w p04) newestBeside(s *machineset.Set) (last *machineset.Set) {
 	for _, r := range w.setRecords {
 		other := r.last
@@ -44,7 +44,7 @@ func (w p04) newestBeside(s *machineset.Set) (last *machineset.Set) {
 	return last
 }
 
-// tagsApart reports whether the templates of two sets differ in the tags of VMs alone.
+// tagsApart reports whether the templates of two sets differ only in the tags of their VMs, if at all.
 func (w p04) tagsApart(a, b *machineset.Set) bool {
 	have, want := a.Spec.Template.Clone(), b.Spec.Template.Clone()
 	from, ok := w.specOf(have.Spec.Class.Name)
@@ -55,8 +55,8 @@ func (w p04) tagsApart(a, b *machineset.Set) bool {
 	return ok && known && from.Size == to.Size && have.Equal(&want)
 }
 
-// within reports whether the VM of each machine of a set is known to have been made from the set's
-// class, except for its tags.
+// within reports whether it is recorded that all VMs of a set were created from its class, except for
+// tags.
 func (w p04) within(s *machineset.Set) bool {
 	class, err := w.classes.Get(context.Background(), object.Key{Namespace: Namespace, Name: s.Spec.Template.Spec.Class.Name})
 	if err != nil {

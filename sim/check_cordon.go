@@ -1,6 +1,6 @@
 package sim
 
-// p23: what a user has cordoned stays so.
+// p23: a node that a user has cordoned stays cordoned.
 type p23 struct{ *World }
 
 func (w p23) see(e event) {

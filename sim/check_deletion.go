@@ -9,14 +9,14 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// RuleReason is the name of the rule that no machine that serves is deleted without a reason.
+// RuleReason is the name of the rule that no serving machine is deleted without a reason.
 const RuleReason = "reason"
 
-// RuleKept is the name of the rule that a machine that is kept for inspection stays until its time is up.
+// RuleKept is the name of the rule that a machine that a user keeps for inspection is not deleted before
+// its time is up.
 const RuleKept = "kept"
 
-// p19: of several machines, the one that a set gives up is the right one. Each deletion of one that
-// serves has a reason.
+// p19: a set deletes the right one of its machines, and each deletion of a serving machine has a reason.
 type p19 struct {
 	*World
 	choices *p20
@@ -35,9 +35,9 @@ func (w p19) see(e event) {
 	w.checkTaken(d.seen, s)
 }
 
-// checkTaken checks that the deletion of a machine that serves has a reason. Either the machine is
-// surplus, and the machines that a scaler chose are deleted first, then those of the lowest
-// priority (P19, P20). Or its replacement was requested, or it is too old.
+// checkTaken checks that the deletion of a serving machine has a reason: its replacement was requested,
+// it is too old, or it is surplus. Of surplus machines, those that a scaler chose are deleted first,
+// then those of the lowest priority (P19, P20).
 func (w p19) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set]) {
 	m := r.last
 	if !m.Ready() || w.replacementRequested(m) || w.tooOld(m, s.last) || w.recent(r.lastChange) {
@@ -58,8 +58,8 @@ func (w p19) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set])
 	}
 }
 
-// staying returns a machine of a set that should be deleted first and that nothing protects, if
-// more of these are left than the surplus. It returns nil if all are about to be deleted.
+// staying returns an unprotected machine of a set that should have been deleted first. It returns nil if
+// the remaining surplus is large enough that all such machines will still be deleted.
 func (w p19) staying(others []*machine.Machine, s *machineset.Set, first func(*machine.Machine) bool) (one *machine.Machine) {
 	surplus := len(others) - int(s.Spec.Replicas)
 	for _, other := range others {
@@ -88,18 +88,18 @@ func (w p19) neighbours(m *machine.Machine) (out []*machine.Machine) {
 	return out
 }
 
-// checkKept: machines that a user keeps for inspection are the last of their set to be deleted, and
-// none is deleted as long as its fleet has room for all that are kept.
+// checkKept checks that machines that a user keeps for inspection are the last of their set to be
+// deleted, and that none is deleted while its fleet has room for all of them.
 func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	if !w.keptByUser(r) {
 		return
 	}
-	m, stirred := r.last, w.recent(w.setRecords[s.UID].lastChange)
-	asked := m.Annotations[w.setPolicy().Keys.Replace] == "true" && w.recent(r.kept) // ordered before it failed
-	if r.kept.Equal(r.failed) && len(w.neighbours(m)) < int(s.Spec.Replicas) && !stirred && !asked {
+	m, setChanged := r.last, w.recent(w.setRecords[s.UID].lastChange)
+	asked := m.Annotations[w.setPolicy().Keys.Replace] == "true" && w.recent(r.kept) // the replacement was ordered before the machine failed
+	if r.kept.Equal(r.failed) && len(w.neighbours(m)) < int(s.Spec.Replicas) && !setChanged && !asked {
 		w.violate(RuleKept, "machine %s was replaced, and it had been kept for inspection since it failed", m.Name)
 	}
-	if w.recent(r.kept) || stirred || w.recent(w.lastChange[s.UID]) {
+	if w.recent(r.kept) || setChanged || w.recent(w.lastChange[s.UID]) {
 		return
 	}
 	if other := w.staying(w.neighbours(m), s, func(*machine.Machine) bool { return true }); other != nil {
@@ -110,14 +110,14 @@ func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	}
 }
 
-// loweredBefore reports whether a set got its size before anyone could see what happened then.
-// That size may be carried out late: after a pause, or by the next process.
+// loweredBefore reports whether a set's size was lowered before the manager could see what happened at
+// that time. The new size may take effect late: after a pause, or by the next process.
 func (w p19) loweredBefore(s *machineset.Set, then time.Time) bool {
 	lowered := w.setRecords[s.UID].lowered
 	return !lowered.IsZero() && lowered.Sub(then) <= inFlight
 }
 
-// checkRoom: a kept machine is deleted only if more machines are kept than its fleet has room for.
+// checkRoom checks that a kept machine is deleted only if its fleet has no room for all kept machines.
 func (w p19) checkRoom(m *machine.Machine, d *deployment.Deployment) {
 	if d == nil || d.Deleted() || d.Spec.Strategy.Kind == deployment.Recreate {
 		return
@@ -125,7 +125,7 @@ func (w p19) checkRoom(m *machine.Machine, d *deployment.Deployment) {
 	kept := 0
 	for _, other := range w.fleetOf(d) {
 		if w.isPaused(other) && !other.Deleted() {
-			return // it stays in place of a machine that would be deleted
+			return // a paused machine may stay in place of one that should be deleted
 		}
 		if rec := w.records[other.UID]; !rec.kept.IsZero() && (!other.Deleted() || other.UID == m.UID) {
 			kept++
@@ -136,7 +136,8 @@ func (w p19) checkRoom(m *machine.Machine, d *deployment.Deployment) {
 	}
 }
 
-// keptByUser reports whether a machine is kept for some time yet because of a user's request.
+// keptByUser reports whether a machine is kept for inspection by a user's request, and not just about to
+// be released.
 func (w p19) keptByUser(r *record[*machine.Machine]) bool {
 	p := &r.last.Status.Preservation
 	return !r.kept.IsZero() && !p.Automatic() && p.Active(w.managerNow().Add(inFlight))

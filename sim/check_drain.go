@@ -12,19 +12,19 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
-// p22 is about drains, with P21 and P53: pods leave before the VM does, by eviction, each at its turn.
-// The turns of pods with volumes are those of p22Volumes.
+// p22 checks drains (P21, P22, P50, P53): pods leave a node before its VM is deleted, by eviction, each at
+// its turn. The turns of pods with volumes are checked by p22Volumes.
 type p22 struct {
 	*p22Volumes
-	attempts map[string]attempt   // to evict pods, by their UID: the last of each
-	deleting map[string]time.Time // when the last DeleteMachine was begun, by the machine's name
-	drained  map[string]time.Time // when the drain of a deletion ended, by the machine's UID
-	before   map[string]time.Time // when the drain for an update or a preservation is over that a deletion ends, by the machine's UID
-	by       *process             // that made the last attempt of all
-	number   int                  // of that process
+	attempts map[string]attempt   // the last attempt to evict each pod, by UID of the pod
+	deleting map[string]time.Time // when the last DeleteMachine was begun, by name of the machine
+	drained  map[string]time.Time // when the drain of a deletion ended, by UID of the machine
+	before   map[string]time.Time // when a drain for an update or a preservation reaches its timeout, by UID of the machine
+	by       *process             // the process that made the last attempt
+	number   int                  // the number of that process
 }
 
-// attempt is one to evict a pod, by the process of that number.
+// attempt is an attempt to evict a pod, by the process with that number.
 type attempt struct {
 	at time.Time
 	by int
@@ -50,10 +50,10 @@ func (w *p22) see(e event) {
 		}
 	case stored[*machine.Machine]:
 		if e.now != nil {
-			w.sawDrained(e.now)
+			w.noteDrainEnd(e.now)
 		}
 	case vmGone:
-		if !w.second(e) {
+		if !w.isSecondVM(e) {
 			w.checkDrained(e.node)
 		}
 	case updateAwaited:
@@ -63,8 +63,8 @@ func (w *p22) see(e event) {
 	}
 }
 
-// checkDrained: no VM is deleted while pods run on its node, or have some of their grace left, unless
-// by force. A call of a dead process was given when its node was not known, or was drained.
+// checkDrained checks that no VM is deleted while pods run on its node, or are in their grace period,
+// unless by force. It ignores late calls of dead processes: these may not have known the node.
 func (w *p22) checkDrained(name string) {
 	if !w.acting || w.belated {
 		return
@@ -78,14 +78,14 @@ func (w *p22) checkDrained(name string) {
 		if running > 0 {
 			w.violate(w.drainRule(m), "the VM of machine %s went with %d pods running on it", name, running)
 		}
-		if going := w.podsInGrace(name, w.drained[m.UID]); going > 0 {
-			w.violate("P50", "the VM of machine %s went with %d pods on it in their grace", name, going)
+		if terminating := w.podsInGrace(name, w.drained[m.UID]); terminating > 0 {
+			w.violate("P50", "the VM of machine %s went with %d pods on it in their grace", name, terminating)
 		}
 	}
 }
 
-// drainRule is the rule that has pods leave a machine's node before its VM goes: P53 if the node
-// registered after the machine's deletion had begun.
+// drainRule returns the rule that is broken if a machine's VM is deleted with pods on its node: P53 if
+// the node registered after the machine's deletion had begun, else P22.
 func (w *p22) drainRule(m *machine.Machine) string {
 	if w.joinedAt(m).After(m.DeletedAt) {
 		return "P53"
@@ -93,14 +93,14 @@ func (w *p22) drainRule(m *machine.Machine) string {
 	return "P22"
 }
 
-// unseenBy reports whether a machine's node registered after its deletion had begun, and when the call
-// that deletes its VM was about to be made, or later, so that it could not be seen before the call.
+// unseenBy reports whether a machine's node registered during its deletion, and so late that the manager
+// could not see the node before it called DeleteMachine.
 func (w *p22) unseenBy(m *machine.Machine) bool {
 	joined := w.joinedAt(m)
 	return joined.After(m.DeletedAt) && joined.Add(inFlight).After(w.deleting[m.Name])
 }
 
-// joinedAt is when a machine's node registered. It is zero if it has no node.
+// joinedAt returns when the node of a machine that is being deleted registered, or zero if there is none.
 func (w *p22) joinedAt(m *machine.Machine) time.Time {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: m.Name})
 	if err != nil || !m.Deleted() {
@@ -109,8 +109,9 @@ func (w *p22) joinedAt(m *machine.Machine) time.Time {
 	return n.CreatedAt
 }
 
-// sawDrained notes when the drain of a deletion has ended, or that it has begun again.
-func (w *p22) sawDrained(m *machine.Machine) {
+// noteDrainEnd notes when the drain of a deletion has ended, or that it has begun again. Before the
+// deletion, it notes the timeout of another drain.
+func (w *p22) noteDrainEnd(m *machine.Machine) {
 	if !m.Deleted() {
 		delete(w.before, m.UID)
 		if m.Status.Phase == machine.PhaseInPlaceUpdating || !m.Status.Preservation.Since.IsZero() {
@@ -126,10 +127,9 @@ func (w *p22) sawDrained(m *machine.Machine) {
 	w.drained[m.UID] = ended
 }
 
-// podsInGrace counts the pods of a node that were told to terminate and whose grace has not ended, by
-// the cluster's clock. Pods that were told before the manager's clock jumped don't count, nor do those
-// that came in spite of the cordon and were told after the drain had ended, by anybody: nothing waits for
-// them then, told or not.
+// podsInGrace counts the pods of a node that are in their grace period, by the cluster's clock. It leaves
+// out pods that were told to terminate before the manager's clock jumped, and pods that were bound in
+// spite of the cordon and told to terminate after the drain had ended: nothing waits for these.
 func (w *p22) podsInGrace(name string, drained time.Time) (n int) {
 	for _, p := range w.apps.On(name) {
 		told := p.GraceEnds.Add(-p.Grace)
@@ -141,8 +141,8 @@ func (w *p22) podsInGrace(name string, drained time.Time) (n int) {
 	return n
 }
 
-// checkPodDeleted: as long as a drain may not use force and has time left, pods are only evicted
-// (P22).
+// checkPodDeleted checks that pods are only evicted, and not deleted, until a drain may use force or
+// reaches its timeout (P22).
 func (w *p22) checkPodDeleted(name, node string) {
 	if w.belated || w.faults[ClockJump] > 0 {
 		return
@@ -153,10 +153,10 @@ func (w *p22) checkPodDeleted(name, node string) {
 		}
 		since, limit := w.drainTime(m)
 		known := w.lives[m.UID]
-		forced := w.forceDue(m) || known != nil && known.forced // also if no record can be written
+		forced := w.forceDue(m) || known != nil && known.forced // even if the manager could not record it
 		due := w.before[m.UID]
 		if m.Deleted() && w.underWay(m.DeletedAt) && !due.IsZero() && !w.managerNow().Before(due.Add(-inFlight)) {
-			continue // by a pass of the drain before
+			continue // an order of the drain before the deletion
 		}
 		if took := w.managerNow().Sub(since); !forced && took < limit-inFlight {
 			w.violate("P22", "pod %s was deleted %s after the drain of node %s had begun, and not evicted", name, took, node)
@@ -164,9 +164,9 @@ func (w *p22) checkPodDeleted(name, node string) {
 	}
 }
 
-// checkAttempt: a pod that was refused is not tried again before its slot, also not by another
-// process (P22). Orders take their time to arrive, those of one pass one after another. A node that was deleted and has registered again is
-// drained from the beginning.
+// checkAttempt checks that after a refused eviction, a pod is not tried again too soon, also not by
+// another process (P22), nor too late (P21). The latency of the orders is allowed for. If the node was
+// deleted and has registered again, its drain begins anew.
 func (w *p22) checkAttempt(p cluster.Pod) {
 	if w.belated {
 		return
@@ -183,12 +183,12 @@ func (w *p22) checkAttempt(p cluster.Pod) {
 	}
 }
 
-// forgottenAfter is the longest time in which a waiting pod may not be looked at again, also if the
-// cluster refuses writes and retries have become rare.
+// forgottenAfter is the longest time between two attempts to evict a waiting pod, even if the cluster
+// refuses writes and retries have become rare.
 const forgottenAfter = 20 * time.Minute
 
-// hung is for how long a call that hangs may keep an object from its next pass: it is looked at again
-// when the caller has left the call, and when the call has returned.
+// hung returns for how long a call that hangs may delay the next pass over an object, which comes after
+// the caller has stopped waiting and again after the call has returned.
 func (w *World) hung() time.Duration {
 	if w.faults[CallHung] == 0 {
 		return 0
@@ -196,15 +196,15 @@ func (w *World) hung() time.Duration {
 	return 2 * (w.o.Manager.Tuning.CallTimeout + w.o.Faults.HangFor)
 }
 
-// drainsSince reports whether the drain of a node that is under way was under way at that time.
+// drainsSince reports whether the present drain of a node began before then.
 func (w *p22) drainsSince(node string, then time.Time) bool {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
 	return err == nil && n.Drain != nil && n.Drain.Since.Before(w.managerTime(then))
 }
 
-// waitsForTurn reports whether a pod with volumes has had to wait for others of its node, which
-// leave one at a time. A recorded turn may be older than the wait: a pod with the same volumes that had
-// come back held it up, and has left.
+// waitsForTurn reports whether a pod with volumes has had to wait for another pod of its node since then,
+// because pods with volumes leave a node one at a time. The recorded turn may have begun earlier: a pod
+// with the same volumes may have come back, and may have left since.
 func (w *p22) waitsForTurn(p cluster.Pod, since time.Time) bool {
 	if len(p.Claims) == 0 {
 		return false
@@ -224,9 +224,9 @@ func (w *p22) waitsForTurn(p cluster.Pod, since time.Time) bool {
 	return ends.After(w.managerTime(since))
 }
 
-// heldUpSince reports whether something since then has held up a drain: an outage or a pause, or, of a
-// pool's node, a provider that does not answer about its group. A drain before an update in place that
-// failed has ended; the deletion that follows has one of its own.
+// heldUpSince reports whether something has delayed the drain of a node since then: an outage, a pause, or
+// for a pool's node a provider that does not answer about its group. It is also true if the machine's
+// deletion has begun since, because that has a drain of its own.
 func (w *p22) heldUpSince(node string, then time.Time) bool {
 	deleted := slices.ContainsFunc(w.machines.all(), func(m *machine.Machine) bool {
 		return m.Name == node && m.DeletedAt.After(then)
@@ -240,17 +240,17 @@ type volumeTurn struct {
 	pod      cluster.Pod
 	node     string
 	at       time.Time
-	volumes  []cluster.Volume // where they were last seen
-	detached time.Time        // when the last of them had left the node, or zero
-	moved    bool             // all are attached elsewhere, or were at some time
-	noted    bool             // the drain has recorded that they have left
+	volumes  []cluster.Volume // its volumes, as they were last seen
+	detached time.Time        // when the last volume was detached from the node, or zero
+	moved    bool             // at some time all volumes were attached to other nodes
+	noted    bool             // the drain has recorded that the volumes are detached
 	recorded bool             // the drain has recorded the turn
-	late     time.Time        // when a call of a dead process recorded it, or zero
-	held     bool             // another pod of the node used them when the drain ended
+	late     time.Time        // when a late call of a dead process recorded it, or zero
+	held     bool             // another pod of the node used the volumes when the drain ended
 }
 
-// follow notes where a volume is now, if it is one of the turn.
-func (t *volumeTurn) follow(moved cluster.Volume, now time.Time) {
+// volumeMoved notes where a volume is now, if it belongs to the turn.
+func (t *volumeTurn) volumeMoved(moved cluster.Volume, now time.Time) {
 	i := slices.IndexFunc(t.volumes, func(v cluster.Volume) bool { return v.Name == moved.Name })
 	if i < 0 {
 		return
@@ -267,11 +267,11 @@ func (t *volumeTurn) follow(moved cluster.Volume, now time.Time) {
 	t.moved = t.moved || elsewhere
 }
 
-// p22Volumes: pods with volumes leave a node one at a time, and volumes are taken off by their
-// users (P22).
+// p22Volumes: pods with volumes leave a node one at a time, and volumes are not detached by force before
+// that is due (P22).
 type p22Volumes struct {
 	*World
-	turns map[string]*volumeTurn // by node: the pod with volumes that was told to go last
+	turns map[string]*volumeTurn // the last pod with volumes that was told to terminate, by node
 }
 
 func newP22Volumes(w *World) *p22Volumes { return &p22Volumes{w, map[string]*volumeTurn{}} }
@@ -280,34 +280,34 @@ func (w *p22Volumes) see(e event) {
 	switch e := e.(type) {
 	case stored[*machine.Node]:
 		if e.now != nil {
-			w.sawTurn(e.now)
+			w.noteTurn(e.now)
 		}
 	case cluster.PodEvicted:
 		w.checkTurn(e.Pod, e.Volumes)
-		w.take(e.Pod, e.Volumes)
+		w.beginTurn(e.Pod, e.Volumes)
 	case cluster.VolumeMoved:
 		for _, t := range w.turns {
-			t.follow(e.Volume, w.Now())
+			t.volumeMoved(e.Volume, w.Now())
 		}
 	case cluster.DetachOrdered:
 		w.checkDetached(e.Volume)
 	case vmGone:
-		if !w.second(e) {
+		if !w.isSecondVM(e) {
 			w.checkLeft(e.node)
 		}
 	}
 }
 
-// second reports whether a VM was another one than that of the machine of its name, though it had
-// registered the node. It goes as an orphan, and those are not drained.
-func (w *p22Volumes) second(e vmGone) bool {
+// isSecondVM reports whether a VM was not that of the machine with its name, although it had registered
+// the node. Such a VM is deleted as an orphan, and orphans are not drained.
+func (w *p22Volumes) isSecondVM(e vmGone) bool {
 	return slices.ContainsFunc(w.machines.all(), func(m *machine.Machine) bool {
 		return m.Name == e.node && m.Spec.ProviderID != "" && m.Spec.ProviderID != e.id
 	})
 }
 
-// take records that a pod was told to terminate, if it has volumes that are followed.
-func (w *p22Volumes) take(p cluster.Pod, volumes []cluster.Volume) {
+// beginTurn records that a pod was told to terminate, if volumes of it are on its node.
+func (w *p22Volumes) beginTurn(p cluster.Pod, volumes []cluster.Volume) {
 	var here []cluster.Volume
 	for _, v := range volumes {
 		if v.On(p.Node) {
@@ -319,8 +319,8 @@ func (w *p22Volumes) take(p cluster.Pod, volumes []cluster.Volume) {
 	}
 }
 
-// sawTurn notes that a node's record has the turn.
-func (w *p22Volumes) sawTurn(n *machine.Node) {
+// noteTurn notes that the drain has recorded the turn on the node.
+func (w *p22Volumes) noteTurn(n *machine.Node) {
 	t := w.turns[n.Name]
 	if t == nil || t.recorded || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
 		return
@@ -331,9 +331,9 @@ func (w *p22Volumes) sawTurn(n *machine.Node) {
 	}
 }
 
-// binding returns the turn that the drain of a node has recorded, if only the turn decides when the
-// next pod with volumes is evicted: neither force nor the drain's end is due. A drain may have read
-// the node before a call of a dead process recorded the turn.
+// binding returns the turn that the drain of a node has recorded. It returns nil if the next pod with
+// volumes need not wait for it: force or the end of the drain is due, or the manager may not know the
+// turn, because a late call of a dead process has recorded it just now.
 func (w *p22Volumes) binding(node string) *volumeTurn {
 	t := w.turns[node]
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
@@ -355,16 +355,16 @@ func (w *p22Volumes) binding(node string) *volumeTurn {
 	return t
 }
 
-// drainEnds reports whether the drain of a machine's node may have used up its time now, by the clock
-// of the manager, or may use force.
+// drainEnds reports whether the drain of a machine's node may use force, or may have reached its timeout
+// by the manager's clock.
 func (w *p22Volumes) drainEnds(m *machine.Machine) bool {
 	since, limit := w.drainTime(m)
 	known := w.lives[m.UID]
 	return w.forceDue(m) || known != nil && known.forced || w.managerNow().Sub(since) >= limit-inFlight
 }
 
-// drainTime returns since when the node of a machine may have been drained, and for how long before
-// pods are deleted.
+// drainTime returns when the drain of a machine's node may have begun, and after what time it may delete
+// pods.
 func (w *p22Volumes) drainTime(m *machine.Machine) (since time.Time, limit time.Duration) {
 	p, kept := w.machinePolicy(), &m.Status.Preservation
 	switch {
@@ -376,15 +376,16 @@ func (w *p22Volumes) drainTime(m *machine.Machine) (since time.Time, limit time.
 	return m.Status.Since, p.InPlaceTimeout
 }
 
-// checkTurn: pods with volumes leave a node one at a time. The next one is evicted when the volumes
-// of the last one have left, and are attached elsewhere or have had their time for it (P22).
+// checkTurn checks that pods with volumes leave a node one at a time: the next one is evicted when the
+// volumes of the last one are detached, and attached elsewhere, or when the timeouts for that are over
+// (P22).
 func (w *p22Volumes) checkTurn(p cluster.Pod, volumes []cluster.Volume) {
 	t := w.binding(p.Node)
-	if t == nil || t.pod.UID == p.UID || w.usedAgain(t) || w.shares(p) || !slices.ContainsFunc(volumes, func(v cluster.Volume) bool { return w.knownOn(v, p.Node) }) {
+	if t == nil || t.pod.UID == p.UID || w.usedAgain(t) || w.sharesVolumes(p) || !slices.ContainsFunc(volumes, func(v cluster.Volume) bool { return w.longOn(v, p.Node) }) {
 		return
 	}
 	policy, now := w.drainPolicy(), w.Now()
-	limit := t.at.Add(t.pod.Grace + policy.DetachTimeout - turnSlack - w.looksLate(p.Node))
+	limit := t.at.Add(t.pod.Grace + policy.DetachTimeout - turnSlack - w.pollDelay(p.Node))
 	switch {
 	case t.detached.IsZero() && now.Before(limit):
 		w.violate("P22", "pod %s was told to terminate while the volumes of %s were still attached to node %s", p.Name, t.pod.Name, p.Node)
@@ -393,9 +394,10 @@ func (w *p22Volumes) checkTurn(p cluster.Pod, volumes []cluster.Volume) {
 	}
 }
 
-// shares reports whether another pod of its node uses volumes of p, such as the one before it that
-// still has its grace, or had it when an order that arrives now was given: no turn waits for these.
-func (w *p22Volumes) shares(p cluster.Pod) bool {
+// sharesVolumes reports whether another pod of the node uses volumes of p: for example its predecessor,
+// if that is in its grace period, or was when an order that arrives now was given. No turn waits for
+// such volumes.
+func (w *p22Volumes) sharesVolumes(p cluster.Pod) bool {
 	lately := w.Now().Add(-w.o.Faults.CacheLag - inFlight)
 	return slices.ContainsFunc(w.apps.On(p.Node), func(other *drain.Pod) bool {
 		uses := !other.Finished || lately.Before(other.GraceEnds)
@@ -403,8 +405,8 @@ func (w *p22Volumes) shares(p cluster.Pod) bool {
 	})
 }
 
-// usedAgain reports whether another pod of a turn's node uses the volumes of the turn: it has come
-// back. It may also have finished since, on a node that was found drained.
+// usedAgain reports whether another pod of a turn's node uses the volumes of the turn, because it was
+// bound to the same node. It may have finished already.
 func (w *p22Volumes) usedAgain(t *volumeTurn) bool {
 	return slices.ContainsFunc(w.apps.On(t.node), func(p *drain.Pod) bool {
 		back := !p.Finished || p.CreatedAt.After(t.at)
@@ -412,31 +414,31 @@ func (w *p22Volumes) usedAgain(t *volumeTurn) bool {
 	})
 }
 
-// leftInTime reports whether a drain has to know that the volumes of a turn had left before the
-// limit: it has looked since, and before the limit.
+// leftInTime reports whether the volumes of a turn were detached before the limit, and the manager must
+// know that.
 func (w *p22Volumes) leftInTime(t *volumeTurn, limit time.Time) bool {
-	seen := t.noted || w.Now().Before(limit) || limit.Sub(t.detached) >= w.blind()
+	seen := t.noted || w.Now().Before(limit) || limit.Sub(t.detached) >= w.blindTime()
 	return !t.detached.IsZero() && t.detached.Before(limit) && seen
 }
 
-// blind is how long a drain may not be looked at: caches lag, a manager has to start again, a fleet
-// is frozen for a while.
-func (w *p22Volumes) blind() time.Duration {
+// blindTime returns for how long the manager may not notice a change during a drain: caches lag, it has
+// to start again, or the fleet is frozen for a while.
+func (w *p22Volumes) blindTime() time.Duration {
 	return w.o.Faults.CacheLag + w.o.Faults.Restart + w.o.Faults.ControlOutages.For + w.o.Faults.TargetOutages.For + 4*inFlight
 }
 
-// knownOn reports whether a volume has been on a node for so long that no order given now can come
-// from before.
-func (w *p22Volumes) knownOn(v cluster.Volume, node string) bool {
+// longOn reports whether a volume has been on a node for so long that every order that arrives now was
+// given after that.
+func (w *p22Volumes) longOn(v cluster.Volume, node string) bool {
 	return v.On(node) && w.Now().Sub(v.Since) > w.o.Faults.CacheLag+inFlight
 }
 
-// turnSlack is what times of a turn may differ by: they are stored in whole
-// seconds, and from when an order was answered.
+// turnSlack is the tolerance for the times of a turn: they are stored in whole seconds, and count from
+// the answer to an order.
 const turnSlack = 15 * time.Second
 
-// checkLeft: no VM is deleted while the volumes of the last pod are attached to it, unless by force
-// or when they had their time (P22), or if a pod used them at the drain's end that is left alone.
+// checkLeft checks that no VM is deleted while the volumes of the last pod are attached to it (P22).
+// Exceptions are force, the timeout, and volumes that another pod used when the drain ended.
 func (w *p22Volumes) checkLeft(node string) {
 	t := w.binding(node)
 	if t == nil || !w.acting || !t.detached.IsZero() || w.usedAgain(t) || t.held {
@@ -447,8 +449,8 @@ func (w *p22Volumes) checkLeft(node string) {
 	}
 }
 
-// checkDetached: a volume is only taken off a node by force. Nothing else knows that nothing writes
-// to it any more (P22).
+// checkDetached checks that the manager detaches a volume only by force: before that, a process on the
+// node may still write to it (P22).
 func (w *p22Volumes) checkDetached(v cluster.Volume) {
 	if w.belated {
 		return
@@ -460,9 +462,9 @@ func (w *p22Volumes) checkDetached(v cluster.Volume) {
 	}
 }
 
-// looksLate is how much later than by a change a pass over a node's drain may come. A pool is
-// looked at by the clock, and its group before its nodes.
-func (w *p22Volumes) looksLate(node string) time.Duration {
+// pollDelay returns how much later the pass over a node's drain may come if the node belongs to a pool:
+// pools are polled, and their group is read before their nodes.
+func (w *p22Volumes) pollDelay(node string) time.Duration {
 	if n, err := w.nodes.Get(context.Background(), object.Key{Name: node}); err == nil {
 		if _, i := w.groups.Instance(n.ProviderID); i != nil {
 			return w.poolPolicy().Poll + 2*w.o.Faults.CallTime + inFlight

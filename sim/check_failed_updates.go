@@ -9,41 +9,42 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// p46: once updates in place fail, no more machines are touched than may be out of service at a
-// time, or than may fail until the rollout stops.
+// p46: when updates in place fail, the rollout stops before it touches more machines than may be out of
+// service at a time, or than Strategy.StopAfter allows.
 type p46 struct {
 	*World
 	rollouts map[string]*failures     // by UID of the deployment
 	phases   map[string]machine.Phase // of machines, by UID
 }
 
-// failures are the updates in place that failed in a row, in one rollout.
+// failures holds the updates in place of one rollout that have failed since the last success.
 type failures struct {
-	class  string    // of the template that is rolled out
-	since  time.Time // when that became wanted; zero: at the beginning
-	failed map[string]updateFailure
-	// succeeded is the latest Status.Since of a success. Of a failure and a success at almost the same
-	// time, the machines' own times say which came first, and not the order in which they were stored.
+	class  string                   // of the template that is rolled out
+	since  time.Time                // when that became wanted; zero: at the beginning
+	failed map[string]updateFailure // by name of the machine
+	// succeeded is the latest Status.Since of a success. If a failure and a success are almost at the
+	// same time, Status.Since says which came first, and not the order in which they were stored.
 	succeeded time.Time
 }
 
-type updateFailure struct{ at, since time.Time } // at: when it was stored; since: Status.Since
+// updateFailure says when a failure was stored (at), and the machine's Status.Since.
+type updateFailure struct{ at, since time.Time }
 
 func newP46(w *World) *p46 { return &p46{w, map[string]*failures{}, map[string]machine.Phase{}} }
 
 func (w *p46) see(e event) {
 	switch e := e.(type) {
 	case stored[*deployment.Deployment]:
-		w.edited(e.now)
+		w.deploymentChanged(e.now)
 	case stored[*machine.Machine]:
-		w.stored(e.now)
+		w.noteSuccess(e.now)
 	case machineChanged:
-		w.changed(e.seen.last, e.now)
+		w.machineChanged(e.seen.last, e.now)
 	}
 }
 
-// edited begins another count for another template, or after a pause.
-func (w *p46) edited(d *deployment.Deployment) {
+// deploymentChanged counts anew when the template has changed, or after a pause.
+func (w *p46) deploymentChanged(d *deployment.Deployment) {
 	switch {
 	case d == nil:
 	case d.Spec.Paused:
@@ -53,8 +54,8 @@ func (w *p46) edited(d *deployment.Deployment) {
 	}
 }
 
-// stored notes an update that has succeeded, also if a dead manager wrote it.
-func (w *p46) stored(m *machine.Machine) {
+// noteSuccess notes an update that has succeeded, also if a late call of a dead process wrote that.
+func (w *p46) noteSuccess(m *machine.Machine) {
 	if m == nil {
 		return
 	}
@@ -68,7 +69,8 @@ func (w *p46) stored(m *machine.Machine) {
 	w.phases[m.UID] = m.Status.Phase
 }
 
-func (w *p46) changed(before, now *machine.Machine) {
+// machineChanged notes a failed update, and checks the selection of a machine.
+func (w *p46) machineChanged(before, now *machine.Machine) {
 	d, limit := w.updatedInPlace(now)
 	if d == nil {
 		return
@@ -80,7 +82,7 @@ func (w *p46) changed(before, now *machine.Machine) {
 	}
 	switch from, to := before.Status.Phase, now.Status.Phase; {
 	case from == machine.PhaseInPlaceUpdating && to == machine.PhaseInPlaceUpdateFailed:
-		noticed := r.since.IsZero() || !w.unknown(r.since) // the rollout; before that, it counts as one of an earlier rollout
+		noticed := r.since.IsZero() || !w.unknown(r.since) // if the manager may not know the rollout yet, the failure counts for the one before
 		if noticed && !now.Status.Since.Before(r.succeeded) && w.wanted(d, now.Annotations[w.deploymentPolicy().Keys.InPlaceTarget]) {
 			r.failed[now.Name] = updateFailure{w.Now(), now.Status.Since}
 		}
@@ -91,13 +93,13 @@ func (w *p46) changed(before, now *machine.Machine) {
 	}
 }
 
-// failedInPlace reports whether a phase is one of those of a machine whose update failed.
+// failedInPlace reports whether a machine in this phase may have had a failed update.
 func failedInPlace(p machine.Phase) bool {
 	return p == machine.PhaseInPlaceUpdateFailed || p == machine.PhaseFailed
 }
 
-// wanted reports whether the set of that name has the template that is rolled out. An update to
-// another one may have begun before.
+// wanted reports whether the set of that name has the template that is rolled out. It has not if the
+// update began before the template changed.
 func (w *p46) wanted(d *deployment.Deployment, set string) bool {
 	for _, s := range w.sets.all() {
 		if s.Name == set {
@@ -107,7 +109,7 @@ func (w *p46) wanted(d *deployment.Deployment, set string) bool {
 	return false
 }
 
-// check checks a machine that was selected.
+// check checks that a machine may be selected: not too many have failed or are being updated.
 func (w *p46) check(d *deployment.Deployment, r *failures, m *machine.Machine, limit int) {
 	failed, under := 0, 0
 	for _, f := range r.failed {
@@ -116,7 +118,7 @@ func (w *p46) check(d *deployment.Deployment, r *failures, m *machine.Machine, l
 		}
 	}
 	for _, other := range w.fleetOf(d) {
-		over := failedInPlace(other.Status.Phase) // of this rollout or one before
+		over := failedInPlace(other.Status.Phase) // in this rollout or an earlier one
 		if other.Spec.InPlace == machine.InPlaceSelected && !other.Deleted() && !over {
 			under++
 		}
@@ -126,8 +128,8 @@ func (w *p46) check(d *deployment.Deployment, r *failures, m *machine.Machine, l
 	}
 }
 
-// updatedInPlace returns the deployment that updates a machine in place, and how many may fail in a
-// row. Nil: none does, or it never stops.
+// updatedInPlace returns the deployment that updates a machine in place, and how many updates may fail
+// in a row. It returns nil if there is none, or if its rollout never stops.
 func (w *World) updatedInPlace(m *machine.Machine) (*deployment.Deployment, int) {
 	s := w.setRecords[ownerUID(m)]
 	if s == nil || s.last.Owner == nil {
@@ -137,20 +139,19 @@ func (w *World) updatedInPlace(m *machine.Machine) (*deployment.Deployment, int)
 	if d == nil || d.Deleted() || d.Spec.Strategy.Kind != deployment.InPlaceUpdate || d.Spec.Strategy.Orchestration != deployment.Automatic || w.bounds[d.UID] == nil {
 		return nil, 0
 	}
-	b, own := w.bounds[d.UID], d.Spec.Strategy.StopAfter
+	b, stopAfter := w.bounds[d.UID], d.Spec.Strategy.StopAfter
 	switch {
-	case own.Value == 0:
+	case stopAfter.Value == 0:
 		return d, b.ceiling - b.floor
-	case own.Ceil(d.Spec.Replicas) > d.Spec.Replicas:
+	case stopAfter.Ceil(d.Spec.Replicas) > d.Spec.Replicas:
 		return nil, 0
 	}
-	return d, int(max(own.Ceil(int32(b.most)), 1))
+	return d, int(max(stopAfter.Ceil(int32(b.most)), 1))
 }
 
-// p47: in an update in place, no VM is lost for a node that is not Ready for less than the health
-// timeout, nor for an update that failed, without a grant of the budget of replacements: no machine
-// is deleted to make way for the others. It is checked of fleets without surge
-// whose size stays.
+// p47: in an update in place, no VM is deleted because its node was not Ready for less than the health
+// timeout. A failed update costs a VM only if the replacement budget grants it. This is checked for
+// fleets without surge whose size does not change.
 type p47 struct{ *World }
 
 func (w p47) see(e event) {
@@ -182,8 +183,8 @@ func (w p47) checkNeed(m, now *machine.Machine) {
 	}
 }
 
-// keepsSize reports whether a fleet is updated in place without surge, and its size has not changed:
-// what surge brings stands in for old machines, and the worst of these go, as when fewer are wanted.
+// keepsSize reports whether a fleet is updated in place without surge, and its size has not changed.
+// With surge, or if fewer machines are wanted, the worst of the old machines are deleted.
 func (w p47) keepsSize(d *deployment.Deployment) bool {
 	b := w.bounds[d.UID]
 	return b != nil && d.Spec.Strategy.Kind == deployment.InPlaceUpdate && b.ceiling <= b.most && b.least == b.most

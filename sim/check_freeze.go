@@ -10,25 +10,25 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
-// p25: while an API does not answer, no machine is made or marked failed. What is paused stays as
-// it is: see p25Paused.
+// p25: while an API does not answer, no machine is created or marked failed. For paused machines and
+// sets, see p25Paused.
 type p25 struct{ *World }
 
 func (w p25) see(e event) {
 	switch e := e.(type) {
-	case machineBorn:
-		w.checkBirth(e.machine)
+	case machineCreated:
+		w.checkCreation(e.machine)
 	case machineFailed:
 		w.checkFailed(e.machine)
 	}
 }
 
-// freezeWithin is the longest that a manager takes to notice that an API does not answer, plus the
-// longest that earlier orders take to arrive.
+// freezeWithin is the longest time until a manager notices that an API does not answer, and earlier
+// orders have arrived.
 const freezeWithin = 3 * time.Minute
 
-// mustBeFrozen reports whether the manager has to have noticed an outage. Its timers follow its
-// clock, so nothing is known if that clock jumps.
+// mustBeFrozen reports whether the manager must have noticed an outage. It is false if the manager's
+// clock jumps, because that disturbs its timers.
 func (w p25) mustBeFrozen() bool {
 	if w.o.Manager.Policies.Safety == nil || w.belated || w.faults[ClockJump] > 0 {
 		return false
@@ -41,8 +41,8 @@ func (w p25) mustBeFrozen() bool {
 	return false
 }
 
-// checkBirth: no machine is made while an API is out, or for a set that is paused.
-func (w p25) checkBirth(m *machine.Machine) {
+// checkCreation checks that no machine is created while an API is out, or for a paused set.
+func (w p25) checkCreation(m *machine.Machine) {
 	if w.mustBeFrozen() {
 		w.violate("P25", "machine %s was created while an API does not answer", m.Name)
 	}
@@ -51,8 +51,8 @@ func (w p25) checkBirth(m *machine.Machine) {
 	}
 }
 
-// checkFailed: while an API is out, no machine is marked failed for its health. Clocks start
-// again when it answers.
+// checkFailed checks that no machine is marked failed for its health while an API is out. Health timeouts
+// start again when it answers.
 func (w p25) checkFailed(m *machine.Machine) {
 	if w.mustBeFrozen() {
 		w.violate("P25", "machine %s was marked failed while an API does not answer", m.Name)
@@ -63,8 +63,8 @@ func (w p25) checkFailed(m *machine.Machine) {
 	w.checkGrace(m)
 }
 
-// checkGrace: a process that begins while a machine is unhealthy marks it failed no earlier than
-// its policy's grace after the process began.
+// checkGrace checks that a process that starts while a machine is unhealthy does not mark it failed
+// before the policy's Grace has passed.
 func (w p25) checkGrace(m *machine.Machine) {
 	known := w.lives[m.UID]
 	if known.phase != machine.PhaseUnknown && known.phase != machine.PhaseInPlaceUpdateFailed {
@@ -80,8 +80,8 @@ func (w p25) checkGrace(m *machine.Machine) {
 	}
 }
 
-// backSince returns when the last outage ended that the process has to have noticed, from which all
-// clocks count. It returns zero if there was none.
+// backSince returns the end of the last outage that the process must have noticed, or zero. All health
+// timeouts start again then.
 func (w p25) backSince() (last time.Time) {
 	if w.o.Manager.Policies.Safety == nil || w.belated || w.faults[ClockJump] > 0 {
 		return last
@@ -96,8 +96,8 @@ func (w p25) backSince() (last time.Time) {
 	return last
 }
 
-// p25Paused: a paused machine is left as it is, and so are the size and the machines of a paused
-// set (P25). What was under way before is excused.
+// p25Paused: a paused machine does not change, and neither do the size and the machines of a paused set
+// (P25). Orders that were under way before the pause are excused.
 type p25Paused struct{ *World }
 
 func (w p25Paused) see(e event) {
@@ -119,22 +119,22 @@ func (w p25Paused) see(e event) {
 	}
 }
 
-// checkPausedCall: the provider is not asked to change anything of a machine
-// that is paused.
+// checkPausedCall checks that no call to the provider is made about a paused machine.
 func (w p25Paused) checkPausedCall(s driver.CallInfo) {
 	if _, ofMachines := s.Method.(codes.Call); ofMachines && s.Object.Name != "" && w.pausedLong(s.Object.Name) {
 		w.violate("P25", "%s was called for machine %s, which is paused", s.Method, s.Object.Name)
 	}
 }
 
-// checkPausedPod: the manager does not drain its node.
+// checkPausedPod checks that the node of a paused machine is not drained.
 func (w p25Paused) checkPausedPod(p cluster.Pod) {
 	if !w.belated && w.pausedLong(p.Node) {
 		w.violate("P25", "pod %s was told to terminate on node %s, whose machine is paused", p.Name, p.Node)
 	}
 }
 
-// checkPausedMachine: nothing of it changes, and the manager does not delete it.
+// checkPausedMachine checks that a paused machine does not change, and that the manager does not delete
+// it.
 func (w p25Paused) checkPausedMachine(r *record[*machine.Machine], now *machine.Machine) {
 	if !w.longAgo(r.paused) {
 		return
@@ -151,17 +151,17 @@ func (w p25Paused) checkPausedMachine(r *record[*machine.Machine], now *machine.
 	}
 }
 
-// checkPausedSet: a paused set keeps its size and is not deleted. Moves of machines that had begun
-// go on.
+// checkPausedSet checks that a paused set keeps its size and is not deleted. Moves of machines that had
+// begun before the pause continue.
 func (w p25Paused) checkPausedSet(r *record[*machineset.Set], now *machineset.Set) {
 	if !w.acting || w.belated || !w.longAgo(r.paused) {
 		return
 	}
-	moving := len(r.last.Instructions.Handover.Arriving)+len(r.last.Instructions.Handover.Leaving)+len(now.Instructions.Handover.Arriving)+len(now.Instructions.Handover.Leaving) > 0
+	handsOver := len(r.last.Instructions.Handover.Arriving)+len(r.last.Instructions.Handover.Leaving)+len(now.Instructions.Handover.Arriving)+len(now.Instructions.Handover.Leaving) > 0
 	switch {
 	case now.Deleted() && !r.last.Deleted():
 		w.violate("P25", "set %s was deleted, and is paused", now.Name)
-	case now.Spec.Replicas != r.last.Spec.Replicas && !moving:
+	case now.Spec.Replicas != r.last.Spec.Replicas && !handsOver:
 		w.violate("P25", "set %s went from %d to %d replicas, and is paused", now.Name, r.last.Spec.Replicas, now.Spec.Replicas)
 	}
 }

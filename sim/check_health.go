@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// p61: a machine is given up for its health only if its node was unhealthy for the whole health
-// timeout. A healthy time in between counts if a manager has had the time to notice it.
+// p61: a machine is marked failed for its health only if its node was unhealthy for the whole health
+// timeout. The timeout starts again after a healthy time that is long enough for a manager to notice.
 type p61 struct {
 	*World
 	nodes map[string]*readinessHistory // by name
@@ -17,8 +17,8 @@ type p61 struct {
 
 // readinessHistory is how ready a node was recently.
 type readinessHistory struct {
-	ill     time.Time // since when it has been unhealthy; zero: it never was
-	healthy time.Time // since when it has been healthy; zero: it is not
+	ill     time.Time // when it became unhealthy, without unnoticed healthy times since; zero: never
+	healthy time.Time // when it became healthy; zero: it is unhealthy
 }
 
 func newP61(w *World) *p61 { return &p61{w, map[string]*readinessHistory{}} }
@@ -26,13 +26,13 @@ func newP61(w *World) *p61 { return &p61{w, map[string]*readinessHistory{}} }
 func (w *p61) see(e event) {
 	switch e := e.(type) {
 	case stored[*machine.Node]:
-		w.look(e.key.Name, e.now != nil && w.isHealthy(e.now))
+		w.record(e.key.Name, e.now != nil && w.isHealthy(e.now))
 	case machineFailed:
 		w.checkHealth(e.machine)
 	}
 }
 
-// isHealthy reports whether a node's conditions are all as they should be.
+// isHealthy reports whether a node is Ready, and no other condition of the policy is set.
 func (w *p61) isHealthy(n *machine.Node) bool {
 	ready := object.FindCondition(n.Conditions, machine.NodeReady)
 	if ready == nil || ready.Status != object.True {
@@ -43,7 +43,8 @@ func (w *p61) isHealthy(n *machine.Node) bool {
 	})
 }
 
-func (w *p61) look(node string, healthy bool) {
+// record records whether a node is healthy now.
+func (w *p61) record(node string, healthy bool) {
 	s := w.nodes[node]
 	if s == nil {
 		s = &readinessHistory{}
@@ -55,7 +56,7 @@ func (w *p61) look(node string, healthy bool) {
 	trackSince(&s.healthy, w.Now(), healthy)
 }
 
-// noticed reports whether a manager has had the time to see what began then and still is.
+// noticed reports whether a manager had the time to notice a state that began then and still holds.
 func (w *p61) noticed(then time.Time) bool {
 	return !then.IsZero() && w.Now().Sub(then) > inFlight+w.hung() && !w.unknown(then.Add(w.hung()))
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
-// p66: a hook that is on a machine when its deletion begins holds the drain back, or the deletion of the
-// VM, for its whole time, and a drain that was held back then has its own whole time: until then pods
-// are evicted only. The label that forces a deletion, and a node that is not ready, end that.
+// p66: a hook that is on a machine when its deletion begins delays the drain, or the deletion of the VM,
+// until it is removed or its timeout is over. A drain that was delayed then has its own whole timeout,
+// in which pods are only evicted. This does not hold if the deletion is forced or the node is not ready.
 type p66 struct {
 	*World
 	held map[string]*holding // by UID of the machine
 }
 
-// holding is what is known of a machine that was deleted with hooks on it.
+// holding is what is known of the hooks on a machine that is being deleted.
 type holding struct {
-	began    time.Time // when its deletion did
-	drain    bool      // a hook held the drain back at first
-	off      time.Time // when it was taken off; zero: it is on
-	vm       bool      // a hook has held the VM since the beginning
-	excepted bool      // its deletion was forced, or its node ill, at some time
+	began    time.Time // when the deletion began
+	drain    bool      // a hook delayed the drain when the deletion began
+	off      time.Time // when that hook was removed; zero: it is still on
+	vm       bool      // a hook has delayed the deletion of the VM since the deletion began
+	excepted bool      // the deletion was forced, or the node was not ready, at some time
 }
 
 func newP66(w *World) *p66 { return &p66{w, map[string]*holding{}} }
@@ -32,7 +32,7 @@ func (w *p66) see(e event) {
 	switch e := e.(type) {
 	case stored[*machine.Machine]:
 		if e.now != nil {
-			w.stored(e.now)
+			w.record(e.now)
 		}
 	case readinessTurns:
 		if m := w.machine(e.node); m != nil && w.held[m.last.UID] != nil {
@@ -53,7 +53,8 @@ func (w *p66) see(e event) {
 	}
 }
 
-func (w *p66) stored(m *machine.Machine) {
+// record records which hooks are on a machine that is being deleted.
+func (w *p66) record(m *machine.Machine) {
 	if !m.Deleted() {
 		return
 	}
@@ -77,7 +78,7 @@ func (w *p66) isReady(n *machine.Node) bool {
 	return c != nil && c.Status == object.True
 }
 
-// holds returns what is known of the machine of a node, if it is to be held to it.
+// holds returns the holding of the machine of a node. It returns nil if the invariant does not apply.
 func (w *p66) holds(node string) *holding {
 	m := w.machine(node)
 	if m == nil || w.held[m.last.UID] == nil || w.held[m.last.UID].excepted || w.belated || w.faults[ClockJump] > 0 {
@@ -86,7 +87,7 @@ func (w *p66) holds(node string) *holding {
 	return w.held[m.last.UID]
 }
 
-// checkPod looks at a pod of a node that is evicted, or deleted.
+// checkPod checks the eviction or deletion of a pod.
 func (w *p66) checkPod(node string, deleted bool) {
 	h := w.holds(node)
 	if h == nil || !h.drain {
@@ -100,7 +101,7 @@ func (w *p66) checkPod(node string, deleted bool) {
 		return
 	}
 	ends := h.off.Add(p.DrainTimeout - inFlight)
-	if h.off.Sub(h.began) > p.HookTimeout { // it held nothing back any more
+	if h.off.Sub(h.began) > p.HookTimeout { // its timeout was over before it was removed
 		ends = h.began.Add(p.HookTimeout + p.DrainTimeout - inFlight)
 	}
 	if deleted && w.Now().Before(ends) {
@@ -108,7 +109,7 @@ func (w *p66) checkPod(node string, deleted bool) {
 	}
 }
 
-// checkVM looks at a VM that is deleted.
+// checkVM checks the deletion of a VM.
 func (w *p66) checkVM(node string) {
 	h := w.holds(node)
 	if h == nil || !h.vm {

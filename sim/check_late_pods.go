@@ -8,21 +8,21 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
-// p49: in one drain, the pods of an app that came in spite of the cordon are told to terminate in a
-// few rounds at most (P49).
+// p49: if pods of an app are bound to a node in spite of its cordon, one drain of the node evicts them
+// in at most maxRounds rounds (P49).
 type p49 struct {
 	*World
-	told map[comeback]map[time.Time]bool // when the late pods were created that were told to terminate, whole seconds as a drain knows them
-	size map[string]int                  // the largest of each app
+	told map[comeback]map[time.Time]bool // creation times, in whole seconds, of the late pods that were evicted
+	size map[string]int                  // the largest number of replicas of each app
 }
 
-// comeback is what late pods are counted by: one drain of a node, and their app.
+// comeback identifies the late pods that are counted together: those of one app in one drain of a node.
 type comeback struct {
 	node, app string
 	since     time.Time
 }
 
-// maxRounds is how many rounds a drain makes.
+// maxRounds is how often a drain evicts late pods of the same app.
 const maxRounds = 3
 
 func newP49(w *World) *p49 { return &p49{w, map[comeback]map[time.Time]bool{}, map[string]int{}} }

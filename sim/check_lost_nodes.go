@@ -8,11 +8,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// p45: of the machines of a fleet whose nodes others delete, no more go at a time than the
+// p45: if others delete nodes, no more of a fleet's machines are deleted for that at a time than the
 // replacement budget allows.
 type p45 struct {
 	*World
-	gone map[string]int // machines that followed their nodes and are not replaced yet, by UID of their deployment
+	gone map[string]int // number of machines deleted with their nodes and not replaced yet, by UID of the deployment
 }
 
 func newP45(w *World) p45 { return p45{w, map[string]int{}} }
@@ -47,7 +47,7 @@ func (w p45) deploymentOf(k object.Key) *deployment.Deployment {
 	return w.deployment(s.last.Owner.Name)
 }
 
-// replaced forgets as many machines as others do the work of.
+// replaced lowers the count of a deployment to the number of machines that are still missing.
 func (w p45) replaced(d *deployment.Deployment) {
 	missing := int(max(d.Spec.Replicas, 0))
 	for _, m := range w.fleetOf(d) {
@@ -58,14 +58,14 @@ func (w p45) replaced(d *deployment.Deployment) {
 	w.gone[d.UID] = min(w.gone[d.UID], max(missing, 0))
 }
 
-// inService reports whether no replacement of a machine is under way.
+// inService reports whether a machine exists and is not being replaced.
 func (w p45) inService(m *machine.Machine) bool {
 	if m.Deleted() {
 		return false
 	}
 	switch m.Status.Phase {
 	case machine.PhaseRunning, machine.PhaseAvailable, machine.PhaseUnknown,
-		machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed: // it is there
+		machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed:
 		return true
 	}
 	return w.isPaused(m) || m.Preserved(w.managerNow())

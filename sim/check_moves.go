@@ -9,8 +9,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// p44: no stage is stored without a fired move. Each change of a state that a manager stores follows the edges of its table. No pass fails because
-// its moves do not explain its write, or because a guard refuses them, see runner.reconcile.
+// p44: each change of a phase or stage that a manager stores follows the edges of its table. No pass
+// fails because its transitions don't explain its write, or because a guard refuses them: see
+// runner.reconcile.
 type p44 struct {
 	machines moves[machine.Machine]
 	pools    moves[machinepool.Pool]
@@ -32,7 +33,7 @@ func (p *p44) see(e event) {
 	}
 }
 
-// moves follows the states of objects of one kind.
+// moves follows the phases and stages of the objects of one kind.
 type moves[M any] struct {
 	*World
 	states []fsm.State[M]
@@ -40,8 +41,8 @@ type moves[M any] struct {
 	last   map[object.Key]*M
 }
 
-// saw checks a change of one object; now is nil if it is gone. A stage may also end with the phase that
-// has it.
+// saw checks a change of one object; now is nil if it is gone. A stage may also end because the phase
+// that it belongs to has changed.
 func (w *moves[M]) saw(key object.Key, now *M) {
 	before := w.last[key]
 	if w.last[key] = now; now == nil {
@@ -60,10 +61,11 @@ func (w *moves[M]) saw(key object.Key, now *M) {
 	}
 }
 
-// maxMoves of a machine in one write: its phase, and the stages of a deletion that have nothing to do.
+// maxMoves is how many transitions one write may store: a change of phase, and the stages of a deletion
+// that have nothing to do.
 const maxMoves = 6
 
-// reachable reports whether moves of a single write can lead from one state to the other.
+// reachable reports whether the transitions of one write can lead from one state to another.
 func reachable(t *machine.Table, from, to string) bool {
 	reached := []string{from}
 	for range maxMoves {

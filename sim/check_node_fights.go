@@ -7,25 +7,25 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// p64: a process writes the same entry of a node a few times in ten minutes at most, however often
+// p64: a process writes the same entry of a node at most fightWrites times in fightTime, however often
 // others undo it.
 type p64 struct {
 	*World
-	seen   map[string]*machine.Node // by UID
+	seen   map[string]*machine.Node // the last seen state, by UID
 	writes map[nodeEntry][]nodeWrite
 }
 
-// nodeEntry is an entry of a node as the manager has written it.
+// nodeEntry is what the manager has written on a node: the UID of the node, and what as written says.
 type nodeEntry struct{ uid, what string }
 
-// nodeWrite is when an entry was written, and how many answers of stores were lost before: a process
-// does not count a write whose answer it lost.
+// nodeWrite is when an entry was written, and how many answers of stores had been lost until then. A
+// process does not count a write whose answer was lost.
 type nodeWrite struct {
 	at   time.Time
 	lost int
 }
 
-// These say how many writes are a fight.
+// More than fightWrites writes in fightTime are a violation.
 const (
 	fightTime   = 10 * time.Minute
 	fightWrites = 8
@@ -37,7 +37,7 @@ func newP64(w *World) *p64 {
 
 func (w *p64) see(e event) {
 	switch e := e.(type) {
-	case processStarted: // it remembers nothing
+	case processStarted: // a new process does not know the writes of the last one
 		w.writes = map[nodeEntry][]nodeWrite{}
 	case stored[*machine.Node]:
 		if e.now == nil {
@@ -54,7 +54,7 @@ func (w *p64) see(e event) {
 	}
 }
 
-// written says what a write has changed about the entries of a node.
+// written describes each label, taint and finalizer of a node that a write has changed.
 func written(before, now *machine.Node) (all []string) {
 	for key, value := range now.Labels {
 		if was, had := before.Labels[key]; !had || was != value {

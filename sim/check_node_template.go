@@ -9,11 +9,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// p62: in the end, each machine's node is as its template says, though others changed it, and what
-// others have put on it is still there.
+// p62: in the end, each machine's node is as the machine's template says, even if others changed it, and
+// labels that others have added are still there.
 type p62 struct {
 	*World
-	labelled map[string]bool // nodes, by UID, with a label of another program
+	labelled map[string]bool // UIDs of nodes on which another program has put patrolLabel
 }
 
 func newP62(w *World) *p62 { return &p62{w, map[string]bool{}} }
@@ -55,7 +55,7 @@ func (w *p62) checkNode(m *machine.Machine, n *machine.Node) {
 	}
 }
 
-// contains reports whether all entries of some are among those that are there.
+// contains reports whether have contains all entries of some.
 func contains(have, some map[string]string) bool {
 	for key, value := range some {
 		if is, found := have[key]; !found || is != value {

@@ -9,10 +9,10 @@ import (
 // RuleChildren is the name of the rule that the owner of machines is deleted after them.
 const RuleChildren = "children first"
 
-// children is that rule. was has the sets that there were at the last effect, by UID.
+// children checks RuleChildren.
 type children struct {
 	*World
-	was map[string]bool
+	existed map[string]bool // UIDs of the sets that existed at the last effect
 }
 
 func newChildren(w *World) *children { return &children{w, map[string]bool{}} }
@@ -23,7 +23,8 @@ func (w *children) see(e event) {
 	}
 }
 
-// checkOwners: a set that is gone leaves no machine behind that it must have known.
+// checkOwners checks that no set was deleted while a machine of it existed that the manager must have
+// known.
 func (w *children) checkOwners(machines []*machine.Machine) {
 	now := map[string]bool{}
 	for _, s := range w.sets.all() {
@@ -31,27 +32,27 @@ func (w *children) checkOwners(machines []*machine.Machine) {
 	}
 	for _, m := range machines {
 		known := w.lives[m.UID]
-		if m.Owner == nil || now[m.Owner.UID] || !w.was[m.Owner.UID] || w.belated || known == nil {
+		if m.Owner == nil || now[m.Owner.UID] || !w.existed[m.Owner.UID] || w.belated || known == nil {
 			continue
 		}
 		if !w.underWay(known.firstSeen) {
 			w.violate(RuleChildren, "set %s is gone, but machine %s still exists", m.Owner.Name, m.Name)
 		}
 	}
-	w.was = now
+	w.existed = now
 }
 
 // RuleClass is the name of the rule that no machine is taken out of service to be updated to a class that
 // does not exist.
 const RuleClass = "class first"
 
-// classFirst is that rule. gone says since when classes are not there, by name.
+// classFirst checks RuleClass.
 type classFirst struct {
 	*World
-	gone map[string]time.Time
+	gone map[string]time.Time // when a class was removed, by name
 }
 
-// classTurns: somebody has removed a class, or made it again.
+// classTurns: a user has removed a class, or created it again.
 type classTurns struct {
 	name string
 	gone bool

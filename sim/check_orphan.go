@@ -15,8 +15,8 @@ func (w p15) see(e event) {
 	}
 }
 
-// checkCollected checks the VMs that are gone. No machine whose VM one of them may be has yet to
-// record which VM is its own.
+// checkCollected checks the VMs that were deleted as orphans: none is recorded by a machine, and none
+// has the name of a machine that has not recorded its VM yet.
 func (w p15) checkCollected(gone []drivertest.MemoryVM) {
 	for _, vm := range gone {
 		for _, m := range w.machines.all() {
@@ -27,7 +27,7 @@ func (w p15) checkCollected(gone []drivertest.MemoryVM) {
 	}
 }
 
-// severalVMs reports whether a machine was found to have several VMs, and has done nothing since.
+// severalVMs reports whether the last operation of a machine failed because it has several VMs.
 func severalVMs(m *machine.Machine) bool {
 	return m.Status.LastOperation.Code == codes.OutOfRange && m.Status.Phase == machine.PhaseCrashLoopBackOff
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
-// p30 is about pools, from P30 to P35: what is ordered is what is wanted, of instances that were
-// chosen and are empty, and nothing outlives its pool.
+// p30 checks P30 to P35: the size that is ordered is the size that is wanted, instances that are removed
+// were chosen and are drained, and nothing outlives its pool.
 type p30 struct {
 	*World
-	pasts map[string]*poolRecord // by UID, also of those that are gone
-	going map[object.Key]string  // UIDs of the pools for which the last DeletePool was begun
+	poolRecords   map[string]*poolRecord // by UID, also of deleted pools
+	deletionCalls map[object.Key]string  // UID of the pool for which DeletePool was last begun
 }
 
 func newP30(w *World) *p30 { return &p30{w, map[string]*poolRecord{}, map[object.Key]string{}} }
@@ -25,28 +25,28 @@ func (w *p30) see(e event) {
 	switch e := e.(type) {
 	case stored[*machinepool.Pool]:
 		if e.now != nil {
-			w.sawPool(e.now)
+			w.recordPool(e.now)
 		} else {
-			w.lostPool(e.key)
+			w.checkPoolGone(e.key)
 		}
 	case calling:
 		if p := w.pool(e.call.Object); e.call.Method == machinepool.DeletePool && p != nil {
-			w.going[p.Key] = p.UID
+			w.deletionCalls[p.Key] = p.UID
 		}
 	case poolCalled:
 		w.checkCall(e)
 	case dataDeleted:
-		w.checkDataGo(e.pool)
+		w.checkDataDeleted(e.pool)
 	case effect:
 		w.checkPools()
 	}
 }
 
-// checkCall checks what a call orders. Nothing is expected of a call of a dead process. One that
-// sets the size may come between a read of its successor and what that orders.
+// checkCall checks what a call orders. It ignores late calls of dead processes, but notes those that set
+// the size, because they may come between a read and an order of the running process.
 func (w *p30) checkCall(e poolCalled) {
 	if w.belated {
-		if r := w.pasts[e.pool.UID]; r != nil && (e.call == machinepool.ScalePool || e.call == machinepool.DeleteInstances) {
+		if r := w.poolRecords[e.pool.UID]; r != nil && (e.call == machinepool.ScalePool || e.call == machinepool.DeleteInstances) {
 			r.sizedLate = w.Now()
 		}
 		return
@@ -58,7 +58,7 @@ func (w *p30) checkCall(e poolCalled) {
 		w.checkOwned(e.pool, e.call)
 		w.checkSize(e.pool, e.call, e.to)
 	case machinepool.DeletePool:
-		w.checkGroupGoes(e.pool)
+		w.checkGroupDeleted(e.pool)
 	case machinepool.DeleteInstances:
 		w.checkOwned(e.pool, e.call)
 		w.checkSurplus(e.pool, e.ids)
@@ -73,21 +73,21 @@ func (w *p30) checkCall(e poolCalled) {
 // poolRecord is what the checks remember of a pool.
 type poolRecord struct {
 	last      *machinepool.Pool
-	sizes     []poolSize // that orders may be under way for, oldest first
-	owned     time.Time  // since when the provider owns the size, or zero
-	released  time.Time  // when that ended last
-	sizedLate time.Time  // when a call of a dead process last set the size of the group
+	sizes     []poolSize // the sizes that orders under way may be for, oldest first
+	owned     time.Time  // when the provider began to own the size; zero: it does not
+	released  time.Time  // when the provider last stopped owning the size
+	sizedLate time.Time  // when a late call of a dead process last set the size of the group
 }
 
-// poolSize is how many instances were wanted from a time on.
+// poolSize is the number of instances that were wanted from a time on.
 type poolSize struct {
 	n  int32
 	at time.Time
 }
 
-// wanted returns the fewest and the most instances that orders may be under way for.
+// wanted returns the lowest and the highest size that orders under way may be for.
 func (w *p30) wanted(r *poolRecord) (least, most int32) {
-	hung := time.Duration(0) // for so long a call may be under way
+	hung := time.Duration(0) // how much longer a call may be under way because it hangs
 	if w.faults[CallHung] > 0 {
 		hung = w.o.Faults.HangFor
 	}
@@ -101,13 +101,13 @@ func (w *p30) wanted(r *poolRecord) (least, most int32) {
 	return least, most
 }
 
-// sawPool records a change of a pool.
-func (w *p30) sawPool(p *machinepool.Pool) {
+// recordPool records a change of a pool.
+func (w *p30) recordPool(p *machinepool.Pool) {
 	now := w.Now()
-	r := w.pasts[p.UID]
+	r := w.poolRecords[p.UID]
 	if r == nil {
 		r = &poolRecord{sizes: []poolSize{{p.Spec.Wanted(), now}}}
-		w.pasts[p.UID] = r
+		w.poolRecords[p.UID] = r
 	} else {
 		w.checkPoolChange(r, p)
 	}
@@ -124,8 +124,8 @@ func (w *p30) sawPool(p *machinepool.Pool) {
 	}
 }
 
-// checkPoolChange: phases change along the table (P32), and the manager does not change the size
-// that a user wants (P31).
+// checkPoolChange checks that phases change along the table (P32), and that the manager does not change
+// the size that a user wants (P31).
 func (w *p30) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 	from, to := string(r.last.Status.Phase), string(p.Status.Phase)
 	if from != to && !slices.ContainsFunc(machinepool.PhaseTable().Edges, func(e machine.Edge) bool { return e.From == from && e.To == to }) {
@@ -140,8 +140,8 @@ func (w *p30) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 	}
 }
 
-// lostPool: what was made for a pool is deleted before its record.
-func (w *p30) lostPool(k object.Key) {
+// checkPoolGone checks that a pool's group and bootstrap data are deleted before its record (P35).
+func (w *p30) checkPoolGone(k object.Key) {
 	if w.groups.Of(k) != nil && !w.excuses.lateGroups[k] {
 		w.violate("P35", "pool %s is gone, but its group still exists", k.Name)
 	}
@@ -150,16 +150,16 @@ func (w *p30) lostPool(k object.Key) {
 	}
 }
 
-// checkDataGo: a pool's bootstrap data are deleted after its group (P35).
-func (w *p30) checkDataGo(k object.Key) {
+// checkDataDeleted checks that a pool's bootstrap data are deleted after its group (P35).
+func (w *p30) checkDataDeleted(k object.Key) {
 	if w.groups.Of(k) != nil && !w.excuses.lateGroups[k] && !w.belated {
 		w.violate("P35", "the bootstrap data of pool %s were deleted, but its group still exists", k.Name)
 	}
 }
 
-// checkOwned: while the provider owns a size, the manager orders none (P31).
+// checkOwned checks that the manager orders no size while the provider owns it (P31).
 func (w *p30) checkOwned(p *machinepool.Pool, call machinepool.Call) {
-	if r := w.pasts[p.UID]; r != nil && !r.owned.IsZero() && !w.lately(r.owned) {
+	if r := w.poolRecords[p.UID]; r != nil && !r.owned.IsZero() && !w.lately(r.owned) {
 		w.violate("P31", "%s was called for pool %s, whose size is the provider's", call, p.Name)
 	}
 }
@@ -170,21 +170,20 @@ func (w *p30) resizable(r *poolRecord, g *groups.Group) bool {
 	return !r.owned.IsZero() || w.lately(r.released) || w.lately(r.sizedLate) || g != nil && w.lately(g.Resized)
 }
 
-// lately reports whether an order from before then can still take effect. A call that hangs does so
-// as late as that.
+// lately reports whether an order from before then can still take effect, even by a call that hangs.
 func (w *p30) lately(then time.Time) bool {
 	return !then.IsZero() && !w.longAgo(then.Add(w.o.Faults.HangFor))
 }
 
-// checkSize: an ordered size is a wanted size (P30). A shrinking group may be told to keep its
-// size, because its instances are then removed by name.
+// checkSize checks that an ordered size is a wanted size (P30). A group that has to shrink may be ordered
+// to keep its size, because its instances are then removed by name.
 func (w *p30) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) {
-	r, g := w.pasts[p.UID], w.groups.Of(p.Key)
+	r, g := w.poolRecords[p.UID], w.groups.Of(p.Key)
 	if r == nil || w.resizable(r, g) {
 		return
 	}
 	least, most := w.wanted(r)
-	shrinks := call == machinepool.ScalePool && (g == nil || to <= g.Target) // one that is lost has no size
+	shrinks := call == machinepool.ScalePool && (g == nil || to <= g.Target) // a lost group has no size
 	switch {
 	case to < least:
 		w.violate("P30", "pool %s was ordered %d instances, and %d are wanted", p.Name, to, least)
@@ -193,9 +192,9 @@ func (w *p30) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) {
 	}
 }
 
-// checkSurplus: only surplus instances are removed (P30).
+// checkSurplus checks that only surplus instances are removed (P30).
 func (w *p30) checkSurplus(p *machinepool.Pool, ids []string) {
-	r, g := w.pasts[p.UID], w.groups.Of(p.Key)
+	r, g := w.poolRecords[p.UID], w.groups.Of(p.Key)
 	if r == nil || g == nil || w.resizable(r, g) {
 		return
 	}
@@ -210,11 +209,11 @@ func (w *p30) checkSurplus(p *machinepool.Pool, ids []string) {
 	}
 }
 
-// checkEmptied: an instance that the manager removes was chosen before, for that reason, and the
-// choice was stored. Nothing runs on its node, unless its drain's time is up (P34).
+// checkEmptied checks that an instance that the manager removes was chosen for that before, that the
+// choice was stored, and that no pods are on its node, unless its drain has reached its timeout (P34).
 func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.Exit) {
 	stored := w.pool(p.Key)
-	if stored == nil || w.pasts[p.UID] == nil {
+	if stored == nil || w.poolRecords[p.UID] == nil {
 		return
 	}
 	for _, id := range ids {
@@ -234,15 +233,16 @@ func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.E
 	}
 }
 
-// checkGroupGoes: the manager does not delete the group of a pool that stays (P35). A group whose
-// pool was gone may still be being deleted when another pool of that name is made. So may one whose
-// record a call of a dead process took away meanwhile, if there is no group that the call could delete.
-func (w *p30) checkGroupGoes(p *machinepool.Pool) {
+// checkGroupDeleted checks that the manager does not delete the group of a pool that is not being deleted
+// (P35). There are two exceptions. An orphaned group may still be being deleted when another pool of its
+// name is created. And a late call of a dead process may have removed the record of the pool meanwhile;
+// then there is no group that this call could delete.
+func (w *p30) checkGroupDeleted(p *machinepool.Pool) {
 	stored := w.pool(p.Key)
 	if stored == nil || stored.Deleted() {
 		return
 	}
-	if stored.UID != p.UID && w.going[p.Key] == p.UID && w.groups.Of(p.Key) == nil {
+	if stored.UID != p.UID && w.deletionCalls[p.Key] == p.UID && w.groups.Of(p.Key) == nil {
 		return
 	}
 	if orphan := p.UID == ""; !orphan || w.longAgo(stored.CreatedAt) || stored.Status.GroupID == p.Status.GroupID {
@@ -250,8 +250,8 @@ func (w *p30) checkGroupGoes(p *machinepool.Pool) {
 	}
 }
 
-// checkPools checks pools and groups against what must be true at every moment: an instance belongs
-// to one pool and is named once (P33), and no group outlives its pool (P35).
+// checkPools checks that each instance belongs to one pool and is named once (P33), and that no group
+// outlives its pool (P35).
 func (w *p30) checkPools() {
 	if w.o.Pools == nil {
 		return

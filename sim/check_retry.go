@@ -12,16 +12,16 @@ import (
 // refusedCall is a call to the provider that was answered with an error.
 type refusedCall struct {
 	at             time.Time
-	wait           time.Duration // when the recovery table allows the next attempt
-	machine, class int64         // generations at that time
+	wait           time.Duration // how long to wait before the next attempt, by the recovery table
+	machine, class int64         // their generations at that time
 }
 
-// p28: a call that failed is made again when the recovery table says.
+// p28: a call that failed is made again after the wait of the recovery table.
 type p28 struct {
 	*World
-	by              *process                                     // that made the last call
-	refused         map[driver.Method]map[object.Key]refusedCall // calls of that process
-	repeated, early int                                          // calls that were made again after a failure; too early
+	by              *process                                     // the process that made the last call
+	refused         map[driver.Method]map[object.Key]refusedCall // failed calls of that process
+	repeated, early int                                          // how many failed calls were made again, and how many of them too early
 }
 
 func newP28(w *World) *p28 { return &p28{World: w} }
@@ -29,11 +29,11 @@ func newP28(w *World) *p28 { return &p28{World: w} }
 func (w *p28) see(e event) {
 	switch e := e.(type) {
 	case called:
-		w.follow(e.by)
+		w.switchTo(e.by)
 		w.noteRetry(e.call)
 	case answered:
 		if !e.by.dead {
-			w.follow(e.by)
+			w.switchTo(e.by)
 			w.noteAnswer(e.call, e.at, e.err)
 		}
 	case allGone:
@@ -41,19 +41,19 @@ func (w *p28) see(e event) {
 	}
 }
 
-// follow forgets the calls of the process before: a process knows nothing of them.
-func (w *p28) follow(p *process) {
+// switchTo forgets the failed calls of the last process, because a new process does not know them.
+func (w *p28) switchTo(p *process) {
 	if p != w.by {
 		w.by, w.refused = p, map[driver.Method]map[object.Key]refusedCall{}
 	}
 }
 
-// noteRetry takes down whether a call that failed is made again before its time,
-// unless what it was made with has changed.
+// noteRetry counts a call that is made again after a failure, unless the machine or class has changed,
+// and whether it is too early.
 func (w *p28) noteRetry(s driver.CallInfo) {
-	f, was := w.refused[s.Method][s.Object]
+	f, failed := w.refused[s.Method][s.Object]
 	machine, class, known := w.madeWith(s)
-	if !was || !known || f.machine != machine || f.class != class || w.faults[ClockJump] > 0 {
+	if !failed || !known || f.machine != machine || f.class != class || w.faults[ClockJump] > 0 {
 		return
 	}
 	w.repeated++
@@ -62,15 +62,15 @@ func (w *p28) noteRetry(s driver.CallInfo) {
 	}
 }
 
-// checkRetries: of all calls that were made again, few were too early. A refusal may be forgotten
-// if its record met a conflict or was lost.
+// checkRetries checks that not too many calls were made again too early. Some are, because the manager
+// forgets a failure if it can't store it.
 func (w *p28) checkRetries() {
 	if w.repeated >= 8 && 4*w.early > 3*w.repeated {
 		w.violate("P28", "of %d calls to the provider that were made again %d came before their time", w.repeated, w.early)
 	}
 }
 
-// noteAnswer takes down how a call was answered.
+// noteAnswer records how a call was answered.
 func (w *p28) noteAnswer(s driver.CallInfo, at time.Time, err error) {
 	machine, class, known := w.madeWith(s)
 	if err == nil || !known {
@@ -86,8 +86,9 @@ func (w *p28) noteAnswer(s driver.CallInfo, at time.Time, err error) {
 	w.refused[s.Method][s.Object] = refusedCall{at, wait, machine, class}
 }
 
-// madeWith are the generations of what a call is made with that changes a VM;
-// unknown for others, and where VMs of that name are collected as orphans.
+// madeWith returns the generations of the machine and the class of a call that creates or deletes a VM.
+// known is false for other calls, and if the machine may have further VMs, which are collected as
+// orphans.
 func (w *p28) madeWith(s driver.CallInfo) (machine, class int64, known bool) {
 	if s.Method != codes.CreateMachine && s.Method != codes.DeleteMachine {
 		return 0, 0, false

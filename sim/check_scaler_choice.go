@@ -8,11 +8,11 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// choice is what a scaler chose last in a fleet that was at rest.
+// choice is the last choice of a scaler in a fleet that was at rest.
 type choice struct {
 	names      []string
 	at         time.Time
-	generation int64 // of the deployment since
+	generation int64 // of the deployment after the choice
 }
 
 // p20: in a fleet at rest, the machines that a scaler chose are the ones deleted.
@@ -32,7 +32,7 @@ func (w *p20) see(e event) {
 	}
 }
 
-// note records what a scaler was granted.
+// note records a scaler's choice, if the fleet was at rest and nothing else has changed the deployment.
 func (w *p20) note(e scalerChose) {
 	d := e.deployment
 	now := w.deployment(d.Name)
@@ -43,7 +43,8 @@ func (w *p20) note(e scalerChose) {
 	w.chosen[d.UID] = &choice{names: e.names, at: e.began, generation: now.Generation}
 }
 
-// checkChoice checks the deletion of a machine of a set.
+// checkChoice checks that a deleted machine is one that the scaler chose. others are the remaining
+// machines of its set.
 func (w *p20) checkChoice(m *machine.Machine, s *machineset.Set, others []*machine.Machine) {
 	if s.Owner == nil {
 		return
@@ -59,9 +60,9 @@ func (w *p20) checkChoice(m *machine.Machine, s *machineset.Set, others []*machi
 	}
 }
 
-// checkForgotten: in a fleet at rest no choice of a scaler is left (P20). There are two exceptions:
-// the reduction was taken back before the manager saw it, or the choice bears a future time and
-// belongs to a later reduction.
+// checkForgotten checks that in a fleet at rest no choice of a scaler is left (P20). There are two
+// exceptions: the deployment was scaled up again before the manager saw the choice, or the choice has a
+// future time, after a jump of the clock, and belongs to a later reduction.
 func (w *p20) checkForgotten() {
 	if w.faults[ClockJump] > 0 {
 		return

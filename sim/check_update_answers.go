@@ -8,11 +8,11 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// p65: a machine counts as updated in place, or as failed to be, only if the agent of its node has said
-// so since that update was announced to it; without an answer, only at the end of its time.
+// p65: an update in place counts as succeeded or failed only if the node's agent has said so after this
+// update was announced. Without an answer it counts as failed only at the timeout.
 type p65 struct {
 	*World
-	answers map[string][]string // by name of the node, to the present update
+	answers map[string][]string // the agent's answers to the present update, by name of the node
 }
 
 func newP65(w *World) *p65 { return &p65{w, map[string][]string{}} }

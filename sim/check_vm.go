@@ -6,8 +6,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// p13 is about machines and their VMs, with P14: at most one VM lives for a machine, and none whose
-// machine's record is gone.
+// p13 checks P13 and P14: a machine has at most one VM, and no VM exists after its machine's record is
+// gone.
 type p13 struct{ *World }
 
 func (w p13) see(e event) {
@@ -37,11 +37,12 @@ func (w p13) checkVMs(machines []*machine.Machine) {
 	}
 }
 
-// RuleInitialized is the name of the rule that a VM that needs initialization is initialized before its machine runs.
+// RuleInitialized is the name of the rule that a VM that needs initialization is initialized before its
+// machine runs.
 const RuleInitialized = "initialized"
 
-// checkInitialized: no machine runs on a VM that is not initialized yet, unless the provider said
-// that there is nothing to initialize.
+// checkInitialized checks that no machine runs on a VM that is not initialized yet, unless the provider
+// said that there is nothing to initialize.
 func (w p13) checkInitialized(machines []*machine.Machine, vm *drivertest.MemoryVM) {
 	call := codes.InitializeMachine
 	if w.refusals[Refusal{call, codes.Unimplemented}]+w.refusals[Refusal{call, codes.NotFound}] > 0 {
