@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// BenchmarkReadMachine measures the cost of each change that a cache sees.
+// BenchmarkReadMachine measures the cost that each change of a machine has for a cache.
 func BenchmarkReadMachine(b *testing.B) {
 	w := machines.typed(b, machines.store(b, terminating("Initiate node drain"), machines.full()))
 	b.ReportAllocs()
@@ -17,7 +17,7 @@ func BenchmarkReadMachine(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdateStatus measures the cost of each write.
+// BenchmarkUpdateStatus measures the cost of making the patch for a change of a status.
 func BenchmarkUpdateStatus(b *testing.B) {
 	w := machines.typed(b, terminating("Initiate node drain"))
 	m, _ := machines.Read(w)

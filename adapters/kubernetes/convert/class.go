@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Classes translates classes. A secret that a class names without a namespace
-// reads as one in no namespace.
+// Classes translates classes. If a class names a secret without a namespace, the namespace stays
+// empty.
 func Classes(keys Keys) *Kind[*v1alpha1.MachineClass, *machine.Class] {
 	return &Kind[*v1alpha1.MachineClass, *machine.Class]{
 		name: "class", keys: keys,

@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// encode writes what a pointer points to: text for strings, numbers, percentages and durations, else a
-// line without fields that are zero. It returns nothing for zero.
+// encode returns the text of what a pointer points to: a plain text for strings, numbers, percentages,
+// times and durations, else a line without fields that are zero. It returns "" for a zero value.
 func encode(pointer any) (string, error) {
 	v := reflect.ValueOf(pointer).Elem()
 	if v.IsZero() {
@@ -39,8 +39,8 @@ func encode(pointer any) (string, error) {
 	return lineOf("", value)
 }
 
-// decode is the reverse. Fields that the text omits are zero. After an error the value is as it
-// was.
+// decode is the reverse of encode. Fields that the text omits become zero. After an error the value is
+// unchanged.
 func decode(text string, pointer any) error {
 	v := reflect.ValueOf(pointer).Elem()
 	fresh := reflect.New(v.Type())
@@ -84,12 +84,11 @@ func decodeInto(text string, fresh reflect.Value) error {
 	return tree.into(fresh.Elem())
 }
 
-// stamp cuts off fractions of a second.
+// stamp formats a time. Fractions of a second are cut off.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// compact turns a value into what can be written short: structs become maps of their
-// fields that are not zero, under names that begin small. It reports whether there is anything to
-// write.
+// compact turns a value into one for lineOf: structs become maps of their fields that are not zero. It
+// returns false if there is nothing to write.
 func compact(v reflect.Value) (any, bool) {
 	switch x := v.Interface().(type) {
 	case time.Time:
@@ -104,7 +103,7 @@ func compact(v reflect.Value) (any, bool) {
 		if v.IsNil() {
 			return nil, false
 		}
-		value, _ := compact(v.Elem()) // its existence alone says something
+		value, _ := compact(v.Elem()) // a pointer to zero is written: it is not nil
 		return value, true
 	case reflect.Struct:
 		object := map[string]any{}
@@ -133,7 +132,8 @@ func addFields(object map[string]any, v reflect.Value) {
 	}
 }
 
-// fieldName is how a field is spelled.
+// fieldName returns the name of a Go field in a record: it begins with a small letter, and ID becomes
+// id.
 func fieldName(name string) string {
 	if name == strings.ToUpper(name) {
 		return strings.ToLower(name)

@@ -10,14 +10,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// condition is a stored condition of any kind: what the library knows of it, and a time besides (of
-// the heartbeat, or of the last change).
+// condition is a stored condition of any kind: the library's condition, and a time that only the
+// stored one has (of the last heartbeat, or of the last update).
 type condition struct {
 	object.Condition
-	beside metav1.Time
+	extraTime metav1.Time
 }
 
-// conditions say how to read and write the list of one kind.
+// conditions reads and writes the conditions of one kind.
 type conditions[T any] struct {
 	decode func(*T) condition
 	encode func(condition) T
@@ -30,7 +30,7 @@ var nodeConditions = conditions[corev1.NodeCondition]{
 	func(c condition) corev1.NodeCondition {
 		return corev1.NodeCondition{
 			Type: corev1.NodeConditionType(c.Type), Status: corev1.ConditionStatus(c.Status),
-			LastTransitionTime: metav1.NewTime(c.Since), LastHeartbeatTime: c.beside, Reason: c.Reason, Message: c.Message,
+			LastTransitionTime: metav1.NewTime(c.Since), LastHeartbeatTime: c.extraTime, Reason: c.Reason, Message: c.Message,
 		}
 	},
 }
@@ -54,7 +54,7 @@ var deploymentConditions = conditions[v1alpha1.MachineDeploymentCondition]{
 	func(c condition) v1alpha1.MachineDeploymentCondition {
 		return v1alpha1.MachineDeploymentCondition{
 			Type: v1alpha1.MachineDeploymentConditionType(c.Type), Status: v1alpha1.ConditionStatus(c.Status),
-			LastTransitionTime: metav1.NewTime(c.Since), LastUpdateTime: c.beside, Reason: c.Reason, Message: c.Message,
+			LastTransitionTime: metav1.NewTime(c.Since), LastUpdateTime: c.extraTime, Reason: c.Reason, Message: c.Message,
 		}
 	},
 }
@@ -73,20 +73,19 @@ func (k conditions[T]) read(list []T) (all []object.Condition) {
 	return all
 }
 
-// write changes the list if needed. A condition that was there keeps the time beside it, unless it
-// has changed and is younger. A new one begins with the time of its status.
+// write changes the list if the conditions differ.
 func (k conditions[T]) write(list *[]T, was, now []object.Condition) {
 	if slices.EqualFunc(was, now, sameCondition) {
 		return
 	}
 	var out []T
 	for _, c := range now {
-		out = append(out, k.encode(condition{c, k.beside(*list, c)}))
+		out = append(out, k.encode(condition{c, k.extraTime(*list, c)}))
 	}
 	*list = out
 }
 
-// splitRecord separates the conditions of a machine from the record among them.
+// splitRecord separates the conditions of a machine from the condition with its record.
 func splitRecord(all []object.Condition) (others []object.Condition, record string) {
 	for _, c := range all {
 		if c.Type == RecordType {
@@ -98,7 +97,7 @@ func splitRecord(all []object.Condition) (others []object.Condition, record stri
 	return others, record
 }
 
-// withRecord is the reverse of splitRecord. An empty record takes no condition.
+// withRecord is the reverse of splitRecord. For an empty record it adds no condition.
 func withRecord(others []object.Condition, record string) []object.Condition {
 	all, _ := splitRecord(others)
 	if record == "" {
@@ -107,21 +106,23 @@ func withRecord(others []object.Condition, record string) []object.Condition {
 	return append(all, object.Condition{Type: RecordType, Status: object.True, Reason: "Record", Message: record})
 }
 
-// beside returns the time beside a condition that may be in the list already.
-func (k conditions[T]) beside(list []T, c object.Condition) metav1.Time {
+// extraTime returns the extra time to store with a condition. An unchanged condition keeps its own. For
+// a new or changed one it is the time of the status, but not earlier than before.
+func (k conditions[T]) extraTime(list []T, c object.Condition) metav1.Time {
 	latest := metav1.NewTime(c.Since)
 	for i := range list {
 		old := k.decode(&list[i])
 		if sameCondition(old.Condition, c) {
-			return old.beside
+			return old.extraTime
 		}
-		if old.Type == c.Type && latest.Before(&old.beside) {
-			latest = old.beside
+		if old.Type == c.Type && latest.Before(&old.extraTime) {
+			latest = old.extraTime
 		}
 	}
 	return latest
 }
 
+// sameCondition compares conditions, their times as instants.
 func sameCondition(a, b object.Condition) bool {
 	since := b.Since
 	b.Since = a.Since

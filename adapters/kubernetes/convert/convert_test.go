@@ -20,21 +20,21 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// keys are those of every test.
+// keys are the keys of all tests.
 var keys = convert.DefaultKeys()
 
-// tested is a kind with what tests of all kinds need.
+// tested is a kind with functions that the tests of all kinds use.
 type tested[W metav1.Object, C object.Object[C]] struct {
 	*convert.Kind[W, C]
 	blank func() C
 	empty func() W
 }
 
-// tester is what the tests do to each kind.
+// tester has the tests of one kind. tested implements it.
 type tester interface {
 	leaves(t *testing.T)
 	roundTrip(t *rapid.T)
-	foreign(t *testing.T, a, b []byte)
+	anyStored(t *testing.T, a, b []byte)
 }
 
 // apply carries out a merge patch (RFC 7386).
@@ -64,7 +64,7 @@ func parse(t require.TestingT, text []byte) map[string]any {
 	return doc
 }
 
-// typed is a stored document as a client reads it.
+// typed returns a stored document as the Go type, as a client reads it.
 func (k *tested[W, C]) typed(t require.TestingT, doc map[string]any) W {
 	text, err := json.Marshal(doc)
 	require.NoError(t, err)
@@ -73,15 +73,15 @@ func (k *tested[W, C]) typed(t require.TestingT, doc map[string]any) W {
 	return w
 }
 
-// document is a stored object as the server has it.
+// document returns a stored object as generic JSON.
 func (k *tested[W, C]) document(t require.TestingT, w W) map[string]any {
 	text, err := json.Marshal(w)
 	require.NoError(t, err)
 	return parse(t, text)
 }
 
-// store updates a document to what c says, as an API server does: with one patch for metadata and
-// spec, and one each for the status in annotations and in the status.
+// store updates a document to c as an API server does: by one patch for metadata and spec, one for the
+// parts of the status that are in annotations, and one for the status. It checks the result.
 func (k *tested[W, C]) store(t require.TestingT, doc map[string]any, c C) map[string]any {
 	patch, err := k.Update(k.typed(t, doc), c)
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func (k *tested[W, C]) store(t require.TestingT, doc map[string]any, c C) map[st
 		p := parse(t, patch)
 		require.Len(t, p, 1, "%s", patch)
 		doc = apply(doc, map[string]any{"metadata": map[string]any{"annotations": p["metadata"].(map[string]any)["annotations"]}})
-		k.between(t, doc)
+		k.checkReadable(t, doc)
 	}
 	patch, err = k.UpdateStatus(k.typed(t, doc), c)
 	require.NoError(t, err)
@@ -106,25 +106,26 @@ func (k *tested[W, C]) store(t require.TestingT, doc map[string]any, c C) map[st
 		require.Len(t, p, 1, "%s", patch)
 		doc = apply(doc, p)
 	}
-	k.settled(t, doc, c)
+	k.checkStored(t, doc, c)
 	return doc
 }
 
-// between: what is stored after the first of the two patches of a status can be read.
-func (k *tested[W, C]) between(t require.TestingT, doc map[string]any) {
+// checkReadable checks that the records of a document can be read after the first of the two patches
+// of a status.
+func (k *tested[W, C]) checkReadable(t require.TestingT, doc map[string]any) {
 	_, problems := k.Read(k.typed(t, doc))
 	for _, p := range problems {
 		require.NotContains(t, p.Field, "record")
 	}
 }
 
-// settled: what is stored says what c does, and is not written again.
-func (k *tested[W, C]) settled(t require.TestingT, doc map[string]any, c C) {
+// checkStored checks that a document reads as c, and that nothing would be written again.
+func (k *tested[W, C]) checkStored(t require.TestingT, doc map[string]any, c C) {
 	w := k.typed(t, doc)
 	read, _ := k.Read(w)
 	m, want := read.ObjectMeta(), c.Clone()
 	copyStored(want.ObjectMeta(), m)
-	writeOut(want)
+	setDefaultStrategy(want)
 	require.Equal(t, convert.Canonical(want), convert.Canonical(read))
 	for _, o := range []C{read, want} {
 		patch, err := k.Update(w, o)
@@ -139,20 +140,20 @@ func (k *tested[W, C]) settled(t require.TestingT, doc map[string]any, c C) {
 	}
 }
 
-// writeOut names what is stored by name: the strategy that is not set.
-func writeOut(o any) {
+// setDefaultStrategy replaces a strategy that is not set by the default, which is stored instead.
+func setDefaultStrategy(o any) {
 	if d, ok := o.(*deployment.Deployment); ok && d.Spec.Strategy == (deployment.Strategy{}) {
 		d.Spec.Strategy = deployment.DefaultStrategy()
 	}
 }
 
-// copyStored copies what is the store's to write.
+// copyStored copies the fields that only a store sets.
 func copyStored(to, from *object.Meta) {
 	to.Key, to.UID, to.Version, to.Generation = from.Key, from.UID, from.Version, from.Generation
 	to.CreatedAt, to.DeletedAt = from.CreatedAt, from.DeletedAt
 }
 
-// notStored are fields that belong to the store.
+// notStored are the fields that only a store sets.
 var notStored = []string{
 	"Meta.Key.Namespace", "Meta.Key.Name", "Meta.UID", "Meta.Version", "Meta.Generation", "Meta.CreatedAt", "Meta.DeletedAt",
 }
@@ -160,6 +161,7 @@ var notStored = []string{
 // notOfTemplates are fields that a template does not have.
 var notOfTemplates = []string{"ProviderID", "NodeName", "InPlace", "Marks.Avoid", "Marks.Keep"}
 
+// skipped reports whether the tests of all fields leave out a field.
 func skipped(path string) bool {
 	if rest, ok := strings.CutPrefix(path, "Spec.Template.Spec."); ok && slices.Contains(notOfTemplates, rest) {
 		return rest != "ProviderID"
@@ -167,7 +169,7 @@ func skipped(path string) bool {
 	return slices.Contains(notStored, path)
 }
 
-// leaves: every field of the library's kind is stored.
+// leaves tests that every field of the library's kind is stored.
 func (k *tested[W, C]) leaves(t *testing.T) {
 	all := leaves(reflect.TypeOf(k.blank()).Elem(), "", func(root reflect.Value) reflect.Value { return root })
 	count := 0
@@ -179,17 +181,17 @@ func (k *tested[W, C]) leaves(t *testing.T) {
 		t.Run(l.path, func(t *testing.T) {
 			c := k.blank()
 			l.set(reflect.ValueOf(c).Elem(), sample(l))
-			k.classified(c)
+			k.setClassKind(c)
 			doc := k.store(t, map[string]any{}, c)
 			read, problems := k.Read(k.typed(t, doc))
 			assert.Empty(t, problems)
 			copyStored(c.ObjectMeta(), read.ObjectMeta())
-			writeOut(c)
+			setDefaultStrategy(c)
 			assert.Equal(t, c, read)
-			text, err := json.Marshal(k.store(t, doc, k.blank())) // and it can be undone
+			text, err := json.Marshal(k.store(t, doc, k.blank())) // the field can be reset, too
 			require.NoError(t, err)
 			own := strings.NewReplacer(keys.SpecChanges, "", keys.DeploymentChanges, "").Replace(string(text))
-			assert.NotContains(t, own, "millwright-go/", "a record is left that says nothing")
+			assert.NotContains(t, own, "millwright-go/", "an empty record is left")
 			assert.NotContains(t, own, convert.RecordType)
 			assert.NotContains(t, own, "failedMachines")
 		})
@@ -197,11 +199,11 @@ func (k *tested[W, C]) leaves(t *testing.T) {
 	require.Greater(t, count, 4)
 }
 
-// strange is a field that this project does not know.
-const strange = "strange"
+// unknownField is the name of a field that this project does not know.
+const unknownField = "unknownField"
 
-// spread adds unknown fields to the objects at these paths.
-func spread(doc map[string]any, lists ...string) {
+// addUnknown adds an unknown field to the objects at these paths.
+func addUnknown(doc map[string]any, lists ...string) {
 	for _, path := range lists {
 		at := doc
 		for step := range strings.FieldsSeq(path) {
@@ -212,28 +214,29 @@ func spread(doc map[string]any, lists ...string) {
 			}
 			at = inner
 		}
-		at[strange] = map[string]any{"kept": []any{"yes"}}
+		at[unknownField] = map[string]any{"kept": []any{"yes"}}
 	}
 }
 
-func count(value any) (n int) {
+// countUnknown counts the unknown fields in a document.
+func countUnknown(value any) (n int) {
 	switch value := value.(type) {
 	case map[string]any:
-		if _, ok := value[strange]; ok {
+		if _, ok := value[unknownField]; ok {
 			n++
 		}
 		for _, v := range value {
-			n += count(v)
+			n += countUnknown(v)
 		}
 	case []any:
 		for _, v := range value {
-			n += count(v)
+			n += countUnknown(v)
 		}
 	}
 	return n
 }
 
-// roundTrip: any object can become any other, and no unknown field is lost.
+// roundTrip tests that any object can be changed to any other, and that no unknown field is lost.
 func (k *tested[W, C]) roundTrip(t *rapid.T) {
 	draw := func(label string) C {
 		c := k.blank()
@@ -243,32 +246,32 @@ func (k *tested[W, C]) roundTrip(t *rapid.T) {
 		if m.Owner != nil && m.Owner.UID == "" {
 			m.Owner.UID = "u"
 		}
-		k.tame(c)
+		k.normalize(c)
 		return c
 	}
 	doc := k.store(t, map[string]any{}, draw("first"))
 	places := []string{"", "metadata", "spec", "status", "spec template spec", "spec template metadata"}
-	spread(doc, places...)
+	addUnknown(doc, places...)
 	doc["metadata"].(map[string]any)["resourceVersion"] = "12"
 	first := draw("second")
 	first.ObjectMeta().Version = "12"
 	doc = k.store(t, doc, first)
-	require.Equal(t, len(places), count(doc), "an unknown field was lost")
+	require.Equal(t, len(places), countUnknown(doc), "an unknown field was lost")
 	k.store(t, doc, draw("third"))
 }
 
-// tame removes what no object of the library holds.
-func (k *tested[W, C]) tame(c C) {
+// normalize removes values that no object of the library has.
+func (k *tested[W, C]) normalize(c C) {
 	for _, l := range leaves(reflect.TypeOf(c).Elem(), "", func(root reflect.Value) reflect.Value { return root }) {
 		if rest, ok := strings.CutPrefix(l.path, "Spec.Template.Spec."); ok && slices.Contains(notOfTemplates, rest) {
 			l.set(reflect.ValueOf(c).Elem(), reflect.Zero(l.typ).Interface())
 		}
 	}
-	k.classified(c)
+	k.setClassKind(c)
 }
 
-// classified gives a class that has a name and no kind the kind that it reads as.
-func (k *tested[W, C]) classified(c C) {
+// setClassKind sets the kind of a class that has a name and no kind, as reading does.
+func (k *tested[W, C]) setClassKind(c C) {
 	spec := reflect.ValueOf(c).Elem().FieldByName("Spec")
 	if spec.IsValid() && spec.FieldByName("Template").IsValid() {
 		spec = spec.FieldByName("Template").FieldByName("Spec")
@@ -282,20 +285,20 @@ func (k *tested[W, C]) classified(c C) {
 	}
 }
 
-// foreign: any stored object is read without a panic and left as it is, and can be changed to say
-// what any other object says.
-func (k *tested[W, C]) foreign(t *testing.T, a, b []byte) {
+// anyStored tests that any stored object can be read, is not changed by that, and can be changed to
+// any other.
+func (k *tested[W, C]) anyStored(t *testing.T, a, b []byte) {
 	from, to := k.empty(), k.empty()
 	if json.Unmarshal(a, from) != nil || json.Unmarshal(b, to) != nil {
 		return
 	}
 	text, err := json.Marshal(from)
 	if err != nil {
-		return // such as a time beyond the year 9999
+		return // for example a time after the year 9999
 	}
 	doc := parse(t, text)
 	c, _ := k.Read(k.typed(t, doc))
-	k.settled(t, doc, c)
+	k.checkStored(t, doc, c)
 	d, _ := k.Read(to)
 	copyStored(d.ObjectMeta(), c.ObjectMeta())
 	if patch, err := k.Update(from, d); err != nil {

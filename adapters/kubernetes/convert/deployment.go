@@ -29,7 +29,7 @@ func Deployments(keys Keys) *Kind[*v1alpha1.MachineDeployment, *deployment.Deplo
 	}
 }
 
-// deploymentNotes are the parts of a status without a field.
+// deploymentNotes are the parts of a status that have no field in the established kind.
 var deploymentNotes = []record[*deployment.Deployment]{
 	{"preserved", func(d *deployment.Deployment) any { return &d.Status.Preserved }},
 	{"failing", func(d *deployment.Deployment) any { return &d.Status.Failing }},
@@ -49,13 +49,13 @@ func readDeployment(r *reader, w *v1alpha1.MachineDeployment, d *deployment.Depl
 	s.Replicas, s.Paused, s.AutoPreserve = from.Replicas, from.Paused, from.AutoPreserveFailedMachineMax
 	s.Selector, s.Template = readSelector(from.Selector), readTemplate(&from.Template)
 	s.Strategy = r.strategy(&from.Strategy, s.Strategy.StopAfter)
-	s.MinReady = minReady(from.MinReadySeconds)
+	s.MinReady = secondsOf(from.MinReadySeconds)
 	s.RevisionHistoryLimit = copied(from.RevisionHistoryLimit)
 	if from.RollbackTo != nil {
 		s.RollbackTo = &deployment.Rollback{Revision: from.RollbackTo.Revision}
 	}
 	if from.ProgressDeadlineSeconds != nil {
-		s.ProgressDeadline = minReady(*from.ProgressDeadlineSeconds)
+		s.ProgressDeadline = secondsOf(*from.ProgressDeadlineSeconds)
 	}
 
 	n := r.notes(w, r.keys.DeploymentRecord)
@@ -97,10 +97,10 @@ func copied[T any](p *T) *T {
 
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// orchestrationAuto is how Automatic is spelled, if at all.
+// orchestrationAuto is how Automatic is stored, if it is stored.
 const orchestrationAuto v1alpha1.OrchestrationType = "Auto"
 
-// strategy reads a strategy. stopAfter is what an annotation says.
+// strategy reads a strategy. stopAfter is from an annotation.
 func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy, stopAfter rollout.IntOrPercent) deployment.Strategy {
 	s := deployment.Strategy{Kind: deployment.StrategyKind(w.Type), StopAfter: stopAfter}
 	bounds, unset := v1alpha1.UpdateConfiguration{}, rollout.IntOrPercent{Value: 1}
@@ -109,7 +109,7 @@ func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy, stopAfter rollo
 	}
 	switch {
 	case s.Kind == deployment.InPlaceUpdate:
-		unset.Value = 0 // no machine is made except for a requested surge
+		unset.Value = 0 // an update in place creates no machine unless there is a maxSurge
 		if w.InPlaceUpdate != nil {
 			bounds = w.InPlaceUpdate.UpdateConfiguration
 		}
@@ -119,12 +119,13 @@ func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy, stopAfter rollo
 	s.MaxSurge = r.bound("spec.strategy.maxSurge", bounds.MaxSurge, unset)
 	s.MaxUnavailable = r.bound("spec.strategy.maxUnavailable", bounds.MaxUnavailable, unset)
 	if s == (deployment.Strategy{}) {
-		s.Kind = deployment.RollingUpdate // the object says 0 and 0, which is not the same as nothing
+		s.Kind = deployment.RollingUpdate // both bounds are 0, which must not read as no strategy at all
 	}
 	return s
 }
 
-// bound reads what is no number as a negative one, on which nothing is done.
+// bound reads a bound. A text that is no valid bound is reported, and becomes an invalid value, so that
+// nothing is done.
 func (r *reader) bound(field string, w *intstr.IntOrString, unset rollout.IntOrPercent) rollout.IntOrPercent {
 	switch {
 	case w == nil:
@@ -145,7 +146,7 @@ func (r *reader) bound(field string, w *intstr.IntOrString, unset rollout.IntOrP
 }
 
 func writeStrategy(w *v1alpha1.MachineDeploymentStrategy, was, now *deployment.Strategy) {
-	if *now == (deployment.Strategy{}) { // the kind has other defaults
+	if *now == (deployment.Strategy{}) { // the stored kind has other defaults
 		unset := deployment.DefaultStrategy()
 		now = &unset
 	}
@@ -156,7 +157,7 @@ func writeStrategy(w *v1alpha1.MachineDeploymentStrategy, was, now *deployment.S
 		}
 		w.InPlaceUpdate.OrchestrationType = v1alpha1.OrchestrationType(now.Orchestration)
 	}
-	reads := (&reader{problems: &problems{}}).strategy(w, now.StopAfter) // in the place that counts now
+	reads := (&reader{problems: &problems{}}).strategy(w, now.StopAfter) // bounds of the kind of now
 	if reads.MaxSurge == now.MaxSurge && reads.MaxUnavailable == now.MaxUnavailable {
 		return
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Fields of a taint or a condition that the library does not know stay with it.
+// A taint or condition that stays keeps the fields that the library does not know.
 func TestTaintsAndConditionsKeepWhatIsUnknown(t *testing.T) {
 	added, beat := metav1.NewTime(begin), metav1.NewTime(begin.Add(time.Minute))
 	w := &corev1.Node{}
@@ -42,10 +42,10 @@ func TestTaintsAndConditionsKeepWhatIsUnknown(t *testing.T) {
 	assert.Nil(t, after.Spec.Taints[1].TimeAdded)
 	require.Len(t, after.Status.Conditions, 2)
 	assert.Equal(t, beat.UTC(), after.Status.Conditions[0].LastHeartbeatTime.UTC())
-	assert.Equal(t, begin.Add(time.Hour), after.Status.Conditions[1].LastHeartbeatTime.UTC(), "that of a changed one")
+	assert.Equal(t, begin.Add(time.Hour), after.Status.Conditions[1].LastHeartbeatTime.UTC(), "a changed condition gets the time of its change")
 }
 
-// Quantities keep their notation; an invalid one is refused.
+// Quantities keep their stored notation. An invalid quantity is refused.
 func TestQuantities(t *testing.T) {
 	doc := map[string]any{"nodeTemplate": map[string]any{"capacity": map[string]any{"cpu": "1000m", "memory": "1024Mi"}}, "providerSpec": map[string]any{}}
 	c, _ := classes.Read(classes.typed(t, doc))
@@ -63,7 +63,8 @@ func TestQuantities(t *testing.T) {
 	assert.ErrorIs(t, err, object.ErrInvalid)
 }
 
-// A merge patch can't say null, and nothing else is said instead.
+// A provider spec with a field that is null is refused, because a merge patch can't write it. Invalid
+// JSON is refused, too.
 func TestProviderSpecsThatCannotBeWritten(t *testing.T) {
 	for spec, ok := range map[string]bool{
 		`{"a":{"b":null}}`: false, `{"a":[null]}`: true, `{"a":`: false, `{}`: true, "": true,
@@ -74,7 +75,7 @@ func TestProviderSpecsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A new object is complete but for its status.
+// A new object has all fields but its status and what the server sets.
 func TestCreate(t *testing.T) {
 	m := &machine.Machine{}
 	m.Namespace, m.Name, m.UID, m.Version, m.Generation = "fleet", "m", "mine", "7", 9
@@ -89,7 +90,7 @@ func TestCreate(t *testing.T) {
 	assert.Equal(t, want, w)
 }
 
-// Bounds that are not set are those that the established kinds have.
+// Bounds that are not set have the defaults of the established kinds.
 func TestBoundsThatAreNotSet(t *testing.T) {
 	one := rollout.IntOrPercent{Value: 1}
 	for kind, want := range map[string]rollout.IntOrPercent{"": one, "RollingUpdate": one, "InPlaceUpdate": {}} {
@@ -102,7 +103,7 @@ func TestBoundsThatAreNotSet(t *testing.T) {
 	}
 }
 
-// An explicit 0 and 0 is not a strategy that is not set: one machine may be missing, with a warning.
+// Two bounds of 0 are not the same as no strategy: one machine may be unavailable.
 func TestBoundsOfZero(t *testing.T) {
 	doc := map[string]any{"spec": map[string]any{"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": 0, "maxUnavailable": 0}}}}
 	d, _ := deployments.Read(deployments.typed(t, doc))
@@ -112,7 +113,7 @@ func TestBoundsOfZero(t *testing.T) {
 	assert.Empty(t, string(patch))
 }
 
-// Bounds are written where the strategy looks for them.
+// When the kind of a strategy changes, the bounds are written to the field of the new kind.
 func TestBoundsFollowTheStrategy(t *testing.T) {
 	doc := map[string]any{"spec": map[string]any{"strategy": map[string]any{
 		"type": "InPlaceUpdate", "inPlaceUpdate": map[string]any{"maxSurge": "20%", "orchestrationType": "Auto"}, "rollingUpdate": map[string]any{"maxSurge": 3},
@@ -125,7 +126,7 @@ func TestBoundsFollowTheStrategy(t *testing.T) {
 	assert.JSONEq(t, `{"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":"20%","maxUnavailable":0}}}}`, string(patch))
 }
 
-// Conditions of nodes: a list that is empty is none but the usual ones.
+// An empty list of node conditions is not the same as none: it does not mean the defaults.
 func TestNodeConditionsOfAMachine(t *testing.T) {
 	for text, want := range map[string][]string{"": {}, " , ": {}, "A, B,": {"A", "B"}} {
 		w := &v1alpha1.Machine{}
@@ -140,7 +141,7 @@ func TestNodeConditionsOfAMachine(t *testing.T) {
 	}
 }
 
-// No error or text here shows what a secret holds.
+// No error or text shows the data of a secret.
 func TestErrorsShowNoSecret(t *testing.T) {
 	s := &machine.Secret{Data: map[string][]byte{"password": []byte("hunter2")}}
 	s.Name = "s"
@@ -150,11 +151,11 @@ func TestErrorsShowNoSecret(t *testing.T) {
 	assert.Equal(t, s.Data, read.Data)
 	assert.NotContains(t, fmt.Sprint(problems, err, read), "hunter2")
 	read.Data["password"][0] = 'b'
-	assert.Equal(t, "hunter2", string(w.Data["password"]), "it shares its bytes")
+	assert.Equal(t, "hunter2", string(w.Data["password"]), "the object that was read shares memory with the stored one")
 }
 
-// The spelling of records is part of what is stored: a field that is renamed in the library must be
-// read under its old name.
+// The texts of records are stored for a long time. If a field is renamed in the library, it must still
+// be read by its old name.
 func TestSpellingOfRecords(t *testing.T) {
 	for want, value := range map[string]any{
 		"":                     new(time.Duration),
@@ -186,13 +187,13 @@ func TestSpellingOfRecords(t *testing.T) {
 		assert.Error(t, convert.Decode(text, value), text)
 		encoded, err := convert.Encode(value)
 		require.NoError(t, err)
-		assert.Empty(t, encoded, "what can't be read leaves the value as it was")
+		assert.Empty(t, encoded, "a text that can't be read has changed the value")
 	}
 }
 
 func pointer[T any](v T) *T { return &v }
 
-// Two keys that are the same would store two things in one place.
+// No two keys are the same: otherwise two values would be stored in one place.
 func TestKeysAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, key := range []string{
@@ -207,7 +208,7 @@ func TestKeysAreDistinct(t *testing.T) {
 	}
 }
 
-// More seconds than a field can hold become as many as it can.
+// If there are more seconds than a field can hold, it gets the largest value that it can hold.
 func TestSecondsAreBounded(t *testing.T) {
 	s := &machineset.Set{}
 	for d, want := range map[time.Duration]int32{1 << 62: 2147483647, -1 << 62: -2147483648, 90 * time.Second: 90, 1500 * time.Millisecond: 1} {
@@ -218,7 +219,7 @@ func TestSecondsAreBounded(t *testing.T) {
 	}
 }
 
-// A size of zero is written, because an API server shows no scale of an object that omits it.
+// A size of zero is written: without it, the scale subresource of an object fails.
 func TestZeroReplicasAreSaid(t *testing.T) {
 	stored := sets.typed(t, map[string]any{"spec": map[string]any{"replicas": 3, "minReadySeconds": 5}})
 	s, _ := sets.Read(stored)
@@ -233,5 +234,5 @@ func TestZeroReplicasAreSaid(t *testing.T) {
 	assert.Contains(t, string(text), `"replicas":0`)
 	patch, err = sets.Update(&v1alpha1.MachineSet{}, &machineset.Set{})
 	require.NoError(t, err)
-	assert.Nil(t, patch, "what is open stays open")
+	assert.Nil(t, patch, "a size that is not set must not be written without a change")
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Pod returns what a drain needs to know of a pod. It shares nothing with the pod. Budgets are not
-// resolved.
+// Pod returns a pod as a drain sees it. The result shares no memory with w.
 func Pod(w *corev1.Pod) *drain.Pod {
 	p := &drain.Pod{
 		Key: key(w), UID: string(w.UID), Owner: podOwner(w),
@@ -47,13 +46,14 @@ func Pod(w *corev1.Pod) *drain.Pod {
 	return p
 }
 
-// Ready reports whether a pod that has this condition is ready, for its budgets too.
+// Ready reports whether this condition says that its pod is ready. Disruption budgets count ready pods
+// in the same way.
 func Ready(c corev1.PodCondition) bool {
 	return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 }
 
-// ToleratesCordon reports whether a pod that has this may be bound to a cordoned node: it matches the
-// taint node.kubernetes.io/unschedulable:NoSchedule, which has no value.
+// ToleratesCordon reports whether a pod with this toleration may be bound to a cordoned node: whether
+// it matches the taint node.kubernetes.io/unschedulable:NoSchedule, which has no value.
 func ToleratesCordon(t corev1.Toleration) bool {
 	effect := t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule
 	key := t.Key == corev1.TaintNodeUnschedulable || t.Key == "" && t.Operator == corev1.TolerationOpExists
@@ -61,7 +61,7 @@ func ToleratesCordon(t corev1.Toleration) bool {
 	return effect && key && (t.Operator == corev1.TolerationOpExists || equal)
 }
 
-// seconds returns a duration that does not overflow.
+// seconds returns n seconds, or the nearest duration that does not overflow.
 func seconds(n int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Second)
 	return time.Duration(max(-most, min(n, most))) * time.Second
@@ -71,7 +71,7 @@ func key(w metav1.Object) object.Key {
 	return object.Key{Namespace: w.GetNamespace(), Name: w.GetName()}
 }
 
-// deletion returns when deletion takes effect, or zero if it was not requested.
+// deletion returns the deletion timestamp, or zero if no deletion was requested.
 func deletion(w metav1.Object) time.Time {
 	at := w.GetDeletionTimestamp()
 	if at == nil {
@@ -88,8 +88,8 @@ func controller(w metav1.Object) *object.Owner {
 	return nil
 }
 
-// podOwner returns the controller of a pod. Its kind has its API group appended unless Kubernetes defines
-// it: a DaemonSet of apps.kruise.io is not the DaemonSet of apps.
+// podOwner returns the controller of a pod. The API group is appended to its kind, unless the group is
+// one of Kubernetes: a DaemonSet of apps.kruise.io is not the DaemonSet of apps.
 func podOwner(w metav1.Object) *object.Owner {
 	owner := controller(w)
 	if owner == nil {
@@ -132,8 +132,8 @@ func Volume(w *corev1.PersistentVolume) *drain.Volume {
 	return v
 }
 
-// attacher returns the driver that attaches a volume, and its name there. The CSI drivers that have
-// replaced the kinds of volumes from before CSI attach those. It returns nothing if no driver
+// attacher returns the driver that attaches a volume, and the driver's name for the volume. For volume
+// kinds from before CSI it is the CSI driver that has replaced them. It returns nothing if no driver
 // attaches the volume.
 func attacher(s *corev1.PersistentVolumeSource) (driver, handle string) {
 	switch {
@@ -153,8 +153,8 @@ func attacher(s *corev1.PersistentVolumeSource) (driver, handle string) {
 	return "", ""
 }
 
-// Attachment returns an attachment as a drain sees it. One of a volume that is in the pod's own
-// spec names no volume.
+// Attachment returns an attachment as a drain sees it. If the volume is inline in the spec of a pod,
+// Volume is empty.
 func Attachment(w *storagev1.VolumeAttachment) *drain.Attachment {
 	a := &drain.Attachment{Name: w.Name, Node: w.Spec.NodeName, Attached: w.Status.Attached, DeletedAt: deletion(w)}
 	if name := w.Spec.Source.PersistentVolumeName; name != nil {

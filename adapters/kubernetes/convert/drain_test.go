@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// stored parses a stored object.
 func stored[T any](t *testing.T, text string) *T {
 	t.Helper()
 	w := new(T)
@@ -89,8 +90,8 @@ func TestBudgets(t *testing.T) {
 		AlwaysAllow: true, Generation: 4, ObservedGeneration: 3, DisruptionsAllowed: 1, CurrentHealthy: 2, DesiredHealthy: 5, ExpectedPods: 6, Disrupted: 1,
 	}, b)
 	pod := &drain.Pod{}
-	assert.False(t, convert.Budget(&policyv1.PodDisruptionBudget{}).Selects(pod), "without a selector it picks none")
-	assert.True(t, convert.Budget(stored[policyv1.PodDisruptionBudget](t, `{"spec":{"selector":{}}}`)).Selects(pod), "an empty one picks all")
+	assert.False(t, convert.Budget(&policyv1.PodDisruptionBudget{}).Selects(pod), "a budget without a selector selects a pod")
+	assert.True(t, convert.Budget(stored[policyv1.PodDisruptionBudget](t, `{"spec":{"selector":{}}}`)).Selects(pod), "a budget with an empty selector does not select a pod")
 }
 
 func TestVolumes(t *testing.T) {

@@ -17,13 +17,13 @@ func Canonical(pointer any) string {
 	return string(text)
 }
 
-// FormatStage and ParseStage are what stages are stored by.
+// FormatStage and ParseStage write and read descriptions of operations.
 var (
 	FormatStage = formatStage
 	ParseStage  = parseStage
 )
 
-// DeletionMarkers are the texts that others look for, in their order.
+// DeletionMarkers returns the texts that other managers look for, and their stages, in order.
 func DeletionMarkers() (stages []machine.Stage, texts []string) {
 	for _, m := range deletionMarkers {
 		stages, texts = append(stages, m.stage), append(texts, m.text)
@@ -37,5 +37,5 @@ var (
 	Decode = decode
 )
 
-// Difference is what patches are made by.
+// Difference makes patches.
 var Difference = difference

@@ -11,10 +11,10 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// begin is when everything in these tests happened.
+// begin is the time of everything in these tests.
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// leaf is one field that holds no others.
+// leaf is a field without fields in it.
 type leaf struct {
 	path string
 	set  func(root reflect.Value, value any)
@@ -26,8 +26,8 @@ var (
 	codeType = reflect.TypeFor[codes.Code]()
 )
 
-// leaves lists the fields of a type, through pointers, and through the first
-// element of lists.
+// leaves returns the leaves of a type. It follows pointers, and the first elements of lists. reach
+// returns the value of that type from the root value.
 func leaves(t reflect.Type, path string, reach func(reflect.Value) reflect.Value) []leaf {
 	one := []leaf{{path, func(root reflect.Value, v any) { reach(root).Set(reflect.ValueOf(v).Convert(t)) }, t}}
 	switch {
@@ -63,7 +63,7 @@ func leaves(t reflect.Type, path string, reach func(reflect.Value) reflect.Value
 // isQuantity reports whether a map holds quantities.
 func isQuantity(path string) bool { return strings.HasSuffix(path, "apacity") }
 
-// sample is a value of a leaf that is not zero.
+// sample returns a value for a leaf that is not zero.
 func sample(l leaf) any {
 	switch {
 	case l.typ == timeType:
@@ -88,7 +88,7 @@ func sample(l leaf) any {
 	return 7
 }
 
-// fill gives a value random content, much of it zero.
+// fill sets a value to random content. About a fourth of its parts stay zero.
 func fill(t *rapid.T, v reflect.Value, path string) {
 	if v.Kind() != reflect.Struct && rapid.IntRange(0, 3).Draw(t, path+" zero") == 0 {
 		return

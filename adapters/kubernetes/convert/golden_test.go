@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/internal/testkit"
 )
 
-// full is an object in which every field says something.
+// full returns an object in which every field is set.
 func (k *tested[W, C]) full() C {
 	c := k.blank()
 	for _, l := range leaves(reflect.TypeOf(c).Elem(), "", func(root reflect.Value) reflect.Value { return root }) {
@@ -22,7 +22,7 @@ func (k *tested[W, C]) full() C {
 	return c
 }
 
-// records are the annotations of a full object, and its record in the status.
+// records writes the annotations of a full object, and the record in its status, to out.
 func (k *tested[W, C]) records(t *testing.T, name string, out *strings.Builder) {
 	doc := k.store(t, map[string]any{}, k.full())
 	w := k.typed(t, doc)
@@ -42,8 +42,8 @@ func (k *tested[W, C]) records(t *testing.T, name string, out *strings.Builder) 
 	}
 }
 
-// The spelling of records is stored for years. From the first release on, a field that is renamed or
-// changes its meaning must be read under its old name too. A new one adds to this file (-update).
+// Records are stored for years. From the first release on, a field that is renamed or changes its
+// meaning must be read by its old name, too. A new field adds to the golden file (-update).
 func TestSpellingOfAllRecords(t *testing.T) {
 	var out strings.Builder
 	machines.records(t, "machine", &out)

@@ -1,41 +1,43 @@
 package convert
 
-// Keys are the names under which metadata holds what the established kinds have
-// no field for. None may be empty, and no two may be the same. This library's own
-// begin with "millwright-go/".
+// Keys are the names of the labels and annotations with values for which the established kinds have
+// no field. None may be empty, and no two may be the same. The library's own begin with
+// "millwright-go/".
 type Keys struct {
 	NodeLabel string // label on a machine: its node
 	Revision  string // annotation on sets and deployments
-	Preserve  string // annotation on a machine that asks to keep it; read only
+	Preserve  string // annotation on a machine: a request to preserve it; read only
 
-	NodePreserve string // annotation on a machine: what its node asked for last, as other managers record it; read only
+	NodePreserve string // annotation on a machine: the last request on its node, as other managers record it; read only
 
-	LastApplied         string // annotation on a node: template that was applied last
-	LastAppliedCapacity string // annotation on a node: virtual capacity that was applied last
+	LastApplied         string // annotation on a node: the template that was applied last
+	LastAppliedCapacity string // annotation on a node: the virtual capacity that was applied last
 
-	// These are what rollouts of other managers put on nodes; read only.
-	KeepNode, KeptByUs string // annotations, "true" each
-	AvoidTaint         string // a taint, "True", PreferNoSchedule
+	// Rollouts of other managers set these on nodes. They are only read.
+	KeepNode, KeptByUs string // annotations, both "true"; KeptByUs says that the other manager has set both
+	AvoidTaint         string // a taint with value "True" and effect PreferNoSchedule
 
-	SpecChanges        string // annotation on a machine or set: changes of the spec that an API server did not count
+	// The following are annotations.
+
+	SpecChanges        string // on a machine or set: number of changes of the spec that an API server did not count
 	DeploymentChanges  string // the same on a deployment
 	InPlace            string // on a machine
-	InPlaceTarget      string // annotation on a machine: the set that it is updated for; read only
+	InPlaceTarget      string // on a machine: the set that it is updated for; read only
 	Marks              string // on machines and sets
-	SetRecord          string // on a set: what its status has no field for
-	DeploymentRecord   string // the same on a deployment; a name of its own, as other managers copy it to sets
-	Reservation        string // on a set, as the next five
-	Handover           string
-	DeletionCandidates string
-	MaxAge             string // on deployments too: a duration such as 720h
+	SetRecord          string // on a set: the values of its status that have no field
+	DeploymentRecord   string // the same on a deployment; not SetRecord, because other managers copy it to sets
+	Reservation        string // on a set
+	Handover           string // on a set
+	DeletionCandidates string // on a set
+	MaxAge             string // on sets and deployments: a duration such as 720h
 	StopAfter          string // on a deployment: a number or a percentage, such as 3 or 5%
-	PreviousClasses    string
-	SurgeAllowance     string
+	PreviousClasses    string // on a set
+	SurgeAllowance     string // on a set
 	Applied            string // on a node
 	Drain              string // on a node
 }
 
-// DefaultKeys returns the established keys.
+// DefaultKeys returns the established keys, and the default names of the library's own.
 func DefaultKeys() Keys {
 	return Keys{
 		NodeLabel: "node",

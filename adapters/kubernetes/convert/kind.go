@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Kind translates the objects of one kind. W is a pointer to what an API server
-// stores, C to what the library decides on. It is safe for concurrent use.
+// Kind translates the objects of one kind. W is a pointer to the type that an API server stores, C a
+// pointer to the library's type. It is safe for concurrent use.
 type Kind[W metav1.Object, C object.Object[C]] struct {
 	name  string
 	keys  Keys
@@ -26,26 +26,27 @@ type Kind[W metav1.Object, C object.Object[C]] struct {
 	records []record[C] // annotations
 	labels  []string    // labels that are fields of C
 	hidden  []string    // further annotations that are fields of C
-	// counter is the annotation that counts changes of annotations, as the generation does those of
-	// the spec. If it is empty, they count for nothing.
+	// counter is the annotation that counts changes of the records, as the generation counts those of
+	// the stored spec. Empty: they are not counted.
 	counter string
-	// notes is the annotation with the parts of a status that have no field. Empty: the kind has no such annotation.
+	// notes is the annotation with the parts of a status that have no field. Empty: there is none.
 	notes string
 }
 
-// problems collects what can't be read of an object.
+// problems collects the parts of an object that can't be read.
 type problems struct{ list []*object.FieldError }
 
 func (p *problems) add(field, problem string) {
 	p.list = append(p.list, object.Invalid(field, problem))
 }
 
+// reader is what the functions that read a kind need.
 type reader struct {
 	*problems
 	keys Keys
 }
 
-// writer carries the first error of a translation.
+// writer is what the functions that write a kind need. It keeps their first error.
 type writer struct {
 	keys       Keys
 	err        error
@@ -66,10 +67,10 @@ func (x *writer) encode(name string, pointer any) string {
 	return text
 }
 
-// Read returns what an object says. It shares nothing with the object. A value that can't be read
-// is zero, or is invalid in a way that the library reports later, and Read names it. Nil means that
-// all was read. The object can still be acted upon, and what can't be read is left as it is until
-// it is decided again.
+// Read returns the library's form of a stored object, and an error for each part that can't be read.
+// Such a part is zero in the result, or a value that the library reports as invalid later. The rest
+// can be used. The stored value stays until the library changes that part. The result shares no memory
+// with w.
 func (k *Kind[W, C]) Read(w W) (C, []*object.FieldError) {
 	p := &problems{}
 	c := k.blank()
@@ -90,7 +91,7 @@ func (k *Kind[W, C]) Read(w W) (C, []*object.FieldError) {
 	return c, p.list
 }
 
-// changes returns how many changes of the spec an API server did not count.
+// changes returns the number of changes of the spec that an API server did not count.
 func (k *Kind[W, C]) changes(w W) int64 {
 	if k.counter == "" {
 		return 0
@@ -102,8 +103,8 @@ func (k *Kind[W, C]) changes(w W) int64 {
 	return max(0, min(n, 1<<62))
 }
 
-// Create returns a new object that says what c does, without the status, which an API server takes
-// separately.
+// Create returns the stored form of a new object, without the status, which an API server accepts only
+// in a separate request.
 func (k *Kind[W, C]) Create(c C) (W, error) {
 	w := k.empty()
 	was, _ := k.Read(w)
@@ -140,9 +141,9 @@ func annotate(w metav1.Object, key, text string) {
 	w.SetAnnotations(all)
 }
 
-// Update returns the merge patch that makes the stored object base say what c does in its metadata
-// and spec. It returns nil if base says so already. The patch holds the version of c, and is
-// refused if the object has another version then.
+// Update returns the merge patch that gives the stored object base the metadata and spec of c. It
+// returns nil if nothing is to be changed. The patch has the version of c: a server refuses it if the
+// object has another version by then.
 func (k *Kind[W, C]) Update(base W, c C) ([]byte, error) {
 	was, _ := k.Read(base)
 	x, after := &writer{keys: k.keys}, k.clone(base)
@@ -172,7 +173,7 @@ func (k *Kind[W, C]) UpdateStatus(base W, c C) ([]byte, error) {
 	return k.updateStatus(base, c, "status")
 }
 
-// updateStatus returns one part of what a change of the status takes.
+// updateStatus returns one part of the patch that a change of the status needs: metadata or status.
 func (k *Kind[W, C]) updateStatus(base W, c C, part string) ([]byte, error) {
 	was, _ := k.Read(base)
 	x, after := &writer{keys: k.keys, generation: base.GetGeneration()}, k.clone(base)
@@ -196,6 +197,7 @@ func (k *Kind[W, C]) finish(x *writer, patch map[string]any, c C) ([]byte, error
 	return text, k.named(err, c)
 }
 
+// named adds the object to an error.
 func (k *Kind[W, C]) named(err error, c C) error {
 	if err == nil {
 		return nil

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// A record is one line that people read in kubectl describe: pairs of a name and a value, as in
+// A record is one line that people can read in kubectl describe: pairs of a name and a value, as in
 //
 //	against.class=3 message="quota used up" names=a,b since=2026-03-01T12:00:00Z
 //
-// A name is a path: of fields, and of the index in a list whose elements are no plain values. A list
-// of plain values is one pair. {} is a value with nothing in it. A plain value or a list of them can
-// stand alone, without a name.
+// A name is a path of field names, and of indexes in lists whose elements are not plain values. A list
+// of plain values is one pair. {} is a value without any fields. A plain value or a list of them can be
+// alone, without a name.
 
 var errLine = errors.New("is no line of name=value")
 
-// lineOf returns what compact returned as a line.
+// lineOf formats a value from compact as a line.
 func lineOf(path string, value any) (string, error) {
 	pairs, err := appendPairs(nil, path, value)
 	return strings.Join(pairs, " "), err
@@ -122,7 +122,7 @@ func quoted(s string) string {
 	return strconv.Quote(s)
 }
 
-// pair is one of a line. Its path is empty if its value stands alone.
+// pair is one pair of a line. The path is empty if the value has no name.
 type pair struct {
 	path   []string
 	values []string
@@ -186,7 +186,7 @@ type branch struct {
 	below  map[string]*branch
 }
 
-// treeOf returns what a line says.
+// treeOf returns the values of a line as a tree of their paths.
 func treeOf(pairs []pair) (*branch, error) {
 	root := &branch{}
 	for _, p := range pairs {
@@ -219,7 +219,7 @@ func (b *branch) text() (string, error) {
 	return b.values[0], nil
 }
 
-// into sets a value to what is said. What is not said is left as it is.
+// into sets a Go value from the branch. Fields that the branch lacks are left as they are.
 func (b *branch) into(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -232,7 +232,7 @@ func (b *branch) into(v reflect.Value) error {
 	case reflect.Slice:
 		return b.list(v)
 	case reflect.Map:
-		return nil // no record has one
+		return nil // no record has a map
 	}
 	if _, plain := v.Addr().Interface().(encoding.TextUnmarshaler); !plain && v.Kind() == reflect.Struct {
 		return b.fields(v)
@@ -269,7 +269,8 @@ func setPlain(v reflect.Value, text string) error {
 	return fmt.Errorf("%s: %w", v.Type(), errors.ErrUnsupported)
 }
 
-// fields sets the fields that are said. Others than the struct has are of a later version.
+// fields sets the fields of a struct that the branch has. Others are ignored: a later version of this
+// package has written them.
 func (b *branch) fields(v reflect.Value) error {
 	if b.values != nil && !slices.Equal(b.values, []string{nothing}) {
 		return errLine
@@ -282,8 +283,8 @@ func (b *branch) fields(v reflect.Value) error {
 			}
 			continue
 		}
-		if said := b.below[fieldName(field.Name)]; said != nil {
-			if err := said.into(v.Field(i)); err != nil {
+		if inner := b.below[fieldName(field.Name)]; inner != nil {
+			if err := inner.into(v.Field(i)); err != nil {
 				return err
 			}
 		}
@@ -295,14 +296,14 @@ func (b *branch) list(v reflect.Value) error {
 	n := len(b.values) + len(b.below)
 	list := reflect.MakeSlice(v.Type(), n, n)
 	for i := range n {
-		said := b.below[strconv.Itoa(i)]
+		inner := b.below[strconv.Itoa(i)]
 		if b.values != nil {
-			said = &branch{values: b.values[i : i+1]}
+			inner = &branch{values: b.values[i : i+1]}
 		}
-		if said == nil {
+		if inner == nil {
 			return errLine
 		}
-		if err := said.into(list.Index(i)); err != nil {
+		if err := inner.into(list.Index(i)); err != nil {
 			return err
 		}
 	}

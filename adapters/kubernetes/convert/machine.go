@@ -27,7 +27,7 @@ func Machines(keys Keys) *Kind[*v1alpha1.Machine, *machine.Machine] {
 	}
 }
 
-// machineNotes are the parts of a status without a field.
+// machineNotes are the parts of a status that have no field in the established kind.
 var machineNotes = []record[*machine.Machine]{
 	{"clockFrom", func(m *machine.Machine) any { return &m.Status.ClockFrom }},
 	{"resumedAt", func(m *machine.Machine) any { return &m.Status.ResumedAt }},
@@ -48,7 +48,7 @@ func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
 	m.Spec = readSpec(&w.Spec)
 	m.Spec.InPlace, m.Spec.Marks, m.Spec.NodeName = inPlace, marks, w.Labels[r.keys.NodeLabel]
 	if target := w.Annotations[r.keys.InPlaceTarget]; target != "" && m.Owner != nil && m.Owner.Name == target {
-		m.Spec.InPlace = machine.InPlaceNone // another manager has updated it and moved it there
+		m.Spec.InPlace = machine.InPlaceNone // another manager has updated the machine and moved it to that set
 	}
 
 	s, current := &m.Status, &w.Status.CurrentStatus
@@ -66,16 +66,17 @@ func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
 	var e extra
 	n.read(r.problems, noteOperation, &e)
 	s.LastOperation = readOperation(r.problems, "status.lastOperation", &w.Status.LastOperation, &e)
-	s.NeverCreated = e.NeverCreated && e.of(&s.LastOperation)
-	s.OnlyRefused = e.OnlyRefused && e.of(&s.LastOperation)
-	if s.Phase == machine.PhaseNew && calledFor(m) {
+	s.NeverCreated = e.NeverCreated && e.belongsTo(&s.LastOperation)
+	s.OnlyRefused = e.OnlyRefused && e.belongsTo(&s.LastOperation)
+	if s.Phase == machine.PhaseNew && createUnderWay(m) {
 		s.Phase = machine.PhasePending
 	}
 	r.preservation(w, m)
 }
 
-// preservation reads the stored end, because people move it and another manager knows nothing else.
-// If another manager began the preservation, its beginning is taken to be that of the phase.
+// preservation corrects the preservation in the record by the stored expiry time, because people change
+// that time, and another manager writes nothing else. If another manager began the preservation, the
+// beginning of the phase counts as its beginning.
 func (r *reader) preservation(w *v1alpha1.Machine, m *machine.Machine) {
 	p, until := &m.Status.Preservation, time.Time{}
 	if at := w.Status.CurrentStatus.PreserveExpiryTime; at != nil {
@@ -92,8 +93,8 @@ func (r *reader) preservation(w *v1alpha1.Machine, m *machine.Machine) {
 			p.Since = m.CreatedAt
 		}
 		p.Request, p.TakenOver = w.Annotations[r.keys.Preserve], true
-		if said := w.Annotations[r.keys.NodePreserve]; said != "" {
-			p.Request, p.NodeAsked = said, true
+		if request := w.Annotations[r.keys.NodePreserve]; request != "" {
+			p.Request, p.NodeAsked = request, true
 		}
 	}
 	p.Until = until
@@ -115,7 +116,7 @@ func writeMachine(x *writer, w *v1alpha1.Machine, was, now *machine.Machine) {
 
 func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machine) {
 	a, b, current := &was.Status, &now.Status, &w.Status.CurrentStatus
-	if before, after := phaseOf(was), phaseOf(now); before != after {
+	if before, after := storedPhase(was), storedPhase(now); before != after {
 		current.Phase, current.TimeoutActive = v1alpha1.MachinePhase(after), timed(after)
 	}
 	current.LastUpdateTime = metav1.NewTime(b.Since)
@@ -143,24 +144,24 @@ func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machin
 	nodeConditions.write(&w.Status.Conditions, withRecord(a.Conditions, record), withRecord(b.Conditions, n.text()))
 }
 
-// phaseOf returns the phase for the field. While a machine's first VM is being created, the field
-// is empty: machine-controller-manager, which may take over before the provider ID is stored,
-// treats the VM of a machine that has a phase as an orphan.
-func phaseOf(m *machine.Machine) machine.Phase {
-	if m.Status.Phase == machine.PhasePending && calledFor(m) {
+// storedPhase returns the phase to store. While a machine's VM is being created, it is empty:
+// machine-controller-manager may take over before the provider ID is stored, and would treat the VM of
+// a machine with a phase as an orphan.
+func storedPhase(m *machine.Machine) machine.Phase {
+	if m.Status.Phase == machine.PhasePending && createUnderWay(m) {
 		return machine.PhaseNew
 	}
 	return m.Status.Phase
 }
 
-// calledFor reports whether a VM was requested and its provider ID is not stored.
-func calledFor(m *machine.Machine) bool {
+// createUnderWay reports whether the creation of a VM was requested and its provider ID is not stored.
+func createUnderWay(m *machine.Machine) bool {
 	op := &m.Status.LastOperation
 	return m.Spec.ProviderID == "" &&
 		op.Kind == machine.OperationCreate && op.State == machine.StateProcessing && op.Stage == machine.StageCreateVM
 }
 
-// timed reports whether a machine fails when it stays in this phase.
+// timed reports whether a machine fails when it stays in this phase for too long.
 func timed(p machine.Phase) bool {
 	return p == machine.PhasePending || p == machine.PhaseUnknown || p == machine.PhaseInPlaceUpdating
 }

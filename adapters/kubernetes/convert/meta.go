@@ -17,15 +17,15 @@ func readMeta[W metav1.Object, C object.Object[C]](m *object.Meta, w W, k *Kind[
 	m.CreatedAt = instant(w.GetCreationTimestamp())
 	m.DeletedAt = deletion(w)
 	m.Labels = without(w.GetLabels(), func(key string) bool { return slices.Contains(k.labels, key) })
-	m.Annotations = without(w.GetAnnotations(), k.keeps)
+	m.Annotations = without(w.GetAnnotations(), k.isRecord)
 	if list := w.GetFinalizers(); len(list) > 0 {
 		m.Finalizers = slices.Clone(list)
 	}
 	m.Owner = controller(w)
 }
 
-// keeps reports whether an annotation is for this package alone.
-func (k *Kind[W, C]) keeps(key string) bool {
+// isRecord reports whether only this package reads and writes an annotation.
+func (k *Kind[W, C]) isRecord(key string) bool {
 	return key != "" && (key == k.counter || key == k.notes) || slices.Contains(k.hidden, key) ||
 		slices.ContainsFunc(k.records, func(r record[C]) bool { return r.name == key })
 }
@@ -33,7 +33,7 @@ func (k *Kind[W, C]) keeps(key string) bool {
 func writeMeta[W metav1.Object, C object.Object[C]](w W, was, now *object.Meta, k *Kind[W, C]) {
 	labels, annotations := w.GetLabels(), w.GetAnnotations()
 	putEntries(&labels, was.Labels, now.Labels, func(key string) bool { return slices.Contains(k.labels, key) })
-	putEntries(&annotations, was.Annotations, now.Annotations, k.keeps)
+	putEntries(&annotations, was.Annotations, now.Annotations, k.isRecord)
 	w.SetLabels(labels)
 	w.SetAnnotations(annotations)
 	if !slices.Equal(was.Finalizers, now.Finalizers) {
@@ -59,7 +59,7 @@ func sameOwner(a, b *object.Owner) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// instant returns a time in whole seconds.
+// instant returns a stored time, in whole seconds.
 func instant(t metav1.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -67,14 +67,14 @@ func instant(t metav1.Time) time.Time {
 	return t.UTC().Truncate(time.Second)
 }
 
-// put sets a field if the value differs from what the stored one reads as.
+// put sets a stored field if its value is to change. was is the value as it was read.
 func put[T comparable](field *T, was, now T) {
 	if was != now {
 		*field = now
 	}
 }
 
-// without returns a copy of a map that lacks some keys, or nil if nothing is left.
+// without returns a copy of a map without the keys to skip, or nil if nothing is left.
 func without(all map[string]string, skip func(string) bool) map[string]string {
 	var left map[string]string
 	for key, value := range all {
@@ -89,7 +89,7 @@ func without(all map[string]string, skip func(string) bool) map[string]string {
 	return left
 }
 
-// putEntries changes what differs, and leaves alone what is skipped.
+// putEntries changes the entries of a stored map that are to change, except for the keys to skip.
 func putEntries(field *map[string]string, was, now map[string]string, skip func(string) bool) {
 	for key := range was {
 		if _, stays := now[key]; !stays {

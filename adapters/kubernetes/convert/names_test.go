@@ -17,7 +17,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// keysInUse are the keys of all policies, by the names of testdata/names.txt.
+// keysInUse returns the keys in all policies, by the names in testdata/names.txt.
 func keysInUse() map[string][]string {
 	m, s, d, o := machine.DefaultPolicy().Keys, machineset.DefaultPolicy().Keys, deployment.DefaultPolicy().Keys, safety.DefaultPolicy().Keys
 	return map[string][]string{
@@ -58,7 +58,7 @@ func keysInUse() map[string][]string {
 	}
 }
 
-// wordsInUse are the values that others read or write.
+// wordsInUse returns the values that other programs read or write, by the names in testdata/names.txt.
 func wordsInUse() map[string]string {
 	return map[string]string{
 		"label/node/result/successful": machine.UpdateSuccessful, "label/node/result/failed": machine.UpdateFailed,
@@ -84,7 +84,7 @@ func wordsInUse() map[string]string {
 	}
 }
 
-// stagesInUse are what the description of an operation in a stage ends with.
+// stagesInUse returns the texts at the end of an operation's description that name its stage.
 func stagesInUse() map[string]string {
 	describe := func(kind machine.OperationKind, stage machine.Stage) string {
 		return convert.FormatStage(&machine.Operation{Kind: kind, Stage: stage})
@@ -101,7 +101,7 @@ func stagesInUse() map[string]string {
 	}
 }
 
-// Established names are spelled as other programs spell them.
+// Established names and values are those of testdata/names.txt, which other programs use.
 func TestNamesAreTheEstablishedOnes(t *testing.T) {
 	text, err := os.ReadFile("testdata/names.txt")
 	require.NoError(t, err)
@@ -128,10 +128,10 @@ func TestNamesAreTheEstablishedOnes(t *testing.T) {
 		}
 		delete(have, what)
 	}
-	assert.Empty(t, have, "not among the facts")
+	assert.Empty(t, have, "names that testdata/names.txt does not have")
 }
 
-// A name that only this library knows begins with its own prefix.
+// Names that only this library uses begin with its prefix.
 func TestOwnNamesHaveThePrefix(t *testing.T) {
 	m, s, d, o := machine.DefaultPolicy().Keys, machineset.DefaultPolicy().Keys, deployment.DefaultPolicy().Keys, safety.DefaultPolicy().Keys
 	for _, key := range []string{

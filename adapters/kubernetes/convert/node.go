@@ -12,7 +12,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Nodes translates nodes. The record of what was applied last is where other managers look for it.
+// Nodes translates nodes. The template and capacity that were applied last are in the annotations where
+// other managers look for them.
 func Nodes(keys Keys) *Kind[*corev1.Node, *machine.Node] {
 	return &Kind[*corev1.Node, *machine.Node]{
 		name: "node", keys: keys,
@@ -55,10 +56,10 @@ func readNode(r *reader, w *corev1.Node, n *machine.Node) {
 	r.rollout(n)
 }
 
-// rollout treats what another manager's rollout left on a node as applied by that manager, so that
-// it is removed when no rollout here wants it. Such a manager says by KeptByUs that the annotations
-// are its own, and nothing else uses the taint's key. If the node's machine is kept for inspection,
-// the annotations belong to that.
+// rollout counts annotations and the taint that another manager's rollout has left on a node as
+// applied, so that they are removed when no rollout here wants them. The annotation KeptByUs says that
+// the other manager has set both annotations, and only rollouts use the taint's key. On the node of a
+// preserved machine, the annotations belong to the preservation.
 func (r *reader) rollout(n *machine.Node) {
 	k, last := r.keys, &n.Applied.NodeTemplate
 	kept := object.FindCondition(n.Conditions, machine.NodePreserved)
@@ -74,6 +75,7 @@ func (r *reader) rollout(n *machine.Node) {
 	}
 }
 
+// annotation reports an annotation that can't be read.
 func (r *reader) annotation(key string, err error) {
 	if err != nil {
 		r.add("metadata.annotations["+key+"]", "can't be read")
@@ -103,7 +105,7 @@ func writeNode(x *writer, w *corev1.Node, was, now *machine.Node) {
 	}
 }
 
-// json returns nothing if there is nothing to say.
+// json returns a value as JSON, or "" if it has no entries.
 func (x *writer) json(field string, value any, entries int) string {
 	if entries == 0 {
 		return ""

@@ -16,7 +16,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// What was applied to a node is written the way other managers read it.
+// The template and capacity that were applied to a node are written where and how other managers read
+// them.
 func TestAppliedIsWhereOthersLook(t *testing.T) {
 	n := &machine.Node{}
 	n.Annotations = map[string]string{"theirs": "1"}
@@ -34,13 +35,14 @@ func TestAppliedIsWhereOthersLook(t *testing.T) {
 	assert.Equal(t, "generation=4", annotations["millwright-go/applied"])
 	assert.Equal(t, "{}", annotations["millwright-go/drain"])
 	read, _ := nodes.Read(nodes.typed(t, doc))
-	assert.NotNil(t, read.Drain, "a record that says nothing is one all the same")
+	assert.NotNil(t, read.Drain, "an empty record must not read as none")
 
 	doc = nodes.store(t, doc, &machine.Node{})
 	assert.Empty(t, nodes.typed(t, doc).Annotations)
 }
 
-// Our record of what was applied says nothing of what the established ones say.
+// The template and capacity that were applied are read from the established annotations only, not from
+// our record.
 func TestAppliedIsReadWhereOthersWriteIt(t *testing.T) {
 	w := &corev1.Node{}
 	w.Annotations = map[string]string{keys.Applied: "generation=3 labels.a=b virtualCapacity.x=1"}
@@ -49,7 +51,7 @@ func TestAppliedIsReadWhereOthersWriteIt(t *testing.T) {
 	assert.Equal(t, machine.Applied{Generation: 3}, n.Applied)
 }
 
-// A node that another manager has written is read, and that manager can read what is written.
+// A node that another manager has written can be read, and written so that this manager can read it.
 // Invariants: P23
 func TestNodesOfOthersAreTakenOver(t *testing.T) {
 	w := &corev1.Node{}
@@ -59,7 +61,7 @@ func TestNodesOfOthersAreTakenOver(t *testing.T) {
 	}
 	n, problems := nodes.Read(w)
 	require.Empty(t, problems)
-	assert.Empty(t, n.Annotations, "nobody sees a record among them")
+	assert.Empty(t, n.Annotations, "records must not be among the annotations")
 	assert.Equal(t, machine.Applied{
 		NodeTemplate: machine.NodeTemplate{
 			Labels: map[string]string{"pool": "a"}, Annotations: map[string]string{"note": "x"},
@@ -92,8 +94,7 @@ func TestRecordsCannotBeForged(t *testing.T) {
 	assert.Equal(t, before, made.Annotations)
 }
 
-// A record that can't be read counts as none and is named, and stays until something is recorded
-// there.
+// A record that can't be read is reported and counts as none. It stays until a new record is written.
 func TestDamagedRecordsOfANode(t *testing.T) {
 	w := &corev1.Node{}
 	w.Annotations = map[string]string{keys.LastApplied: "{", keys.LastAppliedCapacity: "[]", keys.Applied: `{"generation":"x"}`, keys.Drain: "{}", "mine": "{"}
@@ -127,8 +128,8 @@ func TestDamagedRecordsOfANode(t *testing.T) {
 	})
 }
 
-// Heartbeats of conditions are the node's own and never go back. A taint with another value was
-// added again.
+// The heartbeat of a condition never becomes older. A taint whose value changes loses its time of
+// addition.
 func TestHeartbeatsDoNotGoBack(t *testing.T) {
 	at := func(n int) metav1.Time { return metav1.NewTime(begin.Add(time.Duration(n) * time.Minute)) }
 	added := at(1)
@@ -159,9 +160,9 @@ func TestCapacityMustBeAQuantity(t *testing.T) {
 	assert.EqualError(t, err, "node n can't be written: status.capacity[cpu] is no quantity")
 }
 
-// What a rollout of another manager left on a node is removed when no rollout wants it, though that
-// manager kept no record. A user's own annotation stays, and so does all that is on the node of a
-// preserved machine.
+// Annotations and the taint that a rollout of another manager has left on a node are removed when no
+// rollout wants them, although there is no record of them. They stay on the node of a preserved
+// machine, and so does an annotation of a user.
 // Invariants: P23
 func TestMarksOfRolloutsElsewhere(t *testing.T) {
 	mark := func(w *corev1.Node) {
@@ -172,11 +173,11 @@ func TestMarksOfRolloutsElsewhere(t *testing.T) {
 		change func(*corev1.Node)
 		keeps  []string
 	}{
-		"both":       {mark, nil},
-		"a record":   {func(w *corev1.Node) { mark(w); w.Annotations[keys.Applied] = "generation=7" }, nil},
-		"a user's":   {func(w *corev1.Node) { w.Annotations[keys.KeepNode] = "true" }, []string{keys.KeepNode}},
-		"preserved":  {func(w *corev1.Node) { mark(w); preserved(w) }, []string{keys.KeepNode, keys.KeptByUs}},
-		"by the way": {func(w *corev1.Node) { mark(w); w.Annotations["x"] = "y" }, []string{"x"}},
+		"both":      {mark, nil},
+		"a record":  {func(w *corev1.Node) { mark(w); w.Annotations[keys.Applied] = "generation=7" }, nil},
+		"a user's":  {func(w *corev1.Node) { w.Annotations[keys.KeepNode] = "true" }, []string{keys.KeepNode}},
+		"preserved": {func(w *corev1.Node) { mark(w); preserved(w) }, []string{keys.KeepNode, keys.KeptByUs}},
+		"unrelated": {func(w *corev1.Node) { mark(w); w.Annotations["x"] = "y" }, []string{"x"}},
 	} {
 		w := &corev1.Node{}
 		w.Name, w.Annotations = "web-1", map[string]string{}
@@ -204,6 +205,7 @@ func TestMarksOfRolloutsElsewhere(t *testing.T) {
 	}
 }
 
+// preserved sets the condition of a node whose machine is preserved.
 func preserved(w *corev1.Node) {
 	w.Status.Conditions = []corev1.NodeCondition{{Type: machine.NodePreserved, Status: corev1.ConditionTrue, Reason: machine.ReasonPreservedByUser}}
 }

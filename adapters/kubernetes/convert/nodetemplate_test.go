@@ -13,7 +13,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// anyText is near what Kubernetes takes as keys and values: short and at the limits of length.
+// anyText draws texts that are almost valid keys and values for Kubernetes: short ones, and some at the
+// limits of length.
 var anyText = rapid.OneOf(
 	rapid.StringMatching(`[aZ0./_ é-]{0,6}`),
 	rapid.StringMatching(`[aZ0.-]{0,3}/[aZ0._-]{0,3}`),
@@ -22,8 +23,8 @@ var anyText = rapid.OneOf(
 	}),
 )
 
-// TestNodeTemplatesAgreeWithTheServersRules: what the core calls valid is what the library of the API
-// server accepts, and nothing else.
+// TestNodeTemplatesAgreeWithTheServersRules: package machine accepts exactly the labels, annotations
+// and taints that the validation of the API server accepts.
 func TestNodeTemplatesAgreeWithTheServersRules(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -37,8 +38,9 @@ func TestNodeTemplatesAgreeWithTheServersRules(t *testing.T) {
 	})
 }
 
-// TestQuantitiesAgreeWithTheServersRules is that for virtual capacities. What begins with no number
-// is left out: the library reads some of that as 0.
+// TestQuantitiesAgreeWithTheServersRules: package machine accepts exactly the virtual capacities that
+// the API server accepts. Texts that begin with no digit are not tested: the server's library reads
+// some of them as 0.
 func TestQuantitiesAgreeWithTheServersRules(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

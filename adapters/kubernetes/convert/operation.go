@@ -11,22 +11,22 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// extra is the part of an operation that its stored form has no field for. It belongs to the
-// operation of that time alone, so that it is void once another manager has written a later one.
+// extra is the part of an operation that has no field in the established kind. It counts only for the
+// operation with the time At: once another manager has written a later operation, it is void.
 type extra struct {
 	At time.Time
-	// Stage and Message are set if the description does not tell them exactly.
+	// Stage and Message are set if they can't be read exactly from the description.
 	Stage   *machine.Stage
 	Message *string
 	Forced  bool
 	Against machine.Inputs
-	// NeverCreated and OnlyRefused are what a machine's status says under these names: another
-	// manager may have created the VM since.
+	// NeverCreated and OnlyRefused are fields of a machine's status. They are here because another
+	// manager may create the VM later, which must make them void.
 	NeverCreated, OnlyRefused bool
 }
 
-// of reports whether it is about that operation.
-func (e *extra) of(op *machine.Operation) bool { return e.At.Equal(op.Time) }
+// belongsTo reports whether e is about that operation.
+func (e *extra) belongsTo(op *machine.Operation) bool { return e.At.Equal(op.Time) }
 
 func readOperation(p *problems, field string, o *v1alpha1.LastOperation, e *extra) machine.Operation {
 	op := machine.Operation{
@@ -39,7 +39,7 @@ func readOperation(p *problems, field string, o *v1alpha1.LastOperation, e *extr
 		}
 	}
 	op.Stage, op.Message = parseStage(op.Kind, op.State, o.Description)
-	if !e.of(&op) {
+	if !e.belongsTo(&op) {
 		return op
 	}
 	if e.Stage != nil && e.Message != nil {
@@ -54,12 +54,12 @@ func readOperation(p *problems, field string, o *v1alpha1.LastOperation, e *extr
 	return op
 }
 
-// writeOperation returns what o has no field for. more is what else is kept with the operation.
+// writeOperation writes an operation to o, and returns the part that o has no field for, added to more.
 func writeOperation(o *v1alpha1.LastOperation, was, now *machine.Operation, more extra) extra {
 	put(&o.Type, v1alpha1.MachineOperationType(was.Kind), v1alpha1.MachineOperationType(now.Kind))
 	put(&o.State, v1alpha1.MachineState(was.State), v1alpha1.MachineState(now.State))
 	o.LastUpdateTime = metav1.NewTime(now.Time)
-	put(&o.ErrorCode, spelled(was.Code), spelled(now.Code))
+	put(&o.ErrorCode, storedCode(was.Code), storedCode(now.Code))
 
 	e := more
 	e.Forced, e.Against = now.Forced, now.Against
@@ -77,8 +77,8 @@ func writeOperation(o *v1alpha1.LastOperation, was, now *machine.Operation, more
 	return e
 }
 
-// spelled is how a code is stored. Success is not stored.
-func spelled(c codes.Code) string {
+// storedCode returns a code as it is stored. Success is not stored.
+func storedCode(c codes.Code) string {
 	if c == codes.OK {
 		return ""
 	}
@@ -103,7 +103,8 @@ func readSummaries(p *problems, list []v1alpha1.MachineSummary, extras []extra) 
 	return out
 }
 
-// writeSummaries returns what the list has no fields for, or nil.
+// writeSummaries returns the stored list of failed machines, and the parts of their operations that it
+// has no fields for, or nil if there are none.
 func writeSummaries(all []machineset.FailedMachine) ([]v1alpha1.MachineSummary, []extra) {
 	list, extras := make([]v1alpha1.MachineSummary, len(all)), make([]extra, len(all))
 	needed := false

@@ -6,7 +6,7 @@ import (
 	"reflect"
 )
 
-// difference is the smallest merge patch (RFC 7386) that turns one object into the other.
+// difference returns the smallest merge patch (RFC 7386) that turns one object into the other.
 func difference(before, after any) (map[string]any, error) {
 	b, err := document(before)
 	if err != nil {
@@ -17,12 +17,12 @@ func difference(before, after any) (map[string]any, error) {
 		return nil, err
 	}
 	if b["status"] != nil && a["status"] == nil {
-		a["status"] = map[string]any{} // unknown fields stay in a status that has no others
+		a["status"] = map[string]any{} // so that the patch is not null, which would remove unknown fields
 	}
 	return diff(b, a), nil
 }
 
-// document is an object as generic JSON, numbers as they are written.
+// document returns an object as generic JSON. Numbers keep their notation.
 func document(o any) (map[string]any, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -35,7 +35,8 @@ func document(o any) (map[string]any, error) {
 	return d, err
 }
 
-// diff takes null for absent, as a merge patch does.
+// diff returns the merge patch between two JSON objects. A field that is null counts as absent, as in a
+// merge patch.
 func diff(before, after map[string]any) map[string]any {
 	patch := map[string]any{}
 	for key, is := range after {
@@ -59,7 +60,7 @@ func diff(before, after map[string]any) map[string]any {
 	return patch
 }
 
-// lock makes a patch fail unless the object still has this version.
+// lock adds a version to a patch: a server refuses it if the object has another version.
 func lock(patch map[string]any, version string) {
 	if version == "" {
 		return
@@ -72,8 +73,8 @@ func lock(patch map[string]any, version string) {
 	meta["resourceVersion"] = version
 }
 
-// holdsNull reports whether an object in a JSON value has a field that is null, which a merge patch
-// can't say.
+// holdsNull reports whether an object in a JSON value has a field that is null. A merge patch can't set
+// a field to null.
 func holdsNull(value any) bool {
 	fields, ok := value.(map[string]any)
 	if !ok {

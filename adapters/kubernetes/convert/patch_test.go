@@ -29,7 +29,7 @@ func drawObject(depth int) *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(rapid.SampledFrom([]string{"x", "y", "z"}), drawJSON(depth), 0, 3)
 }
 
-// A patch turns the one value into the other, and says no more than it must.
+// A patch turns one object into the other, and has only fields that differ.
 func TestDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was, is := drawObject(2).Draw(t, "was"), drawObject(2).Draw(t, "is")
@@ -41,7 +41,7 @@ func TestDifference(t *testing.T) {
 		patch, err := convert.Difference(was, is)
 		require.NoError(t, err)
 		for name := range patch {
-			require.NotEqual(t, was[name], is[name], "the patch says more than it must")
+			require.NotEqual(t, was[name], is[name], "the patch has a field that does not differ")
 		}
 		text := func(value any) []byte {
 			out, err := json.Marshal(value)

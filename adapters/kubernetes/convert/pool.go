@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Pools translates pools. Their kind is this project's own, so it has a field
-// for everything, and no record beside them.
+// Pools translates pools. Their kind belongs to this project, so it has a field for everything, and
+// needs no records.
 func Pools(keys Keys) *Kind[*pools.MachinePool, *machinepool.Pool] {
 	return &Kind[*pools.MachinePool, *machinepool.Pool]{
 		name: "pool", keys: keys,
@@ -24,7 +24,7 @@ func Pools(keys Keys) *Kind[*pools.MachinePool, *machinepool.Pool] {
 
 func readPool(r *reader, w *pools.MachinePool, p *machinepool.Pool) {
 	p.Spec = machinepool.Spec{
-		ClusterName: w.Spec.ClusterName, Replicas: copied(w.Spec.Replicas), MinReady: minReady(w.Spec.MinReadySeconds),
+		ClusterName: w.Spec.ClusterName, Replicas: copied(w.Spec.Replicas), MinReady: secondsOf(w.Spec.MinReadySeconds),
 		FailureDomains: slices.Clone(w.Spec.FailureDomains), RollingUpdate: r.rollingUpdate("spec.rollingUpdate", w.Spec.RollingUpdate),
 		Template:    readPoolTemplate(&w.Spec.Template),
 		ProviderIDs: slices.Clone(w.Spec.ProviderIDs),

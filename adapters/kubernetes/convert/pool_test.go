@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Pools are among kinds, whose tests they share.
+// Pools are one of the kinds of kinds_test.go.
 var pools = &tested[*poolsv1alpha1.MachinePool, *machinepool.Pool]{
 	convert.Pools(keys),
 	func() *machinepool.Pool { return &machinepool.Pool{} }, func() *poolsv1alpha1.MachinePool { return &poolsv1alpha1.MachinePool{} },
@@ -35,7 +35,7 @@ func FuzzPool(f *testing.F) {
 		"lastOperation":{"errorCode":"NotFound","lastUpdateTime":"2026-03-01T12:00:00Z"}}}`)
 }
 
-// The field of each value is stored for years. This file shows a full object (-update).
+// The fields of a pool are stored for years. The golden file has a full object (-update).
 func TestPoolsAreSpelledAsBefore(t *testing.T) {
 	doc := pools.store(t, map[string]any{}, pools.full())
 	text, err := json.MarshalIndent(map[string]any{"spec": doc["spec"], "status": doc["status"]}, "", "  ")
@@ -59,7 +59,8 @@ func TestPoolsTellAbsentFromZero(t *testing.T) {
 	}
 }
 
-// Bounds of a rolling update that are no numbers are reported by their field, and nothing is done on them.
+// Bounds of a rolling update that can't be read are reported with their field, and make the pool
+// invalid.
 func TestPoolsWithUnreadableBounds(t *testing.T) {
 	surge, unavailable := intstr.FromString("-1"), intstr.FromString("a few")
 	w := &poolsv1alpha1.MachinePool{}
@@ -82,7 +83,7 @@ func TestPoolsWithUnreadableBounds(t *testing.T) {
 	require.JSONEq(t, `{"spec":{"clusterName":"blue","rollingUpdate":null}}`, string(patch))
 }
 
-// An unknown code is reported, and stays as it is written until there is another.
+// An unknown code is reported, and stays as it is stored until there is a new one.
 func TestPoolsWithAnUnknownCode(t *testing.T) {
 	w := &poolsv1alpha1.MachinePool{}
 	w.Namespace, w.Name = "fleet", "p"
@@ -98,7 +99,7 @@ func TestPoolsWithAnUnknownCode(t *testing.T) {
 	require.JSONEq(t, `{"status":{"phase":"Failed"}}`, string(patch))
 }
 
-// In a list that keeps its length, each part of an entry counts.
+// A list is written if any part of an entry differs, also if its length is the same.
 func TestPoolListsAreCompared(t *testing.T) {
 	full := pools.full()
 	doc := pools.store(t, map[string]any{}, full)
@@ -118,7 +119,7 @@ func TestPoolListsAreCompared(t *testing.T) {
 	}
 }
 
-// What is read can be changed without changing what is stored.
+// A pool that was read can be changed without a change of the stored object.
 func TestPoolsShareNothing(t *testing.T) {
 	doc := pools.store(t, map[string]any{}, pools.full())
 	w := pools.typed(t, doc)

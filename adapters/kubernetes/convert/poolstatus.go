@@ -91,7 +91,7 @@ func writePoolOperation(w *pools.MachinePoolOperation, was, now *machinepool.Ope
 	put(&w.Call, string(was.Call), string(now.Call))
 	put(&w.State, string(was.State), string(now.State))
 	put(&w.Replicas, was.Replicas, now.Replicas)
-	put(&w.ErrorCode, spelled(was.Code), spelled(now.Code))
+	put(&w.ErrorCode, storedCode(was.Code), storedCode(now.Code))
 	put(&w.Message, was.Message, now.Message)
 	putTime(&w.LastUpdateTime, was.Time, now.Time)
 	put(&w.Against.Pool, was.Against.Pool, now.Against.Pool)

@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// Failed machines that are kept for inspection are counted in the fields that other programs read,
-// and what those wrote there is read.
+// The counts of preserved failed machines are written to the fields that other programs read, and are
+// read from these fields.
 func TestPreservedFailedMachinesAreCountedWhereOthersLook(t *testing.T) {
 	s, d := &machineset.Set{}, &deployment.Deployment{}
 	s.Status.PreservedFailed, s.Status.AutoPreserved, d.Status.PreservedFailed = 2, 1, 3
@@ -36,8 +36,8 @@ func TestPreservedFailedMachinesAreCountedWhereOthersLook(t *testing.T) {
 	assert.Equal(t, []int32{4, 5}, []int32{read.Status.PreservedFailed, read.Status.AutoPreserved})
 }
 
-// A machine that is kept because its node asked for it stays kept by the node's request, until the
-// stored end. It is not kept again.
+// A preservation that another manager began because of the node's annotation is read as such, with the
+// stored end.
 func TestPreservationThatANodeAskedForIsTakenOver(t *testing.T) {
 	m, problems := machines.Read(machines.typed(t, map[string]any{
 		"metadata": map[string]any{"name": "m", "annotations": map[string]any{
@@ -54,8 +54,9 @@ func TestPreservationThatANodeAskedForIsTakenOver(t *testing.T) {
 	}, m.Status.Preservation)
 }
 
-// If a deployment omits what other programs demand of sets and machines, it is written on those
-// that are made from it, and what other programs use in a template reaches them.
+// If a deployment omits the kind of its class, which other programs require on sets and machines, then
+// the sets and machines that are created from it have it. They also have the fields of the template
+// that only other programs use.
 func TestNewSetsAndMachinesSayWhatOthersDemand(t *testing.T) {
 	d, problems := deployments.Read(deployments.typed(t, map[string]any{
 		"metadata": map[string]any{"name": "d"},
@@ -82,8 +83,8 @@ func TestNewSetsAndMachinesSayWhatOthersDemand(t *testing.T) {
 	assert.EqualValues(t, 7, *m.Spec.MaxEvictRetries)
 }
 
-// Other programs copy annotations of a deployment to its sets: what a deployment counts there does
-// not change what its sets have counted.
+// Other programs copy annotations of a deployment to its sets. The deployment's count of changes does
+// not affect the generation of the sets, because it has another key.
 func TestADeploymentCountsUnderANameOfItsOwn(t *testing.T) {
 	doc := map[string]any{"metadata": map[string]any{
 		"name": "d", "generation": json.Number("3"), "annotations": map[string]any{keys.SpecChanges: "9", keys.DeploymentChanges: "4"},

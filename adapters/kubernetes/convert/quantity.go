@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// readQuantities writes quantities in their canonical notation.
+// readQuantities returns quantities in their canonical notation.
 func readQuantities(list corev1.ResourceList) map[string]string {
 	var out map[string]string
 	for name, q := range list {
@@ -22,8 +22,8 @@ func readQuantities(list corev1.ResourceList) map[string]string {
 	return out
 }
 
-// writeQuantities changes what differs. Another notation of the same quantity is no difference:
-// patches are made of canonical ones.
+// writeQuantities changes the quantities that are to change. An unchanged quantity may be written in
+// its canonical notation, which is no difference in a patch.
 func writeQuantities(x *writer, field string, list *corev1.ResourceList, was, now map[string]string) {
 	for name := range was {
 		if _, stays := now[name]; !stays {

@@ -11,40 +11,39 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// RecordType is the condition in the status of a machine that holds what the
-// established kind has no field for. The library never sees it among the conditions.
+// RecordType is the type of the condition whose message has the parts of a machine's status that have
+// no field in the established kind. The library does not see this condition.
 const RecordType = "MillwrightRecord"
 
 const recordInStatus = "status.conditions[" + RecordType + "]"
 
-// record is a part of an object that is stored under a name of its own: an
-// annotation, or an entry of the notes. A new one needs a line
-// in the table of its kind.
+// record is a part of an object that is stored as an annotation or as an entry of the notes. A new one
+// needs a line in the table of its kind.
 type record[C any] struct {
 	name string
 	at   func(C) any // a pointer to the part
 }
 
-// notes are the parts of a status without a field, by name. Unknown ones are kept, and the text stays
-// exactly the same as long as no entry changes.
+// notes are the parts of a status that have no field, by name. Unknown entries are kept, and the text
+// stays exactly the same as long as no entry changes.
 type notes struct {
-	field   string // where they are
-	stored  string // as a line
-	said    *branch
+	field   string // path of the field with the line, for errors
+	stored  string // the line
+	tree    *branch
 	entries map[string]string // the pairs of each entry
 	changed bool
 }
 
-// notes returns those of a set or deployment, which are in an annotation.
+// notes reads the notes of a set or deployment from an annotation.
 func (p *problems) notes(w metav1.Object, annotation string) *notes {
 	return parseNotes(p, "metadata.annotations["+annotation+"]", w.GetAnnotations()[annotation])
 }
 
 func parseNotes(p *problems, field, text string) *notes {
-	n := &notes{field: field, stored: text, said: &branch{}, entries: map[string]string{}}
+	n := &notes{field: field, stored: text, tree: &branch{}, entries: map[string]string{}}
 	if n.parse(text) != nil {
 		p.add(field, "can't be read")
-		n.said, n.entries = &branch{}, map[string]string{}
+		n.tree, n.entries = &branch{}, map[string]string{}
 	}
 	return n
 }
@@ -54,7 +53,7 @@ func (n *notes) parse(line string) error {
 	if err != nil {
 		return err
 	}
-	if n.said, err = treeOf(pairs); err != nil {
+	if n.tree, err = treeOf(pairs); err != nil {
 		return err
 	}
 	for _, p := range pairs {
@@ -67,15 +66,15 @@ func (n *notes) parse(line string) error {
 	return nil
 }
 
-// read sets what the pointer points to, if there is an entry.
+// read sets what pointer points to from an entry, if there is one.
 func (n *notes) read(p *problems, name string, pointer any) {
-	said := n.said.below[name]
-	if said == nil {
+	entry := n.tree.below[name]
+	if entry == nil {
 		return
 	}
 	v := reflect.ValueOf(pointer).Elem()
 	fresh := reflect.New(v.Type())
-	if said.into(fresh.Elem()) != nil {
+	if entry.into(fresh.Elem()) != nil {
 		p.add(n.field+"."+name, "can't be read")
 		return
 	}
@@ -114,7 +113,7 @@ func (x *writer) entry(name string, pointer any) string {
 	return text
 }
 
-// text returns what is to be stored. If it is empty, nothing is.
+// text returns the line to store, or "" if there are no entries.
 func (n *notes) text() string {
 	if !n.changed {
 		return n.stored

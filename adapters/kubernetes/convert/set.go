@@ -28,7 +28,7 @@ func Sets(keys Keys) *Kind[*v1alpha1.MachineSet, *machineset.Set] {
 	}
 }
 
-// setNotes are the parts of a status without a field.
+// setNotes are the parts of a status that have no field in the established kind.
 var setNotes = []record[*machineset.Set]{
 	{"preserved", func(s *machineset.Set) any { return &s.Status.Preserved }},
 	{"failing", func(s *machineset.Set) any { return &s.Status.Failing }},
@@ -43,7 +43,7 @@ const (
 func readSet(r *reader, w *v1alpha1.MachineSet, s *machineset.Set) {
 	s.Spec.Replicas, s.Spec.AutoPreserve = w.Spec.Replicas, w.Spec.AutoPreserveFailedMachineMax
 	s.Spec.Selector, s.Spec.Template = readSelector(w.Spec.Selector), readTemplate(&w.Spec.Template)
-	s.Spec.MinReady = minReady(w.Spec.MinReadySeconds)
+	s.Spec.MinReady = secondsOf(w.Spec.MinReadySeconds)
 
 	n := r.notes(w, r.keys.SetRecord)
 	for _, note := range setNotes {
@@ -65,15 +65,16 @@ func readSet(r *reader, w *v1alpha1.MachineSet, s *machineset.Set) {
 	}
 }
 
-// observed adds to a generation the changes that were not counted then.
+// observed returns the library's observed generation: the stored one, and the observed changes that the
+// server did not count.
 func (n *notes) observed(r *reader, generation int64) int64 {
 	var changes int64
 	n.read(r.problems, noteObserved, &changes)
 	return generation + changes
 }
 
-// observe is the reverse of observed: the stored generation, as other programs compare it with that
-// of the object.
+// observe is the reverse of observed. It returns the generation to store, which is at most that of the
+// stored object, because other programs compare the two.
 func (n *notes) observe(x *writer, generation int64) int64 {
 	stored := min(generation, x.generation)
 	changes := generation - stored

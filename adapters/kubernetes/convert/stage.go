@@ -12,8 +12,8 @@ type marker struct {
 	text  string
 }
 
-// The markers of deletion are in the order in which other managers look for them: of several in one
-// description, the first of this list counts. The last one is only read: an older manager wrote it.
+// The markers of deletion are in the order in which other managers look for them: if a description has
+// several, the first in this list counts. The last one is only read: older managers write it.
 var deletionMarkers = []marker{
 	{machine.StageGetVMStatus, "Set machine status to termination. Now, getting VM Status"},
 	{machine.StageInitiateDrain, "Initiate node drain"},
@@ -24,14 +24,14 @@ var deletionMarkers = []marker{
 	{machine.StageInitiateNodeDeletion, "Remove node finalizers"},
 }
 
-// Of a creation, other managers know the first. One without any marker may have been issued, see
+// Other managers know the first marker of a creation. For descriptions without a marker, see
 // creationStage.
 var creationMarkers = []marker{
 	{machine.StageInstanceInitialization, "Initialize VM Instance"},
 	{machine.StageInitialized, "The VM is initialized"},
 }
 
-// Of an update in place, other managers know the first.
+// Other managers know the first marker of an update in place.
 var updateMarkers = []marker{
 	{machine.StageReady, "Node drain successful. Node is ready for update"},
 	{machine.StageCandidate, "The machine is a candidate for an update"},
@@ -53,8 +53,8 @@ func stageMarkers(kind machine.OperationKind) []marker {
 	return nil
 }
 
-// creating is the description while a VM is being created, as other managers write it. It is the only
-// sign of that, because phase and provider ID are still empty.
+// creating is the description while a VM is being created, as other managers write it. Nothing else
+// shows the creation, because phase and provider ID are still empty.
 const creating = "Creating machine on cloud provider"
 
 // formatStage returns the description of an operation: its message, and the marker of its stage.
@@ -79,8 +79,8 @@ func formatStage(op *machine.Operation) string {
 	return message
 }
 
-// parseStage returns the stage and the message of a description, which any program may have written.
-// It is the reverse of formatStage as far as that is possible.
+// parseStage returns the stage and the message of a description. It is the reverse of formatStage as
+// far as possible: any program may have written the description.
 func parseStage(kind machine.OperationKind, state machine.OperationState, description string) (machine.Stage, string) {
 	for _, m := range stageMarkers(kind) {
 		if !strings.Contains(description, m.text) {
@@ -100,8 +100,8 @@ func parseStage(kind machine.OperationKind, state machine.OperationState, descri
 	return machine.StageNone, description
 }
 
-// creationStage returns the stage of a creation that states none. A machine that came up was
-// initialized. For others a create may have been issued, and its result has to be found out.
+// creationStage returns the stage of a creation without a marker. If it was successful, the VM is
+// initialized. Otherwise a create call may have been made, whose result has to be found out.
 func creationStage(state machine.OperationState) machine.Stage {
 	if state == machine.StateSuccessful {
 		return machine.StageInitialized

@@ -12,9 +12,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// others is how other managers find the stage of a deletion: the first of these texts, in this
-// order, that is anywhere in the description.
-func others(description string) machine.Stage {
+// stageForOthers returns the stage of a deletion that other managers find in a description: that of the
+// first marker, in their order, that is anywhere in it.
+func stageForOthers(description string) machine.Stage {
 	stages, texts := convert.DeletionMarkers()
 	for i, text := range texts {
 		if strings.Contains(description, text) {
@@ -24,7 +24,7 @@ func others(description string) machine.Stage {
 	return ""
 }
 
-// These are descriptions as other managers write them during their work.
+// Stages and messages are read from the descriptions that other managers write.
 func TestStagesOfOtherManagers(t *testing.T) {
 	for _, c := range []struct {
 		kind        machine.OperationKind
@@ -56,13 +56,13 @@ func TestStagesOfOtherManagers(t *testing.T) {
 		assert.Equal(t, c.stage, stage, c.description)
 		assert.Equal(t, c.message, message, c.description)
 		if c.kind == machine.OperationDelete {
-			assert.Equal(t, c.stage, others(c.description))
+			assert.Equal(t, c.stage, stageForOthers(c.description))
 		}
 	}
 }
 
-// Other managers find every stage of a deletion in what is written here, for any text of an error,
-// and this package finds it again.
+// In the descriptions that this package writes, other managers and this package find the stage of a
+// deletion, whatever the message is.
 func TestOthersFindOurStages(t *testing.T) {
 	stages, texts := convert.DeletionMarkers()
 	words := append([]string{"", " ", "boom", "initiate", "Initiate VM deletion."}, texts...)
@@ -74,13 +74,13 @@ func TestOthersFindOurStages(t *testing.T) {
 			Message: strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "message"), " "),
 		}
 		description := convert.FormatStage(op)
-		require.Equal(t, op.Stage, others(description), description)
+		require.Equal(t, op.Stage, stageForOthers(description), description)
 		stage, _ := convert.ParseStage(op.Kind, op.State, description)
 		require.Equal(t, op.Stage, stage)
 	})
 }
 
-// A plain message needs no record beside the description.
+// For a plain message, stage and message can be read from the description, so that no record is needed.
 func TestDescriptionsTellStagesExactly(t *testing.T) {
 	for kind, stages := range map[machine.OperationKind][]machine.Stage{
 		machine.OperationDelete: {"GetVMStatus", "InitiateDrain", "DeleteVolumeAttachments", "InitiateVMDeletion", "InitiateNodeDeletion", "InitiateFinalizerRemoval"},
@@ -98,10 +98,10 @@ func TestDescriptionsTellStagesExactly(t *testing.T) {
 	}
 }
 
-// While a VM is being created the machine has no phase. Otherwise the manager that takes over would
-// treat the VM as an orphan and delete it. With the provider ID it has one.
+// While a VM is being created, the stored machine has no phase. Otherwise another manager that takes
+// over would delete the VM as an orphan. The phase is stored once the provider ID is stored.
 // Invariants: P12
-func TestACreateUnderWayHasNoPhase(t *testing.T) {
+func TestNoPhaseDuringACreate(t *testing.T) {
 	m := &machine.Machine{}
 	m.Name, m.Namespace = "web-1", "fleet"
 	doc := machines.document(t, machines.typed(t, map[string]any{"metadata": map[string]any{"name": "web-1", "namespace": "fleet"}}))
@@ -116,7 +116,7 @@ func TestACreateUnderWayHasNoPhase(t *testing.T) {
 
 	stored.Spec.ProviderID = "cloud://vm-1"
 	read, _ := machines.Read(stored)
-	assert.Equal(t, machine.PhaseNew, read.Status.Phase, "it is written as Pending next")
+	assert.Equal(t, machine.PhaseNew, read.Status.Phase, "the next pass writes phase Pending")
 	read.Status.Phase = machine.PhasePending
 	doc = machines.store(t, machines.document(t, stored), read)
 	assert.EqualValues(t, "Pending", machines.typed(t, doc).Status.CurrentStatus.Phase)

@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// load reads the objects of a fleet that another manager made.
+// load reads the objects of a fleet of another manager from a file.
 func load(t *testing.T, file string) (out struct {
 	Deployment map[string]any
 	Sets       []map[string]any
@@ -35,9 +35,8 @@ func load(t *testing.T, file string) (out struct {
 	return out
 }
 
-// A fleet that another manager made is taken over: the set whose template is the deployment's is
-// the new one, though its hash was computed in another way, and nothing is created, resized or
-// deleted.
+// When a fleet of another manager is taken over, nothing is created, resized or deleted. The set with
+// the deployment's template is the new set, although the other manager computes hashes differently.
 // Invariants: P4
 func TestTakingOverAFleetRollsNothing(t *testing.T) {
 	fleet := load(t, "testdata/fleet.yaml")
@@ -47,28 +46,29 @@ func TestTakingOverAFleetRollsNothing(t *testing.T) {
 	for _, doc := range fleet.Sets {
 		s, problems := sets.Read(sets.typed(t, doc))
 		require.Empty(t, problems)
-		family := deployment.Children{Set: s}
+		children := deployment.Children{Set: s}
 		for _, doc := range fleet.Machines {
 			m, problems := machines.Read(machines.typed(t, doc))
 			require.Empty(t, problems)
 			if m.OwnedBy(s.UID) {
-				family.Machines = append(family.Machines, m)
+				children.Machines = append(children.Machines, m)
 			}
 		}
-		require.Len(t, family.Machines, int(s.Spec.Replicas))
-		o.Sets = append(o.Sets, family)
+		require.Len(t, children.Machines, int(s.Spec.Replicas))
+		o.Sets = append(o.Sets, children)
 	}
 	require.Len(t, o.Sets, 2)
 	pass(t, o, fleet.Deployment, fleet.Sets)
 	assert.EqualValues(t, 7, o.Deployment.Revision)
 	assert.EqualValues(t, 3, o.Deployment.Status.Updated)
 	assert.EqualValues(t, 3, o.Deployment.Status.Available)
-	// What the other manager reads afterwards is the same fleet.
+	// The other manager would still read the same revision.
 	annotations := fleet.Deployment["metadata"].(map[string]any)["annotations"].(map[string]any)
 	assert.Equal(t, "7", annotations["deployment.kubernetes.io/revision"])
 }
 
-// pass carries out the writes of a pass, through the stored objects.
+// pass decides and writes to the stored documents until there is nothing more to write. The plans must
+// not create, scale, delete or adopt sets.
 func pass(t *testing.T, o *deployment.Observation, stored map[string]any, docs []map[string]any) {
 	t.Helper()
 	for range 20 {
@@ -100,9 +100,10 @@ func pass(t *testing.T, o *deployment.Observation, stored map[string]any, docs [
 		}
 		o.Deployment, _ = deployments.Read(deployments.typed(t, stored))
 	}
-	t.Fatal("the pass takes no end")
+	t.Fatal("after 20 writes there is still something to write")
 }
 
+// push updates the stored document of a set.
 func push(t *testing.T, o *deployment.Observation, docs []map[string]any, changed *machineset.Set) bool {
 	for i := range o.Sets {
 		if o.Sets[i].Set.UID == changed.UID {
@@ -114,7 +115,7 @@ func push(t *testing.T, o *deployment.Observation, docs []map[string]any, change
 	return false
 }
 
-// terminating is a machine that another manager was deleting.
+// terminating returns a machine in the middle of its deletion by another manager.
 func terminating(description string) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{
@@ -132,7 +133,7 @@ func terminating(description string) map[string]any {
 	}
 }
 
-// A deletion goes on from where another manager left it.
+// A deletion is continued from the stage that another manager has reached.
 // Invariants: P26
 func TestTakingOverADeletion(t *testing.T) {
 	class := &machine.Class{}
@@ -140,7 +141,7 @@ func TestTakingOverADeletion(t *testing.T) {
 	for description, want := range map[string]any{
 		"Set machine status to termination. Now, getting VM Status": machine.FindNode{},
 		"Drain successful. Initiate VM deletion":                    machine.DeleteVM{},
-		"no stage at all":                                           &machine.UpdateStatus{}, // begins again
+		"no stage at all":                                           &machine.UpdateStatus{}, // begins with the first stage
 	} {
 		m, problems := machines.Read(machines.typed(t, terminating(description)))
 		require.Empty(t, problems)
@@ -158,8 +159,7 @@ func TestTakingOverADeletion(t *testing.T) {
 	}
 }
 
-// What was recorded of an operation is void once another manager has written a
-// later one.
+// The record of an operation is void once another manager has written a later operation.
 func TestRecordsOfAnEarlierOperationAreVoid(t *testing.T) {
 	m := &machine.Machine{}
 	m.Status.LastOperation = machine.Operation{
@@ -180,8 +180,8 @@ func TestRecordsOfAnEarlierOperationAreVoid(t *testing.T) {
 	assert.Equal(t, machine.Inputs{}, read.Status.LastOperation.Against)
 }
 
-// A machine of the set that it was to be updated for was moved there by another
-// manager: nothing is requested of it any more, until something else is.
+// If another manager has moved a machine to the set that it was to be updated for, the request for the
+// update is void. A later request counts.
 func TestRequestsOfMovedMachinesAreVoid(t *testing.T) {
 	target := deployment.DefaultPolicy().Keys.InPlaceTarget
 	for owner, want := range map[string]machine.InPlaceRequest{"old": machine.InPlaceSelected, "new": machine.InPlaceNone} {
@@ -201,8 +201,8 @@ func TestRequestsOfMovedMachinesAreVoid(t *testing.T) {
 	}
 }
 
-// That a machine never had a VM is true until another manager has tried to
-// create one: then its VM must not be forgotten.
+// NeverCreated is void once another manager has tried to create a VM: otherwise that VM would be
+// forgotten.
 // Invariants: P16
 func TestNeverCreatedIsVoidAfterAnotherManager(t *testing.T) {
 	m := &machine.Machine{}
@@ -213,7 +213,7 @@ func TestNeverCreatedIsVoidAfterAnotherManager(t *testing.T) {
 	require.Empty(t, problems)
 	require.True(t, read.Status.NeverCreated)
 
-	// Our own next step keeps it, and can undo it.
+	// Later writes of ours keep NeverCreated, and can reset it.
 	read.Status.LastOperation.Time = begin.Add(time.Minute)
 	doc = machines.store(t, doc, read)
 	read, _ = machines.Read(machines.typed(t, doc))
@@ -231,8 +231,8 @@ func TestNeverCreatedIsVoidAfterAnotherManager(t *testing.T) {
 	assert.False(t, read.Status.NeverCreated)
 }
 
-// A preservation that another manager began continues until its end. Moving the stored time moves
-// the end, and removing it removes the end.
+// A preservation that another manager began continues until its end. If the stored expiry time is
+// changed or removed, so is the end.
 func TestPreservationIsTheStoredTime(t *testing.T) {
 	doc := map[string]any{
 		"metadata": map[string]any{"name": "m", "annotations": map[string]any{"node.machine.sapcloud.io/preserve": "when-failed"}},
@@ -257,7 +257,7 @@ func TestPreservationIsTheStoredTime(t *testing.T) {
 	assert.Equal(t, machine.Preservation{Request: "when-failed", TakenOver: true}, m.Status.Preservation)
 }
 
-// The status of a machine that was not looked at yet begins the preservation at creation.
+// If another manager's preservation has no phase with a time, it begins at the creation of the machine.
 func TestPreservationWithoutAPhase(t *testing.T) {
 	m, _ := machines.Read(machines.typed(t, map[string]any{
 		"metadata": map[string]any{"creationTimestamp": "2026-03-01T12:00:00Z"},
@@ -266,7 +266,7 @@ func TestPreservationWithoutAPhase(t *testing.T) {
 	assert.Equal(t, begin, m.Status.Preservation.Since)
 }
 
-// Every odd value is named, and stays as it is while others are written.
+// Every odd value is reported, and stays as it is when other values are written.
 func TestOddValuesAreNamedAndStay(t *testing.T) {
 	doc := map[string]any{
 		"metadata": map[string]any{"namespace": "fleet", "name": "d", "annotations": map[string]any{
@@ -309,7 +309,8 @@ func TestOddValuesAreNamedAndStay(t *testing.T) {
 	assert.JSONEq(t, `{"metadata":{"annotations":{"millwright-go/deployment-record":"expired=x outdated=3"}}}`, string(patch))
 }
 
-// TestAStatusWithoutKnownFieldsKeepsTheOthers: null for the whole status would remove them.
+// If the last known field of a status is removed, unknown fields stay: the patch must not set the whole
+// status to null.
 func TestAStatusWithoutKnownFieldsKeepsTheOthers(t *testing.T) {
 	stored := deployments.typed(t, map[string]any{"status": map[string]any{"readyReplicas": 2, "later": true}})
 	patch, err := deployments.UpdateStatus(stored, &deployment.Deployment{})
@@ -317,7 +318,8 @@ func TestAStatusWithoutKnownFieldsKeepsTheOthers(t *testing.T) {
 	assert.JSONEq(t, `{"status":{"readyReplicas":null}}`, string(patch))
 }
 
-// A change of the spec that no API server counts is counted here, and the status follows.
+// Changes of the spec that are in annotations raise the generation, and the observed generation can
+// follow, although the API server does not count them.
 func TestGenerationsCountAnnotationsToo(t *testing.T) {
 	doc := map[string]any{"metadata": map[string]any{"name": "s", "generation": json.Number("3"), "resourceVersion": "8"}}
 	s, _ := sets.Read(sets.typed(t, doc))
@@ -334,22 +336,22 @@ func TestGenerationsCountAnnotationsToo(t *testing.T) {
 
 	s.Status.ObservedGeneration = 4
 	doc = sets.store(t, doc, s)
-	assert.Equal(t, "3", fmt.Sprint(doc["status"].(map[string]any)["observedGeneration"]), "others compare it to the generation of the server")
+	assert.Equal(t, "3", fmt.Sprint(doc["status"].(map[string]any)["observedGeneration"]), "must not exceed the server's generation, with which other programs compare it")
 
-	s.Instructions.Marks.Avoid, s.Spec.Replicas = false, 2 // the server counts this one
+	s.Instructions.Marks.Avoid, s.Spec.Replicas = false, 2 // the server counts this change
 	doc = sets.store(t, doc, s)
 	doc["metadata"].(map[string]any)["generation"] = json.Number("4")
 	s, _ = sets.Read(sets.typed(t, doc))
 	assert.EqualValues(t, 5, s.Generation)
 	assert.EqualValues(t, 4, s.Status.ObservedGeneration)
 
-	s.Instructions.Reservation.Reserved = 9 // no spec
+	s.Instructions.Reservation.Reserved = 9 // no part of the spec
 	doc = sets.store(t, doc, s)
 	s, _ = sets.Read(sets.typed(t, doc))
 	assert.EqualValues(t, 5, s.Generation)
 }
 
-// Patches hold the version that was read, and nothing else that did not change.
+// A patch has the version that was read, and only the values that differ.
 func TestPatchesAreSmallAndLocked(t *testing.T) {
 	doc := terminating("Initiate node drain")
 	doc["metadata"].(map[string]any)["resourceVersion"] = "41"
@@ -372,7 +374,7 @@ func TestPatchesAreSmallAndLocked(t *testing.T) {
 	}
 }
 
-// One owner controls; others stay.
+// The owner is the controlling owner reference. Other owner references stay.
 func TestOwners(t *testing.T) {
 	doc := map[string]any{"metadata": map[string]any{"ownerReferences": []any{
 		map[string]any{"apiVersion": "v1", "kind": "Secret", "name": "x", "uid": "1"},
@@ -392,7 +394,7 @@ func TestOwners(t *testing.T) {
 	require.Len(t, w.OwnerReferences, 1)
 }
 
-// An owner that did not control and now does is one reference, not two.
+// If an owner becomes the controlling one, its reference is replaced, so that there is still only one.
 func TestAnOwnerComesToControl(t *testing.T) {
 	doc := map[string]any{"metadata": map[string]any{"ownerReferences": []any{
 		map[string]any{"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet", "name": "s", "uid": "2"},
@@ -417,7 +419,7 @@ func TestOddOperationsStay(t *testing.T) {
 	assert.JSONEq(t, `{"status":{"lastOperation":{"state":"Failed"}}}`, string(patch))
 }
 
-// A bound that is no number stops the rollout.
+// A bound that is no number makes the deployment invalid.
 func TestBoundsThatAreNoNumbers(t *testing.T) {
 	doc := map[string]any{
 		"metadata": map[string]any{"name": "d", "uid": "u"},
@@ -436,7 +438,7 @@ func TestBoundsThatAreNoNumbers(t *testing.T) {
 	assert.ErrorContains(t, d.Validate(deployment.DefaultPolicy().Keys), "maxSurge")
 }
 
-// Only this package writes the record.
+// A condition with the type of the record is not written: only this package writes records.
 func TestRecordsAreNoConditionsOfTheLibrary(t *testing.T) {
 	m := &machine.Machine{}
 	m.Status.Conditions = []object.Condition{{Type: "MillwrightRecord", Message: "{}"}, {Type: "Ready", Status: object.True}}
@@ -447,17 +449,18 @@ func TestRecordsAreNoConditionsOfTheLibrary(t *testing.T) {
 	assert.Equal(t, "Ready", conditions[0].(map[string]any)["type"])
 }
 
-// A taint that comes twice is odd, and left alone.
+// A taint that is in the list twice stays as it is.
 func TestTaintsThatComeTwice(t *testing.T) {
 	doc := map[string]any{"spec": map[string]any{"taints": []any{
 		map[string]any{"key": "a", "effect": "NoExecute", "timeAdded": "2026-03-01T12:00:00Z"},
 		map[string]any{"key": "a", "effect": "NoExecute", "timeAdded": "2026-03-01T13:00:00Z"},
 	}}}
 	n, _ := nodes.Read(nodes.typed(t, doc))
-	nodes.settled(t, doc, n)
+	nodes.checkStored(t, doc, n)
 }
 
-// The same for one that the description tells exactly, by its time.
+// The record of an operation is void if the operation has another time, even if the description is the
+// same.
 func TestRecordsBelongToATime(t *testing.T) {
 	m := &machine.Machine{}
 	m.Status.LastOperation = machine.Operation{
@@ -476,7 +479,8 @@ func TestRecordsBelongToATime(t *testing.T) {
 	assert.NotContains(t, doc["status"].(map[string]any)["lastOperation"], "errorCode")
 }
 
-// A list that another manager has made longer or shorter has lost its records.
+// If another manager has changed the length of the list of failed machines, the records of its entries
+// are void.
 func TestRecordsOfSummariesBelongToTheList(t *testing.T) {
 	s := &machineset.Set{}
 	s.Status.Failed = []machineset.FailedMachine{{Name: "a", LastOperation: machine.Operation{Forced: true}}}
@@ -489,8 +493,8 @@ func TestRecordsOfSummariesBelongToTheList(t *testing.T) {
 	assert.False(t, read.Status.Failed[0].LastOperation.Forced)
 }
 
-// What is read shares nothing with what a cache holds, and a field of the library is not also a
-// label or annotation.
+// An object that was read shares no memory with the stored one. Labels and annotations that are fields
+// of the library are neither read nor written as labels and annotations.
 func TestReadingSharesNothing(t *testing.T) {
 	w := machines.typed(t, terminating(""))
 	w.Finalizers = []string{"a", machine.Finalizer}

@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// readSpec reads what machines and templates have in common.
+// readSpec reads the spec of a machine or of a template.
 func readSpec(w *v1alpha1.MachineSpec) machine.Spec {
 	return machine.Spec{
 		Class:        machine.ClassRef{APIGroup: w.Class.APIGroup, Kind: classKind(&w.Class), Name: w.Class.Name},
@@ -24,8 +24,8 @@ func readSpec(w *v1alpha1.MachineSpec) machine.Spec {
 	}
 }
 
-// classKind is the kind of a class, MachineClass unless another one is given. Other managers refuse
-// an object without it, so sets and machines that are made from such an object have it.
+// classKind returns the kind of a class, which is MachineClass by default. Other managers refuse an
+// object without a kind, so the sets and machines that are created from it get the default.
 func classKind(w *v1alpha1.ClassSpec) string {
 	if w.Kind == "" && w.Name != "" {
 		return "MachineClass"
@@ -67,7 +67,7 @@ func readTaints(list []corev1.Taint) []object.Taint {
 	return out
 }
 
-// writeTaints keeps the time of addition of a taint that was there.
+// writeTaints changes the list if the taints differ. A taint that stays keeps the time of its addition.
 func writeTaints(list *[]corev1.Taint, was, now []object.Taint) {
 	if slices.Equal(was, now) {
 		return
@@ -148,7 +148,7 @@ func putDuration(field **metav1.Duration, was, now time.Duration) {
 	}
 }
 
-// putPointer sets a field whose absence means zero.
+// putPointer is put for a field that is absent if the value is zero.
 func putPointer[T comparable](field **T, was, now T) {
 	var zero T
 	switch {
@@ -196,9 +196,10 @@ func writeSelector(w **metav1.LabelSelector, was, now *object.Selector) {
 	*w = s
 }
 
-// minReady is read and written in seconds; fractions are cut off.
-func minReady(seconds int32) time.Duration { return time.Duration(seconds) * time.Second }
+// secondsOf returns the duration in a field in seconds.
+func secondsOf(seconds int32) time.Duration { return time.Duration(seconds) * time.Second }
 
+// wholeSeconds is the reverse of secondsOf. Fractions are cut off.
 func wholeSeconds(d time.Duration) int32 {
 	return int32(max(-1<<31, min(d/time.Second, 1<<31-1)))
 }
