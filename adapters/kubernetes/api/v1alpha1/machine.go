@@ -5,18 +5,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Machine is one member of a fleet: the record of a VM or of a physical machine,
-// and of the node that it becomes.
+// Machine is one member of a fleet: a VM or a physical machine, and its node.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=mc
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.currentStatus.phase`,description="Where the machine stands"
-// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.class.name`,description="What the machine is made from"
-// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
-// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.metadata.labels.node`,description="The node that the machine is"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.currentStatus.phase`,description="Phase of the machine"
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.class.name`,description="The class of the machine"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was created"
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.metadata.labels.node`,description="The machine's node"
 // +kubebuilder:printcolumn:name="ProviderID",type=string,JSONPath=`.spec.providerID`,description="The provider's name for the VM",priority=1
-// +kubebuilder:printcolumn:name="Code",type=string,JSONPath=`.status.lastOperation.errorCode`,description="Why the last operation failed, as the provider says",priority=1
+// +kubebuilder:printcolumn:name="Code",type=string,JSONPath=`.status.lastOperation.errorCode`,description="The code of the last operation's failure",priority=1
 // +kubebuilder:printcolumn:name="Operation",type=string,JSONPath=`.status.lastOperation.description`,description="What is being done, or was done last",priority=1
 type Machine struct {
 	metav1.TypeMeta `json:",inline"`
@@ -27,7 +26,7 @@ type Machine struct {
 	// +optional
 	Spec MachineSpec `json:"spec,omitempty,omitzero"`
 
-	// What is known of the machine. The manager alone writes it.
+	// The observed state of the machine. Only the manager writes it.
 	// +optional
 	Status MachineStatus `json:"status,omitempty,omitzero"`
 }
@@ -44,19 +43,19 @@ type MachineList struct {
 
 // MachineSpec says what a machine should be.
 type MachineSpec struct {
-	// The class that the machine is made from, in its own namespace.
+	// The class of the machine, in the machine's namespace.
 	// +optional
 	Class ClassSpec `json:"class,omitempty,omitzero"`
 
-	// How the provider calls the VM. The manager fills it in.
+	// The provider's ID of the VM. The manager sets it.
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 
-	// Metadata and taints that the node should carry.
+	// Labels, annotations and taints that the node should have.
 	// +optional
 	NodeTemplateSpec NodeTemplateSpec `json:"nodeTemplate,omitempty,omitzero"`
 
-	// What this machine has different from the manager's settings.
+	// Settings of this machine that differ from the manager's.
 	// +optional
 	*MachineConfiguration `json:",inline"`
 }
@@ -76,21 +75,21 @@ type ClassSpec struct {
 	Name string `json:"name,omitempty"`
 }
 
-// NodeTemplateSpec says what a node should carry.
+// NodeTemplateSpec has the labels, annotations and taints that a node should have.
 type NodeTemplateSpec struct {
 	// Labels and annotations for the node.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Of these fields the taints are put on the node.
+	// The taints for the node. Other fields are ignored.
 	// +optional
 	Spec corev1.NodeSpec `json:"spec,omitempty,omitzero"`
 }
 
-// MachineStatus is what is known of a machine.
+// MachineStatus is the observed state of a machine.
 type MachineStatus struct {
-	// Where the machine can be reached, if there is no node that says so.
+	// The addresses of the machine, if no node reports them.
 	// +optional
 	Addresses []corev1.NodeAddress `json:"addresses,omitempty"`
 
@@ -98,32 +97,32 @@ type MachineStatus struct {
 	// +optional
 	Conditions []corev1.NodeCondition `json:"conditions,omitempty"`
 
-	// What was attempted last.
+	// The operation that was attempted last.
 	// +optional
 	LastOperation LastOperation `json:"lastOperation,omitempty,omitzero"`
 
-	// Where the machine stands.
+	// The phase of the machine.
 	// +optional
 	CurrentStatus CurrentStatus `json:"currentStatus,omitempty,omitzero"`
 
-	// Name of the node, as managers of former releases wrote it. It is left as it
-	// is.
+	// Name of the node, as former releases of machine-controller-manager wrote it. It
+	// is not used.
 	// +optional
 	Node string `json:"node,omitempty"`
 
-	// The driver's own note about the VM. It gets it back with each later call.
+	// The driver's own note about the VM. The manager passes it to later calls.
 	// +optional
 	LastKnownState string `json:"lastKnownState,omitempty"`
 }
 
-// LastOperation is what was attempted last.
+// LastOperation is the operation that was attempted last.
 type LastOperation struct {
 	// A text for people. During an operation it ends with the step that
 	// comes next.
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// Which kind of failure it was. Empty: none.
+	// The code of the failure. Empty: there was none.
 	// +optional
 	ErrorCode string `json:"errorCode,omitempty"`
 
@@ -131,18 +130,19 @@ type LastOperation struct {
 	// +optional
 	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty,omitzero"`
 
-	// How it stands.
+	// The state of the operation.
 	// +optional
 	State MachineState `json:"state,omitempty"`
 
-	// What is attempted.
+	// The kind of the operation.
 	// +optional
 	Type MachineOperationType `json:"type,omitempty"`
 }
 
-// CurrentStatus is where a machine stands, and since when.
+// CurrentStatus is the phase of a machine, and since when it is in it.
 type CurrentStatus struct {
-	// The phase. Empty for a machine that no manager has seen yet.
+	// The phase. Empty until a manager has seen the machine, and while its VM is being
+	// created.
 	// +optional
 	Phase MachinePhase `json:"phase,omitempty"`
 
@@ -154,18 +154,18 @@ type CurrentStatus struct {
 	// +optional
 	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty,omitzero"`
 
-	// Until when the machine is kept for inspection.
+	// Until when the machine is preserved for inspection.
 	// +optional
 	PreserveExpiryTime *metav1.Time `json:"preserveExpiryTime,omitempty"`
 }
 
-// MachinePhase is where a machine stands.
+// MachinePhase is the phase of a machine.
 type MachinePhase string
 
-// MachineState is how an operation stands.
+// MachineState is the state of an operation.
 type MachineState string
 
-// MachineOperationType is what is done to a machine.
+// MachineOperationType is the kind of an operation.
 type MachineOperationType string
 
 // ConditionStatus is True, False or Unknown.

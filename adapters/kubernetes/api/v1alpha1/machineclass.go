@@ -6,27 +6,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// MachineClass is the blueprint of machines: who provides them, made from what,
-// with which credentials.
+// MachineClass describes machines: their provider, the provider's description of
+// the VMs, and the credentials for the provider.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=mcc
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.provider`,description="The name that the driver answers to"
-// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.nodeTemplate.instanceType`,description="What kind of VM its machines are"
-// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.nodeTemplate.zone`,description="Where its machines are"
-// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.nodeTemplate.instanceType`,description="The size of its VMs"
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.nodeTemplate.zone`,description="The zone of its machines"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was created"
 type MachineClass struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What a node of this class offers, for autoscalers that must know before
-	// there is one.
+	// What a node of this class offers. Autoscalers use it before there is such a node.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	NodeTemplate *NodeTemplate `json:"nodeTemplate,omitempty"`
 
-	// The secret with the provider's credentials, if they are not in the other one.
+	// The secret with the provider's credentials, if they are not in secretRef.
 	// +optional
 	CredentialsSecretRef *corev1.SecretReference `json:"credentialsSecretRef,omitempty"`
 
@@ -55,21 +54,21 @@ type MachineClassList struct {
 
 // NodeTemplate describes the node that a class yields.
 type NodeTemplate struct {
-	// What the node has to offer.
+	// The resources that the node offers.
 	Capacity corev1.ResourceList `json:"capacity"`
 
-	// What the node offers besides: extended resources that nothing on it
-	// reports. The manager puts them on the node.
+	// Extended resources that nothing on the node reports. The manager adds them to
+	// the node's capacity.
 	// +optional
 	VirtualCapacity corev1.ResourceList `json:"virtualCapacity,omitempty"`
 
 	// The provider's name for the size of the VM.
 	InstanceType string `json:"instanceType"`
 
-	// Where the VM is made.
+	// The region of the VM.
 	Region string `json:"region"`
 
-	// Where in the region.
+	// The zone of the VM.
 	Zone string `json:"zone"`
 
 	// Architecture of the processor.

@@ -12,16 +12,16 @@ import (
 // +kubebuilder:resource:shortName=mcd
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas
-// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Machines that do their work"
-// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Machines that are wanted"
-// +kubebuilder:printcolumn:name="Up-to-date",type=integer,JSONPath=`.status.updatedReplicas`,description="Machine objects of the present template, also those without a VM yet"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Machines that are ready"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Machines that are desired"
+// +kubebuilder:printcolumn:name="Up-to-date",type=integer,JSONPath=`.status.updatedReplicas`,description="Machine objects of the current template, also those without a VM yet"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Machines that have been ready for long enough"
-// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.template.spec.class.name`,description="What new machines are made from"
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.template.spec.class.name`,description="The class of new machines"
 // +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="How far the rollout is, in one word"
-// +kubebuilder:printcolumn:name="Frozen",type=string,JSONPath=`.status.conditions[?(@.type=="Frozen")].status`,description="True: there are more machines than any rollout asks for, and none is made"
-// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`,description="How far the rollout is, and what holds it up: drains, quotas, failures"
-// +kubebuilder:printcolumn:name="Failure",type=string,JSONPath=`.status.conditions[?(@.type=="ReplicaFailure")].message`,description="Why machines could not be made or deleted",priority=1
+// +kubebuilder:printcolumn:name="Frozen",type=string,JSONPath=`.status.conditions[?(@.type=="Frozen")].status`,description="True: there are more machines than any rollout needs, and none is created"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was created"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`,description="How far the rollout is, and what delays it: drains, quotas, failures"
+// +kubebuilder:printcolumn:name="Failure",type=string,JSONPath=`.status.conditions[?(@.type=="ReplicaFailure")].message`,description="Why machines could not be created or deleted",priority=1
 // +kubebuilder:printcolumn:name="Slowed",type=string,JSONPath=`.status.conditions[?(@.type=="CreationSlowed")].message`,description="Why the provider is asked for one machine at a time",priority=1
 type MachineDeployment struct {
 	metav1.TypeMeta `json:",inline"`
@@ -32,7 +32,7 @@ type MachineDeployment struct {
 	// +optional
 	Spec MachineDeploymentSpec `json:"spec,omitempty,omitzero"`
 
-	// What is known of the fleet. The manager alone writes it.
+	// The observed state of the fleet. Only the manager writes it.
 	// +optional
 	Status MachineDeploymentStatus `json:"status,omitempty,omitzero"`
 }
@@ -49,8 +49,8 @@ type MachineDeploymentList struct {
 
 // MachineDeploymentSpec says what a fleet should be.
 type MachineDeploymentSpec struct {
-	// How many machines are wanted. It is written also if it is 0: an API server
-	// shows no scale of an object that does not say.
+	// How many machines are desired. 0 is written as well: without it, the scale
+	// subresource fails.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
@@ -58,10 +58,10 @@ type MachineDeploymentSpec struct {
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// What new machines are made from.
+	// The template of new machines.
 	Template MachineTemplateSpec `json:"template"`
 
-	// How a changed template reaches the machines.
+	// How machines get a changed template.
 	// +optional
 	Strategy MachineDeploymentStrategy `json:"strategy,omitempty,omitzero"`
 
@@ -69,30 +69,30 @@ type MachineDeploymentSpec struct {
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// How many old sets are kept to return to. Not set: all.
+	// How many old sets are kept for rollbacks. Not set: all.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// Holds back what replaces machines. The number of machines is still followed.
+	// Stops rollouts. The deployment can still be scaled.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// Asks for the template of an old set. The manager takes it away once it is
-	// answered.
+	// A request to return to the template of an old set. The manager removes it when it
+	// is done.
 	// +optional
 	RollbackTo *RollbackConfig `json:"rollbackTo,omitempty"`
 
-	// For how many seconds a rollout may get no further before condition
-	// Progressing says so. Not set: no limit.
+	// For how many seconds a rollout may make no progress before condition Progressing
+	// becomes False. Not set: no limit.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// How many failed machines are kept for inspection at a time.
+	// How many failed machines are preserved for inspection automatically, at a time.
 	// +optional
 	AutoPreserveFailedMachineMax int32 `json:"autoPreserveFailedMachineMax,omitempty"`
 }
 
-// MachineDeploymentStrategy says how a changed template reaches the machines.
+// MachineDeploymentStrategy says how machines get a changed template.
 type MachineDeploymentStrategy struct {
 	// RollingUpdate, Recreate or InPlaceUpdate. Empty means RollingUpdate.
 	// +optional
@@ -102,7 +102,7 @@ type MachineDeploymentStrategy struct {
 	// +optional
 	RollingUpdate *RollingUpdateMachineDeployment `json:"rollingUpdate,omitempty"`
 
-	// Bounds and conduct of an update in place.
+	// Bounds of an update in place, and who selects the machines.
 	// +optional
 	InPlaceUpdate *InPlaceUpdateMachineDeployment `json:"inPlaceUpdate,omitempty"`
 }
@@ -126,13 +126,13 @@ type InPlaceUpdateMachineDeployment struct {
 
 // UpdateConfiguration holds the bounds of an update.
 type UpdateConfiguration struct {
-	// How many machines may be unavailable: a number, or a percentage of those
-	// wanted, rounded down.
+	// How many machines may be unavailable: a number, or a percentage of the desired
+	// number, rounded down.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// How many machines there may be beyond those wanted: a number, or a
-	// percentage of those wanted, rounded up.
+	// How many machines there may be above the desired number: a number, or a
+	// percentage of the desired number, rounded up.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
@@ -147,7 +147,7 @@ type RollbackConfig struct {
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// MachineDeploymentStatus is what is known of a fleet.
+// MachineDeploymentStatus is the observed state of a fleet.
 type MachineDeploymentStatus struct {
 	// The generation of the deployment that this status is about.
 	// +optional
@@ -157,35 +157,36 @@ type MachineDeploymentStatus struct {
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// Of these, with the present template.
+	// How many of these have the current template.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
 
-	// Of these, ready.
+	// How many of these are ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// Of these, ready for long enough.
+	// How many of these have been ready for spec.minReadySeconds.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 
-	// Failed machines that are kept for inspection.
+	// Failed machines that are preserved for inspection.
 	// +optional
 	PreservedFailedReplicas int32 `json:"preservedFailedReplicas,omitempty"`
 
-	// How many machines the sets were told to have beyond those available.
+	// How many machines are missing: the sizes of all sets, minus available machines.
 	// +optional
 	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty"`
 
-	// What is noteworthy about the fleet.
+	// The conditions of the fleet.
 	// +optional
 	Conditions []MachineDeploymentCondition `json:"conditions,omitempty"`
 
-	// How often the name of a new set was taken already.
+	// How often the name of a new set was in use already.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// Machines whose last operation failed, without the failed ones that are kept for inspection.
+	// Machines whose last operation failed, except for failed machines that are
+	// preserved for inspection.
 	// +optional
 	FailedMachines []*MachineSummary `json:"failedMachines,omitempty"`
 }
@@ -195,25 +196,25 @@ type MachineDeploymentConditionType string
 
 // MachineDeploymentCondition is one observation about a deployment.
 type MachineDeploymentCondition struct {
-	// What it is about.
+	// The type of the condition.
 	Type MachineDeploymentConditionType `json:"type"`
 
 	// True, False or Unknown.
 	Status ConditionStatus `json:"status"`
 
-	// When anything in it last changed.
+	// When any field of the condition last changed.
 	// +optional
 	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty,omitzero"`
 
-	// When the status became what it is.
+	// When the status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
 
-	// Why, in one word for programs.
+	// The reason for the status, in one word for programs.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Why, in a sentence for people.
+	// The reason for the status, in a sentence for people.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -10,13 +10,13 @@ import (
 // +kubebuilder:resource:shortName=mcs
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas
-// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Machines that are wanted"
-// +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`,description="Machines that there are"
-// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Machines that do their work"
-// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.template.spec.class.name`,description="What new machines are made from"
-// +kubebuilder:printcolumn:name="Frozen",type=string,JSONPath=`.status.machineSetCondition[?(@.type=="Frozen")].status`,description="True: there are more machines than any rollout asks for, and none is made"
-// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
-// +kubebuilder:printcolumn:name="Failure",type=string,JSONPath=`.status.machineSetCondition[?(@.type=="ReplicaFailure")].message`,description="Why machines could not be made or deleted"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Machines that are desired"
+// +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`,description="Machines that exist and are not being deleted"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Machines that are ready"
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.template.spec.class.name`,description="The class of new machines"
+// +kubebuilder:printcolumn:name="Frozen",type=string,JSONPath=`.status.machineSetCondition[?(@.type=="Frozen")].status`,description="True: there are more machines than any rollout needs, and none is created"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was created"
+// +kubebuilder:printcolumn:name="Failure",type=string,JSONPath=`.status.machineSetCondition[?(@.type=="ReplicaFailure")].message`,description="Why machines could not be created or deleted"
 // +kubebuilder:printcolumn:name="Slowed",type=string,JSONPath=`.status.machineSetCondition[?(@.type=="CreationSlowed")].message`,description="Why the provider is asked for one machine at a time",priority=1
 type MachineSet struct {
 	metav1.TypeMeta `json:",inline"`
@@ -27,7 +27,7 @@ type MachineSet struct {
 	// +optional
 	Spec MachineSetSpec `json:"spec,omitempty,omitzero"`
 
-	// What is known of the set. The manager alone writes it.
+	// The observed state of the set. Only the manager writes it.
 	// +optional
 	Status MachineSetStatus `json:"status,omitempty,omitzero"`
 }
@@ -44,8 +44,8 @@ type MachineSetList struct {
 
 // MachineSetSpec says what a set should be.
 type MachineSetSpec struct {
-	// How many machines are wanted. It is written also if it is 0: an API server
-	// shows no scale of an object that does not say.
+	// How many machines are desired. 0 is written as well: without it, the scale
+	// subresource fails.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
@@ -57,7 +57,7 @@ type MachineSetSpec struct {
 	// +optional
 	MachineClass ClassSpec `json:"machineClass,omitempty,omitzero"`
 
-	// What new machines are made from.
+	// The template of new machines.
 	// +optional
 	Template MachineTemplateSpec `json:"template,omitempty,omitzero"`
 
@@ -65,30 +65,30 @@ type MachineSetSpec struct {
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// How many failed machines are kept for inspection at a time.
+	// How many failed machines are preserved for inspection automatically, at a time.
 	// +optional
 	AutoPreserveFailedMachineMax int32 `json:"autoPreserveFailedMachineMax,omitempty"`
 }
 
-// MachineSetStatus is what is known of a set.
+// MachineSetStatus is the observed state of a set.
 type MachineSetStatus struct {
 	// Machines that are not being deleted.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// Of these, with all labels of the template.
+	// How many of these have all labels of the template.
 	// +optional
 	FullyLabeledReplicas int32 `json:"fullyLabeledReplicas,omitempty"`
 
-	// Of these, ready.
+	// How many of these are ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// Of these, ready for long enough.
+	// How many of these have been ready for spec.minReadySeconds.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 
-	// Failed machines that are kept for inspection.
+	// Failed machines that are preserved for inspection.
 	// +optional
 	PreservedFailedReplicas int32 `json:"preservedFailedReplicas,omitempty"`
 
@@ -96,19 +96,21 @@ type MachineSetStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// What is noteworthy about the set.
+	// The conditions of the set.
 	// +optional
 	Conditions []MachineSetCondition `json:"machineSetCondition,omitempty"`
 
-	// The last order for a machine that was refused, or that went well again.
+	// The last creation, deletion or update of a machine object that failed, or the
+	// first that succeeded afterwards.
 	// +optional
 	LastOperation LastOperation `json:"lastOperation,omitempty,omitzero"`
 
-	// Machines whose last operation failed, without the failed ones that are kept for inspection.
+	// Machines whose last operation failed, except for failed machines that are
+	// preserved for inspection.
 	// +optional
 	FailedMachines *[]MachineSummary `json:"failedMachines,omitempty"`
 
-	// How many machines are kept for inspection because the set said so.
+	// How many machines are preserved for inspection automatically.
 	// +optional
 	AutoPreserveFailedMachineCount int32 `json:"autoPreserveFailedMachineCount,omitempty"`
 }
@@ -118,21 +120,21 @@ type MachineSetConditionType string
 
 // MachineSetCondition is one observation about a set.
 type MachineSetCondition struct {
-	// What it is about.
+	// The type of the condition.
 	Type MachineSetConditionType `json:"type"`
 
 	// True, False or Unknown.
 	Status ConditionStatus `json:"status"`
 
-	// When the status became what it is.
+	// When the status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
 
-	// Why, in one word for programs.
+	// The reason for the status, in one word for programs.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Why, in a sentence for people.
+	// The reason for the status, in a sentence for people.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MachineTemplateSpec is what new machines are made from.
+// MachineTemplateSpec is the template of new machines.
 type MachineTemplateSpec struct {
 	// Labels and annotations for the machines.
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -16,8 +16,8 @@ type MachineTemplateSpec struct {
 	Spec MachineSpec `json:"spec,omitempty,omitzero"`
 }
 
-// MachineConfiguration overrides the manager's settings. What is not set is as
-// the manager has it.
+// MachineConfiguration overrides the manager's settings. For a field that is not
+// set, the manager's setting counts.
 type MachineConfiguration struct {
 	// How long a drain may take before force is used.
 	// +optional
@@ -27,7 +27,7 @@ type MachineConfiguration struct {
 	// +optional
 	MachineHealthTimeout *metav1.Duration `json:"healthTimeout,omitempty"`
 
-	// How long a machine may take to join.
+	// How long a machine may take to join the cluster.
 	// +optional
 	MachineCreationTimeout *metav1.Duration `json:"creationTimeout,omitempty"`
 
@@ -35,15 +35,15 @@ type MachineConfiguration struct {
 	// +optional
 	MachineInPlaceUpdateTimeout *metav1.Duration `json:"inPlaceUpdateTimeout,omitempty"`
 
-	// How long a machine is kept for inspection.
+	// How long a machine is preserved for inspection.
 	// +optional
 	MachinePreserveTimeout *metav1.Duration `json:"machinePreserveTimeout,omitempty"`
 
-	// Whether an unhealthy machine is left alone, however long that lasts.
+	// Whether an unhealthy machine is not replaced, however long it is unhealthy.
 	// +optional
 	DisableHealthTimeout *bool `json:"disableHealthTimeout,omitempty"`
 
-	// How often an eviction is tried.
+	// For how many intervals of 20 s, from the beginning of a drain, evictions are tried.
 	// +optional
 	MaxEvictRetries *int32 `json:"maxEvictRetries,omitempty"`
 
@@ -53,13 +53,13 @@ type MachineConfiguration struct {
 	NodeConditions *string `json:"nodeConditions,omitempty"`
 }
 
-// MachineSummary tells of a machine whose last operation failed.
+// MachineSummary describes a machine whose last operation failed.
 type MachineSummary struct {
 	// Name of the machine.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// How the provider calls its VM.
+	// The provider's ID of the VM.
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 

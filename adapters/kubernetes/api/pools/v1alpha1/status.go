@@ -4,14 +4,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MachinePoolStatus is what is known of a pool.
+// MachinePoolStatus is the observed state of a pool.
 type MachinePoolStatus struct {
-	// Where the pool stands: Pending, Provisioning, Provisioned, Running, Failed
-	// or Deleting. Empty for one that no manager has seen yet.
+	// The phase: Pending, Provisioning, Provisioned, Running, Failed or Deleting.
+	// Empty until a manager has seen the pool.
 	// +optional
 	Phase string `json:"phase,omitempty"`
 
-	// Since when it stands there.
+	// Since when the pool is in this phase.
 	// +optional
 	Since metav1.Time `json:"since,omitempty,omitzero"`
 
@@ -19,39 +19,39 @@ type MachinePoolStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Instances that the group was last seen with.
+	// How many instances the group had when it was last read.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// Of these, with a node that is ready.
+	// How many of these instances have a ready node.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// Of these, ready for long enough.
+	// How many of these have been ready for spec.minReadySeconds.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 
-	// What is missing to all machines that are wanted.
+	// How many available machines are missing from the desired number.
 	// +optional
 	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty"`
 
-	// Whether there are bootstrap data, or none are needed.
+	// Whether there is bootstrap data, or none is needed.
 	// +optional
 	BootstrapReady bool `json:"bootstrapReady,omitempty"`
 
-	// Whether the provider says that the group works.
+	// Whether the provider reports that the group works.
 	// +optional
 	InfrastructureReady bool `json:"infrastructureReady,omitempty"`
 
-	// What a person has to see to, in one word. Empty: nothing.
+	// Why a person has to act, in one word. Empty: nobody has to.
 	// +optional
 	FailureReason string `json:"failureReason,omitempty"`
 
-	// The same in the words of the provider, or naming the field.
+	// The same as a text: the provider's message, or the invalid field.
 	// +optional
 	FailureMessage string `json:"failureMessage,omitempty"`
 
-	// What is noteworthy about the pool.
+	// The conditions of the pool.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -62,73 +62,75 @@ type MachinePoolStatus struct {
 	// +optional
 	NodeRefs []MachinePoolNode `json:"nodeRefs,omitempty"`
 
-	// How the provider calls the group.
+	// The provider's name for the group.
 	// +optional
 	GroupID string `json:"groupID,omitempty"`
 
-	// A note of the driver for itself.
+	// The driver's own note about the group. The manager passes it to later calls.
 	// +optional
 	LastKnownState string `json:"lastKnownState,omitempty"`
 
-	// What the group was made from, or updated to.
+	// What the group was created from, or updated to.
 	// +optional
 	Applied MachinePoolApplied `json:"applied,omitempty,omitzero"`
 
-	// Instances that are emptied before they go, as they were chosen.
+	// Instances that are drained and then removed, in the order in which they were
+	// chosen.
 	// +listType=atomic
 	// +optional
 	Leaving []MachinePoolLeaving `json:"leaving,omitempty"`
 
-	// The last call that was to change something, or that failed.
+	// The last call of the provider that was to change something, or that failed.
 	// +optional
 	LastOperation MachinePoolOperation `json:"lastOperation,omitempty,omitzero"`
 
-	// Whether it is certain that no group was ever asked for.
+	// Whether it is certain that the provider was never asked to create the group.
 	// +optional
 	NeverCreated bool `json:"neverCreated,omitempty"`
 }
 
 // MachinePoolCondition is one observation about a pool.
 type MachinePoolCondition struct {
-	// What it is about.
+	// The type of the condition.
 	Type string `json:"type"`
 
 	// True, False or Unknown.
 	Status string `json:"status"`
 
-	// When the status became what it is.
+	// When the status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
 
-	// Why, in one word for programs.
+	// The reason for the status, in one word for programs.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Why, in a sentence for people.
+	// The reason for the status, in a sentence for people.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// MachinePoolNode names the node that an instance has become.
+// MachinePoolNode names the node of an instance.
 type MachinePoolNode struct {
-	// The instance.
+	// The provider's ID of the instance.
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 
-	// Name of its node.
+	// Name of the node.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Identity of its node.
+	// UID of the node.
 	// +optional
 	UID string `json:"uid,omitempty"`
 
-	// Since when it is ready, by the manager's clock; spec.minReadySeconds counts from here. Not set: it is not ready.
+	// Since when the node is ready, by the manager's clock; spec.minReadySeconds
+	// counts from here. Not set: the node is not ready.
 	// +optional
 	ReadySince metav1.Time `json:"readySince,omitempty,omitzero"`
 }
 
-// MachinePoolApplied is what a group was made from.
+// MachinePoolApplied is what a group was created from, or updated to.
 type MachinePoolApplied struct {
 	// The template at that time.
 	// +optional
@@ -143,51 +145,51 @@ type MachinePoolApplied struct {
 	// +optional
 	RollingUpdate *MachinePoolRollingUpdate `json:"rollingUpdate,omitempty"`
 
-	// Identity of the class.
+	// UID of the class.
 	// +optional
 	ClassUID string `json:"classUID,omitempty"`
 
-	// Generation of the class at that time; -1: the group follows one of several
-	// orders, and it is not known which.
+	// Generation of the class at that time. -1: it is not known which of several
+	// calls has created or updated the group.
 	// +optional
 	ClassGeneration int64 `json:"classGeneration,omitempty"`
 
-	// Whether an update is under way, or its outcome is not known: the group
-	// may follow that.
+	// Whether an update is under way, or its result is not known: the group has what
+	// is here, or what the update brings.
 	// +optional
 	Doubted bool `json:"doubted,omitempty"`
 }
 
-// MachinePoolLeaving is an instance that is emptied before it goes.
+// MachinePoolLeaving is an instance that is drained and then removed.
 type MachinePoolLeaving struct {
-	// The instance.
+	// The provider's ID of the instance.
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 
-	// Why it goes: ScaleDown, Replace or Provider.
+	// Why it is removed: ScaleDown, Replace or Provider.
 	// +optional
 	Exit string `json:"exit,omitempty"`
 
-	// Since when; the time to empty it counts from here.
+	// Since when. The time limit of its drain counts from here.
 	// +optional
 	Since metav1.Time `json:"since,omitempty,omitzero"`
 }
 
 // MachinePoolOperation is a call for a pool.
 type MachinePoolOperation struct {
-	// Which call it was, such as ScalePool.
+	// The call, such as ScalePool.
 	// +optional
 	Call string `json:"call,omitempty"`
 
-	// How it stands: Processing, Failed or Successful.
+	// The state of the call: Processing, Failed or Successful.
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// How many machines were wanted when it was ordered.
+	// How many machines were desired when the call was made.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// Which kind of failure it was. Empty: none.
+	// The code of the failure. Empty: there was none.
 	// +optional
 	ErrorCode string `json:"errorCode,omitempty"`
 
@@ -195,12 +197,12 @@ type MachinePoolOperation struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// When it last changed.
+	// When the operation last changed.
 	// +optional
 	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty,omitzero"`
 
-	// What a failure was seen with: once any of it has changed, the next attempt
-	// does not wait.
+	// The versions of pool, class and secrets when the call failed: once one of them
+	// has changed, the next attempt does not wait.
 	// +optional
 	Against MachinePoolInputs `json:"against,omitempty,omitzero"`
 }
@@ -211,7 +213,7 @@ type MachinePoolInputs struct {
 	// +optional
 	Pool int64 `json:"pool,omitempty"`
 
-	// Generation of the class; zero: there was none.
+	// Generation of the class. 0: there was no class.
 	// +optional
 	Class int64 `json:"class,omitempty"`
 
