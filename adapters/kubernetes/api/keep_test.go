@@ -217,7 +217,7 @@ func orEmpty(patch string) string {
 
 // A label, annotation or condition that the library does not use stays on an object: the library reads
 // it and writes it back, and no patch of anything else changes it.
-func TestKeptNamesStay(t *testing.T) {
+func TestUnusedNamesStay(t *testing.T) {
 	all := converters()
 	found := 0
 	for _, n := range table(t, "label", "annotation", "condition", "reason") {

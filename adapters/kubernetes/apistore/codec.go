@@ -14,17 +14,17 @@ type Raw interface {
 	metav1.Object
 }
 
-// Codec translates between the kind T and the server's R. Its methods may be called concurrently,
-// and change none of their arguments.
+// Codec translates between the library's type T of a kind and the server's type R. Its methods may be
+// called concurrently, and change none of their arguments.
 type Codec[T any, R Raw] interface {
-	// Read returns what raw says. It reads any object, and names what it could not read. The two
-	// may share parts that are never changed.
+	// Read returns the library's form of raw, and an error for each part that it can't read. The two
+	// objects may share memory that is never changed.
 	Read(raw R) (T, []*object.FieldError)
-	// Create returns the new object that says what o does. An error means that the server could not
-	// store o. The same applies to the other methods.
+	// Create returns the server's form of a new object. An error of this method or the following ones
+	// means that the server can't store o.
 	Create(o T) (R, error)
-	// Update returns the JSON merge patch (RFC 7386) that makes stored say what o does in all but
-	// its status. The patch holds the version of stored. It is nil if stored says so already.
+	// Update returns the JSON merge patch (RFC 7386) that changes stored to o, except for the status.
+	// The patch has the version of stored. It is nil if there is nothing to change.
 	Update(stored R, o T) ([]byte, error)
 	// UpdateNotes is Update for the parts of the status that are in annotations, if there are any.
 	// They are written in a separate request before the rest of the status. Read must be able to read

@@ -128,8 +128,8 @@ func (c *Collection[T, R]) Synced() bool {
 // Live implements store.Collection.
 func (c *Collection[T, R]) Live() store.Reader[T] { return &live[T, R]{Collection: c} }
 
-// live reads from the server. It lists once and answers later lists from that, which is never older
-// than the call of Live.
+// live reads from the server. It keeps the first list of all objects, and answers later lists from it:
+// that list is never older than the call of Live.
 type live[T object.Object[T], R Raw] struct {
 	*Collection[T, R]
 

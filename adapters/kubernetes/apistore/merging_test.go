@@ -49,7 +49,7 @@ func (m merging[T, R]) UpdateStatus(stored R, o T) ([]byte, error) {
 func (m merging[T, R]) patch(stored R, o T, status bool, encode func(T, R) error) ([]byte, error) {
 	after, ok := stored.DeepCopyObject().(R)
 	if !ok {
-		return nil, fmt.Errorf("a copy of a %T is none", stored)
+		return nil, fmt.Errorf("a copy of a %T has another type", stored)
 	}
 	if err := encode(o, after); err != nil {
 		return nil, err

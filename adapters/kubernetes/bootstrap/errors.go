@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// ErrTaken is the error of Ensure if the ID of the owner's token is that of another token. The
-// owner has to wait until that token is gone. Its code is ALREADY_EXISTS.
+// ErrTaken is the error of Ensure if another token has the ID of the owner's token. The owner has to
+// wait until that token is gone. The code is ALREADY_EXISTS.
 var ErrTaken = errors.New("another token has the ID that follows from the owner's UID")
 
 var errDeleting = errors.New("the owner's token is being deleted")

@@ -132,9 +132,9 @@ func TestTokenIsFoundAgain(t *testing.T) {
 	require.Equal(t, "9999-12-31T00:00:00Z", string(w.secret().Data["expiration"]), "years have four digits")
 }
 
-// TestRenewMakesNone: Renew returns no token, and writes nothing, if the token is missing, damaged or
+// TestRenewCreatesNoToken: Renew returns no token, and writes nothing, if the token is missing, damaged or
 // of another program.
-func TestRenewMakesNone(t *testing.T) {
+func TestRenewCreatesNoToken(t *testing.T) {
 	w := newWorld(t)
 	none := func(what string) {
 		t.Helper()
@@ -400,7 +400,7 @@ func TestIDs(t *testing.T) {
 	require.NotEqual(t, bootstrap.ID(a), bootstrap.ID(b))
 	pool := a
 	pool.Pool = true
-	require.NotEqual(t, bootstrap.ID(a), bootstrap.ID(pool), "a pool and a machine of one name")
+	require.NotEqual(t, bootstrap.ID(a), bootstrap.ID(pool), "a pool and a machine with the same name have the same ID")
 	seen := map[string]bool{}
 	for i := range 2000 {
 		id := bootstrap.ID(manager.TokenOwner{UID: itoa(i)})

@@ -91,7 +91,7 @@ func TestEvictions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, drain.NotFound, a.Result, a.Message)
 	require.False(t, w.gone("p"))
-	w.allow(b, 1) // the server has subtracted the one of before, although it refused the UID
+	w.allow(b, 1) // again: the server subtracts one before it compares the UID
 	a, err = pods.Evict(t.Context(), orderOf(p))
 	require.NoError(t, err)
 	require.Equal(t, drain.Answer{Result: drain.Accepted}, a)

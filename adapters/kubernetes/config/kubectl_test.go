@@ -116,8 +116,8 @@ func TestScale(t *testing.T) {
 	require.Equal(t, "m", w.kubectl("get", "mc/m", "-o", "jsonpath={.metadata.name}"))
 }
 
-// TestHabits: the usual kubectl commands work: wait, patch, annotate, label and delete.
-func TestHabits(t *testing.T) {
+// TestKubectlCommands: the usual kubectl commands work: wait, patch, annotate, label and delete.
+func TestKubectlCommands(t *testing.T) {
 	w := newWorld(t)
 	w.fleet()
 	w.kubectl("wait", "mcd/d", "--for=condition=Available", "--timeout=10s")

@@ -272,7 +272,7 @@ func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
 	for kind, name := range names {
 		lost := 0
 		if kind == "MachineDeployment" {
-			lost = 1 // that of rollbackTo, which is removed
+			lost = 1 // the one in rollbackTo, which operate removes
 		}
 		require.Equal(t, had[kind]-lost, count(kind, name), kind)
 	}

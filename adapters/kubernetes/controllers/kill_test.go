@@ -100,14 +100,14 @@ func (b *boundsChecker) apply(event watch.Event) {
 	}
 }
 
-// awaitChanges waits until there were left changes, or over reports true.
-func (w *world) awaitChanges(checker *boundsChecker, left int, over func() bool) {
+// awaitChanges waits until there were n changes, or done returns true.
+func (w *world) awaitChanges(checker *boundsChecker, n int, done func() bool) {
 	w.Helper()
-	for end := time.After(patience); left > 0 && !over(); {
+	for end := time.After(patience); n > 0 && !done(); {
 		poll := time.After(100 * time.Millisecond)
 		select {
-		case n := <-checker.changes:
-			left -= n
+		case changes := <-checker.changes:
+			n -= changes
 		case <-poll:
 		case <-end:
 			require.Fail(w, "waited in vain for a change")

@@ -164,7 +164,7 @@ func TestStartupTaintThatComesBack(t *testing.T) {
 			}, false)
 		}
 		for _, name := range names {
-			w.eventually("the startup taint to go from "+name, func() bool {
+			w.eventually("the startup taint to be removed from "+name, func() bool {
 				return !strings.Contains(fmt.Sprint(w.nodeOf(name).Spec.Taints), key)
 			})
 			require.Contains(t, fmt.Sprint(w.nodeOf(name).Spec.Taints), "of-others/"+name)

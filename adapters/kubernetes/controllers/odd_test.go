@@ -164,7 +164,7 @@ func TestMissingClass(t *testing.T) {
 	w := newWorld(t, quick)
 	w.manage()
 	w.deployment("web", "nowhere", 1)
-	w.eventually("a machine that says so", func() bool {
+	w.eventually("a machine that reports the missing class", func() bool {
 		list := w.machines()
 		return len(list) == 1 && strings.Contains(list[0].Status.LastOperation.Description, "class nowhere does not exist")
 	})

@@ -53,8 +53,8 @@ type Options struct {
 	// Shard is the part of the objects that is reconciled here. Zero means all.
 	Shard Shard
 
-	// Policies. Nil means the defaults of their packages, for sets and deployments DefaultSetPolicy
-	// and DefaultDeploymentPolicy. A setting that is zero means the default of its package.
+	// The policies. Nil means DefaultSetPolicy and DefaultDeploymentPolicy for sets and deployments,
+	// and the defaults of their packages for the others. A setting that is zero means its default.
 	MachinePolicy    *machine.Policy
 	SetPolicy        *machineset.Policy
 	DeploymentPolicy *deployment.Policy
@@ -77,7 +77,7 @@ type Options struct {
 	// lease gets it, and a deletion of the namespace may end the manager before the fleet is gone.
 	Lease Lease
 
-	// Sizes and waits, see manager.Tuning. Zero means its defaults.
+	// For these see manager.Tuning. Zero means the defaults there.
 	Workers     int
 	Resync      time.Duration
 	CallTimeout time.Duration

@@ -55,7 +55,7 @@ func TestOddPools(t *testing.T) {
 	w.manage(w.withPools)
 	w.eventually("the odd values to be corrected", w.running("web", 2))
 	w.requireConsistent("web")
-	require.Equal(t, ids, w.getPool("web").Spec.ProviderIDs, "the instances are the same")
+	require.Equal(t, ids, w.getPool("web").Spec.ProviderIDs, "the instances were replaced")
 	w.eventually("an event about what can't be read", w.hasEvent("web", "Unreadable", "status.lastOperation.errorCode"))
 	require.True(t, slices.ContainsFunc(w.getPool("web").Status.Conditions, func(c poolsv1alpha1.MachinePoolCondition) bool {
 		return c.Type == "Theirs" && c.Status == "Perhaps"
@@ -220,9 +220,9 @@ func TestDryRunOfPools(t *testing.T) {
 	require.Empty(t, w.getPool("new").Finalizers)
 }
 
-// TestPoolsInParts: two managers with different shards each reconcile the pools of their shard. A
+// TestPoolsOfShards: two managers with different shards each reconcile the pools of their shard. A
 // third one, for sets only, reconciles no pool.
-func TestPoolsInParts(t *testing.T) {
+func TestPoolsOfShards(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
 	w.class("small", "s")
@@ -289,7 +289,7 @@ func TestPoolMetrics(t *testing.T) {
 		}
 		return -1
 	}
-	w.eventually("the count", func() bool { return value("millwright_pools", "phase", "Running") == 1 })
+	w.eventually("the pool to be counted", func() bool { return value("millwright_pools", "phase", "Running") == 1 })
 	for state, n := range map[string]float64{"desired": 2, "current": 2, "ready": 2, "available": 2, "unavailable": 0, "terminating": 0} {
 		require.Equal(t, n, value("millwright_pool_machines", "state", state), state)
 	}
@@ -341,7 +341,7 @@ func TestPoolsUndefined(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		return resp.StatusCode
 	}
-	w.eventually("the log to say so", func() bool {
+	w.eventually("the log to name the missing kind", func() bool {
 		text, err := os.ReadFile(file.Name())
 		require.NoError(t, err)
 		return strings.Contains(string(text), "machinepools") && strings.Contains(string(text), "could not find the requested resource")

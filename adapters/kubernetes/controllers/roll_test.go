@@ -243,7 +243,7 @@ func TestUpdateInPlaceThatFails(t *testing.T) {
 		return false
 	}
 	w.eventually("the rollout to stop", stopped)
-	w.eventually("an event that says so", w.hasEvent("web", "RolloutStopped", "the limit is 1"))
+	w.eventually("an event about it", w.hasEvent("web", "RolloutStopped", "the limit is 1"))
 	assert.Len(t, found(), 1)
 	assert.Equal(t, 1, failed())
 	assert.Equal(t, names, w.names())

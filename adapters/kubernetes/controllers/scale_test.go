@@ -139,10 +139,10 @@ func TestAdoptionAndRelease(t *testing.T) {
 	assert.Len(t, w.machines(), 3)
 }
 
-// TestSetsFindTheirDeployment: when a deployment is deleted by kubectl delete --cascade=orphan, its
+// TestDeploymentAdoptsSets: when a deployment is deleted by kubectl delete --cascade=orphan, its
 // sets and their machines stay. A new deployment that selects the sets adopts them, and replaces no
 // machine.
-func TestSetsFindTheirDeployment(t *testing.T) {
+func TestDeploymentAdoptsSets(t *testing.T) {
 	t.Parallel()
 	w, d := fleetOf(t, 2)
 	names := w.names()
@@ -204,7 +204,8 @@ func TestForegroundDeletion(t *testing.T) {
 	}
 	require.NoError(t, w.client.Delete(t.Context(), d, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 	w.eventually("all to be gone", func() bool {
-		machines, ended := len(w.machines()), w.gone(d)() // in this order, so that machines are counted before the deployment's end
+		// The machines are counted before it is checked that the deployment is gone.
+		machines, ended := len(w.machines()), w.gone(d)()
 		require.False(t, ended && machines > 0 && len(w.machines()) > 0, "the deployment was gone before its machines")
 		return ended
 	})
@@ -234,11 +235,11 @@ func TestMachinesStayBehind(t *testing.T) {
 	assert.Equal(t, map[string]int{"s": 3}, w.vms())
 }
 
-// TestAScalersOwnClock: an autoscaler writes the size, the names of the machines to delete and the
+// TestAutoscalerWithAnotherClock: an autoscaler writes the size, the names of the machines to delete and the
 // time in one update. Exactly those machines are deleted, however wrong its clock is, and also if it
 // writes names without times, as earlier versions do.
 // Invariants: P20
-func TestAScalersOwnClock(t *testing.T) {
+func TestAutoscalerWithAnotherClock(t *testing.T) {
 	t.Parallel()
 	w, d := fleetOf(t, 5)
 	const scaledAt = `"machine.sapcloud.io/last-deployment-replica-change-by-scaler-time":"%s"`

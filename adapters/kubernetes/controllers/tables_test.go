@@ -66,7 +66,8 @@ func TestTables(t *testing.T) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	if !lab.Await(patience, func() bool { return w.tables() == string(want) }) { // the failing class is tried now and then, so that the texts change
+	// The class without capacity is tried now and then. The texts are others meanwhile.
+	if !lab.Await(patience, func() bool { return w.tables() == string(want) }) {
 		require.Equal(t, string(want), w.tables())
 	}
 

@@ -220,7 +220,7 @@ func TestSecondsAreBounded(t *testing.T) {
 }
 
 // A size of zero is written: without it, the scale subresource of an object fails.
-func TestZeroReplicasAreSaid(t *testing.T) {
+func TestZeroReplicasAreWritten(t *testing.T) {
 	stored := sets.typed(t, map[string]any{"spec": map[string]any{"replicas": 3, "minReadySeconds": 5}})
 	s, _ := sets.Read(stored)
 	s.Spec.Replicas = 0

@@ -57,7 +57,7 @@ func TestPreservationThatANodeAskedForIsTakenOver(t *testing.T) {
 // If a deployment omits the kind of its class, which other programs require on sets and machines, then
 // the sets and machines that are created from it have it. They also have the template's
 // maxEvictRetries.
-func TestNewSetsAndMachinesSayWhatOthersDemand(t *testing.T) {
+func TestNewSetsAndMachinesHaveWhatOthersRequire(t *testing.T) {
 	d, problems := deployments.Read(deployments.typed(t, map[string]any{
 		"metadata": map[string]any{"name": "d"},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{

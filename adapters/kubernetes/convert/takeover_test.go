@@ -395,7 +395,7 @@ func TestOwners(t *testing.T) {
 }
 
 // If an owner becomes the controlling one, its reference is replaced, so that there is still only one.
-func TestAnOwnerComesToControl(t *testing.T) {
+func TestOwnerBecomesController(t *testing.T) {
 	doc := map[string]any{"metadata": map[string]any{"ownerReferences": []any{
 		map[string]any{"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet", "name": "s", "uid": "2"},
 	}}}
